@@ -1,0 +1,173 @@
+package wheel
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	batchLen = 1024
+
+	// near is what the hand sleeps towards exactly. It is more than ahead, so that a
+	// clockwork which calls a tick early is still in time.
+	near = 5 * time.Millisecond
+
+	// late is when the hand stops waiting for the clockwork's call: this long before
+	// due, which the exact sleep then fills.
+	late = 1 * time.Millisecond
+
+	// poll is how long the hand sleeps at most: a clock step is noticed within it.
+	poll = 250 * time.Millisecond
+)
+
+// hand is what the running goroutine keeps between two looks at the clock.
+type hand struct {
+	start    time.Time     // of Run, for the monotonic clock
+	offset   time.Duration // wall less monotonic clock at the last look
+	suspect  *clockwork    // has missed a call, or nil
+	missed   time.Duration // when, on the monotonic clock
+	calls    uint64        // counted then
+	patience time.Duration // how long a suspect has to call after all
+}
+
+// Run fires what is due until ctx ends, then returns nil, when nothing it started
+// runs any more but for clockworks that have wedged (see Stats.Stuck). What has not
+// been fired stays in the wheel. Run fails only when it runs already.
+func (w *Wheel[V]) Run(ctx context.Context) error {
+	w.mu.Lock()
+	if w.running {
+		w.mu.Unlock()
+		return errors.New("wheel: already running")
+	}
+	w.running = true
+	w.hand = hand{start: time.Now(), patience: minPatience}
+	w.alarm.probe()
+	w.rewind()
+	w.mu.Unlock()
+
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(woken); w.alarm.wake() })
+	_, w.hand.offset = w.clocks()
+	batch := make([]V, 0, batchLen)
+	for ctx.Err() == nil {
+		now := w.watch()
+		due, ok := w.collect(now, &batch)
+		if !ok {
+			w.wait(now)
+			continue
+		}
+		w.fire(due, batch)
+		clear(batch) // do not keep alive what V points to
+		batch = batch[:0]
+	}
+	if !stop() {
+		<-woken
+	}
+
+	w.mu.Lock()
+	w.firing = never
+	w.dropWorks()
+	dropped := w.dropped
+	w.running = false
+	w.mu.Unlock()
+	awaitEnd(dropped)
+	return nil
+}
+
+// collect moves the values of the earliest tick, or the first 1,024 of them, into
+// batch, if the wall clock has reached it.
+func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.firing = never
+	w.looks = minDue
+	if len(w.order) == 0 {
+		return 0, false
+	}
+	d := w.order[0]
+	due = d.earliest()
+	if due > now.UnixMilli() {
+		return 0, false
+	}
+	i := tickOf(due)
+	for d.used&(1<<i) != 0 && len(*batch) < batchLen {
+		slot := d.first[i]
+		n := w.slab.at(slot)
+		*batch = append(*batch, n.v)
+		w.slab.unlink(d, slot, n)
+		w.slab.give(slot)
+	}
+	w.len -= len(*batch)
+	w.firing = due
+	w.stats.Batches++
+	w.stats.Fired += uint64(len(*batch))
+	if d.used&(1<<i) == 0 {
+		w.stats.Ticks++
+	}
+	w.close(d)
+	return due, true
+}
+
+// wait sleeps until the earliest tick is due, or for a while, or until it is woken.
+// What is near it sleeps towards exactly. What is not, the clockwork calls for; the
+// hand gets up by itself a moment later than that, call or no call.
+func (w *Wheel[V]) wait(now time.Time) {
+	w.mu.Lock()
+	nap, exact, expect := poll, false, false
+	if len(w.order) > 0 {
+		d := w.order[0]
+		due := d.earliest()
+		gap := until(due, now)
+		switch {
+		case gap <= 0: // added since collect looked
+			w.mu.Unlock()
+			return
+		case gap <= near:
+			nap, exact = gap, true
+		default:
+			w.call(d, due, now)
+			if gap-late < poll {
+				nap, expect = gap-late, true
+			}
+		}
+	}
+	w.looks = now.Add(nap + time.Millisecond - 1).UnixMilli() // rounded up
+	calls := w.calls
+	w.mu.Unlock()
+
+	if exact {
+		if over, full := w.alarm.sleep(nap); full {
+			w.mu.Lock()
+			w.stats.Oversleep = over
+			w.stats.OversleepMax = max(w.stats.OversleepMax, over)
+			w.mu.Unlock()
+		}
+		return
+	}
+	if full := w.alarm.nap(nap); full && expect {
+		w.miss(calls)
+	}
+}
+
+// called is what the clockwork calls: the drawer of this key is about to be due.
+func (w *Wheel[V]) called(c *clockwork, key int64) {
+	w.mu.Lock()
+	d := w.drawers[key]
+	if c != w.works || d == nil {
+		w.mu.Unlock()
+		return
+	}
+	w.calls++
+	d.armed = never
+	wake := false
+	if d.used == 0 {
+		w.forget(d)
+	} else {
+		wake = w.call(d, d.earliest(), w.now())
+	}
+	w.mu.Unlock()
+	if wake {
+		w.alarm.wake()
+	}
+}
