@@ -1,0 +1,365 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// maxWaiting is how many tasks may wait in memory before what is owed from
+// before the start is left in the cold tier a little longer.
+const maxWaiting = 20_000
+
+// resume takes rows of owed into memory: what is due is queued, what has to
+// wait goes into the wheel, a range is left to the backlog, and what belongs to
+// another generation or a missing timer is cancelled.
+func (e *Engine) resume(ctx context.Context, os []Owed, wait bool) error {
+	old := false
+	for len(os) > 0 {
+		part := os[:min(page, len(os))]
+		os = os[len(part):]
+		if old {
+			var err error
+			if part, err = e.reread(ctx, part); err != nil {
+				return err
+			}
+		}
+		again, err := e.resumePage(ctx, part)
+		if err != nil {
+			return err
+		}
+		if len(again) > 0 {
+			os, old = append(again, os...), true
+		}
+		for wait && e.crowded() && ctx.Err() == nil {
+			old = true
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	return ctx.Err()
+}
+
+// rereadAfter is how long rows may be taken for what they were when they were
+// read: less than it takes to settle a task and to forget it.
+const rereadAfter = settleEvery / 2
+
+// reread brings rows up to date that were read a while ago: without those that
+// are in memory, or were and are over.
+func (e *Engine) reread(ctx context.Context, os []Owed) ([]Owed, error) {
+	rows := make(map[Key]*Owed, len(os))
+	for i := range os {
+		k := os[i].Key
+		sh := e.shardOf(k.Timer)
+		sh.mu.Lock()
+		if sh.tasks[k] == nil {
+			rows[k] = nil
+		}
+		sh.mu.Unlock()
+	}
+	var now []Owed
+	asked := map[TimerID]bool{}
+	for i := range os {
+		k := os[i].Key
+		if _, open := rows[k]; !open {
+			continue
+		}
+		if !asked[k.Timer] {
+			asked[k.Timer] = true
+			of, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
+			if err != nil {
+				return nil, err
+			}
+			for j := range of {
+				if _, open := rows[of[j].Key]; open {
+					rows[of[j].Key] = &of[j]
+				}
+			}
+		}
+		if row := rows[k]; row != nil {
+			now = append(now, *row)
+		}
+	}
+	return now, nil
+}
+
+func (e *Engine) crowded() bool {
+	waiting, _ := e.queue.load()
+	return waiting > maxWaiting
+}
+
+// resumePage is one page of it; again are rows whose timer is being changed.
+func (e *Engine) resumePage(ctx context.Context, os []Owed) (again []Owed, err error) {
+	ids := make([]TimerID, len(os))
+	for i := range os {
+		ids[i] = os[i].Key.Timer
+	}
+	defs, err := e.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	now := e.now()
+	var ready []*task
+	var gone triage
+	var busy chan struct{}
+	for i, o := range os {
+		var def *Timer
+		if defs[i] != nil {
+			if def, err = DecodeTimer(defs[i]); err != nil {
+				return nil, fmt.Errorf("timer %s: %w", ids[i], err)
+			}
+		}
+		sh := e.shardOf(o.Key.Timer)
+		sh.mu.Lock()
+		switch ch := sh.changing[o.Key.Timer]; {
+		case ch != nil || def != nil && e.changes.newer(def.ID, def.Version):
+			again, busy = append(again, o), ch
+		case sh.tasks[o.Key] != nil:
+		case def == nil || def.Generation != o.Generation:
+			gone.records = append(gone.records, cancelled(def, o, now))
+		default:
+			t, err := e.readmit(sh, def, o, now)
+			if err != nil {
+				sh.mu.Unlock()
+				return nil, err
+			}
+			if t != nil {
+				ready = append(ready, t)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	e.queue.push(ready)
+	if len(gone.records) > 0 {
+		s := &Settlement{Owner: e.cfg.Node, Tasks: records(gone.records)}
+		for _, t := range gone.records {
+			s.Pay = append(s.Pay, t.Key)
+		}
+		if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+			return nil, err
+		}
+		e.announce(gone.records)
+	}
+	if busy != nil {
+		select {
+		case <-busy:
+		case <-ctx.Done():
+		}
+	} else if len(again) > 0 {
+		time.Sleep(time.Millisecond) // a change ended between the read and now
+	}
+	return again, nil
+}
+
+// cancelled is the record of a row whose timer is gone or has changed.
+func cancelled(def *Timer, o Owed, now int64) *Task {
+	t := &Task{}
+	if o.Task != nil {
+		*t = *o.Task
+	} else {
+		t.Key, t.Generation, t.Origin, t.Since, t.Lateness = o.Key, o.Generation, o.Origin, o.Key.Due, -1
+	}
+	t.Status, t.Reason, t.Ended, t.NotBefore = Cancelled, ReasonReplaced, now, 0
+	if def == nil {
+		t.Reason = ReasonDeleted
+	} else {
+		t.App, t.Name = def.App, def.Name
+		if def.Status == Disabled {
+			t.Reason = ReasonDisabled
+		}
+	}
+	return t
+}
+
+// readmit makes the task of a row; it is returned when it is to be queued now.
+// mu is held.
+func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error) {
+	lv, err := e.enroll(sh, def)
+	if err != nil {
+		return nil, err
+	}
+	if o.To != 0 {
+		e.backlog.add(o)
+		if o.To > now { // the clock had stepped back behind the watermark
+			lv.owedFrom, lv.owedTo = o.Key.Due, max(lv.owedTo, o.To)
+			e.unschedule(lv)
+			e.schedule(lv, now)
+		}
+		sh.dismiss(lv)
+		return nil, nil
+	}
+	t := &task{live: lv, owed: true}
+	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
+	t.App, t.Name, t.Attempts = def.App, def.Name, t.first[:0]
+	last := o.Key.Due
+	if o.Task != nil {
+		t.Task = *o.Task
+		if n := len(t.Attempts); n > 0 {
+			last = t.Attempts[n-1].Started / 1000
+		}
+	}
+	if o.Begun || len(t.Attempts) > t.Base {
+		t.begun = true // its timer is busy: see Overlap
+		lv.busy++
+	}
+	t.redelivered = last < e.startedAt
+	t.Status, t.NotBefore = Waiting, o.NotBefore
+	t.await(now)
+	sh.attach(t)
+	if o.NotBefore > now {
+		t.state, t.Status = isRetrying, Retrying
+		t.handle = e.wheel.Add(o.NotBefore, item{o.Key.Timer, o.Key.Due})
+		return nil, nil
+	}
+	return t, nil
+}
+
+// backlog unfolds ranges of dues that are owed, a chunk at a time, as calls get
+// through.
+type backlog struct {
+	mu   sync.Mutex
+	list []Owed
+	more chan struct{}
+}
+
+func (b *backlog) add(o Owed) {
+	b.mu.Lock()
+	b.list = append(b.list, o)
+	b.mu.Unlock()
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
+}
+
+func (b *backlog) next() (o Owed, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) == 0 {
+		return Owed{}, false
+	}
+	o = b.list[0]
+	b.list = b.list[1:]
+	return o, true
+}
+
+// run first resumes what was due before the start, then unfolds ranges, until
+// ctx ends.
+func (b *backlog) run(ctx context.Context, e *Engine) error {
+	for ctx.Err() == nil {
+		read := time.Now()
+		err := e.cfg.Cold.Owed(ctx, -1, e.startedAt, func(os []Owed) (err error) {
+			if time.Since(read) > rereadAfter {
+				if os, err = e.reread(ctx, os); err != nil {
+					return err
+				}
+			}
+			return e.resume(ctx, os, true)
+		})
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		e.log.Error("cannot resume what is owed; trying again", "error", err)
+		sleep(ctx, time.Second)
+	}
+	for {
+		o, ok := b.next()
+		if !ok {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-b.more:
+			}
+			continue
+		}
+		for e.crowded() && ctx.Err() == nil {
+			sleep(ctx, 5*time.Millisecond)
+		}
+		if err := e.unfold(ctx, o); err != nil && ctx.Err() == nil {
+			e.log.Error("cannot unfold a range of dues; trying again", "timer", o.Key.Timer, "error", err)
+			b.add(o)
+			sleep(ctx, time.Second)
+		}
+	}
+}
+
+// unfold turns the first dues of a range into rows of their own, in one
+// transaction with what is left of the range, and resumes them.
+func (e *Engine) unfold(ctx context.Context, o Owed) error {
+	bs, err := e.cfg.Cold.Load(ctx, []TimerID{o.Key.Timer})
+	if err != nil {
+		return err
+	}
+	s := &Settlement{Owner: e.cfg.Node, Pay: []Key{o.Key}}
+	var rest *Owed
+	if bs[0] != nil {
+		t, err := DecodeTimer(bs[0])
+		if err != nil {
+			return err
+		}
+		if t.Generation == o.Generation {
+			if rest, err = e.unfoldInto(ctx, s, t, o); err != nil {
+				return err
+			}
+		}
+	}
+	singles := s.Owe
+	if rest != nil {
+		s.Owe = append(s.Owe[:len(s.Owe):len(s.Owe)], *rest)
+	}
+	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+		return err
+	}
+	if rest != nil {
+		sh := e.shardOf(o.Key.Timer)
+		sh.mu.Lock()
+		if lv := sh.timers[o.Key.Timer]; lv != nil && lv.owedTo != 0 {
+			lv.owedFrom = rest.Key.Due
+		}
+		sh.mu.Unlock()
+	}
+	if err := e.resume(ctx, singles, true); err != nil {
+		return err
+	}
+	if rest != nil && rest.Key.Due <= e.now() {
+		e.backlog.add(*rest)
+	}
+	return nil
+}
+
+// unfoldInto adds the rows of up to maxSingles dues that are past and have no
+// final record yet; rest is what remains of the range.
+func (e *Engine) unfoldInto(ctx context.Context, s *Settlement, t *Timer, o Owed) (rest *Owed, err error) {
+	p, err := PlanOf(t)
+	if err != nil {
+		return nil, err
+	}
+	now := e.now()
+	due, ok := p.Next(o.Key.Due - 1)
+	for ; ok && due <= min(o.To, now) && len(s.Owe) < maxSingles; due, ok = p.Next(due) {
+		k := Key{t.ID, due}
+		if was, err := e.cfg.Cold.Task(ctx, k); err == nil && was.Status.Final() {
+			continue
+		}
+		s.Owe = append(s.Owe, Owed{Key: k, Generation: t.Generation, Origin: o.Origin, NotBefore: due})
+	}
+	if !ok || due > o.To {
+		return nil, nil
+	}
+	// The rest needs a key that no task of its own will take away: its first
+	// due while that is past and has no row yet, the ms before it otherwise.
+	r := o
+	r.Key.Due, r.NotBefore = due, max(due, now)
+	if due > now {
+		r.Key.Due--
+	}
+	return &r, nil
+}
+
+// sleep waits, or less when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

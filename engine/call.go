@@ -1,0 +1,49 @@
+package engine
+
+import "time"
+
+// Caller makes the calls. httpapi's Callback is the real one.
+type Caller interface {
+	// Call makes one attempt: one request, no redirects, no silent repeats.
+	// It returns within the timeout of the timer's callback, whatever the
+	// target does. It is called by many goroutines at once.
+	Call(c *Call) Outcome
+}
+
+// Call is one attempt to be made.
+type Call struct {
+	Timer       *Timer // its callback in force; not to be changed or kept
+	Key         Key
+	Attempt     int
+	Redelivered bool // it may have been sent before
+}
+
+// Outcome of one attempt.
+type Outcome struct {
+	Class Class
+	Code  int // the answer's status; 0 when there was none
+	// ErrorClass is a stable word for what went wrong: "timeout", "refused",
+	// "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol",
+	// "too_large", "status"; "" when Class is OK.
+	ErrorClass string
+	// Response is the first KiB of the answer's body; the callee may keep it.
+	Response []byte
+	// Sent is when the request was handed to the socket; zero when it was not.
+	Sent time.Time
+	// Took is from the start of the attempt to its end.
+	Took time.Duration
+	// RetryAfter that the target asked for; 0: none.
+	RetryAfter time.Duration
+}
+
+// Class is what an outcome means for the task.
+type Class uint8
+
+// The classes of outcomes.
+const (
+	ClassOK       Class = iota // within the callback's success codes
+	ClassRejected              // a final answer: no repeat
+	ClassRetry                 // an answer that asks for a repeat: 408, 425, 429, 5xx
+	ClassNotSent               // provably not sent: a repeat is safe
+	ClassUnknown               // may have been sent: timeout, reset after the first byte
+)

@@ -1,0 +1,381 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// edit is what a change makes of a timer.
+type edit struct {
+	timer *Timer // as it stands after; nil: deleted
+	// keep: the dues stay what they were (a change of the callback, of labels),
+	// and so do generation, valid_from and what is owed.
+	keep bool
+	// fresh: the schedule was given anew, so an instant that is past is due.
+	fresh  bool
+	reason string // of the tasks that it cancels
+	owe    []Owed // dues that an enable catches up
+}
+
+// changed is what a change met and left.
+type changed struct {
+	was, now *Timer
+	next     int64
+	inFlight int // calls that were running: they may end
+	finished bool
+}
+
+// change makes one change of one timer, so that no attempt under the former
+// schedule starts after it was acknowledged, and none is lost when it fails:
+//
+//	mark the timer as changing → read it → decide (f) → hold its tasks →
+//	commit the definition, with what becomes of each open due, in one
+//	transaction → drop the held tasks and seat the new generation
+//
+// or, when the commit failed, let the held tasks go on. f may return nil for
+// "nothing to do". match is a version that must stand, 0: any.
+func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t *Timer, now int64) (*edit, error)) (changed, error) {
+	if err := e.serving(); err != nil {
+		return changed{}, err
+	}
+	release, err := e.claim(ctx, id)
+	if err != nil {
+		return changed{}, err
+	}
+	now := e.now()
+	h := e.holds.take(now)
+	over := func() {
+		e.holds.give(h)
+		release()
+	}
+	defer func() { over() }()
+
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return changed{}, err
+	}
+	if match != 0 && match != t.Version {
+		return changed{}, &Fault{Kind: FaultPrecondition, Code: "version_mismatch", Detail: "the timer has changed since: its ETag differs from If-Match"}
+	}
+	out := changed{was: t, now: t, finished: e.status(t, now) == Finished}
+	ed, err := f(t, now)
+	if err != nil || ed == nil {
+		return out, err
+	}
+	c := &Change{Timer: ed.timer, ID: id, Was: t.Version}
+	sh := e.shardOf(id)
+	if !ed.keep {
+		rows, err := e.freeze(ctx, sh, id)
+		if err == nil {
+			out.inFlight, err = e.cancel(sh, c, t, rows, ed.reason, now)
+		}
+		if err != nil {
+			e.thaw(sh, id)
+			return out, err
+		}
+		out.finished = out.finished && len(c.Tasks) == 0 // far retries are not in memory
+		if ed.timer != nil {
+			ed.owe = append(ed.owe, e.owing(ed.timer, ed.fresh)...)
+			c.Owe = append(c.Owe, ed.owe...)
+		}
+	}
+	if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {
+		if inDoubt(err) {
+			end := over
+			over = func() {}
+			e.background.Go(func() {
+				if made, sure := e.resolve(c); made {
+					e.replace(e.life, sh, t, ed, c, now)
+				} else if sure {
+					e.thaw(sh, id)
+				} else {
+					return // the process ends: what is held stays held
+				}
+				end()
+			})
+			return out, err
+		}
+		e.thaw(sh, id)
+		if errors.Is(err, ErrConflict) {
+			return out, &Fault{Kind: FaultConflict, Code: "changed_meanwhile", Detail: "somebody else changed the timer meanwhile"}
+		}
+		return out, err
+	}
+	out.now = ed.timer
+	out.next = e.replace(ctx, sh, t, ed, c, now)
+	return out, nil
+}
+
+func applied(a Applied, err error) (Applied, error) {
+	if err == nil {
+		err = a.Err
+	}
+	return a, err
+}
+
+// claim lets one change at a time at a timer; release ends it.
+func (e *Engine) claim(ctx context.Context, id TimerID) (release func(), err error) {
+	sh := e.shardOf(id)
+	for {
+		sh.mu.Lock()
+		ch := sh.changing[id]
+		if ch == nil {
+			ch = make(chan struct{})
+			sh.changing[id] = ch
+			sh.mu.Unlock()
+			return func() {
+				sh.mu.Lock()
+				delete(sh.changing, id)
+				sh.mu.Unlock()
+				close(ch)
+			}, nil
+		}
+		sh.mu.Unlock()
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// claimNew claims timers that nobody else knows yet.
+func (e *Engine) claimNew(cs []*Change) (release func()) {
+	ch := make(chan struct{})
+	for _, c := range cs {
+		sh := e.shardOf(c.ID)
+		sh.mu.Lock()
+		sh.changing[c.ID] = ch
+		sh.mu.Unlock()
+	}
+	return func() {
+		for _, c := range cs {
+			sh := e.shardOf(c.ID)
+			sh.mu.Lock()
+			delete(sh.changing, c.ID)
+			sh.mu.Unlock()
+		}
+		close(ch)
+	}
+}
+
+// inDoubt tells whether a failed commit may have been made, or be made yet.
+func inDoubt(err error) bool {
+	var f *Fault
+	return errors.Is(err, ErrUnavailable) || !errors.As(err, &f)
+}
+
+// resolve finds out whether a commit in doubt was made: a write that goes
+// through after it settles its fate. sure is false when the process ends first.
+func (e *Engine) resolve(c *Change) (made, sure bool) {
+	for e.life.Err() == nil {
+		err := e.cfg.Cold.Settle(e.life, &Settlement{Owner: e.cfg.Node})
+		if err == nil {
+			t, err := e.cfg.Cold.Timer(e.life, c.ID)
+			switch {
+			case errors.Is(err, ErrNotFound):
+				return c.Timer == nil, true
+			case err == nil:
+				return c.Timer != nil && t.Version == c.Timer.Version, true
+			}
+		}
+		sleep(e.life, time.Second)
+	}
+	return false, false
+}
+
+// freeze stops attempts of the timer from starting, waits until no settle that
+// names one of its tasks is under way, and reads its rows.
+func (e *Engine) freeze(ctx context.Context, sh *shard, id TimerID) ([]Owed, error) {
+	for {
+		settled := e.settled.wait()
+		sh.mu.Lock()
+		lv, busy := sh.timers[id], false
+		if lv != nil {
+			lv.held = true
+			for t := lv.tasks; t != nil; t = t.later {
+				busy = busy || t.settling
+			}
+		}
+		sh.mu.Unlock()
+		if !busy {
+			return e.cfg.Cold.OwedOf(ctx, id)
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// thaw lets held tasks go on, late.
+func (e *Engine) thaw(sh *shard, id TimerID) {
+	var ready []*task
+	sh.mu.Lock()
+	if lv := sh.timers[id]; lv != nil && lv.held {
+		lv.held = false
+		for t := lv.tasks; t != nil; t = t.later {
+			t.cancelled, t.dirty = false, true
+			if t.state == isHeld {
+				t.await(e.now())
+				ready = append(ready, t)
+			}
+		}
+		if lv.late {
+			e.misfires.poke()
+		}
+		slices.Reverse(ready) // the list has the newest first
+		sh.dismiss(lv)
+	}
+	sh.mu.Unlock()
+	e.queue.push(ready)
+}
+
+// cancel adds to the change what becomes of the dues of the standing
+// generation: each that is past, not finished and not in a call is cancelled.
+func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, reason string, now int64) (inFlight int, err error) {
+	p, err := PlanOf(t)
+	if err != nil {
+		return 0, err
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if lv := sh.timers[t.ID]; lv != nil {
+		for k := lv.tasks; k != nil; k = k.later {
+			if k.state == isSending {
+				inFlight++
+				if !k.owed { // for a crash: no plan derives it any more
+					k.owed = true
+					c.Owe = append(c.Owe, k.row())
+				}
+				continue
+			}
+			k.cancelled = true
+			rec := k.Task
+			rec.Attempts = slices.Clone(k.Attempts)
+			rec.Status, rec.Reason, rec.Ended, rec.NotBefore = Cancelled, reason, now, 0
+			if len(rec.Attempts) == 0 {
+				rec.Lateness = -1
+			}
+			c.Tasks = append(c.Tasks, &rec)
+			if k.owed {
+				c.Pay = append(c.Pay, k.Key)
+			}
+		}
+	}
+	for i := range rows {
+		o := &rows[i]
+		if o.To == 0 && sh.tasks[o.Key] != nil {
+			continue
+		}
+		c.Pay = append(c.Pay, o.Key)
+		rec := cancelled(t, *o, now)
+		rec.Reason = reason
+		if o.To != 0 {
+			rec.DueLast = min(o.To, now)
+			for due, ok := p.Next(o.Key.Due - 1); ok && due <= rec.DueLast; due, ok = p.Next(due) {
+				rec.Count++
+			}
+			if rec.Count == 0 {
+				continue
+			}
+		}
+		c.Tasks = append(c.Tasks, rec)
+	}
+	if t.Status != Enabled {
+		return inFlight, nil
+	}
+	var run *Task
+	for due, ok := p.Next(sh.watermark); ok && due <= now; due, ok = p.Next(due) {
+		switch {
+		case sh.tasks[Key{t.ID, due}] != nil:
+			run = nil
+		case run != nil:
+			run.DueLast = due
+			run.Count++
+		default:
+			run = notCalled(t, due, Cancelled, reason, now)
+			c.Tasks = append(c.Tasks, run)
+		}
+	}
+	return inFlight, nil
+}
+
+// replace puts a committed change into force in memory.
+func (e *Engine) replace(ctx context.Context, sh *shard, was *Timer, ed *edit, c *Change, now int64) (next int64) {
+	version := was.Version + 1
+	e.changes.note(was.ID, version, now)
+	sh.mu.Lock()
+	lv := sh.timers[was.ID]
+	if lv != nil && ed.keep {
+		lv.def = ed.timer
+		lv.lane = e.queue.lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+	}
+	if lv != nil && !ed.keep {
+		e.retire(sh, lv, ed, now)
+	}
+	sh.mu.Unlock()
+	if !ed.keep {
+		e.announce(c.Tasks)
+	}
+	if ed.timer == nil {
+		return 0
+	}
+	if ed.keep {
+		return e.nextDue(ed.timer, now)
+	}
+	var warm []Entry
+	next = e.welcome(ed.timer, ed.owe, &warm)
+	e.addWarm(ctx, warm, true)
+	return next
+}
+
+// retire ends the standing generation of a live timer: its tasks that are not
+// in a call go (the change recorded them), its due leaves the wheel. A call that
+// ended meanwhile and would be repeated ends here. mu is held.
+func (e *Engine) retire(sh *shard, lv *live, ed *edit, now int64) {
+	e.unschedule(lv)
+	clear(lv.parked)
+	lv.parked, lv.held, lv.late, lv.last, lv.owedTo, lv.gone = nil, false, false, 0, 0, ed.reason
+	for t := lv.tasks; t != nil; {
+		later := t.later
+		switch {
+		case t.state == isSending:
+			t.dirty = true
+		case len(t.Attempts) > 0 && !t.cancelled:
+			e.conclude(sh, t, Cancelled, ed.reason, now)
+		default:
+			e.forget(sh, t)
+			t.state = isDone
+			if t.begun {
+				t.begun = false
+				lv.busy--
+			}
+		}
+		t = later
+	}
+	if ed.timer == nil {
+		lv.deleted = true
+		delete(sh.timers, lv.def.ID)
+		return
+	}
+	p, err := PlanOf(ed.timer)
+	if err != nil {
+		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
+	}
+	lv.def, lv.plan = ed.timer, p
+	lv.lane = e.queue.lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+	sh.timers[lv.def.ID] = lv
+	sh.dismiss(lv)
+}
+
+// serving tells whether changes can be made.
+func (e *Engine) serving() error {
+	if !e.running.Load() {
+		return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is starting or stopping"}
+	}
+	return nil
+}

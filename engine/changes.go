@@ -1,0 +1,44 @@
+package engine
+
+import "sync"
+
+// changes remembers which versions this process has made of late, so that a
+// definition read from a tier before a change is not put into force after it.
+// Entries live for changesKept, far longer than any read takes.
+type changes struct {
+	mu       sync.Mutex
+	versions map[TimerID]changeNote
+	order    []changeNote // oldest first
+}
+
+type changeNote struct {
+	id      TimerID
+	version uint32
+	at      int64
+}
+
+const changesKept = 5 * minute
+
+func (c *changes) note(id TimerID, version uint32, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for n < len(c.order) && now-c.order[n].at > changesKept {
+		n++
+	}
+	for _, o := range c.order[:n] {
+		if c.versions[o.id] == o {
+			delete(c.versions, o.id)
+		}
+	}
+	x := changeNote{id, version, now}
+	c.order = append(c.order[n:], x)
+	c.versions[id] = x
+}
+
+// newer tells whether a later version than this one was made.
+func (c *changes) newer(id TimerID, version uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.versions[id].version > version
+}

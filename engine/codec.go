@@ -1,0 +1,339 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unsafe"
+)
+
+// The stored forms of a timer, a task and an owed row, the same in every tier.
+//
+//	record  = version (1 byte) field…
+//	uint    = unsigned varint        int = zigzag varint
+//	string  = uint length, bytes     float = 8 bytes, little endian
+//
+// A reader takes every version up to its own and refuses a newer one. Golden
+// bytes stand in codec_test.go. Decoded strings and slices are views of the
+// bytes given: a timer costs one allocation and a few more for its lists, and
+// the bytes must not be changed afterwards.
+const (
+	timerVersion = 1
+	taskVersion  = 1
+	owedVersion  = 1
+)
+
+// errShort is what a truncated or garbled record ends in.
+var errShort = errors.New("the record is cut short")
+
+// AppendTimer appends the stored form of t to b.
+func AppendTimer(b []byte, t *Timer) []byte {
+	b = append(b, timerVersion)
+	b = putUint(b, uint64(t.ID))
+	b = putString(b, t.App)
+	b = putString(b, t.Name)
+	b = append(b, byte(t.Status))
+	b = putString(b, t.Reason)
+	b = putUint(b, uint64(t.Version))
+	b = putUint(b, uint64(t.Generation))
+	for _, v := range [...]int64{t.ValidFrom, t.Anchor, t.At, t.LastDue, t.CreatedAt, t.UpdatedAt} {
+		b = putInt(b, v)
+	}
+
+	s := &t.Schedule
+	b = putString(b, s.Cron)
+	b = putString(b, s.TimeZone)
+	b = putBool(b, s.HasDelay)
+	for _, v := range [...]int64{int64(s.Every), s.At, int64(s.Delay), s.StartAt, s.EndAt, s.MaxRuns, int64(s.Jitter)} {
+		b = putInt(b, v)
+	}
+
+	c := &t.Callback
+	b = putString(b, c.URL)
+	b = putString(b, c.Method)
+	b = putUint(b, uint64(len(c.Headers)))
+	for _, h := range c.Headers {
+		b = putString(putString(b, h.Name), h.Value)
+	}
+	b = putBool(b, c.HasBody)
+	b = append(b, byte(c.BodyKind))
+	b = putBytes(b, c.Body)
+	b = putInt(b, int64(c.Timeout))
+	b = putString(b, c.Success)
+
+	r := &t.Retry
+	b = putInt(b, int64(r.MaxAttempts))
+	b = putInt(b, int64(r.Backoff))
+	b = putFloat(b, r.Multiplier)
+	b = putInt(b, int64(r.MaxBackoff))
+	b = putFloat(b, r.Jitter)
+	b = putInt(b, int64(r.MaxAge))
+
+	b = append(b, byte(t.Misfire.Policy))
+	b = putInt(b, int64(t.Misfire.Window))
+	b = append(b, byte(t.Overlap), byte(t.Delivery), byte(t.Priority))
+	b = putUint(b, uint64(len(t.Labels)))
+	for _, l := range t.Labels {
+		b = putString(putString(b, l.Key), l.Value)
+	}
+	return b
+}
+
+// DecodeTimer reads what AppendTimer wrote.
+func DecodeTimer(b []byte) (*Timer, error) {
+	r := reader{b: b}
+	r.version("timer", timerVersion)
+	t := &Timer{}
+	t.ID = TimerID(r.uint())
+	t.App, t.Name = r.string(), r.string()
+	t.Status = Status(r.enum(len(statusNames)))
+	t.Reason = r.string()
+	t.Version, t.Generation = uint32(r.uint()), uint32(r.uint())
+	for _, p := range [...]*int64{&t.ValidFrom, &t.Anchor, &t.At, &t.LastDue, &t.CreatedAt, &t.UpdatedAt} {
+		*p = r.int()
+	}
+
+	s := &t.Schedule
+	s.Cron, s.TimeZone, s.HasDelay = r.string(), r.string(), r.bool()
+	s.Every, s.At, s.Delay = time.Duration(r.int()), r.int(), time.Duration(r.int())
+	s.StartAt, s.EndAt, s.MaxRuns, s.Jitter = r.int(), r.int(), r.int(), time.Duration(r.int())
+
+	c := &t.Callback
+	c.URL, c.Method = r.string(), r.string()
+	if n := r.count(2); n > 0 {
+		c.Headers = make([]Header, n)
+		for i := range c.Headers {
+			c.Headers[i] = Header{r.string(), r.string()}
+		}
+	}
+	c.HasBody, c.BodyKind = r.bool(), BodyKind(r.enum(int(BodyBase64)+1))
+	c.Body = r.bytes()
+	c.Timeout, c.Success = time.Duration(r.int()), r.string()
+
+	t.Retry = Retry{
+		MaxAttempts: int(r.int()), Backoff: time.Duration(r.int()), Multiplier: r.float(),
+		MaxBackoff: time.Duration(r.int()), Jitter: r.float(), MaxAge: time.Duration(r.int()),
+	}
+	t.Misfire.Policy = MisfirePolicy(r.enum(len(misfireNames)))
+	t.Misfire.Window = time.Duration(r.int())
+	t.Overlap = Overlap(r.enum(len(overlapNames)))
+	t.Delivery = Delivery(r.enum(len(deliveryNames)))
+	t.Priority = r.enum(10)
+	if n := r.count(2); n > 0 {
+		t.Labels = make([]Label, n)
+		for i := range t.Labels {
+			t.Labels[i] = Label{r.string(), r.string()}
+		}
+	}
+	return t, r.end("timer")
+}
+
+// AppendTask appends the stored form of t to b.
+func AppendTask(b []byte, t *Task) []byte {
+	b = append(b, taskVersion)
+	b = putUint(b, uint64(t.Key.Timer))
+	b = putInt(b, t.Key.Due)
+	b = putString(b, t.App)
+	b = putString(b, t.Name)
+	b = putUint(b, uint64(t.Generation))
+	b = append(b, byte(t.Origin), byte(t.Status))
+	b = putString(b, t.Reason)
+	for _, v := range [...]int64{t.DueLast, t.Count, int64(t.Lateness), t.NotBefore, t.Ended, int64(t.Base), t.Since} {
+		b = putInt(b, v)
+	}
+	b = putUint(b, uint64(len(t.Attempts)))
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		b = putInt(b, int64(a.N))
+		b = putInt(b, a.Started)
+		b = putInt(b, int64(a.Took))
+		b = putInt(b, int64(a.Code))
+		b = putString(b, a.ErrorClass)
+		b = putBytes(b, a.Response)
+	}
+	return b
+}
+
+// DecodeTask reads what AppendTask wrote.
+func DecodeTask(b []byte) (*Task, error) {
+	r := reader{b: b}
+	t := r.task()
+	return t, r.end("task")
+}
+
+func (r *reader) task() *Task {
+	r.version("task", taskVersion)
+	t := &Task{}
+	t.Key = Key{TimerID(r.uint()), r.int()}
+	t.App, t.Name = r.string(), r.string()
+	t.Generation = uint32(r.uint())
+	t.Origin = Origin(r.enum(len(originNames)))
+	t.Status = TaskStatus(r.enum(len(taskStatusNames)))
+	t.Reason = r.string()
+	t.DueLast, t.Count, t.Lateness = r.int(), r.int(), time.Duration(r.int())
+	t.NotBefore, t.Ended, t.Base, t.Since = r.int(), r.int(), int(r.int()), r.int()
+	if n := r.count(6); n > 0 {
+		t.Attempts = make([]Attempt, n)
+		for i := range t.Attempts {
+			t.Attempts[i] = Attempt{
+				N: int(r.int()), Started: r.int(), Took: time.Duration(r.int()), Code: int(r.int()),
+				ErrorClass: r.string(), Response: r.bytes(),
+			}
+		}
+	}
+	return t
+}
+
+// AppendOwed appends the stored form of o to b.
+func AppendOwed(b []byte, o *Owed) []byte {
+	b = append(b, owedVersion)
+	b = putUint(b, uint64(o.Key.Timer))
+	b = putInt(b, o.Key.Due)
+	b = putInt(b, o.To)
+	b = putUint(b, uint64(o.Generation))
+	b = append(b, byte(o.Origin))
+	b = putBool(b, o.Begun)
+	b = putInt(b, o.NotBefore)
+	b = putBool(b, o.Task != nil)
+	if o.Task != nil {
+		b = AppendTask(b, o.Task)
+	}
+	return b
+}
+
+// DecodeOwed reads what AppendOwed wrote.
+func DecodeOwed(b []byte) (Owed, error) {
+	r := reader{b: b}
+	r.version("owed row", owedVersion)
+	o := Owed{Key: Key{TimerID(r.uint()), r.int()}, To: r.int(), Generation: uint32(r.uint())}
+	o.Origin = Origin(r.enum(len(originNames)))
+	o.Begun, o.NotBefore = r.bool(), r.int()
+	if r.bool() {
+		o.Task = r.task()
+	}
+	return o, r.end("owed row")
+}
+
+func putUint(b []byte, v uint64) []byte   { return binary.AppendUvarint(b, v) }
+func putInt(b []byte, v int64) []byte     { return binary.AppendVarint(b, v) }
+func putString(b []byte, s string) []byte { return append(putUint(b, uint64(len(s))), s...) }
+func putBytes(b, s []byte) []byte         { return append(putUint(b, uint64(len(s))), s...) }
+
+func putFloat(b []byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+}
+
+func putBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// reader takes a record apart; after the first fault every read is zero.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.b = nil
+}
+
+func (r *reader) version(what string, newest byte) {
+	if v := r.byte(); r.err == nil && (v == 0 || v > newest) {
+		r.fail(fmt.Errorf("it has version %d of a %s, this program knows up to %d", v, what, newest))
+	}
+}
+
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.fail(errShort)
+		return 0
+	}
+	v := r.b[0]
+	r.b = r.b[1:]
+	return v
+}
+
+func (r *reader) enum(n int) int {
+	v := int(r.byte())
+	if v >= n {
+		r.fail(fmt.Errorf("%d is none of %d known values", v, n))
+		return 0
+	}
+	return v
+}
+
+func (r *reader) bool() bool { return r.enum(2) == 1 }
+
+func (r *reader) uint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.fail(errShort)
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) int() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.fail(errShort)
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) float() float64 {
+	if len(r.b) < 8 {
+		r.fail(errShort)
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
+	r.b = r.b[8:]
+	return v
+}
+
+// count reads the length of a list whose items take at least size bytes each,
+// so that a garbled length cannot ask for more memory than the record has.
+func (r *reader) count(size int) int {
+	n := r.uint()
+	if n > uint64(len(r.b)/size) {
+		r.fail(errShort)
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) bytes() []byte {
+	n := r.count(1)
+	if n == 0 {
+		return nil
+	}
+	v := r.b[:n:n]
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) string() string {
+	v := r.bytes()
+	return unsafe.String(unsafe.SliceData(v), len(v))
+}
+
+func (r *reader) end(what string) error {
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return fmt.Errorf("cannot decode a %s: %w", what, r.err)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"reflect"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+func fullTimer() *engine.Timer {
+	d := engine.NewDefinition()
+	d.App, d.Name = "billing", "order-1"
+	d.Schedule = engine.Schedule{Cron: "0 9 * * 1-5", TimeZone: "Asia/Shanghai", StartAt: 1, EndAt: 2, MaxRuns: 3, Jitter: 5 * time.Second}
+	d.Callback = engine.Callback{
+		URL: "https://a/b", Method: "POST", Headers: []engine.Header{{Name: "A", Value: "b"}}, Body: []byte("{}"),
+		HasBody: true, BodyKind: engine.BodyJSON, Timeout: 15 * time.Second, Success: "2xx",
+	}
+	d.Misfire, d.Overlap, d.Delivery, d.Priority = engine.Misfire{Policy: engine.MisfireAll, Window: time.Hour}, engine.OverlapQueue, engine.AtMostOnce, 9
+	d.Labels = []engine.Label{{Key: "team", Value: "a"}}
+	return &engine.Timer{
+		Definition: d, ID: 7354, Status: engine.Disabled, Reason: "why", Version: 2, Generation: 3,
+		ValidFrom: 4, Anchor: -5, At: 6, LastDue: 7, CreatedAt: 1763658000250, UpdatedAt: 9,
+	}
+}
+
+func fullTask() *engine.Task {
+	return &engine.Task{
+		Key: engine.Key{Timer: 7354, Due: 1763658000250}, App: "billing", Name: "order-1", Generation: 3, Origin: engine.FromRedrive,
+		Status: engine.Dead, Reason: "max_attempts", DueLast: 1, Count: 2, Lateness: -1, NotBefore: 3, Ended: 4, Base: 5, Since: 6,
+		Attempts: []engine.Attempt{{N: 1, Started: 1763658000250123, Took: time.Second, Code: 500, ErrorClass: "status", Response: []byte("no")}, {N: 2}},
+	}
+}
+
+func fullOwed() engine.Owed {
+	return engine.Owed{
+		Key: engine.Key{Timer: 7354, Due: 1763658000250}, To: 1763658000999, Generation: 3, Origin: engine.FromCatchUp,
+		Begun: true, NotBefore: 8, Task: fullTask(),
+	}
+}
+
+// What is on disks out there must be read for ever: a failure here asks for a
+// new version byte, not for new golden bytes.
+func TestCodecGolden(t *testing.T) {
+	o := fullOwed()
+	for _, x := range []struct {
+		name   string
+		got    []byte
+		golden string
+	}{
+		{"timer", engine.AppendTimer(nil, fullTimer()), "01ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d0161"},
+		{"task", engine.AppendTask(nil, fullTask()), "01ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f040000000000"},
+		{"owed", engine.AppendOwed(nil, &o), "01ba39f49daba3d466cea9aba3d466030301100101ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f040000000000"},
+	} {
+		if got := hex.EncodeToString(x.got); got != x.golden {
+			t.Errorf("%s:\n got %s\nwant %s", x.name, got, x.golden)
+		}
+	}
+}
+
+func TestCodecRoundTrip(t *testing.T) {
+	if got, err := engine.DecodeTimer(engine.AppendTimer(nil, fullTimer())); err != nil || !reflect.DeepEqual(got, fullTimer()) {
+		t.Errorf("timer: %+v, %v", got, err)
+	}
+	if got, err := engine.DecodeTask(engine.AppendTask(nil, fullTask())); err != nil || !reflect.DeepEqual(got, fullTask()) {
+		t.Errorf("task: %+v, %v", got, err)
+	}
+	o := fullOwed()
+	if got, err := engine.DecodeOwed(engine.AppendOwed(nil, &o)); err != nil || !reflect.DeepEqual(got, o) {
+		t.Errorf("owed: %+v, %v", got, err)
+	}
+}
+
+// Every cut, and every other version, is an error and no panic.
+func TestCodecRefuses(t *testing.T) {
+	o := fullOwed()
+	for name, b := range map[string][]byte{
+		"timer": engine.AppendTimer(nil, fullTimer()), "task": engine.AppendTask(nil, fullTask()), "owed": engine.AppendOwed(nil, &o),
+	} {
+		decode := func(b []byte) error {
+			switch name {
+			case "timer":
+				_, err := engine.DecodeTimer(b)
+				return err
+			case "task":
+				_, err := engine.DecodeTask(b)
+				return err
+			}
+			_, err := engine.DecodeOwed(b)
+			return err
+		}
+		for i := range b {
+			if decode(b[:i:i]) == nil {
+				t.Errorf("%s: the first %d of %d bytes are taken", name, i, len(b))
+			}
+		}
+		if decode(append(bytes.Clone(b), 0)) == nil {
+			t.Errorf("%s: a byte too many is taken", name)
+		}
+		for _, v := range []byte{0, 2, 255} {
+			c := bytes.Clone(b)
+			if c[0] = v; decode(c) == nil {
+				t.Errorf("%s: version %d is taken", name, v)
+			}
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	o := fullOwed()
+	f.Add(engine.AppendTimer(nil, fullTimer()))
+	f.Add(engine.AppendTask(nil, fullTask()))
+	f.Add(engine.AppendOwed(nil, &o))
+	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if x, err := engine.DecodeTimer(bytes.Clone(b)); err == nil {
+			c := engine.AppendTimer(nil, x)
+			if y, err := engine.DecodeTimer(bytes.Clone(c)); err != nil || !bytes.Equal(engine.AppendTimer(nil, y), c) {
+				t.Errorf("timer: %+v, %v", y, err)
+			}
+		}
+		if x, err := engine.DecodeTask(bytes.Clone(b)); err == nil {
+			c := engine.AppendTask(nil, x)
+			if y, err := engine.DecodeTask(bytes.Clone(c)); err != nil || !bytes.Equal(engine.AppendTask(nil, y), c) {
+				t.Errorf("task: %+v, %v", y, err)
+			}
+		}
+		if x, err := engine.DecodeOwed(bytes.Clone(b)); err == nil {
+			c := engine.AppendOwed(nil, &x)
+			if y, err := engine.DecodeOwed(bytes.Clone(c)); err != nil || !bytes.Equal(engine.AppendOwed(nil, &y), c) {
+				t.Errorf("owed: %+v, %v", y, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,363 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// PutResult is what a Put did.
+type PutResult uint8
+
+// The results of a Put.
+const (
+	PutCreated PutResult = iota
+	PutUpdated
+	PutUnchanged
+)
+
+// Put creates the timer (d.App, d.Name) or replaces its definition. match, when
+// not 0, is the version that must stand (If-Match): FaultPrecondition otherwise.
+// A delay that has run out is armed anew by being put again; everything else
+// that is put twice is unchanged.
+func (e *Engine) Put(ctx context.Context, d Definition, match uint32) (View, PutResult, error) {
+	for range 3 {
+		t, err := e.cfg.Cold.TimerByName(ctx, d.App, d.Name)
+		if errors.Is(err, ErrNotFound) {
+			if match != 0 {
+				return View{}, 0, &Fault{Kind: FaultPrecondition, Code: "version_mismatch", Detail: "there is no timer of that name, and If-Match asks for one"}
+			}
+			c := e.Create(ctx, d, nil)
+			var taken *Fault
+			if errors.As(c.Err, &taken) && taken.Code == "name_taken" {
+				continue // created meanwhile
+			}
+			if c.Existed {
+				return c.View, PutUnchanged, c.Err
+			}
+			return c.View, PutCreated, c.Err
+		}
+		if err != nil {
+			return View{}, 0, err
+		}
+		v, same, err := e.redefine(ctx, t.ID, match, func(Definition) (Definition, error) { return d, nil })
+		if errors.Is(err, ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if same {
+			return v, PutUnchanged, err
+		}
+		return v, PutUpdated, err
+	}
+	return View{}, 0, &Fault{Kind: FaultConflict, Code: "changed_meanwhile", Detail: "somebody else keeps creating and deleting the timer"}
+}
+
+// Replace gives a timer another definition, keeping id and history: for PATCH.
+// App and name may not change. revise gets the standing definition.
+func (e *Engine) Replace(ctx context.Context, id TimerID, match uint32, revise func(Definition) (Definition, error)) (View, error) {
+	v, _, err := e.redefine(ctx, id, match, revise)
+	return v, err
+}
+
+func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, revise func(Definition) (Definition, error)) (v View, same bool, err error) {
+	c, err := e.change(ctx, id, match, func(t *Timer, now int64) (*edit, error) {
+		d, err := revise(t.Definition)
+		if err != nil {
+			return nil, err
+		}
+		if d.App != t.App || d.Name != t.Name {
+			return nil, Invalid("name", "name_fixed", "app and name of a timer cannot be changed")
+		}
+		if err := d.Validate(); err != nil {
+			return nil, err
+		}
+		rearm := t.Schedule.HasDelay && e.status(t, now) == Finished
+		if same = d.Equal(&t.Definition) && !rearm; same {
+			return nil, nil
+		}
+		n := *t
+		n.Definition, n.Version, n.UpdatedAt = d, t.Version+1, now
+		if d.Schedule == t.Schedule && !rearm {
+			return &edit{timer: &n, keep: true}, nil
+		}
+		n.Generation++
+		former := t
+		if rearm {
+			former = nil
+		}
+		if n.Status == Finished {
+			n.Status = Enabled
+		}
+		if err := Resolve(&n, former, now); err != nil {
+			return nil, err
+		}
+		later := t.ValidFrom > now // disabled until then: so it stays
+		if later {
+			n.ValidFrom = t.ValidFrom
+		}
+		if n.Schedule.OneShot() {
+			if err := e.unbegun(ctx, Key{id, n.LastDue}); err != nil {
+				return nil, err
+			}
+		}
+		return &edit{timer: &n, fresh: !later, reason: ReasonReplaced}, nil
+	})
+	if err != nil {
+		return View{}, false, err
+	}
+	return e.view(c.now), same, nil
+}
+
+// unbegun refuses a due that the timer has begun before: the key would be used
+// twice.
+func (e *Engine) unbegun(ctx context.Context, k Key) error {
+	t, err := e.Task(ctx, k)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if t.Status == Running || len(t.Attempts) > 0 {
+		return Invalid("schedule.at", "already_fired", "a call for that instant was begun already: it is task %s, %s", k, t.Status)
+	}
+	return nil
+}
+
+// DeleteResult says what a delete met.
+type DeleteResult string
+
+// What a delete met: nothing will be called any more; a call is running; or
+// all was over already.
+const (
+	DeleteCancelled DeleteResult = "cancelled"
+	DeleteInFlight  DeleteResult = "in_flight"
+	DeleteFinished  DeleteResult = "finished"
+)
+
+// Delete removes a timer. match as in Put.
+func (e *Engine) Delete(ctx context.Context, id TimerID, match uint32) (DeleteResult, error) {
+	c, err := e.change(ctx, id, match, func(*Timer, int64) (*edit, error) {
+		return &edit{reason: ReasonDeleted}, nil
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case c.inFlight > 0:
+		return DeleteInFlight, nil
+	case c.finished:
+		return DeleteFinished, nil
+	}
+	return DeleteCancelled, nil
+}
+
+// CatchUp says what an enable does with the dues that passed while it was disabled.
+type CatchUp uint8
+
+// Catch nothing up (the default), the latest due, or all of them (≤ 1,000).
+const (
+	CatchUpNone CatchUp = iota
+	CatchUpLatest
+	CatchUpAll
+)
+
+// Enable lets a timer fire again, from now on.
+func (e *Engine) Enable(ctx context.Context, id TimerID, catch CatchUp) (View, error) {
+	c, err := e.change(ctx, id, 0, func(t *Timer, now int64) (*edit, error) {
+		if t.StatusAt(now, false) != Disabled {
+			return nil, nil
+		}
+		n := *t
+		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = Enabled, "", t.Version+1, t.Generation+1, now
+		if err := Resolve(&n, t, now); err != nil {
+			return nil, err
+		}
+		ed := &edit{timer: &n, reason: ReasonDisabled}
+		if catch == CatchUpNone {
+			return ed, nil
+		}
+		since, err := e.disabledSince(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		ed.owe, err = passed(&n, since, now, catch)
+		return ed, err
+	})
+	if err != nil {
+		return View{}, err
+	}
+	return e.view(c.now), nil
+}
+
+// maxVersions is how many former versions of a timer are looked through.
+const maxVersions = 1000
+
+// disabledSince is when a timer that is disabled became so, or got its schedule
+// if that was later: dues up to then are over.
+func (e *Engine) disabledSince(ctx context.Context, t *Timer) (int64, error) {
+	if t.Status == Disabled {
+		return t.ValidFrom, nil
+	}
+	// Disabled until an instant, which is its ValidFrom: the former versions tell.
+	former, err := e.cfg.Cold.Versions(ctx, t.ID, maxVersions)
+	since := t.UpdatedAt
+	for _, f := range former {
+		switch {
+		case f.Schedule != t.Schedule || f.StatusAt(since, false) != Disabled:
+			return since, err
+		case f.Status == Disabled:
+			return f.ValidFrom, err
+		}
+		since = f.UpdatedAt
+	}
+	return since, err
+}
+
+// passed are the rows for the dues in (since, now] that an enable catches up.
+func passed(t *Timer, since, now int64, catch CatchUp) ([]Owed, error) {
+	former := *t
+	former.ValidFrom = since
+	p, err := PlanOf(&former)
+	if err != nil {
+		return nil, err
+	}
+	var out []Owed
+	for due, ok := p.Next(since); ok && due <= now; due, ok = p.Next(due) {
+		if catch == CatchUpLatest {
+			out = out[:0]
+		} else if len(out) == maxSingles {
+			return nil, Invalid("catch_up", "catch_up_too_many", "more than %d dues passed while the timer was disabled", maxSingles)
+		}
+		out = append(out, Owed{Key: Key{t.ID, due}, Generation: t.Generation, Origin: FromCatchUp, NotBefore: due})
+	}
+	return out, nil
+}
+
+// Disable stops a timer; until (Unix ms) enables it by itself, 0: never.
+func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until int64) (View, error) {
+	if reason == "" {
+		reason = ReasonDisabled
+	}
+	c, err := e.change(ctx, id, 0, func(t *Timer, now int64) (*edit, error) {
+		if until != 0 && until <= now {
+			return nil, Invalid("until", "until_past", "it has passed already")
+		}
+		if t.Status == Finished || until == 0 && t.Status == Disabled && t.Reason == reason {
+			return nil, nil
+		}
+		n := *t
+		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = Disabled, reason, t.Version+1, t.Generation+1, now
+		n.ValidFrom = now
+		if until != 0 {
+			n.Status, n.ValidFrom = Enabled, until
+		} else if t.StatusAt(now, false) == Disabled {
+			since, err := e.disabledSince(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			n.ValidFrom = since
+		}
+		return &edit{timer: &n, reason: ReasonDisabled}, nil
+	})
+	if err != nil {
+		return View{}, err
+	}
+	return e.view(c.now), nil
+}
+
+// RunNow makes a manual task and returns its key. Its due is the first ms from
+// now on that is neither a due of the timer nor a key that was used.
+func (e *Engine) RunNow(ctx context.Context, id TimerID) (Key, error) {
+	if err := e.open(); err != nil {
+		return Key{}, err
+	}
+	release, err := e.claim(ctx, id)
+	if err != nil {
+		return Key{}, err
+	}
+	defer release()
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return Key{}, err
+	}
+	p, err := PlanOf(t)
+	if err != nil {
+		return Key{}, err
+	}
+	k := Key{id, e.now()}
+	for ; ; k.Due++ {
+		if due, ok := p.Next(k.Due - 1); ok && due == k.Due {
+			continue
+		}
+		if _, err := e.Task(ctx, k); errors.Is(err, ErrNotFound) {
+			break
+		} else if err != nil {
+			return Key{}, err
+		}
+	}
+	o := Owed{Key: k, Generation: t.Generation, Origin: FromManual, NotBefore: k.Due}
+	return k, e.oweNow(ctx, t, o)
+}
+
+// oweNow commits a row and takes it into memory. The timer is claimed.
+func (e *Engine) oweNow(ctx context.Context, t *Timer, o Owed) error {
+	if err := e.cfg.Cold.Settle(ctx, &Settlement{Owner: e.cfg.Node, Owe: []Owed{o}}); err != nil {
+		return err
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	tk, err := e.readmit(sh, t, o, e.now())
+	sh.mu.Unlock()
+	if err == nil && tk != nil {
+		e.queue.push([]*task{tk})
+	}
+	return err
+}
+
+// Redrive makes a failed, dead or unknown task due again, with the same key;
+// attempt numbers go on, max_attempts and max_age count anew.
+func (e *Engine) Redrive(ctx context.Context, k Key) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	release, err := e.claim(ctx, k.Timer)
+	if err != nil {
+		return err
+	}
+	defer release()
+	t, err := e.cfg.Cold.Timer(ctx, k.Timer)
+	if err != nil {
+		return err
+	}
+	// A result that is not settled yet would be settled over the row.
+	for sh := e.shardOf(k.Timer); ; {
+		settled := e.settled.wait()
+		sh.mu.Lock()
+		was := sh.tasks[k]
+		pending := was != nil && was.state == isDone && !was.stored
+		sh.mu.Unlock()
+		if !pending {
+			break
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	was, err := e.Task(ctx, k)
+	if err != nil {
+		return err
+	}
+	if was.Status != Dead && was.Status != Failed && was.Status != Unknown {
+		return &Fault{
+			Kind: FaultConflict, Code: "not_retryable",
+			Detail: fmt.Sprintf("task %s is %s; only failed, dead and unknown tasks can be retried by hand", k, was.Status),
+		}
+	}
+	n := *was
+	now := e.now()
+	n.Status, n.Reason, n.Ended, n.Origin, n.Generation = Waiting, "", 0, FromRedrive, t.Generation
+	n.Base, n.Since, n.NotBefore, n.DueLast, n.Count = n.LastAttempt(), now, now, 0, 0
+	return e.oweNow(ctx, t, Owed{Key: k, Generation: t.Generation, Origin: FromRedrive, NotBefore: now, Task: &n})
+}

@@ -1,0 +1,291 @@
+package engine
+
+import (
+	"context"
+	"errors"
+)
+
+// Created is the outcome of one create.
+type Created struct {
+	View View
+	// Existed: the same definition was there already, or the Idempotency-Key
+	// was used for it; nothing was made.
+	Existed  bool
+	Replayed bool // … by its Idempotency-Key: answer as the first time (201)
+	Err      error
+}
+
+// Create makes a timer. once may be nil.
+func (e *Engine) Create(ctx context.Context, d Definition, once *Once) Created {
+	if err := e.open(); err != nil {
+		return Created{Err: err}
+	}
+	now := e.now()
+	for {
+		c, err := e.draft(&d, now)
+		if err != nil {
+			return Created{Err: err}
+		}
+		c.Once = once
+		b := e.birth([]*Change{c}, now)
+		a, err := e.cfg.Cold.Apply(ctx, c)
+		if err != nil {
+			a.Err = err
+		}
+		outs := b.take(ctx, []Applied{a})
+		if errors.Is(a.Err, ErrConflict) && a.Existing == nil {
+			continue // the id is taken, by a clock that had stepped back: mint another
+		}
+		return e.created(&d, c, a, outs[0])
+	}
+}
+
+// CreateAll makes many, each by itself; outcomes in order.
+func (e *Engine) CreateAll(ctx context.Context, ds []Definition) []Created {
+	out := make([]Created, len(ds))
+	if err := e.open(); err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+		return out
+	}
+	now := e.now()
+	changes := make([]*Change, 0, len(ds))
+	places := make([]int, 0, len(ds))
+	for i := range ds {
+		c, err := e.draft(&ds[i], now)
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		changes, places = append(changes, c), append(places, i)
+	}
+	b := e.birth(changes, now)
+	as := e.cfg.Cold.ApplyAll(ctx, changes)
+	nexts := b.take(ctx, as)
+	for j, a := range as {
+		i := places[j]
+		if errors.Is(a.Err, ErrConflict) && a.Existing == nil {
+			out[i] = e.Create(ctx, ds[i], nil)
+			continue
+		}
+		out[i] = e.created(&ds[i], changes[j], a, nexts[j])
+	}
+	return out
+}
+
+// births are timers being created: claimed, so that who finds one in a tier
+// before it is seated waits, and with a hold on the watermark.
+type births struct {
+	e       *Engine
+	changes []*Change
+	hold    *hold
+	release func()
+}
+
+func (e *Engine) birth(cs []*Change, now int64) *births {
+	return &births{e, cs, e.holds.take(now), e.claimNew(cs)}
+}
+
+// take seats what was made and ends the births; it returns the next dues. Those
+// whose commit is in doubt stay claimed until it is known.
+func (b *births) take(ctx context.Context, as []Applied) (next []int64) {
+	var warm []Entry
+	doubt := false
+	next = make([]int64, len(as))
+	for i, a := range as {
+		switch {
+		case a.Existing != nil:
+		case a.Err == nil:
+			next[i] = b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, &warm)
+		case inDoubt(a.Err):
+			doubt = true
+		}
+	}
+	b.e.addWarm(ctx, warm, true)
+	if !doubt {
+		b.end()
+		return next
+	}
+	b.e.background.Go(func() {
+		var warm []Entry
+		for i, a := range as {
+			if a.Existing != nil || a.Err == nil || !inDoubt(a.Err) {
+				continue
+			}
+			made, sure := b.e.resolve(b.changes[i])
+			if !sure {
+				return
+			}
+			if made {
+				b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, &warm)
+			}
+		}
+		b.e.addWarm(b.e.life, warm, true)
+		b.end()
+	})
+	return next
+}
+
+func (b *births) end() {
+	b.release()
+	b.e.holds.give(b.hold)
+}
+
+// draft is the change that creates a timer.
+func (e *Engine) draft(d *Definition, now int64) (*Change, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Timer{Definition: *d, ID: e.ids.mint(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
+	if err := Resolve(t, nil, now); err != nil {
+		return nil, err
+	}
+	return &Change{Timer: t, ID: t.ID, Owe: e.owing(t, true)}, nil
+}
+
+// owing are the rows that a new generation of a timer starts with: what its
+// plan will not derive. That is an instant that was given though it is past
+// (fresh: enabling never brings one back), and, after the clock stepped back
+// behind the watermark, what lies up to there.
+func (e *Engine) owing(t *Timer, fresh bool) []Owed {
+	if t.Status != Enabled {
+		return nil
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	w := max(sh.watermark, sh.settling)
+	sh.mu.Unlock()
+	o := Owed{Generation: t.Generation}
+	if t.Schedule.OneShot() {
+		due := t.LastDue
+		if due > t.ValidFrom && due > w || due <= t.ValidFrom && !fresh {
+			return nil
+		}
+		o.Key, o.NotBefore = Key{t.ID, due}, due
+		return []Owed{o}
+	}
+	if w <= t.ValidFrom {
+		return nil
+	}
+	o.Key, o.To, o.NotBefore = Key{t.ID, t.ValidFrom}, w, t.ValidFrom
+	return []Owed{o}
+}
+
+// created turns the tier's outcome into the caller's.
+func (e *Engine) created(d *Definition, c *Change, a Applied, next int64) Created {
+	switch {
+	case a.Replayed:
+		return Created{View: e.view(a.Existing), Existed: true, Replayed: true}
+	case a.Existing != nil && a.Existing.Definition.Equal(d):
+		return Created{View: e.view(a.Existing), Existed: true}
+	case a.Existing != nil:
+		return Created{Err: &Fault{
+			Kind: FaultConflict, Code: "name_taken",
+			Detail: "app " + d.App + " has another timer of that name: " + a.Existing.ID.String(),
+			Fields: []FieldFault{{"name", "is taken by timer " + a.Existing.ID.String() + ", whose definition differs"}},
+		}}
+	case a.Err != nil:
+		return Created{Err: a.Err}
+	}
+	return Created{View: View{Timer: c.Timer, Status: c.Timer.Status, NextDue: next}}
+}
+
+// welcome admits a timer whose definition was just committed, wherever its next
+// dues belong: rows of owed and the next minutes into memory, the coming hour
+// into the warm tier (warm collects its entries). It returns the next due.
+func (e *Engine) welcome(t *Timer, owe []Owed, warm *[]Entry) (next int64) {
+	if t.Status != Enabled {
+		return 0
+	}
+	p, err := PlanOf(t)
+	if err != nil {
+		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
+	}
+	next, _ = p.Next(t.ValidFrom)
+	now := e.now()
+	horizon := e.horizon.Load() // before the seat: what a raise adds meanwhile is in both
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	ready := e.seat(sh, t, &p, owe, now)
+	sh.mu.Unlock()
+	e.queue.push(ready)
+	for _, o := range owe {
+		next = max(next, o.Key.Due)
+	}
+	e.metrics.timerMade()
+	if filled := e.warmed.Load(); next != 0 && next < filled {
+		*warm = entries(*warm, t.ID, &p, max(horizon, t.ValidFrom+1), filled)
+	}
+	return next
+}
+
+// seat puts a timer with its rows into the roster and the wheel. mu is held.
+func (e *Engine) seat(sh *shard, t *Timer, p *Plan, owe []Owed, now int64) (ready []*task) {
+	due, ok := p.Next(t.ValidFrom)
+	if len(owe) == 0 && (!ok || due >= e.horizon.Load()) {
+		return nil
+	}
+	lv := sh.timers[t.ID]
+	if lv == nil || lv.def.Version != t.Version {
+		lv = &live{def: t, plan: *p, lane: e.queue.lane(t.App, targetOf(t.Callback.URL))}
+		sh.timers[t.ID] = lv
+	}
+	for _, o := range owe {
+		if o.To != 0 {
+			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
+			continue
+		}
+		tk := sh.enlist(lv, o.Key, o.Origin, true, now)
+		if o.NotBefore > now {
+			tk.state, tk.handle = isRetrying, e.wheel.Add(o.NotBefore, item{o.Key.Timer, o.Key.Due})
+			continue
+		}
+		ready = append(ready, tk)
+	}
+	if lv.next == 0 && !(len(owe) == 1 && p.OneShot()) {
+		e.schedule(lv, t.ValidFrom)
+	}
+	sh.dismiss(lv)
+	return ready
+}
+
+// addWarm puts entries of new or changed timers into the warm tier. Its loss
+// costs speed only: a minute that cannot be trusted is built from the cold tier.
+// own: the caller is who creates or changes these timers.
+func (e *Engine) addWarm(ctx context.Context, es []Entry, own bool) {
+	if len(es) == 0 {
+		return
+	}
+	e.minutes.add(es)
+	if err := e.cfg.Warm.Add(ctx, es); err != nil {
+		e.log.Error("cannot add to the warm tier; its minutes are rebuilt", "error", err)
+		e.migrator.distrust(es)
+	}
+	// The migrator may have loaded a minute since its horizon was looked at:
+	// it raises the horizon before it reads the bucket, so looking again after
+	// the entry is in finds every one that it may have missed.
+	horizon := e.horizon.Load()
+	for _, x := range es {
+		if x.Due < horizon {
+			busy, _, err := e.admit(ctx, []Entry{x}, x.Due, own)
+			if len(busy) > 0 {
+				e.admitLater(busy, x.Due)
+			}
+			if err != nil {
+				e.log.Error("cannot admit a timer; the next start will", "timer", x.ID, "error", err)
+			}
+		}
+	}
+}
+
+// open tells whether something new may be taken.
+func (e *Engine) open() error {
+	switch {
+	case !e.running.Load():
+		return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is starting or stopping"}
+	case e.cfg.DiskFull():
+		return ErrFull
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package engine
+
+// item is what lies in the wheel: a timer's next due, or (Due ≠ 0) the retry of
+// one of its tasks.
+type item struct {
+	ID  TimerID
+	Due int64
+}
+
+// fire takes what is due from the wheel: makes tasks, puts each timer's next due
+// back into the wheel, and queues the tasks. It runs on the wheel's goroutine,
+// so nothing in it waits for a disk or a network; and the wheel counts a due as
+// handed over when it has returned, which is what the watermark relies on.
+func (e *Engine) fire(due int64, batch []item) {
+	now := e.now()
+	stepped := e.stepped.Load()
+	ready := e.batch[:0]
+	for _, it := range batch {
+		sh := e.shardOf(it.ID)
+		sh.mu.Lock()
+		var t *task
+		switch lv := sh.timers[it.ID]; {
+		case it.Due != 0:
+			t = sh.wake(Key{it.ID, it.Due}, now)
+		case lv == nil || lv.next != due:
+			// Removed or changed while the wheel was handing it over.
+		case due <= stepped && now-due > misfireAfter:
+			lv.next, lv.late = 0, true
+			e.misfires.add(e, it.ID, due)
+		default:
+			t = sh.take(lv, due, now)
+			e.schedule(lv, due)
+			sh.dismiss(lv)
+		}
+		sh.mu.Unlock()
+		if t != nil {
+			ready = append(ready, t)
+		}
+	}
+	e.queue.push(ready)
+	clear(ready)
+	e.batch = ready[:0]
+}
+
+// take makes the task of a due, nil when it was taken already: it is in memory,
+// or not later than the watermark and not owed. mu is held.
+func (sh *shard) take(lv *live, due, now int64) *task {
+	k := Key{lv.def.ID, due}
+	ranged := due <= lv.owedTo
+	if due <= sh.watermark && !ranged {
+		return nil
+	}
+	// The plan's dues come in order: beyond the last one taken there is none in
+	// memory, and looking, in a map that no cache holds, was a twentieth of a fire.
+	if (lv.last == 0 || due <= lv.last) && sh.tasks[k] != nil {
+		return nil
+	}
+	lv.last = due
+	t := sh.enlist(lv, k, FromSchedule, ranged, now)
+	if ranged {
+		t.dirty = true // a row of its own, for the range goes when it is over
+	} else if lv.owedTo != 0 {
+		sh.paid = append(sh.paid, Key{lv.def.ID, lv.owedFrom})
+		lv.owedTo = 0
+	}
+	return t
+}
+
+// wake makes a task ready whose time in the wheel has come. mu is held.
+func (sh *shard) wake(k Key, now int64) *task {
+	t := sh.tasks[k]
+	if t == nil || t.state != isRetrying {
+		return nil
+	}
+	t.await(now)
+	return t
+}

@@ -1,0 +1,87 @@
+// Package engine fires tasks on time, at least once.
+//
+// # The way of a task
+//
+// One direction, one file a stage. Read them in this order:
+//
+//	stage      file           what it does
+//	────────   ────────────   ─────────────────────────────────────────────────────────────
+//	words      timer.go       Timer, Definition: what to call and when
+//	           task.go        Key, Task, Attempt: one occurrence and what became of it
+//	           call.go        Call, Outcome: one HTTP request and how it ended
+//	           fault.go       whose fault an error is
+//	           store.go       the seams: Cold, Warm, Journal
+//	           codec.go       the stored forms
+//	when       schedule.go    a definition becomes a Plan: dues are derived, never stored
+//	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
+//	           change.go      replace, disable, delete: hold → commit → drop
+//	           control.go     Put, Replace, Enable, RunNow, Redrive … in terms of those two
+//	ahead      migrator.go    cold → warm (the next hour) → wheel (the next minutes)
+//	memory     roster.go      the timers and tasks that are in memory, in 256 shards
+//	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
+//	           queue.go       fair turns: caps per target and app, priority with ageing
+//	call       executor.go    begin → journal → call → end
+//	           retry.go       what follows an outcome
+//	after      history.go     settle: results, owed, watermarks, in one transaction; then forget
+//	start      recover.go     journal + plan + owed → decided and settled before the first call
+//	           misfire.go     what becomes of dues that are found late
+//	           backlog.go     owed rows → memory, as fast as calls get through
+//	watch      audit.go       is what must be in memory there?  janitor.go: retention
+//	look       query.go, follow.go, stats.go, lateness.go, metrics.go, bulk.go
+//
+// # What is true, and where
+//
+// The cold tier is the truth, the journal is the truth for the time since the
+// last settle; the warm tier, the roster and the wheel are caches that a start
+// rebuilds. Per shard there is a watermark W:
+//
+//	an occurrence of the definition in force is finished ⇔ due ≤ W and it is not in owed
+//
+// so a fire that goes well costs two lines in the journal and two keys in
+// history, and nothing is written ahead: a timer every 100 ms costs no row. The
+// invariant that every step keeps, and that a crash at any place leaves true:
+//
+//	for each acknowledged timer and each unfinished occurrence o of it:
+//	W < due(o) and the plan derives o, or o ∈ owed
+//
+// What could break it, and what keeps it:
+//
+//	W overtakes a due that memory does not know yet    holds (hold.go); W ≤ migrator.loaded; W ≤ wheel.Low
+//	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
+//	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
+//	the journal forgets too soon                       it forgets what was written before the instant W stands at,
+//	                                                   after the settle: a task's records come after its due
+//	a create slips between two scans                   horizons are raised before a scan; creates look again after
+//	a change races with a send                         both take the shard's lock: held, or isSending, never both
+//	a settle races with a change                       a change waits for the settle that names its tasks
+//	a read from a tier is older than a change          changes.go: a version that is not the newest is not used
+//
+// # A crash, step by step
+//
+//	before the create's commit      not acknowledged, not there
+//	after it, before memory         the plan derives it at the next start
+//	due, before Begin               W < due, or owed: called at the next start, Redelivered
+//	Begin, before or in the call    the same; at_most_once: the synced Begin makes it unknown
+//	answered, Finish not synced     called again with the same key: the one repeat that cannot be helped
+//	Finish synced, not settled      the journal is replayed into history
+//	settled, journal not forgotten  replayed again, which changes nothing
+//
+// # Time
+//
+// One reading of the wall clock (Config.Now, handed to the wheel); instants are
+// Unix ms everywhere, and an argument to every pure function (Plan, judge,
+// triage.decide). In tests testing/synctest is the clock.
+//
+// # Locks
+//
+// A shard's mu may be held while taking queue.mu, the wheel's, the journal's
+// buffer's or a hold's; never the other way round, never two shards' at once,
+// and never over a call to a tier.
+//
+// # Where this differs from what was planned
+//
+// The journal is a log of groups, not one Pebble key a task (see wal). A retry
+// that is minutes away leaves memory and is read from owed when its minute is
+// loaded, instead of going through the warm tier: owed has an index by
+// not-before in any case, and the warm tier stays a pure function of the plan.
+package engine

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// When the disk stalls, no more than this is called without being noted: each
+// call beyond would be a repeat after a crash.
+const (
+	maxUnsynced    = 50_000
+	maxUnsyncedAge = 2 * time.Second
+	stallLook      = 10 * time.Millisecond
+)
+
+// watchJournal pauses the calls while the journal is too far behind.
+func (e *Engine) watchJournal(ctx context.Context) error {
+	for ctx.Err() == nil {
+		n, age := e.journal.Unsynced()
+		stalled := n > maxUnsynced || age > maxUnsyncedAge
+		if e.stalled.Swap(stalled) != stalled {
+			e.log.Warn("the journal's disk", "stalls", stalled, "unsynced", n, "age", age)
+		}
+		sleep(ctx, 100*time.Millisecond)
+	}
+	e.stalled.Store(false)
+	return nil
+}
+
+// execute makes one attempt of a task, on a worker of the queue:
+//
+//	begin → note in the journal → call → finish, or retry
+func (e *Engine) execute(t *task) (took time.Duration) {
+	for e.stalled.Load() && e.running.Load() {
+		time.Sleep(stallLook)
+	}
+	call, ok := e.begin(t)
+	if !ok {
+		return 0
+	}
+	amo := call.Timer.Delivery == AtMostOnce
+	p := e.journal.Begin(Begun{
+		Key: t.Key, Generation: t.Generation, Attempt: uint32(call.Attempt), Origin: t.Origin, AtMostOnce: amo,
+	})
+	if amo {
+		// The promise not to repeat needs the note on the disk before the call.
+		if err := e.journal.Sync(context.Background(), p); err != nil {
+			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
+			e.end(t, Outcome{Class: ClassNotSent, ErrorClass: "journal"})
+			return 0
+		}
+	}
+	if call.Redelivered {
+		e.metrics.redelivered.Inc()
+	}
+	e.metrics.inFlight.Inc()
+	out := e.call(&call)
+	e.metrics.inFlight.Dec()
+	e.end(t, out)
+	return out.Took
+}
+
+// call makes the call; a panic in it is one unknown outcome and no more.
+func (e *Engine) call(c *Call) (out Outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.metrics.panics.Inc()
+			e.log.Error("BUG: a call panicked", "task", c.Key, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			out = Outcome{Class: ClassUnknown, ErrorClass: "panic"}
+		}
+	}()
+	return e.cfg.Caller.Call(c)
+}
+
+// begin is the one step that decides between sending a task and a change of its
+// timer: under the shard's lock it either becomes isSending, or is set aside.
+func (e *Engine) begin(t *task) (Call, bool) {
+	sh := e.shardOf(t.Key.Timer)
+	now := e.now()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := t.live
+	switch {
+	case t.state != isWaiting:
+		return Call{}, false // cancelled while it waited
+	case lv.held:
+		t.state = isHeld
+		return Call{}, false
+	case now < t.Key.Due:
+		// The clock stepped back while it waited: never early.
+		e.later(sh, t, t.Key.Due)
+		return Call{}, false
+	case !t.begun && lv.busy > 0 && lv.def.Overlap != OverlapAllow:
+		e.overlap(sh, t, now)
+		return Call{}, false
+	}
+	if !t.begun {
+		t.begun = true
+		lv.busy++
+	}
+	raise(&e.begunUpTo, now)
+	t.state, t.Status = isSending, Running
+	t.NotBefore = 0
+	t.dirty = true
+	return Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, true
+}
+
+// maxParked is how many tasks of one timer may wait for another of it.
+const maxParked = 100
+
+// overlap decides what becomes of a task whose timer is busy. mu is held.
+func (e *Engine) overlap(sh *shard, t *task, now int64) {
+	lv := t.live
+	switch {
+	case lv.def.Overlap == OverlapSkip:
+		e.conclude(sh, t, Skipped, ReasonOverlap, now)
+	case len(lv.parked) >= maxParked:
+		e.conclude(sh, t, Skipped, ReasonQueueFull, now)
+	default:
+		t.state = isParked
+		lv.parked = append(lv.parked, t)
+	}
+}
+
+// end takes an outcome: notes it in the journal and decides what is next.
+func (e *Engine) end(t *task, out Outcome) {
+	sh := e.shardOf(t.Key.Timer)
+	now := e.now()
+	sh.mu.Lock()
+	lv := t.live
+	first := len(t.Attempts) == 0
+	if first {
+		t.Lateness = -1
+		if !out.Sent.IsZero() {
+			t.Lateness = out.Sent.Sub(milliTime(t.Key.Due))
+		}
+	}
+	sent := out.Sent
+	if sent.IsZero() {
+		sent = e.cfg.Now()
+	}
+	n := t.LastAttempt() + 1
+	t.Attempts = append(t.Attempts, Attempt{
+		N: n, Started: sent.UnixMicro(), Took: out.Took, Code: out.Code,
+		ErrorClass: out.ErrorClass, Response: out.Response,
+	})
+	t.redelivered = false
+	v := judge(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
+	var freed *task
+	if v.status == Retrying {
+		t.Status, t.NotBefore = Retrying, v.notBefore
+		e.later(sh, t, v.notBefore)
+		e.journal.Finish(AppendTask(make([]byte, 0, t.size()), &t.Task))
+	} else {
+		freed = e.conclude(sh, t, v.status, v.reason, now)
+	}
+	lateness := t.Lateness
+	sh.mu.Unlock()
+
+	e.metrics.attempt(out.Code)
+	if first && !out.Sent.IsZero() {
+		e.metrics.fired(lateness)
+		e.recent.add(now, lateness)
+	}
+	if freed != nil {
+		e.queue.push([]*task{freed})
+	}
+}
+
+// conclude gives a task its final status; the task that waited for it, if any,
+// is returned to be queued. It counts as busy at once, so that none that comes
+// due now goes before it. mu is held.
+func (e *Engine) conclude(sh *shard, t *task, status TaskStatus, reason string, now int64) (freed *task) {
+	lv := t.live
+	if t.begun {
+		t.begun = false
+		lv.busy--
+	}
+	if lv.busy == 0 {
+		for len(lv.parked) > 0 && freed == nil {
+			p := lv.parked[0]
+			lv.parked = lv.parked[1:]
+			if p.state == isParked {
+				p.await(now)
+				p.begun = true
+				lv.busy++
+				freed = p
+			}
+		}
+	}
+	e.finish(sh, t, status, reason, now)
+	e.metrics.ended(status)
+	e.followers.tell(&t.Task)
+	return freed
+}
+
+// later puts a task into the wheel until the instant. mu is held.
+func (e *Engine) later(sh *shard, t *task, at int64) {
+	t.state = isRetrying
+	t.handle = e.wheel.Add(at, item{t.Key.Timer, t.Key.Due})
+	t.dirty = true
+}

@@ -1,0 +1,327 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	// settleEvery is the pace of settling while there is something to settle.
+	settleEvery = 500 * time.Millisecond
+	// settleLag is how long (ms) the watermark waits for a task before it passes
+	// it and leaves a row in owed: long enough that a call that takes its time
+	// costs no row, short enough that the journal stays small. For a burst that
+	// waits for its turn it waits longer, up to settleWait: a row for each of
+	// 400,000 waiting tasks took a third of the machine.
+	settleLag  = 2000
+	settleWait = 15_000
+	// rowCost is how many settled results a row in owed has to be worth.
+	rowCost = 16
+	// settleShare is how much of the time settling may look at what is in
+	// memory: a 25th. With many waiting it looks less often.
+	settleShare = 25
+	// markEvery is the longest that a moving watermark goes unwritten (ms).
+	markEvery = 10_000
+)
+
+// history settles: what has ended becomes history, what has not but is overtaken
+// by the watermark becomes owed, the watermarks move, all in one transaction of
+// the cold tier; then, and only then, the journal forgets.
+//
+//	cut = min(loaded, holds, wheel.Low, now)            nothing below it is unknown to the roster
+//	W'  = min(cut, the shard's oldest open due − 1)      but not for ever: see reach
+//	      done tasks ≤ W' or owed  → tasks;  open tasks ≤ W' → owed
+//
+// A result whose due is later than W' waits: settled alone it would not be
+// finished, for it is neither ≤ W nor owed.
+type history struct {
+	e      *Engine
+	marks  []journalMark // of the journal's growth, oldest first
+	forgot Position
+	looked time.Time // when the last settle had its look at memory
+}
+
+// journalMark says that all journal records before p are of tasks due at or
+// before the instant: a task's records come after its due, by the clock of the
+// time, which may have been set back since.
+type journalMark struct {
+	at int64
+	p  Position
+}
+
+// run settles until ctx ends.
+func (h *history) run(ctx context.Context) error {
+	tick := time.NewTicker(settleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		started := time.Now()
+		err := h.settle(ctx, false)
+		if rest := h.looked.Sub(started) * (settleShare - 1); rest > settleEvery {
+			sleep(ctx, rest-settleEvery)
+		}
+		if err != nil && ctx.Err() == nil {
+			h.e.log.Error("cannot settle; outcomes wait in the journal", "error", err)
+			h.e.coldUp.Store(false)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		h.e.coldUp.Store(true)
+	}
+}
+
+// captured is what one settle took of a shard.
+type captured struct {
+	sh    *shard
+	w     int64
+	done  []*task
+	owe   []*task // tasks whose rows it writes
+	paid  []Key
+	lines int
+	// skipped: something that the journal knows of was left out.
+	skipped bool
+}
+
+// settle does it once; last is the one at the end of a drain, which leaves no
+// watermark unwritten.
+func (h *history) settle(ctx context.Context, last bool) error {
+	e := h.e
+	now := e.now()
+	next := e.journal.Next() // first: an attempt that begins after it is later than the mark
+	h.marks = append(h.marks, journalMark{max(now, e.begunUpTo.Load()), next})
+	// The order matters: what gives up its hold, or is loaded, after this
+	// reading lies in the wheel before the reading of Low.
+	cut := e.holds.lowest(min(now, e.loaded.Load()-1))
+	cut = min(cut, e.wheel.Low())
+
+	s := &Settlement{Owner: e.cfg.Node}
+	var caps []captured
+	forget := int64(math.MaxInt64)
+	for i := range e.shards {
+		c := e.capture(&e.shards[i], i, cut, now, last, s)
+		if forget = min(forget, c.w); c.skipped {
+			forget = math.MinInt64
+		}
+		if c.lines > 0 {
+			caps = append(caps, c)
+		}
+	}
+	h.looked = time.Now()
+	if len(s.Marks) > 0 || len(s.Tasks) > 0 || len(s.Owe) > 0 || len(s.Pay) > 0 {
+		started := time.Now()
+		if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+			for i := range caps {
+				e.giveBack(&caps[i])
+			}
+			e.settled.broadcast()
+			return err
+		}
+		e.metrics.settleSeconds.Update(time.Since(started).Seconds())
+		for i := range caps {
+			e.release(&caps[i])
+		}
+		e.settled.broadcast()
+	}
+	return h.forget(forget)
+}
+
+// forget lets the journal drop what was written up to the instant.
+func (h *history) forget(upTo int64) error {
+	n := 0
+	for n < len(h.marks) && h.marks[n].at <= upTo {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	p := h.marks[n-1].p
+	h.marks = h.marks[:copy(h.marks, h.marks[n:])]
+	if p == h.forgot {
+		return nil
+	}
+	if err := h.e.journal.Forget(p); err != nil {
+		return fmt.Errorf("cannot forget in the journal: %w", err)
+	}
+	h.forgot = p
+	return nil
+}
+
+// capture takes from a shard what can be settled now.
+func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Settlement) captured {
+	critical := e.cfg.DiskCritical()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.tidy()
+	c := captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark)}
+	for _, t := range sh.order {
+		k := t.Key
+		passed := k.Due <= c.w
+		switch {
+		case t.state == isDone:
+			if t.stored {
+				continue
+			}
+			if t.live.held { // what becomes of its row is its change's to say
+				c.skipped = true
+				continue
+			}
+			if !passed && (!t.owed || t.Origin == FromSchedule) {
+				continue
+			}
+			c.done = append(c.done, t)
+			if t.Status == Succeeded && critical {
+				e.metrics.unwritten.Inc()
+			} else {
+				s.Tasks = append(s.Tasks, Record{k, t.Status, t.encoded})
+			}
+			if t.owed {
+				s.Pay = append(s.Pay, k)
+			}
+		case t.owed && t.dirty && t.live.held:
+			c.skipped = true
+		case t.owed && t.dirty, !t.owed && passed:
+			c.owe = append(c.owe, t)
+			s.Owe = append(s.Owe, t.row())
+			if len(t.Attempts) > 0 {
+				s.Tasks = append(s.Tasks, Record{k, t.Status, AppendTask(nil, &t.Task)})
+			}
+			t.owed, t.dirty, t.settling = true, false, true
+		}
+	}
+	if len(sh.paid) > 0 {
+		s.Pay = append(s.Pay, sh.paid...)
+		c.paid, sh.paid = sh.paid, nil
+	}
+	sh.settling = c.w
+	c.lines = len(c.owe) + len(c.done) + len(c.paid)
+	if c.w > sh.watermark && (c.lines > 0 || now-sh.marked >= markEvery || last) {
+		s.Marks = append(s.Marks, Mark{Shard: place, Fence: sh.fence, W: c.w})
+		c.lines++
+	}
+	return c
+}
+
+// tidy lets go of what the former settle stored. mu is held.
+func (sh *shard) tidy() {
+	kept := sh.order[:0]
+	for _, t := range sh.order {
+		switch {
+		case t.out:
+		case t.stored:
+			t.out = true
+			sh.done--
+			if sh.tasks[t.Key] == t {
+				delete(sh.tasks, t.Key)
+			}
+		default:
+			kept = append(kept, t)
+		}
+	}
+	clear(sh.order[len(kept):])
+	if sh.order = kept; len(kept) == 0 && cap(kept) > 64 {
+		sh.order = nil
+	}
+}
+
+// reach is how far the watermark of a shard may go: to the cut; but it waits for
+// tasks that are not finished as long as rows for them would cost more than
+// what is settled by passing them, settleWait at most. It never passes a task
+// whose timer is being changed. mu is held.
+func (sh *shard) reach(cut int64, last bool) int64 {
+	oldest, held, lagging := cut, cut, cut-settleLag
+	var old, behind int // tasks due before lagging: unfinished; finished
+	for _, t := range sh.order {
+		due := t.Key.Due
+		switch {
+		case t.owed, t.stored:
+		case t.state == isDone:
+			if due <= lagging {
+				behind++
+			}
+		default:
+			oldest = min(oldest, due-1)
+			if due <= lagging {
+				old++
+			}
+			if t.live.held {
+				held = min(held, due-1) // its change decides what becomes of it
+			}
+		}
+	}
+	floor := cut - settleWait
+	switch {
+	case last:
+		floor = cut
+	case rowCost*old <= behind:
+		floor = lagging
+	}
+	return min(max(oldest, floor), held)
+}
+
+// row is how a task stands, for owed. mu is held.
+func (t *task) row() Owed {
+	o := Owed{
+		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == isSending,
+		NotBefore: max(t.NotBefore, t.Key.Due),
+	}
+	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
+		c := t.Task
+		c.Attempts = append([]Attempt(nil), t.Attempts...)
+		o.Task = &c
+	}
+	return o
+}
+
+// release lets go of what a settle stored.
+func (e *Engine) release(c *captured) {
+	sh := c.sh
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.watermark = max(sh.watermark, c.w)
+	sh.marked = e.now()
+	for _, t := range c.done {
+		// It stays for one more look: a change that read its row before this
+		// settle took it away must still find it.
+		t.stored = true
+	}
+	for id, at := range sh.decided {
+		if at <= sh.watermark {
+			delete(sh.decided, id)
+		}
+	}
+	horizon := e.horizon.Load()
+	for _, t := range c.owe {
+		t.settling = false
+		if t.state == isRetrying && t.NotBefore >= horizon && !t.dirty && t.live.def.Overlap == OverlapAllow && !t.live.held {
+			// Far: its row comes back through the migrator. Memory is for the
+			// next minutes.
+			if t.begun {
+				t.begun = false
+				t.live.busy--
+			}
+			e.forget(sh, t)
+		}
+	}
+}
+
+// giveBack undoes a capture that was not stored: the tasks are owed in memory
+// and their rows are written by the next settle.
+func (e *Engine) giveBack(c *captured) {
+	sh := c.sh
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.paid = append(sh.paid, c.paid...)
+	for _, t := range c.owe {
+		t.settling, t.dirty = false, true
+	}
+}

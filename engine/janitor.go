@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	janitorEvery = 10 * time.Second
+	// janitorShare is how much of the time it may work: archiving can wait.
+	janitorShare = 10 // 10 %
+)
+
+// janitor archives what is finished and drops what retention lets go, in small
+// pieces, and keeps the count of timers fresh.
+func (e *Engine) janitor(ctx context.Context) error {
+	for ctx.Err() == nil {
+		now, started := e.now(), time.Now()
+		more, err := e.cfg.Cold.Sweep(ctx, now,
+			now-e.cfg.FinishedRetention.Milliseconds(), now-e.cfg.HistoryRetention.Milliseconds())
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("cannot sweep the cold tier; trying again", "error", err)
+		}
+		if c, err := e.cfg.Cold.Counts(ctx); err == nil {
+			e.counts.Store(&c)
+		}
+		if more && err == nil {
+			rest := time.Since(started) * (janitorShare - 1)
+			if waiting, _ := e.queue.load(); waiting > 0 {
+				rest = max(rest, time.Second) // calls are late already
+			}
+			sleep(ctx, max(rest, 10*time.Millisecond))
+		} else {
+			sleep(ctx, janitorEvery)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) countOf(s Status) int64 {
+	c := e.counts.Load()
+	switch s {
+	case Enabled:
+		return c.Enabled
+	case Disabled:
+		return c.Disabled
+	default:
+		return c.Finished
+	}
+}

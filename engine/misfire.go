@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// misfireAfter is how late (ms) a due must be found, by a start, a takeover or a
+// forward step of the clock, to be a misfire. All else just fires late.
+const misfireAfter = 10_000
+
+// maxSingles is the most dues of one timer that are owed one by one; more of
+// them are owed as a range and unfolded as calls get through.
+const maxSingles = 1000
+
+// triage is what a misfire decision leaves.
+type triage struct {
+	now     int64
+	records []*Task // of dues that are not called
+	owe     []Owed  // of dues that are
+}
+
+// decide goes through the dues of a timer in (after, t.now] that are not
+// finished and says what becomes of each: called late, skipped or missed.
+//
+//	      after         now−window      now−10 s       now
+//	────────┼──── missed ────┼── by policy ──┼── called ──┼──►
+//
+// finished tells of a due that needs no decision; it may be nil.
+func (d *triage) decide(t *Timer, p *Plan, after int64, finished func(due int64) bool) {
+	old := d.now - t.Misfire.Window.Milliseconds()
+	late := d.now - misfireAfter
+	var run *Task    // consecutive dues that are not called
+	var latest int64 // the latest misfire within the window; 0: none
+	var all []int64
+	var more int64 // the end of the range when there are too many for all
+	add := func(due int64, status TaskStatus, reason string) {
+		if run != nil && run.Status == status && run.Reason == reason {
+			run.DueLast = due
+			run.Count++
+			return
+		}
+		run = notCalled(t, due, status, reason, d.now)
+		d.records = append(d.records, run)
+	}
+	for due, ok := p.Next(after); ok && due <= d.now; due, ok = p.Next(due) {
+		switch {
+		case finished != nil && finished(due):
+			run = nil
+		case due < old:
+			add(due, Missed, ReasonWindow)
+		case due >= late || p.OneShot():
+			d.owe = append(d.owe, d.owed(t, due))
+		case t.Misfire.Policy == MisfireAll:
+			if len(all) < maxSingles {
+				all = append(all, due)
+			} else {
+				more = due
+			}
+		case t.Misfire.Policy == MisfireSkip:
+			add(due, Skipped, ReasonMisfire)
+		default:
+			if latest != 0 {
+				add(latest, Skipped, ReasonMisfire)
+			}
+			latest = due
+		}
+	}
+	if latest != 0 {
+		d.owe = append(d.owe, d.owed(t, latest))
+	}
+	if more != 0 {
+		o := d.owed(t, all[0])
+		o.To = more
+		d.owe = append(d.owe, o)
+		return
+	}
+	for _, due := range all {
+		d.owe = append(d.owe, d.owed(t, due))
+	}
+}
+
+func (d *triage) owed(t *Timer, due int64) Owed {
+	return Owed{Key: Key{t.ID, due}, Generation: t.Generation, NotBefore: due}
+}
+
+// notCalled is the record of a due that is not called.
+func notCalled(t *Timer, due int64, status TaskStatus, reason string, now int64) *Task {
+	return &Task{
+		Key: Key{t.ID, due}, App: t.App, Name: t.Name, Generation: t.Generation, Status: status, Reason: reason,
+		DueLast: due, Count: 1, Lateness: -1, Since: due, Ended: now,
+	}
+}
+
+// records encodes tasks for a settlement.
+func records(ts []*Task) []Record {
+	rs := make([]Record, len(ts))
+	for i, t := range ts {
+		rs[i] = Record{t.Key, t.Status, AppendTask(make([]byte, 0, t.size()), t)}
+	}
+	return rs
+}
+
+// announce counts tasks that were stored as ended without a call, and tells
+// those who watch.
+func (e *Engine) announce(ts []*Task) {
+	for _, t := range ts {
+		e.metrics.endedMany(t.Status, max(t.Count, 1))
+		e.followers.tell(t)
+	}
+}
+
+// misfires are timers that a forward step of the clock found late (live.late):
+// decided off
+// the wheel's goroutine, for the decision is committed before the first of them
+// is sent. Each keeps the watermark back until then.
+type misfires struct {
+	mu   sync.Mutex
+	list []misfire
+	more chan struct{}
+}
+
+type misfire struct {
+	id   TimerID
+	due  int64
+	hold *hold
+}
+
+// add leaves a timer with a due that is a misfire to run. Never blocks.
+func (m *misfires) add(e *Engine, id TimerID, due int64) {
+	h := e.holds.take(due - 1)
+	m.mu.Lock()
+	m.list = append(m.list, misfire{id, due, h})
+	m.mu.Unlock()
+	m.poke()
+}
+
+// run decides what was added until ctx ends. What is not decided then keeps its
+// hold, so that the next start decides it.
+func (m *misfires) run(ctx context.Context, e *Engine) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.more:
+		}
+		m.mu.Lock()
+		list := m.list
+		m.list = nil
+		m.mu.Unlock()
+		again, err := e.decideMisfires(ctx, list)
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("cannot store which dues a step of the clock made misfires; trying again", "error", err)
+		}
+		if len(again) == 0 {
+			continue
+		}
+		sleep(ctx, 100*time.Millisecond)
+		m.mu.Lock()
+		m.list = append(again, m.list...)
+		m.mu.Unlock()
+		m.poke()
+	}
+}
+
+func (m *misfires) poke() {
+	select {
+	case m.more <- struct{}{}:
+	default:
+	}
+}
+
+// decideMisfires decides the dues of timers from the first one that is late,
+// commits that, and lets the timers go on. again are those that could not be
+// decided yet: a change is being made of them, or the cold tier is away.
+func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []misfire, err error) {
+	d := triage{now: e.now()}
+	decided := list[:0:0]
+	for _, m := range list {
+		sh := e.shardOf(m.id)
+		sh.mu.Lock()
+		switch lv := sh.timers[m.id]; {
+		case lv == nil || !lv.late:
+			e.holds.give(m.hold) // a change has cancelled them
+		case lv.held:
+			again = append(again, m)
+		default:
+			d.decide(lv.def, &lv.plan, m.due-1, func(due int64) bool { return sh.tasks[Key{m.id, due}] != nil })
+			decided = append(decided, m)
+		}
+		sh.mu.Unlock()
+	}
+	s := &Settlement{Owner: e.cfg.Node, Tasks: records(d.records), Owe: d.owe}
+	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+		return append(again, decided...), err
+	}
+	e.announce(d.records)
+	if err := e.resume(ctx, d.owe, false); err != nil {
+		return append(again, decided...), err
+	}
+	for _, m := range decided {
+		sh := e.shardOf(m.id)
+		sh.mu.Lock()
+		sh.decided[m.id] = d.now
+		if lv := sh.timers[m.id]; lv != nil && lv.late {
+			lv.late = false
+			if !lv.held {
+				e.schedule(lv, d.now)
+			}
+			sh.dismiss(lv)
+		}
+		sh.mu.Unlock()
+		e.holds.give(m.hold)
+	}
+	return again, nil
+}
+
+// onStep hears from the wheel that the wall clock was set by delta.
+func (e *Engine) onStep(delta time.Duration) {
+	now := e.now()
+	e.metrics.clockSteps.Inc()
+	e.log.Warn("the wall clock was set", "by", delta)
+	if delta > 0 {
+		raise(&e.stepped, now)
+	}
+	select {
+	case e.wakeMigrator <- struct{}{}:
+	default:
+	}
+}

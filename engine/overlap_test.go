@@ -1,0 +1,166 @@
+package engine_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// busy is from the first attempt to the final status, retry waits included.
+func TestOverlap(t *testing.T) {
+	const s = time.Second
+	for _, x := range []struct {
+		name    string
+		overlap engine.Overlap
+		replies []reply
+		want    []string
+		dues    []int64 // in the order of calls, after the start (s)
+	}{
+		{"skip, a slow call", engine.OverlapSkip, []reply{slow(25 * s), ok}, []string{"10s succeeded", "20s skipped overlap", "30s skipped overlap", "40s succeeded", "50s succeeded"}, []int64{10, 40, 50}},
+		{"skip, a retry", engine.OverlapSkip, []reply{fail, ok}, []string{"10s succeeded", "20s skipped overlap", "30s skipped overlap", "40s succeeded", "50s succeeded"}, []int64{10, 10, 40, 50}},
+		{"queue, a slow call", engine.OverlapQueue, []reply{slow(25 * s), ok}, []string{"10s succeeded", "20s succeeded", "30s succeeded", "40s succeeded", "50s succeeded"}, []int64{10, 20, 30, 40, 50}},
+		{"queue, a retry", engine.OverlapQueue, []reply{fail, ok}, []string{"10s succeeded", "20s succeeded", "30s succeeded", "40s succeeded", "50s succeeded"}, []int64{10, 10, 20, 30, 40, 50}},
+		{"allow, a retry", engine.OverlapAllow, []reply{fail, ok}, []string{"10s succeeded", "20s succeeded", "30s succeeded", "40s succeeded", "50s succeeded"}, []int64{10, 20, 30, 10, 40, 50}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				from := w.now()
+				w.replies("a", x.replies...)
+				id := w.make(timer("a", every(10*s), overlap(x.overlap), retry(4, 25*s, 1), timeout(time.Minute)))
+				time.Sleep(55 * s)
+				equal(t, "verdicts", w.verdicts(id, from), x.want)
+				var got []int64
+				for _, c := range w.of("a") {
+					got = append(got, (c.key.Due-from)/1000)
+				}
+				equal(t, "calls", got, x.dues)
+			})
+		})
+	}
+}
+
+// A queue keeps at most 100 waiting.
+func TestOverlapQueueIsFull(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		w.replies("a", slow(150*100*time.Millisecond), ok)
+		id := w.make(timer("a", every(100*time.Millisecond), overlap(engine.OverlapQueue), timeout(time.Minute)))
+		time.Sleep(20 * time.Second)
+		w.disable(id, 0)
+		w.settle()
+		full := 0
+		for _, r := range w.records(id) {
+			if r.Reason == engine.ReasonQueueFull {
+				full++
+			}
+		}
+		if full < 48 || full > 51 {
+			t.Errorf("%d dues did not find room, want about 50", full)
+		}
+		cs := w.of("a")
+		for i := 1; i < len(cs); i++ {
+			if cs[i].at < cs[i-1].ended {
+				t.Fatalf("call %d: due %d at %d, after due %d that ended at %d", i, cs[i].key.Due-from, cs[i].at-from, cs[i-1].key.Due-from, cs[i-1].ended-from)
+			}
+		}
+	})
+}
+
+// A task that waits for its retry is busy also after a crash, however far the
+// retry is.
+func TestOverlapOverACrash(t *testing.T) {
+	for _, backoff := range []time.Duration{30 * time.Second, 10 * time.Minute} {
+		t.Run(backoff.String(), func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				from := w.now()
+				w.replies("a", fail, ok)
+				w.make(timer("a", every(10*time.Second), overlap(engine.OverlapSkip), retry(4, backoff, 1)))
+				time.Sleep(15 * time.Second)
+				w.crash(time.Second)
+				time.Sleep(backoff - 10*time.Second)
+				if cs := w.of("a"); len(cs) != 1 {
+					t.Errorf("%d calls while the first task waits for its retry, want 1: %+v", len(cs), cs)
+				}
+				time.Sleep(30 * time.Second)
+				if cs := w.of("a"); len(cs) < 2 || cs[1].key.Due != from+10_000 || cs[1].attempt != 2 {
+					t.Errorf("the retry: %+v", cs)
+				}
+			})
+		})
+	}
+}
+
+// What waits for a busy task goes first when that ends, also before a due that
+// has come and finds no worker until then; and a change of schedule in that
+// moment leaves the timer able to go on.
+func TestOverlapQueueInOrder(t *testing.T) {
+	const s = time.Second
+	for _, change := range []bool{false, true} {
+		t.Run(fmt.Sprint("change ", change), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.Workers, w.config.PerTarget, w.config.PerApp = 2, 2, 2
+				w.start()
+				from := w.now()
+				w.replies("a", slow(25*s), ok)
+				w.replies("b", slow(30*s)) // takes the other worker from 25 s on
+				w.replies("c", slow(10*s)) // takes a's at 35 s
+				id := w.make(timer("a", every(10*s), overlap(engine.OverlapQueue), timeout(time.Minute)))
+				w.make(timer("b", delay(25*s), timeout(time.Minute)))
+				if change {
+					w.make(timer("c", delay(32*s), timeout(time.Minute), func(d *engine.Definition) { d.Priority = 9 }))
+				}
+				time.Sleep(37 * s)
+				want := []string{"10s succeeded", "20s succeeded", "30s succeeded", "40s succeeded", "50s succeeded", "1m0s succeeded"}
+				order := []int64{10, 20, 30, 40, 50, 60}
+				if change {
+					if err := w.reschedule(id, every(15*s)); err != nil {
+						t.Fatal(err)
+					}
+					want = []string{"10s succeeded", "20s cancelled replaced", "30s cancelled replaced", "45s succeeded", "1m0s succeeded"}
+					order = []int64{10, 45, 60}
+				}
+				time.Sleep(27 * s)
+				w.settle()
+				equal(t, "verdicts", w.verdicts(id, from), want)
+				var got []int64
+				for _, c := range w.of("a") {
+					got = append(got, (c.key.Due-from)/1000)
+				}
+				equal(t, "calls", got, order)
+			})
+		})
+	}
+}
+
+// Dues that were held by a change that failed go on in their order.
+func TestOverlapQueueAfterAFailedChange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var fails atomic.Bool
+		w.before = func(op string, _ any) error {
+			if op == "Apply" && fails.CompareAndSwap(true, false) {
+				time.Sleep(20 * time.Second)
+				return engine.ErrUnavailable
+			}
+			return nil
+		}
+		w.config.Workers = 1
+		w.start()
+		from := w.now()
+		w.replies("a", slow(time.Second))
+		id := w.make(timer("a", every(5*time.Second), overlap(engine.OverlapQueue)))
+		time.Sleep(6 * time.Second)
+		fails.Store(true)
+		if err := w.reschedule(id, every(time.Hour)); err == nil {
+			t.Error("the change was made")
+		}
+		time.Sleep(10 * time.Second)
+		var got []int64
+		for _, c := range w.of("a") {
+			got = append(got, (c.key.Due-from)/1000)
+		}
+		equal(t, "calls", got, []int64{5, 10, 15, 20, 25, 30, 35})
+	})
+}

@@ -1,0 +1,365 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// recovery is what a start finds: what the former process left, put together
+// from the journal and the cold tier, decided, and settled before anything is
+// sent.
+//
+//	journal   finished                       → history (and owed, when it is to be tried again)
+//	          begun, at_most_once            → unknown: it may have been sent
+//	plan      dues in (W, now], not finished → late ≤ 10 s: owed, called again as redelivered
+//	                                           later: by the misfire policy
+//	owed      rows                           → as they stand; the rest as above
+//	then W = now, in the same transaction.
+type recovery struct {
+	e        *Engine
+	now      int64
+	finished map[Key]*Task      // by the last record in the journal
+	begun    map[Key]Begun      // attempts without a finish
+	late     map[TimerID][]Owed // rows that may be misfires, or were begun
+	owed     map[Key]bool       // rows later than the watermark: a recovery was cut short
+	busy     []Owed             // rows of tasks that are under way
+	d        triage
+	pay      []Key
+	records  []Record
+}
+
+// recover brings the tiers to the present and leaves all that is unfinished in owed.
+func (e *Engine) recover(ctx context.Context) error {
+	started := time.Now()
+	r := &recovery{
+		e: e, now: e.now(), finished: map[Key]*Task{}, begun: map[Key]Begun{}, late: map[TimerID][]Owed{}, owed: map[Key]bool{},
+	}
+	r.d.now = r.now
+	shards, err := e.cfg.Cold.Shards(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the watermarks: %w", err)
+	}
+	lowest := r.now
+	for i := range shards {
+		e.shards[i].watermark, e.shards[i].fence = shards[i].Watermark, shards[i].Fence
+		lowest = min(lowest, shards[i].Watermark)
+	}
+	if err := e.cfg.Journal.Replay(r.onBegun, r.onFinished); err != nil {
+		return fmt.Errorf("cannot replay the journal: %w", err)
+	}
+	if err := r.fromOwed(ctx); err != nil {
+		return fmt.Errorf("cannot go through what is owed: %w", err)
+	}
+	if err := r.fromJournal(ctx); err != nil {
+		return fmt.Errorf("cannot go through the journal: %w", err)
+	}
+	if err := e.cfg.Cold.Due(ctx, lowest, r.now, func(cs []Candidate) error { return r.fromPlan(ctx, cs) }); err != nil {
+		return fmt.Errorf("cannot go through what was due: %w", err)
+	}
+	if err := r.settle(ctx); err != nil {
+		return fmt.Errorf("cannot settle what the former process left: %w", err)
+	}
+	for i := range e.shards {
+		e.shards[i].watermark = max(e.shards[i].watermark, r.now)
+		e.shards[i].marked = r.now
+	}
+	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next()); err != nil {
+		return fmt.Errorf("cannot forget in the journal: %w", err)
+	}
+	if e.early, err = r.early(ctx); err != nil {
+		return fmt.Errorf("cannot see which timers are busy: %w", err)
+	}
+	e.startedAt = r.now
+	e.loaded.Store(r.now + 1)
+	e.horizon.Store(r.now + 1)
+	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
+		"journal_finished", len(r.finished), "owed", len(r.d.owe), "not_called", len(r.d.records))
+	return nil
+}
+
+func (r *recovery) onBegun(b Begun) error {
+	r.begun[b.Key] = b
+	return nil
+}
+
+func (r *recovery) onFinished(b []byte) error {
+	t, err := DecodeTask(append([]byte(nil), b...))
+	if err != nil {
+		return err
+	}
+	r.finished[t.Key] = t
+	delete(r.begun, t.Key)
+	return nil
+}
+
+// fromOwed brings rows up to date with what the journal knows of them. Rows of
+// which it knows nothing stay; the misfire policy then judges those that were
+// never tried.
+func (r *recovery) fromOwed(ctx context.Context) error {
+	err := r.e.cfg.Cold.Owed(ctx, -1, MaxDue, func(os []Owed) error {
+		for _, o := range os {
+			r.row(o)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id, os := range r.late {
+		if err := r.judge(ctx, id, os); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row sorts one row.
+func (r *recovery) row(o Owed) {
+	if o.Key.Due > r.e.shardOf(o.Key.Timer).watermark {
+		r.owed[o.Key] = true
+	}
+	t, begun := r.finished[o.Key], false
+	if _, begun = r.begun[o.Key]; begun && o.To == 0 {
+		// Its last attempt has no end. What the journal has of earlier ones
+		// goes into the row.
+		if t != nil && (o.Task == nil || t.LastAttempt() > o.Task.LastAttempt()) {
+			o.Task = t
+		}
+		delete(r.finished, o.Key)
+		delete(r.begun, o.Key)
+		o.Begun = true
+		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
+		return
+	}
+	switch {
+	case t != nil && o.To == 0 && o.Task != nil && t.Base < o.Task.Base:
+		// An end from before the redrive that the row is of.
+		delete(r.finished, o.Key)
+	case t != nil && o.To == 0:
+		if t.Status.Final() {
+			r.pay = append(r.pay, o.Key)
+		} else {
+			r.retry(t, o.Generation)
+			r.keepBusy(Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
+		}
+		r.record(t)
+		delete(r.finished, o.Key)
+		return
+	}
+	never := o.To == 0 && o.Task == nil && o.Origin == FromSchedule && r.now-o.Key.Due > misfireAfter
+	switch {
+	case o.Begun || never:
+		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
+	case o.Task != nil && len(o.Task.Attempts) > 0:
+		r.keepBusy(o)
+	}
+}
+
+// keepBusy notes a row of a task that is under way: its timer is busy, which
+// must be known before anything of it fires.
+func (r *recovery) keepBusy(o Owed) { r.busy = append(r.busy, o) }
+
+// judge settles rows that may have been sent at most once, and gives those that
+// were never tried to the misfire policy.
+func (r *recovery) judge(ctx context.Context, id TimerID, os []Owed) error {
+	t, err := r.timer(ctx, id)
+	if err != nil || t == nil {
+		return err // gone: resume turns them into cancelled
+	}
+	for i, o := range os {
+		switch {
+		case o.Begun && t.Delivery == AtMostOnce:
+			r.pay = append(r.pay, o.Key)
+			r.unknown(t, o.Key, o.Task)
+		case o.Begun:
+			r.d.owe = append(r.d.owe, o) // again at once
+			r.keepBusy(o)
+		case t.Generation != o.Generation, t.Schedule.OneShot() && r.now-o.Key.Due <= t.Misfire.Window.Milliseconds():
+		case r.now-o.Key.Due > t.Misfire.Window.Milliseconds():
+			r.pay = append(r.pay, o.Key)
+			r.d.records = append(r.d.records, notCalled(t, o.Key.Due, Missed, ReasonWindow, r.now))
+		case t.Misfire.Policy == MisfireSkip, t.Misfire.Policy == MisfireLatest && r.overtaken(t, os[i+1:], o.Key.Due):
+			r.pay = append(r.pay, o.Key)
+			r.d.records = append(r.d.records, notCalled(t, o.Key.Due, Skipped, ReasonMisfire, r.now))
+		}
+	}
+	return nil
+}
+
+// overtaken tells whether a later misfire of the timer will be called in place of
+// this one: a row, or a due of the plan that is still to be decided.
+func (r *recovery) overtaken(t *Timer, rest []Owed, due int64) bool {
+	for _, o := range rest {
+		if o.Key.Due > due && o.Generation == t.Generation && !o.Begun {
+			return true
+		}
+	}
+	p, err := PlanOf(t)
+	if err != nil {
+		return false
+	}
+	w := r.e.shardOf(t.ID).watermark
+	next, ok := p.Next(max(w, due))
+	return ok && next < r.now-misfireAfter
+}
+
+// fromJournal takes what is left of the journal: results that were not settled.
+func (r *recovery) fromJournal(ctx context.Context) error {
+	for k, t := range r.finished {
+		if _, ok := r.begun[k]; ok {
+			continue // a later attempt has no end: the plan decides
+		}
+		w := r.e.shardOf(k.Timer).watermark
+		if t.Status.Final() {
+			r.record(t)
+		} else if k.Due > w {
+			r.retry(t, t.Generation)
+			r.keepBusy(Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
+			r.record(t)
+		}
+	}
+	return nil
+}
+
+// fromPlan decides the dues of candidates in (W, now].
+func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
+	var ids []TimerID
+	for _, c := range cs {
+		if c.Definition == nil && c.Due > r.e.shardOf(c.ID).watermark {
+			ids = append(ids, c.ID)
+		}
+	}
+	defs, err := r.e.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, c := range cs {
+		if c.Definition != nil {
+			defs = append(defs, append([]byte(nil), c.Definition...))
+		}
+	}
+	for _, b := range defs {
+		if b == nil {
+			continue
+		}
+		t, err := DecodeTimer(b)
+		if err != nil {
+			return err
+		}
+		if t.Status != Enabled {
+			continue
+		}
+		p, err := PlanOf(t)
+		if err != nil {
+			return fmt.Errorf("timer %s: %w", t.ID, err)
+		}
+		r.d.decide(t, &p, r.e.shardOf(t.ID).watermark, func(due int64) bool {
+			k := Key{t.ID, due}
+			if _, ok := r.begun[k]; ok && !r.owed[k] {
+				was := r.finished[k]
+				if t.Delivery == AtMostOnce {
+					r.unknown(t, k, was)
+				} else {
+					o := Owed{Key: k, Generation: t.Generation, Begun: true, NotBefore: due, Task: was}
+					r.d.owe = append(r.d.owe, o)
+					r.keepBusy(o)
+				}
+				return true
+			}
+			return r.finished[k] != nil || r.owed[k]
+		})
+	}
+	if len(r.d.owe) > 20_000 || len(r.d.records) > 20_000 {
+		return r.flush(ctx)
+	}
+	return nil
+}
+
+func (r *recovery) record(t *Task) {
+	r.records = append(r.records, Record{t.Key, t.Status, AppendTask(make([]byte, 0, t.size()), t)})
+}
+
+// retry owes a task that was waiting for its next attempt.
+func (r *recovery) retry(t *Task, generation uint32) {
+	r.d.owe = append(r.d.owe, Owed{
+		Key: t.Key, Generation: generation, Origin: t.Origin, NotBefore: max(t.NotBefore, t.Key.Due), Task: t,
+	})
+}
+
+// unknown is the end of an at_most_once task that may have been sent.
+func (r *recovery) unknown(t *Timer, k Key, was *Task) {
+	rec := notCalled(t, k.Due, Unknown, ReasonMayHaveBeen, r.now)
+	rec.DueLast, rec.Count = 0, 0
+	if was != nil {
+		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
+	}
+	rec.Attempts = append(rec.Attempts, Attempt{N: rec.LastAttempt() + 1, Started: r.now * 1000, ErrorClass: ReasonCrashed})
+	r.d.records = append(r.d.records, rec)
+}
+
+// timer reads a timer, nil when it is gone.
+func (r *recovery) timer(ctx context.Context, id TimerID) (*Timer, error) {
+	bs, err := r.e.cfg.Cold.Load(ctx, []TimerID{id})
+	if err != nil || bs[0] == nil {
+		return nil, err
+	}
+	return DecodeTimer(bs[0])
+}
+
+// early are the rows that have to be in memory before the first fire: of timers
+// that do not allow overlap, for those are busy.
+func (r *recovery) early(ctx context.Context) (early []Owed, err error) {
+	for len(r.busy) > 0 {
+		part := r.busy[:min(page, len(r.busy))]
+		r.busy = r.busy[len(part):]
+		ids := make([]TimerID, len(part))
+		for i := range part {
+			ids[i] = part[i].Key.Timer
+		}
+		defs, err := r.e.cfg.Cold.Load(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for i, b := range defs {
+			if b == nil {
+				continue
+			}
+			t, err := DecodeTimer(b)
+			if err != nil {
+				return nil, err
+			}
+			if t.Overlap != OverlapAllow {
+				early = append(early, part[i])
+			}
+		}
+	}
+	return early, nil
+}
+
+// flush stores what was decided so far; repeating it is harmless.
+func (r *recovery) flush(ctx context.Context) error {
+	s := &Settlement{
+		Owner: r.e.cfg.Node, Replayed: true, Tasks: append(r.records, records(r.d.records)...), Owe: r.d.owe, Pay: r.pay,
+	}
+	for _, t := range r.d.records {
+		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
+	}
+	r.records, r.pay, r.d.records, r.d.owe = nil, nil, nil, nil
+	return r.e.cfg.Cold.Settle(ctx, s)
+}
+
+// settle stores the rest, and then the watermarks: in this order a crash
+// between the two only makes the next start decide the same again.
+func (r *recovery) settle(ctx context.Context) error {
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	s := &Settlement{Owner: r.e.cfg.Node}
+	for i := range r.e.shards {
+		if sh := &r.e.shards[i]; r.now > sh.watermark {
+			s.Marks = append(s.Marks, Mark{Shard: i, Fence: sh.fence, W: r.now})
+		}
+	}
+	return r.e.cfg.Cold.Settle(ctx, s)
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Stats is the state of the service for GET /v1/stats.
+type Stats struct {
+	Timers        Counts
+	Wheel         int   // timers and retries in the wheel
+	Warm          int   // entries in the warm tier
+	Open          int64 // tasks not finished, in memory
+	InFlight      int64
+	Overdue       int64         // due, and not started yet
+	OldestOverdue time.Duration // 0: none
+	FiresPerSec   float64       // over the last minute
+	Lateness      [3]float64    // p50, p99, p99.9 of the last minute, in ms
+	Ended         [10]int64     // since the start, by final TaskStatus
+	DueByMinute   [60]int64     // the coming hour; a timer faster than a minute counts once a minute
+	SettleBacklog int64         // results not yet settled
+	Journal       int64         // records not yet forgotten
+	Uptime        time.Duration
+	Watermark     int64           // the lowest of all shards, Unix ms
+	Tiers         map[string]bool // up or not, by name
+}
+
+// Stats takes a look at everything.
+func (e *Engine) Stats(ctx context.Context) (Stats, error) {
+	now := e.now()
+	s := Stats{Wheel: e.wheel.Len(), Warm: e.cfg.Warm.Len(), Journal: e.journal.Len(), Watermark: now}
+	s.Uptime = time.Duration(now-e.startedAt) * time.Millisecond
+	s.FiresPerSec, s.Lateness = e.recent.look(now)
+	s.DueByMinute = e.minutes.look(now)
+	for i := range s.Ended {
+		s.Ended[i] = int64(e.metrics.results[i].Get())
+	}
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		s.Open += int64(len(sh.tasks) - sh.done)
+		s.SettleBacklog += int64(sh.done)
+		s.Watermark = min(s.Watermark, sh.watermark)
+		for _, t := range sh.tasks {
+			switch t.state {
+			case isSending:
+				s.InFlight++
+			case isWaiting, isHeld, isParked:
+				s.Overdue++
+				s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	s.Tiers = map[string]bool{"cold": e.coldUp.Load(), "warm": e.warmUp.Load()}
+	var err error
+	s.Timers, err = e.cfg.Cold.Counts(ctx)
+	return s, err
+}
+
+// Ready is nil when this node serves and fires; else it says what is amiss.
+func (e *Engine) Ready() error {
+	switch {
+	case !e.running.Load():
+		return errors.New("the engine is starting or stopping")
+	case !e.coldUp.Load():
+		return errors.New("the cold tier is away: outcomes wait in the journal")
+	case e.cfg.DiskFull():
+		return errors.New("the disk is nearly full: nothing new is taken")
+	}
+	return nil
+}
+
+// minutes counts what is due in each of the coming minutes, as it was admitted
+// to the hour: what is deleted meanwhile is not taken off.
+type minutes struct {
+	mu    sync.Mutex
+	at    [128]int64
+	count [128]int64
+}
+
+func (m *minutes) add(es []Entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range es {
+		n := es[i].Due / minute
+		x := n % int64(len(m.at))
+		if m.at[x] != n {
+			m.at[x], m.count[x] = n, 0
+		}
+		m.count[x]++
+	}
+}
+
+func (m *minutes) look(now int64) (out [60]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range out {
+		n := now/minute + int64(i)
+		if x := n % int64(len(m.at)); m.at[x] == n {
+			out[i] = m.count[x]
+		}
+	}
+	return out
+}
+
+// raise lifts an instant, never lowers it.
+func raise(p interface {
+	Load() int64
+	CompareAndSwap(old, new int64) bool
+}, to int64,
+) {
+	for {
+		was := p.Load()
+		if was >= to || p.CompareAndSwap(was, to) {
+			return
+		}
+	}
+}

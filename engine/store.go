@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Cold is the tier of truth: definitions, progress and history. It is
+// tier/local (Pebble, embedded) or tier/mysql; tier/tiertest holds its promises.
+//
+// All methods may be called by many goroutines. A write that returned nil is
+// durable and visible to every later read. Times are Unix ms.
+type Cold interface {
+	// Open touches the disk or the network; Close ends what Open began.
+	Open(ctx context.Context) error
+	Close() error
+
+	// Apply makes one change of one timer, atomically and durably; calls that
+	// are made at the same time share a commit. See Change for its outcomes.
+	Apply(ctx context.Context, c *Change) (Applied, error)
+	// ApplyAll makes many independent changes, in one commit where it can;
+	// outcomes are in order. An error of the whole is in every outcome.
+	ApplyAll(ctx context.Context, cs []*Change) []Applied
+
+	// Timer finds one timer as it is now: ErrNotFound when there is none.
+	Timer(ctx context.Context, id TimerID) (*Timer, error)
+	TimerByName(ctx context.Context, app, name string) (*Timer, error)
+	// Load reads many encoded definitions (DecodeTimer reads them) in the
+	// order of ids; a missing one is nil. The bytes are the caller's to keep.
+	Load(ctx context.Context, ids []TimerID) ([][]byte, error)
+	// Timers lists by keyset; after is the cursor of the former page ("" first).
+	Timers(ctx context.Context, f TimerFilter, after string, limit int) (ts []*Timer, next string, err error)
+	// Versions lists former versions of a timer, newest first, for as long as
+	// history is kept. A deleted timer's last version is among them.
+	Versions(ctx context.Context, id TimerID, limit int) ([]*Timer, error)
+	// Counts tells how many timers there are by stored status.
+	Counts(ctx context.Context) (Counts, error)
+
+	// Due pages through every enabled timer that may have a due in (from, to],
+	// of all shards; yield is called with a page at a time and must not keep it.
+	// It may name timers that have none (its index holds lower bounds), never
+	// omit one that has, provided that from ≥ the watermark of the timer's shard.
+	Due(ctx context.Context, from, to int64, yield func([]Candidate) error) error
+	// Raise tells new lower bounds of next dues; allowed only in or after the
+	// settle that moved the watermark there. A hint: it may be ignored.
+	Raise(ctx context.Context, bounds []Bound) error
+
+	// Owed pages through the owed rows with NotBefore in (from, to].
+	Owed(ctx context.Context, from, to int64, yield func([]Owed) error) error
+	// OwedOf lists the owed rows of one timer.
+	OwedOf(ctx context.Context, id TimerID) ([]Owed, error)
+
+	// Shards reads fence and watermark of all shards, in order.
+	Shards(ctx context.Context) ([]Shard, error)
+	// Settle stores results and progress of this node, in one transaction.
+	// Doing it twice is the same as doing it once. ErrFenced when a shard is
+	// another's by now.
+	Settle(ctx context.Context, s *Settlement) error
+
+	// Task finds one record of history: ErrNotFound when there is none.
+	Task(ctx context.Context, k Key) (*Task, error)
+	// Tasks lists history newest first, by (due, timer): what is older than
+	// before (zero: from the newest on). All that is selected and not older than
+	// next was told when it returns; a zero next is the end. A page may be
+	// short, even empty, and have a next: filters without an index scan in
+	// bounded steps.
+	Tasks(ctx context.Context, f TaskFilter, before Key, limit int) (ts []*Task, next Key, err error)
+	// LastTask is the newest record of a timer: ErrNotFound when there is none.
+	LastTask(ctx context.Context, id TimerID) (*Task, error)
+
+	// Sweep does a bounded piece of housekeeping: archives finished one-shots,
+	// removes finished timers older than finishedBefore with their names,
+	// drops whole days of history older than historyBefore, and expired
+	// idempotency keys. more tells that there is more to do.
+	Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (more bool, err error)
+
+	// Backup writes a consistent copy to a new folder.
+	Backup(ctx context.Context, dir string) error
+}
+
+// Change of one timer: what stood before, what stands after, and what of its
+// occurrences is decided by it, all in one transaction.
+type Change struct {
+	// Timer as it stands after; nil deletes.
+	Timer *Timer
+	ID    TimerID
+	// Was is the version that must stand now; 0: the timer must not exist, and
+	// neither must another with the same (app, name).
+	Was uint32
+	// Owe puts rows into owed; Pay removes them; Tasks are records of
+	// occurrences that the change decides (cancelled ones).
+	Owe   []Owed
+	Pay   []Key
+	Tasks []*Task
+	// Once is the Idempotency-Key of a create; nil without.
+	Once *Once
+}
+
+// Once makes a create repeatable: scoped by app, kept until Expires.
+type Once struct {
+	App, Key string
+	Body     [32]byte // SHA-256 of the request's body
+	Expires  int64    // Unix ms
+}
+
+// Applied is the outcome of a change.
+//
+// Err is nil when it was made; ErrNotFound or ErrConflict when another version
+// stands; a *Fault with Code "idempotency_key_reused" when the key was used
+// with another body. Existing is set when a create found the (app, name), or its
+// Idempotency-Key, taken: then nothing was written, and Err is nil for a
+// repeat by key and ErrConflict for a name.
+type Applied struct {
+	Existing *Timer
+	Replayed bool // Existing was found by its Idempotency-Key
+	Err      error
+}
+
+// TimerFilter selects timers; empty fields select all.
+type TimerFilter struct {
+	App        string
+	NamePrefix string
+	HasStatus  bool
+	Status     Status // as stored; the engine derives the rest
+	Labels     []LabelMatch
+}
+
+// LabelMatch is one term of a label selector: key=value or key!=value.
+type LabelMatch struct {
+	Key, Value string
+	Not        bool
+}
+
+// Matches tells whether a timer is selected by name, app and labels.
+func (f *TimerFilter) Matches(t *Timer) bool {
+	if f.App != "" && t.App != f.App || f.HasStatus && t.Status != f.Status {
+		return false
+	}
+	if len(t.Name) < len(f.NamePrefix) || t.Name[:len(f.NamePrefix)] != f.NamePrefix {
+		return false
+	}
+	for _, m := range f.Labels {
+		if (t.Label(m.Key) == m.Value) == m.Not {
+			return false
+		}
+	}
+	return true
+}
+
+// TaskFilter selects records of history; zero fields select all. From and To
+// bound the due: From ≤ due < To.
+type TaskFilter struct {
+	App       string
+	Timer     TimerID
+	Statuses  []TaskStatus
+	From, To  int64
+	HasOrigin bool
+	Origin    Origin
+}
+
+// Matches tells whether a task is selected.
+func (f *TaskFilter) Matches(t *Task) bool {
+	if f.App != "" && t.App != f.App || f.Timer != 0 && t.Key.Timer != f.Timer ||
+		f.HasOrigin && t.Origin != f.Origin || t.Key.Due < f.From || f.To != 0 && t.Key.Due >= f.To {
+		return false
+	}
+	if len(f.Statuses) == 0 {
+		return true
+	}
+	for _, s := range f.Statuses {
+		if s == t.Status {
+			return true
+		}
+	}
+	return false
+}
+
+// Counts of timers by stored status.
+type Counts struct{ Enabled, Disabled, Finished int64 }
+
+// Candidate is a timer that may have a due in the window asked for.
+type Candidate struct {
+	ID TimerID
+	// Due of a one-shot, exactly; for a recurring timer its lower bound.
+	Due int64
+	// Definition (encoded) of a recurring timer; nil for a one-shot, whose due
+	// is all that planning needs.
+	Definition []byte
+}
+
+// Bound is a new lower bound of a recurring timer's next due. It holds for one
+// version of the timer: when another stands by now, it is ignored.
+type Bound struct {
+	ID       TimerID
+	Version  uint32
+	Due      int64
+	Finished bool // no due is left: the timer is to be archived
+}
+
+// Owed is an exception to the rule that what is not later than the watermark
+// is finished: one due, or a range of them, that is not.
+type Owed struct {
+	Key Key
+	// To ends a range of dues of the plan, from Key.Due to To, both included;
+	// 0: the single due Key.Due.
+	To         int64
+	Generation uint32
+	Origin     Origin
+	// Begun: an attempt may have been sent and its outcome is not known yet.
+	Begun bool
+	// NotBefore: when it may be tried (Unix ms).
+	NotBefore int64
+	// Task as far as it got: its attempts and lateness. Nil for none.
+	Task *Task
+}
+
+// Shard is the progress of one shard.
+type Shard struct {
+	Fence     uint64 // moves on with each owner
+	Owner     string
+	Watermark int64 // Unix ms; 0 before the first settle
+}
+
+// Settlement is a batch of progress, see DESIGN in doc.go.
+type Settlement struct {
+	Owner string
+	// Tasks are records of history, final or not, encoded by AppendTask; a
+	// record replaces a former one of the same key.
+	Tasks []Record
+	// Owe is put into owed (replacing a row of the same key), Pay removed.
+	Owe []Owed
+	Pay []Key
+	// Marks move watermarks (only forward).
+	Marks []Mark
+	// Replayed: the records come from the journal of a former process and some
+	// may be stored already; one with fewer attempts than the stored one is
+	// dropped.
+	Replayed bool
+}
+
+// Record is one encoded task with what the tier needs for its indexes.
+type Record struct {
+	Key     Key
+	Status  TaskStatus
+	Encoded []byte
+}
+
+// Mark moves the watermark of one shard.
+type Mark struct {
+	Shard int
+	Fence uint64
+	W     int64
+}
+
+// Warm is the tier of the coming hour: by minute, which timers are due in it
+// and when first. It is a cache; its loss costs speed, never a fire. It is
+// tier/memory or tier/redis.
+type Warm interface {
+	Open(ctx context.Context) error
+	Close() error
+	// Add puts entries into the buckets of their minutes; adding one twice is
+	// the same as adding it once, and of two dues of a timer in one minute the
+	// earlier stays.
+	Add(ctx context.Context, es []Entry) error
+	// Seal declares the minutes that begin in [from, to) whole: all that the
+	// cold tier knew of them was added.
+	Seal(ctx context.Context, from, to int64) error
+	// Load pages through the bucket of the minute that begins at minute (Unix
+	// ms): ErrGap when it was not sealed or is no longer what was sealed.
+	Load(ctx context.Context, minute int64, yield func([]Entry) error) error
+	// Drop forgets the minutes that begin before the instant.
+	Drop(ctx context.Context, before int64) error
+	// Len is the number of entries, for the metrics and the auditor.
+	Len() int
+}
+
+// Entry is one timer in one minute.
+type Entry struct {
+	ID  TimerID
+	Due int64 // its first due in that minute, Unix ms
+	// Definition is the encoded definition, where the tier keeps it beside the
+	// bucket; nil: read it from the cold tier.
+	Definition []byte
+}
+
+// Position is a place in the journal: the number of records before it.
+type Position uint64
+
+// Journal remembers what this node has begun and finished until it is settled.
+// wal.Log is the real one.
+//
+// Records are appended in the order of calls and become durable in that order,
+// many in one sync. Begin and Finish never wait for the disk.
+type Journal interface {
+	Open(ctx context.Context) error
+	// Run commits what is appended, until ctx ends; then it commits the rest.
+	Run(ctx context.Context) error
+	Close() error
+
+	// Begin notes that an attempt starts.
+	Begin(b Begun) Position
+	// Finish notes an outcome: task is a record encoded by AppendTask, copied
+	// before Finish returns.
+	Finish(task []byte) Position
+	// Sync waits until all before and at p is durable.
+	Sync(ctx context.Context, p Position) error
+	// Next is the position that the next record will get.
+	Next() Position
+	// Forget drops what was appended before p; it may keep some for longer.
+	Forget(p Position) error
+	// Replay reads all that is not forgotten, in order. Call it after Open and
+	// before the first Begin.
+	Replay(begun func(Begun) error, finished func(task []byte) error) error
+	// Len is the number of records not forgotten.
+	Len() int64
+	// Unsynced is how many records are not durable yet, and for how long the
+	// oldest of them has not been.
+	Unsynced() (records int64, age time.Duration)
+	// Backup writes a consistent copy to a new folder.
+	Backup(ctx context.Context, dir string) error
+}
+
+// Begun is the note that an attempt starts.
+type Begun struct {
+	Key        Key
+	Generation uint32
+	Attempt    uint32
+	Origin     Origin
+	AtMostOnce bool
+}

@@ -1,0 +1,274 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"xtimer/engine"
+)
+
+// Apply makes one change of one timer.
+func (s *Store) Apply(ctx context.Context, c *engine.Change) (engine.Applied, error) {
+	a := s.ApplyAll(ctx, []*engine.Change{c})[0]
+	return a, a.Err
+}
+
+// ApplyAll makes many independent changes, up to groupLimit in one commit.
+func (s *Store) ApplyAll(ctx context.Context, cs []*engine.Change) []engine.Applied {
+	out := make([]engine.Applied, 0, len(cs))
+	for len(cs) > 0 {
+		part := cs[:min(len(cs), groupLimit)]
+		cs = cs[len(part):]
+		out = append(out, s.applyPart(ctx, part)...)
+	}
+	return out
+}
+
+func (s *Store) applyPart(ctx context.Context, cs []*engine.Change) []engine.Applied {
+	ps := prepare(cs)
+	made := make([]engine.Applied, len(ps))
+	err := s.do(ctx, len(ps), func(g *group) error {
+		for i := range ps {
+			made[i] = g.change(&ps[i])
+		}
+		return nil
+	})
+	if err == nil {
+		return made
+	}
+	out := make([]engine.Applied, len(ps)) // the committer may still write to made
+	for i := range out {
+		out[i].Err = err
+	}
+	return out
+}
+
+// prepared is a change with what can be encoded before the committer sees it,
+// in the caller's goroutine.
+type prepared struct {
+	engine.Change
+	row   []byte  // the stored form of Timer
+	index []write // its index entries, if it is new
+}
+
+func prepare(cs []*engine.Change) []prepared {
+	ps := make([]prepared, len(cs))
+	buf := make([]byte, 0, 512*len(cs))
+	ws := make([]write, 0, 4*len(cs))
+	for i, c := range cs {
+		p := &ps[i]
+		p.Change = *c
+		if c.Timer == nil {
+			continue
+		}
+		p.ID = c.Timer.ID
+		n := len(buf)
+		buf = engine.AppendTimer(buf, c.Timer)
+		p.row = buf[n:len(buf):len(buf)]
+		if c.Was == 0 {
+			n := len(ws)
+			ws, buf = index(ws, buf, c.Timer, slot(c.Timer.ValidFrom))
+			p.index = ws[n:len(ws):len(ws)]
+		}
+	}
+	return ps
+}
+
+// change judges one change; it writes nothing unless all of it is made.
+func (g *group) change(p *prepared) (a engine.Applied) {
+	old, err := g.timer(p.ID)
+	if err != nil {
+		return engine.Applied{Err: err}
+	}
+	if p.Was == 0 {
+		a = g.mayCreate(p, old)
+	} else {
+		a = g.mayReplace(p, old)
+	}
+	if a.Err != nil || a.Existing != nil {
+		return a
+	}
+	var b bound
+	if old != nil {
+		b, err = g.bound(old)
+	}
+	if err = errors.Join(err, g.fetchOwed(p.Pay, p.Owe)); err != nil {
+		return engine.Applied{Err: err}
+	}
+	// From here on nothing fails.
+	g.decide(p)
+	if old == nil {
+		g.create(p)
+	} else {
+		g.replace(p, old, b)
+	}
+	return a
+}
+
+// mayCreate tells what stands in the way of a create.
+func (g *group) mayCreate(p *prepared, old *engine.Timer) engine.Applied {
+	if p.Timer == nil {
+		if old == nil {
+			return engine.Applied{Err: engine.ErrNotFound}
+		}
+		return engine.Applied{Err: engine.ErrConflict}
+	}
+	if p.Once != nil {
+		row, err := g.used(p.Once)
+		if err != nil {
+			return engine.Applied{Err: err}
+		}
+		// A create happens at CreatedAt: that tells whether the key is expired.
+		if row != nil && row.expires > p.Timer.CreatedAt {
+			return g.repeat(p.Once, row)
+		}
+	}
+	if a := g.taken(p); a.Err != nil {
+		return a
+	}
+	if old != nil {
+		return engine.Applied{Err: engine.ErrConflict}
+	}
+	return engine.Applied{}
+}
+
+// repeat answers a create whose Idempotency-Key was used.
+func (g *group) repeat(o *engine.Once, row *once) engine.Applied {
+	if row.body != o.Body {
+		return engine.Applied{Err: &engine.Fault{
+			Kind: engine.FaultInvalid, Code: "idempotency_key_reused",
+			Detail: "the Idempotency-Key was used with another body",
+		}}
+	}
+	t, err := g.timer(row.id)
+	if t == nil && err == nil {
+		t, err = g.lastVersion(row.id)
+	}
+	if t == nil && err == nil {
+		err = engine.ErrNotFound
+	}
+	return engine.Applied{Existing: t, Replayed: true, Err: err}
+}
+
+// taken tells whether another timer has the name.
+func (g *group) taken(p *prepared) engine.Applied {
+	id, err := g.named(p.Timer.App, p.Timer.Name)
+	if err != nil || id == 0 {
+		return engine.Applied{Err: err}
+	}
+	t, err := g.timer(id)
+	if err == nil && t == nil {
+		err = damaged(g.probe, errors.New("a name without a timer"))
+	}
+	if err != nil {
+		return engine.Applied{Err: err}
+	}
+	return engine.Applied{Existing: t, Err: engine.ErrConflict}
+}
+
+func (g *group) mayReplace(p *prepared, old *engine.Timer) engine.Applied {
+	switch {
+	case old == nil:
+		return engine.Applied{Err: engine.ErrNotFound}
+	case old.Version != p.Was:
+		return engine.Applied{Err: engine.ErrConflict}
+	case p.Timer != nil && (p.Timer.App != old.App || p.Timer.Name != old.Name):
+		return g.taken(p)
+	}
+	return engine.Applied{}
+}
+
+func (g *group) create(p *prepared) {
+	t := p.Timer
+	g.put(g.key(timerKey, t.ID), p.row)
+	g.putAll(p.index)
+	g.timers[t.ID] = t
+	if t.Name != "" {
+		g.probe = nameKey(g.probe[:0], t.App, t.Name, t.ID)
+		g.names[string(g.probe)] = t.ID
+	}
+	g.st.newest = max(g.st.newest, t.ID)
+	g.st.stats.timers[t.Status]++
+	g.st.clock = max(g.st.clock, t.UpdatedAt)
+	if o := p.Once; o != nil {
+		row := &once{id: t.ID, expires: o.Expires, body: o.Body}
+		key := onceKey(nil, o.App, o.Key)
+		g.once[string(key)] = row
+		g.put(key, row.encode(nil))
+		g.put(onceAtKey(nil, o), none)
+	}
+}
+
+// replace puts p.Timer, or nothing, in the place of old.
+func (g *group) replace(p *prepared, old *engine.Timer, b bound) {
+	at := old.UpdatedAt
+	if p.Timer != nil {
+		at = p.Timer.UpdatedAt
+	}
+	g.st.clock = max(g.st.clock, at)
+	if p.Timer == nil || p.Timer.Version != old.Version {
+		g.put(versionKey(nil, old.ID, old.Version), engine.AppendTimer(nil, old))
+		g.put(formerKey(nil, g.st.clock, old.ID, old.Version), none)
+	}
+	g.store(old, p.Timer, p.row, b)
+}
+
+// store puts t (its stored form in row), or nothing, in the place of old, and
+// keeps the index; b is the bound of old.
+func (g *group) store(old, t *engine.Timer, row []byte, b bound) {
+	was, buf := index(nil, nil, old, b.due)
+	var is []write
+	if t != nil {
+		b = g.carry(old, t, b)
+		is, _ = index(nil, buf, t, b.due)
+		g.put(g.key(timerKey, t.ID), row)
+		g.st.stats.timers[t.Status]++
+	} else {
+		g.dropBound(old.ID, b)
+		g.delete(g.key(timerKey, old.ID))
+	}
+	g.st.stats.timers[old.Status]--
+	for _, w := range was {
+		g.delete(w.key)
+	}
+	g.putAll(is)
+	g.timers[old.ID] = t
+	if old.Name != "" {
+		g.names[string(nameKey(nil, old.App, old.Name, 0))] = 0
+	}
+	if t != nil && t.Name != "" {
+		g.names[string(nameKey(nil, t.App, t.Name, 0))] = t.ID
+	}
+}
+
+// carry tells the bound of t, which takes the place of old with bound b. It
+// stays where it is if the dues do.
+func (g *group) carry(old, t *engine.Timer, b bound) bound {
+	same := old.Status == t.Status && old.Schedule == t.Schedule && old.ValidFrom == t.ValidFrom && old.Generation == t.Generation
+	if same && t.Status == engine.Enabled && b.stored {
+		if b.version = t.Version; t.Version != old.Version {
+			g.setBound(t.ID, b)
+		}
+		return b
+	}
+	g.dropBound(t.ID, b)
+	return bound{due: slot(t.ValidFrom), version: t.Version}
+}
+
+// decide stores what a change decides of its timer's occurrences.
+func (g *group) decide(p *prepared) {
+	g.pay(p.Pay)
+	g.owe(p.Owe)
+	for _, t := range p.Tasks {
+		ws, _ := recordWrites(nil, nil, t.Key, t.Status, engine.AppendTask(nil, t))
+		g.putAll(ws)
+		g.ranks[t.Key] = rankOf(t)
+	}
+}
+
+// key builds a key of a timer's id that stays until the commit.
+func (g *group) key(build func([]byte, engine.TimerID) []byte, id engine.TimerID) []byte {
+	n := len(g.buf)
+	g.buf = build(g.buf, id)
+	return g.buf[n:len(g.buf):len(g.buf)]
+}

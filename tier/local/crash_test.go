@@ -1,0 +1,419 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"xtimer/engine"
+	"xtimer/tier/tiertest"
+)
+
+var every = flag.Bool("every", false, "fail every operation of the disk, not one in three, and flip 1,000 bits")
+
+// small is a store that flushes often. When its disk fails, the goroutine that
+// found it stops for ever, with all its locks: to a test, the process has ended.
+func small(fs vfs.FS) *Store {
+	return New(Config{
+		Dir: "/data/cold", FS: fs, MemTableBytes: 64 << 10, StallAfter: 5 * time.Second,
+		Exit: func(int) { select {} },
+	})
+}
+
+func script(seed uint64) *tiertest.Script {
+	rng := rand.New(rand.NewPCG(seed, seed))
+	return tiertest.NewScript(func(_ string, n int) int { return rng.IntN(n) })
+}
+
+func dump(t *testing.T, s *Store) string {
+	t.Helper()
+	d, err := tiertest.Dump(t, s, tiertest.ScriptIDs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// reopened is what a store on fs holds.
+func reopened(t *testing.T, fs vfs.FS) string {
+	t.Helper()
+	s := small(fs)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	return dump(t, s)
+}
+
+// TestPowerLoss loses the power after and during every step of a script, with
+// nothing, some or all of what was not synced on the disk: what was
+// acknowledged is there, and of a step in work all or nothing.
+func TestPowerLoss(t *testing.T) {
+	steps, seeds := 60, uint64(3)
+	if testing.Short() {
+		steps, seeds = 20, 1
+	}
+	for seed := range seeds {
+		fs := vfs.NewCrashableMem()
+		s := small(fs)
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := script(seed)
+		before := dump(t, s)
+		for i := range steps {
+			during := make(chan *vfs.MemFS)
+			step := r.Step()
+			go func() {
+				time.Sleep(time.Duration(i*37%200) * time.Microsecond)
+				during <- fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(seed, uint64(i)))})
+			}()
+			step.Do(t, s)
+			torn := <-during
+			after := dump(t, s)
+			if got := reopened(t, torn); got != before && got != after && !strings.HasPrefix(step.Name, "sweep") {
+				t.Fatalf("seed %d, in step %d, %s: neither before nor after it:\n%s", seed, i, step.Name, tiertest.Diff(got, after))
+			}
+			for _, percent := range []int{0, 30, 70, 100} {
+				lost := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, uint64(percent)))})
+				if got := reopened(t, lost); got != after {
+					t.Fatalf("seed %d, after step %d, %s, %d %% of what was not synced: it is gone:\n%s", seed, i, step.Name, percent, tiertest.Diff(got, after))
+				}
+			}
+			before = after
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDiskErrors fails the n-th operation of the disk, for every n: what was
+// acknowledged is there after a restart, and nobody waits for ever.
+func TestDiskErrors(t *testing.T) {
+	for _, sticky := range []bool{false, true} {
+		step := int32(3) // one in three; the rest by -run TestDiskErrors -every
+		if testing.Short() {
+			step = 17
+		} else if *every {
+			step = 1
+		}
+		for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
+			for n := int32(0); ; n += step {
+				if !diskError(t, n, sticky, fault) || n > 300 {
+					break
+				}
+			}
+		}
+	}
+}
+
+// diskError runs a store whose n-th disk operation fails; false when it was
+// never reached.
+func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
+	disk := vfs.NewCrashableMem()
+	hit := make(chan struct{}, 1)
+	count := errorfs.OnIndex(n)
+	var failing atomic.Bool
+	fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsRead && !sticky {
+			return nil
+		}
+		if err := count.MaybeError(op); err != nil || failing.Load() {
+			failing.Store(sticky)
+			select {
+			case hit <- struct{}{}:
+			default:
+			}
+			return fault
+		}
+		return nil
+	}))
+	acked := make(chan engine.TimerID, 1000)
+	done := make(chan struct{}, 2)
+	go func() {
+		defer func() { done <- struct{}{} }()
+		s := small(fs)
+		s.cfg.Exit = func(int) {
+			time.Sleep(10 * time.Millisecond) // others may be answered meanwhile
+			done <- struct{}{}
+			select {}
+		}
+		s.cfg.StallAfter = 500 * time.Millisecond
+		if s.Open(context.Background()) != nil {
+			return
+		}
+		for i := range 30 {
+			id := engine.TimerID(i + 1)
+			tm := benchTimer(i)
+			tm.ID, tm.Callback.Body = id, make([]byte, 6000) // flushes now and then
+			if _, err := s.Apply(context.Background(), &engine.Change{Timer: tm, ID: id}); err == nil {
+				acked <- id
+			} else if !failed(err) {
+				t.Errorf("operation %d: %v", n, err)
+			}
+		}
+		_ = s.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		t.Fatalf("operation %d, %v, sticky %v: it hangs", n, fault, sticky)
+	}
+	promised := map[engine.TimerID]bool{}
+	for len(acked) > 0 {
+		promised[<-acked] = true
+	}
+	clone := disk.CrashClone(vfs.CrashCloneCfg{})
+	s := small(clone)
+	if err := s.Open(t.Context()); err != nil {
+		if len(promised) == 0 {
+			return true // it did not come into being
+		}
+		t.Fatalf("operation %d, %v: after a restart: %v", n, fault, err)
+	}
+	defer s.Close()
+	for id := range promised {
+		if _, err := s.Timer(t.Context(), id); err != nil {
+			t.Fatalf("operation %d, %v, sticky %v: timer %d was acknowledged: %v", n, fault, sticky, id, err)
+		}
+	}
+	return len(hit) > 0
+}
+
+// failed tells whether an error is one that a failing disk may give.
+func failed(err error) bool {
+	return errors.Is(err, engine.ErrUnavailable) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) ||
+		strings.Contains(err.Error(), "disk failed")
+}
+
+// TestBitFlips flips one bit anywhere in a closed store: it refuses to open, or
+// a read tells, or all that was acknowledged is there.
+func TestBitFlips(t *testing.T) {
+	disk := vfs.NewMem()
+	s := small(disk)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := script(7)
+	for range 80 {
+		r.Step().Do(t, s)
+	}
+	want := dump(t, s)
+	// As a kill leaves it: the log is not closed.
+	killed := copyFS(t, disk, "", 0)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flips, refused := 100, 0
+	if testing.Short() {
+		flips = 30
+	} else if *every {
+		flips = 1000
+	}
+	files := filesOf(t, killed)
+	for i := range flips {
+		f := files[i%len(files)]
+		if f.size == 0 {
+			continue
+		}
+		at := rand.New(rand.NewPCG(1, uint64(i))).Int64N(f.size * 8)
+		got, err := openFlipped(t, copyFS(t, killed, f.path, at))
+		if err != nil {
+			refused++
+			continue
+		}
+		if got != want {
+			t.Errorf("bit %d of %s: it opens with something else:\n%s", at, f.path, tiertest.Diff(got, want))
+		}
+	}
+	t.Logf("%d of %d flips were refused", refused, flips)
+}
+
+// openFlipped reads a store that may be damaged; that it calls Exit is a
+// refusal, too.
+func openFlipped(t *testing.T, fs vfs.FS) (string, error) {
+	type outcome struct {
+		got string
+		err error
+	}
+	done := make(chan outcome, 2)
+	go func() {
+		s := small(fs)
+		s.cfg.Exit = func(int) {
+			done <- outcome{err: errors.New("it ended itself")}
+			select {}
+		}
+		if err := s.Open(context.Background()); err != nil {
+			done <- outcome{err: err}
+			return
+		}
+		got, err := tiertest.Dump(t, s, tiertest.ScriptIDs())
+		_ = s.Close()
+		done <- outcome{got, err}
+	}()
+	o := <-done
+	return o.got, o.err
+}
+
+type file struct {
+	path string
+	size int64
+}
+
+func filesOf(t *testing.T, fs vfs.FS) (out []file) {
+	t.Helper()
+	names, err := fs.List("/data/cold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		p := fs.PathJoin("/data/cold", n)
+		if st, err := fs.Stat(p); err == nil && !st.IsDir() && n != "LOCK" {
+			out = append(out, file{p, st.Size()})
+		}
+	}
+	return out
+}
+
+// copyFS copies the store's files, with one bit of one of them turned over.
+func copyFS(t *testing.T, from vfs.FS, path string, bit int64) vfs.FS {
+	t.Helper()
+	to := vfs.NewMem()
+	if err := to.MkdirAll("/data/cold", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range filesOf(t, from) {
+		r, err := from.Open(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Close()
+		if f.path == path {
+			b[bit/8] ^= 1 << (bit % 8)
+		}
+		w, err := to.Create(f.path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+	}
+	return to
+}
+
+// TestLostTail takes acknowledged commits away from the end of the log: the
+// start notices, unless it is told to accept it.
+func TestLostTail(t *testing.T) {
+	disk := vfs.NewMem()
+	s := small(disk)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create := func(id engine.TimerID) {
+		t.Helper()
+		tm := benchTimer(int(id))
+		tm.ID = id
+		if _, err := s.Apply(t.Context(), &engine.Change{Timer: tm, ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(1)
+	early := copyFS(t, disk, "", 0)
+	create(2)
+	late := copyFS(t, disk, "", 0)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The note of the later state beside the log of the earlier one.
+	b := readFile(t, late, "/data/cold/acked")
+	w, err := early.Create("/data/cold/acked", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+
+	s = small(early)
+	if err := s.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "was acknowledged") {
+		t.Fatalf("the loss was not noticed: %v", err)
+	}
+	s.cfg.AcceptLoss = true
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	s.cfg.AcceptLoss = false
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatalf("once accepted, it is forgotten: %v", err)
+	}
+	_ = s.Close()
+}
+
+func readFile(t *testing.T, fs vfs.FS, path string) []byte {
+	t.Helper()
+	r, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestFatal sees what a failing sync leaves: a last word, and nobody answered.
+func TestFatal(t *testing.T) {
+	disk := vfs.NewMem()
+	var toggle errorfs.Toggle
+	toggle.Injector = errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSync {
+			if strings.HasSuffix(op.Path, ".log") {
+				return syscall.EIO
+			}
+		}
+		return nil
+	})
+	code := make(chan int, 1)
+	s := small(errorfs.Wrap(disk, &toggle))
+	s.cfg.Exit = func(c int) { code <- c; select {} }
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	toggle.On()
+	tm := benchTimer(1)
+	_, err := s.Apply(t.Context(), &engine.Change{Timer: tm, ID: tm.ID})
+	if err == nil || !failed(err) {
+		t.Fatalf("a create whose sync failed: %v", err)
+	}
+	if got := <-code; got != fatalStatus {
+		t.Fatalf("exit status %d", got)
+	}
+	toggle.Off()
+	if b := readFile(t, disk, "/data/cold/last_fatal"); !strings.Contains(string(b), "input/output error") {
+		t.Fatalf("the last word: %s", b)
+	}
+	if err := s.Close(); err == nil {
+		t.Fatal("Close does not tell that the disk failed")
+	}
+}

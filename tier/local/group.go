@@ -1,0 +1,275 @@
+package local
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"xtimer/engine"
+)
+
+func compare(a, b []byte) int { return bytes.Compare(a, b) }
+
+// write is one key to set, or to delete when val is nil. The bytes must stay as
+// they are until the group is committed.
+type write struct {
+	key, val []byte
+	place    int // among the writes of its kind; fill's
+}
+
+// span is the keys from ≤ k < to, to be deleted.
+type span struct{ from, to []byte }
+
+// state is what the committer knows without reading. It is the committer's
+// alone, from Open on.
+type state struct {
+	stats  stats
+	shards [engine.Shards]engine.Shard
+	// newest is the greatest id of a timer ever seen: a greater one is free.
+	newest engine.TimerID
+	// clock is the latest instant heard of in what was written: the time of
+	// changes that carry none. It never reads the wall clock.
+	clock int64
+}
+
+func (st *state) load(db *pebble.DB) error {
+	*st = state{stats: stats{owed: map[int64]int64{}, ranges: map[int64]int64{}}}
+	v, closer, err := db.Get(statsKey)
+	b, err := owned(v, closer, err)
+	if err != nil {
+		return err
+	}
+	if b != nil {
+		if err := st.stats.decode(b); err != nil {
+			return damaged(statsKey, err)
+		}
+	}
+	shards, err := readShards(db)
+	if err != nil {
+		return err
+	}
+	copy(st.shards[:], shards)
+	for _, sh := range st.shards {
+		st.clock = max(st.clock, sh.Watermark)
+	}
+	return scanBack(db, []byte{kindTimer}, []byte{kindTimer + 1}, func(k, _ []byte) (bool, error) {
+		if len(k) != 9 {
+			return false, damaged(k, errKey)
+		}
+		st.newest = readID(k[1:])
+		return false, nil
+	})
+}
+
+// group is one commit in the making: its writes by kind, and the overlay, what
+// a later op of the group must see of an earlier one. It is the committer's.
+type group struct {
+	s      *Store
+	st     *state
+	writes [kinds][]write
+	ranges []span
+	buf    []byte // holds keys and values until the commit
+	probe  []byte // a key to look up
+	its    [kinds]*pebble.Iterator
+
+	timers map[engine.TimerID]*engine.Timer // nil: deleted
+	names  map[string]engine.TimerID        // by nameKey; 0: free
+	once   map[string]*once                 // by onceKey
+	owed   map[engine.Key]*engine.Owed      // nil: paid
+	bounds map[engine.TimerID]*bound        // nil: none
+	ended  map[engine.TimerID]bool          // archived, their rows as they were
+	ranks  map[engine.Key]rank              // of the records that ranks matter for
+}
+
+func newGroup(s *Store) *group {
+	return &group{
+		s: s, st: &s.state,
+		timers: map[engine.TimerID]*engine.Timer{},
+		names:  map[string]engine.TimerID{},
+		once:   map[string]*once{},
+		owed:   map[engine.Key]*engine.Owed{},
+		bounds: map[engine.TimerID]*bound{},
+		ended:  map[engine.TimerID]bool{},
+		ranks:  map[engine.Key]rank{},
+	}
+}
+
+func (g *group) reset() {
+	for i := range g.writes {
+		clear(g.writes[i])
+		g.writes[i] = g.writes[i][:0]
+	}
+	g.ranges = g.ranges[:0]
+	if g.buf = g.buf[:0]; cap(g.buf) > 4<<20 {
+		g.buf = nil
+	}
+	clear(g.timers)
+	clear(g.names)
+	clear(g.once)
+	clear(g.owed)
+	clear(g.bounds)
+	clear(g.ended)
+	clear(g.ranks)
+}
+
+func (g *group) empty() bool {
+	for i := range g.writes {
+		if len(g.writes[i]) > 0 {
+			return false
+		}
+	}
+	return len(g.ranges) == 0
+}
+
+// put writes a key; both slices must stay as they are until the commit.
+func (g *group) put(key, val []byte) {
+	g.writes[key[0]] = append(g.writes[key[0]], write{key: key, val: val})
+}
+
+func (g *group) putAll(ws []write) {
+	if len(ws) > 0 { // most are of one kind or two: growing by doubling was a fiftieth of a fire
+		kind := ws[0].key[0]
+		g.writes[kind] = slices.Grow(g.writes[kind], len(ws))
+	}
+	for _, w := range ws {
+		g.put(w.key, w.val)
+	}
+}
+
+func (g *group) delete(key []byte) { g.put(key, nil) }
+
+// get reads the database, without the overlay; nil for none. One iterator a
+// kind serves the whole group: that costs a quarter of a Get for each key.
+func (g *group) get(key []byte) ([]byte, error) {
+	v, err := g.look(key)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	return append(make([]byte, 0, len(v)), v...), nil
+}
+
+// look is get; the value is valid until the next look.
+func (g *group) look(key []byte) ([]byte, error) {
+	it, err := g.iter(key[0])
+	if err != nil {
+		return nil, err
+	}
+	if !it.SeekPrefixGE(key) {
+		if err := it.Error(); err != nil {
+			return nil, fmt.Errorf("cannot read the store: %w", err)
+		}
+		return nil, nil
+	}
+	return it.ValueAndErr()
+}
+
+// iter is the group's iterator over a kind.
+func (g *group) iter(kind byte) (*pebble.Iterator, error) {
+	if it := g.its[kind]; it != nil {
+		return it, nil
+	}
+	it, err := g.s.db.NewIter(&pebble.IterOptions{
+		LowerBound: []byte{kind}, UpperBound: []byte{kind + 1},
+		UseL6Filters: kind != kindTimer, // most others are looked up in vain
+	})
+	if err == nil {
+		g.its[kind] = it
+	}
+	return it, err
+}
+
+// judged ends the reading: the iterators would keep what the commit replaces.
+func (g *group) judged() {
+	for kind, it := range g.its {
+		if it != nil {
+			_ = it.Close() // its error was told by look
+			g.its[kind] = nil
+		}
+	}
+}
+
+// timer is the definition as it stands; nil when there is none.
+func (g *group) timer(id engine.TimerID) (*engine.Timer, error) {
+	if t, ok := g.timers[id]; ok {
+		return t, nil
+	}
+	if id > g.st.newest {
+		return nil, nil
+	}
+	g.probe = timerKey(g.probe[:0], id)
+	b, err := g.get(g.probe)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	t, err := engine.DecodeTimer(b)
+	if err != nil {
+		return nil, damaged(g.probe, err)
+	}
+	return g.asEnded(t)
+}
+
+// named is the timer that has the name; 0 for none.
+func (g *group) named(app, name string) (engine.TimerID, error) {
+	if name == "" {
+		return 0, nil
+	}
+	g.probe = nameKey(g.probe[:0], app, name, 0)
+	if id, ok := g.names[string(g.probe)]; ok {
+		return id, nil
+	}
+	v, err := g.look(g.probe)
+	if v == nil || err != nil {
+		return 0, err
+	}
+	return decodeName(g.probe, v)
+}
+
+func decodeName(k, v []byte) (engine.TimerID, error) {
+	if len(v) != 9 || v[0] != valueVersion {
+		return 0, damaged(k, errShort)
+	}
+	return readID(v[1:]), nil
+}
+
+// once is the stored row of an Idempotency-Key.
+type once struct {
+	id      engine.TimerID
+	expires int64
+	body    [32]byte
+}
+
+func (o *once) encode(b []byte) []byte {
+	b = append(b, valueVersion)
+	b = appendID(b, o.id)
+	b = binary.BigEndian.AppendUint64(b, uint64(o.expires))
+	return append(b, o.body[:]...)
+}
+
+func decodeOnce(b []byte) (*once, error) {
+	if len(b) != 1+8+8+32 || b[0] != valueVersion {
+		return nil, errShort
+	}
+	o := &once{id: readID(b[1:]), expires: int64(binary.BigEndian.Uint64(b[9:]))}
+	copy(o.body[:], b[17:])
+	return o, nil
+}
+
+// used is the row of an Idempotency-Key that was used; nil when it is free.
+func (g *group) used(o *engine.Once) (*once, error) {
+	g.probe = onceKey(g.probe[:0], o.App, o.Key)
+	if row, ok := g.once[string(g.probe)]; ok {
+		return row, nil
+	}
+	b, err := g.get(g.probe)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	row, err := decodeOnce(b)
+	if err != nil {
+		return nil, damaged(g.probe, err)
+	}
+	return row, nil
+}

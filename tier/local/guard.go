@@ -1,0 +1,73 @@
+package local
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// guardFS ends the process in order when the log cannot be written: Pebble
+// panics on some of these errors, with a lock in a state in which not even the
+// panic gets out.
+type guardFS struct {
+	vfs.FS
+	fatal *fatal
+	armed *atomic.Bool // set by Open at its end: until then it returns errors
+}
+
+func (g guardFS) Unwrap() vfs.FS { return g.FS }
+
+func (g guardFS) check(what, name string, err error) error {
+	if err != nil && g.armed.Load() {
+		g.fatal.Fatalf("cannot %s %s: %v", what, name, err)
+	}
+	return err
+}
+
+func (g guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := g.FS.Create(name, c)
+	if !strings.HasSuffix(name, ".log") {
+		return f, err
+	}
+	return guardFile{f, g, name}, g.check("create", name, err)
+}
+
+func (g guardFS) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := g.FS.ReuseForWrite(old, name, c)
+	if !strings.HasSuffix(name, ".log") {
+		return f, err
+	}
+	return guardFile{f, g, name}, g.check("create", name, err)
+}
+
+func (g guardFS) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return guardFile{f, g, name}, nil
+}
+
+// guardFile is a log, or a directory that is to be synced.
+type guardFile struct {
+	vfs.File
+	fs   guardFS
+	name string
+}
+
+func (f guardFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	return n, f.fs.check("write", f.name, err)
+}
+
+func (f guardFile) Sync() error { return f.fs.check("sync", f.name, f.File.Sync()) }
+
+func (f guardFile) SyncData() error { return f.fs.check("sync", f.name, f.File.SyncData()) }
+
+func (f guardFile) SyncTo(n int64) (bool, error) {
+	full, err := f.File.SyncTo(n)
+	return full, f.fs.check("sync", f.name, err)
+}
+
+func (f guardFile) Close() error { return f.fs.check("close", f.name, f.File.Close()) }

@@ -1,0 +1,225 @@
+package local
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"xtimer/engine"
+)
+
+// taskSteps bounds the index entries that one page of history looks at.
+const taskSteps = 5000
+
+// Task finds one record of history.
+func (s *Store) Task(_ context.Context, k engine.Key) (*engine.Task, error) {
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer s.views.release(w)
+	return w.task(k)
+}
+
+func (w *view) task(k engine.Key) (*engine.Task, error) {
+	key := recordKey(nil, k)
+	b, err := w.get(key)
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return nil, engine.ErrNotFound
+	}
+	return decodeTask(key, b)
+}
+
+// listed is the record that an index entry leads to: there must be one.
+func (w *view) listed(k engine.Key) (*engine.Task, error) {
+	t, err := w.task(k)
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil, damaged(recordKey(nil, k), errors.New("an entry of the index without a record"))
+	}
+	return t, err
+}
+
+func decodeTask(key, b []byte) (*engine.Task, error) {
+	t, err := engine.DecodeTask(b)
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return t, nil
+}
+
+// LastTask is the newest record of a timer.
+func (s *Store) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
+	f, before := engine.TaskFilter{Timer: id}, engine.Key{}
+	for {
+		ts, next, err := s.Tasks(ctx, f, before, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(ts) > 0 {
+			return ts[0], nil
+		}
+		if next == (engine.Key{}) {
+			return nil, engine.ErrNotFound
+		}
+		before = next
+	}
+}
+
+// Tasks lists history newest first, by due and then by timer.
+func (s *Store) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+	if before == (engine.Key{}) {
+		before = engine.Key{Timer: math.MaxUint64, Due: maxTime}
+	}
+	if f.To != 0 {
+		if k := (engine.Key{Due: max(f.To, 0)}); less(k, before) {
+			before = k
+		}
+	}
+	if limit <= 0 {
+		return nil, before, nil
+	}
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, engine.Key{}, err
+	}
+	defer s.views.release(w)
+	p := &taskPage{w: w, f: &f, limit: limit}
+	switch {
+	case f.Timer != 0:
+		err = p.byTimer(ctx, before)
+	case onlyFailures(f.Statuses):
+		err = p.byTime(ctx, kindFailure, before)
+	default:
+		err = p.byTime(ctx, kindRecord, before)
+	}
+	if err != nil {
+		return nil, engine.Key{}, err
+	}
+	if p.ended {
+		return p.tasks, engine.Key{}, nil
+	}
+	return p.tasks, p.last, nil
+}
+
+func less(a, b engine.Key) bool { return a.Due < b.Due || a.Due == b.Due && a.Timer < b.Timer }
+
+func onlyFailures(sts []engine.TaskStatus) bool {
+	return len(sts) > 0 && !slices.ContainsFunc(sts, func(st engine.TaskStatus) bool { return !failure(st) })
+}
+
+// taskPage collects a page of history. It stops when the page is full, at the
+// end, or after taskSteps.
+type taskPage struct {
+	w     *view
+	f     *engine.TaskFilter
+	limit int
+	tasks []*engine.Task
+	last  engine.Key // where the next page goes on: before this key
+	ended bool
+	steps int
+}
+
+// add looks at one record; more is false when the page ends here.
+func (p *taskPage) add(k engine.Key, t *engine.Task) (more bool) {
+	p.last = k
+	p.steps++
+	if t != nil && p.f.Matches(t) {
+		p.tasks = append(p.tasks, t)
+	}
+	return len(p.tasks) < p.limit && p.steps < taskSteps
+}
+
+// byTime walks the records, or the index of failures, down from before.
+func (p *taskPage) byTime(ctx context.Context, kind byte, before engine.Key) error {
+	lo := appendTime([]byte{kind}, p.f.From)
+	p.ended = true
+	return scanBack(p.w, lo, timeKey(nil, kind, before.Due, before.Timer), func(k, v []byte) (bool, error) {
+		if len(k) != 15 {
+			return false, damaged(k, errKey)
+		}
+		key := engine.Key{Timer: readID(k[7:]), Due: readTime(k[1:])}
+		var t *engine.Task
+		var err error
+		if kind == kindRecord {
+			t, err = decodeTask(k, slices.Clone(v))
+		} else {
+			t, err = p.w.listed(key)
+		}
+		if err != nil {
+			return false, err
+		}
+		if p.steps%256 == 255 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		p.ended = p.add(key, t)
+		return p.ended, nil
+	})
+}
+
+// byTimer walks the records of one timer: a seek in each hour that has any
+// history, from the newest down.
+func (p *taskPage) byTimer(ctx context.Context, before engine.Key) error {
+	it, err := p.w.NewIter(&pebble.IterOptions{LowerBound: []byte{kindByTimer}, UpperBound: []byte{kindByTimer + 1}})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	id, end := p.f.Timer, before.Due // looked at: due < end
+	if id < before.Timer {
+		end++
+	}
+	var seek []byte
+	for end > max(p.f.From, 0) {
+		seek = byTimerEnd(seek[:0], id, end)
+		if !it.SeekLT(seek) {
+			break
+		}
+		k, ok := readByTimer(it.Key())
+		if !ok {
+			return damaged(it.Key(), errKey)
+		}
+		if k.Timer == id {
+			if end = k.Due; end < p.f.From {
+				break
+			}
+			t, err := p.w.listed(k)
+			if err != nil {
+				return err
+			}
+			if !p.add(k, t) {
+				return nil
+			}
+			continue
+		}
+		// The newest entry before is another's. All of its hour is before it,
+		// so ours are there only if our id is less.
+		if end = k.Due / hour * hour; k.Timer > id {
+			end += hour
+		}
+		if p.steps++; p.steps >= taskSteps {
+			p.last = engine.Key{Timer: id, Due: end}
+			return it.Error()
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	p.ended = true
+	return it.Error()
+}
+
+// byTimerEnd is the key after all entries of the timer with due < end, in the
+// hour of the last of them; end ≥ 1.
+func byTimerEnd(b []byte, id engine.TimerID, end int64) []byte {
+	h := (end - 1) / hour
+	b = appendID(binary.BigEndian.AppendUint32(append(b, kindByTimer), uint32(h)), id)
+	rest := uint32(end - h*hour)
+	return append(b, byte(rest>>16), byte(rest>>8), byte(rest))
+}

@@ -1,0 +1,145 @@
+package local
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"xtimer/engine"
+)
+
+// timerSteps bounds the definitions that one page of a list looks at.
+const timerSteps = 5000
+
+// path is the way a list of timers goes: through the keys of prefix, which lead
+// to timers.
+type path struct {
+	kind   byte
+	prefix []byte
+	id     func(k, v []byte) (engine.TimerID, error)
+	// skip tells from the entry alone that the filter does not select it.
+	skip func(v []byte) bool
+}
+
+// idAtEnd reads the timer that most index keys end with.
+func idAtEnd(k, _ []byte) (engine.TimerID, error) {
+	if len(k) < 9 {
+		return 0, damaged(k, errKey)
+	}
+	return readID(k[len(k)-8:]), nil
+}
+
+// pathOf picks the index that leaves the least to look at.
+func pathOf(f *engine.TimerFilter) path {
+	for _, m := range f.Labels {
+		if !m.Not && m.Value != "" { // an empty value also means: no such label
+			return path{kind: kindLabel, prefix: labelKey(nil, m.Key, m.Value), id: idAtEnd}
+		}
+	}
+	switch {
+	case f.HasStatus && f.Status == engine.Finished:
+		p := path{kind: kindEnded, prefix: []byte{kindEnded}, id: idAtEnd}
+		if f.App != "" {
+			p.skip = func(v []byte) bool { return len(v) == 0 || string(v[1:]) != f.App }
+		}
+		return p
+	case f.App != "" && f.NamePrefix != "":
+		prefix := appendEscaped(appendText([]byte{kindName}, f.App), f.NamePrefix)
+		return path{kind: kindName, prefix: prefix, id: decodeName}
+	case f.HasStatus:
+		prefix := []byte{kindStatus, byte(f.Status)}
+		if f.App != "" {
+			prefix = statusKey(nil, f.Status, f.App)
+		}
+		return path{kind: kindStatus, prefix: prefix, id: idAtEnd}
+	case f.App != "":
+		return path{kind: kindName, prefix: appendText([]byte{kindName}, f.App), id: decodeName}
+	}
+	return path{kind: kindTimer, prefix: []byte{kindTimer}, id: idAtEnd}
+}
+
+// Timers lists by keyset: by (app, name) where the filter names an app and no
+// status, else by id or by (app, id), finished ones by when they ended. A page
+// may be short and still have a next one.
+func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, cursor string, limit int) ([]*engine.Timer, string, error) {
+	p := pathOf(&f)
+	from := p.prefix
+	if cursor != "" {
+		rest, err := openCursor(cursor, p.kind)
+		if err != nil {
+			return nil, "", err
+		}
+		last := append([]byte{p.kind}, rest...)
+		if len(last) < len(p.prefix) || compare(last[:len(p.prefix)], p.prefix) != 0 {
+			return nil, "", badCursor()
+		}
+		from = append(last, 0)
+	}
+	if limit <= 0 {
+		return nil, "", nil
+	}
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, "", err
+	}
+	defer s.views.release(w)
+	return w.list(ctx, &f, p, from, limit)
+}
+
+func (w *view) list(ctx context.Context, f *engine.TimerFilter, p path, from []byte, limit int) (ts []*engine.Timer, next string, err error) {
+	rows, err := w.rows()
+	if err != nil {
+		return nil, "", err
+	}
+	defer rows.close()
+	steps, more := 0, false
+	var last []byte
+	err = scan(w, from, after(p.prefix), func(k, v []byte) (bool, error) {
+		if len(ts) == limit || steps == timerSteps {
+			more = true
+			return false, nil
+		}
+		steps++
+		if steps%256 == 0 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		last = append(last[:0], k[1:]...)
+		if p.skip != nil && p.skip(v) {
+			return true, nil
+		}
+		t, err := p.timer(w, rows, k, v)
+		if err == nil && f.Matches(t) {
+			ts = append(ts, t)
+		}
+		return true, err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if more {
+		next = makeCursor(p.kind, last)
+	}
+	return ts, next, nil
+}
+
+// timer reads the definition that an entry leads to.
+func (p *path) timer(w *view, rows *rows, k, v []byte) (*engine.Timer, error) {
+	id, err := p.id(k, v)
+	if err != nil {
+		return nil, err
+	}
+	if p.kind != kindTimer {
+		if v, err = rows.find(id); err != nil {
+			return nil, err
+		}
+		if v == nil {
+			return nil, damaged(k, pebble.ErrNotFound)
+		}
+	}
+	t, err := decodeTimer(id, slices.Clone(v))
+	if err != nil {
+		return nil, err
+	}
+	return w.asEnded(t)
+}

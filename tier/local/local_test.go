@@ -1,0 +1,22 @@
+package local
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
+	"xtimer/tier/tiertest"
+)
+
+func TestCold(t *testing.T) {
+	tiertest.Cold(t, func(t *testing.T) engine.Cold {
+		return New(Config{Dir: "/data/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
+	})
+}
+
+func TestColdOnDisk(t *testing.T) {
+	tiertest.Cold(t, func(t *testing.T) engine.Cold {
+		return New(Config{Dir: t.TempDir() + "/cold"})
+	})
+}

@@ -1,0 +1,18 @@
+package local
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+	"xtimer/tier/tiertest"
+)
+
+func TestModel(t *testing.T) {
+	tiertest.Model(t,
+		func() engine.Cold { return New(Config{Dir: "cold", FS: vfs.NewMem(), MemTableBytes: 1 << 18}) },
+		func() engine.Cold { return memory.NewCold() },
+	)
+}

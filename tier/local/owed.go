@@ -1,0 +1,160 @@
+package local
+
+import (
+	"bytes"
+	"context"
+
+	"xtimer/engine"
+)
+
+// fetchOwed reads the owed rows that are to be paid or replaced into the
+// overlay: their index entries have to go too. Without any owed row it costs
+// nothing.
+func (g *group) fetchOwed(pay []engine.Key, owe []engine.Owed) error {
+	for _, k := range pay {
+		if err := g.fetchOne(k); err != nil {
+			return err
+		}
+	}
+	for i := range owe {
+		if err := g.fetchOne(owe[i].Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *group) fetchOne(k engine.Key) error {
+	if _, ok := g.owed[k]; ok || g.st.stats.owedRows == 0 {
+		return nil
+	}
+	g.probe = owedKey(g.probe[:0], k)
+	b, err := g.get(g.probe)
+	if b == nil || err != nil {
+		return err
+	}
+	o, err := engine.DecodeOwed(b)
+	if err != nil {
+		return damaged(g.probe, err)
+	}
+	g.owed[k] = &o
+	return nil
+}
+
+// pay removes rows that fetchOwed has seen; the rest are not owed.
+func (g *group) pay(keys []engine.Key) {
+	for _, k := range keys {
+		o := g.owed[k]
+		if o == nil {
+			continue
+		}
+		g.delete(owedKey(nil, k))
+		g.delete(owedAtKey(nil, o))
+		g.st.stats.count(o.Key.Due, o.To, -1)
+		g.owed[k] = nil
+	}
+}
+
+// owe puts rows; fetchOwed has seen those of the same keys.
+func (g *group) owe(rows []engine.Owed) {
+	for i := range rows {
+		o := rows[i]
+		if was := g.owed[o.Key]; was != nil {
+			g.delete(owedAtKey(nil, was))
+			g.st.stats.count(was.Key.Due, was.To, -1)
+		}
+		g.put(owedKey(nil, o.Key), engine.AppendOwed(nil, &o))
+		g.put(owedAtKey(nil, &o), none)
+		g.st.stats.count(o.Key.Due, o.To, 1)
+		g.owed[o.Key] = &o
+	}
+}
+
+// owes tells whether any row of the timer is owed.
+func (g *group) owes(id engine.TimerID) (bool, error) {
+	if g.st.stats.owedRows == 0 {
+		return false, nil
+	}
+	for k, o := range g.owed {
+		if k.Timer == id && o != nil {
+			return true, nil
+		}
+	}
+	it, err := g.iter(kindOwed)
+	if err != nil {
+		return false, err
+	}
+	g.probe = appendID(append(g.probe[:0], kindOwed), id)
+	for ok := it.SeekGE(g.probe); ok && bytes.HasPrefix(it.Key(), g.probe); ok = it.Next() {
+		k := it.Key()
+		if len(k) != 15 {
+			return false, damaged(k, errKey)
+		}
+		if o, seen := g.owed[engine.Key{Timer: id, Due: readTime(k[9:])}]; !seen || o != nil {
+			return true, nil
+		}
+	}
+	return false, it.Error()
+}
+
+// Owed pages through the owed rows with NotBefore in (from, to].
+func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Owed) error) error {
+	w, err := s.views.acquire()
+	if err != nil {
+		return err
+	}
+	defer s.views.release(w)
+	const pageSize = 500
+	page := make([]engine.Owed, 0, pageSize)
+	lo := []byte{kindOwedAt}
+	if from >= 0 {
+		lo = appendTime(lo, from+1)
+	}
+	err = scan(w, lo, appendTime([]byte{kindOwedAt}, to+1), func(k, _ []byte) (bool, error) {
+		if len(k) != 21 {
+			return false, damaged(k, errKey)
+		}
+		row := append([]byte{kindOwed}, k[7:]...)
+		b, err := w.get(row)
+		if err != nil {
+			return false, err
+		}
+		o, err := engine.DecodeOwed(b)
+		if err != nil {
+			return false, damaged(row, err)
+		}
+		if page = append(page, o); len(page) < pageSize {
+			return true, nil
+		}
+		err = yield(page)
+		page = page[:0]
+		if err == nil {
+			err = ctx.Err()
+		}
+		return true, err
+	})
+	if err != nil || len(page) == 0 {
+		return err
+	}
+	return yield(page)
+}
+
+// OwedOf lists the owed rows of one timer.
+func (s *Store) OwedOf(_ context.Context, id engine.TimerID) ([]engine.Owed, error) {
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer s.views.release(w)
+	var out []engine.Owed
+	from := appendID([]byte{kindOwed}, id)
+	err = scan(w, from, after(from), func(k, v []byte) (bool, error) {
+		o, err := engine.DecodeOwed(append([]byte(nil), v...))
+		if err != nil {
+			return false, damaged(k, err)
+		}
+		out = append(out, o)
+		return true, nil
+	})
+	return out, err
+}

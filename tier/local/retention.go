@@ -1,0 +1,88 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"xtimer/engine"
+)
+
+// dropHistory drops the oldest day whose end is not later than before, or the
+// oldest hour when history is larger than it may be. What an owed row holds
+// stays, and does not keep the next.
+func (s *Store) dropHistory(ctx context.Context, now, before int64) (more bool, err error) {
+	for at := int64(0); ; {
+		ks, _, err := s.keys(appendTime([]byte{kindRecord}, at), []byte{kindRecord + 1}, 1)
+		if err != nil || len(ks) == 0 {
+			return false, err
+		}
+		oldest := readTime(ks[0][1:])
+		from := oldest / day * day
+		to := from + day
+		aged := to <= before
+		if !aged {
+			if large, err := s.tooLarge(now); !large || err != nil {
+				return false, err
+			}
+			from = oldest / hour * hour
+			if to = from + hour; to > now {
+				return false, nil // the hour that is being written
+			}
+		}
+		dropped, err := s.dropRange(ctx, from, to)
+		if err != nil || dropped && aged {
+			return dropped, err
+		}
+		if dropped {
+			s.sweep.capped = now
+			return false, nil
+		}
+		at = to
+	}
+}
+
+// capEvery is how long the size of history is not looked at after some was
+// dropped: Pebble gives the space back a little later, and until then it would
+// look as large as before, and be dropped hour by hour.
+const capEvery = 60_000
+
+// tooLarge tells whether history is larger than it may be.
+func (s *Store) tooLarge(now int64) (bool, error) {
+	if s.cfg.HistoryMaxBytes < 0 || now < s.sweep.capped+capEvery && now >= s.sweep.capped {
+		return false, nil
+	}
+	size, err := s.historyBytes()
+	return size > s.cfg.HistoryMaxBytes, err
+}
+
+// dropRange deletes the history of [from, to), whole hours, unless it is held.
+func (s *Store) dropRange(ctx context.Context, from, to int64) (dropped bool, err error) {
+	err = s.do(ctx, 1, func(g *group) error {
+		if g.st.stats.holds(from, to) {
+			return nil
+		}
+		dropped = true
+		for _, kind := range []byte{kindRecord, kindFailure} {
+			g.ranges = append(g.ranges, span{appendTime([]byte{kind}, from), appendTime([]byte{kind}, to)})
+		}
+		lo, hi := byTimerKey(nil, engine.Key{Due: from}), byTimerKey(nil, engine.Key{Due: to})
+		g.ranges = append(g.ranges, span{lo, hi})
+		return nil
+	})
+	return err == nil && dropped, err
+}
+
+// historyBytes is about how much of the disk history takes.
+func (s *Store) historyBytes() (sum int64, err error) {
+	w, err := s.views.acquire() // keeps the database open
+	if err != nil {
+		return 0, err
+	}
+	defer s.views.release(w)
+	for _, kind := range []byte{kindRecord, kindByTimer, kindFailure} {
+		n, e := s.db.EstimateDiskUsage([]byte{kind}, []byte{kind + 1})
+		sum += int64(n)
+		err = errors.Join(err, e)
+	}
+	return sum, err
+}

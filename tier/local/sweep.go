@@ -1,0 +1,194 @@
+package local
+
+import (
+	"context"
+	"sync"
+
+	"xtimer/engine"
+)
+
+// sweep is where the housekeeping stands. Sweep calls take turns.
+type sweep struct {
+	mu sync.Mutex
+	// ended is the key of the index of last dues to go on after: what is owed stays
+	// at its front, and need not be looked at in every call. nil: from the front.
+	ended []byte
+	// capped is the now of the call that last dropped history for its size.
+	capped int64
+}
+
+// sweepPiece bounds what one commit of a sweep takes: the committer reads the
+// definitions, and creates wait for it meanwhile.
+const sweepPiece = 500
+
+// sweepPieces bounds the pieces of each sort in one call.
+const sweepPieces = 8
+
+// Sweep does a bounded piece of housekeeping.
+func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (bool, error) {
+	s.sweep.mu.Lock()
+	defer s.sweep.mu.Unlock()
+	err := s.do(ctx, 1, func(g *group) error {
+		g.st.clock = max(g.st.clock, now)
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	more := false
+	for _, step := range []func(context.Context) (bool, error){
+		s.archiveEnded,
+		func(ctx context.Context) (bool, error) { return s.removeFinished(ctx, finishedBefore) },
+		func(ctx context.Context) (bool, error) { return s.forgetOnce(ctx, now) },
+		func(ctx context.Context) (bool, error) { return s.forgetVersions(ctx, historyBefore) },
+		func(ctx context.Context) (bool, error) { return s.dropHistory(ctx, now, historyBefore) },
+	} {
+		again := true
+		for i := 0; again && i < sweepPieces; i++ {
+			var err error
+			if again, err = step(ctx); err != nil {
+				return false, err
+			}
+		}
+		more = more || again
+	}
+	return more, nil
+}
+
+// keys collects up to n keys in [from, to); more tells that there are others.
+func (s *Store) keys(from, to []byte, n int) (ks [][]byte, more bool, err error) {
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.views.release(w)
+	err = scan(w, from, to, func(k, _ []byte) (bool, error) {
+		if len(ks) == n {
+			more = true
+			return false, nil
+		}
+		ks = append(ks, append([]byte(nil), k...))
+		return true, nil
+	})
+	return ks, more, err
+}
+
+// archiveEnded marks timers as finished whose last due is not later than the
+// watermark of their shard and that are not owed: one-shots, and recurring ones
+// with an end.
+func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
+	w, err := s.views.acquire()
+	if err != nil {
+		return false, err
+	}
+	highest := w.highest
+	s.views.release(w)
+	from := []byte{kindLast}
+	if s.sweep.ended != nil {
+		from = append(s.sweep.ended, 0)
+	}
+	ks, more, err := s.keys(from, appendTime([]byte{kindLast}, highest+1), sweepPiece)
+	if err != nil {
+		return false, err
+	}
+	s.sweep.ended = nil
+	if len(ks) == 0 {
+		return false, nil
+	}
+	if more {
+		s.sweep.ended = ks[len(ks)-1]
+	}
+	err = s.do(ctx, len(ks), func(g *group) error {
+		for _, k := range ks {
+			if err := g.archiveEntry(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return more, err
+}
+
+// removeFinished removes timers that ended before the instant, with all their
+// keys.
+func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, err error) {
+	ks, more, err := s.keys([]byte{kindEnded}, appendTime([]byte{kindEnded}, before), sweepPiece)
+	if err != nil || len(ks) == 0 {
+		return false, err
+	}
+	err = s.do(ctx, len(ks), func(g *group) error {
+		for _, k := range ks {
+			t, err := g.timer(readID(k[7:]))
+			if err != nil {
+				return err
+			}
+			if t == nil || t.Status != engine.Finished || endedAt(t) >= before {
+				continue // changed since it was listed
+			}
+			if owes, err := g.owes(t.ID); owes || err != nil {
+				if err != nil {
+					return err
+				}
+				continue // a redrive
+			}
+			vs, err := versions(g.s.db, t.ID, int(t.Version))
+			if err != nil {
+				return err
+			}
+			for _, v := range vs {
+				g.delete(versionKey(nil, v.ID, v.Version))
+			}
+			g.store(t, nil, nil, bound{})
+		}
+		return nil
+	})
+	return more, err
+}
+
+// forgetOnce removes expired Idempotency-Keys.
+func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error) {
+	ks, more, err := s.keys([]byte{kindOnceAt}, appendTime([]byte{kindOnceAt}, now+1), sweepPiece)
+	if err != nil || len(ks) == 0 {
+		return false, err
+	}
+	err = s.do(ctx, len(ks), func(g *group) error {
+		for _, k := range ks {
+			app, rest, ok1 := readText(k[7:])
+			key, _, ok2 := readText(rest)
+			if !ok1 || !ok2 {
+				return damaged(k, errKey)
+			}
+			row, err := g.used(&engine.Once{App: app, Key: key})
+			if err != nil {
+				return err
+			}
+			if row != nil && row.expires <= now {
+				main := onceKey(nil, app, key)
+				g.delete(main)
+				g.once[string(main)] = nil
+			}
+			g.delete(k)
+		}
+		return nil
+	})
+	return more, err
+}
+
+// forgetVersions removes former versions that were replaced before the instant.
+func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, err error) {
+	ks, more, err := s.keys([]byte{kindFormer}, appendTime([]byte{kindFormer}, before), sweepPiece)
+	if err != nil || len(ks) == 0 {
+		return false, err
+	}
+	err = s.do(ctx, len(ks), func(g *group) error {
+		for _, k := range ks {
+			if len(k) != 19 {
+				return damaged(k, errKey)
+			}
+			g.delete(append([]byte{kindVersion}, k[7:]...))
+			g.delete(k)
+		}
+		return nil
+	})
+	return more, err
+}

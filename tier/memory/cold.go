@@ -1,0 +1,265 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"xtimer/engine"
+)
+
+var _ engine.Cold = (*Cold)(nil)
+
+// Cold is the cold tier for tests and simulation: maps behind one lock, sorted
+// when they are listed. What it does depends on its calls alone. It keeps what
+// it holds over Close and Open, as a disk does.
+type Cold struct {
+	mu     sync.Mutex // guards all below
+	timers map[engine.TimerID]*engine.Timer
+	names  map[pair]engine.TimerID // (app, name), of timers with a name
+	former map[engine.TimerID][]former
+	bounds map[engine.TimerID]int64 // of recurring timers, once raised
+	once   map[pair]once            // (app, Idempotency-Key)
+	owed   map[engine.Key]engine.Owed
+	tasks  map[engine.Key][]byte // as AppendTask wrote them
+	shards [engine.Shards]engine.Shard
+	clock  int64 // the latest instant heard of
+}
+
+type pair struct{ app, key string }
+
+type former struct {
+	timer    *engine.Timer
+	replaced int64
+}
+
+type once struct {
+	id      engine.TimerID
+	body    [32]byte
+	expires int64
+}
+
+// NewCold builds an empty tier.
+func NewCold() *Cold {
+	return &Cold{
+		timers: map[engine.TimerID]*engine.Timer{},
+		names:  map[pair]engine.TimerID{},
+		former: map[engine.TimerID][]former{},
+		bounds: map[engine.TimerID]int64{},
+		once:   map[pair]once{},
+		owed:   map[engine.Key]engine.Owed{},
+		tasks:  map[engine.Key][]byte{},
+	}
+}
+
+// Open has nothing to open.
+func (c *Cold) Open(context.Context) error { return nil }
+
+// Close has nothing to close.
+func (c *Cold) Close() error { return nil }
+
+// Backup is refused: there is nothing on a disk to copy.
+func (c *Cold) Backup(context.Context, string) error {
+	return errors.New("a tier in memory has no backup")
+}
+
+// Timer finds one timer as it is now.
+func (c *Cold) Timer(_ context.Context, id engine.TimerID) (*engine.Timer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timer(id)
+}
+
+// TimerByName finds one timer by its name.
+func (c *Cold) TimerByName(_ context.Context, app, name string) (*engine.Timer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timer(c.names[pair{app, name}])
+}
+
+func (c *Cold) timer(id engine.TimerID) (*engine.Timer, error) {
+	if t := c.timers[id]; t != nil {
+		return t, nil
+	}
+	return nil, engine.ErrNotFound
+}
+
+// Load reads many encoded definitions in the order of ids.
+func (c *Cold) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([][]byte, len(ids))
+	for i, id := range ids {
+		if t := c.timers[id]; t != nil {
+			out[i] = engine.AppendTimer(nil, t)
+		}
+	}
+	return out, nil
+}
+
+// Timers lists by id.
+func (c *Cold) Timers(_ context.Context, f engine.TimerFilter, after string, limit int) (ts []*engine.Timer, next string, err error) {
+	var last engine.TimerID
+	if after != "" {
+		if last, err = openCursor(after); err != nil {
+			return nil, "", err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range c.ids() {
+		if id <= last || !f.Matches(c.timers[id]) {
+			continue
+		}
+		if len(ts) >= limit {
+			if len(ts) == 0 {
+				return nil, after, nil
+			}
+			return ts, makeCursor(ts[len(ts)-1].ID), nil
+		}
+		ts = append(ts, c.timers[id])
+	}
+	return ts, "", nil
+}
+
+func (c *Cold) ids() []engine.TimerID { return slices.Sorted(maps.Keys(c.timers)) }
+
+// Versions lists former versions of a timer, newest first.
+func (c *Cold) Versions(_ context.Context, id engine.TimerID, limit int) ([]*engine.Timer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ts []*engine.Timer
+	for _, f := range slices.Backward(c.former[id]) {
+		if len(ts) < limit {
+			ts = append(ts, f.timer)
+		}
+	}
+	return ts, nil
+}
+
+// Counts tells how many timers there are by stored status.
+func (c *Cold) Counts(context.Context) (n engine.Counts, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.timers {
+		switch t.Status {
+		case engine.Enabled:
+			n.Enabled++
+		case engine.Disabled:
+			n.Disabled++
+		case engine.Finished:
+			n.Finished++
+		}
+	}
+	return n, nil
+}
+
+// Due pages through every enabled timer that may have a due in (from, to].
+func (c *Cold) Due(_ context.Context, from, to int64, yield func([]engine.Candidate) error) error {
+	c.mu.Lock()
+	var cs []engine.Candidate
+	for _, id := range c.ids() {
+		t := c.timers[id]
+		if t.Status != engine.Enabled {
+			continue
+		}
+		if t.Schedule.OneShot() {
+			if due := lastDue(t); due > from && due <= to && due > t.ValidFrom {
+				cs = append(cs, engine.Candidate{ID: id, Due: due})
+			}
+		} else if b := max(t.ValidFrom, c.bounds[id]); b <= to {
+			cs = append(cs, engine.Candidate{ID: id, Due: b, Definition: engine.AppendTimer(nil, t)})
+		}
+	}
+	c.mu.Unlock()
+	for page := range slices.Chunk(cs, pageSize) {
+		if err := yield(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastDue is the last due of a timer, of a one-shot the only one; 0 when there
+// is no end.
+func lastDue(t *engine.Timer) int64 {
+	if t.LastDue != 0 {
+		return t.LastDue
+	}
+	return t.At
+}
+
+// Raise tells new lower bounds, each for one version of its timer.
+func (c *Cold) Raise(_ context.Context, bounds []engine.Bound) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range bounds {
+		t := c.timers[b.ID]
+		if t == nil || t.Version != b.Version || t.Status != engine.Enabled || t.Schedule.OneShot() {
+			continue
+		}
+		if b.Finished {
+			c.archive(t)
+		} else {
+			c.bounds[b.ID] = max(c.bounds[b.ID], b.Due)
+		}
+	}
+	return nil
+}
+
+// archive marks a timer as finished if its last due is settled and nothing of
+// it is owed.
+func (c *Cold) archive(t *engine.Timer) {
+	if t.Status != engine.Enabled || lastDue(t) > c.shards[t.ID.Shard()].Watermark || t.ValidFrom > c.clock || c.owes(t.ID) {
+		return
+	}
+	done := *t
+	done.Status = engine.Finished
+	c.timers[t.ID] = &done
+	delete(c.bounds, t.ID)
+}
+
+func (c *Cold) owes(id engine.TimerID) bool {
+	for k := range c.owed {
+		if k.Timer == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Owed pages through the owed rows with NotBefore in (from, to].
+func (c *Cold) Owed(_ context.Context, from, to int64, yield func([]engine.Owed) error) error {
+	rows := c.owedRows(func(o *engine.Owed) bool { return o.NotBefore > from && o.NotBefore <= to })
+	for page := range slices.Chunk(rows, pageSize) {
+		if err := yield(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OwedOf lists the owed rows of one timer.
+func (c *Cold) OwedOf(_ context.Context, id engine.TimerID) ([]engine.Owed, error) {
+	rows := c.owedRows(func(o *engine.Owed) bool { return o.Key.Timer == id })
+	slices.SortFunc(rows, func(a, b engine.Owed) int { return cmp.Compare(a.Key.Due, b.Key.Due) })
+	return rows, nil
+}
+
+func (c *Cold) owedRows(want func(*engine.Owed) bool) []engine.Owed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var rows []engine.Owed
+	for _, o := range c.owed {
+		if want(&o) {
+			rows = append(rows, o)
+		}
+	}
+	slices.SortFunc(rows, func(a, b engine.Owed) int {
+		return cmp.Or(cmp.Compare(a.NotBefore, b.NotBefore), cmp.Compare(a.Key.Timer, b.Key.Timer), cmp.Compare(a.Key.Due, b.Key.Due))
+	})
+	return rows
+}

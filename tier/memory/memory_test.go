@@ -1,0 +1,16 @@
+package memory
+
+import (
+	"testing"
+
+	"xtimer/engine"
+	"xtimer/tier/tiertest"
+)
+
+func TestCold(t *testing.T) {
+	tiertest.Cold(t, func(*testing.T) engine.Cold { return NewCold() })
+}
+
+func TestWarm(t *testing.T) {
+	tiertest.Warm(t, func(*testing.T) engine.Warm { return NewWarm() })
+}

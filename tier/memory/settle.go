@@ -1,0 +1,118 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"xtimer/engine"
+)
+
+// Settle stores results and progress, all or nothing.
+func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range s.Marks {
+		if m.Shard < 0 || m.Shard >= engine.Shards {
+			return fmt.Errorf("there is no shard %d", m.Shard)
+		}
+		if m.Fence < c.shards[m.Shard].Fence {
+			return engine.ErrFenced
+		}
+	}
+	for _, r := range s.Tasks {
+		if stored := c.tasks[r.Key]; s.Replayed && stored != nil && less(decode(r.Encoded), decode(stored)) {
+			continue
+		}
+		c.tasks[r.Key] = slices.Clone(r.Encoded)
+	}
+	owe := slices.DeleteFunc(slices.Clone(s.Owe), func(o engine.Owed) bool {
+		was, ok := c.owed[o.Key]
+		return s.Replayed && ok && attempts(o.Task) < attempts(was.Task)
+	})
+	for _, k := range s.Pay {
+		delete(c.owed, k)
+	}
+	for _, o := range owe {
+		c.owed[o.Key] = o
+	}
+	for _, m := range s.Marks {
+		sh := &c.shards[m.Shard]
+		*sh = engine.Shard{Fence: m.Fence, Owner: s.Owner, Watermark: max(sh.Watermark, m.W)}
+		c.clock = max(c.clock, sh.Watermark)
+	}
+	return nil
+}
+
+// less tells whether record a says less of its task than b: fewer attempts, or
+// as many and not the end of it.
+func less(a, b *engine.Task) bool {
+	if x, y := attempts(a), attempts(b); x != y {
+		return x < y
+	}
+	return b.Status.Final() && !a.Status.Final()
+}
+
+func attempts(t *engine.Task) int {
+	if t == nil {
+		return 0
+	}
+	return t.LastAttempt()
+}
+
+// decode reads a record that AppendTask wrote.
+func decode(b []byte) *engine.Task {
+	t, err := engine.DecodeTask(slices.Clone(b))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return t
+}
+
+// Task finds one record of history.
+func (c *Cold) Task(_ context.Context, k engine.Key) (*engine.Task, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b, ok := c.tasks[k]; ok {
+		return decode(b), nil
+	}
+	return nil, engine.ErrNotFound
+}
+
+// LastTask is the newest record of a timer.
+func (c *Cold) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
+	ts, _, err := c.Tasks(ctx, engine.TaskFilter{Timer: id}, engine.Key{}, 1)
+	if len(ts) == 0 && err == nil {
+		err = engine.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ts[0], nil
+}
+
+// Tasks lists history newest first, by due and then by timer.
+func (c *Cold) Tasks(_ context.Context, f engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range slices.SortedFunc(maps.Keys(c.tasks), newestFirst) {
+		if before != (engine.Key{}) && newestFirst(k, before) <= 0 {
+			continue
+		}
+		t := decode(c.tasks[k])
+		if !f.Matches(t) {
+			continue
+		}
+		if len(ts) >= limit {
+			return ts, next, nil
+		}
+		ts, next = append(ts, t), k
+	}
+	return ts, engine.Key{}, nil
+}
+
+func newestFirst(a, b engine.Key) int {
+	return cmp.Or(cmp.Compare(b.Due, a.Due), cmp.Compare(b.Timer, a.Timer))
+}

@@ -1,0 +1,55 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"xtimer/engine"
+)
+
+const dayMs = 24 * 3_600_000
+
+// Sweep does all the housekeeping there is.
+func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock = max(c.clock, now)
+	for _, id := range c.ids() {
+		if t := c.timers[id]; lastDue(t) != 0 {
+			c.archive(t)
+		}
+		if t := c.timers[id]; t.Status == engine.Finished && max(lastDue(t), t.UpdatedAt) < finishedBefore && !c.owes(id) {
+			delete(c.timers, id)
+			delete(c.names, pair{t.App, t.Name})
+			delete(c.former, id)
+		}
+	}
+	for k, row := range c.once {
+		if row.expires <= now {
+			delete(c.once, k)
+		}
+	}
+	for id, fs := range c.former {
+		c.former[id] = slices.DeleteFunc(fs, func(f former) bool { return f.replaced < historyBefore })
+		if len(c.former[id]) == 0 {
+			delete(c.former, id)
+		}
+	}
+	for k := range c.tasks {
+		if day := k.Due / dayMs; (day+1)*dayMs <= historyBefore && !c.holds(day) {
+			delete(c.tasks, k)
+		}
+	}
+	return false, nil
+}
+
+// holds tells whether an owed row keeps the history of a day: a due of it, or a
+// range that begins on it or before.
+func (c *Cold) holds(day int64) bool {
+	for _, o := range c.owed {
+		if d := o.Key.Due / dayMs; d == day || o.To != 0 && d < day {
+			return true
+		}
+	}
+	return false
+}

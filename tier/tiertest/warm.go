@@ -1,0 +1,198 @@
+package tiertest
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// Warm runs the promises of a warm tier. make builds a new, empty tier that is
+// not open yet.
+func Warm(t *testing.T, make func(t *testing.T) engine.Warm) {
+	for _, p := range []struct {
+		name string
+		run  func(w *warm)
+	}{
+		{"what is added and sealed is loaded", warmLoads},
+		{"a minute that is not sealed is a gap", warmGap},
+		{"adding twice is adding once, and the earlier due stays", warmTwice},
+		{"a minute takes more after it was sealed", warmAfterSeal},
+		{"dropped minutes are gone", warmDrops},
+		{"a large minute is told in pages, each entry once", warmPages},
+		{"adding goes on while minutes are loaded", warmConcurrent},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			w := &warm{T: t, Warm: make(t)}
+			w.ok(w.Open(t.Context()))
+			t.Cleanup(func() { _ = w.Close() })
+			p.run(w)
+		})
+	}
+}
+
+type warm struct {
+	*testing.T
+	engine.Warm
+}
+
+// m0 is the minute that all tests begin with.
+const m0 = t0 / minute * minute
+
+func (w *warm) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *warm) add(es ...engine.Entry) {
+	w.Helper()
+	w.ok(w.Add(w.Context(), es))
+}
+
+func (w *warm) seal(from, to int64) {
+	w.Helper()
+	w.ok(w.Seal(w.Context(), from, to))
+}
+
+// load is what the minute holds: first dues by timer.
+func (w *warm) load(m int64) map[engine.TimerID]int64 {
+	w.Helper()
+	got := map[engine.TimerID]int64{}
+	w.ok(w.Load(w.Context(), m, func(es []engine.Entry) error {
+		for _, e := range es {
+			if _, ok := got[e.ID]; ok {
+				w.Fatalf("timer %d was told twice", e.ID)
+			}
+			got[e.ID] = e.Due
+		}
+		return nil
+	}))
+	return got
+}
+
+func (w *warm) gap(m int64) {
+	w.Helper()
+	if err := w.Load(w.Context(), m, func([]engine.Entry) error { return nil }); !errors.Is(err, engine.ErrGap) {
+		w.Fatalf("the minute %d: %v", m, err)
+	}
+}
+
+func (w *warm) want(m int64, want map[engine.TimerID]int64) {
+	w.Helper()
+	got := w.load(m)
+	if len(got) != len(want) {
+		w.Fatalf("got %v, want %v", got, want)
+	}
+	for id, due := range want {
+		if got[id] != due {
+			w.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func warmLoads(w *warm) {
+	w.add(engine.Entry{ID: 2, Due: m0}, engine.Entry{ID: 1, Due: m0 + minute - 1}, engine.Entry{ID: 1, Due: m0 + minute})
+	w.seal(m0, m0+2*minute)
+	w.want(m0, map[engine.TimerID]int64{2: m0, 1: m0 + minute - 1})
+	w.want(m0+minute, map[engine.TimerID]int64{1: m0 + minute})
+	w.want(m0, map[engine.TimerID]int64{2: m0, 1: m0 + minute - 1}) // it stays
+	if w.Len() != 3 {
+		w.Fatalf("%d entries", w.Len())
+	}
+}
+
+func warmGap(w *warm) {
+	w.gap(m0)
+	w.add(engine.Entry{ID: 1, Due: m0})
+	w.gap(m0)
+	w.seal(m0+minute, m0+3*minute)
+	w.gap(m0)
+	w.want(m0+minute, nil) // whole, and empty
+	w.want(m0+2*minute, nil)
+	w.gap(m0 + 3*minute)
+	w.seal(m0-1, m0+1)
+	w.want(m0, map[engine.TimerID]int64{1: m0})
+	w.gap(m0 - minute) // it begins before the first that was sealed
+}
+
+func warmTwice(w *warm) {
+	e := engine.Entry{ID: 1, Due: m0 + 500}
+	w.add(e, e)
+	w.add(e)
+	w.add(engine.Entry{ID: 2, Due: m0 + 7}, engine.Entry{ID: 2, Due: m0 + 3})
+	w.add(engine.Entry{ID: 2, Due: m0 + 9})
+	w.seal(m0, m0+minute)
+	w.want(m0, map[engine.TimerID]int64{1: m0 + 500, 2: m0 + 3})
+	if w.Len() != 2 {
+		w.Fatalf("%d entries", w.Len())
+	}
+}
+
+func warmAfterSeal(w *warm) {
+	w.seal(m0, m0+minute)
+	w.want(m0, nil)
+	w.add(engine.Entry{ID: 1, Due: m0 + 5})
+	w.want(m0, map[engine.TimerID]int64{1: m0 + 5})
+	w.add(engine.Entry{ID: 1, Due: m0 + 4}, engine.Entry{ID: 3, Due: m0 + 4})
+	w.want(m0, map[engine.TimerID]int64{1: m0 + 4, 3: m0 + 4})
+}
+
+func warmDrops(w *warm) {
+	for i := range int64(5) {
+		w.add(engine.Entry{ID: 1, Due: m0 + i*minute})
+	}
+	w.seal(m0, m0+5*minute)
+	w.ok(w.Drop(w.Context(), m0+2*minute+1))
+	w.gap(m0)
+	w.gap(m0 + 2*minute)
+	w.want(m0+3*minute, map[engine.TimerID]int64{1: m0 + 3*minute})
+	if w.Len() != 2 {
+		w.Fatalf("%d entries", w.Len())
+	}
+}
+
+func warmPages(w *warm) {
+	want := map[engine.TimerID]int64{}
+	var es []engine.Entry
+	for i := range 5000 {
+		id := engine.TimerID(i*7919%5000 + 1)
+		want[id] = m0 + int64(i*13%minute)
+		es = append(es, engine.Entry{ID: id, Due: want[id]})
+	}
+	for part := range slices.Chunk(es, 700) {
+		w.add(part...)
+	}
+	w.add(es[:3000]...)
+	w.seal(m0, m0+minute)
+	w.want(m0, want)
+	stop := errors.New("stop")
+	pages := 0
+	err := w.Load(w.Context(), m0, func([]engine.Entry) error { pages++; return stop })
+	if !errors.Is(err, stop) || pages != 1 {
+		w.Fatalf("%v after %d pages", err, pages)
+	}
+}
+
+func warmConcurrent(w *warm) {
+	w.seal(m0, m0+minute)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				w.add(engine.Entry{ID: engine.TimerID(i + 1), Due: m0 + int64(g)})
+			}
+		})
+	}
+	for range 20 {
+		w.load(m0)
+	}
+	wg.Wait()
+	got := w.load(m0)
+	if len(got) != 500 || got[250] != m0 {
+		w.Fatalf("%d timers, one due %d", len(got), got[250])
+	}
+}

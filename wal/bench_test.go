@@ -1,0 +1,133 @@
+package wal
+
+import (
+	"log/slog"
+	"sort"
+	"sync"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// payload is about what a task with one attempt and a short answer encodes to.
+const payload = 120
+
+func onDisk(b *testing.B) *journal {
+	return start(b, Config{Dir: b.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+}
+
+// BenchmarkCommit appends a Begin and a Finish a time and waits for the disk:
+// the cost of a record and the time until it is durable.
+func BenchmarkCommit(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		writers int
+	}{{"writers=1", 1}, {"writers=64", 64}, {"writers=1024", 1024}} {
+		b.Run(c.name, func(b *testing.B) {
+			j := onDisk(b)
+			defer j.end()
+			task := make([]byte, payload)
+			took := make([][]time.Duration, c.writers)
+			var wg sync.WaitGroup
+			b.ReportAllocs()
+			b.ResetTimer()
+			for w := range c.writers {
+				wg.Go(func() {
+					for i := w; i < b.N; i += c.writers {
+						j.Begin(sample)
+						at := time.Now()
+						j.sync(j.Finish(task))
+						took[w] = append(took[w], time.Since(at))
+						if i%10000 == 0 {
+							_ = j.Forget(j.Next())
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric(2*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/record")
+			reportSync(b, took)
+		})
+	}
+}
+
+func reportSync(b *testing.B, took [][]time.Duration) {
+	var all []time.Duration
+	for _, t := range took {
+		all = append(all, t...)
+	}
+	if len(all) == 0 {
+		return
+	}
+	sort.Slice(all, func(i, k int) bool { return all[i] < all[k] })
+	at := func(q float64) float64 { return all[int(q*float64(len(all)-1))].Seconds() * 1000 }
+	b.ReportMetric(at(.5), "sync-p50-ms")
+	b.ReportMetric(at(.99), "sync-p99-ms")
+}
+
+// BenchmarkAppend is what the fire path pays: Begin and Finish, nobody waiting,
+// as fast as it goes.
+func BenchmarkAppend(b *testing.B) {
+	j := onDisk(b)
+	defer j.end()
+	task := make([]byte, payload)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		j.Begin(sample)
+		p := j.Finish(task)
+		if i%10000 == 9999 {
+			j.sync(p) // as the engine pauses at 50,000
+			_ = j.Forget(p)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/record")
+}
+
+// BenchmarkStream is a server at 50,000 fires/s, 100,000 records/s, with a
+// settle every 200 ms: what it costs in CPU, commits and disk. One op is a
+// second of it.
+func BenchmarkStream(b *testing.B) {
+	for _, spacing := range []time.Duration{-1, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond} {
+		b.Run("spacing="+max(spacing, 0).String(), func(b *testing.B) {
+			dir := b.TempDir()
+			j := start(b, Config{Dir: dir, Spacing: spacing, Logger: slog.New(slog.DiscardHandler)})
+			defer j.end()
+			task := make([]byte, payload)
+			const tick = time.Millisecond
+			const perTick = 50
+			var settled engine.Position
+			var worst time.Duration
+			disk := uint64(0)
+			cpu := cpuTime(b)
+			commits := j.commits()
+			b.ResetTimer()
+			begin := time.Now()
+			for n := range b.N * int(time.Second/tick) {
+				for range perTick {
+					j.Begin(sample)
+					j.Finish(task)
+				}
+				if n%200 == 199 {
+					_ = j.Forget(settled)
+					settled = j.Next()
+					disk = max(disk, diskUse(b, dir))
+				}
+				_, age := j.Unsynced()
+				worst = max(worst, age)
+				time.Sleep(time.Until(begin.Add(time.Duration(n+1) * tick)))
+			}
+			b.StopTimer()
+			s := b.Elapsed().Seconds()
+			b.ReportMetric(float64(b.N)*2*perTick*1000/s, "records/s")
+			b.ReportMetric(float64(j.commits()-commits)/s, "commits/s")
+			b.ReportMetric((cpuTime(b)-cpu).Seconds()/s*100, "cpu-%")
+			b.ReportMetric(worst.Seconds()*1000, "unsynced-max-ms")
+			b.ReportMetric(float64(disk)/(1<<20), "disk-max-MiB")
+		})
+	}
+}

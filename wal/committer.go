@@ -1,0 +1,226 @@
+package wal
+
+import (
+	"context"
+	"encoding/binary"
+	"sort"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Run commits what is appended until ctx ends, then the rest. It is the only
+// one that writes to the store.
+func (l *Log) Run(ctx context.Context) error {
+	l.mu.Lock()
+	l.running = true
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.running = false
+		l.mu.Unlock()
+	}()
+	c := committer{Log: l}
+	c.alarm = time.AfterFunc(l.cfg.StallAfter, c.stalled)
+	c.alarm.Stop()
+	defer c.alarm.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		stopping := ctx.Err() != nil
+		wait, idle, err := c.due(stopping)
+		switch {
+		case err != nil && stopping && err == ErrEnded:
+			return nil
+		case err != nil:
+			return err
+		case !idle && wait <= 0:
+			if err := c.commit(); err != nil {
+				l.broke(err)
+				return err
+			}
+			continue
+		}
+		var ring <-chan time.Time
+		if !idle {
+			timer.Reset(wait)
+			ring = timer.C
+		}
+		select {
+		case <-ring:
+		case <-l.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// committer is the state of Run.
+type committer struct {
+	*Log
+	alarm *time.Timer // rings when a commit takes too long
+	last  time.Time   // start of the last commit
+	taken []*group
+}
+
+// urgency is how soon a commit is wanted. mu is held.
+func (l *Log) urgency() urgency {
+	u := l.pending.urgency()
+	switch {
+	case u != urgeNone && l.wanted > l.durable.Load():
+		return urgeNow
+	case u < urgeFinish && l.forgettable() > l.floor:
+		return urgeFinish
+	}
+	return u
+}
+
+// due tells how long the next commit has to wait; idle: for something to
+// happen. When stopping, nothing waits, and ErrEnded says that all is done.
+func (c *committer) due(stopping bool) (wait time.Duration, idle bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, false, c.err
+	}
+	u := c.urgency()
+	c.told = u
+	switch {
+	case stopping && u == urgeNone:
+		c.err = ErrEnded
+		c.release()
+		return 0, false, ErrEnded
+	case stopping || u == urgeNow:
+		return 0, false, nil
+	case u == urgeNone:
+		return 0, true, nil
+	}
+	at := c.last.Add(c.cfg.Spacing)
+	if u == urgeBegins {
+		if linger := c.pending.groups[0].since.Add(c.cfg.Linger); linger.After(at) {
+			at = linger
+		}
+	}
+	return time.Until(at), false, nil
+}
+
+// forgettable is how far whole groups may be dropped. mu is held.
+func (l *Log) forgettable() uint64 {
+	durable := l.durable.Load()
+	if l.wish >= durable {
+		return durable
+	}
+	i := sort.Search(len(l.firsts), func(i int) bool { return l.firsts[i] > l.wish })
+	if i == 0 {
+		return l.floor
+	}
+	return l.firsts[i-1]
+}
+
+// commit makes the oldest groups durable, and forgets what may be forgotten,
+// in one batch.
+func (c *committer) commit() error {
+	c.mu.Lock()
+	gs := c.pending.take(c.taken[:0], int(c.memTable()/4))
+	c.taken = gs
+	floor, forget := c.floor, c.forgettable()
+	now := time.Now()
+	c.flying = now
+	if len(gs) > 0 {
+		c.oldest = gs[0].since
+	}
+	c.mu.Unlock()
+	c.last = now
+	c.alarm.Reset(c.cfg.StallAfter)
+
+	size := 64
+	for _, g := range gs {
+		size += len(g.b) + 32
+	}
+	b := c.db.NewBatchWithSize(size)
+	defer b.Close()
+	durable := c.durable.Load()
+	if forget > floor {
+		if err := forgetBatch(b, floor, forget); err != nil {
+			return err
+		}
+	}
+	// Forgetting alone need not be durable: what comes back after a crash is
+	// settled and forgotten again.
+	opts := pebble.NoSync
+	for _, g := range gs {
+		opts = pebble.Sync
+		if err := b.Set(groupKey(g.first), g.seal(kindRecords), nil); err != nil {
+			return err
+		}
+		durable = g.end()
+	}
+	if err := c.apply(b, opts); err != nil {
+		return err
+	}
+	if len(gs) > 0 {
+		if err := c.mark.write(durable); err != nil {
+			c.die("the watermark file cannot be written: %v", err)
+		}
+		c.synced.Update(time.Since(now).Seconds())
+	}
+	c.alarm.Stop()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range gs {
+		c.firsts = append(c.firsts, g.first)
+	}
+	c.floor = forget
+	c.durable.Store(durable)
+	c.firsts = c.firsts[sort.Search(len(c.firsts), func(i int) bool { return c.firsts[i] >= forget }):]
+	c.pending.release(gs)
+	c.flying, c.oldest = time.Time{}, time.Time{}
+	c.release()
+	return nil
+}
+
+// apply commits b. Pebble panics when a write that nobody waited for has failed.
+func (c *committer) apply(b *pebble.Batch, opts *pebble.WriteOptions) error {
+	defer func() {
+		if r := recover(); r != nil {
+			c.die("commit: %v", r)
+		}
+	}()
+	return b.Commit(opts)
+}
+
+// stalled runs while a commit takes too long.
+func (c *committer) stalled() {
+	c.mu.Lock()
+	start := c.flying
+	c.mu.Unlock()
+	if start.IsZero() {
+		return
+	}
+	d := time.Since(start)
+	if d >= c.cfg.ExitAfter {
+		c.die("a commit has not ended in %s: the disk of %s stalls", d.Round(time.Second), c.cfg.Dir)
+	}
+	c.log.Error("the disk stalls: a commit has not ended", "dir", c.cfg.Dir, "seconds", int(d.Seconds()))
+	c.alarm.Reset(min(c.cfg.StallAfter, c.cfg.ExitAfter-d))
+}
+
+// The keys of the store; see doc.go.
+var (
+	keyForgotten = []byte("f")
+	keyVersion   = []byte("v")
+)
+
+const groupPrefix = 'g'
+
+func groupKey(first uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{groupPrefix}, first)
+}
+
+// forgetBatch drops the groups of [from, to) and says so.
+func forgetBatch(b *pebble.Batch, from, to uint64) error {
+	if err := b.DeleteRange(groupKey(from), groupKey(to), nil); err != nil {
+		return err
+	}
+	return b.Set(keyForgotten, binary.BigEndian.AppendUint64(nil, to), nil)
+}

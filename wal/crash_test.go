@@ -1,0 +1,286 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
+)
+
+// recovered opens a crashed file system and holds what the journal promises: all
+// that was acknowledged and not forgotten is there, as a prefix of what was
+// appended, and positions go on.
+func recovered(t *testing.T, fs vfs.FS, acked, forgotten uint64) error {
+	t.Helper()
+	l := New(quiet(fs))
+	if err := l.Open(context.Background()); err != nil {
+		return err
+	}
+	defer l.Close()
+	var r replayed
+	if err := l.Replay(r.begin, r.finish); err != nil {
+		return err
+	}
+	if l.floor > forgotten {
+		return fmt.Errorf("forgotten up to %d, asked for was %d", l.floor, forgotten)
+	}
+	next, err := r.inOrder(l.floor)
+	if err != nil {
+		return err
+	}
+	if next < acked || uint64(l.Next()) != next {
+		return fmt.Errorf("replayed up to %d, acknowledged were %d; next is %d", next, acked, l.Next())
+	}
+	return nil
+}
+
+// Power fails at every commit, with none, some or all of what was not synced on
+// the disk.
+func TestCrashClones(t *testing.T) {
+	percents := []int{0, 30, 70, 100}
+	runs := 3
+	if testing.Short() {
+		runs = 1
+	}
+	for seed := range uint64(runs) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		fs := vfs.NewCrashableMem()
+		j := start(t, quiet(fs))
+		var n, forgotten uint64
+		for step := range 120 {
+			for range 1 + rnd.IntN(20) {
+				// Large enough that memtables are flushed and log files rotated.
+				j.Finish(append(nth(n), make([]byte, rnd.IntN(2000))...))
+				n++
+			}
+			if rnd.IntN(3) > 0 {
+				j.sync(engine.Position(n - 1))
+			}
+			if rnd.IntN(4) == 0 {
+				forgotten = max(forgotten, rnd.Uint64N(n+1))
+				_ = j.Forget(engine.Position(forgotten))
+			}
+			acked := j.durable.Load()
+			clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percents[rnd.IntN(4)], RNG: rnd})
+			if err := recovered(t, clone, acked, forgotten); err != nil {
+				t.Fatalf("seed %d, step %d, %d acknowledged: %v", seed, step, acked, err)
+			}
+		}
+		j.end()
+	}
+}
+
+// A power failure at any moment of the first start leaves a folder that opens.
+func TestCrashWhileCreating(t *testing.T) {
+	for i := 0; ; i++ {
+		mem := vfs.NewCrashableMem()
+		var clones []*vfs.MemFS
+		fs := &stepping{FS: mem, at: i, do: func() {
+			for k, pct := range []int{0, 20, 50, 50, 50, 80, 100} {
+				rnd := rand.New(rand.NewPCG(uint64(i), uint64(k)))
+				clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: pct, RNG: rnd}))
+			}
+		}}
+		j := start(t, quiet(fs))
+		j.end()
+		if len(clones) == 0 {
+			if i < 20 {
+				t.Fatalf("only %d steps", i)
+			}
+			return
+		}
+		for k, c := range clones {
+			if err := recovered(t, c, 0, 0); err != nil {
+				t.Fatalf("step %d, clone %d: %v", i, k, err)
+			}
+		}
+	}
+}
+
+// Forgetting is not synced: a crash may bring back what was forgotten, in whole
+// groups, and must not take an empty journal for one that lost its tail.
+func TestForgetThenCrash(t *testing.T) {
+	for _, percent := range []int{0, 100} {
+		fs := vfs.NewCrashableMem()
+		j := start(t, quiet(fs))
+		for n := range uint64(50) {
+			j.sync(j.Finish(nth(n)))
+		}
+		_ = j.Forget(50)
+		for j.Len() > 0 {
+			_ = j.Forget(50)
+		}
+		crash := func() *vfs.MemFS {
+			return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
+		}
+		if err := recovered(t, crash(), 50, 50); err != nil {
+			t.Fatal(err)
+		}
+		j.sync(j.Finish(nth(50))) // durable, and with it the forgetting before it
+		clone := crash()
+		if err := recovered(t, clone, 51, 50); err != nil {
+			t.Fatal(err)
+		}
+		again := start(t, quiet(clone))
+		if again.floor != 50 || again.Len() != 1 {
+			t.Errorf("forgotten up to %d, %d left", again.floor, again.Len())
+		}
+		again.end()
+		j.end()
+	}
+}
+
+// A journal that lost its last records is refused, with both figures, unless
+// that is accepted; then positions go on after the gap, and once is enough.
+func TestLostTail(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	j := start(t, quiet(fs))
+	for n := range uint64(10) {
+		j.sync(j.Finish(nth(n)))
+	}
+	before := fs.CrashClone(vfs.CrashCloneCfg{})
+	for n := range uint64(10) {
+		j.sync(j.Finish(nth(10 + n)))
+	}
+	j.end()
+	// The disk of before, with the watermark of now.
+	if err := createWatermark(before, "/data/wal", 20); err != nil {
+		t.Fatal(err)
+	}
+	cfg := quiet(before)
+	_, err := tryStart(t, cfg)
+	if !errors.Is(err, ErrTailLost) || !strings.Contains(err.Error(), "after record 10") || !strings.Contains(err.Error(), "20 were durable") {
+		t.Fatalf("%v", err)
+	}
+	cfg.AcceptDataLoss = true
+	j = start(t, cfg)
+	if r := j.replay(); len(r.finished) != 10 {
+		t.Errorf("%d records", len(r.finished))
+	}
+	if p := j.Finish(nth(20)); p != 20 {
+		t.Errorf("position %d", p)
+	}
+	j.end()
+	cfg.AcceptDataLoss = false
+	j = start(t, cfg)
+	if r := j.replay(); len(r.finished) != 11 || j.Len() != 21 {
+		t.Errorf("%d records, len %d", len(r.finished), j.Len())
+	}
+	_ = j.Forget(15) // into the gap
+	j.end()
+	j = start(t, cfg)
+	if j.floor != 10 || j.Len() != 11 {
+		t.Errorf("floor %d, len %d", j.floor, j.Len())
+	}
+	j.end()
+}
+
+// Without its watermark file a journal in use is not trusted.
+func TestWatermarkGone(t *testing.T) {
+	for name, spoil := range map[string]func(fs vfs.FS, path string) error{
+		"missing": func(fs vfs.FS, path string) error { return fs.Remove(path) },
+		"damaged": func(fs vfs.FS, path string) error { return writeFile(fs, path, make([]byte, 1024)) },
+		"cut":     func(fs vfs.FS, path string) error { return writeFile(fs, path, nil) },
+	} {
+		fs := vfs.NewMem()
+		j := start(t, quiet(fs))
+		j.Finish(nth(0))
+		j.end()
+		if err := spoil(fs, "/data/wal/watermark"); err != nil {
+			t.Fatal(err)
+		}
+		cfg := quiet(fs)
+		if _, err := tryStart(t, cfg); err == nil || !strings.Contains(err.Error(), "/data/wal/watermark") {
+			t.Errorf("%s: %v", name, err)
+		}
+		cfg.AcceptDataLoss = true
+		start(t, cfg).end()
+		start(t, quiet(fs)).end()
+	}
+}
+
+// A store of another format is refused before it is written to.
+func TestOtherFormat(t *testing.T) {
+	fs := vfs.NewMem()
+	opts := options(fs, minMemTable, nil, New(quiet(fs)))
+	opts.FormatMajorVersion = pebble.FormatMinSupported
+	db, err := pebble.Open("/data/wal", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
+	if err := createWatermark(fs, "/data/wal", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = tryStart(t, quiet(fs)); err == nil || !strings.Contains(err.Error(), "store format 13") {
+		t.Fatalf("%v", err)
+	}
+
+	fs = vfs.NewMem()
+	j := start(t, quiet(fs))
+	if err := j.db.Set(keyVersion, []byte{formatVersion + 1}, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	j.end()
+	if _, err = tryStart(t, quiet(fs)); err == nil || !strings.Contains(err.Error(), "journal format 02") {
+		t.Fatalf("%v", err)
+	}
+}
+
+// stepping calls do before the at-th change of the file system.
+type stepping struct {
+	vfs.FS
+	at, n int
+	do    func()
+}
+
+func (s *stepping) step() {
+	if s.n == s.at {
+		s.do()
+	}
+	s.n++
+}
+
+func (s *stepping) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	s.step()
+	f, err := s.FS.Create(name, c)
+	return &steppingFile{f, s}, err
+}
+
+func (s *stepping) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	s.step()
+	f, err := s.FS.OpenReadWrite(name, c, o...)
+	return &steppingFile{f, s}, err
+}
+
+func (s *stepping) OpenDir(name string) (vfs.File, error) {
+	f, err := s.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &steppingFile{f, s}, nil
+}
+
+func (s *stepping) Rename(a, b string) error { s.step(); return s.FS.Rename(a, b) }
+
+func (s *stepping) Remove(name string) error { s.step(); return s.FS.Remove(name) }
+
+func (s *stepping) MkdirAll(name string, m os.FileMode) error {
+	s.step()
+	return s.FS.MkdirAll(name, m)
+}
+
+type steppingFile struct {
+	vfs.File
+	s *stepping
+}
+
+func (f *steppingFile) Sync() error { f.s.step(); return f.File.Sync() }

@@ -1,0 +1,148 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"xtimer/engine"
+)
+
+// found is what a scan of the store found.
+type found struct {
+	version     bool // the store says which format it has: it was used before
+	floor, next uint64
+	firsts      []uint64
+}
+
+// scan verifies every group and that they follow one another without a gap.
+func scan(db *pebble.DB) (f found, err error) {
+	v, ok, err := get(db, keyVersion)
+	if err != nil {
+		return f, err
+	}
+	if ok && (len(v) != 1 || v[0] != formatVersion) {
+		return f, fmt.Errorf("it is in journal format %x and this xtimer reads and writes only %d", v, formatVersion)
+	}
+	f.version = ok
+	v, ok, err = get(db, keyForgotten)
+	if err != nil {
+		return f, err
+	}
+	if ok {
+		if len(v) != 8 {
+			return f, fmt.Errorf("the note of what is forgotten has %d bytes", len(v))
+		}
+		f.floor = binary.BigEndian.Uint64(v)
+	}
+	f.next = f.floor
+	err = eachGroup(db, func(first uint64, v []byte) error {
+		count, err := checkGroup(first, v)
+		if err != nil {
+			return err
+		}
+		if first != f.next {
+			return fmt.Errorf("group at position %d: position %d should come next, there is a gap", first, f.next)
+		}
+		f.firsts = append(f.firsts, first)
+		f.next += count
+		return nil
+	})
+	return f, err
+}
+
+func get(db *pebble.DB, key []byte) (v []byte, ok bool, err error) {
+	b, done, err := db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	v = append(v, b...)
+	return v, true, done.Close()
+}
+
+// eachGroup reads all groups in order; v is valid until fn returns.
+func eachGroup(db *pebble.DB, fn func(first uint64, v []byte) error) (err error) {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{groupPrefix}, UpperBound: []byte{groupPrefix + 1}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		k := it.Key()
+		if len(k) != 9 {
+			return fmt.Errorf("key %q is not one of a group", k)
+		}
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if err := fn(binary.BigEndian.Uint64(k[1:]), v); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// Replay reads all that is not forgotten, in order. What finished gets is valid
+// until it returns.
+func (l *Log) Replay(begun func(engine.Begun) error, finished func(task []byte) error) error {
+	return eachGroup(l.db, func(first uint64, v []byte) error {
+		if err := decodeGroup(first, v, begun, finished); err != nil {
+			return fmt.Errorf("journal %s: %w", l.cfg.Dir, err)
+		}
+		return nil
+	})
+}
+
+// checkTail holds what was found against the watermark file, and prepares both
+// for what comes.
+func (l *Log) checkTail(f *found) error {
+	dir, path := l.cfg.Dir, l.fs.PathJoin(l.cfg.Dir, watermarkName)
+	mark, exists, err := readWatermark(l.fs, path)
+	if err != nil && !(errors.Is(err, errDamaged) && l.cfg.AcceptDataLoss) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	switch {
+	case exists && mark > f.next:
+		if !l.cfg.AcceptDataLoss {
+			return fmt.Errorf("%w: it ends after record %d and %s says that %d were durable; "+
+				"restore a backup, or accept the loss (--accept-data-loss): what finished in them is then called again", ErrTailLost, f.next, path, mark)
+		}
+		if err := l.concede(f, mark); err != nil {
+			return err
+		}
+	case !exists && f.version && !l.cfg.AcceptDataLoss:
+		return fmt.Errorf("%s is missing: whether the last records are there cannot be told; "+
+			"put it back, or accept a loss (--accept-data-loss)", path)
+	}
+	if !exists || err != nil {
+		if err := createWatermark(l.fs, dir, f.next); err != nil {
+			return err
+		}
+	}
+	if f.version {
+		return nil
+	}
+	return l.db.Set(keyVersion, []byte{formatVersion}, pebble.Sync)
+}
+
+// concede puts the loss on record, in a group without records, so that
+// positions go on where they were.
+func (l *Log) concede(f *found, mark uint64) error {
+	l.log.Error("records of the journal are lost, which was accepted", "dir", l.cfg.Dir, "from", f.next, "to", mark)
+	g := &group{}
+	g.reset(f.next, time.Time{})
+	g.count = mark - f.next
+	if err := l.db.Set(groupKey(g.first), g.seal(kindLost), pebble.Sync); err != nil {
+		return err
+	}
+	f.firsts = append(f.firsts, g.first)
+	f.next = mark
+	return nil
+}

@@ -1,0 +1,145 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"xtimer/engine"
+)
+
+// slow is a disk whose syncs take as long as delay says.
+type slow struct {
+	vfs.FS
+	delay atomic.Int64
+}
+
+func (s *slow) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := s.FS.Create(name, c)
+	return &slowFile{f, s}, err
+}
+
+type slowFile struct {
+	vfs.File
+	s *slow
+}
+
+func (f *slowFile) Sync() error { time.Sleep(time.Duration(f.s.delay.Load())); return f.File.Sync() }
+
+func (f *slowFile) SyncData() error { return f.Sync() }
+
+// While the disk stalls nothing on the fire path waits, it shows how much is at
+// stake, Err tells after 10 s, and all goes on when the disk does.
+func TestStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := &slow{FS: vfs.NewMem()}
+		j := start(t, quiet(fs))
+		defer j.end()
+		fs.delay.Store(int64(15 * time.Second))
+		begin := time.Now()
+		var last engine.Position
+		for n := range uint64(1000) {
+			j.Begin(sample)
+			last = j.Finish(nth(n))
+			time.Sleep(time.Millisecond)
+		}
+		if d := time.Since(begin); d != time.Second {
+			t.Errorf("appending took %s", d)
+		}
+		if n, age := j.Unsynced(); n != 2000 || age != time.Second {
+			t.Errorf("%d unsynced for %s", n, age)
+		}
+		time.Sleep(8 * time.Second)
+		if err := j.Err(); err != nil {
+			t.Errorf("after 9 s: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := j.Err(); !errors.Is(err, ErrStalled) {
+			t.Errorf("after 11 s: %v", err)
+		}
+		fs.delay.Store(0)
+		j.sync(last)
+		time.Sleep(time.Second)
+		if n, _ := j.Unsynced(); n != 0 || j.Err() != nil {
+			t.Errorf("%d unsynced, %v", n, j.Err())
+		}
+	})
+}
+
+// After a minute the process ends itself, though its disk takes no last words.
+func TestStallForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := &slow{FS: vfs.NewMem()}
+		cfg := quiet(fs)
+		code := make(chan int, 1)
+		cfg.Exit = func(c int) { code <- c; runtime.Goexit() }
+		j := start(t, cfg)
+		fs.delay.Store(int64(time.Hour))
+		at := time.Now()
+		p := j.Finish(nth(0))
+		if err := j.Sync(t.Context(), p); err == nil || !strings.Contains(err.Error(), "stalls") {
+			t.Errorf("%v", err)
+		}
+		if c := <-code; c != 70 {
+			t.Errorf("exit code %d", c)
+		}
+		if d := time.Since(at); d != 61*time.Second {
+			t.Errorf("after %s", d)
+		}
+		<-j.ran
+		_ = j.Close()
+	})
+}
+
+// A failed sync of the log ends the process: one line of JSON on stderr, the
+// same in last_fatal, exit 70; and the result was not acknowledged.
+func TestFatal(t *testing.T) {
+	mem := vfs.NewMem()
+	var fail atomic.Bool
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fail.Load() && op.Kind == errorfs.OpFileSyncData || fail.Load() && op.Kind == errorfs.OpFileSync && strings.HasSuffix(op.Path, ".log") {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	cfg := quiet(fs)
+	var stderr bytes.Buffer
+	code := make(chan int, 1)
+	cfg.stderr = &stderr
+	cfg.Exit = func(c int) { code <- c }
+	j := start(t, cfg)
+	j.sync(j.Finish(nth(0)))
+	fail.Store(true)
+	if err := j.Sync(t.Context(), j.Finish(nth(1))); err == nil || !strings.Contains(err.Error(), "input/output error") {
+		t.Fatalf("%v", err)
+	}
+	if c := <-code; c != 70 {
+		t.Errorf("exit code %d", c)
+	}
+	var line struct{ Level, Part, Dir, Error string }
+	if err := json.Unmarshal(stderr.Bytes(), &line); err != nil || line.Level != "ERROR" || line.Part != "wal" ||
+		line.Dir != "/data/wal" || !strings.Contains(line.Error, "input/output error") {
+		t.Errorf("%v: %s", err, stderr.Bytes())
+	}
+	f, err := mem.Open("/data/wal/last_fatal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := io.ReadAll(f); !bytes.Equal(b, stderr.Bytes()) {
+		t.Errorf("last_fatal: %s", b)
+	}
+	if j.Err() == nil || j.Forget(1) == nil {
+		t.Error("a broken journal says it is well")
+	}
+}

@@ -1,0 +1,85 @@
+package wal
+
+import (
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// strictFS ends the process in an orderly way where Pebble would panic: when a
+// log file cannot be created, written, synced or closed, or a directory cannot
+// be synced. Some of these panics are in Pebble's own goroutines, or die once
+// more of an unlocked mutex, so they cannot be caught.
+//
+// It also makes a directory durable before a marker in it names another file of
+// it. Pebble syncs it once for both, so that a power failure could keep the
+// marker of a manifest and lose the manifest.
+//
+// A table that cannot be written is no reason to end: Pebble tries again.
+type strictFS struct {
+	vfs.FS
+	l *Log
+}
+
+func (s strictFS) Unwrap() vfs.FS { return s.FS }
+
+func (s strictFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(s.PathBase(name), "marker.") {
+		dir := s.PathDir(name)
+		if err := syncDir(s.FS, dir); err != nil {
+			s.l.die("sync of the directory %s: %v", dir, err)
+		}
+	}
+	f, err := s.FS.Create(name, c)
+	return s.guard("create", name, f, err)
+}
+
+func (s strictFS) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := s.FS.ReuseForWrite(old, name, c)
+	return s.guard("reuse", name, f, err)
+}
+
+func (s strictFS) guard(op, name string, f vfs.File, err error) (vfs.File, error) {
+	if !strings.HasSuffix(name, ".log") {
+		return f, err
+	}
+	g := strictFile{f, name, s.l}
+	return g, g.must(op, err)
+}
+
+func (s strictFS) OpenDir(name string) (vfs.File, error) {
+	f, err := s.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return strictFile{f, name, s.l}, nil
+}
+
+type strictFile struct {
+	vfs.File
+	name string
+	l    *Log
+}
+
+func (f strictFile) must(op string, err error) error {
+	if err != nil {
+		f.l.die("%s %s: %v", op, f.name, err)
+	}
+	return nil
+}
+
+func (f strictFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	return n, f.must("write", err)
+}
+
+func (f strictFile) Sync() error { return f.must("sync", f.File.Sync()) }
+
+func (f strictFile) SyncData() error { return f.must("sync", f.File.SyncData()) }
+
+func (f strictFile) SyncTo(n int64) (bool, error) {
+	full, err := f.File.SyncTo(n)
+	return full, f.must("sync", err)
+}
+
+func (f strictFile) Close() error { return f.must("close", f.File.Close()) }
