@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Role is what a token may do; each role may do all that the ones before it may.
+type Role uint8
+
+// The roles: look; change timers and tasks; and administer the service.
+const (
+	RoleRead Role = iota + 1
+	RoleWrite
+	RoleAdmin
+)
+
+// roleOpen marks routes that want no token.
+const roleOpen Role = 0
+
+var roleNames = [...]string{"open", "read", "write", "admin"}
+
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole reads a role's word.
+func ParseRole(s string) (r Role, ok bool) {
+	for i, name := range roleNames {
+		if i > 0 && name == s {
+			return Role(i), true
+		}
+	}
+	return 0, false
+}
+
+// AllApps is the app of a token that may use every app.
+const AllApps = "*"
+
+// Token lets its bearer use one app, or all of them. Either Token or SHA256,
+// the hex of the token's digest, is set.
+type Token struct {
+	App           string
+	Role          Role
+	Token, SHA256 string
+}
+
+// grant is what a request may do.
+type grant struct {
+	app  string // AllApps or the one
+	role Role
+}
+
+func (g grant) mayUse(app string) bool { return g.app == AllApps || g.app == app }
+
+type digest [sha256.Size]byte
+
+// keyring knows the digests of all tokens.
+type keyring []struct {
+	digest digest
+	grant  grant
+}
+
+func newKeyring(tokens []Token) (keyring, error) {
+	ring := make(keyring, len(tokens))
+	seen := make(map[digest]bool, len(tokens))
+	for i, t := range tokens {
+		d := digest(sha256.Sum256([]byte(t.Token)))
+		if t.SHA256 != "" {
+			b, err := hex.DecodeString(t.SHA256)
+			if err != nil || len(b) != len(d) || t.Token != "" {
+				return nil, fmt.Errorf("token %d of app %q: sha256 has to be 64 hex digits, and stand alone", i+1, t.App)
+			}
+			d = digest(b)
+		}
+		switch {
+		case t.Token == "" && t.SHA256 == "":
+			return nil, fmt.Errorf("token %d of app %q is empty", i+1, t.App)
+		case t.App == "":
+			return nil, fmt.Errorf("token %d names no app; %q means all", i+1, AllApps)
+		case t.Role < RoleRead || t.Role > RoleAdmin:
+			return nil, fmt.Errorf("token %d of app %q has no role", i+1, t.App)
+		case seen[d]:
+			return nil, fmt.Errorf("token %d of app %q is given twice: a token belongs to one app and has one role", i+1, t.App)
+		}
+		seen[d] = true
+		ring[i].digest, ring[i].grant = d, grant{t.App, t.Role}
+	}
+	return ring, nil
+}
+
+// find compares with every token, in the same time whichever it is.
+func (k keyring) find(token []byte) (g grant, ok bool) {
+	d := sha256.Sum256(token)
+	for i := range k {
+		if subtle.ConstantTimeCompare(k[i].digest[:], d[:]) == 1 {
+			g, ok = k[i].grant, true
+		}
+	}
+	return g, ok
+}
+
+var bearer = []byte("bearer ")
+
+// authorize finds out what a request may do, and refuses one that may not do
+// what its route needs. Without any token set, everyone may do everything.
+func (s *Server) authorize(ctx *fasthttp.RequestCtx, need Role) (grant, error) {
+	if len(s.keys) == 0 || need == roleOpen {
+		return grant{AllApps, RoleAdmin}, nil
+	}
+	h := ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)
+	if len(h) <= len(bearer) || !bytes.EqualFold(h[:len(bearer)], bearer) {
+		return grant{}, &problem{
+			status: fasthttp.StatusUnauthorized, code: "no_token",
+			detail: "this needs a token: Authorization: Bearer TOKEN",
+		}
+	}
+	g, ok := s.keys.find(bytes.TrimSpace(h[len(bearer):]))
+	if !ok {
+		return grant{}, &problem{
+			status: fasthttp.StatusUnauthorized, code: "unknown_token", detail: "the token is not known here",
+		}
+	}
+	if g.role < need {
+		return grant{}, forbidden("the token has the role " + g.role.String() + ", this needs " + need.String())
+	}
+	return g, nil
+}
+
+func forbidden(detail string) *problem {
+	return &problem{status: fasthttp.StatusForbidden, code: "forbidden", detail: detail}
+}
+
+// sameOrigin refuses changes that a foreign web page asks a browser for: the
+// service is often open on loopback, where every page could reach it. It is
+// the rule of http.CrossOriginProtection.
+func sameOrigin(ctx *fasthttp.RequestCtx) error {
+	h := &ctx.Request.Header
+	if ctx.IsGet() || ctx.IsHead() || ctx.IsOptions() {
+		return nil
+	}
+	switch string(h.Peek("Sec-Fetch-Site")) {
+	case "same-origin", "none":
+		return nil
+	case "":
+		origin := h.Peek(fasthttp.HeaderOrigin)
+		if len(origin) == 0 {
+			return nil
+		}
+		if _, host, ok := bytes.Cut(origin, []byte("://")); ok && bytes.Equal(host, h.Host()) {
+			return nil
+		}
+	}
+	return &problem{
+		status: fasthttp.StatusForbidden, code: "cross_origin", detail: "a page of another origin may not change anything here",
+	}
+}

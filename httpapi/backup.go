@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// backup is POST /v1/admin/backup: a new folder under BackupDir, named by the
+// time. No part of the path comes from the request.
+func (s *Server) backup(r *request) (reply, error) {
+	if err := readOptional(r, new(struct{}), nil); err != nil {
+		return reply{}, err
+	}
+	if r.grant.app != AllApps {
+		return reply{}, forbidden("a backup holds every app: it needs an admin token of all apps")
+	}
+	if s.cfg.BackupDir == "" {
+		return reply{}, &problem{
+			status: fasthttp.StatusConflict, code: "no_backup_dir", detail: "the server was started without --backup-dir",
+		}
+	}
+	begin := time.Now()
+	name := begin.UTC().Format("20060102T150405.000Z")
+	if err := s.e.Backup(r.ctx, filepath.Join(s.cfg.BackupDir, name)); err != nil {
+		return reply{}, err
+	}
+	return reply{status: fasthttp.StatusCreated, body: renderFunc(func(b []byte) []byte {
+		b = textMember(append(b, '{'), "backup", name)
+		return append(appendMillis(member(b, "took_ms"), time.Since(begin)), '}')
+	})}, nil
+}

@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// maxBatch bounds the timers of one batch.
+const maxBatch = 1000
+
+// item is one timer of a batch, or what is wrong with it.
+type item struct {
+	def engine.Definition
+	err error
+}
+
+// createTimers is POST /v1/timers/batch: each timer by itself, outcomes in
+// order. {"timers":[…]} is one JSON text, so that a fault of its grammar refuses
+// the whole; in NDJSON each line stands alone.
+func (s *Server) createTimers(r *request) (reply, error) {
+	body, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	items, err := decodeBatch(body, isNDJSON(r.http.Request.Header.ContentType()))
+	if err != nil {
+		return reply{}, err
+	}
+	defs := make([]engine.Definition, 0, len(items))
+	for i := range items {
+		it := &items[i]
+		if it.err == nil {
+			it.err = r.own(&it.def)
+		}
+		if it.err == nil {
+			defs = append(defs, it.def)
+		}
+	}
+	var made []engine.Created
+	if len(defs) > 0 {
+		made = s.e.CreateAll(r.ctx, defs)
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = append(b, `{"results":[`...)
+		next := 0
+		for i := range items {
+			if items[i].err == nil {
+				c := &made[next]
+				next++
+				if c.Err == nil {
+					b = appendCreated(comma(b), c)
+					continue
+				}
+				items[i].err = c.Err
+			}
+			b = appendFailed(comma(b), s.problem(r.route, items[i].err), i)
+		}
+		return append(b, ']', '}')
+	})}, nil
+}
+
+func isNDJSON(contentType []byte) bool {
+	kind, _, _ := bytes.Cut(contentType, []byte(";"))
+	return bytes.EqualFold(bytes.TrimSpace(kind), []byte("application/x-ndjson"))
+}
+
+// decodeBatch reads the timers of a batch; the error is of the whole.
+func decodeBatch(body []byte, ndjson bool) ([]item, error) {
+	items := make([]item, 0, min(maxBatch, len(body)/64+1)) // a timer has 64 bytes at least
+	add := func() (*item, bool) {
+		if len(items) == maxBatch {
+			return nil, false
+		}
+		items = append(items, item{def: engine.NewDefinition()})
+		return &items[len(items)-1], true
+	}
+	tooMany := badField("timers", "too_many", fmt.Sprintf("has more than %d items", maxBatch))
+	var err error
+	if ndjson {
+		for line := range bytes.SplitSeq(body, []byte{'\n'}) {
+			if line = bytes.TrimSpace(line); len(line) == 0 {
+				continue
+			}
+			it, ok := add()
+			if !ok {
+				return nil, tooMany
+			}
+			it.err = decodeAt(pathOf(len(items)-1), line, func(d *decoder) { d.timer(&it.def) })
+		}
+	} else {
+		given := false
+		table := []field[struct{}]{{"timers", func(d *decoder, _ *struct{}) {
+			given = true
+			d.list(func(int) {
+				it, ok := add()
+				if !ok {
+					d.err = tooMany
+					return
+				}
+				outer := d.faults
+				d.clear()
+				d.timer(&it.def)
+				if d.err == nil {
+					it.err = d.fault()
+					d.clear()
+					d.faults = outer
+				}
+			})
+		}}}
+		if err = decode(body, func(d *decoder) { object(d, new(struct{}), table) }); err != nil {
+			return nil, err
+		}
+		if !given {
+			return nil, badField("timers", "missing", "is missing")
+		}
+	}
+	if len(items) == 0 {
+		return nil, badField("timers", "empty", "has no item")
+	}
+	return items, err
+}
+
+func pathOf(i int) string { return "timers[" + strconv.Itoa(i) + "]." }
+
+func appendCreated(b []byte, c *engine.Created) []byte {
+	status := fasthttp.StatusCreated
+	if c.Existed && !c.Replayed {
+		status = fasthttp.StatusOK
+	}
+	b = intMember(append(b, '{'), "status", int64(status))
+	b = append(member(b, "id"), '"')
+	b = strconv.AppendUint(b, uint64(c.View.ID), 10)
+	return append(b, '"', '}')
+}
+
+// appendFailed appends the problem of one item; the fields that it names begin
+// with the item's place.
+func appendFailed(b []byte, failed *problem, i int) []byte {
+	p := *failed
+	at := pathOf(i)
+	fields := make([]engine.FieldFault, len(p.fields))
+	for j, f := range p.fields {
+		if !strings.HasPrefix(f.Field, at[:len(at)-1]) {
+			f.Field = at + f.Field
+		}
+		fields[j] = f
+	}
+	p.fields = fields
+	b = intMember(append(b, '{'), "status", int64(p.status))
+	return append(p.render(member(b, "error")), '}')
+}

@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"maps"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// The filters of a bulk operation stand in the query or in a JSON body, as
+// strings, or in both; none may stand in both. One without any filter means
+// everything, and is done only if it says so: {"all": true}.
+type bulkRequest struct {
+	filters map[string]string
+	all     bool
+	dryRun  bool
+	how     disabling
+}
+
+func (s *Server) enableTimers(r *request) (reply, error) {
+	return s.bulkTimers(r, engine.EnableAll)
+}
+
+func (s *Server) disableTimers(r *request) (reply, error) {
+	return s.bulkTimers(r, engine.DisableAll)
+}
+
+func (s *Server) deleteTimers(r *request) (reply, error) {
+	return s.bulkTimers(r, engine.DeleteAll)
+}
+
+func (s *Server) bulkTimers(r *request, action engine.BulkAction) (reply, error) {
+	b, err := r.bulk(timerFilters, action == engine.DisableAll)
+	if err != nil {
+		return reply{}, err
+	}
+	f, err := r.timerFilter(b.filters)
+	if err != nil {
+		return reply{}, err
+	}
+	return s.startBulk(r, engine.Bulk{
+		Action: action, Timers: f, DryRun: b.dryRun, Reason: b.how.reason, Until: b.how.until,
+	})
+}
+
+// retryTasks is POST /v1/tasks/retry; without a status it takes what failed or
+// is dead. What may have been sent (unknown) has to be asked for.
+func (s *Server) retryTasks(r *request) (reply, error) {
+	b, err := r.bulk(taskFilters, false)
+	if err != nil {
+		return reply{}, err
+	}
+	f, err := r.taskFilter(b.filters)
+	if err != nil {
+		return reply{}, err
+	}
+	for _, st := range f.Statuses {
+		if st != engine.Failed && st != engine.Dead && st != engine.Unknown {
+			return reply{}, engine.Invalid("status", "not_retryable", "%s tasks cannot be retried; failed, dead and unknown ones can", st)
+		}
+	}
+	if len(f.Statuses) == 0 {
+		f.Statuses = []engine.TaskStatus{engine.Failed, engine.Dead}
+	}
+	return s.startBulk(r, engine.Bulk{Action: engine.RedriveAll, Tasks: f, DryRun: b.dryRun})
+}
+
+// bulk reads the request of a bulk operation.
+func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) {
+	if b.all, err = r.boolean("all"); err != nil {
+		return b, err
+	}
+	if b.dryRun, err = r.boolean("dry_run"); err != nil {
+		return b, err
+	}
+	b.filters = maps.Clone(r.query)
+	if b.filters == nil {
+		b.filters = make(map[string]string)
+	}
+	delete(b.filters, "all")
+	delete(b.filters, "dry_run")
+
+	table := []field[bulkRequest]{
+		{"all", func(d *decoder, v *bulkRequest) { d.flag(&v.all) }},
+		{"dry_run", func(d *decoder, v *bulkRequest) { d.flag(&v.dryRun) }},
+	}
+	for _, name := range names {
+		table = append(table, field[bulkRequest]{name, func(d *decoder, v *bulkRequest) {
+			var s string
+			d.text(&s)
+			if _, both := v.filters[name]; both {
+				d.note(true, "duplicate_field", "stands in the query and in the body")
+			}
+			v.filters[name] = s
+		}})
+	}
+	if disable {
+		table = append(
+			table,
+			field[bulkRequest]{"reason", func(d *decoder, v *bulkRequest) { d.reason(&v.how.reason) }},
+			field[bulkRequest]{"until", func(d *decoder, v *bulkRequest) { d.instant(&v.how.until) }},
+		)
+	}
+	if err := readOptional(r, &b, table); err != nil {
+		return b, err
+	}
+	if len(b.filters) == 0 && !b.all && !b.dryRun {
+		return b, badField("all", "no_filter", "without a filter this means everything; say all=true if it should")
+	}
+	return b, nil
+}
+
+// startBulk answers the count: 200 when it is done, 202 when it goes on.
+func (s *Server) startBulk(r *request, b engine.Bulk) (reply, error) {
+	op, err := s.e.StartBulk(r.ctx, b)
+	if err != nil {
+		return reply{}, err
+	}
+	out := operationReply(op, b.DryRun)
+	if !op.Ended && !b.DryRun {
+		out.status = fasthttp.StatusAccepted
+		out.location = "/v1/operations/" + op.ID
+	}
+	return out, nil
+}
+
+// getOperation is GET /v1/operations/{id}.
+func (s *Server) getOperation(r *request) (reply, error) {
+	op, ok := s.e.Operation(r.vars[0])
+	if !ok || !r.mayUse(op.App) {
+		return reply{}, &engine.Fault{Kind: engine.FaultNotFound, Code: "not_found", Detail: "there is no such operation"}
+	}
+	return operationReply(op, false), nil
+}
+
+var actionNames = [...]string{
+	engine.EnableAll: "enable", engine.DisableAll: "disable", engine.DeleteAll: "delete", engine.RedriveAll: "retry",
+}
+
+func operationReply(op engine.Operation, dryRun bool) reply {
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = append(b, '{')
+		if op.ID != "" {
+			b = textMember(b, "id", op.ID)
+		}
+		b = textMember(b, "action", actionNames[op.Action])
+		if op.App != "" {
+			b = textMember(b, "app", op.App)
+		}
+		b = boolMember(b, "dry_run", dryRun)
+		b = intMember(b, "count", op.Total)
+		b = intMember(b, "done", op.Done)
+		b = intMember(b, "failed", op.Failed)
+		b = boolMember(b, "ended", op.Ended || dryRun)
+		if op.Error != "" {
+			b = textMember(b, "error", op.Error)
+		}
+		if !op.Started.IsZero() {
+			b = timeMember(b, "started", op.Started.UnixMilli())
+		}
+		return append(b, '}')
+	})}
+}

@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// Callback makes the calls: one HTTP/1.1 request each, over kept connections.
+//
+// What has to be known of an attempt is whether a byte of it can have reached
+// its target, and when. fasthttp's HostClient owns its connections and hides
+// both, so the connections are kept here (target.go), a request is appended to
+// one buffer and handed to the socket in one write (wire.go), and fasthttp
+// reads the answer. That is also the faster way: see BenchmarkCallback.
+//
+// Neither a proxy from the environment nor a redirect is ever followed.
+type Callback struct {
+	cfg     CallbackConfig
+	agent   string
+	egress  *egress
+	signers map[string][]*signer
+	tls     *tls.Config
+
+	scratch sync.Pool    // *scratch
+	idle    atomic.Int64 // kept connections of all targets
+
+	mu      sync.RWMutex
+	targets map[string]*target // by scheme://host:port, as written
+	sweeper *time.Timer        // runs while there are targets; nil before the first
+	closed  bool
+}
+
+var _ engine.Caller = (*Callback)(nil)
+
+// CallbackConfig of a Callback. Zero values mean the defaults stated.
+type CallbackConfig struct {
+	// Version goes into User-Agent; default "dev".
+	Version string
+	// Secrets by app: "whsec_" and the base64 of 24 to 64 bytes each. Several
+	// while one is being rotated: every one signs.
+	Secrets map[string][]string
+	// MaxConnsPerHost bounds the connections to one scheme://host:port; a call
+	// beyond waits, within its timeout. Default 512.
+	MaxConnsPerHost int
+	// MaxIdleConns bounds the kept connections to all targets; default 4096.
+	MaxIdleConns int
+	// Egress says which addresses may be called.
+	Egress Egress
+	// RootCAs that targets are verified against; default the system's.
+	RootCAs *x509.CertPool
+	// Resolver of names; default net.DefaultResolver.
+	Resolver *net.Resolver
+	// Log gets a line at debug level for each call without an answer, with the
+	// error that an outcome has only a word for; default: none.
+	Log *slog.Logger
+}
+
+const (
+	// maxIdle is how long a kept connection may wait for its next request:
+	// less than the 5 s after which Node.js, the most impatient of the common
+	// servers, hangs up.
+	maxIdle = 4 * time.Second
+	// forgetAfter is how long a target without connections is remembered.
+	forgetAfter = time.Minute
+	sweepEvery  = maxIdle / 8
+	// maxTargets that are remembered; those beyond get a connection a call.
+	maxTargets = 16384
+
+	maxHead     = 16 << 10 // of an answer's headers
+	maxBody     = 64 << 10 // of an answer's body that is read
+	maxResponse = 1 << 10  // of an answer's body that is handed on
+	maxInterim  = 16       // 1xx answers before the final one
+	maxScratch  = 64 << 10 // of a request's buffer that is kept for the next
+)
+
+// NewCallback builds a Callback. The error names what is wrong in cfg.
+func NewCallback(cfg CallbackConfig) (*Callback, error) {
+	if cfg.Version == "" {
+		cfg.Version = "dev"
+	}
+	if cfg.MaxConnsPerHost <= 0 {
+		cfg.MaxConnsPerHost = 512
+	}
+	if cfg.MaxIdleConns <= 0 {
+		cfg.MaxIdleConns = 4096
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	signers, err := newSigners(cfg.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	return &Callback{
+		cfg:     cfg,
+		agent:   "xtimer/" + cfg.Version,
+		egress:  newEgress(cfg.Egress),
+		signers: signers,
+		tls: &tls.Config{
+			RootCAs:            cfg.RootCAs,
+			MinVersion:         tls.VersionTLS12,
+			NextProtos:         []string{"http/1.1"},
+			ClientSessionCache: tls.NewLRUClientSessionCache(1024),
+		},
+		scratch: sync.Pool{New: func() any {
+			return &scratch{answer: bufio.NewReaderSize(nil, maxHead)}
+		}},
+		targets: make(map[string]*target),
+	}, nil
+}
+
+// AddOwnListener makes an address that this process listens on a forbidden
+// target: its port, on any address of this machine.
+func (c *Callback) AddOwnListener(addr netip.AddrPort) { c.egress.addOwn(addr) }
+
+// Close ends the kept connections. Calls in flight may end; theirs are closed
+// after them, and so is that of any later call.
+func (c *Callback) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.sweeper != nil {
+		c.sweeper.Stop()
+	}
+	for key, t := range c.targets {
+		t.forget()
+		delete(c.targets, key)
+	}
+}
+
+// scratch is what one call needs for its length.
+type scratch struct {
+	request []byte
+	body    []byte // the default envelope
+	key     [48]byte
+	stamp   [20]byte
+	answer  *bufio.Reader
+	resp    fasthttp.Response
+}
+
+// Call makes one attempt.
+func (c *Callback) Call(call *engine.Call) engine.Outcome {
+	start := time.Now()
+	cb := &call.Timer.Callback
+	timeout := cb.Timeout
+	if timeout <= 0 {
+		timeout = engine.DefaultTimeout
+	}
+
+	origin, path := splitURL(cb.URL)
+	t, err := c.target(origin)
+	if err != nil {
+		// Nothing that a repeat could mend.
+		return engine.Outcome{Class: engine.ClassRejected, ErrorClass: wordProtocol, Took: time.Since(start)}
+	}
+	s := c.scratch.Get().(*scratch)
+	s.request = c.appendRequest(s, call, t, path, start)
+	o, err := c.attempt(t, s, cb.Success, start.Add(timeout))
+	s.resp.Reset()
+	s.answer.Reset(nil)
+	if cap(s.request) > maxScratch {
+		s.request = nil
+	}
+	c.scratch.Put(s)
+
+	if err != nil {
+		o.ErrorClass = word(err)
+		c.cfg.Log.Debug("a call got no answer", "task", call.Key, "attempt", call.Attempt,
+			"target", t.key, "class", o.ErrorClass, "err", err)
+	}
+	o.Took = time.Since(start)
+	return o
+}
+
+// attempt sends the request in s over a kept connection or a new one and reads
+// the answer. With an error, the outcome lacks the word for it.
+func (c *Callback) attempt(t *target, s *scratch, success string, deadline time.Time) (engine.Outcome, error) {
+	for reuse := true; ; reuse = false {
+		cn, err := t.acquire(deadline, reuse)
+		if err != nil {
+			return engine.Outcome{Class: engine.ClassNotSent}, err
+		}
+		if err := cn.within(deadline); err != nil {
+			t.release(cn, false)
+			return engine.Outcome{Class: engine.ClassNotSent}, err
+		}
+		sent := time.Now()
+		n, err := cn.Write(s.request)
+		switch {
+		case err == nil:
+		case n == 0 && cn.reused && !isTimeout(err):
+			// Gone between the peek and the write, and nothing was taken: the
+			// request is still to be made.
+			t.release(cn, false)
+			continue
+		case n == 0:
+			t.release(cn, false)
+			return engine.Outcome{Class: engine.ClassNotSent}, err
+		case isTimeout(err):
+			t.release(cn, false)
+			return engine.Outcome{Class: engine.ClassUnknown, Sent: sent}, err
+		default:
+			// The target hung up on the rest of a request, perhaps after it
+			// said why: 413, 401.
+		}
+		o, keep, rerr := readAnswer(cn, s, success)
+		o.Sent = sent
+		t.release(cn, keep && err == nil)
+		if rerr != nil && err != nil {
+			rerr = errors.Join(err, rerr)
+		}
+		return o, rerr
+	}
+}

@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// contract is openapi.json with its schemas; every exchange of testNode.do is
+// held against it.
+type contract struct {
+	doc      map[string]any
+	compiler *jsonschema.Compiler
+	mu       sync.Mutex // the compiler's
+}
+
+var theContract = sync.OnceValue(func() *contract {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(openAPI))
+	if err != nil {
+		panic(err)
+	}
+	c := &contract{doc: doc.(map[string]any), compiler: jsonschema.NewCompiler()}
+	c.compiler.AssertFormat()
+	if err := c.compiler.AddResource("openapi.json", doc); err != nil {
+		panic(err)
+	}
+	return c
+})
+
+// at is the value at a path in the document, references followed; pointer is
+// where it stands.
+func (c *contract) at(parts ...string) (v any, pointer string) {
+	v = c.doc
+	for _, p := range parts {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil, ""
+		}
+		pointer += "/" + url.PathEscape(strings.ReplaceAll(strings.ReplaceAll(p, "~", "~0"), "/", "~1"))
+		v = m[p]
+		if m, ok := v.(map[string]any); ok {
+			if ref, ok := m["$ref"].(string); ok {
+				return c.at(append(strings.Split(strings.TrimPrefix(ref, "#/"), "/"), parts[slices.Index(parts, p)+1:]...)...)
+			}
+		}
+	}
+	return v, pointer
+}
+
+// check holds a JSON text against the schema at a path.
+func (c *contract) check(body string, parts ...string) error {
+	v, pointer := c.at(parts...)
+	if v == nil {
+		return fmt.Errorf("the document has no %s", strings.Join(parts, " "))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.compiler.Compile("openapi.json#" + pointer)
+	if err != nil {
+		return err
+	}
+	x, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return s.Validate(x)
+}
+
+// exchange checks a request and its answer.
+func (c *contract) exchange(rt *route, request string, a answer) error {
+	method := strings.ToLower(rt.method)
+	status := fmt.Sprint(a.status)
+	if v, _ := c.at("paths", rt.path, method, "responses", status); v == nil {
+		return fmt.Errorf("status %s is not in the document", status)
+	}
+	kind, _, _ := strings.Cut(a.header["Content-Type"], ";")
+	if a.status < 300 && rt.path != batchPath && request != "" && request[0] == '{' && strings.Count(request, "\n") == 0 {
+		if err := c.check(request, "paths", rt.path, method, "requestBody", "content", "application/json", "schema"); err != nil {
+			return fmt.Errorf("the request was taken: %w", err)
+		}
+	}
+	if strings.HasSuffix(kind, "json") && a.body != "" {
+		return c.check(a.body, "paths", rt.path, method, "responses", status, "content", kind, "schema")
+	}
+	if v, _ := c.at("paths", rt.path, method, "responses", status, "content", kind); v == nil {
+		return fmt.Errorf("Content-Type %q is not in the document", kind)
+	}
+	return nil
+}
+
+// hold fails the test when an exchange is not as the document says.
+func (n *testNode) hold(method, path, request string, a answer) {
+	n.t.Helper()
+	bare, _, _ := strings.Cut(path, "?")
+	rt, _, err := n.s.root.find(method, bare)
+	if err != nil || strings.HasPrefix(rt.path, "/debug/") {
+		return
+	}
+	if method == "HEAD" {
+		return
+	}
+	if err := theContract().exchange(rt, request, a); err != nil {
+		n.t.Errorf("%s %s: %v\n\t%s\n\t%s", method, path, err, request, a.body)
+	}
+}
+
+// TestTheDocumentNamesTheRoutes: paths, methods, parameters and roles.
+func TestTheDocumentNamesTheRoutes(t *testing.T) {
+	c := theContract()
+	said := map[string]bool{}
+	for path, methods := range c.doc["paths"].(map[string]any) {
+		for method := range methods.(map[string]any) {
+			said[strings.ToUpper(method)+" "+path] = true
+		}
+	}
+	ids := map[any]bool{}
+	for _, rt := range routes(ServerConfig{}) {
+		line := rt.method + " " + rt.path
+		if !said[line] {
+			t.Errorf("the document does not name %s", line)
+			continue
+		}
+		delete(said, line)
+		v, _ := c.at("paths", rt.path, strings.ToLower(rt.method))
+		op := v.(map[string]any)
+		if op["x-role"] != rt.role.String() {
+			t.Errorf("%s needs the role %s, the document says %v", line, rt.role, op["x-role"])
+		}
+		if id := op["operationId"]; id == nil || ids[id] {
+			t.Errorf("%s: operationId %v", line, id)
+		}
+		ids[op["operationId"]] = true
+		var query, inPath []string
+		params, _ := op["parameters"].([]any)
+		for _, p := range params {
+			m := p.(map[string]any)
+			switch m["in"] {
+			case "query":
+				query = append(query, m["name"].(string))
+			case "path":
+				inPath = append(inPath, m["name"].(string))
+			}
+		}
+		if !slices.Equal(query, rt.query) {
+			t.Errorf("%s takes %v, the document says %v", line, rt.query, query)
+		}
+		for _, p := range inPath {
+			if !strings.Contains(rt.path, "{"+p+"}") {
+				t.Errorf("%s has no {%s}", line, p)
+			}
+		}
+		if len(inPath) != strings.Count(rt.path, "{") {
+			t.Errorf("%s: the document has the variables %v", line, inPath)
+		}
+	}
+	for line := range said {
+		t.Errorf("the document names %s, which is no route", line)
+	}
+}
+
+func TestEverySchemaCompiles(t *testing.T) {
+	c := theContract()
+	all, _ := c.at("components", "schemas")
+	for name := range all.(map[string]any) {
+		if _, err := c.compiler.Compile("openapi.json#/components/schemas/" + name); err != nil {
+			t.Error(err)
+		}
+		if used := bytes.Count(openAPI, []byte(`"#/components/schemas/`+name+`"`)); used == 0 {
+			t.Errorf("nothing refers to the schema %s", name)
+		}
+	}
+}
+
+// TestEveryRouteKeepsTheDocument has each route answer well at least once; do
+// holds what is sent and answered against the document.
+func TestEveryRouteKeepsTheDocument(t *testing.T) {
+	n := serve(t, newEngine(t, answers(400), nil), ServerConfig{BackupDir: t.TempDir()})
+	well := map[string]bool{}
+	do := func(method, pattern, path, body string, headers ...string) answer {
+		t.Helper()
+		a := n.do(method, path, body, headers...)
+		if a.status >= 300 {
+			t.Errorf("%s %s: %d %s", method, path, a.status, a.body)
+		}
+		well[method+" "+pattern] = true
+		return a
+	}
+	full := `{"app":"a","name":"full","schedule":{"cron":"0 9 * * MON-FRI","time_zone":"Asia/Shanghai","start_at":"2027-01-01T00:00:00Z","end_at":4102444800000,"max_runs":100,"jitter":"5s"},` +
+		`"callback":{"url":"https://x.example/","method":"PUT","headers":{"A":"b"},"body":{"a":[1]},"timeout":"15s","success":"200,300-399"},` +
+		`"retry":{"max_attempts":4,"backoff":"1s","multiplier":4.5,"max_backoff":"5m","jitter":0.2,"max_age":86400000},` +
+		`"misfire":{"policy":"all","window":"24h"},"overlap":"queue","delivery":"at_most_once","priority":9,"labels":{"team":"a"}}`
+	do("POST", "/v1/timers", "/v1/timers", full)
+	id := do("POST", "/v1/timers", "/v1/timers", hourly("a", "n", "")).str("id")
+	do("POST", batchPath, batchPath, `{"timers":[`+hourly("a", "m", "")+`]}`)
+	do("GET", "/v1/timers", "/v1/timers", "")
+	const byName = "/v1/apps/{app}/timers/{name}"
+	do("PUT", byName, "/v1/apps/a/timers/p", `{"schedule":{"delay":"1h"},"callback":{"url":"http://x/","body_base64":"AAAA"}}`)
+	do("GET", byName, "/v1/apps/a/timers/p", "")
+	do("DELETE", byName, "/v1/apps/a/timers/p", "")
+	const timer = "/v1/timers/{id}"
+	do("PATCH", timer, "/v1/timers/"+id, `{"priority":null}`)
+	do("POST", timer+"/disable", "/v1/timers/"+id+"/disable", `{"reason":"r","until":"2099-01-01T00:00:00Z"}`)
+	key := do("POST", timer+"/run", "/v1/timers/"+id+"/run", `{}`).str("key")
+	until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "failed" })
+	do("GET", timer, "/v1/timers/"+id, "")
+	do("POST", timer+"/enable", "/v1/timers/"+id+"/enable", `{"catch_up":"latest"}`)
+	do("GET", timer+"/upcoming", "/v1/timers/"+id+"/upcoming", "")
+	do("GET", "/v1/tasks", "/v1/tasks", "")
+	do("GET", "/v1/tasks/{key}", "/v1/tasks/"+key, "")
+	do("POST", "/v1/tasks/{key}/retry", "/v1/tasks/"+key+"/retry", "")
+	until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "failed" })
+	do("POST", "/v1/tasks/retry", "/v1/tasks/retry", `{"status":"failed,dead","dry_run":true}`)
+	do("POST", "/v1/timers/disable", "/v1/timers/disable", `{"app":"a","reason":"r","until":null}`)
+	op := do("POST", "/v1/timers/enable", "/v1/timers/enable?app=a", "").str("id")
+	do("GET", "/v1/operations/{id}", "/v1/operations/"+op, "")
+	do("POST", "/v1/timers/delete", "/v1/timers/delete", `{"name_prefix":"m"}`)
+	do("DELETE", timer, "/v1/timers/"+id, "")
+	do("POST", "/v1/schedules/preview", "/v1/schedules/preview", `{"schedule":{"cron":"0 0 29 2 *"},"n":3,"from":1763658000250}`)
+	do("POST", "/v1/admin/backup", "/v1/admin/backup", "")
+	for _, path := range []string{"/v1/stats", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {
+		do("GET", path, path, "")
+	}
+	well["GET /v1/tasks/stream"] = true // TestStream
+	for _, rt := range routes(ServerConfig{}) {
+		if !well[rt.method+" "+rt.path] {
+			t.Errorf("%s %s was not asked", rt.method, rt.path)
+		}
+	}
+}

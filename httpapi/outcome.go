@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// The words of Outcome.ErrorClass.
+const (
+	wordTimeout  = "timeout"
+	wordRefused  = "refused" // no connection could be made
+	wordDNS      = "dns"
+	wordTLS      = "tls"
+	wordEgress   = "egress_denied"
+	wordReset    = "reset"
+	wordProtocol = "protocol"
+	wordTooLarge = "too_large" // the answer's headers
+	wordStatus   = "status"
+)
+
+// stageError says where an attempt was when err ended it, by the word that fits
+// unless err knows a better one.
+type stageError struct {
+	word string
+	err  error
+}
+
+func (e *stageError) Error() string { return e.err.Error() }
+func (e *stageError) Unwrap() error { return e.err }
+
+// readAnswer reads the answer to a request that was sent. The connection may be
+// kept only if keep says so.
+//
+// The outcome follows the status once an answer is complete, or is known to be
+// larger than is read: what it says beyond its first KiB interests nobody. An
+// answer that breaks off, by a timeout or a hang-up, leaves it unknown, also
+// with a status: a target that dies while it answers has not said yes.
+func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bool, err error) {
+	o.Class = engine.ClassUnknown
+	s.answer.Reset(cn.Conn)
+	resp := &s.resp
+
+	for n := 0; ; n++ {
+		if err := resp.Header.Read(s.answer); err != nil {
+			return o, false, answerError(err)
+		}
+		o.Code = resp.StatusCode()
+		if o.Code >= 200 || o.Code == fasthttp.StatusSwitchingProtocols {
+			break
+		}
+		if n == maxInterim {
+			return o, false, &stageError{wordProtocol, errors.New("no end of 1xx answers")}
+		}
+	}
+	if o.Code < 200 || o.Code > 999 {
+		return o, false, &stageError{wordProtocol, fmt.Errorf("status %d is no answer", o.Code)}
+	}
+
+	keep = true
+	if o.Code != fasthttp.StatusNoContent && o.Code != fasthttp.StatusNotModified {
+		err = resp.ReadBody(s.answer, maxBody)
+		if err == nil && resp.Header.ContentLength() == -1 {
+			err = resp.Header.ReadTrailer(s.answer)
+		}
+		body := resp.Body()
+		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+			keep, err = false, nil
+			if len(body) == 0 { // refused by its length, before a byte was read
+				body, _ = s.answer.Peek(min(s.answer.Buffered(), maxResponse))
+			}
+		}
+		if len(body) > 0 {
+			o.Response = bytes.Clone(body[:min(len(body), maxResponse)])
+		}
+		if err != nil {
+			return o, false, answerError(err)
+		}
+	}
+
+	// Bytes beyond the answer must not become the answer to the next request.
+	keep = keep && !resp.ConnectionClose() && s.answer.Buffered() == 0
+
+	switch {
+	case matchSuccess(success, o.Code):
+		o.Class = engine.ClassOK
+		return o, keep, nil
+	case o.Code == fasthttp.StatusRequestTimeout, o.Code == 425,
+		o.Code == fasthttp.StatusTooManyRequests, o.Code >= 500 && o.Code <= 599:
+		o.Class = engine.ClassRetry
+		o.RetryAfter = retryAfter(resp.Header.Peek("Retry-After"), time.Now())
+	default:
+		o.Class = engine.ClassRejected
+	}
+	o.ErrorClass = wordStatus
+	return o, keep, nil
+}
+
+func matchSuccess(spec string, code int) bool {
+	if spec == engine.DefaultSuccess || spec == "" {
+		return code/100 == 2
+	}
+	return engine.MatchSuccess(spec, code)
+}
+
+// answerError finds the stage of an error of reading an answer: the connection
+// (then err tells), or the answer itself.
+func answerError(err error) error {
+	var small *fasthttp.ErrSmallBuffer
+	var op *net.OpError
+	switch {
+	case errors.As(err, &small):
+		return &stageError{wordTooLarge, err}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &op), isTimeout(err):
+		return &stageError{wordReset, err}
+	}
+	return &stageError{wordProtocol, err}
+}
+
+// word is the ErrorClass for an error of an attempt.
+func word(err error) string {
+	var stage *stageError
+	var dns *net.DNSError
+	var denied *deniedError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &denied):
+		return wordEgress
+	case errors.As(err, &dns):
+		return wordDNS
+	case isTimeout(err):
+		return wordTimeout
+	case errors.As(err, &alert):
+		return wordTLS
+	case errors.As(err, &stage):
+		return stage.word
+	}
+	return wordReset
+}
+
+// isTimeout goes by the method, as the errors of a deadline have many types.
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// retryAfter reads the header of that name: seconds, or a date in any of the
+// three forms of HTTP. It is 0 if there is none, it is past, or it is neither.
+func retryAfter(v []byte, now time.Time) time.Duration {
+	const most = 365 * 24 * time.Hour
+	if len(v) == 0 {
+		return 0
+	}
+	s := string(bytes.TrimSpace(v))
+	if n, err := strconv.ParseUint(s, 10, 64); err == nil {
+		return time.Duration(min(n, uint64(most/time.Second))) * time.Second
+	} else if errors.Is(err, strconv.ErrRange) {
+		return most
+	}
+	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return min(max(t.Sub(now), 0), most)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// entry is a field of an object, its value as it stands.
+type entry struct {
+	name  string // unquoted
+	value jsontext.Value
+}
+
+// checkPatch sees that a patch is an object, in strict JSON, not too deep.
+func checkPatch(patch []byte) error {
+	return decode(patch, func(d *decoder) {
+		if k := d.dec.PeekKind(); k != '{' && k != 0 {
+			d.skip()
+			if d.err == nil {
+				d.fail("wrong_type", "a merge patch of a timer has to be an object, not %s", kindName(k))
+			}
+			return
+		}
+		if v := d.raw(); tooDeep(v, maxDepth) {
+			d.fail("too_deep", "the patch is nested deeper than %d", maxDepth)
+		}
+	})
+}
+
+// mergePatch is RFC 7396 on the text of two valid values: fields keep their
+// order, and numbers their digits.
+func mergePatch(target, patch jsontext.Value) (jsontext.Value, error) {
+	if patch.Kind() != '{' {
+		return patch, nil
+	}
+	var fields []entry
+	if target.Kind() == '{' {
+		var err error
+		if fields, err = entries(target); err != nil {
+			return nil, err
+		}
+	}
+	changes, err := entries(patch)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		i := 0
+		for i < len(fields) && fields[i].name != c.name {
+			i++
+		}
+		switch {
+		case c.value.Kind() == 'n':
+			if i < len(fields) {
+				fields = append(fields[:i], fields[i+1:]...)
+			}
+			continue
+		case i == len(fields):
+			fields = append(fields, entry{name: c.name})
+		}
+		if fields[i].value, err = mergePatch(fields[i].value, c.value); err != nil {
+			return nil, err
+		}
+	}
+	b := []byte{'{'}
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(appendText(b, f.name), ':'), f.value...)
+	}
+	return append(b, '}'), nil
+}
+
+// entries takes an object apart.
+func entries(object jsontext.Value) (list []entry, err error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(object))
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		e := entry{name: name.String()}
+		v, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		e.value = v.Clone()
+		list = append(list, e)
+	}
+	return list, nil
+}

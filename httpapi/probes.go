@@ -1,0 +1,51 @@
+package httpapi
+
+import (
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/pprofhandler"
+
+	"xtimer/engine"
+)
+
+// livez is GET /livez: the process answers.
+func (s *Server) livez(*request) (reply, error) { return statusReply("ok"), nil }
+
+func statusReply(status string) reply {
+	return reply{body: renderFunc(func(b []byte) []byte {
+		return append(textMember(append(b, '{'), "status", status), '}')
+	})}
+}
+
+// readyz is GET /readyz: this node serves and fires; else 503, and why not.
+func (s *Server) readyz(*request) (reply, error) {
+	if s.draining.Load() {
+		return reply{}, notReady("draining", "this node is shutting down")
+	}
+	if err := s.e.Ready(); err != nil {
+		return reply{}, notReady("not_ready", err.Error())
+	}
+	return statusReply("ready"), nil
+}
+
+func notReady(code, reason string) *problem {
+	return &problem{
+		status: fasthttp.StatusServiceUnavailable, code: code, detail: reason, retry: 1,
+		fields: []engine.FieldFault{{Field: "ready", Detail: reason}},
+	}
+}
+
+// getVersion is GET /v1/version.
+func (s *Server) getVersion(*request) (reply, error) {
+	v := s.cfg.Version
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = textMember(append(b, '{'), "version", v.Version)
+		b = textMember(b, "commit", v.Commit)
+		return append(textMember(b, "go", v.Go), '}')
+	})}, nil
+}
+
+// pprof is GET /debug/pprof/….
+func (s *Server) pprof(r *request) (reply, error) {
+	pprofhandler.PprofHandler(r.http)
+	return reply{sent: true}, nil
+}

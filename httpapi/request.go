@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// request is what a handler gets.
+type request struct {
+	http  *fasthttp.RequestCtx
+	ctx   context.Context // ends when the server has waited long enough
+	route *route
+	vars  [maxVars]string // of the path, in order, decoded
+	query map[string]string
+	grant
+}
+
+// reply is what a handler gives back.
+type reply struct {
+	status   int      // 0: 200
+	body     renderer // nil: none
+	kind     string   // Content-Type; "": application/json
+	version  uint32   // of the timer, for the ETag; 0: none
+	location string
+	replayed bool // by its Idempotency-Key
+	sent     bool // the handler wrote the answer itself
+}
+
+// parseQuery reads the parameters and refuses those that the route does not
+// take, and those given twice.
+func (r *request) parseQuery(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	r.query = make(map[string]string)
+	for raw != "" {
+		var pair string
+		if pair, raw, _ = strings.Cut(raw, "&"); pair == "" {
+			continue
+		}
+		k, v, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(k)
+		if err != nil {
+			return malformed("bad_query", "the query has a wrong percent-encoding: "+err.Error())
+		}
+		if !slices.Contains(r.route.query, name) {
+			known := "it takes none"
+			if len(r.route.query) > 0 {
+				known = "known are " + strings.Join(r.route.query, ", ")
+			}
+			return badField(printable(name), "unknown_parameter", "is not a parameter of this path; "+known)
+		}
+		if _, twice := r.query[name]; twice {
+			return badField(name, "duplicate_parameter", "is given twice")
+		}
+		if r.query[name], err = url.QueryUnescape(v); err != nil || !isText(r.query[name]) {
+			return badField(name, "bad_query", "is not percent-encoded UTF-8")
+		}
+	}
+	return nil
+}
+
+// body is the request's body; it is overwritten by the connection's next
+// request, so that whoever keeps some of it copies it.
+func (r *request) body() ([]byte, error) {
+	if e := r.http.Request.Header.ContentEncoding(); len(e) > 0 && string(e) != "identity" {
+		return nil, &problem{
+			status: fasthttp.StatusUnsupportedMediaType, code: "content_encoding", detail: "send the body without Content-Encoding",
+		}
+	}
+	return r.http.PostBody(), nil
+}
+
+// optionalBody is nil when there is none, or only white space.
+func (r *request) optionalBody() ([]byte, error) {
+	b, err := r.body()
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, err
+	}
+	return b, err
+}
+
+// timerID reads the timer of the path. What cannot be an id is not found.
+func (r *request) timerID() (engine.TimerID, error) {
+	id, err := engine.ParseTimerID(r.vars[0])
+	if err != nil {
+		return 0, errNoTimer
+	}
+	return id, nil
+}
+
+var (
+	errNoTimer = &engine.Fault{Kind: engine.FaultNotFound, Code: "not_found", Detail: "there is no such timer"}
+	errNoTask  = &engine.Fault{Kind: engine.FaultNotFound, Code: "not_found", Detail: "there is no such task"}
+)
+
+// app is the app that a list is limited to: the one asked for, or the token's.
+func (r *request) limitApp(asked string) (string, error) {
+	switch {
+	case r.grant.app == AllApps:
+		return asked, nil
+	case asked != "" && asked != r.grant.app:
+		return "", wrongApp(r.grant.app)
+	default:
+		return r.grant.app, nil
+	}
+}
+
+func wrongApp(app string) *problem {
+	p := forbidden("the token is for the app " + app)
+	p.fields = []engine.FieldFault{{Field: "app", Detail: p.detail}}
+	return p
+}
+
+// number reads a parameter within [low, high].
+func (r *request) number(name string, def, low, high int) (int, error) {
+	s, ok := r.query[name]
+	if !ok {
+		return def, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < low || n > high || s[0] == '+' {
+		return 0, badField(name, "out_of_range", "has to be a number within "+strconv.Itoa(low)+"…"+strconv.Itoa(high))
+	}
+	return n, nil
+}
+
+// boolean reads a parameter that is true or false.
+func (r *request) boolean(name string) (bool, error) {
+	switch s, ok := r.query[name]; {
+	case !ok || s == "false":
+		return false, nil
+	case s == "true":
+		return true, nil
+	default:
+		return false, badField(name, "wrong_type", "has to be true or false")
+	}
+}
+
+// parseInstant reads a parameter that is a time.
+func parseInstant(name, s string) (int64, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 && ms <= engine.MaxDue {
+		return ms, nil
+	}
+	ms, fault, ok := parseTime(s)
+	if !ok {
+		if fault == "" {
+			fault = quote(s) + " is neither a time like 2026-11-20T17:00:00.250Z nor Unix ms"
+		}
+		return 0, badField(name, "wrong_type", fault)
+	}
+	return ms, nil
+}
+
+var errBadCursor = badField("cursor", "bad_cursor", "is not one that this server gave")
+
+const defaultLimit, maxLimit = 100, 1000
+
+// page reads limit and cursor.
+func (r *request) page() (after string, limit int, err error) {
+	if limit, err = r.number("limit", defaultLimit, 1, maxLimit); err != nil {
+		return "", 0, err
+	}
+	b, err := base64.RawURLEncoding.DecodeString(r.query["cursor"])
+	if err != nil {
+		return "", 0, errBadCursor
+	}
+	return string(b), limit, nil
+}
+
+// cursorMember appends the cursor of the next page, if there is one. It is
+// opaque: what the tier gave, in base64.
+func cursorMember(b []byte, next string) []byte {
+	if next == "" {
+		return b
+	}
+	b = append(member(b, "next_cursor"), '"')
+	return append(base64.RawURLEncoding.AppendEncode(b, []byte(next)), '"')
+}

@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"github.com/valyala/fasthttp"
+)
+
+const batchPath = "/v1/timers/batch"
+
+var (
+	timerFilters = []string{"app", "name_prefix", "status", "label"}
+	taskFilters  = []string{"app", "timer_id", "status", "from", "to", "origin"}
+	paging       = []string{"limit", "cursor"}
+)
+
+func parameters(lists ...[]string) (all []string) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+// routes is the routing table: all that the server answers. /openapi.json
+// describes the same routes, and a test holds the two against each other.
+func routes(cfg ServerConfig) []route {
+	const (
+		get, post, put, patch, del = fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPut, fasthttp.MethodPatch, fasthttp.MethodDelete
+
+		timer  = "/v1/timers/{id}"
+		byName = "/v1/apps/{app}/timers/{name}"
+		task   = "/v1/tasks/{key}"
+	)
+	bulk := parameters(timerFilters, []string{"all", "dry_run"})
+	table := []route{
+		{method: post, path: "/v1/timers", role: RoleWrite, handle: (*Server).createTimer},
+		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, query: parameters(timerFilters, paging)},
+		{method: post, path: batchPath, role: RoleWrite, handle: (*Server).createTimers},
+		{method: post, path: "/v1/timers/enable", role: RoleWrite, handle: (*Server).enableTimers, query: bulk},
+		{method: post, path: "/v1/timers/disable", role: RoleWrite, handle: (*Server).disableTimers, query: bulk},
+		{method: post, path: "/v1/timers/delete", role: RoleWrite, handle: (*Server).deleteTimers, query: bulk},
+		{method: get, path: "/v1/operations/{id}", role: RoleRead, handle: (*Server).getOperation},
+
+		{method: get, path: byName, role: RoleRead, handle: (*Server).getTimerByName},
+		{method: put, path: byName, role: RoleWrite, handle: (*Server).putTimer},
+		{method: del, path: byName, role: RoleWrite, handle: (*Server).deleteTimerByName},
+
+		{method: get, path: timer, role: RoleRead, handle: (*Server).getTimer},
+		{method: patch, path: timer, role: RoleWrite, handle: (*Server).patchTimer},
+		{method: del, path: timer, role: RoleWrite, handle: (*Server).deleteTimer},
+		{method: post, path: timer + "/enable", role: RoleWrite, handle: (*Server).enableTimer},
+		{method: post, path: timer + "/disable", role: RoleWrite, handle: (*Server).disableTimer},
+		{method: post, path: timer + "/run", role: RoleWrite, handle: (*Server).runTimer},
+		{method: get, path: timer + "/upcoming", role: RoleRead, handle: (*Server).upcoming, query: []string{"n"}},
+		{method: post, path: "/v1/schedules/preview", role: RoleRead, handle: (*Server).preview},
+
+		{method: get, path: "/v1/tasks", role: RoleRead, handle: (*Server).listTasks, query: parameters(taskFilters, paging)},
+		{method: get, path: "/v1/tasks/stream", role: RoleRead, handle: (*Server).streamTasks, query: taskFilters},
+		{method: post, path: "/v1/tasks/retry", role: RoleWrite, handle: (*Server).retryTasks, query: parameters(taskFilters, []string{"all", "dry_run"})},
+		{method: get, path: task, role: RoleRead, handle: (*Server).getTask},
+		{method: post, path: task + "/retry", role: RoleWrite, handle: (*Server).retryTask},
+
+		{method: post, path: "/v1/admin/backup", role: RoleAdmin, handle: (*Server).backup},
+		{method: get, path: "/v1/stats", role: RoleRead, handle: (*Server).getStats},
+		{method: get, path: "/v1/version", handle: (*Server).getVersion},
+		{method: get, path: "/livez", handle: (*Server).livez},
+		{method: get, path: "/readyz", handle: (*Server).readyz},
+		{method: get, path: "/metrics", handle: (*Server).getMetrics},
+		{method: get, path: "/openapi.json", handle: (*Server).getOpenAPI},
+	}
+	if cfg.Pprof {
+		table = append(
+			table,
+			route{method: get, path: "/debug/pprof/", role: RoleAdmin, handle: (*Server).pprof, query: []string{"debug", "gc", "seconds"}},
+			route{method: get, path: "/debug/pprof/{profile}", role: RoleAdmin, handle: (*Server).pprof, query: []string{"debug", "gc", "seconds"}},
+		)
+	}
+	return table
+}

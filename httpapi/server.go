@@ -1,0 +1,306 @@
+// Package httpapi is the HTTP edge of xtimer: it serves the API and makes the
+// callbacks.
+//
+// The way of a request: listener → fasthttp → Server.handle → the routing table
+// (routes.go) → a handler (timers.go, tasks.go, bulk.go …) → the engine; and
+// back as a reply that is rendered by appending, or as an error that becomes a
+// problem.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// ServerConfig of a Server. Zero values mean the defaults stated.
+type ServerConfig struct {
+	// Tokens that are needed; without any, everyone may do everything.
+	Tokens []Token
+	// MaxBody and MaxBatch bound the body of a request and of a batch; default
+	// 1 MiB and 8 MiB.
+	MaxBody, MaxBatch int
+	// MaxConns and MaxConnsPerIP bound open connections; default 65,536 and 1,024.
+	MaxConns, MaxConnsPerIP int
+	// ReadTimeout bounds the reading of a request; default 5 s, a batch 30 s.
+	ReadTimeout time.Duration
+	// IdleTimeout of a kept connection; default 60 s.
+	IdleTimeout time.Duration
+	// Grace is how long requests in flight may take after Serve's context
+	// ended; default 10 s.
+	Grace time.Duration
+	// Heartbeat of an event stream; default 15 s.
+	Heartbeat time.Duration
+	// BackupDir is where backups go; "": there are none.
+	BackupDir string
+	// Pprof serves /debug/pprof/.
+	Pprof bool
+	// Version is the answer of GET /v1/version.
+	Version Version
+	// Metrics writes what others count, without metadata lines; may be nil.
+	Metrics func(w io.Writer)
+	Log     *slog.Logger // default slog.Default()
+}
+
+// Version says which build this is.
+type Version struct {
+	Version, Commit, Go string
+}
+
+// Server serves the API of an engine.
+type Server struct {
+	e      *engine.Engine
+	cfg    ServerConfig
+	log    *slog.Logger
+	keys   keyring
+	routes []route
+	root   *node
+	fast   *fasthttp.Server
+	stats  counters
+
+	draining atomic.Bool
+	work     context.Context // ends when Grace is over: of every request
+	streams  context.Context // ends with Serve's: of the event streams
+	endWork  context.CancelFunc
+	endFlow  context.CancelFunc
+}
+
+// NewServer builds a server; nothing runs before Serve.
+func NewServer(e *engine.Engine, cfg ServerConfig) (*Server, error) {
+	cfg.defaults()
+	s := &Server{e: e, cfg: cfg, log: cfg.Log}
+	var err error
+	if s.keys, err = newKeyring(cfg.Tokens); err != nil {
+		return nil, fmt.Errorf("cannot use the tokens: %w", err)
+	}
+	s.work, s.endWork = context.WithCancel(context.Background())
+	s.streams, s.endFlow = context.WithCancel(s.work)
+	s.routes = routes(cfg)
+	s.root = tree(s.routes)
+	s.stats.init(s)
+	s.fast = &fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 s.refuse,
+		HeaderReceived:               s.limits,
+		Name:                         "xtimer",
+		ReadTimeout:                  cfg.ReadTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  cfg.IdleTimeout,
+		MaxRequestBodySize:           cfg.MaxBody,
+		ReadBufferSize:               8 << 10,
+		Concurrency:                  cfg.MaxConns + 1, // our listener turns away first, and says why
+		CloseOnShutdown:              true,
+		NoDefaultContentType:         true,
+		DisablePreParseMultipartForm: true,
+		SecureErrorLogMessage:        true,
+		Logger:                       quiet{},
+	}
+	return s, nil
+}
+
+const writeTimeout = 10 * time.Second
+
+func (c *ServerConfig) defaults() {
+	def := func(v *int, to int) { *v = orElse(*v, to) }
+	def(&c.MaxBody, 1<<20)
+	def(&c.MaxBatch, 8<<20)
+	def(&c.MaxConns, 1<<16)
+	def(&c.MaxConnsPerIP, 1<<10)
+	c.ReadTimeout = orElse(c.ReadTimeout, 5*time.Second)
+	c.IdleTimeout = orElse(c.IdleTimeout, time.Minute)
+	c.Grace = orElse(c.Grace, 10*time.Second)
+	c.Heartbeat = orElse(c.Heartbeat, 15*time.Second)
+	c.Log = orElse(c.Log, slog.Default())
+}
+
+func orElse[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// SetDraining makes /readyz answer 503: no new work should be sent here.
+func (s *Server) SetDraining() { s.draining.Store(true) }
+
+// Serve answers requests from ln until ctx ends; then it takes no new
+// connection, ends the event streams, and returns when all requests in flight
+// are answered, or Grace is over. A server serves once.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	l := &listener{
+		Listener: ln, closed: make(chan struct{}), from: make(map[netip.Addr]int),
+		perIP: s.cfg.MaxConnsPerIP, total: s.cfg.MaxConns,
+		failures: s.stats.acceptErrors, refused: s.stats.refused,
+		warn: func(err error) { s.log.Warn("cannot accept connections for now", "err", err) },
+	}
+	l.reserve, _ = os.Open(os.DevNull)
+	s.stats.open = func() float64 { return float64(l.open.Load()) }
+	defer s.endWork()
+
+	served := make(chan error, 1)
+	go func() { served <- s.fast.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("cannot serve: %w", err)
+	case <-ctx.Done():
+	}
+	s.SetDraining()
+	s.endFlow()
+	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
+	defer cancel()
+	err := s.fast.ShutdownWithContext(grace)
+	<-served
+	if l.reserve != nil {
+		l.reserve.Close()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("requests were still in flight after %v", s.cfg.Grace)
+	}
+	return err
+}
+
+// limits gives a batch more room and more time.
+func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if string(h.RequestURI()) == batchPath {
+		return fasthttp.RequestConfig{MaxRequestBodySize: s.cfg.MaxBatch, ReadTimeout: 6 * s.cfg.ReadTimeout}
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// handle is the one decorator of all handlers: it finds the route, asks the
+// token, counts, renders, and catches what panics.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	begin := time.Now()
+	var rt *route
+	defer func() {
+		if p := recover(); p != nil {
+			s.stats.panics.Inc()
+			s.log.Error("a handler panicked", "method", string(ctx.Method()), "panic", p, "stack", string(debug.Stack()))
+			ctx.Response.Reset()
+			problemOf(fmt.Errorf("panic: %v", p)).send(ctx)
+			ctx.SetConnectionClose()
+		}
+		s.stats.count(rt, ctx.Response.StatusCode(), time.Since(begin))
+	}()
+	r := request{http: ctx, ctx: s.work}
+	var out reply
+	err := s.admit(&r)
+	rt = r.route
+	if err == nil {
+		out, err = rt.handle(s, &r)
+	}
+	if err != nil {
+		s.problem(rt, err).send(ctx)
+		return
+	}
+	if !out.sent {
+		out.send(ctx)
+	}
+}
+
+// problem turns what went wrong into its answer, and logs what is our fault.
+// While the engine starts or stops, or has lost a tier, that is the reason of
+// what fails.
+func (s *Server) problem(rt *route, err error) *problem {
+	p := problemOf(err)
+	if p.code != "internal" {
+		return p
+	}
+	if reason := s.e.Ready(); reason != nil {
+		return notReady("not_ready", reason.Error())
+	}
+	s.log.Error("cannot answer a request", "method", rt.method, "path", rt.path, "err", err)
+	return p
+}
+
+// admit finds the route and sees whether the request may take it.
+func (s *Server) admit(r *request) error {
+	uri := string(r.http.Request.Header.RequestURI())
+	path, query, _ := strings.Cut(uri, "?")
+	var err error
+	if r.route, r.vars, err = s.root.find(unsafeString(r.http.Method()), path); err != nil {
+		return err
+	}
+	if err := sameOrigin(r.http); err != nil {
+		return err
+	}
+	if r.grant, err = s.authorize(r.http, r.route.role); err != nil {
+		return err
+	}
+	return r.parseQuery(query)
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// send renders the reply.
+func (out *reply) send(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	if out.status != 0 {
+		ctx.SetStatusCode(out.status)
+	}
+	if out.version != 0 {
+		h.Set(fasthttp.HeaderETag, etag(out.version))
+	}
+	if out.location != "" {
+		h.Set(fasthttp.HeaderLocation, out.location)
+	}
+	if out.replayed {
+		h.Set("Idempotency-Replayed", "true")
+	}
+	if out.body == nil {
+		return
+	}
+	h.SetContentType(orElse(out.kind, "application/json"))
+	b := buffers.Get().(*[]byte)
+	*b = out.body.render((*b)[:0])
+	ctx.SetBody(*b)
+	if cap(*b) <= 1<<20 {
+		buffers.Put(b)
+	}
+}
+
+func etag(version uint32) string { return `"` + strconv.FormatUint(uint64(version), 10) + `"` }
+
+// refuse answers what could not be read as a request.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	p := malformed("bad_request", "the request is not well-formed HTTP")
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(err, &small):
+		p.status, p.code, p.detail = fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large", "the request's head is larger than 8 KiB"
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		limit := s.cfg.MaxBody
+		if string(ctx.Request.Header.RequestURI()) == batchPath {
+			limit = s.cfg.MaxBatch
+		}
+		p.status, p.code, p.detail = fasthttp.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("the body is larger than %d bytes", limit)
+	case isTimeout(err):
+		p.status, p.code, p.detail = fasthttp.StatusRequestTimeout, "request_timeout", "the request took too long to arrive"
+	}
+	p.send(ctx)
+	s.stats.count(nil, p.status, 0)
+}
+
+func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// quiet drops fasthttp's own log lines: each is about one client's connection.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}

@@ -1,0 +1,276 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"xtimer/engine"
+)
+
+// bubble runs a server without an engine behind it on the fake clock.
+func bubble(t *testing.T, cfg ServerConfig, f func(t *testing.T, n *testNode)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := NewServer(&engine.Engine{}, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fast.NoDefaultDate = true // its clock never stops
+		n := &testNode{t: t, s: s, ln: fasthttputil.NewInmemoryListener()}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(ctx, n.ln) }()
+		n.stop = func() error { cancel(); return <-ended }
+		defer func() {
+			cancel()
+			// fasthttp's pool sees that it is to end when it next looks for idle
+			// workers.
+			time.Sleep(time.Minute)
+		}()
+		f(t, n)
+	})
+}
+
+func TestSlowRequestsAreCutOff(t *testing.T) {
+	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
+		for _, part := range []string{
+			"GET /livez HTTP/1.1\nHost: x\nX-", "POST /v1/timers HTTP/1.1\nHost: x\nContent-Length: 100\n\n{",
+		} {
+			c := n.raw()
+			c.send(part)
+			begin := time.Now()
+			if got := c.receive().want(408); got.str("code") != "request_timeout" {
+				t.Error(got.body)
+			}
+			if took := time.Since(begin); took != 5*time.Second {
+				t.Errorf("cut off after %v", took)
+			}
+		}
+	})
+}
+
+func TestPipelinedRequests(t *testing.T) {
+	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
+		c := n.raw()
+		c.send(strings.Repeat("GET /livez HTTP/1.1\nHost: x\n\nGET /nowhere HTTP/1.1\nHost: x\n\n", 50))
+		for range 50 {
+			c.receive().want(200)
+			c.receive().want(404)
+		}
+		c.Close()
+	})
+}
+
+func TestRequestsTooLarge(t *testing.T) {
+	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
+		for _, c := range []struct {
+			request string
+			status  int
+			code    string
+		}{
+			{"GET /livez HTTP/1.1\nHost: x\nX: " + strings.Repeat("x", 9000) + "\n\n", 431, "header_too_large"},
+			{"POST /v1/timers HTTP/1.1\nHost: x\nContent-Length: 1048577\n\n", 413, "body_too_large"},
+			{"POST /v1/timers/batch HTTP/1.1\nHost: x\nContent-Length: 8388609\n\n", 413, "body_too_large"},
+			{"POST /v1/timers HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n100001\n" + strings.Repeat("x", 1<<20+1) + "\n0\n\n", 413, "body_too_large"},
+			{"\x16\x03\x01\x00\n\n", 400, "bad_request"},
+			{"POST /v1/timers HTTP/1.1\nHost: x\nContent-Encoding: gzip\nContent-Length: 2\n\n{}", 415, "content_encoding"},
+		} {
+			r := n.raw()
+			go r.Write([]byte(strings.ReplaceAll(c.request, "\n", "\r\n")))
+			if got := r.receive(); got.status != c.status || got.str("code") != c.code {
+				t.Errorf("%.60q: %d %s", c.request, got.status, got.body)
+			}
+			r.Close()
+		}
+	})
+}
+
+func TestConnectionsArePerAddress(t *testing.T) {
+	l := &listener{
+		Listener: &fakeListener{}, closed: make(chan struct{}), from: map[netipAddr]int{}, perIP: 2, total: 3,
+		refused: &counter{}, failures: &counter{},
+	}
+	var open []net.Conn
+	status := func(ip string) string {
+		ours, theirs := net.Pipe()
+		answer := make(chan string, 1)
+		go func() {
+			b, _ := io.ReadAll(ours)
+			answer <- string(b)
+		}()
+		if c := l.admit(addressed{theirs, ip}); c != nil {
+			open = append(open, c)
+			ours.Close()
+			<-answer
+			return "taken"
+		}
+		first, _, _ := strings.Cut(<-answer, "\r\n")
+		return first
+	}
+	for _, c := range []struct{ ip, want string }{
+		{"10.0.0.1", "taken"},
+		{"::ffff:10.0.0.1", "taken"},
+		{"10.0.0.1", "HTTP/1.1 429 Too Many Requests"},
+		{"10.0.0.2", "taken"},
+		{"10.0.0.3", "HTTP/1.1 503 Service Unavailable"},
+	} {
+		if got := status(c.ip); got != c.want {
+			t.Errorf("%s: %s, want %s", c.ip, got, c.want)
+		}
+	}
+	for _, c := range open {
+		c.Close()
+		c.Close() // counts once
+	}
+	if l.open.Load() != 0 || len(l.from) != 0 {
+		t.Errorf("%d open, %v", l.open.Load(), l.from)
+	}
+	if got := status("10.0.0.1"); got != "taken" {
+		t.Error(got)
+	}
+}
+
+func TestHandlersThatPanic(t *testing.T) {
+	var log bytes.Buffer
+	bubble(t, ServerConfig{Log: textLog(&log)}, func(t *testing.T, n *testNode) {
+		for i := range n.s.routes {
+			if n.s.routes[i].path == "/livez" {
+				n.s.routes[i].handle = func(*Server, *request) (reply, error) { panic("BUG: on purpose") }
+			}
+		}
+		c := n.raw()
+		c.send("GET /livez HTTP/1.1\nHost: x\n\n")
+		if got := c.receive().want(500); got.str("code") != "internal" || strings.Contains(got.body, "purpose") {
+			t.Error(got.body)
+		}
+		n.raw().send("GET /v1/version HTTP/1.1\nHost: x\nConnection: close\n\n")
+	})
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "on purpose") {
+		t.Errorf("%d errors logged: %s", n, log.String())
+	}
+}
+
+func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
+	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
+		begun := make(chan struct{})
+		for i := range n.s.routes {
+			if n.s.routes[i].path == "/v1/version" {
+				n.s.routes[i].handle = func(*Server, *request) (reply, error) {
+					close(begun)
+					time.Sleep(3 * time.Second)
+					return statusReply("done"), nil
+				}
+			}
+		}
+		idle, busy := n.raw(), n.raw()
+		idle.send("GET /livez HTTP/1.1\nHost: x\n\n")
+		idle.receive().want(200)
+		busy.send("GET /v1/version HTTP/1.1\nHost: x\n\n")
+		<-begun
+		begin := time.Now()
+		ended := make(chan error, 1)
+		go func() { ended <- n.stop() }()
+		if got := busy.receive().want(200); got.header["Connection"] != "close" {
+			t.Error(got.header)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took < 3*time.Second || took > 4*time.Second {
+			t.Errorf("shutdown took %v", took)
+		}
+		if _, err := idle.r.ReadByte(); err == nil {
+			t.Error("an idle connection is still open")
+		}
+	})
+}
+
+func TestReadyUntilDraining(t *testing.T) {
+	n := newNode(t)
+	n.do("GET", "/livez", "").want(200)
+	n.do("GET", "/readyz", "").want(200)
+	n.s.SetDraining()
+	if got := n.do("GET", "/readyz", "").want(503); got.str("code") != "draining" || got.header["Retry-After"] == "" {
+		t.Error(got.body)
+	}
+	n.do("GET", "/livez", "").want(200)
+}
+
+// TestNothingOfABufferIsKept sends timers of two owners through one connection:
+// fasthttp reads the second into the buffer of the first.
+func TestNothingOfABufferIsKept(t *testing.T) {
+	n := newNode(t)
+	body := func(i int) string {
+		c := string(rune('a' + i))
+		return fmt.Sprintf(`{"app":%q,"name":%q,"schedule":{"cron":"%d 9 * * *","time_zone":"Asia/Shanghai"},"labels":{%q:%q},`+
+			`"callback":{"url":"http://%s.example/","headers":{"x-%s":%q},"body_text":%q,"success":"20%d"}}`,
+			c, strings.Repeat(c, 40), i, c, c, strings.Repeat(c, 30), c, c, strings.Repeat(c, 50), i)
+	}
+	c := n.raw()
+	for i := range 9 {
+		c.send(fmt.Sprintf("POST /v1/timers HTTP/1.1\nHost: x\nIdempotency-Key: %s\nContent-Length: %d\n\n%s",
+			strings.Repeat(string(rune('a'+i)), 20), len(body(i)), body(i)))
+		c.receive().want(201)
+	}
+	for i := range 9 {
+		a := string(rune('a' + i))
+		got := n.do("GET", "/v1/apps/"+a+"/timers/"+strings.Repeat(a, 40), "").want(200)
+		for _, want := range []string{strings.Repeat(a, 30) + ".example", strings.Repeat(a, 50), fmt.Sprintf(`"20%d"`, i), fmt.Sprintf(`"labels":{%q:%q}`, a, a), "Asia/Shanghai"} {
+			if !strings.Contains(got.body, want) {
+				t.Errorf("no %s in %s", want, got.body)
+			}
+		}
+	}
+	// And of the decoder alone: its input is overwritten at once.
+	buf := []byte(orderTimer)
+	d, want := engine.NewDefinition(), engine.NewDefinition()
+	if err := decodeTimer([]byte(orderTimer), &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := decodeTimer(buf, &d); err != nil {
+		t.Fatal(err)
+	}
+	for i := range buf {
+		buf[i] = 'X'
+	}
+	if !d.Equal(&want) {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestStatsAndVersion(t *testing.T) {
+	n := newNode(t)
+	if got := n.do("GET", "/v1/stats", "").want(200); len(got.get("due_by_minute").([]any)) != 60 {
+		t.Error(got.body)
+	}
+	if got := n.do("GET", "/v1/version", "").want(200); got.str("version") != "v1" {
+		t.Error(got.body)
+	}
+	n.do("POST", "/v1/admin/backup", "").want(409)
+	n.s.cfg.BackupDir = t.TempDir()
+	n.do("POST", "/v1/admin/backup", "").want(201)
+	n.do("POST", "/v1/admin/backup", `{"dir":"/etc"}`).want(400)
+}
+
+// TestBeforeTheEngineIsOpen: the API answers while the engine recovers.
+func TestBeforeTheEngineIsOpen(t *testing.T) {
+	e, _ := builtEngine(t, answers(200), nil)
+	n := serve(t, e, ServerConfig{})
+	n.do("GET", "/livez", "").want(200)
+	if got := n.do("GET", "/readyz", "").want(503); got.str("errors", 0, "detail") == "" {
+		t.Error(got.body)
+	}
+	n.do("POST", "/v1/timers", hourly("a", "n", "")).want(503)
+	for _, path := range []string{"/v1/timers", "/v1/timers/7", "/v1/apps/a/timers/n", "/v1/tasks", "/v1/tasks/7_8", "/v1/stats", "/v1/timers/7/upcoming"} {
+		n.do("GET", path, "").want(503)
+	}
+	n.do("GET", "/metrics", "").want(200)
+}

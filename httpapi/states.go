@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// enableTimer is POST /v1/timers/{id}/enable.
+func (s *Server) enableTimer(r *request) (reply, error) {
+	catch := engine.CatchUpNone
+	table := []field[engine.CatchUp]{{"catch_up", func(d *decoder, v *engine.CatchUp) {
+		choice(d, v, parseCatchUp, "none, latest, all")
+	}}}
+	if err := readOptional(r, &catch, table); err != nil {
+		return reply{}, err
+	}
+	id, err := s.mine(r)
+	if err != nil {
+		return reply{}, err
+	}
+	v, err := s.e.Enable(r.ctx, id, catch)
+	if err != nil {
+		return reply{}, err
+	}
+	return timerReply(v), nil
+}
+
+func parseCatchUp(s string) (c engine.CatchUp, ok bool) {
+	switch s {
+	case "none":
+		return engine.CatchUpNone, true
+	case "latest":
+		return engine.CatchUpLatest, true
+	case "all":
+		return engine.CatchUpAll, true
+	}
+	return 0, false
+}
+
+// disabling is the body of a disable.
+type disabling struct {
+	reason string
+	until  int64
+}
+
+const maxReason = 256
+
+var disablingFields = []field[disabling]{
+	{"reason", func(d *decoder, v *disabling) { d.reason(&v.reason) }},
+	{"until", func(d *decoder, v *disabling) { d.instant(&v.until) }},
+}
+
+func (d *decoder) reason(to *string) {
+	if d.text(to); len(*to) > maxReason || !isText(*to) {
+		d.invalid("bad_reason", "has to be at most %d bytes of text without control characters", maxReason)
+	}
+}
+
+// disableTimer is POST /v1/timers/{id}/disable.
+func (s *Server) disableTimer(r *request) (reply, error) {
+	var how disabling
+	if err := readOptional(r, &how, disablingFields); err != nil {
+		return reply{}, err
+	}
+	id, err := s.mine(r)
+	if err != nil {
+		return reply{}, err
+	}
+	v, err := s.e.Disable(r.ctx, id, how.reason, how.until)
+	if err != nil {
+		return reply{}, err
+	}
+	return timerReply(v), nil
+}
+
+// readOptional reads a body by its table, if there is one.
+func readOptional[T any](r *request, v *T, table []field[T]) error {
+	b, err := r.optionalBody()
+	if err != nil || b == nil {
+		return err
+	}
+	return decode(b, func(d *decoder) { object(d, v, table) })
+}
+
+// runTimer is POST /v1/timers/{id}/run.
+func (s *Server) runTimer(r *request) (reply, error) {
+	id, err := s.mine(r)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := readOptional(r, new(struct{}), nil); err != nil {
+		return reply{}, err
+	}
+	k, err := s.e.RunNow(r.ctx, id)
+	if err != nil {
+		return reply{}, err
+	}
+	return keyReply(k), nil
+}
+
+// keyReply is 202 with the key of the task that will be called.
+func keyReply(k engine.Key) reply {
+	return reply{
+		status: fasthttp.StatusAccepted, location: "/v1/tasks/" + k.String(),
+		body: renderFunc(func(b []byte) []byte {
+			b = append(b, `{"key":"`...)
+			return append(k.Append(b), '"', '}')
+		}),
+	}
+}
+
+const defaultDues = 10
+
+// upcoming is GET /v1/timers/{id}/upcoming.
+func (s *Server) upcoming(r *request) (reply, error) {
+	n, err := r.number("n", defaultDues, 1, maxLimit)
+	if err != nil {
+		return reply{}, err
+	}
+	id, err := s.mine(r)
+	if err != nil {
+		return reply{}, err
+	}
+	dues, err := s.e.Upcoming(r.ctx, id, n)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = append(b, `{"timer_id":"`...)
+		b = append(strconv.AppendUint(b, uint64(id), 10), '"')
+		return append(duesMember(b, dues), '}')
+	})}, nil
+}
+
+func duesMember(b []byte, dues []int64) []byte {
+	b = append(member(b, "dues"), '[')
+	for _, d := range dues {
+		b = appendTime(comma(b), d)
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"xtimer/engine"
+)
+
+// getStats is GET /v1/stats.
+func (s *Server) getStats(r *request) (reply, error) {
+	st, err := s.e.Stats(r.ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: statsAnswer{&st}}, nil
+}
+
+type statsAnswer struct{ s *engine.Stats }
+
+func (a statsAnswer) render(b []byte) []byte {
+	s := a.s
+	b = append(b, `{"timers":{`...)
+	b = intMember(b, "enabled", s.Timers.Enabled)
+	b = intMember(b, "disabled", s.Timers.Disabled)
+	b = intMember(b, "finished", s.Timers.Finished)
+
+	b = append(b, `},"tasks":{`...)
+	b = intMember(b, "open", s.Open)
+	b = intMember(b, "in_flight", s.InFlight)
+	b = intMember(b, "overdue", s.Overdue)
+	b = appendMillis(member(b, "oldest_overdue_ms"), s.OldestOverdue)
+	b = append(member(b, "since_start"), '{')
+	for i, n := range s.Ended {
+		if st := engine.TaskStatus(i); st.Final() {
+			b = intMember(b, st.String(), n)
+		}
+	}
+
+	b = append(b, `}},"last_minute":{`...)
+	b = floatMember(b, "fires_per_second", s.FiresPerSec)
+	for i, name := range [...]string{"p50", "p99", "p99.9"} {
+		b = floatMember(b, "lateness_ms_"+name, s.Lateness[i])
+	}
+
+	b = append(b, `},"due_by_minute":[`...)
+	for _, n := range s.DueByMinute {
+		b = strconv.AppendInt(comma(b), n, 10)
+	}
+
+	b = append(b, ']')
+	b = intMember(b, "wheel", int64(s.Wheel))
+	b = intMember(b, "warm", int64(s.Warm))
+	b = intMember(b, "settle_backlog", s.SettleBacklog)
+	b = intMember(b, "journal", s.Journal)
+	b = floatMember(b, "uptime_seconds", s.Uptime.Truncate(time.Millisecond).Seconds())
+	if s.Watermark > 0 {
+		b = timeMember(b, "watermark", s.Watermark)
+	}
+	b = append(member(b, "tiers"), '{')
+	for _, name := range slices.Sorted(maps.Keys(s.Tiers)) {
+		b = boolMember(b, name, s.Tiers[name])
+	}
+	return append(b, '}', '}')
+}

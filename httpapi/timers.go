@@ -1,0 +1,267 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// onceTTL is how long an Idempotency-Key is remembered.
+const onceTTL = 24 * time.Hour
+
+// createTimer is POST /v1/timers.
+func (s *Server) createTimer(r *request) (reply, error) {
+	body, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	d := engine.NewDefinition()
+	if err := decodeTimer(body, &d); err != nil {
+		return reply{}, err
+	}
+	if err := r.own(&d); err != nil {
+		return reply{}, err
+	}
+	once, err := r.once(d.App, body)
+	if err != nil {
+		return reply{}, err
+	}
+	c := s.e.Create(r.ctx, d, once)
+	if c.Err != nil {
+		return reply{}, c.Err
+	}
+	out := timerReply(c.View)
+	if !c.Existed || c.Replayed {
+		out.status = fasthttp.StatusCreated
+	}
+	out.replayed = c.Replayed
+	out.location = "/v1/timers/" + c.View.ID.String()
+	return out, nil
+}
+
+func timerReply(v engine.View) reply { return reply{body: viewAnswer{v}, version: v.Version} }
+
+// own gives a definition without an app the token's, and refuses another.
+func (r *request) own(d *engine.Definition) error {
+	if d.App == "" && r.grant.app != AllApps {
+		d.App = r.grant.app
+	}
+	if !r.mayUse(d.App) {
+		return wrongApp(r.grant.app)
+	}
+	return nil
+}
+
+// once reads the Idempotency-Key, which is scoped by app.
+func (r *request) once(app string, body []byte) (*engine.Once, error) {
+	key := r.http.Request.Header.Peek("Idempotency-Key")
+	if key == nil {
+		return nil, nil
+	}
+	if len(key) == 0 || len(key) > 255 || bytes.IndexFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) >= 0 {
+		return nil, badField("Idempotency-Key", "bad_idempotency_key", "has to be 1 to 255 printable ASCII characters")
+	}
+	return &engine.Once{
+		App: app, Key: string(key), Body: sha256.Sum256(body),
+		Expires: time.Now().Add(onceTTL).UnixMilli(),
+	}, nil
+}
+
+// mine refuses another app's timer as if it were not there. A timer's app never
+// changes, so that looking first is safe.
+func (s *Server) mine(r *request) (engine.TimerID, error) {
+	id, err := r.timerID()
+	if err != nil || r.grant.app == AllApps {
+		return id, err
+	}
+	v, err := s.e.Timer(r.ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if !r.mayUse(v.App) {
+		return 0, errNoTimer
+	}
+	return id, nil
+}
+
+// getTimer is GET /v1/timers/{id}.
+func (s *Server) getTimer(r *request) (reply, error) {
+	id, err := r.timerID()
+	if err != nil {
+		return reply{}, err
+	}
+	return found(r, id, func() (engine.View, error) { return s.e.Timer(r.ctx, id) })
+}
+
+// getTimerByName is GET /v1/apps/{app}/timers/{name}.
+func (s *Server) getTimerByName(r *request) (reply, error) {
+	return found(r, r.vars[1], func() (engine.View, error) { return s.byName(r) })
+}
+
+func found[T any](r *request, _ T, find func() (engine.View, error)) (reply, error) {
+	v, err := find()
+	if err != nil {
+		return reply{}, err
+	}
+	if !r.mayUse(v.App) {
+		return reply{}, errNoTimer
+	}
+	return timerReply(v), nil
+}
+
+// byName finds the timer that the path names.
+func (s *Server) byName(r *request) (engine.View, error) {
+	if !r.mayUse(r.vars[0]) {
+		return engine.View{}, errNoTimer
+	}
+	return s.e.TimerByName(r.ctx, r.vars[0], r.vars[1])
+}
+
+// putTimer is PUT /v1/apps/{app}/timers/{name}.
+func (s *Server) putTimer(r *request) (reply, error) {
+	app, name := r.vars[0], r.vars[1]
+	if !r.mayUse(app) {
+		return reply{}, wrongApp(r.grant.app)
+	}
+	body, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	d := engine.NewDefinition()
+	d.App, d.Name = app, name
+	if err := decodeTimer(body, &d); err != nil {
+		return reply{}, err
+	}
+	if d.App != app {
+		return reply{}, engine.Invalid("app", "mismatch", "is %s, but the path says %s", quote(d.App), quote(app))
+	}
+	if d.Name != name {
+		return reply{}, engine.Invalid("name", "mismatch", "is %s, but the path says %s", quote(d.Name), quote(name))
+	}
+	match, err := ifMatch(r)
+	if err != nil {
+		return reply{}, err
+	}
+	var v engine.View
+	var did engine.PutResult
+	err = match.try(func() (engine.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
+		v, did, err = s.e.Put(r.ctx, d, version)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
+	if did == engine.PutCreated {
+		out.status = fasthttp.StatusCreated
+	}
+	out.body = renderFunc(func(b []byte) []byte {
+		b = textMember(append(b, '{'), "result", putNames[did])
+		return append(appendView(member(b, "timer"), &v), '}')
+	})
+	return out, nil
+}
+
+var putNames = [...]string{
+	engine.PutCreated: "created", engine.PutUpdated: "updated", engine.PutUnchanged: "unchanged",
+}
+
+// patchTimer is PATCH /v1/timers/{id}: a JSON merge patch (RFC 7396) of the
+// definition as it was sent, where null brings a default back.
+func (s *Server) patchTimer(r *request) (reply, error) {
+	id, err := s.mine(r)
+	if err != nil {
+		return reply{}, err
+	}
+	body, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	patch := bytes.Clone(body)
+	if err := checkPatch(patch); err != nil {
+		return reply{}, err
+	}
+	match, err := ifMatch(r)
+	if err != nil {
+		return reply{}, err
+	}
+	var v engine.View
+	err = match.try(func() (engine.View, error) { return s.e.Timer(r.ctx, id) }, func(version uint32) (err error) {
+		v, err = s.e.Replace(r.ctx, id, version, func(old engine.Definition) (engine.Definition, error) {
+			return patched(old, patch)
+		})
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return timerReply(v), nil
+}
+
+// patched is the definition after a patch.
+func patched(old engine.Definition, patch []byte) (engine.Definition, error) {
+	doc := append(appendDefinition([]byte{'{'}, &old), '}')
+	merged, err := mergePatch(doc, patch)
+	if err != nil {
+		return old, err
+	}
+	d := engine.NewDefinition()
+	if err := decodeTimer(merged, &d); err != nil {
+		return old, err
+	}
+	if d.App != old.App || d.Name != old.Name {
+		return old, engine.Invalid("name", "immutable", "a timer keeps its app and its name")
+	}
+	return d, nil
+}
+
+// deleteTimer is DELETE /v1/timers/{id}.
+func (s *Server) deleteTimer(r *request) (reply, error) {
+	id, err := s.mine(r)
+	if err != nil {
+		return reply{}, err
+	}
+	return s.delete(r, func() (engine.View, error) { return s.e.Timer(r.ctx, id) }, id)
+}
+
+// deleteTimerByName is DELETE /v1/apps/{app}/timers/{name}.
+func (s *Server) deleteTimerByName(r *request) (reply, error) {
+	v, err := s.byName(r)
+	if err != nil {
+		return reply{}, err
+	}
+	return s.delete(r, func() (engine.View, error) { return s.byName(r) }, v.ID)
+}
+
+func (s *Server) delete(r *request, look func() (engine.View, error), id engine.TimerID) (reply, error) {
+	match, err := ifMatch(r)
+	if err != nil {
+		return reply{}, err
+	}
+	var did engine.DeleteResult
+	err = match.try(look, func(version uint32) (err error) {
+		did, err = s.e.Delete(r.ctx, id, version)
+		return err
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return resultReply(string(did)), nil
+}
+
+func resultReply(result string) reply {
+	return reply{body: renderFunc(func(b []byte) []byte {
+		return append(textMember(append(b, '{'), "result", result), '}')
+	})}
+}
+
+// isFault tells whether an error is a fault of that kind.
+func isFault(err error, kind engine.FaultKind) bool {
+	var f *engine.Fault
+	return errors.As(err, &f) && f.Kind == kind
+}
