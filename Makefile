@@ -1,0 +1,77 @@
+# Go, git and make are all that is needed.
+
+MAKEFLAGS += --no-print-directory
+export PATH := $(CURDIR)/bin:$(PATH)
+
+FUZZTIME ?= 30s
+BENCH    ?= .
+COUNT    ?= 1
+PROBLEM   = { echo "$(1)"; exit 1; }
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/xtimer
+	@mkdir -p bin
+	go build -trimpath -o bin/xtimer ./cmd/xtimer
+
+.PHONY: run
+run: build ## build, and show it at work: server, receiver and a few timers; Ctrl-C ends it
+	@bin/xtimer demo
+
+.PHONY: test
+test: promtool ## run all tests with the race detector, as .ci/run does
+	go test -race -count=1 -timeout 15m ./...
+
+.PHONY: race
+race: ## run the tests of one package, over and over: make race PKG=./engine COUNT=20
+	go test -race -count=$(COUNT) -timeout 60m $(or $(PKG),./...)
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME (30s) each
+	@for p in $$(go list ./...); do \
+		targets=$$(go test -list '^Fuzz' $$p) || exit 1; \
+		for f in $$(echo "$$targets" | grep '^Fuzz'); do \
+			echo "$$p $$f"; \
+			go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## measure into bench/results and compare with the former run: make bench BENCH=Create COUNT=6
+	@mkdir -p bench/results
+	@former=$$(ls -t bench/results/*.txt 2>/dev/null | head -1); \
+	now=bench/results/$$(date -u +%Y%m%dT%H%M%SZ)-$$(git rev-parse --short HEAD 2>/dev/null || echo none).txt; \
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 0 ./... 2>&1 | tee $$now; \
+	if grep -q '^FAIL' $$now; then rm $$now; exit 1; fi; \
+	if [ -n "$$former" ]; then go tool benchstat $$former $$now; fi
+
+.PHONY: torture
+torture: ## kill -9 a real server 100 times at 5,000 fires a second, SIGTERM it 20 times, and hold what arrived against what was acknowledged
+	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) \
+		go test -run '^Test(Kill|Terminate)$$' -count=1 -timeout 0 -v ./bench
+
+.PHONY: lint
+lint: ## gofumpt, vet, staticcheck
+	@out=$$(go tool gofumpt -l .) && [ -z "$$out" ] || $(call PROBLEM,gofumpt would change: $$out)
+	go vet ./...
+	go tool staticcheck ./...
+
+.PHONY: check
+check: lint ## lint, and: go.mod is tidy, no function is dead
+	go mod tidy -diff
+	@out=$$(go tool deadcode -test ./...) && [ -z "$$out" ] || $(call PROBLEM,$$out)
+
+# promtool checks the alert rules and the page of metrics. It is fetched as
+# Debian's package and only unpacked into bin, so that nothing is installed and
+# no service starts. Where that cannot be, those checks are skipped.
+.PHONY: promtool
+promtool:
+	@command -v promtool >/dev/null 2>&1 || { \
+		tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && mkdir -p bin && cd "$$tmp" && chmod 755 . && \
+		{ apt-get download prometheus || { apt-get update -q && apt-get download prometheus; }; } >log 2>&1 && \
+		dpkg-deb -x prometheus_*.deb . && cp usr/bin/promtool "$(CURDIR)/bin/" && \
+		echo "promtool was fetched into bin"; \
+	} || echo "promtool is missing and cannot be fetched here: the checks that need it are skipped"

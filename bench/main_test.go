@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// binary is the real xtimer, built once for the tests of this package.
+var binary string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(bareEnv) != "" {
+		if err := runBareLoop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "xtimer-bench-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "xtimer")
+		build := exec.Command("go", "build", "-o", binary, "xtimer/cmd/xtimer")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "cannot build xtimer:", err)
+			return 1
+		}
+		return m.Run()
+	}())
+}

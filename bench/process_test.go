@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a running xtimer, the real binary, that can be killed and started
+// again over the same data.
+type process struct {
+	t    testing.TB
+	dir  string
+	addr string
+	cmd  *exec.Cmd
+	log  *tail
+	args []string
+}
+
+// startProcess starts xtimer serve on a free port over a data folder of its own.
+func startProcess(t testing.TB, args ...string) *process {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	ln.Close()
+	p := &process{t: t, dir: t.TempDir(), addr: addr, args: args, log: &tail{}}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("the last of xtimer's log:\n%s", p.log)
+		}
+	})
+	p.start()
+	return p
+}
+
+func (p *process) url(path string) string { return "http://" + p.addr + path }
+
+// start starts it and waits until it is ready.
+func (p *process) start() (took time.Duration) {
+	p.t.Helper()
+	started := time.Now()
+	p.cmd = exec.Command(binary, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	for time.Since(started) < 60*time.Second {
+		if r, err := http.Get(p.url("/readyz")); err == nil {
+			r.Body.Close()
+			if r.StatusCode == 200 {
+				return time.Since(started)
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	p.t.Fatalf("xtimer was not ready within a minute:\n%s", p.log)
+	return 0
+}
+
+// kill ends it with SIGKILL.
+func (p *process) kill() {
+	if p.cmd != nil {
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+		p.cmd = nil
+	}
+}
+
+// terminate ends it with SIGTERM and tells its exit status.
+func (p *process) terminate() int {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	p.cmd.Wait()
+	code := p.cmd.ProcessState.ExitCode()
+	p.cmd = nil
+	return code
+}
+
+// rss is the resident memory of the process, in bytes.
+func (p *process) rss() int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range bytes.Lines(b) {
+		if f := bytes.Fields(line); len(f) > 1 && string(f[0]) == "VmRSS:" {
+			kb, _ := strconv.ParseInt(string(f[1]), 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// cpu is the processor time that the process has used.
+func (p *process) cpu() time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+2:])
+	user, _ := strconv.ParseInt(string(f[11]), 10, 64)
+	system, _ := strconv.ParseInt(string(f[12]), 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// tail keeps the last of what is written to it.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (l *tail) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.b = append(l.b, b...); len(l.b) > 64<<10 {
+		l.b = append([]byte(nil), l.b[len(l.b)-32<<10:]...)
+	}
+	return len(b), nil
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.b)
+}

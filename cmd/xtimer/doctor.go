@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// callsPerCPU is how many calls a second a processor makes as a rule, with the
+// journal synced and an instant receiver on the same machine.
+const callsPerCPU = 25_000
+
+func newDoctor() *cobra.Command {
+	s := defaultSettings()
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "What this machine can promise: timer jitter, fsync, clock, limits",
+		Long: `doctor measures for a few seconds what precision and rate this machine allows,
+and says so in words. Its status is not 0 only when something is unusable. It
+may be run beside a server, but measures what that one leaves over.`,
+		Example: `  xtimer doctor
+  xtimer doctor --data-dir /var/lib/xtimer`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return examine(cmd.Context(), cmd.OutOrStdout(), s.DataDir)
+		},
+	}
+	cmd.Flags().StringVar(&s.DataDir, "data-dir", s.DataDir, "the data directory that a server would use")
+	return cmd
+}
+
+// report is a table of findings, and what has to be said about them.
+type report struct {
+	out      io.Writer
+	paint    painter
+	group    string
+	worth    []string // a look
+	unusable []string
+}
+
+// line writes one finding; a group's name is written once.
+func (r *report) line(group, what, format string, args ...any) {
+	if group == r.group {
+		group = ""
+	} else {
+		r.group = group
+	}
+	fmt.Fprintf(r.out, "  %s %-13s %s\n", r.paint.paint(bold, fmt.Sprintf("%-7s", group)), what, fmt.Sprintf(format, args...))
+}
+
+func (r *report) worthf(format string, args ...any) {
+	r.worth = append(r.worth, fmt.Sprintf(format, args...))
+}
+
+func (r *report) unusablef(format string, args ...any) {
+	r.unusable = append(r.unusable, fmt.Sprintf(format, args...))
+}
+
+// examine measures, one thing after the other, and draws the conclusions.
+func examine(ctx context.Context, out io.Writer, dataDir string) error {
+	r := &report{out: out, paint: newPainter(out)}
+
+	late, err := r.timers(ctx)
+	if err != nil {
+		return err
+	}
+	sync := r.disk(ctx, dataDir)
+	r.clock()
+	r.limits()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	fmt.Fprintf(out, "\nWhat to expect\n")
+	fmt.Fprintf(out, "  Calls leave about %s after their due, 99 of 100 within %s, and never before it.\n", ms(late.p50), ms(late.p99))
+	if sync.p50 > 0 {
+		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", ms(sync.p50))
+	}
+	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*runtime.GOMAXPROCS(0))
+
+	for _, w := range r.worth {
+		fmt.Fprintf(out, "\n%s %s\n", r.paint.paint(yellow, "Worth a look:"), w)
+	}
+	for _, u := range r.unusable {
+		fmt.Fprintf(out, "\n%s %s\n", r.paint.paint(red, "Unusable:"), u)
+	}
+	if len(r.unusable) > 0 {
+		return errSaid
+	}
+	return nil
+}
+
+func (r *report) limits() {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		r.unusablef("the limit of open files cannot be read: %v", err)
+		return
+	}
+	r.line("limits", "open files", "%d", l.Max)
+	switch {
+	case l.Max < 256:
+		r.unusablef("only %d files may be open; allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
+	case l.Max < fewFiles:
+		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
+	}
+	r.line("limits", "processors", "%d", runtime.GOMAXPROCS(0))
+	if m := cgroupLimit(); m > 0 {
+		r.line("limits", "memory", "%s (of this container)", size(uint64(m)))
+	}
+}
+
+// ms writes a duration in ms with the digits that matter.
+func ms(d time.Duration) string {
+	v := float64(d) / float64(time.Millisecond)
+	if v < 10 {
+		return fmt.Sprintf("%.2f ms", v)
+	}
+	return fmt.Sprintf("%.0f ms", v)
+}
+
+func size(n uint64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// house is who may import whom of our own packages. What is not in it does not
+// exist: a new package is a decision, made here. cmd/xtimer and bench see
+// everything.
+var house = map[string][]string{
+	"xtimer/wheel":         {},
+	"xtimer/engine":        {"xtimer/wheel"},
+	"xtimer/wal":           {"xtimer/engine"},
+	"xtimer/httpapi":       {"xtimer/engine"},
+	"xtimer/tier/local":    {"xtimer/engine"},
+	"xtimer/tier/memory":   {"xtimer/engine"},
+	"xtimer/tier/mysql":    {"xtimer/engine"},
+	"xtimer/tier/redis":    {"xtimer/engine"},
+	"xtimer/tier/tiertest": {"xtimer/engine"},
+	"xtimer/cmd/xtimer":    {"*"},
+	"xtimer/bench":         {"*"},
+}
+
+// testsToo is what tests may import besides: the suite of a tier's promises,
+// and the tier that serves for both in tests.
+var testsToo = []string{"xtimer/tier/tiertest", "xtimer/tier/memory"}
+
+// owners has for each library the folders that may import it; the rest of the
+// program speaks our own words. bench measures peers and clients too.
+var owners = map[string]struct {
+	folders []string
+	reason  string
+}{
+	"github.com/RussellLuo/timingwheel":  {[]string{"wheel"}, "the clockwork is disposable: only the wheel knows that there is one"},
+	"github.com/robfig/cron/v3":          {[]string{"engine"}, "it panics and spins on bad input: engine/cronspec.go guards it"},
+	"github.com/cockroachdb/pebble/v2":   {[]string{"wal", "tier/local"}, "how bytes reach the disk is the journal's and the cold tier's business"},
+	"github.com/go-sql-driver/mysql":     {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
+	"database/sql":                       {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
+	"github.com/redis/go-redis/v9":       {[]string{"tier/redis"}, "only the Redis tier speaks to Redis"},
+	"github.com/valyala/fasthttp":        {[]string{"httpapi", "bench"}, "HTTP ends at the edge"},
+	"github.com/go-json-experiment/json": {[]string{"httpapi", "bench"}, "JSON ends at the edge"},
+	"github.com/standard-webhooks":       {[]string{"httpapi"}, "signing is the callback's business"},
+	"github.com/spf13/cobra":             {[]string{"cmd/xtimer"}, "flags live in cmd"},
+	"github.com/spf13/pflag":             {nil, "cobra's flags are enough"},
+	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "httpapi"}, "the settings file is read in cmd"},
+	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},
+	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
+	"pgregory.net/rapid":                 {[]string{"tier/tiertest"}, "it is for tests, and the suite of a tier is one"},
+	"go.uber.org/goleak":                 {nil, "it is for tests"},
+	"github.com/alicebob/miniredis/v2":   {nil, "it is for tests"},
+}
+
+// topLevel is what may lie at the top of the repository.
+var topLevel = strings.Fields(`engine wheel tier wal httpapi bench cmd deploy docs
+	go.mod go.sum Makefile README.md LICENSE CHANGELOG.md .ci .gitignore .gitattributes`)
+
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func listPackages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	cmd.Dir = "../.."
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var ps []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return ps
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ps = append(ps, p)
+	}
+}
+
+// TestImports holds the house: one direction between our packages, one owner
+// for each library.
+func TestImports(t *testing.T) {
+	for _, p := range listPackages(t) {
+		allowed, ok := house[p.ImportPath]
+		if !ok {
+			t.Errorf("%s: no such room in the house; if it is needed, say in house what it may import", p.ImportPath)
+			continue
+		}
+		mayImport := func(to string, extra ...string) bool {
+			return slices.Contains(allowed, "*") || slices.Contains(allowed, to) || slices.Contains(extra, to) || to == p.ImportPath
+		}
+		for _, to := range p.Imports {
+			if strings.HasPrefix(to, "xtimer/") && !mayImport(to) {
+				t.Errorf("%s imports %s; it may import %v only: a need for more is a sign that a word belongs into engine, or the wiring into cmd/xtimer",
+					p.ImportPath, to, allowed)
+			}
+			checkOwner(t, p.ImportPath, to)
+		}
+		for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
+			// The engine, and the API over it, are tested on the real tiers, as they run.
+			whole := p.ImportPath == "xtimer/engine" || p.ImportPath == "xtimer/httpapi"
+			if strings.HasPrefix(to, "xtimer/") && !whole && !mayImport(to, testsToo...) {
+				t.Errorf("%s: a test imports %s; neighbours are strangers in tests too, but for %v", p.ImportPath, to, testsToo)
+			}
+		}
+	}
+}
+
+func checkOwner(t *testing.T, from, library string) {
+	t.Helper()
+	if strings.HasPrefix(library, "xtimer/") || !strings.Contains(library, ".") && library != "database/sql" {
+		return // ours, or the standard library
+	}
+	for prefix, o := range owners {
+		if library != prefix && !strings.HasPrefix(library, prefix+"/") {
+			continue
+		}
+		if !slices.Contains(o.folders, "*") && !slices.Contains(o.folders, strings.TrimPrefix(from, "xtimer/")) {
+			t.Errorf("%s imports %s, which belongs to %v: %s", from, library, o.folders, o.reason)
+		}
+		return
+	}
+	t.Errorf("%s imports %s, which has no owner: say in owners whose it is", from, library)
+}
+
+// TestTopLevel keeps the first look at the repository short.
+func TestTopLevel(t *testing.T) {
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("this is no git checkout: %v", err)
+	}
+	for f := range strings.Lines(string(out)) {
+		f = strings.TrimSpace(f)
+		if top, _, _ := strings.Cut(f, "/"); !slices.Contains(topLevel, top) {
+			t.Errorf("%s: %q has no place at the top level", f, top)
+		}
+		for _, name := range []string{"internal", "common", "util", "utils", "model", "models", "pkg"} {
+			if slices.Contains(strings.Split(path.Dir(f), "/"), name) {
+				t.Errorf("%s: %q says nothing about what is in it", f, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// errLocked: the data directory is in use.
+var errLocked = errors.New("another xtimer uses this data directory")
+
+// lockName is the file that is locked.
+const lockName = "lock"
+
+// lockDir makes the data directory where it is missing and takes it for this
+// process. The lock ends with the process, whatever ends it, and the file
+// stays.
+func lockDir(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the data directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the data directory: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err != nil {
+		f.Close()
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%s: %w", dir, errLocked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the data directory %s: %w", dir, err)
+	}
+	return func() { f.Close() }, nil
+}

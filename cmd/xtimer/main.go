@@ -1,0 +1,42 @@
+// Command xtimer is the timer service: the server, and the tools around it.
+//
+// It wires the other packages together and knows everyone; nobody knows it. One
+// command is one file: serve.go is the server from start to end, node.go what
+// it is put together from, and settings.go, env.go and yaml.go are where its
+// settings come from.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run is the program; what it returns is its exit status.
+func run(args []string) int {
+	// The first signal ends the context, and every command takes that as the
+	// wish to end well; a second one ends the process here and now.
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+
+	cmd := newRoot()
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+
+	// Whatever went wrong is said once, here, in one line.
+	if !errors.Is(err, errSaid) {
+		fmt.Fprintf(os.Stderr, "xtimer: %v\n", err)
+	}
+	return 1
+}
+
+// errSaid is the error of a command that has said already what is wrong.
+var errSaid = errors.New("said already")

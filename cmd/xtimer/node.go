@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"xtimer/engine"
+	"xtimer/httpapi"
+	"xtimer/tier/local"
+	"xtimer/tier/memory"
+	"xtimer/wal"
+)
+
+// node is a server on the embedded tiers, put together. Its data directory has
+// the folders of a backup, and so a backup becomes one by being copied.
+type node struct {
+	guard  *wal.Guard
+	caller *httpapi.Callback
+	engine *engine.Engine
+	server *httpapi.Server
+}
+
+// newNode builds all parts; nothing is opened before run. files is how many
+// files may be open.
+func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
+	b := readBuild()
+	tokens, secrets := s.access()
+
+	caller, err := httpapi.NewCallback(httpapi.CallbackConfig{
+		Version:      b.version,
+		Secrets:      secrets,
+		MaxIdleConns: int(min(4096, files/4)),
+		Egress:       httpapi.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
+		Log:          log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	journal := wal.New(wal.Config{
+		Dir:            filepath.Join(s.DataDir, engine.JournalFolder),
+		AcceptDataLoss: s.AcceptDataLoss,
+		Logger:         log,
+	})
+	guard := wal.NewGuard(s.DataDir, nil, log)
+	counted := metrics.NewSet()
+	e := engine.New(engine.Config{
+		Cold:              local.New(local.Config{Dir: filepath.Join(s.DataDir, engine.ColdFolder), AcceptLoss: s.AcceptDataLoss}),
+		Warm:              memory.NewWarm(),
+		Journal:           journal,
+		Caller:            caller,
+		Node:              s.Node,
+		Workers:           int(min(1024, files/4)),
+		Drain:             s.Drain,
+		HistoryRetention:  s.HistoryRetention,
+		FinishedRetention: s.FinishedRetention,
+		DiskFull:          func() bool { return guard.State() != wal.SpaceOK },
+		DiskCritical:      func() bool { return guard.State() == wal.SpaceCritical },
+		Log:               log,
+		Metrics:           counted,
+	})
+	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
+		Tokens:    tokens,
+		MaxConns:  int(min(65536, files/2)),
+		BackupDir: s.BackupDir,
+		Pprof:     s.Pprof,
+		Version:   httpapi.Version{Version: b.version, Commit: b.commit, Go: b.goVersion},
+		Metrics: func(w io.Writer) {
+			counted.WritePrometheus(w)
+			journal.Metrics().WritePrometheus(w)
+		},
+		Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &node{guard, caller, e, server}, nil
+}
+
+// run serves the API on ln and fires until ctx ends, then drains.
+func (n *node) run(ctx context.Context, ln net.Listener) error {
+	defer n.caller.Close()
+	if a, ok := ln.Addr().(*net.TCPAddr); ok {
+		n.caller.AddOwnListener(a.AddrPort())
+	}
+
+	// The API answers from the start: while the engine recovers, /livez says that
+	// the process lives and /readyz what it is busy with.
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	guarded := make(chan error, 1)
+	go func() { guarded <- n.guard.Run(serving) }()
+	served := make(chan error, 1)
+	go func() { served <- n.server.Serve(serving, ln) }()
+
+	fired := make(chan error, 1)
+	firing, stopFiring := context.WithCancel(ctx)
+	defer stopFiring()
+	go func() { fired <- n.fire(firing) }()
+
+	// From the end of ctx on, /readyz is 503 and the engine takes nothing new; the
+	// API goes last, for people want to see how the drain goes.
+	var err error
+	select {
+	case <-ctx.Done():
+		n.server.SetDraining()
+		err = <-fired
+	case err = <-fired:
+	case err = <-served:
+		stopFiring()
+		stopServing()
+		return errors.Join(err, <-fired, <-guarded)
+	}
+	stopServing()
+	return errors.Join(err, <-served, <-guarded)
+}
+
+// fire opens the engine and runs it until ctx ends.
+func (n *node) fire(ctx context.Context) error {
+	if err := n.engine.Open(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to end before it was open
+		}
+		return err
+	}
+	err := n.engine.Run(ctx)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}

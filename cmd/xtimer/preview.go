@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/engine"
+)
+
+func newPreview() *cobra.Command {
+	var zone string
+	var n int
+	cmd := &cobra.Command{
+		Use:   "preview CRON",
+		Short: "When a cron expression is due, in words and in dates",
+		Long: `preview says what a cron expression means, when it is due next, and what may
+surprise about it, without a server. An expression has five fields, or six with
+the seconds first, or is one of @daily and the like.`,
+		Example: `  xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai
+  xtimer preview "30 2 * * *" --time-zone America/New_York --n 3
+  xtimer preview "*/10 * * * * *"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s := engine.Schedule{Cron: args[0], TimeZone: zone}
+			return preview(cmd.OutOrStdout(), s, n, time.Now())
+		},
+	}
+	cmd.Flags().StringVar(&zone, "time-zone", "", "the IANA time zone, such as Asia/Shanghai (default UTC)")
+	cmd.Flags().IntVar(&n, "n", 10, "how many dues to show")
+	return cmd
+}
+
+func preview(out io.Writer, s engine.Schedule, n int, now time.Time) error {
+	v, err := engine.PreviewSchedule(s, n, now.UnixMilli())
+	if err != nil {
+		return err
+	}
+	loc, err := time.LoadLocation(s.TimeZone) // "" is UTC
+	if err != nil {
+		return fmt.Errorf("cannot load the time zone: %w", err)
+	}
+	p := newPainter(out)
+	fmt.Fprintf(out, "%s\n\n", p.paint(bold, v.Sentence))
+	for i, due := range v.Dues {
+		t := time.UnixMilli(due)
+		fmt.Fprintf(out, "%4d  %s  %s  %s\n", i+1, t.In(loc).Format("Mon 2006-01-02 15:04:05 -0700"),
+			p.paint(dim, t.UTC().Format("2006-01-02T15:04:05Z")), away(t.Sub(now)))
+	}
+	for _, w := range v.Warnings {
+		fmt.Fprintf(out, "\n%s %s\n", p.paint(yellow, w.Code+":"), w.Detail)
+	}
+	return nil
+}
+
+// away says how far off an instant is, in its two largest units.
+func away(d time.Duration) string {
+	units := []struct {
+		name string
+		d    time.Duration
+	}{{"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
+	for i, u := range units {
+		if d < u.d && u.name != "s" {
+			continue
+		}
+		s := fmt.Sprintf("in %d%s", d/u.d, u.name)
+		if i+1 < len(units) {
+			next := units[i+1]
+			s += fmt.Sprintf(" %d%s", d%u.d/next.d, next.name)
+		}
+		return s
+	}
+	return ""
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+func TestPreview(t *testing.T) {
+	var out strings.Builder
+	now := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC) // a Friday
+	err := preview(&out, engine.Schedule{Cron: "0 9 * * MON-FRI", TimeZone: "Asia/Shanghai"}, 3, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/preview.txt", out.String())
+}
+
+func TestPreviewRefuses(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		_, errs, status := runs(t, append([]string{"preview"}, args...)...)
+		if status != 1 || !strings.Contains(errs, want) {
+			t.Errorf("preview %v: status %d, %q; want %q", args, status, errs, want)
+		}
+	}
+	f("schedule.cron", "61 * * * *")
+	f("schedule.time_zone", "* * * * *", "--time-zone", "Mars/Olympus")
+	f("accepts 1 arg", "*", "*", "*", "*", "*")
+	f("n: 0 is not from 1 to 1000", "* * * * *", "--n", "0")
+}
+
+func TestAway(t *testing.T) {
+	f := func(d time.Duration, want string) {
+		t.Helper()
+		if got := away(d); got != want {
+			t.Errorf("away(%v) = %q, want %q", d, got, want)
+		}
+	}
+	f(500*time.Millisecond, "in 0s")
+	f(59*time.Second, "in 59s")
+	f(61*time.Second, "in 1m 1s")
+	f(25*time.Hour+5*time.Minute, "in 1d 1h")
+}

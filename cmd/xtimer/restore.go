@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/engine"
+	"xtimer/tier/local"
+	"xtimer/wal"
+)
+
+// restoringDir is in a data directory while a restore fills it, and stays there
+// when that is cut short: no server starts on half of a backup.
+const restoringDir = "restoring"
+
+func newRestore() *cobra.Command {
+	s := defaultSettings()
+	cmd := &cobra.Command{
+		Use:   "restore DIR",
+		Short: "Make a data directory from a backup",
+		Long: `restore copies a backup into a data directory that is empty or does not exist,
+and checks it. The backup stays as it is. What the time between the backup and
+the next start means for timers is said when it is done.`,
+		Example: `  xtimer restore /backup/20261120T170000.000Z --data-dir /var/lib/xtimer`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return restore(cmd.Context(), cmd.OutOrStdout(), args[0], s.DataDir)
+		},
+	}
+	cmd.Flags().StringVar(&s.DataDir, "data-dir", s.DataDir, "the data directory to make")
+	return cmd
+}
+
+func restore(ctx context.Context, out io.Writer, backup, dataDir string) error {
+	for _, part := range []string{engine.ColdFolder, engine.JournalFolder} {
+		if i, err := os.Stat(filepath.Join(backup, part)); err != nil || !i.IsDir() {
+			return fmt.Errorf("%s is not a backup: it has no folder %s", backup, part)
+		}
+	}
+	unlock, err := lockDir(dataDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := mustBeEmpty(dataDir); err != nil {
+		return err
+	}
+
+	// The copy is made and checked beside its place, and moved there at the end.
+	tmp := filepath.Join(dataDir, restoringDir)
+	if err := copyTree(ctx, backup, tmp); err != nil {
+		return errors.Join(fmt.Errorf("cannot copy the backup: %w", err), os.RemoveAll(tmp))
+	}
+	var n engine.Counts
+	err = withStores(ctx, tmp, func(_ *wal.Log, c *local.Store) (err error) {
+		n, err = c.Counts(ctx)
+		return err
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("the backup cannot be used: %w", err), os.RemoveAll(tmp))
+	}
+	for _, part := range []string{engine.ColdFolder, engine.JournalFolder} {
+		if err := os.Rename(filepath.Join(tmp, part), filepath.Join(dataDir, part)); err != nil {
+			return fmt.Errorf("cannot put the copy into its place: %w", err)
+		}
+	}
+	if err := errors.Join(syncDir(dataDir), os.RemoveAll(tmp), syncDir(dataDir)); err != nil {
+		return fmt.Errorf("cannot put the copy into its place: %w", err)
+	}
+
+	fmt.Fprintf(out, "%s was restored to %s: %d timers enabled, %d disabled, %d finished.\n", backup, dataDir, n.Enabled, n.Disabled, n.Finished)
+	fmt.Fprint(out, `
+What was due since the backup is found by the next start: more than 10 s late it
+is a misfire, and each timer's policy decides (latest: one call; skip: none; all:
+every one); a one-shot is called late unless it is older than its window. What
+was called since the backup may be called again, with the same key. Timers made
+since then are not there, and timers deleted since then are back.
+`)
+	return nil
+}
+
+// mustBeEmpty refuses a data directory that holds anything but our lock.
+func mustBeEmpty(dir string) error {
+	es, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("cannot read the data directory: %w", err)
+	}
+	for _, e := range es {
+		if e.Name() != lockName {
+			return fmt.Errorf("%s is not empty: restore into a new data directory, or move this one away", dir)
+		}
+	}
+	return nil
+}
+
+// copyTree copies folders and files, and what it copied is on the disk then.
+func copyTree(ctx context.Context, from, to string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		if e.IsDir() {
+			if err := os.Mkdir(target, 0o700); err != nil {
+				return err
+			}
+			return syncDir(filepath.Dir(target))
+		}
+		return copyFile(path, target)
+	})
+}
+
+func copyFile(from, to string) (err error) {
+	r, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if _, err := io.Copy(w, r); err != nil {
+		return err
+	}
+	return errors.Join(w.Sync(), syncDir(filepath.Dir(to)))
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,32 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// newRoot is the command line: the commands, one a file.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "xtimer",
+		Short: "A timer service: tell it when, and it calls you, to the millisecond",
+		Long: `xtimer is a timer service for people who outgrew cron: tell it when, and it
+calls you, to the millisecond, for millions of timers on one machine, and says
+afterwards what became of every single occurrence.`,
+		Example: `  xtimer demo                     see it work: a server, a receiver and a few timers
+  xtimer doctor                   what this machine can promise
+  xtimer serve                    serve the API on 127.0.0.1:8080, data in ./data
+  xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai`,
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true, // main says them, once
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.AddCommand(
+		newServe(),
+		newDemo(),
+		newPreview(),
+		newDoctor(),
+		newBackup(),
+		newRestore(),
+		newVersion(),
+	)
+	return root
+}

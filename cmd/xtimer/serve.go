@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func newServe() *cobra.Command {
+	s := defaultSettings()
+	var show bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API and fire timers",
+		Long: `serve runs the server until SIGTERM or SIGINT; then /readyz turns 503, no new
+task is taken, calls in flight may end within --drain, all else stays due, and
+the status is 0. A second signal ends it at once.
+
+Every setting is a flag, or XTIMER_DATA_DIR and so on in the environment, or
+data_dir and so on in the YAML file of --config, or its default; the first of
+them counts. Durations are written 250ms, 30m or 7d. --print-config shows what
+results, and from where.
+
+Tokens are set in the environment as XTIMER_TOKENS=app:role:token,… or in the
+file; roles are read, write and admin, and the app * is all apps:
+
+  apps:
+    billing:
+      tokens:
+        - {sha256: 9f86d0…, role: write}     printf %s TOKEN | sha256sum
+      webhook_secrets: [whsec_…]             the first signs, the others still do`,
+		Example: `  xtimer serve
+  xtimer serve --listen 127.0.0.1:9090 --data-dir /var/lib/xtimer
+  XTIMER_TOKENS='*:admin:'$(openssl rand -hex 16) xtimer serve --listen :8080
+  xtimer serve --config /etc/xtimer/xtimer.yaml --print-config`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.load(cmd, os.Getenv); err != nil {
+				return err
+			}
+			if show {
+				return s.print(cmd.OutOrStdout())
+			}
+			return serve(cmd.Context(), s)
+		},
+	}
+	addFlags(cmd, s)
+	cmd.Flags().BoolVar(&show, "print-config", false, "print the settings that result, secrets hidden, and exit")
+	return cmd
+}
+
+// serve is the server from its start to its end.
+func serve(ctx context.Context, s *Settings) error {
+	// Logs go to stderr: for people on a terminal, for programs elsewhere.
+	log := newLog(os.Stderr, slog.LevelInfo)
+	slog.SetDefault(log)
+
+	// The machine's limits come first, for the parts are sized by them.
+	tuneMemory()
+	files, err := raiseFiles(log)
+	if err != nil {
+		return err
+	}
+
+	// One process has the data directory, and nothing is touched before that is sure.
+	unlock, err := lockDir(s.DataDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(filepath.Join(s.DataDir, restoringDir)); err == nil {
+		return fmt.Errorf("%s: a restore was cut short here: remove it and restore again", s.DataDir)
+	}
+
+	if s.BackupDir != "" {
+		if err := os.MkdirAll(s.BackupDir, 0o700); err != nil {
+			return fmt.Errorf("cannot make the backup directory: %w", err)
+		}
+	}
+
+	// What is wrong with the settings shows when the parts are built …
+	n, err := newNode(s, log, files)
+	if err != nil {
+		return err
+	}
+
+	// … and what is wrong with the address before anything is recovered.
+	ln, err := listen(s.Listen)
+	if err != nil {
+		return err
+	}
+	b := readBuild()
+	log.Info("listening", "addr", ln.Addr().String(), "data_dir", s.DataDir, "node", s.Node,
+		"version", b.version, "commit", b.commit)
+
+	// From here it serves until it is told to end, and drains.
+	return n.run(ctx, ln)
+}
+
+// listen opens the address of the API.
+func listen(addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	switch {
+	case err == nil:
+		return ln, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, syscall.EADDRINUSE)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("cannot listen on %s: %w: ports below 1024 need a privilege", addr, syscall.EACCES)
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+}

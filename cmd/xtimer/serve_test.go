@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestServeRefuses(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		out, errs, status := runs(t, append([]string{"serve"}, args...)...)
+		if status != 1 || out != "" || !strings.HasPrefix(errs, "xtimer: ") || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("serve %v: status %d, %q, %q; want 1 and one line with %q", args, status, out, errs, want)
+		}
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("nonsense: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	f("no token is set", "--listen", "0.0.0.0:0")
+	f("nonsense: unknown key", "--config", file)
+	f("cannot listen on "+taken.Addr().String()+": address already in use", "--listen", taken.Addr().String())
+	f("cannot make the data directory", "--data-dir", filepath.Join(file, "data"))
+	f("unknown flag: --nonsense", "--nonsense")
+	f(`"soon" is not a duration`, "--drain", "soon")
+}
+
+func TestServeOneOnADirectory(t *testing.T) {
+	dir := t.TempDir()
+	serves(t, "--data-dir", dir)
+	_, errs, status := runs(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
+	if want := "xtimer: " + dir + ": another xtimer uses this data directory\n"; status != 1 || errs != want {
+		t.Errorf("status %d, %q; want 1 and %q", status, errs, want)
+	}
+	_, errs, status = runs(t, "backup", "--data-dir", dir, filepath.Join(t.TempDir(), "b"))
+	if status != 1 || !strings.Contains(errs, "let it write the copy, with --server") {
+		t.Errorf("backup: status %d, %q", status, errs)
+	}
+}
+
+// slowTarget answers a call when it is told to, and says when one is there.
+func slowTarget(t *testing.T) (url string, arrived <-chan string, answer chan<- struct{}) {
+	t.Helper()
+	came, may := make(chan string, 16), make(chan struct{})
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		came <- r.Header.Get("X-Xtimer-Task")
+		<-may
+	}))
+	t.Cleanup(target.Close)
+	return target.URL, came, may
+}
+
+// TestDrain: a call in flight ends, /readyz says why not meanwhile, the status
+// is 0, and the next start knows the outcome.
+func TestDrain(t *testing.T) {
+	dir := t.TempDir()
+	s := serves(t, "--data-dir", dir)
+	url, arrived, answer := slowTarget(t)
+	s.post("/v1/timers", object{"app": "a", "name": "slow", "schedule": object{"delay": "0s"}, "callback": object{"url": url}}, nil)
+	key := <-arrived
+
+	s.signal(syscall.SIGTERM)
+	var body string
+	for code := 0; code != http.StatusServiceUnavailable; {
+		if code, body = s.get("/readyz"); code == 0 {
+			t.Fatalf("the API is gone before the drain has ended: %s", body)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if !strings.Contains(body, "shutting down") {
+		t.Errorf("/readyz does not say why: %s", body)
+	}
+	if code, _ := s.get("/livez"); code != http.StatusOK {
+		t.Errorf("/livez = %d while draining", code)
+	}
+	answer <- struct{}{}
+	if status := s.ends(); status != 0 {
+		t.Fatalf("status %d after a drain:\n%s", status, s.lines())
+	}
+
+	s = serves(t, "--data-dir", dir)
+	code, got := s.get("/v1/tasks/" + key)
+	if code != http.StatusOK || !strings.Contains(got, `"succeeded"`) {
+		t.Errorf("after the drain the task is %d %s", code, got)
+	}
+}
+
+func TestSecondSignal(t *testing.T) {
+	s := serves(t, "--data-dir", t.TempDir())
+	url, arrived, answer := slowTarget(t)
+	defer close(answer)
+	s.post("/v1/timers", object{"app": "a", "name": "slow", "schedule": object{"delay": "0s"}, "callback": object{"url": url}}, nil)
+	<-arrived
+	s.signal(syscall.SIGTERM)
+	for code := 0; code != http.StatusServiceUnavailable; code, _ = s.get("/readyz") {
+		time.Sleep(time.Millisecond)
+	}
+	s.signal(syscall.SIGINT)
+	if status := s.ends(); status != 130 {
+		t.Errorf("status %d after a second SIGINT, want 130:\n%s", status, s.lines())
+	}
+}
+
+// TestLog: JSON off a terminal, and no line a task.
+func TestLog(t *testing.T) {
+	s := serves(t, "--data-dir", t.TempDir())
+	url, arrived, answer := slowTarget(t)
+	close(answer)
+	s.post("/v1/timers", object{"app": "a", "name": "often", "schedule": object{"every": "10ms"}, "callback": object{"url": url}}, nil)
+	for range 50 {
+		<-arrived
+	}
+	s.signal(syscall.SIGINT)
+	if status := s.ends(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	lines := strings.Split(s.lines(), "\n")
+	if len(lines) > 20 {
+		t.Errorf("%d lines for 50 calls", len(lines))
+	}
+	for _, l := range lines {
+		if !json.Valid([]byte(l)) {
+			t.Errorf("not JSON: %s", l)
+		}
+	}
+}
+
+// TestTokens: a token from the environment opens the API, nothing else does.
+func TestServeWithToken(t *testing.T) {
+	t.Setenv("XTIMER_TOKENS", "*:admin:sesame")
+	s := serves(t, "--data-dir", t.TempDir())
+	if code, _ := s.get("/v1/timers"); code != http.StatusUnauthorized {
+		t.Errorf("without a token: %d", code)
+	}
+	req, _ := http.NewRequest(http.MethodGet, s.url+"/v1/timers", nil)
+	req.Header.Set("Authorization", "Bearer sesame")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("with the token: %d", resp.StatusCode)
+	}
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// untilSignal is a context that ends with the first SIGINT or SIGTERM. A second
+// one ends the process at once, with the status that a shell gives to a process
+// that died of that signal: 130 or 143.
+func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+		status := 128 + int((<-signals).(syscall.Signal))
+		fmt.Fprintln(os.Stderr, "xtimer: a second signal: ending at once; calls in flight are repeated after the next start")
+		os.Exit(status)
+	}()
+	return ctx, func() { signal.Stop(signals); cancel() }
+}

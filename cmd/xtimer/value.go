@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settable is a setting's value, as the command line, the environment and the
+// file set it.
+type settable interface {
+	String() string
+	Set(string) error
+	Type() string
+}
+
+type (
+	textValue  string
+	boolValue  bool
+	spanValue  time.Duration
+	cidrsValue []netip.Prefix
+)
+
+func (v *textValue) String() string     { return string(*v) }
+func (v *textValue) Set(s string) error { *v = textValue(s); return nil }
+func (v *textValue) Type() string       { return "string" }
+
+func (v *boolValue) String() string { return strconv.FormatBool(bool(*v)) }
+func (v *boolValue) Type() string   { return "bool" }
+
+func (v *boolValue) Set(s string) error {
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return fmt.Errorf("%q is neither true nor false", s)
+	}
+	*v = boolValue(b)
+	return nil
+}
+
+func (v *spanValue) String() string { return formatSpan(time.Duration(*v)) }
+func (v *spanValue) Type() string   { return "duration" }
+
+func (v *spanValue) Set(s string) error {
+	d, err := parseSpan(s)
+	if err == nil {
+		*v = spanValue(d)
+	}
+	return err
+}
+
+func (v *cidrsValue) Type() string { return "CIDRs" }
+
+func (v *cidrsValue) String() string {
+	s := make([]string, len(*v))
+	for i, p := range *v {
+		s[i] = p.String()
+	}
+	return strings.Join(s, ",")
+}
+
+// Set adds to what is there: a flag may be given more than once.
+func (v *cidrsValue) Set(s string) error {
+	for one := range strings.SplitSeq(s, ",") {
+		p, err := parsePrefix(strings.TrimSpace(one))
+		if err != nil {
+			return err
+		}
+		*v = append(*v, p)
+	}
+	return nil
+}
+
+// parsePrefix reads 10.0.0.0/8, and 10.1.2.3 as the network of one address.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return p, fmt.Errorf("%q is not a network such as 10.0.0.0/8", s)
+	}
+	if p != p.Masked() {
+		return p, fmt.Errorf("%q has bits set beyond its length: did you mean %s?", s, p.Masked())
+	}
+	return p, nil
+}
+
+const day = 24 * time.Hour
+
+// parseSpan reads a Go duration that may begin with days: 7d, 1d12h, 90m.
+func parseSpan(s string) (time.Duration, error) {
+	bad := fmt.Errorf("%q is not a duration such as 250ms, 30m or 7d", s)
+	head, rest, ok := strings.Cut(s, "d")
+	if !ok {
+		head, rest = "", s
+	}
+	var d time.Duration
+	if ok {
+		n, err := strconv.ParseUint(head, 10, 16)
+		if err != nil {
+			return 0, bad
+		}
+		d = time.Duration(n) * day
+	}
+	if rest != "" {
+		r, err := time.ParseDuration(rest)
+		if err != nil || ok && r < 0 || d+r < d && ok {
+			return 0, bad
+		}
+		d += r
+	}
+	if s == "" {
+		return 0, bad
+	}
+	return d, nil
+}
+
+// formatSpan writes whole days as such, all else as Go does without empty units.
+func formatSpan(d time.Duration) string {
+	if d >= day && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

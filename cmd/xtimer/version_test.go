@@ -1,0 +1,29 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestVersion(t *testing.T) {
+	out, _, status := runs(t, "version")
+	want := regexp.MustCompile(`^xtimer   \S+\ncommit   .+\ngo       go1\.\S+ \w+/\w+\nformats  timer 1, task 1, owed 1\n$`)
+	if status != 0 || !want.MatchString(out) {
+		t.Errorf("status %d, %q", status, out)
+	}
+}
+
+// TestHelp: every command says what it does, at length, and gives an example.
+func TestHelp(t *testing.T) {
+	for _, c := range newRoot().Commands() {
+		if c.Short == "" || c.Example == "" || c.Long == "" && c.Name() != "version" {
+			t.Errorf("%s: the help is not complete", c.Name())
+		}
+		for line := range strings.Lines(c.Long + "\n" + c.Example) {
+			if len([]rune(line)) > 100 {
+				t.Errorf("%s: a long line: %s", c.Name(), line)
+			}
+		}
+	}
+}
