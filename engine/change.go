@@ -64,7 +64,7 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 	if err != nil || ed == nil {
 		return out, err
 	}
-	c := &Change{Timer: ed.timer, ID: id, Was: t.Version}
+	c := &Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
 	sh := e.shardOf(id)
 	if !ed.keep {
 		rows, err := e.freeze(ctx, sh, id)

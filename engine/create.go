@@ -141,7 +141,7 @@ func (e *Engine) draft(d *Definition, now int64) (*Change, error) {
 	if err := Resolve(t, nil, now); err != nil {
 		return nil, err
 	}
-	return &Change{Timer: t, ID: t.ID, Owe: e.owing(t, true)}, nil
+	return &Change{Timer: t, ID: t.ID, At: now, Owe: e.owing(t, true)}, nil
 }
 
 // owing are the rows that a new generation of a timer starts with: what its

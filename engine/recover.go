@@ -36,9 +36,9 @@ func (e *Engine) recover(ctx context.Context) error {
 		e: e, now: e.now(), finished: map[Key]*Task{}, begun: map[Key]Begun{}, late: map[TimerID][]Owed{}, owed: map[Key]bool{},
 	}
 	r.d.now = r.now
-	shards, err := e.cfg.Cold.Shards(ctx)
+	shards, err := e.cfg.Cold.Take(ctx, e.cfg.Node)
 	if err != nil {
-		return fmt.Errorf("cannot read the watermarks: %w", err)
+		return fmt.Errorf("cannot take the shards: %w", err)
 	}
 	lowest := r.now
 	for i := range shards {

@@ -33,6 +33,9 @@ type Cold interface {
 	// Versions lists former versions of a timer, newest first, for as long as
 	// history is kept. A deleted timer's last version is among them.
 	Versions(ctx context.Context, id TimerID, limit int) ([]*Timer, error)
+	// Lives pages, in the order of ids, through every timer that stands or has
+	// a version kept: those with an id greater than after, limit of them at most.
+	Lives(ctx context.Context, after TimerID, limit int) ([]Life, error)
 	// Counts tells how many timers there are by stored status.
 	Counts(ctx context.Context) (Counts, error)
 
@@ -52,6 +55,9 @@ type Cold interface {
 
 	// Shards reads fence and watermark of all shards, in order.
 	Shards(ctx context.Context) ([]Shard, error)
+	// Take takes all shards for a node: the fence of each moves on, and what
+	// then stands is answered. A settle under a former fence is ErrFenced.
+	Take(ctx context.Context, owner string) ([]Shard, error)
 	// Settle stores results and progress of this node, in one transaction.
 	// Doing it twice is the same as doing it once. ErrFenced when a shard is
 	// another's by now.
@@ -84,6 +90,7 @@ type Change struct {
 	// Timer as it stands after; nil deletes.
 	Timer *Timer
 	ID    TimerID
+	At    int64 // when it is made, Unix ms
 	// Was is the version that must stand now; 0: the timer must not exist, and
 	// neither must another with the same (app, name).
 	Was uint32
@@ -175,6 +182,14 @@ func (f *TaskFilter) Matches(t *Task) bool {
 	return false
 }
 
+// Life is what is kept of a timer: its versions, oldest first, the standing one
+// last; Deleted is when it was deleted (Unix ms), 0 while it stands.
+type Life struct {
+	ID       TimerID
+	Versions []*Timer
+	Deleted  int64
+}
+
 // Counts of timers by stored status.
 type Counts struct{ Enabled, Disabled, Finished int64 }
 
@@ -183,8 +198,8 @@ type Candidate struct {
 	ID TimerID
 	// Due of a one-shot, exactly; for a recurring timer its lower bound.
 	Due int64
-	// Definition (encoded) of a recurring timer; nil for a one-shot, whose due
-	// is all that planning needs.
+	// Definition (encoded) of a recurring timer. Of a one-shot, whose due is
+	// all that planning needs, a tier gives it when that costs nothing.
 	Definition []byte
 }
 
@@ -268,6 +283,10 @@ type Warm interface {
 	// Load pages through the bucket of the minute that begins at minute (Unix
 	// ms): ErrGap when it was not sealed or is no longer what was sealed.
 	Load(ctx context.Context, minute int64, yield func([]Entry) error) error
+	// Update tells that the definition of a timer changed; nil: it is gone. The
+	// tier tells none but the new one from now on. After an error it must not be
+	// trusted.
+	Update(ctx context.Context, id TimerID, definition []byte) error
 	// Drop forgets the minutes that begin before the instant.
 	Drop(ctx context.Context, before int64) error
 	// Len is the number of entries, for the metrics and the auditor.
@@ -278,8 +297,8 @@ type Warm interface {
 type Entry struct {
 	ID  TimerID
 	Due int64 // its first due in that minute, Unix ms
-	// Definition is the encoded definition, where the tier keeps it beside the
-	// bucket; nil: read it from the cold tier.
+	// Definition is the encoded definition. A tier may keep it beside the
+	// bucket; of two the one of the later version. nil: ask the cold tier.
 	Definition []byte
 }
 

@@ -201,11 +201,10 @@ func (g *group) create(p *prepared) {
 
 // replace puts p.Timer, or nothing, in the place of old.
 func (g *group) replace(p *prepared, old *engine.Timer, b bound) {
-	at := old.UpdatedAt
-	if p.Timer != nil {
-		at = p.Timer.UpdatedAt
+	g.st.clock = max(g.st.clock, old.UpdatedAt, p.At)
+	if p.Timer == nil {
+		g.put(deletedKey(nil, old.ID), appendTime([]byte{valueVersion}, p.At))
 	}
-	g.st.clock = max(g.st.clock, at)
 	if p.Timer == nil || p.Timer.Version != old.Version {
 		g.put(versionKey(nil, old.ID, old.Version), engine.AppendTimer(nil, old))
 		g.put(formerKey(nil, g.st.clock, old.ID, old.Version), none)

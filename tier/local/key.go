@@ -13,6 +13,7 @@ const (
 	kindMeta    = 'a' // the format version and the stats
 	kindOwedAt  = 'b' // not before, timer, due → nothing
 	kindEnded   = 'd' // finished at, timer → app
+	kindDeleted = 'e' // timer → deleted at, while a version is kept
 	kindFailure = 'f' // due, timer → status
 	kindBound   = 'g' // timer → bound of a recurring timer, once raised
 	kindRecord  = 'h' // due, timer → record of history
@@ -103,6 +104,8 @@ func readText(b []byte) (s string, rest []byte, ok bool) {
 }
 
 func timerKey(b []byte, id engine.TimerID) []byte { return appendID(append(b, kindTimer), id) }
+
+func deletedKey(b []byte, id engine.TimerID) []byte { return appendID(append(b, kindDeleted), id) }
 
 func boundKey(b []byte, id engine.TimerID) []byte { return appendID(append(b, kindBound), id) }
 

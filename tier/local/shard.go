@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -42,6 +43,18 @@ func (s *Store) Shards(context.Context) ([]engine.Shard, error) {
 	}
 	defer s.views.release(w)
 	return readShards(w)
+}
+
+// Take takes all shards for a node.
+func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, err error) {
+	err = s.do(ctx, engine.Shards, func(g *group) error {
+		for i, sh := range g.st.shards {
+			g.mark(owner, engine.Mark{Shard: i, Fence: sh.Fence + 1, W: sh.Watermark})
+		}
+		shards = slices.Clone(g.st.shards[:])
+		return nil
+	})
+	return shards, err
 }
 
 func readShards(r pebble.Reader) ([]engine.Shard, error) {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"sync"
 
 	"xtimer/engine"
@@ -187,6 +188,10 @@ func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, er
 			}
 			g.delete(append([]byte{kindVersion}, k[7:]...))
 			g.delete(k)
+			// Versions go in the order of their ends.
+			if err := g.forgetDelete(readID(k[7:]), binary.BigEndian.Uint32(k[15:])); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

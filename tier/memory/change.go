@@ -45,7 +45,7 @@ func (c *Cold) change(ch *engine.Change) engine.Applied {
 		c.tasks[t.Key] = engine.AppendTask(nil, t)
 	}
 	if old != nil {
-		c.forget(old, ch.Timer)
+		c.forget(old, ch.Timer, ch.At)
 	}
 	if t := ch.Timer; t != nil {
 		c.timers[id] = t
@@ -104,20 +104,30 @@ func (c *Cold) repeat(o *engine.Once, row once) engine.Applied {
 }
 
 // forget takes old out before t, or nothing, takes its place.
-func (c *Cold) forget(old, t *engine.Timer) {
+func (c *Cold) forget(old, t *engine.Timer, at int64) {
 	delete(c.timers, old.ID)
 	delete(c.names, pair{old.App, old.Name})
-	at := old.UpdatedAt
-	if t != nil {
-		at = t.UpdatedAt
+	if t == nil {
+		c.deleted[old.ID] = at
 	}
-	c.clock = max(c.clock, at)
+	c.clock = max(c.clock, old.UpdatedAt, at)
 	if t == nil || t.Version != old.Version {
 		c.former[old.ID] = append(c.former[old.ID], former{old, c.clock})
 	}
 	if t == nil || t.ValidFrom != old.ValidFrom || t.Generation != old.Generation || t.Schedule != old.Schedule || t.Status != old.Status {
 		delete(c.bounds, old.ID)
 	}
+}
+
+// Take takes all shards for a node.
+func (c *Cold) Take(_ context.Context, owner string) ([]engine.Shard, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.shards {
+		c.shards[i].Fence++
+		c.shards[i].Owner = owner
+	}
+	return slices.Clone(c.shards[:]), nil
 }
 
 // Shards reads fence and watermark of all shards, in order.

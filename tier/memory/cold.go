@@ -21,12 +21,14 @@ type Cold struct {
 	timers map[engine.TimerID]*engine.Timer
 	names  map[pair]engine.TimerID // (app, name), of timers with a name
 	former map[engine.TimerID][]former
-	bounds map[engine.TimerID]int64 // of recurring timers, once raised
-	once   map[pair]once            // (app, Idempotency-Key)
-	owed   map[engine.Key]engine.Owed
-	tasks  map[engine.Key][]byte // as AppendTask wrote them
-	shards [engine.Shards]engine.Shard
-	clock  int64 // the latest instant heard of
+	// deleted is when a timer was deleted whose former versions are kept.
+	deleted map[engine.TimerID]int64
+	bounds  map[engine.TimerID]int64 // of recurring timers, once raised
+	once    map[pair]once            // (app, Idempotency-Key)
+	owed    map[engine.Key]engine.Owed
+	tasks   map[engine.Key][]byte // as AppendTask wrote them
+	shards  [engine.Shards]engine.Shard
+	clock   int64 // the latest instant heard of
 }
 
 type pair struct{ app, key string }
@@ -45,13 +47,14 @@ type once struct {
 // NewCold builds an empty tier.
 func NewCold() *Cold {
 	return &Cold{
-		timers: map[engine.TimerID]*engine.Timer{},
-		names:  map[pair]engine.TimerID{},
-		former: map[engine.TimerID][]former{},
-		bounds: map[engine.TimerID]int64{},
-		once:   map[pair]once{},
-		owed:   map[engine.Key]engine.Owed{},
-		tasks:  map[engine.Key][]byte{},
+		timers:  map[engine.TimerID]*engine.Timer{},
+		names:   map[pair]engine.TimerID{},
+		former:  map[engine.TimerID][]former{},
+		deleted: map[engine.TimerID]int64{},
+		bounds:  map[engine.TimerID]int64{},
+		once:    map[pair]once{},
+		owed:    map[engine.Key]engine.Owed{},
+		tasks:   map[engine.Key][]byte{},
 	}
 }
 
@@ -138,6 +141,31 @@ func (c *Cold) Versions(_ context.Context, id engine.TimerID, limit int) ([]*eng
 		}
 	}
 	return ts, nil
+}
+
+// Lives pages through every timer that stands or has a version kept.
+func (c *Cold) Lives(_ context.Context, after engine.TimerID, limit int) ([]engine.Life, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := append(c.ids(), slices.Collect(maps.Keys(c.former))...)
+	slices.Sort(ids)
+	var ls []engine.Life
+	for _, id := range slices.Compact(ids) {
+		if id <= after || len(ls) == limit {
+			continue
+		}
+		l := engine.Life{ID: id}
+		for _, f := range c.former[id] {
+			l.Versions = append(l.Versions, f.timer)
+		}
+		if t := c.timers[id]; t != nil {
+			l.Versions = append(l.Versions, t)
+		} else {
+			l.Deleted = c.deleted[id]
+		}
+		ls = append(ls, l)
+	}
+	return ls, nil
 }
 
 // Counts tells how many timers there are by stored status.

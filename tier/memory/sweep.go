@@ -33,6 +33,7 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 		c.former[id] = slices.DeleteFunc(fs, func(f former) bool { return f.replaced < historyBefore })
 		if len(c.former[id]) == 0 {
 			delete(c.former, id)
+			delete(c.deleted, id)
 		}
 	}
 	for k := range c.tasks {

@@ -99,6 +99,9 @@ func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry
 	return nil
 }
 
+// Update has nothing to do: the definitions stay in the cold tier.
+func (w *Warm) Update(context.Context, engine.TimerID, []byte) error { return nil }
+
 // Drop forgets the minutes that begin before the instant.
 func (w *Warm) Drop(_ context.Context, before int64) error {
 	w.mu.Lock()

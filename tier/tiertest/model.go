@@ -70,6 +70,13 @@ func Dump(t testing.TB, c engine.Cold, ids []engine.TimerID) (string, error) {
 			fmt.Fprintf(&out, "last %v\n", last.Key)
 		}
 	}
+	lives, err := c.Lives(ctx, 0, 1000)
+	if err != nil {
+		return fail(err)
+	}
+	for _, l := range lives {
+		fmt.Fprintf(&out, "life %d, %d versions, deleted %d\n", l.ID, len(l.Versions), l.Deleted)
+	}
 	var owed, shots []string
 	if err := c.Owed(ctx, 0, engine.MaxDue, func(page []engine.Owed) error {
 		for _, o := range page {
@@ -81,9 +88,12 @@ func Dump(t testing.TB, c engine.Cold, ids []engine.TimerID) (string, error) {
 	}
 	if err := c.Due(ctx, 0, engine.MaxDue, func(page []engine.Candidate) error {
 		for _, cd := range page {
-			if cd.Definition == nil {
-				shots = append(shots, fmt.Sprintf("due %d %d\n", cd.ID, cd.Due))
+			if cd.Definition != nil {
+				if t, err := engine.DecodeTimer(slices.Clone(cd.Definition)); err != nil || !t.Schedule.OneShot() {
+					continue
+				}
 			}
+			shots = append(shots, fmt.Sprintf("due %d %d\n", cd.ID, cd.Due))
 		}
 		return nil
 	}); err != nil {

@@ -50,7 +50,7 @@ func (r *Script) key() engine.Key { return engine.Key{Timer: r.id(), Due: r.due(
 // Step makes the next step.
 func (r *Script) Step() Step {
 	r.now += int64(r.draw("pass", 3)) * hour
-	switch r.draw("step", 8) {
+	switch r.draw("step", 9) {
 	case 0, 1:
 		return r.create()
 	case 2, 3:
@@ -59,6 +59,8 @@ func (r *Script) Step() Step {
 		return r.settle()
 	case 6:
 		return r.raise()
+	case 7:
+		return r.take()
 	}
 	return r.sweep()
 }
@@ -98,7 +100,7 @@ func (r *Script) create() Step {
 		if r.used[id] {
 			continue
 		}
-		c := &engine.Change{Timer: r.timer(id), ID: id}
+		c := &engine.Change{Timer: r.timer(id), ID: id, At: r.now}
 		if r.draw("once", 3) == 0 {
 			c.Once = &engine.Once{App: c.Timer.App, Key: fmt.Sprint(r.draw("key", 3)), Expires: r.now + 5*hour}
 			c.Once.Body[0] = byte(r.draw("body", 2))
@@ -129,7 +131,7 @@ func (r *Script) change() Step {
 	if was == 0 || r.draw("stale", 6) == 0 {
 		was++
 	}
-	c := &engine.Change{ID: id, Was: was}
+	c := &engine.Change{ID: id, At: r.now, Was: was}
 	if r.draw("delete", 3) > 0 {
 		c.Timer = r.timer(id)
 		if c.Timer.Version = was + 1; r.draw("same", 4) == 0 {
@@ -195,6 +197,14 @@ func (r *Script) settle() Step {
 	}
 	return Step{"settle", func(t testing.TB, c engine.Cold) string {
 		return fmt.Sprint(c.Settle(t.Context(), st))
+	}}
+}
+
+func (r *Script) take() Step {
+	owner := fmt.Sprint("node", r.draw("owner", 2))
+	return Step{"take", func(t testing.TB, c engine.Cold) string {
+		shards, err := c.Take(t.Context(), owner)
+		return fmt.Sprint(shards, err)
 	}}
 }
 
