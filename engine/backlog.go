@@ -15,25 +15,30 @@ const maxWaiting = 20_000
 // wait goes into the wheel, a range is left to the backlog, and what belongs to
 // another generation or a missing timer is cancelled.
 func (e *Engine) resume(ctx context.Context, os []Owed, wait bool) error {
-	old := false
+	return e.resumeRead(ctx, os, time.Now(), wait)
+}
+
+// resumeRead is resume of rows that were read at the instant.
+func (e *Engine) resumeRead(ctx context.Context, os []Owed, read time.Time, wait bool) error {
 	for len(os) > 0 {
 		part := os[:min(page, len(os))]
 		os = os[len(part):]
-		if old {
+		now := read
+		if time.Since(read) > rereadAfter {
 			var err error
+			now = time.Now()
 			if part, err = e.reread(ctx, part); err != nil {
 				return err
 			}
 		}
-		again, err := e.resumePage(ctx, part)
+		again, err := e.resumePage(ctx, part, now)
 		if err != nil {
 			return err
 		}
 		if len(again) > 0 {
-			os, old = append(again, os...), true
+			os, read = append(again, os...), time.Time{}
 		}
 		for wait && e.crowded() && ctx.Err() == nil {
-			old = true
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
@@ -41,8 +46,14 @@ func (e *Engine) resume(ctx context.Context, os []Owed, wait bool) error {
 }
 
 // rereadAfter is how long rows may be taken for what they were when they were
-// read: less than it takes to settle a task and to forget it.
-const rereadAfter = settleEvery / 2
+// read: half of what a task that had a row stays in memory after it is settled.
+const rereadAfter = owedKept / 2 * time.Millisecond
+
+// resumer is a yield for Cold.Owed that takes the rows into memory.
+func (e *Engine) resumer(ctx context.Context, wait bool) func([]Owed) error {
+	read := time.Now()
+	return func(os []Owed) error { return e.resumeRead(ctx, os, read, wait) }
+}
 
 // reread brings rows up to date that were read a while ago: without those that
 // are in memory, or were and are over.
@@ -88,8 +99,9 @@ func (e *Engine) crowded() bool {
 	return waiting > maxWaiting
 }
 
-// resumePage is one page of it; again are rows whose timer is being changed.
-func (e *Engine) resumePage(ctx context.Context, os []Owed) (again []Owed, err error) {
+// resumePage is one page of it; again are rows whose timer is being changed,
+// and all of them when the cold tier is too slow for what it said to be true still.
+func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (again []Owed, err error) {
 	ids := make([]TimerID, len(os))
 	for i := range os {
 		ids[i] = os[i].Key.Timer
@@ -97,6 +109,9 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed) (again []Owed, err e
 	defs, err := e.cfg.Cold.Load(ctx, ids)
 	if err != nil {
 		return nil, err
+	}
+	if time.Since(read) > 2*rereadAfter {
+		return os, nil
 	}
 	now := e.now()
 	var ready []*task
@@ -247,15 +262,7 @@ func (b *backlog) next() (o Owed, ok bool) {
 // ctx ends.
 func (b *backlog) run(ctx context.Context, e *Engine) error {
 	for ctx.Err() == nil {
-		read := time.Now()
-		err := e.cfg.Cold.Owed(ctx, -1, e.startedAt, func(os []Owed) (err error) {
-			if time.Since(read) > rereadAfter {
-				if os, err = e.reread(ctx, os); err != nil {
-					return err
-				}
-			}
-			return e.resume(ctx, os, true)
-		})
+		err := e.cfg.Cold.Owed(ctx, -1, e.startedAt, e.resumer(ctx, true))
 		if err == nil || ctx.Err() != nil {
 			break
 		}

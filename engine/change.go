@@ -321,6 +321,7 @@ func (e *Engine) replace(ctx context.Context, sh *shard, was *Timer, ed *edit, c
 	if !ed.keep {
 		e.announce(c.Tasks)
 	}
+	e.updateWarm(ctx, was.ID, ed.timer)
 	if ed.timer == nil {
 		return 0
 	}

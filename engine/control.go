@@ -334,7 +334,7 @@ func (e *Engine) Redrive(ctx context.Context, k Key) error {
 		settled := e.settled.wait()
 		sh.mu.Lock()
 		was := sh.tasks[k]
-		pending := was != nil && was.state == isDone && !was.stored
+		pending := was != nil && was.state == isDone && was.stored == 0
 		sh.mu.Unlock()
 		if !pending {
 			break

@@ -215,7 +215,7 @@ func (e *Engine) welcome(t *Timer, owe []Owed, warm *[]Entry) (next int64) {
 	}
 	e.metrics.timerMade()
 	if filled := e.warmed.Load(); next != 0 && next < filled {
-		*warm = entries(*warm, t.ID, &p, max(horizon, t.ValidFrom+1), filled)
+		*warm = entries(*warm, t.ID, AppendTimer(nil, t), &p, max(horizon, t.ValidFrom+1), filled)
 	}
 	return next
 }
@@ -258,9 +258,10 @@ func (e *Engine) addWarm(ctx context.Context, es []Entry, own bool) {
 		return
 	}
 	e.minutes.add(es)
-	if err := e.cfg.Warm.Add(ctx, es); err != nil {
-		e.log.Error("cannot add to the warm tier; its minutes are rebuilt", "error", err)
-		e.migrator.distrust(es)
+	if err := e.warmly(func() error { return e.cfg.Warm.Add(ctx, es) }); err != nil {
+		for i := range es {
+			e.migrator.distrust(es[i].Due, es[i].Due+1)
+		}
 	}
 	// The migrator may have loaded a minute since its horizon was looked at:
 	// it raises the horizon before it reads the bucket, so looking again after
@@ -277,6 +278,30 @@ func (e *Engine) addWarm(ctx context.Context, es []Entry, own bool) {
 			}
 		}
 	}
+}
+
+// updateWarm tells the warm tier what became of a timer that it may know.
+func (e *Engine) updateWarm(ctx context.Context, id TimerID, t *Timer) {
+	var definition []byte
+	if t != nil {
+		definition = AppendTimer(nil, t)
+	}
+	if err := e.warmly(func() error { return e.cfg.Warm.Update(ctx, id, definition) }); err != nil {
+		e.migrator.distrust(e.loaded.Load(), e.warmed.Load())
+	}
+}
+
+// warmly writes to the warm tier, unless that is known to be away: nobody who
+// creates or changes a timer waits for it then.
+func (e *Engine) warmly(write func() error) error {
+	if !e.warmUp.Load() {
+		return ErrUnavailable
+	}
+	err := write()
+	if err != nil {
+		e.log.Warn("cannot write to the warm tier; what it holds is filled anew", "error", err)
+	}
+	return err
 }
 
 // open tells whether something new may be taken.

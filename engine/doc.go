@@ -16,7 +16,9 @@
 //	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
 //	           change.go      replace, disable, delete: hold → commit → drop
 //	           control.go     Put, Replace, Enable, RunNow, Redrive … in terms of those two
-//	ahead      migrator.go    cold → warm (the next hour) → wheel (the next minutes)
+//	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
+//	           fill.go        cold → warm (the next hour), and what the warm tier lost
+//	           admit.go       an entry becomes a timer in memory
 //	memory     roster.go      the timers and tasks that are in memory, in 256 shards
 //	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
 //	           queue.go       fair turns: caps per target and app, priority with ageing
@@ -55,6 +57,9 @@
 //	a change races with a send                         both take the shard's lock: held, or isSending, never both
 //	a settle races with a change                       a change waits for the settle that names its tasks
 //	a read from a tier is older than a change          changes.go: a version that is not the newest is not used
+//	the warm tier tells a former definition            each change tells it (Update); after an error it is not asked (gaps)
+//	a row of owed is read, and its task ends meanwhile it stays in memory for owedKept; older reads are read again
+//	two processes have one cold tier                   Take moves the fences on: the former one cannot settle, and ends
 //
 // # A crash, step by step
 //

@@ -135,7 +135,7 @@ func New(cfg Config) *Engine {
 		sh.timers, sh.tasks = map[TimerID]*live{}, map[Key]*task{}
 		sh.changing, sh.decided = map[TimerID]chan struct{}{}, map[TimerID]int64{}
 	}
-	e.migrator.e, e.history.e, e.migrator.gaps = e, e, map[int64]bool{}
+	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
 	e.changes.versions = map[TimerID]changeNote{}
 	e.backlog.more, e.misfires.more = make(chan struct{}, 1), make(chan struct{}, 1)
 	e.followers.list = map[*follower]struct{}{}
@@ -149,8 +149,9 @@ func New(cfg Config) *Engine {
 
 func (e *Engine) now() int64 { return e.cfg.Now().UnixMilli() }
 
-// Open opens journal and tiers and recovers what the former process left. On an
-// error everything is closed again.
+// Open opens the cold tier and the journal and recovers what the former process
+// left; the warm tier is opened by the migrator, for its loss costs speed only.
+// On an error everything is closed again.
 func (e *Engine) Open(ctx context.Context) (err error) {
 	for _, part := range []struct {
 		name  string
@@ -159,7 +160,6 @@ func (e *Engine) Open(ctx context.Context) (err error) {
 	}{
 		{"the cold tier", e.cfg.Cold.Open, e.cfg.Cold.Close},
 		{"the journal", e.journal.Open, e.journal.Close},
-		{"the warm tier", e.cfg.Warm.Open, e.cfg.Warm.Close},
 	} {
 		if err := part.open(ctx); err != nil {
 			return fmt.Errorf("cannot open %s: %w", part.name, err)
@@ -171,7 +171,6 @@ func (e *Engine) Open(ctx context.Context) (err error) {
 		}()
 	}
 	e.coldUp.Store(true)
-	e.warmUp.Store(true)
 	return e.recover(ctx)
 }
 

@@ -12,16 +12,21 @@ import (
 const (
 	maxUnsynced    = 50_000
 	maxUnsyncedAge = 2 * time.Second
-	stallLook      = 10 * time.Millisecond
+	// maxUnsettled is how many outcomes may wait for the cold tier, in memory
+	// (about 600 B each) and in the journal, before calls wait for it too.
+	maxUnsettled = 1_000_000
+	stallLook    = 10 * time.Millisecond
 )
 
-// watchJournal pauses the calls while the journal is too far behind.
+// watchJournal pauses the calls while the journal is too far behind, or what
+// waits in it too much.
 func (e *Engine) watchJournal(ctx context.Context) error {
 	for ctx.Err() == nil {
 		n, age := e.journal.Unsynced()
-		stalled := n > maxUnsynced || age > maxUnsyncedAge
+		waiting := e.unsettled()
+		stalled := n > maxUnsynced || age > maxUnsyncedAge || waiting > maxUnsettled
 		if e.stalled.Swap(stalled) != stalled {
-			e.log.Warn("the journal's disk", "stalls", stalled, "unsynced", n, "age", age)
+			e.log.Warn("calls wait for the journal's disk or the cold tier", "wait", stalled, "unsynced", n, "age", age, "unsettled", waiting)
 		}
 		sleep(ctx, 100*time.Millisecond)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -55,6 +56,7 @@ type journalMark struct {
 func (h *history) run(ctx context.Context) error {
 	tick := time.NewTicker(settleEvery)
 	defer tick.Stop()
+	var t trouble
 	for {
 		select {
 		case <-ctx.Done():
@@ -66,17 +68,20 @@ func (h *history) run(ctx context.Context) error {
 		if rest := h.looked.Sub(started) * (settleShare - 1); rest > settleEvery {
 			sleep(ctx, rest-settleEvery)
 		}
-		if err != nil && ctx.Err() == nil {
-			h.e.log.Error("cannot settle; outcomes wait in the journal", "error", err)
-			h.e.coldUp.Store(false)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, ErrFenced) {
+			return fmt.Errorf("another process has taken the shards over; this one must not fire any more: %w", err)
+		}
+		t.tell(h.e.log, "cannot settle; outcomes wait in the journal", err)
+		if err != nil {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-time.After(time.Second):
 			}
-			continue
 		}
-		h.e.coldUp.Store(true)
 	}
 }
 
@@ -119,7 +124,8 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	h.looked = time.Now()
 	if len(s.Marks) > 0 || len(s.Tasks) > 0 || len(s.Owe) > 0 || len(s.Pay) > 0 {
 		started := time.Now()
-		if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+		err := e.settlePieces(ctx, s)
+		if e.heard(err); err != nil {
 			for i := range caps {
 				e.giveBack(&caps[i])
 			}
@@ -133,6 +139,33 @@ func (h *history) settle(ctx context.Context, last bool) error {
 		e.settled.broadcast()
 	}
 	return h.forget(forget)
+}
+
+// settlePiece bounds the rows of one transaction: after an hour without the
+// cold tier there are millions.
+const settlePiece = 50_000
+
+// settlePieces stores a settlement, its watermarks last: until they stand, the
+// journal still has all of it, and the next start would store the same again.
+func (e *Engine) settlePieces(ctx context.Context, s *Settlement) error {
+	for len(s.Tasks)+len(s.Owe)+len(s.Pay) > settlePiece {
+		p := Settlement{Owner: s.Owner, Replayed: s.Replayed}
+		room := settlePiece
+		p.Tasks, s.Tasks = cut(s.Tasks, &room)
+		p.Owe, s.Owe = cut(s.Owe, &room)
+		p.Pay, s.Pay = cut(s.Pay, &room)
+		if err := e.cfg.Cold.Settle(ctx, &p); err != nil {
+			return err
+		}
+	}
+	return e.cfg.Cold.Settle(ctx, s)
+}
+
+// cut takes as many as there is room for.
+func cut[T any](list []T, room *int) (head, rest []T) {
+	n := min(len(list), *room)
+	*room -= n
+	return list[:n:n], list[n:]
 }
 
 // forget lets the journal drop what was written up to the instant.
@@ -161,14 +194,14 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 	critical := e.cfg.DiskCritical()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.tidy()
+	sh.tidy(now)
 	c := captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark)}
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
 		switch {
 		case t.state == isDone:
-			if t.stored {
+			if t.stored != 0 {
 				continue
 			}
 			if t.live.held { // what becomes of its row is its change's to say
@@ -211,13 +244,17 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 	return c
 }
 
-// tidy lets go of what the former settle stored. mu is held.
-func (sh *shard) tidy() {
+// owedKept is how long (ms) a task stays in memory after its row in owed went:
+// who read the row before that must find the task, or else would call it again.
+const owedKept = 5000
+
+// tidy lets go of what a former settle stored. mu is held.
+func (sh *shard) tidy(now int64) {
 	kept := sh.order[:0]
 	for _, t := range sh.order {
 		switch {
 		case t.out:
-		case t.stored:
+		case t.stored != 0 && (!t.owed || now-t.stored > owedKept || now < t.stored):
 			t.out = true
 			sh.done--
 			if sh.tasks[t.Key] == t {
@@ -243,7 +280,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	for _, t := range sh.order {
 		due := t.Key.Due
 		switch {
-		case t.owed, t.stored:
+		case t.owed, t.stored != 0:
 		case t.state == isDone:
 			if due <= lagging {
 				behind++
@@ -288,11 +325,12 @@ func (e *Engine) release(c *captured) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.watermark = max(sh.watermark, c.w)
-	sh.marked = e.now()
+	now := e.now()
+	sh.marked = now
 	for _, t := range c.done {
 		// It stays for one more look: a change that read its row before this
 		// settle took it away must still find it.
-		t.stored = true
+		t.stored = now
 	}
 	for id, at := range sh.decided {
 		if at <= sh.watermark {

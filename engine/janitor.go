@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -21,7 +22,8 @@ func (e *Engine) janitor(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("cannot sweep the cold tier; trying again", "error", err)
 		}
-		if c, err := e.cfg.Cold.Counts(ctx); err == nil {
+		c, lost := e.cfg.Cold.Counts(ctx)
+		if e.heard(lost); lost == nil {
 			e.counts.Store(&c)
 		}
 		if more && err == nil {
@@ -35,6 +37,13 @@ func (e *Engine) janitor(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// heard notes how a call of the cold tier went: whether it is there.
+func (e *Engine) heard(err error) {
+	if !errors.Is(err, context.Canceled) {
+		e.coldUp.Store(err == nil)
+	}
 }
 
 func (e *Engine) countOf(s Status) int64 {

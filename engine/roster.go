@@ -79,7 +79,7 @@ type task struct {
 	out           bool  // not in memory any more
 	dirty         bool  // its row in owed does not say how it stands
 	cancelled     bool  // a change under way has its record
-	stored        bool  // done and settled: out at the next look
+	stored        int64 // when it was settled, being done (Unix ms); 0: not yet
 	settling      bool  // a settle that names it is being committed
 	begun         bool  // counts in live.busy
 	lane          *lane // where it waits or runs; the queue's

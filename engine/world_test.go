@@ -44,6 +44,7 @@ type world struct {
 	// lost are warm entries that Load does not find, and warmFault an error of it.
 	lost      map[engine.TimerID]bool
 	warmFault func(op string) error
+	keeps     bool // the warm tier keeps definitions
 
 	*engine.Engine
 	life    *life
@@ -147,7 +148,7 @@ func (w *world) start() {
 	l := &life{gone: make(chan struct{}), end: make(chan error, 1)}
 	cfg := w.config
 	w.set = metrics.NewSet()
-	cfg.Cold, cfg.Warm = &mortalCold{w.cold, w, l}, &mortalWarm{memory.NewWarm(), w, l}
+	cfg.Cold, cfg.Warm = &mortalCold{w.cold, w, l}, &mortalWarm{memory.NewWarm(), w, l, map[engine.TimerID][]byte{}}
 	cfg.Journal, cfg.Caller = &mortalJournal{w.journal, l, make(chan struct{}, 1)}, &receiver{w, l}
 	cfg.Now, cfg.Metrics = w.clock, w.set
 	cfg.Log = slog.New(slog.DiscardHandler)
@@ -618,8 +619,38 @@ func (j *mortalJournal) Len() (n int64) {
 // mortalWarm is the warm tier of one life.
 type mortalWarm struct {
 	*memory.Warm
-	w *world
-	l *life
+	w           *world
+	l           *life
+	definitions map[engine.TimerID][]byte // when it keeps them; guarded by w.mu
+}
+
+// keep keeps a definition unless there is a later one.
+func (m *mortalWarm) keep(id engine.TimerID, b []byte) {
+	if was := m.definitions[id]; m.w.keeps && b != nil && (was == nil || versionOf(was) <= versionOf(b)) {
+		m.definitions[id] = bytes.Clone(b)
+	}
+}
+
+func versionOf(definition []byte) uint32 {
+	t, err := engine.DecodeTimer(definition)
+	if err != nil {
+		panic(err)
+	}
+	return t.Version
+}
+
+func (m *mortalWarm) Update(_ context.Context, id engine.TimerID, definition []byte) error {
+	if err := m.w.warmFault("Update"); err != nil {
+		return err
+	}
+	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
+	if definition == nil {
+		delete(m.definitions, id)
+	} else if m.definitions[id] != nil {
+		m.keep(id, definition)
+	}
+	return nil
 }
 
 func (m *mortalWarm) Add(ctx context.Context, es []engine.Entry) (err error) {
@@ -629,6 +660,7 @@ func (m *mortalWarm) Add(ctx context.Context, es []engine.Entry) (err error) {
 	m.w.mu.Lock()
 	for _, e := range es {
 		delete(m.w.lost, e.ID)
+		m.keep(e.ID, e.Definition)
 	}
 	m.w.mu.Unlock()
 	return m.Warm.Add(ctx, es)
@@ -641,6 +673,9 @@ func (m *mortalWarm) Load(ctx context.Context, minute int64, yield func([]engine
 	return m.Warm.Load(ctx, minute, func(es []engine.Entry) error {
 		m.w.mu.Lock()
 		es = slices.DeleteFunc(es, func(e engine.Entry) bool { return m.w.lost[e.ID] })
+		for i := range es {
+			es[i].Definition = m.definitions[es[i].ID]
+		}
 		m.w.mu.Unlock()
 		return yield(es)
 	})
@@ -704,6 +739,11 @@ func (m *mortalCold) Sweep(ctx context.Context, now, finishedBefore, historyBefo
 		return err
 	})
 	return more, err
+}
+
+func (m *mortalCold) Counts(ctx context.Context) (n engine.Counts, err error) {
+	err = m.do("Counts", nil, func() (err error) { n, err = m.Cold.Counts(ctx); return err })
+	return n, err
 }
 
 // Due and Owed take their pages under the life and yield them outside of it.

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// admit puts the timers of entries into the roster, and their first due in
+// [from, to) into the wheel, in pages with a breath between them: loading must
+// not make firing late.
+func (m *migrator) admit(ctx context.Context, es []Entry, from, to int64) error {
+	for len(es) > 0 {
+		n := min(page, len(es))
+		busy, _, err := m.e.admit(ctx, es[:n], from, false)
+		if err != nil && len(busy) == n {
+			return err
+		}
+		if len(busy) > 0 {
+			m.e.admitLater(busy, from)
+		}
+		if es = es[n:]; len(es) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return ctx.Err()
+}
+
+// admitLater admits timers when the changes that are being made of them are
+// over, and keeps the watermark back until then.
+func (e *Engine) admitLater(es []Entry, from int64) {
+	h := e.holds.take(from - 1)
+	e.background.Go(func() {
+		for len(es) > 0 {
+			busy, wait, err := e.admit(e.life, es, from, false)
+			if e.life.Err() != nil {
+				return // the hold stays: the next start finds what is due
+			}
+			if err != nil {
+				e.log.Error("cannot admit timers that were being changed; trying again", "error", err)
+				sleep(e.life, time.Second)
+				continue
+			}
+			if es = busy; wait != nil {
+				select {
+				case <-wait:
+				case <-e.life.Done():
+				}
+			} else if len(es) > 0 {
+				sleep(e.life, time.Millisecond)
+			}
+		}
+		e.holds.give(h)
+	})
+}
+
+// admit is one page. own tells that the caller is the one who changes these
+// timers; busy are those that somebody else does, until wait is closed (nil: a
+// change has just ended, and what was read is out of date). With an error busy
+// are those that were not admitted.
+func (e *Engine) admit(ctx context.Context, es []Entry, from int64, own bool) (busy []Entry, wait <-chan struct{}, err error) {
+	defs := make([][]byte, len(es))
+	var ids []TimerID
+	var places []int
+	var away error
+	for i, x := range es {
+		if defs[i] = x.Definition; defs[i] == nil && !e.enrolled(x.ID) {
+			ids, places = append(ids, x.ID), append(places, i)
+		}
+	}
+	if len(ids) > 0 {
+		var found [][]byte
+		found, away = e.cfg.Cold.Load(ctx, ids)
+		for j, i := range places {
+			if away != nil {
+				busy, defs[i] = append(busy, es[i]), missing
+			} else {
+				defs[i] = found[j]
+			}
+		}
+	}
+	for i, x := range es {
+		if away != nil && defs[i] != nil && len(defs[i]) == 0 {
+			continue
+		}
+		var t *Timer
+		if defs[i] != nil {
+			if t, err = DecodeTimer(defs[i]); err != nil {
+				return es, nil, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
+			}
+		}
+		again, ch, err := e.admitOne(x.ID, t, from, own)
+		if err != nil {
+			return es, nil, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
+		}
+		if again {
+			busy = append(busy, Entry{ID: x.ID, Due: x.Due}) // without its definition: it is read anew
+			if ch != nil {
+				wait = ch
+			}
+		}
+	}
+	return busy, wait, away
+}
+
+// missing stands for a definition that could not be read.
+var missing = []byte{}
+
+// enrolled tells whether the timer has its next due in the wheel already.
+func (e *Engine) enrolled(id TimerID) bool {
+	sh := e.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := sh.timers[id]
+	return lv != nil && (lv.next != 0 || lv.late)
+}
+
+// admitOne enrols a timer read from a tier and schedules its first due ≥ from
+// that is not finished; t is nil when the tier has none, or when it was enrolled
+// already. again tells that the timer is being changed, or was since it was read.
+func (e *Engine) admitOne(id TimerID, t *Timer, from int64, own bool) (again bool, wait <-chan struct{}, err error) {
+	sh := e.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if ch := sh.changing[id]; ch != nil && !own {
+		return true, ch, nil
+	}
+	if t == nil || t.Status != Enabled {
+		return false, nil, nil
+	}
+	if e.changes.newer(id, t.Version) {
+		return true, nil, nil
+	}
+	lv, err := e.enroll(sh, t)
+	if err != nil {
+		return false, nil, err
+	}
+	if lv.next == 0 && !lv.held && !lv.late && !lv.deleted {
+		e.schedule(lv, max(from-1, sh.watermark, sh.decided[id]))
+	}
+	sh.dismiss(lv)
+	return false, nil, nil
+}

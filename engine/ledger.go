@@ -1,0 +1,323 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Verification is what is to be verified: the dues in [From, To) of all timers,
+// or of one app's.
+type Verification struct {
+	From, To int64 // Unix ms
+	App      string
+	// Late is the lateness of a first attempt beyond which it is a finding; 0: none.
+	Late time.Duration
+}
+
+// Verdict is what a verification went through and found.
+type Verdict struct {
+	From, To int64
+	Timers   int64
+	Dues     int64 // that must be over by now
+	Records  int64
+	Open     int64 // dues that are owed, or later than the watermark: not over, and not lost
+	// Unkept are records of timers of which nothing else is kept.
+	Unkept int64
+	Found  [findingKinds]int64 // by kind, in dues
+}
+
+// Failed tells whether there is a finding that is a failure.
+func (v *Verdict) Failed() bool {
+	for k, n := range v.Found {
+		if n > 0 && FindingKind(k) != Unproven {
+			return true
+		}
+	}
+	return false
+}
+
+// Verify holds the ledger against itself while the engine runs, paced so that
+// firing does not suffer. Each finding is told as it is made.
+func (e *Engine) Verify(ctx context.Context, v Verification, tell func(*Finding) error) (Verdict, error) {
+	if err := e.serving(); err != nil {
+		return Verdict{}, err
+	}
+	g := &ledger{
+		Verification: v, cold: e.cfg.Cold, tell: tell, leftOut: e.metrics.unwritten.Get() > 0,
+		pace: func(worked time.Duration) {
+			if waiting, _ := e.queue.load(); waiting > 0 {
+				worked *= 4 // calls are late already
+			}
+			sleep(ctx, worked)
+		},
+	}
+	return g.verify(ctx, e.now(), e.cfg.HistoryRetention)
+}
+
+// VerifyCold verifies at now a cold tier that no engine runs on. Retention is
+// for how long that engine kept history.
+func VerifyCold(ctx context.Context, cold Cold, v Verification, now int64, retention time.Duration, tell func(*Finding) error) (Verdict, error) {
+	g := &ledger{Verification: v, cold: cold, tell: tell, pace: func(time.Duration) {}}
+	return g.verify(ctx, now, retention)
+}
+
+// CheckVerification finds what is wrong with what is asked for.
+func (e *Engine) CheckVerification(v Verification) error {
+	return v.check(e.now(), e.cfg.HistoryRetention)
+}
+
+func (v *Verification) check(now int64, retention time.Duration) error {
+	switch {
+	case v.To <= v.From:
+		return Invalid("to", "out_of_range", "it is not later than from")
+	case v.From > now:
+		return Invalid("from", "out_of_range", "it has not come yet")
+	case v.From < now-retention.Milliseconds():
+		return Invalid("from", "older_than_history", "history is kept for %v: what was due before %s cannot be verified",
+			retention, stamp(now-retention.Milliseconds()))
+	}
+	return nil
+}
+
+// maxEntries is how many records are held in memory at a time, about 70 bytes
+// each; a slice of the window is as long as that allows.
+const maxEntries = 1 << 20
+
+// ledger verifies a window, slice by slice from its end, for history is read
+// newest first. For each slice it joins, in the order of ids,
+//
+//	records of the slice    read once, in the order of time, then sorted by timer
+//	rows of owed            read once
+//	lives                   read page by page
+//
+// The watermarks are read before the rows, and these before the records: what
+// is settled meanwhile is then found in one of them. What still looks wrong is
+// looked at again, timer by timer, for a change may have come between; and a run
+// of dues in one record may begin before its slice, or reach beyond it.
+type ledger struct {
+	Verification
+	cold    Cold
+	tell    func(*Finding) error
+	pace    func(worked time.Duration)
+	leftOut bool
+	most    int // records held at a time; 0: maxEntries
+
+	shards []Shard
+	owed   []debt  // by timer and due
+	before Key     // where reading history goes on
+	ended  bool    // there is no more of it
+	read   []entry // of the slice
+	rest   []entry // read, but of the next slice
+	sum    Verdict
+}
+
+func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration) (Verdict, error) {
+	if err := g.check(now, retention); err != nil {
+		return Verdict{}, err
+	}
+	g.To = min(g.To, now+1)
+	g.sum.From, g.sum.To = g.From, g.To
+	var err error
+	if g.shards, err = g.cold.Shards(ctx); err != nil {
+		return g.sum, fmt.Errorf("cannot read the watermarks: %w", err)
+	}
+	err = g.cold.Owed(ctx, -1, MaxDue, func(os []Owed) error {
+		for i := range os {
+			if d := debtOf(&os[i]); d.due < g.To && d.end >= g.From {
+				g.owed = append(g.owed, d)
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return g.sum, fmt.Errorf("cannot read what is owed: %w", err)
+	}
+	slices.SortFunc(g.owed, func(a, b debt) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.due, b.due)) })
+	for to := g.To; to > g.From; {
+		from, err := g.slice(ctx, to)
+		if err != nil {
+			return g.sum, fmt.Errorf("cannot read history: %w", err)
+		}
+		if err := g.join(ctx, from, to); err != nil {
+			return g.sum, err
+		}
+		to = from
+	}
+	return g.sum, nil
+}
+
+// slice reads the records of the slice that ends at to, and tells where it begins.
+func (g *ledger) slice(ctx context.Context, to int64) (from int64, err error) {
+	g.read = append(g.read[:0], g.rest...)
+	g.rest = g.rest[:0]
+	f := TaskFilter{App: g.App, From: g.From, To: g.To}
+	for !g.ended {
+		started := time.Now()
+		ts, next, err := g.cold.Tasks(ctx, f, g.before, 1000)
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range ts {
+			g.read = append(g.read, entryOf(t))
+		}
+		g.before, g.ended = next, next == (Key{})
+		g.pace(time.Since(started))
+		if n := len(g.read); n >= cmp.Or(g.most, maxEntries) && !g.ended {
+			// The slice ends where the last due that is whole begins.
+			oldest := g.read[n-1].due
+			whole := n
+			for whole > 0 && g.read[whole-1].due == oldest {
+				whole--
+			}
+			if whole > 0 {
+				g.rest = append(g.rest, g.read[whole:]...)
+				g.read = g.read[:whole]
+				from = oldest + 1
+				break
+			}
+		}
+	}
+	slices.SortFunc(g.read, func(a, b entry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.due, b.due)) })
+	g.sum.Records += int64(len(g.read))
+	return max(from, g.From), ctx.Err()
+}
+
+// join goes through all lives with what is known of the dues in [from, to).
+func (g *ledger) join(ctx context.Context, from, to int64) error {
+	records, owed := g.read, g.owed
+	for last := TimerID(0); ; {
+		started := time.Now()
+		ls, err := g.cold.Lives(ctx, last, page)
+		if err != nil {
+			return fmt.Errorf("cannot read the timers: %w", err)
+		}
+		if len(ls) == 0 {
+			g.sum.Unkept += int64(len(records))
+			return nil
+		}
+		for i := range ls {
+			l := &ls[i]
+			n, _ := slices.BinarySearchFunc(records, l.ID, func(x entry, id TimerID) int { return cmp.Compare(x.id, id) })
+			g.sum.Unkept += int64(n)
+			records = records[n:]
+			n, _ = slices.BinarySearchFunc(owed, l.ID, func(d debt, id TimerID) int { return cmp.Compare(d.id, id) })
+			owed = owed[n:]
+			ev := evidence{
+				from: from, to: to, w: g.shards[l.ID.Shard()].Watermark, late: g.Late, leftOut: g.leftOut,
+				records: head(records, func(x *entry) bool { return x.id == l.ID }),
+				owed:    head(owed, func(d *debt) bool { return d.id == l.ID }),
+			}
+			records, owed = records[len(ev.records):], owed[len(ev.owed):]
+			if err := g.timer(ctx, l, &ev); err != nil {
+				return fmt.Errorf("timer %s: %w", l.ID, err)
+			}
+		}
+		last = ls[len(ls)-1].ID
+		g.pace(time.Since(started))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// head is the longest head of a list of which all is so.
+func head[T any](s []T, is func(*T) bool) []T {
+	for i := range s {
+		if !is(&s[i]) {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// timer holds one life against its evidence, and looks again where that says
+// that something is wrong, or that there is more to look at.
+func (g *ledger) timer(ctx context.Context, l *Life, ev *evidence) error {
+	if len(l.Versions) == 0 || g.App != "" && l.Versions[0].App != g.App {
+		return nil
+	}
+	j, err := ev.hold(l)
+	if err != nil {
+		return err
+	}
+	beyond := slices.ContainsFunc(ev.records, func(x entry) bool { return x.last >= ev.to })
+	if len(j.findings) > 0 || beyond {
+		if j, err = g.again(ctx, l.ID, ev); err != nil {
+			return fmt.Errorf("cannot look again: %w", err)
+		}
+	}
+	if ev.to == g.To { // the first slice: all lives are gone through for each
+		g.sum.Timers++
+	}
+	g.sum.Dues += j.dues
+	g.sum.Open += j.open
+	for i := range j.findings {
+		f := &j.findings[i]
+		g.sum.Found[f.Kind] += f.Count
+		if err := g.tell(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again gathers the evidence of one timer anew: its watermark, its life, its
+// rows and its records, in this order, and those that its runs reach over.
+func (g *ledger) again(ctx context.Context, id TimerID, was *evidence) (judged, error) {
+	shards, err := g.cold.Shards(ctx)
+	if err != nil {
+		return judged{}, err
+	}
+	ls, err := g.cold.Lives(ctx, id-1, 1)
+	if err != nil || len(ls) == 0 || ls[0].ID != id {
+		return judged{}, err
+	}
+	rows, err := g.cold.OwedOf(ctx, id)
+	if err != nil {
+		return judged{}, err
+	}
+	ev := *was
+	ev.w, ev.owed, ev.records = shards[id.Shard()].Watermark, nil, nil
+	for i := range rows {
+		ev.owed = append(ev.owed, debtOf(&rows[i]))
+	}
+	end := ev.to
+	for i := range was.records {
+		end = max(end, was.records[i].last+1)
+	}
+	records := func(f TaskFilter, limit int, yield func(entry) (more bool)) error {
+		for before, more := (Key{}), true; more; more = before != (Key{}) {
+			ts, next, err := g.cold.Tasks(ctx, f, before, limit)
+			if err != nil {
+				return err
+			}
+			for _, t := range ts {
+				if !yield(entryOf(t)) {
+					return nil
+				}
+			}
+			before = next
+		}
+		return nil
+	}
+	err = records(TaskFilter{Timer: id, From: ev.from, To: end}, 1000, func(x entry) bool {
+		ev.records = append(ev.records, x)
+		return true
+	})
+	if err != nil {
+		return judged{}, err
+	}
+	// What reaches into the slice is the last scheduled one before it.
+	err = records(TaskFilter{Timer: id, To: ev.from}, 10, func(x entry) bool {
+		ev.records = append(ev.records, x)
+		return x.origin != FromSchedule
+	})
+	if err != nil {
+		return judged{}, err
+	}
+	slices.Reverse(ev.records)
+	return ev.hold(&ls[0])
+}

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The looks that a person takes: none changes anything, each is bounded.
+
+// Versions lists a timer as it is and as it was, newest first. A deleted timer
+// has only what it was.
+func (e *Engine) Versions(ctx context.Context, id TimerID, limit int) ([]View, error) {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	var vs []View
+	if t != nil {
+		vs = append(vs, e.view(t))
+	}
+	former, err := e.cfg.Cold.Versions(ctx, id, limit-len(vs))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range former {
+		vs = append(vs, View{Timer: f, Status: f.Status})
+	}
+	if len(vs) == 0 {
+		return nil, ErrNotFound
+	}
+	return vs, nil
+}
+
+// Coming is what is due in one minute of the coming hour: the first due that
+// each timer has in it.
+type Coming struct {
+	Minute  int64     // its begin, Unix ms
+	Seconds [60]int64 // how many, of all apps, by second
+	Dues    []ComingDue
+	// Partial: there are more than were looked at, or named.
+	Partial bool
+}
+
+// ComingDue is one of them.
+type ComingDue struct {
+	Key       Key
+	App, Name string
+}
+
+// maxComing bounds the entries that a look at one minute takes.
+const maxComing = 20_000
+
+var errEnough = errors.New("enough was seen")
+
+// Coming looks at the minute that an instant lies in, and names the first
+// limit dues of an app ("": of all) in their order.
+func (e *Engine) Coming(ctx context.Context, at int64, app string, limit int) (Coming, error) {
+	now := e.now()
+	c := Coming{Minute: floorDiv(at, minute) * minute}
+	end := c.Minute + minute
+	if end <= now || c.Minute >= now+e.cfg.Window.Milliseconds() {
+		return c, Invalid("at", "out_of_range", "it is not within the coming %s", span(e.cfg.Window))
+	}
+	es, partial, err := e.comingEntries(ctx, c.Minute, end)
+	if err != nil {
+		return c, err
+	}
+	c.Partial = partial
+	slices.SortFunc(es, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID)) })
+	es = slices.CompactFunc(es, func(a, b Entry) bool { return a.ID == b.ID && a.Due == b.Due })
+	for _, x := range es {
+		c.Seconds[(x.Due-c.Minute)/1000]++
+	}
+	for len(es) > 0 {
+		if len(c.Dues) >= limit {
+			c.Partial = true
+			return c, nil
+		}
+		n := min(len(es), 256)
+		ids := make([]TimerID, n)
+		for i := range ids {
+			ids[i] = es[i].ID
+		}
+		defs, err := e.cfg.Cold.Load(ctx, ids)
+		if err != nil {
+			return c, err
+		}
+		for i, x := range es[:n] {
+			if defs[i] == nil {
+				continue // deleted meanwhile
+			}
+			t, err := DecodeTimer(defs[i])
+			if err != nil {
+				return c, fmt.Errorf("cannot read timer %s: %w", x.ID, err)
+			}
+			if t.Status == Enabled && (app == "" || t.App == app) && len(c.Dues) < limit {
+				c.Dues = append(c.Dues, ComingDue{Key{x.ID, x.Due}, t.App, t.Name})
+			}
+		}
+		es = es[n:]
+	}
+	return c, nil
+}
+
+// comingEntries are the timers that are due in a minute: from the roster when
+// it is loaded, else from the warm tier.
+func (e *Engine) comingEntries(ctx context.Context, from, end int64) (es []Entry, partial bool, err error) {
+	if end <= e.loaded.Load() {
+		for i := range e.shards {
+			es = e.shards[i].coming(es, from, end)
+		}
+		if partial = len(es) > maxComing; partial {
+			es = es[:maxComing]
+		}
+		return es, partial, nil
+	}
+	err = e.cfg.Warm.Load(ctx, from, func(page []Entry) error {
+		for _, x := range page {
+			if len(es) == maxComing {
+				return errEnough
+			}
+			es = append(es, Entry{ID: x.ID, Due: x.Due})
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough), errors.Is(err, ErrGap):
+		return es, true, nil
+	default:
+		return es, false, err
+	}
+}
+
+// coming appends the first due in [from, end) of each timer in the wheel.
+func (sh *shard) coming(es []Entry, from, end int64) []Entry {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for id, lv := range sh.timers {
+		due := lv.next
+		if due == 0 || due >= end {
+			continue
+		}
+		if due < from {
+			var ok bool
+			if due, ok = lv.plan.Next(from - 1); !ok || due >= end {
+				continue
+			}
+		}
+		es = append(es, Entry{ID: id, Due: due})
+	}
+	return es
+}
+
+// FailureGroup is tasks that failed at the same target in the same way.
+type FailureGroup struct {
+	Target string // scheme://host:port of the timer as it is; "": it is gone
+	Error  string // "status 503", "timeout", or the reason of one without an attempt
+	First  int64  // the oldest due of them, Unix ms
+	Keys   []Key  // newest first
+}
+
+// maxFailures bounds the tasks that one look at the failures takes.
+const maxFailures = 2000
+
+// Failures groups the newest tasks that a filter selects, the largest group
+// first. partial tells that there are older ones.
+func (e *Engine) Failures(ctx context.Context, f TaskFilter) (groups []FailureGroup, partial bool, err error) {
+	var ts []*Task
+	for before := (Key{}); len(ts) < maxFailures; {
+		page, next, err := e.Tasks(ctx, f, before, min(1000, maxFailures-len(ts)))
+		if err != nil {
+			return nil, false, err
+		}
+		ts = append(ts, page...)
+		before, partial = next, next != Key{}
+		if !partial {
+			break
+		}
+	}
+	targets, err := e.targetsOf(ctx, ts)
+	if err != nil {
+		return nil, false, err
+	}
+	type kind struct{ target, err string }
+	places := map[kind]int{}
+	for _, t := range ts {
+		k := kind{targets[t.Key.Timer], t.Failure()}
+		i, ok := places[k]
+		if !ok {
+			i = len(groups)
+			places[k] = i
+			groups = append(groups, FailureGroup{Target: k.target, Error: k.err})
+		}
+		g := &groups[i]
+		g.Keys, g.First = append(g.Keys, t.Key), t.Key.Due
+	}
+	slices.SortStableFunc(groups, func(a, b FailureGroup) int { return len(b.Keys) - len(a.Keys) })
+	return groups, partial, nil
+}
+
+// targetsOf finds where the timers of tasks call.
+func (e *Engine) targetsOf(ctx context.Context, ts []*Task) (map[TimerID]string, error) {
+	targets := map[TimerID]string{}
+	var ids []TimerID
+	for _, t := range ts {
+		if _, ok := targets[t.Key.Timer]; !ok {
+			targets[t.Key.Timer] = ""
+			ids = append(ids, t.Key.Timer)
+		}
+	}
+	defs, err := e.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range defs {
+		if b == nil {
+			continue
+		}
+		t, err := DecodeTimer(b)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read timer %s: %w", ids[i], err)
+		}
+		scheme, rest, _ := strings.Cut(t.Callback.URL, "://")
+		if n := strings.IndexAny(rest, "/?#"); n >= 0 {
+			rest = rest[:n]
+		}
+		targets[ids[i]] = scheme + "://" + rest
+	}
+	return targets, nil
+}
+
+// Failure says in a word or two how the task's last attempt went wrong; "" when
+// it did not.
+func (t *Task) Failure() string {
+	if len(t.Attempts) == 0 {
+		return t.Reason
+	}
+	a := &t.Attempts[len(t.Attempts)-1]
+	if a.ErrorClass == "status" {
+		return "status " + strconv.Itoa(a.Code)
+	}
+	return a.ErrorClass
+}
+
+// Minute is how the last 60 s went.
+type Minute struct {
+	FiresPerSec float64
+	Lateness    [3]float64 // p50, p99, p99.9 in ms
+	Ended       [10]int64  // since the start, by final TaskStatus
+}
+
+// LastMinute looks at it; it is cheap.
+func (e *Engine) LastMinute() (m Minute) {
+	m.FiresPerSec, m.Lateness = e.recent.look(e.now())
+	for i := range m.Ended {
+		m.Ended[i] = int64(e.metrics.results[i].Get())
+	}
+	return m
+}
+
+// Now is what the engine's clock shows, in Unix ms, and how often it was seen
+// to step since the start.
+func (e *Engine) Now() (now int64, steps uint64) { return e.now(), e.metrics.clockSteps.Get() }
+
+// Node is this node's name.
+func (e *Engine) Node() string { return e.cfg.Node }

@@ -1,0 +1,313 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Finding is a place where the ledger does not prove itself: what history says
+// is not what the definitions, with the times at which they were in force, ask for.
+type Finding struct {
+	Kind      FindingKind
+	Timer     TimerID
+	App, Name string
+	// Due to DueLast, Count of them: neighbouring gaps are one finding.
+	Due, DueLast int64
+	Count        int64
+	Detail       string
+}
+
+// FindingKind says what is wrong.
+type FindingKind uint8
+
+// What verifying can find.
+const (
+	// Gap: a due that has passed, has no final record and is not owed.
+	Gap FindingKind = iota
+	// Repeat: a due that was decided twice, or called again after it was taken.
+	Repeat
+	// Early: an attempt that started before its due.
+	Early
+	// FoundLate: a first attempt later than the bound that was asked for.
+	FoundLate
+	// Stray: a record of a due that no definition has.
+	Stray
+	// Miscount: a run of dues in one record that counts other than the plan.
+	Miscount
+	// Unproven: no record, where successes were left out of history because the
+	// disk was all but full. It is no failure.
+	Unproven
+
+	findingKinds
+)
+
+var findingNames = [findingKinds]string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven"}
+
+func (k FindingKind) String() string { return findingNames[k] }
+
+// entry is what the rule needs of a record.
+type entry struct {
+	id        TimerID
+	due, last int64 // last > due: a run of count dues
+	count     int64
+	lateness  time.Duration // of the first attempt; 0 without one
+	gen       uint32
+	status    TaskStatus
+	origin    Origin
+	early     bool // an attempt started before the due
+	again     bool // an attempt was made after one that the target took
+}
+
+func entryOf(t *Task) entry {
+	x := entry{
+		id: t.Key.Timer, due: t.Key.Due, last: max(t.Key.Due, t.DueLast), count: max(t.Count, 1),
+		gen: t.Generation, status: t.Status, origin: t.Origin,
+	}
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		x.early = x.early || a.Started < t.Key.Due*1000
+		x.again = x.again || a.ErrorClass == "" && i+1 < len(t.Attempts)
+	}
+	if len(t.Attempts) > 0 {
+		x.lateness = max(t.Lateness, 0)
+	}
+	return x
+}
+
+// run tells whether the record stands for many dues.
+func (x *entry) run() bool { return x.last > x.due }
+
+// debt is what the rule needs of a row of owed.
+type debt struct {
+	id       TimerID
+	due, end int64 // end > due: a range
+}
+
+func debtOf(o *Owed) debt { return debt{o.Key.Timer, o.Key.Due, max(o.Key.Due, o.To)} }
+
+// era is the time during which one generation of a timer was in force. Its dues
+// are those of its plan up to its end; later ones are its successor's.
+type era struct {
+	*Timer
+	plan Plan
+	end  int64
+	// fresh: its schedule was given anew, so an instant that was past is due.
+	fresh bool
+}
+
+// erasOf are the generations of a life that are kept, oldest first.
+func erasOf(l *Life) ([]era, error) {
+	var es []era
+	for i, t := range l.Versions {
+		if n := len(es); n > 0 && es[n-1].Generation == t.Generation {
+			es[n-1].Timer = t // the dues stayed what they were
+			continue
+		} else if n > 0 {
+			es[n-1].end = t.UpdatedAt
+		}
+		p, err := PlanOf(t)
+		if err != nil {
+			return nil, fmt.Errorf("timer %s, version %d: %w", t.ID, t.Version, err)
+		}
+		fresh := t.Version == 1
+		if i > 0 {
+			was := l.Versions[i-1]
+			fresh = (t.Schedule != was.Schedule || t.At != was.At) && t.ValidFrom <= t.UpdatedAt
+		}
+		es = append(es, era{Timer: t, plan: p, end: MaxDue, fresh: fresh})
+	}
+	if l.Deleted != 0 && len(es) > 0 {
+		es[len(es)-1].end = l.Deleted
+	}
+	return es, nil
+}
+
+// evidence is what is known of one timer's dues in [from, to).
+type evidence struct {
+	from, to int64
+	w        int64         // the watermark of its shard
+	late     time.Duration // the bound of lateness; 0: none
+	leftOut  bool          // successes may be missing in history
+	records  []entry       // by due; some outside [from, to) do no harm
+	owed     []debt        // by due
+}
+
+// judged is what the rule found of one timer.
+type judged struct {
+	findings   []Finding
+	dues, open int64
+}
+
+// hold holds the records of a timer against its life. This is the rule:
+//
+//	a due of a definition in force, not later than the watermark,
+//	is owed, or has exactly one final record, of its own or in a run
+//
+// Dues later than the watermark are open. What a change ended has its record
+// (cancelled) as any other; what passed while a timer was disabled is no due.
+func (ev *evidence) hold(l *Life) (judged, error) {
+	var j judged
+	eras, err := erasOf(l)
+	if err != nil || len(eras) == 0 {
+		return j, err
+	}
+	for i := range eras {
+		if eras[i].Status != Disabled {
+			ev.holdEra(&eras[i], &j)
+		}
+	}
+	ev.holdRecords(eras, &j)
+	return j, nil
+}
+
+// holdEra looks for the dues of a generation that have no record.
+func (ev *evidence) holdEra(e *era, j *judged) {
+	if e.plan.OneShot() && e.LastDue <= e.ValidFrom {
+		// The plan does not derive it: it was owed from its creation on.
+		if due := e.LastDue; e.fresh && ev.holds(due) {
+			ev.expect(e, due, ev.record(due), j)
+		}
+		return
+	}
+	end := min(e.end, ev.to-1)
+	if after := max(ev.w, ev.from-1); after < end {
+		j.open += e.plan.Count(after, end)
+	}
+	end = min(end, ev.w)
+	next, covered := 0, int64(math.MinInt64) // the first record not looked at; up to where runs reach
+	for due, ok := e.plan.Next(ev.from - 1); ok && due <= end; due, ok = e.plan.Next(due) {
+		var own *entry
+		for ; next < len(ev.records) && ev.records[next].due <= due; next++ {
+			own = &ev.records[next]
+			if own.run() && own.gen == e.Generation {
+				covered = max(covered, own.last)
+			}
+		}
+		if due <= covered {
+			upTo := min(covered, end)
+			j.dues += e.plan.Count(due-1, upTo)
+			due = upTo
+			continue
+		}
+		if own != nil && own.due != due {
+			own = nil
+		}
+		ev.expect(e, due, own, j)
+	}
+}
+
+// record finds the record of a due, nil when there is none.
+func (ev *evidence) record(due int64) *entry {
+	i, ok := slices.BinarySearchFunc(ev.records, due, func(x entry, due int64) int { return cmp.Compare(x.due, due) })
+	if !ok {
+		return nil
+	}
+	return &ev.records[i]
+}
+
+// expect asks that a due is over, or owed.
+func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
+	j.dues++
+	kind, detail := Gap, "it has no record and is not owed"
+	switch {
+	case x != nil && x.status.Final():
+		return
+	case ev.owes(due):
+		j.open++
+		return
+	case x != nil:
+		detail = "its record says " + x.status.String() + ", and it is not owed"
+	case ev.leftOut:
+		kind, detail = Unproven, "it has no record; successes were left out of history while the disk was all but full"
+	}
+	if n := len(j.findings); n > 0 {
+		f := &j.findings[n-1]
+		if next, ok := e.plan.Next(f.DueLast); ok && next == due && f.Kind == kind && f.Detail == detail {
+			f.DueLast = due
+			f.Count++
+			return
+		}
+	}
+	j.findings = append(j.findings, e.finding(kind, due, detail))
+}
+
+func (ev *evidence) owes(due int64) bool {
+	return slices.ContainsFunc(ev.owed, func(d debt) bool { return d.due <= due && due <= d.end })
+}
+
+// holdRecords looks at what the records themselves say.
+func (ev *evidence) holdRecords(eras []era, j *judged) {
+	var run *entry // the one that reaches farthest
+	for i := range ev.records {
+		x := &ev.records[i]
+		e, kept := eraOf(eras, x.gen)
+		add := func(kind FindingKind, format string, args ...any) {
+			if ev.holds(x.due) {
+				j.findings = append(j.findings, e.finding(kind, x.due, fmt.Sprintf(format, args...)))
+			}
+		}
+		if x.early {
+			add(Early, "an attempt started before it")
+		}
+		if ev.late > 0 && x.lateness > ev.late {
+			add(FoundLate, "its first attempt was %v late", x.lateness.Round(time.Microsecond))
+		}
+		if x.again {
+			add(Repeat, "it was called again after its target had taken it")
+		}
+		if i > 0 && ev.records[i-1].due == x.due {
+			add(Repeat, "it has two records")
+		}
+		if x.origin != FromSchedule {
+			continue
+		}
+		if run != nil && x.due <= run.last && x.gen == run.gen && ev.holds(run.due) {
+			j.findings = append(j.findings, e.finding(Repeat, x.due, fmt.Sprintf(
+				"its record says %s, and it is in a run of %s to %s that says %s", x.status, stamp(run.due), stamp(run.last), run.status,
+			)))
+		}
+		if x.run() && (run == nil || x.last > run.last) {
+			run = x
+		}
+		switch {
+		case !kept:
+		case x.run():
+			if n := e.plan.Count(x.due-1, x.last); n != x.count {
+				add(Miscount, "a run of %s to %s counts %d, the plan has %d", stamp(x.due), stamp(x.last), x.count, n)
+			}
+		case !derived(eras, x.due):
+			add(Stray, "no definition has this due; its record says %s", x.status)
+		}
+	}
+}
+
+// eraOf finds the generation of a record; kept is false when its definition is
+// not kept any more.
+func eraOf(es []era, gen uint32) (e *era, kept bool) {
+	for i := range es {
+		if es[i].Generation == gen {
+			return &es[i], true
+		}
+	}
+	return &es[len(es)-1], false
+}
+
+// derived tells whether any generation has the due, whenever it was in force:
+// after the clock was set back, one may have fired beyond its end.
+func derived(es []era, due int64) bool {
+	for i := range es {
+		if es[i].plan.next(due-1) == due {
+			return true
+		}
+	}
+	return false
+}
+
+func (ev *evidence) holds(due int64) bool { return due >= ev.from && due < ev.to }
+
+func (e *era) finding(kind FindingKind, due int64, detail string) Finding {
+	return Finding{Kind: kind, Timer: e.ID, App: e.App, Name: e.Name, Due: due, DueLast: due, Count: 1, Detail: detail}
+}

@@ -1,0 +1,424 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// shelf is a cold tier that only verifying reads: lives, records and rows as
+// the test puts them there.
+type shelf struct {
+	Cold
+	lives  []Life
+	tasks  []*Task // newest first
+	owed   []Owed
+	shards []Shard
+}
+
+func (s *shelf) Shards(context.Context) ([]Shard, error) { return s.shards, nil }
+
+func (s *shelf) Lives(_ context.Context, after TimerID, limit int) (ls []Life, err error) {
+	for _, l := range s.lives {
+		if l.ID > after && len(ls) < limit {
+			ls = append(ls, l)
+		}
+	}
+	return ls, nil
+}
+
+func (s *shelf) Owed(_ context.Context, _, _ int64, yield func([]Owed) error) error {
+	return yield(s.owed)
+}
+
+func (s *shelf) OwedOf(_ context.Context, id TimerID) (os []Owed, err error) {
+	for _, o := range s.owed {
+		if o.Key.Timer == id {
+			os = append(os, o)
+		}
+	}
+	return os, nil
+}
+
+func (s *shelf) Tasks(_ context.Context, f TaskFilter, before Key, limit int) (ts []*Task, next Key, err error) {
+	for _, t := range s.tasks {
+		if before != (Key{}) && !older(t.Key, before) || !f.Matches(t) {
+			continue
+		}
+		if len(ts) == limit {
+			return ts, next, nil
+		}
+		ts, next = append(ts, t), t.Key
+	}
+	return ts, Key{}, nil
+}
+
+// put adds records and keeps the order.
+func (s *shelf) put(ts ...*Task) {
+	s.tasks = append(s.tasks, ts...)
+	slices.SortStableFunc(s.tasks, func(a, b *Task) int { return compare(b.Key, a.Key) })
+}
+
+const (
+	verifyStart = int64(1795000000000)
+	verifyEnd   = verifyStart + 3_600_000
+)
+
+// verify runs a verification of the whole hour; findings are words.
+func (s *shelf) verify(t *testing.T, change func(*ledger)) (findings []string, v Verdict) {
+	t.Helper()
+	g := &ledger{
+		cold: s, Verification: Verification{From: verifyStart, To: verifyEnd}, pace: func(time.Duration) {},
+		tell: func(f *Finding) error {
+			word := fmt.Sprintf("%s %s +%v", f.Kind, f.Timer, time.Duration(f.Due-verifyStart)*time.Millisecond)
+			if f.Count > 1 {
+				word += fmt.Sprintf("…%v ×%d", time.Duration(f.DueLast-verifyStart)*time.Millisecond, f.Count)
+			}
+			findings = append(findings, word)
+			return nil
+		},
+	}
+	if change != nil {
+		change(g)
+	}
+	v, err := g.verify(context.Background(), verifyEnd+1000, 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(findings)
+	return findings, v
+}
+
+// past makes a good history of random timers in that hour, from what a timer's
+// owner did and when. It follows the words of the API, not the rule: a timer has
+// the dues of its schedule while it is enabled, each from the change on.
+func past(r *rand.Rand, timers int) *shelf {
+	s := &shelf{shards: make([]Shard, Shards)}
+	for i := range s.shards {
+		s.shards[i].Watermark = verifyEnd - r.Int64N(60_000)
+	}
+	for i := range timers {
+		s.live(r, TimerID(i*7+1))
+	}
+	return s
+}
+
+func (s *shelf) live(r *rand.Rand, id TimerID) {
+	l := Life{ID: id}
+	now := verifyStart + r.Int64N(1_000_000)
+	cur := &Timer{ID: id, Version: 1, Generation: 1, CreatedAt: now}
+	cur.App, cur.Name = "app", fmt.Sprint("t", id)
+	redefine := func() {
+		kinds := []Schedule{
+			{Every: time.Duration(1+r.IntN(60)) * time.Second},
+			{Every: time.Duration(1+r.IntN(60)) * time.Second, Jitter: time.Duration(r.IntN(5000)) * time.Millisecond},
+			{Cron: "*/10 * * * * *", TimeZone: "Europe/Berlin"},
+			{Cron: "* * * * *", MaxRuns: 1 + r.Int64N(30)},
+			{Every: 7 * time.Second, EndAt: now + 60_000 + r.Int64N(600_000)},
+			{At: now + 1 + r.Int64N(600_000)},
+			{Delay: time.Duration(r.IntN(900_000)) * time.Millisecond, HasDelay: true},
+		}
+		was := cur.Schedule
+		for cur.Schedule == was { // one that is the same would be no change
+			cur.Schedule = kinds[r.IntN(len(kinds))]
+		}
+		if err := Resolve(cur, nil, now); err != nil {
+			panic(err)
+		}
+	}
+	redefine()
+	w := s.shards[id.Shard()].Watermark
+	for {
+		cur.UpdatedAt = now
+		l.Versions = append(l.Versions, cur)
+		next := now + 1 + r.Int64N(1_500_000)
+		until := min(next, w)
+		s.fired(r, cur, now, until)
+		if now = next; now >= verifyEnd || r.IntN(4) == 0 {
+			if now < verifyEnd && r.IntN(2) == 0 {
+				l.Deleted = now
+			} else if until = w; next < w {
+				s.fired(r, cur, next, w)
+			}
+			break
+		}
+		n := *cur
+		cur = &n
+		cur.Version++
+		switch r.IntN(4) {
+		case 0: // another callback
+			cur.Callback.URL = fmt.Sprint("http://", cur.Version)
+		case 1:
+			cur.Generation++
+			cur.Status, cur.ValidFrom = Disabled, now
+		case 2: // disabled until
+			cur.Generation++
+			cur.Status, cur.Reason, cur.ValidFrom = Enabled, "r", now+1+r.Int64N(300_000)
+		default:
+			cur.Generation++
+			cur.Status, cur.Reason = Enabled, ""
+			redefine()
+		}
+	}
+	s.lives = append(s.lives, l)
+}
+
+// fired puts the records of the dues in (from, to] of a version.
+func (s *shelf) fired(r *rand.Rand, t *Timer, from, to int64) {
+	if t.Status == Disabled {
+		return
+	}
+	p, err := PlanOf(t)
+	if err != nil {
+		panic(err)
+	}
+	var run *Task
+	put := func(due int64) {
+		switch n := r.IntN(20); {
+		case n == 0:
+			s.owed = append(s.owed, Owed{Key: Key{t.ID, due}, Generation: t.Generation, NotBefore: due})
+			run = nil
+		case n < 8:
+			if run == nil {
+				run = &Task{
+					Key: Key{t.ID, due}, App: t.App, Generation: t.Generation, Status: Skipped, Reason: ReasonMisfire,
+					DueLast: due, Lateness: -1,
+				}
+				s.tasks = append(s.tasks, run)
+			}
+			run.DueLast = due
+			run.Count++
+		default:
+			s.tasks = append(s.tasks, &Task{
+				Key: Key{t.ID, due}, App: t.App, Generation: t.Generation, Status: Succeeded, Ended: due + 5,
+				Attempts: []Attempt{{N: 1, Started: due*1000 + 200, Code: 200}},
+			})
+			run = nil
+		}
+	}
+	if t.Schedule.OneShot() && t.LastDue <= t.ValidFrom && t.UpdatedAt == t.ValidFrom && from == t.UpdatedAt {
+		put(t.LastDue) // given though it was past
+	}
+	for due, ok := p.Next(from); ok && due <= to; due, ok = p.Next(due) {
+		put(due)
+	}
+	s.put()
+}
+
+// TestVerifyProves: a good history is proven, however it is sliced.
+func TestVerifyProves(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := past(r, 1+r.IntN(40))
+		want, v := s.verify(t, nil)
+		if len(want) > 0 {
+			t.Fatalf("seed %d: %v", seed, want)
+		}
+		got, sliced := s.verify(t, func(g *ledger) { g.most = 1 + r.IntN(500) })
+		if len(got) > 0 || sliced.Records != v.Records || sliced.Unkept != 0 {
+			t.Fatalf("seed %d, in slices: %v, %+v, whole %+v", seed, got, sliced, v)
+		}
+		var dues, open int64
+		for _, x := range s.tasks {
+			dues += max(x.Count, 1)
+		}
+		if open = int64(len(s.owed)); v.Dues != dues+open {
+			t.Fatalf("seed %d: %+v, but there are %d dues and %d owed", seed, v, dues, open)
+		}
+	}
+}
+
+// TestVerifyFinds: whatever is changed in a good history is found, however it
+// is sliced.
+func TestVerifyFinds(t *testing.T) {
+	single := func(x *Task) bool { return x.Status == Succeeded }
+	runs := func(x *Task) bool { return x.Count > 2 }
+	mutations := []struct {
+		name   string
+		of     func(*Task) bool
+		change func(r *rand.Rand, s *shelf, i int)
+		want   FindingKind
+	}{
+		{"a record lost", single, func(_ *rand.Rand, s *shelf, i int) { s.tasks = slices.Delete(s.tasks, i, i+1) }, Gap},
+		{"a run lost", runs, func(_ *rand.Rand, s *shelf, i int) { s.tasks = slices.Delete(s.tasks, i, i+1) }, Gap},
+		{"left unfinished", single, func(_ *rand.Rand, s *shelf, i int) { s.tasks[i].Status = Retrying }, Gap},
+		{"a due shifted", single, func(_ *rand.Rand, s *shelf, i int) { s.tasks[i].Key.Due++; s.put() }, Gap},
+		{"another timer's", single, func(_ *rand.Rand, s *shelf, i int) {
+			x := *s.tasks[i]
+			x.Key.Due += 333
+			s.put(&x)
+		}, Stray},
+		{"early", single, func(_ *rand.Rand, s *shelf, i int) { s.tasks[i].Attempts[0].Started = s.tasks[i].Key.Due*1000 - 1 }, Early},
+		{"called again", single, func(_ *rand.Rand, s *shelf, i int) {
+			s.tasks[i].Attempts = append(s.tasks[i].Attempts, Attempt{N: 2, Started: s.tasks[i].Key.Due*1000 + 900, Code: 200})
+		}, Repeat},
+		{"twice", single, func(_ *rand.Rand, s *shelf, i int) {
+			x := *s.tasks[i]
+			s.put(&x)
+		}, Repeat},
+		{"in a run and alone", runs, func(_ *rand.Rand, s *shelf, i int) {
+			x := *s.tasks[i]
+			x.Key.Due, x.Count, x.Status = x.DueLast, 1, Succeeded
+			s.put(&x)
+		}, Repeat},
+		{"overlapping runs", runs, func(_ *rand.Rand, s *shelf, i int) {
+			x := *s.tasks[i]
+			x.Key.Due++
+			s.put(&x)
+		}, Repeat},
+		{"a run too short", runs, func(_ *rand.Rand, s *shelf, i int) { s.tasks[i].DueLast--; s.tasks[i].Count-- }, Gap},
+		{"a run miscounted", runs, func(r *rand.Rand, s *shelf, i int) { s.tasks[i].Count += 1 - 2*r.Int64N(2) }, Miscount},
+		{"late", single, func(_ *rand.Rand, s *shelf, i int) { s.tasks[i].Lateness = 11 * time.Second }, FoundLate},
+	}
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			for n, seed := 0, uint64(0); n < 100; seed++ {
+				r := rand.New(rand.NewPCG(seed, 2))
+				s := past(r, 1+r.IntN(10))
+				var of []int
+				for i, x := range s.tasks {
+					if m.of(x) {
+						of = append(of, i)
+					}
+				}
+				if len(of) == 0 {
+					continue
+				}
+				n++
+				m.change(r, s, of[r.IntN(len(of))])
+				_, v := s.verify(t, func(g *ledger) {
+					g.Late = 10 * time.Second
+					g.most = r.IntN(2) * (1 + r.IntN(100))
+				})
+				if !v.Failed() || v.Found[m.want] == 0 {
+					t.Fatalf("seed %d: not found: %+v", seed, v)
+				}
+			}
+		})
+	}
+}
+
+// TestVerifySays: what becomes a finding, and what does not, case by case.
+func TestVerifySays(t *testing.T) {
+	minutely := func(change func(*Timer)) *Timer {
+		x := &Timer{ID: 5, Version: 1, Generation: 1, CreatedAt: verifyStart, UpdatedAt: verifyStart}
+		x.App, x.Schedule = "app", Schedule{Every: time.Minute}
+		if err := Resolve(x, nil, verifyStart); err != nil {
+			t.Fatal(err)
+		}
+		if change != nil {
+			change(x)
+		}
+		return x
+	}
+	at := func(m int64) int64 { return verifyStart + m*60_000 }
+	done := func(m int64) *Task {
+		return &Task{Key: Key{5, at(m)}, App: "app", Generation: 1, Status: Succeeded, Attempts: []Attempt{{N: 1, Started: at(m) * 1000}}}
+	}
+	upTo := func(m int64) *shelf {
+		s := &shelf{shards: make([]Shard, Shards), lives: []Life{{ID: 5, Versions: []*Timer{minutely(nil)}}}}
+		s.shards[TimerID(5).Shard()].Watermark = at(m)
+		for i := range m {
+			s.put(done(i + 1))
+		}
+		return s
+	}
+	drop := func(s *shelf, ms ...int64) {
+		s.tasks = slices.DeleteFunc(s.tasks, func(x *Task) bool {
+			return slices.Contains(ms, (x.Key.Due-verifyStart)/60_000) && x.Origin == FromSchedule
+		})
+	}
+	for _, c := range []struct {
+		name   string
+		change func(s *shelf)
+		ledger func(*ledger)
+		want   []string
+		open   int64
+	}{
+		{"all is well", func(*shelf) {}, nil, nil, 29},
+		{"neighbours are one gap", func(s *shelf) { drop(s, 3, 4, 5, 9) }, nil, []string{"gap 5 +3m0s…5m0s ×3", "gap 5 +9m0s"}, 29},
+		{"what is owed is open", func(s *shelf) {
+			drop(s, 3, 4, 5)
+			s.owed = []Owed{{Key: Key{5, at(3) - 1}, To: at(4)}, {Key: Key{5, at(5)}}}
+		}, nil, nil, 32},
+		{"a manual task is beside the plan", func(s *shelf) {
+			s.put(&Task{Key: Key{5, at(3) + 17}, App: "app", Origin: FromManual, Generation: 1, Status: Dead})
+		}, nil, nil, 29},
+		{"a manual task is no due", func(s *shelf) {
+			drop(s, 3)
+			s.put(&Task{Key: Key{5, at(3) + 17}, App: "app", Origin: FromManual, Generation: 1, Status: Succeeded})
+		}, nil, []string{"gap 5 +3m0s"}, 29},
+		{"successes may be left out", func(s *shelf) { drop(s, 3) }, func(g *ledger) { g.leftOut = true }, []string{"unproven 5 +3m0s"}, 29},
+		{"a run from before the window", func(s *shelf) {
+			drop(s, 1, 2, 3, 4)
+			s.put(&Task{Key: Key{5, at(1)}, App: "app", Generation: 1, Status: Missed, DueLast: at(4), Count: 4})
+		}, func(g *ledger) { g.From = at(3) }, nil, 29},
+		{"a timer that is gone", func(s *shelf) { s.lives = nil }, nil, nil, 0},
+		{"another app's", func(s *shelf) { drop(s, 3) }, func(g *ledger) { g.App = "other" }, nil, 0},
+		{"deleted", func(s *shelf) { s.lives[0].Deleted = at(28) + 1; drop(s, 29, 30) }, nil, nil, 0},
+		{"disabled, and then enabled", func(s *shelf) {
+			was := s.lives[0].Versions[0]
+			off, on := *was, *was
+			off.Version, off.Generation, off.Status, off.UpdatedAt, off.ValidFrom = 2, 2, Disabled, at(10), at(10)
+			on.Version, on.Generation, on.UpdatedAt, on.ValidFrom = 3, 3, at(20), at(20)
+			s.lives[0].Versions = []*Timer{was, &off, &on}
+			drop(s, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+		}, nil, nil, 29},
+		{"caught up", func(s *shelf) {
+			was := s.lives[0].Versions[0]
+			off := *was
+			off.Version, off.Generation, off.Status, off.UpdatedAt, off.ValidFrom = 2, 2, Disabled, at(10), at(10)
+			s.lives[0].Versions = []*Timer{was, &off}
+			for _, x := range s.tasks {
+				if x.Key.Due > at(10) {
+					x.Origin, x.Generation = FromCatchUp, 3
+				}
+			}
+		}, nil, nil, 0},
+		{"the clock was set back", func(s *shelf) {
+			// At minute 20, by the clock that had shown 25.
+			was := s.lives[0].Versions[0]
+			now := *was
+			now.Version, now.Generation, now.UpdatedAt, now.ValidFrom = 2, 2, at(20), at(20)
+			s.lives[0].Versions = []*Timer{was, &now}
+		}, nil, nil, 29},
+		{"archived", func(s *shelf) { s.lives[0].Versions[0].Status = Finished; drop(s, 7) }, nil, []string{"gap 5 +7m0s"}, 29},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := upTo(30)
+			c.change(s)
+			got, v := s.verify(t, c.ledger)
+			if !slices.Equal(got, c.want) || v.Open != c.open {
+				t.Errorf("got %v, %d open; want %v, %d: %+v", got, v.Open, c.want, c.open, v)
+			}
+		})
+	}
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	now := verifyEnd
+	for _, c := range []struct {
+		v    Verification
+		want string
+	}{
+		{Verification{From: now - 10, To: now - 10}, "out_of_range"},
+		{Verification{From: now + 1, To: now + 2}, "out_of_range"},
+		{Verification{From: now - 3_600_001, To: now}, "older_than_history"},
+		{Verification{From: now - 3_600_000, To: now}, ""},
+	} {
+		got := ""
+		if f, ok := c.v.check(now, time.Hour).(*Fault); ok {
+			got = cmp.Or(f.Code, f.Detail)
+			if len(f.Fields) > 0 {
+				got = f.Code
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q, want %q", c.v, got, c.want)
+		}
+	}
+}
