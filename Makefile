@@ -22,7 +22,7 @@ run: build ## build, and show it at work: server, receiver and a few timers; Ctr
 	@bin/xtimer demo
 
 .PHONY: test
-test: promtool ## run all tests with the race detector, as .ci/run does
+test: promtool servers ## run all tests with the race detector, as .ci/run does
 	go test -race -count=1 -timeout 15m ./...
 
 .PHONY: race
@@ -63,6 +63,30 @@ lint: ## gofumpt, vet, staticcheck
 check: lint ## lint, and: go.mod is tidy, no function is dead
 	go mod tidy -diff
 	@out=$$(go tool deadcode -test ./...) && [ -z "$$out" ] || $(call PROBLEM,$$out)
+
+# The tests of the shared tiers start servers of their own (tier/servertest).
+# The programs are Debian's, from packages without a service: nothing is started,
+# now or at boot. redis-tools has the server as redis-check-rdb.
+SERVERS = mariadb-server-core mariadb-client-core redis-tools
+
+.PHONY: servers
+servers:
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin"; \
+	found() { \
+		for p in mariadbd mariadb-install-db mariadb redis-cli; do command -v $$p || return 1; done; \
+		command -v redis-server || command -v redis-check-rdb; \
+	}; \
+	install() { \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends --no-remove \
+			-o DPkg::Lock::Timeout=300 $(SERVERS); \
+	}; \
+	found >/dev/null && exit 0; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || \
+		$(call PROBLEM,MariaDB and Redis are missing: apt-get install --no-install-recommends $(SERVERS)); \
+	log=$$(mktemp) && trap 'rm -f "$$log"' EXIT; \
+	{ install || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null && found >/dev/null || \
+		{ tail -5 "$$log"; exit 1; }; \
+	echo "$(SERVERS) were installed"
 
 # promtool checks the alert rules and the page of metrics. It is fetched as
 # Debian's package and only unpacked into bin, so that nothing is installed and
