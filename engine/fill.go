@@ -137,7 +137,12 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (up bool, err error
 	if ctx.Err() != nil {
 		return false, nil
 	}
-	if warm != nil {
+	switch {
+	case errors.Is(warm, ErrGap): // it lost a part of it meanwhile: once more
+		m.gaps.add(from, to)
+		m.wake()
+		return false, nil
+	case warm != nil:
 		m.lose(warm)
 		return false, nil
 	}

@@ -278,7 +278,8 @@ type Warm interface {
 	// earlier stays.
 	Add(ctx context.Context, es []Entry) error
 	// Seal declares the minutes that begin in [from, to) whole: all that the
-	// cold tier knew of them was added.
+	// cold tier knew of them was added. ErrGap when some of that was lost
+	// meanwhile: it is to be added again.
 	Seal(ctx context.Context, from, to int64) error
 	// Load pages through the bucket of the minute that begins at minute (Unix
 	// ms): ErrGap when it was not sealed or is no longer what was sealed.
