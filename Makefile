@@ -10,7 +10,7 @@ PROBLEM   = { echo "$(1)"; exit 1; }
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/xtimer
@@ -47,6 +47,10 @@ bench: ## measure into bench/results and compare with the former run: make bench
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 0 ./... 2>&1 | tee $$now; \
 	if grep -q '^FAIL' $$now; then rm $$now; exit 1; fi; \
 	if [ -n "$$former" ]; then go tool benchstat $$former $$now; fi
+
+.PHONY: bench-peers
+bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/results/peers.md (about 12 minutes)
+	cd bench/peers && go run .
 
 .PHONY: torture
 torture: ## kill -9 a real server 100 times at 5,000 fires a second, SIGTERM it 20 times, and hold what arrived against what was acknowledged

@@ -12,6 +12,7 @@ import (
 func (m *migrator) admit(ctx context.Context, es []Entry, from, to int64) error {
 	for len(es) > 0 {
 		n := min(page, len(es))
+		Failpoint("mid-load")
 		busy, _, err := m.e.admit(ctx, es[:n], from, false)
 		if err != nil && len(busy) == n {
 			return err

@@ -14,7 +14,7 @@ import (
 // Without the warm tier, and with one that comes back empty, everything fires on
 // time, and what was deleted or changed meanwhile stays so.
 func TestWarmTierAway(t *testing.T) {
-	for _, op := range []string{"Add", "Load", "Update", "all"} {
+	for _, op := range []string{"Add", "Load", "all"} {
 		t.Run(op, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.keeps = true
@@ -103,13 +103,14 @@ func TestColdTierAway(t *testing.T) {
 				w.disable(id, 0)
 				to := w.now()
 				w.settle()
-				for _, c := range w.of("fast") {
-					if c.at > c.key.Due+10 && !crash {
-						t.Errorf("due %s was called %d ms late", stamp(c.key.Due), c.at-c.key.Due)
-						break
+				if crash { // what was due in the second without a process came late
+					w.accounted(id, from, to, 1000)
+					if diff := difference(dues(w.of("fast")), grid(from, to, 1000, from)); diff != "" {
+						t.Errorf("fast: %s", diff)
 					}
+				} else {
+					w.exact("fast", id, grid(from, to, 1000, from), 0)
 				}
-				w.exact("fast", id, grid(from, to, 1000, from), 0)
 				w.exact("once", once, []int64{from + 20*60_000 + 1}, 0)
 				if cs := w.of("again"); len(cs) != 2 || cs[1].at-cs[0].at > 5*60_000 {
 					t.Errorf("the retry: %+v", cs)

@@ -217,7 +217,7 @@ func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error
 		t.begun = true // its timer is busy: see Overlap
 		lv.busy++
 	}
-	t.redelivered = last < e.startedAt
+	t.redelivered = last <= e.startedAt
 	t.Status, t.NotBefore = Waiting, o.NotBefore
 	t.await(now)
 	sh.attach(t)

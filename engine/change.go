@@ -81,6 +81,7 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 			c.Owe = append(c.Owe, ed.owe...)
 		}
 	}
+	Failpoint("change-before-commit")
 	if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {
 		if inDoubt(err) {
 			end := over
@@ -103,6 +104,7 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 		}
 		return out, err
 	}
+	Failpoint("change-after-commit")
 	out.now = ed.timer
 	out.next = e.replace(ctx, sh, t, ed, c, now)
 	return out, nil

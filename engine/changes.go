@@ -36,14 +36,6 @@ func (c *changes) note(id TimerID, version uint32, now int64) {
 	c.versions[id] = x
 }
 
-// noted tells whether the timer was changed of late.
-func (c *changes) noted(id TimerID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.versions[id]
-	return ok
-}
-
 // newer tells whether a later version than this one was made.
 func (c *changes) newer(id TimerID, version uint32) bool {
 	c.mu.Lock()

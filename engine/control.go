@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // PutResult is what a Put did.
@@ -275,7 +277,8 @@ func (e *Engine) RunNow(ctx context.Context, id TimerID) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	defer release()
+	over := release
+	defer func() { over() }()
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return Key{}, err
@@ -296,14 +299,47 @@ func (e *Engine) RunNow(ctx context.Context, id TimerID) (Key, error) {
 		}
 	}
 	o := Owed{Key: k, Generation: t.Generation, Origin: FromManual, NotBefore: k.Due}
-	return k, e.oweNow(ctx, t, o)
+	over = func() {} // oweNow's
+	return k, e.oweNow(ctx, t, o, release)
 }
 
-// oweNow commits a row and takes it into memory. The timer is claimed.
-func (e *Engine) oweNow(ctx context.Context, t *Timer, o Owed) error {
-	if err := e.cfg.Cold.Settle(ctx, &Settlement{Owner: e.cfg.Node, Owe: []Owed{o}}); err != nil {
+// oweNow commits a row, takes it into memory and ends the claim of its timer,
+// which it holds on to while the commit is in doubt.
+func (e *Engine) oweNow(ctx context.Context, t *Timer, o Owed, release func()) error {
+	err := e.cfg.Cold.Settle(ctx, &Settlement{Owner: e.cfg.Node, Owe: []Owed{o}})
+	if err != nil && inDoubt(err) {
+		e.background.Go(func() {
+			if e.owes(o.Key) {
+				if err := e.takeIn(t, o); err != nil {
+					e.log.Error("cannot take in a task; the next start will", "task", o.Key, "error", err)
+				}
+			}
+			release()
+		})
 		return err
 	}
+	defer release()
+	if err != nil {
+		return err
+	}
+	return e.takeIn(t, o)
+}
+
+// owes finds out whether a commit in doubt made a row, see resolve.
+func (e *Engine) owes(k Key) bool {
+	for e.life.Err() == nil {
+		if err := e.cfg.Cold.Settle(e.life, &Settlement{Owner: e.cfg.Node}); err == nil {
+			if os, err := e.cfg.Cold.OwedOf(e.life, k.Timer); err == nil {
+				return slices.ContainsFunc(os, func(o Owed) bool { return o.Key == k && o.To == 0 })
+			}
+		}
+		sleep(e.life, time.Second)
+	}
+	return false
+}
+
+// takeIn takes a committed row into memory. The timer is claimed.
+func (e *Engine) takeIn(t *Timer, o Owed) error {
 	sh := e.shardOf(t.ID)
 	sh.mu.Lock()
 	tk, err := e.readmit(sh, t, o, e.now())
@@ -324,7 +360,8 @@ func (e *Engine) Redrive(ctx context.Context, k Key) error {
 	if err != nil {
 		return err
 	}
-	defer release()
+	over := release
+	defer func() { over() }()
 	t, err := e.cfg.Cold.Timer(ctx, k.Timer)
 	if err != nil {
 		return err
@@ -359,5 +396,6 @@ func (e *Engine) Redrive(ctx context.Context, k Key) error {
 	now := e.now()
 	n.Status, n.Reason, n.Ended, n.Origin, n.Generation = Waiting, "", 0, FromRedrive, t.Generation
 	n.Base, n.Since, n.NotBefore, n.DueLast, n.Count = n.LastAttempt(), now, now, 0, 0
-	return e.oweNow(ctx, t, Owed{Key: k, Generation: t.Generation, Origin: FromRedrive, NotBefore: now, Task: &n})
+	over = func() {} // oweNow's
+	return e.oweNow(ctx, t, Owed{Key: k, Generation: t.Generation, Origin: FromRedrive, NotBefore: now, Task: &n}, release)
 }

@@ -28,10 +28,12 @@ func (e *Engine) Create(ctx context.Context, d Definition, once *Once) Created {
 		}
 		c.Once = once
 		b := e.birth([]*Change{c}, now)
+		Failpoint("create-before-commit")
 		a, err := e.cfg.Cold.Apply(ctx, c)
 		if err != nil {
 			a.Err = err
 		}
+		Failpoint("create-after-commit")
 		outs := b.take(ctx, []Applied{a})
 		if errors.Is(a.Err, ErrConflict) && a.Existing == nil {
 			continue // the id is taken, by a clock that had stepped back: mint another
@@ -61,8 +63,11 @@ func (e *Engine) CreateAll(ctx context.Context, ds []Definition) []Created {
 		changes, places = append(changes, c), append(places, i)
 	}
 	b := e.birth(changes, now)
+	Failpoint("create-before-commit")
 	as := e.cfg.Cold.ApplyAll(ctx, changes)
+	Failpoint("create-after-commit")
 	nexts := b.take(ctx, as)
+	Failpoint("create-before-ack")
 	for j, a := range as {
 		i := places[j]
 		if errors.Is(a.Err, ErrConflict) && a.Existing == nil {
@@ -258,9 +263,16 @@ func (e *Engine) addWarm(ctx context.Context, es []Entry, own bool) {
 		return
 	}
 	e.minutes.add(es)
-	if err := e.warmly(func() error { return e.cfg.Warm.Add(ctx, es) }); err != nil {
+	lost := !e.warmUp.Load() // nobody who creates a timer waits for it then
+	if !lost {
+		if err := e.cfg.Warm.Add(ctx, es); err != nil {
+			e.log.Warn("cannot add to the warm tier; the minutes concerned are filled anew", "error", err)
+			lost = true
+		}
+	}
+	if lost {
 		for i := range es {
-			e.migrator.distrust(es[i].Due, es[i].Due+1)
+			e.migrator.distrust(es[i].Due)
 		}
 	}
 	// The migrator may have loaded a minute since its horizon was looked at:
@@ -286,22 +298,7 @@ func (e *Engine) updateWarm(ctx context.Context, id TimerID, t *Timer) {
 	if t != nil {
 		definition = AppendTimer(nil, t)
 	}
-	if err := e.warmly(func() error { return e.cfg.Warm.Update(ctx, id, definition) }); err != nil {
-		e.migrator.distrust(e.loaded.Load(), e.warmed.Load())
-	}
-}
-
-// warmly writes to the warm tier, unless that is known to be away: nobody who
-// creates or changes a timer waits for it then.
-func (e *Engine) warmly(write func() error) error {
-	if !e.warmUp.Load() {
-		return ErrUnavailable
-	}
-	err := write()
-	if err != nil {
-		e.log.Warn("cannot write to the warm tier; what it holds is filled anew", "error", err)
-	}
-	return err
+	e.cfg.Warm.Update(ctx, id, definition)
 }
 
 // open tells whether something new may be taken.

@@ -29,6 +29,7 @@ func (e *Engine) fire(due int64, batch []item) {
 			e.misfires.add(e, it.ID, due)
 		default:
 			t = sh.take(lv, due, now)
+			Failpoint("next-compute")
 			e.schedule(lv, due)
 			sh.dismiss(lv)
 		}
@@ -37,6 +38,7 @@ func (e *Engine) fire(due int64, batch []item) {
 			ready = append(ready, t)
 		}
 	}
+	Failpoint("pop-before-intent")
 	e.queue.push(ready)
 	clear(ready)
 	e.batch = ready[:0]

@@ -57,7 +57,7 @@
 //	a change races with a send                         both take the shard's lock: held, or isSending, never both
 //	a settle races with a change                       a change waits for the settle that names its tasks
 //	a read from a tier is older than a change          changes.go: a version that is not the newest is not used
-//	the warm tier tells a former definition            each change tells it (Update); after an error it is not asked (gaps)
+//	the warm tier tells a former definition            each change tells it (Update), and then it tells that one or none
 //	a row of owed is read, and its task ends meanwhile it stays in memory for owedKept; older reads are read again
 //	two processes have one cold tier                   Take moves the fences on: the former one cannot settle, and ends
 //

@@ -218,6 +218,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	errs = append(errs, turning.stop())
 	e.queue.close()
+	Failpoint("drain")
 	e.drain()
 	errs = append(errs, history.stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)

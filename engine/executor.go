@@ -57,12 +57,14 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 			return 0
 		}
 	}
+	Failpoint("intent-before-send")
 	if call.Redelivered {
 		e.metrics.redelivered.Inc()
 	}
 	e.metrics.inFlight.Inc()
 	out := e.call(&call)
 	e.metrics.inFlight.Dec()
+	Failpoint("response-before-result")
 	e.end(t, out)
 	return out.Took
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // gaps are the minutes whose buckets cannot be trusted: an entry could not be
-// added, a definition not be changed, or what was read was not what had been
-// written. They are read from the cold tier until they are filled anew.
+// added, or what was read was not what had been written. They are read from the
+// cold tier until they are filled anew.
 type gaps struct {
 	mu      sync.Mutex
 	minutes map[int64]uint64 // by due / minute: the number of the last loss
@@ -58,10 +58,10 @@ func (g *gaps) mended(from, to int64, losses uint64) {
 	}
 }
 
-// distrust notes that the warm tier does not have what it should have of
-// minutes that begin in [from, to), and wakes who mends it.
-func (m *migrator) distrust(from, to int64) {
-	m.gaps.add(from, to)
+// distrust notes that the warm tier does not have what is due at the instant, and
+// wakes who mends it.
+func (m *migrator) distrust(due int64) {
+	m.gaps.add(due, due+1)
 	m.wake()
 }
 
@@ -129,6 +129,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (up bool, err error
 		warm, err = m.e.warm(ctx, cs, from, to)
 		return errors.Join(warm, err)
 	})
+	Failpoint("warm-rebuild")
 	if err == nil {
 		if warm = m.e.cfg.Warm.Seal(ctx, from, to); warm == nil {
 			return true, nil
@@ -182,15 +183,6 @@ func (e *Engine) warm(ctx context.Context, cs []Candidate, from, to int64) (erro
 	e.minutes.add(es)
 	if err := e.cfg.Warm.Add(ctx, es); err != nil {
 		return err, nil
-	}
-	// What was changed since it was read has told the tier its new definition,
-	// perhaps before this one came: it must not stay.
-	for i := range es {
-		if es[i].Definition != nil && e.changes.noted(es[i].ID) {
-			if err := e.cfg.Warm.Update(ctx, es[i].ID, nil); err != nil {
-				return err, nil
-			}
-		}
 	}
 	if len(raised) > 0 {
 		return nil, e.cfg.Cold.Raise(ctx, raised)

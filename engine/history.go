@@ -124,7 +124,9 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	h.looked = time.Now()
 	if len(s.Marks) > 0 || len(s.Tasks) > 0 || len(s.Owe) > 0 || len(s.Pay) > 0 {
 		started := time.Now()
+		Failpoint("before-w")
 		err := e.settlePieces(ctx, s)
+		Failpoint("after-w")
 		if e.heard(err); err != nil {
 			for i := range caps {
 				e.giveBack(&caps[i])
@@ -215,7 +217,8 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 			if t.Status == Succeeded && critical {
 				e.metrics.unwritten.Inc()
 			} else {
-				s.Tasks = append(s.Tasks, Record{k, t.Status, t.encoded})
+				alone := t.Origin == FromSchedule && t.live.def.Schedule.OneShot()
+				s.Tasks = append(s.Tasks, Record{k, t.Status, t.encoded, alone})
 			}
 			if t.owed {
 				s.Pay = append(s.Pay, k)
@@ -226,7 +229,7 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 			c.owe = append(c.owe, t)
 			s.Owe = append(s.Owe, t.row())
 			if len(t.Attempts) > 0 {
-				s.Tasks = append(s.Tasks, Record{k, t.Status, AppendTask(nil, &t.Task)})
+				s.Tasks = append(s.Tasks, Record{Key: k, Status: t.Status, Encoded: AppendTask(nil, &t.Task)})
 			}
 			t.owed, t.dirty, t.settling = true, false, true
 		}

@@ -15,6 +15,8 @@ type Verification struct {
 	App      string
 	// Late is the lateness of a first attempt beyond which it is a finding; 0: none.
 	Late time.Duration
+	// Sampled: history keeps only some of the successes.
+	Sampled bool
 }
 
 // Verdict is what a verification went through and found.
@@ -46,7 +48,7 @@ func (e *Engine) Verify(ctx context.Context, v Verification, tell func(*Finding)
 		return Verdict{}, err
 	}
 	g := &ledger{
-		Verification: v, cold: e.cfg.Cold, tell: tell, leftOut: e.metrics.unwritten.Get() > 0,
+		Verification: v, cold: e.cfg.Cold, tell: tell, leftOut: v.Sampled || e.metrics.unwritten.Get() > 0,
 		pace: func(worked time.Duration) {
 			if waiting, _ := e.queue.load(); waiting > 0 {
 				worked *= 4 // calls are late already
@@ -60,7 +62,7 @@ func (e *Engine) Verify(ctx context.Context, v Verification, tell func(*Finding)
 // VerifyCold verifies at now a cold tier that no engine runs on. Retention is
 // for how long that engine kept history.
 func VerifyCold(ctx context.Context, cold Cold, v Verification, now int64, retention time.Duration, tell func(*Finding) error) (Verdict, error) {
-	g := &ledger{Verification: v, cold: cold, tell: tell, pace: func(time.Duration) {}}
+	g := &ledger{Verification: v, cold: cold, tell: tell, leftOut: v.Sampled, pace: func(time.Duration) {}}
 	return g.verify(ctx, now, retention)
 }
 

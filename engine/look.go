@@ -77,10 +77,6 @@ func (e *Engine) Coming(ctx context.Context, at int64, app string, limit int) (C
 		c.Seconds[(x.Due-c.Minute)/1000]++
 	}
 	for len(es) > 0 {
-		if len(c.Dues) >= limit {
-			c.Partial = true
-			return c, nil
-		}
 		n := min(len(es), 256)
 		ids := make([]TimerID, n)
 		for i := range ids {
@@ -98,9 +94,14 @@ func (e *Engine) Coming(ctx context.Context, at int64, app string, limit int) (C
 			if err != nil {
 				return c, fmt.Errorf("cannot read timer %s: %w", x.ID, err)
 			}
-			if t.Status == Enabled && (app == "" || t.App == app) && len(c.Dues) < limit {
-				c.Dues = append(c.Dues, ComingDue{Key{x.ID, x.Due}, t.App, t.Name})
+			if t.Status != Enabled || app != "" && t.App != app {
+				continue
 			}
+			if len(c.Dues) == limit {
+				c.Partial = true
+				return c, nil
+			}
+			c.Dues = append(c.Dues, ComingDue{Key{x.ID, x.Due}, t.App, t.Name})
 		}
 		es = es[n:]
 	}

@@ -33,6 +33,7 @@ func (d *triage) decide(t *Timer, p *Plan, after int64, finished func(due int64)
 	late := d.now - misfireAfter
 	var run *Task    // consecutive dues that are not called
 	var latest int64 // the latest misfire within the window; 0: none
+	var split bool   // a finished due came after latest: no run reaches over it
 	var all []int64
 	var more int64 // the end of the range when there are too many for all
 	add := func(due int64, status TaskStatus, reason string) {
@@ -47,7 +48,7 @@ func (d *triage) decide(t *Timer, p *Plan, after int64, finished func(due int64)
 	for due, ok := p.Next(after); ok && due <= d.now; due, ok = p.Next(due) {
 		switch {
 		case finished != nil && finished(due):
-			run = nil
+			run, split = nil, latest != 0
 		case due < old:
 			add(due, Missed, ReasonWindow)
 		case due >= late || p.OneShot():
@@ -63,6 +64,9 @@ func (d *triage) decide(t *Timer, p *Plan, after int64, finished func(due int64)
 		default:
 			if latest != 0 {
 				add(latest, Skipped, ReasonMisfire)
+			}
+			if split {
+				run, split = nil, false
 			}
 			latest = due
 		}
@@ -97,7 +101,7 @@ func notCalled(t *Timer, due int64, status TaskStatus, reason string, now int64)
 func records(ts []*Task) []Record {
 	rs := make([]Record, len(ts))
 	for i, t := range ts {
-		rs[i] = Record{t.Key, t.Status, AppendTask(make([]byte, 0, t.size()), t)}
+		rs[i] = Record{Key: t.Key, Status: t.Status, Encoded: AppendTask(make([]byte, 0, t.size()), t)}
 	}
 	return rs
 }

@@ -40,6 +40,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot take the shards: %w", err)
 	}
+	Failpoint("take-before-recovery")
 	lowest := r.now
 	for i := range shards {
 		e.shards[i].watermark, e.shards[i].fence = shards[i].Watermark, shards[i].Fence
@@ -57,6 +58,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err := e.cfg.Cold.Due(ctx, lowest, r.now, func(cs []Candidate) error { return r.fromPlan(ctx, cs) }); err != nil {
 		return fmt.Errorf("cannot go through what was due: %w", err)
 	}
+	Failpoint("recovery-scan")
 	if err := r.settle(ctx); err != nil {
 		return fmt.Errorf("cannot settle what the former process left: %w", err)
 	}
@@ -64,6 +66,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		e.shards[i].watermark = max(e.shards[i].watermark, r.now)
 		e.shards[i].marked = r.now
 	}
+	Failpoint("recovery-before-forget")
 	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next()); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
@@ -171,7 +174,7 @@ func (r *recovery) judge(ctx context.Context, id TimerID, os []Owed) error {
 		switch {
 		case o.Begun && t.Delivery == AtMostOnce:
 			r.pay = append(r.pay, o.Key)
-			r.unknown(t, o.Key, o.Task)
+			r.unknown(t, o.Key, o.Origin, o.Task)
 		case o.Begun:
 			r.d.owe = append(r.d.owe, o) // again at once
 			r.keepBusy(o)
@@ -259,7 +262,7 @@ func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
 			if _, ok := r.begun[k]; ok && !r.owed[k] {
 				was := r.finished[k]
 				if t.Delivery == AtMostOnce {
-					r.unknown(t, k, was)
+					r.unknown(t, k, FromSchedule, was)
 				} else {
 					o := Owed{Key: k, Generation: t.Generation, Begun: true, NotBefore: due, Task: was}
 					r.d.owe = append(r.d.owe, o)
@@ -277,7 +280,7 @@ func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
 }
 
 func (r *recovery) record(t *Task) {
-	r.records = append(r.records, Record{t.Key, t.Status, AppendTask(make([]byte, 0, t.size()), t)})
+	r.records = append(r.records, Record{Key: t.Key, Status: t.Status, Encoded: AppendTask(make([]byte, 0, t.size()), t)})
 }
 
 // retry owes a task that was waiting for its next attempt.
@@ -288,9 +291,9 @@ func (r *recovery) retry(t *Task, generation uint32) {
 }
 
 // unknown is the end of an at_most_once task that may have been sent.
-func (r *recovery) unknown(t *Timer, k Key, was *Task) {
+func (r *recovery) unknown(t *Timer, k Key, origin Origin, was *Task) {
 	rec := notCalled(t, k.Due, Unknown, ReasonMayHaveBeen, r.now)
-	rec.DueLast, rec.Count = 0, 0
+	rec.DueLast, rec.Count, rec.Origin = 0, 0, origin
 	if was != nil {
 		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
 	}
@@ -355,6 +358,7 @@ func (r *recovery) settle(ctx context.Context) error {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
+	Failpoint("recovery-before-w")
 	s := &Settlement{Owner: r.e.cfg.Node}
 	for i := range r.e.shards {
 		if sh := &r.e.shards[i]; r.now > sh.watermark {

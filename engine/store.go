@@ -258,6 +258,9 @@ type Record struct {
 	Key     Key
 	Status  TaskStatus
 	Encoded []byte
+	// Alone: the key is that of the last due of a one-shot's definition, from
+	// which a tier can find the record again; it needs no index by timer.
+	Alone bool
 }
 
 // Mark moves the watermark of one shard.
@@ -284,10 +287,10 @@ type Warm interface {
 	// Load pages through the bucket of the minute that begins at minute (Unix
 	// ms): ErrGap when it was not sealed or is no longer what was sealed.
 	Load(ctx context.Context, minute int64, yield func([]Entry) error) error
-	// Update tells that the definition of a timer changed; nil: it is gone. The
-	// tier tells none but the new one from now on. After an error it must not be
-	// trusted.
-	Update(ctx context.Context, id TimerID, definition []byte) error
+	// Update tells that the definition of a timer changed; nil: it is gone. From
+	// its return on the tier tells the new one or none, whatever it can reach;
+	// nor does an Add of what was read before bring a former one back.
+	Update(ctx context.Context, id TimerID, definition []byte)
 	// Drop forgets the minutes that begin before the instant.
 	Drop(ctx context.Context, before int64) error
 	// Len is the number of entries, for the metrics and the auditor.

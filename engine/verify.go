@@ -37,8 +37,8 @@ const (
 	Stray
 	// Miscount: a run of dues in one record that counts other than the plan.
 	Miscount
-	// Unproven: no record, where successes were left out of history because the
-	// disk was all but full. It is no failure.
+	// Unproven: no record, where successes are left out of history: sampled, or
+	// because the disk was all but full. It is no failure.
 	Unproven
 
 	findingKinds
@@ -221,7 +221,7 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	case x != nil:
 		detail = "its record says " + x.status.String() + ", and it is not owed"
 	case ev.leftOut:
-		kind, detail = Unproven, "it has no record; successes were left out of history while the disk was all but full"
+		kind, detail = Unproven, "it has no record; successes are left out of history, or were while the disk was all but full"
 	}
 	if n := len(j.findings); n > 0 {
 		f := &j.findings[n-1]

@@ -104,6 +104,7 @@ func past(r *rand.Rand, timers int) *shelf {
 	for i := range timers {
 		s.live(r, TimerID(i*7+1))
 	}
+	s.put()
 	return s
 }
 
@@ -114,11 +115,11 @@ func (s *shelf) live(r *rand.Rand, id TimerID) {
 	cur.App, cur.Name = "app", fmt.Sprint("t", id)
 	redefine := func() {
 		kinds := []Schedule{
-			{Every: time.Duration(1+r.IntN(60)) * time.Second},
-			{Every: time.Duration(1+r.IntN(60)) * time.Second, Jitter: time.Duration(r.IntN(5000)) * time.Millisecond},
-			{Cron: "*/10 * * * * *", TimeZone: "Europe/Berlin"},
+			{Every: time.Duration(10+r.IntN(100)) * time.Second},
+			{Every: time.Duration(10+r.IntN(100)) * time.Second, Jitter: time.Duration(r.IntN(20_000)) * time.Millisecond},
+			{Cron: "*/30 * * * * *", TimeZone: "Europe/Berlin"},
 			{Cron: "* * * * *", MaxRuns: 1 + r.Int64N(30)},
-			{Every: 7 * time.Second, EndAt: now + 60_000 + r.Int64N(600_000)},
+			{Every: 17 * time.Second, EndAt: now + 60_000 + r.Int64N(600_000)},
 			{At: now + 1 + r.Int64N(600_000)},
 			{Delay: time.Duration(r.IntN(900_000)) * time.Millisecond, HasDelay: true},
 		}
@@ -206,19 +207,18 @@ func (s *shelf) fired(r *rand.Rand, t *Timer, from, to int64) {
 	for due, ok := p.Next(from); ok && due <= to; due, ok = p.Next(due) {
 		put(due)
 	}
-	s.put()
 }
 
 // TestVerifyProves: a good history is proven, however it is sliced.
 func TestVerifyProves(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		s := past(r, 1+r.IntN(40))
+		s := past(r, 1+r.IntN(20))
 		want, v := s.verify(t, nil)
 		if len(want) > 0 {
 			t.Fatalf("seed %d: %v", seed, want)
 		}
-		got, sliced := s.verify(t, func(g *ledger) { g.most = 1 + r.IntN(500) })
+		got, sliced := s.verify(t, func(g *ledger) { g.most = 1 + r.IntN(200) })
 		if len(got) > 0 || sliced.Records != v.Records || sliced.Unkept != 0 {
 			t.Fatalf("seed %d, in slices: %v, %+v, whole %+v", seed, got, sliced, v)
 		}
@@ -278,7 +278,7 @@ func TestVerifyFinds(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			for n, seed := 0, uint64(0); n < 100; seed++ {
 				r := rand.New(rand.NewPCG(seed, 2))
-				s := past(r, 1+r.IntN(10))
+				s := past(r, 1+r.IntN(4))
 				var of []int
 				for i, x := range s.tasks {
 					if m.of(x) {
@@ -292,7 +292,7 @@ func TestVerifyFinds(t *testing.T) {
 				m.change(r, s, of[r.IntN(len(of))])
 				_, v := s.verify(t, func(g *ledger) {
 					g.Late = 10 * time.Second
-					g.most = r.IntN(2) * (1 + r.IntN(100))
+					g.most = r.IntN(2) * (1 + r.IntN(50))
 				})
 				if !v.Failed() || v.Found[m.want] == 0 {
 					t.Fatalf("seed %d: not found: %+v", seed, v)

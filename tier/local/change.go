@@ -260,6 +260,7 @@ func (g *group) decide(p *prepared) {
 	g.owe(p.Owe)
 	for _, t := range p.Tasks {
 		ws, _ := recordWrites(nil, nil, t.Key, t.Status, engine.AppendTask(nil, t))
+		ws = indexWrites(ws, []engine.Key{t.Key})
 		g.putAll(ws)
 		g.ranks[t.Key] = rankOf(t)
 	}

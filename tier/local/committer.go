@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"xtimer/engine"
 )
 
 // commitLoop is the committer: the only goroutine that writes to the database.
@@ -71,6 +73,7 @@ func (g *group) commit() error {
 		return nil
 	default:
 	}
+	engine.Failpoint("cold-after-commit")
 	s.acked.note(g.st.stats.seq)
 	s.views.renew(g.st.highest())
 	return nil

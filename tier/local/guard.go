@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
 )
 
 // guardFS ends the process in order when the log cannot be written: Pebble
@@ -61,9 +63,15 @@ func (f guardFile) Write(b []byte) (int, error) {
 	return n, f.fs.check("write", f.name, err)
 }
 
-func (f guardFile) Sync() error { return f.fs.check("sync", f.name, f.File.Sync()) }
+func (f guardFile) Sync() error {
+	engine.Failpoint("cold-in-commit")
+	return f.fs.check("sync", f.name, f.File.Sync())
+}
 
-func (f guardFile) SyncData() error { return f.fs.check("sync", f.name, f.File.SyncData()) }
+func (f guardFile) SyncData() error {
+	engine.Failpoint("cold-in-commit")
+	return f.fs.check("sync", f.name, f.File.SyncData())
+}
 
 func (f guardFile) SyncTo(n int64) (bool, error) {
 	full, err := f.File.SyncTo(n)

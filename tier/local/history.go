@@ -2,12 +2,9 @@ package local
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"xtimer/engine"
 )
@@ -161,65 +158,4 @@ func (p *taskPage) byTime(ctx context.Context, kind byte, before engine.Key) err
 		p.ended = p.add(key, t)
 		return p.ended, nil
 	})
-}
-
-// byTimer walks the records of one timer: a seek in each hour that has any
-// history, from the newest down.
-func (p *taskPage) byTimer(ctx context.Context, before engine.Key) error {
-	it, err := p.w.NewIter(&pebble.IterOptions{LowerBound: []byte{kindByTimer}, UpperBound: []byte{kindByTimer + 1}})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	id, end := p.f.Timer, before.Due // looked at: due < end
-	if id < before.Timer {
-		end++
-	}
-	var seek []byte
-	for end > max(p.f.From, 0) {
-		seek = byTimerEnd(seek[:0], id, end)
-		if !it.SeekLT(seek) {
-			break
-		}
-		k, ok := readByTimer(it.Key())
-		if !ok {
-			return damaged(it.Key(), errKey)
-		}
-		if k.Timer == id {
-			if end = k.Due; end < p.f.From {
-				break
-			}
-			t, err := p.w.listed(k)
-			if err != nil {
-				return err
-			}
-			if !p.add(k, t) {
-				return nil
-			}
-			continue
-		}
-		// The newest entry before is another's. All of its hour is before it,
-		// so ours are there only if our id is less.
-		if end = k.Due / hour * hour; k.Timer > id {
-			end += hour
-		}
-		if p.steps++; p.steps >= taskSteps {
-			p.last = engine.Key{Timer: id, Due: end}
-			return it.Error()
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	p.ended = true
-	return it.Error()
-}
-
-// byTimerEnd is the key after all entries of the timer with due < end, in the
-// hour of the last of them; end ≥ 1.
-func byTimerEnd(b []byte, id engine.TimerID, end int64) []byte {
-	h := (end - 1) / hour
-	b = appendID(binary.BigEndian.AppendUint32(append(b, kindByTimer), uint32(h)), id)
-	rest := uint32(end - h*hour)
-	return append(b, byte(rest>>16), byte(rest>>8), byte(rest))
 }

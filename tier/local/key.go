@@ -17,7 +17,7 @@ const (
 	kindFailure = 'f' // due, timer → status
 	kindBound   = 'g' // timer → bound of a recurring timer, once raised
 	kindRecord  = 'h' // due, timer → record of history
-	kindByTimer = 'i' // hour, timer, ms in the hour → nothing
+	kindByTimer = 'i' // hour, timer, ms in the hour (hash of what follows) → dues that follow
 	kindOnce    = 'k' // app, Idempotency-Key → timer, hash, expiry
 	kindLabel   = 'l' // key, value, timer → nothing
 	kindName    = 'n' // app, name (timer when it has no name) → timer
@@ -43,11 +43,6 @@ var none = []byte{valueVersion}
 
 // maxTime is the last instant that six bytes of a key hold.
 const maxTime = 1<<48 - 1
-
-// hour is the segment of the index of history by timer: an hour's entries lie
-// together, so that compactions touch the last hour only, and a timer's
-// records are found with one seek an hour.
-const hour = 3_600_000
 
 // day is what retention drops at a time.
 const day = 24 * hour
@@ -119,21 +114,6 @@ func nameKey(b []byte, app, name string, id engine.TimerID) []byte {
 
 func timeKey(b []byte, kind byte, ms int64, id engine.TimerID) []byte {
 	return appendID(appendTime(append(b, kind), ms), id)
-}
-
-func byTimerKey(b []byte, k engine.Key) []byte {
-	due := min(max(k.Due, 0), maxTime)
-	b = appendID(binary.BigEndian.AppendUint32(append(b, kindByTimer), uint32(due/hour)), k.Timer)
-	rest := uint32(due % hour)
-	return append(b, byte(rest>>16), byte(rest>>8), byte(rest))
-}
-
-func readByTimer(k []byte) (engine.Key, bool) {
-	if len(k) != 16 {
-		return engine.Key{}, false
-	}
-	rest := int64(k[13])<<16 | int64(k[14])<<8 | int64(k[15])
-	return engine.Key{Timer: readID(k[5:]), Due: int64(binary.BigEndian.Uint32(k[1:]))*hour + rest}, true
 }
 
 func recordKey(b []byte, k engine.Key) []byte { return timeKey(b, kindRecord, k.Due, k.Timer) }

@@ -57,6 +57,7 @@ func (s *Store) tooLarge(now int64) (bool, error) {
 
 // dropRange deletes the history of [from, to), whole hours, unless it is held.
 func (s *Store) dropRange(ctx context.Context, from, to int64) (dropped bool, err error) {
+	engine.Failpoint("retention-delete")
 	err = s.do(ctx, 1, func(g *group) error {
 		if g.st.stats.holds(from, to) {
 			return nil

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,19 +29,32 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	return s.do(ctx, weight, func(g *group) error { return g.settle(&c, ws) })
 }
 
-// settledWrites encodes records in the caller's goroutine.
+// settledWrites encodes records in the caller's goroutine: the records in the
+// order of their keys, for numbers are sorted faster than keys, and then the
+// index by timer.
 func settledWrites(rs []engine.Record) []write {
 	size := 0
+	order := make([]int32, len(rs))
 	for i := range rs {
-		size += len(rs[i].Encoded) + 48
+		size += len(rs[i].Encoded) + 32
+		order[i] = int32(i)
 	}
-	ws, buf := make([]write, 0, 2*len(rs)+8), make([]byte, 0, size)
-	for i := range rs {
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := &rs[a].Key, &rs[b].Key
+		return cmp.Or(cmp.Compare(x.Due, y.Due), cmp.Compare(x.Timer, y.Timer), cmp.Compare(a, b))
+	})
+	ws, buf := make([]write, 0, len(rs)+len(rs)/8+8), make([]byte, 0, size)
+	indexed := make([]engine.Key, 0, len(rs))
+	for _, i := range order {
+		r := &rs[i]
 		n := len(buf)
-		buf = append(buf, rs[i].Encoded...)
-		ws, buf = recordWrites(ws, buf, rs[i].Key, rs[i].Status, buf[n:len(buf):len(buf)])
+		buf = append(buf, r.Encoded...)
+		ws, buf = recordWrites(ws, buf, r.Key, r.Status, buf[n:len(buf):len(buf)])
+		if !r.Alone {
+			indexed = append(indexed, r.Key)
+		}
 	}
-	return ws
+	return indexWrites(ws, indexed)
 }
 
 func cloneRecords(rs []engine.Record) []engine.Record {
@@ -116,6 +130,7 @@ func (g *group) replayed(rs []engine.Record) ([]write, error) {
 		if now := rankOf(t); !now.below(was) {
 			ranks[r.Key] = now
 			ws, _ = recordWrites(ws, nil, r.Key, r.Status, r.Encoded)
+			ws = indexWrites(ws, []engine.Key{r.Key})
 		}
 	}
 	for k, r := range ranks {
@@ -141,16 +156,14 @@ func (g *group) rank(k engine.Key) (rank, error) {
 	return rankOf(t), nil
 }
 
-// recordWrites are the writes of one record, their keys cut from buf. The
-// entry of a failure stays when a redrive succeeds: readers look at the record.
+// recordWrites are the writes of one record, their keys cut from buf, but for the
+// index by timer. The entry of a failure stays when a redrive succeeds: readers
+// look at the record.
 func recordWrites(ws []write, buf []byte, k engine.Key, st engine.TaskStatus, encoded []byte) ([]write, []byte) {
 	cut := func(n int) []byte { return buf[n:len(buf):len(buf)] }
 	n := len(buf)
 	buf = recordKey(buf, k)
 	ws = append(ws, write{key: cut(n), val: encoded})
-	n = len(buf)
-	buf = byTimerKey(buf, k)
-	ws = append(ws, write{key: cut(n), val: none})
 	if failure(st) {
 		n = len(buf)
 		buf = timeKey(buf, kindFailure, k.Due, k.Timer)

@@ -99,6 +99,7 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 	if more {
 		s.sweep.ended = ks[len(ks)-1]
 	}
+	engine.Failpoint("archive")
 	err = s.do(ctx, len(ks), func(g *group) error {
 		for _, k := range ks {
 			if err := g.archiveEntry(k); err != nil {
@@ -138,6 +139,15 @@ func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, er
 			}
 			for _, v := range vs {
 				g.delete(versionKey(nil, v.ID, v.Version))
+			}
+			if t.Schedule.OneShot() { // its record may outlive it, and nothing tells the due then
+				k := engine.Key{Timer: t.ID, Due: lastDue(t)}
+				g.probe = recordKey(g.probe[:0], k)
+				if v, err := g.look(g.probe); err != nil {
+					return err
+				} else if v != nil {
+					g.putAll(indexWrites(nil, []engine.Key{k}))
+				}
 			}
 			g.store(t, nil, nil, bound{})
 		}

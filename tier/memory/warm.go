@@ -100,7 +100,7 @@ func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry
 }
 
 // Update has nothing to do: the definitions stay in the cold tier.
-func (w *Warm) Update(context.Context, engine.TimerID, []byte) error { return nil }
+func (w *Warm) Update(context.Context, engine.TimerID, []byte) {}
 
 // Drop forgets the minutes that begin before the instant.
 func (w *Warm) Drop(_ context.Context, before int64) error {

@@ -2,6 +2,7 @@ package tiertest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -137,4 +138,73 @@ func recordReplaces(s *cold) {
 	s.same("of the timer", s.history(engine.TaskFilter{Timer: 1}, 10), []engine.Key{full.Key})
 	_, err = s.Task(s.ctx, engine.Key{Timer: 1, Due: t0 + 1})
 	s.is(err, engine.ErrNotFound)
+}
+
+// historyOfOneShots: such a record need not be in an index by timer.
+func historyOfOneShots(s *cold) {
+	a := shot(1, "a", t0+hour)
+	s.create(a, shot(2, "b", t0+hour))
+	alone := func(due int64) {
+		t := task(1, due, engine.Succeeded, 1)
+		r := record(t)
+		r.Alone = true
+		s.settle(&engine.Settlement{Owner: "n", Tasks: []engine.Record{r}})
+	}
+	of := func(what, want string) {
+		s.Helper()
+		s.same(what, fmt.Sprint(s.history(engine.TaskFilter{Timer: 1}, 1), s.history(engine.TaskFilter{Timer: 1}, 10)), want)
+	}
+	of("none", "[] []")
+	alone(t0 + hour)
+	s.settleTasks(task(1, t0+hour+5, engine.Succeeded, 1), task(2, t0+hour, engine.Succeeded, 1)) // by hand; another's
+	first, hand, second := engine.Key{Timer: 1, Due: t0 + hour}, engine.Key{Timer: 1, Due: t0 + hour + 5}, engine.Key{Timer: 1, Due: t0 + 3*hour}
+	want := fmt.Sprint([]engine.Key{hand, first})
+	of("one", want+" "+want)
+	next := edited(a, func(t *engine.Timer) {
+		t.Schedule.At, t.At, t.LastDue, t.ValidFrom = t0+3*hour, t0+3*hour, t0+3*hour, t0+2*hour
+		t.Generation++
+	})
+	s.change(a, next)
+	of("changed, not finished", want+" "+want)
+	alone(t0 + 3*hour)
+	want = fmt.Sprint([]engine.Key{second, hand, first})
+	of("changed", want+" "+want)
+	s.delete(next)
+	of("deleted", want+" "+want)
+
+	// One that retention removes: its records stay as long as history does.
+	b := task(2, t0+hour, engine.Succeeded, 1)
+	r := record(b)
+	r.Alone = true
+	s.settle(&engine.Settlement{Owner: "n", Tasks: []engine.Record{r}, Marks: marks(t0 + 5*hour)})
+	s.sweep(t0+day, t0+12*hour, 0)
+	if _, err := s.Timer(s.ctx, 2); !errors.Is(err, engine.ErrNotFound) {
+		s.Fatalf("the finished timer: %v", err)
+	}
+	s.same("removed", s.history(engine.TaskFilter{Timer: 2}, 10), []engine.Key{b.Key})
+}
+
+// historyIsDense: settled together, in pieces, and once more.
+func historyIsDense(s *cold) {
+	var all []*engine.Task
+	for i := range 900 {
+		all = append(all, task(7, t0+hour-2000+int64(i)*10, engine.Succeeded, 1), task(8, t0+hour-2000+int64(i)*10, engine.Succeeded, 1))
+	}
+	s.settleTasks(all[:600]...)
+	s.settleTasks(all[500:]...)
+	s.settleTasks(all[300], all[302], all[310])
+	got := s.history(engine.TaskFilter{Timer: 7}, 77)
+	if len(got) != 900 {
+		s.Fatalf("%d records, want 900", len(got))
+	}
+	for i, k := range got {
+		if k != all[2*(899-i)].Key {
+			s.Fatalf("record %d is %v", i, k)
+		}
+	}
+	some := s.history(engine.TaskFilter{Timer: 8, From: t0 + hour - 50, To: t0 + hour + 20}, 3)
+	s.same("a window", len(some), 7)
+	last, err := s.LastTask(s.ctx, 7)
+	s.ok(err)
+	s.same("the newest", last.Key, all[1798].Key)
 }

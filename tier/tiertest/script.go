@@ -43,7 +43,9 @@ func ScriptIDs() (ids []engine.TimerID) {
 
 func (r *Script) id() engine.TimerID { return ScriptIDs()[r.draw("id", scriptIDs)] }
 
-func (r *Script) due() int64 { return t0 + int64(r.draw("due", 40)-10)*hour }
+func (r *Script) due() int64 {
+	return t0 + int64(r.draw("due", 40)-10)*hour + int64(r.draw("ms", 4))*10
+}
 
 func (r *Script) key() engine.Key { return engine.Key{Timer: r.id(), Due: r.due()} }
 

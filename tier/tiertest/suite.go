@@ -52,6 +52,8 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"history is told newest first", historyOrder},
 		{"history filters", historyFilters},
 		{"history pages through all, once", historyPages},
+		{"records of a one-shot are found by its timer", historyOfOneShots},
+		{"many records of a timer are found in one hour", historyIsDense},
 		{"the newest record of a timer is found", lastTask},
 		{"a record replaces its former", recordReplaces},
 		{"sweep archives what is finished", sweepArchives},

@@ -1,7 +1,9 @@
 package tiertest
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -22,7 +24,13 @@ func Warm(t *testing.T, make func(t *testing.T) engine.Warm) {
 		{"a minute takes more after it was sealed", warmAfterSeal},
 		{"dropped minutes are gone", warmDrops},
 		{"a large minute is told in pages, each entry once", warmPages},
+		{"a dense minute of one shard is whole", warmDense},
 		{"adding goes on while minutes are loaded", warmConcurrent},
+		{"a definition is told as it was added, or not at all", warmDefinitions},
+		{"of two definitions the later version stays", warmVersions},
+		{"a definition that was replaced is not told any more", warmUpdates},
+		{"adding a former definition does not bring it back", warmStale},
+		{"the definition of a timer that is gone is not told", warmGone},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			w := &warm{T: t, Warm: make(t)}
@@ -58,20 +66,51 @@ func (w *warm) seal(from, to int64) {
 	w.ok(w.Seal(w.Context(), from, to))
 }
 
-// load is what the minute holds: first dues by timer.
-func (w *warm) load(m int64) map[engine.TimerID]int64 {
+// entries is what the minute holds, by timer.
+func (w *warm) entries(m int64) map[engine.TimerID]engine.Entry {
 	w.Helper()
-	got := map[engine.TimerID]int64{}
+	got := map[engine.TimerID]engine.Entry{}
 	w.ok(w.Load(w.Context(), m, func(es []engine.Entry) error {
 		for _, e := range es {
 			if _, ok := got[e.ID]; ok {
 				w.Fatalf("timer %d was told twice", e.ID)
 			}
-			got[e.ID] = e.Due
+			got[e.ID] = e
 		}
 		return nil
 	}))
 	return got
+}
+
+// load is the first dues of the minute, by timer.
+func (w *warm) load(m int64) map[engine.TimerID]int64 {
+	w.Helper()
+	got := map[engine.TimerID]int64{}
+	for id, e := range w.entries(m) {
+		got[id] = e.Due
+	}
+	return got
+}
+
+// definition is a version of a timer.
+func definition(id engine.TimerID, version uint32) []byte {
+	t := &engine.Timer{Definition: engine.NewDefinition(), ID: id, Version: version}
+	t.App, t.Name, t.Schedule.Cron = "app", fmt.Sprint("timer ", id), "* * * * *"
+	t.Callback.URL = fmt.Sprint("https://example.com/", version)
+	return engine.AppendTimer(nil, t)
+}
+
+// tells makes sure that the minute has the timer, with this version of its
+// definition or none: a tier need not keep definitions.
+func (w *warm) tells(m int64, id engine.TimerID, version uint32) {
+	w.Helper()
+	e, ok := w.entries(m)[id]
+	if !ok {
+		w.Fatalf("timer %d is not there", id)
+	}
+	if e.Definition != nil && !bytes.Equal(e.Definition, definition(id, version)) {
+		w.Fatalf("timer %d was told with another definition than version %d", id, version)
+	}
 }
 
 func (w *warm) gap(m int64) {
@@ -195,4 +234,98 @@ func warmConcurrent(w *warm) {
 	if len(got) != 500 || got[250] != m0 {
 		w.Fatalf("%d timers, one due %d", len(got), got[250])
 	}
+}
+
+func warmDense(w *warm) {
+	want := map[engine.TimerID]int64{}
+	var es []engine.Entry
+	for id := engine.TimerID(1); len(es) < 5000; id++ {
+		if id.Shard() == 7 {
+			want[id] = m0 + int64(id*31%minute)
+			es = append(es, engine.Entry{ID: id, Due: want[id] + 1}, engine.Entry{ID: id, Due: want[id]})
+		}
+	}
+	w.add(es[:4000]...)
+	w.seal(m0, m0+minute)
+	w.add(es[4000:]...)
+	w.add(es...)
+	w.want(m0, want)
+	if w.Len() != len(want) {
+		w.Fatalf("%d entries", w.Len())
+	}
+}
+
+func warmDefinitions(w *warm) {
+	var es []engine.Entry
+	for id := engine.TimerID(1); id <= 1500; id++ {
+		for m := range int64(3) {
+			es = append(es, engine.Entry{ID: id, Due: m0 + m*40*minute, Definition: definition(id, uint32(id))})
+		}
+	}
+	es[0].Definition = nil // of its first minute only
+	w.add(es...)
+	w.seal(m0, m0+81*minute)
+	for m := range int64(3) {
+		got := w.entries(m0 + m*40*minute)
+		for id := engine.TimerID(1); id <= 1500; id++ {
+			e, ok := got[id]
+			if !ok || e.Definition != nil && !bytes.Equal(e.Definition, definition(id, uint32(id))) {
+				w.Fatalf("timer %d in the minute %d: %+v", id, m, e)
+			}
+		}
+	}
+}
+
+func warmVersions(w *warm) {
+	for _, v := range []uint32{2, 300, 255, 1} {
+		w.add(engine.Entry{ID: 1, Due: m0, Definition: definition(1, v)})
+	}
+	w.add(engine.Entry{ID: 2, Due: m0, Definition: definition(2, 7)}, engine.Entry{ID: 2, Due: m0, Definition: definition(2, 8)})
+	w.add(engine.Entry{ID: 1, Due: m0}, engine.Entry{ID: 2, Due: m0})
+	w.seal(m0, m0+minute)
+	w.tells(m0, 1, 300)
+	w.tells(m0, 2, 8)
+}
+
+func warmUpdates(w *warm) {
+	for m := range int64(3) {
+		w.add(engine.Entry{ID: 1, Due: m0 + m*40*minute, Definition: definition(1, 1)},
+			engine.Entry{ID: 2, Due: m0 + m*40*minute, Definition: definition(2, 1)})
+	}
+	w.seal(m0, m0+81*minute)
+	w.Update(w.Context(), 1, definition(1, 2))
+	w.Update(w.Context(), 3, definition(3, 2)) // nobody knows it
+	for m := range int64(3) {
+		w.tells(m0+m*40*minute, 1, 2)
+		w.tells(m0+m*40*minute, 2, 1)
+	}
+	if got := w.load(m0); len(got) != 2 {
+		w.Fatalf("%v", got)
+	}
+}
+
+func warmStale(w *warm) {
+	w.Update(w.Context(), 1, definition(1, 2))
+	w.add(engine.Entry{ID: 1, Due: m0, Definition: definition(1, 1)})
+	w.seal(m0, m0+minute)
+	w.tells(m0, 1, 2)
+	w.add(engine.Entry{ID: 1, Due: m0, Definition: definition(1, 2)})
+	w.tells(m0, 1, 2)
+}
+
+func warmGone(w *warm) {
+	w.add(engine.Entry{ID: 1, Due: m0, Definition: definition(1, 1)}, engine.Entry{ID: 2, Due: m0, Definition: definition(2, 1)})
+	w.seal(m0, m0+minute)
+	gone := func() {
+		w.Helper()
+		if e := w.entries(m0)[1]; e.Definition != nil {
+			w.Fatalf("it is told: %+v", e)
+		}
+		w.tells(m0, 2, 1)
+	}
+	w.Update(w.Context(), 1, nil)
+	gone()
+	w.Update(w.Context(), 1, nil)
+	w.add(engine.Entry{ID: 1, Due: m0 + 5, Definition: definition(1, 1)}) // read before it went
+	gone()
 }

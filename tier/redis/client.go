@@ -1,0 +1,114 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// options understands the addresses.
+func (c *Config) options() (*goredis.UniversalOptions, error) {
+	o := &goredis.UniversalOptions{Addrs: c.Addrs, MasterName: c.SentinelMaster, Password: c.Password}
+	switch {
+	case len(c.Addrs) == 0:
+		return nil, errors.New("redis: no address")
+	case len(c.Addrs) == 1 && strings.Contains(c.Addrs[0], "://"):
+		u, err := goredis.ParseURL(c.Addrs[0])
+		if err != nil {
+			return nil, fmt.Errorf("redis: cannot read the address: %w", err)
+		}
+		o.Addrs, o.DB, o.Username, o.TLSConfig = []string{u.Addr}, u.DB, u.Username, u.TLSConfig
+		if c.Password == "" {
+			o.Password = u.Password
+		}
+	}
+	for _, a := range o.Addrs {
+		if strings.Contains(a, "://") {
+			return nil, errors.New("redis: a URL stands alone; several addresses are host:port each")
+		}
+	}
+	return o, nil
+}
+
+// The library logs what it returns as errors as well.
+func init() { logging.Disable() }
+
+// connect makes a client. The library's own defaults repeat writes behind our
+// back, ignore contexts and wait for five seconds.
+func connect(base *goredis.UniversalOptions, retries int) goredis.UniversalClient {
+	o := *base
+	o.MaxRetries = retries
+	o.ContextTimeoutEnabled = true
+	// The context of a call bounds it; these are for what has none.
+	o.ReadTimeout, o.WriteTimeout = patience, patience
+	o.DialTimeout, o.DialerRetries = 500*time.Millisecond, 1
+	// Pipelines have a pool of their own, and they are all that is used.
+	o.PoolSize, o.PipelinePoolSize, o.PoolTimeout = 4, 16, 500*time.Millisecond
+	o.DisableIdentity = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return goredis.NewUniversalClient(&o)
+}
+
+// greet makes sure that the servers can be used.
+func (w *Warm) greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
+	defer cancel()
+	var mu sync.Mutex // a cluster's masters are asked at the same time
+	err := w.servers(ctx, func(ctx context.Context, c *goredis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		addr := c.Options().Addr
+		info, err := c.Info(ctx, "server").Result()
+		if err != nil {
+			return fmt.Errorf("cannot use Redis at %s: %w", addr, err)
+		}
+		version := field(info, "redis_version")
+		major, _, _ := strings.Cut(version, ".")
+		if n, _ := strconv.Atoi(major); n < 6 {
+			return fmt.Errorf("cannot use Redis at %s, which is version %q: %w", addr, version, errVersion)
+		}
+		policy, err := c.ConfigGet(ctx, "maxmemory-policy").Result()
+		switch {
+		case isSilence(err):
+			return err
+		case err != nil:
+			w.log.Warn("cannot read Redis' maxmemory-policy; it should be noeviction", "redis", addr, "error", err)
+		case policy["maxmemory-policy"] != "noeviction":
+			w.log.Warn("Redis may evict what is due: set maxmemory-policy noeviction; evicted minutes are read from the cold tier",
+				"redis", addr, "maxmemory-policy", policy["maxmemory-policy"])
+		}
+		return nil
+	})
+	if isSilence(err) && !errors.Is(err, errVersion) {
+		return unavailable(err)
+	}
+	return err
+}
+
+var errVersion = errors.New("version 6 or later is needed")
+
+// servers calls f with every master.
+func (w *Warm) servers(ctx context.Context, f func(context.Context, *goredis.Client) error) error {
+	switch c := w.reads.(type) {
+	case *goredis.ClusterClient:
+		return c.ForEachMaster(ctx, f)
+	case *goredis.Client:
+		return f(ctx, c)
+	}
+	panic(fmt.Sprintf("BUG: a client of type %T", w.reads))
+}
+
+// field reads a line of INFO.
+func field(info, name string) string {
+	_, rest, _ := strings.Cut(info, name+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
+}

@@ -1,0 +1,198 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strconv"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"xtimer/engine"
+)
+
+const (
+	// shardsPerRead is how many shards are read in one pipeline, at most.
+	shardsPerRead = 16
+	pageSize      = 1024
+)
+
+// Load pages through the buckets of a minute, each held against what was put
+// there before any of it is told.
+func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
+	m := minute / minuteMs
+	for shards := w.shards[:]; len(shards) > 0; {
+		if !w.isSealed(m) {
+			return engine.ErrGap
+		}
+		n := together(m, shards)
+		es, err := w.read(ctx, m, shards[:n])
+		shards = shards[n:]
+		if err != nil {
+			return err
+		}
+		for len(es) > 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			k := min(pageSize, len(es))
+			if err := yield(es[:k:k]); err != nil {
+				return err
+			}
+			es = es[k:]
+		}
+	}
+	return nil
+}
+
+// together is how many of the shards are read in one pipeline.
+func together(m int64, shards []*shard) (n int) {
+	for size := int64(0); n < min(shardsPerRead, len(shards)) && size < perPipe; n++ {
+		sh := shards[n]
+		sh.mu.Lock()
+		if b := sh.buckets[m]; b != nil {
+			size += b.count()
+		}
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// reading is one bucket that is read.
+type reading struct {
+	sh    *shard
+	key   string
+	want  part
+	z     *goredis.ZSliceCmd
+	defs  []*goredis.SliceCmd
+	found int // of its entries, where they begin
+}
+
+// read reads a minute of some shards: the buckets, then the definitions, then how
+// many writes Redis knows of. The shards are locked meanwhile and nobody else
+// writes them, so if these are all, what was read before is not older.
+func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Entry, error) {
+	for _, sh := range shards {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+	}
+	if err := w.outage.refusal(); err != nil {
+		return nil, unavailable(err)
+	}
+	var rs []*reading
+	n := int64(0)
+	for _, sh := range shards {
+		b := sh.buckets[m]
+		if b == nil {
+			continue
+		}
+		for k, p := range b.parts {
+			if p.count > 0 {
+				rs = append(rs, &reading{sh: sh, key: sh.bucketKey(m, k), want: p})
+				n += p.count
+			}
+		}
+	}
+	if len(rs) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
+	defer cancel()
+	if err := w.ask(ctx, func(p goredis.Pipeliner) {
+		for _, r := range rs {
+			r.z = p.ZRangeWithScores(ctx, r.key, 0, -1)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	es := make([]engine.Entry, 0, n)
+	var gap error
+	for _, r := range rs {
+		var got part
+		r.found = len(es)
+		if es, got = appendEntries(es, r.z.Val()); got != r.want {
+			w.log.Warn("Redis does not have what was put into a bucket; its minute is a gap until it is filled again",
+				"bucket", r.key, "entries", got.count, "want", r.want.count)
+			w.loseMinute(r.sh, m)
+			gap = engine.ErrGap
+		}
+	}
+	if gap != nil {
+		return nil, gap
+	}
+	heads := make([]*goredis.SliceCmd, len(rs))
+	if err := w.ask(ctx, func(p goredis.Pipeliner) {
+		for i, r := range rs {
+			if r.sh.hours[m/hourMin] {
+				for ids := range slices.Chunk(r.z.Val(), pageSize) {
+					r.defs = append(r.defs, p.HMGet(ctx, r.sh.hourKey(m/hourMin), membersOf(ids)...))
+				}
+			}
+			heads[i] = p.HMGet(ctx, manifestKey(r.sh.n), "run", "seq")
+		}
+	}); err != nil {
+		return nil, err
+	}
+	for i, r := range rs {
+		if r.sh.run != "" && !r.sh.isAt(heads[i].Val()) {
+			w.lose(r.sh)
+			gap = engine.ErrGap
+			continue
+		}
+		at := r.found
+		for _, d := range r.defs {
+			for _, v := range d.Val() {
+				if v, ok := v.(string); ok && len(v) > 4 {
+					es[at].Definition = []byte(v[4:])
+				}
+				at++
+			}
+		}
+	}
+	return es, gap
+}
+
+// ask reads in one pipeline.
+func (w *Warm) ask(ctx context.Context, what func(goredis.Pipeliner)) error {
+	p := w.reads.Pipeline()
+	what(p)
+	_, err := p.Exec(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case isSilence(err):
+		w.outage.begin()
+	}
+	return unavailable(err)
+}
+
+// isAt tells whether Redis has all that was acknowledged.
+func (s *shard) isAt(head []any) bool {
+	run, _ := head[0].(string)
+	text, _ := head[1].(string)
+	seq, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && run == s.run && seq >= s.acked && seq <= s.sent
+}
+
+// appendEntries weighs what was read.
+func appendEntries(es []engine.Entry, zs []goredis.Z) ([]engine.Entry, part) {
+	var got part
+	for _, z := range zs {
+		id, due := z.Member.(string), int64(z.Score)
+		got.count++
+		got.sum = (got.sum + weigh(id, due)) & sumMask
+		es = append(es, engine.Entry{ID: engine.TimerID(binary.BigEndian.Uint64([]byte((id + "        ")[:8]))), Due: due})
+	}
+	return es, got
+}
+
+func membersOf(zs []goredis.Z) []string {
+	ids := make([]string, len(zs))
+	for i, z := range zs {
+		ids[i] = z.Member.(string)
+	}
+	return ids
+}
