@@ -36,6 +36,8 @@ type Config struct {
 	Drain time.Duration
 	// HistoryRetention and FinishedRetention; default 7 days each.
 	HistoryRetention, FinishedRetention time.Duration
+	// HistorySampled: the cold tier does not keep every success.
+	HistorySampled bool
 	// DiskFull tells that nothing new may be taken; default: never.
 	DiskFull func() bool
 	// DiskCritical tells that history of successes may not be written either,

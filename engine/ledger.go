@@ -48,7 +48,7 @@ func (e *Engine) Verify(ctx context.Context, v Verification, tell func(*Finding)
 		return Verdict{}, err
 	}
 	g := &ledger{
-		Verification: v, cold: e.cfg.Cold, tell: tell, leftOut: v.Sampled || e.metrics.unwritten.Get() > 0,
+		Verification: v, cold: e.cfg.Cold, tell: tell, leftOut: v.Sampled || e.cfg.HistorySampled || e.metrics.unwritten.Get() > 0,
 		pace: func(worked time.Duration) {
 			if waiting, _ := e.queue.load(); waiting > 0 {
 				worked *= 4 // calls are late already

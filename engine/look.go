@@ -112,7 +112,7 @@ func (e *Engine) Coming(ctx context.Context, at int64, app string, limit int) (C
 // it is loaded, else from the warm tier.
 func (e *Engine) comingEntries(ctx context.Context, from, end int64) (es []Entry, partial bool, err error) {
 	if end <= e.loaded.Load() {
-		for i := range e.shards {
+		for i := 0; i < Shards && len(es) <= maxComing; i++ {
 			es = e.shards[i].coming(es, from, end)
 		}
 		if partial = len(es) > maxComing; partial {

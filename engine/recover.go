@@ -274,7 +274,7 @@ func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
 		})
 	}
 	if len(r.d.owe) > 20_000 || len(r.d.records) > 20_000 {
-		return r.flush(ctx)
+		return r.flush(ctx, nil)
 	}
 	return nil
 }
@@ -340,10 +340,10 @@ func (r *recovery) early(ctx context.Context) (early []Owed, err error) {
 	return early, nil
 }
 
-// flush stores what was decided so far; repeating it is harmless.
-func (r *recovery) flush(ctx context.Context) error {
+// flush stores what was decided so far.
+func (r *recovery) flush(ctx context.Context, marks []Mark) error {
 	s := &Settlement{
-		Owner: r.e.cfg.Node, Replayed: true, Tasks: append(r.records, records(r.d.records)...), Owe: r.d.owe, Pay: r.pay,
+		Owner: r.e.cfg.Node, Replayed: true, Tasks: append(r.records, records(r.d.records)...), Owe: r.d.owe, Pay: r.pay, Marks: marks,
 	}
 	for _, t := range r.d.records {
 		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
@@ -352,18 +352,14 @@ func (r *recovery) flush(ctx context.Context) error {
 	return r.e.cfg.Cold.Settle(ctx, s)
 }
 
-// settle stores the rest, and then the watermarks: in this order a crash
-// between the two only makes the next start decide the same again.
+// settle stores the rest with the watermarks, in one transaction: the next start
+// would judge by another clock, and a due be recorded twice.
 func (r *recovery) settle(ctx context.Context) error {
-	if err := r.flush(ctx); err != nil {
-		return err
-	}
-	Failpoint("recovery-before-w")
-	s := &Settlement{Owner: r.e.cfg.Node}
+	var marks []Mark
 	for i := range r.e.shards {
 		if sh := &r.e.shards[i]; r.now > sh.watermark {
-			s.Marks = append(s.Marks, Mark{Shard: i, Fence: sh.fence, W: r.now})
+			marks = append(marks, Mark{Shard: i, Fence: sh.fence, W: r.now})
 		}
 	}
-	return r.e.cfg.Cold.Settle(ctx, s)
+	return r.flush(ctx, marks)
 }

@@ -59,8 +59,8 @@ type Cold interface {
 	// then stands is answered. A settle under a former fence is ErrFenced.
 	Take(ctx context.Context, owner string) ([]Shard, error)
 	// Settle stores results and progress of this node, in one transaction.
-	// Doing it twice is the same as doing it once. ErrFenced when a shard is
-	// another's by now.
+	// Doing it twice is the same as doing it once. ErrFenced, and nothing stored,
+	// when the fence of a mark is not the one that stands.
 	Settle(ctx context.Context, s *Settlement) error
 
 	// Task finds one record of history: ErrNotFound when there is none.

@@ -117,6 +117,7 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 			lost: map[engine.TimerID]bool{}, warmFault: func(string) error { return nil },
 		}
 		defer func() {
+			w.prove()
 			if w.life != nil {
 				w.kill()
 			}
@@ -124,6 +125,25 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 		}()
 		f(t, w)
 	})
+}
+
+// prove holds what is in the cold tier against what the definitions say: every
+// test ends with a ledger that proves itself.
+func (w *world) prove() {
+	if w.t.Failed() {
+		return
+	}
+	v := engine.Verification{From: epoch.Add(-48 * time.Hour).UnixMilli(), To: engine.MaxDue}
+	n := 0
+	_, err := engine.VerifyCold(context.Background(), w.cold, v, w.now(), 1000*24*time.Hour, func(f *engine.Finding) error {
+		if n++; n < 10 {
+			w.t.Errorf("the ledger: %s of %s, %s to %s, %d: %s", f.Kind, f.Name, stamp(f.Due), stamp(f.DueLast), f.Count, f.Detail)
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Errorf("the ledger cannot be verified: %v", err)
+	}
 }
 
 // begin is a bubble with an engine that runs.

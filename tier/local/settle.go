@@ -68,7 +68,7 @@ func cloneRecords(rs []engine.Record) []engine.Record {
 // settle judges a settlement: all of it or nothing.
 func (g *group) settle(c *engine.Settlement, ws []write) error {
 	for _, m := range c.Marks {
-		if m.Fence < g.st.shards[m.Shard].Fence {
+		if m.Fence != g.st.shards[m.Shard].Fence {
 			return engine.ErrFenced
 		}
 	}

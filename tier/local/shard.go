@@ -73,8 +73,7 @@ func readShards(r pebble.Reader) ([]engine.Shard, error) {
 	return out, err
 }
 
-// mark moves one watermark forward. A higher fence than the stored one takes
-// the shard over; the store has a single process, so nobody else can have it.
+// mark moves one watermark forward.
 func (g *group) mark(owner string, m engine.Mark) {
 	sh := g.st.shards[m.Shard]
 	was := sh

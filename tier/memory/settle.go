@@ -18,7 +18,7 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 		if m.Shard < 0 || m.Shard >= engine.Shards {
 			return fmt.Errorf("there is no shard %d", m.Shard)
 		}
-		if m.Fence < c.shards[m.Shard].Fence {
+		if m.Fence != c.shards[m.Shard].Fence {
 			return engine.ErrFenced
 		}
 	}

@@ -14,6 +14,13 @@ func (s *cold) due(from, to int64) (cs []engine.Candidate) {
 	s.ok(s.Due(s.ctx, from, to, func(page []engine.Candidate) error {
 		for _, c := range page {
 			c.Definition = slices.Clone(c.Definition)
+			if c.Definition != nil { // of a one-shot it may be given, or not
+				t, err := engine.DecodeTimer(c.Definition)
+				s.ok(err)
+				if t.Schedule.OneShot() {
+					c.Definition = nil
+				}
+			}
 			cs = append(cs, c)
 		}
 		clear(page) // it is the tier's again only afterwards, and must not matter

@@ -1,0 +1,196 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/servertest"
+)
+
+// openBench opens a store on a server of its own, with room in memory.
+func openBench(b *testing.B) *bench {
+	b.Helper()
+	server := servertest.MariaDB(b, "--innodb-buffer-pool-size=1G", "--innodb-log-file-size=512M")
+	_, port, _ := net.SplitHostPort(server.Addr())
+	m := &bench{B: b, Store: open(b, New(Config{DSN: server.DSN("")}))}
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range all {
+		if line, _ := os.ReadFile(f); strings.Contains(string(line), "--port="+port+"\x00") {
+			m.server = filepath.Dir(f)
+		}
+	}
+	m.begin()
+	return m
+}
+
+// bench is a store under measurement.
+type bench struct {
+	*testing.B
+	*Store
+	server       string // its folder in /proc
+	began        time.Time
+	ours, theirs time.Duration
+}
+
+// cpu is the processor time that this process, and the server, have used.
+func (b *bench) cpu() (ours, theirs time.Duration) {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	stat, _ := os.ReadFile(b.server + "/stat")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	f := strings.Fields(rest)
+	ticks := 0
+	for _, s := range f[11:13] {
+		n, _ := strconv.Atoi(s)
+		ticks += n
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), time.Duration(ticks) * 10 * time.Millisecond
+}
+
+func (b *bench) begin() {
+	b.began = time.Now()
+	b.ours, b.theirs = b.cpu()
+}
+
+// tell reports wall and processor time for each of n things.
+func (b *bench) tell(what string, n int) {
+	b.Helper()
+	b.ReportMetric(float64(n)/time.Since(b.began).Seconds(), what+"/s")
+	ours, theirs := b.cpu()
+	b.ReportMetric(float64((ours-b.ours).Nanoseconds())/1000/float64(n), "cpu-µs/"+what)
+	b.ReportMetric(float64((theirs-b.theirs).Nanoseconds())/1000/float64(n), "server-µs/"+what)
+	b.ReportMetric(0, "ns/op")
+}
+
+const benchNow int64 = 1_763_640_000_000
+
+// benchTimer is a timer like a user's: a body, a name.
+func benchTimer(i int) *engine.Timer {
+	t := &engine.Timer{
+		Definition: engine.NewDefinition(), ID: engine.TimerID(1<<40 + i), Version: 1, Generation: 1,
+		ValidFrom: benchNow, CreatedAt: benchNow, UpdatedAt: benchNow,
+	}
+	t.App, t.Name = "billing", fmt.Sprintf("order-%d-expire", i)
+	t.At = benchNow + 3_600_000 + int64(i*7919%3_600_000)
+	t.LastDue, t.Schedule.At = t.At, t.At
+	t.Callback.URL = "http://127.0.0.1:8081/callbacks/orders"
+	t.Callback.Body, t.Callback.HasBody = []byte(`{"order":1842,"action":"expire"}`), true
+	return t
+}
+
+func createBatch(b *testing.B, s *bench, from, n int) {
+	b.Helper()
+	cs := make([]*engine.Change, n)
+	for i := range cs {
+		t := benchTimer(from + i)
+		cs[i] = &engine.Change{Timer: t, ID: t.ID, At: benchNow}
+	}
+	for _, a := range s.ApplyAll(context.Background(), cs) {
+		if a.Err != nil {
+			b.Fatal(a.Err)
+		}
+	}
+}
+
+// BenchmarkApplyAll creates in batches of 1,000, from one and from four callers.
+func BenchmarkApplyAll(b *testing.B) {
+	for _, callers := range []int{1, 4} {
+		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
+			s := openBench(b)
+			s.begin()
+			var next atomic.Int64
+			var wg sync.WaitGroup
+			for range callers {
+				wg.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						createBatch(b, s, int(i)*1000, 1000)
+					}
+				})
+			}
+			wg.Wait()
+			s.tell("create", b.N*1000)
+		})
+	}
+}
+
+// BenchmarkApply creates one by one from 64 callers.
+func BenchmarkApply(b *testing.B) {
+	s := openBench(b)
+	s.begin()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				t := benchTimer(int(i))
+				if _, err := s.Apply(context.Background(), &engine.Change{Timer: t, ID: t.ID, At: benchNow}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.tell("create", b.N)
+}
+
+// BenchmarkSettle stores records in batches of 10,000, with progress of all shards.
+func BenchmarkSettle(b *testing.B) {
+	s := openBench(b)
+	if _, err := s.Sweep(b.Context(), benchNow, 0, 0); err != nil {
+		b.Fatal(err)
+	}
+	const batch = 10_000
+	s.begin()
+	n := 0
+	recs := make([]engine.Record, batch)
+	for b.Loop() {
+		st := &engine.Settlement{Owner: "n", Tasks: recs}
+		for i := range recs {
+			t := &engine.Task{
+				Key: engine.Key{Timer: engine.TimerID(1<<40 + n*7919%1_000_000), Due: benchNow + int64(n/100)},
+				App: "billing", Name: "order-1842-expire", Generation: 1, Status: engine.Succeeded, Lateness: 400 * time.Microsecond,
+				Attempts: []engine.Attempt{{N: 1, Started: benchNow * 1000, Took: time.Millisecond, Code: 200, Response: []byte(`{"ok":true}`)}},
+				Ended:    benchNow + int64(n/100),
+			}
+			recs[i] = engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(recs[i].Encoded[:0], t)}
+			n++
+		}
+		for i := range engine.Shards {
+			st.Marks = append(st.Marks, engine.Mark{Shard: i, W: benchNow + int64(n/100)})
+		}
+		if err := s.Settle(context.Background(), st); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.tell("record", n)
+}
+
+// BenchmarkDue reads 200,000 one-shots of an hour, definitions and all.
+func BenchmarkDue(b *testing.B) {
+	const timers = 200_000
+	s := openBench(b)
+	for i := range timers / 1000 {
+		createBatch(b, s, i*1000, 1000)
+	}
+	s.begin()
+	n := 0
+	for range b.N {
+		err := s.Due(b.Context(), benchNow, benchNow+2*3_600_000, func(cs []engine.Candidate) error { n += len(cs); return nil })
+		if err != nil || n%timers != 0 {
+			b.Fatal(n, err)
+		}
+	}
+	s.tell("occurrence", n)
+}

@@ -1,0 +1,98 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// longest bounds a statement of the slow pool.
+const longest = time.Minute
+
+// session is what every connection says first. A lock is waited for less long
+// than an answer, so that a wait ends in its own error; a session of ours that
+// fell silent, perhaps holding locks behind a cut network, is ended by the
+// server soon after.
+var session = []string{
+	"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout=2, lock_wait_timeout=3, wait_timeout=15",
+	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+}
+
+// connect builds the pools; it does not touch the network.
+func connect(dsn string) (db, slow *sql.DB, err error) {
+	c, err := parseDSN(dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if db, err = pool(c, 32); err != nil {
+		return nil, nil, err
+	}
+	c.ReadTimeout = max(c.ReadTimeout, longest)
+	slow, err = pool(c, 1)
+	return db, slow, err
+}
+
+// parseDSN reads the user's DSN and sets over it what this package relies on.
+func parseDSN(dsn string) (*mysql.Config, error) {
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the DSN of the database: %w", err)
+	}
+	if c.DBName == "" {
+		return nil, fmt.Errorf("the DSN names no database: it ends in /name")
+	}
+	for p, d := range map[*time.Duration]time.Duration{
+		&c.Timeout: 2 * time.Second, &c.ReadTimeout: 5 * time.Second, &c.WriteTimeout: 5 * time.Second,
+	} {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	c.ClientFoundRows = true   // an update to the same value has found its row
+	c.InterpolateParams = true // one round trip a statement, and no limit of placeholders
+	c.MultiStatements = false
+	c.RejectReadOnly = true // a connection to a server that became a replica is given up
+	c.CheckConnLiveness = true
+	c.ParseTime, c.Loc = false, time.UTC // there are no SQL times
+	c.Collation = ""
+	if err := c.Apply(mysql.Charset("utf8mb4", "utf8mb4_bin")); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func pool(c *mysql.Config, size int) (*sql.DB, error) {
+	c = c.Clone()
+	c.Logger = &mysql.NopLogger{} // what fails is told by who asked
+	inner, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the DSN of the database: %w", err)
+	}
+	db := sql.OpenDB(connector{inner})
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	db.SetConnMaxLifetime(3 * time.Minute)
+	db.SetConnMaxIdleTime(10 * time.Second)
+	return db, nil
+}
+
+// connector makes connections that have said session.
+type connector struct{ driver.Connector }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range session {
+		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, q, nil); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+	}
+	return conn, nil
+}

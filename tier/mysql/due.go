@@ -1,0 +1,94 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"xtimer/engine"
+)
+
+// duePage is how many candidates are read, and handed on, at a time.
+const duePage = 2000
+
+// Due pages through every enabled timer that may have a due in (from, to].
+func (s *Store) Due(ctx context.Context, from, to int64, yield func([]engine.Candidate) error) error {
+	if err := s.due(ctx, kindOneShot, from, to, yield); err != nil {
+		return err
+	}
+	return s.due(ctx, kindRecurring, math.MinInt64, to, yield)
+}
+
+func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]engine.Candidate) error) error {
+	last := engine.Candidate{ID: math.MaxInt64, Due: from}
+	page := make([]engine.Candidate, 0, duePage)
+	for {
+		err := s.read(ctx, "read what is due", func(ctx context.Context) error {
+			page = page[:0]
+			var all []byte // the definitions of the page
+			q := fmt.Sprintf("SELECT id,bound,definition FROM timers FORCE INDEX (by_due) WHERE %s AND bound<=%d AND (bound>%[3]d OR bound=%[3]d AND id>%[4]d) "+
+				"ORDER BY kind,bound,id LIMIT %[5]d", is("kind", strconv.Itoa(kind)), to, last.Due, last.ID, duePage)
+			return s.scan(ctx, q, func(rows *sql.Rows) error {
+				var c engine.Candidate
+				var b sql.RawBytes
+				if err := rows.Scan(&c.ID, &c.Due, &b); err != nil {
+					return err
+				}
+				if cap(all)-len(all) < len(b) {
+					all = make([]byte, 0, max(len(b), 64*1024))
+				}
+				n := len(all)
+				all = append(all, b...)
+				c.Definition = all[n:len(all):len(all)]
+				page = append(page, c)
+				return nil
+			})
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		last = page[len(page)-1] // before the page is the caller's to change
+		if err := yield(page); err != nil {
+			return err
+		}
+		if len(page) < duePage {
+			return nil
+		}
+	}
+}
+
+// Raise tells new lower bounds, each for one version of its timer.
+func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
+	bounds = slices.Clone(bounds)
+	slices.SortStableFunc(bounds, func(a, b engine.Bound) int { return compareKeys(engine.Key{Timer: a.ID}, engine.Key{Timer: b.ID}) })
+	var finished []engine.Bound
+	raised := bounds[:0:0]
+	for _, b := range bounds {
+		if b.Finished {
+			finished = append(finished, b)
+		} else {
+			raised = append(raised, b)
+		}
+	}
+	for part := range slices.Chunk(raised, keyedRows) {
+		err := s.transact(ctx, "raise the bounds of what is due", func(t *transaction) error { return raise(t, part) })
+		if err != nil {
+			return err
+		}
+	}
+	for part := range slices.Chunk(finished, sweepPiece) {
+		if err := s.archive(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func raise(t *transaction, bs []engine.Bound) error {
+	return t.many("UPDATE timers t JOIN (SELECT NULL AS id,NULL AS version,NULL AS bound UNION ALL SELECT ", " UNION ALL SELECT ",
+		") k ON k.id=t.id SET t.bound=k.bound WHERE t.version=k.version AND t.kind=2 AND t.bound<k.bound",
+		len(bs), func(b []byte, i int) []byte { return appendInts(b, int64(bs[i].ID), int64(bs[i].Version), bs[i].Due) })
+}

@@ -1,0 +1,108 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"xtimer/engine"
+)
+
+// Numbers of the server's errors that mean something to us.
+const (
+	errDuplicate = 1062
+	errLockWait  = 1205
+	errDeadlock  = 1213
+)
+
+// passing are errors of the moment: the same transaction may do better. Each
+// ends its transaction here, also 1205, after which the server would keep it.
+var passing = []uint16{
+	errLockWait, errDeadlock,
+	1040, 1203, // too many connections
+	1053, 1927, 1317, // the server shuts down; the connection, the query was killed
+	1290, 1792, 1836, // read-only: another server has the writes by now
+	1180, 1105, // a commit failed; TiDB's unnamed errors
+	8002, 8005, 8022, 8028, 9001, 9002, 9003, 9004, 9005, 9007, // TiDB: write conflicts, busy stores, a changed schema
+}
+
+// full are errors of a disk that has no room.
+var full = []uint16{1021, 1114}
+
+func number(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+// ours tells an error of this tier's own: a decision, not an accident.
+func ours(err error) bool {
+	var f *engine.Fault
+	return errors.Is(err, engine.ErrFenced) || errors.As(err, &f)
+}
+
+// away tells whether the database, or the way to it, failed: what the server
+// did not answer with an error of its own.
+func away(err error) bool {
+	var own *rowError
+	if errors.As(err, &own) {
+		return false
+	}
+	n := number(err)
+	return n == 0 || slices.Contains(passing, n)
+}
+
+// again tells whether a transaction that failed may be tried again.
+func again(err error) bool {
+	return err != nil && !ours(err) && away(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// rowError is an error that is not the database's: of a row, or a caller.
+type rowError struct{ error }
+
+func (e *rowError) Unwrap() error { return e.error }
+
+// fault turns an error into what a caller of the tier understands.
+func (s *Store) fault(ctx context.Context, what string, err error) error {
+	var own *rowError
+	switch {
+	case err == nil, ours(err):
+		return err
+	case errors.As(err, &own):
+		return own.error
+	case ctx.Err() != nil:
+		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
+	case slices.Contains(full, number(err)):
+		return fmt.Errorf("cannot %s: %w: %w", what, engine.ErrFull, err)
+	case away(err):
+		return fmt.Errorf("cannot %s: %w: %w", what, engine.ErrUnavailable, err)
+	}
+	return fmt.Errorf("cannot %s: %w", what, err)
+}
+
+// tries is how often a transaction is begun before its caller is told.
+const tries = 5
+
+// pause waits before a try that is not the first, longer each time, and not as
+// long as others that lost the same race.
+func pause(ctx context.Context, try int) error {
+	if try == 0 {
+		return ctx.Err()
+	}
+	base := 5 * time.Millisecond << try
+	wait := time.NewTimer(base/2 + rand.N(base))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

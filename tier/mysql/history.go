@@ -1,0 +1,115 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+
+	"xtimer/engine"
+)
+
+// What one page of history looks at, and how much of it in one statement.
+const (
+	taskSteps = 5000
+	taskChunk = 1000
+)
+
+func scanTask(rows *sql.Rows) (*engine.Task, error) {
+	var b sql.RawBytes
+	if err := rows.Scan(&b); err != nil {
+		return nil, err
+	}
+	t, err := engine.DecodeTask(bytes.Clone(b))
+	if err != nil {
+		return nil, &rowError{damaged("tasks", "with a garbled record", err)}
+	}
+	return t, nil
+}
+
+// Task finds one record of history.
+func (s *Store) Task(ctx context.Context, k engine.Key) (found *engine.Task, err error) {
+	err = s.read(ctx, "read a task", func(ctx context.Context) error {
+		found = nil
+		return s.scan(ctx, fmt.Sprintf("SELECT record FROM tasks WHERE timer=%d AND due=%d", k.Timer, k.Due), func(rows *sql.Rows) (err error) {
+			found, err = scanTask(rows)
+			return err
+		})
+	})
+	if err == nil && found == nil {
+		err = engine.ErrNotFound
+	}
+	return found, err
+}
+
+// LastTask is the newest record of a timer.
+func (s *Store) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
+	ts, _, err := s.Tasks(ctx, engine.TaskFilter{Timer: id}, engine.Key{}, 1)
+	if err == nil && len(ts) == 0 {
+		err = engine.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ts[0], nil
+}
+
+// Tasks lists history newest first, by due and then by timer.
+func (s *Store) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, err error) {
+	if before == (engine.Key{}) || before.Timer > math.MaxInt64 {
+		if before.Due == 0 {
+			before.Due = math.MaxInt64
+		}
+		before.Timer = math.MaxInt64
+	}
+	if f.To != 0 && f.To <= before.Due {
+		before = engine.Key{Due: f.To} // due < To: nothing is before the timer 0
+	}
+	where, order := taskPath(&f)
+	for steps := 0; limit > 0; {
+		n := min(taskChunk, max(limit-len(ts), 64), taskSteps-steps)
+		var chunk []*engine.Task
+		err := s.read(ctx, "read the history", func(ctx context.Context) error {
+			chunk = chunk[:0]
+			q := fmt.Sprintf("SELECT record FROM tasks WHERE %s AND due>=%d AND (due<%[3]d OR due=%[3]d AND timer<%[4]d) ORDER BY %[5]s LIMIT %[6]d",
+				where, f.From, before.Due, before.Timer, order, n)
+			return s.scan(ctx, q, func(rows *sql.Rows) error {
+				t, err := scanTask(rows)
+				chunk = append(chunk, t)
+				return err
+			})
+		})
+		if err != nil {
+			return nil, engine.Key{}, err
+		}
+		for _, t := range chunk {
+			before = t.Key
+			if f.Matches(t) {
+				ts = append(ts, t)
+			}
+			if len(ts) == limit {
+				return ts, before, nil
+			}
+		}
+		if len(chunk) < n {
+			return ts, engine.Key{}, nil
+		}
+		if steps += n; steps >= taskSteps {
+			break
+		}
+	}
+	return ts, before, nil
+}
+
+// taskPath picks the index that leaves the least to look at.
+func taskPath(f *engine.TaskFilter) (where, order string) {
+	switch {
+	case f.Timer != 0:
+		return is("timer", f.Timer.String()), "timer DESC,due DESC"
+	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(st engine.TaskStatus) bool { return !failure(st) }):
+		return is("failure", "1"), "failure DESC,due DESC,timer DESC"
+	}
+	return "TRUE", "due DESC,timer DESC"
+}

@@ -1,0 +1,145 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"xtimer/engine"
+)
+
+// What one page of a list looks at, and how much of it in one statement.
+const (
+	timerSteps = 5000
+	timerChunk = 1000
+)
+
+// path is the way a list of timers goes: through an index, in its order.
+type path struct {
+	from  string // the tables
+	where string // what is fixed
+	order string
+	after func(c cursor) string // what comes after a cursor
+	place func(t *engine.Timer) cursor
+}
+
+func text(s string) string { return string(appendBytes(nil, s)) }
+
+func byID(t *engine.Timer) cursor { return cursor{id: t.ID} }
+
+func afterID(c cursor) string { return fmt.Sprintf("t.id>%d", c.id) }
+
+// pathOf picks the index that leaves the least to look at.
+func pathOf(f *engine.TimerFilter) path {
+	for _, m := range f.Labels {
+		if !m.Not && m.Value != "" { // an empty value also means: no such label
+			return path{
+				from: "labels l JOIN timers t ON t.id=l.timer", where: is("l.name", text(m.Key)) + " AND " + is("l.value", text(m.Value)), order: "l.name,l.value,l.timer",
+				after: func(c cursor) string { return fmt.Sprintf("l.timer>%d", c.id) }, place: byID,
+			}
+		}
+	}
+	p := path{from: "timers t", where: "TRUE", order: "t.id", after: afterID, place: byID}
+	switch {
+	case f.HasStatus && f.Status == engine.Finished && f.App == "":
+		p.from += " FORCE INDEX (by_end)"
+		p.where, p.order = is("t.status", strconv.Itoa(int(engine.Finished))), "t.status,t.ends,t.id"
+		p.after = func(c cursor) string {
+			return fmt.Sprintf("(t.ends>%[1]d OR t.ends=%[1]d AND t.id>%[2]d)", c.num, c.id)
+		}
+		p.place = func(t *engine.Timer) cursor { return cursor{num: max(lastDue(t), t.UpdatedAt), id: t.ID} }
+	case f.HasStatus && (f.App == "" || f.NamePrefix == ""):
+		p.from += " FORCE INDEX (by_status)"
+		p.where, p.order = is("t.status", strconv.Itoa(int(f.Status))), "t.status,t.app,t.id"
+		if f.App != "" {
+			p.where += " AND " + is("t.app", text(f.App))
+			break // and so by id
+		}
+		p.after = func(c cursor) string {
+			return fmt.Sprintf("(t.app>%[1]s OR t.app=%[1]s AND t.id>%[2]d)", text(c.text), c.id)
+		}
+		p.place = func(t *engine.Timer) cursor { return cursor{text: t.App, id: t.ID} }
+	case f.App != "":
+		p.from += " FORCE INDEX (by_name)"
+		p.where, p.order = is("t.app", text(f.App)), "t.app,t.name,t.nameless"
+		if f.NamePrefix != "" {
+			p.where += " AND t.name>=" + text(f.NamePrefix)
+			if end := following([]byte(f.NamePrefix)); end != nil {
+				p.where += " AND t.name<" + string(appendBytes(nil, end))
+			}
+		}
+		p.after = func(c cursor) string {
+			return fmt.Sprintf("(t.name>%[1]s OR t.name=%[1]s AND t.nameless>%[2]d)", text(c.text), c.num)
+		}
+		p.place = func(t *engine.Timer) cursor {
+			c := cursor{text: t.Name, id: t.ID}
+			if t.Name == "" {
+				c.num = int64(t.ID)
+			}
+			return c
+		}
+	}
+	return p
+}
+
+// following is the first text after all that begin with prefix; nil: none is.
+func following(prefix []byte) []byte {
+	b := bytes.Clone(prefix)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]++; b[i] != 0 {
+			return b[:i+1]
+		}
+	}
+	return nil
+}
+
+// Timers lists by keyset: by (app, name) where the filter names an app and no
+// status, else by id or by (app, id), all finished ones by when they ended. A page
+// may be short and still have a next one.
+func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int) (ts []*engine.Timer, next string, err error) {
+	p := pathOf(&f)
+	scope := p.from + p.where + p.order
+	where := p.where
+	if after != "" {
+		c, err := openCursor(after, scope)
+		if err != nil {
+			return nil, "", err
+		}
+		where = p.where + " AND " + p.after(c)
+	}
+	for steps := 0; limit > 0; {
+		n := min(timerChunk, max(limit-len(ts)+1, 64), timerSteps-steps+1)
+		var chunk []*engine.Timer
+		err := s.read(ctx, "list timers", func(ctx context.Context) error {
+			chunk = chunk[:0]
+			q := fmt.Sprintf("SELECT t.id,t.status,t.bound,t.definition FROM %s WHERE %s ORDER BY %s LIMIT %d", p.from, where, p.order, n)
+			return s.scan(ctx, q, func(rows *sql.Rows) error {
+				r, err := scanRow(rows)
+				if err == nil {
+					chunk = append(chunk, r.timer)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		for _, t := range chunk {
+			if len(ts) == limit || steps == timerSteps {
+				return ts, next, nil
+			}
+			steps++
+			c := p.place(t)
+			next, where = c.encode(scope), p.where+" AND "+p.after(c)
+			if f.Matches(t) {
+				ts = append(ts, t)
+			}
+		}
+		if len(chunk) < n {
+			return ts, "", nil
+		}
+	}
+	return ts, next, nil
+}

@@ -1,0 +1,84 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"xtimer/engine"
+)
+
+// Lives pages through every timer that stands or has a version kept: as of one
+// instant, so that a change meanwhile is in it whole or not at all.
+func (s *Store) Lives(ctx context.Context, after engine.TimerID, limit int) (ls []engine.Life, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, "read the lives of timers", func(ctx context.Context) error {
+		tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // it only read
+		ls, err = lives(ctx, tx, after, limit)
+		return err
+	})
+	return ls, err
+}
+
+func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]engine.Life, error) {
+	var ids []engine.TimerID
+	collect := func(rows *sql.Rows) error {
+		var id engine.TimerID
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}
+	for _, q := range []string{
+		"SELECT id FROM timers WHERE id>%d ORDER BY id LIMIT %d",
+		"SELECT DISTINCT timer FROM versions WHERE timer>%d ORDER BY timer LIMIT %d",
+	} {
+		if err := scan(ctx, tx, fmt.Sprintf(q, after, limit), collect); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	ids = ids[:min(len(ids), limit)]
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	ls, places := make([]engine.Life, len(ids)), make(map[engine.TimerID]int, len(ids))
+	for i, id := range ids {
+		ls[i].ID, places[id] = id, i
+	}
+	list := string(appendIDs(nil, ids))
+	err := scan(ctx, tx, "SELECT timer,deleted,definition FROM versions WHERE timer IN "+list+" ORDER BY timer,version", func(rows *sql.Rows) error {
+		var id engine.TimerID
+		var deleted int64
+		var b sql.RawBytes
+		if err := rows.Scan(&id, &deleted, &b); err != nil {
+			return err
+		}
+		t, err := engine.DecodeTimer(bytes.Clone(b))
+		if err != nil {
+			return &rowError{damaged("versions", id, err)}
+		}
+		l := &ls[places[id]]
+		l.Versions, l.Deleted = append(l.Versions, t), deleted
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ls, scan(ctx, tx, selectRow+" WHERE id IN "+list, func(rows *sql.Rows) error {
+		r, err := scanRow(rows)
+		if err == nil {
+			l := &ls[places[r.timer.ID]]
+			l.Versions, l.Deleted = append(l.Versions, r.timer), 0
+		}
+		return err
+	})
+}

@@ -1,0 +1,127 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"xtimer/engine"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migration brings the schema from the version before to its own. Every
+// statement of it can be run twice: the server commits each by itself, so one
+// that was cut short is begun anew.
+type migration struct {
+	version    int
+	statements []string
+}
+
+// migrations are the files 0001_….sql, 0002_….sql …, in order.
+func migrations() []migration {
+	files, err := migrationFiles.ReadDir("migrations")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	ms := make([]migration, 0, len(files))
+	for i, f := range files {
+		text, err := migrationFiles.ReadFile("migrations/" + f.Name())
+		version, _, _ := strings.Cut(f.Name(), "_")
+		m := migration{}
+		if m.version, _ = strconv.Atoi(version); err != nil || m.version != i+1 {
+			panic("BUG: migrations are numbered from 0001 without a gap: " + f.Name())
+		}
+		for q := range strings.SplitSeq(string(text), ";\n") {
+			if q = strings.TrimSpace(q); q != "" {
+				m.statements = append(m.statements, q)
+			}
+		}
+		ms = append(ms, m)
+	}
+	return ms
+}
+
+// migrateWait is how long a start waits for another's migration, in seconds.
+const migrateWait = 30
+
+// migrate brings the schema up to date, under a lock that its connection holds:
+// of several nodes that start at once one does it.
+func (s *Store) migrate(ctx context.Context) error {
+	return s.migrateTo(ctx, migrations())
+}
+
+func (s *Store) migrateTo(ctx context.Context, ms []migration) error {
+	if err := s.read(ctx, "reach the database", s.db.PingContext); err != nil {
+		return err
+	}
+	conn, err := s.slow.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	unlock, err := lockSchema(ctx, conn)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	run := func(q string) error {
+		_, err := conn.ExecContext(ctx, q)
+		return err
+	}
+	if err := run("CREATE TABLE IF NOT EXISTS migrations (version INT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL) ENGINE=InnoDB"); err != nil {
+		return err
+	}
+	stands := 0
+	err = scan(ctx, conn, "SELECT version FROM migrations ORDER BY version", func(rows *sql.Rows) error { return rows.Scan(&stands) })
+	if err != nil {
+		return err
+	}
+	if newest := len(ms); stands > newest {
+		return &rowError{fmt.Errorf("the database has schema version %d, this xtimer knows up to %d: it was used by a newer xtimer, run that one or a later one",
+			stands, newest)}
+	}
+	for _, m := range ms[stands:] {
+		for _, q := range m.statements {
+			if err := run(q); err != nil {
+				return fmt.Errorf("schema version %d: %w", m.version, err)
+			}
+		}
+		if err := run(fmt.Sprintf("INSERT INTO migrations (version,applied_at) VALUES (%d,%d)", m.version, time.Now().UnixMilli())); err != nil {
+			return err
+		}
+	}
+	return run(insertShards())
+}
+
+// lockSchema takes the lock of this database's schema.
+func lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(), err error) {
+	// The name of a lock is the server's, of all databases; 64 bytes at most.
+	const name = "CONCAT('xtimer.',MD5(DATABASE()))"
+	var got sql.NullInt64
+	err = scan(ctx, conn, fmt.Sprintf("SELECT GET_LOCK(%s,%d)", name, migrateWait), func(rows *sql.Rows) error { return rows.Scan(&got) })
+	if err == nil && got.Int64 != 1 {
+		err = fmt.Errorf("another xtimer has been migrating the schema for %d s", migrateWait)
+	}
+	return func() {
+		// Closing the connection would release it as well.
+		_ = scan(context.WithoutCancel(ctx), conn, "SELECT RELEASE_LOCK("+name+")", func(*sql.Rows) error { return nil })
+	}, err
+}
+
+// insertShards makes the row of every shard that has none.
+func insertShards() string {
+	b := []byte("INSERT IGNORE INTO shards (shard,fence,owner,watermark,horizon) VALUES ")
+	for i := range engine.Shards {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, "(%d,0,'',0,0)", i)
+	}
+	return string(b)
+}

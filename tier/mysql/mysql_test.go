@@ -1,0 +1,57 @@
+package mysql
+
+import (
+	"flag"
+	"os"
+	"sync"
+	"testing"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+	"xtimer/tier/servertest"
+	"xtimer/tier/tiertest"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("rapid.checks", "8") // each has a database of its own
+	os.Exit(servertest.Main(m))
+}
+
+// unsynced lets the shared server keep its commits in memory: nothing that uses
+// it crashes it.
+var unsynced sync.Once
+
+// fresh is a store on a database of its own, not open yet.
+func fresh(t testing.TB) *Store {
+	t.Helper()
+	server := servertest.SharedMariaDB(t)
+	unsynced.Do(func() { server.Do("SET GLOBAL innodb_flush_log_at_trx_commit=0, GLOBAL sync_frm=0") })
+	return New(Config{DSN: server.DSN("")})
+}
+
+// opened is a store on a database of its own.
+func opened(t testing.TB) *Store {
+	t.Helper()
+	return open(t, fresh(t))
+}
+
+func open(t testing.TB, s *Store) *Store {
+	t.Helper()
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestCold(t *testing.T) {
+	tiertest.Cold(t, func(t *testing.T) engine.Cold { return fresh(t) })
+}
+
+func TestModel(t *testing.T) {
+	tiertest.Model(t,
+		func() engine.Cold { return fresh(t) },
+		func() engine.Cold { return memory.NewCold() },
+	)
+}

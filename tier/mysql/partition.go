@@ -1,0 +1,193 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+)
+
+// History lies in a partition a day, made ahead of need and dropped whole:
+//
+//	… │ d20251119 │ d20251120 │ d20251121 │ d20251122 │ ahead
+//
+// A partition holds all below its end that no earlier one holds. So records of
+// a day that has none, because it was dropped or nobody was there to make it,
+// lie in the next; those are deleted row by row, and they are few.
+
+const (
+	dayMs = 24 * 3_600_000
+	// daysAhead is how many days have their partition before they begin.
+	daysAhead = 3
+	// daysMade bounds the partitions made at once, after a long absence.
+	daysMade = 32
+)
+
+// partitions knows the days that have a partition of their own, in order.
+type partitions struct {
+	mu   sync.Mutex // guards days; Sweep calls take turns by it
+	days []int64    // nil: not read yet
+}
+
+// sweepHistory makes the partitions of the coming days, and drops the oldest day
+// that ended before the instant and is not held by an owed row.
+func (s *Store) sweepHistory(ctx context.Context, now, before int64) (more bool, err error) {
+	s.days.mu.Lock()
+	defer s.days.mu.Unlock()
+	if s.days.days == nil {
+		if err := s.readPartitions(ctx); err != nil {
+			return false, err
+		}
+	}
+	if err := s.makePartitions(ctx, now/dayMs); err != nil {
+		return false, err
+	}
+	return s.dropDay(ctx, before)
+}
+
+// readPartitions reads which days have one.
+func (s *Store) readPartitions(ctx context.Context) error {
+	return s.read(ctx, "read the partitions of history", func(ctx context.Context) error {
+		s.days.days = []int64{}
+		return s.scan(ctx, "SELECT PARTITION_DESCRIPTION FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA=DATABASE() AND TABLE_NAME='tasks' "+
+			"ORDER BY PARTITION_ORDINAL_POSITION", func(rows *sql.Rows) error {
+			var end string
+			err := rows.Scan(&end)
+			if ms, e := strconv.ParseInt(end, 10, 64); e == nil { // else: MAXVALUE
+				s.days.days = append(s.days.days, ms/dayMs-1)
+			}
+			return err
+		})
+	})
+}
+
+func partitionOf(day int64) string { return time.UnixMilli(day * dayMs).UTC().Format("d20060102") }
+
+// makePartitions splits ahead, which is empty but for what came before the first
+// sweep or after a long absence.
+func (s *Store) makePartitions(ctx context.Context, today int64) error {
+	days, to := s.days.days, today+daysAhead
+	from := today
+	if n := len(days); n > 0 {
+		if days[n-1] >= to {
+			return nil
+		}
+		from = max(days[n-1]+1, to-daysMade)
+	}
+	b := []byte("ALTER TABLE tasks REORGANIZE PARTITION ahead INTO (")
+	for d := from; d <= to; d++ {
+		b = fmt.Appendf(b, "PARTITION %s VALUES LESS THAN (%d),", partitionOf(d), (d+1)*dayMs)
+	}
+	b = append(b, "PARTITION ahead VALUES LESS THAN MAXVALUE)"...)
+	return s.alter(ctx, "make the partitions of the coming days", string(b))
+}
+
+// alter changes the partitions. Another node may be doing the same: then it
+// fails, and what stands is read again and will do, now or in the next sweep.
+func (s *Store) alter(ctx context.Context, what, query string) error {
+	_, err := s.slow.ExecContext(ctx, query)
+	if e := s.readPartitions(ctx); err != nil && e == nil {
+		const sameName, notRising, noSuch = 1517, 1493, 1507
+		if n := number(err); n == sameName || n == notRising || n == noSuch {
+			return nil
+		}
+	}
+	if err != nil {
+		s.days.days = nil
+	}
+	return s.fault(ctx, what, err)
+}
+
+// dropDay drops the history of the oldest day that is over and not held.
+func (s *Store) dropDay(ctx context.Context, before int64) (more bool, err error) {
+	for from := int64(-1 << 62); ; {
+		day, ok, err := s.firstDay(ctx, from, before)
+		if !ok || err != nil {
+			return false, err
+		}
+		held, err := s.holds(ctx, day, day)
+		if err != nil {
+			return false, err
+		}
+		if held {
+			from = (day + 1) * dayMs
+			continue
+		}
+		return true, s.drop(ctx, day)
+	}
+}
+
+// firstDay is the first day with a record from the instant on, if it is over
+// before the other.
+func (s *Store) firstDay(ctx context.Context, from, before int64) (day int64, ok bool, err error) {
+	err = s.read(ctx, "look for old history", func(ctx context.Context) error {
+		ok = false
+		q := fmt.Sprintf("SELECT due FROM tasks WHERE due>=%d AND due<%d ORDER BY due LIMIT 1", from, before)
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
+			var due int64
+			err := rows.Scan(&due)
+			day = due / dayMs
+			ok = (day+1)*dayMs <= before
+			return err
+		})
+	})
+	return day, ok, err
+}
+
+// holds tells whether an owed row keeps the history of the days: a due of one,
+// or a range that begins on one or before.
+func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err error) {
+	err = s.read(ctx, "look at what is owed", func(ctx context.Context) error {
+		held = false
+		for _, q := range []string{
+			fmt.Sprintf("SELECT 1 FROM owed WHERE until=0 AND due>=%d AND due<%d LIMIT 1", first*dayMs, (last+1)*dayMs),
+			fmt.Sprintf("SELECT 1 FROM owed WHERE until<>0 AND due<%d LIMIT 1", (last+1)*dayMs),
+		} {
+			if err := s.scan(ctx, q, func(*sql.Rows) error { held = true; return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return held, err
+}
+
+// drop drops a day: its partition, if it has one and nothing older in that is
+// held, else its rows.
+func (s *Store) drop(ctx context.Context, day int64) error {
+	if i, own := slices.BinarySearch(s.days.days, day); own {
+		first := int64(0)
+		if i > 0 {
+			first = s.days.days[i-1] + 1
+		}
+		held, err := s.holds(ctx, first, day)
+		if err != nil {
+			return err
+		}
+		if !held {
+			return s.alter(ctx, "drop a day of history", "ALTER TABLE tasks DROP PARTITION "+partitionOf(day))
+		}
+	}
+	var keys []engine.Key
+	err := s.read(ctx, "look for old history", func(ctx context.Context) error {
+		keys = nil
+		q := fmt.Sprintf("SELECT due,timer FROM tasks WHERE due>=%d AND due<%d ORDER BY due,timer LIMIT %d", day*dayMs, (day+1)*dayMs, sweepPiece)
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
+			var k engine.Key
+			err := rows.Scan(&k.Due, &k.Timer)
+			keys = append(keys, k)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return s.transact(ctx, "delete old history", func(t *transaction) error {
+		return t.keyed("DELETE t FROM tasks", keyColumns, "", len(keys), func(b []byte, i int) []byte { return appendKey(b, keys[i]) })
+	})
+}

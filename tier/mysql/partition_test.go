@@ -1,0 +1,161 @@
+package mysql
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// parts are the partitions that stand.
+func parts(t *testing.T, s *Store) []string {
+	t.Helper()
+	var all string
+	q := "SELECT GROUP_CONCAT(PARTITION_NAME ORDER BY PARTITION_ORDINAL_POSITION) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA=DATABASE() AND TABLE_NAME='tasks'"
+	if err := s.db.QueryRow(q).Scan(&all); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(all, ",")
+}
+
+func sweep(t *testing.T, s *Store, now, historyBefore int64) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = s.Sweep(t.Context(), now, 0, historyBefore); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPartitions: days have their partitions before they begin, and go with
+// them; what an owed row holds stays, and so does what came late to its day.
+func TestPartitions(t *testing.T) {
+	s := opened(t)
+	other := open(t, New(Config{DSN: s.cfg.DSN})) // a node that sees what the first does
+	const first = 20_412 * dayMs                  // 2025-11-20
+	same := func(want ...string) {
+		t.Helper()
+		if got := parts(t, s); !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+	settle := func(st *engine.Settlement, keys ...engine.Key) {
+		t.Helper()
+		for _, k := range keys {
+			st.Tasks = append(st.Tasks, succeeded(k))
+		}
+		if err := s.Settle(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(want ...int64) {
+		t.Helper()
+		ts, _, err := s.Tasks(t.Context(), engine.TaskFilter{}, engine.Key{}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, x := range ts {
+			got = append(got, (x.Key.Due-first)/dayMs)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got days %v, want %v", got, want)
+		}
+	}
+	sweep(t, s, first+5, 0)
+	sweep(t, other, first+5, 0)
+	same("d20251120", "d20251121", "d20251122", "d20251123", "ahead")
+	sweep(t, s, first+dayMs, 0)
+	sweep(t, other, first+dayMs, 0) // it does not know yet that the day is there
+	same("d20251120", "d20251121", "d20251122", "d20251123", "d20251124", "ahead")
+
+	settle(&engine.Settlement{},
+		engine.Key{Timer: 1, Due: first}, engine.Key{Timer: 1, Due: first + dayMs}, engine.Key{Timer: 2, Due: first + dayMs + 1},
+		engine.Key{Timer: 1, Due: first + 2*dayMs}, engine.Key{Timer: 1, Due: first + 9*dayMs})
+	held := engine.Owed{Key: engine.Key{Timer: 9, Due: first + dayMs + 7}, NotBefore: first}
+	settle(&engine.Settlement{Owe: []engine.Owed{held}})
+	sweep(t, s, first+4*dayMs, first+3*dayMs)
+	same("d20251121", "d20251123", "d20251124", "d20251125", "d20251126", "d20251127", "ahead")
+	told(9, 1, 1)
+
+	// Late for days that are gone: they lie with others', and go by themselves.
+	settle(&engine.Settlement{}, engine.Key{Timer: 5, Due: first + 3}, engine.Key{Timer: 5, Due: first + 2*dayMs})
+	told(9, 2, 1, 1, 0)
+	sweep(t, s, first+4*dayMs, first+2*dayMs)
+	told(9, 2, 1, 1)
+	settle(&engine.Settlement{}, engine.Key{Timer: 5, Due: first + 3*dayMs})
+	settle(&engine.Settlement{Owe: []engine.Owed{{Key: engine.Key{Timer: 8, Due: first + 2*dayMs + 1}, NotBefore: first}}})
+	sweep(t, s, first+4*dayMs, first+4*dayMs) // day 3 goes, but not what is held of day 2 with it
+	told(9, 2, 1, 1)
+
+	settle(&engine.Settlement{Pay: []engine.Key{held.Key, {Timer: 8, Due: first + 2*dayMs + 1}}})
+	var wg sync.WaitGroup
+	for _, n := range []*Store{s, other} {
+		wg.Go(func() { sweep(t, n, first+4*dayMs, first+4*dayMs) })
+	}
+	wg.Wait()
+	told(9)
+
+	// After a long absence the days since are not made one by one for ever.
+	sweep(t, s, first+400*dayMs, first+10*dayMs)
+	told()
+	if n := len(parts(t, s)); n > daysMade+10 {
+		t.Fatalf("%d partitions", n)
+	}
+	settle(&engine.Settlement{}, engine.Key{Timer: 1, Due: first + 300*dayMs}, engine.Key{Timer: 1, Due: first + 400*dayMs})
+	told(400, 300)
+}
+
+// TestTwoSweep: nodes that sweep at the same time archive and remove each timer once.
+func TestTwoSweep(t *testing.T) {
+	s := opened(t)
+	other := open(t, New(Config{DSN: s.cfg.DSN}))
+	var cs []*engine.Change
+	for i := range 1200 {
+		x := shot(engine.TimerID(i+1), "")
+		x.At = benchNow + int64(i)
+		x.LastDue = x.At
+		x.Labels = []engine.Label{{Key: "k", Value: "v"}}
+		cs = append(cs, create(x))
+	}
+	for _, a := range s.ApplyAll(t.Context(), cs) {
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	st := &engine.Settlement{Owner: "n"}
+	for i := range engine.Shards {
+		st.Marks = append(st.Marks, engine.Mark{Shard: i, W: benchNow + 1000})
+	}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	both := func(finishedBefore int64, want engine.Counts) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for _, n := range []*Store{s, other} {
+			wg.Go(func() {
+				for more := true; more; {
+					var err error
+					if more, err = n.Sweep(t.Context(), benchNow+2000, finishedBefore, 0); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got, err := s.Counts(t.Context()); err != nil || got != want {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	both(0, engine.Counts{Enabled: 200 - 1, Finished: 1001})
+	both(benchNow+2000, engine.Counts{Enabled: 199})
+	var labels int
+	if err := s.db.QueryRow("SELECT COUNT(*) FROM labels").Scan(&labels); err != nil || labels != 199 {
+		t.Fatal(labels, err)
+	}
+}

@@ -1,0 +1,160 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+)
+
+// op is a caller's changes, at most what one statement holds, and their
+// outcomes.
+type op struct {
+	changes []prepared
+	bytes   int
+	out     []engine.Applied // a committer's until done is closed
+	err     error            // of the whole
+	done    chan struct{}
+}
+
+// queue is where ops wait for a committer.
+type queue struct {
+	mu     sync.Mutex
+	more   *sync.Cond
+	ops    []*op
+	closed bool
+}
+
+var errClosed = errors.New("the store is closed")
+
+func (q *queue) open() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.more, q.ops, q.closed = sync.NewCond(&q.mu), nil, false
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.more != nil {
+		q.closed = true
+		q.more.Broadcast()
+	}
+}
+
+func (q *queue) put(o *op) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.more == nil || q.closed {
+		return errClosed
+	}
+	q.ops = append(q.ops, o)
+	q.more.Signal()
+	return nil
+}
+
+// withdraw takes an op back; false when a committer has it.
+func (q *queue) withdraw(o *op) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.ops {
+		if q.ops[i] == o {
+			q.ops = append(q.ops[:i], q.ops[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// take waits for ops and returns what one commit holds of them, in the order of
+// arrival; nil when the queue is closed and empty.
+func (q *queue) take() []*op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.ops) == 0 {
+		if q.closed {
+			return nil
+		}
+		q.more.Wait()
+	}
+	n, rows, bytes := 0, 0, 0
+	for n < len(q.ops) && (n == 0 || rows+len(q.ops[n].changes) <= statementRows && bytes+q.ops[n].bytes <= statementBytes) {
+		rows += len(q.ops[n].changes)
+		bytes += q.ops[n].bytes
+		n++
+	}
+	ops := append([]*op(nil), q.ops[:n]...)
+	q.ops = append(q.ops[:0], q.ops[n:]...)
+	clear(q.ops[len(q.ops) : len(q.ops)+n])
+	return ops
+}
+
+// Apply makes one change of one timer.
+func (s *Store) Apply(ctx context.Context, c *engine.Change) (engine.Applied, error) {
+	a := s.ApplyAll(ctx, []*engine.Change{c})[0]
+	return a, a.Err
+}
+
+// ApplyAll makes many independent changes, in order, in as few commits as
+// statements of them fit into.
+func (s *Store) ApplyAll(ctx context.Context, cs []*engine.Change) []engine.Applied {
+	out := make([]engine.Applied, 0, len(cs))
+	for len(cs) > 0 {
+		o := prepare(cs)
+		cs = cs[len(o.changes):]
+		err := s.do(ctx, o)
+		for i := range o.out {
+			if err != nil {
+				o.out[i] = engine.Applied{Err: err}
+			}
+		}
+		out = append(out, o.out...)
+	}
+	return out
+}
+
+// do queues an op and waits for its outcome. One that a committer has is waited
+// for even when ctx ends, so that nobody has to guess what became of it: that
+// takes as long as a transaction may, and no longer.
+func (s *Store) do(ctx context.Context, o *op) error {
+	err := ctx.Err()
+	if err == nil {
+		err = s.queue.put(o)
+	}
+	if err != nil {
+		return err
+	}
+	queued := s.patience / 2 // a committer that is stuck must not collect waiters
+	stuck := time.NewTimer(queued)
+	defer stuck.Stop()
+	select {
+	case <-o.done:
+		return o.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-stuck.C:
+		err = fmt.Errorf("the database has not taken the changes before this one for %v: %w", queued, engine.ErrUnavailable)
+	}
+	if s.queue.withdraw(o) {
+		return err
+	}
+	<-o.done
+	return o.err
+}
+
+// commitLoop is one committer: it makes groups of what waits.
+func (s *Store) commitLoop(slot int64) {
+	for ops := s.queue.take(); ops != nil; ops = s.queue.take() {
+		g := newGroup(s, ops, slot)
+		err := s.transact(context.Background(), "store the changes", g.commit)
+		for i, o := range ops {
+			if o.err = err; err == nil {
+				o.out = g.out[i]
+			}
+			close(o.done)
+		}
+	}
+}

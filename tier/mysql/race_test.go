@@ -1,0 +1,201 @@
+package mysql
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/servertest"
+)
+
+// patient waits until a condition holds.
+func patient(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+func waiting(server *servertest.Server, n int) func() bool {
+	return func() bool {
+		out := server.Do("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state='LOCK WAIT'")
+		return strings.TrimSpace(out) == fmt.Sprint(n)
+	}
+}
+
+// TestDeadlock: a change that the server gives up for another's is made again.
+func TestDeadlock(t *testing.T) {
+	s := opened(t)
+	server := servertest.SharedMariaDB(t)
+	mustApply(t, s, create(shot(1, "a")))
+	mustApply(t, s, create(shot(2, "b")))
+	other, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback() }()
+	exec := func(q string) {
+		t.Helper()
+		if _, err := other.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// It has more to undo, so the server gives up the other one.
+	for i := range 50 {
+		exec(fmt.Sprintf("INSERT INTO labels VALUES ('x','%d',1)", i))
+	}
+	exec("SELECT 1 FROM timers WHERE id=2 FOR UPDATE")
+	var out []engine.Applied
+	var wg sync.WaitGroup
+	wg.Go(func() { // locks 1, then waits for 2
+		out = s.ApplyAll(t.Context(), []*engine.Change{{ID: 1, Was: 1, At: benchNow}, {ID: 2, Was: 1, At: benchNow}})
+	})
+	patient(t, "a wait for a lock", waiting(server, 1))
+	exec("SELECT 1 FROM timers WHERE id=1 FOR UPDATE") // a deadlock
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	for _, a := range out {
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	if n, err := s.Counts(t.Context()); err != nil || n != (engine.Counts{}) {
+		t.Fatalf("%+v, %v", n, err)
+	}
+}
+
+// TestLockWait: the server rolls back only the statement that waited too long;
+// nothing of its transaction may stay.
+func TestLockWait(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	f := &faulty{extra: "SET SESSION innodb_lock_wait_timeout=1"}
+	f.under(t, s)
+	o := engine.Owed{Key: engine.Key{Timer: 1, Due: benchNow}, NotBefore: benchNow}
+	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: []engine.Owed{o}}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Exec("SELECT 1 FROM owed FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	st := &engine.Settlement{Owner: "n", Pay: []engine.Key{o.Key}, Marks: []engine.Mark{{Shard: 3, W: benchNow}}}
+	if err := s.Settle(t.Context(), st); !errors.Is(err, engine.ErrUnavailable) {
+		t.Fatalf("settled over another's lock: %v", err)
+	}
+	watermark := func() int64 {
+		t.Helper()
+		shards, err := s.Shards(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shards[3].Watermark
+	}
+	if w := watermark(); w != 0 {
+		t.Fatalf("half a settlement was committed: %d", w)
+	}
+	begun := f.transactions()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Settle(t.Context(), st); err != nil {
+			t.Error(err)
+		}
+	})
+	patient(t, "a second try", func() bool { return f.transactions() >= begun+2 })
+	if err := other.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if w := watermark(); w != benchNow {
+		t.Fatal(w)
+	}
+}
+
+// TestNeighbours: of creates that share commits, those that cannot be made do
+// not touch the others.
+func TestNeighbours(t *testing.T) {
+	s := opened(t)
+	for i := range 10 {
+		mustApply(t, s, create(shot(engine.TimerID(i+1), fmt.Sprint("taken", i))))
+	}
+	first := create(shot(90, "first"))
+	first.Once = &engine.Once{App: "billing", Key: "k", Body: [32]byte{1}, Expires: benchNow + dayMs}
+	mustApply(t, s, first)
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			c := create(shot(engine.TimerID(1000+i), fmt.Sprint("free", i)))
+			switch i % 4 {
+			case 1:
+				c.Timer.Name = fmt.Sprint("taken", i%10)
+			case 2:
+				c.Once = &engine.Once{App: "billing", Key: "k", Body: [32]byte{byte(i/4%2 + 1)}, Expires: benchNow + dayMs}
+			case 3:
+				c.Timer.ID, c.ID = 5, 5 // is taken
+			}
+			a, err := s.Apply(t.Context(), c)
+			var f *engine.Fault
+			switch {
+			case i%4 == 0 && err == nil:
+			case i%4 == 1 && errors.Is(err, engine.ErrConflict) && a.Existing != nil && a.Existing.Name == c.Timer.Name:
+			case i%4 == 2 && i/4%2 == 0 && err == nil && a.Replayed && a.Existing.ID == 90:
+			case i%4 == 2 && i/4%2 == 1 && errors.As(err, &f) && f.Code == "idempotency_key_reused":
+			case i%4 == 3 && errors.Is(err, engine.ErrConflict) && a.Existing == nil:
+			default:
+				t.Errorf("%d: %+v, %v", i, a, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n, err := s.Counts(t.Context()); err != nil || n.Enabled != 61 {
+		t.Fatalf("%+v, %v", n, err)
+	}
+}
+
+// TestFenced: where a fence has moved on nothing is stored, whatever comes with it.
+func TestFenced(t *testing.T) {
+	s := opened(t)
+	if _, err := s.Take(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	k := engine.Key{Timer: 1, Due: benchNow}
+	st := &engine.Settlement{
+		Owner: "a", Tasks: []engine.Record{succeeded(k)}, Owe: []engine.Owed{{Key: k, NotBefore: benchNow}},
+		Marks: []engine.Mark{{Shard: 1, Fence: 1, W: benchNow}, {Shard: 7, Fence: 0, W: benchNow}},
+	}
+	for _, fence := range []uint64{0, 2} {
+		st.Marks[1].Fence = fence
+		if err := s.Settle(t.Context(), st); !errors.Is(err, engine.ErrFenced) {
+			t.Fatalf("fence %d: %v", fence, err)
+		}
+	}
+	if _, err := s.Task(t.Context(), k); !errors.Is(err, engine.ErrNotFound) {
+		t.Fatal(err)
+	}
+	shards, err := s.Shards(t.Context())
+	if err != nil || shards[1] != (engine.Shard{Fence: 1, Owner: "b"}) {
+		t.Fatalf("%+v, %v", shards[1], err)
+	}
+	st.Marks[1].Fence = 1
+	for range 2 { // the same values once more: the rows are found, if not changed
+		if err := s.Settle(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func succeeded(k engine.Key) engine.Record {
+	task := &engine.Task{Key: k, App: "billing", Status: engine.Succeeded, Attempts: []engine.Attempt{{N: 1, Code: 200}}}
+	return engine.Record{Key: k, Status: task.Status, Encoded: engine.AppendTask(nil, task)}
+}

@@ -1,0 +1,244 @@
+package mysql
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"xtimer/engine"
+)
+
+// Settle stores results and progress in one transaction. The fences stand in
+// its first statement: where one has moved on, nothing is stored.
+func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
+	marks, err := mergeMarks(st.Marks)
+	if err != nil {
+		return err
+	}
+	records := s.sample(st)
+	paid := slices.Clone(st.Pay)
+	slices.SortFunc(paid, compareKeys)
+	owe := make([]*engine.Owed, len(st.Owe))
+	for i := range st.Owe {
+		owe[i] = &st.Owe[i]
+	}
+	slices.SortStableFunc(owe, func(a, b *engine.Owed) int { return compareKeys(a.Key, b.Key) })
+	if err := s.read(ctx, "settle the commits in doubt", func(ctx context.Context) error { return s.doubts.settleAll(ctx, s.db) }); err != nil {
+		return err
+	}
+	err = s.transact(ctx, "settle", func(t *transaction) error {
+		if err := mark(t, st.Owner, marks); err != nil {
+			return err
+		}
+		records, owe := records, owe
+		if st.Replayed {
+			var err error
+			if records, err = laterRecords(t, records); err != nil {
+				return err
+			}
+			if owe, err = laterOwed(t, owe); err != nil {
+				return err
+			}
+		}
+		if err := payOwed(t, paid); err != nil {
+			return err
+		}
+		if err := putOwed(t, owe); err != nil {
+			return err
+		}
+		return putTasks(t, records)
+	})
+	if err == nil {
+		for _, m := range marks {
+			s.heard(m.W)
+		}
+	}
+	return err
+}
+
+// mergeMarks leaves one mark a shard, in order. Two fences of one shard cannot
+// both be right.
+func mergeMarks(in []engine.Mark) (ms []engine.Mark, err error) {
+	ms = slices.Clone(in)
+	slices.SortStableFunc(ms, func(a, b engine.Mark) int { return cmp.Compare(a.Shard, b.Shard) })
+	kept := ms[:0]
+	for _, m := range ms {
+		if m.Shard < 0 || m.Shard >= engine.Shards {
+			return nil, fmt.Errorf("there is no shard %d", m.Shard)
+		}
+		n := len(kept)
+		switch {
+		case n == 0 || kept[n-1].Shard != m.Shard:
+			kept = append(kept, m)
+		case kept[n-1].Fence != m.Fence:
+			return nil, engine.ErrFenced
+		default:
+			kept[n-1].W = max(kept[n-1].W, m.W)
+		}
+	}
+	return kept, nil
+}
+
+// mark moves watermarks forward, where the fences are still ours.
+func mark(t *transaction, owner string, ms []engine.Mark) error {
+	if len(ms) == 0 {
+		return nil
+	}
+	byShard := func(b []byte, of func(m engine.Mark) int64) []byte {
+		b = append(b, "CASE shard"...)
+		for _, m := range ms {
+			b = append(b, " WHEN "...)
+			b = appendInt(b, int64(m.Shard))
+			b = append(b, " THEN "...)
+			b = appendInt(b, of(m))
+		}
+		return append(b, " END"...)
+	}
+	b := append(t.buf[:0], "UPDATE shards SET watermark=GREATEST(watermark,"...)
+	b = byShard(b, func(m engine.Mark) int64 { return m.W })
+	b = append(b, "),owner="...)
+	b = appendBytes(b, owner)
+	b = append(b, " WHERE shard IN ("...)
+	for i, m := range ms {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(b, int64(m.Shard))
+	}
+	b = append(b, ") AND fence="...)
+	b = byShard(b, func(m engine.Mark) int64 { return int64(m.Fence) })
+	t.buf = b
+	res, err := t.exec(string(b))
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || int(n) != len(ms) {
+		return cmp.Or(err, engine.ErrFenced)
+	}
+	return nil
+}
+
+// sample picks the records that are kept, in the order of the table. A success
+// that is left out was never owed, so no earlier record of it is stored.
+func (s *Store) sample(st *engine.Settlement) []engine.Record {
+	rs := slices.Clone(st.Tasks)
+	if n := uint64(max(s.cfg.SampleSuccesses, 1)); n > 1 {
+		paid := make(map[engine.Key]bool, len(st.Pay))
+		for _, k := range st.Pay {
+			paid[k] = true
+		}
+		rs = slices.DeleteFunc(rs, func(r engine.Record) bool {
+			// By the key, so that a repeat leaves out the same.
+			h := (uint64(r.Key.Timer)*0x9E3779B97F4A7C15 ^ uint64(r.Key.Due)) * 0xBF58476D1CE4E5B9
+			return r.Status == engine.Succeeded && !paid[r.Key] && h>>32%n != 0
+		})
+	}
+	slices.SortStableFunc(rs, func(a, b engine.Record) int {
+		return cmp.Or(cmp.Compare(a.Key.Due, b.Key.Due), cmp.Compare(a.Key.Timer, b.Key.Timer))
+	})
+	return rs
+}
+
+// putTasks stores records of history; the later of one key stays.
+func putTasks(t *transaction, rs []engine.Record) error {
+	return t.many("INSERT INTO tasks (due,timer,status,failure,record) VALUES ", ",",
+		" ON DUPLICATE KEY UPDATE status=VALUES(status),failure=VALUES(failure),record=VALUES(record)",
+		len(rs), func(b []byte, i int) []byte {
+			r := &rs[i]
+			failed := int64(0)
+			if failure(r.Status) {
+				failed = 1
+			}
+			b = append(b, '(')
+			b = appendInts(b, r.Key.Due, int64(r.Key.Timer), int64(r.Status), failed)
+			b = append(b, ',')
+			b = appendBytes(b, r.Encoded)
+			return append(b, ')')
+		})
+}
+
+// failure tells whether a status has an index.
+func failure(st engine.TaskStatus) bool {
+	switch st {
+	case engine.Failed, engine.Dead, engine.Unknown, engine.Missed:
+		return true
+	}
+	return false
+}
+
+// rank orders the records of one task: more attempts stand above fewer, and of
+// the same number the final one above one that is not.
+type rank struct {
+	attempt int
+	final   bool
+}
+
+func rankOf(t *engine.Task) rank {
+	if t == nil {
+		return rank{}
+	}
+	return rank{t.LastAttempt(), t.Status.Final()}
+}
+
+func (r rank) below(o rank) bool {
+	return r.attempt < o.attempt || r.attempt == o.attempt && o.final && !r.final
+}
+
+// laterRecords picks those records of a journal that say more than what is
+// stored.
+func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
+	ranks := map[engine.Key]rank{}
+	err := keyed(&t.buf, "SELECT t.record FROM tasks", keyColumns, " FOR UPDATE", len(rs),
+		func(b []byte, i int) []byte { return appendKey(b, rs[i].Key) },
+		func(q string) error {
+			return t.scan(q, func(rows *sql.Rows) error {
+				task, err := scanTask(rows)
+				if err == nil {
+					ranks[task.Key] = rankOf(task)
+				}
+				return err
+			})
+		})
+	if err != nil {
+		return nil, err
+	}
+	var later []engine.Record
+	for _, r := range rs {
+		task, err := engine.DecodeTask(bytes.Clone(r.Encoded))
+		if err != nil {
+			return nil, &rowError{err}
+		}
+		if now := rankOf(task); !now.below(ranks[r.Key]) {
+			ranks[r.Key] = now
+			later = append(later, r)
+		}
+	}
+	return later, nil
+}
+
+// laterOwed picks those rows that say no less than what is owed already.
+func laterOwed(t *transaction, rows []*engine.Owed) ([]*engine.Owed, error) {
+	stored := map[engine.Key]int{}
+	err := keyed(&t.buf, "SELECT t.row_bytes FROM owed", keyColumns, " FOR UPDATE", len(rows),
+		func(b []byte, i int) []byte { return appendKey(b, rows[i].Key) },
+		func(q string) error {
+			return t.scan(q, func(rows *sql.Rows) error {
+				o, err := scanOwed(rows)
+				stored[o.Key] = rankOf(o.Task).attempt
+				return err
+			})
+		})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(o *engine.Owed) bool {
+		return rankOf(o.Task).attempt < stored[o.Key]
+	}), nil
+}
+
+func compareKeys(a, b engine.Key) int {
+	return cmp.Or(cmp.Compare(a.Timer, b.Timer), cmp.Compare(a.Due, b.Due))
+}

@@ -1,0 +1,131 @@
+package mysql
+
+import (
+	"strconv"
+	"strings"
+
+	"xtimer/engine"
+)
+
+// Statements are written out whole: a thousand rows are one pass over one
+// buffer, without a value boxed for each column. Every text or blob goes
+// through appendBytes; nothing else may come between quotes.
+
+// What one statement holds at most: far below any server's max_allowed_packet.
+const (
+	statementRows  = 1000
+	statementBytes = 1 << 20
+)
+
+func appendInt(b []byte, v int64) []byte { return strconv.AppendInt(b, v, 10) }
+
+func appendID(b []byte, id engine.TimerID) []byte { return strconv.AppendUint(b, uint64(id), 10) }
+
+// appendInts writes integers with a comma before each but the first.
+func appendInts(b []byte, vs ...int64) []byte {
+	for i, v := range vs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(b, v)
+	}
+	return b
+}
+
+// appendBytes writes a literal of any bytes. The sql_mode that session sets
+// leaves the backslash its meaning.
+func appendBytes[T ~string | ~[]byte](b []byte, v T) []byte {
+	b = append(b, "_binary'"...)
+	from := 0
+	for i := range len(v) {
+		var c byte
+		switch v[i] {
+		case 0:
+			c = '0'
+		case '\n':
+			c = 'n'
+		case '\r':
+			c = 'r'
+		case 0x1a:
+			c = 'Z'
+		case '\'', '\\', '"':
+			c = v[i]
+		default:
+			continue
+		}
+		b = append(b, v[from:i]...)
+		b = append(b, '\\', c)
+		from = i + 1
+	}
+	b = append(b, v[from:]...)
+	return append(b, '\'')
+}
+
+// many builds statements of n items: head, the items with sep between them,
+// tail; as many as the limits need. buf is what they are built in.
+func many(buf *[]byte, head, sep, tail string, n int, item func(b []byte, i int) []byte, do func(query string) error) error {
+	for i := 0; i < n; {
+		b := append((*buf)[:0], head...)
+		for first := i; i < n && i-first < statementRows && (i == first || len(b) < statementBytes); i++ {
+			if i > first {
+				b = append(b, sep...)
+			}
+			b = item(b, i)
+		}
+		b = append(b, tail...)
+		*buf = b
+		if err := do(string(b)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendIDs writes a list of ids in brackets; there must be one.
+func appendIDs(b []byte, ids []engine.TimerID) []byte {
+	b = append(b, '(')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendID(b, id)
+	}
+	return append(b, ')')
+}
+
+// keyed builds statements on the rows of a table t that have one of n keys of
+// several columns: head, the keys as a table k joined to t, tail.
+//
+// The obvious way would be (a=1 AND b=2) OR (a=…): of that the server takes the
+// square. 1,000 keys of tasks took 2.1 s, joined 0.05 s.
+func keyed(buf *[]byte, head string, columns []string, tail string, n int, key func(b []byte, i int) []byte, do func(query string) error) error {
+	var names, on []string
+	for _, c := range columns {
+		names = append(names, "NULL AS "+c)
+		on = append(on, "t."+c+"=k."+c)
+	}
+	head += " t JOIN (SELECT " + strings.Join(names, ",") + " UNION ALL SELECT "
+	tail = ") k ON " + strings.Join(on, " AND ") + tail
+	for i := 0; i < n; i += keyedRows {
+		item := func(b []byte, j int) []byte { return key(b, i+j) }
+		if err := many(buf, head, " UNION ALL SELECT ", tail, min(n-i, keyedRows), item, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyedRows is how many keys one statement joins.
+const keyedRows = 250
+
+// is is column=literal in a query that pages through an index by the columns
+// after it. With a plain = MariaDB goes by that alone, and reads from its first
+// entry to the page each time: of a million the last page read them all.
+func is(column, literal string) string {
+	return "(" + column + ">=" + literal + " AND " + column + "<=" + literal + ")"
+}
+
+// keyColumns name an occurrence.
+var keyColumns = []string{"timer", "due"}
+
+func appendKey(b []byte, k engine.Key) []byte { return appendInts(b, int64(k.Timer), k.Due) }

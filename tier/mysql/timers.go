@@ -1,0 +1,128 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"xtimer/engine"
+)
+
+// Timer finds one timer as it is now.
+func (s *Store) Timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	return s.timer(ctx, fmt.Sprintf("%s WHERE id=%d", selectRow, id))
+}
+
+// TimerByName finds one timer by its name.
+func (s *Store) TimerByName(ctx context.Context, app, name string) (*engine.Timer, error) {
+	if name == "" {
+		return nil, engine.ErrNotFound
+	}
+	b := appendBytes([]byte(selectRow+" WHERE nameless=0 AND app="), app)
+	return s.timer(ctx, string(appendBytes(append(b, " AND name="...), name)))
+}
+
+func (s *Store) timer(ctx context.Context, query string) (found *engine.Timer, err error) {
+	err = s.read(ctx, "read a timer", func(ctx context.Context) error {
+		found = nil
+		return s.scan(ctx, query, func(rows *sql.Rows) error {
+			r, err := scanRow(rows)
+			if err == nil {
+				found = r.timer
+			}
+			return err
+		})
+	})
+	if err == nil && found == nil {
+		err = engine.ErrNotFound
+	}
+	return found, err
+}
+
+// Load reads many encoded definitions in the order of ids.
+func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error) {
+	places := make(map[engine.TimerID]int, len(ids)) // the first of each
+	out := make([][]byte, len(ids))
+	for i, id := range ids {
+		if _, ok := places[id]; !ok {
+			places[id] = i
+		}
+	}
+	for part := range slices.Chunk(ids, statementRows) {
+		err := s.read(ctx, "load timers", func(ctx context.Context) error {
+			return s.scan(ctx, selectRow+" WHERE id IN "+string(appendIDs(nil, part)), func(rows *sql.Rows) error {
+				id, b, err := scanEncoded(rows)
+				if err == nil {
+					out[places[id]] = b
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, id := range ids {
+		out[i] = out[places[id]]
+	}
+	return out, nil
+}
+
+// scanEncoded reads what selectRow selects, and decodes only what has to be.
+func scanEncoded(rows *sql.Rows) (id engine.TimerID, encoded []byte, err error) {
+	var status engine.Status
+	var bound int64
+	var b sql.RawBytes
+	if err := rows.Scan(&id, &status, &bound, &b); err != nil {
+		return 0, nil, err
+	}
+	encoded = bytes.Clone(b)
+	if status == engine.Finished {
+		t, err := decodeTimer(id, status, encoded)
+		if err != nil {
+			return 0, nil, err
+		}
+		encoded = engine.AppendTimer(nil, t)
+	}
+	return id, encoded, nil
+}
+
+// Versions lists former versions of a timer, newest first.
+func (s *Store) Versions(ctx context.Context, id engine.TimerID, limit int) (ts []*engine.Timer, err error) {
+	err = s.read(ctx, "read the versions of a timer", func(ctx context.Context) error {
+		ts = nil
+		q := fmt.Sprintf("SELECT timer,definition FROM versions WHERE timer=%d ORDER BY version DESC LIMIT %d", id, max(limit, 0))
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
+			t, err := scanTimer(rows, "versions")
+			ts = append(ts, t)
+			return err
+		})
+	})
+	return ts, err
+}
+
+// Counts tells how many timers there are by stored status.
+func (s *Store) Counts(ctx context.Context) (n engine.Counts, err error) {
+	err = s.read(ctx, "count the timers", func(ctx context.Context) error {
+		n = engine.Counts{}
+		return s.scan(ctx, "SELECT status,CAST(SUM(n) AS SIGNED) FROM counts GROUP BY status", func(rows *sql.Rows) error {
+			var st engine.Status
+			var sum int64
+			if err := rows.Scan(&st, &sum); err != nil {
+				return err
+			}
+			switch st {
+			case engine.Enabled:
+				n.Enabled = sum
+			case engine.Disabled:
+				n.Disabled = sum
+			case engine.Finished:
+				n.Finished = sum
+			}
+			return nil
+		})
+	})
+	return n, err
+}

@@ -1,0 +1,154 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"sync"
+
+	"xtimer/engine"
+)
+
+// transaction is one transaction under way.
+type transaction struct {
+	tx  *sql.Tx
+	ctx context.Context
+	buf []byte // statements are built in it
+	// proof is the number of a row of changes that this transaction inserted;
+	// 0: none. Of a commit that got no answer it tells whether it was made.
+	proof int64
+}
+
+func (t *transaction) exec(query string) (sql.Result, error) { return t.tx.ExecContext(t.ctx, query) }
+
+// run executes a statement whose result does not matter.
+func (t *transaction) run(query string) error {
+	_, err := t.exec(query)
+	return err
+}
+
+func (t *transaction) scan(query string, each func(*sql.Rows) error) error {
+	return scan(t.ctx, t.tx, query, each)
+}
+
+// many runs statements of n items, see many.
+func (t *transaction) many(head, sep, tail string, n int, item func(b []byte, i int) []byte) error {
+	return many(&t.buf, head, sep, tail, n, item, t.run)
+}
+
+// keyed runs statements on the rows with one of n keys, see keyed.
+func (t *transaction) keyed(head string, columns []string, tail string, n int, key func(b []byte, i int) []byte) error {
+	return keyed(&t.buf, head, columns, tail, n, key, t.run)
+}
+
+// transact runs f in a transaction and commits it: again, from its beginning,
+// when it lost a race or its connection. On any error all of it is rolled back,
+// since the server may have rolled back the last statement only. What f writes
+// can be written twice, or it leaves a proof.
+//
+// A nil answer means that it is committed; engine.ErrUnavailable, that it was
+// not, or that nobody could tell in the time given.
+func (s *Store) transact(ctx context.Context, what string, f func(*transaction) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	var err error
+	for try := range tries {
+		if number(err) != errDuplicate { // that is judged anew at once
+			if e := pause(limited, try); e != nil {
+				err = cmp.Or(err, e)
+				break
+			}
+		}
+		var made bool
+		if made, err = s.attempt(limited, f); made {
+			return nil
+		}
+		if !again(err) && number(err) != errDuplicate {
+			break
+		}
+	}
+	return s.fault(ctx, what, err)
+}
+
+func (s *Store) attempt(ctx context.Context, f func(*transaction) error) (made bool, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	t := &transaction{tx: tx, ctx: ctx}
+	if err := f(t); err != nil {
+		_ = tx.Rollback() // the error that matters is f's; a lost connection rolls back by itself
+		return err == errNothing, err
+	}
+	err = tx.Commit()
+	if err == nil {
+		return true, nil
+	}
+	_ = tx.Rollback()
+	if t.proof == 0 {
+		return false, err
+	}
+	// It has a time of its own: what is known now need not be found out later.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience/2)
+	defer cancel()
+	if made, e := s.doubts.settle(ctx, s.db, t.proof); e == nil {
+		return made, err
+	}
+	s.doubts.add(t.proof)
+	return false, &rowError{fmt.Errorf("the commit got no answer, its outcome is not known: %w: %w", engine.ErrUnavailable, err)}
+}
+
+// errNothing ends a transaction that found nothing to write: it is rolled back,
+// and well.
+var errNothing = &rowError{fmt.Errorf("there is nothing to write")}
+
+// doubts are the commits whose outcome nobody could tell in time. The server
+// may still make one: a session that was cut off ends when the server notices.
+// Until then its rows are locked, its proof among them: who gets that lock knows.
+type doubts struct {
+	mu     sync.Mutex
+	proofs []int64
+}
+
+func (d *doubts) add(proof int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.proofs = append(d.proofs, proof)
+}
+
+// settle waits until no session holds the proof, and tells whether it stands.
+func (d *doubts) settle(ctx context.Context, from querier, proof int64) (made bool, err error) {
+	for try := range tries {
+		if err = pause(ctx, try); err != nil {
+			return false, err
+		}
+		made = false
+		err = scan(ctx, from, fmt.Sprintf("SELECT seq FROM changes WHERE seq=%d FOR UPDATE", proof), func(*sql.Rows) error {
+			made = true
+			return nil
+		})
+		if !again(err) {
+			break
+		}
+	}
+	return made, err
+}
+
+// settleAll waits until none of the commits in doubt can be made any more: what
+// is read after that stays.
+func (d *doubts) settleAll(ctx context.Context, from querier) error {
+	d.mu.Lock()
+	proofs := slices.Clone(d.proofs)
+	d.mu.Unlock()
+	for _, p := range proofs {
+		if _, err := d.settle(ctx, from, p); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.proofs = slices.DeleteFunc(d.proofs, func(p int64) bool { return slices.Contains(proofs, p) })
+	return nil
+}

@@ -1,0 +1,217 @@
+package mysql
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"xtimer/engine"
+)
+
+// slotsMade is how many slots the table of counts has.
+const slotsMade = 64
+
+// write writes what the group leaves: rows that change are deleted and inserted
+// again, so that names may wander between them, and a name or a key that
+// somebody else took meanwhile is a duplicate, never a row overwritten.
+func (g *group) write(t *transaction) error {
+	var gone []engine.TimerID
+	var rows []*row
+	var unlabelled, labelled []label
+	var counts [3]int64
+	for _, id := range slices.Sorted(maps.Keys(g.timers)) {
+		st := g.timers[id]
+		if st.before == st.after {
+			continue
+		}
+		if st.before != nil {
+			counts[st.before.timer.Status]--
+		}
+		if st.after != nil {
+			counts[st.after.timer.Status]++
+		}
+		if st.before.isSame(st.after) {
+			continue
+		}
+		if st.before != nil {
+			gone = append(gone, id)
+		}
+		if st.after != nil {
+			rows = append(rows, st.after)
+		}
+		was, is := labelsOf(st.before), labelsOf(st.after)
+		if !slices.Equal(was, is) {
+			unlabelled, labelled = append(unlabelled, was...), append(labelled, is...)
+		}
+	}
+	steps := []func() error{
+		func() error { return deleteByID(t, "timers", "id", gone) },
+		func() error {
+			return t.many(insertRow, ",", "", len(rows), func(b []byte, i int) []byte { return appendRow(b, rows[i]) })
+		},
+		func() error { return unlabel(t, unlabelled) },
+		func() error {
+			return t.many("INSERT INTO labels (name,value,timer) VALUES (", "),(", ")", len(labelled), func(b []byte, i int) []byte {
+				return labelled[i].append(b)
+			})
+		},
+		func() error { return g.writeVersions(t) },
+		func() error { return g.writeOnce(t) },
+		func() error { return g.writeOwed(t) },
+		func() error { return g.writeTasks(t) },
+		func() error { return count(t, g.slot, counts) },
+		func() error { return g.writeFeed(t) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteByID(t *transaction, table, column string, ids []engine.TimerID) error {
+	return t.many("DELETE FROM "+table+" WHERE "+column+" IN (", ",", ")", len(ids), func(b []byte, i int) []byte {
+		return appendID(b, ids[i])
+	})
+}
+
+// label is a row of the table labels.
+type label struct {
+	engine.Label
+	timer engine.TimerID
+}
+
+func labelsOf(r *row) (ls []label) {
+	if r == nil {
+		return nil
+	}
+	for _, l := range r.timer.Labels {
+		ls = append(ls, label{l, r.timer.ID})
+	}
+	return ls
+}
+
+func (l *label) append(b []byte) []byte {
+	b = appendBytes(b, l.Key)
+	b = append(b, ',')
+	b = appendBytes(b, l.Value)
+	b = append(b, ',')
+	return appendID(b, l.timer)
+}
+
+func unlabel(t *transaction, ls []label) error {
+	return t.keyed("DELETE t FROM labels", []string{"name", "value", "timer"}, "", len(ls), func(b []byte, i int) []byte { return ls[i].append(b) })
+}
+
+func (g *group) writeVersions(t *transaction) error {
+	return t.many("INSERT INTO versions (timer,version,until,deleted,definition) VALUES ", ",",
+		" ON DUPLICATE KEY UPDATE until=VALUES(until),deleted=VALUES(deleted),definition=VALUES(definition)",
+		len(g.versions), func(b []byte, i int) []byte {
+			f := &g.versions[i]
+			b = append(b, '(')
+			b = appendInts(b, int64(f.timer.ID), int64(f.timer.Version), f.until, f.deleted)
+			b = append(b, ',')
+			b = appendBytes(b, engine.AppendTimer(nil, f.timer))
+			return append(b, ')')
+		})
+}
+
+func (g *group) writeOnce(t *transaction) error {
+	var expired, puts []pair
+	for _, k := range slices.SortedFunc(maps.Keys(g.once), comparePairs) {
+		if o := g.once[k]; o.put {
+			puts = append(puts, k)
+			if o.stored {
+				expired = append(expired, k)
+			}
+		}
+	}
+	if err := deleteOnce(t, expired, ""); err != nil {
+		return err
+	}
+	return t.many("INSERT INTO once (app,word,timer,body,expires) VALUES ", ",", "", len(puts), func(b []byte, i int) []byte {
+		o := g.once[puts[i]]
+		b = append(b, '(')
+		b = appendBytes(b, puts[i].app)
+		b = append(b, ',')
+		b = appendBytes(b, puts[i].key)
+		b = append(b, ',')
+		b = appendID(b, o.timer)
+		b = append(b, ',')
+		b = appendBytes(b, o.body[:])
+		b = append(b, ',')
+		b = appendInt(b, o.expires)
+		return append(b, ')')
+	})
+}
+
+func deleteOnce(t *transaction, keys []pair, only string) error {
+	return t.keyed("DELETE t FROM once", []string{"app", "word"}, only, len(keys), func(b []byte, i int) []byte {
+		return appendBytes(append(appendBytes(b, keys[i].app), ','), keys[i].key)
+	})
+}
+
+func comparePairs(a, b pair) int {
+	return cmp.Or(cmp.Compare(a.app, b.app), cmp.Compare(a.key, b.key))
+}
+
+func (g *group) writeOwed(t *transaction) error {
+	var pay []engine.Key
+	var owe []*engine.Owed
+	for _, k := range slices.SortedFunc(maps.Keys(g.owed), compareKeys) {
+		if o := g.owed[k]; o != nil {
+			owe = append(owe, o)
+		} else {
+			pay = append(pay, k)
+		}
+	}
+	if err := payOwed(t, pay); err != nil {
+		return err
+	}
+	return putOwed(t, owe)
+}
+
+func (g *group) writeTasks(t *transaction) error {
+	rs := make([]engine.Record, 0, len(g.tasks))
+	for k, task := range g.tasks {
+		rs = append(rs, engine.Record{Key: k, Status: task.Status, Encoded: engine.AppendTask(nil, task)})
+	}
+	return putTasks(t, rs)
+}
+
+// writeFeed tells what changed, and leaves the proof of the group.
+func (g *group) writeFeed(t *transaction) error {
+	b := append(t.buf[:0], "INSERT INTO changes (timer,shard,version,at) VALUES "...)
+	for i, p := range g.feed {
+		version, at := int64(0), p.At
+		if p.Timer != nil {
+			version, at = int64(p.Timer.Version), max(at, p.Timer.UpdatedAt)
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '(')
+		b = appendInts(b, int64(p.ID), int64(p.ID.Shard()), version, at)
+		b = append(b, ')')
+	}
+	t.buf = b
+	res, err := t.exec(string(b))
+	if err == nil {
+		t.proof, err = res.LastInsertId()
+	}
+	return err
+}
+
+// count adds to how many timers there are by status.
+func count(t *transaction, slot int64, by [3]int64) error {
+	if by == [3]int64{} {
+		return nil
+	}
+	return t.many("INSERT INTO counts (slot,status,n) VALUES ", ",", " ON DUPLICATE KEY UPDATE n=n+VALUES(n)", len(by),
+		func(b []byte, i int) []byte {
+			b = append(b, '(')
+			b = appendInts(b, slot, int64(i), by[i])
+			return append(b, ')')
+		})
+}
