@@ -165,15 +165,20 @@ type FailureGroup struct {
 	Keys   []Key  // newest first
 }
 
-// maxFailures bounds the tasks that one look at the failures takes.
-const maxFailures = 2000
+// maxFailures bounds the tasks that one look at the failures takes, and
+// maxFailurePages how long it searches for them: a page is at most 5,000 rows.
+const (
+	maxFailures     = 1000
+	maxFailurePages = 3
+)
 
 // Failures groups the newest tasks that a filter selects, the largest group
 // first. partial tells that there are older ones.
 func (e *Engine) Failures(ctx context.Context, f TaskFilter) (groups []FailureGroup, partial bool, err error) {
 	var ts []*Task
-	for before := (Key{}); len(ts) < maxFailures; {
-		page, next, err := e.Tasks(ctx, f, before, min(1000, maxFailures-len(ts)))
+	before := Key{}
+	for pages := 0; pages < maxFailurePages && len(ts) < maxFailures; pages++ {
+		page, next, err := e.Tasks(ctx, f, before, maxFailures-len(ts))
 		if err != nil {
 			return nil, false, err
 		}

@@ -55,13 +55,8 @@ func (s *Server) retryTasks(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	for _, st := range f.Statuses {
-		if st != engine.Failed && st != engine.Dead && st != engine.Unknown {
-			return reply{}, engine.Invalid("status", "not_retryable", "%s tasks cannot be retried; failed, dead and unknown ones can", st)
-		}
-	}
-	if len(f.Statuses) == 0 {
-		f.Statuses = []engine.TaskStatus{engine.Failed, engine.Dead}
+	if err := retryable(&f); err != nil {
+		return reply{}, err
 	}
 	return s.startBulk(r, engine.Bulk{Action: engine.RedriveAll, Tasks: f, DryRun: b.dryRun})
 }

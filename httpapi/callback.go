@@ -196,8 +196,9 @@ func (c *Callback) attempt(t *target, s *scratch, success string, deadline time.
 			t.release(cn, false)
 			return engine.Outcome{Class: engine.ClassNotSent}, err
 		}
+		engine.Failpoint("connected-before-write")
 		sent := time.Now()
-		n, err := cn.Write(s.request)
+		n, err := cn.send(s.request)
 		switch {
 		case err == nil:
 		case n == 0 && cn.reused && !isTimeout(err):
@@ -215,6 +216,7 @@ func (c *Callback) attempt(t *target, s *scratch, success string, deadline time.
 			// The target hung up on the rest of a request, perhaps after it
 			// said why: 413, 401.
 		}
+		engine.Failpoint("sent-before-response")
 		o, keep, rerr := readAnswer(cn, s, success)
 		o.Sent = sent
 		t.release(cn, keep && err == nil)
@@ -223,4 +225,17 @@ func (c *Callback) attempt(t *target, s *scratch, success string, deadline time.
 		}
 		return o, rerr
 	}
+}
+
+// send hands a request to the socket in one write; in two, where a test may kill
+// the process between them.
+func (l *link) send(request []byte) (n int, err error) {
+	if engine.Failpoints {
+		if n, err = l.Write(request[:len(request)/2]); err != nil {
+			return n, err
+		}
+		engine.Failpoint("mid-write")
+	}
+	m, err := l.Write(request[n:])
+	return n + m, err
 }

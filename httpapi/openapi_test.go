@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -84,6 +85,17 @@ func (c *contract) exchange(rt *route, request string, a answer) error {
 		if err := c.check(request, "paths", rt.path, method, "requestBody", "content", "application/json", "schema"); err != nil {
 			return fmt.Errorf("the request was taken: %w", err)
 		}
+	}
+	if kind == "application/x-ndjson" {
+		for line := range strings.Lines(a.body) {
+			if line = strings.TrimSpace(line); line == "" {
+				continue
+			}
+			if err := c.check(line, "paths", rt.path, method, "responses", status, "content", kind, "schema"); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if strings.HasSuffix(kind, "json") && a.body != "" {
 		return c.check(a.body, "paths", rt.path, method, "responses", status, "content", kind, "schema")
@@ -211,8 +223,11 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("GET", timer, "/v1/timers/"+id, "")
 	do("POST", timer+"/enable", "/v1/timers/"+id+"/enable", `{"catch_up":"latest"}`)
 	do("GET", timer+"/upcoming", "/v1/timers/"+id+"/upcoming", "")
+	do("GET", timer+"/versions", "/v1/timers/"+id+"/versions", "")
+	do("GET", "/v1/upcoming", "/v1/upcoming?limit=1", "")
 	do("GET", "/v1/tasks", "/v1/tasks", "")
 	do("GET", "/v1/tasks/{key}", "/v1/tasks/"+key, "")
+	do("GET", "/v1/tasks/failures", "/v1/tasks/failures", "")
 	do("POST", "/v1/tasks/{key}/retry", "/v1/tasks/"+key+"/retry", "")
 	until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "failed" })
 	do("POST", "/v1/tasks/retry", "/v1/tasks/retry", `{"status":"failed,dead","dry_run":true}`)
@@ -223,7 +238,8 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("DELETE", timer, "/v1/timers/"+id, "")
 	do("POST", "/v1/schedules/preview", "/v1/schedules/preview", `{"schedule":{"cron":"0 0 29 2 *"},"n":3,"from":1763658000250}`)
 	do("POST", "/v1/admin/backup", "/v1/admin/backup", "")
-	for _, path := range []string{"/v1/stats", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {
+	do("GET", "/v1/admin/verify", fmt.Sprintf("/v1/admin/verify?from=%d&late=10s", time.Now().Add(-time.Minute).UnixMilli()), "")
+	for _, path := range []string{"/v1/stats", "/v1/stats/trend", "/v1/system", "/v1/token", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {
 		do("GET", path, path, "")
 	}
 	well["GET /v1/tasks/stream"] = true // TestStream

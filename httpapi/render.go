@@ -105,9 +105,9 @@ func comma(b []byte) []byte {
 
 func textMember(b []byte, name, v string) []byte { return appendText(member(b, name), v) }
 
-func intMember(b []byte, name string, v int64) []byte {
-	return strconv.AppendInt(member(b, name), v, 10)
-}
+func intMember(b []byte, name string, v int64) []byte { return appendInt(member(b, name), v) }
+
+func appendInt(b []byte, v int64) []byte { return strconv.AppendInt(b, v, 10) }
 
 func boolMember(b []byte, name string, v bool) []byte {
 	return strconv.AppendBool(member(b, name), v)

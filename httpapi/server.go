@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"runtime/debug"
@@ -53,6 +54,11 @@ type ServerConfig struct {
 	Pprof bool
 	// Version is the answer of GET /v1/version.
 	Version Version
+	// Settings in force, for GET /v1/system: without secrets.
+	Settings []Setting
+	// Console builds the handler of all paths that are not the API's, over the
+	// API; may be nil.
+	Console func(api http.RoundTripper) http.Handler
 	// Metrics writes what others count, without metadata lines; may be nil.
 	Metrics func(w io.Writer)
 	Log     *slog.Logger // default slog.Default()
@@ -73,6 +79,8 @@ type Server struct {
 	root   *node
 	fast   *fasthttp.Server
 	stats  counters
+	trend  trend
+	pages  fasthttp.RequestHandler // the console's; nil: there is none
 
 	draining atomic.Bool
 	work     context.Context // ends when Grace is over: of every request
@@ -94,6 +102,9 @@ func NewServer(e *engine.Engine, cfg ServerConfig) (*Server, error) {
 	s.routes = routes(cfg)
 	s.root = tree(s.routes)
 	s.stats.init(s)
+	if cfg.Console != nil {
+		s.pages = s.console(cfg.Console)
+	}
 	s.fast = &fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 s.refuse,
@@ -154,6 +165,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.stats.open = func() float64 { return float64(l.open.Load()) }
 	defer s.endWork()
 
+	var looking sync.WaitGroup
+	looking.Go(func() { s.trend.run(s.streams, s.e) })
+	defer looking.Wait()
+	defer s.endFlow()
 	served := make(chan error, 1)
 	go func() { served <- s.fast.Serve(l) }()
 	select {
@@ -184,9 +199,18 @@ func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{}
 }
 
-// handle is the one decorator of all handlers: it finds the route, asks the
-// token, counts, renders, and catches what panics.
+// handle answers a request: as the API, or else as the console.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	if s.pages != nil && !ofAPI(unsafeString(ctx.Request.Header.RequestURI())) {
+		s.pages(ctx)
+		return
+	}
+	s.api(ctx)
+}
+
+// api is the one decorator of all handlers: it finds the route, asks the
+// token, counts, renders, and catches what panics.
+func (s *Server) api(ctx *fasthttp.RequestCtx) {
 	begin := time.Now()
 	var rt *route
 	defer func() {

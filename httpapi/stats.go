@@ -3,7 +3,6 @@ package httpapi
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"xtimer/engine"
@@ -19,6 +18,8 @@ func (s *Server) getStats(r *request) (reply, error) {
 }
 
 type statsAnswer struct{ s *engine.Stats }
+
+var latenessNames = [...]string{"lateness_ms_p50", "lateness_ms_p99", "lateness_ms_p99.9"}
 
 func (a statsAnswer) render(b []byte) []byte {
 	s := a.s
@@ -41,13 +42,13 @@ func (a statsAnswer) render(b []byte) []byte {
 
 	b = append(b, `}},"last_minute":{`...)
 	b = floatMember(b, "fires_per_second", s.FiresPerSec)
-	for i, name := range [...]string{"p50", "p99", "p99.9"} {
-		b = floatMember(b, "lateness_ms_"+name, s.Lateness[i])
+	for i, name := range latenessNames {
+		b = floatMember(b, name, s.Lateness[i])
 	}
 
 	b = append(b, `},"due_by_minute":[`...)
 	for _, n := range s.DueByMinute {
-		b = strconv.AppendInt(comma(b), n, 10)
+		b = appendInt(comma(b), n)
 	}
 
 	b = append(b, ']')

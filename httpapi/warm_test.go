@@ -17,5 +17,6 @@ func (warm) Close() error                                                  { ret
 func (warm) Add(context.Context, []engine.Entry) error                     { return nil }
 func (warm) Seal(context.Context, int64, int64) error                      { return nil }
 func (warm) Load(context.Context, int64, func([]engine.Entry) error) error { return engine.ErrGap }
+func (warm) Update(context.Context, engine.TimerID, []byte)                {}
 func (warm) Drop(context.Context, int64) error                             { return nil }
 func (warm) Len() int                                                      { return 0 }

@@ -15,22 +15,27 @@ import (
 // exist: a new package is a decision, made here. cmd/xtimer and bench see
 // everything.
 var house = map[string][]string{
-	"xtimer/wheel":         {},
-	"xtimer/engine":        {"xtimer/wheel"},
-	"xtimer/wal":           {"xtimer/engine"},
-	"xtimer/httpapi":       {"xtimer/engine"},
-	"xtimer/tier/local":    {"xtimer/engine"},
-	"xtimer/tier/memory":   {"xtimer/engine"},
-	"xtimer/tier/mysql":    {"xtimer/engine"},
-	"xtimer/tier/redis":    {"xtimer/engine"},
-	"xtimer/tier/tiertest": {"xtimer/engine"},
-	"xtimer/cmd/xtimer":    {"*"},
-	"xtimer/bench":         {"*"},
+	"xtimer/wheel":           {},
+	"xtimer/engine":          {"xtimer/wheel"},
+	"xtimer/wal":             {"xtimer/engine"},
+	"xtimer/httpapi":         {"xtimer/engine"},
+	"xtimer/tier/local":      {"xtimer/engine"},
+	"xtimer/tier/memory":     {"xtimer/engine"},
+	"xtimer/tier/mysql":      {"xtimer/engine"},
+	"xtimer/tier/redis":      {"xtimer/engine"},
+	"xtimer/tier/tiertest":   {"xtimer/engine"},
+	"xtimer/tier/servertest": {},
+	"xtimer/bench/checker":   {},
+	"xtimer/bench/simulator": {"*"},
+	"xtimer/httpapi/client":  {},
+	"xtimer/httpapi/console": {"xtimer/engine", "xtimer/httpapi/client"},
+	"xtimer/cmd/xtimer":      {"*"},
+	"xtimer/bench":           {"*"},
 }
 
 // testsToo is what tests may import besides: the suite of a tier's promises,
-// and the tier that serves for both in tests.
-var testsToo = []string{"xtimer/tier/tiertest", "xtimer/tier/memory"}
+// the tier that serves for both in tests, and servers of a test's own.
+var testsToo = []string{"xtimer/tier/tiertest", "xtimer/tier/memory", "xtimer/tier/servertest"}
 
 // owners has for each library the folders that may import it; the rest of the
 // program speaks our own words. bench measures peers and clients too.
@@ -40,7 +45,7 @@ var owners = map[string]struct {
 }{
 	"github.com/RussellLuo/timingwheel":  {[]string{"wheel"}, "the clockwork is disposable: only the wheel knows that there is one"},
 	"github.com/robfig/cron/v3":          {[]string{"engine"}, "it panics and spins on bad input: engine/cronspec.go guards it"},
-	"github.com/cockroachdb/pebble/v2":   {[]string{"wal", "tier/local"}, "how bytes reach the disk is the journal's and the cold tier's business"},
+	"github.com/cockroachdb/pebble/v2":   {[]string{"wal", "tier/local", "bench/simulator"}, "how bytes reach the disk is the journal's and the cold tier's business"},
 	"github.com/go-sql-driver/mysql":     {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
 	"database/sql":                       {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
 	"github.com/redis/go-redis/v9":       {[]string{"tier/redis"}, "only the Redis tier speaks to Redis"},
@@ -59,7 +64,7 @@ var owners = map[string]struct {
 
 // topLevel is what may lie at the top of the repository.
 var topLevel = strings.Fields(`engine wheel tier wal httpapi bench cmd deploy docs
-	go.mod go.sum Makefile README.md LICENSE CHANGELOG.md .ci .gitignore .gitattributes`)
+	go.mod go.sum Makefile README.md README.zh-CN.md LICENSE CHANGELOG.md .ci .gitignore .gitattributes`)
 
 type pkg struct {
 	ImportPath                         string
@@ -110,8 +115,8 @@ func TestImports(t *testing.T) {
 			checkOwner(t, p.ImportPath, to)
 		}
 		for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
-			// The engine, and the API over it, are tested on the real tiers, as they run.
-			whole := p.ImportPath == "xtimer/engine" || p.ImportPath == "xtimer/httpapi"
+			// The engine, and the API over it with what speaks to it, are tested on the real tiers, as they run.
+			whole := p.ImportPath == "xtimer/engine" || strings.HasPrefix(p.ImportPath, "xtimer/httpapi")
 			if strings.HasPrefix(to, "xtimer/") && !whole && !mayImport(to, testsToo...) {
 				t.Errorf("%s: a test imports %s; neighbours are strangers in tests too, but for %v", p.ImportPath, to, testsToo)
 			}

@@ -35,7 +35,7 @@ func run(args []string) int {
 	if !errors.Is(err, errSaid) {
 		fmt.Fprintf(os.Stderr, "xtimer: %v\n", err)
 	}
-	return 1
+	return exitStatus(err)
 }
 
 // errSaid is the error of a command that has said already what is wrong.

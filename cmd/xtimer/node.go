@@ -7,23 +7,24 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
 	"xtimer/engine"
 	"xtimer/httpapi"
-	"xtimer/tier/local"
-	"xtimer/tier/memory"
 	"xtimer/wal"
 )
 
-// node is a server on the embedded tiers, put together. Its data directory has
-// the folders of a backup, and so a backup becomes one by being copied.
+// node is a server, put together. Its data directory has the folders of a
+// backup, and so a backup becomes one by being copied.
 type node struct {
 	guard  *wal.Guard
 	caller *httpapi.Callback
 	engine *engine.Engine
 	server *httpapi.Server
+	noWait bool // exit instead of waiting for tiers at the start
+	log    *slog.Logger
 }
 
 // newNode builds all parts; nothing is opened before run. files is how many
@@ -48,10 +49,14 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Logger:         log,
 	})
 	guard := wal.NewGuard(s.DataDir, nil, log)
+	warm, err := newWarm(s, log)
+	if err != nil {
+		return nil, err
+	}
 	counted := metrics.NewSet()
 	e := engine.New(engine.Config{
-		Cold:              local.New(local.Config{Dir: filepath.Join(s.DataDir, engine.ColdFolder), AcceptLoss: s.AcceptDataLoss}),
-		Warm:              memory.NewWarm(),
+		Cold:              newCold(s),
+		Warm:              warm,
 		Journal:           journal,
 		Caller:            caller,
 		Node:              s.Node,
@@ -59,6 +64,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Drain:             s.Drain,
 		HistoryRetention:  s.HistoryRetention,
 		FinishedRetention: s.FinishedRetention,
+		HistorySampled:    s.HistorySample > 1,
 		DiskFull:          func() bool { return guard.State() != wal.SpaceOK },
 		DiskCritical:      func() bool { return guard.State() == wal.SpaceCritical },
 		Log:               log,
@@ -79,7 +85,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &node{guard, caller, e, server}, nil
+	return &node{guard, caller, e, server, s.NoWait, log}, nil
 }
 
 // run serves the API on ln and fires until ctx ends, then drains.
@@ -122,11 +128,25 @@ func (n *node) run(ctx context.Context, ln net.Listener) error {
 
 // fire opens the engine and runs it until ctx ends.
 func (n *node) fire(ctx context.Context) error {
-	if err := n.engine.Open(ctx); err != nil {
+	for told := false; ; told = true {
+		err := n.engine.Open(ctx)
+		if err == nil {
+			break
+		}
 		if ctx.Err() != nil {
 			return nil // told to end before it was open
 		}
-		return err
+		if n.noWait || !errors.Is(err, engine.ErrUnavailable) {
+			return err
+		}
+		if !told {
+			n.log.Warn("waiting for the tiers; --no-wait exits instead", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
 	}
 	err := n.engine.Run(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -22,10 +22,16 @@ afterwards what became of every single occurrence.`,
 	root.AddCommand(
 		newServe(),
 		newDemo(),
+		newTimer(),
+		newTask(),
 		newPreview(),
+		newBench(),
 		newDoctor(),
+		newVerify(),
 		newBackup(),
 		newRestore(),
+		newExport(),
+		newImport(),
 		newVersion(),
 	)
 	return root

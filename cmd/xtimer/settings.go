@@ -17,6 +17,13 @@ type Settings struct {
 	Node    string // this node's name; default "xtimer"
 	Config  string // the YAML file; default none
 
+	// The shared tiers; without them the embedded ones serve.
+	MySQLDSN      string   // user:password@tcp(host:port)/database
+	HistorySample int      // with MySQL: keep one in so many successes; default 1, all
+	RedisAddr     []string // host:port, several of a cluster or of Sentinels
+	RedisSentinel string   // the name of the master that the Sentinels watch
+	RedisPassword string
+
 	HistoryRetention  time.Duration // default 7 days
 	FinishedRetention time.Duration // default 7 days
 	BackupDir         string        // default none: backups over the API are off
@@ -59,6 +66,7 @@ func defaultSettings() *Settings {
 		Listen:            "127.0.0.1:8080",
 		DataDir:           "./data",
 		Node:              "xtimer",
+		HistorySample:     1,
 		HistoryRetention:  7 * 24 * time.Hour,
 		FinishedRetention: 7 * 24 * time.Hour,
 		Drain:             30 * time.Second,
@@ -86,6 +94,11 @@ func settingList(s *Settings) []setting {
 		{"data-dir", (*textValue)(&s.DataDir), "keep everything in `DIR`"},
 		{"node", (*textValue)(&s.Node), "this node's `NAME`"},
 		{"config", (*textValue)(&s.Config), "read settings from the YAML `FILE`"},
+		{"mysql-dsn", (*secretValue)(&s.MySQLDSN), "keep timers and history in MySQL: `user:password@tcp(host:port)/database`"},
+		{"redis-addr", (*listValue)(&s.RedisAddr), "keep the coming hour in Redis at `HOST:PORT`, or a redis:// URL; several with commas: a cluster, or Sentinels"},
+		{"redis-sentinel", (*textValue)(&s.RedisSentinel), "the addresses are Sentinels, which watch the master of this `NAME`"},
+		{"redis-password", (*secretValue)(&s.RedisPassword), "the `PASSWORD` of Redis, where the address is no URL that has it"},
+		{"history-sample", (*countValue)(&s.HistorySample), "with MySQL, keep one in `N` records of calls that succeeded at once; all else is kept"},
 		{"history-retention", (*spanValue)(&s.HistoryRetention), "how long what became of tasks can be asked for"},
 		{"finished-retention", (*spanValue)(&s.FinishedRetention), "how long a finished timer keeps its name"},
 		{"backup-dir", (*textValue)(&s.BackupDir), "let POST /v1/admin/backup write under `DIR`"},
@@ -112,6 +125,15 @@ func (s *Settings) check() error {
 	}
 	if s.DataDir == "" {
 		return fmt.Errorf("--data-dir must not be empty")
+	}
+	if s.HistorySample < 1 {
+		return fmt.Errorf("--history-sample must be at least 1, not %d", s.HistorySample)
+	}
+	if s.HistorySample > 1 && s.MySQLDSN == "" {
+		return fmt.Errorf("--history-sample is for history in MySQL: it needs --mysql-dsn")
+	}
+	if s.RedisSentinel != "" && len(s.RedisAddr) == 0 {
+		return fmt.Errorf("--redis-sentinel needs the Sentinels' addresses as --redis-addr")
 	}
 	if s.Node == "" {
 		return fmt.Errorf("--node must not be empty")

@@ -96,7 +96,9 @@ func TestRefused(t *testing.T) {
 	env("XTIMER_TOKENS", "a:read:t,b:owner:hunter2", `XTIMER_TOKENS: item 2: "owner" is not a role`)
 	env("XTIMER_CONFIG", "/does/not/exist.yaml", "cannot read the settings: open /does/not/exist.yaml")
 	env("XTIMER_LISTEN", "8080", "--listen 8080: address 8080: missing port")
-	f("unknown flag: --mysql-dsn", []string{"--mysql-dsn", "x"}, nil, "")
+	f("--history-sample is for history in MySQL", []string{"--history-sample", "10"}, nil, "")
+	f("--history-sample must be at least 1", []string{"--history-sample", "0"}, nil, "")
+	f("--redis-sentinel needs", []string{"--redis-sentinel", "main"}, nil, "")
 }
 
 func TestListenPolicy(t *testing.T) {

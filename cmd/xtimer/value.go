@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +23,10 @@ type (
 	boolValue  bool
 	spanValue  time.Duration
 	cidrsValue []netip.Prefix
+	// secretValue is text that is printed only as being set.
+	secretValue string
+	listValue   []string
+	countValue  int
 )
 
 func (v *textValue) String() string     { return string(*v) }
@@ -48,6 +54,51 @@ func (v *spanValue) Set(s string) error {
 		*v = spanValue(d)
 	}
 	return err
+}
+
+func (v *secretValue) Set(s string) error { *v = secretValue(s); return nil }
+func (v *secretValue) Type() string       { return "string" }
+
+func (v *secretValue) String() string {
+	if *v == "" {
+		return ""
+	}
+	return "(hidden)"
+}
+
+func (v *listValue) Type() string { return "list" }
+
+// String shows addresses, without the passwords of those that are URLs.
+func (v *listValue) String() string {
+	s := slices.Clone(*v)
+	for i := range s {
+		if u, err := url.Parse(s[i]); err == nil && u.User != nil {
+			s[i] = u.Redacted()
+		}
+	}
+	return strings.Join(s, ",")
+}
+
+// Set adds to what is there: a flag may be given more than once.
+func (v *listValue) Set(s string) error {
+	for one := range strings.SplitSeq(s, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			*v = append(*v, one)
+		}
+	}
+	return nil
+}
+
+func (v *countValue) String() string { return strconv.Itoa(int(*v)) }
+func (v *countValue) Type() string   { return "number" }
+
+func (v *countValue) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", s)
+	}
+	*v = countValue(n)
+	return nil
 }
 
 func (v *cidrsValue) Type() string { return "CIDRs" }

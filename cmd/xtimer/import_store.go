@@ -1,0 +1,347 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"xtimer/engine"
+	api "xtimer/httpapi/client"
+)
+
+// storeTarget makes timers in a store that no server uses.
+//
+// The timers of a store's export bring the instant with them up to which they
+// are finished, their watermark F. That of the shard here is W, and no timer has
+// one of its own, so (see engine/doc.go, "What is true, and where"):
+//
+//	W = F   all is as it was. A store without timers gets F as its W.
+//	W < F   what is in (W, F] is finished there and would be derived here:
+//	        valid_from becomes F, and only later dues count
+//	W > F   what is in (F, W] is not finished and would not be derived: it is
+//	        decided as a start decides misfires, and what is to be called is owed
+//
+// What is owed there is owed here, whatever W is. A timer and all that is owed
+// of it are one change: it is there whole or not at all.
+type storeTarget struct {
+	cold   engine.Cold
+	dryRun bool
+	shards []engine.Shard
+	// isEmpty tells of a shard that none of its timers is here yet, so that its
+	// watermark may be moved.
+	isEmpty [engine.Shards]bool
+	ids     idMaker
+}
+
+// openTarget opens a store to import into and takes it: a server that has it
+// all the same cannot settle any more, and ends.
+func openTarget(ctx context.Context, s *Settings, dryRun bool) (to *storeTarget, end func() error, err error) {
+	unlock := func() {}
+	if s.DataDir != "" {
+		unlock, err = lockDir(s.DataDir)
+		if errors.Is(err, errLocked) {
+			return nil, nil, fmt.Errorf("%w: import into it, with --server http://127.0.0.1:8080 or where it listens, or stop it first", err)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			unlock()
+		}
+	}()
+	if err := unused(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	cold := newCold(s)
+	if err := cold.Open(ctx); err != nil {
+		return nil, nil, fmt.Errorf("cannot open the store: %w", err)
+	}
+	end = func() error {
+		defer unlock()
+		return cold.Close()
+	}
+	to = &storeTarget{cold: cold, dryRun: dryRun}
+	if err := to.begin(ctx); err != nil {
+		return nil, nil, errors.Join(err, cold.Close())
+	}
+	return to, end, nil
+}
+
+// importer is the owner of a store's shards while timers are imported.
+const importer = "xtimer import"
+
+func (s *storeTarget) begin(ctx context.Context) (err error) {
+	n, err := s.cold.Counts(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot count the timers: %w", err)
+	}
+	if s.dryRun {
+		return nil
+	}
+	if s.shards, err = s.cold.Take(ctx, importer); err != nil {
+		return fmt.Errorf("cannot take the shards: %w", err)
+	}
+	for i := range s.isEmpty {
+		s.isEmpty[i] = n == engine.Counts{}
+	}
+	return nil
+}
+
+func (s *storeTarget) take(ctx context.Context, batch []*item) error {
+	if len(batch) > 0 && batch[0].Record != nil {
+		return s.takeRecords(ctx, batch)
+	}
+	now := time.Now().UnixMilli()
+	var todo []*item
+	var changes []*engine.Change
+	for _, i := range batch {
+		if !i.isWaiting() {
+			continue
+		}
+		c, err := s.change(i, now)
+		if err != nil {
+			i.fail(err)
+		}
+		if i.isWaiting() {
+			todo, changes = append(todo, i), append(changes, c)
+		}
+	}
+	if s.dryRun {
+		return s.compare(ctx, todo, changes)
+	}
+	if err := s.mark(ctx, todo, changes); err != nil {
+		return err
+	}
+	for n, c := range changes {
+		if err := s.fit(c, todo[n].Stored, now); err != nil {
+			return err
+		}
+	}
+	for n, a := range s.cold.ApplyAll(ctx, changes) {
+		if err := s.judge(ctx, todo[n], changes[n], a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change is the create of an item, nil for one that got its result.
+func (s *storeTarget) change(i *item, now int64) (*engine.Change, error) {
+	if i.Stored.isWhole() {
+		t, owe, err := i.timer()
+		if err != nil {
+			return nil, err
+		}
+		return &engine.Change{Timer: t, ID: t.ID, At: now, Owe: owe}, nil
+	}
+	if i.skipFinished() {
+		return nil, nil
+	}
+	sent := i.asAt()
+	d, err := storedDefinition(&sent)
+	if err != nil {
+		return nil, err
+	}
+	t := &engine.Timer{Definition: d, ID: s.ids.next(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
+	if err := engine.Resolve(t, nil, now); err != nil {
+		return nil, err
+	}
+	if i.isDisabled() {
+		t.Reason = i.Stored.Reason
+		if until := i.Stored.DisabledUntil; until > 0 {
+			t.ValidFrom, t.Reason = until, orElse(t.Reason, "disabled")
+		} else {
+			t.Status = engine.Disabled
+		}
+	}
+	return &engine.Change{Timer: t, ID: t.ID, At: now}, nil
+}
+
+// mark moves the watermarks of shards without timers to where they stood in the
+// export.
+func (s *storeTarget) mark(ctx context.Context, todo []*item, changes []*engine.Change) error {
+	st := engine.Settlement{Owner: importer}
+	for n, c := range changes {
+		shard := c.Timer.ID.Shard()
+		if !s.isEmpty[shard] {
+			continue
+		}
+		s.isEmpty[shard] = false
+		if w := todo[n].Stored.finishedTo(); w > s.shards[shard].Watermark {
+			s.shards[shard].Watermark = w
+			st.Marks = append(st.Marks, engine.Mark{Shard: shard, Fence: s.shards[shard].Fence, W: w})
+		}
+	}
+	if len(st.Marks) == 0 {
+		return nil
+	}
+	if err := s.cold.Settle(ctx, &st); err != nil {
+		return fmt.Errorf("cannot move the watermarks: %w", err)
+	}
+	return nil
+}
+
+func (s *stored) finishedTo() int64 {
+	if !s.isWhole() {
+		return 0
+	}
+	return s.FinishedTo
+}
+
+// fit makes a timer true under the watermark of its shard here.
+func (s *storeTarget) fit(c *engine.Change, was *stored, now int64) error {
+	t, w := c.Timer, s.shards[c.Timer.ID.Shard()].Watermark
+	if t.Status != engine.Enabled {
+		return nil
+	}
+	from := t.ValidFrom
+	if was.isWhole() {
+		if from = max(from, was.FinishedTo); w < was.FinishedTo {
+			t.ValidFrom = from
+		}
+	} else if t.Schedule.OneShot() && t.LastDue <= max(t.ValidFrom, w) {
+		// Made now for an instant that is past: it is due.
+		c.Owe = append(c.Owe, engine.Owed{Key: engine.Key{Timer: t.ID, Due: t.LastDue}, Generation: t.Generation, NotBefore: t.LastDue})
+		return nil
+	}
+	return decide(c, from, w, now)
+}
+
+// decide says what becomes of the dues in (from, w], as a start does: a one-shot
+// is called, and the others by misfire policy.
+func decide(c *engine.Change, from, w, now int64) error {
+	t := c.Timer
+	p, err := engine.PlanOf(t)
+	if err != nil {
+		return err
+	}
+	first, ok := p.Next(from)
+	if !ok || first > w {
+		return nil
+	}
+	o := engine.Owed{Key: engine.Key{Timer: t.ID, Due: first}, Generation: t.Generation, NotBefore: first}
+	if t.Misfire.Policy == engine.MisfireAll && !p.OneShot() {
+		o.To = w
+	}
+	if p.OneShot() || o.To != 0 {
+		c.Owe = append(c.Owe, o)
+		return nil
+	}
+	n, skippedTo := p.Count(from, w), w
+	if t.Misfire.Policy == engine.MisfireLatest {
+		o.Key.Due, _ = p.Prev(w)
+		o.NotBefore = o.Key.Due
+		c.Owe = append(c.Owe, o)
+		n, skippedTo = n-1, o.Key.Due-1
+	}
+	if n > 0 {
+		last, _ := p.Prev(skippedTo)
+		c.Tasks = append(c.Tasks, &engine.Task{
+			Key: engine.Key{Timer: t.ID, Due: first}, App: t.App, Name: t.Name, Generation: t.Generation, Status: engine.Skipped,
+			Reason: engine.ReasonMisfire, DueLast: last, Count: n, Lateness: -1, Since: first, Ended: now,
+		})
+	}
+	return nil
+}
+
+// judge says what became of a create.
+func (s *storeTarget) judge(ctx context.Context, i *item, c *engine.Change, a engine.Applied) error {
+	there := a.Existing
+	if a.Err != nil && there == nil && errors.Is(a.Err, engine.ErrConflict) {
+		var err error
+		if there, err = s.cold.Timer(ctx, c.ID); err != nil {
+			return fmt.Errorf("cannot look for timer %s: %w", c.ID, err)
+		}
+	}
+	var refused *engine.Fault
+	switch {
+	case there != nil:
+		i.meets(there, c.Timer)
+	case a.Err == nil:
+		i.set(api.Created, "")
+	case errors.As(a.Err, &refused) && refused.Kind == engine.FaultInvalid:
+		i.fail(a.Err)
+	default:
+		return fmt.Errorf("cannot store timers: %w", a.Err)
+	}
+	return nil
+}
+
+// meets says what it means that a timer is there already.
+func (i *item) meets(there, t *engine.Timer) {
+	sameName := there.App == t.App && there.Name == t.Name
+	sameDefinition := there.Definition.Equal(&t.Definition)
+	switch {
+	case !sameName:
+		i.set(resultConflict, "id %s is of the timer %s/%s here", there.ID, there.App, there.Name)
+	case i.Stored.isWhole() && there.ID != t.ID:
+		i.set(resultConflict, "the timer of that name here has another id: %s", there.ID)
+	case !sameDefinition:
+		i.set(resultConflict, "timer %s of that name has another definition, version %d", there.ID, there.Version)
+	default:
+		i.set(api.Unchanged, "")
+	}
+}
+
+// compare says what would become of timers.
+func (s *storeTarget) compare(ctx context.Context, todo []*item, changes []*engine.Change) error {
+	for n, i := range todo {
+		t := changes[n].Timer
+		there, err := s.cold.TimerByName(ctx, t.App, t.Name)
+		if errors.Is(err, engine.ErrNotFound) && i.Stored.isWhole() {
+			there, err = s.cold.Timer(ctx, t.ID)
+		}
+		switch {
+		case errors.Is(err, engine.ErrNotFound):
+			i.set(api.Created, "")
+		case err != nil:
+			return fmt.Errorf("cannot look for a timer: %w", err)
+		default:
+			i.meets(there, t)
+		}
+	}
+	return nil
+}
+
+// takeRecords stores records; one that is there already with as many attempts
+// stays as it is.
+func (s *storeTarget) takeRecords(ctx context.Context, batch []*item) error {
+	st := engine.Settlement{Owner: importer, Replayed: true}
+	for _, i := range batch {
+		if !i.isWaiting() {
+			continue
+		}
+		t, err := i.Record.task()
+		if err != nil {
+			i.fail(fmt.Errorf("record: %w", err))
+			continue
+		}
+		i.result = api.Created
+		st.Tasks = append(st.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, t)})
+	}
+	if s.dryRun {
+		return nil
+	}
+	if err := s.cold.Settle(ctx, &st); err != nil {
+		return fmt.Errorf("cannot store records: %w", err)
+	}
+	return nil
+}
+
+// idMaker makes ids of timers that are new, as the engine does: the ms since
+// 2024, and 21 bits that count. A store refuses one that is taken.
+type idMaker struct{ ms, count int64 }
+
+const idEpoch = 1704067200000
+
+func (m *idMaker) next(now int64) engine.TimerID {
+	if now -= idEpoch; now > m.ms {
+		m.ms, m.count = now, 0
+	} else if m.count++; m.count == 1<<12 {
+		m.ms, m.count = m.ms+1, 0
+	}
+	return engine.TimerID(m.ms<<21 | m.count)
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	api "xtimer/httpapi/client"
+)
+
+func newTaskGet(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get KEY",
+		Short: "Show one task, with its attempts",
+		Example: `  xtimer task get 7354000000000000000_1763658000250
+  xtimer task get 7354000000000000000_1763658000250 -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: r.completeTasks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := r.Task(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t) })
+		},
+	}
+}
+
+// sheetTask shows all of one task.
+func sheetTask(out io.Writer, t *api.Task) error {
+	var s sheet
+	s.add("task", "%s", t.Key)
+	s.add("timer", "%s/%s, %s", t.App, t.Name, t.TimerID)
+	s.add("status", "%s", statusWords(t))
+	s.add("due", "%s", instant(t.Due))
+	s.has("until", instant(t.DueLast))
+	s.has("late", lateWords(t))
+	s.add("origin", "%s", t.Origin)
+	s.has("next try", instant(t.NextAttempt))
+	s.has("ended", instant(t.Ended))
+	if err := s.print(out); err != nil || len(t.Attempts) == 0 {
+		return err
+	}
+	g := grid{head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "ANSWER"}}
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		g.add(fmt.Sprint(a.N), instant(a.Started), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), a.Response)
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return g.print(out)
+}

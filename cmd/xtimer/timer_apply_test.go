@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write makes a file of a folder.
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const applyA = `
+timers:
+- app: a
+  name: one
+  schedule: {cron: "0 9 * * *", time_zone: Asia/Shanghai}
+  callback: {url: "http://127.0.0.1:1/", body: {k: [1, "<"]}, headers: {X-A: b}}
+  labels: {team: a}
+- app: a
+  name: two
+  schedule: {every: 1h}
+  callback: {url: "http://127.0.0.1:1/"}
+  labels: {team: a}
+`
+
+const applyB = `{"app":"b","name":"three","schedule":{"every":3600000},"callback":{"url":"http://127.0.0.1:1/"},"labels":{"team":"b"}}`
+
+func TestApply(t *testing.T) {
+	s, dir := newShell(t), t.TempDir()
+	write(t, dir, "a.yaml", applyA)
+	write(t, dir, "b.json", applyB)
+
+	s.run("", "timer", "apply", "-f", dir, "--dry-run").want(0, "+ a/one\n+ a/two\n+ b/three\n3 created,", "nothing was changed")
+	if out := s.do("timer", "list"); strings.Count(out, "\n") != 1 {
+		t.Fatalf("a dry run changed something:\n%s", out)
+	}
+	s.run("", "timer", "apply", "-f", dir).want(0, "3 created, 0 updated, 0 deleted, 0 unchanged, 0 failed\n")
+	if out := s.do("timer", "apply", "-f", dir); out != "0 created, 0 updated, 0 deleted, 3 unchanged, 0 failed\n" {
+		t.Errorf("a second apply says %s", out)
+	}
+	// What list prints is what apply takes, and says the same.
+	for _, form := range []string{"yaml", "json"} {
+		s.run(s.do("timer", "list", "-o", form), "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 3 unchanged")
+	}
+
+	// Field by field: one changed, one set, one left out.
+	write(t, dir, "a.yaml", strings.NewReplacer("0 9 * * *", "0 8 * * *", ", headers: {X-A: b}", ", timeout: 30s").Replace(applyA))
+	const changes = `~ a/one
+    callback.headers.X-A: "b" → not set
+    callback.timeout: "15s" → "30s"
+    schedule.cron: "0 9 * * *" → "0 8 * * *"
+0 created, 1 updated, 0 deleted, 2 unchanged, 0 failed`
+	s.run("", "timer", "apply", "-f", dir, "--dry-run").want(0, changes)
+	s.run("", "timer", "get", "a/one").want(0, "0 9 * * *")
+	s.run("", "timer", "apply", "-f", dir).want(0, changes)
+	s.run("", "timer", "get", "a/one").want(0, "0 8 * * *", "timeout   30s")
+
+	var told struct {
+		DryRun  bool `json:"dry_run"`
+		Results []applied
+	}
+	write(t, dir, "b.json", strings.Replace(applyB, "3600000", `"2h"`, 1))
+	if err := json.Unmarshal([]byte(s.do("timer", "apply", "-f", dir, "-o", "json", "--dry-run")), &told); err != nil {
+		t.Fatal(err)
+	}
+	if len(told.Results) != 3 || told.Results[2].Result != "updated" || told.Results[2].Changes[0] != (change{"schedule.every", `"1h"`, `"2h"`}) || !told.DryRun {
+		t.Errorf("%+v", told)
+	}
+}
+
+func TestApplyPrunes(t *testing.T) {
+	s, dir := newShell(t), t.TempDir()
+	write(t, dir, "a.yaml", applyA)
+	write(t, dir, "b.json", applyB)
+	s.do("timer", "apply", "-f", dir)
+	write(t, dir, "a.yaml", applyA[:strings.Index(applyA, "- app: a\n  name: two")])
+	if err := os.Remove(filepath.Join(dir, "b.json")); err != nil {
+		t.Fatal(err)
+	}
+	there := func(names ...string) {
+		t.Helper()
+		out := s.do("timer", "list")
+		if strings.Count(out, "\n") != len(names)+1 {
+			t.Errorf("want %v, there are\n%s", names, out)
+		}
+		for _, n := range names {
+			if !strings.Contains(out, n+" ") {
+				t.Errorf("%s is gone", n)
+			}
+		}
+	}
+	prune := []string{"timer", "apply", "-f", dir, "--prune", "-l", "team=a"}
+	s.run("", append(prune, "--dry-run")...).want(0, "- a/two\n", "1 deleted")
+	s.run("n\n", prune...).want(statusFailed, "Delete 1 timers", "left as it is")
+	there("a/one", "a/two", "b/three")
+
+	// Nothing is deleted when something failed.
+	write(t, dir, "bad.yaml", "app: a\nname: bad\nschedule: {cron: 61 * * * *}\ncallback: {url: 'http://127.0.0.1:1/'}\n")
+	s.run("", append(prune, "--yes")...).want(statusPartly, "! a/bad: "+filepath.Join(dir, "bad.yaml")+":1: ", "schedule.cron", "1 failed", "1 of 2 failed")
+	there("a/one", "a/two", "b/three")
+	if err := os.Remove(filepath.Join(dir, "bad.yaml")); err != nil {
+		t.Fatal(err)
+	}
+
+	s.run("y\n", prune...).want(0, "- a/two\n0 created, 0 updated, 1 deleted, 1 unchanged, 0 failed")
+	there("a/one", "b/three")
+
+	// A folder that is empty by mistake deletes nothing.
+	s.run("", "timer", "apply", "-f", t.TempDir(), "--prune", "-l", "team=a", "--yes").want(statusUsage, "there is no timer in the files")
+	there("a/one", "b/three")
+}
+
+func TestApplyRefuses(t *testing.T) {
+	s := newShell(t)
+	s.run("app: a\n", "timer", "apply", "-f", "-").want(statusUsage, "stdin:1: a timer that is applied has an app and a name")
+	s.run(applyB+"\n"+applyB, "timer", "apply", "-f", "-").want(statusUsage, "stdin:2: b/three stands at stdin:1 already")
+	s.run("app: a\nname: n\nshedule: {}\n", "timer", "apply", "-f", "-").want(statusUsage, "stdin:3: shedule: unknown key")
+}
+
+// TestDefaults: what a file leaves out is not a difference to what the server
+// filled in.
+func TestDefaults(t *testing.T) {
+	s := newShell(t)
+	for _, callback := range []string{`{"url":"http://127.0.0.1:1/"}`, `{"url":"http://127.0.0.1:1/","method":"GET"}`, `{"url":"http://127.0.0.1:1/","body_text":""}`} {
+		for _, schedule := range []string{`{"every":"1h"}`, `{"cron":"@daily"}`, `{"at":"2030-01-01T00:00:00.0005Z"}`, `{"delay":"24h"}`, `{"every":"90m","start_at":1893456000250,"max_runs":3}`} {
+			doc := `{"app":"a","name":"n","schedule":` + schedule + `,"callback":` + callback + `}`
+			s.run(doc, "timer", "apply", "-f", "-").want(0)
+			s.run(doc, "timer", "apply", "-f", "-").want(0, "1 unchanged")
+			s.run(doc, "timer", "create", "-f", "-").want(0, "0 created, 1 there already, 0 refused")
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/engine"
+)
+
+func newVerify() *cobra.Command {
+	s := defaultSettings()
+	var from, to, server, token, app string
+	var late time.Duration
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify --from T [--to T]",
+		Short: "Recompute what should have fired, and hold it against what did",
+		Long: `verify lets the ledger prove itself. From the definitions, and the times at which
+each of their versions was in force, it computes which dues there were, and
+holds them against the records of history. It names every
+
+  gap       a due that has passed, has no final record and is not owed
+  repeat    a due decided twice, or called again after it was taken
+  early     an attempt before its due
+  late      a first attempt later than --late
+  stray     a record of a due that no definition has
+  miscount  a run of dues in one record that counts other than the plan
+  unproven  a due without a record, where successes were left out of history
+            (by --history-sample, or a full disk): this alone is no failure
+
+and exits with 1 if there is any. A due is at or after --from and before --to:
+each an instant such as 2026-11-20T17:00:00Z, Unix ms, or how long ago: 24h.
+
+It asks a running server (its admin token in XTIMER_TOKEN), which does the work
+at a pace that lets it go on firing; or reads the data directory of one that is
+stopped, or its database.`,
+		Example: `  xtimer verify --from 24h
+  xtimer verify --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z --app billing --late 1s
+  xtimer verify --from 7d --data-dir /var/lib/xtimer`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			now := time.Now()
+			v := engine.Verification{App: app, Late: late}
+			var err error
+			if v.From, err = parseMoment(from, now); err != nil {
+				return fmt.Errorf("--from: %w", err)
+			}
+			if v.To, err = parseMoment(to, now); err != nil {
+				return fmt.Errorf("--to: %w", err)
+			}
+			p := &proof{out: cmd.OutOrStdout(), asJSON: asJSON}
+			if cmd.Flags().Changed("data-dir") || s.MySQLDSN != "" {
+				err = p.offline(cmd.Context(), s, v)
+			} else {
+				c := newClient(server)
+				c.token = token
+				err = p.online(cmd.Context(), c, v)
+			}
+			if err != nil {
+				return err
+			}
+			return p.conclude()
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&from, "from", "", "verify what was due at this `TIME` or after it")
+	fs.StringVar(&to, "to", "0s", "… and before this `TIME`")
+	fs.StringVar(&app, "app", "", "of this `APP` only")
+	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too")
+	fs.BoolVar(&asJSON, "json", false, "print each finding, and the verdict, as a line of JSON")
+	fs.StringVar(&server, "server", orElse(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
+	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
+	fs.StringVar(&s.DataDir, "data-dir", s.DataDir, "read this data directory, of a server that is stopped")
+	fs.Var((*secretValue)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
+	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "that server kept one success in `N`: a due without a record is then unproven, and no gap")
+	fs.Var((*spanValue)(&s.HistoryRetention), "history-retention", "for how long that server kept history")
+	fs.Lookup("token").DefValue = "" // never in the help
+	if err := cmd.MarkFlagRequired("from"); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return cmd
+}
+
+func orElse(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+// parseMoment reads RFC 3339, Unix ms, or how long ago something was.
+func parseMoment(s string, now time.Time) (int64, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 && ms <= engine.MaxDue {
+		return ms, nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.UnixMilli(), nil
+	}
+	if ago, err := parseSpan(s); err == nil && ago >= 0 {
+		return now.Add(-ago).UnixMilli(), nil
+	}
+	return 0, fmt.Errorf("%q is neither a time like 2026-11-20T17:00:00Z, nor Unix ms, nor how long ago, like 24h or 7d", s)
+}
+
+// proofLine is a line of the answer to GET /v1/admin/verify: a finding, or the
+// verdict, or an error in its place.
+type proofLine struct {
+	Finding string     `json:"finding,omitempty"`
+	TimerID string     `json:"timer_id,omitempty"`
+	App     string     `json:"app,omitempty"`
+	Name    string     `json:"name,omitempty"`
+	Due     *time.Time `json:"due,omitempty"`
+	DueLast *time.Time `json:"due_last,omitempty"`
+	Count   int64      `json:"count,omitempty"`
+	Detail  string     `json:"detail,omitempty"`
+
+	Verdict string           `json:"verdict,omitempty"`
+	From    *time.Time       `json:"from,omitempty"`
+	To      *time.Time       `json:"to,omitempty"`
+	Timers  int64            `json:"timers,omitempty"`
+	Dues    int64            `json:"dues,omitempty"`
+	Records int64            `json:"records,omitempty"`
+	Open    int64            `json:"open,omitempty"`
+	Unkept  int64            `json:"unkept,omitempty"`
+	Found   map[string]int64 `json:"found,omitempty"`
+
+	Error string `json:"error,omitempty"`
+}
+
+// proof prints what a verification finds.
+type proof struct {
+	out     io.Writer
+	asJSON  bool
+	started time.Time
+	verdict *proofLine
+}
+
+// online lets a running server verify itself.
+func (p *proof) online(ctx context.Context, c *client, v engine.Verification) error {
+	q := url.Values{"from": {strconv.FormatInt(v.From, 10)}, "to": {strconv.FormatInt(v.To, 10)}}
+	if v.App != "" {
+		q.Set("app", v.App)
+	}
+	if v.Late > 0 {
+		q.Set("late", v.Late.String())
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/v1/admin/verify?"+q.Encode(), nil)
+	if err != nil {
+		return fmt.Errorf("cannot ask the server: %w", err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot reach the server: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return problem(resp)
+	}
+	p.started = time.Now()
+	in := bufio.NewScanner(resp.Body)
+	for in.Scan() {
+		if len(in.Bytes()) == 0 {
+			continue // it is still at work
+		}
+		var l proofLine
+		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
+			return fmt.Errorf("cannot read the server's answer: %w", err)
+		}
+		if l.Error != "" {
+			return fmt.Errorf("the server could not go on: %s", l.Error)
+		}
+		if err := p.tell(&l); err != nil {
+			return err
+		}
+	}
+	if in.Err() != nil || p.verdict == nil {
+		return fmt.Errorf("the server's answer ended before its verdict: %w", errors.Join(in.Err(), io.ErrUnexpectedEOF))
+	}
+	return nil
+}
+
+// offline verifies a store: a data directory that no server uses, or a database.
+func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification) error {
+	if s.MySQLDSN == "" {
+		if _, err := os.Stat(filepath.Join(s.DataDir, engine.ColdFolder)); err != nil {
+			return fmt.Errorf("%s is not a data directory: %w", s.DataDir, err)
+		}
+		unlock, err := lockDir(s.DataDir)
+		if errors.Is(err, errLocked) {
+			return fmt.Errorf("%w: ask it, with --server http://127.0.0.1:8080 or where it listens", err)
+		}
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	cold := newCold(s)
+	if err := cold.Open(ctx); err != nil {
+		return err
+	}
+	p.started = time.Now()
+	v.Sampled = s.HistorySample > 1
+	verdict, err := engine.VerifyCold(ctx, cold, v, time.Now().UnixMilli(), s.HistoryRetention, func(f *engine.Finding) error {
+		l := proofLine{
+			Finding: f.Kind.String(), TimerID: f.Timer.String(), App: f.App, Name: f.Name, Due: moment(f.Due), Count: f.Count, Detail: f.Detail,
+		}
+		if f.Count > 1 {
+			l.DueLast = moment(f.DueLast)
+		}
+		return p.tell(&l)
+	})
+	if err = errors.Join(err, cold.Close()); err != nil {
+		return err
+	}
+	l := proofLine{
+		Verdict: "proven", From: moment(verdict.From), To: moment(verdict.To), Timers: verdict.Timers, Dues: verdict.Dues,
+		Records: verdict.Records, Open: verdict.Open, Unkept: verdict.Unkept, Found: map[string]int64{},
+	}
+	if verdict.Failed() {
+		l.Verdict = "failed"
+	}
+	for k, n := range verdict.Found {
+		if n > 0 {
+			l.Found[engine.FindingKind(k).String()] = n
+		}
+	}
+	return p.tell(&l)
+}
+
+func moment(ms int64) *time.Time {
+	t := time.UnixMilli(ms).UTC()
+	return &t
+}
+
+// tell prints a line.
+func (p *proof) tell(l *proofLine) error {
+	if l.Verdict != "" {
+		p.verdict = l
+	}
+	if p.asJSON {
+		return json.NewEncoder(p.out).Encode(l)
+	}
+	if l.Verdict != "" || l.Due == nil {
+		return nil
+	}
+	const layout = "2006-01-02T15:04:05.000Z"
+	when := l.Due.UTC().Format(layout)
+	if l.DueLast != nil {
+		when += " … " + l.DueLast.UTC().Format(layout) + fmt.Sprintf(" (%d dues)", l.Count)
+	}
+	kind := newPainter(p.out).paint(red, fmt.Sprintf("%-8s", l.Finding))
+	_, err := fmt.Fprintf(p.out, "%s  %s  timer %s  %s/%s: %s\n", kind, when, l.TimerID, l.App, l.Name, l.Detail)
+	return err
+}
+
+// conclude prints the verdict and turns it into the exit status.
+func (p *proof) conclude() error {
+	v := p.verdict
+	if !p.asJSON {
+		word := newPainter(p.out).paint(green, "Proven")
+		if v.Verdict != "proven" {
+			word = newPainter(p.out).paint(red, "Not proven")
+		}
+		fmt.Fprintf(p.out, "%s: %d dues of %d timers from %s to %s, by %d records; %d still open. (%v)\n", word, v.Dues, v.Timers,
+			v.From.UTC().Format(time.RFC3339), v.To.UTC().Format(time.RFC3339), v.Records, v.Open, time.Since(p.started).Round(time.Millisecond))
+		for _, kind := range []string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven"} {
+			if n := v.Found[kind]; n > 0 {
+				fmt.Fprintf(p.out, "  %-8s %d\n", kind, n)
+			}
+		}
+		if v.Unkept > 0 {
+			fmt.Fprintf(p.out, "  %d records are of timers of which nothing else is kept: these prove nothing.\n", v.Unkept)
+		}
+	}
+	if v.Verdict != "proven" {
+		return errSaid
+	}
+	return nil
+}

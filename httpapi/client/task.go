@@ -1,0 +1,49 @@
+package client
+
+import "time"
+
+// Task is one occurrence of a timer and what became of it.
+type Task struct {
+	Key        string    `json:"key"` // <timer id>_<due in Unix ms>, for ever the same
+	TimerID    string    `json:"timer_id"`
+	App        string    `json:"app"`
+	Name       string    `json:"name,omitempty"`
+	Due        time.Time `json:"due"`
+	DueLast    time.Time `json:"due_last,omitzero"` // of a record of several dues
+	Count      int64     `json:"count,omitempty"`   // how many they are; 0: one
+	Origin     string    `json:"origin"`            // schedule, manual, redrive, catch_up
+	Status     string    `json:"status"`            // Waiting, Running … Unknown
+	Reason     string    `json:"reason,omitempty"`
+	LatenessMS *float64  `json:"lateness_ms,omitempty"` // nil: it was not sent
+	// NextAttempt is set while it waits for one.
+	NextAttempt time.Time `json:"next_attempt,omitzero"`
+	Ended       time.Time `json:"ended,omitzero"`
+	Attempts    []Attempt `json:"attempts"`
+}
+
+// Attempt is one HTTP call for a task.
+type Attempt struct {
+	N          int       `json:"n"`
+	Started    time.Time `json:"started"`
+	TookMS     float64   `json:"took_ms"`
+	Code       int       `json:"code,omitempty"` // status of the answer; 0: there was none
+	ErrorClass string    `json:"error_class,omitempty"`
+	Response   string    `json:"response,omitempty"` // the first KiB of the answer
+}
+
+// TaskFilter selects tasks; fields that are not set select all.
+type TaskFilter struct {
+	App      string
+	TimerID  string
+	Statuses []string
+	From, To time.Time // From ≤ due < To
+	Origin   string
+	// All has to be set for a bulk operation without another field.
+	All bool
+}
+
+// TaskList is a page of tasks. It may be short and still have a NextCursor.
+type TaskList struct {
+	Tasks      []Task `json:"tasks"`
+	NextCursor string `json:"next_cursor,omitempty"`
+}

@@ -1,0 +1,178 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The wire forms of durations and times, put over the fields of the types that
+// have such: a Go string or ms; RFC 3339 or Unix ms.
+type (
+	span    time.Duration
+	instant time.Time
+)
+
+// MarshalText writes a duration without the zeros at its end: 24h, 1h30m.
+func (d span) MarshalText() ([]byte, error) {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return []byte(s), nil
+}
+
+func (d span) IsZero() bool { return d == 0 }
+
+func (d *span) UnmarshalJSON(b []byte) error {
+	var ms int64
+	if json.Unmarshal(b, &ms) == nil {
+		if *d = span(ms) * span(time.Millisecond); int64(*d)/int64(time.Millisecond) != ms {
+			return fmt.Errorf("%d ms is too large", ms)
+		}
+		return nil
+	}
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		if v, err := time.ParseDuration(s); err == nil {
+			*d = span(v)
+			return nil
+		}
+	}
+	return fmt.Errorf(`%s is neither a duration like "250ms" or "1h30m" nor a whole number of ms`, b)
+}
+
+func (t instant) IsZero() bool { return time.Time(t).IsZero() }
+
+// MarshalText writes a time with ms. Finer digits are rounded up, as the server
+// does: nothing is ever early.
+func (t instant) MarshalText() ([]byte, error) {
+	v := time.Time(t).UTC()
+	if ms := v.Truncate(time.Millisecond); ms.Before(v) {
+		v = ms.Add(time.Millisecond)
+	}
+	return v.AppendFormat(nil, "2006-01-02T15:04:05.000Z"), nil
+}
+
+func (t *instant) UnmarshalJSON(b []byte) error {
+	var ms int64
+	if json.Unmarshal(b, &ms) == nil {
+		*t = instant(time.UnixMilli(ms).UTC())
+		return nil
+	}
+	if json.Unmarshal(b, (*time.Time)(t)) != nil {
+		return fmt.Errorf("%s is neither a time like \"2026-11-20T17:00:00.250Z\" nor Unix ms", b)
+	}
+	return nil
+}
+
+// marshal is json.Marshal, but leaves <, > and & as they are: a callback's body
+// goes out as its writer wrote it.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+type (
+	plainSchedule Schedule
+	plainCallback Callback
+	plainRetry    Retry
+	plainMisfire  Misfire
+)
+
+type wireSchedule struct {
+	*plainSchedule
+	Every   *span    `json:"every,omitzero"`
+	At      *instant `json:"at,omitzero"`
+	Delay   *span    `json:"delay,omitempty"`
+	StartAt *instant `json:"start_at,omitzero"`
+	EndAt   *instant `json:"end_at,omitzero"`
+	Jitter  *span    `json:"jitter,omitzero"`
+}
+
+func (s *Schedule) wire() wireSchedule {
+	return wireSchedule{
+		(*plainSchedule)(s), (*span)(&s.Every), (*instant)(&s.At), (*span)(s.Delay),
+		(*instant)(&s.StartAt), (*instant)(&s.EndAt), (*span)(&s.Jitter),
+	}
+}
+
+// MarshalJSON writes the wire form.
+func (s Schedule) MarshalJSON() ([]byte, error) { return marshal(s.wire()) }
+
+// UnmarshalJSON reads the wire form.
+func (s *Schedule) UnmarshalJSON(b []byte) error {
+	w := s.wire()
+	err := json.Unmarshal(b, &w)
+	s.Delay = (*time.Duration)(w.Delay)
+	return err
+}
+
+type wireCallback struct {
+	*plainCallback
+	Timeout *span `json:"timeout,omitzero"`
+}
+
+// MarshalJSON writes the wire form.
+func (c Callback) MarshalJSON() ([]byte, error) {
+	return marshal(wireCallback{(*plainCallback)(&c), (*span)(&c.Timeout)})
+}
+
+// UnmarshalJSON reads the wire form.
+func (c *Callback) UnmarshalJSON(b []byte) error {
+	w := struct {
+		wireCallback
+		Body json.RawMessage `json:"body"` // its numbers keep their digits
+	}{wireCallback: wireCallback{(*plainCallback)(c), (*span)(&c.Timeout)}}
+	err := json.Unmarshal(b, &w)
+	if c.Body = nil; len(w.Body) > 0 {
+		c.Body = w.Body
+	}
+	return err
+}
+
+type wireRetry struct {
+	*plainRetry
+	Backoff    *span `json:"backoff,omitzero"`
+	MaxBackoff *span `json:"max_backoff,omitzero"`
+	MaxAge     *span `json:"max_age,omitzero"`
+}
+
+func (r *Retry) wire() wireRetry {
+	return wireRetry{(*plainRetry)(r), (*span)(&r.Backoff), (*span)(&r.MaxBackoff), (*span)(&r.MaxAge)}
+}
+
+// MarshalJSON writes the wire form.
+func (r Retry) MarshalJSON() ([]byte, error) { return marshal(r.wire()) }
+
+// UnmarshalJSON reads the wire form.
+func (r *Retry) UnmarshalJSON(b []byte) error {
+	w := r.wire()
+	return json.Unmarshal(b, &w)
+}
+
+type wireMisfire struct {
+	*plainMisfire
+	Window *span `json:"window,omitempty"`
+}
+
+// MarshalJSON writes the wire form.
+func (m Misfire) MarshalJSON() ([]byte, error) {
+	return marshal(wireMisfire{(*plainMisfire)(&m), (*span)(m.Window)})
+}
+
+// UnmarshalJSON reads the wire form.
+func (m *Misfire) UnmarshalJSON(b []byte) error {
+	w := wireMisfire{(*plainMisfire)(m), (*span)(m.Window)}
+	err := json.Unmarshal(b, &w)
+	m.Window = (*time.Duration)(w.Window)
+	return err
+}

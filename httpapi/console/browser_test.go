@@ -1,0 +1,432 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"xtimer/httpapi/client"
+)
+
+// browser is one tab of a real one. It notes what must not be: errors on the
+// console, and requests to other hosts.
+type browser struct {
+	*node
+	ctx     context.Context
+	mu      sync.Mutex
+	faults  []string
+	seen    map[string]bool // buttons that were there, by id
+	clicked map[string]bool
+}
+
+// chromium is the browser's program.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	t.Fatal("there is no chromium here: `make test` installs it")
+	return ""
+}
+
+func open(t *testing.T, n *node) *browser {
+	t.Helper()
+	alloc, cancel := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute),
+		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-extensions", true),
+		chromedp.Flag("disable-background-timer-throttling", true), chromedp.Flag("disable-renderer-backgrounding", true),
+		chromedp.Flag("lang", "en"), chromedp.Env("LANGUAGE=en"),
+	)
+	t.Cleanup(cancel)
+	ctx, cancel2 := chromedp.NewContext(alloc)
+	t.Cleanup(cancel2)
+	b := &browser{node: n, ctx: ctx, seen: map[string]bool{}, clicked: map[string]bool{}}
+	if err := chromedp.Listen(ctx, b.note); err != nil {
+		t.Fatalf("cannot start chromium: %v", err)
+	}
+	return b
+}
+
+func (b *browser) note(ev any) {
+	fault := ""
+	switch ev := ev.(type) {
+	case *runtime.EventExceptionThrown:
+		fault = fmt.Sprintf("exception: %+v", ev.ExceptionDetails)
+	case *runtime.EventConsoleAPICalled:
+		if ev.Type == "error" || ev.Type == "warning" {
+			fault = fmt.Sprintf("console.%s", ev.Type)
+			for _, a := range ev.Args {
+				fault += " " + string(a.Value) + a.Description
+			}
+		}
+	case *log.EventEntryAdded:
+		// A page that is refused on purpose is logged as a failed load.
+		if ev.Entry.Level == log.EntryLevelError && !strings.Contains(ev.Entry.Text, "status of 4") {
+			fault = "log: " + ev.Entry.Text + " " + ev.Entry.URL
+		}
+	case *network.EventRequestWillBeSent:
+		if u := ev.Request.URL; !strings.HasPrefix(u, b.url+"/") {
+			fault = "a request to " + u
+		}
+	}
+	if fault != "" {
+		b.mu.Lock()
+		b.faults = append(b.faults, fault)
+		b.mu.Unlock()
+	}
+}
+
+// clean fails when something was noted.
+func (b *browser) clean(t *testing.T, where string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.faults {
+		t.Errorf("%s: %s", where, f)
+	}
+	b.faults = nil
+}
+
+// eval runs a script; err is one of the browser, as while a page is being left.
+func eval[T any](b *browser, script string) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+func (b *browser) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait waits until a script says true.
+func (b *browser) wait(t *testing.T, script string) {
+	t.Helper()
+	var last error
+	for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		var done bool
+		if done, last = eval[bool](b, "!!("+script+")"); last == nil && done {
+			return
+		}
+	}
+	at, _ := eval[string](b, "location.href + '\\n' + document.body.innerText")
+	t.Fatalf("never came true: %s (%v) at %s", script, last, at)
+}
+
+const loaded = `document.readyState === "complete" && document.documentElement.classList.contains("js") && !window.left`
+
+// visit opens a page and waits until it is whole.
+func (b *browser) visit(t *testing.T, path string) {
+	t.Helper()
+	b.do(t, chromedp.Navigate(b.url+path))
+	b.wait(t, loaded)
+	b.look(t)
+}
+
+// look notes the buttons of the page.
+func (b *browser) look(t *testing.T) {
+	t.Helper()
+	ids, err := eval[[]string](b, `[...document.querySelectorAll("button, a.button, .pages a, .crumbs a[id]")].map(b => b.id || "?" + b.outerHTML)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		b.seen[id] = true
+	}
+}
+
+// click presses what has the id, and waits until then is true; a click that
+// leaves the page waits for the next one.
+func (b *browser) click(t *testing.T, id, then string) {
+	t.Helper()
+	b.wait(t, fmt.Sprintf("document.getElementById(%q)", id))
+	if _, err := eval[bool](b, fmt.Sprintf("(document.getElementById(%q).click(), true)", id)); err != nil {
+		t.Fatalf("cannot click %s: %v", id, err)
+	}
+	b.clicked[id] = true
+	b.wait(t, then)
+}
+
+// leave is a click that leads to another page.
+func (b *browser) leave(t *testing.T, id, path string) {
+	t.Helper()
+	if _, err := eval[bool](b, "window.left = true"); err != nil {
+		t.Fatal(err)
+	}
+	b.click(t, id, loaded+" && (location.pathname + location.search).startsWith("+quoted(path)+")")
+	b.look(t)
+}
+
+func quoted(s string) string { j, _ := json.Marshal(s); return string(j) }
+
+// fill types into an input.
+func (b *browser) fill(t *testing.T, selector, value string) {
+	t.Helper()
+	script := fmt.Sprintf(`(() => { const i = document.querySelector(%s); i.value = %s; i.dispatchEvent(new Event("input", {bubbles: true})); i.dispatchEvent(new Event("change", {bubbles: true})); return true })()`,
+		quoted(selector), quoted(value))
+	b.wait(t, script)
+}
+
+func (b *browser) tick(t *testing.T, selector string) {
+	t.Helper()
+	b.wait(t, fmt.Sprintf(`(() => { const i = document.querySelector(%s); if (!i.checked) i.click(); return i.checked })()`, quoted(selector)))
+}
+
+// axe fails on what keeps people out.
+func (b *browser) axe(t *testing.T, where string) {
+	t.Helper()
+	type violation struct {
+		ID     string   `json:"id"`
+		Impact string   `json:"impact"`
+		Nodes  []string `json:"nodes"`
+	}
+	found, err := eval[[]violation](b, `axe.run({resultTypes: ["violations"]}).then(r => r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => ({id: v.id, impact: v.impact, nodes: v.nodes.map(n => n.html + " " + n.failureSummary)})))`)
+	if err != nil {
+		t.Fatalf("%s: axe: %v", where, err)
+	}
+	for _, v := range found {
+		t.Errorf("%s: %s (%s): %s", where, v.ID, v.Impact, strings.Join(v.Nodes, "\n\t"))
+	}
+}
+
+// TestBrowser goes over every page and presses every button, in English and
+// light, and in Chinese and dark.
+func TestBrowser(t *testing.T) {
+	axe, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := serve(t, tokens...)
+	paths := n.pages()
+	b := open(t, n)
+	for _, x := range []struct{ lang, theme, title string }{{"en", "light", "Overview"}, {"zh", "dark", "总览"}} {
+		t.Run(x.lang, func(t *testing.T) {
+			b.signIn(t, x.lang, x.theme)
+			for _, path := range paths {
+				b.visit(t, path)
+				if path == "/nothing" {
+					continue
+				}
+				b.do(t, chromedp.Evaluate[chromedp.Void](string(axe)))
+				b.axe(t, x.lang+" "+path)
+				b.wait(t, fmt.Sprintf(`document.documentElement.lang.startsWith(%q) && document.documentElement.dataset.theme === %q`, x.lang, x.theme))
+				b.narrow(t, path)
+			}
+			b.wait(t, `!window.pwned && document.title !== "pwned"`)
+			b.clean(t, "looking")
+			b.press(t, x.lang)
+			b.clean(t, "pressing")
+		})
+	}
+	var missed []string
+	for id := range b.seen {
+		if !b.clicked[id] {
+			missed = append(missed, id)
+		}
+	}
+	if len(missed) > 0 {
+		slices.Sort(missed)
+		t.Errorf("nobody pressed %s", strings.Join(missed, ", "))
+	}
+}
+
+// narrow sees that a page fits into 380 px.
+func (b *browser) narrow(t *testing.T, path string) {
+	t.Helper()
+	b.do(t, chromedp.EmulateViewport(380, 800, chromedp.EmulateMobile))
+	over, err := eval[[]string](b, `document.documentElement.scrollWidth <= 380 ? [] : [...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > 381 && !e.closest(".scroll, pre")).map(e => e.outerHTML.slice(0, 200)).concat("width " + document.documentElement.scrollWidth)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(over) > 0 {
+		t.Errorf("%s is too wide for 380 px: %s", path, strings.Join(over, "\n\t"))
+	}
+	b.do(t, chromedp.EmulateViewport(1280, 900))
+}
+
+// signIn signs in, and chooses language and theme by their buttons.
+func (b *browser) signIn(t *testing.T, lang, theme string) {
+	t.Helper()
+	if _, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	b.visit(t, "/")
+	b.wait(t, `location.pathname === "/sign-in"`)
+	b.fill(t, "#token", "all-admin")
+	b.leave(t, "sign-in", "/")
+	if lang == "zh" {
+		b.leave(t, "lang-zh", "/")
+		b.leave(t, "lang-en", "/")
+		b.leave(t, "lang-zh", "/")
+	}
+	b.leave(t, "theme", "/") // from what the machine prefers to dark
+	if theme == "light" {
+		b.leave(t, "theme", "/")
+	}
+	b.wait(t, fmt.Sprintf("document.documentElement.dataset.theme === %q", theme))
+}
+
+// press presses every button of every page.
+func (b *browser) press(t *testing.T, lang string) {
+	t.Helper()
+	name := "pressed-" + lang
+
+	// The overview moves by itself, until it is paused.
+	b.visit(t, "/")
+	b.click(t, "pause", `document.getElementById("pause").getAttribute("aria-pressed") === "true"`)
+	b.click(t, "pause", `document.getElementById("pause").getAttribute("aria-pressed") === "false"`)
+	b.wait(t, `document.querySelector(".chart canvas")`)
+	b.leave(t, "m1", "/upcoming?at=")
+	b.leave(t, "next", "/upcoming?at=")
+	b.leave(t, "former", "/upcoming?at=")
+
+	// A new timer, with its schedule tried first.
+	b.visit(t, "/timers")
+	b.leave(t, "new-timer", "/timers/new")
+	b.fill(t, "#f-app", "shop")
+	b.fill(t, "#f-name", name)
+	b.fill(t, "#f-kind", "cron")
+	b.fill(t, "#f-when", "61 * * * *")
+	b.wait(t, `document.querySelector("#preview .err")`)
+	b.fill(t, "#f-when", "0 9 29 2 *")
+	b.wait(t, `document.querySelector("#preview .warn") && document.querySelector("#preview time")`)
+	b.leave(t, "save", "/timers/new") // without a URL it is refused
+	b.wait(t, `document.querySelector("[role=alert]") && document.querySelector("#f-name").value === `+quoted(name))
+	b.fill(t, `[name="callback.url"]`, "http://target.test/bad")
+	b.fill(t, `[name="retry.max_attempts"]`, "2")
+	b.fill(t, `[name="retry.backoff"]`, "1ms")
+	b.leave(t, "save", "/timers/")
+	b.wait(t, `document.querySelector("h1").innerText.includes(`+quoted(name)+`)`)
+	tm, err := b.api.GetByName(t.Context(), "shop", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Run, and run again.
+	b.leave(t, "run", "/tasks/")
+	b.wait(t, `document.querySelector(".s-dead") && document.querySelectorAll(".fall li").length === 2`)
+	b.look(t)
+	b.leave(t, "retry", "/tasks/")
+	b.wait(t, `document.querySelectorAll(".fall li").length === 4`)
+
+	// Change, disable, enable, delete.
+	b.visit(t, "/timers/"+tm.ID)
+	b.leave(t, "edit", "/timers/"+tm.ID+"/edit")
+	b.leave(t, "cancel", "/timers/"+tm.ID)
+	b.leave(t, "edit", "/timers/"+tm.ID+"/edit")
+	b.fill(t, "#f-when", "0 9 * * MON")
+	b.leave(t, "save", "/timers/"+tm.ID)
+	b.wait(t, `document.querySelectorAll(".versions > li").length === 2 && document.querySelector(".versions ins")`)
+	b.fill(t, "#reason", "too loud")
+	b.leave(t, "disable", "/timers/"+tm.ID)
+	b.wait(t, `document.body.innerText.includes("too loud")`)
+	b.leave(t, "enable", "/timers/"+tm.ID)
+	for range 51 {
+		b.run(tm.ID)
+	}
+	b.visit(t, "/timers/"+tm.ID)
+	b.leave(t, "older", "/timers/"+tm.ID+"?cursor=")
+
+	// Dead letters: all of them, by their groups; slowly, and stopped.
+	b.visit(t, "/dead")
+	b.fill(t, "#timer_id", tm.ID)
+	b.leave(t, "go", "/dead?app=&timer_id="+tm.ID)
+	b.fill(t, "#rate", "1")
+	b.tick(t, "input[name=group]")
+	b.wait(t, `document.getElementById("selected").innerText.includes("1")`)
+	b.leave(t, "retry", "/dead/retry")
+	b.leave(t, "confirm", "/work/")
+	b.wait(t, `document.querySelector("progress").value >= 1`)
+	b.look(t)
+	b.leave(t, "stop", "/work/")
+	b.wait(t, `document.querySelector("#work").dataset.ended === "true"`)
+	b.look(t)
+	b.leave(t, "back", "/dead?")
+
+	// The list: found as one types, chosen, and changed.
+	for i := range 3 {
+		b.timer("list", fmt.Sprintf("%s-%d", name, i), "/ok")
+	}
+	b.visit(t, "/timers")
+	b.fill(t, "#name", name+"-")
+	b.wait(t, `document.querySelectorAll("#list tbody tr").length === 3 && location.search.includes("name=")`)
+	b.click(t, "page-all", `document.getElementById("selected").innerText.includes("3")`)
+	act := func(button string, all bool, done string) {
+		t.Helper()
+		b.visit(t, "/timers?app=list&name="+url.QueryEscape(name+"-"))
+		if all {
+			b.tick(t, "#all")
+		} else {
+			b.click(t, "page-all", `document.querySelectorAll("#list input[name=id]:checked").length === 3`)
+		}
+		b.leave(t, button, "/timers/act")
+		b.leave(t, "confirm", "/work/")
+		b.wait(t, `document.querySelector("#work").dataset.ended === "true" && document.body.innerText.match(/\b3 (of|\/) 3\b/)`)
+		b.look(t)
+		b.leave(t, "back", "/timers?")
+		b.wait(t, done)
+	}
+	act("act-disable", false, `document.querySelectorAll("#list .s-disabled").length === 3`)
+	act("act-enable", true, `document.querySelectorAll("#list .s-enabled").length === 3`)
+	act("act-run", false, `true`)
+	b.visit(t, "/timers?app=list&limit=2")
+	b.leave(t, "next-page", "/timers?")
+	b.leave(t, "first-page", "/timers?")
+	act("act-delete", true, `document.querySelectorAll("#list input[name=id]").length === 0`)
+	b.visit(t, "/timers/"+tm.ID)
+	b.leave(t, "delete", "/timers/"+tm.ID+"/delete")
+	b.leave(t, "confirm", "/timers")
+
+	b.visit(t, "/system")
+	b.leave(t, "backup", "/system/backup")
+	b.wait(t, `document.querySelector("[role=status]")`)
+
+	b.live(t)
+	b.visit(t, "/")
+	b.leave(t, "sign-out", "/sign-in")
+}
+
+// live sees tasks come in as they end, and stand still while it is paused.
+func (b *browser) live(t *testing.T) {
+	t.Helper()
+	tm := b.timer("shop", "live-"+fmt.Sprint(time.Now().UnixNano()), "/no")
+	b.visit(t, "/live?app=shop&status=failed")
+	state := func(name string) string {
+		return `document.getElementById("live-state").textContent.startsWith(document.getElementById("live-state").dataset.` + name + `)`
+	}
+	row := func(task *client.Task) string { return `document.querySelector("a[href='/tasks/` + task.Key + `']")` }
+	b.wait(t, state("open"))
+	b.wait(t, row(b.run(tm.ID)))
+	b.click(t, "pause", state("paused"))
+	hidden := b.run(tm.ID)
+	b.wait(t, `/\d/.test(document.getElementById("live-state").textContent)`) // it has come, and was left out
+	b.click(t, "pause", state("open"))
+	b.wait(t, row(b.run(tm.ID)))
+	b.wait(t, "!"+row(hidden))
+	b.visit(t, "/live")
+	b.fill(t, "#app", "shop")
+	b.leave(t, "go", "/live?app=shop")
+	b.leave(t, "older", "/live?")
+}

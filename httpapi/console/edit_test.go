@@ -1,0 +1,144 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"xtimer/httpapi/client"
+)
+
+const fullDefinition = `{"app":"shop","name":"full","schedule":{"cron":"0 9 * * MON-FRI","time_zone":"Asia/Shanghai","start_at":"2027-01-01T00:00:00.000Z","max_runs":100,"jitter":"5s"},` +
+	`"callback":{"url":"https://x.example/","method":"PUT","headers":{"A":"b","Authorization":"Bearer hunter2"},"body":{"a":[1,{"big":12345678901234567890}]},"timeout":"20s","success":"200,300-399"},` +
+	`"retry":{"max_attempts":7,"backoff":"2s","multiplier":4.5,"max_backoff":"6m","jitter":0.3,"max_age":"25h"},` +
+	`"misfire":{"policy":"all","window":"12h"},"overlap":"queue","delivery":"at_most_once","priority":9,"labels":{"team":"a","env":"prod"}}`
+
+// create makes a timer of a definition in JSON.
+func (n *node) create(definition string) *client.Timer {
+	n.t.Helper()
+	v := n.visitor()
+	p := v.do("POST", "/v1/timers", definition, "Authorization", "Bearer all-admin", "Content-Type", "application/json")
+	if p.status != http.StatusCreated {
+		n.t.Fatal(p.status, p.body)
+	}
+	t, err := n.api.GetByName(n.t.Context(), "shop", "full")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return t
+}
+
+// form is the inputs of a timer's form, as a browser would send them.
+func (f *form) values() url.Values {
+	q := url.Values{"version": {f.Version}}
+	for name, value := range f.Values {
+		q.Set(name, value)
+	}
+	return q
+}
+
+// TestFormKeepsADefinition: saving a form as it is shown changes nothing,
+// whatever the definition has; and a change of one input changes one field.
+func TestFormKeepsADefinition(t *testing.T) {
+	n := serve(t)
+	v := n.visitor()
+	was := n.create(fullDefinition)
+	edit := func(change func(url.Values)) *client.Timer {
+		t.Helper()
+		f := formOf(was.Definition)
+		f.Version = text(was.Version)
+		q := f.values()
+		if change != nil {
+			change(q)
+		}
+		if a := v.post("/timers/"+was.ID+"/edit", q); a.status != http.StatusSeeOther {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		is, err := n.api.Get(t.Context(), was.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if is := edit(nil); is.Version != was.Version {
+		t.Fatalf("saving without a change made version %d: %s, was %s", is.Version, text(is.Definition), text(was.Definition))
+	}
+	for what, change := range map[string]func(url.Values){
+		`"retry":`:   func(q url.Values) { q.Set("retry.max_attempts", "3") },
+		`"labels":`:  func(q url.Values) { q.Set("labels", "team = b\n\nregion=eu") },
+		`"headers":`: func(q url.Values) { q.Set("callback.headers", "X-A: 1:2\r\n") },
+		`"body_text`: func(q url.Values) { q.Set("body_kind", "body_text"); q.Set("body", "hello\r\nyou") },
+		`"every":`:   func(q url.Values) { q.Set("kind", "every"); q.Set("when", "90s"); q.Set("schedule.time_zone", "") },
+		`"window":`:  func(q url.Values) { q.Set("misfire.window", "") }, // the default again
+	} {
+		is := edit(change)
+		if is.Version != was.Version+1 || !strings.Contains(text(is.Definition), what) {
+			t.Errorf("%s: version %d, %s", what, is.Version, text(is.Definition))
+		}
+		was = is
+	}
+	got := text(was.Definition)
+	for _, want := range []string{`"every":"1m30s"`, `"X-A":"1:2"`, `"hello\nyou"`, `"team":"b"`, `"region":"eu"`, `"window":"24h"`, `"max_attempts":3`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	for _, gone := range []string{"hunter2", `"body":`, "prod", "Shanghai", "cron"} {
+		if strings.Contains(got, gone) {
+			t.Errorf("%s is still in %s", gone, got)
+		}
+	}
+	page := v.get("/timers/" + was.ID).body
+	if !strings.Contains(page, "<del>7</del> <ins>3</ins>") {
+		t.Error("the versions do not say what changed")
+	}
+	if strings.Contains(page, "hunter2") {
+		t.Error("the page shows the secret of a header")
+	}
+}
+
+// TestFormRefused: what the API says of a field stands beside it, and nothing
+// that was typed is lost.
+func TestFormRefused(t *testing.T) {
+	n := serve(t)
+	v := n.visitor()
+	was := n.create(fullDefinition)
+	base := formOf(was.Definition)
+	base.Version = text(was.Version)
+	for input, value := range map[string]string{
+		"when": "61 * * * *", "callback.url": "ftp://x", "retry.max_attempts": "many", "schedule.time_zone": "Mars/Olympus",
+		"labels": "=x\n" + strings.Repeat("k", 400) + "=v", "body": "{", "overlap": "never", "callback.timeout": "soon",
+	} {
+		q := base.values()
+		q.Set(input, value)
+		a := v.post("/timers/"+was.ID+"/edit", q)
+		if a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, `class="err"`) && !strings.Contains(a.body, `role="alert"`) {
+			t.Errorf("%s = %q: %d", input, value, a.status)
+		}
+		if input == "when" && !strings.Contains(a.body, `value="61 * * * *"`) {
+			t.Error("what was typed is lost")
+		}
+	}
+	stale := base.values()
+	stale.Set("version", "99")
+	stale.Set("priority", "1")
+	if a := v.post("/timers/"+was.ID+"/edit", stale); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, `role="alert"`) {
+		t.Errorf("a form that is out of date: %d", a.status)
+	}
+	is, err := n.api.Get(t.Context(), was.ID)
+	if err != nil || is.Version != was.Version {
+		t.Errorf("version %d, %v", is.Version, err)
+	}
+}
+
+func TestDifference(t *testing.T) {
+	was := tree(map[string]any{"a": 1, "b": map[string]any{"c": "x", "d": []int{1}}, "e": map[string]any{"f": 1}}).(map[string]any)
+	is := tree(map[string]any{"a": 1, "b": map[string]any{"c": "y", "d": []int{1}}, "g": true}).(map[string]any)
+	if got := text(difference(was, is)); got != `{"b":{"c":"y"},"e":null,"g":true}` {
+		t.Error(got)
+	}
+	if got := difference(was, was); len(got) != 0 {
+		t.Error(got)
+	}
+}

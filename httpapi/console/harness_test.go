@@ -1,0 +1,228 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/httpapi"
+	"xtimer/httpapi/client"
+	"xtimer/tier/local"
+	"xtimer/tier/memory"
+	"xtimer/wal"
+)
+
+// node is a server with its console on loopback, until the test ends.
+type node struct {
+	t   testing.TB
+	url string
+	api *client.Client // with every right
+}
+
+const evil = `<script>document.title="pwned";window.pwned=1</script><img src=x onerror="window.pwned=1">'"`
+
+// target answers by the path of the URL that is called, without a socket.
+type target struct{}
+
+func (target) Call(c *engine.Call) engine.Outcome {
+	o := engine.Outcome{Sent: time.Now(), Code: 200, Took: 1500 * time.Microsecond, Response: []byte(`{"ok":true}`)}
+	switch u := c.Timer.Callback.URL; {
+	case strings.HasSuffix(u, "/bad"):
+		o.Class, o.Code, o.ErrorClass, o.Response = engine.ClassRetry, 503, "status", []byte(evil)
+	case strings.HasSuffix(u, "/no"):
+		o.Class, o.Code, o.ErrorClass, o.Response = engine.ClassRejected, 404, "status", []byte(evil)
+	}
+	return o
+}
+
+// The tokens of a server that wants some.
+var tokens = []httpapi.Token{
+	{App: "*", Role: httpapi.RoleAdmin, Token: "all-admin"},
+	{App: "shop", Role: httpapi.RoleWrite, Token: "shop-write"},
+	{App: "shop", Role: httpapi.RoleRead, Token: "shop-read"},
+	{App: "*", Role: httpapi.RoleRead, Token: "all-read"},
+}
+
+func serve(t testing.TB, tokens ...httpapi.Token) *node {
+	t.Helper()
+	dir := t.TempDir()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	e := engine.New(engine.Config{
+		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold")}),
+		Warm:    memory.NewWarm(),
+		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
+		Caller:  target{}, Log: log,
+	})
+	s, err := httpapi.NewServer(e, httpapi.ServerConfig{
+		Tokens: tokens, BackupDir: t.TempDir(), Version: httpapi.Version{Version: "v1", Commit: "abc", Go: "go"}, Log: log,
+		Settings: []httpapi.Setting{{Name: "listen", Value: "127.0.0.1:0", From: "flag"}},
+		Console:  func(api http.RoundTripper) http.Handler { return New(Config{API: api, Log: log}) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- e.Run(ctx) }()
+	go func() { ended <- s.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, <-ended); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	n := &node{t: t, url: "http://" + ln.Addr().String()}
+	token := ""
+	if len(tokens) > 0 {
+		token = tokens[0].Token
+	}
+	if n.api, err = client.New(n.url, client.WithToken(token)); err != nil {
+		t.Fatal(err)
+	}
+	n.until(func() bool { return e.Ready() == nil })
+	return n
+}
+
+// until waits for something that others do, on a machine that may be busy.
+func (n *node) until(done func() bool) {
+	n.t.Helper()
+	for end := time.Now().Add(60 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			n.t.Fatal("it did not come about within 60 s")
+		}
+	}
+}
+
+// timer makes one that is due in an hour.
+func (n *node) timer(app, name, path string) *client.Timer {
+	n.t.Helper()
+	r, err := n.api.Create(n.t.Context(), client.Definition{
+		App: app, Name: name, Schedule: client.Schedule{Every: time.Hour},
+		Callback: client.Callback{URL: "http://target.test" + path},
+		Retry:    client.Retry{MaxAttempts: 2, Backoff: time.Millisecond},
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return &r.Timer
+}
+
+// run runs a timer now, and waits until its task has a final status.
+func (n *node) run(id string) *client.Task {
+	n.t.Helper()
+	key, err := n.api.Run(n.t.Context(), id)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var t *client.Task
+	n.until(func() bool {
+		if t, err = n.api.Task(n.t.Context(), key); err != nil {
+			n.t.Fatal(err)
+		}
+		return !t.Ended.IsZero()
+	})
+	return t
+}
+
+// visitor is a browser without scripts.
+type visitor struct {
+	*node
+	http *http.Client
+}
+
+func (n *node) visitor() *visitor {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return &visitor{n, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// signedIn is a visitor with a token.
+func (n *node) signedIn(token string) *visitor {
+	n.t.Helper()
+	v := n.visitor()
+	if a := v.post("/sign-in", url.Values{"token": {token}}); a.status != http.StatusSeeOther {
+		n.t.Fatalf("signing in: %d %s", a.status, a.body)
+	}
+	return v
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (v *visitor) do(method, path, body string, headers ...string) answer {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), method, v.url+path, strings.NewReader(body))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	p, err := v.http.Do(r)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer p.Body.Close()
+	b, err := io.ReadAll(p.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return answer{p.StatusCode, p.Header, string(b)}
+}
+
+func (v *visitor) get(path string, headers ...string) answer {
+	v.t.Helper()
+	return v.do(http.MethodGet, path, "", headers...)
+}
+
+var csrfInput = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+// csrf is the token of the forms on the visitor's pages.
+func (v *visitor) csrf() string {
+	v.t.Helper()
+	a := v.get("/")
+	if a.status == http.StatusSeeOther {
+		a = v.get("/sign-in")
+	}
+	m := csrfInput.FindStringSubmatch(a.body)
+	if m == nil {
+		v.t.Fatalf("no form on the page: %d %s", a.status, a.body)
+	}
+	return m[1]
+}
+
+// post sends a form as a page of ours does.
+func (v *visitor) post(path string, form url.Values) answer {
+	v.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	form.Set("csrf", v.csrf())
+	return v.do(http.MethodPost, path, form.Encode(), "Sec-Fetch-Site", "same-origin")
+}

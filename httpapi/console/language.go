@@ -1,0 +1,51 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// The pages are written in English; chinese.go has for each of their texts what
+// it is in Chinese, and a test that none is missing. What the API says (details
+// of errors, sentences of schedules) stays as it is.
+
+// languageOf is the visitor's choice, or the browser's, or English.
+func languageOf(r *http.Request) string {
+	if k, err := r.Cookie(languageCookie); err == nil && (k.Value == "en" || k.Value == "zh") {
+		return k.Value
+	}
+	for l := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
+		l = strings.ToLower(strings.TrimSpace(l))
+		switch {
+		case strings.HasPrefix(l, "zh"):
+			return "zh"
+		case strings.HasPrefix(l, "en"):
+			return "en"
+		}
+	}
+	return "en"
+}
+
+// T is a text in the visitor's language, with its %s and %d filled in.
+func (v *visit) T(text string, args ...any) string {
+	if v.Lang == "zh" {
+		if t, ok := chinese[text]; ok {
+			text = t
+		}
+	}
+	if len(args) == 0 {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}
+
+// Word is a word of the API, like a status, in the visitor's language.
+func (v *visit) Word(word string) string {
+	if v.Lang == "zh" {
+		if t, ok := chineseWords[word]; ok {
+			return t
+		}
+	}
+	return strings.ReplaceAll(word, "_", " ")
+}

@@ -1,0 +1,115 @@
+package console
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"xtimer/httpapi/client"
+)
+
+const (
+	sessionCookie = "xtimer_session"
+	sessionLength = 12 * time.Hour
+	// maxSessions bounds what signing in can cost; the oldest goes first.
+	maxSessions = 10_000
+)
+
+// sessions are the visitors who have signed in: the cookie is a random name, and
+// the token stays here. A restart ends them all.
+type sessions struct {
+	mu    sync.Mutex
+	byID  map[string]session
+	order []string // oldest first; ended ones may still be in it
+}
+
+type session struct {
+	token string
+	until time.Time
+}
+
+func (s *sessions) begin(token string, now time.Time) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = make(map[string]session)
+	}
+	for len(s.order) > 0 && (len(s.order) >= maxSessions || now.After(s.byID[s.order[0]].until)) {
+		delete(s.byID, s.order[0])
+		s.order = s.order[1:]
+	}
+	id = rand.Text()
+	s.byID[id] = session{token, now.Add(sessionLength)}
+	s.order = append(s.order, id)
+	return id
+}
+
+func (s *sessions) find(id string, now time.Time) (token string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, ok := s.byID[id]
+	return x.token, ok && now.Before(x.until)
+}
+
+func (s *sessions) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+}
+
+func showSignIn(v *visit) error {
+	if v.grant.Role != "" {
+		return redirect(inside(v.query("to")))
+	}
+	return v.show("signin", v.T("Sign in"), struct{ To, Error string }{inside(v.query("to")), ""})
+}
+
+// signIn begins a session for a token that the API knows.
+func signIn(v *visit) error {
+	token, to := v.r.PostForm.Get("token"), inside(v.r.PostForm.Get("to"))
+	if _, err := v.c.client(token).Grant(v.ctx); err != nil {
+		var problem *client.Error
+		if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
+			return err
+		}
+		v.status = http.StatusUnauthorized
+		return v.show("signin", v.T("Sign in"), struct{ To, Error string }{to, v.T("This token is not known here.")})
+	}
+	v.c.sessions.end(v.session)
+	v.setCookie(&http.Cookie{Name: sessionCookie, Value: v.c.sessions.begin(token, v.Now), HttpOnly: true})
+	return redirect(to)
+}
+
+func signOut(v *visit) error {
+	v.c.sessions.end(v.session)
+	v.setCookie(&http.Cookie{Name: sessionCookie, MaxAge: -1, HttpOnly: true})
+	return redirect("/sign-in")
+}
+
+// setCookie sets one that only this site sees, and only over TLS if it came so.
+func (v *visit) setCookie(k *http.Cookie) {
+	k.Path, k.SameSite = "/", http.SameSiteStrictMode
+	k.Secure = v.r.TLS != nil || v.r.Header.Get("X-Forwarded-Proto") == "https"
+	http.SetCookie(v.w, k)
+}
+
+const (
+	themeCookie    = "xtimer_theme"
+	languageCookie = "xtimer_lang"
+	year           = 365 * 24 * 3600
+)
+
+// prefer keeps a language or a theme.
+func prefer(v *visit) error {
+	for name, cookie := range map[string]string{"lang": languageCookie, "theme": themeCookie} {
+		switch value := v.r.PostForm.Get(name); value {
+		case "en", "zh", "light", "dark":
+			v.setCookie(&http.Cookie{Name: cookie, Value: value, MaxAge: year})
+		case "auto":
+			v.setCookie(&http.Cookie{Name: cookie, MaxAge: -1})
+		}
+	}
+	return redirect(inside(v.r.PostForm.Get("to")))
+}

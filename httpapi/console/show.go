@@ -1,0 +1,199 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+
+	"xtimer/httpapi/client"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+// templates has one set a page: its file, in the layout, with the parts.
+var templates = func() map[string]*template.Template {
+	shared := template.Must(template.New("").Funcs(functions).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html"))
+	files, err := pageFiles.ReadDir("pages")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	sets := make(map[string]*template.Template)
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".html")
+		if name == "layout" || name == "parts" {
+			continue
+		}
+		sets[name] = template.Must(template.Must(shared.Clone()).ParseFS(pageFiles, "pages/"+f.Name()))
+	}
+	return sets
+}()
+
+var functions = template.FuncMap{
+	"asset": assetURL,
+	"json":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
+	"stamp": stamp,
+	"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
+	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
+	"hm":    func(t time.Time) string { return t.UTC().Format("15:04") },
+	"count": grouped[int64],
+	"num":   grouped[int],
+	"ms":    millis,
+	"bytes": bytesOf,
+	"with2": func(kv ...any) (map[string]any, error) {
+		m := make(map[string]any, len(kv)/2)
+		for i := 0; i+1 < len(kv); i += 2 {
+			k, ok := kv[i].(string)
+			if !ok {
+				return nil, fmt.Errorf("%v is no name", kv[i])
+			}
+			m[k] = kv[i+1]
+		}
+		return m, nil
+	},
+}
+
+// shown is what a template gets: the visit, and what the page found.
+type shown struct {
+	*visit
+	Title string
+	D     any
+}
+
+// show renders a page, whole before its first byte is sent.
+func (v *visit) show(name, title string, data any) error {
+	var b bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&b, "layout", shown{v, title, data}); err != nil {
+		return fmt.Errorf("cannot render %s: %w", name, err)
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	h.Add("Vary", "Cookie, Accept-Language")
+	if v.status != 0 {
+		v.w.WriteHeader(v.status)
+	}
+	_, err := v.w.Write(b.Bytes())
+	if err != nil {
+		v.c.log.Debug("a visitor went away", "err", err)
+	}
+	return nil
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000")
+}
+
+// grouped writes a number with thin spaces between its thousands.
+func grouped[N int | int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// millis writes ms as a person reads them.
+func millis(ms float64) string {
+	switch d := time.Duration(ms * float64(time.Millisecond)); {
+	case ms < 0:
+		return "–"
+	case ms < 1:
+		return strconv.FormatFloat(ms, 'f', 3, 64) + " ms"
+	case ms < 100:
+		return strconv.FormatFloat(ms, 'f', 1, 64) + " ms"
+	case ms < 1000:
+		return strconv.FormatFloat(ms, 'f', 0, 64) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + " s"
+	case d < 24*time.Hour:
+		return d.Truncate(time.Second).String()
+	default:
+		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	}
+}
+
+func bytesOf(n int64) string {
+	if n < 1<<20 {
+		return strconv.FormatInt(n>>10, 10) + " KiB"
+	}
+	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
+}
+
+// In says how far away an instant is.
+func (v *visit) Ago(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := t.Sub(v.Now)
+	if d >= 0 {
+		return v.T("in %s", brief(d))
+	}
+	return v.T("%s ago", brief(-d))
+}
+
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < 100*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < 100*time.Minute:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " h"
+	default:
+		return strconv.Itoa(int(d.Hours()/24)) + " d"
+	}
+}
+
+// Each is a list for a template to range over.
+func (v *visit) Each(words ...string) []string { return words }
+
+// Seconds in ms, for ms.
+func (v *visit) Seconds(s float64) float64 { return s * 1000 }
+
+// Answer says what the last attempt of a task was answered.
+func (v *visit) Answer(t client.Task) string {
+	if len(t.Attempts) == 0 {
+		return ""
+	}
+	a := t.Attempts[len(t.Attempts)-1]
+	if a.Code != 0 && (a.ErrorClass == "" || a.ErrorClass == "status") {
+		return strconv.Itoa(a.Code)
+	}
+	return v.Word(a.ErrorClass)
+}
+
+// Schedule is a schedule in short.
+func (v *visit) Schedule(s client.Schedule) string {
+	switch {
+	case s.Cron != "" && s.TimeZone != "":
+		return s.Cron + " " + s.TimeZone
+	case s.Cron != "":
+		return s.Cron
+	case s.Every != 0:
+		return v.Word("every") + " " + s.Every.String()
+	case s.Delay != nil:
+		return v.Word("delay") + " " + s.Delay.String()
+	default:
+		return v.Word("at") + " " + stamp(s.At)
+	}
+}
+
+// Words are those that app.js shows.
+func (v *visit) Words() map[string]string {
+	m := map[string]string{}
+	for word := range chineseWords {
+		m[word] = v.Word(word)
+	}
+	return m
+}

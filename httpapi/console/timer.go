@@ -1,0 +1,206 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"xtimer/httpapi/client"
+)
+
+// showTimer is GET /timers/{id}.
+func showTimer(v *visit) error {
+	id := v.r.PathValue("id")
+	d := timerData{}
+	err := into(&d.Timer)(v.api.Get(v.ctx, id))
+	var problem *client.Error
+	if gone := errors.As(err, &problem) && problem.Status == http.StatusNotFound; err != nil && !gone {
+		return err
+	} else if gone {
+		// A deleted timer is still what it was.
+		vs, err2 := v.api.Versions(v.ctx, id, 20)
+		if err2 != nil || len(vs) == 0 {
+			return err
+		}
+		d.Timer, d.Gone = vs[0], true
+	}
+	err = together(
+		func() error {
+			vs, err := v.api.Versions(v.ctx, id, 20)
+			d.Versions = changes(vs)
+			return err
+		},
+		func() (err error) {
+			if !d.Gone {
+				d.Dues, err = v.api.Upcoming(v.ctx, id, 20)
+			}
+			return err
+		},
+		func() error {
+			p, err := v.api.Preview(v.ctx, d.Timer.Schedule, 1, v.Now)
+			if err == nil {
+				d.Sentence, d.Warnings = p.Sentence, p.Warnings
+			}
+			return nil // a schedule that was taken once may be none today
+		},
+		func() error {
+			return into(&d.Tasks)(v.api.TaskPage(v.ctx, client.TaskFilter{TimerID: id}, 50, v.query("cursor")))
+		},
+	)
+	if err != nil {
+		return err
+	}
+	if d.Tasks.NextCursor != "" {
+		d.Older = withQuery(v.r.URL, "cursor", d.Tasks.NextCursor)
+	}
+	for _, t := range slices.Backward(d.Tasks.Tasks) {
+		if t.LatenessMS != nil {
+			d.Chart.add(&t)
+		}
+	}
+	title := d.Timer.Name
+	if title == "" {
+		title = d.Timer.ID
+	}
+	return v.show("timer", title, &d)
+}
+
+type timerData struct {
+	Timer    client.Timer
+	Gone     bool
+	Dues     []time.Time
+	Sentence string
+	Warnings []client.Warning
+	Tasks    client.TaskList
+	Older    string
+	Versions []versionData
+	Chart    runsChart
+}
+
+// Definition is the timer as it was sent, for reading; secrets of headers hidden.
+func (d *timerData) Definition() string {
+	def := d.Timer.Definition
+	def.Callback.Headers = hidden(def.Callback.Headers)
+	b, err := json.MarshalIndent(def, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// hidden has dots for the values of headers that are likely secrets: somebody
+// may look over the shoulder.
+func hidden(headers map[string]string) map[string]string {
+	out := maps.Clone(headers)
+	for name := range out {
+		n := strings.ToLower(name)
+		for _, word := range []string{"authorization", "cookie", "token", "secret", "key", "password"} {
+			if strings.Contains(n, word) {
+				out[name] = "••••••"
+			}
+		}
+	}
+	return out
+}
+
+// runsChart is the last runs: time, lateness of what went well, and of the rest.
+type runsChart struct{ Due, Good, Bad []*float64 }
+
+func (c *runsChart) add(t *client.Task) {
+	x := float64(t.Due.UnixMilli()) / 1000
+	c.Due = append(c.Due, &x)
+	var good, bad *float64
+	if t.Status == client.Succeeded {
+		good = t.LatenessMS
+	} else {
+		bad = t.LatenessMS
+	}
+	c.Good, c.Bad = append(c.Good, good), append(c.Bad, bad)
+}
+
+// Columns for uPlot.
+func (c *runsChart) Columns() [][]*float64 { return [][]*float64{c.Due, c.Good, c.Bad} }
+
+// versionData is one version, with what it changed.
+type versionData struct {
+	Version int
+	At      time.Time
+	Status  string
+	Changes []fieldChange
+}
+
+type fieldChange struct{ Field, Was, Is string }
+
+// changes says of each version what it changed in the one before it.
+func changes(vs []client.Timer) []versionData {
+	out := make([]versionData, len(vs))
+	for i := range vs {
+		t := &vs[i]
+		out[i] = versionData{Version: t.Version, At: t.UpdatedAt, Status: t.Status}
+		if i+1 == len(vs) {
+			continue
+		}
+		is, was := flat(t), flat(&vs[i+1])
+		fields := slices.Sorted(maps.Keys(is))
+		for f := range was {
+			if _, ok := is[f]; !ok {
+				fields = append(fields, f)
+			}
+		}
+		for _, f := range fields {
+			if is[f] != was[f] {
+				out[i].Changes = append(out[i].Changes, fieldChange{f, was[f], is[f]})
+			}
+		}
+	}
+	return out
+}
+
+// flat is a timer's definition and status as "callback.url" → value.
+func flat(t *client.Timer) map[string]string {
+	def := t.Definition
+	def.Callback.Headers = hidden(def.Callback.Headers)
+	out := map[string]string{"status": t.Status}
+	if t.Reason != "" {
+		out["reason"] = t.Reason
+	}
+	flatten(out, "", tree(def))
+	return out
+}
+
+func flatten(out map[string]string, at string, v any) {
+	if m, ok := v.(map[string]any); ok {
+		for k, x := range m {
+			flatten(out, strings.TrimPrefix(at+"."+k, "."), x)
+		}
+		return
+	}
+	if s, ok := v.(string); ok {
+		out[at] = s
+		return
+	}
+	b, _ := json.Marshal(v) // it was JSON a moment ago
+	out[at] = string(b)
+}
+
+// tree is a value as its JSON reads.
+func tree(v any) any {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	var out any
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.UseNumber() // a body may have numbers that a float64 would round
+	if err := d.Decode(&out); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return out
+}
+
+func timerPath(id string) string { return "/timers/" + url.PathEscape(id) }

@@ -1,0 +1,238 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"xtimer/httpapi/client"
+)
+
+// searchTime is how long a page looks for timers that match: the API gives short
+// pages where a filter has no index, and no page waits for the whole table.
+const searchTime = 100 * time.Millisecond
+
+// listTimers is GET /timers.
+func listTimers(v *visit) error {
+	q := v.r.URL.Query()
+	d := timersData{Filter: timerFilter(q), Sort: q.Get("sort"), Limit: 50, Cursor: q.Get("cursor")}
+	if n, err := strconv.Atoi(q.Get("limit")); err == nil && n >= 1 && n <= 500 {
+		d.Limit = n
+	}
+	next := d.Cursor
+	for end := time.Now().Add(searchTime); ; {
+		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next)
+		if err != nil {
+			return err
+		}
+		d.Timers = append(d.Timers, l.Timers...)
+		if next = l.NextCursor; next == "" || len(d.Timers) >= d.Limit || time.Now().After(end) {
+			break
+		}
+	}
+	d.NextPage = withQuery(v.r.URL, "cursor", next)
+	d.More = next != ""
+	d.sort()
+	d.url = v.r.URL
+	return v.show("timers", v.T("Timers"), &d)
+}
+
+func timerFilter(q url.Values) client.TimerFilter {
+	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	return client.TimerFilter{App: get("app"), NamePrefix: get("name"), Status: get("status"), Label: get("label")}
+}
+
+type timersData struct {
+	Filter   client.TimerFilter
+	Sort     string // a column, "-" before it: downwards; of this page
+	Limit    int
+	Cursor   string
+	Timers   []client.Timer
+	More     bool
+	NextPage string
+	url      *url.URL
+}
+
+// SortURL is the page sorted by a column, or the other way round.
+func (d *timersData) SortURL(column string) string {
+	if d.Sort == column {
+		column = "-" + column
+	}
+	return withQuery(d.url, "sort", column)
+}
+
+// Sorted is the aria-sort of a column.
+func (d *timersData) Sorted(column string) string {
+	switch d.Sort {
+	case column:
+		return "ascending"
+	case "-" + column:
+		return "descending"
+	}
+	return "none"
+}
+
+func (d *timersData) sort() {
+	column, down := strings.CutPrefix(d.Sort, "-")
+	if down {
+		defer slices.Reverse(d.Timers)
+	}
+	by := map[string]func(a, b *client.Timer) int{
+		"name": func(a, b *client.Timer) int {
+			return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Name, b.Name))
+		},
+		"status": func(a, b *client.Timer) int { return strings.Compare(a.Status, b.Status) },
+		"next": func(a, b *client.Timer) int {
+			if a.NextDue.IsZero() != b.NextDue.IsZero() {
+				if a.NextDue.IsZero() {
+					return 1
+				}
+				return -1
+			}
+			return a.NextDue.Compare(b.NextDue)
+		},
+		"updated": func(a, b *client.Timer) int { return a.UpdatedAt.Compare(b.UpdatedAt) },
+	}[column]
+	if by != nil {
+		slices.SortStableFunc(d.Timers, func(a, b client.Timer) int { return by(&a, &b) })
+	}
+}
+
+func withQuery(u *url.URL, name, value string) string {
+	q := u.Query()
+	q.Set(name, value)
+	return u.Path + "?" + q.Encode()
+}
+
+// actOnTimers is POST /timers/act: first it asks, with the count; then it does.
+func actOnTimers(v *visit) error {
+	f := v.r.PostForm
+	d := actData{
+		Action: f.Get("action"), IDs: f["id"], All: f.Get("all") == "yes", Filter: timerFilter(f),
+		Reason: f.Get("reason"), Back: inside(f.Get("back")),
+	}
+	if !slices.Contains([]string{"enable", "disable", "run", "delete"}, d.Action) {
+		return &fault{http.StatusBadRequest, "There is no such action."}
+	}
+	if d.All {
+		d.Filter.All = d.Filter == client.TimerFilter{}
+		// Counting changes nothing; which action counts does not matter.
+		op, err := v.api.EnableAll(v.r.Context(), d.Filter, client.DryRun())
+		if err != nil {
+			return err
+		}
+		d.Count = int(op.Count)
+	} else {
+		d.Count = len(d.IDs)
+	}
+	if d.Count == 0 {
+		return &fault{http.StatusBadRequest, "Nothing is selected."}
+	}
+	if f.Get("confirmed") != "yes" {
+		return v.show("confirm", v.T("Are you sure?"), &d)
+	}
+	w := &work{Title: v.Word(d.Action), Back: d.Back, Total: d.Count}
+	if d.All && d.Action != "run" {
+		return v.start(w, func(ctx context.Context) error { return d.bulk(ctx, v.api, w) })
+	}
+	return v.start(w, func(ctx context.Context) error {
+		if d.All {
+			for t, err := range v.api.Timers(ctx, d.Filter) {
+				if err != nil {
+					return err
+				}
+				if !w.did(d.one(ctx, v.api, t.ID)) {
+					return nil
+				}
+			}
+			return nil
+		}
+		return w.each(ctx, d.IDs, 0, func(id string) error { return d.one(ctx, v.api, id) })
+	})
+}
+
+type actData struct {
+	Action string
+	IDs    []string
+	All    bool
+	Filter client.TimerFilter
+	Reason string
+	Back   string
+	Count  int
+}
+
+func (d *actData) one(ctx context.Context, api *client.Client, id string) (err error) {
+	switch d.Action {
+	case "enable":
+		_, err = api.Enable(ctx, id, "")
+	case "disable":
+		_, err = api.Disable(ctx, id, client.Disabling{Reason: d.Reason})
+	case "run":
+		_, err = api.Run(ctx, id)
+	case "delete":
+		_, err = api.Delete(ctx, id)
+	}
+	return err
+}
+
+// bulk has the API do it to all that match.
+func (d *actData) bulk(ctx context.Context, api *client.Client, w *work) error {
+	var op *client.Operation
+	var err error
+	switch d.Action {
+	case "enable":
+		op, err = api.EnableAll(ctx, d.Filter)
+	case "disable":
+		op, err = api.DisableAll(ctx, d.Filter, client.Disabling{Reason: d.Reason})
+	case "delete":
+		op, err = api.DeleteAll(ctx, d.Filter)
+	}
+	if err != nil {
+		return err
+	}
+	w.follow(op)
+	op, err = api.Wait(ctx, op, w.follow)
+	w.follow(op)
+	return err
+}
+
+// actOnTimer is POST /timers/{id}/{action}.
+func actOnTimer(v *visit) error {
+	id := v.r.PathValue("id")
+	d := actData{Action: v.r.PathValue("action"), IDs: []string{id}, Count: 1, Reason: v.r.PostForm.Get("reason"), Back: "/timers"}
+	switch d.Action {
+	case "delete":
+		if v.r.PostForm.Get("confirmed") != "yes" {
+			return v.show("confirm", v.T("Are you sure?"), &d)
+		}
+		if err := d.one(v.ctx, v.api, id); err != nil {
+			return err
+		}
+		return redirect("/timers")
+	case "run":
+		key, err := v.api.Run(v.ctx, id)
+		if err != nil {
+			return err
+		}
+		return redirect("/tasks/" + url.PathEscape(key))
+	case "enable", "disable":
+		if err := d.one(v.ctx, v.api, id); err != nil {
+			return err
+		}
+		return redirect("/timers/" + url.PathEscape(id))
+	}
+	return nothing(v)
+}
+
+// follow shows how far the API's own operation has come.
+func (w *work) follow(op *client.Operation) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.server = true
+	w.Total, w.done, w.failed, w.err = int(op.Count), int(op.Done), int(op.Failed), op.Error
+}

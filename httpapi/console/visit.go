@@ -1,0 +1,138 @@
+package console
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"xtimer/httpapi/client"
+)
+
+// visit is one request of a visitor: what every page knows.
+type visit struct {
+	c       *console
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context
+	session string // "" where no token is needed, or nobody has signed in
+	token   string
+	api     *client.Client
+	grant   client.Grant
+	status  int
+
+	Lang  string // en or zh
+	Theme string // light, dark, or "" for what the machine prefers
+	Now   time.Time
+}
+
+func (c *console) visit(w http.ResponseWriter, r *http.Request) *visit {
+	v := &visit{c: c, w: w, r: r, ctx: r.Context(), Lang: languageOf(r), Now: time.Now().UTC()}
+	if k, err := r.Cookie(themeCookie); err == nil && (k.Value == "light" || k.Value == "dark") {
+		v.Theme = k.Value
+	}
+	if k, err := r.Cookie(sessionCookie); err == nil {
+		if token, ok := c.sessions.find(k.Value, v.Now); ok {
+			v.session, v.token = k.Value, token
+		}
+	}
+	v.api = c.client(v.token)
+	return v
+}
+
+// client asks the API with a token. The host is never looked up: API answers.
+func (c *console) client(token string) *client.Client {
+	api, err := client.New("http://xtimer", client.WithToken(token), client.WithHTTPClient(&http.Client{Transport: impatient{c.cfg.API}}))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return api
+}
+
+// impatient keeps what the API says of waiting from the client, which would wait
+// as a program should: who looks at a page wants to read now that a tier is away.
+type impatient struct{ http.RoundTripper }
+
+// RoundTrip is http.RoundTripper's.
+func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+	p, err := i.RoundTripper.RoundTrip(r)
+	if err == nil {
+		p.Header.Del("Retry-After")
+	}
+	return p, err
+}
+
+// admit asks the API what the visitor may do, and sees that a change comes from
+// a page of ours.
+func (v *visit) admit(private bool) error {
+	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
+		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, 2<<20)
+		if err := v.r.ParseForm(); err != nil {
+			return &fault{http.StatusBadRequest, "The form cannot be read."}
+		}
+		if !hmac.Equal([]byte(v.r.PostForm.Get("csrf")), []byte(v.CSRF())) {
+			return &fault{http.StatusForbidden, "This form is out of date. Load the page again."}
+		}
+	}
+	g, err := v.api.Grant(v.ctx)
+	if err == nil {
+		v.grant = *g
+		return nil
+	}
+	var problem *client.Error
+	if !private || !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
+		if private {
+			return err
+		}
+		return nil
+	}
+	if v.r.Method != http.MethodGet || v.r.URL.Path == "/" {
+		return redirect("/sign-in")
+	}
+	return redirect("/sign-in?to=" + url.QueryEscape(v.r.URL.RequestURI()))
+}
+
+// CSRF is the token of the forms on the visitor's pages.
+func (v *visit) CSRF() string {
+	m := hmac.New(sha256.New, v.c.key[:])
+	m.Write([]byte(v.session))
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
+}
+
+// SignedIn, MayWrite and MayAdmin say what to offer. That something is not
+// offered protects nothing: the API does.
+func (v *visit) SignedIn() bool { return v.session != "" }
+
+// MayWrite tells whether timers and tasks may be changed.
+func (v *visit) MayWrite() bool { return v.grant.Role == "write" || v.grant.Role == "admin" }
+
+// MayAdmin tells whether the service itself may be administered.
+func (v *visit) MayAdmin() bool { return v.grant.Role == "admin" && v.grant.App == "*" }
+
+// Grant is what the visitor may do.
+func (v *visit) Grant() client.Grant { return v.grant }
+
+// Path is where the visitor is, for forms that come back.
+func (v *visit) Path() string { return v.r.URL.RequestURI() }
+
+// In tells whether a part of the console is shown, for the navigation.
+func (v *visit) In(part string) bool {
+	p := v.r.URL.Path
+	return p == part || part != "/" && strings.HasPrefix(p, part+"/")
+}
+
+// query is a parameter of the page, without the white space around it.
+func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
+
+// inside is a path of this server, or "/": a form must not send anybody elsewhere.
+func inside(to string) string {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
+		return "/"
+	}
+	return to
+}

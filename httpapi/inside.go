@@ -1,0 +1,100 @@
+package httpapi
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+)
+
+// inside answers the requests of the console without a socket between: each
+// goes through Server.handle with its visitor's token, and so its rights, its
+// limits and its answers are the API's.
+type inside struct{ s *Server }
+
+// RoundTrip is http.RoundTripper's.
+func (i inside) RoundTrip(q *http.Request) (*http.Response, error) {
+	if err := q.Context().Err(); err != nil {
+		return nil, err
+	}
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Init(&fasthttp.Request{}, nil, quiet{})
+	h := &ctx.Request.Header
+	h.SetMethod(q.Method)
+	h.SetRequestURI(q.URL.RequestURI())
+	h.SetHost(q.URL.Host)
+	for name, values := range q.Header {
+		for _, v := range values {
+			h.Add(name, v)
+		}
+	}
+	if q.Body != nil {
+		b, err := io.ReadAll(q.Body)
+		q.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		ctx.Request.SetBodyRaw(b)
+	}
+	i.s.api(ctx)
+
+	p := &http.Response{
+		StatusCode: ctx.Response.StatusCode(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header), Request: q,
+	}
+	for k, v := range ctx.Response.Header.All() {
+		p.Header.Add(string(k), string(v))
+	}
+	if !ctx.Response.IsBodyStream() {
+		b := ctx.Response.Body()
+		p.ContentLength, p.Body = int64(len(b)), io.NopCloser(bytes.NewReader(b))
+		return p, nil
+	}
+	p.ContentLength, p.Body = -1, insideStream{ctx.Response.BodyStream(), &ctx.Response}
+	return p, nil
+}
+
+// insideStream is an answer without an end; closing it ends its writer.
+type insideStream struct {
+	io.Reader
+	resp *fasthttp.Response
+}
+
+func (i insideStream) Close() error { return i.resp.CloseBodyStream() }
+
+// console mounts a handler of net/http for all paths that are not the API's.
+func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.RequestHandler {
+	pages := build(inside{s})
+	serve := fasthttpadaptor.NewFastHTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil { // or it would end the process
+				s.stats.panics.Inc()
+				s.log.Error("a page panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				http.Error(w, "something went wrong on our side; the server's log says what", http.StatusInternalServerError)
+			}
+		}()
+		// Not the adaptor's context: that is a RequestCtx, which is used again
+		// for another request while what was derived from it still looks at it.
+		pages.ServeHTTP(w, r.WithContext(s.work))
+	}))
+	return func(ctx *fasthttp.RequestCtx) {
+		serve(ctx)
+		if c, ok := ctx.Conn().(*visitor); ok && ctx.Response.IsBodyStream() {
+			c.endless.Store(true)
+		}
+	}
+}
+
+// ofAPI tells whether a path is the API's, whether or not anything is there.
+func ofAPI(uri string) bool {
+	path, _, _ := strings.Cut(uri, "?")
+	switch path {
+	case "/livez", "/readyz", "/metrics", "/openapi.json":
+		return true
+	}
+	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/debug/")
+}

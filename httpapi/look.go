@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"runtime"
+
+	"xtimer/engine"
+)
+
+// What a person on call asks for; the console shows it.
+
+// getToken is GET /v1/token: what the bearer may do.
+func (s *Server) getToken(r *request) (reply, error) {
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = textMember(append(b, '{'), "app", r.grant.app)
+		b = textMember(b, "role", r.grant.role.String())
+		return append(boolMember(b, "needed", len(s.keys) > 0), '}')
+	})}, nil
+}
+
+// timerVersions is GET /v1/timers/{id}/versions.
+func (s *Server) timerVersions(r *request) (reply, error) {
+	limit, err := r.number("limit", 20, 1, 100)
+	if err != nil {
+		return reply{}, err
+	}
+	id, err := r.timerID()
+	if err != nil {
+		return reply{}, err
+	}
+	vs, err := s.e.Versions(r.ctx, id, limit)
+	if err != nil {
+		return reply{}, err
+	}
+	if !r.mayUse(vs[0].App) {
+		return reply{}, errNoTimer
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = append(b, `{"versions":[`...)
+		for i := range vs {
+			b = appendView(comma(b), &vs[i])
+		}
+		return append(b, ']', '}')
+	})}, nil
+}
+
+// coming is GET /v1/upcoming.
+func (s *Server) coming(r *request) (reply, error) {
+	app, err := r.limitApp(r.query["app"])
+	if err != nil {
+		return reply{}, err
+	}
+	at, _ := s.e.Now()
+	if q, ok := r.query["at"]; ok {
+		if at, err = parseInstant("at", q); err != nil {
+			return reply{}, err
+		}
+	}
+	limit, err := r.number("limit", defaultLimit, 1, maxLimit)
+	if err != nil {
+		return reply{}, err
+	}
+	c, err := s.e.Coming(r.ctx, at, app, limit)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = timeMember(append(b, '{'), "minute", c.Minute)
+		b = append(member(b, "due_by_second"), '[')
+		for _, n := range c.Seconds {
+			b = appendInt(comma(b), n)
+		}
+		b = append(member(append(b, ']'), "dues"), '[')
+		for _, d := range c.Dues {
+			b = textMember(append(comma(b), '{'), "timer_id", d.Key.Timer.String())
+			b = textMember(b, "app", d.App)
+			if d.Name != "" {
+				b = textMember(b, "name", d.Name)
+			}
+			b = append(timeMember(b, "due", d.Key.Due), '}')
+		}
+		return append(boolMember(append(b, ']'), "partial", c.Partial), '}')
+	})}, nil
+}
+
+// listFailures is GET /v1/tasks/failures: what failed or is dead, grouped. The
+// newest 1,000 are looked at.
+func (s *Server) listFailures(r *request) (reply, error) {
+	f, err := r.taskFilter(r.query)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := retryable(&f); err != nil {
+		return reply{}, err
+	}
+	groups, partial, err := s.e.Failures(r.ctx, f)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = append(b, `{"groups":[`...)
+		for i := range groups {
+			g := &groups[i]
+			b = append(comma(b), '{')
+			if g.Target != "" {
+				b = textMember(b, "target", g.Target)
+			}
+			b = textMember(b, "error", g.Error)
+			b = intMember(b, "count", int64(len(g.Keys)))
+			b = timeMember(b, "first_due", g.First)
+			b = timeMember(b, "last_due", g.Keys[0].Due)
+			b = append(member(b, "keys"), '[')
+			for _, k := range g.Keys {
+				b = append(k.Append(append(comma(b), '"')), '"')
+			}
+			b = append(b, ']', '}')
+		}
+		return append(boolMember(append(b, ']'), "partial", partial), '}')
+	})}, nil
+}
+
+// Setting is one setting in force, as GET /v1/system shows it: no secrets.
+type Setting struct{ Name, Value, From string }
+
+// getSystem is GET /v1/system.
+func (s *Server) getSystem(r *request) (reply, error) {
+	if r.grant.app != AllApps {
+		return reply{}, forbidden("the settings are of the whole service: it needs an admin token of all apps")
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = textMember(append(b, '{'), "node", s.e.Node())
+		b = intMember(b, "cpus", int64(runtime.GOMAXPROCS(0)))
+		b = intMember(b, "goroutines", int64(runtime.NumGoroutine()))
+		b = intMember(b, "heap_bytes", int64(m.HeapAlloc))
+		b = intMember(b, "memory_bytes", int64(m.Sys-m.HeapReleased))
+		b = intMember(b, "connections", int64(s.stats.open()))
+		b = intMember(b, "streams", s.stats.streams.Load())
+		b = append(member(b, "settings"), '[')
+		for _, x := range s.cfg.Settings {
+			b = textMember(append(comma(b), '{'), "name", x.Name)
+			b = textMember(b, "value", x.Value)
+			b = append(textMember(b, "from", x.From), '}')
+		}
+		return append(b, ']', '}')
+	})}, nil
+}
+
+// retryable refuses statuses that cannot be retried; none means failed and dead.
+func retryable(f *engine.TaskFilter) error {
+	for _, st := range f.Statuses {
+		if st != engine.Failed && st != engine.Dead && st != engine.Unknown {
+			return engine.Invalid("status", "not_retryable", "%s tasks cannot be retried; failed, dead and unknown ones can", st)
+		}
+	}
+	if len(f.Statuses) == 0 {
+		f.Statuses = []engine.TaskStatus{engine.Failed, engine.Dead}
+	}
+	return nil
+}

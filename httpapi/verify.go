@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+)
+
+// verify is GET /v1/admin/verify: NDJSON, one line for each finding as it is
+// made, and a verdict as the last line. An answer without a verdict, or with an
+// error in its place, proves nothing. Empty lines say that the work goes on.
+func (s *Server) verify(r *request) (reply, error) {
+	v := engine.Verification{To: time.Now().UnixMilli()}
+	var err error
+	if v.App, err = r.limitApp(r.query["app"]); err != nil {
+		return reply{}, err
+	}
+	if _, ok := r.query["from"]; !ok {
+		return reply{}, badField("from", "missing", "is needed")
+	}
+	for name, to := range map[string]*int64{"from": &v.From, "to": &v.To} {
+		if text, ok := r.query[name]; ok {
+			if *to, err = parseInstant(name, text); err != nil {
+				return reply{}, err
+			}
+		}
+	}
+	if text, ok := r.query["late"]; ok {
+		if v.Late, err = time.ParseDuration(text); err != nil || v.Late <= 0 {
+			return reply{}, badField("late", "wrong_type", quote(text)+` is not a duration like "250ms"`)
+		}
+	}
+	if err := s.e.CheckVerification(v); err != nil {
+		return reply{}, err
+	}
+	h := &r.http.Response.Header
+	h.SetContentType("application/x-ndjson")
+	h.Set(fasthttp.HeaderCacheControl, "no-store")
+	if r.http.IsHead() {
+		return reply{sent: true}, nil
+	}
+	if c, ok := r.http.Conn().(*visitor); ok {
+		c.endless.Store(true)
+	}
+	r.http.SetBodyStreamWriter(func(w *bufio.Writer) { s.streamVerdict(w, v) })
+	return reply{sent: true}, nil
+}
+
+func (s *Server) streamVerdict(w *bufio.Writer, v engine.Verification) {
+	ctx, cancel := context.WithCancel(s.streams)
+	lines, last := make(chan []byte), make(chan []byte, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		verdict, err := s.e.Verify(ctx, v, func(f *engine.Finding) error {
+			select {
+			case lines <- appendFinding(nil, f):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if err != nil {
+			s.log.Warn("cannot verify", "error", err)
+			p := problemOf(err)
+			last <- append(textMember([]byte{'{'}, "error", p.detail), "}\n"...)
+			return
+		}
+		last <- appendVerdict(nil, &verdict)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	beat := time.NewTicker(s.cfg.Heartbeat)
+	defer beat.Stop()
+	for {
+		var b []byte
+		select {
+		case b = <-lines:
+		case b = <-last:
+			w.Write(b)
+			w.Flush()
+			return
+		case <-beat.C:
+			b = []byte{'\n'}
+		}
+		w.Write(b)
+		if w.Flush() != nil {
+			return
+		}
+	}
+}
+
+func appendFinding(b []byte, f *engine.Finding) []byte {
+	b = textMember(append(b, '{'), "finding", f.Kind.String())
+	b = textMember(b, "timer_id", f.Timer.String())
+	b = textMember(b, "app", f.App)
+	b = textMember(b, "name", f.Name)
+	b = timeMember(b, "due", f.Due)
+	if f.Count > 1 {
+		b = timeMember(b, "due_last", f.DueLast)
+	}
+	b = intMember(b, "count", f.Count)
+	return append(textMember(b, "detail", f.Detail), "}\n"...)
+}
+
+func appendVerdict(b []byte, v *engine.Verdict) []byte {
+	verdict := "proven"
+	if v.Failed() {
+		verdict = "failed"
+	}
+	b = textMember(append(b, '{'), "verdict", verdict)
+	b = timeMember(b, "from", v.From)
+	b = timeMember(b, "to", v.To)
+	b = intMember(b, "timers", v.Timers)
+	b = intMember(b, "dues", v.Dues)
+	b = intMember(b, "records", v.Records)
+	b = intMember(b, "open", v.Open)
+	b = intMember(b, "unkept", v.Unkept)
+	b = append(member(b, "found"), '{')
+	for k, n := range v.Found {
+		if n > 0 {
+			b = intMember(b, engine.FindingKind(k).String(), n)
+		}
+	}
+	return append(b, "}}\n"...)
+}
