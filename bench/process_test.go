@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"xtimer/tier/servertest"
 )
 
 // process is a running xtimer, the real binary, that can be killed and started
@@ -20,7 +21,8 @@ type process struct {
 	t    testing.TB
 	dir  string
 	addr string
-	cmd  *exec.Cmd
+	cmd  *exec.Cmd     // nil while it is down
+	done chan struct{} // closed when cmd has ended
 	log  *tail
 	args []string
 }
@@ -28,13 +30,7 @@ type process struct {
 // startProcess starts xtimer serve on a free port over a data folder of its own.
 func startProcess(t testing.TB, args ...string) *process {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	ln.Close()
-	p := &process{t: t, dir: t.TempDir(), addr: addr, args: args, log: &tail{}}
+	p := &process{t: t, dir: t.TempDir(), addr: servertest.FreeAddr(t), args: args, log: &tail{}}
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
@@ -57,6 +53,12 @@ func (p *process) start() (took time.Duration) {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	cmd, done := p.cmd, make(chan struct{})
+	p.done = done
+	go func() {
+		cmd.Wait()
+		close(done)
+	}()
 	for time.Since(started) < 60*time.Second {
 		if r, err := http.Get(p.url("/readyz")); err == nil {
 			r.Body.Close()
@@ -64,7 +66,11 @@ func (p *process) start() (took time.Duration) {
 				return time.Since(started)
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
+		select {
+		case <-done:
+			p.t.Fatalf("xtimer ended at its start:\n%s", p.log)
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 	p.t.Fatalf("xtimer was not ready within a minute:\n%s", p.log)
 	return 0
@@ -74,7 +80,7 @@ func (p *process) start() (took time.Duration) {
 func (p *process) kill() {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()
-		p.cmd.Wait()
+		<-p.done
 		p.cmd = nil
 	}
 }
@@ -82,7 +88,7 @@ func (p *process) kill() {
 // terminate ends it with SIGTERM and tells its exit status.
 func (p *process) terminate() int {
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	p.cmd.Wait()
+	<-p.done
 	code := p.cmd.ProcessState.ExitCode()
 	p.cmd = nil
 	return code

@@ -1,0 +1,211 @@
+package checker
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The files of a saved run, one JSON object a line.
+const (
+	AskedFile   = "asked.jsonl"
+	ArrivedFile = "arrived.jsonl"
+	BrokenFile  = "broken.jsonl"
+)
+
+// Logs are what is known of a run, written by those who were there: who asked,
+// who was called, and who broke things. All times are of one host's clock.
+type Logs struct {
+	Asked   []Asked
+	Arrived []Arrived
+	Broken  []Broken
+}
+
+// What can be asked.
+const (
+	Run     = "run"     // the first line: how the run is to be judged
+	Create  = "create"  // also a change, by another version of the definition
+	Change  = "change"  //
+	Delete  = "delete"  //
+	Disable = "disable" //
+	Enable  = "enable"  //
+	Trigger = "trigger" // a manual task
+	Get     = "get"     // one timer
+	List    = "list"    // at the end: the ids of all timers that there are
+	Task    = "task"    // at the end: a task, or a run of them, that did not succeed
+	Audit   = "audit"   // at the end: violations that the auditor has counted
+)
+
+// Asked is a request and its answer.
+type Asked struct {
+	Op       string `json:"op"`
+	Invoked  int64  `json:"invoked,omitempty"`  // Unix ms
+	Answered int64  `json:"answered,omitempty"` // Unix ms
+	// OK: a 2xx. Failed: a definite no. Neither: nobody knows what became of it.
+	OK     bool `json:"ok,omitempty"`
+	Failed bool `json:"failed,omitempty"`
+	Status int  `json:"status,omitempty"`
+
+	Timer   string `json:"timer,omitempty"` // the id
+	App     string `json:"app,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Version int64  `json:"version,omitempty"` // of a get
+	// From is the instant from which the definition's dues count (its
+	// updated_at, or until), and Anchor that of an interval (created_at).
+	From       int64       `json:"from,omitempty"`
+	Anchor     int64       `json:"anchor,omitempty"`
+	Definition *Definition `json:"definition,omitempty"`
+	Result     string      `json:"result,omitempty"` // of a delete: cancelled, in_flight or finished
+
+	IDs        []string   `json:"ids,omitempty"`        // of a list
+	Final      *Final     `json:"final,omitempty"`      // of a task
+	Violations int64      `json:"violations,omitempty"` // of an audit
+	Conditions *Condition `json:"conditions,omitempty"` // of a run
+}
+
+// Definition is what of a timer's definition can be judged.
+type Definition struct {
+	Schedule Schedule `json:"schedule"`
+	BodySHA  string   `json:"body_sha,omitempty"`
+	// Policies; "" and 0 are the defaults of API.md.
+	Delivery      string `json:"delivery,omitempty"`
+	Overlap       string `json:"overlap,omitempty"`
+	Misfire       string `json:"misfire,omitempty"`
+	MisfireWindow int64  `json:"misfire_window,omitempty"` // ms
+	Timeout       int64  `json:"timeout,omitempty"`        // ms
+	Retry         Retry  `json:"retry"`
+}
+
+// Schedule says when. Jitter is not judged: it is the service's own secret.
+type Schedule struct {
+	Cron     string `json:"cron,omitempty"`
+	TimeZone string `json:"time_zone,omitempty"`
+	Every    int64  `json:"every,omitempty"` // ms
+	At       int64  `json:"at,omitempty"`    // Unix ms
+	MaxRuns  int64  `json:"max_runs,omitempty"`
+	StartAt  int64  `json:"start_at,omitempty"`
+	EndAt    int64  `json:"end_at,omitempty"`
+}
+
+// Retry is the policy of repeated attempts; zeros are the defaults.
+type Retry struct {
+	MaxAttempts int     `json:"max_attempts,omitempty"`
+	Backoff     int64   `json:"backoff,omitempty"` // ms
+	Multiplier  float64 `json:"multiplier,omitempty"`
+	MaxBackoff  int64   `json:"max_backoff,omitempty"` // ms
+	Jitter      float64 `json:"jitter,omitempty"`      // share
+}
+
+// Final is a task, or a run of them, as history tells it at the end.
+type Final struct {
+	Due      int64  `json:"due"`
+	DueLast  int64  `json:"due_last,omitempty"`
+	Status   string `json:"status"`
+	Reason   string `json:"reason,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`
+}
+
+// Condition says how a run is to be judged.
+type Condition struct {
+	Ended   int64 `json:"ended"`    // Unix ms: what is due later is not asked for
+	InCall  int   `json:"in_call"`  // the most calls that may be in flight
+	MinRate int   `json:"min_rate"` // arrivals in the second before each fault, or the run is invalid
+	MinOpen int   `json:"min_open"` // dues that each fault must have met
+	Recover int64 `json:"recover"`  // ms: what a fault made late has arrived so long after it
+	// Lateness outside faults (µs), at p50, p99 and the most; 0: not judged.
+	P50, P99, Max int64 `json:",omitempty"`
+}
+
+// Arrived is a call that reached the receiver.
+type Arrived struct {
+	Timer       string `json:"timer"`
+	Due         int64  `json:"due"` // Unix ms
+	App         string `json:"app"`
+	Name        string `json:"name,omitempty"`
+	Attempt     int    `json:"attempt"`
+	Redelivered bool   `json:"redelivered,omitempty"`
+	BodySHA     string `json:"body_sha,omitempty"`
+	At          int64  `json:"at"`   // Unix µs
+	Done        int64  `json:"done"` // Unix µs: the earliest that the caller may know of the end
+	// Code that was answered; 0: the receiver dropped it, or never answered.
+	Code int `json:"code,omitempty"`
+}
+
+// ok tells whether the receiver took the call.
+func (a *Arrived) ok() bool { return a.Code >= 200 && a.Code < 300 }
+
+// retryable tells whether the answer asks for another attempt.
+func (a *Arrived) retryable() bool {
+	return a.Code == 0 || a.Code == 408 || a.Code == 425 || a.Code == 429 || a.Code >= 500
+}
+
+// Broken is a fault: the process was away, or something that it needs.
+type Broken struct {
+	Fault string `json:"fault"` // kill, terminate, pause, receiver …
+	From  int64  `json:"from"`  // Unix ms
+	To    int64  `json:"to"`    // Unix ms: healed, and ready
+}
+
+// Write saves a run to a folder.
+func (l *Logs) Write(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	return firstError(
+		writeLines(filepath.Join(dir, AskedFile), l.Asked),
+		writeLines(filepath.Join(dir, ArrivedFile), l.Arrived),
+		writeLines(filepath.Join(dir, BrokenFile), l.Broken),
+	)
+}
+
+// Read reads a run that was saved.
+func Read(dir string) (*Logs, error) {
+	l := &Logs{}
+	return l, firstError(
+		readLines(filepath.Join(dir, AskedFile), &l.Asked),
+		readLines(filepath.Join(dir, ArrivedFile), &l.Arrived),
+		readLines(filepath.Join(dir, BrokenFile), &l.Broken),
+	)
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeLines[T any](name string, lines []T) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	for i := range lines {
+		if err = json.NewEncoder(w).Encode(&lines[i]); err != nil {
+			break
+		}
+	}
+	return firstError(err, w.Flush(), f.Close())
+}
+
+func readLines[T any](name string, lines *[]T) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	for d, n := json.NewDecoder(in), 1; d.More(); n++ {
+		var line T
+		if err := d.Decode(&line); err != nil {
+			return fmt.Errorf("%s: record %d: %w", name, n, err)
+		}
+		*lines = append(*lines, line)
+	}
+	return nil
+}

@@ -1,0 +1,418 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"xtimer/bench/checker"
+)
+
+var savedLogs = flag.String("logs", "", "the folder of a saved run, for TestCheck")
+
+// TestCheck judges a saved run again: go test ./bench -run TestCheck -logs DIR
+func TestCheck(t *testing.T) {
+	if *savedLogs == "" {
+		t.Skip("-logs names no saved run")
+	}
+	l, err := checker.Read(*savedLogs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := checker.Check(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r)
+	if !r.OK() {
+		t.Error("the promises do not hold")
+	}
+}
+
+// TestJudged lets owners create, change, disable and delete timers of all kinds,
+// with targets of all kinds, while the real binary is killed and ended under
+// load; then the checker judges what was seen from outside, and the ledger has
+// to prove itself from inside.
+//
+// XTIMER_KILLS and XTIMER_RATE make it longer and heavier. A run that fails is
+// saved.
+func TestJudged(t *testing.T) {
+	onEachStore(t, func(t *testing.T, args ...string) {
+		o := &owners{t: t, p: startProcess(t, args...), w: startWitness(t), rate: setting("XTIMER_RATE", 300)}
+		o.w.asked(checker.Asked{Op: checker.Run, Conditions: &checker.Condition{
+			Ended: time.Now().Add(24 * time.Hour).UnixMilli(), InCall: 1024, MinRate: o.rate / 4, MinOpen: 10, Recover: 60_000,
+		}})
+		began := time.Now()
+		o.recurring()
+		done := make(chan struct{})
+		var work sync.WaitGroup
+		work.Go(func() { o.load(done) })
+		work.Go(func() { o.change(done) })
+		for i := range setting("XTIMER_KILLS", 4) {
+			o.busy()
+			o.end(i%4 == 3)
+		}
+		o.busy()
+		close(done)
+		work.Wait()
+		o.judge()
+		o.prove(began)
+	})
+}
+
+// owners are those who own the timers of a run.
+type owners struct {
+	t    *testing.T
+	p    *process
+	w    *witness
+	rate int // one-shots a second
+
+	mu   sync.Mutex
+	mine []*owned // recurring timers
+	shot []*owned // one-shots that may be deleted
+}
+
+// owned is a timer as its owner knows it.
+type owned struct {
+	id, name string
+	def      checker.Definition
+	disabled bool
+	unsure   bool // a request of which nobody knows what became: it is left alone
+}
+
+var retryOften = checker.Retry{MaxAttempts: 3, Backoff: 200, Multiplier: 2, Jitter: 0.2}
+
+// write is a definition as the API takes it, and its body's hash in d.
+func (o *owners) write(name string, d *checker.Definition) map[string]any {
+	body := fmt.Sprintf("%s %d", name, names.Add(1))
+	d.BodySHA, d.Retry = sha([]byte(body)), retryOften
+	s := map[string]any{}
+	switch {
+	case d.Schedule.At != 0:
+		s["at"] = d.Schedule.At
+	case d.Schedule.Every != 0:
+		s["every"] = d.Schedule.Every
+	default:
+		s["cron"], s["time_zone"] = d.Schedule.Cron, d.Schedule.TimeZone
+	}
+	out := map[string]any{
+		"schedule": s, "callback": map[string]any{"url": o.w.url, "body_text": body},
+		"retry": map[string]any{"max_attempts": 3, "backoff": "200ms", "multiplier": 2, "jitter": 0.2},
+	}
+	if d.Delivery != "" {
+		out["delivery"] = d.Delivery
+	}
+	return out
+}
+
+// ask makes a request and writes down what came of it.
+func (o *owners) ask(a *checker.Asked, method, path string, in any) (answer map[string]any) {
+	var body bytes.Buffer
+	if in != nil {
+		json.NewEncoder(&body).Encode(in)
+	}
+	a.Invoked = time.Now().UnixMilli()
+	req, _ := http.NewRequest(method, o.p.url(path), &body)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err == nil {
+		err = json.NewDecoder(resp.Body).Decode(&answer)
+		resp.Body.Close()
+		a.Status = resp.StatusCode
+	}
+	a.Answered = time.Now().UnixMilli()
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		a.Failed = true
+	case err != nil:
+	case a.Status < 300:
+		a.OK = true
+	case a.Status < 500:
+		a.Failed = true
+	}
+	return answer
+}
+
+func instant(v any) int64 {
+	s, _ := v.(string)
+	t, _ := time.Parse(time.RFC3339, s)
+	return t.UnixMilli()
+}
+
+// recurring creates the timers that fire all the time.
+func (o *owners) recurring() {
+	for i := range 24 {
+		kind := []string{takes, takes, stumbles, drops}[i%4]
+		x := &owned{name: fmt.Sprintf("%s-%d", kind, names.Add(1))}
+		switch i % 3 {
+		case 0:
+			x.def.Schedule = checker.Schedule{Cron: "* * * * * *", TimeZone: "Europe/Berlin"}
+		default:
+			x.def.Schedule.Every = 100 + rand.Int64N(200)
+		}
+		in := o.write(x.name, &x.def)
+		in["app"], in["name"] = "bench", x.name
+		def := x.def
+		a := checker.Asked{Op: checker.Create, App: "bench", Name: x.name, Definition: &def}
+		out := o.ask(&a, "POST", "/v1/timers", in)
+		if !a.OK {
+			o.t.Fatalf("create: %d %v", a.Status, out)
+		}
+		a.Timer, a.From, a.Anchor = out["id"].(string), instant(out["updated_at"]), instant(out["created_at"])
+		x.id = a.Timer
+		o.w.asked(a)
+		o.mine = append(o.mine, x)
+	}
+}
+
+// load creates one-shots of all kinds at the rate, due 0.5 to 2 s later.
+func (o *owners) load(done chan struct{}) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		var b bytes.Buffer
+		var asked []checker.Asked
+		e := json.NewEncoder(&b)
+		now := time.Now()
+		for range max(o.rate/20, 1) {
+			name := fmt.Sprintf("%s-%d", []string{takes, takes, takes, takes, takes, stumbles, drops, refuses, fails}[rand.IntN(9)], names.Add(1))
+			d := checker.Definition{Schedule: checker.Schedule{At: now.UnixMilli() + 500 + rand.Int64N(1500)}}
+			if rand.IntN(8) == 0 {
+				d.Delivery = "at_most_once"
+			}
+			in := o.write(name, &d)
+			in["app"], in["name"] = "bench", name
+			e.Encode(in)
+			asked = append(asked, checker.Asked{
+				Op: checker.Create, App: "bench", Name: name, Definition: &d, Invoked: now.UnixMilli(), From: now.UnixMilli(),
+			})
+		}
+		ids, err := createBatch(o.p.url(""), b.Bytes())
+		for i := range asked {
+			a := &asked[i]
+			a.Answered = time.Now().UnixMilli()
+			switch {
+			case err == nil:
+				a.OK, a.Timer = true, ids[i]
+			case errors.Is(err, syscall.ECONNREFUSED):
+				a.Failed = true
+			}
+			o.w.asked(*a)
+		}
+		if err == nil {
+			o.mu.Lock()
+			o.shot = append(o.shot, &owned{id: ids[0]})
+			o.mu.Unlock()
+		}
+	}
+}
+
+// change does things to timers, one at a time.
+func (o *owners) change(done chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		x := o.mine[rand.IntN(len(o.mine))]
+		if x.unsure {
+			continue
+		}
+		def := x.def
+		a := checker.Asked{Timer: x.id, Definition: &def}
+		path := "/v1/timers/" + x.id
+		switch n := rand.IntN(10); {
+		case n == 0: // a one-shot that may be due, or over
+			o.deleteOne()
+			continue
+		case n < 3 && !x.disabled:
+			a.Op = checker.Disable
+			o.ask(&a, "POST", path+"/disable", nil)
+			x.disabled = a.OK
+		case x.disabled:
+			a.Op = checker.Enable
+			out := o.ask(&a, "POST", path+"/enable", nil)
+			a.From = instant(out["updated_at"])
+			x.disabled = !a.OK
+		case n < 5: // another schedule
+			a.Op = checker.Change
+			def.Schedule = checker.Schedule{Every: 100 + rand.Int64N(200)}
+			for def.Schedule == x.def.Schedule {
+				def.Schedule.Every++
+			}
+			in := o.write(x.name, &def)
+			in["schedule"].(map[string]any)["cron"] = nil
+			in["schedule"].(map[string]any)["time_zone"] = nil
+			out := o.ask(&a, "PATCH", path, in)
+			a.From = instant(out["updated_at"])
+		case n < 7: // another body
+			a.Op = checker.Change
+			in := o.write(x.name, &def)
+			o.ask(&a, "PATCH", path, map[string]any{"callback": in["callback"]})
+		default:
+			a.Op, a.Definition = checker.Get, nil
+			out := o.ask(&a, "GET", path, nil)
+			v, _ := out["version"].(float64)
+			a.Version = int64(v)
+		}
+		if a.OK && a.Definition != nil {
+			x.def = def
+		}
+		x.unsure = !a.OK && !a.Failed && a.Op != checker.Get
+		o.w.asked(a)
+	}
+}
+
+func (o *owners) deleteOne() {
+	o.mu.Lock()
+	if len(o.shot) == 0 {
+		o.mu.Unlock()
+		return
+	}
+	x := o.shot[len(o.shot)-1]
+	o.shot = o.shot[:len(o.shot)-1]
+	o.mu.Unlock()
+	a := checker.Asked{Op: checker.Delete, Timer: x.id}
+	out := o.ask(&a, "DELETE", "/v1/timers/"+x.id, nil)
+	a.Result, _ = out["result"].(string)
+	o.w.asked(a)
+}
+
+// busy waits until enough is going on for an end of the process to mean something.
+func (o *owners) busy() {
+	o.t.Helper()
+	time.Sleep(time.Duration(300+rand.IntN(1200)) * time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); o.w.rate() < o.rate/2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			o.t.Fatalf("only %d calls a second arrive: this machine is too busy for the trial", o.w.rate())
+		}
+	}
+}
+
+// end ends the process, well or not, and starts it again.
+func (o *owners) end(well bool) {
+	b := checker.Broken{Fault: "kill", From: time.Now().UnixMilli()}
+	if well {
+		b.Fault = "terminate"
+		if code := o.p.terminate(); code != 0 {
+			o.t.Errorf("exit status %d after SIGTERM", code)
+		}
+	} else {
+		o.p.kill()
+	}
+	o.p.start()
+	b.To = time.Now().UnixMilli()
+	o.w.broken(b)
+}
+
+// judge waits until all is over, and has the checker look at it. What fails is
+// saved.
+func (o *owners) judge() {
+	t := o.t
+	ended := time.Now().Add(2 * time.Second).UnixMilli()
+	logs := o.w.logs // nobody asks any more
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		if time.Now().UnixMilli() <= ended {
+			continue
+		}
+		o.w.mu.Lock()
+		logs.Arrived = slices.Clone(o.w.logs.Arrived)
+		o.w.mu.Unlock()
+		saved := logs
+		saved.Asked = append(slices.Clone(logs.Asked), o.finals()...)
+		conditions := *saved.Asked[0].Conditions
+		conditions.Ended = ended
+		saved.Asked[0].Conditions = &conditions
+		r, err := checker.Check(&saved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.OK() {
+			t.Log(r)
+			return
+		}
+		if time.Now().After(deadline) {
+			dir, err := os.MkdirTemp("", "xtimer-run-")
+			if err == nil {
+				err = saved.Write(dir)
+			}
+			t.Fatalf("the promises do not hold: %s\nThe run is saved (%v): go test ./bench -run TestCheck -logs %s", r, err, dir)
+		}
+	}
+}
+
+// finals is what the API tells at the end: tasks that did not succeed, the
+// timers that there are, and what the auditor has counted.
+func (o *owners) finals() (all []checker.Asked) {
+	pages := func(path, list string, yield func(map[string]any)) {
+		for cursor := ""; ; {
+			a := checker.Asked{}
+			out := o.ask(&a, "GET", path+"&limit=1000&cursor="+url.QueryEscape(cursor), nil)
+			if !a.OK {
+				o.t.Fatalf("GET %s: %d %v", path, a.Status, out)
+			}
+			for _, x := range out[list].([]any) {
+				yield(x.(map[string]any))
+			}
+			if cursor, _ = out["next_cursor"].(string); cursor == "" {
+				return
+			}
+		}
+	}
+	pages("/v1/tasks?status=failed,dead,skipped,missed,cancelled,unknown", "tasks", func(x map[string]any) {
+		f := &checker.Final{Due: instant(x["due"]), Status: x["status"].(string)}
+		f.Reason, _ = x["reason"].(string)
+		if x["due_last"] != nil {
+			f.DueLast = instant(x["due_last"])
+		}
+		for _, a := range x["attempts"].([]any) {
+			n, _ := a.(map[string]any)["n"].(float64)
+			f.Attempts = max(f.Attempts, int(n))
+		}
+		all = append(all, checker.Asked{Op: checker.Task, OK: true, Timer: x["timer_id"].(string), Final: f})
+	})
+	list := checker.Asked{Op: checker.List, OK: true, Invoked: time.Now().UnixMilli()}
+	pages("/v1/timers?app=bench", "timers", func(x map[string]any) { list.IDs = append(list.IDs, x["id"].(string)) })
+	resp, err := client.Get(o.p.url("/metrics"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	audit := checker.Asked{Op: checker.Audit, OK: true}
+	if m := regexp.MustCompile(`xtimer_audit_violations_total (\d+)`).FindSubmatch(text); m != nil {
+		audit.Violations, _ = strconv.ParseInt(string(m[1]), 10, 64)
+	}
+	return append(all, list, audit)
+}
+
+// prove has the ledger hold itself against itself.
+func (o *owners) prove(since time.Time) {
+	out, err := exec.Command(binary, "verify", "--server", o.p.url(""), "--from", strconv.FormatInt(since.UnixMilli(), 10)).CombinedOutput()
+	o.t.Log(strings.TrimSpace(string(out)))
+	if err != nil {
+		o.t.Errorf("the ledger does not prove itself: %v", err)
+	}
+}

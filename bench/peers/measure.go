@@ -1,0 +1,180 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// figures are one row of the table.
+type figures struct {
+	setup
+	skipped  string          // why there are none
+	oneByOne float64         // scheduled a second
+	batched  float64         // 0: it has no batches
+	late     []time.Duration // sorted; at the rate, of all that arrived
+	wanted   int
+	early    int
+	fires    float64 // a second, at saturation
+	fired    int     // of the burst, in time
+	memory   []memory
+	kill     *killed9
+}
+
+// memory of so many waiting tasks.
+type memory struct {
+	asked, n int // n is less when adding took too long
+	bytes    int64
+}
+
+// far is when tasks are due that are not to fire: in an hour or two.
+func far(n int) tasks {
+	return tasks{First: newNumbers(n), N: n, Start: time.Now().Add(time.Hour).UnixMilli(), Over: time.Hour}
+}
+
+// bench measures setups, one after the other.
+type bench struct {
+	dir      string
+	receiver *receiver
+}
+
+// with runs a step on a fresh subject.
+func (b *bench) with(s setup, do func(*running) error) error {
+	r, err := s.fresh(b.dir, b.receiver.url)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.warm(b.receiver, s.noop); err != nil {
+		return err
+	}
+	return do(r)
+}
+
+func (b *bench) measure(s setup) (*figures, error) {
+	f := &figures{setup: s}
+	steps := []func(*figures) error{b.oneByOne, b.batched, b.lateness, b.saturation}
+	// A no-op handler changes neither what adding costs nor what waits, and the
+	// settings of the best none of what is stored.
+	if s.noop {
+		steps = []func(*figures) error{b.lateness, b.saturation}
+	} else if s.store == "" || s.best {
+		steps = append(steps, b.waiting, b.killing)
+	}
+	for _, step := range steps {
+		if err := step(f); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// scheduled a second, for so many seconds.
+func (b *bench) scheduled(s setup, batch bool) (perSecond float64, err error) {
+	const plenty = 5_000_000
+	err = b.with(s, func(r *running) error {
+		got, err := r.add(order{Tasks: far(plenty), Batch: batch, Within: time.Duration(seconds) * time.Second})
+		perSecond = float64(got.Added) / got.Took.Seconds()
+		return err
+	})
+	return perSecond, err
+}
+
+func (b *bench) oneByOne(f *figures) (err error) {
+	f.oneByOne, err = b.scheduled(f.setup, false)
+	return err
+}
+
+func (f *figures) hasBatches() bool { return f.kind == "xtimer" || f.kind == "river" }
+
+func (b *bench) batched(f *figures) (err error) {
+	if f.hasBatches() {
+		f.batched, err = b.scheduled(f.setup, true)
+	}
+	return err
+}
+
+// fire adds tasks that are due over a time, all before the first is, and waits
+// for them; what is too slow for that gets as much as it can take.
+func (b *bench) fire(r *running, f *figures, n int, over time.Duration) (ts tasks, as []arrival, err error) {
+	// How long adding takes is known from the step before; a no-op row is its
+	// neighbour's.
+	lead := 2 * time.Second
+	if speed := max(f.oneByOne, f.batched, 2000); f.store != "" || f.kind == "xtimer" {
+		lead += time.Duration(1.5 * float64(n) / speed * 1e9)
+	}
+	ts = tasks{First: newNumbers(n), N: n, Start: time.Now().Add(lead).UnixMilli(), Over: over}
+	b.receiver.take()
+	got, err := r.add(order{Tasks: ts, Batch: f.hasBatches(), Within: lead})
+	if err != nil {
+		return ts, nil, err
+	}
+	over = over * time.Duration(got.Added) / time.Duration(n)
+	ts.N = got.Added
+	last := time.UnixMilli(ts.Start).Add(over)
+	for deadline := last.Add(time.Duration(capped) * time.Second); time.Now().Before(deadline) && len(as) < ts.N; time.Sleep(50 * time.Millisecond) {
+		more := b.receiver.take()
+		if f.noop && time.Now().After(last) {
+			if more, err = r.heard(); err != nil {
+				return ts, nil, err
+			}
+		}
+		for _, a := range more {
+			if a.Task.Number >= ts.First {
+				as = append(as, a)
+			}
+		}
+	}
+	return ts, as, nil
+}
+
+func (b *bench) lateness(f *figures) error {
+	return b.with(f.setup, func(r *running) error {
+		n := rate * seconds * 2
+		ts, as, err := b.fire(r, f, n, time.Duration(seconds)*2*time.Second)
+		f.wanted = ts.N
+		for _, a := range as {
+			f.late = append(f.late, a.late())
+			if a.late() < 0 {
+				f.early++
+			}
+		}
+		slices.Sort(f.late)
+		return err
+	})
+}
+
+func (b *bench) saturation(f *figures) error {
+	return b.with(f.setup, func(r *running) error {
+		_, as, err := b.fire(r, f, burst, 0)
+		if err != nil || len(as) < 2 {
+			return err
+		}
+		// From the first call, not from the due: how late it begins is the lateness.
+		slices.SortFunc(as, func(a, b arrival) int { return cmp.Compare(a.At, b.At) })
+		took := time.Duration(as[len(as)-1].At - as[0].At)
+		f.fires = float64(len(as)-1) / took.Seconds()
+		f.fired = len(as)
+		return nil
+	})
+}
+
+func (b *bench) waiting(f *figures) error {
+	for _, n := range waiting {
+		err := b.with(f.setup, func(r *running) error {
+			time.Sleep(time.Second)
+			none := r.memory()
+			got, err := r.add(order{Tasks: far(n), Batch: f.hasBatches(), Within: time.Duration(capped) * time.Second})
+			if err != nil {
+				return err
+			}
+			time.Sleep(3 * time.Second)
+			f.memory = append(f.memory, memory{n, got.Added, r.memory() - none})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"log"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/bench/checker"
+)
+
+// witness writes the three logs of a run: it is the receiver, and is told what
+// was asked and what was broken.
+type witness struct {
+	url string
+
+	mu   sync.Mutex // guards all below
+	logs checker.Logs
+}
+
+// The names of timers begin with what the witness answers to their calls.
+const (
+	takes    = "takes"    // 200
+	stumbles = "stumbles" // 503 the first time, then 200
+	drops    = "drops"    // hangs up on the first attempt, then 200
+	refuses  = "refuses"  // 404
+	fails    = "fails"    // 500, always
+)
+
+func startWitness(t testing.TB) *witness {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &witness{url: "http://" + ln.Addr().String() + "/call"}
+	quiet := log.New(io.Discard, "", 0) // it hangs up on purpose
+	s := &fasthttp.Server{Handler: w.take, NoDefaultDate: true, NoDefaultServerHeader: true, Logger: quiet}
+	go s.Serve(ln)
+	t.Cleanup(func() { s.Shutdown() })
+	return w
+}
+
+func (w *witness) take(c *fasthttp.RequestCtx) {
+	a := checker.Arrived{At: time.Now().UnixMicro()}
+	h := &c.Request.Header
+	a.Timer, a.App, a.Name = string(h.Peek("X-Xtimer-Timer")), string(h.Peek("X-Xtimer-App")), string(h.Peek("X-Xtimer-Name"))
+	_, due, _ := strings.Cut(string(h.Peek("Idempotency-Key")), "_")
+	a.Due, _ = strconv.ParseInt(due, 10, 64)
+	a.Attempt, _ = strconv.Atoi(string(h.Peek("X-Xtimer-Attempt")))
+	a.Redelivered = len(h.Peek("X-Xtimer-Redelivered")) > 0
+	a.BodySHA = sha(c.PostBody())
+	kind, _, _ := strings.Cut(a.Name, "-")
+	a.Done = time.Now().UnixMicro() // before it hangs up: from then on the other side knows
+	switch {
+	case kind == refuses:
+		a.Code = 404
+	case kind == fails:
+		a.Code = 500
+	case kind == stumbles && a.Attempt == 1:
+		a.Code = 503
+	case kind == drops && a.Attempt == 1:
+		c.Conn().Close()
+	default:
+		a.Code = 200
+	}
+	if a.Code != 0 {
+		c.SetStatusCode(a.Code)
+	}
+	w.mu.Lock()
+	w.logs.Arrived = append(w.logs.Arrived, a)
+	w.mu.Unlock()
+}
+
+func sha(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:8])
+}
+
+func (w *witness) asked(a checker.Asked) {
+	w.mu.Lock()
+	w.logs.Asked = append(w.logs.Asked, a)
+	w.mu.Unlock()
+}
+
+func (w *witness) broken(b checker.Broken) {
+	w.mu.Lock()
+	w.logs.Broken = append(w.logs.Broken, b)
+	w.mu.Unlock()
+}
+
+// rate is how many calls arrived in the last second.
+func (w *witness) rate() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since := time.Now().Add(-time.Second).UnixMicro()
+	for i := len(w.logs.Arrived) - 1; i >= 0 && w.logs.Arrived[i].At > since; i-- {
+		n++
+	}
+	return n
+}
