@@ -10,7 +10,7 @@ PROBLEM   = { echo "$(1)"; exit 1; }
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/xtimer
@@ -22,7 +22,7 @@ run: build ## build, and show it at work: server, receiver and a few timers; Ctr
 	@bin/xtimer demo
 
 .PHONY: test
-test: promtool servers ## run all tests with the race detector, as .ci/run does
+test: promtool servers chromium ## run all tests with the race detector, as .ci/run does
 	go test -race -count=1 -timeout 15m ./...
 
 .PHONY: race
@@ -91,6 +91,31 @@ servers:
 	{ install || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null && found >/dev/null || \
 		{ tail -5 "$$log"; exit 1; }; \
 	echo "$(SERVERS) were installed"
+
+# The console's tests drive a real browser.
+.PHONY: chromium
+chromium:
+	@found() { command -v chromium || command -v chromium-browser || command -v google-chrome; }; \
+	install() { \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends --no-remove \
+			-o DPkg::Lock::Timeout=300 chromium; \
+	}; \
+	found >/dev/null && exit 0; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || \
+		$(call PROBLEM,Chromium is missing: apt-get install --no-install-recommends chromium); \
+	log=$$(mktemp) && trap 'rm -f "$$log"' EXIT; \
+	{ install || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null && found >/dev/null || \
+		{ tail -5 "$$log"; exit 1; }; \
+	echo "chromium was installed"
+
+.PHONY: console-assets
+console-assets: ## bring the console's scripts from npm, as httpapi/console/assets/package-lock.json pins them
+	cd httpapi/console/assets && npm ci --ignore-scripts --no-audit --no-fund && \
+		cp node_modules/htmx.org/dist/htmx.min.js htmx.min.js && cp node_modules/htmx.org/LICENSE htmx.LICENSE && \
+		cp node_modules/uplot/dist/uPlot.iife.min.js uplot.min.js && cp node_modules/uplot/dist/uPlot.min.css uplot.min.css && \
+		cp node_modules/uplot/LICENSE uplot.LICENSE && \
+		cp node_modules/axe-core/axe.min.js ../testdata/axe.min.js && cp node_modules/axe-core/LICENSE ../testdata/axe.LICENSE && \
+		rm -rf node_modules
 
 # promtool checks the alert rules and the page of metrics. It is fetched as
 # Debian's package and only unpacked into bin, so that nothing is installed and
