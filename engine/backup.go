@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ const (
 // Backup writes a consistent copy of all that is durable to a new folder: the
 // journal first, then the cold store. So what was settled between the two is in
 // both, which a start takes in its stride; the other way round it would be in
-// neither.
+// neither. A folder that is not whole does not stay.
 func (e *Engine) Backup(ctx context.Context, dir string) error {
 	if err := e.serving(); err != nil {
 		return err
@@ -24,11 +25,14 @@ func (e *Engine) Backup(ctx context.Context, dir string) error {
 	if err := os.Mkdir(dir, 0o750); err != nil {
 		return fmt.Errorf("cannot make the backup's folder: %w", err)
 	}
-	if err := e.journal.Backup(ctx, filepath.Join(dir, JournalFolder)); err != nil {
-		return fmt.Errorf("cannot back up the journal: %w", err)
+	err := e.journal.Backup(ctx, filepath.Join(dir, JournalFolder))
+	if err != nil {
+		err = fmt.Errorf("cannot back up the journal: %w", err)
+	} else if err = e.cfg.Cold.Backup(ctx, filepath.Join(dir, ColdFolder)); err != nil {
+		err = fmt.Errorf("cannot back up the cold tier: %w", err)
 	}
-	if err := e.cfg.Cold.Backup(ctx, filepath.Join(dir, ColdFolder)); err != nil {
-		return fmt.Errorf("cannot back up the cold tier: %w", err)
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(dir))
 	}
-	return nil
+	return err
 }

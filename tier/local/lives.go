@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 
 	"xtimer/engine"
@@ -16,28 +15,43 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) ([]engi
 		return nil, err
 	}
 	defer s.views.release(w)
-	ids, err := w.lives(from, limit)
+	ids, versioned, err := w.lives(from, limit)
 	if err != nil {
 		return nil, err
 	}
+	rows, err := w.rows()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.close()
 	ls := make([]engine.Life, 0, len(ids))
 	for _, id := range ids {
 		l := engine.Life{ID: id}
-		if l.Versions, err = versions(w, id, keptVersions); err != nil {
+		if versioned[id] { // most have no former one
+			if l.Versions, err = versions(w, id, keptVersions); err != nil {
+				return nil, err
+			}
+			slices.Reverse(l.Versions)
+		}
+		b, err := rows.find(id)
+		if err != nil {
 			return nil, err
 		}
-		slices.Reverse(l.Versions)
-		t, err := w.timer(id)
-		switch {
-		case err == nil:
-			l.Versions = append(l.Versions, t)
-		case errors.Is(err, engine.ErrNotFound):
+		if b == nil {
 			if l.Deleted, err = w.deletedAt(id); err != nil {
 				return nil, err
 			}
-		default:
+			ls = append(ls, l)
+			continue
+		}
+		t, err := decodeTimer(id, slices.Clone(b))
+		if err == nil {
+			t, err = w.asEnded(t)
+		}
+		if err != nil {
 			return nil, err
 		}
+		l.Versions = append(l.Versions, t)
 		ls = append(ls, l)
 	}
 	return ls, nil
@@ -46,29 +60,33 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) ([]engi
 // keptVersions is no bound that anybody meets: a version is a change by hand.
 const keptVersions = 1 << 20
 
-// lives are the ids greater than from of timers and of kept versions.
-func (w *view) lives(from engine.TimerID, limit int) ([]engine.TimerID, error) {
-	var ids []engine.TimerID
-	n := 0
-	collect := func(k, _ []byte) (bool, error) {
-		if id := readID(k[1:]); n == 0 || ids[len(ids)-1] != id {
-			ids = append(ids, id)
-			n++
-		}
-		return n < limit, nil
-	}
+// lives are the ids greater than from of timers and of kept versions, and which
+// of them have such.
+func (w *view) lives(from engine.TimerID, limit int) (ids []engine.TimerID, versioned map[engine.TimerID]bool, err error) {
 	if limit <= 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
+	versioned = map[engine.TimerID]bool{}
 	for _, kind := range []byte{kindTimer, kindVersion} {
-		n = 0
-		if err := scan(w, after(appendID([]byte{kind}, from)), []byte{kind + 1}, collect); err != nil {
-			return nil, err
+		n, last := 0, engine.TimerID(0)
+		err := scan(w, after(appendID([]byte{kind}, from)), []byte{kind + 1}, func(k, _ []byte) (bool, error) {
+			id := readID(k[1:])
+			if kind == kindVersion {
+				versioned[id] = true
+			}
+			if id != last {
+				ids, last = append(ids, id), id
+				n++
+			}
+			return n <= limit, nil // one more: all versions of the last
+		})
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	return ids[:min(len(ids), limit)], nil
+	return ids[:min(len(ids), limit)], versioned, nil
 }
 
 // deletedAt is when a timer was deleted; 0 when a store of before that was

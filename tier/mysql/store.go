@@ -124,7 +124,7 @@ func (s *Store) Backup(context.Context, string) error {
 	return &engine.Fault{
 		Kind: engine.FaultInvalid, Code: "backup_of_database",
 		Detail: "timers and history are in a shared database: back it up with its own tools (mariadb-dump or mysqldump with --single-transaction, " +
-			"mariabackup, a snapshot of the volume), after the journal's backup",
+			"mariabackup, a snapshot of the volume)",
 	}
 }
 
