@@ -168,7 +168,7 @@ func (e *Engine) warm(ctx context.Context, cs []Candidate, from, to int64) (erro
 			continue
 		}
 		if t.Schedule.OneShot() {
-			es = append(es, Entry{ID: c.ID, Due: c.Due, Definition: c.Definition})
+			es = append(es, Entry(c))
 			continue
 		}
 		p, err := PlanOf(t)

@@ -28,7 +28,7 @@ var house = map[string][]string{
 	"xtimer/bench/checker":   {},
 	"xtimer/bench/simulator": {"*"},
 	"xtimer/httpapi/client":  {},
-	"xtimer/httpapi/console": {"xtimer/engine", "xtimer/httpapi/client"},
+	"xtimer/httpapi/console": {"xtimer/httpapi/client"},
 	"xtimer/cmd/xtimer":      {"*"},
 	"xtimer/bench":           {"*"},
 }
@@ -58,6 +58,7 @@ var owners = map[string]struct {
 	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},
 	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
 	"pgregory.net/rapid":                 {[]string{"tier/tiertest"}, "it is for tests, and the suite of a tier is one"},
+	"github.com/chromedp":                {nil, "it is for tests of the console"},
 	"go.uber.org/goleak":                 {nil, "it is for tests"},
 	"github.com/alicebob/miniredis/v2":   {nil, "it is for tests"},
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/httpapi"
+	"xtimer/httpapi/console"
 	"xtimer/wal"
 )
 
@@ -75,7 +77,11 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		MaxConns:  int(min(65536, files/2)),
 		BackupDir: s.BackupDir,
 		Pprof:     s.Pprof,
-		Version:   httpapi.Version{Version: b.version, Commit: b.commit, Go: b.goVersion},
+		Settings:  s.shown(),
+		Console: func(api http.RoundTripper) http.Handler {
+			return console.New(console.Config{API: api, Log: log})
+		},
+		Version: httpapi.Version{Version: b.version, Commit: b.commit, Go: b.goVersion},
 		Metrics: func(w io.Writer) {
 			counted.WritePrometheus(w)
 			journal.Metrics().WritePrometheus(w)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"xtimer/httpapi"
 )
 
 // print writes the settings as YAML, each with where it came from. Secrets are
@@ -32,6 +34,16 @@ func (s *Settings) print(w io.Writer) error {
 		return fmt.Errorf("cannot print the settings: %w", err)
 	}
 	return e.Close()
+}
+
+// shown are the settings for the console, secrets hidden.
+func (s *Settings) shown() []httpapi.Setting {
+	list := settingList(s)
+	out := make([]httpapi.Setting, len(list))
+	for i, st := range list {
+		out[i] = httpapi.Setting{Name: st.name, Value: st.value.String(), From: s.whence(st.name)}
+	}
+	return out
 }
 
 func (s *Settings) whence(name string) string {

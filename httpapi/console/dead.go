@@ -13,7 +13,6 @@ import (
 
 // listDead is GET /dead: what failed or is dead, by target and error.
 func listDead(v *visit) error {
-	q := v.r.URL.Query()
 	d := deadData{App: v.query("app"), TimerID: v.query("timer_id"), Since: v.query("since"), Status: v.query("status"), Back: v.r.URL.RequestURI()}
 	err := into(&d.List)(v.api.Failures(v.ctx, d.filter(v.Now)))
 	if err != nil {
@@ -22,14 +21,13 @@ func listDead(v *visit) error {
 	for i := range d.List.Groups {
 		d.Total += d.List.Groups[i].Count
 	}
-	d.Open = q.Get("open")
 	return v.show("dead", v.T("Dead letters"), &d)
 }
 
 type deadData struct {
-	App, TimerID, Since, Status, Open, Back string
-	List                                    client.Failures
-	Total                                   int64
+	App, TimerID, Since, Status, Back string
+	List                              client.Failures
+	Total                             int64
 }
 
 // Shown bounds the tasks that a group lists on the page.

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"io"
 	"net/http"
 	"strings"
 
@@ -64,7 +63,7 @@ func liveEvents(v *visit) error {
 			}
 			flush.Flush()
 		}
-		if err == io.EOF || err != nil {
+		if err != nil {
 			return nil // the server ends: the browser will ask again
 		}
 	}

@@ -128,7 +128,7 @@ func bytesOf(n int64) string {
 	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
 }
 
-// In says how far away an instant is.
+// Ago says how far away an instant is, before or after now.
 func (v *visit) Ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
