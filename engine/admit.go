@@ -92,7 +92,8 @@ func (e *Engine) admit(ctx context.Context, es []Entry, from int64, own bool) (b
 		}
 		again, ch, err := e.admitOne(x.ID, t, from, own)
 		if err != nil {
-			return es, nil, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
+			e.leaveOut(x.ID, err)
+			continue
 		}
 		if again {
 			busy = append(busy, Entry{ID: x.ID, Due: x.Due}) // without its definition: it is read anew
@@ -102,6 +103,13 @@ func (e *Engine) admit(ctx context.Context, es []Entry, from int64, own bool) (b
 		}
 	}
 	return busy, wait, away
+}
+
+// leaveOut tells of a stored timer that cannot be planned: of a zone, say, that
+// this program does not know. It must not keep the others from firing.
+func (e *Engine) leaveOut(id TimerID, err error) {
+	e.metrics.audit.Inc()
+	e.log.Error("a stored timer cannot be planned; it does not fire until it is changed", "timer", id, "error", err)
 }
 
 // missing stands for a definition that could not be read.

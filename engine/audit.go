@@ -78,7 +78,8 @@ func (e *Engine) auditMinute(ctx context.Context, at int64) (missing int, err er
 			}
 			due, ok, err := c.first(at, at+minute)
 			if err != nil {
-				return err
+				e.leaveOut(c.ID, err)
+				continue
 			}
 			if ok && !e.enrolled(c.ID) {
 				lost = append(lost, Entry{ID: c.ID, Due: due})

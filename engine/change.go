@@ -240,8 +240,8 @@ func (e *Engine) thaw(sh *shard, id TimerID) {
 // generation: each that is past, not finished and not in a call is cancelled.
 func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, reason string, now int64) (inFlight int, err error) {
 	p, err := PlanOf(t)
-	if err != nil {
-		return 0, err
+	if err != nil { // see leaveOut: it has no dues, and it must be possible to delete it
+		p = Plan{}
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -173,7 +173,8 @@ func (e *Engine) warm(ctx context.Context, cs []Candidate, from, to int64) (erro
 		}
 		p, err := PlanOf(t)
 		if err != nil {
-			return nil, fmt.Errorf("timer %s: %w", c.ID, err)
+			e.leaveOut(c.ID, err)
+			continue
 		}
 		es = entries(es, c.ID, c.Definition, &p, from, to)
 		if b, ok := e.bound(t, &p, c.Due); ok {

@@ -241,12 +241,10 @@ func (g *ledger) timer(ctx context.Context, l *Life, ev *evidence) error {
 	if len(l.Versions) == 0 || g.App != "" && l.Versions[0].App != g.App {
 		return nil
 	}
-	j, err := ev.hold(l)
-	if err != nil {
-		return err
-	}
+	j := ev.hold(l)
 	beyond := slices.ContainsFunc(ev.records, func(x entry) bool { return x.last >= ev.to })
 	if len(j.findings) > 0 || beyond {
+		var err error
 		if j, err = g.again(ctx, l.ID, ev); err != nil {
 			return fmt.Errorf("cannot look again: %w", err)
 		}
@@ -321,5 +319,5 @@ func (g *ledger) again(ctx context.Context, id TimerID, was *evidence) (judged, 
 		return judged{}, err
 	}
 	slices.Reverse(ev.records)
-	return ev.hold(&ls[0])
+	return ev.hold(&ls[0]), nil
 }

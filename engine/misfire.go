@@ -129,13 +129,16 @@ type misfire struct {
 	id   TimerID
 	due  int64
 	hold *hold
+	// at is when it is judged (Unix ms), however often its commit is tried: one
+	// that seemed to fail may have been made.
+	at int64
 }
 
 // add leaves a timer with a due that is a misfire to run. Never blocks.
 func (m *misfires) add(e *Engine, id TimerID, due int64) {
 	h := e.holds.take(due - 1)
 	m.mu.Lock()
-	m.list = append(m.list, misfire{id, due, h})
+	m.list = append(m.list, misfire{id, due, h, e.now()})
 	m.mu.Unlock()
 	m.poke()
 }
@@ -179,7 +182,7 @@ func (m *misfires) poke() {
 // commits that, and lets the timers go on. again are those that could not be
 // decided yet: a change is being made of them, or the cold tier is away.
 func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []misfire, err error) {
-	d := triage{now: e.now()}
+	var d triage
 	decided := list[:0:0]
 	for _, m := range list {
 		sh := e.shardOf(m.id)
@@ -190,6 +193,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 		case lv.held:
 			again = append(again, m)
 		default:
+			d.now = m.at
 			d.decide(lv.def, &lv.plan, m.due-1, func(due int64) bool { return sh.tasks[Key{m.id, due}] != nil })
 			decided = append(decided, m)
 		}
@@ -206,11 +210,11 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 	for _, m := range decided {
 		sh := e.shardOf(m.id)
 		sh.mu.Lock()
-		sh.decided[m.id] = d.now
+		sh.decided[m.id] = m.at
 		if lv := sh.timers[m.id]; lv != nil && lv.late {
 			lv.late = false
 			if !lv.held {
-				e.schedule(lv, d.now)
+				e.schedule(lv, m.at)
 			}
 			sh.dismiss(lv)
 		}

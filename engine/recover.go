@@ -255,7 +255,8 @@ func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
 		}
 		p, err := PlanOf(t)
 		if err != nil {
-			return fmt.Errorf("timer %s: %w", t.ID, err)
+			r.e.leaveOut(t.ID, err)
+			continue
 		}
 		r.d.decide(t, &p, r.e.shardOf(t.ID).watermark, func(due int64) bool {
 			k := Key{t.ID, due}

@@ -99,7 +99,7 @@ type era struct {
 }
 
 // erasOf are the generations of a life that are kept, oldest first.
-func erasOf(l *Life) ([]era, error) {
+func erasOf(l *Life) []era {
 	var es []era
 	for i, t := range l.Versions {
 		if n := len(es); n > 0 && es[n-1].Generation == t.Generation {
@@ -109,8 +109,8 @@ func erasOf(l *Life) ([]era, error) {
 			es[n-1].end = t.UpdatedAt
 		}
 		p, err := PlanOf(t)
-		if err != nil {
-			return nil, fmt.Errorf("timer %s, version %d: %w", t.ID, t.Version, err)
+		if err != nil { // the engine left it out, see leaveOut
+			p = Plan{}
 		}
 		fresh := t.Version == 1
 		if i > 0 {
@@ -122,7 +122,7 @@ func erasOf(l *Life) ([]era, error) {
 	if l.Deleted != 0 && len(es) > 0 {
 		es[len(es)-1].end = l.Deleted
 	}
-	return es, nil
+	return es
 }
 
 // evidence is what is known of one timer's dues in [from, to).
@@ -148,11 +148,10 @@ type judged struct {
 //
 // Dues later than the watermark are open. What a change ended has its record
 // (cancelled) as any other; what passed while a timer was disabled is no due.
-func (ev *evidence) hold(l *Life) (judged, error) {
-	var j judged
-	eras, err := erasOf(l)
-	if err != nil || len(eras) == 0 {
-		return j, err
+func (ev *evidence) hold(l *Life) (j judged) {
+	eras := erasOf(l)
+	if len(eras) == 0 {
+		return j
 	}
 	for i := range eras {
 		if eras[i].Status != Disabled {
@@ -160,7 +159,7 @@ func (ev *evidence) hold(l *Life) (judged, error) {
 		}
 	}
 	ev.holdRecords(eras, &j)
-	return j, nil
+	return j
 }
 
 // holdEra looks for the dues of a generation that have no record.

@@ -27,7 +27,7 @@ func TestTheBodyDecidesNothing(t *testing.T) {
 			key := n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
 			until(t, func() bool {
 				got := n.do("GET", "/v1/tasks/"+key, "")
-				return got.status == 200 && got.get("ended_at") != nil
+				return got.status == 200 && got.get("ended") != nil
 			})
 			got := n.do("GET", "/v1/tasks/"+key, "").want(200)
 			response := got.str("attempts", 0, "response")
