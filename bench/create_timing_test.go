@@ -22,10 +22,12 @@ func createBody(n int64, due time.Time) string {
 func BenchmarkCreate(b *testing.B) {
 	b.Run("one-a-request-64-connections", func(b *testing.B) { benchCreate(b, 64, 1, 150_000) })
 	b.Run("batches-of-1000-4-connections", func(b *testing.B) { benchCreate(b, 4, 1000, 400_000) })
+	b.Run("servers/one-a-request-64-connections", func(b *testing.B) { benchCreate(b, 64, 1, 60_000, servers(b)...) })
+	b.Run("servers/batches-of-1000-4-connections", func(b *testing.B) { benchCreate(b, 4, 1000, 200_000, servers(b)...) })
 }
 
-func benchCreate(b *testing.B, conns, batch, total int) {
-	p := startProcess(b)
+func benchCreate(b *testing.B, conns, batch, total int, args ...string) {
+	p := startProcess(b, args...)
 	c := &fasthttp.HostClient{Addr: p.addr, MaxConns: conns, MaxResponseBodySize: 64 << 20}
 	due := time.Now().Add(2 * time.Hour)
 	var next atomic.Int64

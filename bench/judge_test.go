@@ -332,7 +332,9 @@ func (o *owners) end(well bool) {
 func (o *owners) judge() {
 	t := o.t
 	ended := time.Now().Add(2 * time.Second).UnixMilli()
+	o.w.mu.Lock()
 	logs := o.w.logs // nobody asks any more
+	o.w.mu.Unlock()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(500 * time.Millisecond) {
 		if time.Now().UnixMilli() <= ended {
 			continue

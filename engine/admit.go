@@ -124,6 +124,18 @@ func (e *Engine) enrolled(id TimerID) bool {
 	return lv != nil && (lv.next != 0 || lv.late)
 }
 
+// skipped is the first due after the instant that comes before the one in the
+// wheel and has no task: minutes that were admitted late are admitted in any
+// order. mu is held.
+func (sh *shard) skipped(lv *live, after int64) (due int64, ok bool) {
+	for due, ok = lv.plan.Next(after); ok && due < lv.next; due, ok = lv.plan.Next(due) {
+		if sh.tasks[Key{lv.def.ID, due}] == nil {
+			return due, true
+		}
+	}
+	return 0, false
+}
+
 // admitOne enrols a timer read from a tier and schedules its first due ≥ from
 // that is not finished; t is nil when the tier has none, or when it was enrolled
 // already. again tells that the timer is being changed, or was since it was read.
@@ -133,6 +145,9 @@ func (e *Engine) admitOne(id TimerID, t *Timer, from int64, own bool) (again boo
 	defer sh.mu.Unlock()
 	if ch := sh.changing[id]; ch != nil && !own {
 		return true, ch, nil
+	}
+	if lv := sh.timers[id]; t == nil && lv != nil {
+		t = lv.def
 	}
 	if t == nil || t.Status != Enabled {
 		return false, nil, nil
@@ -144,8 +159,14 @@ func (e *Engine) admitOne(id TimerID, t *Timer, from int64, own bool) (again boo
 	if err != nil {
 		return false, nil, err
 	}
-	if lv.next == 0 && !lv.held && !lv.late && !lv.deleted {
-		e.schedule(lv, max(from-1, sh.watermark, sh.decided[id]))
+	if !lv.held && !lv.late && !lv.deleted {
+		after := max(from-1, sh.watermark, sh.decided[id])
+		if lv.next == 0 {
+			e.schedule(lv, after)
+		} else if due, ok := sh.skipped(lv, after); ok {
+			e.unschedule(lv)
+			e.schedule(lv, due-1)
+		}
 	}
 	sh.dismiss(lv)
 	return false, nil, nil

@@ -111,9 +111,11 @@ type Engine struct {
 	horizon, loaded, warmed atomic.Int64
 	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
 	startedAt               int64        // set by Open
-	running, coldUp, warmUp atomic.Bool
-	stalled                 atomic.Bool            // the journal is too far behind: no new calls
-	counts                  atomic.Pointer[Counts] // refreshed by the janitor
+	running, warmUp         atomic.Bool
+	// readsFail and settlesFail: the last read of the cold tier, the last settle.
+	readsFail, settlesFail atomic.Bool
+	stalled                atomic.Bool            // the journal is too far behind: no new calls
+	counts                 atomic.Pointer[Counts] // refreshed by the janitor
 
 	wakeMigrator chan struct{}
 	failed       chan string     // the first stage that failed
@@ -172,7 +174,6 @@ func (e *Engine) Open(ctx context.Context) (err error) {
 			}
 		}()
 	}
-	e.coldUp.Store(true)
 	return e.recover(ctx)
 }
 

@@ -127,7 +127,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 		Failpoint("before-w")
 		err := e.settlePieces(ctx, s)
 		Failpoint("after-w")
-		if e.heard(err); err != nil {
+		if e.settlesFail.Store(err != nil && ctx.Err() == nil); err != nil {
 			for i := range caps {
 				e.giveBack(&caps[i])
 			}

@@ -39,12 +39,15 @@ func (e *Engine) janitor(ctx context.Context) error {
 	return nil
 }
 
-// heard notes how a call of the cold tier went: whether it is there.
+// heard notes how a read of the cold tier went.
 func (e *Engine) heard(err error) {
 	if !errors.Is(err, context.Canceled) {
-		e.coldUp.Store(err == nil)
+		e.readsFail.Store(err != nil)
 	}
 }
+
+// coldUp tells whether the cold tier is there: one that can be read only is not.
+func (e *Engine) coldUp() bool { return !e.readsFail.Load() && !e.settlesFail.Load() }
 
 func (e *Engine) countOf(s Status) int64 {
 	c := e.counts.Load()

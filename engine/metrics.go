@@ -66,7 +66,7 @@ func newCounters(e *Engine, set *vm.Set) *counters {
 		}
 		return 0
 	}
-	set.NewGauge(`xtimer_tier_up{tier="cold"}`, func() float64 { return up(e.coldUp.Load()) })
+	set.NewGauge(`xtimer_tier_up{tier="cold"}`, func() float64 { return up(e.coldUp()) })
 	set.NewGauge(`xtimer_tier_up{tier="warm"}`, func() float64 { return up(e.warmUp.Load()) })
 	for _, s := range [...]Status{Enabled, Disabled, Finished} {
 		set.NewGauge(fmt.Sprintf("xtimer_timers{status=%q}", s), func() float64 { return float64(e.countOf(s)) })

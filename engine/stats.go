@@ -54,7 +54,7 @@ func (e *Engine) Stats(ctx context.Context) (Stats, error) {
 		}
 		sh.mu.Unlock()
 	}
-	s.Tiers = map[string]bool{"cold": e.coldUp.Load(), "warm": e.warmUp.Load()}
+	s.Tiers = map[string]bool{"cold": e.coldUp(), "warm": e.warmUp.Load()}
 	var err error
 	s.Timers, err = e.cfg.Cold.Counts(ctx)
 	return s, err
@@ -65,7 +65,7 @@ func (e *Engine) Ready() error {
 	switch {
 	case !e.running.Load():
 		return errors.New("the engine is starting or stopping")
-	case !e.coldUp.Load():
+	case !e.coldUp():
 		return errors.New("the cold tier is away: outcomes wait in the journal")
 	case e.cfg.DiskFull():
 		return errors.New("the disk is nearly full: nothing new is taken")

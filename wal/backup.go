@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"xtimer/engine"
 )
 
 // Backup writes a consistent copy to a new folder and verifies it by reading
@@ -27,6 +29,7 @@ func (l *Log) Backup(ctx context.Context, dir string) (err error) {
 	if err := l.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
 		return err
 	}
+	engine.Failpoint("checkpoint")
 	if err := createWatermark(l.fs, dir, durable); err != nil {
 		return err
 	}

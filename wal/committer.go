@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"xtimer/engine"
 )
 
 // Run commits what is appended until ctx ends, then the rest. It is the only
@@ -154,9 +156,11 @@ func (c *committer) commit() error {
 		}
 		durable = g.end()
 	}
+	engine.Failpoint("result-before-commit")
 	if err := c.apply(b, opts); err != nil {
 		return err
 	}
+	engine.Failpoint("after-commit")
 	if len(gs) > 0 {
 		if err := c.mark.write(durable); err != nil {
 			c.die("the watermark file cannot be written: %v", err)

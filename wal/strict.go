@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
 )
 
 // strictFS ends the process in an orderly way where Pebble would panic: when a
@@ -73,9 +75,15 @@ func (f strictFile) Write(b []byte) (int, error) {
 	return n, f.must("write", err)
 }
 
-func (f strictFile) Sync() error { return f.must("sync", f.File.Sync()) }
+func (f strictFile) Sync() error {
+	engine.Failpoint("in-commit")
+	return f.must("sync", f.File.Sync())
+}
 
-func (f strictFile) SyncData() error { return f.must("sync", f.File.SyncData()) }
+func (f strictFile) SyncData() error {
+	engine.Failpoint("in-commit")
+	return f.must("sync", f.File.SyncData())
+}
 
 func (f strictFile) SyncTo(n int64) (bool, error) {
 	full, err := f.File.SyncTo(n)

@@ -46,15 +46,19 @@ func (s *Store) Shards(context.Context) ([]engine.Shard, error) {
 }
 
 // Take takes all shards for a node.
-func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, err error) {
-	err = s.do(ctx, engine.Shards, func(g *group) error {
+func (s *Store) Take(ctx context.Context, owner string) ([]engine.Shard, error) {
+	var shards []engine.Shard
+	err := s.do(ctx, engine.Shards, func(g *group) error {
 		for i, sh := range g.st.shards {
 			g.mark(owner, engine.Mark{Shard: i, Fence: sh.Fence + 1, W: sh.Watermark})
 		}
 		shards = slices.Clone(g.st.shards[:])
 		return nil
 	})
-	return shards, err
+	if err != nil {
+		return nil, err // the committer may still write to shards
+	}
+	return shards, nil
 }
 
 func readShards(r pebble.Reader) ([]engine.Shard, error) {

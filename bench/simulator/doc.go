@@ -1,0 +1,26 @@
+// Package simulator runs the whole service, time and all, in a bubble: the
+// engine with the real journal and the real embedded cold tier on a disk in
+// memory that can crash, a warm tier that fails, a clock that is set, and a
+// receiver that lies. What happens is drawn from a seed:
+//
+//	script.go    a seed becomes steps: requests and faults, each at its instant
+//	machine.go   the machine: its disk, its clock, one life of the engine after another
+//	faults.go    what a life's disk and tiers do to it
+//	receiver.go  what is called, and what it answers
+//	act.go       a request is made, and what is known of its outcome noted
+//	dues.go      what should have been called, by brute force
+//	judge.go     what was called, answered and recorded is held against that
+//
+// A run has two phases. First faults, then none: all that was owed has to be
+// over within a bound. Then the promises are checked one by one.
+//
+// # What a seed repeats
+//
+// Steps, definitions, answers and faults are functions of the seed alone, and so
+// are the instants at which they come, to the nanosecond. What the runtime
+// decides is which of several goroutines goes first within one instant, and with
+// it what a crash in the middle of that instant meets: how many operations the
+// disk has done, and (CrashClone walks maps) which of the unsynced ones are kept.
+// So a seed that fails may need a few runs to fail again; XTIMER_SEED=n
+// XTIMER_SEEDS=20 runs one seed 20 times.
+package simulator

@@ -1,0 +1,399 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
+	"xtimer/tier/local"
+	"xtimer/tier/memory"
+	"xtimer/wal"
+)
+
+const (
+	// stallAfter is how long the cold tier waits for its disk.
+	stallAfter = 2 * time.Second
+	// healing is how long after the last fault all that is owed has to be over:
+	// the longest waits of a script's retries, calls and faults, and some more.
+	healing = 90 * time.Second
+)
+
+// machine is what the service runs on.
+type machine struct {
+	script *Script
+	begin  time.Time // in the bubble
+	asking sync.WaitGroup
+	did    []string // steps, and when; the driver's own
+	lives  sync.WaitGroup
+
+	mu      sync.Mutex // guards all below; never held while a tier is called
+	offset  time.Duration
+	trouble trouble
+	life    *life // nil while the machine is down
+	born    int
+	ended   []end // of lives
+	steps   []clockStep
+	calls   []*call
+	asked   map[string][]*request // by the name of the timer
+	last    map[string]chan struct{}
+	calm    bool
+	slow    time.Duration // when the disk last kept somebody waiting, since the run began
+	broken  []string      // what must not have happened
+	log     strings.Builder
+
+	disk *vfs.MemFS // of the next life
+	left *remains   // what is durable in the end
+}
+
+// life is one process, from its start to its end.
+type life struct {
+	n     int
+	disk  *vfs.MemFS
+	e     *engine.Engine
+	cold  *local.Store
+	wal   *wal.Log
+	stop  context.CancelFunc
+	over  bool          // nothing of it reaches anybody any more; guarded by machine.mu
+	gone  chan struct{} // closed when it is over
+	ended chan error    // Run has returned
+	up    bool          // it has started; guarded by machine.mu
+}
+
+// end is how a life ended.
+type end struct {
+	at      time.Duration // since the run began
+	wall    int64
+	crashed bool
+	life    int
+	upWall  int64 // when the next looked what was late; 0: never
+}
+
+type clockStep struct {
+	at       time.Duration
+	from, to int64 // Unix ms
+}
+
+// since is the time since the run began, which no clock step changes.
+func (m *machine) since() time.Duration { return time.Since(m.begin) }
+
+// now is the wall clock.
+func (m *machine) now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wall()
+}
+
+// wall is now; mu is held.
+func (m *machine) wall() time.Time { return time.Now().Add(m.offset) }
+
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("02T15:04:05.000") }
+
+// tell writes a line of the trace. mu is held.
+func (m *machine) tell(format string, args ...any) {
+	fmt.Fprintf(&m.log, "%12v %s  ", m.since(), stamp(m.wall().UnixMilli()))
+	fmt.Fprintf(&m.log, format, args...)
+	m.log.WriteByte('\n')
+}
+
+func (m *machine) note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tell(format, args...)
+}
+
+// wrong notes something that must not happen.
+func (m *machine) wrong(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = append(m.broken, fmt.Sprintf(format, args...))
+	m.tell("WRONG: "+format, args...)
+}
+
+// Outcome of a run.
+type Outcome struct {
+	Broken []string // promises that were
+	Trace  string
+	Calls  int
+	Lives  int
+	Steps  []string // and when each was done
+	Final  []string // what became of each due, in order
+}
+
+// Simulate runs a script in a bubble of its own.
+func Simulate(t *testing.T, s *Script) (out Outcome) {
+	synctest.Test(t, func(*testing.T) {
+		time.Sleep(time.Until(s.Epoch))
+		m := &machine{
+			script: s, begin: time.Now(), disk: vfs.NewCrashableMem(),
+			asked: map[string][]*request{}, last: map[string]chan struct{}{},
+		}
+		m.run()
+		out = m.judge()
+	})
+	return out
+}
+
+// run does the steps, brings the machine up again when it went down, and heals it.
+func (m *machine) run() {
+	steps := m.script.Steps
+	up := time.Duration(0) // when to start it
+	for {
+		m.mu.Lock()
+		l := m.life
+		m.mu.Unlock()
+		next := m.script.Calm
+		if len(steps) > 0 {
+			next = min(next, steps[0].At)
+		}
+		var gone <-chan struct{}
+		var died <-chan error
+		if l == nil {
+			next = min(next, up)
+		} else {
+			gone, died = l.gone, l.ended
+		}
+		select {
+		case <-gone:
+			up = m.since() + m.buried(l)
+			continue
+		case err := <-died:
+			m.stopped(l, err)
+			up = m.since() + m.buried(l)
+			continue
+		case <-time.After(next - m.since()):
+		}
+		switch {
+		case l == nil && m.since() >= up:
+			if !m.start() {
+				up = m.since() + 2*time.Second
+			}
+		case len(steps) > 0 && m.since() >= steps[0].At:
+			m.do(steps[0])
+			steps = steps[1:]
+		case m.since() >= m.script.Calm:
+			m.heal()
+			return
+		}
+	}
+}
+
+// heal ends all trouble and sees that the machine gets over it.
+func (m *machine) heal() {
+	m.mu.Lock()
+	m.trouble, m.calm = trouble{}, true
+	m.tell("calm")
+	l := m.life
+	m.mu.Unlock()
+	if l != nil {
+		select { // one that is stopping or dying has to be away first
+		case <-l.gone:
+			m.buried(l)
+			l = nil
+		case err := <-l.ended:
+			m.stopped(l, err)
+			m.buried(l)
+			l = nil
+		case <-time.After(time.Minute):
+		}
+	}
+	if l == nil && !m.start() {
+		m.wrong("it does not start")
+		return
+	}
+	time.Sleep(healing)
+	m.asking.Wait()
+	m.mu.Lock()
+	l = m.life
+	m.mu.Unlock()
+	m.note("last stop")
+	l.stop()
+	m.stopped(l, <-l.ended)
+	m.buried(l)
+	m.lives.Wait()
+	m.left = m.look()
+}
+
+// start begins a life over the disk as it is.
+func (m *machine) start() bool {
+	l := &life{disk: m.disk, gone: make(chan struct{}), ended: make(chan error, 1)}
+	m.mu.Lock()
+	m.born++
+	l.n = m.born
+	m.life = l
+	looked := m.wall().UnixMilli()
+	m.tell("start %d", l.n)
+	m.mu.Unlock()
+	cache := pebble.NewCache(4 << 20)
+	set := m.script.Settings
+	quiet := slog.New(slog.DiscardHandler)
+	fs := m.diskOf(l)
+	exit := func(int) { m.wrong("a life has ended itself") }
+	l.cold = local.New(local.Config{
+		Dir: "/data/cold", FS: fs, Cache: cache, MemTableBytes: set.MemTable, StallAfter: stallAfter, Exit: exit,
+	})
+	l.wal = wal.New(wal.Config{Dir: "/data/journal", FS: fs, Cache: cache, MemTable: set.MemTable, Spacing: set.Spacing, Logger: quiet, Exit: exit})
+	ctx, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	l.e = engine.New(engine.Config{
+		Cold: &cold{l.cold, m, l}, Warm: &warm{memory.NewWarm(), m}, Journal: l.wal, Caller: &receiver{m, l},
+		Now: m.now, Window: set.Window, Workers: set.Workers, Log: quiet, Metrics: metrics.NewSet(),
+	})
+	if err := l.e.Open(ctx); err != nil {
+		stop()
+		cache.Unref()
+		m.mu.Lock()
+		excused := l.over || m.trouble.coldAway || m.trouble.coldMute || m.since()-m.slow < 10*time.Second
+		m.tell("it cannot open: %v", err)
+		if !l.over {
+			l.over = true
+			close(l.gone)
+		}
+		m.life = nil
+		m.mu.Unlock()
+		if !excused {
+			m.wrong("it cannot open: %v", err)
+		}
+		return false
+	}
+	m.lives.Go(func() {
+		err := l.e.Run(ctx)
+		cache.Unref()
+		l.ended <- err
+	})
+	for l.e.Ready() != nil {
+		time.Sleep(time.Microsecond)
+		m.mu.Lock()
+		over := l.over
+		m.mu.Unlock()
+		if over || m.since() > m.script.Calm+time.Hour {
+			return true
+		}
+	}
+	m.mu.Lock()
+	l.up = true
+	if n := len(m.ended); n > 0 && m.ended[n-1].upWall == 0 {
+		m.ended[n-1].upWall = looked
+	}
+	m.tell("up")
+	m.mu.Unlock()
+	return true
+}
+
+// die ends a life as kill -9 and a loss of power do: of what is not synced, kept
+// percent stay. It may be called by any goroutine, many times.
+func (m *machine) die(l *life, kept int, seed uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.over = true
+	m.tell("life %d dies, %d %% of what is not synced is kept", l.n, kept)
+	m.disk = l.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: rand.New(rand.NewPCG(seed, 2))})
+	m.ended = append(m.ended, end{at: m.since(), wall: m.wall().UnixMilli(), crashed: true, life: l.n})
+	close(l.gone)
+	l.stop()
+}
+
+// stopped notes that a life ended by itself.
+func (m *machine) stopped(l *life, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.over = true
+	m.tell("life %d has stopped: %v", l.n, err)
+	m.ended = append(m.ended, end{at: m.since(), wall: m.wall().UnixMilli(), life: l.n})
+	close(l.gone)
+	away := errors.Is(err, engine.ErrUnavailable) && (m.trouble.coldAway || m.trouble.coldMute || m.since()-m.slow < 10*time.Second)
+	if err != nil && !away {
+		m.broken = append(m.broken, "it ended with an error: "+err.Error())
+	}
+}
+
+// buried makes room for the next life, and tells after how long it may come.
+func (m *machine) buried(l *life) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life == l {
+		m.life = nil
+	}
+	return m.trouble.crash.For
+}
+
+// do makes one step happen.
+func (m *machine) do(s Step) {
+	synctest.Wait() // what came before it at this instant is over
+	m.note("%s", s)
+	m.did = append(m.did, fmt.Sprint(m.since(), " ", s))
+	m.mu.Lock()
+	l := m.life
+	m.mu.Unlock()
+	during := func(set func(*trouble), undo func(*trouble)) {
+		m.mu.Lock()
+		set(&m.trouble)
+		m.mu.Unlock()
+		time.AfterFunc(s.For, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			undo(&m.trouble)
+		})
+	}
+	switch s.Kind {
+	case Crash:
+		if l != nil {
+			m.mu.Lock()
+			m.trouble.crash = s
+			m.mu.Unlock()
+			m.die(l, s.Kept, s.Draw)
+		}
+	case CrashAt:
+		m.mu.Lock()
+		m.trouble.crash, m.trouble.crashAt = s, s.Nth+1
+		m.mu.Unlock()
+	case Stop:
+		if l != nil {
+			m.mu.Lock()
+			m.trouble.crash = s
+			m.mu.Unlock()
+			l.stop()
+		}
+	case Clock:
+		m.mu.Lock()
+		from := m.wall().UnixMilli()
+		m.offset += s.By
+		m.steps = append(m.steps, clockStep{m.since(), from, m.wall().UnixMilli()})
+		m.mu.Unlock()
+	case Slow:
+		during(func(t *trouble) { t.pace = s.By }, func(t *trouble) { t.pace = 0 })
+	case Stall:
+		m.mu.Lock()
+		m.trouble.stall = s.By
+		m.mu.Unlock()
+	case WarmAway:
+		during(func(t *trouble) { t.warmAway = true }, func(t *trouble) { t.warmAway = false })
+	case WarmLoss:
+		m.mu.Lock()
+		m.trouble.lost = func(engine.TimerID) bool { return true }
+		m.mu.Unlock()
+	case ColdAway:
+		during(func(t *trouble) { t.coldAway = true }, func(t *trouble) { t.coldAway = false })
+	case ColdMute:
+		during(func(t *trouble) { t.coldMute = true }, func(t *trouble) { t.coldMute = false })
+	default:
+		m.ask(s, l)
+	}
+}

@@ -1,0 +1,174 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// mutation is a bug that somebody could have made: some text of the program
+// replaced by another.
+type mutation struct {
+	name  string
+	edits []replacement
+}
+
+type replacement struct{ file, old, new string }
+
+// mutations are what the simulator has to notice. The first few are tried in
+// every run of the tests, all of them with XTIMER_MUTATIONS=1.
+var mutations = []mutation{
+	{"a task that the watermark passes gets no row", []replacement{
+		{"engine/history.go", `case t.owed && t.dirty, !t.owed && passed:`, `case t.owed && t.dirty:`},
+	}},
+	{"fired 3 ms early", []replacement{
+		{"wheel/hand.go", `if due > now.UnixMilli() {`, `if due > now.UnixMilli()+3 {`},
+		{"engine/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
+	}},
+	{"a result is noted before the call", []replacement{
+		{"engine/executor.go", "	out := e.call(&call)\n", "	e.end(t, Outcome{Class: ClassOK, Code: 200, Sent: e.cfg.Now()})\n	out := e.call(&call)\n"},
+		{"engine/executor.go", "	e.end(t, out)\n	return out.Took\n", "	return out.Took\n"},
+	}},
+	{"the cold tier answers before the sync", []replacement{
+		{"tier/local/committer.go", `s.db.Apply(b, pebble.Sync)`, `s.db.Apply(b, pebble.NoSync)`},
+	}},
+	{"the journal does not sync", []replacement{
+		{"wal/committer.go", "		opts = pebble.Sync\n", "		opts = pebble.NoSync\n"},
+	}},
+	{"the journal forgets before a settle", []replacement{
+		{"engine/history.go", "	s := &Settlement{Owner: e.cfg.Node}\n	var caps", "	_ = e.journal.Forget(next)\n	s := &Settlement{Owner: e.cfg.Node}\n	var caps"},
+	}},
+	{"a delete forgets memory only", []replacement{
+		{"engine/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(Applied{}, nil); ed.timer == nil && err == nil {
+	} else if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`},
+	}},
+	{"a retry has another key", []replacement{
+		{"engine/executor.go", `Call{Timer: lv.def, Key: t.Key,`, `Call{Timer: lv.def, Key: Key{t.Key.Timer, t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
+	}},
+	{"what was begun is replayed though it ended", []replacement{
+		{"engine/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
+	}},
+	{"a row of owed is lost when a retry is settled", []replacement{
+		{"engine/history.go", "			s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
+	}},
+	{"misfires are called, not decided", []replacement{
+		{"engine/misfire.go", "		case due >= late || p.OneShot():\n", "		case due >= late || p.OneShot() || true:\n"},
+	}},
+	{"an at_most_once call does not wait for its note", []replacement{
+		{"engine/executor.go", `	if amo {
+		// The promise`, `	if amo && t.Key.Due == 0 {
+		// The promise`},
+	}},
+	{"dispatched twice", []replacement{
+		{"engine/dispatch.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
+		{"engine/executor.go", `case t.state != isWaiting:`, `case t.state != isWaiting && t.state != isDone && t.state != isSending:`},
+	}},
+	{"a start does not look at what is owed", []replacement{
+		{"engine/backlog.go", `Owed(ctx, -1, e.startedAt, e.resumer(ctx, true))`, `Owed(ctx, e.startedAt-1, e.startedAt, e.resumer(ctx, true))`},
+	}},
+	{"the horizon is raised after the scan", []replacement{
+		{"engine/migrator.go", "		raise(&e.horizon, next)\n		if err", "		if err"},
+		{"engine/migrator.go", "		e.loaded.Store(next)\n", "		raise(&e.horizon, next)\n		e.loaded.Store(next)\n"},
+	}},
+	{"a change lets attempts start while it is committed", []replacement{
+		{"engine/change.go", "			lv.held = true\n", ""},
+	}},
+	{"the watermark does not wait for the wheel", []replacement{
+		{"engine/history.go", "	cut = min(cut, e.wheel.Low())\n", ""},
+	}},
+	{"a start forgets the dues that nobody had begun", []replacement{
+		{"engine/misfire.go", "			d.owe = append(d.owe, d.owed(t, due))\n		case t.Misfire", "		case t.Misfire"},
+	}},
+	{"a redelivery is not marked", []replacement{
+		{"engine/executor.go", `Redelivered: t.redelivered}`, `Redelivered: false}`},
+	}},
+	{"a commit in doubt is taken for one that failed", []replacement{
+		{"engine/change.go", `return errors.Is(err, ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
+	}},
+	{"overlap is not looked at", []replacement{
+		{"engine/executor.go", `lv.busy > 0 && lv.def.Overlap != OverlapAllow:`, `lv.busy > 1<<30:`},
+	}},
+}
+
+// mutated writes the mutated files and an overlay for go build that puts them
+// in the place of the true ones.
+func (mu *mutation) mutated(t *testing.T) (overlay string) {
+	t.Helper()
+	dir := t.TempDir()
+	files := map[string]string{}
+	for _, e := range mu.edits {
+		path, err := filepath.Abs(filepath.Join("../..", e.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := path
+		if files[path] != "" {
+			from = files[path]
+		}
+		b, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(b), e.old); n != 1 {
+			t.Fatalf("%q: %s has %d times what it replaces; it should have once: %s", mu.name, e.file, n, e.old)
+		}
+		to := filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(to, []byte(strings.Replace(string(b), e.old, e.new, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files[path] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// many runs many seeds in a process of its own, without the race detector: ten
+// times as many in the same time.
+func many(t *testing.T, seeds int, overlay string) ([]byte, error) {
+	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", "^TestSimulate$", "-v", "-timeout", "10m", ".")
+	cmd.Env = append(os.Environ(), "XTIMER_MUTATED=1", fmt.Sprint("XTIMER_SEEDS=", seeds), "TMPDIR="+t.TempDir())
+	return cmd.CombinedOutput()
+}
+
+// TestMutations puts bugs into the program: the simulator has to notice each.
+func TestMutations(t *testing.T) {
+	if os.Getenv("XTIMER_MUTATED") != "" {
+		t.Skip("this is a mutant")
+	}
+	tried := 3
+	if os.Getenv("XTIMER_MUTATIONS") != "" {
+		tried = len(mutations)
+	} else if testing.Short() {
+		tried = 0
+	}
+	for i := range mutations {
+		mu := &mutations[i]
+		t.Run(strings.ReplaceAll(mu.name, " ", "-"), func(t *testing.T) {
+			overlay := mu.mutated(t) // that the text is there is looked at always
+			if i >= tried {
+				return
+			}
+			out, err := many(t, 300, overlay)
+			found := regexp.MustCompile(`(?s)seed (\d+) breaks \d+ promises: ([^\n]*)`).FindSubmatch(out)
+			ran := regexp.MustCompile(`(\d+) seeds from`).FindSubmatch(out)
+			if err == nil || found == nil {
+				t.Fatalf("no seed of 300 notices it: %v\n%s", err, tail(out))
+			}
+			t.Logf("noticed after %s seeds, by seed %s: %s", ran[1], found[1], found[2])
+		})
+	}
+}
+
+func tail(b []byte) []byte { return b[max(0, len(b)-2000):] }

@@ -1,0 +1,119 @@
+package simulator
+
+import (
+	"hash/fnv"
+	"time"
+
+	"xtimer/engine"
+)
+
+// call is what the receiver saw and did.
+type call struct {
+	name        string
+	key         engine.Key
+	attempt     int
+	redelivered bool
+	version     uint32 // of the timer, in force when it was sent
+	generation  uint32
+	life        int
+	at          time.Duration // since the run began
+	wall        time.Time
+	ended       time.Duration // 0: never answered
+	answer      answer
+}
+
+// answer is what the receiver does with a call.
+type answer struct {
+	class engine.Class
+	code  int
+	after time.Duration
+}
+
+var ok = answer{class: engine.ClassOK, code: 200}
+
+// receiver takes the calls of one life.
+type receiver struct {
+	m *machine
+	l *life
+}
+
+// answers of a timer are drawn from the seed, its name, the due and the attempt.
+// A third of the timers have a target that takes everything.
+func (m *machine) answer(c *engine.Call) answer {
+	if m.calm || m.script.Honest {
+		return ok
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(c.Timer.Name))
+	seed := h.Sum64() ^ m.script.Seed*0x9E3779B97F4A7C15
+	temper := seed >> 20 % 3
+	_, _ = h.Write([]byte{
+		byte(c.Key.Due), byte(c.Key.Due >> 8), byte(c.Key.Due >> 16), byte(c.Attempt),
+		byte(m.script.Seed), byte(m.script.Seed >> 8), byte(m.script.Seed >> 16),
+	})
+	roll := (h.Sum64() >> 13) % 100
+	slow := time.Duration(h.Sum64()>>32%2000) * time.Millisecond
+	switch {
+	case temper == 0 || roll >= 40:
+		return ok
+	case roll < 12:
+		return answer{class: engine.ClassRetry, code: 500}
+	case roll < 15:
+		return answer{class: engine.ClassRejected, code: 404}
+	case roll < 19: // never answers
+		return answer{class: engine.ClassUnknown, after: c.Timer.Callback.Timeout}
+	case roll < 22: // reads it and hangs up
+		return answer{class: engine.ClassUnknown}
+	case roll < 25: // nobody listens
+		return answer{class: engine.ClassNotSent}
+	case roll < 29:
+		return answer{class: engine.ClassRetry, code: 503, after: slow}
+	default:
+		return answer{class: engine.ClassOK, code: 200, after: slow}
+	}
+}
+
+// Call takes a call of a life that is not over.
+func (r *receiver) Call(c *engine.Call) engine.Outcome {
+	m := r.m
+	m.mu.Lock()
+	if r.l.over {
+		m.mu.Unlock()
+		return engine.Outcome{Class: engine.ClassUnknown, ErrorClass: "dead"}
+	}
+	seen := &call{
+		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, version: c.Timer.Version,
+		generation: c.Timer.Generation, life: r.l.n, at: m.since(), wall: m.wall(), answer: m.answer(c),
+	}
+	out := engine.Outcome{Class: seen.answer.class, Code: seen.answer.code, Sent: seen.wall}
+	if out.Class != engine.ClassNotSent {
+		m.calls = append(m.calls, seen)
+	}
+	mark := ""
+	if c.Redelivered {
+		mark = " again"
+	}
+	m.tell("  %s %s attempt %d%s: %d after %v", c.Timer.Name, c.Key, c.Attempt, mark, seen.answer.code, seen.answer.after)
+	m.mu.Unlock()
+	if seen.answer.after > 0 {
+		select {
+		case <-time.After(seen.answer.after):
+		case <-r.l.gone:
+			return engine.Outcome{Class: engine.ClassUnknown, ErrorClass: "dead"}
+		}
+	}
+	m.mu.Lock()
+	seen.ended = m.since()
+	m.mu.Unlock()
+	out.Took = seen.answer.after
+	switch out.Class {
+	case engine.ClassOK:
+	case engine.ClassNotSent:
+		out.Sent, out.ErrorClass = time.Time{}, "refused"
+	case engine.ClassUnknown:
+		out.ErrorClass = "timeout"
+	default:
+		out.ErrorClass = "status"
+	}
+	return out
+}

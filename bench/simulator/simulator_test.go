@@ -1,0 +1,180 @@
+package simulator
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// How many seeds each test runs. For TestSimulate XTIMER_SEEDS says it, XTIMER_SEED
+// which is the first (alone: that one only), XTIMER_SIMULATE how long instead: 1h.
+var seeds, repeats, settings uint64 = 200, 4, 6
+
+func setting(name string, def uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+		return n
+	}
+	return def
+}
+
+// TestSimulate runs seeds, several at a time. A run that breaks a promise is kept
+// in a file.
+func TestSimulate(t *testing.T) {
+	first, count := setting("XTIMER_SEED", 0), setting("XTIMER_SEEDS", seeds)
+	if first != 0 && os.Getenv("XTIMER_SEEDS") == "" {
+		count = 1
+	}
+	if os.Getenv("XTIMER_SEEDS") == "" && testing.Short() {
+		count = min(count, 20)
+	}
+	until := time.Time{}
+	if d, err := time.ParseDuration(os.Getenv("XTIMER_SIMULATE")); err == nil {
+		until, count = time.Now().Add(d), 1<<62
+	}
+	failures := int64(3)
+	if os.Getenv("XTIMER_MUTATED") != "" {
+		failures = 1
+	}
+	var next, calls, lives, failed, ran atomic.Int64
+	t.Run("seeds", func(t *testing.T) {
+		for w := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(w), func(t *testing.T) {
+				t.Parallel()
+				for failed.Load() < failures && (until.IsZero() || time.Now().Before(until)) {
+					n := uint64(next.Add(1)) - 1
+					if n >= count {
+						return
+					}
+					out := one(t, first+n)
+					if len(out.Broken) > 0 {
+						failed.Add(1)
+					}
+					calls.Add(int64(out.Calls))
+					lives.Add(int64(out.Lives))
+					ran.Add(1)
+				}
+			})
+		}
+	})
+	t.Logf("%d seeds from %d on: %d calls in %d lives", ran.Load(), first, calls.Load(), lives.Load())
+}
+
+// one runs one seed.
+func one(t *testing.T, seed uint64) Outcome {
+	t.Helper()
+	// A bubble cannot be interrupted from inside, and should tell which seed it was.
+	stuck := time.AfterFunc(5*time.Minute, func() { panic(fmt.Sprintf("seed %d does not end", seed)) })
+	defer stuck.Stop()
+	s := NewScript(seed)
+	out := Simulate(t, s)
+	if len(out.Broken) > 0 {
+		path := filepath.Join(os.TempDir(), fmt.Sprintf("xtimer-simulator-%d.txt", seed))
+		err := os.WriteFile(path, []byte(fmt.Sprintf("seed %d, %s\n%s", seed, s.Settings, out.Trace)), 0o600)
+		t.Errorf("seed %d breaks %d promises: %s\nXTIMER_SEED=%d repeats it; its trace is in %s (%v)",
+			seed, len(out.Broken), strings.Join(out.Broken[:min(len(out.Broken), 5)], "\n    "), seed, path, err)
+	}
+	return out
+}
+
+// TestRepeat runs a seed twice: the same steps at the same instants, and where
+// nothing fails, the same end of every due.
+func TestRepeat(t *testing.T) {
+	for seed := range repeats {
+		var steps, final [2][]string
+		for i := range steps {
+			out := Simulate(t, NewScript(seed))
+			steps[i] = out.Steps
+			s := NewScript(seed)
+			s.peace()
+			final[i] = Simulate(t, s).Final
+		}
+		if len(steps[0]) < 10 || !slices.Equal(steps[0], steps[1]) {
+			for j := range steps[0] {
+				if j < len(steps[1]) && steps[0][j] != steps[1][j] {
+					t.Errorf("seed %d: two runs had other steps: %s, %s", seed, steps[0][j], steps[1][j])
+					break
+				}
+			}
+		}
+		if d := differ(final[0], final[1]); d != "" || len(final[0]) == 0 {
+			t.Errorf("seed %d: two runs ended differently: %s", seed, d)
+		}
+	}
+}
+
+// peace takes the faults and the lies out of a script, and what depends on how
+// long things take.
+func (s *Script) peace() {
+	s.Steps = slices.DeleteFunc(s.Steps, func(st Step) bool { return st.Kind >= Crash || st.Kind == Retry })
+	for i := range s.Steps {
+		s.Steps[i].Definition.Delivery = engine.AtLeastOnce
+	}
+	s.Honest, s.Pace = true, 0
+}
+
+// TestSettings runs scripts under different settings, and with restarts: what
+// becomes of each due is the same.
+func TestSettings(t *testing.T) {
+	for seed := range settings {
+		s := NewScript(1000 + seed)
+		s.peace()
+		want := Simulate(t, s).Final
+		if len(want) < 10 {
+			continue
+		}
+		for i, set := range []Settings{
+			{2, 2 * time.Minute, -1, 256 << 10}, {1024, time.Hour, 40 * time.Millisecond, 4 << 20}, {8, 10 * time.Minute, time.Millisecond, 1 << 20},
+		} {
+			s := NewScript(1000 + seed)
+			s.peace()
+			s.Settings = set
+			if i > 0 {
+				s.restart(i * 7)
+			}
+			out := Simulate(t, s)
+			if d := differ(out.Final, want); d != "" {
+				t.Errorf("seed %d, %s, %d lives: %s", 1000+seed, set, out.Lives, d)
+			}
+			if len(out.Broken) > 0 {
+				t.Errorf("seed %d, %s: %s", 1000+seed, set, out.Broken[0])
+			}
+		}
+	}
+}
+
+// restart kills the process again and again, 3 ms before a step.
+func (s *Script) restart(every int) {
+	var all []Step
+	for i, st := range s.Steps {
+		if i%every == every-1 && st.At > s.Steps[i-1].At+10*time.Millisecond {
+			all = append(all, Step{At: st.At - 3*time.Millisecond, Kind: Crash, Kept: i % 2 * 100})
+		}
+		all = append(all, st)
+	}
+	s.Steps = all
+}
+
+// differ says in short how two ends differ.
+func differ(got, want []string) string {
+	var out []string
+	for _, x := range got {
+		if _, ok := slices.BinarySearch(want, x); !ok {
+			out = append(out, "+ "+x)
+		}
+	}
+	for _, x := range want {
+		if _, ok := slices.BinarySearch(got, x); !ok {
+			out = append(out, "- "+x)
+		}
+	}
+	return strings.Join(out[:min(len(out), 6)], "; ")
+}
