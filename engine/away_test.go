@@ -72,7 +72,7 @@ func TestColdTierAway(t *testing.T) {
 				}
 				w.start()
 				from := w.now()
-				id := w.make(timer("fast", every(time.Second)))
+				id := w.make(timer("fast", every(5*time.Second)))
 				w.replies("again", fail, ok)
 				again := w.make(timer("again", at(from+7*60_000), retry(3, 3*time.Minute, 1)))
 				once := w.make(timer("once", at(from+20*60_000+1)))
@@ -104,12 +104,12 @@ func TestColdTierAway(t *testing.T) {
 				to := w.now()
 				w.settle()
 				if crash { // what was due in the second without a process came late
-					w.accounted(id, from, to, 1000)
-					if diff := difference(dues(w.of("fast")), grid(from, to, 1000, from)); diff != "" {
+					w.accounted(id, from, to, 5000)
+					if diff := difference(dues(w.of("fast")), grid(from, to, 5000, from)); diff != "" {
 						t.Errorf("fast: %s", diff)
 					}
 				} else {
-					w.exact("fast", id, grid(from, to, 1000, from), 0)
+					w.exact("fast", id, grid(from, to, 5000, from), 0)
 				}
 				w.exact("once", once, []int64{from + 20*60_000 + 1}, 0)
 				if cs := w.of("again"); len(cs) != 2 || cs[1].at-cs[0].at > 5*60_000 {

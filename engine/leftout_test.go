@@ -18,8 +18,8 @@ func TestTimerThatCannotBePlanned(t *testing.T) {
 		}
 		w.start()
 		from := w.now()
-		id := w.make(timer("good", every(time.Second)))
-		time.Sleep(2 * time.Hour)
+		id := w.make(timer("good", every(5*time.Second)))
+		time.Sleep(10 * time.Minute)
 		w.crash(500 * time.Millisecond)
 		time.Sleep(time.Minute)
 		if _, err := w.Delete(t.Context(), 7, 0); err != nil {
@@ -28,7 +28,7 @@ func TestTimerThatCannotBePlanned(t *testing.T) {
 		w.disable(id, 0)
 		to := w.now()
 		w.settle()
-		w.accounted(id, from, to, 1000)
+		w.accounted(id, from, to, 5000)
 		if n := w.metric("xtimer_audit_violations_total"); n == 0 {
 			t.Error("nobody was told")
 		}

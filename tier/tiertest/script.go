@@ -62,7 +62,10 @@ func (r *Script) Step() Step {
 	case 6:
 		return r.raise()
 	case 7:
-		return r.take()
+		if r.draw("rarely", 8) == 0 { // it writes all shards
+			return r.take()
+		}
+		return r.settle()
 	}
 	return r.sweep()
 }
