@@ -53,9 +53,16 @@ bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/result
 	cd bench/peers && go run .
 
 .PHONY: torture
-torture: ## kill -9 a real server 100 times at 5,000 fires a second, SIGTERM it 20 times, and hold what arrived against what was acknowledged
+torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, tiers lost for a minute, every failpoint, seeded bugs, an hour of simulation
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) \
-		go test -run '^Test(Kill|Terminate)$$' -count=1 -timeout 0 -v ./bench
+		go test -run '^Test(Kill|Terminate)$$/local' -count=1 -timeout 0 -v ./bench
+	XTIMER_KILLS=$(or $(KILLS),50) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),2000) \
+		go test -run '^Test(Kill|Terminate)$$/servers' -count=1 -timeout 0 -v ./bench
+	XTIMER_AWAY=60 XTIMER_RATE=1000 go test -run '^TestLosingATier$$' -count=1 -timeout 0 -v ./bench
+	XTIMER_HOUR=90s go test -run '^TestHour$$' -count=1 -timeout 0 -v ./bench
+	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) go test -run '^TestFailpoints$$' -count=1 -timeout 0 -v ./bench
+	XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
+	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
 
 .PHONY: lint
 lint: ## gofumpt, vet, staticcheck
