@@ -60,6 +60,7 @@ torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a s
 		go test -run '^Test(Kill|Terminate)$$/servers' -count=1 -timeout 0 -v ./bench
 	XTIMER_AWAY=60 XTIMER_RATE=1000 go test -run '^TestLosingATier$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_HOUR=90s go test -run '^TestHour$$' -count=1 -timeout 0 -v ./bench
+	go test -run '^Test(PowerLoss|DiskErrors|BitFlips)$$' -count=1 -timeout 0 ./tier/local -every
 	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) go test -run '^TestFailpoints$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
 	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator

@@ -19,7 +19,7 @@ import (
 	"xtimer/tier/tiertest"
 )
 
-var every = flag.Bool("every", false, "fail every operation of the disk, not one in three, and flip 1,000 bits")
+var every = flag.Bool("every", false, "three scripts, every operation of the disk, not one in seven, and 1,000 flipped bits")
 
 // small is a store that flushes often. When its disk fails, the goroutine that
 // found it stops for ever, with all its locks: to a test, the process has ended.
@@ -59,9 +59,11 @@ func reopened(t *testing.T, fs vfs.FS) string {
 // nothing, some or all of what was not synced on the disk: what was
 // acknowledged is there, and of a step in work all or nothing.
 func TestPowerLoss(t *testing.T) {
-	steps, seeds := 60, uint64(3)
+	steps, seeds := 60, uint64(1)
 	if testing.Short() {
-		steps, seeds = 20, 1
+		steps = 20
+	} else if *every {
+		seeds = 3
 	}
 	for seed := range seeds {
 		fs := vfs.NewCrashableMem()
@@ -102,7 +104,7 @@ func TestPowerLoss(t *testing.T) {
 // acknowledged is there after a restart, and nobody waits for ever.
 func TestDiskErrors(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
-		step := int32(3) // one in three; the rest by -run TestDiskErrors -every
+		step := int32(7) // one in seven; the rest by -run TestDiskErrors -every
 		if testing.Short() {
 			step = 17
 		} else if *every {
