@@ -112,6 +112,36 @@ const (
 // Final tells whether nothing more will happen to the task by itself.
 func (s TaskStatus) Final() bool { return s >= Succeeded }
 
+// IsFailure tells whether somebody should look: failed, dead, unknown or missed.
+// The tiers keep an index of these.
+func (s TaskStatus) IsFailure() bool {
+	switch s {
+	case Failed, Dead, Unknown, Missed:
+		return true
+	}
+	return false
+}
+
+// Rank orders the records of one task: more attempts stand above fewer, and of
+// the same number the final one above one that is not.
+type Rank struct {
+	Attempt int
+	Final   bool
+}
+
+// RankOf is the rank of a record; the lowest for none.
+func RankOf(t *Task) Rank {
+	if t == nil {
+		return Rank{}
+	}
+	return Rank{t.LastAttempt(), t.Status.Final()}
+}
+
+// Below tells whether a record says less than another.
+func (r Rank) Below(o Rank) bool {
+	return r.Attempt < o.Attempt || r.Attempt == o.Attempt && o.Final && !r.Final
+}
+
 var (
 	originNames     = [...]string{"schedule", "manual", "redrive", "catch_up"}
 	taskStatusNames = [...]string{

@@ -262,7 +262,7 @@ func (g *group) decide(p *prepared) {
 		ws, _ := recordWrites(nil, nil, t.Key, t.Status, engine.AppendTask(nil, t))
 		ws = indexWrites(ws, []engine.Key{t.Key})
 		g.putAll(ws)
-		g.ranks[t.Key] = rankOf(t)
+		g.ranks[t.Key] = engine.RankOf(t)
 	}
 }
 

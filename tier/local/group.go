@@ -81,7 +81,7 @@ type group struct {
 	owed   map[engine.Key]*engine.Owed      // nil: paid
 	bounds map[engine.TimerID]*bound        // nil: none
 	ended  map[engine.TimerID]bool          // archived, their rows as they were
-	ranks  map[engine.Key]rank              // of the records that ranks matter for
+	ranks  map[engine.Key]engine.Rank       // of the records that ranks matter for
 }
 
 func newGroup(s *Store) *group {
@@ -93,7 +93,7 @@ func newGroup(s *Store) *group {
 		owed:   map[engine.Key]*engine.Owed{},
 		bounds: map[engine.TimerID]*bound{},
 		ended:  map[engine.TimerID]bool{},
-		ranks:  map[engine.Key]rank{},
+		ranks:  map[engine.Key]engine.Rank{},
 	}
 }
 

@@ -108,7 +108,7 @@ func (s *Store) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Ke
 func less(a, b engine.Key) bool { return a.Due < b.Due || a.Due == b.Due && a.Timer < b.Timer }
 
 func onlyFailures(sts []engine.TaskStatus) bool {
-	return len(sts) > 0 && !slices.ContainsFunc(sts, func(st engine.TaskStatus) bool { return !failure(st) })
+	return len(sts) > 0 && !slices.ContainsFunc(sts, func(st engine.TaskStatus) bool { return !st.IsFailure() })
 }
 
 // taskPage collects a page of history. It stops when the page is full, at the

@@ -82,7 +82,7 @@ func (g *group) settle(c *engine.Settlement, ws []write) error {
 		}
 		c.Owe = slices.DeleteFunc(c.Owe, func(o engine.Owed) bool {
 			was := g.owed[o.Key]
-			return was != nil && rankOf(o.Task).attempt < rankOf(was.Task).attempt
+			return was != nil && engine.RankOf(o.Task).Attempt < engine.RankOf(was.Task).Attempt
 		})
 	}
 	g.putAll(ws)
@@ -94,28 +94,10 @@ func (g *group) settle(c *engine.Settlement, ws []write) error {
 	return nil
 }
 
-// rank orders the records of one task: more attempts stand above fewer, and of
-// the same number the final one above one that is not.
-type rank struct {
-	attempt int
-	final   bool
-}
-
-func rankOf(t *engine.Task) rank {
-	if t == nil {
-		return rank{}
-	}
-	return rank{t.LastAttempt(), t.Status.Final()}
-}
-
-func (r rank) below(o rank) bool {
-	return r.attempt < o.attempt || r.attempt == o.attempt && o.final && !r.final
-}
-
 // replayed picks those records of a journal that say more than what is stored.
 func (g *group) replayed(rs []engine.Record) ([]write, error) {
 	var ws []write
-	ranks := map[engine.Key]rank{}
+	ranks := map[engine.Key]engine.Rank{}
 	for _, r := range rs {
 		t, err := engine.DecodeTask(r.Encoded)
 		if err != nil {
@@ -127,7 +109,7 @@ func (g *group) replayed(rs []engine.Record) ([]write, error) {
 				return nil, err
 			}
 		}
-		if now := rankOf(t); !now.below(was) {
+		if now := engine.RankOf(t); !now.Below(was) {
 			ranks[r.Key] = now
 			ws, _ = recordWrites(ws, nil, r.Key, r.Status, r.Encoded)
 			ws = indexWrites(ws, []engine.Key{r.Key})
@@ -140,20 +122,20 @@ func (g *group) replayed(rs []engine.Record) ([]write, error) {
 }
 
 // rank of the stored record; zero for none.
-func (g *group) rank(k engine.Key) (rank, error) {
+func (g *group) rank(k engine.Key) (engine.Rank, error) {
 	if r, ok := g.ranks[k]; ok {
 		return r, nil
 	}
 	g.probe = recordKey(g.probe[:0], k)
 	b, err := g.get(g.probe)
 	if b == nil || err != nil {
-		return rank{}, err
+		return engine.Rank{}, err
 	}
 	t, err := engine.DecodeTask(b)
 	if err != nil {
-		return rank{}, damaged(g.probe, err)
+		return engine.Rank{}, damaged(g.probe, err)
 	}
-	return rankOf(t), nil
+	return engine.RankOf(t), nil
 }
 
 // recordWrites are the writes of one record, their keys cut from buf, but for the
@@ -164,19 +146,10 @@ func recordWrites(ws []write, buf []byte, k engine.Key, st engine.TaskStatus, en
 	n := len(buf)
 	buf = recordKey(buf, k)
 	ws = append(ws, write{key: cut(n), val: encoded})
-	if failure(st) {
+	if st.IsFailure() {
 		n = len(buf)
 		buf = timeKey(buf, kindFailure, k.Due, k.Timer)
 		ws = append(ws, write{key: cut(n), val: none})
 	}
 	return ws, buf
-}
-
-// failure tells whether a status has an index.
-func failure(st engine.TaskStatus) bool {
-	switch st {
-	case engine.Failed, engine.Dead, engine.Unknown, engine.Missed:
-		return true
-	}
-	return false
 }

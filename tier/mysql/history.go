@@ -108,7 +108,7 @@ func taskPath(f *engine.TaskFilter) (where, order string) {
 	switch {
 	case f.Timer != 0:
 		return is("timer", f.Timer.String()), "timer DESC,due DESC"
-	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(st engine.TaskStatus) bool { return !failure(st) }):
+	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(st engine.TaskStatus) bool { return !st.IsFailure() }):
 		return is("failure", "1"), "failure DESC,due DESC,timer DESC"
 	}
 	return "TRUE", "due DESC,timer DESC"

@@ -149,7 +149,7 @@ func putTasks(t *transaction, rs []engine.Record) error {
 		len(rs), func(b []byte, i int) []byte {
 			r := &rs[i]
 			failed := int64(0)
-			if failure(r.Status) {
+			if r.Status.IsFailure() {
 				failed = 1
 			}
 			b = append(b, '(')
@@ -160,44 +160,17 @@ func putTasks(t *transaction, rs []engine.Record) error {
 		})
 }
 
-// failure tells whether a status has an index.
-func failure(st engine.TaskStatus) bool {
-	switch st {
-	case engine.Failed, engine.Dead, engine.Unknown, engine.Missed:
-		return true
-	}
-	return false
-}
-
-// rank orders the records of one task: more attempts stand above fewer, and of
-// the same number the final one above one that is not.
-type rank struct {
-	attempt int
-	final   bool
-}
-
-func rankOf(t *engine.Task) rank {
-	if t == nil {
-		return rank{}
-	}
-	return rank{t.LastAttempt(), t.Status.Final()}
-}
-
-func (r rank) below(o rank) bool {
-	return r.attempt < o.attempt || r.attempt == o.attempt && o.final && !r.final
-}
-
 // laterRecords picks those records of a journal that say more than what is
 // stored.
 func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
-	ranks := map[engine.Key]rank{}
+	ranks := map[engine.Key]engine.Rank{}
 	err := keyed(&t.buf, "SELECT t.record FROM tasks", keyColumns, " FOR UPDATE", len(rs),
 		func(b []byte, i int) []byte { return appendKey(b, rs[i].Key) },
 		func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
 				task, err := scanTask(rows)
 				if err == nil {
-					ranks[task.Key] = rankOf(task)
+					ranks[task.Key] = engine.RankOf(task)
 				}
 				return err
 			})
@@ -211,7 +184,7 @@ func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
 		if err != nil {
 			return nil, &rowError{err}
 		}
-		if now := rankOf(task); !now.below(ranks[r.Key]) {
+		if now := engine.RankOf(task); !now.Below(ranks[r.Key]) {
 			ranks[r.Key] = now
 			later = append(later, r)
 		}
@@ -227,7 +200,7 @@ func laterOwed(t *transaction, rows []*engine.Owed) ([]*engine.Owed, error) {
 		func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
 				o, err := scanOwed(rows)
-				stored[o.Key] = rankOf(o.Task).attempt
+				stored[o.Key] = engine.RankOf(o.Task).Attempt
 				return err
 			})
 		})
@@ -235,7 +208,7 @@ func laterOwed(t *transaction, rows []*engine.Owed) ([]*engine.Owed, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(rows), func(o *engine.Owed) bool {
-		return rankOf(o.Task).attempt < stored[o.Key]
+		return engine.RankOf(o.Task).Attempt < stored[o.Key]
 	}), nil
 }
 
