@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-//go:embed benchpage.html
+//go:embed bench_page.html
 var benchPage string
 
 // benchPlot is the plot of the page: which share of the calls was at most so
