@@ -128,6 +128,7 @@ func namedInSource(t *testing.T) (names []string) {
 type failTrial struct {
 	trial
 	changed int
+	drained *exec.Cmd // the last process that was asked to end
 }
 
 // fail starts the process anew with a failpoint armed, waits until it is reached,
@@ -237,4 +238,10 @@ func (ft *failTrial) past() {
 
 func (ft *failTrial) backup() { ft.post("/v1/admin/backup", "") }
 
-func (ft *failTrial) drain() { ft.p.cmd.Process.Signal(syscall.SIGTERM) }
+// drain asks the process to end, once: a second signal would end it at once.
+func (ft *failTrial) drain() {
+	if ft.drained != ft.p.cmd {
+		ft.drained = ft.p.cmd
+		ft.p.cmd.Process.Signal(syscall.SIGTERM)
+	}
+}
