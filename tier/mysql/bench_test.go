@@ -3,11 +3,6 @@ package mysql
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,14 +17,7 @@ import (
 func openBench(b *testing.B) *bench {
 	b.Helper()
 	server := servertest.MariaDB(b, "--innodb-buffer-pool-size=1G", "--innodb-log-file-size=512M")
-	_, port, _ := net.SplitHostPort(server.Addr())
-	m := &bench{B: b, Store: open(b, New(Config{DSN: server.DSN("")}))}
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range all {
-		if line, _ := os.ReadFile(f); strings.Contains(string(line), "--port="+port+"\x00") {
-			m.server = filepath.Dir(f)
-		}
-	}
+	m := &bench{B: b, Store: open(b, New(Config{DSN: server.DSN("")})), server: server}
 	m.begin()
 	return m
 }
@@ -38,7 +26,7 @@ func openBench(b *testing.B) *bench {
 type bench struct {
 	*testing.B
 	*Store
-	server       string // its folder in /proc
+	server       *servertest.Server
 	began        time.Time
 	ours, theirs time.Duration
 }
@@ -47,15 +35,7 @@ type bench struct {
 func (b *bench) cpu() (ours, theirs time.Duration) {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	stat, _ := os.ReadFile(b.server + "/stat")
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	f := strings.Fields(rest)
-	ticks := 0
-	for _, s := range f[11:13] {
-		n, _ := strconv.Atoi(s)
-		ticks += n
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), time.Duration(ticks) * 10 * time.Millisecond
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), b.server.CPU()
 }
 
 func (b *bench) begin() {

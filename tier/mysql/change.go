@@ -16,6 +16,7 @@ type prepared struct {
 // prepare takes as many changes as fit into one statement, one at least.
 func prepare(cs []*engine.Change) *op {
 	o := &op{done: make(chan struct{})}
+	var encoded []byte
 	for _, c := range cs {
 		if n := len(o.changes); n == statementRows || n > 0 && o.bytes >= statementBytes {
 			break
@@ -23,7 +24,8 @@ func prepare(cs []*engine.Change) *op {
 		p := prepared{Change: c, ID: c.ID}
 		if t := c.Timer; t != nil {
 			p.ID = t.ID
-			p.row = &row{timer: t, encoded: engine.AppendTimer(nil, t), bound: t.ValidFrom}
+			encoded = engine.AppendTimer(encoded[:0], t)
+			p.row = &row{timer: t, encoded: bytes.Clone(encoded), bound: t.ValidFrom}
 			o.bytes += len(p.row.encoded)
 		}
 		o.changes = append(o.changes, p)

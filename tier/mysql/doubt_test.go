@@ -41,6 +41,9 @@ func (f *faulty) under(t *testing.T, s *Store) {
 	was := s.db
 	s.db = sql.OpenDB(f)
 	t.Cleanup(func() { was.Close() })
+	if err := s.inserts.prepare(t.Context(), s.db); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (f *faulty) Connect(ctx context.Context) (driver.Conn, error) {
@@ -73,6 +76,8 @@ func (f *faulty) transactions() int {
 type realConn interface {
 	driver.Conn
 	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.NamedValueChecker
 	driver.ExecerContext
 	driver.QueryerContext
 	driver.Validator

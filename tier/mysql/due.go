@@ -11,8 +11,10 @@ import (
 	"xtimer/engine"
 )
 
-// duePage is how many candidates are read, and handed on, at a time.
-const duePage = 2000
+// duePage is how many candidates are read, and handed on, at a time. What goes to
+// Redis is cut by shard, of which there are 256: with 2,000 a page an occurrence
+// took 13.7 µs there, with 10,000 8.8.
+const duePage = 10_000
 
 // Due pages through every enabled timer that may have a due in (from, to].
 func (s *Store) Due(ctx context.Context, from, to int64, yield func([]engine.Candidate) error) error {

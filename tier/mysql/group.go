@@ -91,7 +91,11 @@ func (g *group) commit(t *transaction) error {
 
 // judgeAll judges all changes from the beginning; whole tells that all are made.
 func (g *group) judgeAll(t *transaction) (whole bool, err error) {
-	g.timers, g.names, g.once = map[engine.TimerID]*standing{}, map[pair]engine.TimerID{}, map[pair]*once{}
+	n := 0
+	for _, o := range g.ops {
+		n += len(o.changes)
+	}
+	g.timers, g.names, g.once = make(map[engine.TimerID]*standing, n), make(map[pair]engine.TimerID, n), map[pair]*once{}
 	g.last, g.owed, g.tasks = map[engine.TimerID]*engine.Timer{}, map[engine.Key]*engine.Owed{}, map[engine.Key]*engine.Task{}
 	g.versions, g.feed, g.clock = nil, nil, g.s.clock.Load()
 	if !g.blind {

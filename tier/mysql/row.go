@@ -15,22 +15,22 @@ const (
 )
 
 // place is where a timer lies in the indexes.
-type place struct{ lastDue, ends, kind, bound int64 }
+type place struct{ ends, kind, bound int64 }
 
 func placeOf(t *engine.Timer, bound int64) place {
-	p := place{lastDue: lastDue(t)}
+	last := lastDue(t)
 	switch {
 	case t.Status == engine.Finished:
-		p.ends = max(p.lastDue, t.UpdatedAt)
+		return place{ends: max(last, t.UpdatedAt)}
 	case t.Status != engine.Enabled:
+		return place{}
 	case !t.Schedule.OneShot():
-		p.ends, p.kind, p.bound = p.lastDue, kindRecurring, bound
-	case p.lastDue > t.ValidFrom:
-		p.ends, p.kind, p.bound = p.lastDue, kindOneShot, p.lastDue
+		return place{last, kindRecurring, bound}
+	case last > t.ValidFrom:
+		return place{last, kindOneShot, last}
 	default: // its due is in owed, from the transaction that took it
-		p.ends = p.lastDue
+		return place{ends: last}
 	}
-	return p
 }
 
 // lastDue is the last due of a timer, of a one-shot the only one; 0 when there
@@ -42,27 +42,14 @@ func lastDue(t *engine.Timer) int64 {
 	return t.At
 }
 
-const insertRow = "INSERT INTO timers (id,shard,app,name,nameless,status,version,generation," +
-	"valid_from,updated_at,last_due,ends,kind,bound,definition) VALUES "
-
-func appendRow(b []byte, r *row) []byte {
+// values are the columns of a row, in the order of the insert.
+func (r *row) values(args []any) []any {
 	t, p := r.timer, placeOf(r.timer, r.bound)
-	nameless := engine.TimerID(0)
+	nameless := int64(0)
 	if t.Name == "" {
-		nameless = t.ID
+		nameless = int64(t.ID)
 	}
-	b = append(b, '(')
-	b = appendInts(b, int64(t.ID), int64(t.ID.Shard()))
-	b = append(b, ',')
-	b = appendBytes(b, t.App)
-	b = append(b, ',')
-	b = appendBytes(b, t.Name)
-	b = append(b, ',')
-	b = appendInts(b, int64(nameless), int64(t.Status), int64(t.Version), int64(t.Generation),
-		t.ValidFrom, t.UpdatedAt, p.lastDue, p.ends, p.kind, p.bound)
-	b = append(b, ',')
-	b = appendBytes(b, r.encoded)
-	return append(b, ')')
+	return append(args, int64(t.ID), t.App, t.Name, nameless, int64(t.Status), int64(t.Version), p.ends, p.kind, p.bound, r.encoded)
 }
 
 // scanRow reads what selectRow selects.

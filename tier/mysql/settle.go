@@ -49,7 +49,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		if err := putOwed(t, owe); err != nil {
 			return err
 		}
-		return putTasks(t, records)
+		return s.putTasks(t, records)
 	})
 	if err == nil {
 		for _, m := range marks {
@@ -143,21 +143,15 @@ func (s *Store) sample(st *engine.Settlement) []engine.Record {
 }
 
 // putTasks stores records of history; the later of one key stays.
-func putTasks(t *transaction, rs []engine.Record) error {
-	return t.many("INSERT INTO tasks (due,timer,status,failure,record) VALUES ", ",",
-		" ON DUPLICATE KEY UPDATE status=VALUES(status),failure=VALUES(failure),record=VALUES(record)",
-		len(rs), func(b []byte, i int) []byte {
-			r := &rs[i]
-			failed := int64(0)
-			if r.Status.IsFailure() {
-				failed = 1
-			}
-			b = append(b, '(')
-			b = appendInts(b, r.Key.Due, int64(r.Key.Timer), int64(r.Status), failed)
-			b = append(b, ',')
-			b = appendBytes(b, r.Encoded)
-			return append(b, ')')
-		})
+func (s *Store) putTasks(t *transaction, rs []engine.Record) error {
+	return t.insert(&s.inserts.tasks, len(rs), func(args []any, i int) []any {
+		r := &rs[i]
+		failed := int64(0)
+		if r.Status.IsFailure() {
+			failed = 1
+		}
+		return append(args, r.Key.Due, int64(r.Key.Timer), int64(r.Status), failed, r.Encoded)
+	})
 }
 
 // laterRecords picks those records of a journal that say more than what is

@@ -41,14 +41,15 @@ type Config struct {
 
 // Store is the shared cold tier.
 type Store struct {
-	cfg    Config
-	db     *sql.DB // set by Open
-	slow   *sql.DB // for statements that may take long: the migrations', the partitions'
-	queue  queue
-	work   sync.WaitGroup // the committers
-	doubts doubts
-	days   partitions
-	slots  int64 // of the table counts: the first of this store's
+	cfg     Config
+	db      *sql.DB // set by Open
+	slow    *sql.DB // for statements that may take long: the migrations', the partitions'
+	inserts *inserts
+	queue   queue
+	work    sync.WaitGroup // the committers
+	doubts  doubts
+	days    partitions
+	slots   int64 // of the table counts: the first of this store's
 	// patience bounds every call, retries and all.
 	patience time.Duration
 	// clock is the latest instant heard of in what was written (Unix ms): it
@@ -77,6 +78,10 @@ func (s *Store) Open(ctx context.Context) (err error) {
 	}()
 	if err := s.migrate(ctx); err != nil {
 		return s.fault(ctx, "bring the database up to date", err)
+	}
+	s.inserts = newInserts()
+	if err := s.read(ctx, "prepare its statements", func(ctx context.Context) error { return s.inserts.prepare(ctx, s.db) }); err != nil {
+		return err
 	}
 	shards, err := s.Shards(ctx)
 	if err != nil {

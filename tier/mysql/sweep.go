@@ -105,19 +105,18 @@ func (s *Store) archive(ctx context.Context, bs []engine.Bound) error {
 			return err
 		}
 		clock := s.clock.Load()
+		ends := map[engine.TimerID]int64{}
 		var over []engine.TimerID
 		list := string(appendIDs(nil, ids))
-		err := t.scan("SELECT id,version,kind,last_due,valid_from FROM timers WHERE status=0 AND id IN "+list+" ORDER BY id FOR UPDATE", func(rows *sql.Rows) error {
-			var id engine.TimerID
-			var version uint32
-			var kind int
-			var last, validFrom int64
-			if err := rows.Scan(&id, &version, &kind, &last, &validFrom); err != nil {
+		err := t.scan(selectRow+" WHERE status=0 AND id IN "+list+" ORDER BY id FOR UPDATE", func(rows *sql.Rows) error {
+			r, err := scanRow(rows)
+			if err != nil {
 				return err
 			}
-			want := versions[id]
-			if (want == 0 && last != 0 || want == version && kind == kindRecurring) && last <= shards[id.Shard()].Watermark && validFrom <= clock {
-				over = append(over, id)
+			t, last := r.timer, lastDue(r.timer)
+			want := versions[t.ID]
+			if (want == 0 && last != 0 || want == t.Version && !t.Schedule.OneShot()) && last <= shards[t.ID.Shard()].Watermark && t.ValidFrom <= clock {
+				over, ends[t.ID] = append(over, t.ID), max(last, t.UpdatedAt)
 			}
 			return nil
 		})
@@ -130,10 +129,13 @@ func (s *Store) archive(ctx context.Context, bs []engine.Bound) error {
 		if len(over) == 0 {
 			return errNothing
 		}
-		err = t.run(fmt.Sprintf("UPDATE timers SET status=%d,kind=%d,bound=0,ends=GREATEST(last_due,updated_at) WHERE id IN %s",
-			engine.Finished, kindNone, appendIDs(nil, over)))
-		if err != nil {
-			return err
+		for part := range slices.Chunk(over, keyedRows) {
+			err := t.many("UPDATE timers t JOIN (SELECT NULL AS id,NULL AS ends UNION ALL SELECT ", " UNION ALL SELECT ",
+				fmt.Sprintf(") k ON k.id=t.id SET t.status=%d,t.kind=%d,t.bound=0,t.ends=k.ends", engine.Finished, kindNone),
+				len(part), func(b []byte, i int) []byte { return appendInts(b, int64(part[i]), ends[part[i]]) })
+			if err != nil {
+				return err
+			}
 		}
 		n := int64(len(over))
 		return count(t, s.slots, [3]int64{engine.Enabled: -n, engine.Finished: n})

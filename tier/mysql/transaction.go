@@ -13,9 +13,10 @@ import (
 
 // transaction is one transaction under way.
 type transaction struct {
-	tx  *sql.Tx
-	ctx context.Context
-	buf []byte // statements are built in it
+	tx   *sql.Tx
+	ctx  context.Context
+	buf  []byte // statements are built in it
+	args []any  // and the values of prepared ones
 	// proof is the number of a row of changes that this transaction inserted;
 	// 0: none. Of a commit that got no answer it tells whether it was made.
 	proof int64

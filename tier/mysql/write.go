@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -47,7 +48,7 @@ func (g *group) write(t *transaction) error {
 	steps := []func() error{
 		func() error { return deleteByID(t, "timers", "id", gone) },
 		func() error {
-			return t.many(insertRow, ",", "", len(rows), func(b []byte, i int) []byte { return appendRow(b, rows[i]) })
+			return t.insert(&g.s.inserts.timers, len(rows), func(args []any, i int) []any { return rows[i].values(args) })
 		},
 		func() error { return unlabel(t, unlabelled) },
 		func() error {
@@ -177,24 +178,21 @@ func (g *group) writeTasks(t *transaction) error {
 	for k, task := range g.tasks {
 		rs = append(rs, engine.Record{Key: k, Status: task.Status, Encoded: engine.AppendTask(nil, task)})
 	}
-	return putTasks(t, rs)
+	return g.s.putTasks(t, rs)
 }
 
 // writeFeed tells what changed, and leaves the proof of the group.
 func (g *group) writeFeed(t *transaction) error {
-	b := append(t.buf[:0], "INSERT INTO changes (timer,shard,version,at) VALUES "...)
-	for i, p := range g.feed {
-		version, at := int64(0), p.At
-		if p.Timer != nil {
-			version, at = int64(p.Timer.Version), max(at, p.Timer.UpdatedAt)
+	at, made := int64(0), make([]byte, 0, 12*len(g.feed))
+	for _, p := range g.feed {
+		version := uint32(0)
+		if at = max(at, p.At); p.Timer != nil {
+			version, at = p.Timer.Version, max(at, p.Timer.UpdatedAt)
 		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, '(')
-		b = appendInts(b, int64(p.ID), int64(p.ID.Shard()), version, at)
-		b = append(b, ')')
+		made = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(made, uint64(p.ID)), version)
 	}
+	b := appendInt(append(t.buf[:0], "INSERT INTO changes (at,made) VALUES ("...), at)
+	b = append(appendBytes(append(b, ','), made), ')')
 	t.buf = b
 	res, err := t.exec(string(b))
 	if err == nil {
@@ -208,10 +206,13 @@ func count(t *transaction, slot int64, by [3]int64) error {
 	if by == [3]int64{} {
 		return nil
 	}
-	return t.many("INSERT INTO counts (slot,status,n) VALUES ", ",", " ON DUPLICATE KEY UPDATE n=n+VALUES(n)", len(by),
-		func(b []byte, i int) []byte {
+	b := append(t.buf[:0], "INSERT INTO counts (slot,status,n) VALUES "...)
+	for status, n := range by {
+		if n != 0 {
 			b = append(b, '(')
-			b = appendInts(b, slot, int64(i), by[i])
-			return append(b, ')')
-		})
+			b = append(appendInts(b, slot, int64(status), n), "),"...)
+		}
+	}
+	t.buf = append(b[:len(b)-1], " ON DUPLICATE KEY UPDATE n=n+VALUES(n)"...)
+	return t.run(string(t.buf))
 }

@@ -3,17 +3,12 @@
 
 CREATE TABLE IF NOT EXISTS timers (
   id         BIGINT NOT NULL PRIMARY KEY,
-  shard      SMALLINT NOT NULL,
   app        VARBINARY(64) NOT NULL,
   name       VARBINARY(256) NOT NULL,
   nameless   BIGINT NOT NULL,   -- the id of a timer without a name, else 0: so that these do not collide
   status     TINYINT NOT NULL,
   version    INT UNSIGNED NOT NULL,
-  generation INT UNSIGNED NOT NULL,
-  valid_from BIGINT NOT NULL,
-  updated_at BIGINT NOT NULL,
-  last_due   BIGINT NOT NULL,   -- 0: no end
-  ends       BIGINT NOT NULL,   -- enabled: last_due; finished: when it ended; else 0
+  ends       BIGINT NOT NULL,   -- enabled: the last due, 0: no end; finished: when it ended; else 0
   kind       TINYINT NOT NULL,  -- what the plan derives: 0 nothing, 1 one due, at bound, 2 dues from bound on
   bound      BIGINT NOT NULL,
   definition MEDIUMBLOB NOT NULL,
@@ -81,14 +76,13 @@ CREATE TABLE IF NOT EXISTS shards (
   horizon   BIGINT NOT NULL
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
--- The feed of changes. Its numbers rise, but a lower one may become visible
--- later than a higher one: who follows it reads the last seconds again.
+-- The feed of changes, a row for all that one commit made. Its numbers rise,
+-- but a lower one may become visible later than a higher one: who follows it
+-- reads the last seconds again.
 CREATE TABLE IF NOT EXISTS changes (
-  seq     BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-  timer   BIGINT NOT NULL,
-  shard   SMALLINT NOT NULL,
-  version INT UNSIGNED NOT NULL,    -- 0: deleted
-  at      BIGINT NOT NULL
+  seq  BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  at   BIGINT NOT NULL,
+  made MEDIUMBLOB NOT NULL  -- for each change: timer (8 bytes), version (4 bytes; 0: deleted)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 -- How many timers there are by status: the sum over slots, of which each
