@@ -125,6 +125,43 @@ func TestOldSnapshot(t *testing.T) {
 	whole(t, w, 1, es, true)
 }
 
+// A failover by Sentinel goes unnoticed when the replica had all: what was told
+// before is told after it, and is written further, without a word from anybody.
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	master, replica := servertest.Redis(t, "--repl-diskless-sync-delay", "0"), servertest.Redis(t)
+	host, port, _ := strings.Cut(master.Addr(), ":")
+	replica.Do("REPLICAOF " + host + " " + port)
+	await(t, "the replica follows", func() bool { return strings.Contains(master.Do("INFO replication"), "state=online") })
+	sentinel := servertest.RedisSentinel(t, master)
+	w, err := New(Config{
+		Addrs: []string{sentinel.Addr()}, SentinelMaster: servertest.SentinelMaster, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	must(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	w.patience = 10 * time.Second
+	must(t, w.Open(t.Context()))
+	es := entries(500, 0)
+	fill(t, w, es, 0, 1)
+	await(t, "the replica has all", func() bool {
+		info := master.Do("INFO replication")
+		return strings.Contains(info, ",offset="+field(info, "master_repl_offset")+",")
+	})
+	master.Kill()
+	c := dial(t, sentinel.Addr())
+	await(t, "another master tells what was told before", func() bool {
+		_ = c.Do(t.Context(), "SENTINEL", "FAILOVER", servertest.SentinelMaster).Err() // it may be under way, or over
+		_, err := told(t, w, 0)
+		return err == nil
+	})
+	whole(t, w, 0, es, true)
+	must(t, w.Add(t.Context(), []engine.Entry{entry(9000, 0)}))
+	whole(t, w, 0, append(es, entry(9000, 0)), true)
+	if w.lost != 0 {
+		t.Errorf("%d shards were taken for lost", w.lost)
+	}
+}
+
 // A failover that loses acknowledged writes: the link to the replica is cut, and
 // it is promoted.
 func TestFailover(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 const (
 	// perCall is how many entries one script takes, and perPipe one pipeline:
 	// Redis does nothing else during the former, and the latter has to be
-	// answered within half of the patience, also by a machine that is ten times
-	// too busy (2,000 take about 35 ms of CPU, see DESIGN.md).
+	// answered within half of the patience, two of them in turn, also by a machine
+	// that is ten times too busy (1,000 take about 15 ms of CPU, see DESIGN.md).
 	perCall = 500
-	perPipe = 2000
+	perPipe = 1000
 	// pipes of one caller under way at a time: one is made while Redis works on
 	// the other.
 	pipes = 2

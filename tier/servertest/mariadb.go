@@ -115,6 +115,9 @@ func initialise(t testing.TB) fstest.MapFS {
 	if os.Getuid() == 0 {
 		cmd.Args = append(cmd.Args, "--user=root")
 	}
+	// A MariaDB that starts removes the temporary tables of others from the folder
+	// that they share.
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot make a data folder for MariaDB: %v\n%s", err, out)
 	}

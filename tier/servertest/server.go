@@ -51,7 +51,12 @@ type kind struct {
 // start starts a new server over dir and ends it with the test.
 func start(t testing.TB, k *kind, dir string, args []string) *Server {
 	t.Helper()
-	s := &Server{t: t, kind: k, dir: dir, port: reservePort(t), args: args}
+	return startOn(t, k, dir, reservePort(t), args)
+}
+
+func startOn(t testing.TB, k *kind, dir string, port int, args []string) *Server {
+	t.Helper()
+	s := &Server{t: t, kind: k, dir: dir, port: port, args: args}
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() {
