@@ -20,19 +20,19 @@ func createBody(n int64, due time.Time) string {
 
 // BenchmarkCreate creates timers over HTTP, each durable before its answer.
 func BenchmarkCreate(b *testing.B) {
-	b.Run("one-a-request-64-connections", func(b *testing.B) { benchCreate(b, 64, 1, 150_000) })
-	b.Run("batches-of-1000-4-connections", func(b *testing.B) { benchCreate(b, 4, 1000, 400_000) })
-	b.Run("servers/one-a-request-64-connections", func(b *testing.B) { benchCreate(b, 64, 1, 60_000, servers(b)...) })
-	b.Run("servers/batches-of-1000-4-connections", func(b *testing.B) { benchCreate(b, 4, 1000, 200_000, servers(b)...) })
+	b.Run("one-a-request-64-connections", func(b *testing.B) { benchCreate(b, 64, 1, 150_000, nil) })
+	b.Run("batches-of-1000-4-connections", func(b *testing.B) { benchCreate(b, 4, 1000, 400_000, nil) })
+	b.Run("servers/one-a-request-64-connections", func(b *testing.B) { benchCreate(b, 64, 1, 60_000, startTiers(b)) })
+	b.Run("servers/batches-of-1000-4-connections", func(b *testing.B) { benchCreate(b, 4, 1000, 200_000, startTiers(b)) })
 }
 
-func benchCreate(b *testing.B, conns, batch, total int, args ...string) {
-	p := startProcess(b, args...)
+func benchCreate(b *testing.B, conns, batch, total int, t *tiers) {
+	p := startProcess(b, t.args()...)
 	c := &fasthttp.HostClient{Addr: p.addr, MaxConns: conns, MaxResponseBodySize: 64 << 20}
 	due := time.Now().Add(2 * time.Hour)
 	var next atomic.Int64
 	var rate float64
-	var spent time.Duration
+	var since, until spending
 	for range b.N {
 		// Bodies are made before the clock runs: what is measured is xtimer.
 		bodies := make([][]byte, total/batch)
@@ -54,7 +54,8 @@ func benchCreate(b *testing.B, conns, batch, total int, args ...string) {
 		var at atomic.Int64
 		var wg sync.WaitGroup
 		b.ResetTimer()
-		started, cpu := time.Now(), p.cpu()
+		since = spent(p, t)
+		started := time.Now()
 		for range conns {
 			wg.Go(func() {
 				req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -80,9 +81,9 @@ func benchCreate(b *testing.B, conns, batch, total int, args ...string) {
 			})
 		}
 		wg.Wait()
-		spent = (p.cpu() - cpu) / time.Duration(total)
 		rate = max(rate, float64(total)/time.Since(started).Seconds())
+		until = spent(p, t)
 	}
 	b.ReportMetric(rate, "creates/s")
-	b.ReportMetric(float64(spent.Nanoseconds())/1000, "cpu-us/create")
+	until.tell(b, since, total, "create")
 }
