@@ -35,8 +35,8 @@ type Config struct {
 	// ExitAfter is how long a commit may take before the process ends itself.
 	// Defaults to 60 s.
 	ExitAfter time.Duration
-	// MemTable is the size of a Pebble memtable, in bytes; three are kept.
-	// Defaults to 16 MiB, less on filesystems under 4 GiB: 1/256 of it, at
+	// MemTable is the largest size of a Pebble memtable, in bytes; three are
+	// kept. Defaults to 16 MiB. On a small filesystem they are 1/256 of it, at
 	// least 256 KiB.
 	MemTable uint64
 
@@ -59,6 +59,9 @@ func (c *Config) setDefaults() {
 	def(&c.Linger, 20*time.Millisecond)
 	def(&c.StallAfter, 10*time.Second)
 	def(&c.ExitAfter, 60*time.Second)
+	if c.MemTable == 0 {
+		c.MemTable = maxMemTable
+	}
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}

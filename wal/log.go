@@ -25,6 +25,7 @@ type Log struct {
 	db     *pebble.DB
 	lock   *pebble.Lock
 	cache  *pebble.Cache // own one, or nil
+	tables uint64        // see memTable
 	mark   *watermark    // the committer's
 	set    *metrics.Set
 	synced *metrics.PrometheusHistogram

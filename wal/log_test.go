@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -221,8 +222,14 @@ func TestAllocs(t *testing.T) {
 		l.pending.release(l.pending.take(make([]*group, 0, 8), 1<<20))
 	}
 	round()
-	if n := testing.AllocsPerRun(20, round); n > 1 { // the slice above
-		t.Errorf("%v allocations for 200 records", n)
+	// One is the slice above. What else allocates in this process counts, too: the
+	// least of some tries is ours.
+	least := math.Inf(1)
+	for range 20 {
+		least = min(least, testing.AllocsPerRun(20, round))
+	}
+	if least > 1 {
+		t.Errorf("%v allocations for 200 records", least)
 	}
 }
 

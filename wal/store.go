@@ -129,13 +129,13 @@ const (
 // memTable is the size of a memtable. A log file is as large, and about eight
 // of them can stand on the disk, so a small disk gets small ones.
 func (l *Log) memTable() uint64 {
-	if l.cfg.MemTable == 0 {
-		l.cfg.MemTable = maxMemTable
+	if l.tables == 0 {
+		l.tables = l.cfg.MemTable
 		if u, err := l.fs.GetDiskUsage(l.cfg.Dir); err == nil && u.TotalBytes > 0 {
-			l.cfg.MemTable = min(max(u.TotalBytes/256, minMemTable), maxMemTable)
+			l.tables = min(max(u.TotalBytes/256, minMemTable), l.tables)
 		}
 	}
-	return l.cfg.MemTable
+	return l.tables
 }
 
 func lockError(dir string, err error) error {
