@@ -19,7 +19,16 @@ import (
 	"xtimer/tier/tiertest"
 )
 
-var every = flag.Bool("every", false, "three scripts, every operation of the disk, not one in seven, and 1,000 flipped bits")
+// How much of each trial every run does. The race detector makes them ten times
+// as slow: race_test.go takes less.
+var (
+	powerSteps = 60       // steps of a script that TestPowerLoss cuts
+	errorStep  = int32(7) // TestDiskErrors fails one operation in so many
+	bitFlips   = 100
+	capTasks   = 2000 // an hour, in TestHistoryCap
+)
+
+var every = flag.Bool("every", false, "three whole scripts, every operation of the disk, and 1,000 flipped bits")
 
 // small is a store that flushes often. When its disk fails, the goroutine that
 // found it stops for ever, with all its locks: to a test, the process has ended.
@@ -59,11 +68,11 @@ func reopened(t *testing.T, fs vfs.FS) string {
 // nothing, some or all of what was not synced on the disk: what was
 // acknowledged is there, and of a step in work all or nothing.
 func TestPowerLoss(t *testing.T) {
-	steps, seeds := 60, uint64(1)
+	steps, seeds := powerSteps, uint64(1)
 	if testing.Short() {
 		steps = 20
 	} else if *every {
-		seeds = 3
+		steps, seeds = 60, 3
 	}
 	for seed := range seeds {
 		fs := vfs.NewCrashableMem()
@@ -104,7 +113,7 @@ func TestPowerLoss(t *testing.T) {
 // acknowledged is there after a restart, and nobody waits for ever.
 func TestDiskErrors(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
-		step := int32(7) // one in seven; the rest by -run TestDiskErrors -every
+		step := errorStep // the rest by -run TestDiskErrors -every
 		if testing.Short() {
 			step = 17
 		} else if *every {
@@ -217,7 +226,7 @@ func TestBitFlips(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	flips, refused := 100, 0
+	flips, refused := bitFlips, 0
 	if testing.Short() {
 		flips = 30
 	} else if *every {

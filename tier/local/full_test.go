@@ -82,7 +82,7 @@ func TestDiskFullAndFree(t *testing.T) {
 // and never the hour that is being written.
 func TestHistoryCap(t *testing.T) {
 	s := small(vfs.NewMem())
-	s.cfg.HistoryMaxBytes = 300 << 10
+	s.cfg.HistoryMaxBytes = int64(capTasks) * 150
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestHistoryCap(t *testing.T) {
 	const hours = 10
 	for h := range int64(hours) {
 		st := &engine.Settlement{Owner: "n"}
-		for i := range 2000 {
+		for i := range capTasks {
 			task := &engine.Task{Key: engine.Key{Timer: engine.TimerID(i + 1), Due: benchNow + h*hour + int64(i)}, Status: engine.Failed}
 			task.Reason = strings.Repeat(engine.TimerID(uint64(i)*0x9E3779B97F4A7C15).String(), 3)
 			st.Tasks = append(st.Tasks, engine.Record{Key: task.Key, Status: task.Status, Encoded: engine.AppendTask(nil, task)})

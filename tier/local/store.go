@@ -31,7 +31,7 @@ var _ engine.Cold = (*Store)(nil)
 type Config struct {
 	Dir string // the store's own directory; made when missing
 	// Cache may be shared with other stores, and stays its owner's; default
-	// one of its own, of 128 MB. Pebble takes the memtables of all its stores
+	// one of its own, of four memtables. Pebble takes the memtables of all its stores
 	// out of it: a cache that is no larger than them holds not one block.
 	Cache *pebble.Cache
 	// FS is the file system; default the machine's.
@@ -51,8 +51,6 @@ type Config struct {
 	// last_fatal in Dir says why.
 	Exit func(code int)
 }
-
-const cacheBytes = 128 << 20
 
 // Store is the embedded cold tier.
 type Store struct {
@@ -110,7 +108,7 @@ func (s *Store) Open(context.Context) (err error) {
 	o := s.options()
 	o.Lock = s.lock
 	if o.Cache == nil {
-		o.Cache = pebble.NewCache(cacheBytes)
+		o.Cache = pebble.NewCache(4 * int64(s.cfg.MemTableBytes))
 		defer o.Cache.Unref()
 	}
 	if s.db, err = openDB(dir, o); err != nil {
