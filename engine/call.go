@@ -32,8 +32,22 @@ type Outcome struct {
 	Sent time.Time
 	// Took is from the start of the attempt to its end.
 	Took time.Duration
+	// Phases of Took, by the caller; the engine adds what was before it.
+	Phases Phases
 	// RetryAfter that the target asked for; 0: none.
 	RetryAfter time.Duration
+}
+
+// Phases say where an attempt spent its time, one after the other. The last one
+// that is not zero is the one in which it ended. All are zero when nobody knows.
+type Phases struct {
+	Wheel     time.Duration // from its due, or its retry's time, until it left the wheel
+	Queue     time.Duration // until a worker and a connection to its target were free
+	Dial      time.Duration // DNS and TCP; 0 on a kept connection
+	TLS       time.Duration
+	Send      time.Duration // handing the request to the socket
+	FirstByte time.Duration // until the answer began
+	Read      time.Duration // until the answer's end
 }
 
 // Class is what an outcome means for the task.

@@ -21,7 +21,7 @@ import (
 // the bytes must not be changed afterwards.
 const (
 	timerVersion = 1
-	taskVersion  = 1
+	taskVersion  = 2 // 2: the phases of an attempt
 	owedVersion  = 1
 )
 
@@ -152,8 +152,16 @@ func AppendTask(b []byte, t *Task) []byte {
 		b = putInt(b, int64(a.Code))
 		b = putString(b, a.ErrorClass)
 		b = putBytes(b, a.Response)
+		for _, d := range a.Phases.all() {
+			b = putUint(b, uint64(max(0, *d)/time.Microsecond))
+		}
 	}
 	return b
+}
+
+// all of them, in the order of the record.
+func (p *Phases) all() [7]*time.Duration {
+	return [...]*time.Duration{&p.Wheel, &p.Queue, &p.Dial, &p.TLS, &p.Send, &p.FirstByte, &p.Read}
 }
 
 // DecodeTask reads what AppendTask wrote.
@@ -164,7 +172,7 @@ func DecodeTask(b []byte) (*Task, error) {
 }
 
 func (r *reader) task() *Task {
-	r.version("task", taskVersion)
+	version := r.version("task", taskVersion)
 	t := &Task{}
 	t.Key = Key{TimerID(r.uint()), r.int()}
 	t.App, t.Name = r.string(), r.string()
@@ -180,6 +188,11 @@ func (r *reader) task() *Task {
 			t.Attempts[i] = Attempt{
 				N: int(r.int()), Started: r.int(), Took: time.Duration(r.int()), Code: int(r.int()),
 				ErrorClass: r.string(), Response: r.bytes(),
+			}
+			if version >= 2 {
+				for _, d := range t.Attempts[i].Phases.all() {
+					*d = r.micros()
+				}
 			}
 		}
 	}
@@ -245,10 +258,12 @@ func (r *reader) fail(err error) {
 	r.b = nil
 }
 
-func (r *reader) version(what string, newest byte) {
-	if v := r.byte(); r.err == nil && (v == 0 || v > newest) {
+func (r *reader) version(what string, newest byte) byte {
+	v := r.byte()
+	if r.err == nil && (v == 0 || v > newest) {
 		r.fail(fmt.Errorf("it has version %d of a %s, this program knows up to %d", v, what, newest))
 	}
+	return v
 }
 
 func (r *reader) byte() byte {
@@ -280,6 +295,16 @@ func (r *reader) uint() uint64 {
 	}
 	r.b = r.b[n:]
 	return v
+}
+
+// micros reads a time of µs; one too long for a Duration is garbled.
+func (r *reader) micros() time.Duration {
+	v := r.uint()
+	if v > math.MaxInt64/uint64(time.Microsecond) {
+		r.fail(fmt.Errorf("%d µs is no time", v))
+		return 0
+	}
+	return time.Duration(v) * time.Microsecond
 }
 
 func (r *reader) int() int64 {

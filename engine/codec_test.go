@@ -30,7 +30,10 @@ func fullTask() *engine.Task {
 	return &engine.Task{
 		Key: engine.Key{Timer: 7354, Due: 1763658000250}, App: "billing", Name: "order-1", Generation: 3, Origin: engine.FromRedrive,
 		Status: engine.Dead, Reason: "max_attempts", DueLast: 1, Count: 2, Lateness: -1, NotBefore: 3, Ended: 4, Base: 5, Since: 6,
-		Attempts: []engine.Attempt{{N: 1, Started: 1763658000250123, Took: time.Second, Code: 500, ErrorClass: "status", Response: []byte("no")}, {N: 2}},
+		Attempts: []engine.Attempt{{N: 1, Started: 1763658000250123, Took: time.Second, Code: 500, ErrorClass: "status", Response: []byte("no"), Phases: engine.Phases{
+			Wheel: 1 * time.Microsecond, Queue: 2 * time.Microsecond, Dial: 300 * time.Microsecond, TLS: 4 * time.Microsecond,
+			Send: 5 * time.Microsecond, FirstByte: 6 * time.Microsecond, Read: time.Second,
+		}}, {N: 2}},
 	}
 }
 
@@ -51,12 +54,36 @@ func TestCodecGolden(t *testing.T) {
 		golden string
 	}{
 		{"timer", engine.AppendTimer(nil, fullTimer()), "01ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d0161"},
-		{"task", engine.AppendTask(nil, fullTask()), "01ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f040000000000"},
-		{"owed", engine.AppendOwed(nil, &o), "01ba39f49daba3d466cea9aba3d466030301100101ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f040000000000"},
+		{"task", engine.AppendTask(nil, fullTask()), "02ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000"},
+		{"owed", engine.AppendOwed(nil, &o), "01ba39f49daba3d466cea9aba3d466030301100102ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000"},
 	} {
 		if got := hex.EncodeToString(x.got); got != x.golden {
 			t.Errorf("%s:\n got %s\nwant %s", x.name, got, x.golden)
 		}
+	}
+}
+
+// TestCodecFormer: what former versions wrote is read.
+func TestCodecFormer(t *testing.T) {
+	const first = "01ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f040000000000" // a task without phases
+	want := fullTask()
+	want.Attempts[0].Phases = engine.Phases{}
+	b, err := hex.DecodeString(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := engine.DecodeTask(b); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("version 1: %+v, %v", got, err)
+	}
+}
+
+// TestCodecNegative: a phase that cannot be must not make a record unreadable.
+func TestCodecNegative(t *testing.T) {
+	task := fullTask()
+	task.Attempts[0].Phases.Queue = -1
+	got, err := engine.DecodeTask(engine.AppendTask(nil, task))
+	if err != nil || got.Attempts[0].Phases.Queue != 0 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -99,7 +126,7 @@ func TestCodecRefuses(t *testing.T) {
 		if decode(append(bytes.Clone(b), 0)) == nil {
 			t.Errorf("%s: a byte too many is taken", name)
 		}
-		for _, v := range []byte{0, 2, 255} {
+		for _, v := range []byte{0, b[0] + 1, 255} {
 			c := bytes.Clone(b)
 			if c[0] = v; decode(c) == nil {
 				t.Errorf("%s: version %d is taken", name, v)

@@ -43,8 +43,11 @@ type Config struct {
 	// DiskCritical tells that history of successes may not be written either,
 	// so that firing can go on; default: never.
 	DiskCritical func() bool
-	Log          *slog.Logger // default slog.Default()
-	Metrics      *metrics.Set // where the engine counts; default a set of its own
+	// MemoryFull tells that nothing new may be taken, as what was taken needs the
+	// memory that is left; default: never.
+	MemoryFull func() bool
+	Log        *slog.Logger // default slog.Default()
+	Metrics    *metrics.Set // where the engine counts; default a set of its own
 }
 
 func (c *Config) fill() {
@@ -64,6 +67,9 @@ func (c *Config) fill() {
 	}
 	if c.DiskCritical == nil {
 		c.DiskCritical = func() bool { return false }
+	}
+	if c.MemoryFull == nil {
+		c.MemoryFull = func() bool { return false }
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -145,7 +151,7 @@ func New(cfg Config) *Engine {
 	e.followers.list = map[*follower]struct{}{}
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&Counts{})
-	e.queue = newQueue(cfg.Workers, cfg.PerTarget, cfg.PerApp, e.execute)
+	e.queue = newQueue(cfg.Workers, cfg.PerTarget, cfg.PerApp, cfg.Now, e.execute)
 	e.wheel = wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire)
 	e.metrics = newCounters(e, cfg.Metrics)
 	return e

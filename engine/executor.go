@@ -23,7 +23,10 @@ const (
 func (e *Engine) watchJournal(ctx context.Context) error {
 	for ctx.Err() == nil {
 		n, age := e.journal.Unsynced()
-		waiting := e.unsettled()
+		waiting := e.journal.Len() // each outcome that waits has a record there
+		if waiting > maxUnsettled {
+			waiting = int64(e.unsettled())
+		}
 		stalled := n > maxUnsynced || age > maxUnsyncedAge || waiting > maxUnsettled
 		if e.stalled.Swap(stalled) != stalled {
 			e.log.Warn("calls wait for the journal's disk or the cold tier", "wait", stalled, "unsynced", n, "age", age, "unsettled", waiting)
@@ -41,7 +44,7 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 	for e.stalled.Load() && e.running.Load() {
 		time.Sleep(stallLook)
 	}
-	call, ok := e.begin(t)
+	call, from, ok := e.begin(t)
 	if !ok {
 		return 0
 	}
@@ -53,7 +56,7 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 		// The promise not to repeat needs the note on the disk before the call.
 		if err := e.journal.Sync(context.Background(), p); err != nil {
 			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
-			e.end(t, Outcome{Class: ClassNotSent, ErrorClass: "journal"})
+			e.end(t, e.cfg.Now(), Outcome{Class: ClassNotSent, ErrorClass: "journal"})
 			return 0
 		}
 	}
@@ -62,10 +65,13 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 		e.metrics.redelivered.Inc()
 	}
 	e.metrics.inFlight.Inc()
+	began := e.cfg.Now()
 	out := e.call(&call)
 	e.metrics.inFlight.Dec()
 	Failpoint("response-before-result")
-	e.end(t, out)
+	out.Phases.Wheel = max(0, t.left.Sub(milliTime(from)))
+	out.Phases.Queue += max(0, began.Sub(t.left))
+	e.end(t, began, out)
 	return out.Took
 }
 
@@ -83,7 +89,8 @@ func (e *Engine) call(c *Call) (out Outcome) {
 
 // begin is the one step that decides between sending a task and a change of its
 // timer: under the shard's lock it either becomes isSending, or is set aside.
-func (e *Engine) begin(t *task) (Call, bool) {
+// The attempt should have begun at from (Unix ms).
+func (e *Engine) begin(t *task) (c Call, from int64, ok bool) {
 	sh := e.shardOf(t.Key.Timer)
 	now := e.now()
 	sh.mu.Lock()
@@ -91,27 +98,28 @@ func (e *Engine) begin(t *task) (Call, bool) {
 	lv := t.live
 	switch {
 	case t.state != isWaiting:
-		return Call{}, false // cancelled while it waited
+		return Call{}, 0, false // cancelled while it waited
 	case lv.held:
 		t.state = isHeld
-		return Call{}, false
+		return Call{}, 0, false
 	case now < t.Key.Due:
 		// The clock stepped back while it waited: never early.
 		e.later(sh, t, t.Key.Due)
-		return Call{}, false
+		return Call{}, 0, false
 	case !t.begun && lv.busy > 0 && lv.def.Overlap != OverlapAllow:
 		e.overlap(sh, t, now)
-		return Call{}, false
+		return Call{}, 0, false
 	}
 	if !t.begun {
 		t.begun = true
 		lv.busy++
 	}
 	raise(&e.begunUpTo, now)
+	from = max(t.Key.Due, t.NotBefore)
 	t.state, t.Status = isSending, Running
 	t.NotBefore = 0
 	t.dirty = true
-	return Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, true
+	return Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, true
 }
 
 // maxParked is how many tasks of one timer may wait for another of it.
@@ -131,8 +139,9 @@ func (e *Engine) overlap(sh *shard, t *task, now int64) {
 	}
 }
 
-// end takes an outcome: notes it in the journal and decides what is next.
-func (e *Engine) end(t *task, out Outcome) {
+// end takes the outcome of an attempt: notes it in the journal and decides what
+// is next.
+func (e *Engine) end(t *task, began time.Time, out Outcome) {
 	sh := e.shardOf(t.Key.Timer)
 	now := e.now()
 	sh.mu.Lock()
@@ -144,14 +153,14 @@ func (e *Engine) end(t *task, out Outcome) {
 			t.Lateness = out.Sent.Sub(milliTime(t.Key.Due))
 		}
 	}
-	sent := out.Sent
-	if sent.IsZero() {
-		sent = e.cfg.Now()
+	started := out.Sent
+	if started.IsZero() {
+		started = began
 	}
 	n := t.LastAttempt() + 1
 	t.Attempts = append(t.Attempts, Attempt{
-		N: n, Started: sent.UnixMicro(), Took: out.Took, Code: out.Code,
-		ErrorClass: out.ErrorClass, Response: out.Response,
+		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
+		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
 	})
 	t.redelivered = false
 	v := judge(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
@@ -205,7 +214,7 @@ func (e *Engine) conclude(sh *shard, t *task, status TaskStatus, reason string, 
 
 // later puts a task into the wheel until the instant. mu is held.
 func (e *Engine) later(sh *shard, t *task, at int64) {
-	t.state = isRetrying
+	t.state, t.left = isRetrying, time.Time{}
 	t.handle = e.wheel.Add(at, item{t.Key.Timer, t.Key.Due})
 	t.dirty = true
 }

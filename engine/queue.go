@@ -27,6 +27,7 @@ const (
 //	push → lane (app, target) → app's heap of lanes → ring of apps → worker
 type queue struct {
 	workers, perTarget, perApp int
+	now                        func() time.Time
 	run                        func(*task) time.Duration // executes one task, on a worker: how long its call took
 
 	mu      sync.Mutex // guards all below
@@ -80,9 +81,9 @@ type lane struct {
 	dead   bool     // forgotten: another may stand in its place
 }
 
-func newQueue(workers, perTarget, perApp int, run func(*task) time.Duration) *queue {
+func newQueue(workers, perTarget, perApp int, now func() time.Time, run func(*task) time.Duration) *queue {
 	return &queue{
-		workers: workers, perTarget: perTarget, perApp: perApp, run: run,
+		workers: workers, perTarget: perTarget, perApp: perApp, now: now, run: run,
 		apps: map[string]*appQueue{}, targets: map[string]*target{}, lanes: map[laneKey]*lane{},
 	}
 }
@@ -143,9 +144,13 @@ func (q *queue) push(ts []*task) {
 	if len(ts) == 0 {
 		return
 	}
+	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range ts {
+		if t.left.IsZero() { // else it is back from where it was held, or parked
+			t.left = now
+		}
 		l := t.lane
 		if l.dead {
 			l = q.laneLocked(l.key)

@@ -20,7 +20,7 @@ type queueRun struct {
 func inQueue(t *testing.T, workers, perTarget, perApp int, f func(q *queueRun)) {
 	synctest.Test(t, func(*testing.T) {
 		q := &queueRun{started: make(chan *task, 1000), release: map[*task]chan struct{}{}}
-		q.queue = newQueue(workers, perTarget, perApp, func(x *task) time.Duration {
+		q.queue = newQueue(workers, perTarget, perApp, time.Now, func(x *task) time.Duration {
 			q.started <- x
 			q.mu.Lock()
 			let := q.release[x]

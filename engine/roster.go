@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"xtimer/wheel"
 )
@@ -85,6 +86,7 @@ type task struct {
 	lane          *lane // where it waits or runs; the queue's
 	priority      uint8
 	ready         int64        // since when it could run (Unix ms)
+	left          time.Time    // when it came to the queue for its next attempt; the queue's
 	handle        wheel.Handle // of its retry
 	encoded       []byte       // AppendTask of it, once done
 	first         [1]Attempt   // room for the attempt that most tasks need
@@ -171,7 +173,7 @@ func (e *Engine) finish(sh *shard, t *task, status TaskStatus, reason string, no
 func (t *Task) size() int {
 	n := 64 + len(t.App) + len(t.Name) + len(t.Reason)
 	for i := range t.Attempts {
-		n += 32 + len(t.Attempts[i].ErrorClass) + len(t.Attempts[i].Response)
+		n += 48 + len(t.Attempts[i].ErrorClass) + len(t.Attempts[i].Response)
 	}
 	return n
 }

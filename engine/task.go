@@ -66,11 +66,12 @@ type Task struct {
 // Attempt is one HTTP call for a task.
 type Attempt struct {
 	N          int   // 1, 2, …; goes on over crashes and redrives
-	Started    int64 // Unix µs
+	Started    int64 // Unix µs: the request handed to the socket, or the dialling when it never was
 	Took       time.Duration
 	Code       int    // HTTP status; 0 when there was none
 	ErrorClass string // "" when the target took it: see Class
 	Response   []byte // the first KiB of the answer
+	Phases     Phases // to the µs
 }
 
 // LastAttempt is the number of the last attempt made, 0 before the first.

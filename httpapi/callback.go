@@ -167,7 +167,7 @@ func (c *Callback) Call(call *engine.Call) engine.Outcome {
 	}
 	s := c.scratch.Get().(*scratch)
 	s.request = c.appendRequest(s, call, t, path, start)
-	o, err := c.attempt(t, s, cb.Success, start.Add(timeout))
+	o, err := c.attempt(t, s, cb.Success, start, start.Add(timeout))
 	s.resp.Reset()
 	s.answer.Reset(nil)
 	if cap(s.request) > maxScratch {
@@ -181,24 +181,38 @@ func (c *Callback) Call(call *engine.Call) engine.Outcome {
 			"target", t.key, "class", o.ErrorClass, "err", err)
 	}
 	o.Took = time.Since(start)
+	// What is left was spent where it ended.
+	p := &o.Phases
+	switch rest := o.Took - p.Queue - p.Dial - p.TLS - p.Send - p.FirstByte; {
+	case o.Sent.IsZero():
+		p.Queue += rest
+	case p.FirstByte == 0:
+		p.FirstByte = rest
+	default:
+		p.Read = rest
+	}
 	return o
 }
 
 // attempt sends the request in s over a kept connection or a new one and reads
 // the answer. With an error, the outcome lacks the word for it.
-func (c *Callback) attempt(t *target, s *scratch, success string, deadline time.Time) (engine.Outcome, error) {
+func (c *Callback) attempt(t *target, s *scratch, success string, start, deadline time.Time) (engine.Outcome, error) {
+	var ph engine.Phases
 	for reuse := true; ; reuse = false {
-		cn, err := t.acquire(deadline, reuse)
+		cn, err := t.acquire(deadline, reuse, &ph)
 		if err != nil {
-			return engine.Outcome{Class: engine.ClassNotSent}, err
+			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
 		if err := cn.within(deadline); err != nil {
 			t.release(cn, false)
-			return engine.Outcome{Class: engine.ClassNotSent}, err
+			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
 		engine.Failpoint("connected-before-write")
+		cn.answered = time.Time{}
 		sent := time.Now()
 		n, err := cn.send(s.request)
+		written := time.Now()
+		ph.Queue, ph.Send = sent.Sub(start)-ph.Dial-ph.TLS, written.Sub(sent)
 		switch {
 		case err == nil:
 		case n == 0 && cn.reused && !isTimeout(err):
@@ -208,17 +222,20 @@ func (c *Callback) attempt(t *target, s *scratch, success string, deadline time.
 			continue
 		case n == 0:
 			t.release(cn, false)
-			return engine.Outcome{Class: engine.ClassNotSent}, err
+			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		case isTimeout(err):
 			t.release(cn, false)
-			return engine.Outcome{Class: engine.ClassUnknown, Sent: sent}, err
+			return engine.Outcome{Class: engine.ClassUnknown, Sent: sent, Phases: ph}, err
 		default:
 			// The target hung up on the rest of a request, perhaps after it
 			// said why: 413, 401.
 		}
 		engine.Failpoint("sent-before-response")
 		o, keep, rerr := readAnswer(cn, s, success)
-		o.Sent = sent
+		if !cn.answered.IsZero() {
+			ph.FirstByte = cn.answered.Sub(written)
+		}
+		o.Sent, o.Phases = sent, ph
 		t.release(cn, keep && err == nil)
 		if rerr != nil && err != nil {
 			rerr = errors.Join(err, rerr)

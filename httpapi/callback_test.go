@@ -148,6 +148,9 @@ func expect(tb testing.TB, o engine.Outcome, class engine.Class, word string) {
 	if sent := !o.Sent.IsZero(); sent != (class != engine.ClassNotSent) {
 		tb.Errorf("sent %v: %+v", o.Sent, o)
 	}
+	if p := o.Phases; p.Queue+p.Dial+p.TLS+p.Send+p.FirstByte+p.Read != o.Took || min(p.Queue, p.Dial, p.TLS, p.Send, p.FirstByte, p.Read) < 0 {
+		tb.Errorf("the phases of %v are %+v", o.Took, p)
+	}
 }
 
 func TestOutcomeByStatus(t *testing.T) {

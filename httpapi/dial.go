@@ -6,6 +6,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"xtimer/engine"
 )
 
 // link is a connection to a target. It has one owner at a time: a call, or the
@@ -15,7 +17,17 @@ type link struct {
 	peek     peek      // at the TCP socket
 	since    time.Time // when it was kept
 	until    time.Time // its deadline
+	answered time.Time // when the first byte of the answer was read; zero before
 	reused   bool
+}
+
+// Read notes when the answer begins.
+func (l *link) Read(b []byte) (n int, err error) {
+	n, err = l.Conn.Read(b)
+	if n > 0 && l.answered.IsZero() {
+		l.answered = time.Now()
+	}
+	return n, err
 }
 
 // deadlineSlack is how much later than asked a call may be cut off. With it a
@@ -34,8 +46,9 @@ func (l *link) within(deadline time.Time) error {
 }
 
 // dial makes a connection within the deadline: name, egress check of each
-// address dialled, TCP, TLS.
-func (t *target) dial(deadline time.Time) (*link, error) {
+// address dialled, TCP, TLS. It adds to ph what that took.
+func (t *target) dial(deadline time.Time, ph *engine.Phases) (*link, error) {
+	start := time.Now()
 	d := net.Dialer{
 		Deadline:  deadline,
 		Resolver:  t.c.cfg.Resolver,
@@ -45,6 +58,8 @@ func (t *target) dial(deadline time.Time) (*link, error) {
 		},
 	}
 	tcp, err := d.DialContext(context.Background(), "tcp", t.addr)
+	dialled := time.Now()
+	ph.Dial += dialled.Sub(start)
 	if err != nil {
 		return nil, &stageError{wordRefused, err}
 	}
@@ -62,6 +77,7 @@ func (t *target) dial(deadline time.Time) (*link, error) {
 	if err = secured.SetDeadline(deadline); err == nil {
 		err = secured.Handshake()
 	}
+	ph.TLS += time.Since(dialled)
 	if err != nil {
 		tcp.Close()
 		return nil, &stageError{wordTLS, err}

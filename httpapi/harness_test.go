@@ -42,6 +42,7 @@ func (f callerFunc) Call(c *engine.Call) engine.Outcome { return f(c) }
 func answers(code int) callerFunc {
 	return func(*engine.Call) engine.Outcome {
 		o := engine.Outcome{Code: code, Sent: time.Now(), Took: 1500 * time.Microsecond, Response: []byte("a \xff\n\"b\"")}
+		o.Phases = engine.Phases{Send: 11 * time.Microsecond, FirstByte: 1200 * time.Microsecond, Read: 289 * time.Microsecond}
 		if code >= 300 {
 			o.Class, o.ErrorClass = engine.ClassRejected, "status"
 		}

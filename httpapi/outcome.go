@@ -47,7 +47,7 @@ func (e *stageError) Unwrap() error { return e.err }
 // with a status: a target that dies while it answers has not said yes.
 func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bool, err error) {
 	o.Class = engine.ClassUnknown
-	s.answer.Reset(cn.Conn)
+	s.answer.Reset(cn)
 	resp := &s.resp
 
 	for n := 0; ; n++ {

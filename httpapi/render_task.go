@@ -61,6 +61,24 @@ func appendAttempt(b []byte, a *engine.Attempt) []byte {
 	if len(a.Response) > 0 {
 		b = appendTextBytes(member(b, "response"), a.Response)
 	}
+	if p := &a.Phases; *p != (engine.Phases{}) {
+		b = append(member(b, "phases_us"), '{')
+		for _, x := range [...]struct {
+			name string
+			took time.Duration
+		}{
+			{"wheel", p.Wheel},
+			{"queue", p.Queue},
+			{"dial", p.Dial},
+			{"tls", p.TLS},
+			{"send", p.Send},
+			{"first_byte", p.FirstByte},
+			{"read", p.Read},
+		} {
+			b = intMember(b, x.name, x.took.Microseconds())
+		}
+		b = append(b, '}')
+	}
 	return append(b, '}')
 }
 

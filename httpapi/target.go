@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"xtimer/engine"
 )
 
 // target is one scheme://host:port with its connections.
@@ -88,8 +90,8 @@ func newTarget(c *Callback, origin string) (*target, error) {
 }
 
 // acquire is a connection that lives, as far as can be seen: a kept one if
-// reuse allows, else a new one.
-func (t *target) acquire(deadline time.Time, reuse bool) (*link, error) {
+// reuse allows, else a new one; ph gets what the making of it took.
+func (t *target) acquire(deadline time.Time, reuse bool, ph *engine.Phases) (*link, error) {
 	t.mu.Lock()
 	for t.busy >= t.c.cfg.MaxConnsPerHost {
 		if err := t.wait(deadline); err != nil {
@@ -115,7 +117,7 @@ func (t *target) acquire(deadline time.Time, reuse bool) (*link, error) {
 	}
 	t.mu.Unlock()
 
-	cn, err := t.dial(deadline)
+	cn, err := t.dial(deadline, ph)
 	if err != nil {
 		t.release(nil, false)
 		return nil, err

@@ -180,7 +180,8 @@ func TestEnableDisableRun(t *testing.T) {
 	}
 	until(t, func() bool { return n.do("GET", "/v1/tasks/"+run.str("key"), "").str("status") == "succeeded" })
 	task := n.do("GET", "/v1/tasks/"+run.str("key"), "").want(200)
-	if task.str("origin") != "manual" || task.str("attempts", 0, "response") != "a \ufffd\n\"b\"" || task.get("attempts", 0, "took_ms") != 1.5 {
+	if task.str("origin") != "manual" || task.str("attempts", 0, "response") != "a \ufffd\n\"b\"" || task.get("attempts", 0, "took_ms") != 1.5 ||
+		task.get("attempts", 0, "phases_us", "dial") != 0.0 || task.get("attempts", 0, "phases_us", "first_byte") != 1200.0 {
 		t.Error(task.body)
 	}
 	n.do("POST", "/v1/tasks/"+run.str("key")+"/retry", "").want(409) // it succeeded

@@ -70,6 +70,13 @@ type attemptLine struct {
 	Code       int    `json:"code,omitempty"`
 	ErrorClass string `json:"error_class,omitempty"`
 	Response   []byte `json:"response,omitempty"` // base64: it may be any bytes
+	// PhasesUS are those of engine.Phases in its order; none when nobody knows.
+	PhasesUS []int64 `json:"phases_us,omitempty"`
+}
+
+// phasesOf are the places of the phases, in their order.
+func phasesOf(p *engine.Phases) []*time.Duration {
+	return []*time.Duration{&p.Wheel, &p.Queue, &p.Dial, &p.TLS, &p.Send, &p.FirstByte, &p.Read}
 }
 
 func recordLineOf(t *engine.Task) *recordLine {
@@ -80,7 +87,12 @@ func recordLineOf(t *engine.Task) *recordLine {
 	}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		l.Attempts = append(l.Attempts, attemptLine{a.N, a.Started, int64(a.Took), a.Code, a.ErrorClass, a.Response})
+		l.Attempts = append(l.Attempts, attemptLine{a.N, a.Started, int64(a.Took), a.Code, a.ErrorClass, a.Response, nil})
+		if a.Phases != (engine.Phases{}) {
+			for _, d := range phasesOf(&a.Phases) {
+				l.Attempts[i].PhasesUS = append(l.Attempts[i].PhasesUS, d.Microseconds())
+			}
+		}
 	}
 	return l
 }
@@ -106,6 +118,13 @@ func (l *recordLine) task() (*engine.Task, error) {
 		t.Attempts = append(t.Attempts, engine.Attempt{
 			N: a.N, Started: a.StartedUS, Took: time.Duration(a.TookNS), Code: a.Code, ErrorClass: a.ErrorClass, Response: a.Response,
 		})
+		places := phasesOf(&t.Attempts[i].Phases)
+		if len(a.PhasesUS) > len(places) {
+			return nil, fmt.Errorf("an attempt has %d phases, this program knows %d", len(a.PhasesUS), len(places))
+		}
+		for j, us := range a.PhasesUS {
+			*places[j] = time.Duration(us) * time.Microsecond
+		}
 	}
 	return t, nil
 }

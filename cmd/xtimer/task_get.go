@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,13 +44,38 @@ func sheetTask(out io.Writer, t *api.Task) error {
 	if err := s.print(out); err != nil || len(t.Attempts) == 0 {
 		return err
 	}
-	g := grid{head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "ANSWER"}}
+	g := grid{head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "ANSWER"}}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		g.add(fmt.Sprint(a.N), instant(a.Started), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), a.Response)
+		g.add(fmt.Sprint(a.N), instant(a.Started), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)
 	}
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
 	return g.print(out)
+}
+
+// phaseWords say where an attempt spent its time, in the order in which it did.
+func phaseWords(p *api.Phases) string {
+	if p == nil {
+		return ""
+	}
+	var words []string
+	for _, x := range [...]struct {
+		name string
+		us   int64
+	}{
+		{"wheel", p.Wheel},
+		{"queue", p.Queue},
+		{"dial", p.Dial},
+		{"tls", p.TLS},
+		{"send", p.Send},
+		{"first byte", p.FirstByte},
+		{"read", p.Read},
+	} {
+		if x.us > 0 {
+			words = append(words, fmt.Sprint(x.name, " ", time.Duration(x.us)*time.Microsecond))
+		}
+	}
+	return strings.Join(words, ", ")
 }

@@ -39,7 +39,7 @@ func someTasks() []api.Task {
 		{Key: "7354_1763658000251", TimerID: "7354", App: "billing", Name: "report", Due: at, DueLast: at.Add(time.Hour), Count: 61, Origin: "schedule", Status: api.Missed, Reason: "misfire", Ended: at},
 		{
 			Key: "7354_1763658000252", TimerID: "7354", App: "billing", Name: "expire", Due: at, Origin: "manual", Status: api.Retrying, LatenessMS: new(12.0), NextAttempt: at.Add(time.Minute),
-			Attempts: []api.Attempt{{N: 1, Started: at, TookMS: 0.3, ErrorClass: "refused"}},
+			Attempts: []api.Attempt{{N: 1, Started: at, TookMS: 0.3, ErrorClass: "refused", PhasesUS: &api.Phases{Wheel: 11900, Queue: 100, Dial: 300}}},
 		},
 	}
 }

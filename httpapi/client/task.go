@@ -29,6 +29,19 @@ type Attempt struct {
 	Code       int       `json:"code,omitempty"` // status of the answer; 0: there was none
 	ErrorClass string    `json:"error_class,omitempty"`
 	Response   string    `json:"response,omitempty"` // the first KiB of the answer
+	PhasesUS   *Phases   `json:"phases_us,omitempty"`
+}
+
+// Phases say where an attempt spent its time, in µs, one after the other. The
+// last one that is not zero is the one in which it ended.
+type Phases struct {
+	Wheel     int64 `json:"wheel"`      // from its due, or its retry's time, until it left the wheel
+	Queue     int64 `json:"queue"`      // until a worker and a connection to its target were free
+	Dial      int64 `json:"dial"`       // DNS and TCP; 0 on a kept connection
+	TLS       int64 `json:"tls"`        // 0 on a kept connection, and without TLS
+	Send      int64 `json:"send"`       // handing the request to the socket
+	FirstByte int64 `json:"first_byte"` // until the answer began
+	Read      int64 `json:"read"`       // until the answer's end
 }
 
 // TaskFilter selects tasks; fields that are not set select all.

@@ -116,7 +116,7 @@ func TestTheTypesAreTheDocuments(t *testing.T) {
 	for schema, v := range map[string]any{
 		"TimerInput": client.Definition{}, "ScheduleInput": client.Schedule{}, "CallbackInput": client.Callback{}, "RetryInput": client.Retry{},
 		"MisfireInput": client.Misfire{}, "Timer": client.Timer{}, "TimerList": client.TimerList{}, "PutResult": client.PutResult{},
-		"Task": client.Task{}, "Attempt": client.Attempt{}, "TaskList": client.TaskList{}, "Operation": client.Operation{},
+		"Task": client.Task{}, "Attempt": client.Attempt{}, "Phases": client.Phases{}, "TaskList": client.TaskList{}, "Operation": client.Operation{},
 		"Preview": client.Preview{}, "Stats": client.Stats{}, "Version": client.Version{}, "Backup": client.Backup{},
 		"Coming": client.Coming{}, "FailureList": client.Failures{}, "Trend": client.Trend{}, "System": client.System{}, "TokenGrant": client.Grant{},
 	} {
