@@ -23,7 +23,7 @@ run: build ## build, and show it at work: server, receiver and a few timers; Ctr
 
 .PHONY: test
 test: promtool servers chromium ## run all tests with the race detector, as .ci/run does
-	go test -race -count=1 -timeout 15m ./...
+	go test -race -count=1 -timeout 25m ./...
 
 .PHONY: race
 race: ## run the tests of one package, over and over: make race PKG=./engine COUNT=20
@@ -115,6 +115,10 @@ chromium:
 	{ install || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null && found >/dev/null || \
 		{ tail -5 "$$log"; exit 1; }; \
 	echo "chromium was installed"
+
+.PHONY: screenshots
+screenshots: chromium ## make docs/pictures anew, of a server that has been at work for ten minutes
+	XTIMER_PICTURES=10m go test -run '^TestPictures$$' -count=1 -timeout 0 -v ./httpapi/console
 
 .PHONY: console-assets
 console-assets: ## bring the console's scripts from npm, as httpapi/console/assets/package-lock.json pins them

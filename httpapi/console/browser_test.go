@@ -29,7 +29,7 @@ type browser struct {
 	ctx     context.Context
 	mu      sync.Mutex
 	faults  []string
-	seen    map[string]bool // buttons that were there, by id
+	seen    map[string]bool // buttons that were there: the page, and the button's id
 	clicked map[string]bool
 }
 
@@ -148,24 +148,29 @@ func (b *browser) visit(t *testing.T, path string) {
 // look notes the buttons of the page.
 func (b *browser) look(t *testing.T) {
 	t.Helper()
-	ids, err := eval[[]string](b, `[...document.querySelectorAll("button, a.button, .pages a, .crumbs a[id]")].map(b => b.id || "?" + b.outerHTML)`)
+	names, err := eval[[]string](b, `[...document.querySelectorAll("button, a.button, .pages a, .crumbs a[id]")].map(`+nameOf+`)`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range ids {
-		b.seen[id] = true
+	for _, name := range names {
+		b.seen[name] = true
 	}
 }
+
+// nameOf is a button's name: the kind of its page, and its id; the head of a page
+// is the same on all.
+const nameOf = `(b => (b.closest("main") ? location.pathname.replace(/^\/(timers|tasks|work)\/(?!(new|act)$)[^/]+/, "/$1/*") + " " : "") + (b.id || b.outerHTML))`
 
 // click presses what has the id, and waits until then is true; a click that
 // leaves the page waits for the next one.
 func (b *browser) click(t *testing.T, id, then string) {
 	t.Helper()
 	b.wait(t, fmt.Sprintf("document.getElementById(%q)", id))
-	if _, err := eval[bool](b, fmt.Sprintf("(document.getElementById(%q).click(), true)", id)); err != nil {
+	name, err := eval[string](b, fmt.Sprintf("(b => { const name = %s(b); b.click(); return name })(document.getElementById(%q))", nameOf, id))
+	if err != nil {
 		t.Fatalf("cannot click %s: %v", id, err)
 	}
-	b.clicked[id] = true
+	b.clicked[name] = true
 	b.wait(t, then)
 }
 
@@ -241,9 +246,9 @@ func TestBrowser(t *testing.T) {
 		})
 	}
 	var missed []string
-	for id := range b.seen {
-		if !b.clicked[id] {
-			missed = append(missed, id)
+	for name := range b.seen {
+		if !b.clicked[name] {
+			missed = append(missed, name)
 		}
 	}
 	if len(missed) > 0 {
@@ -298,12 +303,19 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.click(t, "pause", `document.getElementById("pause").getAttribute("aria-pressed") === "true"`)
 	b.click(t, "pause", `document.getElementById("pause").getAttribute("aria-pressed") === "false"`)
 	b.wait(t, `document.querySelector(".chart canvas")`)
+	b.wait(t, `[...document.querySelectorAll("#now, #below")].every(e => e.former = true)`)
+	b.wait(t, `[...document.querySelectorAll("#now, #below")].filter(e => !e.former).length === 2`)
 	b.leave(t, "m1", "/upcoming?at=")
 	b.leave(t, "next", "/upcoming?at=")
 	b.leave(t, "former", "/upcoming?at=")
+	b.fill(t, "#app", "shop")
+	b.leave(t, "go", "/upcoming?at=")
+	b.wait(t, `location.search.endsWith("app=shop")`)
 
 	// A new timer, with its schedule tried first.
 	b.visit(t, "/timers")
+	b.leave(t, "new-timer", "/timers/new")
+	b.leave(t, "cancel", "/timers")
 	b.leave(t, "new-timer", "/timers/new")
 	b.fill(t, "#f-app", "shop")
 	b.fill(t, "#f-name", name)
@@ -327,6 +339,7 @@ func (b *browser) press(t *testing.T, lang string) {
 	// Run, and run again.
 	b.leave(t, "run", "/tasks/")
 	b.wait(t, `document.querySelector(".s-dead") && document.querySelectorAll(".fall li").length === 2`)
+	b.wait(t, `[...document.querySelectorAll(".phases rect")].every(r => r.getBBox().width > 0) && document.querySelectorAll(".phases tr").length === 13`)
 	b.look(t)
 	b.leave(t, "retry", "/tasks/")
 	b.wait(t, `document.querySelectorAll(".fall li").length === 4`)
@@ -357,6 +370,11 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.tick(t, "input[name=group]")
 	b.wait(t, `document.getElementById("selected").innerText.includes("1")`)
 	b.leave(t, "retry", "/dead/retry")
+	b.leave(t, "cancel", "/dead")
+	b.visit(t, "/dead?timer_id="+tm.ID)
+	b.fill(t, "#rate", "1")
+	b.tick(t, "input[name=group]")
+	b.leave(t, "retry", "/dead/retry")
 	b.leave(t, "confirm", "/work/")
 	b.wait(t, `document.querySelector("progress").value >= 1`)
 	b.look(t)
@@ -372,7 +390,10 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.visit(t, "/timers")
 	b.fill(t, "#name", name+"-")
 	b.wait(t, `document.querySelectorAll("#list tbody tr").length === 3 && location.search.includes("name=")`)
+	b.click(t, "go", `document.querySelectorAll("#list tbody tr").length === 3`)
 	b.click(t, "page-all", `document.getElementById("selected").innerText.includes("3")`)
+	b.leave(t, "act-disable", "/timers/act")
+	b.leave(t, "cancel", "/timers?")
 	act := func(button string, all bool, done string) {
 		t.Helper()
 		b.visit(t, "/timers?app=list&name="+url.QueryEscape(name+"-"))
@@ -397,9 +418,13 @@ func (b *browser) press(t *testing.T, lang string) {
 	act("act-delete", true, `document.querySelectorAll("#list input[name=id]").length === 0`)
 	b.visit(t, "/timers/"+tm.ID)
 	b.leave(t, "delete", "/timers/"+tm.ID+"/delete")
+	b.leave(t, "cancel", "/timers/"+tm.ID)
+	b.leave(t, "delete", "/timers/"+tm.ID+"/delete")
 	b.leave(t, "confirm", "/timers")
 
 	b.visit(t, "/system")
+	b.leave(t, "backup", "/system/backup")
+	b.wait(t, `document.querySelector("[role=status]")`)
 	b.leave(t, "backup", "/system/backup")
 	b.wait(t, `document.querySelector("[role=status]")`)
 

@@ -2,25 +2,100 @@ package console
 
 import (
 	"fmt"
+	"html"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"xtimer/httpapi"
 	"xtimer/httpapi/client"
 )
 
 // pages of a node that has all there is to show, by path.
 func (n *node) pages() []string {
 	n.t.Helper()
-	ok, bad := n.timer("shop", "stock", "/ok"), n.timer("shop", evil, "/bad")
+	ok, bad := n.timer("shop", "stock", "/ok"), n.hostile()
 	no := n.timer("shop", "orders", "/no")
 	failed := n.run(bad.ID)
 	n.run(no.ID)
 	return []string{
 		"/", "/timers", "/timers?app=shop&sort=-name", "/timers/new", "/timers/" + ok.ID, "/timers/" + bad.ID, "/timers/" + bad.ID + "/edit",
 		"/tasks/" + failed.Key, "/tasks/" + n.run(ok.ID).Key, "/dead", "/dead?since=24h&status=dead", "/system", "/live", "/upcoming", "/nothing",
+	}
+}
+
+// hostile is a timer with a script wherever somebody can put a text; its target
+// answers with one, too.
+func (n *node) hostile() *client.Timer {
+	n.t.Helper()
+	r, err := n.api.Create(n.t.Context(), client.Definition{
+		App: "shop", Name: "name" + evil, Schedule: client.Schedule{Every: time.Hour}, Labels: map[string]string{"team": "label" + evil},
+		Callback: client.Callback{
+			URL: "http://target.test/bad", Headers: map[string]string{"X-A": "header" + evil}, Body: map[string]string{"k": "body" + evil},
+		},
+		Retry: client.Retry{MaxAttempts: 2, Backoff: time.Millisecond},
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := n.api.Disable(n.t.Context(), r.Timer.ID, client.Disabling{Reason: "reason" + evil}); err != nil {
+		n.t.Fatal(err)
+	}
+	return &r.Timer
+}
+
+// TestScripts: what somebody put there is shown, as it is and as a text.
+func TestScripts(t *testing.T) {
+	n := serve(t)
+	v := n.visitor()
+	tm := n.hostile()
+	task := n.run(tm.ID)
+	quoted := strings.NewReplacer(`"`, `\"`, "<", `\u003c`, ">", `\u003e`).Replace(evil) // in JSON
+	for path, texts := range map[string][]string{
+		"/timers":                    {"name" + evil, "label" + evil, "reason" + evil},
+		"/timers/" + tm.ID:           {"name" + evil, "reason" + evil, "label" + quoted, "header" + quoted, "body" + quoted},
+		"/timers/" + tm.ID + "/edit": {"name" + evil, "label" + evil, "header" + evil, "body" + quoted},
+		"/tasks/" + task.Key:         {"name" + evil, "header" + evil, "body" + strings.ReplaceAll(evil, `"`, `\"`), evil},
+	} {
+		page := v.get(path).body
+		if strings.Contains(page, "<script>d") || strings.Contains(page, "<img") {
+			t.Errorf("%s has a script in it", path)
+		}
+		for _, text := range texts {
+			if !strings.Contains(html.UnescapeString(page), text) {
+				t.Errorf("%s does not show %s", path, text)
+			}
+		}
+	}
+}
+
+// TestLargeAnswer: of an answer of 10 MiB a page shows how it begins.
+func TestLargeAnswer(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "it begins "+strings.Repeat("x", 10<<20))
+	}))
+	defer receiver.Close()
+	calls, err := httpapi.NewCallback(httpapi.CallbackConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer calls.Close()
+	n := serveCalling(t, calls)
+	r, err := n.api.Create(t.Context(), client.Definition{
+		App: "shop", Name: "large", Schedule: client.Schedule{Every: time.Hour}, Callback: client.Callback{URL: receiver.URL},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := n.visitor().get("/tasks/" + n.run(r.Timer.ID).Key).body
+	if !strings.Contains(page, "it begins xxx") || len(page) > 32<<10 {
+		t.Errorf("a page of %d bytes", len(page))
 	}
 }
 

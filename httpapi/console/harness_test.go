@@ -37,6 +37,10 @@ type target struct{}
 
 func (target) Call(c *engine.Call) engine.Outcome {
 	o := engine.Outcome{Sent: time.Now(), Code: 200, Took: 1500 * time.Microsecond, Response: []byte(`{"ok":true}`)}
+	o.Phases = engine.Phases{Send: 20 * time.Microsecond, FirstByte: 1200 * time.Microsecond, Read: 30 * time.Microsecond}
+	if c.Attempt == 1 {
+		o.Phases.Dial, o.Phases.TLS = 110*time.Microsecond, 140*time.Microsecond
+	}
 	switch u := c.Timer.Callback.URL; {
 	case strings.HasSuffix(u, "/bad"):
 		o.Class, o.Code, o.ErrorClass, o.Response = engine.ClassRetry, 503, "status", []byte(evil)
@@ -56,13 +60,18 @@ var tokens = []httpapi.Token{
 
 func serve(t testing.TB, tokens ...httpapi.Token) *node {
 	t.Helper()
+	return serveCalling(t, target{}, tokens...)
+}
+
+func serveCalling(t testing.TB, caller engine.Caller, tokens ...httpapi.Token) *node {
+	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e := engine.New(engine.Config{
 		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold")}),
 		Warm:    memory.NewWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
-		Caller:  target{}, Log: log,
+		Caller:  caller, Log: log,
 	})
 	s, err := httpapi.NewServer(e, httpapi.ServerConfig{
 		Tokens: tokens, BackupDir: t.TempDir(), Version: httpapi.Version{Version: "v1", Commit: "abc", Go: "go"}, Log: log,

@@ -44,6 +44,7 @@ var functions = template.FuncMap{
 	"count": grouped[int64],
 	"num":   grouped[int],
 	"ms":    millis,
+	"us":    micros,
 	"bytes": bytesOf,
 	"with2": func(kv ...any) (map[string]any, error) {
 		m := make(map[string]any, len(kv)/2)
@@ -119,6 +120,14 @@ func millis(ms float64) string {
 	default:
 		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 	}
+}
+
+// micros writes µs, and what is long as ms.
+func micros(us int64) string {
+	if us < 10_000 {
+		return grouped(us) + " µs"
+	}
+	return millis(float64(us) / 1000)
 }
 
 func bytesOf(n int64) string {

@@ -15,6 +15,9 @@ func showTask(v *visit) error {
 		return err
 	}
 	d := taskData{Task: *t, Fall: waterfall(t)}
+	for i := range d.Fall {
+		d.Fall[i].Phases = v.phases(d.Fall[i].PhasesUS)
+	}
 	switch t.Status {
 	case client.Failed, client.Dead, client.Unknown:
 		d.CanRetry = true
@@ -48,52 +51,6 @@ func (d *taskData) Open() bool {
 	}
 	return false
 }
-
-// bar is one attempt on the time axis from the due to the end, in per cent.
-type bar struct {
-	client.Attempt
-	After     float64 // ms from the due to its start
-	WaitX, W  float64 // the wait before it: where it begins, how wide
-	CallX, CW float64 // the call
-	Label     string
-	Bad       bool
-}
-
-// waterfall lays the attempts of a task out in time.
-func waterfall(t *client.Task) []bar {
-	if len(t.Attempts) == 0 {
-		return nil
-	}
-	last := t.Attempts[len(t.Attempts)-1]
-	span := max(float64(last.Started.Sub(t.Due))/1e6+last.TookMS, 0.001)
-	if t.LatenessMS != nil && len(t.Attempts) == 1 {
-		span = max(*t.LatenessMS+last.TookMS, 0.001)
-	}
-	bars := make([]bar, len(t.Attempts))
-	before := 0.0
-	for i, a := range t.Attempts {
-		after := float64(a.Started.Sub(t.Due)) / 1e6
-		if i == 0 && t.LatenessMS != nil {
-			after = *t.LatenessMS // exact to the µs
-		}
-		after = max(after, 0)
-		b := bar{Attempt: a, After: after, Bad: a.ErrorClass != ""}
-		b.WaitX, b.W = percent(before, span), percent(max(after-before, 0), span)
-		b.CallX, b.CW = percent(after, span), max(percent(a.TookMS, span), 0.4)
-		b.CallX = min(b.CallX, 100-b.CW)
-		switch {
-		case a.ErrorClass == "status" || a.ErrorClass == "":
-			b.Label = fmt.Sprint(a.Code)
-		default:
-			b.Label = a.ErrorClass
-		}
-		bars[i] = b
-		before = after + a.TookMS
-	}
-	return bars
-}
-
-func percent(x, of float64) float64 { return min(100, float64(int(x/of*10000))/100) }
 
 // requestData is the request that the timer, as it is now, makes.
 type requestData struct {

@@ -204,7 +204,7 @@ func (d *actData) bulk(ctx context.Context, api *client.Client, w *work) error {
 // actOnTimer is POST /timers/{id}/{action}.
 func actOnTimer(v *visit) error {
 	id := v.r.PathValue("id")
-	d := actData{Action: v.r.PathValue("action"), IDs: []string{id}, Count: 1, Reason: v.r.PostForm.Get("reason"), Back: "/timers"}
+	d := actData{Action: v.r.PathValue("action"), IDs: []string{id}, Count: 1, Reason: v.r.PostForm.Get("reason"), Back: "/timers/" + url.PathEscape(id)}
 	switch d.Action {
 	case "delete":
 		if v.r.PostForm.Get("confirmed") != "yes" {

@@ -222,23 +222,3 @@ func TestSessionsAreBounded(t *testing.T) {
 		t.Errorf("%d sessions after all have ended", len(s.byID))
 	}
 }
-
-func TestWaterfall(t *testing.T) {
-	due := time.UnixMilli(1_800_000_000_000).UTC()
-	late := 0.25
-	task := &client.Task{Due: due, LatenessMS: &late, Attempts: []client.Attempt{
-		{N: 1, Started: due, TookMS: 99.75, Code: 500, ErrorClass: "status"},
-		{N: 2, Started: due.Add(900 * time.Millisecond), TookMS: 100, ErrorClass: "timeout"},
-	}}
-	got := waterfall(task)
-	a, b := got[0], got[1]
-	if a.WaitX != 0 || a.CallX != 0.02 || a.CW != 9.97 || a.Label != "500" || !a.Bad {
-		t.Errorf("%+v", a)
-	}
-	if b.WaitX != 10 || b.W != 80 || b.CallX != 90 || b.CW != 10 || b.Label != "timeout" {
-		t.Errorf("%+v", b)
-	}
-	if len(waterfall(&client.Task{})) != 0 {
-		t.Error("a task without an attempt falls")
-	}
-}

@@ -30,7 +30,7 @@
         points: runs ? { show: true, size: 5, fill: colour(colours[i]) } : { show: columns[0].length < 4, size: 5 },
         paths: runs ? () => null : undefined,
       }))],
-      axes: [{ ...axis, values: time }, { ...axis, size: 72, splits: decades, values: (_, vs) => vs.map((v) => v == null ? "" : ms(v)) }],
+      axes: [{ ...axis, space: 76, values: time }, { ...axis, size: 72, splits: decades, values: (_, vs) => vs.map((v) => v == null ? "" : ms(v)) }],
       cursor: { points: { show: !runs } },
     }, columns.slice(0, labels.length + 1).map((c, i) => i ? c.map((v) => v === null ? null : Math.max(v, 0.001)) : c), place);
   }
