@@ -164,28 +164,35 @@ func (a *apply) there(ctx context.Context, sources []source) (map[[2]string]*api
 		byApp[s.App] = append(byApp[s.App], s.Name)
 	}
 	there := map[[2]string]*api.Timer{}
+	var few [][2]string
 	for app, names := range byApp {
-		if len(names) > fewTimers {
-			for t, err := range a.Timers(ctx, api.TimerFilter{App: app}) {
-				if err != nil {
-					return nil, err
-				}
-				there[[2]string{t.App, t.Name}] = &t
+		if len(names) <= fewTimers {
+			for _, name := range names {
+				few = append(few, [2]string{app, name})
 			}
 			continue
 		}
-		for _, name := range names {
-			t, err := a.GetByName(ctx, app, name)
-			switch {
-			case api.IsNotFound(err):
-			case err != nil:
+		for t, err := range a.Timers(ctx, api.TimerFilter{App: app}) {
+			if err != nil {
 				return nil, err
-			default:
-				there[[2]string{app, name}] = t
 			}
+			there[[2]string{t.App, t.Name}] = &t
 		}
 	}
-	return there, nil
+	var mu sync.Mutex // guards there and failed
+	var failed error
+	atOnce(few, func(key [2]string) {
+		t, err := a.GetByName(ctx, key[0], key[1])
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			there[key] = t
+		case !api.IsNotFound(err) && failed == nil:
+			failed = err
+		}
+	})
+	return there, failed
 }
 
 // doomed are the timers that have the labels and are in no file.
@@ -238,20 +245,27 @@ func (a *apply) create(ctx context.Context, work []*applied) {
 func (a *apply) each(ctx context.Context, work []*applied, do func(*applied) error) {
 	bar := newProgress(a.cmd.ErrOrStderr(), int64(len(work)))
 	defer bar.end()
-	next := make(chan *applied)
+	atOnce(work, func(p *applied) {
+		if err := do(p); err != nil {
+			p.fail(err)
+		}
+		bar.step()
+	})
+}
+
+// atOnce does all of the work, as much of it at the same time as there are workers.
+func atOnce[T any](work []T, do func(T)) {
+	next := make(chan T)
 	var wg sync.WaitGroup
 	for range min(applyWorkers, len(work)) {
 		wg.Go(func() {
-			for p := range next {
-				if err := do(p); err != nil {
-					p.fail(err)
-				}
-				bar.step()
+			for x := range next {
+				do(x)
 			}
 		})
 	}
-	for _, p := range work {
-		next <- p
+	for _, x := range work {
+		next <- x
 	}
 	close(next)
 	wg.Wait()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,29 @@ func TestApply(t *testing.T) {
 	if len(told.Results) != 3 || told.Results[2].Result != "updated" || told.Results[2].Changes[0] != (change{"schedule.every", `"1h"`, `"2h"`}) || !told.DryRun {
 		t.Errorf("%+v", told)
 	}
+}
+
+// TestApplyMany: a second apply of an app with many, and of more
+// apps than workers, changes nothing; of those that are changed, all are.
+func TestApplyMany(t *testing.T) {
+	s, dir := newShell(t), t.TempDir()
+	const big, apps = 160, 40
+	file := func(every string, changed int) {
+		var b strings.Builder
+		for i := range big {
+			fmt.Fprintf(&b, `{"app":"big","name":"n-%d","priority":%d,"schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:1/"}}`+"\n", i, i/(big-changed))
+		}
+		for i := range apps {
+			fmt.Fprintf(&b, `{"app":"app-%d","name":"n","schedule":{"every":%q},"callback":{"url":"http://127.0.0.1:1/"}}`+"\n", i, every)
+		}
+		write(t, dir, "a.json", b.String())
+	}
+	file("1h", 0)
+	s.run("", "timer", "apply", "-f", dir).want(0, "200 created, 0 updated, 0 deleted, 0 unchanged, 0 failed\n")
+	s.run("", "timer", "apply", "-f", dir).want(0, "0 created, 0 updated, 0 deleted, 200 unchanged, 0 failed\n")
+	file("2h", 60)
+	s.run("", "timer", "apply", "-f", dir).want(0, "0 created, 100 updated, 0 deleted, 100 unchanged, 0 failed\n")
+	s.run("", "timer", "apply", "-f", dir).want(0, "0 created, 0 updated, 0 deleted, 200 unchanged, 0 failed\n")
 }
 
 func TestApplyPrunes(t *testing.T) {
