@@ -173,8 +173,21 @@ func (e *Engine) owing(t *Timer, fresh bool) []Owed {
 	if w <= t.ValidFrom {
 		return nil
 	}
-	o.Key, o.To, o.NotBefore = Key{t.ID, t.ValidFrom}, w, t.ValidFrom
-	return []Owed{o}
+	p, err := PlanOf(t)
+	if err != nil {
+		panic("BUG: a definition that Resolve has seen has no plan: " + err.Error())
+	}
+	if r, ok := rangeOf(t, &p, t.ValidFrom, w); ok {
+		return []Owed{r}
+	}
+	return nil
+}
+
+// rangeOf is the row that owes the dues in (after, to]; ok is false if there are
+// none. Its key is the ms before the first of them, which no task of its own has.
+func rangeOf(t *Timer, p *Plan, after, to int64) (o Owed, ok bool) {
+	due, ok := p.Next(after)
+	return Owed{Key: Key{t.ID, due - 1}, To: to, Generation: t.Generation, NotBefore: due}, ok && due <= to
 }
 
 // created turns the tier's outcome into the caller's.
@@ -308,6 +321,8 @@ func (e *Engine) open() error {
 		return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is starting or stopping"}
 	case e.cfg.DiskFull():
 		return ErrFull
+	case e.cfg.MemoryFull():
+		return ErrMemoryFull
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"syscall"
 	"time"
@@ -109,7 +110,7 @@ func (r *report) limits() {
 		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
 	}
 	r.line("limits", "processors", "%d", runtime.GOMAXPROCS(0))
-	if m := cgroupLimit(); m > 0 {
+	if m := cgroupLimit(processGroups, groupTree); m < math.MaxInt64 {
 		r.line("limits", "memory", "%s (of this container)", size(uint64(m)))
 	}
 }

@@ -4,8 +4,15 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"path"
+	"path/filepath"
 	"runtime/debug"
+	"runtime/metrics"
+	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // gcPercent is how much garbage may gather, in percent of what is alive, before
@@ -14,9 +21,27 @@ import (
 // cache holds does (15.9 µs of processor time a fire at 150, 17.8 at 400).
 const gcPercent = 150
 
-// cgroupShare is how much of a container's memory limit the Go heap may use
-// before the collector works harder; the rest is for what Go does not count.
-const cgroupShare = 0.8
+// What Pebble keeps is not in the Go heap: of the cold store a cache of four
+// memtables (which takes the memtables in), of the journal three memtables of half
+// the size; with compactions and what malloc wastes, seven to eight memtables were
+// seen. A quarter of a memory limit is theirs, and never more than 256 MB.
+const (
+	maxMemTable = 32 << 20
+	minMemTable = 1 << 20
+	memTables   = 8.0
+)
+
+// memTable is the size of the cold store's memtables within a memory limit, in
+// bytes.
+func memTable(limit int64) uint64 {
+	return uint64(min(max(float64(limit)/4/memTables, minMemTable), maxMemTable))
+}
+
+// heapLimit is what of a memory limit the Go heap may use before the collector
+// works harder, in bytes; a tenth is for what nobody counts.
+func heapLimit(limit int64) int64 {
+	return int64((float64(limit) - memTables*float64(memTable(limit))) * 0.9)
+}
 
 // tuneMemory is the one place where the garbage collector is set. GOGC and
 // GOMEMLIMIT in the environment win.
@@ -24,27 +49,91 @@ func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if limit := cgroupLimit(); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(float64(limit) * cgroupShare))
+	if limit := cgroupLimit(processGroups, groupTree); limit < math.MaxInt64 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heapLimit(limit))
 	}
 }
 
-// cgroupLimit is the memory limit of the container that this process is alone
-// in, in bytes; 0 when there is none.
-func cgroupLimit() int64 {
-	for _, name := range []string{
-		"/sys/fs/cgroup/memory.max",                   // version 2
-		"/sys/fs/cgroup/memory/memory.limit_in_bytes", // version 1
-	} {
-		b, err := os.ReadFile(name)
-		if err != nil {
+// Where the kernel tells the control groups of a process, and what they allow.
+const processGroups, groupTree = "/proc/self/cgroup", "/sys/fs/cgroup"
+
+// cgroupLimit is the least memory limit of the control groups that this process
+// is in, in bytes; the largest int64 when there is none. Version 2 has one tree,
+// version 1 a tree for memory. In a container the named path may be the host's:
+// then the root of the tree that is mounted is the container's.
+func cgroupLimit(self, tree string) int64 {
+	least := int64(math.MaxInt64)
+	b, _ := os.ReadFile(self)
+	for line := range strings.Lines(string(b)) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
 			continue
 		}
-		n, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64)
-		if err != nil || n > math.MaxInt64/2 {
-			return 0 // "max", and the number that version 1 has for it
+		root, name := tree, "memory.max"
+		if slices.Contains(strings.Split(part[1], ","), "memory") {
+			root, name = filepath.Join(tree, "memory"), "memory.limit_in_bytes"
+		} else if part[1] != "" {
+			continue
 		}
-		return n
+		for dir := path.Clean("/" + part[2]); ; dir = path.Dir(dir) {
+			b, err := os.ReadFile(filepath.Join(root, dir, name))
+			if n, err2 := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64); err == nil && err2 == nil && n < noLimit {
+				least = min(least, n)
+			}
+			if dir == "/" {
+				break
+			}
+		}
 	}
-	return 0
+	return least
+}
+
+// noLimit: version 2 says "max"; version 1 the largest number of whole pages.
+const noLimit = math.MaxInt64 / 2
+
+// memoryShare is how much of the memory limit may be alive before nothing new is
+// taken: what is left is for what was taken to be fired.
+const memoryShare = 0.85
+
+// memoryGuard tells whether memory is nearly full. It looks at most every 100 ms.
+type memoryGuard struct {
+	limit  int64 // bytes, GOMEMLIMIT's
+	looked atomic.Int64
+	full   atomic.Bool
+}
+
+// newMemoryGuard goes by the limit in force; nil when there is none.
+func newMemoryGuard() *memoryGuard {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		return nil
+	}
+	return &memoryGuard{limit: limit}
+}
+
+func (g *memoryGuard) isFull() bool {
+	if g == nil {
+		return false
+	}
+	now, last := time.Now().UnixMilli(), g.looked.Load()
+	if now-last >= 100 && g.looked.CompareAndSwap(last, now) {
+		g.full.Store(float64(aliveMemory()) > memoryShare*float64(g.limit))
+	}
+	return g.full.Load()
+}
+
+// aliveMemory is what would count against the limit right after a collection, in
+// bytes: all that counts, but for garbage and free spans of the heap.
+func aliveMemory() uint64 {
+	s := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+	}
+	metrics.Read(s)
+	of := func(i int) uint64 { return s[i].Value.Uint64() }
+	return of(0) - of(1) - of(2) - of(3) - of(4) + min(of(5), of(4))
 }

@@ -47,6 +47,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 	}
 	journal := wal.New(wal.Config{
 		Dir:            filepath.Join(s.DataDir, engine.JournalFolder),
+		MemTable:       memTable(cgroupLimit(processGroups, groupTree)) / 2,
 		AcceptDataLoss: s.AcceptDataLoss,
 		Logger:         log,
 	})
@@ -69,6 +70,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		HistorySampled:    s.HistorySample > 1,
 		DiskFull:          func() bool { return guard.State() != wal.SpaceOK },
 		DiskCritical:      func() bool { return guard.State() == wal.SpaceCritical },
+		MemoryFull:        newMemoryGuard().isFull,
 		Log:               log,
 		Metrics:           counted,
 	})

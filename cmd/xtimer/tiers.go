@@ -18,7 +18,11 @@ func newCold(s *Settings) engine.Cold {
 	if s.MySQLDSN != "" {
 		return mysql.New(mysql.Config{DSN: s.MySQLDSN, SampleSuccesses: s.HistorySample})
 	}
-	return local.New(local.Config{Dir: filepath.Join(s.DataDir, engine.ColdFolder), AcceptLoss: s.AcceptDataLoss})
+	return local.New(local.Config{
+		Dir:           filepath.Join(s.DataDir, engine.ColdFolder),
+		MemTableBytes: memTable(cgroupLimit(processGroups, groupTree)),
+		AcceptLoss:    s.AcceptDataLoss,
+	})
 }
 
 // newWarm builds the warm tier: Redis where an address is given, the memory of

@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMemoryLimit fills xtimer with timers of the coming hour inside a control
+// group with a memory limit, far more than fit: what does not fit is refused with
+// a 503 that says so, the kernel kills nothing, and what was taken is called.
+//
+// XTIMER_TIMERS and XTIMER_MEMORY (MiB) make it larger: 5000000 and 512 are the
+// figures to hold.
+func TestMemoryLimit(t *testing.T) {
+	limit := setting("XTIMER_MEMORY", 256)
+	group := memoryGroup(t, int64(limit)<<20)
+	inGroup := filepath.Join(t.TempDir(), "xtimer")
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", group, binary)
+	if err := os.WriteFile(inGroup, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer func(was string) { binary = was }(binary)
+	binary = inGroup
+	tr := &trial{t: t, rate: setting("XTIMER_RATE", 300), intervals: 10}
+	tr.begin()
+
+	n := setting("XTIMER_TIMERS", 1_500_000)
+	start := time.Now().Add(3 * time.Minute)
+	taken, refused, away := 0, 0, 0
+	for i := 0; i < n && refused < 20; {
+		var lines bytes.Buffer
+		for range 1000 {
+			lines.WriteString(createBody(int64(i), start.Add(time.Duration(rand.Int64N(int64(55*time.Minute))))))
+			lines.WriteByte('\n')
+			i++
+		}
+		_, err := createBatch(tr.p.url(""), lines.Bytes())
+		switch {
+		case err == nil:
+			taken += 1000
+		case strings.Contains(err.Error(), "memory_full"):
+			refused++
+			time.Sleep(50 * time.Millisecond)
+		case strings.Contains(err.Error(), "tier_unavailable") && away < 20: // a disk that all tests write to at once
+			away++
+		default:
+			t.Fatalf("after %d timers: %v", taken, err)
+		}
+	}
+	if refused == 0 {
+		t.Errorf("all %d timers were taken: the trial says nothing of the limit", taken)
+	}
+	time.Sleep(2 * time.Second)
+	rss := tr.p.rss()
+	tr.finish()
+	tr.check(false)
+	t.Logf("limit %d MiB: %d timers taken, resident %d MiB then", limit, taken, rss>>20)
+	select {
+	case <-tr.p.done:
+		t.Error("the process has ended")
+	default:
+	}
+}
+
+// memoryGroup makes a control group with a memory limit, in bytes.
+func memoryGroup(t *testing.T, limit int64) string {
+	t.Helper()
+	root, file := "/sys/fs/cgroup", "memory.max"
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
+		root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+	}
+	group := filepath.Join(root, "xtimer-trial-"+strconv.Itoa(os.Getpid()))
+	err := os.Mkdir(group, 0o755)
+	if err == nil {
+		t.Cleanup(func() {
+			for range 100 { // until its processes are gone
+				if os.Remove(group) == nil {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			t.Errorf("cannot remove %s", group)
+		})
+		err = os.WriteFile(filepath.Join(group, file), []byte(strconv.FormatInt(limit, 10)), 0o644)
+	}
+	if err == nil {
+		err = exec.Command("sh", "-c", "echo $$ > "+group+"/cgroup.procs").Run()
+	}
+	if err != nil {
+		t.Skipf("no control group with a memory limit can be made here: %v", err)
+	}
+	return group
+}
