@@ -159,8 +159,13 @@ func (e *Engine) admitOne(id TimerID, t *Timer, from int64, own bool) (again boo
 	if err != nil {
 		return false, nil, err
 	}
-	if !lv.held && !lv.late && !lv.deleted {
-		after := max(from-1, sh.watermark, sh.decided[id])
+	after := max(from-1, sh.watermark, sh.decided[id])
+	if lv.late {
+		// A due that the decision under way may not have seen waits for it.
+		due, ok := lv.plan.Next(after)
+		return ok && due <= e.now() && sh.tasks[Key{id, due}] == nil, nil, nil
+	}
+	if !lv.held && !lv.deleted {
 		if lv.next == 0 {
 			e.schedule(lv, after)
 		} else if due, ok := sh.skipped(lv, after); ok {

@@ -116,6 +116,7 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 	now := e.now()
 	var ready []*task
 	var gone triage
+	var pay []Key
 	var busy chan struct{}
 	for i, o := range os {
 		var def *Timer
@@ -130,6 +131,8 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		case ch != nil || def != nil && e.changes.newer(def.ID, def.Version):
 			again, busy = append(again, o), ch
 		case sh.tasks[o.Key] != nil:
+		case o.To != 0 && (def == nil || def.Generation != o.Generation):
+			pay = append(pay, o.Key) // its change has said what becomes of its dues
 		case def == nil || def.Generation != o.Generation:
 			gone.records = append(gone.records, cancelled(def, o, now))
 		default:
@@ -145,8 +148,8 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		sh.mu.Unlock()
 	}
 	e.queue.push(ready)
-	if len(gone.records) > 0 {
-		s := &Settlement{Owner: e.cfg.Node, Tasks: records(gone.records)}
+	if len(gone.records) > 0 || len(pay) > 0 {
+		s := &Settlement{Owner: e.cfg.Node, Tasks: records(gone.records), Pay: pay}
 		for _, t := range gone.records {
 			s.Pay = append(s.Pay, t.Key)
 		}
@@ -194,11 +197,14 @@ func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error
 		return nil, err
 	}
 	if o.To != 0 {
-		e.backlog.add(o)
-		if o.To > now { // the clock had stepped back behind the watermark
-			lv.owedFrom, lv.owedTo = o.Key.Due, max(lv.owedTo, o.To)
+		switch {
+		case lv.owedTo != 0 && lv.owedFrom == o.Key.Due: // the wheel goes through it already
+		case o.To > now: // the clock was set back behind the watermark
+			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
 			e.unschedule(lv)
-			e.schedule(lv, now)
+			e.schedule(lv, o.Key.Due)
+		default:
+			e.backlog.add(o)
 		}
 		sh.dismiss(lv)
 		return nil, nil
@@ -217,7 +223,7 @@ func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error
 		t.begun = true // its timer is busy: see Overlap
 		lv.busy++
 	}
-	t.redelivered = last <= e.startedAt
+	t.redelivered = o.Begun || last <= e.startedAt
 	t.Status, t.NotBefore = Waiting, o.NotBefore
 	t.await(now)
 	sh.attach(t)
@@ -293,45 +299,50 @@ func (b *backlog) run(ctx context.Context, e *Engine) error {
 // unfold turns the first dues of a range into rows of their own, in one
 // transaction with what is left of the range, and resumes them.
 func (e *Engine) unfold(ctx context.Context, o Owed) error {
-	bs, err := e.cfg.Cold.Load(ctx, []TimerID{o.Key.Timer})
+	release, err := e.claim(ctx, o.Key.Timer) // a change would not know the new rows
 	if err != nil {
 		return err
 	}
-	s := &Settlement{Owner: e.cfg.Node, Pay: []Key{o.Key}}
-	var rest *Owed
-	if bs[0] != nil {
-		t, err := DecodeTimer(bs[0])
-		if err != nil {
-			return err
-		}
-		if t.Generation == o.Generation {
-			if rest, err = e.unfoldInto(ctx, s, t, o); err != nil {
-				return err
-			}
-		}
-	}
-	singles := s.Owe
-	if rest != nil {
-		s.Owe = append(s.Owe[:len(s.Owe):len(s.Owe)], *rest)
-	}
-	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+	rest, singles, err := e.unfoldClaimed(ctx, o)
+	release()
+	if err != nil {
 		return err
-	}
-	if rest != nil {
-		sh := e.shardOf(o.Key.Timer)
-		sh.mu.Lock()
-		if lv := sh.timers[o.Key.Timer]; lv != nil && lv.owedTo != 0 {
-			lv.owedFrom = rest.Key.Due
-		}
-		sh.mu.Unlock()
 	}
 	if err := e.resume(ctx, singles, true); err != nil {
 		return err
 	}
-	if rest != nil && rest.Key.Due <= e.now() {
-		e.backlog.add(*rest)
+	if rest != nil {
+		return e.resume(ctx, []Owed{*rest}, false)
 	}
 	return nil
+}
+
+// unfoldClaimed commits it.
+func (e *Engine) unfoldClaimed(ctx context.Context, o Owed) (rest *Owed, singles []Owed, err error) {
+	bs, err := e.cfg.Cold.Load(ctx, []TimerID{o.Key.Timer})
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Settlement{Owner: e.cfg.Node, Pay: []Key{o.Key}}
+	if bs[0] != nil {
+		t, err := DecodeTimer(bs[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		if t.Generation == o.Generation {
+			if rest, err = e.unfoldInto(ctx, s, t, o); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	singles = s.Owe
+	if rest != nil {
+		s.Owe = append(s.Owe[:len(s.Owe):len(s.Owe)], *rest)
+	}
+	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	return rest, singles, nil
 }
 
 // unfoldInto adds the rows of up to maxSingles dues that are past and have no
@@ -353,13 +364,8 @@ func (e *Engine) unfoldInto(ctx context.Context, s *Settlement, t *Timer, o Owed
 	if !ok || due > o.To {
 		return nil, nil
 	}
-	// The rest needs a key that no task of its own will take away: its first
-	// due while that is past and has no row yet, the ms before it otherwise.
-	r := o
+	r := o // keyed by its first due, which has no row yet
 	r.Key.Due, r.NotBefore = due, max(due, now)
-	if due > now {
-		r.Key.Due--
-	}
 	return &r, nil
 }
 

@@ -36,7 +36,10 @@ type changed struct {
 //
 // or, when the commit failed, let the held tasks go on. f may return nil for
 // "nothing to do". match is a version that must stand, 0: any.
-func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t *Timer, now int64) (*edit, error)) (changed, error) {
+//
+// f gets the instant of the change, and the one from which dues of a recurring
+// schedule may count, see taken.
+func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t *Timer, now, from int64) (*edit, error)) (changed, error) {
 	if err := e.serving(); err != nil {
 		return changed{}, err
 	}
@@ -60,16 +63,27 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 		return changed{}, &Fault{Kind: FaultPrecondition, Code: "version_mismatch", Detail: "the timer has changed since: its ETag differs from If-Match"}
 	}
 	out := changed{was: t, now: t, finished: e.status(t, now) == Finished}
-	ed, err := f(t, now)
+	sh := e.shardOf(id)
+	from, err := e.taken(ctx, sh, id, now)
+	if err != nil {
+		return out, err
+	}
+	ed, err := f(t, now, from)
 	if err != nil || ed == nil {
 		return out, err
 	}
 	c := &Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
-	sh := e.shardOf(id)
 	if !ed.keep {
 		rows, err := e.freeze(ctx, sh, id)
+		var own spans
 		if err == nil {
-			out.inFlight, err = e.cancel(sh, c, t, rows, ed.reason, now)
+			own, err = e.ownOf(ctx, rows, now)
+		}
+		if err == nil {
+			out.inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, now)
+		}
+		if err == nil {
+			err = e.syncEnds(ctx, sh, id)
 		}
 		if err != nil {
 			e.thaw(sh, id)
@@ -116,6 +130,47 @@ func applied(a Applied, err error) (Applied, error) {
 	}
 	return a, err
 }
+
+// taken is the last due of a timer that was called or decided, or now when that is
+// later: it is not, only after the clock was set back. Up to there a key may have
+// been used, so a new generation of a recurring timer counts from there, as the
+// former one, which rests until the clock is where it was.
+func (e *Engine) taken(ctx context.Context, sh *shard, id TimerID, now int64) (int64, error) {
+	from := now
+	sh.mu.Lock()
+	for _, t := range sh.order {
+		if t.Key.Timer == id && !t.out && t.used() {
+			from = max(from, t.Key.Due)
+		}
+	}
+	ahead := sh.watermark > now
+	sh.mu.Unlock()
+	// After memory: what leaves it was stored before.
+	last, err := e.cfg.Cold.LastTask(ctx, id)
+	if err == nil {
+		from = max(from, last.Key.Due, last.DueLast)
+	} else if !errors.Is(err, ErrNotFound) {
+		return 0, err
+	}
+	if !ahead {
+		return from, nil
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, id)
+	for i := range rows {
+		if o := &rows[i]; o.To == 0 && o.used() {
+			from = max(from, o.Key.Due)
+		}
+	}
+	return from, err
+}
+
+// used tells whether a task's key may have been sent, or was given away.
+func (t *task) used() bool {
+	return t.state == isSending || t.state == isDone || len(t.Attempts) > 0 || t.Origin != FromSchedule
+}
+
+// used tells the same of a row.
+func (o *Owed) used() bool { return o.Begun || o.Task != nil || o.Origin != FromSchedule }
 
 // claim lets one change at a time at a timer; release ends it.
 func (e *Engine) claim(ctx context.Context, id TimerID) (release func(), err error) {
@@ -234,76 +289,6 @@ func (e *Engine) thaw(sh *shard, id TimerID) {
 	}
 	sh.mu.Unlock()
 	e.queue.push(ready)
-}
-
-// cancel adds to the change what becomes of the dues of the standing
-// generation: each that is past, not finished and not in a call is cancelled.
-func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, reason string, now int64) (inFlight int, err error) {
-	p, err := PlanOf(t)
-	if err != nil { // see leaveOut: it has no dues, and it must be possible to delete it
-		p = Plan{}
-	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if lv := sh.timers[t.ID]; lv != nil {
-		for k := lv.tasks; k != nil; k = k.later {
-			if k.state == isSending {
-				inFlight++
-				if !k.owed { // for a crash: no plan derives it any more
-					k.owed = true
-					c.Owe = append(c.Owe, k.row())
-				}
-				continue
-			}
-			k.cancelled = true
-			rec := k.Task
-			rec.Attempts = slices.Clone(k.Attempts)
-			rec.Status, rec.Reason, rec.Ended, rec.NotBefore = Cancelled, reason, now, 0
-			if len(rec.Attempts) == 0 {
-				rec.Lateness = -1
-			}
-			c.Tasks = append(c.Tasks, &rec)
-			if k.owed {
-				c.Pay = append(c.Pay, k.Key)
-			}
-		}
-	}
-	for i := range rows {
-		o := &rows[i]
-		if o.To == 0 && sh.tasks[o.Key] != nil {
-			continue
-		}
-		c.Pay = append(c.Pay, o.Key)
-		rec := cancelled(t, *o, now)
-		rec.Reason = reason
-		if o.To != 0 {
-			rec.DueLast = min(o.To, now)
-			for due, ok := p.Next(o.Key.Due - 1); ok && due <= rec.DueLast; due, ok = p.Next(due) {
-				rec.Count++
-			}
-			if rec.Count == 0 {
-				continue
-			}
-		}
-		c.Tasks = append(c.Tasks, rec)
-	}
-	if t.Status != Enabled {
-		return inFlight, nil
-	}
-	var run *Task
-	for due, ok := p.Next(sh.watermark); ok && due <= now; due, ok = p.Next(due) {
-		switch {
-		case sh.tasks[Key{t.ID, due}] != nil:
-			run = nil
-		case run != nil:
-			run.DueLast = due
-			run.Count++
-		default:
-			run = notCalled(t, due, Cancelled, reason, now)
-			c.Tasks = append(c.Tasks, run)
-		}
-	}
-	return inFlight, nil
 }
 
 // replace puts a committed change into force in memory.

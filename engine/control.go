@@ -62,7 +62,7 @@ func (e *Engine) Replace(ctx context.Context, id TimerID, match uint32, revise f
 }
 
 func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, revise func(Definition) (Definition, error)) (v View, same bool, err error) {
-	c, err := e.change(ctx, id, match, func(t *Timer, now int64) (*edit, error) {
+	c, err := e.change(ctx, id, match, func(t *Timer, now, from int64) (*edit, error) {
 		d, err := revise(t.Definition)
 		if err != nil {
 			return nil, err
@@ -90,12 +90,15 @@ func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, revise 
 		if n.Status == Finished {
 			n.Status = Enabled
 		}
-		if err := Resolve(&n, former, now); err != nil {
+		if n.Schedule.OneShot() {
+			from = now
+		}
+		if err := Resolve(&n, former, from); err != nil {
 			return nil, err
 		}
-		later := t.ValidFrom > now // disabled until then: so it stays
+		later := t.Status == Enabled && t.StatusAt(now, false) == Disabled // until then: so it stays
 		if later {
-			n.ValidFrom = t.ValidFrom
+			n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
 		}
 		if n.Schedule.OneShot() {
 			if err := e.unbegun(ctx, Key{id, n.LastDue}); err != nil {
@@ -139,7 +142,7 @@ const (
 
 // Delete removes a timer. match as in Put.
 func (e *Engine) Delete(ctx context.Context, id TimerID, match uint32) (DeleteResult, error) {
-	c, err := e.change(ctx, id, match, func(*Timer, int64) (*edit, error) {
+	c, err := e.change(ctx, id, match, func(*Timer, int64, int64) (*edit, error) {
 		return &edit{reason: ReasonDeleted}, nil
 	})
 	switch {
@@ -165,30 +168,61 @@ const (
 
 // Enable lets a timer fire again, from now on.
 func (e *Engine) Enable(ctx context.Context, id TimerID, catch CatchUp) (View, error) {
-	c, err := e.change(ctx, id, 0, func(t *Timer, now int64) (*edit, error) {
+	c, err := e.change(ctx, id, 0, func(t *Timer, now, from int64) (*edit, error) {
 		if t.StatusAt(now, false) != Disabled {
 			return nil, nil
 		}
 		n := *t
 		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = Enabled, "", t.Version+1, t.Generation+1, now
-		if err := Resolve(&n, t, now); err != nil {
+		since, err := e.countFrom(ctx, t, now, from)
+		if err != nil {
+			return nil, err
+		}
+		if err := Resolve(&n, t, since); err != nil {
 			return nil, err
 		}
 		ed := &edit{timer: &n, reason: ReasonDisabled}
 		if catch == CatchUpNone {
 			return ed, nil
 		}
-		since, err := e.disabledSince(ctx, t)
+		if since > now {
+			return ed, nil // nothing is past that was not decided
+		}
+		since, err = e.disabledSince(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		ed.owe, err = passed(&n, since, now, catch)
+		over, err := e.over(ctx, id, since, now) // before the clock was set back
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(over, compareSpans)
+		ed.owe, err = passed(&n, since, now, catch, over)
 		return ed, err
 	})
 	if err != nil {
 		return View{}, err
 	}
 	return e.view(c.now), nil
+}
+
+// countFrom is from when the dues of a timer count that is disabled or enabled at
+// now: see taken for a recurring one; the due of a one-shot is over when it has a
+// record, though the clock was set back before it.
+func (e *Engine) countFrom(ctx context.Context, t *Timer, now, from int64) (int64, error) {
+	if !t.Schedule.OneShot() {
+		return from, nil
+	}
+	was, err := e.Task(ctx, Key{t.ID, t.LastDue})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return now, nil
+	case err != nil:
+		return 0, err
+	case was.Status.Final() || was.Status == Running || len(was.Attempts) > 0:
+		return max(now, t.LastDue), nil
+	}
+	return now, nil
 }
 
 // maxVersions is how many former versions of a timer are looked through.
@@ -216,7 +250,7 @@ func (e *Engine) disabledSince(ctx context.Context, t *Timer) (int64, error) {
 }
 
 // passed are the rows for the dues in (since, now] that an enable catches up.
-func passed(t *Timer, since, now int64, catch CatchUp) ([]Owed, error) {
+func passed(t *Timer, since, now int64, catch CatchUp, over spans) ([]Owed, error) {
 	former := *t
 	former.ValidFrom = since
 	p, err := PlanOf(&former)
@@ -225,6 +259,9 @@ func passed(t *Timer, since, now int64, catch CatchUp) ([]Owed, error) {
 	}
 	var out []Owed
 	for due, ok := p.Next(since); ok && due <= now; due, ok = p.Next(due) {
+		if over.has(due) {
+			continue
+		}
 		if catch == CatchUpLatest {
 			out = out[:0]
 		} else if len(out) == maxSingles {
@@ -240,7 +277,7 @@ func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until i
 	if reason == "" {
 		reason = ReasonDisabled
 	}
-	c, err := e.change(ctx, id, 0, func(t *Timer, now int64) (*edit, error) {
+	c, err := e.change(ctx, id, 0, func(t *Timer, now, from int64) (*edit, error) {
 		if until != 0 && until <= now {
 			return nil, Invalid("until", "until_past", "it has passed already")
 		}
@@ -251,7 +288,11 @@ func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until i
 		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = Disabled, reason, t.Version+1, t.Generation+1, now
 		n.ValidFrom = now
 		if until != 0 {
-			n.Status, n.ValidFrom = Enabled, until
+			since, err := e.countFrom(ctx, t, now, from)
+			if err != nil {
+				return nil, err
+			}
+			n.Status, n.ValidFrom = Enabled, max(until, since)
 		} else if t.StatusAt(now, false) == Disabled {
 			since, err := e.disabledSince(ctx, t)
 			if err != nil {

@@ -15,6 +15,7 @@
 //	when       schedule.go    a definition becomes a Plan: dues are derived, never stored
 //	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
 //	           change.go      replace, disable, delete: hold → commit → drop
+//	           cancel.go      what becomes of the dues of a timer that was changed
 //	           control.go     Put, Replace, Enable, RunNow, Redrive … in terms of those two
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
 //	           fill.go        cold → warm (the next hour), and what the warm tier lost
@@ -26,6 +27,7 @@
 //	           retry.go       what follows an outcome
 //	after      history.go     settle: results, owed, watermarks, in one transaction; then forget
 //	start      recover.go     journal + plan + owed → decided and settled before the first call
+//	           rewind.go      … when the clock was set back since
 //	           misfire.go     what becomes of dues that are found late
 //	           backlog.go     owed rows → memory, as fast as calls get through
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention

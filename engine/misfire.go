@@ -183,6 +183,8 @@ func (m *misfires) poke() {
 // decided yet: a change is being made of them, or the cold tier is away.
 func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []misfire, err error) {
 	var d triage
+	var pay []Key
+	var rest []Owed
 	decided := list[:0:0]
 	for _, m := range list {
 		sh := e.shardOf(m.id)
@@ -194,16 +196,38 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 			again = append(again, m)
 		default:
 			d.now = m.at
-			d.decide(lv.def, &lv.plan, m.due-1, func(due int64) bool { return sh.tasks[Key{m.id, due}] != nil })
+			// From the watermark on: minutes may have been admitted in any order.
+			after := m.due - 1
+			if m.due > sh.watermark {
+				after = max(sh.watermark, sh.decided[m.id])
+			}
+			d.decide(lv.def, &lv.plan, after, func(due int64) bool { return sh.tasks[Key{m.id, due}] != nil })
+			if lv.owedTo != 0 { // what is decided of a range leaves it
+				pay = append(pay, Key{m.id, lv.owedFrom})
+				if o, ok := rangeOf(lv.def, &lv.plan, m.at, lv.owedTo); ok {
+					rest = append(rest, o)
+				}
+			}
 			decided = append(decided, m)
 		}
 		sh.mu.Unlock()
 	}
-	s := &Settlement{Owner: e.cfg.Node, Tasks: records(d.records), Owe: d.owe}
+	s := &Settlement{Owner: e.cfg.Node, Tasks: records(d.records), Owe: append(rest, d.owe...), Pay: pay}
 	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
 		return append(again, decided...), err
 	}
 	e.announce(d.records)
+	for _, m := range decided {
+		sh := e.shardOf(m.id)
+		sh.mu.Lock()
+		if lv := sh.timers[m.id]; lv != nil && lv.late && lv.owedTo != 0 {
+			o, ok := rangeOf(lv.def, &lv.plan, m.at, lv.owedTo)
+			if lv.owedFrom = o.Key.Due; !ok {
+				lv.owedTo = 0
+			}
+		}
+		sh.mu.Unlock()
+	}
 	if err := e.resume(ctx, d.owe, false); err != nil {
 		return append(again, decided...), err
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,10 @@ import (
 //	                                           later: by the misfire policy
 //	owed      rows                           → as they stand; the rest as above
 //	then W = now, in the same transaction.
+//
+// The clock may have been set back since: then the journal has dues that are later
+// than now. W goes up to the last of them in its shard, so that none comes again,
+// and what else lies up to there is owed, singly or as a range (see rewind.go).
 type recovery struct {
 	e        *Engine
 	now      int64
@@ -24,6 +29,8 @@ type recovery struct {
 	late     map[TimerID][]Owed // rows that may be misfires, or were begun
 	owed     map[Key]bool       // rows later than the watermark: a recovery was cut short
 	busy     []Owed             // rows of tasks that are under way
+	ranges   map[TimerID][]Owed // rows that are ranges
+	reach    [Shards]int64      // the last due in the journal, where that is later than now
 	d        triage
 	pay      []Key
 	records  []Record
@@ -34,6 +41,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	started := time.Now()
 	r := &recovery{
 		e: e, now: e.now(), finished: map[Key]*Task{}, begun: map[Key]Begun{}, late: map[TimerID][]Owed{}, owed: map[Key]bool{},
+		ranges: map[TimerID][]Owed{},
 	}
 	r.d.now = r.now
 	shards, err := e.cfg.Cold.Take(ctx, e.cfg.Node)
@@ -52,10 +60,13 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err := r.fromOwed(ctx); err != nil {
 		return fmt.Errorf("cannot go through what is owed: %w", err)
 	}
+	if err := r.fromRanges(ctx); err != nil {
+		return fmt.Errorf("cannot go through what is owed as ranges: %w", err)
+	}
 	if err := r.fromJournal(ctx); err != nil {
 		return fmt.Errorf("cannot go through the journal: %w", err)
 	}
-	if err := e.cfg.Cold.Due(ctx, lowest, r.now, func(cs []Candidate) error { return r.fromPlan(ctx, cs) }); err != nil {
+	if err := e.cfg.Cold.Due(ctx, lowest, max(r.now, slices.Max(r.reach[:])), func(cs []Candidate) error { return r.fromPlan(ctx, cs) }); err != nil {
 		return fmt.Errorf("cannot go through what was due: %w", err)
 	}
 	Failpoint("recovery-scan")
@@ -63,7 +74,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		return fmt.Errorf("cannot settle what the former process left: %w", err)
 	}
 	for i := range e.shards {
-		e.shards[i].watermark = max(e.shards[i].watermark, r.now)
+		e.shards[i].watermark = r.mark(i)
 		e.shards[i].marked = r.now
 	}
 	Failpoint("recovery-before-forget")
@@ -81,7 +92,20 @@ func (e *Engine) recover(ctx context.Context) error {
 	return nil
 }
 
+// mark is the watermark that a shard will have.
+func (r *recovery) mark(shard int) int64 {
+	return max(r.e.shards[shard].watermark, r.now, r.reach[shard])
+}
+
+// seen notes a key of the journal.
+func (r *recovery) seen(k Key) {
+	if k.Due > r.now {
+		r.reach[k.Timer.Shard()] = max(r.reach[k.Timer.Shard()], k.Due)
+	}
+}
+
 func (r *recovery) onBegun(b Begun) error {
+	r.seen(b.Key)
 	r.begun[b.Key] = b
 	return nil
 }
@@ -91,6 +115,7 @@ func (r *recovery) onFinished(b []byte) error {
 	if err != nil {
 		return err
 	}
+	r.seen(t.Key)
 	r.finished[t.Key] = t
 	delete(r.begun, t.Key)
 	return nil
@@ -119,11 +144,15 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 
 // row sorts one row.
 func (r *recovery) row(o Owed) {
+	if o.To != 0 {
+		r.ranges[o.Key.Timer] = append(r.ranges[o.Key.Timer], o)
+		return
+	}
 	if o.Key.Due > r.e.shardOf(o.Key.Timer).watermark {
 		r.owed[o.Key] = true
 	}
 	t, begun := r.finished[o.Key], false
-	if _, begun = r.begun[o.Key]; begun && o.To == 0 {
+	if _, begun = r.begun[o.Key]; begun {
 		// Its last attempt has no end. What the journal has of earlier ones
 		// goes into the row.
 		if t != nil && (o.Task == nil || t.LastAttempt() > o.Task.LastAttempt()) {
@@ -136,10 +165,10 @@ func (r *recovery) row(o Owed) {
 		return
 	}
 	switch {
-	case t != nil && o.To == 0 && o.Task != nil && t.Base < o.Task.Base:
+	case t != nil && o.Task != nil && t.Base < o.Task.Base:
 		// An end from before the redrive that the row is of.
 		delete(r.finished, o.Key)
-	case t != nil && o.To == 0:
+	case t != nil:
 		if t.Status.Final() {
 			r.pay = append(r.pay, o.Key)
 		} else {
@@ -150,7 +179,7 @@ func (r *recovery) row(o Owed) {
 		delete(r.finished, o.Key)
 		return
 	}
-	never := o.To == 0 && o.Task == nil && o.Origin == FromSchedule && r.now-o.Key.Due > misfireAfter
+	never := o.Task == nil && o.Origin == FromSchedule && r.now-o.Key.Due > misfireAfter
 	switch {
 	case o.Begun || never:
 		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
@@ -258,21 +287,17 @@ func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
 			r.e.leaveOut(t.ID, err)
 			continue
 		}
-		r.d.decide(t, &p, r.e.shardOf(t.ID).watermark, func(due int64) bool {
+		w := r.e.shardOf(t.ID).watermark
+		over := func(due int64) bool {
 			k := Key{t.ID, due}
 			if _, ok := r.begun[k]; ok && !r.owed[k] {
-				was := r.finished[k]
-				if t.Delivery == AtMostOnce {
-					r.unknown(t, k, FromSchedule, was)
-				} else {
-					o := Owed{Key: k, Generation: t.Generation, Begun: true, NotBefore: due, Task: was}
-					r.d.owe = append(r.d.owe, o)
-					r.keepBusy(o)
-				}
+				r.again(t, k)
 				return true
 			}
 			return r.finished[k] != nil || r.owed[k]
-		})
+		}
+		r.d.decide(t, &p, w, over)
+		r.ahead(t, &p, w, r.mark(t.ID.Shard()), over)
 	}
 	if len(r.d.owe) > 20_000 || len(r.d.records) > 20_000 {
 		return r.flush(ctx, nil)
@@ -298,7 +323,8 @@ func (r *recovery) unknown(t *Timer, k Key, origin Origin, was *Task) {
 	if was != nil {
 		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
 	}
-	rec.Attempts = append(rec.Attempts, Attempt{N: rec.LastAttempt() + 1, Started: r.now * 1000, ErrorClass: ReasonCrashed})
+	began := max(r.now, k.Due) // nobody knows when; not before it was due
+	rec.Attempts = append(rec.Attempts, Attempt{N: rec.LastAttempt() + 1, Started: began * 1000, ErrorClass: ReasonCrashed})
 	r.d.records = append(r.d.records, rec)
 }
 
@@ -358,8 +384,8 @@ func (r *recovery) flush(ctx context.Context, marks []Mark) error {
 func (r *recovery) settle(ctx context.Context) error {
 	var marks []Mark
 	for i := range r.e.shards {
-		if sh := &r.e.shards[i]; r.now > sh.watermark {
-			marks = append(marks, Mark{Shard: i, Fence: sh.fence, W: r.now})
+		if sh := &r.e.shards[i]; r.mark(i) > sh.watermark {
+			marks = append(marks, Mark{Shard: i, Fence: sh.fence, W: r.mark(i)})
 		}
 	}
 	return r.flush(ctx, marks)

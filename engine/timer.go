@@ -53,7 +53,8 @@ type Timer struct {
 	// enable, disable): a task of a former generation is cancelled, not sent.
 	Generation uint32
 	// ValidFrom: only dues later than this instant count (Unix ms). It lies in
-	// the future while a timer is disabled with "until".
+	// the future while a timer is disabled with "until", and after the clock was
+	// set back, until it is where it was.
 	ValidFrom int64
 	// Anchor of an "every" schedule, Unix ms.
 	Anchor int64

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// cancel adds to the change what becomes of the dues of the standing
+// generation: each that is past, not finished and not in a call is cancelled. What
+// is yet to come, by a clock that was set back, was nothing yet.
+func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, reason string, now int64) (inFlight int, err error) {
+	p, err := PlanOf(t)
+	if err != nil { // see leaveOut: it has no dues, and it must be possible to delete it
+		p = Plan{}
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if lv := sh.timers[t.ID]; lv != nil {
+		for k := lv.tasks; k != nil; k = k.later {
+			if k.state == isSending {
+				inFlight++
+				if !k.owed { // for a crash: no plan derives it any more
+					k.owed = true
+					c.Owe = append(c.Owe, k.row())
+				}
+				continue
+			}
+			k.cancelled = true
+			if k.owed {
+				c.Pay = append(c.Pay, k.Key)
+			}
+			if k.Key.Due > now && !k.used() {
+				continue
+			}
+			rec := k.Task
+			rec.Attempts = slices.Clone(k.Attempts)
+			rec.Status, rec.Reason, rec.Ended, rec.NotBefore = Cancelled, reason, now, 0
+			if len(rec.Attempts) == 0 {
+				rec.Lateness = -1
+			}
+			c.Tasks = append(c.Tasks, &rec)
+		}
+	}
+	for i := range rows {
+		o := &rows[i]
+		if o.To == 0 && sh.tasks[o.Key] != nil {
+			continue
+		}
+		c.Pay = append(c.Pay, o.Key)
+		switch {
+		case o.To != 0:
+			c.Tasks = append(c.Tasks, sh.open(t, &p, o.Key.Due-1, min(o.To, now), own, reason, now)...)
+		case o.Key.Due <= now || o.used():
+			rec := cancelled(t, *o, now)
+			rec.Reason = reason
+			c.Tasks = append(c.Tasks, rec)
+		}
+	}
+	if t.Status == Enabled {
+		c.Tasks = append(c.Tasks, sh.open(t, &p, sh.watermark, now, nil, reason, now)...)
+	}
+	return inFlight, nil
+}
+
+// open are the records that cancel the dues in (after, to] that are not in memory
+// and not among those with a record of their own. mu is held.
+func (sh *shard) open(t *Timer, p *Plan, after, to int64, own spans, reason string, now int64) (recs []*Task) {
+	var run *Task
+	for due, ok := p.Next(after); ok && due <= to; due, ok = p.Next(due) {
+		switch {
+		case sh.tasks[Key{t.ID, due}] != nil || own.has(due):
+			run = nil
+		case run != nil:
+			run.DueLast = due
+			run.Count++
+		default:
+			run = notCalled(t, due, Cancelled, reason, now)
+			recs = append(recs, run)
+		}
+	}
+	return recs
+}
+
+// syncEnds waits until the journal has what ended of a timer and is not settled: no
+// plan will derive it any more, should a crash take it away.
+func (e *Engine) syncEnds(ctx context.Context, sh *shard, id TimerID) error {
+	sh.mu.Lock()
+	ended := slices.ContainsFunc(sh.order, func(t *task) bool {
+		return t.Key.Timer == id && t.state == isDone && t.stored == 0
+	})
+	sh.mu.Unlock()
+	if next := e.journal.Next(); ended && next > 0 {
+		return e.journal.Sync(ctx, next-1)
+	}
+	return nil
+}
+
+// spans are dues that are over, single ones and runs, in order.
+type spans [][2]int64
+
+func (s spans) has(due int64) bool {
+	i, ok := slices.BinarySearchFunc(s, due, func(x [2]int64, due int64) int { return cmp.Compare(x[0], due) })
+	return ok || i > 0 && due <= s[i-1][1]
+}
+
+func compareSpans(a, b [2]int64) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }
+
+// over reads which dues of a timer in [from, to] have a final record, in any order.
+func (e *Engine) over(ctx context.Context, id TimerID, from, to int64) (s spans, err error) {
+	f := TaskFilter{Timer: id, From: from, To: to + 1}
+	for before, more := (Key{}), true; more; more = before != (Key{}) {
+		var ts []*Task
+		if ts, before, err = e.cfg.Cold.Tasks(ctx, f, before, 1000); err != nil {
+			return nil, err
+		}
+		for _, t := range ts {
+			if t.Status.Final() {
+				s = append(s, [2]int64{t.Key.Due, max(t.Key.Due, t.DueLast)})
+			}
+		}
+	}
+	return s, nil
+}
+
+// ownOf are the dues up to now, of the ranges among the rows of a timer, that have
+// a record or a row of their own.
+func (e *Engine) ownOf(ctx context.Context, rows []Owed, now int64) (own spans, err error) {
+	for i := range rows {
+		o := &rows[i]
+		if o.To == 0 {
+			own = append(own, [2]int64{o.Key.Due, o.Key.Due})
+			continue
+		}
+		done, err := e.over(ctx, o.Key.Timer, o.Key.Due, min(o.To, now))
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, done...)
+	}
+	slices.SortFunc(own, compareSpans)
+	return own, nil
+}

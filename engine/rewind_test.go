@@ -1,0 +1,211 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// once checks that no due of a timer was called twice or early.
+func (w *world) once(name string) {
+	w.t.Helper()
+	seen := map[int64]bool{}
+	for _, c := range w.of(name) {
+		if c.at < c.key.Due {
+			w.t.Errorf("due %s was called early, at %s", stamp(c.key.Due), stamp(c.at))
+		}
+		if seen[c.key.Due] {
+			w.t.Errorf("due %s was called again at %s", stamp(c.key.Due), stamp(c.at))
+		}
+		seen[c.key.Due] = true
+	}
+}
+
+// A timer that is changed after a step back does not call again what the former
+// schedule called: it rests until the clock is where it was, as one that is not
+// changed does.
+func TestStepBackThenChange(t *testing.T) {
+	const s = time.Second
+	for name, change := range map[string]func(w *world, id engine.TimerID){
+		"schedule": func(w *world, id engine.TimerID) {
+			if err := w.reschedule(id, every(5*s)); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"disable and enable": func(w *world, id engine.TimerID) {
+			w.disable(id, 0)
+			time.Sleep(20 * s)
+			w.enable(id, engine.CatchUpAll)
+		},
+		"disable until": func(w *world, id engine.TimerID) { w.disable(id, w.now()+15_000) },
+	} {
+		for _, wait := range []time.Duration{0, 20 * s} { // before the step: is all settled?
+			for _, crash := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, " after ", wait, ", crash ", crash), func(t *testing.T) {
+					begin(t, func(t *testing.T, w *world) {
+						from := w.now()
+						id := w.make(timer("a", every(10*s), atMostOnce))
+						time.Sleep(60*s + 50*time.Millisecond)
+						if wait > 0 {
+							w.settle()
+						}
+						w.step(-4 * time.Minute)
+						time.Sleep(30 * s)
+						change(w, id)
+						time.Sleep(wait)
+						if crash {
+							w.crash(s)
+						}
+						time.Sleep(time.Minute)
+						if n := len(w.of("a")); n != 6 {
+							t.Errorf("%d calls while the clock is behind, want the 6 of before", n)
+						}
+						time.Sleep(4 * time.Minute)
+						w.settle()
+						w.once("a")
+						if ds := dues(w.of("a")); !slices.Contains(ds, from+80_000) || !slices.Contains(ds, from+90_000) {
+							t.Errorf("it does not go on when the clock is where it was: %d calls", len(ds))
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A call that is open when the clock is set back and the process dies is told of
+// as one that may have been sent; what had ended is not called again.
+func TestStepBackThenCrashDuringACall(t *testing.T) {
+	const s = time.Second
+	for _, back := range []time.Duration{3 * s, 4 * time.Minute} {
+		for _, once := range []bool{false, true} {
+			t.Run(fmt.Sprint(back, " at most once ", once), func(t *testing.T) {
+				begin(t, func(t *testing.T, w *world) {
+					from := w.now()
+					opts := []func(*engine.Definition){timeout(time.Minute)}
+					if once {
+						opts = append(opts, atMostOnce)
+					}
+					w.replies("a", ok, ok, slow(30*s), ok)
+					w.replies("b", slow(30*s), ok)
+					id := w.make(timer("a", every(10*s), opts...))
+					w.make(timer("b", delay(30*s), opts...))
+					w.make(timer("c", every(time.Second), opts...))
+					time.Sleep(31*s + 50*time.Millisecond)
+					w.step(-back)
+					time.Sleep(100 * time.Millisecond)
+					w.crash(s)
+					time.Sleep(10 * s)
+					w.crash(s)
+					time.Sleep(5 * time.Minute)
+					w.settle()
+					want := 2
+					if once {
+						want = 1
+						w.once("a")
+						w.once("b")
+					}
+					w.once("c")
+					for _, name := range []string{"a", "b"} {
+						var cs []call
+						for _, c := range w.of(name) {
+							if c.key.Due == from+30_000 {
+								cs = append(cs, c)
+							}
+						}
+						if len(cs) != want || want == 2 && !cs[1].redelivered {
+							t.Errorf("%s, whose call was open: %+v", name, cs)
+						}
+					}
+					if r := w.record(engine.Key{Timer: id, Due: from + 30_000}); once && r.Status != engine.Unknown {
+						t.Errorf("the record of the open call says %s", r.Status)
+					}
+					w.accounted(id, from, w.now()-10_000, 10_000)
+				})
+			})
+		}
+	}
+}
+
+// What a timer that was created after a step back has called keeps its records,
+// and no more are made, however its range ends.
+func TestStepBackRangeEnds(t *testing.T) {
+	const s = time.Second
+	for name, end := range map[string]func(w *world, id engine.TimerID){
+		"disabled":            func(w *world, id engine.TimerID) { w.disable(id, 0) },
+		"found late, skipped": func(w *world, _ engine.TimerID) { w.crash(42 * s) },
+		"stepped forward":     func(w *world, _ engine.TimerID) { w.step(10 * time.Minute); time.Sleep(10 * s); w.crash(s) },
+		"a call is open":      func(w *world, _ engine.TimerID) { time.Sleep(4 * s); w.power(s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				w.make(timer("old", every(10*s)))
+				time.Sleep(40 * s)
+				w.settle()
+				w.step(-time.Hour)
+				made := w.now()
+				w.replies("a", ok, ok, ok, ok, ok, slow(2*s), ok)
+				id := w.make(timer("a", every(7*s), misfire(engine.MisfireSkip, time.Hour), atMostOnce))
+				time.Sleep(38*s + 500*time.Millisecond)
+				stopped := w.now()
+				end(w, id)
+				time.Sleep(30 * s)
+				w.settle()
+				w.once("a")
+				to := w.now() - 10_000
+				if name == "disabled" {
+					to = stopped
+				}
+				w.accounted(id, made, to, 7000)
+				if name == "found late, skipped" {
+					for _, c := range w.of("a") {
+						if c.at-c.key.Due > 12_000 {
+							t.Errorf("due %s was called %d ms late, and its timer skips such", stamp(c.key.Due), c.at-c.key.Due)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// Minutes that are admitted late while a step forward makes their timers misfire:
+// each due is called once.
+func TestStepForwardWhileMinutesAreLate(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var away atomic.Bool
+		w.before = func(string, any) error {
+			if away.Load() {
+				return fmt.Errorf("the cold tier is away: %w", engine.ErrUnavailable)
+			}
+			return nil
+		}
+		w.start()
+		from := w.now()
+		for i := range 60 {
+			w.make(timer(fmt.Sprint(i), cron(fmt.Sprintf("%d * * * * *", i)), misfire(engine.MisfireAll, time.Hour)))
+		}
+		for range 3 {
+			time.Sleep(2 * time.Minute)
+			away.Store(true)
+			time.Sleep(8 * time.Minute)
+			w.step(3 * time.Minute)
+			time.Sleep(time.Minute)
+			away.Store(false)
+		}
+		time.Sleep(3*time.Minute + 500*time.Millisecond)
+		to := w.now()
+		w.settle()
+		for i := range 60 {
+			name := fmt.Sprint(i)
+			got := slices.DeleteFunc(dues(w.of(name)), func(due int64) bool { return due > to })
+			if diff := difference(got, grid(from, to, 60_000, int64(i)*1000)); diff != "" {
+				t.Errorf("second %d: %s", i, diff)
+			}
+		}
+	})
+}
