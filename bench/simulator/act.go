@@ -68,7 +68,9 @@ func (m *machine) request(s Step) {
 		return
 	}
 	got := make(chan reply, 1)
-	m.asking.Go(func() { got <- m.perform(l, s) })
+	ctx, cancel := context.WithCancel(context.Background()) // what a dead engine is asked never ends
+	defer cancel()
+	m.asking.Go(func() { got <- m.perform(ctx, l, s) })
 	select {
 	case p := <-got:
 		m.mu.Lock()
@@ -112,8 +114,7 @@ func errText(err error) string {
 }
 
 // perform does what a step asks for.
-func (m *machine) perform(l *life, s Step) (p reply) {
-	ctx := context.Background()
+func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 	e := l.e
 	switch s.Kind {
 	case Create:
@@ -130,7 +131,7 @@ func (m *machine) perform(l *life, s Step) (p reply) {
 		return reply{err: l.cold.Backup(ctx, dir+"/cold")}
 	case Sweep:
 		now := m.now().UnixMilli()
-		_, err := l.cold.Sweep(ctx, now, now-(24*time.Hour).Milliseconds(), now-(24*time.Hour).Milliseconds())
+		_, err := (&cold{l.cold, m, l}).Sweep(ctx, now, now-(24*time.Hour).Milliseconds(), now-(24*time.Hour).Milliseconds())
 		return reply{err: err}
 	}
 	v, err := e.TimerByName(ctx, "app", s.Name)
@@ -139,6 +140,7 @@ func (m *machine) perform(l *life, s Step) (p reply) {
 	}
 	id := v.ID
 	p.view = v
+	asked := m.now().UnixMilli()
 	switch s.Kind {
 	case Patch:
 		version := v.Version
@@ -151,7 +153,7 @@ func (m *machine) perform(l *life, s Step) (p reply) {
 			}
 			return n, nil
 		})
-		p.same = p.err == nil && p.view.Version == version
+		p.same = p.err == nil && (p.view.Version == version || p.view.UpdatedAt < asked) // one before it was in doubt
 	case Delete:
 		p.deleted, p.err = e.Delete(ctx, id, 0)
 	case Disable:
@@ -161,11 +163,11 @@ func (m *machine) perform(l *life, s Step) (p reply) {
 		}
 		version := v.Version
 		p.view, p.err = e.Disable(ctx, id, "", until)
-		p.same = p.err == nil && p.view.Version == version
+		p.same = p.err == nil && (p.view.Version == version || p.view.UpdatedAt < asked) // one before it was in doubt
 	case Enable:
 		version := v.Version
 		p.view, p.err = e.Enable(ctx, id, s.CatchUp)
-		p.same = p.err == nil && p.view.Version == version
+		p.same = p.err == nil && (p.view.Version == version || p.view.UpdatedAt < asked) // one before it was in doubt
 	case Run:
 		p.key, p.err = e.RunNow(ctx, id)
 	case Retry:

@@ -14,6 +14,9 @@
 // A run has two phases. First faults, then none: all that was owed has to be
 // over within a bound. Then the promises are checked one by one.
 //
+// One fault has no place in a bubble: when an operation of the disk fails, Pebble
+// is left blocked until the process has ended. TestDiskErrors breaks it outside.
+//
 // # What a seed repeats
 //
 // Steps, definitions, answers and faults are functions of the seed alone, and so

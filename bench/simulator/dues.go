@@ -49,6 +49,9 @@ func (t *timer) split() {
 			continue
 		}
 		e := &era{timer: t, first: v, last: v, start: v.by, countFrom: v.UpdatedAt}
+		if v.Reason == "" { // after the clock was set back dues count from the last that was taken
+			e.countFrom = max(v.UpdatedAt, v.ValidFrom)
+		}
 		if i == 0 {
 			e.fresh = true
 		} else {
@@ -83,6 +86,9 @@ func (t *timer) split() {
 // disabled, or got its schedule if that was later.
 func (t *timer) catchUp(i int) {
 	e := t.eras[i]
+	if e.first.ValidFrom > e.first.UpdatedAt {
+		return // the clock was set back, and all that is past was decided before
+	}
 	since := t.eras[i-1].first.UpdatedAt
 	for j := i - 1; j > 0; j-- {
 		a, b := t.eras[j-1], t.eras[j]

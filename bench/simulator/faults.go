@@ -181,6 +181,14 @@ func (c *cold) Raise(ctx context.Context, bs []engine.Bound) error {
 	return c.write(func() error { return c.Store.Raise(ctx, bs) })
 }
 
+// Sweep is one at a time: the store would wait for the other at a mutex, and a
+// bubble's time with it.
+func (c *cold) Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (bool, error) {
+	c.l.sweeping <- struct{}{}
+	defer func() { <-c.l.sweeping }()
+	return c.Store.Sweep(ctx, now, finishedBefore, historyBefore)
+}
+
 func (c *cold) Timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
 	if err := c.read(); err != nil {
 		return nil, err

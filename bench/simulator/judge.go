@@ -1,8 +1,10 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -113,6 +115,7 @@ func (m *machine) hold(r *remains, out *Outcome) {
 		m.complete(t, upTo)
 		m.holdRecords(t, out)
 		m.holdCalls(t)
+		m.holdOverlap(t)
 	}
 	for _, o := range r.owed {
 		if o.NotBefore <= upTo && o.To == 0 { // a range without a due in it goes with the next due
@@ -154,6 +157,7 @@ func (m *machine) complete(t *timer, upTo int64) {
 		for _, due := range must {
 			k := t.final(due, e.first.Generation)
 			switch {
+			case due > upTo && (k == nil || !k.Status.Final()): // the clock was set back before it
 			case k == nil:
 				m.wrong("%s: due %s (generation %d) is lost: %d calls, and no record", t.name(), stamp(due), e.first.Generation, len(t.calls[due]))
 			case !k.Status.Final():
@@ -251,7 +255,7 @@ func (m *machine) holdSkipped(t *timer, e *era, k *engine.Task, bad func(string,
 		}
 		if !policy(engine.MisfireSkip) && e.end == nil {
 			// A later one is called in its place.
-			next := e.between(last, m.left.wall)
+			next := e.between(last, m.latest())
 			if len(next) == 0 {
 				bad("it was the latest")
 			}
@@ -263,6 +267,23 @@ func (m *machine) holdSkipped(t *timer, e *era, k *engine.Task, bad func(string,
 	default:
 		bad("for no reason")
 	}
+}
+
+// latest is the latest instant that the wall clock showed.
+func (m *machine) latest() int64 {
+	to := m.left.wall
+	for _, s := range m.steps {
+		to = max(to, s.from)
+	}
+	return to
+}
+
+// setBack tells whether the clock was set back while a call waited for the note
+// that at most once needs: when it was begun, it was due.
+func (m *machine) setBack(t *timer, c *call) bool {
+	return slices.ContainsFunc(m.steps, func(s clockStep) bool {
+		return s.to < s.from && s.from >= c.key.Due && s.at <= c.at && c.at <= s.at+m.grace(t)
+	})
 }
 
 // foundLate tells whether a start or a step of the clock found a due late by more than this.
@@ -341,7 +362,7 @@ func (m *machine) holdCalls(t *timer) {
 			bad := func(format string, args ...any) {
 				m.wrong("%s: the call of %s at %v, attempt %d: %s", t.name(), stamp(due), c.at, c.attempt, fmt.Sprintf(format, args...))
 			}
-			if early := c.key.Due*1000 - c.wall.UnixMicro(); early > 0 {
+			if early := c.key.Due*1000 - c.wall.UnixMicro(); early > 0 && !m.setBack(t, c) {
 				bad("it is %d µs early", early)
 			}
 			if !known {
@@ -376,6 +397,42 @@ func (t *timer) all(is func(version) bool) bool {
 
 func (t *timer) allOverlap() bool {
 	return t.all(func(v version) bool { return v.Overlap == engine.OverlapAllow })
+}
+
+// holdOverlap: of a timer that does not allow it no two tasks are busy at once. A
+// task is busy from its first attempt to its last answer.
+func (m *machine) holdOverlap(t *timer) {
+	if t.all(func(v version) bool { return v.Overlap == engine.OverlapAllow }) ||
+		!t.all(func(v version) bool { return v.Overlap != engine.OverlapAllow }) {
+		return
+	}
+	type span struct {
+		first    *call
+		from, to int // see call.began
+	}
+	var busy []span
+	for _, calls := range t.calls { // sorted by holdCalls
+		for i, c := range calls {
+			end := c.over
+			if end == 0 { // as long as its process lived
+				end = math.MaxInt
+			}
+			if i > 0 && calls[i-1].life == c.life && c.attempt == calls[i-1].attempt+1 && t.redriven[c.key.Due] == 0 && len(t.unsure) == 0 {
+				busy[len(busy)-1].to = end
+				continue
+			}
+			busy = append(busy, span{c, c.began, end})
+		}
+	}
+	slices.SortFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i, b := range busy {
+		for _, a := range busy[:i] {
+			if a.first.life == b.first.life && a.first.key != b.first.key && b.from < a.to {
+				m.wrong("%s: the call of %s at %v comes while %s is busy, since %v", t.name(), stamp(b.first.key.Due), b.first.at,
+					stamp(a.first.key.Due), a.first.at)
+			}
+		}
+	}
 }
 
 // asked tells whether anybody asked for a due.
@@ -461,6 +518,9 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 		return
 	}
 	const late = 11_000 // a second more than it takes to be a misfire
+	if c.wall.UnixMilli()-due < late && !m.forward(end{}) {
+		return // found late, and then, by a clock that was set back, in time
+	}
 	for _, x := range m.ended {
 		if x.upWall != 0 && x.at < c.at && x.wall < due && due < x.upWall-late && m.forward(x) {
 			bad("it was found %v late by a start, and its timer skips such", time.Duration(x.upWall-due)*time.Millisecond)

@@ -31,8 +31,8 @@ var mutations = []mutation{
 		{"engine/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
 	}},
 	{"a result is noted before the call", []replacement{
-		{"engine/executor.go", "	out := e.call(&call)\n", "	e.end(t, Outcome{Class: ClassOK, Code: 200, Sent: e.cfg.Now()})\n	out := e.call(&call)\n"},
-		{"engine/executor.go", "	e.end(t, out)\n	return out.Took\n", "	return out.Took\n"},
+		{"engine/executor.go", "	out := e.call(&call)\n", "	e.end(t, began, Outcome{Class: ClassOK, Code: 200, Sent: e.cfg.Now()})\n	out := e.call(&call)\n"},
+		{"engine/executor.go", "	e.end(t, began, out)\n	return out.Took\n", "	return out.Took\n"},
 	}},
 	{"the cold tier answers before the sync", []replacement{
 		{"tier/local/committer.go", `s.db.Apply(b, pebble.Sync)`, `s.db.Apply(b, pebble.NoSync)`},

@@ -20,6 +20,9 @@ type call struct {
 	wall        time.Time
 	ended       time.Duration // 0: never answered
 	answer      answer
+	// began and over order the calls and their answers, also within one instant;
+	// over is 0 for one that was never answered.
+	began, over int
 }
 
 // answer is what the receiver does with a call.
@@ -85,6 +88,8 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, version: c.Timer.Version,
 		generation: c.Timer.Generation, life: r.l.n, at: m.since(), wall: m.wall(), answer: m.answer(c),
 	}
+	m.order++
+	seen.began = m.order
 	out := engine.Outcome{Class: seen.answer.class, Code: seen.answer.code, Sent: seen.wall}
 	if out.Class != engine.ClassNotSent {
 		m.calls = append(m.calls, seen)
@@ -104,6 +109,8 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	}
 	m.mu.Lock()
 	seen.ended = m.since()
+	m.order++
+	seen.over = m.order
 	m.mu.Unlock()
 	out.Took = seen.answer.after
 	switch out.Class {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
@@ -131,10 +130,6 @@ type Settings struct {
 func (s Settings) String() string {
 	return fmt.Sprintf("workers %d, window %v, spacing %v, memtable %d", s.Workers, s.Window, s.Spacing, s.MemTable)
 }
-
-// Back lets clocks be set back, too. There are bugs in that still, so only
-// XTIMER_BACK=1 does it.
-var Back = os.Getenv("XTIMER_BACK") != ""
 
 // epochs are when runs begin: before a full hour; before the hour that comes
 // twice and the one that does not come in Berlin; at the end of a year.
@@ -311,7 +306,7 @@ func (w *writer) faults() {
 	if w.chance(30) {
 		for range 1 + w.IntN(2) {
 			by := oneOf(w.draw, w.upTo(300*time.Millisecond), w.upTo(20*time.Second), w.upTo(3*time.Minute), w.upTo(2*time.Hour))
-			if w.chance(50) && Back {
+			if w.chance(50) {
 				by = -by
 			}
 			w.add(Step{At: w.instant(0), Kind: Clock, By: by})
