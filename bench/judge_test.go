@@ -304,7 +304,7 @@ func (o *owners) deleteOne() {
 func (o *owners) busy() {
 	o.t.Helper()
 	time.Sleep(time.Duration(300+rand.IntN(1200)) * time.Millisecond)
-	for deadline := time.Now().Add(time.Minute); o.w.rate() < o.rate/2; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); o.w.rate() < o.rate/2; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			o.t.Fatalf("only %d calls a second arrive: this machine is too busy for the trial", o.w.rate())
 		}
@@ -335,7 +335,7 @@ func (o *owners) judge() {
 	o.w.mu.Lock()
 	logs := o.w.logs // nobody asks any more
 	o.w.mu.Unlock()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(500 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
 		if time.Now().UnixMilli() <= ended {
 			continue
 		}

@@ -61,7 +61,7 @@ func (tr *trial) finish() {
 			tr.acked[fmt.Sprintf("%s_%d", id, due)] = true
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && tr.missing() > 0; {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline) && tr.missing() > 0; {
 		time.Sleep(100 * time.Millisecond)
 	}
 	time.Sleep(500 * time.Millisecond) // a repeat might be under way
@@ -86,11 +86,12 @@ func (tr *trial) stop(times int, end func()) {
 	time.Sleep(time.Second)
 }
 
-// createIntervals creates timers every 100 ms and tells their anchors by id.
+// createIntervals creates timers every 100 ms and tells their anchors by id. All
+// their dues are called, also where a start takes longer than 10 s.
 func (tr *trial) createIntervals(n int) map[string]int64 {
 	anchors := map[string]int64{}
 	for i := range n {
-		body := fmt.Sprintf(`{"app":"bench","name":"every-%d","schedule":{"every":"100ms"},"callback":{"url":%q}}`, i, tr.r.url)
+		body := fmt.Sprintf(`{"app":"bench","name":"every-%d","schedule":{"every":"100ms"},"misfire":{"policy":"all"},"callback":{"url":%q}}`, i, tr.r.url)
 		r, err := client.Post(tr.p.url("/v1/timers"), "application/json", strings.NewReader(body))
 		if err != nil {
 			tr.t.Fatal(err)
@@ -165,9 +166,10 @@ func (tr *trial) check(repeatsAllowed bool) {
 		for _, again := range at[1:] {
 			repeats++
 			// The stop that explains it: the first arrival was before it, or was
-			// still in a socket when it came, and the repeat came after it.
+			// not yet answered or its record not yet synced (well under a second,
+			// on a machine that does not stand still), and the repeat came after it.
 			i := sort.Search(len(tr.stops), func(i int) bool { return tr.stops[i].up.After(at[0]) })
-			if i == len(tr.stops) || again.Before(tr.stops[i].down) || tr.stops[i].down.Sub(at[0]) > 2*time.Second {
+			if i == len(tr.stops) || again.Before(tr.stops[i].down) || tr.stops[i].down.Sub(at[0]) > 5*time.Second {
 				unexplained++
 				t.Logf("unexplained repeat of %s: %v", k, at)
 				continue
