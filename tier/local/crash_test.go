@@ -109,6 +109,51 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
+// TestPowerLossWhileOpening loses the power before every write of an opening and a
+// closing, with half of what was not synced on the disk.
+func TestPowerLossWhileOpening(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s := small(disk)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := script(3)
+	for range 10 {
+		r.Step().Do(t, s)
+	}
+	want := dump(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for n := int64(1); ; n++ {
+		var writes atomic.Int64
+		var lost []*vfs.MemFS
+		s := small(errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && writes.Add(1) == n {
+				for seed := range uint64(4) {
+					lost = append(lost, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(seed, uint64(n)))}))
+				}
+			}
+			return nil
+		})))
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if lost == nil {
+			t.Logf("an opening and a closing make %d writes", n-1)
+			return
+		}
+		for _, fs := range lost {
+			if got := reopened(t, fs); got != want {
+				t.Fatalf("before write %d: %s", n, tiertest.Diff(got, want))
+			}
+		}
+	}
+}
+
 // TestDiskErrors fails the n-th operation of the disk, for every n: what was
 // acknowledged is there after a restart, and nobody waits for ever.
 func TestDiskErrors(t *testing.T) {

@@ -12,6 +12,10 @@ import (
 // guardFS ends the process in order when the log cannot be written: Pebble
 // panics on some of these errors, with a lock in a state in which not even the
 // panic gets out.
+//
+// It also makes the directory durable before a marker in it names another file of
+// it. Pebble syncs it once for both, so that a power failure could keep the marker
+// of a manifest and lose the manifest.
 type guardFS struct {
 	vfs.FS
 	fatal *fatal
@@ -28,6 +32,11 @@ func (g guardFS) check(what, name string, err error) error {
 }
 
 func (g guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(g.PathBase(name), "marker.") {
+		if err := syncDir(g.FS, g.PathDir(name)); err != nil {
+			return nil, g.check("sync the directory of", name, err)
+		}
+	}
 	f, err := g.FS.Create(name, c)
 	if !strings.HasSuffix(name, ".log") {
 		return f, err

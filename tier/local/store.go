@@ -211,13 +211,17 @@ func makeDir(fs vfs.FS, dir string) error {
 		return err
 	}
 	for _, d := range above {
-		f, err := fs.OpenDir(d)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if err := syncDir(fs, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
