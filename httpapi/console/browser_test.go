@@ -174,6 +174,15 @@ func (b *browser) click(t *testing.T, id, then string) {
 	b.wait(t, then)
 }
 
+// quiet waits until a second of the browser's own time has passed without a
+// request: what was typed has brought its list, and nothing chosen in it will be
+// swapped away.
+func (b *browser) quiet(t *testing.T) {
+	t.Helper()
+	b.wait(t, `window.busy = performance.now()`)
+	b.wait(t, `document.querySelector(".htmx-request") ? !(window.busy = performance.now()) : performance.now() - window.busy > 1000`)
+}
+
 // leave is a click that leads to another page.
 func (b *browser) leave(t *testing.T, id, path string) {
 	t.Helper()
@@ -390,7 +399,10 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.visit(t, "/timers")
 	b.fill(t, "#name", name+"-")
 	b.wait(t, `document.querySelectorAll("#list tbody tr").length === 3 && location.search.includes("name=")`)
-	b.click(t, "go", `document.querySelectorAll("#list tbody tr").length === 3`)
+	b.quiet(t)
+	b.wait(t, `document.getElementById("list").former = true`)
+	b.click(t, "go", `!document.getElementById("list").former && document.querySelectorAll("#list tbody tr").length === 3`)
+	b.quiet(t)
 	b.click(t, "page-all", `document.getElementById("selected").innerText.includes("3")`)
 	b.leave(t, "act-disable", "/timers/act")
 	b.leave(t, "cancel", "/timers?")
