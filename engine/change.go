@@ -68,6 +68,7 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 	if err != nil {
 		return out, err
 	}
+	raise(&e.upTo, now)
 	ed, err := f(t, now, from)
 	if err != nil || ed == nil {
 		return out, err
@@ -145,6 +146,9 @@ func (e *Engine) taken(ctx context.Context, sh *shard, id TimerID, now int64) (i
 	}
 	ahead := sh.watermark > now
 	sh.mu.Unlock()
+	if !ahead && now >= e.upTo.Load() {
+		return from, nil // the clock was not set back
+	}
 	// After memory: what leaves it was stored before.
 	last, err := e.cfg.Cold.LastTask(ctx, id)
 	if err == nil {

@@ -126,9 +126,9 @@ type Engine struct {
 	wakeMigrator chan struct{}
 	failed       chan string     // the first stage that failed
 	life         context.Context // of what Run does in the background
-	background   sync.WaitGroup
+	background   background
 	early        []Owed       // what is to be in memory before the first fire; see recover.go
-	begunUpTo    atomic.Int64 // the latest instant at which an attempt began (Unix ms)
+	upTo         atomic.Int64 // the latest instant at which an attempt began or a change was made (Unix ms)
 	batch        []*task      // fire's own
 }
 

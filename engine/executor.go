@@ -114,7 +114,7 @@ func (e *Engine) begin(t *task) (c Call, from int64, ok bool) {
 		t.begun = true
 		lv.busy++
 	}
-	raise(&e.begunUpTo, now)
+	raise(&e.upTo, now)
 	from = max(t.Key.Due, t.NotBefore)
 	t.state, t.Status = isSending, Running
 	t.NotBefore = 0

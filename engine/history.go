@@ -103,7 +103,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	e := h.e
 	now := e.now()
 	next := e.journal.Next() // first: an attempt that begins after it is later than the mark
-	h.marks = append(h.marks, journalMark{max(now, e.begunUpTo.Load()), next})
+	h.marks = append(h.marks, journalMark{max(now, e.upTo.Load()), next})
 	// The order matters: what gives up its hold, or is loaded, after this
 	// reading lies in the wheel before the reading of Low.
 	cut := e.holds.lowest(min(now, e.loaded.Load()-1))
