@@ -17,12 +17,12 @@ import (
 // limit, far more than fit: what does not fit is refused with a 503 that says so,
 // the kernel kills nothing, and what was taken is called.
 //
-// In the short form they are due in a minute and a half, as tasks in memory. With
+// In the short form they are due within a minute: all of them are in the wheel. With
 // XTIMER_TIMERS=5000000 XTIMER_MEMORY=512 (MiB) they are of the coming hour, and
 // all of them may fit.
 func TestMemoryLimit(t *testing.T) {
 	limit, n := setting("XTIMER_MEMORY", 128), setting("XTIMER_TIMERS", 300_000)
-	start, over := time.Now().Add(90*time.Second), 30*time.Second
+	start, over := time.Now().Add(40*time.Second), 15*time.Second
 	if n > 1_000_000 {
 		over = 55 * time.Minute
 	}

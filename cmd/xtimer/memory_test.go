@@ -54,7 +54,7 @@ func TestCgroupLimit(t *testing.T) {
 
 // What the stores and the heap may use together is within any limit.
 func TestMemoryShares(t *testing.T) {
-	for limit := int64(32 << 20); limit < 1<<36; limit *= 2 {
+	for limit := int64(128 << 20); limit < 1<<36; limit *= 2 {
 		if heap, stores := heapLimit(limit), int64(memTables*float64(memTable(limit))); heap < limit/2 || heap+stores > limit*95/100 {
 			t.Errorf("of %d bytes the heap has %d, the stores %d", limit, heap, stores)
 		}
