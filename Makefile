@@ -68,7 +68,7 @@ torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a s
 .PHONY: lint
 lint: ## gofumpt, vet, staticcheck
 	@out=$$(go tool gofumpt -l .) && [ -z "$$out" ] || $(call PROBLEM,gofumpt would change: $$out)
-	go vet ./...
+	go vet ./... && go vet -tags pictures ./httpapi/console
 	go tool staticcheck ./...
 
 .PHONY: check
@@ -118,7 +118,7 @@ chromium:
 
 .PHONY: screenshots
 screenshots: chromium ## make docs/pictures anew, of a server that has been at work for ten minutes
-	XTIMER_PICTURES=10m go test -run '^TestPictures$$' -count=1 -timeout 0 -v ./httpapi/console
+	XTIMER_PICTURES=10m go test -tags pictures -run '^TestPictures$$' -count=1 -timeout 0 -v ./httpapi/console
 
 .PHONY: console-assets
 console-assets: ## bring the console's scripts from npm, as httpapi/console/assets/package-lock.json pins them

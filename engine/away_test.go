@@ -63,13 +63,7 @@ func TestColdTierAway(t *testing.T) {
 		t.Run(fmt.Sprint("crash after ", crash), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.keeps = true
-				var away atomic.Bool
-				w.before = func(string, any) error {
-					if away.Load() {
-						return fmt.Errorf("the cold tier is away: %w", engine.ErrUnavailable)
-					}
-					return nil
-				}
+				away := w.outage()
 				w.start()
 				from := w.now()
 				id := w.make(timer("fast", every(5*time.Second)))

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,18 +176,10 @@ func TestStepBackRangeEnds(t *testing.T) {
 // each due is called once.
 func TestStepForwardWhileMinutesAreLate(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var away atomic.Bool
-		w.before = func(string, any) error {
-			if away.Load() {
-				return fmt.Errorf("the cold tier is away: %w", engine.ErrUnavailable)
-			}
-			return nil
-		}
+		away := w.outage()
 		w.start()
 		from := w.now()
-		for i := range 60 {
-			w.make(timer(fmt.Sprint(i), cron(fmt.Sprintf("%d * * * * *", i)), misfire(engine.MisfireAll, time.Hour)))
-		}
+		w.minutely(misfire(engine.MisfireAll, time.Hour))
 		for range 3 {
 			time.Sleep(2 * time.Minute)
 			away.Store(true)
@@ -200,12 +191,6 @@ func TestStepForwardWhileMinutesAreLate(t *testing.T) {
 		time.Sleep(3*time.Minute + 500*time.Millisecond)
 		to := w.now()
 		w.settle()
-		for i := range 60 {
-			name := fmt.Sprint(i)
-			got := slices.DeleteFunc(dues(w.of(name)), func(due int64) bool { return due > to })
-			if diff := difference(got, grid(from, to, 60_000, int64(i)*1000)); diff != "" {
-				t.Errorf("second %d: %s", i, diff)
-			}
-		}
+		w.wantMinutely(from, to)
 	})
 }

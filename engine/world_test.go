@@ -58,6 +58,36 @@ type world struct {
 	calls  []*call
 }
 
+// outage is a switch: while it is on, the cold tier is away.
+func (w *world) outage() *atomic.Bool {
+	var away atomic.Bool
+	w.before = func(string, any) error {
+		if away.Load() {
+			return fmt.Errorf("the cold tier is away: %w", engine.ErrUnavailable)
+		}
+		return nil
+	}
+	return &away
+}
+
+// minutely makes a timer for each second of the minute.
+func (w *world) minutely(opts ...func(*engine.Definition)) {
+	for i := range 60 {
+		w.make(timer(fmt.Sprint(i), cron(fmt.Sprintf("%d * * * * *", i)), opts...))
+	}
+}
+
+// wantMinutely fails unless each of them was called once a minute in (from, to].
+func (w *world) wantMinutely(from, to int64) {
+	w.t.Helper()
+	for i := range 60 {
+		got := slices.DeleteFunc(dues(w.of(fmt.Sprint(i))), func(due int64) bool { return due > to })
+		if diff := difference(got, grid(from, to, 60_000, int64(i)*1000)); diff != "" {
+			w.t.Errorf("second %d: %s", i, diff)
+		}
+	}
+}
+
 // life is one process: when it is over nothing of it reaches a disk or the receiver.
 type life struct {
 	mu   sync.RWMutex

@@ -1,3 +1,5 @@
+//go:build pictures
+
 package console
 
 import (
@@ -25,14 +27,11 @@ const (
 )
 
 // TestPictures makes the pictures of the documentation, of a server that has
-// been at work for XTIMER_PICTURES (a time like 10m): make screenshots.
+// been at work for XTIMER_PICTURES, a time like 10m: make screenshots does so.
 func TestPictures(t *testing.T) {
-	if os.Getenv("XTIMER_PICTURES") == "" {
-		t.Skip("XTIMER_PICTURES is not set: see make screenshots")
-	}
 	work, err := time.ParseDuration(os.Getenv("XTIMER_PICTURES"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("XTIMER_PICTURES: %v", err)
 	}
 	n := serveCalling(t, company(t))
 	s := seed(n)
