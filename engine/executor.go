@@ -69,8 +69,9 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 	out := e.call(&call)
 	e.metrics.inFlight.Dec()
 	Failpoint("response-before-result")
-	out.Phases.Wheel = max(0, t.left.Sub(milliTime(from)))
-	out.Phases.Queue += max(0, began.Sub(t.left))
+	left := time.UnixMicro(t.left)
+	out.Phases.Wheel = max(0, left.Sub(milliTime(from)))
+	out.Phases.Queue += max(0, began.Sub(left))
 	e.end(t, began, out)
 	return out.Took
 }
@@ -214,7 +215,7 @@ func (e *Engine) conclude(sh *shard, t *task, status TaskStatus, reason string, 
 
 // later puts a task into the wheel until the instant. mu is held.
 func (e *Engine) later(sh *shard, t *task, at int64) {
-	t.state, t.left = isRetrying, time.Time{}
+	t.state, t.left = isRetrying, 0
 	t.handle = e.wheel.Add(at, item{t.Key.Timer, t.Key.Due})
 	t.dirty = true
 }

@@ -55,8 +55,11 @@ type target struct {
 	// limit of calls in flight, from fewCalls to perTarget. A target that
 	// answers at once gets no more done with more of them: with 256 in flight a
 	// call took 20 µs of processor time, with 48 16 µs. One that takes its time
-	// does, so each call longer than slowCall lifts the limit by one, which
-	// doubles it with every round; each one that is not lowers it.
+	// does, so each slow call lifts the limit by one, which doubles it with every
+	// round; each one that is not lowers it. Slow is what lets the limit make
+	// fewer than 9,600 calls a second: slowCall for fewCalls in flight, and more
+	// in proportion. By a fixed time, calls that were slow only because there
+	// were so many of them would have kept the limit up.
 	limit  int
 	parked []*lane // lanes that wait for this target
 	lanes  int
@@ -148,8 +151,8 @@ func (q *queue) push(ts []*task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range ts {
-		if t.left.IsZero() { // else it is back from where it was held, or parked
-			t.left = now
+		if t.left == 0 { // else it is back from where it was held, or parked
+			t.left = now.UnixMicro()
 		}
 		l := t.lane
 		if l.dead {
@@ -200,7 +203,7 @@ func (q *queue) work(w *worker, t *task) {
 func (q *queue) swap(w *worker, was *lane, took time.Duration) *task {
 	q.mu.Lock()
 	switch t := was.target; {
-	case took > slowCall:
+	case took*fewCalls > slowCall*time.Duration(t.limit):
 		t.limit = min(t.limit+1, q.perTarget)
 	case t.limit > fewCalls:
 		t.limit--
@@ -380,9 +383,17 @@ type fifo struct {
 	at int
 }
 
-func (f *fifo) push(t *task) { f.ts = append(f.ts, t) }
-func (f *fifo) head() *task  { return f.ts[f.at] }
-func (f *fifo) empty() bool  { return f.at == len(f.ts) }
+func (f *fifo) push(t *task) {
+	if len(f.ts) == cap(f.ts) && f.at > len(f.ts)/2 { // one that never runs empty must not grow for ever
+		n := copy(f.ts, f.ts[f.at:])
+		clear(f.ts[n:])
+		f.ts, f.at = f.ts[:n], 0
+	}
+	f.ts = append(f.ts, t)
+}
+
+func (f *fifo) head() *task { return f.ts[f.at] }
+func (f *fifo) empty() bool { return f.at == len(f.ts) }
 func (f *fifo) pop() *task {
 	t := f.ts[f.at]
 	f.ts[f.at] = nil

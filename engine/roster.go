@@ -3,7 +3,6 @@ package engine
 import (
 	"strings"
 	"sync"
-	"time"
 
 	"xtimer/wheel"
 )
@@ -74,19 +73,19 @@ type task struct {
 	Task
 	live          *live
 	later, former *task // the list of its timer
-	state         state
-	redelivered   bool  // may have been sent before
-	owed          bool  // has a row in owed (or is covered by a range there)
-	out           bool  // not in memory any more
-	dirty         bool  // its row in owed does not say how it stands
-	cancelled     bool  // a change under way has its record
-	stored        int64 // when it was settled, being done (Unix ms); 0: not yet
-	settling      bool  // a settle that names it is being committed
-	begun         bool  // counts in live.busy
 	lane          *lane // where it waits or runs; the queue's
 	priority      uint8
+	state         state
+	redelivered   bool         // may have been sent before
+	owed          bool         // has a row in owed (or is covered by a range there)
+	out           bool         // not in memory any more
+	dirty         bool         // its row in owed does not say how it stands
+	cancelled     bool         // a change under way has its record
+	begun         bool         // counts in live.busy
+	settling      bool         // a settle that names it is being committed
+	stored        int64        // when it was settled, being done (Unix ms); 0: not yet
 	ready         int64        // since when it could run (Unix ms)
-	left          time.Time    // when it came to the queue for its next attempt; the queue's
+	left          int64        // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
 	handle        wheel.Handle // of its retry
 	encoded       []byte       // AppendTask of it, once done
 	first         [1]Attempt   // room for the attempt that most tasks need
