@@ -42,7 +42,13 @@ type history struct {
 	marks  []journalMark // of the journal's growth, oldest first
 	forgot Position
 	looked time.Time // when the last settle had its look at memory
+	// Lists of the last settle, for the next.
+	caps    []captured
+	records []Record
 }
+
+// keptRecords is the most room for records that is kept from settle to settle.
+const keptRecords = 1 << 16
 
 // journalMark says that all journal records before p are of tasks due at or
 // before the instant: a task's records come after its due, by the clock of the
@@ -54,20 +60,13 @@ type journalMark struct {
 
 // run settles until ctx ends.
 func (h *history) run(ctx context.Context) error {
-	tick := time.NewTicker(settleEvery)
-	defer tick.Stop()
 	var t trouble
-	for {
-		select {
-		case <-ctx.Done():
+	for wait := settleEvery; ; {
+		if sleep(ctx, wait); ctx.Err() != nil {
 			return nil
-		case <-tick.C:
 		}
 		started := time.Now()
 		err := h.settle(ctx, false)
-		if rest := h.looked.Sub(started) * (settleShare - 1); rest > settleEvery {
-			sleep(ctx, rest-settleEvery)
-		}
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -75,12 +74,8 @@ func (h *history) run(ctx context.Context) error {
 			return fmt.Errorf("another process has taken the shards over; this one must not fire any more: %w", err)
 		}
 		t.tell(h.e.log, "cannot settle; outcomes wait in the journal", err)
-		if err != nil {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(time.Second):
-			}
+		if wait = max(settleEvery, h.looked.Sub(started)*(settleShare-1)) - time.Since(started); err != nil {
+			wait = time.Second
 		}
 	}
 }
@@ -109,8 +104,8 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	cut := e.holds.lowest(min(now, e.loaded.Load()-1))
 	cut = min(cut, e.wheel.Low())
 
-	s := &Settlement{Owner: e.cfg.Node}
-	var caps []captured
+	s := &Settlement{Owner: e.cfg.Node, Tasks: h.records[:0]}
+	caps := h.caps[:0]
 	forget := int64(math.MaxInt64)
 	for i := range e.shards {
 		c := e.capture(&e.shards[i], i, cut, now, last, s)
@@ -122,6 +117,11 @@ func (h *history) settle(ctx context.Context, last bool) error {
 		}
 	}
 	h.looked = time.Now()
+	if h.records = nil; cap(s.Tasks) <= keptRecords {
+		h.records = s.Tasks
+	}
+	h.caps = caps
+	defer func() { clear(h.records); clear(h.caps) }()
 	if len(s.Marks) > 0 || len(s.Tasks) > 0 || len(s.Owe) > 0 || len(s.Pay) > 0 {
 		started := time.Now()
 		Failpoint("before-w")

@@ -60,7 +60,8 @@ type Cold interface {
 	Take(ctx context.Context, owner string) ([]Shard, error)
 	// Settle stores results and progress of this node, in one transaction.
 	// Doing it twice is the same as doing it once. ErrFenced, and nothing stored,
-	// when the fence of a mark is not the one that stands.
+	// when the fence of a mark is not the one that stands. The lists are the
+	// caller's again afterwards; the bytes of a record never change.
 	Settle(ctx context.Context, s *Settlement) error
 
 	// Task finds one record of history: ErrNotFound when there is none.

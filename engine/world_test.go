@@ -797,7 +797,17 @@ func (m *mortalCold) Due(ctx context.Context, from, to int64, yield func([]engin
 	var pages [][]engine.Candidate
 	err := m.do("Due", [2]int64{from, to}, func() error {
 		return m.Cold.Due(ctx, from, to, func(cs []engine.Candidate) error {
-			pages = append(pages, slices.Clone(cs))
+			cs = slices.Clone(cs)
+			for i := range cs {
+				if m.w.keeps && cs[i].Definition == nil { // as the cold tier beside such a warm one does
+					bs, err := m.Cold.Load(ctx, []engine.TimerID{cs[i].ID})
+					if err != nil {
+						return err
+					}
+					cs[i].Definition = bs[0]
+				}
+			}
+			pages = append(pages, cs)
 			return nil
 		})
 	})

@@ -79,32 +79,24 @@ func mib(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 // Run looks every second until ctx ends, and every 50 ms while the space is
 // less than twice the lower limit: a small disk fills in less than a second.
 func (g *Guard) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	failed := false
-	for {
+	for failed := false; ; {
+		wait := time.Second
+		switch free, total, err := g.read(g.path); {
+		case err == nil:
+			failed = false
+			g.look(free, total)
+			if low, _ := thresholds(total); free < 2*low {
+				wait = 50 * time.Millisecond
+			}
+		case !failed:
+			// What was known last stands until it can be read again.
+			g.log.Error("the free space cannot be read", "dir", g.path, "error", err)
+			failed = true
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-timer.C:
-		}
-		free, total, err := g.read(g.path)
-		if err != nil {
-			// What was known last stands until it can be read again.
-			if !failed {
-				g.log.Error("the free space cannot be read", "dir", g.path, "error", err)
-			}
-			failed = true
-			timer.Reset(time.Second)
-			continue
-		}
-		failed = false
-		g.look(free, total)
-		low, _ := thresholds(total)
-		if free < 2*low {
-			timer.Reset(50 * time.Millisecond)
-		} else {
-			timer.Reset(time.Second)
+		case <-time.After(wait):
 		}
 	}
 }

@@ -152,6 +152,8 @@ func Simulate(t *testing.T, s *Script) (out Outcome) {
 func (m *machine) run() {
 	steps := m.script.Steps
 	up := time.Duration(0) // when to start it
+	past := make(chan time.Time)
+	close(past)
 	for {
 		m.mu.Lock()
 		l := m.life
@@ -167,6 +169,10 @@ func (m *machine) run() {
 		} else {
 			gone, died = l.gone, l.ended
 		}
+		arrived := (<-chan time.Time)(past) // not a timer of 0: see engine.sleep
+		if wait := next - m.since(); wait > 0 {
+			arrived = time.After(wait)
+		}
 		select {
 		case <-gone:
 			up = m.since() + m.buried(l)
@@ -175,7 +181,7 @@ func (m *machine) run() {
 			m.stopped(l, err)
 			up = m.since() + m.buried(l)
 			continue
-		case <-time.After(next - m.since()):
+		case <-arrived:
 		}
 		switch {
 		case l == nil && m.since() >= up:

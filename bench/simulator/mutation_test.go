@@ -41,7 +41,7 @@ var mutations = []mutation{
 		{"wal/committer.go", "		opts = pebble.Sync\n", "		opts = pebble.NoSync\n"},
 	}},
 	{"the journal forgets before a settle", []replacement{
-		{"engine/history.go", "	s := &Settlement{Owner: e.cfg.Node}\n	var caps", "	_ = e.journal.Forget(next)\n	s := &Settlement{Owner: e.cfg.Node}\n	var caps"},
+		{"engine/history.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next)\n	caps := h.caps[:0]\n"},
 	}},
 	{"a delete forgets memory only", []replacement{
 		{"engine/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(Applied{}, nil); ed.timer == nil && err == nil {

@@ -42,6 +42,10 @@ func (s *Store) commitLoop() {
 	}
 }
 
+// maxBatch is the room of a batch that is kept for the next: that of a settle
+// after half a second of 60,000 fires each.
+const maxBatch = 8 << 20
+
 // commit writes what the group collected, waits for the sync, and shows it to
 // readers.
 func (g *group) commit() error {
@@ -51,7 +55,7 @@ func (g *group) commit() error {
 	s := g.s
 	g.st.stats.seq++
 	g.put(statsKey, g.st.stats.encode(nil))
-	b := s.db.NewBatch()
+	b := s.db.NewBatch(pebble.WithMaxRetainedSizeBytes(maxBatch))
 	for _, r := range g.ranges {
 		if err := b.DeleteRange(r.from, r.to, nil); err != nil {
 			return err

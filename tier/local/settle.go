@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"xtimer/engine"
 )
@@ -17,52 +18,71 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		}
 	}
 	c := *st
-	var ws []write
+	w := settlers.Get().(*settler)
 	if c.Replayed {
-		c.Tasks = cloneRecords(st.Tasks)
+		c.Tasks = slices.Clone(st.Tasks)
 	} else {
-		ws = settledWrites(st.Tasks)
+		w.encode(st.Tasks)
 		c.Tasks = nil
 	}
 	c.Owe, c.Pay, c.Marks = slices.Clone(st.Owe), slices.Clone(st.Pay), slices.Clone(st.Marks)
 	weight := len(st.Tasks) + len(st.Owe) + len(st.Pay) + 1
-	return s.do(ctx, weight, func(g *group) error { return g.settle(&c, ws) })
+	if err := s.do(ctx, weight, func(g *group) error { return g.settle(&c, w.writes) }); err != nil {
+		return err // w may still be in the committer's hands
+	}
+	w.recycle()
+	return nil
 }
 
-// settledWrites encodes records in the caller's goroutine: the records in the
-// order of their keys, for numbers are sorted faster than keys, and then the
-// index by timer.
-func settledWrites(rs []engine.Record) []write {
-	size := 0
-	order := make([]int32, len(rs))
-	for i := range rs {
-		size += len(rs[i].Encoded) + 32
-		order[i] = int32(i)
+// settler encodes records in the caller's goroutine. Its room is used again: made
+// anew for each settle it was a seventh of the garbage of a fire.
+type settler struct {
+	order  []dueOrder
+	keys   []byte // of the records
+	index  []engine.Key
+	writes []write
+}
+
+// dueOrder is a record's place in the order of the keys of history.
+type dueOrder struct {
+	due   int64
+	timer engine.TimerID
+	at    int // among the records
+}
+
+var settlers = sync.Pool{New: func() any { return new(settler) }}
+
+// maxSettler is the most writes that a settler has room for when it is kept.
+const maxSettler = 1 << 17
+
+func (w *settler) recycle() {
+	if cap(w.writes) > maxSettler {
+		return
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := &rs[a].Key, &rs[b].Key
-		return cmp.Or(cmp.Compare(x.Due, y.Due), cmp.Compare(x.Timer, y.Timer), cmp.Compare(a, b))
+	clear(w.writes)
+	w.order, w.keys, w.index, w.writes = w.order[:0], w.keys[:0], w.index[:0], w.writes[:0]
+	settlers.Put(w)
+}
+
+// encode makes the writes: the records in the order of their keys, for numbers
+// are sorted faster than keys, and then the index by timer.
+func (w *settler) encode(rs []engine.Record) {
+	for i := range rs {
+		w.order = append(w.order, dueOrder{rs[i].Key.Due, rs[i].Key.Timer, i})
+	}
+	slices.SortFunc(w.order, func(a, b dueOrder) int {
+		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.timer, b.timer), cmp.Compare(a.at, b.at))
 	})
-	ws, buf := make([]write, 0, len(rs)+len(rs)/8+8), make([]byte, 0, size)
-	indexed := make([]engine.Key, 0, len(rs))
-	for _, i := range order {
-		r := &rs[i]
-		n := len(buf)
-		buf = append(buf, r.Encoded...)
-		ws, buf = recordWrites(ws, buf, r.Key, r.Status, buf[n:len(buf):len(buf)])
+	w.keys = slices.Grow(w.keys, len(recordKey(nil, engine.Key{}))*len(rs))
+	w.writes = slices.Grow(w.writes, len(rs)+len(rs)/8+8)
+	for _, o := range w.order {
+		r := &rs[o.at]
+		w.writes, w.keys = recordWrites(w.writes, w.keys, r.Key, r.Status, r.Encoded)
 		if !r.Alone {
-			indexed = append(indexed, r.Key)
+			w.index = append(w.index, r.Key)
 		}
 	}
-	return indexWrites(ws, indexed)
-}
-
-func cloneRecords(rs []engine.Record) []engine.Record {
-	rs = slices.Clone(rs)
-	for i := range rs {
-		rs[i].Encoded = slices.Clone(rs[i].Encoded)
-	}
-	return rs
+	w.writes = indexWrites(w.writes, w.index)
 }
 
 // settle judges a settlement: all of it or nothing.
