@@ -147,6 +147,10 @@ func FuzzDecode(f *testing.F) {
 			if y, err := engine.DecodeTimer(bytes.Clone(c)); err != nil || !bytes.Equal(engine.AppendTimer(nil, y), c) {
 				t.Errorf("timer: %+v, %v", y, err)
 			}
+			var head engine.Timer
+			if err := engine.DecodeTimerHead(b, &head); err != nil || head.Version != x.Version || !reflect.DeepEqual(head.Schedule, x.Schedule) {
+				t.Errorf("head: %+v, %v", head, err)
+			}
 		}
 		if x, err := engine.DecodeTask(bytes.Clone(b)); err == nil {
 			c := engine.AppendTask(nil, x)

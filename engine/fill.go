@@ -155,13 +155,13 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (up bool, err error
 func (e *Engine) warm(ctx context.Context, cs []Candidate, from, to int64) (error, error) {
 	es := make([]Entry, 0, len(cs))
 	var raised []Bound
+	t := new(Timer) // only the head of each
 	for _, c := range cs {
 		if c.Definition == nil {
 			es = append(es, Entry{ID: c.ID, Due: c.Due})
 			continue
 		}
-		t, err := DecodeTimer(c.Definition)
-		if err != nil {
+		if err := DecodeTimerHead(c.Definition, t); err != nil {
 			return nil, fmt.Errorf("timer %s: %w", c.ID, err)
 		}
 		if t.Status != Enabled {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"xtimer/engine"
@@ -119,13 +120,17 @@ func (b *minuteBuckets) count() (n int64) {
 // versioned is a definition as it is kept: its version first, so that a script
 // can compare.
 func versioned(definition []byte) (value string, version uint32, err error) {
-	t, err := engine.DecodeTimer(definition)
-	if err != nil {
+	var t engine.Timer
+	if err := engine.DecodeTimerHead(definition, &t); err != nil {
 		return "", 0, fmt.Errorf("cannot read a definition: %w", err)
 	}
-	b := make([]byte, 4, 4+len(definition))
-	binary.BigEndian.PutUint32(b, t.Version)
-	return string(append(b, definition...)), t.Version, nil
+	var b strings.Builder
+	b.Grow(4 + len(definition))
+	var head [4]byte
+	binary.BigEndian.PutUint32(head[:], t.Version)
+	b.Write(head[:])
+	b.Write(definition)
+	return b.String(), t.Version, nil
 }
 
 // isFull tells that the minute needs one more bucket.
