@@ -144,9 +144,12 @@ func (p *taskPage) byTime(ctx context.Context, kind byte, before engine.Key) err
 		key := engine.Key{Timer: readID(k[7:]), Due: readTime(k[1:])}
 		var t *engine.Task
 		var err error
-		if kind == kindRecord {
+		switch {
+		case kind == kindRecord:
 			t, err = decodeTask(k, slices.Clone(v))
-		} else {
+		case p.f.App != "" && len(v) > len(none) && string(v[len(none):]) != p.f.App:
+			// Another app's failure: without a look at its record.
+		default:
 			t, err = p.w.listed(key)
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ const (
 	kindOwedAt  = 'b' // not before, timer, due → nothing
 	kindEnded   = 'd' // finished at, timer → app
 	kindDeleted = 'e' // timer → deleted at, while a version is kept
-	kindFailure = 'f' // due, timer → status
+	kindFailure = 'f' // due, timer → app, or nothing
 	kindBound   = 'g' // timer → bound of a recurring timer, once raised
 	kindRecord  = 'h' // due, timer → record of history
 	kindByTimer = 'i' // hour, timer, ms in the hour (hash of what follows) → dues that follow

@@ -169,7 +169,17 @@ func recordWrites(ws []write, buf []byte, k engine.Key, st engine.TaskStatus, en
 	if st.IsFailure() {
 		n = len(buf)
 		buf = timeKey(buf, kindFailure, k.Due, k.Timer)
-		ws = append(ws, write{key: cut(n), val: none})
+		ws = append(ws, write{key: cut(n), val: failureValue(encoded)})
 	}
 	return ws, buf
+}
+
+// failureValue is what the index of failures says of one: its app, so that who
+// looks for an app's failures need not read the others' records.
+func failureValue(encoded []byte) []byte {
+	t, err := engine.DecodeTask(encoded)
+	if err != nil {
+		return none // who looks for it reads the record, and says what is wrong
+	}
+	return append(slices.Clone(none), t.App...)
 }

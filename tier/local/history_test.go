@@ -1,0 +1,49 @@
+package local
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
+)
+
+// An entry of the index of failures that does not say whose it is, as they all
+// were once, is found by its record.
+func TestFailureWithoutItsApp(t *testing.T) {
+	s := New(Config{Dir: "/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var st engine.Settlement
+	want := map[string][]int64{}
+	for i := range 10 {
+		x := &engine.Task{Key: engine.Key{Timer: 1, Due: int64(1000 + i)}, App: []string{"a", "b"}[i%2], Status: engine.Dead}
+		st.Tasks = append(st.Tasks, engine.Record{Key: x.Key, Status: x.Status, Encoded: engine.AppendTask(nil, x)})
+		want[x.App] = append(want[x.App], x.Key.Due)
+	}
+	if err := s.Settle(t.Context(), &st); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		if err := s.db.Set(timeKey(nil, kindFailure, int64(1000+i), 1), none, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for app, dues := range want {
+		ts, _, err := s.Tasks(t.Context(), engine.TaskFilter{App: app, Statuses: []engine.TaskStatus{engine.Dead}}, engine.Key{}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, x := range slices.Backward(ts) {
+			got = append(got, x.Key.Due)
+		}
+		if !slices.Equal(got, dues) {
+			t.Errorf("failures of %s: %v, want %v", app, got, dues)
+		}
+	}
+}
