@@ -65,6 +65,10 @@ torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a s
 	XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
 	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
 
+.PHONY: soak
+soak: ## fire for an hour and look at what grows: memory, goroutines (SOAK=seconds, RATE=1000)
+	XTIMER_SOAK=$(or $(SOAK),3600) XTIMER_RATE=$(or $(RATE),1000) go test -run '^TestSoak$$' -count=1 -timeout 0 -v ./bench
+
 .PHONY: lint
 lint: ## gofumpt, vet, staticcheck
 	@out=$$(go tool gofumpt -l .) && [ -z "$$out" ] || $(call PROBLEM,gofumpt would change: $$out)

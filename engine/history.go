@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"time"
 )
 
@@ -127,6 +128,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 		if c.lines > 0 {
 			caps = append(caps, c)
 		}
+		runtime.Gosched() // what is due goes first
 	}
 	h.looked, h.lines = time.Now(), len(s.Tasks)+len(s.Owe)+len(s.Pay)
 	if h.records = nil; cap(s.Tasks) <= keptRecords {

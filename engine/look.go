@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,7 @@ func (e *Engine) comingEntries(ctx context.Context, from, end int64) (es []Entry
 	if end <= e.loaded.Load() {
 		for i := 0; i < Shards && len(es) <= maxComing; i++ {
 			es = e.shards[i].coming(es, from, end)
+			runtime.Gosched() // what is due goes first
 		}
 		if partial = len(es) > maxComing; partial {
 			es = es[:maxComing]

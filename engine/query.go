@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 )
 
@@ -173,6 +174,7 @@ func (e *Engine) inMemory(f *TaskFilter) []*Task {
 			}
 		}
 		sh.mu.Unlock()
+		runtime.Gosched() // what is due goes first
 	}
 	return out
 }

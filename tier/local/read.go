@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -11,6 +12,10 @@ import (
 func scan(r pebble.Reader, from, to []byte, f func(k, v []byte) (more bool, err error)) error {
 	return walk(r, from, to, (*pebble.Iterator).First, (*pebble.Iterator).Next, f)
 }
+
+// yieldEvery is after how many keys a reader lets others go first: calls that are
+// due must not wait for a list that somebody looks at.
+const yieldEvery = 64
 
 // scanBack is scan from the last key to the first.
 func scanBack(r pebble.Reader, from, to []byte, f func(k, v []byte) (more bool, err error)) error {
@@ -23,7 +28,10 @@ func walk(r pebble.Reader, from, to []byte, first, next func(*pebble.Iterator) b
 		return err
 	}
 	more := true
-	for ok := first(it); ok && more && err == nil; ok = next(it) {
+	for n, ok := 1, first(it); ok && more && err == nil; n, ok = n+1, next(it) {
+		if n%yieldEvery == 0 {
+			runtime.Gosched()
+		}
 		var v []byte
 		if v, err = it.ValueAndErr(); err == nil {
 			more, err = f(it.Key(), v)
