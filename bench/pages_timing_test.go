@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/tier/local"
 )
 
 // BenchmarkPages asks for every page of the console while 5,000 timers a second
@@ -24,7 +22,7 @@ import (
 func BenchmarkPages(b *testing.B) {
 	p, r := startProcess(b), startReceiver(b)
 	p.kill()
-	pages := fillStore(b, filepath.Join(p.dir, engine.ColdFolder), r.url, setting("XTIMER_TIMERS", 1_000_000))
+	pages := pagesOf(fillStore(b, filepath.Join(p.dir, engine.ColdFolder), r.url, setting("XTIMER_TIMERS", 1_000_000)))
 	p.start()
 	p.calm() // what was written in a minute is still being merged
 	r.counting = true
@@ -36,7 +34,8 @@ func BenchmarkPages(b *testing.B) {
 	}
 	time.Sleep(5 * time.Second)
 	r.reset()
-	quiet := r.lateFor(10 * time.Second)
+	time.Sleep(10 * time.Second)
+	alone := r.lateness(.99)
 	r.reset()
 
 	var mu sync.Mutex
@@ -82,7 +81,7 @@ func BenchmarkPages(b *testing.B) {
 	}
 	b.ReportMetric(ms(slowest), "slowest-page-p95-ms")
 	b.ReportMetric(fires, "fires/s")
-	b.ReportMetric(ms(quiet[0]), "without-pages-p99-ms")
+	b.ReportMetric(ms(alone[0]), "without-pages-p99-ms")
 	b.ReportMetric(ms(late[0]), "lateness-p50-ms")
 	b.ReportMetric(ms(late[1]), "lateness-p99-ms")
 	b.ReportMetric(float64(r.early), "early")
@@ -98,123 +97,41 @@ func (p *process) calm() {
 	}
 }
 
-// lateFor is the p99 of the lateness of the calls of a while.
-func (r *receiver) lateFor(d time.Duration) []time.Duration {
-	time.Sleep(d)
-	return r.lateness(.99)
-}
-
 // page is a page of the console: its path is another each time.
 type page struct {
 	name string
 	path func() string
 }
 
-// fillStore writes timers and ten tasks of each into the cold store in dir, all
-// settled, and tells the pages that show them.
-func fillStore(b *testing.B, dir, url string, timers int) []page {
-	const every = 6 * time.Hour
-	ctx := context.Background()
-	cold := local.New(local.Config{Dir: dir})
-	if err := cold.Open(ctx); err != nil {
-		b.Fatal(err)
-	}
-	now := time.Now().UnixMilli()
-	// The i-th timer is due again from ten minutes to six hours from now.
-	due := func(i, back int) int64 {
-		return now + 600_000 + int64(i)*(every.Milliseconds()-600_000)/int64(timers) - int64(back)*every.Milliseconds()
-	}
-	app := func(i int) string { return fmt.Sprintf("app-%d", i%500) }
-	name := func(i int) string { return fmt.Sprintf("order-%d-expire", i) }
-	id := func(i int) engine.TimerID { return engine.TimerID(i + 1) }
-	for i := 0; i < timers; {
-		var cs []*engine.Change
-		for ; len(cs) < 1000 && i < timers; i++ {
-			t := &engine.Timer{Definition: engine.NewDefinition(), ID: id(i), Version: 1, Generation: 1}
-			t.App, t.Name, t.Schedule.Every, t.Callback.URL = app(i), name(i), every, url
-			t.Labels = []engine.Label{{Key: "team", Value: fmt.Sprint(i % 20)}}
-			t.CreatedAt = due(i, 11)
-			t.UpdatedAt = t.CreatedAt
-			if err := engine.Resolve(t, nil, t.CreatedAt); err != nil {
-				b.Fatal(err)
-			}
-			cs = append(cs, &engine.Change{Timer: t, ID: t.ID, At: t.CreatedAt})
-		}
-		for _, a := range cold.ApplyAll(ctx, cs) {
-			if a.Err != nil {
-				b.Fatal(a.Err)
-			}
-		}
-	}
-	task := func(i, back int) *engine.Task {
-		at := due(i, back)
-		t := &engine.Task{
-			Key: engine.Key{Timer: id(i), Due: at}, App: app(i), Name: name(i), Generation: 1, Status: engine.Succeeded,
-			Lateness: 300 * time.Microsecond, Ended: at + 2, Since: at,
-			Attempts: []engine.Attempt{{N: 1, Started: at*1000 + 300, Took: time.Millisecond, Code: 200, Response: []byte("ok")}},
-		}
-		switch i % 400 { // two of 400 are failures
-		case 0:
-			t.Status, t.Attempts[0].Code, t.Attempts[0].ErrorClass = engine.Failed, 404, "status"
-		case 1:
-			t.Status, t.Attempts[0].Code, t.Attempts[0].ErrorClass = engine.Dead, 503, "status"
-		}
-		return t
-	}
-	for back := 10; back > 0; back-- {
-		for i := 0; i < timers; {
-			var s engine.Settlement
-			for ; len(s.Tasks) < 10_000 && i < timers; i++ {
-				t := task(i, back)
-				s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, t)})
-			}
-			if err := cold.Settle(ctx, &s); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	shards, err := cold.Shards(ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var s engine.Settlement
-	for i, sh := range shards {
-		s.Marks = append(s.Marks, engine.Mark{Shard: i, Fence: sh.Fence, W: now})
-	}
-	if err := cold.Settle(ctx, &s); err != nil {
-		b.Fatal(err)
-	}
-	if err := cold.Close(); err != nil {
-		b.Fatal(err)
-	}
-
-	any := func() int { return rand.IntN(timers) }
-	failed := func() int { return any() / 400 * 400 }
-	key := func(i int) string { return task(i, 1+rand.IntN(10)).Key.String() }
+// pagesOf are the pages that show what a store was filled with.
+func pagesOf(f *filled) []page {
+	one := func() int { return rand.IntN(f.timers) }
+	failed := func() int { return one() / 400 * 400 }
+	key := func(i int) string { return f.task(i, 1+rand.IntN(10)).Key.String() }
 	fixed := func(path string) func() string { return func() string { return path } }
 	return []page{
 		{"overview", fixed("/")},
 		{"what fires next", fixed("/upcoming")},
 		{"what fires next, a minute", func() string {
-			return "/upcoming?at=" + time.UnixMilli(now+int64(12+rand.IntN(40))*60_000).UTC().Format(time.RFC3339)
+			return "/upcoming?at=" + time.UnixMilli(f.now+int64(12+rand.IntN(40))*60_000).UTC().Format(time.RFC3339)
 		}},
 		{"timers", fixed("/timers")},
-		{"timers of an app", func() string { return "/timers?app=" + app(any()) }},
-		{"timers by name", func() string { return fmt.Sprintf("/timers?app=%s&name=order-%d", app(any()), rand.IntN(100)) }},
+		{"timers of an app", func() string { return "/timers?app=" + f.app(one()) }},
+		{"timers by name", func() string { return fmt.Sprintf("/timers?app=%s&name=order-%d", f.app(one()), rand.IntN(100)) }},
 		{"timers by label", func() string { return fmt.Sprintf("/timers?label=team%%3D%d", rand.IntN(20)) }},
 		{"timers by status", fixed("/timers?status=enabled")},
 		{"timers, disabled: none", fixed("/timers?status=disabled")},
-		{"timer", func() string { return "/timers/" + id(any()).String() }},
-		{"timer, edit", func() string { return "/timers/" + id(any()).String() + "/edit" }},
+		{"timer", func() string { return "/timers/" + f.id(one()).String() }},
+		{"timer, edit", func() string { return "/timers/" + f.id(one()).String() + "/edit" }},
 		{"timer, new", fixed("/timers/new")},
-		{"task", func() string { return "/tasks/" + key(any()) }},
+		{"task", func() string { return "/tasks/" + key(one()) }},
 		{"task, failed", func() string { return "/tasks/" + key(failed()) }},
 		{"dead letters", fixed("/dead")},
-		{"dead letters of an app", func() string { return "/dead?app=" + app(failed()) }},
+		{"dead letters of an app", func() string { return "/dead?app=" + f.app(failed()) }},
 		{"dead letters of a day", fixed("/dead?since=24h")},
 		{"live", fixed("/live")},
-		{"live, of an app", func() string { return "/live?app=" + app(any()) }},
-		{"live, failures of an app", func() string { return "/live?status=dead&app=" + app(failed()+1) }},
+		{"live, of an app", func() string { return "/live?app=" + f.app(one()) }},
+		{"live, failures of an app", func() string { return "/live?status=dead&app=" + f.app(failed()+1) }},
 		{"system", fixed("/system")},
 	}
 }

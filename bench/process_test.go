@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -119,6 +120,31 @@ func (p *process) cpu() time.Duration {
 	user, _ := strconv.ParseInt(string(f[11]), 10, 64)
 	system, _ := strconv.ParseInt(string(f[12]), 10, 64)
 	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// metric is one of the process, by its name and labels as /metrics has them.
+func (p *process) metric(name string) float64 {
+	p.t.Helper()
+	r, err := client.Get(p.url("/metrics"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range bytes.Lines(b) {
+		if v, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(name+" ")); ok {
+			x, err := strconv.ParseFloat(string(v), 64)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return x
+		}
+	}
+	p.t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 // tail keeps the last of what is written to it.

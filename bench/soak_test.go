@@ -1,10 +1,7 @@
 package bench
 
 import (
-	"bytes"
-	"io"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -12,8 +9,7 @@ import (
 // TestSoak fires for long and looks at what grows: XTIMER_SOAK=3600 (seconds)
 // XTIMER_RATE=1000 for an hour. One-shots come and go, intervals stay. Nothing is
 // missing, early or repeated, and memory and goroutines of the last quarter are
-// those of the second: what fills first (caches, memtables, a day of history's
-// index) has filled by then. In a short run memory is only told.
+// those of the second: what fills first (caches, memtables) has filled by then. In a short run memory is only told.
 func TestSoak(t *testing.T) {
 	length := time.Duration(setting("XTIMER_SOAK", 10)) * time.Second
 	tr := &trial{t: t, rate: setting("XTIMER_RATE", 200), intervals: 50}
@@ -23,7 +19,7 @@ func TestSoak(t *testing.T) {
 	for range looks {
 		time.Sleep(length / looks)
 		rss = append(rss, float64(tr.p.rss())/(1<<20))
-		goroutines = append(goroutines, tr.p.gauge("go_goroutines"))
+		goroutines = append(goroutines, tr.p.metric("go_goroutines"))
 	}
 	tr.finish()
 	tr.check(false)
@@ -41,29 +37,4 @@ func TestSoak(t *testing.T) {
 	if was, is := quarter(rss, 1), quarter(rss, 3); length >= 10*time.Minute && is > 1.15*was+16 {
 		t.Errorf("%.0f MB became %.0f", was, is)
 	}
-}
-
-// gauge is one metric of the process.
-func (p *process) gauge(name string) float64 {
-	p.t.Helper()
-	r, err := client.Get(p.url("/metrics"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	for line := range bytes.Lines(b) {
-		if v, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(name+" ")); ok {
-			x, err := strconv.ParseFloat(string(v), 64)
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			return x
-		}
-	}
-	p.t.Fatalf("there is no metric %s", name)
-	return 0
 }

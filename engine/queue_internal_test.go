@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,4 +221,64 @@ func TestQueueClose(t *testing.T) {
 		}
 		q.wg.Wait()
 	})
+}
+
+// A target that takes its time gets as many calls in flight as are allowed. One
+// that is slow only because so many are in flight, as on a machine at its limit,
+// does not keep them.
+func TestQueueLimit(t *testing.T) {
+	const most = 256
+	synctest.Test(t, func(t *testing.T) {
+		var calls, flying atomic.Int64
+		var q *queue
+		limits := map[int64]int{} // by how many calls were made; guarded by q.mu
+		q = newQueue(1024, most, 1024, time.Now, func(*task) time.Duration {
+			n, c := flying.Add(1), calls.Add(1)
+			took := 50 * time.Millisecond
+			if c > 10_000 { // 34,000 calls a second, shared by all that fly
+				took = time.Duration(n) * time.Second / 34_000
+			}
+			time.Sleep(took)
+			flying.Add(-1)
+			if c%10_000 == 0 {
+				q.mu.Lock()
+				limits[c] = q.targets["target"].limit
+				q.mu.Unlock()
+			}
+			return took
+		})
+		ts := make([]*task, 60_000)
+		for i := range ts {
+			ts[i] = &task{lane: q.lane("app", "target")}
+		}
+		q.push(ts)
+		time.Sleep(time.Minute)
+		q.close()
+		q.wg.Wait()
+		if limits[10_000] != most {
+			t.Errorf("a slow target has a limit of %d", limits[10_000])
+		}
+		if limits[50_000] > fewCalls+5 {
+			t.Errorf("a target that is slow for their number alone has a limit of %d", limits[50_000])
+		}
+	})
+}
+
+// A fifo that never runs empty gives its tasks in order and does not grow.
+func TestFifoThatNeverEmpties(t *testing.T) {
+	var f fifo
+	in, out := int64(0), int64(0)
+	for range 100_000 {
+		for in < out+10 {
+			f.push(&task{ready: in})
+			in++
+		}
+		if x := f.pop(); x.ready != out {
+			t.Fatalf("%d came, not %d", x.ready, out)
+		}
+		out++
+	}
+	if cap(f.ts) > 64 {
+		t.Errorf("room for %d tasks, of which 10 were there", cap(f.ts))
+	}
 }

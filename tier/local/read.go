@@ -13,14 +13,14 @@ func scan(r pebble.Reader, from, to []byte, f func(k, v []byte) (more bool, err 
 	return walk(r, from, to, (*pebble.Iterator).First, (*pebble.Iterator).Next, f)
 }
 
-// yieldEvery is after how many keys a reader lets others go first: calls that are
-// due must not wait for a list that somebody looks at.
-const yieldEvery = 64
-
 // scanBack is scan from the last key to the first.
 func scanBack(r pebble.Reader, from, to []byte, f func(k, v []byte) (more bool, err error)) error {
 	return walk(r, from, to, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, f)
 }
+
+// yieldEvery is after how many keys a reader lets others go first: calls that are
+// due must not wait for a list that somebody looks at.
+const yieldEvery = 64
 
 func walk(r pebble.Reader, from, to []byte, first, next func(*pebble.Iterator) bool, f func(k, v []byte) (bool, error)) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})

@@ -35,7 +35,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 }
 
 // settler encodes records in the caller's goroutine. Its room is used again: made
-// anew for each settle it was a seventh of the garbage of a fire.
+// anew for each settle it was a tenth of the garbage of a fire.
 type settler struct {
 	order  []dueOrder
 	keys   []byte // of the records
