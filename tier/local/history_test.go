@@ -33,6 +33,9 @@ func TestFailureWithoutItsApp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := s.Settle(t.Context(), &engine.Settlement{Marks: []engine.Mark{{Shard: 0, W: 1}}}); err != nil {
+		t.Fatal(err) // readers see what stands since the last commit
+	}
 	for app, dues := range want {
 		ts, _, err := s.Tasks(t.Context(), engine.TaskFilter{App: app, Statuses: []engine.TaskStatus{engine.Dead}}, engine.Key{}, 100)
 		if err != nil {
