@@ -136,7 +136,12 @@ type seen struct {
 
 func (s *stepped) wall() time.Time { return time.Now().Add(time.Duration(s.off.Load())) }
 
-func (s *stepped) set(d time.Duration) { s.off.Add(int64(d)) }
+// set steps the clock while the hand rests: one that has just read it goes by what
+// it read.
+func (s *stepped) set(d time.Duration) {
+	synctest.Wait()
+	s.off.Add(int64(d))
+}
 
 // look waits until all is at rest.
 func (s *stepped) look() seen {
