@@ -130,7 +130,7 @@ func (s *Server) getSystem(r *request) (reply, error) {
 	runtime.ReadMemStats(&m)
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = textMember(append(b, '{'), "node", s.e.Node())
-		b = intMember(b, "cpus", int64(runtime.GOMAXPROCS(0)))
+		b = intMember(b, "cpus", int64(s.cfg.CPUs))
 		b = intMember(b, "goroutines", int64(runtime.NumGoroutine()))
 		b = intMember(b, "heap_bytes", int64(m.HeapAlloc))
 		b = intMember(b, "memory_bytes", int64(m.Sys-m.HeapReleased))

@@ -50,6 +50,8 @@ type ServerConfig struct {
 	Heartbeat time.Duration
 	// BackupDir is where backups go; "": there are none.
 	BackupDir string
+	// CPUs is how many cores this process may use, for GET /v1/system.
+	CPUs int
 	// Pprof serves /debug/pprof/.
 	Pprof bool
 	// Version is the answer of GET /v1/version.

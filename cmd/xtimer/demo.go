@@ -61,6 +61,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	log := newLog(os.Stderr, slog.LevelWarn)
 	slog.SetDefault(log)
 	tuneMemory()
+	tuneProcessors()
 	files, err := raiseFiles(log)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -82,7 +81,7 @@ func examine(ctx context.Context, out io.Writer, dataDir string) error {
 	if sync.p50 > 0 {
 		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", ms(sync.p50))
 	}
-	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*runtime.GOMAXPROCS(0))
+	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*cores)
 
 	for _, w := range r.worth {
 		fmt.Fprintf(out, "\n%s %s\n", r.paint.paint(yellow, "Worth a look:"), w)
@@ -109,7 +108,7 @@ func (r *report) limits() {
 	case l.Max < fewFiles:
 		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
 	}
-	r.line("limits", "processors", "%d", runtime.GOMAXPROCS(0))
+	r.line("limits", "processors", "%d", cores)
 	if m := cgroupLimit(processGroups, groupTree); m < math.MaxInt64 {
 		r.line("limits", "memory", "%s (of this container)", size(uint64(m)))
 	}

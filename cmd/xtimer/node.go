@@ -78,6 +78,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Tokens:    tokens,
 		MaxConns:  int(min(65536, files/2)),
 		BackupDir: s.BackupDir,
+		CPUs:      cores,
 		Pprof:     s.Pprof,
 		Settings:  s.shown(),
 		Console: func(api http.RoundTripper) http.Handler {

@@ -64,6 +64,7 @@ func serve(ctx context.Context, s *Settings) error {
 
 	// The machine's limits come first, for the parts are sized by them.
 	tuneMemory()
+	tuneProcessors()
 	files, err := raiseFiles(log)
 	if err != nil {
 		return err

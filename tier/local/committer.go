@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -100,6 +101,9 @@ func fill(b *pebble.Batch, ws []write) error {
 		slices.SortFunc(ws, byKey)
 	}
 	for i := range ws {
+		if i%yieldEvery == yieldEvery-1 {
+			runtime.Gosched()
+		}
 		if i+1 < len(ws) && compare(ws[i].key, ws[i+1].key) == 0 {
 			continue
 		}

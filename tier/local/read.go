@@ -18,8 +18,8 @@ func scanBack(r pebble.Reader, from, to []byte, f func(k, v []byte) (more bool, 
 	return walk(r, from, to, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, f)
 }
 
-// yieldEvery is after how many keys a reader lets others go first: calls that are
-// due must not wait for a list that somebody looks at.
+// yieldEvery is after how many keys a reader or a writer of many lets others go
+// first: calls that are due must not wait for a list that somebody looks at.
 const yieldEvery = 64
 
 func walk(r pebble.Reader, from, to []byte, first, next func(*pebble.Iterator) bool, f func(k, v []byte) (bool, error)) error {

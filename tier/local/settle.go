@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -75,7 +76,10 @@ func (w *settler) encode(rs []engine.Record) {
 	})
 	w.keys = slices.Grow(w.keys, len(recordKey(nil, engine.Key{}))*len(rs))
 	w.writes = slices.Grow(w.writes, len(rs)+len(rs)/8+8)
-	for _, o := range w.order {
+	for n, o := range w.order {
+		if n%yieldEvery == yieldEvery-1 {
+			runtime.Gosched()
+		}
 		r := &rs[o.at]
 		w.writes, w.keys = recordWrites(w.writes, w.keys, r.Key, r.Status, r.Encoded)
 		if !r.Alone {
