@@ -220,7 +220,9 @@ func (e *Engine) welcome(t *Timer, owe []Owed, warm *[]Entry) (next int64) {
 	if err != nil {
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
-	next, _ = p.Next(t.ValidFrom)
+	if due, ok := p.Next(t.ValidFrom); ok {
+		next = due
+	}
 	now := e.now()
 	horizon := e.horizon.Load() // before the seat: what a raise adds meanwhile is in both
 	sh := e.shardOf(t.ID)
@@ -228,8 +230,10 @@ func (e *Engine) welcome(t *Timer, owe []Owed, warm *[]Entry) (next int64) {
 	ready := e.seat(sh, t, &p, owe, now)
 	sh.mu.Unlock()
 	e.queue.push(ready)
-	for _, o := range owe {
-		next = max(next, o.Key.Due)
+	for _, o := range owe { // it is overdue: that is its next
+		if next == 0 || o.Key.Due < next {
+			next = o.Key.Due
+		}
 	}
 	e.metrics.timerMade()
 	if filled := e.warmed.Load(); next != 0 && next < filled {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/robfig/cron/v3"
 )
@@ -115,8 +116,8 @@ func splitCron(spec string) ([]string, error) {
 	if strings.HasPrefix(spec, "TZ=") || strings.HasPrefix(spec, "CRON_TZ=") {
 		return nil, errors.New("a time zone is given in time_zone, not in the expression")
 	}
-	for i := range len(spec) {
-		if c := spec[i]; !alnum(c) && !strings.ContainsRune("*?/,-@# \t", rune(c)) {
+	for _, c := range spec {
+		if (c >= utf8.RuneSelf || !alnum(byte(c))) && !strings.ContainsRune("*?/,-@# \t", c) {
 			return nil, fmt.Errorf("%q is no character of a cron expression", c)
 		}
 	}

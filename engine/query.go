@@ -50,8 +50,10 @@ func (e *Engine) nextDue(t *Timer, now int64) int64 {
 	if err != nil {
 		return 0
 	}
-	due, _ := p.Next(now)
-	return due
+	if due, ok := p.Next(now); ok {
+		return due
+	}
+	return 0
 }
 
 // Timer finds one timer.

@@ -110,6 +110,39 @@ func TestFollowWhatIsNotCalled(t *testing.T) {
 	})
 }
 
+// A timer that has no due any more says so while its last call is under way, and
+// one that is created overdue says what it is overdue for.
+func TestNextDueOfTheLast(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		next := func(id engine.TimerID) int64 {
+			v, err := w.Timer(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.NextDue
+		}
+		w.replies("once", slow(time.Minute))
+		w.replies("thrice", slow(time.Minute))
+		thrice := every(time.Second)
+		thrice.MaxRuns = 3
+		for name, s := range map[string]engine.Schedule{"once": delay(time.Second), "thrice": thrice} {
+			id := w.make(timer(name, s, timeout(10*time.Minute)))
+			if due := next(id); due != w.now()+1000 {
+				t.Errorf("%s is due next at %d", name, due)
+			}
+			time.Sleep(3500 * time.Millisecond)
+			if due := next(id); due != 0 {
+				t.Errorf("%s is due next at %d, it has no more dues", name, due)
+			}
+		}
+		past := w.now() - 5000
+		c := w.Create(t.Context(), timer("late", at(past)), nil)
+		if c.Err != nil || c.View.NextDue != past {
+			t.Errorf("created overdue: next due %d, want %d (%v)", c.View.NextDue, past, c.Err)
+		}
+	})
+}
+
 func TestStats(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
 		w.replies("slow", slow(time.Hour))

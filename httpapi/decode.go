@@ -137,7 +137,7 @@ func (d *decoder) broken(err error) {
 			Fields: []engine.FieldFault{{Field: field, Detail: "stands there twice"}},
 		}
 	default:
-		field := d.prefix + dotted(string(s.JSONPointer))
+		field := strings.TrimSuffix(d.prefix+dotted(string(s.JSONPointer)), ".")
 		what := strings.TrimPrefix(s.Err.Error(), "jsontext: ")
 		d.fail("malformed_json", "it is not JSON at byte %d: %s", s.ByteOffset, what)
 		if field != "" {

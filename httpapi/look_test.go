@@ -164,6 +164,11 @@ func TestConsole(t *testing.T) {
 			t.Errorf("%s: %s", path, got.body)
 		}
 	}
+	for _, path := range []string{"/timers", "/nope"} { // a program that forgot its /v1
+		if got := n.do("GET", path, "", "Accept", "application/json").want(404); got.header["Content-Type"] != "application/problem+json" {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
 	for _, path := range []string{"/v1/", "/v1/nothing", "/debug/pprof/"} {
 		if got := n.do("GET", path, "").want(404); got.header["Content-Type"] != "application/problem+json" {
 			t.Errorf("%s: %s", path, got.body)

@@ -8,6 +8,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -203,11 +204,33 @@ func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 
 // handle answers a request: as the API, or else as the console.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	if s.pages != nil && !ofAPI(unsafeString(ctx.Request.Header.RequestURI())) {
+	h := &ctx.Request.Header
+	if framedTwice(h.RawHeaders()) {
+		malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: where does the body end?").send(ctx)
+		ctx.SetConnectionClose()
+		return
+	}
+	if s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept)) {
 		s.pages(ctx)
 		return
 	}
 	s.api(ctx)
+}
+
+// framedTwice tells whether a request says twice, and in two ways, where it ends:
+// what a proxy before us took for its body might be a request to us (RFC 9112, 6.3).
+func framedTwice(raw []byte) bool {
+	var length, encoding bool
+	for line := range bytes.Lines(raw) {
+		name, _, _ := bytes.Cut(line, []byte{':'})
+		switch len(name) {
+		case len(fasthttp.HeaderContentLength):
+			length = length || strings.EqualFold(unsafeString(name), fasthttp.HeaderContentLength)
+		case len(fasthttp.HeaderTransferEncoding):
+			encoding = encoding || strings.EqualFold(unsafeString(name), fasthttp.HeaderTransferEncoding)
+		}
+	}
+	return length && encoding
 }
 
 // api is the one decorator of all handlers: it finds the route, asks the

@@ -69,6 +69,21 @@ func TestPipelinedRequests(t *testing.T) {
 	})
 }
 
+// A request that says in two ways where its body ends is refused, and nothing
+// after it on its connection is taken for a request.
+func TestRequestFramedTwice(t *testing.T) {
+	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
+		c := n.raw()
+		c.send("POST /v1/schedules/preview HTTP/1.1\nHost: x\ncontent-length: 4\nTransfer-encoding: chunked\n\n0\n\nGET /livez HTTP/1.1\nHost: x\n\n")
+		if got := c.receive().want(400); got.str("code") != "bad_framing" || got.header["Connection"] != "close" {
+			t.Error(got.body, got.header)
+		}
+		if rest, _ := io.ReadAll(c.r); len(rest) > 0 {
+			t.Errorf("%q came after it", rest)
+		}
+	})
+}
+
 func TestRequestsTooLarge(t *testing.T) {
 	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
 		for _, c := range []struct {

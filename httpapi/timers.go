@@ -214,8 +214,11 @@ func patched(old engine.Definition, patch []byte) (engine.Definition, error) {
 	if err := decodeTimer(merged, &d); err != nil {
 		return old, err
 	}
-	if d.App != old.App || d.Name != old.Name {
-		return old, engine.Invalid("name", "immutable", "a timer keeps its app and its name")
+	if d.App != old.App {
+		return old, engine.Invalid("app", "immutable", "a timer keeps its app")
+	}
+	if d.Name != old.Name {
+		return old, engine.Invalid("name", "immutable", "a timer keeps its name")
 	}
 	return d, nil
 }

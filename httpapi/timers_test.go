@@ -152,6 +152,10 @@ func TestBatch(t *testing.T) {
 	if f := got.str("results", 0, "error", "errors", 0, "field"); got.get("results", 0, "status") != 422.0 || !strings.HasPrefix(f, "timers[0].") {
 		t.Error(got.body)
 	}
+	got = n.do("POST", batchPath, good+"\n{no JSON\n", "Content-Type", "application/x-ndjson").want(200)
+	if f := got.str("results", 1, "error", "errors", 0, "field"); f != "timers[1]" {
+		t.Errorf("field %q in %s", f, got.body)
+	}
 	n.do("POST", batchPath, `{"timers":[`+good).want(400)
 	n.do("POST", batchPath, `{"timers":[]}`).want(400)
 	n.do("POST", batchPath, `{}`).want(400)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -143,6 +144,9 @@ func (e *export) fromServer(ctx context.Context) error {
 		}}
 		if t.Schedule.Delay != nil {
 			l.Stored.At = msOf(t.NextDue)
+			if t.NextDue.IsZero() && t.Status == api.Enabled { // its call is under way
+				l.Stored.At = msOf(t.UpdatedAt.Add(time.Duration(*t.Schedule.Delay)))
+			}
 		}
 		if err := e.write(&l); err != nil {
 			return err
