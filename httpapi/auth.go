@@ -6,6 +6,9 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 )
@@ -157,4 +160,28 @@ func sameOrigin(ctx *fasthttp.RequestCtx) error {
 	return &problem{
 		status: fasthttp.StatusForbidden, code: "cross_origin", detail: "a page of another origin may not change anything here",
 	}
+}
+
+// rebound tells whether a change is asked for by a web page at a name. Whoever owns
+// the name can point it at loopback once the page is loaded; then the page is of the
+// same origin as we are. Nobody can do that with an address, or with localhost.
+func rebound(ctx *fasthttp.RequestCtx) bool {
+	if ctx.IsGet() || ctx.IsHead() || ctx.IsOptions() {
+		return false
+	}
+	origin := string(ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	if err != nil {
+		return true
+	}
+	_, err = netip.ParseAddr(u.Hostname())
+	return err != nil && u.Hostname() != "localhost" && !strings.HasSuffix(u.Hostname(), ".localhost")
+}
+
+var errRebound = &problem{
+	status: fasthttp.StatusForbidden, code: "cross_origin",
+	detail: "without tokens a page may change something here only if it was loaded from localhost or from an IP address; set a token (or --insecure)",
 }

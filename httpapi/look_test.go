@@ -202,6 +202,28 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+// TestRebound: where nobody needs a token, a page at a name that was pointed at
+// loopback changes nothing, neither over the API nor over the console.
+func TestRebound(t *testing.T) {
+	changed := 0
+	build := func(http.RoundTripper) http.Handler {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { changed++ })
+	}
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Console: build, LocalOnly: true})
+	for origin, refused := range map[string]bool{
+		"http://evil.example": true, "http://evil.example:8080": true, "http://localhost.evil.example": true, "null": true,
+		"http://localhost:8080": false, "http://127.0.0.1:8080": false, "http://[::1]:8080": false,
+	} {
+		was := changed
+		api := n.do("PUT", "/v1/apps/a/timers/n", hourly("a", "n", ""), "Sec-Fetch-Site", "same-origin", "Origin", origin)
+		page := n.do("POST", "/timers/act", "", "Sec-Fetch-Site", "same-origin", "Origin", origin)
+		if refused != (api.status == 403) || refused != (page.status == 403) || refused != (changed == was) {
+			t.Errorf("%s: API %d, page %d: %s", origin, api.status, page.status, api.body)
+		}
+	}
+	n.do("PUT", "/v1/apps/a/timers/n", hourly("a", "n", "")).want(200) // no page asks
+}
+
 // TestConsoleStream: a stream goes through, and ends when the server does.
 func TestConsoleStream(t *testing.T) {
 	ended := make(chan struct{})

@@ -49,6 +49,9 @@ type ServerConfig struct {
 	Grace time.Duration
 	// Heartbeat of an event stream; default 15 s.
 	Heartbeat time.Duration
+	// LocalOnly: there are no tokens, because only this machine can ask. Changes
+	// by web pages are then taken of pages at localhost or at an address alone.
+	LocalOnly bool
 	// BackupDir is where backups go; "": there are none.
 	BackupDir string
 	// CPUs is how many cores this process may use, for GET /v1/system.
@@ -208,6 +211,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if framedTwice(h.RawHeaders()) {
 		malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: where does the body end?").send(ctx)
 		ctx.SetConnectionClose()
+		return
+	}
+	if s.cfg.LocalOnly && rebound(ctx) {
+		errRebound.send(ctx)
 		return
 	}
 	if s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept)) {

@@ -157,3 +157,22 @@ func TestServeWithToken(t *testing.T) {
 		t.Errorf("with the token: %d", resp.StatusCode)
 	}
 }
+
+// Without tokens a page at a name that was pointed at loopback changes nothing.
+func TestServeRebound(t *testing.T) {
+	server := serves(t, "--data-dir", t.TempDir(), "--listen", nowhere(t))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.url+"/v1/timers", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "evil.example"
+	r.Header.Set("Origin", "http://evil.example")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}

@@ -27,6 +27,10 @@ is a task.`,
 			if err != nil {
 				return err
 			}
+			// What was there once it waits for; what never was is a mistake.
+			if err := r.Live(ctx); err != nil {
+				return err
+			}
 			out := cmd.OutOrStdout()
 			if r.output == "table" {
 				fmt.Fprintf(out, tailRow, "DUE", "LATE", "STATUS", "CODE", "TIMER", "KEY")

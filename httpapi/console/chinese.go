@@ -171,6 +171,7 @@ var chinese = map[string]string{
 	"There is no such page.":                                "没有这个页面。",
 	"This did not work":                                     "操作未成功",
 	"This form is out of date. Load the page again.":        "表单已过期，请重新加载页面。",
+	"This token may look, and change nothing.":              "此令牌只能查看，不能更改任何内容。",
 	"This node":                       "本节点",
 	"This token is not known here.":   "此处不认识该令牌。",
 	"Tiers and clock":                 "存储层与时钟",

@@ -217,7 +217,13 @@ func (f *form) refused(err error) bool {
 	return true
 }
 
+// errLooks answers who asks for a form that would lead nowhere.
+var errLooks = &fault{http.StatusForbidden, "This token may look, and change nothing."}
+
 func newTimer(v *visit) error {
+	if !v.MayWrite() {
+		return errLooks
+	}
 	f := &form{Values: map[string]string{
 		"app": v.grant.App, scheduleKind: "cron", scheduleWhen: "0 9 * * MON-FRI", "callback.method": "POST", "callback.url": "",
 	}}
@@ -257,6 +263,9 @@ func (v *visit) again(f *form, title string, err error) error {
 }
 
 func editTimer(v *visit) error {
+	if !v.MayWrite() {
+		return errLooks
+	}
 	t, err := v.api.Get(v.ctx, v.r.PathValue("id"))
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -15,16 +16,24 @@ func languageOf(r *http.Request) string {
 	if k, err := r.Cookie(languageCookie); err == nil && (k.Value == "en" || k.Value == "zh") {
 		return k.Value
 	}
+	best, most := "en", 0.0
 	for l := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
-		l = strings.ToLower(strings.TrimSpace(l))
+		name, weight, _ := strings.Cut(strings.ToLower(strings.TrimSpace(l)), ";")
+		q := 1.0
+		if _, w, ok := strings.Cut(weight, "q="); ok {
+			q, _ = strconv.ParseFloat(strings.TrimSpace(w), 64)
+		}
+		if q <= most {
+			continue
+		}
 		switch {
-		case strings.HasPrefix(l, "zh"):
-			return "zh"
-		case strings.HasPrefix(l, "en"):
-			return "en"
+		case strings.HasPrefix(name, "zh"):
+			best, most = "zh", q
+		case strings.HasPrefix(name, "en"):
+			best, most = "en", q
 		}
 	}
-	return "en"
+	return best
 }
 
 // T is a text in the visitor's language, with its %s and %d filled in.

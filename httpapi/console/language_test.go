@@ -104,6 +104,8 @@ func TestLanguageOf(t *testing.T) {
 		{"", "", "en"},
 		{"zh-CN,zh;q=0.9,en;q=0.8", "", "zh"},
 		{"en-GB,en;q=0.9,zh;q=0.8", "", "en"},
+		{"en;q=0.1, zh;q=0.9", "", "zh"},
+		{"zh;q=0", "", "en"},
 		{"de,fr", "", "en"},
 		{"zh-TW", "en", "en"},
 		{"en", "zh", "zh"},

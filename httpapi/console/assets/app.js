@@ -44,7 +44,7 @@
     if (!b) return;
     paused = !paused;
     b.setAttribute("aria-pressed", paused);
-    b.textContent = paused ? b.dataset.off : b.dataset.on;
+    b.textContent = paused ? b.dataset.paused : b.dataset.running;
     document.dispatchEvent(new Event("paused"));
   });
   document.addEventListener("htmx:beforeRequest", (e) => {
