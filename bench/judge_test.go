@@ -147,9 +147,13 @@ func (o *owners) ask(a *checker.Asked, method, path string, in any) (answer map[
 	return answer
 }
 
+// instant is 0 when it is not there: nothing was answered.
 func instant(v any) int64 {
 	s, _ := v.(string)
-	t, _ := time.Parse(time.RFC3339, s)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return 0
+	}
 	return t.UnixMilli()
 }
 

@@ -463,6 +463,31 @@ func TestMutations(t *testing.T) {
 	}
 }
 
+// TestDoubtfulChange: a change that was sent and not answered may have cancelled
+// what was to be called again. Nothing else may.
+func TestDoubtfulChange(t *testing.T) {
+	const due = simStart + 1000
+	every := func(ms int64) *Definition { return &Definition{Schedule: Schedule{Every: ms}, BodySHA: "x"} }
+	l := &Logs{
+		Asked: []Asked{
+			{Op: Run, Conditions: &Condition{Ended: due + 100, P50: 2000, P99: 20_000, Max: 250_000}},
+			{Op: Create, Invoked: simStart, Answered: simStart, OK: true, Status: 201, Timer: "1", App: "app", Name: "n", From: simStart, Anchor: simStart, Definition: every(1000)},
+			{Op: Change, Invoked: due + 20, Answered: due + 40, Timer: "1", Definition: every(1_000_000)},
+			{Op: Task, OK: true, Timer: "1", Final: &Final{Due: due, Status: "cancelled", Reason: "replaced", Attempts: 1}},
+			{Op: List, Invoked: simQuiet, Answered: simQuiet, OK: true, IDs: []string{"1"}},
+			{Op: Audit, Invoked: simQuiet, Answered: simQuiet, OK: true},
+		},
+		Arrived: []Arrived{{Timer: "1", Due: due, App: "app", Name: "n", Attempt: 1, BodySHA: "x", At: due*1000 + 200, Done: due*1000 + 300}},
+	}
+	if r := check(t, l); len(r.Violations) > 0 {
+		t.Error(r)
+	}
+	l.Asked = slices.Delete(l.Asked, 2, 3)
+	if r := check(t, l); len(r.Violations) != 1 || r.Violations[0].Rule != "L1" {
+		t.Errorf("without the change: %s", r)
+	}
+}
+
 // TestTooQuiet: a run that proves nothing is invalid, whatever it shows.
 func TestTooQuiet(t *testing.T) {
 	l := goodRun(1, 300)

@@ -118,7 +118,8 @@ func (c *court) complete(o *occurrence) {
 	case "failed":
 		fine = refused
 	case "cancelled":
-		fine = by != nil
+		// A change that nobody answered may have ended it as well.
+		fine = by != nil || slices.ContainsFunc(o.eras, func(e *era) bool { return e.endSent != forever })
 	case "skipped":
 		late := c.between(o.due, forever, func(f *Broken) bool { return f.From <= f.To-misfireAfter && o.due <= f.To-misfireAfter })
 		fine = f.Reason == "overlap" && d.Overlap == "skip" || f.Reason == "overlap_queue_full" && d.Overlap == "queue" ||
