@@ -9,7 +9,8 @@ import (
 // TestSoak fires for long and looks at what grows: XTIMER_SOAK=3600 (seconds)
 // XTIMER_RATE=1000 for an hour. One-shots come and go, intervals stay. Nothing is
 // missing, early or repeated, and memory and goroutines of the last quarter are
-// those of the second: what fills first (caches, memtables) has filled by then. In a short run memory is only told.
+// those of the second: what fills first (caches, memtables) has filled by then. In
+// a short run memory is only told.
 func TestSoak(t *testing.T) {
 	length := time.Duration(setting("XTIMER_SOAK", 10)) * time.Second
 	tr := &trial{t: t, rate: setting("XTIMER_RATE", 200), intervals: 50}

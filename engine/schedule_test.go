@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,6 +33,13 @@ func TestResolveFaults(t *testing.T) {
 		if err := Resolve(tm, nil, planNow); !errors.As(err, &f) || f.Kind != FaultInvalid || f.Code != c.code || f.Fields[0].Field != c.field {
 			t.Errorf("%s: %v, want %s of %s", c.name, err, c.code, c.field)
 		}
+	}
+}
+
+// What a cron line may not have is named as it stands there, not byte by byte.
+func TestCronCharacter(t *testing.T) {
+	if _, err := splitCron("٠ 9 * * *"); err == nil || !strings.Contains(err.Error(), "'٠'") {
+		t.Error(err)
 	}
 }
 

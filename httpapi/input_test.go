@@ -47,6 +47,7 @@ func TestBadInput(t *testing.T) {
 		{`[]`, "", 400},
 		{`null`, "", 400},
 		{with("priority", "NaN"), "", 400},
+		{with("schedule.cron", `"٠ 9 * * *"`), "schedule.cron", 422},
 		{with("priority", "01"), "", 400},
 		{with("name", "\"\xff\""), "", 400},
 		{with("name", `"\ud800"`), "", 400},

@@ -101,6 +101,9 @@ func TestPatchIsAMergePatch(t *testing.T) {
 	n.do("PATCH", path, `{"schedule":{"every":"1h"}}`).want(422) // both cron and every
 	n.do("PATCH", path, `{"name":"other"}`).want(422)
 	n.do("PATCH", path, `{"app":null}`).want(422)
+	if got := n.do("PATCH", path, `{"app":"other"}`).want(422); got.str("errors", 0, "field") != "app" {
+		t.Error(got.body)
+	}
 	n.do("PATCH", path, `{"nonsense":1}`).want(400)
 	n.do("PATCH", path, `{"status":"disabled"}`).want(400)
 	n.do("PATCH", path, `[]`).want(400)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -623,5 +624,24 @@ func TestFiresAfterImport(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("called %q, want %q", got, want)
 		}
+	}
+}
+
+// TestExportUnderWay: a delay whose one call is under way is exported with its due,
+// which has passed: it is called again where it is imported, and not a delay later.
+func TestExportUnderWay(t *testing.T) {
+	called, answer := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(called); <-answer }))
+	defer slow.Close()
+	defer close(answer)
+	s := newShell(t)
+	s.do("timer", "create", "--app", "a", "--name", "n", "--delay", "10ms", "--url", slow.URL)
+	<-called
+	var l line
+	if out := s.do("export"); json.Unmarshal([]byte(strings.SplitAfter(out, "\n")[0]), &l) != nil || l.Stored == nil {
+		t.Fatal(out)
+	}
+	if now := time.Now().UnixMilli(); l.Stored.At > now || l.Stored.At < now-60_000 {
+		t.Errorf("exported with due %d, now is %d", l.Stored.At, now)
 	}
 }

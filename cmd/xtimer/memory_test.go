@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -58,5 +59,19 @@ func TestMemoryShares(t *testing.T) {
 		if heap, stores := heapLimit(limit), int64(memTables*float64(memTable(limit))); heap < limit/2 || heap+stores > limit*95/100 {
 			t.Errorf("of %d bytes the heap has %d, the stores %d", limit, heap, stores)
 		}
+	}
+}
+
+// The ballast takes no memory, whenever one looks: it must not make what is alive
+// less than nothing.
+func TestAliveMemory(t *testing.T) {
+	defer func() { ballast = nil }()
+	before := aliveMemory()
+	ballast = make([]byte, ballastBytes)
+	for range 2 {
+		if alive := aliveMemory(); alive > before+ballastBytes/2 {
+			t.Errorf("%d MB are alive, before the ballast %d", alive>>20, before>>20)
+		}
+		runtime.GC()
 	}
 }

@@ -167,3 +167,9 @@ func TestTail(t *testing.T) {
 		t.Errorf("it says %s", said)
 	}
 }
+
+// TestTailOfNothing: a server that was never there is a mistake, not one to wait for.
+func TestTailOfNothing(t *testing.T) {
+	s := &shell{t, "http://" + nowhere(t)}
+	s.run("", "task", "tail").want(statusFailed, "")
+}
