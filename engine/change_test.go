@@ -399,6 +399,9 @@ func TestCatchUpSince(t *testing.T) {
 			}
 		}
 	}
+	runs := func(n int64, every time.Duration) engine.Schedule {
+		return engine.Schedule{Every: every, MaxRuns: n}
+	}
 	for _, x := range []struct {
 		name string
 		do   []func(w *world, id engine.TimerID) // at 25 s, 35 s, 45 s
@@ -412,6 +415,8 @@ func TestCatchUpSince(t *testing.T) {
 		{"until was over", []func(*world, engine.TimerID){off(32 * time.Second), patch, off(time.Hour)}, []int64{50}},
 		{"until, another schedule", []func(*world, engine.TimerID){off(time.Hour), reschedule(every(5 * time.Second)), patch}, []int64{40, 45, 50, 55}},
 		{"another schedule", []func(*world, engine.TimerID){off(0), reschedule(every(5 * time.Second)), off(0)}, []int64{40, 45, 50, 55}},
+		{"two runs, one was called", []func(*world, engine.TimerID){reschedule(runs(2, 10*time.Second)), off(0), patch}, []int64{40}},
+		{"two runs, given meanwhile", []func(*world, engine.TimerID){off(0), reschedule(runs(2, 5*time.Second)), off(0)}, []int64{40, 45}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			begin(t, func(t *testing.T, w *world) {

@@ -197,7 +197,7 @@ func (e *Engine) Enable(ctx context.Context, id TimerID, catch CatchUp) (View, e
 			return nil, err
 		}
 		slices.SortFunc(over, compareSpans)
-		ed.owe, err = passed(&n, since, now, catch, over)
+		ed.owe, err = passed(t, n.Generation, since, now, catch, over)
 		return ed, err
 	})
 	if err != nil {
@@ -249,8 +249,9 @@ func (e *Engine) disabledSince(ctx context.Context, t *Timer) (int64, error) {
 	return since, err
 }
 
-// passed are the rows for the dues in (since, now] that an enable catches up.
-func passed(t *Timer, since, now int64, catch CatchUp, over spans) ([]Owed, error) {
+// passed are the rows for the dues in (since, now] that an enable of t catches up.
+// They are those that it had while it was disabled: its max_runs count from before.
+func passed(t *Timer, generation uint32, since, now int64, catch CatchUp, over spans) ([]Owed, error) {
 	former := *t
 	former.ValidFrom = since
 	p, err := PlanOf(&former)
@@ -267,7 +268,7 @@ func passed(t *Timer, since, now int64, catch CatchUp, over spans) ([]Owed, erro
 		} else if len(out) == maxSingles {
 			return nil, Invalid("catch_up", "catch_up_too_many", "more than %d dues passed while the timer was disabled", maxSingles)
 		}
-		out = append(out, Owed{Key: Key{t.ID, due}, Generation: t.Generation, Origin: FromCatchUp, NotBefore: due})
+		out = append(out, Owed{Key: Key{t.ID, due}, Generation: generation, Origin: FromCatchUp, NotBefore: due})
 	}
 	return out, nil
 }

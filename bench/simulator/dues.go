@@ -97,7 +97,7 @@ func (t *timer) catchUp(i int) {
 		}
 		since = a.first.UpdatedAt
 	}
-	ds := e.between(since, e.first.UpdatedAt)
+	ds := t.eras[i-1].between(since, e.first.UpdatedAt) // its max_runs count from before
 	e.caught = ds
 	if len(ds) > 0 {
 		e.catchMust = ds[len(ds)-1]
