@@ -26,6 +26,7 @@ type timer struct {
 	redriven map[int64]int      // how often
 	calls    map[int64][]*call  // by due
 	records  []*engine.Task     // by due
+	blocked  bool               // see remains.blocked
 }
 
 // era is the time of one generation: which dues there are.
