@@ -8,8 +8,8 @@ import (
 )
 
 // The pages are written in English; chinese.go has for each of their texts what
-// it is in Chinese, and a test that none is missing. What the API says (details
-// of errors, sentences of schedules) stays as it is.
+// it is in Chinese, and a test that none is missing; sentence.go has it for what the
+// API says of schedules. What else the API says (details of errors) stays as it is.
 
 // languageOf is the visitor's choice, or the browser's, or English.
 func languageOf(r *http.Request) string {
