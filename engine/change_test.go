@@ -316,6 +316,27 @@ func TestAlreadyFired(t *testing.T) {
 	})
 }
 
+// The record of many dues that were missed is not replaced by that of one.
+func TestAlreadyRecorded(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		d := timer("a", every(10*time.Second))
+		d.Misfire.Policy = engine.MisfireSkip
+		id := w.make(d)
+		w.crash(47 * time.Second)
+		w.settle()
+		before := w.verdicts(id, from)
+		if err := w.reschedule(id, at(from+10_000)); code(err) != "already_recorded" {
+			t.Errorf("the first of the dues that were missed: %v", err)
+		}
+		if err := w.reschedule(id, at(from+20_001)); err != nil {
+			t.Error(err)
+		}
+		w.settle()
+		equal(t, "verdicts", w.verdicts(id, from), slices.Insert(before, 1, "20.001s succeeded"))
+	})
+}
+
 // Disable, enable, until and what is caught up.
 func TestDisableEnable(t *testing.T) {
 	const s = int64(1000)

@@ -533,6 +533,9 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 	if c.wall.UnixMilli()-due < late && !m.forward(end{}) {
 		return // found late, and then, by a clock that was set back, in time
 	}
+	if c.attempt > 1 {
+		return // it was begun before, and goes on
+	}
 	for _, x := range m.ended {
 		if x.upWall != 0 && x.at < c.at && x.wall < due && due < x.upWall-late && m.forward(x) {
 			bad("it was found %v late by a start, and its timer skips such", time.Duration(x.upWall-due)*time.Millisecond)
