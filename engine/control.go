@@ -23,11 +23,25 @@ const (
 // A delay that has run out is armed anew by being put again; everything else
 // that is put twice is unchanged.
 func (e *Engine) Put(ctx context.Context, d Definition, match uint32) (View, PutResult, error) {
+	return e.put(ctx, d, match, false)
+}
+
+// WouldPut says what Put would do, or why it would refuse; it changes nothing.
+func (e *Engine) WouldPut(ctx context.Context, d Definition, match uint32) (PutResult, error) {
+	_, did, err := e.put(ctx, d, match, true)
+	return did, err
+}
+
+// put stops short of the commit when it is dry.
+func (e *Engine) put(ctx context.Context, d Definition, match uint32, dry bool) (View, PutResult, error) {
 	for range 3 {
 		t, err := e.cfg.Cold.TimerByName(ctx, d.App, d.Name)
 		if errors.Is(err, ErrNotFound) {
 			if match != 0 {
 				return View{}, 0, &Fault{Kind: FaultPrecondition, Code: "version_mismatch", Detail: "there is no timer of that name, and If-Match asks for one"}
+			}
+			if dry {
+				return View{}, PutCreated, e.creatable(&d)
 			}
 			c := e.Create(ctx, d, nil)
 			var taken *Fault
@@ -42,7 +56,7 @@ func (e *Engine) Put(ctx context.Context, d Definition, match uint32) (View, Put
 		if err != nil {
 			return View{}, 0, err
 		}
-		v, same, err := e.redefine(ctx, t.ID, match, func(Definition) (Definition, error) { return d, nil })
+		v, same, err := e.redefine(ctx, t.ID, match, dry, func(Definition) (Definition, error) { return d, nil })
 		if errors.Is(err, ErrNotFound) {
 			continue // deleted meanwhile
 		}
@@ -57,55 +71,22 @@ func (e *Engine) Put(ctx context.Context, d Definition, match uint32) (View, Put
 // Replace gives a timer another definition, keeping id and history: for PATCH.
 // App and name may not change. revise gets the standing definition.
 func (e *Engine) Replace(ctx context.Context, id TimerID, match uint32, revise func(Definition) (Definition, error)) (View, error) {
-	v, _, err := e.redefine(ctx, id, match, revise)
+	v, _, err := e.redefine(ctx, id, match, false, revise)
 	return v, err
 }
 
-func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, revise func(Definition) (Definition, error)) (v View, same bool, err error) {
+// redefine makes the change that revise asks for; same tells that it is none.
+func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, dry bool, revise func(Definition) (Definition, error)) (v View, same bool, err error) {
 	c, err := e.change(ctx, id, match, func(t *Timer, now, from int64) (*edit, error) {
 		d, err := revise(t.Definition)
 		if err != nil {
 			return nil, err
 		}
-		if d.App != t.App || d.Name != t.Name {
-			return nil, Invalid("name", "name_fixed", "app and name of a timer cannot be changed")
-		}
-		if err := d.Validate(); err != nil {
+		ed, err := e.revised(ctx, t, d, now, from)
+		if same = ed == nil; dry {
 			return nil, err
 		}
-		rearm := t.Schedule.HasDelay && e.status(t, now) == Finished
-		if same = d.Equal(&t.Definition) && !rearm; same {
-			return nil, nil
-		}
-		n := *t
-		n.Definition, n.Version, n.UpdatedAt = d, t.Version+1, now
-		if d.Schedule == t.Schedule && !rearm {
-			return &edit{timer: &n, keep: true}, nil
-		}
-		n.Generation++
-		former := t
-		if rearm {
-			former = nil
-		}
-		if n.Status == Finished {
-			n.Status = Enabled
-		}
-		if n.Schedule.OneShot() {
-			from = now
-		}
-		if err := Resolve(&n, former, from); err != nil {
-			return nil, err
-		}
-		later := t.Status == Enabled && t.StatusAt(now, false) == Disabled // until then: so it stays
-		if later {
-			n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
-		}
-		if n.Schedule.OneShot() {
-			if err := e.unbegun(ctx, Key{id, n.LastDue}); err != nil {
-				return nil, err
-			}
-		}
-		return &edit{timer: &n, fresh: !later, reason: ReasonReplaced}, nil
+		return ed, err
 	})
 	if err != nil {
 		return View{}, false, err
@@ -113,8 +94,51 @@ func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, revise 
 	return e.view(c.now), same, nil
 }
 
-// unbegun refuses a due that the timer has begun before, whose key would be used
-// twice, and one whose record tells of other dues as well: it would be replaced.
+// revised is the edit that gives a timer another definition; nil: it is the same.
+func (e *Engine) revised(ctx context.Context, t *Timer, d Definition, now, from int64) (*edit, error) {
+	if d.App != t.App || d.Name != t.Name {
+		return nil, Invalid("name", "name_fixed", "app and name of a timer cannot be changed")
+	}
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	rearm := t.Schedule.HasDelay && e.status(t, now) == Finished
+	if d.Equal(&t.Definition) && !rearm {
+		return nil, nil
+	}
+	n := *t
+	n.Definition, n.Version, n.UpdatedAt = d, t.Version+1, now
+	if d.Schedule == t.Schedule && !rearm {
+		return &edit{timer: &n, keep: true}, nil
+	}
+	n.Generation++
+	former := t
+	if rearm {
+		former = nil
+	}
+	if n.Status == Finished {
+		n.Status = Enabled
+	}
+	if n.Schedule.OneShot() {
+		from = now
+	}
+	if err := Resolve(&n, former, from); err != nil {
+		return nil, err
+	}
+	later := t.Status == Enabled && t.StatusAt(now, false) == Disabled // until then: so it stays
+	if later {
+		n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
+	}
+	if n.Schedule.OneShot() {
+		if err := e.unbegun(ctx, Key{t.ID, n.LastDue}); err != nil {
+			return nil, err
+		}
+	}
+	return &edit{timer: &n, fresh: !later, reason: ReasonReplaced}, nil
+}
+
+// unbegun refuses a due that the timer has begun before: the key would be used
+// twice.
 func (e *Engine) unbegun(ctx context.Context, k Key) error {
 	t, err := e.Task(ctx, k)
 	if errors.Is(err, ErrNotFound) {
@@ -125,9 +149,6 @@ func (e *Engine) unbegun(ctx context.Context, k Key) error {
 	}
 	if t.Status == Running || len(t.Attempts) > 0 {
 		return Invalid("schedule.at", "already_fired", "a call for that instant was begun already: it is task %s, %s", k, t.Status)
-	}
-	if t.DueLast > k.Due {
-		return Invalid("schedule.at", "already_recorded", "%d dues from that instant on were not called, and one record under it tells of them all: take another millisecond", t.Count)
 	}
 	return nil
 }

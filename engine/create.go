@@ -137,6 +137,16 @@ func (b *births) end() {
 	b.e.holds.give(b.hold)
 }
 
+// creatable says why a timer would not be created, as far as can be told without
+// a commit.
+func (e *Engine) creatable(d *Definition) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	_, err := e.draft(d, e.now())
+	return err
+}
+
 // draft is the change that creates a timer.
 func (e *Engine) draft(d *Definition, now int64) (*Change, error) {
 	if err := d.Validate(); err != nil {

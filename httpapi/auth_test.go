@@ -87,6 +87,7 @@ func TestAnotherAppsThingsAreNotThere(t *testing.T) {
 	for _, c := range []answer{
 		n.do("POST", "/v1/timers", hourly("a", "x", "")),
 		n.do("PUT", "/v1/apps/a/timers/x", `{}`),
+		n.do("PUT", "/v1/apps/a/timers/x?dry_run=true", `{}`),
 		n.do("GET", "/v1/timers?app=a", ""),
 		n.do("GET", "/v1/tasks?app=a", ""),
 		n.do("POST", "/v1/timers/delete?app=a", ""),

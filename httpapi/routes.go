@@ -40,7 +40,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/v1/operations/{id}", role: RoleRead, handle: (*Server).getOperation},
 
 		{method: get, path: byName, role: RoleRead, handle: (*Server).getTimerByName},
-		{method: put, path: byName, role: RoleWrite, handle: (*Server).putTimer},
+		{method: put, path: byName, role: RoleWrite, handle: (*Server).putTimer, query: []string{"dry_run"}},
 		{method: del, path: byName, role: RoleWrite, handle: (*Server).deleteTimerByName},
 
 		{method: get, path: timer, role: RoleRead, handle: (*Server).getTimer},

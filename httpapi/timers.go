@@ -147,14 +147,28 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	dry, err := r.boolean("dry_run")
+	if err != nil {
+		return reply{}, err
+	}
 	var v engine.View
 	var did engine.PutResult
 	err = match.try(func() (engine.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
-		v, did, err = s.e.Put(r.ctx, d, version)
+		if dry {
+			did, err = s.e.WouldPut(r.ctx, d, version)
+		} else {
+			v, did, err = s.e.Put(r.ctx, d, version)
+		}
 		return err
 	})
 	if err != nil {
 		return reply{}, err
+	}
+	if dry {
+		return reply{body: renderFunc(func(b []byte) []byte {
+			b = textMember(append(b, '{'), "result", putNames[did])
+			return append(boolMember(b, "dry_run", true), '}')
+		})}, nil
 	}
 	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
 	if did == engine.PutCreated {

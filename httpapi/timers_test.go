@@ -82,6 +82,61 @@ func TestPutByName(t *testing.T) {
 	n.do("DELETE", path, "", "If-Match", `"3"`).want(200)
 }
 
+// TestPutDryRun: it says what a put would answer, good or bad, and changes nothing.
+func TestPutDryRun(t *testing.T) {
+	n := newNode(t)
+	const path, dry = "/v1/apps/a/timers/n", "/v1/apps/a/timers/n?dry_run=true"
+	body := `{"schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:9/x"}}`
+	other := strings.Replace(body, "1h", "2h", 1)
+	would := func(result, body string, headers ...string) {
+		t.Helper()
+		if got := n.do("PUT", dry, body, headers...).want(200); got.str("result") != result || got.get("dry_run") != true {
+			t.Errorf("want %s: %s", result, got.body)
+		}
+	}
+	// Whatever is wrong, the dry run says of it what the put does.
+	refused := func(status int, body string, headers ...string) {
+		t.Helper()
+		said := n.do("PUT", dry, body, headers...).want(status).body
+		if real := n.do("PUT", path, body, headers...).want(status).body; said != real {
+			t.Errorf("the dry run says %s, the put %s", said, real)
+		}
+	}
+	wrong := func() {
+		t.Helper()
+		refused(400, `{"shedule":{}}`)
+		refused(422, strings.Replace(body, `"every":"1h"`, `"cron":"61 * * * *"`, 1))
+		refused(422, strings.Replace(body, `"every":"1h"`, `"cron":"0 0 30 2 *"`, 1))
+		refused(422, strings.Replace(body, `"every":"1h"`, `"at":"2021-01-01T00:00:00Z"`, 1))
+		refused(422, strings.Replace(body, "http:", "ftp:", 1))
+		refused(422, strings.Replace(body, `{`, `{"name":"m",`, 1))
+		refused(412, body, "If-Match", `"7"`)
+		refused(412, body, "If-Match", `"7", "8"`)
+	}
+
+	wrong()
+	would("created", body)
+	n.do("GET", path, "").want(404)
+	n.do("PUT", path, body).want(201)
+	before := n.do("GET", path, "").want(200)
+
+	wrong()
+	would("unchanged", body)
+	would("updated", other)
+	would("updated", other, "If-Match", `"1"`)
+	would("updated", strings.Replace(body, `{`, `{"priority":1,`, 1), "If-Match", "*")
+	if got := n.do("GET", path, "").want(200); got.body != before.body {
+		t.Errorf("a dry run changed the timer: %s", got.body)
+	}
+	if got := n.do("GET", "/v1/timers/"+before.str("id")+"/versions", "").want(200); len(got.get("versions").([]any)) != 1 {
+		t.Errorf("a dry run made a version: %s", got.body)
+	}
+	n.do("PUT", path+"?dry_run=1", body).want(400)
+	if got := n.do("PUT", path+"?dry_run=false", other).want(200); got.str("result") != "updated" {
+		t.Error(got.body)
+	}
+}
+
 func TestPatchIsAMergePatch(t *testing.T) {
 	n := newNode(t)
 	id := n.do("POST", "/v1/timers", hourly("a", "n",

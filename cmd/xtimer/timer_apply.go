@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,11 @@ of timers, or {"timers": […]}, as the API takes them. Of a folder all .yaml, .
 and .json files are read. A field that is left out has its default.
 
 With --prune, timers with the labels of -l that are in none of the files are
-deleted afterwards, unless something failed; it asks first.`,
+deleted afterwards, unless something failed; it asks first.
+
+With --dry-run the server checks each timer that would be created or changed, and
+nothing is done; the exit status is what it would be. Which addresses may be called
+is known only when one is.`,
 		Example: `  xtimer timer apply -f timers.yaml --dry-run
   xtimer timer apply -f timers/ --prune -l team=a --yes
   xtimer timer list --app billing -o yaml | sed s/9000/9001/ | xtimer timer apply -f -`,
@@ -47,7 +52,7 @@ deleted afterwards, unless something failed; it asks first.`,
 	fs.StringArrayVarP(&a.files, "file", "f", nil, "apply this `FILE` or folder; -: stdin; may be given more than once")
 	fs.BoolVar(&a.prune, "prune", false, "delete the timers with the labels of -l that are in no file")
 	fs.StringVarP(&a.label, "label", "l", "", "the labels that --prune is about: `team=a,env!=prod`")
-	fs.BoolVar(&a.dryRun, "dry-run", false, "only show what would change")
+	fs.BoolVar(&a.dryRun, "dry-run", false, "only show what would change, and what the server would refuse")
 	fs.BoolVar(&a.yes, "yes", false, "prune without asking")
 	return cmd
 }
@@ -83,25 +88,23 @@ func (a *apply) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.dryRun {
-		return a.report(append(plan, doomed...))
-	}
-	if len(doomed) > 0 && !a.yes {
+	if len(doomed) > 0 && !a.yes && !a.dryRun {
 		if err := ask(a.cmd, fmt.Sprintf("Delete %d timers that are in no file?", len(doomed))); err != nil {
 			return err
 		}
 	}
 
-	a.create(ctx, only(plan, api.Created))
-	a.each(ctx, only(plan, api.Updated), func(p *applied) error {
-		put, err := a.Put(ctx, p.source.Definition)
-		if err == nil {
-			p.Result = put.Result
-		}
-		return err
-	})
+	if a.dryRun {
+		a.put(ctx, slices.Concat(only(plan, api.Created), only(plan, api.Updated)), api.DryRun())
+	} else {
+		a.create(ctx, only(plan, api.Created))
+		a.put(ctx, only(plan, api.Updated))
+	}
 	if len(only(plan, resultFailed)) > 0 {
 		return a.report(plan)
+	}
+	if a.dryRun {
+		return a.report(append(plan, doomed...))
 	}
 	a.each(ctx, doomed, func(p *applied) error {
 		_, err := a.Delete(ctx, p.id, api.IfMatch(p.version))
@@ -239,6 +242,18 @@ func (a *apply) create(ctx context.Context, work []*applied) {
 		rest = rest[1:]
 		bar.step()
 	}
+}
+
+// put changes the timers that are there already; of a dry run, the server says
+// of any whether it would take it.
+func (a *apply) put(ctx context.Context, work []*applied, options ...api.CallOption) {
+	a.each(ctx, work, func(p *applied) error {
+		put, err := a.Put(ctx, p.source.Definition, options...)
+		if err == nil {
+			p.Result = put.Result
+		}
+		return err
+	})
 }
 
 // each does the work, much of it at once, and notes what failed.

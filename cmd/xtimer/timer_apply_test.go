@@ -148,6 +148,34 @@ func TestApplyRefuses(t *testing.T) {
 	s.run("app: a\nname: n\nshedule: {}\n", "timer", "apply", "-f", "-").want(statusUsage, "stdin:3: shedule: unknown key")
 }
 
+// TestApplyDryRunAsksTheServer: what an apply would be refused, a dry run says of
+// each timer with its place, and ends as the apply does; it changes nothing.
+func TestApplyDryRunAsksTheServer(t *testing.T) {
+	s, dir := newShell(t), t.TempDir()
+	write(t, dir, "a.yaml", applyA)
+	s.do("timer", "apply", "-f", dir)
+	before := s.do("timer", "list", "-o", "yaml")
+
+	write(t, dir, "a.yaml", strings.NewReplacer("every: 1h", "every: 1ms").Replace(applyA))
+	write(t, dir, "b.json", strings.Replace(applyB, "http:", "ftp:", 1))
+	write(t, dir, "c.json", strings.NewReplacer("three", "four", `"every":3600000`, `"cron":"61 * * * *"`).Replace(applyB))
+	write(t, dir, "d.json", strings.Replace(applyB, "three", "five", 1))
+	line := func(name, at, of string) string { return "! " + name + ": " + filepath.Join(dir, at) + ": the server answered 422: " + of }
+	said := []string{
+		line("a/two", "a.yaml:8", "schedule.every: "), line("b/three", "b.json:1", "callback.url: "), line("b/four", "c.json:1", "schedule.cron: "),
+		"+ b/five", "1 created, 0 updated, 0 deleted, 1 unchanged, 3 failed (nothing was changed)\n", "3 of 5 failed",
+	}
+	// Where something is refused nothing is pruned, nor said to be.
+	dry := s.run("", "timer", "apply", "-f", dir, "--dry-run", "--prune", "-l", "team=a")
+	dry.want(statusPartly, said...)
+	if after := s.do("timer", "list", "-o", "yaml"); after != before {
+		t.Errorf("a dry run changed\n%s\nto\n%s", before, after)
+	}
+	s.run("", "timer", "apply", "-f", filepath.Join(dir, "c.json"), "--dry-run").want(statusFailed, "it was refused", "schedule.cron")
+
+	s.run("", "timer", "apply", "-f", dir).want(statusPartly, strings.ReplaceAll(dry.out, " (nothing was changed)", ""))
+}
+
 // TestDefaults: what a file leaves out is not a difference to what the server
 // filled in.
 func TestDefaults(t *testing.T) {

@@ -52,7 +52,8 @@ func IdempotencyKey(key string) CallOption {
 	return func(q *request) { q.header.Set("Idempotency-Key", key) }
 }
 
-// DryRun only counts what a bulk operation would do.
+// DryRun changes nothing: of a bulk operation it counts what would be done, of a
+// Put it says what the Result would be, without a Timer, or why it is refused.
 func DryRun() CallOption { return func(q *request) { q.query.Set("dry_run", "true") } }
 
 // path puts escaped names into a path: path("/v1/timers/%s/run", id).

@@ -93,7 +93,8 @@ type TimerList struct {
 	NextCursor string  `json:"next_cursor,omitempty"`
 }
 
-// PutResult is what a Put or Create did: Created, Updated or Unchanged.
+// PutResult is what a Put or Create did: Created, Updated or Unchanged. A DryRun
+// has no Timer.
 type PutResult struct {
 	Result string `json:"result"`
 	Timer  Timer  `json:"timer"`

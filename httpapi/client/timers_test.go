@@ -159,6 +159,10 @@ func TestChanges(t *testing.T) {
 	if _, err := c.Put(ctx, other, client.IfMatch(7)); !hasCode(err, http.StatusPreconditionFailed) {
 		t.Errorf("%v", err)
 	}
+	dry, err := c.Put(ctx, other, client.IfMatch(1), client.DryRun())
+	if err != nil || dry.Result != client.Updated || dry.Timer.ID != "" {
+		t.Errorf("%+v, %v", dry, err)
+	}
 	put, err := c.Put(ctx, other, client.IfMatch(1))
 	if err != nil || put.Result != client.Updated || *put.Timer.Priority != 1 {
 		t.Errorf("%+v, %v", put, err)
