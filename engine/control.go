@@ -137,8 +137,8 @@ func (e *Engine) revised(ctx context.Context, t *Timer, d Definition, now, from 
 	return &edit{timer: &n, fresh: !later, reason: ReasonReplaced}, nil
 }
 
-// unbegun refuses a due that the timer has begun before: the key would be used
-// twice.
+// unbegun refuses a due that the timer has begun before, whose key would be used
+// twice, and one whose record tells of other dues as well: it would be replaced.
 func (e *Engine) unbegun(ctx context.Context, k Key) error {
 	t, err := e.Task(ctx, k)
 	if errors.Is(err, ErrNotFound) {
@@ -149,6 +149,9 @@ func (e *Engine) unbegun(ctx context.Context, k Key) error {
 	}
 	if t.Status == Running || len(t.Attempts) > 0 {
 		return Invalid("schedule.at", "already_fired", "a call for that instant was begun already: it is task %s, %s", k, t.Status)
+	}
+	if t.DueLast > k.Due {
+		return Invalid("schedule.at", "already_recorded", "%d dues from that instant on were not called, and one record under it tells of them all: take another millisecond", t.Count)
 	}
 	return nil
 }

@@ -160,7 +160,9 @@ func TestApplyDryRunAsksTheServer(t *testing.T) {
 	write(t, dir, "b.json", strings.Replace(applyB, "http:", "ftp:", 1))
 	write(t, dir, "c.json", strings.NewReplacer("three", "four", `"every":3600000`, `"cron":"61 * * * *"`).Replace(applyB))
 	write(t, dir, "d.json", strings.Replace(applyB, "three", "five", 1))
-	line := func(name, at, of string) string { return "! " + name + ": " + filepath.Join(dir, at) + ": the server answered 422: " + of }
+	line := func(name, at, of string) string {
+		return "! " + name + ": " + filepath.Join(dir, at) + ": the server answered 422: " + of
+	}
 	said := []string{
 		line("a/two", "a.yaml:8", "schedule.every: "), line("b/three", "b.json:1", "callback.url: "), line("b/four", "c.json:1", "schedule.cron: "),
 		"+ b/five", "1 created, 0 updated, 0 deleted, 1 unchanged, 3 failed (nothing was changed)\n", "3 of 5 failed",
