@@ -366,8 +366,11 @@ func (e *Engine) retire(sh *shard, lv *live, ed *edit, now int64) {
 
 // serving tells whether changes can be made.
 func (e *Engine) serving() error {
-	if !e.running.Load() {
-		return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is starting or stopping"}
+	switch {
+	case e.running.Load():
+		return nil
+	case e.ending.Load():
+		return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is stopping: it takes nothing new, and ends when the calls in flight have"}
 	}
-	return nil
+	return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is starting"}
 }

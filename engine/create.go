@@ -330,9 +330,10 @@ func (e *Engine) updateWarm(ctx context.Context, id TimerID, t *Timer) {
 
 // open tells whether something new may be taken.
 func (e *Engine) open() error {
+	if err := e.serving(); err != nil {
+		return err
+	}
 	switch {
-	case !e.running.Load():
-		return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is starting or stopping"}
 	case e.cfg.DiskFull():
 		return ErrFull
 	case e.cfg.MemoryFull():

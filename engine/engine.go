@@ -117,7 +117,7 @@ type Engine struct {
 	horizon, loaded, warmed atomic.Int64
 	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
 	startedAt               int64        // set by Open
-	running, warmUp         atomic.Bool
+	running, ending, warmUp atomic.Bool
 	// readsFail and settlesFail: the last read of the cold tier, the last settle.
 	readsFail, settlesFail atomic.Bool
 	stalled                atomic.Bool            // the journal is too far behind: no new calls
@@ -218,6 +218,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	case name := <-e.failed:
 		e.log.Error("a stage has failed; ending", "stage", name)
 	}
+	e.ending.Store(true) // first: who finds it not running asks which
 	e.running.Store(false)
 	endLife()
 	e.background.Wait()

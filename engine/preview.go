@@ -21,7 +21,8 @@ type Warning struct{ Code, Detail string }
 const maxPreview = 1000
 
 // PreviewSchedule shows the first n dues after from. What cannot be read is a
-// *Fault; a schedule that can, but never fires, has a warning.
+// *Fault; a schedule that can, but never fires, has a warning. What is past is
+// judged by the misfire window that a timer has by default.
 func PreviewSchedule(s Schedule, n int, from int64) (Preview, error) {
 	var c checks
 	c.schedule(&s)
@@ -33,7 +34,7 @@ func PreviewSchedule(s Schedule, n int, from int64) (Preview, error) {
 	v := Preview{Sentence: s.Describe()}
 	s.Jitter = 0
 	t := Timer{Definition: NewDefinition(), CreatedAt: from}
-	t.Schedule, t.Misfire.Window = s, maxWindow
+	t.Schedule = s
 	if err := Resolve(&t, nil, from); err != nil {
 		f, ok := err.(*Fault)
 		if ok && f.Code != "max_runs_too_large" {

@@ -58,6 +58,8 @@ func TestPreview(t *testing.T) {
 		{Schedule{Cron: "0 0 31 * *"}, 5, "short_months"},
 		{Schedule{Cron: "0 0 31 1 *"}, 5, ""},
 		{Schedule{At: planNow - 1}, 1, "overdue"},
+		{Schedule{At: planNow - 86_400_000}, 1, "overdue"},
+		{Schedule{At: planNow - 86_400_001}, 0, "never_fires"}, // a create refuses it
 		{Schedule{HasDelay: true, Delay: time.Hour}, 1, ""},
 	} {
 		v, err := PreviewSchedule(c.s, 5, planNow)

@@ -62,9 +62,10 @@ func (e *Engine) Stats(ctx context.Context) (Stats, error) {
 
 // Ready is nil when this node serves and fires; else it says what is amiss.
 func (e *Engine) Ready() error {
+	if err := e.serving(); err != nil {
+		return err
+	}
 	switch {
-	case !e.running.Load():
-		return errors.New("the engine is starting or stopping")
 	case !e.coldUp():
 		return errors.New("the cold tier is away: outcomes wait in the journal")
 	case e.cfg.DiskFull():

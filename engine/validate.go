@@ -83,9 +83,11 @@ func (d *Definition) Validate() error {
 }
 
 func (c *checks) names(d *Definition) {
-	c.want(word(d.App, maxApp, "._:-") && !dots(d.App), "app",
-		"it is 1 to %d letters, digits and characters of ._:-", maxApp)
-	c.want(d.Name != "" && len(d.Name) <= maxName && text(d.Name) && d.Name == strings.TrimSpace(d.Name) && !dots(d.Name), "name",
+	const path = "%q cannot be it: in the path of a URL it means a folder"
+	c.want(!dots(d.App), "app", path, d.App)
+	c.want(!dots(d.Name), "name", path, d.Name)
+	c.want(word(d.App, maxApp, "._:-"), "app", "it is 1 to %d letters, digits and characters of ._:-", maxApp)
+	c.want(d.Name != "" && len(d.Name) <= maxName && text(d.Name) && d.Name == strings.TrimSpace(d.Name), "name",
 		"it is 1 to %d bytes of UTF-8 without control characters, and without space at its ends", maxName)
 
 	c.want(len(d.Labels) <= maxLabels, "labels", "there are %d, at most %d are allowed", len(d.Labels), maxLabels)

@@ -46,6 +46,23 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
+// TestDotsAreNoName: what is wrong with . and .. is said, and nothing else.
+func TestDotsAreNoName(t *testing.T) {
+	for _, dots := range []string{".", ".."} {
+		for field, change := range map[string]func(*Definition){
+			"app":  func(d *Definition) { d.App = dots },
+			"name": func(d *Definition) { d.Name = dots },
+		} {
+			d := sound()
+			change(&d)
+			err := d.Validate()
+			if want := fmt.Sprintf("%s: %q cannot be it: in the path of a URL it means a folder", field, dots); err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+	}
+}
+
 func TestValidateRefuses(t *testing.T) {
 	url := func(u string) func(*Definition) { return func(d *Definition) { d.Callback.URL = u } }
 	header := func(name, value string) func(*Definition) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/base64"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -85,6 +86,18 @@ func (d *decoder) number(to *float64) {
 	*to = f
 }
 
+// tooLong is about a duration that a Go duration cannot hold.
+const tooLong = "%s is out of range: a duration is at most 2562047h, which is 292 years"
+
+// isLong tells whether what Go does not take for a duration has the form of one:
+// then there is too much of it. With one digit a number each is small enough.
+func isLong(s string) bool {
+	_, err := time.ParseDuration(numbers.ReplaceAllString(s, "1"))
+	return err == nil
+}
+
+var numbers = regexp.MustCompile("[0-9]+")
+
 // duration reads a Go duration ("1h30m") or a whole number of ms. What it may
 // be is for engine.Definition.Validate to say.
 func (d *decoder) duration(to *time.Duration) {
@@ -97,6 +110,10 @@ func (d *decoder) duration(to *time.Duration) {
 	case '"':
 		s := d.unquote(v)
 		x, err := time.ParseDuration(string(s))
+		if err != nil && isLong(string(s)) {
+			d.invalid("out_of_range", tooLong, quote(string(s)))
+			return
+		}
 		if err != nil {
 			d.wrong("%s is not a duration like \"250ms\" or \"1h30m\"", quote(string(s)))
 			return
@@ -109,7 +126,7 @@ func (d *decoder) duration(to *time.Duration) {
 		case err != nil && !whole(v):
 			d.wrong("has to be a whole number of ms, not %s", quote(string(v)))
 		case err != nil || n > most || n < -most:
-			d.invalid("out_of_range", "%s ms is too large", quote(string(v)))
+			d.invalid("out_of_range", tooLong, quote(string(v))+" ms")
 		default:
 			*to = time.Duration(n) * time.Millisecond
 		}

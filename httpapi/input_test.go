@@ -117,6 +117,9 @@ func TestBadInput(t *testing.T) {
 		{with("app", `""`), "app", 422},
 		{with("app", `"../etc"`), "app", 422},
 		{with("name", `".."`), "name", 422},
+		{with("schedule", `{"delay":"10000000h"}`), "schedule.delay", 422},
+		{with("schedule", `{"delay":"1h-10000000h"}`), "schedule.delay", 400},
+		{with("schedule", `{"delay":9300000000000}`), "schedule.delay", 422},
 		{with("name", `"a\u0000b"`), "name", 422},
 		{with("name", `"`+strings.Repeat("n", 257)+`"`), "name", 422},
 		// What would end up on the wire of a callback.

@@ -207,7 +207,13 @@ func TestSpan(t *testing.T) {
 	f("1h0m30s", time.Hour+30*time.Second, "1h0m30s")
 	f("250ms", 250*time.Millisecond, "250ms")
 	f("10m", 10*time.Minute, "10m")
-	for _, bad := range []string{"", "d", "7", "-1d", "1d-2h", "1.5d", "d1h", "7days", "99999d", "1d2d"} {
+	f("106751d", 106751*day, "106751d")
+	for _, bad := range []string{"", "d", "7", "-1d", "1d-2h", "1.5d", "d1h", "7days", "199999d", "106751d24h", "10000000h", "1d2d"} {
 		f(bad, 0, "")
+	}
+	for s, want := range map[string]string{"10000000h": "out of range: a duration is at most 106751d", "106751d24h": "out of range", "199999d": "out of range", "1.5d": "not a duration", "7": "not a duration"} {
+		if _, err := parseSpan(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("parseSpan(%q): %v, want %s", s, err, want)
+		}
 	}
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,30 +144,41 @@ const day = 24 * time.Hour
 
 // parseSpan reads a Go duration that may begin with days: 7d, 1d12h, 90m.
 func parseSpan(s string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is not a duration such as 250ms, 30m or 7d", s)
-	head, rest, ok := strings.Cut(s, "d")
-	if !ok {
+	d, ok := spanOf(s)
+	if ok {
+		return d, nil
+	}
+	// With one digit a number each is small enough: then only the form counts.
+	if _, ok := spanOf(numbers.ReplaceAllString(s, "1")); ok {
+		return 0, fmt.Errorf("%q is out of range: a duration is at most %dd, which is 292 years", s, maxDays)
+	}
+	return 0, fmt.Errorf("%q is not a duration such as 250ms, 30m or 7d", s)
+}
+
+var numbers = regexp.MustCompile("[0-9]+")
+
+const maxDays = uint64(math.MaxInt64 / day)
+
+func spanOf(s string) (d time.Duration, ok bool) {
+	head, rest, days := strings.Cut(s, "d")
+	if !days {
 		head, rest = "", s
 	}
-	var d time.Duration
-	if ok {
-		n, err := strconv.ParseUint(head, 10, 16)
-		if err != nil {
-			return 0, bad
+	if days {
+		n, err := strconv.ParseUint(head, 10, 64)
+		if err != nil || n > maxDays {
+			return 0, false
 		}
 		d = time.Duration(n) * day
 	}
 	if rest != "" {
 		r, err := time.ParseDuration(rest)
-		if err != nil || ok && r < 0 || d+r < d && ok {
-			return 0, bad
+		if err != nil || days && r < 0 || d+r < d && days {
+			return 0, false
 		}
 		d += r
 	}
-	if s == "" {
-		return 0, bad
-	}
-	return d, nil
+	return d, s != ""
 }
 
 // formatSpan writes whole days as such, all else as Go does without empty units.

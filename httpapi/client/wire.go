@@ -44,7 +44,7 @@ func (d *span) UnmarshalJSON(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf(`%s is neither a duration like "250ms" or "1h30m" nor a whole number of ms`, b)
+	return fmt.Errorf(`%s is neither a duration like "250ms" or "1h30m", up to 2562047h, nor a whole number of ms`, b)
 }
 
 func (t instant) IsZero() bool { return time.Time(t).IsZero() }
