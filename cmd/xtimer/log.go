@@ -21,12 +21,17 @@ func newLog(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, o))
 }
 
-// onTerminal tells whether people read what is written.
+// onTerminal tells whether a file is a terminal, with people at it. /dev/null is a
+// device as well.
 func onTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
 	i, err := f.Stat()
-	return err == nil && i.Mode()&os.ModeCharDevice != 0
+	if err != nil || i.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(i, null)
 }

@@ -194,6 +194,26 @@ func TestCompletion(t *testing.T) {
 	complete(":1", "", "timer", "get", "") // an error, and not a word
 }
 
+// TestHelpListsTheCommands: all that there are.
+func TestHelpListsTheCommands(t *testing.T) {
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetArgs([]string{"--help"})
+	root.SetOut(&out)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"completion"} // which the library brings
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	for _, name := range names {
+		if !strings.Contains(out.String(), "\n  "+name+" ") {
+			t.Errorf("%s is not in the help: %s", name, out.String())
+		}
+	}
+}
+
 // TestRemoteHelp: each of the commands says what it does, and gives an example.
 func TestRemoteHelp(t *testing.T) {
 	var walk func(c *cobra.Command)

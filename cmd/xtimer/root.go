@@ -14,10 +14,9 @@ afterwards what became of every single occurrence.`,
   xtimer doctor                   what this machine can promise
   xtimer serve                    serve the API on 127.0.0.1:8080, data in ./data
   xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai`,
-		Args:              cobra.NoArgs,
-		SilenceErrors:     true, // main says them, once
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:          cobra.NoArgs,
+		SilenceErrors: true, // main says them, once
+		SilenceUsage:  true,
 	}
 	root.AddCommand(
 		newServe(),
@@ -34,5 +33,11 @@ afterwards what became of every single occurrence.`,
 		newImport(),
 		newVersion(),
 	)
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short = "Have a shell complete commands, and the names of timers"
+		}
+	}
 	return root
 }

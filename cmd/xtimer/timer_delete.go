@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -19,9 +20,12 @@ func newTimerDelete(r *remote) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [ID|APP/NAME …]",
 		Short: "Delete timers",
-		Long: `delete deletes the timers that are named, or that the filters select; for the
-latter it asks first. "cancelled" means that no call is made any more, across any
-crash; "in_flight", that one was running; "finished", that nothing was left.`,
+		Long: `delete deletes the timers that are named, or that the filters select. On a terminal
+it asks first, unless --yes is given. Where nobody is there to ask, as in a script,
+timers that are named are deleted without asking; those that filters select need --yes.
+
+"cancelled" means that no call is made any more, across any crash; "in_flight", that
+one was running; "finished", that nothing was left.`,
 		Example: `  xtimer timer delete billing/report
   xtimer timer delete -l team=a --dry-run
   xtimer timer delete --app billing --status finished --yes`,
@@ -33,6 +37,15 @@ crash; "in_flight", that one was running; "finished", that nothing was left.`,
 			}
 			ctx := cmd.Context()
 			if len(args) > 0 {
+				if !yes && isPerson(cmd.InOrStdin()) {
+					what := args[0]
+					if len(args) > 1 {
+						what = fmt.Sprintf("these %d timers", len(args))
+					}
+					if err := ask(cmd, fmt.Sprintf("Delete %s?", printable(what))); err != nil {
+						return err
+					}
+				}
 				return r.each(cmd, args, func(ctx context.Context, id string) (string, error) { return r.Delete(ctx, id) })
 			}
 			if !yes && !s.dryRun {
@@ -55,10 +68,16 @@ crash; "in_flight", that one was running; "finished", that nothing was left.`,
 	return cmd
 }
 
+// isPerson tells whether somebody types what is read.
+func isPerson(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	return ok && onTerminal(f)
+}
+
 // ask wants a yes from a person; where there is none, --yes has to say it.
 func ask(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
-	if f, ok := in.(*os.File); ok && !onTerminal(f) {
+	if _, ok := in.(*os.File); ok && !isPerson(in) {
 		return usage("%s nobody is there to ask: say --yes, or look with --dry-run", question)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
