@@ -49,6 +49,14 @@ func (v *visit) T(text string, args ...any) string {
 	return fmt.Sprintf(text, args...)
 }
 
+// N is a text with a number, for one or for many; Chinese has one form for both.
+func (v *visit) N(one, many string, n int64) string {
+	if n == 1 && v.Lang != "zh" {
+		many = one
+	}
+	return v.T(many, grouped(n))
+}
+
 // Word is a word of the API, like a status, in the visitor's language.
 func (v *visit) Word(word string) string {
 	if v.Lang == "zh" {

@@ -3,9 +3,11 @@ package console
 import (
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 
 var (
 	inPages = regexp.MustCompile(`\.T "((?:[^"\\]|\\.)*)"`)
+	plurals = regexp.MustCompile(`\.N "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)"`)
 	inCode  = regexp.MustCompile(`(?:v\.T\(|&fault\{[^,]*, )"((?:[^"\\]|\\.)*)"`)
 	verbs   = regexp.MustCompile(`%[a-z]`)
 )
@@ -39,6 +42,28 @@ func TestBothLanguages(t *testing.T) {
 	}
 	find(pageFiles, "pages/*.html", inPages)
 	find(os.DirFS("."), "*.go", inCode)
+	pages, err := filepath.Glob("pages/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of one and many, the table has what is said of many. No number stands before
+	// a text that is for many only.
+	many := regexp.MustCompile(`\.T "(?:[^"]* )?%[sd] [a-z]{3,}s\b`)
+	for _, name := range pages {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range plurals.FindAllSubmatch(b, -1) {
+			used[string(m[2])] = name
+			if one, two := verbs.FindAllString(string(m[1]), -1), verbs.FindAllString(string(m[2]), -1); string(m[1]) == string(m[2]) || !slices.Equal(one, two) {
+				t.Errorf("%s: %q and %q", name, m[1], m[2])
+			}
+		}
+		if m := many.Find(b); m != nil {
+			t.Errorf("%s: %q is wrong of one", name, m)
+		}
+	}
 	for text, where := range used {
 		zh, ok := chinese[text]
 		if !ok {
@@ -118,6 +143,30 @@ func TestLanguageOf(t *testing.T) {
 		}
 		if got := languageOf(r); got != x.want {
 			t.Errorf("%+v: %s", x, got)
+		}
+	}
+}
+
+// TestOne: of one thing it is said in the singular.
+func TestOne(t *testing.T) {
+	en, zh := visit{Lang: "en"}, visit{Lang: "zh"}
+	for n, want := range map[int64][2]string{0: {"0 timers", "0 个定时器"}, 1: {"1 timer", "1 个定时器"}, 2: {"2 timers", "2 个定时器"}, 1001: {"1\u202f001 timers", "1\u202f001 个定时器"}} {
+		if a, b := en.N("%s timer", "%s timers", n), zh.N("%s timer", "%s timers", n); a != want[0] || b != want[1] {
+			t.Errorf("%d: %q, %q", n, a, b)
+		}
+	}
+	n := serve(t)
+	v := n.visitor()
+	tm := n.timer("shop", "stock", "/no")
+	task := n.run(tm.ID)
+	for where, got := range map[string]string{
+		"1 timer<":        v.post("/timers/act", url.Values{"action": {"delete"}, "id": {tm.ID}}).body,
+		"1 task, 5 a":     v.post("/dead/retry", url.Values{"key": {task.Key}, "rate": {"5"}}).body,
+		"1 task in 1 gro": v.get("/dead").body,
+		"1 timer</p":      v.post("/timers/"+tm.ID+"/delete", nil).body,
+	} {
+		if !strings.Contains(got, where) {
+			t.Errorf("%q is not in %s", where, got)
 		}
 	}
 }

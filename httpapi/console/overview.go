@@ -60,6 +60,10 @@ type overviewData struct {
 	Chart      [][]float64
 }
 
+// Waiting are the tasks that are due and in no call: overdue ones, which wait for
+// their first or next call, and those whose next attempt is still to come.
+func (d *overviewData) Waiting() int64 { return max(0, d.Tasks.Open-d.Tasks.InFlight) }
+
 // Calm: nothing is late, nothing is away.
 func (d *overviewData) Calm() bool {
 	if d.NotReady != "" || d.Tasks.OldestOverdueMS > 1000 {

@@ -151,7 +151,7 @@ func TestRequestVersions(t *testing.T) {
 		return fakeAPI(func(r *http.Request) (int, any) {
 			switch {
 			case strings.HasPrefix(r.URL.Path, "/v1/tasks/"):
-				return 200, client.Task{Key: "7_1", TimerID: "7", App: "shop", Status: client.Dead, Attempts: []client.Attempt{{N: 1, Started: at(10)}, {N: 2, Started: at(80)}}}
+				return 200, client.Task{Key: "7_1", TimerID: "7", App: "shop", Status: client.Dead, Attempts: []client.Attempt{{N: 1, Started: at(10)}, {N: 2, Started: at(80)}, {N: 3, Started: at(85)}}}
 			case strings.HasSuffix(r.URL.Path, "/versions") && known != nil:
 				return 200, map[string]any{"versions": known}
 			}
@@ -159,7 +159,7 @@ func TestRequestVersions(t *testing.T) {
 		}).page("/tasks/7_1")
 	}
 	got := page()
-	for _, want := range []string{"<h3>Version 8", "POST http://x/i", "The timer was changed within the second before: it may have been version 7.", "This version is not kept any more"} {
+	for _, want := range []string{"<h3>Version 8", "Attempts 2 to 3", "POST http://x/i", "The timer was changed within the second before: it may have been version 7.", "This version is not kept any more"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q: %s", want, got)
 		}

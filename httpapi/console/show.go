@@ -44,6 +44,7 @@ var functions = template.FuncMap{
 	"hm":    func(t time.Time) string { return t.UTC().Format("15:04") },
 	"count": grouped[int64],
 	"num":   grouped[int],
+	"int64": func(n int) int64 { return int64(n) },
 	"ms":    millis,
 	"us":    micros,
 	"bytes": bytesOf,

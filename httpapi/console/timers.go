@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -15,31 +14,55 @@ import (
 
 // searchTime is how long a page looks for timers that match: the API gives short
 // pages where a filter has no index, and no page waits for the whole table.
-const searchTime = 100 * time.Millisecond
+// sortTime of it goes to finding all of them, where they are to be sorted.
+const (
+	searchTime = 150 * time.Millisecond
+	sortTime   = 100 * time.Millisecond
+)
 
 // listTimers is GET /timers.
 func listTimers(v *visit) error {
 	q := v.r.URL.Query()
-	d := timersData{Filter: timerFilter(q), Sort: q.Get("sort"), Limit: 50, Cursor: q.Get("cursor")}
+	d := timersData{Filter: timerFilter(q), Sort: q.Get("sort"), Limit: 50, Cursor: q.Get("cursor"), url: v.r.URL}
 	if n, err := strconv.Atoi(q.Get("limit")); err == nil && n >= 1 && n <= 500 {
 		d.Limit = n
 	}
+	d.Offset, _ = strconv.Atoi(q.Get("offset"))
+	begin, whole := time.Now(), false
+	if columns[strings.TrimPrefix(d.Sort, "-")] != nil {
+		var err error
+		if whole, err = d.findSorted(v, begin.Add(sortTime)); err != nil {
+			return err
+		}
+		d.PartSorted = !whole
+	}
+	if !whole {
+		if err := d.find(v, begin.Add(searchTime)); err != nil {
+			return err
+		}
+	}
+	return v.show("timers", v.T("Timers"), &d)
+}
+
+// find finds one page, in the order of the API.
+func (d *timersData) find(v *visit, end time.Time) error {
 	next := d.Cursor
-	for end := time.Now().Add(searchTime); ; {
+	d.Offset = 0
+	for {
 		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next)
 		if err != nil {
 			return err
 		}
-		d.Timers = append(d.Timers, l.Timers...)
+		d.add(l)
 		if next = l.NextCursor; next == "" || len(d.Timers) >= d.Limit || time.Now().After(end) {
 			break
 		}
 	}
-	d.NextPage = withQuery(v.r.URL, "cursor", next)
-	d.More = next != ""
+	if next != "" {
+		d.More, d.NextPage = true, withQuery(d.url, "cursor", next, "offset", "")
+	}
 	d.sort()
-	d.url = v.r.URL
-	return v.show("timers", v.T("Timers"), &d)
+	return nil
 }
 
 func timerFilter(q url.Values) client.TimerFilter {
@@ -48,65 +71,31 @@ func timerFilter(q url.Values) client.TimerFilter {
 }
 
 type timersData struct {
-	Filter   client.TimerFilter
-	Sort     string // a column, "-" before it: downwards; of this page
-	Limit    int
-	Cursor   string
-	Timers   []client.Timer
-	More     bool
-	NextPage string
-	url      *url.URL
+	Filter     client.TimerFilter
+	Sort       string // a column, "-" before it: downwards
+	PartSorted bool   // of this page alone: there are too many
+	Limit      int
+	Cursor     string
+	Offset     int // of this page, among All
+	All        int // that match, if all are sorted
+	Timers     []*client.Timer
+	More       bool
+	NextPage   string
+	url        *url.URL
 }
 
-// SortURL is the page sorted by a column, or the other way round.
-func (d *timersData) SortURL(column string) string {
-	if d.Sort == column {
-		column = "-" + column
-	}
-	return withQuery(d.url, "sort", column)
-}
-
-// Sorted is the aria-sort of a column.
-func (d *timersData) Sorted(column string) string {
-	switch d.Sort {
-	case column:
-		return "ascending"
-	case "-" + column:
-		return "descending"
-	}
-	return "none"
-}
-
-func (d *timersData) sort() {
-	column, down := strings.CutPrefix(d.Sort, "-")
-	if down {
-		defer slices.Reverse(d.Timers)
-	}
-	by := map[string]func(a, b *client.Timer) int{
-		"name": func(a, b *client.Timer) int {
-			return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Name, b.Name))
-		},
-		"status": func(a, b *client.Timer) int { return strings.Compare(a.Status, b.Status) },
-		"next": func(a, b *client.Timer) int {
-			if a.NextDue.IsZero() != b.NextDue.IsZero() {
-				if a.NextDue.IsZero() {
-					return 1
-				}
-				return -1
-			}
-			return a.NextDue.Compare(b.NextDue)
-		},
-		"updated": func(a, b *client.Timer) int { return a.UpdatedAt.Compare(b.UpdatedAt) },
-	}[column]
-	if by != nil {
-		slices.SortStableFunc(d.Timers, func(a, b client.Timer) int { return by(&a, &b) })
+func (d *timersData) add(l *client.TimerList) {
+	for i := range l.Timers {
+		d.Timers = append(d.Timers, &l.Timers[i])
 	}
 }
 
-func withQuery(u *url.URL, name, value string) string {
-	q := u.Query()
-	q.Set(name, value)
-	return u.Path + "?" + q.Encode()
+// FirstPage is the list from its begin; "" on that page.
+func (d *timersData) FirstPage() string {
+	if d.Offset == 0 && (d.Cursor == "" || d.All > 0) {
+		return ""
+	}
+	return withQuery(d.url, "cursor", "", "offset", "")
 }
 
 // actOnTimers is POST /timers/act: first it asks, with the count; then it does.
