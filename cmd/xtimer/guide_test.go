@@ -29,13 +29,14 @@ type passage struct {
 	text     string
 }
 
-// guideBlocks are all blocks of the guide, by page.
+// guideBlocks are all blocks of the guide and of the READMEs, by page.
 func guideBlocks(t *testing.T) map[string][]passage {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("there is no guide: %v", err)
 	}
+	pages = append(pages, "../../README.md", "../../README.zh-CN.md")
 	all := map[string][]passage{}
 	for _, page := range pages {
 		f, err := os.Open(page)
@@ -78,7 +79,7 @@ func blockOf(t *testing.T, page, language, text string) string {
 	return ""
 }
 
-// TestGuide runs every sh block of the guide, those of a page in their order in
+// TestGuide runs every sh block of the guide and of the READMEs, those of a page in their order in
 // one folder, against a server and a receiver of its own: a page promises that
 // what it says can be pasted. What needs root, systemd, Docker or a database is
 // a block of another kind and not run.
