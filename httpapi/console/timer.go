@@ -59,9 +59,7 @@ func showTimer(v *visit) error {
 		d.Older = withQuery(v.r.URL, "cursor", d.Tasks.NextCursor)
 	}
 	for _, t := range slices.Backward(d.Tasks.Tasks) {
-		if t.LatenessMS != nil {
-			d.Chart.add(&t)
-		}
+		d.Chart.add(&t)
 	}
 	title := d.Timer.Name
 	if title == "" {
@@ -111,14 +109,24 @@ func hidden(headers map[string]string) map[string]string {
 // runsChart is the last runs: time, lateness of what went well, and of the rest.
 type runsChart struct{ Due, Good, Bad []*float64 }
 
+// add adds a task that was called. One whose target was not even reached was sent
+// nothing, so it stands where its first attempt began.
 func (c *runsChart) add(t *client.Task) {
+	if len(t.Attempts) == 0 {
+		return
+	}
+	late := t.LatenessMS
+	if late == nil {
+		began := max(0, float64(t.Attempts[0].Started.Sub(t.Due))/1e6)
+		late = &began
+	}
 	x := float64(t.Due.UnixMilli()) / 1000
 	c.Due = append(c.Due, &x)
 	var good, bad *float64
 	if t.Status == client.Succeeded {
-		good = t.LatenessMS
+		good = late
 	} else {
-		bad = t.LatenessMS
+		bad = late
 	}
 	c.Good, c.Bad = append(c.Good, good), append(c.Bad, bad)
 }
