@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"xtimer/httpapi/client"
 )
@@ -31,6 +32,7 @@ type browser struct {
 	faults  []string
 	seen    map[string]bool // buttons that were there: the page, and the button's id
 	clicked map[string]bool
+	checked map[string]bool // kinds of pages that axe has looked at, by language
 }
 
 // chromium is the browser's program.
@@ -58,7 +60,7 @@ func open(t *testing.T, n *node) *browser {
 	t.Cleanup(cancel)
 	ctx, cancel2 := chromedp.NewContext(alloc)
 	t.Cleanup(cancel2)
-	b := &browser{node: n, ctx: ctx, seen: map[string]bool{}, clicked: map[string]bool{}}
+	b := &browser{node: n, ctx: ctx, seen: map[string]bool{}, clicked: map[string]bool{}, checked: map[string]bool{}}
 	if err := chromedp.Listen(ctx, b.note); err != nil {
 		t.Fatalf("cannot start chromium: %v", err)
 	}
@@ -145,21 +147,48 @@ func (b *browser) visit(t *testing.T, path string) {
 	b.look(t)
 }
 
-// look notes the buttons of the page.
+// look notes the buttons of the page, and has axe look at the first of its kind,
+// light and dark.
 func (b *browser) look(t *testing.T) {
 	t.Helper()
-	names, err := eval[[]string](b, `[...document.querySelectorAll("button, a.button, .pages a, .crumbs a[id]")].map(`+nameOf+`)`)
+	names, err := eval[[]string](b, `[...document.querySelectorAll("button, a.button, .pages a, .crumbs a[id], th a")].map(`+nameOf+`)`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
 		b.seen[name] = true
 	}
+	// Not while parts of it come and go: the same kind comes again, at rest.
+	kind, err := eval[string](b, `document.querySelector("[hx-trigger='every 500ms'], [hx-trigger='every 1s']") ? "" : document.documentElement.lang + " " + `+kindOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind == "" || b.checked[kind] {
+		return
+	}
+	b.checked[kind] = true
+	const theme = `document.documentElement.dataset.theme`
+	was, err := eval[string](b, theme+` || ""`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []string{"light", "dark", was} {
+		if _, err := eval[string](b, theme+" = "+quoted(x)); err != nil {
+			t.Fatal(err)
+		}
+		if x != was {
+			b.axe(t, kind+" "+x)
+		}
+	}
+	b.axe(t, kind+" "+was)
 }
+
+// kindOf is the kind of a page: its path, without the ids in it.
+const kindOf = `location.pathname.replace(/^\/(timers|tasks|work)\/(?!(new|act)$)[^/]+/, "/$1/*")`
 
 // nameOf is a button's name: the kind of its page, and its id; the head of a page
 // is the same on all.
-const nameOf = `(b => (b.closest("main") ? location.pathname.replace(/^\/(timers|tasks|work)\/(?!(new|act)$)[^/]+/, "/$1/*") + " " : "") + (b.id || b.outerHTML))`
+const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id || b.outerHTML))`
 
 // click presses what has the id, and waits until then is true; a click that
 // leaves the page waits for the next one.
@@ -208,9 +237,21 @@ func (b *browser) tick(t *testing.T, selector string) {
 	b.wait(t, fmt.Sprintf(`(() => { const i = document.querySelector(%s); if (!i.checked) i.click(); return i.checked })()`, quoted(selector)))
 }
 
+// axeScript is axe-core.
+var axeScript = sync.OnceValue(func() string {
+	b, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+})
+
 // axe fails on what keeps people out.
 func (b *browser) axe(t *testing.T, where string) {
 	t.Helper()
+	if there, err := eval[bool](b, "!!window.axe"); err != nil || !there {
+		b.do(t, chromedp.Evaluate[chromedp.Void](axeScript()))
+	}
 	type violation struct {
 		ID     string   `json:"id"`
 		Impact string   `json:"impact"`
@@ -228,10 +269,6 @@ func (b *browser) axe(t *testing.T, where string) {
 // TestBrowser goes over every page and presses every button, in English and
 // light, and in Chinese and dark.
 func TestBrowser(t *testing.T) {
-	axe, err := os.ReadFile("testdata/axe.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := serve(t, tokens...)
 	paths := n.pages()
 	b := open(t, n)
@@ -243,16 +280,25 @@ func TestBrowser(t *testing.T) {
 				if path == "/nothing" {
 					continue
 				}
-				b.do(t, chromedp.Evaluate[chromedp.Void](string(axe)))
 				b.axe(t, x.lang+" "+path)
 				b.wait(t, fmt.Sprintf(`document.documentElement.lang.startsWith(%q) && document.documentElement.dataset.theme === %q`, x.lang, x.theme))
 				b.narrow(t, path)
+				if x.lang == "en" {
+					b.keyboard(t, path)
+				}
 			}
 			b.wait(t, `!window.pwned && document.title !== "pwned"`)
 			b.clean(t, "looking")
 			b.press(t, x.lang)
 			b.clean(t, "pressing")
 		})
+	}
+	for _, lang := range []string{"en", "zh-CN"} {
+		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/live", "/system"} {
+			if !b.checked[lang+" "+kind] {
+				t.Errorf("axe has not looked at %s in %s", kind, lang)
+			}
+		}
 	}
 	var missed []string
 	for name := range b.seen {
@@ -278,6 +324,35 @@ func (b *browser) narrow(t *testing.T, path string) {
 		t.Errorf("%s is too wide for 380 px: %s", path, strings.Join(over, "\n\t"))
 	}
 	b.do(t, chromedp.EmulateViewport(1280, 900))
+}
+
+// keyboard sees that all that can be used is reached by Tab alone, each with a
+// frame around it, and that the first stop leads past the head.
+func (b *browser) keyboard(t *testing.T, path string) {
+	t.Helper()
+	b.visit(t, path)
+	most, err := eval[int](b, `(() => {
+		document.getElementById("pause")?.click();
+		window.stops = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e => e.checkVisibility() && !e.disabled);
+		window.unmet = new Set(stops); window.bare = [];
+		document.addEventListener("focusin", e => { unmet.delete(e.target); if (getComputedStyle(e.target).outlineStyle === "none") bare.push(e.target.outerHTML.slice(0, 120)); });
+		return stops.length })()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range most {
+		b.do(t, chromedp.KeyEvent(kb.Tab))
+	}
+	missed, err := eval[[]string](b, `[...unmet].map(e => "not reached: " + e.outerHTML.slice(0, 120)).concat(bare.map(h => "no frame: " + h))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range missed {
+		t.Errorf("%s by keyboard: %s", path, m)
+	}
+	b.visit(t, path)
+	b.do(t, chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
+	b.wait(t, `location.hash === "#main" && (!document.querySelector("main a[href], main button, main input:not([type=hidden])") || document.activeElement.closest("main"))`)
 }
 
 // signIn signs in, and chooses language and theme by their buttons.
@@ -424,6 +499,10 @@ func (b *browser) press(t *testing.T, lang string) {
 	act("act-disable", false, `document.querySelectorAll("#list .s-disabled").length === 3`)
 	act("act-enable", true, `document.querySelectorAll("#list .s-enabled").length === 3`)
 	act("act-run", false, `true`)
+	for _, column := range []string{"name", "status", "next", "updated"} {
+		b.leave(t, "sort-"+column, "/timers?")
+		b.wait(t, `document.getElementById("sort-`+column+`").closest("th").ariaSort === "ascending"`)
+	}
 	b.visit(t, "/timers?app=list&limit=2")
 	b.leave(t, "next-page", "/timers?")
 	b.leave(t, "first-page", "/timers?")
@@ -456,6 +535,14 @@ func (b *browser) live(t *testing.T) {
 	row := func(task *client.Task) string { return `document.querySelector("a[href='/tasks/` + task.Key + `']")` }
 	b.wait(t, state("open"))
 	b.wait(t, row(b.run(tm.ID)))
+	hostile, err := b.api.Create(t.Context(), client.Definition{
+		App: "shop", Name: fmt.Sprint("live", time.Now().UnixNano(), evil), Schedule: client.Schedule{Every: time.Hour}, Callback: client.Callback{URL: "http://target.test/no"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.wait(t, row(b.run(hostile.Timer.ID)))
+	b.wait(t, `!window.pwned && document.title !== "pwned"`)
 	b.click(t, "pause", state("paused"))
 	hidden := b.run(tm.ID)
 	b.wait(t, `/\d/.test(document.getElementById("live-state").textContent)`) // it has come, and was left out

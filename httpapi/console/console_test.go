@@ -158,8 +158,8 @@ func TestForgedRequests(t *testing.T) {
 		}
 		good := v.csrf()
 		forms := []string{
-			"/timers/" + tm.ID + "/delete", "/timers/" + tm.ID + "/disable", "/timers/" + tm.ID + "/run", "/timers/act", "/timers/new",
-			"/timers/" + tm.ID + "/edit", "/dead/retry", "/system/backup", "/preferences", "/sign-in", "/sign-out",
+			"/timers/" + tm.ID + "/delete", "/timers/" + tm.ID + "/disable", "/timers/" + tm.ID + "/run", "/timers/act", "/timers/new", "/timers/preview",
+			"/timers/" + tm.ID + "/edit", "/timers/" + tm.ID + "/enable", "/tasks/" + tm.ID + "_1/retry", "/work/x/stop", "/dead/retry", "/system/backup", "/preferences", "/sign-in", "/sign-out",
 		}
 		for _, path := range forms {
 			body := func(csrf string) string {

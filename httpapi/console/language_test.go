@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"xtimer/engine"
+	"xtimer/httpapi/client"
 )
 
 var (
@@ -121,6 +122,32 @@ func TestWords(t *testing.T) {
 		if chineseWords[w] == "" {
 			t.Errorf("%q has no Chinese word", w)
 		}
+	}
+}
+
+// TestFailures: how tasks failed, and their attempts, in the visitor's words.
+func TestFailures(t *testing.T) {
+	en, zh := visit{Lang: "en"}, visit{Lang: "zh"}
+	for how, want := range map[string][2]string{
+		"status 503": {"status 503", "状态码 503"}, "timeout": {"timeout", "超时"}, "max_age": {"max age", "超过最长期限"}, "": {"", ""},
+	} {
+		if got := [2]string{en.Failure(how), zh.Failure(how)}; got != want {
+			t.Errorf("%q: %v", how, got)
+		}
+	}
+	n := serve(t)
+	n.run(n.timer("shop", "stock", "/no").ID)
+	if page := n.visitor().get("/dead", "Accept-Language", "zh").body; !strings.Contains(page, ">状态码 404<") {
+		t.Error(page)
+	}
+	page := fakeAPI(func(r *http.Request) (int, any) {
+		if strings.HasPrefix(r.URL.Path, "/v1/tasks/") {
+			return 200, client.Task{Key: "7_1", TimerID: "7", Attempts: []client.Attempt{{N: 1, ErrorClass: "timeout"}}}
+		}
+		return 404, nil
+	}).page("/tasks/7_1", "Accept-Language", "zh")
+	if !strings.Contains(page, ">超时</span>") || strings.Contains(page, "timeout") {
+		t.Error(page)
 	}
 }
 

@@ -90,9 +90,12 @@ func (f fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // page is a page of a console that asks it.
-func (f fakeAPI) page(path string) string {
-	w := httptest.NewRecorder()
-	New(Config{API: f}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+func (f fakeAPI) page(path string, headers ...string) string {
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	New(Config{API: f}).ServeHTTP(w, r)
 	return html.UnescapeString(w.Body.String())
 }
 

@@ -199,6 +199,12 @@ func (v *visit) Answer(t client.Task) string {
 	return v.Word(a.ErrorClass)
 }
 
+// Failure is how tasks failed, as the API says it: "status 503", "timeout".
+func (v *visit) Failure(how string) string {
+	word, code, _ := strings.Cut(how, " ")
+	return strings.TrimSpace(v.Word(word) + " " + code)
+}
+
 // Schedule is a schedule in short.
 func (v *visit) Schedule(s client.Schedule) string {
 	switch {

@@ -16,8 +16,8 @@ import (
 // pages where a filter has no index, and no page waits for the whole table.
 // sortTime of it goes to finding all of them, where they are to be sorted.
 const (
-	searchTime = 150 * time.Millisecond
-	sortTime   = 100 * time.Millisecond
+	searchTime = 100 * time.Millisecond
+	sortTime   = 60 * time.Millisecond
 )
 
 // listTimers is GET /timers.
