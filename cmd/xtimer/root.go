@@ -37,6 +37,8 @@ afterwards what became of every single occurrence.`,
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			c.Short = "Have a shell complete commands, and the names of timers"
+			c.Example = `  source <(xtimer completion bash)
+  xtimer completion fish > ~/.config/fish/completions/xtimer.fish`
 		}
 	}
 	return root

@@ -35,7 +35,7 @@ file; roles are read, write and admin, and the app * is all apps:
     billing:
       tokens:
         - {sha256: 9f86d0…, role: write}     printf %s TOKEN | sha256sum
-      webhook_secrets: [whsec_…]             the first signs, the others still do`,
+      webhook_secrets: [whsec_…]             of several, while one is rotated, all sign`,
 		Example: `  xtimer serve
   xtimer serve --listen 127.0.0.1:9090 --data-dir /var/lib/xtimer
   XTIMER_TOKENS='*:admin:'$(openssl rand -hex 16) xtimer serve --listen :8080

@@ -76,7 +76,8 @@ stopped, or its database.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&from, "from", "", "verify what was due at this `TIME` or after it")
-	fs.StringVar(&to, "to", "0s", "… and before this `TIME`")
+	fs.StringVar(&to, "to", "0s", "… and before this `TIME` (default: now)")
+	fs.Lookup("to").DefValue = ""
 	fs.StringVar(&app, "app", "", "of this `APP` only")
 	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too")
 	fs.BoolVar(&asJSON, "json", false, "print each finding, and the verdict, as a line of JSON")
