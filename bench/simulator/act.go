@@ -141,6 +141,9 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 	id := v.ID
 	p.view = v
 	asked := m.now().UnixMilli()
+	unchanged := func(version uint32) bool { // or changed by one before it that was in doubt; the clock may have been set back meanwhile
+		return p.err == nil && (p.view.Version == version || p.view.UpdatedAt < min(asked, m.now().UnixMilli()))
+	}
 	switch s.Kind {
 	case Patch:
 		version := v.Version
@@ -153,7 +156,7 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 			}
 			return n, nil
 		})
-		p.same = p.err == nil && (p.view.Version == version || p.view.UpdatedAt < asked) // one before it was in doubt
+		p.same = unchanged(version)
 	case Delete:
 		p.deleted, p.err = e.Delete(ctx, id, 0)
 	case Disable:
@@ -163,11 +166,11 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 		}
 		version := v.Version
 		p.view, p.err = e.Disable(ctx, id, "", until)
-		p.same = p.err == nil && (p.view.Version == version || p.view.UpdatedAt < asked) // one before it was in doubt
+		p.same = unchanged(version)
 	case Enable:
 		version := v.Version
 		p.view, p.err = e.Enable(ctx, id, s.CatchUp)
-		p.same = p.err == nil && (p.view.Version == version || p.view.UpdatedAt < asked) // one before it was in doubt
+		p.same = unchanged(version)
 	case Run:
 		p.key, p.err = e.RunNow(ctx, id)
 	case Retry:

@@ -93,8 +93,8 @@ func (t *timer) catchUp(i int) {
 	since := t.eras[i-1].first.UpdatedAt
 	for j := i - 1; j > 0; j-- {
 		a, b := t.eras[j-1], t.eras[j]
-		if a.last.Schedule != b.first.Schedule || !a.disabled() {
-			break
+		if a.last.Schedule != b.first.Schedule || !a.disabled() || a.first.Status != engine.Disabled && a.first.ValidFrom <= b.first.UpdatedAt {
+			break // until then it was disabled, and no longer
 		}
 		since = a.first.UpdatedAt
 	}
@@ -134,7 +134,7 @@ func (e *era) dues(to int64) []int64 {
 		to = min(to, e.endWall)
 	}
 	var ds []int64
-	if s := e.last.Schedule; s.OneShot() && e.last.At <= e.first.ValidFrom && e.fresh {
+	if s := e.last.Schedule; s.OneShot() && e.last.At <= min(to, e.first.ValidFrom) && e.fresh {
 		ds = append(ds, e.last.At)
 	}
 	return append(ds, e.between(e.first.ValidFrom, to)...)
