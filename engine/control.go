@@ -321,6 +321,10 @@ func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until i
 				return nil, err
 			}
 			n.Status, n.ValidFrom = Enabled, max(until, since)
+			if t.ValidFrom <= t.UpdatedAt && !t.Schedule.OneShot() {
+				// Where the clock was set back, max_runs count from the clock as it was.
+				n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
+			}
 		} else if t.StatusAt(now, false) == Disabled {
 			since, err := e.disabledSince(ctx, t)
 			if err != nil {

@@ -222,3 +222,21 @@ func TestStepBackBehindACancel(t *testing.T) {
 		w.once("a")
 	})
 }
+
+// A timer that was made before the clock was set back rests until the clock is where
+// it was, also when it is disabled for a while: its max_runs count from there.
+func TestStepBackThenDisabledForAWhile(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		d := timer("a", every(10*time.Second))
+		d.Schedule.MaxRuns = 3
+		id := w.make(d)
+		time.Sleep(5 * time.Second)
+		w.step(-time.Hour)
+		time.Sleep(5 * time.Second)
+		w.disable(id, w.now()+20_000)
+		time.Sleep(time.Hour + 2*time.Minute)
+		w.settle()
+		equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 20_000, from + 30_000})
+	})
+}

@@ -449,7 +449,7 @@ func (m *machine) holdOverlap(t *timer) {
 
 // asked tells whether anybody asked for a due.
 func (t *timer) asked(due int64) bool {
-	if t.manual[due] != nil || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Run && due >= r.sentWall && due <= r.answeredWall+5000 }) {
+	if t.manual[due] != nil || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Run && r.about(due) }) {
 		return true
 	}
 	return slices.ContainsFunc(t.eras, func(e *era) bool { return e.has(due) })
