@@ -120,6 +120,8 @@ func pagesOf(f *filled) []page {
 		{"timers by name", func() string { return fmt.Sprintf("/timers?app=%s&name=order-%d", f.app(one()), rand.IntN(100)) }},
 		{"timers by label", func() string { return fmt.Sprintf("/timers?label=team%%3D%d", rand.IntN(20)) }},
 		{"timers by status", fixed("/timers?status=enabled")},
+		{"timers, sorted", fixed("/timers?sort=-name")},
+		{"timers of an app, sorted", func() string { return "/timers?sort=next&app=" + f.app(one()) }},
 		{"timers, disabled: none", fixed("/timers?status=disabled")},
 		{"timer", func() string { return "/timers/" + f.id(one()).String() }},
 		{"timer, edit", func() string { return "/timers/" + f.id(one()).String() + "/edit" }},
