@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -118,8 +119,10 @@ func TestReadOnly(t *testing.T) {
 	s := open(t, New(Config{DSN: server.DSN("x")}))
 	server.Do("SET GLOBAL read_only=1")
 	_, err := s.Apply(t.Context(), create(shot(1, "a")))
-	if !errors.Is(err, engine.ErrUnavailable) {
-		t.Fatal(err)
+	var f *engine.Fault
+	if !errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f) || f.Code != "tier_unavailable" ||
+		!strings.HasPrefix(f.Detail, "MySQL is read-only") || !strings.Contains(err.Error(), "Error 1290") {
+		t.Fatalf("%v; the caller is told %+v", err, f)
 	}
 	if err := s.Settle(t.Context(), &engine.Settlement{Tasks: []engine.Record{succeeded(engine.Key{Timer: 1, Due: 1})}}); !errors.Is(err, engine.ErrUnavailable) {
 		t.Fatal(err)
@@ -129,6 +132,67 @@ func TestReadOnly(t *testing.T) {
 	}
 	server.Do("SET GLOBAL read_only=0")
 	mustApply(t, s, create(shot(1, "a")))
+}
+
+// TestReadOnlyConnection: a connection whose server refuses a write, in any of the
+// three ways of writing, is not used again: the next may lead to another server.
+func TestReadOnlyConnection(t *testing.T) {
+	t.Parallel()
+	server := servertest.MariaDB(t)
+	s := open(t, New(Config{DSN: server.DSN("x")}))
+	for way, write := range map[string]func(*sql.Tx, func()) error{
+		"statement": func(tx *sql.Tx, turn func()) error {
+			turn()
+			_, err := tx.Exec("DELETE FROM owed")
+			return err
+		},
+		"prepared": func(tx *sql.Tx, turn func()) error {
+			st, err := tx.Prepare("DELETE FROM owed WHERE due=?")
+			if err != nil {
+				return err
+			}
+			turn()
+			_, err = st.Exec(1)
+			return err
+		},
+		"commit": func(tx *sql.Tx, turn func()) error {
+			if _, err := tx.Exec("INSERT INTO owed (timer,due,not_before,owed) VALUES (1,1,1,'')"); err != nil {
+				return err
+			}
+			turn()
+			return tx.Commit()
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			db, other, err := connect(s.cfg.DSN)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			defer other.Close()
+			db.SetMaxOpenConns(1)
+			session := func() (id int) {
+				if err := db.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
+					t.Fatal(err)
+				}
+				return id
+			}
+			before := session()
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = write(tx, func() { server.Do("SET GLOBAL read_only=1") })
+			_ = tx.Rollback()
+			server.Do("SET GLOBAL read_only=0")
+			if number(err) != 1290 {
+				t.Fatalf("the server said: %v", err)
+			}
+			if session() == before {
+				t.Error("the connection is used again")
+			}
+		})
+	}
 }
 
 // TestCrashes: the server dies again and again while timers are made. What was

@@ -55,7 +55,6 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	c.ClientFoundRows = true   // an update to the same value has found its row
 	c.InterpolateParams = true // one round trip a statement, and no limit of placeholders
 	c.MultiStatements = false
-	c.RejectReadOnly = true // a connection to a server that became a replica is given up
 	c.CheckConnLiveness = true
 	c.ParseTime, c.Loc = false, time.UTC // there are no SQL times
 	c.Collation = ""
@@ -94,5 +93,5 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, err
 		}
 	}
-	return conn, nil
+	return &writer{realConn: conn.(realConn)}, nil
 }

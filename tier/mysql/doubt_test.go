@@ -73,17 +73,6 @@ func (f *faulty) transactions() int {
 	return f.begun
 }
 
-type realConn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.NamedValueChecker
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.Validator
-	driver.SessionResetter
-}
-
 type faultyConn struct {
 	realConn
 	f      *faulty
@@ -238,6 +227,26 @@ func TestCommitInDoubt(t *testing.T) {
 		}
 		if len(s.doubts.proofs) != 0 {
 			t.Fatal("a doubt that is settled is kept")
+		}
+	}
+}
+
+// The number of a commit that was not made may be somebody else's by now.
+func TestProofOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	mustApply(t, s, create(shot(1, "a")))
+	var p proof
+	if err := scan(t.Context(), s.db, "SELECT seq,made FROM changes", func(rows *sql.Rows) error { return rows.Scan(&p.seq, &p.made) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, mine := range []bool{true, false} {
+		if !mine {
+			p.made = append([]byte(nil), p.made...)
+			p.made[7]++
+		}
+		if made, err := s.doubts.settle(t.Context(), s.db, p); err != nil || made != mine {
+			t.Errorf("its row is mine: %v; made: %v, %v", mine, made, err)
 		}
 	}
 }

@@ -26,7 +26,6 @@ var passing = []uint16{
 	errLockWait, errDeadlock,
 	1040, 1203, // too many connections
 	1053, 1927, 1317, // the server shuts down; the connection, the query was killed
-	1290, 1792, 1836, // read-only: another server has the writes by now
 	1615,       // the table of a prepared statement is being changed
 	1180, 1105, // a commit failed; TiDB's unnamed errors
 	8002, 8005, 8022, 8028, 9001, 9002, 9003, 9004, 9005, 9007, // TiDB: write conflicts, busy stores, a changed schema
@@ -57,7 +56,7 @@ func away(err error) bool {
 		return false
 	}
 	n := number(err)
-	return n == 0 || slices.Contains(passing, n)
+	return n == 0 || slices.Contains(passing, n) || isReadOnly(err)
 }
 
 // again tells whether a transaction that failed may be tried again.
@@ -82,6 +81,8 @@ func (s *Store) fault(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
 	case slices.Contains(full, number(err)):
 		return fmt.Errorf("cannot %s: %w: %w", what, engine.ErrFull, err)
+	case isReadOnly(err):
+		return fmt.Errorf("cannot %s: %w: %w: %w", what, errReadOnly, engine.ErrUnavailable, err)
 	case away(err):
 		return fmt.Errorf("cannot %s: %w: %w", what, engine.ErrUnavailable, err)
 	}

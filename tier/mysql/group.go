@@ -73,6 +73,9 @@ func newGroup(s *Store, ops []*op, slot int64) *group {
 
 // commit judges the group and writes it.
 func (g *group) commit(t *transaction) error {
+	if err := g.s.own(t, g.slot); err != nil {
+		return err
+	}
 	whole, err := g.judgeAll(t)
 	if !whole && err == nil && g.blind { // why not is known to the tables
 		g.blind = false

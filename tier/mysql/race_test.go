@@ -195,6 +195,46 @@ func TestFenced(t *testing.T) {
 	}
 }
 
+// TestTakenOver: once another process has taken the shards, the former one stores
+// nothing more, whatever it is: the new one has read already what there is.
+func TestTakenOver(t *testing.T) {
+	a := opened(t)
+	b := open(t, New(a.cfg))
+	if _, err := a.Take(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	made := create(shot(1, "before"))
+	if _, err := a.Apply(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	k := engine.Key{Timer: 1, Due: benchNow}
+	owe := &engine.Settlement{Owner: "a", Owe: []engine.Owed{{Key: k, NotBefore: benchNow}}}
+	if err := a.Settle(t.Context(), owe); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Take(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	var f *engine.Fault
+	_, err := a.Apply(t.Context(), create(shot(2, "after")))
+	if !errors.Is(err, engine.ErrFenced) || !errors.As(err, &f) || f.Kind != engine.FaultUnavailable {
+		t.Errorf("a create after it: %v", err)
+	}
+	if _, err := a.Apply(t.Context(), &engine.Change{ID: made.ID, Was: 1}); !errors.Is(err, engine.ErrFenced) {
+		t.Errorf("a delete after it: %v", err)
+	}
+	owe.Pay, owe.Owe = []engine.Key{k}, nil
+	if err := a.Settle(t.Context(), owe); !errors.Is(err, engine.ErrFenced) {
+		t.Errorf("a settle without marks after it: %v", err)
+	}
+	if _, err := b.Apply(t.Context(), create(shot(3, "after"))); err != nil {
+		t.Errorf("the new owner: %v", err)
+	}
+	if rows, err := b.OwedOf(t.Context(), 1); err != nil || len(rows) != 1 {
+		t.Errorf("%d rows are owed, %v", len(rows), err)
+	}
+}
+
 func succeeded(k engine.Key) engine.Record {
 	task := &engine.Task{Key: k, App: "billing", Status: engine.Succeeded, Attempts: []engine.Attempt{{N: 1, Code: 200}}}
 	return engine.Record{Key: k, Status: task.Status, Encoded: engine.AppendTask(nil, task)}

@@ -30,6 +30,11 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		return err
 	}
 	err = s.transact(ctx, "settle", func(t *transaction) error {
+		if len(marks) == 0 { // no fence of its own
+			if err := s.own(t, s.slots); err != nil {
+				return err
+			}
+		}
 		if err := mark(t, st.Owner, marks); err != nil {
 			return err
 		}

@@ -37,7 +37,14 @@ func readShards(into []engine.Shard) func(*sql.Rows) error {
 // Take takes all shards for a node. Repeated, it moves the fences once more,
 // which hurts nobody but who had them before.
 func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, err error) {
+	fence := int64(0)
 	err = s.transact(ctx, "take the shards", func(t *transaction) error {
+		if err := t.run("UPDATE fences SET fence=fence+1"); err != nil { // waits for the groups of the former owner
+			return err
+		}
+		if err := t.scan("SELECT fence FROM fences WHERE slot=0", func(rows *sql.Rows) error { return rows.Scan(&fence) }); err != nil {
+			return err
+		}
 		b := append(t.buf[:0], "UPDATE shards SET fence=fence+1,owner="...)
 		if err := t.run(string(appendBytes(b, owner))); err != nil {
 			return err
@@ -45,5 +52,29 @@ func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, 
 		shards = make([]engine.Shard, engine.Shards)
 		return t.scan(selectShards, readShards(shards))
 	})
+	if err == nil {
+		s.fence.Store(fence)
+	}
 	return shards, err
+}
+
+// errTaken is the end of what a process writes after another took the shards.
+var errTaken = fmt.Errorf("%w: %w", engine.ErrFenced, &engine.Fault{
+	Kind: engine.FaultUnavailable, Code: "taken_over", Detail: "another xtimer has taken this database over: ask that one",
+})
+
+// own locks the fence of a slot until the transaction ends: nobody takes the shards
+// before that, and nothing is written once somebody did. A store that has taken
+// none, as an import's, asks nobody.
+func (s *Store) own(t *transaction, slot int64) error {
+	mine := s.fence.Load()
+	if mine == 0 {
+		return nil
+	}
+	stands := int64(0)
+	err := t.scan(fmt.Sprintf("SELECT fence FROM fences WHERE slot=%d FOR UPDATE", slot), func(rows *sql.Rows) error { return rows.Scan(&stands) })
+	if err == nil && stands != mine {
+		err = errTaken
+	}
+	return err
 }

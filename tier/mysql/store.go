@@ -49,7 +49,8 @@ type Store struct {
 	work    sync.WaitGroup // the committers
 	doubts  doubts
 	days    partitions
-	slots   int64 // of the table counts: the first of this store's
+	slots   int64        // of the tables counts and fences: the first of this store's
+	fence   atomic.Int64 // what Take got; 0: it took nothing
 	// patience bounds every call, retries and all.
 	patience time.Duration
 	// clock is the latest instant heard of in what was written (Unix ms): it

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -17,9 +18,16 @@ type transaction struct {
 	ctx  context.Context
 	buf  []byte // statements are built in it
 	args []any  // and the values of prepared ones
-	// proof is the number of a row of changes that this transaction inserted;
-	// 0: none. Of a commit that got no answer it tells whether it was made.
-	proof int64
+	// proof is a row of changes that this transaction inserted. Of a commit that
+	// got no answer it tells whether it was made.
+	proof proof
+}
+
+// proof is a row of changes. Its number alone proves nothing: a server that was
+// killed before a commit may give the number to somebody else.
+type proof struct {
+	seq  int64 // 0: there is none
+	made []byte
 }
 
 func (t *transaction) exec(query string) (sql.Result, error) { return t.tx.ExecContext(t.ctx, query) }
@@ -88,7 +96,7 @@ func (s *Store) attempt(ctx context.Context, f func(*transaction) error) (made b
 		return true, nil
 	}
 	_ = tx.Rollback()
-	if t.proof == 0 {
+	if t.proof.seq == 0 {
 		return false, err
 	}
 	// It has a time of its own: what is known now need not be found out later.
@@ -110,25 +118,27 @@ var errNothing = &rowError{fmt.Errorf("there is nothing to write")}
 // Until then its rows are locked, its proof among them: who gets that lock knows.
 type doubts struct {
 	mu     sync.Mutex
-	proofs []int64
+	proofs []proof
 }
 
-func (d *doubts) add(proof int64) {
+func (d *doubts) add(p proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.proofs = append(d.proofs, proof)
+	d.proofs = append(d.proofs, p)
 }
 
 // settle waits until no session holds the proof, and tells whether it stands.
-func (d *doubts) settle(ctx context.Context, from querier, proof int64) (made bool, err error) {
+func (d *doubts) settle(ctx context.Context, from querier, p proof) (made bool, err error) {
 	for try := range tries {
 		if err = pause(ctx, try); err != nil {
 			return false, err
 		}
 		made = false
-		err = scan(ctx, from, fmt.Sprintf("SELECT seq FROM changes WHERE seq=%d FOR UPDATE", proof), func(*sql.Rows) error {
-			made = true
-			return nil
+		err = scan(ctx, from, fmt.Sprintf("SELECT made FROM changes WHERE seq=%d FOR UPDATE", p.seq), func(rows *sql.Rows) error {
+			var b sql.RawBytes
+			err := rows.Scan(&b)
+			made = bytes.Equal(b, p.made)
+			return err
 		})
 		if !again(err) {
 			break
@@ -150,6 +160,8 @@ func (d *doubts) settleAll(ctx context.Context, from querier) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.proofs = slices.DeleteFunc(d.proofs, func(p int64) bool { return slices.Contains(proofs, p) })
+	d.proofs = slices.DeleteFunc(d.proofs, func(p proof) bool {
+		return slices.ContainsFunc(proofs, func(q proof) bool { return p.seq == q.seq })
+	})
 	return nil
 }

@@ -196,7 +196,8 @@ func (g *group) writeFeed(t *transaction) error {
 	t.buf = b
 	res, err := t.exec(string(b))
 	if err == nil {
-		t.proof, err = res.LastInsertId()
+		t.proof.made = made
+		t.proof.seq, err = res.LastInsertId()
 	}
 	return err
 }
