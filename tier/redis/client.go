@@ -57,10 +57,31 @@ func connect(base *goredis.UniversalOptions, retries int) goredis.UniversalClien
 	return goredis.NewUniversalClient(&o)
 }
 
+// clients speak to the servers: writes never repeats what may have arrived, reads
+// may.
+type clients struct{ writes, reads goredis.UniversalClient }
+
+func newClients(o *goredis.UniversalOptions) *clients { return &clients{connect(o, -1), connect(o, 2)} }
+
+func (c *clients) close() error { return errors.Join(c.writes.Close(), c.reads.Close()) }
+
+// join goes over to the whole cluster when the one server is a member of it: a
+// member refuses the slots of the others. What fails here is the greeting's to tell.
+func (w *Warm) join(ctx context.Context) {
+	c, isSingle := w.clients.Load().reads.(*goredis.Client)
+	if !isSingle || field(c.Info(ctx, "server").Val(), "redis_mode") != "cluster" {
+		return
+	}
+	o := *w.options
+	o.IsClusterMode = true
+	_ = w.clients.Swap(newClients(&o)).close()
+}
+
 // greet makes sure that the servers can be used.
 func (w *Warm) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
+	w.join(ctx)
 	var mu sync.Mutex // a cluster's masters are asked at the same time
 	err := w.servers(ctx, func(ctx context.Context, c *goredis.Client) error {
 		mu.Lock()
@@ -97,13 +118,14 @@ var errVersion = errors.New("version 6 or later is needed")
 
 // servers calls f with every master.
 func (w *Warm) servers(ctx context.Context, f func(context.Context, *goredis.Client) error) error {
-	switch c := w.reads.(type) {
+	switch c := w.clients.Load().reads.(type) {
 	case *goredis.ClusterClient:
 		return c.ForEachMaster(ctx, f)
 	case *goredis.Client:
 		return f(ctx, c)
+	default:
+		panic(fmt.Sprintf("BUG: a client of type %T", c))
 	}
-	panic(fmt.Sprintf("BUG: a client of type %T", w.reads))
 }
 
 // field reads a line of INFO.

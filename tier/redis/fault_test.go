@@ -184,9 +184,7 @@ func TestFailover(t *testing.T) {
 	replica.Do("REPLICAOF NO ONE")
 
 	o, _ := (&Config{Addrs: []string{replica.Addr()}}).options()
-	_ = w.writes.Close()
-	_ = w.reads.Close()
-	w.writes, w.reads = connect(o, -1), connect(o, 2)
+	_ = w.clients.Swap(newClients(o)).close()
 	isGap(t, w, 0)
 	es = append(es, entry(9000, 0))
 	fill(t, w, es, 0, 1)

@@ -155,7 +155,7 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 
 // ask reads in one pipeline.
 func (w *Warm) ask(ctx context.Context, what func(goredis.Pipeliner)) error {
-	p := w.reads.Pipeline()
+	p := w.clients.Load().reads.Pipeline()
 	what(p)
 	_, err := p.Exec(ctx)
 	switch {

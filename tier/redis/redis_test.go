@@ -156,6 +156,20 @@ func TestPromisesOnACluster(t *testing.T) {
 	tiertest.Warm(t, func(t *testing.T) engine.Warm { return build(t, addrs...) })
 }
 
+// The address of one member is enough for a cluster.
+func TestOneMember(t *testing.T) {
+	w := open(t, servertest.RedisCluster(t)[1].Addr())
+	es := entries(500, 0, 1)
+	fill(t, w, es, 0, 2)
+	whole(t, w, 0, es, true)
+	whole(t, w, 1, es, true)
+	w.Update(t.Context(), 7, definition(7, 2))
+	must(t, w.Drop(t.Context(), m0+minute))
+	must(t, w.Open(t.Context())) // again, as after an outage
+	es[13].Definition = definition(7, 2)
+	whole(t, w, 1, es, true)
+}
+
 // Without a fault every definition is told: the cold tier is not asked.
 func TestDefinitionsAreKept(t *testing.T) {
 	w := open(t, servertest.Redis(t).Addr())

@@ -24,7 +24,6 @@ package redis
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -39,8 +38,8 @@ var _ engine.Warm = (*Warm)(nil)
 
 // Config of the tier.
 type Config struct {
-	// Addrs of one server, or of several members of a cluster, or of the
-	// Sentinels: host:port each. A single one may be a URL:
+	// Addrs of one server, or of members of a cluster, of which one is enough, or
+	// of the Sentinels: host:port each. A single one may be a URL:
 	// redis://user:password@host:port/db, rediss:// for TLS.
 	Addrs []string
 	// SentinelMaster is the name of the master that the Sentinels watch.
@@ -53,9 +52,9 @@ type Config struct {
 // Warm is the warm tier on Redis. One process writes a database; two would
 // take the shards from each other, which costs speed only.
 type Warm struct {
-	log *slog.Logger
-	// writes never repeats what may have arrived; reads may.
-	writes, reads goredis.UniversalClient
+	log     *slog.Logger
+	options *goredis.UniversalOptions
+	clients atomic.Pointer[clients] // others once the one server turns out to be a cluster's
 	// patience bounds every call: an attempt and one repeat, of half of it each.
 	patience time.Duration
 
@@ -81,12 +80,12 @@ func New(cfg Config) (*Warm, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Warm{log: cfg.Log, patience: patience, sealed: map[int64]bool{}}
+	w := &Warm{log: cfg.Log, options: o, patience: patience, sealed: map[int64]bool{}}
 	run := rand.Text()
 	for i := range w.shards {
 		w.shards[i] = newShard(i, run)
 	}
-	w.writes, w.reads = connect(o, -1), connect(o, 2)
+	w.clients.Store(newClients(o))
 	return w, nil
 }
 
@@ -94,7 +93,7 @@ func New(cfg Config) (*Warm, error) {
 func (w *Warm) Open(ctx context.Context) error { return w.greet(ctx) }
 
 // Close leaves what is in Redis to expire.
-func (w *Warm) Close() error { return errors.Join(w.writes.Close(), w.reads.Close()) }
+func (w *Warm) Close() error { return w.clients.Load().close() }
 
 // Len is the number of entries.
 func (w *Warm) Len() int { return int(w.entries.Load()) }

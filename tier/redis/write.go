@@ -148,7 +148,8 @@ func (w *Warm) writePipe(ctx context.Context, calls []*call, err error) error {
 func (w *Warm) send(ctx context.Context, calls []*call) (open []*call, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.patience/2)
 	defer cancel()
-	pipe := w.writes.Pipeline()
+	writes := w.clients.Load().writes
+	pipe := writes.Pipeline()
 	var sent []*call
 	var cmds []*goredis.Cmd
 	for _, c := range calls {
@@ -161,7 +162,7 @@ func (w *Warm) send(ctx context.Context, calls []*call) (open []*call, err error
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	for i, c := range sent {
 		if goredis.HasErrorPrefix(cmds[i].Err(), "NOSCRIPT") {
-			cmds[i] = c.script.Run(ctx, w.writes, c.keys, c.args...)
+			cmds[i] = c.script.Run(ctx, writes, c.keys, c.args...)
 		}
 		reply, failed := cmds[i].Slice()
 		switch {
@@ -189,7 +190,7 @@ func (w *Warm) unlink(ctx context.Context, ds []dropped) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
-	_, err := w.writes.Pipelined(ctx, func(p goredis.Pipeliner) error {
+	_, err := w.clients.Load().writes.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for _, d := range ds {
 			p.Unlink(ctx, d.keys...)
 			if len(d.fields) > 0 {
