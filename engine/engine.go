@@ -119,6 +119,7 @@ type Engine struct {
 	startedAt               int64        // set by Open
 	running, ending, warmUp atomic.Bool
 	// readsFail and settlesFail: the last read of the cold tier, the last settle.
+	// A tier that is not open yet counts as one that cannot be read.
 	readsFail, settlesFail atomic.Bool
 	stalled                atomic.Bool            // the journal is too far behind: no new calls
 	counts                 atomic.Pointer[Counts] // refreshed by the janitor
@@ -151,6 +152,7 @@ func New(cfg Config) *Engine {
 	e.followers.list = map[*follower]struct{}{}
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&Counts{})
+	e.readsFail.Store(true)
 	e.queue = newQueue(cfg.Workers, cfg.PerTarget, cfg.PerApp, cfg.Now, e.execute)
 	e.wheel = wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire)
 	e.metrics = newCounters(e, cfg.Metrics)
@@ -180,7 +182,9 @@ func (e *Engine) Open(ctx context.Context) (err error) {
 			}
 		}()
 	}
-	return e.recover(ctx)
+	err = e.recover(ctx)
+	e.readsFail.Store(err != nil)
+	return err
 }
 
 // Run fires until ctx ends, then drains: no new task is taken, calls in flight

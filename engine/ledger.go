@@ -107,6 +107,7 @@ type ledger struct {
 	leftOut bool
 	most    int // records held at a time; 0: maxEntries
 
+	now    int64 // when it began
 	shards []Shard
 	owed   []debt  // by timer and due
 	before Key     // where reading history goes on
@@ -120,7 +121,7 @@ func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration)
 	if err := g.check(now, retention); err != nil {
 		return Verdict{}, err
 	}
-	g.To = min(g.To, now+1)
+	g.To, g.now = min(g.To, now+1), now
 	g.sum.From, g.sum.To = g.From, g.To
 	var err error
 	if g.shards, err = g.cold.Shards(ctx); err != nil {
@@ -208,7 +209,7 @@ func (g *ledger) join(ctx context.Context, from, to int64) error {
 			n, _ = slices.BinarySearchFunc(owed, l.ID, func(d debt, id TimerID) int { return cmp.Compare(d.id, id) })
 			owed = owed[n:]
 			ev := evidence{
-				from: from, to: to, w: g.shards[l.ID.Shard()].Watermark, late: g.Late, leftOut: g.leftOut,
+				from: from, to: to, w: g.shards[l.ID.Shard()].Watermark, now: g.now, late: g.Late, leftOut: g.leftOut,
 				records: head(records, func(x *entry) bool { return x.id == l.ID }),
 				owed:    head(owed, func(d *debt) bool { return d.id == l.ID }),
 			}

@@ -54,10 +54,15 @@ func (e *Engine) Stats(ctx context.Context) (Stats, error) {
 		}
 		sh.mu.Unlock()
 	}
-	s.Tiers = map[string]bool{"cold": e.coldUp(), "warm": e.warmUp.Load()}
+	s.Tiers = e.Tiers()
 	var err error
 	s.Timers, err = e.cfg.Cold.Counts(ctx)
 	return s, err
+}
+
+// Tiers tells which of the tiers are up, by name.
+func (e *Engine) Tiers() map[string]bool {
+	return map[string]bool{"cold": e.coldUp(), "warm": e.warmUp.Load()}
 }
 
 // Ready is nil when this node serves and fires; else it says what is amiss.

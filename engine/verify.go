@@ -129,6 +129,7 @@ func erasOf(l *Life) []era {
 type evidence struct {
 	from, to int64
 	w        int64         // the watermark of its shard
+	now      int64         // when the verification began
 	late     time.Duration // the bound of lateness; 0: none
 	leftOut  bool          // successes may be missing in history
 	records  []entry       // by due; some outside [from, to) do no harm
@@ -174,6 +175,7 @@ func (ev *evidence) holdEra(e *era, j *judged) {
 	end := min(e.end, ev.to-1)
 	if after := max(ev.w, ev.from-1); after < end {
 		j.open += e.plan.Count(after, end)
+		ev.unsettled(e, after, end, j)
 	}
 	end = min(end, ev.w)
 	next, covered := 0, int64(math.MinInt64) // the first record not looked at; up to where runs reach
@@ -196,6 +198,27 @@ func (ev *evidence) holdEra(e *era, j *judged) {
 		}
 		ev.expect(e, due, own, j)
 	}
+}
+
+// settlingTakes is how long what has ended may take to be in history. It is well
+// below a second, unless the tier is away or the machine is too busy.
+const settlingTakes = 10 * time.Second
+
+// unsettled looks for dues in (after, to] that had to be called by now, and of
+// which history knows nothing: something keeps the watermark back.
+func (ev *evidence) unsettled(e *era, after, to int64, j *judged) {
+	if ev.late == 0 {
+		return
+	}
+	to = min(to, ev.now-(ev.late+settlingTakes).Milliseconds())
+	first, ok := e.plan.Next(after)
+	last, ok2 := e.plan.Prev(to)
+	if !ok || !ok2 || first > last {
+		return
+	}
+	f := e.finding(FoundLate, first, "history knows nothing of it yet: its first attempt may be this late")
+	f.DueLast, f.Count = last, e.plan.Count(after, to)
+	j.findings = append(j.findings, f)
 }
 
 // record finds the record of a due, nil when there is none.

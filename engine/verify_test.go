@@ -340,6 +340,8 @@ func TestVerifySays(t *testing.T) {
 		open   int64
 	}{
 		{"all is well", func(*shelf) {}, nil, nil, 29},
+		{"late, for all that is known", func(*shelf) {}, func(g *ledger) { g.Late = 10 * time.Minute }, []string{"late 5 +31m0s…49m0s ×19"}, 29},
+		{"not that late", func(*shelf) {}, func(g *ledger) { g.Late = 29 * time.Minute }, nil, 29},
 		{"neighbours are one gap", func(s *shelf) { drop(s, 3, 4, 5, 9) }, nil, []string{"gap 5 +3m0s…5m0s ×3", "gap 5 +9m0s"}, 29},
 		{"what is owed is open", func(s *shelf) {
 			drop(s, 3, 4, 5)

@@ -79,7 +79,7 @@ stopped, or its database.`,
 	fs.StringVar(&to, "to", "0s", "… and before this `TIME` (default: now)")
 	fs.Lookup("to").DefValue = ""
 	fs.StringVar(&app, "app", "", "of this `APP` only")
-	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too")
+	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too, and a due of which\nhistory knows nothing though it was due longer ago (and 10s)")
 	fs.BoolVar(&asJSON, "json", false, "print each finding, and the verdict, as a line of JSON")
 	fs.StringVar(&server, "server", orElse(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
 	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
