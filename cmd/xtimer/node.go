@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -32,6 +33,10 @@ type node struct {
 // newNode builds all parts; nothing is opened before run. files is how many
 // files may be open.
 func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
+	if s.Pprof { // or the pages of blocks and mutexes stay empty
+		runtime.SetBlockProfileRate(10_000)  // ns: one a 10 µs that a goroutine was blocked for
+		runtime.SetMutexProfileFraction(100) // one contention in a hundred
+	}
 	b := readBuild()
 	tokens, secrets := s.access()
 

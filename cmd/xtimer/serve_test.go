@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -175,4 +176,23 @@ func TestServeRebound(t *testing.T) {
 	if resp.StatusCode != http.StatusForbidden {
 		t.Errorf("status %d", resp.StatusCode)
 	}
+}
+
+// TestServeProfiles: all that waits is seen, as all that works.
+func TestServeProfiles(t *testing.T) {
+	s := serves(t, "--data-dir", t.TempDir(), "--pprof")
+	f := func(profile, want string) {
+		t.Helper()
+		r, err := http.Get(s.url + "/debug/pprof/" + profile + "?debug=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		b, err := io.ReadAll(r.Body)
+		if err != nil || r.StatusCode != 200 || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %d, %v, has no %q: %s", profile, r.StatusCode, err, want, b)
+		}
+	}
+	f("mutex", "sampling period=100\n")
+	f("block", " @ 0x")
 }
