@@ -40,8 +40,14 @@ func TestWarmTierAway(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(4 * time.Minute)
+				if err := w.Ready(); err != nil || op == "all" && w.Tiers()["warm"] {
+					t.Errorf("ready: %v, tiers: %v", err, w.Tiers())
+				}
 				away.Store(false)
 				time.Sleep(30 * time.Minute)
+				if !w.Tiers()["warm"] {
+					t.Error("the warm tier is not back")
+				}
 				w.disable(id, 0)
 				to := w.now()
 				w.settle()

@@ -182,8 +182,10 @@ func (e *Engine) Open(ctx context.Context) (err error) {
 			}
 		}()
 	}
-	err = e.recover(ctx)
-	e.readsFail.Store(err != nil)
+	e.readsFail.Store(false)
+	if err = e.recover(ctx); err != nil {
+		e.readsFail.Store(true)
+	}
 	return err
 }
 

@@ -1,12 +1,17 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"xtimer/engine"
+	"xtimer/tier/memory"
 )
 
 // What cannot be taken now is refused with the reason: a start is worth waiting
@@ -36,4 +41,58 @@ func TestStartingOrStopping(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The cold tier counts as away until it is open and what the former process left
+// is taken over: who waits for it at the start is seen by the alerts.
+func TestColdTierAwayAtTheStart(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		cold := &slowToCome{Cold: w.cold}
+		l := &life{gone: make(chan struct{})}
+		w.set = metrics.NewSet()
+		e := engine.New(engine.Config{
+			Cold: cold, Warm: memory.NewWarm(), Metrics: w.set, Journal: &mortalJournal{w.journal, l, make(chan struct{}, 1)},
+		})
+		counts := func(when string, want bool) {
+			t.Helper()
+			if e.Tiers()["cold"] != want || (w.metric(`xtimer_tier_up{tier="cold"}`) == 1) != want {
+				t.Errorf("%s: the cold tier is up: %v, metric %v", when, e.Tiers()["cold"], w.metric(`xtimer_tier_up{tier="cold"}`))
+			}
+		}
+		counts("before Open", false)
+		for _, cold.lacks = range []string{"Open", "Take"} {
+			cold.take = func() { counts("while it recovers", true) }
+			if err := e.Open(t.Context()); !errors.Is(err, engine.ErrUnavailable) {
+				t.Fatal(err)
+			}
+			counts("without "+cold.lacks, false)
+		}
+		cold.lacks = ""
+		if err := e.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		counts("open", true)
+	})
+}
+
+// slowToCome is a cold tier that lacks something at first.
+type slowToCome struct {
+	engine.Cold
+	lacks string
+	take  func()
+}
+
+func (c *slowToCome) Open(ctx context.Context) error {
+	if c.lacks == "Open" {
+		return fmt.Errorf("nobody answers: %w", engine.ErrUnavailable)
+	}
+	return c.Cold.Open(ctx)
+}
+
+func (c *slowToCome) Take(ctx context.Context, owner string) ([]engine.Shard, error) {
+	c.take()
+	if c.lacks == "Take" {
+		return nil, fmt.Errorf("nobody answers: %w", engine.ErrUnavailable)
+	}
+	return c.Cold.Take(ctx, owner)
 }
