@@ -16,15 +16,24 @@ func statusReply(status string) reply {
 	})}
 }
 
-// readyz is GET /readyz: this node serves and fires; else 503, and why not.
+// readyz is GET /readyz: this node serves and fires; else 503, and why not. Both
+// say which tiers are there: without the warm one it is ready, and slower.
 func (s *Server) readyz(*request) (reply, error) {
+	tiers := s.e.Tiers()
+	var not *problem
 	if s.draining.Load() {
-		return reply{}, notReady("draining", "this node is shutting down")
+		not = notReady("draining", "this node is shutting down")
+	} else if err := s.e.Ready(); err != nil {
+		not = notReady("not_ready", err.Error())
 	}
-	if err := s.e.Ready(); err != nil {
-		return reply{}, notReady("not_ready", err.Error())
+	if not != nil {
+		not.tiers = tiers
+		return reply{}, not
 	}
-	return statusReply("ready"), nil
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = textMember(append(b, '{'), "status", "ready")
+		return append(tiersMember(b, tiers), '}')
+	})}, nil
 }
 
 func notReady(code, reason string) *problem {

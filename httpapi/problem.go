@@ -18,8 +18,9 @@ type problem struct {
 	code   string
 	detail string
 	fields []engine.FieldFault
-	retry  int    // Retry-After in seconds; 0: none
-	allow  string // of a 405
+	tiers  map[string]bool // of /readyz: up or not, by name
+	retry  int             // Retry-After in seconds; 0: none
+	allow  string          // of a 405
 }
 
 func (p *problem) Error() string { return p.detail }
@@ -88,6 +89,9 @@ func (p *problem) render(b []byte) []byte {
 			b = append(textMember(b, "detail", f.Detail), '}')
 		}
 		b = append(b, ']')
+	}
+	if p.tiers != nil {
+		b = tiersMember(b, p.tiers)
 	}
 	return append(b, '}')
 }

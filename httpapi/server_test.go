@@ -211,9 +211,11 @@ func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
 func TestReadyUntilDraining(t *testing.T) {
 	n := newNode(t)
 	n.do("GET", "/livez", "").want(200)
-	n.do("GET", "/readyz", "").want(200)
+	if got := n.do("GET", "/readyz", "").want(200); got.get("tiers", "cold") != true {
+		t.Error(got.body)
+	}
 	n.s.SetDraining()
-	if got := n.do("GET", "/readyz", "").want(503); got.str("code") != "draining" || got.header["Retry-After"] == "" {
+	if got := n.do("GET", "/readyz", "").want(503); got.str("code") != "draining" || got.header["Retry-After"] == "" || got.get("tiers", "cold") != true {
 		t.Error(got.body)
 	}
 	n.do("GET", "/livez", "").want(200)
@@ -280,7 +282,7 @@ func TestBeforeTheEngineIsOpen(t *testing.T) {
 	e, _ := builtEngine(t, answers(200), nil)
 	n := serve(t, e, ServerConfig{})
 	n.do("GET", "/livez", "").want(200)
-	if got := n.do("GET", "/readyz", "").want(503); got.str("errors", 0, "detail") == "" {
+	if got := n.do("GET", "/readyz", "").want(503); got.str("errors", 0, "detail") == "" || got.get("tiers", "cold") != false || got.get("tiers", "warm") != false {
 		t.Error(got.body)
 	}
 	n.do("POST", "/v1/timers", hourly("a", "n", "")).want(503)

@@ -60,9 +60,13 @@ func (a statsAnswer) render(b []byte) []byte {
 	if s.Watermark > 0 {
 		b = timeMember(b, "watermark", s.Watermark)
 	}
+	return append(tiersMember(b, s.Tiers), '}')
+}
+
+func tiersMember(b []byte, up map[string]bool) []byte {
 	b = append(member(b, "tiers"), '{')
-	for _, name := range slices.Sorted(maps.Keys(s.Tiers)) {
-		b = boolMember(b, name, s.Tiers[name])
+	for _, name := range slices.Sorted(maps.Keys(up)) {
+		b = boolMember(b, name, up[name])
 	}
-	return append(b, '}', '}')
+	return append(b, '}')
 }
