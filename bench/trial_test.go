@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -67,12 +68,30 @@ func (tr *trial) finish() {
 	time.Sleep(500 * time.Millisecond) // a repeat might be under way
 }
 
+// busy waits until enough is called for an end of the process to mean something:
+// half of the one-shots' rate.
+func (tr *trial) busy() {
+	tr.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		from, calls := time.Now(), tr.r.total()
+		time.Sleep(100 * time.Millisecond)
+		rate := int(float64(tr.r.total()-calls) / time.Since(from).Seconds())
+		if rate >= tr.rate/2 {
+			return
+		}
+		if time.Now().After(deadline) {
+			tr.t.Fatalf("only %d calls a second arrive: this machine is too busy for the trial", rate)
+		}
+	}
+}
+
 // stop ends xtimer again and again while it fires, and starts it again.
 func (tr *trial) stop(times int, end func()) {
 	time.Sleep(2 * time.Second)
 	slowest := time.Duration(0)
 	for range times {
-		time.Sleep(time.Duration(300+rand.IntN(1200)) * time.Millisecond)
+		time.Sleep(time.Duration(300+rand.IntN(1100)) * time.Millisecond)
+		tr.busy()
 		s := stop{down: time.Now()}
 		end()
 		slowest = max(slowest, tr.p.start())
@@ -84,6 +103,35 @@ func (tr *trial) stop(times int, end func()) {
 		tr.t.Error("that is more than 3 s")
 	}
 	time.Sleep(time.Second)
+}
+
+// TestBusy: a trial waits for calls at half the rate.
+func TestBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := &trial{t: t, rate: 1000, r: &receiver{}}
+		done := make(chan struct{})
+		defer close(done)
+		go func() { // 250 calls a second, and after 20 s 1,000
+			for began := time.Now(); ; {
+				select {
+				case <-done:
+					return
+				case <-time.After(4 * time.Millisecond):
+				}
+				tr.r.mu.Lock()
+				tr.r.calls++
+				if time.Since(began) > 20*time.Second {
+					tr.r.calls += 3
+				}
+				tr.r.mu.Unlock()
+			}
+		}()
+		began := time.Now()
+		tr.busy()
+		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("it waited %v for 500 calls a second", took)
+		}
+	})
 }
 
 // createIntervals creates timers every 100 ms and tells their anchors by id. All
