@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -35,11 +38,51 @@ func startProcess(t testing.TB, args ...string) *process {
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("the last of xtimer's log:\n%s", p.log)
+			dir, err := p.keep()
+			t.Logf("its data is kept in %s (%v); the last of xtimer's log:\n%s", dir, err, p.log)
 		}
 	})
 	p.start()
 	return p
+}
+
+// keep moves the data to where it stays when the test is over.
+func (p *process) keep() (string, error) {
+	dir, err := os.MkdirTemp("", "xtimer-data-")
+	if err != nil {
+		return p.dir, err
+	}
+	dir = filepath.Join(dir, "data")
+	return dir, os.Rename(p.dir, dir)
+}
+
+// failed is a test that has failed, whose cleanup and log can be looked at.
+type failed struct {
+	testing.TB
+	cleanup []func()
+	log     string
+}
+
+func (f *failed) Failed() bool                 { return true }
+func (f *failed) Cleanup(do func())            { f.cleanup = append(f.cleanup, do) }
+func (f *failed) Logf(format string, a ...any) { f.log += fmt.Sprintf(format, a...) }
+
+// TestFailedTrialKeepsItsData: what a failure is looked into with.
+func TestFailedTrialKeepsItsData(t *testing.T) {
+	f := &failed{TB: t}
+	startProcess(f)
+	for _, do := range slices.Backward(f.cleanup) {
+		do()
+	}
+	_, rest, _ := strings.Cut(f.log, "its data is kept in ")
+	dir, _, _ := strings.Cut(rest, " ")
+	if dir == "" {
+		t.Fatalf("the log names no folder: %s", f.log)
+	}
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(dir)) })
+	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil || strings.HasPrefix(dir, filepath.Dir(t.TempDir())) {
+		t.Errorf("%s has no journal, or goes with the test: %v", dir, err)
+	}
 }
 
 func (p *process) url(path string) string { return "http://" + p.addr + path }
