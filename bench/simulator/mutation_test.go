@@ -135,7 +135,7 @@ func (mu *mutation) mutated(t *testing.T) (overlay string) {
 }
 
 // many runs many seeds in a process of its own, without the race detector: ten
-// times as many in the same time.
+// times as many in the same time. Without an overlay it is the true program.
 func many(t *testing.T, seeds int, overlay string) ([]byte, error) {
 	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", "^TestSimulate$", "-v", "-timeout", "10m", ".")
 	cmd.Env = append(os.Environ(), "XTIMER_MUTATED=1", fmt.Sprint("XTIMER_SEEDS=", seeds), "TMPDIR="+t.TempDir())
