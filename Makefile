@@ -53,17 +53,21 @@ bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/result
 	cd bench/peers && go run .
 
 .PHONY: torture
-torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, tiers lost for a minute, every failpoint, seeded bugs, an hour of simulation
+torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation from SEED on (the time)
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) \
 		go test -run '^Test(Kill|Terminate)$$/local' -count=1 -timeout 0 -v ./bench
 	XTIMER_KILLS=$(or $(KILLS),50) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),2000) \
 		go test -run '^Test(Kill|Terminate)$$/servers' -count=1 -timeout 0 -v ./bench
+	XTIMER_KILLS=$(or $(KILLS),100) go test -run '^TestJudged$$' -count=1 -timeout 0 -v ./bench
+	XTIMER_TIMERS=5000000 XTIMER_MEMORY=512 go test -run '^TestMemoryLimit$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_AWAY=60 XTIMER_RATE=1000 go test -run '^TestLosingATier$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_HOUR=90s go test -run '^TestHour$$' -count=1 -timeout 0 -v ./bench
+	XTIMER_TEST_LONG=1 go test -count=1 -timeout 0 ./wal
 	go test -run '^Test(PowerLoss|DiskErrors|BitFlips)$$' -count=1 -timeout 0 ./tier/local -every
 	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) go test -run '^TestFailpoints$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
-	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
+	@seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed"; \
+	XTIMER_SEED=$$seed XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
 
 .PHONY: soak
 soak: ## fire for an hour and look at what grows: memory, goroutines (SOAK=seconds, RATE=1000)

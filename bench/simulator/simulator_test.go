@@ -45,6 +45,7 @@ func TestSimulate(t *testing.T) {
 		failures = 1
 	}
 	var next, calls, lives, failed, ran atomic.Int64
+	minute := time.Tick(time.Minute)
 	t.Run("seeds", func(t *testing.T) {
 		for w := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(w), func(t *testing.T) {
@@ -61,6 +62,11 @@ func TestSimulate(t *testing.T) {
 					calls.Add(int64(out.Calls))
 					lives.Add(int64(out.Lives))
 					ran.Add(1)
+					select {
+					case <-minute:
+						t.Logf("%d seeds ran; XTIMER_SEED=%d goes on", ran.Load(), first+uint64(ran.Load()))
+					default:
+					}
 				}
 			})
 		}
