@@ -93,7 +93,7 @@ func BenchmarkFires(b *testing.B) {
 func benchSustained(b *testing.B) {
 	r, loop := startReceiver(b), newBare()
 	r.counting = true
-	var fires, due float64
+	var fires, due, heap float64
 	var spent time.Duration
 	for range 2 {
 		p := startProcess(b)
@@ -104,10 +104,11 @@ func benchSustained(b *testing.B) {
 		}
 		rate, _ := loop.best()
 		n := setting("XTIMER_INTERVALS", int(rate*.95/100))
-		f, cpu := sustained(b, p, r, n)
+		f, cpu, h := sustained(b, p, r, n)
 		fires += f / 2
 		due += float64(n) * 100 / 2
 		spent += cpu / 2
+		heap += h / 2
 		loop.pass(b, *r.sample)
 	}
 	bare, bareSpent := loop.best()
@@ -117,12 +118,14 @@ func benchSustained(b *testing.B) {
 	b.ReportMetric(fires/bare, "x-of-bare-loop")
 	b.ReportMetric(float64(spent.Nanoseconds())/1000, "cpu-us/fire")
 	b.ReportMetric(float64(bareSpent.Nanoseconds())/1000, "bare-cpu-us/call")
+	b.ReportMetric(heap, "alloc-B/fire")
 	b.ReportMetric(float64(r.early), "early")
 }
 
 // sustained is the fires a second of a process with so many timers due every
-// 10 ms, and what each took of its processor time. The process is killed.
-func sustained(b *testing.B, p *process, r *receiver, n int) (fires float64, cpu time.Duration) {
+// 10 ms, and what each took of its processor time and allocated, in
+// bytes. The process is killed.
+func sustained(b *testing.B, p *process, r *receiver, n int) (fires float64, cpu time.Duration, heap float64) {
 	for made := 0; made < n; {
 		var lines bytes.Buffer
 		for range min(500, n-made) {
@@ -134,12 +137,14 @@ func sustained(b *testing.B, p *process, r *receiver, n int) (fires float64, cpu
 		}
 	}
 	time.Sleep(2 * time.Second)
+	heap = p.metric("go_memstats_alloc_bytes_total")
 	calls, used, from := r.total(), p.cpu(), time.Now()
 	time.Sleep(8 * time.Second)
 	calls = r.total() - calls
 	took, spent := time.Since(from), p.cpu()-used
+	heap = p.metric("go_memstats_alloc_bytes_total") - heap
 	p.kill()
-	return float64(calls) / took.Seconds(), spent / time.Duration(calls)
+	return float64(calls) / took.Seconds(), spent / time.Duration(calls), heap / float64(calls)
 }
 
 func benchFires(b *testing.B, n int, over time.Duration) {
