@@ -107,8 +107,11 @@ for its journal lies there.
 			if err := e.out.Flush(); err != nil {
 				return fmt.Errorf("cannot write the export: %w", err)
 			}
-			if err != nil {
+			if err != nil && e.timers+e.records > 0 {
 				return fmt.Errorf("of the export %d timers are written, not all: %w", e.timers, err)
+			}
+			if err != nil {
+				return err
 			}
 			return e.tell(cmd.ErrOrStderr(), isStore)
 		},

@@ -32,13 +32,18 @@ func (e *export) fromStore(ctx context.Context) (err error) {
 }
 
 // openSettled opens a store and brings it to the present: an engine that is
-// opened, and never run, has recovered and calls nothing.
+// opened, and never run, has recovered and calls nothing. One that import has made,
+// and no server has used, has no journal: it gets an empty one.
 func openSettled(ctx context.Context, s *Settings) (cold engine.Cold, end func() error, err error) {
-	dir := filepath.Join(s.DataDir, engine.JournalFolder)
 	if s.DataDir == "" {
 		return nil, nil, usage("--data-dir: give that of the server that used the database; its journal may hold results that are not in MySQL yet")
 	}
-	if _, err := os.Stat(dir); err != nil {
+	dir := filepath.Join(s.DataDir, engine.JournalFolder)
+	store := dir
+	if s.MySQLDSN == "" {
+		store = filepath.Join(s.DataDir, engine.ColdFolder)
+	}
+	if _, err := os.Stat(store); err != nil {
 		return nil, nil, usage("%s is not the data directory of a server: %w", s.DataDir, err)
 	}
 	unlock, err := lockDir(s.DataDir)
@@ -53,6 +58,9 @@ func openSettled(ctx context.Context, s *Settings) (cold engine.Cold, end func()
 			unlock()
 		}
 	}()
+	if _, err := os.Stat(filepath.Join(s.DataDir, restoringDir)); err == nil {
+		return nil, nil, fmt.Errorf("%s: a restore was cut short here: remove it and restore again", s.DataDir)
+	}
 	if err := unused(ctx, s); err != nil {
 		return nil, nil, err
 	}

@@ -103,7 +103,7 @@ environment are passed over, but for CRON_TZ. Names come from the commands.
 				return err
 			}
 			if !isStore {
-				return im.run(cmd, read, &serverTarget{Client: im.Client, dryRun: im.dryRun})
+				return im.run(cmd, read, &serverTarget{Client: im.Client, dryRun: im.dryRun, earlier: newEarlier()})
 			}
 			return im.runStore(cmd, read)
 		},

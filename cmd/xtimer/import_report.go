@@ -40,17 +40,12 @@ func (r *importReport) add(batch []*item) error {
 		if r.quiet && !bad {
 			continue
 		}
-		name := i.at
+		s := i.at
 		if i.Name != "" {
-			name = i.App + "/" + i.Name
+			s += ": " + i.App + "/" + i.Name
 		}
-		s := name
 		if i.why != "" {
-			s = i.at + ": "
-			if name != i.at {
-				s += name + ": "
-			}
-			s += i.why
+			s += ": " + i.why
 		}
 		if bad && r.first == "" {
 			r.first = s

@@ -13,7 +13,8 @@ import (
 // serverTarget makes timers by a server's API.
 type serverTarget struct {
 	*api.Client
-	dryRun bool
+	dryRun  bool
+	earlier *earlier // of a dry run
 }
 
 func (s *serverTarget) take(ctx context.Context, batch []*item) error {
@@ -86,11 +87,12 @@ func (s *serverTarget) compare(ctx context.Context, todo []*item, defs []api.Def
 		}
 		t, err := s.GetByName(ctx, i.App, i.Name)
 		if api.IsNotFound(err) {
-			if _, err := storedDefinition(&defs[n]); err != nil {
+			d, err := storedDefinition(&defs[n])
+			if err != nil {
 				i.fail(err)
 				continue
 			}
-			i.set(api.Created, "")
+			s.earlier.add(i, 0, &d)
 			continue
 		}
 		if err != nil {

@@ -25,9 +25,10 @@ import (
 // What is owed there is owed here, whatever W is. A timer and all that is owed
 // of it are one change: it is there whole or not at all.
 type storeTarget struct {
-	cold   engine.Cold
-	dryRun bool
-	shards []engine.Shard
+	cold    engine.Cold
+	dryRun  bool
+	earlier *earlier // of a dry run
+	shards  []engine.Shard
 	// isEmpty tells of a shard that none of its timers is here yet, so that its
 	// watermark may be moved.
 	isEmpty [engine.Shards]bool
@@ -63,7 +64,7 @@ func openTarget(ctx context.Context, s *Settings, dryRun bool) (to *storeTarget,
 		defer unlock()
 		return cold.Close()
 	}
-	to = &storeTarget{cold: cold, dryRun: dryRun}
+	to = &storeTarget{cold: cold, dryRun: dryRun, earlier: newEarlier()}
 	if err := to.begin(ctx); err != nil {
 		return nil, nil, errors.Join(err, cold.Close())
 	}
@@ -295,8 +296,10 @@ func (s *storeTarget) compare(ctx context.Context, todo []*item, changes []*engi
 			there, err = s.cold.Timer(ctx, t.ID)
 		}
 		switch {
+		case errors.Is(err, engine.ErrNotFound) && i.Stored.isWhole():
+			s.earlier.add(i, t.ID, &t.Definition)
 		case errors.Is(err, engine.ErrNotFound):
-			i.set(api.Created, "")
+			s.earlier.add(i, 0, &t.Definition)
 		case err != nil:
 			return fmt.Errorf("cannot look for a timer: %w", err)
 		default:

@@ -468,12 +468,52 @@ func TestImportConflicts(t *testing.T) {
 		}
 	}
 	same(t, "after conflicts", dump(t, Settings{DataDir: to}), was)
-	cli(t, plain+"\n"+file, "import", "--data-dir", to, "--dry-run").want(0, "created    b/p", "1 created, 1 unchanged")
+	cli(t, plain+"\n"+file, "import", "--data-dir", to, "--dry-run").want(0, "created    line 1: b/p", "1 created, 1 unchanged")
 	same(t, "after a dry run", dump(t, Settings{DataDir: to}), was)
 	cli(t, plain+"\nx\n", "import", "--data-dir", to).want(statusPartly, "1 of 2 failed", "1 created")
 	cli(t, plain, "import", "--data-dir", to).want(0, "1 unchanged")
 	if r := cli(t, plain+"\nx\n", "import", "--data-dir", to, "-q"); strings.Contains(r.out, "b/p") || !strings.Contains(r.out, "line 2") {
 		t.Errorf("-q: %s", r.out)
+	}
+}
+
+// TestImportTwice: what a dry run says of lines that meet each other is what becomes
+// of them, in a server and in a store.
+func TestImportTwice(t *testing.T) {
+	from, server := t.TempDir(), newShell(t)
+	fillStore(t, from, time.Now().UnixMilli())
+	whole := must(t, "", "export", "--data-dir", from, "--name-prefix", "n00")
+	plain := func(name, every string) string {
+		return fmt.Sprintf(`{"app":"b","name":%q,"schedule":{"every":%q},"callback":{"url":"http://127.0.0.1:9/"}}`+"\n", name, every)
+	}
+	results := func(r result) (words []string) {
+		for l := range strings.Lines(r.out) {
+			words = append(words, strings.Fields(l)[0])
+		}
+		return words
+	}
+	for _, c := range []struct {
+		name, file string
+		servers    bool // and not of stores alone, which keep ids
+		want       string
+	}{
+		{"the same", plain("p", "1h") + plain("p", "60m"), true, "1 created, 1 unchanged"},
+		{"another definition", plain("q", "1h") + plain("q", "2h") + plain("q", "1h"), true, "line 2: b/q: the timer of that name of line 1 has another definition\nunchanged  line 3"},
+		{"the same of a store", whole + whole, true, "1 created, 1 unchanged"},
+		{"an id of another name", whole + strings.Replace(whole, `"name":"n00`, `"name":"m00`, 1), false, "is of the timer a/n00"},
+		{"another id", whole + strings.NewReplacer(`"id":"1`, `"id":"2`, `"key":"1`, `"key":"2`).Replace(whole), false, "of line 1 has another id"},
+	} {
+		targets := [][]string{{"--data-dir", t.TempDir()}}
+		if c.servers {
+			targets = append(targets, []string{"--server", server.url})
+		}
+		for _, target := range targets {
+			dry := cli(t, c.file, append([]string{"import", "--dry-run"}, target...)...)
+			done := cli(t, c.file, append([]string{"import"}, target...)...)
+			if !strings.Contains(dry.out, c.want) || !slices.Equal(results(dry), results(done)) || dry.status != done.status {
+				t.Errorf("%s, %s: a dry run says\n%s\nand the run\n%s", c.name, target[0], dry.out, done.out)
+			}
+		}
 	}
 }
 
@@ -493,7 +533,23 @@ func TestExportFilters(t *testing.T) {
 	for _, args := range []string{"--label team", "--history --status enabled", "--server http://127.0.0.1:9"} {
 		cli(t, "", append([]string{"export", "--data-dir", dir}, strings.Fields(args)...)...).want(statusUsage)
 	}
-	cli(t, "", "export", "--data-dir", t.TempDir()).want(statusUsage, "is not the data directory")
+	none := t.TempDir()
+	cli(t, "", "export", "--data-dir", none).want(statusUsage, "xtimer: "+none+" is not the data directory")
+}
+
+// TestExportOfImport: a store that no server has used yet is one, unless it is half of
+// a backup.
+func TestExportOfImport(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	fillStore(t, from, time.Now().UnixMilli())
+	must(t, must(t, "", "export", "--data-dir", from, "--history"), "import", "--data-dir", to)
+	file, back := must(t, "", "export", "--data-dir", to, "--history"), t.TempDir()
+	cli(t, file, "import", "--data-dir", back).want(0, "15 created")
+	same(t, "exported before a server ran", dump(t, Settings{DataDir: back}), dump(t, Settings{DataDir: to}))
+	if err := os.Mkdir(filepath.Join(to, restoringDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cli(t, "", "export", "--data-dir", to).want(1, "a restore was cut short")
 }
 
 // TestDatabaseInUse: a store that a server uses is left alone.
