@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"syscall"
 	"testing"
+	"time"
 
 	"xtimer/tier/servertest"
 )
@@ -33,6 +35,25 @@ func TestTerminate(t *testing.T) {
 		tr.finish()
 		tr.check(false)
 	})
+}
+
+// TestFrozen stops it under load with SIGSTOP, as a machine that is put to sleep or
+// moved does, for less than what makes a misfire: what was due meanwhile is called
+// afterwards, nothing is missing, nothing comes twice.
+func TestFrozen(t *testing.T) {
+	tr := &trial{t: t, rate: setting("XTIMER_RATE", 500), intervals: 20}
+	tr.begin()
+	for range 2 {
+		tr.busy()
+		for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+			if err := tr.p.cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
+		}
+	}
+	tr.finish()
+	tr.check(false)
 }
 
 // onEachStore runs a trial with xtimer's own files and with servers.
