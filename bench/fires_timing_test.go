@@ -86,9 +86,9 @@ func BenchmarkFires(b *testing.B) {
 }
 
 // benchSustained keeps timers due every 10 ms for ten seconds, together nearly
-// what the bare loop calls (or XTIMER_INTERVALS of them), and counts
-// the calls of the last eight: journal, settling and all that follows run as long
-// as the calls do. That is done twice, each with a process and data of its own,
+// what the bare loop calls (or XTIMER_INTERVALS of them), and counts the calls of
+// the last eight: journal, settling and all that follows run as long as the calls
+// do. That is done twice, each with a process and data of its own,
 // and the bare loop is measured before, between and after.
 func benchSustained(b *testing.B) {
 	r, loop := startReceiver(b), newBare()
@@ -123,8 +123,8 @@ func benchSustained(b *testing.B) {
 }
 
 // sustained is the fires a second of a process with so many timers due every
-// 10 ms, and what each took of its processor time and allocated, in
-// bytes. The process is killed.
+// 10 ms, and what each took of its processor time and allocated, in bytes. The
+// process is killed.
 func sustained(b *testing.B, p *process, r *receiver, n int) (fires float64, cpu time.Duration, heap float64) {
 	for made := 0; made < n; {
 		var lines bytes.Buffer

@@ -79,9 +79,9 @@ func blockOf(t *testing.T, page, language, text string) string {
 	return ""
 }
 
-// TestGuide runs every sh block of the guide and of the READMEs, those of a page in their order in
-// one folder, against a server and a receiver of its own: a page promises that
-// what it says can be pasted. What needs root, systemd, Docker or a database is
+// TestGuide runs every sh block of the guide and of the READMEs, those of a page in
+// their order in one folder, against a server and a receiver of its own: a page
+// promises that what it says can be pasted. What needs root, systemd, Docker or a database is
 // a block of another kind and not run.
 func TestGuide(t *testing.T) {
 	kinds := map[string]bool{

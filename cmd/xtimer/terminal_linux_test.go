@@ -58,39 +58,41 @@ func TestDeleteAsks(t *testing.T) {
 		{"", []string{"a/one"}, "", 0, 1},
 		{"", []string{"--app", "a"}, "", statusUsage, 2},
 	} {
-		for _, name := range []string{"one", "two"} {
-			s.run("", "timer", "create", "--app", "a", "--name", name, "--every", "1h", "--url", "http://127.0.0.1:1/").want(0)
-		}
-		in := null
-		if c.answer != "" {
-			var keys io.Writer
-			if keys, in = terminal(t); keys != nil {
-				if _, err := io.WriteString(keys, c.answer); err != nil {
-					t.Fatal(err)
+		t.Run(strings.Join(append(c.args, strings.TrimSpace(c.answer)), " "), func(t *testing.T) { // one that has no terminal is no reason to pass over the rest
+			for _, name := range []string{"one", "two"} {
+				s.run("", "timer", "create", "--app", "a", "--name", name, "--every", "1h", "--url", "http://127.0.0.1:1/").want(0)
+			}
+			in := null
+			if c.answer != "" {
+				var keys io.Writer
+				if keys, in = terminal(t); keys != nil {
+					if _, err := io.WriteString(keys, c.answer); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
-		}
-		var out bytes.Buffer
-		cmd := newRoot()
-		cmd.SetArgs(append([]string{"timer", "delete", "--server", s.url}, c.args...))
-		cmd.SetIn(in)
-		cmd.SetOut(&out)
-		cmd.SetErr(&out)
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.ExecuteContext(t.Context()) }()
-		select {
-		case err := <-ended:
-			if exitStatus(err) != c.status {
-				t.Errorf("%v: %v", c, err)
+			var out bytes.Buffer
+			cmd := newRoot()
+			cmd.SetArgs(append([]string{"timer", "delete", "--server", s.url}, c.args...))
+			cmd.SetIn(in)
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.ExecuteContext(t.Context()) }()
+			select {
+			case err := <-ended:
+				if exitStatus(err) != c.status {
+					t.Errorf("%v: %v", c, err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%v: it waits for an answer", c)
 			}
-		case <-time.After(time.Minute):
-			t.Fatalf("%v: it waits for an answer", c)
-		}
-		if asks := strings.Contains(out.String(), "[y/N]"); asks != (c.asks != "") || !strings.Contains(out.String(), c.asks) {
-			t.Errorf("%v: it says %s", c, out.String())
-		}
-		if left := strings.Count(s.do("timer", "list"), "\n") - 1; left != c.left {
-			t.Errorf("%v: %d timers are left", c, left)
-		}
+			if asks := strings.Contains(out.String(), "[y/N]"); asks != (c.asks != "") || !strings.Contains(out.String(), c.asks) {
+				t.Errorf("%v: it says %s", c, out.String())
+			}
+			if left := strings.Count(s.do("timer", "list"), "\n") - 1; left != c.left {
+				t.Errorf("%v: %d timers are left", c, left)
+			}
+		})
 	}
 }

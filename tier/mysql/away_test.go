@@ -155,6 +155,14 @@ func TestReadOnlyConnection(t *testing.T) {
 			_, err = st.Exec(1)
 			return err
 		},
+		"locking read": func(tx *sql.Tx, turn func()) error {
+			turn()
+			rows, err := tx.Query("SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO=1290") // as replicas of some clusters answer it
+			if err == nil {
+				rows.Close()
+			}
+			return err
+		},
 		"commit": func(tx *sql.Tx, turn func()) error {
 			if _, err := tx.Exec("INSERT INTO owed VALUES (1,1,0,1,'')"); err != nil {
 				return err

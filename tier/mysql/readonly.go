@@ -52,6 +52,12 @@ func (c *writer) ExecContext(ctx context.Context, query string, args []driver.Na
 	return r, c.heard(err)
 }
 
+// QueryContext is a way of writing too: the fence is locked by a SELECT.
+func (c *writer) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.realConn.QueryContext(ctx, query, args)
+	return rows, c.heard(err)
+}
+
 func (c *writer) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.realConn.BeginTx(ctx, o)
 	return &writerTx{tx, c}, err
