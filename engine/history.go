@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -230,6 +231,9 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 			c.done = append(c.done, t)
 			if t.Status == Succeeded && critical {
 				e.metrics.unwritten.Inc()
+				if m := k.Due - k.Due%minute; !slices.Contains(s.LeftOut, m) {
+					s.LeftOut = append(s.LeftOut, m)
+				}
 			} else {
 				alone := t.Origin == FromSchedule && t.live.def.Schedule.OneShot()
 				s.Tasks = append(s.Tasks, Record{k, t.Status, t.encoded, alone})

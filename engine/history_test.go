@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"xtimer/engine"
 )
 
 // Few results are settled twice a second; many sooner, in shorter pieces.
@@ -31,4 +33,48 @@ func TestSettlePace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a disk that is all but full kept out of history is unproven, in this life
+// and in the next, and only that.
+func TestLeftOutOfHistory(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var critical atomic.Bool
+		w.config.DiskCritical = critical.Load
+		w.start()
+		w.make(timer("ok", every(time.Second)))
+		failing := w.make(timer("failing", every(time.Second)))
+		w.replies("failing", reject)
+		begun := w.now()
+		time.Sleep(5 * time.Minute)
+		critical.Store(true)
+		from := w.now()
+		time.Sleep(3 * time.Minute)
+		critical.Store(false)
+		to := w.now()
+		time.Sleep(5 * time.Minute)
+		verify := func(what string, from, to int64) (unproven int64) {
+			t.Helper()
+			v, err := w.Verify(t.Context(), engine.Verification{From: from, To: to}, func(f *engine.Finding) error {
+				if f.Kind != engine.Unproven || f.Timer == failing {
+					t.Errorf("%s: %s of %s, %s to %s", what, f.Kind, f.Name, stamp(f.Due), stamp(f.DueLast))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.Found[engine.Unproven]
+		}
+		for _, what := range []string{"in this life", "in the next"} {
+			if n := verify(what, begun, w.now()); n < 170 || n > 185 {
+				t.Errorf("%s: %d are unproven of 180 s", what, n)
+			}
+			// The settles of a few seconds fall on either side.
+			if n := verify(what, begun, from-10_000) + verify(what, to+10_000, w.now()); n != 0 {
+				t.Errorf("%s: %d are unproven beside the time in which they were left out", what, n)
+			}
+			w.crash(time.Second)
+		}
+	})
 }

@@ -48,7 +48,7 @@ func (e *Engine) Verify(ctx context.Context, v Verification, tell func(*Finding)
 		return Verdict{}, err
 	}
 	g := &ledger{
-		Verification: v, cold: e.cfg.Cold, tell: tell, leftOut: v.Sampled || e.cfg.HistorySampled || e.metrics.unwritten.Get() > 0,
+		Verification: v, cold: e.cfg.Cold, tell: tell, sampled: v.Sampled || e.cfg.HistorySampled,
 		pace: func(worked time.Duration) {
 			if waiting, _ := e.queue.load(); waiting > 0 {
 				worked *= 4 // calls are late already
@@ -62,7 +62,7 @@ func (e *Engine) Verify(ctx context.Context, v Verification, tell func(*Finding)
 // VerifyCold verifies at now a cold tier that no engine runs on. Retention is
 // for how long that engine kept history.
 func VerifyCold(ctx context.Context, cold Cold, v Verification, now int64, retention time.Duration, tell func(*Finding) error) (Verdict, error) {
-	g := &ledger{Verification: v, cold: cold, tell: tell, leftOut: v.Sampled, pace: func(time.Duration) {}}
+	g := &ledger{Verification: v, cold: cold, tell: tell, sampled: v.Sampled, pace: func(time.Duration) {}}
 	return g.verify(ctx, now, retention)
 }
 
@@ -104,17 +104,20 @@ type ledger struct {
 	cold    Cold
 	tell    func(*Finding) error
 	pace    func(worked time.Duration)
-	leftOut bool
+	sampled bool
 	most    int // records held at a time; 0: maxEntries
 
 	now    int64 // when it began
 	shards []Shard
-	owed   []debt  // by timer and due
-	before Key     // where reading history goes on
-	ended  bool    // there is no more of it
-	read   []entry // of the slice
-	rest   []entry // read, but of the next slice
-	sum    Verdict
+	// leftOut are the minutes of which history is not whole, in order: read after
+	// the watermarks, for what was left out was told with them or before.
+	leftOut []int64
+	owed    []debt  // by timer and due
+	before  Key     // where reading history goes on
+	ended   bool    // there is no more of it
+	read    []entry // of the slice
+	rest    []entry // read, but of the next slice
+	sum     Verdict
 }
 
 func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration) (Verdict, error) {
@@ -126,6 +129,9 @@ func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration)
 	var err error
 	if g.shards, err = g.cold.Shards(ctx); err != nil {
 		return g.sum, fmt.Errorf("cannot read the watermarks: %w", err)
+	}
+	if g.leftOut, err = g.cold.LeftOut(ctx, g.From, g.To); err != nil {
+		return g.sum, fmt.Errorf("cannot read what was left out: %w", err)
 	}
 	err = g.cold.Owed(ctx, -1, MaxDue, func(os []Owed) error {
 		for i := range os {
@@ -209,7 +215,7 @@ func (g *ledger) join(ctx context.Context, from, to int64) error {
 			n, _ = slices.BinarySearchFunc(owed, l.ID, func(d debt, id TimerID) int { return cmp.Compare(d.id, id) })
 			owed = owed[n:]
 			ev := evidence{
-				from: from, to: to, w: g.shards[l.ID.Shard()].Watermark, now: g.now, late: g.Late, leftOut: g.leftOut,
+				from: from, to: to, w: g.shards[l.ID.Shard()].Watermark, now: g.now, late: g.Late, sampled: g.sampled, leftOut: g.leftOut,
 				records: head(records, func(x *entry) bool { return x.id == l.ID }),
 				owed:    head(owed, func(d *debt) bool { return d.id == l.ID }),
 			}
@@ -282,6 +288,9 @@ func (g *ledger) again(ctx context.Context, id TimerID, was *evidence) (judged, 
 	}
 	ev := *was
 	ev.w, ev.owed, ev.records = shards[id.Shard()].Watermark, nil, nil
+	if ev.leftOut, err = g.cold.LeftOut(ctx, ev.from, ev.to); err != nil {
+		return judged{}, err
+	}
 	for i := range rows {
 		ev.owed = append(ev.owed, debtOf(&rows[i]))
 	}

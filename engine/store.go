@@ -74,6 +74,9 @@ type Cold interface {
 	Tasks(ctx context.Context, f TaskFilter, before Key, limit int) (ts []*Task, next Key, err error)
 	// LastTask is the newest record of a timer: ErrNotFound when there is none.
 	LastTask(ctx context.Context, id TimerID) (*Task, error)
+	// LeftOut tells the minutes of [from, to), in order, of which history is not
+	// whole: those that a settlement named, and those that were dropped for size.
+	LeftOut(ctx context.Context, from, to int64) (minutes []int64, err error)
 
 	// Sweep does a bounded piece of housekeeping: archives finished one-shots,
 	// removes finished timers older than finishedBefore with their names,
@@ -248,6 +251,9 @@ type Settlement struct {
 	Pay []Key
 	// Marks move watermarks (only forward).
 	Marks []Mark
+	// LeftOut are the minutes (their beginnings, Unix ms) with a due whose record
+	// is left out for want of space: verify must not take it for lost.
+	LeftOut []int64
 	// Replayed: the records come from the journal of a former process and some
 	// may be stored already; one with fewer attempts than the stored one is
 	// dropped.

@@ -37,8 +37,8 @@ const (
 	Stray
 	// Miscount: a run of dues in one record that counts other than the plan.
 	Miscount
-	// Unproven: no record, where successes are left out of history: sampled, or
-	// because the disk was all but full. It is no failure.
+	// Unproven: no record, where history is known not to be whole: successes are
+	// sampled, or the disk or history's bound left no room. It is no failure.
 	Unproven
 
 	findingKinds
@@ -84,9 +84,12 @@ func (x *entry) run() bool { return x.last > x.due }
 type debt struct {
 	id       TimerID
 	due, end int64 // end > due: a range
+	tried    bool  // an attempt was made, or is under way
 }
 
-func debtOf(o *Owed) debt { return debt{o.Key.Timer, o.Key.Due, max(o.Key.Due, o.To)} }
+func debtOf(o *Owed) debt {
+	return debt{o.Key.Timer, o.Key.Due, max(o.Key.Due, o.To), o.Begun || o.Task != nil && len(o.Task.Attempts) > 0}
+}
 
 // era is the time during which one generation of a timer was in force. Its dues
 // are those of its plan up to its end; later ones are its successor's.
@@ -131,7 +134,8 @@ type evidence struct {
 	w        int64         // the watermark of its shard
 	now      int64         // when the verification began
 	late     time.Duration // the bound of lateness; 0: none
-	leftOut  bool          // successes may be missing in history
+	sampled  bool          // history keeps only some of the successes
+	leftOut  []int64       // minutes of which history is not whole, in order
 	records  []entry       // by due; some outside [from, to) do no harm
 	owed     []debt        // by due
 }
@@ -210,7 +214,7 @@ func (ev *evidence) unsettled(e *era, after, to int64, j *judged) {
 	if ev.late == 0 {
 		return
 	}
-	to = min(to, ev.now-(ev.late+settlingTakes).Milliseconds())
+	to = min(to, ev.overdue())
 	first, ok := e.plan.Next(after)
 	last, ok2 := e.plan.Prev(to)
 	if !ok || !ok2 || first > last {
@@ -234,16 +238,22 @@ func (ev *evidence) record(due int64) *entry {
 func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	j.dues++
 	kind, detail := Gap, "it has no record and is not owed"
+	d := ev.owes(due)
 	switch {
 	case x != nil && x.status.Final():
 		return
-	case ev.owes(due):
+	case d != nil:
 		j.open++
-		return
+		if ev.late == 0 || d.tried || due > ev.overdue() {
+			return
+		}
+		kind, detail = FoundLate, "it is owed, and nothing was sent yet"
 	case x != nil:
 		detail = "its record says " + x.status.String() + ", and it is not owed"
-	case ev.leftOut:
-		kind, detail = Unproven, "it has no record; successes are left out of history, or were while the disk was all but full"
+	case ev.sampled:
+		kind, detail = Unproven, "it has no record, and history keeps only some of the successes"
+	case ev.incomplete(due):
+		kind, detail = Unproven, "it has no record; records of its minute were left out while the disk was all but full, or dropped for their size"
 	}
 	if n := len(j.findings); n > 0 {
 		f := &j.findings[n-1]
@@ -256,9 +266,23 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	j.findings = append(j.findings, e.finding(kind, due, detail))
 }
 
-func (ev *evidence) owes(due int64) bool {
-	return slices.ContainsFunc(ev.owed, func(d debt) bool { return d.due <= due && due <= d.end })
+// incomplete tells whether history is not whole where the due is.
+func (ev *evidence) incomplete(due int64) bool {
+	_, found := slices.BinarySearch(ev.leftOut, due-due%minute)
+	return found
 }
+
+// owes finds the row of owed that has the due, nil when there is none.
+func (ev *evidence) owes(due int64) *debt {
+	i := slices.IndexFunc(ev.owed, func(d debt) bool { return d.due <= due && due <= d.end })
+	if i < 0 {
+		return nil
+	}
+	return &ev.owed[i]
+}
+
+// overdue is the last due whose first attempt had to be known by now.
+func (ev *evidence) overdue() int64 { return ev.now - (ev.late + settlingTakes).Milliseconds() }
 
 // holdRecords looks at what the records themselves say.
 func (ev *evidence) holdRecords(eras []era, j *judged) {

@@ -18,7 +18,11 @@ type shelf struct {
 	tasks  []*Task // newest first
 	owed   []Owed
 	shards []Shard
+	// leftOut are minutes.
+	leftOut []int64
 }
+
+func (s *shelf) LeftOut(context.Context, int64, int64) ([]int64, error) { return s.leftOut, nil }
 
 func (s *shelf) Shards(context.Context) ([]Shard, error) { return s.shards, nil }
 
@@ -347,6 +351,15 @@ func TestVerifySays(t *testing.T) {
 			drop(s, 3, 4, 5)
 			s.owed = []Owed{{Key: Key{5, at(3) - 1}, To: at(4)}, {Key: Key{5, at(5)}}}
 		}, nil, nil, 32},
+		{"what is owed is late when nothing was sent", func(s *shelf) {
+			drop(s, 3, 4, 5, 6, 7)
+			s.owed = []Owed{
+				{Key: Key{5, at(3) - 1}, To: at(4)},
+				{Key: Key{5, at(5)}},
+				{Key: Key{5, at(6)}, Begun: true},
+				{Key: Key{5, at(7)}, Task: &Task{Attempts: []Attempt{{}}}},
+			}
+		}, func(g *ledger) { g.Late = 29 * time.Minute }, []string{"late 5 +3m0s…5m0s ×3"}, 34},
 		{"a manual task is beside the plan", func(s *shelf) {
 			s.put(&Task{Key: Key{5, at(3) + 17}, App: "app", Origin: FromManual, Generation: 1, Status: Dead})
 		}, nil, nil, 29},
@@ -354,7 +367,15 @@ func TestVerifySays(t *testing.T) {
 			drop(s, 3)
 			s.put(&Task{Key: Key{5, at(3) + 17}, App: "app", Origin: FromManual, Generation: 1, Status: Succeeded})
 		}, nil, []string{"gap 5 +3m0s"}, 29},
-		{"successes may be left out", func(s *shelf) { drop(s, 3) }, func(g *ledger) { g.leftOut = true }, []string{"unproven 5 +3m0s"}, 29},
+		{"successes may be left out", func(s *shelf) { drop(s, 3) }, func(g *ledger) { g.sampled = true }, []string{"unproven 5 +3m0s"}, 29},
+		{
+			"a minute was left out", func(s *shelf) {
+				drop(s, 3, 4, 5)
+				s.leftOut = []int64{at(2) / minute * minute, at(4) / minute * minute}
+			}, nil,
+			[]string{"gap 5 +3m0s", "gap 5 +5m0s", "unproven 5 +4m0s"},
+			29,
+		},
 		{"a run from before the window", func(s *shelf) {
 			drop(s, 1, 2, 3, 4)
 			s.put(&Task{Key: Key{5, at(1)}, App: "app", Generation: 1, Status: Missed, DueLast: at(4), Count: 4})

@@ -166,6 +166,9 @@ func (w *world) prove() {
 	v := engine.Verification{From: epoch.Add(-48 * time.Hour).UnixMilli(), To: engine.MaxDue}
 	n := 0
 	_, err := engine.VerifyCold(context.Background(), w.cold, v, w.now(), 1000*24*time.Hour, func(f *engine.Finding) error {
+		if f.Kind == engine.Unproven && w.config.DiskCritical != nil {
+			return nil
+		}
 		if n++; n < 10 {
 			w.t.Errorf("the ledger: %s of %s, %s to %s, %d: %s", f.Kind, f.Name, stamp(f.Due), stamp(f.DueLast), f.Count, f.Detail)
 		}

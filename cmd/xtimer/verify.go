@@ -37,8 +37,8 @@ holds them against the records of history. It names every
   late      a first attempt later than --late
   stray     a record of a due that no definition has
   miscount  a run of dues in one record that counts other than the plan
-  unproven  a due without a record, where successes were left out of history
-            (by --history-sample, or a full disk): this alone is no failure
+  unproven  a due without a record, where history is known not to be whole (by
+            --history-sample, a full disk, or its bound): this alone is no failure
 
 and exits with 1 if there is any. A due is at or after --from and before --to:
 each an instant such as 2026-11-20T17:00:00Z, Unix ms, or how long ago: 24h.

@@ -135,6 +135,10 @@ func TestHistoryCap(t *testing.T) {
 		if got := err == nil; got != want {
 			t.Fatalf("hour %d: %v", h, err)
 		}
+		from := (benchNow + h*hour) / hour * hour
+		if ms, err := s.LeftOut(t.Context(), from, from+hour); err != nil || (len(ms) == 60) == want {
+			t.Fatalf("hour %d: kept is %v, and %d of its minutes are told as left out: %v", h, want, len(ms), err)
+		}
 	}
 	if _, err := s.LastTask(t.Context(), 5); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 const (
 	kindMeta    = 'a' // the format version and the stats
 	kindOwedAt  = 'b' // not before, timer, due → nothing
+	kindLeftOut = 'c' // minute of which history is not whole → nothing
 	kindEnded   = 'd' // finished at, timer → app
 	kindDeleted = 'e' // timer → deleted at, while a version is kept
 	kindFailure = 'f' // due, timer → app, or nothing

@@ -29,7 +29,7 @@ func (s *Store) dropHistory(ctx context.Context, now, before int64) (more bool, 
 				return false, nil // the hour that is being written
 			}
 		}
-		dropped, err := s.dropRange(ctx, from, to)
+		dropped, err := s.dropRange(ctx, from, to, !aged)
 		if err != nil || dropped && aged {
 			return dropped, err
 		}
@@ -56,7 +56,8 @@ func (s *Store) tooLarge(now int64) (bool, error) {
 }
 
 // dropRange deletes the history of [from, to), whole hours, unless it is held.
-func (s *Store) dropRange(ctx context.Context, from, to int64) (dropped bool, err error) {
+// What goes before its time is noted as left out.
+func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (dropped bool, err error) {
 	engine.Failpoint("retention-delete")
 	err = s.do(ctx, 1, func(g *group) error {
 		if g.st.stats.holds(from, to) {
@@ -65,6 +66,9 @@ func (s *Store) dropRange(ctx context.Context, from, to int64) (dropped bool, er
 		dropped = true
 		for _, kind := range []byte{kindRecord, kindFailure} {
 			g.ranges = append(g.ranges, span{appendTime([]byte{kind}, from), appendTime([]byte{kind}, to)})
+		}
+		for m := from; early && m < to; m += minute {
+			g.put(leftOutKey(m), none)
 		}
 		lo, hi := byTimerKey(nil, engine.Key{Due: from}), byTimerKey(nil, engine.Key{Due: to})
 		g.ranges = append(g.ranges, span{lo, hi})

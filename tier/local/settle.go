@@ -26,7 +26,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		w.encode(st.Tasks)
 		c.Tasks = nil
 	}
-	c.Owe, c.Pay, c.Marks = slices.Clone(st.Owe), slices.Clone(st.Pay), slices.Clone(st.Marks)
+	c.Owe, c.Pay, c.Marks, c.LeftOut = slices.Clone(st.Owe), slices.Clone(st.Pay), slices.Clone(st.Marks), slices.Clone(st.LeftOut)
 	weight := len(st.Tasks) + len(st.Owe) + len(st.Pay) + 1
 	if err := s.do(ctx, weight, func(g *group) error { return g.settle(&c, w.writes) }); err != nil {
 		return err // w may still be in the committer's hands
@@ -112,6 +112,9 @@ func (g *group) settle(c *engine.Settlement, ws []write) error {
 	g.putAll(ws)
 	g.pay(c.Pay)
 	g.owe(c.Owe)
+	for _, m := range c.LeftOut {
+		g.put(leftOutKey(m), none)
+	}
 	for _, m := range c.Marks {
 		g.mark(c.Owner, m)
 	}

@@ -42,6 +42,7 @@ func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore in
 		func(ctx context.Context) (bool, error) { return s.removeFinished(ctx, finishedBefore) },
 		func(ctx context.Context) (bool, error) { return s.forgetOnce(ctx, now) },
 		func(ctx context.Context) (bool, error) { return s.forgetVersions(ctx, historyBefore) },
+		func(ctx context.Context) (bool, error) { return s.forgetLeftOut(ctx, historyBefore) },
 		func(ctx context.Context) (bool, error) { return s.dropHistory(ctx, now, historyBefore) },
 	} {
 		again := true

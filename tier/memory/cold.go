@@ -27,6 +27,7 @@ type Cold struct {
 	once    map[pair]once            // (app, Idempotency-Key)
 	owed    map[engine.Key]engine.Owed
 	tasks   map[engine.Key][]byte // as AppendTask wrote them
+	leftOut map[int64]bool        // minutes
 	shards  [engine.Shards]engine.Shard
 	clock   int64 // the latest instant heard of
 }
@@ -55,6 +56,7 @@ func NewCold() *Cold {
 		once:    map[pair]once{},
 		owed:    map[engine.Key]engine.Owed{},
 		tasks:   map[engine.Key][]byte{},
+		leftOut: map[int64]bool{},
 	}
 }
 

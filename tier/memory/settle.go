@@ -38,6 +38,9 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 	for _, o := range owe {
 		c.owed[o.Key] = o
 	}
+	for _, m := range s.LeftOut {
+		c.leftOut[m] = true
+	}
 	for _, m := range s.Marks {
 		sh := &c.shards[m.Shard]
 		*sh = engine.Shard{Fence: m.Fence, Owner: s.Owner, Watermark: max(sh.Watermark, m.W)}
@@ -91,6 +94,19 @@ func (c *Cold) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, e
 		return nil, err
 	}
 	return ts[0], nil
+}
+
+// LeftOut tells the minutes of [from, to) of which history is not whole.
+func (c *Cold) LeftOut(_ context.Context, from, to int64) (minutes []int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for m := range c.leftOut {
+		if m+minuteMs > from && m < to {
+			minutes = append(minutes, m)
+		}
+	}
+	slices.Sort(minutes)
+	return minutes, nil
 }
 
 // Tasks lists history newest first, by due and then by timer.

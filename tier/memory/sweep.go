@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"xtimer/engine"
@@ -36,6 +37,7 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 			delete(c.deleted, id)
 		}
 	}
+	maps.DeleteFunc(c.leftOut, func(m int64, _ bool) bool { return m+minuteMs <= historyBefore })
 	for k := range c.tasks {
 		if day := k.Due / dayMs; (day+1)*dayMs <= historyBefore && !c.holds(day) {
 			delete(c.tasks, k)

@@ -19,7 +19,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		return err
 	}
 	records := s.sample(st)
-	paid := slices.Clone(st.Pay)
+	paid, leftOut := slices.Clone(st.Pay), slices.Sorted(slices.Values(st.LeftOut))
 	slices.SortFunc(paid, compareKeys)
 	owe := make([]*engine.Owed, len(st.Owe))
 	for i := range st.Owe {
@@ -52,6 +52,9 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 			return err
 		}
 		if err := putOwed(t, owe); err != nil {
+			return err
+		}
+		if err := leaveOut(t, leftOut); err != nil {
 			return err
 		}
 		return s.putTasks(t, records)

@@ -60,6 +60,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"sweep keeps what is owed", sweepKeepsOwed},
 		{"sweep removes finished timers with their names", sweepRemoves},
 		{"sweep drops whole days of history", sweepDropsDays},
+		{"minutes that were left out are told", leftOut},
 		{"sweep frees expired Idempotency-Keys", sweepOnce},
 		{"all of it survives a restart", survivesRestart},
 		{"calls end with their context", contexts},
