@@ -46,6 +46,8 @@ type kind struct {
 	isReady func(net.Conn) bool
 	// client is the client program, which reads statements from its standard input.
 	client func(t testing.TB, port int) *exec.Cmd
+	// initialise makes the files that a first start wants; nil: none.
+	initialise func(t testing.TB, dir string) *exec.Cmd
 }
 
 // start starts a new server over dir and ends it with the test.
