@@ -101,8 +101,9 @@ func (s *Store) migrateTo(ctx context.Context, ms []migration) error {
 
 // lockSchema takes the lock of this database's schema.
 func lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(), err error) {
-	// The name of a lock is the server's, of all databases; 64 bytes at most.
-	const name = "CONCAT('xtimer.',MD5(DATABASE()))"
+	// The name of a lock is the server's, of all databases; 64 bytes at most. MySQL
+	// 9.6 has no MD5 any more.
+	const name = "CONCAT('xtimer.',SHA2(DATABASE(),224))"
 	var got sql.NullInt64
 	err = scan(ctx, conn, fmt.Sprintf("SELECT GET_LOCK(%s,%d)", name, migrateWait), func(rows *sql.Rows) error { return rows.Scan(&got) })
 	if err == nil && got.Int64 != 1 {

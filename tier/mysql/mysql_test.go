@@ -26,7 +26,12 @@ var unsynced sync.Once
 func fresh(t testing.TB) *Store {
 	t.Helper()
 	server := servertest.SharedMariaDB(t)
-	unsynced.Do(func() { server.Do("SET GLOBAL innodb_flush_log_at_trx_commit=0, GLOBAL sync_frm=0") })
+	unsynced.Do(func() {
+		server.Do("SET GLOBAL innodb_flush_log_at_trx_commit=0")
+		if !servertest.IsMySQL() {
+			server.Do("SET GLOBAL sync_frm=0")
+		}
+	})
 	return New(Config{DSN: server.DSN("")})
 }
 

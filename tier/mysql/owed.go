@@ -51,7 +51,7 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 		var page []engine.Owed
 		err := s.read(ctx, "read what is owed", func(ctx context.Context) error {
 			page = page[:0]
-			return s.scan(ctx, fmt.Sprintf("SELECT row_bytes FROM owed WHERE not_before<=%[1]d AND (not_before>%[2]d "+
+			return s.scan(ctx, fmt.Sprintf("SELECT row_bytes FROM owed FORCE INDEX (by_time) WHERE not_before<=%[1]d AND (not_before>%[2]d "+
 				"OR not_before=%[2]d AND (timer>%[3]d OR timer=%[3]d AND due>%[4]d)) ORDER BY not_before,timer,due LIMIT %[5]d",
 				to, last.NotBefore, last.Key.Timer, last.Key.Due, owedPage), func(rows *sql.Rows) error {
 				o, err := scanOwed(rows)
