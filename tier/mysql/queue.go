@@ -15,9 +15,18 @@ import (
 type op struct {
 	changes []prepared
 	bytes   int
-	out     []engine.Applied // a committer's until done is closed
+	out     []engine.Applied // a committer's until done is closed, as err is
 	err     error            // of the whole
 	done    chan struct{}
+}
+
+func (o *op) isDone() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // queue is where ops wait for a committer.
@@ -99,26 +108,32 @@ func (s *Store) Apply(ctx context.Context, c *engine.Change) (engine.Applied, er
 }
 
 // ApplyAll makes many independent changes, in order, in as few commits as
-// statements of them fit into.
+// statements of them fit into. When the database is away for one of these, the
+// next are not tried: their caller would wait as long once more for each.
 func (s *Store) ApplyAll(ctx context.Context, cs []*engine.Change) []engine.Applied {
 	out := make([]engine.Applied, 0, len(cs))
+	var err error
 	for len(cs) > 0 {
 		o := prepare(cs)
 		cs = cs[len(o.changes):]
-		err := s.do(ctx, o)
-		for i := range o.out {
-			if err != nil {
-				o.out[i] = engine.Applied{Err: err}
-			}
+		if !errors.Is(err, engine.ErrUnavailable) {
+			err = s.do(ctx, o)
 		}
-		out = append(out, o.out...)
+		if err == nil {
+			out = append(out, o.out...)
+			continue
+		}
+		for range o.changes {
+			out = append(out, engine.Applied{Err: err})
+		}
 	}
 	return out
 }
 
 // do queues an op and waits for its outcome. One that a committer has is waited
-// for even when ctx ends, so that nobody has to guess what became of it: that
-// takes as long as a transaction may, and no longer.
+// for even when ctx ends, so that nobody has to guess what became of it; but not
+// longer than a caller waits for an answer. Then it is in doubt, as a commit
+// without an answer is: the committer goes on, for a slow database may yet make it.
 func (s *Store) do(ctx context.Context, o *op) error {
 	err := ctx.Err()
 	if err == nil {
@@ -127,22 +142,24 @@ func (s *Store) do(ctx context.Context, o *op) error {
 	if err != nil {
 		return err
 	}
-	queued := s.patience / 2 // a committer that is stuck must not collect waiters
-	stuck := time.NewTimer(queued)
-	defer stuck.Stop()
-	select {
-	case <-o.done:
-		return o.err
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-stuck.C:
-		err = fmt.Errorf("the database has not taken the changes before this one for %v: %w", queued, engine.ErrUnavailable)
+	late := time.NewTimer(s.answer)
+	defer late.Stop()
+	for ended := ctx.Done(); ; ended = nil {
+		select {
+		case <-o.done:
+			return o.err
+		case <-ended:
+			if s.queue.withdraw(o) {
+				return context.Cause(ctx)
+			}
+		case <-late.C:
+			if s.queue.withdraw(o) {
+				return fmt.Errorf("cannot store the changes: the database has not taken those before them for %v: %w", s.answer, engine.ErrUnavailable)
+			}
+			s.doubts.leave(o)
+			return fmt.Errorf("cannot store the changes: the database has not answered for %v: %w", s.answer, engine.ErrUnavailable)
+		}
 	}
-	if s.queue.withdraw(o) {
-		return err
-	}
-	<-o.done
-	return o.err
 }
 
 // commitLoop is one committer: it makes groups of what waits.

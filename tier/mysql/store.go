@@ -8,7 +8,9 @@
 //
 // A transaction is repeated when it lost a race, and when its commit got no
 // answer it is first found out whether it was made (transaction.go). A database
-// that is away ends every call in engine.ErrUnavailable, within seconds.
+// that is away ends every call in engine.ErrUnavailable: creates, changes and
+// lookups of one timer within five seconds, what works in the background within
+// ten or fifteen.
 //
 // DESIGN.md has the tables, who writes them, and the measurements.
 package mysql
@@ -51,8 +53,9 @@ type Store struct {
 	days    partitions
 	slots   int64        // of the tables counts and fences: the first of this store's
 	fence   atomic.Int64 // what Take got; 0: it took nothing
-	// patience bounds every call, retries and all.
-	patience time.Duration
+	// patience bounds every call, retries and all; answer, how long who makes or
+	// looks for one timer waits: somebody waits for that at the other end.
+	patience, answer time.Duration
 	// clock is the latest instant heard of in what was written (Unix ms): it
 	// never reads the wall clock.
 	clock atomic.Int64
@@ -65,7 +68,9 @@ type Store struct {
 const committers = 2
 
 // New builds a store; Open touches the network.
-func New(cfg Config) *Store { return &Store{cfg: cfg, patience: 10 * time.Second} }
+func New(cfg Config) *Store {
+	return &Store{cfg: cfg, patience: 10 * time.Second, answer: 4 * time.Second}
+}
 
 // Open connects, brings the schema up to date and starts the committers.
 func (s *Store) Open(ctx context.Context) (err error) {
@@ -136,7 +141,11 @@ func (s *Store) Backup(context.Context, string) error {
 
 // read runs f, which only reads, and again when its connection failed.
 func (s *Store) read(ctx context.Context, what string, f func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, s.patience)
+	return s.readWithin(ctx, s.patience, what, f)
+}
+
+func (s *Store) readWithin(ctx context.Context, d time.Duration, what string, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var err error
 	for try := range tries {

@@ -25,7 +25,7 @@ func (s *Store) TimerByName(ctx context.Context, app, name string) (*engine.Time
 }
 
 func (s *Store) timer(ctx context.Context, query string) (found *engine.Timer, err error) {
-	err = s.read(ctx, "read a timer", func(ctx context.Context) error {
+	err = s.readWithin(ctx, s.answer, "read a timer", func(ctx context.Context) error {
 		found = nil
 		return s.scan(ctx, query, func(rows *sql.Rows) error {
 			r, err := scanRow(rows)

@@ -116,9 +116,20 @@ var errNothing = &rowError{fmt.Errorf("there is nothing to write")}
 // doubts are the commits whose outcome nobody could tell in time. The server
 // may still make one: a session that was cut off ends when the server notices.
 // Until then its rows are locked, its proof among them: who gets that lock knows.
+//
+// Before that, they are ops whose callers wait no more and whose committer is not
+// done with them.
 type doubts struct {
 	mu     sync.Mutex
 	proofs []proof
+	ops    []*op
+}
+
+// leave notes an op that its caller has left to its committer.
+func (d *doubts) leave(o *op) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ops = append(slices.DeleteFunc(d.ops, (*op).isDone), o) // an outage may be long
 }
 
 func (d *doubts) add(p proof) {
@@ -151,6 +162,17 @@ func (d *doubts) settle(ctx context.Context, from querier, p proof) (made bool, 
 // is read after that stays.
 func (d *doubts) settleAll(ctx context.Context, from querier) error {
 	d.mu.Lock()
+	ops := slices.Clone(d.ops)
+	d.mu.Unlock()
+	for _, o := range ops { // first: one that ends may leave a proof
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	d.mu.Lock()
+	d.ops = slices.DeleteFunc(d.ops, (*op).isDone)
 	proofs := slices.Clone(d.proofs)
 	d.mu.Unlock()
 	for _, p := range proofs {
