@@ -79,6 +79,7 @@ func TestFailpoints(t *testing.T) {
 	binary = buildArmed(t)
 	ft := &failTrial{trial: trial{t: t, rate: setting("XTIMER_RATE", 300), intervals: 10}}
 	ft.begin("--history-retention", "24h", "--backup-dir", t.TempDir())
+	ft.chance = draw(ft.seed, 2)
 	for range rounds {
 		for _, f := range failpoints {
 			for _, a := range actions {
@@ -127,6 +128,7 @@ func namedInSource(t *testing.T) (names []string) {
 // failTrial is a trial with a process that fails on demand.
 type failTrial struct {
 	trial
+	chance  *rand.Rand
 	changed int
 	drained *exec.Cmd // the last process that was asked to end
 }
@@ -149,7 +151,7 @@ func (ft *failTrial) fail(f failpoint, action string) {
 	if action != "kill" {
 		select {
 		case <-ft.p.done:
-		case <-time.After(time.Duration(rand.IntN(1500)) * time.Millisecond):
+		case <-time.After(time.Duration(ft.chance.IntN(1500)) * time.Millisecond):
 		}
 	}
 	ft.down()

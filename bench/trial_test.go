@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"sort"
 	"strconv"
@@ -24,6 +23,7 @@ type trial struct {
 	// rate is the one-shots a second, created 1 to 3 s ahead; with them fire
 	// intervals timers every 100 ms.
 	rate, intervals int
+	seed            uint64
 
 	anchors map[string]int64 // of the intervals, by id
 	done    chan struct{}    // closed: no more one-shots
@@ -45,6 +45,7 @@ func setting(name string, def int) int {
 
 // begin starts xtimer, the receiver and the load.
 func (tr *trial) begin(args ...string) {
+	tr.seed = seedOf(tr.t)
 	tr.acked, tr.done = map[string]bool{}, make(chan struct{})
 	tr.p, tr.r = startProcess(tr.t, args...), startReceiver(tr.t)
 	tr.anchors = tr.createIntervals(tr.intervals)
@@ -88,9 +89,9 @@ func (tr *trial) busy() {
 // stop ends xtimer again and again while it fires, and starts it again.
 func (tr *trial) stop(times int, end func()) {
 	time.Sleep(2 * time.Second)
-	slowest := time.Duration(0)
+	slowest, r := time.Duration(0), draw(tr.seed, 0)
 	for range times {
-		time.Sleep(time.Duration(300+rand.IntN(1100)) * time.Millisecond)
+		time.Sleep(time.Duration(300+r.IntN(1100)) * time.Millisecond)
 		tr.busy()
 		s := stop{down: time.Now()}
 		end()
@@ -160,6 +161,7 @@ func (tr *trial) createIntervals(n int) map[string]int64 {
 
 // load creates one-shots at the rate, due 1 to 3 s later, until done.
 func (tr *trial) load() {
+	r := draw(tr.seed, 1)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -171,7 +173,7 @@ func (tr *trial) load() {
 		var b bytes.Buffer
 		var dues []int64
 		for range max(tr.rate/20, 1) {
-			due := time.Now().Add(time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))
+			due := time.Now().Add(time.Second + time.Duration(r.Int64N(int64(2*time.Second))))
 			oneShot(&b, tr.r.url, due)
 			dues = append(dues, due.UnixMilli())
 		}

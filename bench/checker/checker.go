@@ -33,6 +33,13 @@ type Report struct {
 	Arrivals   int
 	Repeats    int // calls that came again after they were taken, all of them beside a crash
 	Faults     int
+	Late       Lateness
+}
+
+// Lateness of first arrivals outside faults, in µs.
+type Lateness struct {
+	Dues          int
+	P50, P99, Max int64
 }
 
 // Violation is a broken promise.
@@ -52,6 +59,9 @@ func (r *Report) Has(rule string) bool {
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d dues, %d arrivals, %d repeats beside %d faults, %d violations", r.Dues, r.Arrivals, r.Repeats, r.Faults, len(r.Violations))
+	if l := r.Late; l.Dues > 0 {
+		fmt.Fprintf(&b, "; lateness of %d outside faults: p50 %d, p99 %d, max %d µs", l.Dues, l.P50, l.P99, l.Max)
+	}
 	for _, why := range r.Invalid {
 		fmt.Fprintf(&b, "\nINVALID: %s", why)
 	}

@@ -504,6 +504,11 @@ func TestTooQuiet(t *testing.T) {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
+	few := goodRun(1, 60)
+	few.Asked[0].Conditions.Calm = 1e12
+	if r := check(t, few); len(r.Invalid) != 1 || r.Late.Dues >= minLate {
+		t.Errorf("few dues outside faults: %s", r)
+	}
 	if _, err := Check(&Logs{}); err == nil {
 		t.Error("a run without conditions was judged")
 	}

@@ -114,8 +114,10 @@ type Condition struct {
 	MinRate int   `json:"min_rate"` // arrivals in the second before each fault, or the run is invalid
 	MinOpen int   `json:"min_open"` // dues that each fault must have met
 	Recover int64 `json:"recover"`  // ms: what a fault made late has arrived so long after it
-	// Lateness outside faults (µs), at p50, p99 and the most; 0: not judged.
+	// Lateness outside faults (µs), at p50, p99 and the most; 0: not judged. Calm
+	// is how long (ms) after a fault it counts as outside; 0: Recover.
 	P50, P99, Max int64 `json:",omitempty"`
+	Calm          int64 `json:"calm,omitempty"`
 }
 
 // Arrived is a call that reached the receiver.

@@ -237,11 +237,12 @@ func (c *court) lateness() {
 			if at := first.At / 1000; o.must && at > away.To+c.run.Recover && c.between(away.To+1, at, anyFault) == nil {
 				c.broken("L7", "%s arrived %d ms after the %s was over", o.key, at-away.To, away.Fault)
 			}
-		case o.def().Overlap != "queue" && c.between(o.due-c.run.Recover, o.due, anyFault) == nil:
+		case o.def().Overlap != "queue" && c.between(o.due-cmp.Or(c.run.Calm, c.run.Recover), o.due, anyFault) == nil:
 			late = append(late, first.At-o.due*1000)
 		}
 	}
 	slices.Sort(late)
+	c.Late.Dues = len(late)
 	if len(late) == 0 {
 		return
 	}
@@ -249,9 +250,11 @@ func (c *court) lateness() {
 		name  string
 		at    float64
 		bound int64
-	}{{"p50", 0.5, c.run.P50}, {"p99", 0.99, c.run.P99}, {"the most", 1, c.run.Max}} {
-		if got := late[min(int(q.at*float64(len(late))), len(late)-1)]; q.bound > 0 && got > q.bound {
-			c.broken("L7", "lateness outside faults: %s is %d µs, more than %d", q.name, got, q.bound)
+		got   *int64
+	}{{"p50", 0.5, c.run.P50, &c.Late.P50}, {"p99", 0.99, c.run.P99, &c.Late.P99}, {"the most", 1, c.run.Max, &c.Late.Max}} {
+		*q.got = late[min(int(q.at*float64(len(late))), len(late)-1)]
+		if q.bound > 0 && *q.got > q.bound {
+			c.broken("L7", "lateness outside faults: %s is %d µs, more than %d", q.name, *q.got, q.bound)
 		}
 	}
 }
@@ -319,11 +322,17 @@ func (c *court) listed(a *Asked) {
 	}
 }
 
+// minLate is how many dues a p99 is to be of.
+const minLate = 50
+
 // load is L12: a run that was too quiet proves nothing.
 func (c *court) load() {
 	invalid := func(why string) { c.Invalid = append(c.Invalid, why) }
 	if c.Dues == 0 || len(c.logs.Arrived) == 0 {
 		invalid("nothing was due, or nothing arrived")
+	}
+	if c.run.P99 > 0 && c.Late.Dues < minLate {
+		invalid(fmt.Sprintf("the lateness of %d dues outside faults is known, fewer than %d", c.Late.Dues, minLate))
 	}
 	for i := range c.faults {
 		f := &c.faults[i]
