@@ -53,7 +53,9 @@ bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/result
 	cd bench/peers && go run .
 
 .PHONY: torture
-torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation from SEED on (the time)
+torture: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
+torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
+	@echo "SEED=$(XTIMER_SEED)"
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) \
 		go test -run '^Test(Kill|Terminate)$$/local' -count=1 -timeout 0 -v ./bench
 	XTIMER_KILLS=$(or $(KILLS),50) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),2000) \
@@ -65,9 +67,8 @@ torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a s
 	XTIMER_TEST_LONG=1 go test -count=1 -timeout 0 ./wal
 	go test -run '^Test(PowerLoss|DiskErrors|BitFlips)$$' -count=1 -timeout 0 ./tier/local -every
 	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) go test -run '^TestFailpoints$$' -count=1 -timeout 0 -v ./bench
-	XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
-	@seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed"; \
-	XTIMER_SEED=$$seed XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
+	XTIMER_SEED= XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
+	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
 
 .PHONY: soak
 soak: ## fire for an hour and look at what grows: memory, goroutines (SOAK=seconds, RATE=1000)
