@@ -1,9 +1,12 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,26 +19,49 @@ import (
 
 // options understands the addresses.
 func (c *Config) options() (*goredis.UniversalOptions, error) {
-	o := &goredis.UniversalOptions{Addrs: c.Addrs, MasterName: c.SentinelMaster, Password: c.Password}
-	switch {
-	case len(c.Addrs) == 0:
+	if len(c.Addrs) == 0 {
 		return nil, errors.New("redis: no address")
-	case len(c.Addrs) == 1 && strings.Contains(c.Addrs[0], "://"):
-		u, err := goredis.ParseURL(c.Addrs[0])
-		if err != nil {
+	}
+	o := &goredis.UniversalOptions{MasterName: c.SentinelMaster, Addrs: slices.Clone(c.Addrs)}
+	if strings.Contains(c.Addrs[0], "://") {
+		if err := readURL(c.Addrs[0], o); err != nil {
+			// Of an error with the URL in it, which has the password, the reason only.
+			if e := (*url.Error)(nil); errors.As(err, &e) {
+				err = e.Err
+			}
 			return nil, fmt.Errorf("redis: cannot read the address: %w", err)
-		}
-		o.Addrs, o.DB, o.Username, o.TLSConfig = []string{u.Addr}, u.DB, u.Username, u.TLSConfig
-		if c.Password == "" {
-			o.Password = u.Password
 		}
 	}
 	for _, a := range o.Addrs {
 		if strings.Contains(a, "://") {
-			return nil, errors.New("redis: a URL stands alone; several addresses are host:port each")
+			return nil, errors.New("redis: only the first address may be a URL; it holds for the others, which are host:port")
 		}
 	}
+	o.Password = cmp.Or(c.Password, o.Password)
 	return o, nil
+}
+
+// readURL reads the first address and what it says of all servers. Sentinels may
+// have a user and a password of their own, in its query.
+func readURL(addr string, o *goredis.UniversalOptions) error {
+	u, err := url.Parse(addr)
+	if err != nil {
+		return err
+	}
+	q := u.Query()
+	o.SentinelUsername, o.SentinelPassword = q.Get("sentinel_username"), q.Get("sentinel_password")
+	q.Del("sentinel_username")
+	q.Del("sentinel_password")
+	u.RawQuery = q.Encode()
+	r, err := goredis.ParseURL(u.String())
+	if err != nil {
+		return err
+	}
+	o.Addrs[0], o.DB, o.Username, o.Password, o.TLSConfig = r.Addr, r.DB, r.Username, r.Password, r.TLSConfig
+	if o.TLSConfig != nil {
+		o.TLSConfig.ServerName = "" // of each server the name that it is reached by
+	}
+	return nil
 }
 
 // The library logs what it returns as errors as well.

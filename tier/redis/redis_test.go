@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -275,14 +276,26 @@ func TestAddresses(t *testing.T) {
 		{[]string{"redis://h"}, "[h:6379] 0  "},
 		{nil, "error"},
 		{[]string{"http://h:1"}, "error"},
+		{[]string{"redis://u:p@h:1/3", "i:2"}, "[h:1 i:2] 3 u p"},
+		{[]string{"rediss://u:p@h:1", "i:2"}, "[h:1 i:2] 0 u p, TLS for any name"},
+		{[]string{"redis://u:p@h:1?sentinel_username=s&sentinel_password=q", "i:2"}, "[h:1 i:2] 0 u p, Sentinels s q"},
 		{[]string{"redis://h:1", "redis://i:2"}, "error"},
+		{[]string{"h:1", "redis://i:2"}, "error"},
+		{[]string{"redis://u:secret@h:port"}, "error"},
+		{[]string{"redis://u:sec ret@h:1/secret?secret"}, "error"},
 		{[]string{"redis://u:secret@h:1/x"}, "error"},
 	} {
 		cfg := Config{Addrs: c.addrs}
 		got := "error"
 		if o, err := cfg.options(); err == nil {
 			got = fmt.Sprint(o.Addrs, " ", o.DB, " ", o.Username, " ", o.Password)
-		} else if strings.Contains(err.Error(), "secret") {
+			if o.TLSConfig != nil {
+				got += ", TLS for " + cmp.Or(o.TLSConfig.ServerName, "any name")
+			}
+			if o.SentinelPassword != "" {
+				got += ", Sentinels " + o.SentinelUsername + " " + o.SentinelPassword
+			}
+		} else if strings.Contains(err.Error(), "u:sec") {
 			t.Errorf("the error tells the password: %v", err)
 		}
 		if got != c.want {

@@ -39,8 +39,9 @@ var _ engine.Warm = (*Warm)(nil)
 // Config of the tier.
 type Config struct {
 	// Addrs of one server, or of members of a cluster, of which one is enough, or
-	// of the Sentinels: host:port each. A single one may be a URL:
-	// redis://user:password@host:port/db, rediss:// for TLS.
+	// of the Sentinels: host:port each. The first may be a URL, whose user, password
+	// and database are of all servers: redis://user:password@host:port/db, rediss://
+	// for TLS; ?sentinel_username=…&sentinel_password=… for Sentinels that want them.
 	Addrs []string
 	// SentinelMaster is the name of the master that the Sentinels watch.
 	SentinelMaster string
