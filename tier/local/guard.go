@@ -85,6 +85,11 @@ func (f guardFile) Write(b []byte) (int, error) {
 	return n, f.fs.check("write", f.name, err)
 }
 
+func (f guardFile) Stat() (vfs.FileInfo, error) { // asked of a log that is used again
+	info, err := f.File.Stat()
+	return info, f.fs.check("look at", f.name, err)
+}
+
 func (f guardFile) Sync() error {
 	engine.Failpoint("cold-in-commit")
 	return f.fs.check("sync", f.name, f.File.Sync())
