@@ -26,7 +26,7 @@ var passing = []uint16{
 	errLockWait, errDeadlock,
 	1040, 1203, // too many connections
 	1053, 1927, 1317, // the server shuts down; the connection, the query was killed
-	4031,       // MySQL ended a session that was silent for wait_timeout
+	3032, 4031, // MySQL in offline mode; MySQL ended a session that was silent for wait_timeout
 	3101,       // MySQL's Group Replication rolled it back
 	1615,       // the table of a prepared statement is being changed
 	1180, 1105, // a commit failed; TiDB's unnamed errors
