@@ -25,6 +25,12 @@ run: build ## build, and show it at work: server, receiver and a few timers; Ctr
 test: promtool servers chromium ## run all tests with the race detector, as .ci/run does
 	go test -race -count=1 -timeout 25m ./...
 
+.PHONY: test-mysql
+test-mysql: servers mysqld ## run against a MySQL what else runs against MariaDB (XTIMER_MYSQLD=program: another one)
+	go test -race -count=1 -timeout 25m ./tier/servertest ./tier/mysql
+	go test -race -count=1 -run Import ./cmd/xtimer
+	go test -count=1 -timeout 25m -run '^Test(Kill|Terminate)$$/servers|^TestLosingATier$$|^TestHour$$' -v ./bench
+
 .PHONY: race
 race: ## run the tests of one package, over and over: make race PKG=./engine COUNT=20
 	go test -race -count=$(COUNT) -timeout 60m $(or $(PKG),./...)
@@ -108,6 +114,35 @@ servers:
 	{ install || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null && found >/dev/null || \
 		{ tail -5 "$$log"; exit 1; }; \
 	echo "$(SERVERS) were installed"
+
+# MySQL is in Debian's unstable only. It is fetched from there with all that it
+# links, down to the C library, by an apt that knows of nothing else, and unpacked
+# into bin/mysql: nothing is installed. It runs by the loader that came with it.
+XTIMER_MYSQLD ?= $(CURDIR)/bin/mysql/mysqld
+test-mysql: export XTIMER_MYSQLD := $(XTIMER_MYSQLD)
+
+.PHONY: mysqld
+mysqld:
+	@[ -x "$(XTIMER_MYSQLD)" ] && exit 0; \
+	to="$(CURDIR)/bin/mysql"; mkdir -p bin && tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && cd "$$tmp" || exit 1; \
+	apt() { \
+		apt-get -q -y -o Dir::Etc::SourceList="$$tmp/sources" -o Dir::Etc::SourceParts=/dev/null -o Dir::State="$$tmp" \
+			-o Dir::State::status="$$tmp/status" -o Dir::Cache="$$tmp" -o APT::Sandbox::User= --no-install-recommends "$$@"; \
+	}; \
+	fetch() { \
+		mkdir -p lists/partial archives/partial && : >status && \
+		site=$$(apt-get indextargets --format '$$(SITE)' | grep -v security | head -1) && \
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$site sid main" >sources && \
+		apt update && apt install --download-only mysql-server-core && \
+		for deb in archives/*.deb; do dpkg-deb -x "$$deb" . || return 1; done && \
+		rm -rf "$$to" && mkdir -p "$$to/share" && cp -a usr/lib usr/sbin "$$to" && cp -a usr/share/mysql "$$to/share" && \
+		set -- "$$to"/lib/*/ld-linux* && \
+		printf '#!/bin/sh\nexec %s --library-path %s:%s %s "$$@" --basedir=%s\n' \
+			"$$1" "$${1%/*}" "$$to/lib/mysql/private" "$$to/sbin/mysqld" "$$to" >"$$to/mysqld" && \
+		chmod 755 "$$to/mysqld" && "$$to/mysqld" --no-defaults --version; \
+	}; \
+	fetch >log 2>&1 || { tail -5 log; rm -f "$$to/mysqld"; $(call PROBLEM,MySQL cannot be fetched here: name a mysqld with XTIMER_MYSQLD); }; \
+	tail -1 log; echo "it was fetched into bin/mysql"
 
 # The console's tests drive a real browser.
 .PHONY: chromium
