@@ -131,13 +131,13 @@ func (d *decoder) broken(err error) {
 		}
 		d.fail("malformed_json", "the JSON ends too early")
 	case errors.Is(s.Err, jsontext.ErrDuplicateName):
-		field := d.prefix + dotted(string(s.JSONPointer))
+		field := d.prefix + d.dotted(s.JSONPointer)
 		d.err = &engine.Fault{
 			Kind: engine.FaultMalformed, Code: "duplicate_field", Detail: field + " stands there twice",
 			Fields: []engine.FieldFault{{Field: field, Detail: "stands there twice"}},
 		}
 	default:
-		field := strings.TrimSuffix(d.prefix+dotted(string(s.JSONPointer)), ".")
+		field := strings.TrimSuffix(d.prefix+d.dotted(s.JSONPointer), ".")
 		what := strings.TrimPrefix(s.Err.Error(), "jsontext: ")
 		d.fail("malformed_json", "it is not JSON at byte %d: %s", s.ByteOffset, what)
 		if field != "" {
@@ -159,7 +159,7 @@ func (d *decoder) note(malformed bool, code, format string, args ...any) {
 	if len(d.faults) >= maxFaults {
 		return
 	}
-	field := strings.TrimSuffix(d.prefix+dotted(string(d.dec.StackPointer())), ".")
+	field := strings.TrimSuffix(d.prefix+d.dotted(d.dec.StackPointer()), ".")
 	if field == "" {
 		d.fail(code, "the body "+format, args...)
 		return
@@ -172,20 +172,28 @@ func (d *decoder) note(malformed bool, code, format string, args ...any) {
 }
 
 // dotted turns a JSON pointer into the form that people write: /timers/3/callback
-// is timers[3].callback.
-func dotted(pointer string) string {
+// is timers[3].callback. A number is also a name, where the decoder is in an object.
+func (d *decoder) dotted(pointer jsontext.Pointer) string {
 	var b strings.Builder
-	for i, part := range strings.Split(pointer, "/") {
+	for i, part := range strings.Split(string(pointer), "/") {
 		if i == 0 {
 			continue
 		}
 		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
-		if n, err := strconv.ParseUint(part, 10, 32); err == nil && b.Len() > 0 {
+		isName := false
+		if i <= d.dec.StackDepth() {
+			kind, _ := d.dec.StackIndex(i)
+			isName = kind == '{'
+		}
+		if n, err := strconv.ParseUint(part, 10, 32); err == nil && !isName {
 			fmt.Fprintf(&b, "[%d]", n)
 			continue
 		}
 		if b.Len() > 0 {
 			b.WriteByte('.')
+		}
+		if part == "" {
+			part = `""`
 		}
 		if len(part) > 64 {
 			part = strings.ToValidUTF8(part[:64], "") + "…"

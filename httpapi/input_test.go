@@ -58,6 +58,9 @@ func TestBadInput(t *testing.T) {
 		{with("callback.body", strings.Repeat("[", 20000)), "", 400},
 		{with("callback.body", strings.Repeat(`{"a":`, 9000)+"1"+strings.Repeat("}", 9000)), "callback.body", 400},
 		// Unknown fields and wrong types.
+		{`{"":1}`, `""`, 400},
+		{with("labels", `{"7":1}`), "labels.7", 400},
+		{with("callback.body", `[1,2,}]`), "callback.body[2]", 400},
 		{with("nmae", `"x"`), "nmae", 400},
 		{with("App", `"x"`), "App", 400},
 		{with("id", `"7"`), "id", 400},
