@@ -153,14 +153,17 @@ func (r *Receiver) verified(w http.ResponseWriter, q *http.Request, body []byte)
 func parseCall(h http.Header, body []byte) (*Call, error) {
 	c := &Call{Key: h.Get("X-Xtimer-Task"), Redelivered: h.Get("X-Xtimer-Redelivered") == "1", Body: body}
 	id, due, _ := strings.Cut(c.Key, "_")
-	_, err := strconv.ParseUint(id, 10, 64)
-	ms, err2 := strconv.ParseInt(due, 10, 64)
-	if err := errors.Join(err, err2); err != nil {
+	n, _ := strconv.ParseInt(id, 10, 64)
+	ms, _ := strconv.ParseInt(due, 10, 64)
+	// A key is written in one way: in another it would pass for another task.
+	if n <= 0 || ms <= 0 || c.Key != fmt.Sprintf("%d_%d", n, ms) {
 		return nil, fmt.Errorf("X-Xtimer-Task: %q is not the key of a task", c.Key)
 	}
 	c.TimerID, c.Due = id, time.UnixMilli(ms).UTC()
-	if c.Attempt, err = strconv.Atoi(h.Get("X-Xtimer-Attempt")); err != nil {
-		return nil, fmt.Errorf("X-Xtimer-Attempt: %w", err)
+	var err error
+	attempt := h.Get("X-Xtimer-Attempt")
+	if c.Attempt, err = strconv.Atoi(attempt); err != nil || c.Attempt < 1 {
+		return nil, fmt.Errorf("X-Xtimer-Attempt: %q is not the number of an attempt", attempt)
 	}
 	if c.App, err = url.PathUnescape(h.Get("X-Xtimer-App")); err != nil {
 		return nil, fmt.Errorf("X-Xtimer-App: %w", err)

@@ -90,11 +90,16 @@ func TestReceiverReadsTheCall(t *testing.T) {
 		!got.Due.Equal(time.UnixMilli(1763658000250)) || string(got.Body) != "body" {
 		t.Errorf("%+v", got)
 	}
-	for header, bad := range map[string]string{"X-Xtimer-Task": "7354", "X-Xtimer-Attempt": "", "X-Xtimer-Name": "%zz", "X-Xtimer-App": "%"} {
-		q := incoming("")
-		q.Header.Set(header, bad)
-		if w := answer(r, q); w.Code != 400 {
-			t.Errorf("%s %q: %d", header, bad, w.Code)
+	for header, bad := range map[string][]string{
+		"X-Xtimer-Task":    {"7354", "7354_-1", "07354_1763658000250", "+7354_1763658000250", "0_1"},
+		"X-Xtimer-Attempt": {"", "-1", "0"}, "X-Xtimer-Name": {"%zz"}, "X-Xtimer-App": {"%"},
+	} {
+		for _, bad := range bad {
+			q := incoming("")
+			q.Header.Set(header, bad)
+			if w := answer(r, q); w.Code != 400 {
+				t.Errorf("%s %q: %d", header, bad, w.Code)
+			}
 		}
 	}
 	if w := answer(r, incoming(strings.Repeat("x", 1<<20+1))); w.Code != 400 {
