@@ -94,13 +94,18 @@ func lines(m map[string]string, between string) string {
 func readForm(v *visit) *form {
 	f := &form{ID: v.r.PathValue("id"), Version: v.r.PostForm.Get("version"), Values: map[string]string{}}
 	for name := range v.r.PostForm {
-		if value := v.r.PostForm.Get(name); name == bodyInput {
-			f.Values[name] = strings.ReplaceAll(value, "\r\n", "\n")
-		} else {
-			f.Values[name] = strings.TrimSpace(value)
-		}
+		f.Values[name] = typed(name, v.r.PostForm.Get(name))
 	}
 	return f
+}
+
+// typed is what somebody typed into an input: without the white space around it,
+// and the body with the newlines that it had before a browser sent it.
+func typed(name, value string) string {
+	if name == bodyInput {
+		return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(value)
+	}
+	return strings.TrimSpace(value)
 }
 
 // document is the definition that the form says.
@@ -112,7 +117,7 @@ func (f *form) document() map[string]any {
 		}
 	}
 	for _, name := range numbers {
-		if value := f.Values[name]; json.Valid([]byte(value)) {
+		if value := f.Values[name]; json.Valid([]byte(value)) && strings.ContainsAny(value[:1], "-0123456789") {
 			put(doc, name, json.Number(value))
 		}
 	}
@@ -288,8 +293,13 @@ func changeTimer(v *visit) error {
 	if json.Unmarshal([]byte(f.Version), &version) != nil {
 		return &fault{http.StatusBadRequest, "The form cannot be read."}
 	}
-	// Both in the words of a form, for a duration can be written in many ways.
-	was, is := formOf(t.Definition).document(), f.document()
+	// Both in the words of a form, for a duration can be written in many ways, and
+	// as they come back from a browser, which changes white space.
+	shown := formOf(t.Definition)
+	for name, value := range shown.Values {
+		shown.Values[name] = typed(name, value)
+	}
+	was, is := shown.document(), f.document()
 	is["app"], is["name"] = was["app"], was["name"]
 	if was["name"] == nil {
 		delete(is, "name")
