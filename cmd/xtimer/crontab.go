@@ -119,6 +119,9 @@ func (c *crontabFlags) entry(text string) (e crontabEntry, err error) {
 		if f, rest = firstWord(rest); rest == "" {
 			return e, fmt.Errorf("%q is no entry of a crontab: it has no command", text)
 		}
+		if len(strings.Fields(f)) != 1 {
+			return e, fmt.Errorf("%q is no entry of a crontab: only blanks and tabs stand between its words", text)
+		}
 		schedule = append(schedule, f)
 	}
 	e.Schedule = strings.Join(schedule, " ")

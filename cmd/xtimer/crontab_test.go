@@ -105,6 +105,7 @@ CRON_TZ="Asia/Tokyo"
 99 0 * * * root y
 CRON_TZ=Moon/Crater
 0 0 * * * root y
+- 0 * * * root y
 `)
 	var got []string
 	for _, i := range items {
@@ -131,6 +132,7 @@ CRON_TZ=Moon/Crater
 		"line 15  0 0 30 2 *|Asia/Tokyo|root|http://run/?c=y",
 		"line 16  99 0 * * *|Asia/Tokyo|root|http://run/?c=y",
 		"line 18  0 0 * * *|Moon/Crater|root|http://run/?c=y",
+		`line 19 failed "- 0 * * * root y" is no entry of a crontab: only blanks and tabs stand between its words`,
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)

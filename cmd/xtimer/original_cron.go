@@ -20,7 +20,7 @@ type years struct{ first, last int }
 // cron expression of 6 fields, seconds first, which says the same here; and the
 // years, nil for all.
 func sevenFields(expr string) (cron string, in []years, err error) {
-	if strings.HasPrefix(expr, "@") {
+	if slices.Contains(cronexprWords, expr) {
 		return expr, nil, nil
 	}
 	fs := strings.Fields(strings.ToUpper(expr))
@@ -48,6 +48,9 @@ func sevenFields(expr string) (cron string, in []years, err error) {
 	}
 	return strings.Join(fs[:6], " "), in, nil
 }
+
+// cronexprWords are the times that cronexpr has a word for; it knows no @every.
+var cronexprWords = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@hourly"}
 
 // shortNames turns JANUARY and MONDAY, which cronexpr takes, into JAN and MON.
 func shortNames(field string) string {
@@ -83,6 +86,7 @@ func readYears(field string) (in []years, err error) {
 			if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
 				return nil, fmt.Errorf("years %q: the step is no number", item)
 			}
+			step = min(step, lastYear) // which is beyond all of them
 		}
 		first, last := firstYear, lastYear
 		if body != "*" {

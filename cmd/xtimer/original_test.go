@@ -55,12 +55,14 @@ func TestOriginalYears(t *testing.T) {
 		{"0 0 0 1 1 * 2025,2027-2028,2030", "n-2025 skipped; n-2027 2027-2029; n-2030 2030-2031"},
 		{"0 0 0 1 1 * 2027/40", "n-2027 2027-2028; n-2067 2067-2068"},
 		{"0 0 0 1 1 * 1970-2099", "n 1970-2100"},
+		{"0 0 0 1 1 * 2027/9223372036854775807", "n 2027-2028"},
 		{"0 0 0 1 1 * */2", "n failed"},
 		{"0 0 0 1 1 * 2030-2027", "n failed"},
 		{"0 0 0 1 1 * 1960", "n failed"},
 		{"0 0 0 1 1 * x", "n failed"},
 		{"0 0 0 1 1 *  2027 9", "n failed"},
 		{"0 0", "n failed"},
+		{"@every 1s", "n failed"}, // the original never called it
 	} {
 		var got []string
 		for _, i := range originalOf(t, c.cron) {
