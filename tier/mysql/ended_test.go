@@ -1,6 +1,12 @@
 package mysql
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"xtimer/tier/servertest"
+)
 
 // TestEndedByServer: the server ends the session of a process that was stopped for
 // long in the middle of a transaction. That is not the caller's fault, and all of
@@ -43,6 +49,52 @@ func TestRolledBack(t *testing.T) {
 		return tx.run("SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO=3101")
 	})
 	if err != nil || tried != 2 {
+		t.Fatalf("%d tries: %v", tried, err)
+	}
+}
+
+// TestKilledQuery: a statement that somebody killed is not the caller's fault
+// either.
+func TestKilledQuery(t *testing.T) {
+	t.Parallel()
+	server := servertest.MariaDB(t)
+	s := New(Config{DSN: server.DSN("x") + "?readTimeout=1m"})
+	s.patience = time.Minute
+	open(t, s)
+	other, err := s.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback()
+	const lock = "SELECT fence FROM fences WHERE slot=0 FOR UPDATE"
+	if _, err := other.Exec(lock); err != nil {
+		t.Fatal(err)
+	}
+	ids, done, tried := make(chan int, 1), make(chan error, 1), 0
+	go func() {
+		done <- s.transact(t.Context(), "lock", func(tx *transaction) error {
+			if tried++; tried == 1 {
+				id := 0
+				if err := tx.tx.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
+					return err
+				}
+				if err := tx.run("SET SESSION innodb_lock_wait_timeout=60"); err != nil {
+					return err
+				}
+				ids <- id
+			}
+			err := tx.run(lock)
+			if tried == 1 && number(err) != 1317 {
+				t.Errorf("the server said: %v", err)
+			}
+			return err
+		})
+	}()
+	id := <-ids
+	patient(t, "it waits for the lock", waiting(server, 1))
+	server.Do(fmt.Sprint("KILL QUERY ", id))
+	_ = other.Rollback()
+	if err := <-done; err != nil || tried != 2 {
 		t.Fatalf("%d tries: %v", tried, err)
 	}
 }

@@ -1,5 +1,6 @@
 // Package servertest starts servers of a test's own: MariaDB and Redis, on
-// free loopback ports over temporary folders, ended with the test.
+// free loopback ports over temporary folders, ended with the test. Where
+// XTIMER_MYSQLD names a mysqld, it is started in the place of MariaDB.
 //
 // It never uses a server that already runs, nor a standard port. A MariaDB costs
 // 0.5 s (the first of a process 3 s), a Redis 0.1 s, a database of SharedMariaDB
