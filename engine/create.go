@@ -334,6 +334,8 @@ func (e *Engine) open() error {
 		return err
 	}
 	switch {
+	case e.unsettled.isFull.Load():
+		return ErrBacklog
 	case e.cfg.DiskFull():
 		return ErrFull
 	case e.cfg.MemoryFull():

@@ -31,6 +31,7 @@
 //	           misfire.go     what becomes of dues that are found late
 //	           backlog.go     owed rows → memory, as fast as calls get through
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
+//	           unsettled.go   what waits for the cold tier, and its bounds
 //	look       query.go, follow.go, stats.go, lateness.go, metrics.go, bulk.go; look.go is the console's
 //	prove      verify.go: which dues there were, against the records; ledger.go goes through all of them
 //	break      failpoint.go: where a trial may cut it (build tag failpoints; nothing without)

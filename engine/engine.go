@@ -110,6 +110,7 @@ type Engine struct {
 	recent     recent
 	minutes    minutes
 	settled    signal
+	calm       signal // calls are not paused
 
 	// All instants in Unix ms. horizon: dues before it are admitted to the wheel
 	// by whoever makes them. loaded: all dues before it have been. warmed is to
@@ -118,11 +119,11 @@ type Engine struct {
 	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
 	startedAt               int64        // set by Open
 	running, ending, warmUp atomic.Bool
-	// readsFail and settlesFail: the last read of the cold tier, the last settle.
-	// A tier that is not open yet counts as one that cannot be read.
-	readsFail, settlesFail atomic.Bool
-	stalled                atomic.Bool            // the journal is too far behind: no new calls
-	counts                 atomic.Pointer[Counts] // refreshed by the janitor
+	// readsFail: the last read of the cold tier failed, or it is not open yet.
+	readsFail atomic.Bool
+	unsettled unsettled
+	stalled   atomic.Bool            // the journal or the cold tier is too far behind: no new calls
+	counts    atomic.Pointer[Counts] // refreshed by the janitor
 
 	wakeMigrator chan struct{}
 	failed       chan string     // the first stage that failed
@@ -146,6 +147,7 @@ func New(cfg Config) *Engine {
 		sh.timers, sh.tasks = map[TimerID]*live{}, map[Key]*task{}
 		sh.changing, sh.decided = map[TimerID]chan struct{}{}, map[TimerID]int64{}
 	}
+	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
 	e.changes.versions = map[TimerID]changeNote{}
 	e.backlog.more, e.misfires.more = make(chan struct{}, 1), make(chan struct{}, 1)

@@ -7,42 +7,12 @@ import (
 	"time"
 )
 
-// When the disk stalls, no more than this is called without being noted: each
-// call beyond would be a repeat after a crash.
-const (
-	maxUnsynced    = 50_000
-	maxUnsyncedAge = 2 * time.Second
-	// maxUnsettled is how many outcomes may wait for the cold tier, in memory
-	// (about 600 B each) and in the journal, before calls wait for it too.
-	maxUnsettled = 1_000_000
-	stallLook    = 10 * time.Millisecond
-)
-
-// watchJournal pauses the calls while the journal is too far behind, or what
-// waits in it too much.
-func (e *Engine) watchJournal(ctx context.Context) error {
-	for ctx.Err() == nil {
-		n, age := e.journal.Unsynced()
-		waiting := e.journal.Len() // each outcome that waits has a record there
-		if waiting > maxUnsettled {
-			waiting = int64(e.unsettled())
-		}
-		stalled := n > maxUnsynced || age > maxUnsyncedAge || waiting > maxUnsettled
-		if e.stalled.Swap(stalled) != stalled {
-			e.log.Warn("calls wait for the journal's disk or the cold tier", "wait", stalled, "unsynced", n, "age", age, "unsettled", waiting)
-		}
-		sleep(ctx, 100*time.Millisecond)
-	}
-	e.stalled.Store(false)
-	return nil
-}
-
 // execute makes one attempt of a task, on a worker of the queue:
 //
 //	begin → note in the journal → call → finish, or retry
 func (e *Engine) execute(t *task) (took time.Duration) {
-	for e.stalled.Load() && e.running.Load() {
-		time.Sleep(stallLook)
+	if e.stalled.Load() {
+		e.awaitCalm()
 	}
 	call, from, ok := e.begin(t)
 	if !ok {

@@ -142,7 +142,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 		Failpoint("before-w")
 		err := e.settlePieces(ctx, s)
 		Failpoint("after-w")
-		if e.settlesFail.Store(err != nil && ctx.Err() == nil); err != nil {
+		if e.unsettled.heard(err == nil || ctx.Err() != nil); err != nil {
 			for i := range caps {
 				e.giveBack(&caps[i])
 			}
@@ -278,6 +278,7 @@ func (sh *shard) tidy(now int64) {
 		case t.stored != 0 && (!t.owed || now-t.stored > owedKept || now < t.stored):
 			t.out = true
 			sh.done--
+			sh.doneBytes -= int64(len(t.encoded))
 			if sh.tasks[t.Key] == t {
 				delete(sh.tasks, t.Key)
 			}

@@ -47,7 +47,7 @@ func (e *Engine) heard(err error) {
 }
 
 // coldUp tells whether the cold tier is there: one that can be read only is not.
-func (e *Engine) coldUp() bool { return !e.readsFail.Load() && !e.settlesFail.Load() }
+func (e *Engine) coldUp() bool { return !e.readsFail.Load() && !e.unsettled.fails() }
 
 func (e *Engine) countOf(s Status) int64 {
 	c := e.counts.Load()

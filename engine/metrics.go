@@ -55,7 +55,10 @@ func newCounters(e *Engine, set *vm.Set) *counters {
 	}
 	set.NewGauge("xtimer_wheel_tasks", func() float64 { return float64(e.wheel.Len()) })
 	set.NewGauge("xtimer_warm_entries", func() float64 { return float64(e.cfg.Warm.Len()) })
-	set.NewGauge("xtimer_settle_backlog", func() float64 { return float64(e.unsettled()) })
+	set.NewGauge("xtimer_settle_backlog", func() float64 {
+		n, _ := e.countUnsettled()
+		return float64(n)
+	})
 	set.NewGauge("xtimer_tasks_overdue", func() float64 {
 		waiting, _ := e.queue.load()
 		return float64(waiting)
@@ -93,14 +96,4 @@ func (c *counters) attempt(code int) {
 		i = 6
 	}
 	c.attempts[i].Inc()
-}
-
-func (e *Engine) unsettled() (n int) {
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		n += sh.done
-		sh.mu.Unlock()
-	}
-	return n
 }

@@ -87,6 +87,9 @@ func (m *migrator) run(ctx context.Context) error {
 // step brings the wheel to the end of the minutes ahead, then the warm tier to
 // the end of the window; the wheel first, for it is the more urgent.
 func (m *migrator) step(ctx context.Context) error {
+	if m.e.unsettled.isFull.Load() {
+		return ErrBacklog // what was loaded would wait in memory
+	}
 	if err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute); err != nil {
 		return err
 	}

@@ -14,8 +14,9 @@ type shard struct {
 
 	timers map[TimerID]*live
 	// tasks in memory: those not finished, and those finished and not settled.
-	tasks map[Key]*task
-	done  int // how many of them are finished
+	tasks     map[Key]*task
+	done      int   // how many of them are finished
+	doneBytes int64 // of their records
 	// order has the same tasks (and some that are out), oldest first: history
 	// goes through them twice a second, and through a slice in half the
 	// time it takes through a map.
@@ -165,6 +166,7 @@ func (e *Engine) finish(sh *shard, t *task, status TaskStatus, reason string, no
 	t.state, t.Status, t.Reason, t.Ended, t.NotBefore = isDone, status, reason, now, 0
 	t.encoded = AppendTask(make([]byte, 0, t.size()), &t.Task)
 	sh.done++
+	sh.doneBytes += int64(len(t.encoded))
 	e.journal.Finish(t.encoded)
 }
 

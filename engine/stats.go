@@ -71,6 +71,8 @@ func (e *Engine) Ready() error {
 		return err
 	}
 	switch {
+	case e.unsettled.isFull.Load():
+		return ErrBacklog
 	case !e.coldUp():
 		return errors.New("the cold tier is away: outcomes wait in the journal")
 	case e.cfg.DiskFull():

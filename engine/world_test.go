@@ -45,6 +45,7 @@ type world struct {
 	lost      map[engine.TimerID]bool
 	warmFault func(op string) error
 	keeps     bool // the warm tier keeps definitions
+	tune      func(*engine.Engine)
 
 	*engine.Engine
 	life    *life
@@ -123,6 +124,7 @@ type reply struct {
 	code  int
 	after time.Duration
 	retry time.Duration
+	body  string
 	panic bool
 }
 
@@ -144,7 +146,7 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 		w := &world{
 			t: t, cold: memory.NewCold(), journal: &disk{}, script: map[string]func(*call) reply{},
 			before: func(string, any) error { return nil }, after: func(string, any) {},
-			lost: map[engine.TimerID]bool{}, warmFault: func(string) error { return nil },
+			lost: map[engine.TimerID]bool{}, warmFault: func(string) error { return nil }, tune: func(*engine.Engine) {},
 		}
 		defer func() {
 			w.prove()
@@ -209,6 +211,7 @@ func (w *world) start() {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	e := engine.New(cfg)
+	w.tune(e)
 	w.starts = append(w.starts, w.now())
 	if err := e.Open(context.Background()); err != nil {
 		w.t.Fatal(err)
@@ -534,6 +537,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	seen.ended = w.now()
 	w.mu.Unlock()
 	out.Class, out.Code, out.RetryAfter, out.Took = rep.class, rep.code, rep.retry, time.Since(started)
+	out.Response = []byte(rep.body)
 	switch out.Class {
 	case engine.ClassOK:
 		out.Code = 200

@@ -1,0 +1,143 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// At each bound of what may wait for a cold tier that takes nothing, calls wait, the
+// gauge stands still and creates are refused with the reason; when it takes
+// something again all that was due has been called, once.
+func TestBacklogIsBounded(t *testing.T) {
+	const each = 1000 // ms between two calls
+	for _, c := range []struct {
+		bound    string
+		outcomes int
+		bytes    int64
+		reaches  time.Duration // after which at latest it is at its bound
+		calls    [2]int        // how many may have been made by then
+	}{
+		{"outcomes", 100, 1 << 40, 2 * time.Minute, [2]int{99, 103}},
+		{"bytes", 1 << 40, 100 << 10, 2 * time.Minute, [2]int{80, 103}}, // answers of 1 KiB
+		{"age", 1 << 40, 1 << 40, 12 * time.Minute, [2]int{598, 604}},   // the window
+	} {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.bound, ", crash ", crash), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					w.config.Window = 10 * time.Minute
+					w.tune = func(e *engine.Engine) { e.BoundUnsettled(c.outcomes, c.bytes) }
+					var away atomic.Bool
+					w.before = func(op string, _ any) error {
+						if away.Load() && op == "Settle" { // it can be read
+							return fmt.Errorf("read-only: %w", engine.ErrUnavailable)
+						}
+						return nil
+					}
+					w.start()
+					w.behave("a", func(*call) reply { return reply{body: strings.Repeat("x", 1024)} })
+					from := w.now()
+					id := w.make(timer("a", every(each*time.Millisecond), misfire(engine.MisfireAll, 24*time.Hour)))
+					time.Sleep(3*time.Second + 500*time.Millisecond)
+					away.Store(true)
+					before := len(w.of("a"))
+					time.Sleep(c.reaches)
+					n := len(w.of("a")) - before
+					if n < c.calls[0] || n > c.calls[1] {
+						t.Errorf("%d calls were made, want %d to %d", n, c.calls[0], c.calls[1])
+					}
+					backlog := w.metric("xtimer_settle_backlog")
+					if int(backlog) < n || int(backlog) > n+2 {
+						t.Errorf("a backlog of %v after %d calls", backlog, n)
+					}
+					var f *engine.Fault
+					err := w.Create(t.Context(), timer("refused", delay(0)), nil).Err
+					if !errors.As(err, &f) || f.Kind != engine.FaultUnavailable || f.Code != "backlog_full" || !errors.Is(w.Ready(), err) {
+						t.Errorf("a create at the bound: %v; ready: %v", err, w.Ready())
+					}
+					time.Sleep(3 * time.Minute) // what is loaded comes due
+					open := w.open()
+					time.Sleep(5 * time.Minute)
+					if is := len(w.of("a")) - before; is != n || w.metric("xtimer_settle_backlog") != backlog {
+						t.Errorf("%d calls at the bound, and a backlog of %v", is-n, w.metric("xtimer_settle_backlog"))
+					}
+					if w.open() > open {
+						t.Errorf("%d tasks wait in memory, %d more than at the bound", w.open(), w.open()-open)
+					}
+					if crash {
+						w.kill()
+						away.Store(false)
+						time.Sleep(time.Second)
+						w.start()
+					}
+					away.Store(false)
+					time.Sleep(2 * time.Minute)
+					if err := w.Ready(); err != nil {
+						t.Errorf("over, and not ready: %v", err)
+					}
+					w.make(timer("taken", delay(0)))
+					w.disable(id, 0)
+					to := w.now()
+					w.settle()
+					if diff := difference(dues(w.of("a")), grid(from, to, each, from)); diff != "" {
+						t.Errorf("dues called: %s", diff)
+					}
+					w.accounted(id, from, to, each)
+				})
+			})
+		}
+	}
+}
+
+// Without the cold tier altogether calls end at the end of what is loaded, a window
+// ahead, and with them what waits for it: however long it is away.
+func TestColdTierAwayForHours(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.keeps = true
+		w.config.Window = 10 * time.Minute
+		away := w.outage()
+		w.start()
+		from := w.now()
+		id := w.make(timer("a", every(5*time.Second), misfire(engine.MisfireAll, 24*time.Hour)))
+		time.Sleep(2*time.Minute + 2*time.Second)
+		lost := w.now()
+		away.Store(true)
+		time.Sleep(30 * time.Minute)
+		calls := w.of("a")
+		if last := calls[len(calls)-1].key.Due; last < lost+5*60_000 || last > lost+22*60_000 {
+			t.Errorf("the last call is of a due %v after the tier was lost", time.Duration(last-lost)*time.Millisecond)
+		}
+		backlog := w.metric("xtimer_settle_backlog")
+		if n := (calls[len(calls)-1].key.Due - lost) / 5000; int64(backlog) < n || int64(backlog) > n+2 {
+			t.Errorf("a backlog of %v, want about %d", backlog, n)
+		}
+		time.Sleep(20 * time.Minute)
+		if n := len(w.of("a")); n != len(calls) || w.metric("xtimer_settle_backlog") != backlog {
+			t.Errorf("%d calls more, a backlog of %v", n-len(calls), w.metric("xtimer_settle_backlog"))
+		}
+		away.Store(false)
+		time.Sleep(5 * time.Minute)
+		w.disable(id, 0)
+		to := w.now()
+		w.settle()
+		if diff := difference(dues(w.of("a")), grid(from, to, 5000, from)); diff != "" {
+			t.Errorf("dues called: %s", diff)
+		}
+		w.accounted(id, from, to, 5000)
+	})
+}
+
+// open is how many tasks are in memory and not finished.
+func (w *world) open() int64 {
+	w.t.Helper()
+	s, err := w.Stats(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s.Open
+}
