@@ -372,5 +372,9 @@ func (e *Engine) serving() error {
 	case e.ending.Load():
 		return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is stopping: it takes nothing new, and ends when the calls in flight have"}
 	}
-	return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: "the server is starting"}
+	detail := "the server is starting"
+	if with := e.startsWith.Load(); with != nil {
+		detail += ": " + *with
+	}
+	return &Fault{Kind: FaultUnavailable, Code: "not_ready", Detail: detail}
 }

@@ -21,7 +21,9 @@ type Config struct {
 	Journal Journal
 	Caller  Caller
 
-	Node string // the owner's name in the cold tier; default "xtimer"
+	// ColdName is what people call the cold tier; default "the cold tier".
+	ColdName string
+	Node     string // the owner's name in the cold tier; default "xtimer"
 	// Now is the wall clock; default time.Now. For tests of clock steps.
 	Now func() time.Time
 	// Window is how far ahead the warm tier is filled; default 1 h.
@@ -51,6 +53,7 @@ type Config struct {
 }
 
 func (c *Config) fill() {
+	c.ColdName = orDefault(c.ColdName, "the cold tier")
 	c.Node = orDefault(c.Node, "xtimer")
 	c.Window = orDefault(c.Window, time.Hour)
 	c.Workers = orDefault(c.Workers, 1024)
@@ -119,6 +122,7 @@ type Engine struct {
 	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
 	startedAt               int64        // set by Open
 	running, ending, warmUp atomic.Bool
+	startsWith              atomic.Pointer[string] // what it is busy with before it runs
 	// readsFail: the last read of the cold tier failed, or it is not open yet.
 	readsFail atomic.Bool
 	unsettled unsettled
@@ -172,9 +176,10 @@ func (e *Engine) Open(ctx context.Context) (err error) {
 		open  func(context.Context) error
 		close func() error
 	}{
-		{"the cold tier", e.cfg.Cold.Open, e.cfg.Cold.Close},
+		{e.cfg.ColdName, e.cfg.Cold.Open, e.cfg.Cold.Close},
 		{"the journal", e.journal.Open, e.journal.Close},
 	} {
+		e.startsWith.Store(new("it waits for " + part.name))
 		if err := part.open(ctx); err != nil {
 			return fmt.Errorf("cannot open %s: %w", part.name, err)
 		}
@@ -185,6 +190,7 @@ func (e *Engine) Open(ctx context.Context) (err error) {
 		}()
 	}
 	e.readsFail.Store(false)
+	e.startsWith.Store(new("it recovers what was under way"))
 	if err = e.recover(ctx); err != nil {
 		e.readsFail.Store(true)
 	}

@@ -51,7 +51,7 @@ func TestColdTierAwayAtTheStart(t *testing.T) {
 		l := &life{gone: make(chan struct{})}
 		w.set = metrics.NewSet()
 		e := engine.New(engine.Config{
-			Cold: cold, Warm: memory.NewWarm(), Metrics: w.set, Journal: &mortalJournal{w.journal, l, make(chan struct{}, 1)},
+			Cold: cold, ColdName: "MySQL", Warm: memory.NewWarm(), Metrics: w.set, Journal: &mortalJournal{w.journal, l, make(chan struct{}, 1)},
 		})
 		counts := func(when string, want bool) {
 			t.Helper()
@@ -64,6 +64,10 @@ func TestColdTierAwayAtTheStart(t *testing.T) {
 			cold.take = func() { counts("while it recovers", true) }
 			if err := e.Open(t.Context()); !errors.Is(err, engine.ErrUnavailable) {
 				t.Fatal(err)
+			}
+			want := map[string]string{"Open": "the server is starting: it waits for MySQL", "Take": "the server is starting: it recovers what was under way"}
+			if err := e.Ready(); err.Error() != want[cold.lacks] {
+				t.Errorf("without %s it is not ready, for %v", cold.lacks, err)
 			}
 			counts("without "+cold.lacks, false)
 		}

@@ -64,6 +64,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 	counted := metrics.NewSet()
 	e := engine.New(engine.Config{
 		Cold:              newCold(s),
+		ColdName:          coldName(s),
 		Warm:              warm,
 		Journal:           journal,
 		Caller:            caller,

@@ -108,6 +108,14 @@ type server struct {
 // serves starts a server on a free port and waits until it is ready.
 func serves(t *testing.T, args ...string) *server {
 	t.Helper()
+	s := starts(t, args...)
+	s.awaitReady()
+	return s
+}
+
+// starts starts a server on a free port and waits until it listens.
+func starts(t *testing.T, args ...string) *server {
+	t.Helper()
 	cmd := program(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -129,13 +137,18 @@ func serves(t *testing.T, args ...string) *server {
 	case <-s.done:
 		t.Fatalf("the server ended:\n%s", s.lines())
 	}
+	return s
+}
+
+func (s *server) awaitReady() {
+	s.t.Helper()
 	for {
 		if code, _ := s.get("/readyz"); code == http.StatusOK {
-			return s
+			return
 		}
 		select {
 		case <-s.done:
-			t.Fatalf("the server ended:\n%s", s.lines())
+			s.t.Fatalf("the server ended:\n%s", s.lines())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -25,6 +25,14 @@ func newCold(s *Settings) engine.Cold {
 	})
 }
 
+// coldName is what the users of a node call its cold tier.
+func coldName(s *Settings) string {
+	if s.MySQLDSN != "" {
+		return "MySQL"
+	}
+	return "the store in " + s.DataDir
+}
+
 // newWarm builds the warm tier: Redis where an address is given, the memory of
 // this process else.
 func newWarm(s *Settings, log *slog.Logger) (engine.Warm, error) {
