@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ type process struct {
 	done chan struct{} // closed when cmd has ended
 	log  *tail
 	args []string
+	// running is cmd's, for receivers that end it: they run beside the trial.
+	running atomic.Pointer[os.Process]
 }
 
 // startProcess starts xtimer serve on a free port over a data folder of its own.
@@ -97,6 +100,7 @@ func (p *process) start() (took time.Duration) {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	p.running.Store(p.cmd.Process)
 	cmd, done := p.cmd, make(chan struct{})
 	p.done = done
 	go func() {

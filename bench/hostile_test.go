@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// hostile is a kind of receiver that does harm to who calls it. Each has the
+// connection to itself, and what was read of the request.
+var hostile = []struct {
+	name, scheme string
+	answer       func(c net.Conn, say func(string) bool)
+}{
+	{"claims 10 GiB", "http", func(_ net.Conn, say func(string) bool) {
+		for ok := say("HTTP/1.1 200 OK\r\nContent-Length: 10737418240\r\n\r\n"); ok; ok = say(strings.Repeat("x", 4096)) {
+		}
+	}},
+	{"endless chunks", "http", func(_ net.Conn, say func(string) bool) {
+		for ok := say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"); ok; ok = say("1000\r\n" + strings.Repeat("x", 4096) + "\r\n") {
+		}
+	}},
+	{"a byte a second", "http", func(_ net.Conn, say func(string) bool) {
+		for ok := say("HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n"); ok; ok = say(".") {
+			time.Sleep(time.Second)
+		}
+	}},
+	{"garbage", "http", func(_ net.Conn, say func(string) bool) {
+		for say("\x00\x01\xff 220 smtp.example ESMTP\r\n") {
+		}
+	}},
+	{"early hints for ever", "http", func(_ net.Conn, say func(string) bool) {
+		for say("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n") {
+		}
+	}},
+	{"mute TLS", "https", func(c net.Conn, _ func(string) bool) { io.Copy(io.Discard, c) }},
+	{"hangs up", "http", func(net.Conn, func(string) bool) {}},
+	{"sends elsewhere", "http", func(c net.Conn, say func(string) bool) {
+		say("HTTP/1.1 307 Go\r\nLocation: http://" + c.LocalAddr().String() + "/again\r\nContent-Length: 0\r\n\r\n")
+	}},
+}
+
+// startHostile starts n receivers, of each kind as many, and tells their URLs and
+// how often each kind was called.
+func startHostile(t *testing.T, n int) (urls []string, called []atomic.Int64) {
+	called = make([]atomic.Int64, len(hostile))
+	var mu sync.Mutex
+	var open []io.Closer
+	var work sync.WaitGroup
+	keep := func(c io.Closer) {
+		mu.Lock()
+		open = append(open, c)
+		mu.Unlock()
+	}
+	for i := range n {
+		kind := i % len(hostile)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep(ln)
+		urls = append(urls, hostile[kind].scheme+"://"+ln.Addr().String()+"/call")
+		work.Go(func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				keep(c)
+				called[kind].Add(1)
+				work.Go(func() {
+					defer c.Close()
+					c.Read(make([]byte, 4096))
+					hostile[kind].answer(c, func(text string) bool {
+						_, err := io.WriteString(c, text)
+						return err == nil
+					})
+				})
+			}
+		})
+	}
+	t.Cleanup(func() {
+		mu.Lock()
+		for _, c := range open {
+			c.Close()
+		}
+		mu.Unlock()
+		work.Wait()
+	})
+	return urls, called
+}
+
+// TestThousandHostileReceivers calls 1,000 receivers of all hostile kinds at once,
+// each every 3 s, beside an app of good ones: nothing of that is missing or
+// twice, it is called on time, and the memory stays what it was.
+func TestThousandHostileReceivers(t *testing.T) {
+	length := time.Duration(setting("XTIMER_HOSTILE", 8)) * time.Second
+	tr := &trial{t: t, rate: setting("XTIMER_RATE", 200), intervals: 20}
+	tr.begin()
+	tr.busy()
+	urls, called := startHostile(t, 1000)
+	rss := tr.p.rss()
+	for len(urls) > 0 {
+		part := urls[:min(500, len(urls))]
+		urls = urls[len(part):]
+		var lines bytes.Buffer
+		for _, u := range part {
+			name := names.Add(1)
+			fmt.Fprintf(&lines, `{"app":"hostile-%d","name":"h-%d","schedule":{"every":"3s","jitter":"2999ms"},"callback":{"url":%q,"timeout":"2s"}}`+"\n", name%8, name, u)
+		}
+		if _, err := createBatch(tr.p.url(""), lines.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr.r.mu.Lock()
+	tr.r.late = nil
+	tr.r.mu.Unlock()
+	most, inFlight := rss, 0.0
+	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		most, inFlight = max(most, tr.p.rss()), max(inFlight, tr.p.metric("xtimer_calls_in_flight"))
+	}
+	late := tr.r.lateness(.5, .99)
+	tr.finish()
+	tr.check(false)
+	for i := range called {
+		if n := called[i].Load(); n < 125 {
+			t.Errorf("%s: only %d calls", hostile[i].name, n)
+		}
+	}
+	t.Logf("beside them: late by %v, at p99 %v; resident %d MiB before, %d at most; %.0f calls in flight at most", late[0], late[1], rss>>20, most>>20, inFlight)
+	if late[1] > 500*time.Millisecond {
+		t.Error("the good app is late")
+	}
+	if most > rss+96<<20 {
+		t.Error("they cost memory")
+	}
+}
