@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/tier/memory"
@@ -50,13 +51,22 @@ func open(t testing.TB, s *Store) *Store {
 	return s
 }
 
+// unhurried is a fresh store that takes a slow machine for one, and not for a
+// database that is away.
+func unhurried(t testing.TB) *Store {
+	t.Helper()
+	s := fresh(t)
+	s.patience, s.answer = time.Minute, time.Minute
+	return s
+}
+
 func TestCold(t *testing.T) {
-	tiertest.Cold(t, func(t *testing.T) engine.Cold { return fresh(t) })
+	tiertest.Cold(t, func(t *testing.T) engine.Cold { return unhurried(t) })
 }
 
 func TestModel(t *testing.T) {
 	tiertest.Model(t,
-		func() engine.Cold { return fresh(t) },
+		func() engine.Cold { return unhurried(t) },
 		func() engine.Cold { return memory.NewCold() },
 	)
 }
