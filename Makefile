@@ -60,7 +60,7 @@ bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/result
 
 .PHONY: torture
 torture: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
-torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
+torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
 	@echo "SEED=$(XTIMER_SEED)"
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) \
 		go test -run '^Test(Kill|Terminate)$$/local' -count=1 -timeout 0 -v ./bench
@@ -69,6 +69,7 @@ torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a s
 	XTIMER_KILLS=$(or $(KILLS),100) go test -run '^TestJudged$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_TIMERS=5000000 XTIMER_MEMORY=512 go test -run '^TestMemoryLimit$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_AWAY=60 XTIMER_RATE=1000 go test -run '^TestLosingATier$$' -count=1 -timeout 0 -v ./bench
+	XTIMER_HOSTILE=120 XTIMER_FULL=60 go test -run '^Test(ThousandHostileReceivers|FullFileSystem)$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_HOUR=90s go test -run '^TestHour$$' -count=1 -timeout 0 -v ./bench
 	XTIMER_TEST_LONG=1 go test -count=1 -timeout 0 ./wal
 	go test -run '^Test(PowerLoss|DiskErrors|BitFlips)$$' -count=1 -timeout 0 ./tier/local -every
