@@ -60,6 +60,9 @@ func (st *stats) decode(b []byte) error {
 	for _, m := range []map[int64]int64{st.owed, st.ranges} {
 		for range next() {
 			d, n := int64(next()), int64(next())
+			if _, twice := m[d]; twice {
+				bad = true
+			}
 			if bad {
 				break
 			}
