@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -44,6 +45,9 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	}
 	if c.DBName == "" {
 		return nil, fmt.Errorf("the DSN names no database: it ends in /name")
+	}
+	if _, _, err := net.SplitHostPort(c.Addr); c.Net != "unix" && (c.Net != "tcp" || err != nil) {
+		return nil, fmt.Errorf("the DSN names no server: it is user:password@tcp(host:port)/name, or unix(path) in the place of tcp")
 	}
 	for p, d := range map[*time.Duration]time.Duration{
 		&c.Timeout: 2 * time.Second, &c.ReadTimeout: 5 * time.Second, &c.WriteTimeout: 5 * time.Second,
