@@ -56,19 +56,27 @@ func (t instant) MarshalText() ([]byte, error) {
 	if ms := v.Truncate(time.Millisecond); ms.Before(v) {
 		v = ms.Add(time.Millisecond)
 	}
-	return v.AppendFormat(nil, "2006-01-02T15:04:05.000Z"), nil
+	return v.AppendFormat(nil, "2006-01-02T15:04:05.000Z"), inYears(v)
+}
+
+// inYears refuses what RFC 3339 cannot write.
+func inYears(t time.Time) error {
+	if y := t.UTC().Year(); y < 0 || y > 9999 {
+		return fmt.Errorf("the year %d is none of 0 to 9999", y)
+	}
+	return nil
 }
 
 func (t *instant) UnmarshalJSON(b []byte) error {
 	var ms int64
 	if json.Unmarshal(b, &ms) == nil {
 		*t = instant(time.UnixMilli(ms).UTC())
-		return nil
+		return inYears(time.Time(*t))
 	}
 	if json.Unmarshal(b, (*time.Time)(t)) != nil {
 		return fmt.Errorf("%s is neither a time like \"2026-11-20T17:00:00.250Z\" nor Unix ms", b)
 	}
-	return nil
+	return inYears(time.Time(*t))
 }
 
 // marshal is json.Marshal, but leaves <, > and & as they are: a callback's body
