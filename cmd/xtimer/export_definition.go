@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -116,13 +117,19 @@ func storedCallback(c *engine.Callback, in *api.Callback) error {
 		c.HasBody, c.BodyKind, c.Body = true, kind, b
 	}
 	if in.Body != nil {
-		b, err := json.Marshal(in.Body)
-		if raw, ok := in.Body.(json.RawMessage); ok {
-			b = raw // as it was sent
-		} else if err != nil {
+		body, ok := in.Body.(json.RawMessage)
+		if !ok {
+			b, err := json.Marshal(in.Body)
+			if err != nil {
+				return fmt.Errorf("callback.body: %w", err)
+			}
+			body = b
+		}
+		var b bytes.Buffer // as the API keeps it: without the space between its tokens
+		if err := json.Compact(&b, body); err != nil {
 			return fmt.Errorf("callback.body: %w", err)
 		}
-		have(engine.BodyJSON, b)
+		have(engine.BodyJSON, b.Bytes())
 	}
 	if in.BodyText != nil {
 		have(engine.BodyText, []byte(*in.BodyText))

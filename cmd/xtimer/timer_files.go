@@ -145,9 +145,7 @@ func jsonNode(v []byte, line int) (*yaml.Node, error) {
 		case string:
 			n.Tag, n.Value = "!!str", t
 		case json.Number:
-			if n.Tag, n.Value = "!!int", t.String(); strings.ContainsAny(n.Value, ".eE") {
-				n.Tag = "!!float"
-			}
+			n.Value = t.String() // without a tag: YAML tells by the digits which number it is
 		case bool:
 			n.Tag, n.Value = "!!bool", fmt.Sprint(t)
 		default:
