@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"xtimer/httpapi/client"
 )
@@ -140,5 +141,20 @@ func TestDifference(t *testing.T) {
 	}
 	if got := difference(was, was); len(got) != 0 {
 		t.Error(got)
+	}
+}
+
+// TestFormKeepsTheFirstNewline of a body: browsers drop the one that a textarea
+// begins with.
+func TestFormKeepsTheFirstNewline(t *testing.T) {
+	n := serve(t)
+	made, err := n.api.Create(t.Context(), client.Definition{
+		App: "shop", Name: "n", Schedule: client.Schedule{Every: time.Hour}, Callback: client.Callback{URL: "http://x/", BodyText: new("\nfirst")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := n.visitor().get("/timers/" + made.Timer.ID + "/edit"); !strings.Contains(a.body, ">\n\nfirst</textarea>") {
+		t.Error(a.body)
 	}
 }
