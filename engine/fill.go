@@ -203,8 +203,14 @@ func entries(es []Entry, id TimerID, definition []byte, p *Plan, from, to int64)
 	}
 }
 
+// zoneMoves is by how much (ms) a new time zone database may bring a due nearer
+// that was planned by the former one. A country that changes its clocks does so by
+// an hour or two; one that crosses the date line goes beyond it.
+const zoneMoves = 4 * 60 * minute
+
 // bound is a better lower bound for the index of a recurring timer, when the
-// one there is an hour old or more: the first due later than the watermark.
+// one there is an hour old or more: the first due later than the watermark, and
+// for a calendar as much less as its zone may yet move.
 func (e *Engine) bound(t *Timer, p *Plan, was int64) (Bound, bool) {
 	sh := e.shardOf(t.ID)
 	sh.mu.Lock()
@@ -218,5 +224,8 @@ func (e *Engine) bound(t *Timer, p *Plan, was int64) (Bound, bool) {
 	if !ok {
 		return Bound{ID: t.ID, Version: t.Version, Finished: true}, !busy
 	}
-	return Bound{ID: t.ID, Version: t.Version, Due: due}, true
+	if t.Schedule.Cron != "" && t.Schedule.TimeZone != "" && t.Schedule.TimeZone != "UTC" {
+		due -= zoneMoves
+	}
+	return Bound{ID: t.ID, Version: t.Version, Due: due}, due-was >= 60*minute
 }
