@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"xtimer/engine"
+	"xtimer/tier/tiertest"
 )
 
 // script is what the sweeps run: records of up to 8 KiB, most of them waited
@@ -117,14 +118,14 @@ func TestFailingDisk(t *testing.T) {
 				for i := int64(0); ; i += int64(stride) {
 					mem := vfs.NewCrashableMem()
 					var n atomic.Int64
-					l := live(t, errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+					l := live(t, tiertest.Watch(mem, func(op errorfs.Op) error {
 						if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 							if k := n.Add(1) - 1; k == i || sticky && k > i {
 								return fail
 							}
 						}
 						return nil
-					})), steps)
+					}), steps)
 					ends[l.end]++
 					for seed, percent := range []int{0, 50, 100} {
 						rnd := rand.New(rand.NewPCG(uint64(i), uint64(seed)))

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"xtimer/engine"
+	"xtimer/tier/tiertest"
 )
 
 // slow is a disk whose syncs take as long as delay says.
@@ -107,12 +108,12 @@ func TestStallForGood(t *testing.T) {
 func TestFatal(t *testing.T) {
 	mem := vfs.NewMem()
 	var fail atomic.Bool
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := tiertest.Watch(mem, func(op errorfs.Op) error {
 		if fail.Load() && op.Kind == errorfs.OpFileSyncData || fail.Load() && op.Kind == errorfs.OpFileSync && strings.HasSuffix(op.Path, ".log") {
 			return syscall.EIO
 		}
 		return nil
-	}))
+	})
 	cfg := quiet(fs)
 	var stderr bytes.Buffer
 	code := make(chan int, 1)

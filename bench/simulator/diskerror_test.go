@@ -19,6 +19,7 @@ import (
 	"xtimer/engine"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
+	"xtimer/tier/tiertest"
 	"xtimer/wal"
 )
 
@@ -43,7 +44,7 @@ type failing struct {
 func (p *failing) run(t *testing.T) {
 	t.Helper()
 	p.end, p.gone = make(chan error, 1), make(chan struct{})
-	fs := errorfs.Wrap(p.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := tiertest.Watch(p.disk, func(op errorfs.Op) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
@@ -52,7 +53,7 @@ func (p *failing) run(t *testing.T) {
 			}
 		}
 		return nil
-	}))
+	})
 	exit := func(int) {
 		p.mu.Lock()
 		if !p.over {

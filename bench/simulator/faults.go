@@ -12,6 +12,7 @@ import (
 	"xtimer/engine"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
+	"xtimer/tier/tiertest"
 )
 
 // trouble is what ails the machine. Its fields are the driver's to set, under
@@ -29,7 +30,7 @@ type trouble struct {
 
 // disk is the machine's disk as a life sees it.
 func (m *machine) diskOf(l *life) vfs.FS {
-	return errorfs.Wrap(l.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return tiertest.Watch(l.disk, func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 			return nil
 		}
@@ -60,7 +61,7 @@ func (m *machine) diskOf(l *life) vfs.FS {
 			time.Sleep(wait)
 		}
 		return nil
-	}))
+	})
 }
 
 // closing tells whether it is Pebble's Close that syncs: that holds a lock.

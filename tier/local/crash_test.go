@@ -96,7 +96,7 @@ func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
 	hit := make(chan struct{}, 1)
 	count := errorfs.OnIndex(n)
 	var failing atomic.Bool
-	fs := watched(disk, func(op errorfs.Op) error {
+	fs := tiertest.Watch(disk, func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsRead && !sticky {
 			return nil
 		}

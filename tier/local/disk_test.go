@@ -7,26 +7,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"xtimer/tier/tiertest"
 )
-
-// watched asks before each operation of a disk. errorfs alone does not see the
-// files that are used again, which are all logs but the first few.
-func watched(disk vfs.FS, ask errorfs.InjectorFunc) vfs.FS {
-	return watchedFS{errorfs.Wrap(disk, ask), ask}
-}
-
-type watchedFS struct {
-	*errorfs.FS
-	ask errorfs.InjectorFunc
-}
-
-func (w watchedFS) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := w.FS.ReuseForWrite(old, name, c)
-	if err != nil {
-		return nil, err
-	}
-	return errorfs.WrapFile(f, w.ask), nil
-}
 
 // cutDisk is a disk of which copies are taken before one write in step of all that
 // are made, as a loss of the power at that moment would leave it, one for each of
@@ -51,7 +34,7 @@ type cut struct {
 }
 
 func (d *cutDisk) watched() vfs.FS {
-	return watched(d, func(op errorfs.Op) error {
+	return tiertest.Watch(d, func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			d.write()
 		}

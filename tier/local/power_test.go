@@ -82,7 +82,7 @@ func TestPowerLossWhileOpening(t *testing.T) {
 	for n := int64(1); ; n++ {
 		var writes atomic.Int64
 		var lost []*vfs.MemFS
-		s := small(watched(disk, func(op errorfs.Op) error {
+		s := small(tiertest.Watch(disk, func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && writes.Add(1) == n {
 				for seed := range uint64(4) {
 					lost = append(lost, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(seed, uint64(n)))}))
