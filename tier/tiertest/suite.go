@@ -1,5 +1,6 @@
 // Package tiertest holds the promises of the tiers as one suite, run by every
-// implementation: each promise of engine/store.go is a named subtest.
+// implementation: each promise of engine/store.go is a named subtest. It also has the
+// disk that fails as it is told to.
 package tiertest
 
 import (
