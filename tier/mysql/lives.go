@@ -17,7 +17,7 @@ func (s *Store) Lives(ctx context.Context, after engine.TimerID, limit int) (ls 
 		return nil, nil
 	}
 	err = s.read(ctx, "read the lives of timers", func(ctx context.Context) error {
-		tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 		if err != nil {
 			return err
 		}

@@ -145,8 +145,8 @@ func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err er
 	err = s.read(ctx, "look at what is owed", func(ctx context.Context) error {
 		held = false
 		for _, q := range []string{
-			fmt.Sprintf("SELECT 1 FROM owed WHERE until=0 AND due>=%d AND due<%d LIMIT 1", first*dayMs, (last+1)*dayMs),
-			fmt.Sprintf("SELECT 1 FROM owed WHERE until<>0 AND due<%d LIMIT 1", (last+1)*dayMs),
+			fmt.Sprintf("SELECT 1 FROM owed WHERE `until`=0 AND due>=%d AND due<%d LIMIT 1", first*dayMs, (last+1)*dayMs),
+			fmt.Sprintf("SELECT 1 FROM owed WHERE `until`<>0 AND due<%d LIMIT 1", (last+1)*dayMs),
 		} {
 			if err := s.scan(ctx, q, func(*sql.Rows) error { held = true; return nil }); err != nil {
 				return err

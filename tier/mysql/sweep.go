@@ -236,7 +236,7 @@ func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, er
 	var vs []version
 	err = s.read(ctx, "look for old versions", func(ctx context.Context) error {
 		vs = nil
-		return s.scan(ctx, fmt.Sprintf("SELECT timer,version FROM versions WHERE until<%d ORDER BY until LIMIT %d", before, sweepPiece), func(rows *sql.Rows) error {
+		return s.scan(ctx, fmt.Sprintf("SELECT timer,version FROM versions WHERE `until`<%d ORDER BY `until` LIMIT %d", before, sweepPiece), func(rows *sql.Rows) error {
 			var v version
 			err := rows.Scan(&v.timer, &v.n)
 			vs = append(vs, v)

@@ -106,8 +106,8 @@ func unlabel(t *transaction, ls []label) error {
 }
 
 func (g *group) writeVersions(t *transaction) error {
-	return t.many("INSERT INTO versions (timer,version,until,deleted,definition) VALUES ", ",",
-		" ON DUPLICATE KEY UPDATE until=VALUES(until),deleted=VALUES(deleted),definition=VALUES(definition)",
+	return t.many("INSERT INTO versions (timer,version,`until`,deleted,definition) VALUES ", ",",
+		" ON DUPLICATE KEY UPDATE `until`=VALUES(`until`),deleted=VALUES(deleted),definition=VALUES(definition)",
 		len(g.versions), func(b []byte, i int) []byte {
 			f := &g.versions[i]
 			b = append(b, '(')

@@ -28,11 +28,11 @@ CREATE TABLE IF NOT EXISTS labels (
 CREATE TABLE IF NOT EXISTS versions (
   timer      BIGINT NOT NULL,
   version    INT UNSIGNED NOT NULL,
-  until      BIGINT NOT NULL,   -- when it was replaced
+  `until`    BIGINT NOT NULL,   -- when it was replaced
   deleted    BIGINT NOT NULL,   -- when it was deleted, if it was; else 0
   definition MEDIUMBLOB NOT NULL,
   PRIMARY KEY (timer, version),
-  KEY by_end (until)
+  KEY by_end (`until`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS once (
@@ -48,12 +48,12 @@ CREATE TABLE IF NOT EXISTS once (
 CREATE TABLE IF NOT EXISTS owed (
   timer      BIGINT NOT NULL,
   due        BIGINT NOT NULL,
-  until      BIGINT NOT NULL,   -- the end of a range of dues; 0: a single one
+  `until`    BIGINT NOT NULL,   -- the end of a range of dues; 0: a single one
   not_before BIGINT NOT NULL,
   row_bytes  MEDIUMBLOB NOT NULL,
   PRIMARY KEY (timer, due),
   KEY by_time (not_before, timer, due),
-  KEY by_day (until, due)
+  KEY by_day (`until`, due)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS tasks (
