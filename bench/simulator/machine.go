@@ -243,6 +243,7 @@ func (m *machine) start() bool {
 	m.life = l
 	looked := m.wall().UnixMilli()
 	m.tell("start %d", l.n)
+	away := m.trouble.coldAway || m.trouble.coldMute // it may come back at the same instant
 	m.mu.Unlock()
 	cache := pebble.NewCache(4 << 20)
 	set := m.script.Settings
@@ -263,7 +264,7 @@ func (m *machine) start() bool {
 		stop()
 		cache.Unref()
 		m.mu.Lock()
-		excused := l.over || m.trouble.coldAway || m.trouble.coldMute || m.since()-m.slow < 10*time.Second
+		excused := l.over || away || m.trouble.coldAway || m.trouble.coldMute || m.since()-m.slow < 10*time.Second
 		m.tell("it cannot open: %v", err)
 		if !l.over {
 			l.over = true
