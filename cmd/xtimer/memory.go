@@ -117,9 +117,17 @@ const noLimit = math.MaxInt64 / 2
 // taken: what is left is for what was taken to be fired.
 const memoryShare = 0.85
 
+// residentShare is how much of a control group's limit the process may take, in
+// pages that the kernel cannot take back, before nothing new is taken: a little more
+// than heap and Pebble have by the shares above. What is alive says nothing of
+// what malloc wastes, or of a collector that is behind: in 512 MiB the kernel ended
+// a server at 2,357,000 timers, with 264 MB alive at most.
+const residentShare = 0.9
+
 // memoryGuard tells whether memory is nearly full. It looks at most every 100 ms.
 type memoryGuard struct {
 	limit  int64 // bytes, GOMEMLIMIT's
+	group  int64 // bytes, the control groups'; the largest int64: none
 	looked atomic.Int64
 	full   atomic.Bool
 }
@@ -130,7 +138,7 @@ func newMemoryGuard() *memoryGuard {
 	if limit == math.MaxInt64 {
 		return nil
 	}
-	return &memoryGuard{limit: limit - int64(len(ballast))}
+	return &memoryGuard{limit: limit - int64(len(ballast)), group: cgroupLimit(processGroups, groupTree)}
 }
 
 func (g *memoryGuard) isFull() bool {
@@ -139,9 +147,25 @@ func (g *memoryGuard) isFull() bool {
 	}
 	now, last := time.Now().UnixMilli(), g.looked.Load()
 	if now-last >= 100 && g.looked.CompareAndSwap(last, now) {
-		g.full.Store(float64(aliveMemory()) > memoryShare*float64(g.limit))
+		g.full.Store(float64(aliveMemory()) > memoryShare*float64(g.limit) || float64(residentMemory()) > residentShare*float64(g.group))
 	}
 	return g.full.Load()
+}
+
+// residentMemory is what the process has in memory but for pages of files, in bytes;
+// 0 where the kernel does not tell.
+func residentMemory() int64 {
+	b, _ := os.ReadFile("/proc/self/statm")
+	words := strings.Fields(string(b))
+	if len(words) < 3 {
+		return 0
+	}
+	resident, err := strconv.ParseInt(words[1], 10, 64)
+	file, err2 := strconv.ParseInt(words[2], 10, 64)
+	if err != nil || err2 != nil {
+		return 0
+	}
+	return (resident - file) * int64(os.Getpagesize())
 }
 
 // aliveMemory is what would count against the limit right after a collection, in
