@@ -75,3 +75,21 @@ func TestAliveMemory(t *testing.T) {
 		runtime.GC()
 	}
 }
+
+// Little may be alive, and yet the pages in use near the limit of a control group:
+// that is full as well.
+func TestPagesInUseAreCounted(t *testing.T) {
+	used := residentMemory()
+	if used < 1<<20 {
+		t.Skipf("%d bytes are in use, says the kernel", used)
+	}
+	for _, c := range []struct {
+		group int64
+		full  bool
+	}{{used / 2, true}, {4 * used, false}, {math.MaxInt64, false}} {
+		g := &memoryGuard{limit: math.MaxInt64, group: c.group}
+		if got := g.isFull(); got != c.full {
+			t.Errorf("%d bytes in use of %d: full is %v", used, c.group, got)
+		}
+	}
+}
