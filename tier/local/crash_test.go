@@ -78,7 +78,7 @@ func TestDiskErrors(t *testing.T) {
 		} else if *every {
 			step = 1
 		}
-		for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
+		for _, fault := range []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE} {
 			for n := int32(0); ; n += step {
 				if !diskError(t, n, sticky, fault) {
 					t.Logf("%v, sticky %v: %d operations are the end", fault, sticky, n)
@@ -97,7 +97,7 @@ func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
 	count := errorfs.OnIndex(n)
 	var failing atomic.Bool
 	fs := tiertest.Watch(disk, func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsRead && !sticky {
+		if fault == syscall.EMFILE && !takesDescriptor(op.Kind) || fault != syscall.EMFILE && !sticky && op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 			return nil
 		}
 		if err := count.MaybeError(op); err != nil || failing.Load() {
@@ -162,9 +162,18 @@ func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
 	return len(hit) > 0
 }
 
+// takesDescriptor tells whether an operation can fail because the process has none left.
+func takesDescriptor(op errorfs.OpKind) bool {
+	switch op {
+	case errorfs.OpCreate, errorfs.OpOpen, errorfs.OpOpenDir, errorfs.OpReuseForWrite, errorfs.OpLock, errorfs.OpList:
+		return true
+	}
+	return false
+}
+
 // failed tells whether an error is one that a failing disk may give.
 func failed(err error) bool {
-	return errors.Is(err, engine.ErrUnavailable) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) ||
+	return errors.Is(err, engine.ErrUnavailable) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) ||
 		strings.Contains(err.Error(), "disk failed")
 }
 
