@@ -32,6 +32,7 @@ type Report struct {
 	Dues       int      // that had to be called
 	Arrivals   int
 	Repeats    int // calls that came again after they were taken, all of them beside a crash
+	Beside     int // the most of them beside one crash
 	Faults     int
 	Late       Lateness
 }
@@ -58,7 +59,8 @@ func (r *Report) Has(rule string) bool {
 
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d dues, %d arrivals, %d repeats beside %d faults, %d violations", r.Dues, r.Arrivals, r.Repeats, r.Faults, len(r.Violations))
+	fmt.Fprintf(&b, "%d dues, %d arrivals, %d repeats beside %d faults (%d at most beside one), %d violations",
+		r.Dues, r.Arrivals, r.Repeats, r.Faults, r.Beside, len(r.Violations))
 	if l := r.Late; l.Dues > 0 {
 		fmt.Fprintf(&b, "; lateness of %d outside faults: p50 %d, p99 %d, max %d µs", l.Dues, l.P50, l.P99, l.Max)
 	}
@@ -157,9 +159,12 @@ func (c *court) between(from, to int64, kind func(*Broken) bool) *Broken {
 }
 
 // arrivals counts what arrived in [from, to) (Unix ms).
-func (c *court) arrivals(from, to int64) int {
-	i, _ := slices.BinarySearch(c.times, from)
-	j, _ := slices.BinarySearch(c.times, to)
+func (c *court) arrivals(from, to int64) int { return within(c.times, from, to) }
+
+// within counts the instants in [from, to).
+func within(sorted []int64, from, to int64) int {
+	i, _ := slices.BinarySearch(sorted, from)
+	j, _ := slices.BinarySearch(sorted, to)
 	return j - i
 }
 

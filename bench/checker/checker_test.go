@@ -44,7 +44,7 @@ func goodRun(seed uint64, shots int) *Logs {
 		at = f.To + s.between(4000, 8000)
 	}
 	s.l.Asked = append(s.l.Asked, Asked{Op: Run, Conditions: &Condition{
-		Ended: simEnd, InCall: 64, MinRate: shots / 75, MinOpen: shots / 300, Recover: 3000, P50: 2000, P99: 20_000, Max: 250_000,
+		Ended: simEnd, InCall: 64, MinRate: shots / 75, Recover: 3000, P50: 2000, P99: 20_000, Max: 250_000,
 	}})
 	for range shots {
 		s.oneShot()
@@ -511,6 +511,69 @@ func TestTooQuiet(t *testing.T) {
 	}
 	if _, err := Check(&Logs{}); err == nil {
 		t.Error("a run without conditions was judged")
+	}
+}
+
+// TestMetNothing: what comes due while a fault lasts is no call that it hit.
+func TestMetNothing(t *testing.T) {
+	const from, to = simStart + 5000, simStart + 6000
+	run := func(dues ...int64) *Report {
+		l := &Logs{
+			Asked:  []Asked{{Op: Run, Conditions: &Condition{Ended: simEnd, MinOpen: 2, Recover: 1000}}},
+			Broken: []Broken{{Fault: "kill", From: from, To: to}},
+		}
+		for i, due := range dues {
+			id := fmt.Sprint(i)
+			l.Asked = append(l.Asked, Asked{
+				Op: Create, Invoked: simStart, Answered: simStart, OK: true, Status: 201, Timer: id, App: "app", Name: id,
+				From: simStart, Anchor: simStart, Definition: &Definition{Schedule: Schedule{At: due}},
+			})
+			at := due + 1
+			if at >= from {
+				at = max(at, to+1)
+			}
+			l.Arrived = append(l.Arrived, Arrived{Timer: id, Due: due, App: "app", Name: id, Attempt: 1, At: at * 1000, Done: at*1000 + 500, Code: 200})
+		}
+		return check(t, l)
+	}
+	if r := run(from, from+1, from+500, to, from-101); len(r.Invalid) != 1 || len(r.Violations) > 0 {
+		t.Errorf("it met no call: %s", r)
+	}
+	if r := run(from-100, from-1); !r.OK() { // the second is not called before it
+		t.Errorf("it met two: %s", r)
+	}
+	if r := run(from-101, from-101); !r.OK() { // due before, and called in the last 100 ms
+		t.Errorf("it met two that were late: %s", r)
+	}
+}
+
+// TestTooManyRepeats: beside a crash there are no more than what was in flight and
+// what arrived in the 250 ms before it.
+func TestTooManyRepeats(t *testing.T) {
+	const from, to = simStart + 5000, simStart + 6000
+	for repeats, fine := range map[int]bool{12: true, 13: false} {
+		l := &Logs{
+			Asked:  []Asked{{Op: Run, Conditions: &Condition{Ended: simEnd, InCall: 10}}},
+			Broken: []Broken{{Fault: "kill", From: from, To: to}},
+		}
+		for i := range repeats {
+			due := int64(from - 1500) // called before the last second
+			if i < 2 {
+				due = from - 200
+			}
+			id := fmt.Sprint(i)
+			l.Asked = append(l.Asked, Asked{
+				Op: Create, Invoked: simStart, Answered: simStart, OK: true, Status: 201, Timer: id, App: "app", Name: id,
+				From: simStart, Anchor: simStart, Definition: &Definition{Schedule: Schedule{At: due}},
+			})
+			a := Arrived{Timer: id, Due: due, App: "app", Name: id, Attempt: 1, At: due*1000 + 500, Done: due*1000 + 900, Code: 200}
+			l.Arrived = append(l.Arrived, a)
+			a.At, a.Done, a.Redelivered = to*1000+500, to*1000+900, true
+			l.Arrived = append(l.Arrived, a)
+		}
+		if r := check(t, l); r.OK() != fine || r.Beside != repeats {
+			t.Errorf("%d repeats: %s", repeats, r)
+		}
 	}
 }
 

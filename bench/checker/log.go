@@ -112,7 +112,7 @@ type Condition struct {
 	Ended   int64 `json:"ended"`    // Unix ms: what is due later is not asked for
 	InCall  int   `json:"in_call"`  // the most calls that may be in flight
 	MinRate int   `json:"min_rate"` // arrivals in the second before each fault, or the run is invalid
-	MinOpen int   `json:"min_open"` // dues that each fault must have met
+	MinOpen int   `json:"min_open"` // calls due or arriving in the 100 ms before each fault, or it is invalid
 	Recover int64 `json:"recover"`  // ms: what a fault made late has arrived so long after it
 	// Lateness outside faults (µs), at p50, p99 and the most; 0: not judged. Calm
 	// is how long (ms) after a fault it counts as outside; 0: Recover.
