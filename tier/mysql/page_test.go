@@ -101,11 +101,12 @@ func TestPagesReadOnce(t *testing.T) {
 		},
 		"what ended": func() (told int) {
 			for mark := (sweepMark{id: 1}); ; {
-				ids, err := s.ended(t.Context(), engine.Finished, &mark, benchNow+dayMs)
+				ids, next, err := s.ended(t.Context(), engine.Finished, mark, benchNow+dayMs)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if told += len(ids); len(ids) < sweepPiece {
+				told += len(ids)
+				if mark = next; mark == (sweepMark{}) {
 					return told
 				}
 			}

@@ -51,6 +51,7 @@ type Store struct {
 	work    sync.WaitGroup // the committers
 	doubts  doubts
 	days    partitions
+	walks   walks
 	slots   int64        // of the tables counts and fences: the first of this store's
 	fence   atomic.Int64 // what Take got; 0: it took nothing
 	// patience bounds every call, retries and all; answer, how long who makes or

@@ -1,0 +1,218 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"xtimer/engine"
+)
+
+// walks are where the walks through what has ended stand. Sweep calls take turns.
+type walks struct {
+	mu sync.Mutex
+	// What is owed stays at the front of the index: these are where the next call
+	// goes on, so that what lies behind it has its turn.
+	enabled, finished sweepMark
+}
+
+// sweepMark is where a walk through an index stands.
+type sweepMark struct {
+	at int64
+	id engine.TimerID
+}
+
+// ended finds timers by when they end, before the instant, after the mark, and
+// tells where the walk goes on. The zero mark is the beginning and the end of one.
+func (s *Store) ended(ctx context.Context, st engine.Status, from sweepMark, before int64) (ids []engine.TimerID, next sweepMark, err error) {
+	switch {
+	case from != sweepMark{}:
+	case st == engine.Enabled:
+		from.id = 1<<63 - 1 // not what has no end
+	default:
+		from.at = -1 << 62
+	}
+	err = s.read(ctx, "look for what has ended", func(ctx context.Context) error {
+		ids, next = nil, from
+		q := fmt.Sprintf("SELECT id,ends FROM timers FORCE INDEX (by_end) WHERE %s AND ends<%d AND (ends>%[3]d OR ends=%[3]d AND id>%[4]d) ORDER BY status,ends,id LIMIT %[5]d",
+			is("status", strconv.Itoa(int(st))), before, from.at, from.id, sweepPiece)
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
+			err := rows.Scan(&next.id, &next.at)
+			ids = append(ids, next.id)
+			return err
+		})
+	})
+	if len(ids) < sweepPiece {
+		next = sweepMark{}
+	}
+	return ids, next, err
+}
+
+// archiveEnded marks timers as finished whose last due is settled and that are
+// not owed: one-shots, and recurring ones with an end.
+func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
+	shards, err := s.Shards(ctx)
+	if err != nil {
+		return false, err
+	}
+	highest := slices.MaxFunc(shards, func(a, b engine.Shard) int { return int(min(max(a.Watermark-b.Watermark, -1), 1)) }).Watermark
+	ids, next, err := s.ended(ctx, engine.Enabled, s.walks.enabled, highest+1)
+	if err != nil {
+		return false, err
+	}
+	// Many may wait for their retries for hours: they are not locked for that.
+	if ids, err = s.notOwed(ctx, ids); err != nil {
+		return false, err
+	}
+	if len(ids) > 0 {
+		slices.Sort(ids)
+		bs := make([]engine.Bound, len(ids))
+		for i, id := range ids {
+			bs[i].ID = id
+		}
+		if err := s.archive(ctx, bs); err != nil {
+			return false, err
+		}
+	}
+	s.walks.enabled = next
+	return next != sweepMark{}, nil
+}
+
+// archive marks those timers as finished that are: enabled, their last due
+// settled, nothing of them owed. One of another version than a bound names is
+// left alone; of version 0, any that has an end. Their versions stay, for nobody
+// changed them, and so do their definitions: only columns are written.
+func (s *Store) archive(ctx context.Context, bs []engine.Bound) error {
+	ids := make([]engine.TimerID, len(bs))
+	versions := map[engine.TimerID]uint32{}
+	for i, b := range bs {
+		ids[i], versions[b.ID] = b.ID, b.Version
+	}
+	return s.transact(ctx, "archive what is finished", func(t *transaction) error {
+		// The watermarks first: what was owed when they moved is seen below.
+		shards := make([]engine.Shard, engine.Shards)
+		if err := t.scan(selectShards, readShards(shards)); err != nil {
+			return err
+		}
+		clock := s.clock.Load()
+		ends := map[engine.TimerID]int64{}
+		var over []engine.TimerID
+		list := string(appendIDs(nil, ids))
+		err := t.scan(selectRow+" WHERE status=0 AND id IN "+list+" ORDER BY id FOR UPDATE", func(rows *sql.Rows) error {
+			r, err := scanRow(rows)
+			if err != nil {
+				return err
+			}
+			t, last := r.timer, lastDue(r.timer)
+			want := versions[t.ID]
+			if (want == 0 && last != 0 || want == t.Version && !t.Schedule.OneShot()) && last <= shards[t.ID.Shard()].Watermark && t.ValidFrom <= clock {
+				over, ends[t.ID] = append(over, t.ID), max(last, t.UpdatedAt)
+			}
+			return nil
+		})
+		if err == nil {
+			over, err = notOwed(t.scan, over)
+		}
+		if err != nil {
+			return err
+		}
+		if len(over) == 0 {
+			return errNothing
+		}
+		for part := range slices.Chunk(over, keyedRows) {
+			err := t.many("UPDATE timers t JOIN (SELECT NULL AS id,NULL AS ends UNION ALL SELECT ", " UNION ALL SELECT ",
+				fmt.Sprintf(") k ON k.id=t.id SET t.status=%d,t.kind=%d,t.bound=0,t.ends=k.ends", engine.Finished, kindNone),
+				len(part), func(b []byte, i int) []byte { return appendInts(b, int64(part[i]), ends[part[i]]) })
+			if err != nil {
+				return err
+			}
+		}
+		n := int64(len(over))
+		return count(t, s.slots, [3]int64{engine.Enabled: -n, engine.Finished: n})
+	})
+}
+
+// notOwed leaves those timers of which nothing is owed.
+func notOwed(scan func(query string, each func(*sql.Rows) error) error, ids []engine.TimerID) ([]engine.TimerID, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	owes := map[engine.TimerID]bool{}
+	err := scan("SELECT DISTINCT timer FROM owed WHERE timer IN "+string(appendIDs(nil, ids)), func(rows *sql.Rows) error {
+		var id engine.TimerID
+		err := rows.Scan(&id)
+		owes[id] = true
+		return err
+	})
+	return slices.DeleteFunc(slices.Clone(ids), func(id engine.TimerID) bool { return owes[id] }), err
+}
+
+func (s *Store) notOwed(ctx context.Context, ids []engine.TimerID) (free []engine.TimerID, err error) {
+	err = s.read(ctx, "look at what is owed", func(ctx context.Context) error {
+		free, err = notOwed(func(query string, each func(*sql.Rows) error) error { return s.scan(ctx, query, each) }, ids)
+		return err
+	})
+	return free, err
+}
+
+// removeFinished removes timers that ended before the instant, with their
+// names, labels and versions.
+func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, err error) {
+	found, next, err := s.ended(ctx, engine.Finished, s.walks.finished, before)
+	if err != nil {
+		return false, err
+	}
+	if found, err = s.notOwed(ctx, found); err != nil { // a redrive may be
+		return false, err
+	}
+	if len(found) > 0 {
+		if err := s.remove(ctx, found, before); err != nil {
+			return false, err
+		}
+	}
+	s.walks.finished = next
+	return next != sweepMark{}, nil
+}
+
+// remove removes those timers that ended before the instant.
+func (s *Store) remove(ctx context.Context, found []engine.TimerID, before int64) error {
+	return s.transact(ctx, "remove finished timers", func(t *transaction) error {
+		var ids []engine.TimerID
+		var labels []label
+		q := fmt.Sprintf("%s WHERE status=%d AND ends<%d AND id IN %s ORDER BY id FOR UPDATE", selectRow, engine.Finished, before, appendIDs(nil, found))
+		labelled := map[engine.TimerID][]label{}
+		err := t.scan(q, func(rows *sql.Rows) error {
+			r, err := scanRow(rows)
+			if err != nil {
+				return err
+			}
+			ids, labelled[r.timer.ID] = append(ids, r.timer.ID), labelsOf(r)
+			return nil
+		})
+		if err == nil {
+			ids, err = notOwed(t.scan, ids) // since it was looked at
+		}
+		if err == nil && len(ids) == 0 {
+			err = errNothing
+		}
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			labels = append(labels, labelled[id]...)
+		}
+		if err := deleteByID(t, "timers", "id", ids); err != nil {
+			return err
+		}
+		if err := deleteByID(t, "versions", "timer", ids); err != nil {
+			return err
+		}
+		if err := unlabel(t, labels); err != nil {
+			return err
+		}
+		return count(t, s.slots, [3]int64{engine.Finished: -int64(len(ids))})
+	})
+}
