@@ -24,6 +24,6 @@
 // decides is which of several goroutines goes first within one instant, and with
 // it what a crash in the middle of that instant meets: how many operations the
 // disk has done, and (CrashClone walks maps) which of the unsynced ones are kept.
-// So a seed that fails may need a few runs to fail again; XTIMER_SEED=n
-// XTIMER_SEEDS=20 runs one seed 20 times.
+// So a seed that fails may need a few runs to fail again: XTIMER_SEED=n go test
+// -run TestSimulate -count=20 runs one seed 20 times.
 package simulator

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -46,6 +47,11 @@ var mutations = []mutation{
 	{"a delete forgets memory only", []replacement{
 		{"engine/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(Applied{}, nil); ed.timer == nil && err == nil {
 	} else if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`},
+	}},
+	{"a delete forgets the store only", []replacement{
+		{"engine/change.go", `if lv != nil && !ed.keep {`, `if lv != nil && ed.timer == nil {
+		lv.held = false
+	} else if lv != nil && !ed.keep {`},
 	}},
 	{"a retry has another key", []replacement{
 		{"engine/executor.go", `Call{Timer: lv.def, Key: t.Key,`, `Call{Timer: lv.def, Key: Key{t.Key.Timer, t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
@@ -134,12 +140,18 @@ func (mu *mutation) mutated(t *testing.T) (overlay string) {
 	return overlay
 }
 
-// many runs many seeds in a process of its own, without the race detector: ten
-// times as many in the same time. Without an overlay it is the true program.
-func many(t *testing.T, seeds int, overlay string) ([]byte, error) {
-	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", "^TestSimulate$", "-v", "-timeout", "10m", ".")
-	cmd.Env = append(os.Environ(), "XTIMER_MUTATED=1", fmt.Sprint("XTIMER_SEEDS=", seeds), "TMPDIR="+t.TempDir())
-	return cmd.CombinedOutput()
+// many runs tests in a process of its own, without the race detector: ten times
+// as many seeds in the same time. Without an overlay it is the true program. Into
+// dir go the traces of seeds that fail, and all that the process said.
+func many(t *testing.T, dir, tests string, seeds int, overlay string) ([]byte, error) {
+	t.Helper()
+	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", tests, "-v", "-timeout", "10m", ".")
+	cmd.Env = append(os.Environ(), "XTIMER_MUTATED=1", fmt.Sprint("XTIMER_SEEDS=", seeds), "TMPDIR="+dir)
+	out, err := cmd.CombinedOutput()
+	if err := os.WriteFile(filepath.Join(dir, "output.txt"), out, 0o600); err != nil {
+		t.Error(err)
+	}
+	return out, err
 }
 
 // TestMutations puts bugs into the program: the simulator has to notice each.
@@ -160,11 +172,15 @@ func TestMutations(t *testing.T) {
 			if i >= tried {
 				return
 			}
-			out, err := many(t, 300, overlay)
+			out, err := many(t, t.TempDir(), "^TestSimulate$", 300, overlay)
 			found := regexp.MustCompile(`(?s)seed (\d+) breaks \d+ promises: ([^\n]*)`).FindSubmatch(out)
 			ran := regexp.MustCompile(`(\d+) seeds from`).FindSubmatch(out)
 			if err == nil || found == nil {
 				t.Fatalf("no seed of 300 notices it: %v\n%s", err, tail(out))
+			}
+			trace := regexp.MustCompile(`its trace is in (\S+)`).FindSubmatch(out)
+			if b, err := os.ReadFile(string(trace[1])); err != nil || !bytes.Contains(b, found[2]) {
+				t.Errorf("the trace of seed %s does not tell what broke: %v", found[1], err)
 			}
 			t.Logf("noticed after %s seeds, by seed %s: %s", ran[1], found[1], found[2])
 		})

@@ -3,7 +3,9 @@
 package simulator
 
 import (
+	"bytes"
 	"os"
+	"regexp"
 	"testing"
 )
 
@@ -12,11 +14,21 @@ func init() { seeds, repeats, settings = 24, 1, 2 }
 
 // TestManySeeds runs in every run of the tests as many as without the race
 // detector: faults that meet in one seed of a hundred are not in the first few.
+// What it leaves when it fails stays.
 func TestManySeeds(t *testing.T) {
 	if os.Getenv("XTIMER_MUTATED") != "" || testing.Short() {
 		t.Skip("this is a mutant, or in a hurry")
 	}
-	if out, err := many(t, 200, ""); err != nil {
-		t.Errorf("%v\n%s", err, tail(out))
+	dir, err := os.MkdirTemp("", "xtimer-simulator-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := many(t, dir, "^Test(Simulate|Settings)$", 200, "")
+	if err != nil {
+		broken := regexp.MustCompile(`(?m)^.*seed \d+[ ,].*$`).FindAll(out, 5)
+		t.Fatalf("%v; the traces and all that was said are in %s\n%s\n%s", err, dir, bytes.Join(broken, []byte("\n")), tail(out))
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
 	}
 }

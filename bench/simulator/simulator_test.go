@@ -16,8 +16,9 @@ import (
 )
 
 // How many seeds each test runs. For TestSimulate XTIMER_SEEDS says it, XTIMER_SEED
-// which is the first (alone: that one only), XTIMER_SIMULATE how long instead: 1h.
-var seeds, repeats, settings uint64 = 200, 4, 6
+// which is the first (alone: that one only), XTIMER_SIMULATE how long instead: 1h;
+// for TestSettings XTIMER_SETTINGS says it.
+var seeds, repeats, settings uint64 = 200, 4, 20
 
 func setting(name string, def uint64) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
@@ -26,16 +27,40 @@ func setting(name string, def uint64) uint64 {
 	return def
 }
 
+// asked is the first seed of TestSimulate, and how many it runs.
+func asked() (first, count uint64) {
+	first, count = setting("XTIMER_SEED", 0), seeds
+	switch {
+	case os.Getenv("XTIMER_SEED") != "":
+		count = 1
+	case testing.Short():
+		count = min(count, 20)
+	}
+	return first, setting("XTIMER_SEEDS", count)
+}
+
+func TestAsked(t *testing.T) {
+	for _, c := range []struct {
+		seed, seeds  string
+		first, count uint64
+	}{
+		{"7", "", 7, 1},
+		{"0", "", 0, 1},
+		{"7", "20", 7, 20},
+		{"", "300", 0, 300},
+	} {
+		t.Setenv("XTIMER_SEED", c.seed)
+		t.Setenv("XTIMER_SEEDS", c.seeds)
+		if first, count := asked(); first != c.first || count != c.count {
+			t.Errorf("XTIMER_SEED=%s XTIMER_SEEDS=%s runs %d seeds from %d on", c.seed, c.seeds, count, first)
+		}
+	}
+}
+
 // TestSimulate runs seeds, several at a time. A run that breaks a promise is kept
 // in a file.
 func TestSimulate(t *testing.T) {
-	first, count := setting("XTIMER_SEED", 0), setting("XTIMER_SEEDS", seeds)
-	if first != 0 && os.Getenv("XTIMER_SEEDS") == "" {
-		count = 1
-	}
-	if os.Getenv("XTIMER_SEEDS") == "" && testing.Short() {
-		count = min(count, 20)
-	}
+	first, count := asked()
 	until := time.Time{}
 	if d, err := time.ParseDuration(os.Getenv("XTIMER_SIMULATE")); err == nil {
 		until, count = time.Now().Add(d), 1<<62
@@ -44,34 +69,41 @@ func TestSimulate(t *testing.T) {
 	if os.Getenv("XTIMER_MUTATED") != "" {
 		failures = 1
 	}
-	var next, calls, lives, failed, ran atomic.Int64
+	var calls, lives, failed, ran atomic.Int64
 	minute := time.Tick(time.Minute)
-	t.Run("seeds", func(t *testing.T) {
+	several(t, func(t *testing.T, n uint64) (over bool) {
+		if n >= count || failed.Load() >= failures || !until.IsZero() && time.Now().After(until) {
+			return true
+		}
+		out := one(t, first+n)
+		if len(out.Broken) > 0 {
+			failed.Add(1)
+		}
+		calls.Add(int64(out.Calls))
+		lives.Add(int64(out.Lives))
+		ran.Add(1)
+		select {
+		case <-minute:
+			t.Logf("%d seeds ran; XTIMER_SEED=%d goes on", ran.Load(), first+uint64(ran.Load()))
+		default:
+		}
+		return false
+	})
+	t.Logf("%d seeds from %d on: %d calls in %d lives", ran.Load(), first, calls.Load(), lives.Load())
+}
+
+// several does f with 0, 1, 2 …, as many at a time as there are cores, until it is over.
+func several(t *testing.T, f func(t *testing.T, n uint64) (over bool)) {
+	var next atomic.Uint64
+	t.Run("at", func(t *testing.T) {
 		for w := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(w), func(t *testing.T) {
 				t.Parallel()
-				for failed.Load() < failures && (until.IsZero() || time.Now().Before(until)) {
-					n := uint64(next.Add(1)) - 1
-					if n >= count {
-						return
-					}
-					out := one(t, first+n)
-					if len(out.Broken) > 0 {
-						failed.Add(1)
-					}
-					calls.Add(int64(out.Calls))
-					lives.Add(int64(out.Lives))
-					ran.Add(1)
-					select {
-					case <-minute:
-						t.Logf("%d seeds ran; XTIMER_SEED=%d goes on", ran.Load(), first+uint64(ran.Load()))
-					default:
-					}
+				for !f(t, next.Add(1)-1) {
 				}
 			})
 		}
 	})
-	t.Logf("%d seeds from %d on: %d calls in %d lives", ran.Load(), first, calls.Load(), lives.Load())
 }
 
 // one runs one seed.
@@ -84,7 +116,7 @@ func one(t *testing.T, seed uint64) Outcome {
 	out := Simulate(t, s)
 	if len(out.Broken) > 0 {
 		path := filepath.Join(os.TempDir(), fmt.Sprintf("xtimer-simulator-%d.txt", seed))
-		err := os.WriteFile(path, []byte(fmt.Sprintf("seed %d, %s\n%s", seed, s.Settings, out.Trace)), 0o600)
+		err := os.WriteFile(path, []byte(fmt.Sprintf("seed %d, %s\n%s\n%s", seed, s.Settings, strings.Join(out.Broken, "\n"), out.Trace)), 0o600)
 		t.Errorf("seed %d breaks %d promises: %s\nXTIMER_SEED=%d repeats it; its trace is in %s (%v)",
 			seed, len(out.Broken), strings.Join(out.Broken[:min(len(out.Broken), 5)], "\n    "), seed, path, err)
 	}
@@ -130,31 +162,55 @@ func (s *Script) peace() {
 // TestSettings runs scripts under different settings, and with restarts: what
 // becomes of each due is the same.
 func TestSettings(t *testing.T) {
-	for seed := range settings {
-		s := NewScript(1000 + seed)
-		s.peace()
-		want := Simulate(t, s).Final
-		if len(want) < 10 {
-			continue
+	want := setting("XTIMER_SETTINGS", settings)
+	var compared atomic.Uint64
+	several(t, func(t *testing.T, n uint64) (over bool) {
+		if compared.Load() >= want {
+			return true
 		}
-		for i, set := range []Settings{
-			{2, 2 * time.Minute, -1, 256 << 10}, {1024, time.Hour, 40 * time.Millisecond, 4 << 20}, {8, 10 * time.Minute, time.Millisecond, 1 << 20},
-		} {
-			s := NewScript(1000 + seed)
-			s.peace()
-			s.Settings = set
-			if i > 0 {
-				s.restart(i * 7)
-			}
-			out := Simulate(t, s)
-			if d := differ(out.Final, want); d != "" {
-				t.Errorf("seed %d, %s, %d lives: %s", 1000+seed, set, out.Lives, d)
-			}
-			if len(out.Broken) > 0 {
-				t.Errorf("seed %d, %s: %s", 1000+seed, set, out.Broken[0])
-			}
+		if alike(t, 1000+n) {
+			compared.Add(1)
+		}
+		return t.Failed()
+	})
+	t.Logf("%d scripts under %d settings each", compared.Load(), len(others)+1)
+}
+
+// others are settings beside those of a script, and how many steps come between
+// two restarts, 0: none.
+var others = []struct {
+	Settings
+	restart int
+}{
+	{Settings{2, 2 * time.Minute, -1, 256 << 10}, 0},
+	{Settings{1024, time.Hour, 40 * time.Millisecond, 64 << 20}, 7},
+	{Settings{8, 10 * time.Minute, time.Millisecond, 1 << 20}, 14},
+}
+
+// alike compares what comes of a script under others; false when it has too few dues.
+func alike(t *testing.T, seed uint64) bool {
+	s := NewScript(seed)
+	s.peace()
+	want := Simulate(t, s).Final
+	if len(want) < 10 {
+		return false
+	}
+	for _, o := range others {
+		s := NewScript(seed)
+		s.peace()
+		s.Settings = o.Settings
+		if o.restart > 0 {
+			s.restart(o.restart)
+		}
+		out := Simulate(t, s)
+		if d := differ(out.Final, want); d != "" {
+			t.Errorf("seed %d, %s, %d lives: %s", seed, o.Settings, out.Lives, d)
+		}
+		if len(out.Broken) > 0 {
+			t.Errorf("seed %d, %s: %s", seed, o.Settings, out.Broken[0])
 		}
 	}
+	return true
 }
 
 // restart kills the process again and again, 3 ms before a step.
