@@ -58,24 +58,59 @@ bench: ## measure into bench/results and compare with the former run: make bench
 bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/results/peers.md (about 12 minutes)
 	cd bench/peers && go run .
 
+# The long trials go line by line. All that they say is also in bench/results, by
+# seed, and FROM=line goes on from one: make torture SEED=1795 FROM=hour
+lines = @mkdir -p bench/results; { on=; \
+	for line in $(1); do \
+		[ -n "$$on" ] || [ "$$line" = "$(or $(FROM),$(firstword $(1)))" ] || continue; \
+		on=1; echo "SEED=$(XTIMER_SEED) FROM=$$line"; $(MAKE) $@-$$line || exit 1; \
+	done; [ -n "$$on" ] || $(call PROBLEM,there is no line $(FROM): $(1)); } 2>&1 | tee -a bench/results/$@-$(XTIMER_SEED).log
+
+torture kills: SHELL := bash
+torture kills: .SHELLFLAGS := -o pipefail -c
+torture kills: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
+
+TRIAL = go test -count=1 -timeout 0 -v ./bench -run
+
 .PHONY: torture
-torture: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
 torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
-	@echo "SEED=$(XTIMER_SEED)"
-	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) \
-		go test -run '^Test(Kill|Terminate)$$/local' -count=1 -timeout 0 -v ./bench
-	XTIMER_KILLS=$(or $(KILLS),50) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),2000) \
-		go test -run '^Test(Kill|Terminate)$$/servers' -count=1 -timeout 0 -v ./bench
-	XTIMER_KILLS=$(or $(KILLS),100) go test -run '^TestJudged$$' -count=1 -timeout 0 -v ./bench
-	XTIMER_TIMERS=5000000 XTIMER_MEMORY=512 go test -run '^TestMemoryLimit$$' -count=1 -timeout 0 -v ./bench
-	XTIMER_AWAY=60 XTIMER_RATE=1000 go test -run '^TestLosingATier$$' -count=1 -timeout 0 -v ./bench
-	XTIMER_HOSTILE=120 XTIMER_FULL=60 go test -run '^Test(ThousandHostileReceivers|FullFileSystem)$$' -count=1 -timeout 0 -v ./bench
-	XTIMER_HOUR=90s go test -run '^TestHour$$' -count=1 -timeout 0 -v ./bench
+	$(call lines,local servers judged memory tiers hostile hour journal disk failpoints mutations simulate)
+
+torture-local:
+	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) $(TRIAL) '^Test(Kill|Terminate)$$/local'
+torture-servers:
+	XTIMER_KILLS=$(or $(KILLS),50) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),2000) $(TRIAL) '^Test(Kill|Terminate)$$/servers'
+torture-judged:
+	XTIMER_KILLS=$(or $(KILLS),100) $(TRIAL) '^TestJudged$$'
+torture-memory:
+	XTIMER_TIMERS=5000000 XTIMER_MEMORY=512 $(TRIAL) '^TestMemoryLimit$$'
+torture-tiers:
+	XTIMER_AWAY=60 XTIMER_RATE=1000 $(TRIAL) '^TestLosingATier$$'
+torture-hostile:
+	XTIMER_HOSTILE=120 XTIMER_FULL=60 $(TRIAL) '^Test(ThousandHostileReceivers|FullFileSystem)$$'
+torture-hour:
+	XTIMER_HOUR=90s $(TRIAL) '^TestHour$$'
+torture-journal:
 	XTIMER_TEST_LONG=1 go test -count=1 -timeout 0 ./wal
+torture-disk:
 	go test -run '^Test(PowerLoss|DiskErrors|BitFlips)$$' -count=1 -timeout 0 ./tier/local -every
-	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) go test -run '^TestFailpoints$$' -count=1 -timeout 0 -v ./bench
+torture-failpoints:
+	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) $(TRIAL) '^TestFailpoints$$'
+torture-mutations:
 	XTIMER_SEED= XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
+torture-simulate:
 	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
+
+.PHONY: kills
+kills: ## 1,000 × kill -9 at 1,000, 5,000 and 20,000 due a second and 200 over MariaDB and Redis, all judged by bench/checker; drawn from SEED (the time)
+	$(call lines,1000 5000 20000 servers)
+
+kills-1000:
+	XTIMER_KILLS=$(or $(KILLS),334) XTIMER_RATE=1000 $(TRIAL) '^TestJudged$$/local'
+kills-5000 kills-20000:
+	XTIMER_KILLS=$(or $(KILLS),333) XTIMER_RATE=$(@:kills-%=%) $(TRIAL) '^TestJudged$$/local'
+kills-servers:
+	XTIMER_KILLS=$(or $(KILLS),200) XTIMER_RATE=2000 $(TRIAL) '^TestJudged$$/servers'
 
 .PHONY: soak
 soak: ## fire for an hour and look at what grows: memory, goroutines (SOAK=seconds, RATE=1000)

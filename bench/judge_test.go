@@ -48,36 +48,52 @@ func TestCheck(t *testing.T) {
 // load; then the checker judges what was seen from outside, and the ledger has
 // to prove itself from inside.
 //
-// XTIMER_KILLS and XTIMER_RATE make it longer and heavier. A run that fails is
-// saved.
+// XTIMER_KILLS and XTIMER_RATE make it longer and heavier. It is judged in parts, of
+// which each has data and a seed of its own, the next number: a run that fails is
+// saved, and small enough to be looked at.
 func TestJudged(t *testing.T) {
-	onEachStore(t, func(t *testing.T, args ...string) {
-		o := &owners{t: t, seed: seedOf(t), p: startProcess(t, args...), w: startWitness(t), rate: setting("XTIMER_RATE", 300)}
-		o.w.asked(checker.Asked{Op: checker.Run, Conditions: &checker.Condition{
-			Ended: time.Now().Add(24 * time.Hour).UnixMilli(), InCall: 1024, MinRate: o.rate / 4, MinOpen: 10, Recover: 60_000, Calm: calm.Milliseconds(),
-		}})
-		began := time.Now()
-		r := draw(o.seed, 0)
-		o.recurring(r)
-		done := make(chan struct{})
-		var work sync.WaitGroup
-		work.Go(func() { o.load(done) })
-		work.Go(func() { o.change(done) })
-		work.Go(func() { o.watch(done) })
-		for i := range setting("XTIMER_KILLS", 4) {
-			o.busy(r)
-			if i%10 == 3 {
-				rest()
-			}
-			o.end(i%4 == 3)
-		}
+	const part = 50
+	seed := seedOf(t)
+	for left := setting("XTIMER_KILLS", 3); left > 0; left -= part {
+		onEachStore(t, func(t *testing.T, args ...string) { judged(t, seed, min(left, part), args...) })
+		seed++
+	}
+}
+
+func judged(t *testing.T, seed uint64, kills int, args ...string) {
+	o := &owners{t: t, seed: seed, p: startProcess(t, args...), w: startWitness(t), rate: setting("XTIMER_RATE", 300)}
+	o.w.asked(checker.Asked{Op: checker.Run, Conditions: &checker.Condition{
+		Ended: time.Now().Add(24 * time.Hour).UnixMilli(), InCall: 256, MinRate: max(100, o.rate/4), MinOpen: 10,
+		Recover: 60_000, Calm: calm.Milliseconds(),
+	}})
+	began := time.Now()
+	r := draw(o.seed, 0)
+	o.recurring(r)
+	done := make(chan struct{})
+	var work sync.WaitGroup
+	for i := range uint64(creators) {
+		work.Go(func() { o.load(done, draw(o.seed, 3+i)) })
+	}
+	work.Go(func() { o.change(done) })
+	work.Go(func() { o.watch(done) })
+	for i := range kills {
 		o.busy(r)
-		rest()
-		close(done)
-		work.Wait()
-		o.judge()
-		o.prove(began)
-	})
+		if i%10 == 2 {
+			o.rest()
+		}
+		o.end(false)
+		if i%10 == 2 {
+			o.busy(r)
+			o.end(true)
+		}
+	}
+	o.busy(r)
+	o.rest()
+	close(done)
+	work.Wait()
+	o.judge()
+	t.Logf("seed %d: %d × kill -9: %s", seed, kills, o.reached())
+	o.prove(began)
 }
 
 // owners are those who own the timers of a run.
@@ -192,9 +208,26 @@ func (o *owners) recurring(r *rand.Rand) {
 	}
 }
 
-// load creates one-shots of all kinds at the rate, due 0.5 to 2 s later.
-func (o *owners) load(done chan struct{}) {
-	r := draw(o.seed, 1)
+// steady is the rate that two cores create, fire and witness all the time. What is
+// asked beyond it comes in bursts: created at this rate, due at the rate asked, for
+// half a second each.
+const steady = 5000
+
+// creators create one-shots at a time.
+const creators = 2
+
+// due is when a one-shot is due that is created now: 0.5 to 2 s later, or in the
+// next burst.
+func (o *owners) due(now int64, r *rand.Rand) int64 {
+	if o.rate <= steady {
+		return now + 500 + r.Int64N(1500)
+	}
+	every := 500 * int64(o.rate) / steady
+	return (now+500)/every*every + every + r.Int64N(500)
+}
+
+// load creates one-shots of all kinds at the share of one creator.
+func (o *owners) load(done chan struct{}, r *rand.Rand) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -207,9 +240,9 @@ func (o *owners) load(done chan struct{}) {
 		var asked []checker.Asked
 		e := json.NewEncoder(&b)
 		now := time.Now()
-		for range max(o.rate/20, 1) {
+		for range max(min(o.rate, steady)/20/creators, 1) {
 			name := fmt.Sprintf("%s-%d", []string{takes, takes, takes, takes, takes, stumbles, drops, refuses, fails}[r.IntN(9)], names.Add(1))
-			d := checker.Definition{Schedule: checker.Schedule{At: now.UnixMilli() + 500 + r.Int64N(1500)}}
+			d := checker.Definition{Schedule: checker.Schedule{At: o.due(now.UnixMilli(), r)}}
 			if r.IntN(8) == 0 {
 				d.Delivery = "at_most_once"
 			}
@@ -316,22 +349,36 @@ func (o *owners) deleteOne() {
 	o.w.asked(a)
 }
 
-// busy waits until enough is going on for an end of the process to mean something.
+// busy waits until enough is going on for an end of the process to mean something:
+// half of the rate, or two thirds of a burst.
 func (o *owners) busy(r *rand.Rand) {
 	o.t.Helper()
 	time.Sleep(time.Duration(300+r.IntN(1200)) * time.Millisecond)
-	for deadline := time.Now().Add(2 * time.Minute); o.w.rate() < o.rate/2; time.Sleep(10 * time.Millisecond) {
+	enough := max(o.rate/2, 100)
+	if o.rate > steady {
+		enough = o.rate / 3
+	}
+	for deadline := time.Now().Add(2 * time.Minute); o.w.rate() < enough; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			o.t.Fatalf("only %d calls a second arrive: this machine is too busy for the trial", o.w.rate())
 		}
 	}
+	time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
 }
 
 // calm is how long after an end of the process its lateness is judged again.
 const calm = 2 * time.Second
 
 // rest is a while without an end, in which lateness is judged.
-func rest() { time.Sleep(calm + 3*time.Second) }
+func (o *owners) rest() {
+	if o.onTime() {
+		time.Sleep(calm + 3*time.Second)
+	}
+}
+
+// onTime tells whether lateness is judged: where the load is well below what the
+// machine bears.
+func (o *owners) onTime() bool { return o.rate <= 1000 }
 
 // watch notes how late this machine's own timers are, until done.
 func (o *owners) watch(done chan struct{}) {
@@ -351,6 +398,9 @@ func (o *owners) watch(done chan struct{}) {
 // the most. A machine whose own timers are later than 1 ms is too busy to say
 // anything about it.
 func (o *owners) bounds(c *checker.Condition) {
+	if !o.onTime() {
+		return
+	}
 	slices.Sort(o.own)
 	if own := o.own[len(o.own)*99/100]; own > time.Millisecond {
 		o.t.Logf("lateness is not judged: this machine's own timers were %v late at p99", own)
@@ -384,10 +434,11 @@ func (o *owners) judge() {
 	logs := o.w.logs // nobody asks any more
 	o.w.mu.Unlock()
 	o.bounds(logs.Asked[0].Conditions)
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
-		if time.Now().UnixMilli() <= ended {
-			continue
-		}
+	// What ended last may be called again twice. To look takes its time, too: of a
+	// long run, as long as the next pause.
+	time.Sleep(time.Until(time.UnixMilli(ended)) + time.Second)
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		began := time.Now()
 		o.w.mu.Lock()
 		logs.Arrived = slices.Clone(o.w.logs.Arrived)
 		o.w.mu.Unlock()
@@ -411,7 +462,42 @@ func (o *owners) judge() {
 			}
 			t.Fatalf("the promises do not hold: %s\nThe run is saved (%v): go test ./bench -run TestCheck -logs %s", r, err, dir)
 		}
+		time.Sleep(max(time.Since(began), 500*time.Millisecond))
 	}
+}
+
+// reached is the load that there really was, beside the one that was asked.
+func (o *owners) reached() string {
+	o.w.mu.Lock()
+	defer o.w.mu.Unlock()
+	l := &o.w.logs
+	var times []int64
+	for i := range l.Arrived {
+		times = append(times, l.Arrived[i].At/1000)
+	}
+	slices.Sort(times)
+	calls := func(from, to int64) int64 {
+		i, _ := slices.BinarySearch(times, from)
+		j, _ := slices.BinarySearch(times, to)
+		return int64(j - i)
+	}
+	var up, created, called int64 // up: ms
+	var last []int64
+	from := l.Asked[1].Answered // the first create
+	for _, b := range l.Broken {
+		up += b.From - from
+		called += calls(from, b.From)
+		last = append(last, 4*calls(b.From-250, b.From))
+		from = b.To
+	}
+	for i := range l.Asked {
+		if a := &l.Asked[i]; a.Op == checker.Create && a.OK && a.Invoked < from {
+			created++
+		}
+	}
+	slices.Sort(last)
+	return fmt.Sprintf("%d a second asked; between the ends %d created and %d called a second, %d in the last 250 ms before an end (median)",
+		o.rate, created*1000/up, called*1000/up, last[len(last)/2])
 }
 
 // finals is what the API tells at the end: tasks that did not succeed, the
