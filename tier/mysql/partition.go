@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,19 +17,20 @@ import (
 //
 // A partition holds all below its end that no earlier one holds. So records of
 // a day that has none, because it was dropped or nobody was there to make it,
-// lie in the next; those are deleted row by row, and they are few.
+// lie in the next; those are deleted row by row, and they are few. An import
+// brings weeks of them, newest first: their days are made before.
 
 const (
 	dayMs = 24 * 3_600_000
 	// daysAhead is how many days have their partition before they begin.
 	daysAhead = 3
-	// daysMade bounds the partitions made at once, after a long absence.
+	// daysMade bounds the partitions made at once: after a long absence, for an import.
 	daysMade = 32
 )
 
 // partitions knows the days that have a partition of their own, in order.
 type partitions struct {
-	mu   sync.Mutex // guards days; Sweep calls take turns by it
+	mu   sync.Mutex // guards days; who changes partitions has it
 	days []int64    // nil: not read yet
 }
 
@@ -39,15 +39,45 @@ type partitions struct {
 func (s *Store) sweepHistory(ctx context.Context, now, before int64) (more bool, err error) {
 	s.days.mu.Lock()
 	defer s.days.mu.Unlock()
-	if s.days.days == nil {
-		if err := s.readPartitions(ctx); err != nil {
+	if err := s.knowPartitions(ctx); err != nil {
+		return false, err
+	}
+	from := now / dayMs
+	if len(s.days.days) == 0 { // what is there already has to be moved
+		if day, ok, err := s.firstDay(ctx, -1<<62, from*dayMs); err != nil {
 			return false, err
+		} else if ok {
+			from = day
 		}
 	}
-	if err := s.makePartitions(ctx, now/dayMs); err != nil {
+	if err := s.makePartitions(ctx, from, now/dayMs); err != nil {
 		return false, err
 	}
 	return s.dropDay(ctx, before)
+}
+
+// expectHistory makes the partitions of the days gone by in a database that has
+// none yet. It does not know how far back what comes will go; those of days
+// without a record are dropped by the next sweeps.
+func (s *Store) expectHistory(ctx context.Context) error {
+	s.days.mu.Lock()
+	defer s.days.mu.Unlock()
+	if err := s.knowPartitions(ctx); err != nil {
+		return err
+	}
+	today := s.clock.Load() / dayMs
+	if len(s.days.days) > 0 || today == 0 {
+		return nil
+	}
+	return s.makePartitions(ctx, today-daysMade, today)
+}
+
+// knowPartitions reads which days have one, where that is not known.
+func (s *Store) knowPartitions(ctx context.Context) error {
+	if s.days.days != nil {
+		return nil
+	}
+	return s.readPartitions(ctx)
 }
 
 // readPartitions reads which days have one.
@@ -69,16 +99,16 @@ func (s *Store) readPartitions(ctx context.Context) error {
 func partitionOf(day int64) string { return time.UnixMilli(day * dayMs).UTC().Format("d20060102") }
 
 // makePartitions splits ahead, which is empty but for what came before the first
-// sweep or after a long absence.
-func (s *Store) makePartitions(ctx context.Context, today int64) error {
+// sweep or after a long absence: from a day on, to the coming ones.
+func (s *Store) makePartitions(ctx context.Context, from, today int64) error {
 	days, to := s.days.days, today+daysAhead
-	from := today
 	if n := len(days); n > 0 {
 		if days[n-1] >= to {
 			return nil
 		}
-		from = max(days[n-1]+1, to-daysMade)
+		from = days[n-1] + 1
 	}
+	from = max(from, to-daysMade)
 	b := []byte("ALTER TABLE tasks REORGANIZE PARTITION ahead INTO (")
 	for d := from; d <= to; d++ {
 		b = fmt.Appendf(b, "PARTITION %s VALUES LESS THAN (%d),", partitionOf(d), (d+1)*dayMs)
@@ -103,8 +133,23 @@ func (s *Store) alter(ctx context.Context, what, query string) error {
 	return s.fault(ctx, what, err)
 }
 
-// dropDay drops the history of the oldest day that is over and not held.
+// dropDay drops the history of a day that is over and not held: a partition, if
+// one has no other days, else rows.
 func (s *Store) dropDay(ctx context.Context, before int64) (more bool, err error) {
+	first := int64(0)
+	for _, day := range s.days.days {
+		if (day+1)*dayMs > before {
+			break
+		}
+		held, err := s.holds(ctx, first, day)
+		if err != nil {
+			return false, err
+		}
+		if !held {
+			return true, s.alter(ctx, "drop a day of history", "ALTER TABLE tasks DROP PARTITION "+partitionOf(day))
+		}
+		first = day + 1
+	}
 	for from := int64(-1 << 62); ; {
 		day, ok, err := s.firstDay(ctx, from, before)
 		if !ok || err != nil {
@@ -114,11 +159,10 @@ func (s *Store) dropDay(ctx context.Context, before int64) (more bool, err error
 		if err != nil {
 			return false, err
 		}
-		if held {
-			from = (day + 1) * dayMs
-			continue
+		if !held {
+			return true, s.deleteDay(ctx, day)
 		}
-		return true, s.drop(ctx, day)
+		from = (day + 1) * dayMs
 	}
 }
 
@@ -157,22 +201,8 @@ func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err er
 	return held, err
 }
 
-// drop drops a day: its partition, if it has one and nothing older in that is
-// held, else its rows.
-func (s *Store) drop(ctx context.Context, day int64) error {
-	if i, own := slices.BinarySearch(s.days.days, day); own {
-		first := int64(0)
-		if i > 0 {
-			first = s.days.days[i-1] + 1
-		}
-		held, err := s.holds(ctx, first, day)
-		if err != nil {
-			return err
-		}
-		if !held {
-			return s.alter(ctx, "drop a day of history", "ALTER TABLE tasks DROP PARTITION "+partitionOf(day))
-		}
-	}
+// deleteDay deletes some rows of a day.
+func (s *Store) deleteDay(ctx context.Context, day int64) error {
 	var keys []engine.Key
 	err := s.read(ctx, "look for old history", func(ctx context.Context) error {
 		keys = nil

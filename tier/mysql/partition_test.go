@@ -109,6 +109,57 @@ func TestPartitions(t *testing.T) {
 	told(400, 300)
 }
 
+// TestHistoryBeforeTheFirstSweep: what an import brings, newest first, and what a
+// process wrote before it swept lies in partitions of its days, and goes with
+// them; so do days that have no record.
+func TestHistoryBeforeTheFirstSweep(t *testing.T) {
+	const first = 20_412 * dayMs // 2025-11-20
+	const now = first + 8*dayMs + 5
+	for name, imported := range map[string]bool{"imported": true, "live": false} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t)
+			if err := s.Settle(t.Context(), &engine.Settlement{Marks: []engine.Mark{{W: now}}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, day := range []int64{8, 5, 4, 1, 0, -100} {
+				st := &engine.Settlement{Replayed: imported, Tasks: []engine.Record{succeeded(engine.Key{Timer: 1, Due: first + day*dayMs})}}
+				if err := s.Settle(t.Context(), st); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := func(partition string) (n int) {
+				t.Helper()
+				if err := s.db.QueryRow("SELECT COUNT(*) FROM tasks PARTITION (" + partition + ")").Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			if !imported {
+				if _, err := s.Sweep(t.Context(), now, 0, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := len(parts(t, s)); n > daysMade+2 {
+				t.Fatalf("%d partitions", n)
+			}
+			for part, want := range map[string]int{"d20251128": 1, "d20251127": 0, "d20251125": 1, "d20251124": 1, "d20251121": 1, "d20251120": 1, "ahead": 0} {
+				if n := in(part); n != want {
+					t.Errorf("%d records in %s, want %d", n, part, want)
+				}
+			}
+			sweep(t, s, now, first+3*dayMs)
+			want := []string{"d20251123", "d20251124", "d20251125", "d20251126", "d20251127", "d20251128", "d20251129", "d20251130", "d20251201", "ahead"}
+			if got := parts(t, s); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			sweep(t, s, now, first+5*dayMs) // the first of them has no record
+			if got := parts(t, s); !slices.Equal(got, want[2:]) {
+				t.Errorf("got %v, want %v", got, want[2:])
+			}
+		})
+	}
+}
+
 // TestTwoSweep: nodes that sweep at the same time archive and remove each timer once.
 func TestTwoSweep(t *testing.T) {
 	s := opened(t)

@@ -29,6 +29,11 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	if err := s.read(ctx, "settle the commits in doubt", func(ctx context.Context) error { return s.doubts.settleAll(ctx, s.db) }); err != nil {
 		return err
 	}
+	if st.Replayed && len(records) > 0 {
+		if err := s.expectHistory(ctx); err != nil {
+			return err
+		}
+	}
 	err = s.transact(ctx, "settle", func(t *transaction) error {
 		if len(marks) == 0 { // no fence of its own
 			if err := s.own(t, s.slots); err != nil {
