@@ -21,7 +21,7 @@ import (
 // for, some forgotten, so that log files rotate, memtables are flushed and
 // tables compacted. It ends at the first error and tells what was acknowledged.
 func script(j *journal, steps int) (acked, forgotten uint64) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for n := range uint64(steps) {
 		p := j.Finish(append(nth(n), make([]byte, 8<<10)...))
@@ -42,6 +42,9 @@ func script(j *journal, steps int) (acked, forgotten uint64) {
 	}
 	return acked, forgotten
 }
+
+// patience is how long a process on a failing disk may go on without an end.
+const patience = 10 * time.Second
 
 // long asks for the whole of the sweeps, which take a minute.
 var long = os.Getenv("XTIMER_TEST_LONG") != ""
@@ -83,21 +86,28 @@ func live(t *testing.T, fs vfs.FS, steps int) life {
 		}
 		ended <- l
 	}()
+	late := time.After(patience)
+	var err error
 	select {
-	case err := <-opened:
-		if err != nil {
-			return life{end: "refused"}
-		}
-		return <-ended
+	case err = <-opened:
 	case <-died:
 		select {
-		case err := <-opened:
-			if err == nil {
-				return <-ended
-			}
+		case err = <-opened:
 		default:
+			return life{end: "died"}
 		}
-		return life{end: "died"}
+	case <-late:
+		t.Fatal("Open hangs")
+	}
+	if err != nil {
+		return life{end: "refused"}
+	}
+	select {
+	case l := <-ended:
+		return l
+	case <-late:
+		t.Fatal("the process neither goes on nor ends")
+		return life{}
 	}
 }
 
