@@ -235,7 +235,11 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-func succeeded(k engine.Key) engine.Record {
-	task := &engine.Task{Key: k, App: "billing", Status: engine.Succeeded, Attempts: []engine.Attempt{{N: 1, Code: 200}}}
+// succeeded is the record of a task that succeeded, at once where no attempts are given.
+func succeeded(k engine.Key, attempts ...engine.Attempt) engine.Record {
+	if attempts == nil {
+		attempts = []engine.Attempt{{N: 1, Code: 200}}
+	}
+	task := &engine.Task{Key: k, App: "billing", Status: engine.Succeeded, Attempts: attempts}
 	return engine.Record{Key: k, Status: task.Status, Encoded: engine.AppendTask(nil, task)}
 }

@@ -184,8 +184,13 @@ func TestSample(t *testing.T) {
 	st := &engine.Settlement{Owner: "n"}
 	for i := range 1000 {
 		r := succeeded(engine.Key{Timer: engine.TimerID(i + 1), Due: benchNow + int64(i)})
-		if i%100 == 0 {
+		switch i % 100 {
+		case 0:
 			r.Status = engine.Dead
+		case 50: // the second call went well, before the watermark passed it
+			r = succeeded(r.Key, engine.Attempt{N: 1, Code: 503}, engine.Attempt{N: 2, Code: 200})
+		case 51: // the first after a redrive
+			r = succeeded(r.Key, engine.Attempt{N: 4, Code: 200})
 		}
 		st.Tasks = append(st.Tasks, r)
 	}
@@ -205,8 +210,10 @@ func TestSample(t *testing.T) {
 		t.Fatalf("%d of 1,000 are kept", first)
 	}
 	for i := 0; i < 1000; i += 100 {
-		if _, err := s.Task(t.Context(), st.Tasks[i].Key); err != nil {
-			t.Fatalf("a failure: %v", err)
+		for _, j := range []int{i, i + 50, i + 51} {
+			if _, err := s.Task(t.Context(), st.Tasks[j].Key); err != nil {
+				t.Fatalf("record %d, a failure or a success after one: %v", j, err)
+			}
 		}
 	}
 	if _, err := s.Task(t.Context(), st.Pay[0]); err != nil {

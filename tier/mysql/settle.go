@@ -150,13 +150,23 @@ func (s *Store) sample(st *engine.Settlement) []engine.Record {
 		rs = slices.DeleteFunc(rs, func(r engine.Record) bool {
 			// By the key, so that a repeat leaves out the same.
 			h := (uint64(r.Key.Timer)*0x9E3779B97F4A7C15 ^ uint64(r.Key.Due)) * 0xBF58476D1CE4E5B9
-			return r.Status == engine.Succeeded && !paid[r.Key] && h>>32%n != 0
+			return h>>32%n != 0 && !paid[r.Key] && succeededAtOnce(&r)
 		})
 	}
 	slices.SortStableFunc(rs, func(a, b engine.Record) int {
 		return cmp.Or(cmp.Compare(a.Key.Due, b.Key.Due), cmp.Compare(a.Key.Timer, b.Key.Timer))
 	})
 	return rs
+}
+
+// succeededAtOnce tells a task whose first call went well. One that failed before
+// may be no row of owed: a retry that comes soon is settled with it.
+func succeededAtOnce(r *engine.Record) bool {
+	if r.Status != engine.Succeeded {
+		return false
+	}
+	t, err := engine.DecodeTask(r.Encoded)
+	return err == nil && t.LastAttempt() <= 1
 }
 
 // putTasks stores records of history; the later of one key stays.
