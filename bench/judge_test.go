@@ -125,7 +125,11 @@ var retryOften = checker.Retry{MaxAttempts: 3, Backoff: 200, Multiplier: 2, Jitt
 func (o *owners) write(name string, d *checker.Definition) map[string]any {
 	body := fmt.Sprintf("%s %d", name, names.Add(1))
 	d.BodySHA, d.Retry = sha([]byte(body)), retryOften
-	s := map[string]any{}
+	s, callback := map[string]any{}, map[string]any{"url": o.w.url, "body_text": body}
+	if d.Schedule.At == 0 { // what is disabled and changed: nothing of before may come for longer
+		d.Timeout = 1000
+		callback["timeout"] = "1s"
+	}
 	switch {
 	case d.Schedule.At != 0:
 		s["at"] = d.Schedule.At
@@ -135,7 +139,7 @@ func (o *owners) write(name string, d *checker.Definition) map[string]any {
 		s["cron"], s["time_zone"] = d.Schedule.Cron, d.Schedule.TimeZone
 	}
 	out := map[string]any{
-		"schedule": s, "callback": map[string]any{"url": o.w.url, "body_text": body},
+		"schedule": s, "callback": callback,
 		"retry": map[string]any{"max_attempts": 3, "backoff": "200ms", "multiplier": 2, "jitter": 0.2},
 	}
 	if d.Delivery != "" {
