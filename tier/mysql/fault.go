@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -24,7 +25,12 @@ const (
 // ends its transaction here, also 1205, after which the server would keep it.
 var passing = []uint16{
 	errLockWait, errDeadlock,
-	1040, 1203, // too many connections
+	1040, 1203, 1226, // too many connections: of all, of a user, of an account
+	1129, 1130, // the server does not know this host any more: it blocked it, or its grants are being made anew
+	1158, 1159, 1160, 1161, // the network between a proxy and the server
+	1047,       // Galera: the node is no part of the cluster
+	1030,       // the storage engine failed: a disk that is full or broken
+	1969, 3024, // the statement took longer than the server's administrator lets it
 	1053, 1927, 1317, // the server shuts down; the connection, the query was killed
 	3032, 4031, // MySQL in offline mode; MySQL ended a session that was silent for wait_timeout
 	3101,       // MySQL's Group Replication rolled it back
@@ -35,6 +41,14 @@ var passing = []uint16{
 
 // full are errors of a disk that has no room.
 var full = []uint16{1021, 1114}
+
+// isFull tells errors of a disk that has no room, also where the storage engine
+// says so by the number of the operating system's.
+func isFull(err error) bool {
+	const engineFailed, noSpace = 1030, "error 28 "
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && (slices.Contains(full, e.Number) || e.Number == engineFailed && strings.Contains(e.Message, noSpace))
+}
 
 func number(err error) uint16 {
 	var e *mysql.MySQLError
@@ -58,7 +72,7 @@ func away(err error) bool {
 		return false
 	}
 	n := number(err)
-	return n == 0 || slices.Contains(passing, n) || isReadOnly(err)
+	return n == 0 || slices.Contains(passing, n) && !isFull(err) || isReadOnly(err)
 }
 
 // again tells whether a transaction that failed may be tried again.
@@ -81,7 +95,7 @@ func (s *Store) fault(ctx context.Context, what string, err error) error {
 		return own.error
 	case ctx.Err() != nil:
 		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
-	case slices.Contains(full, number(err)):
+	case isFull(err):
 		return fmt.Errorf("cannot %s: %w: %w", what, engine.ErrFull, err)
 	case isReadOnly(err):
 		return fmt.Errorf("cannot %s: %w: %w: %w", what, errReadOnly, engine.ErrUnavailable, err)
