@@ -126,6 +126,7 @@ type Engine struct {
 	// readsFail: the last read of the cold tier failed, or it is not open yet.
 	readsFail atomic.Bool
 	unsettled unsettled
+	halved    int                    // how often the pieces of a settle have been; of recovery, then of history
 	stalled   atomic.Bool            // the journal or the cold tier is too far behind: no new calls
 	counts    atomic.Pointer[Counts] // refreshed by the janitor
 

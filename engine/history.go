@@ -158,24 +158,38 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	return h.forget(forget)
 }
 
-// settlePiece bounds the rows of one transaction: after an hour without the
-// cold tier there are millions.
-const settlePiece = 50_000
+// A settle is stored in pieces of at most mostRows: after an hour without the cold
+// tier there are millions. A tier may be too slow for as many within its patience,
+// behind a slow link or on a busy machine; after each failure the pieces are half as
+// large, down to fewestRows, and when a whole settle has gone through they are
+// twice as large.
+const (
+	mostRows   = 50_000
+	fewestRows = 500
+)
 
 // settlePieces stores a settlement, its watermarks last: until they stand, the
 // journal still has all of it, and the next start would store the same again.
-func (e *Engine) settlePieces(ctx context.Context, s *Settlement) error {
-	for len(s.Tasks)+len(s.Owe)+len(s.Pay) > settlePiece {
+func (e *Engine) settlePieces(ctx context.Context, s *Settlement) (err error) {
+	piece := mostRows >> e.halved
+	for err == nil && len(s.Tasks)+len(s.Owe)+len(s.Pay) > piece {
 		p := Settlement{Owner: s.Owner, Replayed: s.Replayed}
-		room := settlePiece
+		room := piece
 		p.Tasks, s.Tasks = cut(s.Tasks, &room)
 		p.Owe, s.Owe = cut(s.Owe, &room)
 		p.Pay, s.Pay = cut(s.Pay, &room)
-		if err := e.cfg.Cold.Settle(ctx, &p); err != nil {
-			return err
-		}
+		err = e.cfg.Cold.Settle(ctx, &p)
 	}
-	return e.cfg.Cold.Settle(ctx, s)
+	if err == nil {
+		err = e.cfg.Cold.Settle(ctx, s)
+	}
+	switch {
+	case err == nil:
+		e.halved = max(e.halved-1, 0)
+	case piece/2 >= fewestRows:
+		e.halved++
+	}
+	return err
 }
 
 // cut takes as many as there is room for.

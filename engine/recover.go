@@ -34,6 +34,8 @@ type recovery struct {
 	d        triage
 	pay      []Key
 	records  []Record
+	// What was stored, for the log.
+	owing, judged int
 }
 
 // recover brings the tiers to the present and leaves all that is unfinished in owed.
@@ -88,7 +90,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	e.loaded.Store(r.now + 1)
 	e.horizon.Store(r.now + 1)
 	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
-		"journal_finished", len(r.finished), "owed", len(r.d.owe), "not_called", len(r.d.records))
+		"journal_finished", len(r.finished), "owed", r.owing, "not_called", r.judged)
 	return nil
 }
 
@@ -367,14 +369,20 @@ func (r *recovery) early(ctx context.Context) (early []Owed, err error) {
 	return early, nil
 }
 
-// flush stores what was decided so far.
+// flush stores what was decided so far. What the journal tells of ends goes first, in
+// pieces: the next start would find it, and store the same. The rest is one
+// transaction: a row may be paid and owed again, and stands then.
 func (r *recovery) flush(ctx context.Context, marks []Mark) error {
-	s := &Settlement{
-		Owner: r.e.cfg.Node, Replayed: true, Tasks: append(r.records, records(r.d.records)...), Owe: r.d.owe, Pay: r.pay, Marks: marks,
+	if len(r.records) > 0 {
+		if err := r.e.settlePieces(ctx, &Settlement{Owner: r.e.cfg.Node, Replayed: true, Tasks: r.records}); err != nil {
+			return err
+		}
 	}
 	for _, t := range r.d.records {
 		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
 	}
+	r.owing, r.judged = r.owing+len(r.d.owe), r.judged+len(r.d.records)
+	s := &Settlement{Owner: r.e.cfg.Node, Replayed: true, Tasks: records(r.d.records), Owe: r.d.owe, Pay: r.pay, Marks: marks}
 	r.records, r.pay, r.d.records, r.d.owe = nil, nil, nil, nil
 	return r.e.cfg.Cold.Settle(ctx, s)
 }

@@ -166,3 +166,66 @@ func TestSettleTellsTheHorizon(t *testing.T) {
 		}
 	})
 }
+
+// A cold tier that takes no large settle within its patience, as behind a slow link,
+// gets what has gathered in pieces that it can take: in use, and at a start.
+func TestSlowColdTier(t *testing.T) {
+	const takes, patience = 2500, 10 * time.Second
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var away atomic.Bool
+				var largest atomic.Int64
+				w.before = func(op string, arg any) error {
+					if op != "Settle" {
+						return nil
+					}
+					s := arg.(*engine.Settlement)
+					rows := len(s.Tasks) + len(s.Owe) + len(s.Pay)
+					if away.Load() || rows > takes {
+						largest.Store(max(largest.Load(), int64(rows)))
+						for time.Sleep(patience); away.Load(); {
+							time.Sleep(time.Second)
+						}
+						return fmt.Errorf("too slow: %w", engine.ErrUnavailable)
+					}
+					return nil
+				}
+				w.start()
+				var ids []engine.TimerID
+				from := w.now()
+				for i := range 20 {
+					ids = append(ids, w.make(timer(fmt.Sprint("t", i), every(100*time.Millisecond))))
+				}
+				away.Store(true)
+				time.Sleep(30 * time.Second)
+				if crash {
+					w.kill()
+				}
+				away.Store(false)
+				if crash {
+					w.start()
+				}
+				for _, id := range ids {
+					w.disable(id, 0)
+				}
+				to := w.now()
+				for range 20 {
+					time.Sleep(patience)
+					if w.metric("xtimer_settle_backlog") == 0 {
+						break
+					}
+				}
+				if n := w.metric("xtimer_settle_backlog"); n > 0 {
+					t.Errorf("a backlog of %v", n)
+				}
+				if n := largest.Load(); n < 5000 {
+					t.Errorf("%d rows at once: the test says nothing", n)
+				}
+				for _, id := range ids[:3] {
+					w.accounted(id, from, to, 100)
+				}
+			})
+		})
+	}
+}

@@ -213,8 +213,15 @@ func (w *world) start() {
 	e := engine.New(cfg)
 	w.tune(e)
 	w.starts = append(w.starts, w.now())
-	if err := e.Open(context.Background()); err != nil {
-		w.t.Fatal(err)
+	for left := 20; ; left-- { // as a server does that waits for its tiers
+		err := e.Open(context.Background())
+		if err == nil {
+			break
+		}
+		if left == 0 || !errors.Is(err, engine.ErrUnavailable) {
+			w.t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
