@@ -56,7 +56,7 @@ func builtEngine(t testing.TB, call callerFunc, set *metrics.Set) (e *engine.Eng
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	e = engine.New(engine.Config{
-		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold")}),
+		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}),
 		Warm:    newWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
 		Caller:  call, Log: log, Metrics: set,

@@ -68,7 +68,7 @@ func serveCalling(t testing.TB, caller engine.Caller, tokens ...httpapi.Token) *
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	e := engine.New(engine.Config{
-		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold")}),
+		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}),
 		Warm:    memory.NewWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
 		Caller:  caller, Log: log,

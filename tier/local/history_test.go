@@ -3,6 +3,7 @@ package local
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,7 +14,7 @@ import (
 // An entry of the index of failures that does not say whose it is, as they all
 // were once, is found by its record.
 func TestFailureWithoutItsApp(t *testing.T) {
-	s := New(Config{Dir: "/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
+	s := New(Config{Dir: "/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20, StallAfter: time.Minute})
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestCold(t *testing.T) {
 	tiertest.Cold(t, func(t *testing.T) engine.Cold {
-		return New(Config{Dir: "/data/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20})
+		return New(Config{Dir: "/data/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20, StallAfter: time.Minute})
 	})
 }
 

@@ -2,6 +2,7 @@ package local
 
 import (
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -12,7 +13,9 @@ import (
 
 func TestModel(t *testing.T) {
 	tiertest.Model(t,
-		func() engine.Cold { return New(Config{Dir: "cold", FS: vfs.NewMem(), MemTableBytes: 1 << 18}) },
+		func() engine.Cold {
+			return New(Config{Dir: "cold", FS: vfs.NewMem(), MemTableBytes: 1 << 18, StallAfter: time.Minute})
+		},
 		func() engine.Cold { return memory.NewCold() },
 	)
 }

@@ -33,7 +33,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Dir: dir})
+	s := New(Config{Dir: dir, StallAfter: time.Minute})
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestForeignDatabaseIsRefused(t *testing.T) {
 
 func TestSecondOpenIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "cold")
-	one, two := New(Config{Dir: dir}), New(Config{Dir: dir})
+	one, two := New(Config{Dir: dir, StallAfter: time.Minute}), New(Config{Dir: dir})
 	if err := one.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestBackup(t *testing.T) {
 	if err := s.Backup(t.Context(), to); err == nil {
 		t.Fatal("a backup overwrites another")
 	}
-	b := New(Config{Dir: to})
+	b := New(Config{Dir: to, StallAfter: time.Minute})
 	if err := b.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
