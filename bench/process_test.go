@@ -49,14 +49,17 @@ func startProcess(t testing.TB, args ...string) *process {
 	return p
 }
 
-// keep moves the data to where it stays when the test is over.
+// keep brings the data to where it stays when the test is over.
 func (p *process) keep() (string, error) {
 	dir, err := os.MkdirTemp("", "xtimer-data-")
 	if err != nil {
 		return p.dir, err
 	}
 	dir = filepath.Join(dir, "data")
-	return dir, os.Rename(p.dir, dir)
+	if os.Rename(p.dir, dir) != nil { // on another file system
+		err = os.CopyFS(dir, os.DirFS(p.dir))
+	}
+	return dir, err
 }
 
 // failed is a test that has failed, whose cleanup and log can be looked at.

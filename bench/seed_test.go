@@ -10,7 +10,7 @@ import (
 
 // seedOf is what a trial draws from: XTIMER_SEED, or the time. One that fails
 // prints it. The draws are then the same again; what the machine does is not.
-func seedOf(t *testing.T) uint64 {
+func seedOf(t testing.TB) uint64 {
 	seed, err := strconv.ParseUint(os.Getenv("XTIMER_SEED"), 10, 64)
 	if err != nil {
 		seed = uint64(time.Now().UnixNano())

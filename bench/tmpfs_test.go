@@ -24,6 +24,10 @@ func TestFullFileSystem(t *testing.T) {
 	tr := &trial{t: t, rate: setting("XTIMER_RATE", 100), intervals: 60}
 	dir, outside := smallFileSystem(t, size)
 	tr.begin("--data-dir", dir) // the last one counts
+	tr.p.dir = outside          // what is kept if it fails
+	if _, err := os.Stat(filepath.Join(tr.p.dir, "journal")); err != nil {
+		t.Fatal(err)
+	}
 	tr.busy()
 
 	ballast := filepath.Join(outside, "ballast")

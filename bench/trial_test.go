@@ -17,7 +17,7 @@ import (
 // trial is a load on a real xtimer that something happens to while it fires:
 // what was acknowledged is held against what arrived.
 type trial struct {
-	t *testing.T
+	t testing.TB
 	p *process
 	r *receiver
 	// rate is the one-shots a second, created 1 to 3 s ahead; with them fire
@@ -48,6 +48,7 @@ func (tr *trial) begin(args ...string) {
 	tr.seed = seedOf(tr.t)
 	tr.acked, tr.done = map[string]bool{}, make(chan struct{})
 	tr.p, tr.r = startProcess(tr.t, args...), startReceiver(tr.t)
+	tr.t.Cleanup(tr.keep)
 	tr.anchors = tr.createIntervals(tr.intervals)
 	tr.work.Go(tr.load)
 }
