@@ -290,11 +290,13 @@ func (e *Engine) addWarm(ctx context.Context, es []Entry, own bool) {
 		return
 	}
 	e.minutes.add(es)
-	lost := !e.warmUp.Load() // nobody who creates a timer waits for it then
+	lost := !e.migrator.answers.Load() // nobody who creates a timer waits for it then
 	if !lost {
 		if err := e.cfg.Warm.Add(ctx, es); err != nil {
 			e.log.Warn("cannot add to the warm tier; the minutes concerned are filled anew", "error", err)
-			lost = true
+			if lost = true; ctx.Err() == nil { // else it was the caller who left
+				e.migrator.lose(err)
+			}
 		}
 	}
 	if lost {

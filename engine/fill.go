@@ -65,30 +65,45 @@ func (m *migrator) distrust(due int64) {
 	m.wake()
 }
 
-// lose notes that the warm tier failed: all of it is to be filled anew.
+// lose notes that the warm tier failed. What it holds is not given up for that:
+// when it answers again it says itself what it has lost (ErrGap).
 func (m *migrator) lose(err error) {
+	m.answers.Store(false)
 	if m.e.warmUp.Swap(false) {
-		m.e.log.Warn("the warm tier is away; the coming hour is read from the cold tier", "error", err)
+		m.e.log.Warn("the warm tier has failed; what it cannot tell is read from the cold tier", "error", err)
 	}
-	m.gaps.add(m.e.loaded.Load(), max(m.filled.Load(), m.e.warmed.Load()))
+}
+
+// reach asks a warm tier that failed whether it answers, once a second at most.
+func (m *migrator) reach(ctx context.Context) {
+	if m.answers.Load() || time.Since(m.asked) < time.Second {
+		return
+	}
+	m.answers.Store(m.e.cfg.Warm.Open(ctx) == nil)
+	m.asked = time.Now()
 }
 
 // fillTo mends the gaps in the warm tier, and fills it to a window ahead of now.
+// Its loss costs speed, never a fire: only the cold tier's errors are told.
 func (m *migrator) fillTo(ctx context.Context) error {
 	e := m.e
-	if !m.opened {
-		if err := e.cfg.Warm.Open(ctx); err != nil {
-			m.lose(err)
-			return nil // it costs speed, never a fire
-		}
-		m.opened = true
+	raise(&m.filled, e.loaded.Load())
+	if !m.answers.Load() {
+		return nil
 	}
-	start := e.loaded.Load()
-	if m.filled.Load() == 0 {
-		m.filled.Store(start)
+	// First, for it makes room in one that is full.
+	if before := e.loaded.Load() - minute; before > m.dropped {
+		m.dropped = before
+		if err := e.cfg.Warm.Drop(ctx, before); err != nil {
+			m.lose(err)
+			return nil
+		}
+	}
+	if time.Since(m.paused) < m.pause {
+		return nil
 	}
 	for ctx.Err() == nil {
-		from, losses, ok := m.gaps.next(start, m.filled.Load())
+		from, losses, ok := m.gaps.next(e.loaded.Load(), m.filled.Load())
 		if !ok {
 			break
 		}
@@ -96,38 +111,41 @@ func (m *migrator) fillTo(ctx context.Context) error {
 		for to < min(from+slice, m.filled.Load()) && m.gaps.has(to) {
 			to += minute
 		}
-		if up, err := m.fill(ctx, from, to); !up || err != nil {
+		if whole, err := m.fill(ctx, from, to); !whole {
 			return err
 		}
 		m.gaps.mended(from, to, losses)
 	}
 	end := (e.now()+e.cfg.Window.Milliseconds())/minute*minute + minute
 	for m.filled.Load() < end {
-		from := m.filled.Load()
+		from := max(m.filled.Load(), e.loaded.Load())
 		to := min(from+slice, end)
 		raise(&e.warmed, to)
-		if up, err := m.fill(ctx, from, to); !up || err != nil {
+		if whole, err := m.fill(ctx, from, to); !whole {
 			return err
 		}
-		m.filled.Store(to)
+		raise(&m.filled, to)
 	}
-	if err := e.cfg.Warm.Drop(ctx, start-minute); err != nil {
-		m.lose(err)
-		return nil
-	}
-	if !e.warmUp.Swap(true) {
-		e.log.Info("the warm tier is back and filled")
+	m.pause = 0
+	if m.answers.Load() && !e.warmUp.Swap(true) {
+		e.log.Info("the warm tier is filled")
 	}
 	return nil
 }
 
 // fill puts what is due in [from, to) into its buckets and declares them whole.
-// up is false when the warm tier failed, which is noted; err is the cold tier's.
-func (m *migrator) fill(ctx context.Context, from, to int64) (up bool, err error) {
+// What was filled before stays: only these minutes are filled again if it fails.
+// The error is not the warm tier's.
+func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err error) {
+	if err := m.keepAhead(ctx); err != nil {
+		return false, err
+	}
 	var warm error
 	err = m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []Candidate) (err error) {
-		warm, err = m.e.warm(ctx, cs, from, to)
-		return errors.Join(warm, err)
+		if warm, err = m.e.warm(ctx, cs, from, to); warm != nil || err != nil {
+			return errors.Join(warm, err)
+		}
+		return m.keepAhead(ctx)
 	})
 	Failpoint("warm-rebuild")
 	if err == nil {
@@ -135,19 +153,24 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (up bool, err error
 			return true, nil
 		}
 	}
-	if ctx.Err() != nil {
-		return false, nil
-	}
 	switch {
-	case errors.Is(warm, ErrGap): // it lost a part of it meanwhile: once more
-		m.gaps.add(from, to)
-		m.wake()
+	case ctx.Err() != nil:
 		return false, nil
-	case warm != nil:
-		m.lose(warm)
-		return false, nil
+	case warm == nil:
+		return false, fmt.Errorf("cannot fill the hour of %s: %w", milliTime(from).UTC().Format(time.RFC3339), err)
 	}
-	return false, fmt.Errorf("cannot fill the hour of %s: %w", milliTime(from).UTC().Format(time.RFC3339), err)
+	if !errors.Is(warm, ErrGap) { // else it lost a part of it meanwhile
+		m.lose(warm)
+	}
+	m.putOff()
+	return false, nil
+}
+
+// putOff puts the next fill off: by a second after the first that failed, by
+// twice as long after each that follows, by a minute at most. One that is full is
+// not to be filled for ever.
+func (m *migrator) putOff() {
+	m.pause, m.paused = min(max(2*m.pause, time.Second), time.Minute), time.Now()
 }
 
 // warm puts candidates into the buckets of [from, to), one entry a minute. The

@@ -16,7 +16,6 @@ type counters struct {
 	attempts      [7]*vm.Counter // by code class: none, 1xx … 5xx, other
 	inFlight      *vm.Gauge
 	settleSeconds *vm.PrometheusHistogram
-	lag           *vm.Gauge
 	panics        *vm.Counter
 	clockSteps    *vm.Counter
 	audit         *vm.Counter
@@ -36,7 +35,6 @@ func newCounters(e *Engine, set *vm.Set) *counters {
 			.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10,
 		}),
 		inFlight:    set.NewGauge("xtimer_calls_in_flight", nil),
-		lag:         set.NewGauge("xtimer_migrator_lag_seconds", nil),
 		panics:      set.NewCounter("xtimer_call_panics_total"),
 		clockSteps:  set.NewCounter("xtimer_clock_steps_total"),
 		audit:       set.NewCounter("xtimer_audit_violations_total"),
@@ -55,6 +53,13 @@ func newCounters(e *Engine, set *vm.Set) *counters {
 	}
 	set.NewGauge("xtimer_wheel_tasks", func() float64 { return float64(e.wheel.Len()) })
 	set.NewGauge("xtimer_warm_entries", func() float64 { return float64(e.cfg.Warm.Len()) })
+	set.NewGauge("xtimer_migrator_lag_seconds", func() float64 {
+		loaded := e.loaded.Load()
+		if loaded == 0 {
+			return 0 // it has not begun
+		}
+		return float64(max(0, e.now()-loaded)) / 1000
+	})
 	set.NewGauge("xtimer_settle_backlog", func() float64 {
 		n, _ := e.countUnsettled()
 		return float64(n)
@@ -88,7 +93,6 @@ func (c *counters) fired(late time.Duration) {
 func (c *counters) ended(s TaskStatus)              { c.results[s].Inc() }
 func (c *counters) endedMany(s TaskStatus, n int64) { c.results[s].Add(int(n)) }
 func (c *counters) timerMade()                      { c.created.Inc() }
-func (c *counters) migratorLag(ms int64)            { c.lag.Set(float64(ms) / 1000) }
 
 func (c *counters) attempt(code int) {
 	i := code / 100

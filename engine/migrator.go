@@ -29,6 +29,9 @@ const (
 // meanwhile is admitted by its create: a timer may be met twice, never missed.
 // loaded follows when a scan has ended; the watermark does not pass it.
 //
+// The wheel goes first: an hour of millions takes longer to fill than the wheel
+// is ahead, so the next minutes are loaded between two pages of it.
+//
 // Without the warm tier the minutes are read from the cold one. Without the cold
 // tier loading goes on to the end of what is filled, where the warm tier keeps
 // definitions; rows of owed wait.
@@ -38,10 +41,16 @@ type migrator struct {
 	// Written by run's goroutine only.
 	filled atomic.Int64
 	gaps   gaps
+	// answers: the warm tier has answered since it last failed. One that does may
+	// still refuse to be filled: warmUp tells that it is filled as well.
+	answers atomic.Bool
 
 	// The rest is run's own.
-	opened  bool  // the warm tier is open
-	resumed int64 // up to where rows of owed were read
+	asked   time.Time     // when it was last asked whether it answers
+	pause   time.Duration // before the next fill, as the last one failed; 0: it went well
+	paused  time.Time     // since when
+	dropped int64         // up to where the warm tier was told to forget
+	resumed int64         // up to where rows of owed were read
 	trouble trouble
 }
 
@@ -50,7 +59,7 @@ func (m *migrator) sealed() int64 { return m.filled.Load() }
 
 // trusted tells whether the warm tier can be asked for a minute.
 func (m *migrator) trusted(at int64) bool {
-	return m.e.warmUp.Load() && at < m.filled.Load() && !m.gaps.has(at)
+	return m.answers.Load() && at < m.filled.Load() && !m.gaps.has(at)
 }
 
 func (m *migrator) wake() {
@@ -70,9 +79,8 @@ func (m *migrator) run(ctx context.Context) error {
 		}
 		m.trouble.tell(m.e.log, "cannot load what is due next; trying again", err)
 		now := m.e.now()
-		m.e.metrics.migratorLag(max(0, now-m.e.loaded.Load()))
 		wait := time.Duration(now/minute*minute+minute-now) * time.Millisecond
-		if err != nil || !m.e.warmUp.Load() {
+		if err != nil || !m.e.warmUp.Load() || m.pause > 0 {
 			wait = time.Second
 		}
 		select {
@@ -85,18 +93,24 @@ func (m *migrator) run(ctx context.Context) error {
 }
 
 // step brings the wheel to the end of the minutes ahead, then the warm tier to
-// the end of the window; the wheel first, for it is the more urgent.
+// the end of the window.
 func (m *migrator) step(ctx context.Context) error {
-	if m.e.unsettled.isFull.Load() {
-		return ErrBacklog // what was loaded would wait in memory
-	}
-	if err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute); err != nil {
-		return err
-	}
-	if err := m.resumeTo(ctx, m.e.loaded.Load()); err != nil {
+	if err := m.keepAhead(ctx); err != nil {
 		return err
 	}
 	return m.fillTo(ctx)
+}
+
+// keepAhead brings the wheel to the end of the minutes ahead.
+func (m *migrator) keepAhead(ctx context.Context) error {
+	if m.e.unsettled.isFull.Load() {
+		return ErrBacklog // what was loaded would wait in memory
+	}
+	m.reach(ctx) // first: without the cold tier what it holds is all there is
+	if err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute); err != nil {
+		return err
+	}
+	return m.resumeTo(ctx, m.e.loaded.Load())
 }
 
 // loadTo loads minute by minute up to the instant.
