@@ -140,6 +140,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	if err := m.keepAhead(ctx); err != nil {
 		return false, err
 	}
+	m.e.minutes.refill(from, to)
 	var warm error
 	err = m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []Candidate) (err error) {
 		if warm, err = m.e.warm(ctx, cs, from, to); warm != nil || err != nil {
@@ -150,6 +151,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	Failpoint("warm-rebuild")
 	if err == nil {
 		if warm = m.e.cfg.Warm.Seal(ctx, from, to); warm == nil {
+			m.e.minutes.refilled(from, to)
 			return true, nil
 		}
 	}
@@ -204,7 +206,7 @@ func (e *Engine) warm(ctx context.Context, cs []Candidate, from, to int64) (erro
 			raised = append(raised, b)
 		}
 	}
-	e.minutes.add(es)
+	e.minutes.filled(es)
 	if err := e.cfg.Warm.Add(ctx, es); err != nil {
 		return err, nil
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 )
 
@@ -79,39 +78,6 @@ func (e *Engine) Ready() error {
 		return errors.New("the disk is nearly full: nothing new is taken")
 	}
 	return nil
-}
-
-// minutes counts what is due in each of the coming minutes, as it was admitted
-// to the hour: what is deleted meanwhile is not taken off.
-type minutes struct {
-	mu    sync.Mutex
-	at    [128]int64
-	count [128]int64
-}
-
-func (m *minutes) add(es []Entry) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range es {
-		n := es[i].Due / minute
-		x := n % int64(len(m.at))
-		if m.at[x] != n {
-			m.at[x], m.count[x] = n, 0
-		}
-		m.count[x]++
-	}
-}
-
-func (m *minutes) look(now int64) (out [60]int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range out {
-		n := now/minute + int64(i)
-		if x := n % int64(len(m.at)); m.at[x] == n {
-			out[i] = m.count[x]
-		}
-	}
-	return out
 }
 
 // raise lifts an instant, never lowers it.
