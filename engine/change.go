@@ -76,12 +76,20 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 	c := &Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
 	if !ed.keep {
 		rows, err := e.freeze(ctx, sh, id)
+		if ed.timer == nil || ed.timer.Status == Disabled {
+			// By the clock as its calls had it, should that have been set back: what
+			// verify finds later than this began after it.
+			c.At = max(from, e.upTo.Load())
+			if ed.timer != nil {
+				ed.timer.UpdatedAt = c.At
+			}
+		}
 		var own spans
 		if err == nil {
-			own, err = e.ownOf(ctx, rows, now)
+			own, err = e.ownOf(ctx, rows, c.At)
 		}
 		if err == nil {
-			out.inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, now)
+			out.inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, c.At)
 		}
 		if err == nil {
 			err = e.syncEnds(ctx, sh, id)

@@ -60,9 +60,10 @@ func (e *Engine) Verify(ctx context.Context, v Verification, tell func(*Finding)
 }
 
 // VerifyCold verifies at now a cold tier that no engine runs on. Retention is
-// for how long that engine kept history.
+// for how long that engine kept history. Only what history has can be late: what
+// is owed or unknown may be in the engine's journal, which is not read.
 func VerifyCold(ctx context.Context, cold Cold, v Verification, now int64, retention time.Duration, tell func(*Finding) error) (Verdict, error) {
-	g := &ledger{Verification: v, cold: cold, tell: tell, sampled: v.Sampled, pace: func(time.Duration) {}}
+	g := &ledger{Verification: v, cold: cold, tell: tell, sampled: v.Sampled, stopped: true, pace: func(time.Duration) {}}
 	return g.verify(ctx, now, retention)
 }
 
@@ -84,7 +85,7 @@ func (v *Verification) check(now int64, retention time.Duration) error {
 	return nil
 }
 
-// maxEntries is how many records are held in memory at a time, about 70 bytes
+// maxEntries is how many records are held in memory at a time, about 80 bytes
 // each; a slice of the window is as long as that allows.
 const maxEntries = 1 << 20
 
@@ -105,7 +106,8 @@ type ledger struct {
 	tell    func(*Finding) error
 	pace    func(worked time.Duration)
 	sampled bool
-	most    int // records held at a time; 0: maxEntries
+	stopped bool // no engine runs
+	most    int  // records held at a time; 0: maxEntries
 
 	now    int64 // when it began
 	shards []Shard
@@ -215,7 +217,7 @@ func (g *ledger) join(ctx context.Context, from, to int64) error {
 			n, _ = slices.BinarySearchFunc(owed, l.ID, func(d debt, id TimerID) int { return cmp.Compare(d.id, id) })
 			owed = owed[n:]
 			ev := evidence{
-				from: from, to: to, w: g.shards[l.ID.Shard()].Watermark, now: g.now, late: g.Late, sampled: g.sampled, leftOut: g.leftOut,
+				from: from, to: to, w: g.shards[l.ID.Shard()].Watermark, now: g.now, late: g.Late, stopped: g.stopped, sampled: g.sampled, leftOut: g.leftOut,
 				records: head(records, func(x *entry) bool { return x.id == l.ID }),
 				owed:    head(owed, func(d *debt) bool { return d.id == l.ID }),
 			}

@@ -76,6 +76,27 @@ func TestStepBackThenChange(t *testing.T) {
 	}
 }
 
+// What was called before the clock was set back is not taken for a call after the
+// delete, whose instant is then earlier: the ledger proves itself.
+func TestStepBackThenDelete(t *testing.T) {
+	for _, wait := range []time.Duration{0, 20 * time.Second} {
+		begin(t, func(t *testing.T, w *world) {
+			id := w.make(timer("a", every(10*time.Second)))
+			time.Sleep(time.Minute + 50*time.Millisecond)
+			w.settle()
+			w.step(-4 * time.Minute)
+			time.Sleep(wait)
+			if _, err := w.Delete(t.Context(), id, 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Minute)
+			if n := len(w.of("a")); n != 6 {
+				t.Errorf("%d calls, want the 6 of before", n)
+			}
+		})
+	}
+}
+
 // A call that is open when the clock is set back and the process dies is told of
 // as one that may have been sent; what had ended is not called again.
 func TestStepBackThenCrashDuringACall(t *testing.T) {

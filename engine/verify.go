@@ -33,7 +33,8 @@ const (
 	Early
 	// FoundLate: a first attempt later than the bound that was asked for.
 	FoundLate
-	// Stray: a record of a due that no definition has.
+	// Stray: a record of a due that no definition has, or of a call that began
+	// after its timer was deleted, disabled or given another schedule.
 	Stray
 	// Miscount: a run of dues in one record that counts other than the plan.
 	Miscount
@@ -54,6 +55,7 @@ type entry struct {
 	due, last int64 // last > due: a run of count dues
 	count     int64
 	lateness  time.Duration // of the first attempt; 0 without one
+	started   int64         // Unix ms: the last attempt; 0 without one
 	gen       uint32
 	status    TaskStatus
 	origin    Origin
@@ -71,8 +73,8 @@ func entryOf(t *Task) entry {
 		x.early = x.early || a.Started < t.Key.Due*1000
 		x.again = x.again || a.ErrorClass == "" && i+1 < len(t.Attempts)
 	}
-	if len(t.Attempts) > 0 {
-		x.lateness = max(t.Lateness, 0)
+	if n := len(t.Attempts); n > 0 {
+		x.lateness, x.started = max(t.Lateness, 0), t.Attempts[n-1].Started/1000
 	}
 	return x
 }
@@ -99,17 +101,24 @@ type era struct {
 	end  int64
 	// fresh: its schedule was given anew, so an instant that was past is due.
 	fresh bool
+	// last: no task of a later due is called; and when stopped, no attempt that
+	// begins later is made. MaxDue: nobody knows.
+	last    int64
+	stopped bool
+	timeout time.Duration // the longest of its versions
 }
 
 // erasOf are the generations of a life that are kept, oldest first.
 func erasOf(l *Life) []era {
 	var es []era
 	for i, t := range l.Versions {
-		if n := len(es); n > 0 && es[n-1].Generation == t.Generation {
-			es[n-1].Timer = t // the dues stayed what they were
-			continue
-		} else if n > 0 {
-			es[n-1].end = t.UpdatedAt
+		if n := len(es); n > 0 {
+			was := &es[n-1]
+			if was.Generation == t.Generation {
+				was.Timer, was.timeout = t, max(was.timeout, t.Callback.Timeout) // the dues stayed what they were
+				continue
+			}
+			was.ends(t)
 		}
 		p, err := PlanOf(t)
 		if err != nil { // the engine left it out, see leaveOut
@@ -120,12 +129,44 @@ func erasOf(l *Life) []era {
 			was := l.Versions[i-1]
 			fresh = (t.Schedule != was.Schedule || t.At != was.At) && t.ValidFrom <= t.UpdatedAt
 		}
-		es = append(es, era{Timer: t, plan: p, end: MaxDue, fresh: fresh})
+		es = append(es, era{Timer: t, plan: p, end: MaxDue, fresh: fresh, last: MaxDue, timeout: t.Callback.Timeout})
 	}
 	if l.Deleted != 0 && len(es) > 0 {
-		es[len(es)-1].end = l.Deleted
+		e := &es[len(es)-1]
+		e.end, e.last, e.stopped = l.Deleted, l.Deleted, true
 	}
 	return es
+}
+
+// ends is what its successor does to an era. A delete and a disable are stamped by
+// the clock as the timer's calls had it. Any other change has the clock's own time:
+// what a clock that was set back had called is then later, and only a recurring
+// successor tells, by a ValidFrom beyond it, as one that is disabled until then does.
+func (e *era) ends(next *Timer) {
+	e.end = next.UpdatedAt
+	switch {
+	case next.Status == Disabled:
+		e.last, e.stopped = e.end, true
+	case next.Status == Enabled && !next.Schedule.OneShot() && next.ValidFrom <= next.UpdatedAt:
+		e.last = e.end
+	}
+}
+
+// sendingTakes is how long an attempt that was let go may take to begin, beside
+// its timeout: at most once waits for the journal. So may a change, to take hold.
+const sendingTakes = 10 * time.Second
+
+// after tells how long after the end of its era a call of the record began, and
+// whether it may not have been in flight then.
+func (e *era) after(x *entry) (by time.Duration, stray bool) {
+	if x.started == 0 || e.last == MaxDue {
+		return 0, false
+	}
+	began := x.due
+	if e.stopped {
+		began = max(began, x.started-e.timeout.Milliseconds())
+	}
+	return time.Duration(x.started-e.last) * time.Millisecond, began > e.last+sendingTakes.Milliseconds()
 }
 
 // evidence is what is known of one timer's dues in [from, to).
@@ -134,6 +175,7 @@ type evidence struct {
 	w        int64         // the watermark of its shard
 	now      int64         // when the verification began
 	late     time.Duration // the bound of lateness; 0: none
+	stopped  bool          // no engine runs: its journal may know of calls that history does not
 	sampled  bool          // history keeps only some of the successes
 	leftOut  []int64       // minutes of which history is not whole, in order
 	records  []entry       // by due; some outside [from, to) do no harm
@@ -211,7 +253,7 @@ const settlingTakes = 10 * time.Second
 // unsettled looks for dues in (after, to] that had to be called by now, and of
 // which history knows nothing: something keeps the watermark back.
 func (ev *evidence) unsettled(e *era, after, to int64, j *judged) {
-	if ev.late == 0 {
+	if ev.late == 0 || ev.stopped {
 		return
 	}
 	to = min(to, ev.overdue())
@@ -244,7 +286,7 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 		return
 	case d != nil:
 		j.open++
-		if ev.late == 0 || d.tried || due > ev.overdue() {
+		if ev.late == 0 || ev.stopped || d.tried || due > ev.overdue() {
 			return
 		}
 		kind, detail = FoundLate, "it is owed, and nothing was sent yet"
@@ -318,6 +360,9 @@ func (ev *evidence) holdRecords(eras []era, j *judged) {
 		if x.run() && (run == nil || x.last > run.last) {
 			run = x
 		}
+		if by, stray := e.after(x); kept && stray {
+			add(Stray, "an attempt began %v after its timer was deleted, disabled or given another schedule", by)
+		}
 		switch {
 		case !kept:
 		case x.run():
@@ -342,7 +387,8 @@ func eraOf(es []era, gen uint32) (e *era, kept bool) {
 }
 
 // derived tells whether any generation has the due, whenever it was in force:
-// after the clock was set back, one may have fired beyond its end.
+// after the clock was set back, one may have fired beyond its end. For how far
+// beyond, see after.
 func derived(es []era, due int64) bool {
 	for i := range es {
 		if es[i].plan.next(due-1) == due {

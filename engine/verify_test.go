@@ -310,7 +310,7 @@ func TestVerifyFinds(t *testing.T) {
 func TestVerifySays(t *testing.T) {
 	minutely := func(change func(*Timer)) *Timer {
 		x := &Timer{ID: 5, Version: 1, Generation: 1, CreatedAt: verifyStart, UpdatedAt: verifyStart}
-		x.App, x.Schedule = "app", Schedule{Every: time.Minute}
+		x.App, x.Schedule, x.Callback.Timeout = "app", Schedule{Every: time.Minute}, 30*time.Second
 		if err := Resolve(x, nil, verifyStart); err != nil {
 			t.Fatal(err)
 		}
@@ -360,6 +360,11 @@ func TestVerifySays(t *testing.T) {
 				{Key: Key{5, at(7)}, Task: &Task{Attempts: []Attempt{{}}}},
 			}
 		}, func(g *ledger) { g.Late = 29 * time.Minute }, []string{"late 5 +3m0s…5m0s ×3"}, 34},
+		{"a journal that is not read may have what is owed or unknown", func(s *shelf) {
+			drop(s, 3)
+			s.owed = []Owed{{Key: Key{5, at(3)}}}
+			s.tasks[0].Lateness = 11 * time.Minute
+		}, func(g *ledger) { g.Late, g.stopped = 10*time.Minute, true }, []string{"late 5 +30m0s"}, 30},
 		{"a manual task is beside the plan", func(s *shelf) {
 			s.put(&Task{Key: Key{5, at(3) + 17}, App: "app", Origin: FromManual, Generation: 1, Status: Dead})
 		}, nil, nil, 29},
@@ -390,6 +395,11 @@ func TestVerifySays(t *testing.T) {
 			on.Version, on.Generation, on.UpdatedAt, on.ValidFrom = 3, 3, at(20), at(20)
 			s.lives[0].Versions = []*Timer{was, &off, &on}
 			drop(s, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+			for _, x := range s.tasks {
+				if x.Key.Due > at(20) {
+					x.Generation = 3
+				}
+			}
 		}, nil, nil, 29},
 		{"caught up", func(s *shelf) {
 			was := s.lives[0].Versions[0]
@@ -406,9 +416,47 @@ func TestVerifySays(t *testing.T) {
 			// At minute 20, by the clock that had shown 25.
 			was := s.lives[0].Versions[0]
 			now := *was
-			now.Version, now.Generation, now.UpdatedAt, now.ValidFrom = 2, 2, at(20), at(20)
+			now.Version, now.Generation, now.UpdatedAt, now.ValidFrom = 2, 2, at(20), at(25)
 			s.lives[0].Versions = []*Timer{was, &now}
+			for _, x := range s.tasks {
+				if x.Key.Due > at(25) {
+					x.Generation = 2
+				}
+			}
 		}, nil, nil, 29},
+		{"called after a delete", func(s *shelf) { s.lives[0].Deleted = at(28) }, nil, []string{"stray 5 +29m0s", "stray 5 +30m0s"}, 0},
+		{"called after a disable", func(s *shelf) {
+			was := s.lives[0].Versions[0]
+			off := *was
+			off.Version, off.Generation, off.Status, off.UpdatedAt, off.ValidFrom = 2, 2, Disabled, at(28), at(28)
+			s.lives[0].Versions = []*Timer{was, &off}
+		}, nil, []string{"stray 5 +29m0s", "stray 5 +30m0s"}, 0},
+		{"called by the former schedule", func(s *shelf) {
+			was := s.lives[0].Versions[0]
+			now := *was
+			now.Version, now.Generation, now.UpdatedAt, now.ValidFrom = 2, 2, at(28), at(28)
+			s.lives[0].Versions = []*Timer{was, &now}
+		}, nil, []string{"stray 5 +29m0s", "stray 5 +30m0s"}, 29},
+		{"called again after a delete", func(s *shelf) {
+			s.lives[0].Deleted = at(29) - 1
+			drop(s, 29, 30)
+			s.tasks[0].Attempts = append(s.tasks[0].Attempts, Attempt{N: 2, Started: (at(29) + 30_000 + 10_000) * 1000})
+			s.tasks[0].Attempts[0].ErrorClass = "status"
+		}, nil, []string{"stray 5 +28m0s"}, 0},
+		{"in flight when it was deleted", func(s *shelf) {
+			s.lives[0].Deleted = at(29) - 1
+			drop(s, 29, 30)
+			s.tasks[0].Attempts[0].Started = (at(29) - 1 + 30_000 + 10_000) * 1000
+		}, nil, nil, 0},
+		{"due while the delete took hold", func(s *shelf) { s.lives[0].Deleted = at(30) - 10_000 }, nil, nil, 0},
+		{"tried again by hand after a disable", func(s *shelf) {
+			was := s.lives[0].Versions[0]
+			off := *was
+			off.Version, off.Generation, off.Status, off.UpdatedAt, off.ValidFrom = 2, 2, Disabled, at(28), at(28)
+			s.lives[0].Versions = []*Timer{was, &off}
+			drop(s, 29, 30)
+			s.tasks[0].Attempts[0].Started, s.tasks[0].Origin = at(40)*1000, FromRedrive
+		}, nil, nil, 0},
 		{"archived", func(s *shelf) { s.lives[0].Versions[0].Status = Finished; drop(s, 7) }, nil, []string{"gap 5 +7m0s"}, 29},
 	} {
 		t.Run(c.name, func(t *testing.T) {
