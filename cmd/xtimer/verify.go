@@ -35,17 +35,19 @@ holds them against the records of history. It names every
   repeat    a due decided twice, or called again after it was taken
   early     an attempt before its due
   late      a first attempt later than --late
-  stray     a record of a due that no definition has
+  stray     a record of a due that no definition has, or a call that began after
+            its timer was deleted, disabled or given another schedule
   miscount  a run of dues in one record that counts other than the plan
   unproven  a due without a record, where history is known not to be whole (by
             --history-sample, a full disk, or its bound): this alone is no failure
 
-and exits with 1 if there is any. A due is at or after --from and before --to:
+and exits with 1 if there is any, or when the --app has no timers. A due is at or after --from and before --to:
 each an instant such as 2026-11-20T17:00:00Z, Unix ms, or how long ago: 24h.
 
 It asks a running server (its admin token in XTIMER_TOKEN), which does the work
 at a pace that lets it go on firing; or reads the data directory of one that is
-stopped, or its database.`,
+stopped, or its database. It does not read the journal of one that is stopped:
+--late then names only attempts that history has.`,
 		Example: `  xtimer verify --from 24h
   xtimer verify --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z --app billing --late 1s
   xtimer verify --from 7d --data-dir /var/lib/xtimer`,
@@ -60,7 +62,10 @@ stopped, or its database.`,
 			if v.To, err = parseMoment(to, now); err != nil {
 				return fmt.Errorf("--to: %w", err)
 			}
-			p := &proof{out: cmd.OutOrStdout(), asJSON: asJSON}
+			if late < 0 {
+				return usage("--late is how late a first attempt may be: it cannot be less than 0")
+			}
+			p := &proof{out: cmd.OutOrStdout(), asJSON: asJSON, app: app}
 			if cmd.Flags().Changed("data-dir") || s.MySQLDSN != "" {
 				err = p.offline(cmd.Context(), s, v)
 			} else {
@@ -79,7 +84,7 @@ stopped, or its database.`,
 	fs.StringVar(&to, "to", "0s", "… and before this `TIME` (default: now)")
 	fs.Lookup("to").DefValue = ""
 	fs.StringVar(&app, "app", "", "of this `APP` only")
-	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too, and a due of which\nhistory knows nothing though it was due longer ago (and 10s)")
+	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too, and a due of which\na running server's history knows nothing though it was due longer ago (and 10s)")
 	fs.BoolVar(&asJSON, "json", false, "print each finding, and the verdict, as a line of JSON")
 	fs.StringVar(&server, "server", orElse(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
 	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
@@ -118,34 +123,43 @@ func parseMoment(s string, now time.Time) (int64, error) {
 // proofLine is a line of the answer to GET /v1/admin/verify: a finding, or the
 // verdict, or an error in its place.
 type proofLine struct {
-	Finding string     `json:"finding,omitempty"`
-	TimerID string     `json:"timer_id,omitempty"`
-	App     string     `json:"app,omitempty"`
-	Name    string     `json:"name,omitempty"`
-	Due     *time.Time `json:"due,omitempty"`
-	DueLast *time.Time `json:"due_last,omitempty"`
-	Count   int64      `json:"count,omitempty"`
-	Detail  string     `json:"detail,omitempty"`
-
-	Verdict string           `json:"verdict,omitempty"`
-	From    *time.Time       `json:"from,omitempty"`
-	To      *time.Time       `json:"to,omitempty"`
-	Timers  int64            `json:"timers,omitempty"`
-	Dues    int64            `json:"dues,omitempty"`
-	Records int64            `json:"records,omitempty"`
-	Open    int64            `json:"open,omitempty"`
-	Unkept  int64            `json:"unkept,omitempty"`
-	Found   map[string]int64 `json:"found,omitempty"`
-
+	*ProofFinding
+	*ProofVerdict
 	Error string `json:"error,omitempty"`
+}
+
+// ProofFinding is a line that names what was found.
+type ProofFinding struct {
+	Finding string     `json:"finding"`
+	TimerID string     `json:"timer_id"`
+	App     string     `json:"app"`
+	Name    string     `json:"name"`
+	Due     time.Time  `json:"due"`
+	DueLast *time.Time `json:"due_last,omitempty"`
+	Count   int64      `json:"count"`
+	Detail  string     `json:"detail"`
+}
+
+// ProofVerdict is the last line.
+type ProofVerdict struct {
+	Verdict string           `json:"verdict"`
+	From    time.Time        `json:"from"`
+	To      time.Time        `json:"to"`
+	Timers  int64            `json:"timers"`
+	Dues    int64            `json:"dues"`
+	Records int64            `json:"records"`
+	Open    int64            `json:"open"`
+	Unkept  int64            `json:"unkept"`
+	Found   map[string]int64 `json:"found"`
 }
 
 // proof prints what a verification finds.
 type proof struct {
 	out     io.Writer
 	asJSON  bool
+	app     string // that was asked for
 	started time.Time
-	verdict *proofLine
+	verdict *ProofVerdict
 }
 
 // online lets a running server verify itself.
@@ -217,18 +231,19 @@ func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification)
 	p.started = time.Now()
 	v.Sampled = s.HistorySample > 1
 	verdict, err := engine.VerifyCold(ctx, cold, v, time.Now().UnixMilli(), s.HistoryRetention, func(f *engine.Finding) error {
-		l := proofLine{
+		l := ProofFinding{
 			Finding: f.Kind.String(), TimerID: f.Timer.String(), App: f.App, Name: f.Name, Due: moment(f.Due), Count: f.Count, Detail: f.Detail,
 		}
 		if f.Count > 1 {
-			l.DueLast = moment(f.DueLast)
+			last := moment(f.DueLast)
+			l.DueLast = &last
 		}
-		return p.tell(&l)
+		return p.tell(&proofLine{ProofFinding: &l})
 	})
 	if err = errors.Join(err, cold.Close()); err != nil {
 		return err
 	}
-	l := proofLine{
+	l := ProofVerdict{
 		Verdict: "proven", From: moment(verdict.From), To: moment(verdict.To), Timers: verdict.Timers, Dues: verdict.Dues,
 		Records: verdict.Records, Open: verdict.Open, Unkept: verdict.Unkept, Found: map[string]int64{},
 	}
@@ -240,23 +255,20 @@ func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification)
 			l.Found[engine.FindingKind(k).String()] = n
 		}
 	}
-	return p.tell(&l)
+	return p.tell(&proofLine{ProofVerdict: &l})
 }
 
-func moment(ms int64) *time.Time {
-	t := time.UnixMilli(ms).UTC()
-	return &t
-}
+func moment(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
 // tell prints a line.
 func (p *proof) tell(l *proofLine) error {
-	if l.Verdict != "" {
-		p.verdict = l
+	if l.ProofVerdict != nil {
+		p.verdict = l.ProofVerdict
 	}
 	if p.asJSON {
 		return json.NewEncoder(p.out).Encode(l)
 	}
-	if l.Verdict != "" || l.Due == nil {
+	if l.ProofFinding == nil {
 		return nil
 	}
 	const layout = "2006-01-02T15:04:05.000Z"
@@ -269,9 +281,13 @@ func (p *proof) tell(l *proofLine) error {
 	return err
 }
 
-// conclude prints the verdict and turns it into the exit status.
+// conclude prints the verdict and turns it into the exit status. Nothing to prove is
+// no proof, where timers were asked for.
 func (p *proof) conclude() error {
 	v := p.verdict
+	if v.Timers == 0 && p.app != "" {
+		return fmt.Errorf("nothing to prove: the app %q has no timers", p.app)
+	}
 	if !p.asJSON {
 		word := newPainter(p.out).paint(green, "Proven")
 		if v.Verdict != "proven" {

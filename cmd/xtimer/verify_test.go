@@ -48,13 +48,30 @@ func TestVerify(t *testing.T) {
 		t.Errorf("late: status %d, %q, %q", status, out, errs)
 	}
 
+	if _, errs, status = runs(t, "verify", "--from", "1h", "--app", "other", "--server", s.url); status != 1 || !strings.Contains(errs, `"other" has no timers`) {
+		t.Errorf("an app without timers: status %d, %q", status, errs)
+	}
+	for _, of := range []string{"--server=" + s.url, "--data-dir=" + data} {
+		if _, errs, status = runs(t, "verify", "--from", "1h", "--late", "-1s", of); status == 0 || !strings.Contains(errs, "less than 0") {
+			t.Errorf("%s, late before the due: status %d, %q", of, status, errs)
+		}
+	}
+
 	s.signal(syscall.SIGKILL)
 	s.ends()
 	if v := proven("--data-dir", data); v.Dues < 10 || v.Timers != 1 {
 		t.Errorf("%+v", v)
 	}
-	if v := proven("--data-dir", data, "--app", "other"); v.Timers != 0 {
-		t.Errorf("%+v", v)
+	for _, of := range [][]string{{"--data-dir", data}, {"--data-dir", data, "--json"}} {
+		_, errs, status := runs(t, append([]string{"verify", "--from", "1h", "--app", "other"}, of...)...)
+		if status != 1 || !strings.Contains(errs, `nothing to prove: the app "other" has no timers`) {
+			t.Errorf("an app without timers: status %d, %q", status, errs)
+		}
+	}
+	var all map[string]any
+	out, _, _ = runs(t, "verify", "--from", "1h", "--to", "30m", "--json", "--data-dir", data)
+	if err := json.Unmarshal([]byte(out), &all); err != nil || all["dues"] != 0.0 || all["records"] != 0.0 || all["open"] != 0.0 || all["unkept"] != 0.0 {
+		t.Errorf("a count of 0 is left out: %q, %v", out, err)
 	}
 	out, errs, status = runs(t, "verify", "--from", "1h", "--late", "1ns", "--data-dir", data)
 	if status != 1 || errs != "" || !strings.Contains(out, "late ") || !strings.Contains(out, "Not proven: ") {
