@@ -58,6 +58,7 @@ func (w *Warm) loseMinute(sh *shard, m int64) {
 		return
 	}
 	delete(sh.buckets, m)
+	sh.lost[m] = max(sh.lost[m], len(b.parts)+1) // one more, of a split that got no answer
 	n := b.count()
 	w.entries.Add(-n)
 	w.mu.Lock()
@@ -114,16 +115,24 @@ func (w *Warm) forget(sh *shard, before int64) dropped {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	d := dropped{shard: sh.n}
-	for m, b := range sh.buckets {
-		if m*minuteMs >= before {
-			continue
-		}
-		for k := range b.parts {
+	drop := func(m int64, buckets int) {
+		for k := range buckets {
 			d.keys = append(d.keys, sh.bucketKey(m, k))
 			d.fields = append(d.fields, bucketField(m, k))
 		}
-		w.entries.Add(-b.count())
-		delete(sh.buckets, m)
+	}
+	for m, b := range sh.buckets {
+		if m*minuteMs < before {
+			drop(m, len(b.parts))
+			w.entries.Add(-b.count())
+			delete(sh.buckets, m)
+		}
+	}
+	for m, n := range sh.lost {
+		if m*minuteMs < before {
+			drop(m, n)
+			delete(sh.lost, m)
+		}
 	}
 	for h := range sh.hours {
 		if (h+1)*hourMin*minuteMs <= before {

@@ -224,6 +224,10 @@ func TestKeys(t *testing.T) {
 	if n != 2*5000 {
 		t.Errorf("%d definitions", n)
 	}
+	// A minute that was lost goes with the others, also what was made of it and not answered.
+	c.Del(t.Context(), w.shards[3].bucketKey(m0/minute+1, 0))
+	isGap(t, w, 1)
+	c.HSet(t.Context(), manifestKey(3), bucketField(m0/minute+1, 5), "1 1 1")
 	must(t, w.Drop(t.Context(), m0+61*minute))
 	keys = c.Keys(t.Context(), "*").Val()
 	if fields := c.HLen(t.Context(), manifestKey(3)).Val(); len(keys) != 1+1+5 || fields != 2+5 {

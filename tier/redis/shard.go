@@ -33,6 +33,7 @@ type shard struct {
 	acked, sent int64
 	until       int64 // when the last of its minutes ends, Unix ms
 	buckets     map[int64]*minuteBuckets
+	lost        map[int64]int  // minutes that were lost: how many buckets Redis may have of them
 	hours       map[int64]bool // whose hash of definitions is ours
 	updated     updates
 }
@@ -49,7 +50,7 @@ type part struct{ count, sum int64 }
 func newShard(n int, run string) *shard {
 	runs := 0
 	return &shard{
-		n: n, buckets: map[int64]*minuteBuckets{}, hours: map[int64]bool{},
+		n: n, buckets: map[int64]*minuteBuckets{}, lost: map[int64]int{}, hours: map[int64]bool{},
 		token: func() string { runs++; return run + "-" + strconv.Itoa(runs) },
 	}
 }
