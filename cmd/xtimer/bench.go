@@ -95,6 +95,9 @@ func (b *bench) run(ctx context.Context, out io.Writer) (err error) {
 	if err := b.client.do(ctx, "GET", "/v1/version", nil, &version); err != nil {
 		return err
 	}
+	if err := b.writable(); err != nil {
+		return err
+	}
 
 	// The receiver is there before the first timer.
 	start := time.Now().Add(b.shape.leadTime()).Truncate(time.Millisecond)
@@ -138,6 +141,23 @@ func (b *bench) body() string {
 		return "the envelope"
 	}
 	return strconv.Itoa(b.payload) + " bytes"
+}
+
+// writable finds out before the run whether its files can be written after it.
+func (b *bench) writable() error {
+	for _, name := range []string{b.jsonFile, b.pageFile} {
+		if name == "" {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return fmt.Errorf("cannot write the report: %w", err)
+		}
+		if err := f.Close(); err != nil {
+			return fmt.Errorf("cannot write the report: %w", err)
+		}
+	}
+	return nil
 }
 
 // save writes the files that were asked for.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -221,7 +220,7 @@ func (l *benchLoad) deleteOf(ctx context.Context, app string) (int64, error) {
 		}
 	}
 	if op.Failed > 0 || op.Error != "" {
-		return op.Done, errors.New(op.Error)
+		return op.Done, fmt.Errorf("%d of %d are left: %s", op.Failed, op.Count, orElse(op.Error, "the server does not say why"))
 	}
 	return op.Done, nil
 }

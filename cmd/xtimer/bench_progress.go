@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// progress is the line that tells on a terminal how far a run is.
+// progress is the line that tells on a terminal how far a run is. The terminal cuts
+// it at its width instead of wrapping it: only one row can be wiped again.
 type progress struct{ end, ended chan struct{} }
 
 // showProgress shows it four times a second, where people read it.
@@ -35,7 +36,7 @@ func (p *progress) run(out io.Writer, l *benchLoad, r *benchReceiver) {
 			rate := float64(n-before) / now.Sub(at).Seconds()
 			before, at = n, now
 			when := fmt.Sprintf("%5.1f s", now.Sub(r.start).Seconds())
-			fmt.Fprintf(out, "\r\x1b[K  %s  made %d of %d   arrived %d  (%.0f/s, at most %s late)   early %d   repeats %d",
+			fmt.Fprintf(out, "\r\x1b[K\x1b[?7l  %s  made %d of %d   arrived %d  (%.0f/s, at most %s late)   early %d   repeats %d\x1b[?7h",
 				when, l.made.Load(), l.n, n, rate, ms(time.Duration(r.worst.Swap(0))), r.early.Load(), r.repeats.Load())
 		}
 	}

@@ -161,6 +161,65 @@ func TestBenchEarly(t *testing.T) {
 	}
 }
 
+// TestBenchFiles: a report that cannot be written ends it before a timer is made.
+func TestBenchFiles(t *testing.T) {
+	t.Parallel()
+	made := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made = made || r.URL.Path == "/v1/timers/batch"
+		fmt.Fprint(w, `{"version":"x"}`)
+	}))
+	t.Cleanup(s.Close)
+	for _, flag := range []string{"--json", "--html"} {
+		_, errs, status := runs(t, "bench", "--server", s.URL, "--burst", "2", flag, filepath.Join(t.TempDir(), "no", "r"))
+		if status == 0 || !strings.Contains(errs, "cannot write the report") || made {
+			t.Errorf("%s: status %d, timers made: %t, %s", flag, status, made, errs)
+		}
+	}
+}
+
+// TestBenchProgress: the line of a run stays one row of the terminal, however
+// narrow that is.
+func TestBenchProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shape := &benchShape{burst: 1_000_000}
+		r := newBenchReceiver(1_000_000, time.Now(), shape)
+		l := &benchLoad{n: 1_000_000}
+		l.made.Store(1_000_000)
+		r.firsts.Store(1_000_000)
+		r.repeats.Store(1_000_000)
+		var out bytes.Buffer
+		p := &progress{make(chan struct{}), make(chan struct{})}
+		go p.run(&out, l, r)
+		time.Sleep(time.Second + time.Millisecond)
+		p.stop()
+
+		const width = 80
+		column, wraps, longest := 0, true, 0
+		for s := out.String(); s != ""; {
+			switch {
+			case strings.HasPrefix(s, "\x1b[?7l"):
+				wraps, s = false, s[5:]
+			case strings.HasPrefix(s, "\x1b[?7h"):
+				wraps, s = true, s[5:]
+			case strings.HasPrefix(s, "\x1b[K"):
+				s = s[3:]
+			case s[0] == '\r':
+				column, s = 0, s[1:]
+			default:
+				column, s = column+1, s[1:]
+				longest = max(longest, column)
+				if column > width && wraps {
+					t.Fatalf("a second row begins at %q", s)
+				}
+			}
+		}
+		if longest <= width || !wraps || column != 0 {
+			t.Errorf("the longest line has %d characters; at the end the column is %d, wrapping %t", longest, column, wraps)
+		}
+	})
+}
+
 // TestBenchRefused: a server that does not take the load ends the run, and what
 // it took is deleted.
 func TestBenchRefused(t *testing.T) {
@@ -174,7 +233,7 @@ func TestBenchRefused(t *testing.T) {
 			fmt.Fprint(w, `{"results":[{"status":201,"id":"1"},{"status":429,"error":{"title":"quota","detail":"too many timers"}}]}`)
 		case "/v1/timers/delete":
 			deleted = true
-			fmt.Fprint(w, `{"count":1,"done":1,"ended":true}`)
+			fmt.Fprint(w, `{"count":3,"done":1,"failed":2,"ended":true}`)
 		}
 	}))
 	t.Cleanup(s.Close)
@@ -182,8 +241,8 @@ func TestBenchRefused(t *testing.T) {
 	if status == 0 || !strings.Contains(errs, "refused a timer: 429 quota too many timers") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	if !deleted {
-		t.Error("what the server took is left there")
+	if !deleted || !strings.Contains(errs, "2 of 3 are left: the server does not say why") {
+		t.Errorf("what the server took is left there: %s", errs)
 	}
 }
 
