@@ -59,7 +59,7 @@ bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/result
 	cd bench/peers && go run .
 
 # The long trials go line by line. All that they say is also in bench/results, by
-# seed, and FROM=line goes on from one: make torture SEED=1795 FROM=hour
+# seed, and FROM=line goes on from one: nohup make torture SEED=1795 FROM=hour &
 lines = @mkdir -p bench/results; { on=; \
 	for line in $(1); do \
 		[ -n "$$on" ] || [ "$$line" = "$(or $(FROM),$(firstword $(1)))" ] || continue; \

@@ -61,6 +61,7 @@ func TestJudged(t *testing.T) {
 }
 
 func judged(t *testing.T, seed uint64, kills int, args ...string) {
+	t.Logf("XTIMER_SEED=%d XTIMER_KILLS=%d draws this part again", seed, kills)
 	o := &owners{t: t, seed: seed, p: startProcess(t, args...), w: startWitness(t), rate: setting("XTIMER_RATE", 300)}
 	o.w.asked(checker.Asked{Op: checker.Run, Conditions: &checker.Condition{
 		Ended: time.Now().Add(24 * time.Hour).UnixMilli(), InCall: 256, MinRate: max(100, o.rate/4), MinOpen: 10,
@@ -92,7 +93,7 @@ func judged(t *testing.T, seed uint64, kills int, args ...string) {
 	close(done)
 	work.Wait()
 	o.judge()
-	t.Logf("seed %d: %d × kill -9: %s", seed, kills, o.reached())
+	t.Logf("seed %d, %d × kill -9: %s", seed, kills, o.reached())
 	o.prove(began)
 }
 
