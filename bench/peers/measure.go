@@ -27,6 +27,9 @@ type memory struct {
 	bytes    int64
 }
 
+// addingWaits is how long adding them may take: most peers have a million by then.
+const addingWaits = 90 * time.Second
+
 // far is when tasks are due that are not to fire: in an hour or two.
 func far(n int) tasks {
 	return tasks{First: newNumbers(n), N: n, Start: time.Now().Add(time.Hour).UnixMilli(), Over: time.Hour}
@@ -164,7 +167,7 @@ func (b *bench) waiting(f *figures) error {
 		err := b.with(f.setup, func(r *running) error {
 			time.Sleep(time.Second)
 			none := r.memory()
-			got, err := r.add(order{Tasks: far(n), Batch: f.hasBatches(), Within: time.Duration(capped) * time.Second})
+			got, err := r.add(order{Tasks: far(n), Batch: f.hasBatches(), Within: addingWaits})
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,7 +16,11 @@ func tableOf(rows []*figures, started time.Time, load string) string {
 	fmt.Fprintf(&b, "# xtimer beside its peers\n\n%s, on %s, %s. Written by `make bench-peers` in %s.\n\n",
 		started.UTC().Format("2006-01-02 15:04 MST"), machine(), runtime.Version(), time.Since(started).Round(time.Second))
 	if load != "" {
-		fmt.Fprintf(&b, "Before it began the load average of the machine was %s: above 0.5, others were at work, and the figures are noise.\n\n", load)
+		fmt.Fprintf(&b, "Before it began the load average of the machine was %s", load)
+		if l, err := strconv.ParseFloat(load, 64); err == nil && l > 0.5 {
+			b.WriteString(": others were at work, and the figures are noise")
+		}
+		b.WriteString(".\n\n")
 	}
 	fmt.Fprintf(&b, "Scheduler, its server, the load and the receiver share these processors: compare rows, not with other machines.\n"+
 		"Handlers make the same HTTP call to the same receiver, but for the rows *no-op*, whose handlers only note the time.\n"+
