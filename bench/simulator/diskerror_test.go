@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -23,7 +24,13 @@ import (
 	"xtimer/wal"
 )
 
-// failing is a process whose disk fails once. It runs outside of a bubble: what
+// every asks for the whole of TestDiskErrors.
+var every = flag.Bool("every", false, "TestDiskErrors fails each of the first 300 operations of the disk")
+
+// patience is how long anything may take of a service whose disk fails.
+const patience = 10 * time.Second
+
+// failing is a process whose disk fails, once or from then on. It runs outside of a bubble: what
 // Pebble leaves blocked when its disk has failed ends with the process, and a
 // bubble waits for it.
 type failing struct {
@@ -31,6 +38,10 @@ type failing struct {
 	stop context.CancelFunc
 	end  chan error
 	gone chan struct{} // closed when the process has ended itself
+	// What the disk says when it fails, and whether it goes on failing.
+	fault  error
+	sticky bool
+	hit    chan struct{} // closed when it has failed
 
 	mu     sync.Mutex // guards all below
 	over   bool
@@ -43,18 +54,25 @@ type failing struct {
 // run starts a process over a disk.
 func (p *failing) run(t *testing.T) {
 	t.Helper()
-	p.end, p.gone = make(chan error, 1), make(chan struct{})
+	p.end, p.gone, p.hit = make(chan error, 1), make(chan struct{}), make(chan struct{})
 	fs := tiertest.Watch(p.disk, func(op errorfs.Op) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			if p.writes++; p.writes == p.failAt {
-				return syscall.EIO
+			p.writes++
+			if p.writes == p.failAt {
+				close(p.hit)
+			}
+			if p.writes == p.failAt || p.sticky && p.failAt > 0 && p.writes > p.failAt {
+				return p.fault
 			}
 		}
 		return nil
 	})
-	exit := func(int) {
+	exit := func(status int) {
+		if status != 70 {
+			t.Errorf("it ends with status %d", status)
+		}
 		p.mu.Lock()
 		if !p.over {
 			p.over = true
@@ -112,7 +130,15 @@ func (p *failing) create(t *testing.T, n int) (acked []engine.TimerID) {
 					acked = append(acked, c.View.ID)
 				}
 				p.mu.Unlock()
-				if enough || c.Err != nil { // its disk has failed, and it is about to end
+				if c.Err != nil {
+					select {
+					case <-p.hit:
+						<-p.gone // it is about to end
+					default:
+						t.Errorf("a create failed, and the disk has not: %v", c.Err)
+					}
+				}
+				if enough || c.Err != nil {
 					return
 				}
 			}
@@ -125,57 +151,102 @@ func (p *failing) create(t *testing.T, n int) (acked []engine.TimerID) {
 	}()
 	select {
 	case <-made:
-	case <-p.gone: // a create that waits for the dead waits for ever
-	case <-time.After(time.Minute):
-		t.Fatal("the creates do not end")
+	case <-p.hit:
+		select {
+		case <-made:
+		case <-p.gone: // a create that waits for the dead waits for ever
+		case <-time.After(patience):
+			t.Fatalf("%s: the creates are not answered, or fail and it does not end", p)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(acked)
 }
 
-// until waits for a condition, for a minute at most.
+// until waits for a condition, while there is patience.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal(what)
 		}
 	}
 }
 
-// TestDiskErrors lets one write or sync of the disk fail: either the process goes
-// on, or it ends itself, and the next one has all that was acknowledged.
+// TestDiskErrors fails the n-th operation of the disk, or all from there on, for
+// one n in so many: either the process goes on, or it ends itself within 10 s, and
+// the next one has all that was acknowledged.
 func TestDiskErrors(t *testing.T) {
-	ended := 0
-	for i := range 6 {
-		n := 30 + 37*i
-		p := &failing{disk: vfs.NewCrashableMem(), kept: i % 3 * 50}
-		p.run(t)
-		acked := p.create(t, n)
-		if len(acked) == 0 {
-			t.Fatal("nothing was acknowledged: the run proves nothing")
-		}
-		for _, id := range acked {
-			until(t, fmt.Sprintf("error at operation %d: timer %s was acknowledged, and is not called", n, id), func() bool {
-				select {
-				case <-p.gone:
+	step := 61 // the rest by -run TestDiskErrors -every
+	if *every {
+		step = 1
+	}
+	for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
+		for _, sticky := range []bool{false, true} {
+			ran, ended := 0, 0
+			for n := 1; n <= 300; n += step {
+				ran++
+				p := &failing{disk: vfs.NewCrashableMem(), kept: n % 3 * 50, fault: fault, sticky: sticky}
+				if diskError(t, p, n) {
 					ended++
-					p = &failing{disk: p.disk}
-					p.run(t)
-				default:
 				}
+			}
+			if ended == 0 || sticky && ended < ran {
+				t.Errorf("%v, sticky %v: %d of %d processes ended themselves", fault, sticky, ended, ran)
+			}
+			t.Logf("%v, sticky %v: %d of %d processes ended themselves", fault, sticky, ended, ran)
+		}
+	}
+}
+
+func (p *failing) String() string {
+	return fmt.Sprintf("%v at operation %d, sticky %v", p.fault, p.failAt, p.sticky)
+}
+
+// diskError runs a process whose n-th disk operation fails, and the next one if
+// it ended itself.
+func diskError(t *testing.T, p *failing, n int) (ended bool) {
+	t.Helper()
+	p.run(t)
+	acked := p.create(t, n)
+	if len(acked) == 0 && n > 30 {
+		t.Fatalf("%s: nothing was acknowledged: the run proves nothing", p)
+	}
+	what := p.String()
+	next := func() {
+		select {
+		case <-p.gone:
+			ended = true
+			p = &failing{disk: p.disk}
+			p.run(t)
+		default:
+		}
+	}
+	called := func() {
+		next()
+		for _, id := range acked {
+			until(t, fmt.Sprintf("%s: timer %s was acknowledged, and is not called", what, id), func() bool {
+				next()
 				ts, _, err := p.e.Tasks(context.Background(), engine.TaskFilter{Timer: id}, engine.Key{}, 1)
 				return err == nil && len(ts) == 1 && ts[0].Status == engine.Succeeded
 			})
 		}
+	}
+	called()
+	for range 2 {
 		p.stop()
-		if err := <-p.end; err != nil {
-			t.Error(err)
+		select {
+		case err := <-p.end:
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			return ended
+		case <-p.gone:
+			called()
+		case <-time.After(patience):
+			t.Fatalf("%s: it does not stop", what)
 		}
 	}
-	if ended == 0 {
-		t.Error("no process has ended itself: nothing was hit")
-	}
-	t.Logf("%d of 6 processes ended themselves", ended)
+	return ended
 }

@@ -15,7 +15,8 @@
 // over within a bound. Then the promises are checked one by one.
 //
 // One fault has no place in a bubble: when an operation of the disk fails, Pebble
-// is left blocked until the process has ended. TestDiskErrors breaks it outside.
+// is left blocked until the process has ended. TestDiskErrors breaks it outside,
+// each operation with -every.
 //
 // # What a seed repeats
 //
