@@ -100,7 +100,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("%s connections were open", most)
 	}
 	var silent int
-	if err := s.db.QueryRow("SELECT @@wait_timeout").Scan(&silent); err != nil || silent > 60 {
+	if err := s.db.QueryRow("SELECT @@wait_timeout").Scan(&silent); err != nil || silent != 15 {
 		t.Errorf("the server waits %d s for a session that is silent, %v", silent, err)
 	}
 	for range 20 {

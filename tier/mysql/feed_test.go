@@ -48,3 +48,47 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the feed says %q, want %q", got, want)
 	}
 }
+
+// TestFeedOutOfOrder: a commit that is slow shows its lower number after a higher
+// one. It is found by who reads the last seconds again, and is forgotten like the others.
+func TestFeedOutOfOrder(t *testing.T) {
+	s := opened(t)
+	slow, err := s.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Rollback() }()
+	if _, err := slow.Exec("INSERT INTO changes (at,made) VALUES (?,'')", benchNow); err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, s, create(shot(1, "a")))
+	mustApply(t, s, create(shot(2, "b")))
+	since := func(seq, at int64) (n int) {
+		t.Helper()
+		if err := s.db.QueryRow("SELECT COUNT(*) FROM changes WHERE seq>? OR at>=?", seq, at).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	sweep := func(now int64) {
+		t.Helper()
+		if _, err := s.forgetFeed(t.Context(), now-feedKept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var last int64
+	if err := s.db.QueryRow("SELECT MAX(seq) FROM changes").Scan(&last); err != nil || since(0, 0) != 2 {
+		t.Fatalf("%d are seen before the slow one, %v", since(0, 0), err)
+	}
+	sweep(benchNow + feedKept + 1) // others are old by now
+	if err := slow.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if byNumber, again := since(last, 1<<62), since(last, benchNow); byNumber != 0 || again != 1 {
+		t.Errorf("after the slow one: %d by the number, %d in the last seconds, want 0 and 1", byNumber, again)
+	}
+	sweep(benchNow + feedKept + 1)
+	if n := since(0, 0); n != 0 {
+		t.Errorf("%d are kept for ever", n)
+	}
+}
