@@ -106,7 +106,7 @@ func settingList(s *Settings) []setting {
 		{"egress-allow", (*cidrsValue)(&s.EgressAllow), "call targets in these `CIDRs` although --egress-deny or --egress-public-only says no"},
 		{"egress-deny", (*cidrsValue)(&s.EgressDeny), "do not call targets in these `CIDRs`"},
 		{"egress-public-only", (*boolValue)(&s.EgressPublicOnly), "do not call loopback, private and reserved networks"},
-		{"no-wait", (*boolValue)(&s.NoWait), "exit when a tier is away at the start instead of waiting for it"},
+		{"no-wait", (*boolValue)(&s.NoWait), "exit when MySQL is away at the start instead of waiting for it"},
 		{"pprof", (*boolValue)(&s.Pprof), "serve /debug/pprof/"},
 		{"insecure", (*boolValue)(&s.Insecure), "serve on a public address although no token is set"},
 		{"accept-data-loss", (*boolValue)(&s.AcceptDataLoss), "start although the end of the journal is lost"},

@@ -65,7 +65,7 @@ var errTaken = fmt.Errorf("%w: %w", engine.ErrFenced, &engine.Fault{
 
 // own locks the fence of a slot until the transaction ends: nobody takes the shards
 // before that, and nothing is written once somebody did. A store that has taken
-// none, as an import's, asks nobody.
+// none, as an export's, asks nobody.
 func (s *Store) own(t *transaction, slot int64) error {
 	mine := s.fence.Load()
 	if mine == 0 {
