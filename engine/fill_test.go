@@ -107,8 +107,12 @@ func TestFullWarmTier(t *testing.T) {
 		from := w.now()
 		id := w.make(timer("fast", every(5*time.Second)))
 		time.Sleep(time.Minute)
+		before := w.metric("xtimer_warm_entries")
 		full.Store(true)
 		time.Sleep(20 * time.Minute)
+		if n := w.metric("xtimer_warm_entries"); n > before-18 {
+			t.Errorf("it held %v entries, and holds %v after 20 minutes in which it was full", before, n)
+		}
 		if n := adds.Load(); n < 15 || n > 30 {
 			t.Errorf("it was filled %d times in 20 minutes in which it was full", n)
 		}
@@ -181,4 +185,30 @@ func TestHiccupOfTheWarmTier(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A caller who leaves while his timer goes into the warm tier says nothing about
+// that: others are not kept from it.
+func TestCallerLeavesTheWarmTier(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ctx, leave := context.WithCancel(t.Context())
+		var leaves atomic.Bool
+		w.warmFault = func(op string) error {
+			if op == "Add" && leaves.CompareAndSwap(true, false) {
+				leave()
+				return ctx.Err()
+			}
+			return nil
+		}
+		w.start()
+		time.Sleep(time.Second)
+		leaves.Store(true)
+		due := w.now() + 30*60_000
+		c := w.Create(ctx, timer("a", at(due)), nil)
+		if c.Err != nil || leaves.Load() || !w.Tiers()["warm"] {
+			t.Errorf("created: %v, left: %v, the warm tier is up: %v", c.Err, !leaves.Load(), w.Tiers()["warm"])
+		}
+		time.Sleep(31 * time.Minute)
+		w.exact("a", c.View.ID, []int64{due}, 0)
+	})
 }
