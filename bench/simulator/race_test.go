@@ -10,7 +10,7 @@ import (
 )
 
 // A seed takes ten times as long with the race detector.
-func init() { seeds, repeats, settings = 24, 1, 2 }
+func init() { seeds, repeats, settings = 24, 1, 1 }
 
 // TestManySeeds runs in every run of the tests as many as without the race
 // detector: faults that meet in one seed of a hundred are not in the first few.
