@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"xtimer/engine"
 	"xtimer/tier/servertest"
 )
@@ -335,6 +337,52 @@ func TestOutages(t *testing.T) {
 			must(t, w.Drop(t.Context(), m0+10*minute))
 		})
 	}
+}
+
+// With every connection of the pool at work a call waits for half a second, not for
+// its patience, and fails; what is under way is made, and all goes on afterwards.
+func TestFullPool(t *testing.T) {
+	s := servertest.Redis(t)
+	w, c := open(t, s.Addr()), dial(t, s.Addr())
+	o := w.clients.Load().writes.(*goredis.Client).Options()
+	o.ReadTimeout = time.Minute // those that have a place wait for their answer
+	size := o.PipelinePoolSize + o.PoolSize // what finds no place in the one goes to the other
+	es := make(map[int]engine.Entry) // one a shard: a shard's writes take turns
+	for id := engine.TimerID(1); len(es) < size+4; id++ {
+		es[id.Shard()] = entry(id, 0)
+	}
+	var each []engine.Entry
+	for _, e := range es {
+		each = append(each, e)
+	}
+	add := func(es []engine.Entry) chan error {
+		done := make(chan error, len(es))
+		for _, e := range es {
+			go func() { done <- w.Add(t.Context(), []engine.Entry{e}) }()
+		}
+		return done
+	}
+	must(t, c.Do(t.Context(), "CLIENT", "PAUSE", 600_000, "WRITE").Err())
+	first := add(each[:size])
+	await(t, "the pool is full", func() bool {
+		return strings.Count(c.ClientList(t.Context()).Val(), "cmd=evalsha") == size
+	})
+	more := add(each[size:])
+	for range each[size:] {
+		if err := <-more; !errors.Is(err, engine.ErrUnavailable) {
+			t.Errorf("without a place in the pool: %v", err)
+		}
+	}
+	if len(first) > 0 {
+		t.Errorf("the first to end was one that had a place: %v", <-first)
+	}
+	must(t, c.Do(t.Context(), "CLIENT", "UNPAUSE").Err())
+	for range size {
+		must(t, <-first)
+	}
+	await(t, "it goes on", func() bool { return w.Add(t.Context(), each[size:]) == nil })
+	fill(t, w, each, 0, 1)
+	whole(t, w, 0, each, true)
 }
 
 func (w *Warm) openSoon(t *testing.T) error {
