@@ -3,7 +3,9 @@ package checker
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -202,12 +204,13 @@ func readLines[T any](name string, lines *[]T) error {
 	}
 	defer f.Close()
 	in := bufio.NewReader(f)
-	for d, n := json.NewDecoder(in), 1; d.More(); n++ {
+	for d, n := json.NewDecoder(in), 1; ; n++ {
 		var line T
-		if err := d.Decode(&line); err != nil {
+		if err := d.Decode(&line); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
 			return fmt.Errorf("%s: record %d: %w", name, n, err)
 		}
 		*lines = append(*lines, line)
 	}
-	return nil
 }
