@@ -345,9 +345,9 @@ func TestFullPool(t *testing.T) {
 	s := servertest.Redis(t)
 	w, c := open(t, s.Addr()), dial(t, s.Addr())
 	o := w.clients.Load().writes.(*goredis.Client).Options()
-	o.ReadTimeout = time.Minute // those that have a place wait for their answer
+	o.ReadTimeout = time.Minute             // those that have a place wait for their answer
 	size := o.PipelinePoolSize + o.PoolSize // what finds no place in the one goes to the other
-	es := make(map[int]engine.Entry) // one a shard: a shard's writes take turns
+	es := make(map[int]engine.Entry)        // one a shard: a shard's writes take turns
 	for id := engine.TimerID(1); len(es) < size+4; id++ {
 		es[id.Shard()] = entry(id, 0)
 	}
