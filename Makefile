@@ -74,7 +74,7 @@ TRIAL = go test -count=1 -timeout 0 -v ./bench -run
 
 .PHONY: torture
 torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
-	$(call lines,local servers judged memory tiers hostile hour journal disk failpoints mutations simulate)
+	$(call lines,local servers judged memory tiers hostile hour journal disk service settings failpoints mutations simulate)
 
 torture-local:
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) $(TRIAL) '^Test(Kill|Terminate)$$/local'
@@ -94,6 +94,10 @@ torture-journal:
 	XTIMER_TEST_LONG=1 go test -count=1 -timeout 0 ./wal
 torture-disk:
 	go test -run '^Test(PowerLoss|DiskErrors|BitFlips)$$' -count=1 -timeout 0 ./tier/local -every
+torture-service:
+	go test -run '^TestDiskErrors$$' -count=1 -timeout 0 -v ./bench/simulator -every
+torture-settings:
+	XTIMER_SETTINGS=$(or $(SETTINGS),300) go test -run '^TestSettings$$' -count=1 -timeout 0 -v ./bench/simulator
 torture-failpoints:
 	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) $(TRIAL) '^TestFailpoints$$'
 torture-mutations:
