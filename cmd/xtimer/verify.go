@@ -41,8 +41,9 @@ holds them against the records of history. It names every
   unproven  a due without a record, where history is known not to be whole (by
             --history-sample, a full disk, or its bound): this alone is no failure
 
-and exits with 1 if there is any, or when the --app has no timers. A due is at or after --from and before --to:
-each an instant such as 2026-11-20T17:00:00Z, Unix ms, or how long ago: 24h.
+and exits with 1 if there is any, or when the --app has no timers. A due is at or
+after --from and before --to: each an instant such as 2026-11-20T17:00:00Z, Unix
+ms, or how long ago: 24h.
 
 It asks a running server (its admin token in XTIMER_TOKEN), which does the work
 at a pace that lets it go on firing; or reads the data directory of one that is
