@@ -48,7 +48,7 @@ func TestMySQLAway(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		took := time.Since(began)
-		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(b), `"tier_unavailable"`) || took > 5*time.Second {
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(b), `"tier_unavailable"`) || !strings.Contains(string(b), "MySQL") || took > 5*time.Second {
 			t.Errorf("%s %s over a MySQL that hangs: %d after %v, Retry-After %q: %s", method, path, resp.StatusCode, took, resp.Header.Get("Retry-After"), b)
 		}
 	}

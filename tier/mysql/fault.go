@@ -85,6 +85,12 @@ type rowError struct{ error }
 
 func (e *rowError) Unwrap() error { return e.error }
 
+// errAway is engine.ErrUnavailable by the name of what is away.
+var errAway = &engine.Fault{
+	Kind: engine.ErrUnavailable.Kind, Code: engine.ErrUnavailable.Code,
+	Detail: "MySQL is away, or does not answer",
+}
+
 // fault turns an error into what a caller of the tier understands.
 func (s *Store) fault(ctx context.Context, what string, err error) error {
 	var own *rowError
@@ -100,7 +106,7 @@ func (s *Store) fault(ctx context.Context, what string, err error) error {
 	case isReadOnly(err):
 		return fmt.Errorf("cannot %s: %w: %w: %w", what, errReadOnly, engine.ErrUnavailable, err)
 	case away(err):
-		return fmt.Errorf("cannot %s: %w: %w", what, engine.ErrUnavailable, err)
+		return fmt.Errorf("cannot %s: %w: %w: %w", what, errAway, engine.ErrUnavailable, err)
 	}
 	return fmt.Errorf("cannot %s: %w", what, err)
 }

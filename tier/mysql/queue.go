@@ -154,10 +154,10 @@ func (s *Store) do(ctx context.Context, o *op) error {
 			}
 		case <-late.C:
 			if s.queue.withdraw(o) {
-				return fmt.Errorf("cannot store the changes: the database has not taken those before them for %v: %w", s.answer, engine.ErrUnavailable)
+				return fmt.Errorf("cannot store the changes: the database has not taken those before them for %v: %w: %w", s.answer, errAway, engine.ErrUnavailable)
 			}
 			s.doubts.leave(o)
-			return fmt.Errorf("cannot store the changes: the database has not answered for %v: %w", s.answer, engine.ErrUnavailable)
+			return fmt.Errorf("cannot store the changes: the database has not answered for %v: %w: %w", s.answer, errAway, engine.ErrUnavailable)
 		}
 	}
 }
