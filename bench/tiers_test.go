@@ -47,6 +47,8 @@ func TestLosingATier(t *testing.T) {
 		{"mysql: killed", hang, mysql.Kill, mysql.Start},
 		{"mysql: hangs", hang, mysql.Pause, mysql.Resume},
 		{"mysql: answers lost", hang / 2, func() { toMySQL.SwallowReplies(true) }, toMySQL.Heal},
+		{"mysql: slow", hang / 2, func() { toMySQL.Delay(20 * time.Millisecond) }, toMySQL.Heal},
+		{"both: killed", hang / 2, func() { mysql.Kill(); redis.Kill() }, func() { mysql.Start(); redis.Start() }},
 	}
 	calm := max(hang/2, time.Second)
 	total := calm + 5*time.Second
