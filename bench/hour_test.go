@@ -121,9 +121,12 @@ func TestHour(t *testing.T) {
 			t.Errorf("%s was called %d ms early", k, k.Due-at[0])
 		}
 	}
-	if next.loads == 0 {
+	switch {
+	case next.loads == 0 && os.Getenv("XTIMER_HOUR") != "":
+		t.Error("Redis told no minute that was fired: the trial says nothing of it")
+	case next.loads == 0:
 		t.Log("Redis was not asked for the minute after next, or had lost it: MariaDB told it")
-	} else if !maps.Equal(next.told, inBucket) {
+	case !maps.Equal(next.told, inBucket):
 		t.Errorf("Redis told %d timers of the minute after next, want %d:\n got %v\nwant %v", len(next.told), len(inBucket), next.told, inBucket)
 	}
 	openCold(t, dsn, func(cold *mysql.Store) {
