@@ -96,13 +96,14 @@ func (l *benchLoad) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// send makes the timers of one batch.
+// send makes the timers of one batch. It is not cut short: what the server makes of
+// it counts, and is deleted at the end.
 func (l *benchLoad) send(ctx context.Context, x benchBatch) error {
 	var lines bytes.Buffer
 	for i := x.from; i < x.to; i++ {
 		l.line(&lines, i)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.b.client.base+"/v1/timers/batch", &lines)
+	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, l.b.client.base+"/v1/timers/batch", &lines)
 	if err != nil {
 		return fmt.Errorf("cannot ask the server: %w", err)
 	}
