@@ -11,9 +11,10 @@ import (
 // sweep is where the housekeeping stands. Sweep calls take turns.
 type sweep struct {
 	mu sync.Mutex
-	// ended is the key of the index of last dues to go on after: what is owed stays
-	// at its front, and need not be looked at in every call. nil: from the front.
-	ended []byte
+	// ended and finished are the keys of the indexes of last dues and of ends to go
+	// on after: what is owed stays at their front, and need not be looked at in
+	// every call. nil: from the front.
+	ended, finished []byte
 	// capped is the now of the call that last dropped history for its size.
 	capped int64
 }
@@ -75,6 +76,23 @@ func (s *Store) keys(from, to []byte, n int) (ks [][]byte, more bool, err error)
 	return ks, more, err
 }
 
+// walk collects the next keys of an index by time up to the instant, from where the
+// mark stands, and moves it: what is owed stays at the front, and what lies behind it
+// has its turn. more tells that the walk goes on.
+func (s *Store) walk(mark *[]byte, kind byte, to int64) (ks [][]byte, more bool, err error) {
+	from := []byte{kind}
+	if *mark != nil {
+		from = append(*mark, 0)
+	}
+	if ks, more, err = s.keys(from, appendTime([]byte{kind}, to), sweepPiece); err != nil {
+		return nil, false, err
+	}
+	if *mark = nil; more {
+		*mark = ks[len(ks)-1]
+	}
+	return ks, more, nil
+}
+
 // archiveEnded marks timers as finished whose last due is not later than the
 // watermark of their shard and that are not owed: one-shots, and recurring ones
 // with an end.
@@ -85,20 +103,9 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 	}
 	highest := w.highest
 	s.views.release(w)
-	from := []byte{kindLast}
-	if s.sweep.ended != nil {
-		from = append(s.sweep.ended, 0)
-	}
-	ks, more, err := s.keys(from, appendTime([]byte{kindLast}, highest+1), sweepPiece)
-	if err != nil {
+	ks, more, err := s.walk(&s.sweep.ended, kindLast, highest+1)
+	if err != nil || len(ks) == 0 {
 		return false, err
-	}
-	s.sweep.ended = nil
-	if len(ks) == 0 {
-		return false, nil
-	}
-	if more {
-		s.sweep.ended = ks[len(ks)-1]
 	}
 	engine.Failpoint("archive")
 	err = s.do(ctx, len(ks), func(g *group) error {
@@ -115,7 +122,7 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 // removeFinished removes timers that ended before the instant, with all their
 // keys.
 func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, err error) {
-	ks, more, err := s.keys([]byte{kindEnded}, appendTime([]byte{kindEnded}, before), sweepPiece)
+	ks, more, err := s.walk(&s.sweep.finished, kindEnded, before)
 	if err != nil || len(ks) == 0 {
 		return false, err
 	}
