@@ -134,7 +134,8 @@ func TestThousandHostileReceivers(t *testing.T) {
 		}
 	}
 	t.Logf("beside them: late by %v, at p99 %v; resident %d MiB before, %d at most; %.0f calls in flight at most", late[0], late[1], rss>>20, most>>20, inFlight)
-	if late[1] > 500*time.Millisecond {
+	// One that waits for the place of a hostile call waits for its timeout, 2 s.
+	if late[0] > 500*time.Millisecond || late[1] > 2*time.Second {
 		t.Error("the good app is late")
 	}
 	if most > rss+96<<20 {

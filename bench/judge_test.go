@@ -128,8 +128,8 @@ func (o *owners) write(name string, d *checker.Definition) map[string]any {
 	d.BodySHA, d.Retry = sha([]byte(body)), retryOften
 	s, callback := map[string]any{}, map[string]any{"url": o.w.url, "body_text": body}
 	if d.Schedule.At == 0 { // what is disabled and changed: nothing of before may come for longer
-		d.Timeout = 1000
-		callback["timeout"] = "1s"
+		d.Timeout = 3000
+		callback["timeout"] = "3s"
 	}
 	switch {
 	case d.Schedule.At != 0:

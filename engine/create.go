@@ -340,7 +340,7 @@ func (e *Engine) open() error {
 		return ErrBacklog
 	case e.cfg.DiskFull():
 		return ErrFull
-	case e.cfg.MemoryFull():
+	case e.memoryFull():
 		return ErrMemoryFull
 	}
 	return nil

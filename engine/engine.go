@@ -46,8 +46,8 @@ type Config struct {
 	// so that firing can go on; default: never.
 	DiskCritical func() bool
 	// MemoryFull tells that nothing new may be taken, as what was taken needs the
-	// memory that is left; default: never.
-	MemoryFull func() bool
+	// memory that is left, so many bytes of it more than now; default: never.
+	MemoryFull func(more int64) bool
 	Log        *slog.Logger // default slog.Default()
 	Metrics    *metrics.Set // where the engine counts; default a set of its own
 }
@@ -72,7 +72,7 @@ func (c *Config) fill() {
 		c.DiskCritical = func() bool { return false }
 	}
 	if c.MemoryFull == nil {
-		c.MemoryFull = func() bool { return false }
+		c.MemoryFull = func(int64) bool { return false }
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

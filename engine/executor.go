@@ -137,6 +137,9 @@ func (e *Engine) end(t *task, began time.Time, out Outcome) {
 	v := judge(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
 	var freed *task
 	if v.status == Retrying {
+		if e.memoryFull() && lv.def.Overlap == OverlapAllow {
+			v.notBefore = max(v.notBefore, e.roomy(t.Key))
+		}
 		t.Status, t.NotBefore = Retrying, v.notBefore
 		e.later(sh, t, v.notBefore)
 		e.journal.Finish(AppendTask(make([]byte, 0, t.size()), &t.Task))
@@ -154,6 +157,25 @@ func (e *Engine) end(t *task, began time.Time, out Outcome) {
 	if freed != nil {
 		e.queue.push([]*task{freed})
 	}
+}
+
+// attemptBytes is what a timer in the wheel may yet need: its task, an attempt that
+// failed, and what settles them.
+const attemptBytes = 1024
+
+// memoryFull tells that nothing new may be taken: all that is in the wheel may fail
+// at once. 43,000 timers of a target that refused each of them were too much for a
+// control group of 128 MiB, and the kernel ended the process.
+func (e *Engine) memoryFull() bool {
+	return e.cfg.MemoryFull(attemptBytes * int64(e.wheel.Len()))
+}
+
+// roomy is when a task is tried again whose memory is needed: spread over a minute
+// that is not loaded yet. It leaves with the next settle (release) and comes back
+// with that minute.
+func (e *Engine) roomy(k Key) int64 {
+	const settles = minute / 3 // by then it has been settled: settleWait
+	return e.horizon.Load() + settles + int64(scatter(uint64(k.Timer), uint64(k.Due))%uint64(minute-settles))
 }
 
 // conclude gives a task its final status; the task that waited for it, if any,

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +105,41 @@ func TestFarRetry(t *testing.T) {
 		equal(t, "verdicts", w.verdicts(id, from), []string{"1s succeeded"})
 		if v, err := w.Timer(t.Context(), id); err != nil || v.Status != engine.Finished {
 			t.Errorf("after it the timer is %v, %v", v.Status, err)
+		}
+	})
+}
+
+// While memory is full what waits for its next attempt leaves it, and comes within a
+// few minutes, over a crash as well.
+func TestRetryWhileMemoryIsFull(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		var full atomic.Bool
+		w.config.MemoryFull = func(int64) bool { return full.Load() }
+		w.crash(time.Second) // with it
+		const n = 100
+		for i := range n {
+			w.replies(fmt.Sprint(i), fail, fail, ok)
+			w.make(timer(fmt.Sprint(i), delay(time.Second), retry(5, time.Second, 1)))
+		}
+		full.Store(true)
+		time.Sleep(20 * time.Second)
+		if n := w.open(); n > 0 {
+			t.Errorf("%d tasks wait in memory", n)
+		}
+		time.Sleep(4 * time.Minute)
+		full.Store(false)
+		w.crash(time.Second)
+		time.Sleep(4 * time.Minute)
+		instants := map[int64]bool{}
+		for i := range n {
+			waits := gaps(w.of(fmt.Sprint(i)))
+			if len(waits) != 2 || waits[0] < 60_000 || waits[0] > 200_000 || waits[1] > 200_000 {
+				t.Fatalf("waits of %v", waits)
+			}
+			instants[waits[0]] = true
+		}
+		if len(instants) < n/2 {
+			t.Errorf("they come at %d instants", len(instants))
 		}
 	})
 }

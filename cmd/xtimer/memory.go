@@ -129,7 +129,7 @@ type memoryGuard struct {
 	limit  int64 // bytes, GOMEMLIMIT's
 	group  int64 // bytes, the control groups'; the largest int64: none
 	looked atomic.Int64
-	full   atomic.Bool
+	left   atomic.Int64 // bytes, of what may be taken
 }
 
 // newMemoryGuard goes by the limit in force; nil when there is none.
@@ -138,18 +138,22 @@ func newMemoryGuard() *memoryGuard {
 	if limit == math.MaxInt64 {
 		return nil
 	}
-	return &memoryGuard{limit: limit - int64(len(ballast)), group: cgroupLimit(processGroups, groupTree)}
+	g := &memoryGuard{limit: limit - int64(len(ballast)), group: cgroupLimit(processGroups, groupTree)}
+	g.left.Store(math.MaxInt64) // before the first look
+	return g
 }
 
-func (g *memoryGuard) isFull() bool {
+// isFull tells that there is no room for so many bytes more.
+func (g *memoryGuard) isFull(more int64) bool {
 	if g == nil {
 		return false
 	}
 	now, last := time.Now().UnixMilli(), g.looked.Load()
 	if now-last >= 100 && g.looked.CompareAndSwap(last, now) {
-		g.full.Store(float64(aliveMemory()) > memoryShare*float64(g.limit) || float64(residentMemory()) > residentShare*float64(g.group))
+		alive := int64(memoryShare*float64(g.limit)) - int64(aliveMemory())
+		g.left.Store(min(alive, int64(residentShare*float64(g.group))-residentMemory()))
 	}
-	return g.full.Load()
+	return more > g.left.Load()
 }
 
 // residentMemory is what the process has in memory but for pages of files, in bytes;

@@ -85,11 +85,12 @@ func TestPagesInUseAreCounted(t *testing.T) {
 	}
 	for _, c := range []struct {
 		group int64
+		more  int64
 		full  bool
-	}{{used / 2, true}, {4 * used, false}, {math.MaxInt64, false}} {
+	}{{used / 2, 0, true}, {4 * used, 0, false}, {4 * used, 4 * used, true}, {math.MaxInt64, 4 * used, false}} {
 		g := &memoryGuard{limit: math.MaxInt64, group: c.group}
-		if got := g.isFull(); got != c.full {
-			t.Errorf("%d bytes in use of %d: full is %v", used, c.group, got)
+		if got := g.isFull(c.more); got != c.full {
+			t.Errorf("%d bytes in use of %d, and %d more: full is %v", used, c.group, c.more, got)
 		}
 	}
 }
