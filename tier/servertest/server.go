@@ -155,12 +155,6 @@ func (s *Server) end(sig syscall.Signal) {
 	s.cmd = nil
 }
 
-// Pause stops it with SIGSTOP: connections stay, nothing is answered.
-func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
-
-// Resume lets it go on after Pause.
-func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
-
 func (s *Server) signal(sig syscall.Signal) {
 	s.t.Helper()
 	if s.cmd == nil {
