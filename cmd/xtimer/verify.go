@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/engine"
+	api "xtimer/httpapi/client"
 )
 
 func newVerify() *cobra.Command {
@@ -70,9 +68,7 @@ stopped, or its database. It does not read the journal of one that is stopped:
 			if cmd.Flags().Changed("data-dir") || s.MySQLDSN != "" {
 				err = p.offline(cmd.Context(), s, v)
 			} else {
-				c := newClient(server)
-				c.token = token
-				err = p.online(cmd.Context(), c, v)
+				err = p.online(cmd.Context(), &remote{server: server, token: token, output: "table"}, v)
 			}
 			if err != nil {
 				return err
@@ -121,93 +117,27 @@ func parseMoment(s string, now time.Time) (int64, error) {
 	return 0, fmt.Errorf("%q is neither a time like 2026-11-20T17:00:00Z, nor Unix ms, nor how long ago, like 24h or 7d", s)
 }
 
-// proofLine is a line of the answer to GET /v1/admin/verify: a finding, or the
-// verdict, or an error in its place.
-type proofLine struct {
-	*ProofFinding
-	*ProofVerdict
-	Error string `json:"error,omitempty"`
-}
-
-// ProofFinding is a line that names what was found.
-type ProofFinding struct {
-	Finding string     `json:"finding"`
-	TimerID string     `json:"timer_id"`
-	App     string     `json:"app"`
-	Name    string     `json:"name"`
-	Due     time.Time  `json:"due"`
-	DueLast *time.Time `json:"due_last,omitempty"`
-	Count   int64      `json:"count"`
-	Detail  string     `json:"detail"`
-}
-
-// ProofVerdict is the last line.
-type ProofVerdict struct {
-	Verdict string           `json:"verdict"`
-	From    time.Time        `json:"from"`
-	To      time.Time        `json:"to"`
-	Timers  int64            `json:"timers"`
-	Dues    int64            `json:"dues"`
-	Records int64            `json:"records"`
-	Open    int64            `json:"open"`
-	Unkept  int64            `json:"unkept"`
-	Found   map[string]int64 `json:"found"`
-}
-
 // proof prints what a verification finds.
 type proof struct {
 	out     io.Writer
 	asJSON  bool
 	app     string // that was asked for
 	started time.Time
-	verdict *ProofVerdict
+	verdict *api.Verdict
+	failed  error // of a write to out
 }
 
 // online lets a running server verify itself.
-func (p *proof) online(ctx context.Context, c *client, v engine.Verification) error {
-	q := url.Values{"from": {strconv.FormatInt(v.From, 10)}, "to": {strconv.FormatInt(v.To, 10)}}
-	if v.App != "" {
-		q.Set("app", v.App)
-	}
-	if v.Late > 0 {
-		q.Set("late", v.Late.String())
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/v1/admin/verify?"+q.Encode(), nil)
-	if err != nil {
-		return fmt.Errorf("cannot ask the server: %w", err)
-	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("cannot reach the server: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
-		return problem(resp)
+func (p *proof) online(ctx context.Context, r *remote, v engine.Verification) error {
+	if err := r.dial(); err != nil {
+		return err
 	}
 	p.started = time.Now()
-	in := bufio.NewScanner(resp.Body)
-	for in.Scan() {
-		if len(in.Bytes()) == 0 {
-			continue // it is still at work
-		}
-		var l proofLine
-		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
-			return fmt.Errorf("cannot read the server's answer: %w", err)
-		}
-		if l.Error != "" {
-			return fmt.Errorf("the server could not go on: %s", l.Error)
-		}
-		if err := p.tell(&l); err != nil {
-			return err
-		}
+	verdict, err := r.Verify(ctx, api.Verification{App: v.App, From: moment(v.From), To: moment(v.To), Late: v.Late}, p.tell)
+	if err = errors.Join(err, p.failed); err != nil {
+		return err
 	}
-	if in.Err() != nil || p.verdict == nil {
-		return fmt.Errorf("the server's answer ended before its verdict: %w", errors.Join(in.Err(), io.ErrUnexpectedEOF))
-	}
-	return nil
+	return p.end(verdict)
 }
 
 // offline verifies a store: a data directory that no server uses, or a database.
@@ -232,19 +162,19 @@ func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification)
 	p.started = time.Now()
 	v.Sampled = s.HistorySample > 1
 	verdict, err := engine.VerifyCold(ctx, cold, v, time.Now().UnixMilli(), s.HistoryRetention, func(f *engine.Finding) error {
-		l := ProofFinding{
-			Finding: f.Kind.String(), TimerID: f.Timer.String(), App: f.App, Name: f.Name, Due: moment(f.Due), Count: f.Count, Detail: f.Detail,
+		l := api.Finding{
+			Kind: f.Kind.String(), TimerID: f.Timer.String(), App: f.App, Name: f.Name, Due: moment(f.Due), Count: f.Count, Detail: f.Detail,
 		}
 		if f.Count > 1 {
-			last := moment(f.DueLast)
-			l.DueLast = &last
+			l.DueLast = moment(f.DueLast)
 		}
-		return p.tell(&proofLine{ProofFinding: &l})
+		p.tell(&l)
+		return p.failed
 	})
 	if err = errors.Join(err, cold.Close()); err != nil {
 		return err
 	}
-	l := ProofVerdict{
+	l := api.Verdict{
 		Verdict: "proven", From: moment(verdict.From), To: moment(verdict.To), Timers: verdict.Timers, Dues: verdict.Dues,
 		Records: verdict.Records, Open: verdict.Open, Unkept: verdict.Unkept, Found: map[string]int64{},
 	}
@@ -256,30 +186,36 @@ func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification)
 			l.Found[engine.FindingKind(k).String()] = n
 		}
 	}
-	return p.tell(&proofLine{ProofVerdict: &l})
+	return p.end(&l)
 }
 
 func moment(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// tell prints a line.
-func (p *proof) tell(l *proofLine) error {
-	if l.ProofVerdict != nil {
-		p.verdict = l.ProofVerdict
+// tell prints a finding.
+func (p *proof) tell(f *api.Finding) {
+	if p.failed != nil {
+		return
 	}
 	if p.asJSON {
-		return json.NewEncoder(p.out).Encode(l)
-	}
-	if l.ProofFinding == nil {
-		return nil
+		p.failed = json.NewEncoder(p.out).Encode(f)
+		return
 	}
 	const layout = "2006-01-02T15:04:05.000Z"
-	when := l.Due.UTC().Format(layout)
-	if l.DueLast != nil {
-		when += " … " + l.DueLast.UTC().Format(layout) + fmt.Sprintf(" (%d dues)", l.Count)
+	when := f.Due.UTC().Format(layout)
+	if !f.DueLast.IsZero() {
+		when += " … " + f.DueLast.UTC().Format(layout) + fmt.Sprintf(" (%d dues)", f.Count)
 	}
-	kind := newPainter(p.out).paint(red, fmt.Sprintf("%-8s", l.Finding))
-	_, err := fmt.Fprintf(p.out, "%s  %s  timer %s  %s/%s: %s\n", kind, when, l.TimerID, l.App, l.Name, l.Detail)
-	return err
+	kind := newPainter(p.out).paint(red, fmt.Sprintf("%-8s", f.Kind))
+	_, p.failed = fmt.Fprintf(p.out, "%s  %s  timer %s  %s/%s: %s\n", kind, when, f.TimerID, f.App, f.Name, f.Detail)
+}
+
+// end takes the verdict, the last line of JSON.
+func (p *proof) end(v *api.Verdict) error {
+	p.verdict = v
+	if !p.asJSON {
+		return nil
+	}
+	return json.NewEncoder(p.out).Encode(v)
 }
 
 // conclude prints the verdict and turns it into the exit status. Nothing to prove is

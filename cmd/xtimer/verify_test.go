@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	api "xtimer/httpapi/client"
 )
 
 // TestVerify: the ledger of a server is proven while it runs and after it was
@@ -23,7 +25,7 @@ func TestVerify(t *testing.T) {
 	}, nil)
 
 	// proven runs verify and returns its verdict.
-	proven := func(args ...string) (v proofLine) {
+	proven := func(args ...string) (v api.Verdict) {
 		t.Helper()
 		out, errs, status := runs(t, append([]string{"verify", "--json", "--from", "1h"}, args...)...)
 		if status != 0 {

@@ -59,6 +59,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"a record replaces its former", recordReplaces},
 		{"sweep archives what is finished", sweepArchives},
 		{"sweep keeps what is owed", sweepKeepsOwed},
+		{"sweep goes on behind what is owed", sweepGoesOn},
 		{"sweep removes finished timers with their names", sweepRemoves},
 		{"sweep drops whole days of history", sweepDropsDays},
 		{"minutes that were left out are told", leftOut},

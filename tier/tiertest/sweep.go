@@ -58,6 +58,43 @@ func sweepKeepsOwed(s *cold) {
 	s.same("paid", s.get(1).Status, engine.Finished)
 }
 
+// sweepGoesOn: timers that are owed for long do not keep those behind them from being
+// archived or removed, and are not walked through without an end.
+func sweepGoesOn(s *cold) {
+	const n = 4000 // as many as one call of any tier walks through
+	var ts []*engine.Timer
+	st := &engine.Settlement{Owner: "n", Marks: marks(t0 + n)}
+	paid := &engine.Settlement{Owner: "n"}
+	for i := range int64(n + 1) {
+		t := shot(engine.TimerID(i+1), "", t0+i)
+		ts = append(ts, t)
+		if i < n {
+			st.Owe = append(st.Owe, owed(t.ID, t.At, t.At+day))
+			paid.Pay = append(paid.Pay, engine.Key{Timer: t.ID, Due: t.At})
+		}
+	}
+	// rests sweeps until there is no more to do, in few calls.
+	rests := func(finishedBefore int64, want engine.Counts) {
+		s.Helper()
+		for range 5 {
+			more, err := s.Sweep(s.ctx, t0+n, finishedBefore, 0)
+			s.ok(err)
+			if !more {
+				s.same("counts", s.counts(), want)
+				return
+			}
+		}
+		s.Fatal("it finds no rest")
+	}
+	s.create(ts...)
+	s.settle(st)
+	rests(0, engine.Counts{Enabled: n, Finished: 1})
+	s.settle(paid)
+	rests(0, engine.Counts{Finished: n + 1})
+	s.settle(&engine.Settlement{Owner: "n", Owe: st.Owe}) // each is a redrive
+	rests(t0+2*n, engine.Counts{Finished: n})
+}
+
 func sweepRemoves(s *cold) {
 	old, young := shot(1, "old", t0+1), shot(2, "young", t0+day)
 	old.Labels = []engine.Label{{Key: "k", Value: "v"}}
