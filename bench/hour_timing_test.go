@@ -81,9 +81,10 @@ func BenchmarkHour(b *testing.B) {
 	p := startProcess(b, args...)
 	r.counting = true
 	var lines bytes.Buffer
-	const intervals = 100
+	const intervals = 100 // one due in each ms
+	begin := time.Now().Add(time.Second).UnixMilli()
 	for i := range intervals {
-		fmt.Fprintf(&lines, `{"app":"bench","name":"every-%d","schedule":{"every":"100ms"},"callback":{"url":%q}}`+"\n", i, r.url)
+		fmt.Fprintf(&lines, `{"app":"bench","name":"every-%d","schedule":{"every":"100ms","start_at":%d},"callback":{"url":%q}}`+"\n", i, begin+int64(i), r.url)
 	}
 	if _, err := createBatch(p.url(""), lines.Bytes()); err != nil {
 		b.Fatal(err)

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -141,6 +142,22 @@ func TestRetryWhileMemoryIsFull(t *testing.T) {
 		if len(instants) < n/2 {
 			t.Errorf("they come at %d instants", len(instants))
 		}
+	})
+}
+
+// What may fail at once has room: a kilobyte is kept for each timer in the wheel.
+func TestMemoryForAttempts(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.config.MemoryFull = func(more int64) bool { return more >= 10<<10 }
+		w.crash(time.Second) // with it
+		for i := range 20 {
+			err := w.Create(t.Context(), timer(fmt.Sprint(i), delay(30*time.Second)), nil).Err
+			if full := errors.Is(err, engine.ErrMemoryFull); full != (i >= 10) {
+				t.Fatalf("timer %d: %v", i, err)
+			}
+		}
+		time.Sleep(time.Minute) // the wheel is empty
+		w.make(timer("again", delay(30*time.Second)))
 	})
 }
 
