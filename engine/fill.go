@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -141,15 +143,16 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 		return false, err
 	}
 	m.e.minutes.refill(from, to)
-	var warm error
-	err = m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []Candidate) (err error) {
-		if warm, err = m.e.warm(ctx, cs, from, to); warm != nil || err != nil {
-			return errors.Join(warm, err)
+	in := newFilling(m.e, from, to)
+	err = m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []Candidate) error {
+		if err := in.add(ctx, cs); err != nil {
+			return err
 		}
 		return m.keepAhead(ctx)
 	})
+	warm, cold := in.end()
 	Failpoint("warm-rebuild")
-	if err == nil {
+	if err = cmp.Or(err, cold); err == nil && warm == nil {
 		if warm = m.e.cfg.Warm.Seal(ctx, from, to); warm == nil {
 			m.e.minutes.refilled(from, to)
 			return true, nil
@@ -166,6 +169,52 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	}
 	m.putOff()
 	return false, nil
+}
+
+// pagesAtOnce are the pages of a fill under way: one is taken apart here while the
+// warm tier works on the other, and a third is read.
+const pagesAtOnce = 2
+
+// filling is a fill of [from, to) under way.
+type filling struct {
+	e        *Engine
+	from, to int64
+	slots    chan struct{}
+	pages    sync.WaitGroup
+
+	mu         sync.Mutex
+	warm, cold error // the first of each tier
+}
+
+func newFilling(e *Engine, from, to int64) *filling {
+	return &filling{e: e, from: from, to: to, slots: make(chan struct{}, pagesAtOnce)}
+}
+
+// add puts a page into the warm tier, and does not wait for it. The error is of one
+// before.
+func (f *filling) add(ctx context.Context, cs []Candidate) error {
+	f.slots <- struct{}{}
+	f.mu.Lock()
+	err := errors.Join(f.warm, f.cold)
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	cs = slices.Clone(cs) // the page is its reader's again
+	f.pages.Go(func() {
+		warm, cold := f.e.warm(ctx, cs, f.from, f.to)
+		f.mu.Lock()
+		f.warm, f.cold = cmp.Or(f.warm, warm), cmp.Or(f.cold, cold)
+		f.mu.Unlock()
+		<-f.slots
+	})
+	return nil
+}
+
+// end waits for all pages.
+func (f *filling) end() (warm, cold error) {
+	f.pages.Wait()
+	return f.warm, f.cold
 }
 
 // putOff puts the next fill off: by a second after the first that failed, by

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -19,31 +20,50 @@ const (
 )
 
 // Load pages through the buckets of a minute, each held against what was put
-// there before any of it is told.
+// there before any of it is told. While some shards are told the next are read.
 func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
 	m := minute / minuteMs
-	for shards := w.shards[:]; len(shards) > 0; {
-		if !w.isSealed(m) {
-			return engine.ErrGap
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	groups := make(chan group)
+	reading.Go(func() {
+		defer close(groups)
+		for shards := w.shards[:]; len(shards) > 0; {
+			n := together(m, shards)
+			g := group{err: engine.ErrGap}
+			if w.isSealed(m) {
+				g.es, g.err = w.read(ctx, m, shards[:n])
+			}
+			select {
+			case groups <- g:
+			case <-ctx.Done():
+				return
+			}
+			shards = shards[n:]
 		}
-		n := together(m, shards)
-		es, err := w.read(ctx, m, shards[:n])
-		shards = shards[n:]
-		if err != nil {
-			return err
+	})
+	for g := range groups {
+		if g.err != nil {
+			return g.err
 		}
-		for len(es) > 0 {
+		for es := range slices.Chunk(g.es, pageSize) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			k := min(pageSize, len(es))
-			if err := yield(es[:k:k]); err != nil {
+			if err := yield(es); err != nil {
 				return err
 			}
-			es = es[k:]
 		}
 	}
-	return nil
+	return ctx.Err()
+}
+
+// group is what some shards have of a minute.
+type group struct {
+	es  []engine.Entry
+	err error
 }
 
 // together is how many of the shards are read in one pipeline.
