@@ -44,6 +44,12 @@
 // in the kernel, on a thread (sleep_linux.go); elsewhere, and in the bubbles of
 // testing/synctest, by the runtime.
 //
+// A million values due in one millisecond take seconds to hand on, and what is due in
+// the next one need not wait for them: after each batch of such a crowd every tick that
+// has become due behind it has a batch, and only then the crowd again (turn in hand.go).
+// Beside 300,000 at once, 1,000 other fires a second had a p99 of 1,444 ms without that
+// (bench, BenchmarkNoisyApp).
+//
 // # What it costs
 //
 // AMD EPYC, 2 cores, Go 1.26.8, nothing else running (one run each):

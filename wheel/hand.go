@@ -3,6 +3,7 @@ package wheel
 import (
 	"context"
 	"errors"
+	"math/bits"
 	"time"
 )
 
@@ -75,8 +76,8 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 	return nil
 }
 
-// collect moves the values of the earliest tick, or the first 1,024 of them, into
-// batch, if the wall clock has reached it.
+// collect moves the values of a tick, or the first 1,024 of them, into batch, if the
+// wall clock has reached it.
 func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,9 +86,8 @@ func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
 	if len(w.order) == 0 {
 		return 0, false
 	}
-	d := w.order[0]
-	due = d.earliest()
-	if due > now.UnixMilli() {
+	d, due := w.turn(now.UnixMilli())
+	if d == nil {
 		return 0, false
 	}
 	i := tickOf(due)
@@ -104,9 +104,44 @@ func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
 	w.stats.Fired += uint64(len(*batch))
 	if d.used&(1<<i) == 0 {
 		w.stats.Ticks++
+	} else if d == w.order[0] && due == d.earliest() {
+		w.crowd = due
 	}
+	w.last = due
 	w.close(d)
 	return due, true
+}
+
+// turn is the tick whose values are fired next; nil: none is due. It is the earliest;
+// but a crowd, a tick with more than a batch, has its turn again when each tick that
+// became due behind it has had one. w.mu must be held, and the wheel not be empty.
+func (w *Wheel[V]) turn(now int64) (*drawer, int64) {
+	earliest := w.order[0].earliest()
+	if earliest > now {
+		return nil, 0
+	}
+	if earliest == w.crowd {
+		if d, due := w.behind(w.last); due <= now {
+			return d, due
+		}
+	}
+	return w.order[0], earliest
+}
+
+// behind is the first occupied tick after the instant, never when there is none.
+// w.mu must be held.
+func (w *Wheel[V]) behind(at int64) (first *drawer, due int64) {
+	key, due := keyOf(at), int64(never)
+	for _, d := range w.order {
+		used := d.used
+		if d.key == key {
+			used &^= 1<<(tickOf(at)+1) - 1
+		}
+		if d.key >= key && used != 0 && d.key*drawerLen < due {
+			first, due = d, d.key*drawerLen+int64(bits.TrailingZeros64(used))
+		}
+	}
+	return first, due
 }
 
 // wait sleeps until the earliest tick is due, or for a while, or until it is woken.

@@ -38,6 +38,8 @@ type model struct {
 	handles map[int]Handle
 	fired   map[int]bool
 	last    int64 // highest due fired
+	before  int64 // due of the last batch
+	crowd   int64 // the last due with a full batch
 	added   int
 	lateAdd bool // an id was added behind last, so the next batches may go back
 }
@@ -121,14 +123,24 @@ func (m *model) fire(due int64, batch []int) {
 	if len(batch) == 0 || len(batch) > batchLen {
 		m.t.Errorf("a batch of %d", len(batch))
 	}
-	if due < m.last && !m.lateAdd {
-		m.t.Errorf("due %d fired after %d", due, m.last)
+	first, behind := int64(never), int64(never)
+	for _, d := range m.waiting {
+		first = min(first, d)
+		if d > m.before {
+			behind = min(behind, d)
+		}
 	}
-	m.last = max(m.last, due)
-	first := int64(never)
-	for _, due := range m.waiting {
-		first = min(first, due)
+	switch { // all that is due takes turns with a crowd, else the earliest goes first
+	case m.lateAdd:
+	case due != first && (first != m.crowd || due != behind):
+		m.t.Errorf("due %d fired before %d; the last was %d, the crowd %d", due, first, m.before, m.crowd)
+	case due == first && first == m.crowd && behind <= now:
+		m.t.Errorf("the crowd of %d had a turn after %d, and %d waited", due, m.before, behind)
 	}
+	if len(batch) == batchLen {
+		m.crowd = due
+	}
+	m.last, m.before = max(m.last, due), due
 	if low := m.w.Low(); low != min(now, first-1) {
 		m.t.Errorf("Low is %d while due %d is being fired at %d, want %d", low, due, now, min(now, first-1))
 	}

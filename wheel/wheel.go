@@ -52,6 +52,8 @@ type Wheel[V any] struct {
 	order   order             // those that hold something
 	len     int
 	firing  int64      // due of the batch that fire has now, or never
+	last    int64      // due of the last batch
+	crowd   int64      // the earliest tick, when a batch of it was fired and not all; else anything
 	looks   int64      // when the hand looks up by itself; minDue when it is awake or woken
 	works   *clockwork // nil unless Run runs
 	calls   uint64     // of this clockwork
@@ -63,7 +65,8 @@ type Wheel[V any] struct {
 // New returns a wheel that hands what is due to fire. Nothing fires before Run.
 //
 // fire gets the values of one tick in batches of at most 1,024, in increasing
-// order of due but for those added late. Its calls come one after another; the
+// order of due but for those added late; what became due behind a tick of more than
+// a batch takes turns with the rest of it. Its calls come one after another; the
 // batch is the wheel's again when it returns. It is never called with a due that
 // the wall clock has not reached.
 func New[V any](cfg Config, fire func(due int64, batch []V)) *Wheel[V] {
@@ -80,6 +83,7 @@ func New[V any](cfg Config, fire func(due int64, batch []V)) *Wheel[V] {
 		slots:   slots,
 		drawers: make(map[int64]*drawer),
 		firing:  never,
+		crowd:   never,
 		looks:   minDue,
 	}
 	w.alarm.init()

@@ -96,6 +96,48 @@ func TestEmptyDrawersSwept(t *testing.T) {
 	})
 }
 
+// What is due behind a crowd does not wait until all of it is handed on: for as many
+// batches as there are ticks due, and one.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowds, each, length = 3, 50 * batchLen, 5 * time.Millisecond
+		at := time.Now().Truncate(time.Millisecond).Add(time.Second).UnixMilli()
+		var fired int
+		late := map[int64]int64{}
+		w := New(Config{}, func(due int64, batch []int) {
+			for _, v := range batch {
+				if fired++; v < 0 {
+					late[due] = time.Now().UnixMilli() - due
+				}
+			}
+			if len(batch) == batchLen {
+				time.Sleep(length)
+			}
+		})
+		for c := range int64(crowds) {
+			for i := range each {
+				w.Add(at+100*c, i)
+			}
+		}
+		others := 0
+		for due := at + 1; due < at+2000; due += 7 {
+			w.Add(due, -1)
+			others++
+		}
+		end := start(w)
+		time.Sleep(5 * time.Second)
+		end()
+		if fired != crowds*each+others || len(late) != others {
+			t.Fatalf("%d fired of %d, %d of %d others", fired, crowds*each+others, len(late), others)
+		}
+		for due, ms := range late {
+			if ms > (crowds+1)*length.Milliseconds() {
+				t.Errorf("what was due %d ms behind the first crowd came %d ms late", due-at, ms)
+			}
+		}
+	})
+}
+
 func TestRunTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fired atomic.Int64

@@ -28,7 +28,7 @@ var mutations = []mutation{
 		{"engine/history.go", `case t.owed && t.dirty, !t.owed && passed:`, `case t.owed && t.dirty:`},
 	}},
 	{"fired 3 ms early", []replacement{
-		{"wheel/hand.go", `if due > now.UnixMilli() {`, `if due > now.UnixMilli()+3 {`},
+		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
 		{"engine/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
 	}},
 	{"a result is noted before the call", []replacement{
