@@ -12,6 +12,7 @@
 //	receiver.go   what all of them call
 //	measure.go    the figures: scheduling, lateness, saturation, memory
 //	kill.go       what kill -9 loses
+//	machine.go    what it runs on, and what others take of it
 //	table.go      the figures as Markdown; plot.go: the lateness as SVG
 package main
 
@@ -101,7 +102,7 @@ func run() error {
 	// which the thread that started it has to stay.
 	runtime.LockOSThread()
 	b := &bench{dir, r}
-	started, load := time.Now(), loadAverage()
+	started := time.Now()
 	var rows []*figures
 	var failed error // of a row; the others are worth having
 	for _, s := range setups {
@@ -125,7 +126,7 @@ func run() error {
 	if err := plotLateness(filepath.Join(results, "peers-lateness.svg"), rows); err != nil {
 		return fmt.Errorf("cannot draw the plot: %w", err)
 	}
-	table := tableOf(rows, started, load)
+	table := tableOf(rows, started)
 	fmt.Print(table)
 	return errors.Join(failed, os.WriteFile(filepath.Join(results, "peers.md"), []byte(table), 0o644))
 }
@@ -137,27 +138,4 @@ func chosen(name string) bool {
 		}
 	}
 	return false
-}
-
-// loadAverage of the last minute; "" where it is not to be had.
-func loadAverage() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
-	}
-	first, _, _ := strings.Cut(string(b), " ")
-	return first
-}
-
-func machine() string {
-	cpu := runtime.GOARCH
-	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			if name, ok := strings.CutPrefix(line, "model name"); ok {
-				cpu = strings.Trim(name, "\t :\n")
-				break
-			}
-		}
-	}
-	return fmt.Sprintf("%s, %d processors, %s", cpu, runtime.NumCPU(), runtime.GOOS)
 }

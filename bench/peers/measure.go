@@ -17,6 +17,7 @@ type figures struct {
 	early    int
 	fires    float64 // a second, at saturation
 	fired    int     // of the burst, in time
+	stolen   float64 // share of the processor time wanted for all above
 	memory   []memory
 	kill     *killed9
 }
@@ -56,11 +57,14 @@ func (b *bench) with(s setup, do func(*running) error) error {
 
 func (b *bench) measure(s setup) (*figures, error) {
 	f := &figures{setup: s}
-	steps := []func(*figures) error{b.oneByOne, b.batched, b.lateness, b.saturation}
+	awaitQuiet()
+	since := ticksOf()
+	note := func(f *figures) error { f.stolen = ticksOf().stolenSince(since); return nil }
+	steps := []func(*figures) error{b.oneByOne, b.batched, b.lateness, b.saturation, note}
 	// A no-op handler changes neither what adding costs nor what waits, and the
 	// settings of the best none of what is stored.
 	if s.noop {
-		steps = []func(*figures) error{b.lateness, b.saturation}
+		steps = []func(*figures) error{b.lateness, b.saturation, note}
 	} else if s.store == "" || s.best {
 		steps = append(steps, b.waiting, b.killing)
 	}

@@ -5,35 +5,28 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // tableOf writes the figures as Markdown.
-func tableOf(rows []*figures, started time.Time, load string) string {
+func tableOf(rows []*figures, started time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# xtimer beside its peers\n\n%s, on %s, %s. Written by `make bench-peers` in %s.\n\n",
 		started.UTC().Format("2006-01-02 15:04 MST"), machine(), runtime.Version(), time.Since(started).Round(time.Second))
-	if load != "" {
-		fmt.Fprintf(&b, "Before it began the load average of the machine was %s", load)
-		if l, err := strconv.ParseFloat(load, 64); err == nil && l > 0.5 {
-			b.WriteString(": others were at work, and the figures are noise")
-		}
-		b.WriteString(".\n\n")
-	}
 	fmt.Fprintf(&b, "Scheduler, its server, the load and the receiver share these processors: compare rows, not with other machines.\n"+
 		"Handlers make the same HTTP call to the same receiver, but for the rows *no-op*, whose handlers only note the time.\n"+
-		"What each was set to stands in `bench/peers/README.md`.\n\n")
+		"What each was set to stands in `bench/peers/README.md`. *Stolen* is what other machines of the host had of the\n"+
+		"processor time that a row wanted for the figures beside it: a row that waited for a quiet moment may still have lost it.\n\n")
 
-	fmt.Fprintf(&b, "| | scheduled/s one by one | in batches | late p50 at %d/s | p99 | early | fires/s, %d at once |\n|---|--:|--:|--:|--:|--:|--:|\n", rate, burst)
+	fmt.Fprintf(&b, "| | scheduled/s one by one | in batches | late p50 at %d/s | p99 | early | fires/s, %d at once | stolen |\n|---|--:|--:|--:|--:|--:|--:|--:|\n", rate, burst)
 	for _, f := range rows {
 		if f.skipped != "" {
-			fmt.Fprintf(&b, "| %s | skipped: %s ||||||\n", f.name, f.skipped)
+			fmt.Fprintf(&b, "| %s | skipped: %s |||||||\n", f.name, f.skipped)
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", f.name, count(f.oneByOne), count(f.batched),
-			f.quantile(.5), f.quantile(.99), f.earliest(), f.saturated())
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %.0f %% |\n", f.name, count(f.oneByOne), count(f.batched),
+			f.quantile(.5), f.quantile(.99), f.earliest(), f.saturated(), 100*f.stolen)
 	}
 
 	b.WriteString("\n| | ")
