@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 )
@@ -55,24 +56,45 @@ func (b *bench) with(s setup, do func(*running) error) error {
 	return do(r)
 }
 
-func (b *bench) measure(s setup) (*figures, error) {
-	f := &figures{setup: s}
-	awaitQuiet()
-	since := ticksOf()
-	note := func(f *figures) error { f.stolen = ticksOf().stolenSince(since); return nil }
-	steps := []func(*figures) error{b.oneByOne, b.batched, b.lateness, b.saturation, note}
+func (b *bench) measure(s setup) (f *figures, err error) {
+	// What is stolen is nothing of the row's: the rates of the quietest of three.
+	for range 3 {
+		again, err := b.timed(s)
+		if err != nil {
+			return nil, err
+		}
+		if f == nil || again.stolen < f.stolen {
+			f = again
+		}
+		if f.stolen <= .05 {
+			break
+		}
+	}
 	// A no-op handler changes neither what adding costs nor what waits, and the
 	// settings of the best none of what is stored.
-	if s.noop {
-		steps = []func(*figures) error{b.lateness, b.saturation, note}
-	} else if s.store == "" || s.best {
-		steps = append(steps, b.waiting, b.killing)
+	if !s.noop && (s.store == "" || s.best) {
+		if err := errors.Join(b.waiting(f), b.killing(f)); err != nil {
+			return nil, err
+		}
 	}
+	return f, nil
+}
+
+// timed measures what depends on how much of the processors is to be had.
+func (b *bench) timed(s setup) (*figures, error) {
+	f := &figures{setup: s}
+	steps := []func(*figures) error{b.oneByOne, b.batched, b.lateness, b.saturation}
+	if s.noop {
+		steps = steps[2:]
+	}
+	awaitQuiet()
+	since := ticksOf()
 	for _, step := range steps {
 		if err := step(f); err != nil {
 			return nil, err
 		}
 	}
+	f.stolen = ticksOf().stolenSince(since)
 	return f, nil
 }
 

@@ -17,7 +17,7 @@ func tableOf(rows []*figures, started time.Time) string {
 	fmt.Fprintf(&b, "Scheduler, its server, the load and the receiver share these processors: compare rows, not with other machines.\n"+
 		"Handlers make the same HTTP call to the same receiver, but for the rows *no-op*, whose handlers only note the time.\n"+
 		"What each was set to stands in `bench/peers/README.md`. *Stolen* is what other machines of the host had of the\n"+
-		"processor time that a row wanted for the figures beside it: a row that waited for a quiet moment may still have lost it.\n\n")
+		"processor time that a row wanted for the figures beside it: of three tries at most, those of which the least was stolen.\n\n")
 
 	fmt.Fprintf(&b, "| | scheduled/s one by one | in batches | late p50 at %d/s | p99 | early | fires/s, %d at once | stolen |\n|---|--:|--:|--:|--:|--:|--:|--:|\n", rate, burst)
 	for _, f := range rows {
