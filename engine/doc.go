@@ -18,7 +18,7 @@
 //	           cancel.go      what becomes of the dues of a timer that was changed
 //	           control.go     Put, Replace, Enable, RunNow, Redrive … in terms of those two
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
-//	           fill.go        cold → warm (the next hour), and what the warm tier lost
+//	           fill.go        cold → warm (the next hour); gaps.go: what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
 //	memory     roster.go      the timers and tasks that are in memory, in 256 shards
 //	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
