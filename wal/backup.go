@@ -26,7 +26,7 @@ func (l *Log) Backup(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	durable := l.durable.Load() // the copy holds at least these
-	if err := l.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
+	if err := l.checkpoint(dir); err != nil {
 		return err
 	}
 	engine.Failpoint("checkpoint")
@@ -37,6 +37,19 @@ func (l *Log) Backup(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	return l.verify(dir, durable)
+}
+
+// checkpoint copies the store, unless it is closed or about to be.
+func (l *Log) checkpoint(dir string) error {
+	l.mu.Lock()
+	if l.err != nil {
+		defer l.mu.Unlock()
+		return l.err
+	}
+	l.copies.Add(1)
+	l.mu.Unlock()
+	defer l.copies.Done()
+	return l.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 
 func (l *Log) verify(dir string, durable uint64) (err error) {

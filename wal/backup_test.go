@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -61,5 +63,32 @@ func TestBackup(t *testing.T) {
 	defer j.end()
 	if j.Next() != engine.Position(n+2) {
 		t.Errorf("next %d, want %d", j.Next(), n+2)
+	}
+}
+
+// A backup that meets the end of the journal is whole or not there.
+func TestBackupWhileItCloses(t *testing.T) {
+	for i := range 100 {
+		fs := vfs.NewMem()
+		j := start(t, quiet(fs))
+		j.sync(j.Finish(nth(0)))
+		done := make(chan error)
+		go func() { done <- j.Backup(t.Context(), "/backup") }()
+		for range i % 10 {
+			runtime.Gosched()
+		}
+		j.end()
+		err := <-done
+		if err != nil && !errors.Is(err, ErrEnded) {
+			t.Fatal(err)
+		}
+		if _, missing := fs.Stat("/backup"); (missing == nil) != (err == nil) {
+			t.Fatalf("the backup says %v, and its folder %v", err, missing)
+		}
+	}
+	j := start(t, quiet(vfs.NewMem()))
+	j.end()
+	if err := j.Backup(t.Context(), "/backup"); !errors.Is(err, ErrEnded) {
+		t.Errorf("of a closed journal: %v", err)
 	}
 }

@@ -29,7 +29,8 @@ type Log struct {
 	mark   *watermark    // the committer's
 	set    *metrics.Set
 	synced *metrics.PrometheusHistogram
-	killed sync.Once // see die
+	killed sync.Once      // see die
+	copies sync.WaitGroup // checkpoints under way, begun under mu while err is nil
 
 	wake    chan struct{} // cap 1: the committer should look again
 	durable atomic.Uint64 // positions below it are; written under mu

@@ -62,8 +62,8 @@ func (l *Log) Open(ctx context.Context) (err error) {
 	return err
 }
 
-// Close closes the store; Run must have ended. What was appended since is not
-// kept.
+// Close closes the store, when the copy of a backup under way is made; Run must have
+// ended. What was appended since is not kept.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.running {
@@ -75,6 +75,7 @@ func (l *Log) Close() error {
 	}
 	l.release()
 	l.mu.Unlock()
+	l.copies.Wait()
 	return l.closeStore()
 }
 

@@ -27,6 +27,7 @@ type timer struct {
 	calls    map[int64][]*call  // by due
 	records  []*engine.Task     // by due
 	blocked  bool               // see remains.blocked
+	rests    map[int64]bool     // see remains.resting
 }
 
 // era is the time of one generation: which dues there are.
@@ -90,19 +91,28 @@ func (t *timer) catchUp(i int) {
 	if e.first.ValidFrom > e.first.UpdatedAt {
 		return // the clock was set back, and all that is past was decided before
 	}
-	since := t.eras[i-1].first.UpdatedAt
+	since := t.eras[i-1].since()
 	for j := i - 1; j > 0; j-- {
 		a, b := t.eras[j-1], t.eras[j]
 		if a.last.Schedule != b.first.Schedule || !a.disabled() || a.first.Status != engine.Disabled && a.first.ValidFrom <= b.first.UpdatedAt {
 			break // until then it was disabled, and no longer
 		}
-		since = a.first.UpdatedAt
+		since = a.since()
 	}
 	ds := t.eras[i-1].between(since, e.first.UpdatedAt) // its max_runs count from before
 	e.caught = ds
 	if len(ds) > 0 {
 		e.catchMust = ds[len(ds)-1]
 	}
+}
+
+// since is when an era began. A version's UpdatedAt may be ahead of a clock that was
+// set back; the ValidFrom of one that is disabled for good is not.
+func (e *era) since() int64 {
+	if e.first.Status == engine.Disabled {
+		return e.first.ValidFrom
+	}
+	return e.first.UpdatedAt
 }
 
 func (e *era) disabled() bool {
