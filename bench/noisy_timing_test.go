@@ -27,7 +27,7 @@ func benchNoisyApp(b *testing.B, n int) {
 		b.Fatal(err)
 	}
 	const alone = 10 * time.Second
-	at := time.Now().Add(5*time.Second + time.Duration(n)*25*time.Microsecond + alone)
+	at := time.Now().Add(5*time.Second + time.Duration(n)*60*time.Microsecond + alone)
 	schedule(b, p, noisy, n, func(int) time.Time { return at })
 	if time.Until(at) < alone {
 		b.Fatal("creating took longer than the lead: the figure would be wrong")

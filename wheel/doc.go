@@ -45,8 +45,8 @@
 // testing/synctest, by the runtime.
 //
 // A million values due in one millisecond take seconds to hand on, and what is due in
-// the next one need not wait for them: after each batch of such a crowd every tick that
-// has become due behind it has a batch, and only then the crowd again (turn in hand.go).
+// the next one need not wait for them: between two batches of such a crowd those that
+// are due behind it have as many values in turns (turn in hand.go).
 // Beside 300,000 at once, 1,000 other fires a second had a p99 of 1,444 ms without that
 // (bench, BenchmarkNoisyApp).
 //

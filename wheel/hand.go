@@ -104,26 +104,35 @@ func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
 	w.stats.Fired += uint64(len(*batch))
 	if d.used&(1<<i) == 0 {
 		w.stats.Ticks++
-	} else if d == w.order[0] && due == d.earliest() {
-		w.crowd = due
 	}
-	w.last = due
+	if due == w.crowd || due == w.order[0].earliest() && d.used&(1<<i) != 0 {
+		if w.crowd != due {
+			w.crowd, w.last = due, due
+		}
+		w.spare = batchLen
+	} else {
+		w.last = due
+		w.spare -= len(*batch)
+	}
 	w.close(d)
 	return due, true
 }
 
 // turn is the tick whose values are fired next; nil: none is due. It is the earliest;
-// but a crowd, a tick with more than a batch, has its turn again when each tick that
-// became due behind it has had one. w.mu must be held, and the wheel not be empty.
+// but between two batches of a crowd, a tick with more than one, those that are due
+// behind it have their turns, in order, until they had as many values as a batch: all
+// of them at once would starve a crowd where they are more than fire can take. w.mu
+// must be held, and the wheel not be empty.
 func (w *Wheel[V]) turn(now int64) (*drawer, int64) {
 	earliest := w.order[0].earliest()
 	if earliest > now {
 		return nil, 0
 	}
-	if earliest == w.crowd {
+	if earliest == w.crowd && w.spare > 0 {
 		if d, due := w.behind(w.last); due <= now {
 			return d, due
 		}
+		w.last = w.crowd // all had their turn
 	}
 	return w.order[0], earliest
 }

@@ -38,8 +38,9 @@ type model struct {
 	handles map[int]Handle
 	fired   map[int]bool
 	last    int64 // highest due fired
-	before  int64 // due of the last batch
-	crowd   int64 // the last due with a full batch
+	crowd   int64 // the last due that was the earliest and had a full batch
+	before  int64 // due of the last batch behind it, or the crowd
+	spare   int   // values that may come before its next turn
 	added   int
 	lateAdd bool // an id was added behind last, so the next batches may go back
 }
@@ -130,17 +131,26 @@ func (m *model) fire(due int64, batch []int) {
 			behind = min(behind, d)
 		}
 	}
-	switch { // all that is due takes turns with a crowd, else the earliest goes first
+	if first == m.crowd && behind > now {
+		m.before = m.crowd
+	}
+	switch { // what is behind a crowd takes turns with it, else the earliest goes first
 	case m.lateAdd:
-	case due != first && (first != m.crowd || due != behind):
-		m.t.Errorf("due %d fired before %d; the last was %d, the crowd %d", due, first, m.before, m.crowd)
-	case due == first && first == m.crowd && behind <= now:
+	case due != first && (first != m.crowd || due != behind || m.spare <= 0):
+		m.t.Errorf("due %d fired before %d; the last was %d, the crowd %d, to spare %d", due, first, m.before, m.crowd, m.spare)
+	case due == first && first == m.crowd && behind <= now && m.spare > 0:
 		m.t.Errorf("the crowd of %d had a turn after %d, and %d waited", due, m.before, behind)
 	}
-	if len(batch) == batchLen {
-		m.crowd = due
+	switch {
+	case due == first && due != m.crowd && len(batch) == batchLen:
+		m.crowd, m.before, m.spare = due, due, batchLen
+	case due == m.crowd:
+		m.spare = batchLen
+	default:
+		m.before = due
+		m.spare -= len(batch)
 	}
-	m.last, m.before = max(m.last, due), due
+	m.last = max(m.last, due)
 	if low := m.w.Low(); low != min(now, first-1) {
 		m.t.Errorf("Low is %d while due %d is being fired at %d, want %d", low, due, now, min(now, first-1))
 	}

@@ -52,8 +52,9 @@ type Wheel[V any] struct {
 	order   order             // those that hold something
 	len     int
 	firing  int64      // due of the batch that fire has now, or never
-	last    int64      // due of the last batch
 	crowd   int64      // the earliest tick, when a batch of it was fired and not all; else anything
+	last    int64      // the tick behind the crowd that had the last turn, or the crowd
+	spare   int        // values that those behind have before its next turn
 	looks   int64      // when the hand looks up by itself; minDue when it is awake or woken
 	works   *clockwork // nil unless Run runs
 	calls   uint64     // of this clockwork

@@ -96,8 +96,8 @@ func TestEmptyDrawersSwept(t *testing.T) {
 	})
 }
 
-// What is due behind a crowd does not wait until all of it is handed on: for as many
-// batches as there are ticks due, and one.
+// What is due behind a crowd does not wait until all of it is handed on: for the round
+// under way and its own, of a batch for each crowd.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowds, each, length = 3, 50 * batchLen, 5 * time.Millisecond
@@ -131,9 +131,35 @@ func TestCrowd(t *testing.T) {
 			t.Fatalf("%d fired of %d, %d of %d others", fired, crowds*each+others, len(late), others)
 		}
 		for due, ms := range late {
-			if ms > (crowds+1)*length.Milliseconds() {
+			if ms > 2*crowds*length.Milliseconds() {
 				t.Errorf("what was due %d ms behind the first crowd came %d ms late", due-at, ms)
 			}
+		}
+	})
+}
+
+// A crowd goes on also where more comes behind it than fire can take.
+func TestCrowdDoesNotStarve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowd, ticks, each = 20 * batchLen, 1000, batchLen / 2
+		at := time.Now().Truncate(time.Millisecond).Add(time.Second).UnixMilli()
+		first, others, left := crowd, ticks*each, 0 // left: of the others, when the crowd was handed on
+		w := New(Config{}, func(due int64, batch []int) {
+			time.Sleep(time.Duration(len(batch)) * 4 * time.Microsecond)
+			if due > at {
+				others -= len(batch)
+			} else if first -= len(batch); first == 0 {
+				left = others
+			}
+		})
+		for i := range crowd + ticks*each {
+			w.Add(at+int64(max(0, i-crowd+each)/each), 0)
+		}
+		end := start(w)
+		time.Sleep(10 * time.Second)
+		end()
+		if first != 0 || others != 0 || left < ticks*each*9/10 {
+			t.Errorf("%d of the crowd and %d of the others are left; %d were when the crowd was handed on", first, others, left)
 		}
 	})
 }
