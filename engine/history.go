@@ -270,10 +270,10 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 		s.Pay = append(s.Pay, sh.paid...)
 		c.paid, sh.paid = sh.paid, nil
 	}
-	sh.settling = c.w
 	c.lines = len(c.owe) + len(c.done) + len(c.paid)
 	if c.w > sh.watermark && (c.lines > 0 || now-sh.marked >= markEvery || last) {
 		s.Marks = append(s.Marks, Mark{Shard: place, Fence: sh.fence, W: c.w})
+		sh.settling = max(sh.settling, c.w)
 		c.lines++
 	}
 	return c

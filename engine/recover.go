@@ -292,6 +292,9 @@ func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
 		w := r.e.shardOf(t.ID).watermark
 		over := func(due int64) bool {
 			k := Key{t.ID, due}
+			if r.ranged(t, due) {
+				return true // fromRanges decided it
+			}
 			if _, ok := r.begun[k]; ok && !r.owed[k] {
 				r.again(t, k)
 				return true

@@ -1,6 +1,9 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // A start after the clock was set back finds dues in the journal that are later
 // than now, and ranges of dues in owed that were being gone through:
@@ -75,6 +78,14 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ranged tells whether a due of the timer lies in a range that was owed. One may reach
+// beyond the watermark, where the settle that should have moved it there was lost.
+func (r *recovery) ranged(t *Timer, due int64) bool {
+	return slices.ContainsFunc(r.ranges[t.ID], func(o Owed) bool {
+		return o.Generation == t.Generation && o.Key.Due <= due && due <= o.To
+	})
 }
 
 func (r *recovery) fromRange(ctx context.Context, t *Timer, p *Plan, o *Owed) error {

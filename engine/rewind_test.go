@@ -261,3 +261,53 @@ func TestStepBackThenDisabledForAWhile(t *testing.T) {
 		equal(t, "dues", dues(w.of("a")), []int64{from, from + 10_000, from + 20_000})
 	})
 }
+
+// A watermark that was stored though nobody said so (the answer of the settle was
+// lost) holds for a timer that is made after the clock was set back behind it; one
+// that was not stored does no harm.
+func TestStepBackBehindALostAnswer(t *testing.T) {
+	const s = time.Second
+	for _, stored := range []bool{true, false} {
+		for _, wait := range []time.Duration{s, 61 * s, 67 * s, 3 * time.Minute} { // till the stop: in the range's time, at its end, after it
+			for _, crash := range []bool{false, true} {
+				t.Run(fmt.Sprint("stored ", stored, ", stopped after ", wait, ", crash ", crash), func(t *testing.T) {
+					bubble(t, func(t *testing.T, w *world) {
+						away := w.outage()
+						w.start()
+						w.make(timer("old", every(250*time.Millisecond)))
+						time.Sleep(10 * s)
+						if stored {
+							w.mute.Store(true)
+						} else {
+							away.Store(true)
+						}
+						time.Sleep(20 * s) // each shard's is written
+						w.step(-time.Minute)
+						time.Sleep(10 * s) // settles that do not reach so far
+						w.mute.Store(false)
+						away.Store(false)
+						made := w.now()
+						id := w.make(timer("new", every(1700*time.Millisecond), misfire(engine.MisfireSkip, 30*s), atMostOnce))
+						time.Sleep(wait)
+						if crash {
+							w.crash(5 * s)
+						} else if err := w.stop(); err != nil {
+							t.Fatal(err)
+						} else {
+							w.step(5 * s)
+							w.start()
+						}
+						time.Sleep(2 * time.Minute)
+						w.step(time.Hour)
+						w.settle()
+						w.crash(s)
+						time.Sleep(10 * s)
+						w.settle()
+						w.once("new")
+						w.accounted(id, made, w.now()-10_000, 1700)
+					})
+				})
+			}
+		}
+	}
+}

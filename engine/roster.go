@@ -31,7 +31,7 @@ type shard struct {
 	decided map[TimerID]int64
 
 	watermark int64 // as settled
-	settling  int64 // the watermark that a settle under way will set
+	settling  int64 // the highest that a settle may have set: its answer is still to come, or was lost
 	fence     uint64
 	marked    int64 // when the watermark was last written (Unix ms)
 }

@@ -41,6 +41,8 @@ type world struct {
 	// engine runs, or use a switch inside.
 	before func(op string, arg any) error
 	after  func(op string, arg any)
+	// mute: the cold tier does what it is told, and says that it did not.
+	mute atomic.Bool
 	// lost are warm entries that Load does not find, and warmFault an error of it.
 	lost      map[engine.TimerID]bool
 	warmFault func(op string) error
@@ -757,6 +759,9 @@ func (m *mortalCold) do(op string, arg any, f func() error) error {
 		return dead
 	}
 	m.w.after(op, arg)
+	if m.w.mute.Load() {
+		return fmt.Errorf("the answer is lost: %w", engine.ErrUnavailable)
+	}
 	return err
 }
 
