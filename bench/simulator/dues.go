@@ -26,7 +26,7 @@ type timer struct {
 	redriven map[int64]int      // how often
 	calls    map[int64][]*call  // by due
 	records  []*engine.Task     // by due
-	blocked  bool               // see remains.blocked
+	blocked  bool               // see waits
 	rests    map[int64]bool     // see remains.resting
 }
 

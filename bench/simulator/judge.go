@@ -112,7 +112,7 @@ func (m *machine) hold(r *remains, out *Outcome) {
 			continue
 		}
 		slices.SortStableFunc(t.records, byDue)
-		t.blocked = r.blocked(t, upTo)
+		t.blocked = t.waits(upTo)
 		if !m.forward(end{}) {
 			t.rests = r.resting(t, upTo)
 		}
@@ -154,12 +154,19 @@ func (t *timer) final(due int64, generation uint32) *engine.Task {
 	return run
 }
 
-// blocked: tasks of t wait for the retry of one that lies ahead, since the clock was
-// set back after its first attempt. It must not be early, and overlap is queue.
-func (r *remains) blocked(t *timer, upTo int64) bool {
-	return t.versions[len(t.versions)-1].Overlap == engine.OverlapQueue && slices.ContainsFunc(r.owed, func(o engine.Owed) bool {
-		return o.Key.Timer == t.id && o.Task != nil && o.Key.Due > upTo
-	})
+// waits: tasks of t wait for the retry of one that lies ahead, since the clock was set
+// back after its first attempt. It must not be early, and overlap is queue. It has a
+// row in owed, or the journal alone knows of the attempt.
+func (t *timer) waits(upTo int64) bool {
+	if t.versions[len(t.versions)-1].Overlap != engine.OverlapQueue {
+		return false
+	}
+	for due := range t.calls {
+		if k := t.final(due, 0); due > upTo && (k == nil || !k.Status.Final()) {
+			return true
+		}
+	}
+	return false
 }
 
 // resting are the dues of t whose next attempt lies ahead, since the clock was set
