@@ -122,11 +122,15 @@ type owned struct {
 
 var retryOften = checker.Retry{MaxAttempts: 3, Backoff: 200, Multiplier: 2, Jitter: 0.2}
 
-// write is a definition as the API takes it, and its body's hash in d.
+// write is a definition as the API takes it, and the hash of its request in d.
 func (o *owners) write(name string, d *checker.Definition) map[string]any {
-	body := fmt.Sprintf("%s %d", name, names.Add(1))
-	d.BodySHA, d.Retry = sha([]byte(body)), retryOften
-	s, callback := map[string]any{}, map[string]any{"url": o.w.url, "body_text": body}
+	n := names.Add(1)
+	body, owner, contentType := fmt.Sprintf("%s %d", name, n), fmt.Sprintf("owner %d", n), []string{"text/plain", "application/x-owned"}[n%2]
+	method := []string{"POST", "PUT", "PATCH"}[n%3]
+	d.RequestSHA, d.Retry = sha(method, owner, contentType, []byte(body)), retryOften
+	s, callback := map[string]any{}, map[string]any{
+		"url": o.w.url, "method": method, "headers": map[string]string{"X-Owner": owner, "Content-Type": contentType}, "body_text": body,
+	}
 	if d.Schedule.At == 0 { // what is disabled and changed: nothing of before may come for longer
 		d.Timeout = 3000
 		callback["timeout"] = "3s"

@@ -3,6 +3,7 @@ package bench
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -52,12 +53,17 @@ func startWitness(t testing.TB) *witness {
 func (w *witness) take(c *fasthttp.RequestCtx) {
 	a := checker.Arrived{At: time.Now().UnixMicro()}
 	h := &c.Request.Header
-	a.Timer, a.App, a.Name = string(h.Peek("X-Xtimer-Timer")), string(h.Peek("X-Xtimer-App")), string(h.Peek("X-Xtimer-Name"))
-	_, due, _ := strings.Cut(string(h.Peek("Idempotency-Key")), "_")
+	a.App, a.Name = string(h.Peek("X-Xtimer-App")), string(h.Peek("X-Xtimer-Name"))
+	timer, due, _ := strings.Cut(string(h.Peek("Idempotency-Key")), "_")
+	a.Timer = timer
 	a.Due, _ = strconv.ParseInt(due, 10, 64)
+	if key := timer + "_" + due; string(h.Peek("X-Xtimer-Task")) != key || string(h.Peek("X-Xtimer-Timer")) != timer ||
+		string(h.Peek("X-Xtimer-Due")) != time.UnixMilli(a.Due).UTC().Format("2006-01-02T15:04:05.000Z") {
+		a.Timer += " by one header, but not by the others" // a phantom
+	}
 	a.Attempt, _ = strconv.Atoi(string(h.Peek("X-Xtimer-Attempt")))
 	a.Redelivered = len(h.Peek("X-Xtimer-Redelivered")) > 0
-	a.BodySHA = sha(c.PostBody())
+	a.RequestSHA = sha(string(h.Method()), string(h.Peek("X-Owner")), string(h.ContentType()), c.PostBody())
 	kind, _, _ := strings.Cut(a.Name, "-")
 	a.Done = time.Now().UnixMicro() // before it hangs up: from then on the other side knows
 	switch {
@@ -80,8 +86,9 @@ func (w *witness) take(c *fasthttp.RequestCtx) {
 	w.mu.Unlock()
 }
 
-func sha(body []byte) string {
-	sum := sha256.Sum256(body)
+// sha is of what an owner says of a request.
+func sha(method, owner, contentType string, body []byte) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s", method, owner, contentType, body))
 	return hex.EncodeToString(sum[:8])
 }
 

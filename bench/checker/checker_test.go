@@ -73,7 +73,7 @@ func (s *sim) down(at int64) *Broken {
 
 func (s *sim) definition() *Definition {
 	s.ids++
-	d := &Definition{BodySHA: fmt.Sprintf("sha%d", s.ids), Retry: Retry{MaxAttempts: 3, Backoff: 200, Multiplier: 2, Jitter: 0.2}}
+	d := &Definition{RequestSHA: fmt.Sprintf("sha%d", s.ids), Retry: Retry{MaxAttempts: 3, Backoff: 200, Multiplier: 2, Jitter: 0.2}}
 	if s.chance(10) {
 		d.Delivery = "at_most_once"
 	}
@@ -157,7 +157,7 @@ func (s *sim) recurring() {
 		default: // another schedule, and another body
 			n := *d
 			s.ids++
-			n.BodySHA, n.Schedule = fmt.Sprintf("sha%d", s.ids), Schedule{Every: d.Schedule.Every + 1 + s.r.Int64N(300)}
+			n.RequestSHA, n.Schedule = fmt.Sprintf("sha%d", s.ids), Schedule{Every: d.Schedule.Every + 1 + s.r.Int64N(300)}
 			if n.Schedule.Every < 100 {
 				n.Schedule.Every = 500
 			}
@@ -228,7 +228,7 @@ func (s *sim) fire(a *Asked, d *Definition, due, at, end int64) {
 		}
 		code := answers[min(n, len(answers))-1]
 		x := Arrived{
-			Timer: a.Timer, Due: due, App: a.App, Name: a.Name, Attempt: n, Redelivered: redelivered, BodySHA: d.BodySHA,
+			Timer: a.Timer, Due: due, App: a.App, Name: a.Name, Attempt: n, Redelivered: redelivered, RequestSHA: d.RequestSHA,
 			At: t, Done: t + s.between(100, 5000), Code: code,
 		}
 		s.l.Arrived = append(s.l.Arrived, x)
@@ -378,7 +378,7 @@ func TestMutations(t *testing.T) {
 		{"another timer", "L6", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].Timer += "1" }},
 		{"another app", "L6", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].App = "other" }},
 		{"another name", "L6", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].Name += "x" }},
-		{"another body", "L6", alone, func(r *rand.Rand, l *Logs, i int) { l.Arrived[i].BodySHA = fmt.Sprintf("sha%d", 5000+r.IntN(99)) }},
+		{"another body", "L6", alone, func(r *rand.Rand, l *Logs, i int) { l.Arrived[i].RequestSHA = fmt.Sprintf("sha%d", 5000+r.IntN(99)) }},
 		{"another attempt", "L5", alone, func(r *rand.Rand, l *Logs, i int) { l.Arrived[i].Attempt = 2 + r.IntN(9) }},
 		{"attempt 0", "L5", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].Attempt = 0 }},
 		{"a retry too soon", "L5", retry, func(_ *rand.Rand, l *Logs, i int) {
@@ -477,7 +477,7 @@ func TestMutations(t *testing.T) {
 // what was to be called again. Nothing else may.
 func TestDoubtfulChange(t *testing.T) {
 	const due = simStart + 1000
-	every := func(ms int64) *Definition { return &Definition{Schedule: Schedule{Every: ms}, BodySHA: "x"} }
+	every := func(ms int64) *Definition { return &Definition{Schedule: Schedule{Every: ms}, RequestSHA: "x"} }
 	l := &Logs{
 		Asked: []Asked{
 			{Op: Run, Conditions: &Condition{Ended: due + 100, P50: 2000, P99: 20_000, Max: 250_000}},
@@ -487,7 +487,7 @@ func TestDoubtfulChange(t *testing.T) {
 			{Op: List, Invoked: simQuiet, Answered: simQuiet, OK: true, IDs: []string{"1"}},
 			{Op: Audit, Invoked: simQuiet, Answered: simQuiet, OK: true},
 		},
-		Arrived: []Arrived{{Timer: "1", Due: due, App: "app", Name: "n", Attempt: 1, BodySHA: "x", At: due*1000 + 200, Done: due*1000 + 300}},
+		Arrived: []Arrived{{Timer: "1", Due: due, App: "app", Name: "n", Attempt: 1, RequestSHA: "x", At: due*1000 + 200, Done: due*1000 + 300}},
 	}
 	if r := check(t, l); len(r.Violations) > 0 {
 		t.Error(r)

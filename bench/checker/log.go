@@ -70,7 +70,8 @@ type Asked struct {
 // Definition is what of a timer's definition can be judged.
 type Definition struct {
 	Schedule Schedule `json:"schedule"`
-	BodySHA  string   `json:"body_sha,omitempty"`
+	// RequestSHA is of what the owner said of the request: method, headers, body.
+	RequestSHA string `json:"request_sha,omitempty"`
 	// Policies; "" and 0 are the defaults of API.md.
 	Delivery      string `json:"delivery,omitempty"`
 	Overlap       string `json:"overlap,omitempty"`
@@ -130,7 +131,7 @@ type Arrived struct {
 	Name        string `json:"name,omitempty"`
 	Attempt     int    `json:"attempt"`
 	Redelivered bool   `json:"redelivered,omitempty"`
-	BodySHA     string `json:"body_sha,omitempty"`
+	RequestSHA  string `json:"request_sha,omitempty"`
 	At          int64  `json:"at"`   // Unix µs
 	Done        int64  `json:"done"` // Unix µs: the earliest that the caller may know of the end
 	// Code that was answered; 0: the receiver dropped it, or never answered.

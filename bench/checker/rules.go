@@ -26,7 +26,7 @@ func (c *court) receive() {
 			c.broken("L6", "%s arrived as %s/%s, it is %s/%s", k, a.App, a.Name, o.t.app, o.t.name)
 		}
 		if !o.said(a) {
-			c.broken("L6", "%s arrived with a body that was not in force: %s", k, a.BodySHA)
+			c.broken("L6", "%s arrived as a request (method, headers, body) that was not in force: %s", k, a.RequestSHA)
 		}
 		if at, by := o.ended(); by != nil && a.At/1000 > at+grace(by, o.def()) {
 			c.broken("L3", "%s arrived %d ms after its %s was answered", k, a.At/1000-at, by.Op)
@@ -55,20 +55,20 @@ func (c *court) phantom(k key, a *Arrived) {
 		return
 	}
 	d := born.Definition
-	if at := d.Schedule.At; at != 0 && at != a.Due || a.Due < born.Invoked && at == 0 || d.BodySHA != a.BodySHA {
+	if at := d.Schedule.At; at != 0 && at != a.Due || a.Due < born.Invoked && at == 0 || d.RequestSHA != a.RequestSHA {
 		c.broken("L6", "%s (%s/%s) arrived, which is not what was asked for", k, a.App, a.Name)
 	}
 }
 
-// said tells whether the arrival's body was in force when it was sent.
+// said tells whether the arrival's request was in force when it was sent.
 func (o *occurrence) said(a *Arrived) bool {
 	for _, e := range o.eras {
-		if len(e.defs) == 0 && e.def.BodySHA == a.BodySHA {
+		if len(e.defs) == 0 && e.def.RequestSHA == a.RequestSHA {
 			return true // manual
 		}
 		for i, d := range e.defs {
 			over := i+1 < len(e.defs) && e.defs[i+1].OK && a.At/1000 > e.defs[i+1].Answered+timeout(d.Definition)
-			if d.Definition.BodySHA == a.BodySHA && a.At/1000 >= d.Invoked && !over {
+			if d.Definition.RequestSHA == a.RequestSHA && a.At/1000 >= d.Invoked && !over {
 				return true
 			}
 		}
