@@ -475,6 +475,33 @@ func TestCatchUpTooMany(t *testing.T) {
 	})
 }
 
+// A run by hand at the very ms of a due that a disabled timer passes over has another
+// key: the due is there to be caught up.
+func TestRunNowBesideACatchUp(t *testing.T) {
+	for _, until := range []time.Duration{0, time.Minute} {
+		begin(t, func(t *testing.T, w *world) {
+			from := w.now()
+			id := w.make(timer("a", every(10*time.Second), atMostOnce))
+			time.Sleep(15 * time.Second)
+			if until != 0 {
+				w.disable(id, w.now()+until.Milliseconds())
+			} else {
+				w.disable(id, 0)
+			}
+			time.Sleep(5 * time.Second)
+			k, err := w.RunNow(t.Context(), id)
+			if err != nil || k.Due != from+20_001 {
+				t.Errorf("due %s, %v", stamp(k.Due), err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			w.enable(id, engine.CatchUpAll)
+			w.settle()
+			equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 20_001, from + 20_000})
+			w.once("a")
+		})
+	}
+}
+
 // A task by hand has a key of its own, follows overlap, and is made when the
 // timer is disabled, over a crash.
 func TestRunNow(t *testing.T) {
@@ -492,10 +519,10 @@ func TestRunNow(t *testing.T) {
 		}
 		run()
 		run()
-		time.Sleep(5 * time.Second) // the due of the plan, at this very ms
-		k := run()
-		if k.Due != w.now()+1 {
-			t.Errorf("the key by hand is %d ms from now, want 1", k.Due-w.now())
+		due := w.starts[0] + time.Hour.Milliseconds()
+		time.Sleep(time.Duration(due-w.now()) * time.Millisecond) // the due of the plan, at this very ms
+		if k := run(); k.Due != due+1 {
+			t.Errorf("the key by hand is %d ms from the due, want 1", k.Due-due)
 		}
 		w.settle()
 		w.disable(id, 0)

@@ -360,16 +360,21 @@ func (e *Engine) RunNow(ctx context.Context, id TimerID) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	k := Key{id, e.now()}
+	now := e.now()
+	k := Key{id, now}
 	for ; ; k.Due++ {
-		if due, ok := p.Next(k.Due - 1); ok && due == k.Due {
-			continue
+		if p.next(k.Due-1) == k.Due {
+			continue // also one that is disabled: an enable may bring it back
 		}
 		if _, err := e.Task(ctx, k); errors.Is(err, ErrNotFound) {
 			break
 		} else if err != nil {
 			return Key{}, err
 		}
+	}
+	// A change in the same ms would take a key ahead of it for a clock that was set back.
+	if sleep(ctx, time.Duration(min(k.Due-now, 10))*time.Millisecond); ctx.Err() != nil {
+		return Key{}, ctx.Err()
 	}
 	o := Owed{Key: k, Generation: t.Generation, Origin: FromManual, NotBefore: k.Due}
 	over = func() {} // oweNow's
