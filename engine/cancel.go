@@ -9,7 +9,7 @@ import (
 // cancel adds to the change what becomes of the dues of the standing
 // generation: each that is past, not finished and not in a call is cancelled. What
 // is yet to come, by a clock that was set back, was nothing yet.
-func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, reason string, now int64) (inFlight int, err error) {
+func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, reason string, upTo int64) (inFlight int, err error) {
 	p, err := PlanOf(t)
 	if err != nil { // see leaveOut: it has no dues, and it must be possible to delete it
 		p = Plan{}
@@ -30,12 +30,12 @@ func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, 
 			if k.owed {
 				c.Pay = append(c.Pay, k.Key)
 			}
-			if k.Key.Due > now && !k.used() {
+			if k.Key.Due > upTo && !k.used() {
 				continue
 			}
 			rec := k.Task
 			rec.Attempts = slices.Clone(k.Attempts)
-			rec.Status, rec.Reason, rec.Ended, rec.NotBefore = Cancelled, reason, now, 0
+			rec.Status, rec.Reason, rec.Ended, rec.NotBefore = Cancelled, reason, c.At, 0
 			if len(rec.Attempts) == 0 {
 				rec.Lateness = -1
 			}
@@ -50,15 +50,15 @@ func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, 
 		c.Pay = append(c.Pay, o.Key)
 		switch {
 		case o.To != 0:
-			c.Tasks = append(c.Tasks, sh.open(t, &p, o.Key.Due-1, min(o.To, now), own, reason, now)...)
-		case o.Key.Due <= now || o.used():
-			rec := cancelled(t, *o, now)
+			c.Tasks = append(c.Tasks, sh.open(t, &p, o.Key.Due-1, min(o.To, upTo), own, reason, c.At)...)
+		case o.Key.Due <= upTo || o.used():
+			rec := cancelled(t, *o, c.At)
 			rec.Reason = reason
 			c.Tasks = append(c.Tasks, rec)
 		}
 	}
 	if t.Status == Enabled {
-		c.Tasks = append(c.Tasks, sh.open(t, &p, sh.watermark, now, nil, reason, now)...)
+		c.Tasks = append(c.Tasks, sh.open(t, &p, sh.watermark, upTo, nil, reason, c.At)...)
 	}
 	return inFlight, nil
 }

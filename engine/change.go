@@ -76,20 +76,23 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 	c := &Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
 	if !ed.keep {
 		rows, err := e.freeze(ctx, sh, id)
+		upTo := now // which dues have come
 		if ed.timer == nil || ed.timer.Status == Disabled {
 			// By the clock as its calls had it, should that have been set back: what
 			// verify finds later than this began after it.
 			c.At = max(from, e.upTo.Load())
 			if ed.timer != nil {
 				ed.timer.UpdatedAt = c.At
+			} else {
+				upTo = c.At // nothing comes any more
 			}
 		}
 		var own spans
 		if err == nil {
-			own, err = e.ownOf(ctx, rows, c.At)
+			own, err = e.ownOf(ctx, rows, upTo)
 		}
 		if err == nil {
-			out.inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, c.At)
+			out.inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, upTo)
 		}
 		if err == nil {
 			err = e.syncEnds(ctx, sh, id)

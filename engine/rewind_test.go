@@ -311,3 +311,53 @@ func TestStepBackBehindALostAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A timer that is made after the clock was set back does not rest when it is disabled
+// and enabled: what was yet to come was not cancelled, and is caught up.
+func TestStepBackThenMadeAndDisabled(t *testing.T) {
+	const s = time.Second
+	for _, catch := range []engine.CatchUp{engine.CatchUpNone, engine.CatchUpLatest, engine.CatchUpAll} {
+		for _, runs := range []int64{0, 4} {
+			for _, crash := range []bool{false, true} {
+				t.Run(fmt.Sprint("catch up ", catch, ", runs ", runs, ", crash ", crash), func(t *testing.T) {
+					begin(t, func(t *testing.T, w *world) {
+						w.make(timer("old", every(10*s)))
+						time.Sleep(40 * s)
+						w.settle()
+						w.step(-time.Hour)
+						from := w.now()
+						id := w.make(timer("a", engine.Schedule{Every: 10 * s, MaxRuns: runs}, atMostOnce))
+						time.Sleep(15 * s)
+						w.disable(id, 0)
+						time.Sleep(60 * s) // 20 to 70 s
+						if crash {
+							w.crash(s)
+						}
+						w.enable(id, catch)
+						time.Sleep(24 * s)
+						want := []int64{10}
+						switch last := int64(70); {
+						case catch == engine.CatchUpAll && runs == 0:
+							want = append(want, 20, 30, 40, 50, 60, 70)
+						case catch == engine.CatchUpAll:
+							want = append(want, 20, 30, 40)
+						case catch == engine.CatchUpLatest && runs == 0:
+							want = append(want, last)
+						case catch == engine.CatchUpLatest:
+							want = append(want, 40)
+						}
+						want = append(want, 80, 90) // anew: max_runs count from the enable
+						for i := range want {
+							want[i] = from + 1000*want[i]
+						}
+						got := dues(w.of("a"))
+						slices.Sort(got) // what is caught up is called at once
+						equal(t, "dues", got, want)
+						w.settle()
+						w.once("a")
+					})
+				})
+			}
+		}
+	}
+}

@@ -147,6 +147,7 @@ func (e *era) ends(next *Timer) {
 	switch {
 	case next.Status == Disabled:
 		e.last, e.stopped = e.end, true
+		e.end = min(e.end, next.ValidFrom) // its dues end by the clock's own time
 	case next.Status == Enabled && !next.Schedule.OneShot() && next.ValidFrom <= next.UpdatedAt:
 		e.last = e.end
 	}

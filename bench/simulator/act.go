@@ -146,9 +146,9 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 	}
 	id := v.ID
 	p.view = v
-	asked := m.now().UnixMilli()
-	unchanged := func(version uint32) bool { // or changed by one before it that was in doubt; the clock may have been set back meanwhile
-		return p.err == nil && (p.view.Version == version || p.view.UpdatedAt < min(asked, m.now().UnixMilli()))
+	asked, askedWall := m.since(), m.now().UnixMilli()
+	unchanged := func(version uint32) bool { // or changed by one before it that was in doubt
+		return p.err == nil && (p.view.Version == version || p.view.UpdatedAt < m.earliest(asked, askedWall, m.since()))
 	}
 	switch s.Kind {
 	case Patch:

@@ -88,6 +88,19 @@ type clockStep struct {
 	from, to int64 // Unix ms
 }
 
+// earliest is the earliest instant that the wall clock showed from at, when it showed
+// wall, until then.
+func (m *machine) earliest(at time.Duration, wall int64, until time.Duration) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.steps {
+		if at <= s.at && s.at <= until {
+			wall = min(wall, s.to)
+		}
+	}
+	return wall
+}
+
 // since is the time since the run began, which no clock step changes.
 func (m *machine) since() time.Duration { return time.Since(m.begin) }
 
