@@ -84,6 +84,22 @@ func (t *timer) split() {
 	}
 }
 
+// countOn: a schedule that was given while its timer was disabled until an instant, after
+// the clock was set back, counts its max_runs from the last due that was called before.
+func (t *timer) countOn() {
+	for _, e := range t.eras {
+		v := e.first
+		if v.by == nil || v.by.Kind > Patch || v.Reason == "" || v.ValidFrom <= v.UpdatedAt {
+			continue
+		}
+		for due, cs := range t.calls {
+			if slices.ContainsFunc(cs, func(c *call) bool { return c.at <= v.by.answered }) {
+				e.countFrom = max(e.countFrom, due)
+			}
+		}
+	}
+}
+
 // catchUp are the dues that an enable brings back: those since the timer was
 // disabled, or got its schedule if that was later.
 func (t *timer) catchUp(i int) {
@@ -237,6 +253,9 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 			continue
 		}
 		t.calls[c.key.Due] = append(t.calls[c.key.Due], c)
+	}
+	for _, t := range timers {
+		t.countOn()
 	}
 	return timers
 }
