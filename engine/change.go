@@ -342,7 +342,7 @@ func (e *Engine) replace(ctx context.Context, sh *shard, was *Timer, ed *edit, c
 func (e *Engine) retire(sh *shard, lv *live, ed *edit, now int64) {
 	e.unschedule(lv)
 	clear(lv.parked)
-	lv.parked, lv.held, lv.late, lv.last, lv.owedTo, lv.gone = nil, false, false, 0, 0, ed.reason
+	lv.parked, lv.held, lv.late, lv.owedTo, lv.gone = nil, false, false, 0, ed.reason
 	for t := lv.tasks; t != nil; {
 		later := t.later
 		switch {

@@ -52,12 +52,12 @@ func (sh *shard) take(lv *live, due, now int64) *task {
 	if due <= sh.watermark && !ranged {
 		return nil
 	}
-	// The plan's dues come in order, but for minutes that are admitted late (see
-	// skipped): beyond the last one taken there is none in memory, and looking, in a map that no cache holds, was a twentieth of a fire.
-	if (lv.last == 0 || due <= lv.last) && sh.tasks[k] != nil {
+	// Looking, in a map that no cache holds, was a twentieth of a fire. Dues come in
+	// order, but for minutes that are admitted late and rows that are owed ahead of a
+	// clock that was set back.
+	if due <= sh.latest && sh.tasks[k] != nil {
 		return nil
 	}
-	lv.last = max(lv.last, due)
 	t := sh.enlist(lv, k, FromSchedule, ranged, now)
 	if ranged {
 		t.dirty = true // a row of its own, for the range goes when it is over

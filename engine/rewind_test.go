@@ -361,3 +361,26 @@ func TestStepBackThenMadeAndDisabled(t *testing.T) {
 		}
 	}
 }
+
+// Dues that a step forward owes one by one, and that a step back then puts ahead of the
+// clock, are called once: the plan has them too.
+func TestStepForwardThenBackWithoutAnswers(t *testing.T) {
+	const s = time.Second
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		id := w.make(timer("a", every(1700*time.Millisecond), misfire(engine.MisfireSkip, time.Hour), atMostOnce))
+		time.Sleep(30 * s)
+		w.mute.Store(true)
+		w.step(12 * s)
+		time.Sleep(7 * s)
+		w.step(-2 * time.Minute)
+		time.Sleep(10 * s)
+		w.mute.Store(false)
+		time.Sleep(10 * s)
+		w.crash(3 * s)
+		time.Sleep(3 * time.Minute)
+		w.settle()
+		w.once("a")
+		w.accounted(id, from, w.now()-10_000, 1700)
+	})
+}

@@ -21,6 +21,8 @@ type shard struct {
 	// goes through them twice a second, and through a slice in half the
 	// time it takes through a map.
 	order []*task
+	// latest is the latest due that a task in memory ever had: none has a later one.
+	latest int64
 	// paid are ranges in owed that are over.
 	paid []Key
 	// changing holds the timers that a change is being made of; the channel is
@@ -43,7 +45,6 @@ type live struct {
 	plan   Plan
 	lane   *lane // the queue's, for its app and target
 	next   int64 // the due that lies in the wheel; 0: none
-	last   int64 // the last due that was taken from the wheel; 0: none yet
 	handle wheel.Handle
 	// Dues up to owedTo are in owed as a range of the plan (its key's due is
 	// owedFrom), because the clock had stepped back behind the watermark.
@@ -126,6 +127,7 @@ func (t *task) await(now int64) {
 // attach puts an unfinished task into memory. mu is held.
 func (sh *shard) attach(t *task) {
 	sh.tasks[t.Key] = t
+	sh.latest = max(sh.latest, t.Key.Due)
 	sh.order = append(sh.order, t)
 	lv := t.live
 	t.later = lv.tasks
