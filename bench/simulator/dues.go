@@ -27,6 +27,7 @@ type timer struct {
 	calls    map[int64][]*call  // by due
 	records  []*engine.Task     // by due
 	blocked  bool               // see waits
+	blocker  int64              // the due that it waits for
 	rests    map[int64]bool     // see remains.resting
 }
 
@@ -132,7 +133,8 @@ func (e *era) since() int64 {
 }
 
 func (e *era) disabled() bool {
-	return e.first.Status == engine.Disabled || e.start != nil && e.start.Kind == Disable
+	until := e.first.Reason != "" && e.first.ValidFrom > e.first.UpdatedAt // also when it was changed meanwhile
+	return e.first.Status == engine.Disabled || e.start != nil && e.start.Kind == Disable || until
 }
 
 // between are the dues that the schedule of an era has in (after, to], by brute force.

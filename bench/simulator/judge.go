@@ -112,10 +112,10 @@ func (m *machine) hold(r *remains, out *Outcome) {
 			continue
 		}
 		slices.SortStableFunc(t.records, byDue)
-		t.blocked = t.waits(upTo)
 		if !m.forward(end{}) {
 			t.rests = r.resting(t, upTo)
 		}
+		t.blocker, t.blocked = t.waits(upTo)
 		m.complete(t, upTo)
 		m.holdRecords(t, out)
 		m.holdCalls(t)
@@ -155,18 +155,22 @@ func (t *timer) final(due int64, generation uint32) *engine.Task {
 }
 
 // waits: tasks of t wait for the retry of one that lies ahead, since the clock was set
-// back after its first attempt. It must not be early, and overlap is queue. It has a
-// row in owed, or the journal alone knows of the attempt.
-func (t *timer) waits(upTo int64) bool {
+// back after its first attempt. It must not be early, and overlap is queue. Where its
+// due is ahead, too, it has a row in owed, or the journal alone knows of the attempt.
+func (t *timer) waits(upTo int64) (blocker int64, blocked bool) {
 	if t.versions[len(t.versions)-1].Overlap != engine.OverlapQueue {
-		return false
+		return 0, false
+	}
+	blocker = engine.MaxDue
+	for due := range t.rests {
+		blocker = min(blocker, due)
 	}
 	for due := range t.calls {
 		if k := t.final(due, 0); due > upTo && (k == nil || !k.Status.Final()) {
-			return true
+			blocker = min(blocker, due)
 		}
 	}
-	return false
+	return blocker, blocker < engine.MaxDue
 }
 
 // resting are the dues of t whose next attempt lies ahead, since the clock was set
@@ -192,6 +196,7 @@ func (m *machine) complete(t *timer, upTo int64) {
 			k := t.final(due, e.first.Generation)
 			switch {
 			case due > upTo && (k == nil || !k.Status.Final()): // the clock was set back before it
+			case k == nil && t.blocked && due > t.blocker:
 			case k == nil:
 				m.wrong("%s: due %s (generation %d) is lost: %d calls, and no record", t.name(), stamp(due), e.first.Generation, len(t.calls[due]))
 			case !k.Status.Final() && !t.rests[due]:
