@@ -55,7 +55,7 @@ bench: ## measure into bench/results and compare with the former run: make bench
 	if [ -n "$$former" ]; then go tool benchstat $$former $$now; fi
 
 .PHONY: bench-peers
-bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/results/peers.md (20 to 40 minutes)
+bench-peers: ## measure xtimer beside asynq, River, gocron … into bench/results/peers.md (15 to 40 minutes)
 	cd bench/peers && go run .
 
 # The long trials go line by line. All that they say is also in bench/results, by
