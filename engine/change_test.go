@@ -476,29 +476,38 @@ func TestCatchUpTooMany(t *testing.T) {
 }
 
 // A run by hand at the very ms of a due that a disabled timer passes over has another
-// key: the due is there to be caught up.
+// key: the due is there to be caught up, also by an enable that follows at once, which
+// cancels the run if it has not begun.
 func TestRunNowBesideACatchUp(t *testing.T) {
 	for _, until := range []time.Duration{0, time.Minute} {
-		begin(t, func(t *testing.T, w *world) {
-			from := w.now()
-			id := w.make(timer("a", every(10*time.Second), atMostOnce))
-			time.Sleep(15 * time.Second)
-			if until != 0 {
-				w.disable(id, w.now()+until.Milliseconds())
-			} else {
-				w.disable(id, 0)
-			}
-			time.Sleep(5 * time.Second)
-			k, err := w.RunNow(t.Context(), id)
-			if err != nil || k.Due != from+20_001 {
-				t.Errorf("due %s, %v", stamp(k.Due), err)
-			}
-			time.Sleep(100 * time.Millisecond)
-			w.enable(id, engine.CatchUpAll)
-			w.settle()
-			equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 20_001, from + 20_000})
-			w.once("a")
-		})
+		for _, pause := range []time.Duration{0, 100 * time.Millisecond} {
+			begin(t, func(t *testing.T, w *world) {
+				from := w.now()
+				id := w.make(timer("a", every(10*time.Second), atMostOnce))
+				time.Sleep(15 * time.Second)
+				if until != 0 {
+					w.disable(id, w.now()+until.Milliseconds())
+				} else {
+					w.disable(id, 0)
+				}
+				time.Sleep(5 * time.Second)
+				k, err := w.RunNow(t.Context(), id)
+				if err != nil || k.Due != from+20_001 {
+					t.Errorf("due %s, %v", stamp(k.Due), err)
+				}
+				time.Sleep(pause)
+				w.enable(id, engine.CatchUpAll)
+				w.settle()
+				got := dues(w.of("a"))
+				if !slices.Contains(got, from+20_000) {
+					t.Errorf("%v until, %v later: the due is not caught up: %v", until, pause, w.verdicts(id, from))
+				}
+				if r := w.record(k); !r.Status.Final() || pause > 0 && r.Status != engine.Succeeded {
+					t.Errorf("the run by hand is %s", r.Status)
+				}
+				w.once("a")
+			})
+		}
 	}
 }
 

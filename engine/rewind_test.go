@@ -384,3 +384,35 @@ func TestStepForwardThenBackWithoutAnswers(t *testing.T) {
 		w.accounted(id, from, w.now()-10_000, 1700)
 	})
 }
+
+// A range that reaches beyond the watermark, for the settle that should have moved it
+// was lost, is decided once by a start: each due that is not called counts once.
+func TestRangeBeyondTheWatermarkCountsOnce(t *testing.T) {
+	const s = time.Second
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage()
+		w.start()
+		w.make(timer("old", every(250*time.Millisecond), misfire(engine.MisfireAll, time.Hour)))
+		time.Sleep(10 * s)
+		away.Store(true)
+		time.Sleep(20 * s)
+		w.step(-time.Minute)
+		time.Sleep(10 * s)
+		away.Store(false)
+		id := w.make(timer("new", every(1700*time.Millisecond), misfire(engine.MisfireSkip, 30*s)))
+		time.Sleep(40 * s) // 10 s before the end of its range
+		w.settle()
+		w.crash(100 * s)
+		w.disable(id, 0) // nothing ends any more
+		w.settle()
+		missed := 0
+		for _, r := range w.records(id) {
+			if r.Status == engine.Missed {
+				missed += int(max(r.Count, 1))
+			}
+		}
+		if n := int(w.metric(`xtimer_fires_total{result="missed"}`)); missed == 0 || n != missed {
+			t.Errorf("%d dues are counted as missed, the records have %d: %v", n, missed, w.verdicts(id, w.starts[0]))
+		}
+	})
+}

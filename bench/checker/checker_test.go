@@ -378,7 +378,7 @@ func TestMutations(t *testing.T) {
 		{"another timer", "L6", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].Timer += "1" }},
 		{"another app", "L6", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].App = "other" }},
 		{"another name", "L6", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].Name += "x" }},
-		{"another body", "L6", alone, func(r *rand.Rand, l *Logs, i int) { l.Arrived[i].RequestSHA = fmt.Sprintf("sha%d", 5000+r.IntN(99)) }},
+		{"another request", "L6", alone, func(r *rand.Rand, l *Logs, i int) { l.Arrived[i].RequestSHA = fmt.Sprintf("sha%d", 5000+r.IntN(99)) }},
 		{"another attempt", "L5", alone, func(r *rand.Rand, l *Logs, i int) { l.Arrived[i].Attempt = 2 + r.IntN(9) }},
 		{"attempt 0", "L5", alone, func(_ *rand.Rand, l *Logs, i int) { l.Arrived[i].Attempt = 0 }},
 		{"a retry too soon", "L5", retry, func(_ *rand.Rand, l *Logs, i int) {
