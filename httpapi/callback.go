@@ -146,6 +146,7 @@ type scratch struct {
 	body    []byte // the default envelope
 	key     [48]byte
 	stamp   [20]byte
+	ahead   [1 << 10]byte // the first of the answer
 	answer  *bufio.Reader
 	resp    fasthttp.Response
 }
@@ -208,16 +209,14 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
 		engine.Failpoint("connected-before-write")
-		cn.answered = time.Time{}
-		sent := time.Now()
-		n, err := cn.send(s.request)
-		written := time.Now()
-		ph.Queue, ph.Send = sent.Sub(start)-ph.Dial-ph.TLS, written.Sub(sent)
+		n, err := cn.send(s.request, s.ahead[:])
+		sent := cn.sent
+		ph.Queue, ph.Send = sent.Sub(start)-ph.Dial-ph.TLS, cn.written.Sub(sent)
 		switch {
 		case err == nil:
 		case n == 0 && cn.reused && !isTimeout(err):
-			// Gone between the peek and the write, and nothing was taken: the
-			// request is still to be made.
+			// Gone while it was kept, and nothing was taken: the request is still
+			// to be made.
 			t.release(cn, false)
 			continue
 		case n == 0:
@@ -233,7 +232,7 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 		engine.Failpoint("sent-before-response")
 		o, keep, rerr := readAnswer(cn, s, success)
 		if !cn.answered.IsZero() {
-			ph.FirstByte = cn.answered.Sub(written)
+			ph.FirstByte = cn.answered.Sub(cn.written)
 		}
 		o.Sent, o.Phases = sent, ph
 		t.release(cn, keep && err == nil)
@@ -242,17 +241,4 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 		}
 		return o, rerr
 	}
-}
-
-// send hands a request to the socket in one write; in two, where a test may kill
-// the process between them.
-func (l *link) send(request []byte) (n int, err error) {
-	if engine.Failpoints {
-		if n, err = l.Write(request[:len(request)/2]); err != nil {
-			return n, err
-		}
-		engine.Failpoint("mid-write")
-	}
-	m, err := l.Write(request[n:])
-	return n + m, err
 }

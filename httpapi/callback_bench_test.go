@@ -200,7 +200,7 @@ func BenchmarkPeek(b *testing.B) {
 	}
 	defer c.Close()
 	cn := &link{Conn: c}
-	if err := cn.peek.open(c); err != nil {
+	if err := cn.open(c); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

@@ -192,6 +192,7 @@ func TestOutcomeByStatus(t *testing.T) {
 // its timeout.
 func TestHostileReceivers(t *testing.T) {
 	const short = 200 * time.Millisecond
+	const unasked = "another protocol"
 	asked := func(then func(*session)) func(*session) {
 		return func(s *session) {
 			if s.request() {
@@ -253,7 +254,7 @@ func TestHostileReceivers(t *testing.T) {
 			s.hold()
 		}), 0, engine.ClassUnknown, wordProtocol, 101, ""},
 		{"garbage", asked(func(s *session) { s.say("\x00\x01\x02 220 smtp.example ESMTP\r\n\r\n"); s.hold() }), 0, engine.ClassUnknown, wordProtocol, 0, ""},
-		{"another protocol", func(s *session) { s.say("SSH-2.0-OpenSSH_9.2\r\n\r\n"); s.hold() }, 0, engine.ClassUnknown, wordProtocol, 0, ""},
+		{unasked, func(s *session) { s.say("SSH-2.0-OpenSSH_9.2\r\n\r\n"); s.hold() }, 0, engine.ClassUnknown, wordProtocol, 0, ""},
 		{"a status of 9", asked(func(s *session) { s.say("HTTP/1.1 9 Nine\r\nContent-Length: 0\r\n\r\n"); s.hold() }), 0, engine.ClassUnknown, wordProtocol, -1, ""},
 		{"two lengths", asked(func(s *session) {
 			s.say("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx")
@@ -264,38 +265,50 @@ func TestHostileReceivers(t *testing.T) {
 		{"HTTP/1.0 until it hangs up", saying("HTTP/1.0 200 OK\r\n\r\nold"), 0, engine.ClassOK, "", 200, "old"},
 		{"redirects to the metadata service", saying("HTTP/1.1 307 Go\r\nLocation: http://169.254.169.254/latest/meta-data\r\nContent-Length: 0\r\n\r\n"), 0, engine.ClassRejected, wordStatus, 307, ""},
 	} {
-		t.Run(f.name, func(t *testing.T) {
-			p := listen(t, nil, f.handle)
-			cb := newCallback(t, CallbackConfig{})
-			if f.timeout == 0 {
-				f.timeout = 30 * time.Second
+		for _, kept := range []bool{false, true} {
+			if kept && f.name == unasked {
+				continue // what is said unasked ends a kept connection: TestKeptConnectionsThatWereClosed
 			}
-			var wrong string
-			for range 5 { // for the machine may pause, and a short timeout pass too soon
-				o := cb.Call(testCall(p.url, timeout(f.timeout)))
-				wrong = ""
-				switch {
-				case o.Class != f.class || o.ErrorClass != f.word || o.Sent.IsZero():
-					wrong = "outcome"
-				case o.Took > f.timeout+100*time.Millisecond:
-					wrong = "time"
-				case f.code >= 0 && o.Code != f.code:
-					wrong = "code"
-				case f.response != "*" && string(o.Response) != f.response || len(o.Response) > maxResponse:
-					wrong = "response"
-				case f.class == engine.ClassUnknown && cb.idle.Load() > 0:
-					wrong = "a connection in an unknown state was kept"
+			t.Run(fmt.Sprintf("%s, kept=%v", f.name, kept), func(t *testing.T) {
+				p := listen(t, nil, func(s *session) {
+					if !kept || s.request() && s.say(ok200) {
+						f.handle(s)
+					}
+				})
+				cb := newCallback(t, CallbackConfig{})
+				if f.timeout == 0 {
+					f.timeout = 30 * time.Second
 				}
-				if wrong == "" {
-					return
+				var wrong string
+				for range 5 { // for the machine may pause, and a short timeout pass too soon
+					if kept {
+						expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+					}
+					o := cb.Call(testCall(p.url, timeout(f.timeout)))
+					wrong = ""
+					switch {
+					case o.Class != f.class || o.ErrorClass != f.word || o.Sent.IsZero():
+						wrong = "outcome"
+					case o.Took > f.timeout+100*time.Millisecond:
+						wrong = "time"
+					case f.code >= 0 && o.Code != f.code:
+						wrong = "code"
+					case f.response != "*" && string(o.Response) != f.response || len(o.Response) > maxResponse:
+						wrong = "response"
+					case f.class == engine.ClassUnknown && cb.idle.Load() > 0:
+						wrong = "a connection in an unknown state was kept"
+					}
+					if wrong == "" {
+						return
+					}
+					wrong += fmt.Sprintf(": %+v", o)
+					if f.timeout != short {
+						break
+					}
 				}
-				wrong += fmt.Sprintf(": %+v", o)
-				if f.timeout != short {
-					break
-				}
-			}
-			t.Error(wrong)
-		})
+				t.Error(wrong)
+			})
+		}
 	}
 }
 

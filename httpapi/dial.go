@@ -14,15 +14,53 @@ import (
 // target while it is kept.
 type link struct {
 	net.Conn           // what is written to and read from: TCP, or TLS over it
-	peek     peek      // at the TCP socket
+	socket             // the TCP socket beneath
+	direct   bool      // over TCP alone: an exchange is possible
 	since    time.Time // when it was kept
 	until    time.Time // its deadline
-	answered time.Time // when the first byte of the answer was read; zero before
 	reused   bool
+
+	// Of the call.
+	sent     time.Time // when its request was handed to the socket
+	written  time.Time // when that had been done
+	answered time.Time // when the first byte of the answer was read; zero before
+	ahead    []byte    // of the answer, read by the exchange
+	broken   error     // what it met when it read
 }
 
-// Read notes when the answer begins.
+// send hands a request to the socket in one write; in two, where a test may kill
+// the process between them. Over a kept connection it also waits for the answer to
+// begin, whose first bytes it reads into room.
+func (l *link) send(request, room []byte) (n int, err error) {
+	l.sent, l.answered, l.ahead, l.broken = time.Time{}, time.Time{}, nil, nil
+	if l.reused && l.direct {
+		if n, err = l.exchange(request, room); err != nil || n == len(request) {
+			return n, err
+		}
+	} else {
+		l.sent = time.Now()
+	}
+	if engine.Failpoints {
+		if n, err = l.Write(request[:len(request)/2]); err != nil {
+			return n, err
+		}
+		engine.Failpoint("mid-write")
+	}
+	m, err := l.Write(request[n:])
+	l.written = time.Now()
+	return n + m, err
+}
+
+// Read gives what the exchange read first, and notes when the answer begins.
 func (l *link) Read(b []byte) (n int, err error) {
+	switch {
+	case len(l.ahead) > 0:
+		n = copy(b, l.ahead)
+		l.ahead = l.ahead[n:]
+		return n, nil
+	case l.broken != nil:
+		return 0, l.broken
+	}
 	n, err = l.Conn.Read(b)
 	if n > 0 && l.answered.IsZero() {
 		l.answered = time.Now()
@@ -63,8 +101,8 @@ func (t *target) dial(deadline time.Time, ph *engine.Phases) (*link, error) {
 	if err != nil {
 		return nil, &stageError{wordRefused, err}
 	}
-	cn := &link{Conn: tcp}
-	if err := cn.peek.open(tcp); err != nil {
+	cn := &link{Conn: tcp, direct: exchanges && !t.secure && !engine.Failpoints}
+	if err := cn.open(tcp); err != nil {
 		tcp.Close()
 		return nil, &stageError{wordRefused, err}
 	}
@@ -85,8 +123,3 @@ func (t *target) dial(deadline time.Time, ph *engine.Phases) (*link, error) {
 	cn.Conn = secured
 	return cn, nil
 }
-
-// quiet tells that a kept connection is open and has nothing to say. A target
-// that hung up, or that speaks without being asked (an answer of 408, a TLS
-// alert), will not answer another request.
-func (c *link) quiet() bool { return c.peek.quiet() }

@@ -107,7 +107,7 @@ func (t *target) acquire(deadline time.Time, reuse bool, ph *engine.Phases) (*li
 			t.idle = t.idle[:n-1]
 			t.mu.Unlock()
 			t.c.idle.Add(-1)
-			if time.Since(cn.since) < maxIdle && cn.quiet() {
+			if time.Since(cn.since) < maxIdle && (cn.direct || cn.quiet()) {
 				cn.reused = true
 				return cn, nil
 			}

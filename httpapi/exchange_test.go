@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// A target that sends no more, but still takes what it gets, as nginx does while it
+// lingers: a kept connection that was left like that is not used; and who met its
+// end learns of it at once, not at the timeout.
+func TestTargetThatLingers(t *testing.T) {
+	const n = 300
+	shut := make(chan struct{}, 2*n)
+	p := listen(t, nil, func(s *session) {
+		if s.request() && s.say(ok200) {
+			s.Conn.(*net.TCPConn).CloseWrite()
+			shut <- struct{}{}
+			s.hold()
+		}
+	})
+	cb := newCallback(t, CallbackConfig{})
+	for range n {
+		expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+		<-shut
+	}
+	if p.requests.Load() != n {
+		t.Errorf("%d requests of %d calls", p.requests.Load(), n)
+	}
+	for range n { // at the same time as the end: it may come behind the look
+		o := cb.Call(testCall(p.url))
+		if o.Class != engine.ClassOK {
+			expect(t, o, engine.ClassUnknown, wordReset)
+		}
+		if o.Took > 5*time.Second {
+			t.Fatalf("it took %v: %+v", o.Took, o)
+		}
+	}
+}
+
+// A request that does not fit into the socket goes over a kept connection in
+// pieces, and its answer may come before all of it is read.
+func TestLargeRequestOverAKeptConnection(t *testing.T) {
+	large := func(tm *engine.Timer) {
+		tm.Callback.Body, tm.Callback.HasBody, tm.Callback.BodyKind = make([]byte, 16<<20), true, engine.BodyBase64
+	}
+	p := listen(t, nil, answering(ok200))
+	cb := newCallback(t, CallbackConfig{})
+	for range 3 {
+		expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+		o := cb.Call(testCall(p.url, large))
+		expect(t, o, engine.ClassOK, "")
+		if o.Phases.Dial != 0 || string(o.Response) != "ok" {
+			t.Errorf("%+v", o)
+		}
+	}
+	if p.conns.Load() != 1 || p.requests.Load() != 6 {
+		t.Errorf("%d requests over %d connections", p.requests.Load(), p.conns.Load())
+	}
+
+	// One that reads no more of it than its head: the time for it ends while it is
+	// written.
+	over := make(chan struct{})
+	defer close(over)
+	slow := listen(t, nil, func(s *session) {
+		if s.request() && s.say(ok200) {
+			s.r.Peek(1)
+			<-over
+		}
+	})
+	expect(t, cb.Call(testCall(slow.url)), engine.ClassOK, "")
+	expect(t, cb.Call(testCall(slow.url, large, timeout(2*time.Second))), engine.ClassUnknown, wordTimeout)
+}
+
+// Answers of all lengths come whole, whatever of them is read first.
+func TestAnswersOfAllLengths(t *testing.T) {
+	var n int
+	p := listen(t, nil, func(s *session) {
+		for s.request() {
+			body := strings.Repeat("x", n)
+			if !s.say("HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(n) + "\r\n\r\n" + body) {
+				return
+			}
+		}
+	})
+	cb := newCallback(t, CallbackConfig{})
+	for n = 900; n < 1100; n++ {
+		o := cb.Call(testCall(p.url))
+		expect(t, o, engine.ClassOK, "")
+		if len(o.Response) != min(n, maxResponse) {
+			t.Fatalf("%d of %d bytes", len(o.Response), n)
+		}
+	}
+	if p.conns.Load() != 1 {
+		t.Errorf("%d connections", p.conns.Load())
+	}
+}
+
+// The time of an exchange stands in the phase it was spent in.
+func TestPhasesOfAnExchange(t *testing.T) {
+	const pause = 30 * time.Millisecond
+	p := listen(t, nil, func(s *session) {
+		for s.request() {
+			time.Sleep(pause)
+			if !s.say(ok200[:20]) {
+				return
+			}
+			time.Sleep(pause)
+			s.say(ok200[20:])
+		}
+	})
+	cb := newCallback(t, CallbackConfig{})
+	expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+	for try := 0; ; try++ { // a busy machine may stop this process between the reading and the noting
+		o := cb.Call(testCall(p.url))
+		expect(t, o, engine.ClassOK, "")
+		if ph := o.Phases; ph.Dial == 0 && ph.Send > 0 && ph.FirstByte > pause/2 && ph.Read > pause/2 {
+			break
+		}
+		if try == 50 {
+			t.Fatalf("%+v", o.Phases)
+		}
+	}
+}
