@@ -211,7 +211,7 @@ func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error
 	}
 	t := &task{live: lv, owed: true}
 	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
-	t.App, t.Name, t.Attempts = def.App, def.Name, t.first[:0]
+	t.App, t.Name = def.App, def.Name
 	last := o.Key.Due
 	if o.Task != nil {
 		t.Task = *o.Task

@@ -260,8 +260,7 @@ func (e *Engine) seat(sh *shard, t *Timer, p *Plan, owe []Owed, now int64) (read
 	}
 	lv := sh.timers[t.ID]
 	if lv == nil || lv.def.Version != t.Version {
-		lv = &live{def: t, plan: *p, lane: e.queue.lane(t.App, targetOf(t.Callback.URL))}
-		sh.timers[t.ID] = lv
+		lv = e.join(sh, t, p)
 	}
 	for _, o := range owe {
 		if o.To != 0 {

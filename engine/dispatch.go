@@ -52,10 +52,10 @@ func (sh *shard) take(lv *live, due, now int64) *task {
 	if due <= sh.watermark && !ranged {
 		return nil
 	}
-	// Looking, in a map that no cache holds, was a twentieth of a fire. Dues come in
-	// order, but for minutes that are admitted late and rows that are owed ahead of a
-	// clock that was set back.
-	if due <= sh.latest && sh.tasks[k] != nil {
+	// Looking, in a map that no cache holds, was a twentieth of a fire. A timer's dues
+	// come in order, but for minutes that are admitted late and rows that are owed
+	// ahead of a clock that was set back.
+	if due <= lv.latest && sh.tasks[k] != nil {
 		return nil
 	}
 	t := sh.enlist(lv, k, FromSchedule, ranged, now)

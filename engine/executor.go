@@ -14,7 +14,8 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 	if e.stalled.Load() {
 		e.awaitCalm()
 	}
-	call, from, ok := e.begin(t)
+	began := e.cfg.Now()
+	call, from, ok := e.begin(t, began.UnixMilli())
 	if !ok {
 		return 0
 	}
@@ -29,13 +30,13 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 			e.end(t, e.cfg.Now(), Outcome{Class: ClassNotSent, ErrorClass: "journal"})
 			return 0
 		}
+		began = e.cfg.Now()
 	}
 	Failpoint("intent-before-send")
 	if call.Redelivered {
 		e.metrics.redelivered.Inc()
 	}
 	e.metrics.inFlight.Inc()
-	began := e.cfg.Now()
 	out := e.call(&call)
 	e.metrics.inFlight.Dec()
 	Failpoint("response-before-result")
@@ -61,9 +62,8 @@ func (e *Engine) call(c *Call) (out Outcome) {
 // begin is the one step that decides between sending a task and a change of its
 // timer: under the shard's lock it either becomes isSending, or is set aside.
 // The attempt should have begun at from (Unix ms).
-func (e *Engine) begin(t *task) (c Call, from int64, ok bool) {
+func (e *Engine) begin(t *task, now int64) (c Call, from int64, ok bool) {
 	sh := e.shardOf(t.Key.Timer)
-	now := e.now()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	lv := t.live

@@ -3,6 +3,7 @@ package engine
 import (
 	"container/heap"
 	"math"
+	"math/bits"
 	"sync"
 	"time"
 )
@@ -346,10 +347,8 @@ func (q *queue) load() (waiting, flying int) {
 // forward by its priority. The lowest goes first.
 func (l *lane) rank() (rank int64, row int) {
 	rank = math.MaxInt64
-	for p := range l.rows {
-		if l.mask&(1<<p) == 0 {
-			continue
-		}
+	for rows := l.mask; rows != 0; rows &= rows - 1 {
+		p := bits.TrailingZeros16(rows)
 		if r := l.rows[p].head().ready - int64(p)*ageing; r <= rank {
 			rank, row = r, p
 		}

@@ -21,7 +21,8 @@ type shard struct {
 	// goes through them twice a second, and through a slice in half the
 	// time it takes through a map.
 	order []*task
-	// latest is the latest due that a task in memory ever had: none has a later one.
+	// latest is the latest due that a task in memory ever had: a timer that comes
+	// into the roster knows no better.
 	latest int64
 	// paid are ranges in owed that are over.
 	paid []Key
@@ -49,6 +50,8 @@ type live struct {
 	// Dues up to owedTo are in owed as a range of the plan (its key's due is
 	// owedFrom), because the clock had stepped back behind the watermark.
 	owedFrom, owedTo int64
+	// latest is the latest due that a task of it may have in memory.
+	latest int64
 	// held: a change is being committed; no attempt starts meanwhile.
 	held bool
 	// late: its next dues are misfires that are being decided.
@@ -90,7 +93,6 @@ type task struct {
 	left          int64        // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
 	handle        wheel.Handle // of its retry
 	encoded       []byte       // AppendTask of it, once done
-	first         [1]Attempt   // room for the attempt that most tasks need
 }
 
 // state is where a task in memory stands.
@@ -112,7 +114,6 @@ func (sh *shard) enlist(lv *live, k Key, origin Origin, owed bool, now int64) *t
 	t := &task{live: lv, owed: owed}
 	t.Key, t.Origin, t.Since = k, origin, k.Due
 	t.App, t.Name, t.Generation = lv.def.App, lv.def.Name, lv.def.Generation
-	t.Attempts = t.first[:0]
 	t.await(now)
 	sh.attach(t)
 	return t
@@ -127,9 +128,10 @@ func (t *task) await(now int64) {
 // attach puts an unfinished task into memory. mu is held.
 func (sh *shard) attach(t *task) {
 	sh.tasks[t.Key] = t
-	sh.latest = max(sh.latest, t.Key.Due)
 	sh.order = append(sh.order, t)
 	lv := t.live
+	lv.latest = max(lv.latest, t.Key.Due)
+	sh.latest = max(sh.latest, lv.latest)
 	t.later = lv.tasks
 	if t.later != nil {
 		t.later.former = t
@@ -197,9 +199,15 @@ func (e *Engine) enroll(sh *shard, t *Timer) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	lv := &live{def: t, plan: p, lane: e.queue.lane(t.App, targetOf(t.Callback.URL))}
+	return e.join(sh, t, &p), nil
+}
+
+// join puts a timer into the roster. Tasks of its former time there may still be
+// in memory. mu is held.
+func (e *Engine) join(sh *shard, t *Timer, p *Plan) *live {
+	lv := &live{def: t, plan: *p, lane: e.queue.lane(t.App, targetOf(t.Callback.URL)), latest: sh.latest}
 	sh.timers[t.ID] = lv
-	return lv, nil
+	return lv
 }
 
 // schedule puts the first due after the instant into the wheel, when it lies

@@ -145,6 +145,7 @@ type scratch struct {
 	request []byte
 	body    []byte // the default envelope
 	key     [48]byte
+	due     [40]byte // as in JSON
 	stamp   [20]byte
 	ahead   [1 << 10]byte // the first of the answer
 	answer  *bufio.Reader
@@ -181,7 +182,9 @@ func (c *Callback) Call(call *engine.Call) engine.Outcome {
 		c.cfg.Log.Debug("a call got no answer", "task", call.Key, "attempt", call.Attempt,
 			"target", t.key, "class", o.ErrorClass, "err", err)
 	}
-	o.Took = time.Since(start)
+	if o.Took == 0 {
+		o.Took = time.Since(start)
+	}
 	// What is left was spent where it ended.
 	p := &o.Phases
 	switch rest := o.Took - p.Queue - p.Dial - p.TLS - p.Send - p.FirstByte; {
@@ -200,12 +203,12 @@ func (c *Callback) Call(call *engine.Call) engine.Outcome {
 func (c *Callback) attempt(t *target, s *scratch, success string, start, deadline time.Time) (engine.Outcome, error) {
 	var ph engine.Phases
 	for reuse := true; ; reuse = false {
-		cn, err := t.acquire(deadline, reuse, &ph)
+		cn, err := t.acquire(start, deadline, reuse, &ph)
 		if err != nil {
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
 		if err := cn.within(deadline); err != nil {
-			t.release(cn, false)
+			t.release(cn, false, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
 		engine.Failpoint("connected-before-write")
@@ -217,13 +220,13 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 		case n == 0 && cn.reused && !isTimeout(err):
 			// Gone while it was kept, and nothing was taken: the request is still
 			// to be made.
-			t.release(cn, false)
+			t.release(cn, false, time.Now())
 			continue
 		case n == 0:
-			t.release(cn, false)
+			t.release(cn, false, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		case isTimeout(err):
-			t.release(cn, false)
+			t.release(cn, false, time.Now())
 			return engine.Outcome{Class: engine.ClassUnknown, Sent: sent, Phases: ph}, err
 		default:
 			// The target hung up on the rest of a request, perhaps after it
@@ -235,7 +238,9 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 			ph.FirstByte = cn.answered.Sub(cn.written)
 		}
 		o.Sent, o.Phases = sent, ph
-		t.release(cn, keep && err == nil)
+		ended := time.Now()
+		o.Took = ended.Sub(start)
+		t.release(cn, keep && err == nil, ended)
 		if rerr != nil && err != nil {
 			rerr = errors.Join(err, rerr)
 		}

@@ -72,7 +72,7 @@ func bareLoop(tb testing.TB, hc *fasthttp.HostClient, tm *engine.Timer, n int) {
 		req.Header.Set("X-Xtimer-Name", tm.Name)
 		req.Header.Set("X-Xtimer-Due", "2025-11-20T17:00:00.250Z")
 		req.Header.Set("X-Xtimer-Attempt", "1")
-		req.SetBody(appendEnvelope(nil, &engine.Call{Timer: tm, Key: key, Attempt: 1}, key.Append(nil)))
+		req.SetBody(appendEnvelope(nil, &engine.Call{Timer: tm, Key: key, Attempt: 1}, key.Append(nil), appendTime(nil, key.Due)))
 		for next() {
 			if err := hc.DoTimeout(req, resp, 15*time.Second); err != nil || resp.StatusCode() != 200 {
 				tb.Error(err, resp.StatusCode())

@@ -90,8 +90,9 @@ func newTarget(c *Callback, origin string) (*target, error) {
 }
 
 // acquire is a connection that lives, as far as can be seen: a kept one if
-// reuse allows, else a new one; ph gets what the making of it took.
-func (t *target) acquire(deadline time.Time, reuse bool, ph *engine.Phases) (*link, error) {
+// reuse allows, else a new one; ph gets what the making of it took. The call
+// began at start.
+func (t *target) acquire(start, deadline time.Time, reuse bool, ph *engine.Phases) (*link, error) {
 	t.mu.Lock()
 	for t.busy >= t.c.cfg.MaxConnsPerHost {
 		if err := t.wait(deadline); err != nil {
@@ -107,7 +108,7 @@ func (t *target) acquire(deadline time.Time, reuse bool, ph *engine.Phases) (*li
 			t.idle = t.idle[:n-1]
 			t.mu.Unlock()
 			t.c.idle.Add(-1)
-			if time.Since(cn.since) < maxIdle && (cn.direct || cn.quiet()) {
+			if start.Sub(cn.since) < maxIdle && (cn.direct || cn.quiet()) {
 				cn.reused = true
 				return cn, nil
 			}
@@ -119,7 +120,7 @@ func (t *target) acquire(deadline time.Time, reuse bool, ph *engine.Phases) (*li
 
 	cn, err := t.dial(deadline, ph)
 	if err != nil {
-		t.release(nil, false)
+		t.release(nil, false, time.Now())
 		return nil, err
 	}
 	return cn, nil
@@ -127,8 +128,7 @@ func (t *target) acquire(deadline time.Time, reuse bool, ph *engine.Phases) (*li
 
 // release gives back what acquire gave. A connection is kept if keep says so
 // and there is room.
-func (t *target) release(cn *link, keep bool) {
-	now := time.Now()
+func (t *target) release(cn *link, keep bool, now time.Time) {
 	t.mu.Lock()
 	t.busy--
 	t.used = now

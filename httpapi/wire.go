@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"time"
@@ -32,10 +33,11 @@ func splitURL(url string) (origin, path string) {
 func (c *Callback) appendRequest(s *scratch, call *engine.Call, t *target, path string, now time.Time) []byte {
 	tm, cb := call.Timer, &call.Timer.Callback
 	key := call.Key.Append(s.key[:0])
+	due := appendTime(s.due[:0], call.Key.Due)
 
 	body, kind, sendsBody := cb.Body, cb.BodyKind, cb.HasBody
 	if !sendsBody && cb.Method != "GET" && cb.Method != "DELETE" {
-		s.body = appendEnvelope(s.body[:0], call, key)
+		s.body = appendEnvelope(s.body[:0], call, key, due)
 		body, kind, sendsBody = s.body, engine.BodyJSON, true
 	}
 
@@ -78,13 +80,13 @@ func (c *Callback) appendRequest(s *scratch, call *engine.Call, t *target, path 
 	b = append(b, "\r\nX-Xtimer-Task: "...)
 	b = append(b, key...)
 	b = append(b, "\r\nX-Xtimer-Timer: "...)
-	b = strconv.AppendUint(b, uint64(call.Key.Timer), 10)
+	b = append(b, timerOf(key)...)
 	b = append(b, "\r\nX-Xtimer-App: "...)
 	b = appendEscaped(b, tm.App)
 	b = append(b, "\r\nX-Xtimer-Name: "...)
 	b = appendEscaped(b, tm.Name)
 	b = append(b, "\r\nX-Xtimer-Due: "...)
-	b = appendDue(b, call.Key.Due)
+	b = append(b, due[1:len(due)-1]...)
 	b = append(b, "\r\nX-Xtimer-Attempt: "...)
 	b = strconv.AppendInt(b, int64(call.Attempt), 10)
 	if call.Redelivered {
@@ -120,28 +122,24 @@ func bodyType(kind engine.BodyKind) string {
 	return "application/json"
 }
 
-// appendEnvelope is the default body.
-func appendEnvelope(b []byte, call *engine.Call, key []byte) []byte {
+// timerOf is the timer's part of a key.
+func timerOf(key []byte) []byte { return key[:bytes.IndexByte(key, '_')] }
+
+// appendEnvelope is the default body; key and due as they stand in it.
+func appendEnvelope(b []byte, call *engine.Call, key, due []byte) []byte {
 	b = append(b, `{"task":"`...)
 	b = append(b, key...)
 	b = append(b, `","timer":"`...)
-	b = strconv.AppendUint(b, uint64(call.Key.Timer), 10)
+	b = append(b, timerOf(key)...)
 	b = append(b, `","app":`...)
 	b = appendText(b, call.Timer.App)
 	b = append(b, `,"name":`...)
 	b = appendText(b, call.Timer.Name)
 	b = append(b, `,"due":`...)
-	b = appendTime(b, call.Key.Due)
+	b = append(b, due...)
 	b = append(b, `,"attempt":`...)
 	b = strconv.AppendInt(b, int64(call.Attempt), 10)
 	return append(b, '}')
-}
-
-// appendDue is appendTime without the quotes of JSON.
-func appendDue(b []byte, ms int64) []byte {
-	at := len(b)
-	b = appendTime(b, ms)
-	return append(b[:at], b[at+1:len(b)-1]...)
 }
 
 // appendPath writes what comes after the host in a URL; bytes that may not
