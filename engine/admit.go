@@ -129,7 +129,7 @@ func (e *Engine) enrolled(id TimerID) bool {
 // order. mu is held.
 func (sh *shard) skipped(lv *live, after int64) (due int64, ok bool) {
 	for due, ok = lv.plan.Next(after); ok && due < lv.next; due, ok = lv.plan.Next(due) {
-		if sh.tasks[Key{lv.def.ID, due}] == nil {
+		if sh.tasks.find(Key{lv.def.ID, due}) == nil {
 			return due, true
 		}
 	}
@@ -163,7 +163,7 @@ func (e *Engine) admitOne(id TimerID, t *Timer, from int64, own bool) (again boo
 	if lv.late {
 		// A due that the decision under way may not have seen waits for it.
 		due, ok := lv.plan.Next(after)
-		return ok && due <= e.now() && sh.tasks[Key{id, due}] == nil, nil, nil
+		return ok && due <= e.now() && sh.tasks.find(Key{id, due}) == nil, nil, nil
 	}
 	if !lv.held && !lv.deleted {
 		if lv.next == 0 {

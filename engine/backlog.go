@@ -63,7 +63,7 @@ func (e *Engine) reread(ctx context.Context, os []Owed) ([]Owed, error) {
 		k := os[i].Key
 		sh := e.shardOf(k.Timer)
 		sh.mu.Lock()
-		if sh.tasks[k] == nil {
+		if sh.tasks.find(k) == nil {
 			rows[k] = nil
 		}
 		sh.mu.Unlock()
@@ -130,7 +130,7 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		switch ch := sh.changing[o.Key.Timer]; {
 		case ch != nil || def != nil && e.changes.newer(def.ID, def.Version):
 			again, busy = append(again, o), ch
-		case sh.tasks[o.Key] != nil:
+		case sh.tasks.find(o.Key) != nil:
 		case o.To != 0 && (def == nil || def.Generation != o.Generation):
 			pay = append(pay, o.Key) // its change has said what becomes of its dues
 		case def == nil || def.Generation != o.Generation:

@@ -44,7 +44,7 @@ func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, 
 	}
 	for i := range rows {
 		o := &rows[i]
-		if o.To == 0 && sh.tasks[o.Key] != nil {
+		if o.To == 0 && sh.tasks.find(o.Key) != nil {
 			continue
 		}
 		c.Pay = append(c.Pay, o.Key)
@@ -69,7 +69,7 @@ func (sh *shard) open(t *Timer, p *Plan, after, to int64, own spans, reason stri
 	var run *Task
 	for due, ok := p.Next(after); ok && due <= to; due, ok = p.Next(due) {
 		switch {
-		case sh.tasks[Key{t.ID, due}] != nil || own.has(due):
+		case sh.tasks.find(Key{t.ID, due}) != nil || own.has(due):
 			run = nil
 		case run != nil:
 			run.DueLast = due

@@ -448,7 +448,7 @@ func (e *Engine) Redrive(ctx context.Context, k Key) error {
 	for sh := e.shardOf(k.Timer); ; {
 		settled := e.settled.wait()
 		sh.mu.Lock()
-		was := sh.tasks[k]
+		was := sh.tasks.find(k)
 		pending := was != nil && was.state == isDone && was.stored == 0
 		sh.mu.Unlock()
 		if !pending {

@@ -52,10 +52,10 @@ func (sh *shard) take(lv *live, due, now int64) *task {
 	if due <= sh.watermark && !ranged {
 		return nil
 	}
-	// Looking, in a map that no cache holds, was a twentieth of a fire. A timer's dues
+	// Looking, in memory that no cache holds, was a twentieth of a fire. A timer's dues
 	// come in order, but for minutes that are admitted late and rows that are owed
 	// ahead of a clock that was set back.
-	if due <= lv.latest && sh.tasks[k] != nil {
+	if due <= lv.latest && sh.tasks.find(k) != nil {
 		return nil
 	}
 	t := sh.enlist(lv, k, FromSchedule, ranged, now)
@@ -70,7 +70,7 @@ func (sh *shard) take(lv *live, due, now int64) *task {
 
 // wake makes a task ready whose time in the wheel has come. mu is held.
 func (sh *shard) wake(k Key, now int64) *task {
-	t := sh.tasks[k]
+	t := sh.tasks.find(k)
 	if t == nil || t.state != isRetrying {
 		return nil
 	}

@@ -149,7 +149,7 @@ func New(cfg Config) *Engine {
 	}
 	for i := range e.shards {
 		sh := &e.shards[i]
-		sh.timers, sh.tasks = map[TimerID]*live{}, map[Key]*task{}
+		sh.timers = map[TimerID]*live{}
 		sh.changing, sh.decided = map[TimerID]chan struct{}{}, map[TimerID]int64{}
 	}
 	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window

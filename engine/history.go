@@ -293,9 +293,7 @@ func (sh *shard) tidy(now int64) {
 			t.out = true
 			sh.done--
 			sh.doneBytes -= int64(len(t.encoded))
-			if sh.tasks[t.Key] == t {
-				delete(sh.tasks, t.Key)
-			}
+			sh.tasks.remove(t)
 		default:
 			kept = append(kept, t)
 		}

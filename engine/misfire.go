@@ -201,7 +201,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 			if m.due > sh.watermark {
 				after = max(sh.watermark, sh.decided[m.id])
 			}
-			d.decide(lv.def, &lv.plan, after, func(due int64) bool { return sh.tasks[Key{m.id, due}] != nil })
+			d.decide(lv.def, &lv.plan, after, func(due int64) bool { return sh.tasks.find(Key{m.id, due}) != nil })
 			if lv.owedTo != 0 { // what is decided of a range leaves it
 				pay = append(pay, Key{m.id, lv.owedFrom})
 				if o, ok := rangeOf(lv.def, &lv.plan, m.at, lv.owedTo); ok {

@@ -144,7 +144,7 @@ func (e *Engine) Upcoming(ctx context.Context, id TimerID, n int) ([]int64, erro
 func (e *Engine) Task(ctx context.Context, k Key) (*Task, error) {
 	sh := e.shardOf(k.Timer)
 	sh.mu.Lock()
-	t := sh.tasks[k]
+	t := sh.tasks.find(k)
 	if t != nil {
 		c := t.snapshot()
 		sh.mu.Unlock()
@@ -170,7 +170,7 @@ func (e *Engine) inMemory(f *TaskFilter) []*Task {
 			continue
 		}
 		sh.mu.Lock()
-		for _, t := range sh.tasks {
+		for t := range sh.tasks.all {
 			if f.Matches(&t.Task) {
 				out = append(out, t.snapshot())
 			}

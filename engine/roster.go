@@ -14,7 +14,7 @@ type shard struct {
 
 	timers map[TimerID]*live
 	// tasks in memory: those not finished, and those finished and not settled.
-	tasks     map[Key]*task
+	tasks     index
 	done      int   // how many of them are finished
 	doneBytes int64 // of their records
 	// order has the same tasks (and some that are out), oldest first: history
@@ -78,6 +78,7 @@ type task struct {
 	Task
 	live          *live
 	later, former *task // the list of its timer
+	chained       *task // the index's
 	lane          *lane // where it waits or runs; the queue's
 	priority      uint8
 	state         state
@@ -127,7 +128,12 @@ func (t *task) await(now int64) {
 
 // attach puts an unfinished task into memory. mu is held.
 func (sh *shard) attach(t *task) {
-	sh.tasks[t.Key] = t
+	if t.Key.Due <= t.live.latest { // one of its key may be there, which is settled
+		if former := sh.tasks.find(t.Key); former != nil {
+			sh.tasks.remove(former)
+		}
+	}
+	sh.tasks.put(t)
 	sh.order = append(sh.order, t)
 	lv := t.live
 	lv.latest = max(lv.latest, t.Key.Due)
@@ -141,7 +147,7 @@ func (sh *shard) attach(t *task) {
 
 // forget takes an unfinished task out of memory. mu is held.
 func (e *Engine) forget(sh *shard, t *task) {
-	delete(sh.tasks, t.Key)
+	sh.tasks.remove(t)
 	t.out = true
 	e.detach(sh, t)
 }

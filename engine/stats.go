@@ -39,10 +39,10 @@ func (e *Engine) Stats(ctx context.Context) (Stats, error) {
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()
-		s.Open += int64(len(sh.tasks) - sh.done)
+		s.Open += int64(sh.tasks.len - sh.done)
 		s.SettleBacklog += int64(sh.done)
 		s.Watermark = min(s.Watermark, sh.watermark)
-		for _, t := range sh.tasks {
+		for t := range sh.tasks.all {
 			switch t.state {
 			case isSending:
 				s.InFlight++
