@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -82,10 +83,13 @@ func runBareLoop() error {
 // with the number of connections that is best over all passes; the best of each
 // would be its luckiest moment.
 type bare struct {
-	conns [3]int
-	rate  [3]float64       // summed over the passes
-	cpu   [3]time.Duration // of a call, summed
-	n     int
+	conns  [3]int
+	passes []barePass
+}
+
+type barePass struct {
+	rate [3]float64 // by number of connections
+	cpu  [3]time.Duration
 }
 
 func newBare() *bare { return &bare{conns: [3]int{16, 48, 128}} }
@@ -97,6 +101,7 @@ func (l *bare) pass(t testing.TB, b bareRequest) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var p barePass
 	for i, conns := range l.conns {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), bareEnv+"="+strconv.Itoa(conns))
@@ -110,19 +115,25 @@ func (l *bare) pass(t testing.TB, b bareRequest) {
 			t.Fatal(err)
 		}
 		s := cmd.ProcessState
-		l.rate[i] += rate
-		l.cpu[i] += time.Duration(float64(s.UserTime()+s.SystemTime()) / (rate * bareSeconds))
+		p.rate[i] = rate
+		p.cpu[i] = time.Duration(float64(s.UserTime()+s.SystemTime()) / (rate * bareSeconds))
 	}
-	l.n++
+	l.passes = append(l.passes, p)
 }
 
-// best is its calls a second, and the processor time that a call took it.
-func (l *bare) best() (rate float64, cpu time.Duration) {
-	best := 0
-	for i := range l.rate {
-		if l.rate[i] > l.rate[best] {
-			best = i
+// best is its calls a second in passes of all of them, and the processor time that
+// a call took it.
+func (l *bare) best(passes ...barePass) (rate float64, cpu time.Duration) {
+	var sum [3]float64
+	for _, p := range l.passes {
+		for i := range sum {
+			sum[i] += p.rate[i]
 		}
 	}
-	return l.rate[best] / float64(l.n), l.cpu[best] / time.Duration(l.n)
+	best := slices.Index(sum[:], slices.Max(sum[:]))
+	for _, p := range passes {
+		rate += p.rate[best] / float64(len(passes))
+		cpu += p.cpu[best] / time.Duration(len(passes))
+	}
+	return rate, cpu
 }
