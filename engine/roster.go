@@ -18,8 +18,7 @@ type shard struct {
 	done      int   // how many of them are finished
 	doneBytes int64 // of their records
 	// order has the same tasks (and some that are out), oldest first: history
-	// goes through them twice a second, and through a slice in half the
-	// time it takes through a map.
+	// goes through them twice a second.
 	order []*task
 	// latest is the latest due that a task in memory ever had: a timer that comes
 	// into the roster knows no better.
