@@ -276,6 +276,24 @@ func (e *Engine) disabledSince(ctx context.Context, t *Timer) (int64, error) {
 	return since, err
 }
 
+// runsFrom is from when the max_runs of a timer count, which no disable changes: from
+// the first version with its last due on. It is later than now only where the clock was
+// set back, and there a timer that fired before it would have more than max_runs.
+func (e *Engine) runsFrom(ctx context.Context, t *Timer) (int64, error) {
+	former, err := e.cfg.Cold.Versions(ctx, t.ID, maxVersions)
+	first := t
+	for _, f := range former {
+		if f.Schedule != t.Schedule || f.LastDue != t.LastDue {
+			break
+		}
+		first = f
+	}
+	if first.Reason != "" {
+		return first.UpdatedAt, err // its ValidFrom is when it is to fire again
+	}
+	return first.ValidFrom, err
+}
+
 // passed are the rows for the dues in (since, now] that an enable of t catches up.
 // They are those that it had while it was disabled: its max_runs count from before.
 func passed(t *Timer, generation uint32, since, now int64, catch CatchUp, over spans) ([]Owed, error) {
@@ -321,9 +339,12 @@ func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until i
 				return nil, err
 			}
 			n.Status, n.ValidFrom = Enabled, max(until, since)
-			if t.ValidFrom <= t.UpdatedAt && !t.Schedule.OneShot() {
-				// Where the clock was set back, max_runs count from the clock as it was.
-				n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
+			if t.Schedule.MaxRuns != 0 {
+				counted, err := e.runsFrom(ctx, t)
+				if err != nil {
+					return nil, err
+				}
+				n.ValidFrom = max(n.ValidFrom, counted)
 			}
 		} else if t.StatusAt(now, false) == Disabled {
 			since, err := e.disabledSince(ctx, t)

@@ -245,21 +245,43 @@ func TestStepBackBehindACancel(t *testing.T) {
 }
 
 // A timer that was made before the clock was set back rests until the clock is where
-// it was, also when it is disabled for a while: its max_runs count from there.
+// it was, also when it is disabled for a while, whatever it was before that: its
+// max_runs count from there.
 func TestStepBackThenDisabledForAWhile(t *testing.T) {
-	begin(t, func(t *testing.T, w *world) {
-		from := w.now()
-		from += 10_000 - from%10_000 // an interval has no dues before it was made, a calendar has
-		d := timer("a", engine.Schedule{Cron: "*/10 * * * * *", MaxRuns: 3})
-		id := w.make(d)
-		time.Sleep(time.Duration(from-w.now()-5000) * time.Millisecond)
-		w.step(-time.Hour)
-		time.Sleep(5 * time.Second)
-		w.disable(id, w.now()+20_000)
-		time.Sleep(time.Hour + 2*time.Minute)
-		w.settle()
-		equal(t, "dues", dues(w.of("a")), []int64{from, from + 10_000, from + 20_000})
-	})
+	const ever, while = 0, 20_000 // ms
+	for name, disables := range map[string][]int64{
+		"once":                            {while},
+		"after for good":                  {ever, while},
+		"after a while":                   {while, while},
+		"after for good, after a while":   {while, ever, while},
+		"for good twice, and for a while": {ever, ever, while},
+	} {
+		for _, apart := range []time.Duration{0, time.Second} {
+			t.Run(fmt.Sprint(name, ", apart ", apart), func(t *testing.T) {
+				begin(t, func(t *testing.T, w *world) {
+					from := w.now()
+					from += 10_000 - from%10_000 // an interval has no dues before it was made, a calendar has
+					d := timer("a", engine.Schedule{Cron: "*/10 * * * * *", MaxRuns: 3})
+					id := w.make(d)
+					time.Sleep(time.Duration(from-w.now()-5000) * time.Millisecond)
+					w.step(-time.Hour)
+					time.Sleep(5 * time.Second)
+					for i, until := range disables {
+						if until != ever {
+							until += w.now()
+						}
+						if _, err := w.Disable(t.Context(), id, fmt.Sprint("reason ", i), until); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(apart)
+					}
+					time.Sleep(time.Hour + 2*time.Minute)
+					w.settle()
+					equal(t, "dues", dues(w.of("a")), []int64{from, from + 10_000, from + 20_000})
+				})
+			})
+		}
+	}
 }
 
 // A watermark that was stored though nobody said so (the answer of the settle was
