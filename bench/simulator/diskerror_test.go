@@ -57,6 +57,10 @@ func (p *failing) run(t *testing.T) {
 	p.end, p.gone, p.hit = make(chan error, 1), make(chan struct{}), make(chan struct{})
 	fs := tiertest.Watch(p.disk, func(op errorfs.Op) error {
 		p.mu.Lock()
+		if p.over {
+			p.mu.Unlock()
+			select {} // or its flushes, which fail at once, go on for ever
+		}
 		defer p.mu.Unlock()
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			p.writes++

@@ -95,8 +95,11 @@ func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
 	disk := vfs.NewCrashableMem()
 	hit := make(chan struct{}, 1)
 	count := errorfs.OnIndex(n)
-	var failing atomic.Bool
+	var failing, dead atomic.Bool
 	fs := tiertest.Watch(disk, func(op errorfs.Op) error {
+		if dead.Load() {
+			select {} // or its flushes, which fail at once, go on for ever
+		}
 		if fault == syscall.EMFILE && !takesDescriptor(op.Kind) || fault != syscall.EMFILE && !sticky && op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 			return nil
 		}
@@ -141,6 +144,7 @@ func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
 	case <-time.After(10 * time.Second):
 		t.Fatalf("operation %d, %v, sticky %v: it hangs", n, fault, sticky)
 	}
+	dead.Store(true)
 	promised := map[engine.TimerID]bool{}
 	for len(acked) > 0 {
 		promised[<-acked] = true
