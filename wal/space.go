@@ -148,6 +148,6 @@ func statfs(path string) (free, total uint64, err error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return 0, 0, fmt.Errorf("statfs %s: %w", path, err)
 	}
-	unit := uint64(s.Frsize)
-	return unit * s.Bavail, unit * s.Blocks, nil
+	unit := unitOf(&s)
+	return unit * uint64(s.Bavail), unit * s.Blocks, nil
 }
