@@ -80,7 +80,8 @@ type end struct {
 	wall    int64
 	crashed bool
 	life    int
-	upWall  int64 // when the next looked what was late; 0: never
+	upWall  int64         // when the next looked what was late; 0: never
+	up      time.Duration // when that was, since the run began
 }
 
 type clockStep struct {
@@ -254,7 +255,7 @@ func (m *machine) start() bool {
 	m.born++
 	l.n = m.born
 	m.life = l
-	looked := m.wall().UnixMilli()
+	looked, up := m.wall().UnixMilli(), m.since()
 	m.tell("start %d", l.n)
 	away := m.trouble.coldAway || m.trouble.coldMute // it may come back at the same instant
 	m.mu.Unlock()
@@ -308,7 +309,7 @@ func (m *machine) start() bool {
 	m.mu.Lock()
 	l.up = true
 	if n := len(m.ended); n > 0 && m.ended[n-1].upWall == 0 {
-		m.ended[n-1].upWall = looked
+		m.ended[n-1].upWall, m.ended[n-1].up = looked, up
 	}
 	m.tell("up")
 	m.mu.Unlock()
