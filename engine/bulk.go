@@ -66,6 +66,9 @@ func (e *Engine) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	if err := e.serving(); err != nil {
 		return Operation{}, err
 	}
+	if b.Until != 0 && b.Until <= e.now() {
+		return Operation{}, errUntil
+	}
 	op := Operation{Action: b.Action, App: b.Timers.App, Started: e.cfg.Now()}
 	var do func(ctx context.Context, i int) error
 	if b.Action == RedriveAll {

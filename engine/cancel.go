@@ -58,27 +58,49 @@ func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, 
 		}
 	}
 	if t.Status == Enabled {
-		c.Tasks = append(c.Tasks, sh.open(t, &p, sh.watermark, upTo, nil, reason, c.At)...)
+		after := max(sh.watermark, sh.decided[t.ID])
+		if lv := sh.timers[t.ID]; lv != nil {
+			after = max(after, lv.judged)
+		}
+		c.Tasks = append(c.Tasks, sh.open(t, &p, after, upTo, nil, reason, c.At)...)
 	}
 	return inFlight, nil
 }
 
 // open are the records that cancel the dues in (after, to] that are not in memory
 // and not among those with a record of their own. mu is held.
+//
+// It goes from one of those to the next, and counts the dues between them: of a timer
+// of 10 ms there are 8,640,000 a day, and what fires waits for mu.
 func (sh *shard) open(t *Timer, p *Plan, after, to int64, own spans, reason string, now int64) (recs []*Task) {
-	var run *Task
-	for due, ok := p.Next(after); ok && due <= to; due, ok = p.Next(due) {
-		switch {
-		case sh.tasks.find(Key{t.ID, due}) != nil || own.has(due):
-			run = nil
-		case run != nil:
-			run.DueLast = due
-			run.Count++
-		default:
-			run = notCalled(t, due, Cancelled, reason, now)
-			recs = append(recs, run)
+	if first, ok := p.Next(after); !ok || first > to {
+		return nil
+	}
+	but := slices.Clone(own)
+	for _, k := range sh.order {
+		if due := k.Key.Due; k.Key.Timer == t.ID && !k.out && after < due && due <= to {
+			but = append(but, [2]int64{due, due})
 		}
 	}
+	slices.SortFunc(but, compareSpans)
+	run := func(to int64) { // of (after, to]
+		first, ok := p.Next(after)
+		if !ok || first > to {
+			return
+		}
+		rec := notCalled(t, first, Cancelled, reason, now)
+		rec.DueLast, _ = p.Prev(to)
+		rec.Count = p.Count(after, to)
+		recs = append(recs, rec)
+	}
+	for _, b := range but {
+		if due, ok := p.Next(max(b[0]-1, after)); !ok || due > min(b[1], to) {
+			continue // no due, or none that is left: a run goes on over it
+		}
+		run(min(b[0]-1, to))
+		after = max(after, b[1])
+	}
+	run(to)
 	return recs
 }
 

@@ -17,6 +17,8 @@ type edit struct {
 	fresh  bool
 	reason string // of the tasks that it cancels
 	owe    []Owed // dues that an enable catches up
+	// once is a key of the new generation that may not have begun; zero: none.
+	once Key
 }
 
 // changed is what a change met and left.
@@ -87,6 +89,9 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 				upTo = c.At // nothing comes any more
 			}
 		}
+		if err == nil && ed.once != (Key{}) {
+			err = e.unbegun(ctx, ed.once) // it may have, since f looked
+		}
 		var own spans
 		if err == nil {
 			own, err = e.ownOf(ctx, rows, upTo)
@@ -103,7 +108,12 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 		}
 		out.finished = out.finished && len(c.Tasks) == 0 // far retries are not in memory
 		if ed.timer != nil {
-			ed.owe = append(ed.owe, e.owing(ed.timer, ed.fresh)...)
+			owe, err := e.owing(ed.timer, ed.fresh, func(k Key) (bool, error) { return e.known(ctx, k) })
+			if err != nil {
+				e.thaw(sh, id)
+				return out, err
+			}
+			ed.owe = append(ed.owe, owe...)
 			c.Owe = append(c.Owe, ed.owe...)
 		}
 	}
@@ -259,7 +269,8 @@ func (e *Engine) resolve(c *Change) (made, sure bool) {
 }
 
 // freeze stops attempts of the timer from starting, waits until no settle that
-// names one of its tasks is under way, and reads its rows.
+// names one of its tasks is under way, and no decision of its misfires, and reads
+// its rows.
 func (e *Engine) freeze(ctx context.Context, sh *shard, id TimerID) ([]Owed, error) {
 	for {
 		settled := e.settled.wait()
@@ -267,6 +278,7 @@ func (e *Engine) freeze(ctx context.Context, sh *shard, id TimerID) ([]Owed, err
 		lv, busy := sh.timers[id], false
 		if lv != nil {
 			lv.held = true
+			busy = lv.deciding
 			for t := lv.tasks; t != nil; t = t.later {
 				busy = busy || t.settling
 			}
@@ -309,17 +321,22 @@ func (e *Engine) thaw(sh *shard, id TimerID) {
 // replace puts a committed change into force in memory.
 func (e *Engine) replace(ctx context.Context, sh *shard, was *Timer, ed *edit, c *Change, now int64) (next int64) {
 	version := was.Version + 1
-	e.changes.note(was.ID, version, now)
+	e.changes.note(was.ID, version, e.ticks())
+	var ready []*task
 	sh.mu.Lock()
 	lv := sh.timers[was.ID]
 	if lv != nil && ed.keep {
 		lv.def = ed.timer
 		lv.lane = e.queue.lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+		if ed.timer.Overlap == OverlapAllow {
+			ready = lv.unpark(now)
+		}
 	}
 	if lv != nil && !ed.keep {
 		e.retire(sh, lv, ed, now)
 	}
 	sh.mu.Unlock()
+	e.queue.push(ready)
 	if !ed.keep {
 		e.announce(c.Tasks)
 	}
@@ -336,13 +353,27 @@ func (e *Engine) replace(ctx context.Context, sh *shard, was *Timer, ed *edit, c
 	return next
 }
 
+// unpark makes the tasks ready that wait for another of the timer: from now on they
+// need not. mu is held.
+func (lv *live) unpark(now int64) (ready []*task) {
+	for _, t := range lv.parked {
+		if t.state == isParked {
+			t.await(now)
+			ready = append(ready, t)
+		}
+	}
+	clear(lv.parked)
+	lv.parked = nil
+	return ready
+}
+
 // retire ends the standing generation of a live timer: its tasks that are not
 // in a call go (the change recorded them), its due leaves the wheel. A call that
 // ended meanwhile and would be repeated ends here. mu is held.
 func (e *Engine) retire(sh *shard, lv *live, ed *edit, now int64) {
 	e.unschedule(lv)
 	clear(lv.parked)
-	lv.parked, lv.held, lv.late, lv.owedTo, lv.gone = nil, false, false, 0, ed.reason
+	lv.parked, lv.held, lv.late, lv.judged, lv.owedTo, lv.gone = nil, false, false, 0, 0, ed.reason
 	for t := lv.tasks; t != nil; {
 		later := t.later
 		switch {

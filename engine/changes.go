@@ -14,16 +14,16 @@ type changes struct {
 type changeNote struct {
 	id      TimerID
 	version uint32
-	at      int64
+	at      int64 // see ticks
 }
 
 const changesKept = 5 * minute
 
-func (c *changes) note(id TimerID, version uint32, now int64) {
+func (c *changes) note(id TimerID, version uint32, ticks int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for n < len(c.order) && now-c.order[n].at > changesKept {
+	for n < len(c.order) && ticks-c.order[n].at > changesKept {
 		n++
 	}
 	for _, o := range c.order[:n] {
@@ -31,7 +31,7 @@ func (c *changes) note(id TimerID, version uint32, now int64) {
 			delete(c.versions, o.id)
 		}
 	}
-	x := changeNote{id, version, now}
+	x := changeNote{id, version, ticks}
 	c.order = append(c.order[n:], x)
 	c.versions[id] = x
 }

@@ -56,7 +56,7 @@ func (e *Engine) put(ctx context.Context, d Definition, match uint32, dry bool) 
 		if err != nil {
 			return View{}, 0, err
 		}
-		v, same, err := e.redefine(ctx, t.ID, match, dry, func(Definition) (Definition, error) { return d, nil })
+		v, same, err := e.redefine(ctx, t.ID, match, true, dry, func(Definition) (Definition, error) { return d, nil })
 		if errors.Is(err, ErrNotFound) {
 			continue // deleted meanwhile
 		}
@@ -71,18 +71,19 @@ func (e *Engine) put(ctx context.Context, d Definition, match uint32, dry bool) 
 // Replace gives a timer another definition, keeping id and history: for PATCH.
 // App and name may not change. revise gets the standing definition.
 func (e *Engine) Replace(ctx context.Context, id TimerID, match uint32, revise func(Definition) (Definition, error)) (View, error) {
-	v, _, err := e.redefine(ctx, id, match, false, revise)
+	v, _, err := e.redefine(ctx, id, match, false, false, revise)
 	return v, err
 }
 
-// redefine makes the change that revise asks for; same tells that it is none.
-func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, dry bool, revise func(Definition) (Definition, error)) (v View, same bool, err error) {
+// redefine makes the change that revise asks for; same tells that it is none. put: a
+// delay that has run out is armed anew.
+func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, put, dry bool, revise func(Definition) (Definition, error)) (v View, same bool, err error) {
 	c, err := e.change(ctx, id, match, func(t *Timer, now, from int64) (*edit, error) {
 		d, err := revise(t.Definition)
 		if err != nil {
 			return nil, err
 		}
-		ed, err := e.revised(ctx, t, d, now, from)
+		ed, err := e.revised(ctx, t, d, now, from, put)
 		if same = ed == nil; dry {
 			return nil, err
 		}
@@ -95,14 +96,14 @@ func (e *Engine) redefine(ctx context.Context, id TimerID, match uint32, dry boo
 }
 
 // revised is the edit that gives a timer another definition; nil: it is the same.
-func (e *Engine) revised(ctx context.Context, t *Timer, d Definition, now, from int64) (*edit, error) {
+func (e *Engine) revised(ctx context.Context, t *Timer, d Definition, now, from int64, put bool) (*edit, error) {
 	if d.App != t.App || d.Name != t.Name {
 		return nil, Invalid("name", "name_fixed", "app and name of a timer cannot be changed")
 	}
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	rearm := t.Schedule.HasDelay && e.status(t, now) == Finished
+	rearm := put && t.Schedule.HasDelay && e.status(t, now) == Finished
 	if d.Equal(&t.Definition) && !rearm {
 		return nil, nil
 	}
@@ -129,12 +130,14 @@ func (e *Engine) revised(ctx context.Context, t *Timer, d Definition, now, from 
 	if later {
 		n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
 	}
+	ed := &edit{timer: &n, fresh: !later, reason: ReasonReplaced}
 	if n.Schedule.OneShot() {
-		if err := e.unbegun(ctx, Key{t.ID, n.LastDue}); err != nil {
+		ed.once = Key{t.ID, n.LastDue}
+		if err := e.unbegun(ctx, ed.once); err != nil {
 			return nil, err
 		}
 	}
-	return &edit{timer: &n, fresh: !later, reason: ReasonReplaced}, nil
+	return ed, nil
 }
 
 // unbegun refuses a due that the timer has begun before, whose key would be used
@@ -303,20 +306,31 @@ func passed(t *Timer, generation uint32, since, now int64, catch CatchUp, over s
 	if err != nil {
 		return nil, err
 	}
+	owed := func(due int64) Owed {
+		return Owed{Key: Key{t.ID, due}, Generation: generation, Origin: FromCatchUp, NotBefore: due}
+	}
+	if catch == CatchUpLatest {
+		for due, ok := p.Prev(now); ok; due, ok = p.Prev(due - 1) {
+			if !over.has(due) {
+				return []Owed{owed(due)}, nil
+			}
+		}
+		return nil, nil
+	}
 	var out []Owed
 	for due, ok := p.Next(since); ok && due <= now; due, ok = p.Next(due) {
 		if over.has(due) {
 			continue
 		}
-		if catch == CatchUpLatest {
-			out = out[:0]
-		} else if len(out) == maxSingles {
+		if len(out) == maxSingles {
 			return nil, Invalid("catch_up", "catch_up_too_many", "more than %d dues passed while the timer was disabled", maxSingles)
 		}
-		out = append(out, Owed{Key: Key{t.ID, due}, Generation: generation, Origin: FromCatchUp, NotBefore: due})
+		out = append(out, owed(due))
 	}
 	return out, nil
 }
+
+var errUntil = Invalid("until", "until_past", "it has passed already")
 
 // Disable stops a timer; until (Unix ms) enables it by itself, 0: never.
 func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until int64) (View, error) {
@@ -325,7 +339,7 @@ func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until i
 	}
 	c, err := e.change(ctx, id, 0, func(t *Timer, now, from int64) (*edit, error) {
 		if until != 0 && until <= now {
-			return nil, Invalid("until", "until_past", "it has passed already")
+			return nil, errUntil
 		}
 		if t.Status == Finished || until == 0 && t.Status == Disabled && t.Reason == reason {
 			return nil, nil
@@ -381,16 +395,23 @@ func (e *Engine) RunNow(ctx context.Context, id TimerID) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, id)
+	if err != nil {
+		return Key{}, err
+	}
 	now := e.now()
 	k := Key{id, now}
 	for ; ; k.Due++ {
 		if p.next(k.Due-1) == k.Due {
 			continue // also one that is disabled: an enable may bring it back
 		}
-		if _, err := e.Task(ctx, k); errors.Is(err, ErrNotFound) {
-			break
-		} else if err != nil {
+		if slices.ContainsFunc(rows, func(o Owed) bool { return o.Key == k }) {
+			continue // a range's
+		}
+		if is, err := e.known(ctx, k); err != nil {
 			return Key{}, err
+		} else if !is {
+			break
 		}
 	}
 	// A change in the same ms would take a key ahead of it for a clock that was set back.
@@ -489,6 +510,16 @@ func (e *Engine) Redrive(ctx context.Context, k Key) error {
 		return &Fault{
 			Kind: FaultConflict, Code: "not_retryable",
 			Detail: fmt.Sprintf("task %s is %s; only failed, dead and unknown tasks can be retried by hand", k, was.Status),
+		}
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rows, func(o Owed) bool { return o.Key == k }) { // a range's, see ranges
+		return &Fault{
+			Kind: FaultConflict, Code: "not_retryable",
+			Detail: fmt.Sprintf("the clock was set back, and dues from the ms after task %s on are owed under its key: try again when they are over", k),
 		}
 	}
 	n := *was

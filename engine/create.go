@@ -156,16 +156,18 @@ func (e *Engine) draft(d *Definition, now int64) (*Change, error) {
 	if err := Resolve(t, nil, now); err != nil {
 		return nil, err
 	}
-	return &Change{Timer: t, ID: t.ID, At: now, Owe: e.owing(t, true)}, nil
+	owe, err := e.owing(t, true, func(Key) (bool, error) { return false, nil })
+	return &Change{Timer: t, ID: t.ID, At: now, Owe: owe}, err
 }
 
 // owing are the rows that a new generation of a timer starts with: what its
 // plan will not derive. That is an instant that was given though it is past
 // (fresh: enabling never brings one back), and, after the clock stepped back
-// behind the watermark, what lies up to there.
-func (e *Engine) owing(t *Timer, fresh bool) []Owed {
+// behind the watermark, what lies up to there. taken tells of keys of tasks, see
+// ranges.
+func (e *Engine) owing(t *Timer, fresh bool, taken func(Key) (bool, error)) ([]Owed, error) {
 	if t.Status != Enabled {
-		return nil
+		return nil, nil
 	}
 	sh := e.shardOf(t.ID)
 	sh.mu.Lock()
@@ -175,29 +177,55 @@ func (e *Engine) owing(t *Timer, fresh bool) []Owed {
 	if t.Schedule.OneShot() {
 		due := t.LastDue
 		if due > t.ValidFrom && due > w || due <= t.ValidFrom && !fresh {
-			return nil
+			return nil, nil
 		}
 		o.Key, o.NotBefore = Key{t.ID, due}, due
-		return []Owed{o}
+		return []Owed{o}, nil
 	}
 	if w <= t.ValidFrom {
-		return nil
+		return nil, nil
 	}
 	p, err := PlanOf(t)
 	if err != nil {
 		panic("BUG: a definition that Resolve has seen has no plan: " + err.Error())
 	}
-	if r, ok := rangeOf(t, &p, t.ValidFrom, w); ok {
-		return []Owed{r}
-	}
-	return nil
+	return ranges(t, &p, t.ValidFrom, w, taken)
 }
 
-// rangeOf is the row that owes the dues in (after, to]; ok is false if there are
-// none. Its key is the ms before the first of them, which no task of its own has.
-func rangeOf(t *Timer, p *Plan, after, to int64) (o Owed, ok bool) {
-	due, ok := p.Next(after)
-	return Owed{Key: Key{t.ID, due - 1}, To: to, Generation: t.Generation, NotBefore: due}, ok && due <= to
+// ranges are the rows that owe the dues in (after, to]: one range, with the key of the
+// ms before its first due. Where a task has that key, or had, its end would pay the
+// range, for there is one row under a key: the first due gets a row of its own, and
+// the range begins with the next.
+func ranges(t *Timer, p *Plan, after, to int64, taken func(Key) (bool, error)) (os []Owed, err error) {
+	for {
+		due, ok := p.Next(after)
+		if !ok || due > to {
+			return os, nil
+		}
+		k := Key{t.ID, due - 1}
+		is := len(os) > 0 && os[len(os)-1].Key == k
+		if !is {
+			if is, err = taken(k); err != nil {
+				return nil, err
+			}
+		}
+		o := Owed{Key: k, To: to, Generation: t.Generation, NotBefore: due}
+		if !is {
+			return append(os, o), nil
+		}
+		o.Key.Due, o.To = due, 0
+		os = append(os, o)
+		after = due
+	}
+}
+
+// known tells whether a key is or was a task's.
+func (e *Engine) known(ctx context.Context, k Key) (bool, error) {
+	_, err := e.Task(ctx, k)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // created turns the tier's outcome into the caller's.

@@ -61,7 +61,10 @@ func (sh *shard) take(lv *live, due, now int64) *task {
 	t := sh.enlist(lv, k, FromSchedule, ranged, now)
 	if ranged {
 		t.dirty = true // a row of its own, for the range goes when it is over
-	} else if lv.owedTo != 0 {
+		_, more := lv.plan.Next(due)
+		ranged = more
+	}
+	if !ranged && lv.owedTo != 0 {
 		sh.paid = append(sh.paid, Key{lv.def.ID, lv.owedFrom})
 		lv.owedTo = 0
 	}

@@ -93,6 +93,7 @@ func orDefault[T comparable](v, def T) T {
 // Engine fires tasks on time, at least once. See doc.go for the way of a task.
 type Engine struct {
 	cfg     Config
+	made    time.Time
 	log     *slog.Logger
 	journal Journal
 	wheel   *wheel.Wheel[item]
@@ -143,7 +144,7 @@ type Engine struct {
 func New(cfg Config) *Engine {
 	cfg.fill()
 	e := &Engine{
-		cfg: cfg, log: cfg.Log, journal: cfg.Journal,
+		cfg: cfg, log: cfg.Log, journal: cfg.Journal, made: time.Now(),
 		failed:       make(chan string, 1),
 		wakeMigrator: make(chan struct{}, 1),
 	}
@@ -167,6 +168,10 @@ func New(cfg Config) *Engine {
 }
 
 func (e *Engine) now() int64 { return e.cfg.Now().UnixMilli() }
+
+// ticks are the ms since the engine was made, by a clock that nobody sets, and one
+// more: what is kept for a while is kept for as long when the wall clock is set.
+func (e *Engine) ticks() int64 { return 1 + time.Since(e.made).Milliseconds() }
 
 // Open opens the cold tier and the journal and recovers what the former process
 // left; the warm tier is opened by the migrator, for its loss costs speed only.

@@ -15,7 +15,10 @@ func (e *Engine) execute(t *task) (took time.Duration) {
 		e.awaitCalm()
 	}
 	began := e.cfg.Now()
-	call, from, ok := e.begin(t, began.UnixMilli())
+	call, from, freed, ok := e.begin(t, began.UnixMilli())
+	if freed != nil {
+		e.queue.push([]*task{freed})
+	}
 	if !ok {
 		return 0
 	}
@@ -61,36 +64,40 @@ func (e *Engine) call(c *Call) (out Outcome) {
 
 // begin is the one step that decides between sending a task and a change of its
 // timer: under the shard's lock it either becomes isSending, or is set aside.
-// The attempt should have begun at from (Unix ms).
-func (e *Engine) begin(t *task, now int64) (c Call, from int64, ok bool) {
+// The attempt should have begun at from (Unix ms). freed is a task whose turn it is, to
+// be queued.
+func (e *Engine) begin(t *task, now int64) (c Call, from int64, freed *task, ok bool) {
 	sh := e.shardOf(t.Key.Timer)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	lv := t.live
+	raise(&e.upTo, now) // also for one that ends here, for its timer is busy
 	switch {
 	case t.state != isWaiting:
-		return Call{}, 0, false // cancelled while it waited
+		return Call{}, 0, nil, false // cancelled while it waited
 	case lv.held:
 		t.state = isHeld
-		return Call{}, 0, false
+		return Call{}, 0, nil, false
 	case now < t.Key.Due:
-		// The clock stepped back while it waited: never early.
+		// The clock stepped back while it waited: never early. Who waits for it need not.
 		e.later(sh, t, t.Key.Due)
-		return Call{}, 0, false
+		if len(t.Attempts) == 0 && !t.redelivered {
+			freed = t.leave(now)
+		}
+		return Call{}, 0, freed, false
 	case !t.begun && lv.busy > 0 && lv.def.Overlap != OverlapAllow:
 		e.overlap(sh, t, now)
-		return Call{}, 0, false
+		return Call{}, 0, nil, false
 	}
 	if !t.begun {
 		t.begun = true
 		lv.busy++
 	}
-	raise(&e.upTo, now)
 	from = max(t.Key.Due, t.NotBefore)
 	t.state, t.Status = isSending, Running
 	t.NotBefore = 0
 	t.dirty = true
-	return Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, true
+	return Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, nil, true
 }
 
 // maxParked is how many tasks of one timer may wait for another of it.
@@ -178,10 +185,19 @@ func (e *Engine) roomy(k Key) int64 {
 	return e.horizon.Load() + settles + int64(scatter(uint64(k.Timer), uint64(k.Due))%uint64(minute-settles))
 }
 
-// conclude gives a task its final status; the task that waited for it, if any,
-// is returned to be queued. It counts as busy at once, so that none that comes
-// due now goes before it. mu is held.
+// conclude gives a task its final status; see leave. mu is held.
 func (e *Engine) conclude(sh *shard, t *task, status TaskStatus, reason string, now int64) (freed *task) {
+	freed = t.leave(now)
+	e.finish(sh, t, status, reason, now)
+	e.metrics.ended(status)
+	e.followers.tell(&t.Task)
+	return freed
+}
+
+// leave ends a task's turn at its timer; the task that waited for it, if any, is
+// returned to be queued. It counts as busy at once, so that none that comes due now
+// goes before it. mu is held.
+func (t *task) leave(now int64) (freed *task) {
 	lv := t.live
 	if t.begun {
 		t.begun = false
@@ -199,9 +215,6 @@ func (e *Engine) conclude(sh *shard, t *task, status TaskStatus, reason string, 
 			}
 		}
 	}
-	e.finish(sh, t, status, reason, now)
-	e.metrics.ended(status)
-	e.followers.tell(&t.Task)
 	return freed
 }
 

@@ -225,7 +225,7 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 	critical := e.cfg.DiskCritical()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.tidy(now)
+	sh.tidy(e.ticks())
 	c := captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark)}
 	for _, t := range sh.order {
 		k := t.Key
@@ -280,16 +280,17 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 }
 
 // owedKept is how long (ms) a task stays in memory after its row in owed went:
-// who read the row before that must find the task, or else would call it again.
+// who read the row before that must find the task, or else would call it again. A
+// change may take its time with it.
 const owedKept = 5000
 
-// tidy lets go of what a former settle stored. mu is held.
-func (sh *shard) tidy(now int64) {
+// tidy lets go of what a former settle stored, at an instant of e.ticks. mu is held.
+func (sh *shard) tidy(ticks int64) {
 	kept := sh.order[:0]
 	for _, t := range sh.order {
 		switch {
 		case t.out:
-		case t.stored != 0 && (!t.owed || now-t.stored > owedKept || now < t.stored):
+		case t.stored != 0 && (!t.owed || ticks-t.stored > owedKept && sh.changing[t.Key.Timer] == nil):
 			t.out = true
 			sh.done--
 			sh.doneBytes -= int64(len(t.encoded))
@@ -359,12 +360,12 @@ func (e *Engine) release(c *captured) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.watermark = max(sh.watermark, c.w)
-	now := e.now()
-	sh.marked = now
+	sh.marked = e.now()
+	ticks := e.ticks()
 	for _, t := range c.done {
 		// It stays for one more look: a change that read its row before this
 		// settle took it away must still find it.
-		t.stored = now
+		t.stored = ticks
 	}
 	for id, at := range sh.decided {
 		if at <= sh.watermark {

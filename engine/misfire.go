@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -184,7 +186,7 @@ func (m *misfires) poke() {
 func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []misfire, err error) {
 	var d triage
 	var pay []Key
-	var rest []Owed
+	rest := map[TimerID]Owed{} // ranges
 	decided := list[:0:0]
 	for _, m := range list {
 		sh := e.shardOf(m.id)
@@ -192,7 +194,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 		switch lv := sh.timers[m.id]; {
 		case lv == nil || !lv.late:
 			e.holds.give(m.hold) // a change has cancelled them
-		case lv.held:
+		case lv.held && !lv.deciding:
 			again = append(again, m)
 		default:
 			d.now = m.at
@@ -204,15 +206,23 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 			d.decide(lv.def, &lv.plan, after, func(due int64) bool { return sh.tasks.find(Key{m.id, due}) != nil })
 			if lv.owedTo != 0 { // what is decided of a range leaves it
 				pay = append(pay, Key{m.id, lv.owedFrom})
-				if o, ok := rangeOf(lv.def, &lv.plan, m.at, lv.owedTo); ok {
-					rest = append(rest, o)
+				os, _ := ranges(lv.def, &lv.plan, m.at, lv.owedTo, func(k Key) (bool, error) {
+					is := sh.tasks.find(k) != nil || slices.ContainsFunc(d.owe, func(o Owed) bool { return o.Key == k })
+					return is, nil
+				})
+				if n := len(os) - 1; n >= 0 && os[n].To != 0 {
+					rest[m.id] = os[n]
+					os = os[:n]
 				}
+				d.owe = append(d.owe, os...)
 			}
+			lv.deciding = true
 			decided = append(decided, m)
 		}
 		sh.mu.Unlock()
 	}
-	s := &Settlement{Owner: e.cfg.Node, Tasks: records(d.records), Owe: append(rest, d.owe...), Pay: pay}
+	owe := slices.AppendSeq(slices.Clone(d.owe), maps.Values(rest))
+	s := &Settlement{Owner: e.cfg.Node, Tasks: records(d.records), Owe: owe, Pay: pay}
 	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
 		return append(again, decided...), err
 	}
@@ -220,14 +230,18 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 	for _, m := range decided {
 		sh := e.shardOf(m.id)
 		sh.mu.Lock()
-		if lv := sh.timers[m.id]; lv != nil && lv.late && lv.owedTo != 0 {
-			o, ok := rangeOf(lv.def, &lv.plan, m.at, lv.owedTo)
-			if lv.owedFrom = o.Key.Due; !ok {
-				lv.owedTo = 0
+		if lv := sh.timers[m.id]; lv != nil && lv.late {
+			if lv.owedTo != 0 {
+				o, ok := rest[m.id]
+				if lv.owedFrom = o.Key.Due; !ok {
+					lv.owedTo = 0
+				}
 			}
+			lv.deciding, lv.judged = false, m.at
 		}
 		sh.mu.Unlock()
 	}
+	e.settled.broadcast()
 	if err := e.resume(ctx, d.owe, false); err != nil {
 		return append(again, decided...), err
 	}
@@ -236,7 +250,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 		sh.mu.Lock()
 		sh.decided[m.id] = m.at
 		if lv := sh.timers[m.id]; lv != nil && lv.late {
-			lv.late = false
+			lv.late, lv.judged = false, 0
 			if !lv.held {
 				e.schedule(lv, m.at)
 			}

@@ -1,6 +1,9 @@
 package engine_test
 
 import (
+	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,4 +93,100 @@ func TestMisfireRange(t *testing.T) {
 			t.Errorf("%d dues were called, want %d", len(last), n)
 		}
 	})
+}
+
+// What a step forward made misfires, and was decided so, is not decided again by a
+// change: neither when it is recorded nor while it is being stored. The ledger of the
+// world tells of dues with two records.
+func TestChangeOfDecidedMisfires(t *testing.T) {
+	for _, policy := range []engine.MisfirePolicy{engine.MisfireSkip, engine.MisfireLatest} {
+		for _, window := range []time.Duration{time.Hour, time.Minute} {
+			t.Run(fmt.Sprint(policy, window), func(t *testing.T) {
+				begin(t, func(t *testing.T, w *world) {
+					id := w.make(timer("a", every(10*time.Second), misfire(policy, window)))
+					time.Sleep(35 * time.Second)
+					w.settle()
+					from := w.now()
+					w.step(10 * time.Minute)
+					for len(w.records(id)) < 5 {
+						time.Sleep(time.Millisecond)
+					}
+					was := w.verdicts(id, from)
+					w.disable(id, 0)
+					w.settle()
+					is := w.verdicts(id, from)
+					for _, v := range was {
+						if !slices.Contains(is, v) {
+							t.Errorf("it was %q, and is %q", v, is)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestChangeWhileMisfiresAreStored(t *testing.T) {
+	changes := map[string]func(w *world, id engine.TimerID){
+		"disable": func(w *world, id engine.TimerID) { w.disable(id, 0) },
+		"delete": func(w *world, id engine.TimerID) {
+			if _, err := w.Delete(w.t.Context(), id, 0); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"schedule": func(w *world, id engine.TimerID) {
+			if err := w.reschedule(id, every(7*time.Second)); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	}
+	for _, policy := range []engine.MisfirePolicy{engine.MisfireLatest, engine.MisfireAll, engine.MisfireSkip} {
+		for _, stored := range []bool{false, true} { // when the change comes
+			for name, change := range changes {
+				t.Run(fmt.Sprint(policy, ", stored ", stored, ", ", name), func(t *testing.T) {
+					bubble(t, func(t *testing.T, w *world) {
+						var wait atomic.Bool
+						under := make(chan struct{}, 1)
+						slowly := func(arg any) {
+							s, is := arg.(*engine.Settlement)
+							decides := is && len(s.Marks) == 0 && (len(s.Owe) > 10 || slices.ContainsFunc(s.Tasks, func(r engine.Record) bool {
+								return r.Status == engine.Skipped || r.Status == engine.Missed
+							}))
+							if decides && wait.CompareAndSwap(true, false) {
+								under <- struct{}{}
+								time.Sleep(300 * time.Millisecond)
+							}
+						}
+						w.before = func(_ string, arg any) error {
+							if !stored {
+								slowly(arg)
+							}
+							return nil
+						}
+						w.after = func(_ string, arg any) {
+							if stored {
+								slowly(arg)
+							}
+						}
+						w.start()
+						id := w.make(timer("a", every(10*time.Second), misfire(policy, 2*time.Minute)))
+						time.Sleep(35 * time.Second)
+						wait.Store(true)
+						w.step(10 * time.Minute)
+						<-under
+						time.Sleep(time.Millisecond)
+						change(w, id)
+						changed := w.now()
+						time.Sleep(time.Minute)
+						w.settle()
+						for _, c := range w.of("a") {
+							if name != "schedule" && c.at > changed {
+								t.Errorf("%s was called after the change, at %s", stamp(c.key.Due), stamp(c.at))
+							}
+						}
+					})
+				})
+			}
+		}
+	}
 }

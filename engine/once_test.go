@@ -101,3 +101,34 @@ func TestChangedInFlightAndCrashed(t *testing.T) {
 		})
 	}
 }
+
+// A delay that has run out is armed anew by being put again with something changed, and
+// by nothing else: not by a change of its labels alone.
+func TestFinishedDelayIsNotArmedByAPatch(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		d := timer("a", delay(time.Second))
+		id := w.make(d)
+		time.Sleep(5 * time.Second)
+		w.settle()
+		relabel := func(d engine.Definition) (engine.Definition, error) {
+			d.Labels = []engine.Label{{Key: "k", Value: "v"}}
+			return d, nil
+		}
+		v, err := w.Replace(t.Context(), id, 0, relabel)
+		if err != nil || v.Version != 2 {
+			t.Fatalf("version %d, %v", v.Version, err)
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(w.of("a")); n != 1 {
+			t.Errorf("%d calls after the patch, want 1", n)
+		}
+		d.Labels = []engine.Label{{Key: "k", Value: "w"}}
+		if _, _, err := w.Put(t.Context(), d, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(w.of("a")); n != 2 {
+			t.Errorf("%d calls after the put, want 2", n)
+		}
+	})
+}

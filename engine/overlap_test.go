@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -162,5 +163,86 @@ func TestOverlapQueueAfterAFailedChange(t *testing.T) {
 			got = append(got, (c.key.Due-from)/1000)
 		}
 		equal(t, "calls", got, []int64{5, 10, 15, 20, 25, 30, 35})
+	})
+}
+
+// Tasks that wait for another of their timer (overlap: queue) are called when the timer
+// is changed to allow.
+func TestParkedThenAllowed(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		d := timer("a", every(time.Second), overlap(engine.OverlapQueue), timeout(10*time.Second))
+		w.behave("a", func(*call) reply { return slow(1500 * time.Millisecond) })
+		w.make(d)
+		time.Sleep(20 * time.Second)
+		d.Overlap = engine.OverlapAllow
+		if _, _, err := w.Put(t.Context(), d, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		s, err := w.Stats(t.Context())
+		if err != nil || s.Overdue > 0 {
+			t.Errorf("%d tasks wait, the oldest for %v (%v)", s.Overdue, s.OldestOverdue, err)
+		}
+	})
+}
+
+// A due that was told to be skipped, as its timer was busy, is not called after the
+// clock was set back behind it and a kill.
+func TestSkippedThenStepBackAndKill(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		time.Sleep(250 * time.Millisecond)
+		from := w.now()
+		w.behave("a", func(c *call) reply {
+			if c.key.Due == from+30_000 && !c.redelivered {
+				return slow(time.Minute)
+			}
+			return ok
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		told, _ := w.Follow(ctx, engine.TaskFilter{})
+		w.make(timer("a", every(30*time.Second), overlap(engine.OverlapSkip), timeout(2*time.Minute)))
+		x := <-told
+		stop()
+		if x.Status != engine.Skipped {
+			t.Fatalf("the first that ended is %+v", x)
+		}
+		time.Sleep(20 * time.Millisecond)
+		w.step(-10 * time.Second)
+		time.Sleep(5 * time.Second)
+		w.crash(time.Second)
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		for _, due := range dues(w.of("a")) {
+			if due == x.Key.Due {
+				t.Errorf("%s was told to be skipped, and was called", stamp(due))
+			}
+		}
+	})
+}
+
+// A task that waits for its due again, as the clock was set back, has no turn: those
+// that are past and wait for theirs are called.
+func TestQueueAfterAStepBack(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		w.behave("a", func(c *call) reply {
+			if c.key.Due == from+10_000 {
+				return slow(35 * time.Second) // 20 to 40 s wait for it
+			}
+			return ok
+		})
+		id := w.make(timer("a", every(10*time.Second), overlap(engine.OverlapQueue), timeout(time.Minute)))
+		time.Sleep(43 * time.Second)
+		w.step(-20 * time.Second) // to 23 s: 30 and 40 are to come
+		k, err := w.RunNow(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3500 * time.Millisecond) // the call ends at 25 s
+		equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 20_000, k.Due})
+		time.Sleep(30 * time.Second)
+		equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 20_000, k.Due, from + 30_000, from + 40_000, from + 50_000})
+		w.once("a")
 	})
 }

@@ -30,6 +30,7 @@ type recovery struct {
 	owed     map[Key]bool       // rows later than the watermark: a recovery was cut short
 	busy     []Owed             // rows of tasks that are under way
 	ranges   map[TimerID][]Owed // rows that are ranges
+	keys     map[Key]bool       // of rows that are not, from now on
 	reach    [Shards]int64      // the last due in the journal, where that is later than now
 	d        triage
 	pay      []Key
@@ -43,7 +44,7 @@ func (e *Engine) recover(ctx context.Context) error {
 	started := time.Now()
 	r := &recovery{
 		e: e, now: e.now(), finished: map[Key]*Task{}, begun: map[Key]Begun{}, late: map[TimerID][]Owed{}, owed: map[Key]bool{},
-		ranges: map[TimerID][]Owed{},
+		ranges: map[TimerID][]Owed{}, keys: map[Key]bool{},
 	}
 	r.d.now = r.now
 	shards, err := e.cfg.Cold.Take(ctx, e.cfg.Node)
@@ -149,6 +150,9 @@ func (r *recovery) row(o Owed) {
 	if o.To != 0 {
 		r.ranges[o.Key.Timer] = append(r.ranges[o.Key.Timer], o)
 		return
+	}
+	if o.Key.Due >= r.now {
+		r.keys[o.Key] = true
 	}
 	if o.Key.Due > r.e.shardOf(o.Key.Timer).watermark {
 		r.owed[o.Key] = true

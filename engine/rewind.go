@@ -40,13 +40,25 @@ func (r *recovery) ahead(t *Timer, p *Plan, after, to int64, over func(due int64
 			singles = append(singles, r.d.owed(t, due))
 		}
 	}
-	switch o, ok := rangeOf(t, p, last, to); {
-	case !ok:
-	case len(singles) == 1:
+	if len(singles) == 1 {
 		r.d.owe = append(r.d.owe, singles...)
-	default:
-		r.d.owe = append(r.d.owe, o)
+		return
 	}
+	os, _ := ranges(t, p, last, to, func(k Key) (bool, error) {
+		_, begun := r.begun[k]
+		return begun || r.finished[k] != nil || r.keys[k] || r.owes(k), nil
+	})
+	r.d.owe = append(r.d.owe, os...)
+}
+
+// owes tells whether a row under a key was just decided: those of a timer come last.
+func (r *recovery) owes(k Key) bool {
+	for _, o := range slices.Backward(r.d.owe) {
+		if o.Key.Timer != k.Timer || o.Key == k {
+			return o.Key == k
+		}
+	}
+	return false
 }
 
 // fromRanges decides what is past of the ranges that are owed, and puts what is to

@@ -53,8 +53,12 @@ type live struct {
 	latest int64
 	// held: a change is being committed; no attempt starts meanwhile.
 	held bool
-	// late: its next dues are misfires that are being decided.
-	late  bool
+	// late: its next dues are misfires that are being decided; deciding: what was
+	// decided is being stored, or may have been, and a change waits for that; judged:
+	// it is stored, up to then, and what is to be called is not in memory yet.
+	late, deciding bool
+	judged         int64
+
 	tasks *task // in memory and not finished, a list through task.later
 	// busy tasks, from Begin to the final status; parked wait for them.
 	busy   int
@@ -88,7 +92,7 @@ type task struct {
 	cancelled     bool         // a change under way has its record
 	begun         bool         // counts in live.busy
 	settling      bool         // a settle that names it is being committed
-	stored        int64        // when it was settled, being done (Unix ms); 0: not yet
+	stored        int64        // when it was settled, being done (see ticks); 0: not yet
 	ready         int64        // since when it could run (Unix ms)
 	left          int64        // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
 	handle        wheel.Handle // of its retry

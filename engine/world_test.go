@@ -853,3 +853,13 @@ func (m *mortalCold) Owed(ctx context.Context, from, to int64, yield func([]engi
 	}
 	return err
 }
+
+func (m *mortalCold) Task(ctx context.Context, k engine.Key) (t *engine.Task, err error) {
+	err = m.do("Task", k, func() (err error) { t, err = m.Cold.Task(ctx, k); return err })
+	return t, err
+}
+
+func (m *mortalCold) OwedOf(ctx context.Context, id engine.TimerID) (os []engine.Owed, err error) {
+	err = m.do("OwedOf", id, func() (err error) { os, err = m.Cold.OwedOf(ctx, id); return err })
+	return os, err
+}
