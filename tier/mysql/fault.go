@@ -85,6 +85,12 @@ type rowError struct{ error }
 
 func (e *rowError) Unwrap() error { return e.error }
 
+// errNotOpen is engine.ErrUnavailable of a store that has not been opened yet.
+var errNotOpen = &engine.Fault{
+	Kind: engine.FaultUnavailable, Code: "not_ready",
+	Detail: "the server is starting, or stopping: it has no connection to MySQL",
+}
+
 // errAway is engine.ErrUnavailable by the name of what is away.
 var errAway = &engine.Fault{
 	Kind: engine.ErrUnavailable.Kind, Code: engine.ErrUnavailable.Code,

@@ -57,7 +57,7 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrateTo(ctx context.Context, ms []migration) error {
-	if err := s.read(ctx, "reach the database", s.db.PingContext); err != nil {
+	if err := s.try(ctx, s.patience, "reach the database", s.db.PingContext); err != nil {
 		return err
 	}
 	conn, err := s.slow.Conn(ctx)

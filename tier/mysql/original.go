@@ -28,6 +28,7 @@ func ReadOriginal(ctx context.Context, dsn string, yield func(OriginalRow) error
 	const piece = 1000
 	s := New(Config{DSN: dsn})
 	s.db = db
+	s.opened.Store(true)
 	for last, n := int64(-1), piece; n == piece; {
 		var page []OriginalRow
 		err := s.read(ctx, "read the timers of the original XTimer", func(ctx context.Context) error {

@@ -44,8 +44,9 @@ type Config struct {
 // Store is the shared cold tier.
 type Store struct {
 	cfg     Config
-	db      *sql.DB // set by Open
-	slow    *sql.DB // for statements that may take long: the migrations', the partitions'
+	db      *sql.DB     // set by Open
+	opened  atomic.Bool // db may be used
+	slow    *sql.DB     // for statements that may take long: the migrations', the partitions'
 	inserts *inserts
 	queue   queue
 	work    sync.WaitGroup // the committers
@@ -87,9 +88,10 @@ func (s *Store) Open(ctx context.Context) (err error) {
 		return s.fault(ctx, "bring the database up to date", err)
 	}
 	s.inserts = newInserts()
-	if err := s.read(ctx, "prepare its statements", func(ctx context.Context) error { return s.inserts.prepare(ctx, s.db) }); err != nil {
+	if err := s.try(ctx, s.patience, "prepare its statements", func(ctx context.Context) error { return s.inserts.prepare(ctx, s.db) }); err != nil {
 		return err
 	}
+	s.opened.Store(true)
 	shards, err := s.Shards(ctx)
 	if err != nil {
 		return err
@@ -107,7 +109,7 @@ func (s *Store) Open(ctx context.Context) (err error) {
 
 // Close takes no more changes, answers what was taken, and disconnects.
 func (s *Store) Close() error {
-	if s.db == nil {
+	if !s.opened.Load() {
 		return nil
 	}
 	s.queue.close()
@@ -116,9 +118,8 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) release() error {
-	err := errors.Join(s.db.Close(), s.slow.Close())
-	s.db, s.slow = nil, nil
-	return err
+	s.opened.Store(false)
+	return errors.Join(s.db.Close(), s.slow.Close()) // who reads yet is told so by them
 }
 
 // heard notes an instant that was written.
@@ -146,6 +147,14 @@ func (s *Store) read(ctx context.Context, what string, f func(context.Context) e
 }
 
 func (s *Store) readWithin(ctx context.Context, d time.Duration, what string, f func(context.Context) error) error {
+	if !s.opened.Load() { // the API answers from the start of the process on
+		return fmt.Errorf("cannot %s: %w: %w", what, errNotOpen, engine.ErrUnavailable)
+	}
+	return s.try(ctx, d, what, f)
+}
+
+// try is readWithin of a store that is being opened as well.
+func (s *Store) try(ctx context.Context, d time.Duration, what string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var err error
