@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"maps"
+	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -83,7 +84,14 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	for _, name := range names {
 		table = append(table, field[bulkRequest]{name, func(d *decoder, v *bulkRequest) {
 			var s string
-			d.text(&s)
+			if name == "from" || name == "to" {
+				var at int64
+				if d.instant(&at); at != 0 {
+					s = strconv.FormatInt(at, 10)
+				}
+			} else {
+				d.text(&s)
+			}
 			if _, both := v.filters[name]; both {
 				d.note(true, "duplicate_field", "stands in the query and in the body")
 			}

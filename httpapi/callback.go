@@ -207,7 +207,7 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 		if err != nil {
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
-		if err := cn.within(deadline); err != nil {
+		if err := cn.within(start, deadline); err != nil {
 			t.release(cn, false, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}

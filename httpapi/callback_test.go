@@ -387,6 +387,36 @@ func TestKeptConnectionsThatWereClosed(t *testing.T) {
 	}
 }
 
+// A target that says that it hangs up, in whatever letters and beside whatever else, and
+// does so a moment later: no call is lost on the connection.
+func TestTargetThatSaysItHangsUp(t *testing.T) {
+	for _, header := range []string{"close", "Close", "keep-alive, close", "close\r\nConnection: x"} {
+		t.Run(header, func(t *testing.T) {
+			p := listen(t, nil, func(s *session) {
+				if s.request() && s.say("HTTP/1.1 200 OK\r\nConnection: "+header+"\r\nContent-Length: 2\r\n\r\nok") {
+					time.Sleep(5 * time.Millisecond)
+				}
+			})
+			cb := newCallback(t, CallbackConfig{})
+			for range 20 {
+				expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+			}
+		})
+	}
+}
+
+// A connection that is said to be kept is.
+func TestTargetThatSaysItKeeps(t *testing.T) {
+	p := listen(t, nil, answering("HTTP/1.1 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nok"))
+	cb := newCallback(t, CallbackConfig{})
+	for range 20 {
+		expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+	}
+	if n := p.conns.Load(); n != 1 {
+		t.Errorf("%d connections for 20 calls", n)
+	}
+}
+
 // What a target sends behind its answer must not answer the next request.
 func TestBytesBehindAnAnswer(t *testing.T) {
 	p := listen(t, nil, answering(ok200+"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"))

@@ -68,18 +68,20 @@ func (l *link) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// deadlineSlack is how much later than asked a call may be cut off. With it a
-// busy connection gets a new deadline 20 times a second instead of with every
-// call, which was a fiftieth of a call.
+// deadlineSlack is how much later than asked a call may be cut off, and no later than
+// by a hundredth of its timeout. With it a busy connection gets a new deadline 20 times
+// a second (or 100 times in the timeout) instead of with every call, which was a
+// fiftieth of a call.
 const deadlineSlack = 50 * time.Millisecond
 
-// within bounds what is done next on the connection: at the deadline, or up to
-// deadlineSlack later.
-func (l *link) within(deadline time.Time) error {
-	if late := l.until.Sub(deadline); late >= 0 && late <= deadlineSlack {
+// within bounds what is done next on the connection: at the deadline of a call that
+// started at start, or up to deadlineSlack later.
+func (l *link) within(start, deadline time.Time) error {
+	slack := min(deadline.Sub(start)/100, deadlineSlack)
+	if late := l.until.Sub(deadline); late >= 0 && late <= slack {
 		return nil
 	}
-	l.until = deadline.Add(deadlineSlack)
+	l.until = deadline.Add(slack)
 	return l.SetDeadline(l.until)
 }
 

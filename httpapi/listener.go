@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -153,7 +154,17 @@ type visitor struct {
 	// endless: the answer has no end, so that each write has a deadline of its
 	// own. Set by the handler, read by the writes after it.
 	endless atomic.Bool
+	// sending: the client was answered before it had sent all.
+	sending atomic.Bool
 }
+
+// What is read of a client that is answered already, so that it sees the answer: a
+// close with bytes unread resets the connection, and who sends before it reads finds
+// that.
+const (
+	lingerFor   = 2 * time.Second
+	lingerBytes = 64 << 20
+)
 
 func (c *visitor) Write(b []byte) (int, error) {
 	if c.endless.Load() {
@@ -173,5 +184,10 @@ func (c *visitor) Close() error {
 			}
 		}
 	})
+	if t, ok := c.Conn.(*net.TCPConn); ok && c.sending.Load() {
+		t.CloseWrite()
+		t.SetReadDeadline(time.Now().Add(lingerFor))
+		io.CopyN(io.Discard, t, lingerBytes)
+	}
 	return c.Conn.Close()
 }

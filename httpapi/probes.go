@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"net/http/pprof"
+
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"xtimer/engine"
@@ -55,6 +58,10 @@ func (s *Server) getVersion(*request) (reply, error) {
 
 // pprof is GET /debug/pprof/….
 func (s *Server) pprof(r *request) (reply, error) {
-	pprofhandler.PprofHandler(r.http)
+	if len(r.vars) == 0 || r.vars[0] == "" {
+		fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)(r.http)
+	} else {
+		pprofhandler.PprofHandler(r.http)
+	}
 	return reply{sent: true}, nil
 }

@@ -187,6 +187,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
 	defer cancel()
 	err := s.fast.ShutdownWithContext(grace)
+	l.Close() // of a server that has just been told to serve it knows nothing
 	<-served
 	if l.reserve != nil {
 		l.reserve.Close()
@@ -219,7 +220,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	if s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept)) {
 		s.pages(ctx)
-		return
+		if ctx.Response.StatusCode() != fasthttp.StatusNotFound || bytes.Contains(h.Peek(fasthttp.HeaderAccept), []byte("html")) {
+			return
+		}
+		ctx.Response.Reset() // who asks for no page is told so as by the API
 	}
 	s.api(ctx)
 }
@@ -345,6 +349,9 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 		limit := s.cfg.MaxBody
 		if string(ctx.Request.Header.RequestURI()) == batchPath {
 			limit = s.cfg.MaxBatch
+		}
+		if c, ok := ctx.Conn().(*visitor); ok {
+			c.sending.Store(true)
 		}
 		p.status, p.code, p.detail = fasthttp.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("the body is larger than %d bytes", limit)
 	case isTimeout(err):

@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -106,6 +108,51 @@ func TestRequestsTooLarge(t *testing.T) {
 			r.Close()
 		}
 	})
+}
+
+// A client that sends all before it reads gets its 413: a close with bytes unread would
+// reset the connection.
+func TestTooLargeAndSentBeforeReading(t *testing.T) {
+	s, err := NewServer(&engine.Engine{}, ServerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, ln) }()
+	defer func() { cancel(); <-ended }()
+	for range 5 {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const size = 9 << 20
+		_, err = io.WriteString(c, "POST /v1/timers HTTP/1.1\r\nHost: x\r\nContent-Length: "+strconv.Itoa(size)+"\r\n\r\n"+strings.Repeat("x", size))
+		line, readErr := bufio.NewReader(c).ReadString('\n')
+		if err != nil || readErr != nil || !strings.Contains(line, " 413 ") {
+			t.Errorf("sent %v, read %q, %v", err, line, readErr)
+		}
+		c.Close()
+	}
+}
+
+// A server that is told to end before it has begun to serve ends.
+func TestServeThatIsOverBeforeItBegins(t *testing.T) {
+	for range 50 {
+		s, err := NewServer(&engine.Engine{}, ServerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Serve(ctx, fasthttputil.NewInmemoryListener()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestConnectionsArePerAddress(t *testing.T) {

@@ -305,6 +305,10 @@ func TestBulk(t *testing.T) {
 		t.Error(got.body)
 	}
 	n.do("POST", "/v1/timers/enable?name_prefix=n1", "").want(200)
+	if got := n.do("POST", "/v1/timers/disable", `{"all":true,"until":1763658000250}`).want(422); got.str("code") != "until_past" {
+		t.Error(got.body)
+	}
+	n.do("POST", "/v1/tasks/retry", `{"app":"a","from":1763658000250,"to":"2099-01-01T00:00:00Z"}`).want(200)
 	n.do("POST", "/v1/timers/delete", "").want(400)
 	n.do("POST", "/v1/timers/delete?app=a", `{"app":"b"}`).want(400)
 	n.do("POST", "/v1/timers/delete?dry_run=yes", "").want(400)

@@ -25,8 +25,7 @@ func splitURL(url string) (origin, path string) {
 
 // appendRequest is the request of a call as it goes on the wire.
 //
-// A callback without a body sends the default envelope; only GET and DELETE,
-// for which a body has no meaning that a server must know, send none. Whatever
+// A callback without a body sends the default envelope; only a GET sends none. Whatever
 // stands in a timer, the request is one request with the headers named here:
 // line breaks in values become spaces, and headers that carry the request or
 // the task's identity are not the user's to set.
@@ -36,7 +35,7 @@ func (c *Callback) appendRequest(s *scratch, call *engine.Call, t *target, path 
 	due := appendTime(s.due[:0], call.Key.Due)
 
 	body, kind, sendsBody := cb.Body, cb.BodyKind, cb.HasBody
-	if !sendsBody && cb.Method != "GET" && cb.Method != "DELETE" {
+	if !sendsBody && cb.Method != "GET" {
 		s.body = appendEnvelope(s.body[:0], call, key, due)
 		body, kind, sendsBody = s.body, engine.BodyJSON, true
 	}

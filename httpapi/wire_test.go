@@ -86,8 +86,10 @@ func TestRequestOnTheWire(t *testing.T) {
 		"envelope": {testCall("http://h?q", func(tm *engine.Timer) { tm.Callback.Headers = []engine.Header{{Name: "user-agent", Value: "me"}} }), lines(
 			"POST /?q HTTP/1.1", "Host: h", "user-agent: me", "Content-Type: application/json", "Content-Length: 135", plain, "",
 			`{"task":"7354_1763658000250","timer":"7354","app":"billing","name":"order-1842","due":"2025-11-20T17:00:00.250Z","attempt":1}`)},
-		"get":    {testCall("http://h", func(tm *engine.Timer) { tm.Callback.Method = "GET" }), lines("GET / HTTP/1.1", "Host: h", "User-Agent: xtimer/1.2.3", plain, "", "")},
-		"delete": {testCall("http://h", func(tm *engine.Timer) { tm.Callback.Method = "DELETE" }), lines("DELETE / HTTP/1.1", "Host: h", "User-Agent: xtimer/1.2.3", plain, "", "")},
+		"get": {testCall("http://h", func(tm *engine.Timer) { tm.Callback.Method = "GET" }), lines("GET / HTTP/1.1", "Host: h", "User-Agent: xtimer/1.2.3", plain, "", "")},
+		"delete": {testCall("http://h", func(tm *engine.Timer) { tm.Callback.Method = "DELETE" }), lines(
+			"DELETE / HTTP/1.1", "Host: h", "User-Agent: xtimer/1.2.3", "Content-Type: application/json", "Content-Length: 125", plain, "",
+			`{"task":"7354_1763658000250","timer":"7354","app":"billing","name":"order-1842","due":"2025-11-20T17:00:00.250Z","attempt":1}`)},
 		"text": {testCall("http://h", func(tm *engine.Timer) {
 			tm.Callback.Body, tm.Callback.HasBody, tm.Callback.BodyKind = []byte("hi"), true, engine.BodyText
 		}), lines("POST / HTTP/1.1", "Host: h", "User-Agent: xtimer/1.2.3", "Content-Type: text/plain; charset=utf-8", "Content-Length: 2", plain, "", "hi")},

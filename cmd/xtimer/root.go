@@ -14,7 +14,6 @@ afterwards what became of every single occurrence.`,
   xtimer doctor                   what this machine can promise
   xtimer serve                    serve the API on 127.0.0.1:8080, data in ./data
   xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai`,
-		Args:          cobra.NoArgs,
 		SilenceErrors: true, // main says them, once
 		SilenceUsage:  true,
 	}

@@ -111,7 +111,7 @@ func TestEveryPage(t *testing.T) {
 	v := n.visitor()
 	for _, path := range n.pages() {
 		for _, lang := range []string{"en", "zh"} {
-			a := v.get(path, "Accept-Language", lang)
+			a := v.get(path, "Accept-Language", lang, "Accept", "text/html,*/*")
 			want := http.StatusOK
 			if path == "/nothing" {
 				want = http.StatusNotFound
