@@ -138,7 +138,9 @@ func TestThousandHostileReceivers(t *testing.T) {
 	if late[0] > 500*time.Millisecond || late[1] > 2*time.Second {
 		t.Error("the good app is late")
 	}
-	if most > rss+96<<20 {
-		t.Error("they cost memory")
+	// A call may take 64 KiB for what is answered, 16 to read it, and a stack with what
+	// TLS needs, all of it twice, for the collector lets as much gather.
+	if bound := rss + 96<<20 + int64(inFlight)*192<<10; most > bound {
+		t.Errorf("they cost memory: %d MiB are asked", bound>>20)
 	}
 }
