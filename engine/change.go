@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -270,8 +271,10 @@ func (e *Engine) resolve(c *Change) (made, sure bool) {
 
 // freeze stops attempts of the timer from starting, waits until no settle that
 // names one of its tasks is under way, and no decision of its misfires, and reads
-// its rows.
+// its rows. With a cold tier that does not answer it waits for freezeFor.
 func (e *Engine) freeze(ctx context.Context, sh *shard, id TimerID) ([]Owed, error) {
+	limited, cancel := context.WithTimeout(ctx, freezeFor)
+	defer cancel()
 	for {
 		settled := e.settled.wait()
 		sh.mu.Lock()
@@ -289,11 +292,17 @@ func (e *Engine) freeze(ctx context.Context, sh *shard, id TimerID) ([]Owed, err
 		}
 		select {
 		case <-settled:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("cannot change timer %s: what was due of it cannot be stored: %w", id, ErrUnavailable)
 		}
 	}
 }
+
+// freezeFor is how long a change waits for what is being stored of its timer.
+const freezeFor = 10 * time.Second
 
 // thaw lets held tasks go on, late.
 func (e *Engine) thaw(sh *shard, id TimerID) {

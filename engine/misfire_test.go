@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -189,4 +190,33 @@ func TestChangeWhileMisfiresAreStored(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A change does not wait for ever for a decision that cannot be stored.
+func TestChangeWhileMisfiresCannotBeStored(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var away atomic.Bool
+		w.before = func(op string, _ any) error {
+			if op == "Settle" && away.Load() {
+				return engine.ErrUnavailable
+			}
+			return nil
+		}
+		w.start()
+		id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 2*time.Minute)))
+		time.Sleep(35 * time.Second)
+		w.settle()
+		away.Store(true)
+		w.step(10 * time.Minute)
+		time.Sleep(time.Second)
+		asked := time.Now()
+		_, err := w.Disable(t.Context(), id, "", 0)
+		if took := time.Since(asked); !errors.Is(err, engine.ErrUnavailable) || took > 11*time.Second {
+			t.Errorf("%v after %v", err, took)
+		}
+		away.Store(false)
+		time.Sleep(5 * time.Second)
+		w.disable(id, 0)
+		w.settle()
+	})
 }
