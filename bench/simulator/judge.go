@@ -568,11 +568,24 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 			bad("it was found %v late by a start, and its timer skips such", time.Duration(x.upWall-due)*time.Millisecond)
 		}
 	}
+	since := t.has(due)
 	for _, s := range m.steps {
-		if s.at < c.at && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
+		if since <= s.at && s.at < c.at && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
 			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
 		}
 	}
+}
+
+// has is since when a timer has a due: from before that no step of the clock made it late.
+func (t *timer) has(due int64) (since time.Duration) {
+	for _, e := range slices.Backward(t.eras) {
+		if e.has(due) && (e.endWall == 0 || due <= e.endWall) {
+			if since = 0; e.start != nil {
+				since = e.start.sent
+			}
+		}
+	}
+	return since
 }
 
 // reached tells whether the clock stood beyond a due before a step of it, and was set
