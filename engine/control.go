@@ -222,6 +222,13 @@ func (e *Engine) Enable(ctx context.Context, id TimerID, catch CatchUp) (View, e
 		if err != nil {
 			return nil, err
 		}
+		if t.Schedule.MaxRuns != 0 { // before that it had no dues, by a clock that was set back
+			counted, err := e.runsFrom(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			since = max(since, counted)
+		}
 		over, err := e.over(ctx, id, since, now) // before the clock was set back
 		if err != nil {
 			return nil, err

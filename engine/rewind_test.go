@@ -438,3 +438,27 @@ func TestRangeBeyondTheWatermarkCountsOnce(t *testing.T) {
 		}
 	})
 }
+
+// The dues of a timer with max_runs that was made before the clock was set back begin
+// where that was: an enable catches none up from before.
+func TestStepBackThenCatchUp(t *testing.T) {
+	for _, catch := range []engine.CatchUp{engine.CatchUpLatest, engine.CatchUpAll} {
+		t.Run(fmt.Sprint(catch), func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				id := w.make(timer("a", engine.Schedule{Cron: "*/10 * * * * *", MaxRuns: 3}))
+				w.step(-time.Hour)
+				time.Sleep(time.Minute)
+				w.disable(id, 0)
+				time.Sleep(25 * time.Second)
+				enabled := w.now()
+				w.enable(id, catch)
+				time.Sleep(time.Minute)
+				w.settle()
+				got := dues(w.of("a"))
+				if len(got) != 3 || got[0] <= enabled {
+					t.Errorf("enabled at %s, called %d, from %s on", stamp(enabled), len(got), stamp(got[0]))
+				}
+			})
+		})
+	}
+}

@@ -213,7 +213,9 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 			r := by[place{l.ID, v.Version}]
 			if r == nil {
 				r = m.guess(v.Name, used, v.UpdatedAt, func(k Kind) bool {
-					return k <= Enable && k != Delete && (v.Version == 1) == (k == Create || k == Put && v.Version == 1)
+					disabled := v.Reason != ""
+					fits := k != Enable && k != Disable || disabled == (k == Disable)
+					return fits && k <= Enable && k != Delete && (v.Version == 1) == (k == Create || k == Put && v.Version == 1)
 				})
 			}
 			delete(by, place{l.ID, v.Version})

@@ -327,8 +327,8 @@ func (m *machine) setBack(t *timer, c *call) bool {
 
 // foundLate tells whether a start or a step of the clock found a due late by more than this.
 func (m *machine) foundLate(due int64, by time.Duration) bool {
-	for _, x := range m.ended {
-		if x.upWall != 0 && due < x.upWall-by.Milliseconds() {
+	for _, looked := range m.looks { // also of one that was not told that its decision was stored
+		if due < looked-by.Milliseconds() {
 			return true
 		}
 	}

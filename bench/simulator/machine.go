@@ -43,7 +43,8 @@ type machine struct {
 	trouble trouble
 	life    *life // nil while the machine is down
 	born    int
-	ended   []end // of lives
+	ended   []end   // of lives
+	looks   []int64 // when each start looked what was late (Unix ms)
 	steps   []clockStep
 	calls   []*call
 	order   int                   // of calls and answers so far
@@ -256,6 +257,7 @@ func (m *machine) start() bool {
 	l.n = m.born
 	m.life = l
 	looked, up := m.wall().UnixMilli(), m.since()
+	m.looks = append(m.looks, looked)
 	m.tell("start %d", l.n)
 	away := m.trouble.coldAway || m.trouble.coldMute // it may come back at the same instant
 	m.mu.Unlock()
