@@ -13,7 +13,7 @@ type item struct {
 // handed over when it has returned, which is what the watermark relies on.
 func (e *Engine) fire(due int64, batch []item) {
 	now := e.now()
-	stepped := e.stepped.Load()
+	stepped := min(e.stepped.Load(), now) // it may have been set back since
 	ready := e.batch[:0]
 	for _, it := range batch {
 		sh := e.shardOf(it.ID)
@@ -24,9 +24,9 @@ func (e *Engine) fire(due int64, batch []item) {
 			t = sh.wake(Key{it.ID, it.Due}, now)
 		case lv == nil || lv.next != due:
 			// Removed or changed while the wheel was handing it over.
-		case due <= stepped && now-due > misfireAfter:
+		case stepped-due > misfireAfter:
 			lv.next, lv.late = 0, true
-			e.misfires.add(e, it.ID, due)
+			e.misfires.add(e, it.ID, due, stepped)
 		default:
 			t = sh.take(lv, due, now)
 			Failpoint("next-compute")

@@ -131,16 +131,17 @@ type misfire struct {
 	id   TimerID
 	due  int64
 	hold *hold
-	// at is when it is judged (Unix ms), however often its commit is tried: one
-	// that seemed to fail may have been made.
+	// at is when the clock had been set (Unix ms): by that it is judged, however late
+	// it is found for another reason, and however often its commit is tried: one that
+	// seemed to fail may have been made.
 	at int64
 }
 
 // add leaves a timer with a due that is a misfire to run. Never blocks.
-func (m *misfires) add(e *Engine, id TimerID, due int64) {
+func (m *misfires) add(e *Engine, id TimerID, due, at int64) {
 	h := e.holds.take(due - 1)
 	m.mu.Lock()
-	m.list = append(m.list, misfire{id, due, h, e.now()})
+	m.list = append(m.list, misfire{id, due, h, at})
 	m.mu.Unlock()
 	m.poke()
 }

@@ -204,3 +204,17 @@ func TestSmallSteps(t *testing.T) {
 		}
 	})
 }
+
+// What is due after the clock was set forward and back is on time: it lies before the
+// instant that the clock showed for a while.
+func TestStepForwardAndBack(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.step(time.Hour)
+		time.Sleep(10 * time.Second)
+		w.step(-time.Hour)
+		from := w.now()
+		w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, time.Minute)))
+		time.Sleep(35 * time.Second)
+		equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 20_000, from + 30_000})
+	})
+}

@@ -403,6 +403,10 @@ func (m *machine) do(s Step) {
 		m.mu.Lock()
 		from := m.wall().UnixMilli()
 		m.offset += s.By
+		if n := len(m.steps) - 1; n >= 0 && m.steps[n].at == m.since() { // nobody saw the clock between
+			from = m.steps[n].from
+			m.steps = m.steps[:n]
+		}
 		m.steps = append(m.steps, clockStep{m.since(), from, m.wall().UnixMilli()})
 		m.mu.Unlock()
 	case Slow:
