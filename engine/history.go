@@ -267,8 +267,16 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 		}
 	}
 	if len(sh.paid) > 0 {
-		s.Pay = append(s.Pay, sh.paid...)
-		c.paid, sh.paid = sh.paid, nil
+		var later []Key
+		for _, k := range sh.paid {
+			if lv := sh.timers[k.Timer]; lv != nil && lv.held {
+				later = append(later, k) // with the rows of its dues, which were left out
+			} else {
+				c.paid = append(c.paid, k)
+			}
+		}
+		s.Pay = append(s.Pay, c.paid...)
+		sh.paid = later
 	}
 	c.lines = len(c.owe) + len(c.done) + len(c.paid)
 	if c.w > sh.watermark && (c.lines > 0 || now-sh.marked >= markEvery || last) {

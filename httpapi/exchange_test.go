@@ -88,6 +88,26 @@ func TestLargeRequestOverAKeptConnection(t *testing.T) {
 	expect(t, cb.Call(testCall(slow.url, large, timeout(2*time.Second))), engine.ClassUnknown, wordTimeout)
 }
 
+// A call is cut off a hundredth of its timeout late, and 50 ms, at most.
+func TestDeadlineSlack(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	l := &link{Conn: ours}
+	start := time.Now()
+	for timeout, most := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 100 * time.Microsecond, time.Second: 10 * time.Millisecond, time.Hour: deadlineSlack,
+	} {
+		deadline := start.Add(timeout)
+		if err := l.within(start, deadline); err != nil {
+			t.Fatal(err)
+		}
+		if late := l.until.Sub(deadline); late < 0 || late > most {
+			t.Errorf("a call with %v is cut off %v late, want %v at most", timeout, late, most)
+		}
+	}
+}
+
 // Answers of all lengths come whole, whatever of them is read first.
 func TestAnswersOfAllLengths(t *testing.T) {
 	var n int

@@ -175,6 +175,11 @@ func (c *visitor) Write(b []byte) (int, error) {
 
 func (c *visitor) Close() error {
 	c.once.Do(func() {
+		if t, ok := c.Conn.(*net.TCPConn); ok && c.sending.Load() { // it keeps its place meanwhile
+			t.CloseWrite()
+			t.SetReadDeadline(time.Now().Add(lingerFor))
+			io.CopyN(io.Discard, t, lingerBytes)
+		}
 		c.l.open.Add(-1)
 		if c.ip.IsValid() {
 			c.l.mu.Lock()
@@ -184,10 +189,5 @@ func (c *visitor) Close() error {
 			}
 		}
 	})
-	if t, ok := c.Conn.(*net.TCPConn); ok && c.sending.Load() {
-		t.CloseWrite()
-		t.SetReadDeadline(time.Now().Add(lingerFor))
-		io.CopyN(io.Discard, t, lingerBytes)
-	}
 	return c.Conn.Close()
 }

@@ -104,6 +104,14 @@ var (
 	foreign      = regexp.MustCompile(`(?i)(?:src|href|action|hx-[a-z]+)="(?:https?:)?//`)
 )
 
+// Who asks for no page is told as by the API that there is none.
+func TestNothingForAProgram(t *testing.T) {
+	a := serve(t).visitor().get("/nothing", "Accept", "*/*")
+	if got := a.header.Get("Content-Type"); a.status != http.StatusNotFound || got != "application/problem+json" {
+		t.Errorf("%d %s", a.status, got)
+	}
+}
+
 // TestEveryPage: it is there, in both languages, with the headers that keep
 // foreign scripts out, and without any of its own in the page.
 func TestEveryPage(t *testing.T) {
