@@ -219,11 +219,11 @@ func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error
 			last = t.Attempts[n-1].Started / 1000
 		}
 	}
-	if o.Begun || len(t.Attempts) > t.Base {
+	t.redelivered = o.Begun || last <= e.startedAt
+	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
 		t.begun = true // its timer is busy: see Overlap
 		lv.busy++
 	}
-	t.redelivered = o.Begun || last <= e.startedAt
 	t.Status, t.NotBefore = Waiting, o.NotBefore
 	t.await(now)
 	sh.attach(t)

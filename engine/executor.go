@@ -81,7 +81,7 @@ func (e *Engine) begin(t *task, now int64) (c Call, from int64, freed *task, ok 
 	case now < t.Key.Due:
 		// The clock stepped back while it waited: never early. Who waits for it need not.
 		e.later(sh, t, t.Key.Due)
-		if len(t.Attempts) == 0 && !t.redelivered {
+		if t.yields() {
 			freed = t.leave(now)
 		}
 		return Call{}, 0, freed, false
@@ -216,6 +216,13 @@ func (t *task) leave(now int64) (freed *task) {
 		}
 	}
 	return freed
+}
+
+// yields tells whether a task that waits for its due again gives up its turn: its
+// timer is busy for one that failed. One that may have been sent has no attempt under
+// way either, but with overlap skip it would be skipped for the next.
+func (t *task) yields() bool {
+	return len(t.Attempts) == t.Base && (!t.redelivered || t.live.def.Overlap == OverlapQueue)
 }
 
 // later puts a task into the wheel until the instant. mu is held.

@@ -246,3 +246,60 @@ func TestQueueAfterAStepBack(t *testing.T) {
 		w.once("a")
 	})
 }
+
+// So has one that may have been sent before a crash.
+func TestQueueAfterACrashAndAStepBack(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		w.behave("a", func(c *call) reply {
+			switch {
+			case c.key.Due != from+10_000:
+				return ok
+			case c.redelivered:
+				return slow(12 * time.Second)
+			}
+			return slow(time.Minute)
+		})
+		id := w.make(timer("a", every(10*time.Second), overlap(engine.OverlapQueue), timeout(time.Minute)))
+		time.Sleep(35 * time.Second)
+		w.crash(time.Second) // 20 and 30 s waited for 10, and wait again
+		time.Sleep(9 * time.Second)
+		w.step(-20 * time.Second) // to 25 s: 30 and 40 are to come
+		k, err := w.RunNow(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second) // the call of 10 ends at 28 s
+		equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 10_000, from + 20_000, k.Due})
+		time.Sleep(22 * time.Second)
+		equal(t, "dues", dues(w.of("a"))[4:], []int64{from + 30_000, from + 40_000, from + 50_000})
+	})
+}
+
+// Nor is its timer busy after a start at which the clock is behind its due.
+func TestQueueAfterAStepBackAndACrash(t *testing.T) {
+	for _, stored := range []bool{false, true} { // the row in owed says that it was begun; or the journal alone
+		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				from := w.now()
+				w.replies("a", slow(time.Minute), ok)
+				id := w.make(timer("a", every(10*time.Second), overlap(engine.OverlapQueue), timeout(time.Minute)))
+				time.Sleep(12 * time.Second)
+				if stored {
+					time.Sleep(6 * time.Second)
+					w.step(-6 * time.Second)
+				}
+				w.step(-7 * time.Second)
+				w.crash(time.Second) // at 6 s
+				k, err := w.RunNow(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, k.Due})
+				time.Sleep(15 * time.Second)
+				equal(t, "dues", dues(w.of("a"))[2:], []int64{from + 10_000, from + 20_000})
+			})
+		})
+	}
+}
