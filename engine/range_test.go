@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,5 +142,36 @@ func TestDeleteAfterALongStepBack(t *testing.T) {
 		}
 		w.step(days * 24 * time.Hour) // for the ledger
 		time.Sleep(time.Second)
+	})
+}
+
+// The last due of a range comes while its timer is being changed: the range is not paid
+// before that due has a row of its own, whatever ends the process.
+func TestRangeEndsWhileItsTimerIsChanged(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var slow atomic.Bool
+		w.before = func(op string, _ any) error {
+			if op == "Apply" && slow.Load() {
+				time.Sleep(20 * time.Second)
+				return errors.New("the cold tier is away")
+			}
+			return nil
+		}
+		w.start()
+		w.make(timer("old", every(10*time.Second)))
+		time.Sleep(40 * time.Second)
+		w.settle()
+		w.step(-time.Hour)
+		made := w.now()
+		id := w.make(timer("a", engine.Schedule{Every: 10 * time.Second, MaxRuns: 3}))
+		time.Sleep(29 * time.Second)
+		slow.Store(true)
+		disable := w.Disable // of this life
+		w.all.Go(func() { _, _ = disable(t.Context(), id, "", 0) })
+		time.Sleep(8 * time.Second) // the third due has come, and settles as well
+		slow.Store(false)
+		w.crash(time.Second)
+		w.settle()
+		equal(t, "dues", dues(w.of("a")), []int64{made + 10_000, made + 20_000, made + 30_000})
 	})
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -216,5 +217,30 @@ func TestStepForwardAndBack(t *testing.T) {
 		w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, time.Minute)))
 		time.Sleep(35 * time.Second)
 		equal(t, "dues", dues(w.of("a")), []int64{from + 10_000, from + 20_000, from + 30_000})
+	})
+}
+
+// What a small step made late is not a misfire because a change keeps it back for
+// longer than ten seconds.
+func TestStepForwardWhileATimerIsChanged(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var slow atomic.Bool
+		w.after = func(op string, _ any) {
+			if op == "Apply" && slow.Load() {
+				time.Sleep(13 * time.Second)
+			}
+		}
+		w.start()
+		id := w.make(timer("a", every(time.Minute), misfire(engine.MisfireSkip, time.Hour)))
+		slow.Store(true)
+		from := w.now()
+		time.AfterFunc(2*time.Second, func() { w.step(3 * time.Second) })
+		if err := w.reschedule(id, every(4*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		got := dues(w.of("a"))
+		slices.Sort(got)
+		equal(t, "dues", got, grid(from, w.now(), 4000, from))
 	})
 }
