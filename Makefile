@@ -46,7 +46,7 @@ fuzz: ## fuzz every target for FUZZTIME (30s) each
 	done
 
 .PHONY: bench
-bench: ## measure into bench/results and compare with the former run: make bench BENCH=Create COUNT=6
+bench: servers ## measure into bench/results and compare with the former run: make bench BENCH=Create COUNT=6
 	@mkdir -p bench/results
 	@former=$$(ls -t bench/results/*.txt 2>/dev/null | head -1); \
 	now=bench/results/$$(date -u +%Y%m%dT%H%M%SZ)-$$(git rev-parse --short HEAD 2>/dev/null || echo none).txt; \
@@ -73,7 +73,7 @@ torture kills: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
 TRIAL = go test -count=1 -timeout 0 -v ./bench -run
 
 .PHONY: torture
-torture: ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
+torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
 	$(call lines,local servers judged memory tiers hostile hour journal disk service settings failpoints mutations simulate)
 
 torture-local:
@@ -106,7 +106,7 @@ torture-simulate:
 	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
 
 .PHONY: kills
-kills: ## 1,000 × kill -9 at 1,000, 5,000 and 20,000 due a second and 200 over MariaDB and Redis, all judged by bench/checker; drawn from SEED (the time)
+kills: servers ## 1,000 × kill -9 at 1,000, 5,000 and 20,000 due a second and 200 over MariaDB and Redis, all judged by bench/checker; drawn from SEED (the time)
 	$(call lines,1000 5000 20000 servers)
 
 kills-1000:
