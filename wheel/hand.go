@@ -111,7 +111,7 @@ func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
 		}
 		w.spare = batchLen
 	} else {
-		w.last = due
+		w.last = max(w.last, due) // one that was added late lies before the crowd
 		w.spare -= len(*batch)
 	}
 	w.close(d)

@@ -147,7 +147,7 @@ func (m *model) fire(due int64, batch []int) {
 	case due == m.crowd:
 		m.spare = batchLen
 	default:
-		m.before = due
+		m.before = max(m.before, due)
 		m.spare -= len(batch)
 	}
 	m.last = max(m.last, due)

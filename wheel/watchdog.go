@@ -104,9 +104,12 @@ func (w *Wheel[V]) rewind() {
 	w.dropWorks()
 	w.works = newClockwork(w.slots, w.now, w.called)
 	w.sweep()
-	now := w.now()
+	now, wake := w.now(), false
 	for _, d := range w.order {
-		w.call(d, d.earliest(), now)
+		wake = w.call(d, d.earliest(), now) || wake
+	}
+	if wake {
+		w.alarm.wake()
 	}
 }
 

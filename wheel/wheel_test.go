@@ -138,6 +138,39 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
+// One that is added late, before a crowd that is being fired, leaves the turns of what
+// lies behind it as they are.
+func TestCrowdLateAdd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 100 * batchLen
+		at := time.Now().Truncate(time.Millisecond).Add(time.Second).UnixMilli()
+		crowd, left := all, 0 // left: when the one behind it came
+		var w *Wheel[int]
+		w = New(Config{}, func(due int64, batch []int) {
+			switch due {
+			case at:
+				if crowd == all {
+					w.Add(at-1, 0)
+				}
+				crowd -= len(batch)
+			case at + 1:
+				left = crowd
+			}
+			time.Sleep(5 * time.Millisecond)
+		})
+		for range all {
+			w.Add(at, 0)
+		}
+		w.Add(at+1, 0)
+		end := start(w)
+		time.Sleep(5 * time.Second)
+		end()
+		if left < all*9/10 {
+			t.Errorf("what was behind a crowd came when %d of %d were left", left, all)
+		}
+	})
+}
+
 // A crowd goes on also where more comes behind it than fire can take.
 func TestCrowdDoesNotStarve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -518,6 +551,32 @@ func TestProbe(t *testing.T) {
 		a.probe()
 		if !a.plain {
 			t.Error("exact sleep in a bubble")
+		}
+	})
+}
+
+// The hand is woken for what is near when the clockwork is made anew, because too many
+// of its drawers are empty, before its call for that came.
+func TestRemoveManyBeforeACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var came int64
+		w := New(Config{}, func(int64, []int) { came = time.Now().UnixMilli() })
+		defer start(w)()
+		synctest.Wait()
+		now := time.Now().UnixMilli()
+		var far []Handle
+		for i := range int64(5000) {
+			far = append(far, w.Add(now+3_600_000+i*drawerLen, 0))
+		}
+		due := now + 100
+		w.Add(due, 1)
+		time.Sleep(95500 * time.Microsecond)
+		for _, h := range far {
+			w.Remove(h)
+		}
+		time.Sleep(time.Second)
+		if late := came - due; late != 0 {
+			t.Errorf("it came %d ms late", late)
 		}
 	})
 }
