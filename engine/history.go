@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -249,8 +250,7 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 					s.LeftOut = append(s.LeftOut, m)
 				}
 			} else {
-				alone := t.Origin == FromSchedule && t.live.def.Schedule.OneShot()
-				s.Tasks = append(s.Tasks, Record{k, t.Status, t.encoded, alone})
+				s.Tasks = append(s.Tasks, Record{k, t.Status, t.encoded, t.alone()})
 			}
 			if t.owed {
 				s.Pay = append(s.Pay, k)
@@ -360,6 +360,12 @@ func (t *task) row() Owed {
 		o.Task = &c
 	}
 	return o
+}
+
+// alone: see Record. The timer may have been changed since. mu is held.
+func (t *task) alone() bool {
+	def := t.live.def
+	return t.Origin == FromSchedule && def.Schedule.OneShot() && t.Key.Due == cmp.Or(def.LastDue, def.At)
 }
 
 // release lets go of what a settle stored.

@@ -78,3 +78,34 @@ func TestLeftOutOfHistory(t *testing.T) {
 		}
 	})
 }
+
+// A call that is under way when its schedule becomes a one-shot's is not that one-shot's
+// due: its record needs its place in the index by timer.
+func TestRecordOfAFormerSchedule(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		alone := make(chan int64, 100)
+		w.before = func(_ string, arg any) error {
+			if s, ok := arg.(*engine.Settlement); ok {
+				for _, r := range s.Tasks {
+					if r.Alone {
+						alone <- r.Key.Due
+					}
+				}
+			}
+			return nil
+		}
+		w.start()
+		w.replies("a", slow(3*time.Second), ok)
+		id := w.make(timer("a", every(time.Minute)))
+		time.Sleep(61 * time.Second)
+		due := w.now() + 30_000
+		if err := w.reschedule(id, engine.Schedule{At: due}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.settle()
+		if got := <-alone; got != due || len(alone) > 0 {
+			t.Errorf("the due %s is alone, and %d others; want %s", stamp(got), len(alone), stamp(due))
+		}
+	})
+}

@@ -72,16 +72,21 @@ func (e *Engine) CheckVerification(v Verification) error {
 	return v.check(e.now(), e.cfg.HistoryRetention)
 }
 
+// reckoned is for how long "as far back as history goes" may be under way.
+const reckoned = minute
+
 func (v *Verification) check(now int64, retention time.Duration) error {
+	oldest := now - retention.Milliseconds()
 	switch {
 	case v.To <= v.From:
 		return Invalid("to", "out_of_range", "it is not later than from")
 	case v.From > now:
 		return Invalid("from", "out_of_range", "it has not come yet")
-	case v.From < now-retention.Milliseconds():
+	case v.From < oldest-reckoned, v.To <= oldest:
 		return Invalid("from", "older_than_history", "history is kept for %v: what was due before %s cannot be verified",
-			retention, stamp(now-retention.Milliseconds()))
+			retention, stamp(oldest))
 	}
+	v.From = max(v.From, oldest)
 	return nil
 }
 

@@ -478,7 +478,9 @@ func TestVerifyRefuses(t *testing.T) {
 	}{
 		{Verification{From: now - 10, To: now - 10}, "out_of_range"},
 		{Verification{From: now + 1, To: now + 2}, "out_of_range"},
-		{Verification{From: now - 3_600_001, To: now}, "older_than_history"},
+		{Verification{From: now - 3_660_001, To: now}, "older_than_history"},
+		{Verification{From: now - 3_650_000, To: now - 3_610_000}, "older_than_history"},
+		{Verification{From: now - 3_600_001, To: now}, ""}, // an hour ago, when it was asked for
 		{Verification{From: now - 3_600_000, To: now}, ""},
 	} {
 		got := ""
@@ -488,7 +490,7 @@ func TestVerifyRefuses(t *testing.T) {
 				got = f.Code
 			}
 		}
-		if got != c.want {
+		if got != c.want || got == "" && c.v.From < now-3_600_000 {
 			t.Errorf("%+v: %q, want %q", c.v, got, c.want)
 		}
 	}

@@ -41,6 +41,7 @@ func TestVerify(t *testing.T) {
 			t.Fatal("no ten dues in 30 s")
 		}
 	}
+	proven("--from", "7d", "--server", s.url) // as long as history is kept
 	_, errs, status := runs(t, "verify", "--from", "1h", "--data-dir", data)
 	if status != 1 || !strings.Contains(errs, "ask it, with --server") {
 		t.Errorf("the folder of a running server: status %d, %q", status, errs)
@@ -64,6 +65,7 @@ func TestVerify(t *testing.T) {
 	if v := proven("--data-dir", data); v.Dues < 10 || v.Timers != 1 {
 		t.Errorf("%+v", v)
 	}
+	proven("--from", "7d", "--data-dir", data)
 	for _, of := range [][]string{{"--data-dir", data}, {"--data-dir", data, "--json"}} {
 		_, errs, status := runs(t, append([]string{"verify", "--from", "1h", "--app", "other"}, of...)...)
 		if status != 1 || !strings.Contains(errs, `nothing to prove: the app "other" has no timers`) {
