@@ -32,10 +32,8 @@ func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry
 		defer close(groups)
 		for shards := w.shards[:]; len(shards) > 0; {
 			n := together(m, shards)
-			g := group{err: engine.ErrGap}
-			if w.isSealed(m) {
-				g.es, g.err = w.read(ctx, m, shards[:n])
-			}
+			var g group
+			g.es, g.err = w.read(ctx, m, shards[:n])
 			select {
 			case groups <- g:
 			case <-ctx.Done():
@@ -96,6 +94,10 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 	for _, sh := range shards {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
+	}
+	// Now, for what another's write finds lost meanwhile has no buckets here either.
+	if !w.isSealed(m) {
+		return nil, engine.ErrGap
 	}
 	if err := w.outage.refusal(); err != nil {
 		return nil, unavailable(err)

@@ -316,3 +316,24 @@ func TestDatabases(t *testing.T) {
 	whole(t, a, 0, entries(10, 0), true)
 	whole(t, b, 0, entries(20, 0), true)
 }
+
+// What is lost after its minute was found whole, and before its shard was locked, is a
+// gap: no shard is read of a minute that is not whole.
+func TestLossBeforeTheLock(t *testing.T) {
+	w := open(t, servertest.Redis(t).Addr())
+	id := engine.TimerID(1)
+	for id.Shard() != engine.Shards-1 {
+		id++
+	}
+	fill(t, w, []engine.Entry{entry(id, 0)}, 0, 1)
+	sh := w.shards[engine.Shards-1]
+	if es, err := w.read(t.Context(), m0/minute, []*shard{sh}); len(es) != 1 || err != nil {
+		t.Fatal(es, err)
+	}
+	sh.mu.Lock()
+	w.lose(sh) // another's write finds it out
+	sh.mu.Unlock()
+	if es, err := w.read(t.Context(), m0/minute, []*shard{sh}); !errors.Is(err, engine.ErrGap) {
+		t.Fatalf("told as whole: %v, %v", es, err)
+	}
+}
