@@ -62,7 +62,11 @@ func (g *group) change(p *prepared) engine.Applied {
 		}
 		if o := p.Once; o != nil && p.Was == 0 {
 			was := g.once[pair{o.App, o.Key}]
-			g.once[pair{o.App, o.Key}] = &once{timer: t.ID, body: o.Body, expires: o.Expires, stored: was != nil && was.stored, put: true}
+			n := &once{timer: t.ID, body: o.Body, expires: o.Expires, put: true}
+			if was != nil {
+				n.former = was.former
+			}
+			g.once[pair{o.App, o.Key}] = n
 		}
 	}
 	g.feed = append(g.feed, p)

@@ -19,7 +19,7 @@ const longest = time.Minute
 // fell silent, perhaps holding locks behind a cut network, is ended by the
 // server soon after.
 var session = []string{
-	"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout=2, lock_wait_timeout=3, wait_timeout=15",
+	"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout=2, lock_wait_timeout=3, wait_timeout=15, autocommit=1",
 	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 }
 

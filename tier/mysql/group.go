@@ -51,8 +51,9 @@ type once struct {
 	timer   engine.TimerID
 	body    [32]byte
 	expires int64
-	stored  bool // there is a row, to be replaced
-	put     bool // by the group
+	// former is what the row expires at that is stored, to be replaced; 0: there is none.
+	former int64
+	put    bool // by the group
 }
 
 // former is a version that was replaced, or deleted.
@@ -196,12 +197,13 @@ func (g *group) loadOnce(t *transaction, keys map[string][]string) error {
 		err := many(&t.buf, head, ",", ")", len(of), item, func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
 				var word, body sql.RawBytes
-				o := &once{stored: true}
+				var o once
 				if err := rows.Scan(&word, &o.timer, &body, &o.expires); err != nil {
 					return err
 				}
 				copy(o.body[:], body)
-				g.once[pair{app, string(word)}] = o
+				o.former = o.expires
+				g.once[pair{app, string(word)}] = &o
 				made = append(made, o.timer)
 				return nil
 			})

@@ -61,7 +61,10 @@ func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error
 	}
 	slices.SortFunc(keys, comparePairs)
 	err = s.transact(ctx, "remove expired keys", func(t *transaction) error {
-		return deleteOnce(t, keys, fmt.Sprintf(" AND t.expires<=%d", now)) // one may have been used again
+		only := fmt.Sprintf(" AND t.expires<=%d", now) // one may have been used again
+		return t.keyed("DELETE t FROM once", []string{"app", "word"}, only, len(keys), func(b []byte, i int) []byte {
+			return appendPair(b, keys[i])
+		})
 	})
 	return len(keys) == sweepPiece, err
 }

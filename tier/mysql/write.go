@@ -123,12 +123,16 @@ func (g *group) writeOnce(t *transaction) error {
 	for _, k := range slices.SortedFunc(maps.Keys(g.once), comparePairs) {
 		if o := g.once[k]; o.put {
 			puts = append(puts, k)
-			if o.stored {
+			if o.former != 0 {
 				expired = append(expired, k)
 			}
 		}
 	}
-	if err := deleteOnce(t, expired, ""); err != nil {
+	// The rows that were read, and no other: a key may have been used again since.
+	err := t.keyed("DELETE t FROM once", []string{"app", "word", "expires"}, "", len(expired), func(b []byte, i int) []byte {
+		return appendInt(append(appendPair(b, expired[i]), ','), g.once[expired[i]].former)
+	})
+	if err != nil {
 		return err
 	}
 	return t.many("INSERT INTO once (app,word,timer,body,expires) VALUES ", ",", "", len(puts), func(b []byte, i int) []byte {
@@ -147,10 +151,8 @@ func (g *group) writeOnce(t *transaction) error {
 	})
 }
 
-func deleteOnce(t *transaction, keys []pair, only string) error {
-	return t.keyed("DELETE t FROM once", []string{"app", "word"}, only, len(keys), func(b []byte, i int) []byte {
-		return appendBytes(append(appendBytes(b, keys[i].app), ','), keys[i].key)
-	})
+func appendPair(b []byte, p pair) []byte {
+	return appendBytes(append(appendBytes(b, p.app), ','), p.key)
 }
 
 func comparePairs(a, b pair) int {

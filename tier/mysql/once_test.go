@@ -1,0 +1,44 @@
+package mysql
+
+import (
+	"fmt"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// TestExpiredKeyIsUsedByTwo: of two groups that both found an Idempotency-Key expired one
+// takes it, and the other hears of that.
+func TestExpiredKeyIsUsedByTwo(t *testing.T) {
+	s := opened(t)
+	with := func(id engine.TimerID, expires int64) *engine.Change {
+		c := create(shot(id, fmt.Sprint("n", id)))
+		c.Once = &engine.Once{App: "billing", Key: "k", Body: [32]byte{1}, Expires: expires}
+		return c
+	}
+	mustApply(t, s, with(1, benchNow)) // it expires when it is made
+	var groups [2]*group
+	var ts [2]*transaction
+	for i := range groups { // both look before either writes
+		g := newGroup(s, []*op{prepare([]*engine.Change{with(engine.TimerID(2+i), benchNow+86_400_000)})}, int64(i+1))
+		g.blind = false
+		tx, err := s.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		groups[i], ts[i] = g, &transaction{tx: tx, ctx: t.Context()}
+		if whole, err := g.judgeAll(ts[i]); !whole || err != nil {
+			t.Fatal(whole, err)
+		}
+	}
+	if err := groups[0].write(ts[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := ts[0].tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := groups[1].write(ts[1]); number(err) != errDuplicate {
+		t.Fatalf("the key of the first was taken away: %v", err)
+	}
+}
