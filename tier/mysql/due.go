@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,6 +17,12 @@ import (
 // took 13.7 µs there, with 10,000 8.8.
 const duePage = 10_000
 
+// firstPage tells how large a definition is, and each page for the next: 10,000 of
+// 512 KiB would neither be read in time nor fit into memory.
+const firstPage = 100
+
+var errEnough = errors.New("that is enough for a page")
+
 // Due pages through every enabled timer that may have a due in (from, to].
 func (s *Store) Due(ctx context.Context, from, to int64, yield func([]engine.Candidate) error) error {
 	if err := s.due(ctx, kindOneShot, from, to, yield); err != nil {
@@ -26,14 +33,22 @@ func (s *Store) Due(ctx context.Context, from, to int64, yield func([]engine.Can
 
 func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]engine.Candidate) error) error {
 	last := engine.Candidate{ID: math.MaxInt64, Due: from}
-	page := make([]engine.Candidate, 0, duePage)
-	for {
+	var page []engine.Candidate
+	size, whole := 0, false
+	for n := firstPage; ; n = min(max(s.pageBytes*len(page)/max(size, 1), 10), duePage) {
 		err := s.read(ctx, "read what is due", func(ctx context.Context) error {
-			page = page[:0]
+			page, size, whole = page[:0], 0, true
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
 			var all []byte // the definitions of the page
 			q := fmt.Sprintf("SELECT id,bound,definition FROM timers FORCE INDEX (by_due) WHERE %s AND bound<=%d AND (bound>%[3]d OR bound=%[3]d AND id>%[4]d) "+
-				"ORDER BY kind,bound,id LIMIT %[5]d", is("kind", strconv.Itoa(kind)), to, last.Due, last.ID, duePage)
-			return s.scan(ctx, q, func(rows *sql.Rows) error {
+				"ORDER BY kind,bound,id LIMIT %[5]d", is("kind", strconv.Itoa(kind)), to, last.Due, last.ID, n)
+			err := s.scan(ctx, q, func(rows *sql.Rows) error {
+				if size > 4*s.pageBytes { // larger than those before: the rest is not waited for
+					whole = false
+					stop()
+					return errEnough
+				}
 				var c engine.Candidate
 				var b sql.RawBytes
 				if err := rows.Scan(&c.ID, &c.Due, &b); err != nil {
@@ -42,12 +57,17 @@ func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]
 				if cap(all)-len(all) < len(b) {
 					all = make([]byte, 0, max(len(b), 64*1024))
 				}
-				n := len(all)
+				at := len(all)
 				all = append(all, b...)
-				c.Definition = all[n:len(all):len(all)]
+				c.Definition = all[at:len(all):len(all)]
 				page = append(page, c)
+				size += len(b)
 				return nil
 			})
+			if errors.Is(err, errEnough) {
+				return nil
+			}
+			return err
 		})
 		if err != nil || len(page) == 0 {
 			return err
@@ -56,7 +76,7 @@ func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]
 		if err := yield(page); err != nil {
 			return err
 		}
-		if len(page) < duePage {
+		if whole && len(page) < n {
 			return nil
 		}
 	}

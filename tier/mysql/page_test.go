@@ -1,7 +1,10 @@
 package mysql
 
 import (
+	"bytes"
 	"database/sql"
+	"fmt"
+	"slices"
 	"testing"
 
 	"xtimer/engine"
@@ -128,5 +131,48 @@ func TestPagesReadOnce(t *testing.T) {
 		if told < n/3 || cost > 4*told {
 			t.Errorf("%s: %d rows read for %d told", name, cost, told)
 		}
+	}
+}
+
+// TestDuePagesByBytes: where definitions are large, or are after many that were not, Due
+// has as many of them at a time as fit into memory, and all of them in their order.
+func TestDuePagesByBytes(t *testing.T) {
+	s := opened(t)
+	s.pageBytes = 64 << 10
+	const n, large = 800, 4 << 10
+	var cs []*engine.Change
+	for i := range n {
+		x := shot(engine.TimerID(i+1), fmt.Sprint("n", i))
+		x.At = benchNow + 1 + int64(i)
+		x.LastDue, x.Schedule.At = x.At, x.At
+		if i >= 600 {
+			x.Callback.Body = bytes.Repeat([]byte{'x'}, large)
+		}
+		cs = append(cs, create(x))
+	}
+	for _, a := range s.ApplyAll(t.Context(), cs) {
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	var dues []int64
+	pages := 0
+	err := s.Due(t.Context(), benchNow-1, benchNow+n, func(page []engine.Candidate) error {
+		size := 0
+		for _, c := range page {
+			size += len(c.Definition)
+			dues = append(dues, c.Due-benchNow)
+		}
+		if size > 4*s.pageBytes+2*large {
+			t.Errorf("%d have %d bytes", len(page), size)
+		}
+		pages++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dues) != n || !slices.IsSorted(dues) || pages < 8 {
+		t.Errorf("%d of %d in %d pages, sorted %v", len(dues), n, pages, slices.IsSorted(dues))
 	}
 }

@@ -58,6 +58,8 @@ type Store struct {
 	// patience bounds every call, retries and all; answer, how long who makes or
 	// looks for one timer waits: somebody waits for that at the other end.
 	patience, answer time.Duration
+	// pageBytes is how much the definitions of a page of Due should have, see there.
+	pageBytes int
 	// clock is the latest instant heard of in what was written (Unix ms): it
 	// never reads the wall clock.
 	clock atomic.Int64
@@ -71,7 +73,7 @@ const committers = 2
 
 // New builds a store; Open touches the network.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, patience: 10 * time.Second, answer: 4 * time.Second}
+	return &Store{cfg: cfg, patience: 10 * time.Second, answer: 4 * time.Second, pageBytes: 16 << 20}
 }
 
 // Open connects, brings the schema up to date and starts the committers.
