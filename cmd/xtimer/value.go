@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,15 +70,47 @@ func (v *secretValue) String() string {
 
 func (v *listValue) Type() string { return "list" }
 
-// String shows addresses, without the passwords of those that are URLs.
+// String shows addresses, without the passwords of those that are URLs. Where a
+// password may not be where its URL says, all is hidden: a comma in it makes items
+// of its pieces.
 func (v *listValue) String() string {
-	s := slices.Clone(*v)
-	for i := range s {
-		if u, err := url.Parse(s[i]); err == nil && u.User != nil {
-			s[i] = u.Redacted()
+	all := strings.Join(*v, ",")
+	if !strings.Contains(all, "://") && !strings.Contains(all, "@") {
+		return all
+	}
+	s := make([]string, len(*v))
+	for i, one := range *v {
+		var ok bool
+		if s[i], ok = withoutPassword(one); !ok {
+			return "(hidden)"
 		}
 	}
 	return strings.Join(s, ",")
+}
+
+// withoutPassword is an address as people may see it; ok is false when a part of it
+// may be a piece of a password, as after one of /?# that was not escaped.
+func withoutPassword(addr string) (shown string, ok bool) {
+	_, rest, isURL := strings.Cut(addr, "://")
+	if !isURL {
+		_, _, err := net.SplitHostPort(addr)
+		return addr, err == nil && !strings.Contains(addr, "@")
+	}
+	u, err := url.Parse(addr)
+	if err != nil {
+		return "", false
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if i := strings.IndexAny(rest, "/?#"); err != nil || i >= 0 && strings.ContainsAny(rest[i:], "@#") {
+		return "", false
+	}
+	for k := range q {
+		if strings.HasSuffix(strings.ToLower(k), "password") {
+			q.Set(k, "xxxxx")
+			u.RawQuery = q.Encode()
+		}
+	}
+	return u.Redacted(), true
 }
 
 // Set adds to what is there: a flag may be given more than once.
