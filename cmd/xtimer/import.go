@@ -71,8 +71,10 @@ Into a server, definitions are made, and disabled again what was disabled. The
 disabling is a second request: a due in the moment between would be called. What
 is finished is skipped. Into a store, a timer of a store's export is what it was:
 id, keys, what is finished and what is not. What came due while it was in no
-store is judged by its misfire policy, as after a stop. Start the server on the
-store when the import is complete; if it was cut short, repeat it first.
+store is judged by its misfire policy, as after a stop. Without the records of
+"export --history", verify calls what was finished before unproven. Start the
+server on the store when the import is complete; if it was cut short, repeat it
+first.
 
 With --from-xtimer-mysql the timers come from the table timer of an original
 XTimer: cron of 7 fields, the URL, headers and body; years become start_at and
@@ -111,6 +113,8 @@ environment are passed over, but for CRON_TZ. Names come from the commands.
 	im.flags(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&im.dryRun, "dry-run", false, "only say what would be done")
+	im.store.HistoryRetention = defaultSettings().HistoryRetention
+	fs.Var((*spanValue)(&im.store.HistoryRetention), "history-retention", "of a store: for how long its server keeps history")
 	fs.BoolVarP(&im.quiet, "quiet", "q", false, "report only conflicts and failures, and the summary")
 	fs.StringVar(&im.originalDSN, "from-xtimer-mysql", "", "take over the timers of the original XTimer in this database: `user:password@tcp(host:port)/database`")
 	fs.StringVar(&im.crontab.file, "from-crontab", "", "take over a crontab `FILE`; -: stdin")
@@ -149,7 +153,8 @@ func (im *importing) runStore(cmd *cobra.Command, read reader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	return im.run(cmd, read, to)
+	// Of an import that was cut short, too: a second one creates the rest only.
+	return errors.Join(im.run(cmd, read, to), to.leaveOut(context.WithoutCancel(cmd.Context())))
 }
 
 // importBatch is how many items are made at a time; the API takes no more.

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"xtimer/engine"
 	api "xtimer/httpapi/client"
+	"xtimer/tier/memory"
 )
 
 // storeTarget makes timers in a store that no server uses.
@@ -33,13 +38,25 @@ type storeTarget struct {
 	// watermark may be moved.
 	isEmpty [engine.Shards]bool
 	ids     idMaker
+
+	records  bool  // some are among the lines
+	recorded int64 // since when history is kept, Unix ms: nobody asks for older dues
+	// The dues of the timers created here that were finished before, and had their
+	// records elsewhere, are none before first and none after last.
+	first, last int64
 }
 
 // openTarget opens a store to import into and takes it: a server that has it
 // all the same cannot settle any more, and ends.
 func openTarget(ctx context.Context, s *Settings, dryRun bool) (to *storeTarget, end func() error, err error) {
-	unlock := func() {}
-	if s.DataDir != "" {
+	unlock, cold, lock := func() {}, newCold(s), s.DataDir != ""
+	if dryRun && lock && s.MySQLDSN == "" {
+		// What is not there is a store without timers, and is not made.
+		if _, err := os.Stat(filepath.Join(s.DataDir, engine.ColdFolder)); errors.Is(err, fs.ErrNotExist) {
+			cold, lock = memory.NewCold(), false
+		}
+	}
+	if lock {
 		unlock, err = lockDir(s.DataDir)
 		if errors.Is(err, errLocked) {
 			return nil, nil, fmt.Errorf("%w: import into it, with --server http://127.0.0.1:8080 or where it listens, or stop it first", err)
@@ -56,7 +73,6 @@ func openTarget(ctx context.Context, s *Settings, dryRun bool) (to *storeTarget,
 	if err := unused(ctx, s); err != nil {
 		return nil, nil, err
 	}
-	cold := newCold(s)
 	if err := cold.Open(ctx); err != nil {
 		return nil, nil, fmt.Errorf("cannot open the store: %w", err)
 	}
@@ -64,7 +80,10 @@ func openTarget(ctx context.Context, s *Settings, dryRun bool) (to *storeTarget,
 		defer unlock()
 		return cold.Close()
 	}
-	to = &storeTarget{cold: cold, dryRun: dryRun, earlier: newEarlier()}
+	to = &storeTarget{
+		cold: cold, dryRun: dryRun, earlier: newEarlier(), first: engine.MaxDue,
+		recorded: time.Now().Add(-s.HistoryRetention).UnixMilli(),
+	}
 	if err := to.begin(ctx); err != nil {
 		return nil, nil, errors.Join(err, cold.Close())
 	}
@@ -93,6 +112,7 @@ func (s *storeTarget) begin(ctx context.Context) (err error) {
 
 func (s *storeTarget) take(ctx context.Context, batch []*item) error {
 	if len(batch) > 0 && batch[0].Record != nil {
+		s.records = true
 		return s.takeRecords(ctx, batch)
 	}
 	now := time.Now().UnixMilli()
@@ -124,6 +144,11 @@ func (s *storeTarget) take(ctx context.Context, batch []*item) error {
 	for n, a := range s.cold.ApplyAll(ctx, changes) {
 		if err := s.judge(ctx, todo[n], changes[n], a); err != nil {
 			return err
+		}
+		if todo[n].result == api.Created {
+			if err := s.note(changes[n].Timer, todo[n].Stored.finishedTo(), now); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -244,6 +269,47 @@ func decide(c *engine.Change, from, w, now int64) error {
 			Key: engine.Key{Timer: t.ID, Due: first}, App: t.App, Name: t.Name, Generation: t.Generation, Status: engine.Skipped,
 			Reason: engine.ReasonMisfire, DueLast: last, Count: n, Lateness: -1, Since: first, Ended: now,
 		})
+	}
+	return nil
+}
+
+// note notes which dues of a timer were finished before it came here.
+func (s *storeTarget) note(t *engine.Timer, finishedTo, now int64) error {
+	if finishedTo == 0 || t.Status == engine.Disabled {
+		return nil
+	}
+	p, err := engine.PlanOf(t)
+	if err != nil {
+		return err
+	}
+	// A watermark may be far ahead, where a clock was wrong for a while.
+	to := min(finishedTo, now+(now-s.recorded))
+	first, last := t.LastDue, t.LastDue // of a one-shot, which may be due before ValidFrom
+	if !p.OneShot() {
+		first, _ = p.Next(max(t.ValidFrom, s.recorded-1))
+		last, _ = p.Prev(to)
+	}
+	if s.recorded <= first && first <= last && last <= to {
+		s.first, s.last = min(s.first, first), max(s.last, last)
+	}
+	return nil
+}
+
+// leaveOut tells verify of which minutes history is not whole, for it was not
+// exported: what was finished there would be missed here.
+func (s *storeTarget) leaveOut(ctx context.Context) error {
+	if s.records {
+		return nil
+	}
+	const minute = 60_000
+	var minutes []int64
+	for m := s.first - s.first%minute; m <= s.last; m += minute {
+		minutes = append(minutes, m)
+	}
+	for some := range slices.Chunk(minutes, 10_000) {
+		if err := s.cold.Settle(ctx, &engine.Settlement{Owner: importer, LeftOut: some}); err != nil {
+			return fmt.Errorf("cannot note that there is no history: %w", err)
+		}
 	}
 	return nil
 }

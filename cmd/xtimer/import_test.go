@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"xtimer/engine"
+	api "xtimer/httpapi/client"
 	"xtimer/tier/servertest"
 )
 
@@ -429,6 +431,86 @@ func TestWatermarks(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestImportWithoutHistory: of what was called before a store's timers came here, and
+// has no record here, verify says that it is unproven, and no gap.
+func TestImportWithoutHistory(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(receiver.Close)
+	old := t.TempDir()
+	s := serves(t, "--data-dir", old)
+	for name, schedule := range map[string]object{"often": {"every": "20ms"}, "twice": {"every": "20ms", "max_runs": 2}, "once": {"delay": "1ms"}, "late": {"at": time.Now().Add(-time.Hour).UnixMilli()}} {
+		s.post("/v1/timers", object{"app": "a", "name": name, "schedule": schedule, "callback": object{"url": receiver.URL}}, nil)
+	}
+	verdict := func(args ...string) (v api.Verdict) {
+		t.Helper()
+		lines := strings.SplitAfter(strings.TrimSpace(must(t, "", append([]string{"verify", "--json", "--from", "24h"}, args...)...)), "\n")
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil || v.Verdict != "proven" {
+			t.Fatal(err, lines)
+		}
+		return v
+	}
+	for end := time.Now().Add(30 * time.Second); verdict("--server", s.url).Dues < 20; {
+		if time.Now().After(end) {
+			t.Fatal("no twenty dues in 30 s")
+		}
+	}
+	s.signal(syscall.SIGTERM)
+	s.ends()
+
+	bare, file := must(t, "", "export", "--data-dir", old), must(t, "", "export", "--data-dir", old, "--history")
+	made := func(file string, args ...string) string {
+		t.Helper()
+		dir := t.TempDir()
+		cli(t, file, append([]string{"import", "--data-dir", dir}, args...)...).want(0, "4 created")
+		return dir
+	}
+	to := made(bare)
+	v := verdict("--data-dir", to)
+	if v.Records != 0 || v.Timers != 4 || v.Found["unproven"] < 10 {
+		t.Errorf("without history: %+v", v)
+	}
+	withCold(t, Settings{DataDir: to}, func(ctx context.Context, c engine.Cold) {
+		if m, err := c.LeftOut(ctx, 0, engine.MaxDue); err != nil || len(m) < 60 || len(m) > 70 {
+			t.Errorf("%d minutes are left out, %v", len(m), err)
+		}
+	})
+	if v := verdict("--data-dir", made(file)); v.Records < 20 || v.Found["unproven"] != 0 {
+		t.Errorf("with history: %+v", v)
+	}
+	// A second import says nothing of timers that are there.
+	cli(t, bare, "import", "--data-dir", to).want(0, "4 unchanged")
+	if again := verdict("--data-dir", to); again.Found["unproven"] != v.Found["unproven"] {
+		t.Errorf("imported twice: %+v, once: %+v", again, v)
+	}
+	for _, dir := range []string{made(file), made(bare, "--history-retention", "0s")} {
+		cli(t, bare, "import", "--data-dir", dir).want(0, "4 unchanged")
+		withCold(t, Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
+			if m, err := c.LeftOut(ctx, 0, engine.MaxDue); err != nil || len(m) > 0 {
+				t.Errorf("left out: %v, %v", m, err)
+			}
+		})
+	}
+	// One that is cut short has said it of what it made.
+	to = t.TempDir()
+	cli(t, bare+strings.Repeat("x", maxLine+1), "import", "--data-dir", to).want(1, "can be repeated")
+	cli(t, bare, "import", "--data-dir", to).want(0, "4 unchanged")
+	verdict("--data-dir", to)
+}
+
+// TestDryRunMakesNothing: where there is no store, a dry run makes none.
+func TestDryRunMakesNothing(t *testing.T) {
+	from, empty := t.TempDir(), t.TempDir()
+	fillStore(t, from, time.Now().UnixMilli())
+	file := must(t, "", "export", "--data-dir", from)
+	none := filepath.Join(empty, "none")
+	for _, dir := range []string{none, empty} {
+		cli(t, file, "import", "--dry-run", "--data-dir", dir).want(0, "15 created", "(nothing was changed)")
+	}
+	if there, err := os.ReadDir(empty); err != nil || len(there) > 0 {
+		t.Errorf("a dry run leaves %v, %v", there, err)
 	}
 }
 

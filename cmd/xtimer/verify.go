@@ -37,7 +37,8 @@ holds them against the records of history. It names every
             its timer was deleted, disabled or given another schedule
   miscount  a run of dues in one record that counts other than the plan
   unproven  a due without a record, where history is known not to be whole (by
-            --history-sample, a full disk, or its bound): this alone is no failure
+            --history-sample, a full disk, its bound, or an import without it):
+            this alone is no failure
 
 and exits with 1 if there is any, or when the --app has no timers. A due is at or
 after --from and before --to: each an instant such as 2026-11-20T17:00:00Z, Unix
