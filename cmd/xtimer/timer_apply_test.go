@@ -99,6 +99,29 @@ func TestApplyMany(t *testing.T) {
 	s.run("", "timer", "apply", "-f", dir).want(0, "0 created, 0 updated, 0 deleted, 200 unchanged, 0 failed\n")
 }
 
+// TestApplyKeepsBodies: a body of JSON is sent as it is written, with all digits of
+// its numbers, and a second apply of it changes nothing.
+func TestApplyKeepsBodies(t *testing.T) {
+	s := newShell(t)
+	const app, body = `"app":"a","schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:1/","body":`, `{"id":12345678901234567890123,"amount":10.00,"s":"\u00e4","o":{"z":[1e2]}}`
+	file := `{"name":"one",` + app + body + "}}\n" + `[ { ` + app + " 10.00}, \"name\" : \"two\" }\t,{\"name\":\"three\"," + app + body + "}}]"
+	for _, made := range []string{"3 created, 0 there already", "0 created, 3 there already"} {
+		s.run(file, "timer", "create", "-f", "-").want(0, made)
+	}
+	s.do("timer", "create", "--app", "a", "--name", "four", "--every", "1h", "--url", "http://127.0.0.1:1/", "--body", body)
+	list := s.do("timer", "list", "-o", "json")
+	for _, w := range []string{`"id": 12345678901234567890123,`, `"amount": 10.00,`, `"s": "\u00e4"`, `1e2`} {
+		if strings.Count(list, w) != 3 {
+			t.Errorf("%s is not there three times: %s", w, list)
+		}
+	}
+	if !strings.Contains(list, `"body": 10.00`) {
+		t.Error(list)
+	}
+	s.run(file, "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 3 unchanged")
+	s.run(list, "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 4 unchanged")
+}
+
 func TestApplyPrunes(t *testing.T) {
 	s, dir := newShell(t), t.TempDir()
 	write(t, dir, "a.yaml", applyA)

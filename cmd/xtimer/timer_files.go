@@ -117,12 +117,15 @@ func jsonDocuments(b []byte) (docs []*yaml.Node, ok bool) {
 	}
 }
 
-// jsonNode is a JSON value as YAML has it.
+// jsonNode is a JSON value as YAML has it. The Value of an object, which YAML leaves
+// empty, is its text: there the numbers have all their digits.
 func jsonNode(v []byte, line int) (*yaml.Node, error) {
-	d := json.NewDecoder(bytes.NewReader(v))
+	text := string(v)
+	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var read func() (*yaml.Node, error)
 	read = func() (*yaml.Node, error) {
+		start := d.InputOffset()
 		token, err := d.Token()
 		if err != nil {
 			return nil, err
@@ -141,6 +144,9 @@ func jsonNode(v []byte, line int) (*yaml.Node, error) {
 				n.Content = append(n.Content, c)
 			}
 			_, err = d.Token()
+			if t == '{' {
+				n.Value = strings.TrimLeft(text[start:d.InputOffset()], " \t\r\n:,")
+			}
 			return n, err
 		case string:
 			n.Tag, n.Value = "!!str", t
@@ -205,6 +211,15 @@ func readTimer(p place) (d api.Definition, err error) {
 	err = json.Unmarshal(b, &d)
 	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) {
 		return d, p.errorf("%s: cannot be a %s", t.Field, t.Value)
+	}
+	if err == nil && p.node.Value != "" {
+		// The body is the target's business: of JSON it stays as it is written.
+		var raw struct {
+			Callback struct{ Body json.RawMessage }
+		}
+		if err = json.Unmarshal([]byte(p.node.Value), &raw); raw.Callback.Body != nil {
+			d.Callback.Body = raw.Callback.Body
+		}
 	}
 	if err != nil {
 		return d, p.errorf("%w", err)
