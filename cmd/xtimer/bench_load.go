@@ -33,7 +33,8 @@ type benchLoad struct {
 	start time.Time // of the first due
 	urls  []string
 
-	made atomic.Int64 // acknowledged
+	asked atomic.Bool  // a request was sent: its timers may be made, whatever its answer
+	made  atomic.Int64 // acknowledged
 	// state of each timer, written by the loader that makes it.
 	state []madeState
 
@@ -111,6 +112,7 @@ func (l *benchLoad) send(ctx context.Context, x benchBatch) error {
 	if l.b.client.token != "" {
 		req.Header.Set("Authorization", "Bearer "+l.b.client.token)
 	}
+	l.asked.Store(true)
 	sent := time.Now()
 	resp, err := l.http.Do(req)
 	if err != nil {
@@ -182,7 +184,7 @@ func (l *benchLoad) app(i int) string {
 
 // clean deletes the timers of the run, app by app, and waits until they are gone.
 func (l *benchLoad) clean(ctx context.Context, out io.Writer) error {
-	if l.made.Load() == 0 {
+	if !l.asked.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)

@@ -249,6 +249,28 @@ func TestBenchRefused(t *testing.T) {
 	}
 }
 
+// TestBenchUnanswered: what a server may have made without an answer is deleted.
+func TestBenchUnanswered(t *testing.T) {
+	t.Parallel()
+	var deleted atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/version":
+			fmt.Fprint(w, `{"version":"silent"}`)
+		case "/v1/timers/batch":
+			panic(http.ErrAbortHandler)
+		case "/v1/timers/delete":
+			deleted.Store(true)
+			fmt.Fprint(w, `{"count":2,"done":2,"ended":true}`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	out, errs, status := runs(t, "bench", "--server", s.URL, "--burst", "2", "--lead", "1h")
+	if status == 0 || !strings.Contains(errs, "cannot make timers: ") || !strings.Contains(out, "deleted   2 timers") || !deleted.Load() {
+		t.Errorf("status %d: %s%s", status, errs, out)
+	}
+}
+
 // TestBenchMissing: the wait for what does not come ends, and it is said.
 func TestBenchMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
