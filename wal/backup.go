@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -16,6 +17,8 @@ import (
 func (l *Log) Backup(ctx context.Context, dir string) (err error) {
 	if _, err := l.fs.Stat(dir); err == nil {
 		return fmt.Errorf("back up the journal: %s exists already", dir)
+	} else if !errors.Is(err, iofs.ErrNotExist) {
+		return fmt.Errorf("back up the journal: %w", err) // it may be there, and must not be removed
 	}
 	defer func() {
 		if err != nil {
@@ -40,7 +43,7 @@ func (l *Log) Backup(ctx context.Context, dir string) (err error) {
 }
 
 // checkpoint copies the store, unless it is closed or about to be.
-func (l *Log) checkpoint(dir string) error {
+func (l *Log) checkpoint(dir string) (err error) {
 	l.mu.Lock()
 	if l.err != nil {
 		defer l.mu.Unlock()
@@ -49,6 +52,15 @@ func (l *Log) checkpoint(dir string) error {
 	l.copies.Add(1)
 	l.mu.Unlock()
 	defer l.copies.Done()
+	defer func() {
+		// Pebble panics, without a lock, when it cannot sync the folder of the copy.
+		if r := recover(); r != nil {
+			var ok bool
+			if err, ok = r.(error); !ok || !errors.As(err, new(copyError)) {
+				panic(r)
+			}
+		}
+	}()
 	return l.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 

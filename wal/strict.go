@@ -14,6 +14,9 @@ import (
 // be synced. Some of these panics are in Pebble's own goroutines, or die once
 // more of an unlocked mutex, so they cannot be caught.
 //
+// Only the journal's own folder is watched so: a backup whose disk fails, which
+// Pebble writes through the same file system, gets the error.
+//
 // It also makes a directory durable before a marker in it names another file of
 // it. Pebble syncs it once for both, so that a power failure could keep the
 // marker of a manifest and lose the manifest.
@@ -29,8 +32,8 @@ func (s strictFS) Unwrap() vfs.FS { return s.FS }
 func (s strictFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(s.PathBase(name), "marker.") {
 		dir := s.PathDir(name)
-		if err := syncDir(s.FS, dir); err != nil {
-			s.l.die("sync of the directory %s: %v", dir, err)
+		if err := s.must("sync of the directory", dir, syncDir(s.FS, dir)); err != nil {
+			return nil, err
 		}
 	}
 	f, err := s.FS.Create(name, c)
@@ -49,8 +52,29 @@ func (s strictFS) guard(op, name string, f vfs.File, err error) (vfs.File, error
 	if !strings.HasSuffix(name, ".log") {
 		return f, err
 	}
-	g := strictFile{f, name, s.l}
-	return g, g.must(op, err)
+	return strictFile{f, name, s}, s.must(op, name, err)
+}
+
+// must ends the process when the error is of the journal's own folder.
+func (s strictFS) must(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if s.owns(name) {
+		s.l.die("%s %s: %v", op, name, err)
+	}
+	return copyError{err}
+}
+
+// copyError is an error of a file that is not the journal's own.
+type copyError struct{ error }
+
+func (e copyError) Unwrap() error { return e.error }
+
+// owns tells of a file, or a directory, whether it is the journal's own.
+func (s strictFS) owns(name string) bool {
+	dir := s.PathJoin(s.l.cfg.Dir) // as Pebble's own names are, without a ./ before
+	return s.PathDir(name) == dir || s.PathJoin(name) == dir
 }
 
 func (s strictFS) OpenDir(name string) (vfs.File, error) {
@@ -58,7 +82,7 @@ func (s strictFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strictFile{f, name, s.l}, nil
+	return strictFile{f, name, s}, nil
 }
 
 // tableFile lets what is due go first at each block: a compaction would keep a
@@ -73,15 +97,10 @@ func (f tableFile) Write(b []byte) (int, error) {
 type strictFile struct {
 	vfs.File
 	name string
-	l    *Log
+	s    strictFS
 }
 
-func (f strictFile) must(op string, err error) error {
-	if err != nil {
-		f.l.die("%s %s: %v", op, f.name, err)
-	}
-	return nil
-}
+func (f strictFile) must(op string, err error) error { return f.s.must(op, f.name, err) }
 
 func (f strictFile) Write(b []byte) (int, error) {
 	n, err := f.File.Write(b)
