@@ -14,6 +14,9 @@ import (
 // panics on some of these errors, with a lock in a state in which not even the
 // panic gets out.
 //
+// Only the store's own folder is watched so: a backup whose disk fails, which
+// Pebble writes through the same file system, gets the error.
+//
 // It also makes the directory durable before a marker in it names another file of
 // it. Pebble syncs it once for both, so that a power failure could keep the marker
 // of a manifest and lose the manifest.
@@ -26,10 +29,26 @@ type guardFS struct {
 func (g guardFS) Unwrap() vfs.FS { return g.FS }
 
 func (g guardFS) check(what, name string, err error) error {
-	if err != nil && g.armed.Load() {
+	switch {
+	case err == nil:
+		return nil
+	case !g.owns(name):
+		return copyError{err}
+	case g.armed.Load():
 		g.fatal.Fatalf("cannot %s %s: %v", what, name, err)
 	}
 	return err
+}
+
+// copyError is an error of a file that is not the store's own.
+type copyError struct{ error }
+
+func (e copyError) Unwrap() error { return e.error }
+
+// owns tells of a file, or a directory, whether it is the store's own.
+func (g guardFS) owns(name string) bool {
+	dir := g.PathJoin(g.fatal.path) // as Pebble's own names are, without a ./ before
+	return g.PathDir(name) == dir || g.PathJoin(name) == dir
 }
 
 func (g guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
