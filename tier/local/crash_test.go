@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -36,7 +37,7 @@ var every = flag.Bool("every", false, "every write of a script of 200 steps, eve
 func small(fs vfs.FS) *Store {
 	return New(Config{
 		Dir: "/data/cold", FS: fs, MemTableBytes: 64 << 10, StallAfter: time.Minute, // the machine may be busy
-		Exit: func(int) { select {} },
+		Exit: func(int) { select {} }, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -364,6 +365,27 @@ func readFile(t *testing.T, fs vfs.FS, path string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// A disk that hangs does not keep the process from its end.
+func TestFatalOnStuckDisk(t *testing.T) {
+	s := small(tiertest.Watch(vfs.NewMem(), func(op errorfs.Op) error {
+		if strings.HasSuffix(op.Path, "last_fatal") {
+			select {}
+		}
+		return nil
+	}))
+	died := make(chan struct{})
+	s.cfg.Exit = func(int) { close(died) }
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go s.fatal.Fatalf("it hangs")
+	select {
+	case <-died:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for its last words")
+	}
 }
 
 // TestFatal sees what a failing sync leaves: a last word, and nobody answered.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -35,10 +36,21 @@ func (f *fatal) Fatalf(format string, args ...any) {
 		close(f.dead)
 		line, _ := json.Marshal(map[string]string{"level": "FATAL", "msg": "the cold store's disk failed", "error": why, "store": f.path})
 		fmt.Fprintf(os.Stderr, "%s\n", line)
-		if w, err := f.fs.Create(f.fs.PathJoin(f.path, "last_fatal"), vfs.WriteCategoryUnspecified); err == nil {
-			_, _ = w.Write(append(line, '\n'))
-			_ = w.Sync()
-			_ = w.Close()
+		// The disk may be what hangs, so the file gets a second and no more.
+		wrote := make(chan struct{})
+		go func() {
+			defer close(wrote)
+			if w, err := f.fs.Create(f.fs.PathJoin(f.path, "last_fatal"), vfs.WriteCategoryUnspecified); err == nil {
+				_, _ = w.Write(append(line, '\n'))
+				_ = w.Sync()
+				_ = w.Close()
+			}
+		}()
+		timeout := time.NewTimer(time.Second)
+		defer timeout.Stop()
+		select {
+		case <-wrote:
+		case <-timeout.C:
 		}
 		f.exit(fatalStatus)
 	})

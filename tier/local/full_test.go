@@ -20,13 +20,12 @@ func TestDiskFullAndFree(t *testing.T) {
 	var toggle errorfs.Toggle
 	toggle.Injector = errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
-			time.Sleep(time.Millisecond) // Pebble tries again at once
 			return syscall.ENOSPC
 		}
 		return nil
 	})
 	s := small(errorfs.Wrap(vfs.NewMem(), &toggle))
-	s.cfg.StallAfter = 100 * time.Millisecond
+	s.cfg.StallAfter = 300 * time.Millisecond // longer than a pause of backgroundError
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +59,7 @@ func TestDiskFullAndFree(t *testing.T) {
 			t.Fatalf("while the disk is full, timer %d: %v", id, err)
 		}
 	}
+	t.Logf("%d creates, %d taken", n, len(acked))
 	toggle.Off()
 	for began := time.Now(); create(n+2) != nil; n++ {
 		if time.Since(began) > 20*time.Second {

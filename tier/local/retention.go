@@ -57,9 +57,10 @@ func (s *Store) tooLarge(now int64) (bool, error) {
 
 // dropRange deletes the history of [from, to), whole hours, unless it is held.
 // What goes before its time is noted as left out.
-func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (dropped bool, err error) {
+func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (bool, error) {
 	engine.Failpoint("retention-delete")
-	err = s.do(ctx, 1, func(g *group) error {
+	dropped := false // the committer may still write to it after an error
+	err := s.do(ctx, 1, func(g *group) error {
 		if g.st.stats.holds(from, to) {
 			return nil
 		}
@@ -74,7 +75,10 @@ func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (drop
 		g.ranges = append(g.ranges, span{lo, hi})
 		return nil
 	})
-	return err == nil && dropped, err
+	if err != nil {
+		return false, err
+	}
+	return dropped, nil
 }
 
 // historyBytes is about how much of the disk history takes.

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -50,6 +51,8 @@ type Config struct {
 	// Exit ends the process after the disk failed; default os.Exit. The file
 	// last_fatal in Dir says why.
 	Exit func(code int)
+	// Log says what is wrong with the disk; default slog.Default().
+	Log *slog.Logger
 }
 
 // Store is the embedded cold tier.
@@ -65,6 +68,8 @@ type Store struct {
 	done  chan struct{} // closed when the committer has ended
 	state state         // the committer's alone after Open
 	sweep sweep
+
+	trouble, damage seldom // what was said of them
 }
 
 // New builds a store; Open touches the disk.
@@ -83,6 +88,9 @@ func New(cfg Config) *Store {
 	}
 	if cfg.Exit == nil {
 		cfg.Exit = os.Exit
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
 	}
 	return &Store{cfg: cfg}
 }

@@ -1,0 +1,178 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"xtimer/engine"
+	"xtimer/tier/tiertest"
+)
+
+// Damaged blocks of old history: who reads them gets an error, what else is there
+// is read as before, and the store takes writes.
+func TestDamagedHistory(t *testing.T) {
+	mem := vfs.NewMem()
+	s := small(mem)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const n = 3000
+	st := &engine.Settlement{Owner: "n"}
+	nth := func(i int) *engine.Task {
+		k := engine.Key{Timer: engine.TimerID(i%7 + 1), Due: benchNow + int64(i)}
+		return &engine.Task{Key: k, Status: engine.Succeeded, Reason: strings.Repeat(engine.TimerID(uint64(i)*0x9E3779B97F4A7C15).String(), 3)}
+	}
+	for i := range n {
+		x := nth(i)
+		st.Tasks = append(st.Tasks, engine.Record{Key: x.Key, Status: x.Status, Encoded: engine.AppendTask(nil, x)})
+	}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	createOne(t, s, n) // not in the table of history
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flipped := 0
+	for _, f := range filesOf(t, mem) {
+		if strings.HasSuffix(f.path, ".sst") && f.size > 100<<10 {
+			b, err := mem.UnsafeGetFileDataBuffer(f.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := len(b) / 4; at < len(b)/2; at++ {
+				b[at] ^= 0xff
+			}
+			flipped++
+		}
+	}
+	if flipped == 0 {
+		t.Fatalf("no large table among %v", filesOf(t, mem))
+	}
+
+	var said bytes.Buffer
+	s = small(mem)
+	s.cfg.Exit = func(int) { t.Error("the store ends itself") }
+	s.cfg.Log = slog.New(slog.NewTextHandler(&said, nil))
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read, refused := 0, 0
+	for i := range n {
+		switch got, err := s.Task(t.Context(), nth(i).Key); {
+		case err != nil:
+			refused++
+		case fmt.Sprint(got) != fmt.Sprint(nth(i)):
+			t.Fatalf("record %d is read as %v", i, got)
+		default:
+			read++
+		}
+	}
+	t.Logf("%d records are read, %d are refused", read, refused)
+	if read == 0 || refused == 0 {
+		t.Error("they should be some of each")
+	}
+	if _, _, err := s.Tasks(t.Context(), engine.TaskFilter{}, engine.Key{}, n); err == nil {
+		t.Error("the list of all is whole")
+	}
+	if err := s.Settle(t.Context(), st); err != nil { // so that a compaction has two tables to merge
+		t.Fatal(err)
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Compact(t.Context(), []byte{kindMeta}, []byte{kinds}, false); err == nil {
+		t.Error("a compaction says nothing of what is damaged")
+	}
+	createOne(t, s, n+1)
+	if err := s.fatal.err(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if lines := strings.Count(said.String(), "the cold store is damaged"); lines == 0 || lines > 10 {
+		t.Errorf("%d lines:\n%s", lines, said.String())
+	}
+}
+
+// A disk that takes no table is asked again now and then, and not in a loop, and
+// the log says so.
+func TestFullDiskIsAskedSeldom(t *testing.T) {
+	var asked atomic.Int64
+	full := errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			asked.Add(1)
+			return syscall.ENOSPC
+		}
+		return nil
+	})}
+	var said bytes.Buffer
+	s := small(tiertest.Watch(vfs.NewMem(), full.MaybeError))
+	s.cfg.Log = slog.New(slog.NewTextHandler(&said, nil))
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	createOne(t, s, 1)
+	full.On()
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	if n := asked.Load(); n == 0 || n > 50 {
+		t.Errorf("it was asked %d times in a second", n)
+	}
+	createOne(t, s, 2)
+	full.Off()
+	<-flushed
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(said.String(), "no space left"); lines == 0 || lines > 10 {
+		t.Errorf("%d lines:\n%s", lines, said.String())
+	}
+}
+
+// A sweep that is given up while its delete waits for the disk: the committer still
+// judges it. Only the race detector sees it write to what was returned.
+func TestDropIsGivenUp(t *testing.T) {
+	var slow atomic.Bool
+	s := small(tiertest.Watch(vfs.NewMem(), func(op errorfs.Op) error {
+		if strings.HasSuffix(op.Path, ".log") && slow.Load() {
+			time.Sleep(200 * time.Millisecond)
+		}
+		return nil
+	}))
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slow.Store(true)
+	go func() {
+		_ = s.Settle(context.Background(), &engine.Settlement{Owner: "n", Marks: []engine.Mark{{Shard: 0, W: 1}}})
+	}()
+	time.Sleep(50 * time.Millisecond)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer stop()
+	if dropped, err := s.dropRange(ctx, 0, hour, false); dropped || err == nil {
+		t.Errorf("it was dropped: %v, %v", dropped, err)
+	}
+	time.Sleep(500 * time.Millisecond) // a call to the store would hide the race, and so would the next line
+	slow.Store(false)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
