@@ -24,7 +24,8 @@ import (
 //	                                               → the distances of those that follow
 //
 // The hash keeps entries apart that begin with the same due. Records of one-shots
-// have no entry: their definitions, former versions among them, tell the due.
+// have no entry: their definitions, former versions among them, tell the due. One
+// that is removed leaves the entry.
 const hour = 3_600_000
 
 func byTimerKey(b []byte, k engine.Key) []byte {
@@ -223,6 +224,21 @@ func (w *view) shots(id engine.TimerID) ([]int64, error) {
 	}
 	slices.Sort(dues)
 	return dues, nil
+}
+
+// indexShot writes the entry of a one-shot's record when a version of it goes: the
+// record may outlive it, and nothing tells the due then.
+func (g *group) indexShot(t *engine.Timer) error {
+	if !t.Schedule.OneShot() {
+		return nil
+	}
+	k := engine.Key{Timer: t.ID, Due: lastDue(t)}
+	g.probe = recordKey(g.probe[:0], k)
+	v, err := g.look(g.probe)
+	if v != nil && err == nil {
+		g.putAll(indexWrites(nil, []engine.Key{k}))
+	}
+	return err
 }
 
 // byTimerEnd is the key after all entries of the timer with due < end, in the

@@ -147,15 +147,12 @@ func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, er
 			}
 			for _, v := range vs {
 				g.delete(versionKey(nil, v.ID, v.Version))
-			}
-			if t.Schedule.OneShot() { // its record may outlive it, and nothing tells the due then
-				k := engine.Key{Timer: t.ID, Due: lastDue(t)}
-				g.probe = recordKey(g.probe[:0], k)
-				if v, err := g.look(g.probe); err != nil {
+				if err := g.indexShot(v); err != nil {
 					return err
-				} else if v != nil {
-					g.putAll(indexWrites(nil, []engine.Key{k}))
 				}
+			}
+			if err := g.indexShot(t); err != nil {
+				return err
 			}
 			g.store(t, nil, nil, bound{})
 		}
@@ -204,7 +201,20 @@ func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, er
 			if len(k) != 19 {
 				return damaged(k, errKey)
 			}
-			g.delete(append([]byte{kindVersion}, k[7:]...))
+			version := append([]byte{kindVersion}, k[7:]...)
+			switch v, err := g.get(version); {
+			case err != nil:
+				return err
+			case v != nil: // or it went with its timer
+				t, err := engine.DecodeTimer(v)
+				if err != nil {
+					return damaged(version, err)
+				}
+				if err := g.indexShot(t); err != nil {
+					return err
+				}
+			}
+			g.delete(version)
 			g.delete(k)
 			// Versions go in the order of their ends.
 			if err := g.forgetDelete(readID(k[7:]), binary.BigEndian.Uint32(k[15:])); err != nil {

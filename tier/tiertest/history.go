@@ -144,12 +144,7 @@ func recordReplaces(s *cold) {
 func historyOfOneShots(s *cold) {
 	a := shot(1, "a", t0+hour)
 	s.create(a, shot(2, "b", t0+hour))
-	alone := func(due int64) {
-		t := task(1, due, engine.Succeeded, 1)
-		r := record(t)
-		r.Alone = true
-		s.settle(&engine.Settlement{Owner: "n", Tasks: []engine.Record{r}})
-	}
+	alone := func(due int64) { s.settleAlone(task(1, due, engine.Succeeded, 1)) }
 	of := func(what, want string) {
 		s.Helper()
 		s.same(what, fmt.Sprint(s.history(engine.TaskFilter{Timer: 1}, 1), s.history(engine.TaskFilter{Timer: 1}, 10)), want)
@@ -160,11 +155,7 @@ func historyOfOneShots(s *cold) {
 	first, hand, second := engine.Key{Timer: 1, Due: t0 + hour}, engine.Key{Timer: 1, Due: t0 + hour + 5}, engine.Key{Timer: 1, Due: t0 + 3*hour}
 	want := fmt.Sprint([]engine.Key{hand, first})
 	of("one", want+" "+want)
-	next := edited(a, func(t *engine.Timer) {
-		t.Schedule.At, t.At, t.LastDue, t.ValidFrom = t0+3*hour, t0+3*hour, t0+3*hour, t0+2*hour
-		t.Generation++
-	})
-	s.change(a, next)
+	next := s.rearm(a, t0+2*hour, t0+3*hour)
 	of("changed, not finished", want+" "+want)
 	alone(t0 + 3*hour)
 	want = fmt.Sprint([]engine.Key{second, hand, first})
@@ -174,14 +165,70 @@ func historyOfOneShots(s *cold) {
 
 	// One that retention removes: its records stay as long as history does.
 	b := task(2, t0+hour, engine.Succeeded, 1)
-	r := record(b)
-	r.Alone = true
-	s.settle(&engine.Settlement{Owner: "n", Tasks: []engine.Record{r}, Marks: marks(t0 + 5*hour)})
+	s.settleAlone(b)
+	s.watermark(t0 + 5*hour)
 	s.sweep(t0+day, t0+12*hour, 0)
 	if _, err := s.Timer(s.ctx, 2); !errors.Is(err, engine.ErrNotFound) {
 		s.Fatalf("the finished timer: %v", err)
 	}
 	s.same("removed", s.history(engine.TaskFilter{Timer: 2}, 10), []engine.Key{b.Key})
+}
+
+// settleAlone settles the record of the last due of a one-shot.
+func (s *cold) settleAlone(t *engine.Task) {
+	s.Helper()
+	r := record(t)
+	r.Alone = true
+	s.settle(&engine.Settlement{Owner: "n", Tasks: []engine.Record{r}})
+}
+
+// rearm gives a one-shot another due.
+func (s *cold) rearm(t *engine.Timer, from, due int64) *engine.Timer {
+	s.Helper()
+	next := edited(t, func(t *engine.Timer) {
+		t.Schedule.At, t.At, t.LastDue, t.ValidFrom = due, due, due, from
+		t.Generation++
+	})
+	s.change(t, next)
+	return next
+}
+
+// historyOfFormerOneShots: records stay as long as history does, though the
+// versions that they are of are removed with their timer, or forgotten.
+func historyOfFormerOneShots(s *cold) {
+	first, second := task(1, t0+hour, engine.Succeeded, 1), task(1, t0+3*hour, engine.Succeeded, 1)
+	again := shot(1, "again", t0+hour)
+	s.create(again)
+	s.settleAlone(first)
+	s.rearm(again, t0+2*hour, t0+3*hour)
+	s.settleAlone(second)
+	gone, edit := shot(2, "gone", t0+hour), shot(3, "edited", t0+hour)
+	s.create(gone, edit)
+	of2, of3 := task(2, t0+hour, engine.Dead, 1), task(3, t0+hour, engine.Succeeded, 1)
+	s.settleAlone(of2)
+	s.settleAlone(of3)
+	s.delete(gone)
+	s.rearm(edit, t0+2*hour, t0+30*day)
+	look := func(what string) {
+		s.Helper()
+		for id, want := range map[engine.TimerID][]engine.Key{1: {second.Key, first.Key}, 2: {of2.Key}, 3: {of3.Key}} {
+			s.same(fmt.Sprintf("%s, timer %d", what, id), s.history(engine.TaskFilter{Timer: id}, 10), want)
+		}
+	}
+	look("before")
+	s.watermark(t0 + 5*hour)
+	s.sweep(t0+day, t0+12*hour, 0)
+	if _, err := s.Timer(s.ctx, 1); !errors.Is(err, engine.ErrNotFound) {
+		s.Fatalf("the finished timer: %v", err)
+	}
+	look("removed")
+	s.sweep(t0+day, t0+12*hour, t0+6*hour) // of the same day
+	for id := range engine.TimerID(4) {
+		if vs, err := s.Versions(s.ctx, id, 10); len(vs) > 0 || err != nil {
+			s.Fatalf("versions of timer %d that are kept: %v %v", id, vs, err)
+		}
+	}
+	look("forgotten")
 }
 
 // historyIsDense: settled together, in pieces, and once more.

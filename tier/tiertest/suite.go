@@ -54,6 +54,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"history filters", historyFilters},
 		{"history pages through all, once", historyPages},
 		{"records of a one-shot are found by its timer", historyOfOneShots},
+		{"records of a one-shot are found when its versions are gone", historyOfFormerOneShots},
 		{"many records of a timer are found in one hour", historyIsDense},
 		{"the newest record of a timer is found", lastTask},
 		{"a record replaces its former", recordReplaces},
