@@ -296,7 +296,7 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	case ev.sampled:
 		kind, detail = Unproven, "it has no record, and history keeps only some of the successes"
 	case ev.incomplete(due):
-		kind, detail = Unproven, "it has no record; records of its minute were left out while the disk was all but full, or dropped for their size"
+		kind, detail = Unproven, "it has no record; records of its minute were left out while the disk was all but full, dropped for their size, or not imported"
 	}
 	if n := len(j.findings); n > 0 {
 		f := &j.findings[n-1]

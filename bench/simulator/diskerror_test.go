@@ -92,7 +92,7 @@ func (p *failing) run(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.e = engine.New(engine.Config{
-		Cold:    local.New(local.Config{Dir: "/data/cold", FS: fs, Cache: cache, MemTableBytes: 256 << 10, Exit: exit}),
+		Cold:    local.New(local.Config{Dir: "/data/cold", FS: fs, Cache: cache, MemTableBytes: 256 << 10, Exit: exit, Log: quiet}),
 		Journal: wal.New(wal.Config{Dir: "/data/journal", FS: fs, Cache: cache, MemTable: 256 << 10, Logger: quiet, Exit: exit}),
 		Warm:    memory.NewWarm(), Caller: p, Log: quiet, Metrics: metrics.NewSet(),
 	})

@@ -267,7 +267,7 @@ func (m *machine) start() bool {
 	fs := m.diskOf(l)
 	exit := func(int) { m.wrong("a life has ended itself") }
 	l.cold = local.New(local.Config{
-		Dir: "/data/cold", FS: fs, Cache: cache, MemTableBytes: set.MemTable, StallAfter: stallAfter, Exit: exit,
+		Dir: "/data/cold", FS: fs, Cache: cache, MemTableBytes: set.MemTable, StallAfter: stallAfter, Exit: exit, Log: quiet,
 	})
 	l.wal = wal.New(wal.Config{Dir: "/data/journal", FS: fs, Cache: cache, MemTable: set.MemTable, Spacing: set.Spacing, Logger: quiet, Exit: exit})
 	ctx, stop := context.WithCancel(context.Background())

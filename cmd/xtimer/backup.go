@@ -95,7 +95,7 @@ func withStores(ctx context.Context, dataDir string, do func(*wal.Log, *local.St
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	c := local.New(local.Config{Dir: filepath.Join(dataDir, engine.ColdFolder)})
+	c := local.New(local.Config{Dir: filepath.Join(dataDir, engine.ColdFolder), Log: log})
 	if err := c.Open(ctx); err != nil {
 		return err
 	}
