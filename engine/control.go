@@ -348,8 +348,9 @@ func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until i
 		if until != 0 && until <= now {
 			return nil, errUntil
 		}
-		if t.Status == Finished || until == 0 && t.Status == Disabled && t.Reason == reason {
-			return nil, nil
+		over, err := e.isOver(ctx, t, now)
+		if over || err != nil || until == 0 && t.Status == Disabled && t.Reason == reason {
+			return nil, err
 		}
 		n := *t
 		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = Disabled, reason, t.Version+1, t.Generation+1, now
@@ -380,6 +381,29 @@ func (e *Engine) Disable(ctx context.Context, id TimerID, reason string, until i
 		return View{}, err
 	}
 	return e.view(c.now), nil
+}
+
+// isOver tells whether a timer is finished, as it will be stored: its last due has
+// its record, or lies behind the watermark, and nothing of it is owed.
+func (e *Engine) isOver(ctx context.Context, t *Timer, now int64) (bool, error) {
+	if t.Status == Finished || e.status(t, now) != Finished {
+		return t.Status == Finished, nil
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	passed := t.LastDue <= sh.watermark
+	sh.mu.Unlock()
+	if !passed {
+		last, err := e.Task(ctx, Key{t.ID, t.LastDue})
+		if errors.Is(err, ErrNotFound) || err == nil && !last.Status.Final() {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	return len(rows) == 0, err
 }
 
 // RunNow makes a manual task and returns its key. Its due is the first ms from

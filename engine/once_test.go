@@ -132,3 +132,34 @@ func TestFinishedDelayIsNotArmedByAPatch(t *testing.T) {
 		}
 	})
 }
+
+// A timer whose last due is over is finished to a disable from then on, not from when the
+// archive has it: it stays as it is. One that waits for a retry is not.
+func TestDisableOfWhatIsOver(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		until := w.now() + 3_600_000
+		w.replies("c", fail, ok)
+		a := w.make(timer("a", delay(time.Second)))
+		b := w.make(timer("b", engine.Schedule{Every: 500 * time.Millisecond, MaxRuns: 2}))
+		c := w.make(timer("c", delay(time.Second), retry(3, 10*time.Minute, 1)))
+		for _, wait := range []time.Duration{2500 * time.Millisecond, time.Minute} {
+			time.Sleep(wait)
+			for _, id := range []engine.TimerID{a, b} {
+				if id == b && wait < time.Minute {
+					continue // of a recurring one it is the watermark that tells
+				}
+				v, err := w.Disable(t.Context(), id, "", until)
+				if err != nil || v.Status != engine.Finished || v.Version != 1 {
+					t.Errorf("after %v: %s, version %d, %v", wait, v.Status, v.Version, err)
+				}
+			}
+		}
+		if v, err := w.Disable(t.Context(), c, "", until); err != nil || v.Status != engine.Disabled {
+			t.Errorf("what waits for a retry: %s, %v", v.Status, err)
+		}
+		time.Sleep(20 * time.Minute)
+		if n := len(w.of("c")); n != 1 {
+			t.Errorf("%d calls, of which %d after its disable", n, n-1)
+		}
+	})
+}

@@ -117,7 +117,7 @@ func (m *machine) hold(r *remains, out *Outcome) {
 		}
 		t.blocker, t.blocked = t.waits(upTo)
 		m.complete(t, upTo)
-		m.holdRecords(t, out)
+		m.holdRecords(t, upTo, out)
 		m.holdCalls(t)
 		m.holdOverlap(t)
 	}
@@ -212,7 +212,7 @@ func (m *machine) complete(t *timer, upTo int64) {
 }
 
 // holdRecords: what a record says is what happened.
-func (m *machine) holdRecords(t *timer, out *Outcome) {
+func (m *machine) holdRecords(t *timer, upTo int64, out *Outcome) {
 	for i, k := range t.records {
 		due := k.Key.Due
 		calls := t.calls[due]
@@ -223,7 +223,9 @@ func (m *machine) holdRecords(t *timer, out *Outcome) {
 		if k.Count > 1 {
 			last += fmt.Sprintf(" to %v ×%d", time.Duration(k.DueLast-m.begin.UnixMilli())*time.Millisecond, k.Count)
 		}
-		out.Final = append(out.Final, last+" "+k.Status.String()+" "+k.Reason)
+		if due <= upTo { // else it may be as well that it does not come any more
+			out.Final = append(out.Final, last+" "+k.Status.String()+" "+k.Reason)
+		}
 		if i > 0 && t.records[i-1].Key.Due == due {
 			bad("there are two")
 		}
