@@ -257,7 +257,9 @@ func (g *ledger) timer(ctx context.Context, l *Life, ev *evidence) error {
 	}
 	j := ev.hold(l)
 	beyond := slices.ContainsFunc(ev.records, func(x entry) bool { return x.last >= ev.to })
-	if len(j.findings) > 0 || beyond {
+	// What is unproven alone is so by the million where history is not whole.
+	wrong := slices.ContainsFunc(j.findings, func(f Finding) bool { return f.Kind != Unproven })
+	if wrong || beyond {
 		var err error
 		if j, err = g.again(ctx, l.ID, ev); err != nil {
 			return fmt.Errorf("cannot look again: %w", err)

@@ -25,10 +25,6 @@ func (c *Config) options() (*goredis.UniversalOptions, error) {
 	o := &goredis.UniversalOptions{MasterName: c.SentinelMaster, Addrs: slices.Clone(c.Addrs)}
 	if strings.Contains(c.Addrs[0], "://") {
 		if err := readURL(c.Addrs[0], o); err != nil {
-			// Of an error with the URL in it, which has the password, the reason only.
-			if e := (*url.Error)(nil); errors.As(err, &e) {
-				err = e.Err
-			}
 			return nil, fmt.Errorf("redis: cannot read the address: %w", err)
 		}
 	}
@@ -41,12 +37,15 @@ func (c *Config) options() (*goredis.UniversalOptions, error) {
 	return o, nil
 }
 
+// errURL says no more, for pieces of the password would be in it.
+var errURL = errors.New("it is redis://user:password@host:6379/0, where the password has %23 for #, %2F for /, %3F for ?, %25 for %, %40 for @ and %2C for a comma")
+
 // readURL reads the first address and what it says of all servers. Sentinels may
 // have a user and a password of their own, in its query.
 func readURL(addr string, o *goredis.UniversalOptions) error {
 	u, err := url.Parse(addr)
-	if err != nil {
-		return err
+	if err != nil || strings.Contains(u.Path+u.Fragment, "@") {
+		return errURL
 	}
 	q := u.Query()
 	o.SentinelUsername, o.SentinelPassword = q.Get("sentinel_username"), q.Get("sentinel_password")

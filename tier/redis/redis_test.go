@@ -288,6 +288,9 @@ func TestAddresses(t *testing.T) {
 		{[]string{"redis://u:secret@h:port"}, "error"},
 		{[]string{"redis://u:sec ret@h:1/secret?secret"}, "error"},
 		{[]string{"redis://u:secret@h:1/x"}, "error"},
+		{[]string{"redis://:secret#x@h:1"}, "error"},
+		{[]string{"redis://:1/secret@h:1"}, "error"},
+		{[]string{"redis://:x%secret@h:1"}, "error"},
 	} {
 		cfg := Config{Addrs: c.addrs}
 		got := "error"
@@ -299,7 +302,7 @@ func TestAddresses(t *testing.T) {
 			if o.SentinelPassword != "" {
 				got += ", Sentinels " + o.SentinelUsername + " " + o.SentinelPassword
 			}
-		} else if strings.Contains(err.Error(), "u:sec") {
+		} else if strings.Contains(err.Error(), "sec") {
 			t.Errorf("the error tells the password: %v", err)
 		}
 		if got != c.want {
