@@ -99,7 +99,7 @@ torture-service:
 torture-settings:
 	XTIMER_SETTINGS=$(or $(SETTINGS),300) go test -run '^TestSettings$$' -count=1 -timeout 0 -v ./bench/simulator
 torture-failpoints:
-	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),100) $(TRIAL) '^TestFailpoints$$'
+	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),10) $(TRIAL) '^TestFailpoints$$'
 torture-mutations:
 	XTIMER_SEED= XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
 torture-simulate:
