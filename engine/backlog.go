@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -41,6 +40,18 @@ func (e *Engine) resumeRead(ctx context.Context, os []Owed, read time.Time, wait
 		for wait && e.crowded() && ctx.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
+	}
+	return ctx.Err()
+}
+
+// resumeAll resumes rows that were just stored, however often it takes: who would make
+// them anew does not know what became of those that have been called meanwhile.
+func (e *Engine) resumeAll(ctx context.Context, os []Owed, wait bool) error {
+	err := e.resume(ctx, os, wait)
+	for err != nil && ctx.Err() == nil {
+		e.log.Error("cannot resume what is owed; trying again", "error", err)
+		sleep(ctx, time.Second)
+		err = e.resumeRead(ctx, os, time.Time{}, wait)
 	}
 	return ctx.Err()
 }
@@ -122,7 +133,8 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		var def *Timer
 		if defs[i] != nil {
 			if def, err = DecodeTimer(defs[i]); err != nil {
-				return nil, fmt.Errorf("timer %s: %w", ids[i], err)
+				e.leaveOut(ids[i], err) // its row stays; it must not keep the others from firing
+				continue
 			}
 		}
 		sh := e.shardOf(o.Key.Timer)
@@ -137,11 +149,10 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 			gone.records = append(gone.records, cancelled(def, o, now))
 		default:
 			t, err := e.readmit(sh, def, o, now)
-			if err != nil {
-				sh.mu.Unlock()
-				return nil, err
-			}
-			if t != nil {
+			switch {
+			case err != nil:
+				e.leaveOut(def.ID, err)
+			case t != nil:
 				ready = append(ready, t)
 			}
 		}
@@ -308,11 +319,11 @@ func (e *Engine) unfold(ctx context.Context, o Owed) error {
 	if err != nil {
 		return err
 	}
-	if err := e.resume(ctx, singles, true); err != nil {
+	if err := e.resumeAll(ctx, singles, true); err != nil {
 		return err
 	}
 	if rest != nil {
-		return e.resume(ctx, []Owed{*rest}, false)
+		return e.resumeAll(ctx, []Owed{*rest}, false)
 	}
 	return nil
 }
@@ -326,8 +337,12 @@ func (e *Engine) unfoldClaimed(ctx context.Context, o Owed) (rest *Owed, singles
 	s := &Settlement{Owner: e.cfg.Node, Pay: []Key{o.Key}}
 	if bs[0] != nil {
 		t, err := DecodeTimer(bs[0])
+		if err == nil {
+			_, err = PlanOf(t)
+		}
 		if err != nil {
-			return nil, nil, err
+			e.leaveOut(o.Key.Timer, err) // as resumePage
+			return nil, nil, nil
 		}
 		if t.Generation == o.Generation {
 			if rest, err = e.unfoldInto(ctx, s, t, o); err != nil {

@@ -145,7 +145,11 @@ func (e *Engine) revised(ctx context.Context, t *Timer, d Definition, now, from 
 func (e *Engine) unbegun(ctx context.Context, k Key) error {
 	t, err := e.Task(ctx, k)
 	if errors.Is(err, ErrNotFound) {
-		return nil
+		was, err := e.unrecorded(ctx, k)
+		if was {
+			err = Invalid("schedule.at", "already_fired", "that instant was due before: what became of it is not in history any more")
+		}
+		return err
 	}
 	if err != nil {
 		return err
@@ -157,6 +161,40 @@ func (e *Engine) unbegun(ctx context.Context, k Key) error {
 		return Invalid("schedule.at", "already_recorded", "%d dues from that instant on were not called, and one record under it tells of them all: take another millisecond", t.Count)
 	}
 	return nil
+}
+
+// unrecorded tells whether a key without a record was a due of the timer that is over:
+// its record aged, or was left out (a sample of successes, a full disk).
+func (e *Engine) unrecorded(ctx context.Context, k Key) (bool, error) {
+	sh := e.shardOf(k.Timer)
+	sh.mu.Lock()
+	passed := k.Due <= sh.watermark
+	sh.mu.Unlock()
+	if !passed {
+		return false, nil
+	}
+	ls, err := e.cfg.Cold.Lives(ctx, k.Timer-1, 1)
+	if err != nil || len(ls) == 0 || ls[0].ID != k.Timer {
+		return false, err
+	}
+	due := false
+	for i, v := range ls[0].Versions {
+		replaced := int64(MaxDue)
+		if i+1 < len(ls[0].Versions) {
+			replaced = ls[0].Versions[i+1].UpdatedAt
+		}
+		p, err := PlanOf(v)
+		if err != nil || v.Status == Disabled || k.Due > replaced {
+			continue
+		}
+		d, ok := p.Next(k.Due - 1)
+		due = due || ok && d == k.Due
+	}
+	if !due {
+		return false, nil
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
+	return err == nil && !slices.ContainsFunc(rows, func(o Owed) bool { return o.Key.Due <= k.Due && k.Due <= max(o.Key.Due, o.To) }), err
 }
 
 // DeleteResult says what a delete met.

@@ -103,6 +103,8 @@ type captured struct {
 	owe   []*task // tasks whose rows it writes
 	paid  []Key
 	lines int
+	// unwritten are successes whose records were left out.
+	unwritten int
 	// skipped: something that the journal knows of was left out.
 	skipped bool
 }
@@ -245,7 +247,7 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 			}
 			c.done = append(c.done, t)
 			if t.Status == Succeeded && critical {
-				e.metrics.unwritten.Inc()
+				c.unwritten++
 				if m := k.Due - k.Due%minute; !slices.Contains(s.LeftOut, m) {
 					s.LeftOut = append(s.LeftOut, m)
 				}
@@ -375,6 +377,7 @@ func (e *Engine) release(c *captured) {
 	defer sh.mu.Unlock()
 	sh.watermark = max(sh.watermark, c.w)
 	sh.marked = e.now()
+	e.metrics.unwritten.Add(c.unwritten)
 	ticks := e.ticks()
 	for _, t := range c.done {
 		// It stays for one more look: a change that read its row before this

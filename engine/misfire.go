@@ -16,6 +16,10 @@ const misfireAfter = 10_000
 // them are owed as a range and unfolded as calls get through.
 const maxSingles = 1000
 
+// maxDecided is how many rows and records are stored in one transaction, and those of
+// one timer more: one of MySQL has ten seconds, in which 140,000 were too many.
+const maxDecided = 20_000
+
 // triage is what a misfire decision leaves.
 type triage struct {
 	now     int64
@@ -190,6 +194,10 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 	rest := map[TimerID]Owed{} // ranges
 	decided := list[:0:0]
 	for _, m := range list {
+		if len(d.records)+len(d.owe)+len(pay) > maxDecided {
+			again = append(again, m) // with the next
+			continue
+		}
 		sh := e.shardOf(m.id)
 		sh.mu.Lock()
 		switch lv := sh.timers[m.id]; {
@@ -225,7 +233,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 	owe := slices.AppendSeq(slices.Clone(d.owe), maps.Values(rest))
 	s := &Settlement{Owner: e.cfg.Node, Tasks: records(d.records), Owe: owe, Pay: pay}
 	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
-		return append(again, decided...), err
+		return append(decided, again...), err
 	}
 	e.announce(d.records)
 	for _, m := range decided {
@@ -243,8 +251,8 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 		sh.mu.Unlock()
 	}
 	e.settled.broadcast()
-	if err := e.resume(ctx, d.owe, false); err != nil {
-		return append(again, decided...), err
+	if err := e.resumeAll(ctx, d.owe, false); err != nil {
+		return nil, err // the process ends, and the holds stay
 	}
 	for _, m := range decided {
 		sh := e.shardOf(m.id)

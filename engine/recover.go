@@ -141,6 +141,9 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 		if err := r.judge(ctx, id, os); err != nil {
 			return err
 		}
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -256,6 +259,9 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 			r.keepBusy(Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
 			r.record(t)
 		}
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -307,8 +313,17 @@ func (r *recovery) fromPlan(ctx context.Context, cs []Candidate) error {
 		}
 		r.d.decide(t, &p, w, over)
 		r.ahead(t, &p, w, r.mark(t.ID.Shard()), over)
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
 	}
-	if len(r.d.owe) > 20_000 || len(r.d.records) > 20_000 {
+	return nil
+}
+
+// flushMany is flush of what is much for one transaction. What is decided of one timer
+// stays together.
+func (r *recovery) flushMany(ctx context.Context) error {
+	if len(r.d.owe)+len(r.d.records)+len(r.pay) > maxDecided {
 		return r.flush(ctx, nil)
 	}
 	return nil

@@ -88,6 +88,9 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
