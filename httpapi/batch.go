@@ -103,13 +103,13 @@ func decodeBatch(body []byte, ndjson bool) ([]item, error) {
 					d.err = tooMany
 					return
 				}
-				outer := d.faults
+				faults, malformed, code := d.faults, d.malformed, d.code
 				d.clear()
 				d.timer(&it.def)
 				if d.err == nil {
 					it.err = d.fault()
 					d.clear()
-					d.faults = outer
+					d.faults, d.malformed, d.code = faults, malformed, code
 				}
 			})
 		}}}

@@ -77,9 +77,21 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	delete(b.filters, "all")
 	delete(b.filters, "dry_run")
 
+	once := func(d *decoder, given bool) {
+		if given {
+			d.note(true, "duplicate_field", "stands in the query and in the body")
+		}
+	}
+	flag := func(name string, of func(*bulkRequest) *bool) field[bulkRequest] {
+		_, given := r.query[name]
+		return field[bulkRequest]{name, func(d *decoder, v *bulkRequest) {
+			d.flag(of(v))
+			once(d, given)
+		}}
+	}
 	table := []field[bulkRequest]{
-		{"all", func(d *decoder, v *bulkRequest) { d.flag(&v.all) }},
-		{"dry_run", func(d *decoder, v *bulkRequest) { d.flag(&v.dryRun) }},
+		flag("all", func(v *bulkRequest) *bool { return &v.all }),
+		flag("dry_run", func(v *bulkRequest) *bool { return &v.dryRun }),
 	}
 	for _, name := range names {
 		table = append(table, field[bulkRequest]{name, func(d *decoder, v *bulkRequest) {
@@ -92,9 +104,8 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 			} else {
 				d.text(&s)
 			}
-			if _, both := v.filters[name]; both {
-				d.note(true, "duplicate_field", "stands in the query and in the body")
-			}
+			_, given := v.filters[name]
+			once(d, given)
 			v.filters[name] = s
 		}})
 	}
@@ -108,6 +119,8 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	if err := readOptional(r, &b, table); err != nil {
 		return b, err
 	}
+	// Of all apps, and of any name: that is no filter. ?app=$APP may be a slip.
+	maps.DeleteFunc(b.filters, func(name, value string) bool { return value == "" && (name == "app" || name == "name_prefix") })
 	if len(b.filters) == 0 && !b.all && !b.dryRun {
 		return b, badField("all", "no_filter", "without a filter this means everything; say all=true if it should")
 	}

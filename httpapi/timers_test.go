@@ -223,6 +223,11 @@ func TestBatch(t *testing.T) {
 	if got.str("errors", 0, "field") != "timers[0].app" {
 		t.Error(got.body)
 	}
+	for _, body := range []string{`{"bogus":1,"timers":[` + good + `]}`, `{"timers":[` + good + `],"bogus":1}`, `{"bogus":1,"timers":[` + bad + `]}`} {
+		if got := n.do("POST", batchPath, body).want(400); got.str("code") != "unknown_field" || got.str("errors", 0, "field") != "bogus" {
+			t.Errorf("%s: %s", body, got.body)
+		}
+	}
 }
 
 func TestEnableDisableRun(t *testing.T) {
@@ -312,6 +317,28 @@ func TestBulk(t *testing.T) {
 	n.do("POST", "/v1/timers/delete", "").want(400)
 	n.do("POST", "/v1/timers/delete?app=a", `{"app":"b"}`).want(400)
 	n.do("POST", "/v1/timers/delete?dry_run=yes", "").want(400)
+	for _, c := range []struct{ query, body string }{
+		{"?app=", ""}, {"?name_prefix=", ""}, {"?app=&name_prefix=", ""}, {"", `{"app":""}`}, {"", `{"name_prefix":""}`}, {"?app=&all=false", `{"name_prefix":""}`},
+	} {
+		for _, path := range []string{"/v1/timers/delete", "/v1/timers/disable", "/v1/timers/enable", "/v1/tasks/retry"} {
+			if strings.Contains(path, "/tasks/") && strings.Contains(c.query+c.body, "name_prefix") {
+				continue
+			}
+			if got := n.do("POST", path+c.query, c.body).want(400); got.str("code") != "no_filter" {
+				t.Errorf("%s%s %s: %s", path, c.query, c.body, got.body)
+			}
+		}
+	}
+	for _, c := range []struct{ query, body string }{
+		{"?app=a&dry_run=true", `{"dry_run":false}`}, {"?all=false", `{"all":true}`}, {"?app=", `{"app":"a"}`},
+	} {
+		if got := n.do("POST", "/v1/timers/delete"+c.query, c.body).want(400); got.str("code") != "duplicate_field" {
+			t.Errorf("%s %s: %s", c.query, c.body, got.body)
+		}
+	}
+	if got := n.do("POST", "/v1/timers/delete?dry_run=true&app=", `{"dry_run":null,"all":true}`).want(200); got.get("count") != 6.0 || got.get("dry_run") != true {
+		t.Error(got.body)
+	}
 	if got := n.do("POST", "/v1/timers/delete", `{"all":true}`).want(200); got.get("count") != 6.0 {
 		t.Error(got.body)
 	}
