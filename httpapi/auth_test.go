@@ -54,11 +54,23 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 				if got.want(403).str("code") != "forbidden" {
 					t.Errorf("%s %s: %s", rt.method, path, got.body)
 				}
-			case got.status == 401 || got.status == 403 && path != "/v1/admin/backup" && path != "/v1/system" || got.status >= 500:
+			case got.status == 401 || got.status == 403 && path != "/v1/admin/backup" && path != "/v1/system" && !strings.HasPrefix(path, "/debug/pprof/") || got.status >= 500:
 				t.Errorf("%s %s with %q: %d %s", rt.method, path, c.token, got.status, got.body)
 			}
 		}
 	}
+}
+
+// TestProfilesAreOfAllApps: a profile has what is of every app, the command line among it.
+func TestProfilesAreOfAllApps(t *testing.T) {
+	for token, want := range map[string]int{"a-admin": 403, "root": 200} {
+		n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: tokens(), Pprof: true})
+		n.token = token
+		n.do("GET", "/debug/pprof/", "").want(want)
+		n.do("GET", "/debug/pprof/cmdline", "").want(want)
+	}
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Pprof: true})
+	n.do("GET", "/debug/pprof/cmdline", "").want(200)
 }
 
 // TestAnotherAppsThingsAreNotThere: reading and changing is 404 whether they

@@ -58,6 +58,9 @@ func (s *Server) getVersion(*request) (reply, error) {
 
 // pprof is GET /debug/pprof/….
 func (s *Server) pprof(r *request) (reply, error) {
+	if r.grant.app != AllApps {
+		return reply{}, forbidden("a profile is of the whole process, with its command line: it needs a token for all apps")
+	}
 	if len(r.vars) == 0 || r.vars[0] == "" {
 		fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)(r.http)
 	} else {
