@@ -45,18 +45,20 @@ func mergePatch(target, patch jsontext.Value) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	place := make(map[string]int, len(fields))
+	for i, f := range fields {
+		place[f.name] = i
+	}
 	for _, c := range changes {
-		i := 0
-		for i < len(fields) && fields[i].name != c.name {
-			i++
-		}
+		i, there := place[c.name]
 		switch {
 		case c.value.Kind() == 'n':
-			if i < len(fields) {
-				fields = append(fields[:i], fields[i+1:]...)
+			if there {
+				fields[i].value = nil
 			}
 			continue
-		case i == len(fields):
+		case !there:
+			i, place[c.name] = len(fields), len(fields)
 			fields = append(fields, entry{name: c.name})
 		}
 		if fields[i].value, err = mergePatch(fields[i].value, c.value); err != nil {
@@ -64,8 +66,11 @@ func mergePatch(target, patch jsontext.Value) (jsontext.Value, error) {
 		}
 	}
 	b := []byte{'{'}
-	for i, f := range fields {
-		if i > 0 {
+	for _, f := range fields {
+		if f.value == nil {
+			continue // removed
+		}
+		if len(b) > 1 {
 			b = append(b, ',')
 		}
 		b = append(append(appendText(b, f.name), ':'), f.value...)
