@@ -83,7 +83,9 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	default:
 		err = resp.ReadBody(s.answer, maxBody)
 		if err == nil && resp.Header.ContentLength() == -1 {
-			err = resp.Header.ReadTrailer(s.answer)
+			if err = resp.Header.ReadTrailer(s.answer); err != nil && !brokeOff(err) {
+				keep, err = false, nil // a trailer that may not be sent undoes no answer
+			}
 		}
 		body := resp.Body()
 		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
@@ -144,14 +146,19 @@ func matchSuccess(spec string, code int) bool {
 // (then err tells), or the answer itself.
 func answerError(err error) error {
 	var small *fasthttp.ErrSmallBuffer
-	var op *net.OpError
 	switch {
 	case errors.As(err, &small):
 		return &stageError{wordTooLarge, err}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &op), isTimeout(err):
+	case brokeOff(err):
 		return &stageError{wordReset, err}
 	}
 	return &stageError{wordProtocol, err}
+}
+
+// brokeOff tells whether an error is of the connection, and not of what came over it.
+func brokeOff(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) || isTimeout(err)
 }
 
 // word is the ErrorClass for an error of an attempt.
