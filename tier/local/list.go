@@ -12,6 +12,10 @@ import (
 // timerSteps bounds the definitions that one page of a list looks at.
 const timerSteps = 5000
 
+// listBytes is how much the bodies of one page may be: 1,000 of 512 KiB, and the
+// answer made of them, do not fit into memory.
+const listBytes = 16 << 20
+
 // path is the way a list of timers goes: through the keys of prefix, which lead
 // to timers.
 type path struct {
@@ -93,10 +97,10 @@ func (w *view) list(ctx context.Context, f *engine.TimerFilter, p path, from []b
 		return nil, "", err
 	}
 	defer rows.close()
-	steps, more := 0, false
+	steps, size, more := 0, 0, false
 	var last []byte
 	err = scan(w, from, after(p.prefix), func(k, v []byte) (bool, error) {
-		if len(ts) == limit || steps == timerSteps {
+		if len(ts) == limit || steps == timerSteps || size >= listBytes {
 			more = true
 			return false, nil
 		}
@@ -111,6 +115,7 @@ func (w *view) list(ctx context.Context, f *engine.TimerFilter, p path, from []b
 		t, err := p.timer(w, rows, k, v)
 		if err == nil && f.Matches(t) {
 			ts = append(ts, t)
+			size += len(t.Callback.Body)
 		}
 		return true, err
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -14,6 +15,9 @@ import (
 const (
 	timerSteps = 5000
 	timerChunk = 1000
+	// listBytes is how much the bodies of a page, or of a statement, may be: 1,000 of
+	// 512 KiB, and the answer made of them, do not fit into memory.
+	listBytes = 16 << 20
 )
 
 // path is the way a list of timers goes: through an index, in its order.
@@ -109,25 +113,40 @@ func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, after string, 
 		}
 		where = p.where + " AND " + p.after(c)
 	}
-	for steps := 0; limit > 0; {
+	size := 0 // of the bodies in ts
+	for steps := 0; limit > 0 && size < listBytes; {
 		n := min(timerChunk, max(limit-len(ts)+1, 64), timerSteps-steps+1)
 		var chunk []*engine.Timer
+		whole := true
 		err := s.read(ctx, "list timers", func(ctx context.Context) error {
-			chunk = chunk[:0]
+			read := 0
+			chunk, whole = chunk[:0], true
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
 			q := fmt.Sprintf("SELECT t.id,t.status,t.bound,t.definition FROM %s WHERE %s ORDER BY %s LIMIT %d", p.from, where, p.order, n)
-			return s.scan(ctx, q, func(rows *sql.Rows) error {
+			err := s.scan(ctx, q, func(rows *sql.Rows) error {
+				if read >= listBytes {
+					whole = false
+					stop()
+					return errEnough
+				}
 				r, err := scanRow(rows)
 				if err == nil {
 					chunk = append(chunk, r.timer)
+					read += len(r.timer.Callback.Body)
 				}
 				return err
 			})
+			if errors.Is(err, errEnough) {
+				return nil
+			}
+			return err
 		})
 		if err != nil {
 			return nil, "", err
 		}
 		for _, t := range chunk {
-			if len(ts) == limit || steps == timerSteps {
+			if len(ts) == limit || steps == timerSteps || size >= listBytes {
 				return ts, next, nil
 			}
 			steps++
@@ -135,9 +154,10 @@ func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, after string, 
 			next, where = c.encode(scope), p.where+" AND "+p.after(c)
 			if f.Matches(t) {
 				ts = append(ts, t)
+				size += len(t.Callback.Body)
 			}
 		}
-		if len(chunk) < n {
+		if whole && len(chunk) < n {
 			return ts, "", nil
 		}
 	}

@@ -176,3 +176,32 @@ func TestDuePagesByBytes(t *testing.T) {
 		t.Errorf("%d of %d in %d pages, sorted %v", len(dues), n, pages, slices.IsSorted(dues))
 	}
 }
+
+// TestListPagesByBytes: a page of large timers fits into memory, whatever its limit.
+func TestListPagesByBytes(t *testing.T) {
+	s := open(t, unhurried(t))
+	const n = 48
+	for i := range n {
+		x := shot(engine.TimerID(i+1), fmt.Sprint("n", i))
+		x.Callback.Body = bytes.Repeat([]byte{'x'}, 500<<10)
+		mustApply(t, s, create(x))
+	}
+	told := 0
+	for next := ""; told == 0 || next != ""; {
+		ts, cursor, err := s.Timers(t.Context(), engine.TimerFilter{}, next, 1000)
+		if err != nil || len(ts) == 0 {
+			t.Fatal(len(ts), err)
+		}
+		size := 0
+		for _, x := range ts {
+			size += len(x.Callback.Body)
+		}
+		if size > 17<<20 {
+			t.Errorf("%d timers of %d bytes", len(ts), size)
+		}
+		told, next = told+len(ts), cursor
+	}
+	if told != n {
+		t.Errorf("%d of %d", told, n)
+	}
+}

@@ -1,6 +1,7 @@
 package tiertest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,6 +84,28 @@ func listFilters(s *cold) {
 			s.same(fmt.Sprintf("%+v by %d", f, limit), got, want)
 		}
 	}
+}
+
+// listLarge: a page may be cut where it is large, in what it tells and in what it
+// passes over.
+func listLarge(s *cold) {
+	body := bytes.Repeat([]byte{'x'}, 500<<10)
+	var all []engine.TimerID
+	for i := range 49 {
+		t := shot(engine.TimerID(i*7+1), fmt.Sprintf("a-%02d", i), t0+hour)
+		t.Labels = []engine.Label{{Key: "env", Value: "e"}}
+		if t.Callback.Body, t.Callback.HasBody = body, true; i == 48 {
+			t.Name, t.Callback.Body = "z", nil
+		}
+		s.create(t)
+		all = append(all, t.ID)
+	}
+	for _, f := range []engine.TimerFilter{
+		{}, {App: "app"}, {HasStatus: true}, {HasStatus: true, App: "app"}, {Labels: []engine.LabelMatch{{Key: "env", Value: "e"}}},
+	} {
+		s.same(fmt.Sprintf("%+v", f), s.list(f, 1000), all)
+	}
+	s.same("the last alone", s.list(engine.TimerFilter{NamePrefix: "z"}, 1000), all[48:])
 }
 
 func listUnderWrites(s *cold) {

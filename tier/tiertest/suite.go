@@ -35,6 +35,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"load keeps the order of ids", loadKeepsOrder},
 		{"lists page through all, once", listPages},
 		{"lists filter", listFilters},
+		{"lists of large timers tell all, once", listLarge},
 		{"lists stay whole under writes", listUnderWrites},
 		{"a cursor that was altered is refused", cursorIsChecked},
 		{"counts follow", countsFollow},
