@@ -162,26 +162,44 @@ func sameOrigin(ctx *fasthttp.RequestCtx) error {
 	}
 }
 
-// rebound tells whether a change is asked for by a web page at a name. Whoever owns
-// the name can point it at loopback once the page is loaded; then the page is of the
-// same origin as we are. Nobody can do that with an address, or with localhost.
-func rebound(ctx *fasthttp.RequestCtx) bool {
+// rebound tells whether a request may be one of a web page at a name. Whoever owns the
+// name can point it at loopback once the page is loaded; then the page is of the same
+// origin as we are. Nobody can do that with an address, or with localhost. A page that
+// reads sends no Origin, but as Host its name; what wants no token anyone may read.
+func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
+	h := &ctx.Request.Header
+	if host := h.Host(); len(host) > 0 && ownable(string(host)) && !s.open(ctx) {
+		return true
+	}
 	if ctx.IsGet() || ctx.IsHead() || ctx.IsOptions() {
 		return false
 	}
-	origin := string(ctx.Request.Header.Peek(fasthttp.HeaderOrigin))
+	origin := string(h.Peek(fasthttp.HeaderOrigin))
 	if origin == "" {
 		return false
 	}
 	u, err := url.Parse(origin)
-	if err != nil {
-		return true
-	}
-	_, err = netip.ParseAddr(u.Hostname())
-	return err != nil && u.Hostname() != "localhost" && !strings.HasSuffix(u.Hostname(), ".localhost")
+	return err != nil || ownable(u.Host)
+}
+
+// ownable tells whether a host, with a port or without, is neither localhost nor an address.
+func ownable(host string) bool {
+	name := strings.ToLower((&url.URL{Host: host}).Hostname())
+	_, err := netip.ParseAddr(name)
+	return err != nil && name != "localhost" && !strings.HasSuffix(name, ".localhost")
+}
+
+// open tells whether a request is for what wants no token, such as a probe; a page of
+// the console is not.
+func (s *Server) open(ctx *fasthttp.RequestCtx) bool {
+	uri := unsafeString(ctx.Request.Header.RequestURI())
+	path, _, _ := strings.Cut(uri, "?")
+	rt, _, err := s.root.find(unsafeString(ctx.Method()), path)
+	return err == nil && rt.role == roleOpen && ofAPI(uri)
 }
 
 var errRebound = &problem{
 	status: fasthttp.StatusForbidden, code: "cross_origin",
-	detail: "without tokens a page may change something here only if it was loaded from localhost or from an IP address; set a token (or --insecure)",
+	detail: "without tokens this answers at localhost or an IP address only, and pages from there, since anyone may point a name here: " +
+		"use localhost or the address, set a token, or --insecure",
 }

@@ -134,6 +134,7 @@ func (n *testNode) do(method, path, body string, headers ...string) answer {
 	defer fasthttp.ReleaseRequest(q)
 	defer fasthttp.ReleaseResponse(p)
 	q.Header.SetMethod(method)
+	q.UseHostHeader = true
 	q.Header.SetHost("xtimer.test")
 	q.SetRequestURI("http://xtimer.test" + path)
 	q.URI().DisablePathNormalizing = true

@@ -203,9 +203,9 @@ func TestConsole(t *testing.T) {
 }
 
 // TestRebound: where nobody needs a token, a page at a name that was pointed at
-// loopback changes nothing, neither over the API nor over the console.
+// loopback reads and changes nothing, neither over the API nor over the console.
 func TestRebound(t *testing.T) {
-	changed := 0
+	changed := 0 // or read
 	build := func(http.RoundTripper) http.Handler {
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { changed++ })
 	}
@@ -215,13 +215,53 @@ func TestRebound(t *testing.T) {
 		"http://localhost:8080": false, "http://127.0.0.1:8080": false, "http://[::1]:8080": false,
 	} {
 		was := changed
-		api := n.do("PUT", "/v1/apps/a/timers/n", hourly("a", "n", ""), "Sec-Fetch-Site", "same-origin", "Origin", origin)
-		page := n.do("POST", "/timers/act", "", "Sec-Fetch-Site", "same-origin", "Origin", origin)
+		api := n.do("PUT", "/v1/apps/a/timers/n", hourly("a", "n", ""), "Host", "127.0.0.1", "Sec-Fetch-Site", "same-origin", "Origin", origin)
+		page := n.do("POST", "/timers/act", "", "Host", "127.0.0.1", "Sec-Fetch-Site", "same-origin", "Origin", origin)
 		if refused != (api.status == 403) || refused != (page.status == 403) || refused != (changed == was) {
 			t.Errorf("%s: API %d, page %d: %s", origin, api.status, page.status, api.body)
 		}
 	}
-	n.do("PUT", "/v1/apps/a/timers/n", hourly("a", "n", "")).want(200) // no page asks
+	for host, refused := range map[string]bool{
+		"evil.example": true, "evil.example:8080": true, "localhost.evil.example": true, "127.0.0.1.evil.example:8080": true, "evillocalhost": true,
+		"localhost": false, "LocalHost:8080": false, "console.localhost:8080": false, "127.0.0.1": false, "10.0.0.7:8080": false, "[::1]": false, "[::1]:8080": false,
+	} {
+		was := changed
+		for _, got := range []answer{
+			n.do("GET", "/v1/timers", "", "Host", host),
+			n.do("HEAD", "/v1/apps/a/timers/n", "", "Host", host),
+			n.do("PUT", "/v1/apps/a/timers/n", hourly("a", "n", ""), "Host", host), // no page asks
+			n.do("GET", "/timers", "", "Host", host),
+		} {
+			if refused != (got.status == 403) || !refused && got.status != 200 {
+				t.Errorf("%s: %d %s", host, got.status, got.body)
+			}
+		}
+		if refused != (changed == was) {
+			t.Errorf("%s: the console answers, %v", host, !refused)
+		}
+		for _, path := range []string{"/livez", "/readyz", "/metrics", "/metrics?x=/", "/v1/version"} {
+			if got := n.do("GET", path, "", "Host", host); got.status == 403 {
+				t.Errorf("%s%s: %s", host, path, got.body)
+			}
+		}
+		for _, path := range []string{"/v1/../livez", "/livez/../timers", "/debug/pprof/"} {
+			if got := n.do("GET", path, "", "Host", host); refused && got.status != 403 {
+				t.Errorf("%s%s: %d %s", host, path, got.status, got.body)
+			}
+		}
+	}
+	for request, want := range map[string]int{
+		"GET http://evil.example/v1/timers HTTP/1.1\nHost: 127.0.0.1\n\n":  403, // the target's host counts
+		"GET http://127.0.0.1/v1/timers HTTP/1.1\nHost: evil.example\n\n":  200,
+		"GET /v1/timers HTTP/1.0\n\n":                                      200,
+		"GET /%6civez HTTP/1.1\nHost: evil.example\nAccept: text/html\n\n": 403, // the console's
+	} {
+		c := n.raw()
+		c.send(request)
+		if got := c.receive(); got.status != want {
+			t.Errorf("%q: %d %s", request, got.status, got.body)
+		}
+	}
 }
 
 // TestConsoleStream: a stream goes through, and ends when the server does.

@@ -49,8 +49,8 @@ type ServerConfig struct {
 	Grace time.Duration
 	// Heartbeat of an event stream; default 15 s.
 	Heartbeat time.Duration
-	// LocalOnly: there are no tokens, because only this machine can ask. Changes
-	// by web pages are then taken of pages at localhost or at an address alone.
+	// LocalOnly: there are no tokens, because only this machine can ask. It is then
+	// answered at localhost or at an address alone, and so are its web pages.
 	LocalOnly bool
 	// BackupDir is where backups go; "": there are none.
 	BackupDir string
@@ -198,8 +198,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return err
 }
 
-// limits gives a batch more room and more time.
+// limits gives a batch more room and more time. It is the first to see a request, and
+// brings its target into the form in which all others look at it.
 func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if h.RequestURI()[0] != '/' {
+		originForm(h)
+	}
 	if string(h.RequestURI()) == batchPath {
 		return fasthttp.RequestConfig{MaxRequestBodySize: s.cfg.MaxBatch, ReadTimeout: 6 * s.cfg.ReadTimeout}
 	}
@@ -214,7 +218,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetConnectionClose()
 		return
 	}
-	if s.cfg.LocalOnly && rebound(ctx) {
+	if s.cfg.LocalOnly && s.rebound(ctx) {
 		errRebound.send(ctx)
 		return
 	}
@@ -346,14 +350,11 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		p.status, p.code, p.detail = fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large", "the request's head is larger than 8 KiB"
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		limit := s.cfg.MaxBody
-		if string(ctx.Request.Header.RequestURI()) == batchPath {
-			limit = s.cfg.MaxBatch
-		}
 		if c, ok := ctx.Conn().(*visitor); ok {
 			c.sending.Store(true)
 		}
-		p.status, p.code, p.detail = fasthttp.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("the body is larger than %d bytes", limit)
+		p.status, p.code, p.detail = fasthttp.StatusRequestEntityTooLarge, "body_too_large",
+			fmt.Sprintf("the body is larger than a request's may be: %d bytes, of a batch %d", s.cfg.MaxBody, s.cfg.MaxBatch)
 	case isTimeout(err):
 		p.status, p.code, p.detail = fasthttp.StatusRequestTimeout, "request_timeout", "the request took too long to arrive"
 	}

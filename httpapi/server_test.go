@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,6 +98,7 @@ func TestRequestsTooLarge(t *testing.T) {
 			{"POST /v1/timers HTTP/1.1\nHost: x\nContent-Length: 1048577\n\n", 413, "body_too_large"},
 			{"POST /v1/timers/batch HTTP/1.1\nHost: x\nContent-Length: 8388609\n\n", 413, "body_too_large"},
 			{"POST /v1/timers HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n100001\n" + strings.Repeat("x", 1<<20+1) + "\n0\n\n", 413, "body_too_large"},
+			{"POST /v1/timers/batch HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n800001\n" + strings.Repeat("x", 8<<20+1) + "\n0\n\n", 413, "body_too_large"},
 			{"\x16\x03\x01\x00\n\n", 400, "bad_request"},
 			{"POST /v1/timers HTTP/1.1\nHost: x\nContent-Encoding: gzip\nContent-Length: 2\n\n{}", 415, "content_encoding"},
 		} {
@@ -104,8 +106,51 @@ func TestRequestsTooLarge(t *testing.T) {
 			go r.Write([]byte(strings.ReplaceAll(c.request, "\n", "\r\n")))
 			if got := r.receive(); got.status != c.status || got.str("code") != c.code {
 				t.Errorf("%.60q: %d %s", c.request, got.status, got.body)
+			} else if c.status == 413 && !(strings.Contains(got.body, "1048576 bytes") && strings.Contains(got.body, "batch 8388608")) {
+				t.Errorf("%.60q: of which request? %s", c.request, got.body)
 			}
 			r.Close()
+		}
+	})
+}
+
+// A target in absolute form, as a client sends it to a proxy, is taken; nothing else that
+// begins with no slash is.
+func TestAbsoluteForm(t *testing.T) {
+	build := func(http.RoundTripper) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page "+r.URL.Path) })
+	}
+	bubble(t, ServerConfig{Console: build}, func(t *testing.T, n *testNode) {
+		for _, c := range []struct{ head, want string }{
+			{"GET http://127.0.0.1:8080/livez", `200 {"status":"ok"}`},
+			{"GET HTTPS://[::1]/livez?", `200 {"status":"ok"}`},
+			{"GET http://x/livez#part", `200 {"status":"ok"}`},
+			{"GET http://x/v1/nothing", "404 {"},
+			{"GET http://x", "200 page /"},
+			{"GET http://x?a=/livez", "200 page /"},
+			{"POST http://x/v1/timers/batch", "400 {"}, // a body of 2 MiB
+			{"GET ftp://x/livez", "400 {"},
+			{"GET x/?a=://x/livez", "400 {"},
+		} {
+			r := n.raw()
+			size, accept := 0, "application/json"
+			if strings.HasPrefix(c.head, "POST") {
+				size = 2 << 20
+			}
+			if strings.Contains(c.want, "page") {
+				accept = "text/html"
+			}
+			go fmt.Fprintf(r, "%s HTTP/1.1\r\nHost: y\r\nAccept: %s\r\nContent-Length: %d\r\n\r\n%s", c.head, accept, size, strings.Repeat("x", size))
+			if got := r.receive(); !strings.HasPrefix(fmt.Sprint(got.status, " ", got.body), c.want) {
+				t.Errorf("%s: %d %s", c.head, got.status, got.body)
+			}
+			r.Close()
+		}
+		// A page's origin is compared with the target's host.
+		r := n.raw()
+		r.send("POST http://x/v1/schedules/preview HTTP/1.1\nHost: y\nOrigin: http://y\nContent-Length: 0\n\n")
+		if got := r.receive().want(403); got.str("code") != "cross_origin" {
+			t.Error(got.body)
 		}
 	})
 }
