@@ -168,7 +168,8 @@ func sameOrigin(ctx *fasthttp.RequestCtx) error {
 // reads sends no Origin, but as Host its name; what wants no token anyone may read.
 func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Request.Header
-	if host := h.Host(); len(host) > 0 && ownable(string(host)) && !s.open(ctx) {
+	// A name without a dot is of this network's.
+	if host := string(h.Host()); strings.Contains(host, ".") && ownable(host) && !s.open(ctx) {
 		return true
 	}
 	if ctx.IsGet() || ctx.IsHead() || ctx.IsOptions() {
@@ -200,6 +201,6 @@ func (s *Server) open(ctx *fasthttp.RequestCtx) bool {
 
 var errRebound = &problem{
 	status: fasthttp.StatusForbidden, code: "cross_origin",
-	detail: "without tokens this answers at localhost or an IP address only, and pages from there, since anyone may point a name here: " +
+	detail: "without tokens this answers at no name of the internet, and pages from localhost or an IP address only, since anyone may point a name here: " +
 		"use localhost or the address, set a token, or --insecure",
 }

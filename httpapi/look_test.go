@@ -222,8 +222,8 @@ func TestRebound(t *testing.T) {
 		}
 	}
 	for host, refused := range map[string]bool{
-		"evil.example": true, "evil.example:8080": true, "localhost.evil.example": true, "127.0.0.1.evil.example:8080": true, "evillocalhost": true,
-		"localhost": false, "LocalHost:8080": false, "console.localhost:8080": false, "127.0.0.1": false, "10.0.0.7:8080": false, "[::1]": false, "[::1]:8080": false,
+		"evil.example": true, "evil.example:8080": true, "localhost.evil.example": true, "127.0.0.1.evil.example:8080": true, "evil.": true,
+		"localhost": false, "LocalHost:8080": false, "build-7:8080": false, "console.localhost:8080": false, "127.0.0.1": false, "10.0.0.7:8080": false, "[::1]": false, "[::1]:8080": false,
 	} {
 		was := changed
 		for _, got := range []answer{

@@ -49,8 +49,8 @@ type ServerConfig struct {
 	Grace time.Duration
 	// Heartbeat of an event stream; default 15 s.
 	Heartbeat time.Duration
-	// LocalOnly: there are no tokens, because only this machine can ask. It is then
-	// answered at localhost or at an address alone, and so are its web pages.
+	// LocalOnly: there are no tokens, because only this machine can ask. Requests to a
+	// name of the internet are then refused, and changes by web pages from any name.
 	LocalOnly bool
 	// BackupDir is where backups go; "": there are none.
 	BackupDir string
