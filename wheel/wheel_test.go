@@ -561,7 +561,7 @@ func TestRemoveManyBeforeACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var came int64
 		w := New(Config{}, func(int64, []int) { came = time.Now().UnixMilli() })
-		defer start(w)()
+		end := start(w)
 		synctest.Wait()
 		now := time.Now().UnixMilli()
 		var far []Handle
@@ -575,6 +575,7 @@ func TestRemoveManyBeforeACall(t *testing.T) {
 			w.Remove(h)
 		}
 		time.Sleep(time.Second)
+		end()
 		if late := came - due; late != 0 {
 			t.Errorf("it came %d ms late", late)
 		}
