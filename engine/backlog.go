@@ -337,12 +337,8 @@ func (e *Engine) unfoldClaimed(ctx context.Context, o Owed) (rest *Owed, singles
 	s := &Settlement{Owner: e.cfg.Node, Pay: []Key{o.Key}}
 	if bs[0] != nil {
 		t, err := DecodeTimer(bs[0])
-		if err == nil {
-			_, err = PlanOf(t)
-		}
 		if err != nil {
-			e.leaveOut(o.Key.Timer, err) // as resumePage
-			return nil, nil, nil
+			return nil, nil, err
 		}
 		if t.Generation == o.Generation {
 			if rest, err = e.unfoldInto(ctx, s, t, o); err != nil {

@@ -16,7 +16,8 @@
 //	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
 //	           change.go      replace, disable, delete: hold → commit → drop
 //	           cancel.go      what becomes of the dues of a timer that was changed
-//	           control.go     Put, Replace, Enable, RunNow, Redrive … in terms of those two
+//	           control.go     Put, Replace, Delete, RunNow, Redrive in terms of those two
+//	           enable.go      Enable, Disable, likewise: from when dues count again
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
 //	           fill.go        cold → warm (the next hour); gaps.go: what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory

@@ -109,3 +109,27 @@ func TestRecordOfAFormerSchedule(t *testing.T) {
 		}
 	})
 }
+
+// A success that is left out of history counts once, however often its settle fails.
+func TestLeftOutCountsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var away atomic.Bool
+		w.before = func(op string, _ any) error {
+			if op == "Settle" && away.Load() {
+				return engine.ErrUnavailable
+			}
+			return nil
+		}
+		w.config.DiskCritical = func() bool { return true }
+		w.start()
+		w.make(timer("a", delay(2*time.Second)))
+		time.Sleep(time.Second)
+		away.Store(true)
+		time.Sleep(20 * time.Second)
+		away.Store(false)
+		w.settle()
+		if n := w.metric("xtimer_history_left_out_total"); n != 1 {
+			t.Errorf("%v successes were left out, want 1", n)
+		}
+	})
+}
