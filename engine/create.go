@@ -22,12 +22,14 @@ func (e *Engine) Create(ctx context.Context, d Definition, once *Once) Created {
 	}
 	now := e.now()
 	for {
+		h := e.holds.take(now)
 		c, err := e.draft(&d, now)
 		if err != nil {
+			e.holds.give(h)
 			return Created{Err: err}
 		}
 		c.Once = once
-		b := e.birth([]*Change{c}, now)
+		b := e.birth([]*Change{c}, h)
 		Failpoint("create-before-commit")
 		a, err := e.cfg.Cold.Apply(ctx, c)
 		if err != nil {
@@ -52,6 +54,7 @@ func (e *Engine) CreateAll(ctx context.Context, ds []Definition) []Created {
 		return out
 	}
 	now := e.now()
+	h := e.holds.take(now)
 	changes := make([]*Change, 0, len(ds))
 	places := make([]int, 0, len(ds))
 	for i := range ds {
@@ -62,7 +65,7 @@ func (e *Engine) CreateAll(ctx context.Context, ds []Definition) []Created {
 		}
 		changes, places = append(changes, c), append(places, i)
 	}
-	b := e.birth(changes, now)
+	b := e.birth(changes, h)
 	Failpoint("create-before-commit")
 	as := e.cfg.Cold.ApplyAll(ctx, changes)
 	Failpoint("create-after-commit")
@@ -88,8 +91,10 @@ type births struct {
 	release func()
 }
 
-func (e *Engine) birth(cs []*Change, now int64) *births {
-	return &births{e, cs, e.holds.take(now), e.claimNew(cs)}
+// birth begins them. The hold was taken before their changes were drafted: what was
+// to be owed of them was read off the watermark.
+func (e *Engine) birth(cs []*Change, h *hold) *births {
+	return &births{e, cs, h, e.claimNew(cs)}
 }
 
 // take seats what was made and ends the births; it returns the next dues. Those

@@ -229,6 +229,7 @@ func (e *Engine) capture(sh *shard, place int, cut, now int64, last bool, s *Set
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.tidy(e.ticks())
+	cut = e.holds.since(cut)
 	c := captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark)}
 	for _, t := range sh.order {
 		k := t.Key

@@ -175,3 +175,46 @@ func TestRangeEndsWhileItsTimerIsChanged(t *testing.T) {
 		equal(t, "dues", dues(w.of("a")), []int64{made + 10_000, made + 20_000, made + 30_000})
 	})
 }
+
+// A settle that read the clock before it was set back does not move the watermark
+// over the dues of a change that is made after.
+func TestChangeBesideASettle(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var armed atomic.Bool
+		between := func() {}
+		w.config.DiskCritical = func() bool { // asked by a settle before each shard
+			if armed.CompareAndSwap(true, false) {
+				between()
+			}
+			return false
+		}
+		w.start()
+		id := w.make(timer("a", every(30*time.Second)))
+		for { // another of its shard, so that each settle moves the watermark
+			other := w.make(timer("other", every(100*time.Millisecond)))
+			if other.Shard() == id.Shard() {
+				break
+			}
+			if _, err := w.Delete(t.Context(), other, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(58 * time.Second)
+		from := w.now() + 10
+		s := every(100 * time.Millisecond)
+		s.StartAt = from
+		between = func() {
+			w.step(-4 * time.Minute)
+			if err := w.reschedule(id, s); err != nil {
+				t.Error(err)
+			}
+		}
+		armed.Store(true)
+		time.Sleep(20 * time.Second)
+		w.settle()
+		w.crash(time.Second)
+		time.Sleep(5 * time.Minute)
+		w.settle()
+		equal(t, "dues", dues(w.of("a")), append([]int64{from - 28_010}, grid(from-1, w.now(), 100, from%100)...))
+	})
+}
