@@ -124,7 +124,7 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 	if time.Since(read) > 2*rereadAfter {
 		return os, nil
 	}
-	now := e.now()
+	now, since := e.now(), e.ticksAt(read)
 	var ready []*task
 	var gone triage
 	var pay []Key
@@ -143,6 +143,8 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		case ch != nil || def != nil && e.changes.newer(def.ID, def.Version):
 			again, busy = append(again, o), ch
 		case sh.tasks.find(o.Key) != nil:
+		case sh.left[o.Key] >= since, e.changes.made(o.Key.Timer, since):
+			again = append(again, o) // the row may be out of date
 		case o.To != 0 && (def == nil || def.Generation != o.Generation):
 			pay = append(pay, o.Key) // its change has said what becomes of its dues
 		case def == nil || def.Generation != o.Generation:

@@ -50,6 +50,7 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 	if err != nil {
 		return changed{}, err
 	}
+	steps := e.steps.Load()
 	now := e.now()
 	h := e.holds.take(now)
 	over := func() {
@@ -79,6 +80,14 @@ func (e *Engine) change(ctx context.Context, id TimerID, match uint32, f func(t 
 	c := &Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
 	if !ed.keep {
 		rows, err := e.freeze(ctx, sh, id)
+		if err == nil && e.steps.Load() != steps {
+			// Dues may have been decided by the clock as it is now, which the change
+			// knows nothing of: it is made again, by the same clock.
+			e.thaw(sh, id)
+			over()
+			over = func() {}
+			return e.change(ctx, id, match, f)
+		}
 		upTo := now // which dues have come
 		if ed.timer == nil || ed.timer.Status == Disabled {
 			// By the clock as its calls had it, should that have been set back: what
@@ -224,20 +233,25 @@ func (e *Engine) claim(ctx context.Context, id TimerID) (release func(), err err
 	}
 }
 
-// claimNew claims timers that nobody else knows yet.
+// claimNew claims timers that nobody else knows yet; but for one whose id is taken, by
+// a clock that had stepped back: that is claimed by whoever changes it.
 func (e *Engine) claimNew(cs []*Change) (release func()) {
 	ch := make(chan struct{})
 	for _, c := range cs {
 		sh := e.shardOf(c.ID)
 		sh.mu.Lock()
-		sh.changing[c.ID] = ch
+		if sh.changing[c.ID] == nil {
+			sh.changing[c.ID] = ch
+		}
 		sh.mu.Unlock()
 	}
 	return func() {
 		for _, c := range cs {
 			sh := e.shardOf(c.ID)
 			sh.mu.Lock()
-			delete(sh.changing, c.ID)
+			if sh.changing[c.ID] == ch {
+				delete(sh.changing, c.ID)
+			}
 			sh.mu.Unlock()
 		}
 		close(ch)
@@ -381,6 +395,7 @@ func (lv *live) unpark(now int64) (ready []*task) {
 // ended meanwhile and would be repeated ends here. mu is held.
 func (e *Engine) retire(sh *shard, lv *live, ed *edit, now int64) {
 	e.unschedule(lv)
+	delete(sh.decided, lv.def.ID)
 	clear(lv.parked)
 	lv.parked, lv.held, lv.late, lv.judged, lv.owedTo, lv.gone = nil, false, false, 0, 0, ed.reason
 	for t := lv.tasks; t != nil; {

@@ -36,6 +36,13 @@ func (c *changes) note(id TimerID, version uint32, ticks int64) {
 	c.versions[id] = x
 }
 
+// made tells whether a version was made at an instant of ticks or later.
+func (c *changes) made(id TimerID, ticks int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.versions[id].at >= ticks
+}
+
 // newer tells whether a later version than this one was made.
 func (c *changes) newer(id TimerID, version uint32) bool {
 	c.mu.Lock()

@@ -103,7 +103,13 @@ func (e *Engine) revised(ctx context.Context, t *Timer, d Definition, now, from 
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	rearm := put && t.Schedule.HasDelay && e.status(t, now) == Finished
+	rearm := false
+	if put && t.Schedule.HasDelay {
+		var err error
+		if rearm, err = e.isOver(ctx, t, now); err != nil {
+			return nil, err
+		}
+	}
 	if d.Equal(&t.Definition) && !rearm {
 		return nil, nil
 	}

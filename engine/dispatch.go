@@ -26,7 +26,7 @@ func (e *Engine) fire(due int64, batch []item) {
 			// Removed or changed while the wheel was handing it over.
 		case stepped-due > misfireAfter:
 			lv.next, lv.late = 0, true
-			e.misfires.add(e, it.ID, due, stepped)
+			e.misfires.add(e, lv.def, due, stepped)
 		default:
 			t = sh.take(lv, due, now)
 			Failpoint("next-compute")

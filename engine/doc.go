@@ -65,6 +65,8 @@
 //	a read from a tier is older than a change          changes.go: a version that is not the newest is not used
 //	the warm tier tells a former definition            each change tells it (Update), and then it tells that one or none
 //	a row of owed is read, and its task ends meanwhile it stays in memory for owedKept; older reads are read again
+//	… and it leaves memory, or its timer is changed    who left, and who was changed, is known for as long
+//	the clock is set while a change is being made      forward: it is made again; back: see holds.since
 //	two processes have one cold tier                   Take moves the fences on: the former one cannot settle, and ends
 //
 // # A crash, step by step

@@ -121,6 +121,7 @@ type Engine struct {
 	// the warm tier what horizon is to the wheel. Raised by the migrator only.
 	horizon, loaded, warmed atomic.Int64
 	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
+	steps                   atomic.Int64 // how often the clock was set
 	startedAt               int64        // set by Open
 	running, ending, warmUp atomic.Bool
 	startsWith              atomic.Pointer[string] // what it is busy with before it runs
@@ -151,7 +152,7 @@ func New(cfg Config) *Engine {
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.timers = map[TimerID]*live{}
-		sh.changing, sh.decided = map[TimerID]chan struct{}{}, map[TimerID]int64{}
+		sh.changing, sh.decided, sh.left = map[TimerID]chan struct{}{}, map[TimerID]int64{}, map[Key]int64{}
 	}
 	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
@@ -171,7 +172,9 @@ func (e *Engine) now() int64 { return e.cfg.Now().UnixMilli() }
 
 // ticks are the ms since the engine was made, by a clock that nobody sets, and one
 // more: what is kept for a while is kept for as long when the wall clock is set.
-func (e *Engine) ticks() int64 { return 1 + time.Since(e.made).Milliseconds() }
+func (e *Engine) ticks() int64 { return e.ticksAt(time.Now()) }
+
+func (e *Engine) ticksAt(at time.Time) int64 { return 1 + at.Sub(e.made).Milliseconds() }
 
 // Open opens the cold tier and the journal and recovers what the former process
 // left; the warm tier is opened by the migrator, for its loss costs speed only.

@@ -297,6 +297,11 @@ const owedKept = 5000
 
 // tidy lets go of what a former settle stored, at an instant of e.ticks. mu is held.
 func (sh *shard) tidy(ticks int64) {
+	for k, at := range sh.left {
+		if ticks-at > owedKept {
+			delete(sh.left, k)
+		}
+	}
 	kept := sh.order[:0]
 	for _, t := range sh.order {
 		switch {
@@ -325,6 +330,9 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	var old, behind int // tasks due before lagging: unfinished; finished
 	for _, t := range sh.order {
 		due := t.Key.Due
+		if t.live.held && t.stored == 0 && (t.state == isDone || t.dirty || !t.owed) {
+			held = min(held, due-1) // no row of it may be there: its change decides what becomes of it
+		}
 		switch {
 		case t.owed, t.stored != 0:
 		case t.state == isDone:
@@ -335,9 +343,6 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 			oldest = min(oldest, due-1)
 			if due <= lagging {
 				old++
-			}
-			if t.live.held {
-				held = min(held, due-1) // its change decides what becomes of it
 			}
 		}
 	}
@@ -401,6 +406,7 @@ func (e *Engine) release(c *captured) {
 				t.live.busy--
 			}
 			e.forget(sh, t)
+			sh.left[t.Key] = ticks
 		}
 	}
 }

@@ -132,9 +132,10 @@ type misfires struct {
 }
 
 type misfire struct {
-	id   TimerID
-	due  int64
-	hold *hold
+	id         TimerID
+	generation uint32
+	due        int64
+	hold       *hold
 	// at is when the clock had been set (Unix ms): by that it is judged, however late
 	// it is found for another reason, and however often its commit is tried: one that
 	// seemed to fail may have been made.
@@ -142,12 +143,22 @@ type misfire struct {
 }
 
 // add leaves a timer with a due that is a misfire to run. Never blocks.
-func (m *misfires) add(e *Engine, id TimerID, due, at int64) {
+func (m *misfires) add(e *Engine, def *Timer, due, at int64) {
 	h := e.holds.take(due - 1)
 	m.mu.Lock()
-	m.list = append(m.list, misfire{id, due, h, at})
+	m.list = append(m.list, misfire{def.ID, def.Generation, due, h, at})
 	m.mu.Unlock()
 	m.poke()
+}
+
+// of is the timer, while it is as it was when it was added: a change says itself what
+// becomes of what was late before it, and a later generation is late by an entry of
+// its own. The mu of its shard is held.
+func (m *misfire) of(sh *shard) *live {
+	if lv := sh.timers[m.id]; lv != nil && lv.late && lv.def.Generation == m.generation {
+		return lv
+	}
+	return nil
 }
 
 // run decides what was added until ctx ends. What is not decided then keeps its
@@ -200,8 +211,8 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 		}
 		sh := e.shardOf(m.id)
 		sh.mu.Lock()
-		switch lv := sh.timers[m.id]; {
-		case lv == nil || !lv.late:
+		switch lv := m.of(sh); {
+		case lv == nil:
 			e.holds.give(m.hold) // a change has cancelled them
 		case lv.held && !lv.deciding:
 			again = append(again, m)
@@ -239,7 +250,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 	for _, m := range decided {
 		sh := e.shardOf(m.id)
 		sh.mu.Lock()
-		if lv := sh.timers[m.id]; lv != nil && lv.late {
+		if lv := m.of(sh); lv != nil {
 			if lv.owedTo != 0 {
 				o, ok := rest[m.id]
 				if lv.owedFrom = o.Key.Due; !ok {
@@ -257,12 +268,10 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 	for _, m := range decided {
 		sh := e.shardOf(m.id)
 		sh.mu.Lock()
-		sh.decided[m.id] = m.at
-		if lv := sh.timers[m.id]; lv != nil && lv.late {
+		if lv := m.of(sh); lv != nil {
+			sh.decided[m.id] = m.at
 			lv.late, lv.judged = false, 0
-			if !lv.held {
-				e.schedule(lv, m.at)
-			}
+			e.schedule(lv, m.at) // also when it is held: its change may fail
 			sh.dismiss(lv)
 		}
 		sh.mu.Unlock()
@@ -273,6 +282,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 
 // onStep hears from the wheel that the wall clock was set by delta.
 func (e *Engine) onStep(delta time.Duration) {
+	e.steps.Add(1)
 	now := e.now()
 	e.metrics.clockSteps.Inc()
 	e.log.Warn("the wall clock was set", "by", delta)

@@ -23,6 +23,9 @@ type shard struct {
 	// latest is the latest due that a task in memory ever had: a timer that comes
 	// into the roster knows no better.
 	latest int64
+	// left are the tasks that left memory with a row in owed, and when (see ticks), for
+	// owedKept: a row that was read before is not how they stand.
+	left map[Key]int64
 	// paid are ranges in owed that are over.
 	paid []Key
 	// changing holds the timers that a change is being made of; the channel is
