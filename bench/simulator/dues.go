@@ -25,6 +25,7 @@ type timer struct {
 	unsure   []*request         // runs of which nobody knows
 	redriven map[int64]int      // how often
 	calls    map[int64][]*call  // by due
+	refused  []int64            // dues of attempts that reached nobody
 	records  []*engine.Task     // by due
 	blocked  bool               // see waits
 	blocker  int64              // the due that it waits for

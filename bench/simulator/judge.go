@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -165,7 +166,7 @@ func (t *timer) waits(upTo int64) (blocker int64, blocked bool) {
 	for due := range t.rests {
 		blocker = min(blocker, due)
 	}
-	for due := range t.calls {
+	for _, due := range slices.AppendSeq(slices.Clone(t.refused), maps.Keys(t.calls)) {
 		if k := t.final(due, 0); due > upTo && (k == nil || !k.Status.Final()) {
 			blocker = min(blocker, due)
 		}

@@ -47,6 +47,7 @@ type machine struct {
 	looks   []int64 // when each start looked what was late (Unix ms)
 	steps   []clockStep
 	calls   []*call
+	refused []engine.Key          // attempts that reached nobody
 	order   int                   // of calls and answers so far
 	asked   map[string][]*request // by the name of the timer
 	last    map[string]chan struct{}

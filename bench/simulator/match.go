@@ -115,6 +115,11 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 		}
 		t.calls[c.key.Due] = append(t.calls[c.key.Due], c)
 	}
+	for _, k := range m.refused {
+		if t := timers[k.Timer]; t != nil {
+			t.refused = append(t.refused, k.Due)
+		}
+	}
 	for _, t := range timers {
 		t.countOn()
 	}

@@ -93,6 +93,8 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	out := engine.Outcome{Class: seen.answer.class, Code: seen.answer.code, Sent: seen.wall}
 	if out.Class != engine.ClassNotSent {
 		m.calls = append(m.calls, seen)
+	} else {
+		m.refused = append(m.refused, c.Key)
 	}
 	mark := ""
 	if c.Redelivered {
