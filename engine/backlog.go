@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,12 +14,11 @@ const maxWaiting = 20_000
 // resume takes rows of owed into memory: what is due is queued, what has to
 // wait goes into the wheel, a range is left to the backlog, and what belongs to
 // another generation or a missing timer is cancelled.
-func (e *Engine) resume(ctx context.Context, os []Owed, wait bool) error {
-	return e.resumeRead(ctx, os, time.Now(), wait)
-}
-
-// resumeRead is resume of rows that were read at the instant.
-func (e *Engine) resumeRead(ctx context.Context, os []Owed, read time.Time, wait bool) error {
+//
+// The rows were read, or stored, at the instant. Those of a timer that is being changed
+// are taken in when that is over: it may be in doubt for as long as the cold tier
+// cannot be written.
+func (e *Engine) resume(ctx context.Context, os []Owed, read time.Time, wait bool) error {
 	for len(os) > 0 {
 		part := os[:min(page, len(os))]
 		os = os[len(part):]
@@ -44,16 +44,27 @@ func (e *Engine) resumeRead(ctx context.Context, os []Owed, read time.Time, wait
 	return ctx.Err()
 }
 
-// resumeAll resumes rows that were just stored, however often it takes: who would make
+// resumeAll resumes rows that are stored, however often it takes: who would make
 // them anew does not know what became of those that have been called meanwhile.
-func (e *Engine) resumeAll(ctx context.Context, os []Owed, wait bool) error {
-	err := e.resume(ctx, os, wait)
+func (e *Engine) resumeAll(ctx context.Context, os []Owed, read time.Time, wait bool) error {
+	err := e.resume(ctx, os, read, wait)
 	for err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what is owed; trying again", "error", err)
 		sleep(ctx, time.Second)
-		err = e.resumeRead(ctx, os, time.Time{}, wait)
+		err = e.resume(ctx, os, time.Time{}, wait)
 	}
 	return ctx.Err()
+}
+
+// resumeLater resumes rows when the change of their timer is over.
+func (e *Engine) resumeLater(os []Owed, change <-chan struct{}) {
+	e.background.Go(func() {
+		select {
+		case <-change:
+			_ = e.resumeAll(e.life, os, time.Time{}, false)
+		case <-e.life.Done():
+		}
+	})
 }
 
 // rereadAfter is how long rows may be taken for what they were when they were
@@ -63,7 +74,7 @@ const rereadAfter = owedKept / 2 * time.Millisecond
 // resumer is a yield for Cold.Owed that takes the rows into memory.
 func (e *Engine) resumer(ctx context.Context, wait bool) func([]Owed) error {
 	read := time.Now()
-	return func(os []Owed) error { return e.resumeRead(ctx, os, read, wait) }
+	return func(os []Owed) error { return e.resume(ctx, os, read, wait) }
 }
 
 // reread brings rows up to date that were read a while ago: without those that
@@ -110,8 +121,8 @@ func (e *Engine) crowded() bool {
 	return waiting > maxWaiting
 }
 
-// resumePage is one page of it; again are rows whose timer is being changed,
-// and all of them when the cold tier is too slow for what it said to be true still.
+// resumePage is one page of it; again are rows that are to be read again, all of them
+// when the cold tier is too slow for what it said to be true still.
 func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (again []Owed, err error) {
 	ids := make([]TimerID, len(os))
 	for i := range os {
@@ -128,7 +139,7 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 	var ready []*task
 	var gone triage
 	var pay []Key
-	var busy chan struct{}
+	changing := map[chan struct{}][]Owed{}
 	for i, o := range os {
 		var def *Timer
 		if defs[i] != nil {
@@ -140,11 +151,11 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		sh := e.shardOf(o.Key.Timer)
 		sh.mu.Lock()
 		switch ch := sh.changing[o.Key.Timer]; {
-		case ch != nil || def != nil && e.changes.newer(def.ID, def.Version):
-			again, busy = append(again, o), ch
+		case ch != nil:
+			changing[ch] = append(changing[ch], o)
 		case sh.tasks.find(o.Key) != nil:
-		case sh.left[o.Key] >= since, e.changes.made(o.Key.Timer, since):
-			again = append(again, o) // the row may be out of date
+		case sh.left[o.Key] >= since, e.changes.made(o.Key.Timer, since), def != nil && e.changes.newer(def.ID, def.Version):
+			again = append(again, o) // the row, or the definition, may be out of date
 		case o.To != 0 && (def == nil || def.Generation != o.Generation):
 			pay = append(pay, o.Key) // its change has said what becomes of its dues
 		case def == nil || def.Generation != o.Generation:
@@ -161,6 +172,9 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		sh.mu.Unlock()
 	}
 	e.queue.push(ready)
+	for ch, os := range changing {
+		e.resumeLater(os, ch)
+	}
 	if len(gone.records) > 0 || len(pay) > 0 {
 		s := &Settlement{Owner: e.cfg.Node, Tasks: records(gone.records), Pay: pay}
 		for _, t := range gone.records {
@@ -171,13 +185,8 @@ func (e *Engine) resumePage(ctx context.Context, os []Owed, read time.Time) (aga
 		}
 		e.announce(gone.records)
 	}
-	if busy != nil {
-		select {
-		case <-busy:
-		case <-ctx.Done():
-		}
-	} else if len(again) > 0 {
-		time.Sleep(time.Millisecond) // a change ended between the read and now
+	if len(again) > 0 {
+		time.Sleep(time.Millisecond) // what is read then is later than what made it out of date
 	}
 	return again, nil
 }
@@ -212,7 +221,7 @@ func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error
 	if o.To != 0 {
 		switch {
 		case lv.owedTo != 0 && lv.owedFrom == o.Key.Due: // the wheel goes through it already
-		case o.To > now: // the clock was set back behind the watermark
+		case o.To > now && !lv.plan.has(o.Key.Due): // the clock was set back behind the watermark; see ranges
 			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
 			e.unschedule(lv)
 			e.schedule(lv, o.Key.Due)
@@ -249,16 +258,20 @@ func (e *Engine) readmit(sh *shard, def *Timer, o Owed, now int64) (*task, error
 }
 
 // backlog unfolds ranges of dues that are owed, a chunk at a time, as calls get
-// through.
+// through. Rows are read by several; a range is unfolded by one.
 type backlog struct {
 	mu   sync.Mutex
 	list []Owed
+	has  map[Key]bool // in the list, or being unfolded
 	more chan struct{}
 }
 
 func (b *backlog) add(o Owed) {
 	b.mu.Lock()
-	b.list = append(b.list, o)
+	if !b.has[o.Key] {
+		b.has[o.Key] = true
+		b.list = append(b.list, o)
+	}
 	b.mu.Unlock()
 	select {
 	case b.more <- struct{}{}:
@@ -275,6 +288,13 @@ func (b *backlog) next() (o Owed, ok bool) {
 	o = b.list[0]
 	b.list = b.list[1:]
 	return o, true
+}
+
+// over says that a range that next gave is not being unfolded any more.
+func (b *backlog) over(k Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.has, k)
 }
 
 // run first resumes what was due before the start, then unfolds ranges, until
@@ -303,6 +323,7 @@ func (b *backlog) run(ctx context.Context, e *Engine) error {
 		}
 		if err := e.unfold(ctx, o); err != nil && ctx.Err() == nil {
 			e.log.Error("cannot unfold a range of dues; trying again", "timer", o.Key.Timer, "error", err)
+			b.over(o.Key)
 			b.add(o)
 			sleep(ctx, time.Second)
 		}
@@ -317,15 +338,23 @@ func (e *Engine) unfold(ctx context.Context, o Owed) error {
 		return err
 	}
 	rest, singles, err := e.unfoldClaimed(ctx, o)
+	read := time.Now()
+	if err == nil {
+		sh := e.shardOf(o.Key.Timer)
+		sh.mu.Lock()
+		sh.left[o.Key] = e.ticks() // who has read it reads again
+		sh.mu.Unlock()
+		e.backlog.over(o.Key)
+	}
 	release()
 	if err != nil {
 		return err
 	}
-	if err := e.resumeAll(ctx, singles, true); err != nil {
+	if err := e.resumeAll(ctx, singles, read, true); err != nil {
 		return err
 	}
 	if rest != nil {
-		return e.resumeAll(ctx, []Owed{*rest}, false)
+		return e.resumeAll(ctx, []Owed{*rest}, read, false)
 	}
 	return nil
 }
@@ -376,6 +405,22 @@ func (e *Engine) unfoldInto(ctx context.Context, s *Settlement, t *Timer, o Owed
 	}
 	if !ok || due > o.To {
 		return nil, nil
+	}
+	if o.To > now { // the clock was set back: the wheel goes through it
+		os, err := ranges(t, &p, due-1, o.To, func(k Key) (bool, error) {
+			if slices.ContainsFunc(s.Owe, func(x Owed) bool { return x.Key == k }) {
+				return true, nil
+			}
+			return e.known(ctx, k)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if last := len(os) - 1; os[last].To != 0 {
+			rest, os = &os[last], os[:last]
+		}
+		s.Owe = append(s.Owe, os...)
+		return rest, nil
 	}
 	r := o // keyed by its first due, which has no row yet
 	r.Key.Due, r.NotBefore = due, max(due, now)

@@ -254,3 +254,123 @@ func TestPutOfADelayWhileItsRetryIsFar(t *testing.T) {
 		}
 	})
 }
+
+// While a change of one timer is in doubt, since the cold tier can be read but not
+// written, the rows of that timer wait, and nothing else does.
+func TestChangeInDoubtLeavesTheRestFiring(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var readOnly atomic.Bool
+		w.before = func(op string, _ any) error {
+			if readOnly.Load() && slices.Contains([]string{"Apply", "ApplyAll", "Settle", "Raise", "Sweep"}, op) {
+				return engine.ErrUnavailable
+			}
+			return nil
+		}
+		w.start()
+		made := w.now()
+		w.make(timer("b", every(10*time.Second)))
+		w.replies("a", fail, ok)
+		id := w.make(timer("a", at(made+5_000), retry(4, 4*time.Minute, 1)))
+		time.Sleep(20 * time.Second)
+		readOnly.Store(true)
+		if _, err := w.Disable(t.Context(), id, "", 0); err == nil {
+			t.Fatal("a disable that could not be stored was acknowledged")
+		}
+		time.Sleep(10 * time.Minute)
+		equal(t, "dues", dues(w.of("b")), grid(made, w.now(), 10_000, made%10_000))
+		readOnly.Store(false)
+		time.Sleep(10 * time.Second)
+		w.settle()
+		if n := len(w.of("a")); n != 2 {
+			t.Errorf("%d calls of the timer that stayed as it was, want its retry, too", n)
+		}
+	})
+}
+
+// A call runs whose row could not be stored; its timer is disabled, and the process
+// ends: the change has left a row.
+func TestCrashAfterAChangeOfWhatIsOwedInMemory(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage()
+		w.start()
+		first := w.now() + 30_000
+		w.behave("a", func(c *call) reply { return slow(5 * time.Minute) })
+		id := w.make(timer("a", every(30*time.Minute), timeout(10*time.Minute), func(d *engine.Definition) { d.Schedule.StartAt = first }))
+		time.Sleep(35 * time.Second)
+		away.Store(true)
+		time.Sleep(20 * time.Second)
+		away.Store(false)
+		w.disable(id, 0)
+		w.crash(time.Second)
+		time.Sleep(10 * time.Second)
+		w.settle()
+		w.record(engine.Key{Timer: id, Due: first})
+	})
+}
+
+// Rows are read by several after a start. A range of dues is unfolded once: what was
+// called and left memory for a far retry is not made anew.
+func TestRangeIsUnfoldedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.before = func(op string, arg any) error {
+			switch r, is := arg.([2]int64); {
+			case op == "Load":
+				time.Sleep(400 * time.Millisecond)
+			case is && op == "Owed" && r[0] > 0:
+				time.Sleep(1500 * time.Millisecond) // by then a part of the range is unfolded
+			}
+			return nil
+		}
+		w.start()
+		w.behave("a", func(c *call) reply {
+			if c.attempt == 1 {
+				return reply{class: engine.ClassRetry, code: 503, retry: 20 * time.Minute, after: 10 * time.Millisecond}
+			}
+			return ok
+		})
+		w.make(timer("a", every(time.Second), misfire(engine.MisfireAll, 2*time.Hour), retry(3, time.Second, 1), func(d *engine.Definition) {
+			d.Retry.MaxBackoff = time.Hour
+		}))
+		time.Sleep(5 * time.Second)
+		w.crash(80 * time.Minute)
+		from := w.now()
+		time.Sleep(2 * time.Minute)
+		first := map[int64]int{}
+		for _, c := range w.of("a") {
+			if c.at < from {
+				continue
+			}
+			if first[c.key.Due]++; c.attempt == 1 && first[c.key.Due] == 2 {
+				t.Errorf("due %s: called again at %s as attempt 1", stamp(c.key.Due), stamp(c.at))
+			}
+		}
+	})
+}
+
+// The clock is set back while a range of past dues is being unfolded: what of it is to
+// come again is called when it is.
+func TestStepBackWhileARangeIsUnfolded(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var armed atomic.Bool
+		w.before = func(_ string, arg any) error {
+			if s, is := arg.(*engine.Settlement); is && len(s.Owe) >= 1000 && armed.CompareAndSwap(true, false) {
+				w.step(-20 * time.Minute)
+			}
+			return nil
+		}
+		w.start()
+		made := w.now()
+		w.make(timer("a", every(10*time.Second), misfire(engine.MisfireAll, 24*time.Hour)))
+		time.Sleep(15 * time.Second)
+		armed.Store(true)
+		w.crash(5 * time.Hour)
+		time.Sleep(30 * time.Minute)
+		w.settle()
+		if armed.Load() {
+			t.Fatal("no range was unfolded")
+		}
+		got := dues(w.of("a"))
+		slices.Sort(got)
+		equal(t, "dues", slices.Compact(got), grid(made, w.now(), 10_000, made%10_000))
+	})
+}

@@ -20,7 +20,7 @@ func (e *Engine) cancel(sh *shard, c *Change, t *Timer, rows []Owed, own spans, 
 		for k := lv.tasks; k != nil; k = k.later {
 			if k.state == isSending {
 				inFlight++
-				if !k.owed { // for a crash: no plan derives it any more
+				if !k.owed || k.dirty { // for a crash: no plan derives it any more
 					k.owed = true
 					c.Owe = append(c.Owe, k.row())
 				}

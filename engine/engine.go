@@ -157,6 +157,7 @@ func New(cfg Config) *Engine {
 	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
 	e.changes.versions = map[TimerID]changeNote{}
+	e.backlog.has = map[Key]bool{}
 	e.backlog.more, e.misfires.more = make(chan struct{}, 1), make(chan struct{}, 1)
 	e.followers.list = map[*follower]struct{}{}
 	e.operations.byID = map[string]*Operation{}
@@ -219,7 +220,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.life = life
 	journal := e.stage("journal", e.journal.Run)
 	history := e.stage("history", e.history.run)
-	if err := e.resume(ctx, e.early, false); err != nil && ctx.Err() == nil {
+	if err := e.resume(ctx, e.early, time.Now(), false); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
 	}
 	e.early = nil

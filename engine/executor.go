@@ -13,6 +13,9 @@ import (
 func (e *Engine) execute(t *task) (took time.Duration) {
 	if e.stalled.Load() {
 		e.awaitCalm()
+		if e.ending.Load() {
+			return 0 // the last settle leaves a row of it
+		}
 	}
 	began := e.cfg.Now()
 	call, from, freed, ok := e.begin(t, began.UnixMilli())

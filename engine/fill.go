@@ -59,7 +59,7 @@ func (m *migrator) fillTo(ctx context.Context) error {
 		if whole, err := m.fill(ctx, from, to); !whole {
 			return err
 		}
-		m.gaps.mended(from, to, losses)
+		m.gaps.mended(to, losses)
 	}
 	end := (e.now()+e.cfg.Window.Milliseconds())/minute*minute + minute
 	for m.filled.Load() < end {

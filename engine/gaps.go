@@ -40,13 +40,13 @@ func (g *gaps) next(from, to int64) (at int64, losses uint64, ok bool) {
 	return 0, g.losses, false
 }
 
-// mended forgets the losses of [from, to) up to a number: those that came later
-// stay. What began before from is forgotten altogether.
-func (g *gaps) mended(from, to int64, losses uint64) {
+// mended forgets the losses up to a number, of what lies before to: those that came
+// later stay, also those before from, which had none when the mending began.
+func (g *gaps) mended(to int64, losses uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for m, n := range g.minutes {
-		if m*minute < from || m*minute < to && n <= losses {
+		if m*minute < to && n <= losses {
 			delete(g.minutes, m)
 		}
 	}

@@ -246,6 +246,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
 		return append(decided, again...), err
 	}
+	stored := time.Now() // before a change that waits for it goes on
 	e.announce(d.records)
 	for _, m := range decided {
 		sh := e.shardOf(m.id)
@@ -262,7 +263,7 @@ func (e *Engine) decideMisfires(ctx context.Context, list []misfire) (again []mi
 		sh.mu.Unlock()
 	}
 	e.settled.broadcast()
-	if err := e.resumeAll(ctx, d.owe, false); err != nil {
+	if err := e.resumeAll(ctx, d.owe, stored, false); err != nil {
 		return nil, err // the process ends, and the holds stay
 	}
 	for _, m := range decided {

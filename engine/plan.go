@@ -63,6 +63,12 @@ func (p *Plan) Next(after int64) (due int64, ok bool) {
 	return due, due <= p.last
 }
 
+// has tells whether the instant is a due.
+func (p *Plan) has(at int64) bool {
+	due, ok := p.Next(at - 1)
+	return ok && due == at
+}
+
 // next is the first due > t, whatever ValidFrom and the last due are, or never.
 func (p *Plan) next(t int64) int64 {
 	if p.jitter == 0 {

@@ -93,7 +93,7 @@ const (
 func (e *Engine) awaitCalm() {
 	for e.running.Load() {
 		calm := e.calm.wait()
-		if !e.stalled.Load() {
+		if !e.stalled.Load() || !e.running.Load() {
 			return
 		}
 		<-calm
@@ -121,7 +121,6 @@ func (e *Engine) watchJournal(ctx context.Context) error {
 		}
 		sleep(ctx, 100*time.Millisecond)
 	}
-	e.stalled.Store(false)
 	e.calm.broadcast()
 	return nil
 }
