@@ -35,7 +35,9 @@ func (e *Engine) resume(ctx context.Context, os []Owed, read time.Time, wait boo
 			return err
 		}
 		if len(again) > 0 {
-			os, read = append(again, os...), time.Time{}
+			if err := e.resume(ctx, again, time.Time{}, wait); err != nil {
+				return err
+			}
 		}
 		for wait && e.crowded() && ctx.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
@@ -56,14 +58,26 @@ func (e *Engine) resumeAll(ctx context.Context, os []Owed, read time.Time, wait 
 	return ctx.Err()
 }
 
-// resumeLater resumes rows when the change of their timer is over.
-func (e *Engine) resumeLater(os []Owed, change <-chan struct{}) {
+// resumeLater resumes rows when the change of their timer is over, those of several
+// pages in order.
+func (e *Engine) resumeLater(os []Owed, change chan struct{}) {
+	b := &e.backlog
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.later[change] = append(b.later[change], os...); len(b.later[change]) > len(os) {
+		return
+	}
 	e.background.Go(func() {
 		select {
 		case <-change:
-			_ = e.resumeAll(e.life, os, time.Time{}, false)
 		case <-e.life.Done():
+			return
 		}
+		b.mu.Lock()
+		os := b.later[change]
+		delete(b.later, change)
+		b.mu.Unlock()
+		_ = e.resumeAll(e.life, os, time.Time{}, false)
 	})
 }
 
@@ -264,6 +278,8 @@ type backlog struct {
 	list []Owed
 	has  map[Key]bool // in the list, or being unfolded
 	more chan struct{}
+	// later are rows, of any kind, that wait for the end of their timer's change.
+	later map[chan struct{}][]Owed
 }
 
 func (b *backlog) add(o Owed) {
@@ -338,14 +354,15 @@ func (e *Engine) unfold(ctx context.Context, o Owed) error {
 		return err
 	}
 	rest, singles, err := e.unfoldClaimed(ctx, o)
-	read := time.Now()
 	if err == nil {
 		sh := e.shardOf(o.Key.Timer)
 		sh.mu.Lock()
 		sh.left[o.Key] = e.ticks() // who has read it reads again
 		sh.mu.Unlock()
 		e.backlog.over(o.Key)
+		time.Sleep(time.Millisecond) // but for the rows that came of it
 	}
+	read := time.Now()
 	release()
 	if err != nil {
 		return err
@@ -406,7 +423,7 @@ func (e *Engine) unfoldInto(ctx context.Context, s *Settlement, t *Timer, o Owed
 	if !ok || due > o.To {
 		return nil, nil
 	}
-	if o.To > now { // the clock was set back: the wheel goes through it
+	if due > now { // the clock was set back: the wheel goes through it
 		os, err := ranges(t, &p, due-1, o.To, func(k Key) (bool, error) {
 			if slices.ContainsFunc(s.Owe, func(x Owed) bool { return x.Key == k }) {
 				return true, nil

@@ -37,7 +37,7 @@ func TestUnfoldIsCutShort(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var armed atomic.Bool
 		w.before = func(op string, arg any) error {
-			if ids, is := arg.([]engine.TimerID); op == "Load" && is && len(ids) > 480 && len(ids) < 512 && armed.CompareAndSwap(true, false) {
+			if ids, is := arg.([]engine.TimerID); op == "Load" && is && len(ids) == 1000-512 && armed.CompareAndSwap(true, false) {
 				return fmt.Errorf("away: %w", engine.ErrUnavailable)
 			}
 			return nil

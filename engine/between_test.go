@@ -239,18 +239,23 @@ func TestRowReadBeforeItsTimerWasDeleted(t *testing.T) {
 func TestPutOfADelayWhileItsRetryIsFar(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
 		w.replies("a", fail, ok)
-		d := timer("a", delay(10*time.Second), retry(4, 20*time.Minute, 1))
+		d := timer("a", delay(10200*time.Millisecond), retry(4, 20*time.Minute, 1))
 		w.make(d)
+		due := w.now() + 10_200
 		for _, after := range []time.Duration{11 * time.Second, time.Minute} {
 			time.Sleep(after)
 			if _, is, err := w.Put(t.Context(), d, 0); err != nil || is != engine.PutUnchanged {
 				t.Errorf("after %v: %v, %v", after, is, err)
 			}
 		}
+		time.Sleep(time.Until(time.UnixMilli(due + 20*60_000 + 10)))
+		if _, is, err := w.Put(t.Context(), d, 0); err != nil || is != engine.PutUpdated { // it has just ended
+			t.Errorf("when it has ended: %v, %v", is, err)
+		}
 		time.Sleep(time.Hour)
 		w.settle()
-		if n := len(w.of("a")); n != 2 {
-			t.Errorf("%d calls, want 2", n)
+		if n := len(w.of("a")); n != 3 {
+			t.Errorf("%d calls, want 3", n)
 		}
 	})
 }

@@ -22,26 +22,40 @@ func (e *Engine) Create(ctx context.Context, d Definition, once *Once) Created {
 	}
 	now := e.now()
 	for {
-		h := e.holds.take(now)
-		c, err := e.draft(&d, now)
-		if err != nil {
-			e.holds.give(h)
-			return Created{Err: err}
+		made, again := e.create(ctx, &d, once, now)
+		if !again {
+			return made
 		}
-		c.Once = once
-		b := e.birth([]*Change{c}, h)
-		Failpoint("create-before-commit")
-		a, err := e.cfg.Cold.Apply(ctx, c)
-		if err != nil {
-			a.Err = err
-		}
-		Failpoint("create-after-commit")
-		outs := b.take(ctx, []Applied{a})
-		if errors.Is(a.Err, ErrConflict) && a.Existing == nil {
-			continue // the id is taken, by a clock that had stepped back: mint another
-		}
-		return e.created(&d, c, a, outs[0])
 	}
+}
+
+// create does it once; again: the id is taken, by a clock that had stepped back, and
+// another is to be minted.
+func (e *Engine) create(ctx context.Context, d *Definition, once *Once, now int64) (made Created, again bool) {
+	var b *births
+	h := e.holds.take(now)
+	defer func() {
+		if b == nil {
+			e.holds.give(h)
+		}
+	}()
+	c, err := e.draft(d, now)
+	if err != nil {
+		return Created{Err: err}, false
+	}
+	c.Once = once
+	b = e.birth([]*Change{c}, h)
+	Failpoint("create-before-commit")
+	a, err := e.cfg.Cold.Apply(ctx, c)
+	if err != nil {
+		a.Err = err
+	}
+	Failpoint("create-after-commit")
+	nexts := b.take(ctx, []Applied{a})
+	if errors.Is(a.Err, ErrConflict) && a.Existing == nil {
+		return Created{}, true
+	}
+	return e.created(d, c, a, nexts[0]), false
 }
 
 // CreateAll makes many, each by itself; outcomes in order.
@@ -54,7 +68,13 @@ func (e *Engine) CreateAll(ctx context.Context, ds []Definition) []Created {
 		return out
 	}
 	now := e.now()
+	var b *births
 	h := e.holds.take(now)
+	defer func() {
+		if b == nil {
+			e.holds.give(h)
+		}
+	}()
 	changes := make([]*Change, 0, len(ds))
 	places := make([]int, 0, len(ds))
 	for i := range ds {
@@ -65,7 +85,7 @@ func (e *Engine) CreateAll(ctx context.Context, ds []Definition) []Created {
 		}
 		changes, places = append(changes, c), append(places, i)
 	}
-	b := e.birth(changes, h)
+	b = e.birth(changes, h)
 	Failpoint("create-before-commit")
 	as := e.cfg.Cold.ApplyAll(ctx, changes)
 	Failpoint("create-after-commit")

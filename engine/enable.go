@@ -223,5 +223,10 @@ func (e *Engine) isOver(ctx context.Context, t *Timer, now int64) (bool, error) 
 		}
 	}
 	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
-	return len(rows) == 0, err
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return !slices.ContainsFunc(rows, func(o Owed) bool {
+		k := sh.tasks.find(o.Key)
+		return k == nil || k.state != isDone // else its end is stored with the next settle
+	}), err
 }

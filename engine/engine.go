@@ -157,7 +157,7 @@ func New(cfg Config) *Engine {
 	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
 	e.changes.versions = map[TimerID]changeNote{}
-	e.backlog.has = map[Key]bool{}
+	e.backlog.has, e.backlog.later = map[Key]bool{}, map[chan struct{}][]Owed{}
 	e.backlog.more, e.misfires.more = make(chan struct{}, 1), make(chan struct{}, 1)
 	e.followers.list = map[*follower]struct{}{}
 	e.operations.byID = map[string]*Operation{}
