@@ -264,13 +264,7 @@ func TestPutOfADelayWhileItsRetryIsFar(t *testing.T) {
 // written, the rows of that timer wait, and nothing else does.
 func TestChangeInDoubtLeavesTheRestFiring(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var readOnly atomic.Bool
-		w.before = func(op string, _ any) error {
-			if readOnly.Load() && slices.Contains([]string{"Apply", "ApplyAll", "Settle", "Raise", "Sweep"}, op) {
-				return engine.ErrUnavailable
-			}
-			return nil
-		}
+		readOnly := w.outage("Apply", "ApplyAll", "Settle", "Raise", "Sweep")
 		w.start()
 		made := w.now()
 		w.make(timer("b", every(10*time.Second)))

@@ -113,13 +113,7 @@ func TestRecordOfAFormerSchedule(t *testing.T) {
 // A success that is left out of history counts once, however often its settle fails.
 func TestLeftOutCountsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var away atomic.Bool
-		w.before = func(op string, _ any) error {
-			if op == "Settle" && away.Load() {
-				return engine.ErrUnavailable
-			}
-			return nil
-		}
+		away := w.outage("Settle")
 		w.config.DiskCritical = func() bool { return true }
 		w.start()
 		w.make(timer("a", delay(2*time.Second)))

@@ -195,13 +195,7 @@ func TestChangeWhileMisfiresAreStored(t *testing.T) {
 // A change does not wait for ever for a decision that cannot be stored.
 func TestChangeWhileMisfiresCannotBeStored(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		var away atomic.Bool
-		w.before = func(op string, _ any) error {
-			if op == "Settle" && away.Load() {
-				return engine.ErrUnavailable
-			}
-			return nil
-		}
+		away := w.outage("Settle")
 		w.start()
 		id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 2*time.Minute)))
 		time.Sleep(35 * time.Second)

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,13 +33,7 @@ func TestBacklogIsBounded(t *testing.T) {
 				bubble(t, func(t *testing.T, w *world) {
 					w.config.Window = 10 * time.Minute
 					w.tune = func(e *engine.Engine) { e.BoundUnsettled(c.outcomes, c.bytes) }
-					var away atomic.Bool
-					w.before = func(op string, _ any) error {
-						if away.Load() && op == "Settle" { // it can be read
-							return fmt.Errorf("read-only: %w", engine.ErrUnavailable)
-						}
-						return nil
-					}
+					away := w.outage("Settle") // it can be read
 					w.start()
 					w.behave("a", func(*call) reply { return reply{body: strings.Repeat("x", 1024)} })
 					from := w.now()
@@ -228,4 +223,33 @@ func TestSlowColdTier(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stop while calls wait at a bound lets none of them go: the next start calls them.
+func TestStopAtABound(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.tune = func(e *engine.Engine) { e.BoundUnsettled(100, 1<<40) }
+		away := w.outage("Settle")
+		w.start()
+		from := w.now()
+		w.make(timer("a", every(100*time.Millisecond), misfire(engine.MisfireAll, time.Hour)))
+		away.Store(true)
+		time.Sleep(30 * time.Second)
+		n := len(w.of("a"))
+		if n < 100 || n > 110 {
+			t.Fatalf("%d calls were made, and the bound is 100", n)
+		}
+		_ = w.stop() // its last settle cannot be stored
+		if more := len(w.of("a")) - n; more > 0 {
+			t.Errorf("%d calls began after the stop", more)
+		}
+		away.Store(false)
+		w.start()
+		time.Sleep(time.Minute)
+		w.settle()
+		end := w.now() - 1000
+		got := slices.DeleteFunc(dues(w.of("a")), func(due int64) bool { return due > end })
+		slices.Sort(got)
+		equal(t, "dues", got, grid(from, end, 100, from%100))
+	})
 }

@@ -61,11 +61,11 @@ type world struct {
 	calls  []*call
 }
 
-// outage is a switch: while it is on, the cold tier is away.
-func (w *world) outage() *atomic.Bool {
+// outage is a switch: while it is on, the cold tier is away, or does not do these.
+func (w *world) outage(ops ...string) *atomic.Bool {
 	var away atomic.Bool
-	w.before = func(string, any) error {
-		if away.Load() {
+	w.before = func(op string, _ any) error {
+		if away.Load() && (len(ops) == 0 || slices.Contains(ops, op)) {
 			return fmt.Errorf("the cold tier is away: %w", engine.ErrUnavailable)
 		}
 		return nil
