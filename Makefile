@@ -32,7 +32,7 @@ test-mysql: servers mysqld ## run against a MySQL what else runs against MariaDB
 	go test -count=1 -timeout 25m -run '^Test(Kill|Terminate)$$/servers|^TestLosingATier$$|^TestHour$$' -v ./bench
 
 .PHONY: race
-race: ## run the tests of one package, over and over: make race PKG=./engine COUNT=20
+race: ## run the tests of one package, over and over: make race PKG=./engine/scheduler COUNT=20
 	go test -race -count=$(COUNT) -timeout 60m $(or $(PKG),./...)
 
 .PHONY: fuzz

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 	"xtimer/tier/local"
 )
 
@@ -63,7 +64,7 @@ func fillStore(b *testing.B, dir, url string, timers int) *filled {
 			t.Labels = []engine.Label{{Key: "team", Value: fmt.Sprint(i % 20)}}
 			t.CreatedAt = f.due(i, 11)
 			t.UpdatedAt = t.CreatedAt
-			if err := engine.Resolve(t, nil, t.CreatedAt); err != nil {
+			if err := plan.Resolve(t, nil, t.CreatedAt); err != nil {
 				b.Fatal(err)
 			}
 			cs = append(cs, &engine.Change{Timer: t, ID: t.ID, At: t.CreatedAt})

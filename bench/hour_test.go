@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
+	"xtimer/engine/verify"
 	"xtimer/tier/mysql"
 	"xtimer/tier/redis"
 	"xtimer/tier/servertest"
@@ -45,7 +47,7 @@ func TestHour(t *testing.T) {
 	shift := time.Until(midnight) - lead
 	h := &hour{calls: map[engine.Key][]int64{}, now: func() time.Time { return time.Now().Add(shift) }}
 	next := &bucket{Warm: warm, minute: midnight.Add(time.Minute).UnixMilli(), told: map[engine.TimerID]int64{}}
-	e := engine.New(engine.Config{
+	e := scheduler.New(scheduler.Config{
 		Cold: mysql.New(mysql.Config{DSN: dsn}), Warm: next, Journal: wal.New(wal.Config{Dir: t.TempDir(), Logger: log}),
 		Caller: h, Window: window, Now: h.now, Log: log,
 	})
@@ -61,7 +63,7 @@ func TestHour(t *testing.T) {
 
 	type made struct {
 		line line
-		view engine.View
+		view scheduler.View
 	}
 	var all []made
 	var ds []engine.Definition
@@ -130,8 +132,8 @@ func TestHour(t *testing.T) {
 		t.Errorf("Redis told %d timers of the minute after next, want %d:\n got %v\nwant %v", len(next.told), len(inBucket), next.told, inBucket)
 	}
 	openCold(t, dsn, func(cold *mysql.Store) {
-		v := engine.Verification{From: midnight.Add(-time.Hour).UnixMilli(), To: engine.MaxDue}
-		verdict, err := engine.VerifyCold(t.Context(), cold, v, h.now().UnixMilli(), 7*24*time.Hour, func(f *engine.Finding) error {
+		v := verify.Request{From: midnight.Add(-time.Hour).UnixMilli(), To: engine.MaxDue}
+		verdict, err := verify.Offline(t.Context(), cold, v, h.now().UnixMilli(), 7*24*time.Hour, func(f *verify.Finding) error {
 			t.Errorf("the ledger: %s of %s, due %d: %s", f.Kind, f.Name, f.Due, f.Detail)
 			return nil
 		})

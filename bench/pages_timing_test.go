@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // BenchmarkPages asks for every page of the console while 5,000 timers a second
@@ -22,7 +22,7 @@ import (
 func BenchmarkPages(b *testing.B) {
 	p, r := startProcess(b), startReceiver(b)
 	p.kill()
-	pages := pagesOf(fillStore(b, filepath.Join(p.dir, engine.ColdFolder), r.url, setting("XTIMER_TIMERS", 1_000_000)))
+	pages := pagesOf(fillStore(b, filepath.Join(p.dir, scheduler.ColdFolder), r.url, setting("XTIMER_TIMERS", 1_000_000)))
 	p.start()
 	p.calm() // what was written in a minute is still being merged
 	r.counting = true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
 	"xtimer/wal"
@@ -30,7 +31,7 @@ func BenchmarkPipe(b *testing.B) {
 	for _, n := range []int{300, 600} {
 		b.Run("every-10ms/timers="+strconv.Itoa(n), func(b *testing.B) {
 			dir, caller := b.TempDir(), &answering{}
-			e := engine.New(engine.Config{
+			e := scheduler.New(scheduler.Config{
 				Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold")}),
 				Warm:    memory.NewWarm(),
 				Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: slog.New(slog.DiscardHandler)}),

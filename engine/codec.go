@@ -143,6 +143,15 @@ func (r *reader) timerHead(t *Timer) {
 	s.StartAt, s.EndAt, s.MaxRuns, s.Jitter = r.int(), r.int(), r.int(), time.Duration(r.int())
 }
 
+// EncodeTask is AppendTask into a slice of its own, allocated once.
+func EncodeTask(t *Task) []byte {
+	n := 64 + len(t.App) + len(t.Name) + len(t.Reason)
+	for i := range t.Attempts {
+		n += 48 + len(t.Attempts[i].ErrorClass) + len(t.Attempts[i].Response)
+	}
+	return AppendTask(make([]byte, 0, n), t)
+}
+
 // AppendTask appends the stored form of t to b.
 func AppendTask(b []byte, t *Task) []byte {
 	b = append(b, taskVersion)

@@ -1,18 +1,25 @@
-// Package engine fires tasks on time, at least once.
+// Package engine defines timers, tasks and outcomes, the seams to the tiers, and the
+// stored forms. The packages below it fire tasks on time, at least once.
+//
+// # The rooms
+//
+//	engine            timers, tasks, attempts, outcomes; Cold, Warm, Journal; the stored forms
+//	engine/plan       when a definition is due                                        (pure)
+//	engine/policy     what becomes of a due: misfire, retry, catch-up                 (pure)
+//	engine/verify     recomputes what should have fired and compares that with history
+//	engine/scheduler  fires on time: wires the stages, one file a stage
+//	engine/failpoint  where a trial may stop the process
+//
+// engine imports none of our packages. plan and policy read no clock and no store: an
+// instant is an argument. The tiers, the journal and the API import engine; only
+// cmd/xtimer, the API and bench import the scheduler.
 //
 // # The way of a task
 //
-// One direction, one file a stage. Read them in this order:
+// Data flows one way, one file a stage. Read the files of engine/scheduler in this order:
 //
 //	stage      file           what it does
 //	────────   ────────────   ─────────────────────────────────────────────────────────────
-//	words      timer.go       Timer, Definition: what to call and when
-//	           task.go        Key, Task, Attempt: one occurrence and what became of it
-//	           call.go        Call, Outcome: one HTTP request and how it ended
-//	           fault.go       whose fault an error is
-//	           store.go       the seams: Cold, Warm, Journal
-//	           codec.go       the stored forms
-//	when       schedule.go    a definition becomes a Plan: dues are derived, never stored
 //	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
 //	           change.go      replace, disable, delete: hold → commit → drop
 //	           cancel.go      what becomes of the dues of a timer that was changed
@@ -24,18 +31,15 @@
 //	memory     roster.go      the timers and tasks that are in memory, in 256 shards
 //	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
 //	           queue.go       fair turns: caps per target and app, priority with ageing
-//	call       executor.go    begin → journal → call → end
-//	           retry.go       what follows an outcome
+//	call       executor.go    begin → journal → call → end; policy/retry.go: what follows
 //	after      history.go     settle: results, owed, watermarks, in one transaction; then forget
 //	start      recover.go     journal + plan + owed → decided and settled before the first call
 //	           rewind.go      … when the clock was set back since
-//	           misfire.go     what becomes of dues that are found late
+//	           misfire.go     dues found late by a step of the clock; policy/misfire.go decides
 //	           backlog.go     owed rows → memory, as fast as calls get through
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
 //	           unsettled.go   what waits for the cold tier, and its bounds
 //	look       query.go, follow.go, stats.go, lateness.go, metrics.go, bulk.go; look.go is the console's
-//	prove      verify.go: which dues there were, against the records; ledger.go goes through all of them
-//	break      failpoint.go: where a trial may cut it (build tag failpoints; nothing without)
 //
 // # What is true, and where
 //
@@ -82,8 +86,7 @@
 // # Time
 //
 // One reading of the wall clock (Config.Now, handed to the wheel); instants are
-// Unix ms everywhere, and an argument to every pure function (Plan, judge,
-// triage.decide). In tests testing/synctest is the clock.
+// Unix ms everywhere, and an argument to every pure function of plan and policy. In tests testing/synctest is the clock.
 //
 // # Locks
 //

@@ -361,3 +361,6 @@ type Begun struct {
 	Origin     Origin
 	AtMostOnce bool
 }
+
+// Used reports whether the key of the row may have been sent, or was given to a client.
+func (o *Owed) Used() bool { return o.Begun || o.Task != nil || o.Origin != FromSchedule }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,6 +30,11 @@ func ParseKey(s string) (Key, error) {
 }
 
 func (k Key) String() string { return string(k.Append(nil)) }
+
+// Compare orders keys by due, then by timer, as history is listed.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Due, o.Due), cmp.Compare(k.Timer, o.Timer))
+}
 
 // Append writes the key to b.
 func (k Key) Append(b []byte) []byte {
@@ -180,3 +186,16 @@ const (
 	ReasonMayHaveBeen = "may_have_been_sent"
 	ReasonCrashed     = "crashed"
 )
+
+// Failure says in a word or two how the task's last attempt went wrong; "" when
+// it did not.
+func (t *Task) Failure() string {
+	if len(t.Attempts) == 0 {
+		return t.Reason
+	}
+	a := &t.Attempts[len(t.Attempts)-1]
+	if a.ErrorClass == "status" {
+		return "status " + strconv.Itoa(a.Code)
+	}
+	return a.ErrorClass
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -169,6 +170,16 @@ const (
 	OverlapQueue
 )
 
+// CatchUp says what an enable does with the dues that passed while it was disabled.
+type CatchUp uint8
+
+// Catch nothing up (the default), the latest due, or all of them (≤ 1,000).
+const (
+	CatchUpNone CatchUp = iota
+	CatchUpLatest
+	CatchUpAll
+)
+
 // Delivery is the promise about repeats.
 type Delivery uint8
 
@@ -301,4 +312,12 @@ func (t *Timer) StatusAt(now int64, done bool) Status {
 		}
 	}
 	return t.Status
+}
+
+// FormatInstant writes an instant (Unix ms) for people: RFC 3339 in UTC with ms.
+func FormatInstant(ms int64) string {
+	if ms < math.MinInt32 || ms > MaxDue {
+		return "an instant out of range"
+	}
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // maxBatch bounds the timers of one batch.
@@ -42,7 +43,7 @@ func (s *Server) createTimers(r *request) (reply, error) {
 			defs = append(defs, it.def)
 		}
 	}
-	var made []engine.Created
+	var made []scheduler.Created
 	if len(defs) > 0 {
 		made = s.e.CreateAll(r.ctx, defs)
 	}
@@ -128,7 +129,7 @@ func decodeBatch(body []byte, ndjson bool) ([]item, error) {
 
 func pathOf(i int) string { return "timers[" + strconv.Itoa(i) + "]." }
 
-func appendCreated(b []byte, c *engine.Created) []byte {
+func appendCreated(b []byte, c *scheduler.Created) []byte {
 	status := fasthttp.StatusCreated
 	if c.Existed && !c.Replayed {
 		status = fasthttp.StatusOK

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // The filters of a bulk operation stand in the query or in a JSON body, as
@@ -20,19 +21,19 @@ type bulkRequest struct {
 }
 
 func (s *Server) enableTimers(r *request) (reply, error) {
-	return s.bulkTimers(r, engine.EnableAll)
+	return s.bulkTimers(r, scheduler.EnableAll)
 }
 
 func (s *Server) disableTimers(r *request) (reply, error) {
-	return s.bulkTimers(r, engine.DisableAll)
+	return s.bulkTimers(r, scheduler.DisableAll)
 }
 
 func (s *Server) deleteTimers(r *request) (reply, error) {
-	return s.bulkTimers(r, engine.DeleteAll)
+	return s.bulkTimers(r, scheduler.DeleteAll)
 }
 
-func (s *Server) bulkTimers(r *request, action engine.BulkAction) (reply, error) {
-	b, err := r.bulk(timerFilters, action == engine.DisableAll)
+func (s *Server) bulkTimers(r *request, action scheduler.BulkAction) (reply, error) {
+	b, err := r.bulk(timerFilters, action == scheduler.DisableAll)
 	if err != nil {
 		return reply{}, err
 	}
@@ -40,7 +41,7 @@ func (s *Server) bulkTimers(r *request, action engine.BulkAction) (reply, error)
 	if err != nil {
 		return reply{}, err
 	}
-	return s.startBulk(r, engine.Bulk{
+	return s.startBulk(r, scheduler.Bulk{
 		Action: action, Timers: f, DryRun: b.dryRun, Reason: b.how.reason, Until: b.how.until,
 	})
 }
@@ -59,7 +60,7 @@ func (s *Server) retryTasks(r *request) (reply, error) {
 	if err := retryable(&f); err != nil {
 		return reply{}, err
 	}
-	return s.startBulk(r, engine.Bulk{Action: engine.RedriveAll, Tasks: f, DryRun: b.dryRun})
+	return s.startBulk(r, scheduler.Bulk{Action: scheduler.RedriveAll, Tasks: f, DryRun: b.dryRun})
 }
 
 // bulk reads the request of a bulk operation.
@@ -128,7 +129,7 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 }
 
 // startBulk answers the count: 200 when it is done, 202 when it goes on.
-func (s *Server) startBulk(r *request, b engine.Bulk) (reply, error) {
+func (s *Server) startBulk(r *request, b scheduler.Bulk) (reply, error) {
 	op, err := s.e.StartBulk(r.ctx, b)
 	if err != nil {
 		return reply{}, err
@@ -151,10 +152,10 @@ func (s *Server) getOperation(r *request) (reply, error) {
 }
 
 var actionNames = [...]string{
-	engine.EnableAll: "enable", engine.DisableAll: "disable", engine.DeleteAll: "delete", engine.RedriveAll: "retry",
+	scheduler.EnableAll: "enable", scheduler.DisableAll: "disable", scheduler.DeleteAll: "delete", scheduler.RedriveAll: "retry",
 }
 
-func operationReply(op engine.Operation, dryRun bool) reply {
+func operationReply(op scheduler.Operation, dryRun bool) reply {
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(b, '{')
 		if op.ID != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // Callback makes the calls: one HTTP/1.1 request each, over kept connections.
@@ -211,7 +212,7 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 			t.release(cn, false, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
-		engine.Failpoint("connected-before-write")
+		failpoint.Hit("connected-before-write")
 		n, err := cn.send(s.request, s.ahead[:])
 		sent := cn.sent
 		ph.Queue, ph.Send = sent.Sub(start)-ph.Dial-ph.TLS, cn.written.Sub(sent)
@@ -232,7 +233,7 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 			// The target hung up on the rest of a request, perhaps after it
 			// said why: 413, 401.
 		}
-		engine.Failpoint("sent-before-response")
+		failpoint.Hit("sent-before-response")
 		o, keep, rerr := readAnswer(cn, s, success)
 		if !cn.answered.IsZero() {
 			ph.FirstByte = cn.answered.Sub(cn.written)

@@ -9,6 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/scheduler"
 )
 
 // orderTimer is a timer of 300 bytes, as a shop would send it.
@@ -74,7 +76,7 @@ func BenchmarkDecodeBatch(b *testing.B) {
 }
 
 func BenchmarkRenderTimer(b *testing.B) {
-	v := engine.View{Timer: &engine.Timer{ID: 7354000000000000000, Version: 1, CreatedAt: 1763658000250, UpdatedAt: 1763658000250}, NextDue: 1763658000250}
+	v := scheduler.View{Timer: &engine.Timer{ID: 7354000000000000000, Version: 1, CreatedAt: 1763658000250, UpdatedAt: 1763658000250}, NextDue: 1763658000250}
 	v.Definition = engine.NewDefinition()
 	if err := decodeTimer([]byte(orderTimer), &v.Definition); err != nil {
 		b.Fatal(err)
@@ -107,7 +109,7 @@ func FuzzDecodeTimer(f *testing.F) {
 			}
 			return
 		}
-		if d.Validate() != nil {
+		if plan.Validate(&d) != nil {
 			return
 		}
 		doc := append(appendDefinition([]byte{'{'}, &d), '}')

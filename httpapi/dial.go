@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // link is a connection to a target. It has one owner at a time: a call, or the
@@ -40,11 +41,11 @@ func (l *link) send(request, room []byte) (n int, err error) {
 	} else {
 		l.sent = time.Now()
 	}
-	if engine.Failpoints {
+	if failpoint.Armed {
 		if n, err = l.Write(request[:len(request)/2]); err != nil {
 			return n, err
 		}
-		engine.Failpoint("mid-write")
+		failpoint.Hit("mid-write")
 	}
 	m, err := l.Write(request[n:])
 	l.written = time.Now()
@@ -103,7 +104,7 @@ func (t *target) dial(deadline time.Time, ph *engine.Phases) (*link, error) {
 	if err != nil {
 		return nil, &stageError{wordRefused, err}
 	}
-	cn := &link{Conn: tcp, direct: exchanges && !t.secure && !engine.Failpoints}
+	cn := &link{Conn: tcp, direct: exchanges && !t.secure && !failpoint.Armed}
 	if err := cn.open(tcp); err != nil {
 		tcp.Close()
 		return nil, &stageError{wordRefused, err}

@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/wal"
 )
@@ -25,7 +26,7 @@ import (
 // testNode is a server on a real engine, reached through memory.
 type testNode struct {
 	t      testing.TB
-	e      *engine.Engine
+	e      *scheduler.Scheduler
 	s      *Server
 	ln     *fasthttputil.InmemoryListener
 	client *fasthttp.Client
@@ -51,11 +52,11 @@ func answers(code int) callerFunc {
 }
 
 // builtEngine is an engine that is not opened yet.
-func builtEngine(t testing.TB, call callerFunc, set *metrics.Set) (e *engine.Engine, open func()) {
+func builtEngine(t testing.TB, call callerFunc, set *metrics.Set) (e *scheduler.Scheduler, open func()) {
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	e = engine.New(engine.Config{
+	e = scheduler.New(scheduler.Config{
 		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}),
 		Warm:    newWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
@@ -77,7 +78,7 @@ func builtEngine(t testing.TB, call callerFunc, set *metrics.Set) (e *engine.Eng
 }
 
 // newEngine opens and runs an engine until the test ends.
-func newEngine(t testing.TB, call callerFunc, set *metrics.Set) *engine.Engine {
+func newEngine(t testing.TB, call callerFunc, set *metrics.Set) *scheduler.Scheduler {
 	t.Helper()
 	e, open := builtEngine(t, call, set)
 	open()
@@ -85,7 +86,7 @@ func newEngine(t testing.TB, call callerFunc, set *metrics.Set) *engine.Engine {
 }
 
 // serve runs a server of e until the test ends.
-func serve(t testing.TB, e *engine.Engine, cfg ServerConfig) *testNode {
+func serve(t testing.TB, e *scheduler.Scheduler, cfg ServerConfig) *testNode {
 	t.Helper()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))

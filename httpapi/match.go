@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // precondition is an If-Match header: versions of which one has to stand.
@@ -45,7 +46,7 @@ var errStale = &engine.Fault{
 // try does a change under the precondition. One version is for the engine to
 // compare; for any of several, the one that stands is looked up first, and again
 // when it was replaced in between.
-func (p precondition) try(look func() (engine.View, error), change func(version uint32) error) error {
+func (p precondition) try(look func() (scheduler.View, error), change func(version uint32) error) error {
 	switch {
 	case !p.given:
 		return change(0)

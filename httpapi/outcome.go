@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 )
 
 // The words of Outcome.ErrorClass.
@@ -139,7 +140,7 @@ func matchSuccess(spec string, code int) bool {
 	if spec == engine.DefaultSuccess || spec == "" {
 		return code/100 == 2
 	}
-	return engine.MatchSuccess(spec, code)
+	return plan.MatchSuccess(spec, code)
 }
 
 // answerError finds the stage of an error of reading an answer: the connection

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 )
 
 type previewRequest struct {
@@ -32,7 +33,7 @@ func (s *Server) preview(r *request) (reply, error) {
 	if !p.given {
 		return reply{}, badField("schedule", "missing", "is missing")
 	}
-	v, err := engine.PreviewSchedule(p.schedule, p.n, p.from)
+	v, err := plan.PreviewSchedule(p.schedule, p.n, p.from)
 	if err != nil {
 		return reply{}, err
 	}

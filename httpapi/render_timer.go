@@ -5,16 +5,17 @@ import (
 	"strconv"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // viewAnswer renders a timer as a reader sees it.
-type viewAnswer struct{ v engine.View }
+type viewAnswer struct{ v scheduler.View }
 
 func (a viewAnswer) render(b []byte) []byte { return appendView(b, &a.v) }
 
 // appendView appends a timer: its definition as it was sent, defaults filled
 // in, and what the server knows of it.
-func appendView(b []byte, v *engine.View) []byte {
+func appendView(b []byte, v *scheduler.View) []byte {
 	b = append(b, `{"id":"`...)
 	b = strconv.AppendUint(b, uint64(v.ID), 10)
 	b = append(b, '"')

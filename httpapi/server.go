@@ -28,7 +28,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // ServerConfig of a Server. Zero values mean the defaults stated.
@@ -77,7 +77,7 @@ type Version struct {
 
 // Server serves the API of an engine.
 type Server struct {
-	e      *engine.Engine
+	e      *scheduler.Scheduler
 	cfg    ServerConfig
 	log    *slog.Logger
 	keys   keyring
@@ -96,7 +96,7 @@ type Server struct {
 }
 
 // NewServer builds a server; nothing runs before Serve.
-func NewServer(e *engine.Engine, cfg ServerConfig) (*Server, error) {
+func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
 	s := &Server{e: e, cfg: cfg, log: cfg.Log}
 	var err error

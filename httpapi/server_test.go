@@ -17,12 +17,13 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // bubble runs a server without an engine behind it on the fake clock.
 func bubble(t *testing.T, cfg ServerConfig, f func(t *testing.T, n *testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := NewServer(&engine.Engine{}, cfg)
+		s, err := NewServer(&scheduler.Scheduler{}, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestAbsoluteForm(t *testing.T) {
 // A client that sends all before it reads gets its 413: a close with bytes unread would
 // reset the connection.
 func TestTooLargeAndSentBeforeReading(t *testing.T) {
-	s, err := NewServer(&engine.Engine{}, ServerConfig{})
+	s, err := NewServer(&scheduler.Scheduler{}, ServerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestTooLargeAndSentBeforeReading(t *testing.T) {
 // A server that is told to end before it has begun to serve ends.
 func TestServeThatIsOverBeforeItBegins(t *testing.T) {
 	for range 50 {
-		s, err := NewServer(&engine.Engine{}, ServerConfig{})
+		s, err := NewServer(&scheduler.Scheduler{}, ServerConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // getStats is GET /v1/stats.
@@ -17,7 +18,7 @@ func (s *Server) getStats(r *request) (reply, error) {
 	return reply{body: statsAnswer{&st}}, nil
 }
 
-type statsAnswer struct{ s *engine.Stats }
+type statsAnswer struct{ s *scheduler.Stats }
 
 var latenessNames = [...]string{"lateness_ms_p50", "lateness_ms_p99", "lateness_ms_p99.9"}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // onceTTL is how long an Idempotency-Key is remembered.
@@ -44,7 +45,7 @@ func (s *Server) createTimer(r *request) (reply, error) {
 	return out, nil
 }
 
-func timerReply(v engine.View) reply { return reply{body: viewAnswer{v}, version: v.Version} }
+func timerReply(v scheduler.View) reply { return reply{body: viewAnswer{v}, version: v.Version} }
 
 // own gives a definition without an app the token's, and refuses another.
 func (r *request) own(d *engine.Definition) error {
@@ -95,15 +96,15 @@ func (s *Server) getTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return found(r, id, func() (engine.View, error) { return s.e.Timer(r.ctx, id) })
+	return found(r, id, func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) })
 }
 
 // getTimerByName is GET /v1/apps/{app}/timers/{name}.
 func (s *Server) getTimerByName(r *request) (reply, error) {
-	return found(r, r.vars[1], func() (engine.View, error) { return s.byName(r) })
+	return found(r, r.vars[1], func() (scheduler.View, error) { return s.byName(r) })
 }
 
-func found[T any](r *request, _ T, find func() (engine.View, error)) (reply, error) {
+func found[T any](r *request, _ T, find func() (scheduler.View, error)) (reply, error) {
 	v, err := find()
 	if err != nil {
 		return reply{}, err
@@ -115,9 +116,9 @@ func found[T any](r *request, _ T, find func() (engine.View, error)) (reply, err
 }
 
 // byName finds the timer that the path names.
-func (s *Server) byName(r *request) (engine.View, error) {
+func (s *Server) byName(r *request) (scheduler.View, error) {
 	if !r.mayUse(r.vars[0]) {
-		return engine.View{}, errNoTimer
+		return scheduler.View{}, errNoTimer
 	}
 	return s.e.TimerByName(r.ctx, r.vars[0], r.vars[1])
 }
@@ -151,9 +152,9 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var v engine.View
-	var did engine.PutResult
-	err = match.try(func() (engine.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
+	var v scheduler.View
+	var did scheduler.PutResult
+	err = match.try(func() (scheduler.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
 		if dry {
 			did, err = s.e.WouldPut(r.ctx, d, version)
 		} else {
@@ -171,7 +172,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		})}, nil
 	}
 	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
-	if did == engine.PutCreated {
+	if did == scheduler.PutCreated {
 		out.status = fasthttp.StatusCreated
 	}
 	out.body = renderFunc(func(b []byte) []byte {
@@ -182,7 +183,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 }
 
 var putNames = [...]string{
-	engine.PutCreated: "created", engine.PutUpdated: "updated", engine.PutUnchanged: "unchanged",
+	scheduler.PutCreated: "created", scheduler.PutUpdated: "updated", scheduler.PutUnchanged: "unchanged",
 }
 
 // patchTimer is PATCH /v1/timers/{id}: a JSON merge patch (RFC 7396) of the
@@ -204,8 +205,8 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var v engine.View
-	err = match.try(func() (engine.View, error) { return s.e.Timer(r.ctx, id) }, func(version uint32) (err error) {
+	var v scheduler.View
+	err = match.try(func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, func(version uint32) (err error) {
 		v, err = s.e.Replace(r.ctx, id, version, func(old engine.Definition) (engine.Definition, error) {
 			return patched(old, patch)
 		})
@@ -243,7 +244,7 @@ func (s *Server) deleteTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return s.delete(r, func() (engine.View, error) { return s.e.Timer(r.ctx, id) }, id)
+	return s.delete(r, func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, id)
 }
 
 // deleteTimerByName is DELETE /v1/apps/{app}/timers/{name}.
@@ -252,15 +253,15 @@ func (s *Server) deleteTimerByName(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return s.delete(r, func() (engine.View, error) { return s.byName(r) }, v.ID)
+	return s.delete(r, func() (scheduler.View, error) { return s.byName(r) }, v.ID)
 }
 
-func (s *Server) delete(r *request, look func() (engine.View, error), id engine.TimerID) (reply, error) {
+func (s *Server) delete(r *request, look func() (scheduler.View, error), id engine.TimerID) (reply, error) {
 	match, err := ifMatch(r)
 	if err != nil {
 		return reply{}, err
 	}
-	var did engine.DeleteResult
+	var did scheduler.DeleteResult
 	err = match.try(look, func(version uint32) (err error) {
 		did, err = s.e.Delete(r.ctx, id, version)
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // trend remembers how each of the last minutes went, up to a day of them, for
@@ -18,7 +19,7 @@ type trend struct {
 
 type trendPoint struct {
 	at       int64 // its end, Unix ms
-	minute   engine.Minute
+	minute   scheduler.Minute
 	ended    int64
 	failures int64 // failed, dead, missed or unknown
 }
@@ -26,7 +27,7 @@ type trendPoint struct {
 const trendLength = 24 * 60
 
 // run takes a point each minute until ctx ends.
-func (t *trend) run(ctx context.Context, e *engine.Engine) {
+func (t *trend) run(ctx context.Context, e *scheduler.Scheduler) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
@@ -39,7 +40,7 @@ func (t *trend) run(ctx context.Context, e *engine.Engine) {
 	}
 }
 
-func (t *trend) take(e *engine.Engine) {
+func (t *trend) take(e *scheduler.Scheduler) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.now(e)
@@ -50,7 +51,7 @@ func (t *trend) take(e *engine.Engine) {
 }
 
 // now is the minute that has not ended yet. mu is held.
-func (t *trend) now(e *engine.Engine) (p trendPoint) {
+func (t *trend) now(e *scheduler.Scheduler) (p trendPoint) {
 	p.at, _ = e.Now()
 	p.minute = e.LastMinute()
 	for st := engine.Succeeded; st <= engine.Unknown; st++ {

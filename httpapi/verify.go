@@ -7,14 +7,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"xtimer/engine"
+	"xtimer/engine/verify"
 )
 
 // verify is GET /v1/admin/verify: NDJSON, one line for each finding as it is
 // made, and a verdict as the last line. An answer without a verdict, or with an
 // error in its place, proves nothing. Empty lines say that the work goes on.
 func (s *Server) verify(r *request) (reply, error) {
-	v := engine.Verification{To: time.Now().UnixMilli()}
+	v := verify.Request{To: time.Now().UnixMilli()}
 	var err error
 	if v.App, err = r.limitApp(r.query["app"]); err != nil {
 		return reply{}, err
@@ -50,13 +50,13 @@ func (s *Server) verify(r *request) (reply, error) {
 	return reply{sent: true}, nil
 }
 
-func (s *Server) streamVerdict(w *bufio.Writer, v engine.Verification) {
+func (s *Server) streamVerdict(w *bufio.Writer, v verify.Request) {
 	ctx, cancel := context.WithCancel(s.streams)
 	lines, last := make(chan []byte), make(chan []byte, 1)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		verdict, err := s.e.Verify(ctx, v, func(f *engine.Finding) error {
+		verdict, err := s.e.Verify(ctx, v, func(f *verify.Finding) error {
 			select {
 			case lines <- appendFinding(nil, f):
 				return nil
@@ -96,7 +96,7 @@ func (s *Server) streamVerdict(w *bufio.Writer, v engine.Verification) {
 	}
 }
 
-func appendFinding(b []byte, f *engine.Finding) []byte {
+func appendFinding(b []byte, f *verify.Finding) []byte {
 	b = textMember(append(b, '{'), "finding", f.Kind.String())
 	b = textMember(b, "timer_id", f.Timer.String())
 	b = textMember(b, "app", f.App)
@@ -109,7 +109,7 @@ func appendFinding(b []byte, f *engine.Finding) []byte {
 	return append(textMember(b, "detail", f.Detail), "}\n"...)
 }
 
-func appendVerdict(b []byte, v *engine.Verdict) []byte {
+func appendVerdict(b []byte, v *verify.Verdict) []byte {
 	verdict := "proven"
 	if v.Failed() {
 		verdict = "failed"
@@ -125,7 +125,7 @@ func appendVerdict(b []byte, v *engine.Verdict) []byte {
 	b = append(member(b, "found"), '{')
 	for k, n := range v.Found {
 		if n > 0 {
-			b = intMember(b, engine.FindingKind(k).String(), n)
+			b = intMember(b, verify.FindingKind(k).String(), n)
 		}
 	}
 	return append(b, "}}\n"...)

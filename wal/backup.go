@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // Backup writes a consistent copy to a new folder and verifies it by reading
@@ -32,7 +32,7 @@ func (l *Log) Backup(ctx context.Context, dir string) (err error) {
 	if err := l.checkpoint(dir); err != nil {
 		return err
 	}
-	engine.Failpoint("checkpoint")
+	failpoint.Hit("checkpoint")
 	if err := createWatermark(l.fs, dir, durable); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // Run commits what is appended until ctx ends, then the rest. It is the only
@@ -156,11 +156,11 @@ func (c *committer) commit() error {
 		}
 		durable = g.end()
 	}
-	engine.Failpoint("result-before-commit")
+	failpoint.Hit("result-before-commit")
 	if err := c.apply(b, opts); err != nil {
 		return err
 	}
-	engine.Failpoint("after-commit")
+	failpoint.Hit("after-commit")
 	if len(gs) > 0 {
 		if err := c.mark.write(durable); err != nil {
 			c.die("the watermark file cannot be written: %v", err)

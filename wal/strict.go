@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // strictFS ends the process in an orderly way where Pebble would panic: when a
@@ -108,12 +108,12 @@ func (f strictFile) Write(b []byte) (int, error) {
 }
 
 func (f strictFile) Sync() error {
-	engine.Failpoint("in-commit")
+	failpoint.Hit("in-commit")
 	return f.must("sync", f.File.Sync())
 }
 
 func (f strictFile) SyncData() error {
-	engine.Failpoint("in-commit")
+	failpoint.Hit("in-commit")
 	return f.must("sync", f.File.SyncData())
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // request is one step that asks for something, and what is known of it.
@@ -15,9 +16,9 @@ type request struct {
 	sent, answered         time.Duration // since the run began
 	sentWall, answeredWall int64         // Unix ms
 	state                  state
-	view                   engine.View
+	view                   scheduler.View
 	key                    engine.Key
-	deleted                engine.DeleteResult
+	deleted                scheduler.DeleteResult
 	same                   bool // it changed nothing
 	err                    error
 }
@@ -33,9 +34,9 @@ const (
 
 // reply of the service, written by one goroutine and read after it.
 type reply struct {
-	view    engine.View
+	view    scheduler.View
 	key     engine.Key
-	deleted engine.DeleteResult
+	deleted scheduler.DeleteResult
 	same    bool
 	err     error
 }
@@ -128,7 +129,7 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 		return reply{view: c.View, same: c.Existed, err: c.Err}
 	case Put:
 		v, result, err := e.Put(ctx, s.Definition, 0)
-		return reply{view: v, same: result == engine.PutUnchanged, err: err}
+		return reply{view: v, same: result == scheduler.PutUnchanged, err: err}
 	case Backup:
 		dir := fmt.Sprintf("/backup/%d", s.Draw)
 		if err := l.wal.Backup(ctx, dir+"/journal"); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
 	"xtimer/tier/tiertest"
@@ -34,7 +35,7 @@ const patience = 10 * time.Second
 // Pebble leaves blocked when its disk has failed ends with the process, and a
 // bubble waits for it.
 type failing struct {
-	e    *engine.Engine
+	e    *scheduler.Scheduler
 	stop context.CancelFunc
 	end  chan error
 	gone chan struct{} // closed when the process has ended itself
@@ -91,7 +92,7 @@ func (p *failing) run(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	p.e = engine.New(engine.Config{
+	p.e = scheduler.New(scheduler.Config{
 		Cold:    local.New(local.Config{Dir: "/data/cold", FS: fs, Cache: cache, MemTableBytes: 256 << 10, Exit: exit, Log: quiet}),
 		Journal: wal.New(wal.Config{Dir: "/data/journal", FS: fs, Cache: cache, MemTable: 256 << 10, Logger: quiet, Exit: exit}),
 		Warm:    memory.NewWarm(), Caller: p, Log: quiet, Metrics: metrics.NewSet(),

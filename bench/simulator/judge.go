@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
+	"xtimer/engine/verify"
 	"xtimer/tier/local"
 )
 
@@ -76,8 +78,8 @@ func (m *machine) look() *remains {
 	if len(m.steps) > 0 {
 		return r // verify knows of no steps
 	}
-	v := engine.Verification{From: m.begin.Add(-23 * time.Hour).UnixMilli(), To: r.wall}
-	_, err = engine.VerifyCold(ctx, s, v, r.wall, 7*24*time.Hour, func(f *engine.Finding) error {
+	v := verify.Request{From: m.begin.Add(-23 * time.Hour).UnixMilli(), To: r.wall}
+	_, err = verify.Offline(ctx, s, v, r.wall, 7*24*time.Hour, func(f *verify.Finding) error {
 		m.wrong("verify: %s: %v of %s to %s (%d): %s", f.Name, f.Kind, stamp(f.Due), stamp(f.DueLast), f.Count, f.Detail)
 		return nil
 	})
@@ -498,7 +500,7 @@ func (m *machine) holdVersion(t *timer, c *call, bad func(string, ...any)) {
 	}
 	if r := t.end; r != nil && r.state == done {
 		grace := m.grace(t)
-		if r.deleted != engine.DeleteInFlight {
+		if r.deleted != scheduler.DeleteInFlight {
 			grace = 0
 		}
 		if c.at > r.answered+grace {

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
 	"xtimer/wal"
@@ -64,7 +65,7 @@ type machine struct {
 type life struct {
 	n     int
 	disk  *vfs.MemFS
-	e     *engine.Engine
+	e     *scheduler.Scheduler
 	cold  *local.Store
 	wal   *wal.Log
 	stop  context.CancelFunc
@@ -273,7 +274,7 @@ func (m *machine) start() bool {
 	l.wal = wal.New(wal.Config{Dir: "/data/journal", FS: fs, Cache: cache, MemTable: set.MemTable, Spacing: set.Spacing, Logger: quiet, Exit: exit})
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
-	l.e = engine.New(engine.Config{
+	l.e = scheduler.New(scheduler.Config{
 		Cold: &cold{l.cold, m, l}, Warm: &warm{memory.NewWarm(), m}, Journal: l.wal, Caller: &receiver{m, l},
 		Now: m.now, Window: set.Window, Workers: set.Workers, Log: quiet, Metrics: metrics.NewSet(),
 	})

@@ -25,15 +25,15 @@ type replacement struct{ file, old, new string }
 // every run of the tests, all of them with XTIMER_MUTATIONS=1.
 var mutations = []mutation{
 	{"a task that the watermark passes gets no row", []replacement{
-		{"engine/history.go", `case t.owed && t.dirty, !t.owed && passed:`, `case t.owed && t.dirty:`},
+		{"engine/scheduler/history.go", `case t.owed && t.dirty, !t.owed && passed:`, `case t.owed && t.dirty:`},
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
-		{"engine/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
+		{"engine/scheduler/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
 	}},
 	{"a result is noted before the call", []replacement{
-		{"engine/executor.go", "	out := e.call(&call)\n", "	e.end(t, began, Outcome{Class: ClassOK, Code: 200, Sent: e.cfg.Now()})\n	out := e.call(&call)\n"},
-		{"engine/executor.go", "	e.end(t, began, out)\n	return out.Took\n", "	return out.Took\n"},
+		{"engine/scheduler/executor.go", "	out := e.call(&call)\n", "	e.end(t, began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	out := e.call(&call)\n"},
+		{"engine/scheduler/executor.go", "	e.end(t, began, out)\n	return out.Took\n", "	return out.Took\n"},
 	}},
 	{"the cold tier answers before the sync", []replacement{
 		{"tier/local/committer.go", `s.db.Apply(b, pebble.Sync)`, `s.db.Apply(b, pebble.NoSync)`},
@@ -42,62 +42,62 @@ var mutations = []mutation{
 		{"wal/committer.go", "		opts = pebble.Sync\n", "		opts = pebble.NoSync\n"},
 	}},
 	{"the journal forgets before a settle", []replacement{
-		{"engine/history.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next)\n	caps := h.caps[:0]\n"},
+		{"engine/scheduler/history.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next)\n	caps := h.caps[:0]\n"},
 	}},
 	{"a delete forgets memory only", []replacement{
-		{"engine/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(Applied{}, nil); ed.timer == nil && err == nil {
+		{"engine/scheduler/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(engine.Applied{}, nil); ed.timer == nil && err == nil {
 	} else if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`},
 	}},
 	{"a delete forgets the store only", []replacement{
-		{"engine/change.go", `if lv != nil && !ed.keep {`, `if lv != nil && ed.timer == nil {
+		{"engine/scheduler/change.go", `if lv != nil && !ed.keep {`, `if lv != nil && ed.timer == nil {
 		lv.held = false
 	} else if lv != nil && !ed.keep {`},
 	}},
 	{"a retry has another key", []replacement{
-		{"engine/executor.go", `Call{Timer: lv.def, Key: t.Key,`, `Call{Timer: lv.def, Key: Key{t.Key.Timer, t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
+		{"engine/scheduler/executor.go", `Call{Timer: lv.def, Key: t.Key,`, `Call{Timer: lv.def, Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
 	}},
 	{"what was begun is replayed though it ended", []replacement{
-		{"engine/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
+		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/history.go", "			s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
+		{"engine/scheduler/history.go", "			s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
-		{"engine/misfire.go", "		case due >= late || p.OneShot():\n", "		case due >= late || p.OneShot() || true:\n"},
+		{"engine/policy/misfire.go", "		case due >= late || p.OneShot():\n", "		case due >= late || p.OneShot() || true:\n"},
 	}},
 	{"an at_most_once call does not wait for its note", []replacement{
-		{"engine/executor.go", `	if amo {
+		{"engine/scheduler/executor.go", `	if amo {
 		// The promise`, `	if amo && t.Key.Due == 0 {
 		// The promise`},
 	}},
 	{"dispatched twice", []replacement{
-		{"engine/dispatch.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
-		{"engine/executor.go", `case t.state != isWaiting:`, `case t.state != isWaiting && t.state != isDone && t.state != isSending:`},
+		{"engine/scheduler/dispatch.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
+		{"engine/scheduler/executor.go", `case t.state != isWaiting:`, `case t.state != isWaiting && t.state != isDone && t.state != isSending:`},
 	}},
 	{"a start does not look at what is owed", []replacement{
-		{"engine/backlog.go", `Owed(ctx, -1, e.startedAt, e.resumer(ctx, true))`, `Owed(ctx, e.startedAt-1, e.startedAt, e.resumer(ctx, true))`},
+		{"engine/scheduler/backlog.go", `Owed(ctx, -1, e.startedAt, e.resumer(ctx, true))`, `Owed(ctx, e.startedAt-1, e.startedAt, e.resumer(ctx, true))`},
 	}},
 	{"the horizon is raised after the scan", []replacement{
-		{"engine/migrator.go", "		raise(&e.horizon, next)\n		if err", "		if err"},
-		{"engine/migrator.go", "		e.loaded.Store(next)\n", "		raise(&e.horizon, next)\n		e.loaded.Store(next)\n"},
+		{"engine/scheduler/migrator.go", "		raise(&e.horizon, next)\n		if err", "		if err"},
+		{"engine/scheduler/migrator.go", "		e.loaded.Store(next)\n", "		raise(&e.horizon, next)\n		e.loaded.Store(next)\n"},
 	}},
 	{"a change lets attempts start while it is committed", []replacement{
-		{"engine/change.go", "			lv.held = true\n", ""},
+		{"engine/scheduler/change.go", "			lv.held = true\n", ""},
 	}},
 	{"the watermark does not wait for the wheel", []replacement{
-		{"engine/history.go", "	cut = min(cut, e.wheel.Low())\n", ""},
+		{"engine/scheduler/history.go", "	cut = min(cut, e.wheel.Low())\n", ""},
 	}},
 	{"a start forgets the dues that nobody had begun", []replacement{
-		{"engine/misfire.go", "			d.owe = append(d.owe, d.owed(t, due))\n		case t.Misfire", "		case t.Misfire"},
+		{"engine/policy/misfire.go", "			d.Owe = append(d.Owe, Row(t, due))\n		case t.Misfire", "		case t.Misfire"},
 	}},
 	{"a redelivery is not marked", []replacement{
-		{"engine/executor.go", `Redelivered: t.redelivered}`, `Redelivered: false}`},
+		{"engine/scheduler/executor.go", `Redelivered: t.redelivered}`, `Redelivered: false}`},
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
-		{"engine/change.go", `return errors.Is(err, ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
+		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
 	}},
 	{"overlap is not looked at", []replacement{
-		{"engine/executor.go", `lv.busy > 0 && lv.def.Overlap != OverlapAllow:`, `lv.busy > 1<<30:`},
+		{"engine/scheduler/executor.go", `lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:`, `lv.busy > 1<<30:`},
 	}},
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/wal"
 )
@@ -58,7 +58,7 @@ func backupOnline(ctx context.Context, out io.Writer, c *client) error {
 }
 
 func backupOffline(ctx context.Context, out io.Writer, dataDir, dir string) error {
-	if _, err := os.Stat(filepath.Join(dataDir, engine.ColdFolder)); err != nil {
+	if _, err := os.Stat(filepath.Join(dataDir, scheduler.ColdFolder)); err != nil {
 		return fmt.Errorf("%s is not a data directory: %w", dataDir, err)
 	}
 	unlock, err := lockDir(dataDir)
@@ -77,7 +77,7 @@ func backupOffline(ctx context.Context, out io.Writer, dataDir, dir string) erro
 	err = withStores(ctx, dataDir, func(j *wal.Log, c *local.Store) error {
 		// The journal goes first: what is settled from it meanwhile is then in
 		// both, which does no harm, and not in neither.
-		return errors.Join(j.Backup(ctx, filepath.Join(dir, engine.JournalFolder)), c.Backup(ctx, filepath.Join(dir, engine.ColdFolder)))
+		return errors.Join(j.Backup(ctx, filepath.Join(dir, scheduler.JournalFolder)), c.Backup(ctx, filepath.Join(dir, scheduler.ColdFolder)))
 	})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
@@ -90,12 +90,12 @@ func backupOffline(ctx context.Context, out io.Writer, dataDir, dir string) erro
 // a server around it.
 func withStores(ctx context.Context, dataDir string, do func(*wal.Log, *local.Store) error) (err error) {
 	log := slog.New(slog.DiscardHandler)
-	j := wal.New(wal.Config{Dir: filepath.Join(dataDir, engine.JournalFolder), Logger: log})
+	j := wal.New(wal.Config{Dir: filepath.Join(dataDir, scheduler.JournalFolder), Logger: log})
 	if err := j.Open(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	c := local.New(local.Config{Dir: filepath.Join(dataDir, engine.ColdFolder), Log: log})
+	c := local.New(local.Config{Dir: filepath.Join(dataDir, scheduler.ColdFolder), Log: log})
 	if err := c.Open(ctx); err != nil {
 		return err
 	}

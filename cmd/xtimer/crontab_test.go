@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"xtimer/engine"
+	"xtimer/engine/plan"
 )
 
 // dues are the first of a schedule after from, by the engine's preview, in the
@@ -26,7 +26,7 @@ func dues(t *testing.T, i *item, n int, from string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := engine.PreviewSchedule(d.Schedule, n, after.UnixMilli())
+	v, err := plan.PreviewSchedule(d.Schedule, n, after.UnixMilli())
 	if err != nil {
 		t.Fatalf("%s: %v", i.at, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 	api "xtimer/httpapi/client"
 )
 
@@ -100,7 +101,7 @@ func storedDefinition(in *api.Definition) (engine.Definition, error) {
 	if err := choose(&d.Delivery, in.Delivery, engine.ParseDelivery, "delivery"); err != nil {
 		return d, err
 	}
-	return d, d.Validate()
+	return d, plan.Validate(&d)
 }
 
 func storedCallback(c *engine.Callback, in *api.Callback) error {

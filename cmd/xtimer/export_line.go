@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 	api "xtimer/httpapi/client"
 )
 
@@ -88,7 +89,7 @@ func (l *line) timer() (*engine.Timer, []engine.Owed, error) {
 	if t.Version == 0 || t.Schedule.OneShot() != (t.At != 0) {
 		return nil, nil, fmt.Errorf("stored: version and at do not fit the timer")
 	}
-	if _, err := engine.PlanOf(t); err != nil {
+	if _, err := plan.Of(t); err != nil {
 		return nil, nil, err
 	}
 	owed := make([]engine.Owed, 0, len(l.Owed))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/memory"
 	"xtimer/wal"
 )
@@ -38,10 +39,10 @@ func openSettled(ctx context.Context, s *Settings) (cold engine.Cold, end func()
 	if s.DataDir == "" {
 		return nil, nil, usage("--data-dir: give that of the server that used the database; its journal may hold results that are not in MySQL yet")
 	}
-	dir := filepath.Join(s.DataDir, engine.JournalFolder)
+	dir := filepath.Join(s.DataDir, scheduler.JournalFolder)
 	store := dir
 	if s.MySQLDSN == "" {
-		store = filepath.Join(s.DataDir, engine.ColdFolder)
+		store = filepath.Join(s.DataDir, scheduler.ColdFolder)
 	}
 	if _, err := os.Stat(store); err != nil {
 		return nil, nil, usage("%s is not the data directory of a server: %w", s.DataDir, err)
@@ -67,7 +68,7 @@ func openSettled(ctx context.Context, s *Settings) (cold engine.Cold, end func()
 	log := slog.New(slog.DiscardHandler)
 	cold = newCold(s)
 	journal := wal.New(wal.Config{Dir: dir, Logger: log})
-	e := engine.New(engine.Config{Cold: cold, Warm: memory.NewWarm(), Journal: journal, Log: log})
+	e := scheduler.New(scheduler.Config{Cold: cold, Warm: memory.NewWarm(), Journal: journal, Log: log})
 	if err := e.Open(ctx); err != nil {
 		return nil, nil, err
 	}

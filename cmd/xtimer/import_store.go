@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/scheduler"
 	api "xtimer/httpapi/client"
 	"xtimer/tier/memory"
 )
@@ -52,7 +54,7 @@ func openTarget(ctx context.Context, s *Settings, dryRun bool) (to *storeTarget,
 	unlock, cold, lock := func() {}, newCold(s), s.DataDir != ""
 	if dryRun && lock && s.MySQLDSN == "" {
 		// What is not there is a store without timers, and is not made.
-		if _, err := os.Stat(filepath.Join(s.DataDir, engine.ColdFolder)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(s.DataDir, scheduler.ColdFolder)); errors.Is(err, fs.ErrNotExist) {
 			cold, lock = memory.NewCold(), false
 		}
 	}
@@ -172,7 +174,7 @@ func (s *storeTarget) change(i *item, now int64) (*engine.Change, error) {
 		return nil, err
 	}
 	t := &engine.Timer{Definition: d, ID: s.ids.next(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
-	if err := engine.Resolve(t, nil, now); err != nil {
+	if err := plan.Resolve(t, nil, now); err != nil {
 		return nil, err
 	}
 	if i.isDisabled() {
@@ -240,7 +242,7 @@ func (s *storeTarget) fit(c *engine.Change, was *stored, now int64) error {
 // is called, and the others by misfire policy.
 func decide(c *engine.Change, from, w, now int64) error {
 	t := c.Timer
-	p, err := engine.PlanOf(t)
+	p, err := plan.Of(t)
 	if err != nil {
 		return err
 	}
@@ -278,7 +280,7 @@ func (s *storeTarget) note(t *engine.Timer, finishedTo, now int64) error {
 	if finishedTo == 0 || t.Status == engine.Disabled {
 		return nil
 	}
-	p, err := engine.PlanOf(t)
+	p, err := plan.Of(t)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/scheduler"
 	api "xtimer/httpapi/client"
 	"xtimer/tier/servertest"
 )
@@ -127,7 +129,7 @@ func variety(t *testing.T, now int64) (ts []*engine.Timer) {
 		k := &engine.Timer{Definition: d, ID: id, Version: 1, Generation: 1, CreatedAt: now - 5_000_000, UpdatedAt: now - 4_000_000}
 		change(k)
 		reason, status, from := k.Reason, k.Status, k.ValidFrom
-		if err := engine.Resolve(k, nil, now-3_600_000); err != nil {
+		if err := plan.Resolve(k, nil, now-3_600_000); err != nil {
 			t.Fatal(err)
 		}
 		k.Reason, k.Status, k.ValidFrom = reason, status, max(from, k.ValidFrom)
@@ -171,7 +173,7 @@ func variety(t *testing.T, now int64) (ts []*engine.Timer) {
 // fillStore makes a store with all that one can hold, as a server leaves it.
 func fillStore(t *testing.T, dir string, now int64) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(dir, engine.JournalFolder), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, scheduler.JournalFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	withCold(t, Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
@@ -266,7 +268,7 @@ func TestRoundTrip(t *testing.T) {
 		// Back again, as from a server that ran on it, with its journal.
 		cli(t, "", "export", "--mysql-dsn", dsn).want(statusUsage, "--data-dir")
 		journal := t.TempDir()
-		if err := os.Mkdir(filepath.Join(journal, engine.JournalFolder), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(journal, scheduler.JournalFolder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		file := must(t, "", "export", "--mysql-dsn", dsn, "--data-dir", journal, "--history")
@@ -329,7 +331,7 @@ func unfinished(t *testing.T, dir string, id engine.TimerID, to int64) (dues []i
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := engine.PlanOf(k)
+		p, err := plan.Of(k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +382,7 @@ func TestWatermarks(t *testing.T) {
 			d := engine.NewDefinition()
 			d.App, d.Name, d.Schedule.Every, d.Callback.URL, d.Misfire.Policy = "a", "n", time.Second, "http://127.0.0.1:9/", c.policy
 			k := &engine.Timer{Definition: d, ID: 4711 << 30, Version: 1, Generation: 1, CreatedAt: now - 200_000}
-			if err := engine.Resolve(k, nil, now-200_000); err != nil {
+			if err := plan.Resolve(k, nil, now-200_000); err != nil {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
@@ -695,7 +697,7 @@ func TestFiresAfterImport(t *testing.T) {
 	t.Cleanup(receiver.Close)
 
 	from, to := t.TempDir(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(from, engine.JournalFolder), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(from, scheduler.JournalFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().UnixMilli()
@@ -716,7 +718,7 @@ func TestFiresAfterImport(t *testing.T) {
 			d := engine.NewDefinition()
 			d.App, d.Name, d.Schedule.At, d.Callback.URL = "a", x.name, x.due, receiver.URL
 			k := &engine.Timer{Definition: d, ID: engine.TimerID(n+1) << 40, Version: 1, Generation: 1, CreatedAt: now - 9000}
-			if err := engine.Resolve(k, nil, now-9000); err != nil {
+			if err := plan.Resolve(k, nil, now-9000); err != nil {
 				t.Fatal(err)
 			}
 			if x.set != nil {

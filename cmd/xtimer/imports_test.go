@@ -15,11 +15,18 @@ import (
 // exist: a new package is a decision, made here. cmd/xtimer and bench see
 // everything.
 var house = map[string][]string{
-	"xtimer/wheel":           {},
-	"xtimer/engine":          {"xtimer/wheel"},
-	"xtimer/wal":             {"xtimer/engine"},
-	"xtimer/httpapi":         {"xtimer/engine"},
-	"xtimer/tier/local":      {"xtimer/engine"},
+	"xtimer/wheel":            {},
+	"xtimer/engine":           {},
+	"xtimer/engine/plan":      {"xtimer/engine"},
+	"xtimer/engine/policy":    {"xtimer/engine", "xtimer/engine/plan"},
+	"xtimer/engine/verify":    {"xtimer/engine", "xtimer/engine/plan"},
+	"xtimer/engine/failpoint": {},
+	"xtimer/engine/scheduler": {
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/wheel",
+	},
+	"xtimer/wal":             {"xtimer/engine", "xtimer/engine/failpoint"},
+	"xtimer/httpapi":         {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/scheduler"},
+	"xtimer/tier/local":      {"xtimer/engine", "xtimer/engine/failpoint"},
 	"xtimer/tier/memory":     {"xtimer/engine"},
 	"xtimer/tier/mysql":      {"xtimer/engine"},
 	"xtimer/tier/redis":      {"xtimer/engine"},
@@ -44,7 +51,7 @@ var owners = map[string]struct {
 	reason  string
 }{
 	"github.com/RussellLuo/timingwheel":  {[]string{"wheel"}, "the clockwork is disposable: only the wheel knows that there is one"},
-	"github.com/robfig/cron/v3":          {[]string{"engine"}, "it panics and spins on bad input: engine/cronspec.go guards it"},
+	"github.com/robfig/cron/v3":          {[]string{"engine/plan"}, "it panics and spins on bad input: engine/plan/cronspec.go guards it"},
 	"github.com/cockroachdb/pebble/v2":   {[]string{"wal", "tier/local", "tier/tiertest", "bench/simulator"}, "how bytes reach the disk is the business of the journal and the cold tier, and of what breaks it for them"},
 	"github.com/go-sql-driver/mysql":     {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
 	"database/sql":                       {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
@@ -117,7 +124,7 @@ func TestImports(t *testing.T) {
 		}
 		for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
 			// The engine, and the API over it with what speaks to it, are tested on the real tiers, as they run.
-			whole := p.ImportPath == "xtimer/engine" || strings.HasPrefix(p.ImportPath, "xtimer/httpapi")
+			whole := strings.HasPrefix(p.ImportPath, "xtimer/engine/") || strings.HasPrefix(p.ImportPath, "xtimer/httpapi")
 			if strings.HasPrefix(to, "xtimer/") && !whole && !mayImport(to, testsToo...) {
 				t.Errorf("%s: a test imports %s; neighbours are strangers in tests too, but for %v", p.ImportPath, to, testsToo)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
 	"xtimer/httpapi/console"
 	"xtimer/wal"
@@ -24,7 +25,7 @@ import (
 type node struct {
 	guard  *wal.Guard
 	caller *httpapi.Callback
-	engine *engine.Engine
+	engine *scheduler.Scheduler
 	server *httpapi.Server
 	noWait bool // exit instead of waiting for tiers at the start
 	log    *slog.Logger
@@ -51,7 +52,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		return nil, err
 	}
 	journal := wal.New(wal.Config{
-		Dir:            filepath.Join(s.DataDir, engine.JournalFolder),
+		Dir:            filepath.Join(s.DataDir, scheduler.JournalFolder),
 		MemTable:       memTable(cgroupLimit(processGroups, groupTree)) / 2,
 		AcceptDataLoss: s.AcceptDataLoss,
 		Logger:         log,
@@ -62,7 +63,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		return nil, err
 	}
 	counted := metrics.NewSet()
-	e := engine.New(engine.Config{
+	e := scheduler.New(scheduler.Config{
 		Cold:              newCold(s),
 		ColdName:          coldName(s),
 		Warm:              warm,

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 )
 
 func newPreview() *cobra.Command {
@@ -34,7 +35,7 @@ the seconds first, or is one of @daily and the like.`,
 }
 
 func preview(out io.Writer, s engine.Schedule, n int, now time.Time) error {
-	v, err := engine.PreviewSchedule(s, n, now.UnixMilli())
+	v, err := plan.PreviewSchedule(s, n, now.UnixMilli())
 	if err != nil {
 		return err
 	}

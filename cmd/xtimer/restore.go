@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/wal"
 )
@@ -39,7 +40,7 @@ the next start means for timers is said when it is done.`,
 }
 
 func restore(ctx context.Context, out io.Writer, backup, dataDir string) error {
-	for _, part := range []string{engine.ColdFolder, engine.JournalFolder} {
+	for _, part := range []string{scheduler.ColdFolder, scheduler.JournalFolder} {
 		if i, err := os.Stat(filepath.Join(backup, part)); err != nil || !i.IsDir() {
 			return fmt.Errorf("%s is not a backup: it has no folder %s", backup, part)
 		}
@@ -66,7 +67,7 @@ func restore(ctx context.Context, out io.Writer, backup, dataDir string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("the backup cannot be used: %w", err), os.RemoveAll(tmp))
 	}
-	for _, part := range []string{engine.ColdFolder, engine.JournalFolder} {
+	for _, part := range []string{scheduler.ColdFolder, scheduler.JournalFolder} {
 		if err := os.Rename(filepath.Join(tmp, part), filepath.Join(dataDir, part)); err != nil {
 			return fmt.Errorf("cannot put the copy into its place: %w", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
 	"xtimer/tier/mysql"
@@ -19,7 +20,7 @@ func newCold(s *Settings) engine.Cold {
 		return mysql.New(mysql.Config{DSN: s.MySQLDSN, SampleSuccesses: s.HistorySample})
 	}
 	return local.New(local.Config{
-		Dir:           filepath.Join(s.DataDir, engine.ColdFolder),
+		Dir:           filepath.Join(s.DataDir, scheduler.ColdFolder),
 		MemTableBytes: memTable(cgroupLimit(processGroups, groupTree)),
 		AcceptLoss:    s.AcceptDataLoss,
 	})

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
+	"xtimer/engine/verify"
 	api "xtimer/httpapi/client"
 )
 
@@ -54,7 +56,7 @@ stopped, or its database. It does not read the journal of one that is stopped:
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			now := time.Now()
-			v := engine.Verification{App: app, Late: late}
+			v := verify.Request{App: app, Late: late}
 			var err error
 			if v.From, err = parseMoment(from, now); err != nil {
 				return fmt.Errorf("--from: %w", err)
@@ -129,7 +131,7 @@ type proof struct {
 }
 
 // online lets a running server verify itself.
-func (p *proof) online(ctx context.Context, r *remote, v engine.Verification) error {
+func (p *proof) online(ctx context.Context, r *remote, v verify.Request) error {
 	if err := r.dial(); err != nil {
 		return err
 	}
@@ -142,9 +144,9 @@ func (p *proof) online(ctx context.Context, r *remote, v engine.Verification) er
 }
 
 // offline verifies a store: a data directory that no server uses, or a database.
-func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification) error {
+func (p *proof) offline(ctx context.Context, s *Settings, v verify.Request) error {
 	if s.MySQLDSN == "" {
-		if _, err := os.Stat(filepath.Join(s.DataDir, engine.ColdFolder)); err != nil {
+		if _, err := os.Stat(filepath.Join(s.DataDir, scheduler.ColdFolder)); err != nil {
 			return fmt.Errorf("%s is not a data directory: %w", s.DataDir, err)
 		}
 		unlock, err := lockDir(s.DataDir)
@@ -162,7 +164,7 @@ func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification)
 	}
 	p.started = time.Now()
 	v.Sampled = s.HistorySample > 1
-	verdict, err := engine.VerifyCold(ctx, cold, v, time.Now().UnixMilli(), s.HistoryRetention, func(f *engine.Finding) error {
+	verdict, err := verify.Offline(ctx, cold, v, time.Now().UnixMilli(), s.HistoryRetention, func(f *verify.Finding) error {
 		l := api.Finding{
 			Kind: f.Kind.String(), TimerID: f.Timer.String(), App: f.App, Name: f.Name, Due: moment(f.Due), Count: f.Count, Detail: f.Detail,
 		}
@@ -184,7 +186,7 @@ func (p *proof) offline(ctx context.Context, s *Settings, v engine.Verification)
 	}
 	for k, n := range verdict.Found {
 		if n > 0 {
-			l.Found[engine.FindingKind(k).String()] = n
+			l.Found[verify.FindingKind(k).String()] = n
 		}
 	}
 	return p.end(&l)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
-	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
 	"xtimer/httpapi/client"
 	"xtimer/tier/memory"
@@ -21,13 +21,13 @@ import (
 
 // startEngine opens and runs an engine on memory tiers until stop; its calls are
 // real. The app "a" signs them with the secrets.
-func startEngine(dir string, secrets ...string) (e *engine.Engine, stop func() error, err error) {
+func startEngine(dir string, secrets ...string) (e *scheduler.Scheduler, stop func() error, err error) {
 	log := slog.New(slog.DiscardHandler)
 	call, err := httpapi.NewCallback(httpapi.CallbackConfig{Secrets: map[string][]string{"a": secrets}})
 	if err != nil {
 		return nil, nil, err
 	}
-	e = engine.New(engine.Config{
+	e = scheduler.New(scheduler.Config{
 		Cold: memory.NewCold(), Warm: memory.NewWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
 		Caller:  call, Log: log, Metrics: metrics.NewSet(),
@@ -47,7 +47,7 @@ func startEngine(dir string, secrets ...string) (e *engine.Engine, stop func() e
 }
 
 // startServer runs a server of e at that address until stop.
-func startServer(e *engine.Engine, addr string, cfg httpapi.ServerConfig) (url string, stop func(), err error) {
+func startServer(e *scheduler.Scheduler, addr string, cfg httpapi.ServerConfig) (url string, stop func(), err error) {
 	cfg.Log = slog.New(slog.DiscardHandler)
 	s, err := httpapi.NewServer(e, cfg)
 	if err != nil {
@@ -67,7 +67,7 @@ func startServer(e *engine.Engine, addr string, cfg httpapi.ServerConfig) (url s
 	return "http://" + ln.Addr().String(), stop, nil
 }
 
-func newEngine(t testing.TB, secrets ...string) *engine.Engine {
+func newEngine(t testing.TB, secrets ...string) *scheduler.Scheduler {
 	t.Helper()
 	e, stop, err := startEngine(t.TempDir(), secrets...)
 	if err != nil {
@@ -82,7 +82,7 @@ func newEngine(t testing.TB, secrets ...string) *engine.Engine {
 	return e
 }
 
-func serve(t testing.TB, e *engine.Engine, addr string, cfg httpapi.ServerConfig) (url string, stop func()) {
+func serve(t testing.TB, e *scheduler.Scheduler, addr string, cfg httpapi.ServerConfig) (url string, stop func()) {
 	t.Helper()
 	url, stop, err := startServer(e, addr, cfg)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
 	"xtimer/httpapi/client"
 	"xtimer/tier/local"
@@ -67,7 +68,7 @@ func serveCalling(t testing.TB, caller engine.Caller, tokens ...httpapi.Token) *
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	e := engine.New(engine.Config{
+	e := scheduler.New(scheduler.Config{
 		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}),
 		Warm:    memory.NewWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),

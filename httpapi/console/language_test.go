@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/httpapi/client"
 )
 
@@ -115,7 +116,7 @@ func TestWords(t *testing.T) {
 	for i := range 3 {
 		words = append(words, engine.Status(i).String(), engine.MisfirePolicy(i).String(), engine.Overlap(i).String(), engine.Delivery(i%2).String())
 	}
-	for a := engine.EnableAll; a <= engine.RedriveAll; a++ {
+	for a := scheduler.EnableAll; a <= scheduler.RedriveAll; a++ {
 		words = append(words, a.String())
 	}
 	for _, w := range words {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What the API says of a schedule in plain words, in Chinese. engine/describe.go
-// and engine/preview.go write it, clause by clause; here each clause has its
+// What the API says of a schedule in plain words, in Chinese. engine/plan/describe.go
+// and engine/plan/preview.go write it, clause by clause; here each clause has its
 // like. What is not known stays English, whole: a test walks over all that the
 // engine says, and fails where that happens.
 

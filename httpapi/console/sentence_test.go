@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 	"xtimer/httpapi/client"
 )
 
@@ -91,7 +92,7 @@ func TestChineseSchedules(t *testing.T) {
 		if s.Delay > time.Hour {
 			from = engine.MaxDue - 1 // so that there is nothing after it
 		}
-		p, err := engine.PreviewSchedule(s, 3, from)
+		p, err := plan.PreviewSchedule(s, 3, from)
 		if err != nil {
 			t.Errorf("%+v: %v", s, err)
 			continue
@@ -113,7 +114,7 @@ func TestChineseSchedules(t *testing.T) {
 		{"preview.go", "PreviewSchedule warnOf warnClock", "is not from|it is not from the year|2006"},
 		{"schedule.go", "Resolve resolveOnce lastBefore", "the runs of a calendar|days on which it is due; use"},
 	} {
-		for _, fragment := range fragments(t, "../../engine/"+x.file, strings.Fields(x.funcs)) {
+		for _, fragment := range fragments(t, "../../engine/plan/"+x.file, strings.Fields(x.funcs)) {
 			if regexp.MustCompile(x.never).MatchString(fragment) || codes[fragment] {
 				continue
 			}

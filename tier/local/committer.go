@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // commitLoop is the committer: the only goroutine that writes to the database.
@@ -78,7 +78,7 @@ func (g *group) commit() error {
 		return nil
 	default:
 	}
-	engine.Failpoint("cold-after-commit")
+	failpoint.Hit("cold-after-commit")
 	s.acked.note(g.st.stats.seq)
 	s.views.renew(g.st.highest())
 	return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // guardFS ends the process in order when the log cannot be written: Pebble
@@ -110,12 +110,12 @@ func (f guardFile) Stat() (vfs.FileInfo, error) { // asked of a log that is used
 }
 
 func (f guardFile) Sync() error {
-	engine.Failpoint("cold-in-commit")
+	failpoint.Hit("cold-in-commit")
 	return f.fs.check("sync", f.name, f.File.Sync())
 }
 
 func (f guardFile) SyncData() error {
-	engine.Failpoint("cold-in-commit")
+	failpoint.Hit("cold-in-commit")
 	return f.fs.check("sync", f.name, f.File.SyncData())
 }
 

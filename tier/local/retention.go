@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // dropHistory drops the oldest day whose end is not later than before, or the
@@ -58,7 +59,7 @@ func (s *Store) tooLarge(now int64) (bool, error) {
 // dropRange deletes the history of [from, to), whole hours, unless it is held.
 // What goes before its time is noted as left out.
 func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (bool, error) {
-	engine.Failpoint("retention-delete")
+	failpoint.Hit("retention-delete")
 	dropped := false // the committer may still write to it after an error
 	err := s.do(ctx, 1, func(g *group) error {
 		if g.st.stats.holds(from, to) {

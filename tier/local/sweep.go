@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"xtimer/engine"
+	"xtimer/engine/failpoint"
 )
 
 // sweep is where the housekeeping stands. Sweep calls take turns.
@@ -107,7 +108,7 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 	if err != nil || len(ks) == 0 {
 		return false, err
 	}
-	engine.Failpoint("archive")
+	failpoint.Hit("archive")
 	err = s.do(ctx, len(ks), func(g *group) error {
 		for _, k := range ks {
 			if err := g.archiveEntry(k); err != nil {

@@ -1,6 +1,0 @@
-package engine
-
-// BoundUnsettled sets how much may wait for the cold tier, before Run.
-func (e *Engine) BoundUnsettled(outcomes int, bytes int64) {
-	e.unsettled.outcomes, e.unsettled.bytes = outcomes, bytes
-}

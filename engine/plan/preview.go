@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"xtimer/engine"
+)
+
+// Preview shows what a schedule would do, before a timer has it.
+type Preview struct {
+	Dues     []int64 // Unix ms, without jitter: that depends on the timer's id
+	Sentence string  // Schedule.Describe
+	Warnings []Warning
+}
+
+// Warning is what may surprise about a schedule. The codes are never_fires,
+// overdue, ends_soon, very_dense, dst_gap, dst_fold, day_or_weekday, leap_day
+// and short_months.
+type Warning struct{ Code, Detail string }
+
+const maxPreview = 1000
+
+// PreviewSchedule shows the first n dues after from. What cannot be read is a
+// *Fault; a schedule that can, but never fires, has a warning. What is past is
+// judged by the misfire window that a timer has by default.
+func PreviewSchedule(s engine.Schedule, n int, from int64) (Preview, error) {
+	var c checks
+	c.schedule(&s)
+	c.want(1 <= n && n <= maxPreview, "n", "%d is not from 1 to %d", n, maxPreview)
+	c.want(earliest <= from && from <= engine.MaxDue, "from", "it is not from the year 2020 to the year 9999")
+	if err := c.fault(); err != nil {
+		return Preview{}, err
+	}
+	v := Preview{Sentence: Describe(&s)}
+	s.Jitter = 0
+	t := engine.Timer{Definition: engine.NewDefinition(), CreatedAt: from}
+	t.Schedule = s
+	if err := Resolve(&t, nil, from); err != nil {
+		f, ok := err.(*engine.Fault)
+		if ok && f.Code != "max_runs_too_large" {
+			v.warn("never_fires", "%s", f.Fields[0].Detail)
+			return v, nil
+		}
+		return Preview{}, err
+	}
+	p, err := Of(&t)
+	if err != nil {
+		return Preview{}, err
+	}
+	if s.OneShot() {
+		v.Dues = []int64{t.At}
+		if t.At <= from {
+			v.warn("overdue", "it lies in the past: it fires at once, if it is within the misfire window")
+		}
+		return v, nil
+	}
+	for at := from; len(v.Dues) < n; {
+		due, ok := p.Next(at)
+		if !ok {
+			break
+		}
+		v.Dues = append(v.Dues, due)
+		at = due
+	}
+	v.warnOf(&t, &p, n)
+	return v, nil
+}
+
+func (v *Preview) warn(code, format string, args ...any) {
+	v.Warnings = append(v.Warnings, Warning{code, fmt.Sprintf(format, args...)})
+}
+
+// warnOf finds what may surprise about a schedule that repeats.
+func (v *Preview) warnOf(t *engine.Timer, p *Plan, n int) {
+	const day = 24 * time.Hour
+	if len(v.Dues) < n && t.LastDue != 0 {
+		v.warn("ends_soon", "it ends at %s, after %d more", engine.FormatInstant(t.LastDue), len(v.Dues))
+	}
+	dense := p.Count(t.ValidFrom, t.ValidFrom+day.Milliseconds())
+	if first := v.Dues[0]; dense == 0 {
+		dense = p.Count(first-1, first+day.Milliseconds())
+	}
+	if dense >= 86400 {
+		v.warn("very_dense", "it is due %d times a day", dense)
+	}
+	if p.cal == nil {
+		return
+	}
+	set := p.cal.spec.set
+	if set.Dom&cronStar == 0 && set.Dow&cronStar == 0 {
+		v.warn("day_or_weekday", "day of month and day of week are both given: it is due on days that match either")
+	}
+	switch onDays := set.Dow&cronStar != 0; {
+	case onDays && set.Month == 1<<2 && bits.TrailingZeros64(set.Dom) == 29:
+		v.warn("leap_day", "it is due in leap years only")
+	case onDays && set.Dom&cronStar == 0 && bits.TrailingZeros64(set.Dom) >= 29 && shortMonth(set.Month, set.Dom):
+		v.warn("short_months", "it is not due in months that have no such day")
+	}
+	if p.cal.spec.fixedHour {
+		v.warnClock(p.cal, t.ValidFrom)
+	}
+}
+
+// shortMonth tells whether some month of the set has none of the days.
+func shortMonth(months, days uint64) bool {
+	for m := time.January; m <= time.December; m++ {
+		last := time.Date(2023, m+1, 0, 0, 0, 0, 0, time.UTC).Day()
+		if months>>m&1 == 1 && days&(1<<(last+1)-1) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// warnClock tells of changes of the clock within a year that a spec with fixed
+// hours falls into.
+func (v *Preview) warnClock(c *calendar, from int64) {
+	t := floorDiv(from, 1000)
+	end := t + 366*86400
+	for p := c.zone.at(t); p.end < end; {
+		q := c.zone.at(p.end)
+		before, after := p.end+p.off, p.end+q.off // what the wall shows at the change
+		w := c.spec.next(min(before, after) - 1)
+		at := func(w int64) string { return time.Unix(w, 0).UTC().Format("2006-01-02 15:04") }
+		switch {
+		case before < after && w < after:
+			v.warn("dst_gap", "the clock of %s skips from %s to %s: what is due between is due once, right after it",
+				c.zone.name, at(before), at(after)[11:])
+		case after < before && w < before:
+			v.warn("dst_fold", "the clock of %s goes back from %s to %s: what is due between is due the first time only",
+				c.zone.name, at(before), at(after)[11:])
+		}
+		p = q
+	}
+}

@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"xtimer/engine"
+)
+
+// Limits of a callback.
+const (
+	maxURL         = 2 << 10
+	maxBody        = 512 << 10 // a request to the API has at most 1 MiB
+	maxHeaders     = 64
+	maxHeaderName  = 64
+	maxHeaderValue = 4 << 10
+	maxHeaderBytes = 16 << 10
+)
+
+// ownHeaders are those that the connection, the client or xtimer itself writes;
+// a name that ends in "-" stands for all that begin so.
+var ownHeaders = []string{
+	"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer",
+	"expect", "proxy-", "x-xtimer-", "idempotency-key", "webhook-", "traceparent", "tracestate",
+}
+
+func (c *checks) callback(b *engine.Callback) {
+	c.err("callback.url", checkURL(b.URL))
+	switch b.Method {
+	case "GET", "POST", "PUT", "PATCH", "DELETE":
+	default:
+		c.want(false, "callback.method", "%.32q is none of GET, POST, PUT, PATCH and DELETE", b.Method)
+	}
+	field := "callback." + bodyField(b.BodyKind)
+	c.want(len(b.Body) <= maxBody, field, "it has %d bytes, at most %d are allowed", len(b.Body), maxBody)
+	// A client leaves a GET's body out, without a word.
+	c.want(!b.HasBody || b.Method != "GET", field, "a GET has no body")
+	c.between(b.Timeout, minTimeout, maxTimeout, "callback.timeout")
+	c.err("callback.success", checkSuccess(b.Success))
+	c.headers(b.Headers)
+}
+
+// bodyField is the field of a request that the body was given in.
+func bodyField(k engine.BodyKind) string {
+	switch k {
+	case engine.BodyText:
+		return "body_text"
+	case engine.BodyBase64:
+		return "body_base64"
+	}
+	return "body"
+}
+
+// headers checks what goes on the wire as it is: the client we use does not.
+func (c *checks) headers(hs []engine.Header) {
+	const field = "callback.headers"
+	c.want(len(hs) <= maxHeaders, field, "there are %d, at most %d are allowed", len(hs), maxHeaders)
+	if len(hs) > maxHeaders {
+		return
+	}
+	size, seen := 0, map[string]bool{}
+	for _, h := range hs {
+		f, name := fieldOf(field, h.Name), strings.ToLower(h.Name)
+		size += len(h.Name) + len(h.Value)
+		// The characters of a token, RFC 9110.
+		c.want(word(h.Name, maxHeaderName, "!#$%&'*+-.^_`|~"), f, "a name is 1 to %d characters of a token", maxHeaderName)
+		c.want(!isOwn(name), f, "this header is written by xtimer or by the connection")
+		c.want(!seen[name], f, "it is there twice")
+		seen[name] = true
+		c.want(len(h.Value) <= maxHeaderValue, f, "the value has %d bytes, at most %d are allowed", len(h.Value), maxHeaderValue)
+		c.want(strings.IndexFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0, f,
+			"the value has a control character")
+	}
+	c.want(size <= maxHeaderBytes, field, "together they have %d bytes, at most %d are allowed", size, maxHeaderBytes)
+}
+
+func isOwn(name string) bool {
+	for _, own := range ownHeaders {
+		if name == own || own[len(own)-1] == '-' && strings.HasPrefix(name, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkURL refuses what two readers of a URL could read differently. Where it
+// leads is judged when it is dialled.
+func checkURL(s string) error {
+	if s == "" || len(s) > maxURL {
+		return fmt.Errorf("it has %d bytes, allowed are 1 to %d", len(s), maxURL)
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f || s[i] == '\\' {
+			return fmt.Errorf("byte %d is %q: write it percent-encoded, and a host name in its ASCII form", i, s[i])
+		}
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		err = errors.Unwrap(err) // without the URL once more
+		return fmt.Errorf("it cannot be read: %.200v", err)
+	}
+	rest, http := cutScheme(s)
+	authority := rest[:authorityLen(rest)]
+	switch {
+	case !http:
+		return errors.New("it begins with http:// or https://")
+	case u.User != nil || strings.Contains(authority, "@"):
+		return errors.New("it names a user; send credentials in a header")
+	case strings.Contains(s, "#"):
+		return errors.New("it has a fragment, which is never sent; write # as %23")
+	case u.Host != authority || strings.Contains(authority, "%"):
+		return fmt.Errorf("%.80q is no host", authority)
+	}
+	if err := checkPort(authority); err != nil {
+		return err
+	}
+	return checkHost(u.Hostname(), strings.HasPrefix(authority, "["))
+}
+
+// cutScheme cuts http:// or https:// off.
+func cutScheme(s string) (rest string, ok bool) {
+	for _, p := range [...]string{"http://", "https://"} {
+		if len(s) >= len(p) && strings.EqualFold(s[:len(p)], p) {
+			return s[len(p):], true
+		}
+	}
+	return s, false
+}
+
+func authorityLen(s string) int {
+	if i := strings.IndexAny(s, "/?#"); i >= 0 {
+		return i
+	}
+	return len(s)
+}
+
+func checkPort(authority string) error {
+	i := strings.LastIndexByte(authority, ':')
+	if i < 0 || strings.HasSuffix(authority, "]") {
+		return nil
+	}
+	n, err := strconv.ParseUint(authority[i+1:], 10, 16)
+	if err != nil || n == 0 || len(authority)-i > 6 {
+		return fmt.Errorf("%.16q is no port from 1 to 65535", authority[i+1:])
+	}
+	return nil
+}
+
+func checkHost(host string, bracketed bool) error {
+	if bracketed {
+		if a, err := netip.ParseAddr(host); err != nil || !a.Is6() || a.Zone() != "" {
+			return fmt.Errorf("%.64q is no IPv6 address", host)
+		}
+		return nil
+	}
+	if len(host) > 253 {
+		return fmt.Errorf("the host name has %d bytes, at most 253 are allowed", len(host))
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(host, "."), ".") {
+		if !word(label, 63, "-_") {
+			return fmt.Errorf("%.80q is no host name", host)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package policy
+
+import (
+	"math"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+)
+
+// Next is what follows an outcome.
+type Next struct {
+	Status    engine.TaskStatus
+	Reason    string
+	NotBefore int64 // of the next attempt, when Status is Retrying
+}
+
+// AfterAttempt decides what follows the outcome of the task's last attempt. gone is
+// the reason why its generation has ended, "" while it is in force: a task that
+// ran into a change is not repeated.
+func AfterAttempt(d *engine.Timer, t *engine.Task, out *engine.Outcome, now int64, gone string) Next {
+	switch {
+	case out.Class == engine.ClassOK:
+		return Next{Status: engine.Succeeded}
+	case out.Class == engine.ClassRejected:
+		return Next{Status: engine.Failed, Reason: engine.ReasonRejected}
+	case d.Delivery == engine.AtMostOnce && out.Class == engine.ClassRetry:
+		return Next{Status: engine.Failed, Reason: engine.ReasonRejected}
+	case d.Delivery == engine.AtMostOnce && out.Class == engine.ClassUnknown:
+		return Next{Status: engine.Unknown, Reason: engine.ReasonMayHaveBeen}
+	case gone != "":
+		return Next{Status: engine.Cancelled, Reason: gone}
+	}
+	n := t.LastAttempt() - t.Base
+	if n >= d.Retry.MaxAttempts {
+		return Next{Status: engine.Dead, Reason: engine.ReasonAttempts}
+	}
+	wait := backoff(&d.Retry, t.Key, t.LastAttempt(), n)
+	if out.RetryAfter > 0 {
+		wait = max(min(out.RetryAfter, d.Retry.MaxBackoff), wait)
+	}
+	at := now + max(wait.Milliseconds(), 1)
+	if at-t.Since > d.Retry.MaxAge.Milliseconds() {
+		return Next{Status: engine.Dead, Reason: engine.ReasonAge}
+	}
+	return Next{Status: engine.Retrying, NotBefore: at}
+}
+
+// backoff is the wait after the n-th attempt in a row (n ≥ 1): backoff ·
+// multiplier^(n−1), at most max_backoff, spread by ± jitter. The spread is a
+// function of key and attempt number: a replay waits the same.
+func backoff(r *engine.Retry, k engine.Key, attempt, n int) time.Duration {
+	w := float64(r.Backoff) * math.Pow(r.Multiplier, float64(n-1))
+	w = min(w, float64(r.MaxBackoff))
+	if r.Jitter > 0 {
+		u := float64(plan.Scatter(uint64(k.Timer), uint64(k.Due)+uint64(attempt))>>11) / (1 << 53)
+		w *= 1 + r.Jitter*(2*u-1)
+	}
+	return time.Duration(min(w, float64(r.MaxBackoff)))
+}

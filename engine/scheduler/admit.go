@@ -1,0 +1,181 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+)
+
+// admit puts the timers of entries into the roster, and their first due in
+// [from, to) into the wheel, in pages with a breath between them: loading must
+// not make firing late.
+func (m *migrator) admit(ctx context.Context, es []engine.Entry, from, to int64) error {
+	for len(es) > 0 {
+		n := min(page, len(es))
+		failpoint.Hit("mid-load")
+		busy, _, err := m.e.admit(ctx, es[:n], from, false)
+		if err != nil && len(busy) == n {
+			return err
+		}
+		if len(busy) > 0 {
+			m.e.admitLater(busy, from)
+		}
+		if es = es[n:]; len(es) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return ctx.Err()
+}
+
+// admitLater admits timers when the changes that are being made of them are
+// over, and keeps the watermark back until then.
+func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
+	h := e.holds.take(from - 1)
+	e.background.Go(func() {
+		for len(es) > 0 {
+			busy, wait, err := e.admit(e.life, es, from, false)
+			if e.life.Err() != nil {
+				return // the hold stays: the next start finds what is due
+			}
+			if err != nil {
+				e.log.Error("cannot admit timers that were being changed; trying again", "error", err)
+				sleep(e.life, time.Second)
+				continue
+			}
+			if es = busy; wait != nil {
+				select {
+				case <-wait:
+				case <-e.life.Done():
+				}
+			} else if len(es) > 0 {
+				sleep(e.life, time.Millisecond)
+			}
+		}
+		e.holds.give(h)
+	})
+}
+
+// admit is one page. own tells that the caller is the one who changes these
+// timers; busy are those that somebody else does, until wait is closed (nil: a
+// change has just ended, and what was read is out of date). With an error busy
+// are those that were not admitted.
+func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, own bool) (busy []engine.Entry, wait <-chan struct{}, err error) {
+	defs := make([][]byte, len(es))
+	var ids []engine.TimerID
+	var places []int
+	var away error
+	for i, x := range es {
+		if defs[i] = x.Definition; defs[i] == nil && !e.enrolled(x.ID) {
+			ids, places = append(ids, x.ID), append(places, i)
+		}
+	}
+	if len(ids) > 0 {
+		var found [][]byte
+		found, away = e.cfg.Cold.Load(ctx, ids)
+		for j, i := range places {
+			if away != nil {
+				busy, defs[i] = append(busy, es[i]), missing
+			} else {
+				defs[i] = found[j]
+			}
+		}
+	}
+	for i, x := range es {
+		if away != nil && defs[i] != nil && len(defs[i]) == 0 {
+			continue
+		}
+		var t *engine.Timer
+		if defs[i] != nil {
+			if t, err = engine.DecodeTimer(defs[i]); err != nil {
+				return es, nil, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
+			}
+		}
+		again, ch, err := e.admitOne(x.ID, t, from, own)
+		if err != nil {
+			e.leaveOut(x.ID, err)
+			continue
+		}
+		if again {
+			busy = append(busy, engine.Entry{ID: x.ID, Due: x.Due}) // without its definition: it is read anew
+			if ch != nil {
+				wait = ch
+			}
+		}
+	}
+	return busy, wait, away
+}
+
+// leaveOut tells of a stored timer that cannot be planned: of a zone, say, that
+// this program does not know. It must not keep the others from firing.
+func (e *Scheduler) leaveOut(id engine.TimerID, err error) {
+	e.metrics.audit.Inc()
+	e.log.Error("a stored timer cannot be planned; it does not fire until it is changed", "timer", id, "error", err)
+}
+
+// missing stands for a definition that could not be read.
+var missing = []byte{}
+
+// enrolled tells whether the timer has its next due in the wheel already.
+func (e *Scheduler) enrolled(id engine.TimerID) bool {
+	sh := e.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := sh.timers[id]
+	return lv != nil && (lv.next != 0 || lv.late)
+}
+
+// skipped is the first due after the instant that comes before the one in the
+// wheel and has no task: minutes that were admitted late are admitted in any
+// order. mu is held.
+func (sh *shard) skipped(lv *live, after int64) (due int64, ok bool) {
+	for due, ok = lv.plan.Next(after); ok && due < lv.next; due, ok = lv.plan.Next(due) {
+		if sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil {
+			return due, true
+		}
+	}
+	return 0, false
+}
+
+// admitOne enrols a timer read from a tier and schedules its first due ≥ from
+// that is not finished; t is nil when the tier has none, or when it was enrolled
+// already. again tells that the timer is being changed, or was since it was read.
+func (e *Scheduler) admitOne(id engine.TimerID, t *engine.Timer, from int64, own bool) (again bool, wait <-chan struct{}, err error) {
+	sh := e.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if ch := sh.changing[id]; ch != nil && !own {
+		return true, ch, nil
+	}
+	if lv := sh.timers[id]; t == nil && lv != nil {
+		t = lv.def
+	}
+	if t == nil || t.Status != engine.Enabled {
+		return false, nil, nil
+	}
+	if e.changes.newer(id, t.Version) {
+		return true, nil, nil
+	}
+	lv, err := e.enroll(sh, t)
+	if err != nil {
+		return false, nil, err
+	}
+	after := max(from-1, sh.watermark, sh.decided[id])
+	if lv.late {
+		// A due that the decision under way may not have seen waits for it.
+		due, ok := lv.plan.Next(after)
+		return ok && due <= e.now() && sh.tasks.find(engine.Key{Timer: id, Due: due}) == nil, nil, nil
+	}
+	if !lv.held && !lv.deleted {
+		if lv.next == 0 {
+			e.schedule(lv, after)
+		} else if due, ok := sh.skipped(lv, after); ok {
+			e.unschedule(lv)
+			e.schedule(lv, due-1)
+		}
+	}
+	sh.dismiss(lv)
+	return false, nil, nil
+}

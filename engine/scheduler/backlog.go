@@ -1,0 +1,446 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// maxWaiting is how many tasks may wait in memory before what is owed from
+// before the start is left in the cold tier a little longer.
+const maxWaiting = 20_000
+
+// resume takes rows of owed into memory: what is due is queued, what has to
+// wait goes into the wheel, a range is left to the backlog, and what belongs to
+// another generation or a missing timer is cancelled.
+//
+// The rows were read, or stored, at the instant. Those of a timer that is being changed
+// are taken in when that is over: it may be in doubt for as long as the cold tier
+// cannot be written.
+func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read time.Time, wait bool) error {
+	for len(os) > 0 {
+		part := os[:min(page, len(os))]
+		os = os[len(part):]
+		now := read
+		if time.Since(read) > rereadAfter {
+			var err error
+			now = time.Now()
+			if part, err = e.reread(ctx, part); err != nil {
+				return err
+			}
+		}
+		again, err := e.resumePage(ctx, part, now)
+		if err != nil {
+			return err
+		}
+		if len(again) > 0 {
+			if err := e.resume(ctx, again, time.Time{}, wait); err != nil {
+				return err
+			}
+		}
+		for wait && e.crowded() && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	return ctx.Err()
+}
+
+// resumeAll resumes rows that are stored, however often it takes: who would make
+// them anew does not know what became of those that have been called meanwhile.
+func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read time.Time, wait bool) error {
+	err := e.resume(ctx, os, read, wait)
+	for err != nil && ctx.Err() == nil {
+		e.log.Error("cannot resume what is owed; trying again", "error", err)
+		sleep(ctx, time.Second)
+		err = e.resume(ctx, os, time.Time{}, wait)
+	}
+	return ctx.Err()
+}
+
+// resumeLater resumes rows when the change of their timer is over, those of several
+// pages in order.
+func (e *Scheduler) resumeLater(os []engine.Owed, change chan struct{}) {
+	b := &e.backlog
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.later[change] = append(b.later[change], os...); len(b.later[change]) > len(os) {
+		return
+	}
+	e.background.Go(func() {
+		select {
+		case <-change:
+		case <-e.life.Done():
+			return
+		}
+		b.mu.Lock()
+		os := b.later[change]
+		delete(b.later, change)
+		b.mu.Unlock()
+		_ = e.resumeAll(e.life, os, time.Time{}, false)
+	})
+}
+
+// rereadAfter is how long rows may be taken for what they were when they were
+// read: half of what a task that had a row stays in memory after it is settled.
+const rereadAfter = owedKept / 2 * time.Millisecond
+
+// resumer is a yield for Cold.Owed that takes the rows into memory.
+func (e *Scheduler) resumer(ctx context.Context, wait bool) func([]engine.Owed) error {
+	read := time.Now()
+	return func(os []engine.Owed) error { return e.resume(ctx, os, read, wait) }
+}
+
+// reread brings rows up to date that were read a while ago: without those that
+// are in memory, or were and are over.
+func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed, error) {
+	rows := make(map[engine.Key]*engine.Owed, len(os))
+	for i := range os {
+		k := os[i].Key
+		sh := e.shardOf(k.Timer)
+		sh.mu.Lock()
+		if sh.tasks.find(k) == nil {
+			rows[k] = nil
+		}
+		sh.mu.Unlock()
+	}
+	var now []engine.Owed
+	asked := map[engine.TimerID]bool{}
+	for i := range os {
+		k := os[i].Key
+		if _, open := rows[k]; !open {
+			continue
+		}
+		if !asked[k.Timer] {
+			asked[k.Timer] = true
+			of, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
+			if err != nil {
+				return nil, err
+			}
+			for j := range of {
+				if _, open := rows[of[j].Key]; open {
+					rows[of[j].Key] = &of[j]
+				}
+			}
+		}
+		if row := rows[k]; row != nil {
+			now = append(now, *row)
+		}
+	}
+	return now, nil
+}
+
+func (e *Scheduler) crowded() bool {
+	waiting, _ := e.queue.load()
+	return waiting > maxWaiting
+}
+
+// resumePage is one page of it; again are rows that are to be read again, all of them
+// when the cold tier is too slow for what it said to be true still.
+func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.Time) (again []engine.Owed, err error) {
+	ids := make([]engine.TimerID, len(os))
+	for i := range os {
+		ids[i] = os[i].Key.Timer
+	}
+	defs, err := e.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	if time.Since(read) > 2*rereadAfter {
+		return os, nil
+	}
+	now, since := e.now(), e.ticksAt(read)
+	var ready []*task
+	var gone policy.Triage
+	var pay []engine.Key
+	changing := map[chan struct{}][]engine.Owed{}
+	for i, o := range os {
+		var def *engine.Timer
+		if defs[i] != nil {
+			if def, err = engine.DecodeTimer(defs[i]); err != nil {
+				e.leaveOut(ids[i], err) // its row stays; it must not keep the others from firing
+				continue
+			}
+		}
+		sh := e.shardOf(o.Key.Timer)
+		sh.mu.Lock()
+		switch ch := sh.changing[o.Key.Timer]; {
+		case ch != nil:
+			changing[ch] = append(changing[ch], o)
+		case sh.tasks.find(o.Key) != nil:
+		case sh.left[o.Key] >= since, e.changes.made(o.Key.Timer, since), def != nil && e.changes.newer(def.ID, def.Version):
+			again = append(again, o) // the row, or the definition, may be out of date
+		case o.To != 0 && (def == nil || def.Generation != o.Generation):
+			pay = append(pay, o.Key) // its change has said what becomes of its dues
+		case def == nil || def.Generation != o.Generation:
+			gone.Records = append(gone.Records, policy.CancelledRow(def, o, now))
+		default:
+			t, err := e.readmit(sh, def, o, now)
+			switch {
+			case err != nil:
+				e.leaveOut(def.ID, err)
+			case t != nil:
+				ready = append(ready, t)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	e.queue.push(ready)
+	for ch, os := range changing {
+		e.resumeLater(os, ch)
+	}
+	if len(gone.Records) > 0 || len(pay) > 0 {
+		s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(gone.Records), Pay: pay}
+		for _, t := range gone.Records {
+			s.Pay = append(s.Pay, t.Key)
+		}
+		if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+			return nil, err
+		}
+		e.announce(gone.Records)
+	}
+	if len(again) > 0 {
+		time.Sleep(time.Millisecond) // what is read then is later than what made it out of date
+	}
+	return again, nil
+}
+
+// readmit makes the task of a row; it is returned when it is to be queued now.
+// mu is held.
+func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int64) (*task, error) {
+	lv, err := e.enroll(sh, def)
+	if err != nil {
+		return nil, err
+	}
+	if o.To != 0 {
+		switch {
+		case lv.owedTo != 0 && lv.owedFrom == o.Key.Due: // the wheel goes through it already
+		case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
+			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
+			e.unschedule(lv)
+			e.schedule(lv, o.Key.Due)
+		default:
+			e.backlog.add(o)
+		}
+		sh.dismiss(lv)
+		return nil, nil
+	}
+	t := &task{live: lv, owed: true}
+	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
+	t.App, t.Name = def.App, def.Name
+	last := o.Key.Due
+	if o.Task != nil {
+		t.Task = *o.Task
+		if n := len(t.Attempts); n > 0 {
+			last = t.Attempts[n-1].Started / 1000
+		}
+	}
+	t.redelivered = o.Begun || last <= e.startedAt
+	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
+		t.begun = true // its timer is busy: see Overlap
+		lv.busy++
+	}
+	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
+	t.await(now)
+	sh.attach(t)
+	if o.NotBefore > now {
+		t.state, t.Status = isRetrying, engine.Retrying
+		t.handle = e.wheel.Add(o.NotBefore, item{o.Key.Timer, o.Key.Due})
+		return nil, nil
+	}
+	return t, nil
+}
+
+// backlog unfolds ranges of dues that are owed, a chunk at a time, as calls get
+// through. Rows are read by several; a range is unfolded by one.
+type backlog struct {
+	mu   sync.Mutex
+	list []engine.Owed
+	has  map[engine.Key]bool // in the list, or being unfolded
+	more chan struct{}
+	// later are rows, of any kind, that wait for the end of their timer's change.
+	later map[chan struct{}][]engine.Owed
+}
+
+func (b *backlog) add(o engine.Owed) {
+	b.mu.Lock()
+	if !b.has[o.Key] {
+		b.has[o.Key] = true
+		b.list = append(b.list, o)
+	}
+	b.mu.Unlock()
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
+}
+
+func (b *backlog) next() (o engine.Owed, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) == 0 {
+		return engine.Owed{}, false
+	}
+	o = b.list[0]
+	b.list = b.list[1:]
+	return o, true
+}
+
+// over says that a range that next gave is not being unfolded any more.
+func (b *backlog) over(k engine.Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.has, k)
+}
+
+// run first resumes what was due before the start, then unfolds ranges, until
+// ctx ends.
+func (b *backlog) run(ctx context.Context, e *Scheduler) error {
+	for ctx.Err() == nil {
+		err := e.cfg.Cold.Owed(ctx, -1, e.startedAt, e.resumer(ctx, true))
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		e.log.Error("cannot resume what is owed; trying again", "error", err)
+		sleep(ctx, time.Second)
+	}
+	for {
+		o, ok := b.next()
+		if !ok {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-b.more:
+			}
+			continue
+		}
+		for e.crowded() && ctx.Err() == nil {
+			sleep(ctx, 5*time.Millisecond)
+		}
+		if err := e.unfold(ctx, o); err != nil && ctx.Err() == nil {
+			e.log.Error("cannot unfold a range of dues; trying again", "timer", o.Key.Timer, "error", err)
+			b.over(o.Key)
+			b.add(o)
+			sleep(ctx, time.Second)
+		}
+	}
+}
+
+// unfold turns the first dues of a range into rows of their own, in one
+// transaction with what is left of the range, and resumes them.
+func (e *Scheduler) unfold(ctx context.Context, o engine.Owed) error {
+	release, err := e.claim(ctx, o.Key.Timer) // a change would not know the new rows
+	if err != nil {
+		return err
+	}
+	rest, singles, err := e.unfoldClaimed(ctx, o)
+	if err == nil {
+		sh := e.shardOf(o.Key.Timer)
+		sh.mu.Lock()
+		sh.left[o.Key] = e.ticks() // who has read it reads again
+		sh.mu.Unlock()
+		e.backlog.over(o.Key)
+		time.Sleep(time.Millisecond) // but for the rows that came of it
+	}
+	read := time.Now()
+	release()
+	if err != nil {
+		return err
+	}
+	if err := e.resumeAll(ctx, singles, read, true); err != nil {
+		return err
+	}
+	if rest != nil {
+		return e.resumeAll(ctx, []engine.Owed{*rest}, read, false)
+	}
+	return nil
+}
+
+// unfoldClaimed commits it.
+func (e *Scheduler) unfoldClaimed(ctx context.Context, o engine.Owed) (rest *engine.Owed, singles []engine.Owed, err error) {
+	bs, err := e.cfg.Cold.Load(ctx, []engine.TimerID{o.Key.Timer})
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &engine.Settlement{Owner: e.cfg.Node, Pay: []engine.Key{o.Key}}
+	if bs[0] != nil {
+		t, err := engine.DecodeTimer(bs[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		if t.Generation == o.Generation {
+			if rest, err = e.unfoldInto(ctx, s, t, o); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	singles = s.Owe
+	if rest != nil {
+		s.Owe = append(s.Owe[:len(s.Owe):len(s.Owe)], *rest)
+	}
+	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	return rest, singles, nil
+}
+
+// unfoldInto adds the rows of up to MaxSingles dues that are past and have no
+// final record yet; rest is what remains of the range.
+func (e *Scheduler) unfoldInto(ctx context.Context, s *engine.Settlement, t *engine.Timer, o engine.Owed) (rest *engine.Owed, err error) {
+	p, err := plan.Of(t)
+	if err != nil {
+		return nil, err
+	}
+	now := e.now()
+	due, ok := p.Next(o.Key.Due - 1)
+	for ; ok && due <= min(o.To, now) && len(s.Owe) < policy.MaxSingles; due, ok = p.Next(due) {
+		k := engine.Key{Timer: t.ID, Due: due}
+		if was, err := e.cfg.Cold.Task(ctx, k); err == nil && was.Status.Final() {
+			continue
+		}
+		s.Owe = append(s.Owe, engine.Owed{Key: k, Generation: t.Generation, Origin: o.Origin, NotBefore: due})
+	}
+	if !ok || due > o.To {
+		return nil, nil
+	}
+	if due > now { // the clock was set back: the wheel goes through it
+		os, err := ranges(t, &p, due-1, o.To, func(k engine.Key) (bool, error) {
+			if slices.ContainsFunc(s.Owe, func(x engine.Owed) bool { return x.Key == k }) {
+				return true, nil
+			}
+			return e.known(ctx, k)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if last := len(os) - 1; os[last].To != 0 {
+			rest, os = &os[last], os[:last]
+		}
+		s.Owe = append(s.Owe, os...)
+		return rest, nil
+	}
+	r := o // keyed by its first due, which has no row yet
+	r.Key.Due, r.NotBefore = due, max(due, now)
+	return &r, nil
+}
+
+// sleep waits, or less when ctx ends.
+//
+// Here, as everywhere that tests run in a bubble of testing/synctest, a channel of
+// a timer is waited for from before its time on, never looked at when it has come
+// (no ticker beside other waits, no wait of 0): Go 1.26 then runs the timer in the
+// goroutine that looks, with the one race context of its bubble, and when another
+// does the same the race detector dies.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,134 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// A row of a timer that this program cannot plan does not keep the others' from being
+// called.
+func TestRowOfATimerThatCannotBePlanned(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		bad := &engine.Timer{Definition: timer("bad", cron("* * * * * *")), ID: 7, Version: 1, Generation: 1, ValidFrom: w.now()}
+		bad.Schedule.TimeZone = "Mars/Olympus"
+		o := engine.Owed{Key: engine.Key{Timer: 7, Due: w.now()}, Generation: 1, Origin: engine.FromManual, NotBefore: w.now()}
+		if _, err := w.cold.Apply(t.Context(), &engine.Change{Timer: bad, ID: 7, Owe: []engine.Owed{o}}); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.replies("good", fail, ok)
+		w.make(timer("good", delay(time.Second), retry(2, 10*time.Minute, 1)))
+		time.Sleep(20 * time.Second)
+		w.crash(11 * time.Minute)
+		time.Sleep(5 * time.Minute)
+		if n := len(w.of("good")); n != 2 {
+			t.Errorf("%d calls, want 2", n)
+		}
+	})
+}
+
+// Rows that were made of a range, and cannot all be resumed at once, are not made anew:
+// those that were called and wait for their retry do so.
+func TestUnfoldIsCutShort(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var armed atomic.Bool
+		w.before = func(op string, arg any) error {
+			if ids, is := arg.([]engine.TimerID); op == "Load" && is && len(ids) == 1000-512 && armed.CompareAndSwap(true, false) {
+				return fmt.Errorf("away: %w", engine.ErrUnavailable)
+			}
+			return nil
+		}
+		w.start()
+		w.behave("a", func(c *call) reply {
+			if c.attempt == 1 {
+				return fail
+			}
+			return ok
+		})
+		w.make(timer("a", every(200*time.Millisecond), misfire(engine.MisfireAll, time.Hour), retry(3, 30*time.Minute, 1)))
+		time.Sleep(time.Second)
+		down := w.now()
+		armed.Store(true)
+		w.crash(10 * time.Minute) // 3,000 dues: a range
+		time.Sleep(5 * time.Minute)
+		first := map[int64]int{}
+		twice := 0
+		for _, c := range w.of("a") {
+			if c.key.Due > down && c.attempt == 1 {
+				if first[c.key.Due]++; first[c.key.Due] == 2 {
+					twice++
+				}
+			}
+		}
+		if twice > 0 || armed.Load() || len(first) < 3000 {
+			t.Errorf("of %d dues %d had a first attempt twice; armed %v", len(first), twice, armed.Load())
+		}
+	})
+}
+
+// What a start, or a step of the clock, decides is stored in pieces: a transaction of
+// MySQL has ten seconds.
+func TestDecisionsAreStoredInPieces(t *testing.T) {
+	for _, step := range []bool{false, true} {
+		t.Run(fmt.Sprint("step ", step), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.before = func(op string, arg any) error {
+					if s, is := arg.(*engine.Settlement); is && len(s.Owe) > 22_000 {
+						t.Errorf("%s: %d rows in one transaction", op, len(s.Owe))
+					}
+					return nil
+				}
+				w.start()
+				from := w.now()
+				const timers = 60
+				for i := range timers {
+					w.make(timer(fmt.Sprint(i), every(time.Second), misfire(engine.MisfireAll, time.Hour)))
+				}
+				time.Sleep(time.Second)
+				if step {
+					w.step(15 * time.Minute)
+				} else {
+					w.crash(15 * time.Minute)
+				}
+				time.Sleep(time.Minute)
+				for i := range timers {
+					seen := map[int64]bool{}
+					for _, c := range w.of(fmt.Sprint(i)) {
+						seen[c.key.Due] = true
+					}
+					for _, due := range grid(from, w.now()-2000, 1000, from) {
+						if !seen[due] {
+							t.Fatalf("timer %d: the due %s was not called", i, stamp(due))
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// An instant that the timer was called at is not taken again, also where no record tells
+// of it.
+func TestAlreadyFiredWithoutARecord(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.DiskCritical = func() bool { return true } // successes leave no record
+		w.start()
+		due := w.now() + 1000
+		id := w.make(timer("a", at(due)))
+		time.Sleep(15 * time.Second)
+		if err := w.reschedule(id, at(due+3_600_000)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.reschedule(id, at(due)); err == nil {
+			t.Error("the instant was taken again")
+		}
+		time.Sleep(15 * time.Second)
+		if n := len(w.of("a")); n != 1 {
+			t.Errorf("called %d times", n)
+		}
+	})
+}

@@ -1,0 +1,448 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// edit is what a change makes of a timer.
+type edit struct {
+	timer *engine.Timer // as it stands after; nil: deleted
+	// keep: the dues stay what they were (a change of the callback, of labels),
+	// and so do generation, valid_from and what is owed.
+	keep bool
+	// fresh: the schedule was given anew, so an instant that is past is due.
+	fresh  bool
+	reason string        // of the tasks that it cancels
+	owe    []engine.Owed // dues that an enable catches up
+	// once is a key of the new generation that may not have begun; zero: none.
+	once engine.Key
+}
+
+// changed is what a change met and left.
+type changed struct {
+	was, now *engine.Timer
+	next     int64
+	inFlight int // calls that were running: they may end
+	finished bool
+}
+
+// change makes one change of one timer, so that no attempt under the former
+// schedule starts after it was acknowledged, and none is lost when it fails:
+//
+//	mark the timer as changing → read it → decide (f) → hold its tasks →
+//	commit the definition, with what becomes of each open due, in one
+//	transaction → drop the held tasks and seat the new generation
+//
+// or, when the commit failed, let the held tasks go on. f may return nil for
+// "nothing to do". match is a version that must stand, 0: any.
+//
+// f gets the instant of the change, and the one from which dues of a recurring
+// schedule may count, see taken.
+func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32, f func(t *engine.Timer, now, from int64) (*edit, error)) (changed, error) {
+	if err := e.serving(); err != nil {
+		return changed{}, err
+	}
+	release, err := e.claim(ctx, id)
+	if err != nil {
+		return changed{}, err
+	}
+	steps := e.steps.Load()
+	now := e.now()
+	h := e.holds.take(now)
+	over := func() {
+		e.holds.give(h)
+		release()
+	}
+	defer func() { over() }()
+
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return changed{}, err
+	}
+	if match != 0 && match != t.Version {
+		return changed{}, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "the timer has changed since: its ETag differs from If-Match"}
+	}
+	out := changed{was: t, now: t, finished: e.status(t, now) == engine.Finished}
+	sh := e.shardOf(id)
+	from, err := e.taken(ctx, sh, id, now)
+	if err != nil {
+		return out, err
+	}
+	raise(&e.upTo, now)
+	ed, err := f(t, now, from)
+	if err != nil || ed == nil {
+		return out, err
+	}
+	c := &engine.Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
+	if !ed.keep {
+		rows, err := e.freeze(ctx, sh, id)
+		if err == nil && e.steps.Load() != steps {
+			// Dues may have been decided by the clock as it is now, which the change
+			// knows nothing of: it is made again, by the same clock.
+			e.thaw(sh, id)
+			over()
+			over = func() {}
+			return e.change(ctx, id, match, f)
+		}
+		upTo := now // which dues have come
+		if ed.timer == nil || ed.timer.Status == engine.Disabled {
+			// By the clock as its calls had it, should that have been set back: what
+			// verify finds later than this began after it.
+			c.At = max(from, e.upTo.Load())
+			if ed.timer != nil {
+				ed.timer.UpdatedAt = c.At
+			} else {
+				upTo = c.At // nothing comes any more
+			}
+		}
+		if err == nil && ed.once != (engine.Key{}) {
+			err = e.unbegun(ctx, ed.once) // it may have, since f looked
+		}
+		var own policy.Spans
+		if err == nil {
+			own, err = e.ownOf(ctx, rows, upTo)
+		}
+		if err == nil {
+			out.inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, upTo)
+		}
+		if err == nil {
+			err = e.syncEnds(ctx, sh, id)
+		}
+		if err != nil {
+			e.thaw(sh, id)
+			return out, err
+		}
+		out.finished = out.finished && len(c.Tasks) == 0 // far retries are not in memory
+		if ed.timer != nil {
+			owe, err := e.owing(ed.timer, ed.fresh, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
+			if err != nil {
+				e.thaw(sh, id)
+				return out, err
+			}
+			ed.owe = append(ed.owe, owe...)
+			c.Owe = append(c.Owe, ed.owe...)
+		}
+	}
+	failpoint.Hit("change-before-commit")
+	if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {
+		if inDoubt(err) {
+			end := over
+			over = func() {}
+			e.background.Go(func() {
+				if made, sure := e.resolve(c); made {
+					e.replace(e.life, sh, t, ed, c, now)
+				} else if sure {
+					e.thaw(sh, id)
+				} else {
+					return // the process ends: what is held stays held
+				}
+				end()
+			})
+			return out, err
+		}
+		e.thaw(sh, id)
+		if errors.Is(err, engine.ErrConflict) {
+			return out, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "somebody else changed the timer meanwhile"}
+		}
+		return out, err
+	}
+	failpoint.Hit("change-after-commit")
+	out.now = ed.timer
+	out.next = e.replace(ctx, sh, t, ed, c, now)
+	return out, nil
+}
+
+func applied(a engine.Applied, err error) (engine.Applied, error) {
+	if err == nil {
+		err = a.Err
+	}
+	return a, err
+}
+
+// taken is the last due of a timer that was called or decided, or now when that is
+// later: it is not, only after the clock was set back. Up to there a key may have
+// been used, so a new generation of a recurring timer counts from there, as the
+// former one, which rests until the clock is where it was.
+func (e *Scheduler) taken(ctx context.Context, sh *shard, id engine.TimerID, now int64) (int64, error) {
+	from := now
+	sh.mu.Lock()
+	for _, t := range sh.order {
+		if t.Key.Timer == id && !t.out && t.used() {
+			from = max(from, t.Key.Due)
+		}
+	}
+	ahead := sh.watermark > now
+	sh.mu.Unlock()
+	if !ahead && now >= e.upTo.Load() {
+		return from, nil // the clock was not set back
+	}
+	// After memory: what leaves it was stored before.
+	last, err := e.cfg.Cold.LastTask(ctx, id)
+	if err == nil {
+		from = max(from, last.Key.Due, last.DueLast)
+	} else if !errors.Is(err, engine.ErrNotFound) {
+		return 0, err
+	}
+	if !ahead {
+		return from, nil
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, id)
+	for i := range rows {
+		if o := &rows[i]; o.To == 0 && o.Used() {
+			from = max(from, o.Key.Due)
+		}
+	}
+	return from, err
+}
+
+// used tells whether a task's key may have been sent, or was given away.
+func (t *task) used() bool {
+	return t.state == isSending || t.state == isDone || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
+}
+
+// claim lets one change at a time at a timer; release ends it.
+func (e *Scheduler) claim(ctx context.Context, id engine.TimerID) (release func(), err error) {
+	sh := e.shardOf(id)
+	for {
+		sh.mu.Lock()
+		ch := sh.changing[id]
+		if ch == nil {
+			ch = make(chan struct{})
+			sh.changing[id] = ch
+			sh.mu.Unlock()
+			return func() {
+				sh.mu.Lock()
+				delete(sh.changing, id)
+				sh.mu.Unlock()
+				close(ch)
+			}, nil
+		}
+		sh.mu.Unlock()
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// claimNew claims timers that nobody else knows yet; but for one whose id is taken, by
+// a clock that had stepped back: that is claimed by whoever changes it.
+func (e *Scheduler) claimNew(cs []*engine.Change) (release func()) {
+	ch := make(chan struct{})
+	for _, c := range cs {
+		sh := e.shardOf(c.ID)
+		sh.mu.Lock()
+		if sh.changing[c.ID] == nil {
+			sh.changing[c.ID] = ch
+		}
+		sh.mu.Unlock()
+	}
+	return func() {
+		for _, c := range cs {
+			sh := e.shardOf(c.ID)
+			sh.mu.Lock()
+			if sh.changing[c.ID] == ch {
+				delete(sh.changing, c.ID)
+			}
+			sh.mu.Unlock()
+		}
+		close(ch)
+	}
+}
+
+// inDoubt tells whether a failed commit may have been made, or be made yet.
+func inDoubt(err error) bool {
+	var f *engine.Fault
+	return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)
+}
+
+// resolve finds out whether a commit in doubt was made: a write that goes
+// through after it settles its fate. sure is false when the process ends first.
+func (e *Scheduler) resolve(c *engine.Change) (made, sure bool) {
+	for e.life.Err() == nil {
+		err := e.cfg.Cold.Settle(e.life, &engine.Settlement{Owner: e.cfg.Node})
+		if err == nil {
+			t, err := e.cfg.Cold.Timer(e.life, c.ID)
+			switch {
+			case errors.Is(err, engine.ErrNotFound):
+				return c.Timer == nil, true
+			case err == nil:
+				return c.Timer != nil && t.Version == c.Timer.Version, true
+			}
+		}
+		sleep(e.life, time.Second)
+	}
+	return false, false
+}
+
+// freeze stops attempts of the timer from starting, waits until no settle that
+// names one of its tasks is under way, and no decision of its misfires, and reads
+// its rows. With a cold tier that does not answer it waits for freezeFor.
+func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) ([]engine.Owed, error) {
+	limited, cancel := context.WithTimeout(ctx, freezeFor)
+	defer cancel()
+	for {
+		settled := e.settled.wait()
+		sh.mu.Lock()
+		lv, busy := sh.timers[id], false
+		if lv != nil {
+			lv.held = true
+			busy = lv.deciding
+			for t := lv.tasks; t != nil; t = t.later {
+				busy = busy || t.settling
+			}
+		}
+		sh.mu.Unlock()
+		if !busy {
+			return e.cfg.Cold.OwedOf(ctx, id)
+		}
+		select {
+		case <-settled:
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("cannot change timer %s: what was due of it cannot be stored: %w", id, engine.ErrUnavailable)
+		}
+	}
+}
+
+// freezeFor is how long a change waits for what is being stored of its timer.
+const freezeFor = 10 * time.Second
+
+// thaw lets held tasks go on, late.
+func (e *Scheduler) thaw(sh *shard, id engine.TimerID) {
+	var ready []*task
+	sh.mu.Lock()
+	if lv := sh.timers[id]; lv != nil && lv.held {
+		lv.held = false
+		for t := lv.tasks; t != nil; t = t.later {
+			t.cancelled, t.dirty = false, true
+			if t.state == isHeld {
+				t.await(e.now())
+				ready = append(ready, t)
+			}
+		}
+		if lv.late {
+			e.misfires.poke()
+		}
+		slices.Reverse(ready) // the list has the newest first
+		sh.dismiss(lv)
+	}
+	sh.mu.Unlock()
+	e.queue.push(ready)
+}
+
+// replace puts a committed change into force in memory.
+func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, ed *edit, c *engine.Change, now int64) (next int64) {
+	version := was.Version + 1
+	e.changes.note(was.ID, version, e.ticks())
+	var ready []*task
+	sh.mu.Lock()
+	lv := sh.timers[was.ID]
+	if lv != nil && ed.keep {
+		lv.def = ed.timer
+		lv.lane = e.queue.lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+		if ed.timer.Overlap == engine.OverlapAllow {
+			ready = lv.unpark(now)
+		}
+	}
+	if lv != nil && !ed.keep {
+		e.retire(sh, lv, ed, now)
+	}
+	sh.mu.Unlock()
+	e.queue.push(ready)
+	if !ed.keep {
+		e.announce(c.Tasks)
+	}
+	e.updateWarm(ctx, was.ID, ed.timer)
+	if ed.timer == nil {
+		return 0
+	}
+	if ed.keep {
+		return e.nextDue(ed.timer, now)
+	}
+	var warm []engine.Entry
+	next = e.welcome(ed.timer, ed.owe, &warm)
+	e.addWarm(ctx, warm, true)
+	return next
+}
+
+// unpark makes the tasks ready that wait for another of the timer: from now on they
+// need not. mu is held.
+func (lv *live) unpark(now int64) (ready []*task) {
+	for _, t := range lv.parked {
+		if t.state == isParked {
+			t.await(now)
+			ready = append(ready, t)
+		}
+	}
+	clear(lv.parked)
+	lv.parked = nil
+	return ready
+}
+
+// retire ends the standing generation of a live timer: its tasks that are not
+// in a call go (the change recorded them), its due leaves the wheel. A call that
+// ended meanwhile and would be repeated ends here. mu is held.
+func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
+	e.unschedule(lv)
+	delete(sh.decided, lv.def.ID)
+	clear(lv.parked)
+	lv.parked, lv.held, lv.late, lv.judged, lv.owedTo, lv.gone = nil, false, false, 0, 0, ed.reason
+	for t := lv.tasks; t != nil; {
+		later := t.later
+		switch {
+		case t.state == isSending:
+			t.dirty = true
+		case len(t.Attempts) > 0 && !t.cancelled:
+			e.conclude(sh, t, engine.Cancelled, ed.reason, now)
+		default:
+			e.forget(sh, t)
+			t.state = isDone
+			if t.begun {
+				t.begun = false
+				lv.busy--
+			}
+		}
+		t = later
+	}
+	if ed.timer == nil {
+		lv.deleted = true
+		delete(sh.timers, lv.def.ID)
+		return
+	}
+	p, err := plan.Of(ed.timer)
+	if err != nil {
+		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
+	}
+	lv.def, lv.plan = ed.timer, p
+	lv.lane = e.queue.lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+	sh.timers[lv.def.ID] = lv
+	sh.dismiss(lv)
+}
+
+// serving tells whether changes can be made.
+func (e *Scheduler) serving() error {
+	switch {
+	case e.running.Load():
+		return nil
+	case e.ending.Load():
+		return &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server is stopping: it takes nothing new, and ends when the calls in flight have"}
+	}
+	detail := "the server is starting"
+	if with := e.startsWith.Load(); with != nil {
+		detail += ": " + *with
+	}
+	return &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: detail}
+}

@@ -1,0 +1,389 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+)
+
+// PutResult is what a Put did.
+type PutResult uint8
+
+// The results of a Put.
+const (
+	PutCreated PutResult = iota
+	PutUpdated
+	PutUnchanged
+)
+
+// Put creates the timer (d.App, d.Name) or replaces its definition. match, when
+// not 0, is the version that must stand (If-Match): FaultPrecondition otherwise.
+// A delay that has run out is armed anew by being put again; everything else
+// that is put twice is unchanged.
+func (e *Scheduler) Put(ctx context.Context, d engine.Definition, match uint32) (View, PutResult, error) {
+	return e.put(ctx, d, match, false)
+}
+
+// WouldPut says what Put would do, or why it would refuse; it changes nothing.
+func (e *Scheduler) WouldPut(ctx context.Context, d engine.Definition, match uint32) (PutResult, error) {
+	_, did, err := e.put(ctx, d, match, true)
+	return did, err
+}
+
+// put stops short of the commit when it is dry.
+func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, dry bool) (View, PutResult, error) {
+	for range 3 {
+		t, err := e.cfg.Cold.TimerByName(ctx, d.App, d.Name)
+		if errors.Is(err, engine.ErrNotFound) {
+			if match != 0 {
+				return View{}, 0, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "there is no timer of that name, and If-Match asks for one"}
+			}
+			if dry {
+				return View{}, PutCreated, e.creatable(&d)
+			}
+			c := e.Create(ctx, d, nil)
+			var taken *engine.Fault
+			if errors.As(c.Err, &taken) && taken.Code == "name_taken" {
+				continue // created meanwhile
+			}
+			if c.Existed {
+				return c.View, PutUnchanged, c.Err
+			}
+			return c.View, PutCreated, c.Err
+		}
+		if err != nil {
+			return View{}, 0, err
+		}
+		v, same, err := e.redefine(ctx, t.ID, match, true, dry, func(engine.Definition) (engine.Definition, error) { return d, nil })
+		if errors.Is(err, engine.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if same {
+			return v, PutUnchanged, err
+		}
+		return v, PutUpdated, err
+	}
+	return View{}, 0, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "somebody else keeps creating and deleting the timer"}
+}
+
+// Replace gives a timer another definition, keeping id and history: for PATCH.
+// App and name may not change. revise gets the standing definition.
+func (e *Scheduler) Replace(ctx context.Context, id engine.TimerID, match uint32, revise func(engine.Definition) (engine.Definition, error)) (View, error) {
+	v, _, err := e.redefine(ctx, id, match, false, false, revise)
+	return v, err
+}
+
+// redefine makes the change that revise asks for; same tells that it is none. put: a
+// delay that has run out is armed anew.
+func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint32, put, dry bool, revise func(engine.Definition) (engine.Definition, error)) (v View, same bool, err error) {
+	c, err := e.change(ctx, id, match, func(t *engine.Timer, now, from int64) (*edit, error) {
+		d, err := revise(t.Definition)
+		if err != nil {
+			return nil, err
+		}
+		ed, err := e.revised(ctx, t, d, now, from, put)
+		if same = ed == nil; dry {
+			return nil, err
+		}
+		return ed, err
+	})
+	if err != nil {
+		return View{}, false, err
+	}
+	return e.view(c.now), same, nil
+}
+
+// revised is the edit that gives a timer another definition; nil: it is the same.
+func (e *Scheduler) revised(ctx context.Context, t *engine.Timer, d engine.Definition, now, from int64, put bool) (*edit, error) {
+	if d.App != t.App || d.Name != t.Name {
+		return nil, engine.Invalid("name", "name_fixed", "app and name of a timer cannot be changed")
+	}
+	if err := plan.Validate(&d); err != nil {
+		return nil, err
+	}
+	rearm := false
+	if put && t.Schedule.HasDelay {
+		var err error
+		if rearm, err = e.isOver(ctx, t, now); err != nil {
+			return nil, err
+		}
+	}
+	if d.Equal(&t.Definition) && !rearm {
+		return nil, nil
+	}
+	n := *t
+	n.Definition, n.Version, n.UpdatedAt = d, t.Version+1, now
+	if d.Schedule == t.Schedule && !rearm {
+		return &edit{timer: &n, keep: true}, nil
+	}
+	n.Generation++
+	former := t
+	if rearm {
+		former = nil
+	}
+	if n.Status == engine.Finished {
+		n.Status = engine.Enabled
+	}
+	if n.Schedule.OneShot() {
+		from = now
+	}
+	if err := plan.Resolve(&n, former, from); err != nil {
+		return nil, err
+	}
+	later := t.Status == engine.Enabled && t.StatusAt(now, false) == engine.Disabled // until then: so it stays
+	if later {
+		n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
+	}
+	ed := &edit{timer: &n, fresh: !later, reason: engine.ReasonReplaced}
+	if n.Schedule.OneShot() {
+		ed.once = engine.Key{Timer: t.ID, Due: n.LastDue}
+		if err := e.unbegun(ctx, ed.once); err != nil {
+			return nil, err
+		}
+	}
+	return ed, nil
+}
+
+// unbegun refuses a due that the timer has begun before, whose key would be used
+// twice, and one whose record tells of other dues as well: it would be replaced.
+func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
+	t, err := e.Task(ctx, k)
+	if errors.Is(err, engine.ErrNotFound) {
+		was, err := e.unrecorded(ctx, k)
+		if was {
+			err = engine.Invalid("schedule.at", "already_fired", "that instant was due before: what became of it is not in history any more")
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if t.Status == engine.Running || len(t.Attempts) > 0 {
+		return engine.Invalid("schedule.at", "already_fired", "a call for that instant was begun already: it is task %s, %s", k, t.Status)
+	}
+	if t.DueLast > k.Due {
+		return engine.Invalid("schedule.at", "already_recorded", "%d dues from that instant on were not called, and one record under it tells of them all: take another millisecond", t.Count)
+	}
+	return nil
+}
+
+// unrecorded tells whether a key without a record was a due of the timer that is over:
+// its record aged, or was left out (a sample of successes, a full disk).
+func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) {
+	sh := e.shardOf(k.Timer)
+	sh.mu.Lock()
+	passed := k.Due <= sh.watermark
+	sh.mu.Unlock()
+	if !passed {
+		return false, nil
+	}
+	ls, err := e.cfg.Cold.Lives(ctx, k.Timer-1, 1)
+	if err != nil || len(ls) == 0 || ls[0].ID != k.Timer {
+		return false, err
+	}
+	due := false
+	for i, v := range ls[0].Versions {
+		replaced := int64(engine.MaxDue)
+		if i+1 < len(ls[0].Versions) {
+			replaced = ls[0].Versions[i+1].UpdatedAt
+		}
+		p, err := plan.Of(v)
+		if err != nil || v.Status == engine.Disabled || k.Due > replaced {
+			continue
+		}
+		d, ok := p.Next(k.Due - 1)
+		due = due || ok && d == k.Due
+	}
+	if !due {
+		return false, nil
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
+	return err == nil && !slices.ContainsFunc(rows, func(o engine.Owed) bool { return o.Key.Due <= k.Due && k.Due <= max(o.Key.Due, o.To) }), err
+}
+
+// DeleteResult says what a delete met.
+type DeleteResult string
+
+// What a delete met: nothing will be called any more; a call is running; or
+// all was over already.
+const (
+	DeleteCancelled DeleteResult = "cancelled"
+	DeleteInFlight  DeleteResult = "in_flight"
+	DeleteFinished  DeleteResult = "finished"
+)
+
+// Delete removes a timer. match as in Put.
+func (e *Scheduler) Delete(ctx context.Context, id engine.TimerID, match uint32) (DeleteResult, error) {
+	c, err := e.change(ctx, id, match, func(*engine.Timer, int64, int64) (*edit, error) {
+		return &edit{reason: engine.ReasonDeleted}, nil
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case c.inFlight > 0:
+		return DeleteInFlight, nil
+	case c.finished:
+		return DeleteFinished, nil
+	}
+	return DeleteCancelled, nil
+}
+
+// RunNow makes a manual task and returns its key. Its due is the first ms from
+// now on that is neither a due of the timer nor a key that was used.
+func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID) (engine.Key, error) {
+	if err := e.open(); err != nil {
+		return engine.Key{}, err
+	}
+	release, err := e.claim(ctx, id)
+	if err != nil {
+		return engine.Key{}, err
+	}
+	over := release
+	defer func() { over() }()
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return engine.Key{}, err
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return engine.Key{}, err
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, id)
+	if err != nil {
+		return engine.Key{}, err
+	}
+	now := e.now()
+	k := engine.Key{Timer: id, Due: now}
+	for ; ; k.Due++ {
+		if p.Hits(k.Due) {
+			continue // also one that is disabled: an enable may bring it back
+		}
+		if slices.ContainsFunc(rows, func(o engine.Owed) bool { return o.Key == k }) {
+			continue // a range's
+		}
+		if is, err := e.known(ctx, k); err != nil {
+			return engine.Key{}, err
+		} else if !is {
+			break
+		}
+	}
+	// A change in the same ms would take a key ahead of it for a clock that was set back.
+	if sleep(ctx, time.Duration(min(k.Due-now, 10))*time.Millisecond); ctx.Err() != nil {
+		return engine.Key{}, ctx.Err()
+	}
+	o := engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromManual, NotBefore: k.Due}
+	over = func() {} // oweNow's
+	return k, e.oweNow(ctx, t, o, release)
+}
+
+// oweNow commits a row, takes it into memory and ends the claim of its timer,
+// which it holds on to while the commit is in doubt.
+func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, release func()) error {
+	err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: []engine.Owed{o}})
+	if err != nil && inDoubt(err) {
+		e.background.Go(func() {
+			if e.owes(o.Key) {
+				if err := e.takeIn(t, o); err != nil {
+					e.log.Error("cannot take in a task; the next start will", "task", o.Key, "error", err)
+				}
+			}
+			release()
+		})
+		return err
+	}
+	defer release()
+	if err != nil {
+		return err
+	}
+	return e.takeIn(t, o)
+}
+
+// owes finds out whether a commit in doubt made a row, see resolve.
+func (e *Scheduler) owes(k engine.Key) bool {
+	for e.life.Err() == nil {
+		if err := e.cfg.Cold.Settle(e.life, &engine.Settlement{Owner: e.cfg.Node}); err == nil {
+			if os, err := e.cfg.Cold.OwedOf(e.life, k.Timer); err == nil {
+				return slices.ContainsFunc(os, func(o engine.Owed) bool { return o.Key == k && o.To == 0 })
+			}
+		}
+		sleep(e.life, time.Second)
+	}
+	return false
+}
+
+// takeIn takes a committed row into memory. The timer is claimed.
+func (e *Scheduler) takeIn(t *engine.Timer, o engine.Owed) error {
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	tk, err := e.readmit(sh, t, o, e.now())
+	sh.mu.Unlock()
+	if err == nil && tk != nil {
+		e.queue.push([]*task{tk})
+	}
+	return err
+}
+
+// Redrive makes a failed, dead or unknown task due again, with the same key;
+// attempt numbers go on, max_attempts and max_age count anew.
+func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	release, err := e.claim(ctx, k.Timer)
+	if err != nil {
+		return err
+	}
+	over := release
+	defer func() { over() }()
+	t, err := e.cfg.Cold.Timer(ctx, k.Timer)
+	if err != nil {
+		return err
+	}
+	// A result that is not settled yet would be settled over the row.
+	for sh := e.shardOf(k.Timer); ; {
+		settled := e.settled.wait()
+		sh.mu.Lock()
+		was := sh.tasks.find(k)
+		pending := was != nil && was.state == isDone && was.stored == 0
+		sh.mu.Unlock()
+		if !pending {
+			break
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	was, err := e.Task(ctx, k)
+	if err != nil {
+		return err
+	}
+	if was.Status != engine.Dead && was.Status != engine.Failed && was.Status != engine.Unknown {
+		return &engine.Fault{
+			Kind: engine.FaultConflict, Code: "not_retryable",
+			Detail: fmt.Sprintf("task %s is %s; only failed, dead and unknown tasks can be retried by hand", k, was.Status),
+		}
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rows, func(o engine.Owed) bool { return o.Key == k }) { // a range's, see ranges
+		return &engine.Fault{
+			Kind: engine.FaultConflict, Code: "not_retryable",
+			Detail: fmt.Sprintf("the clock was set back, and dues from the ms after task %s on are owed under its key: try again when they are over", k),
+		}
+	}
+	n := *was
+	now := e.now()
+	n.Status, n.Reason, n.Ended, n.Origin, n.Generation = engine.Waiting, "", 0, engine.FromRedrive, t.Generation
+	n.Base, n.Since, n.NotBefore, n.DueLast, n.Count = n.LastAttempt(), now, now, 0, 0
+	over = func() {} // oweNow's
+	return e.oweNow(ctx, t, engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromRedrive, NotBefore: now, Task: &n}, release)
+}

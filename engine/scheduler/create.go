@@ -1,0 +1,403 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/engine/plan"
+)
+
+// Created is the outcome of one create.
+type Created struct {
+	View View
+	// Existed: the same definition was there already, or the Idempotency-Key
+	// was used for it; nothing was made.
+	Existed  bool
+	Replayed bool // … by its Idempotency-Key: answer as the first time (201)
+	Err      error
+}
+
+// Create makes a timer. once may be nil.
+func (e *Scheduler) Create(ctx context.Context, d engine.Definition, once *engine.Once) Created {
+	if err := e.open(); err != nil {
+		return Created{Err: err}
+	}
+	now := e.now()
+	for {
+		made, again := e.create(ctx, &d, once, now)
+		if !again {
+			return made
+		}
+	}
+}
+
+// create does it once; again: the id is taken, by a clock that had stepped back, and
+// another is to be minted.
+func (e *Scheduler) create(ctx context.Context, d *engine.Definition, once *engine.Once, now int64) (made Created, again bool) {
+	var b *births
+	h := e.holds.take(now)
+	defer func() {
+		if b == nil {
+			e.holds.give(h)
+		}
+	}()
+	c, err := e.draft(d, now)
+	if err != nil {
+		return Created{Err: err}, false
+	}
+	c.Once = once
+	b = e.birth([]*engine.Change{c}, h)
+	failpoint.Hit("create-before-commit")
+	a, err := e.cfg.Cold.Apply(ctx, c)
+	if err != nil {
+		a.Err = err
+	}
+	failpoint.Hit("create-after-commit")
+	nexts := b.take(ctx, []engine.Applied{a})
+	if errors.Is(a.Err, engine.ErrConflict) && a.Existing == nil {
+		return Created{}, true
+	}
+	return e.created(d, c, a, nexts[0]), false
+}
+
+// CreateAll makes many, each by itself; outcomes in order.
+func (e *Scheduler) CreateAll(ctx context.Context, ds []engine.Definition) []Created {
+	out := make([]Created, len(ds))
+	if err := e.open(); err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+		return out
+	}
+	now := e.now()
+	var b *births
+	h := e.holds.take(now)
+	defer func() {
+		if b == nil {
+			e.holds.give(h)
+		}
+	}()
+	changes := make([]*engine.Change, 0, len(ds))
+	places := make([]int, 0, len(ds))
+	for i := range ds {
+		c, err := e.draft(&ds[i], now)
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		changes, places = append(changes, c), append(places, i)
+	}
+	b = e.birth(changes, h)
+	failpoint.Hit("create-before-commit")
+	as := e.cfg.Cold.ApplyAll(ctx, changes)
+	failpoint.Hit("create-after-commit")
+	nexts := b.take(ctx, as)
+	failpoint.Hit("create-before-ack")
+	for j, a := range as {
+		i := places[j]
+		if errors.Is(a.Err, engine.ErrConflict) && a.Existing == nil {
+			out[i] = e.Create(ctx, ds[i], nil)
+			continue
+		}
+		out[i] = e.created(&ds[i], changes[j], a, nexts[j])
+	}
+	return out
+}
+
+// births are timers being created: claimed, so that who finds one in a tier
+// before it is seated waits, and with a hold on the watermark.
+type births struct {
+	e       *Scheduler
+	changes []*engine.Change
+	hold    *hold
+	release func()
+}
+
+// birth begins them. The hold was taken before their changes were drafted: what was
+// to be owed of them was read off the watermark.
+func (e *Scheduler) birth(cs []*engine.Change, h *hold) *births {
+	return &births{e, cs, h, e.claimNew(cs)}
+}
+
+// take seats what was made and ends the births; it returns the next dues. Those
+// whose commit is in doubt stay claimed until it is known.
+func (b *births) take(ctx context.Context, as []engine.Applied) (next []int64) {
+	var warm []engine.Entry
+	doubt := false
+	next = make([]int64, len(as))
+	for i, a := range as {
+		switch {
+		case a.Existing != nil:
+		case a.Err == nil:
+			next[i] = b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, &warm)
+		case inDoubt(a.Err):
+			doubt = true
+		}
+	}
+	b.e.addWarm(ctx, warm, true)
+	if !doubt {
+		b.end()
+		return next
+	}
+	b.e.background.Go(func() {
+		var warm []engine.Entry
+		for i, a := range as {
+			if a.Existing != nil || a.Err == nil || !inDoubt(a.Err) {
+				continue
+			}
+			made, sure := b.e.resolve(b.changes[i])
+			if !sure {
+				return
+			}
+			if made {
+				b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, &warm)
+			}
+		}
+		b.e.addWarm(b.e.life, warm, true)
+		b.end()
+	})
+	return next
+}
+
+func (b *births) end() {
+	b.release()
+	b.e.holds.give(b.hold)
+}
+
+// creatable says why a timer would not be created, as far as can be told without
+// a commit.
+func (e *Scheduler) creatable(d *engine.Definition) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	_, err := e.draft(d, e.now())
+	return err
+}
+
+// draft is the change that creates a timer.
+func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, error) {
+	if err := plan.Validate(d); err != nil {
+		return nil, err
+	}
+	t := &engine.Timer{Definition: *d, ID: e.ids.mint(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
+	if err := plan.Resolve(t, nil, now); err != nil {
+		return nil, err
+	}
+	owe, err := e.owing(t, true, func(engine.Key) (bool, error) { return false, nil })
+	return &engine.Change{Timer: t, ID: t.ID, At: now, Owe: owe}, err
+}
+
+// owing are the rows that a new generation of a timer starts with: what its
+// plan will not derive. That is an instant that was given though it is past
+// (fresh: enabling never brings one back), and, after the clock stepped back
+// behind the watermark, what lies up to there. taken tells of keys of tasks, see
+// ranges.
+func (e *Scheduler) owing(t *engine.Timer, fresh bool, taken func(engine.Key) (bool, error)) ([]engine.Owed, error) {
+	if t.Status != engine.Enabled {
+		return nil, nil
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	w := max(sh.watermark, sh.settling)
+	sh.mu.Unlock()
+	o := engine.Owed{Generation: t.Generation}
+	if t.Schedule.OneShot() {
+		due := t.LastDue
+		if due > t.ValidFrom && due > w || due <= t.ValidFrom && !fresh {
+			return nil, nil
+		}
+		o.Key, o.NotBefore = engine.Key{Timer: t.ID, Due: due}, due
+		return []engine.Owed{o}, nil
+	}
+	if w <= t.ValidFrom {
+		return nil, nil
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		panic("BUG: a definition that Resolve has seen has no plan: " + err.Error())
+	}
+	return ranges(t, &p, t.ValidFrom, w, taken)
+}
+
+// ranges are the rows that owe the dues in (after, to]: one range, with the key of the
+// ms before its first due. Where a task has that key, or had, its end would pay the
+// range, for there is one row under a key: the first due gets a row of its own, and
+// the range begins with the next.
+func ranges(t *engine.Timer, p *plan.Plan, after, to int64, taken func(engine.Key) (bool, error)) (os []engine.Owed, err error) {
+	for {
+		due, ok := p.Next(after)
+		if !ok || due > to {
+			return os, nil
+		}
+		k := engine.Key{Timer: t.ID, Due: due - 1}
+		is := len(os) > 0 && os[len(os)-1].Key == k
+		if !is {
+			if is, err = taken(k); err != nil {
+				return nil, err
+			}
+		}
+		o := engine.Owed{Key: k, To: to, Generation: t.Generation, NotBefore: due}
+		if !is {
+			return append(os, o), nil
+		}
+		o.Key.Due, o.To = due, 0
+		os = append(os, o)
+		after = due
+	}
+}
+
+// known tells whether a key is or was a task's.
+func (e *Scheduler) known(ctx context.Context, k engine.Key) (bool, error) {
+	_, err := e.Task(ctx, k)
+	if errors.Is(err, engine.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// created turns the tier's outcome into the caller's.
+func (e *Scheduler) created(d *engine.Definition, c *engine.Change, a engine.Applied, next int64) Created {
+	switch {
+	case a.Replayed:
+		return Created{View: e.view(a.Existing), Existed: true, Replayed: true}
+	case a.Existing != nil && a.Existing.Definition.Equal(d):
+		return Created{View: e.view(a.Existing), Existed: true}
+	case a.Existing != nil:
+		return Created{Err: &engine.Fault{
+			Kind: engine.FaultConflict, Code: "name_taken",
+			Detail: "app " + d.App + " has another timer of that name: " + a.Existing.ID.String(),
+			Fields: []engine.FieldFault{{Field: "name", Detail: "is taken by timer " + a.Existing.ID.String() + ", whose definition differs"}},
+		}}
+	case a.Err != nil:
+		return Created{Err: a.Err}
+	}
+	return Created{View: View{Timer: c.Timer, Status: c.Timer.Status, NextDue: next}}
+}
+
+// welcome admits a timer whose definition was just committed, wherever its next
+// dues belong: rows of owed and the next minutes into memory, the coming hour
+// into the warm tier (warm collects its entries). It returns the next due.
+func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, warm *[]engine.Entry) (next int64) {
+	if t.Status != engine.Enabled {
+		return 0
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
+	}
+	if due, ok := p.Next(t.ValidFrom); ok {
+		next = due
+	}
+	now := e.now()
+	horizon := e.horizon.Load() // before the seat: what a raise adds meanwhile is in both
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	ready := e.seat(sh, t, &p, owe, now)
+	sh.mu.Unlock()
+	e.queue.push(ready)
+	for _, o := range owe { // it is overdue: that is its next
+		if next == 0 || o.Key.Due < next {
+			next = o.Key.Due
+		}
+	}
+	e.metrics.timerMade()
+	if filled := e.warmed.Load(); next != 0 && next < filled {
+		*warm = entries(*warm, t.ID, engine.AppendTimer(nil, t), &p, max(horizon, t.ValidFrom+1), filled)
+	}
+	return next
+}
+
+// seat puts a timer with its rows into the roster and the wheel. mu is held.
+func (e *Scheduler) seat(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed, now int64) (ready []*task) {
+	due, ok := p.Next(t.ValidFrom)
+	if len(owe) == 0 && (!ok || due >= e.horizon.Load()) {
+		return nil
+	}
+	lv := sh.timers[t.ID]
+	if lv == nil || lv.def.Version != t.Version {
+		lv = e.join(sh, t, p)
+	}
+	for _, o := range owe {
+		if o.To != 0 {
+			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
+			continue
+		}
+		tk := sh.enlist(lv, o.Key, o.Origin, true, now)
+		if o.NotBefore > now {
+			tk.state, tk.handle = isRetrying, e.wheel.Add(o.NotBefore, item{o.Key.Timer, o.Key.Due})
+			continue
+		}
+		ready = append(ready, tk)
+	}
+	if lv.next == 0 && !(len(owe) == 1 && p.OneShot()) {
+		e.schedule(lv, t.ValidFrom)
+	}
+	sh.dismiss(lv)
+	return ready
+}
+
+// addWarm puts entries of new or changed timers into the warm tier. Its loss
+// costs speed only: a minute that cannot be trusted is built from the cold tier.
+// own: the caller is who creates or changes these timers.
+func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
+	if len(es) == 0 {
+		return
+	}
+	e.minutes.add(es)
+	lost := !e.migrator.answers.Load() // nobody who creates a timer waits for it then
+	if !lost {
+		if err := e.cfg.Warm.Add(ctx, es); err != nil {
+			e.log.Warn("cannot add to the warm tier; the minutes concerned are filled anew", "error", err)
+			if lost = true; ctx.Err() == nil { // else it was the caller who left
+				e.migrator.lose(err)
+			}
+		}
+	}
+	if lost {
+		for i := range es {
+			e.migrator.distrust(es[i].Due)
+		}
+	}
+	// The migrator may have loaded a minute since its horizon was looked at:
+	// it raises the horizon before it reads the bucket, so looking again after
+	// the entry is in finds every one that it may have missed.
+	horizon := e.horizon.Load()
+	for _, x := range es {
+		if x.Due < horizon {
+			busy, _, err := e.admit(ctx, []engine.Entry{x}, x.Due, own)
+			if len(busy) > 0 {
+				e.admitLater(busy, x.Due)
+			}
+			if err != nil {
+				e.log.Error("cannot admit a timer; the next start will", "timer", x.ID, "error", err)
+			}
+		}
+	}
+}
+
+// updateWarm tells the warm tier what became of a timer that it may know.
+func (e *Scheduler) updateWarm(ctx context.Context, id engine.TimerID, t *engine.Timer) {
+	var definition []byte
+	if t != nil {
+		definition = engine.AppendTimer(nil, t)
+	}
+	e.cfg.Warm.Update(ctx, id, definition)
+}
+
+// open tells whether something new may be taken.
+func (e *Scheduler) open() error {
+	if err := e.serving(); err != nil {
+		return err
+	}
+	switch {
+	case e.unsettled.isFull.Load():
+		return ErrBacklog
+	case e.cfg.DiskFull():
+		return engine.ErrFull
+	case e.memoryFull():
+		return engine.ErrMemoryFull
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// Enable lets a timer fire again, from now on.
+func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, catch engine.CatchUp) (View, error) {
+	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now, from int64) (*edit, error) {
+		if t.StatusAt(now, false) != engine.Disabled {
+			return nil, nil
+		}
+		n := *t
+		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Enabled, "", t.Version+1, t.Generation+1, now
+		since, err := e.countFrom(ctx, t, now, from)
+		if err != nil {
+			return nil, err
+		}
+		if err := plan.Resolve(&n, t, since); err != nil {
+			return nil, err
+		}
+		ed := &edit{timer: &n, reason: engine.ReasonDisabled}
+		if catch == engine.CatchUpNone {
+			return ed, nil
+		}
+		if since > now {
+			return ed, nil // nothing is past that was not decided
+		}
+		since, err = e.disabledSince(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if t.Schedule.MaxRuns != 0 { // before that it had no dues, by a clock that was set back
+			counted, err := e.runsFrom(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			since = max(since, counted)
+		}
+		over, err := e.over(ctx, id, since, now) // before the clock was set back
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(over, policy.CompareSpans)
+		ed.owe, err = policy.Passed(t, n.Generation, since, now, catch, over)
+		return ed, err
+	})
+	if err != nil {
+		return View{}, err
+	}
+	return e.view(c.now), nil
+}
+
+// countFrom is from when the dues of a timer count that is disabled or enabled at
+// now: see taken for a recurring one; the due of a one-shot is over when it has a
+// record, though the clock was set back before it.
+func (e *Scheduler) countFrom(ctx context.Context, t *engine.Timer, now, from int64) (int64, error) {
+	if !t.Schedule.OneShot() {
+		return from, nil
+	}
+	was, err := e.Task(ctx, engine.Key{Timer: t.ID, Due: t.LastDue})
+	switch {
+	case errors.Is(err, engine.ErrNotFound):
+		return now, nil
+	case err != nil:
+		return 0, err
+	case was.Status.Final() || was.Status == engine.Running || len(was.Attempts) > 0:
+		return max(now, t.LastDue), nil
+	}
+	return now, nil
+}
+
+// maxVersions is how many former versions of a timer are looked through.
+const maxVersions = 1000
+
+// disabledSince is when a timer that is disabled became so, or got its schedule
+// if that was later: dues up to then are over.
+func (e *Scheduler) disabledSince(ctx context.Context, t *engine.Timer) (int64, error) {
+	if t.Status == engine.Disabled {
+		return t.ValidFrom, nil
+	}
+	// Disabled until an instant, which is its ValidFrom: the former versions tell.
+	former, err := e.cfg.Cold.Versions(ctx, t.ID, maxVersions)
+	since := t.UpdatedAt
+	for _, f := range former {
+		switch {
+		case f.Schedule != t.Schedule || f.StatusAt(since, false) != engine.Disabled:
+			return since, err
+		case f.Status == engine.Disabled:
+			return f.ValidFrom, err
+		}
+		since = f.UpdatedAt
+	}
+	return since, err
+}
+
+// runsFrom is from when the max_runs of a timer count, which no disable changes: from
+// the first version with its last due on. It is later than now only where the clock was
+// set back, and there a timer that fired before it would have more than max_runs.
+func (e *Scheduler) runsFrom(ctx context.Context, t *engine.Timer) (int64, error) {
+	former, err := e.cfg.Cold.Versions(ctx, t.ID, maxVersions)
+	first := t
+	for _, f := range former {
+		if f.Schedule != t.Schedule || f.LastDue != t.LastDue {
+			break
+		}
+		first = f
+	}
+	if first.Reason != "" {
+		return first.UpdatedAt, err // its ValidFrom is when it is to fire again
+	}
+	return first.ValidFrom, err
+}
+
+var errUntil = engine.Invalid("until", "until_past", "it has passed already")
+
+// Disable stops a timer; until (Unix ms) enables it by itself, 0: never.
+func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, reason string, until int64) (View, error) {
+	if reason == "" {
+		reason = engine.ReasonDisabled
+	}
+	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now, from int64) (*edit, error) {
+		if until != 0 && until <= now {
+			return nil, errUntil
+		}
+		over, err := e.isOver(ctx, t, now)
+		if over || err != nil || until == 0 && t.Status == engine.Disabled && t.Reason == reason {
+			return nil, err
+		}
+		n := *t
+		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Disabled, reason, t.Version+1, t.Generation+1, now
+		n.ValidFrom = now
+		if until != 0 {
+			since, err := e.countFrom(ctx, t, now, from)
+			if err != nil {
+				return nil, err
+			}
+			n.Status, n.ValidFrom = engine.Enabled, max(until, since)
+			if t.Schedule.MaxRuns != 0 {
+				counted, err := e.runsFrom(ctx, t)
+				if err != nil {
+					return nil, err
+				}
+				n.ValidFrom = max(n.ValidFrom, counted)
+			}
+		} else if t.StatusAt(now, false) == engine.Disabled {
+			since, err := e.disabledSince(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			n.ValidFrom = since
+		}
+		return &edit{timer: &n, reason: engine.ReasonDisabled}, nil
+	})
+	if err != nil {
+		return View{}, err
+	}
+	return e.view(c.now), nil
+}
+
+// isOver tells whether a timer is finished, as it will be stored: its last due has
+// its record, or lies behind the watermark, and nothing of it is owed.
+func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (bool, error) {
+	if t.Status == engine.Finished || e.status(t, now) != engine.Finished {
+		return t.Status == engine.Finished, nil
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	passed := t.LastDue <= sh.watermark
+	sh.mu.Unlock()
+	if !passed {
+		last, err := e.Task(ctx, engine.Key{Timer: t.ID, Due: t.LastDue})
+		if errors.Is(err, engine.ErrNotFound) || err == nil && !last.Status.Final() {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return !slices.ContainsFunc(rows, func(o engine.Owed) bool {
+		k := sh.tasks.find(o.Key)
+		return k == nil || k.state != isDone // else its end is stored with the next settle
+	}), err
+}

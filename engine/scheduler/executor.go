@@ -1,0 +1,241 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// execute makes one attempt of a task, on a worker of the queue:
+//
+//	begin → note in the journal → call → finish, or retry
+func (e *Scheduler) execute(t *task) (took time.Duration) {
+	if e.stalled.Load() {
+		e.awaitCalm()
+		if e.ending.Load() {
+			return 0 // the last settle leaves a row of it
+		}
+	}
+	began := e.cfg.Now()
+	call, from, freed, ok := e.begin(t, began.UnixMilli())
+	if freed != nil {
+		e.queue.push([]*task{freed})
+	}
+	if !ok {
+		return 0
+	}
+	amo := call.Timer.Delivery == engine.AtMostOnce
+	p := e.journal.Begin(engine.Begun{
+		Key: t.Key, Generation: t.Generation, Attempt: uint32(call.Attempt), Origin: t.Origin, AtMostOnce: amo,
+	})
+	if amo {
+		// The promise not to repeat needs the note on the disk before the call.
+		if err := e.journal.Sync(context.Background(), p); err != nil {
+			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
+			e.end(t, e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
+			return 0
+		}
+		began = e.cfg.Now()
+	}
+	failpoint.Hit("intent-before-send")
+	if call.Redelivered {
+		e.metrics.redelivered.Inc()
+	}
+	e.metrics.inFlight.Inc()
+	out := e.call(&call)
+	e.metrics.inFlight.Dec()
+	failpoint.Hit("response-before-result")
+	left := time.UnixMicro(t.left)
+	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
+	out.Phases.Queue += max(0, began.Sub(left))
+	e.end(t, began, out)
+	return out.Took
+}
+
+// call makes the call; a panic in it is one unknown outcome and no more.
+func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.metrics.panics.Inc()
+			e.log.Error("BUG: a call panicked", "task", c.Key, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			out = engine.Outcome{Class: engine.ClassUnknown, ErrorClass: "panic"}
+		}
+	}()
+	return e.cfg.Caller.Call(c)
+}
+
+// begin is the one step that decides between sending a task and a change of its
+// timer: under the shard's lock it either becomes isSending, or is set aside.
+// The attempt should have begun at from (Unix ms). freed is a task whose turn it is, to
+// be queued.
+func (e *Scheduler) begin(t *task, now int64) (c engine.Call, from int64, freed *task, ok bool) {
+	sh := e.shardOf(t.Key.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := t.live
+	raise(&e.upTo, now) // also for one that ends here, for its timer is busy
+	switch {
+	case t.state != isWaiting:
+		return engine.Call{}, 0, nil, false // cancelled while it waited
+	case lv.held:
+		t.state = isHeld
+		return engine.Call{}, 0, nil, false
+	case now < t.Key.Due:
+		// The clock stepped back while it waited: never early. Who waits for it need not.
+		e.later(sh, t, t.Key.Due)
+		if t.yields() {
+			freed = t.leave(now)
+		}
+		return engine.Call{}, 0, freed, false
+	case !t.begun && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
+		e.overlap(sh, t, now)
+		return engine.Call{}, 0, nil, false
+	}
+	if !t.begun {
+		t.begun = true
+		lv.busy++
+	}
+	from = max(t.Key.Due, t.NotBefore)
+	t.state, t.Status = isSending, engine.Running
+	t.NotBefore = 0
+	t.dirty = true
+	return engine.Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, nil, true
+}
+
+// maxParked is how many tasks of one timer may wait for another of it.
+const maxParked = 100
+
+// overlap decides what becomes of a task whose timer is busy. mu is held.
+func (e *Scheduler) overlap(sh *shard, t *task, now int64) {
+	lv := t.live
+	switch {
+	case lv.def.Overlap == engine.OverlapSkip:
+		e.conclude(sh, t, engine.Skipped, engine.ReasonOverlap, now)
+	case len(lv.parked) >= maxParked:
+		e.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
+	default:
+		t.state = isParked
+		lv.parked = append(lv.parked, t)
+	}
+}
+
+// end takes the outcome of an attempt: notes it in the journal and decides what
+// is next.
+func (e *Scheduler) end(t *task, began time.Time, out engine.Outcome) {
+	sh := e.shardOf(t.Key.Timer)
+	now := e.now()
+	sh.mu.Lock()
+	lv := t.live
+	first := len(t.Attempts) == 0
+	if first {
+		t.Lateness = -1
+		if !out.Sent.IsZero() {
+			t.Lateness = out.Sent.Sub(time.UnixMilli(t.Key.Due))
+		}
+	}
+	started := out.Sent
+	if started.IsZero() {
+		started = began
+	}
+	n := t.LastAttempt() + 1
+	t.Attempts = append(t.Attempts, engine.Attempt{
+		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
+		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
+	})
+	t.redelivered = false
+	v := policy.AfterAttempt(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
+	var freed *task
+	if v.Status == engine.Retrying {
+		if e.memoryFull() && lv.def.Overlap == engine.OverlapAllow {
+			v.NotBefore = max(v.NotBefore, e.roomy(t.Key))
+		}
+		t.Status, t.NotBefore = engine.Retrying, v.NotBefore
+		e.later(sh, t, v.NotBefore)
+		e.journal.Finish(engine.EncodeTask(&t.Task))
+	} else {
+		freed = e.conclude(sh, t, v.Status, v.Reason, now)
+	}
+	lateness := t.Lateness
+	sh.mu.Unlock()
+
+	e.metrics.attempt(out.Code)
+	if first && !out.Sent.IsZero() {
+		e.metrics.fired(lateness)
+		e.recent.add(now, lateness)
+	}
+	if freed != nil {
+		e.queue.push([]*task{freed})
+	}
+}
+
+// attemptBytes is what a timer in the wheel may yet need: its task, an attempt that
+// failed, and what settles them.
+const attemptBytes = 1024
+
+// memoryFull tells that nothing new may be taken: all that is in the wheel may fail
+// at once. 43,000 timers of a target that refused each of them were too much for a
+// control group of 128 MiB, and the kernel ended the process.
+func (e *Scheduler) memoryFull() bool {
+	return e.cfg.MemoryFull(attemptBytes * int64(e.wheel.Len()))
+}
+
+// roomy is when a task is tried again whose memory is needed: spread over a minute
+// that is not loaded yet. It leaves with the next settle (release) and comes back
+// with that minute.
+func (e *Scheduler) roomy(k engine.Key) int64 {
+	const settles = minute / 3 // by then it has been settled: settleWait
+	return e.horizon.Load() + settles + int64(plan.Scatter(uint64(k.Timer), uint64(k.Due))%uint64(minute-settles))
+}
+
+// conclude gives a task its final status; see leave. mu is held.
+func (e *Scheduler) conclude(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) (freed *task) {
+	freed = t.leave(now)
+	e.finish(sh, t, status, reason, now)
+	e.metrics.ended(status)
+	e.followers.tell(&t.Task)
+	return freed
+}
+
+// leave ends a task's turn at its timer; the task that waited for it, if any, is
+// returned to be queued. It counts as busy at once, so that none that comes due now
+// goes before it. mu is held.
+func (t *task) leave(now int64) (freed *task) {
+	lv := t.live
+	if t.begun {
+		t.begun = false
+		lv.busy--
+	}
+	if lv.busy == 0 {
+		for len(lv.parked) > 0 && freed == nil {
+			p := lv.parked[0]
+			lv.parked = lv.parked[1:]
+			if p.state == isParked {
+				p.await(now)
+				p.begun = true
+				lv.busy++
+				freed = p
+			}
+		}
+	}
+	return freed
+}
+
+// yields tells whether a task that waits for its due again gives up its turn: its
+// timer is busy for one that failed. One that may have been sent has no attempt under
+// way either, but with overlap skip it would be skipped for the next.
+func (t *task) yields() bool {
+	return len(t.Attempts) == t.Base && (!t.redelivered || t.live.def.Overlap == engine.OverlapQueue)
+}
+
+// later puts a task into the wheel until the instant. mu is held.
+func (e *Scheduler) later(sh *shard, t *task, at int64) {
+	t.state, t.left = isRetrying, 0
+	t.handle = e.wheel.Add(at, item{t.Key.Timer, t.Key.Due})
+	t.dirty = true
+}

@@ -1,0 +1,252 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/engine/plan"
+)
+
+// lose notes that the warm tier failed. What it holds is not given up for that:
+// when it answers again it says itself what it has lost (ErrGap).
+func (m *migrator) lose(err error) {
+	m.answers.Store(false)
+	if m.e.warmUp.Swap(false) {
+		m.e.log.Warn("the warm tier has failed; what it cannot tell is read from the cold tier", "error", err)
+	}
+}
+
+// reach asks a warm tier that failed whether it answers, once a second at most.
+func (m *migrator) reach(ctx context.Context) {
+	if m.answers.Load() || time.Since(m.asked) < time.Second {
+		return
+	}
+	m.answers.Store(m.e.cfg.Warm.Open(ctx) == nil)
+	m.asked = time.Now()
+}
+
+// fillTo mends the gaps in the warm tier, and fills it to a window ahead of now.
+// Its loss costs speed, never a fire: only the cold tier's errors are told.
+func (m *migrator) fillTo(ctx context.Context) error {
+	e := m.e
+	raise(&m.filled, e.loaded.Load())
+	if !m.answers.Load() {
+		return nil
+	}
+	// First, for it makes room in one that is full.
+	if before := e.loaded.Load() - minute; before > m.dropped {
+		m.dropped = before
+		if err := e.cfg.Warm.Drop(ctx, before); err != nil {
+			m.lose(err)
+			return nil
+		}
+	}
+	if time.Since(m.paused) < m.pause {
+		return nil
+	}
+	for ctx.Err() == nil {
+		from, losses, ok := m.gaps.next(e.loaded.Load(), m.filled.Load())
+		if !ok {
+			break
+		}
+		to := from + minute
+		for to < min(from+slice, m.filled.Load()) && m.gaps.has(to) {
+			to += minute
+		}
+		if whole, err := m.fill(ctx, from, to); !whole {
+			return err
+		}
+		m.gaps.mended(to, losses)
+	}
+	end := (e.now()+e.cfg.Window.Milliseconds())/minute*minute + minute
+	for m.filled.Load() < end {
+		from := max(m.filled.Load(), e.loaded.Load())
+		to := min(from+slice, end)
+		raise(&e.warmed, to)
+		if whole, err := m.fill(ctx, from, to); !whole {
+			return err
+		}
+		raise(&m.filled, to)
+	}
+	m.pause = 0
+	if m.answers.Load() && !e.warmUp.Swap(true) {
+		e.log.Info("the warm tier is filled")
+	}
+	return nil
+}
+
+// fill puts what is due in [from, to) into its buckets and declares them whole.
+// What was filled before stays: only these minutes are filled again if it fails.
+// The error is not the warm tier's.
+func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err error) {
+	if err := m.keepAhead(ctx); err != nil {
+		return false, err
+	}
+	m.e.minutes.refill(from, to)
+	in := newFilling(m.e, from, to)
+	err = m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []engine.Candidate) error {
+		if err := in.add(ctx, cs); err != nil {
+			return err
+		}
+		return m.keepAhead(ctx)
+	})
+	warm, cold := in.end()
+	failpoint.Hit("warm-rebuild")
+	if err = cmp.Or(err, cold); err == nil && warm == nil {
+		if warm = m.e.cfg.Warm.Seal(ctx, from, to); warm == nil {
+			m.e.minutes.refilled(from, to)
+			return true, nil
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case warm == nil:
+		return false, fmt.Errorf("cannot fill the hour of %s: %w", time.UnixMilli(from).UTC().Format(time.RFC3339), err)
+	}
+	if !errors.Is(warm, engine.ErrGap) { // else it lost a part of it meanwhile
+		m.lose(warm)
+	}
+	m.putOff()
+	return false, nil
+}
+
+// pagesAtOnce are the pages of a fill under way: one is taken apart here while the
+// warm tier works on the other, and a third is read.
+const pagesAtOnce = 2
+
+// filling is a fill of [from, to) under way.
+type filling struct {
+	e        *Scheduler
+	from, to int64
+	slots    chan struct{}
+	pages    sync.WaitGroup
+
+	mu         sync.Mutex
+	warm, cold error // the first of each tier
+}
+
+func newFilling(e *Scheduler, from, to int64) *filling {
+	return &filling{e: e, from: from, to: to, slots: make(chan struct{}, pagesAtOnce)}
+}
+
+// add puts a page into the warm tier, and does not wait for it. The error is of one
+// before.
+func (f *filling) add(ctx context.Context, cs []engine.Candidate) error {
+	f.slots <- struct{}{}
+	f.mu.Lock()
+	err := errors.Join(f.warm, f.cold)
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	cs = slices.Clone(cs) // the page is its reader's again
+	f.pages.Go(func() {
+		warm, cold := f.e.warm(ctx, cs, f.from, f.to)
+		f.mu.Lock()
+		f.warm, f.cold = cmp.Or(f.warm, warm), cmp.Or(f.cold, cold)
+		f.mu.Unlock()
+		<-f.slots
+	})
+	return nil
+}
+
+// end waits for all pages.
+func (f *filling) end() (warm, cold error) {
+	f.pages.Wait()
+	return f.warm, f.cold
+}
+
+// putOff puts the next fill off: by a second after the first that failed, by
+// twice as long after each that follows, by a minute at most. One that is full is
+// not to be filled for ever.
+func (m *migrator) putOff() {
+	m.pause, m.paused = min(max(2*m.pause, time.Second), time.Minute), time.Now()
+}
+
+// warm puts candidates into the buckets of [from, to), one entry a minute. The
+// first error is the warm tier's.
+func (e *Scheduler) warm(ctx context.Context, cs []engine.Candidate, from, to int64) (error, error) {
+	es := make([]engine.Entry, 0, len(cs))
+	var raised []engine.Bound
+	t := new(engine.Timer) // only the head of each
+	for _, c := range cs {
+		if c.Definition == nil {
+			es = append(es, engine.Entry{ID: c.ID, Due: c.Due})
+			continue
+		}
+		if err := engine.DecodeTimerHead(c.Definition, t); err != nil {
+			return nil, fmt.Errorf("timer %s: %w", c.ID, err)
+		}
+		if t.Status != engine.Enabled {
+			continue
+		}
+		if t.Schedule.OneShot() {
+			es = append(es, engine.Entry(c))
+			continue
+		}
+		p, err := plan.Of(t)
+		if err != nil {
+			e.leaveOut(c.ID, err)
+			continue
+		}
+		es = entries(es, c.ID, c.Definition, &p, from, to)
+		if b, ok := e.bound(t, &p, c.Due); ok {
+			raised = append(raised, b)
+		}
+	}
+	e.minutes.filled(es)
+	if err := e.cfg.Warm.Add(ctx, es); err != nil {
+		return err, nil
+	}
+	if len(raised) > 0 {
+		return nil, e.cfg.Cold.Raise(ctx, raised)
+	}
+	return nil, nil
+}
+
+// entries appends the first due of each minute in [from, to).
+func entries(es []engine.Entry, id engine.TimerID, definition []byte, p *plan.Plan, from, to int64) []engine.Entry {
+	for after := from - 1; ; {
+		due, ok := p.Next(after)
+		if !ok || due >= to {
+			return es
+		}
+		es = append(es, engine.Entry{ID: id, Due: due, Definition: definition})
+		after = due/minute*minute + minute - 1
+	}
+}
+
+// zoneMoves is by how much (ms) a new time zone database may bring a due nearer
+// that was planned by the former one. A country that changes its clocks does so by
+// an hour or two; one that crosses the date line goes beyond it.
+const zoneMoves = 4 * 60 * minute
+
+// bound is a better lower bound for the index of a recurring timer, when the
+// one there is an hour old or more: the first due later than the watermark, and
+// for a calendar as much less as its zone may yet move.
+func (e *Scheduler) bound(t *engine.Timer, p *plan.Plan, was int64) (engine.Bound, bool) {
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	w := sh.watermark
+	busy := sh.timers[t.ID] != nil && sh.timers[t.ID].tasks != nil
+	sh.mu.Unlock()
+	if w-was < 60*minute {
+		return engine.Bound{}, false
+	}
+	due, ok := p.Next(w)
+	if !ok {
+		return engine.Bound{ID: t.ID, Version: t.Version, Finished: true}, !busy
+	}
+	if t.Schedule.Cron != "" && t.Schedule.TimeZone != "" && t.Schedule.TimeZone != "UTC" {
+		due -= zoneMoves
+	}
+	return engine.Bound{ID: t.ID, Version: t.Version, Due: due}, due-was >= 60*minute
+}

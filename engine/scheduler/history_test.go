@@ -1,0 +1,130 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/verify"
+)
+
+// Few results are settled twice a second; many sooner, in shorter pieces.
+func TestSettlePace(t *testing.T) {
+	for _, x := range []struct{ timers, least, most int }{{1, 1, 2}, {30, 2, 4}, {100, 9, 10}} {
+		t.Run(fmt.Sprint(x.timers*100, " fires a second"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var settles atomic.Int64
+				w.after = func(op string, _ any) {
+					if op == "Settle" {
+						settles.Add(1)
+					}
+				}
+				w.start()
+				for i := range x.timers {
+					w.make(timer(fmt.Sprint(i), every(10*time.Millisecond)))
+				}
+				time.Sleep(1500 * time.Millisecond)
+				before := settles.Load()
+				time.Sleep(time.Second)
+				if n := int(settles.Load() - before); n < x.least || n > x.most {
+					t.Errorf("%d settles a second, want %d to %d", n, x.least, x.most)
+				}
+			})
+		})
+	}
+}
+
+// What a disk that is all but full kept out of history is unproven, in this life
+// and in the next, and only that.
+func TestLeftOutOfHistory(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var critical atomic.Bool
+		w.config.DiskCritical = critical.Load
+		w.start()
+		w.make(timer("ok", every(time.Second)))
+		failing := w.make(timer("failing", every(time.Second)))
+		w.replies("failing", reject)
+		begun := w.now()
+		time.Sleep(5 * time.Minute)
+		critical.Store(true)
+		from := w.now()
+		time.Sleep(3 * time.Minute)
+		critical.Store(false)
+		to := w.now()
+		time.Sleep(5 * time.Minute)
+		verify := func(what string, from, to int64) (unproven int64) {
+			t.Helper()
+			v, err := w.Verify(t.Context(), verify.Request{From: from, To: to}, func(f *verify.Finding) error {
+				if f.Kind != verify.Unproven || f.Timer == failing {
+					t.Errorf("%s: %s of %s, %s to %s", what, f.Kind, f.Name, stamp(f.Due), stamp(f.DueLast))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.Found[verify.Unproven]
+		}
+		for _, what := range []string{"in this life", "in the next"} {
+			if n := verify(what, begun, w.now()); n < 170 || n > 185 {
+				t.Errorf("%s: %d are unproven of 180 s", what, n)
+			}
+			// The settles of a few seconds fall on either side.
+			if n := verify(what, begun, from-10_000) + verify(what, to+10_000, w.now()); n != 0 {
+				t.Errorf("%s: %d are unproven beside the time in which they were left out", what, n)
+			}
+			w.crash(time.Second)
+		}
+	})
+}
+
+// A call that is under way when its schedule becomes a one-shot's is not that one-shot's
+// due: its record needs its place in the index by timer.
+func TestRecordOfAFormerSchedule(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		alone := make(chan int64, 100)
+		w.before = func(_ string, arg any) error {
+			if s, ok := arg.(*engine.Settlement); ok {
+				for _, r := range s.Tasks {
+					if r.Alone {
+						alone <- r.Key.Due
+					}
+				}
+			}
+			return nil
+		}
+		w.start()
+		w.replies("a", slow(3*time.Second), ok)
+		id := w.make(timer("a", every(time.Minute)))
+		time.Sleep(61 * time.Second)
+		due := w.now() + 30_000
+		if err := w.reschedule(id, engine.Schedule{At: due}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.settle()
+		if got := <-alone; got != due || len(alone) > 0 {
+			t.Errorf("the due %s is alone, and %d others; want %s", stamp(got), len(alone), stamp(due))
+		}
+	})
+}
+
+// A success that is left out of history counts once, however often its settle fails.
+func TestLeftOutCountsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage("Settle")
+		w.config.DiskCritical = func() bool { return true }
+		w.start()
+		w.make(timer("a", delay(2*time.Second)))
+		time.Sleep(time.Second)
+		away.Store(true)
+		time.Sleep(20 * time.Second)
+		away.Store(false)
+		w.settle()
+		if n := w.metric("xtimer_history_left_out_total"); n != 1 {
+			t.Errorf("%v successes were left out, want 1", n)
+		}
+	})
+}

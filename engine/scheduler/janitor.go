@@ -1,0 +1,64 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"xtimer/engine"
+)
+
+const (
+	janitorEvery = 10 * time.Second
+	// janitorShare is how much of the time it may work: archiving can wait.
+	janitorShare = 10 // 10 %
+)
+
+// janitor archives what is finished and drops what retention lets go, in small
+// pieces, and keeps the count of timers fresh.
+func (e *Scheduler) janitor(ctx context.Context) error {
+	for ctx.Err() == nil {
+		now, started := e.now(), time.Now()
+		more, err := e.cfg.Cold.Sweep(ctx, now,
+			now-e.cfg.FinishedRetention.Milliseconds(), now-e.cfg.HistoryRetention.Milliseconds())
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("cannot sweep the cold tier; trying again", "error", err)
+		}
+		c, lost := e.cfg.Cold.Counts(ctx)
+		if e.heard(lost); lost == nil {
+			e.counts.Store(&c)
+		}
+		if more && err == nil {
+			rest := time.Since(started) * (janitorShare - 1)
+			if waiting, _ := e.queue.load(); waiting > 0 {
+				rest = max(rest, time.Second) // calls are late already
+			}
+			sleep(ctx, max(rest, 10*time.Millisecond))
+		} else {
+			sleep(ctx, janitorEvery)
+		}
+	}
+	return nil
+}
+
+// heard notes how a read of the cold tier went.
+func (e *Scheduler) heard(err error) {
+	if !errors.Is(err, context.Canceled) {
+		e.readsFail.Store(err != nil)
+	}
+}
+
+// coldUp tells whether the cold tier is there: one that can be read only is not.
+func (e *Scheduler) coldUp() bool { return !e.readsFail.Load() && !e.unsettled.fails() }
+
+func (e *Scheduler) countOf(s engine.Status) int64 {
+	c := e.counts.Load()
+	switch s {
+	case engine.Enabled:
+		return c.Enabled
+	case engine.Disabled:
+		return c.Disabled
+	default:
+		return c.Finished
+	}
+}

@@ -1,0 +1,267 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"xtimer/engine"
+)
+
+// The looks that a person takes: none changes anything, each is bounded.
+
+// Versions lists a timer as it is and as it was, newest first. A deleted timer
+// has only what it was.
+func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, limit int) ([]View, error) {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return nil, err
+	}
+	var vs []View
+	if t != nil {
+		vs = append(vs, e.view(t))
+	}
+	former, err := e.cfg.Cold.Versions(ctx, id, limit-len(vs))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range former {
+		vs = append(vs, View{Timer: f, Status: f.Status})
+	}
+	if len(vs) == 0 {
+		return nil, engine.ErrNotFound
+	}
+	return vs, nil
+}
+
+// Coming is what is due in one minute of the coming hour: the first due that
+// each timer has in it.
+type Coming struct {
+	Minute  int64     // its begin, Unix ms
+	Seconds [60]int64 // how many, of all apps, by second
+	Dues    []ComingDue
+	// Partial: there are more than were looked at, or named.
+	Partial bool
+}
+
+// ComingDue is one of them.
+type ComingDue struct {
+	Key       engine.Key
+	App, Name string
+}
+
+// maxComing bounds the entries that a look at one minute takes.
+const maxComing = 20_000
+
+var errEnough = errors.New("enough was seen")
+
+// Coming looks at the minute that an instant lies in, and names the first
+// limit dues of an app ("": of all) in their order.
+func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int) (Coming, error) {
+	now := e.now()
+	c := Coming{Minute: at / minute * minute}
+	end := c.Minute + minute
+	if end <= now || c.Minute >= now+e.cfg.Window.Milliseconds() {
+		return c, engine.Invalid("at", "out_of_range", "must lie within the coming %v", e.cfg.Window)
+	}
+	es, partial, err := e.comingEntries(ctx, c.Minute, end)
+	if err != nil {
+		return c, err
+	}
+	c.Partial = partial
+	slices.SortFunc(es, func(a, b engine.Entry) int { return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID)) })
+	es = slices.CompactFunc(es, func(a, b engine.Entry) bool { return a.ID == b.ID && a.Due == b.Due })
+	for _, x := range es {
+		c.Seconds[(x.Due-c.Minute)/1000]++
+	}
+	for len(es) > 0 {
+		n := min(len(es), 256)
+		ids := make([]engine.TimerID, n)
+		for i := range ids {
+			ids[i] = es[i].ID
+		}
+		defs, err := e.cfg.Cold.Load(ctx, ids)
+		if err != nil {
+			return c, err
+		}
+		for i, x := range es[:n] {
+			if defs[i] == nil {
+				continue // deleted meanwhile
+			}
+			t, err := engine.DecodeTimer(defs[i])
+			if err != nil {
+				return c, fmt.Errorf("cannot read timer %s: %w", x.ID, err)
+			}
+			if t.Status != engine.Enabled || app != "" && t.App != app {
+				continue
+			}
+			if len(c.Dues) == limit {
+				c.Partial = true
+				return c, nil
+			}
+			c.Dues = append(c.Dues, ComingDue{engine.Key{Timer: x.ID, Due: x.Due}, t.App, t.Name})
+		}
+		es = es[n:]
+	}
+	return c, nil
+}
+
+// comingEntries are the timers that are due in a minute: from the roster when
+// it is loaded, else from the warm tier.
+func (e *Scheduler) comingEntries(ctx context.Context, from, end int64) (es []engine.Entry, partial bool, err error) {
+	if end <= e.loaded.Load() {
+		for i := 0; i < engine.Shards && len(es) <= maxComing; i++ {
+			es = e.shards[i].coming(es, from, end)
+			runtime.Gosched() // what is due goes first
+		}
+		if partial = len(es) > maxComing; partial {
+			es = es[:maxComing]
+		}
+		return es, partial, nil
+	}
+	err = e.cfg.Warm.Load(ctx, from, func(page []engine.Entry) error {
+		for _, x := range page {
+			if len(es) == maxComing {
+				return errEnough
+			}
+			es = append(es, engine.Entry{ID: x.ID, Due: x.Due})
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough), errors.Is(err, engine.ErrGap):
+		return es, true, nil
+	default:
+		return es, false, err
+	}
+}
+
+// coming appends the first due in [from, end) of each timer in the wheel.
+func (sh *shard) coming(es []engine.Entry, from, end int64) []engine.Entry {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for id, lv := range sh.timers {
+		due := lv.next
+		if due == 0 || due >= end {
+			continue
+		}
+		if due < from {
+			var ok bool
+			if due, ok = lv.plan.Next(from - 1); !ok || due >= end {
+				continue
+			}
+		}
+		es = append(es, engine.Entry{ID: id, Due: due})
+	}
+	return es
+}
+
+// FailureGroup is tasks that failed at the same target in the same way.
+type FailureGroup struct {
+	Target string       // scheme://host:port of the timer as it is; "": it is gone
+	Error  string       // "status 503", "timeout", or the reason of one without an attempt
+	First  int64        // the oldest due of them, Unix ms
+	Keys   []engine.Key // newest first
+}
+
+// maxFailures bounds the tasks that one look at the failures takes, and
+// maxFailurePages how long it searches for them: a page is at most 5,000 rows.
+const (
+	maxFailures     = 1000
+	maxFailurePages = 3
+)
+
+// Failures groups the newest tasks that a filter selects, the largest group
+// first. partial tells that there are older ones.
+func (e *Scheduler) Failures(ctx context.Context, f engine.TaskFilter) (groups []FailureGroup, partial bool, err error) {
+	var ts []*engine.Task
+	before := engine.Key{}
+	for pages := 0; pages < maxFailurePages && len(ts) < maxFailures; pages++ {
+		page, next, err := e.Tasks(ctx, f, before, maxFailures-len(ts))
+		if err != nil {
+			return nil, false, err
+		}
+		ts = append(ts, page...)
+		before, partial = next, next != engine.Key{}
+		if !partial {
+			break
+		}
+	}
+	targets, err := e.targetsOf(ctx, ts)
+	if err != nil {
+		return nil, false, err
+	}
+	type kind struct{ target, err string }
+	places := map[kind]int{}
+	for _, t := range ts {
+		k := kind{targets[t.Key.Timer], t.Failure()}
+		i, ok := places[k]
+		if !ok {
+			i = len(groups)
+			places[k] = i
+			groups = append(groups, FailureGroup{Target: k.target, Error: k.err})
+		}
+		g := &groups[i]
+		g.Keys, g.First = append(g.Keys, t.Key), t.Key.Due
+	}
+	slices.SortStableFunc(groups, func(a, b FailureGroup) int { return len(b.Keys) - len(a.Keys) })
+	return groups, partial, nil
+}
+
+// targetsOf finds where the timers of tasks call.
+func (e *Scheduler) targetsOf(ctx context.Context, ts []*engine.Task) (map[engine.TimerID]string, error) {
+	targets := map[engine.TimerID]string{}
+	var ids []engine.TimerID
+	for _, t := range ts {
+		if _, ok := targets[t.Key.Timer]; !ok {
+			targets[t.Key.Timer] = ""
+			ids = append(ids, t.Key.Timer)
+		}
+	}
+	defs, err := e.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range defs {
+		if b == nil {
+			continue
+		}
+		t, err := engine.DecodeTimer(b)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read timer %s: %w", ids[i], err)
+		}
+		scheme, rest, _ := strings.Cut(t.Callback.URL, "://")
+		if n := strings.IndexAny(rest, "/?#"); n >= 0 {
+			rest = rest[:n]
+		}
+		targets[ids[i]] = scheme + "://" + rest
+	}
+	return targets, nil
+}
+
+// Minute is how the last 60 s went.
+type Minute struct {
+	FiresPerSec float64
+	Lateness    [3]float64 // p50, p99, p99.9 in ms
+	Ended       [10]int64  // since the start, by final TaskStatus
+}
+
+// LastMinute looks at it; it is cheap.
+func (e *Scheduler) LastMinute() (m Minute) {
+	m.FiresPerSec, m.Lateness = e.recent.look(e.now())
+	for i := range m.Ended {
+		m.Ended[i] = int64(e.metrics.results[i].Get())
+	}
+	return m
+}
+
+// Now is what the engine's clock shows, in Unix ms, and how often it was seen
+// to step since the start.
+func (e *Scheduler) Now() (now int64, steps uint64) { return e.now(), e.metrics.clockSteps.Get() }
+
+// Node is this node's name.
+func (e *Scheduler) Node() string { return e.cfg.Node }

@@ -1,0 +1,189 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"xtimer/engine"
+)
+
+const (
+	minute = int64(60_000)
+	// ahead is how many whole minutes beyond the current one lie in the wheel.
+	ahead = 1
+	// slice is how much of the window is read from the cold tier at a time.
+	slice = 10 * minute
+	// page is how many timers are admitted between two pauses.
+	page = 512
+)
+
+// migrator loads what comes:
+//
+//	cold ──(fill: the next hour, slice by slice)──► warm      fill.go
+//	warm ──(load: the next minutes)──► roster and wheel       admit.go
+//	owed ──(resume: what may be tried then)──► roster
+//
+// Each horizon is raised before its scan begins, so that what is created
+// meanwhile is admitted by its create: a timer may be met twice, never missed.
+// loaded follows when a scan has ended; the watermark does not pass it.
+//
+// The wheel goes first: an hour of millions takes longer to fill than the wheel
+// is ahead, so the next minutes are loaded between two pages of it.
+//
+// Without the warm tier the minutes are read from the cold one. Without the cold
+// tier loading goes on to the end of what is filled, where the warm tier keeps
+// definitions; rows of owed wait.
+type migrator struct {
+	e *Scheduler
+	// filled is up to where the warm tier was sealed (exclusive, Unix ms).
+	// Written by run's goroutine only.
+	filled atomic.Int64
+	gaps   gaps
+	// answers: the warm tier has answered since it last failed. One that does may
+	// still refuse to be filled: warmUp tells that it is filled as well.
+	answers atomic.Bool
+
+	// The rest is run's own.
+	asked   time.Time     // when it was last asked whether it answers
+	pause   time.Duration // before the next fill, as the last one failed; 0: it went well
+	paused  time.Time     // since when
+	dropped int64         // up to where the warm tier was told to forget
+	resumed int64         // up to where rows of owed were read
+	trouble trouble
+}
+
+// sealed is up to where the warm tier is whole; 0 before the first fill.
+func (m *migrator) sealed() int64 { return m.filled.Load() }
+
+// trusted tells whether the warm tier can be asked for a minute.
+func (m *migrator) trusted(at int64) bool {
+	return m.answers.Load() && at < m.filled.Load() && !m.gaps.has(at)
+}
+
+func (m *migrator) wake() {
+	select {
+	case m.e.wakeMigrator <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps all horizons ahead until ctx ends.
+func (m *migrator) run(ctx context.Context) error {
+	m.resumed = m.e.loaded.Load()
+	for {
+		err := m.step(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		m.trouble.tell(m.e.log, "cannot load what is due next; trying again", err)
+		now := m.e.now()
+		wait := time.Duration(now/minute*minute+minute-now) * time.Millisecond
+		if err != nil || !m.e.warmUp.Load() || m.pause > 0 {
+			wait = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.e.wakeMigrator:
+		case <-time.After(min(wait, 15*time.Second)):
+		}
+	}
+}
+
+// step brings the wheel to the end of the minutes ahead, then the warm tier to
+// the end of the window.
+func (m *migrator) step(ctx context.Context) error {
+	if err := m.keepAhead(ctx); err != nil {
+		return err
+	}
+	return m.fillTo(ctx)
+}
+
+// keepAhead brings the wheel to the end of the minutes ahead.
+func (m *migrator) keepAhead(ctx context.Context) error {
+	if m.e.unsettled.isFull.Load() {
+		return ErrBacklog // what was loaded would wait in memory
+	}
+	m.reach(ctx) // first: without the cold tier what it holds is all there is
+	if err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute); err != nil {
+		return err
+	}
+	return m.resumeTo(ctx, m.e.loaded.Load())
+}
+
+// loadTo loads minute by minute up to the instant.
+func (m *migrator) loadTo(ctx context.Context, to int64) error {
+	e := m.e
+	for at := e.loaded.Load(); at < to; at = e.loaded.Load() {
+		next := at/minute*minute + minute
+		raise(&e.horizon, next)
+		if err := m.load(ctx, at, next); err != nil {
+			return fmt.Errorf("cannot load the minute of %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
+		}
+		e.loaded.Store(next)
+	}
+	return nil
+}
+
+// load admits the dues in [from, to), a minute or a part of one.
+func (m *migrator) load(ctx context.Context, from, to int64) error {
+	if m.trusted(from) {
+		var admitting error
+		err := m.e.cfg.Warm.Load(ctx, from/minute*minute, func(es []engine.Entry) error {
+			admitting = m.admit(ctx, es, from, to)
+			return admitting
+		})
+		switch {
+		case err == nil || ctx.Err() != nil || admitting != nil:
+			return err
+		case errors.Is(err, engine.ErrGap):
+			m.e.log.Warn("the warm tier has lost what it held; it is filled anew", "minute", time.UnixMilli(from).UTC())
+			m.gaps.add(from, m.filled.Load())
+		default:
+			m.lose(err)
+		}
+	}
+	// Not whole, or away: the cold tier knows.
+	return m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []engine.Candidate) error {
+		es := make([]engine.Entry, len(cs))
+		for i, c := range cs {
+			es[i] = engine.Entry{ID: c.ID, Due: max(c.Due, from), Definition: c.Definition}
+		}
+		return m.admit(ctx, es, from, to)
+	})
+}
+
+// resumeTo takes rows of owed into memory that may be tried before the instant.
+func (m *migrator) resumeTo(ctx context.Context, to int64) error {
+	for m.resumed < to {
+		next := min(m.resumed/minute*minute+minute, to)
+		err := m.e.cfg.Cold.Owed(ctx, m.resumed-1, next-1, m.e.resumer(ctx, false))
+		if m.e.heard(err); err != nil {
+			return fmt.Errorf("cannot read what is owed: %w", err)
+		}
+		m.resumed = next
+	}
+	return nil
+}
+
+// trouble logs a failure that is tried again and again: at first, every half
+// minute while it lasts, and its end.
+type trouble struct{ since, told time.Time }
+
+func (t *trouble) tell(log *slog.Logger, what string, err error) {
+	now := time.Now()
+	switch {
+	case err == nil && !t.since.IsZero():
+		log.Info("over: "+what, "after", now.Sub(t.since).Round(time.Millisecond))
+		*t = trouble{}
+	case err != nil && now.Sub(t.told) > 30*time.Second:
+		if t.told = now; t.since.IsZero() {
+			t.since = now
+		}
+		log.Error(what, "error", err)
+	}
+}

@@ -1,0 +1,209 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+)
+
+// View is a timer as a reader sees it now.
+type View struct {
+	*engine.Timer
+	Status   engine.Status // hides the stored one: see Timer.StatusAt
+	Until    int64         // disabled until (Unix ms); 0: none
+	NextDue  int64         // Unix ms; 0: none
+	LastTask *engine.Task  // nil: none yet
+}
+
+// view is a timer as it stands now, without its last task.
+func (e *Scheduler) view(t *engine.Timer) View {
+	now := e.now()
+	v := View{Timer: t, Status: e.status(t, now)}
+	if v.Status == engine.Disabled && t.Status == engine.Enabled {
+		v.Until = t.ValidFrom
+	}
+	if t.Status == engine.Enabled {
+		v.NextDue = e.nextDue(t, now)
+	}
+	return v
+}
+
+// status is the timer's status with its end derived: it is over when its last
+// due has passed and nothing of it is under way.
+func (e *Scheduler) status(t *engine.Timer, now int64) engine.Status {
+	if t.LastDue == 0 || t.LastDue > now {
+		return t.StatusAt(now, false)
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	lv := sh.timers[t.ID]
+	busy := lv != nil && (lv.tasks != nil || lv.next != 0 && lv.next <= now)
+	sh.mu.Unlock()
+	return t.StatusAt(now, !busy)
+}
+
+func (e *Scheduler) nextDue(t *engine.Timer, now int64) int64 {
+	p, err := plan.Of(t)
+	if err != nil {
+		return 0
+	}
+	if due, ok := p.Next(now); ok {
+		return due
+	}
+	return 0
+}
+
+// Timer finds one timer.
+func (e *Scheduler) Timer(ctx context.Context, id engine.TimerID) (View, error) {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return View{}, err
+	}
+	return e.viewWithLast(ctx, t)
+}
+
+// TimerByName finds one timer by its name.
+func (e *Scheduler) TimerByName(ctx context.Context, app, name string) (View, error) {
+	t, err := e.cfg.Cold.TimerByName(ctx, app, name)
+	if err != nil {
+		return View{}, err
+	}
+	return e.viewWithLast(ctx, t)
+}
+
+func (e *Scheduler) viewWithLast(ctx context.Context, t *engine.Timer) (View, error) {
+	v := e.view(t)
+	last, err := e.cfg.Cold.LastTask(ctx, t.ID)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return v, err
+	}
+	for _, m := range e.inMemory(&engine.TaskFilter{Timer: t.ID}) {
+		if last == nil || m.Key.Due >= last.Key.Due {
+			last = m
+		}
+	}
+	v.LastTask = last
+	if v.Status == engine.Finished && t.Status == engine.Enabled {
+		// A retry that is minutes away is not in memory.
+		rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+		if err != nil {
+			return v, err
+		}
+		if len(rows) > 0 {
+			v.Status = engine.Enabled
+		}
+	}
+	return v, nil
+}
+
+// Timers lists timers by keyset; views have no LastTask. f.Status is the status
+// that a reader sees. A page may be short and still have a next cursor.
+func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int) ([]View, string, error) {
+	stored := f
+	if f.HasStatus {
+		// What a reader sees as finished or disabled may be stored as enabled.
+		stored.HasStatus = f.Status == engine.Enabled
+	}
+	ts, next, err := e.cfg.Cold.Timers(ctx, stored, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	vs := make([]View, 0, len(ts))
+	for _, t := range ts {
+		if v := e.view(t); !f.HasStatus || v.Status == f.Status {
+			vs = append(vs, v)
+		}
+	}
+	return vs, next, nil
+}
+
+// Upcoming lists the next n dues of a timer.
+func (e *Scheduler) Upcoming(ctx context.Context, id engine.TimerID, n int) ([]int64, error) {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	dues := make([]int64, 0, n)
+	if t.Status != engine.Enabled {
+		return dues, nil
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return nil, err
+	}
+	for due, ok := p.Next(e.now()); ok && len(dues) < n; due, ok = p.Next(due) {
+		dues = append(dues, due)
+	}
+	return dues, nil
+}
+
+// Task finds one task, open or finished.
+func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
+	sh := e.shardOf(k.Timer)
+	sh.mu.Lock()
+	t := sh.tasks.find(k)
+	if t != nil {
+		c := t.snapshot()
+		sh.mu.Unlock()
+		return c, nil
+	}
+	sh.mu.Unlock()
+	return e.cfg.Cold.Task(ctx, k)
+}
+
+// snapshot is a copy for a reader. mu is held.
+func (t *task) snapshot() *engine.Task {
+	c := t.Task
+	c.Attempts = slices.Clone(t.Attempts)
+	return &c
+}
+
+// inMemory are copies of the tasks in memory that a filter selects.
+func (e *Scheduler) inMemory(f *engine.TaskFilter) []*engine.Task {
+	var out []*engine.Task
+	for i := range e.shards {
+		sh := &e.shards[i]
+		if f.Timer != 0 && f.Timer.Shard() != i {
+			continue
+		}
+		sh.mu.Lock()
+		for t := range sh.tasks.all {
+			if f.Matches(&t.Task) {
+				out = append(out, t.snapshot())
+			}
+		}
+		sh.mu.Unlock()
+		runtime.Gosched() // what is due goes first
+	}
+	return out
+}
+
+// Tasks lists tasks newest first, by (due, timer), those in memory included:
+// what is older than before (zero: from the newest on). A zero next is the end.
+func (e *Scheduler) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) (page []*engine.Task, next engine.Key, err error) {
+	memory := e.inMemory(&f) // first: what is settled meanwhile is then in both
+	stored, next, err := e.cfg.Cold.Tasks(ctx, f, before, limit)
+	if err != nil {
+		return nil, engine.Key{}, err
+	}
+	byKey := make(map[engine.Key]*engine.Task, limit)
+	for _, t := range stored {
+		byKey[t.Key] = t
+	}
+	for _, t := range memory {
+		if (before == engine.Key{} || t.Key.Compare(before) < 0) && t.Key.Compare(next) >= 0 {
+			byKey[t.Key] = t // as it stands now
+		}
+	}
+	page = slices.SortedFunc(maps.Values(byKey), func(a, b *engine.Task) int { return b.Key.Compare(a.Key) })
+	if len(page) > limit {
+		page = page[:limit]
+		next = page[limit-1].Key
+	}
+	return page, next, nil
+}

@@ -1,0 +1,259 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/scheduler"
+)
+
+// A listing of tasks merges what is in memory with history: every task once,
+// newest first, over pages of any size, while settling stands still.
+func TestTasksMergesMemoryAndHistory(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var away atomic.Bool
+		w.before = func(op string, _ any) error {
+			if op == "Settle" && away.Load() {
+				return errors.New("the cold tier is away.Load()")
+			}
+			return nil
+		}
+		w.start()
+		from := w.now()
+		for i := range 3 {
+			w.make(timer(fmt.Sprint(i), every(time.Second)))
+		}
+		w.replies("2", slow(30*time.Second))
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		away.Store(true)
+		time.Sleep(10 * time.Second)
+		for _, limit := range []int{1, 2, 7, 1000} {
+			seen := map[engine.Key]bool{}
+			last := engine.Key{Due: 1 << 62}
+			for before := (engine.Key{}); ; {
+				ts, next, err := w.Tasks(t.Context(), engine.TaskFilter{From: from}, before, limit)
+				if err != nil || len(ts) > limit {
+					t.Fatalf("limit %d: %d tasks, %v", limit, len(ts), err)
+				}
+				for _, x := range ts {
+					if seen[x.Key] || x.Key.Due > last.Due {
+						t.Fatalf("limit %d: %s again, or out of order", limit, x.Key)
+					}
+					seen[x.Key], last = true, x.Key
+				}
+				if before = next; before == (engine.Key{}) {
+					break
+				}
+			}
+			if len(seen) != 60 {
+				t.Errorf("limit %d: %d tasks, want 60", limit, len(seen))
+			}
+		}
+		running, _, err := w.Tasks(t.Context(), engine.TaskFilter{Statuses: []engine.TaskStatus{engine.Running}}, engine.Key{}, 100)
+		if err != nil || len(running) != 20 {
+			t.Errorf("%d tasks are running, want 20; %v", len(running), err)
+		}
+		away.Store(false)
+	})
+}
+
+// Followers hear of every task that ends, and of no other's.
+func TestFollow(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := w.make(timer("a", every(time.Second)))
+		w.make(timer("b", every(time.Second)))
+		w.replies("a", ok, reject, ok)
+		tasks, dropped := w.Follow(ctx, engine.TaskFilter{Timer: a})
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		cancel()
+		n, failed := 0, 0
+		for x := range tasks {
+			if n++; x.Key.Timer != a || !x.Status.Final() || len(x.Attempts) != 1 {
+				t.Errorf("%+v", x)
+			}
+			if x.Status == engine.Failed {
+				failed++
+			}
+		}
+		if n != 10 || failed != 1 || dropped() != 0 {
+			t.Errorf("%d tasks, %d failed, %d dropped; want 10, 1, 0", n, failed, dropped())
+		}
+	})
+}
+
+// Followers hear of dues that a step of the clock made misfires, and of those
+// that a change cancelled.
+func TestFollowWhatIsNotCalled(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, time.Hour)))
+		tasks, _ := w.Follow(ctx, engine.TaskFilter{})
+		time.Sleep(15 * time.Second)
+		w.step(time.Minute)
+		time.Sleep(time.Second) // 76 s
+		w.replies("a", fail)
+		time.Sleep(5 * time.Second)
+		w.disable(id, 0)
+		cancel()
+		var got []string
+		for x := range tasks {
+			got = append(got, fmt.Sprint((x.Key.Due-w.starts[0])/1000, " ", x.Status, " ", x.Count))
+		}
+		slices.Sort(got)
+		equal(t, "told", got, []string{"10 succeeded 0", "20 skipped 5", "70 succeeded 0", "80 cancelled 0"})
+	})
+}
+
+// A timer that has no due any more says so while its last call is under way, and
+// one that is created overdue says what it is overdue for.
+func TestNextDueOfTheLast(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		next := func(id engine.TimerID) int64 {
+			v, err := w.Timer(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.NextDue
+		}
+		w.replies("once", slow(time.Minute))
+		w.replies("thrice", slow(time.Minute))
+		thrice := every(time.Second)
+		thrice.MaxRuns = 3
+		for name, s := range map[string]engine.Schedule{"once": delay(time.Second), "thrice": thrice} {
+			id := w.make(timer(name, s, timeout(10*time.Minute)))
+			if due := next(id); due != w.now()+1000 {
+				t.Errorf("%s is due next at %d", name, due)
+			}
+			time.Sleep(3500 * time.Millisecond)
+			if due := next(id); due != 0 {
+				t.Errorf("%s is due next at %d, it has no more dues", name, due)
+			}
+		}
+		past := w.now() - 5000
+		c := w.Create(t.Context(), timer("late", at(past)), nil)
+		if c.Err != nil || c.View.NextDue != past {
+			t.Errorf("created overdue: next due %d, want %d (%v)", c.View.NextDue, past, c.Err)
+		}
+	})
+}
+
+func TestStats(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.replies("slow", slow(time.Hour))
+		w.make(timer("slow", delay(time.Second), timeout(10*time.Minute)))
+		w.make(timer("a", every(time.Second)))
+		w.make(timer("off", every(time.Second)))
+		time.Sleep(time.Millisecond) // the hour is filled, and has them all
+		v, err := w.TimerByName(t.Context(), "app", "off")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.disable(v.ID, 0)
+		time.Sleep(90*time.Second + 499*time.Millisecond)
+		s, err := w.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Timers != (engine.Counts{Enabled: 2, Disabled: 1}) || s.InFlight != 1 || s.Overdue != 0 ||
+			s.Ended[engine.Succeeded] != 90 || s.FiresPerSec < 0.9 || s.FiresPerSec > 1.1 || s.Lateness[2] > 1 || s.Uptime < 90*time.Second {
+			t.Errorf("%+v", s)
+		}
+		for i, n := range s.DueByMinute[:59] {
+			if i > 1 && n != 2 { // the disabled one is not taken off
+				t.Errorf("minute %d has %d due, want 2", i, n)
+			}
+		}
+	})
+}
+
+// Bulk operations select, count and do.
+func TestBulk(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		for i := range 200 {
+			name := fmt.Sprint(i)
+			w.replies(name, reject, ok)
+			w.make(timer(name, every(10*time.Second), func(d *engine.Definition) {
+				d.Labels = engine.SortLabels(map[string]string{"even": fmt.Sprint(i%2 == 0)})
+			}))
+		}
+		even := engine.TimerFilter{App: "app", Labels: []engine.LabelMatch{{Key: "even", Value: "true"}}}
+		do := func(b scheduler.Bulk, want int64) {
+			t.Helper()
+			op, err := w.StartBulk(t.Context(), b)
+			if err != nil || op.Total != want || !op.Ended || op.Failed != 0 || !b.DryRun && op.Done != want {
+				t.Errorf("%v: %+v, %v", b.Action, op, err)
+			}
+		}
+		do(scheduler.Bulk{Action: scheduler.DisableAll, Timers: even, DryRun: true}, 100)
+		do(scheduler.Bulk{Action: scheduler.DisableAll, Timers: even}, 100)
+		time.Sleep(15 * time.Second)
+		if n := len(w.of("0")) + len(w.of("198")); n != 0 {
+			t.Errorf("disabled timers were called %d times", n)
+		}
+		do(scheduler.Bulk{Action: scheduler.RedriveAll, Tasks: engine.TaskFilter{App: "app"}}, 100)
+		time.Sleep(time.Second)
+		if n := len(w.of("1")); n != 2 {
+			t.Errorf("after the retry by hand %d calls, want 2", n)
+		}
+		do(scheduler.Bulk{Action: scheduler.EnableAll, Timers: even}, 100)
+		do(scheduler.Bulk{Action: scheduler.DeleteAll, Timers: engine.TimerFilter{App: "app"}}, 200)
+		n := len(w.of("0")) + len(w.of("1"))
+		time.Sleep(time.Minute)
+		if m := len(w.of("0")) + len(w.of("1")); m != n {
+			t.Errorf("deleted timers were called")
+		}
+	})
+}
+
+// A slow target, a noisy app, does not make the rest late.
+func TestSlowTargetLeavesTheRestOnTime(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.Workers = 16
+		w.start()
+		to := func(host, app string) func(*engine.Definition) {
+			return func(d *engine.Definition) { d.App, d.Callback.URL = app, "http://"+host+"/" }
+		}
+		for i := range 50 {
+			name := fmt.Sprint("slow", i)
+			w.replies(name, slow(10*time.Second))
+			w.make(timer(name, every(time.Second), to("slow", "noisy"), timeout(10*time.Second)))
+		}
+		from := w.now()
+		id := w.make(timer("quick", every(100*time.Millisecond), to("quick", "quiet")))
+		same := w.make(timer("same", every(100*time.Millisecond), to("quick", "noisy")))
+		time.Sleep(20*time.Second + 50*time.Millisecond)
+		now := w.now()
+		w.disable(id, 0)
+		w.disable(same, 0)
+		w.settle()
+		w.exact("quick", id, grid(from, now, 100, from), 0)
+		w.exact("same", same, grid(from, now, 100, from), 0)
+	})
+}
+
+// A task that was made due again by hand is not listed as dead any more.
+func TestTasksAsTheyStandNow(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		w.replies("a", fail, fail, slow(30*time.Second))
+		id := w.make(timer("a", delay(time.Second), retry(2, time.Second, 1), timeout(time.Minute)))
+		time.Sleep(10 * time.Second)
+		if err := w.Redrive(t.Context(), engine.Key{Timer: id, Due: from + 1000}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		for status, want := range map[engine.TaskStatus]int{engine.Dead: 0, engine.Running: 1} {
+			ts, _, err := w.Tasks(t.Context(), engine.TaskFilter{Statuses: []engine.TaskStatus{status}}, engine.Key{}, 10)
+			if err != nil || len(ts) != want {
+				t.Errorf("%d tasks are listed as %s, want %d; %v", len(ts), status, want, err)
+			}
+		}
+	})
+}

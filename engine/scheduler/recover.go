@@ -1,0 +1,427 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// recovery is what a start finds: what the former process left, put together
+// from the journal and the cold tier, decided, and settled before anything is
+// sent.
+//
+//	journal   finished                       → history (and owed, when it is to be tried again)
+//	          begun, at_most_once            → unknown: it may have been sent
+//	plan      dues in (W, now], not finished → late ≤ 10 s: owed, called again as redelivered
+//	                                           later: by the misfire policy
+//	owed      rows                           → as they stand; the rest as above
+//	then W = now, in the same transaction.
+//
+// The clock may have been set back since: then the journal has dues that are later
+// than now. W goes up to the last of them in its shard, so that none comes again,
+// and what else lies up to there is owed, singly or as a range (see rewind.go).
+type recovery struct {
+	e        *Scheduler
+	now      int64
+	finished map[engine.Key]*engine.Task      // by the last record in the journal
+	begun    map[engine.Key]engine.Begun      // attempts without a finish
+	late     map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
+	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
+	busy     []engine.Owed                    // rows of tasks that are under way
+	ranges   map[engine.TimerID][]engine.Owed // rows that are ranges
+	keys     map[engine.Key]bool              // of rows that are not, from now on
+	reach    [engine.Shards]int64             // the last due in the journal, where that is later than now
+	d        policy.Triage
+	pay      []engine.Key
+	records  []engine.Record
+	// What was stored, for the log.
+	owing, judged int
+}
+
+// recover brings the tiers to the present and leaves all that is unfinished in owed.
+func (e *Scheduler) recover(ctx context.Context) error {
+	started := time.Now()
+	r := &recovery{
+		e: e, now: e.now(), finished: map[engine.Key]*engine.Task{}, begun: map[engine.Key]engine.Begun{}, late: map[engine.TimerID][]engine.Owed{}, owed: map[engine.Key]bool{},
+		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{},
+	}
+	r.d.Now = r.now
+	shards, err := e.cfg.Cold.Take(ctx, e.cfg.Node)
+	if err != nil {
+		return fmt.Errorf("cannot take the shards: %w", err)
+	}
+	failpoint.Hit("take-before-recovery")
+	lowest := r.now
+	for i := range shards {
+		e.shards[i].watermark, e.shards[i].fence = shards[i].Watermark, shards[i].Fence
+		lowest = min(lowest, shards[i].Watermark)
+	}
+	if err := e.cfg.Journal.Replay(r.onBegun, r.onFinished); err != nil {
+		return fmt.Errorf("cannot replay the journal: %w", err)
+	}
+	if err := r.fromOwed(ctx); err != nil {
+		return fmt.Errorf("cannot go through what is owed: %w", err)
+	}
+	if err := r.fromRanges(ctx); err != nil {
+		return fmt.Errorf("cannot go through what is owed as ranges: %w", err)
+	}
+	if err := r.fromJournal(ctx); err != nil {
+		return fmt.Errorf("cannot go through the journal: %w", err)
+	}
+	if err := e.cfg.Cold.Due(ctx, lowest, max(r.now, slices.Max(r.reach[:])), func(cs []engine.Candidate) error { return r.fromPlan(ctx, cs) }); err != nil {
+		return fmt.Errorf("cannot go through what was due: %w", err)
+	}
+	failpoint.Hit("recovery-scan")
+	if err := r.settle(ctx); err != nil {
+		return fmt.Errorf("cannot settle what the former process left: %w", err)
+	}
+	for i := range e.shards {
+		e.shards[i].watermark = r.mark(i)
+		e.shards[i].marked = r.now
+	}
+	failpoint.Hit("recovery-before-forget")
+	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next()); err != nil {
+		return fmt.Errorf("cannot forget in the journal: %w", err)
+	}
+	if e.early, err = r.early(ctx); err != nil {
+		return fmt.Errorf("cannot see which timers are busy: %w", err)
+	}
+	e.startedAt = r.now
+	e.loaded.Store(r.now + 1)
+	e.horizon.Store(r.now + 1)
+	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
+		"journal_finished", len(r.finished), "owed", r.owing, "not_called", r.judged)
+	return nil
+}
+
+// mark is the watermark that a shard will have.
+func (r *recovery) mark(shard int) int64 {
+	return max(r.e.shards[shard].watermark, r.now, r.reach[shard])
+}
+
+// seen notes a key of the journal.
+func (r *recovery) seen(k engine.Key) {
+	if k.Due > r.now {
+		r.reach[k.Timer.Shard()] = max(r.reach[k.Timer.Shard()], k.Due)
+	}
+}
+
+func (r *recovery) onBegun(b engine.Begun) error {
+	r.seen(b.Key)
+	r.begun[b.Key] = b
+	return nil
+}
+
+func (r *recovery) onFinished(b []byte) error {
+	t, err := engine.DecodeTask(append([]byte(nil), b...))
+	if err != nil {
+		return err
+	}
+	r.seen(t.Key)
+	r.finished[t.Key] = t
+	delete(r.begun, t.Key)
+	return nil
+}
+
+// fromOwed brings rows up to date with what the journal knows of them. Rows of
+// which it knows nothing stay; the misfire policy then judges those that were
+// never tried.
+func (r *recovery) fromOwed(ctx context.Context) error {
+	err := r.e.cfg.Cold.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
+		for _, o := range os {
+			r.row(o)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id, os := range r.late {
+		if err := r.judge(ctx, id, os); err != nil {
+			return err
+		}
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row sorts one row.
+func (r *recovery) row(o engine.Owed) {
+	if o.To != 0 {
+		r.ranges[o.Key.Timer] = append(r.ranges[o.Key.Timer], o)
+		return
+	}
+	if o.Key.Due >= r.now {
+		r.keys[o.Key] = true
+	}
+	if o.Key.Due > r.e.shardOf(o.Key.Timer).watermark {
+		r.owed[o.Key] = true
+	}
+	t, begun := r.finished[o.Key], false
+	if _, begun = r.begun[o.Key]; begun {
+		// Its last attempt has no end. What the journal has of earlier ones
+		// goes into the row.
+		if t != nil && (o.Task == nil || t.LastAttempt() > o.Task.LastAttempt()) {
+			o.Task = t
+		}
+		delete(r.finished, o.Key)
+		delete(r.begun, o.Key)
+		o.Begun = true
+		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
+		return
+	}
+	switch {
+	case t != nil && o.Task != nil && t.Base < o.Task.Base:
+		// An end from before the redrive that the row is of.
+		delete(r.finished, o.Key)
+	case t != nil:
+		if t.Status.Final() {
+			r.pay = append(r.pay, o.Key)
+		} else {
+			r.retry(t, o.Generation)
+			r.keepBusy(engine.Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
+		}
+		r.record(t)
+		delete(r.finished, o.Key)
+		return
+	}
+	never := o.Task == nil && o.Origin == engine.FromSchedule && r.now-o.Key.Due > policy.MisfireAfter
+	switch {
+	case o.Begun || never:
+		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
+	case o.Task != nil && len(o.Task.Attempts) > 0:
+		r.keepBusy(o)
+	}
+}
+
+// keepBusy notes a row of a task that is under way: its timer is busy, which
+// must be known before anything of it fires.
+func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
+
+// judge settles rows that may have been sent at most once, and gives those that
+// were never tried to the misfire policy.
+func (r *recovery) judge(ctx context.Context, id engine.TimerID, os []engine.Owed) error {
+	t, err := r.timer(ctx, id)
+	if err != nil || t == nil {
+		return err // gone: resume turns them into cancelled
+	}
+	for i, o := range os {
+		switch {
+		case o.Begun && t.Delivery == engine.AtMostOnce:
+			r.pay = append(r.pay, o.Key)
+			r.unknown(t, o.Key, o.Origin, o.Task)
+		case o.Begun:
+			r.d.Owe = append(r.d.Owe, o) // again at once
+			r.keepBusy(o)
+		case t.Generation != o.Generation, t.Schedule.OneShot() && r.now-o.Key.Due <= t.Misfire.Window.Milliseconds():
+		case r.now-o.Key.Due > t.Misfire.Window.Milliseconds():
+			r.pay = append(r.pay, o.Key)
+			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Missed, engine.ReasonWindow, r.now))
+		case t.Misfire.Policy == engine.MisfireSkip, t.Misfire.Policy == engine.MisfireLatest && r.overtaken(t, os[i+1:], o.Key.Due):
+			r.pay = append(r.pay, o.Key)
+			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Skipped, engine.ReasonMisfire, r.now))
+		}
+	}
+	return nil
+}
+
+// overtaken tells whether a later misfire of the timer will be called in place of
+// this one: a row, or a due of the plan that is still to be decided.
+func (r *recovery) overtaken(t *engine.Timer, rest []engine.Owed, due int64) bool {
+	for _, o := range rest {
+		if o.Key.Due > due && o.Generation == t.Generation && !o.Begun {
+			return true
+		}
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return false
+	}
+	w := r.e.shardOf(t.ID).watermark
+	next, ok := p.Next(max(w, due))
+	return ok && next < r.now-policy.MisfireAfter
+}
+
+// fromJournal takes what is left of the journal: results that were not settled.
+func (r *recovery) fromJournal(ctx context.Context) error {
+	for k, t := range r.finished {
+		if _, ok := r.begun[k]; ok {
+			continue // a later attempt has no end: the plan decides
+		}
+		w := r.e.shardOf(k.Timer).watermark
+		if t.Status.Final() {
+			r.record(t)
+		} else if k.Due > w {
+			r.retry(t, t.Generation)
+			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
+			r.record(t)
+		}
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromPlan decides the dues of candidates in (W, now].
+func (r *recovery) fromPlan(ctx context.Context, cs []engine.Candidate) error {
+	var ids []engine.TimerID
+	for _, c := range cs {
+		if c.Definition == nil && c.Due > r.e.shardOf(c.ID).watermark {
+			ids = append(ids, c.ID)
+		}
+	}
+	defs, err := r.e.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, c := range cs {
+		if c.Definition != nil {
+			defs = append(defs, append([]byte(nil), c.Definition...))
+		}
+	}
+	for _, b := range defs {
+		if b == nil {
+			continue
+		}
+		t, err := engine.DecodeTimer(b)
+		if err != nil {
+			return err
+		}
+		if t.Status != engine.Enabled {
+			continue
+		}
+		p, err := plan.Of(t)
+		if err != nil {
+			r.e.leaveOut(t.ID, err)
+			continue
+		}
+		w := r.e.shardOf(t.ID).watermark
+		over := func(due int64) bool {
+			k := engine.Key{Timer: t.ID, Due: due}
+			if r.ranged(t, due) {
+				return true // fromRanges decided it
+			}
+			if _, ok := r.begun[k]; ok && !r.owed[k] {
+				r.again(t, k)
+				return true
+			}
+			return r.finished[k] != nil || r.owed[k]
+		}
+		r.d.Decide(t, &p, w, over)
+		r.ahead(t, &p, w, r.mark(t.ID.Shard()), over)
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushMany is flush of what is much for one transaction. What is decided of one timer
+// stays together.
+func (r *recovery) flushMany(ctx context.Context) error {
+	if len(r.d.Owe)+len(r.d.Records)+len(r.pay) > maxDecided {
+		return r.flush(ctx, nil)
+	}
+	return nil
+}
+
+func (r *recovery) record(t *engine.Task) {
+	r.records = append(r.records, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.EncodeTask(t)})
+}
+
+// retry owes a task that was waiting for its next attempt.
+func (r *recovery) retry(t *engine.Task, generation uint32) {
+	r.d.Owe = append(r.d.Owe, engine.Owed{
+		Key: t.Key, Generation: generation, Origin: t.Origin, NotBefore: max(t.NotBefore, t.Key.Due), Task: t,
+	})
+}
+
+// unknown is the end of an at_most_once task that may have been sent.
+func (r *recovery) unknown(t *engine.Timer, k engine.Key, origin engine.Origin, was *engine.Task) {
+	rec := policy.NotCalled(t, k.Due, engine.Unknown, engine.ReasonMayHaveBeen, r.now)
+	rec.DueLast, rec.Count, rec.Origin = 0, 0, origin
+	if was != nil {
+		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
+	}
+	began := max(r.now, k.Due) // nobody knows when; not before it was due
+	rec.Attempts = append(rec.Attempts, engine.Attempt{N: rec.LastAttempt() + 1, Started: began * 1000, ErrorClass: engine.ReasonCrashed})
+	r.d.Records = append(r.d.Records, rec)
+}
+
+// timer reads a timer, nil when it is gone.
+func (r *recovery) timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	bs, err := r.e.cfg.Cold.Load(ctx, []engine.TimerID{id})
+	if err != nil || bs[0] == nil {
+		return nil, err
+	}
+	return engine.DecodeTimer(bs[0])
+}
+
+// early are the rows that have to be in memory before the first fire: of timers
+// that do not allow overlap, for those are busy.
+func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
+	for len(r.busy) > 0 {
+		part := r.busy[:min(page, len(r.busy))]
+		r.busy = r.busy[len(part):]
+		ids := make([]engine.TimerID, len(part))
+		for i := range part {
+			ids[i] = part[i].Key.Timer
+		}
+		defs, err := r.e.cfg.Cold.Load(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for i, b := range defs {
+			if b == nil {
+				continue
+			}
+			t, err := engine.DecodeTimer(b)
+			if err != nil {
+				return nil, err
+			}
+			if t.Overlap != engine.OverlapAllow {
+				early = append(early, part[i])
+			}
+		}
+	}
+	return early, nil
+}
+
+// flush stores what was decided so far. What the journal tells of ends goes first, in
+// pieces: the next start would find it, and store the same. The rest is one
+// transaction: a row may be paid and owed again, and stands then.
+func (r *recovery) flush(ctx context.Context, marks []engine.Mark) error {
+	if len(r.records) > 0 {
+		if err := r.e.settlePieces(ctx, &engine.Settlement{Owner: r.e.cfg.Node, Replayed: true, Tasks: r.records}); err != nil {
+			return err
+		}
+	}
+	for _, t := range r.d.Records {
+		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
+	}
+	r.owing, r.judged = r.owing+len(r.d.Owe), r.judged+len(r.d.Records)
+	s := &engine.Settlement{Owner: r.e.cfg.Node, Replayed: true, Tasks: records(r.d.Records), Owe: r.d.Owe, Pay: r.pay, Marks: marks}
+	r.records, r.pay, r.d.Records, r.d.Owe = nil, nil, nil, nil
+	return r.e.cfg.Cold.Settle(ctx, s)
+}
+
+// settle stores the rest with the watermarks, in one transaction: the next start
+// would judge by another clock, and a due be recorded twice.
+func (r *recovery) settle(ctx context.Context) error {
+	var marks []engine.Mark
+	for i := range r.e.shards {
+		if sh := &r.e.shards[i]; r.mark(i) > sh.watermark {
+			marks = append(marks, engine.Mark{Shard: i, Fence: sh.fence, W: r.mark(i)})
+		}
+	}
+	return r.flush(ctx, marks)
+}

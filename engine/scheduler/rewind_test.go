@@ -1,0 +1,464 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// once checks that no due of a timer was called twice or early.
+func (w *world) once(name string) {
+	w.t.Helper()
+	seen := map[int64]bool{}
+	for _, c := range w.of(name) {
+		if c.at < c.key.Due {
+			w.t.Errorf("due %s was called early, at %s", stamp(c.key.Due), stamp(c.at))
+		}
+		if seen[c.key.Due] {
+			w.t.Errorf("due %s was called again at %s", stamp(c.key.Due), stamp(c.at))
+		}
+		seen[c.key.Due] = true
+	}
+}
+
+// A timer that is changed after a step back does not call again what the former
+// schedule called: it rests until the clock is where it was, as one that is not
+// changed does.
+func TestStepBackThenChange(t *testing.T) {
+	const s = time.Second
+	for name, change := range map[string]func(w *world, id engine.TimerID){
+		"schedule": func(w *world, id engine.TimerID) {
+			if err := w.reschedule(id, every(5*s)); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"disable and enable": func(w *world, id engine.TimerID) {
+			w.disable(id, 0)
+			time.Sleep(20 * s)
+			w.enable(id, engine.CatchUpAll)
+		},
+		"disable until": func(w *world, id engine.TimerID) { w.disable(id, w.now()+15_000) },
+	} {
+		for _, wait := range []time.Duration{0, 20 * s} { // before the step: is all settled?
+			for _, crash := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, " after ", wait, ", crash ", crash), func(t *testing.T) {
+					begin(t, func(t *testing.T, w *world) {
+						from := w.now()
+						id := w.make(timer("a", every(10*s), atMostOnce))
+						time.Sleep(60*s + 50*time.Millisecond)
+						if wait > 0 {
+							w.settle()
+						}
+						w.step(-4 * time.Minute)
+						time.Sleep(30 * s)
+						change(w, id)
+						time.Sleep(wait)
+						if crash {
+							w.crash(s)
+						}
+						time.Sleep(time.Minute)
+						if n := len(w.of("a")); n != 6 {
+							t.Errorf("%d calls while the clock is behind, want the 6 of before", n)
+						}
+						time.Sleep(4 * time.Minute)
+						w.settle()
+						w.once("a")
+						if ds := dues(w.of("a")); !slices.Contains(ds, from+80_000) || !slices.Contains(ds, from+90_000) {
+							t.Errorf("it does not go on when the clock is where it was: %d calls", len(ds))
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// What was called before the clock was set back is not taken for a call after the
+// delete, whose instant is then earlier: the ledger proves itself.
+func TestStepBackThenDelete(t *testing.T) {
+	for _, wait := range []time.Duration{0, 20 * time.Second} {
+		begin(t, func(t *testing.T, w *world) {
+			id := w.make(timer("a", every(10*time.Second)))
+			time.Sleep(time.Minute + 50*time.Millisecond)
+			w.settle()
+			w.step(-4 * time.Minute)
+			time.Sleep(wait)
+			if _, err := w.Delete(t.Context(), id, 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Minute)
+			if n := len(w.of("a")); n != 6 {
+				t.Errorf("%d calls, want the 6 of before", n)
+			}
+		})
+	}
+}
+
+// A call that is open when the clock is set back and the process dies is told of
+// as one that may have been sent; what had ended is not called again.
+func TestStepBackThenCrashDuringACall(t *testing.T) {
+	const s = time.Second
+	for _, back := range []time.Duration{3 * s, 4 * time.Minute} {
+		for _, once := range []bool{false, true} {
+			t.Run(fmt.Sprint(back, " at most once ", once), func(t *testing.T) {
+				begin(t, func(t *testing.T, w *world) {
+					from := w.now()
+					opts := []func(*engine.Definition){timeout(time.Minute)}
+					if once {
+						opts = append(opts, atMostOnce)
+					}
+					w.replies("a", ok, ok, slow(30*s), ok)
+					w.replies("b", slow(30*s), ok)
+					id := w.make(timer("a", every(10*s), opts...))
+					w.make(timer("b", delay(30*s), opts...))
+					w.make(timer("c", every(time.Second), opts...))
+					time.Sleep(31*s + 50*time.Millisecond)
+					w.step(-back)
+					time.Sleep(100 * time.Millisecond)
+					w.crash(s)
+					time.Sleep(10 * s)
+					w.crash(s)
+					time.Sleep(5 * time.Minute)
+					w.settle()
+					want := 2
+					if once {
+						want = 1
+						w.once("a")
+						w.once("b")
+					}
+					w.once("c")
+					for _, name := range []string{"a", "b"} {
+						var cs []call
+						for _, c := range w.of(name) {
+							if c.key.Due == from+30_000 {
+								cs = append(cs, c)
+							}
+						}
+						if len(cs) != want || want == 2 && !cs[1].redelivered {
+							t.Errorf("%s, whose call was open: %+v", name, cs)
+						}
+					}
+					if r := w.record(engine.Key{Timer: id, Due: from + 30_000}); once && r.Status != engine.Unknown {
+						t.Errorf("the record of the open call says %s", r.Status)
+					}
+					w.accounted(id, from, w.now()-10_000, 10_000)
+				})
+			})
+		}
+	}
+}
+
+// What a timer that was created after a step back has called keeps its records,
+// and no more are made, however its range ends.
+func TestStepBackRangeEnds(t *testing.T) {
+	const s = time.Second
+	for name, end := range map[string]func(w *world, id engine.TimerID){
+		"disabled":            func(w *world, id engine.TimerID) { w.disable(id, 0) },
+		"found late, skipped": func(w *world, _ engine.TimerID) { w.crash(42 * s) },
+		"stepped forward":     func(w *world, _ engine.TimerID) { w.step(10 * time.Minute); time.Sleep(10 * s); w.crash(s) },
+		"a call is open":      func(w *world, _ engine.TimerID) { time.Sleep(4 * s); w.power(s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				w.make(timer("old", every(10*s)))
+				time.Sleep(40 * s)
+				w.settle()
+				w.step(-time.Hour)
+				made := w.now()
+				w.replies("a", ok, ok, ok, ok, ok, slow(2*s), ok)
+				id := w.make(timer("a", every(7*s), misfire(engine.MisfireSkip, time.Hour), atMostOnce))
+				time.Sleep(38*s + 500*time.Millisecond)
+				stopped := w.now()
+				end(w, id)
+				time.Sleep(30 * s)
+				w.settle()
+				w.once("a")
+				to := w.now() - 10_000
+				if name == "disabled" {
+					to = stopped
+				}
+				w.accounted(id, made, to, 7000)
+				if name == "found late, skipped" {
+					for _, c := range w.of("a") {
+						if c.at-c.key.Due > 12_000 {
+							t.Errorf("due %s was called %d ms late, and its timer skips such", stamp(c.key.Due), c.at-c.key.Due)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// Minutes that are admitted late while a step forward makes their timers misfire:
+// each due is called once.
+func TestStepForwardWhileMinutesAreLate(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage()
+		w.start()
+		from := w.now()
+		w.minutely(misfire(engine.MisfireAll, time.Hour))
+		for range 3 {
+			time.Sleep(2 * time.Minute)
+			away.Store(true)
+			time.Sleep(8 * time.Minute)
+			w.step(3 * time.Minute)
+			time.Sleep(time.Minute)
+			away.Store(false)
+		}
+		time.Sleep(3*time.Minute + 500*time.Millisecond)
+		to := w.now()
+		w.settle()
+		w.wantMinutely(from, to)
+	})
+}
+
+// Dues that a disable cancelled, while nothing was called, stay cancelled when the
+// clock is set back by less than the watermark lags, and the timer is enabled.
+func TestStepBackBehindACancel(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.behave("a", func(*call) reply { return slow(10 * time.Second) })
+		id := w.make(timer("a", every(100*time.Millisecond), overlap(engine.OverlapQueue)))
+		time.Sleep(3*time.Second + 50*time.Millisecond)
+		w.disable(id, 0)
+		until := w.now()
+		w.step(-time.Second)
+		w.enable(id, engine.CatchUpNone)
+		time.Sleep(30 * time.Second)
+		w.disable(id, 0)
+		time.Sleep(20 * time.Second)
+		w.settle()
+		cancelled := 0
+		for _, r := range w.records(id) {
+			if r.Status == engine.Cancelled && r.Key.Due <= until {
+				cancelled += int(max(r.Count, 1))
+			}
+		}
+		if cancelled != 29 {
+			t.Errorf("%d dues of the first 3 s are cancelled, want all but the one that was in a call", cancelled)
+		}
+		w.once("a")
+	})
+}
+
+// A timer that was made before the clock was set back rests until the clock is where
+// it was, also when it is disabled for a while, whatever it was before that: its
+// max_runs count from there.
+func TestStepBackThenDisabledForAWhile(t *testing.T) {
+	const ever, while = 0, 20_000 // ms
+	for name, disables := range map[string][]int64{
+		"once":                            {while},
+		"after for good":                  {ever, while},
+		"after a while":                   {while, while},
+		"after for good, after a while":   {while, ever, while},
+		"for good twice, and for a while": {ever, ever, while},
+	} {
+		for _, apart := range []time.Duration{0, time.Second} {
+			t.Run(fmt.Sprint(name, ", apart ", apart), func(t *testing.T) {
+				begin(t, func(t *testing.T, w *world) {
+					from := w.now()
+					from += 10_000 - from%10_000 // an interval has no dues before it was made, a calendar has
+					d := timer("a", engine.Schedule{Cron: "*/10 * * * * *", MaxRuns: 3})
+					id := w.make(d)
+					time.Sleep(time.Duration(from-w.now()-5000) * time.Millisecond)
+					w.step(-time.Hour)
+					time.Sleep(5 * time.Second)
+					for i, until := range disables {
+						if until != ever {
+							until += w.now()
+						}
+						if _, err := w.Disable(t.Context(), id, fmt.Sprint("reason ", i), until); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(apart)
+					}
+					time.Sleep(time.Hour + 2*time.Minute)
+					w.settle()
+					equal(t, "dues", dues(w.of("a")), []int64{from, from + 10_000, from + 20_000})
+				})
+			})
+		}
+	}
+}
+
+// A watermark that was stored though nobody said so (the answer of the settle was
+// lost) holds for a timer that is made after the clock was set back behind it; one
+// that was not stored does no harm.
+func TestStepBackBehindALostAnswer(t *testing.T) {
+	const s = time.Second
+	for _, stored := range []bool{true, false} {
+		for _, wait := range []time.Duration{s, 61 * s, 67 * s, 3 * time.Minute} { // till the stop: in the range's time, at its end, after it
+			for _, crash := range []bool{false, true} {
+				t.Run(fmt.Sprint("stored ", stored, ", stopped after ", wait, ", crash ", crash), func(t *testing.T) {
+					bubble(t, func(t *testing.T, w *world) {
+						away := w.outage()
+						w.start()
+						w.make(timer("old", every(250*time.Millisecond)))
+						time.Sleep(10 * s)
+						if stored {
+							w.mute.Store(true)
+						} else {
+							away.Store(true)
+						}
+						time.Sleep(20 * s) // each shard's is written
+						w.step(-time.Minute)
+						time.Sleep(10 * s) // settles that do not reach so far
+						w.mute.Store(false)
+						away.Store(false)
+						made := w.now()
+						id := w.make(timer("new", every(1700*time.Millisecond), misfire(engine.MisfireSkip, 30*s), atMostOnce))
+						time.Sleep(wait)
+						if crash {
+							w.crash(5 * s)
+						} else if err := w.stop(); err != nil {
+							t.Fatal(err)
+						} else {
+							w.step(5 * s)
+							w.start()
+						}
+						time.Sleep(2 * time.Minute)
+						w.step(time.Hour)
+						w.settle()
+						w.crash(s)
+						time.Sleep(10 * s)
+						w.settle()
+						w.once("new")
+						w.accounted(id, made, w.now()-10_000, 1700)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A timer that is made after the clock was set back does not rest when it is disabled
+// and enabled: what was yet to come was not cancelled, and is caught up.
+func TestStepBackThenMadeAndDisabled(t *testing.T) {
+	const s = time.Second
+	for _, catch := range []engine.CatchUp{engine.CatchUpNone, engine.CatchUpLatest, engine.CatchUpAll} {
+		for _, runs := range []int64{0, 4} {
+			for _, crash := range []bool{false, true} {
+				t.Run(fmt.Sprint("catch up ", catch, ", runs ", runs, ", crash ", crash), func(t *testing.T) {
+					begin(t, func(t *testing.T, w *world) {
+						w.make(timer("old", every(10*s)))
+						time.Sleep(40 * s)
+						w.settle()
+						w.step(-time.Hour)
+						from := w.now()
+						id := w.make(timer("a", engine.Schedule{Every: 10 * s, MaxRuns: runs}, atMostOnce))
+						time.Sleep(15 * s)
+						w.disable(id, 0)
+						time.Sleep(60 * s) // 20 to 70 s
+						if crash {
+							w.crash(s)
+						}
+						w.enable(id, catch)
+						time.Sleep(24 * s)
+						want := []int64{10}
+						switch last := int64(70); {
+						case catch == engine.CatchUpAll && runs == 0:
+							want = append(want, 20, 30, 40, 50, 60, 70)
+						case catch == engine.CatchUpAll:
+							want = append(want, 20, 30, 40)
+						case catch == engine.CatchUpLatest && runs == 0:
+							want = append(want, last)
+						case catch == engine.CatchUpLatest:
+							want = append(want, 40)
+						}
+						want = append(want, 80, 90) // anew: max_runs count from the enable
+						for i := range want {
+							want[i] = from + 1000*want[i]
+						}
+						got := dues(w.of("a"))
+						slices.Sort(got) // what is caught up is called at once
+						equal(t, "dues", got, want)
+						w.settle()
+						w.once("a")
+					})
+				})
+			}
+		}
+	}
+}
+
+// Dues that a step forward owes one by one, and that a step back then puts ahead of the
+// clock, are called once: the plan has them too.
+func TestStepForwardThenBackWithoutAnswers(t *testing.T) {
+	const s = time.Second
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		id := w.make(timer("a", every(1700*time.Millisecond), misfire(engine.MisfireSkip, time.Hour), atMostOnce))
+		time.Sleep(30 * s)
+		w.mute.Store(true)
+		w.step(12 * s)
+		time.Sleep(7 * s)
+		w.step(-2 * time.Minute)
+		time.Sleep(10 * s)
+		w.mute.Store(false)
+		time.Sleep(10 * s)
+		w.crash(3 * s)
+		time.Sleep(3 * time.Minute)
+		w.settle()
+		w.once("a")
+		w.accounted(id, from, w.now()-10_000, 1700)
+	})
+}
+
+// A range that reaches beyond the watermark, for the settle that should have moved it
+// was lost, is decided once by a start: each due that is not called counts once.
+func TestRangeBeyondTheWatermarkCountsOnce(t *testing.T) {
+	const s = time.Second
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage()
+		w.start()
+		w.make(timer("old", every(250*time.Millisecond), misfire(engine.MisfireAll, time.Hour)))
+		time.Sleep(10 * s)
+		away.Store(true)
+		time.Sleep(20 * s)
+		w.step(-time.Minute)
+		time.Sleep(10 * s)
+		away.Store(false)
+		id := w.make(timer("new", every(1700*time.Millisecond), misfire(engine.MisfireSkip, 30*s)))
+		time.Sleep(40 * s) // 10 s before the end of its range
+		w.settle()
+		w.crash(100 * s)
+		w.disable(id, 0) // nothing ends any more
+		w.settle()
+		missed := 0
+		for _, r := range w.records(id) {
+			if r.Status == engine.Missed {
+				missed += int(max(r.Count, 1))
+			}
+		}
+		if n := int(w.metric(`xtimer_fires_total{result="missed"}`)); missed == 0 || n != missed {
+			t.Errorf("%d dues are counted as missed, the records have %d: %v", n, missed, w.verdicts(id, w.starts[0]))
+		}
+	})
+}
+
+// The dues of a timer with max_runs that was made before the clock was set back begin
+// where that was: an enable catches none up from before.
+func TestStepBackThenCatchUp(t *testing.T) {
+	for _, catch := range []engine.CatchUp{engine.CatchUpLatest, engine.CatchUpAll} {
+		t.Run(fmt.Sprint(catch), func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				id := w.make(timer("a", engine.Schedule{Cron: "*/10 * * * * *", MaxRuns: 3}))
+				w.step(-time.Hour)
+				time.Sleep(time.Minute)
+				w.disable(id, 0)
+				time.Sleep(25 * time.Second)
+				enabled := w.now()
+				w.enable(id, catch)
+				time.Sleep(time.Minute)
+				w.settle()
+				got := dues(w.of("a"))
+				if len(got) != 3 || got[0] <= enabled {
+					t.Errorf("enabled at %s, called %d, from %s on", stamp(enabled), len(got), stamp(got[0]))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package scheduler
+
+import (
+	"strings"
+	"sync"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/wheel"
+)
+
+// A shard of the roster: what this process knows of the timers that have
+// something in the wheel or under way. Everything else is in the tiers.
+type shard struct {
+	mu sync.Mutex // guards all below
+
+	timers map[engine.TimerID]*live
+	// tasks in memory: those not finished, and those finished and not settled.
+	tasks     index
+	done      int   // how many of them are finished
+	doneBytes int64 // of their records
+	// order has the same tasks (and some that are out), oldest first: history
+	// goes through them twice a second.
+	order []*task
+	// latest is the latest due that a task in memory ever had: a timer that comes
+	// into the roster knows no better.
+	latest int64
+	// left are the tasks that left memory with a row in owed, and when (see ticks), for
+	// owedKept: a row that was read before is not how they stand.
+	left map[engine.Key]int64
+	// paid are ranges in owed that are over.
+	paid []engine.Key
+	// changing holds the timers that a change is being made of; the channel is
+	// closed when it has ended.
+	changing map[engine.TimerID]chan struct{}
+	// decided: up to when the misfires of a timer were decided, while that is
+	// later than the watermark.
+	decided map[engine.TimerID]int64
+
+	watermark int64 // as settled
+	settling  int64 // the highest that a settle may have set: its answer is still to come, or was lost
+	fence     uint64
+	marked    int64 // when the watermark was last written (Unix ms)
+}
+
+// live is a timer that has a due in the wheel or a task in memory. Guarded by
+// the mu of its shard.
+type live struct {
+	def    *engine.Timer // in force
+	plan   plan.Plan
+	lane   *lane // the queue's, for its app and target
+	next   int64 // the due that lies in the wheel; 0: none
+	handle wheel.Handle
+	// Dues up to owedTo are in owed as a range of the plan (its key's due is
+	// owedFrom), because the clock had stepped back behind the watermark.
+	owedFrom, owedTo int64
+	// latest is the latest due that a task of it may have in memory.
+	latest int64
+	// held: a change is being committed; no attempt starts meanwhile.
+	held bool
+	// late: its next dues are misfires that are being decided; deciding: what was
+	// decided is being stored, or may have been, and a change waits for that; judged:
+	// it is stored, up to then, and what is to be called is not in memory yet.
+	late, deciding bool
+	judged         int64
+
+	tasks *task // in memory and not finished, a list through task.later
+	// busy tasks, from Begin to the final status; parked wait for them.
+	busy   int
+	parked []*task
+	// gone is why the generation before def's ended; deleted: def's has, too.
+	gone    string
+	deleted bool
+}
+
+// ended is the reason why a task's generation is over, "" while it is in force.
+func (lv *live) ended(generation uint32) string {
+	if lv.deleted || generation != lv.def.Generation {
+		return lv.gone
+	}
+	return ""
+}
+
+// task is an occurrence in memory.
+type task struct {
+	engine.Task
+	live          *live
+	later, former *task // the list of its timer
+	chained       *task // the index's
+	lane          *lane // where it waits or runs; the queue's
+	priority      uint8
+	state         state
+	redelivered   bool         // may have been sent before
+	owed          bool         // has a row in owed (or is covered by a range there)
+	out           bool         // not in memory any more
+	dirty         bool         // its row in owed does not say how it stands
+	cancelled     bool         // a change under way has its record
+	begun         bool         // counts in live.busy
+	settling      bool         // a settle that names it is being committed
+	stored        int64        // when it was settled, being done (see ticks); 0: not yet
+	ready         int64        // since when it could run (Unix ms)
+	left          int64        // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
+	handle        wheel.Handle // of its retry
+	encoded       []byte       // AppendTask of it, once done
+}
+
+// state is where a task in memory stands.
+type state uint8
+
+const (
+	isWaiting  state = iota // in the queue
+	isHeld                  // taken from the queue while a change was being committed
+	isParked                // waits for another task of its timer (overlap: queue)
+	isSending               // an attempt runs
+	isRetrying              // its next attempt lies in the wheel
+	isDone
+)
+
+func (e *Scheduler) shardOf(id engine.TimerID) *shard { return &e.shards[id.Shard()] }
+
+// enlist makes a task of a due. mu is held.
+func (sh *shard) enlist(lv *live, k engine.Key, origin engine.Origin, owed bool, now int64) *task {
+	t := &task{live: lv, owed: owed}
+	t.Key, t.Origin, t.Since = k, origin, k.Due
+	t.App, t.Name, t.Generation = lv.def.App, lv.def.Name, lv.def.Generation
+	t.await(now)
+	sh.attach(t)
+	return t
+}
+
+// await makes a task ready for the queue. mu is held.
+func (t *task) await(now int64) {
+	t.state, t.ready = isWaiting, now
+	t.lane, t.priority = t.live.lane, uint8(t.live.def.Priority)
+}
+
+// attach puts an unfinished task into memory. mu is held.
+func (sh *shard) attach(t *task) {
+	if t.Key.Due <= t.live.latest { // one of its key may be there, which is settled
+		if former := sh.tasks.find(t.Key); former != nil {
+			sh.tasks.remove(former)
+		}
+	}
+	sh.tasks.put(t)
+	sh.order = append(sh.order, t)
+	lv := t.live
+	lv.latest = max(lv.latest, t.Key.Due)
+	sh.latest = max(sh.latest, lv.latest)
+	t.later = lv.tasks
+	if t.later != nil {
+		t.later.former = t
+	}
+	lv.tasks = t
+}
+
+// forget takes an unfinished task out of memory. mu is held.
+func (e *Scheduler) forget(sh *shard, t *task) {
+	sh.tasks.remove(t)
+	t.out = true
+	e.detach(sh, t)
+}
+
+// detach takes an unfinished task out of its timer's list and the wheel. mu is held.
+func (e *Scheduler) detach(sh *shard, t *task) {
+	if t.former != nil {
+		t.former.later = t.later
+	} else {
+		t.live.tasks = t.later
+	}
+	if t.later != nil {
+		t.later.former = t.former
+	}
+	t.later, t.former = nil, nil
+	if t.state == isRetrying {
+		e.wheel.Remove(t.handle)
+	}
+	sh.dismiss(t.live)
+}
+
+// finish gives a task its final status and notes it in the journal; it stays in
+// memory until it is settled. mu is held.
+func (e *Scheduler) finish(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) {
+	e.detach(sh, t)
+	t.state, t.Status, t.Reason, t.Ended, t.NotBefore = isDone, status, reason, now, 0
+	t.encoded = engine.EncodeTask(&t.Task)
+	sh.done++
+	sh.doneBytes += int64(len(t.encoded))
+	e.journal.Finish(t.encoded)
+}
+
+// dismiss drops a timer that has nothing in memory any more. mu is held.
+func (sh *shard) dismiss(lv *live) {
+	if lv.next == 0 && lv.tasks == nil && !lv.held && !lv.late && sh.timers[lv.def.ID] == lv {
+		delete(sh.timers, lv.def.ID)
+	}
+}
+
+// enroll finds or makes the live timer of a definition. mu is held.
+func (e *Scheduler) enroll(sh *shard, t *engine.Timer) (*live, error) {
+	if lv := sh.timers[t.ID]; lv != nil {
+		return lv, nil
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return nil, err
+	}
+	return e.join(sh, t, &p), nil
+}
+
+// join puts a timer into the roster. Tasks of its former time there may still be
+// in memory. mu is held.
+func (e *Scheduler) join(sh *shard, t *engine.Timer, p *plan.Plan) *live {
+	lv := &live{def: t, plan: *p, lane: e.queue.lane(t.App, targetOf(t.Callback.URL)), latest: sh.latest}
+	sh.timers[t.ID] = lv
+	return lv
+}
+
+// schedule puts the first due after the instant into the wheel, when it lies
+// within what is loaded; else it is left to the migrator. A due that is past
+// fires in the wheel's next batch. mu is held.
+func (e *Scheduler) schedule(lv *live, after int64) {
+	lv.next = 0
+	due, ok := lv.plan.Next(after)
+	if !ok || due >= e.horizon.Load() && due > lv.owedTo {
+		return
+	}
+	lv.next = due
+	lv.handle = e.wheel.Add(due, item{ID: lv.def.ID})
+}
+
+// unschedule takes the timer's due out of the wheel. mu is held.
+func (e *Scheduler) unschedule(lv *live) {
+	if lv.next != 0 {
+		e.wheel.Remove(lv.handle)
+		lv.next = 0
+	}
+}
+
+// targetOf is scheme://host:port of a URL that was validated.
+func targetOf(url string) string {
+	i := strings.Index(url, "://") + 3
+	if j := strings.IndexAny(url[i:], "/?#"); j >= 0 {
+		return url[:i+j]
+	}
+	return url
+}

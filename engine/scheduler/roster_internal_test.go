@@ -1,0 +1,46 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+)
+
+// A timer that left the roster and comes back has tasks of its former time there:
+// what ended and is not settled is not called again.
+func TestTakeAfterATimerCameBack(t *testing.T) {
+	e, sh := &Scheduler{queue: newQueue(1, 1, 1, time.Now, nil)}, &shard{timers: map[engine.TimerID]*live{}}
+	def := &engine.Timer{ID: 1}
+	def.Callback.URL = "http://127.0.0.1:9/"
+	lv := e.join(sh, def, &plan.Plan{})
+	if sh.take(lv, 1000, 1000) == nil || sh.take(lv, 1000, 1000) != nil {
+		t.Error("a due is not taken once")
+	}
+	delete(sh.timers, 1)
+	lv = e.join(sh, def, &plan.Plan{})
+	if sh.take(lv, 1000, 1000) != nil {
+		t.Error("a due is taken again by a timer that came back")
+	}
+	if sh.take(lv, 2000, 2000) == nil {
+		t.Error("its next due is not taken")
+	}
+}
+
+// A redrive has the key of what was settled and is still in memory. When the redrive
+// has left memory, nothing of its key is there.
+func TestAttachTakesThePlace(t *testing.T) {
+	sh, lv := &shard{}, &live{def: &engine.Timer{ID: 1}}
+	for range 2 {
+		sh.enlist(lv, engine.Key{Timer: 1, Due: 1000}, engine.FromRedrive, true, 1000)
+	}
+	first, second := sh.order[0], sh.order[1]
+	if sh.tasks.find(first.Key) != second || sh.tasks.len != 1 {
+		t.Errorf("%d tasks of one key", sh.tasks.len)
+	}
+	sh.tasks.remove(second)
+	if sh.tasks.find(first.Key) != nil {
+		t.Error("what a redrive took the place of is back")
+	}
+}

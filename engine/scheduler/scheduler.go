@@ -1,0 +1,336 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/wheel"
+)
+
+// Config of an engine. Zero values mean the defaults stated.
+type Config struct {
+	Cold    engine.Cold
+	Warm    engine.Warm
+	Journal engine.Journal
+	Caller  engine.Caller
+
+	// ColdName is what people call the cold tier; default "the cold tier".
+	ColdName string
+	Node     string // the owner's name in the cold tier; default "xtimer"
+	// Now is the wall clock; default time.Now. For tests of clock steps.
+	Now func() time.Time
+	// Window is how far ahead the warm tier is filled; default 1 h.
+	Window time.Duration
+	// Workers is the bound of calls in flight; default 1024.
+	Workers int
+	// PerTarget and PerApp bound the calls in flight to one scheme://host:port
+	// and of one app; default Workers/4 and Workers/2.
+	PerTarget, PerApp int
+	// Drain is how long calls in flight may take after Run's context ended;
+	// default 30 s.
+	Drain time.Duration
+	// HistoryRetention and FinishedRetention; default 7 days each.
+	HistoryRetention, FinishedRetention time.Duration
+	// HistorySampled: the cold tier does not keep every success.
+	HistorySampled bool
+	// DiskFull tells that nothing new may be taken; default: never.
+	DiskFull func() bool
+	// DiskCritical tells that history of successes may not be written either,
+	// so that firing can go on; default: never.
+	DiskCritical func() bool
+	// MemoryFull tells that nothing new may be taken, as what was taken needs the
+	// memory that is left, so many bytes of it more than now; default: never.
+	MemoryFull func(more int64) bool
+	Log        *slog.Logger // default slog.Default()
+	Metrics    *metrics.Set // where the engine counts; default a set of its own
+}
+
+func (c *Config) fill() {
+	c.ColdName = orDefault(c.ColdName, "the cold tier")
+	c.Node = orDefault(c.Node, "xtimer")
+	c.Window = orDefault(c.Window, time.Hour)
+	c.Workers = orDefault(c.Workers, 1024)
+	c.PerTarget = orDefault(c.PerTarget, max(c.Workers/4, 1))
+	c.PerApp = orDefault(c.PerApp, max(c.Workers/2, 1))
+	c.Drain = orDefault(c.Drain, 30*time.Second)
+	c.HistoryRetention = orDefault(c.HistoryRetention, 7*24*time.Hour)
+	c.FinishedRetention = orDefault(c.FinishedRetention, 7*24*time.Hour)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.DiskFull == nil {
+		c.DiskFull = func() bool { return false }
+	}
+	if c.DiskCritical == nil {
+		c.DiskCritical = func() bool { return false }
+	}
+	if c.MemoryFull == nil {
+		c.MemoryFull = func(int64) bool { return false }
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.NewSet()
+	}
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// Engine fires tasks on time, at least once. See doc.go for the way of a task.
+type Scheduler struct {
+	cfg     Config
+	made    time.Time
+	log     *slog.Logger
+	journal engine.Journal
+	wheel   *wheel.Wheel[item]
+	queue   *queue
+	metrics *counters
+
+	shards  [engine.Shards]shard
+	ids     idMint
+	holds   holds
+	changes changes
+
+	migrator   migrator
+	history    history
+	backlog    backlog
+	misfires   misfires
+	followers  followers
+	operations operations
+	recent     recent
+	minutes    minutes
+	settled    signal
+	calm       signal // calls are not paused
+
+	// All instants in Unix ms. horizon: dues before it are admitted to the wheel
+	// by whoever makes them. loaded: all dues before it have been. warmed is to
+	// the warm tier what horizon is to the wheel. Raised by the migrator only.
+	horizon, loaded, warmed atomic.Int64
+	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
+	steps                   atomic.Int64 // how often the clock was set
+	startedAt               int64        // set by Open
+	running, ending, warmUp atomic.Bool
+	startsWith              atomic.Pointer[string] // what it is busy with before it runs
+	// readsFail: the last read of the cold tier failed, or it is not open yet.
+	readsFail atomic.Bool
+	unsettled unsettled
+	halved    int                           // how often the pieces of a settle have been; of recovery, then of history
+	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
+	counts    atomic.Pointer[engine.Counts] // refreshed by the janitor
+
+	wakeMigrator chan struct{}
+	failed       chan string     // the first stage that failed
+	life         context.Context // of what Run does in the background
+	background   background
+	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
+	upTo         atomic.Int64  // the latest instant at which an attempt began or a change was made (Unix ms)
+	batch        []*task       // fire's own
+}
+
+// New builds an engine; nothing runs before Run.
+func New(cfg Config) *Scheduler {
+	cfg.fill()
+	e := &Scheduler{
+		cfg: cfg, log: cfg.Log, journal: cfg.Journal, made: time.Now(),
+		failed:       make(chan string, 1),
+		wakeMigrator: make(chan struct{}, 1),
+	}
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.timers = map[engine.TimerID]*live{}
+		sh.changing, sh.decided, sh.left = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}, map[engine.Key]int64{}
+	}
+	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
+	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
+	e.changes.versions = map[engine.TimerID]changeNote{}
+	e.backlog.has, e.backlog.later = map[engine.Key]bool{}, map[chan struct{}][]engine.Owed{}
+	e.backlog.more, e.misfires.more = make(chan struct{}, 1), make(chan struct{}, 1)
+	e.followers.list = map[*follower]struct{}{}
+	e.operations.byID = map[string]*Operation{}
+	e.counts.Store(&engine.Counts{})
+	e.readsFail.Store(true)
+	e.queue = newQueue(cfg.Workers, cfg.PerTarget, cfg.PerApp, cfg.Now, e.execute)
+	e.wheel = wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire)
+	e.metrics = newCounters(e, cfg.Metrics)
+	return e
+}
+
+func (e *Scheduler) now() int64 { return e.cfg.Now().UnixMilli() }
+
+// ticks are the ms since the engine was made, by a clock that nobody sets, and one
+// more: what is kept for a while is kept for as long when the wall clock is set.
+func (e *Scheduler) ticks() int64 { return e.ticksAt(time.Now()) }
+
+func (e *Scheduler) ticksAt(at time.Time) int64 { return 1 + at.Sub(e.made).Milliseconds() }
+
+// Open opens the cold tier and the journal and recovers what the former process
+// left; the warm tier is opened by the migrator, for its loss costs speed only.
+// On an error everything is closed again.
+func (e *Scheduler) Open(ctx context.Context) (err error) {
+	for _, part := range []struct {
+		name  string
+		open  func(context.Context) error
+		close func() error
+	}{
+		{e.cfg.ColdName, e.cfg.Cold.Open, e.cfg.Cold.Close},
+		{"the journal", e.journal.Open, e.journal.Close},
+	} {
+		e.startsWith.Store(new("it waits for " + part.name))
+		if err := part.open(ctx); err != nil {
+			return fmt.Errorf("cannot open %s: %w", part.name, err)
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, part.close())
+			}
+		}()
+	}
+	e.readsFail.Store(false)
+	e.startsWith.Store(new("it recovers what was under way"))
+	if err = e.recover(ctx); err != nil {
+		e.readsFail.Store(true)
+	}
+	return err
+}
+
+// Run fires until ctx ends, then drains: no new task is taken, calls in flight
+// may end within Config.Drain, all else stays due. It returns when everything
+// that it started has ended and what is durable is closed.
+//
+// The last stage starts first and stops last:
+//
+//	journal ◄ history ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
+func (e *Scheduler) Run(ctx context.Context) error {
+	life, endLife := context.WithCancel(context.Background())
+	defer endLife()
+	e.life = life
+	journal := e.stage("journal", e.journal.Run)
+	history := e.stage("history", e.history.run)
+	if err := e.resume(ctx, e.early, time.Now(), false); err != nil && ctx.Err() == nil {
+		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
+	}
+	e.early = nil
+	turning := e.stage("wheel", e.wheel.Run)
+	loading := []*stage{
+		e.stage("backlog", func(ctx context.Context) error { return e.backlog.run(ctx, e) }),
+		e.stage("misfires", func(ctx context.Context) error { return e.misfires.run(ctx, e) }),
+		e.stage("migrator", e.migrator.run),
+		e.stage("auditor", e.audit),
+		e.stage("janitor", e.janitor),
+		e.stage("journal's watch", e.watchJournal),
+	}
+	e.running.Store(true)
+	e.log.Info("firing")
+
+	select {
+	case <-ctx.Done():
+		e.log.Info("draining", "at_most", e.cfg.Drain)
+	case name := <-e.failed:
+		e.log.Error("a stage has failed; ending", "stage", name)
+	}
+	e.ending.Store(true) // first: who finds it not running asks which
+	e.running.Store(false)
+	endLife()
+	e.background.Wait()
+	var errs []error
+	for _, s := range loading {
+		errs = append(errs, s.stop())
+	}
+	errs = append(errs, turning.stop())
+	e.queue.close()
+	failpoint.Hit("drain")
+	e.drain()
+	errs = append(errs, history.stop())
+	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	errs = append(errs, e.history.settle(last, true), journal.stop())
+	errs = append(errs, e.cfg.Warm.Close(), e.journal.Close(), e.cfg.Cold.Close())
+	e.log.Info("ended")
+	return errors.Join(errs...)
+}
+
+// drain waits for the calls in flight, within the drain time. What is cut off
+// then is no failed attempt: it stays begun, and is sent again at the next start.
+func (e *Scheduler) drain() {
+	ended := make(chan struct{})
+	go func() {
+		e.queue.wg.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(e.cfg.Drain):
+		_, flying := e.queue.load()
+		e.log.Warn("drain time is over; calls in flight are cut off and repeated at the next start", "calls", flying)
+	}
+}
+
+// stage is a goroutine of Run with its own context.
+type stage struct {
+	cancel context.CancelFunc
+	err    error
+	ended  chan struct{}
+}
+
+func (e *Scheduler) stage(name string, run func(context.Context) error) *stage {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &stage{cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		if err := run(ctx); err != nil {
+			s.err = fmt.Errorf("%s: %w", name, err)
+			select {
+			case e.failed <- name:
+			default:
+			}
+		}
+	}()
+	return s
+}
+
+func (s *stage) stop() error {
+	s.cancel()
+	<-s.ended
+	return s.err
+}
+
+// signal wakes all who wait for the next of something.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// wait is closed by the next broadcast.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) broadcast() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
+}
