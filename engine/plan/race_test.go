@@ -1,5 +1,5 @@
 //go:build race
 
-package scheduler
+package plan
 
 func init() { oracleWindows = 2 }
