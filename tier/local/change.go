@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // Apply makes one change of one timer.
@@ -75,17 +76,12 @@ func prepare(cs []*engine.Change) []prepared {
 }
 
 // change judges one change; it writes nothing unless all of it is made.
-func (g *group) change(p *prepared) (a engine.Applied) {
+func (g *group) change(p *prepared) engine.Applied {
 	old, err := g.timer(p.ID)
 	if err != nil {
 		return engine.Applied{Err: err}
 	}
-	if p.Was == 0 {
-		a = g.mayCreate(p, old)
-	} else {
-		a = g.mayReplace(p, old)
-	}
-	if a.Err != nil || a.Existing != nil {
+	if a := policy.Judge(&p.Change, old, g); a != (engine.Applied{}) {
 		return a
 	}
 	var b bound
@@ -102,80 +98,29 @@ func (g *group) change(p *prepared) (a engine.Applied) {
 	} else {
 		g.replace(p, old, b)
 	}
-	return a
-}
-
-// mayCreate tells what stands in the way of a create.
-func (g *group) mayCreate(p *prepared, old *engine.Timer) engine.Applied {
-	if p.Timer == nil {
-		if old == nil {
-			return engine.Applied{Err: engine.ErrNotFound}
-		}
-		return engine.Applied{Err: engine.ErrConflict}
-	}
-	if p.Once != nil {
-		row, err := g.used(p.Once)
-		if err != nil {
-			return engine.Applied{Err: err}
-		}
-		// A create happens at CreatedAt: that tells whether the key is expired.
-		if row != nil && row.expires > p.Timer.CreatedAt {
-			return g.repeat(p.Once, row)
-		}
-	}
-	if a := g.taken(p); a.Err != nil {
-		return a
-	}
-	if old != nil {
-		return engine.Applied{Err: engine.ErrConflict}
-	}
 	return engine.Applied{}
 }
 
-// repeat answers a create whose Idempotency-Key was used.
-func (g *group) repeat(o *engine.Once, row *once) engine.Applied {
-	if row.body != o.Body {
-		return engine.Applied{Err: &engine.Fault{
-			Kind: engine.FaultInvalid, Code: "idempotency_key_reused",
-			Detail: "the Idempotency-Key was used with another body",
-		}}
-	}
-	t, err := g.timer(row.id)
-	if t == nil && err == nil {
-		t, err = g.lastVersion(row.id)
-	}
-	if t == nil && err == nil {
-		err = engine.ErrNotFound
-	}
-	return engine.Applied{Existing: t, Replayed: true, Err: err}
-}
-
-// taken tells whether another timer has the name.
-func (g *group) taken(p *prepared) engine.Applied {
-	id, err := g.named(p.Timer.App, p.Timer.Name)
+// Named is the timer that has the name; nil for none.
+func (g *group) Named(app, name string) (*engine.Timer, error) {
+	id, err := g.named(app, name)
 	if err != nil || id == 0 {
-		return engine.Applied{Err: err}
+		return nil, err
 	}
 	t, err := g.timer(id)
 	if err == nil && t == nil {
 		err = damaged(g.probe, errors.New("a name without a timer"))
 	}
-	if err != nil {
-		return engine.Applied{Err: err}
-	}
-	return engine.Applied{Existing: t, Err: engine.ErrConflict}
+	return t, err
 }
 
-func (g *group) mayReplace(p *prepared, old *engine.Timer) engine.Applied {
-	switch {
-	case old == nil:
-		return engine.Applied{Err: engine.ErrNotFound}
-	case old.Version != p.Was:
-		return engine.Applied{Err: engine.ErrConflict}
-	case p.Timer != nil && (p.Timer.App != old.App || p.Timer.Name != old.Name):
-		return g.taken(p)
+// Made is the timer as it stands, or its last version if it was deleted; nil for none.
+func (g *group) Made(id engine.TimerID) (*engine.Timer, error) {
+	t, err := g.timer(id)
+	if t == nil && err == nil {
+		t, err = g.lastVersion(id)
 	}
-	return engine.Applied{}
+	return t, err
 }
 
 func (g *group) create(p *prepared) {
@@ -191,10 +136,10 @@ func (g *group) create(p *prepared) {
 	g.st.stats.timers[t.Status]++
 	g.st.clock = max(g.st.clock, t.UpdatedAt)
 	if o := p.Once; o != nil {
-		row := &once{id: t.ID, expires: o.Expires, body: o.Body}
+		u := &policy.Use{Timer: t.ID, Expires: o.Expires, Body: o.Body}
 		key := onceKey(nil, o.App, o.Key)
-		g.once[string(key)] = row
-		g.put(key, row.encode(nil))
+		g.once[string(key)] = u
+		g.put(key, encodeUse(nil, u))
 		g.put(onceAtKey(nil, o), none)
 	}
 }
@@ -243,8 +188,7 @@ func (g *group) store(old, t *engine.Timer, row []byte, b bound) {
 // carry tells the bound of t, which takes the place of old with bound b. It
 // stays where it is if the dues do.
 func (g *group) carry(old, t *engine.Timer, b bound) bound {
-	same := old.Status == t.Status && old.Schedule == t.Schedule && old.ValidFrom == t.ValidFrom && old.Generation == t.Generation
-	if same && t.Status == engine.Enabled && b.stored {
+	if policy.SameDues(old, t) && t.Status == engine.Enabled && b.stored {
 		if b.version = t.Version; t.Version != old.Version {
 			g.setBound(t.ID, b)
 		}

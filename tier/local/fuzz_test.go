@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // FuzzValues: whatever stands in a row is refused or read, and what is read is
@@ -19,7 +20,7 @@ func FuzzValues(f *testing.F) {
 	f.Add(st.encode(nil))
 	f.Add(encodeShard(nil, engine.Shard{Fence: 3, Watermark: 1763658000250, Owner: "a"}))
 	f.Add((&bound{due: 1763658000250, version: 9}).encode())
-	f.Add((&once{id: 7354, expires: 1763658000250, body: [32]byte{1, 31: 2}}).encode(nil))
+	f.Add(encodeUse(nil, &policy.Use{Timer: 7354, Expires: 1763658000250, Body: [32]byte{1, 31: 2}}))
 	f.Add(appendTime([]byte{valueVersion, 1}, 1763658000250))
 	f.Add(appendID([]byte{valueVersion}, 7354))
 	f.Add(appendText(appendText(nil, "a\x00b"), ""))
@@ -55,8 +56,8 @@ func FuzzValues(f *testing.F) {
 		if x, err := decodeBound(b); err == nil {
 			same("bound", x.encode(), b)
 		}
-		if x, err := decodeOnce(b); err == nil {
-			same("once", x.encode(nil), b)
+		if x, err := decodeUse(b); err == nil {
+			same("use", encodeUse(nil, x), b)
 		}
 		if ok, at, app, err := readLast(b); err == nil && ok {
 			same("last", append(appendTime([]byte{valueVersion, 1}, at), app...), b)

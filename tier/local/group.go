@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 func compare(a, b []byte) int { return bytes.Compare(a, b) }
@@ -77,7 +78,7 @@ type group struct {
 
 	timers map[engine.TimerID]*engine.Timer // nil: deleted
 	names  map[string]engine.TimerID        // by nameKey; 0: free
-	once   map[string]*once                 // by onceKey
+	once   map[string]*policy.Use           // by onceKey
 	owed   map[engine.Key]*engine.Owed      // nil: paid
 	bounds map[engine.TimerID]*bound        // nil: none
 	ended  map[engine.TimerID]bool          // archived, their rows as they were
@@ -89,7 +90,7 @@ func newGroup(s *Store) *group {
 		s: s, st: &s.state,
 		timers: map[engine.TimerID]*engine.Timer{},
 		names:  map[string]engine.TimerID{},
-		once:   map[string]*once{},
+		once:   map[string]*policy.Use{},
 		owed:   map[engine.Key]*engine.Owed{},
 		bounds: map[engine.TimerID]*bound{},
 		ended:  map[engine.TimerID]bool{},
@@ -234,42 +235,36 @@ func decodeName(k, v []byte) (engine.TimerID, error) {
 	return readID(v[1:]), nil
 }
 
-// once is the stored row of an Idempotency-Key.
-type once struct {
-	id      engine.TimerID
-	expires int64
-	body    [32]byte
-}
-
-func (o *once) encode(b []byte) []byte {
+// encodeUse is the stored row of an Idempotency-Key.
+func encodeUse(b []byte, u *policy.Use) []byte {
 	b = append(b, valueVersion)
-	b = appendID(b, o.id)
-	b = binary.BigEndian.AppendUint64(b, uint64(o.expires))
-	return append(b, o.body[:]...)
+	b = appendID(b, u.Timer)
+	b = binary.BigEndian.AppendUint64(b, uint64(u.Expires))
+	return append(b, u.Body[:]...)
 }
 
-func decodeOnce(b []byte) (*once, error) {
+func decodeUse(b []byte) (*policy.Use, error) {
 	if len(b) != 1+8+8+32 || b[0] != valueVersion {
 		return nil, errShort
 	}
-	o := &once{id: readID(b[1:]), expires: int64(binary.BigEndian.Uint64(b[9:]))}
-	copy(o.body[:], b[17:])
-	return o, nil
+	u := &policy.Use{Timer: readID(b[1:]), Expires: int64(binary.BigEndian.Uint64(b[9:]))}
+	copy(u.Body[:], b[17:])
+	return u, nil
 }
 
-// used is the row of an Idempotency-Key that was used; nil when it is free.
-func (g *group) used(o *engine.Once) (*once, error) {
-	g.probe = onceKey(g.probe[:0], o.App, o.Key)
-	if row, ok := g.once[string(g.probe)]; ok {
-		return row, nil
+// Used is the last create made with an Idempotency-Key; nil for none.
+func (g *group) Used(app, key string) (*policy.Use, error) {
+	g.probe = onceKey(g.probe[:0], app, key)
+	if u, ok := g.once[string(g.probe)]; ok {
+		return u, nil
 	}
 	b, err := g.get(g.probe)
 	if b == nil || err != nil {
 		return nil, err
 	}
-	row, err := decodeOnce(b)
+	u, err := decodeUse(b)
 	if err != nil {
 		return nil, damaged(g.probe, err)
 	}
-	return row, nil
+	return u, nil
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // Settle stores results and progress in one commit.
@@ -104,10 +106,7 @@ func (g *group) settle(c *engine.Settlement, ws []write) error {
 		if ws, err = g.replayed(c.Tasks); err != nil {
 			return err
 		}
-		c.Owe = slices.DeleteFunc(c.Owe, func(o engine.Owed) bool {
-			was := g.owed[o.Key]
-			return was != nil && engine.RankOf(o.Task).Attempt < engine.RankOf(was.Task).Attempt
-		})
+		c.Owe = policy.LaterRows(c.Owe, func(k engine.Key) *engine.Owed { return g.owed[k] })
 	}
 	g.putAll(ws)
 	g.pay(c.Pay)
@@ -121,29 +120,24 @@ func (g *group) settle(c *engine.Settlement, ws []write) error {
 	return nil
 }
 
-// replayed picks those records of a journal that say more than what is stored.
-func (g *group) replayed(rs []engine.Record) ([]write, error) {
-	var ws []write
+// replayed are the writes of those records of a journal that say no less than
+// what is stored.
+func (g *group) replayed(rs []engine.Record) (ws []write, err error) {
 	ranks := map[engine.Key]engine.Rank{}
 	for _, r := range rs {
-		t, err := engine.DecodeTask(r.Encoded)
-		if err != nil {
+		if ranks[r.Key], err = g.rank(r.Key); err != nil {
 			return nil, err
 		}
-		was, ok := ranks[r.Key]
-		if !ok {
-			if was, err = g.rank(r.Key); err != nil {
-				return nil, err
-			}
-		}
-		if now := engine.RankOf(t); !now.Below(was) {
-			ranks[r.Key] = now
-			ws, _ = recordWrites(ws, nil, r.Key, r.Status, r.Encoded)
-			ws = indexWrites(ws, []engine.Key{r.Key})
-		}
 	}
-	for k, r := range ranks {
-		g.ranks[k] = r
+	later, err := policy.LaterRecords(rs, ranks)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(g.ranks, ranks)
+	for i := range later {
+		r := &later[i]
+		ws, _ = recordWrites(ws, nil, r.Key, r.Status, r.Encoded)
+		ws = indexWrites(ws, []engine.Key{r.Key})
 	}
 	return ws, nil
 }

@@ -175,11 +175,11 @@ func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error
 			if !ok1 || !ok2 {
 				return damaged(k, errKey)
 			}
-			row, err := g.used(&engine.Once{App: app, Key: key})
+			u, err := g.Used(app, key)
 			if err != nil {
 				return err
 			}
-			if row != nil && row.expires <= now {
+			if u != nil && u.Expires <= now {
 				main := onceKey(nil, app, key)
 				g.delete(main)
 				g.once[string(main)] = nil

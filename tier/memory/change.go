@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // Apply makes one change of one timer.
@@ -32,7 +33,7 @@ func (c *Cold) change(ch *engine.Change) engine.Applied {
 		id = ch.Timer.ID
 	}
 	old := c.timers[id]
-	if a := c.judge(ch, old); a.Err != nil || a.Existing != nil {
+	if a := policy.Judge(ch, old, standing{c}); a != (engine.Applied{}) {
 		return a
 	}
 	for _, k := range ch.Pay {
@@ -54,53 +55,26 @@ func (c *Cold) change(ch *engine.Change) engine.Applied {
 			c.names[pair{t.App, t.Name}] = id
 		}
 		if o := ch.Once; o != nil && old == nil {
-			c.once[pair{o.App, o.Key}] = once{id, o.Body, o.Expires}
+			c.once[pair{o.App, o.Key}] = &policy.Use{Timer: id, Body: o.Body, Expires: o.Expires}
 		}
 	}
 	return engine.Applied{}
 }
 
-// judge tells what stands in the way of a change.
-func (c *Cold) judge(ch *engine.Change, old *engine.Timer) engine.Applied {
-	t := ch.Timer
-	switch {
-	case ch.Was == 0 && t == nil && old == nil, ch.Was != 0 && old == nil:
-		return engine.Applied{Err: engine.ErrNotFound}
-	case ch.Was == 0 && t == nil, ch.Was != 0 && old.Version != ch.Was:
-		return engine.Applied{Err: engine.ErrConflict}
-	case t == nil:
-		return engine.Applied{}
-	}
-	if ch.Was == 0 && ch.Once != nil {
-		if row, ok := c.once[pair{ch.Once.App, ch.Once.Key}]; ok && row.expires > t.CreatedAt {
-			return c.repeat(ch.Once, row)
-		}
-	}
-	if id := c.names[pair{t.App, t.Name}]; id != 0 && id != t.ID || id != 0 && ch.Was == 0 {
-		return engine.Applied{Existing: c.timers[id], Err: engine.ErrConflict}
-	}
-	if ch.Was == 0 && old != nil {
-		return engine.Applied{Err: engine.ErrConflict}
-	}
-	return engine.Applied{}
+// standing is what a change is judged against; the lock is held.
+type standing struct{ *Cold }
+
+func (s standing) Named(app, name string) (*engine.Timer, error) {
+	return s.timers[s.names[pair{app, name}]], nil
 }
 
-// repeat answers a create whose Idempotency-Key was used.
-func (c *Cold) repeat(o *engine.Once, row once) engine.Applied {
-	if row.body != o.Body {
-		return engine.Applied{Err: &engine.Fault{
-			Kind: engine.FaultInvalid, Code: "idempotency_key_reused",
-			Detail: "the Idempotency-Key was used with another body",
-		}}
+func (s standing) Used(app, key string) (*policy.Use, error) { return s.once[pair{app, key}], nil }
+
+func (s standing) Made(id engine.TimerID) (*engine.Timer, error) {
+	if vs := s.former[id]; s.timers[id] == nil && len(vs) > 0 {
+		return vs[len(vs)-1].timer, nil
 	}
-	a := engine.Applied{Existing: c.timers[row.id], Replayed: true}
-	if vs := c.former[row.id]; a.Existing == nil && len(vs) > 0 {
-		a.Existing = vs[len(vs)-1].timer
-	}
-	if a.Existing == nil {
-		a.Err = engine.ErrNotFound
-	}
-	return a
+	return s.timers[id], nil
 }
 
 // forget takes old out before t, or nothing, takes its place.
@@ -114,7 +88,7 @@ func (c *Cold) forget(old, t *engine.Timer, at int64) {
 	if t == nil || t.Version != old.Version {
 		c.former[old.ID] = append(c.former[old.ID], former{old, c.clock})
 	}
-	if t == nil || t.ValidFrom != old.ValidFrom || t.Generation != old.Generation || t.Schedule != old.Schedule || t.Status != old.Status {
+	if t == nil || !policy.SameDues(old, t) {
 		delete(c.bounds, old.ID)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 var _ engine.Cold = (*Cold)(nil)
@@ -24,7 +25,7 @@ type Cold struct {
 	// deleted is when a timer was deleted whose former versions are kept.
 	deleted map[engine.TimerID]int64
 	bounds  map[engine.TimerID]int64 // of recurring timers, once raised
-	once    map[pair]once            // (app, Idempotency-Key)
+	once    map[pair]*policy.Use     // (app, Idempotency-Key)
 	owed    map[engine.Key]engine.Owed
 	tasks   map[engine.Key][]byte // as AppendTask wrote them
 	leftOut map[int64]bool        // minutes
@@ -39,12 +40,6 @@ type former struct {
 	replaced int64
 }
 
-type once struct {
-	id      engine.TimerID
-	body    [32]byte
-	expires int64
-}
-
 // NewCold builds an empty tier.
 func NewCold() *Cold {
 	return &Cold{
@@ -53,7 +48,7 @@ func NewCold() *Cold {
 		former:  map[engine.TimerID][]former{},
 		deleted: map[engine.TimerID]int64{},
 		bounds:  map[engine.TimerID]int64{},
-		once:    map[pair]once{},
+		once:    map[pair]*policy.Use{},
 		owed:    map[engine.Key]engine.Owed{},
 		tasks:   map[engine.Key][]byte{},
 		leftOut: map[int64]bool{},

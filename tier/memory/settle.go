@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // Settle stores results and progress, all or nothing.
@@ -22,16 +23,16 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 			return engine.ErrFenced
 		}
 	}
-	for _, r := range s.Tasks {
-		if stored := c.tasks[r.Key]; s.Replayed && stored != nil && less(decode(r.Encoded), decode(stored)) {
-			continue
+	tasks, owe := s.Tasks, s.Owe
+	if s.Replayed {
+		var err error
+		if tasks, owe, err = c.replayed(s); err != nil {
+			return err
 		}
+	}
+	for _, r := range tasks {
 		c.tasks[r.Key] = slices.Clone(r.Encoded)
 	}
-	owe := slices.DeleteFunc(slices.Clone(s.Owe), func(o engine.Owed) bool {
-		was, ok := c.owed[o.Key]
-		return s.Replayed && ok && attempts(o.Task) < attempts(was.Task)
-	})
 	for _, k := range s.Pay {
 		delete(c.owed, k)
 	}
@@ -49,20 +50,22 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 	return nil
 }
 
-// less tells whether record a says less of its task than b: fewer attempts, or
-// as many and not the end of it.
-func less(a, b *engine.Task) bool {
-	if x, y := attempts(a), attempts(b); x != y {
-		return x < y
+// replayed are those records and rows of a journal that say no less than what is
+// stored.
+func (c *Cold) replayed(s *engine.Settlement) ([]engine.Record, []engine.Owed, error) {
+	ranks := map[engine.Key]engine.Rank{}
+	for _, r := range s.Tasks {
+		if stored := c.tasks[r.Key]; stored != nil {
+			ranks[r.Key] = engine.RankOf(decode(stored))
+		}
 	}
-	return b.Status.Final() && !a.Status.Final()
-}
-
-func attempts(t *engine.Task) int {
-	if t == nil {
-		return 0
-	}
-	return t.LastAttempt()
+	tasks, err := policy.LaterRecords(s.Tasks, ranks)
+	return tasks, policy.LaterRows(s.Owe, func(k engine.Key) *engine.Owed {
+		if o, ok := c.owed[k]; ok {
+			return &o
+		}
+		return nil
+	}), err
 }
 
 // decode reads a record that AppendTask wrote.

@@ -25,8 +25,8 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 			delete(c.former, id)
 		}
 	}
-	for k, row := range c.once {
-		if row.expires <= now {
+	for k, u := range c.once {
+		if u.Expires <= now {
 			delete(c.once, k)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // prepared is a change with what can be encoded in its caller's goroutine.
@@ -38,7 +39,7 @@ func prepare(cs []*engine.Change) *op {
 // in its way.
 func (g *group) change(p *prepared) engine.Applied {
 	st := g.at(p.ID)
-	if a := g.judge(p, st); a.Err != nil || a.Existing != nil {
+	if a := policy.Judge(p.Change, st.standing(), g); a != (engine.Applied{}) {
 		return a
 	}
 	for _, k := range p.Pay {
@@ -62,7 +63,7 @@ func (g *group) change(p *prepared) engine.Applied {
 		}
 		if o := p.Once; o != nil && p.Was == 0 {
 			was := g.once[pair{o.App, o.Key}]
-			n := &once{timer: t.ID, body: o.Body, expires: o.Expires, put: true}
+			n := &once{Use: policy.Use{Timer: t.ID, Body: o.Body, Expires: o.Expires}, put: true}
 			if was != nil {
 				n.former = was.former
 			}
@@ -93,52 +94,38 @@ func (g *group) replace(p *prepared, st *standing) {
 		return
 	}
 	p.row.bound = t.ValidFrom
-	if t.Status == old.Status && t.Schedule == old.Schedule && t.ValidFrom == old.ValidFrom && t.Generation == old.Generation {
+	if policy.SameDues(old, t) {
 		p.row.bound = max(st.after.bound, t.ValidFrom)
 	}
 }
 
-// judge tells what stands in the way of a change.
-func (g *group) judge(p *prepared, st *standing) engine.Applied {
-	t := p.Timer
-	switch {
-	case st.after == nil && (p.Was != 0 || t == nil):
-		return engine.Applied{Err: engine.ErrNotFound}
-	case p.Was == 0 && t == nil, p.Was != 0 && st.after.timer.Version != p.Was:
-		return engine.Applied{Err: engine.ErrConflict}
-	case t == nil:
-		return engine.Applied{}
-	}
-	if p.Was == 0 && p.Once != nil {
-		// A create happens at CreatedAt: that tells whether the key is expired.
-		if o := g.once[pair{p.Once.App, p.Once.Key}]; o != nil && o.expires > t.CreatedAt {
-			return g.repeat(p.Once, o)
-		}
-	}
-	if id := g.names[pair{t.App, t.Name}]; id != 0 && (id != t.ID || p.Was == 0) {
-		return engine.Applied{Existing: g.timers[id].after.timer, Err: engine.ErrConflict}
-	}
-	if p.Was == 0 && st.after != nil {
-		return engine.Applied{Err: engine.ErrConflict} // the id is taken
-	}
-	return engine.Applied{}
+// Named is the timer that has the name; nil for none.
+func (g *group) Named(app, name string) (*engine.Timer, error) {
+	return g.timers[g.names[pair{app, name}]].standing(), nil
 }
 
-// repeat answers a create whose Idempotency-Key was used.
-func (g *group) repeat(o *engine.Once, was *once) engine.Applied {
-	if was.body != o.Body {
-		return engine.Applied{Err: &engine.Fault{
-			Kind: engine.FaultInvalid, Code: "idempotency_key_reused",
-			Detail: "the Idempotency-Key was used with another body",
-		}}
+// Used is the last create made with an Idempotency-Key; nil for none.
+func (g *group) Used(app, key string) (*policy.Use, error) {
+	if o := g.once[pair{app, key}]; o != nil {
+		return &o.Use, nil
 	}
-	if st := g.timers[was.timer]; st != nil && st.after != nil {
-		return engine.Applied{Existing: st.after.timer, Replayed: true}
+	return nil, nil
+}
+
+// Made is the timer as it stands, or its last version if it was deleted; nil for none.
+func (g *group) Made(id engine.TimerID) (*engine.Timer, error) {
+	if t := g.timers[id].standing(); t != nil {
+		return t, nil
 	}
-	if t := g.last[was.timer]; t != nil {
-		return engine.Applied{Existing: t, Replayed: true}
+	return g.last[id], nil
+}
+
+// standing is the timer as the group leaves it; nil for none.
+func (st *standing) standing() *engine.Timer {
+	if st == nil || st.after == nil {
+		return nil
 	}
-	return engine.Applied{Replayed: true, Err: engine.ErrNotFound}
+	return st.after.timer
 }
 
 // isSame tells whether a row is stored as it would be.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // group is what one commit makes: the changes of ops, judged in order against
@@ -48,9 +49,7 @@ type row struct {
 
 // once is the stored row of an Idempotency-Key.
 type once struct {
-	timer   engine.TimerID
-	body    [32]byte
-	expires int64
+	policy.Use
 	// former is what the row expires at that is stored, to be replaced; 0: there is none.
 	former int64
 	put    bool // by the group
@@ -198,13 +197,13 @@ func (g *group) loadOnce(t *transaction, keys map[string][]string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
 				var word, body sql.RawBytes
 				var o once
-				if err := rows.Scan(&word, &o.timer, &body, &o.expires); err != nil {
+				if err := rows.Scan(&word, &o.Timer, &body, &o.Expires); err != nil {
 					return err
 				}
-				copy(o.body[:], body)
-				o.former = o.expires
+				copy(o.Body[:], body)
+				o.former = o.Expires
 				g.once[pair{app, string(word)}] = &o
-				made = append(made, o.timer)
+				made = append(made, o.Timer)
 				return nil
 			})
 		})

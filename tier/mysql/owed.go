@@ -16,11 +16,11 @@ func payOwed(t *transaction, keys []engine.Key) error {
 }
 
 // putOwed puts rows, replacing those of the same keys.
-func putOwed(t *transaction, rows []*engine.Owed) error {
+func putOwed(t *transaction, rows []engine.Owed) error {
 	return t.many("INSERT INTO owed (timer,due,`until`,not_before,row_bytes) VALUES ", ",",
 		" ON DUPLICATE KEY UPDATE `until`=VALUES(`until`),not_before=VALUES(not_before),row_bytes=VALUES(row_bytes)",
 		len(rows), func(b []byte, i int) []byte {
-			o := rows[i]
+			o := &rows[i]
 			b = append(b, '(')
 			b = appendInts(b, int64(o.Key.Timer), o.Key.Due, o.To, o.NotBefore)
 			b = append(b, ',')

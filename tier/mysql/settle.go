@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -9,6 +8,7 @@ import (
 	"slices"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // Settle stores results and progress in one transaction. The fences stand in
@@ -21,11 +21,8 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	records := s.sample(st)
 	paid, leftOut := slices.Clone(st.Pay), slices.Sorted(slices.Values(st.LeftOut))
 	slices.SortFunc(paid, compareKeys)
-	owe := make([]*engine.Owed, len(st.Owe))
-	for i := range st.Owe {
-		owe[i] = &st.Owe[i]
-	}
-	slices.SortStableFunc(owe, func(a, b *engine.Owed) int { return compareKeys(a.Key, b.Key) })
+	owe := slices.Clone(st.Owe)
+	slices.SortStableFunc(owe, func(a, b engine.Owed) int { return compareKeys(a.Key, b.Key) })
 	if err := s.read(ctx, "settle the commits in doubt", func(ctx context.Context) error { return s.doubts.settleAll(ctx, s.db) }); err != nil {
 		return err
 	}
@@ -199,38 +196,29 @@ func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	var later []engine.Record
-	for _, r := range rs {
-		task, err := engine.DecodeTask(bytes.Clone(r.Encoded))
-		if err != nil {
-			return nil, &rowError{err}
-		}
-		if now := engine.RankOf(task); !now.Below(ranks[r.Key]) {
-			ranks[r.Key] = now
-			later = append(later, r)
-		}
+	later, err := policy.LaterRecords(rs, ranks)
+	if err != nil {
+		return nil, &rowError{err}
 	}
 	return later, nil
 }
 
 // laterOwed picks those rows that say no less than what is owed already.
-func laterOwed(t *transaction, rows []*engine.Owed) ([]*engine.Owed, error) {
-	stored := map[engine.Key]int{}
+func laterOwed(t *transaction, rows []engine.Owed) ([]engine.Owed, error) {
+	stored := map[engine.Key]*engine.Owed{}
 	err := keyed(&t.buf, "SELECT t.row_bytes FROM owed", keyColumns, " FOR UPDATE", len(rows),
 		func(b []byte, i int) []byte { return appendKey(b, rows[i].Key) },
 		func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
 				o, err := scanOwed(rows)
-				stored[o.Key] = engine.RankOf(o.Task).Attempt
+				stored[o.Key] = &o
 				return err
 			})
 		})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(rows), func(o *engine.Owed) bool {
-		return engine.RankOf(o.Task).Attempt < stored[o.Key]
-	}), nil
+	return policy.LaterRows(rows, func(k engine.Key) *engine.Owed { return stored[k] }), nil
 }
 
 func compareKeys(a, b engine.Key) int {

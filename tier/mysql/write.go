@@ -142,11 +142,11 @@ func (g *group) writeOnce(t *transaction) error {
 		b = append(b, ',')
 		b = appendBytes(b, puts[i].key)
 		b = append(b, ',')
-		b = appendID(b, o.timer)
+		b = appendID(b, o.Timer)
 		b = append(b, ',')
-		b = appendBytes(b, o.body[:])
+		b = appendBytes(b, o.Body[:])
 		b = append(b, ',')
-		b = appendInt(b, o.expires)
+		b = appendInt(b, o.Expires)
 		return append(b, ')')
 	})
 }
@@ -161,10 +161,10 @@ func comparePairs(a, b pair) int {
 
 func (g *group) writeOwed(t *transaction) error {
 	var pay []engine.Key
-	var owe []*engine.Owed
+	var owe []engine.Owed
 	for _, k := range slices.SortedFunc(maps.Keys(g.owed), compareKeys) {
 		if o := g.owed[k]; o != nil {
-			owe = append(owe, o)
+			owe = append(owe, *o)
 		} else {
 			pay = append(pay, k)
 		}
