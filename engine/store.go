@@ -251,9 +251,6 @@ type Settlement struct {
 	Pay []Key
 	// Marks move watermarks (only forward).
 	Marks []Mark
-	// Horizon is up to where the dues of the shards of Marks have been loaded
-	// (Unix ms); 0 leaves it. For who looks at a shared tier: others need not keep it.
-	Horizon int64
 	// LeftOut are the minutes (their beginnings, Unix ms) with a due whose record
 	// is left out for want of space: verify must not take it for lost.
 	LeftOut []int64

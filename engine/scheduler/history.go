@@ -124,7 +124,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	cut := e.holds.lowest(min(now, e.loaded.Load()-1))
 	cut = min(cut, e.wheel.Low())
 
-	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: h.records[:0], Horizon: e.loaded.Load()}
+	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: h.records[:0]}
 	caps := h.caps[:0]
 	forget := int64(math.MaxInt64)
 	for i := range e.shards {

@@ -138,31 +138,6 @@ func (w *world) open() int64 {
 	return s.Open
 }
 
-// Each settle that moves watermarks says up to where dues have been loaded: never
-// less than the watermarks, and a minute or two ahead.
-func TestSettleTellsTheHorizon(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		var told atomic.Int64
-		w.before = func(op string, arg any) error {
-			if s, ok := arg.(*engine.Settlement); ok && len(s.Marks) > 0 {
-				told.Store(s.Horizon)
-				for _, m := range s.Marks {
-					if m.W >= s.Horizon && !s.Replayed { // at the start nothing is loaded yet
-						t.Errorf("a mark at %s, and the horizon %s", stamp(m.W), stamp(s.Horizon))
-					}
-				}
-			}
-			return nil
-		}
-		w.start()
-		w.make(timer("a", every(time.Second)))
-		time.Sleep(3*time.Minute + 20*time.Second)
-		if h := told.Load() - w.now(); h < 50_000 || h > 125_000 {
-			t.Errorf("the horizon lies %d ms ahead", h)
-		}
-	})
-}
-
 // A cold tier that takes no large settle within its patience, as behind a slow link,
 // gets what has gathered in pieces that it can take: in use, and at a start.
 func TestSlowColdTier(t *testing.T) {

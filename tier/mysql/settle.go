@@ -37,7 +37,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 				return err
 			}
 		}
-		if err := mark(t, st, marks); err != nil {
+		if err := mark(t, st.Owner, marks); err != nil {
 			return err
 		}
 		records, owe := records, owe
@@ -93,7 +93,7 @@ func mergeMarks(in []engine.Mark) (ms []engine.Mark, err error) {
 }
 
 // mark moves watermarks forward, where the fences are still ours.
-func mark(t *transaction, st *engine.Settlement, ms []engine.Mark) error {
+func mark(t *transaction, owner string, ms []engine.Mark) error {
 	if len(ms) == 0 {
 		return nil
 	}
@@ -110,11 +110,8 @@ func mark(t *transaction, st *engine.Settlement, ms []engine.Mark) error {
 	b := append(t.buf[:0], "UPDATE shards SET watermark=GREATEST(watermark,"...)
 	b = byShard(b, func(m engine.Mark) int64 { return m.W })
 	b = append(b, ')')
-	if st.Horizon != 0 {
-		b = appendInt(append(b, ",horizon="...), st.Horizon)
-	}
 	b = append(b, ",owner="...)
-	b = appendBytes(b, st.Owner)
+	b = appendBytes(b, owner)
 	b = append(b, " WHERE shard IN ("...)
 	for i, m := range ms {
 		if i > 0 {
