@@ -57,7 +57,11 @@ type Cold interface {
 	Shards(ctx context.Context) ([]Shard, error)
 	// Take takes all shards for a node: the fence of each moves on, and what
 	// then stands is answered. A settle under a former fence is ErrFenced.
-	Take(ctx context.Context, owner string) ([]Shard, error)
+	//
+	// newest is not less than the id of any timer that was ever created here, or
+	// named by a settlement, also of those that were deleted or removed since: an
+	// id above it was never used.
+	Take(ctx context.Context, owner string) (shards []Shard, newest TimerID, err error)
 	// Settle stores results and progress of this node, in one transaction.
 	// Doing it twice is the same as doing it once. ErrFenced, and nothing stored,
 	// when the fence of a mark is not the one that stands. The lists are the
@@ -258,6 +262,18 @@ type Settlement struct {
 	// may be stored already; one with fewer attempts than the stored one is
 	// dropped.
 	Replayed bool
+}
+
+// Newest is the greatest id of the timers that the settlement stores something of;
+// 0 for none. Only an import may bring one that the tier does not know.
+func (s *Settlement) Newest() (id TimerID) {
+	for i := range s.Tasks {
+		id = max(id, s.Tasks[i].Key.Timer)
+	}
+	for i := range s.Owe {
+		id = max(id, s.Owe[i].Key.Timer)
+	}
+	return id
 }
 
 // Record is one encoded task with what the tier needs for its indexes.

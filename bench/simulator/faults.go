@@ -233,9 +233,9 @@ func (c *cold) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, er
 	return c.Store.OwedOf(ctx, id)
 }
 
-func (c *cold) Take(ctx context.Context, owner string) ([]engine.Shard, error) {
+func (c *cold) Take(ctx context.Context, owner string) ([]engine.Shard, engine.TimerID, error) {
 	if err := c.read(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	return c.Store.Take(ctx, owner)
 }

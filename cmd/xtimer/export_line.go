@@ -78,6 +78,9 @@ func (l *line) timer() (*engine.Timer, []engine.Owed, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("stored.id: %w", err)
 	}
+	if id > engine.MaxStoredID {
+		return nil, nil, fmt.Errorf("stored.id: %s is not an id that xtimer makes: at most %s", id, engine.MaxStoredID)
+	}
 	status, ok := engine.ParseStatus(s.Status)
 	if !ok {
 		return nil, nil, fmt.Errorf("stored.status: %q is none of enabled, disabled and finished", s.Status)

@@ -102,6 +102,9 @@ func (l *recordLine) task() (*engine.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if key.Timer > engine.MaxStoredID {
+		return nil, fmt.Errorf("key: %s is not an id that xtimer makes: at most %s", key.Timer, engine.MaxStoredID)
+	}
 	t := &engine.Task{
 		Key: key, App: l.App, Name: l.Name, Generation: l.Generation, Reason: l.Reason, DueLast: l.DueLast, Count: l.Count,
 		Lateness: time.Duration(l.LatenessNS), NotBefore: l.NotBefore, Ended: l.Ended, Base: l.Base, Since: l.Since,

@@ -39,7 +39,7 @@ type storeTarget struct {
 	// isEmpty tells of a shard that none of its timers is here yet, so that its
 	// watermark may be moved.
 	isEmpty [engine.Shards]bool
-	ids     idMaker
+	ids     engine.IDs
 
 	records  bool  // some are among the lines
 	recorded int64 // since when history is kept, Unix ms: nobody asks for older dues
@@ -103,9 +103,12 @@ func (s *storeTarget) begin(ctx context.Context) (err error) {
 	if s.dryRun {
 		return nil
 	}
-	if s.shards, err = s.cold.Take(ctx, importer); err != nil {
+	shards, newest, err := s.cold.Take(ctx, importer)
+	if err != nil {
 		return fmt.Errorf("cannot take the shards: %w", err)
 	}
+	s.shards = shards
+	s.ids.Above(newest)
 	for i := range s.isEmpty {
 		s.isEmpty[i] = n == engine.Counts{}
 	}
@@ -173,7 +176,7 @@ func (s *storeTarget) change(i *item, now int64) (*engine.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &engine.Timer{Definition: d, ID: s.ids.next(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
+	t := &engine.Timer{Definition: d, ID: s.ids.Next(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
 	if err := plan.Resolve(t, nil, now); err != nil {
 		return nil, err
 	}
@@ -400,19 +403,4 @@ func (s *storeTarget) takeRecords(ctx context.Context, batch []*item) error {
 		return fmt.Errorf("cannot store records: %w", err)
 	}
 	return nil
-}
-
-// idMaker makes ids of timers that are new, as the engine does: the ms since
-// 2024, and 21 bits that count. A store refuses one that is taken.
-type idMaker struct{ ms, count int64 }
-
-const idEpoch = 1704067200000
-
-func (m *idMaker) next(now int64) engine.TimerID {
-	if now -= idEpoch; now > m.ms {
-		m.ms, m.count = now, 0
-	} else if m.count++; m.count == 1<<12 {
-		m.ms, m.count = m.ms+1, 0
-	}
-	return engine.TimerID(m.ms<<21 | m.count)
 }

@@ -120,13 +120,13 @@ func dump(t *testing.T, s Settings) string {
 // variety are timers of every kind, on the way at now.
 func variety(t *testing.T, now int64) (ts []*engine.Timer) {
 	t.Helper()
+	var ids engine.IDs
 	add := func(change func(*engine.Timer)) {
 		d := engine.NewDefinition()
 		d.App, d.Name = "a", fmt.Sprintf("n%02d <&>\u2028z", len(ts))
 		d.Callback.URL = "http://127.0.0.1:9/?a=1&b=<2>"
 		d.Schedule.Every = time.Hour
-		id := engine.TimerID((now-idEpoch)<<21 | int64(len(ts)))
-		k := &engine.Timer{Definition: d, ID: id, Version: 1, Generation: 1, CreatedAt: now - 5_000_000, UpdatedAt: now - 4_000_000}
+		k := &engine.Timer{Definition: d, ID: ids.Next(now), Version: 1, Generation: 1, CreatedAt: now - 5_000_000, UpdatedAt: now - 4_000_000}
 		change(k)
 		reason, status, from := k.Reason, k.Status, k.ValidFrom
 		if err := plan.Resolve(k, nil, now-3_600_000); err != nil {
@@ -177,7 +177,7 @@ func fillStore(t *testing.T, dir string, now int64) {
 		t.Fatal(err)
 	}
 	withCold(t, Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
-		shards, err := c.Take(ctx, "xtimer")
+		shards, _, err := c.Take(ctx, "xtimer")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -535,6 +535,7 @@ func TestImportConflicts(t *testing.T) {
 		{strings.Replace(file, `"every":"1h"`, `"every":"2h"`, 1), "conflict", "another definition, version 1"},
 		{strings.Replace(file, `"name":"n00`, `"name":"m00`, 1), "conflict", "is of the timer a/n00"},
 		{strings.NewReplacer(`"id":"1`, `"id":"2`, `"key":"1`, `"key":"2`).Replace(file), "conflict", "has another id"},
+		{strings.Replace(file, `"id":"1`, `"id":"91`, 1), "failed", "is not an id that xtimer makes"},
 		{strings.Replace(file, `"every":"1h"`, `"every":"1ms"`, 1), "failed", "schedule.every"},
 		{strings.Replace(file, `"origin":"schedule"`, `"origin":"fate"`, 1), "failed", `"fate"`},
 		{strings.Replace(plain, `"every"`, `"evry"`, 1), "failed", "schedule.evry"},

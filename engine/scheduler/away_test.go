@@ -132,7 +132,7 @@ func TestFenced(t *testing.T) {
 		w.start()
 		w.make(timer("fast", every(time.Second)))
 		time.Sleep(5 * time.Second)
-		if _, err := w.cold.Take(t.Context(), "another"); err != nil {
+		if _, _, err := w.cold.Take(t.Context(), "another"); err != nil {
 			t.Fatal(err)
 		}
 		l := w.life

@@ -93,7 +93,7 @@ func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 		op.Ended = true
 		return op, nil
 	}
-	op.ID = e.ids.mint(e.now()).String()
+	op.ID = e.ids.Next(e.now()).String()
 	p := e.operations.enter(op)
 	if op.Total <= bulkAtOnce {
 		e.bulkRun(ctx, p, do)

@@ -181,7 +181,7 @@ func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, erro
 	if err := plan.Validate(d); err != nil {
 		return nil, err
 	}
-	t := &engine.Timer{Definition: *d, ID: e.ids.mint(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
+	t := &engine.Timer{Definition: *d, ID: e.ids.Next(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
 	if err := plan.Resolve(t, nil, now); err != nil {
 		return nil, err
 	}

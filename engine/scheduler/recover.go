@@ -52,10 +52,11 @@ func (e *Scheduler) recover(ctx context.Context) error {
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{},
 	}
 	r.d.Now = r.now
-	shards, err := e.cfg.Cold.Take(ctx, e.cfg.Node)
+	shards, newest, err := e.cfg.Cold.Take(ctx, e.cfg.Node)
 	if err != nil {
 		return fmt.Errorf("cannot take the shards: %w", err)
 	}
+	e.ids.Above(newest)
 	failpoint.Hit("take-before-recovery")
 	lowest := r.now
 	for i := range shards {

@@ -103,7 +103,7 @@ type Scheduler struct {
 	metrics *counters
 
 	shards  [engine.Shards]shard
-	ids     idMint
+	ids     engine.IDs
 	holds   holds
 	changes changes
 

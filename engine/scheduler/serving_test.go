@@ -94,10 +94,10 @@ func (c *slowToCome) Open(ctx context.Context) error {
 	return c.Cold.Open(ctx)
 }
 
-func (c *slowToCome) Take(ctx context.Context, owner string) ([]engine.Shard, error) {
+func (c *slowToCome) Take(ctx context.Context, owner string) ([]engine.Shard, engine.TimerID, error) {
 	c.take()
 	if c.lacks == "Take" {
-		return nil, fmt.Errorf("nobody answers: %w", engine.ErrUnavailable)
+		return nil, 0, fmt.Errorf("nobody answers: %w", engine.ErrUnavailable)
 	}
 	return c.Cold.Take(ctx, owner)
 }

@@ -170,6 +170,7 @@ func (g *group) store(old, t *engine.Timer, row []byte, b bound) {
 	} else {
 		g.dropBound(old.ID, b)
 		g.delete(g.key(timerKey, old.ID))
+		g.note(old.ID)
 	}
 	g.st.stats.timers[old.Status]--
 	for _, w := range was {

@@ -16,6 +16,7 @@ const formatVersion = 1
 var (
 	formatKey = []byte{kindMeta, 'f'}
 	statsKey  = []byte{kindMeta, 's'}
+	newestKey = []byte{kindMeta, 'n'} // the greatest id that was used and may stand nowhere any more
 )
 
 // checkFormat notes the version of a new store and refuses a newer one.

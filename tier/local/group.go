@@ -29,8 +29,10 @@ type span struct{ from, to []byte }
 type state struct {
 	stats  stats
 	shards [engine.Shards]engine.Shard
-	// newest is the greatest id of a timer ever seen: a greater one is free.
-	newest engine.TimerID
+	// newest is the greatest id that was ever stored, of a timer, or of what is
+	// stored of one: a greater one is free. noted is what is written of it: the
+	// greatest id of those that no timer has any more.
+	newest, noted engine.TimerID
 	// clock is the latest instant heard of in what was written: the time of
 	// changes that carry none. It never reads the wall clock.
 	clock int64
@@ -56,13 +58,46 @@ func (st *state) load(db *pebble.DB) error {
 	for _, sh := range st.shards {
 		st.clock = max(st.clock, sh.Watermark)
 	}
-	return scanBack(db, []byte{kindTimer}, []byte{kindTimer + 1}, func(k, _ []byte) (bool, error) {
-		if len(k) != 9 {
-			return false, damaged(k, errKey)
+	return st.loadNewest(db)
+}
+
+// loadNewest reads the greatest id that was ever stored. A store of before that
+// was noted has it in what is left of the timers that were deleted.
+func (st *state) loadNewest(db *pebble.DB) error {
+	v, closer, err := db.Get(newestKey)
+	b, err := owned(v, closer, err)
+	if err != nil {
+		return err
+	}
+	if b != nil {
+		if st.noted, err = decodeName(newestKey, b); err != nil {
+			return err
 		}
-		st.newest = readID(k[1:])
-		return false, nil
-	})
+	}
+	st.newest = st.noted
+	for _, kind := range []byte{kindTimer, kindVersion, kindOwed} {
+		err := scanBack(db, []byte{kind}, []byte{kind + 1}, func(k, _ []byte) (bool, error) {
+			if len(k) < 9 {
+				return false, damaged(k, errKey)
+			}
+			st.newest = max(st.newest, readID(k[1:]))
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note keeps an id from being issued again, whatever becomes of its timer. A timer
+// that stands is its own note: so it costs nothing until one is removed.
+func (g *group) note(id engine.TimerID) {
+	g.st.newest = max(g.st.newest, id)
+	if id > g.st.noted {
+		g.st.noted = id
+		g.put(newestKey, appendID([]byte{valueVersion}, id))
+	}
 }
 
 // group is one commit in the making: its writes by kind, and the overlay, what

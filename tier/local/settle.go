@@ -29,8 +29,9 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		c.Tasks = nil
 	}
 	c.Owe, c.Pay, c.Marks, c.LeftOut = slices.Clone(st.Owe), slices.Clone(st.Pay), slices.Clone(st.Marks), slices.Clone(st.LeftOut)
+	newest := st.Newest()
 	weight := len(st.Tasks) + len(st.Owe) + len(st.Pay) + 1
-	if err := s.do(ctx, weight, func(g *group) error { return g.settle(&c, w.writes) }); err != nil {
+	if err := s.do(ctx, weight, func(g *group) error { return g.settle(&c, w.writes, newest) }); err != nil {
 		return err // w may still be in the committer's hands
 	}
 	w.recycle()
@@ -91,8 +92,8 @@ func (w *settler) encode(rs []engine.Record) {
 	w.writes = indexWrites(w.writes, w.index)
 }
 
-// settle judges a settlement: all of it or nothing.
-func (g *group) settle(c *engine.Settlement, ws []write) error {
+// settle judges a settlement: all of it or nothing. newest is its greatest id.
+func (g *group) settle(c *engine.Settlement, ws []write, newest engine.TimerID) error {
 	for _, m := range c.Marks {
 		if m.Fence != g.st.shards[m.Shard].Fence {
 			return engine.ErrFenced
@@ -107,6 +108,9 @@ func (g *group) settle(c *engine.Settlement, ws []write) error {
 			return err
 		}
 		c.Owe = policy.LaterRows(c.Owe, func(k engine.Key) *engine.Owed { return g.owed[k] })
+	}
+	if newest > g.st.newest { // no timer that stands holds it
+		g.note(newest)
 	}
 	g.putAll(ws)
 	g.pay(c.Pay)

@@ -46,19 +46,20 @@ func (s *Store) Shards(context.Context) ([]engine.Shard, error) {
 }
 
 // Take takes all shards for a node.
-func (s *Store) Take(ctx context.Context, owner string) ([]engine.Shard, error) {
+func (s *Store) Take(ctx context.Context, owner string) ([]engine.Shard, engine.TimerID, error) {
 	var shards []engine.Shard
+	var newest engine.TimerID
 	err := s.do(ctx, engine.Shards, func(g *group) error {
 		for i, sh := range g.st.shards {
 			g.mark(owner, engine.Mark{Shard: i, Fence: sh.Fence + 1, W: sh.Watermark})
 		}
-		shards = slices.Clone(g.st.shards[:])
+		shards, newest = slices.Clone(g.st.shards[:]), g.st.newest
 		return nil
 	})
 	if err != nil {
-		return nil, err // the committer may still write to shards
+		return nil, 0, err // the committer may still write to them
 	}
-	return shards, nil
+	return shards, newest, nil
 }
 
 func readShards(r pebble.Reader) ([]engine.Shard, error) {

@@ -50,6 +50,7 @@ func (c *Cold) change(ch *engine.Change) engine.Applied {
 	}
 	if t := ch.Timer; t != nil {
 		c.timers[id] = t
+		c.newest = max(c.newest, id)
 		c.clock = max(c.clock, t.UpdatedAt)
 		if t.Name != "" {
 			c.names[pair{t.App, t.Name}] = id
@@ -94,14 +95,14 @@ func (c *Cold) forget(old, t *engine.Timer, at int64) {
 }
 
 // Take takes all shards for a node.
-func (c *Cold) Take(_ context.Context, owner string) ([]engine.Shard, error) {
+func (c *Cold) Take(_ context.Context, owner string) ([]engine.Shard, engine.TimerID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.shards {
 		c.shards[i].Fence++
 		c.shards[i].Owner = owner
 	}
-	return slices.Clone(c.shards[:]), nil
+	return slices.Clone(c.shards[:]), c.newest, nil
 }
 
 // Shards reads fence and watermark of all shards, in order.

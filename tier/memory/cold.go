@@ -30,7 +30,8 @@ type Cold struct {
 	tasks   map[engine.Key][]byte // as AppendTask wrote them
 	leftOut map[int64]bool        // minutes
 	shards  [engine.Shards]engine.Shard
-	clock   int64 // the latest instant heard of
+	newest  engine.TimerID // the greatest id that was ever stored
+	clock   int64          // the latest instant heard of
 }
 
 type pair struct{ app, key string }

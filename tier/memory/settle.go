@@ -23,6 +23,7 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 			return engine.ErrFenced
 		}
 	}
+	c.newest = max(c.newest, s.Newest())
 	tasks, owe := s.Tasks, s.Owe
 	if s.Replayed {
 		var err error

@@ -32,7 +32,7 @@ func calls(t *testing.T, s *Store) map[string]func() error {
 		"Owed":         func() error { return s.Owed(ctx, 0, 1, func([]engine.Owed) error { return nil }) },
 		"OwedOf":       func() error { _, err := s.OwedOf(ctx, 1); return err },
 		"Shards":       func() error { _, err := s.Shards(ctx); return err },
-		"Take":         func() error { _, err := s.Take(ctx, "n"); return err },
+		"Take":         func() error { _, _, err := s.Take(ctx, "n"); return err },
 		"Settle":       func() error { return s.Settle(ctx, &engine.Settlement{Tasks: []engine.Record{succeeded(k)}}) },
 		"Task":         func() error { _, err := s.Task(ctx, k); return err },
 		"Tasks":        func() error { _, _, err := s.Tasks(ctx, engine.TaskFilter{}, engine.Key{}, 10); return err },

@@ -213,6 +213,9 @@ func (s *Store) remove(ctx context.Context, found []engine.TimerID, before int64
 		if err := unlabel(t, labels); err != nil {
 			return err
 		}
-		return count(t, s.slots, [3]int64{engine.Finished: -int64(len(ids))})
+		if err := count(t, s.slots, [3]int64{engine.Finished: -int64(len(ids))}); err != nil {
+			return err
+		}
+		return note(t, &s.newest.noted, s.slots, slices.Max(ids))
 	})
 }

@@ -30,7 +30,7 @@ func TestGrants(t *testing.T) {
 	const day = benchNow / dayMs
 	mustApply(t, s, create(shot(1, "a")))
 	mustApply(t, s, create(shot(2, "b")))
-	if _, err := s.Take(t.Context(), "n"); err != nil {
+	if _, _, err := s.Take(t.Context(), "n"); err != nil {
 		t.Fatal(err)
 	}
 	var rs []engine.Record

@@ -166,7 +166,7 @@ func TestNeighbours(t *testing.T) {
 // TestFenced: where a fence has moved on nothing is stored, whatever comes with it.
 func TestFenced(t *testing.T) {
 	s := opened(t)
-	if _, err := s.Take(t.Context(), "b"); err != nil {
+	if _, _, err := s.Take(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	k := engine.Key{Timer: 1, Due: benchNow}
@@ -200,7 +200,7 @@ func TestFenced(t *testing.T) {
 func TestTakenOver(t *testing.T) {
 	a := opened(t)
 	b := open(t, New(a.cfg))
-	if _, err := a.Take(t.Context(), "a"); err != nil {
+	if _, _, err := a.Take(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	made := create(shot(1, "before"))
@@ -212,7 +212,7 @@ func TestTakenOver(t *testing.T) {
 	if err := a.Settle(t.Context(), owe); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Take(t.Context(), "b"); err != nil {
+	if _, _, err := b.Take(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
 	var f *engine.Fault

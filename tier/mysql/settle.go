@@ -18,7 +18,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	if err != nil {
 		return err
 	}
-	records := s.sample(st)
+	records, newest := s.sample(st), st.Newest()
 	paid, leftOut := slices.Clone(st.Pay), slices.Sorted(slices.Values(st.LeftOut))
 	slices.SortFunc(paid, compareKeys)
 	owe := slices.Clone(st.Owe)
@@ -59,7 +59,10 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		if err := leaveOut(t, leftOut); err != nil {
 			return err
 		}
-		return s.putTasks(t, records)
+		if err := s.putTasks(t, records); err != nil {
+			return err
+		}
+		return note(t, &s.newest.used, s.slots, newest)
 	})
 	if err == nil {
 		for _, m := range marks {

@@ -36,10 +36,14 @@ func readShards(into []engine.Shard) func(*sql.Rows) error {
 
 // Take takes all shards for a node. Repeated, it moves the fences once more,
 // which hurts nobody but who had them before.
-func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, err error) {
+func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, newest engine.TimerID, err error) {
 	fence := int64(0)
 	err = s.transact(ctx, "take the shards", func(t *transaction) error {
 		if err := t.run("UPDATE fences SET fence=fence+1"); err != nil { // waits for the groups of the former owner
+			return err
+		}
+		var err error
+		if newest, err = s.newest.read(t.ctx, t.tx); err != nil {
 			return err
 		}
 		if err := t.scan("SELECT fence FROM fences WHERE slot=0", func(rows *sql.Rows) error { return rows.Scan(&fence) }); err != nil {
@@ -55,7 +59,7 @@ func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, 
 	if err == nil {
 		s.fence.Store(fence)
 	}
-	return shards, err
+	return shards, newest, err
 }
 
 // errTaken is the end of what a process writes after another took the shards.

@@ -55,6 +55,7 @@ type Store struct {
 	walks   walks
 	slots   int64        // of the tables counts and fences: the first of this store's
 	fence   atomic.Int64 // what Take got; 0: it took nothing
+	newest  newest
 	// patience bounds every call, retries and all; answer, how long who makes or
 	// looks for one timer waits: somebody waits for that at the other end.
 	patience, answer time.Duration
@@ -100,6 +101,13 @@ func (s *Store) Open(ctx context.Context) (err error) {
 	}
 	for _, sh := range shards {
 		s.heard(sh.Watermark)
+	}
+	err = s.read(ctx, "look for the newest id", func(ctx context.Context) error {
+		_, err := s.newest.read(ctx, s.db)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	s.slots = rand.Int64N(slotsMade)
 	s.queue.open()

@@ -30,7 +30,7 @@ func TestStrictMySQL(t *testing.T) {
 	if _, err := s.Apply(t.Context(), create(shot(1, "a"))); !errors.Is(err, errReadOnly) || !strings.Contains(err.Error(), "Error 1290") {
 		t.Errorf("super_read_only: %v", err)
 	}
-	if _, err := s.Take(t.Context(), "n"); !errors.Is(err, errReadOnly) {
+	if _, _, err := s.Take(t.Context(), "n"); !errors.Is(err, errReadOnly) {
 		t.Errorf("super_read_only, take: %v", err)
 	}
 	if _, err := s.Counts(t.Context()); err != nil {

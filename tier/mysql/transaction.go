@@ -18,6 +18,8 @@ type transaction struct {
 	ctx  context.Context
 	buf  []byte // statements are built in it
 	args []any  // and the values of prepared ones
+	// The greatest ids of the timers that it makes, and of those that it notes.
+	created, noted engine.TimerID
 	// proof is a row of changes that this transaction inserted. Of a commit that
 	// got no answer it tells whether it was made.
 	proof proof
@@ -93,6 +95,7 @@ func (s *Store) attempt(ctx context.Context, f func(*transaction) error) (made b
 	}
 	err = tx.Commit()
 	if err == nil {
+		s.newest.committed(t.created, t.noted)
 		return true, nil
 	}
 	_ = tx.Rollback()

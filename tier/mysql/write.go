@@ -62,6 +62,7 @@ func (g *group) write(t *transaction) error {
 		func() error { return g.writeTasks(t) },
 		func() error { return count(t, g.slot, counts) },
 		func() error { return g.writeFeed(t) },
+		func() error { return g.noteRemoved(t) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -202,6 +203,19 @@ func (g *group) writeFeed(t *transaction) error {
 		t.proof.seq, err = res.LastInsertId()
 	}
 	return err
+}
+
+// noteRemoved notes the ids that no timer has any more.
+func (g *group) noteRemoved(t *transaction) error {
+	removed := engine.TimerID(0)
+	for _, p := range g.feed {
+		if p.Timer != nil {
+			t.created = max(t.created, p.ID)
+		} else {
+			removed = max(removed, p.ID)
+		}
+	}
+	return note(t, &g.s.newest.noted, g.slot, removed)
 }
 
 // count adds to how many timers there are by status.

@@ -37,7 +37,7 @@ func (s *cold) lives(after engine.TimerID, limit int) (out string) {
 
 func take(s *cold) {
 	s.watermark(t0)
-	shards, err := s.Take(s.ctx, "first")
+	shards, _, err := s.Take(s.ctx, "first")
 	s.ok(err)
 	if len(shards) != engine.Shards {
 		s.Fatalf("%d shards", len(shards))
@@ -47,7 +47,7 @@ func take(s *cold) {
 		return s.Settle(s.ctx, &engine.Settlement{Owner: owner, Marks: []engine.Mark{{Shard: 9, Fence: fence, W: t0 + 1}}})
 	}
 	s.ok(mark("first", shards[9].Fence))
-	again, err := s.Take(s.ctx, "second")
+	again, _, err := s.Take(s.ctx, "second")
 	s.ok(err)
 	s.same("taken over", again[9], engine.Shard{Fence: 2, Owner: "second", Watermark: t0 + 1})
 	s.is(mark("first", shards[9].Fence), engine.ErrFenced)

@@ -208,8 +208,8 @@ func (r *Script) settle() Step {
 func (r *Script) take() Step {
 	owner := fmt.Sprint("node", r.draw("owner", 2))
 	return Step{"take", func(t testing.TB, c engine.Cold) string {
-		shards, err := c.Take(t.Context(), owner)
-		return fmt.Sprint(shards, err)
+		shards, newest, err := c.Take(t.Context(), owner)
+		return fmt.Sprint(shards, newest, err)
 	}}
 }
 

@@ -133,7 +133,7 @@ func fences(s *cold) {
 		})
 	}
 	for range 2 {
-		_, err := s.Take(s.ctx, "b")
+		_, _, err := s.Take(s.ctx, "b")
 		s.ok(err)
 	}
 	s.is(try(1, "a"), engine.ErrFenced)

@@ -49,6 +49,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"settling twice is settling once", settleTwice},
 		{"settling is all or nothing behind a fence", fences},
 		{"taking the shards shuts out who had them", take},
+		{"an id that was used is told for ever", newest},
 		{"watermarks move only forward", watermarks},
 		{"a replayed record never hides a later one", replay},
 		{"history is told newest first", historyOrder},

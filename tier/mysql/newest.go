@@ -1,0 +1,55 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"sync/atomic"
+
+	"xtimer/engine"
+)
+
+// newest is the greatest id that was ever stored, so that no id is issued twice. A
+// timer that stands holds its own id. A row of the table ids holds that of a timer
+// when it is removed, and that of a timer that was never here when something of it
+// is stored. So a create costs nothing.
+//
+// Both fields are what is known to be committed: they may lag behind the database,
+// and never lead.
+type newest struct {
+	used  atomic.Uint64 // held by a timer that stands, or by the table ids
+	noted atomic.Uint64 // held by the table ids
+}
+
+// read asks the database.
+func (n *newest) read(ctx context.Context, from querier) (engine.TimerID, error) {
+	var id, noted engine.TimerID
+	const q = "SELECT COALESCE((SELECT MAX(id) FROM timers),0),COALESCE((SELECT MAX(newest) FROM ids),0)"
+	err := scan(ctx, from, q, func(rows *sql.Rows) error { return rows.Scan(&id, &noted) })
+	n.committed(id, noted)
+	return max(id, noted), err
+}
+
+// committed learns the greatest ids of the timers that a commit made, and of those
+// that it noted.
+func (n *newest) committed(created, noted engine.TimerID) {
+	lift(&n.used, max(created, noted))
+	lift(&n.noted, noted)
+}
+
+func lift(v *atomic.Uint64, to engine.TimerID) {
+	for was := v.Load(); uint64(to) > was && !v.CompareAndSwap(was, uint64(to)); was = v.Load() {
+	}
+}
+
+// note writes an id to the table ids, unless a greater one is there already. It is
+// the last statement of a transaction: who has the row of a slot waits for nothing
+// but the commit.
+func note(t *transaction, known *atomic.Uint64, slot int64, id engine.TimerID) error {
+	if uint64(id) <= known.Load() {
+		return nil
+	}
+	t.noted = id
+	b := appendInts(append(t.buf[:0], "INSERT INTO ids (slot,newest) VALUES ("...), slot, int64(id))
+	t.buf = append(b, ") ON DUPLICATE KEY UPDATE newest=GREATEST(newest,VALUES(newest))"...)
+	return t.run(string(t.buf))
+}
