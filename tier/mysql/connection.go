@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -37,7 +40,8 @@ func connect(dsn string) (db, slow *sql.DB, err error) {
 	return db, slow, err
 }
 
-// parseDSN reads the user's DSN and sets over it what this package relies on.
+// parseDSN reads the user's DSN. It sets over it what this package relies on, and
+// refuses what could change the meaning of a statement or give a password away.
 func parseDSN(dsn string) (*mysql.Config, error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -49,6 +53,9 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	if _, _, err := net.SplitHostPort(c.Addr); c.Net != "unix" && (c.Net != "tcp" || err != nil) {
 		return nil, fmt.Errorf("the DSN names no server: it is user:password@tcp(host:port)/name, or unix(path) in the place of tcp")
 	}
+	if err := refuse(c); err != nil {
+		return nil, err
+	}
 	for p, d := range map[*time.Duration]time.Duration{
 		&c.Timeout: 2 * time.Second, &c.ReadTimeout: 5 * time.Second, &c.WriteTimeout: 5 * time.Second,
 	} {
@@ -59,13 +66,32 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	c.ClientFoundRows = true   // an update to the same value has found its row
 	c.InterpolateParams = true // one round trip a statement, and no limit of placeholders
 	c.MultiStatements = false
+	c.AllowAllFiles = false // a server may not ask for files of this machine
+	c.AllowOldPasswords = false
 	c.CheckConnLiveness = true
+	c.RejectReadOnly = false   // fault says what it is
+	c.ColumnsWithAlias = false // columns are read by their place
+	c.MaxAllowedPacket = mysql.NewConfig().MaxAllowedPacket
 	c.ParseTime, c.Loc = false, time.UTC // there are no SQL times
 	c.Collation = ""
 	if err := c.Apply(mysql.Charset("utf8mb4", "utf8mb4_bin")); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// refuse says what a DSN may not have. A parameter that the driver does not know
+// becomes SET name = value, both as they are given: a character set in which the
+// quoting of statements means something else could be hidden in any of them.
+func refuse(c *mysql.Config) error {
+	if len(c.Params) > 0 {
+		return fmt.Errorf("the DSN sets the system variable %q: xtimer sets those that it needs in each session; set others in the server, or for its user",
+			slices.Sorted(maps.Keys(c.Params))[0])
+	}
+	if verified := c.TLSConfig == "true" && !c.AllowFallbackToPlaintext; c.AllowCleartextPasswords && !verified && c.Net != "unix" {
+		return errors.New("the DSN has allowCleartextPasswords without tls=true: whoever answers in the server's place would get the password")
+	}
+	return nil
 }
 
 func pool(c *mysql.Config, size int) (*sql.DB, error) {

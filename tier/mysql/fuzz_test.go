@@ -49,7 +49,7 @@ func FuzzDSN(f *testing.F) {
 			}
 			return
 		}
-		if c.DBName == "" || !c.ClientFoundRows || !c.InterpolateParams || c.MultiStatements || c.ParseTime || c.Timeout == 0 || c.ReadTimeout == 0 || c.WriteTimeout == 0 {
+		if c.DBName == "" || !c.ClientFoundRows || !c.InterpolateParams || c.MultiStatements || c.AllowAllFiles || len(c.Params) > 0 || c.ParseTime || c.Timeout == 0 || c.ReadTimeout == 0 || c.WriteTimeout == 0 {
 			t.Fatalf("%q: %+v", dsn, c)
 		}
 		again, err := mysql.ParseDSN(c.FormatDSN())

@@ -64,9 +64,10 @@ func TestMigrateForward(t *testing.T) {
 func TestDSN(t *testing.T) {
 	t.Parallel()
 	server := servertest.MariaDB(t, "--default-time-zone=-05:00", "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES",
-		"--character-set-server=latin1", "--transaction-isolation=SERIALIZABLE", "--max-allowed-packet=4M")
+		"--character-set-server=gbk", "--init-connect=SET NAMES gbk", "--transaction-isolation=SERIALIZABLE", "--max-allowed-packet=4M")
 	s := open(t, New(Config{DSN: server.DSN("x") + "?parseTime=true&loc=America%2FNew_York&clientFoundRows=false&interpolateParams=false" +
-		"&charset=latin1&multiStatements=true&sql_mode=%27ANSI_QUOTES,NO_BACKSLASH_ESCAPES%27&time_zone=%27%2B09:00%27"}))
+		"&charset=gbk&collation=gbk_chinese_ci&multiStatements=true&maxAllowedPacket=1024&columnsWithAlias=true&rejectReadOnly=true" +
+		"&allowAllFiles=true&allowOldPasswords=true"}))
 	all := make([]byte, 256)
 	for i := range all {
 		all[i] = byte(i)
@@ -118,12 +119,44 @@ func TestDSN(t *testing.T) {
 	if err := s.db.QueryRow("SHOW VARIABLES WHERE Variable_name IN ('tx_isolation','transaction_isolation')").Scan(&name, &level); err != nil || level != "READ-COMMITTED" {
 		t.Fatalf("%s, %v", level, err)
 	}
+	var client, connection string
+	if err := s.db.QueryRow("SELECT @@character_set_client,@@collation_connection").Scan(&client, &connection); err != nil || client != "utf8mb4" || connection != "utf8mb4_bin" {
+		t.Fatalf("%s, %s, %v", client, connection, err)
+	}
 	if err := s.db.QueryRow("SELECT @@sql_mode").Scan(&mode); err != nil || !strings.HasPrefix(mode, "STRICT_ALL_TABLES") {
 		t.Fatalf("%s, %v", mode, err)
 	}
 	for _, dsn := range []string{"", "nonsense", "a@tcp(127.0.0.1:1)/"} {
 		if err := New(Config{DSN: dsn}).Open(t.Context()); err == nil {
 			t.Fatalf("%q was taken", dsn)
+		}
+	}
+}
+
+// TestDangerousDSN: no DSN reads files of this machine for the server, changes how
+// statements are quoted, or sends the password to whoever answers.
+func TestDangerousDSN(t *testing.T) {
+	const dsn = "user:secret@tcp(h:1)/x?"
+	for _, c := range []struct{ dsn, wrong string }{
+		{dsn + "character_set_client=gbk", `"character_set_client"`},
+		{dsn + "time_zone=%27%2B00:00%27,character_set_client=gbk", `"time_zone"`},
+		{dsn + "sql_mode=%27NO_BACKSLASH_ESCAPES%27", `"sql_mode"`},
+		{dsn + "NAMES%20gbk%23=1", `"NAMES%20gbk%23"`},
+		{dsn + "allowCleartextPasswords=true", "allowCleartextPasswords"},
+		{dsn + "allowCleartextPasswords=true&tls=skip-verify", "allowCleartextPasswords"},
+		{dsn + "allowCleartextPasswords=true&tls=preferred", "allowCleartextPasswords"},
+		{dsn + "allowCleartextPasswords=true&tls=true&allowFallbackToPlaintext=true", "allowCleartextPasswords"},
+		{dsn + "allowCleartextPasswords=true&tls=true", ""},
+		{"user:secret@unix(/s)/x?allowCleartextPasswords=true", ""},
+		{dsn + "allowAllFiles=true&multiStatements=true&charset=gbk", ""},
+	} {
+		switch parsed, err := parseDSN(c.dsn); {
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), "secret")):
+			t.Errorf("%s: %v", c.dsn, err)
+		case c.wrong == "" && err != nil:
+			t.Errorf("%s is refused: %v", c.dsn, err)
+		case c.wrong == "" && (parsed.AllowAllFiles || parsed.MultiStatements):
+			t.Errorf("%s: %+v", c.dsn, parsed)
 		}
 	}
 }
