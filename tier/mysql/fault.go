@@ -97,6 +97,14 @@ var errAway = &engine.Fault{
 	Detail: "MySQL is away, or does not answer",
 }
 
+// errBroken is engine.ErrBroken by the name of what is broken: every error of the
+// server's that neither passes nor is a decision of ours. A table or a column is
+// missing, or has another type; the user may not read or write it.
+var errBroken = &engine.Fault{
+	Kind: engine.ErrBroken.Kind, Code: engine.ErrBroken.Code,
+	Detail: "MySQL refuses what xtimer needs: the tables or the user's rights are not as xtimer made them; the server's log has MySQL's words",
+}
+
 // fault turns an error into what a caller of the tier understands.
 func (s *Store) fault(ctx context.Context, what string, err error) error {
 	var own *rowError
@@ -113,6 +121,8 @@ func (s *Store) fault(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("cannot %s: %w: %w: %w", what, errReadOnly, engine.ErrUnavailable, err)
 	case away(err):
 		return fmt.Errorf("cannot %s: %w: %w: %w", what, errAway, engine.ErrUnavailable, err)
+	case number(err) != 0:
+		return fmt.Errorf("cannot %s: %w: %w: %w", what, errBroken, engine.ErrBroken, err)
 	}
 	return fmt.Errorf("cannot %s: %w", what, err)
 }
