@@ -31,7 +31,8 @@ type Cold interface {
 	// Timers lists by keyset; after is the cursor of the former page ("" first).
 	Timers(ctx context.Context, f TimerFilter, after string, limit int) (ts []*Timer, next string, err error)
 	// Versions lists former versions of a timer, newest first, for as long as
-	// history is kept. A deleted timer's last version is among them.
+	// history is kept, or a row of the timer is owed. A deleted timer's last version
+	// is among them.
 	Versions(ctx context.Context, id TimerID, limit int) ([]*Timer, error)
 	// Lives pages, in the order of ids, through every timer that stands or has
 	// a version kept: those with an id greater than after, limit of them at most.
@@ -52,6 +53,8 @@ type Cold interface {
 	Owed(ctx context.Context, from, to int64, yield func([]Owed) error) error
 	// OwedOf lists the owed rows of one timer.
 	OwedOf(ctx context.Context, id TimerID) ([]Owed, error)
+	// OwedPage lists them by due: those later than after, limit of them at most.
+	OwedPage(ctx context.Context, id TimerID, after int64, limit int) ([]Owed, error)
 
 	// Shards reads fence and watermark of all shards, in order.
 	Shards(ctx context.Context) ([]Shard, error)
@@ -94,6 +97,10 @@ type Cold interface {
 
 // Change of one timer: what stood before, what stands after, and what of its
 // occurrences is decided by it, all in one transaction.
+//
+// Rows that it does not pay stay, also of a timer that it deletes: who finds one of a
+// former generation, or of a timer that is gone, settles it as cancelled. Versions
+// has the app and the name of the timer until then.
 type Change struct {
 	// Timer as it stands after; nil deletes.
 	Timer *Timer

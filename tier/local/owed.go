@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"math"
 
 	"xtimer/engine"
 )
@@ -140,15 +141,23 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 }
 
 // OwedOf lists the owed rows of one timer.
-func (s *Store) OwedOf(_ context.Context, id engine.TimerID) ([]engine.Owed, error) {
+func (s *Store) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, error) {
+	return s.OwedPage(ctx, id, -1, math.MaxInt)
+}
+
+// OwedPage lists the owed rows of one timer that are due after an instant.
+func (s *Store) OwedPage(_ context.Context, id engine.TimerID, from int64, limit int) ([]engine.Owed, error) {
 	w, err := s.views.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer s.views.release(w)
 	var out []engine.Owed
-	from := appendID([]byte{kindOwed}, id)
-	err = scan(w, from, after(from), func(k, v []byte) (bool, error) {
+	all := appendID([]byte{kindOwed}, id)
+	err = scan(w, owedKey(nil, engine.Key{Timer: id, Due: from + 1}), after(all), func(k, v []byte) (bool, error) {
+		if len(out) >= limit {
+			return false, nil
+		}
 		o, err := engine.DecodeOwed(append([]byte(nil), v...))
 		if err != nil {
 			return false, damaged(k, err)

@@ -12,10 +12,10 @@ import (
 // sweep is where the housekeeping stands. Sweep calls take turns.
 type sweep struct {
 	mu sync.Mutex
-	// ended and finished are the keys of the indexes of last dues and of ends to go
-	// on after: what is owed stays at their front, and need not be looked at in
-	// every call. nil: from the front.
-	ended, finished []byte
+	// ended, finished and former are the keys of the indexes of last dues, of ends and
+	// of former versions to go on after: what is owed stays at their front, and need
+	// not be looked at in every call. nil: from the front.
+	ended, finished, former []byte
 	// capped is the now of the call that last dropped history for its size.
 	capped int64
 }
@@ -191,9 +191,10 @@ func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error
 	return more, err
 }
 
-// forgetVersions removes former versions that were replaced before the instant.
+// forgetVersions removes former versions that were replaced before the instant, of
+// timers that are not owed.
 func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, err error) {
-	ks, more, err := s.keys([]byte{kindFormer}, appendTime([]byte{kindFormer}, before), sweepPiece)
+	ks, more, err := s.walk(&s.sweep.former, kindFormer, before)
 	if err != nil || len(ks) == 0 {
 		return false, err
 	}
@@ -201,6 +202,12 @@ func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, er
 		for _, k := range ks {
 			if len(k) != 19 {
 				return damaged(k, errKey)
+			}
+			if owes, err := g.owes(readID(k[7:])); owes || err != nil {
+				if err != nil {
+					return err
+				}
+				continue // its records need the app and the name
 			}
 			version := append([]byte{kindVersion}, k[7:]...)
 			switch v, err := g.get(version); {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -269,10 +270,15 @@ func (c *Cold) Owed(_ context.Context, from, to int64, yield func([]engine.Owed)
 }
 
 // OwedOf lists the owed rows of one timer.
-func (c *Cold) OwedOf(_ context.Context, id engine.TimerID) ([]engine.Owed, error) {
-	rows := c.owedRows(func(o *engine.Owed) bool { return o.Key.Timer == id })
+func (c *Cold) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, error) {
+	return c.OwedPage(ctx, id, -1, math.MaxInt)
+}
+
+// OwedPage lists the owed rows of one timer that are due after an instant.
+func (c *Cold) OwedPage(_ context.Context, id engine.TimerID, after int64, limit int) ([]engine.Owed, error) {
+	rows := c.owedRows(func(o *engine.Owed) bool { return o.Key.Timer == id && o.Key.Due > after })
 	slices.SortFunc(rows, func(a, b engine.Owed) int { return cmp.Compare(a.Key.Due, b.Key.Due) })
-	return rows, nil
+	return rows[:min(len(rows), limit)], nil
 }
 
 func (c *Cold) owedRows(want func(*engine.Owed) bool) []engine.Owed {

@@ -31,6 +31,9 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 		}
 	}
 	for id, fs := range c.former {
+		if c.owes(id) {
+			continue
+		}
 		c.former[id] = slices.DeleteFunc(fs, func(f former) bool { return f.replaced < historyBefore })
 		if len(c.former[id]) == 0 {
 			delete(c.former, id)

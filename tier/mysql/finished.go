@@ -17,12 +17,20 @@ type walks struct {
 	// What is owed stays at the front of the index: these are where the next call
 	// goes on, so that what lies behind it has its turn.
 	enabled, finished sweepMark
+	former            versionMark
 }
 
 // sweepMark is where a walk through an index stands.
 type sweepMark struct {
 	at int64
 	id engine.TimerID
+}
+
+// versionMark is where a walk through the former versions stands.
+type versionMark struct {
+	until   int64
+	timer   engine.TimerID
+	version uint32
 }
 
 // ended finds timers by when they end, before the instant, after the mark, and

@@ -77,10 +77,16 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 }
 
 // OwedOf lists the owed rows of one timer.
-func (s *Store) OwedOf(ctx context.Context, id engine.TimerID) (out []engine.Owed, err error) {
+func (s *Store) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, error) {
+	return s.OwedPage(ctx, id, -1, math.MaxInt)
+}
+
+// OwedPage lists the owed rows of one timer that are due after an instant.
+func (s *Store) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) (out []engine.Owed, err error) {
 	err = s.read(ctx, "read what is owed of a timer", func(ctx context.Context) error {
 		out = nil
-		return s.scan(ctx, fmt.Sprintf("SELECT row_bytes FROM owed WHERE timer=%d ORDER BY due", id), func(rows *sql.Rows) error {
+		q := fmt.Sprintf("SELECT row_bytes FROM owed FORCE INDEX (PRIMARY) WHERE %s AND due>%d ORDER BY timer,due LIMIT %d", is("timer", id.String()), after, limit)
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
 			o, err := scanOwed(rows)
 			out = append(out, o)
 			return err

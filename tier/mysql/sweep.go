@@ -69,31 +69,45 @@ func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error
 	return len(keys) == sweepPiece, err
 }
 
-// forgetVersions removes former versions that were replaced before the instant.
+// forgetVersions removes former versions that were replaced before the instant, of
+// timers that are not owed: what is owed of a deleted one gets its app and name from
+// them.
 func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, err error) {
-	type version struct {
-		timer engine.TimerID
-		n     uint32
-	}
-	var vs []version
+	from, next := s.walks.former, versionMark{}
+	var found []versionMark
+	var ids []engine.TimerID
 	err = s.read(ctx, "look for old versions", func(ctx context.Context) error {
-		vs = nil
-		return s.scan(ctx, fmt.Sprintf("SELECT timer,version FROM versions WHERE `until`<%d ORDER BY `until` LIMIT %d", before, sweepPiece), func(rows *sql.Rows) error {
-			var v version
-			err := rows.Scan(&v.timer, &v.n)
-			vs = append(vs, v)
+		found, ids = nil, nil
+		q := fmt.Sprintf("SELECT `until`,timer,version FROM versions FORCE INDEX (by_end) WHERE `until`<%d AND (`until`>%[2]d OR `until`=%[2]d AND "+
+			"(timer>%[3]d OR timer=%[3]d AND version>%[4]d)) ORDER BY `until`,timer,version LIMIT %[5]d", before, from.until, from.timer, from.version, sweepPiece)
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
+			var v versionMark
+			err := rows.Scan(&v.until, &v.timer, &v.version)
+			found, ids = append(found, v), append(ids, v.timer)
 			return err
 		})
 	})
-	if err != nil || len(vs) == 0 {
+	if err != nil {
 		return false, err
 	}
-	err = s.transact(ctx, "remove old versions", func(t *transaction) error {
-		return t.keyed("DELETE t FROM versions", []string{"timer", "version"}, "", len(vs), func(b []byte, i int) []byte {
-			return appendInts(b, int64(vs[i].timer), int64(vs[i].n))
+	if len(found) == sweepPiece {
+		next = found[len(found)-1]
+	}
+	if ids, err = s.notOwed(ctx, ids); err != nil {
+		return false, err
+	}
+	found = slices.DeleteFunc(found, func(v versionMark) bool { return !slices.Contains(ids, v.timer) })
+	if len(found) > 0 {
+		err = s.transact(ctx, "remove old versions", func(t *transaction) error {
+			return t.keyed("DELETE t FROM versions", []string{"timer", "version"}, "", len(found), func(b []byte, i int) []byte {
+				return appendInts(b, int64(found[i].timer), int64(found[i].version))
+			})
 		})
-	})
-	return len(vs) == sweepPiece, err
+	}
+	if err == nil {
+		s.walks.former = next
+	}
+	return next != versionMark{}, err
 }
 
 // forgetFeed removes the oldest of the feed, up to the first that is younger.
