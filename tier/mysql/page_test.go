@@ -102,6 +102,19 @@ func TestPagesReadOnce(t *testing.T) {
 			}
 			return told
 		},
+		"owed of one timer": func() (told int) {
+			for after := int64(-1); ; {
+				page, err := s.OwedPage(t.Context(), 1, after, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				told += len(page)
+				if len(page) < limit {
+					return told
+				}
+				after = page[limit-1].Key.Due
+			}
+		},
 		"what ended": func() (told int) {
 			for mark := (sweepMark{id: 1}); ; {
 				ids, next, err := s.ended(t.Context(), engine.Finished, mark, benchNow+dayMs)
