@@ -101,7 +101,7 @@ func (g *group) change(p *prepared) engine.Applied {
 	return engine.Applied{}
 }
 
-// Named is the timer that has the name; nil for none.
+// Named returns the timer that has the name, or nil.
 func (g *group) Named(app, name string) (*engine.Timer, error) {
 	id, err := g.named(app, name)
 	if err != nil || id == 0 {
@@ -114,7 +114,7 @@ func (g *group) Named(app, name string) (*engine.Timer, error) {
 	return t, err
 }
 
-// Made is the timer as it stands, or its last version if it was deleted; nil for none.
+// Made returns the timer as it stands, or its last version if it was deleted, or nil.
 func (g *group) Made(id engine.TimerID) (*engine.Timer, error) {
 	t, err := g.timer(id)
 	if t == nil && err == nil {
@@ -144,7 +144,8 @@ func (g *group) create(p *prepared) {
 	}
 }
 
-// replace puts p.Timer, or nothing, in the place of old.
+// replace replaces old by p.Timer, or removes old if it is nil, and keeps the former
+// version.
 func (g *group) replace(p *prepared, old *engine.Timer, b bound) {
 	g.st.clock = max(g.st.clock, old.UpdatedAt, p.At)
 	if p.Timer == nil {
@@ -157,8 +158,8 @@ func (g *group) replace(p *prepared, old *engine.Timer, b bound) {
 	g.store(old, p.Timer, p.row, b)
 }
 
-// store puts t (its stored form in row), or nothing, in the place of old, and
-// keeps the index; b is the bound of old.
+// store replaces old by t (its stored form in row), or removes old if t is nil, and
+// updates the indexes; b is the bound of old.
 func (g *group) store(old, t *engine.Timer, row []byte, b bound) {
 	was, buf := index(nil, nil, old, b.due)
 	var is []write
@@ -186,8 +187,8 @@ func (g *group) store(old, t *engine.Timer, row []byte, b bound) {
 	}
 }
 
-// carry tells the bound of t, which takes the place of old with bound b. It
-// stays where it is if the dues do.
+// carry returns the bound of t, which replaces old with bound b. The bound stays
+// the same if the dues do.
 func (g *group) carry(old, t *engine.Timer, b bound) bound {
 	if policy.SameDues(old, t) && t.Status == engine.Enabled && b.stored {
 		if b.version = t.Version; t.Version != old.Version {
@@ -199,7 +200,7 @@ func (g *group) carry(old, t *engine.Timer, b bound) bound {
 	return bound{due: slot(t.ValidFrom), version: t.Version}
 }
 
-// decide stores what a change decides of its timer's occurrences.
+// decide stores the rows and records of a change.
 func (g *group) decide(p *prepared) {
 	g.pay(p.Pay)
 	g.owe(p.Owe)

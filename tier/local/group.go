@@ -29,9 +29,8 @@ type span struct{ from, to []byte }
 type state struct {
 	stats  stats
 	shards [engine.Shards]engine.Shard
-	// newest is the greatest id that was ever stored, of a timer, or of what is
-	// stored of one: a greater one is free. noted is what is written of it: the
-	// greatest id of those that no timer has any more.
+	// newest is the greatest id that was ever stored, as a timer's or in a record or a
+	// row: a greater one is free. noted is the greatest id written under newestKey.
 	newest, noted engine.TimerID
 	// clock is the latest instant heard of in what was written: the time of
 	// changes that carry none. It never reads the wall clock.
@@ -61,8 +60,8 @@ func (st *state) load(db *pebble.DB) error {
 	return st.loadNewest(db)
 }
 
-// loadNewest reads the greatest id that was ever stored. A store of before that
-// was noted has it in what is left of the timers that were deleted.
+// loadNewest reads the greatest id that was ever stored. In a store written before
+// newestKey existed, the versions and rows of deleted timers hold their ids.
 func (st *state) loadNewest(db *pebble.DB) error {
 	v, closer, err := db.Get(newestKey)
 	b, err := owned(v, closer, err)
@@ -90,8 +89,8 @@ func (st *state) loadNewest(db *pebble.DB) error {
 	return nil
 }
 
-// note keeps an id from being issued again, whatever becomes of its timer. A timer
-// that stands is its own note: so it costs nothing until one is removed.
+// note records an id that no stored timer holds, so that it is never issued again.
+// A stored timer holds its own id: a create costs nothing.
 func (g *group) note(id engine.TimerID) {
 	g.st.newest = max(g.st.newest, id)
 	if id > g.st.noted {
@@ -227,7 +226,7 @@ func (g *group) judged() {
 	}
 }
 
-// timer is the definition as it stands; nil when there is none.
+// timer returns the definition as it stands, or nil.
 func (g *group) timer(id engine.TimerID) (*engine.Timer, error) {
 	if t, ok := g.timers[id]; ok {
 		return t, nil
@@ -247,7 +246,7 @@ func (g *group) timer(id engine.TimerID) (*engine.Timer, error) {
 	return g.asEnded(t)
 }
 
-// named is the timer that has the name; 0 for none.
+// named returns the id of the timer that has the name, or 0.
 func (g *group) named(app, name string) (engine.TimerID, error) {
 	if name == "" {
 		return 0, nil
@@ -287,7 +286,7 @@ func decodeUse(b []byte) (*policy.Use, error) {
 	return u, nil
 }
 
-// Used is the last create made with an Idempotency-Key; nil for none.
+// Used returns the last create made with an Idempotency-Key, or nil.
 func (g *group) Used(app, key string) (*policy.Use, error) {
 	g.probe = onceKey(g.probe[:0], app, key)
 	if u, ok := g.once[string(g.probe)]; ok {

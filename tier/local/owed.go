@@ -42,7 +42,7 @@ func (g *group) fetchOne(k engine.Key) error {
 	return nil
 }
 
-// pay removes rows that fetchOwed has seen; the rest are not owed.
+// pay removes rows that fetchOwed has read; the other keys have no row.
 func (g *group) pay(keys []engine.Key) {
 	for _, k := range keys {
 		o := g.owed[k]
@@ -56,7 +56,7 @@ func (g *group) pay(keys []engine.Key) {
 	}
 }
 
-// owe puts rows; fetchOwed has seen those of the same keys.
+// owe puts rows; fetchOwed has read the former ones of the same keys.
 func (g *group) owe(rows []engine.Owed) {
 	for i := range rows {
 		o := rows[i]
@@ -71,7 +71,7 @@ func (g *group) owe(rows []engine.Owed) {
 	}
 }
 
-// owes tells whether any row of the timer is owed.
+// owes reports whether any row of the timer is owed.
 func (g *group) owes(id engine.TimerID) (bool, error) {
 	if g.st.stats.owedRows == 0 {
 		return false, nil

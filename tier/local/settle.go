@@ -92,7 +92,7 @@ func (w *settler) encode(rs []engine.Record) {
 	w.writes = indexWrites(w.writes, w.index)
 }
 
-// settle judges a settlement: all of it or nothing. newest is its greatest id.
+// settle writes a settlement, all of it or nothing. newest is its greatest id.
 func (g *group) settle(c *engine.Settlement, ws []write, newest engine.TimerID) error {
 	for _, m := range c.Marks {
 		if m.Fence != g.st.shards[m.Shard].Fence {
@@ -109,7 +109,7 @@ func (g *group) settle(c *engine.Settlement, ws []write, newest engine.TimerID) 
 		}
 		c.Owe = policy.LaterRows(c.Owe, func(k engine.Key) *engine.Owed { return g.owed[k] })
 	}
-	if newest > g.st.newest { // no timer that stands holds it
+	if newest > g.st.newest { // no stored timer holds it
 		g.note(newest)
 	}
 	g.putAll(ws)
@@ -124,8 +124,8 @@ func (g *group) settle(c *engine.Settlement, ws []write, newest engine.TimerID) 
 	return nil
 }
 
-// replayed are the writes of those records of a journal that say no less than
-// what is stored.
+// replayed returns the writes of the records of a journal that say no less than
+// the stored ones.
 func (g *group) replayed(rs []engine.Record) (ws []write, err error) {
 	ranks := map[engine.Key]engine.Rank{}
 	for _, r := range rs {
@@ -179,12 +179,12 @@ func recordWrites(ws []write, buf []byte, k engine.Key, st engine.TaskStatus, en
 	return ws, buf
 }
 
-// failureValue is what the index of failures says of one: its app, so that who
-// looks for an app's failures need not read the others' records.
+// failureValue is the value of a failure in the index: its app, so that a search
+// for the failures of one app does not read the records of the others.
 func failureValue(encoded []byte) []byte {
 	t, err := engine.DecodeTask(encoded)
 	if err != nil {
-		return none // who looks for it reads the record, and says what is wrong
+		return none // the reader finds the damage in the record
 	}
 	return append(slices.Clone(none), t.App...)
 }

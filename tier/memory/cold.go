@@ -167,7 +167,7 @@ func (c *Cold) Lives(_ context.Context, after engine.TimerID, limit int) ([]engi
 	return ls, nil
 }
 
-// Counts tells how many timers there are by stored status.
+// Counts counts the timers by stored status.
 func (c *Cold) Counts(context.Context) (n engine.Counts, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +219,7 @@ func lastDue(t *engine.Timer) int64 {
 	return t.At
 }
 
-// Raise tells new lower bounds, each for one version of its timer.
+// Raise stores new lower bounds, each for one version of its timer.
 func (c *Cold) Raise(_ context.Context, bounds []engine.Bound) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -100,7 +100,7 @@ func (c *Cold) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, e
 	return ts[0], nil
 }
 
-// LeftOut tells the minutes of [from, to) of which history is not whole.
+// LeftOut lists the minutes of [from, to) whose history is incomplete.
 func (c *Cold) LeftOut(_ context.Context, from, to int64) (minutes []int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

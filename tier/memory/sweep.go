@@ -49,7 +49,7 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 	return false, nil
 }
 
-// holds tells whether an owed row keeps the history of a day: a due of it, or a
+// holds reports whether an owed row keeps the history of a day: a due of it, or a
 // range that begins on it or before.
 func (c *Cold) holds(day int64) bool {
 	for _, o := range c.owed {

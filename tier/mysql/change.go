@@ -99,12 +99,12 @@ func (g *group) replace(p *prepared, st *standing) {
 	}
 }
 
-// Named is the timer that has the name; nil for none.
+// Named returns the timer that has the name, or nil.
 func (g *group) Named(app, name string) (*engine.Timer, error) {
 	return g.timers[g.names[pair{app, name}]].standing(), nil
 }
 
-// Used is the last create made with an Idempotency-Key; nil for none.
+// Used returns the last create made with an Idempotency-Key, or nil.
 func (g *group) Used(app, key string) (*policy.Use, error) {
 	if o := g.once[pair{app, key}]; o != nil {
 		return &o.Use, nil
@@ -112,7 +112,7 @@ func (g *group) Used(app, key string) (*policy.Use, error) {
 	return nil, nil
 }
 
-// Made is the timer as it stands, or its last version if it was deleted; nil for none.
+// Made returns the timer as it stands, or its last version if it was deleted, or nil.
 func (g *group) Made(id engine.TimerID) (*engine.Timer, error) {
 	if t := g.timers[id].standing(); t != nil {
 		return t, nil
@@ -120,7 +120,7 @@ func (g *group) Made(id engine.TimerID) (*engine.Timer, error) {
 	return g.last[id], nil
 }
 
-// standing is the timer as the group leaves it; nil for none.
+// standing returns the timer as the group leaves it, or nil.
 func (st *standing) standing() *engine.Timer {
 	if st == nil || st.after == nil {
 		return nil
@@ -128,7 +128,7 @@ func (st *standing) standing() *engine.Timer {
 	return st.after.timer
 }
 
-// isSame tells whether a row is stored as it would be.
+// isSame reports whether writing o in place of r would change nothing.
 func (r *row) isSame(o *row) bool {
 	return r != nil && o != nil && r.bound == o.bound && bytes.Equal(r.encoded, o.encoded)
 }

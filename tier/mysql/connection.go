@@ -69,8 +69,8 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	c.AllowAllFiles = false // a server may not ask for files of this machine
 	c.AllowOldPasswords = false
 	c.CheckConnLiveness = true
-	c.RejectReadOnly = false   // fault says what it is
-	c.ColumnsWithAlias = false // columns are read by their place
+	c.RejectReadOnly = false   // a read-only server is reported, see fault
+	c.ColumnsWithAlias = false // columns are read by position
 	c.MaxAllowedPacket = mysql.NewConfig().MaxAllowedPacket
 	c.ParseTime, c.Loc = false, time.UTC // there are no SQL times
 	c.Collation = ""
@@ -80,9 +80,9 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	return c, nil
 }
 
-// refuse says what a DSN may not have. A parameter that the driver does not know
-// becomes SET name = value, both as they are given: a character set in which the
-// quoting of statements means something else could be hidden in any of them.
+// refuse returns an error for a DSN that is dangerous. The driver sends a parameter
+// that it does not know as SET name = value, both unquoted: any of them could set a
+// character set in which our quoting of statements is not safe.
 func refuse(c *mysql.Config) error {
 	if len(c.Params) > 0 {
 		return fmt.Errorf("the DSN sets the system variable %q: xtimer sets those that it needs in each session; set others in the server, or for its user",
@@ -96,7 +96,7 @@ func refuse(c *mysql.Config) error {
 
 func pool(c *mysql.Config, size int) (*sql.DB, error) {
 	c = c.Clone()
-	c.Logger = &mysql.NopLogger{} // what fails is told by who asked
+	c.Logger = &mysql.NopLogger{} // the caller reports what fails
 	inner, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the DSN of the database: %w", err)

@@ -82,7 +82,7 @@ func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]
 	}
 }
 
-// Raise tells new lower bounds, each for one version of its timer.
+// Raise stores new lower bounds, each for one version of its timer.
 func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
 	bounds = slices.Clone(bounds)
 	slices.SortStableFunc(bounds, func(a, b engine.Bound) int { return compareKeys(engine.Key{Timer: a.ID}, engine.Key{Timer: b.ID}) })

@@ -42,8 +42,8 @@ var passing = []uint16{
 // full are errors of a disk that has no room.
 var full = []uint16{1021, 1114}
 
-// isFull tells errors of a disk that has no room, also where the storage engine
-// says so by the number of the operating system's.
+// isFull reports whether the disk of the server is full, also when the storage
+// engine says so with the error number of the operating system.
 func isFull(err error) bool {
 	const engineFailed, noSpace = 1030, "error 28 "
 	var e *mysql.MySQLError
@@ -58,14 +58,14 @@ func number(err error) uint16 {
 	return 0
 }
 
-// ours tells an error of this tier's own: a decision, not an accident.
+// ours reports whether an error is a decision of this tier, not an accident.
 func ours(err error) bool {
 	var f *engine.Fault
 	return errors.Is(err, engine.ErrFenced) || errors.As(err, &f)
 }
 
-// away tells whether the database, or the way to it, failed: what the server
-// did not answer with an error of its own.
+// away reports whether the database, or the way to it, failed: the server did not
+// answer, or answered with an error that passes.
 func away(err error) bool {
 	var own *rowError
 	if errors.As(err, &own) {
@@ -75,7 +75,7 @@ func away(err error) bool {
 	return n == 0 || slices.Contains(passing, n) && !isFull(err) || isReadOnly(err)
 }
 
-// again tells whether a transaction that failed may be tried again.
+// again reports whether a transaction that failed may be tried again.
 func again(err error) bool {
 	return err != nil && !ours(err) && away(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
@@ -97,9 +97,9 @@ var errAway = &engine.Fault{
 	Detail: "MySQL is away, or does not answer",
 }
 
-// errBroken is engine.ErrBroken by the name of what is broken: every error of the
-// server's that neither passes nor is a decision of ours. A table or a column is
-// missing, or has another type; the user may not read or write it.
+// errBroken is engine.ErrBroken with the name of what is broken. Every error of the
+// server that does not pass by itself is one: a table or a column is missing or has
+// another type, or the user has lost a right.
 var errBroken = &engine.Fault{
 	Kind: engine.ErrBroken.Kind, Code: engine.ErrBroken.Code,
 	Detail: "MySQL refuses what xtimer needs: the tables or the user's rights are not as xtimer made them; the server's log has MySQL's words",
@@ -127,7 +127,7 @@ func (s *Store) fault(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("cannot %s: %w", what, err)
 }
 
-// tries is how often a transaction is begun before its caller is told.
+// tries is how often a transaction is begun before its error is returned.
 const tries = 5
 
 // pause waits before a try that is not the first, longer each time, and not as

@@ -92,7 +92,7 @@ func (g *group) commit(t *transaction) error {
 	return g.write(t)
 }
 
-// judgeAll judges all changes from the beginning; whole tells that all are made.
+// judgeAll judges all changes from the beginning; whole reports that all are made.
 func (g *group) judgeAll(t *transaction) (whole bool, err error) {
 	n := 0
 	for _, o := range g.ops {

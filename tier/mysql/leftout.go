@@ -8,7 +8,7 @@ import (
 
 const minute = 60_000 // ms
 
-// LeftOut tells the minutes of [from, to) of which history is not whole.
+// LeftOut lists the minutes of [from, to) whose history is incomplete.
 func (s *Store) LeftOut(ctx context.Context, from, to int64) (minutes []int64, err error) {
 	err = s.read(ctx, "read what was left out", func(ctx context.Context) error {
 		minutes = nil

@@ -8,15 +8,15 @@ import (
 	"xtimer/engine"
 )
 
-// newest is the greatest id that was ever stored, so that no id is issued twice. A
-// timer that stands holds its own id. A row of the table ids holds that of a timer
-// when it is removed, and that of a timer that was never here when something of it
-// is stored. So a create costs nothing.
+// newest knows the greatest id that was ever stored, so that no id is issued twice.
+// A stored timer holds its own id. The table ids holds the ids of timers that were
+// removed, and of timers that were never stored here but have a record or a row. So
+// a create costs nothing.
 //
-// Both fields are what is known to be committed: they may lag behind the database,
-// and never lead.
+// Both fields are known to be committed: they may be lower than what the database
+// holds, never higher.
 type newest struct {
-	used  atomic.Uint64 // held by a timer that stands, or by the table ids
+	used  atomic.Uint64 // held by a stored timer, or by the table ids
 	noted atomic.Uint64 // held by the table ids
 }
 
@@ -29,8 +29,7 @@ func (n *newest) read(ctx context.Context, from querier) (engine.TimerID, error)
 	return max(id, noted), err
 }
 
-// committed learns the greatest ids of the timers that a commit made, and of those
-// that it noted.
+// committed is called with the greatest ids that a commit created and noted.
 func (n *newest) committed(created, noted engine.TimerID) {
 	lift(&n.used, max(created, noted))
 	lift(&n.noted, noted)
@@ -41,8 +40,8 @@ func lift(v *atomic.Uint64, to engine.TimerID) {
 	}
 }
 
-// note writes an id to the table ids, unless a greater one is there already. It is
-// the last statement of a transaction: who has the row of a slot waits for nothing
+// note writes an id to the table ids, unless known is greater. It must be the last
+// statement of a transaction: the lock on the row of the slot then waits for nothing
 // but the commit.
 func note(t *transaction, known *atomic.Uint64, slot int64, id engine.TimerID) error {
 	if uint64(id) <= known.Load() {

@@ -183,7 +183,7 @@ func (s *Store) firstDay(ctx context.Context, from, before int64) (day int64, ok
 	return day, ok, err
 }
 
-// holds tells whether an owed row keeps the history of the days: a due of one,
+// holds reports whether an owed row keeps the history of the days: a due of one,
 // or a range that begins on one or before.
 func (s *Store) holds(ctx context.Context, first, last int64) (held bool, err error) {
 	err = s.read(ctx, "look at what is owed", func(ctx context.Context) error {

@@ -156,7 +156,7 @@ func (s *Store) sample(st *engine.Settlement) []engine.Record {
 	return rs
 }
 
-// succeededAtOnce tells a task whose first call went well. One that failed before
+// succeededAtOnce reports whether the first call of a task succeeded. One that failed before
 // may be no row of owed: a retry that comes soon is settled with it.
 func succeededAtOnce(r *engine.Record) bool {
 	if r.Status != engine.Succeeded {

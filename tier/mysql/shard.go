@@ -34,8 +34,8 @@ func readShards(into []engine.Shard) func(*sql.Rows) error {
 	}
 }
 
-// Take takes all shards for a node. Repeated, it moves the fences once more,
-// which hurts nobody but who had them before.
+// Take takes all shards for a node. A repeated transaction moves the fences once
+// more, which does no harm.
 func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, newest engine.TimerID, err error) {
 	fence := int64(0)
 	err = s.transact(ctx, "take the shards", func(t *transaction) error {

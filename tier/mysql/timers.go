@@ -103,7 +103,7 @@ func (s *Store) Versions(ctx context.Context, id engine.TimerID, limit int) (ts 
 	return ts, err
 }
 
-// Counts tells how many timers there are by stored status.
+// Counts counts the timers by stored status.
 func (s *Store) Counts(ctx context.Context) (n engine.Counts, err error) {
 	err = s.read(ctx, "count the timers", func(ctx context.Context) error {
 		n = engine.Counts{}

@@ -18,10 +18,10 @@ type transaction struct {
 	ctx  context.Context
 	buf  []byte // statements are built in it
 	args []any  // and the values of prepared ones
-	// The greatest ids of the timers that it makes, and of those that it notes.
+	// created is the greatest id of the timers that it creates, noted that of note.
 	created, noted engine.TimerID
-	// proof is a row of changes that this transaction inserted. Of a commit that
-	// got no answer it tells whether it was made.
+	// proof is a row of changes that this transaction inserted. If the commit gets no
+	// answer, the row shows whether it was made.
 	proof proof
 }
 
@@ -141,7 +141,7 @@ func (d *doubts) add(p proof) {
 	d.proofs = append(d.proofs, p)
 }
 
-// settle waits until no session holds the proof, and tells whether it stands.
+// settle waits until no session holds the proof, and reports whether it was committed.
 func (d *doubts) settle(ctx context.Context, from querier, p proof) (made bool, err error) {
 	for try := range tries {
 		if err = pause(ctx, try); err != nil {

@@ -184,7 +184,7 @@ func (g *group) writeTasks(t *transaction) error {
 	return g.s.putTasks(t, rs)
 }
 
-// writeFeed tells what changed, and leaves the proof of the group.
+// writeFeed writes what changed; the row is the proof that the group was committed.
 func (g *group) writeFeed(t *transaction) error {
 	at, made := int64(0), make([]byte, 0, 12*len(g.feed))
 	for _, p := range g.feed {
@@ -205,7 +205,7 @@ func (g *group) writeFeed(t *transaction) error {
 	return err
 }
 
-// noteRemoved notes the ids that no timer has any more.
+// noteRemoved notes the greatest id of the timers that the group removes.
 func (g *group) noteRemoved(t *transaction) error {
 	removed := engine.TimerID(0)
 	for _, p := range g.feed {

@@ -191,7 +191,7 @@ func (w *Warm) ask(ctx context.Context, what func(goredis.Pipeliner)) error {
 	return unavailable(err)
 }
 
-// isAt tells whether Redis has all that was acknowledged.
+// isAt reports whether Redis has all that was acknowledged.
 func (s *shard) isAt(head []any) bool {
 	run, _ := head[0].(string)
 	text, _ := head[1].(string)

@@ -30,7 +30,7 @@ func (o *outage) refusal() error {
 	return nil
 }
 
-// isSilence tells an error of the network from an answer.
+// isSilence reports whether an error is of the network, not an answer.
 func isSilence(err error) bool {
 	var answer goredis.Error
 	return err != nil && !errors.As(err, &answer)

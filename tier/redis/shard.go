@@ -134,5 +134,5 @@ func versioned(definition []byte) (value string, version uint32, err error) {
 	return b.String(), t.Version, nil
 }
 
-// isFull tells that the minute needs one more bucket.
+// isFull reports whether the minute needs one more bucket.
 func (b *minuteBuckets) isFull() bool { return b.count() > bucketSize*int64(len(b.parts)) }

@@ -27,7 +27,7 @@ func (u *updates) note(id engine.TimerID, version uint32) {
 	u.now[id] = max(u.now[id], version)
 }
 
-// newer tells whether a later version than this one is known.
+// newer reports whether a later version than this one is known.
 func (u *updates) newer(id engine.TimerID, version uint32) bool {
 	return u.now[id] > version || u.before[id] > version
 }
