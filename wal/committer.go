@@ -138,7 +138,7 @@ func (c *committer) commit() error {
 	for _, g := range gs {
 		size += len(g.b) + 32
 	}
-	b := c.db.NewBatchWithSize(size)
+	b := c.folder.DB.NewBatchWithSize(size)
 	defer b.Close()
 	durable := c.durable.Load()
 	if forget > floor {
@@ -162,9 +162,7 @@ func (c *committer) commit() error {
 	}
 	failpoint.Hit("after-commit")
 	if len(gs) > 0 {
-		if err := c.mark.write(durable); err != nil {
-			c.die("the watermark file cannot be written: %v", err)
-		}
+		c.folder.SetMark(durable)
 		c.synced.Update(time.Since(now).Seconds())
 	}
 	c.alarm.Stop()
@@ -187,7 +185,7 @@ func (c *committer) commit() error {
 func (c *committer) apply(b *pebble.Batch, opts *pebble.WriteOptions) error {
 	defer func() {
 		if r := recover(); r != nil {
-			c.die("commit: %v", r)
+			c.folder.Fatalf("commit: %v", r)
 		}
 	}()
 	return b.Commit(opts)
@@ -203,7 +201,7 @@ func (c *committer) stalled() {
 	}
 	d := time.Since(start)
 	if d >= c.cfg.ExitAfter {
-		c.die("a commit has not ended in %s: the disk of %s stalls", d.Round(time.Second), c.cfg.Dir)
+		c.folder.Fatalf("a commit has not ended in %s: the disk of %s stalls", d.Round(time.Second), c.cfg.Dir)
 	}
 	c.log.Error("the disk stalls: a commit has not ended", "dir", c.cfg.Dir, "seconds", int(d.Seconds()))
 	c.alarm.Reset(min(c.cfg.StallAfter, c.cfg.ExitAfter-d))

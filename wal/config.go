@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -45,8 +43,6 @@ type Config struct {
 	// Exit ends the process when the disk can no longer be trusted. Defaults to
 	// os.Exit. Whatever called it never goes on, even if Exit returns.
 	Exit func(code int)
-
-	stderr io.Writer // where the last words go; defaults to os.Stderr
 }
 
 func (c *Config) setDefaults() {
@@ -67,11 +63,5 @@ func (c *Config) setDefaults() {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
-	}
-	if c.Exit == nil {
-		c.Exit = os.Exit
-	}
-	if c.stderr == nil {
-		c.stderr = os.Stderr
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"xtimer/engine"
+	"xtimer/wal/disk"
 )
 
 // recovered opens a crashed file system and holds what the journal promises: all
@@ -151,13 +152,15 @@ func TestLostTail(t *testing.T) {
 		j.sync(j.Finish(nth(10 + n)))
 	}
 	j.end()
-	// The disk of before, with the watermark of now.
-	if err := createWatermark(before, "/data/wal", 20); err != nil {
+	// The disk of before, with the mark of now.
+	mark, err := fs.UnsafeGetFileDataBuffer("/data/wal/watermark")
+	if err != nil {
 		t.Fatal(err)
 	}
+	put(t, before, "/data/wal/watermark", mark)
 	cfg := quiet(before)
-	_, err := tryStart(t, cfg)
-	if !errors.Is(err, ErrTailLost) || !strings.Contains(err.Error(), "after record 10") || !strings.Contains(err.Error(), "20 were durable") {
+	_, err = tryStart(t, cfg)
+	if !errors.Is(err, disk.ErrTailLost) || !strings.Contains(err.Error(), "at number 10") || !strings.Contains(err.Error(), "20 was durable") {
 		t.Fatalf("%v", err)
 	}
 	cfg.AcceptDataLoss = true
@@ -183,55 +186,24 @@ func TestLostTail(t *testing.T) {
 	j.end()
 }
 
-// Without its watermark file a journal in use is not trusted.
-func TestWatermarkGone(t *testing.T) {
-	for name, spoil := range map[string]func(fs vfs.FS, path string) error{
-		"missing": func(fs vfs.FS, path string) error { return fs.Remove(path) },
-		"damaged": func(fs vfs.FS, path string) error { return writeFile(fs, path, make([]byte, 1024)) },
-		"cut":     func(fs vfs.FS, path string) error { return writeFile(fs, path, nil) },
+// A journal in use is not trusted without its mark, and one of a newer xtimer is
+// refused.
+func TestRefused(t *testing.T) {
+	for says, spoil := range map[string]func(fs vfs.FS, j *journal) error{
+		"watermark is missing": func(fs vfs.FS, _ *journal) error { return fs.Remove("/data/wal/watermark") },
+		"journal format 02": func(_ vfs.FS, j *journal) error {
+			return j.folder.DB.Set(keyVersion, []byte{formatVersion + 1}, pebble.Sync)
+		},
 	} {
 		fs := vfs.NewMem()
 		j := start(t, quiet(fs))
-		j.Finish(nth(0))
-		j.end()
-		if err := spoil(fs, "/data/wal/watermark"); err != nil {
+		if err := spoil(fs, j); err != nil {
 			t.Fatal(err)
 		}
-		cfg := quiet(fs)
-		if _, err := tryStart(t, cfg); err == nil || !strings.Contains(err.Error(), "/data/wal/watermark") {
-			t.Errorf("%s: %v", name, err)
+		j.end()
+		if _, err := tryStart(t, quiet(fs)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v", err)
 		}
-		cfg.AcceptDataLoss = true
-		start(t, cfg).end()
-		start(t, quiet(fs)).end()
-	}
-}
-
-// A store of another format is refused before it is written to.
-func TestOtherFormat(t *testing.T) {
-	fs := vfs.NewMem()
-	opts := options(fs, minMemTable, nil, New(quiet(fs)))
-	opts.FormatMajorVersion = pebble.FormatMinSupported
-	db, err := pebble.Open("/data/wal", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = db.Close()
-	if err := createWatermark(fs, "/data/wal", 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err = tryStart(t, quiet(fs)); err == nil || !strings.Contains(err.Error(), "store format 13") {
-		t.Fatalf("%v", err)
-	}
-
-	fs = vfs.NewMem()
-	j := start(t, quiet(fs))
-	if err := j.db.Set(keyVersion, []byte{formatVersion + 1}, pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
-	j.end()
-	if _, err = tryStart(t, quiet(fs)); err == nil || !strings.Contains(err.Error(), "journal format 02") {
-		t.Fatalf("%v", err)
 	}
 }
 

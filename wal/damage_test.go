@@ -59,9 +59,7 @@ func TestDamagedFiles(t *testing.T) {
 					clear(data[at:])
 				case 7:
 					how = "cut"
-					if err := writeFile(fs, full, bytes.Clone(data[:at])); err != nil {
-						t.Fatal(err)
-					}
+					put(t, fs, full, bytes.Clone(data[:at]))
 				default:
 					data[at] ^= 1 << rnd.IntN(8)
 				}

@@ -73,11 +73,6 @@ func TestGroupGolden(t *testing.T) {
 	if got, want := groupKey(258), []byte("g\x00\x00\x00\x00\x00\x00\x01\x02"); !bytes.Equal(got, want) {
 		t.Errorf("key %x, want %x", got, want)
 	}
-	var slot [slotSize]byte
-	putSlot(slot[:], 258)
-	if got, want := hex.EncodeToString(slot[:]), "78776d310c6453760201000000000000"; got != want {
-		t.Errorf("slot %s, want %s", got, want)
-	}
 }
 
 func TestGroupRoundTrip(t *testing.T) {

@@ -3,8 +3,8 @@ package wal
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -20,7 +20,7 @@ import (
 func quiet(fs vfs.FS) Config {
 	return Config{
 		Dir: "/data/wal", FS: fs, MemTable: 256 << 10, Logger: slog.New(slog.DiscardHandler),
-		stderr: io.Discard, Exit: func(int) {},
+		Exit: func(int) {},
 	}
 }
 
@@ -46,10 +46,16 @@ func tryStart(t testing.TB, cfg Config) (*journal, error) {
 	if err := l.Open(context.Background()); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	j := &journal{Log: l, t: t, stop: cancel, ran: make(chan error, 1)}
-	go func() { j.ran <- l.Run(ctx) }()
+	j := &journal{Log: l, t: t}
+	j.run()
 	return j, nil
+}
+
+func (j *journal) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	j.stop, j.ran = cancel, ran
+	go func() { ran <- j.Run(ctx) }()
 }
 
 func (j *journal) end() {
@@ -90,6 +96,19 @@ func (r *replayed) inOrder(from uint64) (next uint64, err error) {
 		from++
 	}
 	return from, nil
+}
+
+// put replaces a file.
+func put(t *testing.T, fs vfs.FS, path string, b []byte) {
+	t.Helper()
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err == nil {
+		_, err = f.Write(b)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // counting counts syncs by the last part of the file's name.

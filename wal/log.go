@@ -10,27 +10,20 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"xtimer/engine"
+	"xtimer/wal/disk"
 )
 
 // Log is the journal. Its methods may be called by many goroutines, except
 // Open, Run, Close and Replay.
 type Log struct {
 	cfg    Config
-	fs     vfs.FS
 	log    *slog.Logger
-	db     *pebble.DB
-	lock   *pebble.Lock
-	cache  *pebble.Cache // own one, or nil
-	tables uint64        // see memTable
-	mark   *watermark    // the committer's
+	folder *disk.Folder // nil before the first Open
+	tables uint64       // see memTable
 	set    *metrics.Set
 	synced *metrics.PrometheusHistogram
-	killed sync.Once      // see die
-	copies sync.WaitGroup // checkpoints under way, begun under mu while err is nil
 
 	wake    chan struct{} // cap 1: the committer should look again
 	durable atomic.Uint64 // positions below it are; written under mu
@@ -53,10 +46,6 @@ var _ engine.Journal = (*Log)(nil)
 
 // Errors of a Log.
 var (
-	// ErrLocked: another process, or another Log of this one, has the folder.
-	ErrLocked = errors.New("another xtimer uses this data directory")
-	// ErrTailLost: the journal ends before what is known to have been durable.
-	ErrTailLost = errors.New("the journal has lost its last records")
 	// ErrStalled: the disk has not taken a commit for too long.
 	ErrStalled = errors.New("the journal's disk stalls")
 	// ErrEnded: Run has ended, or the journal is closed.
@@ -68,7 +57,6 @@ func New(cfg Config) *Log {
 	cfg.setDefaults()
 	l := &Log{
 		cfg:  cfg,
-		fs:   cfg.FS,
 		log:  cfg.Logger.With("part", "wal"),
 		set:  metrics.NewSet(),
 		wake: make(chan struct{}, 1),

@@ -233,22 +233,6 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// A second journal in the same folder is refused in words.
-func TestSecondOpen(t *testing.T) {
-	for name, fs := range map[string]vfs.FS{"memory": vfs.NewMem(), "disk": vfs.Default} {
-		t.Run(name, func(t *testing.T) {
-			cfg := quiet(fs)
-			cfg.Dir = t.TempDir() + "/a/b"
-			j := start(t, cfg)
-			defer j.end()
-			_, err := tryStart(t, cfg)
-			if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "another xtimer uses this data directory: "+cfg.Dir) {
-				t.Fatalf("%v", err)
-			}
-		})
-	}
-}
-
 // After its end a journal says so; it does not hang and does not panic.
 func TestAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -273,6 +257,33 @@ func TestAfterTheEnd(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Errorf("a second Close: %v", err)
 		}
+	})
+}
+
+// A journal that was closed, before it ran or after, is opened again with all
+// that it has, and goes on: a start whose other parts were away tries again.
+func TestReopen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := start(t, quiet(vfs.NewMem()))
+		j.sync(j.Finish(nth(0)))
+		j.Finish(nth(1))
+		for round := range uint64(3) {
+			j.end()
+			j.Finish(nth(99)) // not kept: it came after the end
+			if err := errors.Join(j.Open(t.Context()), j.Close(), j.Open(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			r := j.replay()
+			if next, err := r.inOrder(0); err != nil || next != 2+round {
+				t.Fatalf("round %d: replayed up to %d: %v", round, next, err)
+			}
+			j.run()
+			if p := j.Finish(nth(2 + round)); p != engine.Position(2+round) {
+				t.Fatalf("position %d", p)
+			}
+			j.sync(engine.Position(2 + round))
+		}
+		j.end()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"xtimer/engine"
+	"xtimer/wal/disk"
 )
 
 // found is what a scan of the store found.
@@ -92,7 +93,7 @@ func eachGroup(db *pebble.DB, fn func(first uint64, v []byte) error) (err error)
 // Replay reads all that is not forgotten, in order. What finished gets is valid
 // until it returns.
 func (l *Log) Replay(begun func(engine.Begun) error, finished func(task []byte) error) error {
-	return eachGroup(l.db, func(first uint64, v []byte) error {
+	return eachGroup(l.folder.DB, func(first uint64, v []byte) error {
 		if err := decodeGroup(first, v, begun, finished); err != nil {
 			return fmt.Errorf("journal %s: %w", l.cfg.Dir, err)
 		}
@@ -100,49 +101,35 @@ func (l *Log) Replay(begun func(engine.Begun) error, finished func(task []byte) 
 	})
 }
 
-// checkTail holds what was found against the watermark file, and prepares both
-// for what comes.
-func (l *Log) checkTail(f *found) error {
-	dir, path := l.cfg.Dir, l.fs.PathJoin(l.cfg.Dir, watermarkName)
-	mark, exists, err := readWatermark(l.fs, path)
-	if err != nil && !(errors.Is(err, errDamaged) && l.cfg.AcceptDataLoss) {
-		return fmt.Errorf("%s: %w", path, err)
+// checkTail holds what was found against the mark, and prepares both for what
+// comes. The mark is there before the store says that it was used.
+func (l *Log) checkTail(f *disk.Folder, found *found) error {
+	marked, err := f.CheckMark(found.next, found.version)
+	if err != nil {
+		return err
 	}
-	switch {
-	case exists && mark > f.next:
-		if !l.cfg.AcceptDataLoss {
-			return fmt.Errorf("%w: it ends after record %d and %s says that %d were durable; "+
-				"restore a backup, or accept the loss (--accept-data-loss): what finished in them is then called again", ErrTailLost, f.next, path, mark)
-		}
-		if err := l.concede(f, mark); err != nil {
-			return err
-		}
-	case !exists && f.version && !l.cfg.AcceptDataLoss:
-		return fmt.Errorf("%s is missing: whether the last records are there cannot be told; "+
-			"put it back, or accept a loss (--accept-data-loss)", path)
-	}
-	if !exists || err != nil {
-		if err := createWatermark(l.fs, dir, f.next); err != nil {
+	if marked > found.next {
+		if err := l.concede(f.DB, found, marked); err != nil {
 			return err
 		}
 	}
-	if f.version {
-		return nil
+	if err := f.StartMark(found.next); err != nil || found.version {
+		return err
 	}
-	return l.db.Set(keyVersion, []byte{formatVersion}, pebble.Sync)
+	return f.DB.Set(keyVersion, []byte{formatVersion}, pebble.Sync)
 }
 
 // concede puts the loss on record, in a group without records, so that
 // positions go on where they were.
-func (l *Log) concede(f *found, mark uint64) error {
-	l.log.Error("records of the journal are lost, which was accepted", "dir", l.cfg.Dir, "from", f.next, "to", mark)
+func (l *Log) concede(db *pebble.DB, f *found, marked uint64) error {
+	l.log.Error("records of the journal are lost, which was accepted", "dir", l.cfg.Dir, "from", f.next, "to", marked)
 	g := &group{}
 	g.reset(f.next, time.Time{})
-	g.count = mark - f.next
-	if err := l.db.Set(groupKey(g.first), g.seal(kindLost), pebble.Sync); err != nil {
+	g.count = marked - f.next
+	if err := db.Set(groupKey(g.first), g.seal(kindLost), pebble.Sync); err != nil {
 		return err
 	}
 	f.firsts = append(f.firsts, g.first)
-	f.next = mark
+	f.next = marked
 	return nil
 }

@@ -4,62 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	iofs "io/fs"
-	"strings"
-	"syscall"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine/failpoint"
+	"xtimer/wal/disk"
 )
 
 // formatVersion is of the keys; the values carry their own.
 const formatVersion = 1
 
 // Open opens the folder, creating it when missing, and verifies all that is in
-// it: a journal that cannot be trusted is refused here and not later.
+// it: a journal that cannot be trusted is refused here and not later. A journal
+// that was closed may be opened again.
 func (l *Log) Open(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("journal %s: %w", l.cfg.Dir, err), l.closeStore())
+			err = fmt.Errorf("journal %s: %w", l.cfg.Dir, err)
 		}
 	}()
-	dir := l.cfg.Dir
-	if err := makeDir(l.fs, dir); err != nil {
-		return err
-	}
-	if l.lock, err = pebble.LockDirectory(dir, l.fs); err != nil {
-		return lockError(dir, err)
-	}
-	if err := checkFormat(dir, l.fs); err != nil {
-		return err
-	}
-	cache := l.cfg.Cache
-	if cache == nil {
-		cache = pebble.NewCache(1 << 20)
-		l.cache = cache
-	}
-	opts := options(strictFS{l.fs, l}, l.memTable(), cache, l)
-	opts.Lock = l.lock
-	if l.db, err = pebble.Open(dir, opts); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	found, err := scan(l.db)
+	f, err := disk.Open(disk.Config{
+		Dir: l.cfg.Dir, Part: "wal", FS: l.cfg.FS, Options: l.options, AcceptLoss: l.cfg.AcceptDataLoss,
+		BeforeSync: func() { failpoint.Hit("in-commit") },
+		Failed:     func(err error) { l.broke(fmt.Errorf("journal %w", err)) },
+		Exit:       l.cfg.Exit, Log: l.cfg.Logger,
+	})
 	if err != nil {
 		return err
 	}
-	if err := l.checkTail(&found); err != nil {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	l.pending.next, l.floor, l.firsts = found.next, found.floor, found.firsts
-	l.wish = found.floor
+	found, err := scan(f.DB)
+	if err != nil {
+		return err
+	}
+	if err := l.checkTail(f, &found); err != nil {
+		return err
+	}
+	l.begin(f, found)
+	return nil
+}
+
+// begin goes on where what was found ends.
+func (l *Log) begin(f *disk.Folder, found found) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.folder = f
+	l.pending = pending{next: found.next, maxGroup: int(min(1<<20, l.memTable()/4))}
+	l.told, l.wanted = urgeNone, 0
+	if l.err == ErrEnded {
+		l.err = nil
+	}
+	l.wish, l.floor, l.firsts = found.floor, found.floor, found.firsts
 	l.durable.Store(found.next)
-	l.pending.maxGroup = int(min(1<<20, l.memTable()/4))
-	l.mark, err = openWatermark(l.fs, l.fs.PathJoin(dir, watermarkName))
-	return err
 }
 
 // Close closes the store, when the copy of a backup under way is made; Run must have
@@ -74,52 +77,49 @@ func (l *Log) Close() error {
 		l.err = ErrEnded
 	}
 	l.release()
+	f := l.folder
 	l.mu.Unlock()
-	l.copies.Wait()
-	return l.closeStore()
+	if f == nil {
+		return nil
+	}
+	return f.Close()
 }
 
-func (l *Log) closeStore() (err error) {
-	if l.mark != nil {
-		err = l.mark.close()
-		l.mark = nil
+// Backup writes a consistent copy to a new folder and verifies it by reading
+// all of it. The copy is a journal that can be opened in place of this one.
+func (l *Log) Backup(ctx context.Context, dir string) error {
+	l.mu.Lock()
+	f, err := l.folder, l.err
+	l.mu.Unlock()
+	if err == nil {
+		err = f.Backup(dir, l.durable.Load(), func(db *pebble.DB) (uint64, error) {
+			failpoint.Hit("checkpoint")
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			found, err := scan(db)
+			return found.next, err
+		})
 	}
-	if l.db != nil {
-		err = errors.Join(err, l.db.Close())
-		l.db = nil
+	if errors.Is(err, disk.ErrClosed) {
+		err = ErrEnded
 	}
-	if l.lock != nil {
-		err = errors.Join(err, l.lock.Close())
-		l.lock = nil
+	if err != nil {
+		return fmt.Errorf("back up the journal: %w", err)
 	}
-	if l.cache != nil {
-		l.cache.Unref()
-		l.cache = nil
-	}
-	return err
+	return nil
 }
 
-// options of the store. The format is never Pebble's default, which takes a
-// flipped bit in its log for the log's end and says nothing.
-func options(fs vfs.FS, memTable uint64, cache *pebble.Cache, l *Log) *pebble.Options {
-	o := &pebble.Options{
-		FS:                          fs,
-		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                memTable,
+// options of the store: the journal is read only at the start.
+func (l *Log) options() *pebble.Options {
+	return &pebble.Options{
+		MemTableSize:                l.memTable(),
 		MemTableStopWritesThreshold: 3,
-		Cache:                       cache,
+		Cache:                       l.cfg.Cache,
+		CacheSize:                   1 << 20,
 		MaxOpenFiles:                128,
 		MaxManifestFileSize:         4 << 20,
-		Logger:                      storeLogger{l},
 	}
-	o.EventListener = &pebble.EventListener{
-		BackgroundError: l.backgroundError,
-		// By default Pebble ends the process; the readers report it as well.
-		DataCorruption: func(i pebble.DataCorruptionInfo) {
-			l.log.Error("the store is damaged", "dir", l.cfg.Dir, "detail", i.String())
-		},
-	}
-	return o
 }
 
 const (
@@ -132,43 +132,9 @@ const (
 func (l *Log) memTable() uint64 {
 	if l.tables == 0 {
 		l.tables = l.cfg.MemTable
-		if u, err := l.fs.GetDiskUsage(l.cfg.Dir); err == nil && u.TotalBytes > 0 {
+		if u, err := l.cfg.FS.GetDiskUsage(l.cfg.Dir); err == nil && u.TotalBytes > 0 {
 			l.tables = min(max(u.TotalBytes/256, minMemTable), l.tables)
 		}
 	}
 	return l.tables
 }
-
-func lockError(dir string, err error) error {
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || strings.Contains(err.Error(), "held by current process") {
-		return fmt.Errorf("%w: %s", ErrLocked, dir)
-	}
-	return fmt.Errorf("lock: %w", err)
-}
-
-// checkFormat refuses a store of another Pebble format before anything is
-// written to it. Pebble creates a store in its oldest format and raises that
-// step by step, so one that a crash left on the way is let through: it has no
-// watermark file yet.
-func checkFormat(dir string, fs vfs.FS) error {
-	desc, err := pebble.Peek(dir, fs)
-	if err != nil || !desc.Exists || desc.FormatMajorVersion == pebble.FormatNewest {
-		return err
-	}
-	if _, err := fs.Stat(fs.PathJoin(dir, watermarkName)); errors.Is(err, iofs.ErrNotExist) {
-		return nil
-	}
-	return fmt.Errorf("it is in store format %d and this xtimer reads and writes only %d: "+
-		"start the xtimer that wrote it, stop it cleanly, and begin with an empty folder",
-		desc.FormatMajorVersion, pebble.FormatNewest)
-}
-
-// backgroundError slows Pebble down, which on a full disk would retry a flush
-// 30,000 times a second. Commits do not need the lock it holds meanwhile,
-// unless they have to wait for that flush anyway.
-func (l *Log) backgroundError(err error) {
-	l.log.Error("the store has trouble in the background", "dir", l.cfg.Dir, "error", err)
-	time.Sleep(backgroundPause)
-}
-
-const backgroundPause = 100 * time.Millisecond

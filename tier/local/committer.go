@@ -29,10 +29,10 @@ func (s *Store) commitLoop() {
 		g.judged()
 		if err := g.commit(); err != nil {
 			// Pebble has no error of a commit that leaves it usable.
-			s.fatal.Fatalf("a commit failed: %v", err)
+			s.folder.Fatalf("a commit failed: %v", err)
 		}
 		select {
-		case <-s.fatal.dead:
+		case <-s.dead:
 			return // what was not synced is not acknowledged
 		default:
 		}
@@ -73,14 +73,9 @@ func (g *group) commit() error {
 	if err := b.Close(); err != nil {
 		return err
 	}
-	select {
-	case <-s.fatal.dead:
-		return nil
-	default:
-	}
 	failpoint.Hit("cold-after-commit")
-	s.acked.note(g.st.stats.seq)
-	s.views.renew(g.st.highest())
+	s.folder.SetMark(g.st.stats.seq)
+	s.views.renew(g.st)
 	return nil
 }
 

@@ -8,10 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// formatVersion counts the changes of the key table that an older program
-// would misread. A store of an older format is migrated here, a newer one is
-// refused.
-const formatVersion = 1
+// formatVersion counts the changes that an older program would misread. A store
+// of an older format is raised when it is opened, a newer one is refused.
+const (
+	formatVersion = 2
+	markedFormat  = 2 // from here on the folder has a mark: see disk.Mark
+)
 
 var (
 	formatKey = []byte{kindMeta, 'f'}
@@ -19,28 +21,30 @@ var (
 	newestKey = []byte{kindMeta, 'n'} // the greatest id that was used and may stand nowhere any more
 )
 
-// checkFormat notes the version of a new store and refuses a newer one.
-func (s *Store) checkFormat() error {
-	v, closer, err := s.db.Get(formatKey)
+// checkFormat returns the format of a store, 0 for a new one, and refuses a newer
+// format than this program's.
+func checkFormat(db *pebble.DB) (uint64, error) {
+	v, closer, err := db.Get(formatKey)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return s.newFormat()
+		return 0, checkEmpty(db)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer closer.Close()
 	switch got, n := binary.Uvarint(v); {
 	case n <= 0 || got == 0:
-		return damaged(formatKey, errShort)
+		return 0, damaged(formatKey, errShort)
 	case got > formatVersion:
-		return fmt.Errorf("the store in %s has format %d, and this program knows formats up to %d: use a newer xtimer", s.cfg.Dir, got, formatVersion)
+		return 0, fmt.Errorf("it has format %d, and this program knows formats up to %d: use a newer xtimer", got, formatVersion)
+	default:
+		return got, nil
 	}
-	return nil
 }
 
-// newFormat makes the store's first commit, in a database that must be empty.
-func (s *Store) newFormat() error {
-	it, err := s.db.NewIter(nil)
+// checkEmpty refuses a database of another program.
+func checkEmpty(db *pebble.DB) error {
+	it, err := db.NewIter(nil)
 	if err != nil {
 		return err
 	}
@@ -49,7 +53,7 @@ func (s *Store) newFormat() error {
 		return err
 	}
 	if some {
-		return fmt.Errorf("%s holds something that is not a store of xtimer", s.cfg.Dir)
+		return errors.New("it holds something that is not a store of xtimer")
 	}
-	return s.db.Set(formatKey, binary.AppendUvarint(nil, formatVersion), pebble.Sync)
+	return nil
 }

@@ -12,18 +12,18 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/wal/disk"
 )
 
 var _ engine.Cold = (*Store)(nil)
@@ -57,19 +57,16 @@ type Config struct {
 
 // Store is the embedded cold tier.
 type Store struct {
-	cfg   Config
-	fatal *fatal
-	armed atomic.Bool // the log may not fail any more: see guardFS
-	db    *pebble.DB  // set by Open
-	lock  *pebble.Lock
-	acked *ackedFile // the committer's alone
-	views views
-	queue queue
-	done  chan struct{} // closed when the committer has ended
-	state state         // the committer's alone after Open
-	sweep sweep
-
-	trouble, damage seldom // what was said of them
+	cfg    Config
+	folder *disk.Folder // set by Open
+	db     *pebble.DB   // the folder's
+	views  views
+	queue  queue
+	done   chan struct{} // closed when the committer has ended
+	dead   chan struct{} // closed when the disk has failed; nothing is acknowledged after
+	why    error         // stands when dead is closed
+	state  state         // the committer's alone after Open
+	sweep  sweep
 }
 
 // New builds a store; Open touches the disk.
@@ -86,9 +83,6 @@ func New(cfg Config) *Store {
 	if cfg.StallAfter == 0 {
 		cfg.StallAfter = 10 * time.Second
 	}
-	if cfg.Exit == nil {
-		cfg.Exit = os.Exit
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
@@ -97,61 +91,56 @@ func New(cfg Config) *Store {
 
 // Open makes or opens the database and starts the committer.
 func (s *Store) Open(context.Context) (err error) {
-	fs, dir := s.cfg.FS, s.cfg.Dir
-	if err := makeDir(fs, dir); err != nil {
-		return fmt.Errorf("cannot make the data directory: %w", err)
-	}
-	if s.lock, err = pebble.LockDirectory(dir, fs); err != nil {
-		if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			return fmt.Errorf("cannot lock the data directory %s: %w", dir, err)
-		}
-		return fmt.Errorf("another xtimer uses this data directory: %s", dir)
-	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.release())
+			err = fmt.Errorf("cannot open the store in %s: %w", s.cfg.Dir, err)
 		}
 	}()
-	s.fatal = &fatal{fs: fs, path: dir, exit: s.cfg.Exit, dead: make(chan struct{})}
-	o := s.options()
-	o.Lock = s.lock
-	if o.Cache == nil {
-		o.Cache = pebble.NewCache(4 * int64(s.cfg.MemTableBytes))
-		defer o.Cache.Unref()
-	}
-	if s.db, err = openDB(dir, o); err != nil {
-		return fmt.Errorf("cannot open the store in %s: %w", dir, err)
-	}
-	if err := s.load(); err != nil {
+	s.dead = make(chan struct{})
+	f, err := disk.Open(disk.Config{
+		Dir: s.cfg.Dir, Part: "cold", FS: s.cfg.FS, Options: s.options, AcceptLoss: s.cfg.AcceptLoss,
+		BeforeSync: func() { failpoint.Hit("cold-in-commit") },
+		Failed:     s.failed,
+		Exit:       s.cfg.Exit, Log: s.cfg.Log,
+	})
+	if err != nil {
 		return err
 	}
-	s.views.open(s.db, s.state.highest())
-	s.queue.open(s.fatal.dead)
+	if err := s.load(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	s.folder, s.db = f, f.DB
+	s.views.open(s.db, &s.state)
+	s.queue.open(s.dead)
 	s.done = make(chan struct{})
-	s.armed.Store(true)
 	go s.commitLoop()
 	return nil
 }
 
-// load checks the format and reads what the committer keeps in memory.
-func (s *Store) load() (err error) {
-	if err := s.checkFormat(); err != nil {
+// failed is told why the process ends.
+func (s *Store) failed(err error) {
+	s.why = fmt.Errorf("the cold store's disk failed: %w", err)
+	close(s.dead)
+}
+
+// load checks the format, reads what the committer keeps in memory, and holds it
+// against the mark of the folder.
+func (s *Store) load(f *disk.Folder) error {
+	format, err := checkFormat(f.DB)
+	if err != nil {
 		return err
 	}
-	if err := s.state.load(s.db); err != nil {
+	if err := s.state.load(f.DB); err != nil {
 		return err
 	}
-	if s.acked, err = openAcked(s.cfg.FS, s.cfg.FS.PathJoin(s.cfg.Dir, "acked")); err != nil {
-		return fmt.Errorf("cannot open the note of what was acknowledged: %w", err)
+	seq := s.state.stats.seq
+	if _, err := f.CheckMark(seq, format >= markedFormat); err != nil {
+		return err
 	}
-	if got, want := s.state.stats.seq, s.acked.newest; got < want {
-		if s.cfg.AcceptLoss {
-			return s.acked.reset(got)
-		}
-		return fmt.Errorf("the store in %s ends at commit %d, but commit %d was acknowledged: its end is damaged or was lost; "+
-			"restore a backup, or accept the loss", s.cfg.Dir, got, want)
+	if err := f.StartMark(seq); err != nil || format == formatVersion {
+		return err
 	}
-	return nil
+	return f.DB.Set(formatKey, binary.AppendUvarint(nil, formatVersion), pebble.Sync)
 }
 
 // Close takes no more, answers what was taken, and closes the database. Of a
@@ -167,69 +156,11 @@ func (s *Store) Close() error {
 	case <-s.done:
 	case <-stuck.C:
 		return fmt.Errorf("the disk has not taken the last commit for %v; closed without it: %w", 2*s.cfg.StallAfter, engine.ErrUnavailable)
-	case <-s.fatal.dead:
+	case <-s.dead:
 		// Pebble may wait for ever for a disk that failed: leave it.
-		return s.fatal.err()
+		return s.why
 	}
 	s.done = nil
 	s.views.close()
-	s.armed.Store(false)
-	return s.release()
-}
-
-// release gives back what Open has got so far.
-func (s *Store) release() error {
-	var errs []error
-	if s.acked != nil {
-		errs = append(errs, s.acked.close())
-		s.acked = nil
-	}
-	if s.db != nil {
-		errs = append(errs, s.db.Close())
-		s.db = nil
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-		s.lock = nil
-	}
-	return errors.Join(errs...)
-}
-
-// openDB opens Pebble, which panics on some errors of the disk.
-func openDB(dir string, o *pebble.Options) (db *pebble.DB, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the disk failed: %v", r)
-		}
-	}()
-	return pebble.Open(dir, o)
-}
-
-// makeDir makes a directory, and those above it, so that a power loss does not
-// take them back.
-func makeDir(fs vfs.FS, dir string) error {
-	var above []string // the directories that get a new entry, from below
-	for d := dir; ; d = fs.PathDir(d) {
-		if _, err := fs.Stat(d); err == nil || fs.PathDir(d) == d {
-			break
-		}
-		above = append(above, fs.PathDir(d))
-	}
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	for _, d := range above {
-		if err := syncDir(fs, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return s.folder.Close()
 }

@@ -26,21 +26,26 @@ type views struct {
 // one for being the current.
 type view struct {
 	*pebble.Snapshot
-	highest int64 // the highest watermark in it
+	highest int64  // the highest watermark in it
+	seq     uint64 // the number of the last commit in it
 	refs    int
 }
 
-func (v *views) open(db *pebble.DB, highest int64) {
+func newView(db *pebble.DB, st *state) *view {
+	return &view{Snapshot: db.NewSnapshot(), highest: st.highest(), seq: st.stats.seq, refs: 1}
+}
+
+func (v *views) open(db *pebble.DB, st *state) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.db, v.none = db, sync.NewCond(&v.mu)
-	v.cur, v.live = &view{Snapshot: db.NewSnapshot(), highest: highest, refs: 1}, 1
+	v.cur, v.live = newView(db, st), 1
 }
 
 // renew makes the present state the current view. Only the committer calls it,
 // between two commits.
-func (v *views) renew(highest int64) {
-	next := &view{Snapshot: v.db.NewSnapshot(), highest: highest, refs: 1}
+func (v *views) renew(st *state) {
+	next := newView(v.db, st)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.unref(v.cur)

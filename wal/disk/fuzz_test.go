@@ -1,4 +1,4 @@
-package wal
+package disk
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// FuzzWatermark: a file of any bytes says how many records there are, or that it
+// FuzzMark: a file of any bytes says a number, or that it
 // is damaged; and what is written to it next is what it says, should that write
 // be torn anywhere, too.
-func FuzzWatermark(f *testing.F) {
+func FuzzMark(f *testing.F) {
 	var both [slotSpacing + slotSize]byte
 	putSlot(both[:], 7)
 	putSlot(both[slotSpacing:], 8)
@@ -21,28 +21,28 @@ func FuzzWatermark(f *testing.F) {
 	f.Add([]byte{}, uint64(0), 0)
 	f.Fuzz(func(t *testing.T, content []byte, more uint64, torn int) {
 		fs := vfs.NewMem()
-		if err := writeFile(fs, watermarkName, content); err != nil {
+		if err := writeFile(fs, markName, content); err != nil {
 			t.Fatal(err)
 		}
-		count, exists, err := readWatermark(fs, watermarkName)
+		count, exists, err := readMark(fs, markName)
 		if !exists || err != nil && (!errors.Is(err, errDamaged) || count != 0) {
 			t.Fatal(count, exists, err)
 		}
-		if err := createWatermark(fs, "", count); err != nil {
+		if err := createMark(fs, "", count); err != nil {
 			t.Fatal(err)
 		}
-		w, err := openWatermark(fs, watermarkName)
+		m, err := openMark(fs, markName)
 		if err != nil {
 			t.Fatal(err)
 		}
 		next := max(count, more) // it never goes back
-		if err := w.write(next); err != nil {
+		if err := m.set(next); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.close(); err != nil {
+		if err := m.close(); err != nil {
 			t.Fatal(err)
 		}
-		if got, _, err := readWatermark(fs, watermarkName); err != nil || got != next {
+		if got, _, err := readMark(fs, markName); err != nil || got != next {
 			t.Fatalf("%d was written, %d is read, %v", next, got, err)
 		}
 		// A write that tears leaves the other slot.
@@ -51,10 +51,10 @@ func FuzzWatermark(f *testing.F) {
 		putSlot(b[slotSpacing:], next)
 		part := uint(torn) % slotSize
 		copy(b[slotSpacing+part:], bytes.Repeat([]byte{0xa5}, slotSize))
-		if err := writeFile(fs, watermarkName, b[:]); err != nil {
+		if err := writeFile(fs, markName, b[:]); err != nil {
 			t.Fatal(err)
 		}
-		if got, _, err := readWatermark(fs, watermarkName); err != nil || got != count {
+		if got, _, err := readMark(fs, markName); err != nil || got != count {
 			t.Fatalf("torn after %d bytes: %d is read, want %d, %v", part, got, count, err)
 		}
 	})
