@@ -14,9 +14,9 @@ var errLocked = errors.New("another xtimer uses this data directory")
 // lockName is the file that is locked.
 const lockName = "lock"
 
-// lockDir makes the data directory where it is missing and takes it for this
-// process. The lock ends with the process, whatever ends it, and the file
-// stays.
+// lockDir makes the data directory where it is missing, takes it for this
+// process, and makes it private. The lock ends with the process, whatever ends it,
+// and the file stays.
 func lockDir(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the data directory: %w", err)
@@ -35,5 +35,6 @@ func lockDir(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the data directory %s: %w", dir, err)
 	}
+	keepPrivate(dir)
 	return func() { f.Close() }, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,8 @@ func newRestore() *cobra.Command {
 		Use:   "restore DIR",
 		Short: "Make a data directory from a backup",
 		Long: `restore copies a backup into a data directory that is empty or does not exist,
-and checks it. The backup stays as it is. What the time between the backup and
+and checks it. The backup stays as it is; it must hold files and folders only, no
+symbolic links. What the time between the backup and
 the next start means for timers is said when it is done.`,
 		Example: `  xtimer restore /backup/20261120T170000.000Z --data-dir /var/lib/xtimer`,
 		Args:    cobra.ExactArgs(1),
@@ -41,7 +43,7 @@ the next start means for timers is said when it is done.`,
 
 func restore(ctx context.Context, out io.Writer, backup, dataDir string) error {
 	for _, part := range []string{scheduler.ColdFolder, scheduler.JournalFolder} {
-		if i, err := os.Stat(filepath.Join(backup, part)); err != nil || !i.IsDir() {
+		if i, err := os.Lstat(filepath.Join(backup, part)); err != nil || !i.IsDir() {
 			return fmt.Errorf("%s is not a backup: it has no folder %s", backup, part)
 		}
 	}
@@ -56,7 +58,7 @@ func restore(ctx context.Context, out io.Writer, backup, dataDir string) error {
 
 	// The copy is made and checked beside its place, and moved there at the end.
 	tmp := filepath.Join(dataDir, restoringDir)
-	if err := copyTree(ctx, backup, tmp); err != nil {
+	if err := copyBackup(ctx, backup, tmp); err != nil {
 		return errors.Join(fmt.Errorf("cannot copy the backup: %w", err), os.RemoveAll(tmp))
 	}
 	var n engine.Counts
@@ -101,7 +103,21 @@ func mustBeEmpty(dir string) error {
 	return nil
 }
 
-// copyTree copies folders and files, and what it copied is on the disk then.
+// copyBackup copies the folders of a backup, and the copy is on the disk when it
+// returns. What is not a regular file or a folder is refused: a backup has nothing
+// else, and a link would have us copy, or wait for, what its maker chose.
+func copyBackup(ctx context.Context, from, to string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	for _, part := range []string{scheduler.ColdFolder, scheduler.JournalFolder} {
+		if err := copyTree(ctx, filepath.Join(from, part), filepath.Join(to, part)); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(to))
+}
+
 func copyTree(ctx context.Context, from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -125,12 +141,20 @@ func copyTree(ctx context.Context, from, to string) error {
 	})
 }
 
+// copyFile copies a regular file. It looks at the file that it has opened: what the
+// name stands for may change until then. Opening does not wait for a named pipe.
 func copyFile(from, to string) (err error) {
-	r, err := os.Open(from)
+	r, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return fmt.Errorf("%s is a symbolic link: a backup has files and folders only", from)
+	}
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	if i, err := r.Stat(); err != nil || !i.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%s is not a regular file: a backup has files and folders only", from))
+	}
 	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

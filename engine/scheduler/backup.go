@@ -22,7 +22,7 @@ func (e *Scheduler) Backup(ctx context.Context, dir string) error {
 	if err := e.serving(); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o750); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the backup's folder: %w", err)
 	}
 	err := e.journal.Backup(ctx, filepath.Join(dir, JournalFolder))
