@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"xtimer/engine"
+	"xtimer/tier/tiertest"
 	"xtimer/wal/disk"
 )
 
@@ -81,15 +83,23 @@ func TestCrashClones(t *testing.T) {
 
 // A power failure at any moment of the first start leaves a folder that opens.
 func TestCrashWhileCreating(t *testing.T) {
-	for i := 0; ; i++ {
+	for i := 1; ; i++ {
 		mem := vfs.NewCrashableMem()
 		var clones []*vfs.MemFS
-		fs := &stepping{FS: mem, at: i, do: func() {
-			for k, pct := range []int{0, 20, 50, 50, 50, 80, 100} {
-				rnd := rand.New(rand.NewPCG(uint64(i), uint64(k)))
-				clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: pct, RNG: rnd}))
+		var steps atomic.Int64
+		fs := tiertest.Watch(mem, func(op errorfs.Op) error {
+			switch op.Kind {
+			case errorfs.OpCreate, errorfs.OpRename, errorfs.OpRemove, errorfs.OpMkdirAll, errorfs.OpFileSync:
+				if steps.Add(1) != int64(i) {
+					break
+				}
+				for k, pct := range []int{0, 20, 50, 50, 50, 80, 100} {
+					rnd := rand.New(rand.NewPCG(uint64(i), uint64(k)))
+					clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: pct, RNG: rnd}))
+				}
 			}
-		}}
+			return nil
+		})
 		j := start(t, quiet(fs))
 		j.end()
 		if len(clones) == 0 {
@@ -206,53 +216,3 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
-
-// stepping calls do before the at-th change of the file system.
-type stepping struct {
-	vfs.FS
-	at, n int
-	do    func()
-}
-
-func (s *stepping) step() {
-	if s.n == s.at {
-		s.do()
-	}
-	s.n++
-}
-
-func (s *stepping) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	s.step()
-	f, err := s.FS.Create(name, c)
-	return &steppingFile{f, s}, err
-}
-
-func (s *stepping) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	s.step()
-	f, err := s.FS.OpenReadWrite(name, c, o...)
-	return &steppingFile{f, s}, err
-}
-
-func (s *stepping) OpenDir(name string) (vfs.File, error) {
-	f, err := s.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
-	}
-	return &steppingFile{f, s}, nil
-}
-
-func (s *stepping) Rename(a, b string) error { s.step(); return s.FS.Rename(a, b) }
-
-func (s *stepping) Remove(name string) error { s.step(); return s.FS.Remove(name) }
-
-func (s *stepping) MkdirAll(name string, m os.FileMode) error {
-	s.step()
-	return s.FS.MkdirAll(name, m)
-}
-
-type steppingFile struct {
-	vfs.File
-	s *stepping
-}
-
-func (f *steppingFile) Sync() error { f.s.step(); return f.File.Sync() }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -109,46 +107,4 @@ func put(t *testing.T, fs vfs.FS, path string, b []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// counting counts syncs by the last part of the file's name.
-type counting struct {
-	vfs.FS
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (c *counting) syncs(kind string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n[kind]
-}
-
-func (c *counting) Create(name string, cat vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := c.FS.Create(name, cat)
-	return &countingFile{f, c, name[strings.LastIndexByte(name, '.')+1:]}, err
-}
-
-func (c *counting) ReuseForWrite(old, name string, cat vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := c.FS.ReuseForWrite(old, name, cat)
-	return &countingFile{f, c, name[strings.LastIndexByte(name, '.')+1:]}, err
-}
-
-type countingFile struct {
-	vfs.File
-	c    *counting
-	kind string
-}
-
-func (f *countingFile) Sync() error { f.count(); return f.File.Sync() }
-
-func (f *countingFile) SyncData() error { f.count(); return f.File.SyncData() }
-
-func (f *countingFile) count() {
-	f.c.mu.Lock()
-	defer f.c.mu.Unlock()
-	if f.c.n == nil {
-		f.c.n = map[string]int{}
-	}
-	f.c.n[f.kind]++
 }

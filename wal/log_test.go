@@ -129,13 +129,11 @@ func TestForgetAhead(t *testing.T) {
 // linger, and an idle journal does nothing.
 func TestWhenItCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := &counting{FS: vfs.NewMem()}
-		j := start(t, quiet(fs))
+		j := start(t, quiet(vfs.NewMem()))
 		defer j.end()
-		commits := func() int { return fs.syncs("log") }
 		idle := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		idle(time.Hour)
-		base := commits()
+		base := j.commits()
 		took := func(what string, want time.Duration, pos engine.Position) {
 			t.Helper()
 			at := time.Now()
@@ -164,7 +162,7 @@ func TestWhenItCommits(t *testing.T) {
 			t.Errorf("Sync of a lingering Begin took %s", d-time.Second-time.Millisecond)
 		}
 		idle(time.Hour)
-		if n := commits() - base; n != 5 {
+		if n := j.commits() - base; n != 5 {
 			t.Errorf("%d commits, want 5", n)
 		}
 	})

@@ -18,33 +18,23 @@ import (
 )
 
 // slow is a disk whose syncs take as long as delay says.
-type slow struct {
-	vfs.FS
-	delay atomic.Int64
+func slow(delay *atomic.Int64) vfs.FS {
+	return tiertest.Watch(vfs.NewMem(), func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData {
+			time.Sleep(time.Duration(delay.Load()))
+		}
+		return nil
+	})
 }
-
-func (s *slow) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := s.FS.Create(name, c)
-	return &slowFile{f, s}, err
-}
-
-type slowFile struct {
-	vfs.File
-	s *slow
-}
-
-func (f *slowFile) Sync() error { time.Sleep(time.Duration(f.s.delay.Load())); return f.File.Sync() }
-
-func (f *slowFile) SyncData() error { return f.Sync() }
 
 // While the disk stalls nothing on the fire path waits, it shows how much is at
 // stake, Err tells after 10 s, and all goes on when the disk does.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := &slow{FS: vfs.NewMem()}
-		j := start(t, quiet(fs))
+		var delay atomic.Int64
+		j := start(t, quiet(slow(&delay)))
 		defer j.end()
-		fs.delay.Store(int64(15 * time.Second))
+		delay.Store(int64(15 * time.Second))
 		begin := time.Now()
 		var last engine.Position
 		for n := range uint64(1000) {
@@ -66,7 +56,7 @@ func TestStall(t *testing.T) {
 		if err := j.Err(); !errors.Is(err, ErrStalled) {
 			t.Errorf("after 11 s: %v", err)
 		}
-		fs.delay.Store(0)
+		delay.Store(0)
 		j.sync(last)
 		time.Sleep(time.Second)
 		if n, _ := j.Unsynced(); n != 0 || j.Err() != nil {
@@ -78,12 +68,12 @@ func TestStall(t *testing.T) {
 // After a minute the process ends itself, though its disk takes no last words.
 func TestStallForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := &slow{FS: vfs.NewMem()}
-		cfg := quiet(fs)
+		var delay atomic.Int64
+		cfg := quiet(slow(&delay))
 		code := make(chan int, 1)
 		cfg.Exit = func(c int) { code <- c; runtime.Goexit() }
 		j := start(t, cfg)
-		fs.delay.Store(int64(time.Hour))
+		delay.Store(int64(time.Hour))
 		at := time.Now()
 		p := j.Finish(nth(0))
 		if err := j.Sync(t.Context(), p); err == nil || !strings.Contains(err.Error(), "stalls") {
