@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"fmt"
 	"log/slog"
 	"sort"
 	"sync"
@@ -128,6 +129,36 @@ func BenchmarkStream(b *testing.B) {
 			b.ReportMetric((cpuTime(b)-cpu).Seconds()/s*100, "cpu-%")
 			b.ReportMetric(worst.Seconds()*1000, "unsynced-max-ms")
 			b.ReportMetric(float64(disk)/(1<<20), "disk-max-MiB")
+		})
+	}
+}
+
+// BenchmarkForget drops the oldest group of a journal that keeps many: the cost
+// must not go with what stays.
+func BenchmarkForget(b *testing.B) {
+	for _, kept := range []uint64{10_000, 1_000_000} {
+		b.Run(fmt.Sprintf("kept=%d", kept), func(b *testing.B) {
+			l := New(Config{Dir: b.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+			if err := l.Open(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close()
+			c := committer{Log: l, alarm: time.AfterFunc(time.Hour, func() {})}
+			n := kept + uint64(b.N)
+			for i := range n { // as that many commits of one record leave it
+				l.firsts = append(l.firsts, i)
+			}
+			l.pending.next = n
+			l.durable.Store(n)
+			b.ResetTimer()
+			for i := range uint64(b.N) {
+				if err := l.Forget(engine.Position(i + 1)); err != nil {
+					b.Fatal(err)
+				}
+				if err := c.commit(); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

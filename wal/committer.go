@@ -11,8 +11,8 @@ import (
 	"xtimer/engine/failpoint"
 )
 
-// Run commits what is appended until ctx ends, then the rest. It is the only
-// one that writes to the store.
+// Run commits what is appended until ctx ends, then the rest. While it runs,
+// nothing else writes to the store.
 func (l *Log) Run(ctx context.Context) error {
 	l.mu.Lock()
 	l.running = true
@@ -76,8 +76,8 @@ func (l *Log) urgency() urgency {
 	return u
 }
 
-// due tells how long the next commit has to wait; idle: for something to
-// happen. When stopping, nothing waits, and ErrEnded says that all is done.
+// due returns how long the next commit has to wait; idle: until something is
+// appended. When stopping, no commit waits, and ErrEnded means that all is done.
 func (c *committer) due(stopping bool) (wait time.Duration, idle bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

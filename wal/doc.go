@@ -2,17 +2,18 @@
 //
 // A Log is the journal of one node: a Begin before each call, a Finish after its
 // answer was read, and a Forget once the cold tier has the outcome. After a
-// crash Replay tells what was under way. Guard, beside it, watches the free
-// space that the journal must never run out of.
+// crash Replay returns what was under way. A Log that was closed can be opened
+// again, as a start does whose cold tier was away. Guard, beside it, watches the
+// free space that the journal must never run out of.
 //
 // # A log of groups
 //
-// The obvious journal is a key per task in Pebble: set it at Begin, set it again
-// at Finish, delete it when settled. That costs three keys of memtable, log and
-// compaction a task, a point deletion each, and a lookup structure that nobody
-// looks anything up in. But a journal is only ever appended, read once from one
-// end and dropped from the other. So records gather in memory, and what gathered
-// while the disk was busy becomes one key:
+// The obvious journal is a key per task in Pebble: set at Begin, set again at
+// Finish, deleted when settled. That costs three keys of memtable, log and
+// compaction a task, a point deletion each, and an index that nobody uses. But a
+// journal is only appended to, read once from its oldest record on, and dropped
+// from there. So records gather in memory, and what gathered while the disk was
+// busy becomes one key:
 //
 //	Begin, Finish ─► pending group ─► committer ─► one key, one fsync ─► wakes Sync
 //	                 (a mutex, an append)          └► Forget: one DeleteRange
@@ -46,9 +47,11 @@
 //   - Positions of durable records are never given again.
 //   - Begin, Finish and Forget never wait for the disk.
 //
-// Forgetting is carried out with the next commit and is not synced itself. After
-// a power failure whole groups may come back; the engine settles them once more,
-// which changes nothing.
+// Forget takes effect with the next commit and is not synced itself. After a power
+// failure whole groups may come back; the engine settles them once more, which
+// changes nothing. It costs one range deletion and one key, however much is dropped
+// and however much stays: 6 µs beside 10,000 groups that stay, 8 µs beside 1,000,000
+// (go test -bench Forget).
 //
 // # When it commits
 //
@@ -92,15 +95,17 @@
 //	full           Guard refuses creates, and then history, early enough that what
 //	               fires afterwards still fits: see there.
 //	damage         Open refuses. Pebble drops the last two blocks of a damaged log
-//	               in silence; the watermark file tells, see below.
+//	               in silence; the mark of the folder shows that, see below.
 //
-// # The watermark file
+// Package disk ends the process, and keeps the folder, its lock and its backups,
+// for the journal and for the embedded cold tier.
 //
-// After each commit, and before anybody is told, the number of durable records
-// is written to a file of two slots, without a sync. A kill leaves it exact, a
-// power failure leaves it behind, nothing leaves it ahead. A start that finds
-// fewer records than it says refuses, unless AcceptDataLoss: then a group of
-// kind 'l' takes the positions of what is lost. The key f keeps a journal whose
-// groups are all forgotten from looking like one that lost them. The file is
-// made before the key v, and missing beside it it is refused too.
+// # The mark
+//
+// After each commit, and before Sync returns, the number of durable records is
+// written to the mark of the folder (disk.Mark). A start that finds fewer records
+// refuses, unless AcceptDataLoss: then a group of kind 'l' takes the positions of
+// the lost records. The key f keeps a journal whose groups are all forgotten from
+// looking like one that lost them. The mark is made before the key v, so a journal
+// that has the key and no mark is refused too.
 package wal

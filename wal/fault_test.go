@@ -19,7 +19,7 @@ import (
 
 // script is what the sweeps run: records of up to 8 KiB, most of them waited
 // for, some forgotten, so that log files rotate, memtables are flushed and
-// tables compacted. It ends at the first error and tells what was acknowledged.
+// tables compacted. It ends at the first error and returns what was acknowledged.
 func script(j *journal, steps int) (acked, forgotten uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -85,8 +85,8 @@ func groupSum(first uint64, b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key[:], castagnoli), castagnoli, b)
 }
 
-// checkGroup verifies the frame of a stored group and tells how many positions
-// it takes.
+// checkGroup verifies the frame of a stored group and returns the number of its
+// positions.
 func checkGroup(first uint64, v []byte) (count uint64, err error) {
 	if len(v) < groupHeader+groupFooter {
 		return 0, fmt.Errorf("group at position %d: %d bytes are too few", first, len(v))
@@ -140,7 +140,7 @@ func decodeGroup(first uint64, v []byte, begun func(engine.Begun) error, finishe
 	return nil
 }
 
-// decodeRecord reads one record from the head of b and tells its length.
+// decodeRecord reads one record from the head of b and returns its length.
 func decodeRecord(b []byte, begun func(engine.Begun) error, finished func([]byte) error) (int, error) {
 	if len(b) == 0 {
 		return 0, errCut

@@ -85,7 +85,7 @@ func (j *journal) replay() (r replayed) {
 // nth is the task of record n; count reads it back.
 func nth(n uint64) []byte { return binary.BigEndian.AppendUint64([]byte("task "), n) }
 
-// inOrder holds that r is tasks from, from+1, … and tells how far it goes.
+// inOrder holds that r is tasks from, from+1, … and returns where they end.
 func (r *replayed) inOrder(from uint64) (next uint64, err error) {
 	for _, b := range r.finished {
 		if n := binary.BigEndian.Uint64(b[5:]); n != from {

@@ -30,7 +30,7 @@ type Log struct {
 
 	mu        sync.Mutex
 	pending   pending
-	told      urgency       // what the committer knew when it went to sleep
+	told      urgency       // the urgency that the committer knows of
 	wanted    uint64        // somebody waits for the positions below it
 	wish      uint64        // the highest Forget so far
 	floor     uint64        // positions below it are forgotten
@@ -81,7 +81,8 @@ func (l *Log) Finish(task []byte) engine.Position {
 	return l.appended()
 }
 
-// appended counts a record and wakes the committer if it has to know. mu is held.
+// appended counts a record, and wakes the committer when it is more urgent than
+// what the committer knows of. mu is held.
 func (l *Log) appended() engine.Position {
 	p := l.pending.next
 	l.pending.next++
@@ -89,7 +90,7 @@ func (l *Log) appended() engine.Position {
 	return engine.Position(p)
 }
 
-// rouse wakes the committer when there is more hurry than it knows of. mu is held.
+// rouse wakes the committer when u is more urgent than what it knows of. mu is held.
 func (l *Log) rouse(u urgency) {
 	if u > l.told {
 		l.told = u
@@ -116,7 +117,8 @@ func (l *Log) Sync(ctx context.Context, p engine.Position) error {
 	}
 }
 
-// await gives what to wait for, or nil when p is durable or never will be.
+// await returns what closes with the next commit, or nil when p is durable or
+// never will be.
 func (l *Log) await(p uint64) (<-chan struct{}, error) {
 	if p < l.durable.Load() {
 		return nil, nil
@@ -168,9 +170,9 @@ func (l *Log) Len() int64 {
 	return int64(l.pending.next - l.floor)
 }
 
-// Unsynced tells how many records are not durable yet, and for how long the
+// Unsynced returns how many records are not durable yet, and for how long the
 // oldest of them has been waiting. Begin and Finish never wait for the disk, so
-// it is for the caller to stop beginning when this grows.
+// the caller has to stop beginning attempts when this grows.
 func (l *Log) Unsynced() (records int64, age time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,8 +185,8 @@ func (l *Log) Unsynced() (records int64, age time.Duration) {
 	return int64(l.pending.next - l.durable.Load()), age
 }
 
-// Err tells why nothing becomes durable: ErrStalled while the disk stalls, the
-// reason for good after it failed, nil when all is well.
+// Err returns why nothing becomes durable: ErrStalled while the disk stalls, the
+// reason for good after the disk failed, nil when all is well.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,7 +202,7 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// broke ends the journal: whoever waits learns why.
+// broke ends the journal: all who wait in Sync get the error.
 func (l *Log) broke(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +212,7 @@ func (l *Log) broke(err error) {
 	l.release()
 }
 
-// release lets go of those who wait in Sync. mu is held.
+// release wakes all who wait in Sync. mu is held.
 func (l *Log) release() {
 	if l.committed != nil {
 		close(l.committed)

@@ -17,7 +17,7 @@ type pending struct {
 // being filled are the steady state, a burst may take some more.
 const maxSpare = 4
 
-// room gives the group that the next record of size bytes goes into.
+// room returns the group that the next record of size bytes goes into.
 func (p *pending) room(size int) *group {
 	if n := len(p.groups); n > 0 {
 		if g := p.groups[n-1]; len(g.b)+size <= p.maxGroup {

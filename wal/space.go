@@ -62,7 +62,7 @@ func NewGuard(path string, read func(path string) (free, total uint64, err error
 // State is what the last look found; before Run it is SpaceOK.
 func (g *Guard) State() Space { return Space(g.state.Load()) }
 
-// Err says in words why creates are refused; nil: they are not.
+// Err returns why creates are refused; nil when they are not.
 func (g *Guard) Err() error {
 	s := g.State()
 	if s == SpaceOK {

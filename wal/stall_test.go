@@ -28,7 +28,7 @@ func slow(delay *atomic.Int64) vfs.FS {
 }
 
 // While the disk stalls nothing on the fire path waits, it shows how much is at
-// stake, Err tells after 10 s, and all goes on when the disk does.
+// stake, Err reports it after 10 s, and all goes on when the disk does.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var delay atomic.Int64

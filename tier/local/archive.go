@@ -8,7 +8,7 @@ import (
 // finished timers beside a row that says enabled makes it finished. So archiving
 // reads no rows, and costs three small writes.
 
-// mayBeEnded tells whether a row may have been archived without being written.
+// mayBeEnded reports whether a timer may be archived although its row is unchanged.
 func mayBeEnded(t *engine.Timer, highest int64) bool {
 	return t.Status == engine.Enabled && derived(t) && lastDue(t) <= highest
 }
@@ -56,14 +56,14 @@ func (st *state) highest() (w int64) {
 	return w
 }
 
-// over tells whether the last due of a timer is settled; of one without an end
-// the caller has to know.
+// over reports whether the last due of a timer is settled. It must not be asked of
+// a timer without an end.
 func over(st *state, t *engine.Timer) bool {
 	return lastDue(t) <= st.shards[t.ID.Shard()].Watermark
 }
 
-// archive marks a timer as finished if it is: its last due is settled, and
-// nothing of it is owed. Its version stays, for nobody changed it.
+// archive marks a timer as finished if its last due is settled and no task of it is
+// owed. The version stays as it is: nobody changed the timer.
 func (g *group) archive(t *engine.Timer) (bool, error) {
 	if t.Status != engine.Enabled || !over(g.st, t) || t.ValidFrom > g.st.clock {
 		return false, nil

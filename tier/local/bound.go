@@ -28,7 +28,7 @@ func decodeBound(v []byte) (*bound, error) {
 	return &bound{due: readTime(v[1:]), version: binary.BigEndian.Uint32(v[7:]), stored: true}, nil
 }
 
-// raised is the row of a bound; nil when there is none.
+// raised reads the row of a bound; nil when there is none.
 func (g *group) raised(id engine.TimerID) (*bound, error) {
 	if b, ok := g.bounds[id]; ok {
 		return b, nil
@@ -45,7 +45,7 @@ func (g *group) raised(id engine.TimerID) (*bound, error) {
 	return b, nil
 }
 
-// bound is that of a timer as it stands; zero of one that has none.
+// bound returns the bound of a timer as the group left it; zero when there is none.
 func (g *group) bound(t *engine.Timer) (bound, error) {
 	if t.Schedule.OneShot() || t.Status != engine.Enabled {
 		return bound{}, nil
@@ -166,7 +166,7 @@ func dueRecurring(ctx context.Context, w *view, to int64, yield func([]engine.Ca
 	return flush()
 }
 
-// Raise tells new lower bounds, each for one version of its timer.
+// Raise stores new lower bounds, each for one version of its timer.
 func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
 	bounds = slices.Clone(bounds)
 	slices.SortFunc(bounds, func(a, b engine.Bound) int { return compareID(a.ID, b.ID) })
@@ -176,7 +176,7 @@ func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
 		err := s.do(ctx, len(part), func(g *group) error {
 			for _, b := range part {
 				if err := g.raise(b); err != nil {
-					return err // what is raised already may stay: each is by itself
+					return err // bounds that were raised may stay: each is independent
 				}
 			}
 			return nil
@@ -217,8 +217,9 @@ func (g *group) move(id engine.TimerID, b bound, due int64) {
 	g.setBound(id, b)
 }
 
-// finish archives a recurring timer that has no due left. While something of it
-// is owed it only stops being named; Sweep archives it when that is over.
+// finish archives a recurring timer that has no due left. While a task of the
+// timer is owed, the timer only leaves the index of bounds; Sweep archives it
+// later.
 func (g *group) finish(t *engine.Timer) error {
 	done, err := g.archive(t)
 	if done || err != nil {

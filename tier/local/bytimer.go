@@ -24,8 +24,8 @@ import (
 //	                                               → the distances of those that follow
 //
 // The hash keeps entries apart that begin with the same due. Records of one-shots
-// have no entry: their definitions, former versions among them, tell the due. One
-// that is removed leaves the entry.
+// have no entry: their definitions, former versions among them, have the due. A
+// definition that is removed leaves the entry.
 const hour = 3_600_000
 
 func byTimerKey(b []byte, k engine.Key) []byte {
@@ -120,8 +120,9 @@ func (p *taskPage) byTimer(ctx context.Context, before engine.Key) error {
 			if err != nil {
 				return err
 			}
-			// The newest entry before may be another's. All of its hour is before
-			// it, so ours are there only if our id is less.
+			// The newest entry before may be of another timer. All entries of its
+			// hour that lie before it have a lesser id, so ours are among them only
+			// if our id is less.
 			found := k.Due / hour * hour
 			switch {
 			case k.Timer == id:
@@ -227,7 +228,7 @@ func (w *view) shots(id engine.TimerID) ([]int64, error) {
 }
 
 // indexShot writes the entry of a one-shot's record when a version of it goes: the
-// record may outlive it, and nothing tells the due then.
+// record may outlive the version, and nothing else has the due then.
 func (g *group) indexShot(t *engine.Timer) error {
 	if !t.Schedule.OneShot() {
 		return nil

@@ -168,7 +168,7 @@ func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
 	return len(hit) > 0
 }
 
-// takesDescriptor tells whether an operation can fail because the process has none left.
+// takesDescriptor reports whether an operation can fail because the process has none left.
 func takesDescriptor(op errorfs.OpKind) bool {
 	switch op {
 	case errorfs.OpCreate, errorfs.OpOpen, errorfs.OpOpenDir, errorfs.OpReuseForWrite, errorfs.OpLock, errorfs.OpList:
@@ -177,14 +177,14 @@ func takesDescriptor(op errorfs.OpKind) bool {
 	return false
 }
 
-// failed tells whether an error is one that a failing disk may give.
+// failed reports whether an error is one that a failing disk may give.
 func failed(err error) bool {
 	return errors.Is(err, engine.ErrUnavailable) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) ||
 		strings.Contains(err.Error(), "disk failed")
 }
 
 // TestBitFlips flips one bit anywhere in a closed store: it refuses to open, or
-// a read tells, or all that was acknowledged is there.
+// a read returns an error, or all that was acknowledged is there.
 func TestBitFlips(t *testing.T) {
 	disk := vfs.NewMem()
 	s := small(disk)

@@ -8,9 +8,9 @@ import (
 	"xtimer/engine"
 )
 
-// A cursor names the last key that a page saw, without its first byte: the kind
-// of the walk stands in its place, so that a cursor of one walk is refused by
-// another. A checksum tells what was cut or altered.
+// A cursor names the last key of a page, with the kind of the walk in place of the
+// key's first byte: a cursor of one walk is refused by another. A checksum finds a
+// cursor that was cut or altered.
 func makeCursor(kind byte, rest []byte) string {
 	b := append([]byte{valueVersion, kind}, rest...)
 	b = binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))

@@ -74,7 +74,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// FuzzByTimer: the entries of any records tell their dues, each once; and
+// FuzzByTimer: the entries of any records have their dues, each once; and
 // whatever stands in an entry is refused or read.
 func FuzzByTimer(f *testing.F) {
 	due := func(ms ...uint64) (b []byte) {

@@ -24,8 +24,8 @@ type write struct {
 // span is the keys from ≤ k < to, to be deleted.
 type span struct{ from, to []byte }
 
-// state is what the committer knows without reading. It is the committer's
-// alone, from Open on.
+// state is what the committer knows without reading the database. Only the
+// committer uses it after Open.
 type state struct {
 	stats  stats
 	shards [engine.Shards]engine.Shard
@@ -99,8 +99,9 @@ func (g *group) note(id engine.TimerID) {
 	}
 }
 
-// group is one commit in the making: its writes by kind, and the overlay, what
-// a later op of the group must see of an earlier one. It is the committer's.
+// group is one commit in the making: its writes by kind, and the overlay, which is
+// what a later op of the group must see of an earlier one. Only the committer uses
+// it.
 type group struct {
 	s      *Store
 	st     *state
@@ -216,11 +217,11 @@ func (g *group) iter(kind byte) (*pebble.Iterator, error) {
 	return it, err
 }
 
-// judged ends the reading: the iterators would keep what the commit replaces.
+// judged closes the iterators, which would keep alive what the commit replaces.
 func (g *group) judged() {
 	for kind, it := range g.its {
 		if it != nil {
-			_ = it.Close() // its error was told by look
+			_ = it.Close() // look has reported its error
 			g.its[kind] = nil
 		}
 	}

@@ -10,13 +10,12 @@ const boundSlot = 1 << 20
 
 func slot(ms int64) int64 { return max(ms, 0) &^ (boundSlot - 1) }
 
-// derived tells whether the last due is one that Due tells: that of a one-shot
-// which the plan derives. A due that is not later than ValidFrom is in owed, or
-// is over.
+// derived reports whether Due lists the last due: it is the due of a one-shot, and
+// later than ValidFrom. An earlier due is owed or over.
 func derived(t *engine.Timer) bool { return t.Schedule.OneShot() && lastDue(t) > t.ValidFrom }
 
-// lastDue is the last due of a timer: of a one-shot the only one, jitter
-// included; 0 when there is no end.
+// lastDue is the last due of a timer, the only one of a one-shot, jitter included;
+// 0 when the timer has no end.
 func lastDue(t *engine.Timer) int64 {
 	if t.LastDue != 0 {
 		return t.LastDue
@@ -24,8 +23,8 @@ func lastDue(t *engine.Timer) int64 {
 	return t.At
 }
 
-// endedAt is when a finished timer counts as finished: a function of its row,
-// so that its index entry is found again.
+// endedAt is when a finished timer ended. It depends on the row alone, so that the
+// index entry is found again.
 func endedAt(t *engine.Timer) int64 { return max(lastDue(t), t.UpdatedAt) }
 
 // index lists the entries that lead to a timer; bound is that of a recurring
@@ -71,8 +70,8 @@ func index(ws []write, buf []byte, t *engine.Timer, bound int64) ([]write, []byt
 	return append(ws, write{key: key, val: cut(n)}), buf
 }
 
-// appendLast writes the value of the index of last dues. That of a one-shot
-// which Due tells holds all that it takes to archive it without its row:
+// appendLast appends the value of the index of last dues. For a one-shot that Due
+// lists, the value has all that archiving needs, so that the row is not read:
 //
 //	version 1 updated-at (6 bytes) app        version 0
 func appendLast(b []byte, t *engine.Timer) []byte {

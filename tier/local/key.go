@@ -12,7 +12,7 @@ import (
 const (
 	kindMeta    = 'a' // the format version and the stats
 	kindOwedAt  = 'b' // not before, timer, due → nothing
-	kindLeftOut = 'c' // minute of which history is not whole → nothing
+	kindLeftOut = 'c' // minute whose history is incomplete → nothing
 	kindEnded   = 'd' // finished at, timer → app
 	kindDeleted = 'e' // timer → deleted at, while a version is kept
 	kindFailure = 'f' // due, timer → app, or nothing
@@ -22,7 +22,7 @@ const (
 	kindOnce    = 'k' // app, Idempotency-Key → timer, hash, expiry
 	kindLabel   = 'l' // key, value, timer → nothing
 	kindName    = 'n' // app, name (timer when it has no name) → timer
-	kindLast    = 'o' // last due, timer → whether Due tells it: of a one-shot
+	kindLast    = 'o' // last due, timer → whether Due lists it: of a one-shot
 	kindOwed    = 'q' // timer, due → owed row
 	kindRecur   = 'r' // bound, timer → nothing
 	kindStatus  = 's' // status, app, timer → nothing

@@ -6,7 +6,7 @@ const minute = 60_000 // ms
 
 func leftOutKey(m int64) []byte { return appendTime([]byte{kindLeftOut}, m) }
 
-// LeftOut tells the minutes of [from, to) of which history is not whole.
+// LeftOut returns the minutes of [from, to) whose history is incomplete.
 func (s *Store) LeftOut(_ context.Context, from, to int64) (minutes []int64, err error) {
 	w, err := s.views.acquire()
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Store) LeftOut(_ context.Context, from, to int64) (minutes []int64, err
 	return minutes, err
 }
 
-// forgetLeftOut removes the minutes of before history begins.
+// forgetLeftOut removes the notes of minutes that are older than history.
 func (s *Store) forgetLeftOut(ctx context.Context, before int64) (more bool, err error) {
 	ks, more, err := s.keys([]byte{kindLeftOut}, leftOutKey(before-minute+1), sweepPiece)
 	if len(ks) == 0 || err != nil {

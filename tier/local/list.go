@@ -22,7 +22,7 @@ type path struct {
 	kind   byte
 	prefix []byte
 	id     func(k, v []byte) (engine.TimerID, error)
-	// skip tells from the entry alone that the filter does not select it.
+	// skip reports from the entry alone that the filter does not select the timer.
 	skip func(v []byte) bool
 }
 

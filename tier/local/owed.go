@@ -8,9 +8,9 @@ import (
 	"xtimer/engine"
 )
 
-// fetchOwed reads the owed rows that are to be paid or replaced into the
-// overlay: their index entries have to go too. Without any owed row it costs
-// nothing.
+// fetchOwed reads the owed rows that are to be paid or replaced into the overlay,
+// because their index entries have to go too. It costs nothing while the store has
+// no owed row.
 func (g *group) fetchOwed(pay []engine.Key, owe []engine.Owed) error {
 	for _, k := range pay {
 		if err := g.fetchOne(k); err != nil {

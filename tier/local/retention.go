@@ -9,8 +9,8 @@ import (
 )
 
 // dropHistory drops the oldest day whose end is not later than before, or the
-// oldest hour when history is larger than it may be. What an owed row holds
-// stays, and does not keep the next.
+// oldest hour when history is larger than HistoryMaxBytes. A day, or an hour, with
+// the due of an owed row stays, and the next is looked at.
 func (s *Store) dropHistory(ctx context.Context, now, before int64) (more bool, err error) {
 	for at := int64(0); ; {
 		ks, _, err := s.keys(appendTime([]byte{kindRecord}, at), []byte{kindRecord + 1}, 1)
@@ -42,12 +42,12 @@ func (s *Store) dropHistory(ctx context.Context, now, before int64) (more bool, 
 	}
 }
 
-// capEvery is how long the size of history is not looked at after some was
-// dropped: Pebble gives the space back a little later, and until then it would
-// look as large as before, and be dropped hour by hour.
+// capEvery is the pause between two looks at the size of history once some was
+// dropped. Pebble frees the space later; until then history looks as large as
+// before, and another hour would be dropped for nothing.
 const capEvery = 60_000
 
-// tooLarge tells whether history is larger than it may be.
+// tooLarge reports whether history is larger than HistoryMaxBytes.
 func (s *Store) tooLarge(now int64) (bool, error) {
 	if s.cfg.HistoryMaxBytes < 0 || now < s.sweep.capped+capEvery && now >= s.sweep.capped {
 		return false, nil
@@ -56,8 +56,8 @@ func (s *Store) tooLarge(now int64) (bool, error) {
 	return size > s.cfg.HistoryMaxBytes, err
 }
 
-// dropRange deletes the history of [from, to), whole hours, unless it is held.
-// What goes before its time is noted as left out.
+// dropRange deletes the history of [from, to), whole hours, unless an owed row has
+// its due there. Minutes that go before their time are noted as left out.
 func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (bool, error) {
 	failpoint.Hit("retention-delete")
 	dropped := false // the committer may still write to it after an error

@@ -8,8 +8,8 @@ import (
 	"xtimer/engine"
 )
 
-// stats are the sums kept beside the rows and written with each commit, so
-// that nobody has to count.
+// stats are the sums of the store. They are written with each commit, so that no
+// reader has to count rows.
 //
 //	version seq enabled disabled finished
 //	days (day, rows)…     owed rows by the day of their due
@@ -89,7 +89,8 @@ func (st *stats) count(due, to int64, n int64) {
 	st.owedRows += n
 }
 
-// holds tells whether an owed row keeps the history of [from, to).
+// holds reports whether an owed row has its due in [from, to): the history of
+// that time stays.
 func (st *stats) holds(from, to int64) bool {
 	for d := range st.ranges {
 		if d*day < to {

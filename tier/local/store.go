@@ -1,12 +1,13 @@
 // Package local is the embedded cold tier: definitions, progress and history
 // on Pebble, in one directory of one process.
 //
-// One goroutine, the committer, writes. What arrived while it synced the former
-// group is judged together, in the order of arrival, against the database and
-// what the group itself holds already, goes into one batch, and each caller is
-// answered after the sync. Readers read the last state that is known to be
-// durable, so that nobody acts on what a crash may take back.
+// One goroutine, the committer, writes. While it syncs a group of changes, the next
+// group gathers. The committer judges the changes of a group in the order of
+// arrival, against the database and the group's earlier changes, writes them in one
+// batch, and answers each caller after the sync. Readers see the last state that is
+// known to be durable, so that nobody acts on what a crash may take back.
 //
+// Package wal/disk keeps the folder and ends the process when its disk fails.
 // tier/DESIGN.md has the table of keys and the measurements.
 package local
 
@@ -31,9 +32,9 @@ var _ engine.Cold = (*Store)(nil)
 // Config of a store. Zero values mean the defaults stated.
 type Config struct {
 	Dir string // the store's own directory; made when missing
-	// Cache may be shared with other stores, and stays its owner's; default
-	// one of its own, of four memtables. Pebble takes the memtables of all its stores
-	// out of it: a cache that is no larger than them holds not one block.
+	// Cache may be shared with other stores; the caller keeps its reference. Default:
+	// a cache of its own, as large as four memtables. Pebble counts the memtables of
+	// all stores of a cache against it: a cache no larger than these holds no block.
 	Cache *pebble.Cache
 	// FS is the file system; default the machine's.
 	FS vfs.FS
@@ -46,10 +47,10 @@ type Config struct {
 	// StallAfter is how long a write waits for the disk before it is answered
 	// with engine.ErrUnavailable, its outcome unknown; default 10 s.
 	StallAfter time.Duration
-	// AcceptLoss opens a store whose end was lost, instead of refusing it.
+	// AcceptLoss opens a store whose last commits are lost, instead of refusing it.
 	AcceptLoss bool
-	// Exit ends the process after the disk failed; default os.Exit. The file
-	// last_fatal in Dir says why.
+	// Exit ends the process when the disk has failed; default os.Exit. The file
+	// last_fatal in Dir has the reason.
 	Exit func(code int)
 	// Log says what is wrong with the disk; default slog.Default().
 	Log *slog.Logger
@@ -117,7 +118,7 @@ func (s *Store) Open(context.Context) (err error) {
 	return nil
 }
 
-// failed is told why the process ends.
+// failed notes why the process ends, and releases all who wait for a commit.
 func (s *Store) failed(err error) {
 	s.why = fmt.Errorf("the cold store's disk failed: %w", err)
 	close(s.dead)
@@ -143,8 +144,9 @@ func (s *Store) load(f *disk.Folder) error {
 	return f.DB.Set(formatKey, binary.AppendUvarint(nil, formatVersion), pebble.Sync)
 }
 
-// Close takes no more, answers what was taken, and closes the database. Of a
-// disk that does not answer it leaves the rest: then the process should end.
+// Close refuses new changes, answers those that were taken, and closes the database.
+// It returns an error when the disk has failed, or does not take the last commit
+// within twice StallAfter; the process should end then.
 func (s *Store) Close() error {
 	if s.done == nil {
 		return nil

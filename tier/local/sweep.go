@@ -9,7 +9,7 @@ import (
 	"xtimer/engine/failpoint"
 )
 
-// sweep is where the housekeeping stands. Sweep calls take turns.
+// sweep is how far the housekeeping has come. Calls of Sweep take turns.
 type sweep struct {
 	mu sync.Mutex
 	// ended, finished and former are the keys of the indexes of last dues, of ends and
@@ -59,7 +59,7 @@ func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore in
 	return more, nil
 }
 
-// keys collects up to n keys in [from, to); more tells that there are others.
+// keys collects up to n keys in [from, to); more reports whether there are others.
 func (s *Store) keys(from, to []byte, n int) (ks [][]byte, more bool, err error) {
 	w, err := s.views.acquire()
 	if err != nil {
@@ -77,9 +77,10 @@ func (s *Store) keys(from, to []byte, n int) (ks [][]byte, more bool, err error)
 	return ks, more, err
 }
 
-// walk collects the next keys of an index by time up to the instant, from where the
-// mark stands, and moves it: what is owed stays at the front, and what lies behind it
-// has its turn. more tells that the walk goes on.
+// walk collects the next keys of an index by time, up to the instant, and moves
+// the mark to where the next walk begins. Timers with owed tasks stay at the front
+// of the index, and do not keep those behind them from their turn. more reports
+// whether keys are left.
 func (s *Store) walk(mark *[]byte, kind byte, to int64) (ks [][]byte, more bool, err error) {
 	from := []byte{kind}
 	if *mark != nil {
@@ -94,9 +95,9 @@ func (s *Store) walk(mark *[]byte, kind byte, to int64) (ks [][]byte, more bool,
 	return ks, more, nil
 }
 
-// archiveEnded marks timers as finished whose last due is not later than the
-// watermark of their shard and that are not owed: one-shots, and recurring ones
-// with an end.
+// archiveEnded marks a timer as finished when its last due is not later than the
+// watermark of its shard and no task of it is owed. It looks at one-shots, and at
+// recurring timers with an end.
 func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 	w, err := s.views.acquire()
 	if err != nil {

@@ -25,7 +25,7 @@ func (w *view) rows() (*rows, error) {
 	return &rows{it: it}, err
 }
 
-// find gives the stored form, valid until the next find; nil for none.
+// find returns the stored form, valid until the next find; nil when there is none.
 func (r *rows) find(id engine.TimerID) ([]byte, error) {
 	r.key = timerKey(r.key[:0], id)
 	if !r.it.SeekGE(r.key) || compare(r.it.Key(), r.key) != 0 {
@@ -34,7 +34,7 @@ func (r *rows) find(id engine.TimerID) ([]byte, error) {
 	return r.it.ValueAndErr()
 }
 
-func (r *rows) close() { _ = r.it.Close() } // its error was told by find
+func (r *rows) close() { _ = r.it.Close() } // find has reported its error
 
 // decode reads a stored definition into one of the reader's own.
 func decodeTimer(id engine.TimerID, v []byte) (*engine.Timer, error) {
@@ -98,8 +98,8 @@ func (s *Store) TimerByName(_ context.Context, app, name string) (*engine.Timer,
 	return w.timer(id)
 }
 
-// Load reads many encoded definitions in the order of ids. The status in that
-// of a one-shot may be enabled although it is archived.
+// Load reads many encoded definitions in the order of ids. A one-shot that is
+// archived may still have the status enabled in its definition.
 func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error) {
 	w, err := s.views.acquire()
 	if err != nil {
@@ -192,7 +192,7 @@ func (g *group) lastVersion(id engine.TimerID) (*engine.Timer, error) {
 	return ts[0], nil
 }
 
-// Counts tells how many timers there are by stored status.
+// Counts returns the number of timers by stored status.
 func (s *Store) Counts(context.Context) (engine.Counts, error) {
 	w, err := s.views.acquire()
 	if err != nil {

@@ -53,7 +53,7 @@ func (v *views) renew(st *state) {
 	v.live++
 }
 
-// acquire gives the current view; the reader must release it.
+// acquire returns the current view; the reader must release it.
 func (v *views) acquire() (*view, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -74,7 +74,7 @@ func (v *views) unref(w *view) {
 	if w.refs--; w.refs > 0 {
 		return
 	}
-	_ = w.Close() // a snapshot's Close has no error to tell
+	_ = w.Close() // a snapshot's Close has no error to report
 	if v.live--; v.live == 0 {
 		v.none.Broadcast()
 	}

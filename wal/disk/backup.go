@@ -83,7 +83,7 @@ func (f *Folder) verify(dir string, durable uint64, number func(*pebble.DB) (uin
 	return err
 }
 
-// silent is a logger for what is told by errors alone.
+// silent is the logger of a copy: errors are returned.
 type silent struct{}
 
 func (silent) Infof(string, ...any)  {}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// exitCode tells a supervisor that the disk is to blame.
+// exitCode is for supervisors: the disk is to blame.
 const exitCode = 70
 
 // lastFatalName is the file with the last words of a process that ended itself.
