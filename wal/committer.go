@@ -59,9 +59,10 @@ func (l *Log) Run(ctx context.Context) error {
 // committer is the state of Run.
 type committer struct {
 	*Log
-	alarm *time.Timer // rings when a commit takes too long
-	last  time.Time   // start of the last commit
-	taken []*group
+	alarm  *time.Timer   // rings when a commit takes too long
+	waited time.Duration // for the commit under way, as the alarm counts; guarded by mu
+	last   time.Time     // start of the last commit
+	taken  []*group
 }
 
 // urgency is how soon a commit is wanted. mu is held.
@@ -126,7 +127,7 @@ func (c *committer) commit() error {
 	c.taken = gs
 	floor, forget := c.floor, c.forgettable()
 	now := time.Now()
-	c.flying = now
+	c.flying, c.waited = now, 0
 	if len(gs) > 0 {
 		c.oldest = gs[0].since
 	}
@@ -191,20 +192,23 @@ func (c *committer) apply(b *pebble.Batch, opts *pebble.WriteOptions) error {
 	return b.Commit(opts)
 }
 
-// stalled runs while a commit takes too long.
+// stalled runs each time that the alarm rings while a commit is under way. It
+// counts rings and not hours: a process that was stopped, or whose machine slept,
+// has not given its disk that time, and finds one ring when it goes on.
 func (c *committer) stalled() {
 	c.mu.Lock()
-	start := c.flying
-	c.mu.Unlock()
-	if start.IsZero() {
+	if c.flying.IsZero() {
+		c.mu.Unlock()
 		return
 	}
-	d := time.Since(start)
+	c.waited += c.cfg.StallAfter
+	d := c.waited
+	c.mu.Unlock()
 	if d >= c.cfg.ExitAfter {
-		c.folder.Fatalf("a commit has not ended in %s: the disk of %s stalls", d.Round(time.Second), c.cfg.Dir)
+		c.folder.Fatalf("a commit has not ended in %s: the disk of %s stalls", d, c.cfg.Dir)
 	}
 	c.log.Error("the disk stalls: a commit has not ended", "dir", c.cfg.Dir, "seconds", int(d.Seconds()))
-	c.alarm.Reset(min(c.cfg.StallAfter, c.cfg.ExitAfter-d))
+	c.alarm.Reset(c.cfg.StallAfter)
 }
 
 // The keys of the store; see doc.go.

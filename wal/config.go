@@ -30,7 +30,8 @@ type Config struct {
 	// StallAfter is how long a commit may take before Err reports it. Defaults
 	// to 10 s.
 	StallAfter time.Duration
-	// ExitAfter is how long a commit may take before the process ends itself.
+	// ExitAfter is how long a commit may take before the process ends itself, in
+	// steps of StallAfter and without the time in which the process was stopped.
 	// Defaults to 60 s.
 	ExitAfter time.Duration
 	// MemTable is the largest size of a Pebble memtable, in bytes; three are

@@ -90,6 +90,29 @@ func TestStallForGood(t *testing.T) {
 	})
 }
 
+// A process that was stopped for minutes in the middle of a commit goes on: its disk
+// has not had that time.
+func TestStoppedProcess(t *testing.T) {
+	cfg := quiet(vfs.NewMem())
+	cfg.Exit = func(int) { t.Error("the process ends itself") }
+	l := New(cfg)
+	if err := l.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := committer{Log: l}
+	c.alarm = time.AfterFunc(time.Hour, func() {})
+	defer c.alarm.Stop()
+	l.flying = time.Now().Add(-3 * time.Minute) // and the alarm rings once, when it goes on
+	done := make(chan struct{})
+	go func() { defer close(done); c.stalled() }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not go on")
+	}
+}
+
 // A failed sync of the log ends the process, and the result was not acknowledged.
 func TestFatal(t *testing.T) {
 	var fail atomic.Bool
