@@ -49,9 +49,9 @@ type Config struct {
 	Options func() *pebble.Options
 	// AcceptLoss opens a store whose end is lost, instead of refusing it.
 	AcceptLoss bool
-	// BeforeSync is called before each sync of the log or the folder.
+	// BeforeSync is called before each sync of the log or the folder. No default.
 	BeforeSync func()
-	// Failed is called once, before the process ends, with the reason.
+	// Failed is called once, before the process ends, with the reason. No default.
 	Failed func(error)
 	// Exit ends the process. Default os.Exit. The goroutine that called it never
 	// goes on, even if Exit returns.
