@@ -73,8 +73,8 @@ torture kills: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
 TRIAL = go test -count=1 -timeout 0 -v ./bench -run
 
 .PHONY: torture
-torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, an hour of simulation; all drawn from SEED (the time)
-	$(call lines,local servers judged memory tiers hostile hour journal disk service settings failpoints mutations simulate)
+torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, big bodies, long downtime, suspended machines, readers that do not read, an hour of simulation; all drawn from SEED (the time)
+	$(call lines,local servers judged memory tiers hostile hour journal disk service settings failpoints mutations mute backlog lane slow bodies downtime step suspend readers simulate)
 
 torture-local:
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) $(TRIAL) '^Test(Kill|Terminate)$$/local'
@@ -104,6 +104,32 @@ torture-mutations:
 	XTIMER_SEED= XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
 torture-simulate:
 	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
+
+# The trials of bounds, which hold whatever targets, callers, clocks and outages do.
+BOUND = XTIMER_TRIALS=full $(TRIAL)
+
+torture-mute:
+	$(BOUND) '^TestMuteNeighbours$$$'
+torture-backlog:
+	$(BOUND) '^TestBacklogBehindKill$$$'
+torture-lane:
+	$(BOUND) '^TestWaitingLane$$$'
+torture-slow:
+	$(BOUND) '^TestSlowTargets$$$'
+torture-bodies:
+	$(BOUND) '^TestBigBodies$$$'
+torture-downtime:
+	$(BOUND) '^TestLongDowntime$$$'
+torture-step:
+	$(BOUND) '^TestClockStepForward$$$'
+torture-suspend:
+	$(BOUND) '^TestSuspended$$$'
+torture-readers:
+	$(BOUND) '^TestSilentReaders$$$'
+
+.PHONY: trials
+trials: ## the trials of bounds in their short forms: mute and slow targets, backlogs, big bodies, long downtime … (some minutes)
+	XTIMER_TRIALS=1 $(TRIAL) '^Test(MuteNeighbours|BacklogBehindKill|WaitingLane|SlowTargets|BigBodies|LongDowntime|ClockStepForward|Suspended|SilentReaders)$$'
 
 .PHONY: kills
 kills: servers ## 1,000 × kill -9 at 1,000, 5,000 and 20,000 due a second and 200 over MariaDB and Redis, all judged by bench/checker; drawn from SEED (the time)

@@ -27,14 +27,7 @@ func TestMemoryLimit(t *testing.T) {
 	if !short {
 		over = 55 * time.Minute
 	}
-	group := memoryGroup(t, int64(limit)<<20)
-	inGroup := filepath.Join(t.TempDir(), "xtimer")
-	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", group, binary)
-	if err := os.WriteFile(inGroup, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	defer func(was string) { binary = was }(binary)
-	binary = inGroup
+	limitMemory(t, int64(limit)<<20)
 	tr := &trial{t: t, rate: setting("XTIMER_RATE", 300), intervals: 10}
 	tr.begin()
 	r := draw(tr.seed, 2)
@@ -78,6 +71,19 @@ func TestMemoryLimit(t *testing.T) {
 		t.Error("the process has ended")
 	default:
 	}
+}
+
+// limitMemory starts xtimer, from now on and until the test ends, in a control group
+// with a memory limit, in bytes.
+func limitMemory(t *testing.T, limit int64) {
+	t.Helper()
+	inGroup, was := filepath.Join(t.TempDir(), "xtimer"), binary
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", memoryGroup(t, limit), binary)
+	if err := os.WriteFile(inGroup, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	binary = inGroup
+	t.Cleanup(func() { binary = was })
 }
 
 // memoryGroup makes a control group with a memory limit, in bytes.

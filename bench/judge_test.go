@@ -10,10 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -94,7 +91,7 @@ func judged(t *testing.T, seed uint64, kills int, args ...string) {
 	work.Wait()
 	o.judge()
 	t.Logf("seed %d, %d × kill -9: %s", seed, kills, o.reached())
-	o.prove(began)
+	verify(t, o.p, began)
 }
 
 // owners are those who own the timers of a run.
@@ -552,13 +549,4 @@ func (o *owners) finals() (all []checker.Asked) {
 	pages("/v1/timers?app=bench", "timers", func(x map[string]any) { list.IDs = append(list.IDs, x["id"].(string)) })
 	audit := checker.Asked{Op: checker.Audit, OK: true, Violations: int64(o.p.metric("xtimer_audit_violations_total"))}
 	return append(all, list, audit)
-}
-
-// prove has the ledger hold itself against itself.
-func (o *owners) prove(since time.Time) {
-	out, err := exec.Command(binary, "verify", "--server", o.p.url(""), "--from", strconv.FormatInt(since.UnixMilli(), 10)).CombinedOutput()
-	o.t.Log(strings.TrimSpace(string(out)))
-	if err != nil {
-		o.t.Errorf("the ledger does not prove itself: %v", err)
-	}
 }

@@ -34,6 +34,7 @@ var house = map[string][]string{
 	"xtimer/tier/tiertest":   {"xtimer/engine"},
 	"xtimer/tier/servertest": {},
 	"xtimer/bench/checker":   {},
+	"xtimer/bench/target":    {},
 	"xtimer/bench/simulator": {"*"},
 	"xtimer/httpapi/client":  {},
 	"xtimer/httpapi/console": {"xtimer/httpapi/client"},

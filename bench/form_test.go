@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Some trials hold the service to bounds that are stated for minutes of load. With
+// XTIMER_TRIALS=full they run as long as stated (make torture does so), with
+// XTIMER_TRIALS=1 in a short form of some seconds. Without it they are skipped.
+
+// byForm chooses by the form that is asked for.
+func byForm[T any](t testing.TB, short, full T) T {
+	t.Helper()
+	switch os.Getenv("XTIMER_TRIALS") {
+	case "":
+		t.Skip("XTIMER_TRIALS=1 runs this trial in a short form, XTIMER_TRIALS=full in full")
+	case "full":
+		return full
+	}
+	return short
+}
+
+// pulse measures how late this machine's own timers are while a trial runs: what is
+// measured beside other load says less about xtimer.
+type pulse struct {
+	done, ended chan struct{}
+	late        []time.Duration
+}
+
+func startPulse() *pulse {
+	p := &pulse{done: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		for {
+			select {
+			case <-p.done:
+				return
+			default:
+			}
+			asked := time.Now()
+			time.Sleep(time.Millisecond)
+			p.late = append(p.late, time.Since(asked)-time.Millisecond)
+		}
+	}()
+	return p
+}
+
+// end ends the measurement and returns its p99.
+func (p *pulse) end() time.Duration {
+	close(p.done)
+	<-p.ended
+	slices.Sort(p.late)
+	return p.late[len(p.late)*99/100]
+}
+
+// onTime fails the test when p99 is over the bar. A machine whose own timers are
+// more than 1 ms late at p99 raises the bar, by 50 ms for each ms more.
+func onTime(t testing.TB, what string, p99, bar, own time.Duration) {
+	t.Helper()
+	t.Logf("%s: p99 %v late, at most %v asked; this machine's own timers %v", what, round(p99), bar, round(own))
+	if p99 > bar+50*max(0, own-time.Millisecond) {
+		t.Errorf("%s is late", what)
+	}
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }

@@ -1,0 +1,34 @@
+package bench
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSuspended stops the process with SIGSTOP under load, as a machine that is
+// suspended does, for longer than any disk may stall: it goes on as if no time had
+// passed, all that was due is called, and only calls that were in flight come twice.
+func TestSuspended(t *testing.T) {
+	for _, lasts := range byForm(t, []time.Duration{12 * time.Second}, []time.Duration{3 * time.Minute, 70 * time.Second, 70 * time.Second}) {
+		t.Run(lasts.String(), func(t *testing.T) {
+			tr := &trial{t: t, rate: setting("XTIMER_RATE", 500), intervals: 20}
+			tr.begin()
+			tr.busy()
+			s := stop{down: time.Now()}
+			signal := func(s syscall.Signal) {
+				if err := tr.p.cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			signal(syscall.SIGSTOP)
+			time.Sleep(lasts)
+			signal(syscall.SIGCONT)
+			tr.p.sit(2 * time.Second) // it has not ended
+			s.up = time.Now()
+			tr.stops = append(tr.stops, s)
+			tr.finish()
+			tr.check(true)
+		})
+	}
+}
