@@ -109,23 +109,23 @@ torture-simulate:
 BOUND = XTIMER_TRIALS=full $(TRIAL)
 
 torture-mute:
-	$(BOUND) '^TestMuteNeighbours$$$'
+	$(BOUND) '^TestMuteNeighbours$$'
 torture-backlog:
-	$(BOUND) '^TestBacklogBehindKill$$$'
+	$(BOUND) '^TestBacklogBehindKill$$'
 torture-lane:
-	$(BOUND) '^TestWaitingLane$$$'
+	$(BOUND) '^TestWaitingLane$$'
 torture-slow:
-	$(BOUND) '^TestSlowTargets$$$'
+	$(BOUND) '^TestSlowTargets$$'
 torture-bodies:
-	$(BOUND) '^TestBigBodies$$$'
+	$(BOUND) '^TestBigBodies$$'
 torture-downtime:
-	$(BOUND) '^TestLongDowntime$$$'
+	$(BOUND) '^TestLongDowntime$$'
 torture-step:
-	$(BOUND) '^TestClockStepForward$$$'
+	$(BOUND) '^TestClockStepForward$$'
 torture-suspend:
-	$(BOUND) '^TestSuspended$$$'
+	$(BOUND) '^TestSuspended$$'
 torture-readers:
-	$(BOUND) '^TestSilentReaders$$$'
+	$(BOUND) '^TestSilentReaders$$'
 
 .PHONY: trials
 trials: ## the trials of bounds in their short forms: mute and slow targets, backlogs, big bodies, long downtime … (some minutes)
