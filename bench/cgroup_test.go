@@ -38,7 +38,7 @@ func TestMemoryLimit(t *testing.T) {
 		var dues []int64
 		for range 1000 {
 			due := start.Add(time.Duration(r.Int64N(int64(over))))
-			oneShot(&lines, tr.r.url, due)
+			oneShot(&lines, tr.r.url, due, patience)
 			dues = append(dues, due.UnixMilli())
 			i++
 		}

@@ -18,7 +18,7 @@ func schedule(b testing.TB, p *process, r *receiver, n int, due func(i int) time
 	for i := 0; i < n; {
 		var lines bytes.Buffer
 		for range min(1000, n-i) {
-			oneShot(&lines, r.url, due(i))
+			oneShot(&lines, r.url, due(i), patience)
 			i++
 		}
 		if _, err := createBatch(p.url(""), lines.Bytes()); err != nil {

@@ -101,7 +101,9 @@ func startHostile(t *testing.T, n int) (urls []string, called []atomic.Int64) {
 // twice, it is called on time, and the memory stays what it was.
 func TestThousandHostileReceivers(t *testing.T) {
 	length := time.Duration(setting("XTIMER_HOSTILE", 8)) * time.Second
-	tr := &trial{t: t, rate: setting("XTIMER_RATE", 200), intervals: 20}
+	// The receivers have this process in common. Where other processes keep the machine
+	// busy, the good ones may take longer to answer than calls wait by default.
+	tr := &trial{t: t, rate: setting("XTIMER_RATE", 200), intervals: 20, timeout: 2 * time.Minute}
 	tr.begin()
 	tr.busy()
 	urls, called := startHostile(t, 1000)
@@ -121,11 +123,11 @@ func TestThousandHostileReceivers(t *testing.T) {
 	tr.r.mu.Lock()
 	tr.r.late = nil
 	tr.r.mu.Unlock()
-	most, inFlight := rss, 0.0
+	most, inFlight, own := rss, 0.0, startPulse()
 	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		most, inFlight = max(most, tr.p.rss()), max(inFlight, tr.p.metric("xtimer_calls_in_flight"))
 	}
-	late := tr.r.lateness(.5, .99)
+	late, machine := tr.r.lateness(.5, .99), own.end()
 	tr.finish()
 	tr.check(false)
 	for i := range called {
@@ -135,9 +137,8 @@ func TestThousandHostileReceivers(t *testing.T) {
 	}
 	t.Logf("beside them: late by %v, at p99 %v; resident %d MiB before, %d at most; %.0f calls in flight at most", late[0], late[1], rss>>20, most>>20, inFlight)
 	// One that waits for the place of a hostile call waits for its timeout, 2 s.
-	if late[0] > 500*time.Millisecond || late[1] > 2*time.Second {
-		t.Error("the good app is late")
-	}
+	onTime(t, "the median of the good app", late[0], 500*time.Millisecond, machine)
+	onTime(t, "the good app", late[1], 2*time.Second, machine)
 	// A call may take 64 KiB for what is answered, 16 to read it, and a stack with what
 	// TLS needs, all of it twice, for the collector lets as much gather.
 	if bound := rss + 96<<20 + int64(inFlight)*192<<10; most > bound {

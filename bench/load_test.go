@@ -16,11 +16,14 @@ var client = &http.Client{
 
 var names atomic.Int64
 
+// patience is the timeout of calls where nothing else is said.
+const patience = 15 * time.Second
+
 // oneShot is one line of a batch: a timer due at an instant.
-func oneShot(b *bytes.Buffer, url string, due time.Time) (name string) {
+func oneShot(b *bytes.Buffer, url string, due time.Time, timeout time.Duration) (name string) {
 	name = fmt.Sprintf("shot-%d", names.Add(1))
-	fmt.Fprintf(b, `{"app":"bench","name":%q,"schedule":{"at":%d},"callback":{"url":%q,"headers":{"X-Order":"%s"},"body":{"order":%q,"kind":"expire"}}}`+"\n",
-		name, due.UnixMilli(), url, name, name)
+	fmt.Fprintf(b, `{"app":"bench","name":%q,"schedule":{"at":%d},"callback":{"url":%q,"timeout":"%s","headers":{"X-Order":"%s"},"body":{"order":%q,"kind":"expire"}}}`+"\n",
+		name, due.UnixMilli(), url, timeout, name, name)
 	return name
 }
 

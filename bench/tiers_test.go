@@ -100,7 +100,7 @@ func (tr *trial) ahead(rate int, total time.Duration) {
 		var dues []int64
 		for range min(1000, n-i) {
 			due := from.Add(time.Duration(i) * time.Second / time.Duration(rate))
-			oneShot(&b, tr.r.url, due)
+			oneShot(&b, tr.r.url, due, patience)
 			dues = append(dues, due.UnixMilli())
 			i++
 		}
