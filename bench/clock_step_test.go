@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
 	"xtimer/wal"
@@ -85,13 +86,13 @@ func (c *stepped) called(id engine.TimerID, from time.Time) bool {
 }
 
 // start starts an engine over files of its own.
-func (c *stepped) start(t *testing.T) *engine.Engine {
+func (c *stepped) start(t *testing.T) *scheduler.Scheduler {
 	t.Helper()
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	e := engine.New(engine.Config{
-		Cold:    local.New(local.Config{Dir: filepath.Join(dir, engine.ColdFolder), Log: log}),
+	e := scheduler.New(scheduler.Config{
+		Cold:    local.New(local.Config{Dir: filepath.Join(dir, scheduler.ColdFolder), Log: log}),
 		Warm:    memory.NewWarm(),
-		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, engine.JournalFolder), Logger: log}),
+		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, scheduler.JournalFolder), Logger: log}),
 		Caller:  c, Now: c.now, Log: log,
 	})
 	if err := e.Open(t.Context()); err != nil {
@@ -115,7 +116,7 @@ func (c *stepped) start(t *testing.T) *engine.Engine {
 	return e
 }
 
-func (c *stepped) create(t *testing.T, e *engine.Engine, d engine.Definition, n int) (ids []engine.TimerID) {
+func (c *stepped) create(t *testing.T, e *scheduler.Scheduler, d engine.Definition, n int) (ids []engine.TimerID) {
 	t.Helper()
 	for len(ids) < n {
 		var ds []engine.Definition

@@ -58,7 +58,7 @@ func TestLongDowntime(t *testing.T) {
 				t.Errorf("want %d, at most %d of them old", enough, most)
 			}
 			if byForm(t, false, true) {
-				verify(t, p, from)
+				proveLedger(t, p, from)
 			}
 		})
 	}
@@ -76,8 +76,8 @@ func called(g *target.Server, before time.Time) (n int) {
 	return n
 }
 
-// verify has the ledger hold itself against what should have fired since an instant.
-func verify(t *testing.T, p *process, since time.Time) {
+// proveLedger has the ledger hold itself against what should have fired since an instant.
+func proveLedger(t *testing.T, p *process, since time.Time) {
 	t.Helper()
 	out, err := exec.Command(binary, "verify", "--server", p.url(""), "--from", strconv.FormatInt(since.UnixMilli(), 10)).CombinedOutput()
 	t.Log(strings.TrimSpace(string(out)))

@@ -91,7 +91,7 @@ func judged(t *testing.T, seed uint64, kills int, args ...string) {
 	work.Wait()
 	o.judge()
 	t.Logf("seed %d, %d × kill -9: %s", seed, kills, o.reached())
-	verify(t, o.p, began)
+	proveLedger(t, o.p, began)
 }
 
 // owners are those who own the timers of a run.

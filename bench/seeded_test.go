@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 )
 
@@ -18,7 +20,7 @@ import (
 func startSeeded(t testing.TB, timers iter.Seq[*engine.Timer], w time.Time) (p *process, took time.Duration) {
 	t.Helper()
 	dir := t.TempDir()
-	seed(t, filepath.Join(dir, engine.ColdFolder), timers, w)
+	seed(t, filepath.Join(dir, scheduler.ColdFolder), timers, w)
 	began := time.Now()
 	p = startProcess(t, "--data-dir", dir) // the last one counts
 	p.dir = dir                            // what is kept if it fails
@@ -46,7 +48,7 @@ func seed(t testing.TB, dir string, timers iter.Seq[*engine.Timer], w time.Time)
 	for x := range timers {
 		id++
 		x.ID, x.Version, x.Generation, x.UpdatedAt = id, 1, 1, x.CreatedAt
-		if err := engine.Resolve(x, nil, x.CreatedAt); err != nil {
+		if err := plan.Resolve(x, nil, x.CreatedAt); err != nil {
 			t.Fatal(err)
 		}
 		changes = append(changes, &engine.Change{Timer: x, ID: id, At: x.CreatedAt})
