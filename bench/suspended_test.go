@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ func TestSuspended(t *testing.T) {
 			tr := &trial{t: t, rate: setting("XTIMER_RATE", 500), intervals: 20}
 			tr.begin()
 			tr.busy()
+			tr.write()
 			s := stop{down: time.Now()}
 			signal := func(s syscall.Signal) {
 				if err := tr.p.cmd.Process.Signal(s); err != nil {
@@ -31,4 +33,24 @@ func TestSuspended(t *testing.T) {
 			tr.check(true)
 		})
 	}
+}
+
+// write creates timers all the time, until the load ends, so that a commit to the
+// disk is under way whenever the process is stopped.
+func (tr *trial) write() {
+	for range 8 {
+		tr.work.Go(func() {
+			for {
+				select {
+				case <-tr.done:
+					return
+				default:
+				}
+				var line bytes.Buffer
+				oneShot(&line, tr.r.url, time.Now().Add(time.Hour), patience)
+				_, _ = createBatch(tr.p.url(""), line.Bytes()) // nobody waits for its call
+			}
+		})
+	}
+	time.Sleep(200 * time.Millisecond)
 }
