@@ -1,0 +1,96 @@
+package fair
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// ageing is how much longer an item of one priority less has to have waited to
+// go first, in ms.
+const ageing = 1000
+
+// Lane is where the items of one app for one target wait. Its fields are the
+// queue's.
+type Lane[T any] struct {
+	name   laneName
+	app    *app[T]
+	target *target[T]
+
+	rows    [10]fifo[T] // by priority
+	filled  uint16      // which rows have items
+	waiting int
+	calls   int // in flight
+
+	// row and rank are of the item that goes next: its row, and when it became ready,
+	// by ageing earlier for each priority.
+	row  int
+	rank int64
+
+	pool   int      // where it stands for a place; see place
+	place  int      // in the lanes of its app's share of the pool; -1: it has none
+	parked bool     // waits in target.parked
+	behind *Lane[T] // the next one there
+	dead   bool     // forgotten: another may stand in its place
+}
+
+type laneName struct{ app, target string }
+
+// push adds an item and reports whether it goes next.
+func (l *Lane[T]) push(it *Item[T]) bool {
+	p := int(it.Priority)
+	l.rows[p].push(it)
+	it.waits = true
+	l.waiting++
+	l.target.waiting++
+	if l.filled&(1<<p) != 0 {
+		return false
+	}
+	l.filled |= 1 << p
+	l.look()
+	return l.row == p
+}
+
+// remove takes out an item that waits.
+func (l *Lane[T]) remove(it *Item[T]) {
+	p := int(it.Priority)
+	next := l.rows[p].first == it
+	l.rows[p].remove(it)
+	it.waits = false
+	l.waiting--
+	l.target.waiting--
+	if l.rows[p].first == nil {
+		l.filled &^= 1 << p
+	}
+	if next {
+		l.look()
+	}
+}
+
+// look finds the item that goes next.
+func (l *Lane[T]) look() {
+	l.rank = math.MaxInt64
+	for rows := l.filled; rows != 0; rows &= rows - 1 {
+		p := bits.TrailingZeros16(rows)
+		if r := l.rows[p].first.Ready - int64(p)*ageing; r <= l.rank {
+			l.rank, l.row = r, p
+		}
+	}
+}
+
+// next is the item that goes next; the lane is not empty.
+func (l *Lane[T]) next() *Item[T] { return l.rows[l.row].first }
+
+// kind is the pool that the lane belongs to.
+func (l *Lane[T]) kind(now time.Duration) int {
+	answers := l.target.answers(now)
+	switch {
+	case l.calls == 0 && (answers || l.target.lowered == 0):
+		return first
+	case answers:
+		return answering
+	}
+	return silent
+}
+
+func (l *Lane[T]) key() key { return key{l.calls, l.rank} }

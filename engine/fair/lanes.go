@@ -1,0 +1,62 @@
+package fair
+
+import "slices"
+
+// manyLanes is how many may be remembered before those that are empty are forgotten.
+const manyLanes = 1 << 14
+
+// Lane finds or makes the lane of an app and a target. An item may keep it: when
+// the lane is forgotten meanwhile, Push finds another.
+func (q *Queue[T]) Lane(app, to string) *Lane[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.laneLocked(laneName{app, to})
+}
+
+func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
+	if l := q.lanes[n]; l != nil {
+		return l
+	}
+	if len(q.lanes) >= max(q.pruneAt, manyLanes) {
+		q.prune()
+	}
+	a := q.apps[n.app]
+	if a == nil {
+		a = newApp[T](n.app)
+		q.apps[n.app] = a
+	}
+	t := q.targets[n.target]
+	if t == nil {
+		t = &target[T]{name: n.target, limit: limit{most: min(startLimit, q.cfg.PerTarget)}, limited: -1}
+		q.targets[n.target] = t
+	}
+	l := &Lane[T]{name: n, app: a, target: t, place: -1}
+	a.lanes++
+	t.lanes = append(t.lanes, l)
+	q.lanes[n] = l
+	return l
+}
+
+// prune forgets lanes that are empty and whose targets have no call in flight, and
+// apps and targets without lanes. mu is held.
+func (q *Queue[T]) prune() {
+	for n, l := range q.lanes {
+		if l.waiting > 0 || l.target.calls > 0 {
+			continue
+		}
+		delete(q.lanes, n)
+		l.dead = true
+		if l.app.lanes--; l.app.lanes == 0 {
+			delete(q.apps, n.app)
+		}
+	}
+	for name, t := range q.targets {
+		t.lanes = slices.DeleteFunc(t.lanes, func(l *Lane[T]) bool { return l.dead })
+		if len(t.lanes) == 0 {
+			delete(q.targets, name)
+			t.parked, t.parkedLast = nil, nil
+			q.list(t)
+		}
+	}
+	q.pruneAt = 2 * len(q.lanes)
+}

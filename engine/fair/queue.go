@@ -1,0 +1,256 @@
+package fair
+
+import (
+	"sync"
+	"time"
+)
+
+// Config of a Queue. All fields are needed.
+type Config[T any] struct {
+	// Places bounds the calls in flight; PerApp those of one app, PerTarget those
+	// to one target.
+	Places, PerApp, PerTarget int
+	// Run makes one call, on a worker.
+	Run func(T) Result
+}
+
+// Queue hands waiting items to workers; see the package comment. Its methods may be
+// called by many goroutines at once.
+type Queue[T any] struct {
+	cfg     Config[T]
+	started time.Time
+	workers sync.WaitGroup
+
+	mu      sync.Mutex // guards all below, lanes, targets and apps
+	places  int        // cfg.Places, or what SetPlaces said
+	calls   int        // in flight
+	waiting int        // items in lanes
+	turn    int64      // how many items were handed out
+	closed  bool
+	idle    []*worker[T] // the last one used is on top: its stack is warm
+
+	pools   [pools]pool[T]
+	hungry  []*target[T] // which have parked lanes and may have room
+	limited []*target[T] // which make lanes wait, or were lowered by timeouts
+
+	apps    map[string]*app[T]
+	targets map[string]*target[T]
+	lanes   map[laneName]*Lane[T]
+	pruneAt int // at so many lanes the next prune is worth its time
+}
+
+// New makes a Queue.
+func New[T any](cfg Config[T]) *Queue[T] {
+	return &Queue[T]{
+		cfg: cfg, started: time.Now(), places: cfg.Places,
+		apps: map[string]*app[T]{}, targets: map[string]*target[T]{}, lanes: map[laneName]*Lane[T]{},
+	}
+}
+
+// now is the monotonic time since the queue was made: no step of the clock makes a
+// call look old.
+func (q *Queue[T]) now() time.Duration { return time.Since(q.started) }
+
+// Push adds items to their lanes, and hands out what may run.
+func (q *Queue[T]) Push(items ...*Item[T]) {
+	if len(items) == 0 {
+		return
+	}
+	now := q.now()
+	var few [16]handout[T]
+	q.mu.Lock()
+	for _, it := range items {
+		if it.Lane.dead {
+			it.Lane = q.laneLocked(it.Lane.name)
+		}
+		q.waiting++
+		if it.Lane.push(it) {
+			q.place(it.Lane, now)
+		}
+	}
+	out := q.dispatch(now, few[:0])
+	q.mu.Unlock()
+	deliver(out)
+}
+
+// Remove takes an item out of its lane and reports whether it waited there.
+func (q *Queue[T]) Remove(it *Item[T]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !it.waits {
+		return false
+	}
+	q.waiting--
+	it.Lane.remove(it)
+	q.place(it.Lane, q.now())
+	return true
+}
+
+// SetPlaces changes how many calls may be in flight in all: at least one. Calls that
+// are in flight beyond it may end.
+func (q *Queue[T]) SetPlaces(n int) {
+	q.mu.Lock()
+	q.places = max(n, 1)
+	out := q.dispatch(q.now(), nil)
+	q.mu.Unlock()
+	deliver(out)
+}
+
+// Close ends the handing out: items that wait keep waiting, and workers end with the
+// call they make.
+func (q *Queue[T]) Close() {
+	q.mu.Lock()
+	q.closed = true
+	idle := q.idle
+	q.idle = nil
+	q.mu.Unlock()
+	for _, w := range idle {
+		close(w.next)
+	}
+}
+
+// Wait returns when all workers of a closed queue have ended.
+func (q *Queue[T]) Wait() { q.workers.Wait() }
+
+// pick gives a place to the lane whose turn it is; no lane: none may have one. mu is
+// held.
+func (q *Queue[T]) pick(now time.Duration) run[T] {
+	for !q.closed {
+		q.feed(now)
+		l := q.cheapest()
+		switch {
+		case l == nil && len(q.hungry) == 0:
+			return run[T]{}
+		case l == nil:
+		case l.target.full(), l.pool != l.kind(now):
+			q.place(l, now) // elsewhere
+		default:
+			return q.take(l, now)
+		}
+	}
+	return run[T]{}
+}
+
+// cheapest is the lane that costs least of those that a place is free for; nil: none.
+// mu is held.
+func (q *Queue[T]) cheapest() *Lane[T] {
+	var first *entry[*share[T]]
+	for kind := range q.pools {
+		if p := &q.pools[kind]; p.fits(kind, q.places, q.places-q.calls) {
+			if e := &p.shares.entries[0]; first == nil || e.before(first.key) {
+				first = e
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first.member.lanes.entries[0].member
+}
+
+// take gives a lane a place for its next item. mu is held.
+func (q *Queue[T]) take(l *Lane[T], now time.Duration) run[T] {
+	it := l.next()
+	l.remove(it)
+	s := &l.app.shares[l.pool]
+	q.turn++
+	s.turn = q.turn
+	q.waiting--
+	q.calls++
+	q.pools[l.pool].calls++
+	s.calls++
+	l.app.calls++
+	l.calls++
+	l.target.begin(now)
+	r := run[T]{it.Value, l, l.pool, now}
+	q.place(l, now)
+	return r
+}
+
+// release gives a place back. mu is held.
+func (q *Queue[T]) release(r run[T], res Result, now time.Duration) {
+	l := r.lane
+	t := l.target
+	q.calls--
+	q.pools[r.pool].calls--
+	l.app.shares[r.pool].calls--
+	l.app.calls--
+	l.calls--
+	t.end(r.began, now, res, q.cfg.PerTarget)
+	if t.silent > 0 && t.answers(now) {
+		for _, other := range t.lanes {
+			q.place(other, now)
+		}
+	}
+	if t.parked != nil && !t.full() && !t.hungry {
+		t.hungry = true
+		q.hungry = append(q.hungry, t)
+	}
+	q.place(l, now)
+	q.list(t)
+}
+
+// feed lets one lane that was parked stand for a place again, if its target has room.
+// One for each item that is handed out is enough for all to have their turn, and a
+// target with a thousand lanes costs no more than one with two. mu is held.
+func (q *Queue[T]) feed(now time.Duration) {
+	for n := len(q.hungry); n > 0; n = len(q.hungry) {
+		t := q.hungry[n-1]
+		found := t.parked != nil && !t.full()
+		if found {
+			q.place(t.unpark(), now)
+		}
+		if t.parked == nil || t.full() {
+			t.hungry = false
+			q.hungry[n-1] = nil
+			q.hungry = q.hungry[:n-1]
+			q.list(t)
+		}
+		if found {
+			return
+		}
+	}
+}
+
+// place puts a lane where it belongs: among those that stand for a place in a pool,
+// among those that wait for their target's limit, or, being empty, nowhere. It is
+// called whenever something changed that this or the lane's turn depends on. mu is
+// held.
+func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
+	t, kind := l.target, -1
+	stands := l.waiting > 0 && !l.parked && !t.full()
+	if stands {
+		kind = l.kind(now)
+	}
+	if l.place >= 0 && (!stands || l.pool != kind) {
+		l.app.shares[l.pool].lanes.drop(&l.place)
+		if l.pool == silent {
+			t.silent--
+		}
+	}
+	switch {
+	case stands:
+		if kind == silent && l.place < 0 {
+			t.silent++
+		}
+		l.pool = kind
+		l.app.shares[kind].lanes.put(l, &l.place, l.key())
+	case l.waiting > 0 && !l.parked:
+		t.park(l)
+		q.list(t)
+	}
+	q.stand(l.app)
+}
+
+// stand puts an app into the pools in which one of its lanes may have a place, as far
+// as the app's limit goes. mu is held.
+func (q *Queue[T]) stand(a *app[T]) {
+	for kind := range a.shares {
+		s, p := &a.shares[kind], &q.pools[kind]
+		if s.fits(kind, q.cfg.PerApp, q.cfg.PerApp-a.calls) {
+			p.shares.put(s, &s.place, key{s.cost(), s.turn})
+		} else {
+			p.shares.drop(&s.place)
+		}
+	}
+}
