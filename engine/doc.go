@@ -30,7 +30,7 @@
 //	           admit.go       an entry becomes a timer in memory
 //	memory     roster.go      the timers and tasks that are in memory, in 256 shards
 //	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
-//	           queue.go       fair turns: caps per target and app, priority with ageing
+//	           engine/fair    fair turns: limits per target and app, priority with ageing
 //	call       executor.go    begin → journal → call → end; policy/retry.go: what follows
 //	after      history.go     settle: results, owed, watermarks, in one transaction; then forget
 //	start      recover.go     journal + plan + owed → decided and settled before the first call

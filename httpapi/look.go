@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"xtimer/engine"
+	"xtimer/engine/fair"
 )
 
 // What a person on call asks for; the console shows it.
@@ -136,6 +137,7 @@ func (s *Server) getSystem(r *request) (reply, error) {
 		b = intMember(b, "memory_bytes", int64(m.Sys-m.HeapReleased))
 		b = intMember(b, "connections", int64(s.stats.open()))
 		b = intMember(b, "streams", s.stats.streams.Load())
+		b = callsMember(b, s.e.Calls(shownTargets))
 		b = append(member(b, "settings"), '[')
 		for _, x := range s.cfg.Settings {
 			b = textMember(append(comma(b), '{'), "name", x.Name)
@@ -144,6 +146,28 @@ func (s *Server) getSystem(r *request) (reply, error) {
 		}
 		return append(b, ']', '}')
 	})}, nil
+}
+
+// shownTargets is how many of the limited targets GET /v1/system names.
+const shownTargets = 20
+
+// callsMember says who may have how many calls in flight.
+func callsMember(b []byte, c fair.Stats) []byte {
+	b = append(member(b, "calls"), '{')
+	b = intMember(b, "limit", int64(c.Places))
+	b = intMember(b, "in_flight", int64(c.InFlight))
+	b = intMember(b, "silent", int64(c.Silent))
+	b = intMember(b, "waiting", int64(c.Waiting))
+	b = intMember(b, "limited_targets", int64(c.Limited))
+	b = append(member(b, "targets"), '[')
+	for _, t := range c.Targets {
+		b = textMember(append(comma(b), '{'), "target", t.Target)
+		b = intMember(b, "limit", int64(t.Limit))
+		b = intMember(b, "in_flight", int64(t.InFlight))
+		b = intMember(b, "waiting", int64(t.Waiting))
+		b = append(boolMember(b, "answering", t.Answering), '}')
+	}
+	return append(b, ']', '}')
 }
 
 // retryable refuses statuses that cannot be retried; none means failed and dead.

@@ -41,12 +41,14 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 	b := readBuild()
 	tokens, secrets := s.access()
 
+	calls := int(min(uint64(s.MaxCalls), files/4))
 	caller, err := httpapi.NewCallback(httpapi.CallbackConfig{
-		Version:      b.version,
-		Secrets:      secrets,
-		MaxIdleConns: int(min(4096, files/4)),
-		Egress:       httpapi.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
-		Log:          log,
+		Version:         b.version,
+		Secrets:         secrets,
+		MaxConnsPerHost: min(s.MaxCallsPerTarget, calls),
+		MaxIdleConns:    calls,
+		Egress:          httpapi.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
+		Log:             log,
 	})
 	if err != nil {
 		return nil, err
@@ -70,7 +72,9 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Journal:           journal,
 		Caller:            caller,
 		Node:              s.Node,
-		Workers:           int(min(1024, files/4)),
+		MaxCalls:          calls,
+		MaxCallsPerApp:    min(s.MaxCallsPerApp, calls),
+		MaxCallsPerTarget: min(s.MaxCallsPerTarget, calls),
 		Drain:             s.Drain,
 		HistoryRetention:  s.HistoryRetention,
 		FinishedRetention: s.FinishedRetention,

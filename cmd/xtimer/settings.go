@@ -24,6 +24,10 @@ type Settings struct {
 	RedisSentinel string   // the name of the master that the Sentinels watch
 	RedisPassword string
 
+	MaxCalls          int // in flight; default 8192
+	MaxCallsPerApp    int // default 8192
+	MaxCallsPerTarget int // default 4096
+
 	HistoryRetention  time.Duration // default 7 days
 	FinishedRetention time.Duration // default 7 days
 	BackupDir         string        // default none: backups over the API are off
@@ -67,6 +71,9 @@ func defaultSettings() *Settings {
 		DataDir:           "./data",
 		Node:              "xtimer",
 		HistorySample:     1,
+		MaxCalls:          8192,
+		MaxCallsPerApp:    8192,
+		MaxCallsPerTarget: 4096,
 		HistoryRetention:  7 * 24 * time.Hour,
 		FinishedRetention: 7 * 24 * time.Hour,
 		Drain:             30 * time.Second,
@@ -99,6 +106,9 @@ func settingList(s *Settings) []setting {
 		{"redis-sentinel", (*textValue)(&s.RedisSentinel), "the addresses are Sentinels, which watch the master of this `NAME`"},
 		{"redis-password", (*secretValue)(&s.RedisPassword), "the `PASSWORD` of Redis, where the address is no URL that has it"},
 		{"history-sample", (*countValue)(&s.HistorySample), "with MySQL, keep one in `N` records of calls that succeeded at once; all else is kept"},
+		{"max-calls", (*countValue)(&s.MaxCalls), "how many calls may be in flight; at most a quarter of the files that may be open"},
+		{"max-calls-per-app", (*countValue)(&s.MaxCallsPerApp), "how many of them of one app"},
+		{"max-calls-per-target", (*countValue)(&s.MaxCallsPerTarget), "how many of them to one scheme://host:port"},
 		{"history-retention", (*spanValue)(&s.HistoryRetention), "how long what became of tasks can be asked for"},
 		{"finished-retention", (*spanValue)(&s.FinishedRetention), "how long a finished timer keeps its name"},
 		{"backup-dir", (*textValue)(&s.BackupDir), "let POST /v1/admin/backup write under `DIR`"},
@@ -123,11 +133,21 @@ func (s *Settings) check() error {
 			return fmt.Errorf("--%s must be at least 1s, not %v", d.name, d.d)
 		}
 	}
+	for _, n := range []struct {
+		name string
+		n    int
+	}{
+		{"history-sample", s.HistorySample},
+		{"max-calls", s.MaxCalls},
+		{"max-calls-per-app", s.MaxCallsPerApp},
+		{"max-calls-per-target", s.MaxCallsPerTarget},
+	} {
+		if n.n < 1 {
+			return fmt.Errorf("--%s must be at least 1, not %d", n.name, n.n)
+		}
+	}
 	if s.DataDir == "" {
 		return fmt.Errorf("--data-dir must not be empty")
-	}
-	if s.HistorySample < 1 {
-		return fmt.Errorf("--history-sample must be at least 1, not %d", s.HistorySample)
 	}
 	if s.HistorySample > 1 && s.MySQLDSN == "" {
 		return fmt.Errorf("--history-sample is for history in MySQL: it needs --mysql-dsn")

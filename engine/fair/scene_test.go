@@ -226,7 +226,7 @@ func TestRecovery(t *testing.T) {
 		st := q.Stats(10)
 		switch {
 		case at == mended-time.Second:
-			if len(st.Targets) != 1 || st.Limited != 1 || st.InFlight != 1 || st.Targets[0].Limit != 1 || st.Targets[0].Answers || st.Targets[0].Waiting != st.Waiting {
+			if len(st.Targets) != 1 || st.Limited != 1 || st.InFlight != 1 || st.Targets[0].Limit != 1 || st.Targets[0].Answering || st.Targets[0].Waiting != st.Waiting {
 				t.Errorf("mute for long: %+v", st)
 			}
 		case at == mended+20*time.Second:

@@ -15,11 +15,11 @@ type Stats struct {
 
 // TargetStats is how a target stands.
 type TargetStats struct {
-	Target   string
-	Limit    int // of calls in flight
-	InFlight int
-	Waiting  int
-	Answers  bool
+	Target    string
+	Limit     int // of calls in flight
+	InFlight  int
+	Waiting   int
+	Answering bool
 }
 
 // Stats describes at most n of the limited targets.
@@ -30,7 +30,7 @@ func (q *Queue[T]) Stats(n int) Stats {
 		Places: q.places, InFlight: q.calls, Silent: q.pools[silent].calls,
 		Waiting: q.waiting, Limited: len(q.limited),
 	}
-	for _, t := range q.limited {
+	for _, t := range q.limited[:len(q.limited)*min(n, 1)] {
 		s.Targets = append(s.Targets, TargetStats{t.name, t.most, t.calls, t.waiting, t.answers(now)})
 	}
 	q.mu.Unlock()

@@ -135,7 +135,7 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 }
 
 func (e *Scheduler) crowded() bool {
-	waiting, _ := e.queue.load()
+	waiting, _ := e.queue.Load()
 	return waiting > maxWaiting
 }
 
@@ -189,7 +189,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		}
 		sh.mu.Unlock()
 	}
-	e.queue.push(ready)
+	e.enqueue(ready)
 	for ch, os := range changing {
 		e.resumeLater(os, ch)
 	}

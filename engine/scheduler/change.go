@@ -340,7 +340,7 @@ func (e *Scheduler) thaw(sh *shard, id engine.TimerID) {
 		sh.dismiss(lv)
 	}
 	sh.mu.Unlock()
-	e.queue.push(ready)
+	e.enqueue(ready)
 }
 
 // replace puts a committed change into force in memory.
@@ -352,7 +352,7 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 	lv := sh.timers[was.ID]
 	if lv != nil && ed.keep {
 		lv.def = ed.timer
-		lv.lane = e.queue.lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+		lv.lane = e.queue.Lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
 		if ed.timer.Overlap == engine.OverlapAllow {
 			ready = lv.unpark(now)
 		}
@@ -361,7 +361,7 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 		e.retire(sh, lv, ed, now)
 	}
 	sh.mu.Unlock()
-	e.queue.push(ready)
+	e.enqueue(ready)
 	if !ed.keep {
 		e.announce(c.Tasks)
 	}
@@ -427,7 +427,7 @@ func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
 	lv.def, lv.plan = ed.timer, p
-	lv.lane = e.queue.lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+	lv.lane = e.queue.Lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
 	sh.timers[lv.def.ID] = lv
 	sh.dismiss(lv)
 }

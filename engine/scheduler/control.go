@@ -323,7 +323,7 @@ func (e *Scheduler) takeIn(t *engine.Timer, o engine.Owed) error {
 	tk, err := e.readmit(sh, t, o, e.now())
 	sh.mu.Unlock()
 	if err == nil && tk != nil {
-		e.queue.push([]*task{tk})
+		e.enqueue([]*task{tk})
 	}
 	return err
 }

@@ -296,7 +296,7 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, warm *[]engine.E
 	sh.mu.Lock()
 	ready := e.seat(sh, t, &p, owe, now)
 	sh.mu.Unlock()
-	e.queue.push(ready)
+	e.enqueue(ready)
 	for _, o := range owe { // it is overdue: that is its next
 		if next == 0 || o.Key.Due < next {
 			next = o.Key.Due

@@ -45,7 +45,7 @@ func (e *Scheduler) fire(due int64, batch []item) {
 		}
 	}
 	failpoint.Hit("pop-before-intent")
-	e.queue.push(ready)
+	e.enqueue(ready)
 	clear(ready)
 	e.batch = ready[:0]
 }

@@ -8,27 +8,45 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
+	"xtimer/engine/fair"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 )
 
+// enqueue has tasks wait for their turn, that are ready.
+func (e *Scheduler) enqueue(ts []*task) {
+	if len(ts) == 0 {
+		return
+	}
+	now := e.cfg.Now().UnixMicro()
+	var few [16]*fair.Item[*task]
+	items := few[:0]
+	for _, t := range ts {
+		if t.left == 0 { // else it is back from where it was held, or parked
+			t.left = now
+		}
+		items = append(items, &t.turn)
+	}
+	e.queue.Push(items...)
+}
+
 // execute makes one attempt of a task, on a worker of the queue:
 //
 //	begin → note in the journal → call → finish, or retry
-func (e *Scheduler) execute(t *task) (took time.Duration) {
+func (e *Scheduler) execute(t *task) fair.Result {
 	if e.stalled.Load() {
 		e.awaitCalm()
 		if e.ending.Load() {
-			return 0 // the last settle leaves a row of it
+			return fair.Result{} // the last settle leaves a row of it
 		}
 	}
 	began := e.cfg.Now()
 	call, from, freed, ok := e.begin(t, began.UnixMilli())
 	if freed != nil {
-		e.queue.push([]*task{freed})
+		e.enqueue([]*task{freed})
 	}
 	if !ok {
-		return 0
+		return fair.Result{}
 	}
 	amo := call.Timer.Delivery == engine.AtMostOnce
 	p := e.journal.Begin(engine.Begun{
@@ -39,7 +57,7 @@ func (e *Scheduler) execute(t *task) (took time.Duration) {
 		if err := e.journal.Sync(context.Background(), p); err != nil {
 			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
 			e.end(t, e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
-			return 0
+			return fair.Result{}
 		}
 		began = e.cfg.Now()
 	}
@@ -55,7 +73,19 @@ func (e *Scheduler) execute(t *task) (took time.Duration) {
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
 	out.Phases.Queue += max(0, began.Sub(left))
 	e.end(t, began, out)
-	return out.Took
+	return fair.Result{Ended: answered(&out), Took: out.Took}
+}
+
+// answered says what a call showed of its target: a whole answer came, or none. A
+// panic shows nothing.
+func answered(out *engine.Outcome) fair.Ended {
+	switch {
+	case out.ErrorClass == "panic":
+		return fair.NotMade
+	case out.Code != 0 && out.Class != engine.ClassUnknown:
+		return fair.Answered
+	}
+	return fair.Unanswered
 }
 
 // call makes the call; a panic in it is one unknown outcome and no more.
@@ -170,7 +200,7 @@ func (e *Scheduler) end(t *task, began time.Time, out engine.Outcome) {
 		e.recent.add(now, lateness)
 	}
 	if freed != nil {
-		e.queue.push([]*task{freed})
+		e.enqueue([]*task{freed})
 	}
 }
 

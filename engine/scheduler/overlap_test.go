@@ -102,7 +102,7 @@ func TestOverlapQueueInOrder(t *testing.T) {
 	for _, change := range []bool{false, true} {
 		t.Run(fmt.Sprint("change ", change), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				w.config.Workers, w.config.PerTarget, w.config.PerApp = 2, 2, 2
+				w.config.MaxCalls, w.config.MaxCallsPerTarget = 16, 2
 				w.start()
 				from := w.now()
 				w.replies("a", slow(25*s), ok)
@@ -147,7 +147,7 @@ func TestOverlapQueueAfterAFailedChange(t *testing.T) {
 			}
 			return nil
 		}
-		w.config.Workers = 1
+		w.config.MaxCalls = 1
 		w.start()
 		from := w.now()
 		w.replies("a", slow(time.Second))

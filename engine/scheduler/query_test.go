@@ -215,7 +215,7 @@ func TestBulk(t *testing.T) {
 // A slow target, a noisy app, does not make the rest late.
 func TestSlowTargetLeavesTheRestOnTime(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.config.Workers = 16
+		w.config.MaxCalls = 16
 		w.start()
 		to := func(host, app string) func(*engine.Definition) {
 			return func(d *engine.Definition) { d.App, d.Callback.URL = app, "http://"+host+"/" }

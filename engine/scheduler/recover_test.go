@@ -392,7 +392,7 @@ func (w *world) judge(h *history) {
 // its row's turn comes, is not called again.
 func TestResumeReadsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.config.Workers = 40
+		w.config.MaxCalls = 40
 		w.start()
 		d := every(100 * time.Millisecond)
 		d.EndAt = w.now() + 90_000

@@ -146,7 +146,7 @@ func TestStartWithinAMinute(t *testing.T) {
 // that takes, and there is no lease that could end meanwhile.
 func TestOverloadIsCalledOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.config.Workers, w.config.PerTarget, w.config.PerApp = 4, 4, 4
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
 		w.start()
 		from := w.now()
 		ids := map[string]engine.TimerID{}

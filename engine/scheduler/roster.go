@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"xtimer/engine"
+	"xtimer/engine/fair"
 	"xtimer/engine/plan"
 	"xtimer/wheel"
 )
@@ -48,8 +49,8 @@ type shard struct {
 type live struct {
 	def    *engine.Timer // in force
 	plan   plan.Plan
-	lane   *lane // the queue's, for its app and target
-	next   int64 // the due that lies in the wheel; 0: none
+	lane   *fair.Lane[*task] // of its app and target
+	next   int64             // the due that lies in the wheel; 0: none
 	handle wheel.Handle
 	// Dues up to owedTo are in owed as a range of the plan (its key's due is
 	// owedFrom), because the clock had stepped back behind the watermark.
@@ -87,21 +88,19 @@ type task struct {
 	live          *live
 	later, former *task // the list of its timer
 	chained       *task // the index's
-	lane          *lane // where it waits or runs; the queue's
-	priority      uint8
 	state         state
-	redelivered   bool         // may have been sent before
-	owed          bool         // has a row in owed (or is covered by a range there)
-	out           bool         // not in memory any more
-	dirty         bool         // its row in owed does not say how it stands
-	cancelled     bool         // a change under way has its record
-	begun         bool         // counts in live.busy
-	settling      bool         // a settle that names it is being committed
-	stored        int64        // when it was settled, being done (see ticks); 0: not yet
-	ready         int64        // since when it could run (Unix ms)
-	left          int64        // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
-	handle        wheel.Handle // of its retry
-	encoded       []byte       // AppendTask of it, once done
+	redelivered   bool             // may have been sent before
+	owed          bool             // has a row in owed (or is covered by a range there)
+	out           bool             // not in memory any more
+	dirty         bool             // its row in owed does not say how it stands
+	cancelled     bool             // a change under way has its record
+	begun         bool             // counts in live.busy
+	settling      bool             // a settle that names it is being committed
+	stored        int64            // when it was settled, being done (see ticks); 0: not yet
+	left          int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue
+	turn          fair.Item[*task] // in the queue
+	handle        wheel.Handle     // of its retry
+	encoded       []byte           // AppendTask of it, once done
 }
 
 // state is where a task in memory stands.
@@ -130,8 +129,8 @@ func (sh *shard) enlist(lv *live, k engine.Key, origin engine.Origin, owed bool,
 
 // await makes a task ready for the queue. mu is held.
 func (t *task) await(now int64) {
-	t.state, t.ready = isWaiting, now
-	t.lane, t.priority = t.live.lane, uint8(t.live.def.Priority)
+	t.state = isWaiting
+	t.turn = fair.Item[*task]{Value: t, Lane: t.live.lane, Ready: now, Priority: uint8(t.live.def.Priority)}
 }
 
 // attach puts an unfinished task into memory. mu is held.
@@ -160,7 +159,7 @@ func (e *Scheduler) forget(sh *shard, t *task) {
 	e.detach(sh, t)
 }
 
-// detach takes an unfinished task out of its timer's list and the wheel. mu is held.
+// detach takes an unfinished task out of its timer's list, the queue and the wheel. mu is held.
 func (e *Scheduler) detach(sh *shard, t *task) {
 	if t.former != nil {
 		t.former.later = t.later
@@ -171,7 +170,10 @@ func (e *Scheduler) detach(sh *shard, t *task) {
 		t.later.former = t.former
 	}
 	t.later, t.former = nil, nil
-	if t.state == isRetrying {
+	switch t.state {
+	case isWaiting:
+		e.queue.Remove(&t.turn)
+	case isRetrying:
 		e.wheel.Remove(t.handle)
 	}
 	sh.dismiss(t.live)
@@ -210,7 +212,7 @@ func (e *Scheduler) enroll(sh *shard, t *engine.Timer) (*live, error) {
 // join puts a timer into the roster. Tasks of its former time there may still be
 // in memory. mu is held.
 func (e *Scheduler) join(sh *shard, t *engine.Timer, p *plan.Plan) *live {
-	lv := &live{def: t, plan: *p, lane: e.queue.lane(t.App, targetOf(t.Callback.URL)), latest: sh.latest}
+	lv := &live{def: t, plan: *p, lane: e.queue.Lane(t.App, targetOf(t.Callback.URL)), latest: sh.latest}
 	sh.timers[t.ID] = lv
 	return lv
 }

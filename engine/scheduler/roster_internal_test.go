@@ -2,16 +2,16 @@ package scheduler
 
 import (
 	"testing"
-	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/fair"
 	"xtimer/engine/plan"
 )
 
 // A timer that left the roster and comes back has tasks of its former time there:
 // what ended and is not settled is not called again.
 func TestTakeAfterATimerCameBack(t *testing.T) {
-	e, sh := &Scheduler{queue: newQueue(1, 1, 1, time.Now, nil)}, &shard{timers: map[engine.TimerID]*live{}}
+	e, sh := &Scheduler{queue: fair.New(fair.Config[*task]{Places: 1, PerApp: 1, PerTarget: 1})}, &shard{timers: map[engine.TimerID]*live{}}
 	def := &engine.Timer{ID: 1}
 	def.Callback.URL = "http://127.0.0.1:9/"
 	lv := e.join(sh, def, &plan.Plan{})

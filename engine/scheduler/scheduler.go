@@ -13,6 +13,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
+	"xtimer/engine/fair"
 	"xtimer/wheel"
 )
 
@@ -30,11 +31,11 @@ type Config struct {
 	Now func() time.Time
 	// Window is how far ahead the warm tier is filled; default 1 h.
 	Window time.Duration
-	// Workers is the bound of calls in flight; default 1024.
-	Workers int
-	// PerTarget and PerApp bound the calls in flight to one scheme://host:port
-	// and of one app; default Workers/4 and Workers/2.
-	PerTarget, PerApp int
+	// MaxCalls bounds the calls in flight; default 8192.
+	MaxCalls int
+	// MaxCallsPerApp and MaxCallsPerTarget bound those of one app and to one
+	// scheme://host:port; default MaxCalls and half of it.
+	MaxCallsPerApp, MaxCallsPerTarget int
 	// Drain is how long calls in flight may take after Run's context ended;
 	// default 30 s.
 	Drain time.Duration
@@ -58,9 +59,9 @@ func (c *Config) fill() {
 	c.ColdName = orDefault(c.ColdName, "the cold tier")
 	c.Node = orDefault(c.Node, "xtimer")
 	c.Window = orDefault(c.Window, time.Hour)
-	c.Workers = orDefault(c.Workers, 1024)
-	c.PerTarget = orDefault(c.PerTarget, max(c.Workers/4, 1))
-	c.PerApp = orDefault(c.PerApp, max(c.Workers/2, 1))
+	c.MaxCalls = orDefault(c.MaxCalls, 8192)
+	c.MaxCallsPerApp = orDefault(c.MaxCallsPerApp, c.MaxCalls)
+	c.MaxCallsPerTarget = orDefault(c.MaxCallsPerTarget, max(c.MaxCalls/2, 1))
 	c.Drain = orDefault(c.Drain, 30*time.Second)
 	c.HistoryRetention = orDefault(c.HistoryRetention, 7*24*time.Hour)
 	c.FinishedRetention = orDefault(c.FinishedRetention, 7*24*time.Hour)
@@ -99,7 +100,7 @@ type Scheduler struct {
 	log     *slog.Logger
 	journal engine.Journal
 	wheel   *wheel.Wheel[item]
-	queue   *queue
+	queue   *fair.Queue[*task]
 	metrics *counters
 
 	shards  [engine.Shards]shard
@@ -165,7 +166,7 @@ func New(cfg Config) *Scheduler {
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
 	e.readsFail.Store(true)
-	e.queue = newQueue(cfg.Workers, cfg.PerTarget, cfg.PerApp, cfg.Now, e.execute)
+	e.queue = fair.New(fair.Config[*task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
 	e.wheel = wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire)
 	e.metrics = newCounters(e, cfg.Metrics)
 	return e
@@ -233,6 +234,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.stage("migrator", e.migrator.run),
 		e.stage("auditor", e.audit),
 		e.stage("janitor", e.janitor),
+		e.stage("places", e.followMemory),
 		e.stage("journal's watch", e.watchJournal),
 	}
 	e.running.Store(true)
@@ -253,7 +255,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		errs = append(errs, s.stop())
 	}
 	errs = append(errs, turning.stop())
-	e.queue.close()
+	e.queue.Close()
 	failpoint.Hit("drain")
 	e.drain()
 	errs = append(errs, history.stop())
@@ -270,13 +272,13 @@ func (e *Scheduler) Run(ctx context.Context) error {
 func (e *Scheduler) drain() {
 	ended := make(chan struct{})
 	go func() {
-		e.queue.wg.Wait()
+		e.queue.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
 	case <-time.After(e.cfg.Drain):
-		_, flying := e.queue.load()
+		_, flying := e.queue.Load()
 		e.log.Warn("drain time is over; calls in flight are cut off and repeated at the next start", "calls", flying)
 	}
 }

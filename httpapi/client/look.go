@@ -100,7 +100,27 @@ type System struct {
 	MemoryBytes int64     `json:"memory_bytes"`
 	Connections int64     `json:"connections"`
 	Streams     int64     `json:"streams"`
+	Calls       Calls     `json:"calls"`
 	Settings    []Setting `json:"settings"`
+}
+
+// Calls is the calls in flight and what bounds them.
+type Calls struct {
+	Limit          int64         `json:"limit"`
+	InFlight       int64         `json:"in_flight"`
+	Silent         int64         `json:"silent"` // to targets that did not answer then
+	Waiting        int64         `json:"waiting"`
+	LimitedTargets int64         `json:"limited_targets"`
+	Targets        []TargetCalls `json:"targets"`
+}
+
+// TargetCalls is the calls in flight to a target that is limited.
+type TargetCalls struct {
+	Target    string `json:"target"`
+	Limit     int64  `json:"limit"`
+	InFlight  int64  `json:"in_flight"`
+	Waiting   int64  `json:"waiting"`
+	Answering bool   `json:"answering"`
 }
 
 // Setting is one setting in force.
