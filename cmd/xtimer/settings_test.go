@@ -98,6 +98,9 @@ func TestRefused(t *testing.T) {
 	env("XTIMER_LISTEN", "8080", "--listen 8080: address 8080: missing port")
 	f("--history-sample is for history in MySQL", []string{"--history-sample", "10"}, nil, "")
 	f("--history-sample must be at least 1", []string{"--history-sample", "0"}, nil, "")
+	f("--max-calls must be at least 1", []string{"--max-calls", "0"}, nil, "")
+	f("--max-calls-per-target must be at least 1", nil, map[string]string{"XTIMER_MAX_CALLS_PER_TARGET": "-1"}, "")
+	file("max_calls_per_app: many\n", `max_calls_per_app: "many" is not a whole number`)
 	f("--redis-sentinel needs", []string{"--redis-sentinel", "main"}, nil, "")
 }
 
