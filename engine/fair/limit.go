@@ -33,6 +33,10 @@ const (
 	// fixed time, calls that were slow only because there were so many of them would
 	// have kept the limit up.
 	slowCall = 5 * time.Millisecond
+	// crowded is how many times longer than with startLimit calls in flight answers may
+	// take for the limit to rise. On a machine, or to a target, that is at its limit with
+	// fewer than 9,600 calls a second each further call in flight delays all others.
+	crowded = 3
 	// By so much time a slow answer lifts the limit by one more, up to longLift:
 	// where answers are slow, they also are few.
 	longCall = 250 * time.Millisecond
@@ -60,8 +64,11 @@ type limit struct {
 	// mean and square are moving averages of how long answered calls took, in s, and
 	// of its square.
 	mean, square float64
-	answered     bool          // since the last timeout
-	lowered      time.Duration // when a timeout lowered most
+	// base is the average of mean's kind over answers that came while at most startLimit
+	// calls were in flight.
+	base     float64
+	answered bool          // since the last timeout
+	lowered  time.Duration // when a timeout lowered most
 }
 
 func (l *limit) full() bool { return l.calls >= l.most }
@@ -92,17 +99,21 @@ func (l *limit) learn(took time.Duration) {
 	const weight = 1.0 / 32
 	t := took.Seconds()
 	if l.mean == 0 {
-		l.mean, l.square = t, t*t
+		l.mean, l.square, l.base = t, t*t, t
+	}
+	if l.calls <= startLimit {
+		l.base += weight * (t - l.base)
 	}
 	l.mean += weight * (t - l.mean)
 	l.square += weight * (t*t - l.square)
 	l.answered = true
 }
 
-// raise lifts the limit for an answer, or lowers it where answers come at once.
+// raise lifts the limit for an answer, or lowers it where answers come at once, or take
+// long because there are so many.
 func (l *limit) raise(ceiling int) {
 	start := min(startLimit, ceiling)
-	slow := l.mean*startLimit > slowCall.Seconds()*float64(l.most)
+	slow := l.mean*startLimit > slowCall.Seconds()*float64(l.most) && l.mean < crowded*l.base
 	switch {
 	case l.most < start, slow && l.calls >= l.most/2:
 		long := min(l.mean, longLift.Seconds()) / longCall.Seconds()

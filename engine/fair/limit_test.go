@@ -39,17 +39,21 @@ func TestLimitFollows(t *testing.T) {
 	}
 	rounds(&l, &now, 10, Result{Answered, time.Millisecond}, ceiling)
 	is(startLimit, "answers at once")
+	l = limit{most: startLimit}
 	rounds(&l, &now, 3, Result{Answered, 100 * time.Millisecond}, ceiling)
 	if l.most < 7*startLimit || l.most > 8*startLimit {
 		t.Errorf("three rounds of slow answers: a limit of %d", l.most)
 	}
-	rounds(&l, &now, 2, Result{Answered, time.Second}, ceiling)
-	is(ceiling, "two rounds of a second")
+	rounds(&l, &now, 20, Result{Answered, 500 * time.Millisecond}, ceiling)
+	is(ceiling, "one that has become five times as slow")
+	l = limit{most: startLimit}
+	rounds(&l, &now, 3, Result{Answered, time.Second}, ceiling)
+	is(ceiling, "three rounds of a second")
 	rounds(&l, &now, 1, Result{Unanswered, 15 * time.Second}, ceiling)
 	is(ceiling/2, "a round of timeouts")
 	rounds(&l, &now, 20, Result{Unanswered, 15 * time.Second}, ceiling)
 	is(1, "timeouts alone")
-	rounds(&l, &now, 4, Result{Answered, time.Millisecond}, ceiling)
+	rounds(&l, &now, 4, Result{Answered, 10 * time.Microsecond}, ceiling)
 	if l.most < 16 || !l.answers(now) {
 		t.Errorf("four rounds of answers: a limit of %d", l.most)
 	}
@@ -85,12 +89,14 @@ func TestLimitIsUsed(t *testing.T) {
 // A target that is slow only because so many calls are in flight, as on a machine at its
 // limit, does not keep them.
 func TestLimitOfABusyMachine(t *testing.T) {
-	l, now := limit{most: 4096}, time.Second
-	for range 2000 {
-		rounds(&l, &now, 1, Result{Answered, time.Duration(l.most) * time.Second / 34_000}, 4096)
-	}
-	if l.most > startLimit+5 {
-		t.Errorf("a limit of %d", l.most)
+	for rate, most := range map[time.Duration]int{34_000: startLimit + 5, 5_000: 4 * startLimit} { // calls a second
+		l, now := limit{most: startLimit}, time.Second
+		for range 2000 {
+			rounds(&l, &now, 1, Result{Answered, time.Duration(l.most) * time.Second / rate}, 4096)
+		}
+		if l.most > most {
+			t.Errorf("%d calls a second: a limit of %d", rate, l.most)
+		}
 	}
 }
 
