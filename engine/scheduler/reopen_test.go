@@ -96,9 +96,9 @@ func (c *leaving) call() error {
 	return nil
 }
 
-func (c *leaving) Take(ctx context.Context, owner string) ([]engine.Shard, error) {
+func (c *leaving) Take(ctx context.Context, owner string) ([]engine.Shard, engine.TimerID, error) {
 	if err := c.call(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	return c.Cold.Take(ctx, owner)
 }
