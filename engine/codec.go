@@ -22,7 +22,7 @@ import (
 const (
 	timerVersion = 1
 	taskVersion  = 2 // 2: the phases of an attempt
-	owedVersion  = 1
+	owedVersion  = 2 // 2: the lane
 )
 
 // errShort is what a truncated or garbled record ends in.
@@ -231,6 +231,7 @@ func AppendOwed(b []byte, o *Owed) []byte {
 	b = append(b, byte(o.Origin))
 	b = putBool(b, o.Begun)
 	b = putInt(b, o.NotBefore)
+	b = binary.LittleEndian.AppendUint64(b, uint64(o.Lane))
 	b = putBool(b, o.Task != nil)
 	if o.Task != nil {
 		b = AppendTask(b, o.Task)
@@ -241,10 +242,13 @@ func AppendOwed(b []byte, o *Owed) []byte {
 // DecodeOwed reads what AppendOwed wrote.
 func DecodeOwed(b []byte) (Owed, error) {
 	r := reader{b: b}
-	r.version("owed row", owedVersion)
+	version := r.version("owed row", owedVersion)
 	o := Owed{Key: Key{TimerID(r.uint()), r.int()}, To: r.int(), Generation: uint32(r.uint())}
 	o.Origin = Origin(r.enum(len(originNames)))
 	o.Begun, o.NotBefore = r.bool(), r.int()
+	if version >= 2 {
+		o.Lane = Lane(r.fixed())
+	}
 	if r.bool() {
 		o.Task = r.task()
 	}
@@ -339,12 +343,14 @@ func (r *reader) int() int64 {
 	return v
 }
 
-func (r *reader) float() float64 {
+func (r *reader) float() float64 { return math.Float64frombits(r.fixed()) }
+
+func (r *reader) fixed() uint64 {
 	if len(r.b) < 8 {
 		r.fail(errShort)
 		return 0
 	}
-	v := math.Float64frombits(binary.LittleEndian.Uint64(r.b))
+	v := binary.LittleEndian.Uint64(r.b)
 	r.b = r.b[8:]
 	return v
 }

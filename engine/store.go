@@ -51,6 +51,11 @@ type Cold interface {
 
 	// Owed pages through the owed rows with NotBefore in (from, to].
 	Owed(ctx context.Context, from, to int64, yield func([]Owed) error) error
+	// Lanes lists the lanes that have an owed row with NotBefore ≤ to, in any order.
+	Lanes(ctx context.Context, to int64) ([]Lane, error)
+	// OwedIn lists the owed rows of one lane with NotBefore ≤ to, in the order of their
+	// places: those after a place (zero: from the first), limit of them at most.
+	OwedIn(ctx context.Context, lane Lane, after Place, to int64, limit int) ([]Owed, error)
 	// OwedOf lists the owed rows of one timer.
 	OwedOf(ctx context.Context, id TimerID) ([]Owed, error)
 	// OwedPage lists them by due: those later than after, limit of them at most.
@@ -240,6 +245,8 @@ type Owed struct {
 	Begun bool
 	// NotBefore: when it may be tried (Unix ms).
 	NotBefore int64
+	// Lane that the row waits in; 0 for rows of a store from before there were lanes.
+	Lane Lane
 	// Task as far as it got: its attempts and lateness. Nil for none.
 	Task *Task
 }

@@ -235,7 +235,7 @@ func (s *storeTarget) fit(c *engine.Change, was *stored, now int64) error {
 		}
 	} else if t.Schedule.OneShot() && t.LastDue <= max(t.ValidFrom, w) {
 		// Made now for an instant that is past: it is due.
-		c.Owe = append(c.Owe, engine.Owed{Key: engine.Key{Timer: t.ID, Due: t.LastDue}, Generation: t.Generation, NotBefore: t.LastDue})
+		c.Owe = append(c.Owe, engine.Owed{Key: engine.Key{Timer: t.ID, Due: t.LastDue}, Generation: t.Generation, NotBefore: t.LastDue, Lane: t.Lane()})
 		return nil
 	}
 	return decide(c, from, w, now)
@@ -253,7 +253,7 @@ func decide(c *engine.Change, from, w, now int64) error {
 	if !ok || first > w {
 		return nil
 	}
-	o := engine.Owed{Key: engine.Key{Timer: t.ID, Due: first}, Generation: t.Generation, NotBefore: first}
+	o := engine.Owed{Key: engine.Key{Timer: t.ID, Due: first}, Generation: t.Generation, NotBefore: first, Lane: t.Lane()}
 	if t.Misfire.Policy == engine.MisfireAll && !p.OneShot() {
 		o.To = w
 	}

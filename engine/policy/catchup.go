@@ -15,7 +15,7 @@ func Passed(t *engine.Timer, generation uint32, since, now int64, catch engine.C
 		return nil, err
 	}
 	owed := func(due int64) engine.Owed {
-		return engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: generation, Origin: engine.FromCatchUp, NotBefore: due}
+		return engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: generation, Origin: engine.FromCatchUp, NotBefore: due, Lane: t.Lane()}
 	}
 	if catch == engine.CatchUpLatest {
 		for due, ok := p.Prev(now); ok; due, ok = p.Prev(due - 1) {

@@ -86,7 +86,7 @@ func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, after int64, finished fun
 
 // Row owes one due of a timer.
 func Row(t *engine.Timer, due int64) engine.Owed {
-	return engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: t.Generation, NotBefore: due}
+	return engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: t.Generation, NotBefore: due, Lane: t.Lane()}
 }
 
 // NotCalled is the record of a due that is not called.

@@ -11,10 +11,6 @@ import (
 	"xtimer/engine/policy"
 )
 
-// maxWaiting is how many tasks may wait in memory before what is owed from
-// before the start is left in the cold tier a little longer.
-const maxWaiting = 20_000
-
 // resume takes rows of owed into memory: what is due is queued, what has to
 // wait goes into the wheel, a range is left to the backlog, and what belongs to
 // another generation or a missing timer is cancelled.
@@ -22,7 +18,10 @@ const maxWaiting = 20_000
 // The rows were read, or stored, at the instant. Those of a timer that is being changed
 // are taken in when that is over: it may be in doubt for as long as the cold tier
 // cannot be written.
-func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read time.Time, wait bool) error {
+//
+// byLane: refill has read them, or they must be in memory; else a row whose lane has no
+// room stays in the cold tier until refill reads it.
+func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) error {
 	for len(os) > 0 {
 		part := os[:min(page, len(os))]
 		os = os[len(part):]
@@ -34,17 +33,14 @@ func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read time.Time
 				return err
 			}
 		}
-		again, err := e.resumePage(ctx, part, now)
+		again, err := e.resumePage(ctx, part, now, byLane)
 		if err != nil {
 			return err
 		}
 		if len(again) > 0 {
-			if err := e.resume(ctx, again, time.Time{}, wait); err != nil {
+			if err := e.resume(ctx, again, time.Time{}, byLane); err != nil {
 				return err
 			}
-		}
-		for wait && e.crowded() && ctx.Err() == nil {
-			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	return ctx.Err()
@@ -52,12 +48,12 @@ func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read time.Time
 
 // resumeAll resumes rows that are stored, however often it takes: who would make
 // them anew does not know what became of those that have been called meanwhile.
-func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read time.Time, wait bool) error {
-	err := e.resume(ctx, os, read, wait)
+func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) error {
+	err := e.resume(ctx, os, read, byLane)
 	for err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what is owed; trying again", "error", err)
 		sleep(ctx, time.Second)
-		err = e.resume(ctx, os, time.Time{}, wait)
+		err = e.resume(ctx, os, time.Time{}, byLane)
 	}
 	return ctx.Err()
 }
@@ -81,7 +77,7 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change chan struct{}) {
 		os := b.later[change]
 		delete(b.later, change)
 		b.mu.Unlock()
-		_ = e.resumeAll(e.life, os, time.Time{}, false)
+		_ = e.resumeAll(e.life, os, time.Time{}, true)
 	})
 }
 
@@ -90,9 +86,9 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change chan struct{}) {
 const rereadAfter = owedKept / 2 * time.Millisecond
 
 // resumer is a yield for Cold.Owed that takes the rows into memory.
-func (e *Scheduler) resumer(ctx context.Context, wait bool) func([]engine.Owed) error {
+func (e *Scheduler) resumer(ctx context.Context) func([]engine.Owed) error {
 	read := time.Now()
-	return func(os []engine.Owed) error { return e.resume(ctx, os, read, wait) }
+	return func(os []engine.Owed) error { return e.resume(ctx, os, read, false) }
 }
 
 // reread brings rows up to date that were read a while ago: without those that
@@ -134,14 +130,9 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 	return now, nil
 }
 
-func (e *Scheduler) crowded() bool {
-	waiting, _ := e.queue.Load()
-	return waiting > maxWaiting
-}
-
 // resumePage is one page of it; again are rows that are to be read again, all of them
 // when the cold tier is too slow for what it said to be true still.
-func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.Time) (again []engine.Owed, err error) {
+func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) (again []engine.Owed, err error) {
 	ids := make([]engine.TimerID, len(os))
 	for i := range os {
 		ids[i] = os[i].Key.Timer
@@ -157,6 +148,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	var ready []*task
 	var gone policy.Triage
 	var pay []engine.Key
+	var moved []engine.Owed // to the lane that their timer has now
 	changing := map[chan struct{}][]engine.Owed{}
 	for i, o := range os {
 		var def *engine.Timer
@@ -178,6 +170,11 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 			pay = append(pay, o.Key) // its change has said what becomes of its dues
 		case def == nil || def.Generation != o.Generation:
 			gone.Records = append(gone.Records, policy.CancelledRow(def, o, now))
+		case o.To == 0 && (!byLane || o.Lane != def.Lane()) && !e.lanes.of(def.Lane()).admits(o.Place()):
+			if o.Lane != def.Lane() {
+				o.Lane = def.Lane()
+				moved = append(moved, o)
+			}
 		default:
 			t, err := e.readmit(sh, def, o, now)
 			switch {
@@ -193,8 +190,8 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	for ch, os := range changing {
 		e.resumeLater(os, ch)
 	}
-	if len(gone.Records) > 0 || len(pay) > 0 {
-		s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(gone.Records), Pay: pay}
+	if len(gone.Records) > 0 || len(pay) > 0 || len(moved) > 0 {
+		s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(gone.Records), Pay: pay, Owe: moved}
 		for _, t := range gone.Records {
 			s.Pay = append(s.Pay, t.Key)
 		}
@@ -297,17 +294,10 @@ func (b *backlog) over(k engine.Key) {
 	delete(b.has, k)
 }
 
-// run first resumes what was due before the start, then unfolds ranges, until
-// ctx ends.
+// run unfolds ranges until ctx ends. A range whose lane is crowded waits, and no other
+// for it.
 func (b *backlog) run(ctx context.Context, e *Scheduler) error {
-	for ctx.Err() == nil {
-		err := e.cfg.Cold.Owed(ctx, -1, e.startedAt, e.resumer(ctx, true))
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-		e.log.Error("cannot resume what is owed; trying again", "error", err)
-		sleep(ctx, time.Second)
-	}
+	waiting := 0 // ranges in a row whose lanes were crowded
 	for {
 		o, ok := b.next()
 		if !ok {
@@ -318,9 +308,19 @@ func (b *backlog) run(ctx context.Context, e *Scheduler) error {
 			}
 			continue
 		}
-		for e.crowded() && ctx.Err() == nil {
-			sleep(ctx, 5*time.Millisecond)
+		if e.lanes.of(o.Lane).crowded() {
+			b.over(o.Key)
+			b.add(o)
+			if waiting++; waiting > b.len() {
+				waiting = 0
+				sleep(ctx, 5*time.Millisecond)
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			continue
 		}
+		waiting = 0
 		if err := e.unfold(ctx, o); err != nil && ctx.Err() == nil {
 			e.log.Error("cannot unfold a range of dues; trying again", "timer", o.Key.Timer, "error", err)
 			b.over(o.Key)
@@ -328,6 +328,12 @@ func (b *backlog) run(ctx context.Context, e *Scheduler) error {
 			sleep(ctx, time.Second)
 		}
 	}
+}
+
+func (b *backlog) len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.list)
 }
 
 // unfold turns the first dues of a range into rows of their own, in one
@@ -351,7 +357,7 @@ func (e *Scheduler) unfold(ctx context.Context, o engine.Owed) error {
 	if err != nil {
 		return err
 	}
-	if err := e.resumeAll(ctx, singles, read, true); err != nil {
+	if err := e.resumeAll(ctx, singles, read, false); err != nil {
 		return err
 	}
 	if rest != nil {
@@ -402,7 +408,7 @@ func (e *Scheduler) unfoldInto(ctx context.Context, s *engine.Settlement, t *eng
 		if was, err := e.cfg.Cold.Task(ctx, k); err == nil && was.Status.Final() {
 			continue
 		}
-		s.Owe = append(s.Owe, engine.Owed{Key: k, Generation: t.Generation, Origin: o.Origin, NotBefore: due})
+		s.Owe = append(s.Owe, engine.Owed{Key: k, Generation: t.Generation, Origin: o.Origin, NotBefore: due, Lane: t.Lane()})
 	}
 	if !ok || due > o.To {
 		return nil, nil

@@ -213,8 +213,8 @@ func TestRowReadBeforeItsTimerWasDeleted(t *testing.T) {
 			}
 			return nil
 		}
-		w.after = func(op string, arg any) {
-			if r, is := arg.([2]int64); is && op == "Owed" && r[0] == -1 && r[1] < engine.MaxDue {
+		w.after = func(op string, _ any) {
+			if op == "OwedIn" {
 				armed.Store(true) // by a start, when it runs
 			}
 		}

@@ -352,7 +352,7 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 	lv := sh.timers[was.ID]
 	if lv != nil && ed.keep {
 		lv.def = ed.timer
-		lv.lane = e.queue.Lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+		e.assign(lv)
 		if ed.timer.Overlap == engine.OverlapAllow {
 			ready = lv.unpark(now)
 		}
@@ -427,7 +427,7 @@ func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
 	lv.def, lv.plan = ed.timer, p
-	lv.lane = e.queue.Lane(ed.timer.App, targetOf(ed.timer.Callback.URL))
+	e.assign(lv)
 	sh.timers[lv.def.ID] = lv
 	sh.dismiss(lv)
 }

@@ -182,7 +182,7 @@ func TestCreateWhileTheMigratorLoads(t *testing.T) {
 		t.Run(plan.Describe(&s), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.before = func(op string, _ any) error {
-					if op == "Owed" || op == "Due" {
+					if op == "Owed" || op == "OwedIn" || op == "Due" {
 						time.Sleep(50 * time.Millisecond)
 					}
 					return nil

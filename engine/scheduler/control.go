@@ -276,7 +276,7 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID) (engine.Key, 
 	if sleep(ctx, time.Duration(min(k.Due-now, 10))*time.Millisecond); ctx.Err() != nil {
 		return engine.Key{}, ctx.Err()
 	}
-	o := engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromManual, NotBefore: k.Due}
+	o := engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromManual, NotBefore: k.Due, Lane: t.Lane()}
 	over = func() {} // oweNow's
 	return k, e.oweNow(ctx, t, o, release)
 }
@@ -385,5 +385,5 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 	n.Status, n.Reason, n.Ended, n.Origin, n.Generation = engine.Waiting, "", 0, engine.FromRedrive, t.Generation
 	n.Base, n.Since, n.NotBefore, n.DueLast, n.Count = n.LastAttempt(), now, now, 0, 0
 	over = func() {} // oweNow's
-	return e.oweNow(ctx, t, engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromRedrive, NotBefore: now, Task: &n}, release)
+	return e.oweNow(ctx, t, engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromRedrive, NotBefore: now, Lane: t.Lane(), Task: &n}, release)
 }

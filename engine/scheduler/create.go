@@ -202,7 +202,7 @@ func (e *Scheduler) owing(t *engine.Timer, fresh bool, taken func(engine.Key) (b
 	sh.mu.Lock()
 	w := max(sh.watermark, sh.settling)
 	sh.mu.Unlock()
-	o := engine.Owed{Generation: t.Generation}
+	o := engine.Owed{Generation: t.Generation, Lane: t.Lane()}
 	if t.Schedule.OneShot() {
 		due := t.LastDue
 		if due > t.ValidFrom && due > w || due <= t.ValidFrom && !fresh {
@@ -238,7 +238,7 @@ func ranges(t *engine.Timer, p *plan.Plan, after, to int64, taken func(engine.Ke
 				return nil, err
 			}
 		}
-		o := engine.Owed{Key: k, To: to, Generation: t.Generation, NotBefore: due}
+		o := engine.Owed{Key: k, To: to, Generation: t.Generation, NotBefore: due, Lane: t.Lane()}
 		if !is {
 			return append(os, o), nil
 		}
@@ -323,6 +323,9 @@ func (e *Scheduler) seat(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.
 		if o.To != 0 {
 			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
 			continue
+		}
+		if !lv.inMemory().admits(o.Place()) {
+			continue // refill brings it
 		}
 		tk := sh.enlist(lv, o.Key, o.Origin, true, now)
 		if o.NotBefore > now {

@@ -34,7 +34,9 @@ func (e *Scheduler) fire(due int64, batch []item) {
 			lv.next, lv.late = 0, true
 			e.misfires.add(e, lv.def, due, stepped)
 		default:
-			t = sh.take(lv, due, now)
+			if t = sh.take(lv, due, now); t != nil && !t.memory.takes(t) {
+				t.state, t = isLeaving, nil
+			}
 			failpoint.Hit("next-compute")
 			e.schedule(lv, due)
 			sh.dismiss(lv)

@@ -342,6 +342,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 			if due <= lagging {
 				behind++
 			}
+		case t.state == isLeaving: // it waits for nothing but its row
 		default:
 			oldest = min(oldest, due-1)
 			if due <= lagging {
@@ -363,7 +364,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 func (t *task) row() engine.Owed {
 	o := engine.Owed{
 		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == isSending,
-		NotBefore: max(t.NotBefore, t.Key.Due),
+		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.memory.id,
 	}
 	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
 		c := t.Task
@@ -371,6 +372,11 @@ func (t *task) row() engine.Owed {
 		o.Task = &c
 	}
 	return o
+}
+
+// place is where its row stands in its lane. mu is held.
+func (t *task) place() engine.Place {
+	return engine.Place{NotBefore: max(t.NotBefore, t.Key.Due), Key: t.Key}
 }
 
 // alone: see Record. The timer may have been changed since. mu is held.
@@ -401,17 +407,29 @@ func (e *Scheduler) release(c *captured) {
 	horizon := e.horizon.Load()
 	for _, t := range c.owe {
 		t.settling = false
-		if t.state == isRetrying && t.NotBefore >= horizon && !t.dirty && t.live.def.Overlap == engine.OverlapAllow && !t.live.held {
-			// Far: its row comes back through the migrator. Memory is for the
-			// next minutes.
+		if t.mayLeave(horizon) {
 			if t.begun {
 				t.begun = false
 				t.live.busy--
+			}
+			if t.state == isLeaving || t.NotBefore < horizon {
+				t.memory.waits(t.place())
 			}
 			e.forget(sh, t)
 			sh.left[t.Key] = ticks
 		}
 	}
+}
+
+// mayLeave reports whether a task whose row was just stored may leave memory: one that
+// its lane has no room for, and a retry that is far or whose lane is crowded. A far
+// retry comes back through the migrator, the others through refill. mu is held.
+func (t *task) mayLeave(horizon int64) bool {
+	if t.dirty || t.live.held {
+		return false
+	}
+	return t.state == isLeaving && !t.memory.stays() ||
+		t.state == isRetrying && t.live.def.Overlap == engine.OverlapAllow && (t.NotBefore >= horizon || t.memory.crowded())
 }
 
 // giveBack undoes a capture that was not stored: the tasks are owed in memory

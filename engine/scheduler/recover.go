@@ -93,7 +93,15 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	if e.early, err = r.early(ctx); err != nil {
 		return fmt.Errorf("cannot see which timers are busy: %w", err)
 	}
+	waiting, err := e.cfg.Cold.Lanes(ctx, r.now)
+	if err != nil {
+		return fmt.Errorf("cannot see what waits: %w", err)
+	}
+	for _, id := range waiting {
+		e.lanes.of(id).waits(engine.Place{})
+	}
 	e.startedAt = r.now
+	e.resuming.Store(r.now + 1)
 	e.loaded.Store(r.now + 1)
 	e.horizon.Store(r.now + 1)
 	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
@@ -187,7 +195,7 @@ func (r *recovery) row(o engine.Owed) {
 		if t.Status.Final() {
 			r.pay = append(r.pay, o.Key)
 		} else {
-			r.retry(t, o.Generation)
+			r.retry(t, o.Generation, o.Lane)
 			r.keepBusy(engine.Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
 		}
 		r.record(t)
@@ -261,7 +269,7 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 		if t.Status.Final() {
 			r.record(t)
 		} else if k.Due > w {
-			r.retry(t, t.Generation)
+			r.retry(t, t.Generation, 0)
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
 			r.record(t)
 		}
@@ -340,9 +348,9 @@ func (r *recovery) record(t *engine.Task) {
 }
 
 // retry owes a task that was waiting for its next attempt.
-func (r *recovery) retry(t *engine.Task, generation uint32) {
+func (r *recovery) retry(t *engine.Task, generation uint32, lane engine.Lane) {
 	r.d.Owe = append(r.d.Owe, engine.Owed{
-		Key: t.Key, Generation: generation, Origin: t.Origin, NotBefore: max(t.NotBefore, t.Key.Due), Task: t,
+		Key: t.Key, Generation: generation, Origin: t.Origin, NotBefore: max(t.NotBefore, t.Key.Due), Lane: lane, Task: t,
 	})
 }
 

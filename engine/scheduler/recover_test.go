@@ -411,7 +411,7 @@ func TestResumeReadsAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		w.crash(90 * time.Second)
 		time.Sleep(2 * time.Second)
-		if s, err := w.Stats(t.Context()); err != nil || s.Overdue < 20_000 {
+		if s, err := w.Stats(t.Context()); err != nil || s.Overdue < 9_000 {
 			t.Fatalf("%d tasks wait: that is no crowd; %v", s.Overdue, err)
 		}
 		time.Sleep(time.Minute)

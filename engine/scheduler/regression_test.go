@@ -67,7 +67,7 @@ func TestLoadsThatFail(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var n atomic.Int64
 		w.before = func(op string, _ any) error {
-			if (op == "Load" || op == "Due" || op == "Owed") && n.Add(1)%3 != 0 && len(w.starts) > 0 && w.now()-w.starts[0] > 2000 {
+			if (op == "Load" || op == "Due" || op == "Owed" || op == "OwedIn") && n.Add(1)%3 != 0 && len(w.starts) > 0 && w.now()-w.starts[0] > 2000 {
 				return errors.New("two of three fail")
 			}
 			return nil

@@ -26,7 +26,7 @@ func (r *recovery) again(t *engine.Timer, k engine.Key) {
 		r.unknown(t, k, engine.FromSchedule, was)
 		return
 	}
-	o := engine.Owed{Key: k, Generation: t.Generation, Begun: true, NotBefore: k.Due, Task: was}
+	o := engine.Owed{Key: k, Generation: t.Generation, Begun: true, NotBefore: k.Due, Lane: t.Lane(), Task: was}
 	r.d.Owe = append(r.d.Owe, o)
 	r.keepBusy(o)
 }
@@ -127,7 +127,7 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 		}
 		was := r.finished[k]
 		if was != nil && !was.Status.Final() {
-			r.retry(was, t.Generation)
+			r.retry(was, t.Generation, t.Lane())
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: was.Origin, NotBefore: was.NotBefore, Task: was})
 			r.record(was)
 		}

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"strings"
 	"sync"
 
 	"xtimer/engine"
@@ -50,7 +49,8 @@ type live struct {
 	def    *engine.Timer // in force
 	plan   plan.Plan
 	lane   *fair.Lane[*task] // of its app and target
-	next   int64             // the due that lies in the wheel; 0: none
+	memory *laneMemory
+	next   int64 // the due that lies in the wheel; 0: none
 	handle wheel.Handle
 	// Dues up to owedTo are in owed as a range of the plan (its key's due is
 	// owedFrom), because the clock had stepped back behind the watermark.
@@ -86,8 +86,9 @@ func (lv *live) ended(generation uint32) string {
 type task struct {
 	engine.Task
 	live          *live
-	later, former *task // the list of its timer
-	chained       *task // the index's
+	later, former *task       // the list of its timer
+	chained       *task       // the index's
+	memory        *laneMemory // where it is counted, while it is in memory and not finished
 	state         state
 	redelivered   bool             // may have been sent before
 	owed          bool             // has a row in owed (or is covered by a range there)
@@ -112,6 +113,7 @@ const (
 	isParked                // waits for another task of its timer (overlap: queue)
 	isSending               // an attempt runs
 	isRetrying              // its next attempt lies in the wheel
+	isLeaving               // its lane has no room: it goes when its row is stored
 	isDone
 )
 
@@ -145,6 +147,8 @@ func (sh *shard) attach(t *task) {
 	lv := t.live
 	lv.latest = max(lv.latest, t.Key.Due)
 	sh.latest = max(sh.latest, lv.latest)
+	t.memory = lv.inMemory()
+	t.memory.enter()
 	t.later = lv.tasks
 	if t.later != nil {
 		t.later.former = t
@@ -175,7 +179,10 @@ func (e *Scheduler) detach(sh *shard, t *task) {
 		e.queue.Remove(&t.turn)
 	case isRetrying:
 		e.wheel.Remove(t.handle)
+	case isLeaving:
+		t.memory.left(t)
 	}
+	t.memory.leave()
 	sh.dismiss(t.live)
 }
 
@@ -212,9 +219,16 @@ func (e *Scheduler) enroll(sh *shard, t *engine.Timer) (*live, error) {
 // join puts a timer into the roster. Tasks of its former time there may still be
 // in memory. mu is held.
 func (e *Scheduler) join(sh *shard, t *engine.Timer, p *plan.Plan) *live {
-	lv := &live{def: t, plan: *p, lane: e.queue.Lane(t.App, targetOf(t.Callback.URL)), latest: sh.latest}
+	lv := &live{def: t, plan: *p, latest: sh.latest}
+	e.assign(lv)
 	sh.timers[t.ID] = lv
 	return lv
+}
+
+// assign gives a timer the lane of its app and target. mu is held.
+func (e *Scheduler) assign(lv *live) {
+	lv.lane = e.queue.Lane(lv.def.App, engine.TargetOf(lv.def.Callback.URL))
+	lv.memory = e.lanes.of(lv.def.Lane())
 }
 
 // schedule puts the first due after the instant into the wheel, when it lies
@@ -236,13 +250,4 @@ func (e *Scheduler) unschedule(lv *live) {
 		e.wheel.Remove(lv.handle)
 		lv.next = 0
 	}
-}
-
-// targetOf is scheme://host:port of a URL that was validated.
-func targetOf(url string) string {
-	i := strings.Index(url, "://") + 3
-	if j := strings.IndexAny(url[i:], "/?#"); j >= 0 {
-		return url[:i+j]
-	}
-	return url
 }

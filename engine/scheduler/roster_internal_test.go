@@ -11,7 +11,7 @@ import (
 // A timer that left the roster and comes back has tasks of its former time there:
 // what ended and is not settled is not called again.
 func TestTakeAfterATimerCameBack(t *testing.T) {
-	e, sh := &Scheduler{queue: fair.New(fair.Config[*task]{Places: 1, PerApp: 1, PerTarget: 1})}, &shard{timers: map[engine.TimerID]*live{}}
+	e, sh := &Scheduler{lanes: newLanes(1000), queue: fair.New(fair.Config[*task]{Places: 1, PerApp: 1, PerTarget: 1})}, &shard{timers: map[engine.TimerID]*live{}}
 	def := &engine.Timer{ID: 1}
 	def.Callback.URL = "http://127.0.0.1:9/"
 	lv := e.join(sh, def, &plan.Plan{})
@@ -31,7 +31,7 @@ func TestTakeAfterATimerCameBack(t *testing.T) {
 // A redrive has the key of what was settled and is still in memory. When the redrive
 // has left memory, nothing of its key is there.
 func TestAttachTakesThePlace(t *testing.T) {
-	sh, lv := &shard{}, &live{def: &engine.Timer{ID: 1}}
+	sh, lv := &shard{}, &live{memory: newLanes(1000).of(1), def: &engine.Timer{ID: 1}}
 	for range 2 {
 		sh.enlist(lv, engine.Key{Timer: 1, Due: 1000}, engine.FromRedrive, true, 1000)
 	}

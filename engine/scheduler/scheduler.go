@@ -36,6 +36,9 @@ type Config struct {
 	// MaxCallsPerApp and MaxCallsPerTarget bound those of one app and to one
 	// scheme://host:port; default MaxCalls and half of it.
 	MaxCallsPerApp, MaxCallsPerTarget int
+	// MaxWaiting is how many tasks that are due may wait in memory (about 700 bytes
+	// each) before those of crowded lanes wait in the cold tier; default 1,000,000.
+	MaxWaiting int
 	// Drain is how long calls in flight may take after Run's context ended;
 	// default 30 s.
 	Drain time.Duration
@@ -62,6 +65,7 @@ func (c *Config) fill() {
 	c.MaxCalls = orDefault(c.MaxCalls, 8192)
 	c.MaxCallsPerApp = orDefault(c.MaxCallsPerApp, c.MaxCalls)
 	c.MaxCallsPerTarget = orDefault(c.MaxCallsPerTarget, max(c.MaxCalls/2, 1))
+	c.MaxWaiting = orDefault(c.MaxWaiting, 1_000_000)
 	c.Drain = orDefault(c.Drain, 30*time.Second)
 	c.HistoryRetention = orDefault(c.HistoryRetention, 7*24*time.Hour)
 	c.FinishedRetention = orDefault(c.FinishedRetention, 7*24*time.Hour)
@@ -111,6 +115,7 @@ type Scheduler struct {
 	migrator   migrator
 	history    history
 	backlog    backlog
+	lanes      *lanes
 	misfires   misfires
 	followers  followers
 	operations operations
@@ -123,6 +128,7 @@ type Scheduler struct {
 	// by whoever makes them. loaded: all dues before it have been. warmed is to
 	// the warm tier what horizon is to the wheel. Raised by the migrator only.
 	horizon, loaded, warmed atomic.Int64
+	resuming                atomic.Int64 // rows of owed that may be tried before it are in memory, or their lane is spilled
 	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
 	steps                   atomic.Int64 // how often the clock was set
 	startedAt               int64        // set by Open
@@ -166,6 +172,7 @@ func New(cfg Config) *Scheduler {
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
 	e.readsFail.Store(true)
+	e.lanes = newLanes(cfg.MaxWaiting)
 	e.queue = fair.New(fair.Config[*task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
 	e.wheel = wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire)
 	e.metrics = newCounters(e, cfg.Metrics)
@@ -223,12 +230,13 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.life = life
 	journal := e.stage("journal", e.journal.Run)
 	history := e.stage("history", e.history.run)
-	if err := e.resume(ctx, e.early, time.Now(), false); err != nil && ctx.Err() == nil {
+	if err := e.resume(ctx, e.early, time.Now(), true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
 	}
 	e.early = nil
 	turning := e.stage("wheel", e.wheel.Run)
 	loading := []*stage{
+		e.stage("refill", e.refill),
 		e.stage("backlog", func(ctx context.Context) error { return e.backlog.run(ctx, e) }),
 		e.stage("misfires", func(ctx context.Context) error { return e.misfires.run(ctx, e) }),
 		e.stage("migrator", e.migrator.run),

@@ -17,7 +17,7 @@ func TestStepWhileRowsAreRead(t *testing.T) {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.after = func(op string, arg any) {
-					if r, is := arg.([2]int64); op == "Owed" && is && r[0] == -1 && r[1] != engine.MaxDue {
+					if op == "OwedIn" {
 						time.Sleep(2200 * time.Millisecond)
 					}
 				}

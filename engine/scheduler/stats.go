@@ -48,7 +48,7 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 			switch t.state {
 			case isSending:
 				s.InFlight++
-			case isWaiting, isHeld, isParked:
+			case isWaiting, isHeld, isParked, isLeaving:
 				s.Overdue++
 				s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
 			}

@@ -99,7 +99,7 @@ func merged(a, b []int64) []int64 {
 func TestCreatedInAnyWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.before = func(op string, _ any) error {
-			if op == "Due" || op == "Owed" || op == "Load" {
+			if op == "Due" || op == "Owed" || op == "OwedIn" || op == "Load" {
 				time.Sleep(time.Second)
 			}
 			return nil

@@ -865,3 +865,11 @@ func (m *mortalCold) OwedOf(ctx context.Context, id engine.TimerID) (os []engine
 	err = m.do("OwedOf", id, func() (err error) { os, err = m.Cold.OwedOf(ctx, id); return err })
 	return os, err
 }
+
+func (m *mortalCold) OwedIn(ctx context.Context, lane engine.Lane, after engine.Place, to int64, limit int) (os []engine.Owed, err error) {
+	err = m.do("OwedIn", lane, func() (err error) {
+		os, err = m.Cold.OwedIn(ctx, lane, after, to, limit)
+		return err
+	})
+	return os, err
+}

@@ -12,7 +12,9 @@ import (
 // of an older format is raised when it is opened, a newer one is refused.
 const (
 	formatVersion = 2
-	markedFormat  = 2 // from here on the folder has a mark: see disk.Mark
+	// secondFormat: the folder has a mark (see disk.Mark), and owed rows an index by
+	// lane.
+	secondFormat = 2
 )
 
 var (

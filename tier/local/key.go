@@ -19,6 +19,7 @@ const (
 	kindBound   = 'g' // timer → bound of a recurring timer, once raised
 	kindRecord  = 'h' // due, timer → record of history
 	kindByTimer = 'i' // hour, timer, ms in the hour (hash of what follows) → dues that follow
+	kindLane    = 'j' // lane, not before, timer, due → nothing
 	kindOnce    = 'k' // app, Idempotency-Key → timer, hash, expiry
 	kindLabel   = 'l' // key, value, timer → nothing
 	kindName    = 'n' // app, name (timer when it has no name) → timer
@@ -126,6 +127,11 @@ func owedKey(b []byte, k engine.Key) []byte {
 func owedAtKey(b []byte, o *engine.Owed) []byte {
 	b = appendTime(append(b, kindOwedAt), o.NotBefore)
 	return appendTime(appendID(b, o.Key.Timer), o.Key.Due)
+}
+
+func laneKey(b []byte, lane engine.Lane, p engine.Place) []byte {
+	b = appendTime(binary.BigEndian.AppendUint64(append(b, kindLane), uint64(lane)), p.NotBefore)
+	return appendTime(appendID(b, p.Key.Timer), p.Key.Due)
 }
 
 func versionKey(b []byte, id engine.TimerID, version uint32) []byte {

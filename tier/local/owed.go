@@ -50,7 +50,7 @@ func (g *group) pay(keys []engine.Key) {
 			continue
 		}
 		g.delete(owedKey(nil, k))
-		g.delete(owedAtKey(nil, o))
+		g.deleteOwedIndex(o)
 		g.st.stats.count(o.Key.Due, o.To, -1)
 		g.owed[k] = nil
 	}
@@ -61,14 +61,20 @@ func (g *group) owe(rows []engine.Owed) {
 	for i := range rows {
 		o := rows[i]
 		if was := g.owed[o.Key]; was != nil {
-			g.delete(owedAtKey(nil, was))
+			g.deleteOwedIndex(was)
 			g.st.stats.count(was.Key.Due, was.To, -1)
 		}
 		g.put(owedKey(nil, o.Key), engine.AppendOwed(nil, &o))
 		g.put(owedAtKey(nil, &o), none)
+		g.put(laneKey(nil, o.Lane, o.Place()), none)
 		g.st.stats.count(o.Key.Due, o.To, 1)
 		g.owed[o.Key] = &o
 	}
+}
+
+func (g *group) deleteOwedIndex(o *engine.Owed) {
+	g.delete(owedAtKey(nil, o))
+	g.delete(laneKey(nil, o.Lane, o.Place()))
 }
 
 // owes reports whether any row of the timer is owed.

@@ -135,11 +135,14 @@ func (s *Store) load(f *disk.Folder) error {
 		return err
 	}
 	seq := s.state.stats.seq
-	if _, err := f.CheckMark(seq, format >= markedFormat); err != nil {
+	if _, err := f.CheckMark(seq, format >= secondFormat); err != nil {
 		return err
 	}
 	if err := f.StartMark(seq); err != nil || format == formatVersion {
 		return err
+	}
+	if err := indexLanes(f.DB); err != nil {
+		return fmt.Errorf("cannot make the index of owed rows by lane: %w", err)
 	}
 	return f.DB.Set(formatKey, binary.AppendUvarint(nil, formatVersion), pebble.Sync)
 }

@@ -281,6 +281,21 @@ func (c *Cold) OwedPage(_ context.Context, id engine.TimerID, after int64, limit
 	return rows[:min(len(rows), limit)], nil
 }
 
+// Lanes lists the lanes that have a row with NotBefore ≤ to.
+func (c *Cold) Lanes(_ context.Context, to int64) ([]engine.Lane, error) {
+	seen := map[engine.Lane]bool{}
+	for _, o := range c.owedRows(func(o *engine.Owed) bool { return o.NotBefore <= to }) {
+		seen[o.Lane] = true
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
+}
+
+// OwedIn lists the rows of a lane after a place.
+func (c *Cold) OwedIn(_ context.Context, lane engine.Lane, after engine.Place, to int64, limit int) ([]engine.Owed, error) {
+	rows := c.owedRows(func(o *engine.Owed) bool { return o.Lane == lane && o.NotBefore <= to && o.Place().Compare(after) > 0 })
+	return rows[:min(limit, len(rows))], nil
+}
+
 func (c *Cold) owedRows(want func(*engine.Owed) bool) []engine.Owed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,8 +305,6 @@ func (c *Cold) owedRows(want func(*engine.Owed) bool) []engine.Owed {
 			rows = append(rows, o)
 		}
 	}
-	slices.SortFunc(rows, func(a, b engine.Owed) int {
-		return cmp.Or(cmp.Compare(a.NotBefore, b.NotBefore), cmp.Compare(a.Key.Timer, b.Key.Timer), cmp.Compare(a.Key.Due, b.Key.Due))
-	})
+	slices.SortFunc(rows, func(a, b engine.Owed) int { return a.Place().Compare(b.Place()) })
 	return rows
 }

@@ -164,7 +164,7 @@ func TestReadOnlyConnection(t *testing.T) {
 			return err
 		},
 		"commit": func(tx *sql.Tx, turn func()) error {
-			if _, err := tx.Exec("INSERT INTO owed VALUES (1,1,0,1,'')"); err != nil {
+			if _, err := tx.Exec("INSERT INTO owed (timer,due,`until`,not_before,row_bytes) VALUES (1,1,0,1,'')"); err != nil {
 				return err
 			}
 			turn()

@@ -17,7 +17,7 @@ func TestEndedByServer(t *testing.T) {
 	tried := 0
 	err := s.transact(t.Context(), "write", func(tx *transaction) error {
 		if tried++; tried > 1 {
-			return tx.run("INSERT INTO owed VALUES (1,1,0,1,'')")
+			return tx.run("INSERT INTO owed (timer,due,`until`,not_before,row_bytes) VALUES (1,1,0,1,'')")
 		}
 		id := 0
 		if err := tx.tx.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {

@@ -16,9 +16,11 @@ import (
 
 // Numbers of the server's errors that mean something to us.
 const (
-	errDuplicate = 1062
-	errLockWait  = 1205
-	errDeadlock  = 1213
+	errColumnStands = 1060
+	errKeyStands    = 1061
+	errDuplicate    = 1062
+	errLockWait     = 1205
+	errDeadlock     = 1213
 )
 
 // passing are errors of the moment: the same transaction may do better. Each

@@ -72,6 +72,9 @@ func (s *Store) migrateTo(ctx context.Context, ms []migration) error {
 	defer unlock()
 	run := func(q string) error {
 		_, err := conn.ExecContext(ctx, q)
+		if n := number(err); n == errColumnStands || n == errKeyStands {
+			return nil // a migration that was cut short made it
+		}
 		return err
 	}
 	if err := run("CREATE TABLE IF NOT EXISTS migrations (version INT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL) ENGINE=InnoDB"); err != nil {

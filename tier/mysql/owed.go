@@ -17,12 +17,12 @@ func payOwed(t *transaction, keys []engine.Key) error {
 
 // putOwed puts rows, replacing those of the same keys.
 func putOwed(t *transaction, rows []engine.Owed) error {
-	return t.many("INSERT INTO owed (timer,due,`until`,not_before,row_bytes) VALUES ", ",",
-		" ON DUPLICATE KEY UPDATE `until`=VALUES(`until`),not_before=VALUES(not_before),row_bytes=VALUES(row_bytes)",
+	return t.many("INSERT INTO owed (timer,due,`until`,not_before,lane,row_bytes) VALUES ", ",",
+		" ON DUPLICATE KEY UPDATE `until`=VALUES(`until`),not_before=VALUES(not_before),lane=VALUES(lane),row_bytes=VALUES(row_bytes)",
 		len(rows), func(b []byte, i int) []byte {
 			o := &rows[i]
 			b = append(b, '(')
-			b = appendInts(b, int64(o.Key.Timer), o.Key.Due, o.To, o.NotBefore)
+			b = appendInts(b, int64(o.Key.Timer), o.Key.Due, o.To, o.NotBefore, int64(o.Lane))
 			b = append(b, ',')
 			b = appendBytes(b, engine.AppendOwed(nil, o))
 			return append(b, ')')

@@ -86,6 +86,19 @@ func Dump(t testing.TB, c engine.Cold, ids []engine.TimerID) (string, error) {
 	}); err != nil {
 		return fail(err)
 	}
+	lanes, err := c.Lanes(ctx, engine.MaxDue)
+	if err != nil {
+		return fail(err)
+	}
+	for _, lane := range lanes {
+		rows, err := c.OwedIn(ctx, lane, engine.Place{}, engine.MaxDue, 1000)
+		if err != nil {
+			return fail(err)
+		}
+		for _, o := range rows {
+			owed = append(owed, fmt.Sprintf("in lane %d %v %d\n", lane, o.Key, o.NotBefore))
+		}
+	}
 	if err := c.Due(ctx, 0, engine.MaxDue, func(page []engine.Candidate) error {
 		for _, cd := range page {
 			if cd.Definition != nil {

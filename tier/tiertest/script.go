@@ -168,7 +168,7 @@ func (r *Script) change() Step {
 
 func (r *Script) owe(n int) (rows []engine.Owed) {
 	for range n {
-		o := engine.Owed{Key: r.key(), Generation: 1, NotBefore: r.due()}
+		o := engine.Owed{Key: r.key(), Generation: 1, NotBefore: r.due(), Lane: engine.Lane(r.draw("lane", 3))}
 		if r.draw("range", 6) == 0 {
 			o.To = o.Key.Due + hour
 		}

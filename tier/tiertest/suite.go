@@ -67,6 +67,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"sweep goes on behind what is owed", sweepGoesOn},
 		{"sweep removes finished timers with their names", sweepRemoves},
 		{"sweep drops whole days of history", sweepDropsDays},
+		{"owed rows are read by lane", lanes},
 		{"minutes that were left out are told", leftOut},
 		{"sweep frees expired Idempotency-Keys", sweepOnce},
 		{"all of it survives a restart", survivesRestart},

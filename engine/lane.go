@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"cmp"
+	"hash/fnv"
+	"strings"
+)
+
+// Lane names the work of one app for one target: the unit that waits, and that memory
+// is bounded by. It is a hash, so that it is a number in every index; two pairs that
+// share one also share a bound, and nothing else.
+//
+// A row keeps the lane of its timer at the time of writing. A timer whose target
+// changed later leaves rows behind in its former lane; they are read from there.
+type Lane uint64
+
+// LaneOf is the lane of an app and a target (see TargetOf): FNV-1a of both.
+func LaneOf(app, target string) Lane {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(app))
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write([]byte(target))
+	return Lane(h.Sum64())
+}
+
+// Lane is the lane of the timer as it stands.
+func (t *Timer) Lane() Lane { return LaneOf(t.App, TargetOf(t.Callback.URL)) }
+
+// TargetOf is scheme://host:port of a URL that was validated.
+func TargetOf(url string) string {
+	i := strings.Index(url, "://") + 3
+	if j := strings.IndexAny(url[i:], "/?#"); j >= 0 {
+		return url[:i+j]
+	}
+	return url
+}
+
+// Place is where a row stands in its lane: rows are read in the order of NotBefore,
+// timer, due.
+type Place struct {
+	NotBefore int64
+	Key       Key
+}
+
+// Place is the row's place in its lane.
+func (o *Owed) Place() Place { return Place{o.NotBefore, o.Key} }
+
+// Compare orders places.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(cmp.Compare(p.NotBefore, q.NotBefore), cmp.Compare(p.Key.Timer, q.Key.Timer), cmp.Compare(p.Key.Due, q.Key.Due))
+}

@@ -1,0 +1,132 @@
+package scheduler
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	// refillTo is how many tasks of a spilled lane refill keeps in memory, and
+	// refillPage how many rows it reads at a time. A lane with 1,000 calls in flight,
+	// each of 100 ms, has 1 s of them.
+	refillTo   = 10_000
+	refillPage = 1_000
+	// refillEvery is how long refill waits after a round that read nothing: the lanes
+	// have no room, or their rows are still to be stored.
+	refillEvery = 20 * time.Millisecond
+)
+
+// refill brings the rows of spilled lanes back into memory, a page of each lane in
+// turns, until ctx ends. What stood at the start comes this way as well.
+func (e *Scheduler) refill(ctx context.Context) error {
+	turns := &e.lanes.turns
+	for ctx.Err() == nil {
+		list := turns.take()
+		if len(list) == 0 {
+			select {
+			case <-ctx.Done():
+			case <-turns.more:
+			}
+			continue
+		}
+		if read := e.refillRound(ctx, list); read == 0 {
+			sleep(ctx, refillEvery)
+		}
+	}
+	return nil
+}
+
+// refillRound gives each lane a turn.
+func (e *Scheduler) refillRound(ctx context.Context, list []*laneMemory) (read int) {
+	for i, l := range list {
+		n, err := e.refillLane(ctx, l)
+		read += n
+		if err == nil {
+			continue
+		}
+		for _, l := range list[i:] {
+			e.lanes.turns.add(l)
+		}
+		if ctx.Err() == nil {
+			e.log.Error("cannot read what waits; trying again", "error", err)
+			sleep(ctx, time.Second)
+		}
+		return read
+	}
+	return read
+}
+
+// refillLane reads a page of a lane, and gives the lane another turn unless that was
+// the end of it.
+func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, err error) {
+	// Rows that may be tried before this instant are brought by refill alone: see
+	// resumeTo, which raises it before it reads.
+	upTo := e.resuming.Load()
+	l.mu.Lock()
+	room := min(refillTo-l.resident, l.room(), refillPage)
+	from := l.next
+	if l.lowest.Compare(from) < 0 {
+		from = l.lowest
+	}
+	staying := l.staying
+	if room > 0 {
+		l.lowest = lastPlace
+	}
+	l.mu.Unlock()
+	if room <= 0 {
+		e.lanes.turns.add(l)
+		return 0, nil
+	}
+	since := time.Now()
+	rows, err := e.cfg.Cold.OwedIn(ctx, l.id, from, upTo-1, room)
+	if err == nil {
+		err = e.resumeAll(ctx, rows, since, true)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		if from.Compare(l.lowest) < 0 {
+			l.lowest = from
+		}
+		return 0, err // the caller gives it another turn
+	case len(rows) == room:
+		l.next, l.staying = rows[len(rows)-1].Place(), false
+	case staying && l.lowest == lastPlace && upTo == e.resuming.Load():
+		e.unspill(l)
+		return len(rows) + 1, nil
+	default:
+		// The end, unless a row was stored since: looked at again when none is any more.
+		if l.staying = true; len(rows) > 0 {
+			from = rows[len(rows)-1].Place()
+		}
+		l.next = from
+	}
+	e.lanes.turns.add(l)
+	return len(rows), nil
+}
+
+// unspill queues what was to leave, in order, with all that comes due meanwhile, and
+// lets the lane's dues wait in memory again. The mu of the lane is held, but for a time.
+func (e *Scheduler) unspill(l *laneMemory) {
+	for len(l.leaving) > 0 {
+		ts := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *task) int { return a.Key.Compare(b.Key) })
+		l.mu.Unlock()
+		ready := ts[:0]
+		for _, t := range ts {
+			sh := e.shardOf(t.Key.Timer)
+			sh.mu.Lock()
+			if t.state == isLeaving { // else it was cancelled
+				t.memory.left(t)
+				t.await(e.now())
+				ready = append(ready, t)
+			}
+			sh.mu.Unlock()
+		}
+		e.enqueue(ready)
+		l.mu.Lock()
+	}
+	l.spilled, l.staying = false, false
+}
