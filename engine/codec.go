@@ -2,11 +2,8 @@ package engine
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 	"time"
-	"unsafe"
 )
 
 // The stored forms of a timer, a task and an owed row, the same in every tier.
@@ -20,17 +17,25 @@ import (
 // bytes given: a timer costs one allocation and a few more for its lists, and
 // the bytes must not be changed afterwards.
 const (
-	timerVersion = 1
+	timerVersion = 2 // 2: stale_after, and what a head leaves out; without either it is 1
 	taskVersion  = 2 // 2: the phases of an attempt
 	owedVersion  = 2 // 2: the lane
 )
 
-// errShort is what a truncated or garbled record ends in.
-var errShort = errors.New("the record is cut short")
-
-// AppendTimer appends the stored form of t to b.
+// AppendTimer appends the stored form of t, which has to be whole, to b.
 func AppendTimer(b []byte, t *Timer) []byte {
-	b = append(b, timerVersion)
+	if t.Omitted != 0 {
+		panic("BUG: the head of a timer is not its definition")
+	}
+	return appendTimer(b, t)
+}
+
+func appendTimer(b []byte, t *Timer) []byte {
+	version := byte(1) // as former programs read it
+	if t.StaleAfter != 0 || t.Omitted != 0 {
+		version = timerVersion
+	}
+	b = append(b, version)
 	b = putUint(b, uint64(t.ID))
 	b = putString(b, t.App)
 	b = putString(b, t.Name)
@@ -78,14 +83,17 @@ func AppendTimer(b []byte, t *Timer) []byte {
 	for _, l := range t.Labels {
 		b = putString(putString(b, l.Key), l.Value)
 	}
+	if version >= 2 {
+		b = putUint(putInt(b, int64(t.StaleAfter)), uint64(t.Omitted))
+	}
 	return b
 }
 
-// DecodeTimer reads what AppendTimer wrote.
+// DecodeTimer reads what AppendTimer or AppendHead wrote.
 func DecodeTimer(b []byte) (*Timer, error) {
 	r := reader{b: b}
 	t := &Timer{}
-	r.timerHead(t)
+	version := r.timerHead(t)
 
 	c := &t.Callback
 	c.URL, c.Method = r.string(), r.string()
@@ -114,6 +122,9 @@ func DecodeTimer(b []byte) (*Timer, error) {
 			t.Labels[i] = Label{r.string(), r.string()}
 		}
 	}
+	if version >= 2 {
+		t.StaleAfter, t.Omitted = time.Duration(r.int()), uint32(r.uint())
+	}
 	return t, r.end("timer")
 }
 
@@ -127,8 +138,8 @@ func DecodeTimerHead(b []byte, t *Timer) error {
 	return r.err
 }
 
-func (r *reader) timerHead(t *Timer) {
-	r.version("timer", timerVersion)
+func (r *reader) timerHead(t *Timer) (version byte) {
+	version = r.version("timer", timerVersion)
 	t.ID = TimerID(r.uint())
 	t.App, t.Name = r.string(), r.string()
 	t.Status = Status(r.enum(len(statusNames)))
@@ -141,6 +152,7 @@ func (r *reader) timerHead(t *Timer) {
 	s.Cron, s.TimeZone, s.HasDelay = r.string(), r.string(), r.bool()
 	s.Every, s.At, s.Delay = time.Duration(r.int()), r.int(), time.Duration(r.int())
 	s.StartAt, s.EndAt, s.MaxRuns, s.Jitter = r.int(), r.int(), r.int(), time.Duration(r.int())
+	return version
 }
 
 // EncodeTask is AppendTask into a slice of its own, allocated once.
@@ -269,124 +281,4 @@ func putBool(b []byte, v bool) []byte {
 		return append(b, 1)
 	}
 	return append(b, 0)
-}
-
-// reader takes a record apart; after the first fault every read is zero.
-type reader struct {
-	b   []byte
-	err error
-}
-
-func (r *reader) fail(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-	r.b = nil
-}
-
-func (r *reader) version(what string, newest byte) byte {
-	v := r.byte()
-	if r.err == nil && (v == 0 || v > newest) {
-		r.fail(fmt.Errorf("it has version %d of a %s, this program knows up to %d", v, what, newest))
-	}
-	return v
-}
-
-func (r *reader) byte() byte {
-	if len(r.b) == 0 {
-		r.fail(errShort)
-		return 0
-	}
-	v := r.b[0]
-	r.b = r.b[1:]
-	return v
-}
-
-func (r *reader) enum(n int) int {
-	v := int(r.byte())
-	if v >= n {
-		r.fail(fmt.Errorf("%d is none of %d known values", v, n))
-		return 0
-	}
-	return v
-}
-
-func (r *reader) bool() bool { return r.enum(2) == 1 }
-
-func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail(errShort)
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-// micros reads a time of µs; one too long for a Duration is garbled.
-func (r *reader) micros() time.Duration {
-	v := r.uint()
-	if v > math.MaxInt64/uint64(time.Microsecond) {
-		r.fail(fmt.Errorf("%d µs is no time", v))
-		return 0
-	}
-	return time.Duration(v) * time.Microsecond
-}
-
-func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.fail(errShort)
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) float() float64 { return math.Float64frombits(r.fixed()) }
-
-func (r *reader) fixed() uint64 {
-	if len(r.b) < 8 {
-		r.fail(errShort)
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(r.b)
-	r.b = r.b[8:]
-	return v
-}
-
-// count reads the length of a list whose items take at least size bytes each,
-// so that a garbled length cannot ask for more memory than the record has.
-func (r *reader) count(size int) int {
-	n := r.uint()
-	if n > uint64(len(r.b)/size) {
-		r.fail(errShort)
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) bytes() []byte {
-	n := r.count(1)
-	if n == 0 {
-		return nil
-	}
-	v := r.b[:n:n]
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) string() string {
-	v := r.bytes()
-	return unsafe.String(unsafe.SliceData(v), len(v))
-}
-
-func (r *reader) end(what string) error {
-	if r.err == nil && len(r.b) > 0 {
-		r.err = fmt.Errorf("%d bytes too many", len(r.b))
-	}
-	if r.err != nil {
-		return fmt.Errorf("cannot decode a %s: %w", what, r.err)
-	}
-	return nil
 }

@@ -25,8 +25,9 @@ type Cold interface {
 	// Timer finds one timer as it is now: ErrNotFound when there is none.
 	Timer(ctx context.Context, id TimerID) (*Timer, error)
 	TimerByName(ctx context.Context, app, name string) (*Timer, error)
-	// Load reads many encoded definitions (DecodeTimer reads them) in the
-	// order of ids; a missing one is nil. The bytes are the caller's to keep.
+	// Load reads many encoded definitions (DecodeTimer reads them), as they are
+	// carried (AppendCarried), in the order of ids; a missing one is nil. The bytes
+	// are the caller's to keep.
 	Load(ctx context.Context, ids []TimerID) ([][]byte, error)
 	// Timers lists by keyset; after is the cursor of the former page ("" first).
 	Timers(ctx context.Context, f TimerFilter, after string, limit int) (ts []*Timer, next string, err error)
@@ -219,7 +220,8 @@ type Candidate struct {
 	// Due of a one-shot, exactly; for a recurring timer its lower bound.
 	Due int64
 	// Definition (encoded) of a recurring timer. Of a one-shot, whose due is
-	// all that planning needs, a tier gives it when that costs nothing.
+	// all that planning needs, a tier gives it when that costs nothing. As it is
+	// carried, see AppendCarried.
 	Definition []byte
 }
 
@@ -338,7 +340,7 @@ type Warm interface {
 type Entry struct {
 	ID  TimerID
 	Due int64 // its first due in that minute, Unix ms
-	// Definition is the encoded definition. A tier may keep it beside the
+	// Definition is the encoded definition, as it is carried. A tier may keep it beside the
 	// bucket; of two the one of the later version. nil: ask the cold tier.
 	Definition []byte
 }

@@ -110,7 +110,7 @@ const (
 	Succeeded
 	Failed    // rejected by its target
 	Dead      // attempts or max_age used up
-	Skipped   // by overlap or misfire policy
+	Skipped   // by overlap or misfire policy, or stale
 	Missed    // older than the misfire window
 	Cancelled // its timer was changed, disabled or deleted
 	Unknown   // at_most_once, may have been sent
@@ -182,6 +182,7 @@ const (
 	ReasonQueueFull   = "overlap_queue_full"
 	ReasonAttempts    = "max_attempts"
 	ReasonAge         = "max_age"
+	ReasonStale       = "stale"
 	ReasonRejected    = "rejected"
 	ReasonMayHaveBeen = "may_have_been_sent"
 	ReasonCrashed     = "crashed"

@@ -67,6 +67,9 @@ type Timer struct {
 	LastDue int64
 
 	CreatedAt, UpdatedAt int64 // Unix ms
+
+	// Omitted: this is a Head, which lacks so many bytes of the timer; 0: it is whole.
+	Omitted uint32
 }
 
 // Definition is the part of a timer that its owner writes. Sameness of two
@@ -81,6 +84,8 @@ type Definition struct {
 	Delivery  Delivery
 	Priority  int // 0…9, counts only when calls have to wait
 	Labels    []Label
+	// StaleAfter: no first attempt starts later than this after its due; 0: see Retry.MaxAge.
+	StaleAfter time.Duration
 }
 
 // Schedule says when. Exactly one of Cron, Every, At and Delay is set.
@@ -138,7 +143,9 @@ type Retry struct {
 	Multiplier  float64
 	MaxBackoff  time.Duration
 	Jitter      float64 // 0…1: a wait is spread by ± this share
-	MaxAge      time.Duration
+	// MaxAge: no attempt starts that a task has waited longer for, counted from its due,
+	// or from when it was asked for: by hand, by a start, by an enable that catches up.
+	MaxAge time.Duration
 }
 
 // Misfire is what becomes of dues that a start, a takeover or a forward step of
@@ -290,7 +297,7 @@ func (d *Definition) Label(key string) string {
 func (d *Definition) Equal(o *Definition) bool {
 	return d.App == o.App && d.Name == o.Name && d.Schedule == o.Schedule &&
 		d.Callback.equal(&o.Callback) && d.Retry == o.Retry && d.Misfire == o.Misfire &&
-		d.Overlap == o.Overlap && d.Delivery == o.Delivery && d.Priority == o.Priority &&
+		d.Overlap == o.Overlap && d.Delivery == o.Delivery && d.Priority == o.Priority && d.StaleAfter == o.StaleAfter &&
 		slices.Equal(d.Labels, o.Labels)
 }
 

@@ -60,6 +60,18 @@ func heapLimit(limit int64) int64 {
 	return max(int64(rest*0.85)-16<<20, limit/4)
 }
 
+// What the headers and bodies of calls may take: a quarter of the heap's limit.
+const (
+	maxBodies = 256 << 20
+	minBodies = 8 << 20
+)
+
+// bodyLimit is how many bytes of memory they may take within the memory limit in
+// force.
+func bodyLimit() int64 {
+	return min(max((debug.SetMemoryLimit(-1)-int64(len(ballast)))/4, minBodies), maxBodies)
+}
+
 // tuneMemory is the one place where the garbage collector is set. GOGC and
 // GOMEMLIMIT in the environment win.
 func tuneMemory() {

@@ -82,6 +82,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		DiskFull:          func() bool { return guard.State() != wal.SpaceOK },
 		DiskCritical:      func() bool { return guard.State() == wal.SpaceCritical },
 		MemoryFull:        newMemoryGuard().isFull,
+		Bodies:            bodyLimit(),
 		Log:               log,
 		Metrics:           counted,
 	})

@@ -58,11 +58,11 @@ func readBuild() build {
 	return b
 }
 
-// formats are the versions of the records that are stored, each the first byte
-// of one.
+// formats are the newest versions of the records that are stored, each the first
+// byte of one.
 func formats() string {
 	return fmt.Sprintf("timer %d, task %d, owed %d",
-		engine.AppendTimer(nil, &engine.Timer{})[0],
+		engine.AppendTimer(nil, &engine.Timer{Definition: engine.Definition{StaleAfter: 1}})[0],
 		engine.AppendTask(nil, &engine.Task{})[0],
 		engine.AppendOwed(nil, &engine.Owed{})[0])
 }

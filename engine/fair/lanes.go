@@ -1,6 +1,9 @@
 package fair
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // manyLanes is how many may be remembered before those that are empty are forgotten.
 const manyLanes = 1 << 14
@@ -20,6 +23,8 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	if len(q.lanes) >= max(q.pruneAt, manyLanes) {
 		q.prune()
 	}
+	// Names may be views of a whole record, which a lane must not keep in memory.
+	n = laneName{strings.Clone(n.app), strings.Clone(n.target)}
 	a := q.apps[n.app]
 	if a == nil {
 		a = newApp[T](n.app)

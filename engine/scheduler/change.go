@@ -351,7 +351,7 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 	sh.mu.Lock()
 	lv := sh.timers[was.ID]
 	if lv != nil && ed.keep {
-		lv.def = ed.timer
+		e.bodies.define(lv, ed.timer)
 		e.assign(lv)
 		if ed.timer.Overlap == engine.OverlapAllow {
 			ready = lv.unpark(now)
@@ -420,13 +420,15 @@ func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 	if ed.timer == nil {
 		lv.deleted = true
 		delete(sh.timers, lv.def.ID)
+		e.bodies.leave(lv)
 		return
 	}
 	p, err := plan.Of(ed.timer)
 	if err != nil {
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
-	lv.def, lv.plan = ed.timer, p
+	e.bodies.define(lv, ed.timer)
+	lv.plan = p
 	e.assign(lv)
 	sh.timers[lv.def.ID] = lv
 	sh.dismiss(lv)

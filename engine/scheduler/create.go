@@ -304,7 +304,7 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, warm *[]engine.E
 	}
 	e.metrics.timerMade()
 	if filled := e.warmed.Load(); next != 0 && next < filled {
-		*warm = entries(*warm, t.ID, engine.AppendTimer(nil, t), &p, max(horizon, t.ValidFrom+1), filled)
+		*warm = entries(*warm, t.ID, engine.Carried(t), &p, max(horizon, t.ValidFrom+1), filled)
 	}
 	return next
 }
@@ -384,7 +384,7 @@ func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
 func (e *Scheduler) updateWarm(ctx context.Context, id engine.TimerID, t *engine.Timer) {
 	var definition []byte
 	if t != nil {
-		definition = engine.AppendTimer(nil, t)
+		definition = engine.Carried(t)
 	}
 	e.cfg.Warm.Update(ctx, id, definition)
 }

@@ -40,8 +40,13 @@ func (e *Scheduler) execute(t *task) fair.Result {
 			return fair.Result{} // the last settle leaves a row of it
 		}
 	}
+	body, ok := e.ready(t)
+	if !ok {
+		return fair.Result{}
+	}
+	defer body.release()
 	began := e.cfg.Now()
-	call, from, freed, ok := e.begin(t, began.UnixMilli())
+	call, from, freed, ok := e.begin(t, began.UnixMilli(), &body)
 	if freed != nil {
 		e.enqueue([]*task{freed})
 	}
@@ -103,8 +108,8 @@ func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
 // begin is the one step that decides between sending a task and a change of its
 // timer: under the shard's lock it either becomes isSending, or is set aside.
 // The attempt should have begun at from (Unix ms). freed is a task whose turn it is, to
-// be queued.
-func (e *Scheduler) begin(t *task, now int64) (c engine.Call, from int64, freed *task, ok bool) {
+// be queued: another, or t with the body that it has now.
+func (e *Scheduler) begin(t *task, now int64, body *body) (c engine.Call, from int64, freed *task, ok bool) {
 	sh := e.shardOf(t.Key.Timer)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -126,6 +131,8 @@ func (e *Scheduler) begin(t *task, now int64) (c engine.Call, from int64, freed 
 	case !t.begun && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
 		e.overlap(sh, t, now)
 		return engine.Call{}, 0, nil, false
+	case lv.heavy.Load() && body.version != lv.def.Version:
+		return engine.Call{}, 0, t, false // changed since
 	}
 	if !t.begun {
 		t.begun = true
@@ -135,7 +142,7 @@ func (e *Scheduler) begin(t *task, now int64) (c engine.Call, from int64, freed 
 	t.state, t.Status = isSending, engine.Running
 	t.NotBefore = 0
 	t.dirty = true
-	return engine.Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, nil, true
+	return engine.Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, nil, true
 }
 
 // maxParked is how many tasks of one timer may wait for another of it.
@@ -209,10 +216,10 @@ func (e *Scheduler) end(t *task, began time.Time, out engine.Outcome) {
 const attemptBytes = 1024
 
 // memoryFull tells that nothing new may be taken: all that is in the wheel may fail
-// at once. 43,000 timers of a target that refused each of them were too much for a
+// at once, and be called with payloads that are not in memory yet. 43,000 timers of a target that refused each of them were too much for a
 // control group of 128 MiB, and the kernel ended the process.
 func (e *Scheduler) memoryFull() bool {
-	return e.cfg.MemoryFull(attemptBytes * int64(e.wheel.Len()))
+	return e.cfg.MemoryFull(attemptBytes*int64(e.wheel.Len()) + e.bodies.ahead())
 }
 
 // roomy is when a task is tried again whose memory is needed: spread over a minute

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
@@ -12,7 +13,8 @@ import (
 // A shard of the roster: what this process knows of the timers that have
 // something in the wheel or under way. Everything else is in the tiers.
 type shard struct {
-	mu sync.Mutex // guards all below
+	bodies *bodies
+	mu     sync.Mutex // guards all below
 
 	timers map[engine.TimerID]*live
 	// tasks in memory: those not finished, and those finished and not settled.
@@ -46,7 +48,8 @@ type shard struct {
 // live is a timer that has a due in the wheel or a task in memory. Guarded by
 // the mu of its shard.
 type live struct {
-	def    *engine.Timer // in force
+	def    *engine.Timer // in force; its head, where the payload has no room: set by bodies
+	heavy  atomic.Bool   // its payload is counted
 	plan   plan.Plan
 	lane   *fair.Lane[*task] // of its app and target
 	memory *laneMemory
@@ -201,6 +204,7 @@ func (e *Scheduler) finish(sh *shard, t *task, status engine.TaskStatus, reason 
 func (sh *shard) dismiss(lv *live) {
 	if lv.next == 0 && lv.tasks == nil && !lv.held && !lv.late && sh.timers[lv.def.ID] == lv {
 		delete(sh.timers, lv.def.ID)
+		sh.bodies.leave(lv)
 	}
 }
 
@@ -219,8 +223,12 @@ func (e *Scheduler) enroll(sh *shard, t *engine.Timer) (*live, error) {
 // join puts a timer into the roster. Tasks of its former time there may still be
 // in memory. mu is held.
 func (e *Scheduler) join(sh *shard, t *engine.Timer, p *plan.Plan) *live {
-	lv := &live{def: t, plan: *p, latest: sh.latest}
+	lv := &live{plan: *p, latest: sh.latest}
+	e.bodies.define(lv, t)
 	e.assign(lv)
+	if former := sh.timers[t.ID]; former != nil {
+		e.bodies.leave(former)
+	}
 	sh.timers[t.ID] = lv
 	return lv
 }

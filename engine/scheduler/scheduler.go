@@ -54,8 +54,11 @@ type Config struct {
 	// MemoryFull tells that nothing new may be taken, as what was taken needs the
 	// memory that is left, so many bytes of it more than now; default: never.
 	MemoryFull func(more int64) bool
-	Log        *slog.Logger // default slog.Default()
-	Metrics    *metrics.Set // where the engine counts; default a set of its own
+	// Bodies is how many bytes of memory the headers and bodies of calls take at
+	// most; default 256 MiB.
+	Bodies  int64
+	Log     *slog.Logger // default slog.Default()
+	Metrics *metrics.Set // where the engine counts; default a set of its own
 }
 
 func (c *Config) fill() {
@@ -66,6 +69,7 @@ func (c *Config) fill() {
 	c.MaxCallsPerApp = orDefault(c.MaxCallsPerApp, c.MaxCalls)
 	c.MaxCallsPerTarget = orDefault(c.MaxCallsPerTarget, max(c.MaxCalls/2, 1))
 	c.MaxWaiting = orDefault(c.MaxWaiting, 1_000_000)
+	c.Bodies = orDefault(c.Bodies, 256<<20)
 	c.Drain = orDefault(c.Drain, 30*time.Second)
 	c.HistoryRetention = orDefault(c.HistoryRetention, 7*24*time.Hour)
 	c.FinishedRetention = orDefault(c.FinishedRetention, 7*24*time.Hour)
@@ -111,6 +115,7 @@ type Scheduler struct {
 	ids     engine.IDs
 	holds   holds
 	changes changes
+	bodies  bodies
 
 	migrator   migrator
 	history    history
@@ -160,10 +165,12 @@ func New(cfg Config) *Scheduler {
 	}
 	for i := range e.shards {
 		sh := &e.shards[i]
+		sh.bodies = &e.bodies
 		sh.timers = map[engine.TimerID]*live{}
 		sh.changing, sh.decided, sh.left = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}, map[engine.Key]int64{}
 	}
 	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
+	e.bodies.limit, e.bodies.shares = cfg.Bodies, map[engine.Lane]*share{}
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
 	e.changes.versions = map[engine.TimerID]changeNote{}
 	e.backlog.has, e.backlog.later = map[engine.Key]bool{}, map[chan struct{}][]engine.Owed{}
@@ -264,6 +271,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	}
 	errs = append(errs, turning.stop())
 	e.queue.Close()
+	e.bodies.close()
 	failpoint.Hit("drain")
 	e.drain()
 	errs = append(errs, history.stop())

@@ -50,6 +50,7 @@ type world struct {
 	warmFault func(op string) error
 	keeps     bool // the warm tier keeps definitions
 	tune      func(*scheduler.Scheduler)
+	caller    func(engine.Caller) engine.Caller // what stands around the receiver; nil: nothing
 
 	*scheduler.Scheduler
 	life    *life
@@ -209,6 +210,9 @@ func (w *world) start() {
 	w.set = metrics.NewSet()
 	cfg.Cold, cfg.Warm = &mortalCold{w.cold, w, l}, &mortalWarm{memory.NewWarm(), w, l, map[engine.TimerID][]byte{}}
 	cfg.Journal, cfg.Caller = &mortalJournal{w.journal, l, make(chan struct{}, 1)}, &receiver{w, l}
+	if w.caller != nil {
+		cfg.Caller = w.caller(cfg.Caller)
+	}
 	cfg.Now, cfg.Metrics = w.clock, w.set
 	cfg.Log = slog.New(slog.DiscardHandler)
 	if os.Getenv("XTIMER_TEST_LOG") != "" {

@@ -140,8 +140,13 @@ func dueRecurring(ctx context.Context, w *view, to int64, yield func([]engine.Ca
 			if v == nil {
 				return damaged(timerKey(nil, c.ID), errKey)
 			}
+			if size := min(len(v), engine.MaxCarried); cap(buf)-len(buf) < size {
+				buf = make([]byte, 0, max(size, keptTogether))
+			}
 			n := len(buf)
-			buf = append(buf, v...)
+			if buf, err = engine.AppendCarried(buf, v); err != nil {
+				return damaged(timerKey(nil, c.ID), err)
+			}
 			c.Definition = buf[n:len(buf):len(buf)]
 		}
 		err := yield(page)

@@ -98,8 +98,12 @@ func (s *Store) TimerByName(_ context.Context, app, name string) (*engine.Timer,
 	return w.timer(id)
 }
 
-// Load reads many encoded definitions in the order of ids. A one-shot that is
-// archived may still have the status enabled in its definition.
+// keptTogether is the most memory (bytes) that loaded definitions share: one that is
+// kept keeps it.
+const keptTogether = 32 << 10
+
+// Load reads many encoded definitions, as they are carried, in the order of ids. A
+// one-shot that is archived may still have the status enabled in its definition.
 func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error) {
 	w, err := s.views.acquire()
 	if err != nil {
@@ -120,7 +124,7 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 		slices.SortFunc(order, byID)
 	}
 	out := make([][]byte, len(ids))
-	var buf []byte // one for many: what is loaded together is kept together
+	var buf []byte // one for some: what is loaded together is kept together
 	for n, i := range order {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -132,11 +136,13 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 		if v == nil {
 			continue
 		}
-		if cap(buf)-len(buf) < len(v) {
-			buf = make([]byte, 0, max(len(v), min(len(ids)-n, 64)*len(v)))
+		if size := min(len(v), engine.MaxCarried); cap(buf)-len(buf) < size {
+			buf = make([]byte, 0, max(size, min(min(len(ids)-n, 64)*size, keptTogether)))
 		}
 		at := len(buf)
-		buf = append(buf, v...)
+		if buf, err = engine.AppendCarried(buf, v); err != nil {
+			return nil, damaged(timerKey(nil, ids[i]), err)
+		}
 		out[i] = buf[at:len(buf):len(buf)]
 	}
 	return out, nil

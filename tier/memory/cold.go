@@ -89,14 +89,14 @@ func (c *Cold) timer(id engine.TimerID) (*engine.Timer, error) {
 	return nil, engine.ErrNotFound
 }
 
-// Load reads many encoded definitions in the order of ids.
+// Load reads many encoded definitions, as they are carried, in the order of ids.
 func (c *Cold) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make([][]byte, len(ids))
 	for i, id := range ids {
 		if t := c.timers[id]; t != nil {
-			out[i] = engine.AppendTimer(nil, t)
+			out[i] = engine.Carried(t)
 		}
 	}
 	return out, nil
@@ -198,7 +198,7 @@ func (c *Cold) Due(_ context.Context, from, to int64, yield func([]engine.Candid
 				cs = append(cs, engine.Candidate{ID: id, Due: due})
 			}
 		} else if b := max(t.ValidFrom, c.bounds[id]); b <= to {
-			cs = append(cs, engine.Candidate{ID: id, Due: b, Definition: engine.AppendTimer(nil, t)})
+			cs = append(cs, engine.Candidate{ID: id, Due: b, Definition: engine.Carried(t)})
 		}
 	}
 	c.mu.Unlock()

@@ -54,11 +54,14 @@ func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]
 				if err := rows.Scan(&c.ID, &c.Due, &b); err != nil {
 					return err
 				}
-				if cap(all)-len(all) < len(b) {
-					all = make([]byte, 0, max(len(b), 64*1024))
+				if cap(all)-len(all) < min(len(b), engine.MaxCarried) {
+					all = make([]byte, 0, 64*1024)
 				}
 				at := len(all)
-				all = append(all, b...)
+				var err error
+				if all, err = engine.AppendCarried(all, b); err != nil {
+					return &rowError{damaged("timers", c.ID, err)}
+				}
 				c.Definition = all[at:len(all):len(all)]
 				page = append(page, c)
 				size += len(b)

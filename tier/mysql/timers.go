@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -41,7 +40,7 @@ func (s *Store) timer(ctx context.Context, query string) (found *engine.Timer, e
 	return found, err
 }
 
-// Load reads many encoded definitions in the order of ids.
+// Load reads many encoded definitions, as they are carried, in the order of ids.
 func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error) {
 	places := make(map[engine.TimerID]int, len(ids)) // the first of each
 	out := make([][]byte, len(ids))
@@ -70,7 +69,7 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 	return out, nil
 }
 
-// scanEncoded reads what selectRow selects, and decodes only what has to be.
+// scanEncoded reads what selectRow selects as it is carried, and decodes only what has to be.
 func scanEncoded(rows *sql.Rows) (id engine.TimerID, encoded []byte, err error) {
 	var status engine.Status
 	var bound int64
@@ -78,13 +77,15 @@ func scanEncoded(rows *sql.Rows) (id engine.TimerID, encoded []byte, err error) 
 	if err := rows.Scan(&id, &status, &bound, &b); err != nil {
 		return 0, nil, err
 	}
-	encoded = bytes.Clone(b)
 	if status == engine.Finished {
-		t, err := decodeTimer(id, status, encoded)
+		t, err := decodeTimer(id, status, b)
 		if err != nil {
 			return 0, nil, err
 		}
-		encoded = engine.AppendTimer(nil, t)
+		return id, engine.Carried(t), nil
+	}
+	if encoded, err = engine.AppendCarried(nil, b); err != nil {
+		return 0, nil, &rowError{damaged("timers", id, err)}
 	}
 	return id, encoded, nil
 }

@@ -1,6 +1,7 @@
 package tiertest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -295,4 +296,46 @@ func loadKeepsOrder(s *cold) {
 		s.ok(err)
 		s.same("id", dec.ID, all[i])
 	}
+}
+
+// What is carried in numbers is bounded: of a definition with a large body it is the
+// head. Alone it is read whole.
+func loadCarriesHeads(s *cold) {
+	var ts []*engine.Timer
+	for i := range 40 {
+		t := shot(engine.TimerID(i+1), fmt.Sprint(i), t0+hour)
+		if i%2 == 1 {
+			t = recurring(engine.TimerID(i+1), fmt.Sprint(i))
+		}
+		t.Callback.HasBody, t.Callback.Body = true, bytes.Repeat([]byte{'x'}, []int{10, 10, 100 << 10, 100 << 10}[i%4])
+		ts = append(ts, t)
+	}
+	s.create(ts...)
+	carried := func(what string, b []byte, err error) {
+		s.Helper()
+		s.ok(err)
+		got, err := engine.DecodeTimer(b)
+		s.ok(err)
+		whole := ts[got.ID-1]
+		s.same(what+" is whole", got.Omitted == 0, whole.Payload() < engine.MaxCarried)
+		s.same("its payload", got.Payload(), whole.Payload())
+		s.same("its bytes", len(b) <= engine.MaxCarried, true)
+	}
+	var ids []engine.TimerID
+	for _, t := range ts {
+		ids = append(ids, t.ID)
+		s.sameTimer(s.get(t.ID), t)
+	}
+	got, err := s.Load(s.ctx, ids)
+	for i := range ids {
+		carried("what is loaded", got[i], err)
+	}
+	s.ok(s.Due(s.ctx, t0-minute, t0+day, func(page []engine.Candidate) error {
+		for _, c := range page {
+			if c.Definition != nil {
+				carried("what is due", slices.Clone(c.Definition), nil)
+			}
+		}
+		return nil
+	}))
 }

@@ -33,6 +33,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"former versions are kept", versionsAreKept},
 		{"lives tell all versions, and when they ended", livesAreTold},
 		{"load keeps the order of ids", loadKeepsOrder},
+		{"load carries heads of large definitions", loadCarriesHeads},
 		{"lists page through all, once", listPages},
 		{"lists filter", listFilters},
 		{"lists of large timers tell all, once", listLarge},
