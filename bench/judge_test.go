@@ -535,6 +535,9 @@ func (o *owners) finals() (all []checker.Asked) {
 	}
 	pages("/v1/tasks?status=failed,dead,skipped,missed,cancelled,unknown", "tasks", func(x map[string]any) {
 		f := &checker.Final{Due: instant(x["due"]), Status: x["status"].(string)}
+		if ended, ok := x["ended"]; ok {
+			f.Ended = instant(ended)
+		}
 		f.Reason, _ = x["reason"].(string)
 		if x["due_last"] != nil {
 			f.DueLast = instant(x["due_last"])

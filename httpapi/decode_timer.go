@@ -28,6 +28,7 @@ var timerFields = []field[engine.Definition]{
 		choice(d, &v.Delivery, engine.ParseDelivery, "at_least_once, at_most_once")
 	}},
 	{"priority", func(d *decoder, v *engine.Definition) { d.count(&v.Priority, 0, 9) }},
+	{"stale_after", func(d *decoder, v *engine.Definition) { d.positive(&v.StaleAfter) }},
 	{"labels", func(d *decoder, v *engine.Definition) {
 		pairs(d, &v.Labels, func(k, v string) engine.Label { return engine.Label{Key: k, Value: v} },
 			func(a, b engine.Label) int { return strings.Compare(a.Key, b.Key) })

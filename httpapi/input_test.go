@@ -113,6 +113,8 @@ func TestBadInput(t *testing.T) {
 		{with("overlap", `"maybe"`), "overlap", 422},
 		{with("delivery", `"exactly_once"`), "delivery", 422},
 		{with("priority", `10`), "priority", 422},
+		{with("stale_after", `"9ms"`), "stale_after", 422},
+		{with("stale_after", `"25h"`), "stale_after", 422},
 		{with("priority", `99999999999999999999`), "priority", 422},
 		{with("retry.max_attempts", `0`), "retry.max_attempts", 422},
 		{with("retry.multiplier", `1e999`), "retry.multiplier", 422},

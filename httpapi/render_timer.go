@@ -63,6 +63,9 @@ func appendDefinition(b []byte, d *engine.Definition) []byte {
 	b = textMember(b, "overlap", d.Overlap.String())
 	b = textMember(b, "delivery", d.Delivery.String())
 	b = intMember(b, "priority", int64(d.Priority))
+	if d.StaleAfter != 0 {
+		b = durationMember(b, "stale_after", d.StaleAfter)
+	}
 	b = append(member(b, "labels"), '{')
 	for i := range d.Labels {
 		b = pairMember(b, d.Labels[i].Key, d.Labels[i].Value)

@@ -140,10 +140,10 @@ func TestPutDryRun(t *testing.T) {
 func TestPatchIsAMergePatch(t *testing.T) {
 	n := newNode(t)
 	id := n.do("POST", "/v1/timers", hourly("a", "n",
-		`,"priority":2,"labels":{"team":"a","env":"prod"},"retry":{"max_attempts":9}`)).want(201).str("id")
+		`,"priority":2,"stale_after":5000,"labels":{"team":"a","env":"prod"},"retry":{"max_attempts":9}`)).want(201).str("id")
 	path := "/v1/timers/" + id
 	got := n.do("PATCH", path, `{"priority":null,"labels":{"env":null,"x":"y"},"callback":{"body":{"a":[1,{"b":1e2}]}}}`).want(200)
-	for _, want := range []string{`"priority":5`, `"labels":{"team":"a","x":"y"}`, `"body":{"a":[1,{"b":1e2}]}`, `"max_attempts":9`, `"version":2`} {
+	for _, want := range []string{`"priority":5,"stale_after":"5s"`, `"labels":{"team":"a","x":"y"}`, `"body":{"a":[1,{"b":1e2}]}`, `"max_attempts":9`, `"version":2`} {
 		if !strings.Contains(got.body, want) {
 			t.Errorf("no %s in %s", want, got.body)
 		}

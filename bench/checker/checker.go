@@ -15,6 +15,7 @@
 //	L10 API           what was acknowledged is seen, what was deleted is not
 //	L11 audit         the auditor found nothing
 //	L12 load          enough was going on for the rest to mean anything
+//	L13 fresh         what has waited for too long is not called for the first time
 package checker
 
 import (
@@ -115,6 +116,7 @@ func Check(l *Logs) (*Report, error) {
 	c.receive()
 	for _, o := range c.all {
 		c.complete(o)
+		c.fresh(o)
 		c.retries(o)
 	}
 	c.repeats()

@@ -445,6 +445,21 @@ func TestMutations(t *testing.T) {
 			a := asked(l, List, nil)
 			a.IDs = append(slices.Clone(a.IDs), asked(l, Delete, nil).Timer)
 		}},
+		{"a stale call", "L13", once, func(_ *rand.Rand, l *Logs, i int) {
+			a := &l.Arrived[i]
+			born := asked(l, Create, func(x *Asked) bool { return x.Timer == a.Timer })
+			d := *born.Definition
+			d.StaleAfter, d.Timeout, born.Definition = 100, 1000, &d
+			a.At, a.Done = max(a.Due, born.From)*1000+1_101_000, max(a.Due, born.From)*1000+1_102_000
+		}},
+		{"a task that is stale too soon", "L1", once, func(_ *rand.Rand, l *Logs, i int) {
+			a := l.Arrived[i]
+			l.Arrived = slices.Delete(l.Arrived, i, i+1)
+			l.Asked = append(l.Asked, Asked{
+				Op: Task, Timer: a.Timer, OK: true, Invoked: simQuiet, Answered: simQuiet,
+				Final: &Final{Due: a.Due, Status: "skipped", Reason: "stale", Ended: a.Due + 24*3_600_000},
+			})
+		}},
 		{"the auditor complains", "L11", alone, func(_ *rand.Rand, l *Logs, _ int) { asked(l, Audit, nil).Violations = 1 }},
 	} {
 		t.Run(m.name, func(t *testing.T) {

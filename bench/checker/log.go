@@ -78,6 +78,7 @@ type Definition struct {
 	Misfire       string `json:"misfire,omitempty"`
 	MisfireWindow int64  `json:"misfire_window,omitempty"` // ms
 	Timeout       int64  `json:"timeout,omitempty"`        // ms
+	StaleAfter    int64  `json:"stale_after,omitempty"`    // ms; 0: max_age alone
 	Retry         Retry  `json:"retry"`
 }
 
@@ -99,6 +100,7 @@ type Retry struct {
 	Multiplier  float64 `json:"multiplier,omitempty"`
 	MaxBackoff  int64   `json:"max_backoff,omitempty"` // ms
 	Jitter      float64 `json:"jitter,omitempty"`      // share
+	MaxAge      int64   `json:"max_age,omitempty"`     // ms
 }
 
 // Final is a task, or a run of them, as history tells it at the end.
@@ -108,6 +110,7 @@ type Final struct {
 	Status   string `json:"status"`
 	Reason   string `json:"reason,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
+	Ended    int64  `json:"ended,omitempty"` // Unix ms
 }
 
 // Condition says how a run is to be judged.

@@ -123,6 +123,7 @@ func (c *court) complete(o *occurrence) {
 	case "skipped":
 		late := c.between(o.due, forever, func(f *Broken) bool { return f.From <= f.To-misfireAfter && o.due <= f.To-misfireAfter })
 		fine = f.Reason == "overlap" && d.Overlap == "skip" || f.Reason == "overlap_queue_full" && d.Overlap == "queue" ||
+			f.Reason == "stale" && f.Ended-o.due > o.waits() ||
 			f.Reason == "misfire" && d.Misfire != "all" && d.Schedule.At == 0 && late != nil
 	case "missed":
 		window := cmp.Or(d.MisfireWindow, 24*3_600_000)
@@ -136,6 +137,24 @@ func (c *court) complete(o *occurrence) {
 	}
 	if !fine {
 		c.broken("L1", "%s was not taken: its record says %s %s after %d attempts, %d arrived", o.key, f.Status, f.Reason, f.Attempts, most)
+	}
+}
+
+// waits is how long (ms) a due waits for its first call.
+func (o *occurrence) waits() int64 {
+	d := o.def()
+	return cmp.Or(d.StaleAfter, d.Retry.MaxAge, 24*3_600_000)
+}
+
+// fresh is L13: what has waited for too long is not called for the first time. A call
+// that is allowed takes its time to arrive, until it times out.
+func (c *court) fresh(o *occurrence) {
+	since := max(o.due, o.eras[len(o.eras)-1].from)
+	if len(o.arrivals) == 0 || o.arrivals[0].Redelivered || o.arrivals[0].Attempt > 1 {
+		return
+	}
+	if late := o.arrivals[0].At/1000 - since; late > o.waits()+timeout(o.def()) {
+		c.broken("L13", "%s arrived for the first time %d ms after its due, it waits for %d", o.key, late, o.waits())
 	}
 }
 

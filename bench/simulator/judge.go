@@ -252,7 +252,11 @@ func (m *machine) holdRecords(t *timer, upTo int64, out *Outcome) {
 				bad("its target did not reject it")
 			}
 		case engine.Dead:
-			if n := k.LastAttempt() - k.Base; n < e.fewest() && k.Reason != engine.ReasonAge {
+			switch n := k.LastAttempt() - k.Base; {
+			case k.Reason == engine.ReasonAge:
+			case k.Reason == engine.ReasonStale:
+				m.holdStale(t, k, bad)
+			case n < e.fewest():
 				bad("after %d attempts", n)
 			}
 		case engine.Unknown:
@@ -304,12 +308,50 @@ func (m *machine) holdSkipped(t *timer, e *era, k *engine.Task, bad func(string,
 				bad("it was the latest")
 			}
 		}
+	case engine.ReasonStale:
+		m.holdStale(t, k, bad)
 	case engine.ReasonWindow:
 		if !m.foundLate(last, 30*time.Second) {
 			bad("nothing made it so late")
 		}
 	default:
 		bad("for no reason")
+	}
+}
+
+// holdStale: a task that is not called for its age has waited for as long as its timer
+// says.
+func (m *machine) holdStale(t *timer, k *engine.Task, bad func(string, ...any)) {
+	if shortest, _ := t.staleAfter(); k.Ended-k.Since <= shortest.Milliseconds() {
+		bad("it waited for %d ms, its timer waits for %v", k.Ended-k.Since, shortest)
+	}
+}
+
+// staleAfter is how long a task waits for its first attempt: by the versions of its timer
+// the shortest and the longest time.
+func (t *timer) staleAfter() (shortest, longest time.Duration) {
+	for i, v := range t.versions {
+		waits := cmp.Or(v.StaleAfter, v.Retry.MaxAge)
+		if i == 0 || waits < shortest {
+			shortest = waits
+		}
+		longest = max(longest, waits)
+	}
+	return shortest, longest
+}
+
+// holdFresh: what has waited for too long is not called for the first time.
+func (m *machine) holdFresh(t *timer, c *call, bad func(string, ...any)) {
+	_, longest := t.staleAfter()
+	since := c.key.Due
+	for _, e := range t.eras {
+		if e.first.Generation == c.generation {
+			since = max(since, e.first.ValidFrom) // an instant that was past, or is caught up
+		}
+	}
+	late := c.wall.UnixMilli() - since
+	if c.attempt == 1 && !c.redelivered && len(m.steps) == 0 && late > (longest+m.grace(t)).Milliseconds() {
+		bad("it is the first, and has waited for %d ms; its timer waits for %v", late, longest)
 	}
 }
 
@@ -414,6 +456,7 @@ func (m *machine) holdCalls(t *timer) {
 			}
 			m.holdVersion(t, c, bad)
 			m.holdMisfire(t, c, bad)
+			m.holdFresh(t, c, bad)
 			if i > 0 {
 				m.holdRepeat(t, calls[i-1], c, bad)
 			}

@@ -54,7 +54,7 @@ var mutations = []mutation{
 	} else if lv != nil && !ed.keep {`},
 	}},
 	{"a retry has another key", []replacement{
-		{"engine/scheduler/executor.go", `Call{Timer: lv.def, Key: t.Key,`, `Call{Timer: lv.def, Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
+		{"engine/scheduler/executor.go", `Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: e.bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
 	}},
 	{"what was begun is replayed though it ended", []replacement{
 		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
@@ -95,6 +95,12 @@ var mutations = []mutation{
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
 		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
+	}},
+	{"what is stale is called", []replacement{
+		{"engine/policy/retry.go", `return v, begun || !stale`, `return v, begun || !stale || true`},
+	}},
+	{"what is not stale yet is skipped", []replacement{
+		{"engine/policy/retry.go", `now-since > d.StaleAfter.Milliseconds()`, `now-since > d.StaleAfter.Milliseconds()/4`},
 	}},
 	{"overlap is not looked at", []replacement{
 		{"engine/scheduler/executor.go", `lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:`, `lv.busy > 1<<30:`},

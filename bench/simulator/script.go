@@ -243,6 +243,7 @@ func (w *writer) definition(name string, at time.Duration) engine.Definition {
 	d.Overlap = oneOf(w.draw, engine.OverlapAllow, engine.OverlapAllow, engine.OverlapSkip, engine.OverlapQueue)
 	d.Delivery = oneOf(w.draw, engine.AtLeastOnce, engine.AtLeastOnce, engine.AtMostOnce)
 	d.Priority = w.IntN(10)
+	d.StaleAfter = oneOf(w.draw, 0, 0, 0, 500*time.Millisecond, 5*time.Second, time.Minute)
 	d.Schedule = w.schedule(at)
 	return d
 }

@@ -165,7 +165,7 @@ func variety(t *testing.T, now int64) (ts []*engine.Timer) {
 		k.Misfire = engine.Misfire{Policy: engine.MisfireSkip}
 		k.Labels = []engine.Label{{Key: "env", Value: ""}, {Key: "team", Value: "a"}}
 		k.Callback.Success, k.Callback.Timeout = "200,301-399", 10*time.Millisecond
-		k.Priority = 0
+		k.Priority, k.StaleAfter = 0, 10*time.Millisecond
 	})
 	return ts
 }

@@ -28,7 +28,7 @@ func TestTimerCommands(t *testing.T) {
 	create := []string{
 		"timer", "create", "--app", "a", "--name", "n/é", "--cron", "0 9 * * *", "--time-zone", "Asia/Shanghai", "--url", "http://127.0.0.1:1/x", "--method", "PUT",
 		"--header", "X-A: b: c", "--header", "X-B:d", "--body", `{"k":"<"}`, "--timeout", "30s", "--success", "200", "--max-attempts", "2", "--overlap", "skip",
-		"--delivery", "at_most_once", "--priority", "0", "--label", "team=a", "--label", "empty=", "--start-at", "2030-01-01T00:00:00Z", "--end-at", "1924992000000", "--max-runs", "9",
+		"--delivery", "at_most_once", "--priority", "0", "--stale-after", "5s", "--label", "team=a", "--label", "empty=", "--start-at", "2030-01-01T00:00:00Z", "--end-at", "1924992000000", "--max-runs", "9",
 	}
 	s.run("", create...).want(0, "a/n/é created: ", "due 2030-01-01T01:00:00.000Z")
 	s.run("", create...).want(0, "a/n/é unchanged: ")
@@ -43,7 +43,7 @@ func TestTimerCommands(t *testing.T) {
 			URL: "http://127.0.0.1:1/x", Method: "PUT", Headers: map[string]string{"X-A": "b: c", "X-B": "d"}, Body: json.RawMessage(`{"k":"<"}`),
 			Timeout: 30 * time.Second, Success: "200",
 		},
-		Retry: api.Retry{MaxAttempts: 2}, Overlap: "skip", Delivery: "at_most_once", Priority: new(0), Labels: map[string]string{"team": "a", "empty": ""},
+		Retry: api.Retry{MaxAttempts: 2}, Overlap: "skip", Delivery: "at_most_once", Priority: new(0), StaleAfter: api.Duration(5 * time.Second), Labels: map[string]string{"team": "a", "empty": ""},
 	}
 	if changes, err := diff(want, got.Definition); err != nil || changes != nil {
 		t.Errorf("%v, %v", changes, err)

@@ -22,6 +22,7 @@ type creation struct {
 	headers, labels    []string
 	body, bodyText     string
 	timeout            spanValue
+	staleAfter         spanValue
 	priority           int
 }
 
@@ -86,9 +87,10 @@ as it is; with another, it is refused: apply would change it.`,
 	fs.IntVar(&c.Retry.MaxAttempts, "max-attempts", 0, "make so many attempts at most (default 4)")
 	fs.StringVar(&c.Overlap, "overlap", "", "what to do while the one before is busy: `allow`, skip or queue")
 	fs.StringVar(&c.Delivery, "delivery", "", "`at_least_once` or at_most_once")
+	fs.Var(&c.staleAfter, "stale-after", "make no first attempt later than so long after the due (10ms to 24h; default: see retry.max_age)")
 	fs.IntVar(&c.priority, "priority", 5, "0…9, counts only when calls have to wait")
 	fs.StringArrayVar(&c.labels, "label", nil, "with this label, `KEY=VALUE`; may be given more than once")
-	for _, name := range []string{"every", "delay", "timeout"} {
+	for _, name := range []string{"every", "delay", "timeout", "stale-after"} {
 		fs.Lookup(name).DefValue = ""
 	}
 	_ = cmd.RegisterFlagCompletionFunc("overlap", cobra.FixedCompletions([]string{"allow", "skip", "queue"}, cobra.ShellCompDirectiveNoFileComp))
@@ -100,7 +102,7 @@ as it is; with another, it is refused: apply would change it.`,
 func othersThan(cmd *cobra.Command, name string) (other string) {
 	for _, f := range []string{
 		"app", "name", "cron", "time-zone", "every", "at", "delay", "start-at", "end-at", "max-runs", "url", "method", "header",
-		"body", "body-text", "timeout", "success", "max-attempts", "overlap", "delivery", "priority", "label",
+		"body", "body-text", "timeout", "success", "max-attempts", "overlap", "delivery", "priority", "stale-after", "label",
 	} {
 		if f != name && cmd.Flags().Changed(f) {
 			return f
@@ -113,7 +115,7 @@ func othersThan(cmd *cobra.Command, name string) (other string) {
 // the server to say.
 func (c *creation) definition(cmd *cobra.Command) (*api.Definition, error) {
 	d, given := &c.Definition, cmd.Flags().Changed
-	d.Schedule.Every, d.Callback.Timeout = time.Duration(c.every), time.Duration(c.timeout)
+	d.Schedule.Every, d.Callback.Timeout, d.StaleAfter = time.Duration(c.every), time.Duration(c.timeout), api.Duration(c.staleAfter)
 	if given("delay") {
 		d.Schedule.Delay = new(time.Duration(c.delay))
 	}

@@ -82,6 +82,9 @@ func sheetTimer(out io.Writer, t *api.Timer) error {
 	}
 	s.add("overlap", "%s", t.Overlap)
 	s.add("delivery", "%s", t.Delivery)
+	if t.StaleAfter > 0 {
+		s.add("stale", "after %s", formatSpan(time.Duration(t.StaleAfter)))
+	}
 	if t.Priority != nil {
 		s.add("priority", "%d", *t.Priority)
 	}

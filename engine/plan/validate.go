@@ -23,6 +23,8 @@ const (
 	maxMultiplier = 100
 	maxBackoff    = 24 * time.Hour
 	maxMaxAge     = 30 * 24 * time.Hour
+	minStaleAfter = 10 * time.Millisecond
+	maxStaleAfter = 24 * time.Hour
 	maxWindow     = 366 * 24 * time.Hour
 	maxPriority   = 9
 )
@@ -75,6 +77,9 @@ func Validate(d *engine.Definition) error {
 	c.between(r.MaxBackoff, max(time.Millisecond, min(r.Backoff, maxBackoff)), maxBackoff, "retry.max_backoff")
 	c.want(0 <= r.Jitter && r.Jitter <= 1, "retry.jitter", "%v is not from 0 to 1", r.Jitter)
 	c.between(r.MaxAge, time.Millisecond, maxMaxAge, "retry.max_age")
+	if d.StaleAfter != 0 {
+		c.between(d.StaleAfter, minStaleAfter, maxStaleAfter, "stale_after")
+	}
 
 	c.want(d.Misfire.Policy <= engine.MisfireAll, "misfire.policy", "must be latest, skip or all")
 	c.between(d.Misfire.Window, 0, maxWindow, "misfire.window")

@@ -46,6 +46,29 @@ func AfterAttempt(d *engine.Timer, t *engine.Task, out *engine.Outcome, now int6
 	return Next{Status: engine.Retrying, NotBefore: at}
 }
 
+// BeforeAttempt decides whether an attempt of the task may start now; if not, v is its
+// end. begun: an attempt is known to have begun whose end nobody knows; it is made again,
+// as at least once promises.
+//
+// A first attempt is stale when the task has waited for longer than stale_after or
+// max_age. A task waits from its due on; one that was asked for later (an instant that is
+// past, a run or a redrive by hand, an enable that catches up) from then on. What a start
+// or a step of the clock found, at the instant found, waits for max_age from then on:
+// misfire.window has decided that it is called.
+func BeforeAttempt(d *engine.Timer, t *engine.Task, begun bool, found, now int64) (v Next, ok bool) {
+	maxAge := d.Retry.MaxAge.Milliseconds()
+	if len(t.Attempts) > t.Base {
+		return Next{Status: engine.Dead, Reason: engine.ReasonAge}, now-t.Since <= maxAge
+	}
+	since := max(t.Since, d.ValidFrom)
+	stale := now-max(since, found) > maxAge || d.StaleAfter > 0 && now-since > d.StaleAfter.Milliseconds()
+	v = Next{Status: engine.Skipped, Reason: engine.ReasonStale}
+	if len(t.Attempts) > 0 {
+		v.Status = engine.Dead // it was called before, and can be retried by hand
+	}
+	return v, begun || !stale
+}
+
 // backoff is the wait after the n-th attempt in a row (n ≥ 1): backoff ·
 // multiplier^(n−1), at most max_backoff, spread by ± jitter. The spread is a
 // function of key and attempt number: a replay waits the same.

@@ -236,6 +236,7 @@ func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int
 			last = t.Attempts[n-1].Started / 1000
 		}
 	}
+	t.noted = o.Begun
 	t.redelivered = o.Begun || last <= e.startedAt
 	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
 		t.begun = true // its timer is busy: see Overlap

@@ -134,6 +134,9 @@ func (e *Scheduler) begin(t *task, now int64, body *body) (c engine.Call, from i
 	case lv.heavy.Load() && body.version != lv.def.Version:
 		return engine.Call{}, 0, t, false // changed since
 	}
+	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.noted, e.found(now), now); !fresh {
+		return engine.Call{}, 0, e.conclude(sh, t, v.Status, v.Reason, now), false
+	}
 	if !t.begun {
 		t.begun = true
 		lv.busy++
@@ -144,6 +147,9 @@ func (e *Scheduler) begin(t *task, now int64, body *body) (c engine.Call, from i
 	t.dirty = true
 	return engine.Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, nil, true
 }
+
+// found is when the last start or forward step of the clock found what was late.
+func (e *Scheduler) found(now int64) int64 { return max(e.startedAt, min(e.stepped.Load(), now)) }
 
 // maxParked is how many tasks of one timer may wait for another of it.
 const maxParked = 100
@@ -185,7 +191,7 @@ func (e *Scheduler) end(t *task, began time.Time, out engine.Outcome) {
 		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
 		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
 	})
-	t.redelivered = false
+	t.redelivered, t.noted = false, false
 	v := policy.AfterAttempt(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
 	var freed *task
 	if v.Status == engine.Retrying {

@@ -94,6 +94,7 @@ type task struct {
 	memory        *laneMemory // where it is counted, while it is in memory and not finished
 	state         state
 	redelivered   bool             // may have been sent before
+	noted         bool             // an attempt is known to have begun, and not how it ended
 	owed          bool             // has a row in owed (or is covered by a range there)
 	out           bool             // not in memory any more
 	dirty         bool             // its row in owed does not say how it stands

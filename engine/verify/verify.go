@@ -32,7 +32,8 @@ const (
 	Gap FindingKind = iota
 	// Repeat: a due that was decided twice, or called again after it was taken.
 	Repeat
-	// Early: an attempt that started before its due.
+	// Early: an attempt that started before its due, or a task that was skipped as
+	// stale before it was.
 	Early
 	// FoundLate: a first attempt later than the bound that was asked for.
 	FoundLate
@@ -64,12 +65,18 @@ type entry struct {
 	origin    engine.Origin
 	early     bool // an attempt started before the due
 	again     bool // an attempt was made after one that the target took
+	// stale is how long (ms) after its due a task that was not called ended as stale, −1:
+	// it did not.
+	stale int64
 }
 
 func entryOf(t *engine.Task) entry {
 	x := entry{
 		id: t.Key.Timer, due: t.Key.Due, last: max(t.Key.Due, t.DueLast), count: max(t.Count, 1),
-		gen: t.Generation, status: t.Status, origin: t.Origin,
+		gen: t.Generation, status: t.Status, origin: t.Origin, stale: -1,
+	}
+	if t.Status == engine.Skipped && t.Reason == engine.ReasonStale {
+		x.stale = t.Ended - t.Key.Due
 	}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
@@ -109,6 +116,7 @@ type era struct {
 	last    int64
 	stopped bool
 	timeout time.Duration // the longest of its versions
+	waits   time.Duration // before a task is stale: the shortest of its versions
 }
 
 // erasOf are the generations of a life that are kept, oldest first.
@@ -119,6 +127,7 @@ func erasOf(l *engine.Life) []era {
 			was := &es[n-1]
 			if was.Generation == t.Generation {
 				was.Timer, was.timeout = t, max(was.timeout, t.Callback.Timeout) // the dues stayed what they were
+				was.waits = min(was.waits, waitsOf(t))
 				continue
 			}
 			was.ends(t)
@@ -132,13 +141,21 @@ func erasOf(l *engine.Life) []era {
 			was := l.Versions[i-1]
 			fresh = (t.Schedule != was.Schedule || t.At != was.At) && t.ValidFrom <= t.UpdatedAt
 		}
-		es = append(es, era{Timer: t, plan: p, end: engine.MaxDue, fresh: fresh, last: engine.MaxDue, timeout: t.Callback.Timeout})
+		es = append(es, era{Timer: t, plan: p, end: engine.MaxDue, fresh: fresh, last: engine.MaxDue, timeout: t.Callback.Timeout, waits: waitsOf(t)})
 	}
 	if l.Deleted != 0 && len(es) > 0 {
 		e := &es[len(es)-1]
 		e.end, e.last, e.stopped = l.Deleted, l.Deleted, true
 	}
 	return es
+}
+
+// waitsOf is how long a task of a timer waits at least before it is stale.
+func waitsOf(t *engine.Timer) time.Duration {
+	if t.StaleAfter > 0 {
+		return min(t.StaleAfter, t.Retry.MaxAge)
+	}
+	return t.Retry.MaxAge
 }
 
 // ends is what its successor does to an era. A delete and a disable are stamped by
@@ -349,6 +366,9 @@ func (ev *evidence) holdRecords(eras []era, j *judged) {
 		}
 		if x.again {
 			add(Repeat, "it was called again after its target had taken it")
+		}
+		if kept && x.stale >= 0 && x.stale <= e.waits.Milliseconds() {
+			add(Early, "it was skipped as stale %d ms after it; its timer waits for %v", x.stale, e.waits)
 		}
 		if i > 0 && ev.records[i-1].due == x.due {
 			add(Repeat, "it has two records")

@@ -6,16 +6,18 @@ import "time"
 // the server's default; where zero itself says something, the field is a
 // pointer: new(0).
 type Definition struct {
-	App      string            `json:"app,omitempty"`
-	Name     string            `json:"name,omitempty"` // unique within the app
-	Schedule Schedule          `json:"schedule"`
-	Callback Callback          `json:"callback"`
-	Retry    Retry             `json:"retry,omitzero"`
-	Misfire  Misfire           `json:"misfire,omitzero"`
-	Overlap  string            `json:"overlap,omitempty"`  // allow, skip, queue
-	Delivery string            `json:"delivery,omitempty"` // at_least_once, at_most_once
-	Priority *int              `json:"priority,omitempty"` // 0…9
-	Labels   map[string]string `json:"labels,omitempty"`
+	App      string   `json:"app,omitempty"`
+	Name     string   `json:"name,omitempty"` // unique within the app
+	Schedule Schedule `json:"schedule"`
+	Callback Callback `json:"callback"`
+	Retry    Retry    `json:"retry,omitzero"`
+	Misfire  Misfire  `json:"misfire,omitzero"`
+	Overlap  string   `json:"overlap,omitempty"`  // allow, skip, queue
+	Delivery string   `json:"delivery,omitempty"` // at_least_once, at_most_once
+	Priority *int     `json:"priority,omitempty"` // 0…9
+	// StaleAfter: no first attempt starts later than this after the due.
+	StaleAfter Duration          `json:"stale_after,omitzero"`
+	Labels     map[string]string `json:"labels,omitempty"`
 }
 
 // Schedule is when: exactly one of Cron, Every, At and Delay.

@@ -33,7 +33,7 @@ func full() client.Definition {
 			MaxAttempts: 2, Backoff: 5 * time.Millisecond, Multiplier: 1.5, MaxBackoff: time.Hour, Jitter: new(0.0), MaxAge: 36 * time.Hour,
 		},
 		Misfire: client.Misfire{Policy: "all", Window: new(time.Duration(0))},
-		Overlap: "queue", Delivery: "at_most_once", Priority: new(0),
+		Overlap: "queue", Delivery: "at_most_once", Priority: new(0), StaleAfter: client.Duration(5 * time.Second),
 		Labels: map[string]string{"team": "a", "empty": ""},
 	}
 }

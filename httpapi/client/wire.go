@@ -11,12 +11,12 @@ import (
 // The wire forms of durations and times, put over the fields of the types that
 // have such: a Go string or ms; RFC 3339 or Unix ms.
 type (
-	span    time.Duration
-	instant time.Time
+	Duration time.Duration
+	instant  time.Time
 )
 
 // MarshalText writes a duration without the zeros at its end: 24h, 1h30m.
-func (d span) MarshalText() ([]byte, error) {
+func (d Duration) MarshalText() ([]byte, error) {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -27,12 +27,12 @@ func (d span) MarshalText() ([]byte, error) {
 	return []byte(s), nil
 }
 
-func (d span) IsZero() bool { return d == 0 }
+func (d Duration) IsZero() bool { return d == 0 }
 
-func (d *span) UnmarshalJSON(b []byte) error {
+func (d *Duration) UnmarshalJSON(b []byte) error {
 	var ms int64
 	if json.Unmarshal(b, &ms) == nil {
-		if *d = span(ms) * span(time.Millisecond); int64(*d)/int64(time.Millisecond) != ms {
+		if *d = Duration(ms) * Duration(time.Millisecond); int64(*d)/int64(time.Millisecond) != ms {
 			return fmt.Errorf("%d ms is too large", ms)
 		}
 		return nil
@@ -40,7 +40,7 @@ func (d *span) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) == nil {
 		if v, err := time.ParseDuration(s); err == nil {
-			*d = span(v)
+			*d = Duration(v)
 			return nil
 		}
 	}
@@ -98,18 +98,18 @@ type (
 
 type wireSchedule struct {
 	*plainSchedule
-	Every   *span    `json:"every,omitzero"`
-	At      *instant `json:"at,omitzero"`
-	Delay   *span    `json:"delay,omitempty"`
-	StartAt *instant `json:"start_at,omitzero"`
-	EndAt   *instant `json:"end_at,omitzero"`
-	Jitter  *span    `json:"jitter,omitzero"`
+	Every   *Duration `json:"every,omitzero"`
+	At      *instant  `json:"at,omitzero"`
+	Delay   *Duration `json:"delay,omitempty"`
+	StartAt *instant  `json:"start_at,omitzero"`
+	EndAt   *instant  `json:"end_at,omitzero"`
+	Jitter  *Duration `json:"jitter,omitzero"`
 }
 
 func (s *Schedule) wire() wireSchedule {
 	return wireSchedule{
-		(*plainSchedule)(s), (*span)(&s.Every), (*instant)(&s.At), (*span)(s.Delay),
-		(*instant)(&s.StartAt), (*instant)(&s.EndAt), (*span)(&s.Jitter),
+		(*plainSchedule)(s), (*Duration)(&s.Every), (*instant)(&s.At), (*Duration)(s.Delay),
+		(*instant)(&s.StartAt), (*instant)(&s.EndAt), (*Duration)(&s.Jitter),
 	}
 }
 
@@ -126,12 +126,12 @@ func (s *Schedule) UnmarshalJSON(b []byte) error {
 
 type wireCallback struct {
 	*plainCallback
-	Timeout *span `json:"timeout,omitzero"`
+	Timeout *Duration `json:"timeout,omitzero"`
 }
 
 // MarshalJSON writes the wire form.
 func (c Callback) MarshalJSON() ([]byte, error) {
-	return marshal(wireCallback{(*plainCallback)(&c), (*span)(&c.Timeout)})
+	return marshal(wireCallback{(*plainCallback)(&c), (*Duration)(&c.Timeout)})
 }
 
 // UnmarshalJSON reads the wire form.
@@ -139,7 +139,7 @@ func (c *Callback) UnmarshalJSON(b []byte) error {
 	w := struct {
 		wireCallback
 		Body json.RawMessage `json:"body"` // its numbers keep their digits
-	}{wireCallback: wireCallback{(*plainCallback)(c), (*span)(&c.Timeout)}}
+	}{wireCallback: wireCallback{(*plainCallback)(c), (*Duration)(&c.Timeout)}}
 	err := json.Unmarshal(b, &w)
 	if c.Body = nil; len(w.Body) > 0 {
 		c.Body = w.Body
@@ -149,13 +149,13 @@ func (c *Callback) UnmarshalJSON(b []byte) error {
 
 type wireRetry struct {
 	*plainRetry
-	Backoff    *span `json:"backoff,omitzero"`
-	MaxBackoff *span `json:"max_backoff,omitzero"`
-	MaxAge     *span `json:"max_age,omitzero"`
+	Backoff    *Duration `json:"backoff,omitzero"`
+	MaxBackoff *Duration `json:"max_backoff,omitzero"`
+	MaxAge     *Duration `json:"max_age,omitzero"`
 }
 
 func (r *Retry) wire() wireRetry {
-	return wireRetry{(*plainRetry)(r), (*span)(&r.Backoff), (*span)(&r.MaxBackoff), (*span)(&r.MaxAge)}
+	return wireRetry{(*plainRetry)(r), (*Duration)(&r.Backoff), (*Duration)(&r.MaxBackoff), (*Duration)(&r.MaxAge)}
 }
 
 // MarshalJSON writes the wire form.
@@ -169,17 +169,17 @@ func (r *Retry) UnmarshalJSON(b []byte) error {
 
 type wireMisfire struct {
 	*plainMisfire
-	Window *span `json:"window,omitempty"`
+	Window *Duration `json:"window,omitempty"`
 }
 
 // MarshalJSON writes the wire form.
 func (m Misfire) MarshalJSON() ([]byte, error) {
-	return marshal(wireMisfire{(*plainMisfire)(&m), (*span)(m.Window)})
+	return marshal(wireMisfire{(*plainMisfire)(&m), (*Duration)(m.Window)})
 }
 
 // UnmarshalJSON reads the wire form.
 func (m *Misfire) UnmarshalJSON(b []byte) error {
-	w := wireMisfire{(*plainMisfire)(m), (*span)(m.Window)}
+	w := wireMisfire{(*plainMisfire)(m), (*Duration)(m.Window)}
 	err := json.Unmarshal(b, &w)
 	m.Window = (*time.Duration)(w.Window)
 	return err

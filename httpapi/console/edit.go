@@ -22,7 +22,7 @@ var numbers = []string{"schedule.max_runs", "retry.max_attempts", "retry.multipl
 var inputs = append([]string{
 	"app", "name", "schedule.time_zone", "schedule.start_at", "schedule.end_at", "schedule.jitter",
 	"callback.url", "callback.method", "callback.timeout", "callback.success",
-	"retry.backoff", "retry.max_backoff", "retry.max_age", "misfire.policy", "misfire.window", "overlap", "delivery",
+	"retry.backoff", "retry.max_backoff", "retry.max_age", "stale_after", "misfire.policy", "misfire.window", "overlap", "delivery",
 }, numbers...)
 
 const (
