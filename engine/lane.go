@@ -26,11 +26,11 @@ func LaneOf(app, target string) Lane {
 // Lane is the lane of the timer as it stands.
 func (t *Timer) Lane() Lane { return LaneOf(t.App, TargetOf(t.Callback.URL)) }
 
-// TargetOf is scheme://host:port of a URL that was validated.
+// TargetOf is scheme://host:port of a URL, which is what a lane is made of.
 func TargetOf(url string) string {
-	i := strings.Index(url, "://") + 3
-	if j := strings.IndexAny(url[i:], "/?#"); j >= 0 {
-		return url[:i+j]
+	_, rest, ok := strings.Cut(url, "://")
+	if i := strings.IndexAny(rest, "/?#"); ok && i >= 0 {
+		return url[:len(url)-len(rest)+i]
 	}
 	return url
 }

@@ -24,7 +24,7 @@ func TestNothingStaleIsCalled(t *testing.T) {
 		for _, crash := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", crash ", crash), func(t *testing.T) {
 				bubble(t, func(t *testing.T, w *world) {
-					w.config.Workers = 4 // and so one for the target
+					w.config.MaxCalls = 4 // and so one for the target
 					w.start()
 					var ids []engine.TimerID
 					var mute atomic.Bool
