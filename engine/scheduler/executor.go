@@ -12,9 +12,23 @@ import (
 	"xtimer/engine/policy"
 )
 
-// execute makes one attempt of a task, on a worker of the queue:
+// attempt is one attempt of a task, and the gate that its call passes:
 //
-//	begin → note in the journal → call → finish, or retry
+//	begin → note in the journal → resolve, dial → Enter → first byte → Leave → finish, or retry
+//	        └────────── the task isPreparing ─────────┘ └──── isSending ────────┘
+//
+// Until Enter nothing was sent. A change that takes hold of the timer meanwhile
+// finds the task as it finds one in the queue, whatever a slow disk, DNS or dial
+// is doing for it, and the attempt is as if never begun: its number is used again.
+type attempt struct {
+	engine.Call
+	e    *Scheduler
+	task *task
+	was  engine.TaskStatus // before it was sent
+	over bool       // the task is another's by now: nothing here may touch it
+}
+
+// execute makes one attempt of a task, on a worker of the queue.
 func (e *Scheduler) execute(t *task) (took time.Duration) {
 	if e.stalled.Load() {
 		e.awaitCalm()
@@ -23,38 +37,35 @@ func (e *Scheduler) execute(t *task) (took time.Duration) {
 		}
 	}
 	began := e.cfg.Now()
-	call, from, freed, ok := e.begin(t, began.UnixMilli())
+	a, from, freed := e.begin(t, began.UnixMilli())
 	if freed != nil {
 		e.queue.push([]*task{freed})
 	}
-	if !ok {
+	if a == nil {
 		return 0
 	}
-	amo := call.Timer.Delivery == engine.AtMostOnce
+	amo := a.Timer.Delivery == engine.AtMostOnce
 	p := e.journal.Begin(engine.Begun{
-		Key: t.Key, Generation: t.Generation, Attempt: uint32(call.Attempt), Origin: t.Origin, AtMostOnce: amo,
+		Key: t.Key, Generation: t.Generation, Attempt: uint32(a.Attempt), Origin: t.Origin, AtMostOnce: amo,
 	})
 	if amo {
 		// The promise not to repeat needs the note on the disk before the call.
 		if err := e.journal.Sync(context.Background(), p); err != nil {
 			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
-			e.end(t, e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
+			a.end(e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
 			return 0
 		}
 		began = e.cfg.Now()
 	}
+	left := time.UnixMicro(t.left)
 	failpoint.Hit("intent-before-send")
-	if call.Redelivered {
-		e.metrics.redelivered.Inc()
-	}
 	e.metrics.inFlight.Inc()
-	out := e.call(&call)
+	out := e.call(&a.Call)
 	e.metrics.inFlight.Dec()
 	failpoint.Hit("response-before-result")
-	left := time.UnixMicro(t.left)
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
 	out.Phases.Queue += max(0, began.Sub(left))
-	e.end(t, began, out)
+	a.end(began, out)
 	return out.Took
 }
 
@@ -70,11 +81,10 @@ func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
 	return e.cfg.Caller.Call(c)
 }
 
-// begin is the one step that decides between sending a task and a change of its
-// timer: under the shard's lock it either becomes isSending, or is set aside.
-// The attempt should have begun at from (Unix ms). freed is a task whose turn it is, to
-// be queued.
-func (e *Scheduler) begin(t *task, now int64) (c engine.Call, from int64, freed *task, ok bool) {
+// begin takes a task out of the queue: it becomes isPreparing, or is set aside (a
+// is nil). The attempt should have begun at from (Unix ms). freed is a task whose
+// turn it is, to be queued.
+func (e *Scheduler) begin(t *task, now int64) (a *attempt, from int64, freed *task) {
 	sh := e.shardOf(t.Key.Timer)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -82,30 +92,83 @@ func (e *Scheduler) begin(t *task, now int64) (c engine.Call, from int64, freed 
 	raise(&e.upTo, now) // also for one that ends here, for its timer is busy
 	switch {
 	case t.state != isWaiting:
-		return engine.Call{}, 0, nil, false // cancelled while it waited
+		return nil, 0, nil // cancelled while it waited
 	case lv.held:
 		t.state = isHeld
-		return engine.Call{}, 0, nil, false
+		return nil, 0, nil
 	case now < t.Key.Due:
 		// The clock stepped back while it waited: never early. Who waits for it need not.
 		e.later(sh, t, t.Key.Due)
 		if t.yields() {
 			freed = t.leave(now)
 		}
-		return engine.Call{}, 0, freed, false
+		return nil, 0, freed
 	case !t.begun && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
 		e.overlap(sh, t, now)
-		return engine.Call{}, 0, nil, false
+		return nil, 0, nil
 	}
 	if !t.begun {
 		t.begun = true
 		lv.busy++
 	}
 	from = max(t.Key.Due, t.NotBefore)
-	t.state, t.Status = isSending, engine.Running
-	t.NotBefore = 0
-	t.dirty = true
-	return engine.Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, nil, true
+	t.state, t.dirty = isPreparing, true
+	a = &attempt{e: e, task: t, was: t.Status}
+	a.Call = engine.Call{Timer: lv.def, Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered, Gate: a}
+	return a, from, nil
+}
+
+// Enter decides between sending a task and a change of its timer: both take the
+// shard's lock.
+func (a *attempt) Enter() bool {
+	sh, t := a.e.shardOf(a.Key.Timer), a.task
+	sh.mu.Lock()
+	again, ok := a.stands()
+	if ok {
+		t.state, t.Status, t.writing = isSending, engine.Running, a.Timer
+	}
+	sh.mu.Unlock()
+	if again != nil {
+		a.e.queue.push([]*task{again})
+	}
+	return ok
+}
+
+// Leave implements Gate.
+func (a *attempt) Leave(sent bool) {
+	sh, t := a.e.shardOf(a.Key.Timer), a.task
+	sh.mu.Lock()
+	t.writing = nil
+	if !sent {
+		t.state, t.Status = isPreparing, a.was
+	}
+	waited := t.live.held || t.live.def != a.Timer
+	sh.mu.Unlock()
+	if waited {
+		a.e.settled.broadcast()
+	}
+}
+
+// stands reports whether an attempt of which nothing was sent may go on. If not, its
+// task is gone, or set aside until the change of its timer has ended, or, with the
+// definition replaced, to be queued again: what was prepared is not what is to be
+// sent. mu is held.
+func (a *attempt) stands() (again *task, ok bool) {
+	t := a.task
+	switch {
+	case a.over:
+		return nil, false
+	case t.state != isPreparing: // its generation is over
+	case t.live.held:
+		t.state, t.dirty = isHeld, true
+	case t.live.def != a.Timer:
+		t.await(a.e.now())
+		t.dirty, again = true, t
+	default:
+		return nil, true
+	}
+	a.over = true
+	return again, false
 }
 
 // maxParked is how many tasks of one timer may wait for another of it.
@@ -126,11 +189,22 @@ func (e *Scheduler) overlap(sh *shard, t *task, now int64) {
 }
 
 // end takes the outcome of an attempt: notes it in the journal and decides what
-// is next.
-func (e *Scheduler) end(t *task, began time.Time, out engine.Outcome) {
+// is next. That nothing could be sent for a timer that was changed is no outcome.
+func (a *attempt) end(began time.Time, out engine.Outcome) {
+	e, t := a.e, a.task
 	sh := e.shardOf(t.Key.Timer)
 	now := e.now()
 	sh.mu.Lock()
+	if a.over || t.state != isSending {
+		if again, ok := a.stands(); !ok {
+			sh.mu.Unlock()
+			if again != nil {
+				e.queue.push([]*task{again})
+			}
+			return
+		}
+	}
+	t.writing = nil // after a panic between Enter and Leave
 	lv := t.live
 	first := len(t.Attempts) == 0
 	if first {
@@ -164,6 +238,9 @@ func (e *Scheduler) end(t *task, began time.Time, out engine.Outcome) {
 	lateness := t.Lateness
 	sh.mu.Unlock()
 
+	if a.Redelivered {
+		e.metrics.redelivered.Inc()
+	}
 	e.metrics.attempt(out.Code)
 	if first && !out.Sent.IsZero() {
 		e.metrics.fired(lateness)

@@ -97,6 +97,7 @@ type task struct {
 	cancelled     bool         // a change under way has its record
 	begun         bool         // counts in live.busy
 	settling      bool         // a settle that names it is being committed
+	writing       *engine.Timer       // what it calls, while the first bytes are being written (see Gate); nil: nothing
 	stored        int64        // when it was settled, being done (see ticks); 0: not yet
 	ready         int64        // since when it could run (Unix ms)
 	left          int64        // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
@@ -111,6 +112,7 @@ const (
 	isWaiting  state = iota // in the queue
 	isHeld                  // taken from the queue while a change was being committed
 	isParked                // waits for another task of its timer (overlap: queue)
+	isPreparing             // an attempt runs, of which no byte was sent
 	isSending               // an attempt runs
 	isRetrying              // its next attempt lies in the wheel
 	isDone
