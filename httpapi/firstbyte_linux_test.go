@@ -322,4 +322,3 @@ func racedEngine(t *testing.T, c engine.Caller, slow time.Duration) *scheduler.S
 	until(t, func() bool { return e.Ready() == nil })
 	return e
 }
-

@@ -28,7 +28,7 @@ func (c *court) receive() {
 		if !o.said(a) {
 			c.broken("L6", "%s arrived as a request (method, headers, body) that was not in force: %s", k, a.RequestSHA)
 		}
-		if at, by := o.ended(); by != nil && a.At/1000 > at+grace(by, o.def()) {
+		if at, by := o.ended(); by != nil && a.At/1000 > at+grace(by) {
 			c.broken("L3", "%s arrived %d ms after its %s was answered", k, a.At/1000-at, by.Op)
 		}
 	}
@@ -67,7 +67,7 @@ func (o *occurrence) said(a *Arrived) bool {
 			return true // manual
 		}
 		for i, d := range e.defs {
-			over := i+1 < len(e.defs) && e.defs[i+1].OK && a.At/1000 > e.defs[i+1].Answered+timeout(d.Definition)
+			over := i+1 < len(e.defs) && e.defs[i+1].OK && a.At/1000 > e.defs[i+1].Answered+onTheWay
 			if d.Definition.RequestSHA == a.RequestSHA && a.At/1000 >= d.Invoked && !over {
 				return true
 			}
@@ -76,16 +76,19 @@ func (o *occurrence) said(a *Arrived) bool {
 	return false
 }
 
-// grace is for how long (ms) after the answer a call may arrive that was in
-// flight when its timer ended.
-func grace(by *Asked, d *Definition) int64 {
+// onTheWay is how long (ms) a call whose first byte had left before a change was
+// answered may take until a receiver notes it, on a machine with more to do than it
+// has cores.
+const onTheWay = 1000
+
+// grace is for how long (ms) after the answer a call may arrive that was in flight
+// when its timer ended.
+func grace(by *Asked) int64 {
 	if by.Op == Delete && by.Result != "in_flight" {
 		return 0
 	}
-	return timeout(d)
+	return onTheWay
 }
-
-func timeout(d *Definition) int64 { return cmp.Or(d.Timeout, 15_000) }
 
 // complete is L1 and L8: each due that had to be called was taken, or its end
 // says why not.

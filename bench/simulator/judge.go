@@ -12,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
 	"xtimer/engine/verify"
 	"xtimer/tier/local"
 )
@@ -322,11 +321,15 @@ func (m *machine) latest() int64 {
 	return to
 }
 
-// setBack tells whether the clock was set back while a call waited for the note
-// that at most once needs: when it was begun, it was due.
+// setBack reports whether the clock was set back while a call waited for the note
+// that at most once needs, or for its dial: when it was begun, it was due.
 func (m *machine) setBack(t *timer, c *call) bool {
+	begun := c.asked
+	if !t.all(func(v version) bool { return v.Delivery == engine.AtLeastOnce }) {
+		begun -= m.unsynced()
+	}
 	return slices.ContainsFunc(m.steps, func(s clockStep) bool {
-		return s.to < s.from && s.from >= c.key.Due && s.at <= c.at && c.at <= s.at+m.grace(t)
+		return s.to < s.from && s.from >= c.key.Due && begun <= s.at && s.at <= c.at
 	})
 }
 
@@ -494,28 +497,13 @@ func (m *machine) holdVersion(t *timer, c *call, bad func(string, ...any)) {
 		case v.by == nil:
 		case v.Version == c.version && c.at < v.by.sent:
 			bad("version %d was asked for only at %v", v.Version, v.by.sent)
-		case v.Version > c.version && v.by.state == done && c.at > v.by.answered+m.grace(t):
+		case v.Version > c.version && v.by.state == done && c.at > v.by.answered:
 			bad("it is of version %d, and version %d was acknowledged at %v", c.version, v.Version, v.by.answered)
 		}
 	}
-	if r := t.end; r != nil && r.state == done {
-		grace := m.grace(t)
-		if r.deleted != scheduler.DeleteInFlight {
-			grace = 0
-		}
-		if c.at > r.answered+grace {
-			bad("its delete was acknowledged at %v: %s", r.answered, r.deleted)
-		}
+	if r := t.end; r != nil && r.state == done && c.at > r.answered {
+		bad("its delete was acknowledged at %v: %s", r.answered, r.deleted)
 	}
-}
-
-// grace is how long after the answer to a change a call may reach the receiver
-// that was begun before it: at once, but for the note that at most once needs.
-func (m *machine) grace(t *timer) time.Duration {
-	if t.all(func(v version) bool { return v.Delivery == engine.AtLeastOnce }) {
-		return 0
-	}
-	return m.unsynced()
 }
 
 // holdRepeat: a call that comes again has a reason (L4, L5).
@@ -575,7 +563,7 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 	}
 	since := t.has(due)
 	for _, s := range m.steps {
-		if since <= s.at && s.at < c.at && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
+		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
 			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
 		}
 	}

@@ -25,7 +25,7 @@ type attempt struct {
 	e    *Scheduler
 	task *task
 	was  engine.TaskStatus // before it was sent
-	over bool       // the task is another's by now: nothing here may touch it
+	over bool              // the task is another's by now: nothing here may touch it
 }
 
 // execute makes one attempt of a task, on a worker of the queue.

@@ -11,7 +11,9 @@ import (
 
 // edits are the changes of a timer after whose answer nothing of it as it was is sent.
 var edits = map[string]func(w *world, id engine.TimerID) (scheduler.DeleteResult, error){
-	"delete": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) { return w.Delete(w.t.Context(), id, 0) },
+	"delete": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {
+		return w.Delete(w.t.Context(), id, 0)
+	},
 	"disable": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {
 		_, err := w.Disable(w.t.Context(), id, "", 0)
 		return "", err

@@ -90,31 +90,31 @@ type task struct {
 	lane          *lane // where it waits or runs; the queue's
 	priority      uint8
 	state         state
-	redelivered   bool         // may have been sent before
-	owed          bool         // has a row in owed (or is covered by a range there)
-	out           bool         // not in memory any more
-	dirty         bool         // its row in owed does not say how it stands
-	cancelled     bool         // a change under way has its record
-	begun         bool         // counts in live.busy
-	settling      bool         // a settle that names it is being committed
-	writing       *engine.Timer       // what it calls, while the first bytes are being written (see Gate); nil: nothing
-	stored        int64        // when it was settled, being done (see ticks); 0: not yet
-	ready         int64        // since when it could run (Unix ms)
-	left          int64        // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
-	handle        wheel.Handle // of its retry
-	encoded       []byte       // AppendTask of it, once done
+	redelivered   bool          // may have been sent before
+	owed          bool          // has a row in owed (or is covered by a range there)
+	out           bool          // not in memory any more
+	dirty         bool          // its row in owed does not say how it stands
+	cancelled     bool          // a change under way has its record
+	begun         bool          // counts in live.busy
+	settling      bool          // a settle that names it is being committed
+	writing       *engine.Timer // what it calls, while the first bytes are being written (see Gate); nil: nothing
+	stored        int64         // when it was settled, being done (see ticks); 0: not yet
+	ready         int64         // since when it could run (Unix ms)
+	left          int64         // when it came to the queue for its next attempt (Unix µs), 0: not yet; the queue's
+	handle        wheel.Handle  // of its retry
+	encoded       []byte        // AppendTask of it, once done
 }
 
 // state is where a task in memory stands.
 type state uint8
 
 const (
-	isWaiting  state = iota // in the queue
-	isHeld                  // taken from the queue while a change was being committed
-	isParked                // waits for another task of its timer (overlap: queue)
-	isPreparing             // an attempt runs, of which no byte was sent
-	isSending               // an attempt runs
-	isRetrying              // its next attempt lies in the wheel
+	isWaiting   state = iota // in the queue
+	isHeld                   // taken from the queue while a change was being committed
+	isParked                 // waits for another task of its timer (overlap: queue)
+	isPreparing              // an attempt runs, of which no byte was sent
+	isSending                // an attempt runs
+	isRetrying               // its next attempt lies in the wheel
 	isDone
 )
 
