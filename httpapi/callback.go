@@ -73,6 +73,9 @@ const (
 	// less than the 5 s after which Node.js, the most impatient of the common
 	// servers, hangs up.
 	maxIdle = 4 * time.Second
+	// maxIdleOnce is the same for an at_most_once call, which a connection that its
+	// target is about to close would leave unknown: no server hangs up so soon.
+	maxIdleOnce = time.Second
 	// forgetAfter is how long a target without connections is remembered.
 	forgetAfter = time.Minute
 	sweepEvery  = maxIdle / 8
@@ -203,8 +206,12 @@ func (c *Callback) Call(call *engine.Call) engine.Outcome {
 // the answer. With an error, the outcome lacks the word for it.
 func (c *Callback) attempt(t *target, s *scratch, call *engine.Call, start, deadline time.Time) (engine.Outcome, error) {
 	var ph engine.Phases
-	for reuse := true; ; reuse = false {
-		cn, err := t.acquire(start, deadline, reuse, &ph)
+	idle := maxIdle
+	if call.Timer.Delivery == engine.AtMostOnce {
+		idle = maxIdleOnce
+	}
+	for ; ; idle = 0 {
+		cn, err := t.acquire(start, deadline, idle, &ph)
 		if err != nil {
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}

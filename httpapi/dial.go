@@ -15,11 +15,12 @@ import (
 // link is a connection to a target. It has one owner at a time: a call, or the
 // target while it is kept.
 type link struct {
-	net.Conn           // what is written to and read from: TCP, or TLS over it
-	socket             // the TCP socket beneath
-	direct   bool      // over TCP alone: an exchange is possible
-	since    time.Time // when it was kept
-	until    time.Time // its deadline
+	net.Conn               // what is written to and read from: TCP, or TLS over it
+	socket                 // the TCP socket beneath
+	direct   bool          // over TCP alone: an exchange is possible
+	since    time.Time     // when it was kept
+	maxIdle  time.Duration // for how long it may be
+	until    time.Time     // its deadline
 	reused   bool
 
 	// Of the call.
@@ -122,7 +123,7 @@ func (t *target) dial(deadline time.Time, ph *engine.Phases) (*link, error) {
 	if err != nil {
 		return nil, &stageError{wordRefused, err}
 	}
-	cn := &link{Conn: tcp, direct: exchanges && !t.secure && !failpoint.Armed}
+	cn := &link{Conn: tcp, maxIdle: maxIdle, direct: exchanges && !t.secure && !failpoint.Armed}
 	if err := cn.open(tcp); err != nil {
 		tcp.Close()
 		return nil, &stageError{wordRefused, err}

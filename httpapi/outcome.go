@@ -105,6 +105,7 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 
 	// Bytes beyond the answer must not become the answer to the next request.
 	keep = keep && !hangsUp(&resp.Header) && s.answer.Buffered() == 0
+	cn.maxIdle = idleTime(resp.Header.Peek("Keep-Alive"))
 
 	switch {
 	case matchSuccess(success, o.Code):
@@ -134,6 +135,23 @@ func hangsUp(h *fasthttp.ResponseHeader) bool {
 		}
 	}
 	return false
+}
+
+// idleTime is for how long a connection may be kept by the target's own word,
+// "timeout=5, max=100" in seconds: a second less, or half of it, so that a request
+// does not cross the target's hang-up on its way; maxIdle at most, and without a word.
+func idleTime(keepAlive []byte) time.Duration {
+	for part := range bytes.SplitSeq(keepAlive, []byte{','}) {
+		name, value, _ := bytes.Cut(part, []byte{'='})
+		if !bytes.EqualFold(bytes.TrimSpace(name), []byte("timeout")) {
+			continue
+		}
+		if n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 16); err == nil {
+			said := time.Duration(n) * time.Second
+			return min(said-min(said/2, time.Second), maxIdle)
+		}
+	}
+	return maxIdle
 }
 
 func matchSuccess(spec string, code int) bool {
