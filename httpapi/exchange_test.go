@@ -132,6 +132,25 @@ func TestAnswersOfAllLengths(t *testing.T) {
 	}
 }
 
+// After an answer with a bare LF in its head, of which a reader may see another end,
+// the connection is not used again.
+func TestAnswerWithABareLF(t *testing.T) {
+	for head, conns := range map[string]int64{
+		"X: a\r\nContent-Length: 2\r\n": 1,
+		"X: a\nContent-Length: 2\r\n":   2,
+		"Y: b\nX: a\r\n":                2,
+	} {
+		p := listen(t, nil, answering("HTTP/1.1 204 No Content\r\n"+head+"\r\n"))
+		cb := newCallback(t, CallbackConfig{})
+		for range 2 {
+			expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+		}
+		if n := p.conns.Load(); n != conns {
+			t.Errorf("%q: %d connections, want %d", head, n, conns)
+		}
+	}
+}
+
 // A target says for how long it keeps a connection.
 func TestIdleTime(t *testing.T) {
 	for said, want := range map[string]time.Duration{

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"errors"
@@ -51,10 +52,17 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	s.answer.Reset(cn)
 	resp := &s.resp
 
+	keep = true
 	for n := 0; ; n++ {
+		head := peekHead(s.answer)
+		zero, bare := bytes.Contains(head[:min(len(head), 16)], []byte(" 000")), hasBareLF(head)
 		if err := resp.Header.Read(s.answer); err != nil {
 			return o, false, answerError(err)
 		}
+		if zero { // which fasthttp takes for 200
+			return o, false, &stageError{wordProtocol, errors.New("status 000 is no answer")}
+		}
+		keep = keep && !bare
 		o.Code = resp.StatusCode()
 		if o.Code >= 200 || o.Code == fasthttp.StatusSwitchingProtocols {
 			break
@@ -67,7 +75,6 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 		return o, false, &stageError{wordProtocol, fmt.Errorf("status %d is no answer", o.Code)}
 	}
 
-	keep = true
 	switch n := resp.Header.ContentLength(); {
 	case o.Code == fasthttp.StatusNoContent, o.Code == fasthttp.StatusNotModified:
 	case n > maxResponse && n <= maxBody:
@@ -120,6 +127,51 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	}
 	o.ErrorClass = wordStatus
 	return o, keep, nil
+}
+
+// peekHead is the head of an answer, with the empty line, while it is still to be
+// read; nil when it is of something else than HTTP, or does not come whole, which the
+// reading finds as well.
+func peekHead(r *bufio.Reader) []byte {
+	for n := 1; ; {
+		if _, err := r.Peek(n); err != nil {
+			return nil
+		}
+		b, _ := r.Peek(r.Buffered())
+		begun := false
+		for end := 0; ; {
+			i := bytes.IndexByte(b[end:], '\n')
+			if i < 0 {
+				break
+			}
+			empty := i == 0 || i == 1 && b[end] == '\r'
+			if !empty && !begun && !bytes.HasPrefix(b[end:], []byte("HTTP/")) {
+				return nil
+			}
+			if end += i + 1; empty && begun {
+				return b[:end]
+			}
+			begun = begun || !empty
+		}
+		n = len(b) + 1
+	}
+}
+
+// hasBareLF reports whether a line of a head ends without CR. Who takes that for the
+// end of a line and who does not may see different headers, and so different ends of
+// a message (RFC 9112, 2.2): a proxy, or a target that lets others write into the
+// values of its headers. So such a request is refused, and after such an answer
+// the connection is not used again.
+func hasBareLF(head []byte) bool {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(head[i:], '\n')
+		if n < 0 {
+			return false
+		}
+		if i += n; i == 0 || head[i-1] != '\r' {
+			return true
+		}
+	}
 }
 
 // hangsUp tells whether a target will close the connection, or may: fasthttp knows the
