@@ -199,7 +199,7 @@ func (c *court) repeats() {
 				switch {
 				case f == nil:
 					c.broken("L4", "%s arrived again %d ms after it was taken, and nothing had crashed", o.key, (a.At-taken.At)/1000)
-				case !o.marked(f, a):
+				case !a.Redelivered:
 					c.broken("L4", "%s arrived again after a %s and is not marked", o.key, f.Fault)
 				}
 				beside[f]++
@@ -217,12 +217,6 @@ func (c *court) repeats() {
 			c.broken("L4", "%d repeats beside the %s at %d: more than were in flight and written in 250 ms (%d)", beside[f], f.Fault, f.From, limit)
 		}
 	}
-}
-
-// marked tells whether a call, or one of the same due between a fault and it, is
-// marked: who forgot two attempts begins with the first, and marks that.
-func (o *occurrence) marked(f *Broken, a *Arrived) bool {
-	return slices.ContainsFunc(o.arrivals, func(b *Arrived) bool { return b.Redelivered && b.At/1000 >= f.From && b.At <= a.At })
 }
 
 // lateness is L7.

@@ -420,6 +420,10 @@ func (m *machine) holdCalls(t *timer) {
 			if i > 0 {
 				m.holdRepeat(t, calls[i-1], c, bad)
 			}
+			if !c.redelivered && slices.ContainsFunc(calls[:i], func(was *call) bool { return was.life < c.life && was.attempt >= c.attempt }) &&
+				t.redriven[due] == 0 && len(t.unsure) == 0 && !m.back() {
+				bad("a former process has made that attempt, and it is not marked")
+			}
 			if m.script.Settings.Workers >= 8 && len(m.steps) == 0 && c.at > m.script.Calm+30*time.Second && i == 0 && t.manual[due] == nil {
 				if late := c.wall.UnixMilli() - due; late > 100 && due > m.begin.Add(m.script.Calm+30*time.Second).UnixMilli() && t.allOverlap() {
 					bad("it is %d ms late, and nothing ails the machine", late)
@@ -510,11 +514,10 @@ func (m *machine) holdVersion(t *timer, c *call, bad func(string, ...any)) {
 func (m *machine) holdRepeat(t *timer, was, c *call, bad func(string, ...any)) {
 	died := m.diedAfter(was)
 	redriven := t.redriven[c.key.Due] > 0 || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Retry })
-	back := slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to < s.from })
 	switch {
 	case died != nil && died.at <= c.at:
 		again := c.attempt <= was.attempt || was.answer.class == engine.ClassOK
-		if again && !c.redelivered && !back && !redriven {
+		if again && !c.redelivered && !m.back() && !redriven {
 			bad("it comes again after a crash and is not marked")
 		}
 	case redriven:
@@ -534,6 +537,11 @@ func (m *machine) holdRepeat(t *timer, was, c *call, bad func(string, ...any)) {
 			bad("only %v after attempt %d", got, was.attempt)
 		}
 	}
+}
+
+// back reports whether the clock was ever set back.
+func (m *machine) back() bool {
+	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to < s.from })
 }
 
 func (t *timer) onePolicy() bool {

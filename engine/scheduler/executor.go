@@ -222,7 +222,6 @@ func (a *attempt) end(began time.Time, out engine.Outcome) {
 		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
 		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
 	})
-	t.redelivered = false
 	v := policy.AfterAttempt(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
 	var freed *task
 	if v.Status == engine.Retrying {

@@ -90,7 +90,7 @@ type task struct {
 	lane          *lane // where it waits or runs; the queue's
 	priority      uint8
 	state         state
-	redelivered   bool          // may have been sent before
+	redelivered   bool          // its attempts may have been made before
 	owed          bool          // has a row in owed (or is covered by a range there)
 	out           bool          // not in memory any more
 	dirty         bool          // its row in owed does not say how it stands
