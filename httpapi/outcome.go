@@ -54,8 +54,8 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 
 	keep = true
 	for n := 0; ; n++ {
-		head := peekHead(s.answer)
-		zero, bare := bytes.Contains(head[:min(len(head), 16)], []byte(" 000")), hasBareLF(head)
+		head, bare := peekHead(s.answer)
+		zero := bytes.Contains(head[:min(len(head), 16)], []byte(" 000"))
 		if err := resp.Header.Read(s.answer); err != nil {
 			return o, false, answerError(err)
 		}
@@ -131,25 +131,28 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 
 // peekHead is the head of an answer, with the empty line, while it is still to be
 // read; nil when it is of something else than HTTP, or does not come whole, which the
-// reading finds as well.
-func peekHead(r *bufio.Reader) []byte {
+// reading finds as well. bare as hasBareLF.
+func peekHead(r *bufio.Reader) (head []byte, bare bool) {
 	for n := 1; ; {
 		if _, err := r.Peek(n); err != nil {
-			return nil
+			return nil, false
 		}
 		b, _ := r.Peek(r.Buffered())
 		begun := false
+		bare = false
 		for end := 0; ; {
 			i := bytes.IndexByte(b[end:], '\n')
 			if i < 0 {
 				break
 			}
-			empty := i == 0 || i == 1 && b[end] == '\r'
+			cr := i > 0 && b[end+i-1] == '\r'
+			empty := i == 0 || i == 1 && cr
 			if !empty && !begun && !bytes.HasPrefix(b[end:], []byte("HTTP/")) {
-				return nil
+				return nil, false
 			}
+			bare = bare || !cr
 			if end += i + 1; empty && begun {
-				return b[:end]
+				return b[:end], bare
 			}
 			begun = begun || !empty
 		}
