@@ -45,7 +45,7 @@ var preparations = map[string]func(w *world) []func(*engine.Definition){
 		return []func(*engine.Definition){retry(4, time.Millisecond, 1)}
 	},
 	"note of at most once": func(w *world) []func(*engine.Definition) {
-		w.journal.slow = 3 * time.Second
+		w.journal.tune(0, 3*time.Second)
 		return []func(*engine.Definition){atMostOnce}
 	},
 }
@@ -64,7 +64,7 @@ func TestChangeBeforeTheFirstByte(t *testing.T) {
 					if err != nil || result != "" && result != scheduler.DeleteCancelled {
 						t.Fatalf("%q, %v", result, err)
 					}
-					w.journal.slow = 0
+					w.journal.tune(0, 0)
 					time.Sleep(10 * time.Second)
 					w.settle()
 					calls := w.of("a")[tries:]
@@ -110,7 +110,7 @@ func TestChangeThatFailsBeforeTheFirstByte(t *testing.T) {
 				if _, err := w.Delete(t.Context(), id, 0); code(err) != "no" {
 					t.Fatal(err)
 				}
-				w.journal.slow = 0
+				w.journal.tune(0, 0)
 				time.Sleep(10 * time.Second)
 				w.settle()
 				calls := w.of("a")[tries:]

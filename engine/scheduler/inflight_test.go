@@ -73,20 +73,19 @@ func TestCrashAfterAChangeInFlight(t *testing.T) {
 // A process that dies with the notes of several attempts unsynced makes them again:
 // each is marked, and so is what comes after them.
 func TestEachRepeatIsMarked(t *testing.T) {
-	begin(t, func(t *testing.T, w *world) {
-		w.journal.pace = time.Hour
-		w.before = func(op string, _ any) error {
-			if op == "Settle" && w.now() > epoch.UnixMilli()+1000 && len(w.starts) == 1 {
-				return engine.ErrUnavailable
-			}
-			return nil
-		}
+	bubble(t, func(t *testing.T, w *world) {
+		w.journal.tune(time.Hour, 0)
+		away := w.outage("Settle")
+		w.start()
 		w.replies("a", fail, fail, fail, fail, fail, fail, ok)
 		w.make(timer("a", delay(2*time.Second), retry(8, 100*time.Millisecond, 1)))
-		time.Sleep(2250 * time.Millisecond)
+		time.Sleep(time.Second)
+		away.Store(true)
+		time.Sleep(1250 * time.Millisecond)
 		before := w.of("a")
+		away.Store(false)
 		w.power(time.Second)
-		w.journal.pace = 0
+		w.journal.tune(0, 0)
 		w.settle()
 		after := w.of("a")[len(before):]
 		if len(before) != 3 || len(after) != 4 {

@@ -593,6 +593,13 @@ type disk struct {
 	slow    time.Duration // what a sync that is waited for takes; 0: 1 ms
 }
 
+// tune sets how fast it is.
+func (d *disk) tune(pace, slow time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pace, d.slow = pace, slow
+}
+
 // drop loses the unsynced tail.
 func (d *disk) drop() {
 	d.mu.Lock()
@@ -658,7 +665,10 @@ func (j *mortalJournal) sync() error {
 }
 
 func (j *mortalJournal) Sync(context.Context, engine.Position) error {
-	time.Sleep(cmp.Or(j.d.slow, time.Millisecond))
+	j.d.mu.Lock()
+	slow := cmp.Or(j.d.slow, time.Millisecond)
+	j.d.mu.Unlock()
+	time.Sleep(slow)
 	return j.sync()
 }
 
