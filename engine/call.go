@@ -7,6 +7,9 @@ type Caller interface {
 	// Call makes one attempt: one request, no redirects, no silent repeats.
 	// It returns within the timeout of the timer's callback, whatever the
 	// target does. It is called by many goroutines at once.
+	//
+	// It writes the request's first byte within c.Send, and nothing when c.Send
+	// refuses: then its outcome is not read.
 	Call(c *Call) Outcome
 }
 
@@ -16,6 +19,33 @@ type Call struct {
 	Key         Key
 	Attempt     int
 	Redelivered bool // it may have been sent before
+	Gate        Gate // see Send; nil: always open
+}
+
+// Gate decides whether a call that has been prepared (name resolved, connection
+// made) may still be sent. From Enter until Leave a change of the timer waits,
+// so what lies between them takes no time that a target could stretch.
+type Gate interface {
+	// Enter reports whether the first byte may be written now.
+	Enter() bool
+	// Leave follows each Enter that returned true. sent is false when the write
+	// failed and provably no byte left: Enter may be asked again.
+	Leave(sent bool)
+}
+
+// Send calls write, which writes the first bytes of the request without waiting
+// for the target and reports whether any may have left, unless the call is not
+// wanted any more: then it returns false.
+func (c *Call) Send(write func() (sent bool)) bool {
+	if c.Gate == nil {
+		write()
+		return true
+	}
+	if !c.Gate.Enter() {
+		return false
+	}
+	c.Gate.Leave(write())
+	return true
 }
 
 // Outcome of one attempt.

@@ -64,7 +64,8 @@
 //	the journal forgets too soon                       it forgets what was written before the instant W stands at,
 //	                                                   after the settle: a task's records come after its due
 //	a create slips between two scans                   horizons are raised before a scan; creates look again after
-//	a change races with a send                         both take the shard's lock: held, or isSending, never both
+//	a change races with a send                         both take the shard's lock, the send right before its first byte:
+//	                                                   held, or isSending, never both (executor.go)
 //	a settle races with a change                       a change waits for the settle that names its tasks
 //	a read from a tier is older than a change          changes.go: a version that is not the newest is not used
 //	the warm tier tells a former definition            each change tells it (Update), and then it tells that one or none

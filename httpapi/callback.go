@@ -73,6 +73,9 @@ const (
 	// less than the 5 s after which Node.js, the most impatient of the common
 	// servers, hangs up.
 	maxIdle = 4 * time.Second
+	// maxIdleOnce is the same for an at_most_once call, which a connection that its
+	// target is about to close would leave unknown: no server hangs up so soon.
+	maxIdleOnce = time.Second
 	// forgetAfter is how long a target without connections is remembered.
 	forgetAfter = time.Minute
 	sweepEvery  = maxIdle / 8
@@ -170,7 +173,7 @@ func (c *Callback) Call(call *engine.Call) engine.Outcome {
 	}
 	s := c.scratch.Get().(*scratch)
 	s.request = c.appendRequest(s, call, t, path, start)
-	o, err := c.attempt(t, s, cb.Success, start, start.Add(timeout))
+	o, err := c.attempt(t, s, call, start, start.Add(timeout))
 	s.resp.Reset()
 	s.answer.Reset(nil)
 	if cap(s.request) > maxScratch {
@@ -201,10 +204,14 @@ func (c *Callback) Call(call *engine.Call) engine.Outcome {
 
 // attempt sends the request in s over a kept connection or a new one and reads
 // the answer. With an error, the outcome lacks the word for it.
-func (c *Callback) attempt(t *target, s *scratch, success string, start, deadline time.Time) (engine.Outcome, error) {
+func (c *Callback) attempt(t *target, s *scratch, call *engine.Call, start, deadline time.Time) (engine.Outcome, error) {
 	var ph engine.Phases
-	for reuse := true; ; reuse = false {
-		cn, err := t.acquire(start, deadline, reuse, &ph)
+	idle := maxIdle
+	if call.Timer.Delivery == engine.AtMostOnce {
+		idle = maxIdleOnce
+	}
+	for ; ; idle = 0 {
+		cn, err := t.acquire(start, deadline, idle, &ph)
 		if err != nil {
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
@@ -213,7 +220,11 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
 		failpoint.Hit("connected-before-write")
-		n, err := cn.send(s.request, s.ahead[:])
+		n, err := cn.send(call, s.request, s.ahead[:])
+		if err == errWithdrawn {
+			t.release(cn, true, time.Now())
+			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, nil
+		}
 		sent := cn.sent
 		ph.Queue, ph.Send = sent.Sub(start)-ph.Dial-ph.TLS, cn.written.Sub(sent)
 		switch {
@@ -234,7 +245,7 @@ func (c *Callback) attempt(t *target, s *scratch, success string, start, deadlin
 			// said why: 413, 401.
 		}
 		failpoint.Hit("sent-before-response")
-		o, keep, rerr := readAnswer(cn, s, success)
+		o, keep, rerr := readAnswer(cn, s, call.Timer.Callback.Success)
 		if !cn.answered.IsZero() {
 			ph.FirstByte = cn.answered.Sub(cn.written)
 		}

@@ -258,6 +258,8 @@ func TestHostileReceivers(t *testing.T) {
 		}), 0, engine.ClassUnknown, wordProtocol, 101, ""},
 		{"garbage", asked(func(s *session) { s.say("\x00\x01\x02 220 smtp.example ESMTP\r\n\r\n"); s.hold() }), 0, engine.ClassUnknown, wordProtocol, 0, ""},
 		{unasked, func(s *session) { s.say("SSH-2.0-OpenSSH_9.2\r\n\r\n"); s.hold() }, 0, engine.ClassUnknown, wordProtocol, 0, ""},
+		{"a status of 000", saying("HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n"), 0, engine.ClassUnknown, wordProtocol, 0, ""},
+		{"garbage, and no end of it", asked(func(s *session) { s.say("220 smtp.example ESMTP\r\n"); s.hold() }), 0, engine.ClassUnknown, wordProtocol, 0, ""},
 		{"a status of 9", asked(func(s *session) { s.say("HTTP/1.1 9 Nine\r\nContent-Length: 0\r\n\r\n"); s.hold() }), 0, engine.ClassUnknown, wordProtocol, -1, ""},
 		{"two lengths", asked(func(s *session) {
 			s.say("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx")

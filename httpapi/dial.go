@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"syscall"
 	"time"
@@ -14,11 +15,12 @@ import (
 // link is a connection to a target. It has one owner at a time: a call, or the
 // target while it is kept.
 type link struct {
-	net.Conn           // what is written to and read from: TCP, or TLS over it
-	socket             // the TCP socket beneath
-	direct   bool      // over TCP alone: an exchange is possible
-	since    time.Time // when it was kept
-	until    time.Time // its deadline
+	net.Conn               // what is written to and read from: TCP, or TLS over it
+	socket                 // the TCP socket beneath
+	direct   bool          // over TCP alone: an exchange is possible
+	since    time.Time     // when it was kept
+	maxIdle  time.Duration // for how long it may be
+	until    time.Time     // its deadline
 	reused   bool
 
 	// Of the call.
@@ -29,20 +31,37 @@ type link struct {
 	broken   error     // what it met when it read
 }
 
-// send hands a request to the socket in one write; in two, where a test may kill
-// the process between them. Over a kept connection it also waits for the answer to
+// errWithdrawn is a call that was not to be sent any more when it could be.
+var errWithdrawn = errors.New("the call was withdrawn before it was sent")
+
+// firstWrite is how much of a request is written while its call is at its gate: no
+// more than an empty socket buffer takes, so that the write does not wait for the
+// target to read.
+const firstWrite = 4 << 10
+
+// send hands the request of a call to the socket, if that is still wanted when its
+// first byte can be written. Over a kept connection it also waits for the answer to
 // begin, whose first bytes it reads into room.
-func (l *link) send(request, room []byte) (n int, err error) {
+func (l *link) send(call *engine.Call, request, room []byte) (n int, err error) {
 	l.sent, l.answered, l.ahead, l.broken = time.Time{}, time.Time{}, nil, nil
 	if l.reused && l.direct {
-		if n, err = l.exchange(request, room); err != nil || n == len(request) {
+		if n, err = l.exchange(call, request, room); err != nil || n == len(request) {
 			return n, err
 		}
-	} else {
-		l.sent = time.Now()
 	}
-	if failpoint.Armed {
-		if n, err = l.Write(request[:len(request)/2]); err != nil {
+	if n == 0 {
+		first := min(len(request), firstWrite)
+		if failpoint.Armed {
+			first = min(first, len(request)/2) // a test may kill the process between the writes
+		}
+		if !call.Send(func() bool {
+			l.sent = time.Now()
+			n, err = l.Write(request[:first])
+			return n > 0
+		}) {
+			return 0, errWithdrawn
+		}
+		if l.written = time.Now(); err != nil || n == len(request) {
 			return n, err
 		}
 		failpoint.Hit("mid-write")
@@ -104,7 +123,7 @@ func (t *target) dial(deadline time.Time, ph *engine.Phases) (*link, error) {
 	if err != nil {
 		return nil, &stageError{wordRefused, err}
 	}
-	cn := &link{Conn: tcp, direct: exchanges && !t.secure && !failpoint.Armed}
+	cn := &link{Conn: tcp, maxIdle: maxIdle, direct: exchanges && !t.secure && !failpoint.Armed}
 	if err := cn.open(tcp); err != nil {
 		tcp.Close()
 		return nil, &stageError{wordRefused, err}

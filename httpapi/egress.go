@@ -13,8 +13,8 @@ import (
 //
 // Never, whatever it says: link-local and unspecified addresses, multicast and
 // broadcast, cloud metadata services, and this process's own listeners; nor an
-// IPv6 address that carries one of them (IPv4-mapped, NAT64, 6to4, Teredo).
-// Otherwise Allow is asked first, then Deny and PublicOnly: so Allow is for
+// IPv6 address that carries one of them (IPv4-mapped, IPv4-translated, NAT64, 6to4,
+// Teredo). Otherwise Allow is asked first, then Deny and PublicOnly: so Allow is for
 // exceptions. To allow some networks only, deny 0.0.0.0/0 and ::/0 besides.
 type Egress struct {
 	Allow, Deny []netip.Prefix
@@ -132,6 +132,8 @@ func carried(a netip.Addr) (netip.Addr, bool) {
 		return v4(2, 0)
 	case teredo.Contains(a):
 		return v4(12, 0xff)
+	case translated.Contains(a):
+		return v4(12, 0)
 	case compatible.Contains(a) && a != netip.IPv6Unspecified() && a != netip.IPv6Loopback():
 		return v4(12, 0)
 	}
@@ -176,6 +178,7 @@ var (
 	sixToFour      = netip.MustParsePrefix("2002::/16")
 	teredo         = netip.MustParsePrefix("2001::/32")
 	compatible     = netip.MustParsePrefix("::/96")
+	translated     = netip.MustParsePrefix("::ffff:0:0:0/96") // SIIT
 	global6        = netip.MustParsePrefix("2000::/3")
 	nat64          = append(prefixes("64:ff9b:1::/48"), wellKnownNAT64)
 

@@ -28,6 +28,7 @@ func TestEgress(t *testing.T) {
 		{private, "10.1.0.1:80", true},
 		{private, "[::ffff:10.0.0.1]:80", false},
 		{private, "[64:ff9b::10.0.0.1]:80", false},
+		{private, "[::ffff:0:10.0.0.1]:80", false},
 		{private, "[2002:a00:1::]:80", false},
 		{private, "172.16.3.4:80", false},
 		{private, "172.32.3.4:80", true},
@@ -57,6 +58,7 @@ func TestEgress(t *testing.T) {
 		{own, "[::1]:8080", false},
 		{own, "[::ffff:127.0.0.1]:8080", false},
 		{own, "[2002:7f00:1::]:8080", false},
+		{own, "[::ffff:0:127.0.0.1]:8080", false},
 		{own, "203.0.113.9:9090", false},
 		{own, "127.0.0.1:8081", true},
 		{own, "203.0.113.8:8080", true},
@@ -73,6 +75,7 @@ func TestEgress(t *testing.T) {
 		"224.0.0.1:80", "239.255.255.255:80", "[ff02::1]:80", "255.255.255.255:80",
 		"[::ffff:169.254.169.254]:80", "[::ffff:0.0.0.0]:80", "[::169.254.169.254]:80", "[64:ff9b::169.254.169.254]:80",
 		"[64:ff9b:1::169.254.169.254]:80", "[2002:a9fe:a9fe::]:80", "[2001:0:5ef5:79fb:0:59a:5601:5601]:80",
+		"[::ffff:0:169.254.169.254]:80", "[::ffff:0:0.0.0.0]:80",
 	} {
 		for _, rules := range []Egress{{}, anything} {
 			if newEgress(rules).check(addr) == nil {

@@ -131,3 +131,78 @@ func TestAnswersOfAllLengths(t *testing.T) {
 		t.Errorf("%d connections", p.conns.Load())
 	}
 }
+
+// After an answer with a bare LF in its head, of which a reader may see another end,
+// the connection is not used again.
+func TestAnswerWithABareLF(t *testing.T) {
+	for head, conns := range map[string]int64{
+		"X: a\r\nContent-Length: 2\r\n": 1,
+		"X: a\nContent-Length: 2\r\n":   2,
+		"Y: b\nX: a\r\n":                2,
+	} {
+		p := listen(t, nil, answering("HTTP/1.1 204 No Content\r\n"+head+"\r\n"))
+		cb := newCallback(t, CallbackConfig{})
+		for range 2 {
+			expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+		}
+		if n := p.conns.Load(); n != conns {
+			t.Errorf("%q: %d connections, want %d", head, n, conns)
+		}
+	}
+}
+
+// A target says for how long it keeps a connection.
+func TestIdleTime(t *testing.T) {
+	for said, want := range map[string]time.Duration{
+		"": maxIdle, "timeout=5, max=100": maxIdle, "max=100, Timeout = 2": time.Second, "timeout=1": time.Second / 2,
+		"timeout=0": 0, "timeout=900": maxIdle, "timeout=-1": maxIdle, "timeout=x": maxIdle, "timeout": maxIdle,
+	} {
+		if got := idleTime([]byte(said)); got != want {
+			t.Errorf("%q: %v, want %v", said, got, want)
+		}
+	}
+}
+
+// A connection is not used again when its target may be about to close it: never
+// longer than the target said, and by an at_most_once call, which would end as unknown,
+// for a second only.
+func TestConnectionThatMayBeClosed(t *testing.T) {
+	saying := func(header string) string {
+		return strings.Replace(ok200, "\r\n\r\n", "\r\n"+header+"\r\n\r\n", 1)
+	}
+	once := func(tm *engine.Timer) { tm.Delivery = engine.AtMostOnce }
+	for _, x := range []struct {
+		name, answer string
+		opts         []func(*engine.Timer)
+		idle         time.Duration
+		conns        int64
+	}{
+		{"kept", ok200, nil, 2 * time.Second, 1},
+		{"kept for too long", ok200, nil, maxIdle, 2},
+		{"2 s were said", saying("Keep-Alive: timeout=2"), nil, 0, 1},
+		{"2 s were said, and one has passed", saying("Keep-Alive: timeout=2"), nil, time.Second, 2},
+		{"nothing is kept", saying("keep-alive: timeout=0"), nil, 0, 2},
+		{"at most once, at once", ok200, []func(*engine.Timer){once}, 0, 1},
+		{"at most once, a second later", ok200, []func(*engine.Timer){once}, time.Second, 2},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			p := listen(t, nil, answering(x.answer))
+			cb := newCallback(t, CallbackConfig{})
+			expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+			origin, _ := splitURL(p.url)
+			tg, err := cb.target(origin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tg.mu.Lock()
+			for _, cn := range tg.idle {
+				cn.since = cn.since.Add(-x.idle)
+			}
+			tg.mu.Unlock()
+			expect(t, cb.Call(testCall(p.url, x.opts...)), engine.ClassOK, "")
+			if n := p.conns.Load(); n != x.conns {
+				t.Errorf("%d connections, want %d", n, x.conns)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"errors"
@@ -51,10 +52,17 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	s.answer.Reset(cn)
 	resp := &s.resp
 
+	keep = true
 	for n := 0; ; n++ {
+		head, bare := peekHead(s.answer)
+		zero := bytes.Contains(head[:min(len(head), 16)], []byte(" 000"))
 		if err := resp.Header.Read(s.answer); err != nil {
 			return o, false, answerError(err)
 		}
+		if zero { // which fasthttp takes for 200
+			return o, false, &stageError{wordProtocol, errors.New("status 000 is no answer")}
+		}
+		keep = keep && !bare
 		o.Code = resp.StatusCode()
 		if o.Code >= 200 || o.Code == fasthttp.StatusSwitchingProtocols {
 			break
@@ -67,7 +75,6 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 		return o, false, &stageError{wordProtocol, fmt.Errorf("status %d is no answer", o.Code)}
 	}
 
-	keep = true
 	switch n := resp.Header.ContentLength(); {
 	case o.Code == fasthttp.StatusNoContent, o.Code == fasthttp.StatusNotModified:
 	case n > maxResponse && n <= maxBody:
@@ -105,6 +112,7 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 
 	// Bytes beyond the answer must not become the answer to the next request.
 	keep = keep && !hangsUp(&resp.Header) && s.answer.Buffered() == 0
+	cn.maxIdle = idleTime(resp.Header.Peek("Keep-Alive"))
 
 	switch {
 	case matchSuccess(success, o.Code):
@@ -121,6 +129,54 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	return o, keep, nil
 }
 
+// peekHead is the head of an answer, with the empty line, while it is still to be
+// read; nil when it is of something else than HTTP, or does not come whole, which the
+// reading finds as well. bare as hasBareLF.
+func peekHead(r *bufio.Reader) (head []byte, bare bool) {
+	for n := 1; ; {
+		if _, err := r.Peek(n); err != nil {
+			return nil, false
+		}
+		b, _ := r.Peek(r.Buffered())
+		begun := false
+		bare = false
+		for end := 0; ; {
+			i := bytes.IndexByte(b[end:], '\n')
+			if i < 0 {
+				break
+			}
+			cr := i > 0 && b[end+i-1] == '\r'
+			empty := i == 0 || i == 1 && cr
+			if !empty && !begun && !bytes.HasPrefix(b[end:], []byte("HTTP/")) {
+				return nil, false
+			}
+			bare = bare || !cr
+			if end += i + 1; empty && begun {
+				return b[:end], bare
+			}
+			begun = begun || !empty
+		}
+		n = len(b) + 1
+	}
+}
+
+// hasBareLF reports whether a line of a head ends without CR. Who takes that for the
+// end of a line and who does not may see different headers, and so different ends of
+// a message (RFC 9112, 2.2): a proxy, or a target that lets others write into the
+// values of its headers. So such a request is refused, and after such an answer
+// the connection is not used again.
+func hasBareLF(head []byte) bool {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(head[i:], '\n')
+		if n < 0 {
+			return false
+		}
+		if i += n; i == 0 || head[i-1] != '\r' {
+			return true
+		}
+	}
+}
+
 // hangsUp tells whether a target will close the connection, or may: fasthttp knows the
 // word close in small letters alone, and the last line of a header. What is not said
 // to be kept is not.
@@ -134,6 +190,23 @@ func hangsUp(h *fasthttp.ResponseHeader) bool {
 		}
 	}
 	return false
+}
+
+// idleTime is for how long a connection may be kept by the target's own word,
+// "timeout=5, max=100" in seconds: a second less, or half of it, so that a request
+// does not cross the target's hang-up on its way; maxIdle at most, and without a word.
+func idleTime(keepAlive []byte) time.Duration {
+	for part := range bytes.SplitSeq(keepAlive, []byte{','}) {
+		name, value, _ := bytes.Cut(part, []byte{'='})
+		if !bytes.EqualFold(bytes.TrimSpace(name), []byte("timeout")) {
+			continue
+		}
+		if n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 16); err == nil {
+			said := time.Duration(n) * time.Second
+			return min(said-min(said/2, time.Second), maxIdle)
+		}
+	}
+	return maxIdle
 }
 
 func matchSuccess(spec string, code int) bool {

@@ -218,6 +218,11 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetConnectionClose()
 		return
 	}
+	if hasBareLF(h.RawHeaders()) {
+		malformed("bad_framing", "a line of the request's head ends in LF without CR: where does the head end?").send(ctx)
+		ctx.SetConnectionClose()
+		return
+	}
 	if s.cfg.LocalOnly && s.rebound(ctx) {
 		errRebound.send(ctx)
 		return

@@ -88,6 +88,28 @@ func TestRequestFramedTwice(t *testing.T) {
 	})
 }
 
+// A header that stands behind a bare LF is another's value to some: the request is
+// refused, and nothing after it on its connection is taken for a request.
+func TestRequestWithABareLF(t *testing.T) {
+	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
+		for _, head := range []string{
+			"X: a\nContent-Length: 4\r\n", "X: a\nTransfer-Encoding: chunked\r\n", "Content-Length: 4\n", "Y: x\nX: a\r\n",
+		} {
+			c := n.raw()
+			_, err := io.WriteString(c, "POST /v1/schedules/preview HTTP/1.1\r\nHost: x\r\n"+head+"\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.receive().want(400); got.str("code") != "bad_framing" || got.header["Connection"] != "close" {
+				t.Errorf("%q: %s %v", head, got.body, got.header)
+			}
+			if rest, _ := io.ReadAll(c.r); len(rest) > 0 {
+				t.Errorf("%q came after it", rest)
+			}
+		}
+	})
+}
+
 func TestRequestsTooLarge(t *testing.T) {
 	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
 		for _, c := range []struct {

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"xtimer/engine"
 )
 
 // exchanges tells that a link can exchange.
@@ -25,6 +27,7 @@ type socket struct {
 
 	isQuiet bool
 	// Of the exchange under way.
+	call          *engine.Call
 	request, room []byte
 	wrote         int
 	err           error
@@ -60,7 +63,7 @@ var errNotQuiet = errors.New("the target hung up, or spoke without being asked")
 // exchange looks at a kept connection, writes a request and reads the first of the
 // answer into room, all within one of net's reads:
 //
-//	look → write → wait → read
+//	look → gate → write → wait → read
 //
 // That is three system calls, as many as fasthttp's client makes, which does not
 // look. With net's Write and Read they would be four, half a microsecond each: Read
@@ -70,11 +73,11 @@ var errNotQuiet = errors.New("the target hung up, or spoke without being asked")
 //
 // It returns when the answer has begun, when it is known that it never will, at
 // the deadline, and when not all could be written at once: the rest is for Write.
-func (l *link) exchange(request, room []byte) (n int, err error) {
-	l.request, l.room, l.wrote, l.err = request, room, 0, nil
+func (l *link) exchange(call *engine.Call, request, room []byte) (n int, err error) {
+	l.call, l.request, l.room, l.wrote, l.err = call, request, room, 0, nil
 	waited := l.raw.Read(l.step)
-	l.request, l.room = nil, nil
-	if l.sent.IsZero() { // not quiet, or the deadline had passed before
+	l.call, l.request, l.room = nil, nil, nil
+	if l.sent.IsZero() { // not quiet, withdrawn, or the deadline had passed before
 		l.sent = time.Now()
 		l.written = l.sent
 		return 0, cmp.Or(l.err, waited)
@@ -89,9 +92,16 @@ func (l *link) proceed(fd uintptr) (done bool) {
 			l.err = errNotQuiet
 			return true
 		}
-		l.sent = time.Now()
-		n, err := uninterrupted("write", syscall.Write, fd, l.request)
-		l.wrote, l.err, l.written = max(n, 0), err, time.Now()
+		if !l.call.Send(func() bool {
+			l.sent = time.Now()
+			n, err := uninterrupted("write", syscall.Write, fd, l.request)
+			l.wrote, l.err = max(n, 0), err
+			return n > 0
+		}) {
+			l.err = errWithdrawn
+			return true
+		}
+		l.written = time.Now()
 		return l.wrote < len(l.request)
 	}
 	n, err := uninterrupted("read", syscall.Read, fd, l.room)

@@ -2,7 +2,11 @@
 
 package httpapi
 
-import "net"
+import (
+	"net"
+
+	"xtimer/engine"
+)
 
 // exchanges tells that a link can exchange.
 const exchanges = false
@@ -14,4 +18,6 @@ type socket struct{}
 func (*link) open(net.Conn) error { return nil }
 func (*link) quiet() bool         { return true }
 
-func (*link) exchange(_, _ []byte) (int, error) { panic("BUG: this system has no exchange") }
+func (*link) exchange(*engine.Call, []byte, []byte) (int, error) {
+	panic("BUG: this system has no exchange")
+}

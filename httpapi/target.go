@@ -89,10 +89,10 @@ func newTarget(c *Callback, origin string) (*target, error) {
 	return t, nil
 }
 
-// acquire is a connection that lives, as far as can be seen: a kept one if
-// reuse allows, else a new one; ph gets what the making of it took. The call
+// acquire is a connection that lives, as far as can be seen: one that was kept for
+// less than idle, else a new one; ph gets what the making of it took. The call
 // began at start.
-func (t *target) acquire(start, deadline time.Time, reuse bool, ph *engine.Phases) (*link, error) {
+func (t *target) acquire(start, deadline time.Time, idle time.Duration, ph *engine.Phases) (*link, error) {
 	t.mu.Lock()
 	for t.busy >= t.c.cfg.MaxConnsPerHost {
 		if err := t.wait(deadline); err != nil {
@@ -101,20 +101,19 @@ func (t *target) acquire(start, deadline time.Time, reuse bool, ph *engine.Phase
 		}
 	}
 	t.busy++
-	if reuse {
-		for n := len(t.idle); n > 0; n = len(t.idle) {
-			cn := t.idle[n-1]
-			t.idle[n-1] = nil
-			t.idle = t.idle[:n-1]
-			t.mu.Unlock()
-			t.c.idle.Add(-1)
-			if start.Sub(cn.since) < maxIdle && (cn.direct || cn.quiet()) {
-				cn.reused = true
-				return cn, nil
-			}
-			cn.Close()
-			t.mu.Lock()
+	// The last one kept comes first: what is older than that is for others, or nobody.
+	for n := len(t.idle); n > 0 && start.Sub(t.idle[n-1].since) < idle; n = len(t.idle) {
+		cn := t.idle[n-1]
+		t.idle[n-1] = nil
+		t.idle = t.idle[:n-1]
+		t.mu.Unlock()
+		t.c.idle.Add(-1)
+		if start.Sub(cn.since) < cn.maxIdle && (cn.direct || cn.quiet()) {
+			cn.reused = true
+			return cn, nil
 		}
+		cn.Close()
+		t.mu.Lock()
 	}
 	t.mu.Unlock()
 
@@ -132,7 +131,7 @@ func (t *target) release(cn *link, keep bool, now time.Time) {
 	t.mu.Lock()
 	t.busy--
 	t.used = now
-	if keep = keep && !t.gone; keep {
+	if keep = keep && !t.gone && cn.maxIdle > 0; keep {
 		if keep = t.c.idle.Add(1) <= int64(t.c.cfg.MaxIdleConns); keep {
 			cn.since = now
 			t.idle = append(t.idle, cn)
@@ -211,12 +210,14 @@ func (c *Callback) sweep() {
 // target is not used any more.
 func (t *target) sweep(now time.Time) bool {
 	t.mu.Lock()
-	n := 0
-	for n < len(t.idle) && now.Sub(t.idle[n].since) >= maxIdle {
-		n++
-	}
-	old := slices.Clone(t.idle[:n])
-	t.idle = slices.Delete(t.idle, 0, n)
+	var old []*link
+	t.idle = slices.DeleteFunc(t.idle, func(cn *link) bool {
+		over := now.Sub(cn.since) >= cn.maxIdle
+		if over {
+			old = append(old, cn)
+		}
+		return over
+	})
 	unused := t.unused(now)
 	t.mu.Unlock()
 	t.closeIdle(old)

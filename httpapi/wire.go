@@ -198,10 +198,11 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isReserved tells whether a header is not a user's to set.
+// isReserved reports whether a header is not a user's to set, in whatever case and
+// with "_" for "-", which many a receiver takes for the same.
 func isReserved(name string) bool {
-	is := func(s string) bool { return strings.EqualFold(name, s) }
-	begins := func(s string) bool { return len(name) >= len(s) && strings.EqualFold(name[:len(s)], s) }
+	is := func(s string) bool { return len(name) == len(s) && beginsLike(name, s) }
+	begins := func(s string) bool { return beginsLike(name, s) }
 	switch name[0] | 0x20 {
 	case 'c':
 		return is("Connection") || is("Content-Length")
@@ -225,4 +226,21 @@ func isReserved(name string) bool {
 		return begins("X-Xtimer-")
 	}
 	return false
+}
+
+// beginsLike reports whether a token begins with a header's name, or all of it.
+func beginsLike(token, name string) bool {
+	if len(token) < len(name) {
+		return false
+	}
+	for i := range len(name) {
+		ch := token[i]
+		if ch == '_' {
+			ch = '-'
+		}
+		if ch|0x20 != name[i]|0x20 {
+			return false
+		}
+	}
+	return true
 }

@@ -60,6 +60,9 @@ func TestRequestOnTheWire(t *testing.T) {
 			{Name: "idempotency-key", Value: "mine"},
 			{Name: "X-Xtimer-Due", Value: "mine"},
 			{Name: "Webhook-Id", Value: "mine"},
+			{Name: "webhook_signature", Value: "mine"},
+			{Name: "X_Xtimer_Task", Value: "mine"},
+			{Name: "Content_Length", Value: "0"},
 			{Name: "content-type", Value: "application/vnd.mine+json"},
 		}
 		tm.Callback.Body, tm.Callback.HasBody, tm.Callback.BodyKind = []byte(`{"n":1}`), true, engine.BodyJSON

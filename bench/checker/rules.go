@@ -28,7 +28,7 @@ func (c *court) receive() {
 		if !o.said(a) {
 			c.broken("L6", "%s arrived as a request (method, headers, body) that was not in force: %s", k, a.RequestSHA)
 		}
-		if at, by := o.ended(); by != nil && a.At/1000 > at+grace(by, o.def()) {
+		if at, by := o.ended(); by != nil && a.At/1000 > at+grace(by) {
 			c.broken("L3", "%s arrived %d ms after its %s was answered", k, a.At/1000-at, by.Op)
 		}
 	}
@@ -67,7 +67,7 @@ func (o *occurrence) said(a *Arrived) bool {
 			return true // manual
 		}
 		for i, d := range e.defs {
-			over := i+1 < len(e.defs) && e.defs[i+1].OK && a.At/1000 > e.defs[i+1].Answered+timeout(d.Definition)
+			over := i+1 < len(e.defs) && e.defs[i+1].OK && a.At/1000 > e.defs[i+1].Answered+onTheWay
 			if d.Definition.RequestSHA == a.RequestSHA && a.At/1000 >= d.Invoked && !over {
 				return true
 			}
@@ -76,16 +76,19 @@ func (o *occurrence) said(a *Arrived) bool {
 	return false
 }
 
-// grace is for how long (ms) after the answer a call may arrive that was in
-// flight when its timer ended.
-func grace(by *Asked, d *Definition) int64 {
+// onTheWay is how long (ms) a call whose first byte had left before a change was
+// answered may take until a receiver notes it, on a machine with more to do than it
+// has cores.
+const onTheWay = 1000
+
+// grace is for how long (ms) after the answer a call may arrive that was in flight
+// when its timer ended.
+func grace(by *Asked) int64 {
 	if by.Op == Delete && by.Result != "in_flight" {
 		return 0
 	}
-	return timeout(d)
+	return onTheWay
 }
-
-func timeout(d *Definition) int64 { return cmp.Or(d.Timeout, 15_000) }
 
 // complete is L1 and L8: each due that had to be called was taken, or its end
 // says why not.
@@ -153,7 +156,7 @@ func (c *court) fresh(o *occurrence) {
 	if len(o.arrivals) == 0 || o.arrivals[0].Redelivered || o.arrivals[0].Attempt > 1 {
 		return
 	}
-	if late := o.arrivals[0].At/1000 - since; late > o.waits()+timeout(o.def()) {
+	if late := o.arrivals[0].At/1000 - since; late > o.waits()+onTheWay {
 		c.broken("L13", "%s arrived for the first time %d ms after its due, it waits for %d", o.key, late, o.waits())
 	}
 }
@@ -215,7 +218,7 @@ func (c *court) repeats() {
 				switch {
 				case f == nil:
 					c.broken("L4", "%s arrived again %d ms after it was taken, and nothing had crashed", o.key, (a.At-taken.At)/1000)
-				case !o.marked(f, a):
+				case !a.Redelivered:
 					c.broken("L4", "%s arrived again after a %s and is not marked", o.key, f.Fault)
 				}
 				beside[f]++
@@ -233,12 +236,6 @@ func (c *court) repeats() {
 			c.broken("L4", "%d repeats beside the %s at %d: more than were in flight and written in 250 ms (%d)", beside[f], f.Fault, f.From, limit)
 		}
 	}
-}
-
-// marked tells whether a call, or one of the same due between a fault and it, is
-// marked: who forgot two attempts begins with the first, and marks that.
-func (o *occurrence) marked(f *Broken, a *Arrived) bool {
-	return slices.ContainsFunc(o.arrivals, func(b *Arrived) bool { return b.Redelivered && b.At/1000 >= f.From && b.At <= a.At })
 }
 
 // lateness is L7.

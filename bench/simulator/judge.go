@@ -12,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
 	"xtimer/engine/verify"
 	"xtimer/tier/local"
 )
@@ -340,7 +339,8 @@ func (t *timer) staleAfter() (shortest, longest time.Duration) {
 	return shortest, longest
 }
 
-// holdFresh: what has waited for too long is not called for the first time.
+// holdFresh: what has waited for too long is not called for the first time. An attempt
+// that began in time may still wait for its note and its dial.
 func (m *machine) holdFresh(t *timer, c *call, bad func(string, ...any)) {
 	_, longest := t.staleAfter()
 	since := c.key.Due
@@ -350,7 +350,7 @@ func (m *machine) holdFresh(t *timer, c *call, bad func(string, ...any)) {
 		}
 	}
 	late := c.wall.UnixMilli() - since
-	if c.attempt == 1 && !c.redelivered && len(m.steps) == 0 && late > (longest+m.grace(t)).Milliseconds() {
+	if c.attempt == 1 && !c.redelivered && len(m.steps) == 0 && late > (longest+m.unsynced()+slowDial).Milliseconds() {
 		bad("it is the first, and has waited for %d ms; its timer waits for %v", late, longest)
 	}
 }
@@ -364,11 +364,15 @@ func (m *machine) latest() int64 {
 	return to
 }
 
-// setBack tells whether the clock was set back while a call waited for the note
-// that at most once needs: when it was begun, it was due.
+// setBack reports whether the clock was set back while a call waited for the note
+// that at most once needs, or for its dial: when it was begun, it was due.
 func (m *machine) setBack(t *timer, c *call) bool {
+	begun := c.asked
+	if !t.all(func(v version) bool { return v.Delivery == engine.AtLeastOnce }) {
+		begun -= m.unsynced()
+	}
 	return slices.ContainsFunc(m.steps, func(s clockStep) bool {
-		return s.to < s.from && s.from >= c.key.Due && s.at <= c.at && c.at <= s.at+m.grace(t)
+		return s.to < s.from && s.from >= c.key.Due && begun <= s.at && s.at <= c.at
 	})
 }
 
@@ -460,6 +464,10 @@ func (m *machine) holdCalls(t *timer) {
 			if i > 0 {
 				m.holdRepeat(t, calls[i-1], c, bad)
 			}
+			if !c.redelivered && slices.ContainsFunc(calls[:i], func(was *call) bool { return was.life < c.life && was.attempt >= c.attempt }) &&
+				t.redriven[due] == 0 && len(t.unsure) == 0 && !m.back() {
+				bad("a former process has made that attempt, and it is not marked")
+			}
 			if m.script.Settings.Workers >= 8 && len(m.steps) == 0 && c.at > m.script.Calm+30*time.Second && i == 0 && t.manual[due] == nil {
 				if late := c.wall.UnixMilli() - due; late > 100 && due > m.begin.Add(m.script.Calm+30*time.Second).UnixMilli() && t.allOverlap() {
 					bad("it is %d ms late, and nothing ails the machine", late)
@@ -537,39 +545,23 @@ func (m *machine) holdVersion(t *timer, c *call, bad func(string, ...any)) {
 		case v.by == nil:
 		case v.Version == c.version && c.at < v.by.sent:
 			bad("version %d was asked for only at %v", v.Version, v.by.sent)
-		case v.Version > c.version && v.by.state == done && c.at > v.by.answered+m.grace(t):
+		case v.Version > c.version && v.by.state == done && c.at > v.by.answered:
 			bad("it is of version %d, and version %d was acknowledged at %v", c.version, v.Version, v.by.answered)
 		}
 	}
-	if r := t.end; r != nil && r.state == done {
-		grace := m.grace(t)
-		if r.deleted != scheduler.DeleteInFlight {
-			grace = 0
-		}
-		if c.at > r.answered+grace {
-			bad("its delete was acknowledged at %v: %s", r.answered, r.deleted)
-		}
+	if r := t.end; r != nil && r.state == done && c.at > r.answered {
+		bad("its delete was acknowledged at %v: %s", r.answered, r.deleted)
 	}
-}
-
-// grace is how long after the answer to a change a call may reach the receiver
-// that was begun before it: at once, but for the note that at most once needs.
-func (m *machine) grace(t *timer) time.Duration {
-	if t.all(func(v version) bool { return v.Delivery == engine.AtLeastOnce }) {
-		return 0
-	}
-	return m.unsynced()
 }
 
 // holdRepeat: a call that comes again has a reason (L4, L5).
 func (m *machine) holdRepeat(t *timer, was, c *call, bad func(string, ...any)) {
 	died := m.diedAfter(was)
 	redriven := t.redriven[c.key.Due] > 0 || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Retry })
-	back := slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to < s.from })
 	switch {
 	case died != nil && died.at <= c.at:
 		again := c.attempt <= was.attempt || was.answer.class == engine.ClassOK
-		if again && !c.redelivered && !back && !redriven {
+		if again && !c.redelivered && !m.back() && !redriven {
 			bad("it comes again after a crash and is not marked")
 		}
 	case redriven:
@@ -589,6 +581,11 @@ func (m *machine) holdRepeat(t *timer, was, c *call, bad func(string, ...any)) {
 			bad("only %v after attempt %d", got, was.attempt)
 		}
 	}
+}
+
+// back reports whether the clock was ever set back.
+func (m *machine) back() bool {
+	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to < s.from })
 }
 
 func (t *timer) onePolicy() bool {
@@ -618,7 +615,7 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 	}
 	since := t.has(due)
 	for _, s := range m.steps {
-		if since <= s.at && s.at < c.at && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
+		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
 			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
 		}
 	}

@@ -32,8 +32,8 @@ var mutations = []mutation{
 		{"engine/scheduler/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
 	}},
 	{"a result is noted before the call", []replacement{
-		{"engine/scheduler/executor.go", "	out := e.call(&call)\n", "	e.end(t, began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	out := e.call(&call)\n"},
-		{"engine/scheduler/executor.go", "	e.end(t, began, out)\n	return out.Took\n", "	return out.Took\n"},
+		{"engine/scheduler/executor.go", "	out := e.call(&a.Call)\n", "	a.end(began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	a.Gate = nil\n	out := e.call(&a.Call)\n"},
+		{"engine/scheduler/executor.go", "	a.end(began, out)\n	if a.over", "	if a.over"},
 	}},
 	{"the cold tier answers before the sync", []replacement{
 		{"tier/local/committer.go", `s.db.Apply(b, pebble.Sync)`, `s.db.Apply(b, pebble.NoSync)`},
@@ -84,6 +84,9 @@ var mutations = []mutation{
 	{"a change lets attempts start while it is committed", []replacement{
 		{"engine/scheduler/change.go", "			lv.held = true\n", ""},
 	}},
+	{"a call that is prepared goes to the former URL", []replacement{
+		{"engine/scheduler/executor.go", `case t.live.def != a.Timer:`, `case t.live.def != a.Timer && t.Key.Due == 0:`},
+	}},
 	{"the watermark does not wait for the wheel", []replacement{
 		{"engine/scheduler/history.go", "	cut = min(cut, e.wheel.Low())\n", ""},
 	}},
@@ -91,7 +94,7 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "			d.Owe = append(d.Owe, Row(t, due))\n		case t.Misfire", "		case t.Misfire"},
 	}},
 	{"a redelivery is not marked", []replacement{
-		{"engine/scheduler/executor.go", `Redelivered: t.redelivered}`, `Redelivered: false}`},
+		{"engine/scheduler/executor.go", `Redelivered: t.redelivered,`, `Redelivered: false,`},
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
 		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},

@@ -16,7 +16,8 @@ type call struct {
 	version     uint32 // of the timer, in force when it was sent
 	generation  uint32
 	life        int
-	at          time.Duration // since the run began
+	asked       time.Duration // since the run began: when it was to be made
+	at          time.Duration // of its first byte
 	wall        time.Time
 	ended       time.Duration // 0: never answered
 	answer      answer
@@ -29,8 +30,12 @@ type call struct {
 type answer struct {
 	class engine.Class
 	code  int
+	dial  time.Duration // before the first byte, or before it is known that there will be none
 	after time.Duration
 }
+
+// slowDial is the most that a dial takes.
+const slowDial = 3 * time.Second
 
 var ok = answer{class: engine.ClassOK, code: 200}
 
@@ -41,8 +46,9 @@ type receiver struct {
 }
 
 // answers of a timer are drawn from the seed, its name, the due and the attempt.
-// A third of the timers have a target that takes everything.
-func (m *machine) answer(c *engine.Call) answer {
+// A third of the timers have a target that takes everything at once; of the others one
+// call in ten is slow to begin.
+func (m *machine) answer(c *engine.Call) (a answer) {
 	if m.calm || m.script.Honest {
 		return ok
 	}
@@ -56,6 +62,11 @@ func (m *machine) answer(c *engine.Call) answer {
 	})
 	roll := (h.Sum64() >> 13) % 100
 	slow := time.Duration(h.Sum64()>>32%2000) * time.Millisecond
+	defer func() {
+		if temper != 0 && h.Sum64()>>5%10 == 0 {
+			a.dial = time.Duration(h.Sum64() >> 3 % uint64(slowDial))
+		}
+	}()
 	switch {
 	case temper == 0 || roll >= 40:
 		return ok
@@ -86,22 +97,25 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	}
 	seen := &call{
 		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, version: c.Timer.Version,
-		generation: c.Timer.Generation, life: r.l.n, at: m.since(), wall: m.wall(), answer: m.answer(c),
+		generation: c.Timer.Generation, life: r.l.n, asked: m.since(), answer: m.answer(c),
 	}
-	m.order++
-	seen.began = m.order
-	out := engine.Outcome{Class: seen.answer.class, Code: seen.answer.code, Sent: seen.wall}
-	if out.Class != engine.ClassNotSent {
-		m.calls = append(m.calls, seen)
-	} else {
-		m.refused = append(m.refused, c.Key)
-	}
-	mark := ""
-	if c.Redelivered {
-		mark = " again"
-	}
-	m.tell("  %s %s attempt %d%s: %d after %v", c.Timer.Name, c.Key, c.Attempt, mark, seen.answer.code, seen.answer.after)
 	m.mu.Unlock()
+	if seen.answer.dial > 0 {
+		select {
+		case <-time.After(seen.answer.dial):
+		case <-r.l.gone:
+			return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "dead"}
+		}
+	}
+	out := engine.Outcome{Class: seen.answer.class, Code: seen.answer.code}
+	if out.Class == engine.ClassNotSent {
+		m.mu.Lock()
+		m.refused = append(m.refused, c.Key)
+		m.mu.Unlock()
+	} else if !c.Send(func() bool { return r.arrive(seen, c) }) {
+		return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "withdrawn"}
+	}
+	out.Sent = seen.wall
 	if seen.answer.after > 0 {
 		select {
 		case <-time.After(seen.answer.after):
@@ -114,7 +128,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	m.order++
 	seen.over = m.order
 	m.mu.Unlock()
-	out.Took = seen.answer.after
+	out.Took = seen.answer.dial + seen.answer.after
 	switch out.Class {
 	case engine.ClassOK:
 	case engine.ClassNotSent:
@@ -125,4 +139,23 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 		out.ErrorClass = "status"
 	}
 	return out
+}
+
+// arrive notes the first byte of a call, which reaches nobody when its life is over.
+func (r *receiver) arrive(seen *call, c *engine.Call) bool {
+	m := r.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.l.over {
+		return false
+	}
+	m.order++
+	seen.began, seen.at, seen.wall = m.order, m.since(), m.wall()
+	m.calls = append(m.calls, seen)
+	mark := ""
+	if c.Redelivered {
+		mark = " again"
+	}
+	m.tell("  %s %s attempt %d%s: %d after %v", c.Timer.Name, c.Key, c.Attempt, mark, seen.answer.code, seen.answer.after)
+	return true
 }

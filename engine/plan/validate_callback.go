@@ -78,7 +78,11 @@ func (c *checks) headers(hs []engine.Header) {
 	c.want(size <= maxHeaderBytes, field, "together they have %d bytes, at most %d are allowed", size, maxHeaderBytes)
 }
 
+// isOwn reports whether a header, named in small letters, is one of ownHeaders. "_" is
+// as good as "-": receivers that hand headers on as variables (CGI, WSGI, PHP) make
+// one of both.
 func isOwn(name string) bool {
+	name = strings.ReplaceAll(name, "_", "-")
 	for _, own := range ownHeaders {
 		if name == own || own[len(own)-1] == '-' && strings.HasPrefix(name, own) {
 			return true

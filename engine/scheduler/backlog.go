@@ -151,7 +151,14 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	var moved []engine.Owed // to the lane that their timer has now
 	changing := map[chan struct{}][]engine.Owed{}
 	for i, o := range os {
-		var def *engine.Timer
+		var def, former *engine.Timer
+		if defs[i] == nil && o.Task == nil {
+			versions, err := e.cfg.Cold.Versions(ctx, ids[i], 1)
+			if err != nil {
+				return nil, err
+			}
+			former = formerOf(versions, o.Generation)
+		}
 		if defs[i] != nil {
 			if def, err = engine.DecodeTimer(defs[i]); err != nil {
 				e.leaveOut(ids[i], err) // its row stays; it must not keep the others from firing
@@ -169,7 +176,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		case o.To != 0 && (def == nil || def.Generation != o.Generation):
 			pay = append(pay, o.Key) // its change has said what becomes of its dues
 		case def == nil || def.Generation != o.Generation:
-			gone.Records = append(gone.Records, policy.CancelledRow(def, o, now))
+			gone.Records = append(gone.Records, policy.CancelledRow(def, former, o, now))
 		case o.To == 0 && (!byLane || o.Lane != def.Lane()) && !e.lanes.of(def.Lane()).admits(o.Place()):
 			if o.Lane != def.Lane() {
 				o.Lane = def.Lane()
@@ -229,15 +236,15 @@ func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int
 	t := &task{live: lv, owed: true}
 	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
 	t.App, t.Name = def.App, def.Name
-	last := o.Key.Due
 	if o.Task != nil {
 		t.Task = *o.Task
-		if n := len(t.Attempts); n > 0 {
-			last = t.Attempts[n-1].Started / 1000
-		}
 	}
 	t.noted = o.Begun
-	t.redelivered = o.Begun || last <= e.startedAt
+	// A task that was there before the start may have had any number of attempts more
+	// than its row and the journal tell of: what the former process had not synced is
+	// lost, begins and ends of several. So each attempt of it may be a repeat, the first
+	// after the start and all later ones.
+	t.redelivered = o.Begun || t.Since <= e.startedAt
 	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
 		t.begun = true // its timer is busy: see Overlap
 		lv.busy++

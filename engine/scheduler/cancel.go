@@ -55,7 +55,7 @@ func (e *Scheduler) cancel(sh *shard, c *engine.Change, t *engine.Timer, rows []
 		case o.To != 0:
 			c.Tasks = append(c.Tasks, sh.open(t, &p, o.Key.Due-1, min(o.To, upTo), own, reason, c.At)...)
 		case o.Key.Due <= upTo || o.Used():
-			rec := policy.CancelledRow(t, *o, c.At)
+			rec := policy.CancelledRow(t, t, *o, c.At)
 			rec.Reason = reason
 			c.Tasks = append(c.Tasks, rec)
 		}

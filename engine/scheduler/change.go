@@ -286,8 +286,8 @@ func (e *Scheduler) resolve(c *engine.Change) (made, sure bool) {
 }
 
 // freeze stops attempts of the timer from starting, waits until no settle that
-// names one of its tasks is under way, and no decision of its misfires, and reads
-// its rows. With a cold tier that does not answer it waits for freezeFor.
+// names one of its tasks is under way, no decision of its misfires, and no write of
+// a first byte, and reads its rows. With a cold tier that does not answer it waits for freezeFor.
 func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) ([]engine.Owed, error) {
 	limited, cancel := context.WithTimeout(ctx, freezeFor)
 	defer cancel()
@@ -299,7 +299,7 @@ func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) ([
 			lv.held = true
 			busy = lv.deciding
 			for t := lv.tasks; t != nil; t = t.later {
-				busy = busy || t.settling
+				busy = busy || t.settling || t.writing != nil
 			}
 		}
 		sh.mu.Unlock()
@@ -362,7 +362,9 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 	}
 	sh.mu.Unlock()
 	e.enqueue(ready)
-	if !ed.keep {
+	if ed.keep {
+		e.awaitWrites(ctx, sh, was.ID)
+	} else {
 		e.announce(c.Tasks)
 	}
 	e.updateWarm(ctx, was.ID, ed.timer)
@@ -376,6 +378,28 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 	next = e.welcome(ed.timer, ed.owe, &warm)
 	e.addWarm(ctx, warm, true)
 	return next
+}
+
+// awaitWrites waits until the first bytes that were being written of a former
+// definition are: after that none is sent of it.
+func (e *Scheduler) awaitWrites(ctx context.Context, sh *shard, id engine.TimerID) {
+	for ctx.Err() == nil {
+		written, writing := e.settled.wait(), false
+		sh.mu.Lock()
+		if lv := sh.timers[id]; lv != nil {
+			for t := lv.tasks; t != nil; t = t.later {
+				writing = writing || t.writing != nil && t.writing.Version != lv.def.Version
+			}
+		}
+		sh.mu.Unlock()
+		if !writing {
+			return
+		}
+		select {
+		case <-written:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // unpark makes the tasks ready that wait for another of the timer: from now on they

@@ -32,7 +32,7 @@ func (e *Scheduler) enqueue(ts []*task) {
 
 // execute makes one attempt of a task, on a worker of the queue:
 //
-//	begin → note in the journal → call → finish, or retry
+//	its body is there → begin → note in the journal → call → end
 func (e *Scheduler) execute(t *task) fair.Result {
 	if e.stalled.Load() {
 		e.awaitCalm()
@@ -46,38 +46,38 @@ func (e *Scheduler) execute(t *task) fair.Result {
 	}
 	defer body.release()
 	began := e.cfg.Now()
-	call, from, freed, ok := e.begin(t, began.UnixMilli(), &body)
+	a, from, freed := e.begin(t, began.UnixMilli(), &body)
 	if freed != nil {
 		e.enqueue([]*task{freed})
 	}
-	if !ok {
+	if a == nil {
 		return fair.Result{}
 	}
-	amo := call.Timer.Delivery == engine.AtMostOnce
+	amo := a.Timer.Delivery == engine.AtMostOnce
 	p := e.journal.Begin(engine.Begun{
-		Key: t.Key, Generation: t.Generation, Attempt: uint32(call.Attempt), Origin: t.Origin, AtMostOnce: amo,
+		Key: t.Key, Generation: t.Generation, Attempt: uint32(a.Attempt), Origin: t.Origin, AtMostOnce: amo,
 	})
 	if amo {
 		// The promise not to repeat needs the note on the disk before the call.
 		if err := e.journal.Sync(context.Background(), p); err != nil {
 			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
-			e.end(t, e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
+			a.end(e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
 			return fair.Result{}
 		}
 		began = e.cfg.Now()
 	}
+	left := time.UnixMicro(t.left)
 	failpoint.Hit("intent-before-send")
-	if call.Redelivered {
-		e.metrics.redelivered.Inc()
-	}
 	e.metrics.inFlight.Inc()
-	out := e.call(&call)
+	out := e.call(&a.Call)
 	e.metrics.inFlight.Dec()
 	failpoint.Hit("response-before-result")
-	left := time.UnixMicro(t.left)
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
 	out.Phases.Queue += max(0, began.Sub(left))
-	e.end(t, began, out)
+	a.end(began, out)
+	if a.over {
+		return fair.Result{} // nothing was sent: it shows nothing of the target
+	}
 	return fair.Result{Ended: answered(&out), Took: out.Took}
 }
 
@@ -105,11 +105,10 @@ func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
 	return e.cfg.Caller.Call(c)
 }
 
-// begin is the one step that decides between sending a task and a change of its
-// timer: under the shard's lock it either becomes isSending, or is set aside.
-// The attempt should have begun at from (Unix ms). freed is a task whose turn it is, to
-// be queued: another, or t with the body that it has now.
-func (e *Scheduler) begin(t *task, now int64, body *body) (c engine.Call, from int64, freed *task, ok bool) {
+// begin takes a task out of the queue: it becomes isPreparing, or is set aside (a
+// is nil). The attempt should have begun at from (Unix ms). freed is a task whose
+// turn it is, to be queued: another, or t with the body that it has now.
+func (e *Scheduler) begin(t *task, now int64, body *body) (a *attempt, from int64, freed *task) {
 	sh := e.shardOf(t.Key.Timer)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -117,35 +116,35 @@ func (e *Scheduler) begin(t *task, now int64, body *body) (c engine.Call, from i
 	raise(&e.upTo, now) // also for one that ends here, for its timer is busy
 	switch {
 	case t.state != isWaiting:
-		return engine.Call{}, 0, nil, false // cancelled while it waited
+		return nil, 0, nil // cancelled while it waited
 	case lv.held:
 		t.state = isHeld
-		return engine.Call{}, 0, nil, false
+		return nil, 0, nil
 	case now < t.Key.Due:
 		// The clock stepped back while it waited: never early. Who waits for it need not.
 		e.later(sh, t, t.Key.Due)
 		if t.yields() {
 			freed = t.leave(now)
 		}
-		return engine.Call{}, 0, freed, false
+		return nil, 0, freed
 	case !t.begun && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
 		e.overlap(sh, t, now)
-		return engine.Call{}, 0, nil, false
+		return nil, 0, nil
 	case lv.heavy.Load() && body.version != lv.def.Version:
-		return engine.Call{}, 0, t, false // changed since
+		return nil, 0, t // changed since
 	}
 	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.noted, e.found(now), now); !fresh {
-		return engine.Call{}, 0, e.conclude(sh, t, v.Status, v.Reason, now), false
+		return nil, 0, e.conclude(sh, t, v.Status, v.Reason, now)
 	}
 	if !t.begun {
 		t.begun = true
 		lv.busy++
 	}
 	from = max(t.Key.Due, t.NotBefore)
-	t.state, t.Status = isSending, engine.Running
-	t.NotBefore = 0
-	t.dirty = true
-	return engine.Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered}, from, nil, true
+	t.state, t.dirty = isPreparing, true
+	a = &attempt{e: e, task: t, was: t.Status}
+	a.Call = engine.Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered, Gate: a}
+	return a, from, nil
 }
 
 // found is when the last start or forward step of the clock found what was late.
@@ -165,55 +164,6 @@ func (e *Scheduler) overlap(sh *shard, t *task, now int64) {
 	default:
 		t.state = isParked
 		lv.parked = append(lv.parked, t)
-	}
-}
-
-// end takes the outcome of an attempt: notes it in the journal and decides what
-// is next.
-func (e *Scheduler) end(t *task, began time.Time, out engine.Outcome) {
-	sh := e.shardOf(t.Key.Timer)
-	now := e.now()
-	sh.mu.Lock()
-	lv := t.live
-	first := len(t.Attempts) == 0
-	if first {
-		t.Lateness = -1
-		if !out.Sent.IsZero() {
-			t.Lateness = out.Sent.Sub(time.UnixMilli(t.Key.Due))
-		}
-	}
-	started := out.Sent
-	if started.IsZero() {
-		started = began
-	}
-	n := t.LastAttempt() + 1
-	t.Attempts = append(t.Attempts, engine.Attempt{
-		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
-		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
-	})
-	t.redelivered, t.noted = false, false
-	v := policy.AfterAttempt(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
-	var freed *task
-	if v.Status == engine.Retrying {
-		if e.memoryFull() && lv.def.Overlap == engine.OverlapAllow {
-			v.NotBefore = max(v.NotBefore, e.roomy(t.Key))
-		}
-		t.Status, t.NotBefore = engine.Retrying, v.NotBefore
-		e.later(sh, t, v.NotBefore)
-		e.journal.Finish(engine.EncodeTask(&t.Task))
-	} else {
-		freed = e.conclude(sh, t, v.Status, v.Reason, now)
-	}
-	lateness := t.Lateness
-	sh.mu.Unlock()
-
-	e.metrics.attempt(out.Code)
-	if first && !out.Sent.IsZero() {
-		e.metrics.fired(lateness)
-		e.recent.add(now, lateness)
-	}
-	if freed != nil {
-		e.enqueue([]*task{freed})
 	}
 }
 

@@ -363,7 +363,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 // row is how a task stands, for owed. mu is held.
 func (t *task) row() engine.Owed {
 	o := engine.Owed{
-		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == isSending,
+		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == isPreparing || t.state == isSending,
 		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.memory.id,
 	}
 	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {

@@ -219,8 +219,11 @@ func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
 // were never tried to the misfire policy.
 func (r *recovery) judge(ctx context.Context, id engine.TimerID, os []engine.Owed) error {
 	t, err := r.timer(ctx, id)
-	if err != nil || t == nil {
-		return err // gone: resume turns them into cancelled
+	if err != nil {
+		return err
+	}
+	if os, err = r.judgeFormer(ctx, id, t, os); err != nil || t == nil {
+		return err // gone: resume turns the rest into cancelled
 	}
 	for i, o := range os {
 		switch {
@@ -240,6 +243,41 @@ func (r *recovery) judge(ctx context.Context, id engine.TimerID, os []engine.Owe
 		}
 	}
 	return nil
+}
+
+// judgeFormer ends the rows that were begun under a definition that is not in force any
+// more: they may have been sent, and are not repeated. The rest is returned.
+func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine.Timer, os []engine.Owed) (rest []engine.Owed, err error) {
+	isFormer := func(o engine.Owed) bool { return o.Begun && (t == nil || t.Generation != o.Generation) }
+	if !slices.ContainsFunc(os, isFormer) {
+		return os, nil
+	}
+	versions, err := r.e.cfg.Cold.Versions(ctx, id, maxVersions)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range os {
+		if !isFormer(o) {
+			rest = append(rest, o)
+			continue
+		}
+		r.pay = append(r.pay, o.Key)
+		if was := formerOf(versions, o.Generation); was != nil && was.Delivery == engine.AtMostOnce {
+			r.unknown(was, o.Key, o.Origin, o.Task)
+		} else {
+			r.d.Records = append(r.d.Records, policy.CancelledRow(t, was, o, r.now))
+		}
+	}
+	return rest, nil
+}
+
+// formerOf is the version of a generation, or the newest that is kept; nil: none is.
+func formerOf(versions []*engine.Timer, generation uint32) *engine.Timer {
+	if len(versions) == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(versions, func(v *engine.Timer) bool { return v.Generation == generation })
+	return versions[max(i, 0)]
 }
 
 // overtaken tells whether a later misfire of the timer will be called in place of
@@ -361,8 +399,7 @@ func (r *recovery) unknown(t *engine.Timer, k engine.Key, origin engine.Origin, 
 	if was != nil {
 		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
 	}
-	began := max(r.now, k.Due) // nobody knows when; not before it was due
-	rec.Attempts = append(rec.Attempts, engine.Attempt{N: rec.LastAttempt() + 1, Started: began * 1000, ErrorClass: engine.ReasonCrashed})
+	policy.PerhapsSent(rec, r.now)
 	r.d.Records = append(r.d.Records, rec)
 }
 

@@ -93,7 +93,7 @@ type task struct {
 	chained       *task       // the index's
 	memory        *laneMemory // where it is counted, while it is in memory and not finished
 	state         state
-	redelivered   bool             // may have been sent before
+	redelivered   bool             // its attempts may have been made before
 	noted         bool             // an attempt is known to have begun, and not how it ended
 	owed          bool             // has a row in owed (or is covered by a range there)
 	out           bool             // not in memory any more
@@ -101,6 +101,7 @@ type task struct {
 	cancelled     bool             // a change under way has its record
 	begun         bool             // counts in live.busy
 	settling      bool             // a settle that names it is being committed
+	writing       *engine.Timer    // what it calls, while the first bytes are being written (see Gate); nil: nothing
 	stored        int64            // when it was settled, being done (see ticks); 0: not yet
 	left          int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue
 	turn          fair.Item[*task] // in the queue
@@ -112,12 +113,13 @@ type task struct {
 type state uint8
 
 const (
-	isWaiting  state = iota // in the queue
-	isHeld                  // taken from the queue while a change was being committed
-	isParked                // waits for another task of its timer (overlap: queue)
-	isSending               // an attempt runs
-	isRetrying              // its next attempt lies in the wheel
-	isLeaving               // its lane has no room: it goes when its row is stored
+	isWaiting   state = iota // in the queue
+	isHeld                   // taken from the queue while a change was being committed
+	isParked                 // waits for another task of its timer (overlap: queue)
+	isPreparing              // an attempt runs, of which no byte was sent
+	isSending                // an attempt runs
+	isRetrying               // its next attempt lies in the wheel
+	isLeaving                // its lane has no room: it goes when its row is stored
 	isDone
 )
 

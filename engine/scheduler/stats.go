@@ -46,7 +46,7 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 		s.Watermark = min(s.Watermark, sh.watermark)
 		for t := range sh.tasks.all {
 			switch t.state {
-			case isSending:
+			case isPreparing, isSending:
 				s.InFlight++
 			case isWaiting, isHeld, isParked, isLeaving:
 				s.Overdue++

@@ -127,6 +127,8 @@ type call struct {
 type reply struct {
 	class engine.Class
 	code  int
+	dial  time.Duration // before it is sent, or not
+	write time.Duration // until its first byte is written
 	after time.Duration
 	retry time.Duration
 	body  string
@@ -520,19 +522,38 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	seen := &call{
 		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, at: w.now(), url: c.Timer.Callback.URL,
 	}
-	out := engine.Outcome{Sent: w.clock()}
 	var rep reply
 	started := time.Now()
-	if r.l.do(func() {
+	dead := r.l.do(func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if f := w.script[c.Timer.Name]; f != nil {
 			rep = f(seen)
 		}
-		if rep.class != engine.ClassNotSent {
-			w.calls = append(w.calls, seen)
+	})
+	if rep.dial > 0 {
+		select {
+		case <-time.After(rep.dial):
+		case <-r.l.gone:
+			return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "dead"}
 		}
-	}) != nil {
+	}
+	out := engine.Outcome{}
+	if dead == nil && rep.class != engine.ClassNotSent {
+		if !c.Send(func() bool {
+			time.Sleep(rep.write)
+			dead = r.l.do(func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				seen.at, out.Sent = w.now(), w.clock()
+				w.calls = append(w.calls, seen)
+			})
+			return true
+		}) {
+			return out
+		}
+	}
+	if dead != nil {
 		return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "dead"}
 	}
 	if rep == timedOut {
@@ -573,6 +594,14 @@ type disk struct {
 	records []any
 	synced  int           // records[:synced-first] are
 	pace    time.Duration // between an append and its sync; 0: 2 ms
+	slow    time.Duration // what a sync that is waited for takes; 0: 1 ms
+}
+
+// tune sets how fast it is.
+func (d *disk) tune(pace, slow time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pace, d.slow = pace, slow
 }
 
 // drop loses the unsynced tail.
@@ -640,7 +669,10 @@ func (j *mortalJournal) sync() error {
 }
 
 func (j *mortalJournal) Sync(context.Context, engine.Position) error {
-	time.Sleep(time.Millisecond)
+	j.d.mu.Lock()
+	slow := cmp.Or(j.d.slow, time.Millisecond)
+	j.d.mu.Unlock()
+	time.Sleep(slow)
 	return j.sync()
 }
 
