@@ -31,8 +31,7 @@ func (e *Scheduler) fire(due int64, batch []item) {
 		case lv == nil || lv.next != due:
 			// Removed or changed while the wheel was handing it over.
 		case stepped-due > policy.MisfireAfter:
-			lv.next, lv.late = 0, true
-			e.misfires.add(e, lv.def, due, stepped)
+			e.misfires.add(e, lv, due, stepped, false)
 		default:
 			t = sh.take(lv, due, now)
 			failpoint.Hit("next-compute")
