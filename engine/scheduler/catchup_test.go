@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,6 +96,49 @@ func TestStartAfterAYear(t *testing.T) {
 				from := w.starts[1]/60_000*60_000 + 60_000
 				time.Sleep(90 * time.Second)
 				w.wantOnTime(from, w.now()-1000)
+			})
+		})
+	}
+}
+
+// A start that holds few decisions goes through the plans several times, and stores those
+// of a shard with its watermark: one that is cut short between two transactions, and
+// made again by a later clock, decides nothing twice. The ledger of the world tells.
+func TestStartIsCutShort(t *testing.T) {
+	defer scheduler.BoundHeld(50)()
+	for _, policy := range []engine.MisfirePolicy{engine.MisfireLatest, engine.MisfireSkip, engine.MisfireAll} {
+		t.Run(fmt.Sprint(policy), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				k := w.counted()
+				count := w.before
+				commits := 0 // that move watermarks, since the crash
+				w.before = func(op string, arg any) error {
+					if s, is := arg.(*engine.Settlement); is && s.Replayed && len(s.Marks) > 0 {
+						if commits++; commits == 4 {
+							time.Sleep(2 * time.Minute)
+							return fmt.Errorf("away: %w", engine.ErrUnavailable)
+						}
+					}
+					return count(op, arg)
+				}
+				w.start()
+				from := w.now()
+				ids := make([]engine.TimerID, 150)
+				for i := range ids {
+					ids[i] = w.make(timer(fmt.Sprint(i), every(10*time.Second), misfire(policy, 10*time.Minute)))
+				}
+				time.Sleep(15 * time.Second)
+				k.reset()
+				commits = 0
+				w.crash(30 * time.Minute)
+				if k.calls["Due"] < 4 || commits < 8 {
+					t.Errorf("%d passes and %d commits", k.calls["Due"], commits)
+				}
+				time.Sleep(time.Minute)
+				w.settle()
+				for _, id := range ids {
+					w.accounted(id, from, w.now()-10_000, 10_000)
+				}
 			})
 		})
 	}
@@ -311,6 +355,49 @@ func BenchmarkStart(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStep is how long after a step of 72 hours forward the last call is made that
+// is late by more than a second.
+func BenchmarkStep(b *testing.B) {
+	const timers = 20_000
+	for b.Loop() {
+		var offset, latest atomic.Int64
+		var calls atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+		d := timer("", engine.Schedule{Cron: "* * * * *", TimeZone: "America/New_York", Jitter: time.Minute}, misfire(engine.MisfireLatest, 24*time.Hour))
+		cfg := scheduler.Config{Log: slog.New(slog.DiscardHandler), Warm: memory.NewWarm(), Now: now}
+		cfg.Cold, cfg.Journal = missedStore(b, d, timers, time.Minute), wal.New(wal.Config{Dir: b.TempDir()})
+		cfg.Caller = callee(func(c *engine.Call) engine.Outcome {
+			calls.Add(1)
+			if sent := now(); sent.UnixMilli()-c.Key.Due > 1000 {
+				latest.Store(time.Now().UnixNano())
+			}
+			return engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: now()}
+		})
+		e := scheduler.New(cfg)
+		if err := e.Open(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx) }()
+		time.Sleep(5 * time.Second)
+		stepped := time.Now()
+		before := calls.Load()
+		offset.Store(int64(72 * time.Hour))
+		time.Sleep(20 * time.Second)
+		b.ReportMetric(time.Unix(0, latest.Load()).Sub(stepped).Seconds(), "s-until-on-time")
+		b.ReportMetric(float64(calls.Load()-before), "calls-in-20s")
+		stop()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+type callee func(c *engine.Call) engine.Outcome
+
+func (f callee) Call(c *engine.Call) engine.Outcome { return f(c) }
 
 // missedStore is a store, closed, whose timers nobody has served for a while.
 func missedStore(b *testing.B, d engine.Definition, timers int, down time.Duration) engine.Cold {

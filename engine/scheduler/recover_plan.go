@@ -25,8 +25,9 @@ type shardDecisions struct {
 	held  int // rows and records
 }
 
-// maxHeld is how many rows and records of a start are held before they are stored.
-const maxHeld = 10 * maxDecided
+// maxHeld is how many rows and records of a start are held before they are stored; a
+// variable for tests.
+var maxHeld = 10 * maxDecided
 
 // trim leaves the upper shards to a later pass when too much is held.
 func (s *shardDecisions) trim() {
