@@ -167,11 +167,22 @@ func (e *Scheduler) unfoldInto(ctx context.Context, s *engine.Settlement, t *eng
 
 // ownWithin are the dues of a range up to the instant that have a final record or a row.
 func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	rows, err := e.cfg.Cold.OwedOf(ctx, o.Key.Timer)
+	done, err := e.over(ctx, o.Key.Timer, o.Key.Due, to)
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(x engine.Owed) bool { return x.To != 0 || x.Key.Due < o.Key.Due || x.Key.Due > to })
-	o.To = to
-	return e.ownOf(ctx, append(rows, o), to)
+	for after, more := o.Key.Due-1, true; more; {
+		rows, err := e.cfg.Cold.OwedPage(ctx, o.Key.Timer, after, unfoldDues)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if after = rows[i].Key.Due; rows[i].To == 0 && after <= to {
+				done = append(done, [2]int64{after, after})
+			}
+		}
+		more = len(rows) == unfoldDues && after < to
+	}
+	slices.SortFunc(done, policy.CompareSpans)
+	return done, nil
 }
