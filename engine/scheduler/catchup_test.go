@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,11 @@ import (
 
 // work counts what a world's cold tier is asked for.
 type work struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	tally
+}
+
+type tally struct {
 	calls   map[string]int
 	rows    int // put into owed
 	records int
@@ -43,7 +48,16 @@ func (k *work) count(op string, arg any) {
 func (k *work) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.calls, k.rows, k.records, k.start = map[string]int{}, 0, 0, 0
+	k.tally = tally{calls: map[string]int{}}
+}
+
+// sum is what was counted so far.
+func (k *work) sum() tally {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.tally
+	n.calls = maps.Clone(n.calls)
+	return n
 }
 
 func (w *world) counted() *work {
@@ -86,8 +100,8 @@ func TestStartAfterAYear(t *testing.T) {
 				time.Sleep(365 * 24 * time.Hour)
 				k.reset()
 				w.start()
-				if k.start > 4*63+100 { // some calls were not settled before
-					t.Errorf("a start stored %d rows and records of 63 timers", k.start)
+				if n := k.sum().start; n > 4*63+100 { // some calls were not settled before
+					t.Errorf("a start stored %d rows and records of 63 timers", n)
 				}
 				for _, id := range ids {
 					w.disable(id, 0) // what is to be called of it is cancelled
@@ -131,8 +145,8 @@ func TestStartIsCutShort(t *testing.T) {
 				k.reset()
 				commits = 0
 				w.crash(30 * time.Minute)
-				if k.calls["Due"] < 4 || commits < 8 {
-					t.Errorf("%d passes and %d commits", k.calls["Due"], commits)
+				if n := k.sum().calls["Due"]; n < 4 || commits < 8 {
+					t.Errorf("%d passes and %d commits", n, commits)
 				}
 				time.Sleep(time.Minute)
 				w.settle()
@@ -179,11 +193,12 @@ func TestStepForwardIsOnePass(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				stepped := w.now()
 				time.Sleep(2 * time.Minute)
-				if n := k.calls["Due"] + k.calls["Owed"] + k.calls["Load"]; n > 200 {
-					t.Errorf("the cold tier was read %d times: %v", n, k.calls)
+				n := k.sum()
+				if reads := n.calls["Due"] + n.calls["Owed"] + n.calls["Load"]; reads > 200 {
+					t.Errorf("the cold tier was read %d times: %v", reads, n.calls)
 				}
-				if k.rows > 4*len(ids) || k.records > 8*len(ids) {
-					t.Errorf("%d rows and %d records were stored of %d timers", k.rows, k.records, len(ids))
+				if n.rows > 4*len(ids) || n.records > 8*len(ids) {
+					t.Errorf("%d rows and %d records were stored of %d timers", n.rows, n.records, len(ids))
 				}
 				w.wantOnTime(stepped, w.now()-1000)
 				w.settle()
@@ -224,7 +239,7 @@ func TestOutageIsOnePass(t *testing.T) {
 		k.reset()
 		time.Sleep(5 * time.Second)
 		back := w.now()
-		if n := k.calls["Due"]; n > 30 {
+		if n := k.sum().calls["Due"]; n > 30 {
 			t.Errorf("the cold tier was gone through %d times", n)
 		}
 		time.Sleep(2 * time.Minute)
