@@ -34,9 +34,12 @@
 //	call       executor.go    begin → journal → call → end; policy/retry.go: what follows
 //	after      history.go     settle: results, owed, watermarks, in one transaction; then forget
 //	start      recover.go     journal + plan + owed → decided and settled before the first call
+//	           recover_plan.go … the dues that the plans derive, shard by shard
 //	           rewind.go      … when the clock was set back since
-//	           misfire.go     dues found late by a step of the clock; policy/misfire.go decides
+//	           misfire.go     timers that are behind, by a step of the clock, a stall or an outage,
+//	                          are caught up with in one decision each; policy/misfire.go decides
 //	           backlog.go     owed rows → memory, as fast as calls get through
+//	           unfold.go      … ranges of dues, some of each timer in turns
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
 //	           unsettled.go   what waits for the cold tier, and its bounds
 //	look       query.go, follow.go, stats.go, lateness.go, metrics.go, bulk.go; look.go is the console's

@@ -63,7 +63,7 @@ var mutations = []mutation{
 		{"engine/scheduler/history.go", "			s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
-		{"engine/policy/misfire.go", "		case due >= late || p.OneShot():\n", "		case due >= late || p.OneShot() || true:\n"},
+		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
 	}},
 	{"an at_most_once call does not wait for its note", []replacement{
 		{"engine/scheduler/executor.go", `	if amo {
@@ -75,7 +75,7 @@ var mutations = []mutation{
 		{"engine/scheduler/executor.go", `case t.state != isWaiting:`, `case t.state != isWaiting && t.state != isDone && t.state != isSending:`},
 	}},
 	{"a start does not look at what is owed", []replacement{
-		{"engine/scheduler/backlog.go", `Owed(ctx, -1, e.startedAt, e.resumer(ctx, true))`, `Owed(ctx, e.startedAt-1, e.startedAt, e.resumer(ctx, true))`},
+		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, r.now)`, `e.cfg.Cold.Lanes(ctx, -1)`},
 	}},
 	{"the horizon is raised after the scan", []replacement{
 		{"engine/scheduler/migrator.go", "		raise(&e.horizon, next)\n		if err", "		if err"},
@@ -85,13 +85,22 @@ var mutations = []mutation{
 		{"engine/scheduler/change.go", "			lv.held = true\n", ""},
 	}},
 	{"a call that is prepared goes to the former URL", []replacement{
-		{"engine/scheduler/executor.go", `case t.live.def != a.Timer:`, `case t.live.def != a.Timer && t.Key.Due == 0:`},
+		{"engine/scheduler/attempt.go", `case t.live.def.Version != a.Timer.Version:`, `case t.live.def != a.Timer && t.Key.Due == 0:`},
 	}},
 	{"the watermark does not wait for the wheel", []replacement{
 		{"engine/scheduler/history.go", "	cut = min(cut, e.wheel.Low())\n", ""},
 	}},
 	{"a start forgets the dues that nobody had begun", []replacement{
-		{"engine/policy/misfire.go", "			d.Owe = append(d.Owe, Row(t, due))\n		case t.Misfire", "		case t.Misfire"},
+		{"engine/policy/misfire.go", "		d.Call(t, p, max(s[0], called), s[1])\n", ""},
+	}},
+	{"the latest misfire is called and skipped", []replacement{
+		{"engine/policy/misfire.go", "			skipped = latest - 1\n", "			skipped = latest\n"},
+	}},
+	{"a catch-up calls again what is in memory", []replacement{
+		{"engine/scheduler/misfire.go", "	open := sh.inMemory(lv, after, m.at).Open(", "	open := policy.Spans(nil).Open("},
+	}},
+	{"a start decides again what the journal knows", []replacement{
+		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
 	}},
 	{"a redelivery is not marked", []replacement{
 		{"engine/scheduler/executor.go", `Redelivered: t.redelivered,`, `Redelivered: false,`},

@@ -12,6 +12,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/policy"
 	"xtimer/engine/scheduler"
 	api "xtimer/httpapi/client"
 	"xtimer/tier/memory"
@@ -241,40 +242,16 @@ func (s *storeTarget) fit(c *engine.Change, was *stored, now int64) error {
 	return decide(c, from, w, now)
 }
 
-// decide says what becomes of the dues in (from, w], as a start does: a one-shot
-// is called, and the others by misfire policy.
+// decide says what becomes of the dues in (from, w], as a start does.
 func decide(c *engine.Change, from, w, now int64) error {
-	t := c.Timer
-	p, err := plan.Of(t)
+	p, err := plan.Of(c.Timer)
 	if err != nil {
 		return err
 	}
-	first, ok := p.Next(from)
-	if !ok || first > w {
-		return nil
-	}
-	o := engine.Owed{Key: engine.Key{Timer: t.ID, Due: first}, Generation: t.Generation, NotBefore: first, Lane: t.Lane()}
-	if t.Misfire.Policy == engine.MisfireAll && !p.OneShot() {
-		o.To = w
-	}
-	if p.OneShot() || o.To != 0 {
-		c.Owe = append(c.Owe, o)
-		return nil
-	}
-	n, skippedTo := p.Count(from, w), w
-	if t.Misfire.Policy == engine.MisfireLatest {
-		o.Key.Due, _ = p.Prev(w)
-		o.NotBefore = o.Key.Due
-		c.Owe = append(c.Owe, o)
-		n, skippedTo = n-1, o.Key.Due-1
-	}
-	if n > 0 {
-		last, _ := p.Prev(skippedTo)
-		c.Tasks = append(c.Tasks, &engine.Task{
-			Key: engine.Key{Timer: t.ID, Due: first}, App: t.App, Name: t.Name, Generation: t.Generation, Status: engine.Skipped,
-			Reason: engine.ReasonMisfire, DueLast: last, Count: n, Lateness: -1, Since: first, Ended: now,
-		})
-	}
+	d := policy.Triage{Now: now}
+	d.Decide(c.Timer, &p, policy.Spans(nil).Open(&p, from, min(w, now)))
+	d.Call(c.Timer, &p, max(from, now)+1, w)
+	c.Owe, c.Tasks = append(c.Owe, d.Owe...), append(c.Tasks, d.Records...)
 	return nil
 }
 

@@ -169,10 +169,17 @@ func (c *calendar) compute(t int64) int64 {
 
 // prev is the last nominal with floor < nominal ≤ t, or never.
 func (c *calendar) prev(t, floor int64) int64 {
+	for i := range c.memo {
+		if m := c.memo[i].Load(); m != nil && m.full && m.from == m.prev && m.from <= t && t < m.next && m.prev > floor {
+			return m.prev
+		}
+	}
 	for back := int64(1000); ; back *= 2 {
 		from := max(t-back, floor)
 		if c.compute(from) <= t {
 			last, _, _ := c.walk(from, t, math.MaxInt64, math.MaxInt)
+			next := c.compute(t)
+			c.remember(&triple{from: last, prev: last, next: next, after: c.compute(next), full: true})
 			return last
 		}
 		if from == floor {

@@ -222,6 +222,20 @@ func checkSpec(t *testing.T, spec, zone string, from, to time.Time, want []int64
 	if int(count) != len(want) || count > 0 && last != want[len(want)-1] {
 		t.Fatalf("%q in %s from %v: walk found %d up to %s, there are %d", spec, zone, from, count, engine.FormatInstant(last), len(want))
 	}
+	if n := c.count(from.UnixMilli(), to.UnixMilli()); int(n) != len(want) {
+		t.Fatalf("%q in %s from %v: counted %d, there are %d", spec, zone, from, n, len(want))
+	}
+	for i := 0; i < len(want); i += 1 + len(want)/20 { // from and to any of them, and between
+		for _, off := range []int64{0, 1, -1, 1000, 40_000} {
+			at := min(want[i]+off, to.UnixMilli())
+			if n := c.count(from.UnixMilli(), at); n != below(want, at) {
+				t.Fatalf("%q in %s from %v: counted %d up to %s", spec, zone, from, n, engine.FormatInstant(at))
+			}
+			if n := c.count(at, to.UnixMilli()); n != int64(len(want))-below(want, at) {
+				t.Fatalf("%q in %s to %v: counted %d from %s on", spec, zone, to, n, engine.FormatInstant(at))
+			}
+		}
+	}
 	for i, d := range want { // the last one before any instant
 		if i > 40 {
 			break
@@ -231,6 +245,31 @@ func checkSpec(t *testing.T, spec, zone string, from, to time.Time, want []int64
 		}
 		if m := c.around(d); m.prev != d || m.next != c.compute(d) || m.after != c.compute(m.next) {
 			t.Fatalf("%q in %s: around(%s) = %+v", spec, zone, engine.FormatInstant(d), m)
+		}
+	}
+}
+
+// below is how many of the instants are not later than at.
+func below(ms []int64, at int64) int64 {
+	n, _ := slices.BinarySearch(ms, at+1)
+	return int64(n)
+}
+
+// Years are counted as they are walked, through all changes of the clock in them.
+func TestCalendarCountsYears(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for _, zone := range oracleZones {
+		for range 6 {
+			spec := oracleSpecs[r.IntN(len(oracleSpecs))]
+			c, err := calendarOf(spec, zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := time.Date(1992+r.IntN(70), 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli() + r.Int64N(365*86_400_000)
+			to := from + r.Int64N(3*365*86_400_000)
+			if _, want, _ := c.walk(from, to, 1<<60, 1<<30); c.count(from, to) != want {
+				t.Errorf("%q in %s from %s to %s: counted %d, there are %d", spec, zone, engine.FormatInstant(from), engine.FormatInstant(to), c.count(from, to), want)
+			}
 		}
 	}
 }

@@ -168,24 +168,35 @@ func (p *Plan) Prev(t int64) (due int64, ok bool) {
 	return due, due > p.from
 }
 
-// Count is the number of dues in (from, to]. For an interval it costs nothing,
-// for a calendar some steps for each day that it is due on.
+// Count is the number of dues in (from, to].
 func (p *Plan) Count(from, to int64) int64 {
+	_, _, n := p.Run(from, to)
+	return n
+}
+
+// Run is the first and the last due in (from, to] and how many there are, 0 for none.
+// For an interval it costs nothing, for a calendar some steps for each day that it is
+// due on.
+func (p *Plan) Run(from, to int64) (first, last, n int64) {
 	first, ok := p.Next(from)
-	last, ok2 := p.Prev(to)
-	if !ok || !ok2 || last < first {
-		return 0
+	if !ok || first > to {
+		return 0, 0, 0
+	}
+	last, ok = p.Prev(to)
+	if !ok || last < first {
+		return 0, 0, 0
 	}
 	// The nominals of these two, and all in between.
 	a, b := p.nominalOf(first), p.nominalOf(last)
 	switch {
 	case p.cal != nil:
-		_, n, _ := p.cal.walk(a-1, b, math.MaxInt64, math.MaxInt)
-		return n
+		n = p.cal.count(a-1, b)
 	case p.every == 0:
-		return 1
+		n = 1
+	default:
+		n = (b-a)/p.every + 1
 	}
-	return (b-a)/p.every + 1
+	return first, last, n
 }
 
 // nominalOf is the nominal behind a due.

@@ -5,6 +5,9 @@ import (
 	"xtimer/engine/plan"
 )
 
+// maxCaughtUp is the most dues that an enable catches up.
+const maxCaughtUp = 1000
+
 // Passed are the rows for the dues in (since, now] that an enable of t catches up.
 // They are those that it had while it was disabled: its max_runs count from before.
 func Passed(t *engine.Timer, generation uint32, since, now int64, catch engine.CatchUp, over Spans) ([]engine.Owed, error) {
@@ -30,8 +33,8 @@ func Passed(t *engine.Timer, generation uint32, since, now int64, catch engine.C
 		if over.Has(due) {
 			continue
 		}
-		if len(out) == MaxSingles {
-			return nil, engine.Invalid("catch_up", "catch_up_too_many", "more than %d dues passed while the timer was disabled", MaxSingles)
+		if len(out) == maxCaughtUp {
+			return nil, engine.Invalid("catch_up", "catch_up_too_many", "more than %d dues passed while the timer was disabled", maxCaughtUp)
 		}
 		out = append(out, owed(due))
 	}

@@ -9,78 +9,81 @@ import (
 // forward step of the clock, to be a misfire. All else just fires late.
 const MisfireAfter = 10_000
 
-// MaxSingles is the most dues of one timer that are owed one by one; more of
-// them are owed as a range and unfolded as calls get through.
-const MaxSingles = 1000
+// MaxSingles is the most dues in a row of one timer that are owed one by one; more of
+// them are owed as one range, and become rows of their own as calls get through.
+const MaxSingles = 16
 
-// Triage is what a misfire decision leaves.
+// Triage is what was decided of dues that nobody served in time. The cost of a decision
+// goes with the spans that it is about, not with the dues in them: a span leaves at
+// most two records, and MaxSingles rows or one range.
 type Triage struct {
 	Now     int64
 	Records []*engine.Task // of dues that are not called
 	Owe     []engine.Owed  // of dues that are
 }
 
-// Decide goes through the dues of a timer in (after, d.Now] that are not
-// finished and says what becomes of each: called late, skipped or missed.
+// Decide says what becomes of the dues of a timer in the open spans, which are in order
+// and do not reach beyond Now: called late, skipped or missed.
 //
-//	      after         now−window      now−10 s       now
-//	────────┼──── missed ────┼── by policy ──┼── called ──┼──►
-//
-// finished tells of a due that needs no decision; it may be nil.
-func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, after int64, finished func(due int64) bool) {
+//	      now−window      now−10 s       now
+//	── missed ────┼── by policy ──┼── called ──┼──►
+func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, open Spans) {
 	old := d.Now - t.Misfire.Window.Milliseconds()
-	late := d.Now - MisfireAfter
-	var run *engine.Task // consecutive dues that are not called
-	var latest int64     // the latest misfire within the window; 0: none
-	var split bool       // a finished due came after latest: no run reaches over it
-	var all []int64
-	var more int64 // the end of the range when there are too many for all
-	add := func(due int64, status engine.TaskStatus, reason string) {
-		if run != nil && run.Status == status && run.Reason == reason {
-			run.DueLast = due
-			run.Count++
-			return
-		}
-		run = NotCalled(t, due, status, reason, d.Now)
-		d.Records = append(d.Records, run)
+	called := max(d.Now-MisfireAfter, old) // from here on
+	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {
+		called = old
 	}
-	for due, ok := p.Next(after); ok && due <= d.Now; due, ok = p.Next(due) {
-		switch {
-		case finished != nil && finished(due):
-			run, split = nil, latest != 0
-		case due < old:
-			add(due, engine.Missed, engine.ReasonWindow)
-		case due >= late || p.OneShot():
-			d.Owe = append(d.Owe, Row(t, due))
-		case t.Misfire.Policy == engine.MisfireAll:
-			if len(all) < MaxSingles {
-				all = append(all, due)
-			} else {
-				more = due
-			}
-		case t.Misfire.Policy == engine.MisfireSkip:
-			add(due, engine.Skipped, engine.ReasonMisfire)
-		default:
-			if latest != 0 {
-				add(latest, engine.Skipped, engine.ReasonMisfire)
-			}
-			if split {
-				run, split = nil, false
-			}
-			latest = due
-		}
+	latest := int64(-1) // the misfire that is called under the policy latest
+	if t.Misfire.Policy == engine.MisfireLatest {
+		latest = open.last(p, old, called-1)
 	}
-	if latest != 0 {
+	for _, s := range open {
+		d.pass(t, p, s[0], min(s[1], old-1), engine.Missed, engine.ReasonWindow)
+		skipped := min(s[1], called-1)
+		if s[0] <= latest && latest <= skipped {
+			skipped = latest - 1
+		}
+		d.pass(t, p, max(s[0], old), skipped, engine.Skipped, engine.ReasonMisfire)
+		d.Call(t, p, max(s[0], called), s[1])
+	}
+	if latest >= 0 {
 		d.Owe = append(d.Owe, Row(t, latest))
 	}
-	if more != 0 {
-		o := Row(t, all[0])
-		o.To = more
+}
+
+// last is the last due of the plan in the spans that is in [from, to], or -1.
+func (s Spans) last(p *plan.Plan, from, to int64) int64 {
+	for i := len(s) - 1; i >= 0; i-- {
+		if due, ok := p.Prev(min(s[i][1], to)); ok && due >= max(s[i][0], from) {
+			return due
+		}
+	}
+	return -1
+}
+
+// pass records that the dues in [from, to] are not called.
+func (d *Triage) pass(t *engine.Timer, p *plan.Plan, from, to int64, status engine.TaskStatus, reason string) {
+	first, last, n := p.Run(from-1, to)
+	if n == 0 {
+		return
+	}
+	r := NotCalled(t, first, status, reason, d.Now)
+	r.DueLast, r.Count = last, n
+	d.Records = append(d.Records, r)
+}
+
+// Call owes the dues in [from, to]: one by one, or as a range when there are many.
+func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
+	first, last, n := p.Run(from-1, to)
+	if n > MaxSingles {
+		o := Row(t, first)
+		o.To = last
 		d.Owe = append(d.Owe, o)
 		return
 	}
-	for _, due := range all {
+	for due := first; n > 0; n-- {
 		d.Owe = append(d.Owe, Row(t, due))
+		due, _ = p.Next(due)
 	}
 }
 

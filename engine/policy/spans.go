@@ -3,11 +3,15 @@ package policy
 import (
 	"cmp"
 	"slices"
+
+	"xtimer/engine/plan"
 )
 
-// Spans are dues that are over, single ones and runs, in order.
+// Spans are instants from one to another, both included, in order of their beginnings:
+// dues that are over, single ones and runs, or the time between those.
 type Spans [][2]int64
 
+// Has reports whether a due is in one of the spans.
 func (s Spans) Has(due int64) bool {
 	i, ok := slices.BinarySearchFunc(s, due, func(x [2]int64, due int64) int { return cmp.Compare(x[0], due) })
 	return ok || i > 0 && due <= s[i-1][1]
@@ -15,3 +19,25 @@ func (s Spans) Has(due int64) bool {
 
 // CompareSpans orders them.
 func CompareSpans(a, b [2]int64) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }
+
+// Open is what is left of (after, to] without the spans. Those in which the plan has no
+// due, as that of a run by hand, leave no gap.
+func (s Spans) Open(p *plan.Plan, after, to int64) (open Spans) {
+	from := after + 1
+	for _, x := range s {
+		if x[1] < from || x[0] > to {
+			continue
+		}
+		if due, ok := p.Next(max(x[0], from) - 1); !ok || due > min(x[1], to) {
+			continue
+		}
+		if x[0] > from {
+			open = append(open, [2]int64{from, x[0] - 1})
+		}
+		from = x[1] + 1
+	}
+	if from <= to {
+		open = append(open, [2]int64{from, to})
+	}
+	return open
+}

@@ -26,6 +26,7 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from, to int64)
 		if es = es[n:]; len(es) > 0 {
 			time.Sleep(time.Millisecond)
 		}
+		m.e.misfires.wait(ctx)
 	}
 	return ctx.Err()
 }
@@ -163,12 +164,9 @@ func (e *Scheduler) admitOne(id engine.TimerID, t *engine.Timer, from int64, own
 		return false, nil, err
 	}
 	after := max(from-1, sh.watermark, sh.decided[id])
-	if lv.late {
-		// A due that the decision under way may not have seen waits for it.
-		due, ok := lv.plan.Next(after)
-		return ok && due <= e.now() && sh.tasks.find(engine.Key{Timer: id, Due: due}) == nil, nil, nil
-	}
-	if !lv.held && !lv.deleted {
+	// The decision about a timer that is behind begins at the watermark, and what
+	// follows is scheduled when it was made.
+	if !lv.late && !lv.held && !lv.deleted {
 		if lv.next == 0 {
 			e.schedule(lv, after)
 		} else if due, ok := sh.skipped(lv, after); ok {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 )
 
@@ -284,15 +283,22 @@ func (b *backlog) add(o engine.Owed) {
 	}
 }
 
-func (b *backlog) next() (o engine.Owed, ok bool) {
+// next are the ranges whose turn it is, n at most. What is left of them comes back at the
+// end of the list, so that all timers have their turns.
+func (b *backlog) next(n int) []engine.Owed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.list) == 0 {
-		return engine.Owed{}, false
-	}
-	o = b.list[0]
-	b.list = b.list[1:]
-	return o, true
+	n = min(n, len(b.list))
+	os := slices.Clone(b.list[:n])
+	b.list = b.list[n:]
+	return os
+}
+
+// putBack returns ranges that next gave and that could not be unfolded.
+func (b *backlog) putBack(os []engine.Owed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.list = append(b.list, os...)
 }
 
 // over says that a range that next gave is not being unfolded any more.
@@ -305,10 +311,9 @@ func (b *backlog) over(k engine.Key) {
 // run unfolds ranges until ctx ends. A range whose lane is crowded waits, and no other
 // for it.
 func (b *backlog) run(ctx context.Context, e *Scheduler) error {
-	waiting := 0 // ranges in a row whose lanes were crowded
 	for {
-		o, ok := b.next()
-		if !ok {
+		os := b.next(unfoldRanges)
+		if len(os) == 0 {
 			select {
 			case <-ctx.Done():
 				return nil
@@ -316,130 +321,27 @@ func (b *backlog) run(ctx context.Context, e *Scheduler) error {
 			}
 			continue
 		}
-		if e.lanes.of(o.Lane).crowded() {
-			b.over(o.Key)
-			b.add(o)
-			if waiting++; waiting > b.len() {
-				waiting = 0
-				sleep(ctx, 5*time.Millisecond)
+		var crowded []engine.Owed
+		os = slices.DeleteFunc(os, func(o engine.Owed) bool {
+			is := e.lanes.of(o.Lane).crowded()
+			if is {
+				crowded = append(crowded, o)
 			}
-			if ctx.Err() != nil {
-				return nil
-			}
-			continue
-		}
-		waiting = 0
-		if err := e.unfold(ctx, o); err != nil && ctx.Err() == nil {
-			e.log.Error("cannot unfold a range of dues; trying again", "timer", o.Key.Timer, "error", err)
-			b.over(o.Key)
-			b.add(o)
-			sleep(ctx, time.Second)
-		}
-	}
-}
-
-func (b *backlog) len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.list)
-}
-
-// unfold turns the first dues of a range into rows of their own, in one
-// transaction with what is left of the range, and resumes them.
-func (e *Scheduler) unfold(ctx context.Context, o engine.Owed) error {
-	release, err := e.claim(ctx, o.Key.Timer) // a change would not know the new rows
-	if err != nil {
-		return err
-	}
-	rest, singles, err := e.unfoldClaimed(ctx, o)
-	if err == nil {
-		sh := e.shardOf(o.Key.Timer)
-		sh.mu.Lock()
-		sh.left[o.Key] = e.ticks() // who has read it reads again
-		sh.mu.Unlock()
-		e.backlog.over(o.Key)
-		time.Sleep(time.Millisecond) // but for the rows that came of it
-	}
-	read := time.Now()
-	release()
-	if err != nil {
-		return err
-	}
-	if err := e.resumeAll(ctx, singles, read, false); err != nil {
-		return err
-	}
-	if rest != nil {
-		return e.resumeAll(ctx, []engine.Owed{*rest}, read, false)
-	}
-	return nil
-}
-
-// unfoldClaimed commits it.
-func (e *Scheduler) unfoldClaimed(ctx context.Context, o engine.Owed) (rest *engine.Owed, singles []engine.Owed, err error) {
-	bs, err := e.cfg.Cold.Load(ctx, []engine.TimerID{o.Key.Timer})
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &engine.Settlement{Owner: e.cfg.Node, Pay: []engine.Key{o.Key}}
-	if bs[0] != nil {
-		t, err := engine.DecodeTimer(bs[0])
-		if err != nil {
-			return nil, nil, err
-		}
-		if t.Generation == o.Generation {
-			if rest, err = e.unfoldInto(ctx, s, t, o); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	singles = s.Owe
-	if rest != nil {
-		s.Owe = append(s.Owe[:len(s.Owe):len(s.Owe)], *rest)
-	}
-	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
-		return nil, nil, err
-	}
-	return rest, singles, nil
-}
-
-// unfoldInto adds the rows of up to MaxSingles dues that are past and have no
-// final record yet; rest is what remains of the range.
-func (e *Scheduler) unfoldInto(ctx context.Context, s *engine.Settlement, t *engine.Timer, o engine.Owed) (rest *engine.Owed, err error) {
-	p, err := plan.Of(t)
-	if err != nil {
-		return nil, err
-	}
-	now := e.now()
-	due, ok := p.Next(o.Key.Due - 1)
-	for ; ok && due <= min(o.To, now) && len(s.Owe) < policy.MaxSingles; due, ok = p.Next(due) {
-		k := engine.Key{Timer: t.ID, Due: due}
-		if was, err := e.cfg.Cold.Task(ctx, k); err == nil && was.Status.Final() {
-			continue
-		}
-		s.Owe = append(s.Owe, engine.Owed{Key: k, Generation: t.Generation, Origin: o.Origin, NotBefore: due, Lane: t.Lane()})
-	}
-	if !ok || due > o.To {
-		return nil, nil
-	}
-	if due > now { // the clock was set back: the wheel goes through it
-		os, err := ranges(t, &p, due-1, o.To, func(k engine.Key) (bool, error) {
-			if slices.ContainsFunc(s.Owe, func(x engine.Owed) bool { return x.Key == k }) {
-				return true, nil
-			}
-			return e.known(ctx, k)
+			return is
 		})
-		if err != nil {
-			return nil, err
+		left, err := e.unfold(ctx, os)
+		b.putBack(left)
+		b.putBack(crowded)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			e.log.Error("cannot unfold ranges of dues; trying again", "ranges", len(left), "error", err)
+			sleep(ctx, time.Second)
+		case len(left) == len(os):
+			sleep(ctx, 10*time.Millisecond) // their lanes are crowded, or they are being changed
 		}
-		if last := len(os) - 1; os[last].To != 0 {
-			rest, os = &os[last], os[:last]
-		}
-		s.Owe = append(s.Owe, os...)
-		return rest, nil
 	}
-	r := o // keyed by its first due, which has no row yet
-	r.Key.Due, r.NotBefore = due, max(due, now)
-	return &r, nil
 }
 
 // sleep waits, or less when ctx ends.

@@ -31,14 +31,15 @@ func (e *Scheduler) fire(due int64, batch []item) {
 		case lv == nil || lv.next != due:
 			// Removed or changed while the wheel was handing it over.
 		case stepped-due > policy.MisfireAfter:
-			lv.next, lv.late = 0, true
-			e.misfires.add(e, lv.def, due, stepped)
+			e.misfires.add(e, lv, due, stepped, false)
 		default:
 			if t = sh.take(lv, due, now); t != nil && !t.memory.takes(t) {
 				t.state, t = isLeaving, nil
 			}
 			failpoint.Hit("next-compute")
-			e.schedule(lv, due)
+			if !e.lags(lv, due, now) {
+				e.schedule(lv, due)
+			}
 			sh.dismiss(lv)
 		}
 		sh.mu.Unlock()

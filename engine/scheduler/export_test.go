@@ -40,3 +40,10 @@ func (e *Scheduler) CountsOfBodies() (kept, flying, lacking int64, waiting, shar
 	defer b.mu.Unlock()
 	return b.kept, b.flying, b.lacking.Load(), len(b.waiting), len(b.shares)
 }
+
+// BoundHeld sets how many decisions a start holds; restore sets what it was.
+func BoundHeld(n int) (restore func()) {
+	was := maxHeld
+	maxHeld = n
+	return func() { maxHeld = was }
+}

@@ -115,11 +115,25 @@ func (m *migrator) keepAhead(ctx context.Context) error {
 	return m.resumeTo(ctx, m.e.loaded.Load())
 }
 
-// loadTo loads minute by minute up to the instant.
+// loadTo loads minute by minute up to the instant. Minutes that are past, after a
+// forward step of the clock, a stall or an outage, are loaded together with the current
+// one, in one pass over the cold tier: each timer is met once, however long it took.
+// While the cold tier is away the warm one may know the next minute.
 func (m *migrator) loadTo(ctx context.Context, to int64) error {
 	e := m.e
 	for at := e.loaded.Load(); at < to; at = e.loaded.Load() {
 		next := at/minute*minute + minute
+		if current := e.now() / minute * minute; current > next {
+			raise(&e.horizon, current+minute)
+			err := m.load(ctx, at, current+minute)
+			if err == nil {
+				e.loaded.Store(current + minute)
+				continue
+			}
+			if !m.trusted(at) {
+				return fmt.Errorf("cannot load what was due since %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
+			}
+		}
 		raise(&e.horizon, next)
 		if err := m.load(ctx, at, next); err != nil {
 			return fmt.Errorf("cannot load the minute of %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
@@ -129,9 +143,10 @@ func (m *migrator) loadTo(ctx context.Context, to int64) error {
 	return nil
 }
 
-// load admits the dues in [from, to), a minute or a part of one.
+// load admits the dues in [from, to): a minute or a part of one, or more than a minute
+// from the cold tier.
 func (m *migrator) load(ctx context.Context, from, to int64) error {
-	if m.trusted(from) {
+	if to-from <= minute && m.trusted(from) {
 		var admitting error
 		err := m.e.cfg.Warm.Load(ctx, from/minute*minute, func(es []engine.Entry) error {
 			admitting = m.admit(ctx, es, from, to)
@@ -160,7 +175,7 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 // resumeTo takes rows of owed into memory that may be tried before the instant.
 func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 	for m.resumed < to {
-		next := min(m.resumed/minute*minute+minute, to)
+		next := min(max(m.resumed, m.e.now())/minute*minute+minute, to)
 		raise(&m.e.resuming, next) // first: refill reads what this leaves to it
 		err := m.e.cfg.Cold.Owed(ctx, m.resumed-1, next-1, m.e.resumer(ctx))
 		if m.e.heard(err); err != nil {

@@ -33,14 +33,16 @@ func (e *Scheduler) announce(ts []*engine.Task) {
 	}
 }
 
-// misfires are timers that a forward step of the clock found late (live.late):
-// decided off
-// the wheel's goroutine, for the decision is committed before the first of them
-// is sent. Each keeps the watermark back until then.
+// misfires are timers that are behind (live.late): dues of them have come that the wheel
+// is not to go through one by one. What becomes of all of them up to an instant is one
+// decision, whose cost goes with what is called or recorded. It is made off the wheel's
+// goroutine, for it is committed before the first of them is sent, and each timer keeps
+// the watermark back until then.
 type misfires struct {
-	mu   sync.Mutex
-	list []misfire
-	more chan struct{}
+	mu      sync.Mutex
+	list    []misfire
+	waiting int // in the list, or being decided
+	more    chan struct{}
 }
 
 type misfire struct {
@@ -52,15 +54,69 @@ type misfire struct {
 	// it is found for another reason, and however often its commit is tried: one that
 	// seemed to fail may have been made.
 	at int64
+	// stalled: no step of the clock made it late, so all of it is called; at is when
+	// that was found.
+	stalled bool
 }
 
-// add leaves a timer with a due that is a misfire to run. Never blocks.
-func (m *misfires) add(e *Scheduler, def *engine.Timer, due, at int64) {
+// behindAfter is how late (ms) the next due of a timer must be for its dues to be
+// decided at once, and not to go through the wheel.
+const behindAfter = minute
+
+// fellBehind leaves a timer to misfires whose next due is late by a step of the clock.
+// mu is held.
+func (e *Scheduler) fellBehind(lv *live, due int64) bool {
+	now := e.now()
+	if now-due <= behindAfter {
+		return false
+	}
+	stepped := min(e.stepped.Load(), now) // it may have been set back since
+	if stepped-due <= policy.MisfireAfter {
+		return false
+	}
+	e.misfires.add(e, lv, due, stepped, false)
+	return true
+}
+
+// lags leaves a timer to misfires of which many dues came during a stall or an outage.
+// Only fire may ask: it runs when the wheel has looked for a step of the clock, and what
+// a step made late is decided by policy, not called. mu is held.
+func (e *Scheduler) lags(lv *live, after, now int64) bool {
+	if now-after <= behindAfter {
+		return false
+	}
+	due, ok := lv.plan.Next(after)
+	if !ok || lv.plan.Count(after, now) <= policy.MaxSingles {
+		return false
+	}
+	e.misfires.add(e, lv, due, now, true)
+	return true
+}
+
+// add leaves a timer that is behind from a due on to run. Never blocks. mu of its shard
+// is held.
+func (m *misfires) add(e *Scheduler, lv *live, due, at int64, stalled bool) {
+	lv.next, lv.late = 0, true
 	h := e.holds.take(due - 1)
 	m.mu.Lock()
-	m.list = append(m.list, misfire{def.ID, def.Generation, due, h, at})
+	m.list = append(m.list, misfire{lv.def.ID, lv.def.Generation, due, h, at, stalled})
+	m.waiting++
 	m.mu.Unlock()
 	m.poke()
+}
+
+// wait returns when few enough timers wait for their decision, or ctx has ended: those
+// that wait are in memory.
+func (m *misfires) wait(ctx context.Context) {
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		n := m.waiting
+		m.mu.Unlock()
+		if n < maxDecided {
+			return
+		}
+		sleep(ctx, 5*time.Millisecond)
+	}
 }
 
 // of is the timer, while it is as it was when it was added: a change says itself what
@@ -86,11 +142,22 @@ func (m *misfires) run(ctx context.Context, e *Scheduler) error {
 		list := m.list
 		m.list = nil
 		m.mu.Unlock()
-		again, err := e.decideMisfires(ctx, list)
-		if err != nil && ctx.Err() == nil {
-			e.log.Error("cannot store which dues a step of the clock made misfires; trying again", "error", err)
+		var again []misfire
+		for len(list) > 0 && ctx.Err() == nil {
+			c := catchUp{e: e}
+			list = c.decide(list)
+			err := c.commit(ctx)
+			if err != nil && ctx.Err() == nil {
+				e.log.Error("cannot store what becomes of dues that a step of the clock or a stall made late; trying again", "error", err)
+			}
+			m.mu.Lock()
+			m.waiting -= c.over
+			m.mu.Unlock()
+			if again = append(again, c.again...); err != nil {
+				break
+			}
 		}
-		if len(again) == 0 {
+		if again = append(again, list...); len(again) == 0 {
 			continue
 		}
 		sleep(ctx, 100*time.Millisecond)
@@ -108,89 +175,142 @@ func (m *misfires) poke() {
 	}
 }
 
-// decideMisfires decides the dues of timers from the first one that is late,
-// commits that, and lets the timers go on. again are those that could not be
-// decided yet: a change is being made of them, or the cold tier is away.
-func (e *Scheduler) decideMisfires(ctx context.Context, list []misfire) (again []misfire, err error) {
-	var d policy.Triage
-	var pay []engine.Key
-	rest := map[engine.TimerID]engine.Owed{} // ranges
-	decided := list[:0:0]
-	for _, m := range list {
-		if len(d.Records)+len(d.Owe)+len(pay) > maxDecided {
-			again = append(again, m) // with the next
-			continue
+// catchUp is one commit of decisions of timers that are behind.
+type catchUp struct {
+	e       *Scheduler
+	d       policy.Triage
+	pay     []engine.Key
+	rest    map[engine.TimerID]engine.Owed // what is left of ranges
+	decided []misfire
+	again   []misfire // not decided yet: a change is being made of them, or the cold tier is away
+	over    int       // timers that are done with
+}
+
+// decide decides the dues of timers from the first one that is late, as many timers as
+// one commit can take, and answers the others.
+func (c *catchUp) decide(list []misfire) (left []misfire) {
+	c.rest = map[engine.TimerID]engine.Owed{}
+	for i := range list {
+		if len(c.d.Records)+len(c.d.Owe)+len(c.pay) > maxDecided {
+			return list[i:]
 		}
-		sh := e.shardOf(m.id)
+		m := &list[i]
+		sh := c.e.shardOf(m.id)
 		sh.mu.Lock()
 		switch lv := m.of(sh); {
-		case lv == nil:
-			e.holds.give(m.hold) // a change has cancelled them
+		case lv == nil: // a change has cancelled them
+			c.e.holds.give(m.hold)
+			c.over++
 		case lv.held && !lv.deciding:
-			again = append(again, m)
+			c.again = append(c.again, *m)
 		default:
-			d.Now = m.at
-			// From the watermark on: minutes may have been admitted in any order.
-			after := m.due - 1
-			if m.due > sh.watermark {
-				after = max(sh.watermark, sh.decided[m.id])
-			}
-			d.Decide(lv.def, &lv.plan, after, func(due int64) bool { return sh.tasks.find(engine.Key{Timer: m.id, Due: due}) != nil })
-			if lv.owedTo != 0 { // what is decided of a range leaves it
-				pay = append(pay, engine.Key{Timer: m.id, Due: lv.owedFrom})
-				os, _ := ranges(lv.def, &lv.plan, m.at, lv.owedTo, func(k engine.Key) (bool, error) {
-					is := sh.tasks.find(k) != nil || slices.ContainsFunc(d.Owe, func(o engine.Owed) bool { return o.Key == k })
-					return is, nil
-				})
-				if n := len(os) - 1; n >= 0 && os[n].To != 0 {
-					rest[m.id] = os[n]
-					os = os[:n]
-				}
-				d.Owe = append(d.Owe, os...)
-			}
+			c.decideOne(sh, lv, m)
 			lv.deciding = true
-			decided = append(decided, m)
+			c.decided = append(c.decided, *m)
 		}
 		sh.mu.Unlock()
 	}
-	owe := slices.AppendSeq(slices.Clone(d.Owe), maps.Values(rest))
-	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(d.Records), Owe: owe, Pay: pay}
+	return nil
+}
+
+// decideOne decides the dues of one timer up to m.at that are not in memory. mu is held.
+func (c *catchUp) decideOne(sh *shard, lv *live, m *misfire) {
+	// From the watermark on: minutes may have been admitted in any order.
+	after := m.due - 1
+	if m.due > sh.watermark {
+		after = max(sh.watermark, sh.decided[m.id])
+	}
+	c.d.Now = m.at
+	open := sh.inMemory(lv, after, m.at).Open(&lv.plan, after, m.at)
+	if m.stalled {
+		for _, s := range open {
+			c.d.Call(lv.def, &lv.plan, s[0], s[1])
+		}
+	} else {
+		c.d.Decide(lv.def, &lv.plan, open)
+	}
+	if lv.owedTo == 0 {
+		return
+	}
+	// What is decided of a range leaves it.
+	c.pay = append(c.pay, engine.Key{Timer: m.id, Due: lv.owedFrom})
+	os, _ := ranges(lv.def, &lv.plan, m.at, lv.owedTo, func(k engine.Key) (bool, error) {
+		return sh.tasks.find(k) != nil || owes(&c.d, k), nil
+	})
+	if n := len(os) - 1; n >= 0 && os[n].To != 0 {
+		c.rest[m.id] = os[n]
+		os = os[:n]
+	}
+	c.d.Owe = append(c.d.Owe, os...)
+}
+
+// inMemory are the dues of a timer in (after, to] that have a task in memory. mu is held.
+func (sh *shard) inMemory(lv *live, after, to int64) (s policy.Spans) {
+	if lv.latest <= after {
+		return nil
+	}
+	for _, t := range sh.order {
+		if due := t.Key.Due; t.Key.Timer == lv.def.ID && !t.out && after < due && due <= to {
+			s = append(s, [2]int64{due, due})
+		}
+	}
+	slices.SortFunc(s, policy.CompareSpans)
+	return s
+}
+
+// commit stores what was decided, takes what is to be called into memory, and lets the
+// timers go on.
+func (c *catchUp) commit(ctx context.Context) error {
+	if len(c.decided) == 0 {
+		return nil
+	}
+	e := c.e
+	owe := slices.AppendSeq(slices.Clone(c.d.Owe), maps.Values(c.rest))
+	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(c.d.Records), Owe: owe, Pay: c.pay}
 	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
-		return append(decided, again...), err
+		c.again = append(c.again, c.decided...)
+		return err
 	}
 	stored := time.Now() // before a change that waits for it goes on
-	e.announce(d.Records)
-	for _, m := range decided {
-		sh := e.shardOf(m.id)
-		sh.mu.Lock()
-		if lv := m.of(sh); lv != nil {
-			if lv.owedTo != 0 {
-				o, ok := rest[m.id]
-				if lv.owedFrom = o.Key.Due; !ok {
-					lv.owedTo = 0
-				}
+	e.announce(c.d.Records)
+	c.each(func(_ *shard, lv *live, m *misfire) {
+		if lv.owedTo != 0 {
+			o, ok := c.rest[m.id]
+			if lv.owedFrom = o.Key.Due; !ok {
+				lv.owedTo = 0
 			}
-			lv.deciding, lv.judged = false, m.at
 		}
-		sh.mu.Unlock()
-	}
+		lv.deciding, lv.judged = false, m.at
+	})
 	e.settled.broadcast()
-	if err := e.resumeAll(ctx, d.Owe, stored, false); err != nil {
-		return nil, err // the process ends, and the holds stay
+	if err := e.resumeAll(ctx, c.d.Owe, stored, false); err != nil {
+		return err // the process ends, and the holds stay
 	}
-	for _, m := range decided {
-		sh := e.shardOf(m.id)
+	c.each(func(sh *shard, lv *live, m *misfire) {
+		sh.decided[m.id] = m.at
+		lv.late, lv.judged = false, 0
+		e.schedule(lv, m.at) // also when it is held: its change may fail
+		sh.dismiss(lv)
+	})
+	for i := range c.decided {
+		e.holds.give(c.decided[i].hold)
+	}
+	c.over += len(c.decided)
+	return nil
+}
+
+// each calls f for each timer that was decided and was not changed since, with the mu of
+// its shard.
+func (c *catchUp) each(f func(sh *shard, lv *live, m *misfire)) {
+	for i := range c.decided {
+		m := &c.decided[i]
+		sh := c.e.shardOf(m.id)
 		sh.mu.Lock()
 		if lv := m.of(sh); lv != nil {
-			sh.decided[m.id] = m.at
-			lv.late, lv.judged = false, 0
-			e.schedule(lv, m.at) // also when it is held: its change may fail
-			sh.dismiss(lv)
+			f(sh, lv, m)
 		}
 		sh.mu.Unlock()
-		e.holds.give(m.hold)
 	}
-	return again, nil
 }
 
 // onStep hears from the wheel that the wall clock was set by delta.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -37,8 +38,10 @@ type recovery struct {
 	ranges   map[engine.TimerID][]engine.Owed // rows that are ranges
 	keys     map[engine.Key]bool              // of rows that are not, from now on
 	reach    [engine.Shards]int64             // the last due in the journal, where that is later than now
+	touched  []engine.Key                     // all of these but the ranges, by timer and due
 	d        policy.Triage
 	pay      []engine.Key
+	shards   shardDecisions // of dues that the plans derive
 	records  []engine.Record
 	// What was stored, for the log.
 	owing, judged int
@@ -69,18 +72,15 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	if err := r.fromOwed(ctx); err != nil {
 		return fmt.Errorf("cannot go through what is owed: %w", err)
 	}
+	r.touch()
 	if err := r.fromRanges(ctx); err != nil {
 		return fmt.Errorf("cannot go through what is owed as ranges: %w", err)
 	}
 	if err := r.fromJournal(ctx); err != nil {
 		return fmt.Errorf("cannot go through the journal: %w", err)
 	}
-	if err := e.cfg.Cold.Due(ctx, lowest, max(r.now, slices.Max(r.reach[:])), func(cs []engine.Candidate) error { return r.fromPlan(ctx, cs) }); err != nil {
+	if err := r.fromPlans(ctx, lowest); err != nil {
 		return fmt.Errorf("cannot go through what was due: %w", err)
-	}
-	failpoint.Hit("recovery-scan")
-	if err := r.settle(ctx); err != nil {
-		return fmt.Errorf("cannot settle what the former process left: %w", err)
 	}
 	for i := range e.shards {
 		e.shards[i].watermark = r.mark(i)
@@ -151,12 +151,28 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for id, os := range r.late {
-		if err := r.judge(ctx, id, os); err != nil {
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.late)), page) {
+		defs, err := r.e.cfg.Cold.Load(ctx, ids)
+		if err != nil {
 			return err
 		}
-		if err := r.flushMany(ctx); err != nil {
-			return err
+		for i, b := range defs {
+			var t *engine.Timer // nil: it is gone, and resume turns its rows into cancelled
+			if b != nil {
+				if t, err = engine.DecodeTimer(b); err != nil {
+					return err
+				}
+			}
+			os, err := r.judgeFormer(ctx, ids[i], t, r.late[ids[i]])
+			if err != nil {
+				return err
+			}
+			if t != nil {
+				r.judge(t, os)
+			}
+			if err := r.flushMany(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -217,19 +233,12 @@ func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
 
 // judge settles rows that may have been sent at most once, and gives those that
 // were never tried to the misfire policy.
-func (r *recovery) judge(ctx context.Context, id engine.TimerID, os []engine.Owed) error {
-	t, err := r.timer(ctx, id)
-	if err != nil {
-		return err
-	}
-	if os, err = r.judgeFormer(ctx, id, t, os); err != nil || t == nil {
-		return err // gone: resume turns the rest into cancelled
-	}
+func (r *recovery) judge(t *engine.Timer, os []engine.Owed) {
 	for i, o := range os {
 		switch {
 		case o.Begun && t.Delivery == engine.AtMostOnce:
 			r.pay = append(r.pay, o.Key)
-			r.unknown(t, o.Key, o.Origin, o.Task)
+			r.unknown(&r.d, t, o.Key, o.Origin, o.Task)
 		case o.Begun:
 			r.d.Owe = append(r.d.Owe, o) // again at once
 			r.keepBusy(o)
@@ -242,7 +251,6 @@ func (r *recovery) judge(ctx context.Context, id engine.TimerID, os []engine.Owe
 			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Skipped, engine.ReasonMisfire, r.now))
 		}
 	}
-	return nil
 }
 
 // judgeFormer ends the rows that were begun under a definition that is not in force any
@@ -263,7 +271,7 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 		}
 		r.pay = append(r.pay, o.Key)
 		if was := formerOf(versions, o.Generation); was != nil && was.Delivery == engine.AtMostOnce {
-			r.unknown(was, o.Key, o.Origin, o.Task)
+			r.unknown(&r.d, was, o.Key, o.Origin, o.Task)
 		} else {
 			r.d.Records = append(r.d.Records, policy.CancelledRow(t, was, o, r.now))
 		}
@@ -318,65 +326,11 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 	return nil
 }
 
-// fromPlan decides the dues of candidates in (W, now].
-func (r *recovery) fromPlan(ctx context.Context, cs []engine.Candidate) error {
-	var ids []engine.TimerID
-	for _, c := range cs {
-		if c.Definition == nil && c.Due > r.e.shardOf(c.ID).watermark {
-			ids = append(ids, c.ID)
-		}
-	}
-	defs, err := r.e.cfg.Cold.Load(ctx, ids)
-	if err != nil {
-		return err
-	}
-	for _, c := range cs {
-		if c.Definition != nil {
-			defs = append(defs, append([]byte(nil), c.Definition...))
-		}
-	}
-	for _, b := range defs {
-		if b == nil {
-			continue
-		}
-		t, err := engine.DecodeTimer(b)
-		if err != nil {
-			return err
-		}
-		if t.Status != engine.Enabled {
-			continue
-		}
-		p, err := plan.Of(t)
-		if err != nil {
-			r.e.leaveOut(t.ID, err)
-			continue
-		}
-		w := r.e.shardOf(t.ID).watermark
-		over := func(due int64) bool {
-			k := engine.Key{Timer: t.ID, Due: due}
-			if r.ranged(t, due) {
-				return true // fromRanges decided it
-			}
-			if _, ok := r.begun[k]; ok && !r.owed[k] {
-				r.again(t, k)
-				return true
-			}
-			return r.finished[k] != nil || r.owed[k]
-		}
-		r.d.Decide(t, &p, w, over)
-		r.ahead(t, &p, w, r.mark(t.ID.Shard()), over)
-		if err := r.flushMany(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // flushMany is flush of what is much for one transaction. What is decided of one timer
 // stays together.
 func (r *recovery) flushMany(ctx context.Context) error {
 	if len(r.d.Owe)+len(r.d.Records)+len(r.pay) > maxDecided {
-		return r.flush(ctx, nil)
+		return r.flush(ctx)
 	}
 	return nil
 }
@@ -393,14 +347,14 @@ func (r *recovery) retry(t *engine.Task, generation uint32, lane engine.Lane) {
 }
 
 // unknown is the end of an at_most_once task that may have been sent.
-func (r *recovery) unknown(t *engine.Timer, k engine.Key, origin engine.Origin, was *engine.Task) {
+func (r *recovery) unknown(d *policy.Triage, t *engine.Timer, k engine.Key, origin engine.Origin, was *engine.Task) {
 	rec := policy.NotCalled(t, k.Due, engine.Unknown, engine.ReasonMayHaveBeen, r.now)
 	rec.DueLast, rec.Count, rec.Origin = 0, 0, origin
 	if was != nil {
 		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
 	}
 	policy.PerhapsSent(rec, r.now)
-	r.d.Records = append(r.d.Records, rec)
+	d.Records = append(d.Records, rec)
 }
 
 // timer reads a timer, nil when it is gone.
@@ -435,6 +389,7 @@ func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 				return nil, err
 			}
 			if t.Overlap != engine.OverlapAllow {
+				part[i].Lane = t.Lane() // it comes into memory whatever room its lane has
 				early = append(early, part[i])
 			}
 		}
@@ -442,32 +397,28 @@ func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 	return early, nil
 }
 
-// flush stores what was decided so far. What the journal tells of ends goes first, in
-// pieces: the next start would find it, and store the same. The rest is one
-// transaction: a row may be paid and owed again, and stands then.
-func (r *recovery) flush(ctx context.Context, marks []engine.Mark) error {
+// flush stores what was decided so far of rows and of the journal, and moves no
+// watermark. What the journal tells of ends goes first, in pieces: the next start would
+// find it, and store the same. The rest is one transaction: a row may be paid and owed
+// again, and stands then.
+func (r *recovery) flush(ctx context.Context) error {
 	if len(r.records) > 0 {
 		if err := r.e.settlePieces(ctx, &engine.Settlement{Owner: r.e.cfg.Node, Replayed: true, Tasks: r.records}); err != nil {
 			return err
 		}
 	}
-	for _, t := range r.d.Records {
-		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
-	}
-	r.owing, r.judged = r.owing+len(r.d.Owe), r.judged+len(r.d.Records)
-	s := &engine.Settlement{Owner: r.e.cfg.Node, Replayed: true, Tasks: records(r.d.Records), Owe: r.d.Owe, Pay: r.pay, Marks: marks}
+	d, pay := r.d, r.pay
 	r.records, r.pay, r.d.Records, r.d.Owe = nil, nil, nil, nil
-	return r.e.cfg.Cold.Settle(ctx, s)
+	return r.store(ctx, &d, pay, nil)
 }
 
-// settle stores the rest with the watermarks, in one transaction: the next start
-// would judge by another clock, and a due be recorded twice.
-func (r *recovery) settle(ctx context.Context) error {
-	var marks []engine.Mark
-	for i := range r.e.shards {
-		if sh := &r.e.shards[i]; r.mark(i) > sh.watermark {
-			marks = append(marks, engine.Mark{Shard: i, Fence: sh.fence, W: r.mark(i)})
-		}
+// store stores decisions in one transaction.
+func (r *recovery) store(ctx context.Context, d *policy.Triage, pay []engine.Key, marks []engine.Mark) error {
+	for _, t := range d.Records {
+		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
 	}
-	return r.flush(ctx, marks)
+	r.owing, r.judged = r.owing+len(d.Owe), r.judged+len(d.Records)
+	return r.e.cfg.Cold.Settle(ctx, &engine.Settlement{
+		Owner: r.e.cfg.Node, Replayed: true, Tasks: records(d.Records), Owe: d.Owe, Pay: pay, Marks: marks,
+	})
 }

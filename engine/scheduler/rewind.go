@@ -20,44 +20,38 @@ import (
 // that the timer began, and a range from there on.
 
 // again owes a task that was begun and has no row, or ends it as unknown.
-func (r *recovery) again(t *engine.Timer, k engine.Key) {
+func (r *recovery) again(d *policy.Triage, t *engine.Timer, k engine.Key) {
 	was := r.finished[k]
 	if t.Delivery == engine.AtMostOnce {
-		r.unknown(t, k, engine.FromSchedule, was)
+		r.unknown(d, t, k, engine.FromSchedule, was)
 		return
 	}
 	o := engine.Owed{Key: k, Generation: t.Generation, Begun: true, NotBefore: k.Due, Lane: t.Lane(), Task: was}
-	r.d.Owe = append(r.d.Owe, o)
+	d.Owe = append(d.Owe, o)
 	r.keepBusy(o)
 }
 
-// ahead owes the dues of a timer in (after, to] that are to come and not over.
-func (r *recovery) ahead(t *engine.Timer, p *plan.Plan, after, to int64, over func(due int64) bool) {
-	last := max(after, r.now)
-	var singles []engine.Owed // since the last that is over
-	for due, ok := p.Next(last); ok && due <= to; due, ok = p.Next(due) {
-		if over(due) {
-			last = due
-			r.d.Owe = append(r.d.Owe, singles...)
-			singles = singles[:0]
-		} else {
-			singles = append(singles, policy.Row(t, due))
+// ahead owes the dues of a timer in (after, to] that are to come and not over: those
+// before one that is over are rows, and what follows the last of them is a range.
+func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after, to int64, over policy.Spans) {
+	for _, s := range over.Open(p, max(after, r.now), to) {
+		if s[1] < to || p.Count(s[0]-1, to) == 1 {
+			for due, ok := p.Next(s[0] - 1); ok && due <= s[1]; due, ok = p.Next(due) {
+				d.Owe = append(d.Owe, policy.Row(t, due))
+			}
+			continue
 		}
+		os, _ := ranges(t, p, s[0]-1, to, func(k engine.Key) (bool, error) {
+			_, begun := r.begun[k]
+			return begun || r.finished[k] != nil || r.keys[k] || owes(d, k), nil
+		})
+		d.Owe = append(d.Owe, os...)
 	}
-	if len(singles) == 1 {
-		r.d.Owe = append(r.d.Owe, singles...)
-		return
-	}
-	os, _ := ranges(t, p, last, to, func(k engine.Key) (bool, error) {
-		_, begun := r.begun[k]
-		return begun || r.finished[k] != nil || r.keys[k] || r.owes(k), nil
-	})
-	r.d.Owe = append(r.d.Owe, os...)
 }
 
 // owes tells whether a row under a key was just decided: those of a timer come last.
-func (r *recovery) owes(k engine.Key) bool {
-	for _, o := range slices.Backward(r.d.Owe) {
+func owes(d *policy.Triage, k engine.Key) bool {
+	for _, o := range slices.Backward(d.Owe) {
 		if o.Key.Timer != k.Timer || o.Key == k {
 			return o.Key == k
 		}
@@ -116,28 +110,24 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	if err != nil {
 		return err
 	}
-	over := func(due int64) bool {
-		if due > o.To || own.Has(due) {
-			return true
+	settled := own
+	for _, k := range r.touchedOf(t.ID) {
+		if k.Due < o.Key.Due || k.Due > o.To || settled.Has(k.Due) || !p.Has(k.Due) {
+			continue
 		}
-		k := engine.Key{Timer: t.ID, Due: due}
 		if _, ok := r.begun[k]; ok {
-			r.again(t, k)
-			return true
-		}
-		was := r.finished[k]
-		if was != nil && !was.Status.Final() {
+			r.again(&r.d, t, k)
+		} else if was := r.finished[k]; was != nil && !was.Status.Final() {
 			r.retry(was, t.Generation, t.Lane())
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: was.Origin, NotBefore: was.NotBefore, Task: was})
 			r.record(was)
 		}
-		return was != nil
+		own = append(own, [2]int64{k.Due, k.Due})
 	}
+	slices.SortFunc(own, policy.CompareSpans)
 	r.pay = append(r.pay, o.Key)
 	from := o.Key.Due - 1
-	if from < r.now {
-		r.d.Decide(t, p, from, over)
-	}
-	r.ahead(t, p, from, o.To, over)
+	r.d.Decide(t, p, own.Open(p, from, min(r.now, o.To)))
+	r.ahead(&r.d, t, p, from, o.To, own)
 	return nil
 }

@@ -62,7 +62,7 @@ type live struct {
 	latest int64
 	// held: a change is being committed; no attempt starts meanwhile.
 	held bool
-	// late: its next dues are misfires that are being decided; deciding: what was
+	// late: it is behind, and what becomes of its dues is being decided; deciding: what was
 	// decided is being stored, or may have been, and a change waits for that; judged:
 	// it is stored, up to then, and what is to be called is not in memory yet.
 	late, deciding bool
@@ -244,11 +244,12 @@ func (e *Scheduler) assign(lv *live) {
 
 // schedule puts the first due after the instant into the wheel, when it lies
 // within what is loaded; else it is left to the migrator. A due that is past
-// fires in the wheel's next batch. mu is held.
+// fires in the wheel's next batch, or is decided with those that follow it when the
+// timer is far behind. mu is held.
 func (e *Scheduler) schedule(lv *live, after int64) {
 	lv.next = 0
 	due, ok := lv.plan.Next(after)
-	if !ok || due >= e.horizon.Load() && due > lv.owedTo {
+	if !ok || due >= e.horizon.Load() && due > lv.owedTo || e.fellBehind(lv, due) {
 		return
 	}
 	lv.next = due
