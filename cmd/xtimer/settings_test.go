@@ -93,7 +93,7 @@ func TestRefused(t *testing.T) {
 	env("XTIMER_DRAIN", "soon", `XTIMER_DRAIN: "soon" is not a duration such as 250ms, 30m or 7d`)
 	env("XTIMER_DRAIN", "10ms", "--drain must be at least 1s")
 	env("XTIMER_TOKENS", "billing:hunter2", "XTIMER_TOKENS: item 1 is not app:role:token")
-	env("XTIMER_TOKENS", "a:read:t,b:owner:hunter2", `XTIMER_TOKENS: item 2: "owner" is not a role`)
+	env("XTIMER_TOKENS", "a:read:t,b:owner:hunter2", "XTIMER_TOKENS: item 2: the role, its second part, is not admin, write or read")
 	env("XTIMER_CONFIG", "/does/not/exist.yaml", "cannot read the settings: open /does/not/exist.yaml")
 	env("XTIMER_LISTEN", "8080", "--listen 8080: address 8080: missing port")
 	f("--history-sample is for history in MySQL", []string{"--history-sample", "10"}, nil, "")
