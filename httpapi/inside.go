@@ -66,6 +66,9 @@ type insideStream struct {
 
 func (i insideStream) Close() error { return i.resp.CloseBodyStream() }
 
+// holderPages is whom the memory of the console's pages counts for.
+const holderPages = "the console's pages"
+
 // console mounts a handler of net/http for all paths that are not the API's.
 func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.RequestHandler {
 	pages := build(inside{s})
@@ -83,8 +86,13 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 	}))
 	return func(ctx *fasthttp.RequestCtx) {
 		serve(ctx)
-		if c, ok := ctx.Conn().(*visitor); ok && ctx.Response.IsBodyStream() {
-			c.endless.Store(true)
+		if ctx.Response.IsBodyStream() {
+			inPieces(ctx)
+			return
+		}
+		if len(ctx.Response.Body()) > smallAnswer {
+			b := ctx.Response.SwapBody(nil)
+			s.answer(ctx, holderPages, &b)
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"xtimer/engine"
 	"xtimer/engine/scheduler"
 )
 
@@ -35,6 +36,9 @@ import (
 type ServerConfig struct {
 	// Tokens that are needed; without any, everyone may do everything.
 	Tokens []Token
+	// CursorKey seals the cursors of lists, CursorKeySize bytes; nil: one of the process's
+	// own, whose cursors end with it.
+	CursorKey []byte
 	// MaxBody and MaxBatch bound the body of a request and of a batch; default
 	// 1 MiB and 8 MiB.
 	MaxBody, MaxBatch int
@@ -88,6 +92,11 @@ type Server struct {
 	trend  trend
 	pages  fasthttp.RequestHandler // the console's; nil: there is none
 
+	cursors   cursors
+	answers   *budget
+	listing   *turns
+	verifying *turns
+
 	draining atomic.Bool
 	work     context.Context // ends when Grace is over: of every request
 	streams  context.Context // ends with Serve's: of the event streams
@@ -98,10 +107,13 @@ type Server struct {
 // NewServer builds a server; nothing runs before Serve.
 func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	s := &Server{e: e, cfg: cfg, log: cfg.Log}
+	s := &Server{e: e, cfg: cfg, log: cfg.Log, answers: newBudget(), listing: listTurns(), verifying: verifyTurns()}
 	var err error
 	if s.keys, err = newKeyring(cfg.Tokens); err != nil {
 		return nil, fmt.Errorf("cannot use the tokens: %w", err)
+	}
+	if s.cursors, err = newCursors(cfg.CursorKey); err != nil {
+		return nil, err
 	}
 	s.work, s.endWork = context.WithCancel(context.Background())
 	s.streams, s.endFlow = context.WithCancel(s.work)
@@ -267,6 +279,12 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 	var out reply
 	err := s.admit(&r)
 	rt = r.route
+	if err == nil && rt.list {
+		var leave func()
+		if leave, err = s.listing.take(r.ctx, r.grant.app); err == nil {
+			defer leave()
+		}
+	}
 	if err == nil {
 		out, err = rt.handle(s, &r)
 	}
@@ -275,7 +293,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if !out.sent {
-		out.send(ctx)
+		s.send(&r, &out)
 	}
 }
 
@@ -284,6 +302,9 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 // what fails.
 func (s *Server) problem(rt *route, err error) *problem {
 	p := problemOf(err)
+	if p.code == engine.ErrNotFound.Code && rt != nil {
+		p.detail = "there is no such " + rt.thing()
+	}
 	if p.code != "internal" {
 		return p
 	}
@@ -311,10 +332,9 @@ func (s *Server) admit(r *request) error {
 	return r.parseQuery(query)
 }
 
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
 // send renders the reply.
-func (out *reply) send(ctx *fasthttp.RequestCtx) {
+func (s *Server) send(r *request, out *reply) {
+	ctx := r.http
 	h := &ctx.Response.Header
 	if out.status != 0 {
 		ctx.SetStatusCode(out.status)
@@ -328,16 +348,20 @@ func (out *reply) send(ctx *fasthttp.RequestCtx) {
 	if out.replayed {
 		h.Set("Idempotency-Replayed", "true")
 	}
-	if out.body == nil {
+	if out.body == nil && out.made == nil && out.fixed == nil {
 		return
 	}
 	h.SetContentType(orElse(out.kind, "application/json"))
-	b := buffers.Get().(*[]byte)
-	*b = out.body.render((*b)[:0])
-	ctx.SetBody(*b)
-	if cap(*b) <= 1<<20 {
-		buffers.Put(b)
+	if out.fixed != nil {
+		ctx.Response.SetBodyRaw(out.fixed)
+		return
 	}
+	b := out.made
+	if b == nil {
+		b = buffers.Get().(*[]byte)
+		*b = out.body.render((*b)[:0])
+	}
+	s.answer(ctx, r.holder(), b)
 }
 
 func etag(version uint32) string { return `"` + strconv.FormatUint(uint64(version), 10) + `"` }

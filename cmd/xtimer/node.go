@@ -87,6 +87,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 	})
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
 		Tokens:    tokens,
+		CursorKey: cursorKey(s.DataDir, log),
 		MaxConns:  int(min(65536, files/2)),
 		LocalOnly: len(tokens) == 0 && !s.Insecure,
 		BackupDir: s.BackupDir,

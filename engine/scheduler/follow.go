@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -22,10 +21,11 @@ type follower struct {
 	dropped atomic.Int64
 }
 
-// followBuffer is how many tasks a follower may be behind.
-const followBuffer = 4096
+// followBuffer is how many tasks a follower may be behind: with answers of 1 KiB in
+// them they take 2 MiB.
+const followBuffer = 1024
 
-// Follow streams tasks as they end until ctx ends; a reader that is too slow
+// Follow streams tasks as they end, with their last attempts, until ctx ends; a reader that is too slow
 // misses some, and dropped counts them.
 func (e *Scheduler) Follow(ctx context.Context, f engine.TaskFilter) (tasks <-chan *engine.Task, dropped func() int64) {
 	w := &follower{filter: f, tasks: make(chan *engine.Task, followBuffer)}
@@ -48,16 +48,15 @@ func (fs *followers) tell(t *engine.Task) {
 	if fs.count.Load() == 0 {
 		return
 	}
-	c := *t
-	c.Attempts = slices.Clone(t.Attempts)
+	c := listed(t)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for w := range fs.list {
-		if !w.filter.Matches(&c) {
+		if !w.filter.Matches(c) {
 			continue
 		}
 		select {
-		case w.tasks <- &c:
+		case w.tasks <- c:
 		default:
 			w.dropped.Add(1)
 		}

@@ -14,26 +14,42 @@ import (
 
 // The looks that a person takes: none changes anything, each is bounded.
 
-// Versions lists a timer as it is and as it was, newest first. A deleted timer
-// has only what it was.
-func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, limit int) ([]View, error) {
+// AppOf is the app of a timer, or of a deleted one while a version of it is kept. It
+// takes the same steps whether the timer is there or not.
+func (e *Scheduler) AppOf(ctx context.Context, id engine.TimerID) (string, error) {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return "", err
+	}
+	former, err := e.cfg.Cold.Versions(ctx, id, 0, 1)
+	switch {
+	case err != nil:
+		return "", err
+	case t != nil:
+		return t.App, nil
+	case len(former) > 0:
+		return former[0].App, nil
+	}
+	return "", engine.ErrNotFound
+}
+
+// Versions lists a timer as it is and as it was, newest first: the versions before one
+// (0: all). A deleted timer has only what it was.
+func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, before uint32, limit int) ([]View, error) {
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}
 	var vs []View
-	if t != nil {
+	if t != nil && (before == 0 || t.Version < before) {
 		vs = append(vs, e.view(t))
 	}
-	former, err := e.cfg.Cold.Versions(ctx, id, limit-len(vs))
+	former, err := e.cfg.Cold.Versions(ctx, id, before, limit-len(vs))
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range former {
 		vs = append(vs, View{Timer: f, Status: f.Status})
-	}
-	if len(vs) == 0 {
-		return nil, engine.ErrNotFound
 	}
 	return vs, nil
 }
@@ -41,8 +57,9 @@ func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, limit int) 
 // Coming is what is due in one minute of the coming hour: the first due that
 // each timer has in it.
 type Coming struct {
-	Minute  int64     // its begin, Unix ms
-	Seconds [60]int64 // how many, of all apps, by second
+	Minute int64 // its begin, Unix ms
+	// Seconds are how many are due by second. Of one app they count what Dues names.
+	Seconds [60]int64
 	Dues    []ComingDue
 	// Partial: there are more than were looked at, or named.
 	Partial bool
@@ -53,6 +70,10 @@ type ComingDue struct {
 	Key       engine.Key
 	App, Name string
 }
+
+// definitionsAtOnce is how many definitions a look has in memory: each may have a body
+// of 512 KiB.
+const definitionsAtOnce = 32
 
 // maxComing bounds the entries that a look at one minute takes.
 const maxComing = 20_000
@@ -76,10 +97,12 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 	slices.SortFunc(es, func(a, b engine.Entry) int { return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID)) })
 	es = slices.CompactFunc(es, func(a, b engine.Entry) bool { return a.ID == b.ID && a.Due == b.Due })
 	for _, x := range es {
-		c.Seconds[(x.Due-c.Minute)/1000]++
+		if app == "" {
+			c.Seconds[(x.Due-c.Minute)/1000]++
+		}
 	}
 	for len(es) > 0 {
-		n := min(len(es), 256)
+		n := min(len(es), definitionsAtOnce)
 		ids := make([]engine.TimerID, n)
 		for i := range ids {
 			ids[i] = es[i].ID
@@ -102,6 +125,9 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 			if len(c.Dues) == limit {
 				c.Partial = true
 				return c, nil
+			}
+			if app != "" {
+				c.Seconds[(x.Due-c.Minute)/1000]++
 			}
 			c.Dues = append(c.Dues, ComingDue{engine.Key{Timer: x.ID, Due: x.Due}, t.App, t.Name})
 		}
@@ -222,23 +248,25 @@ func (e *Scheduler) targetsOf(ctx context.Context, ts []*engine.Task) (map[engin
 			ids = append(ids, t.Key.Timer)
 		}
 	}
-	defs, err := e.cfg.Cold.Load(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for i, b := range defs {
-		if b == nil {
-			continue
-		}
-		t, err := engine.DecodeTimer(b)
+	for part := range slices.Chunk(ids, definitionsAtOnce) {
+		defs, err := e.cfg.Cold.Load(ctx, part)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read timer %s: %w", ids[i], err)
+			return nil, err
 		}
-		scheme, rest, _ := strings.Cut(t.Callback.URL, "://")
-		if n := strings.IndexAny(rest, "/?#"); n >= 0 {
-			rest = rest[:n]
+		for i, b := range defs {
+			if b == nil {
+				continue
+			}
+			t, err := engine.DecodeTimer(b)
+			if err != nil {
+				return nil, fmt.Errorf("cannot read timer %s: %w", part[i], err)
+			}
+			scheme, rest, _ := strings.Cut(t.Callback.URL, "://")
+			if n := strings.IndexAny(rest, "/?#"); n >= 0 {
+				rest = rest[:n]
+			}
+			targets[part[i]] = scheme + "://" + strings.Clone(rest)
 		}
-		targets[ids[i]] = scheme + "://" + rest
 	}
 	return targets, nil
 }

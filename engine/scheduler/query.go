@@ -61,13 +61,18 @@ func (e *Scheduler) nextDue(t *engine.Timer, now int64) int64 {
 	return 0
 }
 
+// Definition finds one timer as it is stored, without its last task.
+func (e *Scheduler) Definition(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	return e.cfg.Cold.Timer(ctx, id)
+}
+
 // Timer finds one timer.
 func (e *Scheduler) Timer(ctx context.Context, id engine.TimerID) (View, error) {
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return View{}, err
 	}
-	return e.viewWithLast(ctx, t)
+	return e.View(ctx, t)
 }
 
 // TimerByName finds one timer by its name.
@@ -76,10 +81,11 @@ func (e *Scheduler) TimerByName(ctx context.Context, app, name string) (View, er
 	if err != nil {
 		return View{}, err
 	}
-	return e.viewWithLast(ctx, t)
+	return e.View(ctx, t)
 }
 
-func (e *Scheduler) viewWithLast(ctx context.Context, t *engine.Timer) (View, error) {
+// View completes what Definition found.
+func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (View, error) {
 	v := e.view(t)
 	last, err := e.cfg.Cold.LastTask(ctx, t.ID)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
