@@ -18,6 +18,7 @@ import (
 // of a process that may use 512 MiB, and for 80 s at most.
 const (
 	pageBytes   = 2 << 20
+	pageWork    = 2 * pageBytes // what counts for a page until it is rendered
 	smallAnswer = 8 << 10
 	pieceBytes  = 256 << 10
 	// The budget is an eighth of the memory limit of the process, within these bounds.
@@ -70,16 +71,16 @@ var errAnswersFull = &problem{
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// answer sends the bytes of b, a buffer of the pool, as the body. Changes have been
-// made by then, so that theirs are sent in any case.
-func (s *Server) answer(ctx *fasthttp.RequestCtx, app string, b *[]byte) {
+// answer sends the bytes of b, a buffer of the pool, as the body. One that must be sent
+// is, whatever it takes: a change has been made by then.
+func (s *Server) answer(ctx *fasthttp.RequestCtx, app string, must bool, b *[]byte) {
 	if len(*b) <= smallAnswer {
 		ctx.SetBody(*b)
 		buffers.Put(b)
 		return
 	}
 	n := int64(cap(*b))
-	if !s.answers.hold(app, n, !ctx.IsGet() && !ctx.IsHead()) {
+	if !s.answers.hold(app, n, must) {
 		ctx.Response.Reset()
 		errAnswersFull.send(ctx)
 		return

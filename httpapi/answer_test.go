@@ -155,7 +155,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 			refused++
 		}
 	}
-	if all := held(); refused == 0 || refused == len(mute) || all > 8<<20 || all < 4<<20 {
+	if all := held(); refused == 0 || refused == len(mute) || all > 10<<20 || all < 4<<20 {
 		t.Errorf("%d of %d refused, %d bytes held", refused, len(mute), all)
 	}
 	if got := status(ask("b-admin", "GET /v1/timers?limit=1000")); got != "200" {

@@ -92,7 +92,7 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 		}
 		if len(ctx.Response.Body()) > smallAnswer {
 			b := ctx.Response.SwapBody(nil)
-			s.answer(ctx, holderPages, &b)
+			s.answer(ctx, holderPages, !ctx.IsGet(), &b)
 		}
 	}
 }

@@ -281,7 +281,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 	rt = r.route
 	if err == nil && rt.list {
 		var leave func()
-		if leave, err = s.listing.take(r.ctx, r.grant.app); err == nil {
+		if leave, err = s.reading(&r); err == nil {
 			defer leave()
 		}
 	}
@@ -361,7 +361,8 @@ func (s *Server) send(r *request, out *reply) {
 		b = buffers.Get().(*[]byte)
 		*b = out.body.render((*b)[:0])
 	}
-	s.answer(ctx, r.holder(), b)
+	// A page has had its room since it was read.
+	s.answer(ctx, r.holder(), r.route.list || !ctx.IsGet() && !ctx.IsHead(), b)
 }
 
 func etag(version uint32) string { return `"` + strconv.FormatUint(uint64(version), 10) + `"` }

@@ -35,6 +35,24 @@ func listTurns() *turns {
 	})
 }
 
+// reading waits for a turn to make a page, and holds the memory that takes: one for which
+// there is none is refused before it is read.
+func (s *Server) reading(r *request) (leave func(), err error) {
+	app := r.grant.app
+	end, err := s.listing.take(r.ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	if !s.answers.hold(app, pageWork, false) {
+		end()
+		return nil, errAnswersFull
+	}
+	return func() {
+		s.answers.release(app, pageWork)
+		end()
+	}, nil
+}
+
 // verifyTurns are those of verifications, which read the whole history.
 func verifyTurns() *turns {
 	return newTurns(1, 2, 0, &problem{
