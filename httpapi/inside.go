@@ -2,8 +2,11 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"strings"
 
@@ -16,13 +19,17 @@ import (
 // limits and its answers are the API's.
 type inside struct{ s *Server }
 
+// visitorAddr is the key under which the context of a page has its visitor's address.
+type visitorAddr struct{}
+
 // RoundTrip is http.RoundTripper's.
 func (i inside) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err := q.Context().Err(); err != nil {
 		return nil, err
 	}
 	ctx := &fasthttp.RequestCtx{}
-	ctx.Init(&fasthttp.Request{}, nil, quiet{})
+	from, _ := q.Context().Value(visitorAddr{}).(net.Addr)
+	ctx.Init(&fasthttp.Request{}, from, quiet{})
 	h := &ctx.Request.Header
 	h.SetMethod(q.Method)
 	h.SetRequestURI(q.URL.RequestURI())
@@ -82,7 +89,11 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 		}()
 		// Not the adaptor's context: that is a RequestCtx, which is used again
 		// for another request while what was derived from it still looks at it.
-		pages.ServeHTTP(w, r.WithContext(s.work))
+		ctx := s.work
+		if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+			ctx = context.WithValue(ctx, visitorAddr{}, net.Addr(net.TCPAddrFromAddrPort(from)))
+		}
+		pages.ServeHTTP(w, r.WithContext(ctx))
 	}))
 	return func(ctx *fasthttp.RequestCtx) {
 		serve(ctx)

@@ -157,6 +157,9 @@ type visitor struct {
 	// endless: the answer is large or has no end, so that each write has a deadline of
 	// its own. Set by the handler, read by the writes after it.
 	endless atomic.Bool
+	// token was good in the last request, by its place in the keyring, and one more; 0:
+	// none was. Of the one goroutine that serves the connection.
+	token int
 	// sending: the client was answered before it had sent all.
 	sending atomic.Bool
 }

@@ -81,16 +81,17 @@ type Version struct {
 
 // Server serves the API of an engine.
 type Server struct {
-	e      *scheduler.Scheduler
-	cfg    ServerConfig
-	log    *slog.Logger
-	keys   keyring
-	routes []route
-	root   *node
-	fast   *fasthttp.Server
-	stats  counters
-	trend  trend
-	pages  fasthttp.RequestHandler // the console's; nil: there is none
+	e       *scheduler.Scheduler
+	cfg     ServerConfig
+	log     *slog.Logger
+	keys    keyring
+	guesses *guesses
+	routes  []route
+	root    *node
+	fast    *fasthttp.Server
+	stats   counters
+	trend   trend
+	pages   fasthttp.RequestHandler // the console's; nil: there is none
 
 	cursors   cursors
 	answers   *budget
@@ -107,7 +108,7 @@ type Server struct {
 // NewServer builds a server; nothing runs before Serve.
 func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	s := &Server{e: e, cfg: cfg, log: cfg.Log, answers: newBudget(), listing: listTurns(), verifying: verifyTurns()}
+	s := &Server{e: e, cfg: cfg, log: cfg.Log, guesses: newGuesses(), answers: newBudget(), listing: listTurns(), verifying: verifyTurns()}
 	var err error
 	if s.keys, err = newKeyring(cfg.Tokens); err != nil {
 		return nil, fmt.Errorf("cannot use the tokens: %w", err)
