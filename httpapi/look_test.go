@@ -264,6 +264,29 @@ func TestRebound(t *testing.T) {
 	}
 }
 
+// What is not a path is the client's fault, with the console and without.
+func TestTargetsThatAreNoPaths(t *testing.T) {
+	e := newEngine(t, answers(200), nil)
+	build := func(http.RoundTripper) http.Handler { return http.NotFoundHandler() }
+	for _, cfg := range []ServerConfig{{}, {Console: build}, {Console: build, LocalOnly: true}} {
+		n := serve(t, e, cfg)
+		for request, want := range map[string]int{
+			"CONNECT example.com:443": 501,
+			"CONNECT /v1/timers":      501,
+			"OPTIONS *":               400,
+			"GET example.com:80":      400,
+			"GET %zz":                 400,
+			"GET /%zz":                400,
+		} {
+			c := n.raw()
+			c.send(request + " HTTP/1.1\nHost: localhost\nAccept: text/html\n\n")
+			if got := c.receive(); got.status != want {
+				t.Errorf("%s: %d, want %d: %s", request, got.status, want, got.body)
+			}
+		}
+	}
+}
+
 // TestConsoleStream: a stream goes through, and ends when the server does.
 func TestConsoleStream(t *testing.T) {
 	ended := make(chan struct{})

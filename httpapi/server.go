@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -231,11 +232,19 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetConnectionClose()
 		return
 	}
+	if ctx.IsConnect() {
+		errNoProxy.send(ctx)
+		return
+	}
 	if s.cfg.LocalOnly && s.rebound(ctx) {
 		errRebound.send(ctx)
 		return
 	}
 	if s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept)) {
+		if u, err := url.ParseRequestURI(unsafeString(h.RequestURI())); err != nil || u.Path == "*" { // or the pages answer 500
+			malformed("bad_path", "the target of the request is not a path").send(ctx)
+			return
+		}
 		s.pages(ctx)
 		if ctx.Response.StatusCode() != fasthttp.StatusNotFound || bytes.Contains(h.Peek(fasthttp.HeaderAccept), []byte("html")) {
 			return
@@ -243,6 +252,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Reset() // who asks for no page is told so as by the API
 	}
 	s.api(ctx)
+}
+
+var errNoProxy = &problem{
+	status: fasthttp.StatusNotImplemented, code: "no_proxy", detail: "this is not a proxy: it has no CONNECT",
 }
 
 // framedTwice tells whether a request says twice, and in two ways, where it ends:
