@@ -86,14 +86,15 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Metrics:           counted,
 	})
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
-		Tokens:    tokens,
-		CursorKey: cursorKey(s.DataDir, log),
-		MaxConns:  int(min(65536, files/2)),
-		LocalOnly: len(tokens) == 0 && !s.Insecure,
-		BackupDir: s.BackupDir,
-		CPUs:      cores,
-		Pprof:     s.Pprof,
-		Settings:  s.shown(),
+		Tokens:        tokens,
+		CursorKey:     cursorKey(s.DataDir, log),
+		MaxConns:      int(min(65536, files/2)),
+		MaxConnsPerIP: s.ConnectionsPerAddress,
+		LocalOnly:     len(tokens) == 0 && !s.Insecure,
+		BackupDir:     s.BackupDir,
+		CPUs:          cores,
+		Pprof:         s.Pprof,
+		Settings:      s.shown(),
 		Console: func(api http.RoundTripper) http.Handler {
 			return console.New(console.Config{API: api, Log: log})
 		},

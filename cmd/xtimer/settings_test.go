@@ -97,6 +97,7 @@ func TestRefused(t *testing.T) {
 	env("XTIMER_CONFIG", "/does/not/exist.yaml", "cannot read the settings: open /does/not/exist.yaml")
 	env("XTIMER_LISTEN", "8080", "--listen 8080: address 8080: missing port")
 	f("--history-sample is for history in MySQL", []string{"--history-sample", "10"}, nil, "")
+	env("XTIMER_CONNECTIONS_PER_ADDRESS", "0", "--connections-per-address must be at least 1, not 0")
 	f("--history-sample must be at least 1", []string{"--history-sample", "0"}, nil, "")
 	f("--max-calls must be at least 1", []string{"--max-calls", "0"}, nil, "")
 	f("--max-calls-per-target must be at least 1", nil, map[string]string{"XTIMER_MAX_CALLS_PER_TARGET": "-1"}, "")
