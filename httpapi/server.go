@@ -91,7 +91,7 @@ type Server struct {
 	root    *node
 	fast    *fasthttp.Server
 	stats   counters
-	trend   trend
+	trends  map[string]*trend       // by app
 	pages   fasthttp.RequestHandler // the console's; nil: there is none
 
 	cursors   cursors
@@ -117,6 +117,7 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	if s.cursors, err = newCursors(cfg.CursorKey); err != nil {
 		return nil, err
 	}
+	s.trends = trends(e, s.keys)
 	s.work, s.endWork = context.WithCancel(context.Background())
 	s.streams, s.endFlow = context.WithCancel(s.work)
 	s.routes = routes(cfg)
@@ -186,7 +187,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.endWork()
 
 	var looking sync.WaitGroup
-	looking.Go(func() { s.trend.run(s.streams, s.e) })
+	looking.Go(func() { s.takeTrends(s.streams) })
 	defer looking.Wait()
 	defer s.endFlow()
 	served := make(chan error, 1)

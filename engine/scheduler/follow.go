@@ -13,6 +13,7 @@ type followers struct {
 	count atomic.Int32 // so that nobody watching costs one load
 	mu    sync.Mutex
 	list  map[*follower]struct{}
+	apps  watchedApps
 }
 
 type follower struct {
@@ -45,6 +46,7 @@ func (e *Scheduler) Follow(ctx context.Context, f engine.TaskFilter) (tasks <-ch
 }
 
 func (fs *followers) tell(t *engine.Task) {
+	fs.apps.ended(t)
 	if fs.count.Load() == 0 {
 		return
 	}

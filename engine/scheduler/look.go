@@ -57,9 +57,8 @@ func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, before uint
 // Coming is what is due in one minute of the coming hour: the first due that
 // each timer has in it.
 type Coming struct {
-	Minute int64 // its begin, Unix ms
-	// Seconds are how many are due by second. Of one app they count what Dues names.
-	Seconds [60]int64
+	Minute  int64     // its begin, Unix ms
+	Seconds [60]int64 // how many, by second
 	Dues    []ComingDue
 	// Partial: there are more than were looked at, or named.
 	Partial bool
@@ -89,7 +88,7 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 	if end <= now || c.Minute >= now+e.cfg.Window.Milliseconds() {
 		return c, engine.Invalid("at", "out_of_range", "must lie within the coming %v", e.cfg.Window)
 	}
-	es, partial, err := e.comingEntries(ctx, c.Minute, end)
+	es, partial, err := e.comingEntries(ctx, c.Minute, end, app)
 	if err != nil {
 		return c, err
 	}
@@ -122,12 +121,15 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 			if t.Status != engine.Enabled || app != "" && t.App != app {
 				continue
 			}
-			if len(c.Dues) == limit {
-				c.Partial = true
-				return c, nil
-			}
 			if app != "" {
 				c.Seconds[(x.Due-c.Minute)/1000]++
+			}
+			if len(c.Dues) == limit {
+				c.Partial = true
+				if app == "" {
+					return c, nil
+				}
+				continue
 			}
 			c.Dues = append(c.Dues, ComingDue{engine.Key{Timer: x.ID, Due: x.Due}, t.App, t.Name})
 		}
@@ -137,11 +139,11 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 }
 
 // comingEntries are the timers that are due in a minute: from the roster when
-// it is loaded, else from the warm tier.
-func (e *Scheduler) comingEntries(ctx context.Context, from, end int64) (es []engine.Entry, partial bool, err error) {
+// it is loaded, and then of the app alone; else from the warm tier.
+func (e *Scheduler) comingEntries(ctx context.Context, from, end int64, app string) (es []engine.Entry, partial bool, err error) {
 	if end <= e.loaded.Load() {
 		for i := 0; i < engine.Shards && len(es) <= maxComing; i++ {
-			es = e.shards[i].coming(es, from, end)
+			es = e.shards[i].coming(es, from, end, app)
 			runtime.Gosched() // what is due goes first
 		}
 		if partial = len(es) > maxComing; partial {
@@ -167,12 +169,12 @@ func (e *Scheduler) comingEntries(ctx context.Context, from, end int64) (es []en
 }
 
 // coming appends the first due in [from, end) of each timer in the wheel.
-func (sh *shard) coming(es []engine.Entry, from, end int64) []engine.Entry {
+func (sh *shard) coming(es []engine.Entry, from, end int64, app string) []engine.Entry {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for id, lv := range sh.timers {
 		due := lv.next
-		if due == 0 || due >= end {
+		if due == 0 || due >= end || app != "" && lv.def.App != app {
 			continue
 		}
 		if due < from {

@@ -41,17 +41,10 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()
-		s.Open += int64(sh.tasks.len - sh.done)
 		s.SettleBacklog += int64(sh.done)
 		s.Watermark = min(s.Watermark, sh.watermark)
 		for t := range sh.tasks.all {
-			switch t.state {
-			case isSending:
-				s.InFlight++
-			case isWaiting, isHeld, isParked:
-				s.Overdue++
-				s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
-			}
+			s.add(t, now)
 		}
 		sh.mu.Unlock()
 	}
@@ -59,6 +52,21 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	var err error
 	s.Timers, err = e.cfg.Cold.Counts(ctx)
 	return s, err
+}
+
+// add counts a task in memory. mu of its shard is held.
+func (s *Stats) add(t *task, now int64) {
+	if t.state == isDone {
+		return
+	}
+	s.Open++
+	switch t.state {
+	case isSending:
+		s.InFlight++
+	case isWaiting, isHeld, isParked:
+		s.Overdue++
+		s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
+	}
 }
 
 // Tiers tells which of the tiers are up, by name.

@@ -33,7 +33,7 @@ func (c *Client) Versions(ctx context.Context, id string, limit int) ([]Timer, e
 // Coming is what is due in one minute of the coming hour.
 type Coming struct {
 	Minute      time.Time   `json:"minute"`
-	DueBySecond []int64     `json:"due_by_second"` // of an app: of those that Dues names
+	DueBySecond []int64     `json:"due_by_second"`
 	Dues        []ComingDue `json:"dues"`
 	Partial     bool        `json:"partial"` // there are more
 }
