@@ -36,6 +36,9 @@ type Config struct {
 	// MaxCallsPerApp and MaxCallsPerTarget bound those of one app and to one
 	// scheme://host:port; default MaxCalls and half of it.
 	MaxCallsPerApp, MaxCallsPerTarget int
+	// OperationsDir is where bulk operations are kept that go on after a restart; "": they
+	// end with the process.
+	OperationsDir string
 	// Drain is how long calls in flight may take after Run's context ended;
 	// default 30 s.
 	Drain time.Duration
@@ -239,6 +242,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	}
 	e.running.Store(true)
 	e.log.Info("firing")
+	e.resumeBulk()
 
 	select {
 	case <-ctx.Done():
