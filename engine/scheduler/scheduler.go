@@ -133,6 +133,9 @@ type Scheduler struct {
 	startsWith              atomic.Pointer[string] // what it is busy with before it runs
 	// readsFail: the last read of the cold tier failed, or it is not open yet.
 	readsFail atomic.Bool
+	// coldFault is why timers cannot be read although the cold tier is there, as when a
+	// table is missing; the janitor's.
+	coldFault atomic.Pointer[string]
 	unsettled unsettled
 	halved    int                           // how often the pieces of a settle have been; of recovery, then of history
 	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls

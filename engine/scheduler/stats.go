@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"time"
 
 	"xtimer/engine"
@@ -69,6 +71,23 @@ func (s *Stats) add(t *task, now int64) {
 	}
 }
 
+// countOverdue counts what is due and not begun, in memory. The queue cannot tell: it
+// also has what was cancelled while it waited.
+func (e *Scheduler) countOverdue() (n int64) {
+	for i := range e.shards {
+		var s Stats
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		for t := range sh.tasks.all {
+			s.add(t, t.Key.Due)
+		}
+		sh.mu.Unlock()
+		n += s.Overdue
+		runtime.Gosched() // what is due goes first
+	}
+	return n
+}
+
 // Tiers tells which of the tiers are up, by name.
 func (e *Scheduler) Tiers() map[string]bool {
 	return map[string]bool{"cold": e.coldUp(), "warm": e.warmUp.Load()}
@@ -82,6 +101,8 @@ func (e *Scheduler) Ready() error {
 	switch {
 	case e.unsettled.isFull.Load():
 		return ErrBacklog
+	case e.coldFault.Load() != nil:
+		return fmt.Errorf("the cold tier is there, but timers cannot be read: %s", *e.coldFault.Load())
 	case !e.coldUp():
 		return errors.New("the cold tier is away: outcomes wait in the journal")
 	case e.cfg.DiskFull():
