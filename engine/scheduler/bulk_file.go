@@ -84,7 +84,9 @@ func openBulkFile(name string) (b *bulkFile, h bulkHeader, items []engine.Key, d
 		return nil, h, nil, 0, 0, damaged
 	}
 	for rest = rest[length:]; len(rest) >= bulkItem; rest = rest[bulkItem:] {
-		items = append(items, engine.Key{engine.TimerID(binary.BigEndian.Uint64(rest)), int64(binary.BigEndian.Uint64(rest[8:]))})
+		items = append(items, engine.Key{
+			Timer: engine.TimerID(binary.BigEndian.Uint64(rest)), Due: int64(binary.BigEndian.Uint64(rest[8:])),
+		})
 	}
 	if len(rest) > 0 || done < 0 || done > int64(len(items)) {
 		return nil, h, nil, 0, 0, damaged
