@@ -32,9 +32,9 @@ type Cold interface {
 	// Timers lists by keyset; after is the cursor of the former page ("" first).
 	Timers(ctx context.Context, f TimerFilter, after string, limit int) (ts []*Timer, next string, err error)
 	// Versions lists former versions of a timer, newest first, for as long as
-	// history is kept, or a row of the timer is owed. A deleted timer's last version
-	// is among them.
-	Versions(ctx context.Context, id TimerID, limit int) ([]*Timer, error)
+	// history is kept, or a row of the timer is owed: those before a version (0: all).
+	// A deleted timer's last version is among them.
+	Versions(ctx context.Context, id TimerID, before uint32, limit int) ([]*Timer, error)
 	// Lives pages, in the order of ids, through every timer that stands or has
 	// a version kept: those with an id greater than after, limit of them at most.
 	Lives(ctx context.Context, after TimerID, limit int) ([]Life, error)

@@ -95,15 +95,16 @@ func newKeyring(tokens []Token) (keyring, error) {
 	return ring, nil
 }
 
-// find compares with every token, in the same time whichever it is.
-func (k keyring) find(token []byte) (g grant, ok bool) {
+// find compares with every token, in the same time whichever it is; -1 is none.
+func (k keyring) find(token []byte) (place int) {
 	d := sha256.Sum256(token)
+	place = -1
 	for i := range k {
 		if subtle.ConstantTimeCompare(k[i].digest[:], d[:]) == 1 {
-			g, ok = k[i].grant, true
+			place = i
 		}
 	}
-	return g, ok
+	return place
 }
 
 var bearer = []byte("bearer ")
@@ -121,12 +122,17 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, need Role) (grant, error) {
 			detail: "this needs a token: Authorization: Bearer TOKEN",
 		}
 	}
-	g, ok := s.keys.find(bytes.TrimSpace(h[len(bearer):]))
-	if !ok {
-		return grant{}, &problem{
-			status: fasthttp.StatusUnauthorized, code: "unknown_token", detail: "the token is not known here",
+	place := s.keys.find(bytes.TrimSpace(h[len(bearer):]))
+	c, _ := ctx.Conn().(*visitor)
+	if c == nil || place < 0 || c.token != place+1 {
+		if err := s.guesses.judge(ctx.RemoteAddr(), place); err != nil {
+			return grant{}, err
+		}
+		if c != nil {
+			c.token = place + 1
 		}
 	}
+	g := s.keys[place].grant
 	if g.role < need {
 		return grant{}, forbidden("the token has the role " + g.role.String() + ", this needs " + need.String())
 	}

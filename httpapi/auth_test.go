@@ -1,10 +1,15 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"strings"
+	"sync"
 	"testing"
+
+	"xtimer/engine"
 )
 
 func tokens() []Token {
@@ -73,27 +78,97 @@ func TestProfilesAreOfAllApps(t *testing.T) {
 	n.do("GET", "/debug/pprof/cmdline", "").want(200)
 }
 
+// watchedCold notes which reads a request makes.
+type watchedCold struct {
+	engine.Cold
+	mu    sync.Mutex
+	reads []string
+}
+
+func (c *watchedCold) note(read string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads = append(c.reads, read)
+}
+
+// asked are the reads since the last time.
+func (c *watchedCold) asked() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := strings.Join(c.reads, " ")
+	c.reads = nil
+	return s
+}
+
+func (c *watchedCold) Timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	c.note("Timer")
+	return c.Cold.Timer(ctx, id)
+}
+
+func (c *watchedCold) TimerByName(ctx context.Context, app, name string) (*engine.Timer, error) {
+	c.note("TimerByName")
+	return c.Cold.TimerByName(ctx, app, name)
+}
+
+func (c *watchedCold) Versions(ctx context.Context, id engine.TimerID, before uint32, limit int) ([]*engine.Timer, error) {
+	c.note("Versions")
+	return c.Cold.Versions(ctx, id, before, limit)
+}
+
+func (c *watchedCold) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
+	c.note("Task")
+	return c.Cold.Task(ctx, k)
+}
+
+func (c *watchedCold) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+	c.note("Tasks")
+	return c.Cold.Tasks(ctx, f, before, limit)
+}
+
+func (c *watchedCold) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
+	c.note("LastTask")
+	return c.Cold.LastTask(ctx, id)
+}
+
 // TestAnotherAppsThingsAreNotThere: reading and changing is 404 whether they
 // are there or not; making is 403, and names the app that the token is for.
 func TestAnotherAppsThingsAreNotThere(t *testing.T) {
-	n := serve(t, newEngine(t, answers(400), nil), ServerConfig{Tokens: tokens()})
+	var cold watchedCold
+	e, open := builtEngineOn(t, answers(400), nil, func(c engine.Cold) engine.Cold {
+		cold.Cold = c
+		return &cold
+	})
+	open()
+	n := serve(t, e, ServerConfig{Tokens: tokens()})
 	n.token = "a-write"
 	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201).str("id")
 	key := n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
 	until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "failed" })
+	op := n.do("POST", "/v1/timers/enable", `{"all":true}`).want(200).str("id")
 	n.do("POST", "/v1/timers", `{"name":"mine","schedule":{"every":"1h"},"callback":{"url":"http://x/"}}`).want(201)
 
 	n.token = "b-admin"
 	for _, rt := range []string{
 		"GET /v1/timers/" + id, "PATCH /v1/timers/" + id, "DELETE /v1/timers/" + id, "POST /v1/timers/" + id + "/enable",
 		"POST /v1/timers/" + id + "/disable", "POST /v1/timers/" + id + "/run", "GET /v1/timers/" + id + "/upcoming",
-		"GET /v1/apps/a/timers/n", "DELETE /v1/apps/a/timers/n", "GET /v1/tasks/" + key, "POST /v1/tasks/" + key + "/retry",
+		"GET /v1/timers/" + id + "/versions", "GET /v1/apps/a/timers/n", "DELETE /v1/apps/a/timers/n",
+		"GET /v1/tasks/" + key, "POST /v1/tasks/" + key + "/retry", "GET /v1/operations/" + op,
+		"GET /v1/tasks?timer_id=" + id, "GET /v1/tasks/failures?timer_id=" + id, "POST /v1/tasks/retry?timer_id=" + id,
 	} {
 		method, path, _ := strings.Cut(rt, " ")
-		there := n.do(method, path, map[string]string{"PATCH": "{}"}[method]).want(404)
-		absent := n.do(method, strings.NewReplacer(id, "77", "timers/n", "timers/m").Replace(path), map[string]string{"PATCH": "{}"}[method]).want(404)
-		if there.body != absent.body && !strings.Contains(absent.body, "no such thing") {
-			t.Errorf("%s tells that it is there: %s", rt, there.body)
+		body := map[string]string{"PATCH": "{}"}[method]
+		cold.asked()
+		there := n.do(method, path, body)
+		lookups := cold.asked()
+		absent := n.do(method, strings.NewReplacer(id, "77", op, "78", "timers/n", "timers/m").Replace(path), body)
+		if there.status != absent.status || there.body != absent.body || (there.status != 404) != strings.Contains(rt, "?timer_id") {
+			t.Errorf("%s tells that it is there: %s, and else %s", rt, there.body, absent.body)
+		}
+		if not := cold.asked(); lookups != not {
+			t.Errorf("%s looks up %s, and what is not there %s", rt, lookups, not)
+		}
+		if strings.Contains(lookups, "LastTask") {
+			t.Errorf("%s reads history: %s", rt, lookups)
 		}
 	}
 	for _, c := range []answer{
@@ -116,16 +191,64 @@ func TestAnotherAppsThingsAreNotThere(t *testing.T) {
 	if got := n.do("GET", "/v1/tasks", "").want(200); len(got.get("tasks").([]any)) != 0 {
 		t.Error(got.body)
 	}
-	op := n.do("POST", "/v1/timers/delete", `{"all":true}`).want(200)
-	if op.get("count") != 1.0 {
-		t.Error(op.body)
+	deleted := n.do("POST", "/v1/timers/delete", `{"all":true}`).want(200)
+	if deleted.get("count") != 1.0 {
+		t.Error(deleted.body)
 	}
 	n.token = "a-read"
-	n.do("GET", "/v1/operations/"+op.str("id"), "").want(404)
+	n.do("GET", "/v1/operations/"+deleted.str("id"), "").want(404)
 	n.token = "all-read"
-	n.do("GET", "/v1/operations/"+op.str("id"), "").want(200)
+	n.do("GET", "/v1/operations/"+deleted.str("id"), "").want(200)
 	if got := n.do("GET", "/v1/timers", "").want(200); len(got.get("timers").([]any)) != 2 {
 		t.Error(got.body)
+	}
+}
+
+// A cursor tells nothing, is good for its own list and app alone, and for as long as the
+// key is the same.
+func TestCursors(t *testing.T) {
+	e := newEngine(t, answers(200), nil)
+	key := []byte(strings.Repeat("k", CursorKeySize))
+	n := serve(t, e, ServerConfig{Tokens: tokens(), CursorKey: key})
+	n.token = "root"
+	var ids []string
+	for _, name := range []string{"a", "b", "c"} {
+		id := n.do("POST", "/v1/timers", hourly("a", name, "")).want(201).str("id")
+		n.do("POST", "/v1/timers/"+id+"/run", "").want(202)
+		ids = append(ids, id)
+	}
+	cursor := func(token, path string) string {
+		t.Helper()
+		n.token = token
+		return n.do("GET", path+"?limit=1", "").want(200).str("next_cursor")
+	}
+	timers, tasks := cursor("a-read", "/v1/timers"), cursor("a-read", "/v1/tasks")
+	for _, c := range []string{timers, tasks} {
+		b, err := base64.RawURLEncoding.DecodeString(c)
+		if err != nil || c == "" {
+			t.Fatalf("%q: %v", c, err)
+		}
+		for _, id := range ids {
+			if strings.Contains(string(b), id) {
+				t.Errorf("a cursor tells of timer %s", id)
+			}
+		}
+	}
+	n.do("GET", "/v1/timers?cursor="+timers, "").want(200)
+	n.do("GET", "/v1/tasks?cursor="+tasks, "").want(200)
+	n.do("GET", "/v1/tasks?cursor="+timers, "").want(400)
+	n.do("GET", "/v1/tasks?cursor="+base64.RawURLEncoding.EncodeToString([]byte(ids[0]+"_1763658000250")), "").want(400)
+	n.token = "b-admin"
+	n.do("GET", "/v1/tasks?cursor="+tasks, "").want(400)
+
+	again := serve(t, e, ServerConfig{Tokens: tokens(), CursorKey: key})
+	again.token = "a-read"
+	again.do("GET", "/v1/timers?cursor="+timers, "").want(200)
+	other := serve(t, e, ServerConfig{Tokens: tokens()})
+	other.token = "a-read"
+	other.do("GET", "/v1/timers?cursor="+timers, "").want(400)
+	if _, err := NewServer(e, ServerConfig{CursorKey: key[1:]}); err == nil {
+		t.Error("a short key is taken")
 	}
 }
 

@@ -60,6 +60,9 @@ func (s *Server) retryTasks(r *request) (reply, error) {
 	if err := retryable(&f); err != nil {
 		return reply{}, err
 	}
+	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
+		return operationReply(scheduler.Operation{Action: scheduler.RedriveAll, App: f.App, Ended: true}, b.dryRun), err
+	}
 	return s.startBulk(r, scheduler.Bulk{Action: scheduler.RedriveAll, Tasks: f, DryRun: b.dryRun})
 }
 
@@ -146,7 +149,7 @@ func (s *Server) startBulk(r *request, b scheduler.Bulk) (reply, error) {
 func (s *Server) getOperation(r *request) (reply, error) {
 	op, ok := s.e.Operation(r.vars[0])
 	if !ok || !r.mayUse(op.App) {
-		return reply{}, &engine.Fault{Kind: engine.FaultNotFound, Code: "not_found", Detail: "there is no such operation"}
+		return reply{}, engine.ErrNotFound
 	}
 	return operationReply(op, false), nil
 }

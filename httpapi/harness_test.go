@@ -54,10 +54,16 @@ func answers(code int) callerFunc {
 // builtEngine is an engine that is not opened yet.
 func builtEngine(t testing.TB, call callerFunc, set *metrics.Set) (e *scheduler.Scheduler, open func()) {
 	t.Helper()
+	return builtEngineOn(t, call, set, func(c engine.Cold) engine.Cold { return c })
+}
+
+// builtEngineOn is one whose cold tier is what wrap makes of it.
+func builtEngineOn(t testing.TB, call callerFunc, set *metrics.Set, wrap func(engine.Cold) engine.Cold) (e *scheduler.Scheduler, open func()) {
+	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	e = scheduler.New(scheduler.Config{
-		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}),
+		Cold:    wrap(local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute})),
 		Warm:    newWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
 		Caller:  call, Log: log, Metrics: set,

@@ -2,8 +2,11 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"strings"
 
@@ -16,13 +19,17 @@ import (
 // limits and its answers are the API's.
 type inside struct{ s *Server }
 
+// visitorAddr is the key under which the context of a page has its visitor's address.
+type visitorAddr struct{}
+
 // RoundTrip is http.RoundTripper's.
 func (i inside) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err := q.Context().Err(); err != nil {
 		return nil, err
 	}
 	ctx := &fasthttp.RequestCtx{}
-	ctx.Init(&fasthttp.Request{}, nil, quiet{})
+	from, _ := q.Context().Value(visitorAddr{}).(net.Addr)
+	ctx.Init(&fasthttp.Request{}, from, quiet{})
 	h := &ctx.Request.Header
 	h.SetMethod(q.Method)
 	h.SetRequestURI(q.URL.RequestURI())
@@ -66,6 +73,9 @@ type insideStream struct {
 
 func (i insideStream) Close() error { return i.resp.CloseBodyStream() }
 
+// holderPages is whom the memory of the console's pages counts for.
+const holderPages = "the console's pages"
+
 // console mounts a handler of net/http for all paths that are not the API's.
 func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.RequestHandler {
 	pages := build(inside{s})
@@ -79,12 +89,21 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 		}()
 		// Not the adaptor's context: that is a RequestCtx, which is used again
 		// for another request while what was derived from it still looks at it.
-		pages.ServeHTTP(w, r.WithContext(s.work))
+		ctx := s.work
+		if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+			ctx = context.WithValue(ctx, visitorAddr{}, net.Addr(net.TCPAddrFromAddrPort(from)))
+		}
+		pages.ServeHTTP(w, r.WithContext(ctx))
 	}))
 	return func(ctx *fasthttp.RequestCtx) {
 		serve(ctx)
-		if c, ok := ctx.Conn().(*visitor); ok && ctx.Response.IsBodyStream() {
-			c.endless.Store(true)
+		if ctx.Response.IsBodyStream() {
+			inPieces(ctx)
+			return
+		}
+		if len(ctx.Response.Body()) > smallAnswer {
+			b := ctx.Response.SwapBody(nil)
+			s.answer(ctx, holderPages, !ctx.IsGet(), &b)
 		}
 	}
 }

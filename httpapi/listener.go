@@ -100,6 +100,9 @@ func (l *listener) turnAway() {
 
 // admit counts a connection, or turns it away.
 func (l *listener) admit(c net.Conn) net.Conn {
+	if t, ok := c.(*net.TCPConn); ok {
+		t.SetWriteBuffer(sendBuffer)
+	}
 	g := &visitor{Conn: c, l: l}
 	if l.open.Add(1) > int64(l.total) {
 		l.open.Add(-1)
@@ -151,9 +154,12 @@ type visitor struct {
 	l    *listener
 	ip   netip.Addr
 	once sync.Once
-	// endless: the answer has no end, so that each write has a deadline of its
-	// own. Set by the handler, read by the writes after it.
+	// endless: the answer is large or has no end, so that each write has a deadline of
+	// its own. Set by the handler, read by the writes after it.
 	endless atomic.Bool
+	// token was good in the last request, by its place in the keyring, and one more; 0:
+	// none was. Of the one goroutine that serves the connection.
+	token int
 	// sending: the client was answered before it had sent all.
 	sending atomic.Bool
 }

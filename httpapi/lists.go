@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // listTimers is GET /v1/timers.
@@ -12,21 +13,34 @@ func (s *Server) listTimers(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	after, limit, err := r.page()
+	after, limit, err := s.page(r)
 	if err != nil {
 		return reply{}, err
 	}
-	vs, next, err := s.e.Timers(r.ctx, f, after, limit)
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{body: renderFunc(func(b []byte) []byte {
-		b = append(b, `{"timers":[`...)
-		for i := range vs {
-			b = appendView(comma(b), &vs[i])
+	b := buffers.Get().(*[]byte)
+	for {
+		vs, next, err := s.e.Timers(r.ctx, f, after, limit)
+		if err != nil {
+			return reply{}, err
 		}
-		return append(cursorMember(append(b, ']'), next), '}')
-	})}, nil
+		*b = append((*b)[:0], `{"timers":[`...)
+		fit := appendViews(b, vs)
+		if fit == len(vs) {
+			*b = append(s.cursorMember(append(*b, ']'), r, next), '}')
+			return reply{made: b}, nil
+		}
+		limit = fit // read again, for the cursor of a page that ends there
+	}
+}
+
+// appendViews appends timers until the page is full, and says how many.
+func appendViews(b *[]byte, vs []scheduler.View) (fit int) {
+	for i := range vs {
+		if *b = appendView(comma(*b), &vs[i]); len(*b) > pageBytes {
+			return i + 1
+		}
+	}
+	return len(vs)
 }
 
 // timerFilter reads the filters of a list of timers from q, which has only

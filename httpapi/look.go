@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"runtime"
+	"strconv"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
@@ -28,20 +30,49 @@ func (s *Server) timerVersions(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	vs, err := s.e.Versions(r.ctx, id, limit)
+	before, err := s.versionCursor(r)
 	if err != nil {
 		return reply{}, err
 	}
-	if !r.mayUse(vs[0].App) {
-		return reply{}, errNoTimer
+	if app, err := s.e.AppOf(r.ctx, id); err != nil || !r.mayUse(app) {
+		return reply{}, cmp.Or(err, error(engine.ErrNotFound))
 	}
-	return reply{body: renderFunc(func(b []byte) []byte {
-		b = append(b, `{"versions":[`...)
-		for i := range vs {
-			b = appendView(comma(b), &vs[i])
+	b := buffers.Get().(*[]byte)
+	*b = append((*b)[:0], `{"versions":[`...)
+	for next := ""; ; {
+		vs, err := s.e.Versions(r.ctx, id, before, min(limit, versionsAtOnce))
+		if err != nil {
+			return reply{}, err
 		}
-		return append(b, ']', '}')
-	})}, nil
+		n := appendViews(b, vs)
+		if n > 0 {
+			before = vs[n-1].Version
+		}
+		limit -= n
+		if full := len(*b) > pageBytes || limit == 0; full || n < versionsAtOnce {
+			if full && before > 1 {
+				next = strconv.FormatUint(uint64(before), 10)
+			}
+			*b = append(s.cursorMember(append(*b, ']'), r, next), '}')
+			return reply{made: b}, nil
+		}
+	}
+}
+
+// versionsAtOnce is how many versions a page has in memory with their bodies.
+const versionsAtOnce = 8
+
+// versionCursor reads the version that a page begins before; 0: it begins with the newest.
+func (s *Server) versionCursor(r *request) (uint32, error) {
+	text, err := s.cursor(r)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	v, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, errBadCursor
+	}
+	return uint32(v), nil
 }
 
 // coming is GET /v1/upcoming.
@@ -93,6 +124,9 @@ func (s *Server) listFailures(r *request) (reply, error) {
 	if err := retryable(&f); err != nil {
 		return reply{}, err
 	}
+	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
+		return reply{fixed: noGroups}, err
+	}
 	groups, partial, err := s.e.Failures(r.ctx, f)
 	if err != nil {
 		return reply{}, err
@@ -118,6 +152,8 @@ func (s *Server) listFailures(r *request) (reply, error) {
 		return append(boolMember(append(b, ']'), "partial", partial), '}')
 	})}, nil
 }
+
+var noGroups = []byte(`{"groups":[],"partial":false}`)
 
 // Setting is one setting in force, as GET /v1/system shows it: no secrets.
 type Setting struct{ Name, Value, From string }

@@ -128,19 +128,19 @@ func TestTokenGrant(t *testing.T) {
 func TestTrend(t *testing.T) {
 	n := newNode(t)
 	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).str("id")
-	n.s.trend.take(n.e)
+	n.s.trends[AllApps].take(n.e)
 	key := n.do("POST", "/v1/timers/"+id+"/run", "").str("key")
 	until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
 	for range trendLength - 1 {
-		n.s.trend.take(n.e)
+		n.s.trends[AllApps].take(n.e)
 	}
 	got := n.do("GET", "/v1/stats/trend?minutes=1440", "").want(200)
 	if len(got.get("minutes").([]any)) != 1440 || got.get("minutes", 0, "ended") != 1.0 || got.get("minutes", 1439, "ended") != 0.0 {
 		t.Errorf("%.300s", got.body)
 	}
-	n.s.trend.take(n.e)
-	if len(n.s.trend.points) != trendLength {
-		t.Errorf("%d minutes are kept", len(n.s.trend.points))
+	n.s.trends[AllApps].take(n.e)
+	if len(n.s.trends[AllApps].points) != trendLength {
+		t.Errorf("%d minutes are kept", len(n.s.trends[AllApps].points))
 	}
 }
 
@@ -260,6 +260,29 @@ func TestRebound(t *testing.T) {
 		c.send(request)
 		if got := c.receive(); got.status != want {
 			t.Errorf("%q: %d %s", request, got.status, got.body)
+		}
+	}
+}
+
+// What is not a path is the client's fault, with the console and without.
+func TestTargetsThatAreNoPaths(t *testing.T) {
+	e := newEngine(t, answers(200), nil)
+	build := func(http.RoundTripper) http.Handler { return http.NotFoundHandler() }
+	for _, cfg := range []ServerConfig{{}, {Console: build}, {Console: build, LocalOnly: true}} {
+		n := serve(t, e, cfg)
+		for request, want := range map[string]int{
+			"CONNECT example.com:443": 501,
+			"CONNECT /v1/timers":      501,
+			"OPTIONS *":               400,
+			"GET example.com:80":      400,
+			"GET %zz":                 400,
+			"GET /%zz":                400,
+		} {
+			c := n.raw()
+			c.send(request + " HTTP/1.1\nHost: localhost\nAccept: text/html\n\n")
+			if got := c.receive(); got.status != want {
+				t.Errorf("%s: %d, want %d: %s", request, got.status, want, got.body)
+			}
 		}
 	}
 }

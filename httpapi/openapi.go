@@ -9,4 +9,4 @@ import _ "embed"
 var openAPI []byte
 
 // getOpenAPI is GET /openapi.json.
-func (s *Server) getOpenAPI(*request) (reply, error) { return reply{body: rendered(openAPI)}, nil }
+func (s *Server) getOpenAPI(*request) (reply, error) { return reply{fixed: openAPI}, nil }

@@ -41,6 +41,7 @@ func appendTask(b []byte, t *engine.Task) []byte {
 	if t.Ended != 0 {
 		b = timeMember(b, "ended", t.Ended)
 	}
+	b = intMember(b, "attempt_count", int64(t.LastAttempt()))
 	b = append(member(b, "attempts"), '[')
 	for i := range t.Attempts {
 		b = appendAttempt(comma(b), &t.Attempts[i])

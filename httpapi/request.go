@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"net/url"
 	"slices"
 	"strconv"
@@ -28,6 +27,8 @@ type request struct {
 type reply struct {
 	status   int      // 0: 200
 	body     renderer // nil: none
+	made     *[]byte  // the body as it is, from buffers; nil: none
+	fixed    []byte   // the body as it is and stays; nil: none
 	kind     string   // Content-Type; "": application/json
 	version  uint32   // of the timer, for the ETag; 0: none
 	location string
@@ -93,15 +94,10 @@ func (r *request) optionalBody() ([]byte, error) {
 func (r *request) timerID() (engine.TimerID, error) {
 	id, err := engine.ParseTimerID(r.vars[0])
 	if err != nil {
-		return 0, errNoTimer
+		return 0, engine.ErrNotFound
 	}
 	return id, nil
 }
-
-var (
-	errNoTimer = &engine.Fault{Kind: engine.FaultNotFound, Code: "not_found", Detail: "there is no such timer"}
-	errNoTask  = &engine.Fault{Kind: engine.FaultNotFound, Code: "not_found", Detail: "there is no such task"}
-)
 
 // app is the app that a list is limited to: the one asked for, or the token's.
 func (r *request) limitApp(asked string) (string, error) {
@@ -134,6 +130,15 @@ func (r *request) number(name string, def, low, high int) (int, error) {
 	return n, nil
 }
 
+// holder is whom the memory of the answer counts for: the app of the token. What wants
+// no token counts for none.
+func (r *request) holder() string {
+	if r.route.role == roleOpen {
+		return ""
+	}
+	return r.grant.app
+}
+
 // boolean reads a parameter that is true or false.
 func (r *request) boolean(name string) (bool, error) {
 	switch s, ok := r.query[name]; {
@@ -159,30 +164,4 @@ func parseInstant(name, s string) (int64, error) {
 		return 0, badField(name, "wrong_type", fault)
 	}
 	return ms, nil
-}
-
-var errBadCursor = badField("cursor", "bad_cursor", "is not one that this server gave")
-
-const defaultLimit, maxLimit = 100, 1000
-
-// page reads limit and cursor.
-func (r *request) page() (after string, limit int, err error) {
-	if limit, err = r.number("limit", defaultLimit, 1, maxLimit); err != nil {
-		return "", 0, err
-	}
-	b, err := base64.RawURLEncoding.DecodeString(r.query["cursor"])
-	if err != nil {
-		return "", 0, errBadCursor
-	}
-	return string(b), limit, nil
-}
-
-// cursorMember appends the cursor of the next page, if there is one. It is
-// opaque: what the tier gave, in base64.
-func cursorMember(b []byte, next string) []byte {
-	if next == "" {
-		return b
-	}
-	b = append(member(b, "next_cursor"), '"')
-	return append(base64.RawURLEncoding.AppendEncode(b, []byte(next)), '"')
 }

@@ -19,9 +19,22 @@ type route struct {
 	role         Role
 	handle       handler
 	query        []string // the parameters it takes
+	list         bool     // its answer is a page of many; see turns
 	// answers counts the answers by the first digit of their status; written
 	// by NewServer.
 	answers [6]*metrics.Counter
+}
+
+// thing is what the path of a route names: who may not see it, and who asks for what is
+// not there, get the same answer.
+func (rt *route) thing() string {
+	switch {
+	case strings.HasPrefix(rt.path, "/v1/tasks"):
+		return "task"
+	case strings.HasPrefix(rt.path, "/v1/operations"):
+		return "operation"
+	}
+	return "timer"
 }
 
 // node is a segment of a path in the tree of all routes.

@@ -32,7 +32,7 @@ func routes(cfg ServerConfig) []route {
 	bulk := parameters(timerFilters, []string{"all", "dry_run"})
 	table := []route{
 		{method: post, path: "/v1/timers", role: RoleWrite, handle: (*Server).createTimer},
-		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, query: parameters(timerFilters, paging)},
+		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging)},
 		{method: post, path: batchPath, role: RoleWrite, handle: (*Server).createTimers},
 		{method: post, path: "/v1/timers/enable", role: RoleWrite, handle: (*Server).enableTimers, query: bulk},
 		{method: post, path: "/v1/timers/disable", role: RoleWrite, handle: (*Server).disableTimers, query: bulk},
@@ -50,14 +50,14 @@ func routes(cfg ServerConfig) []route {
 		{method: post, path: timer + "/disable", role: RoleWrite, handle: (*Server).disableTimer},
 		{method: post, path: timer + "/run", role: RoleWrite, handle: (*Server).runTimer},
 		{method: get, path: timer + "/upcoming", role: RoleRead, handle: (*Server).upcoming, query: []string{"n"}},
-		{method: get, path: timer + "/versions", role: RoleRead, handle: (*Server).timerVersions, query: []string{"limit"}},
-		{method: get, path: "/v1/upcoming", role: RoleRead, handle: (*Server).coming, query: []string{"app", "at", "limit"}},
+		{method: get, path: timer + "/versions", role: RoleRead, handle: (*Server).timerVersions, list: true, query: paging},
+		{method: get, path: "/v1/upcoming", role: RoleRead, handle: (*Server).coming, list: true, query: []string{"app", "at", "limit"}},
 		{method: post, path: "/v1/schedules/preview", role: RoleRead, handle: (*Server).preview},
 
-		{method: get, path: "/v1/tasks", role: RoleRead, handle: (*Server).listTasks, query: parameters(taskFilters, paging)},
+		{method: get, path: "/v1/tasks", role: RoleRead, handle: (*Server).listTasks, list: true, query: parameters(taskFilters, paging)},
 		{method: get, path: "/v1/tasks/stream", role: RoleRead, handle: (*Server).streamTasks, query: taskFilters},
 		{method: post, path: "/v1/tasks/retry", role: RoleWrite, handle: (*Server).retryTasks, query: parameters(taskFilters, []string{"all", "dry_run"})},
-		{method: get, path: "/v1/tasks/failures", role: RoleRead, handle: (*Server).listFailures, query: taskFilters},
+		{method: get, path: "/v1/tasks/failures", role: RoleRead, handle: (*Server).listFailures, list: true, query: taskFilters},
 		{method: get, path: task, role: RoleRead, handle: (*Server).getTask},
 		{method: post, path: task + "/retry", role: RoleWrite, handle: (*Server).retryTask},
 

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"xtimer/engine"
 	"xtimer/engine/scheduler"
 )
 
@@ -35,6 +37,9 @@ import (
 type ServerConfig struct {
 	// Tokens that are needed; without any, everyone may do everything.
 	Tokens []Token
+	// CursorKey seals the cursors of lists, CursorKeySize bytes; nil: one of the process's
+	// own, whose cursors end with it.
+	CursorKey []byte
 	// MaxBody and MaxBatch bound the body of a request and of a batch; default
 	// 1 MiB and 8 MiB.
 	MaxBody, MaxBatch int
@@ -77,16 +82,22 @@ type Version struct {
 
 // Server serves the API of an engine.
 type Server struct {
-	e      *scheduler.Scheduler
-	cfg    ServerConfig
-	log    *slog.Logger
-	keys   keyring
-	routes []route
-	root   *node
-	fast   *fasthttp.Server
-	stats  counters
-	trend  trend
-	pages  fasthttp.RequestHandler // the console's; nil: there is none
+	e       *scheduler.Scheduler
+	cfg     ServerConfig
+	log     *slog.Logger
+	keys    keyring
+	guesses *guesses
+	routes  []route
+	root    *node
+	fast    *fasthttp.Server
+	stats   counters
+	trends  map[string]*trend       // by app
+	pages   fasthttp.RequestHandler // the console's; nil: there is none
+
+	cursors   cursors
+	answers   *budget
+	listing   *turns
+	verifying *turns
 
 	draining atomic.Bool
 	work     context.Context // ends when Grace is over: of every request
@@ -98,11 +109,15 @@ type Server struct {
 // NewServer builds a server; nothing runs before Serve.
 func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	s := &Server{e: e, cfg: cfg, log: cfg.Log}
+	s := &Server{e: e, cfg: cfg, log: cfg.Log, guesses: newGuesses(), answers: newBudget(), listing: listTurns(), verifying: verifyTurns()}
 	var err error
 	if s.keys, err = newKeyring(cfg.Tokens); err != nil {
 		return nil, fmt.Errorf("cannot use the tokens: %w", err)
 	}
+	if s.cursors, err = newCursors(cfg.CursorKey); err != nil {
+		return nil, err
+	}
+	s.trends = trends(e, s.keys)
 	s.work, s.endWork = context.WithCancel(context.Background())
 	s.streams, s.endFlow = context.WithCancel(s.work)
 	s.routes = routes(cfg)
@@ -172,7 +187,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.endWork()
 
 	var looking sync.WaitGroup
-	looking.Go(func() { s.trend.run(s.streams, s.e) })
+	looking.Go(func() { s.takeTrends(s.streams) })
 	defer looking.Wait()
 	defer s.endFlow()
 	served := make(chan error, 1)
@@ -223,11 +238,19 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetConnectionClose()
 		return
 	}
+	if ctx.IsConnect() {
+		errNoProxy.send(ctx)
+		return
+	}
 	if s.cfg.LocalOnly && s.rebound(ctx) {
 		errRebound.send(ctx)
 		return
 	}
 	if s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept)) {
+		if u, err := url.ParseRequestURI(unsafeString(h.RequestURI())); err != nil || u.Path == "*" { // or the pages answer 500
+			malformed("bad_path", "the target of the request is not a path").send(ctx)
+			return
+		}
 		s.pages(ctx)
 		if ctx.Response.StatusCode() != fasthttp.StatusNotFound || bytes.Contains(h.Peek(fasthttp.HeaderAccept), []byte("html")) {
 			return
@@ -235,6 +258,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Reset() // who asks for no page is told so as by the API
 	}
 	s.api(ctx)
+}
+
+var errNoProxy = &problem{
+	status: fasthttp.StatusNotImplemented, code: "no_proxy", detail: "this is not a proxy: it has no CONNECT",
 }
 
 // framedTwice tells whether a request says twice, and in two ways, where it ends:
@@ -272,6 +299,12 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 	var out reply
 	err := s.admit(&r)
 	rt = r.route
+	if err == nil && rt.list {
+		var leave func()
+		if leave, err = s.reading(&r); err == nil {
+			defer leave()
+		}
+	}
 	if err == nil {
 		out, err = rt.handle(s, &r)
 	}
@@ -280,7 +313,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if !out.sent {
-		out.send(ctx)
+		s.send(&r, &out)
 	}
 }
 
@@ -289,6 +322,9 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 // what fails.
 func (s *Server) problem(rt *route, err error) *problem {
 	p := problemOf(err)
+	if p.code == engine.ErrNotFound.Code && rt != nil {
+		p.detail = "there is no such " + rt.thing()
+	}
 	if p.code != "internal" {
 		return p
 	}
@@ -316,10 +352,9 @@ func (s *Server) admit(r *request) error {
 	return r.parseQuery(query)
 }
 
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
 // send renders the reply.
-func (out *reply) send(ctx *fasthttp.RequestCtx) {
+func (s *Server) send(r *request, out *reply) {
+	ctx := r.http
 	h := &ctx.Response.Header
 	if out.status != 0 {
 		ctx.SetStatusCode(out.status)
@@ -333,16 +368,21 @@ func (out *reply) send(ctx *fasthttp.RequestCtx) {
 	if out.replayed {
 		h.Set("Idempotency-Replayed", "true")
 	}
-	if out.body == nil {
+	if out.body == nil && out.made == nil && out.fixed == nil {
 		return
 	}
 	h.SetContentType(orElse(out.kind, "application/json"))
-	b := buffers.Get().(*[]byte)
-	*b = out.body.render((*b)[:0])
-	ctx.SetBody(*b)
-	if cap(*b) <= 1<<20 {
-		buffers.Put(b)
+	if out.fixed != nil {
+		ctx.Response.SetBodyRaw(out.fixed)
+		return
 	}
+	b := out.made
+	if b == nil {
+		b = buffers.Get().(*[]byte)
+		*b = out.body.render((*b)[:0])
+	}
+	// A page has had its room since it was read.
+	s.answer(ctx, r.holder(), r.route.list || !ctx.IsGet() && !ctx.IsHead(), b)
 }
 
 func etag(version uint32) string { return `"` + strconv.FormatUint(uint64(version), 10) + `"` }

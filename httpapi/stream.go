@@ -30,12 +30,15 @@ func (s *Server) streamTasks(r *request) (reply, error) {
 	if r.http.IsHead() {
 		return reply{sent: true}, nil
 	}
+	holder := r.holder()
+	if !s.answers.hold(holder, streamBytes, false) {
+		return reply{}, errAnswersFull
+	}
 	ctx, cancel := context.WithCancel(s.streams)
 	tasks, dropped := s.e.Follow(ctx, f)
-	if c, ok := r.http.Conn().(*visitor); ok {
-		c.endless.Store(true)
-	}
+	inPieces(r.http)
 	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer s.answers.release(holder, streamBytes)
 		defer cancel()
 		s.stats.streams.Add(1)
 		defer s.stats.streams.Add(-1)

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"cmp"
+
 	"xtimer/engine"
 )
 
@@ -10,7 +12,7 @@ func (s *Server) listTasks(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	after, limit, err := r.page()
+	after, limit, err := s.page(r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -19,6 +21,9 @@ func (s *Server) listTasks(r *request) (reply, error) {
 		if before, err = engine.ParseKey(after); err != nil {
 			return reply{}, errBadCursor
 		}
+	}
+	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
+		return reply{fixed: noTasks}, err
 	}
 	ts, last, err := s.e.Tasks(r.ctx, f, before, limit)
 	if err != nil {
@@ -30,27 +35,43 @@ func (s *Server) listTasks(r *request) (reply, error) {
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(b, `{"tasks":[`...)
-		for _, t := range ts {
-			b = appendTask(comma(b), t)
+		for i, t := range ts {
+			if b = appendTask(comma(b), t); len(b) > pageBytes && i+1 < len(ts) {
+				next = t.Key.String()
+				break
+			}
 		}
-		return append(cursorMember(append(b, ']'), next), '}')
+		return append(s.cursorMember(append(b, ']'), r, next), '}')
 	})}, nil
 }
 
-// task finds the task of the path; another app's is not found.
+var noTasks = []byte(`{"tasks":[]}`)
+
+// task finds the task of the path; another app's is not found, and not looked for.
 func (s *Server) task(r *request) (*engine.Task, error) {
 	k, err := engine.ParseKey(r.vars[0])
 	if err != nil {
-		return nil, errNoTask
+		return nil, engine.ErrNotFound
 	}
-	t, err := s.e.Task(r.ctx, k)
-	if err != nil {
-		return nil, err
+	if mine, err := s.owns(r, k.Timer); err != nil || !mine {
+		return nil, cmp.Or(err, error(engine.ErrNotFound))
 	}
-	if !r.mayUse(t.App) {
-		return nil, errNoTask
+	return s.e.Task(r.ctx, k)
+}
+
+// owns reports whether the request may see the tasks of a timer (0: of any, which its
+// app limits). Those of another app are not even looked for: the time that takes would
+// tell of them. Those of a deleted timer can be seen while a version of it is kept, which
+// is as long as history.
+func (s *Server) owns(r *request, id engine.TimerID) (bool, error) {
+	if id == 0 || r.grant.app == AllApps {
+		return true, nil
 	}
-	return t, nil
+	app, err := s.e.AppOf(r.ctx, id)
+	if isFault(err, engine.FaultNotFound) {
+		return false, nil
+	}
+	return r.mayUse(app), err
 }
 
 // getTask is GET /v1/tasks/{key}.

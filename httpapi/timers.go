@@ -80,14 +80,18 @@ func (s *Server) mine(r *request) (engine.TimerID, error) {
 	if err != nil || r.grant.app == AllApps {
 		return id, err
 	}
-	v, err := s.e.Timer(r.ctx, id)
-	if err != nil {
-		return 0, err
+	_, err = s.standing(r, id)
+	return id, err
+}
+
+// standing finds a timer of an app that the request may use, and reads nothing else
+// before that is known.
+func (s *Server) standing(r *request, id engine.TimerID) (*engine.Timer, error) {
+	t, err := s.e.Definition(r.ctx, id)
+	if err == nil && !r.mayUse(t.App) {
+		return nil, engine.ErrNotFound
 	}
-	if !r.mayUse(v.App) {
-		return 0, errNoTimer
-	}
-	return id, nil
+	return t, err
 }
 
 // getTimer is GET /v1/timers/{id}.
@@ -96,21 +100,21 @@ func (s *Server) getTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return found(r, id, func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) })
+	t, err := s.standing(r, id)
+	if err != nil {
+		return reply{}, err
+	}
+	return viewReply(s.e.View(r.ctx, t))
 }
 
 // getTimerByName is GET /v1/apps/{app}/timers/{name}.
 func (s *Server) getTimerByName(r *request) (reply, error) {
-	return found(r, r.vars[1], func() (scheduler.View, error) { return s.byName(r) })
+	return viewReply(s.byName(r))
 }
 
-func found[T any](r *request, _ T, find func() (scheduler.View, error)) (reply, error) {
-	v, err := find()
+func viewReply(v scheduler.View, err error) (reply, error) {
 	if err != nil {
 		return reply{}, err
-	}
-	if !r.mayUse(v.App) {
-		return reply{}, errNoTimer
 	}
 	return timerReply(v), nil
 }
@@ -118,7 +122,7 @@ func found[T any](r *request, _ T, find func() (scheduler.View, error)) (reply, 
 // byName finds the timer that the path names.
 func (s *Server) byName(r *request) (scheduler.View, error) {
 	if !r.mayUse(r.vars[0]) {
-		return scheduler.View{}, errNoTimer
+		return scheduler.View{}, engine.ErrNotFound
 	}
 	return s.e.TimerByName(r.ctx, r.vars[0], r.vars[1])
 }

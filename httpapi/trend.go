@@ -10,8 +10,10 @@ import (
 )
 
 // trend remembers how each of the last minutes went, up to a day of them, for
-// GET /v1/stats/trend: 57 KiB. A restart forgets it; Prometheus does not.
+// GET /v1/stats/trend: 57 KiB. A restart forgets it; Prometheus does not. There is one of
+// the service and one of each app that has a token.
 type trend struct {
+	look   func() scheduler.Minute
 	mu     sync.Mutex
 	points []trendPoint // oldest first
 	last   [10]int64    // what had ended when the last point was taken
@@ -26,8 +28,24 @@ type trendPoint struct {
 
 const trendLength = 24 * 60
 
-// run takes a point each minute until ctx ends.
-func (t *trend) run(ctx context.Context, e *scheduler.Scheduler) {
+// trends are by app; that of the service is AllApps'.
+func trends(e *scheduler.Scheduler, keys keyring) map[string]*trend {
+	of := map[string]*trend{AllApps: {look: e.LastMinute}}
+	var apps []string
+	for _, k := range keys {
+		if app := k.grant.app; of[app] == nil {
+			of[app] = &trend{look: func() scheduler.Minute { return e.AppMinute(app) }}
+			apps = append(apps, app)
+		}
+	}
+	if len(apps) > 0 {
+		e.WatchApps(apps)
+	}
+	return of
+}
+
+// takeTrends takes a point each minute until ctx ends.
+func (s *Server) takeTrends(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
@@ -35,7 +53,9 @@ func (t *trend) run(ctx context.Context, e *scheduler.Scheduler) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			t.take(e)
+			for _, t := range s.trends {
+				t.take(s.e)
+			}
 		}
 	}
 }
@@ -53,7 +73,7 @@ func (t *trend) take(e *scheduler.Scheduler) {
 // now is the minute that has not ended yet. mu is held.
 func (t *trend) now(e *scheduler.Scheduler) (p trendPoint) {
 	p.at, _ = e.Now()
-	p.minute = e.LastMinute()
+	p.minute = t.look()
 	for st := engine.Succeeded; st <= engine.Unknown; st++ {
 		n := p.minute.Ended[st] - t.last[st]
 		p.ended += n
@@ -71,7 +91,7 @@ func (s *Server) getTrend(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	t := &s.trend
+	t := s.trends[r.grant.app]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	points := append(t.points[max(0, len(t.points)-n+1):len(t.points):len(t.points)], t.now(s.e))

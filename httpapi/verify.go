@@ -38,15 +38,21 @@ func (s *Server) verify(r *request) (reply, error) {
 		return reply{}, err
 	}
 	h := &r.http.Response.Header
-	h.SetContentType("application/x-ndjson")
-	h.Set(fasthttp.HeaderCacheControl, "no-store")
 	if r.http.IsHead() {
+		h.SetContentType("application/x-ndjson")
 		return reply{sent: true}, nil
 	}
-	if c, ok := r.http.Conn().(*visitor); ok {
-		c.endless.Store(true)
+	leave, err := s.verifying.take(r.ctx, v.App)
+	if err != nil {
+		return reply{}, err
 	}
-	r.http.SetBodyStreamWriter(func(w *bufio.Writer) { s.streamVerdict(w, v) })
+	h.SetContentType("application/x-ndjson")
+	h.Set(fasthttp.HeaderCacheControl, "no-store")
+	inPieces(r.http)
+	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer leave()
+		s.streamVerdict(w, v)
+	})
 	return reply{sent: true}, nil
 }
 

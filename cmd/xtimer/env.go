@@ -56,8 +56,8 @@ func (s *Settings) addTokens(list string) error {
 		if len(part) != 3 || part[0] == "" || part[2] == "" {
 			return fmt.Errorf("item %d is not app:role:token", i+1)
 		}
-		if err := checkRole(part[1]); err != nil {
-			return fmt.Errorf("item %d: %w", i+1, err)
+		if checkRole(part[1]) != nil { // it may be the token, where the parts are in another order
+			return fmt.Errorf("item %d: the role, its second part, is not admin, write or read: an item is app:role:token", i+1)
 		}
 		a := s.app(part[0], "environment XTIMER_TOKENS")
 		a.Tokens = append(a.Tokens, Token{sha256.Sum256([]byte(part[2])), part[1], "environment XTIMER_TOKENS"})

@@ -191,6 +191,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add("apps: {a: {tokens: [{sha256: x}]}}", "*:admin:secret-token,b::x")
 	f.Add("apps: &a {b: *a}", ":")
 	f.Add("drain: 200000d", "a:secret-token")
+	f.Add("", "billing:secret-token:read")
 	f.Add("&a [*a]\n---\n", "a:write:secret-token,,")
 	name := filepath.Join(f.TempDir(), "xtimer.yaml")
 	f.Fuzz(func(t *testing.T, file, tokens string) {

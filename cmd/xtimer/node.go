@@ -72,6 +72,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Journal:           journal,
 		Caller:            caller,
 		Node:              s.Node,
+		OperationsDir:     filepath.Join(s.DataDir, "operations"),
 		MaxCalls:          calls,
 		MaxCallsPerApp:    min(s.MaxCallsPerApp, calls),
 		MaxCallsPerTarget: min(s.MaxCallsPerTarget, calls),
@@ -87,13 +88,15 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Metrics:           counted,
 	})
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
-		Tokens:    tokens,
-		MaxConns:  int(min(65536, files/2)),
-		LocalOnly: len(tokens) == 0 && !s.Insecure,
-		BackupDir: s.BackupDir,
-		CPUs:      cores,
-		Pprof:     s.Pprof,
-		Settings:  s.shown(),
+		Tokens:        tokens,
+		CursorKey:     cursorKey(s.DataDir, log),
+		MaxConns:      int(min(65536, files/2)),
+		MaxConnsPerIP: s.ConnectionsPerAddress,
+		LocalOnly:     len(tokens) == 0 && !s.Insecure,
+		BackupDir:     s.BackupDir,
+		CPUs:          cores,
+		Pprof:         s.Pprof,
+		Settings:      s.shown(),
 		Console: func(api http.RoundTripper) http.Handler {
 			return console.New(console.Config{API: api, Log: log})
 		},

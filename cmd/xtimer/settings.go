@@ -17,6 +17,8 @@ type Settings struct {
 	Node    string // this node's name; default "xtimer"
 	Config  string // the YAML file; default none
 
+	ConnectionsPerAddress int // open to the API from one address; default 1,024
+
 	// The shared tiers; without them the embedded ones serve.
 	MySQLDSN      string   // user:password@tcp(host:port)/database
 	HistorySample int      // with MySQL: keep one in so many successes; default 1, all
@@ -67,17 +69,18 @@ type Token struct {
 // defaultSettings are the settings of a node that was told nothing.
 func defaultSettings() *Settings {
 	return &Settings{
-		Listen:            "127.0.0.1:8080",
-		DataDir:           "./data",
-		Node:              "xtimer",
-		HistorySample:     1,
-		MaxCalls:          8192,
-		MaxCallsPerApp:    8192,
-		MaxCallsPerTarget: 4096,
-		HistoryRetention:  7 * 24 * time.Hour,
-		FinishedRetention: 7 * 24 * time.Hour,
-		Drain:             30 * time.Second,
-		from:              map[string]string{},
+		Listen:                "127.0.0.1:8080",
+		DataDir:               "./data",
+		Node:                  "xtimer",
+		ConnectionsPerAddress: 1024,
+		HistorySample:         1,
+		MaxCalls:              8192,
+		MaxCallsPerApp:        8192,
+		MaxCallsPerTarget:     4096,
+		HistoryRetention:      7 * 24 * time.Hour,
+		FinishedRetention:     7 * 24 * time.Hour,
+		Drain:                 30 * time.Second,
+		from:                  map[string]string{},
 	}
 }
 
@@ -101,6 +104,7 @@ func settingList(s *Settings) []setting {
 		{"data-dir", (*textValue)(&s.DataDir), "keep everything in `DIR`"},
 		{"node", (*textValue)(&s.Node), "this node's `NAME`"},
 		{"config", (*textValue)(&s.Config), "read settings from the YAML `FILE`"},
+		{"connections-per-address", (*countValue)(&s.ConnectionsPerAddress), "open to the API from one address at a time: `N`; a proxy may need more"},
 		{"mysql-dsn", (*secretValue)(&s.MySQLDSN), "keep timers and history in MySQL: `user:password@tcp(host:port)/database`"},
 		{"redis-addr", (*listValue)(&s.RedisAddr), "keep the coming hour in Redis at `HOST:PORT`, or a redis:// URL; several with commas: a cluster, or Sentinels"},
 		{"redis-sentinel", (*textValue)(&s.RedisSentinel), "the addresses are Sentinels, which watch the master of this `NAME`"},
@@ -148,6 +152,9 @@ func (s *Settings) check() error {
 	}
 	if s.DataDir == "" {
 		return fmt.Errorf("--data-dir must not be empty")
+	}
+	if s.ConnectionsPerAddress < 1 {
+		return fmt.Errorf("--connections-per-address must be at least 1, not %d", s.ConnectionsPerAddress)
 	}
 	if s.HistorySample > 1 && s.MySQLDSN == "" {
 		return fmt.Errorf("--history-sample is for history in MySQL: it needs --mysql-dsn")

@@ -91,7 +91,7 @@ func tableTasks(out io.Writer, tasks []api.Task) error {
 	for i := range tasks {
 		t := &tasks[i]
 		colours := []string{plain, plain, statusColours[t.Status]}
-		g.paint(colours, instant(t.Due), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(len(t.Attempts)), t.App+"/"+t.Name, t.Key)
+		g.paint(colours, instant(t.Due), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
 	}
 	return g.print(out)
 }

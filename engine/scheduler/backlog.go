@@ -152,7 +152,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	for i, o := range os {
 		var def, former *engine.Timer
 		if defs[i] == nil && o.Task == nil {
-			versions, err := e.cfg.Cold.Versions(ctx, ids[i], 1)
+			versions, err := e.cfg.Cold.Versions(ctx, ids[i], 0, 1)
 			if err != nil {
 				return nil, err
 			}

@@ -62,8 +62,8 @@ type operations struct {
 }
 
 // StartBulk selects, counts, and does: up to 10,000 within the call, more of
-// them in the background (then Ended is false). What is created while it
-// selects may be selected or not.
+// them in the background (then Ended is false), also after a restart. What is created
+// while it selects may be selected or not.
 func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	if err := e.serving(); err != nil {
 		return Operation{}, err
@@ -72,49 +72,91 @@ func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 		return Operation{}, errUntil
 	}
 	op := Operation{Action: b.Action, App: b.Timers.App, Started: e.cfg.Now()}
-	var do func(ctx context.Context, i int) error
+	var items []engine.Key
+	var err error
 	if b.Action == RedriveAll {
 		op.App = b.Tasks.App
-		keys, err := e.selectTasks(ctx, b.Tasks)
-		if err != nil {
-			return op, err
-		}
-		op.Total = int64(len(keys))
-		do = func(ctx context.Context, i int) error { return e.Redrive(ctx, keys[i]) }
+		items, err = e.selectTasks(ctx, b.Tasks)
 	} else {
-		ids, err := e.selectTimers(ctx, b.Timers)
-		if err != nil {
-			return op, err
-		}
-		op.Total = int64(len(ids))
-		do = func(ctx context.Context, i int) error { return e.bulkOne(ctx, &b, ids[i]) }
+		items, err = e.selectTimers(ctx, b.Timers)
 	}
+	if err != nil {
+		return op, err
+	}
+	op.Total = int64(len(items))
 	if b.DryRun || op.Total == 0 {
 		op.Ended = true
 		return op, nil
 	}
 	op.ID = e.ids.Next(e.now()).String()
-	p := e.operations.enter(op)
+	w := bulkWork{items: items, bulkHeader: bulkHeader{
+		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, Started: op.Started.UnixMilli(),
+	}}
+	if op.Total > bulkAtOnce && e.cfg.OperationsDir != "" {
+		if w.file, err = makeBulkFile(e.cfg.OperationsDir, w.bulkHeader, items); err != nil {
+			return op, fmt.Errorf("cannot keep the operation for a restart: %w", err)
+		}
+	}
+	w.op = e.operations.enter(op)
 	if op.Total <= bulkAtOnce {
-		e.bulkRun(ctx, p, do)
+		e.bulkRun(ctx, &w)
 	} else {
-		e.background.Go(func() { e.bulkRun(e.life, p, do) })
+		e.background.Go(func() { e.bulkRun(e.life, &w) })
 	}
 	op, _ = e.Operation(op.ID)
 	return op, nil
 }
 
-func (e *Scheduler) bulkOne(ctx context.Context, b *Bulk, id engine.TimerID) error {
+// resumeBulk goes on with the operations that the former process was at. Those that
+// cannot be read stay where they are.
+func (e *Scheduler) resumeBulk() {
+	names, err := bulkFiles(e.cfg.OperationsDir)
+	if err != nil {
+		e.log.Error("cannot look for operations to go on with; the next start will", "error", err)
+	}
+	for _, name := range names {
+		file, h, items, done, failed, err := openBulkFile(name)
+		if err != nil {
+			e.log.Error("cannot go on with an operation", "file", name, "error", err)
+			continue
+		}
+		e.log.Info("going on with an operation", "id", h.ID, "action", h.Action, "done", done, "of", len(items))
+		op := Operation{
+			ID: h.ID, Action: h.Action, App: h.App, Total: int64(len(items)), Done: done, Failed: failed, Started: time.UnixMilli(h.Started),
+		}
+		w := bulkWork{bulkHeader: h, items: items, file: file, resumed: true, op: e.operations.enter(op)}
+		e.background.Go(func() { e.bulkRun(e.life, &w) })
+	}
+}
+
+// bulkWork is an operation with what it needs to be done.
+type bulkWork struct {
+	bulkHeader
+	op      *Operation
+	items   []engine.Key // of actions on timers without a due
+	file    *bulkFile    // nil: it ends with the process
+	resumed bool
+}
+
+// bulkOne does one item; doing it again changes nothing.
+func (e *Scheduler) bulkOne(ctx context.Context, w *bulkWork, k engine.Key) error {
 	var err error
-	switch b.Action {
+	switch w.Action {
 	case EnableAll:
-		_, err = e.Enable(ctx, id, engine.CatchUpNone)
+		_, err = e.Enable(ctx, k.Timer, engine.CatchUpNone)
 	case DisableAll:
-		_, err = e.Disable(ctx, id, b.Reason, b.Until)
+		_, err = e.Disable(ctx, k.Timer, w.Reason, w.Until)
 	case DeleteAll:
-		_, err = e.Delete(ctx, id, 0)
+		_, err = e.Delete(ctx, k.Timer, 0)
+	case RedriveAll:
+		if w.resumed {
+			if t, err := e.Task(ctx, k); err == nil && t.Origin == engine.FromRedrive && t.Since >= w.Started {
+				return nil // before the restart
+			}
+		}
+		return e.Redrive(ctx, k)
 	default:
-		panic(fmt.Sprintf("BUG: bulk action %d of timers", b.Action))
+		panic(fmt.Sprintf("BUG: bulk action %d", w.Action))
 	}
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil // gone meanwhile: nothing is left to do
@@ -125,48 +167,68 @@ func (e *Scheduler) bulkOne(ctx context.Context, b *Bulk, id engine.TimerID) err
 // bulkWorkers work at one operation, so that their commits are shared.
 const bulkWorkers = 32
 
-func (e *Scheduler) bulkRun(ctx context.Context, op *Operation, do func(context.Context, int) error) {
+// bulkRound is how many items are done between two notes of progress.
+const bulkRound = 1000
+
+func (e *Scheduler) bulkRun(ctx context.Context, w *bulkWork) {
+	for w.op.Done < w.op.Total && ctx.Err() == nil {
+		e.bulkSome(ctx, w, w.items[w.op.Done:min(w.op.Done+bulkRound, w.op.Total)])
+		if ctx.Err() != nil {
+			break // this round may not be whole
+		}
+		if err := w.file.progress(w.op.Done, w.op.Failed); err != nil {
+			e.log.Error("cannot note the progress of an operation", "id", w.ID, "error", err)
+		}
+	}
+	err := ctx.Err()
+	if err := w.file.close(err == nil, e.cfg.OperationsDir, w.ID); err != nil {
+		e.log.Error("cannot end the file of an operation; the next start does its last part again", "id", w.ID, "error", err)
+	}
+	e.operations.mu.Lock()
+	defer e.operations.mu.Unlock()
+	w.op.Ended = true
+	if err != nil && w.op.Error == "" {
+		w.op.Error = "stopped: " + err.Error()
+	}
+}
+
+// bulkSome does some items, and returns when all that it began are done.
+func (e *Scheduler) bulkSome(ctx context.Context, w *bulkWork, items []engine.Key) {
 	var wg sync.WaitGroup
-	next := make(chan int)
+	next := make(chan engine.Key)
 	for range bulkWorkers {
 		wg.Go(func() {
-			for i := range next {
-				err := do(ctx, i)
+			for k := range next {
+				err := e.bulkOne(ctx, w, k)
 				e.operations.mu.Lock()
-				if op.Done++; err != nil {
-					if op.Failed++; op.Error == "" {
-						op.Error = err.Error()
+				if w.op.Done++; err != nil {
+					if w.op.Failed++; w.op.Error == "" {
+						w.op.Error = err.Error()
 					}
 				}
 				e.operations.mu.Unlock()
 			}
 		})
 	}
-	for i := range int(op.Total) {
+	for _, k := range items {
 		if ctx.Err() != nil {
 			break
 		}
-		next <- i
+		next <- k
 	}
 	close(next)
 	wg.Wait()
-	e.operations.mu.Lock()
-	op.Ended = true
-	if err := ctx.Err(); err != nil && op.Error == "" {
-		op.Error = "stopped: " + err.Error()
-	}
-	e.operations.mu.Unlock()
 }
 
-func (e *Scheduler) selectTimers(ctx context.Context, f engine.TimerFilter) ([]engine.TimerID, error) {
-	var ids []engine.TimerID
+func (e *Scheduler) selectTimers(ctx context.Context, f engine.TimerFilter) ([]engine.Key, error) {
+	var ids []engine.Key
 	for after := ""; ; {
 		vs, next, err := e.Timers(ctx, f, after, 1000)
 		if err != nil {
 			return nil, err
 		}
 		for _, v := range vs {
-			ids = append(ids, v.ID)
+			ids = append(ids, engine.Key{Timer: v.ID})
 		}
 		if after = next; after == "" {
 			return ids, nil
@@ -194,7 +256,7 @@ func (e *Scheduler) selectTasks(ctx context.Context, f engine.TaskFilter) ([]eng
 	}
 }
 
-// Operation finds a bulk operation of this process by its id.
+// Operation finds a bulk operation of this process by its id, or one that it went on with.
 func (e *Scheduler) Operation(id string) (Operation, bool) {
 	e.operations.mu.Lock()
 	defer e.operations.mu.Unlock()

@@ -86,7 +86,7 @@ func (e *Scheduler) disabledSince(ctx context.Context, t *engine.Timer) (int64, 
 		return t.ValidFrom, nil
 	}
 	// Disabled until an instant, which is its ValidFrom: the former versions tell.
-	former, err := e.cfg.Cold.Versions(ctx, t.ID, maxVersions)
+	former, err := e.cfg.Cold.Versions(ctx, t.ID, 0, maxVersions)
 	since := t.UpdatedAt
 	for _, f := range former {
 		switch {
@@ -104,7 +104,7 @@ func (e *Scheduler) disabledSince(ctx context.Context, t *engine.Timer) (int64, 
 // the first version with its last due on. It is later than now only where the clock was
 // set back, and there a timer that fired before it would have more than max_runs.
 func (e *Scheduler) runsFrom(ctx context.Context, t *engine.Timer) (int64, error) {
-	former, err := e.cfg.Cold.Versions(ctx, t.ID, maxVersions)
+	former, err := e.cfg.Cold.Versions(ctx, t.ID, 0, maxVersions)
 	first := t
 	for _, f := range former {
 		if f.Schedule != t.Schedule || f.LastDue != t.LastDue {

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,6 +13,7 @@ type followers struct {
 	count atomic.Int32 // so that nobody watching costs one load
 	mu    sync.Mutex
 	list  map[*follower]struct{}
+	apps  watchedApps
 }
 
 type follower struct {
@@ -22,10 +22,11 @@ type follower struct {
 	dropped atomic.Int64
 }
 
-// followBuffer is how many tasks a follower may be behind.
-const followBuffer = 4096
+// followBuffer is how many tasks a follower may be behind: with answers of 1 KiB in
+// them they take 2 MiB.
+const followBuffer = 1024
 
-// Follow streams tasks as they end until ctx ends; a reader that is too slow
+// Follow streams tasks as they end, with their last attempts, until ctx ends; a reader that is too slow
 // misses some, and dropped counts them.
 func (e *Scheduler) Follow(ctx context.Context, f engine.TaskFilter) (tasks <-chan *engine.Task, dropped func() int64) {
 	w := &follower{filter: f, tasks: make(chan *engine.Task, followBuffer)}
@@ -45,19 +46,19 @@ func (e *Scheduler) Follow(ctx context.Context, f engine.TaskFilter) (tasks <-ch
 }
 
 func (fs *followers) tell(t *engine.Task) {
+	fs.apps.ended(t)
 	if fs.count.Load() == 0 {
 		return
 	}
-	c := *t
-	c.Attempts = slices.Clone(t.Attempts)
+	c := listed(t)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for w := range fs.list {
-		if !w.filter.Matches(&c) {
+		if !w.filter.Matches(c) {
 			continue
 		}
 		select {
-		case w.tasks <- &c:
+		case w.tasks <- c:
 		default:
 			w.dropped.Add(1)
 		}

@@ -25,6 +25,7 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 			e.log.Error("cannot sweep the cold tier; trying again", "error", err)
 		}
 		c, lost := e.cfg.Cold.Counts(ctx)
+		e.probe(ctx)
 		if e.heard(lost); lost == nil {
 			e.counts.Store(&c)
 		}
@@ -41,6 +42,19 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 	return nil
 }
 
+// probe reads as every request does: the count of timers is a table of its own.
+func (e *Scheduler) probe(ctx context.Context) {
+	_, err := e.cfg.Cold.Timer(ctx, 1)
+	switch {
+	case err == nil, errors.Is(err, engine.ErrNotFound):
+		e.coldFault.Store(nil)
+	case errors.Is(err, engine.ErrUnavailable), errors.Is(err, context.Canceled):
+		// coldUp knows.
+	default:
+		e.coldFault.Store(new(err.Error()))
+	}
+}
+
 // heard notes how a read of the cold tier went.
 func (e *Scheduler) heard(err error) {
 	if !errors.Is(err, context.Canceled) {
@@ -49,7 +63,9 @@ func (e *Scheduler) heard(err error) {
 }
 
 // coldUp tells whether the cold tier is there: one that can be read only is not.
-func (e *Scheduler) coldUp() bool { return !e.readsFail.Load() && !e.unsettled.fails() }
+func (e *Scheduler) coldUp() bool {
+	return !e.readsFail.Load() && !e.unsettled.fails() && e.coldFault.Load() == nil
+}
 
 func (e *Scheduler) countOf(s engine.Status) int64 {
 	c := e.counts.Load()

@@ -14,26 +14,42 @@ import (
 
 // The looks that a person takes: none changes anything, each is bounded.
 
-// Versions lists a timer as it is and as it was, newest first. A deleted timer
-// has only what it was.
-func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, limit int) ([]View, error) {
+// AppOf is the app of a timer, or of a deleted one while a version of it is kept. It
+// takes the same steps whether the timer is there or not.
+func (e *Scheduler) AppOf(ctx context.Context, id engine.TimerID) (string, error) {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return "", err
+	}
+	former, err := e.cfg.Cold.Versions(ctx, id, 0, 1)
+	switch {
+	case err != nil:
+		return "", err
+	case t != nil:
+		return t.App, nil
+	case len(former) > 0:
+		return former[0].App, nil
+	}
+	return "", engine.ErrNotFound
+}
+
+// Versions lists a timer as it is and as it was, newest first: the versions before one
+// (0: all). A deleted timer has only what it was.
+func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, before uint32, limit int) ([]View, error) {
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}
 	var vs []View
-	if t != nil {
+	if t != nil && (before == 0 || t.Version < before) {
 		vs = append(vs, e.view(t))
 	}
-	former, err := e.cfg.Cold.Versions(ctx, id, limit-len(vs))
+	former, err := e.cfg.Cold.Versions(ctx, id, before, limit-len(vs))
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range former {
 		vs = append(vs, View{Timer: f, Status: f.Status})
-	}
-	if len(vs) == 0 {
-		return nil, engine.ErrNotFound
 	}
 	return vs, nil
 }
@@ -42,7 +58,7 @@ func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, limit int) 
 // each timer has in it.
 type Coming struct {
 	Minute  int64     // its begin, Unix ms
-	Seconds [60]int64 // how many, of all apps, by second
+	Seconds [60]int64 // how many, by second
 	Dues    []ComingDue
 	// Partial: there are more than were looked at, or named.
 	Partial bool
@@ -53,6 +69,10 @@ type ComingDue struct {
 	Key       engine.Key
 	App, Name string
 }
+
+// definitionsAtOnce is how many definitions a look has in memory: each may have a body
+// of 512 KiB.
+const definitionsAtOnce = 32
 
 // maxComing bounds the entries that a look at one minute takes.
 const maxComing = 20_000
@@ -68,7 +88,7 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 	if end <= now || c.Minute >= now+e.cfg.Window.Milliseconds() {
 		return c, engine.Invalid("at", "out_of_range", "must lie within the coming %v", e.cfg.Window)
 	}
-	es, partial, err := e.comingEntries(ctx, c.Minute, end)
+	es, partial, err := e.comingEntries(ctx, c.Minute, end, app)
 	if err != nil {
 		return c, err
 	}
@@ -76,10 +96,12 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 	slices.SortFunc(es, func(a, b engine.Entry) int { return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID)) })
 	es = slices.CompactFunc(es, func(a, b engine.Entry) bool { return a.ID == b.ID && a.Due == b.Due })
 	for _, x := range es {
-		c.Seconds[(x.Due-c.Minute)/1000]++
+		if app == "" {
+			c.Seconds[(x.Due-c.Minute)/1000]++
+		}
 	}
 	for len(es) > 0 {
-		n := min(len(es), 256)
+		n := min(len(es), definitionsAtOnce)
 		ids := make([]engine.TimerID, n)
 		for i := range ids {
 			ids[i] = es[i].ID
@@ -99,9 +121,15 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 			if t.Status != engine.Enabled || app != "" && t.App != app {
 				continue
 			}
+			if app != "" {
+				c.Seconds[(x.Due-c.Minute)/1000]++
+			}
 			if len(c.Dues) == limit {
 				c.Partial = true
-				return c, nil
+				if app == "" {
+					return c, nil
+				}
+				continue
 			}
 			c.Dues = append(c.Dues, ComingDue{engine.Key{Timer: x.ID, Due: x.Due}, t.App, t.Name})
 		}
@@ -111,11 +139,11 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 }
 
 // comingEntries are the timers that are due in a minute: from the roster when
-// it is loaded, else from the warm tier.
-func (e *Scheduler) comingEntries(ctx context.Context, from, end int64) (es []engine.Entry, partial bool, err error) {
+// it is loaded, and then of the app alone; else from the warm tier.
+func (e *Scheduler) comingEntries(ctx context.Context, from, end int64, app string) (es []engine.Entry, partial bool, err error) {
 	if end <= e.loaded.Load() {
 		for i := 0; i < engine.Shards && len(es) <= maxComing; i++ {
-			es = e.shards[i].coming(es, from, end)
+			es = e.shards[i].coming(es, from, end, app)
 			runtime.Gosched() // what is due goes first
 		}
 		if partial = len(es) > maxComing; partial {
@@ -141,12 +169,12 @@ func (e *Scheduler) comingEntries(ctx context.Context, from, end int64) (es []en
 }
 
 // coming appends the first due in [from, end) of each timer in the wheel.
-func (sh *shard) coming(es []engine.Entry, from, end int64) []engine.Entry {
+func (sh *shard) coming(es []engine.Entry, from, end int64, app string) []engine.Entry {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for id, lv := range sh.timers {
 		due := lv.next
-		if due == 0 || due >= end {
+		if due == 0 || due >= end || app != "" && lv.def.App != app {
 			continue
 		}
 		if due < from {
@@ -222,23 +250,25 @@ func (e *Scheduler) targetsOf(ctx context.Context, ts []*engine.Task) (map[engin
 			ids = append(ids, t.Key.Timer)
 		}
 	}
-	defs, err := e.cfg.Cold.Load(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for i, b := range defs {
-		if b == nil {
-			continue
-		}
-		t, err := engine.DecodeTimer(b)
+	for part := range slices.Chunk(ids, definitionsAtOnce) {
+		defs, err := e.cfg.Cold.Load(ctx, part)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read timer %s: %w", ids[i], err)
+			return nil, err
 		}
-		scheme, rest, _ := strings.Cut(t.Callback.URL, "://")
-		if n := strings.IndexAny(rest, "/?#"); n >= 0 {
-			rest = rest[:n]
+		for i, b := range defs {
+			if b == nil {
+				continue
+			}
+			t, err := engine.DecodeTimer(b)
+			if err != nil {
+				return nil, fmt.Errorf("cannot read timer %s: %w", part[i], err)
+			}
+			scheme, rest, _ := strings.Cut(t.Callback.URL, "://")
+			if n := strings.IndexAny(rest, "/?#"); n >= 0 {
+				rest = rest[:n]
+			}
+			targets[part[i]] = scheme + "://" + strings.Clone(rest)
 		}
-		targets[ids[i]] = scheme + "://" + rest
 	}
 	return targets, nil
 }

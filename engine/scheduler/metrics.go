@@ -67,8 +67,7 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 		return float64(n)
 	})
 	set.NewGauge("xtimer_tasks_overdue", func() float64 {
-		waiting, _ := e.queue.Load()
-		return float64(waiting)
+		return float64(e.countOverdue())
 	})
 	set.NewGauge("xtimer_calls_limit", func() float64 { return float64(e.queue.Stats(0).Places) })
 	set.NewGauge("xtimer_targets_limited", func() float64 { return float64(e.queue.Stats(0).Limited) })

@@ -1,11 +1,14 @@
 package scheduler
 
 import (
+	"bytes"
+	"container/heap"
 	"context"
 	"errors"
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
@@ -17,7 +20,7 @@ type View struct {
 	Status   engine.Status // hides the stored one: see Timer.StatusAt
 	Until    int64         // disabled until (Unix ms); 0: none
 	NextDue  int64         // Unix ms; 0: none
-	LastTask *engine.Task  // nil: none yet
+	LastTask *engine.Task  // with its last attempt only; nil: none yet
 }
 
 // view is a timer as it stands now, without its last task.
@@ -58,13 +61,18 @@ func (e *Scheduler) nextDue(t *engine.Timer, now int64) int64 {
 	return 0
 }
 
+// Definition finds one timer as it is stored, without its last task.
+func (e *Scheduler) Definition(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	return e.cfg.Cold.Timer(ctx, id)
+}
+
 // Timer finds one timer.
 func (e *Scheduler) Timer(ctx context.Context, id engine.TimerID) (View, error) {
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return View{}, err
 	}
-	return e.viewWithLast(ctx, t)
+	return e.View(ctx, t)
 }
 
 // TimerByName finds one timer by its name.
@@ -73,21 +81,22 @@ func (e *Scheduler) TimerByName(ctx context.Context, app, name string) (View, er
 	if err != nil {
 		return View{}, err
 	}
-	return e.viewWithLast(ctx, t)
+	return e.View(ctx, t)
 }
 
-func (e *Scheduler) viewWithLast(ctx context.Context, t *engine.Timer) (View, error) {
+// View completes what Definition found.
+func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (View, error) {
 	v := e.view(t)
 	last, err := e.cfg.Cold.LastTask(ctx, t.ID)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return v, err
 	}
-	for _, m := range e.inMemory(&engine.TaskFilter{Timer: t.ID}) {
-		if last == nil || m.Key.Due >= last.Key.Due {
-			last = m
-		}
+	if ts, _ := e.newest(&engine.TaskFilter{Timer: t.ID}, engine.Key{}, 1); len(ts) > 0 && (last == nil || ts[0].Key.Due >= last.Key.Due) {
+		last = ts[0]
 	}
-	v.LastTask = last
+	if last != nil {
+		v.LastTask = listed(last)
+	}
 	if v.Status == engine.Finished && t.Status == engine.Enabled {
 		// A retry that is minutes away is not in memory.
 		rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
@@ -163,9 +172,12 @@ func (t *task) snapshot() *engine.Task {
 	return &c
 }
 
-// inMemory are copies of the tasks in memory that a filter selects.
-func (e *Scheduler) inMemory(f *engine.TaskFilter) []*engine.Task {
-	var out []*engine.Task
+// newest copies the newest tasks in memory that f selects and that are older than
+// before (zero: all of them), limit of them at most: a look costs the memory of what it
+// returns, however many tasks wait. All that f selects and that is not older than next
+// is among them.
+func (e *Scheduler) newest(f *engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key) {
+	found := newestTasks{limit: limit}
 	for i := range e.shards {
 		sh := &e.shards[i]
 		if f.Timer != 0 && f.Timer.Shard() != i {
@@ -173,37 +185,111 @@ func (e *Scheduler) inMemory(f *engine.TaskFilter) []*engine.Task {
 		}
 		sh.mu.Lock()
 		for t := range sh.tasks.all {
-			if f.Matches(&t.Task) {
-				out = append(out, t.snapshot())
+			if f.Matches(&t.Task) && (before == engine.Key{} || t.Key.Compare(before) < 0) {
+				found.add(t)
 			}
 		}
 		sh.mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
-	return out
+	if found.more {
+		next = found.heap[0].Key
+	}
+	for _, t := range found.heap {
+		sh := e.shardOf(t.Key.Timer)
+		sh.mu.Lock()
+		if f.Matches(&t.Task) { // as it stands now
+			ts = append(ts, listed(&t.Task))
+		}
+		sh.mu.Unlock()
+	}
+	return ts, next
+}
+
+// newestTasks keeps the newest of the tasks that are added, the oldest of them first.
+type newestTasks struct {
+	limit int
+	heap  []*task
+	more  bool // older ones were left out
+}
+
+func (h *newestTasks) Len() int           { return len(h.heap) }
+func (h *newestTasks) Less(i, j int) bool { return h.heap[i].Key.Compare(h.heap[j].Key) < 0 }
+func (h *newestTasks) Swap(i, j int)      { h.heap[i], h.heap[j] = h.heap[j], h.heap[i] }
+func (h *newestTasks) Push(x any)         { h.heap = append(h.heap, x.(*task)) }
+func (h *newestTasks) Pop() any           { panic("BUG: nothing takes a task out") }
+
+func (h *newestTasks) add(t *task) {
+	switch {
+	case len(h.heap) < h.limit:
+		heap.Push(h, t)
+	case h.heap[0].Key.Compare(t.Key) < 0:
+		h.heap[0], h.more = t, true
+		heap.Fix(h, 0)
+	default:
+		h.more = true
+	}
+}
+
+// listed is a copy of a task for a list: of the attempts it has the last only, and it
+// keeps no memory of the others. A task may have had hundreds, of 1 KiB each.
+func listed(t *engine.Task) *engine.Task {
+	c := *t
+	c.App, c.Name, c.Reason = strings.Clone(t.App), strings.Clone(t.Name), strings.Clone(t.Reason)
+	c.Attempts = slices.Clone(t.Attempts[max(0, len(t.Attempts)-1):])
+	for i := range c.Attempts {
+		a := &c.Attempts[i]
+		a.ErrorClass, a.Response = strings.Clone(a.ErrorClass), bytes.Clone(a.Response)
+	}
+	return &c
 }
 
 // Tasks lists tasks newest first, by (due, timer), those in memory included:
-// what is older than before (zero: from the newest on). A zero next is the end.
+// what is older than before (zero: from the newest on). A zero next is the end. Of a
+// task's attempts it has the last only; Task has all.
 func (e *Scheduler) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) (page []*engine.Task, next engine.Key, err error) {
-	memory := e.inMemory(&f) // first: what is settled meanwhile is then in both
-	stored, next, err := e.cfg.Cold.Tasks(ctx, f, before, limit)
+	memory, inMemory := e.newest(&f, before, limit) // first: what is settled meanwhile is then in both
+	stored, next, err := e.stored(ctx, f, before, limit)
 	if err != nil {
 		return nil, engine.Key{}, err
 	}
-	byKey := make(map[engine.Key]*engine.Task, limit)
+	if next.Compare(inMemory) < 0 {
+		next = inMemory
+	}
+	byKey := make(map[engine.Key]*engine.Task, len(stored)+len(memory))
 	for _, t := range stored {
 		byKey[t.Key] = t
 	}
 	for _, t := range memory {
-		if (before == engine.Key{} || t.Key.Compare(before) < 0) && t.Key.Compare(next) >= 0 {
-			byKey[t.Key] = t // as it stands now
-		}
+		byKey[t.Key] = t // as it stands now
 	}
+	maps.DeleteFunc(byKey, func(k engine.Key, _ *engine.Task) bool { return k.Compare(next) < 0 })
 	page = slices.SortedFunc(maps.Values(byKey), func(a, b *engine.Task) int { return b.Key.Compare(a.Key) })
 	if len(page) > limit {
 		page = page[:limit]
 		next = page[limit-1].Key
 	}
 	return page, next, nil
+}
+
+// storedAtOnce is how many records of history a list has in memory with all that is in
+// them: one may have a hundred attempts, and more.
+const storedAtOnce = 64
+
+// stored reads a page of history in pieces.
+func (e *Scheduler) stored(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, err error) {
+	for next = before; len(ts) < limit; {
+		n := min(limit-len(ts), storedAtOnce)
+		var piece []*engine.Task
+		if piece, next, err = e.cfg.Cold.Tasks(ctx, f, next, n); err != nil {
+			return nil, engine.Key{}, err
+		}
+		for _, t := range piece {
+			ts = append(ts, listed(t))
+		}
+		if len(piece) < n || next == (engine.Key{}) {
+			break
+		}
+	}
+	return ts, next, nil
 }

@@ -260,7 +260,7 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 	if !slices.ContainsFunc(os, isFormer) {
 		return os, nil
 	}
-	versions, err := r.e.cfg.Cold.Versions(ctx, id, maxVersions)
+	versions, err := r.e.cfg.Cold.Versions(ctx, id, 0, maxVersions)
 	if err != nil {
 		return nil, err
 	}

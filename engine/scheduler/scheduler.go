@@ -39,6 +39,9 @@ type Config struct {
 	// MaxWaiting is how many tasks that are due may wait in memory (about 700 bytes
 	// each) before those of crowded lanes wait in the cold tier; default 1,000,000.
 	MaxWaiting int
+	// OperationsDir is where bulk operations are kept that go on after a restart; "": they
+	// end with the process.
+	OperationsDir string
 	// Drain is how long calls in flight may take after Run's context ended;
 	// default 30 s.
 	Drain time.Duration
@@ -141,6 +144,9 @@ type Scheduler struct {
 	startsWith              atomic.Pointer[string] // what it is busy with before it runs
 	// readsFail: the last read of the cold tier failed, or it is not open yet.
 	readsFail atomic.Bool
+	// coldFault is why timers cannot be read although the cold tier is there, as when a
+	// table is missing; the janitor's.
+	coldFault atomic.Pointer[string]
 	unsettled unsettled
 	halved    int                           // how often the pieces of a settle have been; of recovery, then of history
 	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
@@ -254,6 +260,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	}
 	e.running.Store(true)
 	e.log.Info("firing")
+	e.resumeBulk()
 
 	select {
 	case <-ctx.Done():

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"time"
 
 	"xtimer/engine"
@@ -41,17 +43,10 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()
-		s.Open += int64(sh.tasks.len - sh.done)
 		s.SettleBacklog += int64(sh.done)
 		s.Watermark = min(s.Watermark, sh.watermark)
 		for t := range sh.tasks.all {
-			switch t.state {
-			case isPreparing, isSending:
-				s.InFlight++
-			case isWaiting, isHeld, isParked, isLeaving:
-				s.Overdue++
-				s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
-			}
+			s.add(t, now)
 		}
 		sh.mu.Unlock()
 	}
@@ -59,6 +54,38 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	var err error
 	s.Timers, err = e.cfg.Cold.Counts(ctx)
 	return s, err
+}
+
+// add counts a task in memory. mu of its shard is held.
+func (s *Stats) add(t *task, now int64) {
+	if t.state == isDone {
+		return
+	}
+	s.Open++
+	switch t.state {
+	case isPreparing, isSending:
+		s.InFlight++
+	case isWaiting, isHeld, isParked, isLeaving:
+		s.Overdue++
+		s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
+	}
+}
+
+// countOverdue counts what is due and not begun, in memory. The queue cannot tell: it
+// also has what was cancelled while it waited.
+func (e *Scheduler) countOverdue() (n int64) {
+	for i := range e.shards {
+		var s Stats
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		for t := range sh.tasks.all {
+			s.add(t, t.Key.Due)
+		}
+		sh.mu.Unlock()
+		n += s.Overdue
+		runtime.Gosched() // what is due goes first
+	}
+	return n
 }
 
 // Tiers tells which of the tiers are up, by name.
@@ -74,6 +101,8 @@ func (e *Scheduler) Ready() error {
 	switch {
 	case e.unsettled.isFull.Load():
 		return ErrBacklog
+	case e.coldFault.Load() != nil:
+		return fmt.Errorf("the cold tier is there, but timers cannot be read: %s", *e.coldFault.Load())
 	case !e.coldUp():
 		return errors.New("the cold tier is away: outcomes wait in the journal")
 	case e.cfg.DiskFull():

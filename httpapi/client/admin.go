@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// Stats are the server's figures of itself.
+// Stats are the server's figures of itself; with a token of one app those of the app,
+// where Timers, DueByMinute, Wheel, Warm, SettleBacklog and Journal are not told.
 type Stats struct {
+	App    string `json:"app,omitempty"` // "": of the whole service
 	Timers struct {
 		Enabled  int64 `json:"enabled"`
 		Disabled int64 `json:"disabled"`

@@ -7,20 +7,33 @@ import (
 	"time"
 )
 
-// Versions are a timer as it is and as it was, newest first: up to limit (0: the
-// server's 20). A deleted timer has only former ones.
+// Versions are a timer as it is and as it was, newest first: up to limit (0:
+// 20). A deleted timer has only former ones.
 func (c *Client) Versions(ctx context.Context, id string, limit int) ([]Timer, error) {
-	out, err := get[struct{ Versions []Timer }](ctx, c, path("/v1/timers/%s/versions", id), page(make(url.Values), limit, ""))
-	if err != nil {
-		return nil, err
+	type list struct {
+		Versions   []Timer
+		NextCursor string `json:"next_cursor"`
 	}
-	return out.Versions, nil
+	if limit == 0 {
+		limit = 20
+	}
+	var vs []Timer
+	for cursor := ""; ; {
+		out, err := get[list](ctx, c, path("/v1/timers/%s/versions", id), page(make(url.Values), limit-len(vs), cursor))
+		if err != nil {
+			return nil, err
+		}
+		vs, cursor = append(vs, out.Versions...), out.NextCursor
+		if cursor == "" || len(vs) >= limit {
+			return vs, nil
+		}
+	}
 }
 
 // Coming is what is due in one minute of the coming hour.
 type Coming struct {
 	Minute      time.Time   `json:"minute"`
-	DueBySecond []int64     `json:"due_by_second"` // of all apps
+	DueBySecond []int64     `json:"due_by_second"`
 	Dues        []ComingDue `json:"dues"`
 	Partial     bool        `json:"partial"` // there are more
 }

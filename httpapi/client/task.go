@@ -18,7 +18,10 @@ type Task struct {
 	// NextAttempt is set while it waits for one.
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
 	Ended       time.Time `json:"ended,omitzero"`
-	Attempts    []Attempt `json:"attempts"`
+	// AttemptCount is how often it was called so far. Attempts has all of them where the
+	// task was asked for by its key, and the last one in lists.
+	AttemptCount int       `json:"attempt_count"`
+	Attempts     []Attempt `json:"attempts"`
 }
 
 // Attempt is one HTTP call for a task.

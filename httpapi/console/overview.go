@@ -28,6 +28,9 @@ func overview(v *visit) error {
 	}
 	// The count by minute begins with what was loaded an hour ahead: of these
 	// two minutes the wheel knows better, above all after a start.
+	if !v.AllApps() {
+		d.DueByMinute = make([]int64, 60) // of which these two are known
+	}
 	for i, c := range [...]client.Coming{now, next} {
 		var n int64
 		for _, k := range c.DueBySecond {

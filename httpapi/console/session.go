@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,16 +14,16 @@ import (
 const (
 	sessionCookie = "xtimer_session"
 	sessionLength = 12 * time.Hour
-	// maxSessions bounds what signing in can cost; the oldest goes first.
-	maxSessions = 10_000
+	// maxSessions bounds those of one token; its oldest goes first.
+	maxSessions = 200
 )
 
 // sessions are the visitors who have signed in: the cookie is a random name, and
 // the token stays here. A restart ends them all.
 type sessions struct {
-	mu    sync.Mutex
-	byID  map[string]session
-	order []string // oldest first; ended ones may still be in it
+	mu   sync.Mutex
+	byID map[string]session  // guarded by mu
+	of   map[string][]string // the ids of a token, oldest first; guarded by mu
 }
 
 type session struct {
@@ -34,16 +35,25 @@ func (s *sessions) begin(token string, now time.Time) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byID == nil {
-		s.byID = make(map[string]session)
+		s.byID, s.of = make(map[string]session), make(map[string][]string)
 	}
-	for len(s.order) > 0 && (len(s.order) >= maxSessions || now.After(s.byID[s.order[0]].until)) {
-		delete(s.byID, s.order[0])
-		s.order = s.order[1:]
+	for ids := s.of[token]; len(ids) > 0 && (len(ids) >= maxSessions || now.After(s.byID[ids[0]].until)); ids = s.of[token] {
+		s.drop(ids[0])
 	}
 	id = rand.Text()
 	s.byID[id] = session{token, now.Add(sessionLength)}
-	s.order = append(s.order, id)
+	s.of[token] = append(s.of[token], id)
 	return id
+}
+
+// drop ends a session. mu is held.
+func (s *sessions) drop(id string) {
+	token := s.byID[id].token
+	delete(s.byID, id)
+	s.of[token] = slices.DeleteFunc(s.of[token], func(x string) bool { return x == id })
+	if len(s.of[token]) == 0 {
+		delete(s.of, token)
+	}
 }
 
 func (s *sessions) find(id string, now time.Time) (token string, ok bool) {
@@ -56,7 +66,9 @@ func (s *sessions) find(id string, now time.Time) (token string, ok bool) {
 func (s *sessions) end(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byID, id)
+	if _, ok := s.byID[id]; ok {
+		s.drop(id)
+	}
 }
 
 func showSignIn(v *visit) error {
@@ -69,13 +81,17 @@ func showSignIn(v *visit) error {
 // signIn begins a session for a token that the API knows.
 func signIn(v *visit) error {
 	token, to := v.r.PostForm.Get("token"), inside(v.r.PostForm.Get("to"))
-	if _, err := v.c.client(token).Grant(v.ctx); err != nil {
+	grant, err := v.c.client(token).Grant(v.ctx)
+	if err != nil {
 		var problem *client.Error
 		if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
 			return err
 		}
 		v.status = http.StatusUnauthorized
 		return v.show("signin", v.T("Sign in"), struct{ To, Error string }{to, v.T("This token is not known here.")})
+	}
+	if !grant.Needed { // any token would do, and each would have its sessions
+		return redirect(to)
 	}
 	v.c.sessions.end(v.session)
 	v.setCookie(&http.Cookie{Name: sessionCookie, Value: v.c.sessions.begin(token, v.Now), HttpOnly: true})

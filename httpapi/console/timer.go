@@ -109,8 +109,8 @@ func hidden(headers map[string]string) map[string]string {
 // runsChart is the last runs: time, lateness of what went well, and of the rest.
 type runsChart struct{ Due, Good, Bad []*float64 }
 
-// add adds a task that was called. One whose target was not even reached was sent
-// nothing, so it stands where its first attempt began.
+// add adds a task that was called. One whose target was not reached by the first attempt
+// has no lateness, so it stands where its last attempt began.
 func (c *runsChart) add(t *client.Task) {
 	if len(t.Attempts) == 0 {
 		return

@@ -114,6 +114,9 @@ func (v *visit) MayWrite() bool { return v.grant.Role == "write" || v.grant.Role
 // MayAdmin tells whether the service itself may be administered.
 func (v *visit) MayAdmin() bool { return v.grant.Role == "admin" && v.grant.App == "*" }
 
+// AllApps tells whether the figures are those of the whole service.
+func (v *visit) AllApps() bool { return v.grant.App == "*" }
+
 // Grant is what the visitor may do.
 func (v *visit) Grant() client.Grant { return v.grant }
 

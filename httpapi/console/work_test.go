@@ -211,14 +211,20 @@ func TestSessionsAreBounded(t *testing.T) {
 	if _, ok := s.find(first, now.Add(sessionLength)); ok {
 		t.Error("a session does not end")
 	}
-	for range maxSessions {
+	other := s.begin("other", now)
+	for range 3 * maxSessions {
 		s.begin("t", now)
 	}
-	if _, ok := s.find(first, now); ok || len(s.byID) > maxSessions {
+	if _, ok := s.find(first, now); ok || len(s.byID) != maxSessions+1 {
 		t.Errorf("%d sessions", len(s.byID))
 	}
+	if _, ok := s.find(other, now); !ok {
+		t.Error("the sessions of one token end that of another")
+	}
+	s.end(other)
+	s.end(other)
 	s.begin("t", now.Add(2*sessionLength))
-	if len(s.byID) != 1 {
+	if len(s.byID) != 1 || len(s.of) != 1 {
 		t.Errorf("%d sessions after all have ended", len(s.byID))
 	}
 }

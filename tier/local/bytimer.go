@@ -206,7 +206,7 @@ func (p *taskPage) hourOf(id engine.TimerID, at, end int64, shots []int64) (more
 // shots are the dues that the one-shots among the versions of a timer have, in
 // rising order.
 func (w *view) shots(id engine.TimerID) ([]int64, error) {
-	ts, err := versions(w, id, keptVersions)
+	ts, err := versions(w, id, 0, keptVersions)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ const timerSteps = 5000
 
 // listBytes is how much the bodies of one page may be: 1,000 of 512 KiB, and the
 // answer made of them, do not fit into memory.
-const listBytes = 16 << 20
+const listBytes = 4 << 20
 
 // path is the way a list of timers goes: through the keys of prefix, which lead
 // to timers.

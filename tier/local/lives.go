@@ -28,7 +28,7 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) ([]engi
 	for _, id := range ids {
 		l := engine.Life{ID: id}
 		if versioned[id] { // most have no former one
-			if l.Versions, err = versions(w, id, keptVersions); err != nil {
+			if l.Versions, err = versions(w, id, 0, keptVersions); err != nil {
 				return nil, err
 			}
 			slices.Reverse(l.Versions)

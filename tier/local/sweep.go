@@ -143,7 +143,7 @@ func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, er
 				}
 				continue // a redrive
 			}
-			vs, err := versions(g.s.db, t.ID, int(t.Version))
+			vs, err := versions(g.s.db, t.ID, 0, int(t.Version))
 			if err != nil {
 				return err
 			}

@@ -149,21 +149,25 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 }
 
 // Versions lists former versions of a timer, newest first.
-func (s *Store) Versions(_ context.Context, id engine.TimerID, limit int) ([]*engine.Timer, error) {
+func (s *Store) Versions(_ context.Context, id engine.TimerID, before uint32, limit int) ([]*engine.Timer, error) {
 	w, err := s.views.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer s.views.release(w)
-	return versions(w, id, limit)
+	return versions(w, id, before, limit)
 }
 
-func versions(r pebble.Reader, id engine.TimerID, limit int) (ts []*engine.Timer, err error) {
+func versions(r pebble.Reader, id engine.TimerID, before uint32, limit int) (ts []*engine.Timer, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	from := appendID([]byte{kindVersion}, id)
-	err = scanBack(r, from, after(from), func(k, v []byte) (bool, error) {
+	to := after(from)
+	if before != 0 {
+		to = versionKey(nil, id, before)
+	}
+	err = scanBack(r, from, to, func(k, v []byte) (bool, error) {
 		t, err := engine.DecodeTimer(slices.Clone(v))
 		if err != nil {
 			return false, damaged(k, err)
@@ -191,7 +195,7 @@ func (g *group) lastVersion(id engine.TimerID) (*engine.Timer, error) {
 	if last != nil {
 		return last, nil
 	}
-	ts, err := versions(g.s.db, id, 1)
+	ts, err := versions(g.s.db, id, 0, 1)
 	if len(ts) == 0 || err != nil {
 		return nil, err
 	}

@@ -130,12 +130,12 @@ func (c *Cold) Timers(_ context.Context, f engine.TimerFilter, after string, lim
 func (c *Cold) ids() []engine.TimerID { return slices.Sorted(maps.Keys(c.timers)) }
 
 // Versions lists former versions of a timer, newest first.
-func (c *Cold) Versions(_ context.Context, id engine.TimerID, limit int) ([]*engine.Timer, error) {
+func (c *Cold) Versions(_ context.Context, id engine.TimerID, before uint32, limit int) ([]*engine.Timer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var ts []*engine.Timer
 	for _, f := range slices.Backward(c.former[id]) {
-		if len(ts) < limit {
+		if len(ts) < limit && (before == 0 || f.timer.Version < before) {
 			ts = append(ts, f.timer)
 		}
 	}

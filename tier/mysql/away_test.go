@@ -23,7 +23,7 @@ func calls(t *testing.T, s *Store) map[string]func() error {
 		"TimerByName":  func() error { _, err := s.TimerByName(ctx, "a", "n"); return err },
 		"Load":         func() error { _, err := s.Load(ctx, []engine.TimerID{1}); return err },
 		"Timers":       func() error { _, _, err := s.Timers(ctx, engine.TimerFilter{}, "", 10); return err },
-		"Versions":     func() error { _, err := s.Versions(ctx, 1, 10); return err },
+		"Versions":     func() error { _, err := s.Versions(ctx, 1, 0, 10); return err },
 		"Lives":        func() error { _, err := s.Lives(ctx, 0, 10); return err },
 		"Counts":       func() error { _, err := s.Counts(ctx); return err },
 		"Due":          func() error { return s.Due(ctx, 0, 1, func([]engine.Candidate) error { return nil }) },

@@ -17,7 +17,7 @@ const (
 	timerChunk = 1000
 	// listBytes is how much the bodies of a page, or of a statement, may be: 1,000 of
 	// 512 KiB, and the answer made of them, do not fit into memory.
-	listBytes = 16 << 20
+	listBytes = 4 << 20
 )
 
 // path is the way a list of timers goes: through an index, in its order.

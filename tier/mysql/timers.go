@@ -91,10 +91,14 @@ func scanEncoded(rows *sql.Rows) (id engine.TimerID, encoded []byte, err error) 
 }
 
 // Versions lists former versions of a timer, newest first.
-func (s *Store) Versions(ctx context.Context, id engine.TimerID, limit int) (ts []*engine.Timer, err error) {
+func (s *Store) Versions(ctx context.Context, id engine.TimerID, before uint32, limit int) (ts []*engine.Timer, err error) {
 	err = s.read(ctx, "read the versions of a timer", func(ctx context.Context) error {
 		ts = nil
-		q := fmt.Sprintf("SELECT timer,definition FROM versions WHERE timer=%d ORDER BY version DESC LIMIT %d", id, max(limit, 0))
+		where := is("timer", id.String())
+		if before != 0 {
+			where += fmt.Sprintf(" AND version<%d", before)
+		}
+		q := fmt.Sprintf("SELECT timer,definition FROM versions WHERE %s ORDER BY version DESC LIMIT %d", where, max(limit, 0))
 		return s.scan(ctx, q, func(rows *sql.Rows) error {
 			t, err := scanTimer(rows, "versions")
 			ts = append(ts, t)

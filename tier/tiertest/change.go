@@ -223,7 +223,7 @@ func sameVersion(s *cold) {
 	})
 	s.ok(err)
 	s.sameTimer(s.get(1), v1)
-	vs, err := s.Versions(s.ctx, 1, 10)
+	vs, err := s.Versions(s.ctx, 1, 0, 10)
 	s.ok(err)
 	s.same("versions", len(vs), 0)
 	rows, err := s.OwedOf(s.ctx, 1)
@@ -244,7 +244,7 @@ func versionsAreKept(s *cold) {
 	}
 	check := func() {
 		s.Helper()
-		got, err := s.Versions(s.ctx, 1, 10)
+		got, err := s.Versions(s.ctx, 1, 0, 10)
 		s.ok(err)
 		s.same("versions", len(got), len(want))
 		for i := range want {
@@ -252,7 +252,7 @@ func versionsAreKept(s *cold) {
 		}
 	}
 	check()
-	got, err := s.Versions(s.ctx, 1, 1)
+	got, err := s.Versions(s.ctx, 1, 0, 1)
 	s.ok(err)
 	s.same("limit", len(got), 1)
 	s.sameTimer(got[0], want[0])

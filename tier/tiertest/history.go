@@ -224,7 +224,7 @@ func historyOfFormerOneShots(s *cold) {
 	look("removed")
 	s.sweep(t0+day, t0+12*hour, t0+6*hour) // of the same day
 	for id := range engine.TimerID(4) {
-		if vs, err := s.Versions(s.ctx, id, 10); len(vs) > 0 || err != nil {
+		if vs, err := s.Versions(s.ctx, id, 0, 10); len(vs) > 0 || err != nil {
 			s.Fatalf("versions of timer %d that are kept: %v %v", id, vs, err)
 		}
 	}

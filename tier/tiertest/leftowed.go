@@ -56,7 +56,7 @@ func leftOwed(s *cold) {
 		s.ok(s.Close())
 		s.ok(s.Open(s.ctx))
 		s.same("by time", len(s.owedIn(-1, later)), 2*left)
-		last, err := s.Versions(s.ctx, 1, 1)
+		last, err := s.Versions(s.ctx, 1, 0, 1)
 		s.ok(err)
 		if len(last) != 1 || last[0].App != "app" || last[0].Name != "deleted" {
 			s.Fatalf("with %d rows left the last version is %+v", left, last)

@@ -52,7 +52,7 @@ func Dump(t testing.TB, c engine.Cold, ids []engine.TimerID) (string, error) {
 		fmt.Fprintln(&out, l)
 	}
 	for _, id := range ids {
-		vs, err := c.Versions(ctx, id, 100)
+		vs, err := c.Versions(ctx, id, 0, 100)
 		if err != nil {
 			return fail(err)
 		}

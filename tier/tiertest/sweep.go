@@ -169,7 +169,7 @@ func survivesRestart(s *cold) {
 	look := func() string {
 		shards, err := s.Shards(s.ctx)
 		s.ok(err)
-		vs, err := s.Versions(s.ctx, ts[0].ID, 10)
+		vs, err := s.Versions(s.ctx, ts[0].ID, 0, 10)
 		s.ok(err)
 		out := fmt.Sprintf("%+v %+v %v %v %v", s.counts(), shards, len(vs), s.history(engine.TaskFilter{}, 10), s.owedIn(0, t0+day))
 		for _, f := range filters() {

@@ -80,7 +80,7 @@
       const due = el("time", t.due.replace("T", " ").replace("Z", ""));
       const a = link("/tasks/" + encodeURIComponent(t.key)); a.append(due);
       const late = cell(t.lateness_ms == null ? "–" : ms(t.lateness_ms)); late.className = "n";
-      const tries = cell(String(t.attempts.length)); tries.className = "n";
+      const tries = cell(String(t.attempt_count)); tries.className = "n";
       const name = cell(link("/timers/" + encodeURIComponent(t.timer_id), t.name || t.timer_id), " ", el("span", t.app, "muted")); name.className = "name";
       r.append(cell(a), name, cell(status, why), late, tries, cell(last ? (last.code && (!last.error_class || last.error_class === "status") ? String(last.code) : word(last.error_class || "")) : ""));
       return r;

@@ -1,0 +1,143 @@
+package scheduler
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"xtimer/engine"
+)
+
+// bulkFile keeps what is left of a bulk operation that goes on after its answer, so that
+// the next start resumes it:
+//
+//	done, failed          8 bytes each, big endian: the items before done are done
+//	length, bulkHeader    4 bytes, and so many of JSON
+//	items                 timer and due, 8 bytes each
+//
+// A file is there whole or not at all. Items are done in order, a round at a time, and
+// done is written after each round: those of one round may be done twice.
+type bulkFile struct{ f *os.File }
+
+type bulkHeader struct {
+	ID      string     `json:"id"`
+	Action  BulkAction `json:"action"`
+	App     string     `json:"app,omitempty"`
+	Reason  string     `json:"reason,omitempty"`
+	Until   int64      `json:"until,omitempty"`
+	Started int64      `json:"started"` // Unix ms
+}
+
+const (
+	bulkSuffix   = ".operation"
+	bulkProgress = 16
+	bulkItem     = 16
+)
+
+// makeBulkFile writes a new one, durably.
+func makeBulkFile(dir string, h bulkHeader, items []engine.Key) (*bulkFile, error) {
+	head, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, bulkProgress, bulkProgress+4+len(head)+bulkItem*len(items))
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len(head))), head...)
+	for _, k := range items {
+		b = binary.BigEndian.AppendUint64(b, uint64(k.Timer))
+		b = binary.BigEndian.AppendUint64(b, uint64(k.Due))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(dir, "new-*") // 0600
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, h.ID+bulkSuffix))
+	}
+	if err = errors.Join(err, syncFolder(dir), syncFolder(filepath.Dir(dir))); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return &bulkFile{f}, nil
+}
+
+// openBulkFile reads one as it was left.
+func openBulkFile(name string) (b *bulkFile, h bulkHeader, items []engine.Key, done, failed int64, err error) {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return nil, h, nil, 0, 0, err
+	}
+	damaged := fmt.Errorf("%s is damaged", name)
+	if len(raw) < bulkProgress+4 {
+		return nil, h, nil, 0, 0, damaged
+	}
+	done, failed = int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))
+	length := int(binary.BigEndian.Uint32(raw[bulkProgress:]))
+	rest := raw[bulkProgress+4:]
+	if length > len(rest) || json.Unmarshal(rest[:length], &h) != nil || int(h.Action) >= len(bulkNames) {
+		return nil, h, nil, 0, 0, damaged
+	}
+	for rest = rest[length:]; len(rest) >= bulkItem; rest = rest[bulkItem:] {
+		items = append(items, engine.Key{
+			Timer: engine.TimerID(binary.BigEndian.Uint64(rest)), Due: int64(binary.BigEndian.Uint64(rest[8:])),
+		})
+	}
+	if len(rest) > 0 || done < 0 || done > int64(len(items)) {
+		return nil, h, nil, 0, 0, damaged
+	}
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	return &bulkFile{f}, h, items, done, failed, err
+}
+
+// bulkFiles names those that are left in a folder, which may be missing.
+func bulkFiles(dir string) (names []string, err error) {
+	es, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range es {
+		if strings.HasSuffix(e.Name(), bulkSuffix) {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	return names, err
+}
+
+// progress notes that the items before done are done; nil keeps none.
+func (b *bulkFile) progress(done, failed int64) error {
+	if b == nil {
+		return nil
+	}
+	var p [bulkProgress]byte
+	binary.BigEndian.PutUint64(p[:], uint64(done))
+	binary.BigEndian.PutUint64(p[8:], uint64(failed))
+	_, err := b.f.WriteAt(p[:], 0)
+	return errors.Join(err, b.f.Sync())
+}
+
+// close ends the work with a file, and removes it when all is over.
+func (b *bulkFile) close(over bool, dir, id string) error {
+	if b == nil {
+		return nil
+	}
+	err := b.f.Close()
+	if over {
+		err = errors.Join(err, os.Remove(filepath.Join(dir, id+bulkSuffix)), syncFolder(dir))
+	}
+	return err
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

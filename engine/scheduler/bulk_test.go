@@ -1,0 +1,74 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/scheduler"
+)
+
+// A bulk operation that was answered before it had ended goes on at the next start: with
+// what it had selected, not with what was made meanwhile.
+func TestBulkGoesOnAfterAKill(t *testing.T) {
+	left, copied := filepath.Join(t.TempDir(), "operations"), filepath.Join(t.TempDir(), "operations")
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.OperationsDir = left
+		var applied atomic.Int64
+		gate := make(chan struct{})
+		w.before = func(op string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 && applied.Add(1) > 3500 {
+				<-gate
+			}
+			return nil
+		}
+		w.start()
+		var ids []engine.TimerID
+		for i := range 10_001 {
+			ids = append(ids, w.make(timer(fmt.Sprint(i), delay(100*time.Hour))))
+		}
+		op, err := w.StartBulk(t.Context(), scheduler.Bulk{Action: scheduler.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		if err != nil || op.Ended || op.Total != 10_001 {
+			t.Fatalf("%+v, %v", op, err)
+		}
+		time.Sleep(time.Second)
+		later := w.make(timer("later", delay(100*time.Hour)))
+		if is, _ := w.Operation(op.ID); is.Done < 3000 || is.Done > 3500 {
+			t.Fatalf("%d are done before the kill", is.Done)
+		}
+		if err := os.CopyFS(copied, os.DirFS(left)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(copied, "damaged.operation"), make([]byte, 40), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.config.OperationsDir = copied
+		w.kill()
+		close(gate)
+		again := applied.Load()
+		w.start()
+		time.Sleep(time.Minute)
+		is, ok := w.Operation(op.ID)
+		if !ok || !is.Ended || is.Done != 10_001 || is.Failed != 0 || is.App != "app" || is.Action != scheduler.DisableAll {
+			t.Errorf("%+v", is)
+		}
+		if n := applied.Load() - again; n > 7500 {
+			t.Errorf("%d changes after the start", n)
+		}
+		for _, id := range ids {
+			if v, err := w.Timer(t.Context(), id); err != nil || v.Status != engine.Disabled || v.Reason != "r" {
+				t.Fatalf("%+v, %v", v, err)
+			}
+		}
+		if v, err := w.Timer(t.Context(), later); err != nil || v.Status != engine.Enabled {
+			t.Errorf("one that was made later: %+v, %v", v, err)
+		}
+		if files, err := os.ReadDir(copied); err != nil || len(files) != 1 {
+			t.Errorf("left behind: %v, %v", files, err)
+		}
+	})
+}

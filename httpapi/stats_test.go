@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A token of one app sees its own figures, of which nothing of another app can be told.
+func TestFiguresAreOfTheApp(t *testing.T) {
+	n := serve(t, newEngine(t, answers(404), nil), ServerConfig{Tokens: tokens()})
+	n.token = "a-write"
+	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201).str("id")
+	for range 3 {
+		n.do("POST", "/v1/timers/"+id+"/run", "").want(202)
+	}
+	failed := func(token string) any {
+		n.token = token
+		return n.do("GET", "/v1/stats", "").want(200).get("tasks", "since_start", "failed")
+	}
+	until(t, func() bool { return failed("a-read") == 3.0 })
+	if got := failed("root"); got != 3.0 {
+		t.Errorf("the service has %v failures", got)
+	}
+	if got := failed("b-admin"); got != 0.0 {
+		t.Errorf("another app sees %v failures", got)
+	}
+	b := n.do("GET", "/v1/stats", "").want(200)
+	if b.str("app") != "b" || b.get("last_minute", "fires_per_second") != 0.0 {
+		t.Error(b.body)
+	}
+	for _, of := range []string{"timers", "due_by_minute", "wheel", "warm", "settle_backlog", "journal", "watermark"} {
+		if b.get(of) != nil {
+			t.Errorf("a token of one app sees %s of all: %s", of, b.body)
+		}
+	}
+	n.token = "root"
+	if got := n.do("GET", "/v1/stats", "").want(200); got.get("app") != nil || got.get("timers", "enabled") != 1.0 {
+		t.Error(got.body)
+	}
+
+	for token, want := range map[string]float64{"a-read": 3, "b-admin": 0, "all-read": 3} {
+		n.token = token
+		got := n.do("GET", "/v1/stats/trend?minutes=1", "").want(200)
+		if got.get("minutes", 0, "failures") != want || (got.get("minutes", 0, "fires_per_second") == 0.0) != (want == 0) {
+			t.Errorf("%s: %s", token, got.body)
+		}
+	}
+
+	at := time.Now().Add(75 * time.Second).Truncate(time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")
+	n.token = "a-write"
+	for _, name := range []string{"x", "y"} {
+		n.do("POST", "/v1/timers", strings.Replace(hourly("a", name, ""), `"every":"1h"`, `"at":"`+at+`"`, 1)).want(201)
+	}
+	for token, want := range map[string]float64{"a-read": 2, "b-admin": 0, "root": 2} {
+		n.token = token
+		until(t, func() bool { return n.do("GET", "/v1/upcoming?limit=1&at="+at, "").get("due_by_second", 0) == want })
+	}
+}
