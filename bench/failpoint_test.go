@@ -65,7 +65,7 @@ func TestFailpoints(t *testing.T) {
 	named := namedInSource(t)
 	for _, f := range failpoints {
 		if !slices.Contains(named, f.name) {
-			t.Errorf("no line of the program says Failpoint(%q)", f.name)
+			t.Errorf("no line of the program says failpoint.Hit(%q)", f.name)
 		}
 	}
 	if len(named) != len(failpoints) {
@@ -107,7 +107,7 @@ func buildArmed(t *testing.T) string {
 func namedInSource(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("../*/*.go")
-	deeper, err2 := filepath.Glob("../tier/*/*.go")
+	deeper, err2 := filepath.Glob("../*/*/*.go")
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
@@ -116,7 +116,7 @@ func namedInSource(t *testing.T) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\bFailpoint\("([^"]*)"\)`).FindAllSubmatch(b, -1) {
+		for _, m := range regexp.MustCompile(`\bfailpoint\.Hit\("([^"]*)"\)`).FindAllSubmatch(b, -1) {
 			if n := string(m[1]); !slices.Contains(names, n) {
 				names = append(names, n)
 			}

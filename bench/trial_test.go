@@ -147,7 +147,7 @@ func TestBusy(t *testing.T) {
 func (tr *trial) createIntervals(n int) map[string]int64 {
 	anchors := map[string]int64{}
 	for i := range n {
-		body := fmt.Sprintf(`{"app":"bench","name":"every-%d","schedule":{"every":"100ms"},"misfire":{"policy":"all"},"callback":{"url":%q,"timeout":"%s"}}`, i, tr.r.url, tr.timeout)
+		body := fmt.Sprintf(`{"app":"bench","name":"every-%d","schedule":{"every":"100ms"},"misfire":{"policy":"all"},"callback":{"url":%q,"timeout":"%s"}}`, i, tr.r.url, cmp.Or(tr.timeout, patience))
 		r, err := client.Post(tr.p.url("/v1/timers"), "application/json", strings.NewReader(body))
 		if err != nil {
 			tr.t.Fatal(err)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -50,13 +51,15 @@ func (s *Server) verify(r *request) (reply, error) {
 	h.Set(fasthttp.HeaderCacheControl, "no-store")
 	inPieces(r.http)
 	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
+		leave := sync.OnceFunc(leave)
 		defer leave()
-		s.streamVerdict(w, v)
+		s.streamVerdict(w, v, leave)
 	})
 	return reply{sent: true}, nil
 }
 
-func (s *Server) streamVerdict(w *bufio.Writer, v verify.Request) {
+// streamVerdict calls leave before the last line: who has read it may verify again.
+func (s *Server) streamVerdict(w *bufio.Writer, v verify.Request, leave func()) {
 	ctx, cancel := context.WithCancel(s.streams)
 	lines, last := make(chan []byte), make(chan []byte, 1)
 	ended := make(chan struct{})
@@ -89,6 +92,7 @@ func (s *Server) streamVerdict(w *bufio.Writer, v verify.Request) {
 		select {
 		case b = <-lines:
 		case b = <-last:
+			leave()
 			w.Write(b)
 			w.Flush()
 			return

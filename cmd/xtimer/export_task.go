@@ -15,12 +15,13 @@ type owedLine struct {
 	Origin     string      `json:"origin"`
 	Begun      bool        `json:"begun,omitempty"`
 	NotBefore  int64       `json:"not_before"`
-	Task       *recordLine `json:"task,omitempty"` // as far as it got
+	Lane       uint64      `json:"lane,omitempty,string"` // a hash: see engine.Lane
+	Task       *recordLine `json:"task,omitempty"`        // as far as it got
 }
 
 func owedLineOf(o *engine.Owed) owedLine {
 	l := owedLine{
-		Due: o.Key.Due, To: o.To, Generation: o.Generation, Origin: o.Origin.String(), Begun: o.Begun, NotBefore: o.NotBefore,
+		Due: o.Key.Due, To: o.To, Generation: o.Generation, Origin: o.Origin.String(), Begun: o.Begun, NotBefore: o.NotBefore, Lane: uint64(o.Lane),
 	}
 	if o.Task != nil {
 		l.Task = recordLineOf(o.Task)
@@ -29,7 +30,7 @@ func owedLineOf(o *engine.Owed) owedLine {
 }
 
 func (l *owedLine) owed(id engine.TimerID) (o engine.Owed, err error) {
-	o = engine.Owed{Key: engine.Key{Timer: id, Due: l.Due}, To: l.To, Generation: l.Generation, Begun: l.Begun, NotBefore: l.NotBefore}
+	o = engine.Owed{Key: engine.Key{Timer: id, Due: l.Due}, To: l.To, Generation: l.Generation, Begun: l.Begun, NotBefore: l.NotBefore, Lane: engine.Lane(l.Lane)}
 	if o.Origin, err = originOf(l.Origin); err != nil {
 		return o, err
 	}

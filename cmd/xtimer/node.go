@@ -72,7 +72,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		Journal:           journal,
 		Caller:            caller,
 		Node:              s.Node,
-		OperationsDir:     filepath.Join(s.DataDir, "operations"),
+		OperationsDir:     filepath.Join(s.DataDir, operationsDir),
 		MaxCalls:          calls,
 		MaxCallsPerApp:    min(s.MaxCallsPerApp, calls),
 		MaxCallsPerTarget: min(s.MaxCallsPerTarget, calls),

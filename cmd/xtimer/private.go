@@ -57,10 +57,13 @@ func keepPrivate(dataDir string) {
 	}
 }
 
+// operationsDir is the folder of bulk operations that go on after a restart.
+const operationsDir = "operations"
+
 // onlyOurs reports whether a data directory holds nothing but what xtimer makes.
 func onlyOurs(dataDir string) bool {
 	es, err := os.ReadDir(dataDir)
 	return err == nil && !slices.ContainsFunc(es, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{lockName, restoringDir, scheduler.JournalFolder, scheduler.ColdFolder}, e.Name())
+		return !slices.Contains([]string{lockName, restoringDir, cursorKeyName, operationsDir, scheduler.JournalFolder, scheduler.ColdFolder}, e.Name())
 	})
 }

@@ -34,12 +34,12 @@ func someTasks() []api.Task {
 	return []api.Task{
 		{
 			Key: "7354_1763658000250", TimerID: "7354", App: "billing", Name: "report", Due: at, Origin: "schedule", Status: api.Succeeded, LatenessMS: new(0.412), Ended: at.Add(time.Second),
-			Attempts: []api.Attempt{{N: 1, Started: at, TookMS: 1.25, Code: 503, Response: "not\nnow"}, {N: 2, Started: at.Add(time.Second), TookMS: 15000, ErrorClass: "timeout"}, {N: 3, Started: at.Add(time.Minute), Code: 200}},
+			AttemptCount: 3, Attempts: []api.Attempt{{N: 1, Started: at, TookMS: 1.25, Code: 503, Response: "not\nnow"}, {N: 2, Started: at.Add(time.Second), TookMS: 15000, ErrorClass: "timeout"}, {N: 3, Started: at.Add(time.Minute), Code: 200}},
 		},
 		{Key: "7354_1763658000251", TimerID: "7354", App: "billing", Name: "report", Due: at, DueLast: at.Add(time.Hour), Count: 61, Origin: "schedule", Status: api.Missed, Reason: "misfire", Ended: at},
 		{
 			Key: "7354_1763658000252", TimerID: "7354", App: "billing", Name: "expire", Due: at, Origin: "manual", Status: api.Retrying, LatenessMS: new(12.0), NextAttempt: at.Add(time.Minute),
-			Attempts: []api.Attempt{{N: 1, Started: at, TookMS: 0.3, ErrorClass: "refused", PhasesUS: &api.Phases{Wheel: 11900, Queue: 100, Dial: 300}}},
+			AttemptCount: 1, Attempts: []api.Attempt{{N: 1, Started: at, TookMS: 0.3, ErrorClass: "refused", PhasesUS: &api.Phases{Wheel: 11900, Queue: 100, Dial: 300}}},
 		},
 	}
 }
