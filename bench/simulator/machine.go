@@ -276,7 +276,7 @@ func (m *machine) start() bool {
 	l.stop = stop
 	l.e = scheduler.New(scheduler.Config{
 		Cold: &cold{l.cold, m, l}, Warm: &warm{memory.NewWarm(), m}, Journal: l.wal, Caller: &receiver{m, l},
-		Now: m.now, Window: set.Window, MaxCalls: set.Workers, Log: quiet, Metrics: metrics.NewSet(),
+		Now: m.now, Window: set.Window, MaxCalls: set.Workers, MaxWaiting: set.Waiting, Log: quiet, Metrics: metrics.NewSet(),
 	})
 	if err := l.e.Open(ctx); err != nil {
 		stop()

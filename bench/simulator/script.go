@@ -125,10 +125,11 @@ type Settings struct {
 	Window   time.Duration
 	Spacing  time.Duration
 	MemTable uint64
+	Waiting  int // tasks that may wait in memory
 }
 
 func (s Settings) String() string {
-	return fmt.Sprintf("workers %d, window %v, spacing %v, memtable %d", s.Workers, s.Window, s.Spacing, s.MemTable)
+	return fmt.Sprintf("workers %d, window %v, spacing %v, memtable %d, waiting %d", s.Workers, s.Window, s.Spacing, s.MemTable, s.Waiting)
 }
 
 // epochs are when runs begin: before a full hour; before the hour that comes
@@ -160,6 +161,7 @@ func NewScript(seed uint64) *Script {
 		Settings: Settings{
 			Workers: oneOf(d, 2, 8, 64, 1024), Window: oneOf(d, 2*time.Minute, 10*time.Minute, time.Hour),
 			Spacing: oneOf(d, -1, time.Millisecond, 10*time.Millisecond, 40*time.Millisecond), MemTable: oneOf[uint64](d, 256<<10, 1<<20),
+			Waiting: []int{4, 40, 1_000_000}[seed%3], // not drawn: a seed stays what it was
 		},
 	}
 	s.Pace = oneOf(d, 0, 300*time.Microsecond, 2*time.Millisecond, 8*time.Millisecond)

@@ -183,9 +183,9 @@ var others = []struct {
 	Settings
 	restart int
 }{
-	{Settings{2, 2 * time.Minute, -1, 256 << 10}, 0},
-	{Settings{1024, time.Hour, 40 * time.Millisecond, 64 << 20}, 7},
-	{Settings{8, 10 * time.Minute, time.Millisecond, 1 << 20}, 14},
+	{Settings{2, 2 * time.Minute, -1, 256 << 10, 4}, 0},
+	{Settings{1024, time.Hour, 40 * time.Millisecond, 64 << 20, 1000}, 7},
+	{Settings{8, 10 * time.Minute, time.Millisecond, 1 << 20, 40}, 14},
 }
 
 // alike compares what comes of a script under others; false when it has too few dues.

@@ -66,6 +66,13 @@ const (
 	minBodies = 8 << 20
 )
 
+// maxWaiting is how many tasks may wait in memory for their call within the memory
+// limit in force: an eighth of it, at some 700 bytes a task.
+func maxWaiting() int {
+	limit := debug.SetMemoryLimit(-1) - int64(len(ballast))
+	return int(min(max(limit/8/700, 20_000), 1_000_000))
+}
+
 // bodyLimit is how many bytes of memory they may take within the memory limit in
 // force.
 func bodyLimit() int64 {

@@ -84,6 +84,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		DiskCritical:      func() bool { return guard.State() == wal.SpaceCritical },
 		MemoryFull:        newMemoryGuard().isFull,
 		Bodies:            bodyLimit(),
+		MaxWaiting:        maxWaiting(),
 		Log:               log,
 		Metrics:           counted,
 	})

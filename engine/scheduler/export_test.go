@@ -7,6 +7,9 @@ func (e *Scheduler) BoundUnsettled(outcomes int, bytes int64) {
 	e.unsettled.outcomes, e.unsettled.bytes = outcomes, bytes
 }
 
+// Resident is how many unfinished tasks are in memory.
+func (e *Scheduler) Resident() int64 { return e.lanes.resident.Load() }
+
 // Payloads are the bytes of headers and bodies that the roster has, and what calls
 // have room for; each as counted by hand.
 func (e *Scheduler) Payloads() (kept, flying int64) {

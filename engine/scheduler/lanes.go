@@ -16,7 +16,8 @@ import (
 //
 // A lane (the work of one app for one target, engine.Lane) has room while fewer than
 // limit tasks are in memory in all; beyond that, while it has less than its share,
-// limit divided by the lanes that have any, and at least leastShare. From the first
+// limit divided by the lanes that have any, and at least leastShare (of a small limit a
+// 16th). From the first
 // task that found no room until its last row is read back, a lane is spilled: whatever
 // comes due in it meanwhile becomes a row behind those that wait, so that their order
 // stays. A task in memory costs about 700 bytes.
@@ -136,7 +137,7 @@ func (l *laneMemory) leave() {
 // room is how many more tasks the lane may have in memory. mu is held.
 func (l *laneMemory) room() int {
 	free := l.all.limit - l.all.resident.Load()
-	share := max(l.all.limit/max(l.all.used.Load(), 1), leastShare) - int64(l.resident)
+	share := max(l.all.limit/max(l.all.used.Load(), 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
 	return int(max(free, share))
 }
 

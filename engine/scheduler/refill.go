@@ -70,10 +70,12 @@ func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, er
 	if l.lowest.Compare(from) < 0 {
 		from = l.lowest
 	}
-	staying := l.staying
 	if room > 0 {
 		l.lowest = lastPlace
+	} else {
+		l.staying = false // what is to leave takes the room: it leaves first
 	}
+	staying := l.staying
 	l.mu.Unlock()
 	if room <= 0 {
 		e.lanes.turns.add(l)

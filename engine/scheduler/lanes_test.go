@@ -1,0 +1,91 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/scheduler"
+)
+
+// elsewhere gives a timer another target and app.
+func elsewhere(app, url string) func(*engine.Definition) {
+	return func(d *engine.Definition) { d.App, d.Callback.URL = app, url }
+}
+
+// A start beside the backlog of a target that does not answer calls what is overdue of
+// another target at once, however much stands before it.
+func TestBacklogOfAMuteTarget(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 400
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 32, 8, 16
+		w.start()
+		due := w.now() + 5_000
+		var mute []engine.TimerID
+		for i := range 2_000 {
+			name := fmt.Sprint("mute", i)
+			w.replies(name, slow(15*time.Second))
+			mute = append(mute, w.make(timer(name, at(due+int64(i)), elsewhere("mute", "http://127.0.0.1:2/"))))
+		}
+		for i := range 20 {
+			w.make(timer(fmt.Sprint("good", i), at(due+5_000), elsewhere("good", "http://127.0.0.1:3/")))
+		}
+		time.Sleep(9 * time.Second)
+		w.crash(3 * time.Second)
+		time.Sleep(2 * time.Second)
+		for i := range 20 {
+			if cs := w.of(fmt.Sprint("good", i)); len(cs) != 1 {
+				t.Fatalf("%d calls of a target that answers, 2 s after the start", len(cs))
+			}
+		}
+		for _, id := range mute { // and nothing of it is left over
+			if r, err := w.Delete(t.Context(), id, 0); err != nil || r == scheduler.DeleteFinished {
+				t.Fatalf("%s, %v", r, err)
+			}
+		}
+		time.Sleep(30 * time.Second)
+	})
+}
+
+// What a lane has no room for waits in the cold tier and comes back, each due once; and
+// when all is back new dues wait in memory again: they are on time.
+func TestLaneThatIsSpilled(t *testing.T) {
+	for _, o := range []engine.Overlap{engine.OverlapAllow, engine.OverlapQueue} {
+		t.Run(o.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting = 100
+				w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 16, 16, 16
+				w.start()
+				var fast atomic.Bool
+				w.behave("a", func(*call) reply {
+					if fast.Load() {
+						return ok
+					}
+					return slow(2 * time.Second)
+				})
+				from := w.now()
+				id := w.make(timer("a", every(20*time.Millisecond), overlap(o)))
+				time.Sleep(20 * time.Second)
+				if n := w.Resident(); n > 400 {
+					t.Errorf("%d tasks are in memory, where 100 may wait", n)
+				}
+				fast.Store(true)
+				time.Sleep(time.Minute)
+				to := w.now()
+				w.disable(id, 0)
+				w.settle()
+				w.accounted(id, from, to, 20)
+				cs := w.of("a")
+				slices.SortStableFunc(cs, func(a, b call) int { return int(a.at - b.at) })
+				for _, c := range cs[len(cs)-100:] {
+					if c.at-c.key.Due > 20 {
+						t.Errorf("due %s was called %d ms after it, long after the backlog", stamp(c.key.Due), c.at-c.key.Due)
+					}
+				}
+			})
+		})
+	}
+}
