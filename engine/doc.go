@@ -7,6 +7,7 @@
 //	engine/plan       when a definition is due                                        (pure)
 //	engine/policy     what becomes of a due: misfire, retry, catch-up                 (pure)
 //	engine/verify     recomputes what should have fired and compares that with history
+//	engine/fair       hands waiting work to bounded workers, fairly
 //	engine/scheduler  fires on time: wires the stages, one file a stage
 //	engine/failpoint  where a trial may stop the process
 //
@@ -30,15 +31,19 @@
 //	           admit.go       an entry becomes a timer in memory
 //	memory     roster.go      the timers and tasks that are in memory, in 256 shards
 //	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
+//	           lanes.go       what of a lane waits in memory; the rest are rows, see refill.go
 //	           engine/fair    fair turns: limits per target and app, priority with ageing
-//	call       executor.go    begin → journal → call → end; policy/retry.go: what follows
+//	call       bodies.go      the body of a call is read when the call is near
+//	           executor.go    begin → journal → call; policy/retry.go: what follows
+//	           attempt.go     the last look before the first byte; the end of an attempt
 //	after      history.go     settle: results, owed, watermarks, in one transaction; then forget
 //	start      recover.go     journal + plan + owed → decided and settled before the first call
 //	           recover_plan.go … the dues that the plans derive, shard by shard
 //	           rewind.go      … when the clock was set back since
 //	           misfire.go     timers that are behind, by a step of the clock, a stall or an outage,
 //	                          are caught up with in one decision each; policy/misfire.go decides
-//	           backlog.go     owed rows → memory, as fast as calls get through
+//	           backlog.go     owed rows → memory
+//	           refill.go      … of the lanes that had no room, a page of each in turns
 //	           unfold.go      … ranges of dues, some of each timer in turns
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
 //	           unsettled.go   what waits for the cold tier, and its bounds
