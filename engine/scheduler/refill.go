@@ -111,7 +111,8 @@ func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, er
 }
 
 // unspill queues what was to leave, in order, with all that comes due meanwhile, and
-// lets the lane's dues wait in memory again. The mu of the lane is held, but for a time.
+// lets the lane's dues wait in memory again. The caller holds the mu of the lane; unspill
+// gives it back while it takes the shards' locks, which come first.
 func (e *Scheduler) unspill(l *laneMemory) {
 	for len(l.leaving) > 0 {
 		ts := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *task) int { return a.Key.Compare(b.Key) })
