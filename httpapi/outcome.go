@@ -53,16 +53,17 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	resp := &s.resp
 
 	keep = true
+	told := false // how long the connection may be kept
 	for n := 0; ; n++ {
-		head, bare := peekHead(s.answer)
-		zero := bytes.Contains(head[:min(len(head), 16)], []byte(" 000"))
+		head := peekHead(s.answer)
 		if err := resp.Header.Read(s.answer); err != nil {
 			return o, false, answerError(err)
 		}
-		if zero { // which fasthttp takes for 200
+		if head.zero {
 			return o, false, &stageError{wordProtocol, errors.New("status 000 is no answer")}
 		}
-		keep = keep && !bare
+		keep = keep && !head.bare
+		told = told || head.keepAlive
 		o.Code = resp.StatusCode()
 		if o.Code >= 200 || o.Code == fasthttp.StatusSwitchingProtocols {
 			break
@@ -112,7 +113,10 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 
 	// Bytes beyond the answer must not become the answer to the next request.
 	keep = keep && !hangsUp(&resp.Header) && s.answer.Buffered() == 0
-	cn.maxIdle = idleTime(resp.Header.Peek("Keep-Alive"))
+	cn.maxIdle = maxIdle
+	if told {
+		cn.maxIdle = idleTime(resp.Header.Peek("Keep-Alive"))
+	}
 
 	switch {
 	case matchSuccess(success, o.Code):
@@ -129,32 +133,45 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 	return o, keep, nil
 }
 
-// peekHead is the head of an answer, with the empty line, while it is still to be
-// read; nil when it is of something else than HTTP, or does not come whole, which the
-// reading finds as well. bare as hasBareLF.
-func peekHead(r *bufio.Reader) (head []byte, bare bool) {
+// answerHead is what has to be known of an answer's head and fasthttp does not tell.
+type answerHead struct {
+	bare      bool // as hasBareLF
+	zero      bool // the status is 000, which fasthttp takes for 200
+	keepAlive bool // a header begins with k: it may be Keep-Alive, which few send
+}
+
+// peekHead looks at the head of an answer that is still to be read. It finds nothing
+// in an answer that is not HTTP, or does not come whole: the reading fails there.
+func peekHead(r *bufio.Reader) (h answerHead) {
 	for n := 1; ; {
 		if _, err := r.Peek(n); err != nil {
-			return nil, false
+			return answerHead{}
 		}
 		b, _ := r.Peek(r.Buffered())
+		h = answerHead{}
 		begun := false
-		bare = false
-		for end := 0; ; {
-			i := bytes.IndexByte(b[end:], '\n')
+		for rest := b; ; {
+			i := bytes.IndexByte(rest, '\n')
 			if i < 0 {
 				break
 			}
-			cr := i > 0 && b[end+i-1] == '\r'
+			cr := i > 0 && rest[i-1] == '\r'
 			empty := i == 0 || i == 1 && cr
-			if !empty && !begun && !bytes.HasPrefix(b[end:], []byte("HTTP/")) {
-				return nil, false
+			h.bare = h.bare || !cr
+			switch {
+			case empty && begun:
+				return h
+			case empty: // before the status line
+			case begun:
+				h.keepAlive = h.keepAlive || rest[0]|0x20 == 'k'
+			case !bytes.HasPrefix(rest, []byte("HTTP/")):
+				return answerHead{}
+			default:
+				_, status, _ := bytes.Cut(rest[:i], []byte{' '})
+				h.zero = bytes.HasPrefix(status, []byte("000"))
+				begun = true
 			}
-			bare = bare || !cr
-			if end += i + 1; empty && begun {
-				return b[:end], bare
-			}
-			begun = begun || !empty
+			rest = rest[i+1:]
 		}
 		n = len(b) + 1
 	}
