@@ -22,6 +22,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/callback"
 	"xtimer/tier/local"
 	"xtimer/wal"
 )
@@ -65,7 +66,7 @@ func (a *arrivals) take(c net.Conn, keep bool) {
 		a.mu.Lock()
 		a.at[path] = append(a.at[path], at)
 		a.mu.Unlock()
-		answer := ok200
+		answer := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 		if !keep {
 			answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 		}
@@ -228,7 +229,9 @@ func TestNoFirstByteAfterAChange(t *testing.T) {
 			return "http://" + ln.Addr().String()
 		}, false},
 	}
-	cb := newCallback(t, CallbackConfig{Resolver: slowNames(slow)})
+	cb, err := callback.New(callback.Config{Resolver: slowNames(slow)})
+	must(t, err)
+	t.Cleanup(cb.Close)
 	e := racedEngine(t, cb, slow)
 
 	type race struct {

@@ -16,6 +16,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
+	"xtimer/httpapi/callback"
 	"xtimer/httpapi/console"
 	"xtimer/wal"
 )
@@ -24,7 +25,7 @@ import (
 // backup, and so a backup becomes one by being copied.
 type node struct {
 	guard  *wal.Guard
-	caller *httpapi.Callback
+	caller *callback.Caller
 	engine *scheduler.Scheduler
 	server *httpapi.Server
 	noWait bool // exit instead of waiting for tiers at the start
@@ -42,12 +43,12 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 	tokens, secrets := s.access()
 
 	calls := int(min(uint64(s.MaxCalls), files/4))
-	caller, err := httpapi.NewCallback(httpapi.CallbackConfig{
+	caller, err := callback.New(callback.Config{
 		Version:         b.version,
 		Secrets:         secrets,
 		MaxConnsPerHost: min(s.MaxCallsPerTarget, calls),
 		MaxIdleConns:    calls,
-		Egress:          httpapi.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
+		Egress:          callback.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
 		Log:             log,
 	})
 	if err != nil {
