@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"xtimer/httpapi"
+	"xtimer/wal/disk"
 )
 
 // cursorKeyName is the file of the key that seals the cursors of lists. It lies in the
@@ -50,5 +51,5 @@ func writeWhole(name string, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", name, err)
 	}
-	return syncDir(filepath.Dir(name))
+	return disk.SyncDir(filepath.Dir(name))
 }

@@ -16,6 +16,7 @@ import (
 	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/wal"
+	"xtimer/wal/disk"
 )
 
 // restoringDir is in a data directory while a restore fills it, and stays there
@@ -74,7 +75,7 @@ func restore(ctx context.Context, out io.Writer, backup, dataDir string) error {
 			return fmt.Errorf("cannot put the copy into its place: %w", err)
 		}
 	}
-	if err := errors.Join(syncDir(dataDir), os.RemoveAll(tmp), syncDir(dataDir)); err != nil {
+	if err := errors.Join(disk.SyncDir(dataDir), os.RemoveAll(tmp), disk.SyncDir(dataDir)); err != nil {
 		return fmt.Errorf("cannot put the copy into its place: %w", err)
 	}
 
@@ -115,7 +116,7 @@ func copyBackup(ctx context.Context, from, to string) error {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(to))
+	return disk.SyncDir(filepath.Dir(to))
 }
 
 func copyTree(ctx context.Context, from, to string) error {
@@ -135,7 +136,7 @@ func copyTree(ctx context.Context, from, to string) error {
 			if err := os.Mkdir(target, 0o700); err != nil {
 				return err
 			}
-			return syncDir(filepath.Dir(target))
+			return disk.SyncDir(filepath.Dir(target))
 		}
 		return copyFile(path, target)
 	})
@@ -163,14 +164,5 @@ func copyFile(from, to string) (err error) {
 	if _, err := io.Copy(w, r); err != nil {
 		return err
 	}
-	return errors.Join(w.Sync(), syncDir(filepath.Dir(to)))
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(w.Sync(), disk.SyncDir(filepath.Dir(to)))
 }
