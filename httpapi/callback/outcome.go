@@ -50,87 +50,102 @@ func (e *stageError) Unwrap() error { return e.err }
 func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bool, err error) {
 	o.Class = engine.ClassUnknown
 	s.answer.Reset(cn)
-	resp := &s.resp
+	head, err := readHead(s, &o)
+	if err != nil {
+		return o, false, err
+	}
+	whole, err := readBody(s, &o)
+	if err != nil {
+		return o, false, answerError(err)
+	}
+	h := &s.resp.Header
+	// Bytes beyond the answer must not become the answer to the next request.
+	keep = whole && !head.bare && !hangsUp(h) && s.answer.Buffered() == 0
+	cn.maxIdle = maxIdle
+	if head.keepAlive {
+		cn.maxIdle = idleTime(h.Peek("Keep-Alive"))
+	}
+	classify(&o, success, h)
+	return o, keep, nil
+}
 
-	keep = true
-	told := false // how long the connection may be kept
+// readHead reads the head of the answer, and those of the 1xx answers before it. What
+// it found is of all of them.
+func readHead(s *scratch, o *engine.Outcome) (all answerHead, err error) {
 	for n := 0; ; n++ {
 		head := peekHead(s.answer)
-		if err := resp.Header.Read(s.answer); err != nil {
-			return o, false, answerError(err)
+		if err := s.resp.Header.Read(s.answer); err != nil {
+			return all, answerError(err)
 		}
 		if head.zero {
-			return o, false, &stageError{wordProtocol, errors.New("status 000 is no answer")}
+			return all, &stageError{wordProtocol, errors.New("status 000 is no answer")}
 		}
-		keep = keep && !head.bare
-		told = told || head.keepAlive
-		o.Code = resp.StatusCode()
+		all.bare = all.bare || head.bare
+		all.keepAlive = all.keepAlive || head.keepAlive
+		o.Code = s.resp.StatusCode()
 		if o.Code >= 200 || o.Code == fasthttp.StatusSwitchingProtocols {
 			break
 		}
 		if n == maxInterim {
-			return o, false, &stageError{wordProtocol, errors.New("no end of 1xx answers")}
+			return all, &stageError{wordProtocol, errors.New("no end of 1xx answers")}
 		}
 	}
 	if o.Code < 200 || o.Code > 999 {
-		return o, false, &stageError{wordProtocol, fmt.Errorf("status %d is no answer", o.Code)}
+		return all, &stageError{wordProtocol, fmt.Errorf("status %d is no answer", o.Code)}
 	}
+	return all, nil
+}
 
+// readBody reads the body, or as much of a large one as is handed on; whole reports
+// whether the answer was read to its end.
+func readBody(s *scratch, o *engine.Outcome) (whole bool, err error) {
+	resp := &s.resp
 	switch n := resp.Header.ContentLength(); {
 	case o.Code == fasthttp.StatusNoContent, o.Code == fasthttp.StatusNotModified:
+		return true, nil
 	case n > maxResponse && n <= maxBody:
 		// What is not handed on need not lie in memory.
-		var head []byte
-		head, err = s.answer.Peek(maxResponse)
+		head, err := s.answer.Peek(maxResponse)
 		o.Response = bytes.Clone(head)
 		if err == nil {
 			_, err = s.answer.Discard(n)
 		}
-		if err != nil {
-			return o, false, answerError(err)
-		}
-	default:
-		err = resp.ReadBody(s.answer, maxBody)
-		if err == nil && resp.Header.ContentLength() == -1 {
-			if err = resp.Header.ReadTrailer(s.answer); err != nil && !brokeOff(err) {
-				keep, err = false, nil // a trailer that may not be sent undoes no answer
-			}
-		}
-		body := resp.Body()
-		if errors.Is(err, fasthttp.ErrBodyTooLarge) {
-			keep, err = false, nil
-			if len(body) == 0 { // refused by its length, before a byte was read
-				body, _ = s.answer.Peek(min(s.answer.Buffered(), maxResponse))
-			}
-		}
-		if len(body) > 0 {
-			o.Response = bytes.Clone(body[:min(len(body), maxResponse)])
-		}
-		if err != nil {
-			return o, false, answerError(err)
+		return true, err
+	}
+	whole = true
+	err = resp.ReadBody(s.answer, maxBody)
+	if err == nil && resp.Header.ContentLength() == -1 {
+		if err = resp.Header.ReadTrailer(s.answer); err != nil && !brokeOff(err) {
+			whole, err = false, nil // a trailer that may not be sent undoes no answer
 		}
 	}
-
-	// Bytes beyond the answer must not become the answer to the next request.
-	keep = keep && !hangsUp(&resp.Header) && s.answer.Buffered() == 0
-	cn.maxIdle = maxIdle
-	if told {
-		cn.maxIdle = idleTime(resp.Header.Peek("Keep-Alive"))
+	body := resp.Body()
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		whole, err = false, nil
+		if len(body) == 0 { // refused by its length, before a byte was read
+			body, _ = s.answer.Peek(min(s.answer.Buffered(), maxResponse))
+		}
 	}
+	if len(body) > 0 {
+		o.Response = bytes.Clone(body[:min(len(body), maxResponse)])
+	}
+	return whole, err
+}
 
+// classify says by the status what became of the call.
+func classify(o *engine.Outcome, success string, h *fasthttp.ResponseHeader) {
 	switch {
 	case matchSuccess(success, o.Code):
 		o.Class = engine.ClassOK
-		return o, keep, nil
+		return
 	case o.Code == fasthttp.StatusRequestTimeout, o.Code == 425,
 		o.Code == fasthttp.StatusTooManyRequests, o.Code >= 500 && o.Code <= 599:
 		o.Class = engine.ClassRetry
-		o.RetryAfter = retryAfter(resp.Header.Peek("Retry-After"), time.Now())
+		o.RetryAfter = retryAfter(h.Peek("Retry-After"), time.Now())
 	default:
 		o.Class = engine.ClassRejected
 	}
 	o.ErrorClass = wordStatus
-	return o, keep, nil
 }
 
 // answerHead is what has to be known of an answer's head and fasthttp does not tell.

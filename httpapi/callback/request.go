@@ -41,20 +41,7 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, t.authority...)
 
-	// The user's own, in the order given.
-	typed, agent := false, false
-	for i := range cb.Headers {
-		h := &cb.Headers[i]
-		if !isToken(h.Name) || isReserved(h.Name) {
-			continue
-		}
-		typed = typed || strings.EqualFold(h.Name, "Content-Type")
-		agent = agent || strings.EqualFold(h.Name, "User-Agent")
-		b = append(b, "\r\n"...)
-		b = append(b, h.Name...)
-		b = append(b, ": "...)
-		b = appendValue(b, h.Value)
-	}
+	b, typed, agent := appendOwn(b, cb.Headers)
 	if !agent {
 		b = append(b, "\r\nUser-Agent: "...)
 		b = append(b, c.agent...)
@@ -103,6 +90,24 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 		b = append(b, body...)
 	}
 	return b
+}
+
+// appendOwn writes the user's own headers, in the order given. It reports whether a
+// Content-Type and a User-Agent are among them.
+func appendOwn(b []byte, headers []engine.Header) (_ []byte, typed, agent bool) {
+	for i := range headers {
+		h := &headers[i]
+		if !isToken(h.Name) || isReserved(h.Name) {
+			continue
+		}
+		typed = typed || strings.EqualFold(h.Name, "Content-Type")
+		agent = agent || strings.EqualFold(h.Name, "User-Agent")
+		b = append(b, "\r\n"...)
+		b = append(b, h.Name...)
+		b = append(b, ": "...)
+		b = appendValue(b, h.Value)
+	}
+	return b, typed, agent
 }
 
 func bodyType(kind engine.BodyKind) string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"xtimer/engine"
 )
@@ -76,17 +77,19 @@ func newTarget(c *Caller, origin string) (*target, error) {
 	if err != nil || n == 0 || t.host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not scheme://host:port of HTTP", origin)
 	}
-	for _, ch := range []byte(t.authority) {
-		if ch != '.' && ch != '-' && ch != '_' && ch != ':' && ch != '[' && ch != ']' &&
-			(ch < '0' || ch > '9') && (ch|0x20 < 'a' || ch|0x20 > 'z') {
-			return nil, fmt.Errorf("%q is not a host", t.authority)
-		}
+	if strings.ContainsFunc(t.authority, func(r rune) bool { return r >= utf8.RuneSelf || !inHost(byte(r)) }) {
+		return nil, fmt.Errorf("%q is not a host", t.authority)
 	}
 	t.addr = t.host + ":" + port
 	if strings.Contains(t.host, ":") {
 		t.addr = "[" + t.host + "]:" + port
 	}
 	return t, nil
+}
+
+// inHost reports whether a byte may stand in a host with its port.
+func inHost(ch byte) bool {
+	return strings.IndexByte(".-_:[]", ch) >= 0 || '0' <= ch && ch <= '9' || 'a' <= ch|0x20 && ch|0x20 <= 'z'
 }
 
 // acquire is a connection that lives, as far as can be seen: one that was kept for
