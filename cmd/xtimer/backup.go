@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
 	"xtimer/wal"
@@ -36,7 +37,7 @@ which must not exist yet. XTIMER_TOKEN is the token, of an admin of all apps.`,
 			case server != "" && len(args) > 0:
 				return errors.New("the server writes under its own --backup-dir: leave DIR out")
 			case server != "":
-				return backupOnline(cmd.Context(), out, newClient(server))
+				return backupOnline(cmd.Context(), out, remote.NewPlain(server))
 			case len(args) == 0:
 				return errors.New("where to? give DIR, or the address of a running server as --server")
 			}
@@ -48,9 +49,9 @@ which must not exist yet. XTIMER_TOKEN is the token, of an admin of all apps.`,
 	return cmd
 }
 
-func backupOnline(ctx context.Context, out io.Writer, c *client) error {
+func backupOnline(ctx context.Context, out io.Writer, c *remote.Plain) error {
 	var made struct{ Backup string }
-	if err := c.do(ctx, http.MethodPost, "/v1/admin/backup", nil, &made); err != nil {
+	if err := c.Do(ctx, http.MethodPost, "/v1/admin/backup", nil, &made); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "The server wrote %s under its --backup-dir.\n", made.Backup)

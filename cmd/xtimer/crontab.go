@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"xtimer/cmd/xtimer/exit"
 	api "xtimer/httpapi/client"
 )
 
@@ -36,14 +38,14 @@ func (c *crontabFlags) reader(stdin io.Reader, zone string) (reader, error) {
 		return nil, err
 	}
 	if _, err := time.LoadLocation(zone); err != nil {
-		return nil, usage("--time-zone: %w", err)
+		return nil, exit.Usage("--time-zone: %w", err)
 	}
 	return func(ctx context.Context, yield func(*item) error) error {
 		in := stdin
 		if c.file != "-" {
 			f, err := os.Open(c.file)
 			if err != nil {
-				return statusError{statusUsage, err}
+				return exit.With(exit.StatusUsage, err)
 			}
 			defer f.Close()
 			in = f
@@ -202,7 +204,7 @@ func (e *crontabEntry) name() string {
 		}
 	}
 	sum := sha256.Sum256([]byte(e.User + "\x00" + e.Command + "\x00" + e.Stdin))
-	return fmt.Sprintf("%s-%x", orElse(strings.Trim(b.String(), "-."), "command"), sum[:4])
+	return fmt.Sprintf("%s-%x", cmp.Or(strings.Trim(b.String(), "-."), "command"), sum[:4])
 }
 
 func (i *item) fromEntry(e crontabEntry, zone string, urls *commandURLs) (err error) {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"text/template"
+
+	"xtimer/cmd/xtimer/exit"
 )
 
 // commandURLs tells the URL that takes the place of a command.
@@ -23,11 +25,11 @@ type commandURL struct {
 func newCommandURLs(url, file string) (u *commandURLs, err error) {
 	u = &commandURLs{}
 	if url == "" && file == "" {
-		return nil, usage("--command-url or --map: say which URL takes the place of a command")
+		return nil, exit.Usage("--command-url or --map: say which URL takes the place of a command")
 	}
 	if url != "" {
 		if u.other, err = parseURL(url); err != nil {
-			return nil, usage("--command-url: %w", err)
+			return nil, exit.Usage("--command-url: %w", err)
 		}
 	}
 	if file == "" {
@@ -35,7 +37,7 @@ func newCommandURLs(url, file string) (u *commandURLs, err error) {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, usage("--map: %w", err)
+		return nil, exit.Usage("--map: %w", err)
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
@@ -48,16 +50,16 @@ func newCommandURLs(url, file string) (u *commandURLs, err error) {
 		// URL begins at the last word that looks like one.
 		at := max(strings.LastIndex(text, " http"), strings.LastIndex(text, "\thttp"))
 		if at < 0 {
-			return nil, usage("--map: %s:%d: it is not PREFIX URL", file, n)
+			return nil, exit.Usage("--map: %s:%d: it is not PREFIX URL", file, n)
 		}
 		t, err := parseURL(strings.TrimSpace(text[at:]))
 		if err != nil {
-			return nil, usage("--map: %s:%d: %w", file, n, err)
+			return nil, exit.Usage("--map: %s:%d: %w", file, n, err)
 		}
 		u.prefixes = append(u.prefixes, commandURL{strings.TrimSpace(text[:at]), t})
 	}
 	if err := lines.Err(); err != nil {
-		return nil, usage("--map: %w", err)
+		return nil, exit.Usage("--map: %w", err)
 	}
 	return u, nil
 }

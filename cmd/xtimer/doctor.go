@@ -6,9 +6,12 @@ import (
 	"io"
 	"math"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/terminal"
 )
 
 // callsPerCPU is how many calls a second a processor makes as a rule, with the
@@ -37,7 +40,7 @@ may be run beside a server, but measures what that one leaves over.`,
 // report is a table of findings, and what has to be said about them.
 type report struct {
 	out      io.Writer
-	paint    painter
+	paint    terminal.Painter
 	group    string
 	worth    []string // a look
 	unusable []string
@@ -50,7 +53,7 @@ func (r *report) line(group, what, format string, args ...any) {
 	} else {
 		r.group = group
 	}
-	fmt.Fprintf(r.out, "  %s %-13s %s\n", r.paint.paint(bold, fmt.Sprintf("%-7s", group)), what, fmt.Sprintf(format, args...))
+	fmt.Fprintf(r.out, "  %s %-13s %s\n", r.paint.Paint(terminal.Bold, fmt.Sprintf("%-7s", group)), what, fmt.Sprintf(format, args...))
 }
 
 func (r *report) worthf(format string, args ...any) {
@@ -63,7 +66,7 @@ func (r *report) unusablef(format string, args ...any) {
 
 // examine measures, one thing after the other, and draws the conclusions.
 func examine(ctx context.Context, out io.Writer, dataDir string) error {
-	r := &report{out: out, paint: newPainter(out)}
+	r := &report{out: out, paint: terminal.NewPainter(out)}
 
 	late, err := r.timers(ctx)
 	if err != nil {
@@ -77,20 +80,20 @@ func examine(ctx context.Context, out io.Writer, dataDir string) error {
 	}
 
 	fmt.Fprintf(out, "\nWhat to expect\n")
-	fmt.Fprintf(out, "  Calls leave about %s after their due, 99 of 100 within %s, and never before it.\n", ms(late.p50), ms(late.p99))
+	fmt.Fprintf(out, "  Calls leave about %s after their due, 99 of 100 within %s, and never before it.\n", span.Millis(late.p50), span.Millis(late.p99))
 	if sync.p50 > 0 {
-		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", ms(sync.p50))
+		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", span.Millis(sync.p50))
 	}
 	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*cores)
 
 	for _, w := range r.worth {
-		fmt.Fprintf(out, "\n%s %s\n", r.paint.paint(yellow, "Worth a look:"), w)
+		fmt.Fprintf(out, "\n%s %s\n", r.paint.Paint(terminal.Yellow, "Worth a look:"), w)
 	}
 	for _, u := range r.unusable {
-		fmt.Fprintf(out, "\n%s %s\n", r.paint.paint(red, "Unusable:"), u)
+		fmt.Fprintf(out, "\n%s %s\n", r.paint.Paint(terminal.Red, "Unusable:"), u)
 	}
 	if len(r.unusable) > 0 {
-		return errSaid
+		return exit.ErrSaid
 	}
 	return nil
 }
@@ -112,15 +115,6 @@ func (r *report) limits() {
 	if m := cgroupLimit(processGroups, groupTree); m < math.MaxInt64 {
 		r.line("limits", "memory", "%s (of this container)", size(uint64(m)))
 	}
-}
-
-// ms writes a duration in ms with the digits that matter.
-func ms(d time.Duration) string {
-	v := float64(d) / float64(time.Millisecond)
-	if v < 10 {
-		return fmt.Sprintf("%.2f ms", v)
-	}
-	return fmt.Sprintf("%.0f ms", v)
 }
 
 func size(n uint64) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,36 +13,40 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
 // home of what is exported, or imported into: a server, or a store that none
 // serves.
 type home struct {
-	remote
-	store Settings
+	server, token string
+	*api.Client   // of a server
+	store         Settings
 }
 
 // flags adds those that say where.
 func (h *home) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&h.server, "server", orElse(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "the server at this `URL` (XTIMER_SERVER)")
+	fs.StringVar(&h.server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "the server at this `URL` (XTIMER_SERVER)")
 	fs.StringVar(&h.token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
 	fs.StringVar(&h.store.DataDir, "data-dir", "", "instead of a server, the store in `DIR`, which no server uses")
 	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "instead of a server, the database `user:password@tcp(host:port)/database`, which no server uses")
 	fs.Lookup("server").DefValue, fs.Lookup("token").DefValue = "http://127.0.0.1:8080", "" // never a secret in the help
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usage("%w", err) })
 }
 
 // isStore tells which it is; a server and a store at once is a mistake.
 func (h *home) isStore(cmd *cobra.Command) (bool, error) {
 	is := h.store.DataDir != "" || h.store.MySQLDSN != ""
 	if is && cmd.Flags().Changed("server") {
-		return false, usage("--server is for a server that runs, --data-dir and --mysql-dsn for a store that none uses: give one")
+		return false, exit.Usage("--server is for a server that runs, --data-dir and --mysql-dsn for a store that none uses: give one")
 	}
-	h.output = "table"
 	if !is {
-		return false, h.dial()
+		var err error
+		h.Client, err = remote.Dial(h.server, h.token)
+		return false, err
 	}
 	h.store.HistorySample = 1
 	return true, nil
@@ -84,7 +89,7 @@ server, and start either the old one or the new one after it: two would both
 call what is still to come. Of a server on MySQL, --data-dir is needed as well,
 for its journal lies there.
 
-` + statusHelp,
+` + exit.Help,
 		Example: `  xtimer export --app billing > billing.ndjson
   xtimer export --data-dir ./data --history | xtimer import --mysql-dsn "$DSN"`,
 		Args: cobra.NoArgs,
@@ -94,7 +99,7 @@ for its journal lies there.
 				return err
 			}
 			if e.history && (!isStore || e.filter.NamePrefix != "" || e.filter.Status != "" || e.filter.Label != "") {
-				return usage("--history is for a store, whole or of one --app")
+				return exit.Usage("--history is for a store, whole or of one --app")
 			}
 			e.out = bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
 			e.lines = json.NewEncoder(e.out)
@@ -102,7 +107,7 @@ for its journal lies there.
 			if isStore {
 				err = e.fromStore(cmd.Context())
 			} else {
-				err = explain(e.fromServer(cmd.Context()))
+				err = remote.Explain(e.fromServer(cmd.Context()))
 			}
 			if err := e.out.Flush(); err != nil {
 				return fmt.Errorf("cannot write the export: %w", err)
@@ -117,7 +122,7 @@ for its journal lies there.
 		},
 	}
 	e.flags(cmd)
-	filterTimers(cmd, &e.filter)
+	remote.FilterTimers(cmd, &e.filter)
 	cmd.Flags().BoolVar(&e.history, "history", false, "of a store, write the records of tasks too")
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"xtimer/cmd/xtimer/exit"
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
 	"xtimer/tier/memory"
@@ -37,7 +38,7 @@ func (e *export) fromStore(ctx context.Context) (err error) {
 // and no server has used, has no journal: it gets an empty one.
 func openSettled(ctx context.Context, s *Settings) (cold engine.Cold, end func() error, err error) {
 	if s.DataDir == "" {
-		return nil, nil, usage("--data-dir: give that of the server that used the database; its journal may hold results that are not in MySQL yet")
+		return nil, nil, exit.Usage("--data-dir: give that of the server that used the database; its journal may hold results that are not in MySQL yet")
 	}
 	dir := filepath.Join(s.DataDir, scheduler.JournalFolder)
 	store := dir
@@ -45,7 +46,7 @@ func openSettled(ctx context.Context, s *Settings) (cold engine.Cold, end func()
 		store = filepath.Join(s.DataDir, scheduler.ColdFolder)
 	}
 	if _, err := os.Stat(store); err != nil {
-		return nil, nil, usage("%s is not the data directory of a server: %w", s.DataDir, err)
+		return nil, nil, exit.Usage("%s is not the data directory of a server: %w", s.DataDir, err)
 	}
 	unlock, err := lockDir(s.DataDir)
 	if errors.Is(err, errLocked) {
@@ -85,7 +86,7 @@ func (e *export) storedTimers(ctx context.Context, cold engine.Cold) error {
 	f := engine.TimerFilter{App: e.filter.App, NamePrefix: e.filter.NamePrefix}
 	var err error
 	if f.Labels, err = parseLabels(e.filter.Label); err != nil {
-		return usage("--label: %w", err)
+		return exit.Usage("--label: %w", err)
 	}
 	shards, err := cold.Shards(ctx)
 	if err != nil {

@@ -2,64 +2,19 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine"
 	"xtimer/tier/mysql"
 )
-
-var minusZero = regexp.MustCompile(`-0[^.0-9]`)
-
-// FuzzReadTimers: the timers of a file are refused in one line that names the
-// file, or are the same again when they are printed and read.
-func FuzzReadTimers(f *testing.F) {
-	f.Add("app: a\nname: n\nschedule: {at: 2030-01-01T00:00:00.25Z, jitter: 1500}\ncallback: {url: u, body: {n: 12345678901234567890, s: \"<\", list: [1, 2.5, null]}}\nlabels: &l {team: a}\n")
-	f.Add("{\"timers\":[{\"name\":\"\\ud83d\\ude00\\/\"}],\"next_cursor\":\"x\"}\n[{\"name\":\"b\"}]")
-	f.Add("- &a {name: a}\n- *a\n---\n# nothing\n---\nname: b\n")
-	f.Add("&a [*a]")
-	f.Add("name: a\nschedule: &s {every: 1h}\ncallback: {url: x, body: {? [1] : 2, .nan: .inf, <<: {a: 1}}}")
-	f.Add("callback: {body: [2e19, -1e400, 12345678901234567890123]}")
-	f.Add(`{"callback":{"body":[20000000000000000000,-1,1e3,0.5,-0]}}`)
-	f.Add("callback: {body: !!binary /w==, headers: {a: ~}}\nlabels: {1: x}\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		read := func(text []byte) (all []source, err error) {
-			err = readDocuments("file", text, func(s source) { all = append(all, s) })
-			return all, err
-		}
-		all, err := read([]byte(text))
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "file:") {
-				t.Fatalf("where is it? %v", err)
-			}
-			return
-		}
-		for _, s := range all {
-			b, err := json.Marshal(s.Definition)
-			if err != nil {
-				t.Fatalf("%v in %s", err, text)
-			}
-			if minusZero.Match(b) {
-				continue // it is an integer in JSON, and YAML has none such
-			}
-			again, err := read(b)
-			if err != nil || len(again) != 1 {
-				t.Fatalf("%d timers, %v in %s", len(again), err, b)
-			}
-			if changes, err := diff(s.Definition, again[0].Definition); err != nil || len(changes) > 0 {
-				t.Fatalf("%s\nis another again: %v, %v", b, changes, err)
-			}
-		}
-	})
-}
 
 // FuzzImportLine: a line of an export is refused, or is a timer that a store
 // exports as the same line.
@@ -87,7 +42,7 @@ func FuzzImportLine(f *testing.F) {
 			t.Fatalf("it cannot be stored: %+v, %v", stored, err)
 		}
 		var b bytes.Buffer
-		if err := writeJSON(&b, lineOf(tm, owed, l.Stored.FinishedTo, 0), ""); err != nil {
+		if err := terminal.WriteJSON(&b, lineOf(tm, owed, l.Stored.FinishedTo, 0), ""); err != nil {
 			t.Fatal(err)
 		}
 		var again line
@@ -223,22 +178,6 @@ func FuzzSettings(f *testing.F) {
 					t.Fatalf("%+v", a)
 				}
 			}
-		}
-	})
-}
-
-// FuzzSpan: a duration with days is written as one that is read as the same.
-func FuzzSpan(f *testing.F) {
-	for _, s := range []string{"7d", "1d12h", "106751d", "106751d23h47m16.854775807s", "106752d", "-1d", "1d-1h", "0d", "d", "90m", "9999999999d", "+1d"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		d, err := parseSpan(s)
-		if err != nil {
-			return
-		}
-		if again, err := parseSpan(formatSpan(d)); err != nil || again != d {
-			t.Fatalf("%q is %v, written %s and read again as %v, %v", s, d, formatSpan(d), again, err)
 		}
 	})
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/span"
 	api "xtimer/httpapi/client"
 )
 
@@ -29,7 +32,7 @@ func (i *item) set(result, format string, args ...any) {
 	i.result, i.why = result, fmt.Sprintf(format, args...)
 }
 
-func (i *item) fail(err error) { i.set(resultFailed, "%v", err) }
+func (i *item) fail(err error) { i.set(remote.ResultFailed, "%v", err) }
 
 // isWaiting tells whether nothing is known of it yet.
 func (i *item) isWaiting() bool { return i.result == "" }
@@ -88,7 +91,7 @@ command: --command-url is a template of it, with .Command, .User, .Schedule and
 of lines "PREFIX URL", where the longest prefix of the command counts. Lines of
 environment are passed over, but for CRON_TZ. Names come from the commands.
 
-` + statusHelp,
+` + exit.Help,
 		Example: `  xtimer import --dry-run billing.ndjson
   xtimer export --data-dir ./data --history | xtimer import -q --mysql-dsn "$DSN"
   xtimer import --dry-run --from-xtimer-mysql "$DSN" --time-zone Asia/Shanghai
@@ -114,7 +117,7 @@ environment are passed over, but for CRON_TZ. Names come from the commands.
 	fs := cmd.Flags()
 	fs.BoolVar(&im.dryRun, "dry-run", false, "only say what would be done")
 	im.store.HistoryRetention = defaultSettings().HistoryRetention
-	fs.Var((*spanValue)(&im.store.HistoryRetention), "history-retention", "of a store: for how long its server keeps history")
+	fs.Var((*span.Value)(&im.store.HistoryRetention), "history-retention", "of a store: for how long its server keeps history")
 	fs.BoolVarP(&im.quiet, "quiet", "q", false, "report only conflicts and failures, and the summary")
 	fs.StringVar(&im.originalDSN, "from-xtimer-mysql", "", "take over the timers of the original XTimer in this database: `user:password@tcp(host:port)/database`")
 	fs.StringVar(&im.crontab.file, "from-crontab", "", "take over a crontab `FILE`; -: stdin")
@@ -131,9 +134,9 @@ func (im *importing) reader(cmd *cobra.Command, args []string) (reader, error) {
 	foreign := im.originalDSN != "" || im.crontab.file != ""
 	switch {
 	case im.originalDSN != "" && im.crontab.file != "", foreign && len(args) > 0:
-		return nil, usage("give one of FILE, --from-xtimer-mysql and --from-crontab")
+		return nil, exit.Usage("give one of FILE, --from-xtimer-mysql and --from-crontab")
 	case foreign && im.zone == "":
-		return nil, usage("--time-zone: give the zone whose clock the times are of, like Europe/Berlin or UTC")
+		return nil, exit.Usage("--time-zone: give the zone whose clock the times are of, like Europe/Berlin or UTC")
 	case im.originalDSN != "":
 		return originalReader(im.originalDSN, im.zone)
 	case im.crontab.file != "":

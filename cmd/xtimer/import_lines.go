@@ -9,6 +9,10 @@ import (
 	"io"
 	"os"
 	"reflect"
+
+	"xtimer/cmd/xtimer/document"
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 )
 
 // maxLine of an export: a definition has at most 1 MiB, and owed rows beside it.
@@ -21,7 +25,7 @@ func fileReader(name string, stdin io.Reader) reader {
 		if name != "-" {
 			f, err := os.Open(name)
 			if err != nil {
-				return statusError{statusUsage, err}
+				return exit.With(exit.StatusUsage, err)
 			}
 			defer f.Close()
 			in = f
@@ -57,11 +61,11 @@ func (l *line) read(b []byte) error {
 	if l.Stored.isWhole() || l.Record != nil {
 		return nil
 	}
-	n, err := jsonNode(b, 1)
+	n, err := remote.JSONNode(b, 1)
 	if err != nil {
 		return err
 	}
-	return lineShape.check(place{file: "line", node: n})
+	return lineShape.Check(document.Place{File: "line", Node: n})
 }
 
-var lineShape = shapeOf(reflect.TypeFor[line]())
+var lineShape = remote.ShapeOf(reflect.TypeFor[line]())

@@ -7,13 +7,16 @@ import (
 	"io"
 	"strings"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
 // importReport is a line an item, and a summary.
 type importReport struct {
 	out           *bufio.Writer
-	paint         painter
+	paint         terminal.Painter
 	quiet, dryRun bool
 	count         map[string]int64
 	records       int64
@@ -22,7 +25,7 @@ type importReport struct {
 
 func newImportReport(out io.Writer, quiet, dryRun bool) *importReport {
 	return &importReport{
-		out: bufio.NewWriterSize(out, 1<<16), paint: newPainter(out), quiet: quiet, dryRun: dryRun, count: map[string]int64{},
+		out: bufio.NewWriterSize(out, 1<<16), paint: terminal.NewPainter(out), quiet: quiet, dryRun: dryRun, count: map[string]int64{},
 	}
 }
 
@@ -36,7 +39,7 @@ func (r *importReport) add(batch []*item) error {
 			continue
 		}
 		r.count[i.result]++
-		bad := i.result == resultConflict || i.result == resultFailed
+		bad := i.result == resultConflict || i.result == remote.ResultFailed
 		if r.quiet && !bad {
 			continue
 		}
@@ -50,19 +53,19 @@ func (r *importReport) add(batch []*item) error {
 		if bad && r.first == "" {
 			r.first = s
 		}
-		fmt.Fprintf(r.out, "%s  %s\n", r.paint.paint(importColours[i.result], fmt.Sprintf("%-9s", i.result)), printable(s))
+		fmt.Fprintf(r.out, "%s  %s\n", r.paint.Paint(importColours[i.result], fmt.Sprintf("%-9s", i.result)), terminal.Printable(s))
 	}
 	return r.out.Flush()
 }
 
 var importColours = map[string]string{
-	api.Created: green, api.Unchanged: dim, resultSkipped: dim, resultConflict: yellow, resultFailed: red,
+	api.Created: terminal.Green, api.Unchanged: terminal.Dim, resultSkipped: terminal.Dim, resultConflict: terminal.Yellow, remote.ResultFailed: terminal.Red,
 }
 
 // end writes the summary.
 func (r *importReport) end() error {
 	var b strings.Builder
-	for n, result := range []string{api.Created, api.Unchanged, resultSkipped, resultConflict, resultFailed} {
+	for n, result := range []string{api.Created, api.Unchanged, resultSkipped, resultConflict, remote.ResultFailed} {
 		if n > 0 {
 			b.WriteString(", ")
 		}
@@ -84,5 +87,5 @@ func (r *importReport) verdict() error {
 	for _, n := range r.count {
 		all += n
 	}
-	return partly(int(all), int(r.count[resultConflict]+r.count[resultFailed]), errors.New(r.first))
+	return exit.Partly(int(all), int(r.count[resultConflict]+r.count[remote.ResultFailed]), errors.New(r.first))
 }

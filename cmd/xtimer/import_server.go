@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
@@ -67,7 +68,7 @@ func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
 	}
 	_, err := s.Disable(ctx, id, api.Disabling{Reason: i.Stored.Reason, Until: timeOf(i.Stored.DisabledUntil)})
 	if e := (*api.Error)(nil); errors.As(err, &e) {
-		i.set(resultFailed, "it was made, but cannot be disabled: %v", err)
+		i.set(remote.ResultFailed, "it was made, but cannot be disabled: %v", err)
 		return nil
 	}
 	return err
@@ -98,7 +99,7 @@ func (s *serverTarget) compare(ctx context.Context, todo []*item, defs []api.Def
 		if err != nil {
 			return err
 		}
-		changes, err := diff(t.Definition, defs[n])
+		changes, err := remote.Diff(t.Definition, defs[n])
 		switch {
 		case err != nil:
 			return err

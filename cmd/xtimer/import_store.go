@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,7 @@ func (s *storeTarget) change(i *item, now int64) (*engine.Change, error) {
 	if i.isDisabled() {
 		t.Reason = i.Stored.Reason
 		if until := i.Stored.DisabledUntil; until > 0 {
-			t.ValidFrom, t.Reason = until, orElse(t.Reason, "disabled")
+			t.ValidFrom, t.Reason = until, cmp.Or(t.Reason, "disabled")
 		} else {
 			t.Status = engine.Disabled
 		}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/scheduler"
@@ -37,7 +39,7 @@ func cli(t *testing.T, stdin string, args ...string) result {
 	if err != nil {
 		fmt.Fprintf(&stderr, "xtimer: %v\n", err)
 	}
-	return result{t, strings.Join(args, " "), out.String(), stderr.String(), exitStatus(err)}
+	return result{t, strings.Join(args, " "), out.String(), stderr.String(), exit.StatusOf(err)}
 }
 
 func must(t *testing.T, stdin string, args ...string) string {
@@ -266,7 +268,7 @@ func TestRoundTrip(t *testing.T) {
 		same(t, "imported twice", dump(t, Settings{MySQLDSN: dsn}), want)
 
 		// Back again, as from a server that ran on it, with its journal.
-		cli(t, "", "export", "--mysql-dsn", dsn).want(statusUsage, "--data-dir")
+		cli(t, "", "export", "--mysql-dsn", dsn).want(exit.StatusUsage, "--data-dir")
 		journal := t.TempDir()
 		if err := os.Mkdir(filepath.Join(journal, scheduler.JournalFolder), 0o700); err != nil {
 			t.Fatal(err)
@@ -299,18 +301,18 @@ func testOriginal(t *testing.T, db *servertest.Server) {
 		('pay','url',2,'0 * * * * * *','{"method":"GET","url":"ftp://h/f"}',NULL),
 		('pay','param',2,'0 * * * * * *','url=http://h',NULL)`)
 	args := []string{"import", "--from-xtimer-mysql", dsn, "--time-zone", "Asia/Shanghai"}
-	cli(t, "", args[:3]...).want(statusUsage, "--time-zone")
+	cli(t, "", args[:3]...).want(exit.StatusUsage, "--time-zone")
 	to := t.TempDir()
 	args = append(args, "--data-dir", to)
-	cli(t, "", append(args, "--dry-run")...).want(statusPartly, "4 created", "2 skipped", "3 failed (nothing was changed)")
-	cli(t, "", args...).want(statusPartly, "4 created", "2 skipped", "timer 5: pay/gone: it is deleted", "timer 4: pay/past: ",
+	cli(t, "", append(args, "--dry-run")...).want(exit.StatusPartly, "4 created", "2 skipped", "3 failed (nothing was changed)")
+	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "timer 5: pay/gone: it is deleted", "timer 4: pay/past: ",
 		"timer 6: pay/last: schedule.cron: day of month field: ", "timer 7: pay/url: callback.url: ", "timer 8: pay/param: notify_http_param: ")
-	cli(t, "", args...).want(statusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
+	cli(t, "", args...).want(exit.StatusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
 
 	s := newShell(t)
 	args[len(args)-2], args[len(args)-1] = "--server", s.url
-	cli(t, "", args...).want(statusPartly, "4 created", "2 skipped", "3 failed")
-	cli(t, "", args...).want(statusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
+	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "3 failed")
+	cli(t, "", args...).want(exit.StatusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
 	list := s.do("timer", "list", "-o", "json")
 	for _, w := range []string{
 		`"cron": "0 30 9 ? * MON-FRI"`, `"time_zone": "Asia/Shanghai"`, `"body_text": "{\"b\":1}"`, `"X-A": "1"`, `"name": "years-2098"`,
@@ -401,7 +403,7 @@ func TestWatermarks(t *testing.T) {
 				}
 			})
 			var file bytes.Buffer
-			if err := writeJSON(&file, lineOf(k, nil, now-f, now), ""); err != nil {
+			if err := terminal.WriteJSON(&file, lineOf(k, nil, now-f, now), ""); err != nil {
 				t.Fatal(err)
 			}
 			for _, result := range []string{"1 created, 0 unchanged", "0 created, 1 unchanged"} {
@@ -587,7 +589,7 @@ func TestImportConflicts(t *testing.T) {
 	same(t, "after conflicts", dump(t, Settings{DataDir: to}), was)
 	cli(t, plain+"\n"+file, "import", "--data-dir", to, "--dry-run").want(0, "created    line 1: b/p", "1 created, 1 unchanged")
 	same(t, "after a dry run", dump(t, Settings{DataDir: to}), was)
-	cli(t, plain+"\nx\n", "import", "--data-dir", to).want(statusPartly, "1 of 2 failed", "1 created")
+	cli(t, plain+"\nx\n", "import", "--data-dir", to).want(exit.StatusPartly, "1 of 2 failed", "1 created")
 	cli(t, plain, "import", "--data-dir", to).want(0, "1 unchanged")
 	if r := cli(t, plain+"\nx\n", "import", "--data-dir", to, "-q"); strings.Contains(r.out, "b/p") || !strings.Contains(r.out, "line 2") {
 		t.Errorf("-q: %s", r.out)
@@ -648,10 +650,10 @@ func TestExportFilters(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"--label team", "--history --status enabled", "--server http://127.0.0.1:9"} {
-		cli(t, "", append([]string{"export", "--data-dir", dir}, strings.Fields(args)...)...).want(statusUsage)
+		cli(t, "", append([]string{"export", "--data-dir", dir}, strings.Fields(args)...)...).want(exit.StatusUsage)
 	}
 	none := t.TempDir()
-	cli(t, "", "export", "--data-dir", none).want(statusUsage, "xtimer: "+none+" is not the data directory")
+	cli(t, "", "export", "--data-dir", none).want(exit.StatusUsage, "xtimer: "+none+" is not the data directory")
 }
 
 // TestExportOfImport: a store that no server has used yet is one, unless it is half of
@@ -713,8 +715,8 @@ func TestServerToServer(t *testing.T) {
 		t.Errorf("the delay ends at %q, now at %q", at(from), at(to))
 	}
 	changed := strings.Replace(file, `0 9 * * MON-FRI`, `0 8 * * MON-FRI`, 1)
-	to.run(changed, "import").want(statusPartly, "conflict", "1 of 4 failed")
-	to.run(changed, "import", "--dry-run").want(statusPartly, "conflict", "schedule.cron differs")
+	to.run(changed, "import").want(exit.StatusPartly, "conflict", "1 of 4 failed")
+	to.run(changed, "import", "--dry-run").want(exit.StatusPartly, "conflict", "schedule.cron differs")
 }
 
 // TestFiresAfterImport: a server on an imported store calls what is to come and

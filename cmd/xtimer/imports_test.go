@@ -43,8 +43,16 @@ var house = map[string][]string{
 	"xtimer/bench/simulator":  {"*"},
 	"xtimer/httpapi/client":   {},
 	"xtimer/httpapi/console":  {"xtimer/httpapi/client"},
-	"xtimer/cmd/xtimer":       {"*"},
-	"xtimer/bench":            {"*"},
+
+	"xtimer/cmd/xtimer":          {"*"},
+	"xtimer/cmd/xtimer/bench":    {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},
+	"xtimer/cmd/xtimer/remote":   {"xtimer/engine", "xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal", "xtimer/httpapi/client"},
+	"xtimer/cmd/xtimer/document": {},
+	"xtimer/cmd/xtimer/exit":     {"xtimer/httpapi/client"},
+	"xtimer/cmd/xtimer/span":     {"xtimer/engine"},
+	"xtimer/cmd/xtimer/terminal": {},
+
+	"xtimer/bench": {"*"},
 }
 
 // testsToo is what tests may import besides: the suite of a tier's promises,
@@ -66,9 +74,9 @@ var owners = map[string]struct {
 	"github.com/valyala/fasthttp":        {[]string{"httpapi", "httpapi/callback", "bench"}, "HTTP ends at the edge"},
 	"github.com/go-json-experiment/json": {[]string{"httpapi/wire", "bench"}, "JSON ends at the edge"},
 	"github.com/standard-webhooks":       {[]string{"httpapi/callback"}, "signing is the callback's business"},
-	"github.com/spf13/cobra":             {[]string{"cmd/xtimer"}, "flags live in cmd"},
+	"github.com/spf13/cobra":             {[]string{"cmd/xtimer", "cmd/xtimer/remote", "cmd/xtimer/bench"}, "flags live in cmd"},
 	"github.com/spf13/pflag":             {nil, "cobra's flags are enough"},
-	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "httpapi"}, "the settings file is read in cmd"},
+	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "cmd/xtimer/document", "cmd/xtimer/remote", "cmd/xtimer/terminal"}, "files for people are read and written in cmd"},
 	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},
 	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi/callback", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
 	"pgregory.net/rapid":                 {[]string{"tier/tiertest"}, "it is for tests, and the suite of a tier is one"},

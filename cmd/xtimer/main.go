@@ -3,7 +3,8 @@
 // It wires the other packages together and knows everyone; nobody knows it. One
 // command is one file: serve.go is the server from start to end, node.go what
 // it is put together from, and settings.go, env.go and yaml.go are where its
-// settings come from.
+// settings come from. The commands that speak to a running server are in remote, and
+// bench loads one; exit, span, terminal and document are what the commands share.
 package main
 
 import (
@@ -11,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"xtimer/cmd/xtimer/exit"
 )
 
 func main() {
@@ -32,11 +35,8 @@ func run(args []string) int {
 	}
 
 	// Whatever went wrong is said once, here, in one line.
-	if !errors.Is(err, errSaid) {
+	if !errors.Is(err, exit.ErrSaid) {
 		fmt.Fprintf(os.Stderr, "xtimer: %v\n", err)
 	}
-	return exitStatus(err)
+	return exit.StatusOf(err)
 }
-
-// errSaid is the error of a command that has said already what is wrong.
-var errSaid = errors.New("said already")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 	"xtimer/tier/mysql"
 )
@@ -16,7 +18,7 @@ import (
 func originalReader(dsn, zone string) (reader, error) {
 	where, err := time.LoadLocation(zone)
 	if err != nil {
-		return nil, usage("--time-zone: %w", err)
+		return nil, exit.Usage("--time-zone: %w", err)
 	}
 	return func(ctx context.Context, yield func(*item) error) error {
 		return mysql.ReadOriginal(ctx, dsn, func(row mysql.OriginalRow) error {
@@ -46,7 +48,7 @@ func originalItems(row *mysql.OriginalRow, where *time.Location, now time.Time) 
 		return []*item{one}
 	}
 	if row.Status != originalDisabled && row.Status != originalEnabled {
-		one.set(resultFailed, "status %d is neither 1 (disabled) nor 2 (enabled)", row.Status)
+		one.set(remote.ResultFailed, "status %d is neither 1 (disabled) nor 2 (enabled)", row.Status)
 		return []*item{one}
 	}
 	callback, err := originalCallback(row.NotifyHTTPParam)
@@ -73,7 +75,7 @@ func originalItems(row *mysql.OriginalRow, where *time.Location, now time.Time) 
 		return []*item{one}
 	}
 	if len(years) > maxSpans {
-		one.set(resultFailed, "cron %q: its years are %d spans, and would be as many timers; at most %d are made", row.Cron, len(years), maxSpans)
+		one.set(remote.ResultFailed, "cron %q: its years are %d spans, and would be as many timers; at most %d are made", row.Cron, len(years), maxSpans)
 		return []*item{one}
 	}
 	var all []*item

@@ -31,16 +31,3 @@ func TestPreviewRefuses(t *testing.T) {
 	f("accepts 1 arg", "*", "*", "*", "*", "*")
 	f("n: 0 is not from 1 to 1000", "* * * * *", "--n", "0")
 }
-
-func TestAway(t *testing.T) {
-	f := func(d time.Duration, want string) {
-		t.Helper()
-		if got := away(d); got != want {
-			t.Errorf("away(%v) = %q, want %q", d, got, want)
-		}
-	}
-	f(500*time.Millisecond, "in 0s")
-	f(59*time.Second, "in 59s")
-	f(61*time.Second, "in 1m 1s")
-	f(25*time.Hour+5*time.Minute, "in 1d 1h")
-}

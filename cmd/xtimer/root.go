@@ -1,6 +1,11 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/bench"
+	"xtimer/cmd/xtimer/remote"
+)
 
 // newRoot is the command line: the commands, one a file.
 func newRoot() *cobra.Command {
@@ -20,10 +25,10 @@ afterwards what became of every single occurrence.`,
 	root.AddCommand(
 		newServe(),
 		newDemo(),
-		newTimer(),
-		newTask(),
+		remote.NewTimer(),
+		remote.NewTask(),
 		newPreview(),
-		newBench(),
+		bench.New(defaultSettings().Listen),
 		newDoctor(),
 		newVerify(),
 		newBackup(),

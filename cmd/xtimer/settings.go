@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"xtimer/cmd/xtimer/span"
 )
 
 // Settings are what a node can be told. settingList gives each its name and
@@ -113,10 +115,10 @@ func settingList(s *Settings) []setting {
 		{"max-calls", (*countValue)(&s.MaxCalls), "how many calls may be in flight; at most a quarter of the files that may be open"},
 		{"max-calls-per-app", (*countValue)(&s.MaxCallsPerApp), "how many of them of one app"},
 		{"max-calls-per-target", (*countValue)(&s.MaxCallsPerTarget), "how many of them to one scheme://host:port"},
-		{"history-retention", (*spanValue)(&s.HistoryRetention), "how long what became of tasks can be asked for"},
-		{"finished-retention", (*spanValue)(&s.FinishedRetention), "how long a finished timer keeps its name"},
+		{"history-retention", (*span.Value)(&s.HistoryRetention), "how long what became of tasks can be asked for"},
+		{"finished-retention", (*span.Value)(&s.FinishedRetention), "how long a finished timer keeps its name"},
 		{"backup-dir", (*textValue)(&s.BackupDir), "let POST /v1/admin/backup write under `DIR`"},
-		{"drain", (*spanValue)(&s.Drain), "how long calls in flight may take after SIGTERM"},
+		{"drain", (*span.Value)(&s.Drain), "how long calls in flight may take after SIGTERM"},
 		{"egress-allow", (*cidrsValue)(&s.EgressAllow), "call targets in these `CIDRs` although --egress-deny or --egress-public-only says no"},
 		{"egress-deny", (*cidrsValue)(&s.EgressDeny), "do not call targets in these `CIDRs`"},
 		{"egress-public-only", (*boolValue)(&s.EgressPublicOnly), "do not call loopback, private and reserved networks"},

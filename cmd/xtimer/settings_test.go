@@ -189,35 +189,3 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s says otherwise (-update if it is to change):\n%s", name, got)
 	}
 }
-
-func TestSpan(t *testing.T) {
-	f := func(s string, want time.Duration, back string) {
-		t.Helper()
-		d, err := parseSpan(s)
-		if want == 0 {
-			if err == nil {
-				t.Errorf("parseSpan(%q) = %v, want an error", s, d)
-			}
-			return
-		}
-		if err != nil || d != want || formatSpan(d) != back {
-			t.Errorf("parseSpan(%q) = %v (%s), %v; want %v (%s)", s, d, formatSpan(d), err, want, back)
-		}
-	}
-	f("7d", 7*day, "7d")
-	f("1d12h", 36*time.Hour, "36h")
-	f("90m", 90*time.Minute, "1h30m")
-	f("30s", 30*time.Second, "30s")
-	f("1h0m30s", time.Hour+30*time.Second, "1h0m30s")
-	f("250ms", 250*time.Millisecond, "250ms")
-	f("10m", 10*time.Minute, "10m")
-	f("106751d", 106751*day, "106751d")
-	for _, bad := range []string{"", "d", "7", "-1d", "1d-2h", "1.5d", "d1h", "7days", "199999d", "106751d24h", "10000000h", "1d2d"} {
-		f(bad, 0, "")
-	}
-	for s, want := range map[string]string{"10000000h": "out of range: a duration is at most 106751d", "106751d24h": "out of range", "199999d": "out of range", "1.5d": "not a duration", "7": "not a duration"} {
-		if _, err := parseSpan(s); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("parseSpan(%q): %v, want %s", s, err, want)
-		}
-	}
-}

@@ -26,7 +26,7 @@ const (
 // tooLarge is what is above a bound still, with its number. A number may only fall, and
 // an entry may only go.
 var tooLarge = map[string]int{
-	"files of cmd/xtimer":                                 79,
+	"files of cmd/xtimer":                                 48,
 	"files of engine/scheduler":                           45,
 	"files of httpapi":                                    33,
 	"files of tier/local":                                 28,

@@ -2,14 +2,11 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // settable is a setting's value, as the command line, the environment and the
@@ -23,7 +20,6 @@ type settable interface {
 type (
 	textValue  string
 	boolValue  bool
-	spanValue  time.Duration
 	cidrsValue []netip.Prefix
 	// secretValue is text that is printed only as being set.
 	secretValue string
@@ -45,17 +41,6 @@ func (v *boolValue) Set(s string) error {
 	}
 	*v = boolValue(b)
 	return nil
-}
-
-func (v *spanValue) String() string { return formatSpan(time.Duration(*v)) }
-func (v *spanValue) Type() string   { return "duration" }
-
-func (v *spanValue) Set(s string) error {
-	d, err := parseSpan(s)
-	if err == nil {
-		*v = spanValue(d)
-	}
-	return err
 }
 
 func (v *secretValue) Set(s string) error { *v = secretValue(s); return nil }
@@ -170,60 +155,4 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		return p, fmt.Errorf("%q has bits set beyond its length: did you mean %s?", s, p.Masked())
 	}
 	return p, nil
-}
-
-const day = 24 * time.Hour
-
-// parseSpan reads a Go duration that may begin with days: 7d, 1d12h, 90m.
-func parseSpan(s string) (time.Duration, error) {
-	d, ok := spanOf(s)
-	if ok {
-		return d, nil
-	}
-	// With one digit a number each is small enough: then only the form counts.
-	if _, ok := spanOf(numbers.ReplaceAllString(s, "1")); ok {
-		return 0, fmt.Errorf("%q is out of range: a duration is at most %dd, which is 292 years", s, maxDays)
-	}
-	return 0, fmt.Errorf("%q is not a duration such as 250ms, 30m or 7d", s)
-}
-
-var numbers = regexp.MustCompile("[0-9]+")
-
-const maxDays = uint64(math.MaxInt64 / day)
-
-func spanOf(s string) (d time.Duration, ok bool) {
-	head, rest, days := strings.Cut(s, "d")
-	if !days {
-		head, rest = "", s
-	}
-	if days {
-		n, err := strconv.ParseUint(head, 10, 64)
-		if err != nil || n > maxDays {
-			return 0, false
-		}
-		d = time.Duration(n) * day
-	}
-	if rest != "" {
-		r, err := time.ParseDuration(rest)
-		if err != nil || days && r < 0 || d+r < d && days {
-			return 0, false
-		}
-		d += r
-	}
-	return d, s != ""
-}
-
-// formatSpan writes whole days as such, all else as Go does without empty units.
-func formatSpan(d time.Duration) string {
-	if d >= day && d%day == 0 {
-		return strconv.FormatInt(int64(d/day), 10) + "d"
-	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"xtimer/cmd/xtimer/document"
 )
 
 // readFile takes from the YAML file what neither flag nor environment set. A
@@ -32,10 +34,10 @@ func (s *Settings) readFile(name string) error {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: there must be one YAML document only", name)
 	}
-	return s.readRoot(place{file: name, node: doc.Content[0]})
+	return s.readRoot(document.Place{File: name, Node: doc.Content[0]})
 }
 
-func (s *Settings) readRoot(p place) error {
+func (s *Settings) readRoot(p document.Place) error {
 	known := map[string]setting{}
 	names := []string{"apps"}
 	for _, st := range settingList(s) {
@@ -44,39 +46,39 @@ func (s *Settings) readRoot(p place) error {
 			names = append(names, st.key())
 		}
 	}
-	return p.each(names, func(key string, at place) error {
+	return p.Each(names, func(key string, at document.Place) error {
 		if key == "apps" {
-			return at.each(nil, s.readApp)
+			return at.Each(nil, s.readApp)
 		}
 		st := known[key]
 		if s.from[st.name] != "" {
 			return nil
 		}
-		v, err := at.text(st.value.Type() == "CIDRs")
+		v, err := at.Text(st.value.Type() == "CIDRs")
 		if err == nil && v != "" {
 			err = st.value.Set(v)
 		}
 		if err != nil {
-			return at.errorf("%w", err)
+			return at.Errorf("%w", err)
 		}
-		s.from[st.name] = at.line()
+		s.from[st.name] = at.Line()
 		return nil
 	})
 }
 
-func (s *Settings) readApp(name string, p place) error {
-	a := s.app(name, p.line())
-	return p.each([]string{"tokens", "webhook_secrets"}, func(key string, at place) error {
-		return at.items(func(at place) error {
+func (s *Settings) readApp(name string, p document.Place) error {
+	a := s.app(name, p.Line())
+	return p.Each([]string{"tokens", "webhook_secrets"}, func(key string, at document.Place) error {
+		return at.Items(func(at document.Place) error {
 			if key == "tokens" {
 				return a.readToken(at)
 			}
-			secret, err := at.text(false)
+			secret, err := at.Text(false)
 			if err == nil && !strings.HasPrefix(secret, "whsec_") {
 				err = errors.New("a webhook secret begins with whsec_")
 			}
 			if err != nil {
-				return at.errorf("%w", err)
+				return at.Errorf("%w", err)
 			}
 			a.WebhookSecrets = append(a.WebhookSecrets, secret)
 			return nil
@@ -84,11 +86,11 @@ func (s *Settings) readApp(name string, p place) error {
 	})
 }
 
-func (a *App) readToken(p place) error {
-	t := Token{from: p.line()}
+func (a *App) readToken(p document.Place) error {
+	t := Token{from: p.Line()}
 	hashed := false
-	err := p.each([]string{"sha256", "role"}, func(key string, at place) error {
-		v, err := at.text(false)
+	err := p.Each([]string{"sha256", "role"}, func(key string, at document.Place) error {
+		v, err := at.Text(false)
 		switch {
 		case err != nil:
 		case key == "role":
@@ -101,12 +103,12 @@ func (a *App) readToken(p place) error {
 			hashed = true
 		}
 		if err != nil {
-			return at.errorf("%w", err)
+			return at.Errorf("%w", err)
 		}
 		return nil
 	})
 	if err == nil && (!hashed || t.Role == "") {
-		err = p.errorf("a token has a sha256 and a role")
+		err = p.Errorf("a token has a sha256 and a role")
 	}
 	a.Tokens = append(a.Tokens, t)
 	return err
