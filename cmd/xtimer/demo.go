@@ -14,12 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/machine"
 	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/terminal"
 )
 
 func newDemo() *cobra.Command {
-	d := demo{settings: defaultSettings()}
+	d := demo{settings: settings.Default()}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: a server, a receiver of its own and a few timers",
@@ -43,7 +45,7 @@ summary; nothing is left behind.`,
 
 // demo is a run of the demonstration.
 type demo struct {
-	settings *Settings
+	settings *settings.Settings
 	fixed    bool // the address was asked for: no other will do
 	length   time.Duration
 	out      io.Writer
@@ -63,9 +65,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	// The server is the real one; its log stays quiet unless something is amiss.
 	log := newLog(os.Stderr, slog.LevelWarn)
 	slog.SetDefault(log)
-	tuneMemory()
-	tuneProcessors()
-	files, err := raiseFiles(log)
+	machine.TuneMemory()
+	machine.TuneProcessors()
+	files, err := machine.RaiseFiles(log)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/machine"
+	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/span"
 	"xtimer/cmd/xtimer/terminal"
 )
@@ -19,7 +21,7 @@ import (
 const callsPerCPU = 25_000
 
 func newDoctor() *cobra.Command {
-	s := defaultSettings()
+	s := settings.Default()
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "What this machine can promise: timer jitter, fsync, clock, limits",
@@ -84,7 +86,7 @@ func examine(ctx context.Context, out io.Writer, dataDir string) error {
 	if sync.p50 > 0 {
 		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", span.Millis(sync.p50))
 	}
-	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*cores)
+	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*machine.Cores)
 
 	for _, w := range r.worth {
 		fmt.Fprintf(out, "\n%s %s\n", r.paint.Paint(terminal.Yellow, "Worth a look:"), w)
@@ -107,12 +109,12 @@ func (r *report) limits() {
 	r.line("limits", "open files", "%d", l.Max)
 	switch {
 	case l.Max < 256:
-		r.unusablef("only %d files may be open; allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
-	case l.Max < fewFiles:
-		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
+		r.unusablef("only %d files may be open; allow at least %d (LimitNOFILE, ulimit -n)", l.Max, machine.FewFiles)
+	case l.Max < machine.FewFiles:
+		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, machine.FewFiles)
 	}
-	r.line("limits", "processors", "%d", cores)
-	if m := cgroupLimit(processGroups, groupTree); m < math.MaxInt64 {
+	r.line("limits", "processors", "%d", machine.Cores)
+	if m := machine.MemoryLimit(); m < math.MaxInt64 {
 		r.line("limits", "memory", "%s (of this container)", size(uint64(m)))
 	}
 }

@@ -46,18 +46,32 @@ var house = map[string][]string{
 
 	"xtimer/cmd/xtimer":          {"*"},
 	"xtimer/cmd/xtimer/bench":    {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},
-	"xtimer/cmd/xtimer/remote":   {"xtimer/engine", "xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal", "xtimer/httpapi/client"},
 	"xtimer/cmd/xtimer/document": {},
 	"xtimer/cmd/xtimer/exit":     {"xtimer/httpapi/client"},
+	"xtimer/cmd/xtimer/golden":   {},
+	"xtimer/cmd/xtimer/machine":  {},
+	"xtimer/cmd/xtimer/remote": {
+		"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal",
+		"xtimer/engine", "xtimer/httpapi/client",
+	},
+	"xtimer/cmd/xtimer/settings": {"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/span", "xtimer/httpapi"},
 	"xtimer/cmd/xtimer/span":     {"xtimer/engine"},
+	"xtimer/cmd/xtimer/store": {
+		"xtimer/cmd/xtimer/machine", "xtimer/cmd/xtimer/settings",
+		"xtimer/engine", "xtimer/engine/scheduler", "xtimer/httpapi", "xtimer/tier/local", "xtimer/tier/memory", "xtimer/tier/mysql", "xtimer/tier/redis", "xtimer/wal/disk",
+	},
 	"xtimer/cmd/xtimer/terminal": {},
+	"xtimer/cmd/xtimer/transfer": {
+		"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/settings", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/store", "xtimer/cmd/xtimer/terminal",
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/scheduler", "xtimer/httpapi/client", "xtimer/tier/local", "xtimer/tier/memory", "xtimer/tier/mysql", "xtimer/wal", "xtimer/wal/disk",
+	},
 
 	"xtimer/bench": {"*"},
 }
 
 // testsToo is what tests may import besides: the suite of a tier's promises,
-// the tier that serves for both in tests, and servers of a test's own.
-var testsToo = []string{"xtimer/tier/tiertest", "xtimer/tier/memory", "xtimer/tier/servertest"}
+// the tier that serves for both in tests, servers of a test's own, and golden files.
+var testsToo = []string{"xtimer/cmd/xtimer/golden", "xtimer/tier/tiertest", "xtimer/tier/memory", "xtimer/tier/servertest"}
 
 // owners has for each library the folders that may import it; the rest of the
 // program speaks our own words. bench measures peers and clients too.
@@ -74,9 +88,9 @@ var owners = map[string]struct {
 	"github.com/valyala/fasthttp":        {[]string{"httpapi", "httpapi/callback", "bench"}, "HTTP ends at the edge"},
 	"github.com/go-json-experiment/json": {[]string{"httpapi/wire", "bench"}, "JSON ends at the edge"},
 	"github.com/standard-webhooks":       {[]string{"httpapi/callback"}, "signing is the callback's business"},
-	"github.com/spf13/cobra":             {[]string{"cmd/xtimer", "cmd/xtimer/remote", "cmd/xtimer/bench"}, "flags live in cmd"},
+	"github.com/spf13/cobra":             {[]string{"cmd/xtimer", "cmd/xtimer/remote", "cmd/xtimer/bench", "cmd/xtimer/settings", "cmd/xtimer/transfer"}, "flags live in cmd"},
 	"github.com/spf13/pflag":             {nil, "cobra's flags are enough"},
-	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "cmd/xtimer/document", "cmd/xtimer/remote", "cmd/xtimer/terminal"}, "files for people are read and written in cmd"},
+	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "cmd/xtimer/document", "cmd/xtimer/remote", "cmd/xtimer/settings", "cmd/xtimer/terminal", "cmd/xtimer/transfer"}, "files for people are read and written in cmd"},
 	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},
 	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi/callback", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
 	"pgregory.net/rapid":                 {[]string{"tier/tiertest"}, "it is for tests, and the suite of a tier is one"},

@@ -2,9 +2,15 @@
 //
 // It wires the other packages together and knows everyone; nobody knows it. One
 // command is one file: serve.go is the server from start to end, node.go what
-// it is put together from, and settings.go, env.go and yaml.go are where its
-// settings come from. The commands that speak to a running server are in remote, and
-// bench loads one; exit, span, terminal and document are what the commands share.
+// it is put together from. The packages below it:
+//
+//	remote      the commands that speak to a running server: timer, task
+//	transfer    import, export, backup, restore
+//	bench       loads a server from outside
+//	settings    what a server is told
+//	store       its data directory and tiers
+//	machine     what the machine gives: memory, processors, files
+//	exit, span, terminal, document, golden     what commands, and their tests, share
 package main
 
 import (

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/cmd/xtimer/golden"
 	"xtimer/engine"
 )
 
@@ -15,7 +16,7 @@ func TestPreview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/preview.txt", out.String())
+	golden.Hold(t, "testdata/preview.txt", out.String())
 }
 
 func TestPreviewRefuses(t *testing.T) {

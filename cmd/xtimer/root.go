@@ -5,6 +5,8 @@ import (
 
 	"xtimer/cmd/xtimer/bench"
 	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/transfer"
 )
 
 // newRoot is the command line: the commands, one a file.
@@ -28,13 +30,13 @@ afterwards what became of every single occurrence.`,
 		remote.NewTimer(),
 		remote.NewTask(),
 		newPreview(),
-		bench.New(defaultSettings().Listen),
+		bench.New(settings.Default().Listen),
 		newDoctor(),
 		newVerify(),
-		newBackup(),
-		newRestore(),
-		newExport(),
-		newImport(),
+		transfer.NewBackup(),
+		transfer.NewRestore(),
+		transfer.NewExport(),
+		transfer.NewImport(),
 		newVersion(),
 	)
 	root.InitDefaultCompletionCmd()

@@ -15,7 +15,9 @@ import (
 
 	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/store"
 	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine/scheduler"
 	"xtimer/engine/verify"
@@ -23,7 +25,7 @@ import (
 )
 
 func newVerify() *cobra.Command {
-	s := defaultSettings()
+	s := settings.Default()
 	var from, to, server, token, app string
 	var late time.Duration
 	var asJSON bool
@@ -92,7 +94,7 @@ stopped, or its database. It does not read the journal of one that is stopped:
 	fs.StringVar(&server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
 	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
 	fs.StringVar(&s.DataDir, "data-dir", s.DataDir, "read this data directory, of a server that is stopped")
-	fs.Var((*secretValue)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
+	fs.Var((*settings.Secret)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
 	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "that server kept one success in `N`: a due without a record is then unproven, and no gap")
 	fs.Var((*span.Value)(&s.HistoryRetention), "history-retention", "for how long that server kept history")
 	fs.Lookup("token").DefValue = "" // never in the help
@@ -127,13 +129,13 @@ func (p *proof) online(ctx context.Context, server, token string, v verify.Reque
 }
 
 // offline verifies a store: a data directory that no server uses, or a database.
-func (p *proof) offline(ctx context.Context, s *Settings, v verify.Request) error {
+func (p *proof) offline(ctx context.Context, s *settings.Settings, v verify.Request) error {
 	if s.MySQLDSN == "" {
 		if _, err := os.Stat(filepath.Join(s.DataDir, scheduler.ColdFolder)); err != nil {
 			return fmt.Errorf("%s is not a data directory: %w", s.DataDir, err)
 		}
-		unlock, err := lockDir(s.DataDir)
-		if errors.Is(err, errLocked) {
+		unlock, err := store.Lock(s.DataDir)
+		if errors.Is(err, store.ErrLocked) {
 			return fmt.Errorf("%w: ask it, with --server http://127.0.0.1:8080 or where it listens", err)
 		}
 		if err != nil {
@@ -141,7 +143,7 @@ func (p *proof) offline(ctx context.Context, s *Settings, v verify.Request) erro
 		}
 		defer unlock()
 	}
-	cold := newCold(s)
+	cold := store.Cold(s)
 	if err := cold.Open(ctx); err != nil {
 		return err
 	}

@@ -1,12 +1,11 @@
 package remote
 
 import (
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"xtimer/cmd/xtimer/golden"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
@@ -54,7 +53,7 @@ func TestTables(t *testing.T) {
 		if err := print(&out); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "testdata/"+name, out.String())
+		golden.Hold(t, "testdata/"+name, out.String())
 	}
 	f("timers.txt", func(out *strings.Builder) error { return tableTimers(out, someTimers()) })
 	f("timer.txt", func(out *strings.Builder) error {
@@ -89,23 +88,4 @@ func TestTables(t *testing.T) {
 		now := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC)
 		return listDues(out, []time.Time{now.Add(250 * time.Millisecond), now.Add(26 * time.Hour)}, now)
 	})
-}
-
-var update = flag.Bool("update", false, "write the files of testdata anew")
-
-// goldenWords holds a text against a file of testdata; -update writes the file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s says otherwise (-update if it is to change):\n%s", name, got)
-	}
 }
