@@ -97,7 +97,19 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "			skipped = latest - 1\n", "			skipped = latest\n"},
 	}},
 	{"a catch-up calls again what is in memory", []replacement{
-		{"engine/scheduler/misfire.go", "	open := sh.inMemory(lv, after, m.at).Open(", "	open := policy.Spans(nil).Open("},
+		{"engine/scheduler/misfire.go", "	c.d.Decide(lv.def, &lv.plan, sh.inMemory(lv, after, m.at).", "	c.d.Decide(lv.def, &lv.plan, policy.Spans(nil)."},
+	}},
+	{"a timer that has caught up stays out of the wheel", []replacement{
+		{"engine/scheduler/unfold.go", "	e.schedule(lv, c.after)\n", ""},
+	}},
+	{"a stale due has a record before the watermark is there", []replacement{
+		{"engine/scheduler/unfold.go", "-1, to, settled)\n", "-1, to)\n\t_ = settled\n"},
+	}},
+	{"a change counts the dues of a timer that is behind twice", []replacement{
+		{"engine/scheduler/cancel.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled"},
+	}},
+	{"a start takes a timer for one that is still behind", []replacement{
+		{"engine/scheduler/rewind.go", "	r.pay = append(r.pay, o.Key)\n	from, to", "	from, to"},
 	}},
 	{"a start decides again what the journal knows", []replacement{
 		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
