@@ -95,7 +95,12 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 			return 0, err
 		}
 	}
-	e.standAgain(u.waits)
+	if len(u.waits) > 0 {
+		e.background.Go(func() {
+			sleep(e.life, settleEvery)
+			e.standAgain(u.waits)
+		})
+	}
 	if len(u.pay) == 0 {
 		return 0, nil
 	}
