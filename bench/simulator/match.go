@@ -120,9 +120,6 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 			t.refused = append(t.refused, k.Due)
 		}
 	}
-	for _, t := range timers {
-		t.countOn()
-	}
 	return timers
 }
 

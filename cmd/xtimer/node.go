@@ -77,6 +77,7 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		MaxCallsPerApp:    min(s.MaxCallsPerApp, calls),
 		MaxCallsPerTarget: min(s.MaxCallsPerTarget, calls),
 		Drain:             s.Drain,
+		AwaitClock:        newClockGate(s.ClockWait, log).await,
 		HistoryRetention:  s.HistoryRetention,
 		FinishedRetention: s.FinishedRetention,
 		HistorySampled:    s.HistorySample > 1,

@@ -140,10 +140,14 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	if err != nil {
 		return nil, err
 	}
+	now, since := e.now(), e.ticksAt(read)
+	spent, err := e.spentOfRows(ctx, os, defs, now)
+	if err != nil {
+		return nil, err
+	}
 	if time.Since(read) > 2*rereadAfter {
 		return os, nil
 	}
-	now, since := e.now(), e.ticksAt(read)
 	var ready []*task
 	var gone policy.Triage
 	var pay []engine.Key
@@ -182,7 +186,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 				moved = append(moved, o)
 			}
 		default:
-			t, err := e.readmit(sh, def, o, now)
+			t, err := e.readmit(sh, def, o, spent[o.Key], now)
 			switch {
 			case err != nil:
 				e.leaveOut(def.ID, err)
@@ -212,9 +216,9 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	return again, nil
 }
 
-// readmit makes the task of a row; it is returned when it is to be queued now.
-// mu is held.
-func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int64) (*task, error) {
+// readmit makes the task of a row; it is returned when it is to be queued now. spent are
+// the spent dues of a range. mu is held.
+func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, spent policy.Spans, now int64) (*task, error) {
 	lv, err := e.enroll(sh, def)
 	if err != nil {
 		return nil, err
@@ -223,7 +227,7 @@ func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int
 		switch {
 		case lv.owedTo != 0 && lv.owedFrom == o.Key.Due: // the wheel goes through it already
 		case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
-			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
+			lv.owedFrom, lv.owedTo, lv.spent = o.Key.Due, o.To, spent
 			e.unschedule(lv)
 			e.schedule(lv, o.Key.Due)
 		default:

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"xtimer/engine"
-	"xtimer/engine/plan"
 )
 
 // View is a timer as a reader sees it now.
@@ -24,14 +23,14 @@ type View struct {
 }
 
 // view is a timer as it stands now, without its last task.
-func (e *Scheduler) view(t *engine.Timer) View {
+func (e *Scheduler) view(ctx context.Context, t *engine.Timer) View {
 	now := e.now()
 	v := View{Timer: t, Status: e.status(t, now)}
 	if v.Status == engine.Disabled && t.Status == engine.Enabled {
 		v.Until = t.ValidFrom
 	}
 	if t.Status == engine.Enabled {
-		v.NextDue = e.nextDue(t, now)
+		v.NextDue = e.nextDue(ctx, t, now)
 	}
 	return v
 }
@@ -48,17 +47,6 @@ func (e *Scheduler) status(t *engine.Timer, now int64) engine.Status {
 	busy := lv != nil && (lv.tasks != nil || lv.next != 0 && lv.next <= now)
 	sh.mu.Unlock()
 	return t.StatusAt(now, !busy)
-}
-
-func (e *Scheduler) nextDue(t *engine.Timer, now int64) int64 {
-	p, err := plan.Of(t)
-	if err != nil {
-		return 0
-	}
-	if due, ok := p.Next(now); ok {
-		return due
-	}
-	return 0
 }
 
 // Definition finds one timer as it is stored, without its last task.
@@ -86,7 +74,7 @@ func (e *Scheduler) TimerByName(ctx context.Context, app, name string) (View, er
 
 // View completes what Definition found.
 func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (View, error) {
-	v := e.view(t)
+	v := e.view(ctx, t)
 	last, err := e.cfg.Cold.LastTask(ctx, t.ID)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return v, err
@@ -124,31 +112,11 @@ func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after stri
 	}
 	vs := make([]View, 0, len(ts))
 	for _, t := range ts {
-		if v := e.view(t); !f.HasStatus || v.Status == f.Status {
+		if v := e.view(ctx, t); !f.HasStatus || v.Status == f.Status {
 			vs = append(vs, v)
 		}
 	}
 	return vs, next, nil
-}
-
-// Upcoming lists the next n dues of a timer.
-func (e *Scheduler) Upcoming(ctx context.Context, id engine.TimerID, n int) ([]int64, error) {
-	t, err := e.cfg.Cold.Timer(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	dues := make([]int64, 0, n)
-	if t.Status != engine.Enabled {
-		return dues, nil
-	}
-	p, err := plan.Of(t)
-	if err != nil {
-		return nil, err
-	}
-	for due, ok := p.Next(e.now()); ok && len(dues) < n; due, ok = p.Next(due) {
-		dues = append(dues, due)
-	}
-	return dues, nil
 }
 
 // Task finds one task, open or finished.

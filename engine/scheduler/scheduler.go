@@ -29,6 +29,10 @@ type Config struct {
 	Node     string // the owner's name in the cold tier; default "xtimer"
 	// Now is the wall clock; default time.Now. For tests of clock steps.
 	Now func() time.Time
+	// AwaitClock returns when the wall clock can be relied on, or after a time that it
+	// bounds itself; Open calls it when timers are enabled, before it decides anything,
+	// with the last due that was finished. Default: it can be relied on.
+	AwaitClock func(ctx context.Context, last time.Time)
 	// Window is how far ahead the warm tier is filled; default 1 h.
 	Window time.Duration
 	// MaxCalls bounds the calls in flight; default 8192.
@@ -157,6 +161,7 @@ type Scheduler struct {
 	life         context.Context // of what Run does in the background
 	background   background
 	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
+	clockReset   atomic.Int64  // up to which watermark ResetClock has been called (Unix ms)
 	upTo         atomic.Int64  // the latest instant at which an attempt began or a change was made (Unix ms)
 	batch        []*task       // fire's own
 }
@@ -223,6 +228,10 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 		}()
 	}
 	e.readsFail.Store(false)
+	e.readReset()
+	if err = e.awaitClock(ctx); err != nil {
+		return err
+	}
 	e.startsWith.Store(new("it recovers what was under way"))
 	if err = e.recover(ctx); err != nil {
 		e.readsFail.Store(true)

@@ -167,7 +167,7 @@ func (e *Scheduler) unfoldInto(ctx context.Context, s *engine.Settlement, t *eng
 
 // ownWithin are the dues of a range up to the instant that have a final record or a row.
 func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	done, err := e.over(ctx, o.Key.Timer, o.Key.Due, to)
+	done, err := e.over(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)
 	if err != nil {
 		return nil, err
 	}

@@ -158,18 +158,17 @@ func waitsOf(t *engine.Timer) time.Duration {
 	return t.Retry.MaxAge
 }
 
-// ends is what its successor does to an era. A delete and a disable are stamped by
-// the clock as the timer's calls had it. Any other change has the clock's own time:
-// what a clock that was set back had called is then later, and only a recurring
-// successor tells, by a ValidFrom beyond it, as one that is disabled until then does.
+// ends is what its successor does to an era. A change that takes effect at once is
+// stamped by the latest time that the timer's calls may have had, in case the clock was
+// set back before it; the dues of the era end by the clock's own time, ValidFrom. A
+// one-shot, and a timer that is disabled until an instant, do not tell.
 func (e *era) ends(next *engine.Timer) {
-	e.end = next.UpdatedAt
+	e.end = min(next.UpdatedAt, next.ValidFrom)
 	switch {
 	case next.Status == engine.Disabled:
-		e.last, e.stopped = e.end, true
-		e.end = min(e.end, next.ValidFrom) // its dues end by the clock's own time
+		e.last, e.stopped = next.UpdatedAt, true
 	case next.Status == engine.Enabled && !next.Schedule.OneShot() && next.ValidFrom <= next.UpdatedAt:
-		e.last = e.end
+		e.last = next.UpdatedAt
 	}
 }
 
