@@ -54,6 +54,9 @@ type Cold interface {
 	Owed(ctx context.Context, from, to int64, yield func([]Owed) error) error
 	// Lanes lists the lanes that have an owed row with NotBefore ≤ to, in any order.
 	Lanes(ctx context.Context, to int64) ([]Lane, error)
+	// Waiting counts these rows by lane, in any order. It reads an index of all of them:
+	// a million take some tenths of a second.
+	Waiting(ctx context.Context, to int64) ([]LaneRows, error)
 	// OwedIn lists the owed rows of one lane with NotBefore ≤ to, in the order of their
 	// places: those after a place (zero: from the first), limit of them at most.
 	OwedIn(ctx context.Context, lane Lane, after Place, to int64, limit int) ([]Owed, error)

@@ -66,15 +66,26 @@ func (e *Scheduler) ClockBehind() time.Duration {
 
 // Warnings are what is amiss although this node serves and fires.
 func (e *Scheduler) Warnings() []Warning {
+	var ws []Warning
+	for _, of := range [...]func() (Warning, bool){e.clockWarning, e.lateWarning} {
+		if w, ok := of(); ok {
+			ws = append(ws, w)
+		}
+	}
+	return ws
+}
+
+// clockWarning says that the clock is behind, if it is.
+func (e *Scheduler) clockWarning() (w Warning, ok bool) {
 	behind := e.ClockBehind()
 	if behind == 0 {
-		return nil
+		return w, false
 	}
 	until := engine.FormatInstant(e.now() + behind.Milliseconds())
-	return []Warning{{"clock_behind", fmt.Sprintf(
-		"the clock is %v behind the last due that was finished: timers made before it was set back are not called until %s; if the former clock was wrong, xtimer clock reset has them called by this one",
-		behind.Round(time.Second), until,
-	)}}
+	return Warning{"clock_behind", fmt.Sprintf(
+		"the clock is %v behind the last due that was finished: timers made before it was set back are not called until %s; "+
+			"if the former clock was wrong, xtimer clock reset has them called by this one", behind.Round(time.Second), until,
+	)}, true
 }
 
 // Warning is a finding with a stable code.

@@ -132,6 +132,7 @@ type Scheduler struct {
 	followers  followers
 	operations operations
 	recent     recent
+	overdue    overdue
 	minutes    minutes
 	settled    signal
 	calm       signal // calls are not paused
@@ -265,6 +266,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.stage("auditor", e.audit),
 		e.stage("janitor", e.janitor),
 		e.stage("places", e.followMemory),
+		e.stage("overdue", e.watchOverdue),
 		e.stage("journal's watch", e.watchJournal),
 	}
 	e.running.Store(true)

@@ -17,7 +17,7 @@ type Stats struct {
 	Warm          int   // entries in the warm tier
 	Open          int64 // tasks not finished, in memory
 	InFlight      int64
-	Overdue       int64         // due, and not started yet
+	Overdue       int64         // due, and not started yet; those not in memory as counted of late
 	OldestOverdue time.Duration // 0: none
 	FiresPerSec   float64       // over the last minute
 	Lateness      [3]float64    // p50, p99, p99.9 of the last minute, in ms
@@ -28,6 +28,7 @@ type Stats struct {
 	Uptime        time.Duration
 	Watermark     int64           // the lowest of all shards, Unix ms
 	Tiers         map[string]bool // up or not, by name
+	Warnings      []Warning
 }
 
 // Stats takes a look at everything.
@@ -50,7 +51,8 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 		}
 		sh.mu.Unlock()
 	}
-	s.Tiers = e.Tiers()
+	s.addStored(e.overdue.stored(nil), now)
+	s.Tiers, s.Warnings = e.Tiers(), e.Warnings()
 	var err error
 	s.Timers, err = e.cfg.Cold.Counts(ctx)
 	return s, err
@@ -62,17 +64,25 @@ func (s *Stats) add(t *task, now int64) {
 		return
 	}
 	s.Open++
-	switch t.state {
-	case isPreparing, isSending:
+	switch {
+	case t.state == isPreparing, t.state == isSending:
 		s.InFlight++
-	case isWaiting, isHeld, isParked, isLeaving:
+	case t.isOverdue():
 		s.Overdue++
 		s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
 	}
 }
 
-// countOverdue counts what is due and not begun, in memory. The queue cannot tell: it
-// also has what was cancelled while it waited.
+// addStored adds rows of tasks that are not in memory.
+func (s *Stats) addStored(w waiting, now int64) {
+	if w.tasks > 0 {
+		s.Overdue += w.tasks
+		s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-w.oldest)*time.Millisecond)
+	}
+}
+
+// countOverdue counts what is due and not begun; what is not in memory as it was counted
+// of late. The queue cannot tell: it also has what was cancelled while it waited.
 func (e *Scheduler) countOverdue() (n int64) {
 	for i := range e.shards {
 		var s Stats
@@ -85,7 +95,7 @@ func (e *Scheduler) countOverdue() (n int64) {
 		n += s.Overdue
 		runtime.Gosched() // what is due goes first
 	}
-	return n
+	return n + e.overdue.stored(nil).tasks
 }
 
 // Tiers tells which of the tiers are up, by name.
@@ -102,7 +112,7 @@ func (e *Scheduler) Ready() error {
 	case e.unsettled.isFull.Load():
 		return ErrBacklog
 	case e.coldFault.Load() != nil:
-		return fmt.Errorf("the cold tier is there, but timers cannot be read: %s", *e.coldFault.Load())
+		return fmt.Errorf("the cold tier is there, but cannot be used: %s", *e.coldFault.Load())
 	case !e.coldUp():
 		return errors.New("the cold tier is away: outcomes wait in the journal")
 	case e.cfg.DiskFull():
