@@ -173,6 +173,7 @@ func (s *Server) getSystem(r *request) (reply, error) {
 		b = intMember(b, "memory_bytes", int64(m.Sys-m.HeapReleased))
 		b = intMember(b, "connections", int64(s.stats.open()))
 		b = intMember(b, "streams", s.stats.streams.Load())
+		b = floatMember(b, "clock_behind_seconds", s.e.ClockBehind().Seconds())
 		b = callsMember(b, s.e.Calls(shownTargets))
 		b = append(member(b, "settings"), '[')
 		for _, x := range s.cfg.Settings {
