@@ -45,11 +45,14 @@ const (
 	// Unproven: no record, where history is known not to be whole: successes are
 	// sampled, or the disk or history's bound left no room. It is no failure.
 	Unproven
+	// Damaged: a row of the store that cannot be read, or that is the row of another
+	// task. What it should tell is looked for as if it were not there.
+	Damaged
 
 	findingKinds
 )
 
-var findingNames = [findingKinds]string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven"}
+var findingNames = [findingKinds]string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven", "damaged"}
 
 func (k FindingKind) String() string { return findingNames[k] }
 
