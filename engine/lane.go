@@ -14,13 +14,6 @@ import (
 // changed later leaves rows behind in its former lane; they are read from there.
 type Lane uint64
 
-// LaneRows counts the rows that wait in a lane.
-type LaneRows struct {
-	Lane   Lane
-	Rows   int64
-	Oldest int64 // the lowest NotBefore, Unix ms
-}
-
 // LaneOf is the lane of an app and a target (see TargetOf): FNV-1a of both.
 func LaneOf(app, target string) Lane {
 	h := fnv.New64a()

@@ -55,9 +55,6 @@ type Cold interface {
 	Owed(ctx context.Context, from, to int64, yield func([]Owed) error) error
 	// Lanes lists the lanes that have an owed row with NotBefore ≤ to, in any order.
 	Lanes(ctx context.Context, to int64) ([]Lane, error)
-	// Waiting counts these rows by lane, in any order. It reads an index of all of them:
-	// a million take some tenths of a second.
-	Waiting(ctx context.Context, to int64) ([]LaneRows, error)
 	// OwedIn lists the owed rows of one lane with NotBefore ≤ to, in the order of their
 	// places: those after a place (zero: from the first), limit of them at most.
 	OwedIn(ctx context.Context, lane Lane, after Place, to int64, limit int) ([]Owed, error)
@@ -244,7 +241,7 @@ type Bound struct {
 type Owed struct {
 	Key Key
 	// To ends a range of dues of the plan, from Key.Due to To, both included;
-	// 0: the single due Key.Due.
+	// Endless: all from Key.Due on; 0: the single due Key.Due.
 	To         int64
 	Generation uint32
 	Origin     Origin
@@ -257,6 +254,10 @@ type Owed struct {
 	// Task as far as it got: its attempts and lateness. Nil for none.
 	Task *Task
 }
+
+// Endless is Owed.To of a timer that is behind: its plan derives no due from Key.Due
+// on, until it has caught up.
+const Endless = MaxDue
 
 // Shard is the progress of one shard.
 type Shard struct {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // resetClock is POST /v1/system/clock/reset: the clock as it is, is right, and a former
@@ -29,10 +30,10 @@ func warningsMember(b []byte, ws []scheduler.Warning) []byte {
 	if len(ws) == 0 {
 		return b
 	}
-	b = append(member(b, "warnings"), '[')
+	b = append(wire.Member(b, "warnings"), '[')
 	for _, w := range ws {
-		b = textMember(append(comma(b), '{'), "code", w.Code)
-		b = append(textMember(b, "detail", w.Detail), '}')
+		b = wire.TextMember(append(wire.Comma(b), '{'), "code", w.Code)
+		b = append(wire.TextMember(b, "detail", w.Detail), '}')
 	}
 	return append(b, ']')
 }

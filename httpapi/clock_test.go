@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // aheadCold is a cold tier whose watermarks a clock has left that was 8 h ahead.
@@ -23,7 +24,7 @@ func (c aheadCold) Take(ctx context.Context, owner string) ([]engine.Shard, engi
 // A clock that is behind is told of by all who are asked, the probe stays ready, and a
 // reset by an admin of all apps ends it.
 func TestClockReset(t *testing.T) {
-	e, open := builtEngineOn(t, answers(200), nil, func(c engine.Cold) engine.Cold { return aheadCold{c} })
+	e, open := builtEngineOn(t, answers(200), nil, func(c *scheduler.Config) { c.Cold = aheadCold{c.Cold} })
 	open()
 	n := serve(t, e, ServerConfig{Tokens: tokens()})
 	told := func(want bool) {

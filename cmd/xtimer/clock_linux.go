@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/span"
 )
 
 // kernelClock asks the kernel whether somebody keeps its clock right, and within what.
@@ -40,9 +43,9 @@ func (r *report) clock() {
 	case !ok:
 		r.line("clock", "synchronised", "no")
 		r.worthf("nothing keeps the clock right (chrony, systemd-timesyncd): dues are to the millisecond by this machine's clock, whatever that says; "+
-			"the first start after a boot waits for it, %v at most (--clock-wait)", defaultSettings().ClockWait)
+			"the first start after a boot waits for it, %v at most (--clock-wait)", settings.Default().ClockWait)
 	default:
-		r.line("clock", "synchronised", "yes, within %s at most", ms(within))
+		r.line("clock", "synchronised", "yes, within %s at most", span.Millis(within))
 	}
 
 	b, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -1,6 +1,13 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/bench"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/transfer"
+)
 
 // newRoot is the command line: the commands, one a file.
 func newRoot() *cobra.Command {
@@ -20,17 +27,17 @@ afterwards what became of every single occurrence.`,
 	root.AddCommand(
 		newServe(),
 		newDemo(),
-		newTimer(),
-		newTask(),
+		remote.NewTimer(),
+		remote.NewTask(),
 		newPreview(),
-		newBench(),
-		newClock(),
+		bench.New(settings.Default().Listen),
+		remote.NewClock(),
 		newDoctor(),
 		newVerify(),
-		newBackup(),
-		newRestore(),
-		newExport(),
-		newImport(),
+		transfer.NewBackup(),
+		transfer.NewRestore(),
+		transfer.NewExport(),
+		transfer.NewImport(),
 		newVersion(),
 	)
 	root.InitDefaultCompletionCmd()

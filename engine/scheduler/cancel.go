@@ -45,8 +45,10 @@ func (e *Scheduler) cancel(sh *shard, c *engine.Change, t *engine.Timer, rows []
 			c.Tasks = append(c.Tasks, &rec)
 		}
 	}
+	behind := false
 	for i := range rows {
 		o := &rows[i]
+		behind = behind || o.To == engine.Endless
 		if o.To == 0 && sh.tasks.find(o.Key) != nil {
 			continue
 		}
@@ -60,7 +62,7 @@ func (e *Scheduler) cancel(sh *shard, c *engine.Change, t *engine.Timer, rows []
 			c.Tasks = append(c.Tasks, rec)
 		}
 	}
-	if t.Status == engine.Enabled {
+	if t.Status == engine.Enabled && !behind {
 		after := max(sh.watermark, sh.decided[t.ID])
 		if lv := sh.timers[t.ID]; lv != nil {
 			after = max(after, lv.judged)

@@ -228,7 +228,11 @@ func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	}
 	after := now
 	for i := range rows {
-		if o := &rows[i]; o.To != 0 && o.Generation == t.Generation {
+		o := &rows[i]
+		if o.To == engine.Endless && o.Generation == t.Generation {
+			return &engine.Settlement{}, nil // they count: the timer is behind
+		}
+		if o.To != 0 && o.Generation == t.Generation {
 			after, w = min(after, o.Key.Due-1), max(w, o.To)
 			s.Pay = append(s.Pay, o.Key)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 )
 
 const (
@@ -19,9 +20,9 @@ const (
 	lateAfter = minute
 )
 
-// overdue is what is due and not begun, by lane: the tasks in memory, and the rows of
-// those that are not. It is counted in the background, for a count goes through all of
-// them; a range counts as one.
+// overdue is what is due and not begun, by lane: the tasks in memory, and the dues whose
+// rows wait in the cold tier. It is counted in the background, for a count goes through
+// all of them.
 type overdue struct {
 	mu    sync.Mutex
 	lanes map[engine.Lane]waiting
@@ -30,7 +31,7 @@ type overdue struct {
 // waiting is what of a lane waits.
 type waiting struct {
 	tasks  int64
-	rows   int64 // of tasks that are not in memory
+	rows   int64 // how many of them are not in memory
 	oldest int64 // the first instant at which one might have been tried (Unix ms)
 }
 
@@ -52,11 +53,10 @@ func (e *Scheduler) watchOverdue(ctx context.Context) error {
 func (e *Scheduler) countWaiting(ctx context.Context) error {
 	now := e.now()
 	lanes := map[engine.Lane]waiting{}
-	var stored []engine.LaneRows
+	var stored map[engine.Lane]waiting
 	var err error
 	if e.lanes.anySpilled() { // else all that waits is in memory
-		stored, err = e.cfg.Cold.Waiting(ctx, now)
-		e.heard(err)
+		stored, err = e.countRows(ctx, now)
 	}
 	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
 	for i := range e.shards {
@@ -75,18 +75,75 @@ func (e *Scheduler) countWaiting(ctx context.Context) error {
 		sh.mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
-	for _, r := range stored {
-		if n := r.Rows - inMemory[r.Lane]; n > 0 {
-			l := lanes[r.Lane]
-			l.add(n, r.Oldest)
+	for id, r := range stored {
+		if n := r.tasks - inMemory[id]; n > 0 {
+			l := lanes[id]
+			l.add(n, r.oldest)
 			l.rows = n
-			lanes[r.Lane] = l
+			lanes[id] = l
 		}
 	}
 	e.overdue.mu.Lock()
 	e.overdue.lanes = lanes
 	e.overdue.mu.Unlock()
 	return err
+}
+
+// countRows counts the dues of the rows that may be tried by now, by lane.
+func (e *Scheduler) countRows(ctx context.Context, now int64) (map[engine.Lane]waiting, error) {
+	lanes := map[engine.Lane]waiting{}
+	add := func(id engine.Lane, n, oldest int64) {
+		l := lanes[id]
+		l.add(n, oldest)
+		lanes[id] = l
+	}
+	err := e.cfg.Cold.Owed(ctx, -1, now, func(os []engine.Owed) error {
+		var ranges []engine.Owed
+		var ids []engine.TimerID
+		for i := range os {
+			if o := &os[i]; o.To == 0 {
+				add(o.Lane, 1, o.NotBefore)
+			} else {
+				ranges, ids = append(ranges, *o), append(ids, o.Key.Timer)
+			}
+		}
+		defs, err := e.cfg.Cold.Load(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i, o := range ranges {
+			if n := e.waitingIn(&o, defs[i], now); n > 0 {
+				add(o.Lane, n, o.Key.Due)
+			}
+		}
+		return ctx.Err()
+	})
+	e.heard(err)
+	return lanes, err
+}
+
+// waitingIn is how many dues of a range have come that refill has still to go through.
+func (e *Scheduler) waitingIn(o *engine.Owed, definition []byte, now int64) int64 {
+	if definition == nil {
+		return 0
+	}
+	t, err := engine.DecodeTimer(definition)
+	if err != nil || t.Generation != o.Generation {
+		return 0
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return 0
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	lv := sh.timers[t.ID]
+	wheels := lv != nil && lv.owedTo != 0 && lv.owedFrom == o.Key.Due
+	sh.mu.Unlock()
+	if wheels {
+		return 0
+	}
+	return p.Count(o.Key.Due-1, min(o.To, now))
 }
 
 func (w *waiting) add(tasks, oldest int64) {

@@ -83,7 +83,7 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 			if err := r.fromRange(ctx, t, &p, &rows[i]); err != nil {
 				return err
 			}
-			from, to = min(from, rows[i].Key.Due-1), max(to, rows[i].To)
+			from, to = min(from, rows[i].Key.Due-1), max(to, r.endOf(&rows[i]))
 		}
 		if !r.hasRange(t) {
 			continue
@@ -140,7 +140,15 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	}
 	slices.SortFunc(own, policy.CompareSpans)
 	r.pay = append(r.pay, o.Key)
-	from := o.Key.Due - 1
-	r.d.Decide(t, p, own.Open(p, from, min(r.now, o.To)))
+	r.d.Decide(t, p, own.Open(p, o.Key.Due-1, min(r.now, r.endOf(o))))
 	return nil
+}
+
+// endOf is the end of a range; of one without end the watermark that its shard will have:
+// no timer is behind after a start.
+func (r *recovery) endOf(o *engine.Owed) int64 {
+	if o.To == engine.Endless {
+		return r.mark(o.Key.Timer.Shard())
+	}
+	return o.To
 }

@@ -184,7 +184,7 @@ func (e *Scheduler) withoutSpent(ctx context.Context, was, t *engine.Timer, os [
 func (e *Scheduler) spentOfRows(ctx context.Context, os []engine.Owed, defs [][]byte, now int64) (map[engine.Key]policy.Spans, error) {
 	var spent map[engine.Key]policy.Spans
 	for i, o := range os {
-		if o.To <= now || defs[i] == nil {
+		if o.To <= now || o.To == engine.Endless || defs[i] == nil {
 			continue
 		}
 		t, err := engine.DecodeTimer(defs[i])

@@ -46,7 +46,9 @@ func (e *Scheduler) upcoming(ctx context.Context, t *engine.Timer, now int64, n 
 		if o.To == 0 {
 			continue
 		}
-		o.NotBefore = max(o.NotBefore, now+1)
+		if o.NotBefore = max(o.NotBefore, now+1); o.To == engine.Endless {
+			o.To = w
+		}
 		s, err := e.spent(ctx, t, &p, o.NotBefore-1, o.To)
 		if err != nil {
 			return nil, err

@@ -290,21 +290,6 @@ func (c *Cold) Lanes(_ context.Context, to int64) ([]engine.Lane, error) {
 	return slices.Sorted(maps.Keys(seen)), nil
 }
 
-// Waiting counts the rows of each lane with NotBefore ≤ to.
-func (c *Cold) Waiting(_ context.Context, to int64) (lanes []engine.LaneRows, err error) {
-	at := map[engine.Lane]int{}
-	for _, o := range c.owedRows(func(o *engine.Owed) bool { return o.NotBefore <= to }) { // oldest first
-		i, ok := at[o.Lane]
-		if !ok {
-			i = len(lanes)
-			at[o.Lane] = i
-			lanes = append(lanes, engine.LaneRows{Lane: o.Lane, Oldest: o.NotBefore})
-		}
-		lanes[i].Rows++
-	}
-	return lanes, nil
-}
-
 // OwedIn lists the rows of a lane after a place.
 func (c *Cold) OwedIn(_ context.Context, lane engine.Lane, after engine.Place, to int64, limit int) ([]engine.Owed, error) {
 	rows := c.owedRows(func(o *engine.Owed) bool { return o.Lane == lane && o.NotBefore <= to && o.Place().Compare(after) > 0 })

@@ -1,7 +1,6 @@
 package tiertest
 
 import (
-	"cmp"
 	"slices"
 
 	"xtimer/engine"
@@ -27,11 +26,6 @@ func lanes(s *cold) {
 	s.lanesAre("all that may be tried", t0+hour, 0, a, b)
 	s.lanesAre("one is later", t0+day, 0, 7, a, b)
 	s.lanesAre("none yet", t0-1)
-	s.waitingAre("all that may be tried", t0+hour, engine.LaneRows{Lane: 0, Rows: 1, Oldest: t0},
-		engine.LaneRows{Lane: a, Rows: 30, Oldest: t0}, engine.LaneRows{Lane: b, Rows: 30, Oldest: t0})
-	s.waitingAre("some of them", t0+2, engine.LaneRows{Lane: 0, Rows: 1, Oldest: t0},
-		engine.LaneRows{Lane: a, Rows: 9, Oldest: t0}, engine.LaneRows{Lane: b, Rows: 3, Oldest: t0})
-	s.waitingAre("none yet", t0-1)
 	s.waits("the whole lane", inA, a, engine.Place{}, t0+hour, 100)
 	s.waits("a page", inA[:4], a, engine.Place{}, t0+hour, 4)
 	s.waits("the next page", inA[4:9], a, inA[3].Place(), t0+hour, 5)
@@ -62,16 +56,6 @@ func (s *cold) lanesAre(what string, to int64, want ...engine.Lane) {
 	s.ok(err)
 	slices.Sort(got)
 	slices.Sort(want)
-	s.same(what, got, want)
-}
-
-func (s *cold) waitingAre(what string, to int64, want ...engine.LaneRows) {
-	s.Helper()
-	got, err := s.Waiting(s.ctx, to)
-	s.ok(err)
-	byLane := func(a, b engine.LaneRows) int { return cmp.Compare(a.Lane, b.Lane) }
-	slices.SortFunc(got, byLane)
-	slices.SortFunc(want, byLane)
 	s.same(what, got, want)
 }
 
