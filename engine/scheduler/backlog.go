@@ -131,16 +131,8 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 // resumePage is one page of it; again are rows that are to be read again, all of them
 // when the cold tier is too slow for what it said to be true still.
 func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) (again []engine.Owed, err error) {
-	ids := make([]engine.TimerID, len(os))
-	for i := range os {
-		ids[i] = os[i].Key.Timer
-	}
-	defs, err := e.cfg.Cold.Load(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
 	now, since := e.now(), e.ticksAt(read)
-	spent, err := e.spentOfRows(ctx, os, defs, now)
+	defs, spent, err := e.definitionsOf(ctx, os, now)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +147,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	for i, o := range os {
 		var def, former *engine.Timer
 		if defs[i] == nil && o.Task == nil {
-			versions, err := e.cfg.Cold.Versions(ctx, ids[i], 0, 1)
+			versions, err := e.cfg.Cold.Versions(ctx, o.Key.Timer, 0, 1)
 			if err != nil {
 				return nil, err
 			}
@@ -163,7 +155,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		}
 		if defs[i] != nil {
 			if def, err = engine.DecodeTimer(defs[i]); err != nil {
-				e.leaveOut(ids[i], err) // its row stays; it must not keep the others from firing
+				e.leaveOut(o.Key.Timer, err) // its row stays; it must not keep the others from firing
 				continue
 			}
 		}

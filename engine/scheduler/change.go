@@ -28,13 +28,6 @@ type edit struct {
 	once engine.Key
 }
 
-// atOnce reports whether no due of the former generation is called after the change, as
-// verify can tell: a later one-shot, or a timer that is disabled for a while, says no more.
-func (ed *edit) atOnce(now int64) bool {
-	t := ed.timer
-	return t == nil || t.Status == engine.Disabled || !t.Schedule.OneShot() && t.ValidFrom <= now
-}
-
 // changed is what a change met and left.
 type changed struct {
 	was, now *engine.Timer

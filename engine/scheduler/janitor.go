@@ -42,15 +42,23 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 	return nil
 }
 
-// probe reads from each table as requests do: the count of timers is a table of its own.
-// What a sweep or a count says of a broken tier counts as well.
+// probe reads as requests do, from one table more each time; the count of timers is a
+// table of its own. What a sweep or a count says of a broken tier counts as well. It
+// stays with a table that is broken until it is mended.
 func (e *Scheduler) probe(ctx context.Context, found ...error) {
 	_, timer := e.cfg.Cold.Timer(ctx, 1)
-	_, versions := e.cfg.Cold.Versions(ctx, 1, 0, 1)
-	_, task := e.cfg.Cold.LastTask(ctx, 1)
-	_, owed := e.cfg.Cold.OwedPage(ctx, 1, 0, 1)
-	_, shards := e.cfg.Cold.Shards(ctx)
-	for _, err := range append(found, timer, versions, task, owed, shards) {
+	var next error
+	switch e.probed % 4 {
+	case 0:
+		_, next = e.cfg.Cold.Versions(ctx, 1, 0, 1)
+	case 1:
+		_, next = e.cfg.Cold.LastTask(ctx, 1)
+	case 2:
+		_, next = e.cfg.Cold.OwedPage(ctx, 1, 0, 1)
+	case 3:
+		_, next = e.cfg.Cold.Shards(ctx)
+	}
+	for _, err := range append(found, timer, next) {
 		switch {
 		case err == nil, errors.Is(err, engine.ErrNotFound):
 		case errors.Is(err, context.Canceled), errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, engine.ErrBroken):
@@ -60,6 +68,7 @@ func (e *Scheduler) probe(ctx context.Context, found ...error) {
 			return
 		}
 	}
+	e.probed++
 	e.coldFault.Store(nil)
 }
 

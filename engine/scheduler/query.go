@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
 )
 
 // View is a timer as a reader sees it now.
@@ -117,6 +119,102 @@ func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after stri
 		}
 	}
 	return vs, next, nil
+}
+
+// Upcoming lists the next n dues of a timer that will be called.
+func (e *Scheduler) Upcoming(ctx context.Context, id engine.TimerID, n int) ([]int64, error) {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if t.Status != engine.Enabled {
+		return []int64{}, nil
+	}
+	return e.upcoming(ctx, t, e.now(), n)
+}
+
+// upcoming are the next n dues of a timer after now that will be called. The watermark is
+// later than now only after the clock was set back: what the plan has up to there is then
+// called if it is owed.
+func (e *Scheduler) upcoming(ctx context.Context, t *engine.Timer, now int64, n int) ([]int64, error) {
+	p, err := plan.Of(t)
+	if err != nil {
+		return nil, err
+	}
+	w := e.finishedTo(t.ID)
+	if w <= now {
+		return called(&p, now, nil, nil, n), nil
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	var spent policy.Spans
+	rows = slices.DeleteFunc(rows, func(o engine.Owed) bool {
+		return o.Generation != t.Generation || o.Used() || max(o.Key.Due, o.To) <= now
+	})
+	for i := range rows {
+		o := &rows[i]
+		if o.To == 0 {
+			continue
+		}
+		if o.NotBefore = max(o.NotBefore, now+1); o.To == engine.Endless {
+			o.To = w
+		}
+		s, err := e.spent(ctx, t, &p, o.NotBefore-1, o.To)
+		if err != nil {
+			return nil, err
+		}
+		spent = append(spent, s...)
+	}
+	slices.SortFunc(spent, policy.CompareSpans)
+	return called(&p, w, rows, spent, n), nil
+}
+
+// nextDue is the next due of a timer after now that will be called, 0 for none.
+func (e *Scheduler) nextDue(ctx context.Context, t *engine.Timer, now int64) int64 {
+	dues, err := e.upcoming(ctx, t, now, 1)
+	if err != nil || len(dues) == 0 {
+		return 0
+	}
+	return dues[0]
+}
+
+// called are the first n dues of a timer that will be called: those of its rows that are
+// not spent, and those of its plan that come after the rows and after w.
+func called(p *plan.Plan, w int64, rows []engine.Owed, spent policy.Spans, n int) []int64 {
+	dues := make([]int64, 0, n)
+	add := func(after, to int64) {
+		for due, ok := p.Next(after); ok && due <= to && n > 0; due, ok = p.Next(due) {
+			dues = append(dues, due)
+			n--
+		}
+	}
+	most := n
+	for i := range rows {
+		o := &rows[i]
+		if n = most; o.To == 0 {
+			dues = append(dues, o.Key.Due)
+			continue
+		}
+		for _, s := range spent.Open(p, o.NotBefore-1, o.To) {
+			add(s[0]-1, s[1])
+		}
+		w = max(w, o.To)
+	}
+	n = most
+	add(w, engine.MaxDue)
+	slices.Sort(dues)
+	dues = slices.Compact(dues)
+	return dues[:min(most, len(dues))]
+}
+
+// finishedTo is up to when the dues of a timer are finished that are not owed.
+func (e *Scheduler) finishedTo(id engine.TimerID) int64 {
+	sh := e.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return max(sh.watermark, sh.settling, sh.decided[id])
 }
 
 // Task finds one task, open or finished.

@@ -152,6 +152,7 @@ type Scheduler struct {
 	// coldFault is why timers cannot be read although the cold tier is there, as when a
 	// table is missing; the janitor's.
 	coldFault atomic.Pointer[string]
+	probed    int // how many tables the janitor has asked
 	unsettled unsettled
 	halved    int                           // how often the pieces of a settle have been; of recovery, then of history
 	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls

@@ -179,10 +179,16 @@ func (e *Scheduler) withoutSpent(ctx context.Context, was, t *engine.Timer, os [
 	return os, spent, err
 }
 
-// spentOfRows are the spent dues of the ranges among rows that reach beyond now, by their
-// keys. defs are the definitions of their timers, as they are stored.
-func (e *Scheduler) spentOfRows(ctx context.Context, os []engine.Owed, defs [][]byte, now int64) (map[engine.Key]policy.Spans, error) {
-	var spent map[engine.Key]policy.Spans
+// definitionsOf reads the definitions of the timers of rows, as they are stored, and the
+// spent dues of the ranges among the rows that reach beyond now, by their keys.
+func (e *Scheduler) definitionsOf(ctx context.Context, os []engine.Owed, now int64) (defs [][]byte, spent map[engine.Key]policy.Spans, err error) {
+	ids := make([]engine.TimerID, len(os))
+	for i := range os {
+		ids[i] = os[i].Key.Timer
+	}
+	if defs, err = e.cfg.Cold.Load(ctx, ids); err != nil {
+		return nil, nil, err
+	}
 	for i, o := range os {
 		if o.To <= now || o.To == engine.Endless || defs[i] == nil {
 			continue
@@ -193,12 +199,19 @@ func (e *Scheduler) spentOfRows(ctx context.Context, os []engine.Owed, defs [][]
 		}
 		s, err := e.spentOf(ctx, t, os[i:i+1])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if spent == nil {
 			spent = map[engine.Key]policy.Spans{}
 		}
 		spent[o.Key] = s
 	}
-	return spent, nil
+	return defs, spent, nil
+}
+
+// atOnce reports whether no due of the former generation is called after the change, as
+// verify can tell: a later one-shot, or a timer that is disabled for a while, says no more.
+func (ed *edit) atOnce(now int64) bool {
+	t := ed.timer
+	return t == nil || t.Status == engine.Disabled || !t.Schedule.OneShot() && t.ValidFrom <= now
 }

@@ -109,12 +109,12 @@ func TestReadyWantsEachTable(t *testing.T) {
 				}
 				w.start()
 				gone.Store(true)
-				time.Sleep(15 * time.Second)
+				time.Sleep(45 * time.Second)
 				if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "xtimer."+op) || w.Tiers()["cold"] {
 					t.Errorf("ready: %v, tiers %v", err, w.Tiers())
 				}
 				gone.Store(false)
-				time.Sleep(15 * time.Second)
+				time.Sleep(45 * time.Second)
 				if err := w.Ready(); err != nil || !w.Tiers()["cold"] {
 					t.Errorf("ready: %v, tiers %v", err, w.Tiers())
 				}

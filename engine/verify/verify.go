@@ -45,8 +45,7 @@ const (
 	// Unproven: no record, where history is known not to be whole: successes are
 	// sampled, or the disk or history's bound left no room. It is no failure.
 	Unproven
-	// Damaged: a row of the store that cannot be read, or that is the row of another
-	// task. What it should tell is looked for as if it were not there.
+	// Damaged: a row of the store that cannot be read, or is that of another task.
 	Damaged
 
 	findingKinds
@@ -162,9 +161,8 @@ func waitsOf(t *engine.Timer) time.Duration {
 }
 
 // ends is what its successor does to an era. A change that takes effect at once is
-// stamped by the latest time that the timer's calls may have had, in case the clock was
-// set back before it; the dues of the era end by the clock's own time, ValidFrom. A
-// one-shot, and a timer that is disabled until an instant, do not tell.
+// stamped by the latest time that the timer's calls may have had; the dues of the era
+// end by the clock's own time, ValidFrom. A later one-shot or enable does not tell.
 func (e *era) ends(next *engine.Timer) {
 	e.end = min(next.UpdatedAt, next.ValidFrom)
 	switch {
