@@ -31,31 +31,8 @@ func (m *machine) holdCalls(t *timer) {
 	for due, calls := range t.calls {
 		slices.SortStableFunc(calls, func(a, b *call) int { return int(a.at - b.at) })
 		known := t.asked(due)
-		for i, c := range calls {
-			bad := func(format string, args ...any) {
-				m.wrong("%s: the call of %s at %v, attempt %d: %s", t.name(), stamp(due), c.at, c.attempt, fmt.Sprintf(format, args...))
-			}
-			if early := c.key.Due*1000 - c.wall.UnixMicro(); early > 0 && !m.setBack(t, c) {
-				bad("it is %d µs early", early)
-			}
-			if !known {
-				bad("no definition has this due")
-			}
-			m.holdVersion(t, c, bad)
-			m.holdMisfire(t, c, bad)
-			m.holdFresh(t, c, bad)
-			if i > 0 {
-				m.holdRepeat(t, calls[i-1], c, bad)
-			}
-			if !c.redelivered && slices.ContainsFunc(calls[:i], func(was *call) bool { return was.life < c.life && was.attempt >= c.attempt }) &&
-				t.redriven[due] == 0 && len(t.unsure) == 0 && !m.back() {
-				bad("a former process has made that attempt, and it is not marked")
-			}
-			if m.script.Settings.Workers >= 8 && len(m.steps) == 0 && c.at > m.script.Calm+30*time.Second && i == 0 && t.manual[due] == nil {
-				if late := c.wall.UnixMilli() - due; late > 100 && due > m.begin.Add(m.script.Calm+30*time.Second).UnixMilli() && t.allOverlap() {
-					bad("it is %d ms late, and nothing ails the machine", late)
-				}
-			}
+		for i := range calls {
+			m.holdCall(t, calls, i, known)
 		}
 		most := 1 + t.redriven[due]
 		for _, r := range t.unsure {
@@ -65,6 +42,35 @@ func (m *machine) holdCalls(t *timer) {
 		}
 		if n := len(calls); n > most && t.all(func(v version) bool { return v.Delivery == engine.AtMostOnce }) {
 			m.wrong("%s: %s is at most once, and was called %d times", t.name(), stamp(due), n)
+		}
+	}
+}
+
+// holdCall is holdCalls of one of the calls of a due; known: somebody asked for it.
+func (m *machine) holdCall(t *timer, calls []*call, i int, known bool) {
+	c, due := calls[i], calls[i].key.Due
+	bad := func(format string, args ...any) {
+		m.wrong("%s: the call of %s at %v, attempt %d: %s", t.name(), stamp(due), c.at, c.attempt, fmt.Sprintf(format, args...))
+	}
+	if early := c.key.Due*1000 - c.wall.UnixMicro(); early > 0 && !m.setBack(t, c) {
+		bad("it is %d µs early", early)
+	}
+	if !known {
+		bad("no definition has this due")
+	}
+	m.holdVersion(t, c, bad)
+	m.holdMisfire(t, c, bad)
+	m.holdFresh(t, c, bad)
+	if i > 0 {
+		m.holdRepeat(t, calls[i-1], c, bad)
+	}
+	if !c.redelivered && slices.ContainsFunc(calls[:i], func(was *call) bool { return was.life < c.life && was.attempt >= c.attempt }) &&
+		t.redriven[due] == 0 && len(t.unsure) == 0 && !m.back() {
+		bad("a former process has made that attempt, and it is not marked")
+	}
+	if m.script.Settings.Workers >= 8 && len(m.steps) == 0 && c.at > m.script.Calm+30*time.Second && i == 0 && t.manual[due] == nil {
+		if late := c.wall.UnixMilli() - due; late > 100 && due > m.begin.Add(m.script.Calm+30*time.Second).UnixMilli() && t.allOverlap() {
+			bad("it is %d ms late, and nothing ails the machine", late)
 		}
 	}
 }
@@ -162,9 +168,7 @@ func (m *machine) holdRepeat(t *timer, was, c *call, bad func(string, ...any)) {
 // by a start or a step of the clock.
 func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 	due := c.key.Due
-	skips := t.all(func(v version) bool { return v.Misfire.Policy == engine.MisfireSkip && !v.Schedule.OneShot() })
-	caught := slices.ContainsFunc(t.eras, func(e *era) bool { return slices.Contains(e.caught, due) })
-	if !skips || caught || t.manual[due] != nil || len(t.unsure) > 0 || t.redriven[due] > 0 {
+	if !t.skipsLate(due) {
 		return
 	}
 	const late = 11_000 // a second more than it takes to be a misfire
@@ -185,6 +189,14 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
 		}
 	}
+}
+
+// skipsLate reports whether a timer wants a due skipped that is found late, and nobody
+// asked for it besides.
+func (t *timer) skipsLate(due int64) bool {
+	skips := t.all(func(v version) bool { return v.Misfire.Policy == engine.MisfireSkip && !v.Schedule.OneShot() })
+	caught := slices.ContainsFunc(t.eras, func(e *era) bool { return slices.Contains(e.caught, due) })
+	return skips && !caught && t.manual[due] == nil && len(t.unsure) == 0 && t.redriven[due] == 0
 }
 
 // has is since when a timer has a due: from before that no step of the clock made it late.

@@ -38,7 +38,6 @@ func (m *machine) complete(t *timer, upTo int64) {
 func (m *machine) holdRecords(t *timer, upTo int64, out *Outcome) {
 	for i, k := range t.records {
 		due := k.Key.Due
-		calls := t.calls[due]
 		bad := func(format string, args ...any) {
 			m.wrong("%s: the record of %s says %s %s: %s", t.name(), stamp(due), k.Status, k.Reason, fmt.Sprintf(format, args...))
 		}
@@ -57,42 +56,48 @@ func (m *machine) holdRecords(t *timer, upTo int64, out *Outcome) {
 			bad("generation %d is not stored", k.Generation)
 			continue
 		}
-		taken := slices.ContainsFunc(calls, func(c *call) bool { return c.answer.class == engine.ClassOK })
-		answered := func(classes ...engine.Class) bool {
-			return slices.ContainsFunc(calls, func(c *call) bool { return slices.Contains(classes, c.answer.class) })
+		m.holdStatus(t, e, k, bad)
+	}
+}
+
+// holdStatus: what a record says became of a due is what its calls came to.
+func (m *machine) holdStatus(t *timer, e *era, k *engine.Task, bad func(string, ...any)) {
+	calls := t.calls[k.Key.Due]
+	taken := slices.ContainsFunc(calls, func(c *call) bool { return c.answer.class == engine.ClassOK })
+	answered := func(classes ...engine.Class) bool {
+		return slices.ContainsFunc(calls, func(c *call) bool { return slices.Contains(classes, c.answer.class) })
+	}
+	amo := e.atMostOnce()
+	switch k.Status {
+	case engine.Succeeded:
+		if !taken {
+			bad("its target took none of %d calls", len(calls))
 		}
-		amo := e.atMostOnce()
-		switch k.Status {
-		case engine.Succeeded:
-			if !taken {
-				bad("its target took none of %d calls", len(calls))
-			}
-		case engine.Failed:
-			if !answered(engine.ClassRejected) && !(amo && answered(engine.ClassRetry)) {
-				bad("its target did not reject it")
-			}
-		case engine.Dead:
-			switch n := k.LastAttempt() - k.Base; {
-			case k.Reason == engine.ReasonAge:
-			case k.Reason == engine.ReasonStale:
-				m.holdStale(t, k, bad)
-			case n < e.fewest():
-				bad("after %d attempts", n)
-			}
-		case engine.Unknown:
-			if !amo {
-				bad("it is at least once")
-			}
-		case engine.Cancelled:
-			if e.end == nil {
-				bad("generation %d is in force", k.Generation)
-			}
-		case engine.Skipped, engine.Missed:
-			m.holdSkipped(t, e, k, bad)
+	case engine.Failed:
+		if !answered(engine.ClassRejected) && !(amo && answered(engine.ClassRetry)) {
+			bad("its target did not reject it")
 		}
-		if taken && k.Status != engine.Succeeded && !m.forgot(t, calls) {
-			bad("its target took it")
+	case engine.Dead:
+		switch n := k.LastAttempt() - k.Base; {
+		case k.Reason == engine.ReasonAge:
+		case k.Reason == engine.ReasonStale:
+			m.holdStale(t, k, bad)
+		case n < e.fewest():
+			bad("after %d attempts", n)
 		}
+	case engine.Unknown:
+		if !amo {
+			bad("it is at least once")
+		}
+	case engine.Cancelled:
+		if e.end == nil {
+			bad("generation %d is in force", k.Generation)
+		}
+	case engine.Skipped, engine.Missed:
+		m.holdSkipped(t, e, k, bad)
+	}
+	if taken && k.Status != engine.Succeeded && !m.forgot(t, calls) {
+		bad("its target took it")
 	}
 }
 

@@ -22,7 +22,7 @@ func CancelledRow(def, former *engine.Timer, o engine.Owed, now int64) *engine.T
 		t.App, t.Name = former.App, former.Name
 	}
 	if o.Begun {
-		PerhapsSent(t, now)
+		PerhapsSent(t)
 	}
 	t.Status, t.Reason, t.Ended, t.NotBefore = engine.Cancelled, engine.ReasonReplaced, now, 0
 	if def == nil {
@@ -33,10 +33,15 @@ func CancelledRow(def, former *engine.Timer, o engine.Owed, now int64) *engine.T
 	return t
 }
 
-// PerhapsSent adds to a record the attempt that was begun before a crash.
-func PerhapsSent(t *engine.Task, now int64) {
-	began := max(now, t.Key.Due) // nobody knows when; not before it was due
+// PerhapsSent adds to a record the attempt that was begun before a crash. Nobody knows
+// when it began: the record has the first instant at which it can have.
+func PerhapsSent(t *engine.Task) {
+	began := t.Key.Due * 1000
+	if n := len(t.Attempts); n > 0 {
+		last := &t.Attempts[n-1]
+		began = max(began, last.Started+last.Took.Microseconds())
+	}
 	t.Attempts = append(slices.Clip(t.Attempts), engine.Attempt{
-		N: t.LastAttempt() + 1, Started: began * 1000, ErrorClass: engine.ReasonCrashed,
+		N: t.LastAttempt() + 1, Started: began, ErrorClass: engine.ReasonCrashed,
 	})
 }

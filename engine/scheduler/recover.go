@@ -353,7 +353,7 @@ func (r *recovery) unknown(d *policy.Triage, t *engine.Timer, k engine.Key, orig
 	if was != nil {
 		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
 	}
-	policy.PerhapsSent(rec, r.now)
+	policy.PerhapsSent(rec)
 	d.Records = append(d.Records, rec)
 }
 

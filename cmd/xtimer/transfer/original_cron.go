@@ -80,31 +80,9 @@ func readYears(field string) (in []years, err error) {
 	}
 	var set [lastYear + 2]bool
 	for item := range strings.SplitSeq(field, ",") {
-		body, stepText, hasStep := strings.Cut(item, "/")
-		step := 1
-		if hasStep {
-			if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
-				return nil, fmt.Errorf("years %q: the step is no number", item)
-			}
-			step = min(step, lastYear) // which is beyond all of them
-		}
-		first, last := firstYear, lastYear
-		if body != "*" {
-			firstText, lastText, isRange := strings.Cut(body, "-")
-			if first, err = strconv.Atoi(firstText); err != nil {
-				return nil, fmt.Errorf("years %q: %q is no year", item, firstText)
-			}
-			switch {
-			case isRange:
-				if last, err = strconv.Atoi(lastText); err != nil {
-					return nil, fmt.Errorf("years %q: %q is no year", item, lastText)
-				}
-			case !hasStep:
-				last = first
-			}
-		}
-		if first < firstYear || last > lastYear || first > last {
-			return nil, fmt.Errorf("years %q: it does not run forward from %d to %d", item, firstYear, lastYear)
+		first, last, step, err := readYearItem(item)
+		if err != nil {
+			return nil, err
 		}
 		for y := first; y <= last; y += step {
 			set[y] = true
@@ -122,4 +100,35 @@ func readYears(field string) (in []years, err error) {
 		return nil, errors.New("it has no year")
 	}
 	return in, nil
+}
+
+// readYearItem reads one of the items that commas part: 2027, 2027-2030, *, each with /step.
+func readYearItem(item string) (first, last, step int, err error) {
+	body, stepText, hasStep := strings.Cut(item, "/")
+	step = 1
+	if hasStep {
+		if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
+			return 0, 0, 0, fmt.Errorf("years %q: the step is no number", item)
+		}
+		step = min(step, lastYear) // which is beyond all of them
+	}
+	first, last = firstYear, lastYear
+	if body != "*" {
+		firstText, lastText, isRange := strings.Cut(body, "-")
+		if first, err = strconv.Atoi(firstText); err != nil {
+			return 0, 0, 0, fmt.Errorf("years %q: %q is no year", item, firstText)
+		}
+		switch {
+		case isRange:
+			if last, err = strconv.Atoi(lastText); err != nil {
+				return 0, 0, 0, fmt.Errorf("years %q: %q is no year", item, lastText)
+			}
+		case !hasStep:
+			last = first
+		}
+	}
+	if first < firstYear || last > lastYear || first > last {
+		return 0, 0, 0, fmt.Errorf("years %q: it does not run forward from %d to %d", item, firstYear, lastYear)
+	}
+	return first, last, step, nil
 }
