@@ -36,7 +36,8 @@ type Cold interface {
 	// A deleted timer's last version is among them.
 	Versions(ctx context.Context, id TimerID, before uint32, limit int) ([]*Timer, error)
 	// Lives pages, in the order of ids, through every timer that stands or has
-	// a version kept: those with an id greater than after, limit of them at most.
+	// a version kept: those with an id greater than after, limit of them at most;
+	// a damaged one fails the page (*Damage, with its id if the limit is 1).
 	Lives(ctx context.Context, after TimerID, limit int) ([]Life, error)
 	// Counts tells how many timers there are by stored status.
 	Counts(ctx context.Context) (Counts, error)
@@ -83,7 +84,7 @@ type Cold interface {
 	// before (zero: from the newest on). All that is selected and not older than
 	// next was told when it returns; a zero next is the end. A page may be
 	// short, even empty, and have a next: filters without an index scan in
-	// bounded steps.
+	// bounded steps. A damaged record ends a page; one that begins a page is a *Damage.
 	Tasks(ctx context.Context, f TaskFilter, before Key, limit int) (ts []*Task, next Key, err error)
 	// LastTask is the newest record of a timer: ErrNotFound when there is none.
 	LastTask(ctx context.Context, id TimerID) (*Task, error)

@@ -8,6 +8,7 @@ var help = map[string]string{
 	"xtimer_audit_violations_total": "Timers that the auditor found out of place and put right; each is a bug.",
 	"xtimer_call_panics_total":      "Calls that panicked; each is a bug.",
 	"xtimer_calls_in_flight":        "HTTP calls under way.",
+	"xtimer_clock_behind_seconds":   "How far the clock is behind the last due that was finished, when that is more than a minute: timers rest for so long, see xtimer clock reset.",
 	"xtimer_calls_limit":            "HTTP calls that may be under way: --max-calls, or less while memory is full.",
 	"xtimer_clock_steps_total":      "Steps of the wall clock that were seen.",
 	"xtimer_fired_early_total":      "Attempts sent before their due; has to stay 0.",

@@ -43,6 +43,7 @@ holds them against the records of history. It names every
   stray     a record of a due that no definition has, or a call that began after
             its timer was deleted, disabled or given another schedule
   miscount  a run of dues in one record that counts other than the plan
+  damaged   a row of the store that cannot be read, or is that of another task
   unproven  a due without a record, where history is known not to be whole (by
             --history-sample, a full disk, its bound, or an import without it):
             this alone is no failure
@@ -220,7 +221,7 @@ func (p *proof) conclude() error {
 		}
 		fmt.Fprintf(p.out, "%s: %d dues of %d timers from %s to %s, by %d records; %d still open. (%v)\n", word, v.Dues, v.Timers,
 			v.From.UTC().Format(time.RFC3339), v.To.UTC().Format(time.RFC3339), v.Records, v.Open, time.Since(p.started).Round(time.Millisecond))
-		for _, kind := range []string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven"} {
+		for _, kind := range []string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven", "damaged"} {
 			if n := v.Found[kind]; n > 0 {
 				fmt.Fprintf(p.out, "  %-8s %d\n", kind, n)
 			}
