@@ -27,7 +27,7 @@ const (
 // an entry may only go.
 var tooLarge = map[string]int{
 	"files of engine/scheduler":                           47,
-	"files of httpapi":                                    33,
+	"files of httpapi":                                    32,
 	"lines of engine/scheduler/change.go":                 471,
 	"lines of engine/scheduler/create.go":                 403,
 	"lines of engine/scheduler/history.go":                445,
