@@ -186,12 +186,10 @@ func (e *Scheduler) roomy(k engine.Key) int64 {
 	return e.horizon.Load() + settles + int64(plan.Scatter(uint64(k.Timer), uint64(k.Due))%uint64(minute-settles))
 }
 
-// conclude gives a task its final status; see leave. mu is held.
+// conclude gives a task its final status and notes it in the journal; see ends. mu is held.
 func (e *Scheduler) conclude(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) (freed *task) {
-	freed = t.leave(now)
-	e.finish(sh, t, status, reason, now)
-	e.metrics.ended(status)
-	e.followers.tell(&t.Task)
+	freed = e.ends(sh, t, status, reason, now)
+	e.journal.Finish(t.encoded)
 	return freed
 }
 

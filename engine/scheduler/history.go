@@ -164,47 +164,6 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	return h.forget(forget)
 }
 
-// A settle is stored in pieces of at most mostRows: after an hour without the cold
-// tier there are millions. A tier may be too slow for as many within its patience,
-// behind a slow link or on a busy machine; after each failure the pieces are half as
-// large, down to fewestRows, and when a whole settle has gone through they are
-// twice as large.
-const (
-	mostRows   = 50_000
-	fewestRows = 500
-)
-
-// settlePieces stores a settlement, its watermarks last: until they stand, the
-// journal still has all of it, and the next start would store the same again.
-func (e *Scheduler) settlePieces(ctx context.Context, s *engine.Settlement) (err error) {
-	piece := mostRows >> e.halved
-	for err == nil && len(s.Tasks)+len(s.Owe)+len(s.Pay) > piece {
-		p := engine.Settlement{Owner: s.Owner, Replayed: s.Replayed}
-		room := piece
-		p.Tasks, s.Tasks = cut(s.Tasks, &room)
-		p.Owe, s.Owe = cut(s.Owe, &room)
-		p.Pay, s.Pay = cut(s.Pay, &room)
-		err = e.cfg.Cold.Settle(ctx, &p)
-	}
-	if err == nil {
-		err = e.cfg.Cold.Settle(ctx, s)
-	}
-	switch {
-	case err == nil:
-		e.halved = max(e.halved-1, 0)
-	case piece/2 >= fewestRows:
-		e.halved++
-	}
-	return err
-}
-
-// cut takes as many as there is room for.
-func cut[T any](list []T, room *int) (head, rest []T) {
-	n := min(len(list), *room)
-	*room -= n
-	return list[:n:n], list[n:]
-}
-
 // forget lets the journal drop what was written up to the instant.
 func (h *history) forget(upTo int64) error {
 	n := 0

@@ -192,15 +192,18 @@ func (e *Scheduler) detach(sh *shard, t *task) {
 	sh.dismiss(t.live)
 }
 
-// finish gives a task its final status and notes it in the journal; it stays in
-// memory until it is settled. mu is held.
-func (e *Scheduler) finish(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) {
+// ends gives a task its final status; it stays in memory until it is settled. freed:
+// see leave. mu is held.
+func (e *Scheduler) ends(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) (freed *task) {
+	freed = t.leave(now)
 	e.detach(sh, t)
 	t.state, t.Status, t.Reason, t.Ended, t.NotBefore = isDone, status, reason, now, 0
 	t.encoded = engine.EncodeTask(&t.Task)
 	sh.done++
 	sh.doneBytes += int64(len(t.encoded))
-	e.journal.Finish(t.encoded)
+	e.metrics.ended(status)
+	e.followers.tell(&t.Task)
+	return freed
 }
 
 // dismiss drops a timer that has nothing in memory any more. mu is held.

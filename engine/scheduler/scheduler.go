@@ -125,6 +125,7 @@ type Scheduler struct {
 	backlog    backlog
 	lanes      *lanes
 	misfires   misfires
+	ended      ended
 	followers  followers
 	operations operations
 	recent     recent
@@ -148,7 +149,7 @@ type Scheduler struct {
 	// table is missing; the janitor's.
 	coldFault atomic.Pointer[string]
 	unsettled unsettled
-	halved    int                           // how often the pieces of a settle have been; of recovery, then of history
+	pieces    pieces
 	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
 	counts    atomic.Pointer[engine.Counts] // refreshed by the janitor
 
@@ -181,6 +182,8 @@ func New(cfg Config) *Scheduler {
 	e.changes.versions = map[engine.TimerID]changeNote{}
 	e.backlog.has, e.backlog.later = map[engine.Key]bool{}, map[chan struct{}][]engine.Owed{}
 	e.backlog.more, e.misfires.more = make(chan struct{}, 1), make(chan struct{}, 1)
+	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
+	e.pieces.rows = mostRows
 	e.followers.list = map[*follower]struct{}{}
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
@@ -251,6 +254,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	loading := []*stage{
 		e.stage("refill", e.refill),
 		e.stage("backlog", func(ctx context.Context) error { return e.backlog.run(ctx, e) }),
+		e.stage("ended", func(ctx context.Context) error { return e.ended.run(ctx, e) }),
 		e.stage("misfires", func(ctx context.Context) error { return e.misfires.run(ctx, e) }),
 		e.stage("migrator", e.migrator.run),
 		e.stage("auditor", e.audit),

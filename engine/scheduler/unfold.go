@@ -90,17 +90,17 @@ func (e *Scheduler) unfoldClaimed(ctx context.Context, os []engine.Owed) (rests,
 	}
 	s := &engine.Settlement{Owner: e.cfg.Node}
 	for i, o := range os {
+		var t *engine.Timer
+		if defs[i] != nil {
+			if t, err = engine.DecodeTimer(defs[i]); err != nil {
+				return nil, nil, err
+			}
+		}
+		if t == nil || t.Generation != o.Generation {
+			e.ended.add(o.Key.Timer, nil, t, e.now())
+			continue
+		}
 		s.Pay = append(s.Pay, o.Key)
-		if defs[i] == nil {
-			continue
-		}
-		t, err := engine.DecodeTimer(defs[i])
-		if err != nil {
-			return nil, nil, err
-		}
-		if t.Generation != o.Generation {
-			continue
-		}
 		rest, err := e.unfoldInto(ctx, s, t, o, max(unfoldDues/len(os), 1))
 		if err != nil {
 			return nil, nil, err
