@@ -484,7 +484,7 @@ func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 			}
 			e.ends(sh, t, engine.Cancelled, ed.reason, now)
 			if !stands {
-				e.journal.Finish(t.encoded)
+				t.inJournal(e.journal.Finish(t.encoded))
 			}
 		default:
 			e.forget(sh, t)

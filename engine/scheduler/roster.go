@@ -104,6 +104,7 @@ type task struct {
 	writing       *engine.Timer    // what it calls, while the first bytes are being written (see Gate); nil: nothing
 	stored        int64            // when it was settled, being done (see ticks); 0: not yet
 	left          int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue
+	journaled     engine.Position  // 1 + the first of its records in the journal that nothing stored makes needless; 0: none
 	turn          fair.Item[*task] // in the queue
 	handle        wheel.Handle     // of its retry
 	encoded       []byte           // AppendTask of it, once done
@@ -204,6 +205,14 @@ func (e *Scheduler) ends(sh *shard, t *task, status engine.TaskStatus, reason st
 	e.metrics.ended(status)
 	e.followers.tell(&t.Task)
 	return freed
+}
+
+// inJournal notes a record that the journal has of a task. mu is held since before it
+// was appended, so that a settle sees both or neither.
+func (t *task) inJournal(p engine.Position) {
+	if t.journaled == 0 {
+		t.journaled = p + 1
+	}
 }
 
 // dismiss drops a timer that has nothing in memory any more. mu is held.
