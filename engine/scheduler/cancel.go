@@ -9,11 +9,11 @@ import (
 	"xtimer/engine/policy"
 )
 
-// rowsOf reads the rows that a change takes along: the first ones, and those of dues that
+// rowsOf reads the rows that a change takes along: the first fewestRows, and those of dues that
 // are yet to come, by a clock that was set back, for the next generation may have the
 // same. more: others are left to ended.
 func (e *Scheduler) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (rows []engine.Owed, more bool, err error) {
-	limit := e.pieces.of(endedRows)
+	limit := min(endedRows, fewestRows)
 	rows, err = e.cfg.Cold.OwedPage(ctx, id, -1, limit)
 	if err != nil || len(rows) < limit {
 		return rows, false, err

@@ -42,8 +42,7 @@ type endedTimer struct {
 	after  int64 // the due of the last row that was looked at
 }
 
-// endedRows is how many rows a change takes along, and this stage at a time; a variable
-// for tests.
+// endedRows is how many rows this stage takes at a time, at most; a variable for tests.
 var endedRows = 5000
 
 // add has the rows of a timer cancelled that are not of its definition, nil for none.

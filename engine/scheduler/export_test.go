@@ -51,7 +51,7 @@ func BoundHeld(n int) (restore func()) {
 	return func() { maxHeld = was }
 }
 
-// BoundEnded sets how many rows a change takes along; restore sets what it was.
+// BoundEnded sets how many rows a change takes along, and ended at a time; restore sets what it was.
 func BoundEnded(n int) (restore func()) {
 	was := endedRows
 	endedRows = n
