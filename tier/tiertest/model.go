@@ -59,7 +59,7 @@ func Dump(t testing.TB, c engine.Cold, ids []engine.TimerID) (string, error) {
 		for _, v := range vs {
 			fmt.Fprintf(&out, "version %x\n", engine.AppendTimer(nil, v))
 		}
-		rows, err := c.OwedOf(ctx, id)
+		rows, err := c.OwedPage(ctx, id, -1, 1<<20)
 		if err != nil {
 			return fail(err)
 		}
