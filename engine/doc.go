@@ -42,7 +42,7 @@
 //	           rewind.go      … when the clock was set back since
 //	           misfire.go     timers that are behind, by a step of the clock, a stall or an outage,
 //	                          are caught up with in one decision each; policy/misfire.go decides
-//	           backlog.go     owed rows → memory
+//	late       backlog.go     owed rows → memory
 //	           refill.go      … of the lanes that had no room, a page of each in turns
 //	           unfold.go      … ranges of dues, some of each timer in turns
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
@@ -56,6 +56,11 @@
 // rebuilds. Per shard there is a watermark W:
 //
 //	an occurrence of the definition in force is finished ⇔ due ≤ W and it is not in owed
+//
+// A row of owed stands for one due, or for a range of dues of one timer. A timer that is
+// behind (its lane has no room, or there was a stall) has one row for all its dues from
+// some due on: a due that comes while its timer is behind costs no task, no row and no
+// place in the wheel (unfold.go).
 //
 // so a fire that goes well costs two lines in the journal and two keys in
 // history, and nothing is written ahead: a timer every 100 ms costs no row. The

@@ -238,7 +238,7 @@ type Bound struct {
 type Owed struct {
 	Key Key
 	// To ends a range of dues of the plan, from Key.Due to To, both included;
-	// 0: the single due Key.Due.
+	// Endless: all from Key.Due on; 0: the single due Key.Due.
 	To         int64
 	Generation uint32
 	Origin     Origin
@@ -251,6 +251,10 @@ type Owed struct {
 	// Task as far as it got: its attempts and lateness. Nil for none.
 	Task *Task
 }
+
+// Endless is Owed.To of a timer that is behind: its plan derives no due from Key.Due
+// on, until it has caught up.
+const Endless = MaxDue
 
 // Shard is the progress of one shard.
 type Shard struct {

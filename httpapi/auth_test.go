@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 func tokens() []Token {
@@ -134,9 +135,9 @@ func (c *watchedCold) LastTask(ctx context.Context, id engine.TimerID) (*engine.
 // are there or not; making is 403, and names the app that the token is for.
 func TestAnotherAppsThingsAreNotThere(t *testing.T) {
 	var cold watchedCold
-	e, open := builtEngineOn(t, answers(400), nil, func(c engine.Cold) engine.Cold {
-		cold.Cold = c
-		return &cold
+	e, open := builtEngineOn(t, answers(400), nil, func(cfg *scheduler.Config) {
+		cold.Cold = cfg.Cold
+		cfg.Cold = &cold
 	})
 	open()
 	n := serve(t, e, ServerConfig{Tokens: tokens()})

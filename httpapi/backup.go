@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"xtimer/httpapi/wire"
 )
 
 // backup is POST /v1/admin/backup: a new folder under BackupDir, named by the
@@ -27,7 +29,7 @@ func (s *Server) backup(r *request) (reply, error) {
 		return reply{}, err
 	}
 	return reply{status: fasthttp.StatusCreated, body: renderFunc(func(b []byte) []byte {
-		b = textMember(append(b, '{'), "backup", name)
-		return append(appendMillis(member(b, "took_ms"), time.Since(begin)), '}')
+		b = wire.TextMember(append(b, '{'), "backup", name)
+		return append(wire.AppendMillis(wire.Member(b, "took_ms"), time.Since(begin)), '}')
 	})}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // maxBatch bounds the timers of one batch.
@@ -55,12 +56,12 @@ func (s *Server) createTimers(r *request) (reply, error) {
 				c := &made[next]
 				next++
 				if c.Err == nil {
-					b = appendCreated(comma(b), c)
+					b = appendCreated(wire.Comma(b), c)
 					continue
 				}
 				items[i].err = c.Err
 			}
-			b = appendFailed(comma(b), s.problem(r.route, items[i].err), i)
+			b = appendFailed(wire.Comma(b), s.problem(r.route, items[i].err), i)
 		}
 		return append(b, ']', '}')
 	})}, nil
@@ -92,29 +93,22 @@ func decodeBatch(body []byte, ndjson bool) ([]item, error) {
 			if !ok {
 				return nil, tooMany
 			}
-			it.err = decodeAt(pathOf(len(items)-1), line, func(d *decoder) { d.timer(&it.def) })
+			it.err = wire.DecodeAt(pathOf(len(items)-1), line, func(d *wire.Decoder) { d.Timer(&it.def) })
 		}
 	} else {
 		given := false
-		table := []field[struct{}]{{"timers", func(d *decoder, _ *struct{}) {
+		table := []wire.Field[struct{}]{{Name: "timers", Read: func(d *wire.Decoder, _ *struct{}) {
 			given = true
-			d.list(func(int) {
+			d.List(func(int) {
 				it, ok := add()
 				if !ok {
-					d.err = tooMany
+					d.Refuse(tooMany)
 					return
 				}
-				faults, malformed, code := d.faults, d.malformed, d.code
-				d.clear()
-				d.timer(&it.def)
-				if d.err == nil {
-					it.err = d.fault()
-					d.clear()
-					d.faults, d.malformed, d.code = faults, malformed, code
-				}
+				it.err = d.Apart(func() { d.Timer(&it.def) })
 			})
 		}}}
-		if err = decode(body, func(d *decoder) { object(d, new(struct{}), table) }); err != nil {
+		if err = wire.Decode(body, func(d *wire.Decoder) { wire.Object(d, new(struct{}), table) }); err != nil {
 			return nil, err
 		}
 		if !given {
@@ -134,8 +128,8 @@ func appendCreated(b []byte, c *scheduler.Created) []byte {
 	if c.Existed && !c.Replayed {
 		status = fasthttp.StatusOK
 	}
-	b = intMember(append(b, '{'), "status", int64(status))
-	b = append(member(b, "id"), '"')
+	b = wire.IntMember(append(b, '{'), "status", int64(status))
+	b = append(wire.Member(b, "id"), '"')
 	b = strconv.AppendUint(b, uint64(c.View.ID), 10)
 	return append(b, '"', '}')
 }
@@ -153,6 +147,6 @@ func appendFailed(b []byte, failed *problem, i int) []byte {
 		fields[j] = f
 	}
 	p.fields = fields
-	b = intMember(append(b, '{'), "status", int64(p.status))
-	return append(p.render(member(b, "error")), '}')
+	b = wire.IntMember(append(b, '{'), "status", int64(p.status))
+	return append(p.render(wire.Member(b, "error")), '}')
 }

@@ -8,6 +8,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // The filters of a bulk operation stand in the query or in a JSON body, as
@@ -81,32 +82,32 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	delete(b.filters, "all")
 	delete(b.filters, "dry_run")
 
-	once := func(d *decoder, given bool) {
+	once := func(d *wire.Decoder, given bool) {
 		if given {
-			d.note(true, "duplicate_field", "stands in the query and in the body")
+			d.Note(true, "duplicate_field", "stands in the query and in the body")
 		}
 	}
-	flag := func(name string, of func(*bulkRequest) *bool) field[bulkRequest] {
+	flag := func(name string, of func(*bulkRequest) *bool) wire.Field[bulkRequest] {
 		_, given := r.query[name]
-		return field[bulkRequest]{name, func(d *decoder, v *bulkRequest) {
-			d.flag(of(v))
+		return wire.Field[bulkRequest]{Name: name, Read: func(d *wire.Decoder, v *bulkRequest) {
+			d.Flag(of(v))
 			once(d, given)
 		}}
 	}
-	table := []field[bulkRequest]{
+	table := []wire.Field[bulkRequest]{
 		flag("all", func(v *bulkRequest) *bool { return &v.all }),
 		flag("dry_run", func(v *bulkRequest) *bool { return &v.dryRun }),
 	}
 	for _, name := range names {
-		table = append(table, field[bulkRequest]{name, func(d *decoder, v *bulkRequest) {
+		table = append(table, wire.Field[bulkRequest]{Name: name, Read: func(d *wire.Decoder, v *bulkRequest) {
 			var s string
 			if name == "from" || name == "to" {
 				var at int64
-				if d.instant(&at); at != 0 {
+				if d.Instant(&at); at != 0 {
 					s = strconv.FormatInt(at, 10)
 				}
 			} else {
-				d.text(&s)
+				d.Text(&s)
 			}
 			_, given := v.filters[name]
 			once(d, given)
@@ -116,8 +117,8 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	if disable {
 		table = append(
 			table,
-			field[bulkRequest]{"reason", func(d *decoder, v *bulkRequest) { d.reason(&v.how.reason) }},
-			field[bulkRequest]{"until", func(d *decoder, v *bulkRequest) { d.instant(&v.how.until) }},
+			wire.Field[bulkRequest]{Name: "reason", Read: func(d *wire.Decoder, v *bulkRequest) { readReason(d, &v.how.reason) }},
+			wire.Field[bulkRequest]{Name: "until", Read: func(d *wire.Decoder, v *bulkRequest) { d.Instant(&v.how.until) }},
 		)
 	}
 	if err := readOptional(r, &b, table); err != nil {
@@ -162,22 +163,22 @@ func operationReply(op scheduler.Operation, dryRun bool) reply {
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(b, '{')
 		if op.ID != "" {
-			b = textMember(b, "id", op.ID)
+			b = wire.TextMember(b, "id", op.ID)
 		}
-		b = textMember(b, "action", actionNames[op.Action])
+		b = wire.TextMember(b, "action", actionNames[op.Action])
 		if op.App != "" {
-			b = textMember(b, "app", op.App)
+			b = wire.TextMember(b, "app", op.App)
 		}
-		b = boolMember(b, "dry_run", dryRun)
-		b = intMember(b, "count", op.Total)
-		b = intMember(b, "done", op.Done)
-		b = intMember(b, "failed", op.Failed)
-		b = boolMember(b, "ended", op.Ended || dryRun)
+		b = wire.BoolMember(b, "dry_run", dryRun)
+		b = wire.IntMember(b, "count", op.Total)
+		b = wire.IntMember(b, "done", op.Done)
+		b = wire.IntMember(b, "failed", op.Failed)
+		b = wire.BoolMember(b, "ended", op.Ended || dryRun)
 		if op.Error != "" {
-			b = textMember(b, "error", op.Error)
+			b = wire.TextMember(b, "error", op.Error)
 		}
 		if !op.Started.IsZero() {
-			b = timeMember(b, "started", op.Started.UnixMilli())
+			b = wire.TimeMember(b, "started", op.Started.UnixMilli())
 		}
 		return append(b, '}')
 	})}

@@ -41,8 +41,13 @@ func benchServer(b *testing.B) (do func(path, body string) int) {
 	}
 }
 
+// orderBody is a timer of 300 bytes, as a shop would send it.
+const orderBody = `{"app":"billing","name":"order-1842-expire","schedule":{"delay":"30m"},` +
+	`"callback":{"url":"https://orders.example.com/hooks/expire","headers":{"Content-Type":"application/json"},` +
+	`"body":{"order":1842,"customer":"c-77"},"timeout":"10s"},"retry":{"max_attempts":6},"labels":{"team":"checkout"}}`
+
 func order(n int64) string {
-	return strings.Replace(orderTimer, "order-1842-expire", fmt.Sprint("order-", n), 1)
+	return strings.Replace(orderBody, "order-1842-expire", fmt.Sprint("order-", n), 1)
 }
 
 // BenchmarkCreate64 creates timers one a request, over 64 connections, durably.
@@ -79,4 +84,16 @@ func BenchmarkCreateBatch1000(b *testing.B) {
 		}
 	})
 	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "timers/s")
+}
+
+func BenchmarkDecodeBatch(b *testing.B) {
+	body := []byte(`{"timers":[` + strings.Repeat(orderBody+",", 999) + orderBody + `]}`)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		items, err := decodeBatch(body, false)
+		if err != nil || len(items) != 1000 {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/timer")
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+
+	"xtimer/httpapi/wire"
 )
 
 // CursorKeySize is the length of ServerConfig.CursorKey, in bytes.
@@ -40,7 +42,7 @@ func (s *Server) cursorMember(b []byte, r *request, next string) []byte {
 	if next == "" {
 		return b
 	}
-	b = append(member(b, "next_cursor"), '"')
+	b = append(wire.Member(b, "next_cursor"), '"')
 	return append(base64.RawURLEncoding.AppendEncode(b, s.cursors.aead.Seal(nil, nil, []byte(next), r.scope())), '"')
 }
 

@@ -6,11 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -22,8 +20,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
-	"xtimer/tier/local"
-	"xtimer/wal"
+	"xtimer/httpapi/callback"
 )
 
 // arrivals are the first bytes of requests by their path, as the kernel saw them
@@ -65,7 +62,7 @@ func (a *arrivals) take(c net.Conn, keep bool) {
 		a.mu.Lock()
 		a.at[path] = append(a.at[path], at)
 		a.mu.Unlock()
-		answer := ok200
+		answer := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 		if !keep {
 			answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 		}
@@ -138,13 +135,13 @@ func slowNames(most time.Duration) *net.Resolver {
 
 // slowDisk is a journal whose syncs that somebody waits for take their time.
 type slowDisk struct {
-	*wal.Log
+	engine.Journal
 	most time.Duration
 }
 
 func (d slowDisk) Sync(ctx context.Context, p engine.Position) error {
 	time.Sleep(rand.N(d.most))
-	return d.Log.Sync(ctx, p)
+	return d.Journal.Sync(ctx, p)
 }
 
 // way is one that a call goes to its first byte, and how long that may take.
@@ -228,7 +225,9 @@ func TestNoFirstByteAfterAChange(t *testing.T) {
 			return "http://" + ln.Addr().String()
 		}, false},
 	}
-	cb := newCallback(t, CallbackConfig{Resolver: slowNames(slow)})
+	cb, err := callback.New(callback.Config{Resolver: slowNames(slow)})
+	must(t, err)
+	t.Cleanup(cb.Close)
 	e := racedEngine(t, cb, slow)
 
 	type race struct {
@@ -305,20 +304,9 @@ func TestNoFirstByteAfterAChange(t *testing.T) {
 // racedEngine fires by c, over a slow disk.
 func racedEngine(t *testing.T, c engine.Caller, slow time.Duration) *scheduler.Scheduler {
 	t.Helper()
-	dir := t.TempDir()
-	log := slog.New(slog.DiscardHandler)
-	e := scheduler.New(scheduler.Config{
-		Cold: local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}), Warm: newWarm(),
-		Journal: slowDisk{wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}), slow}, Caller: c, Log: log,
+	e, open := builtEngineOn(t, c.Call, nil, func(cfg *scheduler.Config) {
+		cfg.Journal = slowDisk{cfg.Journal, slow}
 	})
-	must(t, e.Open(t.Context()))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
-	until(t, func() bool { return e.Ready() == nil })
+	open()
 	return e
 }

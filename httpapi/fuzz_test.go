@@ -1,21 +1,18 @@
 package httpapi
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"net/url"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xtimer/engine"
+	"xtimer/httpapi/wire"
 )
 
 // What a stranger may send: whatever it is, the answer is one of those that the
@@ -172,7 +169,7 @@ func FuzzQuery(f *testing.F) {
 
 // FuzzBatch: the two forms of a batch say the same of each timer.
 func FuzzBatch(f *testing.F) {
-	f.Add(orderTimer, `{"priority":10,"nmae":1}`)
+	f.Add(orderBody, `{"priority":10,"nmae":1}`)
 	f.Add(`{"app":""}`, `[]`)
 	f.Add(`{"":1}`, `{"labels":{"a":1}}`)
 	f.Fuzz(func(t *testing.T, one, two string) {
@@ -202,142 +199,20 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// FuzzPatch: a merge patch does what RFC 7396 says, to any two values, and leaves
-// numbers as they are written.
-func FuzzPatch(f *testing.F) {
-	f.Add(orderTimer, `{"schedule":{"delay":null,"every":"1h"},"labels":null,"callback":{"body":{"order":12345678901234567890}}}`)
-	f.Add(`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`)
-	f.Add(`[1]`, `{"a":{"b":{"c":null}}}`)
-	f.Add(`{"a":1}`, `"x"`)
-	f.Fuzz(func(t *testing.T, target, patch string) {
-		if !jsontext.Value(target).IsValid() || !jsontext.Value(patch).IsValid() {
-			return
-		}
-		got, err := mergePatch(jsontext.Value(target), jsontext.Value(patch))
-		if err != nil || !got.IsValid() {
-			t.Fatalf("%s, %v", got, err)
-		}
-		if want := merged(valueOf(t, target), valueOf(t, patch)); !reflect.DeepEqual(valueOf(t, string(got)), want) {
-			t.Fatalf("got %s, want %v", got, want)
-		}
-	})
-}
-
-func valueOf(t *testing.T, text string) (v any) {
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-// merged is the algorithm of RFC 7396, section 2.
-func merged(target, patch any) any {
-	p, ok := patch.(map[string]any)
-	if !ok {
-		return patch
-	}
-	t, ok := target.(map[string]any)
-	if !ok {
-		t = map[string]any{}
-	}
-	for name, v := range p {
-		if v == nil {
-			delete(t, name)
-		} else {
-			t[name] = merged(t[name], v)
-		}
-	}
-	return t
-}
-
-// FuzzTimes: a time is never read as an earlier one, and what was read is read
-// again from what is written.
-func FuzzTimes(f *testing.F) {
-	for _, s := range []string{
-		"2026-11-20T17:00:00.250001Z", "2026-11-20T17:00:00,5+23:59", "9999-12-31T23:59:59.999Z", "1970-01-01T00:00:00.0005Z", "2026-12-31T23:59:60Z",
-		"1h30m", "250ms", "-1s", "2562047h47m16.854775807s", "1e3", "9223372036854", "1.5us", "0",
-	} {
+// FuzzInstants: a time is the same in a body and in a query.
+func FuzzInstants(f *testing.F) {
+	for _, s := range []string{"2026-11-20T17:00:00.250001Z", "2026-11-20T17:00:00,5+23:59", "9999-12-31T23:59:59.999Z", "9223372036854", "1.5", "0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, text := range []string{s, string(appendText(nil, s))} {
-			var at, same int64
-			if decode([]byte(text), func(d *decoder) { d.instant(&at) }) == nil && text != "null" {
-				if at <= 0 || at > engine.MaxDue {
-					t.Fatalf("%s is %d", text, at)
-				}
-				if exact, err := time.Parse(time.RFC3339Nano, s); err == nil && text != s {
-					if late := time.UnixMilli(at).Sub(exact); late < 0 || late >= time.Millisecond {
-						t.Fatalf("%s is read %v late", text, late)
-					}
-				}
-				if err := decode(appendTime(nil, at), func(d *decoder) { d.instant(&same) }); err != nil || same != at {
-					t.Fatalf("%s: %d is read again as %d, %v", text, at, same, err)
-				}
-				if query, err := parseInstant("from", strings.Trim(s, " \t\r\n")); err != nil || query != at {
-					t.Fatalf("%s is %d in a body and %d in a query, %v", text, at, query, err)
-				}
+		for _, text := range []string{s, string(wire.AppendText(nil, s))} {
+			var at int64
+			if wire.Decode([]byte(text), func(d *wire.Decoder) { d.Instant(&at) }) != nil || text == "null" {
+				continue
 			}
-			var span, again time.Duration
-			if decode([]byte(text), func(d *decoder) { d.duration(&span) }) == nil {
-				if err := decode(appendDuration(nil, span), func(d *decoder) { d.duration(&again) }); err != nil || again != span {
-					t.Fatalf("%s: %v is written %s, and read again as %v, %v", text, span, appendDuration(nil, span), again, err)
-				}
+			if query, err := parseInstant("from", strings.Trim(s, " \t\r\n")); err != nil || query != at {
+				t.Fatalf("%s is %d in a body and %d in a query, %v", text, at, query, err)
 			}
-		}
-	})
-}
-
-// saying is a connection over which a target says something, and hangs up.
-type saying struct {
-	net.Conn
-	io.Reader
-}
-
-func (s saying) Read(b []byte) (int, error) { return s.Reader.Read(b) }
-
-// FuzzReadAnswer: whatever a target answers, it is an outcome within its bounds, or
-// an error that leaves it unknown; the answer before it makes no difference.
-func FuzzReadAnswer(f *testing.F) {
-	for _, text := range []string{
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 204 No Content\r\n\r\n",
-		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 503 no\r\nRetry-After: 7\r\n\r\nbusy",
-		"HTTP/1.1 429 x\r\nRetry-After: Fri, 20 Nov 2099 17:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 408 x\r\nretry-after:  18446744073709551616\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\nx", "HTTP/1.1 999 ?\nConnection: close\n\n", "HTTP/1.1 101 S\r\n\r\n",
-		"HTTP/1.1 503 x\r\nRetry-After: 31536001\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 302 F\r\nContent-Length: -1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
-	} {
-		f.Add("HTTP/1.1 500 x\r\nRetry-After: 3\r\nContent-Length: 1\r\n\r\n!", text, "")
-		f.Add(text, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "200,429")
-	}
-	f.Fuzz(func(t *testing.T, before, text, success string) {
-		read := func(s *scratch, text string) (engine.Outcome, bool, error) {
-			s.resp.Reset()
-			return readAnswer(&link{Conn: saying{Reader: strings.NewReader(text)}}, s, success)
-		}
-		fresh, used := &scratch{answer: bufio.NewReaderSize(nil, maxHead)}, &scratch{answer: bufio.NewReaderSize(nil, maxHead)}
-		o, keep, err := read(fresh, text)
-		switch {
-		case len(o.Response) > maxResponse:
-			t.Fatalf("%d bytes are kept", len(o.Response))
-		case o.RetryAfter < 0 || o.RetryAfter > 365*24*time.Hour || o.RetryAfter > 0 && o.Class != engine.ClassRetry:
-			t.Fatalf("to be tried again after %v: %+v", o.RetryAfter, o)
-		case err != nil && (keep || o.Class != engine.ClassUnknown):
-			t.Fatalf("kept: %t, %+v, %v", keep, o, err)
-		case err == nil && (o.Class == engine.ClassUnknown || o.Code < 101 || o.Code > 999):
-			t.Fatalf("%+v", o)
-		case err == nil && (o.ErrorClass == "") != (o.Class == engine.ClassOK):
-			t.Fatalf("%+v", o)
-		case err != nil && word(err) == "":
-			t.Fatalf("no word for %v", err)
-		}
-		_, _, _ = read(used, before)
-		again, keepAgain, errAgain := read(used, text)
-		again.RetryAfter = o.RetryAfter // a date's goes by the clock
-		if !reflect.DeepEqual(o, again) || keep != keepAgain || (err == nil) != (errAgain == nil) {
-			t.Fatalf("%+v, %t, %v; after another answer %+v, %t, %v", o, keep, err, again, keepAgain, errAgain)
 		}
 	})
 }

@@ -54,20 +54,22 @@ func answers(code int) callerFunc {
 // builtEngine is an engine that is not opened yet.
 func builtEngine(t testing.TB, call callerFunc, set *metrics.Set) (e *scheduler.Scheduler, open func()) {
 	t.Helper()
-	return builtEngineOn(t, call, set, func(c engine.Cold) engine.Cold { return c })
+	return builtEngineOn(t, call, set, func(*scheduler.Config) {})
 }
 
-// builtEngineOn is one whose cold tier is what wrap makes of it.
-func builtEngineOn(t testing.TB, call callerFunc, set *metrics.Set, wrap func(engine.Cold) engine.Cold) (e *scheduler.Scheduler, open func()) {
+// builtEngineOn is one whose parts are changed before it is built.
+func builtEngineOn(t testing.TB, call callerFunc, set *metrics.Set, change func(*scheduler.Config)) (e *scheduler.Scheduler, open func()) {
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	e = scheduler.New(scheduler.Config{
-		Cold:    wrap(local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute})),
+	cfg := scheduler.Config{
+		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}),
 		Warm:    newWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
 		Caller:  call, Log: log, Metrics: set,
-	})
+	}
+	change(&cfg)
+	e = scheduler.New(cfg)
 	return e, func() {
 		if err := e.Open(t.Context()); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // listTimers is GET /v1/timers.
@@ -36,7 +37,7 @@ func (s *Server) listTimers(r *request) (reply, error) {
 // appendViews appends timers until the page is full, and says how many.
 func appendViews(b *[]byte, vs []scheduler.View) (fit int) {
 	for i := range vs {
-		if *b = appendView(comma(*b), &vs[i]); len(*b) > pageBytes {
+		if *b = wire.AppendView(wire.Comma(*b), &vs[i]); len(*b) > pageBytes {
 			return i + 1
 		}
 	}
@@ -52,7 +53,7 @@ func (r *request) timerFilter(q map[string]string) (f engine.TimerFilter, err er
 	f.NamePrefix = q["name_prefix"]
 	if w, ok := q["status"]; ok {
 		if f.Status, f.HasStatus = engine.ParseStatus(w); !f.HasStatus {
-			return f, badField("status", "unknown_value", quote(w)+" is none of enabled, disabled, finished")
+			return f, badField("status", "unknown_value", wire.Quote(w)+" is none of enabled, disabled, finished")
 		}
 	}
 	if l, ok := q["label"]; ok {
@@ -76,7 +77,7 @@ func parseSelector(s string) ([]engine.LabelMatch, error) {
 		m.Key, m.Not = strings.CutSuffix(k, "!")
 		m.Key = strings.TrimSpace(m.Key)
 		if !ok || m.Key == "" || strings.ContainsAny(m.Key, "!=") || strings.ContainsAny(m.Value, "!=") && strings.HasPrefix(m.Value, "=") {
-			return nil, badField("label", "bad_selector", quote(term)+" is not a term like team=a or env!=prod")
+			return nil, badField("label", "bad_selector", wire.Quote(term)+" is not a term like team=a or env!=prod")
 		}
 		if terms = append(terms, m); len(terms) > maxTerms {
 			return nil, badField("label", "bad_selector", "has more than 32 terms")
@@ -99,14 +100,14 @@ func (r *request) taskFilter(q map[string]string) (f engine.TaskFilter, err erro
 		for w := range strings.SplitSeq(s, ",") {
 			st, ok := engine.ParseTaskStatus(w)
 			if !ok {
-				return f, badField("status", "unknown_value", quote(w)+" is none of "+taskStatuses)
+				return f, badField("status", "unknown_value", wire.Quote(w)+" is none of "+taskStatuses)
 			}
 			f.Statuses = append(f.Statuses, st)
 		}
 	}
 	if s, ok := q["origin"]; ok {
 		if f.Origin, f.HasOrigin = engine.ParseOrigin(s); !f.HasOrigin {
-			return f, badField("origin", "unknown_value", quote(s)+" is none of schedule, manual, redrive, catch_up")
+			return f, badField("origin", "unknown_value", wire.Quote(s)+" is none of schedule, manual, redrive, catch_up")
 		}
 	}
 	for name, to := range map[string]*int64{"from": &f.From, "to": &f.To} {

@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
+	"xtimer/httpapi/wire"
 )
 
 // What a person on call asks for; the console shows it.
@@ -14,9 +15,9 @@ import (
 // getToken is GET /v1/token: what the bearer may do.
 func (s *Server) getToken(r *request) (reply, error) {
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = textMember(append(b, '{'), "app", r.grant.app)
-		b = textMember(b, "role", r.grant.role.String())
-		return append(boolMember(b, "needed", len(s.keys) > 0), '}')
+		b = wire.TextMember(append(b, '{'), "app", r.grant.app)
+		b = wire.TextMember(b, "role", r.grant.role.String())
+		return append(wire.BoolMember(b, "needed", len(s.keys) > 0), '}')
 	})}, nil
 }
 
@@ -96,21 +97,21 @@ func (s *Server) coming(r *request) (reply, error) {
 		return reply{}, err
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = timeMember(append(b, '{'), "minute", c.Minute)
-		b = append(member(b, "due_by_second"), '[')
+		b = wire.TimeMember(append(b, '{'), "minute", c.Minute)
+		b = append(wire.Member(b, "due_by_second"), '[')
 		for _, n := range c.Seconds {
-			b = appendInt(comma(b), n)
+			b = wire.AppendInt(wire.Comma(b), n)
 		}
-		b = append(member(append(b, ']'), "dues"), '[')
+		b = append(wire.Member(append(b, ']'), "dues"), '[')
 		for _, d := range c.Dues {
-			b = textMember(append(comma(b), '{'), "timer_id", d.Key.Timer.String())
-			b = textMember(b, "app", d.App)
+			b = wire.TextMember(append(wire.Comma(b), '{'), "timer_id", d.Key.Timer.String())
+			b = wire.TextMember(b, "app", d.App)
 			if d.Name != "" {
-				b = textMember(b, "name", d.Name)
+				b = wire.TextMember(b, "name", d.Name)
 			}
-			b = append(timeMember(b, "due", d.Key.Due), '}')
+			b = append(wire.TimeMember(b, "due", d.Key.Due), '}')
 		}
-		return append(boolMember(append(b, ']'), "partial", c.Partial), '}')
+		return append(wire.BoolMember(append(b, ']'), "partial", c.Partial), '}')
 	})}, nil
 }
 
@@ -135,21 +136,21 @@ func (s *Server) listFailures(r *request) (reply, error) {
 		b = append(b, `{"groups":[`...)
 		for i := range groups {
 			g := &groups[i]
-			b = append(comma(b), '{')
+			b = append(wire.Comma(b), '{')
 			if g.Target != "" {
-				b = textMember(b, "target", g.Target)
+				b = wire.TextMember(b, "target", g.Target)
 			}
-			b = textMember(b, "error", g.Error)
-			b = intMember(b, "count", int64(len(g.Keys)))
-			b = timeMember(b, "first_due", g.First)
-			b = timeMember(b, "last_due", g.Keys[0].Due)
-			b = append(member(b, "keys"), '[')
+			b = wire.TextMember(b, "error", g.Error)
+			b = wire.IntMember(b, "count", int64(len(g.Keys)))
+			b = wire.TimeMember(b, "first_due", g.First)
+			b = wire.TimeMember(b, "last_due", g.Keys[0].Due)
+			b = append(wire.Member(b, "keys"), '[')
 			for _, k := range g.Keys {
-				b = append(k.Append(append(comma(b), '"')), '"')
+				b = append(k.Append(append(wire.Comma(b), '"')), '"')
 			}
 			b = append(b, ']', '}')
 		}
-		return append(boolMember(append(b, ']'), "partial", partial), '}')
+		return append(wire.BoolMember(append(b, ']'), "partial", partial), '}')
 	})}, nil
 }
 
@@ -166,19 +167,19 @@ func (s *Server) getSystem(r *request) (reply, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = textMember(append(b, '{'), "node", s.e.Node())
-		b = intMember(b, "cpus", int64(s.cfg.CPUs))
-		b = intMember(b, "goroutines", int64(runtime.NumGoroutine()))
-		b = intMember(b, "heap_bytes", int64(m.HeapAlloc))
-		b = intMember(b, "memory_bytes", int64(m.Sys-m.HeapReleased))
-		b = intMember(b, "connections", int64(s.stats.open()))
-		b = intMember(b, "streams", s.stats.streams.Load())
+		b = wire.TextMember(append(b, '{'), "node", s.e.Node())
+		b = wire.IntMember(b, "cpus", int64(s.cfg.CPUs))
+		b = wire.IntMember(b, "goroutines", int64(runtime.NumGoroutine()))
+		b = wire.IntMember(b, "heap_bytes", int64(m.HeapAlloc))
+		b = wire.IntMember(b, "memory_bytes", int64(m.Sys-m.HeapReleased))
+		b = wire.IntMember(b, "connections", int64(s.stats.open()))
+		b = wire.IntMember(b, "streams", s.stats.streams.Load())
 		b = callsMember(b, s.e.Calls(shownTargets))
-		b = append(member(b, "settings"), '[')
+		b = append(wire.Member(b, "settings"), '[')
 		for _, x := range s.cfg.Settings {
-			b = textMember(append(comma(b), '{'), "name", x.Name)
-			b = textMember(b, "value", x.Value)
-			b = append(textMember(b, "from", x.From), '}')
+			b = wire.TextMember(append(wire.Comma(b), '{'), "name", x.Name)
+			b = wire.TextMember(b, "value", x.Value)
+			b = append(wire.TextMember(b, "from", x.From), '}')
 		}
 		return append(b, ']', '}')
 	})}, nil
@@ -189,19 +190,19 @@ const shownTargets = 20
 
 // callsMember says who may have how many calls in flight.
 func callsMember(b []byte, c fair.Stats) []byte {
-	b = append(member(b, "calls"), '{')
-	b = intMember(b, "limit", int64(c.Places))
-	b = intMember(b, "in_flight", int64(c.InFlight))
-	b = intMember(b, "silent", int64(c.Silent))
-	b = intMember(b, "waiting", int64(c.Waiting))
-	b = intMember(b, "limited_targets", int64(c.Limited))
-	b = append(member(b, "targets"), '[')
+	b = append(wire.Member(b, "calls"), '{')
+	b = wire.IntMember(b, "limit", int64(c.Places))
+	b = wire.IntMember(b, "in_flight", int64(c.InFlight))
+	b = wire.IntMember(b, "silent", int64(c.Silent))
+	b = wire.IntMember(b, "waiting", int64(c.Waiting))
+	b = wire.IntMember(b, "limited_targets", int64(c.Limited))
+	b = append(wire.Member(b, "targets"), '[')
 	for _, t := range c.Targets {
-		b = textMember(append(comma(b), '{'), "target", t.Target)
-		b = intMember(b, "limit", int64(t.Limit))
-		b = intMember(b, "in_flight", int64(t.InFlight))
-		b = intMember(b, "waiting", int64(t.Waiting))
-		b = append(boolMember(b, "answering", t.Answering), '}')
+		b = wire.TextMember(append(wire.Comma(b), '{'), "target", t.Target)
+		b = wire.IntMember(b, "limit", int64(t.Limit))
+		b = wire.IntMember(b, "in_flight", int64(t.InFlight))
+		b = wire.IntMember(b, "waiting", int64(t.Waiting))
+		b = append(wire.BoolMember(b, "answering", t.Answering), '}')
 	}
 	return append(b, ']', '}')
 }

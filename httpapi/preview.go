@@ -5,6 +5,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/httpapi/wire"
 )
 
 type previewRequest struct {
@@ -14,10 +15,10 @@ type previewRequest struct {
 	from     int64
 }
 
-var previewFields = []field[previewRequest]{
-	{"schedule", func(d *decoder, v *previewRequest) { v.given = true; object(d, &v.schedule, scheduleFields) }},
-	{"n", func(d *decoder, v *previewRequest) { d.count(&v.n, 1, maxLimit) }},
-	{"from", func(d *decoder, v *previewRequest) { d.instant(&v.from) }},
+var previewFields = []wire.Field[previewRequest]{
+	{Name: "schedule", Read: func(d *wire.Decoder, v *previewRequest) { v.given = true; d.Schedule(&v.schedule) }},
+	{Name: "n", Read: func(d *wire.Decoder, v *previewRequest) { d.Count(&v.n, 1, maxLimit) }},
+	{Name: "from", Read: func(d *wire.Decoder, v *previewRequest) { d.Instant(&v.from) }},
 }
 
 // preview is POST /v1/schedules/preview.
@@ -27,7 +28,7 @@ func (s *Server) preview(r *request) (reply, error) {
 		return reply{}, err
 	}
 	p := previewRequest{n: defaultDues, from: time.Now().UnixMilli()}
-	if err := decode(body, func(d *decoder) { object(d, &p, previewFields) }); err != nil {
+	if err := wire.Decode(body, func(d *wire.Decoder) { wire.Object(d, &p, previewFields) }); err != nil {
 		return reply{}, err
 	}
 	if !p.given {
@@ -38,12 +39,12 @@ func (s *Server) preview(r *request) (reply, error) {
 		return reply{}, err
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = textMember(append(b, '{'), "sentence", v.Sentence)
+		b = wire.TextMember(append(b, '{'), "sentence", v.Sentence)
 		b = duesMember(b, v.Dues)
-		b = append(member(b, "warnings"), '[')
+		b = append(wire.Member(b, "warnings"), '[')
 		for _, w := range v.Warnings {
-			b = textMember(append(comma(b), '{'), "code", w.Code)
-			b = append(textMember(b, "detail", w.Detail), '}')
+			b = wire.TextMember(append(wire.Comma(b), '{'), "code", w.Code)
+			b = append(wire.TextMember(b, "detail", w.Detail), '}')
 		}
 		return append(b, ']', '}')
 	})}, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"xtimer/engine"
+	"xtimer/httpapi/wire"
 )
 
 // livez is GET /livez: the process answers.
@@ -15,7 +16,7 @@ func (s *Server) livez(*request) (reply, error) { return statusReply("ok"), nil 
 
 func statusReply(status string) reply {
 	return reply{body: renderFunc(func(b []byte) []byte {
-		return append(textMember(append(b, '{'), "status", status), '}')
+		return append(wire.TextMember(append(b, '{'), "status", status), '}')
 	})}
 }
 
@@ -34,7 +35,7 @@ func (s *Server) readyz(*request) (reply, error) {
 		return reply{}, not
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = textMember(append(b, '{'), "status", "ready")
+		b = wire.TextMember(append(b, '{'), "status", "ready")
 		return append(tiersMember(b, tiers), '}')
 	})}, nil
 }
@@ -50,9 +51,9 @@ func notReady(code, reason string) *problem {
 func (s *Server) getVersion(*request) (reply, error) {
 	v := s.cfg.Version
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = textMember(append(b, '{'), "version", v.Version)
-		b = textMember(b, "commit", v.Commit)
-		return append(textMember(b, "go", v.Go), '}')
+		b = wire.TextMember(append(b, '{'), "version", v.Version)
+		b = wire.TextMember(b, "commit", v.Commit)
+		return append(wire.TextMember(b, "go", v.Go), '}')
 	})}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/httpapi/wire"
 )
 
 // problem is an answer of trouble, application/problem+json (RFC 9457). Its
@@ -78,15 +79,15 @@ func badField(field, code, detail string) *problem {
 
 func (p *problem) render(b []byte) []byte {
 	b = append(b, `{"type":"about:blank"`...)
-	b = textMember(b, "title", fasthttp.StatusMessage(p.status))
-	b = intMember(b, "status", int64(p.status))
-	b = textMember(b, "detail", p.detail)
-	b = textMember(b, "code", p.code)
+	b = wire.TextMember(b, "title", fasthttp.StatusMessage(p.status))
+	b = wire.IntMember(b, "status", int64(p.status))
+	b = wire.TextMember(b, "detail", p.detail)
+	b = wire.TextMember(b, "code", p.code)
 	if len(p.fields) > 0 {
-		b = append(member(b, "errors"), '[')
+		b = append(wire.Member(b, "errors"), '[')
 		for _, f := range p.fields {
-			b = textMember(append(comma(b), '{'), "field", f.Field)
-			b = append(textMember(b, "detail", f.Detail), '}')
+			b = wire.TextMember(append(wire.Comma(b), '{'), "field", f.Field)
+			b = append(wire.TextMember(b, "detail", f.Detail), '}')
 		}
 		b = append(b, ']')
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/httpapi/wire"
 )
 
 // request is what a handler gets.
@@ -21,19 +22,6 @@ type request struct {
 	vars  [maxVars]string // of the path, in order, decoded
 	query map[string]string
 	grant
-}
-
-// reply is what a handler gives back.
-type reply struct {
-	status   int      // 0: 200
-	body     renderer // nil: none
-	made     *[]byte  // the body as it is, from buffers; nil: none
-	fixed    []byte   // the body as it is and stays; nil: none
-	kind     string   // Content-Type; "": application/json
-	version  uint32   // of the timer, for the ETag; 0: none
-	location string
-	replayed bool // by its Idempotency-Key
-	sent     bool // the handler wrote the answer itself
 }
 
 // parseQuery reads the parameters and refuses those that the route does not
@@ -58,12 +46,12 @@ func (r *request) parseQuery(raw string) error {
 			if len(r.route.query) > 0 {
 				known = "known are " + strings.Join(r.route.query, ", ")
 			}
-			return badField(printable(name), "unknown_parameter", "is not a parameter of this path; "+known)
+			return badField(wire.Printable(name), "unknown_parameter", "is not a parameter of this path; "+known)
 		}
 		if _, twice := r.query[name]; twice {
 			return badField(name, "duplicate_parameter", "is given twice")
 		}
-		if r.query[name], err = url.QueryUnescape(v); err != nil || !isText(r.query[name]) {
+		if r.query[name], err = url.QueryUnescape(v); err != nil || !wire.IsText(r.query[name]) {
 			return badField(name, "bad_query", "is not percent-encoded UTF-8")
 		}
 	}
@@ -156,10 +144,10 @@ func parseInstant(name, s string) (int64, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 && ms <= engine.MaxDue {
 		return ms, nil
 	}
-	ms, fault, ok := parseTime(s)
+	ms, fault, ok := wire.ParseTime(s)
 	if !ok {
 		if fault == "" {
-			fault = quote(s) + " is neither a time like 2026-11-20T17:00:00.250Z nor Unix ms"
+			fault = wire.Quote(s) + " is neither a time like 2026-11-20T17:00:00.250Z nor Unix ms"
 		}
 		return 0, badField(name, "wrong_type", fault)
 	}

@@ -97,17 +97,6 @@ func (n *node) seal() {
 	}
 }
 
-// originForm cuts scheme://authority off a target, which a client may send as to a
-// proxy; the authority is the host then, whatever Host says (RFC 9112, 3.2.2).
-func originForm(h *fasthttp.RequestHeader) {
-	origin, path := splitURL(string(h.RequestURI()))
-	scheme, host, _ := strings.Cut(origin, "://")
-	if strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https") {
-		h.SetHost(host)
-		h.SetRequestURI(path)
-	}
-}
-
 // maxVars is the most variables that a path has.
 const maxVars = 2
 

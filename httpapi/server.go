@@ -1,5 +1,5 @@
-// Package httpapi is the HTTP edge of xtimer: it serves the API and makes the
-// callbacks.
+// Package httpapi serves the API of xtimer. Its JSON is read and written by wire; the
+// calls are made by callback, which this package does not know.
 //
 // The way of a request: listener → fasthttp → Server.handle → the routing table
 // (routes.go) → a handler (timers.go, tasks.go, bulk.go …) → the engine; and
@@ -12,10 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -32,53 +30,6 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
 )
-
-// ServerConfig of a Server. Zero values mean the defaults stated.
-type ServerConfig struct {
-	// Tokens that are needed; without any, everyone may do everything.
-	Tokens []Token
-	// CursorKey seals the cursors of lists, CursorKeySize bytes; nil: one of the process's
-	// own, whose cursors end with it.
-	CursorKey []byte
-	// MaxBody and MaxBatch bound the body of a request and of a batch; default
-	// 1 MiB and 8 MiB.
-	MaxBody, MaxBatch int
-	// MaxConns and MaxConnsPerIP bound open connections; default 65,536 and 1,024.
-	MaxConns, MaxConnsPerIP int
-	// ReadTimeout bounds the reading of a request; default 5 s, a batch 30 s.
-	ReadTimeout time.Duration
-	// IdleTimeout of a kept connection; default 60 s.
-	IdleTimeout time.Duration
-	// Grace is how long requests in flight may take after Serve's context
-	// ended; default 10 s.
-	Grace time.Duration
-	// Heartbeat of an event stream; default 15 s.
-	Heartbeat time.Duration
-	// LocalOnly: there are no tokens, because only this machine can ask. Requests to a
-	// name of the internet are then refused, and changes by web pages from any name.
-	LocalOnly bool
-	// BackupDir is where backups go; "": there are none.
-	BackupDir string
-	// CPUs is how many cores this process may use, for GET /v1/system.
-	CPUs int
-	// Pprof serves /debug/pprof/.
-	Pprof bool
-	// Version is the answer of GET /v1/version.
-	Version Version
-	// Settings in force, for GET /v1/system: without secrets.
-	Settings []Setting
-	// Console builds the handler of all paths that are not the API's, over the
-	// API; may be nil.
-	Console func(api http.RoundTripper) http.Handler
-	// Metrics writes what others count, without metadata lines; may be nil.
-	Metrics func(w io.Writer)
-	Log     *slog.Logger // default slog.Default()
-}
-
-// Version says which build this is.
-type Version struct {
-	Version, Commit, Go string
-}
 
 // Server serves the API of an engine.
 type Server struct {
@@ -147,27 +98,6 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 }
 
 const writeTimeout = 10 * time.Second
-
-func (c *ServerConfig) defaults() {
-	def := func(v *int, to int) { *v = orElse(*v, to) }
-	def(&c.MaxBody, 1<<20)
-	def(&c.MaxBatch, 8<<20)
-	def(&c.MaxConns, 1<<16)
-	def(&c.MaxConnsPerIP, 1<<10)
-	c.ReadTimeout = orElse(c.ReadTimeout, 5*time.Second)
-	c.IdleTimeout = orElse(c.IdleTimeout, time.Minute)
-	c.Grace = orElse(c.Grace, 10*time.Second)
-	c.Heartbeat = orElse(c.Heartbeat, 15*time.Second)
-	c.Log = orElse(c.Log, slog.Default())
-}
-
-func orElse[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
-}
 
 // SetDraining makes /readyz answer 503: no new work should be sent here.
 func (s *Server) SetDraining() { s.draining.Store(true) }
@@ -262,22 +192,6 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 
 var errNoProxy = &problem{
 	status: fasthttp.StatusNotImplemented, code: "no_proxy", detail: "this is not a proxy: it has no CONNECT",
-}
-
-// framedTwice tells whether a request says twice, and in two ways, where it ends:
-// what a proxy before us took for its body might be a request to us (RFC 9112, 6.3).
-func framedTwice(raw []byte) bool {
-	var length, encoding bool
-	for line := range bytes.Lines(raw) {
-		name, _, _ := bytes.Cut(line, []byte{':'})
-		switch len(name) {
-		case len(fasthttp.HeaderContentLength):
-			length = length || strings.EqualFold(unsafeString(name), fasthttp.HeaderContentLength)
-		case len(fasthttp.HeaderTransferEncoding):
-			encoding = encoding || strings.EqualFold(unsafeString(name), fasthttp.HeaderTransferEncoding)
-		}
-	}
-	return length && encoding
 }
 
 // api is the one decorator of all handlers: it finds the route, asks the
@@ -408,6 +322,12 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 }
 
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// isTimeout goes by the method, as the errors of a deadline have many types.
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
 
 // quiet drops fasthttp's own log lines: each is about one client's connection.
 type quiet struct{}

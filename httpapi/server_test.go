@@ -18,6 +18,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // bubble runs a server without an engine behind it on the fake clock.
@@ -362,12 +363,12 @@ func TestNothingOfABufferIsKept(t *testing.T) {
 		}
 	}
 	// And of the decoder alone: its input is overwritten at once.
-	buf := []byte(orderTimer)
+	buf := []byte(orderBody)
 	d, want := engine.NewDefinition(), engine.NewDefinition()
-	if err := decodeTimer([]byte(orderTimer), &want); err != nil {
+	if err := wire.DecodeTimer([]byte(orderBody), &want); err != nil {
 		t.Fatal(err)
 	}
-	if err := decodeTimer(buf, &d); err != nil {
+	if err := wire.DecodeTimer(buf, &d); err != nil {
 		t.Fatal(err)
 	}
 	for i := range buf {

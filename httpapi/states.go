@@ -6,13 +6,14 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/httpapi/wire"
 )
 
 // enableTimer is POST /v1/timers/{id}/enable.
 func (s *Server) enableTimer(r *request) (reply, error) {
 	catch := engine.CatchUpNone
-	table := []field[engine.CatchUp]{{"catch_up", func(d *decoder, v *engine.CatchUp) {
-		choice(d, v, parseCatchUp, "none, latest, all")
+	table := []wire.Field[engine.CatchUp]{{Name: "catch_up", Read: func(d *wire.Decoder, v *engine.CatchUp) {
+		wire.Choice(d, v, parseCatchUp, "none, latest, all")
 	}}}
 	if err := readOptional(r, &catch, table); err != nil {
 		return reply{}, err
@@ -48,14 +49,14 @@ type disabling struct {
 
 const maxReason = 256
 
-var disablingFields = []field[disabling]{
-	{"reason", func(d *decoder, v *disabling) { d.reason(&v.reason) }},
-	{"until", func(d *decoder, v *disabling) { d.instant(&v.until) }},
+var disablingFields = []wire.Field[disabling]{
+	{Name: "reason", Read: func(d *wire.Decoder, v *disabling) { readReason(d, &v.reason) }},
+	{Name: "until", Read: func(d *wire.Decoder, v *disabling) { d.Instant(&v.until) }},
 }
 
-func (d *decoder) reason(to *string) {
-	if d.text(to); len(*to) > maxReason || !isText(*to) {
-		d.invalid("bad_reason", "has to be at most %d bytes of text without control characters", maxReason)
+func readReason(d *wire.Decoder, to *string) {
+	if d.Text(to); len(*to) > maxReason || !wire.IsText(*to) {
+		d.Invalid("bad_reason", "has to be at most %d bytes of text without control characters", maxReason)
 	}
 }
 
@@ -77,12 +78,12 @@ func (s *Server) disableTimer(r *request) (reply, error) {
 }
 
 // readOptional reads a body by its table, if there is one.
-func readOptional[T any](r *request, v *T, table []field[T]) error {
+func readOptional[T any](r *request, v *T, table []wire.Field[T]) error {
 	b, err := r.optionalBody()
 	if err != nil || b == nil {
 		return err
 	}
-	return decode(b, func(d *decoder) { object(d, v, table) })
+	return wire.Decode(b, func(d *wire.Decoder) { wire.Object(d, v, table) })
 }
 
 // runTimer is POST /v1/timers/{id}/run.
@@ -136,9 +137,9 @@ func (s *Server) upcoming(r *request) (reply, error) {
 }
 
 func duesMember(b []byte, dues []int64) []byte {
-	b = append(member(b, "dues"), '[')
+	b = append(wire.Member(b, "dues"), '[')
 	for _, d := range dues {
-		b = appendTime(comma(b), d)
+		b = wire.AppendTime(wire.Comma(b), d)
 	}
 	return append(b, ']')
 }

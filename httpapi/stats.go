@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // getStats is GET /v1/stats.
@@ -35,54 +36,54 @@ func (a statsAnswer) render(b []byte) []byte {
 	s := a.s
 	b = append(b, '{')
 	if a.app != "" {
-		b = textMember(b, "app", a.app)
+		b = wire.TextMember(b, "app", a.app)
 	} else {
-		b = append(member(b, "timers"), '{')
-		b = intMember(b, "enabled", s.Timers.Enabled)
-		b = intMember(b, "disabled", s.Timers.Disabled)
-		b = append(intMember(b, "finished", s.Timers.Finished), '}')
+		b = append(wire.Member(b, "timers"), '{')
+		b = wire.IntMember(b, "enabled", s.Timers.Enabled)
+		b = wire.IntMember(b, "disabled", s.Timers.Disabled)
+		b = append(wire.IntMember(b, "finished", s.Timers.Finished), '}')
 	}
-	b = append(member(b, "tasks"), '{')
-	b = intMember(b, "open", s.Open)
-	b = intMember(b, "in_flight", s.InFlight)
-	b = intMember(b, "overdue", s.Overdue)
-	b = appendMillis(member(b, "oldest_overdue_ms"), s.OldestOverdue)
-	b = append(member(b, "since_start"), '{')
+	b = append(wire.Member(b, "tasks"), '{')
+	b = wire.IntMember(b, "open", s.Open)
+	b = wire.IntMember(b, "in_flight", s.InFlight)
+	b = wire.IntMember(b, "overdue", s.Overdue)
+	b = wire.AppendMillis(wire.Member(b, "oldest_overdue_ms"), s.OldestOverdue)
+	b = append(wire.Member(b, "since_start"), '{')
 	for i, n := range s.Ended {
 		if st := engine.TaskStatus(i); st.Final() {
-			b = intMember(b, st.String(), n)
+			b = wire.IntMember(b, st.String(), n)
 		}
 	}
 
 	b = append(b, `}},"last_minute":{`...)
-	b = floatMember(b, "fires_per_second", s.FiresPerSec)
+	b = wire.FloatMember(b, "fires_per_second", s.FiresPerSec)
 	for i, name := range latenessNames {
-		b = floatMember(b, name, s.Lateness[i])
+		b = wire.FloatMember(b, name, s.Lateness[i])
 	}
 
 	b = append(b, '}')
 	if a.app == "" {
-		b = append(member(b, "due_by_minute"), '[')
+		b = append(wire.Member(b, "due_by_minute"), '[')
 		for _, n := range s.DueByMinute {
-			b = appendInt(comma(b), n)
+			b = wire.AppendInt(wire.Comma(b), n)
 		}
 		b = append(b, ']')
-		b = intMember(b, "wheel", int64(s.Wheel))
-		b = intMember(b, "warm", int64(s.Warm))
-		b = intMember(b, "settle_backlog", s.SettleBacklog)
-		b = intMember(b, "journal", s.Journal)
+		b = wire.IntMember(b, "wheel", int64(s.Wheel))
+		b = wire.IntMember(b, "warm", int64(s.Warm))
+		b = wire.IntMember(b, "settle_backlog", s.SettleBacklog)
+		b = wire.IntMember(b, "journal", s.Journal)
 	}
-	b = floatMember(b, "uptime_seconds", s.Uptime.Truncate(time.Millisecond).Seconds())
+	b = wire.FloatMember(b, "uptime_seconds", s.Uptime.Truncate(time.Millisecond).Seconds())
 	if s.Watermark > 0 {
-		b = timeMember(b, "watermark", s.Watermark)
+		b = wire.TimeMember(b, "watermark", s.Watermark)
 	}
 	return append(tiersMember(b, s.Tiers), '}')
 }
 
 func tiersMember(b []byte, up map[string]bool) []byte {
-	b = append(member(b, "tiers"), '{')
+	b = append(wire.Member(b, "tiers"), '{')
 	for _, name := range slices.Sorted(maps.Keys(up)) {
-		b = boolMember(b, name, up[name])
+		b = wire.BoolMember(b, name, up[name])
 	}
 	return append(b, '}')
 }

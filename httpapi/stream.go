@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"xtimer/httpapi/wire"
 )
 
 // streamTasks is GET /v1/tasks/stream: server-sent events, one for each task
@@ -59,7 +61,7 @@ func (s *Server) streamTasks(r *request) (reply, error) {
 				b = append(b[:0], "event: task\nid: "...)
 				b = t.Key.Append(b)
 				b = append(b, "\ndata: "...)
-				b = append(appendTask(b, t), "\n\n"...)
+				b = append(wire.AppendTask(b, t), "\n\n"...)
 			case <-beat.C:
 				b = append(b[:0], ":\n\n"...)
 			case <-s.streams.Done():

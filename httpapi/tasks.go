@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"xtimer/engine"
+	"xtimer/httpapi/wire"
 )
 
 // listTasks is GET /v1/tasks.
@@ -36,7 +37,7 @@ func (s *Server) listTasks(r *request) (reply, error) {
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(b, `{"tasks":[`...)
 		for i, t := range ts {
-			if b = appendTask(comma(b), t); len(b) > pageBytes && i+1 < len(ts) {
+			if b = wire.AppendTask(wire.Comma(b), t); len(b) > pageBytes && i+1 < len(ts) {
 				next = t.Key.String()
 				break
 			}

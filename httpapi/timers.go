@@ -10,6 +10,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // onceTTL is how long an Idempotency-Key is remembered.
@@ -22,7 +23,7 @@ func (s *Server) createTimer(r *request) (reply, error) {
 		return reply{}, err
 	}
 	d := engine.NewDefinition()
-	if err := decodeTimer(body, &d); err != nil {
+	if err := wire.DecodeTimer(body, &d); err != nil {
 		return reply{}, err
 	}
 	if err := r.own(&d); err != nil {
@@ -139,14 +140,14 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	}
 	d := engine.NewDefinition()
 	d.App, d.Name = app, name
-	if err := decodeTimer(body, &d); err != nil {
+	if err := wire.DecodeTimer(body, &d); err != nil {
 		return reply{}, err
 	}
 	if d.App != app {
-		return reply{}, engine.Invalid("app", "mismatch", "is %s, but the path says %s", quote(d.App), quote(app))
+		return reply{}, engine.Invalid("app", "mismatch", "is %s, but the path says %s", wire.Quote(d.App), wire.Quote(app))
 	}
 	if d.Name != name {
-		return reply{}, engine.Invalid("name", "mismatch", "is %s, but the path says %s", quote(d.Name), quote(name))
+		return reply{}, engine.Invalid("name", "mismatch", "is %s, but the path says %s", wire.Quote(d.Name), wire.Quote(name))
 	}
 	match, err := ifMatch(r)
 	if err != nil {
@@ -171,8 +172,8 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	}
 	if dry {
 		return reply{body: renderFunc(func(b []byte) []byte {
-			b = textMember(append(b, '{'), "result", putNames[did])
-			return append(boolMember(b, "dry_run", true), '}')
+			b = wire.TextMember(append(b, '{'), "result", putNames[did])
+			return append(wire.BoolMember(b, "dry_run", true), '}')
 		})}, nil
 	}
 	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
@@ -180,8 +181,8 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		out.status = fasthttp.StatusCreated
 	}
 	out.body = renderFunc(func(b []byte) []byte {
-		b = textMember(append(b, '{'), "result", putNames[did])
-		return append(appendView(member(b, "timer"), &v), '}')
+		b = wire.TextMember(append(b, '{'), "result", putNames[did])
+		return append(wire.AppendView(wire.Member(b, "timer"), &v), '}')
 	})
 	return out, nil
 }
@@ -202,7 +203,7 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 		return reply{}, err
 	}
 	patch := bytes.Clone(body)
-	if err := checkPatch(patch); err != nil {
+	if err := wire.CheckPatch(patch); err != nil {
 		return reply{}, err
 	}
 	match, err := ifMatch(r)
@@ -212,7 +213,7 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 	var v scheduler.View
 	err = match.try(func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, func(version uint32) (err error) {
 		v, err = s.e.Replace(r.ctx, id, version, func(old engine.Definition) (engine.Definition, error) {
-			return patched(old, patch)
+			return wire.Patched(old, patch)
 		})
 		return err
 	})
@@ -220,26 +221,6 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 		return reply{}, err
 	}
 	return timerReply(v), nil
-}
-
-// patched is the definition after a patch.
-func patched(old engine.Definition, patch []byte) (engine.Definition, error) {
-	doc := append(appendDefinition([]byte{'{'}, &old), '}')
-	merged, err := mergePatch(doc, patch)
-	if err != nil {
-		return old, err
-	}
-	d := engine.NewDefinition()
-	if err := decodeTimer(merged, &d); err != nil {
-		return old, err
-	}
-	if d.App != old.App {
-		return old, engine.Invalid("app", "immutable", "a timer keeps its app")
-	}
-	if d.Name != old.Name {
-		return old, engine.Invalid("name", "immutable", "a timer keeps its name")
-	}
-	return d, nil
 }
 
 // deleteTimer is DELETE /v1/timers/{id}.
@@ -278,7 +259,7 @@ func (s *Server) delete(r *request, look func() (scheduler.View, error), id engi
 
 func resultReply(result string) reply {
 	return reply{body: renderFunc(func(b []byte) []byte {
-		return append(textMember(append(b, '{'), "result", result), '}')
+		return append(wire.TextMember(append(b, '{'), "result", result), '}')
 	})}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/wire"
 )
 
 // trend remembers how each of the last minutes went, up to a day of them, for
@@ -97,18 +98,18 @@ func (s *Server) getTrend(r *request) (reply, error) {
 	points := append(t.points[max(0, len(t.points)-n+1):len(t.points):len(t.points)], t.now(s.e))
 	now, steps := s.e.Now()
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = timeMember(append(b, '{'), "now", now)
-		b = intMember(b, "clock_steps", int64(steps))
-		b = append(member(b, "minutes"), '[')
+		b = wire.TimeMember(append(b, '{'), "now", now)
+		b = wire.IntMember(b, "clock_steps", int64(steps))
+		b = append(wire.Member(b, "minutes"), '[')
 		for i := range points {
 			p := &points[i]
-			b = timeMember(append(comma(b), '{'), "end", p.at)
-			b = floatMember(b, "fires_per_second", p.minute.FiresPerSec)
+			b = wire.TimeMember(append(wire.Comma(b), '{'), "end", p.at)
+			b = wire.FloatMember(b, "fires_per_second", p.minute.FiresPerSec)
 			for i, name := range latenessNames {
-				b = floatMember(b, name, p.minute.Lateness[i])
+				b = wire.FloatMember(b, name, p.minute.Lateness[i])
 			}
-			b = intMember(b, "ended", p.ended)
-			b = append(intMember(b, "failures", p.failures), '}')
+			b = wire.IntMember(b, "ended", p.ended)
+			b = append(wire.IntMember(b, "failures", p.failures), '}')
 		}
 		return append(b, ']', '}')
 	})}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine/verify"
+	"xtimer/httpapi/wire"
 )
 
 // verify is GET /v1/admin/verify: NDJSON, one line for each finding as it is
@@ -32,7 +33,7 @@ func (s *Server) verify(r *request) (reply, error) {
 	}
 	if text, ok := r.query["late"]; ok {
 		if v.Late, err = time.ParseDuration(text); err != nil || v.Late <= 0 {
-			return reply{}, badField("late", "wrong_type", quote(text)+` is not a duration like "250ms"`)
+			return reply{}, badField("late", "wrong_type", wire.Quote(text)+` is not a duration like "250ms"`)
 		}
 	}
 	if err := s.e.CheckVerification(v); err != nil {
@@ -76,7 +77,7 @@ func (s *Server) streamVerdict(w *bufio.Writer, v verify.Request, leave func()) 
 		if err != nil {
 			s.log.Warn("cannot verify", "error", err)
 			p := problemOf(err)
-			last <- append(textMember([]byte{'{'}, "error", p.detail), "}\n"...)
+			last <- append(wire.TextMember([]byte{'{'}, "error", p.detail), "}\n"...)
 			return
 		}
 		last <- appendVerdict(nil, &verdict)
@@ -107,16 +108,16 @@ func (s *Server) streamVerdict(w *bufio.Writer, v verify.Request, leave func()) 
 }
 
 func appendFinding(b []byte, f *verify.Finding) []byte {
-	b = textMember(append(b, '{'), "finding", f.Kind.String())
-	b = textMember(b, "timer_id", f.Timer.String())
-	b = textMember(b, "app", f.App)
-	b = textMember(b, "name", f.Name)
-	b = timeMember(b, "due", f.Due)
+	b = wire.TextMember(append(b, '{'), "finding", f.Kind.String())
+	b = wire.TextMember(b, "timer_id", f.Timer.String())
+	b = wire.TextMember(b, "app", f.App)
+	b = wire.TextMember(b, "name", f.Name)
+	b = wire.TimeMember(b, "due", f.Due)
 	if f.Count > 1 {
-		b = timeMember(b, "due_last", f.DueLast)
+		b = wire.TimeMember(b, "due_last", f.DueLast)
 	}
-	b = intMember(b, "count", f.Count)
-	return append(textMember(b, "detail", f.Detail), "}\n"...)
+	b = wire.IntMember(b, "count", f.Count)
+	return append(wire.TextMember(b, "detail", f.Detail), "}\n"...)
 }
 
 func appendVerdict(b []byte, v *verify.Verdict) []byte {
@@ -124,18 +125,18 @@ func appendVerdict(b []byte, v *verify.Verdict) []byte {
 	if v.Failed() {
 		verdict = "failed"
 	}
-	b = textMember(append(b, '{'), "verdict", verdict)
-	b = timeMember(b, "from", v.From)
-	b = timeMember(b, "to", v.To)
-	b = intMember(b, "timers", v.Timers)
-	b = intMember(b, "dues", v.Dues)
-	b = intMember(b, "records", v.Records)
-	b = intMember(b, "open", v.Open)
-	b = intMember(b, "unkept", v.Unkept)
-	b = append(member(b, "found"), '{')
+	b = wire.TextMember(append(b, '{'), "verdict", verdict)
+	b = wire.TimeMember(b, "from", v.From)
+	b = wire.TimeMember(b, "to", v.To)
+	b = wire.IntMember(b, "timers", v.Timers)
+	b = wire.IntMember(b, "dues", v.Dues)
+	b = wire.IntMember(b, "records", v.Records)
+	b = wire.IntMember(b, "open", v.Open)
+	b = wire.IntMember(b, "unkept", v.Unkept)
+	b = append(wire.Member(b, "found"), '{')
 	for k, n := range v.Found {
 		if n > 0 {
-			b = intMember(b, verify.FindingKind(k).String(), n)
+			b = wire.IntMember(b, verify.FindingKind(k).String(), n)
 		}
 	}
 	return append(b, "}}\n"...)

@@ -93,8 +93,7 @@ func grace(by *Asked) int64 {
 // complete is L1 and L8: each due that had to be called was taken, or its end
 // says why not.
 func (c *court) complete(o *occurrence) {
-	d := o.def()
-	amo := d.Delivery == "at_most_once"
+	amo := o.def().Delivery == "at_most_once"
 	if amo && len(o.arrivals) > 1 {
 		c.broken("L8", "%s arrived %d times", o.key, len(o.arrivals))
 	}
@@ -106,41 +105,61 @@ func (c *court) complete(o *occurrence) {
 		c.broken("L1", "%s is lost: %d arrivals, none of them taken, and no record says why", o.key, len(o.arrivals))
 		return
 	}
-	dropped := slices.ContainsFunc(o.arrivals, func(a *Arrived) bool { return a.Code == 0 })
-	refused := slices.ContainsFunc(o.arrivals, func(a *Arrived) bool { return a.Code != 0 && (amo || !a.retryable()) })
 	most := 0
 	for _, a := range o.arrivals {
 		most = max(most, a.Attempt)
 	}
-	_, by := o.ended()
-	fine := false
+	switch {
+	case c.excused(o, f, most):
+	case amo && f.Status == "unknown":
+		c.broken("L8", "%s is unknown, and nothing was broken", o.key)
+	default:
+		c.broken("L1", "%s was not taken: its record says %s %s after %d attempts, %d arrived", o.key, f.Status, f.Reason, f.Attempts, most)
+	}
+}
+
+// excused reports whether the final record of an occurrence may say what it says; most
+// is the highest attempt that arrived.
+func (c *court) excused(o *occurrence, f *Final, most int) bool {
+	d := o.def()
+	amo := d.Delivery == "at_most_once"
 	switch f.Status {
 	case "dead":
 		out := c.between(o.due, c.run.Ended, func(f *Broken) bool { return f.Fault == "receiver" })
-		fine = f.Attempts >= d.Retry.max() && (most == f.Attempts || out != nil)
+		return f.Attempts >= d.Retry.max() && (most == f.Attempts || out != nil)
 	case "failed":
-		fine = refused
+		return slices.ContainsFunc(o.arrivals, func(a *Arrived) bool { return a.Code != 0 && (amo || !a.retryable()) })
 	case "cancelled":
 		// A change that nobody answered may have ended it as well.
-		fine = by != nil || slices.ContainsFunc(o.eras, func(e *era) bool { return e.endSent != forever })
+		_, by := o.ended()
+		return by != nil || slices.ContainsFunc(o.eras, func(e *era) bool { return e.endSent != forever })
 	case "skipped":
-		late := c.between(o.due, forever, func(f *Broken) bool { return f.From <= f.To-misfireAfter && o.due <= f.To-misfireAfter })
-		fine = f.Reason == "overlap" && d.Overlap == "skip" || f.Reason == "overlap_queue_full" && d.Overlap == "queue" ||
-			f.Reason == "stale" && f.Ended-o.due > o.waits() ||
-			f.Reason == "misfire" && d.Misfire != "all" && d.Schedule.At == 0 && late != nil
+		return c.maySkip(o, f)
 	case "missed":
 		window := cmp.Or(d.MisfireWindow, 24*3_600_000)
-		fine = c.between(o.due, forever, func(f *Broken) bool { return o.due < f.To-window }) != nil
+		return c.between(o.due, forever, func(f *Broken) bool { return o.due < f.To-window }) != nil
 	case "unknown":
-		fine = amo && (dropped || c.between(o.due-unsynced, forever, anyFault) != nil)
-		if amo && !fine {
-			c.broken("L8", "%s is unknown, and nothing was broken", o.key)
-			return
-		}
+		dropped := slices.ContainsFunc(o.arrivals, func(a *Arrived) bool { return a.Code == 0 })
+		return amo && (dropped || c.between(o.due-unsynced, forever, anyFault) != nil)
 	}
-	if !fine {
-		c.broken("L1", "%s was not taken: its record says %s %s after %d attempts, %d arrived", o.key, f.Status, f.Reason, f.Attempts, most)
+	return false
+}
+
+// maySkip reports whether a due was skipped for a reason that its timer gives.
+func (c *court) maySkip(o *occurrence, f *Final) bool {
+	d := o.def()
+	switch f.Reason {
+	case "overlap":
+		return d.Overlap == "skip"
+	case "overlap_queue_full":
+		return d.Overlap == "queue"
+	case "stale":
+		return f.Ended-o.due > o.waits()
+	case "misfire":
+		return d.Misfire != "all" && d.Schedule.At == 0 &&
+			c.between(o.due, forever, func(f *Broken) bool { return f.From <= f.To-misfireAfter && o.due <= f.To-misfireAfter }) != nil
 	}
+	return false
 }
 
 // waits is how long (ms) a due waits for its first call.

@@ -4,12 +4,14 @@
 // receiver that lies. What happens is drawn from a seed:
 //
 //	script.go    a seed becomes steps: requests and faults, each at its instant
-//	machine.go   the machine: its disk, its clock, one life of the engine after another
+//	machine.go   the machine: its disk, its clock (clock.go), one life of the engine after
+//	             another; step.go makes a step happen
 //	faults.go    what a life's disk and tiers do to it
 //	receiver.go  what is called, and what it answers
 //	act.go       a request is made, and what is known of its outcome noted
 //	dues.go      what should have been called, by brute force
-//	judge.go     what was called, answered and recorded is held against that
+//	judge.go     what was called (judge_calls.go) and recorded (judge_records.go, remains.go)
+//	             is held against that; judge_excuses.go is what a death or a clock excuses
 //
 // A run has two phases. First faults, then none: all that was owed has to be
 // over within a bound. Then the promises are checked one by one.

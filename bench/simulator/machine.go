@@ -87,39 +87,6 @@ type end struct {
 	up      time.Duration // when that was, since the run began
 }
 
-type clockStep struct {
-	at       time.Duration
-	from, to int64 // Unix ms
-}
-
-// earliest is the earliest instant that the wall clock showed from at, when it showed
-// wall, until then.
-func (m *machine) earliest(at time.Duration, wall int64, until time.Duration) int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.steps {
-		if at <= s.at && s.at <= until {
-			wall = min(wall, s.to)
-		}
-	}
-	return wall
-}
-
-// since is the time since the run began, which no clock step changes.
-func (m *machine) since() time.Duration { return time.Since(m.begin) }
-
-// now is the wall clock.
-func (m *machine) now() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.wall()
-}
-
-// wall is now; mu is held.
-func (m *machine) wall() time.Time { return time.Now().Add(m.offset) }
-
-func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("02T15:04:05.000") }
-
 // tell writes a line of the trace. mu is held.
 func (m *machine) tell(format string, args ...any) {
 	fmt.Fprintf(&m.log, "%12v %s  ", m.since(), stamp(m.wall().UnixMilli()))
@@ -379,72 +346,4 @@ func (m *machine) buried(l *life) time.Duration {
 		m.life = nil
 	}
 	return m.trouble.crash.For
-}
-
-// do makes one step happen.
-func (m *machine) do(s Step) {
-	synctest.Wait() // what came before it at this instant is over
-	m.note("%s", s)
-	m.did = append(m.did, fmt.Sprint(m.since(), " ", s))
-	m.mu.Lock()
-	l := m.life
-	m.mu.Unlock()
-	during := func(set func(*trouble), undo func(*trouble)) {
-		m.mu.Lock()
-		set(&m.trouble)
-		m.mu.Unlock()
-		time.AfterFunc(s.For, func() {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			undo(&m.trouble)
-		})
-	}
-	switch s.Kind {
-	case Crash:
-		if l != nil {
-			m.mu.Lock()
-			m.trouble.crash = s
-			m.mu.Unlock()
-			m.die(l, s.Kept, s.Draw)
-		}
-	case CrashAt:
-		m.mu.Lock()
-		m.trouble.crash, m.trouble.crashAt = s, s.Nth+1
-		m.mu.Unlock()
-	case Stop:
-		if l != nil {
-			m.mu.Lock()
-			m.trouble.crash = s
-			m.mu.Unlock()
-			l.stop()
-		}
-	case Clock:
-		m.mu.Lock()
-		from := m.wall().UnixMilli()
-		m.offset += s.By
-		if n := len(m.steps) - 1; n >= 0 && m.steps[n].at == m.since() { // nobody saw the clock between
-			from = m.steps[n].from
-			m.steps = m.steps[:n]
-		}
-		m.steps = append(m.steps, clockStep{m.since(), from, m.wall().UnixMilli()})
-		m.mu.Unlock()
-	case Slow:
-		during(func(t *trouble) { t.pace = s.By }, func(t *trouble) { t.pace = 0 })
-	case Stall:
-		m.mu.Lock()
-		m.trouble.stall = s.By
-		m.mu.Unlock()
-	case WarmAway:
-		during(func(t *trouble) { t.warmAway = true }, func(t *trouble) { t.warmAway = false })
-	case WarmLoss:
-		m.mu.Lock()
-		m.trouble.lost = func(engine.TimerID) bool { return true }
-		m.mu.Unlock()
-	case ColdAway:
-		during(func(t *trouble) { t.coldAway = true }, func(t *trouble) { t.coldAway = false })
-	case ColdMute:
-		during(func(t *trouble) { t.coldMute = true }, func(t *trouble) { t.coldMute = false })
-	default:
-		m.ask(s, l)
-	}
 }

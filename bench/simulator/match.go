@@ -33,10 +33,14 @@ func (m *machine) seen() map[place]time.Duration {
 	return first
 }
 
-// match finds out who asked for each version.
-func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
-	by := map[place]*request{}
-	deletes := map[engine.TimerID]*request{}
+// acknowledged are the requests that were answered, by what they made.
+type acknowledged struct {
+	versions map[place]*request
+	deletes  map[engine.TimerID]*request
+}
+
+func (m *machine) acknowledged() acknowledged {
+	a := acknowledged{map[place]*request{}, map[engine.TimerID]*request{}}
 	for _, rs := range m.asked {
 		for _, r := range rs {
 			if r.state != done || r.same || r.view.Timer == nil {
@@ -44,62 +48,28 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 			}
 			switch r.Kind {
 			case Create, Put, Patch, Disable, Enable:
-				by[place{r.view.ID, r.view.Version}] = r
+				a.versions[place{r.view.ID, r.view.Version}] = r
 			case Delete:
-				deletes[r.view.ID] = r
+				a.deletes[r.view.ID] = r
 			}
 		}
 	}
+	return a
+}
+
+// match finds out who asked for each version.
+func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
+	by := m.acknowledged()
 	seen := m.seen()
 	timers := map[engine.TimerID]*timer{}
 	used := map[*request]bool{}
 	for i := range lives {
-		l := &lives[i]
-		t := &timer{
-			id: l.ID, deleted: l.Deleted, end: deletes[l.ID],
-			manual: map[int64]*request{}, redriven: map[int64]int{}, calls: map[int64][]*call{},
-		}
-		timers[l.ID] = t
-		for i, v := range l.Versions {
-			r := by[place{l.ID, v.Version}]
-			if r == nil {
-				before := m.since()
-				for _, later := range l.Versions[i:] {
-					if at, ok := seen[place{l.ID, later.Version}]; ok {
-						before = min(before, at)
-					}
-				}
-				r = m.guess(v.Name, used, v.UpdatedAt, before, func(k Kind) bool {
-					disabled := v.Reason != ""
-					fits := k != Enable && k != Disable || disabled == (k == Disable)
-					return fits && k <= Enable && k != Delete && (v.Version == 1) == (k == Create || k == Put && v.Version == 1)
-				})
-			}
-			delete(by, place{l.ID, v.Version})
-			if r == nil {
-				m.wrong("%s: version %d of timer %s is stored, and nobody asked for it", v.Name, v.Version, l.ID)
-			}
-			t.versions = append(t.versions, version{v, r})
-			if r != nil && r.state == done {
-				m.same(r, v)
-			}
-		}
-		if t.deleted != 0 && t.end == nil && len(t.versions) > 0 {
-			name := t.versions[0].Name
-			if t.end = m.guess(name, used, t.deleted, m.since(), func(k Kind) bool { return k == Delete }); t.end == nil {
-				m.wrong("%s: timer %s is deleted, and nobody asked for it", name, l.ID)
-			}
-		}
-		if t.deleted == 0 && t.end != nil {
-			m.wrong("%s: the delete of timer %s was acknowledged, and it stands", t.end.Name, l.ID)
-		}
-		delete(deletes, l.ID)
-		t.split()
+		timers[lives[i].ID] = m.matchTimer(&lives[i], by, seen, used)
 	}
-	for p, r := range by {
+	for p, r := range by.versions {
 		m.wrong("%s: the %s at %v was acknowledged, and version %d of timer %s is not stored", r.Name, r.Kind, r.sent, p.version, p.id)
 	}
-	for id, r := range deletes {
+	for id, r := range by.deletes {
 		m.wrong("%s: the delete of %s at %v was acknowledged, and nothing of it is stored", r.Name, id, r.sent)
 	}
 	for _, rs := range m.asked {
@@ -107,6 +77,65 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 			m.extra(timers, r)
 		}
 	}
+	m.sortCalls(timers)
+	for _, t := range timers {
+		t.countOn()
+	}
+	return timers
+}
+
+// matchTimer takes the requests of a timer out of by.
+func (m *machine) matchTimer(l *engine.Life, by acknowledged, seen map[place]time.Duration, used map[*request]bool) *timer {
+	t := &timer{
+		id: l.ID, deleted: l.Deleted, end: by.deletes[l.ID],
+		manual: map[int64]*request{}, redriven: map[int64]int{}, calls: map[int64][]*call{},
+	}
+	for i, v := range l.Versions {
+		r := by.versions[place{l.ID, v.Version}]
+		if r == nil {
+			r = m.guessVersion(l, i, seen, used)
+		}
+		delete(by.versions, place{l.ID, v.Version})
+		if r == nil {
+			m.wrong("%s: version %d of timer %s is stored, and nobody asked for it", v.Name, v.Version, l.ID)
+		}
+		t.versions = append(t.versions, version{v, r})
+		if r != nil && r.state == done {
+			m.same(r, v)
+		}
+	}
+	if t.deleted != 0 && t.end == nil && len(t.versions) > 0 {
+		name := t.versions[0].Name
+		if t.end = m.guess(name, used, t.deleted, m.since(), func(k Kind) bool { return k == Delete }); t.end == nil {
+			m.wrong("%s: timer %s is deleted, and nobody asked for it", name, l.ID)
+		}
+	}
+	if t.deleted == 0 && t.end != nil {
+		m.wrong("%s: the delete of timer %s was acknowledged, and it stands", t.end.Name, l.ID)
+	}
+	delete(by.deletes, l.ID)
+	t.split()
+	return t
+}
+
+// guessVersion finds the request of unknown outcome that may have made version i of l.
+func (m *machine) guessVersion(l *engine.Life, i int, seen map[place]time.Duration, used map[*request]bool) *request {
+	v := l.Versions[i]
+	before := m.since()
+	for _, later := range l.Versions[i:] {
+		if at, ok := seen[place{l.ID, later.Version}]; ok {
+			before = min(before, at)
+		}
+	}
+	return m.guess(v.Name, used, v.UpdatedAt, before, func(k Kind) bool {
+		disabled := v.Reason != ""
+		fits := k != Enable && k != Disable || disabled == (k == Disable)
+		return fits && k <= Enable && k != Delete && (v.Version == 1) == (k == Create || k == Put && v.Version == 1)
+	})
+}
+
+// sortCalls gives the calls, and the keys that were refused, to their timers.
+func (m *machine) sortCalls(timers map[engine.TimerID]*timer) {
 	for _, c := range m.calls {
 		t := timers[c.key.Timer]
 		if t == nil {
@@ -120,10 +149,6 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 			t.refused = append(t.refused, k.Due)
 		}
 	}
-	for _, t := range timers {
-		t.countOn()
-	}
-	return timers
 }
 
 // guess finds the request of unknown outcome that may have made a version: one of those

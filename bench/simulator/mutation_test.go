@@ -97,7 +97,16 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "			skipped = latest - 1\n", "			skipped = latest\n"},
 	}},
 	{"a catch-up calls again what is in memory", []replacement{
-		{"engine/scheduler/misfire.go", "	open := sh.inMemory(lv, after, m.at).Open(", "	open := policy.Spans(nil).Open("},
+		{"engine/scheduler/misfire.go", "	c.d.Decide(lv.def, &lv.plan, sh.inMemory(lv, after, m.at).", "	c.d.Decide(lv.def, &lv.plan, policy.Spans(nil)."},
+	}},
+	{"a timer that has caught up stays out of the wheel", []replacement{
+		{"engine/scheduler/unfold.go", "	e.schedule(lv, c.after)\n", ""},
+	}},
+	{"a change counts the dues of a timer that is behind twice", []replacement{
+		{"engine/scheduler/cancel.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled"},
+	}},
+	{"a start takes a timer for one that is still behind", []replacement{
+		{"engine/scheduler/rewind.go", "	r.pay = append(r.pay, o.Key)\n	from, to", "	from, to"},
 	}},
 	{"a start decides again what the journal knows", []replacement{
 		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
@@ -109,13 +118,13 @@ var mutations = []mutation{
 		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
 	}},
 	{"what is stale is called", []replacement{
-		{"engine/policy/retry.go", `return v, begun || !stale`, `return v, begun || !stale || true`},
+		{"engine/policy/retry.go", `return v, begun || max(`, `return v, true || begun || max(`},
 	}},
 	{"what is not stale yet is skipped", []replacement{
-		{"engine/policy/retry.go", `now-since > d.StaleAfter.Milliseconds()`, `now-since > d.StaleAfter.Milliseconds()/4`},
+		{"engine/policy/retry.go", `now-d.StaleAfter.Milliseconds())`, `now-d.StaleAfter.Milliseconds()/4)`},
 	}},
 	{"overlap is not looked at", []replacement{
-		{"engine/scheduler/executor.go", `lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:`, `lv.busy > 1<<30:`},
+		{"engine/scheduler/executor.go", `(lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow || t.follows()):`, `lv.busy > 1<<30:`},
 	}},
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xtimer/cmd/xtimer/golden"
 )
 
 const apiPage = "../../docs/api.md"
@@ -23,7 +25,7 @@ func TestAPIPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := d.page()
-	if *update {
+	if *golden.Update {
 		if err := os.WriteFile(apiPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"xtimer/cmd/xtimer/store"
 )
 
 // TestBackupAndRestore takes both ways to a backup and back.
@@ -172,7 +174,7 @@ func TestRestoreTakesFilesOnly(t *testing.T) {
 
 func TestRestoreCutShort(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, restoringDir), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, store.RestoringFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, errs, status := runs(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)

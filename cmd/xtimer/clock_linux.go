@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"xtimer/cmd/xtimer/span"
 )
 
 // clock asks the kernel whether somebody keeps its clock right, and what drives it.
@@ -22,7 +24,7 @@ func (r *report) clock() {
 		r.line("clock", "synchronised", "no")
 		r.worthf("nothing keeps the clock right (chrony, systemd-timesyncd): dues are to the millisecond by this machine's clock, whatever that says")
 	default:
-		r.line("clock", "synchronised", "yes, within %s at most", ms(time.Duration(t.Maxerror)*time.Microsecond))
+		r.line("clock", "synchronised", "yes, within %s at most", span.Millis(time.Duration(t.Maxerror)*time.Microsecond))
 	}
 
 	b, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -13,10 +13,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/machine"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/terminal"
 )
 
 func newDemo() *cobra.Command {
-	d := demo{settings: defaultSettings()}
+	d := demo{settings: settings.Default()}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: a server, a receiver of its own and a few timers",
@@ -40,7 +45,7 @@ summary; nothing is left behind.`,
 
 // demo is a run of the demonstration.
 type demo struct {
-	settings *Settings
+	settings *settings.Settings
 	fixed    bool // the address was asked for: no other will do
 	length   time.Duration
 	out      io.Writer
@@ -60,9 +65,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	// The server is the real one; its log stays quiet unless something is amiss.
 	log := newLog(os.Stderr, slog.LevelWarn)
 	slog.SetDefault(log)
-	tuneMemory()
-	tuneProcessors()
-	files, err := raiseFiles(log)
+	machine.TuneMemory()
+	machine.TuneProcessors()
+	files, err := machine.RaiseFiles(log)
 	if err != nil {
 		return err
 	}
@@ -96,12 +101,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}()
 
 	// From here it is as for anybody: the timers are made over the API.
-	c := &client{base: "http://" + api.Addr().String()}
+	c := &remote.Plain{Base: "http://" + api.Addr().String()}
 	callTo := "http://" + hooks.Addr().String()
 	if !ready(ctx, serving, n) {
 		return nil
 	}
-	d.greet(c.base, callTo)
+	d.greet(c.Base, callTo)
 	r.head()
 	start := time.Now()
 	if err := makeTimers(ctx, c, callTo); err != nil {
@@ -149,8 +154,8 @@ func ready(ctx, serving context.Context, n *node) bool {
 }
 
 func (d *demo) greet(api, callTo string) {
-	p := newPainter(d.out)
-	fmt.Fprintf(d.out, "%s\n\n", p.paint(bold, "xtimer demo: a server, a receiver of its own, and four timers"))
+	p := terminal.NewPainter(d.out)
+	fmt.Fprintf(d.out, "%s\n\n", p.Paint(terminal.Bold, "xtimer demo: a server, a receiver of its own, and four timers"))
 	fmt.Fprintf(d.out, "  API       %s\n", api)
 	fmt.Fprintf(d.out, "  receiver  %s\n", callTo)
 	fmt.Fprintf(d.out, "  data      %s, removed at the end\n\n", d.settings.DataDir)
@@ -162,7 +167,7 @@ func (d *demo) greet(api, callTo string) {
 type object map[string]any
 
 // makeTimers makes the four timers of the demonstration.
-func makeTimers(ctx context.Context, c *client, callTo string) error {
+func makeTimers(ctx context.Context, c *remote.Plain, callTo string) error {
 	to := object{"url": callTo}
 	for _, t := range []object{
 		{"name": "one-shot", "schedule": object{"delay": "1500ms"}, "callback": to},
@@ -174,7 +179,7 @@ func makeTimers(ctx context.Context, c *client, callTo string) error {
 		},
 	} {
 		t["app"] = app
-		if err := c.do(ctx, http.MethodPost, "/v1/timers", t, nil); err != nil && ctx.Err() == nil {
+		if err := c.Do(ctx, http.MethodPost, "/v1/timers", t, nil); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("cannot make the timer %s: %w", t["name"], err)
 		}
 	}

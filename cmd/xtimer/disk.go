@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"xtimer/cmd/xtimer/span"
 	"xtimer/wal"
 )
 
@@ -27,9 +28,9 @@ func (r *report) disk(ctx context.Context, dataDir string) spread {
 		r.unusablef("%v", err)
 		return s
 	}
-	r.line("disk", "fsync", "p50 %s  p99 %s  max %s  in %s", ms(s.p50), ms(s.p99), ms(s.max), dir)
+	r.line("disk", "fsync", "p50 %s  p99 %s  max %s  in %s", span.Millis(s.p50), span.Millis(s.p99), span.Millis(s.max), dir)
 	if s.p99 > 50*time.Millisecond {
-		r.worthf("a sync takes %s at p99: creates will wait for it, fires will not", ms(s.p99))
+		r.worthf("a sync takes %s at p99: creates will wait for it, fires will not", span.Millis(s.p99))
 	}
 
 	// The server's own guard judges what is free, by one look.

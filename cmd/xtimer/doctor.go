@@ -6,9 +6,14 @@ import (
 	"io"
 	"math"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/machine"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/terminal"
 )
 
 // callsPerCPU is how many calls a second a processor makes as a rule, with the
@@ -16,7 +21,7 @@ import (
 const callsPerCPU = 25_000
 
 func newDoctor() *cobra.Command {
-	s := defaultSettings()
+	s := settings.Default()
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "What this machine can promise: timer jitter, fsync, clock, limits",
@@ -37,7 +42,7 @@ may be run beside a server, but measures what that one leaves over.`,
 // report is a table of findings, and what has to be said about them.
 type report struct {
 	out      io.Writer
-	paint    painter
+	paint    terminal.Painter
 	group    string
 	worth    []string // a look
 	unusable []string
@@ -50,7 +55,7 @@ func (r *report) line(group, what, format string, args ...any) {
 	} else {
 		r.group = group
 	}
-	fmt.Fprintf(r.out, "  %s %-13s %s\n", r.paint.paint(bold, fmt.Sprintf("%-7s", group)), what, fmt.Sprintf(format, args...))
+	fmt.Fprintf(r.out, "  %s %-13s %s\n", r.paint.Paint(terminal.Bold, fmt.Sprintf("%-7s", group)), what, fmt.Sprintf(format, args...))
 }
 
 func (r *report) worthf(format string, args ...any) {
@@ -63,7 +68,7 @@ func (r *report) unusablef(format string, args ...any) {
 
 // examine measures, one thing after the other, and draws the conclusions.
 func examine(ctx context.Context, out io.Writer, dataDir string) error {
-	r := &report{out: out, paint: newPainter(out)}
+	r := &report{out: out, paint: terminal.NewPainter(out)}
 
 	late, err := r.timers(ctx)
 	if err != nil {
@@ -77,20 +82,20 @@ func examine(ctx context.Context, out io.Writer, dataDir string) error {
 	}
 
 	fmt.Fprintf(out, "\nWhat to expect\n")
-	fmt.Fprintf(out, "  Calls leave about %s after their due, 99 of 100 within %s, and never before it.\n", ms(late.p50), ms(late.p99))
+	fmt.Fprintf(out, "  Calls leave about %s after their due, 99 of 100 within %s, and never before it.\n", span.Millis(late.p50), span.Millis(late.p99))
 	if sync.p50 > 0 {
-		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", ms(sync.p50))
+		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", span.Millis(sync.p50))
 	}
-	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*cores)
+	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*machine.Cores)
 
 	for _, w := range r.worth {
-		fmt.Fprintf(out, "\n%s %s\n", r.paint.paint(yellow, "Worth a look:"), w)
+		fmt.Fprintf(out, "\n%s %s\n", r.paint.Paint(terminal.Yellow, "Worth a look:"), w)
 	}
 	for _, u := range r.unusable {
-		fmt.Fprintf(out, "\n%s %s\n", r.paint.paint(red, "Unusable:"), u)
+		fmt.Fprintf(out, "\n%s %s\n", r.paint.Paint(terminal.Red, "Unusable:"), u)
 	}
 	if len(r.unusable) > 0 {
-		return errSaid
+		return exit.ErrSaid
 	}
 	return nil
 }
@@ -104,23 +109,14 @@ func (r *report) limits() {
 	r.line("limits", "open files", "%d", l.Max)
 	switch {
 	case l.Max < 256:
-		r.unusablef("only %d files may be open; allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
-	case l.Max < fewFiles:
-		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, fewFiles)
+		r.unusablef("only %d files may be open; allow at least %d (LimitNOFILE, ulimit -n)", l.Max, machine.FewFiles)
+	case l.Max < machine.FewFiles:
+		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, machine.FewFiles)
 	}
-	r.line("limits", "processors", "%d", cores)
-	if m := cgroupLimit(processGroups, groupTree); m < math.MaxInt64 {
+	r.line("limits", "processors", "%d", machine.Cores)
+	if m := machine.MemoryLimit(); m < math.MaxInt64 {
 		r.line("limits", "memory", "%s (of this container)", size(uint64(m)))
 	}
-}
-
-// ms writes a duration in ms with the digits that matter.
-func ms(d time.Duration) string {
-	v := float64(d) / float64(time.Millisecond)
-	if v < 10 {
-		return fmt.Sprintf("%.2f ms", v)
-	}
-	return fmt.Sprintf("%.0f ms", v)
 }
 
 func size(n uint64) string {

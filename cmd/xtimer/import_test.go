@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/store"
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/scheduler"
@@ -37,7 +40,7 @@ func cli(t *testing.T, stdin string, args ...string) result {
 	if err != nil {
 		fmt.Fprintf(&stderr, "xtimer: %v\n", err)
 	}
-	return result{t, strings.Join(args, " "), out.String(), stderr.String(), exitStatus(err)}
+	return result{t, strings.Join(args, " "), out.String(), stderr.String(), exit.StatusOf(err)}
 }
 
 func must(t *testing.T, stdin string, args ...string) string {
@@ -50,9 +53,9 @@ func must(t *testing.T, stdin string, args ...string) string {
 }
 
 // withCold does something to a store.
-func withCold(t *testing.T, s Settings, do func(ctx context.Context, c engine.Cold)) {
+func withCold(t *testing.T, s settings.Settings, do func(ctx context.Context, c engine.Cold)) {
 	t.Helper()
-	c := newCold(&s)
+	c := store.Cold(&s)
 	if err := c.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +68,7 @@ func withCold(t *testing.T, s Settings, do func(ctx context.Context, c engine.Co
 }
 
 // dump is all that a store holds of timers, tasks and progress, in words.
-func dump(t *testing.T, s Settings) string {
+func dump(t *testing.T, s settings.Settings) string {
 	t.Helper()
 	var b strings.Builder
 	var used [engine.Shards]bool // the watermark of a shard without timers says nothing
@@ -176,7 +179,7 @@ func fillStore(t *testing.T, dir string, now int64) {
 	if err := os.MkdirAll(filepath.Join(dir, scheduler.JournalFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	withCold(t, Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
+	withCold(t, settings.Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
 		shards, _, err := c.Take(ctx, "xtimer")
 		if err != nil {
 			t.Fatal(err)
@@ -234,9 +237,9 @@ func same(t *testing.T, what, got, want string) {
 
 // unhurried lets a database be used that was left a moment ago.
 func unhurried(t *testing.T) {
-	was := markedWithin
-	markedWithin = 0
-	t.Cleanup(func() { markedWithin = was })
+	was := store.MarkedWithin
+	store.MarkedWithin = 0
+	t.Cleanup(func() { store.MarkedWithin = was })
 }
 
 // TestRoundTrip: what goes from a store to another of any kind is what it was.
@@ -245,37 +248,37 @@ func TestRoundTrip(t *testing.T) {
 	from := t.TempDir()
 	fillStore(t, from, time.Now().UnixMilli())
 	file := must(t, "", "export", "--data-dir", from, "--history")
-	want := dump(t, Settings{DataDir: from})
+	want := dump(t, settings.Settings{DataDir: from})
 	if n := strings.Count(want, "owed"); n < 3 {
 		t.Fatalf("%d rows are owed, the test is too easy:\n%s", n, want)
 	}
 
 	there := t.TempDir()
 	must(t, file, "import", "--data-dir", there, "-q")
-	same(t, "local to local", dump(t, Settings{DataDir: there}), want)
+	same(t, "local to local", dump(t, settings.Settings{DataDir: there}), want)
 	r := cli(t, file, "import", "--data-dir", there)
 	r.want(0, "0 created, 15 unchanged, 0 skipped, 0 conflict, 0 failed")
-	same(t, "imported twice", dump(t, Settings{DataDir: there}), want)
+	same(t, "imported twice", dump(t, settings.Settings{DataDir: there}), want)
 
 	t.Run("MySQL", func(t *testing.T) {
 		db := servertest.MariaDB(t)
 		dsn := db.DSN("new")
 		must(t, file, "import", "--mysql-dsn", dsn, "-q")
-		same(t, "local to MySQL", dump(t, Settings{MySQLDSN: dsn}), want)
+		same(t, "local to MySQL", dump(t, settings.Settings{MySQLDSN: dsn}), want)
 		cli(t, file, "import", "--mysql-dsn", dsn).want(0, "0 created, 15 unchanged")
-		same(t, "imported twice", dump(t, Settings{MySQLDSN: dsn}), want)
+		same(t, "imported twice", dump(t, settings.Settings{MySQLDSN: dsn}), want)
 
 		// Back again, as from a server that ran on it, with its journal.
-		cli(t, "", "export", "--mysql-dsn", dsn).want(statusUsage, "--data-dir")
+		cli(t, "", "export", "--mysql-dsn", dsn).want(exit.StatusUsage, "--data-dir")
 		journal := t.TempDir()
 		if err := os.Mkdir(filepath.Join(journal, scheduler.JournalFolder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		file := must(t, "", "export", "--mysql-dsn", dsn, "--data-dir", journal, "--history")
-		want := dump(t, Settings{MySQLDSN: dsn})
+		want := dump(t, settings.Settings{MySQLDSN: dsn})
 		back := t.TempDir()
 		must(t, file, "import", "--data-dir", back, "-q")
-		same(t, "MySQL to local", dump(t, Settings{DataDir: back}), want)
+		same(t, "MySQL to local", dump(t, settings.Settings{DataDir: back}), want)
 
 		testOriginal(t, db)
 	})
@@ -299,18 +302,18 @@ func testOriginal(t *testing.T, db *servertest.Server) {
 		('pay','url',2,'0 * * * * * *','{"method":"GET","url":"ftp://h/f"}',NULL),
 		('pay','param',2,'0 * * * * * *','url=http://h',NULL)`)
 	args := []string{"import", "--from-xtimer-mysql", dsn, "--time-zone", "Asia/Shanghai"}
-	cli(t, "", args[:3]...).want(statusUsage, "--time-zone")
+	cli(t, "", args[:3]...).want(exit.StatusUsage, "--time-zone")
 	to := t.TempDir()
 	args = append(args, "--data-dir", to)
-	cli(t, "", append(args, "--dry-run")...).want(statusPartly, "4 created", "2 skipped", "3 failed (nothing was changed)")
-	cli(t, "", args...).want(statusPartly, "4 created", "2 skipped", "timer 5: pay/gone: it is deleted", "timer 4: pay/past: ",
+	cli(t, "", append(args, "--dry-run")...).want(exit.StatusPartly, "4 created", "2 skipped", "3 failed (nothing was changed)")
+	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "timer 5: pay/gone: it is deleted", "timer 4: pay/past: ",
 		"timer 6: pay/last: schedule.cron: day of month field: ", "timer 7: pay/url: callback.url: ", "timer 8: pay/param: notify_http_param: ")
-	cli(t, "", args...).want(statusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
+	cli(t, "", args...).want(exit.StatusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
 
 	s := newShell(t)
 	args[len(args)-2], args[len(args)-1] = "--server", s.url
-	cli(t, "", args...).want(statusPartly, "4 created", "2 skipped", "3 failed")
-	cli(t, "", args...).want(statusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
+	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "3 failed")
+	cli(t, "", args...).want(exit.StatusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
 	list := s.do("timer", "list", "-o", "json")
 	for _, w := range []string{
 		`"cron": "0 30 9 ? * MON-FRI"`, `"time_zone": "Asia/Shanghai"`, `"body_text": "{\"b\":1}"`, `"X-A": "1"`, `"name": "years-2098"`,
@@ -326,7 +329,7 @@ func testOriginal(t *testing.T, db *servertest.Server) {
 // those that the plan derives after the watermark, and those that are owed.
 func unfinished(t *testing.T, dir string, id engine.TimerID, to int64) (dues []int64) {
 	t.Helper()
-	withCold(t, Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
+	withCold(t, settings.Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
 		k, err := c.Timer(ctx, id)
 		if err != nil {
 			t.Fatal(err)
@@ -386,7 +389,7 @@ func TestWatermarks(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			withCold(t, Settings{DataDir: dir}, func(ctx context.Context, cold engine.Cold) {
+			withCold(t, settings.Settings{DataDir: dir}, func(ctx context.Context, cold engine.Cold) {
 				other := *k // so that the watermarks here are in use
 				other.ID, other.Name, other.Status = k.ID+1, "other", engine.Disabled
 				if a, err := cold.Apply(ctx, &engine.Change{Timer: &other, ID: other.ID}); err != nil || a.Err != nil {
@@ -400,12 +403,11 @@ func TestWatermarks(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			var file bytes.Buffer
-			if err := writeJSON(&file, lineOf(k, nil, now-f, now), ""); err != nil {
-				t.Fatal(err)
-			}
+			file := fmt.Sprintf(`{"app":"a","name":"n","schedule":{"every":"1s"},"callback":{"url":"http://127.0.0.1:9/"},"misfire":{"policy":"%s"},`+
+				`"stored":{"id":"%d","version":1,"generation":1,"status":"enabled","valid_from":%d,"anchor":%d,"created_at":%d,"updated_at":%d,"finished_to":%d}}`+"\n",
+				c.policy, k.ID, k.ValidFrom, k.Anchor, k.CreatedAt, k.UpdatedAt, now-f)
 			for _, result := range []string{"1 created, 0 unchanged", "0 created, 1 unchanged"} {
-				cli(t, file.String(), "import", "--data-dir", dir).want(0, result)
+				cli(t, file, "import", "--data-dir", dir).want(0, result)
 				var want []int64
 				for due := now - f + 1000; due <= now; due += 1000 {
 					if c.want(due) {
@@ -419,7 +421,7 @@ func TestWatermarks(t *testing.T) {
 			if !strings.HasPrefix(c.name, "ahead") || c.policy == engine.MisfireAll {
 				return
 			}
-			withCold(t, Settings{DataDir: dir}, func(ctx context.Context, cold engine.Cold) {
+			withCold(t, settings.Settings{DataDir: dir}, func(ctx context.Context, cold engine.Cold) {
 				r, err := cold.LastTask(ctx, k.ID)
 				if err != nil {
 					t.Fatal(err)
@@ -433,38 +435,6 @@ func TestWatermarks(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestImportDecidesAsAStart: what an import finds unfinished is missed when it is older
-// than the misfire window, and called when it is late by ten seconds at most.
-func TestImportDecidesAsAStart(t *testing.T) {
-	const now = int64(1_800_000_000_000)
-	d := engine.NewDefinition()
-	d.Schedule.Every, d.Misfire = time.Second, engine.Misfire{Policy: engine.MisfireSkip, Window: time.Minute}
-	k := &engine.Timer{Definition: d, ID: 4711 << 30, Version: 1, Generation: 1, CreatedAt: now - 200_000}
-	if err := plan.Resolve(k, nil, now-200_000); err != nil {
-		t.Fatal(err)
-	}
-	c := &engine.Change{Timer: k}
-	if err := decide(c, now-100_000, now+3000, now); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range c.Tasks {
-		got = append(got, fmt.Sprint(r.Key.Due-now, " to ", r.DueLast-now, " ×", r.Count, " ", r.Status, " ", r.Reason))
-	}
-	want := []string{"-99000 to -61000 ×39 missed misfire_window", "-60000 to -11000 ×50 skipped misfire"}
-	if !slices.Equal(got, want) {
-		t.Errorf("recorded:\n got %q\nwant %q", got, want)
-	}
-	for i, o := range c.Owe {
-		if due := now - 10_000 + int64(i)*1000; o.Key.Due != due || o.NotBefore != due || o.To != 0 {
-			t.Errorf("row %d is %+v", i, o)
-		}
-	}
-	if len(c.Owe) != 14 {
-		t.Errorf("%d rows, want 14", len(c.Owe))
 	}
 }
 
@@ -506,7 +476,7 @@ func TestImportWithoutHistory(t *testing.T) {
 	if v.Records != 0 || v.Timers != 4 || v.Found["unproven"] < 10 {
 		t.Errorf("without history: %+v", v)
 	}
-	withCold(t, Settings{DataDir: to}, func(ctx context.Context, c engine.Cold) {
+	withCold(t, settings.Settings{DataDir: to}, func(ctx context.Context, c engine.Cold) {
 		if m, err := c.LeftOut(ctx, 0, engine.MaxDue); err != nil || len(m) < 60 || len(m) > 70 {
 			t.Errorf("%d minutes are left out, %v", len(m), err)
 		}
@@ -521,7 +491,7 @@ func TestImportWithoutHistory(t *testing.T) {
 	}
 	for _, dir := range []string{made(file), made(bare, "--history-retention", "0s")} {
 		cli(t, bare, "import", "--data-dir", dir).want(0, "4 unchanged")
-		withCold(t, Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
+		withCold(t, settings.Settings{DataDir: dir}, func(ctx context.Context, c engine.Cold) {
 			if m, err := c.LeftOut(ctx, 0, engine.MaxDue); err != nil || len(m) > 0 {
 				t.Errorf("left out: %v, %v", m, err)
 			}
@@ -529,7 +499,7 @@ func TestImportWithoutHistory(t *testing.T) {
 	}
 	// One that is cut short has said it of what it made.
 	to = t.TempDir()
-	cli(t, bare+strings.Repeat("x", maxLine+1), "import", "--data-dir", to).want(1, "can be repeated")
+	cli(t, bare+strings.Repeat("x", 16<<20+1), "import", "--data-dir", to).want(1, "can be repeated")
 	cli(t, bare, "import", "--data-dir", to).want(0, "4 unchanged")
 	verdict("--data-dir", to)
 }
@@ -557,7 +527,7 @@ func TestImportConflicts(t *testing.T) {
 		t.Fatalf("%d lines", n)
 	}
 	must(t, file, "import", "--data-dir", to)
-	was := dump(t, Settings{DataDir: to})
+	was := dump(t, settings.Settings{DataDir: to})
 	plain := `{"app":"b","name":"p","schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:9/"}}`
 	for _, c := range []struct {
 		line   string
@@ -584,10 +554,10 @@ func TestImportConflicts(t *testing.T) {
 			r.want(status, c.result+" ", "line 2: ", c.words, "1 "+c.result)
 		}
 	}
-	same(t, "after conflicts", dump(t, Settings{DataDir: to}), was)
+	same(t, "after conflicts", dump(t, settings.Settings{DataDir: to}), was)
 	cli(t, plain+"\n"+file, "import", "--data-dir", to, "--dry-run").want(0, "created    line 1: b/p", "1 created, 1 unchanged")
-	same(t, "after a dry run", dump(t, Settings{DataDir: to}), was)
-	cli(t, plain+"\nx\n", "import", "--data-dir", to).want(statusPartly, "1 of 2 failed", "1 created")
+	same(t, "after a dry run", dump(t, settings.Settings{DataDir: to}), was)
+	cli(t, plain+"\nx\n", "import", "--data-dir", to).want(exit.StatusPartly, "1 of 2 failed", "1 created")
 	cli(t, plain, "import", "--data-dir", to).want(0, "1 unchanged")
 	if r := cli(t, plain+"\nx\n", "import", "--data-dir", to, "-q"); strings.Contains(r.out, "b/p") || !strings.Contains(r.out, "line 2") {
 		t.Errorf("-q: %s", r.out)
@@ -648,10 +618,10 @@ func TestExportFilters(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"--label team", "--history --status enabled", "--server http://127.0.0.1:9"} {
-		cli(t, "", append([]string{"export", "--data-dir", dir}, strings.Fields(args)...)...).want(statusUsage)
+		cli(t, "", append([]string{"export", "--data-dir", dir}, strings.Fields(args)...)...).want(exit.StatusUsage)
 	}
 	none := t.TempDir()
-	cli(t, "", "export", "--data-dir", none).want(statusUsage, "xtimer: "+none+" is not the data directory")
+	cli(t, "", "export", "--data-dir", none).want(exit.StatusUsage, "xtimer: "+none+" is not the data directory")
 }
 
 // TestExportOfImport: a store that no server has used yet is one, unless it is half of
@@ -662,8 +632,8 @@ func TestExportOfImport(t *testing.T) {
 	must(t, must(t, "", "export", "--data-dir", from, "--history"), "import", "--data-dir", to)
 	file, back := must(t, "", "export", "--data-dir", to, "--history"), t.TempDir()
 	cli(t, file, "import", "--data-dir", back).want(0, "15 created")
-	same(t, "exported before a server ran", dump(t, Settings{DataDir: back}), dump(t, Settings{DataDir: to}))
-	if err := os.Mkdir(filepath.Join(to, restoringDir), 0o700); err != nil {
+	same(t, "exported before a server ran", dump(t, settings.Settings{DataDir: back}), dump(t, settings.Settings{DataDir: to}))
+	if err := os.Mkdir(filepath.Join(to, store.RestoringFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cli(t, "", "export", "--data-dir", to).want(1, "a restore was cut short")
@@ -713,8 +683,8 @@ func TestServerToServer(t *testing.T) {
 		t.Errorf("the delay ends at %q, now at %q", at(from), at(to))
 	}
 	changed := strings.Replace(file, `0 9 * * MON-FRI`, `0 8 * * MON-FRI`, 1)
-	to.run(changed, "import").want(statusPartly, "conflict", "1 of 4 failed")
-	to.run(changed, "import", "--dry-run").want(statusPartly, "conflict", "schedule.cron differs")
+	to.run(changed, "import").want(exit.StatusPartly, "conflict", "1 of 4 failed")
+	to.run(changed, "import", "--dry-run").want(exit.StatusPartly, "conflict", "schedule.cron differs")
 }
 
 // TestFiresAfterImport: a server on an imported store calls what is to come and
@@ -736,7 +706,7 @@ func TestFiresAfterImport(t *testing.T) {
 	now := time.Now().UnixMilli()
 	soon := now + 5000
 	var want []string
-	withCold(t, Settings{DataDir: from}, func(ctx context.Context, c engine.Cold) {
+	withCold(t, settings.Settings{DataDir: from}, func(ctx context.Context, c engine.Cold) {
 		for n, x := range []struct {
 			name string
 			due  int64
@@ -810,7 +780,7 @@ func TestExportUnderWay(t *testing.T) {
 	s := newShell(t)
 	s.do("timer", "create", "--app", "a", "--name", "n", "--delay", "10ms", "--url", slow.URL)
 	<-called
-	var l line
+	var l struct{ Stored *struct{ At int64 } }
 	if out := s.do("export"); json.Unmarshal([]byte(strings.SplitAfter(out, "\n")[0]), &l) != nil || l.Stored == nil {
 		t.Fatal(out)
 	}

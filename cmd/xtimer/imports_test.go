@@ -25,27 +25,53 @@ var house = map[string][]string{
 	"xtimer/engine/scheduler": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/wheel",
 	},
-	"xtimer/wal/disk":        {},
-	"xtimer/wal":             {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},
-	"xtimer/httpapi":         {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/scheduler"},
-	"xtimer/tier/local":      {"xtimer/engine", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/wal/disk"},
-	"xtimer/tier/memory":     {"xtimer/engine", "xtimer/engine/policy"},
-	"xtimer/tier/mysql":      {"xtimer/engine", "xtimer/engine/policy"},
-	"xtimer/tier/redis":      {"xtimer/engine"},
-	"xtimer/tier/tiertest":   {"xtimer/engine"},
-	"xtimer/tier/servertest": {},
-	"xtimer/bench/checker":   {},
-	"xtimer/bench/target":    {},
-	"xtimer/bench/simulator": {"*"},
-	"xtimer/httpapi/client":  {},
-	"xtimer/httpapi/console": {"xtimer/httpapi/client"},
-	"xtimer/cmd/xtimer":      {"*"},
-	"xtimer/bench":           {"*"},
+	"xtimer/wal/disk": {},
+	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},
+	"xtimer/httpapi": {
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/scheduler", "xtimer/httpapi/wire",
+	},
+	"xtimer/httpapi/callback": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/failpoint", "xtimer/httpapi/wire"},
+	"xtimer/httpapi/wire":     {"xtimer/engine", "xtimer/engine/scheduler"},
+	"xtimer/tier/local":       {"xtimer/engine", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/wal/disk"},
+	"xtimer/tier/memory":      {"xtimer/engine", "xtimer/engine/policy"},
+	"xtimer/tier/mysql":       {"xtimer/engine", "xtimer/engine/policy"},
+	"xtimer/tier/redis":       {"xtimer/engine"},
+	"xtimer/tier/tiertest":    {"xtimer/engine"},
+	"xtimer/tier/servertest":  {},
+	"xtimer/bench/checker":    {},
+	"xtimer/bench/target":     {},
+	"xtimer/bench/simulator":  {"*"},
+	"xtimer/httpapi/client":   {},
+	"xtimer/httpapi/console":  {"xtimer/httpapi/client"},
+
+	"xtimer/cmd/xtimer":          {"*"},
+	"xtimer/cmd/xtimer/bench":    {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},
+	"xtimer/cmd/xtimer/document": {},
+	"xtimer/cmd/xtimer/exit":     {"xtimer/httpapi/client"},
+	"xtimer/cmd/xtimer/golden":   {},
+	"xtimer/cmd/xtimer/machine":  {},
+	"xtimer/cmd/xtimer/remote": {
+		"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal",
+		"xtimer/engine", "xtimer/httpapi/client",
+	},
+	"xtimer/cmd/xtimer/settings": {"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/span", "xtimer/httpapi"},
+	"xtimer/cmd/xtimer/span":     {"xtimer/engine"},
+	"xtimer/cmd/xtimer/store": {
+		"xtimer/cmd/xtimer/machine", "xtimer/cmd/xtimer/settings",
+		"xtimer/engine", "xtimer/engine/scheduler", "xtimer/httpapi", "xtimer/tier/local", "xtimer/tier/memory", "xtimer/tier/mysql", "xtimer/tier/redis", "xtimer/wal/disk",
+	},
+	"xtimer/cmd/xtimer/terminal": {},
+	"xtimer/cmd/xtimer/transfer": {
+		"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/settings", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/store", "xtimer/cmd/xtimer/terminal",
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/scheduler", "xtimer/httpapi/client", "xtimer/tier/local", "xtimer/tier/memory", "xtimer/tier/mysql", "xtimer/wal", "xtimer/wal/disk",
+	},
+
+	"xtimer/bench": {"*"},
 }
 
 // testsToo is what tests may import besides: the suite of a tier's promises,
-// the tier that serves for both in tests, and servers of a test's own.
-var testsToo = []string{"xtimer/tier/tiertest", "xtimer/tier/memory", "xtimer/tier/servertest"}
+// the tier that serves for both in tests, servers of a test's own, and golden files.
+var testsToo = []string{"xtimer/cmd/xtimer/golden", "xtimer/tier/tiertest", "xtimer/tier/memory", "xtimer/tier/servertest"}
 
 // owners has for each library the folders that may import it; the rest of the
 // program speaks our own words. bench measures peers and clients too.
@@ -59,14 +85,14 @@ var owners = map[string]struct {
 	"github.com/go-sql-driver/mysql":     {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
 	"database/sql":                       {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
 	"github.com/redis/go-redis/v9":       {[]string{"tier/redis"}, "only the Redis tier speaks to Redis"},
-	"github.com/valyala/fasthttp":        {[]string{"httpapi", "bench"}, "HTTP ends at the edge"},
-	"github.com/go-json-experiment/json": {[]string{"httpapi", "bench"}, "JSON ends at the edge"},
-	"github.com/standard-webhooks":       {[]string{"httpapi"}, "signing is the callback's business"},
-	"github.com/spf13/cobra":             {[]string{"cmd/xtimer"}, "flags live in cmd"},
+	"github.com/valyala/fasthttp":        {[]string{"httpapi", "httpapi/callback", "bench"}, "HTTP ends at the edge"},
+	"github.com/go-json-experiment/json": {[]string{"httpapi/wire", "bench"}, "JSON ends at the edge"},
+	"github.com/standard-webhooks":       {[]string{"httpapi/callback"}, "signing is the callback's business"},
+	"github.com/spf13/cobra":             {[]string{"cmd/xtimer", "cmd/xtimer/remote", "cmd/xtimer/bench", "cmd/xtimer/settings", "cmd/xtimer/transfer"}, "flags live in cmd"},
 	"github.com/spf13/pflag":             {nil, "cobra's flags are enough"},
-	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "httpapi"}, "the settings file is read in cmd"},
+	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "cmd/xtimer/document", "cmd/xtimer/remote", "cmd/xtimer/settings", "cmd/xtimer/terminal", "cmd/xtimer/transfer"}, "files for people are read and written in cmd"},
 	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},
-	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
+	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi/callback", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
 	"pgregory.net/rapid":                 {[]string{"tier/tiertest"}, "it is for tests, and the suite of a tier is one"},
 	"github.com/chromedp":                {nil, "it is for tests of the console"},
 	"go.uber.org/goleak":                 {nil, "it is for tests"},

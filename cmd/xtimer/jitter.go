@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"xtimer/cmd/xtimer/span"
 	"xtimer/wheel"
 )
 
@@ -17,7 +18,7 @@ const naps = 200
 // the wheel's exact one, which is what calls wait for.
 func (r *report) timers(ctx context.Context) (exact spread, err error) {
 	row := func(what string, s spread) {
-		r.line("timers", what, "late by p50 %s  p99 %s  max %s", ms(s.p50), ms(s.p99), ms(s.max))
+		r.line("timers", what, "late by p50 %s  p99 %s  max %s", span.Millis(s.p50), span.Millis(s.p99), span.Millis(s.max))
 	}
 	row("plain sleep", plainSleep(ctx))
 	if exact, err = exactSleep(ctx); err != nil {
@@ -25,7 +26,7 @@ func (r *report) timers(ctx context.Context) (exact spread, err error) {
 	}
 	row("exact sleep", exact)
 	if exact.p99 > 5*time.Millisecond {
-		r.worthf("timers wake up %s late at p99: the machine is busy, or its processors are shared", ms(exact.p99))
+		r.worthf("timers wake up %s late at p99: the machine is busy, or its processors are shared", span.Millis(exact.p99))
 	}
 	return exact, nil
 }

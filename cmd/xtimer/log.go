@@ -3,13 +3,14 @@ package main
 import (
 	"io"
 	"log/slog"
-	"os"
+
+	"xtimer/cmd/xtimer/terminal"
 )
 
 // newLog writes text for people on a terminal and JSON for programs elsewhere.
 func newLog(w io.Writer, level slog.Level) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
-	if onTerminal(w) {
+	if terminal.Is(w) {
 		return slog.New(slog.NewTextHandler(w, o))
 	}
 	o.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
@@ -19,19 +20,4 @@ func newLog(w io.Writer, level slog.Level) *slog.Logger {
 		return a
 	}
 	return slog.New(slog.NewJSONHandler(w, o))
-}
-
-// onTerminal tells whether a file is a terminal, with people at it. /dev/null is a
-// device as well.
-func onTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	i, err := f.Stat()
-	if err != nil || i.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(i, null)
 }

@@ -2,8 +2,15 @@
 //
 // It wires the other packages together and knows everyone; nobody knows it. One
 // command is one file: serve.go is the server from start to end, node.go what
-// it is put together from, and settings.go, env.go and yaml.go are where its
-// settings come from.
+// it is put together from. The packages below it:
+//
+//	remote      the commands that speak to a running server: timer, task
+//	transfer    import, export, backup, restore
+//	bench       loads a server from outside
+//	settings    what a server is told
+//	store       its data directory and tiers
+//	machine     what the machine gives: memory, processors, files
+//	exit, span, terminal, document, golden     what commands, and their tests, share
 package main
 
 import (
@@ -11,6 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"xtimer/cmd/xtimer/exit"
 )
 
 func main() {
@@ -32,11 +41,8 @@ func run(args []string) int {
 	}
 
 	// Whatever went wrong is said once, here, in one line.
-	if !errors.Is(err, errSaid) {
+	if !errors.Is(err, exit.ErrSaid) {
 		fmt.Fprintf(os.Stderr, "xtimer: %v\n", err)
 	}
-	return exitStatus(err)
+	return exit.StatusOf(err)
 }
-
-// errSaid is the error of a command that has said already what is wrong.
-var errSaid = errors.New("said already")

@@ -13,9 +13,13 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"xtimer/cmd/xtimer/machine"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/store"
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
+	"xtimer/httpapi/callback"
 	"xtimer/httpapi/console"
 	"xtimer/wal"
 )
@@ -24,7 +28,7 @@ import (
 // backup, and so a backup becomes one by being copied.
 type node struct {
 	guard  *wal.Guard
-	caller *httpapi.Callback
+	caller *callback.Caller
 	engine *scheduler.Scheduler
 	server *httpapi.Server
 	noWait bool // exit instead of waiting for tiers at the start
@@ -33,21 +37,21 @@ type node struct {
 
 // newNode builds all parts; nothing is opened before run. files is how many
 // files may be open.
-func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
+func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error) {
 	if s.Pprof { // or the pages of blocks and mutexes stay empty
 		runtime.SetBlockProfileRate(10_000)  // ns: one a 10 µs that a goroutine was blocked for
 		runtime.SetMutexProfileFraction(100) // one contention in a hundred
 	}
 	b := readBuild()
-	tokens, secrets := s.access()
+	tokens, secrets := s.Access()
 
 	calls := int(min(uint64(s.MaxCalls), files/4))
-	caller, err := httpapi.NewCallback(httpapi.CallbackConfig{
+	caller, err := callback.New(callback.Config{
 		Version:         b.version,
 		Secrets:         secrets,
 		MaxConnsPerHost: min(s.MaxCallsPerTarget, calls),
 		MaxIdleConns:    calls,
-		Egress:          httpapi.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
+		Egress:          callback.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
 		Log:             log,
 	})
 	if err != nil {
@@ -55,24 +59,24 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 	}
 	journal := wal.New(wal.Config{
 		Dir:            filepath.Join(s.DataDir, scheduler.JournalFolder),
-		MemTable:       memTable(cgroupLimit(processGroups, groupTree)) / 2,
+		MemTable:       machine.MemTable(machine.MemoryLimit()) / 2,
 		AcceptDataLoss: s.AcceptDataLoss,
 		Logger:         log,
 	})
 	guard := wal.NewGuard(s.DataDir, nil, log)
-	warm, err := newWarm(s, log)
+	warm, err := store.Warm(s, log)
 	if err != nil {
 		return nil, err
 	}
 	counted := metrics.NewSet()
 	e := scheduler.New(scheduler.Config{
-		Cold:              newCold(s),
-		ColdName:          coldName(s),
+		Cold:              store.Cold(s),
+		ColdName:          store.ColdName(s),
 		Warm:              warm,
 		Journal:           journal,
 		Caller:            caller,
 		Node:              s.Node,
-		OperationsDir:     filepath.Join(s.DataDir, operationsDir),
+		OperationsDir:     filepath.Join(s.DataDir, store.OperationsFolder),
 		MaxCalls:          calls,
 		MaxCallsPerApp:    min(s.MaxCallsPerApp, calls),
 		MaxCallsPerTarget: min(s.MaxCallsPerTarget, calls),
@@ -82,22 +86,22 @@ func newNode(s *Settings, log *slog.Logger, files uint64) (*node, error) {
 		HistorySampled:    s.HistorySample > 1,
 		DiskFull:          func() bool { return guard.State() != wal.SpaceOK },
 		DiskCritical:      func() bool { return guard.State() == wal.SpaceCritical },
-		MemoryFull:        newMemoryGuard().isFull,
-		Bodies:            bodyLimit(),
-		MaxWaiting:        maxWaiting(),
+		MemoryFull:        machine.NewMemoryGuard().IsFull,
+		Bodies:            machine.BodyLimit(),
+		MaxWaiting:        machine.MaxWaiting(),
 		Log:               log,
 		Metrics:           counted,
 	})
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
 		Tokens:        tokens,
-		CursorKey:     cursorKey(s.DataDir, log),
+		CursorKey:     store.CursorKey(s.DataDir, log),
 		MaxConns:      int(min(65536, files/2)),
 		MaxConnsPerIP: s.ConnectionsPerAddress,
 		LocalOnly:     len(tokens) == 0 && !s.Insecure,
 		BackupDir:     s.BackupDir,
-		CPUs:          cores,
+		CPUs:          machine.Cores,
 		Pprof:         s.Pprof,
-		Settings:      s.shown(),
+		Settings:      s.Shown(),
 		Console: func(api http.RoundTripper) http.Handler {
 			return console.New(console.Config{API: api, Log: log})
 		},

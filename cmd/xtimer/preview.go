@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine"
 	"xtimer/engine/plan"
 )
@@ -43,35 +45,15 @@ func preview(out io.Writer, s engine.Schedule, n int, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("cannot load the time zone: %w", err)
 	}
-	p := newPainter(out)
-	fmt.Fprintf(out, "%s\n\n", p.paint(bold, v.Sentence))
+	p := terminal.NewPainter(out)
+	fmt.Fprintf(out, "%s\n\n", p.Paint(terminal.Bold, v.Sentence))
 	for i, due := range v.Dues {
 		t := time.UnixMilli(due)
 		fmt.Fprintf(out, "%4d  %s  %s  %s\n", i+1, t.In(loc).Format("Mon 2006-01-02 15:04:05 -0700"),
-			p.paint(dim, t.UTC().Format("2006-01-02T15:04:05Z")), away(t.Sub(now)))
+			p.Paint(terminal.Dim, t.UTC().Format("2006-01-02T15:04:05Z")), span.Away(t.Sub(now)))
 	}
 	for _, w := range v.Warnings {
-		fmt.Fprintf(out, "\n%s %s\n", p.paint(yellow, w.Code+":"), w.Detail)
+		fmt.Fprintf(out, "\n%s %s\n", p.Paint(terminal.Yellow, w.Code+":"), w.Detail)
 	}
 	return nil
-}
-
-// away says how far off an instant is, in its two largest units.
-func away(d time.Duration) string {
-	units := []struct {
-		name string
-		d    time.Duration
-	}{{"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
-	for i, u := range units {
-		if d < u.d && u.name != "s" {
-			continue
-		}
-		s := fmt.Sprintf("in %d%s", d/u.d, u.name)
-		if i+1 < len(units) {
-			next := units[i+1]
-			s += fmt.Sprintf(" %d%s", d%u.d/next.d, next.name)
-		}
-		return s
-	}
-	return ""
 }

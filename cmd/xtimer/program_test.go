@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"xtimer/cmd/xtimer/remote"
 )
 
 // raceFlag builds the program as the tests are built.
@@ -194,7 +196,7 @@ func (s *server) post(path string, in, out any) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := (&client{base: s.url}).do(ctx, http.MethodPost, path, in, out); err != nil {
+	if err := (&remote.Plain{Base: s.url}).Do(ctx, http.MethodPost, path, in, out); err != nil {
 		s.t.Fatal(err)
 	}
 }

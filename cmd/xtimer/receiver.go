@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/terminal"
 )
 
 // flaky is the timer whose calls are refused at first.
@@ -20,7 +24,7 @@ const (
 // receiver takes the calls of the demonstration and prints each as it arrives.
 type receiver struct {
 	out   io.Writer
-	paint painter
+	paint terminal.Painter
 
 	mu       sync.Mutex // guards all below, and the order of lines
 	calls    int
@@ -31,7 +35,7 @@ type receiver struct {
 }
 
 func newReceiver(out io.Writer) *receiver {
-	return &receiver{out: out, paint: newPainter(out), timers: map[string]bool{}}
+	return &receiver{out: out, paint: terminal.NewPainter(out), timers: map[string]bool{}}
 }
 
 const row = "  %-12s  %-10s  %-12s  %s  %7s  %s\n"
@@ -39,7 +43,7 @@ const row = "  %-12s  %-10s  %-12s  %s  %7s  %s\n"
 func (r *receiver) head() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprint(r.out, r.paint.paint(dim, fmt.Sprintf(row, "due", "timer", "arrived", "      late", "attempt", "answer")))
+	fmt.Fprint(r.out, r.paint.Paint(terminal.Dim, fmt.Sprintf(row, "due", "timer", "arrived", "      late", "attempt", "answer")))
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -74,33 +78,33 @@ func (r *receiver) note(name, key string, attempt, code int, due, arrived time.T
 	}
 
 	// How late a repeat is says how long its retry waited, not how good the clock is.
-	shown, colour := fmt.Sprintf("%10s", ms(late)), lateColour(late)
+	shown, colour := fmt.Sprintf("%10s", span.Millis(late)), lateColour(late)
 	if attempt == 1 {
 		r.late = append(r.late, late)
 	} else {
-		colour = dim
+		colour = terminal.Dim
 	}
-	answer := r.paint.paint(green, strconv.Itoa(code))
+	answer := r.paint.Paint(terminal.Green, strconv.Itoa(code))
 	if code != http.StatusOK {
-		answer = r.paint.paint(red, strconv.Itoa(code)) + " will be retried"
+		answer = r.paint.Paint(terminal.Red, strconv.Itoa(code)) + " will be retried"
 	}
 	const clock = "15:04:05.000"
 	fmt.Fprintf(r.out, row, due.Local().Format(clock), name, arrived.Format(clock),
-		r.paint.paint(colour, shown), strconv.Itoa(attempt), answer)
+		r.paint.Paint(colour, shown), strconv.Itoa(attempt), answer)
 }
 
 func lateColour(d time.Duration) string {
 	switch {
 	case d < 0:
-		return red
+		return terminal.Red
 	case d < 5*time.Millisecond:
-		return green
+		return terminal.Green
 	}
-	return yellow
+	return terminal.Yellow
 }
 
 // outcome asks the server what became of the failing timer's task.
-func (r *receiver) outcome(ctx context.Context, c *client) string {
+func (r *receiver) outcome(ctx context.Context, c *remote.Plain) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	r.mu.Lock()
@@ -113,7 +117,7 @@ func (r *receiver) outcome(ctx context.Context, c *client) string {
 		Status   string
 		Attempts []struct{ Code int }
 	}
-	if err := c.do(ctx, http.MethodGet, "/v1/tasks/"+url.PathEscape(key), nil, &t); err != nil {
+	if err := c.Do(ctx, http.MethodGet, "/v1/tasks/"+url.PathEscape(key), nil, &t); err != nil {
 		return err.Error()
 	}
 	s := ""
@@ -128,9 +132,9 @@ func (r *receiver) summary(took time.Duration, outcome string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := spreadOf(r.late)
-	fmt.Fprintf(r.out, "\n%s\n\n", r.paint.paint(bold, "In sum"))
+	fmt.Fprintf(r.out, "\n%s\n\n", r.paint.Paint(terminal.Bold, "In sum"))
 	fmt.Fprintf(r.out, "  calls    %d, of %d timers, in %.1f s\n", r.calls, len(r.timers), took.Seconds())
-	fmt.Fprintf(r.out, "  late     p50 %s   p99 %s   max %s   (first attempts, seen by the receiver)\n", ms(s.p50), ms(s.p99), ms(s.max))
+	fmt.Fprintf(r.out, "  late     p50 %s   p99 %s   max %s   (first attempts, seen by the receiver)\n", span.Millis(s.p50), span.Millis(s.p99), span.Millis(s.max))
 	fmt.Fprintf(r.out, "  early    %d\n", r.early)
 	fmt.Fprintf(r.out, "  %s    %s\n", flaky, outcome)
 }

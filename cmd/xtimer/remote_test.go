@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
@@ -51,7 +53,7 @@ func (s *shell) run(stdin string, args ...string) result {
 	if err != nil {
 		fmt.Fprintf(&stderr, "xtimer: %v\n", err)
 	}
-	return result{s.t, strings.Join(args, " "), out.String(), stderr.String(), exitStatus(err)}
+	return result{s.t, strings.Join(args, " "), out.String(), stderr.String(), exit.StatusOf(err)}
 }
 
 // do runs a command that has to succeed.
@@ -101,9 +103,9 @@ func TestExitStatus(t *testing.T) {
 	s.do("timer", "create", "--app", "a", "--name", "n", "--every", "1h", "--url", "http://127.0.0.1:1/")
 
 	s.run("", "timer", "get", "a/n").want(0)
-	s.run("", "timer", "create", "--app", "a", "--name", "n", "--every", "2h", "--url", "http://127.0.0.1:1/").want(statusFailed, "409")
-	s.run("", "timer", "create", "--app", "a", "--every", "1s", "--url", "ftp://h").want(statusFailed, "callback.url", "name") // all that is wrong
-	(&shell{t, nowhere(t)}).run("", "timer", "upcoming", "1").want(statusFailed, "connection refused")
+	s.run("", "timer", "create", "--app", "a", "--name", "n", "--every", "2h", "--url", "http://127.0.0.1:1/").want(exit.StatusFailed, "409")
+	s.run("", "timer", "create", "--app", "a", "--every", "1s", "--url", "ftp://h").want(exit.StatusFailed, "callback.url", "name") // all that is wrong
+	(&shell{t, nowhere(t)}).run("", "timer", "upcoming", "1").want(exit.StatusFailed, "connection refused")
 
 	for _, wrong := range [][]string{
 		{"timer", "get"},
@@ -129,17 +131,17 @@ func TestExitStatus(t *testing.T) {
 		{"task", "retry", "1_2", "--app", "a"},
 		{"task", "nonsense"},
 	} {
-		s.run("", wrong...).want(statusUsage)
+		s.run("", wrong...).want(exit.StatusUsage)
 	}
 
-	s.run("", "timer", "get", "a/other").want(statusNotFound)
-	s.run("", "timer", "upcoming", "17").want(statusNotFound)
-	s.run("", "timer", "delete", "a/other").want(statusNotFound)
-	s.run("", "task", "get", "17_42").want(statusNotFound)
-	s.run("", "task", "list", "--timer", "a/other").want(statusNotFound)
-	s.run("", "timer", "disable", "a/other", "a/another").want(statusNotFound, "all 2 failed")
+	s.run("", "timer", "get", "a/other").want(exit.StatusNotFound)
+	s.run("", "timer", "upcoming", "17").want(exit.StatusNotFound)
+	s.run("", "timer", "delete", "a/other").want(exit.StatusNotFound)
+	s.run("", "task", "get", "17_42").want(exit.StatusNotFound)
+	s.run("", "task", "list", "--timer", "a/other").want(exit.StatusNotFound)
+	s.run("", "timer", "disable", "a/other", "a/another").want(exit.StatusNotFound, "all 2 failed")
 
-	s.run("", "timer", "disable", "a/n", "a/other").want(statusPartly, "disabled", "1 of 2 failed")
+	s.run("", "timer", "disable", "a/n", "a/other").want(exit.StatusPartly, "disabled", "1 of 2 failed")
 }
 
 // TestTokenAndServer: from the environment, or from a flag; no secret in a help.
@@ -147,7 +149,7 @@ func TestTokenAndServer(t *testing.T) {
 	t.Setenv("XTIMER_TOKENS", "*:admin:sesame")
 	s := newShell(t)
 	t.Setenv("XTIMER_TOKENS", "")
-	s.run("", "timer", "list").want(statusFailed, "401")
+	s.run("", "timer", "list").want(exit.StatusFailed, "401")
 	s.run("", "timer", "list", "--token", "sesame").want(0)
 	t.Setenv("XTIMER_TOKEN", "sesame")
 	s.run("", "timer", "list").want(0)
@@ -230,9 +232,9 @@ func TestRemoteHelp(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newTimer())
-	walk(newTask())
-	for _, group := range []*cobra.Command{newTimer(), newTask()} {
+	walk(remote.NewTimer())
+	walk(remote.NewTask())
+	for _, group := range []*cobra.Command{remote.NewTimer(), remote.NewTask()} {
 		if !strings.Contains(group.Long, "Exit status: 0 ") {
 			t.Errorf("%s: no word of the exit statuses", group.Name())
 		}

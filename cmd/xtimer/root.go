@@ -1,6 +1,13 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/bench"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/transfer"
+)
 
 // newRoot is the command line: the commands, one a file.
 func newRoot() *cobra.Command {
@@ -20,16 +27,16 @@ afterwards what became of every single occurrence.`,
 	root.AddCommand(
 		newServe(),
 		newDemo(),
-		newTimer(),
-		newTask(),
+		remote.NewTimer(),
+		remote.NewTask(),
 		newPreview(),
-		newBench(),
+		bench.New(settings.Default().Listen),
 		newDoctor(),
 		newVerify(),
-		newBackup(),
-		newRestore(),
-		newExport(),
-		newImport(),
+		transfer.NewBackup(),
+		transfer.NewRestore(),
+		transfer.NewExport(),
+		transfer.NewImport(),
 		newVersion(),
 	)
 	root.InitDefaultCompletionCmd()

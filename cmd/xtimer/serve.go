@@ -11,10 +11,14 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/machine"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/store"
 )
 
 func newServe() *cobra.Command {
-	s := defaultSettings()
+	s := settings.Default()
 	var show bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -42,41 +46,41 @@ file; roles are read, write and admin, and the app * is all apps:
   xtimer serve --config /etc/xtimer/xtimer.yaml --print-config`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.load(cmd, os.Getenv); err != nil {
+			if err := s.Load(cmd, os.Getenv); err != nil {
 				return err
 			}
 			if show {
-				return s.print(cmd.OutOrStdout())
+				return s.Print(cmd.OutOrStdout())
 			}
 			return serve(cmd.Context(), s)
 		},
 	}
-	addFlags(cmd, s)
+	settings.AddFlags(cmd, s)
 	cmd.Flags().BoolVar(&show, "print-config", false, "print the settings that result, secrets hidden, and exit")
 	return cmd
 }
 
 // serve is the server from its start to its end.
-func serve(ctx context.Context, s *Settings) error {
+func serve(ctx context.Context, s *settings.Settings) error {
 	// Logs go to stderr: for people on a terminal, for programs elsewhere.
 	log := newLog(os.Stderr, slog.LevelInfo)
 	slog.SetDefault(log)
 
 	// The machine's limits come first, for the parts are sized by them.
-	tuneMemory()
-	tuneProcessors()
-	files, err := raiseFiles(log)
+	machine.TuneMemory()
+	machine.TuneProcessors()
+	files, err := machine.RaiseFiles(log)
 	if err != nil {
 		return err
 	}
 
 	// One process has the data directory, and nothing is touched before that is sure.
-	unlock, err := lockDir(s.DataDir)
+	unlock, err := store.Lock(s.DataDir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if _, err := os.Stat(filepath.Join(s.DataDir, restoringDir)); err == nil {
+	if _, err := os.Stat(filepath.Join(s.DataDir, store.RestoringFolder)); err == nil {
 		return fmt.Errorf("%s: a restore was cut short here: remove it and restore again", s.DataDir)
 	}
 

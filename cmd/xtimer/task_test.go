@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
@@ -45,7 +47,7 @@ func TestTimerCommands(t *testing.T) {
 		},
 		Retry: api.Retry{MaxAttempts: 2}, Overlap: "skip", Delivery: "at_most_once", Priority: new(0), StaleAfter: api.Duration(5 * time.Second), Labels: map[string]string{"team": "a", "empty": ""},
 	}
-	if changes, err := diff(want, got.Definition); err != nil || changes != nil {
+	if changes, err := remote.Diff(want, got.Definition); err != nil || changes != nil {
 		t.Errorf("%v, %v", changes, err)
 	}
 	for _, more := range [][]string{{"--every", "250ms", "--body-text", ""}, {"--delay", "7d"}, {"--at", "30m"}} {
@@ -70,7 +72,7 @@ func TestTimerCommands(t *testing.T) {
 	s.run("", "timer", "disable", "--app", "b").want(0, "3 disabled.")
 	s.run("", "timer", "enable", "--app", "b", "--status", "disabled").want(0, "3 enabled.")
 	s.run("", "timer", "delete", "b/--at30m").want(0, "cancelled")
-	s.run("\n", "timer", "delete", "--app", "b").want(statusFailed, "Delete 2 timers? [y/N]", "left as it is")
+	s.run("\n", "timer", "delete", "--app", "b").want(exit.StatusFailed, "Delete 2 timers? [y/N]", "left as it is")
 	s.run("", "timer", "delete", "--app", "b", "--yes").want(0, "2 deleted.")
 	s.run("yes\n", "timer", "delete", "--all").want(0, "1 deleted.")
 	s.run("", "timer", "delete", "--all").want(0, "0 deleted.") // nothing to ask about
@@ -111,7 +113,7 @@ func TestTaskCommands(t *testing.T) {
 		return strings.Contains(s.do("task", "get", bad), "redrive") && strings.Contains(s.do("task", "get", bad), "failed")
 	})
 	s.run("", "task", "retry", bad).want(0, "made again")
-	s.run("", "task", "retry", good).want(statusFailed, "409")
+	s.run("", "task", "retry", good).want(exit.StatusFailed, "409")
 }
 
 // TestTail: the built program shows tasks as they end, outlives a restart of the
@@ -171,5 +173,5 @@ func TestTail(t *testing.T) {
 // TestTailOfNothing: a server that was never there is a mistake, not one to wait for.
 func TestTailOfNothing(t *testing.T) {
 	s := &shell{t, "http://" + nowhere(t)}
-	s.run("", "task", "tail").want(statusFailed, "")
+	s.run("", "task", "tail").want(exit.StatusFailed, "")
 }

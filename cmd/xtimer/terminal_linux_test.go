@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xtimer/cmd/xtimer/exit"
 )
 
-// terminal is one: what is written to keys is read from screen's other end.
-func terminal(t *testing.T) (keys io.Writer, tty *os.File) {
+// aTerminal is one: what is written to keys is read from screen's other end.
+func aTerminal(t *testing.T) (keys io.Writer, tty *os.File) {
 	t.Helper()
 	m, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -51,12 +53,12 @@ func TestDeleteAsks(t *testing.T) {
 		status int
 		left   int
 	}{
-		{"n\n", []string{"a/one"}, "Delete a/one? [y/N] ", statusFailed, 2},
-		{"\n", []string{"a/one", "a/two"}, "Delete these 2 timers? [y/N] ", statusFailed, 2},
+		{"n\n", []string{"a/one"}, "Delete a/one? [y/N] ", exit.StatusFailed, 2},
+		{"\n", []string{"a/one", "a/two"}, "Delete these 2 timers? [y/N] ", exit.StatusFailed, 2},
 		{"y\n", []string{"a/one"}, "Delete a/one? [y/N] ", 0, 1},
 		{"n\n", []string{"a/one", "--yes"}, "", 0, 1},
 		{"", []string{"a/one"}, "", 0, 1},
-		{"", []string{"--app", "a"}, "", statusUsage, 2},
+		{"", []string{"--app", "a"}, "", exit.StatusUsage, 2},
 	} {
 		t.Run(strings.Join(append(c.args, strings.TrimSpace(c.answer)), " "), func(t *testing.T) { // one that has no terminal is no reason to pass over the rest
 			for _, name := range []string{"one", "two"} {
@@ -65,7 +67,7 @@ func TestDeleteAsks(t *testing.T) {
 			in := null
 			if c.answer != "" {
 				var keys io.Writer
-				if keys, in = terminal(t); keys != nil {
+				if keys, in = aTerminal(t); keys != nil {
 					if _, err := io.WriteString(keys, c.answer); err != nil {
 						t.Fatal(err)
 					}
@@ -81,7 +83,7 @@ func TestDeleteAsks(t *testing.T) {
 			go func() { ended <- cmd.ExecuteContext(t.Context()) }()
 			select {
 			case err := <-ended:
-				if exitStatus(err) != c.status {
+				if exit.StatusOf(err) != c.status {
 					t.Errorf("%v: %v", c, err)
 				}
 			case <-time.After(time.Minute):

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"xtimer/cmd/xtimer/exit"
 )
 
 // write makes a file of a folder.
@@ -65,13 +67,16 @@ func TestApply(t *testing.T) {
 
 	var told struct {
 		DryRun  bool `json:"dry_run"`
-		Results []applied
+		Results []struct {
+			Result  string
+			Changes []struct{ Field, From, To string }
+		}
 	}
 	write(t, dir, "b.json", strings.Replace(applyB, "3600000", `"2h"`, 1))
 	if err := json.Unmarshal([]byte(s.do("timer", "apply", "-f", dir, "-o", "json", "--dry-run")), &told); err != nil {
 		t.Fatal(err)
 	}
-	if len(told.Results) != 3 || told.Results[2].Result != "updated" || told.Results[2].Changes[0] != (change{"schedule.every", `"1h"`, `"2h"`}) || !told.DryRun {
+	if len(told.Results) != 3 || told.Results[2].Result != "updated" || told.Results[2].Changes[0] != (struct{ Field, From, To string }{"schedule.every", `"1h"`, `"2h"`}) || !told.DryRun {
 		t.Errorf("%+v", told)
 	}
 }
@@ -145,12 +150,12 @@ func TestApplyPrunes(t *testing.T) {
 	}
 	prune := []string{"timer", "apply", "-f", dir, "--prune", "-l", "team=a"}
 	s.run("", append(prune, "--dry-run")...).want(0, "- a/two\n", "1 deleted")
-	s.run("n\n", prune...).want(statusFailed, "Delete 1 timers", "left as it is")
+	s.run("n\n", prune...).want(exit.StatusFailed, "Delete 1 timers", "left as it is")
 	there("a/one", "a/two", "b/three")
 
 	// Nothing is deleted when something failed.
 	write(t, dir, "bad.yaml", "app: a\nname: bad\nschedule: {cron: 61 * * * *}\ncallback: {url: 'http://127.0.0.1:1/'}\n")
-	s.run("", append(prune, "--yes")...).want(statusPartly, "! a/bad: "+filepath.Join(dir, "bad.yaml")+":1: ", "schedule.cron", "1 failed", "1 of 2 failed")
+	s.run("", append(prune, "--yes")...).want(exit.StatusPartly, "! a/bad: "+filepath.Join(dir, "bad.yaml")+":1: ", "schedule.cron", "1 failed", "1 of 2 failed")
 	there("a/one", "a/two", "b/three")
 	if err := os.Remove(filepath.Join(dir, "bad.yaml")); err != nil {
 		t.Fatal(err)
@@ -160,15 +165,15 @@ func TestApplyPrunes(t *testing.T) {
 	there("a/one", "b/three")
 
 	// A folder that is empty by mistake deletes nothing.
-	s.run("", "timer", "apply", "-f", t.TempDir(), "--prune", "-l", "team=a", "--yes").want(statusUsage, "there is no timer in the files")
+	s.run("", "timer", "apply", "-f", t.TempDir(), "--prune", "-l", "team=a", "--yes").want(exit.StatusUsage, "there is no timer in the files")
 	there("a/one", "b/three")
 }
 
 func TestApplyRefuses(t *testing.T) {
 	s := newShell(t)
-	s.run("app: a\n", "timer", "apply", "-f", "-").want(statusUsage, "stdin:1: a timer that is applied has an app and a name")
-	s.run(applyB+"\n"+applyB, "timer", "apply", "-f", "-").want(statusUsage, "stdin:2: b/three stands at stdin:1 already")
-	s.run("app: a\nname: n\nshedule: {}\n", "timer", "apply", "-f", "-").want(statusUsage, "stdin:3: shedule: unknown key")
+	s.run("app: a\n", "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:1: a timer that is applied has an app and a name")
+	s.run(applyB+"\n"+applyB, "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:2: b/three stands at stdin:1 already")
+	s.run("app: a\nname: n\nshedule: {}\n", "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:3: shedule: unknown key")
 }
 
 // TestApplyDryRunAsksTheServer: what an apply would be refused, a dry run says of
@@ -192,13 +197,13 @@ func TestApplyDryRunAsksTheServer(t *testing.T) {
 	}
 	// Where something is refused nothing is pruned, nor said to be.
 	dry := s.run("", "timer", "apply", "-f", dir, "--dry-run", "--prune", "-l", "team=a")
-	dry.want(statusPartly, said...)
+	dry.want(exit.StatusPartly, said...)
 	if after := s.do("timer", "list", "-o", "yaml"); after != before {
 		t.Errorf("a dry run changed\n%s\nto\n%s", before, after)
 	}
-	s.run("", "timer", "apply", "-f", filepath.Join(dir, "c.json"), "--dry-run").want(statusFailed, "it was refused", "schedule.cron")
+	s.run("", "timer", "apply", "-f", filepath.Join(dir, "c.json"), "--dry-run").want(exit.StatusFailed, "it was refused", "schedule.cron")
 
-	s.run("", "timer", "apply", "-f", dir).want(statusPartly, strings.ReplaceAll(dry.out, " (nothing was changed)", ""))
+	s.run("", "timer", "apply", "-f", dir).want(exit.StatusPartly, strings.ReplaceAll(dry.out, " (nothing was changed)", ""))
 }
 
 // TestDefaults: what a file leaves out is not a difference to what the server

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,19 +9,23 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"xtimer/engine"
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/store"
+	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine/scheduler"
 	"xtimer/engine/verify"
 	api "xtimer/httpapi/client"
 )
 
 func newVerify() *cobra.Command {
-	s := defaultSettings()
+	s := settings.Default()
 	var from, to, server, token, app string
 	var late time.Duration
 	var asJSON bool
@@ -58,20 +63,20 @@ stopped, or its database. It does not read the journal of one that is stopped:
 			now := time.Now()
 			v := verify.Request{App: app, Late: late}
 			var err error
-			if v.From, err = parseMoment(from, now); err != nil {
+			if v.From, err = span.Moment(from, now); err != nil {
 				return fmt.Errorf("--from: %w", err)
 			}
-			if v.To, err = parseMoment(to, now); err != nil {
+			if v.To, err = span.Moment(to, now); err != nil {
 				return fmt.Errorf("--to: %w", err)
 			}
 			if late < 0 {
-				return usage("--late is how late a first attempt may be: it cannot be less than 0")
+				return exit.Usage("--late is how late a first attempt may be: it cannot be less than 0")
 			}
 			p := &proof{out: cmd.OutOrStdout(), asJSON: asJSON, app: app}
 			if cmd.Flags().Changed("data-dir") || s.MySQLDSN != "" {
 				err = p.offline(cmd.Context(), s, v)
 			} else {
-				err = p.online(cmd.Context(), &remote{server: server, token: token, output: "table"}, v)
+				err = p.online(cmd.Context(), server, token, v)
 			}
 			if err != nil {
 				return err
@@ -86,38 +91,17 @@ stopped, or its database. It does not read the journal of one that is stopped:
 	fs.StringVar(&app, "app", "", "of this `APP` only")
 	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too, and a due of which\na running server's history knows nothing though it was due longer ago (and 10s)")
 	fs.BoolVar(&asJSON, "json", false, "print each finding, and the verdict, as a line of JSON")
-	fs.StringVar(&server, "server", orElse(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
+	fs.StringVar(&server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
 	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
 	fs.StringVar(&s.DataDir, "data-dir", s.DataDir, "read this data directory, of a server that is stopped")
-	fs.Var((*secretValue)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
+	fs.Var((*settings.Secret)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
 	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "that server kept one success in `N`: a due without a record is then unproven, and no gap")
-	fs.Var((*spanValue)(&s.HistoryRetention), "history-retention", "for how long that server kept history")
+	fs.Var((*span.Value)(&s.HistoryRetention), "history-retention", "for how long that server kept history")
 	fs.Lookup("token").DefValue = "" // never in the help
 	if err := cmd.MarkFlagRequired("from"); err != nil {
 		panic("BUG: " + err.Error())
 	}
 	return cmd
-}
-
-func orElse(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
-}
-
-// parseMoment reads RFC 3339, Unix ms, or how long ago something was.
-func parseMoment(s string, now time.Time) (int64, error) {
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 && ms <= engine.MaxDue {
-		return ms, nil
-	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t.UnixMilli(), nil
-	}
-	if ago, err := parseSpan(s); err == nil && ago >= 0 {
-		return now.Add(-ago).UnixMilli(), nil
-	}
-	return 0, fmt.Errorf("%q is neither a time like 2026-11-20T17:00:00Z, nor Unix ms, nor how long ago, like 24h or 7d", s)
 }
 
 // proof prints what a verification finds.
@@ -131,8 +115,9 @@ type proof struct {
 }
 
 // online lets a running server verify itself.
-func (p *proof) online(ctx context.Context, r *remote, v verify.Request) error {
-	if err := r.dial(); err != nil {
+func (p *proof) online(ctx context.Context, server, token string, v verify.Request) error {
+	r, err := remote.Dial(server, token)
+	if err != nil {
 		return err
 	}
 	p.started = time.Now()
@@ -144,13 +129,13 @@ func (p *proof) online(ctx context.Context, r *remote, v verify.Request) error {
 }
 
 // offline verifies a store: a data directory that no server uses, or a database.
-func (p *proof) offline(ctx context.Context, s *Settings, v verify.Request) error {
+func (p *proof) offline(ctx context.Context, s *settings.Settings, v verify.Request) error {
 	if s.MySQLDSN == "" {
 		if _, err := os.Stat(filepath.Join(s.DataDir, scheduler.ColdFolder)); err != nil {
 			return fmt.Errorf("%s is not a data directory: %w", s.DataDir, err)
 		}
-		unlock, err := lockDir(s.DataDir)
-		if errors.Is(err, errLocked) {
+		unlock, err := store.Lock(s.DataDir)
+		if errors.Is(err, store.ErrLocked) {
 			return fmt.Errorf("%w: ask it, with --server http://127.0.0.1:8080 or where it listens", err)
 		}
 		if err != nil {
@@ -158,7 +143,7 @@ func (p *proof) offline(ctx context.Context, s *Settings, v verify.Request) erro
 		}
 		defer unlock()
 	}
-	cold := newCold(s)
+	cold := store.Cold(s)
 	if err := cold.Open(ctx); err != nil {
 		return err
 	}
@@ -208,7 +193,7 @@ func (p *proof) tell(f *api.Finding) {
 	if !f.DueLast.IsZero() {
 		when += " … " + f.DueLast.UTC().Format(layout) + fmt.Sprintf(" (%d dues)", f.Count)
 	}
-	kind := newPainter(p.out).paint(red, fmt.Sprintf("%-8s", f.Kind))
+	kind := terminal.NewPainter(p.out).Paint(terminal.Red, fmt.Sprintf("%-8s", f.Kind))
 	_, p.failed = fmt.Fprintf(p.out, "%s  %s  timer %s  %s/%s: %s\n", kind, when, f.TimerID, f.App, f.Name, f.Detail)
 }
 
@@ -229,9 +214,9 @@ func (p *proof) conclude() error {
 		return fmt.Errorf("nothing to prove: the app %q has no timers", p.app)
 	}
 	if !p.asJSON {
-		word := newPainter(p.out).paint(green, "Proven")
+		word := terminal.NewPainter(p.out).Paint(terminal.Green, "Proven")
 		if v.Verdict != "proven" {
-			word = newPainter(p.out).paint(red, "Not proven")
+			word = terminal.NewPainter(p.out).Paint(terminal.Red, "Not proven")
 		}
 		fmt.Fprintf(p.out, "%s: %d dues of %d timers from %s to %s, by %d records; %d still open. (%v)\n", word, v.Dues, v.Timers,
 			v.From.UTC().Format(time.RFC3339), v.To.UTC().Format(time.RFC3339), v.Records, v.Open, time.Since(p.started).Round(time.Millisecond))
@@ -245,7 +230,7 @@ func (p *proof) conclude() error {
 		}
 	}
 	if v.Verdict != "proven" {
-		return errSaid
+		return exit.ErrSaid
 	}
 	return nil
 }

@@ -38,12 +38,12 @@ func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, open Spans) {
 		latest = open.last(p, old, called-1)
 	}
 	for _, s := range open {
-		d.pass(t, p, s[0], min(s[1], old-1), engine.Missed, engine.ReasonWindow)
+		d.Pass(t, p, s[0], min(s[1], old-1), engine.Missed, engine.ReasonWindow)
 		skipped := min(s[1], called-1)
 		if s[0] <= latest && latest <= skipped {
 			skipped = latest - 1
 		}
-		d.pass(t, p, max(s[0], old), skipped, engine.Skipped, engine.ReasonMisfire)
+		d.Pass(t, p, max(s[0], old), skipped, engine.Skipped, engine.ReasonMisfire)
 		d.Call(t, p, max(s[0], called), s[1])
 	}
 	if latest >= 0 {
@@ -61,8 +61,8 @@ func (s Spans) last(p *plan.Plan, from, to int64) int64 {
 	return -1
 }
 
-// pass records that the dues in [from, to] are not called.
-func (d *Triage) pass(t *engine.Timer, p *plan.Plan, from, to int64, status engine.TaskStatus, reason string) {
+// Pass records that the dues in [from, to] are not called.
+func (d *Triage) Pass(t *engine.Timer, p *plan.Plan, from, to int64, status engine.TaskStatus, reason string) {
 	first, last, n := p.Run(from-1, to)
 	if n == 0 {
 		return

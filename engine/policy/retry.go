@@ -60,13 +60,23 @@ func BeforeAttempt(d *engine.Timer, t *engine.Task, begun bool, found, now int64
 	if len(t.Attempts) > t.Base {
 		return Next{Status: engine.Dead, Reason: engine.ReasonAge}, now-t.Since <= maxAge
 	}
-	since := max(t.Since, d.ValidFrom)
-	stale := now-max(since, found) > maxAge || d.StaleAfter > 0 && now-since > d.StaleAfter.Milliseconds()
 	v = Next{Status: engine.Skipped, Reason: engine.ReasonStale}
 	if len(t.Attempts) > 0 {
 		v.Status = engine.Dead // it was called before, and can be retried by hand
 	}
-	return v, begun || !stale
+	return v, begun || max(t.Since, d.ValidFrom) >= StaleBefore(d, found, now)
+}
+
+// StaleBefore is the instant before which no task may have begun to wait whose first
+// attempt is to start now; see BeforeAttempt.
+func StaleBefore(d *engine.Timer, found, now int64) (before int64) {
+	if old := now - d.Retry.MaxAge.Milliseconds(); found < old {
+		before = old
+	}
+	if d.StaleAfter > 0 {
+		before = max(before, now-d.StaleAfter.Milliseconds())
+	}
+	return before
 }
 
 // backoff is the wait after the n-th attempt in a row (n ≥ 1): backoff ·

@@ -58,16 +58,21 @@ func (end *Ending) Cancelled(o *engine.Owed) *engine.Task {
 		t.App, t.Name = end.Former.App, end.Former.Name
 	}
 	if o.Begun {
-		PerhapsSent(t, end.At)
+		PerhapsSent(t)
 	}
 	t.Status, t.Reason, t.Ended, t.NotBefore = engine.Cancelled, end.Reason, end.At, 0
 	return t
 }
 
-// PerhapsSent adds to a record the attempt that was begun before a crash.
-func PerhapsSent(t *engine.Task, now int64) {
-	began := max(now, t.Key.Due) // nobody knows when; not before it was due
+// PerhapsSent adds to a record the attempt that was begun before a crash. Nobody knows
+// when it began: the record has the first instant at which it can have.
+func PerhapsSent(t *engine.Task) {
+	began := t.Key.Due * 1000
+	if n := len(t.Attempts); n > 0 {
+		last := &t.Attempts[n-1]
+		began = max(began, last.Started+last.Took.Microseconds())
+	}
 	t.Attempts = append(slices.Clip(t.Attempts), engine.Attempt{
-		N: t.LastAttempt() + 1, Started: began * 1000, ErrorClass: engine.ReasonCrashed,
+		N: t.LastAttempt() + 1, Started: began, ErrorClass: engine.ReasonCrashed,
 	})
 }

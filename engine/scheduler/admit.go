@@ -125,7 +125,7 @@ func (e *Scheduler) enrolled(id engine.TimerID) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	lv := sh.timers[id]
-	return lv != nil && (lv.next != 0 || lv.late)
+	return lv != nil && (lv.next != 0 || lv.late || lv.behind)
 }
 
 // skipped is the first due after the instant that comes before the one in the
@@ -164,9 +164,9 @@ func (e *Scheduler) admitOne(id engine.TimerID, t *engine.Timer, from int64, own
 		return false, nil, err
 	}
 	after := max(from-1, sh.watermark, sh.decided[id])
-	// The decision about a timer that is behind begins at the watermark, and what
+	// The decision about a timer that is late begins at the watermark, and what
 	// follows is scheduled when it was made.
-	if !lv.late && !lv.held && !lv.deleted {
+	if !lv.late && !lv.behind && !lv.held && !lv.deleted {
 		if lv.next == 0 {
 			e.schedule(lv, after)
 		} else if due, ok := sh.skipped(lv, after); ok {

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 )
 
 // resume takes rows of owed into memory: what is due is queued, what has to
-// wait goes into the wheel, a range is left to the backlog, and what belongs to
+// wait goes into the wheel, a range is left to refill, and what belongs to
 // another generation or a missing timer is left to ended.
 //
 // The rows were read, or stored, at the instant. Those of a timer that is being changed
@@ -215,7 +214,7 @@ func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int
 			e.unschedule(lv)
 			e.schedule(lv, o.Key.Due)
 		default:
-			e.backlog.add(o)
+			e.lanes.of(o.Lane).waits(o.Place())
 		}
 		sh.dismiss(lv)
 		return nil, nil
@@ -247,89 +246,10 @@ func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int
 	return t, nil
 }
 
-// backlog unfolds ranges of dues that are owed, a chunk at a time, as calls get
-// through. Rows are read by several; a range is unfolded by one.
+// backlog has the rows, of any kind, that wait for the end of their timer's change.
 type backlog struct {
-	mu   sync.Mutex
-	list []engine.Owed
-	has  map[engine.Key]bool // in the list, or being unfolded
-	more chan struct{}
-	// later are rows, of any kind, that wait for the end of their timer's change.
+	mu    sync.Mutex
 	later map[chan struct{}][]engine.Owed
-}
-
-func (b *backlog) add(o engine.Owed) {
-	b.mu.Lock()
-	if !b.has[o.Key] {
-		b.has[o.Key] = true
-		b.list = append(b.list, o)
-	}
-	b.mu.Unlock()
-	select {
-	case b.more <- struct{}{}:
-	default:
-	}
-}
-
-// next are the ranges whose turn it is, n at most. What is left of them comes back at the
-// end of the list, so that all timers have their turns.
-func (b *backlog) next(n int) []engine.Owed {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n = min(n, len(b.list))
-	os := slices.Clone(b.list[:n])
-	b.list = b.list[n:]
-	return os
-}
-
-// putBack returns ranges that next gave and that could not be unfolded.
-func (b *backlog) putBack(os []engine.Owed) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.list = append(b.list, os...)
-}
-
-// over says that a range that next gave is not being unfolded any more.
-func (b *backlog) over(k engine.Key) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.has, k)
-}
-
-// run unfolds ranges until ctx ends. A range whose lane is crowded waits, and no other
-// for it.
-func (b *backlog) run(ctx context.Context, e *Scheduler) error {
-	for {
-		os := b.next(unfoldRanges)
-		if len(os) == 0 {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-b.more:
-			}
-			continue
-		}
-		var crowded []engine.Owed
-		os = slices.DeleteFunc(os, func(o engine.Owed) bool {
-			is := e.lanes.of(o.Lane).crowded()
-			if is {
-				crowded = append(crowded, o)
-			}
-			return is
-		})
-		left, err := e.unfold(ctx, os)
-		b.putBack(left)
-		b.putBack(crowded)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			e.log.Error("cannot unfold ranges of dues; trying again", "ranges", len(left), "error", err)
-			sleep(ctx, time.Second)
-		case len(left) == len(os):
-			sleep(ctx, 10*time.Millisecond) // their lanes are crowded, or they are being changed
-		}
-	}
 }
 
 // sleep waits, or less when ctx ends.

@@ -51,9 +51,9 @@ func (e *Scheduler) cancel(ctx context.Context, sh *shard, c *engine.Change, end
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	after := max(sh.watermark, sh.decided[t.ID])
+	after, behind := max(sh.watermark, sh.decided[t.ID]), false
 	if lv := sh.timers[t.ID]; lv != nil {
-		after = max(after, lv.judged)
+		after, behind = max(after, lv.judged), lv.behind // then its range has what came
 		for k := lv.tasks; k != nil; k = k.later {
 			came := k.Key.Due <= end.UpTo || k.used()
 			switch {
@@ -80,7 +80,7 @@ func (e *Scheduler) cancel(ctx context.Context, sh *shard, c *engine.Change, end
 			}
 		}
 	}
-	if t.Status == engine.Enabled {
+	if t.Status == engine.Enabled && !behind {
 		c.Tasks = append(c.Tasks, sh.open(t, &p, after, end.UpTo, nil, end.Reason, end.At)...)
 	}
 	return inFlight, waited || len(c.Tasks) > 0, nil

@@ -469,7 +469,7 @@ func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 	e.unschedule(lv)
 	delete(sh.decided, lv.def.ID)
 	clear(lv.parked)
-	lv.parked, lv.held, lv.late, lv.judged, lv.owedTo, lv.gone = nil, false, false, 0, 0, ed.reason
+	lv.parked, lv.held, lv.late, lv.behind, lv.judged, lv.owedTo, lv.gone = nil, false, false, false, 0, 0, ed.reason
 	for t := lv.tasks; t != nil; {
 		later := t.later
 		switch {

@@ -32,14 +32,14 @@ func (e *Scheduler) fire(due int64, batch []item) {
 			// Removed or changed while the wheel was handing it over.
 		case stepped-due > policy.MisfireAfter:
 			e.misfires.add(e, lv, due, stepped, false)
+		case sh.fallsBehind(lv, due, now):
+			e.misfires.add(e, lv, due, now, true)
 		default:
-			if t = sh.take(lv, due, now); t != nil && !t.memory.takes(t) {
+			if t = sh.take(lv, due, now); t != nil && lv.plan.OneShot() && !t.memory.takes(t) {
 				t.state, t = isLeaving, nil
 			}
 			failpoint.Hit("next-compute")
-			if !e.lags(lv, due, now) {
-				e.schedule(lv, due)
-			}
+			e.schedule(lv, due)
 			sh.dismiss(lv)
 		}
 		sh.mu.Unlock()
@@ -51,6 +51,14 @@ func (e *Scheduler) fire(due int64, batch []item) {
 	e.enqueue(ready)
 	clear(ready)
 	e.batch = ready[:0]
+}
+
+// fallsBehind reports whether a timer is not to have its dues one by one, from one on
+// that has no task yet: too many came during a stall or an outage, or its lane has no
+// room. mu is held.
+func (sh *shard) fallsBehind(lv *live, due, now int64) bool {
+	return !lv.plan.OneShot() && (lv.lags(due, now) || lv.inMemory().isFull()) &&
+		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
 }
 
 // take makes the task of a due, nil when it was taken already: it is in memory,

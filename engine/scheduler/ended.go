@@ -125,8 +125,8 @@ func (n *ended) run(ctx context.Context, e *Scheduler) error {
 // endPage cancels a page of a timer's rows that have ended; those of tasks in memory
 // are history's. looked is false while the timer is being changed.
 func (e *Scheduler) endPage(ctx context.Context, x *endedTimer) (looked, more bool, err error) {
-	release, ok := e.tryClaim(x.id)
-	if !ok {
+	release, change := e.tryClaim(x.id)
+	if change != nil {
 		return false, true, nil
 	}
 	defer release()

@@ -10,22 +10,27 @@ import (
 	"xtimer/engine/scheduler"
 )
 
-// waiting is a world with a timer whose target is mute: some of its dues are in calls,
-// some wait in memory, and most are rows.
+// waiting is a world with a timer whose first calls are not answered and whose others have
+// failed: most of them are rows, whose retries are far.
 func waiting(t *testing.T, before func(w *world), f func(w *world, id engine.TimerID, from int64)) {
 	t.Helper()
 	bubble(t, func(_ *testing.T, w *world) {
-		w.config.MaxWaiting = 100
-		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 8, 8, 8
 		before(w)
 		w.start()
-		w.replies("a", slow(5*time.Minute))
+		rs := []reply{fail}
+		for range flying {
+			rs = append([]reply{slow(5 * time.Minute)}, rs...)
+		}
+		w.replies("a", rs...)
 		from := w.now()
-		id := w.make(timer("a", every(20*time.Millisecond), timeout(10*time.Minute)))
+		id := w.make(timer("a", every(20*time.Millisecond), timeout(10*time.Minute), retry(3, time.Hour, 1)))
 		time.Sleep(40 * time.Second)
 		f(w, id, from)
 	})
 }
+
+// flying is how many of its calls are not answered.
+const flying = 8
 
 // rowsOf are the rows of a timer in the cold tier.
 func (w *world) rowsOf(id engine.TimerID) []engine.Owed {
@@ -87,8 +92,8 @@ func TestEndOfATimerWithManyWaiting(t *testing.T) {
 					t.Errorf("%v tasks are overdue", n)
 				}
 				w.settle()
-				if n := len(w.rowsOf(id)); n != calls && name != "enable" {
-					t.Errorf("%d rows are left, with %d calls in flight", n, calls)
+				if n := len(w.rowsOf(id)); n != flying && name != "enable" {
+					t.Errorf("%d rows are left, with %d calls in flight", n, flying)
 				}
 				if apply > 120 || most > 200 {
 					t.Errorf("the change's commit had %d rows, and one after it %d", apply, most)

@@ -17,10 +17,10 @@ import (
 // A lane (the work of one app for one target, engine.Lane) has room while fewer than
 // limit tasks are in memory in all; beyond that, while it has less than its share,
 // limit divided by the lanes that have any, and at least leastShare (of a small limit a
-// 16th). From the first
-// task that found no room until its last row is read back, a lane is spilled: whatever
-// comes due in it meanwhile becomes a row behind those that wait, so that their order
-// stays. A task in memory costs about 700 bytes.
+// 16th). From the first task that found no room until its last row is read back, a lane
+// is spilled: a one-shot that comes due in it meanwhile becomes a row behind those that
+// wait, so that their order stays, and a recurring timer falls behind: one row stands for
+// all its dues (unfold.go). A task in memory costs about 700 bytes.
 type lanes struct {
 	limit    int64
 	resident atomic.Int64 // unfinished tasks in memory
@@ -139,6 +139,13 @@ func (l *laneMemory) room() int {
 	free := l.all.limit - l.all.resident.Load()
 	share := max(l.all.limit/max(l.all.used.Load(), 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
 	return int(max(free, share))
+}
+
+// isFull reports whether the lane has no room for another task.
+func (l *laneMemory) isFull() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spilled || l.room() <= 0
 }
 
 // takes reports whether the task of a due may wait in memory. If it may not, it leaves

@@ -33,8 +33,8 @@ func (e *Scheduler) announce(ts []*engine.Task) {
 	}
 }
 
-// misfires are timers that are behind (live.late): dues of them have come that the wheel
-// is not to go through one by one. What becomes of all of them up to an instant is one
+// misfires are timers of which dues have come that the wheel is not to go through one by
+// one (live.late): the clock was set forward, or the timer falls behind. What becomes of all of them up to an instant is one
 // decision, whose cost goes with what is called or recorded. It is made off the wheel's
 // goroutine, for it is committed before the first of them is sent, and each timer keeps
 // the watermark back until then.
@@ -54,9 +54,10 @@ type misfire struct {
 	// it is found for another reason, and however often its commit is tried: one that
 	// seemed to fail may have been made.
 	at int64
-	// stalled: no step of the clock made it late, so all of it is called; at is when
-	// that was found.
-	stalled bool
+	// behind: no step of the clock made it late, so all of it is called: its dues become
+	// a range without end; see unfold.go.
+	behind bool
+	goesOn bool // it has dues that are not decided
 }
 
 // behindAfter is how late (ms) the next due of a timer must be for its dues to be
@@ -78,29 +79,23 @@ func (e *Scheduler) fellBehind(lv *live, due int64) bool {
 	return true
 }
 
-// lags leaves a timer to misfires of which many dues came during a stall or an outage.
-// Only fire may ask: it runs when the wheel has looked for a step of the clock, and what
-// a step made late is decided by policy, not called. mu is held.
-func (e *Scheduler) lags(lv *live, after, now int64) bool {
-	if now-after <= behindAfter {
-		return false
-	}
-	due, ok := lv.plan.Next(after)
-	if !ok || lv.plan.Count(after, now) <= policy.MaxSingles {
-		return false
-	}
-	e.misfires.add(e, lv, due, now, true)
-	return true
+// lags reports whether many dues of a timer, from one on, came during a stall or an
+// outage. Only fire may ask: it runs when the wheel has looked for a step of the clock,
+// and what a step made late is decided by policy, not called. mu is held.
+func (lv *live) lags(due, now int64) bool {
+	return now-due > behindAfter && lv.plan.Count(due, now) > policy.MaxSingles
 }
 
 // add leaves a timer that is behind from a due on to run. Never blocks. mu of its shard
 // is held.
-func (m *misfires) add(e *Scheduler, lv *live, due, at int64, stalled bool) {
+func (m *misfires) add(e *Scheduler, lv *live, due, at int64, behind bool) {
 	lv.next, lv.late = 0, true
 	h := e.holds.take(due - 1)
 	m.mu.Lock()
-	m.list = append(m.list, misfire{lv.def.ID, lv.def.Generation, due, h, at, stalled})
-	m.waiting++
+	m.list = append(m.list, misfire{id: lv.def.ID, generation: lv.def.Generation, due: due, hold: h, at: at, behind: behind})
+	if !behind {
+		m.waiting++
+	}
 	m.mu.Unlock()
 	m.poke()
 }
@@ -200,7 +195,7 @@ func (c *catchUp) decide(list []misfire) (left []misfire) {
 		switch lv := m.of(sh); {
 		case lv == nil: // a change has cancelled them
 			c.e.holds.give(m.hold)
-			c.over++
+			c.ends(m)
 		case lv.held && !lv.deciding:
 			c.again = append(c.again, *m)
 		default:
@@ -221,19 +216,27 @@ func (c *catchUp) decideOne(sh *shard, lv *live, m *misfire) {
 		after = max(sh.watermark, sh.decided[m.id])
 	}
 	c.d.Now = m.at
-	open := sh.inMemory(lv, after, m.at).Open(&lv.plan, after, m.at)
-	if m.stalled {
-		for _, s := range open {
+	if lv.owedTo != 0 { // what is decided of a range leaves it
+		c.pay = append(c.pay, engine.Key{Timer: m.id, Due: lv.owedFrom})
+	}
+	if m.behind {
+		// The range begins behind all dues that have, or had, a task.
+		begin := max(lv.latest, m.due-1)
+		for _, s := range sh.inMemory(lv, after, begin).Open(&lv.plan, after, begin) {
 			c.d.Call(lv.def, &lv.plan, s[0], s[1])
 		}
-	} else {
-		c.d.Decide(lv.def, &lv.plan, open)
+		if first, ok := lv.plan.Next(begin); ok {
+			o := policy.Row(lv.def, first)
+			o.To = engine.Endless
+			c.d.Owe = append(c.d.Owe, o)
+			m.goesOn = true
+		}
+		return
 	}
+	c.d.Decide(lv.def, &lv.plan, sh.inMemory(lv, after, m.at).Open(&lv.plan, after, m.at))
 	if lv.owedTo == 0 {
 		return
 	}
-	// What is decided of a range leaves it.
-	c.pay = append(c.pay, engine.Key{Timer: m.id, Due: lv.owedFrom})
 	os, _ := ranges(lv.def, &lv.plan, m.at, lv.owedTo, func(k engine.Key) (bool, error) {
 		return sh.tasks.find(k) != nil || owes(&c.d, k), nil
 	})
@@ -281,12 +284,18 @@ func (c *catchUp) commit(ctx context.Context) error {
 			}
 		}
 		lv.deciding, lv.judged = false, m.at
+		if m.behind {
+			lv.late, lv.behind, lv.judged = false, m.goesOn, 0
+		}
 	})
 	e.settled.broadcast()
 	if err := e.resumeAll(ctx, c.d.Owe, stored, false); err != nil {
 		return err // the process ends, and the holds stay
 	}
 	c.each(func(sh *shard, lv *live, m *misfire) {
+		if m.behind {
+			return // refill goes through its dues
+		}
 		sh.decided[m.id] = m.at
 		lv.late, lv.judged = false, 0
 		e.schedule(lv, m.at) // also when it is held: its change may fail
@@ -295,8 +304,17 @@ func (c *catchUp) commit(ctx context.Context) error {
 	for i := range c.decided {
 		e.holds.give(c.decided[i].hold)
 	}
-	c.over += len(c.decided)
+	for i := range c.decided {
+		c.ends(&c.decided[i])
+	}
 	return nil
+}
+
+// ends counts a timer that is done with.
+func (c *catchUp) ends(m *misfire) {
+	if !m.behind {
+		c.over++
+	}
 }
 
 // each calls f for each timer that was decided and was not changed since, with the mu of

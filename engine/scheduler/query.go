@@ -45,7 +45,7 @@ func (e *Scheduler) status(t *engine.Timer, now int64) engine.Status {
 	sh := e.shardOf(t.ID)
 	sh.mu.Lock()
 	lv := sh.timers[t.ID]
-	busy := lv != nil && (lv.tasks != nil || lv.next != 0 && lv.next <= now)
+	busy := lv != nil && (lv.tasks != nil || lv.behind || lv.next != 0 && lv.next <= now)
 	sh.mu.Unlock()
 	return t.StatusAt(now, !busy)
 }

@@ -32,6 +32,7 @@ type recovery struct {
 	now      int64
 	finished map[engine.Key]*engine.Task      // by the last record in the journal
 	begun    map[engine.Key]engine.Begun      // attempts without a finish
+	oldest   map[engine.TimerID]uint32        // generation that a timer has a row of
 	late     map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
 	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
 	busy     []engine.Owed                    // rows of tasks that are under way
@@ -51,7 +52,7 @@ type recovery struct {
 func (e *Scheduler) recover(ctx context.Context) error {
 	started := time.Now()
 	r := &recovery{
-		e: e, now: e.now(), finished: map[engine.Key]*engine.Task{}, begun: map[engine.Key]engine.Begun{}, late: map[engine.TimerID][]engine.Owed{}, owed: map[engine.Key]bool{},
+		e: e, now: e.now(), finished: map[engine.Key]*engine.Task{}, begun: map[engine.Key]engine.Begun{}, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{},
 	}
 	r.d.Now = r.now
@@ -151,23 +152,26 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.late)), page) {
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.oldest)), page) {
 		defs, err := r.e.cfg.Cold.Load(ctx, ids)
 		if err != nil {
 			return err
 		}
 		for i, b := range defs {
-			var t *engine.Timer // nil: it is gone, and resume turns its rows into cancelled
+			var t *engine.Timer // nil: it is gone
 			if b != nil {
 				if t, err = engine.DecodeTimer(b); err != nil {
 					return err
 				}
 			}
+			if t == nil || r.oldest[ids[i]] < t.Generation {
+				r.e.ended.add(ids[i], nil, t, r.now)
+			}
 			os, err := r.judgeFormer(ctx, ids[i], t, r.late[ids[i]])
 			if err != nil {
 				return err
 			}
-			if err := r.judge(ctx, ids[i], t, os); err != nil {
+			if err := r.judge(ctx, t, os); err != nil {
 				return err
 			}
 		}
@@ -177,6 +181,9 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 
 // row sorts one row.
 func (r *recovery) row(o engine.Owed) {
+	if g, ok := r.oldest[o.Key.Timer]; !ok || o.Generation < g {
+		r.oldest[o.Key.Timer] = o.Generation
+	}
 	if o.To != 0 {
 		r.ranges[o.Key.Timer] = append(r.ranges[o.Key.Timer], o)
 		return
@@ -231,14 +238,13 @@ func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
 // judge settles rows that may have been sent at most once, and gives those that
 // were never tried to the misfire policy. What is decided of a row stays together; of a
 // timer there may be more than fits into one transaction.
-func (r *recovery) judge(ctx context.Context, id engine.TimerID, t *engine.Timer, os []engine.Owed) error {
+func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed) error {
 	for i, o := range os {
 		if err := r.flushMany(ctx); err != nil {
 			return err
 		}
 		switch {
-		case t == nil || t.Generation != o.Generation:
-			r.e.ended.add(id, nil, t, r.now)
+		case t == nil || t.Generation != o.Generation: // it has ended
 		case o.Begun && t.Delivery == engine.AtMostOnce:
 			r.pay = append(r.pay, o.Key)
 			r.unknown(&r.d, t, o.Key, o.Origin, o.Task)
@@ -348,7 +354,7 @@ func (r *recovery) unknown(d *policy.Triage, t *engine.Timer, k engine.Key, orig
 	if was != nil {
 		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
 	}
-	policy.PerhapsSent(rec, r.now)
+	policy.PerhapsSent(rec)
 	d.Records = append(d.Records, rec)
 }
 

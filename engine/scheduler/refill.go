@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"xtimer/engine"
 )
 
 const (
@@ -84,7 +86,7 @@ func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, er
 	since := time.Now()
 	rows, err := e.cfg.Cold.OwedIn(ctx, l.id, from, upTo-1, room)
 	if err == nil {
-		err = e.resumeAll(ctx, rows, since, true)
+		read, err = e.bring(ctx, rows, room, since)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +100,7 @@ func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, er
 		l.next, l.staying = rows[len(rows)-1].Place(), false
 	case staying && l.lowest == lastPlace && upTo == e.resuming.Load():
 		e.unspill(l)
-		return len(rows) + 1, nil
+		return read + 1, nil
 	default:
 		// The end, unless a row was stored since: looked at again when none is any more.
 		if l.staying = true; len(rows) > 0 {
@@ -107,7 +109,25 @@ func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, er
 		l.next = from
 	}
 	e.lanes.turns.add(l)
-	return len(rows), nil
+	return read, nil
+}
+
+// bring takes the rows of a page into memory, and the first dues of those that are
+// ranges. taken is how many of the rows.
+func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, read time.Time) (taken int, err error) {
+	var singles, ranges []engine.Owed
+	for _, o := range rows {
+		if o.To != 0 {
+			ranges = append(ranges, o)
+		} else {
+			singles = append(singles, o)
+		}
+	}
+	if err := e.resumeAll(ctx, singles, read, true); err != nil {
+		return 0, err
+	}
+	unfolded, err := e.unfold(ctx, ranges, room-len(singles))
+	return len(singles) + unfolded, err
 }
 
 // unspill queues what was to leave, in order, with all that comes due meanwhile, and

@@ -122,8 +122,11 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	}
 	slices.SortFunc(own, policy.CompareSpans)
 	r.pay = append(r.pay, o.Key)
-	from := o.Key.Due - 1
-	r.d.Decide(t, p, own.Open(p, from, min(r.now, o.To)))
-	r.ahead(&r.d, t, p, from, o.To, own)
+	from, to := o.Key.Due-1, o.To
+	if to == engine.Endless { // the timer is not behind any more
+		to = r.mark(t.ID.Shard())
+	}
+	r.d.Decide(t, p, own.Open(p, from, min(r.now, to)))
+	r.ahead(&r.d, t, p, from, to, own)
 	return nil
 }

@@ -60,6 +60,9 @@ type live struct {
 	owedFrom, owedTo int64
 	// latest is the latest due that a task of it may have in memory.
 	latest int64
+	// behind: its dues are in owed as a range without end, and not in the wheel; see
+	// unfold.go.
+	behind bool
 	// held: a change is being committed; no attempt starts meanwhile.
 	held bool
 	// late: it is behind, and what becomes of its dues is being decided; deciding: what was
@@ -217,7 +220,7 @@ func (t *task) inJournal(p engine.Position) {
 
 // dismiss drops a timer that has nothing in memory any more. mu is held.
 func (sh *shard) dismiss(lv *live) {
-	if lv.next == 0 && lv.tasks == nil && !lv.held && !lv.late && sh.timers[lv.def.ID] == lv {
+	if lv.next == 0 && lv.tasks == nil && !lv.held && !lv.late && !lv.behind && sh.timers[lv.def.ID] == lv {
 		delete(sh.timers, lv.def.ID)
 		sh.bodies.leave(lv)
 	}

@@ -180,8 +180,7 @@ func New(cfg Config) *Scheduler {
 	e.bodies.limit, e.bodies.shares = cfg.Bodies, map[engine.Lane]*share{}
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
 	e.changes.versions = map[engine.TimerID]changeNote{}
-	e.backlog.has, e.backlog.later = map[engine.Key]bool{}, map[chan struct{}][]engine.Owed{}
-	e.backlog.more, e.misfires.more = make(chan struct{}, 1), make(chan struct{}, 1)
+	e.backlog.later, e.misfires.more = map[chan struct{}][]engine.Owed{}, make(chan struct{}, 1)
 	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
 	e.followers.list = map[*follower]struct{}{}
@@ -253,7 +252,6 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	turning := e.stage("wheel", e.wheel.Run)
 	loading := []*stage{
 		e.stage("refill", e.refill),
-		e.stage("backlog", func(ctx context.Context) error { return e.backlog.run(ctx, e) }),
 		e.stage("ended", func(ctx context.Context) error { return e.ended.run(ctx, e) }),
 		e.stage("misfires", func(ctx context.Context) error { return e.misfires.run(ctx, e) }),
 		e.stage("migrator", e.migrator.run),

@@ -10,63 +10,135 @@ import (
 	"xtimer/engine/policy"
 )
 
-// Ranges are unfolded some at a time, in turns: what many timers have missed is one
-// commit for some dues of each.
+// A range is one row for many dues of a timer that wait:
+//
+//	from Key.Due to To          a start, a step of the clock or a change has decided that they are called
+//	from Key.Due, without end   the timer is behind (live.behind): its lane has no room, or there was a
+//	                            stall. Dues that come meanwhile cost nothing: they lie in the range.
+//
+// When its turn in its lane comes, refill unfolds it: the first of its dues become rows of
+// their own, in one transaction with what is left of the range, which stands behind the
+// others of the lane then. A range without end is over when no due of it is past; then
+// the timer's dues come through the wheel again.
+
 const (
-	unfoldRanges = 64   // at most in one commit
-	unfoldDues   = 1000 // of all of them together
+	// unfoldTurn is how many dues a range has unfolded in its turn, and unfoldRanges how
+	// many ranges at most have theirs in one transaction.
+	unfoldTurn   = 16
+	unfoldRanges = 64
 )
 
-// unfold turns the first dues of ranges into rows of their own, in one transaction with
-// what is left of the ranges, and resumes them. left are those that it did not unfold:
-// their timers are being changed, or the commit failed.
-func (e *Scheduler) unfold(ctx context.Context, os []engine.Owed) (left []engine.Owed, err error) {
-	var mine []engine.Owed
-	var releases []func()
-	release := func() {
-		for _, f := range releases {
-			f()
-		}
-		releases = nil
-	}
-	defer func() { release() }()
-	for _, o := range os {
-		if f, ok := e.tryClaim(o.Key.Timer); ok { // a change would not know the new rows
-			mine, releases = append(mine, o), append(releases, f)
-		} else {
-			left = append(left, o)
+// unfold brings the first dues of ranges into memory that the lane has room for. done is
+// how many of the ranges have had their turn.
+func (e *Scheduler) unfold(ctx context.Context, ranges []engine.Owed, room int) (done int, err error) {
+	n := min(len(ranges), max(room/unfoldTurn, 1))
+	e.standAgain(ranges[n:])
+	for part := range slices.Chunk(ranges[:n], unfoldRanges) {
+		m, err := e.unfoldPart(ctx, part, max(room/n, unfoldTurn))
+		if done += m; err != nil {
+			return done, err // refill reads the page again
 		}
 	}
-	if len(mine) == 0 {
-		return left, nil
-	}
-	rests, singles, err := e.unfoldClaimed(ctx, mine)
-	if err != nil {
-		return os, err
-	}
-	for _, o := range mine {
-		sh := e.shardOf(o.Key.Timer)
-		sh.mu.Lock()
-		sh.left[o.Key] = e.ticks() // who has read it reads again
-		sh.mu.Unlock()
-		e.backlog.over(o.Key)
-	}
-	time.Sleep(time.Millisecond) // but for the rows that came of it
-	read := time.Now()
-	release()
-	if err := e.resumeAll(ctx, singles, read, false); err != nil {
-		return left, err
-	}
-	return left, e.resumeAll(ctx, rests, read, false)
+	return done, nil
 }
 
-// tryClaim is claim for who has something else to do meanwhile.
-func (e *Scheduler) tryClaim(id engine.TimerID) (release func(), ok bool) {
+// standAgain has refill come back to ranges.
+func (e *Scheduler) standAgain(os []engine.Owed) {
+	for i := range os {
+		e.lanes.of(os[i].Lane).waits(os[i].Place())
+	}
+}
+
+// unfolding is one transaction.
+type unfolding struct {
+	e       *Scheduler
+	d       policy.Triage // the dues that become rows, or are not called
+	pay     []engine.Key
+	rests   []engine.Owed
+	waits   []engine.Owed // for the watermark
+	caught  []caughtUp
+	release []func() // of timers and holds
+}
+
+// caughtUp is a timer that is not behind any more, once the transaction is committed: its
+// dues after an instant come through the wheel.
+type caughtUp struct {
+	timer *engine.Timer
+	after int64
+}
+
+func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) (done int, err error) {
+	u := &unfolding{e: e}
+	defer func() { u.end() }()
+	var mine []engine.Owed
+	for _, o := range os {
+		f, change := e.tryClaim(o.Key.Timer) // a change would not know the new rows
+		if change != nil {
+			e.resumeLater([]engine.Owed{o}, change)
+			continue
+		}
+		mine, u.release = append(mine, o), append(u.release, f)
+	}
+	if len(mine) == 0 {
+		return 0, nil
+	}
+	ids := make([]engine.TimerID, len(mine))
+	for i := range mine {
+		ids[i] = mine[i].Key.Timer
+	}
+	defs, err := e.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return 0, err
+	}
+	for i, o := range mine {
+		if err := u.add(ctx, defs[i], o, most); err != nil {
+			return 0, err
+		}
+	}
+	if len(u.waits) > 0 {
+		e.background.Go(func() {
+			sleep(e.life, settleEvery)
+			e.standAgain(u.waits)
+		})
+	}
+	if len(u.pay) == 0 {
+		return 0, nil
+	}
+	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(u.d.Records), Owe: slices.Concat(u.d.Owe, u.rests), Pay: u.pay}
+	for err = e.cfg.Cold.Settle(ctx, s); err != nil; err = e.cfg.Cold.Settle(ctx, s) {
+		// It may have been made: what follows from it must follow.
+		e.log.Error("cannot store rows of dues that wait; trying again", "error", err)
+		if sleep(ctx, time.Second); ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+	}
+	e.announce(u.d.Records)
+	for _, c := range u.caught {
+		e.rejoin(c)
+	}
+	read := time.Now()
+	u.end()
+	if err := e.resumeAll(ctx, u.d.Owe, read, true); err != nil {
+		return 0, err
+	}
+	return len(u.pay), e.resumeAll(ctx, u.rests, read, false)
+}
+
+// end gives back what the transaction has held.
+func (u *unfolding) end() {
+	for _, f := range u.release {
+		f()
+	}
+	u.release = nil
+}
+
+// tryClaim is claim for a caller that does not wait: change is the one that is under way.
+func (e *Scheduler) tryClaim(id engine.TimerID) (release func(), change chan struct{}) {
 	sh := e.shardOf(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.changing[id] != nil {
-		return nil, false
+	if ch := sh.changing[id]; ch != nil {
+		return nil, ch
 	}
 	ch := make(chan struct{})
 	sh.changing[id] = ch
@@ -75,114 +147,183 @@ func (e *Scheduler) tryClaim(id engine.TimerID) (release func(), ok bool) {
 		delete(sh.changing, id)
 		sh.mu.Unlock()
 		close(ch)
-	}, true
+	}, nil
 }
 
-// unfoldClaimed commits it.
-func (e *Scheduler) unfoldClaimed(ctx context.Context, os []engine.Owed) (rests, singles []engine.Owed, err error) {
-	ids := make([]engine.TimerID, len(os))
-	for i := range os {
-		ids[i] = os[i].Key.Timer
-	}
-	defs, err := e.cfg.Cold.Load(ctx, ids)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &engine.Settlement{Owner: e.cfg.Node}
-	for i, o := range os {
-		var t *engine.Timer
-		if defs[i] != nil {
-			if t, err = engine.DecodeTimer(defs[i]); err != nil {
-				return nil, nil, err
-			}
-		}
-		if t == nil || t.Generation != o.Generation {
-			e.ended.add(o.Key.Timer, nil, t, e.now())
-			continue
-		}
-		s.Pay = append(s.Pay, o.Key)
-		rest, err := e.unfoldInto(ctx, s, t, o, max(unfoldDues/len(os), 1))
-		if err != nil {
-			return nil, nil, err
-		}
-		if rest != nil {
-			rests = append(rests, *rest)
+// add unfolds one range.
+func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, most int) error {
+	var t *engine.Timer
+	if definition != nil {
+		var err error
+		if t, err = engine.DecodeTimer(definition); err != nil {
+			return err
 		}
 	}
-	singles = s.Owe
-	s.Owe = slices.Concat(singles, rests)
-	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
-		return nil, nil, err
+	if t == nil || t.Generation != o.Generation {
+		u.e.ended.add(o.Key.Timer, nil, t, u.e.now())
+		return nil
 	}
-	return rests, singles, nil
-}
-
-// unfoldInto adds the rows of the next dues of a range that are past and have neither a
-// final record nor a row; rest is what remains of the range.
-func (e *Scheduler) unfoldInto(ctx context.Context, s *engine.Settlement, t *engine.Timer, o engine.Owed, most int) (rest *engine.Owed, err error) {
 	p, err := plan.Of(t)
 	if err != nil {
-		return nil, err
+		u.e.leaveOut(t.ID, err)
+		return nil // its row stays
 	}
+	sh := u.e.shardOf(t.ID)
+	sh.mu.Lock()
+	lv := sh.timers[t.ID]
+	wheels := lv != nil && lv.owedTo != 0 && lv.owedFrom == o.Key.Due
+	sh.mu.Unlock()
+	if wheels {
+		return nil // the wheel goes through it already
+	}
+	return u.unfold(ctx, t, &p, o, most)
+}
+
+func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, most int) error {
+	e := u.e
 	now := e.now()
-	dues := make([]int64, 0, most)
-	due, ok := p.Next(o.Key.Due - 1)
-	for ; ok && due <= min(o.To, now) && len(dues) < most; due, ok = p.Next(due) {
-		dues = append(dues, due)
+	if o.To == engine.Endless {
+		h := e.holds.take(now) // until the timer's dues come through the wheel
+		u.release = append(u.release, func() { e.holds.give(h) })
 	}
-	if len(dues) > 0 {
-		own, err := e.ownWithin(ctx, o, dues[len(dues)-1])
-		if err != nil {
-			return nil, err
-		}
-		for _, due := range dues {
-			if !own.Has(due) {
-				s.Owe = append(s.Owe, engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: t.Generation, Origin: o.Origin, NotBefore: due, Lane: t.Lane()})
-			}
-		}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	settled, settling := sh.watermark, max(sh.watermark, sh.settling)
+	sh.mu.Unlock()
+	to := o.To
+	if to == engine.Endless {
+		to = max(now, settling)
 	}
-	if !ok || due > o.To {
-		return nil, nil
+	stepped := min(e.stepped.Load(), now)
+	steps := o.To == engine.Endless && stepped-o.Key.Due > policy.MisfireAfter // since it fell behind
+	if steps && settled < stepped {
+		u.waits = append(u.waits, o)
+		return nil
 	}
-	if due > now { // the clock was set back: the wheel goes through it
-		os, err := ranges(t, &p, due-1, o.To, func(k engine.Key) (bool, error) {
-			if slices.ContainsFunc(s.Owe, func(x engine.Owed) bool { return x.Key == k }) {
+	u.pay = append(u.pay, o.Key)
+	var after int64
+	var err error
+	if steps {
+		after, err = stepped, u.misfired(ctx, t, p, o, stepped)
+	} else {
+		after, err = u.begin(ctx, t, p, o, min(to, now), settled, most)
+	}
+	if err != nil {
+		return err
+	}
+	due, ok := p.Next(after)
+	switch {
+	case ok && due <= to && due <= now:
+		r := o // keyed by its first due, which has no row yet
+		r.Key.Due, r.NotBefore, r.Lane = due, now, t.Lane()
+		u.rests = append(u.rests, r)
+		return nil
+	case ok && due <= to: // the clock was set back: the wheel goes through it
+		os, err := ranges(t, p, due-1, to, func(k engine.Key) (bool, error) {
+			if slices.ContainsFunc(u.d.Owe, func(x engine.Owed) bool { return x.Key == k }) {
 				return true, nil
 			}
 			return e.known(ctx, k)
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if last := len(os) - 1; os[last].To != 0 {
-			rest, os = &os[last], os[:last]
-		}
-		s.Owe = append(s.Owe, os...)
-		return rest, nil
+		u.rests = append(u.rests, os...)
 	}
-	r := o // keyed by its first due, which has no row yet
-	r.Key.Due, r.NotBefore = due, max(due, now)
-	return &r, nil
+	if o.To == engine.Endless {
+		u.caught = append(u.caught, caughtUp{t, after})
+	}
+	return nil
+}
+
+// misfired decides the dues of a range up to an instant to which the clock was set.
+func (u *unfolding) misfired(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, at int64) error {
+	own, err := u.own(ctx, o, at)
+	if err != nil {
+		return err
+	}
+	u.d.Now = at
+	u.d.Decide(t, p, own.Open(p, o.Key.Due-1, at))
+	return nil
+}
+
+// begin makes rows of the first dues of a range up to the instant, most of them at most,
+// and returns up to when it has. What is stale gets a record, as far as the watermark has
+// settled: a record of a due that the plan may yet derive would be one too many.
+func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, to, settled int64, most int) (after int64, err error) {
+	now, found := u.e.now(), u.e.found(u.e.now())
+	after = o.Key.Due - 1
+	stale := min(policy.StaleBefore(t, found, now)-1, to, settled)
+	last := max(after, stale)
+	var dues []int64
+	for due, ok := p.Next(last); ok && due <= to && len(dues) < most; due, ok = p.Next(due) {
+		dues, last = append(dues, due), due
+	}
+	own, err := u.own(ctx, o, last)
+	if err != nil {
+		return after, err
+	}
+	if stale > after {
+		u.d.Now = now
+		for _, s := range own.Open(p, after, stale) {
+			u.d.Pass(t, p, s[0], s[1], engine.Skipped, engine.ReasonStale)
+		}
+	}
+	for _, due := range dues {
+		if !own.Has(due) {
+			r := policy.Row(t, due)
+			r.Origin = o.Origin
+			u.d.Owe = append(u.d.Owe, r)
+		}
+	}
+	return last, nil
+}
+
+// own are the dues of a range up to the instant that have a task in memory, a final
+// record or a row. Memory comes first: what leaves it was stored before. A range without
+// end begins behind all that had a task.
+func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
+	sh := u.e.shardOf(o.Key.Timer)
+	var own policy.Spans
+	sh.mu.Lock()
+	if lv := sh.timers[o.Key.Timer]; lv != nil {
+		own = sh.inMemory(lv, o.Key.Due-1, to)
+	}
+	sh.mu.Unlock()
+	stored, err := u.e.ownWithin(ctx, o, to)
+	own = append(own, stored...)
+	slices.SortFunc(own, policy.CompareSpans)
+	return own, err
 }
 
 // ownWithin are the dues of a range up to the instant that have a final record or a row.
-func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	done, err := e.over(ctx, o.Key.Timer, o.Key.Due, to)
-	if err != nil {
-		return nil, err
-	}
-	for after, more := o.Key.Due-1, true; more; {
-		rows, err := e.cfg.Cold.OwedPage(ctx, o.Key.Timer, after, unfoldDues)
-		if err != nil {
+func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
+	if o.To != engine.Endless {
+		if own, err = e.over(ctx, o.Key.Timer, o.Key.Due, to); err != nil {
 			return nil, err
 		}
-		for i := range rows {
-			if after = rows[i].Key.Due; rows[i].To == 0 && after <= to {
-				done = append(done, [2]int64{after, after})
-			}
-		}
-		more = len(rows) == unfoldDues && after < to
 	}
-	slices.SortFunc(done, policy.CompareSpans)
-	return done, nil
+	err = e.eachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
+		if x.To == 0 && x.Key.Due <= to {
+			own = append(own, [2]int64{x.Key.Due, x.Key.Due})
+		}
+		return x.Key.Due < to
+	})
+	slices.SortFunc(own, policy.CompareSpans)
+	return own, err
+}
+
+// rejoin lets the dues of a timer come through the wheel again.
+func (e *Scheduler) rejoin(c caughtUp) {
+	sh := e.shardOf(c.timer.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := sh.timers[c.timer.ID]
+	if lv == nil || !lv.behind || lv.def.Generation != c.timer.Generation {
+		return
+	}
+	lv.behind = false
+	sh.decided[c.timer.ID] = c.after
+	e.schedule(lv, c.after)
+	sh.dismiss(lv)
 }

@@ -14,6 +14,7 @@ import (
 
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
+	"xtimer/httpapi/callback"
 	"xtimer/httpapi/client"
 	"xtimer/tier/memory"
 	"xtimer/wal"
@@ -23,7 +24,7 @@ import (
 // real. The app "a" signs them with the secrets.
 func startEngine(dir string, secrets ...string) (e *scheduler.Scheduler, stop func() error, err error) {
 	log := slog.New(slog.DiscardHandler)
-	call, err := httpapi.NewCallback(httpapi.CallbackConfig{Secrets: map[string][]string{"a": secrets}})
+	call, err := callback.New(callback.Config{Secrets: map[string][]string{"a": secrets}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -92,18 +92,9 @@ func (a *answer) read(q *request, out any) error {
 // do makes a request, again where that helps and does no harm. The answer is
 // one of the good ones; all else is an error.
 func (c *Client) do(ctx context.Context, q request, options []CallOption) (*answer, error) {
-	if q.header == nil {
-		q.header = make(http.Header)
-	}
-	if q.query == nil {
-		q.query = make(url.Values)
-	}
-	for _, o := range options {
-		o(&q)
-	}
-	body, err := q.encode()
+	body, err := q.prepare(options)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write %s %s: %w", q.method, q.path, err)
+		return nil, err
 	}
 	wait, lost := firstWait, false
 	for try := 1; ; try++ {
@@ -138,6 +129,24 @@ func (c *Client) do(ctx context.Context, q request, options []CallOption) (*answ
 		}
 		wait *= 2
 	}
+}
+
+// prepare applies the options, and writes the body.
+func (q *request) prepare(options []CallOption) ([]byte, error) {
+	if q.header == nil {
+		q.header = make(http.Header)
+	}
+	if q.query == nil {
+		q.query = make(url.Values)
+	}
+	for _, o := range options {
+		o(q)
+	}
+	body, err := q.encode()
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %s %s: %w", q.method, q.path, err)
+	}
+	return body, nil
 }
 
 func (q *request) encode() ([]byte, error) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"xtimer/httpapi"
+	"xtimer/httpapi/callback"
 	"xtimer/httpapi/client"
 )
 
@@ -80,7 +80,7 @@ func TestLargeAnswer(t *testing.T) {
 		_, _ = io.WriteString(w, "it begins "+strings.Repeat("x", 10<<20))
 	}))
 	defer receiver.Close()
-	calls, err := httpapi.NewCallback(httpapi.CallbackConfig{})
+	calls, err := callback.New(callback.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

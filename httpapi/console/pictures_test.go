@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"xtimer/engine"
-	"xtimer/httpapi"
+	"xtimer/httpapi/callback"
 	"xtimer/httpapi/client"
 )
 
@@ -94,7 +94,7 @@ const chartDrawn = `document.querySelector(".chart canvas")`
 
 // hosts calls the targets of a company: all are one here, but for the connections.
 type hosts struct {
-	own, partner *httpapi.Callback
+	own, partner *callback.Caller
 	target       string
 }
 
@@ -138,8 +138,8 @@ func company(t *testing.T) engine.Caller {
 	t.Cleanup(srv.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(srv.Certificate())
-	calls := func() *httpapi.Callback {
-		c, err := httpapi.NewCallback(httpapi.CallbackConfig{RootCAs: roots})
+	calls := func() *callback.Caller {
+		c, err := callback.New(callback.Config{RootCAs: roots})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,6 +190,9 @@ func makeDir(fs vfs.FS, dir string) error {
 	return nil
 }
 
+// SyncDir makes the names in a folder of the operating system durable.
+func SyncDir(dir string) error { return syncDir(vfs.Default, dir) }
+
 func syncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {

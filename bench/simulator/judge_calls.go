@@ -1,0 +1,212 @@
+package simulator
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"xtimer/engine"
+)
+
+// holdFresh: what has waited for too long is not called for the first time. An attempt
+// that began in time may still wait for its note and its dial.
+func (m *machine) holdFresh(t *timer, c *call, bad func(string, ...any)) {
+	_, longest := t.staleAfter()
+	since := c.key.Due
+	for _, e := range t.eras {
+		if e.first.Generation == c.generation {
+			since = max(since, e.first.ValidFrom) // an instant that was past, or is caught up
+		}
+	}
+	late := c.wall.UnixMilli() - since
+	if c.attempt == 1 && !c.redelivered && len(m.steps) == 0 && late > (longest+m.unsynced()+slowDial).Milliseconds() {
+		bad("it is the first, and has waited for %d ms; its timer waits for %v", late, longest)
+	}
+}
+
+// holdCalls: L2 to L6 and L8.
+func (m *machine) holdCalls(t *timer) {
+	for due, calls := range t.calls {
+		slices.SortStableFunc(calls, func(a, b *call) int { return int(a.at - b.at) })
+		known := t.asked(due)
+		for i := range calls {
+			m.holdCall(t, calls, i, known)
+		}
+		most := 1 + t.redriven[due]
+		for _, r := range t.unsure {
+			if r.Kind == Retry {
+				most++
+			}
+		}
+		if n := len(calls); n > most && t.all(func(v version) bool { return v.Delivery == engine.AtMostOnce }) {
+			m.wrong("%s: %s is at most once, and was called %d times", t.name(), stamp(due), n)
+		}
+	}
+}
+
+// holdCall is holdCalls of one of the calls of a due; known: somebody asked for it.
+func (m *machine) holdCall(t *timer, calls []*call, i int, known bool) {
+	c, due := calls[i], calls[i].key.Due
+	bad := func(format string, args ...any) {
+		m.wrong("%s: the call of %s at %v, attempt %d: %s", t.name(), stamp(due), c.at, c.attempt, fmt.Sprintf(format, args...))
+	}
+	if early := c.key.Due*1000 - c.wall.UnixMicro(); early > 0 && !m.setBack(t, c) {
+		bad("it is %d µs early", early)
+	}
+	if !known {
+		bad("no definition has this due")
+	}
+	m.holdVersion(t, c, bad)
+	m.holdMisfire(t, c, bad)
+	m.holdFresh(t, c, bad)
+	if i > 0 {
+		m.holdRepeat(t, calls[i-1], c, bad)
+	}
+	if !c.redelivered && slices.ContainsFunc(calls[:i], func(was *call) bool { return was.life < c.life && was.attempt >= c.attempt }) &&
+		t.redriven[due] == 0 && len(t.unsure) == 0 && !m.back() {
+		bad("a former process has made that attempt, and it is not marked")
+	}
+	if m.script.Settings.Workers >= 8 && len(m.steps) == 0 && c.at > m.script.Calm+30*time.Second && i == 0 && t.manual[due] == nil {
+		if late := c.wall.UnixMilli() - due; late > 100 && due > m.begin.Add(m.script.Calm+30*time.Second).UnixMilli() && t.allOverlap() {
+			bad("it is %d ms late, and nothing ails the machine", late)
+		}
+	}
+}
+
+// holdOverlap: of a timer that does not allow it no two tasks are busy at once. A
+// task is busy from its first attempt to its last answer.
+func (m *machine) holdOverlap(t *timer) {
+	if t.all(func(v version) bool { return v.Overlap == engine.OverlapAllow }) ||
+		!t.all(func(v version) bool { return v.Overlap != engine.OverlapAllow }) {
+		return
+	}
+	type span struct {
+		first    *call
+		from, to int // see call.began
+	}
+	var busy []span
+	for _, calls := range t.calls { // sorted by holdCalls
+		for i, c := range calls {
+			end := c.over
+			if end == 0 { // as long as its process lived
+				end = math.MaxInt
+			}
+			if i > 0 && calls[i-1].life == c.life && c.attempt == calls[i-1].attempt+1 && t.redriven[c.key.Due] == 0 && len(t.unsure) == 0 {
+				busy[len(busy)-1].to = end
+				continue
+			}
+			busy = append(busy, span{c, c.began, end})
+		}
+	}
+	slices.SortFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i, b := range busy {
+		for _, a := range busy[:i] {
+			if a.first.life == b.first.life && a.first.key != b.first.key && b.from < a.to {
+				m.wrong("%s: the call of %s at %v comes while %s is busy, since %v", t.name(), stamp(b.first.key.Due), b.first.at,
+					stamp(a.first.key.Due), a.first.at)
+			}
+		}
+	}
+}
+
+// asked tells whether anybody asked for a due.
+func (t *timer) asked(due int64) bool {
+	if t.manual[due] != nil || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Run && r.about(due) }) {
+		return true
+	}
+	return slices.ContainsFunc(t.eras, func(e *era) bool { return e.has(due) })
+}
+
+// holdVersion: a call is of the definition in force when it starts (L3, L6).
+func (m *machine) holdVersion(t *timer, c *call, bad func(string, ...any)) {
+	for _, v := range t.versions {
+		switch {
+		case v.by == nil:
+		case v.Version == c.version && c.at < v.by.sent:
+			bad("version %d was asked for only at %v", v.Version, v.by.sent)
+		case v.Version > c.version && v.by.state == done && c.at > v.by.answered:
+			bad("it is of version %d, and version %d was acknowledged at %v", c.version, v.Version, v.by.answered)
+		}
+	}
+	if r := t.end; r != nil && r.state == done && c.at > r.answered {
+		bad("its delete was acknowledged at %v: %s", r.answered, r.deleted)
+	}
+}
+
+// holdRepeat: a call that comes again has a reason (L4, L5).
+func (m *machine) holdRepeat(t *timer, was, c *call, bad func(string, ...any)) {
+	died := m.diedAfter(was)
+	redriven := t.redriven[c.key.Due] > 0 || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Retry })
+	switch {
+	case died != nil && died.at <= c.at:
+		again := c.attempt <= was.attempt || was.answer.class == engine.ClassOK
+		if again && !c.redelivered && !m.back() && !redriven {
+			bad("it comes again after a crash and is not marked")
+		}
+	case redriven:
+	case was.answer.class == engine.ClassOK:
+		bad("it was taken at %v, and nothing has crashed", was.at)
+	case was.answer.class == engine.ClassRejected:
+		bad("it was rejected at %v", was.at)
+	case c.attempt <= was.attempt:
+		bad("it comes after attempt %d", was.attempt)
+	case was.ended != 0 && t.onePolicy():
+		p := t.versions[0].Retry
+		wait := float64(p.Backoff)
+		for n := 1; n < was.attempt; n++ {
+			wait *= p.Multiplier
+		}
+		if got := c.at - was.ended; got < min(time.Duration(wait), p.MaxBackoff)-time.Millisecond && len(m.steps) == 0 {
+			bad("only %v after attempt %d", got, was.attempt)
+		}
+	}
+}
+
+// holdMisfire: what a timer wants skipped is not called, when it was found late
+// by a start or a step of the clock.
+func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
+	due := c.key.Due
+	if !t.skipsLate(due) {
+		return
+	}
+	const late = 11_000 // a second more than it takes to be a misfire
+	if c.wall.UnixMilli()-due < late && !m.forward(end{}) {
+		return // found late, and then, by a clock that was set back, in time
+	}
+	if c.attempt > 1 {
+		return // it was begun before, and goes on
+	}
+	for _, x := range m.ended {
+		if x.upWall != 0 && x.at < c.at && x.wall < due && due < x.upWall-late && m.forward(x) {
+			bad("it was found %v late by a start, and its timer skips such", time.Duration(x.upWall-due)*time.Millisecond)
+		}
+	}
+	since := t.has(due)
+	for _, s := range m.steps {
+		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
+			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
+		}
+	}
+}
+
+// skipsLate reports whether a timer wants a due skipped that is found late, and nobody
+// asked for it besides.
+func (t *timer) skipsLate(due int64) bool {
+	skips := t.all(func(v version) bool { return v.Misfire.Policy == engine.MisfireSkip && !v.Schedule.OneShot() })
+	caught := slices.ContainsFunc(t.eras, func(e *era) bool { return slices.Contains(e.caught, due) })
+	return skips && !caught && t.manual[due] == nil && len(t.unsure) == 0 && t.redriven[due] == 0
+}
+
+// has is since when a timer has a due: from before that no step of the clock made it late.
+func (t *timer) has(due int64) (since time.Duration) {
+	for _, e := range slices.Backward(t.eras) {
+		if e.has(due) && (e.endWall == 0 || due <= e.endWall) {
+			if since = 0; e.start != nil {
+				since = e.start.sent
+			}
+		}
+	}
+	return since
+}

@@ -1,0 +1,30 @@
+package remote
+
+import (
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+)
+
+// NewTask is the group of the commands of tasks, one a file.
+func NewTask() *cobra.Command {
+	r := &remote{}
+	return r.attach(
+		&cobra.Command{
+			Use:   "task",
+			Short: "See what became of every occurrence, and have failed ones made again",
+			Long: `task shows what became of the occurrences of timers. A task is named by its key,
+TIMER-ID_DUE; a time is RFC 3339, Unix ms, or how long ago it was: 1h, 7d.
+
+` + exit.Help,
+			Example: `  xtimer task list --app billing --status failed,dead --from 24h
+  xtimer task get 7354000000000000000_1763658000250
+  xtimer task retry --status dead --from 1h
+  xtimer task tail --app billing`,
+		},
+		newTaskList(r),
+		newTaskGet(r),
+		newTaskRetry(r),
+		newTaskTail(r),
+	)
+}

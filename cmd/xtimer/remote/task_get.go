@@ -1,0 +1,82 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/terminal"
+	api "xtimer/httpapi/client"
+)
+
+func newTaskGet(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get KEY",
+		Short: "Show one task, with its attempts",
+		Example: `  xtimer task get 7354000000000000000_1763658000250
+  xtimer task get 7354000000000000000_1763658000250 -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: r.completeTasks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := r.Task(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t) })
+		},
+	}
+}
+
+// sheetTask shows all of one task.
+func sheetTask(out io.Writer, t *api.Task) error {
+	var s terminal.Sheet
+	s.Add("task", "%s", t.Key)
+	s.Add("timer", "%s/%s, %s", t.App, t.Name, t.TimerID)
+	s.Add("status", "%s", statusWords(t))
+	s.Add("due", "%s", instant(t.Due))
+	s.Has("until", instant(t.DueLast))
+	s.Has("late", lateWords(t))
+	s.Add("origin", "%s", t.Origin)
+	s.Has("next try", instant(t.NextAttempt))
+	s.Has("ended", instant(t.Ended))
+	if err := s.Print(out); err != nil || len(t.Attempts) == 0 {
+		return err
+	}
+	g := terminal.Grid{Head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "ANSWER"}}
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		g.Add(fmt.Sprint(a.N), instant(a.Started), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return g.Print(out)
+}
+
+// phaseWords say where an attempt spent its time, in the order in which it did.
+func phaseWords(p *api.Phases) string {
+	if p == nil {
+		return ""
+	}
+	var words []string
+	for _, x := range [...]struct {
+		name string
+		us   int64
+	}{
+		{"wheel", p.Wheel},
+		{"queue", p.Queue},
+		{"dial", p.Dial},
+		{"tls", p.TLS},
+		{"send", p.Send},
+		{"first byte", p.FirstByte},
+		{"read", p.Read},
+	} {
+		if x.us > 0 {
+			words = append(words, fmt.Sprint(x.name, " ", time.Duration(x.us)*time.Microsecond))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,135 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/terminal"
+	api "xtimer/httpapi/client"
+)
+
+// taskFlags select tasks.
+type taskFlags struct {
+	api.TaskFilter
+	timer, from, to string
+}
+
+func (f *taskFlags) flags(cmd *cobra.Command, r *remote) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.App, "app", "", "only tasks of this `APP`")
+	fs.StringVar(&f.timer, "timer", "", "only tasks of this timer: `ID|APP/NAME`")
+	fs.StringSliceVar(&f.Statuses, "status", nil, "only tasks with one of these: `failed,dead` …")
+	fs.StringVar(&f.Origin, "origin", "", "only tasks that are of the `schedule`, manual, redrive or catch_up")
+	fs.StringVar(&f.from, "from", "", "only tasks due at this `TIME` or later")
+	fs.StringVar(&f.to, "to", "", "only tasks due before this `TIME`")
+	_ = cmd.RegisterFlagCompletionFunc("timer", r.completeTimers)
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{
+		api.Waiting, api.Running, api.Retrying, api.Succeeded, api.Failed, api.Dead, api.Skipped, api.Missed, api.Cancelled, api.Unknown,
+	}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("origin", cobra.FixedCompletions([]string{"schedule", "manual", "redrive", "catch_up"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// filter is what the flags say.
+func (f *taskFlags) filter(ctx context.Context, r *remote) (api.TaskFilter, error) {
+	now := time.Now()
+	for _, t := range []struct {
+		flag, text string
+		to         *time.Time
+	}{{"from", f.from, &f.From}, {"to", f.to, &f.To}} {
+		if t.text == "" {
+			continue
+		}
+		ms, err := span.Moment(t.text, now)
+		if err != nil {
+			return f.TaskFilter, exit.Usage("--%s: %w", t.flag, err)
+		}
+		*t.to = time.UnixMilli(ms)
+	}
+	if f.timer != "" {
+		var err error
+		if f.TimerID, err = r.timerID(ctx, f.timer); err != nil {
+			return f.TaskFilter, err
+		}
+	}
+	return f.TaskFilter, nil
+}
+
+func newTaskList(r *remote) *cobra.Command {
+	var f taskFlags
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tasks, newest first",
+		Example: `  xtimer task list --app billing --status failed,dead --from 24h
+  xtimer task list --timer billing/report --limit 0 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			filter, err := f.filter(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			tasks, more, err := take(r.Tasks(cmd.Context(), filter), limit)
+			if err != nil {
+				return err
+			}
+			err = r.show(cmd.OutOrStdout(), api.TaskList{Tasks: tasks}, func(out io.Writer) error { return tableTasks(out, tasks) })
+			return tellMore(cmd, more, limit, err)
+		},
+	}
+	f.flags(cmd, r)
+	addLimit(cmd, &limit)
+	return cmd
+}
+
+// tableTasks lists tasks.
+func tableTasks(out io.Writer, tasks []api.Task) error {
+	g := terminal.Grid{Head: []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}}
+	for i := range tasks {
+		t := &tasks[i]
+		colours := []string{terminal.Plain, terminal.Plain, statusColours[t.Status]}
+		g.Paint(colours, instant(t.Due), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
+	}
+	return g.Print(out)
+}
+
+// lateWords is how late a task was called, in ms; "" when it was not.
+func lateWords(t *api.Task) string {
+	if t.LatenessMS == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*t.LatenessMS, 'f', 2, 64) + "ms"
+}
+
+// statusWords is the status and why; of a record of many dues, of how many.
+func statusWords(t *api.Task) string {
+	s := t.Status
+	if t.Reason != "" {
+		s += " (" + t.Reason + ")"
+	}
+	if t.Count > 1 {
+		s += fmt.Sprintf(" ×%d", t.Count)
+	}
+	return s
+}
+
+// codeWords is how the last attempt ended.
+func codeWords(t *api.Task) string {
+	if len(t.Attempts) == 0 {
+		return ""
+	}
+	return outcomeWords(&t.Attempts[len(t.Attempts)-1])
+}
+
+func outcomeWords(a *api.Attempt) string {
+	if a.Code == 0 {
+		return a.ErrorClass
+	}
+	return strconv.Itoa(a.Code)
+}

@@ -1,0 +1,35 @@
+package remote
+
+import (
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+)
+
+// NewTimer is the group of the commands of timers, one a file.
+func NewTimer() *cobra.Command {
+	r := &remote{}
+	return r.attach(
+		&cobra.Command{
+			Use:   "timer",
+			Short: "Make, apply, list and steer the timers of a server",
+			Long: `timer makes and steers the timers of a running server. A timer is named by its
+id, or as APP/NAME.
+
+` + exit.Help,
+			Example: `  xtimer timer create --app billing --name expire --delay 30m --url http://127.0.0.1:9000/expire
+  xtimer timer apply -f timers/ --prune -l team=a
+  xtimer timer list --app billing
+  xtimer timer upcoming billing/report -n 5`,
+		},
+		newTimerCreate(r),
+		newTimerApply(r),
+		newTimerList(r),
+		newTimerGet(r),
+		newTimerEnable(r),
+		newTimerDisable(r),
+		newTimerRun(r),
+		newTimerUpcoming(r),
+		newTimerDelete(r),
+	)
+}

@@ -1,0 +1,92 @@
+package remote
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/terminal"
+	api "xtimer/httpapi/client"
+)
+
+// applied is what becomes, or became, of one timer.
+type applied struct {
+	App     string   `json:"app"`
+	Name    string   `json:"name"`
+	Result  string   `json:"result"` // created, updated, unchanged, deleted, failed
+	Changes []change `json:"changes,omitempty"`
+	Error   string   `json:"error,omitempty"`
+
+	source  source
+	id      string // of what is to be deleted
+	version int    // that it has
+}
+
+const (
+	resultDeleted = "deleted"
+	ResultFailed  = "failed"
+)
+
+func (p *applied) fail(err error) {
+	p.Result, p.Error = ResultFailed, Explain(err).Error()
+	if p.source.at.Node != nil {
+		p.Error = p.source.at.Line() + ": " + p.Error
+	}
+}
+
+// only are those with that result.
+func only(all []*applied, result string) (some []*applied) {
+	for _, p := range all {
+		if p.Result == result {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// report says what changed, or would, and how much did not.
+func (a *apply) report(all []*applied) error {
+	count := map[string]int{}
+	for _, p := range all {
+		count[p.Result]++
+	}
+	err := a.show(a.cmd.OutOrStdout(), map[string]any{"dry_run": a.dryRun, "results": all}, func(out io.Writer) error {
+		return tellApplied(out, all, count, a.dryRun)
+	})
+	if err != nil {
+		return err
+	}
+	return exit.Partly(len(all), count[ResultFailed], errors.New("it was refused"))
+}
+
+func tellApplied(out io.Writer, all []*applied, count map[string]int, dryRun bool) error {
+	p := terminal.NewPainter(out)
+	var b strings.Builder
+	for _, t := range all {
+		name := terminal.Printable(t.App + "/" + t.Name)
+		switch t.Result {
+		case api.Created:
+			fmt.Fprintf(&b, "%s %s\n", p.Paint(terminal.Green, "+"), name)
+		case api.Updated:
+			fmt.Fprintf(&b, "%s %s\n", p.Paint(terminal.Yellow, "~"), name)
+			for _, c := range t.Changes {
+				fmt.Fprintf(&b, "    %s: %s → %s\n", terminal.Printable(c.Field), cmp.Or(terminal.Printable(c.From), "not set"), cmp.Or(terminal.Printable(c.To), "not set"))
+			}
+		case resultDeleted:
+			fmt.Fprintf(&b, "%s %s\n", p.Paint(terminal.Red, "-"), name)
+		case ResultFailed:
+			fmt.Fprintf(&b, "%s %s: %s\n", p.Paint(terminal.Red, "!"), name, terminal.Printable(t.Error))
+		}
+	}
+	would := ""
+	if dryRun {
+		would = " (nothing was changed)"
+	}
+	fmt.Fprintf(&b, "%d created, %d updated, %d deleted, %d unchanged, %d failed%s\n", count[api.Created], count[api.Updated],
+		count[resultDeleted], count[api.Unchanged], count[ResultFailed], would)
+	_, err := io.WriteString(out, b.String())
+	return err
+}

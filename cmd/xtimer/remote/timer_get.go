@@ -1,0 +1,25 @@
+package remote
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+func newTimerGet(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get ID|APP/NAME",
+		Short: "Show one timer",
+		Example: `  xtimer timer get billing/report
+  xtimer timer get billing/report -o yaml`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: r.completeTimers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := r.timer(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTimer(out, t) })
+		},
+	}
+}

@@ -1,0 +1,74 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	api "xtimer/httpapi/client"
+)
+
+func newTimerList(r *remote) *cobra.Command {
+	var f api.TimerFilter
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List timers",
+		Long: `list shows the timers that all of its filters select. As json or yaml, what it
+prints is what apply takes.`,
+		Example: `  xtimer timer list --app billing --status disabled
+  xtimer timer list -l team=a,env!=prod --limit 0 -o yaml > timers.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			timers, more, err := take(r.Timers(cmd.Context(), f), limit)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			err = r.show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers) })
+			return tellMore(cmd, more, limit, err)
+		},
+	}
+	FilterTimers(cmd, &f)
+	addLimit(cmd, &limit)
+	return cmd
+}
+
+// FilterTimers adds the flags that select timers.
+func FilterTimers(cmd *cobra.Command, f *api.TimerFilter) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.App, "app", "", "only timers of this `APP`")
+	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name begins so")
+	fs.StringVar(&f.Status, "status", "", "only timers that are `enabled`, disabled or finished")
+	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these labels: `team=a,env!=prod`")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{api.Enabled, api.Disabled, api.Finished}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func addLimit(cmd *cobra.Command, limit *int) {
+	cmd.Flags().IntVar(limit, "limit", 100, "show this many; 0: all")
+}
+
+// take reads up to limit items, 0 for all, and tells whether there are more.
+func take[T any](all iter.Seq2[T, error], limit int) (items []T, more bool, err error) {
+	items = []T{} // shown as [], not as null
+	for t, err := range all {
+		if err != nil {
+			return nil, false, err
+		}
+		if limit > 0 && len(items) == limit {
+			return items, true, nil
+		}
+		items = append(items, t)
+	}
+	return items, false, nil
+}
+
+// tellMore says that a list was cut, not in the list itself.
+func tellMore(cmd *cobra.Command, more bool, limit int, err error) error {
+	if err == nil && more {
+		fmt.Fprintf(cmd.ErrOrStderr(), "These are the first %d; --limit 0 shows all.\n", limit)
+	}
+	return err
+}

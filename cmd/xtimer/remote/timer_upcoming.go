@@ -1,0 +1,48 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/terminal"
+)
+
+func newTimerUpcoming(r *remote) *cobra.Command {
+	var n int
+	cmd := &cobra.Command{
+		Use:   "upcoming ID|APP/NAME",
+		Short: "The next dues of a timer",
+		Example: `  xtimer timer upcoming billing/report
+  xtimer timer upcoming billing/report -n 3 -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: r.completeTimers,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := r.timerID(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			dues, err := r.Upcoming(cmd.Context(), id, n)
+			if err != nil {
+				return err
+			}
+			return r.show(cmd.OutOrStdout(), map[string]any{"timer_id": id, "dues": dues}, func(out io.Writer) error {
+				return listDues(out, dues, time.Now())
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&n, "n", "n", 10, "how many dues to show")
+	return cmd
+}
+
+func listDues(out io.Writer, dues []time.Time, now time.Time) error {
+	for _, due := range dues {
+		if _, err := fmt.Fprintf(out, "%s  %s\n", instant(due), terminal.NewPainter(out).Paint(terminal.Dim, span.Away(due.Sub(now)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package settings
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"xtimer/cmd/xtimer/span"
+)
+
+// Settings are what a node can be told. settingList gives each its name and
+// its words; apps and tokens come from the file and the environment alone, for
+// a secret on a command line is one that every user of the machine can read.
+type Settings struct {
+	Listen  string // address of the API; default 127.0.0.1:8080
+	DataDir string // default ./data
+	Node    string // this node's name; default "xtimer"
+	Config  string // the YAML file; default none
+
+	ConnectionsPerAddress int // open to the API from one address; default 1,024
+
+	// The shared tiers; without them the embedded ones serve.
+	MySQLDSN      string   // user:password@tcp(host:port)/database
+	HistorySample int      // with MySQL: keep one in so many successes; default 1, all
+	RedisAddr     []string // host:port, several of a cluster or of Sentinels
+	RedisSentinel string   // the name of the master that the Sentinels watch
+	RedisPassword string
+
+	MaxCalls          int // in flight; default 8192
+	MaxCallsPerApp    int // default 8192
+	MaxCallsPerTarget int // default 4096
+
+	HistoryRetention  time.Duration // default 7 days
+	FinishedRetention time.Duration // default 7 days
+	BackupDir         string        // default none: backups over the API are off
+	Drain             time.Duration // default 30 s
+
+	EgressAllow      []netip.Prefix // exceptions from the next two
+	EgressDeny       []netip.Prefix // default none
+	EgressPublicOnly bool
+
+	NoWait         bool
+	Pprof          bool
+	Insecure       bool
+	AcceptDataLoss bool
+
+	Apps []App // sorted by name
+
+	// from says where each setting came from, by name; absent is the default.
+	from map[string]string
+}
+
+// App is what is set for one app: who may speak for it, and how its callbacks
+// are signed. The name "*" is all apps.
+type App struct {
+	Name           string
+	Tokens         []Token
+	WebhookSecrets []string // the first signs, all are sent
+	from           string
+}
+
+// Token lets its bearer act for an app. Only its hash is kept.
+type Token struct {
+	SHA256 [32]byte
+	Role   string // admin, write or read
+	from   string
+}
+
+// Default are the settings of a node that was told nothing.
+func Default() *Settings {
+	return &Settings{
+		Listen:                "127.0.0.1:8080",
+		DataDir:               "./data",
+		Node:                  "xtimer",
+		ConnectionsPerAddress: 1024,
+		HistorySample:         1,
+		MaxCalls:              8192,
+		MaxCallsPerApp:        8192,
+		MaxCallsPerTarget:     4096,
+		HistoryRetention:      7 * 24 * time.Hour,
+		FinishedRetention:     7 * 24 * time.Hour,
+		Drain:                 30 * time.Second,
+		from:                  map[string]string{},
+	}
+}
+
+// setting is one setting under its name: --data-dir is XTIMER_DATA_DIR in the
+// environment and data_dir in the file.
+type setting struct {
+	name  string
+	value settable
+	usage string
+}
+
+func (s setting) env() string {
+	return "XTIMER_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+}
+func (s setting) key() string { return strings.ReplaceAll(s.name, "-", "_") }
+
+// settingList names the settings, in the order in which people meet them.
+func settingList(s *Settings) []setting {
+	return []setting{
+		{"listen", (*textValue)(&s.Listen), "serve the API on `HOST:PORT`"},
+		{"data-dir", (*textValue)(&s.DataDir), "keep everything in `DIR`"},
+		{"node", (*textValue)(&s.Node), "this node's `NAME`"},
+		{"config", (*textValue)(&s.Config), "read settings from the YAML `FILE`"},
+		{"connections-per-address", (*countValue)(&s.ConnectionsPerAddress), "open to the API from one address at a time: `N`; a proxy may need more"},
+		{"mysql-dsn", (*Secret)(&s.MySQLDSN), "keep timers and history in MySQL: `user:password@tcp(host:port)/database`"},
+		{"redis-addr", (*listValue)(&s.RedisAddr), "keep the coming hour in Redis at `HOST:PORT`, or a redis:// URL; several with commas: a cluster, or Sentinels"},
+		{"redis-sentinel", (*textValue)(&s.RedisSentinel), "the addresses are Sentinels, which watch the master of this `NAME`"},
+		{"redis-password", (*Secret)(&s.RedisPassword), "the `PASSWORD` of Redis, where the address is no URL that has it"},
+		{"history-sample", (*countValue)(&s.HistorySample), "with MySQL, keep one in `N` records of calls that succeeded at once; all else is kept"},
+		{"max-calls", (*countValue)(&s.MaxCalls), "how many calls may be in flight; at most a quarter of the files that may be open"},
+		{"max-calls-per-app", (*countValue)(&s.MaxCallsPerApp), "how many of them of one app"},
+		{"max-calls-per-target", (*countValue)(&s.MaxCallsPerTarget), "how many of them to one scheme://host:port"},
+		{"history-retention", (*span.Value)(&s.HistoryRetention), "how long what became of tasks can be asked for"},
+		{"finished-retention", (*span.Value)(&s.FinishedRetention), "how long a finished timer keeps its name"},
+		{"backup-dir", (*textValue)(&s.BackupDir), "let POST /v1/admin/backup write under `DIR`"},
+		{"drain", (*span.Value)(&s.Drain), "how long calls in flight may take after SIGTERM"},
+		{"egress-allow", (*cidrsValue)(&s.EgressAllow), "call targets in these `CIDRs` although --egress-deny or --egress-public-only says no"},
+		{"egress-deny", (*cidrsValue)(&s.EgressDeny), "do not call targets in these `CIDRs`"},
+		{"egress-public-only", (*boolValue)(&s.EgressPublicOnly), "do not call loopback, private and reserved networks"},
+		{"no-wait", (*boolValue)(&s.NoWait), "exit when MySQL is away at the start instead of waiting for it"},
+		{"pprof", (*boolValue)(&s.Pprof), "serve /debug/pprof/"},
+		{"insecure", (*boolValue)(&s.Insecure), "serve on a public address although no token is set"},
+		{"accept-data-loss", (*boolValue)(&s.AcceptDataLoss), "start although the end of the journal is lost"},
+	}
+}
+
+// check finds what is wrong with the settings as a whole.
+func (s *Settings) check() error {
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"history-retention", s.HistoryRetention}, {"finished-retention", s.FinishedRetention}, {"drain", s.Drain}} {
+		if d.d < time.Second {
+			return fmt.Errorf("--%s must be at least 1s, not %v", d.name, d.d)
+		}
+	}
+	for _, n := range []struct {
+		name string
+		n    int
+	}{
+		{"history-sample", s.HistorySample},
+		{"max-calls", s.MaxCalls},
+		{"max-calls-per-app", s.MaxCallsPerApp},
+		{"max-calls-per-target", s.MaxCallsPerTarget},
+	} {
+		if n.n < 1 {
+			return fmt.Errorf("--%s must be at least 1, not %d", n.name, n.n)
+		}
+	}
+	if s.DataDir == "" {
+		return fmt.Errorf("--data-dir must not be empty")
+	}
+	if s.ConnectionsPerAddress < 1 {
+		return fmt.Errorf("--connections-per-address must be at least 1, not %d", s.ConnectionsPerAddress)
+	}
+	if s.HistorySample > 1 && s.MySQLDSN == "" {
+		return fmt.Errorf("--history-sample is for history in MySQL: it needs --mysql-dsn")
+	}
+	if s.RedisSentinel != "" && len(s.RedisAddr) == 0 {
+		return fmt.Errorf("--redis-sentinel needs the Sentinels' addresses as --redis-addr")
+	}
+	if s.Node == "" {
+		return fmt.Errorf("--node must not be empty")
+	}
+	return s.checkListen()
+}
+
+// checkListen refuses to show an API without a token to other machines.
+func (s *Settings) checkListen() error {
+	addr, err := net.ResolveTCPAddr("tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", s.Listen, err)
+	}
+	if s.Insecure || addr.IP.IsLoopback() {
+		return nil
+	}
+	for _, a := range s.Apps {
+		if len(a.Tokens) > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("--listen %s can be reached from other machines and no token is set: "+
+		"set one (XTIMER_TOKENS=app:role:token, or apps: in the file), listen on 127.0.0.1, or say --insecure", s.Listen)
+}

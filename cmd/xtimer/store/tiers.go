@@ -1,0 +1,50 @@
+package store
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"xtimer/cmd/xtimer/machine"
+	"xtimer/cmd/xtimer/settings"
+	"xtimer/engine"
+	"xtimer/engine/scheduler"
+	"xtimer/tier/local"
+	"xtimer/tier/memory"
+	"xtimer/tier/mysql"
+	"xtimer/tier/redis"
+)
+
+// Cold builds the cold tier that the settings name: MySQL where a DSN is
+// given, the embedded one in the data directory else.
+func Cold(s *settings.Settings) engine.Cold {
+	if s.MySQLDSN != "" {
+		return mysql.New(mysql.Config{DSN: s.MySQLDSN, SampleSuccesses: s.HistorySample})
+	}
+	return local.New(local.Config{
+		Dir:           filepath.Join(s.DataDir, scheduler.ColdFolder),
+		MemTableBytes: machine.MemTable(machine.MemoryLimit()),
+		AcceptLoss:    s.AcceptDataLoss,
+	})
+}
+
+// ColdName is what the users of a node call its cold tier.
+func ColdName(s *settings.Settings) string {
+	if s.MySQLDSN != "" {
+		return "MySQL"
+	}
+	return "the store in " + s.DataDir
+}
+
+// Warm builds the warm tier: Redis where an address is given, the memory of
+// this process else.
+func Warm(s *settings.Settings, log *slog.Logger) (engine.Warm, error) {
+	if len(s.RedisAddr) == 0 {
+		return memory.NewWarm(), nil
+	}
+	w, err := redis.New(redis.Config{Addrs: s.RedisAddr, SentinelMaster: s.RedisSentinel, Password: s.RedisPassword, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("--redis-addr: %w", err)
+	}
+	return w, nil
+}

@@ -1,0 +1,172 @@
+package transfer
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/settings"
+	api "xtimer/httpapi/client"
+)
+
+// home of what is exported, or imported into: a server, or a store that none
+// serves.
+type home struct {
+	server, token string
+	*api.Client   // of a server
+	store         settings.Settings
+}
+
+// flags adds those that say where.
+func (h *home) flags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&h.server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "the server at this `URL` (XTIMER_SERVER)")
+	fs.StringVar(&h.token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
+	fs.StringVar(&h.store.DataDir, "data-dir", "", "instead of a server, the store in `DIR`, which no server uses")
+	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "instead of a server, the database `user:password@tcp(host:port)/database`, which no server uses")
+	fs.Lookup("server").DefValue, fs.Lookup("token").DefValue = "http://127.0.0.1:8080", "" // never a secret in the help
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usage("%w", err) })
+}
+
+// isStore tells which it is; a server and a store at once is a mistake.
+func (h *home) isStore(cmd *cobra.Command) (bool, error) {
+	is := h.store.DataDir != "" || h.store.MySQLDSN != ""
+	if is && cmd.Flags().Changed("server") {
+		return false, exit.Usage("--server is for a server that runs, --data-dir and --mysql-dsn for a store that none uses: give one")
+	}
+	if !is {
+		var err error
+		h.Client, err = remote.Dial(h.server, h.token)
+		return false, err
+	}
+	h.store.HistorySample = 1
+	return true, nil
+}
+
+type export struct {
+	home
+	filter  api.TimerFilter
+	history bool
+	out     *bufio.Writer
+	lines   *json.Encoder
+	timers, records, owed,
+	strays int64 // unfinished tasks of timers that are deleted
+}
+
+// NewExport is the command "export".
+func NewExport() *cobra.Command {
+	var e export
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write timers as NDJSON, to import them elsewhere",
+		Long: `export writes timers to stdout, a line of JSON each, as the API takes them and
+with what else is known of them; import reads it, into a server or a store of
+either kind.
+
+From a server (--server) it writes definitions, and which are disabled. They
+become new timers elsewhere: ids, keys and history start anew, max_runs counts
+anew, and an "every" without start_at counts from the import. A delay is written
+with the instant at which it ends.
+
+From a store that no server uses (--data-dir, or --mysql-dsn) nothing is left
+behind: ids and so the keys of tasks, versions, what is finished up to when,
+tasks that are not finished with their attempts, and with --history the records.
+What is not written: Idempotency-Keys of creates, former versions of timers, and
+what is unfinished of timers that are deleted, which is not called any more.
+
+The store is first brought to the present, as a start of the server would: the
+journal is settled into it, and what came due since it stopped is judged by each
+timer's misfire policy. Nothing is called. So export when you would start the
+server, and start either the old one or the new one after it: two would both
+call what is still to come. Of a server on MySQL, --data-dir is needed as well,
+for its journal lies there.
+
+` + exit.Help,
+		Example: `  xtimer export --app billing > billing.ndjson
+  xtimer export --data-dir ./data --history | xtimer import --mysql-dsn "$DSN"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			isStore, err := e.isStore(cmd)
+			if err != nil {
+				return err
+			}
+			if e.history && (!isStore || e.filter.NamePrefix != "" || e.filter.Status != "" || e.filter.Label != "") {
+				return exit.Usage("--history is for a store, whole or of one --app")
+			}
+			e.out = bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
+			e.lines = json.NewEncoder(e.out)
+			e.lines.SetEscapeHTML(false)
+			if isStore {
+				err = e.fromStore(cmd.Context())
+			} else {
+				err = remote.Explain(e.fromServer(cmd.Context()))
+			}
+			if err := e.out.Flush(); err != nil {
+				return fmt.Errorf("cannot write the export: %w", err)
+			}
+			if err != nil && e.timers+e.records > 0 {
+				return fmt.Errorf("of the export %d timers are written, not all: %w", e.timers, err)
+			}
+			if err != nil {
+				return err
+			}
+			return e.tell(cmd.ErrOrStderr(), isStore)
+		},
+	}
+	e.flags(cmd)
+	remote.FilterTimers(cmd, &e.filter)
+	cmd.Flags().BoolVar(&e.history, "history", false, "of a store, write the records of tasks too")
+	return cmd
+}
+
+func (e *export) tell(out io.Writer, isStore bool) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d timers", e.timers)
+	if isStore {
+		fmt.Fprintf(&b, ", %d unfinished tasks or ranges of them, %d records", e.owed, e.records)
+	}
+	if e.strays > 0 {
+		fmt.Fprintf(&b, "; left behind: %d unfinished tasks of deleted timers", e.strays)
+	}
+	_, err := fmt.Fprintln(out, b.String())
+	return err
+}
+
+// fromServer writes the timers of a server.
+func (e *export) fromServer(ctx context.Context) error {
+	for t, err := range e.Timers(ctx, e.filter) {
+		if err != nil {
+			return err
+		}
+		l := line{Definition: t.Definition, Stored: &stored{
+			ID: t.ID, Version: uint32(t.Version), Status: t.Status, Reason: t.Reason, DisabledUntil: msOf(t.DisabledUntil),
+			CreatedAt: msOf(t.CreatedAt), UpdatedAt: msOf(t.UpdatedAt), Finished: t.Status == api.Finished,
+		}}
+		if t.Schedule.Delay != nil {
+			l.Stored.At = msOf(t.NextDue)
+			if t.NextDue.IsZero() && t.Status == api.Enabled { // its call is under way
+				l.Stored.At = msOf(t.UpdatedAt.Add(time.Duration(*t.Schedule.Delay)))
+			}
+		}
+		if err := e.write(&l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *export) write(l *line) error {
+	e.timers++
+	e.owed += int64(len(l.Owed))
+	return e.lines.Encode(l)
+}

@@ -1,0 +1,113 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"xtimer/cmd/xtimer/remote"
+	api "xtimer/httpapi/client"
+)
+
+// serverTarget makes timers by a server's API.
+type serverTarget struct {
+	*api.Client
+	dryRun  bool
+	earlier *earlier // of a dry run
+}
+
+func (s *serverTarget) take(ctx context.Context, batch []*item) error {
+	var todo []*item
+	var defs []api.Definition
+	for _, i := range batch {
+		switch {
+		case !i.isWaiting() || i.skipFinished():
+			continue
+		case i.Record != nil:
+			i.set(resultSkipped, "a server does not take records of tasks: import into a store")
+			continue
+		case i.isDisabled() && i.Stored.At != 0 && i.Stored.At <= time.Now().UnixMilli():
+			i.set(resultSkipped, "its only due passed while it was disabled")
+			continue
+		}
+		todo, defs = append(todo, i), append(defs, i.asAt())
+	}
+	if s.dryRun {
+		return s.compare(ctx, todo, defs)
+	}
+	n := 0
+	for res, err := range s.CreateAll(ctx, slices.Values(defs)) {
+		if err != nil {
+			return err
+		}
+		i := todo[n]
+		n++
+		switch {
+		case res.Error != nil && res.Error.Status == http.StatusConflict:
+			i.set(resultConflict, "%s", res.Error.Detail)
+		case res.Error != nil:
+			i.fail(errors.New(res.Error.Detail))
+		case res.Status == http.StatusOK:
+			i.set(api.Unchanged, "")
+		default:
+			if err := s.disable(ctx, i, res.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// disable disables a timer again that was just made, if it was before.
+func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
+	i.set(api.Created, "")
+	if !i.isDisabled() {
+		return nil
+	}
+	_, err := s.Disable(ctx, id, api.Disabling{Reason: i.Stored.Reason, Until: timeOf(i.Stored.DisabledUntil)})
+	if e := (*api.Error)(nil); errors.As(err, &e) {
+		i.set(remote.ResultFailed, "it was made, but cannot be disabled: %v", err)
+		return nil
+	}
+	return err
+}
+
+func (i *item) isDisabled() bool {
+	s := i.Stored
+	return s != nil && (s.Status == api.Disabled || s.DisabledUntil > time.Now().UnixMilli())
+}
+
+// compare says what would become of timers.
+func (s *serverTarget) compare(ctx context.Context, todo []*item, defs []api.Definition) error {
+	for n, i := range todo {
+		if i.App == "" || i.Name == "" {
+			i.fail(errors.New("it has no app, or no name"))
+			continue
+		}
+		t, err := s.GetByName(ctx, i.App, i.Name)
+		if api.IsNotFound(err) {
+			d, err := storedDefinition(&defs[n])
+			if err != nil {
+				i.fail(err)
+				continue
+			}
+			s.earlier.add(i, 0, &d)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		changes, err := remote.Diff(t.Definition, defs[n])
+		switch {
+		case err != nil:
+			return err
+		case len(changes) > 0:
+			i.set(resultConflict, "another definition is there: %s differs", changes[0].Field)
+		default:
+			i.set(api.Unchanged, "")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// crowdedBy makes timers of a target that does not answer, in a world with room for 20 tasks.
+func (w *world) crowdedBy(timers int, opts ...func(*engine.Definition)) (ids []engine.TimerID, answer func()) {
+	w.config.MaxWaiting = 20
+	w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
+	w.start()
+	var answers atomic.Bool
+	for i := range timers {
+		name := fmt.Sprint("mute", i)
+		w.behave(name, func(*call) reply {
+			if answers.Load() {
+				return ok
+			}
+			return slow(15 * time.Second)
+		})
+		ids = append(ids, w.make(timer(name, every(500*time.Millisecond), opts...)))
+	}
+	return ids, func() { answers.Store(true) }
+}
+
+// rows are those in owed.
+func (w *world) rows() (n int) {
+	err := w.cold.Owed(w.t.Context(), -1, engine.MaxDue, func(os []engine.Owed) error {
+		n += len(os)
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+// The dues of a timer that is behind cost nothing, however many come: no task, no row. All
+// are called once the target answers, and then the timer is on time again. So it is
+// after a crash, and with a cold tier that was away.
+func TestTimerThatIsBehind(t *testing.T) {
+	for _, what := range []string{"all along", "crash", "outage", "step back"} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				away := w.outage("Settle")
+				from := w.now()
+				ids, answer := w.crowdedBy(10, misfire(engine.MisfireAll, time.Hour))
+				time.Sleep(2 * time.Minute)
+				switch what {
+				case "crash":
+					w.crash(time.Second)
+				case "outage":
+					away.Store(true)
+					time.Sleep(time.Minute)
+					away.Store(false)
+				case "step back":
+					w.step(-time.Minute)
+				}
+				time.Sleep(3 * time.Minute)
+				if n := w.Resident(); n > 100 {
+					t.Errorf("%d tasks are in memory, where 20 may wait", n)
+				}
+				if n := w.rows(); n > 200 {
+					t.Errorf("%d rows, for 10 timers", n)
+				}
+				answer()
+				time.Sleep(2 * time.Minute)
+				for i, id := range ids {
+					cs := w.of(fmt.Sprint("mute", i))
+					if c := cs[len(cs)-1]; c.at-c.key.Due > 20 {
+						t.Errorf("timer %d is called %d ms late, long after the backlog", i, c.at-c.key.Due)
+					}
+					to := w.now()
+					w.disable(id, 0)
+					w.settle()
+					w.accounted(id, from, to, 500)
+				}
+			})
+		})
+	}
+}
+
+// What of the dues of a timer that is behind is too old to be called is one record a
+// gap, not one a due.
+func TestStaleDuesOfATimerThatIsBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		from := w.now()
+		ids, answer := w.crowdedBy(10, staleAfter(time.Minute))
+		time.Sleep(20 * time.Minute)
+		answer()
+		time.Sleep(2 * time.Minute)
+		for _, id := range ids {
+			w.disable(id, 0)
+			to := w.now()
+			w.settle()
+			if n := len(w.records(id)); n > 800 { // of 2,640 dues; those of 3 minutes are called
+				t.Errorf("%d records", n)
+			}
+			w.accounted(id, from, to, 500)
+		}
+	})
+}
+
+// A timer that is behind can be deleted and disabled, and its dues that were not called
+// are recorded as cancelled.
+func TestChangeOfATimerThatIsBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		from := w.now()
+		ids, answer := w.crowdedBy(10)
+		time.Sleep(time.Minute)
+		for i, id := range ids {
+			switch i % 3 {
+			case 0:
+				if _, err := w.Delete(t.Context(), id, 0); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				w.disable(id, 0)
+			case 2:
+				if err := w.reschedule(id, engine.Schedule{Every: time.Second}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		changed := w.now()
+		time.Sleep(time.Minute)
+		answer()
+		time.Sleep(time.Minute)
+		for i, id := range ids {
+			for _, c := range w.of(fmt.Sprint("mute", i)) {
+				if i%3 < 2 && c.at > changed {
+					t.Errorf("timer %d was called after it was changed", i)
+				}
+			}
+			if i%3 == 0 {
+				w.accounted(id, from, changed-500, 500)
+			}
+		}
+	})
+}
+
+// A forward step of the clock is judged by the misfire policy for a timer that is behind
+// as for any other.
+func TestStepForwardOfATimerThatIsBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		from := w.now()
+		ids, answer := w.crowdedBy(10, misfire(engine.MisfireSkip, 24*time.Hour))
+		time.Sleep(time.Minute)
+		w.step(10 * time.Hour)
+		stepped := w.now()
+		time.Sleep(10 * time.Second)
+		answer()
+		time.Sleep(time.Minute)
+		for i, id := range ids {
+			n := 0
+			for _, c := range w.of(fmt.Sprint("mute", i)) {
+				if c.at > stepped && c.key.Due < stepped-11_000 {
+					n++
+				}
+			}
+			if n > 30 { // had a row already
+				t.Errorf("timer %d was called %d times for what the step skipped", i, n)
+			}
+			to := w.now()
+			w.disable(id, 0)
+			w.settle()
+			w.accounted(id, from, to, 500)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package wire
+
+import (
+	"math"
+	"strings"
+
+	"xtimer/engine"
+)
+
+// DecodeTimer reads a timer over the defaults that def holds.
+func DecodeTimer(b []byte, def *engine.Definition) error {
+	return Decode(b, func(d *Decoder) { d.Timer(def) })
+}
+
+// Timer reads a timer over the defaults that def holds.
+func (d *Decoder) Timer(def *engine.Definition) { Object(d, def, timerFields) }
+
+// Schedule reads a schedule.
+func (d *Decoder) Schedule(s *engine.Schedule) { Object(d, s, scheduleFields) }
+
+var timerFields = []Field[engine.Definition]{
+	{"app", func(d *Decoder, v *engine.Definition) { d.Text(&v.App) }},
+	{"name", func(d *Decoder, v *engine.Definition) { d.Text(&v.Name) }},
+	{"schedule", func(d *Decoder, v *engine.Definition) { d.Schedule(&v.Schedule) }},
+	{"callback", func(d *Decoder, v *engine.Definition) { Object(d, &v.Callback, callbackFields) }},
+	{"retry", func(d *Decoder, v *engine.Definition) { Object(d, &v.Retry, retryFields) }},
+	{"misfire", func(d *Decoder, v *engine.Definition) { Object(d, &v.Misfire, misfireFields) }},
+	{"overlap", func(d *Decoder, v *engine.Definition) {
+		Choice(d, &v.Overlap, engine.ParseOverlap, "allow, skip, queue")
+	}},
+	{"delivery", func(d *Decoder, v *engine.Definition) {
+		Choice(d, &v.Delivery, engine.ParseDelivery, "at_least_once, at_most_once")
+	}},
+	{"priority", func(d *Decoder, v *engine.Definition) { d.Count(&v.Priority, 0, 9) }},
+	{"stale_after", func(d *Decoder, v *engine.Definition) { d.positive(&v.StaleAfter) }},
+	{"labels", func(d *Decoder, v *engine.Definition) {
+		pairs(d, &v.Labels, func(k, v string) engine.Label { return engine.Label{Key: k, Value: v} },
+			func(a, b engine.Label) int { return strings.Compare(a.Key, b.Key) })
+	}},
+}
+
+// The values 0 and "" of a schedule mean "not given", so that they are refused
+// here when they are given.
+var scheduleFields = []Field[engine.Schedule]{
+	{"cron", func(d *Decoder, v *engine.Schedule) { d.required(&v.Cron) }},
+	{"time_zone", func(d *Decoder, v *engine.Schedule) { d.Text(&v.TimeZone) }},
+	{"every", func(d *Decoder, v *engine.Schedule) { d.positive(&v.Every) }},
+	{"at", func(d *Decoder, v *engine.Schedule) { d.Instant(&v.At) }},
+	{"delay", func(d *Decoder, v *engine.Schedule) { v.HasDelay = true; d.duration(&v.Delay) }},
+	{"start_at", func(d *Decoder, v *engine.Schedule) { d.Instant(&v.StartAt) }},
+	{"end_at", func(d *Decoder, v *engine.Schedule) { d.Instant(&v.EndAt) }},
+	{"max_runs", func(d *Decoder, v *engine.Schedule) { d.integer(&v.MaxRuns, 1, math.MaxInt64) }},
+	{"jitter", func(d *Decoder, v *engine.Schedule) { d.duration(&v.Jitter) }},
+}
+
+var callbackFields = []Field[engine.Callback]{
+	{"url", func(d *Decoder, v *engine.Callback) { d.Text(&v.URL) }},
+	{"method", func(d *Decoder, v *engine.Callback) { d.Text(&v.Method) }},
+	{"headers", func(d *Decoder, v *engine.Callback) {
+		pairs(d, &v.Headers, func(k, v string) engine.Header { return engine.Header{Name: k, Value: v} },
+			func(a, b engine.Header) int { return strings.Compare(a.Name, b.Name) })
+	}},
+	{"body", func(d *Decoder, v *engine.Callback) { d.oneBody(v, engine.BodyJSON); d.json(&v.Body) }},
+	{"body_text", func(d *Decoder, v *engine.Callback) {
+		var s string
+		d.oneBody(v, engine.BodyText)
+		d.Text(&s)
+		v.Body = []byte(s)
+	}},
+	{"body_base64", func(d *Decoder, v *engine.Callback) { d.oneBody(v, engine.BodyBase64); d.base64(&v.Body) }},
+	{"timeout", func(d *Decoder, v *engine.Callback) { d.duration(&v.Timeout) }},
+	{"success", func(d *Decoder, v *engine.Callback) { d.Text(&v.Success) }},
+}
+
+var retryFields = []Field[engine.Retry]{
+	{"max_attempts", func(d *Decoder, v *engine.Retry) { d.Count(&v.MaxAttempts, 0, math.MaxInt32) }},
+	{"backoff", func(d *Decoder, v *engine.Retry) { d.duration(&v.Backoff) }},
+	{"multiplier", func(d *Decoder, v *engine.Retry) { d.number(&v.Multiplier) }},
+	{"max_backoff", func(d *Decoder, v *engine.Retry) { d.duration(&v.MaxBackoff) }},
+	{"jitter", func(d *Decoder, v *engine.Retry) { d.number(&v.Jitter) }},
+	{"max_age", func(d *Decoder, v *engine.Retry) { d.duration(&v.MaxAge) }},
+}
+
+var misfireFields = []Field[engine.Misfire]{
+	{"policy", func(d *Decoder, v *engine.Misfire) {
+		Choice(d, &v.Policy, engine.ParseMisfirePolicy, "skip, latest, all")
+	}},
+	{"window", func(d *Decoder, v *engine.Misfire) { d.duration(&v.Window) }},
+}
+
+// oneBody notes how a body is sent, and refuses a second one.
+func (d *Decoder) oneBody(c *engine.Callback, kind engine.BodyKind) {
+	if c.HasBody {
+		d.Invalid("ambiguous_body", "only one of body, body_text and body_base64 can be given")
+	}
+	c.HasBody, c.BodyKind = true, kind
+}
+
+// Count reads a small whole number.
+func (d *Decoder) Count(to *int, low, high int64) {
+	n := int64(*to)
+	d.integer(&n, low, high)
+	*to = int(n)
+}

@@ -1,0 +1,102 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Fields keep their order; what is removed goes, what is new comes last.
+func TestMergePatch(t *testing.T) {
+	for _, c := range []struct{ target, patch, want string }{
+		{`{"a":1,"b":2,"c":3}`, `{"a":null}`, `{"b":2,"c":3}`},
+		{`{"a":1,"b":2,"c":3}`, `{"d":4,"b":null,"a":5,"e":6}`, `{"a":5,"c":3,"d":4,"e":6}`},
+		{`{"a":1}`, `{"b":null,"a":null}`, `{}`},
+		{`{"a":{"b":1,"c":2},"d":1.50}`, `{"a":{"b":null,"e":{"f":null,"g":1e3}}}`, `{"a":{"c":2,"e":{"g":1e3}},"d":1.50}`},
+		{`{"a":null,"b":[null]}`, `{"c":[null]}`, `{"a":null,"b":[null],"c":[null]}`},
+		{`{"a\u0062":1}`, `{"ab":2}`, `{"ab":2}`},
+	} {
+		got, err := mergePatch(jsontext.Value(c.target), jsontext.Value(c.patch))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s and %s: %s, %v", c.target, c.patch, got, err)
+		}
+	}
+}
+
+// TestMergePatchOfManyNames: a timer stands still while its patch is merged. A busy
+// machine may make one merge slow, not four of them.
+func TestMergePatchOfManyNames(t *testing.T) {
+	var patch strings.Builder
+	for i := range 80_000 {
+		fmt.Fprintf(&patch, `,"%x":1`, i)
+	}
+	text := "{" + patch.String()[1:] + "}"
+	for _, target := range []string{"{}", text} {
+		fastest := time.Hour
+		for try := 0; try < 4 && fastest > 2*time.Second; try++ {
+			begin := time.Now()
+			if got, err := mergePatch(jsontext.Value(target), jsontext.Value(text)); err != nil || string(got) != text {
+				t.Fatal(err)
+			}
+			fastest = min(fastest, time.Since(begin))
+		}
+		if fastest > 2*time.Second {
+			t.Errorf("it took %v", fastest)
+		}
+	}
+}
+
+// FuzzPatch: a merge patch does what RFC 7396 says, to any two values, and leaves
+// numbers as they are written.
+func FuzzPatch(f *testing.F) {
+	f.Add(orderTimer, `{"schedule":{"delay":null,"every":"1h"},"labels":null,"callback":{"body":{"order":12345678901234567890}}}`)
+	f.Add(`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`)
+	f.Add(`[1]`, `{"a":{"b":{"c":null}}}`)
+	f.Add(`{"a":1}`, `"x"`)
+	f.Fuzz(func(t *testing.T, target, patch string) {
+		if !jsontext.Value(target).IsValid() || !jsontext.Value(patch).IsValid() {
+			return
+		}
+		got, err := mergePatch(jsontext.Value(target), jsontext.Value(patch))
+		if err != nil || !got.IsValid() {
+			t.Fatalf("%s, %v", got, err)
+		}
+		if want := merged(valueOf(t, target), valueOf(t, patch)); !reflect.DeepEqual(valueOf(t, string(got)), want) {
+			t.Fatalf("got %s, want %v", got, want)
+		}
+	})
+}
+
+func valueOf(t *testing.T, text string) (v any) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// merged is the algorithm of RFC 7396, section 2.
+func merged(target, patch any) any {
+	p, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	t, ok := target.(map[string]any)
+	if !ok {
+		t = map[string]any{}
+	}
+	for name, v := range p {
+		if v == nil {
+			delete(t, name)
+		} else {
+			t[name] = merged(t[name], v)
+		}
+	}
+	return t
+}

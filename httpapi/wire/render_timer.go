@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"encoding/base64"
+	"strconv"
+
+	"xtimer/engine"
+	"xtimer/engine/scheduler"
+)
+
+// AppendView appends a timer: its definition as it was sent, defaults filled
+// in, and what the server knows of it.
+func AppendView(b []byte, v *scheduler.View) []byte {
+	b = append(b, `{"id":"`...)
+	b = strconv.AppendUint(b, uint64(v.ID), 10)
+	b = append(b, '"')
+	b = appendDefinition(b, &v.Definition)
+	b = TextMember(b, "status", v.Status.String())
+	if v.Status == engine.Disabled && v.Reason != "" {
+		b = TextMember(b, "reason", v.Reason)
+	}
+	if v.Until != 0 {
+		b = TimeMember(b, "disabled_until", v.Until)
+	}
+	b = IntMember(b, "version", int64(v.Version))
+	b = TimeMember(b, "created_at", v.CreatedAt)
+	b = TimeMember(b, "updated_at", v.UpdatedAt)
+	if v.NextDue != 0 {
+		b = TimeMember(b, "next_due", v.NextDue)
+	}
+	if v.LastTask != nil {
+		b = AppendTask(Member(b, "last_task"), v.LastTask)
+	}
+	return append(b, '}')
+}
+
+// appendDefinition appends the fields of a definition to an object.
+func appendDefinition(b []byte, d *engine.Definition) []byte {
+	b = TextMember(b, "app", d.App)
+	if d.Name != "" {
+		b = TextMember(b, "name", d.Name)
+	}
+	b = appendSchedule(Member(b, "schedule"), &d.Schedule)
+	b = appendCallback(Member(b, "callback"), &d.Callback)
+
+	b = append(Member(b, "retry"), '{')
+	b = IntMember(b, "max_attempts", int64(d.Retry.MaxAttempts))
+	b = durationMember(b, "backoff", d.Retry.Backoff)
+	b = FloatMember(b, "multiplier", d.Retry.Multiplier)
+	b = durationMember(b, "max_backoff", d.Retry.MaxBackoff)
+	b = FloatMember(b, "jitter", d.Retry.Jitter)
+	b = append(durationMember(b, "max_age", d.Retry.MaxAge), '}')
+
+	b = append(Member(b, "misfire"), '{')
+	b = TextMember(b, "policy", d.Misfire.Policy.String())
+	b = append(durationMember(b, "window", d.Misfire.Window), '}')
+
+	b = TextMember(b, "overlap", d.Overlap.String())
+	b = TextMember(b, "delivery", d.Delivery.String())
+	b = IntMember(b, "priority", int64(d.Priority))
+	if d.StaleAfter != 0 {
+		b = durationMember(b, "stale_after", d.StaleAfter)
+	}
+	b = append(Member(b, "labels"), '{')
+	for i := range d.Labels {
+		b = pairMember(b, d.Labels[i].Key, d.Labels[i].Value)
+	}
+	return append(b, '}')
+}
+
+func appendSchedule(b []byte, s *engine.Schedule) []byte {
+	b = append(b, '{')
+	switch {
+	case s.Cron != "":
+		b = TextMember(b, "cron", s.Cron)
+	case s.Every != 0:
+		b = durationMember(b, "every", s.Every)
+	case s.At != 0:
+		b = TimeMember(b, "at", s.At)
+	case s.HasDelay:
+		b = durationMember(b, "delay", s.Delay)
+	}
+	if s.TimeZone != "" {
+		b = TextMember(b, "time_zone", s.TimeZone)
+	}
+	if s.StartAt != 0 {
+		b = TimeMember(b, "start_at", s.StartAt)
+	}
+	if s.EndAt != 0 {
+		b = TimeMember(b, "end_at", s.EndAt)
+	}
+	if s.MaxRuns != 0 {
+		b = IntMember(b, "max_runs", s.MaxRuns)
+	}
+	if s.Jitter != 0 {
+		b = durationMember(b, "jitter", s.Jitter)
+	}
+	return append(b, '}')
+}
+
+func appendCallback(b []byte, c *engine.Callback) []byte {
+	b = TextMember(append(b, '{'), "url", c.URL)
+	b = TextMember(b, "method", c.Method)
+	b = append(Member(b, "headers"), '{')
+	for i := range c.Headers {
+		b = pairMember(b, c.Headers[i].Name, c.Headers[i].Value)
+	}
+	b = append(b, '}')
+	if c.HasBody {
+		switch c.BodyKind {
+		case engine.BodyText:
+			b = appendTextBytes(Member(b, "body_text"), c.Body)
+		case engine.BodyBase64:
+			b = append(Member(b, "body_base64"), '"')
+			b = append(base64.StdEncoding.AppendEncode(b, c.Body), '"')
+		default:
+			b = append(Member(b, "body"), c.Body...)
+		}
+	}
+	b = durationMember(b, "timeout", c.Timeout)
+	return append(TextMember(b, "success", c.Success), '}')
+}
+
+// pairMember appends a field whose name is a user's text.
+func pairMember(b []byte, name, v string) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	return AppendText(append(AppendText(b, name), ':'), v)
+}
