@@ -1,11 +1,9 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -121,12 +119,13 @@ func (e *Scheduler) begin(t *task, now int64, body *body) (a *attempt, from int6
 	case now < t.Key.Due:
 		// The clock stepped back while it waited: never early. Who waits for it need not.
 		e.later(sh, t, t.Key.Due)
-		if !t.begun || t.yields() {
+		if t.yields() {
 			freed = t.leave(now)
 		}
 		return nil, 0, freed
-	case !t.begun && (lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow || t.follows()):
-		return nil, 0, e.overlap(sh, t, now)
+	case !t.begun && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
+		e.overlap(sh, t, now)
+		return nil, 0, nil
 	case lv.heavy.Load() && body.version != lv.def.Version:
 		return nil, 0, t // changed since
 	}
@@ -161,36 +160,18 @@ func (e *Scheduler) found(now int64) int64 { return max(e.startedAt, min(e.stepp
 // maxParked is how many tasks of one timer may wait for another of it.
 const maxParked = 100
 
-// overlap decides what becomes of a task whose timer is busy, or has an earlier one that
-// waits; freed: see leave. mu is held.
-func (e *Scheduler) overlap(sh *shard, t *task, now int64) (freed *task) {
+// overlap decides what becomes of a task whose timer is busy. mu is held.
+func (e *Scheduler) overlap(sh *shard, t *task, now int64) {
 	lv := t.live
 	switch {
 	case lv.def.Overlap == engine.OverlapSkip:
-		return e.conclude(sh, t, engine.Skipped, engine.ReasonOverlap, now)
+		e.conclude(sh, t, engine.Skipped, engine.ReasonOverlap, now)
 	case len(lv.parked) >= maxParked:
-		return e.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
+		e.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
+	default:
+		t.state = isParked
+		lv.parked = append(lv.parked, t)
 	}
-	t.state = isParked
-	i, _ := slices.BinarySearchFunc(lv.parked, t, func(p, t *task) int { return cmp.Compare(p.Key.Due, t.Key.Due) })
-	lv.parked = slices.Insert(lv.parked, i, t)
-	return nil
-}
-
-// follows reports whether, with overlap queue, an earlier task of the timer is in the
-// queue or on a worker that is about to begin it: workers begin in any order. That task
-// goes first, and what parks behind it is freed when it leaves. Those that are done are
-// not in the list, so it is short. mu is held.
-func (t *task) follows() bool {
-	if t.live.def.Overlap != engine.OverlapQueue {
-		return false
-	}
-	for o := t.later; o != nil; o = o.later {
-		if o.state == isWaiting && o.Key.Due < t.Key.Due {
-			return true
-		}
-	}
-	return false
 }
 
 // attemptBytes is what a timer in the wheel may yet need: its task, an attempt that
@@ -228,16 +209,16 @@ func (t *task) leave(now int64) (freed *task) {
 		t.begun = false
 		lv.busy--
 	}
-	for lv.busy == 0 && len(lv.parked) > 0 {
-		p := lv.parked[0]
-		if p.state == isParked && p.follows() {
-			break // it is freed by the one that it follows
-		}
-		if lv.parked = lv.parked[1:]; p.state == isParked {
-			p.await(now)
-			p.begun = true
-			lv.busy++
-			freed = p
+	if lv.busy == 0 {
+		for len(lv.parked) > 0 && freed == nil {
+			p := lv.parked[0]
+			lv.parked = lv.parked[1:]
+			if p.state == isParked {
+				p.await(now)
+				p.begun = true
+				lv.busy++
+				freed = p
+			}
 		}
 	}
 	return freed
