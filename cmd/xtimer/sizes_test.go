@@ -28,23 +28,17 @@ const (
 var tooLarge = map[string]int{
 	"files of engine/scheduler":                           45,
 	"files of httpapi":                                    33,
-	"files of tier/local":                                 28,
-	"files of tier/mysql":                                 29,
 	"lines of engine/scheduler/change.go":                 474,
 	"lines of engine/scheduler/create.go":                 406,
 	"lines of engine/scheduler/history.go":                445,
 	"lines of engine/scheduler/recover.go":                424,
 	"lines of engine/verify/verify.go":                    429,
 	"lines of engine/scheduler.Scheduler.change":          113,
-	"lines of tier/redis.Warm.read":                       84,
-	"lines of tier/tiertest.Dump":                         126,
 	"cyclomatic of engine/scheduler.Scheduler.cancel":     21,
 	"cyclomatic of engine/scheduler.Scheduler.capture":    27,
 	"cyclomatic of engine/scheduler.Scheduler.change":     29,
 	"cyclomatic of engine/scheduler.Scheduler.resumePage": 33,
 	"cyclomatic of engine/verify.evidence.holdRecords":    26,
-	"cyclomatic of tier/redis.Warm.read":                  25,
-	"cyclomatic of tier/tiertest.Dump":                    40,
 }
 
 // TestSizes holds the bounds.
