@@ -76,8 +76,8 @@
 //	W overtakes a due that memory does not know yet    holds (hold.go); W ≤ migrator.loaded; W ≤ wheel.Low
 //	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
 //	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
-//	the journal forgets too soon                       it forgets what was written before the instant W stands at,
-//	                                                   after the settle: a task's records come after its due
+//	the journal forgets too soon                       a task knows its first record that nothing stored makes
+//	                                                   needless; what is before all of those goes after the settle
 //	a create slips between two scans                   horizons are raised before a scan; creates look again after
 //	a change races with a send                         both take the shard's lock, the send right before its first byte:
 //	                                                   held, or isSending, never both (executor.go)

@@ -63,27 +63,37 @@ func (r *recovery) fromPlans(ctx context.Context, lowest int64) error {
 	return nil
 }
 
-// settle stores what a pass has decided, so many shards in a transaction as fit into one.
+// settle stores what a pass has decided, so many shards in a transaction as fit into one;
+// fewer, when that did not fit into the tier's time.
 func (r *recovery) settle(ctx context.Context) error {
-	var d policy.Triage
-	var marks []engine.Mark
 	s := &r.shards
-	for i := s.from; i < s.until; i++ {
-		d.Records, d.Owe = append(d.Records, s.of[i].Records...), append(d.Owe, s.of[i].Owe...)
-		s.of[i] = policy.Triage{}
-		if sh := &r.e.shards[i]; r.mark(i) > sh.watermark {
-			marks = append(marks, engine.Mark{Shard: i, Fence: sh.fence, W: r.mark(i)})
-		}
-		if len(d.Records)+len(d.Owe) < maxDecided && i+1 < s.until {
+	for again := false; s.from < s.until; {
+		d, marks, upTo := r.piece(r.e.pieces.of(maxDecided))
+		if err := r.store(ctx, d, nil, marks); err != nil {
+			if again || ctx.Err() != nil || upTo == s.from+1 {
+				return err
+			}
+			again = true
 			continue
 		}
-		if err := r.store(ctx, &d, nil, marks); err != nil {
-			return err
-		}
-		d, marks = policy.Triage{}, nil
+		clear(s.of[s.from:upTo])
+		s.from, again = upTo, false
 	}
 	s.held = 0
 	return nil
+}
+
+// piece is what was decided of the next shards, up to the one that fills it.
+func (r *recovery) piece(rows int) (d *policy.Triage, marks []engine.Mark, upTo int) {
+	d = &policy.Triage{}
+	for upTo = r.shards.from; upTo < r.shards.until && len(d.Records)+len(d.Owe) < rows; upTo++ {
+		of := &r.shards.of[upTo]
+		d.Records, d.Owe = append(d.Records, of.Records...), append(d.Owe, of.Owe...)
+		if sh := &r.e.shards[upTo]; r.mark(upTo) > sh.watermark {
+			marks = append(marks, engine.Mark{Shard: upTo, Fence: sh.fence, W: r.mark(upTo)})
+		}
+	}
+	return d, marks, upTo
 }
 
 // fromPlan decides the dues of candidates.
