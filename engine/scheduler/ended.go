@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -86,11 +87,20 @@ func (n *ended) seen(x *endedTimer, more bool) {
 	}
 }
 
-// show is a stored task for a reader: cancelled, if its row is still to be.
-func (n *ended) show(t *engine.Task) {
+// endedTimers are the timers that have such rows, for a reader of history. It asks for
+// them before it reads: a record that it reads then may be stored as cancelled, and its
+// timer be forgotten here, before it looks at the record.
+type endedTimers map[engine.TimerID]*endedTimer
+
+func (n *ended) now() endedTimers {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if x := n.timers[t.Key.Timer]; x != nil && !t.Status.Final() && t.Generation < x.before {
+	return maps.Clone(n.timers)
+}
+
+// show is a stored task for a reader: cancelled, if its row is still to be.
+func (ts endedTimers) show(t *engine.Task) {
+	if x := ts[t.Key.Timer]; x != nil && !t.Status.Final() && t.Generation < x.before {
 		t.Status, t.Reason, t.Ended, t.NotBefore = engine.Cancelled, x.reason, x.at, 0
 	}
 }

@@ -228,9 +228,10 @@ func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error
 		return c, nil
 	}
 	sh.mu.Unlock()
+	ended := e.ended.now()
 	stored, err := e.cfg.Cold.Task(ctx, k)
 	if err == nil {
-		e.ended.show(stored)
+		ended.show(stored)
 	}
 	return stored, err
 }
@@ -351,11 +352,12 @@ func (e *Scheduler) stored(ctx context.Context, f engine.TaskFilter, before engi
 	for next = before; len(ts) < limit; {
 		n := min(limit-len(ts), storedAtOnce)
 		var piece []*engine.Task
+		ended := e.ended.now()
 		if piece, next, err = e.cfg.Cold.Tasks(ctx, f, next, n); err != nil {
 			return nil, engine.Key{}, err
 		}
 		for _, t := range piece {
-			if e.ended.show(t); f.Matches(t) {
+			if ended.show(t); f.Matches(t) {
 				ts = append(ts, listed(t))
 			}
 		}
