@@ -20,7 +20,7 @@ import (
 
 // Caller makes the calls: one HTTP/1.1 request each, over kept connections.
 //
-// What has to be known of an attempt is whether a byte of it can have reached
+// What must be known of an attempt is whether a byte of it can have reached
 // its target, and when. fasthttp's HostClient owns its connections and hides
 // both, so the connections are kept here (target.go), a request is appended to
 // one buffer and handed to the socket in one write (request.go), and fasthttp

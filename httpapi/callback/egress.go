@@ -58,7 +58,7 @@ func (e *deniedError) Error() string { return fmt.Sprintf("%s may not be called:
 func (e *egress) check(address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &deniedError{why: fmt.Sprintf("%q is no address", address)}
+		return &deniedError{why: fmt.Sprintf("%q is not an address", address)}
 	}
 	addr := ap.Addr().Unmap().WithZone("")
 	forms := []netip.Addr{addr}
@@ -73,13 +73,13 @@ func (e *egress) check(address string) error {
 	case in(never):
 		return deny("link-local, metadata, multicast or unspecified")
 	case e.isOwn(forms, ap.Port()):
-		return deny("it is a listener of this server")
+		return deny("the address is a listener of this server")
 	case contains(e.rules.Allow, addr):
 		return nil
 	case in(e.rules.Deny):
-		return deny("it is in a denied network")
+		return deny("the address is in a denied network")
 	case e.rules.PublicOnly && slices.ContainsFunc(forms, func(a netip.Addr) bool { return !isPublic(a) }):
-		return deny("it is not a public address")
+		return deny("the address is not public")
 	}
 	return nil
 }

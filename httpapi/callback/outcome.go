@@ -78,7 +78,7 @@ func readHead(s *scratch, o *engine.Outcome) (all answerHead, err error) {
 			return all, answerError(err)
 		}
 		if head.zero {
-			return all, &stageError{wordProtocol, errors.New("status 000 is no answer")}
+			return all, &stageError{wordProtocol, errors.New("status 000 is not a valid response")}
 		}
 		all.bare = all.bare || head.bare
 		all.keepAlive = all.keepAlive || head.keepAlive
@@ -87,11 +87,11 @@ func readHead(s *scratch, o *engine.Outcome) (all answerHead, err error) {
 			break
 		}
 		if n == maxInterim {
-			return all, &stageError{wordProtocol, errors.New("no end of 1xx answers")}
+			return all, &stageError{wordProtocol, errors.New("the target keeps sending 1xx responses")}
 		}
 	}
 	if o.Code < 200 || o.Code > 999 {
-		return all, &stageError{wordProtocol, fmt.Errorf("status %d is no answer", o.Code)}
+		return all, &stageError{wordProtocol, fmt.Errorf("status %d is not a valid response", o.Code)}
 	}
 	return all, nil
 }
@@ -148,7 +148,7 @@ func classify(o *engine.Outcome, success string, h *fasthttp.ResponseHeader) {
 	o.ErrorClass = wordStatus
 }
 
-// answerHead is what has to be known of an answer's head and fasthttp does not tell.
+// answerHead is what must be known of an answer's head and fasthttp does not tell.
 type answerHead struct {
 	bare      bool // a line ends without CR: such an answer may have another end for others
 	zero      bool // the status is 000, which fasthttp takes for 200

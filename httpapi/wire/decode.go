@@ -106,7 +106,7 @@ func (d *Decoder) end() {
 		return
 	}
 	if _, err := d.dec.ReadToken(); err != io.EOF {
-		d.fail("malformed_json", "there is something behind the JSON value, at byte %d", d.dec.InputOffset())
+		d.fail("malformed_json", "unexpected data follows the JSON value at byte %d", d.dec.InputOffset())
 	}
 }
 
@@ -143,20 +143,20 @@ func (d *Decoder) broken(err error) {
 	switch {
 	case !errors.As(err, &s) || errors.Is(err, io.ErrUnexpectedEOF):
 		if strings.TrimSpace(string(d.dec.UnreadBuffer())) == "" && d.dec.InputOffset() == 0 {
-			d.fail("malformed_json", "the body is empty; it has to be JSON")
+			d.fail("malformed_json", "the body is empty; it must be JSON")
 			return
 		}
-		d.fail("malformed_json", "the JSON ends too early")
+		d.fail("malformed_json", "the JSON ends unexpectedly")
 	case errors.Is(s.Err, jsontext.ErrDuplicateName):
 		field := d.prefix + d.dotted(s.JSONPointer)
 		d.err = &engine.Fault{
-			Kind: engine.FaultMalformed, Code: "duplicate_field", Detail: field + " stands there twice",
-			Fields: []engine.FieldFault{{Field: field, Detail: "stands there twice"}},
+			Kind: engine.FaultMalformed, Code: "duplicate_field", Detail: field + " is given twice",
+			Fields: []engine.FieldFault{{Field: field, Detail: "is given twice"}},
 		}
 	default:
 		field := strings.TrimSuffix(d.prefix+d.dotted(s.JSONPointer), ".")
 		what := strings.TrimPrefix(s.Err.Error(), "jsontext: ")
-		d.fail("malformed_json", "it is not JSON at byte %d: %s", s.ByteOffset, what)
+		d.fail("malformed_json", "invalid JSON at byte %d: %s", s.ByteOffset, what)
 		if field != "" {
 			d.err.(*engine.Fault).Fields = []engine.FieldFault{{Field: field, Detail: what}}
 		}
@@ -294,7 +294,7 @@ func (d *Decoder) open(kind jsontext.Kind, what string) bool {
 	if k := d.dec.PeekKind(); k != kind {
 		d.skip()
 		if d.err == nil {
-			d.wrong("has to be %s, not %s", what, kindName(k))
+			d.wrong("must be %s, not %s", what, kindName(k))
 		}
 		return false
 	}
