@@ -47,16 +47,16 @@ func Invalid(field, code, format string, args ...any) *Fault {
 
 // Errors that tiers return and the engine understands; adapters wrap them.
 var (
-	ErrNotFound    = &Fault{Kind: FaultNotFound, Code: "not_found", Detail: "there is no such thing"}
-	ErrConflict    = &Fault{Kind: FaultConflict, Code: "conflict", Detail: "somebody else changed it meanwhile"}
-	ErrUnavailable = &Fault{Kind: FaultUnavailable, Code: "tier_unavailable", Detail: "a tier that the answer needs is away"}
+	ErrNotFound    = &Fault{Kind: FaultNotFound, Code: "not_found", Detail: "the requested object does not exist"}
+	ErrConflict    = &Fault{Kind: FaultConflict, Code: "conflict", Detail: "another request changed the object in the meantime"}
+	ErrUnavailable = &Fault{Kind: FaultUnavailable, Code: "tier_unavailable", Detail: "a tier that the response needs is unavailable"}
 	// ErrBroken: the tier answers, and is not what it has to be: a table is missing, a
 	// right was taken away. Nothing of the call was done, and waiting mends nothing.
-	ErrBroken     = &Fault{Kind: FaultUnavailable, Code: "tier_broken", Detail: "a tier that the answer needs is broken: the server's log says how"}
-	ErrFull       = &Fault{Kind: FaultFull, Code: "disk_full", Detail: "the disk is nearly full: nothing new is taken until space is free again"}
-	ErrMemoryFull = &Fault{Kind: FaultUnavailable, Code: "memory_full", Detail: "memory is nearly full: nothing new is taken until some is free again"}
+	ErrBroken     = &Fault{Kind: FaultUnavailable, Code: "tier_broken", Detail: "a tier that the response needs is broken; see the server's log"}
+	ErrFull       = &Fault{Kind: FaultFull, Code: "disk_full", Detail: "the disk is nearly full: new work is refused until space is free again"}
+	ErrMemoryFull = &Fault{Kind: FaultUnavailable, Code: "memory_full", Detail: "memory is nearly full: new work is refused until memory is free again"}
 	// ErrFenced: another node owns the shard now.
 	ErrFenced = errors.New("the shard has another owner")
 	// ErrGap: a bucket is not what was put there; it has to be built anew from the cold tier.
-	ErrGap = errors.New("the bucket is not whole")
+	ErrGap = errors.New("the bucket is incomplete")
 )

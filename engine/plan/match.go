@@ -28,14 +28,14 @@ const maxSuccess = 256 // bytes
 
 func checkSuccess(spec string) error {
 	if len(spec) > maxSuccess {
-		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(spec), maxSuccess)
+		return fmt.Errorf("has %d bytes; at most %d are allowed", len(spec), maxSuccess)
 	}
 	if spec == "" {
-		return errors.New(`it is empty; write codes, ranges and classes from 100 to 599, like "200,202,300-399" or "2xx"`)
+		return errors.New(`is empty; write codes, ranges and classes from 100 to 599, like "200,202,300-399" or "2xx"`)
 	}
 	for item := range strings.SplitSeq(spec, ",") {
 		if _, _, ok := codeRange(item); !ok {
-			return fmt.Errorf(`%q is no code, range or class from 100 to 599, like "200,202,300-399" or "2xx"`, item)
+			return fmt.Errorf(`%q is not a code, range or class from 100 to 599, like "200,202,300-399" or "2xx"`, item)
 		}
 	}
 	return nil

@@ -28,8 +28,8 @@ const maxPreview = 1000
 func PreviewSchedule(s engine.Schedule, n int, from int64) (Preview, error) {
 	var c checks
 	c.schedule(&s)
-	c.want(1 <= n && n <= maxPreview, "n", "%d is not from 1 to %d", n, maxPreview)
-	c.want(earliest <= from && from <= engine.MaxDue, "from", "it is not from the year 2020 to the year 9999")
+	c.want(1 <= n && n <= maxPreview, "n", "%d is not in the range 1 to %d", n, maxPreview)
+	c.want(earliest <= from && from <= engine.MaxDue, "from", "must be between the years 2020 and 9999")
 	if err := c.fault(); err != nil {
 		return Preview{}, err
 	}

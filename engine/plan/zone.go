@@ -46,7 +46,7 @@ func zoneOf(name string) (*zone, error) {
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("there is no time zone %q in the IANA database", name)
+		return nil, fmt.Errorf("the IANA database has no time zone %q", name)
 	}
 	zones.Lock()
 	defer zones.Unlock()
