@@ -39,7 +39,7 @@ may be run beside a server, but measures what that one leaves over.`,
 	return cmd
 }
 
-// report is a table of findings, and what has to be said about them.
+// report is a table of findings, and what must be said about them.
 type report struct {
 	out      io.Writer
 	paint    terminal.Painter

@@ -94,7 +94,7 @@ func (b *bench) run(ctx context.Context, out io.Writer) (err error) {
 		return exit.Usage("%w", err)
 	}
 	if b.targets < 1 || b.apps < 1 || b.payload < 0 || b.payload > maxPayload {
-		return exit.Usage("--targets and --apps have to be at least 1, and --payload at most %d", maxPayload)
+		return exit.Usage("--targets and --apps must be at least 1, and --payload at most %d", maxPayload)
 	}
 	var version struct{ Version string }
 	if err := b.client.Do(ctx, "GET", "/v1/version", nil, &version); err != nil {

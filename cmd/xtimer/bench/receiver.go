@@ -71,7 +71,7 @@ func (r *benchReceiver) listen(ctx context.Context, addr string, targets int, se
 	}
 	first, err := strconv.Atoi(port)
 	if err != nil {
-		return nil, fmt.Errorf("--receiver-addr: the port has to be a number: %w", err)
+		return nil, fmt.Errorf("--receiver-addr: the port must be a number: %w", err)
 	}
 	called := host
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

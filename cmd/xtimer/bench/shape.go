@@ -25,7 +25,7 @@ func (s *benchShape) check() (n int, err error) {
 		return 0, errors.New("--burst, --spread and --lead cannot be less than 0")
 	}
 	if s.burst == 0 && (s.rate < 1 || s.length <= 0) {
-		return 0, errors.New("--rate and --for have to be more than 0")
+		return 0, errors.New("--rate and --for must be more than 0")
 	}
 	if s.spread > 0 && s.burst == 0 {
 		return 0, errors.New("--spread goes with --burst; with --rate they are spread anyway")

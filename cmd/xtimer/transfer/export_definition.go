@@ -140,7 +140,7 @@ func storedCallback(c *engine.Callback, in *api.Callback) error {
 		have(engine.BodyBase64, in.BodyBase64)
 	}
 	if bodies > 1 {
-		return fmt.Errorf("callback: only one of body, body_text and body_base64 can be given")
+		return fmt.Errorf("callback: only one of body, body_text and body_base64 may be given")
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (e *export) storedTimers(ctx context.Context, cold engine.Cold) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("cannot read what is owed: %w", err)
+		return fmt.Errorf("cannot read the pending tasks: %w", err)
 	}
 	now := time.Now().UnixMilli()
 	for after := ""; ; {
@@ -130,7 +130,7 @@ func (e *export) storedTimer(ctx context.Context, cold engine.Cold, t *engine.Ti
 		delete(owing, t.ID)
 		var err error
 		if owed, err = cold.OwedOf(ctx, t.ID); err != nil {
-			return fmt.Errorf("cannot read what is owed of timer %s: %w", t.ID, err)
+			return fmt.Errorf("cannot read the pending tasks of timer %s: %w", t.ID, err)
 		}
 	}
 	l := lineOf(t, owed, shards[t.ID.Shard()].Watermark, now)
