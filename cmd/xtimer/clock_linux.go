@@ -22,7 +22,7 @@ func (r *report) clock() {
 		r.line("clock", "synchronised", "unknown: %v", err)
 	case state == timeError || t.Status&staUnsync != 0:
 		r.line("clock", "synchronised", "no")
-		r.worthf("nothing keeps the clock right (chrony, systemd-timesyncd): dues are to the millisecond by this machine's clock, whatever that says")
+		r.worthf("no service synchronises the clock (chrony, systemd-timesyncd): dues are exact to the millisecond by this machine's clock, even if that clock is wrong")
 	default:
 		r.line("clock", "synchronised", "yes, within %s at most", span.Millis(time.Duration(t.Maxerror)*time.Microsecond))
 	}

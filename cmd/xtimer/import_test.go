@@ -306,7 +306,7 @@ func testOriginal(t *testing.T, db *servertest.Server) {
 	to := t.TempDir()
 	args = append(args, "--data-dir", to)
 	cli(t, "", append(args, "--dry-run")...).want(exit.StatusPartly, "4 created", "2 skipped", "3 failed (nothing was changed)")
-	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "timer 5: pay/gone: it is deleted", "timer 4: pay/past: ",
+	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "timer 5: pay/gone: the timer is deleted", "timer 4: pay/past: ",
 		"timer 6: pay/last: schedule.cron: day of month field: ", "timer 7: pay/url: callback.url: ", "timer 8: pay/param: notify_http_param: ")
 	cli(t, "", args...).want(exit.StatusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
 

@@ -41,7 +41,7 @@ func (r *benchReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	i, err := strconv.Atoi(req.Header.Get(numberHeader))
 	if err != nil || i < 0 || i >= len(r.arrived) {
 		r.strange.Add(1)
-		http.Error(w, "this is no call of this run", http.StatusBadRequest)
+		http.Error(w, "the request is not a call of this run", http.StatusBadRequest)
 		return
 	}
 	r.calls.Add(1)

@@ -160,7 +160,7 @@ func choose[T any](to *T, s string, parse func(string) (T, bool), field string) 
 	}
 	v, ok := parse(s)
 	if !ok {
-		return fmt.Errorf("%s: %q is none of its words", field, s)
+		return fmt.Errorf("%s: %q is not a known value", field, s)
 	}
 	*to = v
 	return nil
