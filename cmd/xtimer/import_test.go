@@ -537,7 +537,7 @@ func TestImportConflicts(t *testing.T) {
 		{strings.Replace(file, `"every":"1h"`, `"every":"2h"`, 1), "conflict", "another definition, version 1"},
 		{strings.Replace(file, `"name":"n00`, `"name":"m00`, 1), "conflict", "belongs to the timer a/n00"},
 		{strings.NewReplacer(`"id":"1`, `"id":"2`, `"key":"1`, `"key":"2`).Replace(file), "conflict", "has another id"},
-		{strings.Replace(file, `"id":"1`, `"id":"91`, 1), "failed", "is not an id that xtimer makes"},
+		{strings.Replace(file, `"id":"1`, `"id":"91`, 1), "failed", "is not an id that xtimer generates"},
 		{strings.Replace(file, `"every":"1h"`, `"every":"1ms"`, 1), "failed", "schedule.every"},
 		{strings.Replace(file, `"origin":"schedule"`, `"origin":"fate"`, 1), "failed", `"fate"`},
 		{strings.Replace(plain, `"every"`, `"evry"`, 1), "failed", "schedule.evry"},
