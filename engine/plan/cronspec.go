@@ -57,7 +57,7 @@ var cronFields = [6]cronField{
 	{"day of week", 0, 7, "SUNMONTUEWEDTHUFRISAT"},
 }
 
-// parseEvery reads the interval of "@every 1h30m"; is tells whether spec is one.
+// parseEvery reads the interval of "@every 1h30m"; is reports whether spec is one.
 func parseEvery(spec string) (every time.Duration, is bool, err error) {
 	rest, is := strings.CutPrefix(spec, "@every")
 	if !is {

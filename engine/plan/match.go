@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// MatchSuccess tells whether an answer's status code is one of a callback's
+// MatchSuccess reports whether an answer's status code is one of a callback's
 // success codes: codes, ranges and classes, like "200,202,300-399" or "2xx". It
 // is on the hot path and allocates nothing; a spec that Validate refuses
 // matches nothing.

@@ -56,8 +56,8 @@ func calendarFault(s *engine.Schedule, err error) *engine.Fault {
 //   - MaxRuns counts the dues after now, and EndAt the nominals up to it; the
 //     last that both leave becomes LastDue. A one-shot's LastDue is its due.
 //
-// A schedule that has nothing due any more is a *Fault, except if it is the
-// former one: to enable what is over is no fault, it is then finished.
+// Resolve returns a *Fault for a schedule without a future due, unless the schedule
+// is unchanged: enabling a timer whose schedule has ended is valid and finishes it.
 func Resolve(t *engine.Timer, prev *engine.Timer, now int64) error {
 	s := &t.Schedule
 	same := prev != nil && prev.Schedule == *s

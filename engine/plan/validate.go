@@ -169,7 +169,7 @@ func (c *checks) instant(ms int64, field string) {
 	c.want(0 <= ms && ms <= engine.MaxDue, field, "%d ms is not between 1970 and the year 9999", ms)
 }
 
-// word tells whether s is 1 to n letters, digits and the other characters given.
+// word reports whether s is 1 to n letters, digits and the other characters given.
 func word(s string, n int, others string) bool {
 	if s == "" || len(s) > n {
 		return false
@@ -182,12 +182,12 @@ func word(s string, n int, others string) bool {
 	return true
 }
 
-// text tells whether s is UTF-8 without control characters.
+// text reports whether s is UTF-8 without control characters.
 func text(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
-// dots tells whether a name would lead elsewhere in a path.
+// dots reports whether a name would lead elsewhere in a path.
 func dots(s string) bool { return s == "." || s == ".." }
 
 // fieldOf names a field within another; what is no plain key is quoted.

@@ -61,7 +61,7 @@ func zoneOf(name string) (*zone, error) {
 	return z, nil
 }
 
-// zoneName tells whether s has the form of an IANA name. LoadLocation reads
+// zoneName reports whether s has the form of an IANA name. LoadLocation reads
 // files: whatever else those directories hold, or leads out of them, is refused,
 // as are the trees with leap seconds and the machine's own zone.
 func zoneName(s string) bool {

@@ -34,7 +34,7 @@ type Verdict struct {
 	Found  [findingKinds]int64 // by kind, in dues
 }
 
-// Failed tells whether there is a finding that is a failure.
+// Failed reports whether there is a finding that is a failure.
 func (v *Verdict) Failed() bool {
 	for k, n := range v.Found {
 		if n > 0 && FindingKind(k) != Unproven {

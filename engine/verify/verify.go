@@ -89,7 +89,7 @@ func entryOf(t *engine.Task) entry {
 	return x
 }
 
-// run tells whether the record stands for many dues.
+// run reports whether the record stands for many dues.
 func (x *entry) run() bool { return x.last > x.due }
 
 // debt is what the rule needs of a row of owed.
@@ -329,7 +329,7 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	j.findings = append(j.findings, e.finding(kind, due, detail))
 }
 
-// incomplete tells whether history is not whole where the due is.
+// incomplete reports whether history is not whole where the due is.
 func (ev *evidence) incomplete(due int64) bool {
 	_, found := slices.BinarySearch(ev.leftOut, due-due%minute)
 	return found
@@ -410,7 +410,7 @@ func eraOf(es []era, gen uint32) (e *era, kept bool) {
 	return &es[len(es)-1], false
 }
 
-// derived tells whether any generation has the due, whenever it was in force:
+// derived reports whether any generation has the due, whenever it was in force:
 // after the clock was set back, one may have fired beyond its end. For how far
 // beyond, see after.
 func derived(es []era, due int64) bool {

@@ -192,7 +192,7 @@ func peekHead(r *bufio.Reader) (h answerHead) {
 	}
 }
 
-// hangsUp tells whether a target will close the connection, or may: fasthttp knows the
+// hangsUp reports whether a target will close the connection, or may: fasthttp knows the
 // word close in small letters alone, and the last line of a header. What is not said
 // to be kept is not.
 func hangsUp(h *fasthttp.ResponseHeader) bool {
@@ -244,7 +244,7 @@ func answerError(err error) error {
 	return &stageError{wordProtocol, err}
 }
 
-// brokeOff tells whether an error is of the connection, and not of what came over it.
+// brokeOff reports whether an error is of the connection, and not of what came over it.
 func brokeOff(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) || isTimeout(err)

@@ -90,7 +90,7 @@ func (d *Decoder) number(to *float64) {
 // tooLong is about a duration that a Go duration cannot hold.
 const tooLong = "%s is out of range: a duration is at most 2562047h, which is 292 years"
 
-// isLong tells whether what Go does not take for a duration has the form of one:
+// isLong reports whether what Go does not take for a duration has the form of one:
 // then there is too much of it. With one digit a number each is small enough.
 func isLong(s string) bool {
 	_, err := time.ParseDuration(numbers.ReplaceAllString(s, "1"))
@@ -180,8 +180,8 @@ func (d *Decoder) Instant(to *int64) {
 }
 
 // ParseTime reads an RFC 3339 time as Unix ms. Digits finer than a millisecond
-// are rounded up, for the service promises never to be early. fault is set when
-// it is a time that cannot be used.
+// are rounded up, because the service promises never to be early. fault is set if
+// the time is out of range.
 func ParseTime(s string) (ms int64, fault string, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -269,7 +269,7 @@ func (d *Decoder) scalar(kind jsontext.Kind, what string) (jsontext.Value, bool)
 	return v, true
 }
 
-// whole tells whether a JSON number has neither fraction nor exponent.
+// whole reports whether a JSON number has neither fraction nor exponent.
 func whole(v []byte) bool {
 	return !slices.ContainsFunc(v, func(c byte) bool { return c == '.' || c == 'e' || c == 'E' })
 }

@@ -14,7 +14,8 @@ type entry struct {
 	value jsontext.Value
 }
 
-// CheckPatch sees that a patch is an object, in strict JSON, not too deep.
+// CheckPatch verifies that a patch is an object in strict JSON and not nested too
+// deep.
 func CheckPatch(patch []byte) error {
 	return Decode(patch, func(d *Decoder) {
 		if k := d.dec.PeekKind(); k != '{' && k != 0 {
