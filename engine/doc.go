@@ -40,6 +40,8 @@
 //	start      recover.go     journal + plan + owed → decided and settled before the first call
 //	           recover_plan.go … the dues that the plans derive, shard by shard
 //	           rewind.go      … when the clock was set back since
+//	           spent.go       which dues are not called again then
+//	           clock.go       the clock is behind: told, and reset
 //	           misfire.go     timers that are behind, by a step of the clock, a stall or an outage,
 //	                          are caught up with in one decision each; policy/misfire.go decides
 //	late       backlog.go     owed rows → memory

@@ -36,7 +36,8 @@ type Cold interface {
 	// A deleted timer's last version is among them.
 	Versions(ctx context.Context, id TimerID, before uint32, limit int) ([]*Timer, error)
 	// Lives pages, in the order of ids, through every timer that stands or has
-	// a version kept: those with an id greater than after, limit of them at most.
+	// a version kept: those with an id greater than after, limit of them at most;
+	// a damaged one fails the page (*Damage, with its id if the limit is 1).
 	Lives(ctx context.Context, after TimerID, limit int) ([]Life, error)
 	// Counts returns the number of timers by stored status.
 	Counts(ctx context.Context) (Counts, error)
@@ -83,7 +84,7 @@ type Cold interface {
 	// before means from the newest record on. A page has all selected records that
 	// are not older than next; a zero next means the end. A page may be short or
 	// empty and still have a next, because filters without an index scan in bounded
-	// steps.
+	// steps. A damaged record ends a page; one that begins a page is a *Damage.
 	Tasks(ctx context.Context, f TaskFilter, before Key, limit int) (ts []*Task, next Key, err error)
 	// LastTask returns the newest record of a timer, or ErrNotFound.
 	LastTask(ctx context.Context, id TimerID) (*Task, error)

@@ -186,6 +186,7 @@ const (
 	ReasonRejected    = "rejected"
 	ReasonMayHaveBeen = "may_have_been_sent"
 	ReasonCrashed     = "crashed"
+	ReasonClockReset  = "clock_reset"
 )
 
 // Failure says in a word or two how the task's last attempt went wrong; "" when

@@ -138,12 +138,17 @@ func (s *Server) startBulk(r *request, b scheduler.Bulk) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	out := operationReply(op, b.DryRun)
-	if !op.Ended && !b.DryRun {
+	return startedReply(op, b.DryRun), nil
+}
+
+// startedReply answers an operation that was just started.
+func startedReply(op scheduler.Operation, dryRun bool) reply {
+	out := operationReply(op, dryRun)
+	if !op.Ended && !dryRun {
 		out.status = fasthttp.StatusAccepted
 		out.location = "/v1/operations/" + op.ID
 	}
-	return out, nil
+	return out
 }
 
 // getOperation is GET /v1/operations/{id}.
@@ -157,6 +162,7 @@ func (s *Server) getOperation(r *request) (reply, error) {
 
 var actionNames = [...]string{
 	scheduler.EnableAll: "enable", scheduler.DisableAll: "disable", scheduler.DeleteAll: "delete", scheduler.RedriveAll: "retry",
+	scheduler.ResetClock: "clock_reset",
 }
 
 func operationReply(op scheduler.Operation, dryRun bool) reply {

@@ -237,6 +237,7 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("POST", "/v1/timers/delete", "/v1/timers/delete", `{"name_prefix":"m"}`)
 	do("DELETE", timer, "/v1/timers/"+id, "")
 	do("POST", "/v1/schedules/preview", "/v1/schedules/preview", `{"schedule":{"cron":"0 0 29 2 *"},"n":3,"from":1763658000250}`)
+	do("POST", "/v1/system/clock/reset", "/v1/system/clock/reset?dry_run=true", "")
 	do("POST", "/v1/admin/backup", "/v1/admin/backup", "")
 	do("GET", "/v1/admin/verify", fmt.Sprintf("/v1/admin/verify?from=%d&late=10s", time.Now().Add(-time.Minute).UnixMilli()), "")
 	for _, path := range []string{"/v1/stats", "/v1/stats/trend", "/v1/system", "/v1/token", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {

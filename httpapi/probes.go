@@ -21,7 +21,8 @@ func statusReply(status string) reply {
 }
 
 // readyz is GET /readyz: this node serves and fires; else 503, and why not. Both
-// say which tiers are there: without the warm one it is ready, and slower.
+// say which tiers are there: without the warm one it is ready, and slower. What is amiss
+// although it fires is a warning: a clock that is behind, targets that are late.
 func (s *Server) readyz(*request) (reply, error) {
 	tiers := s.e.Tiers()
 	var not *problem
@@ -34,9 +35,10 @@ func (s *Server) readyz(*request) (reply, error) {
 		not.tiers = tiers
 		return reply{}, not
 	}
+	warnings := s.e.Warnings()
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TextMember(append(b, '{'), "status", "ready")
-		return append(tiersMember(b, tiers), '}')
+		return append(warningsMember(tiersMember(b, tiers), warnings), '}')
 	})}, nil
 }
 

@@ -66,6 +66,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/v1/stats", role: RoleRead, handle: (*Server).getStats},
 		{method: get, path: "/v1/stats/trend", role: RoleRead, handle: (*Server).getTrend, query: []string{"minutes"}},
 		{method: get, path: "/v1/system", role: RoleAdmin, handle: (*Server).getSystem},
+		{method: post, path: "/v1/system/clock/reset", role: RoleAdmin, handle: (*Server).resetClock, query: []string{"dry_run"}},
 		{method: get, path: "/v1/token", role: RoleRead, handle: (*Server).getToken},
 		{method: get, path: "/v1/version", handle: (*Server).getVersion},
 		{method: get, path: "/livez", handle: (*Server).livez},

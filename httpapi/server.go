@@ -47,6 +47,7 @@ type Server struct {
 
 	cursors   cursors
 	answers   *budget
+	bodies    *bodies
 	listing   *turns
 	verifying *turns
 
@@ -60,7 +61,7 @@ type Server struct {
 // NewServer builds a server; nothing runs before Serve.
 func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	s := &Server{e: e, cfg: cfg, log: cfg.Log, guesses: newGuesses(), answers: newBudget(), listing: listTurns(), verifying: verifyTurns()}
+	s := &Server{e: e, cfg: cfg, log: cfg.Log, guesses: newGuesses(), answers: newBudget(), bodies: newBodies(), listing: listTurns(), verifying: verifyTurns()}
 	var err error
 	if s.keys, err = newKeyring(cfg.Tokens); err != nil {
 		return nil, fmt.Errorf("cannot use the tokens: %w", err)
@@ -143,21 +144,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return err
 }
 
-// limits gives a batch more room and more time. It is the first to see a request, and
-// brings its target into the form in which all others look at it.
-func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	if h.RequestURI()[0] != '/' {
-		originForm(h)
-	}
-	if string(h.RequestURI()) == batchPath {
-		return fasthttp.RequestConfig{MaxRequestBodySize: s.cfg.MaxBatch, ReadTimeout: 6 * s.cfg.ReadTimeout}
-	}
-	return fasthttp.RequestConfig{}
-}
-
 // handle answers a request: as the API, or else as the console.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Request.Header
+	arrived := s.bodies.end(h)
+	defer s.bodies.release(arrived)
 	if framedTwice(h.RawHeaders()) {
 		malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: the end of the body is ambiguous").send(ctx)
 		ctx.SetConnectionClose()
@@ -303,11 +294,22 @@ func etag(version uint32) string { return `"` + strconv.FormatUint(uint64(versio
 
 // refuse answers what could not be read as a request.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	arrived := s.bodies.end(&ctx.Request.Header)
+	s.bodies.release(arrived)
 	p := malformed("bad_request", "the request is not well-formed HTTP")
 	var small *fasthttp.ErrSmallBuffer
 	switch {
 	case errors.As(err, &small):
 		p.status, p.code, p.detail = fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large", "the request's head is larger than 8 KiB"
+	case errors.Is(err, fasthttp.ErrBodyTooLarge) && arrived.refused != nil:
+		if p = problemOf(arrived.refused); arrived.refused == errNoSender {
+			if _, err := s.authorize(ctx, RoleRead); err != nil {
+				p = problemOf(err) // it counts as a guess
+			}
+		}
+		if c, ok := ctx.Conn().(*visitor); ok {
+			c.sending.Store(true)
+		}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		if c, ok := ctx.Conn().(*visitor); ok {
 			c.sending.Store(true)

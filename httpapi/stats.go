@@ -77,7 +77,7 @@ func (a statsAnswer) render(b []byte) []byte {
 	if s.Watermark > 0 {
 		b = wire.TimeMember(b, "watermark", s.Watermark)
 	}
-	return append(tiersMember(b, s.Tiers), '}')
+	return append(warningsMember(tiersMember(b, s.Tiers), s.Warnings), '}')
 }
 
 func tiersMember(b []byte, up map[string]bool) []byte {

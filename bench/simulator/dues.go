@@ -52,17 +52,15 @@ func (t *timer) split() {
 			t.eras[len(t.eras)-1].last = v
 			continue
 		}
-		e := &era{timer: t, first: v, last: v, start: v.by, countFrom: v.UpdatedAt}
-		if v.Reason == "" { // after the clock was set back dues count from the last that was taken
-			e.countFrom = max(v.UpdatedAt, v.ValidFrom)
-		}
+		e := &era{timer: t, first: v, last: v, start: v.by}
+		e.countFrom = e.since()
 		if i == 0 {
 			e.fresh = true
 		} else {
 			was := t.versions[i-1]
 			e.fresh = (was.Schedule != v.Schedule || was.At != v.At) && v.ValidFrom <= v.UpdatedAt
 			before := t.eras[len(t.eras)-1]
-			before.end, before.endWall = v.by, v.UpdatedAt
+			before.end, before.endWall = v.by, e.since()
 			if v.by != nil {
 				before.endWall = min(before.endWall, v.by.sentWall)
 				if v.by.Kind == Disable {
@@ -86,22 +84,6 @@ func (t *timer) split() {
 	}
 }
 
-// countOn: a schedule that was given while its timer was disabled until an instant, after
-// the clock was set back, counts its max_runs from the last due that was called before.
-func (t *timer) countOn() {
-	for _, e := range t.eras {
-		v := e.first
-		if v.by == nil || v.by.Kind > Patch || v.Reason == "" || v.ValidFrom <= v.UpdatedAt {
-			continue
-		}
-		for due, cs := range t.calls {
-			if slices.ContainsFunc(cs, func(c *call) bool { return c.at <= v.by.answered }) {
-				e.countFrom = max(e.countFrom, due)
-			}
-		}
-	}
-}
-
 // catchUp are the dues that an enable brings back: those since the timer was
 // disabled, or got its schedule if that was later.
 func (t *timer) catchUp(i int) {
@@ -117,7 +99,7 @@ func (t *timer) catchUp(i int) {
 		}
 		since = a.since()
 	}
-	ds := t.eras[i-1].between(since, e.first.UpdatedAt) // its max_runs count from before
+	ds := t.eras[i-1].between(since, e.since()) // its max_runs count from before
 	e.caught = ds
 	if len(ds) > 0 {
 		e.catchMust = ds[len(ds)-1]
@@ -125,13 +107,8 @@ func (t *timer) catchUp(i int) {
 }
 
 // since is when an era began. A version's UpdatedAt may be ahead of a clock that was
-// set back; the ValidFrom of one that is disabled for good is not.
-func (e *era) since() int64 {
-	if e.first.Status == engine.Disabled {
-		return e.first.ValidFrom
-	}
-	return e.first.UpdatedAt
-}
+// set back, and the ValidFrom of one that is disabled for a while is its end.
+func (e *era) since() int64 { return min(e.first.UpdatedAt, e.first.ValidFrom) }
 
 func (e *era) disabled() bool {
 	until := e.first.Reason != "" && e.first.ValidFrom > e.first.UpdatedAt // also when it was changed meanwhile

@@ -78,9 +78,6 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 		}
 	}
 	m.sortCalls(timers)
-	for _, t := range timers {
-		t.countOn()
-	}
 	return timers
 }
 

@@ -3,28 +3,49 @@ package main
 import (
 	"bytes"
 	"os"
-	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/span"
 )
 
+// kernelClock asks the kernel whether somebody keeps its clock right, and within what.
+func kernelClock() (synchronised bool, within time.Duration, err error) {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil {
+		return false, 0, err
+	}
+	return state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, time.Duration(t.Maxerror) * time.Microsecond, nil
+}
+
+// clockSynchronised reports whether somebody keeps the kernel's clock right.
+func clockSynchronised() (bool, error) {
+	ok, _, err := kernelClock()
+	return ok, err
+}
+
+// sinceBoot is how long ago the machine booted, suspended or not.
+func sinceBoot() (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return time.Duration(t.Nano()), err
+}
+
 // clock asks the kernel whether somebody keeps its clock right, and what drives it.
 func (r *report) clock() {
-	const (
-		timeError = 5    // TIME_ERROR: not synchronised
-		staUnsync = 0x40 // STA_UNSYNC
-	)
-	var t syscall.Timex
-	state, err := syscall.Adjtimex(&t)
+	ok, within, err := kernelClock()
 	switch {
 	case err != nil:
 		r.line("clock", "synchronised", "unknown: %v", err)
-	case state == timeError || t.Status&staUnsync != 0:
+	case !ok:
 		r.line("clock", "synchronised", "no")
-		r.worthf("no service synchronises the clock (chrony, systemd-timesyncd): dues are exact to the millisecond by this machine's clock, even if that clock is wrong")
+		r.worthf("no service synchronises the clock (chrony, systemd-timesyncd): dues are exact to the millisecond by this machine's clock, even if that clock is wrong; "+
+			"the first start after a boot waits for it, %v at most (--clock-wait)", settings.Default().ClockWait)
 	default:
-		r.line("clock", "synchronised", "yes, within %s at most", span.Millis(time.Duration(t.Maxerror)*time.Microsecond))
+		r.line("clock", "synchronised", "yes, within %s at most", span.Millis(within))
 	}
 
 	b, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")

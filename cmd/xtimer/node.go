@@ -80,7 +80,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		MaxCalls:          calls,
 		MaxCallsPerApp:    min(s.MaxCallsPerApp, calls),
 		MaxCallsPerTarget: min(s.MaxCallsPerTarget, calls),
-		Drain:             s.Drain,
+		Drain:             s.Drain, AwaitClock: newClockGate(s.ClockWait, log).await,
 		HistoryRetention:  s.HistoryRetention,
 		FinishedRetention: s.FinishedRetention,
 		HistorySampled:    s.HistorySample > 1,

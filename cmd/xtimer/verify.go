@@ -43,18 +43,19 @@ compares the dues with the records in history. It lists every
   stray     a record of a due that no definition has, or a call that began after
             its timer was deleted, disabled or given another schedule
   miscount  a run of dues in one record whose count differs from the plan
+  damaged   a row of the store that cannot be read, or is that of another task
   unproven  a due without a record, where history is known to be incomplete (due
             to --history-sample, a full disk, its size limit, or an import
             without history): this alone is not a failure
 
-and exits with status 1 if it finds any, or if the --app has no timers. Dues at
-or after --from and before --to are verified. Both are an instant such as
-2026-11-20T17:00:00Z, Unix ms, or a duration before now such as 24h.
+and exits with 1 if there is any, or when the --app has no timers. A due is at or
+after --from and before --to: each an instant such as 2026-11-20T17:00:00Z, Unix
+ms, or how long ago: 24h.
 
-verify asks a running server (with its admin token in XTIMER_TOKEN). The server
-does the work at a pace that lets it continue to fire. Or verify reads the data
-directory or the database of a stopped server. verify does not read the journal
-of a stopped server: --late then lists only attempts that are in history.`,
+It asks a running server (its admin token in XTIMER_TOKEN), which does the work
+at a pace that lets it go on firing; or reads the data directory of one that is
+stopped, or its database. It does not read the journal of one that is stopped:
+--late then names only attempts that history has.`,
 		Example: `  xtimer verify --from 24h
   xtimer verify --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z --app billing --late 1s
   xtimer verify --from 7d --data-dir /var/lib/xtimer`,
@@ -220,7 +221,7 @@ func (p *proof) conclude() error {
 		}
 		fmt.Fprintf(p.out, "%s: %d dues of %d timers from %s to %s, by %d records; %d still open. (%v)\n", word, v.Dues, v.Timers,
 			v.From.UTC().Format(time.RFC3339), v.To.UTC().Format(time.RFC3339), v.Records, v.Open, time.Since(p.started).Round(time.Millisecond))
-		for _, kind := range []string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven"} {
+		for _, kind := range []string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven", "damaged"} {
 			if n := v.Found[kind]; n > 0 {
 				fmt.Fprintf(p.out, "  %-8s %d\n", kind, n)
 			}

@@ -68,16 +68,24 @@ func (e *Scheduler) AppStats(app string) (s Stats) {
 	now, m := e.now(), e.AppMinute(app)
 	s.Uptime = time.Duration(now-e.startedAt) * time.Millisecond
 	s.FiresPerSec, s.Lateness, s.Ended, s.Tiers = m.FiresPerSec, m.Lateness, m.Ended, e.Tiers()
+	if w, ok := e.clockWarning(); ok {
+		s.Warnings = append(s.Warnings, w)
+	}
+	lanes := map[engine.Lane]bool{} // of which some of the app is in memory
 	for i := range e.shards {
 		sh := &e.shards[i]
 		sh.mu.Lock()
 		for t := range sh.tasks.all {
 			if t.App == app {
 				s.add(t, now)
+				if t.isOverdue() {
+					lanes[t.memory.id] = true
+				}
 			}
 		}
 		sh.mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
+	s.addStored(e.overdue.stored(func(l engine.Lane) bool { return lanes[l] }), now)
 	return s
 }

@@ -131,18 +131,14 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 // resumePage is one page of it; again are rows that are to be read again, all of them
 // when the cold tier is too slow for what it said to be true still.
 func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) (again []engine.Owed, err error) {
-	ids := make([]engine.TimerID, len(os))
-	for i := range os {
-		ids[i] = os[i].Key.Timer
-	}
-	defs, err := e.cfg.Cold.Load(ctx, ids)
+	now, since := e.now(), e.ticksAt(read)
+	defs, spent, err := e.definitionsOf(ctx, os, now)
 	if err != nil {
 		return nil, err
 	}
 	if time.Since(read) > 2*rereadAfter {
 		return os, nil
 	}
-	now, since := e.now(), e.ticksAt(read)
 	var ready []*task
 	var gone policy.Triage
 	var pay []engine.Key
@@ -151,7 +147,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	for i, o := range os {
 		var def, former *engine.Timer
 		if defs[i] == nil && o.Task == nil {
-			versions, err := e.cfg.Cold.Versions(ctx, ids[i], 0, 1)
+			versions, err := e.cfg.Cold.Versions(ctx, o.Key.Timer, 0, 1)
 			if err != nil {
 				return nil, err
 			}
@@ -159,7 +155,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		}
 		if defs[i] != nil {
 			if def, err = engine.DecodeTimer(defs[i]); err != nil {
-				e.leaveOut(ids[i], err) // its row stays; it must not keep the others from firing
+				e.leaveOut(o.Key.Timer, err) // its row stays; it must not keep the others from firing
 				continue
 			}
 		}
@@ -181,7 +177,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 				moved = append(moved, o)
 			}
 		default:
-			t, err := e.readmit(sh, def, o, now)
+			t, err := e.readmit(sh, def, o, spent[o.Key], now)
 			switch {
 			case err != nil:
 				e.leaveOut(def.ID, err)
@@ -211,9 +207,9 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	return again, nil
 }
 
-// readmit makes the task of a row; it is returned when it is to be queued now.
-// mu is held.
-func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int64) (*task, error) {
+// readmit makes the task of a row; it is returned when it is to be queued now. spent are
+// the spent dues of a range. mu is held.
+func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, spent policy.Spans, now int64) (*task, error) {
 	lv, err := e.enroll(sh, def)
 	if err != nil {
 		return nil, err
@@ -222,7 +218,7 @@ func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, now int
 		switch {
 		case lv.owedTo != 0 && lv.owedFrom == o.Key.Due: // the wheel goes through it already
 		case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
-			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
+			lv.owedFrom, lv.owedTo, lv.spent = o.Key.Due, o.To, spent
 			e.unschedule(lv)
 			e.schedule(lv, o.Key.Due)
 		default:

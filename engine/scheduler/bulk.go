@@ -13,15 +13,17 @@ import (
 // BulkAction is what a bulk operation does to each thing it selects.
 type BulkAction uint8
 
-// The bulk actions; RedriveAll works on tasks, the others on timers.
+// The bulk actions; RedriveAll works on tasks, the others on timers. ResetClock selects
+// by itself: see Scheduler.ResetClock.
 const (
 	EnableAll BulkAction = iota
 	DisableAll
 	DeleteAll
 	RedriveAll
+	ResetClock
 )
 
-var bulkNames = [...]string{"enable", "disable", "delete", "retry"}
+var bulkNames = [...]string{"enable", "disable", "delete", "retry", "clock_reset"}
 
 func (a BulkAction) String() string { return bulkNames[a] }
 
@@ -32,7 +34,7 @@ type Bulk struct {
 	Tasks  engine.TaskFilter  // for RedriveAll
 	DryRun bool               // only count
 	Reason string             // of DisableAll
-	Until  int64              // of DisableAll
+	Until  int64              // of DisableAll; of ResetClock, the watermark
 }
 
 // Operation is the progress of a bulk operation.
@@ -68,16 +70,19 @@ func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	if err := e.serving(); err != nil {
 		return Operation{}, err
 	}
-	if b.Until != 0 && b.Until <= e.now() {
+	if b.Action == DisableAll && b.Until != 0 && b.Until <= e.now() {
 		return Operation{}, errUntil
 	}
 	op := Operation{Action: b.Action, App: b.Timers.App, Started: e.cfg.Now()}
 	var items []engine.Key
 	var err error
-	if b.Action == RedriveAll {
+	switch b.Action {
+	case RedriveAll:
 		op.App = b.Tasks.App
 		items, err = e.selectTasks(ctx, b.Tasks)
-	} else {
+	case ResetClock:
+		items, err = e.selectResting(ctx)
+	default:
 		items, err = e.selectTimers(ctx, b.Timers)
 	}
 	if err != nil {
@@ -155,6 +160,8 @@ func (e *Scheduler) bulkOne(ctx context.Context, w *bulkWork, k engine.Key) erro
 			}
 		}
 		return e.Redrive(ctx, k)
+	case ResetClock:
+		err = e.resetOne(ctx, k.Timer)
 	default:
 		panic(fmt.Sprintf("BUG: bulk action %d", w.Action))
 	}
@@ -187,6 +194,9 @@ func (e *Scheduler) bulkRun(ctx context.Context, w *bulkWork) {
 	e.operations.mu.Lock()
 	defer e.operations.mu.Unlock()
 	w.op.Ended = true
+	if w.Action == ResetClock && err == nil && w.op.Failed == 0 {
+		e.noteReset(w.Until)
+	}
 	if err != nil && w.op.Error == "" {
 		w.op.Error = "stopped: " + err.Error()
 	}

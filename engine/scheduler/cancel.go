@@ -123,8 +123,9 @@ func (e *Scheduler) syncEnds(ctx context.Context, sh *shard, id engine.TimerID) 
 	return nil
 }
 
-// over reads which dues of a timer in [from, to] have a final record, in any order.
-func (e *Scheduler) over(ctx context.Context, id engine.TimerID, from, to int64) (s policy.Spans, err error) {
+// over reads which dues of a timer in [from, to] a record ends for a generation (see
+// ends), in any order.
+func (e *Scheduler) over(ctx context.Context, id engine.TimerID, generation uint32, from, to int64) (s policy.Spans, err error) {
 	f := engine.TaskFilter{Timer: id, From: from, To: to + 1}
 	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
 		var ts []*engine.Task
@@ -132,7 +133,7 @@ func (e *Scheduler) over(ctx context.Context, id engine.TimerID, from, to int64)
 			return nil, err
 		}
 		for _, t := range ts {
-			if t.Status.Final() {
+			if ends(t, generation) {
 				s = append(s, [2]int64{t.Key.Due, max(t.Key.Due, t.DueLast)})
 			}
 		}
@@ -149,7 +150,7 @@ func (e *Scheduler) ownOf(ctx context.Context, rows []engine.Owed, now int64) (o
 			own = append(own, [2]int64{o.Key.Due, o.Key.Due})
 			continue
 		}
-		done, err := e.over(ctx, o.Key.Timer, o.Key.Due, min(o.To, now))
+		done, err := e.over(ctx, o.Key.Timer, o.Generation, o.Key.Due, min(o.To, now))
 		if err != nil {
 			return nil, err
 		}

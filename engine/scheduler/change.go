@@ -23,6 +23,7 @@ type edit struct {
 	fresh  bool
 	reason string        // of the tasks that it cancels
 	owe    []engine.Owed // dues that an enable catches up
+	spent  policy.Spans  // dues that the range among owe does not owe
 	// once is a key of the new generation that may not have begun; zero: none.
 	once engine.Key
 }
@@ -45,9 +46,8 @@ type changed struct {
 // or, when the commit failed, let the held tasks go on. f may return nil for
 // "nothing to do". match is a version that must stand, 0: any.
 //
-// f gets the instant of the change, and the one from which dues of a recurring
-// schedule may count, see taken.
-func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32, f func(t *engine.Timer, now, from int64) (*edit, error)) (changed, error) {
+// f gets the instant of the change.
+func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32, f func(t *engine.Timer, now int64) (*edit, error)) (changed, error) {
 	if err := e.serving(); err != nil {
 		return changed{}, err
 	}
@@ -73,12 +73,12 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	}
 	out := changed{was: t, now: t, finished: e.status(t, now) == engine.Finished}
 	sh := e.shardOf(id)
-	from, err := e.taken(ctx, sh, id, now)
+	reached, err := e.reached(ctx, sh, id, now)
 	if err != nil {
 		return out, err
 	}
 	raise(&e.upTo, now)
-	ed, err := f(t, now, from)
+	ed, err := f(t, now)
 	if err != nil || ed == nil {
 		return out, err
 	}
@@ -94,10 +94,10 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 			return e.change(ctx, id, match, f)
 		}
 		upTo := now // which dues have come
-		if ed.timer == nil || ed.timer.Status == engine.Disabled {
-			// By the clock as its calls had it, should that have been set back: what
-			// verify finds later than this began after it.
-			c.At = max(from, e.upTo.Load())
+		if ed.atOnce(now) {
+			// The latest time that a call of the timer may have had, in case the clock was
+			// set back since: what verify finds later than this began after the change.
+			c.At = max(reached, e.upTo.Load())
 			if ed.timer != nil {
 				ed.timer.UpdatedAt = c.At
 			} else {
@@ -123,12 +123,10 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 		}
 		out.finished = out.finished && len(c.Tasks) == 0 // far retries are not in memory
 		if ed.timer != nil {
-			owe, err := e.owing(ed.timer, ed.fresh, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
-			if err != nil {
+			if err := e.oweAnew(ctx, t, ed, reached); err != nil {
 				e.thaw(sh, id)
 				return out, err
 			}
-			ed.owe = append(ed.owe, owe...)
 			c.Owe = append(c.Owe, ed.owe...)
 		}
 	}
@@ -168,11 +166,10 @@ func applied(a engine.Applied, err error) (engine.Applied, error) {
 	return a, err
 }
 
-// taken is the last due of a timer that was called or decided, or now when that is
-// later: it is not, only after the clock was set back. Up to there a key may have
-// been used, so a new generation of a recurring timer counts from there, as the
-// former one, which rests until the clock is where it was.
-func (e *Scheduler) taken(ctx context.Context, sh *shard, id engine.TimerID, now int64) (int64, error) {
+// reached is the last due of a timer that was called or decided, or now when that is
+// later: it is not, only after the clock was set back. Up to there a key may have been
+// used.
+func (e *Scheduler) reached(ctx context.Context, sh *shard, id engine.TimerID, now int64) (int64, error) {
 	from := now
 	sh.mu.Lock()
 	for _, t := range sh.order {
@@ -372,10 +369,10 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 		return 0
 	}
 	if ed.keep {
-		return e.nextDue(ed.timer, now)
+		return e.nextDue(ctx, ed.timer, now)
 	}
 	var warm []engine.Entry
-	next = e.welcome(ed.timer, ed.owe, &warm)
+	next = e.welcome(ed.timer, ed.owe, ed.spent, &warm)
 	e.addWarm(ctx, warm, true)
 	return next
 }
@@ -423,7 +420,7 @@ func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 	e.unschedule(lv)
 	delete(sh.decided, lv.def.ID)
 	clear(lv.parked)
-	lv.parked, lv.held, lv.late, lv.behind, lv.judged, lv.owedTo, lv.gone = nil, false, false, false, 0, 0, ed.reason
+	lv.parked, lv.held, lv.late, lv.behind, lv.judged, lv.owedTo, lv.spent, lv.gone = nil, false, false, false, 0, 0, nil, ed.reason
 	for t := lv.tasks; t != nil; {
 		later := t.later
 		switch {

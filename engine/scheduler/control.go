@@ -81,12 +81,12 @@ func (e *Scheduler) Replace(ctx context.Context, id engine.TimerID, match uint32
 // redefine makes the change that revise asks for; same tells that it is none. put: a
 // delay that has run out is armed anew.
 func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint32, put, dry bool, revise func(engine.Definition) (engine.Definition, error)) (v View, same bool, err error) {
-	c, err := e.change(ctx, id, match, func(t *engine.Timer, now, from int64) (*edit, error) {
+	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		d, err := revise(t.Definition)
 		if err != nil {
 			return nil, err
 		}
-		ed, err := e.revised(ctx, t, d, now, from, put)
+		ed, err := e.revised(ctx, t, d, now, put)
 		if same = ed == nil; dry {
 			return nil, err
 		}
@@ -95,11 +95,11 @@ func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint3
 	if err != nil {
 		return View{}, false, err
 	}
-	return e.view(c.now), same, nil
+	return e.view(ctx, c.now), same, nil
 }
 
 // revised is the edit that gives a timer another definition; nil: it is the same.
-func (e *Scheduler) revised(ctx context.Context, t *engine.Timer, d engine.Definition, now, from int64, put bool) (*edit, error) {
+func (e *Scheduler) revised(ctx context.Context, t *engine.Timer, d engine.Definition, now int64, put bool) (*edit, error) {
 	if d.App != t.App || d.Name != t.Name {
 		return nil, engine.Invalid("name", "name_fixed", "app and name of a timer cannot be changed")
 	}
@@ -129,10 +129,7 @@ func (e *Scheduler) revised(ctx context.Context, t *engine.Timer, d engine.Defin
 	if n.Status == engine.Finished {
 		n.Status = engine.Enabled
 	}
-	if n.Schedule.OneShot() {
-		from = now
-	}
-	if err := plan.Resolve(&n, former, from); err != nil {
+	if err := plan.Resolve(&n, former, now); err != nil {
 		return nil, err
 	}
 	later := t.Status == engine.Enabled && t.StatusAt(now, false) == engine.Disabled // until then: so it stays
@@ -219,7 +216,7 @@ const (
 
 // Delete removes a timer. match as in Put.
 func (e *Scheduler) Delete(ctx context.Context, id engine.TimerID, match uint32) (DeleteResult, error) {
-	c, err := e.change(ctx, id, match, func(*engine.Timer, int64, int64) (*edit, error) {
+	c, err := e.change(ctx, id, match, func(*engine.Timer, int64) (*edit, error) {
 		return &edit{reason: engine.ReasonDeleted}, nil
 	})
 	switch {
@@ -320,7 +317,7 @@ func (e *Scheduler) owes(k engine.Key) bool {
 func (e *Scheduler) takeIn(t *engine.Timer, o engine.Owed) error {
 	sh := e.shardOf(t.ID)
 	sh.mu.Lock()
-	tk, err := e.readmit(sh, t, o, e.now())
+	tk, err := e.readmit(sh, t, o, nil, e.now())
 	sh.mu.Unlock()
 	if err == nil && tk != nil {
 		e.enqueue([]*task{tk})

@@ -7,6 +7,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/plan"
+	"xtimer/engine/policy"
 )
 
 // Created is the outcome of one create.
@@ -59,7 +60,7 @@ func (e *Scheduler) create(ctx context.Context, d *engine.Definition, once *engi
 	if errors.Is(a.Err, engine.ErrConflict) && a.Existing == nil {
 		return Created{}, true
 	}
-	return e.created(d, c, a, nexts[0]), false
+	return e.created(ctx, d, c, a, nexts[0]), false
 }
 
 // CreateAll makes many, each by itself; outcomes in order.
@@ -101,7 +102,7 @@ func (e *Scheduler) CreateAll(ctx context.Context, ds []engine.Definition) []Cre
 			out[i] = e.Create(ctx, ds[i], nil)
 			continue
 		}
-		out[i] = e.created(&ds[i], changes[j], a, nexts[j])
+		out[i] = e.created(ctx, &ds[i], changes[j], a, nexts[j])
 	}
 	return out
 }
@@ -131,7 +132,7 @@ func (b *births) take(ctx context.Context, as []engine.Applied) (next []int64) {
 		switch {
 		case a.Existing != nil:
 		case a.Err == nil:
-			next[i] = b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, &warm)
+			next[i] = b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, nil, &warm)
 		case inDoubt(a.Err):
 			doubt = true
 		}
@@ -152,7 +153,7 @@ func (b *births) take(ctx context.Context, as []engine.Applied) (next []int64) {
 				return
 			}
 			if made {
-				b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, &warm)
+				b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, nil, &warm)
 			}
 		}
 		b.e.addWarm(b.e.life, warm, true)
@@ -185,16 +186,16 @@ func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, erro
 	if err := plan.Resolve(t, nil, now); err != nil {
 		return nil, err
 	}
-	owe, err := e.owing(t, true, func(engine.Key) (bool, error) { return false, nil })
+	owe, err := e.owing(t, true, 0, func(engine.Key) (bool, error) { return false, nil })
 	return &engine.Change{Timer: t, ID: t.ID, At: now, Owe: owe}, err
 }
 
 // owing are the rows that a new generation of a timer starts with: what its
 // plan will not derive. That is an instant that was given though it is past
 // (fresh: enabling never brings one back), and, after the clock stepped back
-// behind the watermark, what lies up to there. taken tells of keys of tasks, see
-// ranges.
-func (e *Scheduler) owing(t *engine.Timer, fresh bool, taken func(engine.Key) (bool, error)) ([]engine.Owed, error) {
+// behind the watermark, what lies up to there, or up to reached. taken tells of keys of
+// tasks, see ranges.
+func (e *Scheduler) owing(t *engine.Timer, fresh bool, reached int64, taken func(engine.Key) (bool, error)) ([]engine.Owed, error) {
 	if t.Status != engine.Enabled {
 		return nil, nil
 	}
@@ -211,7 +212,7 @@ func (e *Scheduler) owing(t *engine.Timer, fresh bool, taken func(engine.Key) (b
 		o.Key, o.NotBefore = engine.Key{Timer: t.ID, Due: due}, due
 		return []engine.Owed{o}, nil
 	}
-	if w <= t.ValidFrom {
+	if w = max(w, reached); w <= t.ValidFrom {
 		return nil, nil
 	}
 	p, err := plan.Of(t)
@@ -258,12 +259,12 @@ func (e *Scheduler) known(ctx context.Context, k engine.Key) (bool, error) {
 }
 
 // created turns the tier's outcome into the caller's.
-func (e *Scheduler) created(d *engine.Definition, c *engine.Change, a engine.Applied, next int64) Created {
+func (e *Scheduler) created(ctx context.Context, d *engine.Definition, c *engine.Change, a engine.Applied, next int64) Created {
 	switch {
 	case a.Replayed:
-		return Created{View: e.view(a.Existing), Existed: true, Replayed: true}
+		return Created{View: e.view(ctx, a.Existing), Existed: true, Replayed: true}
 	case a.Existing != nil && a.Existing.Definition.Equal(d):
-		return Created{View: e.view(a.Existing), Existed: true}
+		return Created{View: e.view(ctx, a.Existing), Existed: true}
 	case a.Existing != nil:
 		return Created{Err: &engine.Fault{
 			Kind: engine.FaultConflict, Code: "name_taken",
@@ -278,8 +279,9 @@ func (e *Scheduler) created(d *engine.Definition, c *engine.Change, a engine.App
 
 // welcome admits a timer whose definition was just committed, wherever its next
 // dues belong: rows of owed and the next minutes into memory, the coming hour
-// into the warm tier (warm collects its entries). It returns the next due.
-func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, warm *[]engine.Entry) (next int64) {
+// into the warm tier (warm collects its entries). spent are dues that a range among the
+// rows does not owe. It returns the next due.
+func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, spent policy.Spans, warm *[]engine.Entry) (next int64) {
 	if t.Status != engine.Enabled {
 		return 0
 	}
@@ -287,20 +289,15 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, warm *[]engine.E
 	if err != nil {
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
-	if due, ok := p.Next(t.ValidFrom); ok {
-		next = due
-	}
 	now := e.now()
 	horizon := e.horizon.Load() // before the seat: what a raise adds meanwhile is in both
 	sh := e.shardOf(t.ID)
 	sh.mu.Lock()
-	ready := e.seat(sh, t, &p, owe, now)
+	ready := e.seat(sh, t, &p, owe, spent, now)
 	sh.mu.Unlock()
 	e.enqueue(ready)
-	for _, o := range owe { // it is overdue: that is its next
-		if next == 0 || o.Key.Due < next {
-			next = o.Key.Due
-		}
+	if dues := called(&p, max(t.ValidFrom, e.finishedTo(t.ID)), owe, spent, 1); len(dues) > 0 {
+		next = dues[0]
 	}
 	e.metrics.timerMade()
 	if filled := e.warmed.Load(); next != 0 && next < filled {
@@ -310,7 +307,7 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, warm *[]engine.E
 }
 
 // seat puts a timer with its rows into the roster and the wheel. mu is held.
-func (e *Scheduler) seat(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed, now int64) (ready []*task) {
+func (e *Scheduler) seat(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed, spent policy.Spans, now int64) (ready []*task) {
 	due, ok := p.Next(t.ValidFrom)
 	if len(owe) == 0 && (!ok || due >= e.horizon.Load()) {
 		return nil
@@ -321,7 +318,7 @@ func (e *Scheduler) seat(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.
 	}
 	for _, o := range owe {
 		if o.To != 0 {
-			lv.owedFrom, lv.owedTo = o.Key.Due, o.To
+			lv.owedFrom, lv.owedTo, lv.spent = o.Key.Due, o.To, spent
 			continue
 		}
 		if !lv.inMemory().admits(o.Place()) {

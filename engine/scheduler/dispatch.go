@@ -61,8 +61,8 @@ func (sh *shard) fallsBehind(lv *live, due, now int64) bool {
 		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
 }
 
-// take makes the task of a due, nil when it was taken already: it is in memory,
-// or not later than the watermark and not owed. mu is held.
+// take makes the task of a due, nil when it was taken already: it is in memory, or not
+// later than the watermark and not owed, or spent. mu is held.
 func (sh *shard) take(lv *live, due, now int64) *task {
 	k := engine.Key{Timer: lv.def.ID, Due: due}
 	ranged := due <= lv.owedTo
@@ -75,15 +75,17 @@ func (sh *shard) take(lv *live, due, now int64) *task {
 	if due <= lv.latest && sh.tasks.find(k) != nil {
 		return nil
 	}
-	t := sh.enlist(lv, k, engine.FromSchedule, ranged, now)
+	var t *task
+	if !lv.spent.Has(due) {
+		t = sh.enlist(lv, k, engine.FromSchedule, ranged, now)
+		t.dirty = ranged // a row of its own, for the range goes when it is over
+	}
 	if ranged {
-		t.dirty = true // a row of its own, for the range goes when it is over
-		_, more := lv.plan.Next(due)
-		ranged = more
+		_, ranged = lv.plan.Next(due)
 	}
 	if !ranged && lv.owedTo != 0 {
 		sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.owedFrom})
-		lv.owedTo = 0
+		lv.owedTo, lv.spent = 0, nil
 	}
 	return t
 }

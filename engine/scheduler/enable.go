@@ -12,13 +12,13 @@ import (
 
 // Enable lets a timer fire again, from now on.
 func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, catch engine.CatchUp) (View, error) {
-	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now, from int64) (*edit, error) {
+	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now int64) (*edit, error) {
 		if t.StatusAt(now, false) != engine.Disabled {
 			return nil, nil
 		}
 		n := *t
 		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Enabled, "", t.Version+1, t.Generation+1, now
-		since, err := e.countFrom(ctx, t, now, from)
+		since, err := e.countFrom(ctx, t, now)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, catch engine.
 			}
 			since = max(since, counted)
 		}
-		over, err := e.over(ctx, id, since, now) // before the clock was set back
+		over, err := e.over(ctx, id, 0, since, now) // before the clock was set back
 		if err != nil {
 			return nil, err
 		}
@@ -54,15 +54,15 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, catch engine.
 	if err != nil {
 		return View{}, err
 	}
-	return e.view(c.now), nil
+	return e.view(ctx, c.now), nil
 }
 
-// countFrom is from when the dues of a timer count that is disabled or enabled at
-// now: see taken for a recurring one; the due of a one-shot is over when it has a
-// record, though the clock was set back before it.
-func (e *Scheduler) countFrom(ctx context.Context, t *engine.Timer, now, from int64) (int64, error) {
+// countFrom is from when the dues of a timer count that is disabled or enabled at now.
+// The due of a one-shot is over when its key was used, though the clock was set back
+// before it; of a recurring timer such dues are spent.
+func (e *Scheduler) countFrom(ctx context.Context, t *engine.Timer, now int64) (int64, error) {
 	if !t.Schedule.OneShot() {
-		return from, nil
+		return now, nil
 	}
 	was, err := e.Task(ctx, engine.Key{Timer: t.ID, Due: t.LastDue})
 	switch {
@@ -70,7 +70,7 @@ func (e *Scheduler) countFrom(ctx context.Context, t *engine.Timer, now, from in
 		return now, nil
 	case err != nil:
 		return 0, err
-	case was.Status.Final() || was.Status == engine.Running || len(was.Attempts) > 0:
+	case isUsed(was):
 		return max(now, t.LastDue), nil
 	}
 	return now, nil
@@ -125,7 +125,7 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, reason strin
 	if reason == "" {
 		reason = engine.ReasonDisabled
 	}
-	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now, from int64) (*edit, error) {
+	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now int64) (*edit, error) {
 		if until != 0 && until <= now {
 			return nil, errUntil
 		}
@@ -137,7 +137,7 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, reason strin
 		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Disabled, reason, t.Version+1, t.Generation+1, now
 		n.ValidFrom = now
 		if until != 0 {
-			since, err := e.countFrom(ctx, t, now, from)
+			since, err := e.countFrom(ctx, t, now)
 			if err != nil {
 				return nil, err
 			}
@@ -161,7 +161,7 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, reason strin
 	if err != nil {
 		return View{}, err
 	}
-	return e.view(c.now), nil
+	return e.view(ctx, c.now), nil
 }
 
 // isOver tells whether a timer is finished, as it will be stored: its last due has

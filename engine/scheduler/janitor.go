@@ -25,7 +25,7 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 			e.log.Error("cannot sweep the cold tier; trying again", "error", err)
 		}
 		c, lost := e.cfg.Cold.Counts(ctx)
-		e.probe(ctx)
+		e.probe(ctx, err, lost)
 		if e.heard(lost); lost == nil {
 			e.counts.Store(&c)
 		}
@@ -42,17 +42,34 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 	return nil
 }
 
-// probe reads as every request does: the count of timers is a table of its own.
-func (e *Scheduler) probe(ctx context.Context) {
-	_, err := e.cfg.Cold.Timer(ctx, 1)
-	switch {
-	case err == nil, errors.Is(err, engine.ErrNotFound):
-		e.coldFault.Store(nil)
-	case errors.Is(err, engine.ErrUnavailable), errors.Is(err, context.Canceled):
-		// coldUp knows.
-	default:
-		e.coldFault.Store(new(err.Error()))
+// probe reads as requests do, from one table more each time; the count of timers is a
+// table of its own. What a sweep or a count says of a broken tier counts as well. It
+// stays with a table that is broken until it is mended.
+func (e *Scheduler) probe(ctx context.Context, found ...error) {
+	_, timer := e.cfg.Cold.Timer(ctx, 1)
+	var next error
+	switch e.probed % 4 {
+	case 0:
+		_, next = e.cfg.Cold.Versions(ctx, 1, 0, 1)
+	case 1:
+		_, next = e.cfg.Cold.LastTask(ctx, 1)
+	case 2:
+		_, next = e.cfg.Cold.OwedPage(ctx, 1, 0, 1)
+	case 3:
+		_, next = e.cfg.Cold.Shards(ctx)
 	}
+	for _, err := range append(found, timer, next) {
+		switch {
+		case err == nil, errors.Is(err, engine.ErrNotFound):
+		case errors.Is(err, context.Canceled), errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, engine.ErrBroken):
+			return // coldUp knows
+		default:
+			e.coldFault.Store(new(err.Error()))
+			return
+		}
+	}
+	e.probed++
+	e.coldFault.Store(nil)
 }
 
 // heard notes how a read of the cold tier went.

@@ -42,7 +42,7 @@ func (e *Scheduler) Versions(ctx context.Context, id engine.TimerID, before uint
 	}
 	var vs []View
 	if t != nil && (before == 0 || t.Version < before) {
-		vs = append(vs, e.view(t))
+		vs = append(vs, e.view(ctx, t))
 	}
 	former, err := e.cfg.Cold.Versions(ctx, id, before, limit-len(vs))
 	if err != nil {

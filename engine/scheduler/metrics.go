@@ -69,6 +69,7 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 	set.NewGauge("xtimer_tasks_overdue", func() float64 {
 		return float64(e.countOverdue())
 	})
+	set.NewGauge("xtimer_clock_behind_seconds", func() float64 { return e.ClockBehind().Seconds() })
 	set.NewGauge("xtimer_calls_limit", func() float64 { return float64(e.queue.Stats(0).Places) })
 	set.NewGauge("xtimer_targets_limited", func() float64 { return float64(e.queue.Stats(0).Limited) })
 	up := func(b bool) float64 {

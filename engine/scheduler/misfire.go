@@ -247,10 +247,12 @@ func (c *catchUp) decideOne(sh *shard, lv *live, m *misfire) {
 	c.d.Owe = append(c.d.Owe, os...)
 }
 
-// inMemory are the dues of a timer in (after, to] that have a task in memory. mu is held.
+// inMemory are the dues of a timer in (after, to] that have a task in memory, and those
+// that are spent, whenever they are. mu is held.
 func (sh *shard) inMemory(lv *live, after, to int64) (s policy.Spans) {
+	s = slices.Clone(lv.spent)
 	if lv.latest <= after {
-		return nil
+		return s
 	}
 	for _, t := range sh.order {
 		if due := t.Key.Due; t.Key.Timer == lv.def.ID && !t.out && after < due && due <= to {
@@ -280,7 +282,7 @@ func (c *catchUp) commit(ctx context.Context) error {
 		if lv.owedTo != 0 {
 			o, ok := c.rest[m.id]
 			if lv.owedFrom = o.Key.Due; !ok {
-				lv.owedTo = 0
+				lv.owedTo = 0 // what is spent stays so
 			}
 		}
 		lv.deciding, lv.judged = false, m.at

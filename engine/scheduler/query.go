@@ -12,6 +12,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/policy"
 )
 
 // View is a timer as a reader sees it now.
@@ -24,14 +25,14 @@ type View struct {
 }
 
 // view is a timer as it stands now, without its last task.
-func (e *Scheduler) view(t *engine.Timer) View {
+func (e *Scheduler) view(ctx context.Context, t *engine.Timer) View {
 	now := e.now()
 	v := View{Timer: t, Status: e.status(t, now)}
 	if v.Status == engine.Disabled && t.Status == engine.Enabled {
 		v.Until = t.ValidFrom
 	}
 	if t.Status == engine.Enabled {
-		v.NextDue = e.nextDue(t, now)
+		v.NextDue = e.nextDue(ctx, t, now)
 	}
 	return v
 }
@@ -48,17 +49,6 @@ func (e *Scheduler) status(t *engine.Timer, now int64) engine.Status {
 	busy := lv != nil && (lv.tasks != nil || lv.behind || lv.next != 0 && lv.next <= now)
 	sh.mu.Unlock()
 	return t.StatusAt(now, !busy)
-}
-
-func (e *Scheduler) nextDue(t *engine.Timer, now int64) int64 {
-	p, err := plan.Of(t)
-	if err != nil {
-		return 0
-	}
-	if due, ok := p.Next(now); ok {
-		return due
-	}
-	return 0
 }
 
 // Definition finds one timer as it is stored, without its last task.
@@ -86,7 +76,7 @@ func (e *Scheduler) TimerByName(ctx context.Context, app, name string) (View, er
 
 // View completes what Definition found.
 func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (View, error) {
-	v := e.view(t)
+	v := e.view(ctx, t)
 	last, err := e.cfg.Cold.LastTask(ctx, t.ID)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return v, err
@@ -124,31 +114,107 @@ func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after stri
 	}
 	vs := make([]View, 0, len(ts))
 	for _, t := range ts {
-		if v := e.view(t); !f.HasStatus || v.Status == f.Status {
+		if v := e.view(ctx, t); !f.HasStatus || v.Status == f.Status {
 			vs = append(vs, v)
 		}
 	}
 	return vs, next, nil
 }
 
-// Upcoming lists the next n dues of a timer.
+// Upcoming lists the next n dues of a timer that will be called.
 func (e *Scheduler) Upcoming(ctx context.Context, id engine.TimerID, n int) ([]int64, error) {
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	dues := make([]int64, 0, n)
 	if t.Status != engine.Enabled {
-		return dues, nil
+		return []int64{}, nil
 	}
+	return e.upcoming(ctx, t, e.now(), n)
+}
+
+// upcoming are the next n dues of a timer after now that will be called. The watermark is
+// later than now only after the clock was set back: what the plan has up to there is then
+// called if it is owed.
+func (e *Scheduler) upcoming(ctx context.Context, t *engine.Timer, now int64, n int) ([]int64, error) {
 	p, err := plan.Of(t)
 	if err != nil {
 		return nil, err
 	}
-	for due, ok := p.Next(e.now()); ok && len(dues) < n; due, ok = p.Next(due) {
-		dues = append(dues, due)
+	w := e.finishedTo(t.ID)
+	if w <= now {
+		return called(&p, now, nil, nil, n), nil
 	}
-	return dues, nil
+	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	var spent policy.Spans
+	rows = slices.DeleteFunc(rows, func(o engine.Owed) bool {
+		return o.Generation != t.Generation || o.Used() || max(o.Key.Due, o.To) <= now
+	})
+	for i := range rows {
+		o := &rows[i]
+		if o.To == 0 {
+			continue
+		}
+		if o.NotBefore = max(o.NotBefore, now+1); o.To == engine.Endless {
+			o.To = w
+		}
+		s, err := e.spent(ctx, t, &p, o.NotBefore-1, o.To)
+		if err != nil {
+			return nil, err
+		}
+		spent = append(spent, s...)
+	}
+	slices.SortFunc(spent, policy.CompareSpans)
+	return called(&p, w, rows, spent, n), nil
+}
+
+// nextDue is the next due of a timer after now that will be called, 0 for none.
+func (e *Scheduler) nextDue(ctx context.Context, t *engine.Timer, now int64) int64 {
+	dues, err := e.upcoming(ctx, t, now, 1)
+	if err != nil || len(dues) == 0 {
+		return 0
+	}
+	return dues[0]
+}
+
+// called are the first n dues of a timer that will be called: those of its rows that are
+// not spent, and those of its plan that come after the rows and after w.
+func called(p *plan.Plan, w int64, rows []engine.Owed, spent policy.Spans, n int) []int64 {
+	dues := make([]int64, 0, n)
+	add := func(after, to int64) {
+		for due, ok := p.Next(after); ok && due <= to && n > 0; due, ok = p.Next(due) {
+			dues = append(dues, due)
+			n--
+		}
+	}
+	most := n
+	for i := range rows {
+		o := &rows[i]
+		if n = most; o.To == 0 {
+			dues = append(dues, o.Key.Due)
+			continue
+		}
+		for _, s := range spent.Open(p, o.NotBefore-1, o.To) {
+			add(s[0]-1, s[1])
+		}
+		w = max(w, o.To)
+	}
+	n = most
+	add(w, engine.MaxDue)
+	slices.Sort(dues)
+	dues = slices.Compact(dues)
+	return dues[:min(most, len(dues))]
+}
+
+// finishedTo is up to when the dues of a timer are finished that are not owed.
+func (e *Scheduler) finishedTo(id engine.TimerID) int64 {
+	sh := e.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return max(sh.watermark, sh.settling, sh.decided[id])
 }
 
 // Task finds one task, open or finished.

@@ -140,7 +140,9 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 		}
 	}
 	d.Decide(t, p, over.Open(p, w, r.now))
-	r.ahead(d, t, p, w, mark, over)
+	if !r.hasRange(t) { // else they were owed with what is left of it
+		r.ahead(d, t, p, w, mark)
+	}
 	r.shards.held += len(d.Records) + len(d.Owe) - was
 }
 

@@ -16,8 +16,8 @@ import (
 //	────────┼── by policy ─────┼── a range ─────┼── a range ────┼──►
 //
 // Each that was begun or finished is settled as such; of the rest, what is past
-// is decided as at any start, and what is to come is a row up to the last due
-// that the timer began, and a range from there on.
+// is decided as at any start, and what is to come is one range, in which the dues that
+// the timer began are spent.
 
 // again owes a task that was begun and has no row, or ends it as unknown.
 func (r *recovery) again(d *policy.Triage, t *engine.Timer, k engine.Key) {
@@ -31,22 +31,18 @@ func (r *recovery) again(d *policy.Triage, t *engine.Timer, k engine.Key) {
 	r.keepBusy(o)
 }
 
-// ahead owes the dues of a timer in (after, to] that are to come and not over: those
-// before one that is over are rows, and what follows the last of them is a range.
-func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after, to int64, over policy.Spans) {
-	for _, s := range over.Open(p, max(after, r.now), to) {
-		if s[1] < to || p.Count(s[0]-1, to) == 1 {
-			for due, ok := p.Next(s[0] - 1); ok && due <= s[1]; due, ok = p.Next(due) {
-				d.Owe = append(d.Owe, policy.Row(t, due))
-			}
-			continue
-		}
-		os, _ := ranges(t, p, s[0]-1, to, func(k engine.Key) (bool, error) {
-			_, begun := r.begun[k]
-			return begun || r.finished[k] != nil || r.keys[k] || owes(d, k), nil
-		})
-		d.Owe = append(d.Owe, os...)
+// ahead owes the dues of a timer in (after, to] that are to come, as a range. Those that
+// the journal or a row knows of are stored before the range is gone through, and spent.
+func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after, to int64) {
+	after = max(after, r.now)
+	if touched := r.touchedOf(t.ID); r.e.cfg.HistorySampled && len(touched) > 0 {
+		after = max(after, touched[len(touched)-1].Due) // the records may not be stored
 	}
+	os, _ := ranges(t, p, after, to, func(k engine.Key) (bool, error) {
+		_, begun := r.begun[k]
+		return begun || r.finished[k] != nil || r.keys[k] || owes(d, k), nil
+	})
+	d.Owe = append(d.Owe, os...)
 }
 
 // owes tells whether a row under a key was just decided: those of a timer come last.
@@ -78,6 +74,8 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 			r.e.leaveOut(id, err)
 			continue
 		}
+		w := r.e.shardOf(id).watermark
+		from, to := w, int64(0)
 		for i := range rows {
 			if rows[i].Generation != t.Generation {
 				continue
@@ -85,12 +83,28 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 			if err := r.fromRange(ctx, t, &p, &rows[i]); err != nil {
 				return err
 			}
+			from, to = min(from, rows[i].Key.Due-1), max(to, r.endOf(&rows[i]))
 		}
+		if !r.hasRange(t) {
+			continue
+		}
+		if to <= r.now {
+			from = w
+		}
+		if mark := r.mark(id.Shard()); mark > w {
+			to = max(to, mark)
+		}
+		r.ahead(&r.d, t, &p, from, to)
 		if err := r.flushMany(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasRange reports whether dues of the timer were owed as a range.
+func (r *recovery) hasRange(t *engine.Timer) bool {
+	return slices.ContainsFunc(r.ranges[t.ID], func(o engine.Owed) bool { return o.Generation == t.Generation })
 }
 
 // ranged tells whether a due of the timer lies in a range that was owed. One may reach
@@ -126,11 +140,15 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	}
 	slices.SortFunc(own, policy.CompareSpans)
 	r.pay = append(r.pay, o.Key)
-	from, to := o.Key.Due-1, o.To
-	if to == engine.Endless { // the timer is not behind any more
-		to = r.mark(t.ID.Shard())
-	}
-	r.d.Decide(t, p, own.Open(p, from, min(r.now, to)))
-	r.ahead(&r.d, t, p, from, to, own)
+	r.d.Decide(t, p, own.Open(p, o.Key.Due-1, min(r.now, r.endOf(o))))
 	return nil
+}
+
+// endOf is the end of a range; of one without end the watermark that its shard will have:
+// no timer is behind after a start.
+func (r *recovery) endOf(o *engine.Owed) int64 {
+	if o.To == engine.Endless {
+		return r.mark(o.Key.Timer.Shard())
+	}
+	return o.To
 }

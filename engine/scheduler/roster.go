@@ -7,6 +7,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/fair"
 	"xtimer/engine/plan"
+	"xtimer/engine/policy"
 	"xtimer/wheel"
 )
 
@@ -58,6 +59,7 @@ type live struct {
 	// Dues up to owedTo are in owed as a range of the plan (its key's due is
 	// owedFrom), because the clock had stepped back behind the watermark.
 	owedFrom, owedTo int64
+	spent            policy.Spans // dues that the range does not owe
 	// latest is the latest due that a task of it may have in memory.
 	latest int64
 	// behind: its dues are in owed as a range without end, and not in the wheel; see

@@ -29,6 +29,10 @@ type Config struct {
 	Node     string // the owner's name in the cold tier; default "xtimer"
 	// Now is the wall clock; default time.Now. For tests of clock steps.
 	Now func() time.Time
+	// AwaitClock returns when the wall clock can be relied on, or after a time that it
+	// bounds itself; Open calls it when timers are enabled, before it decides anything,
+	// with the last due that was finished. Default: it can be relied on.
+	AwaitClock func(ctx context.Context, last time.Time)
 	// Window is how far ahead the warm tier is filled; default 1 h.
 	Window time.Duration
 	// MaxCalls bounds the calls in flight; default 8192.
@@ -128,6 +132,7 @@ type Scheduler struct {
 	followers  followers
 	operations operations
 	recent     recent
+	overdue    overdue
 	minutes    minutes
 	settled    signal
 	calm       signal // calls are not paused
@@ -147,6 +152,7 @@ type Scheduler struct {
 	// coldFault is why timers cannot be read although the cold tier is there, as when a
 	// table is missing; the janitor's.
 	coldFault atomic.Pointer[string]
+	probed    int // how many tables the janitor has asked
 	unsettled unsettled
 	halved    int                           // how often the pieces of a settle have been; of recovery, then of history
 	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
@@ -157,6 +163,7 @@ type Scheduler struct {
 	life         context.Context // of what Run does in the background
 	background   background
 	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
+	clockReset   atomic.Int64  // up to which watermark ResetClock has been called (Unix ms)
 	upTo         atomic.Int64  // the latest instant at which an attempt began or a change was made (Unix ms)
 	batch        []*task       // fire's own
 }
@@ -222,6 +229,10 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 		}()
 	}
 	e.readsFail.Store(false)
+	e.readReset()
+	if err = e.awaitClock(ctx); err != nil {
+		return err
+	}
 	e.startsWith.Store(new("it recovers what was under way"))
 	if err = e.recover(ctx); err != nil {
 		e.readsFail.Store(true)
@@ -254,6 +265,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.stage("auditor", e.audit),
 		e.stage("janitor", e.janitor),
 		e.stage("places", e.followMemory),
+		e.stage("overdue", e.watchOverdue),
 		e.stage("journal's watch", e.watchJournal),
 	}
 	e.running.Store(true)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 )
 
 // Stats is the state of the service for GET /v1/stats.
@@ -17,7 +19,7 @@ type Stats struct {
 	Warm          int   // entries in the warm tier
 	Open          int64 // tasks not finished, in memory
 	InFlight      int64
-	Overdue       int64         // due, and not started yet
+	Overdue       int64         // due, and not started yet; those not in memory as counted of late
 	OldestOverdue time.Duration // 0: none
 	FiresPerSec   float64       // over the last minute
 	Lateness      [3]float64    // p50, p99, p99.9 of the last minute, in ms
@@ -28,6 +30,7 @@ type Stats struct {
 	Uptime        time.Duration
 	Watermark     int64           // the lowest of all shards, Unix ms
 	Tiers         map[string]bool // up or not, by name
+	Warnings      []Warning
 }
 
 // Stats takes a look at everything.
@@ -50,7 +53,8 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 		}
 		sh.mu.Unlock()
 	}
-	s.Tiers = e.Tiers()
+	s.addStored(e.overdue.stored(nil), now)
+	s.Tiers, s.Warnings = e.Tiers(), e.Warnings()
 	var err error
 	s.Timers, err = e.cfg.Cold.Counts(ctx)
 	return s, err
@@ -62,17 +66,25 @@ func (s *Stats) add(t *task, now int64) {
 		return
 	}
 	s.Open++
-	switch t.state {
-	case isPreparing, isSending:
+	switch {
+	case t.state == isPreparing, t.state == isSending:
 		s.InFlight++
-	case isWaiting, isHeld, isParked, isLeaving:
+	case t.isOverdue():
 		s.Overdue++
 		s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
 	}
 }
 
-// countOverdue counts what is due and not begun, in memory. The queue cannot tell: it
-// also has what was cancelled while it waited.
+// addStored adds rows of tasks that are not in memory.
+func (s *Stats) addStored(w waiting, now int64) {
+	if w.tasks > 0 {
+		s.Overdue += w.tasks
+		s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-w.oldest)*time.Millisecond)
+	}
+}
+
+// countOverdue counts what is due and not begun; what is not in memory as it was counted
+// of late. The queue cannot tell: it also has what was cancelled while it waited.
 func (e *Scheduler) countOverdue() (n int64) {
 	for i := range e.shards {
 		var s Stats
@@ -85,7 +97,7 @@ func (e *Scheduler) countOverdue() (n int64) {
 		n += s.Overdue
 		runtime.Gosched() // what is due goes first
 	}
-	return n
+	return n + e.overdue.stored(nil).tasks
 }
 
 // Tiers tells which of the tiers are up, by name.
@@ -102,7 +114,7 @@ func (e *Scheduler) Ready() error {
 	case e.unsettled.isFull.Load():
 		return ErrBacklog
 	case e.coldFault.Load() != nil:
-		return fmt.Errorf("the cold tier is there, but timers cannot be read: %s", *e.coldFault.Load())
+		return fmt.Errorf("the cold tier is there, but cannot be used: %s", *e.coldFault.Load())
 	case !e.coldUp():
 		return errors.New("the cold tier is away: outcomes wait in the journal")
 	case e.cfg.DiskFull():
@@ -123,4 +135,209 @@ func raise(p interface {
 			return
 		}
 	}
+}
+
+const (
+	// overdueEvery is how often rows that wait in the cold tier are counted, and
+	// overdueShare how much of the time that may take: a 50th.
+	overdueEvery = 5 * time.Second
+	overdueShare = 50
+	// lateAfter is how late (ms) the oldest task of a lane must be for a warning.
+	lateAfter = minute
+)
+
+// overdue is what is due and not begun, by lane: the tasks in memory, and the dues whose
+// rows wait in the cold tier. It is counted in the background, for a count goes through
+// all of them.
+type overdue struct {
+	mu    sync.Mutex
+	lanes map[engine.Lane]waiting
+}
+
+// waiting is what of a lane waits.
+type waiting struct {
+	tasks  int64
+	rows   int64 // how many of them are not in memory
+	oldest int64 // the first instant at which one might have been tried (Unix ms)
+}
+
+// watchOverdue counts until ctx ends.
+func (e *Scheduler) watchOverdue(ctx context.Context) error {
+	var t trouble
+	for ctx.Err() == nil {
+		started := time.Now()
+		err := e.countWaiting(ctx)
+		if ctx.Err() == nil {
+			t.tell(e.log, "cannot count what waits in the cold tier", err)
+		}
+		sleep(ctx, max(overdueEvery, time.Since(started)*(overdueShare-1)))
+	}
+	return nil
+}
+
+// countWaiting counts once.
+func (e *Scheduler) countWaiting(ctx context.Context) error {
+	now := e.now()
+	lanes := map[engine.Lane]waiting{}
+	var stored map[engine.Lane]waiting
+	var err error
+	if e.lanes.anySpilled() { // else all that waits is in memory
+		stored, err = e.countRows(ctx, now)
+	}
+	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		for t := range sh.tasks.all {
+			if t.owed && t.stored == 0 && max(t.NotBefore, t.Key.Due) <= now {
+				inMemory[t.memory.id]++
+			}
+			if t.state == isWaiting || t.state == isLeaving { // parked tasks wait for their timer
+				l := lanes[t.memory.id]
+				l.add(1, max(t.NotBefore, t.Key.Due))
+				lanes[t.memory.id] = l
+			}
+		}
+		sh.mu.Unlock()
+		runtime.Gosched() // what is due goes first
+	}
+	for id, r := range stored {
+		if n := r.tasks - inMemory[id]; n > 0 {
+			l := lanes[id]
+			l.add(n, r.oldest)
+			l.rows = n
+			lanes[id] = l
+		}
+	}
+	e.overdue.mu.Lock()
+	e.overdue.lanes = lanes
+	e.overdue.mu.Unlock()
+	return err
+}
+
+// countRows counts the dues of the rows that may be tried by now, by lane.
+func (e *Scheduler) countRows(ctx context.Context, now int64) (map[engine.Lane]waiting, error) {
+	lanes := map[engine.Lane]waiting{}
+	add := func(id engine.Lane, n, oldest int64) {
+		l := lanes[id]
+		l.add(n, oldest)
+		lanes[id] = l
+	}
+	err := e.cfg.Cold.Owed(ctx, -1, now, func(os []engine.Owed) error {
+		var ranges []engine.Owed
+		var ids []engine.TimerID
+		for i := range os {
+			if o := &os[i]; o.To == 0 {
+				add(o.Lane, 1, o.NotBefore)
+			} else {
+				ranges, ids = append(ranges, *o), append(ids, o.Key.Timer)
+			}
+		}
+		defs, err := e.cfg.Cold.Load(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i, o := range ranges {
+			if n := e.waitingIn(&o, defs[i], now); n > 0 {
+				add(o.Lane, n, o.Key.Due)
+			}
+		}
+		return ctx.Err()
+	})
+	e.heard(err)
+	return lanes, err
+}
+
+// waitingIn is how many dues of a range have come that refill has still to go through.
+func (e *Scheduler) waitingIn(o *engine.Owed, definition []byte, now int64) int64 {
+	if definition == nil {
+		return 0
+	}
+	t, err := engine.DecodeTimer(definition)
+	if err != nil || t.Generation != o.Generation {
+		return 0
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return 0
+	}
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	lv := sh.timers[t.ID]
+	wheels := lv != nil && lv.owedTo != 0 && lv.owedFrom == o.Key.Due
+	sh.mu.Unlock()
+	if wheels {
+		return 0
+	}
+	return p.Count(o.Key.Due-1, min(o.To, now))
+}
+
+func (w *waiting) add(tasks, oldest int64) {
+	if w.tasks == 0 || oldest < w.oldest {
+		w.oldest = oldest
+	}
+	w.tasks += tasks
+}
+
+// isOverdue reports whether a task is due and not begun. mu of its shard is held.
+func (t *task) isOverdue() bool {
+	switch t.state {
+	case isWaiting, isHeld, isParked, isLeaving:
+		return true
+	}
+	return false
+}
+
+// stored are the rows that wait and are not in memory, and the oldest of them: of all
+// lanes, or of those that are selected.
+func (o *overdue) stored(selected func(engine.Lane) bool) (sum waiting) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id, l := range o.lanes {
+		if l.rows > 0 && (selected == nil || selected(id)) {
+			sum.add(l.rows, l.oldest)
+		}
+	}
+	return sum
+}
+
+// late are the lanes whose oldest task is late by more than lateAfter.
+func (o *overdue) late(now int64) (lanes int, sum waiting) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.lanes {
+		if now-l.oldest > lateAfter {
+			lanes++
+			sum.add(l.tasks, l.oldest)
+		}
+	}
+	return lanes, sum
+}
+
+// lateWarning says that lanes are late, if any is.
+func (e *Scheduler) lateWarning() (w Warning, ok bool) {
+	now := e.now()
+	lanes, sum := e.overdue.late(now)
+	if lanes == 0 {
+		return w, false
+	}
+	return Warning{"targets_late", fmt.Sprintf(
+		"%d tasks of %d targets are overdue, the oldest for %v: they wait for calls to these targets",
+		sum.tasks, lanes, (time.Duration(now-sum.oldest) * time.Millisecond).Round(time.Second),
+	)}, true
+}
+
+// anySpilled reports whether a lane has rows that are not in memory.
+func (ls *lanes) anySpilled() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.byID {
+		l.mu.Lock()
+		spilled := l.spilled
+		l.mu.Unlock()
+		if spilled {
+			return true
+		}
+	}
+	return false
 }

@@ -292,7 +292,7 @@ func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Sp
 	}
 	sh.mu.Unlock()
 	if o.To != engine.Endless {
-		done, err := u.e.over(ctx, o.Key.Timer, o.Key.Due, to)
+		done, err := u.e.over(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)
 		if err != nil {
 			return nil, err
 		}

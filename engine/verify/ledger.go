@@ -4,6 +4,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -167,7 +168,7 @@ func (g *ledger) slice(ctx context.Context, to int64) (from int64, err error) {
 	for !g.ended {
 		started := time.Now()
 		ts, next, err := g.cold.Tasks(ctx, f, g.before, 1000)
-		if err != nil {
+		if next, err = g.damaged(ctx, g.before, next, err); err != nil {
 			return 0, err
 		}
 		for _, t := range ts {
@@ -195,13 +196,63 @@ func (g *ledger) slice(ctx context.Context, to int64) (from int64, err error) {
 	return max(from, g.From), ctx.Err()
 }
 
+// damaged tells of a record that cannot be read, on which a page of history has failed:
+// it is past it that reading goes on. All other errors are returned.
+func (g *ledger) damaged(ctx context.Context, before, next engine.Key, err error) (engine.Key, error) {
+	var d *engine.Damage
+	if !errors.As(err, &d) || d.Key == (engine.Key{}) || before != (engine.Key{}) && d.Key.Compare(before) >= 0 {
+		return next, err
+	}
+	return d.Key, g.tellDamage(ctx, d)
+}
+
+// tellDamage tells of a damaged row, of an app that was asked for.
+func (g *ledger) tellDamage(ctx context.Context, d *engine.Damage) error {
+	f := Finding{Kind: Damaged, Timer: d.Key.Timer, Due: d.Key.Due, DueLast: d.Key.Due, Count: 1, Detail: d.Error()}
+	if t, err := g.cold.Timer(ctx, d.Key.Timer); err == nil {
+		f.App, f.Name = t.App, t.Name
+	}
+	if g.App != "" && f.App != g.App {
+		return nil
+	}
+	g.sum.Found[f.Kind]++
+	return g.tell(&f)
+}
+
+// lives reads a page of lives. Those that cannot be read are left out, and told of; then
+// the page has one life. last is up to where lives were read.
+func (g *ledger) lives(ctx context.Context, after engine.TimerID, limit int, tell bool) (ls []engine.Life, last engine.TimerID, err error) {
+	ls, err = g.cold.Lives(ctx, after, limit)
+	var d *engine.Damage
+	for last = after; errors.As(err, &d); {
+		if limit == 1 {
+			if d.Key.Timer <= last {
+				return nil, last, err
+			}
+			last = d.Key.Timer
+			if tell {
+				if err := g.tellDamage(ctx, d); err != nil {
+					return nil, last, err
+				}
+			}
+		}
+		limit = 1
+		ls, err = g.cold.Lives(ctx, last, limit)
+	}
+	if len(ls) > 0 {
+		last = ls[len(ls)-1].ID
+	}
+	return ls, last, err
+}
+
 // join goes through all lives with what is known of the dues in [from, to).
 func (g *ledger) join(ctx context.Context, from, to int64) error {
 	records, owed := g.read, g.owed
 	for last := engine.TimerID(0); ; {
 		started := time.Now()
-		ls, err := g.cold.Lives(ctx, last, pageSize)
-		if err != nil {
+		var ls []engine.Life
+		var err error
+		if ls, last, err = g.lives(ctx, last, pageSize, to == g.To); err != nil {
 			return fmt.Errorf("cannot read the timers: %w", err)
 		}
 		if len(ls) == 0 {
@@ -225,7 +276,6 @@ func (g *ledger) join(ctx context.Context, from, to int64) error {
 				return fmt.Errorf("timer %s: %w", l.ID, err)
 			}
 		}
-		last = ls[len(ls)-1].ID
 		g.pace(time.Since(started))
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -304,6 +354,10 @@ func (g *ledger) again(ctx context.Context, id engine.TimerID, was *evidence) (j
 	records := func(f engine.TaskFilter, limit int, yield func(entry) (more bool)) error {
 		for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
 			ts, next, err := g.cold.Tasks(ctx, f, before, limit)
+			var d *engine.Damage
+			if errors.As(err, &d) && d.Key != (engine.Key{}) && (before == engine.Key{} || d.Key.Compare(before) < 0) {
+				next, err = d.Key, nil // it was told of
+			}
 			if err != nil {
 				return err
 			}

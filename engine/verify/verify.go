@@ -45,11 +45,13 @@ const (
 	// Unproven: no record, where history is known not to be whole: successes are
 	// sampled, or the disk or history's bound left no room. It is no failure.
 	Unproven
+	// Damaged: a row of the store that cannot be read, or is that of another task.
+	Damaged
 
 	findingKinds
 )
 
-var findingNames = [findingKinds]string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven"}
+var findingNames = [findingKinds]string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven", "damaged"}
 
 func (k FindingKind) String() string { return findingNames[k] }
 
@@ -158,18 +160,16 @@ func waitsOf(t *engine.Timer) time.Duration {
 	return t.Retry.MaxAge
 }
 
-// ends is what its successor does to an era. A delete and a disable are stamped by
-// the clock as the timer's calls had it. Any other change has the clock's own time:
-// what a clock that was set back had called is then later, and only a recurring
-// successor tells, by a ValidFrom beyond it, as one that is disabled until then does.
+// ends is what its successor does to an era. A change that takes effect at once is
+// stamped by the latest time that the timer's calls may have had; the dues of the era
+// end by the clock's own time, ValidFrom. A later one-shot or enable does not tell.
 func (e *era) ends(next *engine.Timer) {
-	e.end = next.UpdatedAt
+	e.end = min(next.UpdatedAt, next.ValidFrom)
 	switch {
 	case next.Status == engine.Disabled:
-		e.last, e.stopped = e.end, true
-		e.end = min(e.end, next.ValidFrom) // its dues end by the clock's own time
+		e.last, e.stopped = next.UpdatedAt, true
 	case next.Status == engine.Enabled && !next.Schedule.OneShot() && next.ValidFrom <= next.UpdatedAt:
-		e.last = e.end
+		e.last = next.UpdatedAt
 	}
 }
 

@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,6 +24,13 @@ type shelf struct {
 	shards []engine.Shard
 	// leftOut are minutes.
 	leftOut []int64
+	// Of these the rows are damaged: records, and the definitions of timers.
+	records     map[engine.Key]bool
+	definitions map[engine.TimerID]bool
+}
+
+func (s *shelf) Timer(context.Context, engine.TimerID) (*engine.Timer, error) {
+	return nil, engine.ErrNotFound
 }
 
 func (s *shelf) LeftOut(context.Context, int64, int64) ([]int64, error) { return s.leftOut, nil }
@@ -32,6 +40,9 @@ func (s *shelf) Shards(context.Context) ([]engine.Shard, error) { return s.shard
 func (s *shelf) Lives(_ context.Context, after engine.TimerID, limit int) (ls []engine.Life, err error) {
 	for _, l := range s.lives {
 		if l.ID > after && len(ls) < limit {
+			if s.definitions[l.ID] {
+				return nil, &engine.Damage{Key: engine.Key{Timer: l.ID}, Row: "a definition", Err: errors.New("cut")}
+			}
 			ls = append(ls, l)
 		}
 	}
@@ -56,8 +67,11 @@ func (s *shelf) Tasks(_ context.Context, f engine.TaskFilter, before engine.Key,
 		if before != (engine.Key{}) && t.Key.Compare(before) >= 0 || !f.Matches(t) {
 			continue
 		}
-		if len(ts) == limit {
+		switch damaged := s.records[t.Key]; {
+		case len(ts) == limit, damaged && len(ts) > 0:
 			return ts, next, nil
+		case damaged:
+			return nil, next, &engine.Damage{Key: t.Key, Row: "a record", Err: errors.New("cut")}
 		}
 		ts, next = append(ts, t), t.Key
 	}
@@ -497,4 +511,46 @@ func TestVerifyRefuses(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.v, got, c.want)
 		}
 	}
+}
+
+// A record that cannot be read is named, and so is the gap that it leaves; so is a
+// definition. All else is verified as before.
+func TestDamagedRows(t *testing.T) {
+	s := &shelf{shards: make([]engine.Shard, engine.Shards), records: map[engine.Key]bool{}, definitions: map[engine.TimerID]bool{}}
+	for i := range s.shards {
+		s.shards[i].Watermark = verifyEnd
+	}
+	for id := engine.TimerID(1); id <= 3; id++ {
+		x := &engine.Timer{ID: id, Version: 1, Generation: 1, CreatedAt: verifyStart, UpdatedAt: verifyStart}
+		x.Schedule.Every = time.Minute
+		if err := plan.Resolve(x, nil, verifyStart); err != nil {
+			t.Fatal(err)
+		}
+		s.lives = append(s.lives, engine.Life{ID: id, Versions: []*engine.Timer{x}})
+		for due := verifyStart + minute; due < verifyEnd; due += minute {
+			s.put(&engine.Task{Key: engine.Key{Timer: id, Due: due}, Generation: 1, Status: engine.Succeeded})
+		}
+	}
+	want := func(records int64, want ...string) {
+		t.Helper()
+		for _, most := range []int{0, 10} { // slices
+			found, v := s.verify(t, func(g *ledger) { g.most = most })
+			if !slices.Equal(found, want) || v.Records != records || v.Failed() != (len(want) > 0) {
+				t.Errorf("slices of %d: found %q in %d records, want %q", most, found, v.Records, want)
+			}
+		}
+	}
+	want(177)
+	s.records[engine.Key{Timer: 1, Due: verifyStart + 7*minute}] = true
+	s.records[engine.Key{Timer: 2, Due: verifyStart + 59*minute}] = true // the first that is read
+	s.records[engine.Key{Timer: 2, Due: verifyStart + 30*minute}] = true
+	s.records[engine.Key{Timer: 1, Due: verifyStart + 30*minute}] = true
+	bad := []string{
+		"damaged 1 +30m0s", "damaged 1 +7m0s", "damaged 2 +30m0s", "damaged 2 +59m0s",
+		"gap 1 +30m0s", "gap 1 +7m0s", "gap 2 +30m0s", "gap 2 +59m0s",
+	}
+	want(173, bad...)
+	s.definitions[3] = true
+	since := time.Duration(verifyStart) * time.Millisecond
+	want(173, slices.Insert(bad, 4, fmt.Sprintf("damaged 3 +-%v", since))...)
 }

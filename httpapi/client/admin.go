@@ -37,6 +37,7 @@ type Stats struct {
 	UptimeSeconds float64         `json:"uptime_seconds"`
 	Watermark     time.Time       `json:"watermark,omitzero"`
 	Tiers         map[string]bool `json:"tiers"` // whether each is there
+	Warnings      []Warning       `json:"warnings,omitempty"`
 }
 
 // Stats reads the server's figures.

@@ -10,7 +10,7 @@ import (
 // Operation is the progress of a bulk operation.
 type Operation struct {
 	ID      string    `json:"id,omitempty"`
-	Action  string    `json:"action"` // enable, disable, delete, retry
+	Action  string    `json:"action"` // enable, disable, delete, retry, clock_reset
 	App     string    `json:"app,omitempty"`
 	DryRun  bool      `json:"dry_run"`
 	Count   int64     `json:"count"` // how many are selected

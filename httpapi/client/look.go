@@ -113,6 +113,7 @@ type System struct {
 	MemoryBytes int64     `json:"memory_bytes"`
 	Connections int64     `json:"connections"`
 	Streams     int64     `json:"streams"`
+	ClockBehind float64   `json:"clock_behind_seconds"` // 0: it is not
 	Calls       Calls     `json:"calls"`
 	Settings    []Setting `json:"settings"`
 }

@@ -201,7 +201,8 @@ type Preview struct {
 	Warnings []Warning   `json:"warnings"`
 }
 
-// Warning is something about a schedule that may surprise.
+// Warning is something about a schedule that may surprise, or that is amiss although the
+// server serves and fires.
 type Warning struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`

@@ -21,7 +21,7 @@ type Verification struct {
 
 // Finding is something that a verification found.
 type Finding struct {
-	Kind    string    `json:"finding"` // gap, repeat, early, late, stray, miscount, unproven
+	Kind    string    `json:"finding"` // gap, repeat, early, late, stray, miscount, unproven, damaged
 	TimerID string    `json:"timer_id"`
 	App     string    `json:"app"`
 	Name    string    `json:"name"`

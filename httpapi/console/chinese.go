@@ -68,6 +68,7 @@ var chinese = map[string]string{
 	"Event streams":                                              "事件流",
 	"Failures":                                                   "失败",
 	"Fires a second":                                             "每秒触发",
+	"Attention: %s.":                                             "请注意：%s。",
 	"Firing on time.":                                            "触发准时。",
 	"First page":                                                 "第一页",
 	"First wait":                                                 "首次等待",

@@ -69,7 +69,7 @@ func (d *overviewData) Waiting() int64 { return max(0, d.Tasks.Open-d.Tasks.InFl
 
 // Calm: nothing is late, nothing is away.
 func (d *overviewData) Calm() bool {
-	if d.NotReady != "" || d.Tasks.OldestOverdueMS > 1000 {
+	if d.NotReady != "" || len(d.Warnings) > 0 || d.Tasks.OldestOverdueMS > 1000 {
 		return false
 	}
 	for _, up := range d.Tiers {

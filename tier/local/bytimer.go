@@ -189,7 +189,7 @@ func (p *taskPage) hourOf(id engine.TimerID, at, end int64, shots []int64) (more
 		t, err := p.w.task(k)
 		if errors.Is(err, engine.ErrNotFound) {
 			if _, ok := slices.BinarySearch(indexed, due); ok {
-				return false, damaged(recordKey(nil, k), errors.New("an entry of the index without a record"))
+				return false, damagedRecord(recordKey(nil, k), errors.New("the index has it, and there is no record"))
 			}
 			continue // a one-shot that is not finished
 		}

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -38,17 +39,32 @@ func (w *view) task(k engine.Key) (*engine.Task, error) {
 func (w *view) listed(k engine.Key) (*engine.Task, error) {
 	t, err := w.task(k)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil, damaged(recordKey(nil, k), errors.New("an entry of the index without a record"))
+		return nil, damagedRecord(recordKey(nil, k), errors.New("the index has it, and there is no record"))
 	}
 	return t, err
 }
 
+// decodeTask reads the record that stands at a key.
 func decodeTask(key, b []byte) (*engine.Task, error) {
 	t, err := engine.DecodeTask(b)
+	if err == nil && t.Key != recordOf(key) {
+		err = fmt.Errorf("it is the record of task %s", t.Key)
+	}
 	if err != nil {
-		return nil, damaged(key, err)
+		return nil, damagedRecord(key, err)
 	}
 	return t, nil
+}
+
+// recordOf is the task of which a key has the record.
+func recordOf(key []byte) engine.Key {
+	return engine.Key{Timer: readID(key[7:]), Due: readTime(key[1:])}
+}
+
+// damagedRecord is the error of a record that cannot be right.
+func damagedRecord(key []byte, err error) error {
+	k := recordOf(key)
+	return &engine.Damage{Row: fmt.Sprintf("the record at task %s", k), Key: k, Err: err}
 }
 
 // LastTask is the newest record of a timer.
@@ -96,7 +112,11 @@ func (s *Store) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Ke
 	default:
 		err = p.byTime(ctx, kindRecord, before)
 	}
-	if err != nil {
+	var d *engine.Damage
+	switch {
+	case errors.As(err, &d) && p.looked:
+		return p.tasks, p.last, nil
+	case err != nil:
 		return nil, engine.Key{}, err
 	}
 	if p.ended {
@@ -114,18 +134,19 @@ func onlyFailures(sts []engine.TaskStatus) bool {
 // taskPage collects a page of history. It stops when the page is full, at the
 // end, or after taskSteps.
 type taskPage struct {
-	w     *view
-	f     *engine.TaskFilter
-	limit int
-	tasks []*engine.Task
-	last  engine.Key // where the next page goes on: before this key
-	ended bool
-	steps int
+	w      *view
+	f      *engine.TaskFilter
+	limit  int
+	tasks  []*engine.Task
+	last   engine.Key // where the next page goes on: before this key
+	ended  bool
+	steps  int
+	looked bool // at a record
 }
 
 // add looks at one record; more is false when the page ends here.
 func (p *taskPage) add(k engine.Key, t *engine.Task) (more bool) {
-	p.last = k
+	p.last, p.looked = k, true
 	p.steps++
 	if t != nil && p.f.Matches(t) {
 		p.tasks = append(p.tasks, t)
@@ -141,7 +162,7 @@ func (p *taskPage) byTime(ctx context.Context, kind byte, before engine.Key) err
 		if len(k) != 15 {
 			return false, damaged(k, errKey)
 		}
-		key := engine.Key{Timer: readID(k[7:]), Due: readTime(k[1:])}
+		key := recordOf(k)
 		var t *engine.Task
 		var err error
 		switch {
@@ -160,5 +181,40 @@ func (p *taskPage) byTime(ctx context.Context, kind byte, before engine.Key) err
 		}
 		p.ended = p.add(key, t)
 		return p.ended, nil
+	})
+}
+
+const minute = 60_000 // ms
+
+func leftOutKey(m int64) []byte { return appendTime([]byte{kindLeftOut}, m) }
+
+// LeftOut returns the minutes of [from, to) whose history is incomplete.
+func (s *Store) LeftOut(_ context.Context, from, to int64) (minutes []int64, err error) {
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer s.views.release(w)
+	err = scan(w, leftOutKey(from-minute+1), leftOutKey(to), func(k, _ []byte) (bool, error) {
+		if len(k) != 7 {
+			return false, damaged(k, errKey)
+		}
+		minutes = append(minutes, readTime(k[1:]))
+		return true, nil
+	})
+	return minutes, err
+}
+
+// forgetLeftOut removes the notes of minutes that are older than history.
+func (s *Store) forgetLeftOut(ctx context.Context, before int64) (more bool, err error) {
+	ks, more, err := s.keys([]byte{kindLeftOut}, leftOutKey(before-minute+1), sweepPiece)
+	if len(ks) == 0 || err != nil {
+		return false, err
+	}
+	return more, s.do(ctx, len(ks), func(g *group) error {
+		for _, k := range ks {
+			g.delete(k)
+		}
+		return nil
 	})
 }

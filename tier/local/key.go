@@ -162,5 +162,5 @@ var errKey = errors.New("the key has a form that this program does not write")
 
 // damaged wraps an error that means: what is stored is not what was written.
 func damaged(key []byte, err error) error {
-	return fmt.Errorf("the store is damaged at key %q: %w", key, err)
+	return &engine.Damage{Row: fmt.Sprintf("the store's row at key %q", key), Err: err}
 }

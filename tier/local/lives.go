@@ -3,13 +3,14 @@ package local
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"xtimer/engine"
 )
 
 // Lives pages through every timer that stands or has a version kept.
-func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) ([]engine.Life, error) {
+func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) (ls []engine.Life, err error) {
 	w, err := s.views.acquire()
 	if err != nil {
 		return nil, err
@@ -24,8 +25,15 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) ([]engi
 		return nil, err
 	}
 	defer rows.close()
-	ls := make([]engine.Life, 0, len(ids))
-	for _, id := range ids {
+	ls = make([]engine.Life, 0, len(ids))
+	var id engine.TimerID
+	defer func() {
+		var d *engine.Damage
+		if errors.As(err, &d) {
+			d.Key.Timer = id
+		}
+	}()
+	for _, id = range ids {
 		l := engine.Life{ID: id}
 		if versioned[id] { // most have no former one
 			if l.Versions, err = versions(w, id, 0, keptVersions); err != nil {

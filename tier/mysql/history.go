@@ -17,24 +17,35 @@ const (
 	taskChunk = 1000
 )
 
-func scanTask(rows *sql.Rows) (*engine.Task, error) {
+// recordColumns are what scanTask reads.
+const recordColumns = "timer,due,record"
+
+// scanTask reads a record; one that cannot be right is damage, and no error.
+func scanTask(rows *sql.Rows) (t *engine.Task, damage *engine.Damage, err error) {
 	var b sql.RawBytes
-	if err := rows.Scan(&b); err != nil {
-		return nil, err
+	var k engine.Key
+	if err := rows.Scan(&k.Timer, &k.Due, &b); err != nil {
+		return nil, nil, err
 	}
-	t, err := engine.DecodeTask(bytes.Clone(b))
+	t, err = engine.DecodeTask(bytes.Clone(b))
+	if err == nil && t.Key != k {
+		err = fmt.Errorf("it is the record of task %s", t.Key)
+	}
 	if err != nil {
-		return nil, &rowError{damaged("tasks", "with a garbled record", err)}
+		return nil, &engine.Damage{Row: fmt.Sprintf("the row %s of tasks", k), Key: k, Err: err}, nil
 	}
-	return t, nil
+	return t, nil, nil
 }
 
 // Task finds one record of history.
 func (s *Store) Task(ctx context.Context, k engine.Key) (found *engine.Task, err error) {
 	err = s.read(ctx, "read a task", func(ctx context.Context) error {
 		found = nil
-		return s.scan(ctx, fmt.Sprintf("SELECT record FROM tasks WHERE timer=%d AND due=%d", k.Timer, k.Due), func(rows *sql.Rows) (err error) {
-			found, err = scanTask(rows)
+		return s.scan(ctx, fmt.Sprintf("SELECT "+recordColumns+" FROM tasks WHERE timer=%d AND due=%d", k.Timer, k.Due), func(rows *sql.Rows) error {
+			t, damage, err := scanTask(rows)
+			if found = t; damage != nil {
+				err = &rowError{damage}
+			}
 			return err
 		})
 	})
@@ -71,13 +82,18 @@ func (s *Store) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Ke
 	for steps := 0; limit > 0; {
 		n := min(taskChunk, max(limit-len(ts), 64), taskSteps-steps)
 		var chunk []*engine.Task
+		var damage *engine.Damage // of the row after them
 		err := s.read(ctx, "read the history", func(ctx context.Context) error {
-			chunk = chunk[:0]
-			q := fmt.Sprintf("SELECT record FROM tasks WHERE %s AND due>=%d AND (due<%[3]d OR due=%[3]d AND timer<%[4]d) ORDER BY %[5]s LIMIT %[6]d",
+			chunk, damage = chunk[:0], nil
+			q := fmt.Sprintf("SELECT "+recordColumns+" FROM tasks WHERE %s AND due>=%d AND (due<%[3]d OR due=%[3]d AND timer<%[4]d) ORDER BY %[5]s LIMIT %[6]d",
 				where, f.From, before.Due, before.Timer, order, n)
 			return s.scan(ctx, q, func(rows *sql.Rows) error {
-				t, err := scanTask(rows)
-				chunk = append(chunk, t)
+				t, bad, err := scanTask(rows)
+				if damage == nil && bad == nil {
+					chunk = append(chunk, t)
+				} else if damage == nil {
+					damage = bad
+				}
 				return err
 			})
 		})
@@ -93,7 +109,12 @@ func (s *Store) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Ke
 				return ts, before, nil
 			}
 		}
-		if len(chunk) < n {
+		switch {
+		case damage != nil && steps == 0 && len(chunk) == 0:
+			return nil, engine.Key{}, damage
+		case damage != nil:
+			return ts, before, nil
+		case len(chunk) < n:
 			return ts, engine.Key{}, nil
 		}
 		if steps += n; steps >= taskSteps {
@@ -112,4 +133,42 @@ func taskPath(f *engine.TaskFilter) (where, order string) {
 		return is("failure", "1"), "failure DESC,due DESC,timer DESC"
 	}
 	return "TRUE", "due DESC,timer DESC"
+}
+
+const minute = 60_000 // ms
+
+// LeftOut lists the minutes of [from, to) whose history is incomplete.
+func (s *Store) LeftOut(ctx context.Context, from, to int64) (minutes []int64, err error) {
+	err = s.read(ctx, "read what was left out", func(ctx context.Context) error {
+		minutes = nil
+		q := fmt.Sprintf("SELECT minute FROM left_out WHERE minute>%d AND minute<%d ORDER BY minute", from-minute, to)
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
+			var m int64
+			err := rows.Scan(&m)
+			minutes = append(minutes, m)
+			return err
+		})
+	})
+	return minutes, err
+}
+
+// leaveOut notes minutes; most are noted already.
+func leaveOut(t *transaction, minutes []int64) error {
+	if len(minutes) == 0 {
+		return nil
+	}
+	return t.many("INSERT IGNORE INTO left_out (minute) VALUES ", ",", "", len(minutes), func(b []byte, i int) []byte {
+		return append(appendInts(append(b, '('), minutes[i]), ')')
+	})
+}
+
+// forgetLeftOut removes the minutes of before history begins.
+func (s *Store) forgetLeftOut(ctx context.Context, before int64) (more bool, err error) {
+	minutes, err := s.LeftOut(ctx, 0, before-minute+1)
+	if len(minutes) == 0 || err != nil {
+		return false, err
+	}
+	return false, s.transact(ctx, "forget what was left out", func(t *transaction) error {
+		return t.run(fmt.Sprintf("DELETE FROM left_out WHERE minute<=%d", before-minute))
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,13 +23,29 @@ func (s *Store) Lives(ctx context.Context, after engine.TimerID, limit int) (ls 
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // it only read
-		ls, err = lives(ctx, tx, after, limit)
+		if ls, err = lives(ctx, tx, after, limit); err != nil && limit == 1 {
+			err = ofTimer(ctx, tx, after, err)
+		}
 		return err
 	})
 	return ls, err
 }
 
-func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]engine.Life, error) {
+// ofTimer gives damage the id of the first timer after one.
+func ofTimer(ctx context.Context, tx *sql.Tx, after engine.TimerID, err error) error {
+	var d *engine.Damage
+	if !errors.As(err, &d) {
+		return err
+	}
+	ids, lost := lifeIDs(ctx, tx, after, 1)
+	if len(ids) == 1 {
+		d.Key.Timer = ids[0]
+	}
+	return errors.Join(err, lost)
+}
+
+// lifeIDs are the ids of timers that stand or have a version kept.
+func lifeIDs(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]engine.TimerID, error) {
 	var ids []engine.TimerID
 	collect := func(rows *sql.Rows) error {
 		var id engine.TimerID
@@ -46,16 +63,20 @@ func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	ids = ids[:min(len(ids), limit)]
-	if len(ids) == 0 {
-		return nil, nil
+	return ids[:min(len(ids), limit)], nil
+}
+
+func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]engine.Life, error) {
+	ids, err := lifeIDs(ctx, tx, after, limit)
+	if err != nil || len(ids) == 0 {
+		return nil, err
 	}
 	ls, places := make([]engine.Life, len(ids)), make(map[engine.TimerID]int, len(ids))
 	for i, id := range ids {
 		ls[i].ID, places[id] = id, i
 	}
 	list := string(appendIDs(nil, ids))
-	err := scan(ctx, tx, "SELECT timer,deleted,definition FROM versions WHERE timer IN "+list+" ORDER BY timer,version", func(rows *sql.Rows) error {
+	err = scan(ctx, tx, "SELECT timer,deleted,definition FROM versions WHERE timer IN "+list+" ORDER BY timer,version", func(rows *sql.Rows) error {
 		var id engine.TimerID
 		var deleted int64
 		var b sql.RawBytes

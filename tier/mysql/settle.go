@@ -182,12 +182,15 @@ func (s *Store) putTasks(t *transaction, rs []engine.Record) error {
 // stored.
 func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
 	ranks := map[engine.Key]engine.Rank{}
-	err := keyed(&t.buf, "SELECT t.record FROM tasks", keyColumns, " FOR UPDATE", len(rs),
+	err := keyed(&t.buf, "SELECT t.timer,t.due,t.record FROM tasks", keyColumns, " FOR UPDATE", len(rs),
 		func(b []byte, i int) []byte { return appendKey(b, rs[i].Key) },
 		func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
-				task, err := scanTask(rows)
-				if err == nil {
+				task, damage, err := scanTask(rows)
+				switch {
+				case damage != nil:
+					return &rowError{damage}
+				case err == nil:
 					ranks[task.Key] = engine.RankOf(task)
 				}
 				return err

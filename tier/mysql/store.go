@@ -204,5 +204,5 @@ func scan(ctx context.Context, from querier, query string, each func(*sql.Rows) 
 
 // damaged is the error of a row that does not decode.
 func damaged(table string, id any, err error) error {
-	return fmt.Errorf("the row %v of %s is damaged: %w", id, table, err)
+	return &engine.Damage{Row: fmt.Sprintf("the row %v of %s", id, table), Err: err}
 }

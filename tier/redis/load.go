@@ -77,14 +77,15 @@ func together(m int64, shards []*shard) (n int) {
 	return n
 }
 
-// reading is one bucket that is read.
+// reading is what is read of one bucket.
 type reading struct {
 	sh    *shard
 	key   string
 	want  part
 	z     *goredis.ZSliceCmd
 	defs  []*goredis.SliceCmd
-	found int // of its entries, where they begin
+	head  *goredis.SliceCmd // how many writes Redis knows of
+	found int               // of its entries, where they begin
 }
 
 // read reads a minute of some shards: the buckets, then the definitions, then how
@@ -102,8 +103,21 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 	if err := w.outage.refusal(); err != nil {
 		return nil, unavailable(err)
 	}
-	var rs []*reading
-	n := int64(0)
+	rs := bucketsOf(m, shards)
+	if len(rs) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
+	defer cancel()
+	es, err := w.readBuckets(ctx, m, rs)
+	if err != nil {
+		return nil, err
+	}
+	return es, w.readDefinitions(ctx, m, rs, es)
+}
+
+// bucketsOf are the buckets of a minute that have entries. The shards are locked.
+func bucketsOf(m int64, shards []*shard) (rs []*reading) {
 	for _, sh := range shards {
 		b := sh.buckets[m]
 		if b == nil {
@@ -112,15 +126,15 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 		for k, p := range b.parts {
 			if p.count > 0 {
 				rs = append(rs, &reading{sh: sh, key: sh.bucketKey(m, k), want: p})
-				n += p.count
 			}
 		}
 	}
-	if len(rs) == 0 {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, w.patience)
-	defer cancel()
+	return rs
+}
+
+// readBuckets reads the entries of buckets: ErrGap unless they are those that were put
+// there.
+func (w *Warm) readBuckets(ctx context.Context, m int64, rs []*reading) (es []engine.Entry, gap error) {
 	if err := w.ask(ctx, func(p goredis.Pipeliner) {
 		for _, r := range rs {
 			r.z = p.ZRangeWithScores(ctx, r.key, 0, -1)
@@ -128,8 +142,11 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 	}); err != nil {
 		return nil, err
 	}
-	es := make([]engine.Entry, 0, n)
-	var gap error
+	n := int64(0)
+	for _, r := range rs {
+		n += r.want.count
+	}
+	es = make([]engine.Entry, 0, n)
 	for _, r := range rs {
 		var got part
 		r.found = len(es)
@@ -140,24 +157,25 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 			gap = engine.ErrGap
 		}
 	}
-	if gap != nil {
-		return nil, gap
-	}
-	heads := make([]*goredis.SliceCmd, len(rs))
+	return es, gap
+}
+
+// readDefinitions adds the definitions of entries: ErrGap when Redis has lost a write.
+func (w *Warm) readDefinitions(ctx context.Context, m int64, rs []*reading, es []engine.Entry) (gap error) {
 	if err := w.ask(ctx, func(p goredis.Pipeliner) {
-		for i, r := range rs {
+		for _, r := range rs {
 			if r.sh.hours[m/hourMin] {
 				for ids := range slices.Chunk(r.z.Val(), pageSize) {
 					r.defs = append(r.defs, p.HMGet(ctx, r.sh.hourKey(m/hourMin), membersOf(ids)...))
 				}
 			}
-			heads[i] = p.HMGet(ctx, manifestKey(r.sh.n), "run", "seq")
+			r.head = p.HMGet(ctx, manifestKey(r.sh.n), "run", "seq")
 		}
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	for i, r := range rs {
-		if r.sh.run != "" && !r.sh.isAt(heads[i].Val()) {
+	for _, r := range rs {
+		if r.sh.run != "" && !r.sh.isAt(r.head.Val()) {
 			w.lose(r.sh)
 			gap = engine.ErrGap
 			continue
@@ -172,7 +190,7 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 			}
 		}
 	}
-	return es, gap
+	return gap
 }
 
 // ask reads in one pipeline.

@@ -214,7 +214,7 @@ func (r *remote) follow(cmd *cobra.Command, op *api.Operation, err error) error 
 		return err
 	}
 	err = r.show(cmd.OutOrStdout(), op, func(out io.Writer) error {
-		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "made again"}[op.Action]
+		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "made again", "clock_reset": "called by the clock as it is"}[op.Action]
 		if op.DryRun {
 			_, err := fmt.Fprintf(out, "%d would be %s.\n", op.Count, word)
 			return err

@@ -36,6 +36,7 @@ type Settings struct {
 	FinishedRetention time.Duration // default 7 days
 	BackupDir         string        // default none: backups over the API are off
 	Drain             time.Duration // default 30 s
+	ClockWait         time.Duration // for a synchronised clock at the start; default 30 s, 0: none
 
 	EgressAllow      []netip.Prefix // exceptions from the next two
 	EgressDeny       []netip.Prefix // default none
@@ -82,6 +83,7 @@ func Default() *Settings {
 		HistoryRetention:      7 * 24 * time.Hour,
 		FinishedRetention:     7 * 24 * time.Hour,
 		Drain:                 30 * time.Second,
+		ClockWait:             30 * time.Second,
 		from:                  map[string]string{},
 	}
 }
@@ -119,6 +121,7 @@ func settingList(s *Settings) []setting {
 		{"finished-retention", (*span.Value)(&s.FinishedRetention), "how long a finished timer keeps its name"},
 		{"backup-dir", (*textValue)(&s.BackupDir), "let POST /v1/admin/backup write under `DIR`"},
 		{"drain", (*span.Value)(&s.Drain), "how long calls in flight may take after SIGTERM"},
+		{"clock-wait", (*span.Value)(&s.ClockWait), "how long the first start after a boot waits for the clock to be synchronised; 0: it does not"},
 		{"egress-allow", (*cidrsValue)(&s.EgressAllow), "call targets in these `CIDRs` even if --egress-deny or --egress-public-only denies them"},
 		{"egress-deny", (*cidrsValue)(&s.EgressDeny), "do not call targets in these `CIDRs`"},
 		{"egress-public-only", (*boolValue)(&s.EgressPublicOnly), "do not call loopback, private and reserved networks"},

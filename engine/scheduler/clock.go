@@ -1,0 +1,385 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// A clock that was ahead for some seconds leaves a watermark that is ahead for hours once
+// the clock is right again:
+//
+//	now                                      W
+//	 ┼── dues that were skipped, or called ──┼──►
+//
+// Timers that were there rest until W, for a clock that was set back by mistake must not
+// have them call again. Which clock was wrong, a person has to say: ResetClock says that
+// it was the former one.
+
+// awaitClock has Config.AwaitClock wait, if a wrong clock can do harm.
+func (e *Scheduler) awaitClock(ctx context.Context) error {
+	if e.cfg.AwaitClock == nil {
+		return nil
+	}
+	e.startsWith.Store(new("it waits for the clock to be synchronised"))
+	c, err := e.cfg.Cold.Counts(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot see whether there are timers: %w", err)
+	}
+	shards, err := e.cfg.Cold.Shards(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the watermarks: %w", err)
+	}
+	last := int64(0)
+	for i := range shards {
+		last = max(last, shards[i].Watermark)
+	}
+	if c.Enabled > 0 && last > 0 {
+		e.cfg.AwaitClock(ctx, time.UnixMilli(last))
+	}
+	return ctx.Err()
+}
+
+// behindLimit is how far (ms) the clock may be behind the watermark without a warning.
+const behindLimit = minute
+
+// ClockBehind is how far the clock is behind the last due that was finished, when that is
+// more than a minute and ResetClock was not called since; else 0. Timers that were made
+// before the clock was set back rest for as long.
+func (e *Scheduler) ClockBehind() time.Duration {
+	w := e.highestWatermark()
+	behind := w - e.now()
+	if behind <= behindLimit || w <= e.clockReset.Load() {
+		return 0
+	}
+	return time.Duration(behind) * time.Millisecond
+}
+
+// Warnings are what is amiss although this node serves and fires.
+func (e *Scheduler) Warnings() []Warning {
+	var ws []Warning
+	for _, of := range [...]func() (Warning, bool){e.clockWarning, e.lateWarning} {
+		if w, ok := of(); ok {
+			ws = append(ws, w)
+		}
+	}
+	return ws
+}
+
+// clockWarning says that the clock is behind, if it is.
+func (e *Scheduler) clockWarning() (w Warning, ok bool) {
+	behind := e.ClockBehind()
+	if behind == 0 {
+		return w, false
+	}
+	until := engine.FormatInstant(e.now() + behind.Milliseconds())
+	return Warning{"clock_behind", fmt.Sprintf(
+		"the clock is %v behind the last due that was finished: timers made before it was set back are not called until %s; "+
+			"if the former clock was wrong, xtimer clock reset has them called by this one", behind.Round(time.Second), until,
+	)}, true
+}
+
+// Warning is a finding with a stable code.
+type Warning struct{ Code, Detail string }
+
+func (e *Scheduler) highestWatermark() (w int64) {
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		w = max(w, sh.watermark, sh.settling)
+		sh.mu.Unlock()
+	}
+	return w
+}
+
+// ResetClock makes the dues of all timers count again that are later than now and not
+// later than the watermark, unless their keys were used. It is a bulk operation over the
+// timers that have such dues.
+func (e *Scheduler) ResetClock(ctx context.Context, dryRun bool) (Operation, error) {
+	w := e.highestWatermark()
+	op, err := e.StartBulk(ctx, Bulk{Action: ResetClock, DryRun: dryRun, Until: w})
+	if err == nil && !dryRun && op.Total == 0 {
+		e.noteReset(w)
+	}
+	return op, err
+}
+
+// selectResting selects the timers that have dues later than now and not later than the
+// watermark.
+func (e *Scheduler) selectResting(ctx context.Context) ([]engine.Key, error) {
+	var keys []engine.Key
+	now, w := e.now(), e.highestWatermark()
+	if w <= now {
+		return nil, nil
+	}
+	for after := ""; ; {
+		ts, next, err := e.cfg.Cold.Timers(ctx, engine.TimerFilter{}, after, definitionsAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range ts {
+			p, err := plan.Of(t)
+			if err != nil || t.Status == engine.Disabled {
+				continue
+			}
+			if due, ok := p.Next(now); ok && due <= w {
+				keys = append(keys, engine.Key{Timer: t.ID})
+			}
+		}
+		if after = next; after == "" {
+			return keys, nil
+		}
+	}
+}
+
+// resetOne does it for one timer; doing it again changes nothing.
+func (e *Scheduler) resetOne(ctx context.Context, id engine.TimerID) error {
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case t.Status == engine.Finished:
+		return e.revive(ctx, id)
+	}
+	return e.recount(ctx, id)
+}
+
+// revive enables a timer that was finished by a clock that was ahead.
+func (e *Scheduler) revive(ctx context.Context, id engine.TimerID) error {
+	_, err := e.change(ctx, id, 0, func(t *engine.Timer, now int64) (*edit, error) {
+		if t.Status != engine.Finished || t.LastDue <= now {
+			return nil, nil
+		}
+		from, err := e.countFrom(ctx, t, now)
+		if err != nil || from >= t.LastDue {
+			return nil, err
+		}
+		n := *t
+		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Enabled, "", t.Version+1, t.Generation+1, now
+		n.ValidFrom = max(t.ValidFrom, from)
+		return &edit{timer: &n, reason: engine.ReasonClockReset}, nil
+	})
+	return err
+}
+
+// recount owes the dues of a timer in (now, W] whose keys were not used: it commits the
+// row, and takes it into memory.
+func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
+	release, err := e.claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := e.awaitDecision(ctx, id); err != nil {
+		return err
+	}
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return err
+	}
+	now, w := e.now(), e.finishedTo(id)
+	p, err := plan.Of(t)
+	if err != nil || t.Status != engine.Enabled || w <= now {
+		return nil // see leaveOut
+	}
+	s, err := e.oweAgain(ctx, t, &p, now, w)
+	if err != nil || len(s.Owe) == 0 {
+		return err
+	}
+	if err := e.settleRecount(s); err != nil {
+		return err
+	}
+	return e.seatAgain(t, s.Owe)
+}
+
+// awaitDecision waits until nothing of a claimed timer is being decided that is behind.
+func (e *Scheduler) awaitDecision(ctx context.Context, id engine.TimerID) error {
+	for sh := e.shardOf(id); ; {
+		sh.mu.Lock()
+		lv := sh.timers[id]
+		late := lv != nil && lv.late
+		sh.mu.Unlock()
+		if !late {
+			return nil
+		}
+		if sleep(ctx, 10*time.Millisecond); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// oweAgain is the settlement that owes the dues of a timer in (now, w] that were not
+// called, in place of a range that it may have: the records of these dues, and those
+// that count some of them, give them up.
+func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan, now, w int64) (*engine.Settlement, error) {
+	s := &engine.Settlement{Owner: e.cfg.Node}
+	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	after := now
+	for i := range rows {
+		o := &rows[i]
+		if o.To == engine.Endless && o.Generation == t.Generation {
+			return &engine.Settlement{}, nil // they count: the timer is behind
+		}
+		if o.To != 0 && o.Generation == t.Generation {
+			after, w = min(after, o.Key.Due-1), max(w, o.To)
+			s.Pay = append(s.Pay, o.Key)
+		}
+	}
+	if to, err := e.provable(ctx, t, now, w); err != nil {
+		return nil, err
+	} else if w = to; w <= now {
+		return &engine.Settlement{}, nil
+	}
+	if s.Tasks, err = e.uncalled(ctx, t, p, now, w); err != nil {
+		return nil, err
+	}
+	if p.OneShot() {
+		for i := range s.Tasks { // it has one: else it was called, or is under way
+			s.Owe = append(s.Owe, policy.Row(t, s.Tasks[i].Key.Due))
+		}
+		return s, nil
+	}
+	s.Owe, err = ranges(t, p, after, w, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
+	return s, err
+}
+
+// uncalled are the records of the standing generation of a timer that say that dues in
+// (now, to] were not called, as they are without those: of a run that began earlier its
+// head is left, of all others the first due, which another record replaces when it is called.
+func (e *Scheduler) uncalled(ctx context.Context, t *engine.Timer, p *plan.Plan, now, to int64) (rs []engine.Record, err error) {
+	is := func(r *engine.Task) bool {
+		return r.Status.Final() && !isUsed(r) && r.Generation == t.Generation && r.Reason != engine.ReasonClockReset
+	}
+	add := func(r *engine.Task) {
+		rs = append(rs, engine.Record{Key: r.Key, Status: r.Status, Encoded: engine.EncodeTask(r), Alone: p.OneShot()})
+	}
+	run, err := e.runBefore(ctx, t.ID, now)
+	if err != nil {
+		return nil, err
+	}
+	if run != nil && is(run) {
+		run.DueLast, _ = p.Prev(now)
+		run.Count = p.Count(run.Key.Due-1, now)
+		add(run)
+	}
+	f := engine.TaskFilter{Timer: t.ID, From: now + 1, To: to + 1}
+	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
+		var ts []*engine.Task
+		if ts, before, err = e.cfg.Cold.Tasks(ctx, f, before, 1000); err != nil {
+			return nil, err
+		}
+		for _, r := range ts {
+			if is(r) {
+				r.DueLast, r.Count, r.Reason = r.Key.Due, 1, engine.ReasonClockReset
+				add(r)
+			}
+		}
+	}
+	return rs, nil
+}
+
+// settleRecount commits a settlement, however often it takes: whether one that seemed to
+// fail was made is not known, and made twice it is as made once.
+func (e *Scheduler) settleRecount(s *engine.Settlement) error {
+	rest := s.Tasks
+	for {
+		p := *s
+		p.Tasks = rest[:min(maxDecided, len(rest))]
+		err := e.cfg.Cold.Settle(e.life, &p)
+		switch {
+		case err == nil:
+			if rest = rest[len(p.Tasks):]; len(rest) == 0 {
+				return nil
+			}
+		case !inDoubt(err) || e.life.Err() != nil:
+			return err
+		default:
+			sleep(e.life, time.Second)
+		}
+	}
+}
+
+// seatAgain takes the rows of a claimed timer into memory, in place of its former range.
+func (e *Scheduler) seatAgain(t *engine.Timer, os []engine.Owed) error {
+	spent, err := e.spentOf(e.life, t, os)
+	for err != nil && e.life.Err() == nil {
+		e.log.Error("cannot read which dues were called; trying again", "timer", t.ID, "error", err)
+		sleep(e.life, time.Second)
+		spent, err = e.spentOf(e.life, t, os)
+	}
+	if err != nil {
+		return err
+	}
+	var ready []*task
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock()
+	defer func() {
+		sh.mu.Unlock()
+		e.enqueue(ready)
+	}()
+	if lv := sh.timers[t.ID]; lv != nil {
+		lv.owedTo, lv.spent = 0, nil
+	}
+	now := e.now()
+	for _, o := range os {
+		if o.To == 0 && sh.tasks.find(o.Key) != nil {
+			continue
+		}
+		tk, err := e.readmit(sh, t, o, spent, now)
+		if err != nil {
+			return err
+		}
+		if tk != nil {
+			ready = append(ready, tk)
+		}
+	}
+	return nil
+}
+
+// resetFile, in Config.OperationsDir, has the watermark of the last ResetClock, so that a
+// start does not warn of it again.
+const resetFile = "clock-reset"
+
+// noteReset remembers that dues up to a watermark count again.
+func (e *Scheduler) noteReset(w int64) {
+	raise(&e.clockReset, w)
+	if e.cfg.OperationsDir == "" {
+		return
+	}
+	err := os.MkdirAll(e.cfg.OperationsDir, 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(e.cfg.OperationsDir, resetFile), strconv.AppendInt(nil, w, 10), 0o600)
+	}
+	if err != nil {
+		e.log.Warn("cannot note that the clock was reset; the next start warns again that it is behind", "error", err)
+	}
+}
+
+// readReset reads what noteReset noted.
+func (e *Scheduler) readReset() {
+	if e.cfg.OperationsDir == "" {
+		return
+	}
+	b, err := os.ReadFile(filepath.Join(e.cfg.OperationsDir, resetFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	w, bad := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err = errors.Join(err, bad); err != nil {
+		e.log.Warn("cannot read whether the clock was reset", "error", err)
+		return
+	}
+	raise(&e.clockReset, w)
+}

@@ -1,0 +1,283 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/scheduler"
+)
+
+const clockAhead = 20 * time.Minute
+
+// ahead is a world whose clock was 20 minutes ahead for 42 s, and is right again: with a start at
+// each change of it, or while the engine ran.
+func ahead(t *testing.T, f func(t *testing.T, w *world, id engine.TimerID)) {
+	for _, started := range []bool{true, false} {
+		t.Run(fmt.Sprint("started ", started), func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 24*time.Hour)))
+				time.Sleep(30*time.Second + 50*time.Millisecond)
+				w.settle()
+				w.setClock(started, clockAhead)
+				time.Sleep(42 * time.Second)
+				w.setClock(started, -clockAhead)
+				time.Sleep(2 * time.Second)
+				f(t, w, id)
+				w.settle()
+				w.once("a")
+			})
+		})
+	}
+}
+
+func (w *world) setClock(started bool, by time.Duration) {
+	w.t.Helper()
+	if !started {
+		w.step(by)
+		return
+	}
+	if err := w.stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.step(by)
+	w.start()
+}
+
+// soon is how many calls of a timer began within two minutes of an instant, of dues after it.
+func (w *world) soon(name string, from int64) (n int) {
+	for _, c := range w.of(name) {
+		if c.key.Due >= from && c.at >= from && c.at < from+120_000 {
+			n++
+		}
+	}
+	return n
+}
+
+// A clock that is far behind the watermark is told of, until it is there or was reset.
+func TestClockBehindIsTold(t *testing.T) {
+	ahead(t, func(t *testing.T, w *world, _ engine.TimerID) {
+		if d := w.ClockBehind(); d < clockAhead-time.Minute || d > clockAhead+time.Minute {
+			t.Errorf("the clock is %v behind", d)
+		}
+		if s := w.metric("xtimer_clock_behind_seconds"); s < 1140 {
+			t.Errorf("the metric says %v s", s)
+		}
+		if ws := w.Warnings(); len(ws) != 1 || ws[0].Code != "clock_behind" {
+			t.Errorf("warnings %v", ws)
+		}
+		if err := w.Ready(); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		time.Sleep(clockAhead)
+		if d := w.ClockBehind(); d != 0 {
+			t.Errorf("the clock is where it was, and %v behind", d)
+		}
+	})
+}
+
+// Recurring timers rest after the clock was set back; next_due says so.
+func TestClockBehindNextDue(t *testing.T) {
+	ahead(t, func(t *testing.T, w *world, id engine.TimerID) {
+		now := w.now()
+		v, err := w.Timer(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := w.soon("a", now); n > 0 {
+			t.Errorf("%d calls while the timer rests", n)
+		}
+		time.Sleep(clockAhead)
+		calls := w.of("a")
+		i := slices.IndexFunc(calls, func(c call) bool {
+			return c.at > now+60_000 && c.key.Due > now+60_000 && c.at < now+2*clockAhead.Milliseconds() && c.key.Due >= v.NextDue
+		})
+		if i < 0 || calls[i].key.Due != v.NextDue {
+			t.Errorf("next_due was %s", stamp(v.NextDue))
+		}
+	})
+}
+
+// A timer that is enabled anew, or gets another schedule, is called at once by the clock
+// as it is, but for keys that were used.
+func TestClockBehindThenChange(t *testing.T) {
+	for name, change := range map[string]func(w *world, id engine.TimerID){
+		"disable and enable": func(w *world, id engine.TimerID) {
+			w.disable(id, 0)
+			w.enable(id, engine.CatchUpNone)
+		},
+		"disable until": func(w *world, id engine.TimerID) { w.disable(id, w.now()+1000) },
+		"schedule": func(w *world, id engine.TimerID) {
+			if err := w.reschedule(id, cron("*/10 * * * * *")); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", crash ", crash), func(t *testing.T) {
+				ahead(t, func(t *testing.T, w *world, id engine.TimerID) {
+					change(w, id)
+					time.Sleep(3 * time.Second)
+					now := w.now()
+					v, err := w.Timer(t.Context(), id)
+					if err != nil || v.NextDue > now+10_000 {
+						t.Errorf("next due %s at %s: %v", stamp(v.NextDue), stamp(now), err)
+					}
+					if crash {
+						w.crash(time.Second)
+					}
+					time.Sleep(time.Minute)
+					if n := w.soon("a", now); n < 5 {
+						t.Errorf("%d calls in a minute", n)
+					}
+					time.Sleep(clockAhead)
+					w.accountedFrom(id, now, w.now()-10_000)
+				})
+			})
+		}
+	}
+}
+
+// accountedFrom checks that each due in (from, to], but for those of the 42 s, has been called, or decided.
+func (w *world) accountedFrom(id engine.TimerID, from, to int64) {
+	w.t.Helper()
+	n := 0
+	for _, r := range w.records(id) {
+		if r.Key.Due > from && r.Key.Due <= to && r.Status == engine.Succeeded {
+			n++
+		}
+	}
+	if want := int(to-from) / 10_000; n < want-5 || n > want+1 {
+		w.t.Errorf("%d dues of %d were called", n, want)
+	}
+}
+
+// After a reset of the clock all timers are called by the clock as it is, each key once.
+func TestClockReset(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
+			ahead(t, func(t *testing.T, w *world, id engine.TimerID) {
+				op, err := w.ResetClock(t.Context(), true)
+				if err != nil || op.Total != 1 || w.ClockBehind() == 0 {
+					t.Fatalf("dry: %+v %v", op, err)
+				}
+				for range 2 { // again changes nothing
+					if op, err = w.ResetClock(t.Context(), false); err != nil || op.Total != 1 || op.Failed != 0 || !op.Ended {
+						t.Fatalf("%+v %v", op, err)
+					}
+				}
+				now := w.now()
+				if v, err := w.Timer(t.Context(), id); err != nil || v.NextDue > now+10_000 {
+					t.Errorf("next due %s at %s: %v", stamp(v.NextDue), stamp(now), err)
+				}
+				if d := w.ClockBehind(); d != 0 {
+					t.Errorf("still %v behind", d)
+				}
+				time.Sleep(30 * time.Second)
+				if crash {
+					w.crash(time.Second)
+				}
+				time.Sleep(30 * time.Second)
+				if n := w.soon("a", now); n < 5 {
+					t.Errorf("%d calls in a minute", n)
+				}
+				time.Sleep(clockAhead)
+				w.accountedFrom(id, now, w.now()-10_000)
+			})
+		})
+	}
+}
+
+// A one-shot that a clock far ahead found too late to call, and a timer whose end it had
+// passed, come back by a reset; one that was called does not.
+func TestClockResetOfWhatWasFinished(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		missed := w.make(timer("missed", delay(20*time.Minute), misfire(engine.MisfireLatest, 10*time.Minute)))
+		ended := w.make(timer("ended", engine.Schedule{Every: time.Minute, MaxRuns: 20}, misfire(engine.MisfireSkip, 10*time.Minute)))
+		w.make(timer("called", delay(59*time.Minute+50*time.Second), misfire(engine.MisfireLatest, 10*time.Minute)))
+		time.Sleep(10 * time.Second)
+		w.setClock(true, time.Hour)
+		time.Sleep(30 * time.Second) // the janitor archives them
+		w.setClock(true, -time.Hour)
+		time.Sleep(time.Second)
+		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Failed != 0 || op.Total != 3 {
+			t.Fatalf("%+v %v", op, err)
+		}
+		time.Sleep(40 * time.Minute)
+		w.settle()
+		if n := len(w.of("missed")); n != 1 {
+			t.Errorf("the one-shot that was missed was called %d times: %v", n, w.verdicts(missed, w.starts[0]))
+		}
+		if n := len(w.of("ended")); n != 20 {
+			t.Errorf("the timer that had ended was called %d times: %v", n, w.verdicts(ended, w.starts[0]))
+		}
+		time.Sleep(time.Hour)
+		if n := len(w.of("called")); n != 1 {
+			t.Errorf("the one-shot that was called was called %d times", n)
+		}
+		for _, name := range []string{"missed", "ended", "called"} {
+			w.once(name)
+		}
+	})
+}
+
+// Where history does not keep every success, the dues that may have been called are not
+// called again, and those that were not are.
+func TestClockResetOfASample(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config = scheduler.Config{HistorySampled: true}
+		w.start()
+		w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 24*time.Hour)))
+		time.Sleep(30 * time.Second)
+		w.step(clockAhead)
+		time.Sleep(42 * time.Second)
+		w.settle()
+		w.step(-clockAhead)
+		time.Sleep(time.Second)
+		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Failed != 0 {
+			t.Fatalf("%+v %v", op, err)
+		}
+		now := w.now()
+		time.Sleep(time.Minute)
+		if n := w.soon("a", now); n < 5 {
+			t.Errorf("%d calls in a minute", n)
+		}
+		time.Sleep(clockAhead)
+		w.once("a")
+	})
+}
+
+// A start waits for the clock when there is something that a wrong clock would call, and
+// decides by the clock as it is then.
+func TestStartAwaitsTheClock(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var asked []time.Time
+		w.config.AwaitClock = func(_ context.Context, last time.Time) {
+			asked = append(asked, last)
+			w.step(-clockAhead)
+		}
+		w.start()
+		if len(asked) > 0 {
+			t.Error("a new server waits for the clock")
+		}
+		from := w.now()
+		id := w.make(timer("a", every(10*time.Second)))
+		time.Sleep(35 * time.Second)
+		w.kill()
+		w.step(clockAhead)
+		w.start()
+		if len(asked) != 1 || asked[0].UnixMilli() > w.now() || asked[0].UnixMilli() < w.now()-20_000 {
+			t.Fatalf("asked with %v at %s", asked, stamp(w.now()))
+		}
+		time.Sleep(30 * time.Second)
+		w.settle()
+		w.accounted(id, from, w.now()-6000, 10_000)
+		if w.ClockBehind() != 0 {
+			t.Error("the watermark went by the wrong clock")
+		}
+	})
+}

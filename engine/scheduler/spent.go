@@ -1,0 +1,217 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// After the clock was set back, dues of a timer may count that are not later than the
+// watermark: they are owed as a range of its plan. A due in a range is spent, and is not
+// called, if its key was used, or if its generation has a record of it already.
+
+// isUsed reports whether the key of a record may have been sent, or was given to a client.
+func isUsed(t *engine.Task) bool {
+	switch t.Status {
+	case engine.Waiting, engine.Skipped, engine.Missed, engine.Cancelled:
+		return len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
+	}
+	return true
+}
+
+// ends reports whether a record ends its due for a generation of the timer; 0: for all.
+// A record of a former generation that was not called leaves the due to the next one.
+func ends(t *engine.Task, generation uint32) bool {
+	return t.Status.Final() &&
+		(generation == 0 || isUsed(t) || t.Generation == generation && t.Reason != engine.ReasonClockReset)
+}
+
+// spent are the dues of a timer's plan in (after, to] that are spent.
+func (e *Scheduler) spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after, to int64) (policy.Spans, error) {
+	var s policy.Spans
+	sh := e.shardOf(t.ID)
+	sh.mu.Lock() // memory first: a task that leaves memory is stored by then
+	for _, k := range sh.order {
+		if due := k.Key.Due; k.Key.Timer == t.ID && !k.out && after < due && due <= to && k.used() {
+			s = append(s, [2]int64{due, due})
+		}
+	}
+	sh.mu.Unlock()
+	done, err := e.over(ctx, t.ID, t.Generation, after+1, to)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	for i := range rows {
+		if o := &rows[i]; o.To == 0 && (o.Used() || o.Generation == t.Generation) {
+			done = append(done, [2]int64{o.Key.Due, o.Key.Due})
+		}
+	}
+	return compact(append(s, done...), p), err
+}
+
+// spentOf are the spent dues of the range that is among new rows of a timer, if any.
+func (e *Scheduler) spentOf(ctx context.Context, t *engine.Timer, os []engine.Owed) (policy.Spans, error) {
+	i := slices.IndexFunc(os, func(o engine.Owed) bool { return o.To != 0 })
+	if i < 0 {
+		return nil, nil
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return nil, err
+	}
+	return e.spent(ctx, t, &p, os[i].Key.Due, os[i].To)
+}
+
+// compact sorts spans, leaves out those without a due of the plan, and joins those
+// between which the plan has none: what a timer called in a row is one span.
+func compact(s policy.Spans, p *plan.Plan) policy.Spans {
+	slices.SortFunc(s, policy.CompareSpans)
+	joined := s[:0]
+	for _, x := range s {
+		first, ok := p.Next(x[0] - 1)
+		if !ok || first > x[1] {
+			continue
+		}
+		if last := len(joined) - 1; last >= 0 {
+			if next, ok := p.Next(joined[last][1]); ok && first <= next {
+				joined[last][1] = max(joined[last][1], x[1])
+				continue
+			}
+		}
+		joined = append(joined, x)
+	}
+	return slices.Clip(joined)
+}
+
+// provable is up to when, in (after, to], history tells which keys of a timer were used.
+// It is before the first due of was, the definition that stood, that has no record and
+// may have been called: successes are sampled, or were left out for want of space.
+func (e *Scheduler) provable(ctx context.Context, was *engine.Timer, after, to int64) (int64, error) {
+	from := after
+	if !e.cfg.HistorySampled {
+		minutes, err := e.cfg.Cold.LeftOut(ctx, after-after%minute, to+1)
+		if err != nil || len(minutes) == 0 {
+			return to, err
+		}
+		from = max(after, minutes[0]-1)
+	}
+	p, err := plan.Of(was)
+	if err != nil {
+		return from, nil // it was not called: see leaveOut
+	}
+	recorded, err := e.over(ctx, was.ID, 0, from+1, to)
+	if err != nil {
+		return 0, err
+	}
+	run, err := e.runBefore(ctx, was.ID, from)
+	if err != nil {
+		return 0, err
+	}
+	if run != nil {
+		recorded = append(recorded, [2]int64{run.Key.Due, run.DueLast})
+	}
+	slices.SortFunc(recorded, policy.CompareSpans)
+	for _, s := range recorded.Open(&p, from, to) {
+		if due, ok := p.Next(s[0] - 1); ok && due <= s[1] {
+			return due - 1, nil
+		}
+	}
+	return to, nil
+}
+
+// runBefore is the record of a run of dues that begins at or before the instant and goes
+// on after it, or nil.
+func (e *Scheduler) runBefore(ctx context.Context, id engine.TimerID, at int64) (*engine.Task, error) {
+	for before := (engine.Key{}); ; {
+		ts, next, err := e.cfg.Cold.Tasks(ctx, engine.TaskFilter{Timer: id, To: at + 1}, before, 10)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range ts {
+			if t.DueLast > at {
+				return t, nil
+			}
+			if t.Origin == engine.FromSchedule {
+				return nil, nil
+			}
+		}
+		if before = next; before == (engine.Key{}) {
+			return nil, nil
+		}
+	}
+}
+
+// oweAnew adds to an edit the rows that the new generation starts with. was is the
+// definition that stood, reached what reached tells of it.
+func (e *Scheduler) oweAnew(ctx context.Context, was *engine.Timer, ed *edit, reached int64) error {
+	owe, err := e.owing(ed.timer, ed.fresh, reached, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
+	if err != nil {
+		return err
+	}
+	if owe, ed.spent, err = e.withoutSpent(ctx, was, ed.timer, owe); err != nil {
+		return err
+	}
+	ed.owe = append(ed.owe, owe...)
+	return nil
+}
+
+// withoutSpent finds the spent dues of the range that is among new rows of a timer, if
+// any, and ends the range where history does not tell of all calls.
+func (e *Scheduler) withoutSpent(ctx context.Context, was, t *engine.Timer, os []engine.Owed) ([]engine.Owed, policy.Spans, error) {
+	last := len(os) - 1
+	if last < 0 || os[last].To == 0 {
+		return os, nil, nil
+	}
+	r := &os[last] // a range is the last of the rows
+	to, err := e.provable(ctx, was, r.Key.Due, r.To)
+	if err != nil {
+		return nil, nil, err
+	}
+	if to < r.NotBefore {
+		return os[:last], nil, nil
+	}
+	r.To = to
+	spent, err := e.spentOf(ctx, t, os)
+	return os, spent, err
+}
+
+// definitionsOf reads the definitions of the timers of rows, as they are stored, and the
+// spent dues of the ranges among the rows that reach beyond now, by their keys.
+func (e *Scheduler) definitionsOf(ctx context.Context, os []engine.Owed, now int64) (defs [][]byte, spent map[engine.Key]policy.Spans, err error) {
+	ids := make([]engine.TimerID, len(os))
+	for i := range os {
+		ids[i] = os[i].Key.Timer
+	}
+	if defs, err = e.cfg.Cold.Load(ctx, ids); err != nil {
+		return nil, nil, err
+	}
+	for i, o := range os {
+		if o.To <= now || o.To == engine.Endless || defs[i] == nil {
+			continue
+		}
+		t, err := engine.DecodeTimer(defs[i])
+		if err != nil {
+			continue // see resumePage
+		}
+		s, err := e.spentOf(ctx, t, os[i:i+1])
+		if err != nil {
+			return nil, nil, err
+		}
+		if spent == nil {
+			spent = map[engine.Key]policy.Spans{}
+		}
+		spent[o.Key] = s
+	}
+	return defs, spent, nil
+}
+
+// atOnce reports whether no due of the former generation is called after the change, as
+// verify can tell: a later one-shot, or a timer that is disabled for a while, says no more.
+func (ed *edit) atOnce(now int64) bool {
+	t := ed.timer
+	return t == nil || t.Status == engine.Disabled || !t.Schedule.OneShot() && t.ValidFrom <= now
+}

@@ -1,0 +1,75 @@
+package mysql
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// Rows that were moved, or cut, are each told of by who reads them, and all others are
+// read: records by time and by timer, definitions one by one.
+func TestDamagedRowsAreNamed(t *testing.T) {
+	s := opened(t)
+	const n = 20
+	due := func(k int64) int64 { return benchNow + 1000*k }
+	st := &engine.Settlement{Owner: "n"}
+	a, b := benchTimer(1), benchTimer(2)
+	for _, x := range []*engine.Timer{a, b} {
+		if _, err := s.Apply(t.Context(), create(x)); err != nil {
+			t.Fatal(err)
+		}
+		for k := range int64(n) {
+			r := &engine.Task{Key: engine.Key{Timer: x.ID, Due: due(k)}, Status: engine.Succeeded}
+			st.Tasks = append(st.Tasks, engine.Record{Key: r.Key, Status: r.Status, Encoded: engine.EncodeTask(r)})
+		}
+	}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	moved, other, cut := engine.Key{Timer: a.ID, Due: due(5) + 3}, engine.Key{Timer: b.ID, Due: due(n)}, engine.Key{Timer: b.ID, Due: due(7)}
+	for _, q := range []string{
+		fmt.Sprintf("UPDATE tasks SET due=%d WHERE timer=%d AND due=%d", moved.Due, a.ID, due(5)),
+		fmt.Sprintf("UPDATE tasks SET timer=%d,due=%d WHERE timer=%d AND due=%d", b.ID, other.Due, a.ID, due(n-1)),
+		fmt.Sprintf("UPDATE tasks SET record=LEFT(record,9) WHERE timer=%d AND due=%d", b.ID, cut.Due),
+		fmt.Sprintf("UPDATE timers SET definition=LEFT(definition,9) WHERE id=%d", a.ID),
+	} {
+		if _, err := s.db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	walk := func(f engine.TaskFilter) (read int, damaged []engine.Key) {
+		t.Helper()
+		for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
+			ts, next, err := s.Tasks(t.Context(), f, before, 6)
+			var d *engine.Damage
+			if errors.As(err, &d) {
+				if damaged, next = append(damaged, d.Key), d.Key; len(damaged) > n {
+					t.Fatal("it goes round")
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			read, before = read+len(ts), next
+		}
+		return read, damaged
+	}
+	if read, damaged := walk(engine.TaskFilter{}); read != 2*n-3 || !slices.Equal(damaged, []engine.Key{other, cut, moved}) {
+		t.Errorf("%d records are read, damaged are %v", read, damaged)
+	}
+	if read, damaged := walk(engine.TaskFilter{Timer: b.ID}); read != n-1 || !slices.Equal(damaged, []engine.Key{other, cut}) {
+		t.Errorf("%d records of a timer are read, damaged are %v", read, damaged)
+	}
+	var d *engine.Damage
+	if _, err := s.Task(t.Context(), moved); !errors.As(err, &d) {
+		t.Error(err)
+	}
+	if _, err := s.Lives(t.Context(), a.ID-1, 1); !errors.As(err, &d) || d.Key.Timer != a.ID {
+		t.Errorf("a cut definition: %v", err)
+	}
+	if ls, err := s.Lives(t.Context(), a.ID, 1); err != nil || len(ls) != 1 || ls[0].ID != b.ID {
+		t.Errorf("the next definition: %v %v", ls, err)
+	}
+}
