@@ -23,17 +23,17 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the API and fire timers",
-		Long: `serve runs the server until SIGTERM or SIGINT; then /readyz turns 503, no new
-task is taken, calls in flight may end within --drain, all else stays due, and
-the status is 0. A second signal ends it at once.
+		Long: `serve runs the server until SIGTERM or SIGINT. Then /readyz answers 503, no new
+task starts, calls in flight may finish within --drain, all other tasks stay due,
+and the exit status is 0. A second signal ends the server at once.
 
-Every setting is a flag, or XTIMER_DATA_DIR and so on in the environment, or
-data_dir and so on in the YAML file of --config, or its default; the first of
-them counts. Durations are written 250ms, 30m or 7d. --print-config shows what
-results, and from where.
+The value of a setting comes from its flag, from the environment (such as
+XTIMER_DATA_DIR), from the YAML file of --config (such as data_dir), or from its
+default, in this order. Durations are written 250ms, 30m or 7d. --print-config
+shows the resulting values and where each comes from.
 
 Tokens are set in the environment as XTIMER_TOKENS=app:role:token,… or in the
-file; roles are read, write and admin, and the app * is all apps:
+file. The roles are read, write and admin; the app * means all apps:
 
   apps:
     billing:
@@ -56,7 +56,7 @@ file; roles are read, write and admin, and the app * is all apps:
 		},
 	}
 	settings.AddFlags(cmd, s)
-	cmd.Flags().BoolVar(&show, "print-config", false, "print the settings that result, secrets hidden, and exit")
+	cmd.Flags().BoolVar(&show, "print-config", false, "print the resulting settings with secrets hidden, and exit")
 	return cmd
 }
 
@@ -81,7 +81,7 @@ func serve(ctx context.Context, s *settings.Settings) error {
 	}
 	defer unlock()
 	if _, err := os.Stat(filepath.Join(s.DataDir, store.RestoringFolder)); err == nil {
-		return fmt.Errorf("%s: a restore was cut short here: remove it and restore again", s.DataDir)
+		return fmt.Errorf("%s: a restore was interrupted here: remove the directory and restore again", s.DataDir)
 	}
 
 	if s.BackupDir != "" {

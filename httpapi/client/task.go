@@ -54,7 +54,7 @@ type TaskFilter struct {
 	Statuses []string
 	From, To time.Time // From ≤ due < To
 	Origin   string
-	// All has to be set for a bulk operation without another field.
+	// All must be set for a bulk operation without another field.
 	All bool
 }
 
