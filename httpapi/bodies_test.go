@@ -75,7 +75,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	if got := status(t, other, 50*time.Millisecond); got != 0 {
 		t.Errorf("a batch of another app: %d", got)
 	}
-	other.Close()                                      // breaks off
+	other.Close()                                              // breaks off
 	if got := status(t, held[0], 20*time.Second); got != 408 { // takes too long
 		t.Errorf("a batch that does not come: %d", got)
 	}
