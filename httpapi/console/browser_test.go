@@ -365,6 +365,9 @@ func (b *browser) signIn(t *testing.T, lang, theme string) {
 	b.wait(t, `location.pathname === "/sign-in"`)
 	b.fill(t, "#token", "all-admin")
 	b.leave(t, "sign-in", "/")
+	b.leave(t, "zone-utc", "/")
+	b.leave(t, "zone-mine", "/")
+	b.leave(t, "zone-timer", "/")
 	if lang == "zh" {
 		b.leave(t, "lang-zh", "/")
 		b.leave(t, "lang-en", "/")

@@ -38,9 +38,9 @@ func scheduleWords(s *api.Schedule) string {
 }
 
 var statusColours = map[string]string{
-	api.Enabled: terminal.Green, api.Disabled: terminal.Yellow, api.Finished: terminal.Dim,
+	api.Disabled: terminal.Yellow, api.Finished: terminal.Dim,
 	api.Succeeded: terminal.Green, api.Failed: terminal.Red, api.Dead: terminal.Red, api.Unknown: terminal.Red,
-	api.Skipped: terminal.Yellow, api.Missed: terminal.Yellow, api.Cancelled: terminal.Dim,
+	api.Retrying: terminal.Yellow, api.Skipped: terminal.Yellow, api.Missed: terminal.Yellow, api.Cancelled: terminal.Dim,
 }
 
 // tableTimers lists timers.
