@@ -11,9 +11,11 @@ import (
 
 // newRoot is the command line: the commands, one a file.
 func newRoot() *cobra.Command {
+	b := readBuild()
 	root := &cobra.Command{
-		Use:   "xtimer",
-		Short: "A timer service: tell it when, and it calls you, to the millisecond",
+		Use:     "xtimer",
+		Version: b.version + " (" + b.commit + ")",
+		Short:   "A timer service: tell it when, and it calls you, to the millisecond",
 		Long: `xtimer is a timer service for people who outgrew cron: tell it when, and it
 calls you, to the millisecond, for millions of timers on one machine, and says
 afterwards what became of every single occurrence.`,
@@ -40,6 +42,7 @@ afterwards what became of every single occurrence.`,
 		transfer.NewImport(),
 		newVersion(),
 	)
+	root.SetVersionTemplate("xtimer {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
