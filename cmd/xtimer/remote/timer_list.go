@@ -40,7 +40,7 @@ every timer that the other filters select: give an --app where there are many.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			err = r.show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers) })
+			err = r.show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers, r.zone) })
 			return tellMore(cmd, more, limit, err)
 		},
 	}
