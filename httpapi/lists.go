@@ -18,9 +18,16 @@ func (s *Server) listTimers(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	withLast, err := r.boolean("last_task")
+	if err != nil {
+		return reply{}, err
+	}
 	b := buffers.Get().(*[]byte)
 	for {
 		vs, next, err := s.e.Timers(r.ctx, f, after, limit)
+		if err == nil && withLast {
+			err = s.e.LastTasks(r.ctx, vs)
+		}
 		if err != nil {
 			return reply{}, err
 		}

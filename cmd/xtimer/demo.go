@@ -157,6 +157,7 @@ func (d *demo) greet(api, callTo string) {
 	p := terminal.NewPainter(d.out)
 	fmt.Fprintf(d.out, "%s\n\n", p.Paint(terminal.Bold, "xtimer demo: a server, a receiver of its own, and four timers"))
 	fmt.Fprintf(d.out, "  API       %s\n", api)
+	fmt.Fprintf(d.out, "  console   %s/\n", api)
 	fmt.Fprintf(d.out, "  receiver  %s\n", callTo)
 	fmt.Fprintf(d.out, "  data      %s, removed at the end\n\n", d.settings.DataDir)
 	fmt.Fprintf(d.out, "Create your own timer from another terminal:\n\n")

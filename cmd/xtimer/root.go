@@ -11,9 +11,11 @@ import (
 
 // newRoot is the command line: the commands, one a file.
 func newRoot() *cobra.Command {
+	b := readBuild()
 	root := &cobra.Command{
-		Use:   "xtimer",
-		Short: "A timer service that calls a URL on time, to the millisecond",
+		Use:     "xtimer",
+		Version: b.version + " (" + b.commit + ")",
+		Short:   "A timer service that calls a URL on time, to the millisecond",
 		Long: `xtimer is a timer service for people who outgrew cron. It calls a URL at the
 time that you set, to the millisecond, for millions of timers on one machine. It
 records the result of every single occurrence.`,
@@ -40,6 +42,7 @@ records the result of every single occurrence.`,
 		transfer.NewImport(),
 		newVersion(),
 	)
+	root.SetVersionTemplate("xtimer {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

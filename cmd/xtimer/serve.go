@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -103,10 +104,27 @@ func serve(ctx context.Context, s *settings.Settings) error {
 	}
 	b := readBuild()
 	log.Info("listening", "addr", ln.Addr().String(), "data_dir", s.DataDir, "node", s.Node,
-		"version", b.version, "commit", b.commit)
+		"version", b.version, "commit", b.commit, "console", consoleURL(ln.Addr()))
 
 	// From here it serves until it is told to end, and drains.
 	return n.run(ctx, ln)
+}
+
+// consoleURL is the address of the console for a browser on this machine: one that
+// listens on every address is reached by loopback.
+func consoleURL(addr net.Addr) string {
+	a, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	host := a.IP.String()
+	switch {
+	case a.IP.IsUnspecified() && a.IP.To4() != nil:
+		host = "127.0.0.1"
+	case a.IP.IsUnspecified():
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(a.Port)) + "/"
 }
 
 // listen opens the address of the API.

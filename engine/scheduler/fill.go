@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -18,18 +19,23 @@ import (
 // when it answers again it says itself what it has lost (ErrGap).
 func (m *migrator) lose(err error) {
 	m.answers.Store(false)
-	if m.e.warmUp.Swap(false) {
-		m.e.log.Warn("the warm tier has failed; what it cannot tell is read from the cold tier", "error", err)
-	}
+	m.e.warmUp.Store(false)
+	m.warmTrouble.tellAt(m.e.log, slog.LevelWarn, warmAway, err)
 }
+
+const warmAway = "cannot use the warm tier; what is due next is read from the cold tier"
 
 // reach asks a warm tier that failed whether it answers, once a second at most.
 func (m *migrator) reach(ctx context.Context) {
 	if m.answers.Load() || time.Since(m.asked) < time.Second {
 		return
 	}
-	m.answers.Store(m.e.cfg.Warm.Open(ctx) == nil)
+	err := m.e.cfg.Warm.Open(ctx)
 	m.asked = time.Now()
+	if err != nil && ctx.Err() == nil {
+		m.lose(err)
+	}
+	m.answers.Store(err == nil)
 }
 
 // fillTo mends the gaps in the warm tier, and fills it to a window ahead of now.
@@ -77,6 +83,7 @@ func (m *migrator) fillTo(ctx context.Context) error {
 	}
 	m.pause = 0
 	if m.answers.Load() && !e.warmUp.Swap(true) {
+		m.warmTrouble.tellAt(e.log, slog.LevelWarn, warmAway, nil)
 		e.log.Info("the warm tier is filled")
 	}
 	return nil

@@ -63,3 +63,13 @@ type TaskList struct {
 	Tasks      []Task `json:"tasks"`
 	NextCursor string `json:"next_cursor,omitempty"`
 }
+
+// Failing reports whether the last thing known of the task is a failure: it ended as one,
+// or it waits to be tried again after one.
+func (t *Task) Failing() bool {
+	switch t.Status {
+	case Failed, Dead, Missed, Unknown, Retrying:
+		return true
+	}
+	return false
+}
