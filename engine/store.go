@@ -397,6 +397,3 @@ type Begun struct {
 	Origin     Origin
 	AtMostOnce bool
 }
-
-// Used reports whether the key of the row may have been sent, or was given to a client.
-func (o *Owed) Used() bool { return o.Begun || o.Task != nil || o.Origin != FromSchedule }
