@@ -12,10 +12,14 @@ PROBLEM   = { echo "$(1)"; exit 1; }
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Without symbols and DWARF the program is a third smaller; stack traces have their
+# names and lines all the same. With them, for a debugger: make build LDFLAGS=
+LDFLAGS ?= -s -w
+
 .PHONY: build
-build: ## build bin/xtimer
+build: ## build bin/xtimer; with debug symbols: make build LDFLAGS=
 	@mkdir -p bin
-	go build -trimpath -o bin/xtimer ./cmd/xtimer
+	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/xtimer ./cmd/xtimer
 
 .PHONY: run
 run: build ## build, and show it at work: server, receiver and a few timers; Ctrl-C ends it

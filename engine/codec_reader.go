@@ -28,7 +28,7 @@ func (r *reader) fail(err error) {
 func (r *reader) version(what string, newest byte) byte {
 	v := r.byte()
 	if r.err == nil && (v == 0 || v > newest) {
-		r.fail(fmt.Errorf("it has version %d of a %s, this program knows up to %d", v, what, newest))
+		r.fail(fmt.Errorf("version %d of a %s is unknown: this program reads versions up to %d", v, what, newest))
 	}
 	return v
 }
@@ -46,7 +46,7 @@ func (r *reader) byte() byte {
 func (r *reader) enum(n int) int {
 	v := int(r.byte())
 	if v >= n {
-		r.fail(fmt.Errorf("%d is none of %d known values", v, n))
+		r.fail(fmt.Errorf("%d is not one of the %d known values", v, n))
 		return 0
 	}
 	return v
@@ -68,7 +68,7 @@ func (r *reader) uint() uint64 {
 func (r *reader) micros() time.Duration {
 	v := r.uint()
 	if v > math.MaxInt64/uint64(time.Microsecond) {
-		r.fail(fmt.Errorf("%d µs is no time", v))
+		r.fail(fmt.Errorf("%d µs is not a valid time", v))
 		return 0
 	}
 	return time.Duration(v) * time.Microsecond

@@ -24,10 +24,11 @@
 //	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
 //	           change.go      replace, disable, delete: hold → commit → drop
 //	           cancel.go      what becomes of the dues of a timer that was changed
+//	           ended.go       … of the rows that one commit cannot take: in pieces after it
 //	           control.go     Put, Replace, Delete, RunNow, Redrive in terms of those two
 //	           enable.go      Enable, Disable, likewise: from when dues count again
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
-//	           fill.go        cold → warm (the next hour); gaps.go: what the warm tier lost
+//	           fill.go        cold → warm (the next hour), and what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
 //	memory     roster.go      the timers and tasks that are in memory, in 256 shards
 //	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel

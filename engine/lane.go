@@ -49,3 +49,6 @@ func (o *Owed) Place() Place { return Place{o.NotBefore, o.Key} }
 func (p Place) Compare(q Place) int {
 	return cmp.Or(cmp.Compare(p.NotBefore, q.NotBefore), cmp.Compare(p.Key.Timer, q.Key.Timer), cmp.Compare(p.Key.Due, q.Key.Due))
 }
+
+// Used reports whether the key of the row may have been sent, or was given to a client.
+func (o *Owed) Used() bool { return o.Begun || o.Task != nil || o.Origin != FromSchedule }

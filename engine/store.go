@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Cold is the tier of truth: definitions, progress and history. It is
-// tier/local (Pebble, embedded) or tier/mysql; tier/tiertest holds its promises.
+// Cold is the authoritative tier: definitions, progress and history. tier/local
+// (Pebble, embedded) and tier/mysql implement Cold; tier/tiertest tests its promises.
 //
 // All methods may be called by many goroutines. A write that returned nil is
 // durable and visible to every later read. Times are Unix ms.
@@ -15,21 +15,21 @@ type Cold interface {
 	Open(ctx context.Context) error
 	Close() error
 
-	// Apply makes one change of one timer, atomically and durably; calls that
-	// are made at the same time share a commit. See Change for its outcomes.
+	// Apply makes one change of one timer, atomically and durably. Concurrent
+	// calls share a commit. Applied describes the outcomes.
 	Apply(ctx context.Context, c *Change) (Applied, error)
-	// ApplyAll makes many independent changes, in one commit where it can;
-	// outcomes are in order. An error of the whole is in every outcome.
+	// ApplyAll makes many independent changes, in one commit if possible. It
+	// returns the outcomes in order. An error of the whole call is in every outcome.
 	ApplyAll(ctx context.Context, cs []*Change) []Applied
 
-	// Timer finds one timer as it is now: ErrNotFound when there is none.
+	// Timer returns the current version of a timer, or ErrNotFound.
 	Timer(ctx context.Context, id TimerID) (*Timer, error)
 	TimerByName(ctx context.Context, app, name string) (*Timer, error)
 	// Load reads many encoded definitions (DecodeTimer reads them), as they are
 	// carried (AppendCarried), in the order of ids; a missing one is nil. The bytes
 	// are the caller's to keep.
 	Load(ctx context.Context, ids []TimerID) ([][]byte, error)
-	// Timers lists by keyset; after is the cursor of the former page ("" first).
+	// Timers lists timers by keyset; after is the cursor of the previous page, "" for the first page.
 	Timers(ctx context.Context, f TimerFilter, after string, limit int) (ts []*Timer, next string, err error)
 	// Versions lists former versions of a timer, newest first, for as long as
 	// history is kept, or a row of the timer is owed: those before a version (0: all).
@@ -39,16 +39,16 @@ type Cold interface {
 	// a version kept: those with an id greater than after, limit of them at most;
 	// a damaged one fails the page (*Damage, with its id if the limit is 1).
 	Lives(ctx context.Context, after TimerID, limit int) ([]Life, error)
-	// Counts tells how many timers there are by stored status.
+	// Counts returns the number of timers by stored status.
 	Counts(ctx context.Context) (Counts, error)
 
 	// Due pages through every enabled timer that may have a due in (from, to],
 	// of all shards; yield is called with a page at a time and must not keep it.
-	// It may name timers that have none (its index holds lower bounds), never
-	// omit one that has, provided that from ≥ the watermark of the timer's shard.
+	// Due may yield timers without such a due, because its index holds lower bounds.
+	// It never omits a timer that has one if from ≥ the watermark of the timer's shard.
 	Due(ctx context.Context, from, to int64, yield func([]Candidate) error) error
-	// Raise tells new lower bounds of next dues; allowed only in or after the
-	// settle that moved the watermark there. A hint: it may be ignored.
+	// Raise sets new lower bounds of next dues. It may be called only in or after
+	// the settle that moved the watermark there. Raise is a hint: a tier may ignore it.
 	Raise(ctx context.Context, bounds []Bound) error
 
 	// Owed pages through the owed rows with NotBefore in (from, to].
@@ -64,31 +64,32 @@ type Cold interface {
 
 	// Shards reads fence and watermark of all shards, in order.
 	Shards(ctx context.Context) ([]Shard, error)
-	// Take takes all shards for a node: the fence of each moves on, and what
-	// then stands is answered. A settle under a former fence is ErrFenced.
+	// Take takes all shards for a node: it advances the fence of each shard and
+	// returns the resulting shards. A settle under a former fence returns ErrFenced.
 	//
 	// newest is not less than the id of any timer that was ever created here, or
 	// named by a settlement, also of those that were deleted or removed since: an
 	// id above it was never used.
 	Take(ctx context.Context, owner string) (shards []Shard, newest TimerID, err error)
 	// Settle stores results and progress of this node, in one transaction.
-	// Doing it twice is the same as doing it once. ErrFenced, and nothing stored,
-	// when the fence of a mark is not the one that stands. The lists are the
-	// caller's again afterwards; the bytes of a record never change.
+	// Settle is idempotent. It returns ErrFenced and stores nothing if the fence of
+	// a mark is not the current fence. The caller may reuse the lists afterwards;
+	// the bytes of a record never change.
 	Settle(ctx context.Context, s *Settlement) error
 
-	// Task finds one record of history: ErrNotFound when there is none.
+	// Task returns one record of history, or ErrNotFound.
 	Task(ctx context.Context, k Key) (*Task, error)
-	// Tasks lists history newest first, by (due, timer): what is older than
-	// before (zero: from the newest on). All that is selected and not older than
-	// next was told when it returns; a zero next is the end. A page may be
-	// short, even empty, and have a next: filters without an index scan in
-	// bounded steps. A damaged record ends a page; one that begins a page is a *Damage.
+	// Tasks lists records older than before, newest first, by (due, timer); a zero
+	// before means from the newest record on. A page has all selected records that
+	// are not older than next; a zero next means the end. A page may be short or
+	// empty and still have a next, because filters without an index scan in bounded
+	// steps. A damaged record ends a page; one that begins a page is a *Damage.
 	Tasks(ctx context.Context, f TaskFilter, before Key, limit int) (ts []*Task, next Key, err error)
-	// LastTask is the newest record of a timer: ErrNotFound when there is none.
+	// LastTask returns the newest record of a timer, or ErrNotFound.
 	LastTask(ctx context.Context, id TimerID) (*Task, error)
-	// LeftOut tells the minutes of [from, to), in order, of which history is not
-	// whole: those that a settlement named, and those that were dropped for size.
+	// LeftOut returns the minutes of [from, to), in order, whose history is
+	// incomplete: minutes that a settlement named, and minutes dropped because of
+	// their size.
 	LeftOut(ctx context.Context, from, to int64) (minutes []int64, err error)
 
 	// Sweep does a bounded piece of housekeeping: archives finished one-shots,
@@ -124,7 +125,7 @@ type Change struct {
 	Once *Once
 }
 
-// Once makes a create repeatable: scoped by app, kept until Expires.
+// Once makes a create idempotent. It is scoped by app and kept until Expires.
 type Once struct {
 	App, Key string
 	Body     [32]byte // SHA-256 of the request's body
@@ -159,7 +160,7 @@ type LabelMatch struct {
 	Not        bool
 }
 
-// Matches tells whether a timer is selected by name, app and labels.
+// Matches reports whether a timer is selected by name, app and labels.
 func (f *TimerFilter) Matches(t *Timer) bool {
 	if f.App != "" && t.App != f.App || f.HasStatus && t.Status != f.Status {
 		return false
@@ -186,7 +187,7 @@ type TaskFilter struct {
 	Origin    Origin
 }
 
-// Matches tells whether a task is selected.
+// Matches reports whether a task is selected.
 func (f *TaskFilter) Matches(t *Task) bool {
 	if f.App != "" && t.App != f.App || f.Timer != 0 && t.Key.Timer != f.Timer ||
 		f.HasOrigin && t.Origin != f.Origin || t.Key.Due < f.From || f.To != 0 && t.Key.Due >= f.To {
@@ -203,8 +204,8 @@ func (f *TaskFilter) Matches(t *Task) bool {
 	return false
 }
 
-// Life is what is kept of a timer: its versions, oldest first, the standing one
-// last; Deleted is when it was deleted (Unix ms), 0 while it stands.
+// Life is the stored history of a timer: its versions, oldest first, with the
+// current version last. Deleted is the time of deletion (Unix ms), 0 if the timer exists.
 type Life struct {
 	ID       TimerID
 	Versions []*Timer
@@ -225,8 +226,8 @@ type Candidate struct {
 	Definition []byte
 }
 
-// Bound is a new lower bound of a recurring timer's next due. It holds for one
-// version of the timer: when another stands by now, it is ignored.
+// Bound is a new lower bound of a recurring timer's next due. It applies to one
+// version of the timer and is ignored if another version is current.
 type Bound struct {
 	ID       TimerID
 	Version  uint32
@@ -313,9 +314,9 @@ type Mark struct {
 	W     int64
 }
 
-// Warm is the tier of the coming hour: by minute, which timers are due in it
-// and when first. It is a cache; its loss costs speed, never a fire. It is
-// tier/memory or tier/redis.
+// Warm is the tier of the coming hour. For each minute it holds the timers that are
+// due in the minute, with their first due. Warm is a cache: its loss costs speed,
+// never a fire. tier/memory and tier/redis implement Warm.
 type Warm interface {
 	Open(ctx context.Context) error
 	Close() error
@@ -323,16 +324,17 @@ type Warm interface {
 	// the same as adding it once, and of two dues of a timer in one minute the
 	// earlier stays.
 	Add(ctx context.Context, es []Entry) error
-	// Seal declares the minutes that begin in [from, to) whole: all that the
-	// cold tier knew of them was added. ErrGap when some of that was lost
-	// meanwhile: it is to be added again.
+	// Seal declares the minutes that begin in [from, to) complete: all entries that
+	// the cold tier had for them were added. Seal returns ErrGap if some of these
+	// entries were lost since; the caller must add them again.
 	Seal(ctx context.Context, from, to int64) error
 	// Load pages through the bucket of the minute that begins at minute (Unix
 	// ms): ErrGap when it was not sealed or is no longer what was sealed.
 	Load(ctx context.Context, minute int64, yield func([]Entry) error) error
-	// Update tells that the definition of a timer changed; nil: it is gone. From
-	// its return on the tier tells the new one or none, whatever it can reach;
-	// nor does an Add of what was read before bring a former one back.
+	// Update reports that the definition of a timer changed; nil means that the timer
+	// was deleted. After Update returns, the tier returns the new definition or none,
+	// even if its server is unreachable. An Add of entries that were read earlier does
+	// not restore a former definition.
 	Update(ctx context.Context, id TimerID, definition []byte)
 	// Drop forgets the minutes that begin before the instant.
 	Drop(ctx context.Context, before int64) error
@@ -352,8 +354,8 @@ type Entry struct {
 // Position is a place in the journal: the number of records before it.
 type Position uint64
 
-// Journal remembers what this node has begun and finished until it is settled.
-// wal.Log is the real one.
+// Journal keeps the attempts that this node has begun and finished until they are
+// settled. wal.Log implements Journal.
 //
 // Records are appended in the order of calls and become durable in that order,
 // many in one sync. Begin and Finish never wait for the disk.
@@ -368,14 +370,14 @@ type Journal interface {
 	// Finish notes an outcome: task is a record encoded by AppendTask, copied
 	// before Finish returns.
 	Finish(task []byte) Position
-	// Sync waits until all before and at p is durable.
+	// Sync waits until all records up to and including p are durable.
 	Sync(ctx context.Context, p Position) error
 	// Next is the position that the next record will get.
 	Next() Position
 	// Forget drops what was appended before p; it may keep some for longer.
 	Forget(p Position) error
-	// Replay reads all that is not forgotten, in order. Call it after Open and
-	// before the first Begin.
+	// Replay reads all records that are not forgotten, in order. Call Replay after
+	// Open and before the first Begin.
 	Replay(begun func(Begun) error, finished func(task []byte) error) error
 	// Len is the number of records not forgotten.
 	Len() int64
@@ -394,6 +396,3 @@ type Begun struct {
 	Origin     Origin
 	AtMostOnce bool
 }
-
-// Used reports whether the key of the row may have been sent, or was given to a client.
-func (o *Owed) Used() bool { return o.Begun || o.Task != nil || o.Origin != FromSchedule }

@@ -116,10 +116,10 @@ const (
 	Unknown   // at_most_once, may have been sent
 )
 
-// Final tells whether nothing more will happen to the task by itself.
+// Final reports whether nothing more will happen to the task by itself.
 func (s TaskStatus) Final() bool { return s >= Succeeded }
 
-// IsFailure tells whether somebody should look: failed, dead, unknown or missed.
+// IsFailure reports whether somebody should look: failed, dead, unknown or missed.
 // The tiers keep an index of these.
 func (s TaskStatus) IsFailure() bool {
 	switch s {
@@ -144,7 +144,7 @@ func RankOf(t *Task) Rank {
 	return Rank{t.LastAttempt(), t.Status.Final()}
 }
 
-// Below tells whether a record says less than another.
+// Below reports whether a record says less than another.
 func (r Rank) Below(o Rank) bool {
 	return r.Attempt < o.Attempt || r.Attempt == o.Attempt && o.Final && !r.Final
 }

@@ -102,7 +102,7 @@ type Schedule struct {
 	Jitter         time.Duration
 }
 
-// OneShot tells whether the schedule has a single due.
+// OneShot reports whether the schedule has a single due.
 func (s *Schedule) OneShot() bool { return s.At != 0 || s.HasDelay }
 
 // Callback is the HTTP request of each attempt.
@@ -293,7 +293,7 @@ func (d *Definition) Label(key string) string {
 	return ""
 }
 
-// Equal tells whether two requests said the same.
+// Equal reports whether two requests said the same.
 func (d *Definition) Equal(o *Definition) bool {
 	return d.App == o.App && d.Name == o.Name && d.Schedule == o.Schedule &&
 		d.Callback.equal(&o.Callback) && d.Retry == o.Retry && d.Misfire == o.Misfire &&

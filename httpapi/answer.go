@@ -66,7 +66,7 @@ func (a *budget) release(app string, n int64) {
 
 var errAnswersFull = &problem{
 	status: fasthttp.StatusServiceUnavailable, code: "answers_full", retry: 1,
-	detail: "the answers that are being written take all the memory there is for them: ask for a smaller page, or again later",
+	detail: "responses in progress use all the memory set aside for them: request a smaller page, or retry later",
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}

@@ -75,7 +75,7 @@ func newKeyring(tokens []Token) (keyring, error) {
 		if t.SHA256 != "" {
 			b, err := hex.DecodeString(t.SHA256)
 			if err != nil || len(b) != len(d) || t.Token != "" {
-				return nil, fmt.Errorf("token %d of app %q: sha256 has to be 64 hex digits, and stand alone", i+1, t.App)
+				return nil, fmt.Errorf("token %d of app %q: sha256 must be 64 hex digits, and must be set without token", i+1, t.App)
 			}
 			d = digest(b)
 		}
@@ -83,7 +83,7 @@ func newKeyring(tokens []Token) (keyring, error) {
 		case t.Token == "" && t.SHA256 == "":
 			return nil, fmt.Errorf("token %d of app %q is empty", i+1, t.App)
 		case t.App == "":
-			return nil, fmt.Errorf("token %d names no app; %q means all", i+1, AllApps)
+			return nil, fmt.Errorf("token %d has no app; %q means all apps", i+1, AllApps)
 		case t.Role < RoleRead || t.Role > RoleAdmin:
 			return nil, fmt.Errorf("token %d of app %q has no role", i+1, t.App)
 		case seen[d]:
@@ -119,7 +119,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, need Role) (grant, error) {
 	if len(h) <= len(bearer) || !bytes.EqualFold(h[:len(bearer)], bearer) {
 		return grant{}, &problem{
 			status: fasthttp.StatusUnauthorized, code: "no_token",
-			detail: "this needs a token: Authorization: Bearer TOKEN",
+			detail: "the request needs a token: Authorization: Bearer TOKEN",
 		}
 	}
 	place := s.keys.find(bytes.TrimSpace(h[len(bearer):]))
@@ -134,7 +134,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, need Role) (grant, error) {
 	}
 	g := s.keys[place].grant
 	if g.role < need {
-		return grant{}, forbidden("the token has the role " + g.role.String() + ", this needs " + need.String())
+		return grant{}, forbidden("the token has the role " + g.role.String() + "; the request needs " + need.String())
 	}
 	return g, nil
 }
@@ -164,7 +164,7 @@ func sameOrigin(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	return &problem{
-		status: fasthttp.StatusForbidden, code: "cross_origin", detail: "a page of another origin may not change anything here",
+		status: fasthttp.StatusForbidden, code: "cross_origin", detail: "a page of another origin must not change anything on this server",
 	}
 }
 
@@ -207,6 +207,6 @@ func (s *Server) open(ctx *fasthttp.RequestCtx) bool {
 
 var errRebound = &problem{
 	status: fasthttp.StatusForbidden, code: "cross_origin",
-	detail: "without tokens this answers at no name of the internet, and pages from localhost or an IP address only, since anyone may point a name here: " +
-		"use localhost or the address, set a token, or --insecure",
+	detail: "without tokens the server answers at no internet host name, and answers only pages from localhost or an IP address, because anyone can point a name at it:  " +
+		"use localhost or the address, set a token, or pass --insecure",
 }

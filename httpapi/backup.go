@@ -16,7 +16,7 @@ func (s *Server) backup(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if r.grant.app != AllApps {
-		return reply{}, forbidden("a backup holds every app: it needs an admin token of all apps")
+		return reply{}, forbidden("a backup contains every app: the request needs an admin token for all apps")
 	}
 	if s.cfg.BackupDir == "" {
 		return reply{}, &problem{

@@ -116,7 +116,7 @@ func decodeBatch(body []byte, ndjson bool) ([]item, error) {
 		}
 	}
 	if len(items) == 0 {
-		return nil, badField("timers", "empty", "has no item")
+		return nil, badField("timers", "empty", "must not be empty")
 	}
 	return items, err
 }

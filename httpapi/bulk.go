@@ -48,7 +48,7 @@ func (s *Server) bulkTimers(r *request, action scheduler.BulkAction) (reply, err
 }
 
 // retryTasks is POST /v1/tasks/retry; without a status it takes what failed or
-// is dead. What may have been sent (unknown) has to be asked for.
+// is dead. What may have been sent (unknown) must be asked for.
 func (s *Server) retryTasks(r *request) (reply, error) {
 	b, err := r.bulk(taskFilters, false)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 
 	once := func(d *wire.Decoder, given bool) {
 		if given {
-			d.Note(true, "duplicate_field", "stands in the query and in the body")
+			d.Note(true, "duplicate_field", "is given in both the query and the body")
 		}
 	}
 	flag := func(name string, of func(*bulkRequest) *bool) wire.Field[bulkRequest] {
@@ -127,7 +127,7 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	// Of all apps, and of any name: that is no filter. ?app=$APP may be a slip.
 	maps.DeleteFunc(b.filters, func(name, value string) bool { return value == "" && (name == "app" || name == "name_prefix") })
 	if len(b.filters) == 0 && !b.all && !b.dryRun {
-		return b, badField("all", "no_filter", "without a filter this means everything; say all=true if it should")
+		return b, badField("all", "no_filter", "without a filter the request selects everything; set all=true to confirm")
 	}
 	return b, nil
 }

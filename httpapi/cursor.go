@@ -71,6 +71,6 @@ func (s *Server) page(r *request) (after string, limit int, err error) {
 	return after, limit, err
 }
 
-var errBadCursor = badField("cursor", "bad_cursor", "is not one that this server gave for this list and this token's app")
+var errBadCursor = badField("cursor", "bad_cursor", "was not issued by this server for this list and this token's app")
 
 const defaultLimit, maxLimit = 100, 1000

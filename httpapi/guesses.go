@@ -46,11 +46,11 @@ func newGuesses() *guesses {
 
 var (
 	errUnknownToken = &problem{
-		status: fasthttp.StatusUnauthorized, code: "unknown_token", detail: "the token is not known here",
+		status: fasthttp.StatusUnauthorized, code: "unknown_token", detail: "the token is unknown",
 	}
 	errGuessing = &problem{
 		status: fasthttp.StatusTooManyRequests, code: "too_many_guesses", retry: 1,
-		detail: "too many unknown tokens came from this address: no other is looked at for a second",
+		detail: "too many unknown tokens came from this address: the server checks no further tokens from it for a second",
 	}
 )
 

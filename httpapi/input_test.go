@@ -175,7 +175,7 @@ func TestAllFaultsAreNamed(t *testing.T) {
 	}
 }
 
-// TestGoodInput are forms that have to be taken, and how they come back.
+// TestGoodInput are forms that must be taken, and how they come back.
 func TestGoodInput(t *testing.T) {
 	n := newNode(t)
 	for i, c := range []struct{ schedule, callback, want string }{

@@ -84,7 +84,7 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 			if p := recover(); p != nil { // or it would end the process
 				s.stats.panics.Inc()
 				s.log.Error("a page panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				http.Error(w, "something went wrong on our side; the server's log says what", http.StatusInternalServerError)
+				http.Error(w, "internal error; see the server's log", http.StatusInternalServerError)
 			}
 		}()
 		// Not the adaptor's context: that is a RequestCtx, which is used again
@@ -109,7 +109,7 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 }
 
 // forProgram tells whether the asker wants JSON and no page: a path that lacks its
-// /v1 has to be a 404 for it, not the console's page of the same name.
+// /v1 must be a 404 for it, not the console's page of the same name.
 func forProgram(accept []byte) bool {
 	return bytes.Contains(accept, []byte("json")) && !bytes.Contains(accept, []byte("html")) && !bytes.Contains(accept, []byte("*/*"))
 }

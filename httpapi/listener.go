@@ -108,7 +108,7 @@ func (l *listener) admit(c net.Conn) net.Conn {
 		l.open.Add(-1)
 		l.refuse(c, &problem{
 			status: fasthttp.StatusServiceUnavailable, code: "too_many_connections", retry: 1,
-			detail: "the server has as many connections as it takes",
+			detail: "the server has reached its limit of connections",
 		})
 		return nil
 	}
@@ -124,7 +124,7 @@ func (l *listener) admit(c net.Conn) net.Conn {
 			l.open.Add(-1)
 			l.refuse(c, &problem{
 				status: fasthttp.StatusTooManyRequests, code: "too_many_connections", retry: 1,
-				detail: "this address has as many connections as it may have; keep them open and use them again",
+				detail: "this address has reached its limit of connections; keep connections open and reuse them",
 			})
 			return nil
 		}

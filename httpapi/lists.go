@@ -18,9 +18,16 @@ func (s *Server) listTimers(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	withLast, err := r.boolean("last_task")
+	if err != nil {
+		return reply{}, err
+	}
 	b := buffers.Get().(*[]byte)
 	for {
 		vs, next, err := s.e.Timers(r.ctx, f, after, limit)
+		if err == nil && withLast {
+			err = s.e.LastTasks(r.ctx, vs)
+		}
 		if err != nil {
 			return reply{}, err
 		}
@@ -53,7 +60,7 @@ func (r *request) timerFilter(q map[string]string) (f engine.TimerFilter, err er
 	f.NamePrefix = q["name_prefix"]
 	if w, ok := q["status"]; ok {
 		if f.Status, f.HasStatus = engine.ParseStatus(w); !f.HasStatus {
-			return f, badField("status", "unknown_value", wire.Quote(w)+" is none of enabled, disabled, finished")
+			return f, badField("status", "unknown_value", wire.Quote(w)+" is not one of enabled, disabled, finished")
 		}
 	}
 	if l, ok := q["label"]; ok {
@@ -100,14 +107,14 @@ func (r *request) taskFilter(q map[string]string) (f engine.TaskFilter, err erro
 		for w := range strings.SplitSeq(s, ",") {
 			st, ok := engine.ParseTaskStatus(w)
 			if !ok {
-				return f, badField("status", "unknown_value", wire.Quote(w)+" is none of "+taskStatuses)
+				return f, badField("status", "unknown_value", wire.Quote(w)+" is not one of "+taskStatuses)
 			}
 			f.Statuses = append(f.Statuses, st)
 		}
 	}
 	if s, ok := q["origin"]; ok {
 		if f.Origin, f.HasOrigin = engine.ParseOrigin(s); !f.HasOrigin {
-			return f, badField("origin", "unknown_value", wire.Quote(s)+" is none of schedule, manual, redrive, catch_up")
+			return f, badField("origin", "unknown_value", wire.Quote(s)+" is not one of schedule, manual, redrive, catch_up")
 		}
 	}
 	for name, to := range map[string]*int64{"from": &f.From, "to": &f.To} {
@@ -118,7 +125,7 @@ func (r *request) taskFilter(q map[string]string) (f engine.TaskFilter, err erro
 		}
 	}
 	if f.To != 0 && f.To <= f.From {
-		return f, badField("to", "out_of_range", "is not later than from")
+		return f, badField("to", "out_of_range", "must be later than from")
 	}
 	return f, nil
 }

@@ -163,7 +163,7 @@ type Setting struct{ Name, Value, From string }
 // getSystem is GET /v1/system.
 func (s *Server) getSystem(r *request) (reply, error) {
 	if r.grant.app != AllApps {
-		return reply{}, forbidden("the settings are of the whole service: it needs an admin token of all apps")
+		return reply{}, forbidden("the settings cover the whole service: the request needs an admin token for all apps")
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

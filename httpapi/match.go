@@ -30,7 +30,7 @@ func ifMatch(r *request) (p precondition, err error) {
 		tag = strings.TrimSpace(tag)
 		strong := strings.TrimPrefix(tag, "W/")
 		if len(strong) < 2 || strong[0] != '"' || strong[len(strong)-1] != '"' {
-			return p, badField("If-Match", "bad_if_match", `has to be * or an ETag like "3"`)
+			return p, badField("If-Match", "bad_if_match", `must be * or an ETag like "3"`)
 		}
 		if v, err := strconv.ParseUint(strong[1:len(strong)-1], 10, 32); err == nil && v > 0 && strong == tag {
 			p.versions = append(p.versions, uint32(v))
@@ -40,7 +40,7 @@ func ifMatch(r *request) (p precondition, err error) {
 }
 
 var errStale = &engine.Fault{
-	Kind: engine.FaultPrecondition, Code: "precondition_failed", Detail: "another version of the timer stands than If-Match names",
+	Kind: engine.FaultPrecondition, Code: "precondition_failed", Detail: "the current version of the timer is not one that If-Match names",
 }
 
 // try does a change under the precondition. One version is for the engine to

@@ -62,7 +62,7 @@ func (s *Server) getVersion(*request) (reply, error) {
 // pprof is GET /debug/pprof/….
 func (s *Server) pprof(r *request) (reply, error) {
 	if r.grant.app != AllApps {
-		return reply{}, forbidden("a profile is of the whole process, with its command line: it needs a token for all apps")
+		return reply{}, forbidden("a profile covers the whole process, including its command line: the request needs a token for all apps")
 	}
 	if len(r.vars) == 0 || r.vars[0] == "" {
 		fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)(r.http)

@@ -55,12 +55,12 @@ func problemOf(err error) *problem {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &problem{
 			status: fasthttp.StatusServiceUnavailable, code: "shutting_down", retry: 1,
-			detail: "this node ends before it could answer",
+			detail: "the node is stopping and cannot answer the request",
 		}
 	default:
 		return &problem{
 			status: fasthttp.StatusInternalServerError, code: "internal",
-			detail: "something went wrong on our side; the server's log says what",
+			detail: "internal error; see the server's log",
 		}
 	}
 }

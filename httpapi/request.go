@@ -40,12 +40,12 @@ func (r *request) parseQuery(raw string) error {
 		k, v, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(k)
 		if err != nil {
-			return malformed("bad_query", "the query has a wrong percent-encoding: "+err.Error())
+			return malformed("bad_query", "the query has an invalid percent-encoding: "+err.Error())
 		}
 		if !slices.Contains(r.route.query, name) {
-			known := "it takes none"
+			known := "the path takes no parameters"
 			if len(r.route.query) > 0 {
-				known = "known are " + strings.Join(r.route.query, ", ")
+				known = "known parameters are " + strings.Join(r.route.query, ", ")
 			}
 			return badField(wire.Printable(name), "unknown_parameter", "is not a parameter of this path; "+known)
 		}
@@ -101,7 +101,7 @@ func (r *request) limitApp(asked string) (string, error) {
 }
 
 func wrongApp(app string) *problem {
-	p := forbidden("the token is for the app " + app)
+	p := forbidden("the token is valid only for the app " + app)
 	p.fields = []engine.FieldFault{{Field: "app", Detail: p.detail}}
 	return p
 }
@@ -114,7 +114,7 @@ func (r *request) number(name string, def, low, high int) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < low || n > high || s[0] == '+' {
-		return 0, badField(name, "out_of_range", "has to be a number within "+strconv.Itoa(low)+"…"+strconv.Itoa(high))
+		return 0, badField(name, "out_of_range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
 	}
 	return n, nil
 }
@@ -136,7 +136,7 @@ func (r *request) boolean(name string) (bool, error) {
 	case s == "true":
 		return true, nil
 	default:
-		return false, badField(name, "wrong_type", "has to be true or false")
+		return false, badField(name, "wrong_type", "must be true or false")
 	}
 }
 

@@ -106,7 +106,7 @@ const maxVars = 2
 // path ever reaches a file system.
 func (n *node) find(method, path string) (r *route, vars [maxVars]string, err error) {
 	if path == "" || path[0] != '/' {
-		return nil, vars, malformed("bad_path", "the path has to begin with a slash")
+		return nil, vars, malformed("bad_path", "the path must begin with a slash")
 	}
 	rest, more, used := path[1:], true, 0
 	for more {
@@ -114,7 +114,7 @@ func (n *node) find(method, path string) (r *route, vars [maxVars]string, err er
 		segment, rest, more = strings.Cut(rest, "/")
 		if strings.IndexByte(segment, '%') >= 0 {
 			if segment, err = url.PathUnescape(segment); err != nil {
-				return nil, vars, malformed("bad_path", "the path has a wrong percent-encoding: "+err.Error())
+				return nil, vars, malformed("bad_path", "the path has an invalid percent-encoding: "+err.Error())
 			}
 		}
 		if !utf8.ValidString(segment) {
@@ -137,12 +137,12 @@ func (n *node) find(method, path string) (r *route, vars [maxVars]string, err er
 	if r = n.methods[method]; r == nil {
 		return nil, vars, &problem{
 			status: fasthttp.StatusMethodNotAllowed, code: "method_not_allowed",
-			detail: "this path takes " + n.allow, allow: n.allow,
+			detail: "this path allows " + n.allow, allow: n.allow,
 		}
 	}
 	return r, vars, nil
 }
 
 var errNoRoute = &problem{
-	status: fasthttp.StatusNotFound, code: "no_such_path", detail: "there is nothing at this path; /openapi.json lists what is",
+	status: fasthttp.StatusNotFound, code: "no_such_path", detail: "this path does not exist; /openapi.json lists all paths",
 }

@@ -32,7 +32,7 @@ func routes(cfg ServerConfig) []route {
 	bulk := parameters(timerFilters, []string{"all", "dry_run"})
 	table := []route{
 		{method: post, path: "/v1/timers", role: RoleWrite, handle: (*Server).createTimer},
-		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging)},
+		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging, []string{"last_task"})},
 		{method: post, path: batchPath, role: RoleWrite, handle: (*Server).createTimers},
 		{method: post, path: "/v1/timers/enable", role: RoleWrite, handle: (*Server).enableTimers, query: bulk},
 		{method: post, path: "/v1/timers/disable", role: RoleWrite, handle: (*Server).disableTimers, query: bulk},

@@ -150,12 +150,12 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	arrived := s.bodies.end(h)
 	defer s.bodies.release(arrived)
 	if framedTwice(h.RawHeaders()) {
-		malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: where does the body end?").send(ctx)
+		malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: the end of the body is ambiguous").send(ctx)
 		ctx.SetConnectionClose()
 		return
 	}
 	if hasBareLF(h.RawHeaders()) {
-		malformed("bad_framing", "a line of the request's head ends in LF without CR: where does the head end?").send(ctx)
+		malformed("bad_framing", "a line of the request's head ends in LF without CR: the end of the head is ambiguous").send(ctx)
 		ctx.SetConnectionClose()
 		return
 	}
@@ -182,7 +182,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 }
 
 var errNoProxy = &problem{
-	status: fasthttp.StatusNotImplemented, code: "no_proxy", detail: "this is not a proxy: it has no CONNECT",
+	status: fasthttp.StatusNotImplemented, code: "no_proxy", detail: "the server is not a proxy and does not support CONNECT",
 }
 
 // api is the one decorator of all handlers: it finds the route, asks the
@@ -228,7 +228,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 func (s *Server) problem(rt *route, err error) *problem {
 	p := problemOf(err)
 	if p.code == engine.ErrNotFound.Code && rt != nil {
-		p.detail = "there is no such " + rt.thing()
+		p.detail = "the " + rt.thing() + " does not exist"
 	}
 	if p.code != "internal" {
 		return p
@@ -315,7 +315,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 			c.sending.Store(true)
 		}
 		p.status, p.code, p.detail = fasthttp.StatusRequestEntityTooLarge, "body_too_large",
-			fmt.Sprintf("the body is larger than a request's may be: %d bytes, of a batch %d", s.cfg.MaxBody, s.cfg.MaxBatch)
+			fmt.Sprintf("the body is too large: the limit is %d bytes, and for a batch %d", s.cfg.MaxBody, s.cfg.MaxBatch)
 	case isTimeout(err):
 		p.status, p.code, p.detail = fasthttp.StatusRequestTimeout, "request_timeout", "the request took too long to arrive"
 	}

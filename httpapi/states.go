@@ -56,7 +56,7 @@ var disablingFields = []wire.Field[disabling]{
 
 func readReason(d *wire.Decoder, to *string) {
 	if d.Text(to); len(*to) > maxReason || !wire.IsText(*to) {
-		d.Invalid("bad_reason", "has to be at most %d bytes of text without control characters", maxReason)
+		d.Invalid("bad_reason", "must be at most %d bytes of text without control characters", maxReason)
 	}
 }
 

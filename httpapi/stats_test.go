@@ -47,7 +47,7 @@ func TestFiguresAreOfTheApp(t *testing.T) {
 		}
 	}
 
-	at := time.Now().Add(75 * time.Second).Truncate(time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")
+	at := time.Now().Add(195 * time.Second).Truncate(time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")
 	n.token = "a-write"
 	for _, name := range []string{"x", "y"} {
 		n.do("POST", "/v1/timers", strings.Replace(hourly("a", name, ""), `"every":"1h"`, `"at":"`+at+`"`, 1)).want(201)

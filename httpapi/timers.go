@@ -66,7 +66,7 @@ func (r *request) once(app string, body []byte) (*engine.Once, error) {
 		return nil, nil
 	}
 	if len(key) == 0 || len(key) > 255 || bytes.IndexFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) >= 0 {
-		return nil, badField("Idempotency-Key", "bad_idempotency_key", "has to be 1 to 255 printable ASCII characters")
+		return nil, badField("Idempotency-Key", "bad_idempotency_key", "must be 1 to 255 printable ASCII characters")
 	}
 	return &engine.Once{
 		App: app, Key: string(key), Body: sha256.Sum256(body),

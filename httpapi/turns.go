@@ -31,7 +31,7 @@ func listTurns() *turns {
 	cores := runtime.GOMAXPROCS(0)
 	return newTurns(max(1, cores/2), cores, time.Second, &problem{
 		status: fasthttp.StatusServiceUnavailable, code: "too_many_lists", retry: 1,
-		detail: "others are reading lists, and no turn was free for a second: ask again later, or with fewer connections",
+		detail: "other requests are reading lists, and no turn became free within a second: retry later, or use fewer connections",
 	})
 }
 
@@ -57,7 +57,7 @@ func (s *Server) reading(r *request) (leave func(), err error) {
 func verifyTurns() *turns {
 	return newTurns(1, 2, 0, &problem{
 		status: fasthttp.StatusTooManyRequests, code: "verifying", retry: 10,
-		detail: "one verification of an app and two in all may run at a time: ask again when it has ended",
+		detail: "at most one verification of an app and two in all may run at a time: retry when one has ended",
 	})
 }
 

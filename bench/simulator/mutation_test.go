@@ -60,7 +60,7 @@ var mutations = []mutation{
 		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/scheduler/history.go", "			s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
+		{"engine/scheduler/history.go", "	s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},

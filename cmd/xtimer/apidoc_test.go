@@ -120,9 +120,9 @@ type apiSchema struct {
 
 func (d *apiDocument) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The API\n\nMade from `httpapi/openapi.json`, which a server shows at `/openapi.json`. Change it there.\n\n%s\n\n"+
-		"Where tokens are set, send `Authorization: Bearer TOKEN`; *role* is what the token needs. "+
-		"[delivery.md](delivery.md) is about the calls that the server makes.\n", d.Info.Description)
+	fmt.Fprintf(&b, "# The API\n\nGenerated from `httpapi/openapi.json`, which a server serves at `/openapi.json`. Edit that file, not this page.\n\n%s\n\n"+
+		"If tokens are set, send `Authorization: Bearer TOKEN`; *role* is the role that the token must have. "+
+		"[delivery.md](delivery.md) describes the calls that the server makes.\n", d.Info.Description)
 	for _, tag := range d.Tags {
 		fmt.Fprintf(&b, "\n## %s\n", tag.Name)
 		for _, p := range d.Paths {

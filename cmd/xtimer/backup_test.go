@@ -58,7 +58,7 @@ func TestBackupAndRestore(t *testing.T) {
 	for _, from := range []string{online, offline} {
 		to := filepath.Join(t.TempDir(), "restored")
 		out, errs, status = runs(t, "restore", from, "--data-dir", to)
-		if status != 0 || !strings.Contains(out, "1 timers enabled") || !strings.Contains(out, "each timer's policy decides") {
+		if status != 0 || !strings.Contains(out, "1 timers enabled") || !strings.Contains(out, "the policy of its timer decides") {
 			t.Fatalf("restore: status %d, %q, %q", status, out, errs)
 		}
 		private(t, to)
@@ -178,7 +178,7 @@ func TestRestoreCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, status := runs(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
-	if status != 1 || !strings.Contains(errs, "a restore was cut short here") {
+	if status != 1 || !strings.Contains(errs, "a restore was interrupted here") {
 		t.Errorf("status %d, %q", status, errs)
 	}
 }

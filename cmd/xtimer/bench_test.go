@@ -202,7 +202,7 @@ func TestBenchRefused(t *testing.T) {
 	if status == 0 || !strings.Contains(errs, "refused a timer: 429 quota too many timers") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	if !deleted || !strings.Contains(errs, "2 of 3 are left: the server does not say why") {
+	if !deleted || !strings.Contains(errs, "2 of 3 timers are left: the server gave no reason") {
 		t.Errorf("what the server took is left there: %s", errs)
 	}
 }

@@ -42,7 +42,7 @@ func (r *report) clock() {
 		r.line("clock", "synchronised", "unknown: %v", err)
 	case !ok:
 		r.line("clock", "synchronised", "no")
-		r.worthf("nothing keeps the clock right (chrony, systemd-timesyncd): dues are to the millisecond by this machine's clock, whatever that says; "+
+		r.worthf("no service synchronises the clock (chrony, systemd-timesyncd): dues are exact to the millisecond by this machine's clock, even if that clock is wrong; "+
 			"the first start after a boot waits for it, %v at most (--clock-wait)", settings.Default().ClockWait)
 	default:
 		r.line("clock", "synchronised", "yes, within %s at most", span.Millis(within))

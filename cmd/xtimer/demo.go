@@ -24,11 +24,11 @@ func newDemo() *cobra.Command {
 	d := demo{settings: settings.Default()}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See it work: a server, a receiver of its own and a few timers",
-		Long: `demo starts a server on a temporary folder and a receiver of its own, makes a
-one-shot, an interval, a cron timer and one whose receiver fails at first, and
-prints every call as it arrives with how late it is. Ctrl-C ends it, with a
-summary; nothing is left behind.`,
+		Short: "Run a server, a receiver and a few timers, to watch xtimer work",
+		Long: `demo starts a server on a temporary folder, and a receiver. It creates a
+one-shot timer, an interval timer, a cron timer and a timer whose receiver fails
+at first. It prints every call as it arrives, and how late the call is. Ctrl-C
+ends the demo with a summary; nothing is left behind.`,
 		Example: `  xtimer demo
   xtimer demo --for 10s`,
 		Args: cobra.NoArgs,
@@ -38,7 +38,7 @@ summary; nothing is left behind.`,
 			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&d.settings.Listen, "listen", d.settings.Listen, "serve the API on `HOST:PORT`; when it is taken, on any free port")
+	cmd.Flags().StringVar(&d.settings.Listen, "listen", d.settings.Listen, "serve the API on `HOST:PORT`, or on any free port if that port is taken")
 	cmd.Flags().DurationVar(&d.length, "for", 0, "end after this long (default: at Ctrl-C)")
 	return cmd
 }
@@ -122,7 +122,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	case <-ctx.Done():
 	case <-over:
 	case <-serving.Done():
-		return errors.New("the server ended by itself")
+		return errors.New("the server stopped unexpectedly")
 	}
 	r.summary(time.Since(start), r.outcome(context.WithoutCancel(ctx), c))
 	return nil
@@ -157,9 +157,10 @@ func (d *demo) greet(api, callTo string) {
 	p := terminal.NewPainter(d.out)
 	fmt.Fprintf(d.out, "%s\n\n", p.Paint(terminal.Bold, "xtimer demo: a server, a receiver of its own, and four timers"))
 	fmt.Fprintf(d.out, "  API       %s\n", api)
+	fmt.Fprintf(d.out, "  console   %s/\n", api)
 	fmt.Fprintf(d.out, "  receiver  %s\n", callTo)
 	fmt.Fprintf(d.out, "  data      %s, removed at the end\n\n", d.settings.DataDir)
-	fmt.Fprintf(d.out, "Make a timer of your own from another terminal:\n\n")
+	fmt.Fprintf(d.out, "Create your own timer from another terminal:\n\n")
 	fmt.Fprintf(d.out, "  curl %s/v1/timers -H 'Content-Type: application/json' -d '\n", api)
 	fmt.Fprintf(d.out, "    {\"app\":\"%s\",\"name\":\"mine\",\"schedule\":{\"every\":\"3s\"},\"callback\":{\"url\":\"%s\"}}'\n\n", app, callTo)
 }

@@ -13,6 +13,7 @@ func TestDemo(t *testing.T) {
 	}
 	for _, want := range []string{
 		`API       http://127\.0\.0\.1:\d+\n`,
+		`console   http://127\.0\.0\.1:\d+/\n`,
 		`curl http://127\.0\.0\.1:\d+/v1/timers`,
 		`(?m)^  \d\d:\d\d:\d\d\.\d{3}  one-shot    \d\d:\d\d:\d\d\.\d{3}   +\d+(\.\d+)? ms        1  200$`,
 		`(?m)  interval  .* 200$`,

@@ -24,10 +24,11 @@ func newDoctor() *cobra.Command {
 	s := settings.Default()
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What this machine can promise: timer jitter, fsync, clock, limits",
+		Short: "Measure what this machine can promise: timer jitter, fsync, clock, limits",
 		Long: `doctor measures for a few seconds what precision and rate this machine allows,
-and says so in words. Its status is not 0 only when something is unusable. It
-may be run beside a server, but measures what that one leaves over.`,
+and explains the result in words. The exit status is not 0 only if something is
+unusable. doctor can run beside a server, but then measures only the capacity
+that the server leaves.`,
 		Example: `  xtimer doctor
   xtimer doctor --data-dir /var/lib/xtimer`,
 		Args: cobra.NoArgs,
@@ -39,7 +40,7 @@ may be run beside a server, but measures what that one leaves over.`,
 	return cmd
 }
 
-// report is a table of findings, and what has to be said about them.
+// report is a table of findings, and messages about them.
 type report struct {
 	out      io.Writer
 	paint    terminal.Painter
@@ -86,7 +87,7 @@ func examine(ctx context.Context, out io.Writer, dataDir string) error {
 	if sync.p50 > 0 {
 		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", span.Millis(sync.p50))
 	}
-	fmt.Fprintf(out, "  As a rule about %d calls a second to receivers that answer at once.\n", callsPerCPU*machine.Cores)
+	fmt.Fprintf(out, "  Expect about %d calls a second to receivers that answer at once.\n", callsPerCPU*machine.Cores)
 
 	for _, w := range r.worth {
 		fmt.Fprintf(out, "\n%s %s\n", r.paint.Paint(terminal.Yellow, "Worth a look:"), w)
@@ -111,7 +112,7 @@ func (r *report) limits() {
 	case l.Max < 256:
 		r.unusablef("only %d files may be open; allow at least %d (LimitNOFILE, ulimit -n)", l.Max, machine.FewFiles)
 	case l.Max < machine.FewFiles:
-		r.worthf("only %d files may be open, and each call in flight is one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, machine.FewFiles)
+		r.worthf("only %d files may be open, and each call in flight needs one: allow at least %d (LimitNOFILE, ulimit -n)", l.Max, machine.FewFiles)
 	}
 	r.line("limits", "processors", "%d", machine.Cores)
 	if m := machine.MemoryLimit(); m < math.MaxInt64 {

@@ -306,7 +306,7 @@ func testOriginal(t *testing.T, db *servertest.Server) {
 	to := t.TempDir()
 	args = append(args, "--data-dir", to)
 	cli(t, "", append(args, "--dry-run")...).want(exit.StatusPartly, "4 created", "2 skipped", "3 failed (nothing was changed)")
-	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "timer 5: pay/gone: it is deleted", "timer 4: pay/past: ",
+	cli(t, "", args...).want(exit.StatusPartly, "4 created", "2 skipped", "timer 5: pay/gone: the timer is deleted", "timer 4: pay/past: ",
 		"timer 6: pay/last: schedule.cron: day of month field: ", "timer 7: pay/url: callback.url: ", "timer 8: pay/param: notify_http_param: ")
 	cli(t, "", args...).want(exit.StatusPartly, "0 created, 4 unchanged, 2 skipped, 0 conflict, 3 failed")
 
@@ -535,14 +535,14 @@ func TestImportConflicts(t *testing.T) {
 		words  string
 	}{
 		{strings.Replace(file, `"every":"1h"`, `"every":"2h"`, 1), "conflict", "another definition, version 1"},
-		{strings.Replace(file, `"name":"n00`, `"name":"m00`, 1), "conflict", "is of the timer a/n00"},
+		{strings.Replace(file, `"name":"n00`, `"name":"m00`, 1), "conflict", "belongs to the timer a/n00"},
 		{strings.NewReplacer(`"id":"1`, `"id":"2`, `"key":"1`, `"key":"2`).Replace(file), "conflict", "has another id"},
-		{strings.Replace(file, `"id":"1`, `"id":"91`, 1), "failed", "is not an id that xtimer makes"},
+		{strings.Replace(file, `"id":"1`, `"id":"91`, 1), "failed", "is not an id that xtimer generates"},
 		{strings.Replace(file, `"every":"1h"`, `"every":"1ms"`, 1), "failed", "schedule.every"},
 		{strings.Replace(file, `"origin":"schedule"`, `"origin":"fate"`, 1), "failed", `"fate"`},
 		{strings.Replace(plain, `"every"`, `"evry"`, 1), "failed", "schedule.evry"},
 		{strings.Replace(plain, `http:`, `ftp:`, 1), "failed", "callback.url"},
-		{`{"app":`, "failed", "it is no timer"},
+		{`{"app":`, "failed", "the line is not a timer"},
 		{strings.Replace(plain, `"callback"`, `"stored":{"id":"1","version":1,"status":"enabled","finished":true},"callback"`, 1), "skipped", "finished"},
 	} {
 		for _, dry := range []string{"--dry-run", "--dry-run=false"} {
@@ -587,7 +587,7 @@ func TestImportTwice(t *testing.T) {
 		{"the same", plain("p", "1h") + plain("p", "60m"), true, "1 created, 1 unchanged"},
 		{"another definition", plain("q", "1h") + plain("q", "2h") + plain("q", "1h"), true, "line 2: b/q: the timer of that name of line 1 has another definition\nunchanged  line 3"},
 		{"the same of a store", whole + whole, true, "1 created, 1 unchanged"},
-		{"an id of another name", whole + strings.Replace(whole, `"name":"n00`, `"name":"m00`, 1), false, "is of the timer a/n00"},
+		{"an id of another name", whole + strings.Replace(whole, `"name":"n00`, `"name":"m00`, 1), false, "belongs to the timer a/n00"},
 		{"another id", whole + strings.NewReplacer(`"id":"1`, `"id":"2`, `"key":"1`, `"key":"2`).Replace(whole), false, "of line 1 has another id"},
 	} {
 		targets := [][]string{{"--data-dir", t.TempDir()}}
@@ -636,7 +636,7 @@ func TestExportOfImport(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(to, store.RestoringFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cli(t, "", "export", "--data-dir", to).want(1, "a restore was cut short")
+	cli(t, "", "export", "--data-dir", to).want(1, "a restore was interrupted")
 }
 
 // TestDatabaseInUse: a store that a server uses is left alone.

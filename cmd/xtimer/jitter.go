@@ -75,7 +75,7 @@ func exactSleep(ctx context.Context) (spread, error) {
 	}
 	cancel()
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-		return spread{}, fmt.Errorf("the wheel does not turn: %w", err)
+		return spread{}, fmt.Errorf("the timing wheel does not run: %w", err)
 	}
 	return spreadOf(late), nil
 }

@@ -18,10 +18,10 @@ func newPreview() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "preview CRON",
-		Short: "When a cron expression is due, in words and in dates",
-		Long: `preview says what a cron expression means, when it is due next, and what may
-surprise about it, without a server. An expression has five fields, or six with
-the seconds first, or is one of @daily and the like.`,
+		Short: "Explain in words and dates when a cron expression is due",
+		Long: `preview explains what a cron expression means, lists its next dues, and warns of
+surprising behaviour. It needs no server. An expression has five fields, or six
+fields with seconds first, or is a descriptor such as @daily.`,
 		Example: `  xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai
   xtimer preview "30 2 * * *" --time-zone America/New_York --n 3
   xtimer preview "*/10 * * * * *"`,

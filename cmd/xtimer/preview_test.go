@@ -30,5 +30,5 @@ func TestPreviewRefuses(t *testing.T) {
 	f("schedule.cron", "61 * * * *")
 	f("schedule.time_zone", "* * * * *", "--time-zone", "Mars/Olympus")
 	f("accepts 1 arg", "*", "*", "*", "*", "*")
-	f("n: 0 is not from 1 to 1000", "* * * * *", "--n", "0")
+	f("n: 0 is not in the range 1 to 1000", "* * * * *", "--n", "0")
 }

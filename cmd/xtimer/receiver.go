@@ -50,7 +50,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	arrived := time.Now()
 	due, err := time.Parse(time.RFC3339, req.Header.Get("X-Xtimer-Due"))
 	if err != nil {
-		http.Error(w, "this is no call of xtimer", http.StatusBadRequest)
+		http.Error(w, "the request is not a call from xtimer", http.StatusBadRequest)
 		return
 	}
 	name := req.Header.Get("X-Xtimer-Name")

@@ -11,14 +11,16 @@ import (
 
 // newRoot is the command line: the commands, one a file.
 func newRoot() *cobra.Command {
+	b := readBuild()
 	root := &cobra.Command{
-		Use:   "xtimer",
-		Short: "A timer service: tell it when, and it calls you, to the millisecond",
-		Long: `xtimer is a timer service for people who outgrew cron: tell it when, and it
-calls you, to the millisecond, for millions of timers on one machine, and says
-afterwards what became of every single occurrence.`,
-		Example: `  xtimer demo                     see it work: a server, a receiver and a few timers
-  xtimer doctor                   what this machine can promise
+		Use:     "xtimer",
+		Version: b.version + " (" + b.commit + ")",
+		Short:   "A timer service that calls a URL on time, to the millisecond",
+		Long: `xtimer is a timer service for people who outgrew cron. It calls a URL at the
+time that you set, to the millisecond, for millions of timers on one machine. It
+records the result of every single occurrence.`,
+		Example: `  xtimer demo                     run a server, a receiver and a few timers
+  xtimer doctor                   measure what this machine can promise
   xtimer serve                    serve the API on 127.0.0.1:8080, data in ./data
   xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai`,
 		SilenceErrors: true, // main says them, once
@@ -40,10 +42,11 @@ afterwards what became of every single occurrence.`,
 		transfer.NewImport(),
 		newVersion(),
 	)
+	root.SetVersionTemplate("xtimer {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			c.Short = "Have a shell complete commands, and the names of timers"
+			c.Short = "Print a shell script that completes commands and timer names"
 			c.Example = `  source <(xtimer completion bash)
   xtimer completion fish > ~/.config/fish/completions/xtimer.fish`
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,17 +24,17 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the API and fire timers",
-		Long: `serve runs the server until SIGTERM or SIGINT; then /readyz turns 503, no new
-task is taken, calls in flight may end within --drain, all else stays due, and
-the status is 0. A second signal ends it at once.
+		Long: `serve runs the server until SIGTERM or SIGINT. Then /readyz answers 503, no new
+task starts, calls in flight may finish within --drain, all other tasks stay due,
+and the exit status is 0. A second signal ends the server at once.
 
-Every setting is a flag, or XTIMER_DATA_DIR and so on in the environment, or
-data_dir and so on in the YAML file of --config, or its default; the first of
-them counts. Durations are written 250ms, 30m or 7d. --print-config shows what
-results, and from where.
+The value of a setting comes from its flag, from the environment (such as
+XTIMER_DATA_DIR), from the YAML file of --config (such as data_dir), or from its
+default, in this order. Durations are written 250ms, 30m or 7d. --print-config
+shows the resulting values and where each comes from.
 
 Tokens are set in the environment as XTIMER_TOKENS=app:role:token,… or in the
-file; roles are read, write and admin, and the app * is all apps:
+file. The roles are read, write and admin; the app * means all apps:
 
   apps:
     billing:
@@ -56,7 +57,7 @@ file; roles are read, write and admin, and the app * is all apps:
 		},
 	}
 	settings.AddFlags(cmd, s)
-	cmd.Flags().BoolVar(&show, "print-config", false, "print the settings that result, secrets hidden, and exit")
+	cmd.Flags().BoolVar(&show, "print-config", false, "print the resulting settings with secrets hidden, and exit")
 	return cmd
 }
 
@@ -81,7 +82,7 @@ func serve(ctx context.Context, s *settings.Settings) error {
 	}
 	defer unlock()
 	if _, err := os.Stat(filepath.Join(s.DataDir, store.RestoringFolder)); err == nil {
-		return fmt.Errorf("%s: a restore was cut short here: remove it and restore again", s.DataDir)
+		return fmt.Errorf("%s: a restore was interrupted here: remove the directory and restore again", s.DataDir)
 	}
 
 	if s.BackupDir != "" {
@@ -103,10 +104,27 @@ func serve(ctx context.Context, s *settings.Settings) error {
 	}
 	b := readBuild()
 	log.Info("listening", "addr", ln.Addr().String(), "data_dir", s.DataDir, "node", s.Node,
-		"version", b.version, "commit", b.commit)
+		"version", b.version, "commit", b.commit, "console", consoleURL(ln.Addr()))
 
 	// From here it serves until it is told to end, and drains.
 	return n.run(ctx, ln)
+}
+
+// consoleURL is the address of the console for a browser on this machine: one that
+// listens on every address is reached by loopback.
+func consoleURL(addr net.Addr) string {
+	a, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	host := a.IP.String()
+	switch {
+	case a.IP.IsUnspecified() && a.IP.To4() != nil:
+		host = "127.0.0.1"
+	case a.IP.IsUnspecified():
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(a.Port)) + "/"
 }
 
 // listen opens the address of the API.

@@ -48,7 +48,7 @@ func TestServeOneOnADirectory(t *testing.T) {
 		t.Errorf("status %d, %q; want 1 and %q", status, errs, want)
 	}
 	_, errs, status = runs(t, "backup", "--data-dir", dir, filepath.Join(t.TempDir(), "b"))
-	if status != 1 || !strings.Contains(errs, "let it write the copy, with --server") {
+	if status != 1 || !strings.Contains(errs, "ask the server to write the copy with --server") {
 		t.Errorf("backup: status %d, %q", status, errs)
 	}
 }

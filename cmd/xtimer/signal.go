@@ -24,7 +24,7 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 			return
 		}
 		status := 128 + int((<-signals).(syscall.Signal))
-		fmt.Fprintln(os.Stderr, "xtimer: a second signal: ending at once; calls in flight are repeated after the next start")
+		fmt.Fprintln(os.Stderr, "xtimer: second signal: exiting at once; calls in flight are repeated after the next start")
 		os.Exit(status)
 	}()
 	return ctx, func() { signal.Stop(signals); cancel() }

@@ -31,22 +31,22 @@ func newVerify() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify --from T [--to T]",
-		Short: "Recompute what should have fired, and hold it against what did",
-		Long: `verify lets the ledger prove itself. From the definitions, and the times at which
-each of their versions was in force, it computes which dues there were, and
-holds them against the records of history. It names every
+		Short: "Recompute what should have fired, and compare it with what did",
+		Long: `verify proves that history is complete and correct. It computes all dues from
+the definitions and from the times at which each version was in force, and
+compares the dues with the records in history. It lists every
 
-  gap       a due that has passed, has no final record and is not owed
-  repeat    a due decided twice, or called again after it was taken
+  gap       a due that has passed, has no final record and is not pending
+  repeat    a due decided twice, or called again after it was accepted
   early     an attempt before its due
   late      a first attempt later than --late
   stray     a record of a due that no definition has, or a call that began after
             its timer was deleted, disabled or given another schedule
-  miscount  a run of dues in one record that counts other than the plan
+  miscount  a run of dues in one record whose count differs from the plan
   damaged   a row of the store that cannot be read, or is that of another task
-  unproven  a due without a record, where history is known not to be whole (by
-            --history-sample, a full disk, its bound, or an import without it):
-            this alone is no failure
+  unproven  a due without a record, where history is known to be incomplete (due
+            to --history-sample, a full disk, its size limit, or an import
+            without history): this alone is not a failure
 
 and exits with 1 if there is any, or when the --app has no timers. A due is at or
 after --from and before --to: each an instant such as 2026-11-20T17:00:00Z, Unix
@@ -71,7 +71,7 @@ stopped, or its database. It does not read the journal of one that is stopped:
 				return fmt.Errorf("--to: %w", err)
 			}
 			if late < 0 {
-				return exit.Usage("--late is how late a first attempt may be: it cannot be less than 0")
+				return exit.Usage("--late is how late a first attempt may be: it must not be negative")
 			}
 			p := &proof{out: cmd.OutOrStdout(), asJSON: asJSON, app: app}
 			if cmd.Flags().Changed("data-dir") || s.MySQLDSN != "" {
@@ -87,17 +87,17 @@ stopped, or its database. It does not read the journal of one that is stopped:
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&from, "from", "", "verify what was due at this `TIME` or after it")
-	fs.StringVar(&to, "to", "0s", "… and before this `TIME` (default: now)")
+	fs.StringVar(&to, "to", "0s", "verify what was due before this `TIME` (default: now)")
 	fs.Lookup("to").DefValue = ""
-	fs.StringVar(&app, "app", "", "of this `APP` only")
-	fs.DurationVar(&late, "late", 0, "a first attempt that is later than this is a finding too, and a due of which\na running server's history knows nothing though it was due longer ago (and 10s)")
-	fs.BoolVar(&asJSON, "json", false, "print each finding, and the verdict, as a line of JSON")
+	fs.StringVar(&app, "app", "", "verify only this `APP`")
+	fs.DurationVar(&late, "late", 0, "also report a first attempt that is later than this, and a due without a record\nin a running server's history that passed longer ago than this plus 10s")
+	fs.BoolVar(&asJSON, "json", false, "print each finding and the verdict as a line of JSON")
 	fs.StringVar(&server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
-	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
-	fs.StringVar(&s.DataDir, "data-dir", s.DataDir, "read this data directory, of a server that is stopped")
+	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "the `TOKEN` for the server; XTIMER_TOKEN hides the token from other users")
+	fs.StringVar(&s.DataDir, "data-dir", s.DataDir, "read this data directory of a stopped server")
 	fs.Var((*settings.Secret)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
-	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "that server kept one success in `N`: a due without a record is then unproven, and no gap")
-	fs.Var((*span.Value)(&s.HistoryRetention), "history-retention", "for how long that server kept history")
+	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "the server kept one success in `N`: a due without a record is then unproven, not a gap")
+	fs.Var((*span.Value)(&s.HistoryRetention), "history-retention", "how long the server kept history")
 	fs.Lookup("token").DefValue = "" // never in the help
 	if err := cmd.MarkFlagRequired("from"); err != nil {
 		panic("BUG: " + err.Error())
@@ -137,7 +137,7 @@ func (p *proof) offline(ctx context.Context, s *settings.Settings, v verify.Requ
 		}
 		unlock, err := store.Lock(s.DataDir)
 		if errors.Is(err, store.ErrLocked) {
-			return fmt.Errorf("%w: ask it, with --server http://127.0.0.1:8080 or where it listens", err)
+			return fmt.Errorf("%w: ask the server with --server http://127.0.0.1:8080, or the address on which it listens", err)
 		}
 		if err != nil {
 			return err
@@ -212,7 +212,7 @@ func (p *proof) end(v *api.Verdict) error {
 func (p *proof) conclude() error {
 	v := p.verdict
 	if v.Timers == 0 && p.app != "" {
-		return fmt.Errorf("nothing to prove: the app %q has no timers", p.app)
+		return fmt.Errorf("nothing to verify: the app %q has no timers", p.app)
 	}
 	if !p.asJSON {
 		word := terminal.NewPainter(p.out).Paint(terminal.Green, "Proven")
@@ -227,7 +227,7 @@ func (p *proof) conclude() error {
 			}
 		}
 		if v.Unkept > 0 {
-			fmt.Fprintf(p.out, "  %d records are of timers of which nothing else is kept: these prove nothing.\n", v.Unkept)
+			fmt.Fprintf(p.out, "  %d records belong to timers of which no definition is kept: these records prove nothing.\n", v.Unkept)
 		}
 	}
 	if v.Verdict != "proven" {

@@ -43,7 +43,7 @@ func TestVerify(t *testing.T) {
 	}
 	proven("--from", "7d", "--server", s.url) // as long as history is kept
 	_, errs, status := runs(t, "verify", "--from", "1h", "--data-dir", data)
-	if status != 1 || !strings.Contains(errs, "ask it, with --server") {
+	if status != 1 || !strings.Contains(errs, "ask the server with --server") {
 		t.Errorf("the folder of a running server: status %d, %q", status, errs)
 	}
 	out, errs, status := runs(t, "verify", "--from", "1h", "--late", "1ns", "--server", s.url)
@@ -55,7 +55,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("an app without timers: status %d, %q", status, errs)
 	}
 	for _, of := range []string{"--server=" + s.url, "--data-dir=" + data} {
-		if _, errs, status = runs(t, "verify", "--from", "1h", "--late", "-1s", of); status == 0 || !strings.Contains(errs, "less than 0") {
+		if _, errs, status = runs(t, "verify", "--from", "1h", "--late", "-1s", of); status == 0 || !strings.Contains(errs, "must not be negative") {
 			t.Errorf("%s, late before the due: status %d, %q", of, status, errs)
 		}
 	}
@@ -68,7 +68,7 @@ func TestVerify(t *testing.T) {
 	proven("--from", "7d", "--data-dir", data)
 	for _, of := range [][]string{{"--data-dir", data}, {"--data-dir", data, "--json"}} {
 		_, errs, status := runs(t, append([]string{"verify", "--from", "1h", "--app", "other"}, of...)...)
-		if status != 1 || !strings.Contains(errs, `nothing to prove: the app "other" has no timers`) {
+		if status != 1 || !strings.Contains(errs, `nothing to verify: the app "other" has no timers`) {
 			t.Errorf("an app without timers: status %d, %q", status, errs)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "What this program was built from, and the data formats that it writes",
+		Short:   "Print what this program was built from, and the data formats that it writes",
 		Example: "  xtimer version",
 		Args:    cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {

@@ -14,6 +14,14 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// TestVersionFlag: --version is one line.
+func TestVersionFlag(t *testing.T) {
+	out, _, status := runs(t, "--version")
+	if status != 0 || !regexp.MustCompile(`^xtimer \S+ \(.+\)\n$`).MatchString(out) {
+		t.Errorf("status %d, %q", status, out)
+	}
+}
+
 // TestHelp: every command says what it does, at length, and gives an example.
 func TestHelp(t *testing.T) {
 	for _, c := range newRoot().Commands() {

@@ -57,7 +57,7 @@ var cronFields = [6]cronField{
 	{"day of week", 0, 7, "SUNMONTUEWEDTHUFRISAT"},
 }
 
-// parseEvery reads the interval of "@every 1h30m"; is tells whether spec is one.
+// parseEvery reads the interval of "@every 1h30m"; is reports whether spec is one.
 func parseEvery(spec string) (every time.Duration, is bool, err error) {
 	rest, is := strings.CutPrefix(spec, "@every")
 	if !is {
@@ -65,7 +65,7 @@ func parseEvery(spec string) (every time.Duration, is bool, err error) {
 	}
 	every, err = time.ParseDuration(strings.TrimSpace(rest))
 	if err != nil || len(spec) > maxSpec {
-		return 0, true, errors.New(`after @every comes a duration, like "@every 1h30m"`)
+		return 0, true, errors.New(`@every must be followed by a duration, like "@every 1h30m"`)
 	}
 	return every, true, nil
 }
@@ -74,11 +74,11 @@ func parseEvery(spec string) (every time.Duration, is bool, err error) {
 func parseCron(spec string) (s cronSpec, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, err = cronSpec{}, fmt.Errorf("it cannot be read: %v", p)
+			s, err = cronSpec{}, fmt.Errorf("cannot be parsed: %v", p)
 		}
 	}()
 	if len(spec) > maxSpec {
-		return s, fmt.Errorf("it has %d bytes, at most %d are allowed", len(spec), maxSpec)
+		return s, fmt.Errorf("has %d bytes; at most %d are allowed", len(spec), maxSpec)
 	}
 	fields, err := splitCron(spec)
 	if err != nil {
@@ -95,12 +95,12 @@ func parseCron(spec string) (s cronSpec, err error) {
 	}
 	set, ok := sched.(*cron.SpecSchedule)
 	if !ok {
-		return s, errors.New("it is not a calendar")
+		return s, errors.New("is not a calendar expression")
 	}
 	set.Location = time.UTC
 	for i, b := range [6]uint64{set.Second, set.Minute, set.Hour, set.Dom, set.Month, set.Dow} {
 		if b&^cronStar == 0 {
-			return s, fmt.Errorf("%s field: it matches nothing", cronFields[i].name)
+			return s, fmt.Errorf("%s field: no value matches", cronFields[i].name)
 		}
 	}
 	const allHours = 1<<24 - 1
@@ -114,18 +114,18 @@ const cronStar = 1 << 63
 
 func splitCron(spec string) ([]string, error) {
 	if strings.HasPrefix(spec, "TZ=") || strings.HasPrefix(spec, "CRON_TZ=") {
-		return nil, errors.New("a time zone is given in time_zone, not in the expression")
+		return nil, errors.New("the time zone must be given in time_zone, not in the expression")
 	}
 	for _, c := range spec {
 		if (c >= utf8.RuneSelf || !alnum(byte(c))) && !strings.ContainsRune("*?/,-@# \t", c) {
-			return nil, fmt.Errorf("%q is no character of a cron expression", c)
+			return nil, fmt.Errorf("%q is not allowed in a cron expression", c)
 		}
 	}
 	spec = strings.TrimSpace(spec)
 	if strings.HasPrefix(spec, "@") {
 		long, ok := cronShorthands[strings.ToLower(spec)]
 		if !ok {
-			return nil, fmt.Errorf("%q is none of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually and @every", spec)
+			return nil, fmt.Errorf("%q is not one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually and @every", spec)
 		}
 		spec = long
 	}
@@ -135,7 +135,7 @@ func splitCron(spec string) ([]string, error) {
 		fields = append([]string{"0"}, fields...)
 	case 6:
 	default:
-		return nil, fmt.Errorf("it has %d fields; 5 are expected (minute hour day-of-month month day-of-week), or 6 with seconds first", len(fields))
+		return nil, fmt.Errorf("has %d fields; expected 5 (minute hour day-of-month month day-of-week), or 6 with seconds first", len(fields))
 	}
 	return fields, nil
 }
@@ -217,11 +217,11 @@ func (f *cronField) value(s string) (int, error) {
 	case err == nil && n >= f.min && n <= f.max:
 		return n, nil
 	case err == nil:
-		return 0, fmt.Errorf("%d is not from %d to %d", n, f.min, f.max)
+		return 0, fmt.Errorf("%d is not in the range %d to %d", n, f.min, f.max)
 	case strings.ContainsAny(s, "LlWw#"):
 		return 0, fmt.Errorf("%q: L, W and # (last day, nearest weekday, n-th weekday) are not supported", s)
 	case f.names != "":
-		return 0, fmt.Errorf("%q is neither a number nor one of the names like %s", s, f.names[:3])
+		return 0, fmt.Errorf("%q is not a number or a name such as %s", s, f.names[:3])
 	}
 	return 0, fmt.Errorf("%q is not a number", s)
 }

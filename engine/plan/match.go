@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// MatchSuccess tells whether an answer's status code is one of a callback's
+// MatchSuccess reports whether an answer's status code is one of a callback's
 // success codes: codes, ranges and classes, like "200,202,300-399" or "2xx". It
 // is on the hot path and allocates nothing; a spec that Validate refuses
 // matches nothing.
@@ -28,14 +28,14 @@ const maxSuccess = 256 // bytes
 
 func checkSuccess(spec string) error {
 	if len(spec) > maxSuccess {
-		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(spec), maxSuccess)
+		return fmt.Errorf("has %d bytes; at most %d are allowed", len(spec), maxSuccess)
 	}
 	if spec == "" {
-		return errors.New(`it is empty; write codes, ranges and classes from 100 to 599, like "200,202,300-399" or "2xx"`)
+		return errors.New(`is empty; write codes, ranges and classes from 100 to 599, like "200,202,300-399" or "2xx"`)
 	}
 	for item := range strings.SplitSeq(spec, ",") {
 		if _, _, ok := codeRange(item); !ok {
-			return fmt.Errorf(`%q is no code, range or class from 100 to 599, like "200,202,300-399" or "2xx"`, item)
+			return fmt.Errorf(`%q is not a code, range or class from 100 to 599, like "200,202,300-399" or "2xx"`, item)
 		}
 	}
 	return nil

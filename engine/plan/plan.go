@@ -57,11 +57,11 @@ func Of(t *engine.Timer) (Plan, error) {
 	return p, nil
 }
 
-// OneShot tells whether there is a single due.
+// OneShot reports whether there is a single due.
 func (p *Plan) OneShot() bool { return p.cal == nil && p.every == 0 }
 
-// Next is the first due later than after and than ValidFrom; ok is false if
-// there is none.
+// Next returns the first due later than both after and ValidFrom; ok is false if
+// no such due exists.
 func (p *Plan) Next(after int64) (due int64, ok bool) {
 	due = p.next(max(after, p.from))
 	return due, due <= p.last
@@ -73,8 +73,8 @@ func (p *Plan) Has(at int64) bool {
 	return ok && due == at
 }
 
-// Hits reports whether the instant would be a due if the timer were in force
-// without end: ValidFrom and the last due are not looked at.
+// Hits reports whether the instant would be a due if the timer were always in
+// force: Hits ignores ValidFrom and the last due.
 func (p *Plan) Hits(at int64) bool { return p.next(at-1) == at }
 
 // next is the first due > t, whatever ValidFrom and the last due are, or never.
@@ -153,7 +153,8 @@ func (p *Plan) lastNominal(t int64) int64 {
 	return p.start + (t-p.start)/p.every*p.every
 }
 
-// Prev is the last due ≤ t that the plan derives; ok is false if there is none.
+// Prev returns the last due ≤ t that the plan derives; ok is false if no such due
+// exists.
 func (p *Plan) Prev(t int64) (due int64, ok bool) {
 	n := p.lastNominal(min(t, p.last))
 	if n == never {
@@ -168,15 +169,15 @@ func (p *Plan) Prev(t int64) (due int64, ok bool) {
 	return due, due > p.from
 }
 
-// Count is the number of dues in (from, to].
+// Count returns the number of dues in (from, to].
 func (p *Plan) Count(from, to int64) int64 {
 	_, _, n := p.Run(from, to)
 	return n
 }
 
-// Run is the first and the last due in (from, to] and how many there are, 0 for none.
-// For an interval it costs nothing, for a calendar some steps for each day that it is
-// due on.
+// Run returns the first due, the last due and the number of dues in (from, to]. It
+// takes constant time for an interval, and a few steps for each day that is due for a
+// calendar.
 func (p *Plan) Run(from, to int64) (first, last, n int64) {
 	first, ok := p.Next(from)
 	if !ok || first > to {

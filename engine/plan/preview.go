@@ -8,28 +8,28 @@ import (
 	"xtimer/engine"
 )
 
-// Preview shows what a schedule would do, before a timer has it.
+// Preview describes the dues of a schedule before a timer uses it.
 type Preview struct {
 	Dues     []int64 // Unix ms, without jitter: that depends on the timer's id
 	Sentence string  // Schedule.Describe
 	Warnings []Warning
 }
 
-// Warning is what may surprise about a schedule. The codes are never_fires,
+// Warning describes surprising behaviour of a schedule. The codes are never_fires,
 // overdue, ends_soon, very_dense, dst_gap, dst_fold, day_or_weekday, leap_day
 // and short_months.
 type Warning struct{ Code, Detail string }
 
 const maxPreview = 1000
 
-// PreviewSchedule shows the first n dues after from. What cannot be read is a
-// *Fault; a schedule that can, but never fires, has a warning. What is past is
-// judged by the misfire window that a timer has by default.
+// PreviewSchedule returns the first n dues after from. It returns a *Fault for a
+// schedule that cannot be parsed, and a warning for a schedule that never fires. For
+// dues in the past it uses the default misfire window.
 func PreviewSchedule(s engine.Schedule, n int, from int64) (Preview, error) {
 	var c checks
 	c.schedule(&s)
-	c.want(1 <= n && n <= maxPreview, "n", "%d is not from 1 to %d", n, maxPreview)
-	c.want(earliest <= from && from <= engine.MaxDue, "from", "it is not from the year 2020 to the year 9999")
+	c.want(1 <= n && n <= maxPreview, "n", "%d is not in the range 1 to %d", n, maxPreview)
+	c.want(earliest <= from && from <= engine.MaxDue, "from", "must be between the years 2020 and 9999")
 	if err := c.fault(); err != nil {
 		return Preview{}, err
 	}
@@ -103,7 +103,7 @@ func (v *Preview) warnOf(t *engine.Timer, p *Plan, n int) {
 	}
 }
 
-// shortMonth tells whether some month of the set has none of the days.
+// shortMonth reports whether some month of the set has none of the days.
 func shortMonth(months, days uint64) bool {
 	for m := time.January; m <= time.December; m++ {
 		last := time.Date(2023, m+1, 0, 0, 0, 0, 0, time.UTC).Day()

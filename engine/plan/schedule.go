@@ -34,7 +34,7 @@ func everyTooShort(s *engine.Schedule) *engine.Fault {
 	if s.Every == 0 {
 		field = "schedule.cron"
 	}
-	return engine.Invalid(field, "every_too_short", "an interval is at least %v", minEvery)
+	return engine.Invalid(field, "every_too_short", "the interval must be at least %v", minEvery)
 }
 
 // calendarFault names the field that keeps a calendar from being made.
@@ -56,8 +56,8 @@ func calendarFault(s *engine.Schedule, err error) *engine.Fault {
 //   - MaxRuns counts the dues after now, and EndAt the nominals up to it; the
 //     last that both leave becomes LastDue. A one-shot's LastDue is its due.
 //
-// A schedule that has nothing due any more is a *Fault, except if it is the
-// former one: to enable what is over is no fault, it is then finished.
+// Resolve returns a *Fault for a schedule without a future due, unless the schedule
+// is unchanged: enabling a timer whose schedule has ended is valid and finishes it.
 func Resolve(t *engine.Timer, prev *engine.Timer, now int64) error {
 	s := &t.Schedule
 	same := prev != nil && prev.Schedule == *s
@@ -97,7 +97,7 @@ func Resolve(t *engine.Timer, prev *engine.Timer, now int64) error {
 		last, ok := p.run(first, s.MaxRuns)
 		if !ok {
 			return engine.Invalid("schedule.max_runs", "max_runs_too_large",
-				"the runs of a calendar are counted for 200 years and about %d days on which it is due; use end_at, or every", cronSteps)
+				"the runs of a calendar are counted over 200 years and about %d days on which it is due; use end_at or every instead", cronSteps)
 		}
 		if last <= p.last && last != never {
 			t.LastDue = last

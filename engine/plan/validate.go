@@ -46,7 +46,7 @@ func (c *checks) err(field string, err error) {
 }
 
 func (c *checks) between(v, lo, hi time.Duration, field string) {
-	c.want(lo <= v && v <= hi, field, "%v is not from %v to %v", v, lo, hi)
+	c.want(lo <= v && v <= hi, field, "%v is not in the range %v to %v", v, lo, hi)
 }
 
 func (c *checks) fault() error {
@@ -71,11 +71,11 @@ func Validate(d *engine.Definition) error {
 	c.callback(&d.Callback)
 
 	r := &d.Retry
-	c.want(1 <= r.MaxAttempts && r.MaxAttempts <= maxAttempts, "retry.max_attempts", "%d is not from 1 to %d", r.MaxAttempts, maxAttempts)
+	c.want(1 <= r.MaxAttempts && r.MaxAttempts <= maxAttempts, "retry.max_attempts", "%d is not in the range 1 to %d", r.MaxAttempts, maxAttempts)
 	c.between(r.Backoff, time.Millisecond, maxBackoff, "retry.backoff")
-	c.want(1 <= r.Multiplier && r.Multiplier <= maxMultiplier, "retry.multiplier", "%v is not from 1 to %d", r.Multiplier, maxMultiplier)
+	c.want(1 <= r.Multiplier && r.Multiplier <= maxMultiplier, "retry.multiplier", "%v is not in the range 1 to %d", r.Multiplier, maxMultiplier)
 	c.between(r.MaxBackoff, max(time.Millisecond, min(r.Backoff, maxBackoff)), maxBackoff, "retry.max_backoff")
-	c.want(0 <= r.Jitter && r.Jitter <= 1, "retry.jitter", "%v is not from 0 to 1", r.Jitter)
+	c.want(0 <= r.Jitter && r.Jitter <= 1, "retry.jitter", "%v is not in the range 0 to 1", r.Jitter)
 	c.between(r.MaxAge, time.Millisecond, maxMaxAge, "retry.max_age")
 	if d.StaleAfter != 0 {
 		c.between(d.StaleAfter, minStaleAfter, maxStaleAfter, "stale_after")
@@ -85,28 +85,28 @@ func Validate(d *engine.Definition) error {
 	c.between(d.Misfire.Window, 0, maxWindow, "misfire.window")
 	c.want(d.Overlap <= engine.OverlapQueue, "overlap", "must be allow, skip or queue")
 	c.want(d.Delivery <= engine.AtMostOnce, "delivery", "must be at_least_once or at_most_once")
-	c.want(0 <= d.Priority && d.Priority <= maxPriority, "priority", "%d is not from 0 to %d", d.Priority, maxPriority)
+	c.want(0 <= d.Priority && d.Priority <= maxPriority, "priority", "%d is not in the range 0 to %d", d.Priority, maxPriority)
 	return c.fault()
 }
 
 func (c *checks) names(d *engine.Definition) {
-	const path = "%q cannot be it: in the path of a URL it means a folder"
+	const path = "must not be %q: it is a reserved path segment"
 	c.want(!dots(d.App), "app", path, d.App)
 	c.want(!dots(d.Name), "name", path, d.Name)
-	c.want(word(d.App, maxApp, "._:-"), "app", "it is 1 to %d letters, digits and characters of ._:-", maxApp)
+	c.want(word(d.App, maxApp, "._:-"), "app", "must be 1 to %d letters, digits or characters from ._:-", maxApp)
 	c.want(d.Name != "" && len(d.Name) <= maxName && text(d.Name) && d.Name == strings.TrimSpace(d.Name), "name",
-		"it is 1 to %d bytes of UTF-8 without control characters, and without space at its ends", maxName)
+		"must be 1 to %d bytes of UTF-8 without control characters and without leading or trailing space", maxName)
 
-	c.want(len(d.Labels) <= maxLabels, "labels", "there are %d, at most %d are allowed", len(d.Labels), maxLabels)
+	c.want(len(d.Labels) <= maxLabels, "labels", "has %d entries; at most %d are allowed", len(d.Labels), maxLabels)
 	if len(d.Labels) > maxLabels {
 		return
 	}
 	for i, l := range d.Labels {
 		field := fieldOf("labels", l.Key)
-		c.want(word(l.Key, maxLabelKey, "._/-"), field, "a key is 1 to %d letters, digits and characters of ._/-", maxLabelKey)
+		c.want(word(l.Key, maxLabelKey, "._/-"), field, "a key must be 1 to %d letters, digits or characters from ._/-", maxLabelKey)
 		c.want(len(l.Value) <= maxLabelValue && text(l.Value) && !strings.Contains(l.Value, ","), field,
-			"a value is up to %d bytes of UTF-8 without control characters and commas", maxLabelValue)
-		c.want(i == 0 || d.Labels[i-1].Key < l.Key, field, "keys are different, and sorted")
+			"a value must be at most %d bytes of UTF-8 without control characters or commas", maxLabelValue)
+		c.want(i == 0 || d.Labels[i-1].Key < l.Key, field, "keys must be unique and sorted")
 	}
 }
 
@@ -117,7 +117,7 @@ func (c *checks) schedule(s *engine.Schedule) {
 			n++
 		}
 	}
-	c.want(n == 1, "schedule", "it has exactly one of cron, every, at and delay; here are %d", n)
+	c.want(n == 1, "schedule", "must have exactly one of cron, every, at and delay; %d are set", n)
 
 	_, zoneErr := zoneOf(s.TimeZone)
 	c.err("schedule.time_zone", zoneErr)
@@ -144,13 +144,13 @@ func (c *checks) schedule(s *engine.Schedule) {
 	c.instant(s.StartAt, "schedule.start_at")
 	c.instant(s.EndAt, "schedule.end_at")
 	if s.OneShot() {
-		const d = "it bounds a schedule that repeats; this one has a single due"
+		const d = "applies to repeating schedules only; this schedule has a single due"
 		c.want(s.StartAt == 0, "schedule.start_at", d)
 		c.want(s.EndAt == 0, "schedule.end_at", d)
 	} else {
-		c.want(s.StartAt == 0 || s.EndAt == 0 || s.StartAt < s.EndAt, "schedule.end_at", "it is not later than start_at")
+		c.want(s.StartAt == 0 || s.EndAt == 0 || s.StartAt < s.EndAt, "schedule.end_at", "must be later than start_at")
 	}
-	c.want(0 <= s.MaxRuns && s.MaxRuns <= maxRuns, "schedule.max_runs", "%d is not from 1 to %d, or 0 for no end", s.MaxRuns, maxRuns)
+	c.want(0 <= s.MaxRuns && s.MaxRuns <= maxRuns, "schedule.max_runs", "%d is not in the range 1 to %d; 0 means no limit", s.MaxRuns, maxRuns)
 	c.between(s.Jitter, 0, maxJitter, "schedule.jitter")
 	c.wholeMs(s.Jitter, "schedule.jitter")
 }
@@ -166,10 +166,10 @@ func (c *checks) wholeMs(v time.Duration, field string) {
 
 // instant checks an instant; 0 is none.
 func (c *checks) instant(ms int64, field string) {
-	c.want(0 <= ms && ms <= engine.MaxDue, field, "%d ms is not from 1970 to the year 9999", ms)
+	c.want(0 <= ms && ms <= engine.MaxDue, field, "%d ms is not between 1970 and the year 9999", ms)
 }
 
-// word tells whether s is 1 to n letters, digits and the other characters given.
+// word reports whether s is 1 to n letters, digits and the other characters given.
 func word(s string, n int, others string) bool {
 	if s == "" || len(s) > n {
 		return false
@@ -182,12 +182,12 @@ func word(s string, n int, others string) bool {
 	return true
 }
 
-// text tells whether s is UTF-8 without control characters.
+// text reports whether s is UTF-8 without control characters.
 func text(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
-// dots tells whether a name would lead elsewhere in a path.
+// dots reports whether a name would lead elsewhere in a path.
 func dots(s string) bool { return s == "." || s == ".." }
 
 // fieldOf names a field within another; what is no plain key is quoted.

@@ -33,12 +33,12 @@ func (c *checks) callback(b *engine.Callback) {
 	switch b.Method {
 	case "GET", "POST", "PUT", "PATCH", "DELETE":
 	default:
-		c.want(false, "callback.method", "%.32q is none of GET, POST, PUT, PATCH and DELETE", b.Method)
+		c.want(false, "callback.method", "%.32q is not one of GET, POST, PUT, PATCH and DELETE", b.Method)
 	}
 	field := "callback." + bodyField(b.BodyKind)
-	c.want(len(b.Body) <= maxBody, field, "it has %d bytes, at most %d are allowed", len(b.Body), maxBody)
+	c.want(len(b.Body) <= maxBody, field, "has %d bytes; at most %d are allowed", len(b.Body), maxBody)
 	// A client leaves a GET's body out, without a word.
-	c.want(!b.HasBody || b.Method != "GET", field, "a GET has no body")
+	c.want(!b.HasBody || b.Method != "GET", field, "a GET request must not have a body")
 	c.between(b.Timeout, minTimeout, maxTimeout, "callback.timeout")
 	c.err("callback.success", checkSuccess(b.Success))
 	c.headers(b.Headers)
@@ -58,7 +58,7 @@ func bodyField(k engine.BodyKind) string {
 // headers checks what goes on the wire as it is: the client we use does not.
 func (c *checks) headers(hs []engine.Header) {
 	const field = "callback.headers"
-	c.want(len(hs) <= maxHeaders, field, "there are %d, at most %d are allowed", len(hs), maxHeaders)
+	c.want(len(hs) <= maxHeaders, field, "has %d entries; at most %d are allowed", len(hs), maxHeaders)
 	if len(hs) > maxHeaders {
 		return
 	}
@@ -67,15 +67,15 @@ func (c *checks) headers(hs []engine.Header) {
 		f, name := fieldOf(field, h.Name), strings.ToLower(h.Name)
 		size += len(h.Name) + len(h.Value)
 		// The characters of a token, RFC 9110.
-		c.want(word(h.Name, maxHeaderName, "!#$%&'*+-.^_`|~"), f, "a name is 1 to %d characters of a token", maxHeaderName)
-		c.want(!isOwn(name), f, "this header is written by xtimer or by the connection")
-		c.want(!seen[name], f, "it is there twice")
+		c.want(word(h.Name, maxHeaderName, "!#$%&'*+-.^_`|~"), f, "a header name must be 1 to %d token characters", maxHeaderName)
+		c.want(!isOwn(name), f, "this header is set by xtimer or by the connection")
+		c.want(!seen[name], f, "the header is given twice")
 		seen[name] = true
-		c.want(len(h.Value) <= maxHeaderValue, f, "the value has %d bytes, at most %d are allowed", len(h.Value), maxHeaderValue)
+		c.want(len(h.Value) <= maxHeaderValue, f, "the value has %d bytes; at most %d are allowed", len(h.Value), maxHeaderValue)
 		c.want(strings.IndexFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0, f,
-			"the value has a control character")
+			"the value contains a control character")
 	}
-	c.want(size <= maxHeaderBytes, field, "together they have %d bytes, at most %d are allowed", size, maxHeaderBytes)
+	c.want(size <= maxHeaderBytes, field, "all headers together have %d bytes; at most %d are allowed", size, maxHeaderBytes)
 }
 
 // isOwn reports whether a header, named in small letters, is one of ownHeaders. "_" is
@@ -95,29 +95,29 @@ func isOwn(name string) bool {
 // leads is judged when it is dialled.
 func checkURL(s string) error {
 	if s == "" || len(s) > maxURL {
-		return fmt.Errorf("it has %d bytes, allowed are 1 to %d", len(s), maxURL)
+		return fmt.Errorf("has %d bytes; 1 to %d are allowed", len(s), maxURL)
 	}
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f || s[i] == '\\' {
-			return fmt.Errorf("byte %d is %q: write it percent-encoded, and a host name in its ASCII form", i, s[i])
+			return fmt.Errorf("byte %d is %q: percent-encode it, and write a host name in its ASCII form", i, s[i])
 		}
 	}
 	u, err := url.Parse(s)
 	if err != nil {
 		err = errors.Unwrap(err) // without the URL once more
-		return fmt.Errorf("it cannot be read: %.200v", err)
+		return fmt.Errorf("cannot be parsed: %.200v", err)
 	}
 	rest, http := cutScheme(s)
 	authority := rest[:authorityLen(rest)]
 	switch {
 	case !http:
-		return errors.New("it begins with http:// or https://")
+		return errors.New("must begin with http:// or https://")
 	case u.User != nil || strings.Contains(authority, "@"):
-		return errors.New("it names a user; send credentials in a header")
+		return errors.New("must not contain a user; send credentials in a header")
 	case strings.Contains(s, "#"):
-		return errors.New("it has a fragment, which is never sent; write # as %23")
+		return errors.New("must not have a fragment, which is never sent; write # as %23")
 	case u.Host != authority || strings.Contains(authority, "%"):
-		return fmt.Errorf("%.80q is no host", authority)
+		return fmt.Errorf("%.80q is not a host", authority)
 	}
 	if err := checkPort(authority); err != nil {
 		return err
@@ -149,7 +149,7 @@ func checkPort(authority string) error {
 	}
 	n, err := strconv.ParseUint(authority[i+1:], 10, 16)
 	if err != nil || n == 0 || len(authority)-i > 6 {
-		return fmt.Errorf("%.16q is no port from 1 to 65535", authority[i+1:])
+		return fmt.Errorf("%.16q is not a port from 1 to 65535", authority[i+1:])
 	}
 	return nil
 }
@@ -157,16 +157,16 @@ func checkPort(authority string) error {
 func checkHost(host string, bracketed bool) error {
 	if bracketed {
 		if a, err := netip.ParseAddr(host); err != nil || !a.Is6() || a.Zone() != "" {
-			return fmt.Errorf("%.64q is no IPv6 address", host)
+			return fmt.Errorf("%.64q is not an IPv6 address", host)
 		}
 		return nil
 	}
 	if len(host) > 253 {
-		return fmt.Errorf("the host name has %d bytes, at most 253 are allowed", len(host))
+		return fmt.Errorf("the host name has %d bytes; at most 253 are allowed", len(host))
 	}
 	for label := range strings.SplitSeq(strings.TrimSuffix(host, "."), ".") {
 		if !word(label, 63, "-_") {
-			return fmt.Errorf("%.80q is no host name", host)
+			return fmt.Errorf("%.80q is not a host name", host)
 		}
 	}
 	return nil

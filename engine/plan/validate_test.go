@@ -60,7 +60,7 @@ func TestDotsAreNoName(t *testing.T) {
 			d := sound()
 			change(&d)
 			err := Validate(&d)
-			if want := fmt.Sprintf("%s: %q cannot be it: in the path of a URL it means a folder", field, dots); err == nil || err.Error() != want {
+			if want := fmt.Sprintf("%s: must not be %q: it is a reserved path segment", field, dots); err == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}

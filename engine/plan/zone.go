@@ -46,7 +46,7 @@ func zoneOf(name string) (*zone, error) {
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("there is no time zone %q in the IANA database", name)
+		return nil, fmt.Errorf("the IANA database has no time zone %q", name)
 	}
 	zones.Lock()
 	defer zones.Unlock()
@@ -61,7 +61,7 @@ func zoneOf(name string) (*zone, error) {
 	return z, nil
 }
 
-// zoneName tells whether s has the form of an IANA name. LoadLocation reads
+// zoneName reports whether s has the form of an IANA name. LoadLocation reads
 // files: whatever else those directories hold, or leads out of them, is refused,
 // as are the trees with leap seconds and the machine's own zone.
 func zoneName(s string) bool {

@@ -27,7 +27,7 @@ type Use struct {
 // errKeyReused refuses a create whose Idempotency-Key belongs to another request.
 var errKeyReused = &engine.Fault{
 	Kind: engine.FaultInvalid, Code: "idempotency_key_reused",
-	Detail: "the Idempotency-Key was used with another body",
+	Detail: "the Idempotency-Key was already used with a different body",
 }
 
 // Judge decides whether a change can be made. old is the timer that stands under

@@ -169,32 +169,6 @@ func (e *Scheduler) end(ctx context.Context, sh *shard, c *engine.Change, t *eng
 	return err
 }
 
-// isTaken reports whether a key is or was a task's, or has a row.
-func (e *Scheduler) isTaken(ctx context.Context, k engine.Key) (bool, error) {
-	if o, err := e.rowAt(ctx, k); o != nil || err != nil {
-		return o != nil, err
-	}
-	return e.known(ctx, k)
-}
-
-// rowsOfTimer reads all rows of a timer.
-func (e *Scheduler) rowsOfTimer(ctx context.Context, id engine.TimerID) (rows []engine.Owed, err error) {
-	err = e.eachRow(ctx, id, -1, func(o *engine.Owed) bool {
-		rows = append(rows, *o)
-		return true
-	})
-	return rows, err
-}
-
-// rowAt is the row under a key, nil for none.
-func (e *Scheduler) rowAt(ctx context.Context, k engine.Key) (*engine.Owed, error) {
-	rows, err := e.cfg.Cold.OwedPage(ctx, k.Timer, k.Due-1, 1)
-	if err != nil || len(rows) == 0 || rows[0].Key != k {
-		return nil, err
-	}
-	return &rows[0], nil
-}
-
 func applied(a engine.Applied, err error) (engine.Applied, error) {
 	if err == nil {
 		err = a.Err
@@ -237,80 +211,9 @@ func (e *Scheduler) reached(ctx context.Context, sh *shard, id engine.TimerID, n
 	return from, err
 }
 
-// eachRow reads the rows of a timer that are later than after, in order, until f is
-// content.
-func (e *Scheduler) eachRow(ctx context.Context, id engine.TimerID, after int64, f func(*engine.Owed) (more bool)) error {
-	for {
-		rows, err := e.cfg.Cold.OwedPage(ctx, id, after, page)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			if !f(&rows[i]) {
-				return nil
-			}
-		}
-		if len(rows) < page {
-			return nil
-		}
-		after = rows[page-1].Key.Due
-	}
-}
-
 // used tells whether a task's key may have been sent, or was given away.
 func (t *task) used() bool {
 	return t.state == isSending || t.state == isDone || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
-}
-
-// claim lets one change at a time at a timer; release ends it.
-func (e *Scheduler) claim(ctx context.Context, id engine.TimerID) (release func(), err error) {
-	sh := e.shardOf(id)
-	for {
-		sh.mu.Lock()
-		ch := sh.changing[id]
-		if ch == nil {
-			ch = make(chan struct{})
-			sh.changing[id] = ch
-			sh.mu.Unlock()
-			return func() {
-				sh.mu.Lock()
-				delete(sh.changing, id)
-				sh.mu.Unlock()
-				close(ch)
-			}, nil
-		}
-		sh.mu.Unlock()
-		select {
-		case <-ch:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// claimNew claims timers that nobody else knows yet; but for one whose id is taken, by
-// a clock that had stepped back: that is claimed by whoever changes it.
-func (e *Scheduler) claimNew(cs []*engine.Change) (release func()) {
-	ch := make(chan struct{})
-	for _, c := range cs {
-		sh := e.shardOf(c.ID)
-		sh.mu.Lock()
-		if sh.changing[c.ID] == nil {
-			sh.changing[c.ID] = ch
-		}
-		sh.mu.Unlock()
-	}
-	return func() {
-		for _, c := range cs {
-			sh := e.shardOf(c.ID)
-			sh.mu.Lock()
-			if sh.changing[c.ID] == ch {
-				delete(sh.changing, c.ID)
-			}
-			sh.mu.Unlock()
-		}
-		close(ch)
-	}
 }
 
 // inDoubt tells whether a failed commit may have been made, or be made yet.

@@ -67,7 +67,7 @@ func (e *Scheduler) ClockBehind() time.Duration {
 // Warnings are what is amiss although this node serves and fires.
 func (e *Scheduler) Warnings() []Warning {
 	var ws []Warning
-	for _, of := range [...]func() (Warning, bool){e.clockWarning, e.lateWarning} {
+	for _, of := range [...]func() (Warning, bool){e.warmWarning, e.clockWarning, e.lateWarning} {
 		if w, ok := of(); ok {
 			ws = append(ws, w)
 		}

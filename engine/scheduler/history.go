@@ -221,43 +221,16 @@ func (e *Scheduler) capture(sh *shard, place int, cut, now int64, last bool, s *
 		switch {
 		case t.stored != 0:
 		case t.state == isDone && !t.live.held && (passed || t.owed && t.Origin != engine.FromSchedule):
-			c.done = append(c.done, t)
-			if t.Status == engine.Succeeded && critical {
-				c.unwritten++
-				if m := k.Due - k.Due%minute; !slices.Contains(s.LeftOut, m) {
-					s.LeftOut = append(s.LeftOut, m)
-				}
-			} else {
-				s.Tasks = append(s.Tasks, engine.Record{Key: k, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
-			}
-			if t.owed {
-				s.Pay = append(s.Pay, k)
-			}
+			c.end(s, t, critical)
 		case t.state != isDone && (t.owed && t.dirty && !t.live.held || !t.owed && passed):
-			c.owe = append(c.owe, t)
-			s.Owe = append(s.Owe, t.row())
-			if len(t.Attempts) > 0 {
-				s.Tasks = append(s.Tasks, engine.Record{Key: k, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
-			}
-			t.owed, t.dirty, t.settling = true, false, true
+			c.keep(s, t)
 		case t.journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
 			if c.needed = min(c.needed, t.journaled-1); k.Due > now {
 				c.ahead = min(c.ahead, t.journaled-1)
 			}
 		}
 	}
-	if len(sh.paid) > 0 {
-		var later []engine.Key
-		for _, k := range sh.paid {
-			if lv := sh.timers[k.Timer]; lv != nil && lv.held {
-				later = append(later, k) // with the rows of its dues, which were left out
-			} else {
-				c.paid = append(c.paid, k)
-			}
-		}
-		s.Pay = append(s.Pay, c.paid...)
-		sh.paid = later
-	}
+	c.pay(s)
 	c.lines = len(c.owe) + len(c.done) + len(c.paid)
 	if c.w > sh.watermark && (c.lines > 0 || now-sh.marked >= markEvery || last) {
 		s.Marks = append(s.Marks, engine.Mark{Shard: place, Fence: sh.fence, W: c.w})
@@ -265,6 +238,47 @@ func (e *Scheduler) capture(sh *shard, place int, cut, now int64, last bool, s *
 		c.lines++
 	}
 	return c
+}
+
+// end has the record of a task stored, unless the disk is nearly full and the task
+// succeeded, and its row removed. mu is held.
+func (c *captured) end(s *engine.Settlement, t *task, critical bool) {
+	c.done = append(c.done, t)
+	if t.Status == engine.Succeeded && critical {
+		c.unwritten++
+		if m := t.Key.Due - t.Key.Due%minute; !slices.Contains(s.LeftOut, m) {
+			s.LeftOut = append(s.LeftOut, m)
+		}
+	} else {
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
+	}
+	if t.owed {
+		s.Pay = append(s.Pay, t.Key)
+	}
+}
+
+// keep has a row of an unfinished task stored, and its attempts. mu is held.
+func (c *captured) keep(s *engine.Settlement, t *task) {
+	c.owe = append(c.owe, t)
+	s.Owe = append(s.Owe, t.row())
+	if len(t.Attempts) > 0 {
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
+	}
+	t.owed, t.dirty, t.settling = true, false, true
+}
+
+// pay has the ranges removed that are over. mu is held.
+func (c *captured) pay(s *engine.Settlement) {
+	var later []engine.Key
+	for _, k := range c.sh.paid {
+		if lv := c.sh.timers[k.Timer]; lv != nil && lv.held {
+			later = append(later, k) // with the rows of its dues, which were left out
+		} else {
+			c.paid = append(c.paid, k)
+		}
+	}
+	s.Pay = append(s.Pay, c.paid...)
+	c.sh.paid = later
 }
 
 // owedKept is how long (ms) a task stays in memory after its row in owed went:

@@ -295,3 +295,72 @@ func (e *Scheduler) Now() (now int64, steps uint64) { return e.now(), e.metrics.
 
 // Node is this node's name.
 func (e *Scheduler) Node() string { return e.cfg.Node }
+
+// lastTask is the newest task of a timer, open or finished, with its last attempt only;
+// nil: there is none.
+func (e *Scheduler) lastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
+	last, err := e.cfg.Cold.LastTask(ctx, id)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return nil, err
+	}
+	if ts, _ := e.newest(&engine.TaskFilter{Timer: id}, engine.Key{}, 1); len(ts) > 0 && (last == nil || ts[0].Key.Due >= last.Key.Due) {
+		return ts[0], nil
+	}
+	if last == nil {
+		return nil, nil
+	}
+	return listed(last), nil
+}
+
+// LastTasks gives each view its LastTask: one read of the history each, of one record.
+// A shard's tasks in memory are looked through once for all of its timers.
+func (e *Scheduler) LastTasks(ctx context.Context, vs []View) error {
+	open := e.newestOf(vs)
+	for i := range vs {
+		id := vs[i].ID
+		last, err := e.cfg.Cold.LastTask(ctx, id)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return err
+		}
+		if t := open[id]; t != nil && (last == nil || t.Key.Due >= last.Key.Due) {
+			last = t
+		}
+		if last != nil {
+			vs[i].LastTask = listed(last)
+		}
+	}
+	return nil
+}
+
+// newestOf copies the newest task in memory of each of these timers that has one.
+func (e *Scheduler) newestOf(vs []View) map[engine.TimerID]*engine.Task {
+	var wanted [engine.Shards]map[engine.TimerID]*task
+	for i := range vs {
+		n := vs[i].ID.Shard()
+		if wanted[n] == nil {
+			wanted[n] = make(map[engine.TimerID]*task)
+		}
+		wanted[n][vs[i].ID] = nil
+	}
+	copies := make(map[engine.TimerID]*engine.Task)
+	for i, newest := range wanted {
+		if newest == nil {
+			continue
+		}
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		for t := range sh.tasks.all {
+			if last, ok := newest[t.Key.Timer]; ok && (last == nil || last.Key.Compare(t.Key) < 0) {
+				newest[t.Key.Timer] = t
+			}
+		}
+		for id, t := range newest {
+			if t != nil {
+				copies[id] = listed(&t.Task)
+			}
+		}
+		sh.mu.Unlock()
+		runtime.Gosched() // what is due goes first
+	}
+	return copies
+}

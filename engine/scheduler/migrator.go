@@ -54,6 +54,8 @@ type migrator struct {
 	dropped int64         // up to where the warm tier was told to forget
 	resumed int64         // up to where rows of owed were read
 	trouble trouble
+
+	warmTrouble trouble // with the warm tier
 }
 
 // sealed is up to where the warm tier is whole; 0 before the first fill.
@@ -191,6 +193,10 @@ func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 type trouble struct{ since, told time.Time }
 
 func (t *trouble) tell(log *slog.Logger, what string, err error) {
+	t.tellAt(log, slog.LevelError, what, err)
+}
+
+func (t *trouble) tellAt(log *slog.Logger, level slog.Level, what string, err error) {
 	now := time.Now()
 	switch {
 	case err == nil && !t.since.IsZero():
@@ -200,6 +206,6 @@ func (t *trouble) tell(log *slog.Logger, what string, err error) {
 		if t.told = now; t.since.IsZero() {
 			t.since = now
 		}
-		log.Error(what, "error", err)
+		log.Log(context.Background(), level, what, "error", err)
 	}
 }

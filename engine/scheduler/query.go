@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
-	"errors"
 	"maps"
 	"runtime"
 	"slices"
@@ -75,17 +74,10 @@ func (e *Scheduler) TimerByName(ctx context.Context, app, name string) (View, er
 }
 
 // View completes what Definition found.
-func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (View, error) {
-	v := e.view(ctx, t)
-	last, err := e.cfg.Cold.LastTask(ctx, t.ID)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (v View, err error) {
+	v = e.view(ctx, t)
+	if v.LastTask, err = e.lastTask(ctx, t.ID); err != nil {
 		return v, err
-	}
-	if ts, _ := e.newest(&engine.TaskFilter{Timer: t.ID}, engine.Key{}, 1); len(ts) > 0 && (last == nil || ts[0].Key.Due >= last.Key.Due) {
-		last = ts[0]
-	}
-	if last != nil {
-		v.LastTask = listed(last)
 	}
 	if v.Status == engine.Finished && t.Status == engine.Enabled {
 		// A retry that is minutes away is not in memory.
@@ -100,7 +92,7 @@ func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (View, error) {
 	return v, nil
 }
 
-// Timers lists timers by keyset; views have no LastTask. f.Status is the status
+// Timers lists timers by keyset; views have no LastTask: see LastTasks. f.Status is the status
 // that a reader sees. A page may be short and still have a next cursor.
 func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int) ([]View, string, error) {
 	stored := f

@@ -257,3 +257,34 @@ func TestTasksAsTheyStandNow(t *testing.T) {
 		}
 	})
 }
+
+// A list's last tasks are those of the timers one by one: of memory and of history.
+func TestLastTasksOfAList(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.make(timer("ended", every(time.Minute)))
+		w.make(timer("open", every(time.Minute)))
+		w.make(timer("none", delay(time.Hour)))
+		w.replies("ended", fail)
+		w.replies("open", ok, slow(time.Hour))
+		time.Sleep(2*time.Minute + time.Second)
+		vs, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10)
+		if err != nil || len(vs) != 3 {
+			t.Fatalf("%d timers, %v", len(vs), err)
+		}
+		if err := w.LastTasks(t.Context(), vs); err != nil {
+			t.Fatal(err)
+		}
+		for i := range vs {
+			one, err := w.Timer(t.Context(), vs[i].ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := vs[i].LastTask, one.LastTask; (got == nil) != (want == nil) || got != nil && (got.Key != want.Key || got.Status != want.Status) {
+				t.Errorf("%s: %+v, want %+v", vs[i].Name, got, want)
+			}
+			if (vs[i].LastTask == nil) != (vs[i].Name == "none") {
+				t.Errorf("%s: last task %+v", vs[i].Name, vs[i].LastTask)
+			}
+		}
+	})
+}

@@ -194,3 +194,56 @@ func (r *recovery) over(t *engine.Timer) (over policy.Spans) {
 	slices.SortFunc(over, policy.CompareSpans)
 	return over
 }
+
+// timer reads a timer, nil when it is gone.
+func (r *recovery) timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	bs, err := r.e.cfg.Cold.Load(ctx, []engine.TimerID{id})
+	if err != nil || bs[0] == nil {
+		return nil, err
+	}
+	return engine.DecodeTimer(bs[0])
+}
+
+// keepBusy notes a row of a task that is under way: its timer is busy, which
+// must be known before anything of it fires.
+func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
+
+// judge settles rows that may have been sent at most once, and gives those that
+// were never tried to the misfire policy. What is decided of a row stays together; of a
+// timer there may be more than fits into one transaction.
+func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed) error {
+	for i, o := range os {
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
+		switch {
+		case t == nil || t.Generation != o.Generation: // it has ended
+		case o.Begun && t.Delivery == engine.AtMostOnce:
+			r.pay = append(r.pay, o.Key)
+			r.unknown(&r.d, t, o.Key, o.Origin, o.Task)
+		case o.Begun:
+			r.d.Owe = append(r.d.Owe, o) // again at once
+			r.keepBusy(o)
+		case t.Schedule.OneShot() && r.now-o.Key.Due <= t.Misfire.Window.Milliseconds():
+		case r.now-o.Key.Due > t.Misfire.Window.Milliseconds():
+			r.pay = append(r.pay, o.Key)
+			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Missed, engine.ReasonWindow, r.now))
+		case t.Misfire.Policy == engine.MisfireSkip, t.Misfire.Policy == engine.MisfireLatest && r.overtaken(t, os[i+1:], o.Key.Due):
+			r.pay = append(r.pay, o.Key)
+			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Skipped, engine.ReasonMisfire, r.now))
+		}
+	}
+	return r.flushMany(ctx)
+}
+
+// ended brings a row to where the journal has its task.
+func (r *recovery) ended(o engine.Owed, t *engine.Task) {
+	if t.Status.Final() {
+		r.pay = append(r.pay, o.Key)
+	} else {
+		r.retry(t, o.Generation, o.Lane)
+		r.keepBusy(engine.Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
+	}
+	r.record(t)
+	delete(r.finished, o.Key)
+}

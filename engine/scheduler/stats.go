@@ -123,6 +123,15 @@ func (e *Scheduler) Ready() error {
 	return nil
 }
 
+// warmWarning says that the warm tier is away, if it is. The cause is in the log only:
+// whoever asks may have no token, and a cause names hosts.
+func (e *Scheduler) warmWarning() (w Warning, ok bool) {
+	if e.warmUp.Load() {
+		return w, false
+	}
+	return Warning{"warm_tier_away", "the warm tier is away or not filled yet: what is due next is read from the cold tier; the log has the cause"}, true
+}
+
 // raise lifts an instant, never lowers it.
 func raise(p interface {
 	Load() int64

@@ -132,24 +132,6 @@ func (u *unfolding) end() {
 	u.release = nil
 }
 
-// tryClaim is claim for a caller that does not wait: change is the one that is under way.
-func (e *Scheduler) tryClaim(id engine.TimerID) (release func(), change chan struct{}) {
-	sh := e.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if ch := sh.changing[id]; ch != nil {
-		return nil, ch
-	}
-	ch := make(chan struct{})
-	sh.changing[id] = ch
-	return func() {
-		sh.mu.Lock()
-		delete(sh.changing, id)
-		sh.mu.Unlock()
-		close(ch)
-	}, nil
-}
-
 // add unfolds one range.
 func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, most int) error {
 	var t *engine.Timer

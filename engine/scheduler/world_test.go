@@ -216,7 +216,7 @@ func (w *world) start() {
 		cfg.Caller = w.caller(cfg.Caller)
 	}
 	cfg.Now, cfg.Metrics = w.clock, w.set
-	cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.Log = cmp.Or(w.config.Log, slog.New(slog.DiscardHandler))
 	if os.Getenv("XTIMER_TEST_LOG") != "" {
 		cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}

@@ -35,7 +35,7 @@ type Verdict struct {
 	Found  [findingKinds]int64 // by kind, in dues
 }
 
-// Failed tells whether there is a finding that is a failure.
+// Failed reports whether there is a finding that is a failure.
 func (v *Verdict) Failed() bool {
 	for k, n := range v.Found {
 		if n > 0 && FindingKind(k) != Unproven {
@@ -74,11 +74,11 @@ func (v *Request) Check(now int64, retention time.Duration) error {
 	oldest := now - retention.Milliseconds()
 	switch {
 	case v.To <= v.From:
-		return engine.Invalid("to", "out_of_range", "it is not later than from")
+		return engine.Invalid("to", "out_of_range", "must be later than from")
 	case v.From > now:
-		return engine.Invalid("from", "out_of_range", "it has not come yet")
+		return engine.Invalid("from", "out_of_range", "must not be in the future")
 	case v.From < oldest-reckoned, v.To <= oldest:
-		return engine.Invalid("from", "older_than_history", "history is kept for %v: what was due before %s cannot be verified",
+		return engine.Invalid("from", "older_than_history", "history is kept for %v: dues before %s cannot be verified",
 			retention, engine.FormatInstant(oldest))
 	}
 	v.From = max(v.From, oldest)
@@ -133,7 +133,7 @@ func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration)
 		return g.sum, fmt.Errorf("cannot read the watermarks: %w", err)
 	}
 	if g.leftOut, err = g.cold.LeftOut(ctx, g.From, g.To); err != nil {
-		return g.sum, fmt.Errorf("cannot read what was left out: %w", err)
+		return g.sum, fmt.Errorf("cannot read the incomplete minutes: %w", err)
 	}
 	err = g.cold.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for i := range os {
@@ -144,7 +144,7 @@ func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration)
 		return ctx.Err()
 	})
 	if err != nil {
-		return g.sum, fmt.Errorf("cannot read what is owed: %w", err)
+		return g.sum, fmt.Errorf("cannot read the pending tasks: %w", err)
 	}
 	slices.SortFunc(g.owed, func(a, b debt) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.due, b.due)) })
 	for to := g.To; to > g.From; {
@@ -306,7 +306,7 @@ func (g *ledger) timer(ctx context.Context, l *engine.Life, ev *evidence) error 
 	if wrong || beyond {
 		var err error
 		if j, err = g.again(ctx, l.ID, ev); err != nil {
-			return fmt.Errorf("cannot look again: %w", err)
+			return fmt.Errorf("cannot read the timer again: %w", err)
 		}
 	}
 	if ev.to == g.To { // the first slice: all lives are gone through for each

@@ -91,7 +91,7 @@ func entryOf(t *engine.Task) entry {
 	return x
 }
 
-// run tells whether the record stands for many dues.
+// run reports whether the record stands for many dues.
 func (x *entry) run() bool { return x.last > x.due }
 
 // debt is what the rule needs of a row of owed.
@@ -283,7 +283,7 @@ func (ev *evidence) unsettled(e *era, after, to int64, j *judged) {
 	if !ok || !ok2 || first > last {
 		return
 	}
-	f := e.finding(FoundLate, first, "history knows nothing of it yet: its first attempt may be this late")
+	f := e.finding(FoundLate, first, "history has no record of the due yet: its first attempt may be this late")
 	f.DueLast, f.Count = last, e.plan.Count(after, to)
 	j.findings = append(j.findings, f)
 }
@@ -300,7 +300,7 @@ func (ev *evidence) record(due int64) *entry {
 // expect asks that a due is over, or owed.
 func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	j.dues++
-	kind, detail := Gap, "it has no record and is not owed"
+	kind, detail := Gap, "the due has no record and is not pending"
 	d := ev.owes(due)
 	switch {
 	case x != nil && x.status.Final():
@@ -310,13 +310,13 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 		if ev.late == 0 || ev.stopped || d.tried || due > ev.overdue() {
 			return
 		}
-		kind, detail = FoundLate, "it is owed, and nothing was sent yet"
+		kind, detail = FoundLate, "the due is pending, and nothing was sent yet"
 	case x != nil:
-		detail = "its record says " + x.status.String() + ", and it is not owed"
+		detail = "its record says " + x.status.String() + ", and the due is not pending"
 	case ev.sampled:
-		kind, detail = Unproven, "it has no record, and history keeps only some of the successes"
+		kind, detail = Unproven, "the due has no record, and history keeps only some of the successes"
 	case ev.incomplete(due):
-		kind, detail = Unproven, "it has no record; records of its minute were left out while the disk was all but full, dropped for their size, or not imported"
+		kind, detail = Unproven, "the due has no record; records of its minute were left out while the disk was nearly full, dropped because of their size, or not imported"
 	}
 	if n := len(j.findings); n > 0 {
 		f := &j.findings[n-1]
@@ -329,7 +329,7 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	j.findings = append(j.findings, e.finding(kind, due, detail))
 }
 
-// incomplete tells whether history is not whole where the due is.
+// incomplete reports whether history is not whole where the due is.
 func (ev *evidence) incomplete(due int64) bool {
 	_, found := slices.BinarySearch(ev.leftOut, due-due%minute)
 	return found
@@ -359,26 +359,26 @@ func (ev *evidence) holdRecords(eras []era, j *judged) {
 			}
 		}
 		if x.early {
-			add(Early, "an attempt started before it")
+			add(Early, "an attempt started before the due")
 		}
 		if ev.late > 0 && x.lateness > ev.late {
 			add(FoundLate, "its first attempt was %v late", x.lateness.Round(time.Microsecond))
 		}
 		if x.again {
-			add(Repeat, "it was called again after its target had taken it")
+			add(Repeat, "the task was called again after its target had accepted it")
 		}
 		if kept && x.stale >= 0 && x.stale <= e.waits.Milliseconds() {
-			add(Early, "it was skipped as stale %d ms after it; its timer waits for %v", x.stale, e.waits)
+			add(Early, "the task was skipped as stale %d ms after its due; its timer waits for %v", x.stale, e.waits)
 		}
 		if i > 0 && ev.records[i-1].due == x.due {
-			add(Repeat, "it has two records")
+			add(Repeat, "the due has two records")
 		}
 		if x.origin != engine.FromSchedule {
 			continue
 		}
 		if run != nil && x.due <= run.last && x.gen == run.gen && ev.holds(run.due) {
 			j.findings = append(j.findings, e.finding(Repeat, x.due, fmt.Sprintf(
-				"its record says %s, and it is in a run of %s to %s that says %s", x.status, engine.FormatInstant(run.due), engine.FormatInstant(run.last), run.status,
+				"its record says %s, and the due is in a run of %s to %s that says %s", x.status, engine.FormatInstant(run.due), engine.FormatInstant(run.last), run.status,
 			)))
 		}
 		if x.run() && (run == nil || x.last > run.last) {
@@ -391,7 +391,7 @@ func (ev *evidence) holdRecords(eras []era, j *judged) {
 		case !kept:
 		case x.run():
 			if n := e.plan.Count(x.due-1, x.last); n != x.count {
-				add(Miscount, "a run of %s to %s counts %d, the plan has %d", engine.FormatInstant(x.due), engine.FormatInstant(x.last), x.count, n)
+				add(Miscount, "a run of %s to %s counts %d dues; the plan has %d", engine.FormatInstant(x.due), engine.FormatInstant(x.last), x.count, n)
 			}
 		case !derived(eras, x.due):
 			add(Stray, "no definition has this due; its record says %s", x.status)
@@ -410,7 +410,7 @@ func eraOf(es []era, gen uint32) (e *era, kept bool) {
 	return &es[len(es)-1], false
 }
 
-// derived tells whether any generation has the due, whenever it was in force:
+// derived reports whether any generation has the due, whenever it was in force:
 // after the clock was set back, one may have fired beyond its end. For how far
 // beyond, see after.
 func derived(es []era, due int64) bool {

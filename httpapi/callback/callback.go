@@ -18,15 +18,15 @@ import (
 	"xtimer/engine/failpoint"
 )
 
-// Caller makes the calls: one HTTP/1.1 request each, over kept connections.
+// Caller makes the calls: one HTTP/1.1 request each, over reused connections.
 //
-// What has to be known of an attempt is whether a byte of it can have reached
-// its target, and when. fasthttp's HostClient owns its connections and hides
-// both, so the connections are kept here (target.go), a request is appended to
-// one buffer and handed to the socket in one write (request.go), and fasthttp
-// reads the answer. That is also the faster way: see BenchmarkCallback.
+// Caller must know whether a byte of an attempt can have reached its target, and
+// when. fasthttp's HostClient owns its connections and hides both facts. So this
+// package keeps the connections (target.go), appends a request to one buffer and
+// writes the buffer to the socket in one write (request.go), and fasthttp reads the
+// response. This is also faster: see BenchmarkCallback.
 //
-// Neither a proxy from the environment nor a redirect is ever followed.
+// Caller never uses a proxy from the environment and never follows a redirect.
 type Caller struct {
 	cfg     Config
 	agent   string
@@ -89,7 +89,7 @@ const (
 	maxScratch  = 64 << 10 // of a request's buffer that is kept for the next
 )
 
-// New builds a Caller. The error names what is wrong in cfg.
+// New returns a Caller. The error names the invalid field of cfg.
 func New(cfg Config) (*Caller, error) {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
@@ -125,12 +125,12 @@ func New(cfg Config) (*Caller, error) {
 	}, nil
 }
 
-// AddOwnListener makes an address that this process listens on a forbidden
-// target: its port, on any address of this machine.
+// AddOwnListener forbids calls to an address on which this process listens: to its
+// port, on any address of this machine.
 func (c *Caller) AddOwnListener(addr netip.AddrPort) { c.egress.addOwn(addr) }
 
-// Close ends the kept connections. Calls in flight may end; theirs are closed
-// after them, and so is that of any later call.
+// Close closes the idle connections. Calls in flight may finish; the connection of
+// such a call, and of any later call, is closed after the call.
 func (c *Caller) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// Egress says which addresses may be called. It is asked with the address that
-// is dialled, after DNS, for every connection.
+// Egress defines the addresses that may be called. The check uses the dialled
+// address, after DNS, for every connection.
 //
-// Never, whatever it says: link-local and unspecified addresses, multicast and
-// broadcast, cloud metadata services, and this process's own listeners; nor an
-// IPv6 address that carries one of them (IPv4-mapped, IPv4-translated, NAT64, 6to4,
-// Teredo). Otherwise Allow is asked first, then Deny and PublicOnly: so Allow is for
-// exceptions. To allow some networks only, deny 0.0.0.0/0 and ::/0 besides.
+// Independently of Egress, some addresses are never called: link-local and unspecified
+// addresses, multicast and broadcast, cloud metadata services, this process's own
+// listeners, and IPv6 addresses that contain one of these (IPv4-mapped,
+// IPv4-translated, NAT64, 6to4, Teredo). For other addresses, Allow is checked first,
+// then Deny and PublicOnly, so Allow makes exceptions. To allow only some networks,
+// also deny 0.0.0.0/0 and ::/0.
 type Egress struct {
 	Allow, Deny []netip.Prefix
 	// PublicOnly refuses all that is not a public address: loopback, private,
@@ -58,7 +59,7 @@ func (e *deniedError) Error() string { return fmt.Sprintf("%s may not be called:
 func (e *egress) check(address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &deniedError{why: fmt.Sprintf("%q is no address", address)}
+		return &deniedError{why: fmt.Sprintf("%q is not an address", address)}
 	}
 	addr := ap.Addr().Unmap().WithZone("")
 	forms := []netip.Addr{addr}
@@ -73,18 +74,18 @@ func (e *egress) check(address string) error {
 	case in(never):
 		return deny("link-local, metadata, multicast or unspecified")
 	case e.isOwn(forms, ap.Port()):
-		return deny("it is a listener of this server")
+		return deny("the address is a listener of this server")
 	case contains(e.rules.Allow, addr):
 		return nil
 	case in(e.rules.Deny):
-		return deny("it is in a denied network")
+		return deny("the address is in a denied network")
 	case e.rules.PublicOnly && slices.ContainsFunc(forms, func(a netip.Addr) bool { return !isPublic(a) }):
-		return deny("it is not a public address")
+		return deny("the address is not public")
 	}
 	return nil
 }
 
-// isOwn tells whether one of an address's forms is this machine's, with a port
+// isOwn reports whether one of an address's forms is this machine's, with a port
 // that is listened on. The machine's addresses are looked up each time, for
 // they change, and the question is rare: only for that port.
 func (e *egress) isOwn(forms []netip.Addr, port uint16) bool {
@@ -140,7 +141,7 @@ func carried(a netip.Addr) (netip.Addr, bool) {
 	return a, false
 }
 
-// isPublic tells whether an address is one of the open internet. The form that
+// isPublic reports whether an address is one of the open internet. The form that
 // an IPv6 address of a transition scheme carries is judged besides.
 func isPublic(a netip.Addr) bool {
 	if a.Is6() {

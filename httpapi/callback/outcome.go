@@ -78,7 +78,7 @@ func readHead(s *scratch, o *engine.Outcome) (all answerHead, err error) {
 			return all, answerError(err)
 		}
 		if head.zero {
-			return all, &stageError{wordProtocol, errors.New("status 000 is no answer")}
+			return all, &stageError{wordProtocol, errors.New("status 000 is not a valid response")}
 		}
 		all.bare = all.bare || head.bare
 		all.keepAlive = all.keepAlive || head.keepAlive
@@ -87,11 +87,11 @@ func readHead(s *scratch, o *engine.Outcome) (all answerHead, err error) {
 			break
 		}
 		if n == maxInterim {
-			return all, &stageError{wordProtocol, errors.New("no end of 1xx answers")}
+			return all, &stageError{wordProtocol, errors.New("the target keeps sending 1xx responses")}
 		}
 	}
 	if o.Code < 200 || o.Code > 999 {
-		return all, &stageError{wordProtocol, fmt.Errorf("status %d is no answer", o.Code)}
+		return all, &stageError{wordProtocol, fmt.Errorf("status %d is not a valid response", o.Code)}
 	}
 	return all, nil
 }
@@ -148,7 +148,7 @@ func classify(o *engine.Outcome, success string, h *fasthttp.ResponseHeader) {
 	o.ErrorClass = wordStatus
 }
 
-// answerHead is what has to be known of an answer's head and fasthttp does not tell.
+// answerHead is what must be known of an answer's head and fasthttp does not tell.
 type answerHead struct {
 	bare      bool // a line ends without CR: such an answer may have another end for others
 	zero      bool // the status is 000, which fasthttp takes for 200
@@ -192,7 +192,7 @@ func peekHead(r *bufio.Reader) (h answerHead) {
 	}
 }
 
-// hangsUp tells whether a target will close the connection, or may: fasthttp knows the
+// hangsUp reports whether a target will close the connection, or may: fasthttp knows the
 // word close in small letters alone, and the last line of a header. What is not said
 // to be kept is not.
 func hangsUp(h *fasthttp.ResponseHeader) bool {
@@ -244,7 +244,7 @@ func answerError(err error) error {
 	return &stageError{wordProtocol, err}
 }
 
-// brokeOff tells whether an error is of the connection, and not of what came over it.
+// brokeOff reports whether an error is of the connection, and not of what came over it.
 func brokeOff(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) || isTimeout(err)

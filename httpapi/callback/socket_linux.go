@@ -58,7 +58,7 @@ func isQuiet(fd uintptr) bool {
 	return errno == unix.EAGAIN
 }
 
-var errNotQuiet = errors.New("the target hung up, or spoke without being asked")
+var errNotQuiet = errors.New("the target closed the connection, or sent data without a request")
 
 // exchange looks at a kept connection, writes a request and reads the first of the
 // answer into room, all within one of net's reads:

@@ -209,7 +209,7 @@ func (c *Caller) sweep() {
 	}
 }
 
-// sweep closes connections that were kept too long, and tells whether the
+// sweep closes connections that were kept too long, and reports whether the
 // target is not used any more.
 func (t *target) sweep(now time.Time) bool {
 	t.mu.Lock()

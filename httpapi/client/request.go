@@ -56,6 +56,10 @@ func IdempotencyKey(key string) CallOption {
 // Put it says what the Result would be, without a Timer, or why it is refused.
 func DryRun() CallOption { return func(q *request) { q.query.Set("dry_run", "true") } }
 
+// LastTasks has a list of timers say the LastTask of each: it costs the server a read
+// of the history for each timer of a page.
+func LastTasks() CallOption { return func(q *request) { q.query.Set("last_task", "true") } }
+
 // path puts escaped names into a path: path("/v1/timers/%s/run", id).
 func path(format string, names ...any) string {
 	for i, n := range names {

@@ -54,7 +54,7 @@ type TaskFilter struct {
 	Statuses []string
 	From, To time.Time // From ≤ due < To
 	Origin   string
-	// All has to be set for a bulk operation without another field.
+	// All must be set for a bulk operation without another field.
 	All bool
 }
 
@@ -62,4 +62,14 @@ type TaskFilter struct {
 type TaskList struct {
 	Tasks      []Task `json:"tasks"`
 	NextCursor string `json:"next_cursor,omitempty"`
+}
+
+// Failing reports whether the last thing known of the task is a failure: it ended as one,
+// or it waits to be tried again after one.
+func (t *Task) Failing() bool {
+	switch t.Status {
+	case Failed, Dead, Missed, Unknown, Retrying:
+		return true
+	}
+	return false
 }

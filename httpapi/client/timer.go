@@ -85,7 +85,7 @@ type TimerFilter struct {
 	NamePrefix string
 	Status     string
 	Label      string // team=a,env!=prod
-	// All has to be set for a bulk operation without another field.
+	// All must be set for a bulk operation without another field.
 	All bool
 }
 

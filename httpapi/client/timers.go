@@ -54,8 +54,8 @@ func (c *Client) GetByName(ctx context.Context, app, name string) (*Timer, error
 
 // TimerPage is one page of the timers that f selects: up to limit (0: the
 // server's 100) after the cursor of the page before ("": the first).
-func (c *Client) TimerPage(ctx context.Context, f TimerFilter, limit int, cursor string) (*TimerList, error) {
-	return get[TimerList](ctx, c, "/v1/timers", page(f.query(), limit, cursor))
+func (c *Client) TimerPage(ctx context.Context, f TimerFilter, limit int, cursor string, options ...CallOption) (*TimerList, error) {
+	return send[TimerList](ctx, c, request{method: http.MethodGet, path: "/v1/timers", query: page(f.query(), limit, cursor), twice: true}, options...)
 }
 
 func (f *TimerFilter) query() url.Values {
@@ -82,9 +82,9 @@ func page(q url.Values, limit int, cursor string) url.Values {
 }
 
 // Timers are all timers that f selects. An error is the last thing it yields.
-func (c *Client) Timers(ctx context.Context, f TimerFilter) iter.Seq2[Timer, error] {
+func (c *Client) Timers(ctx context.Context, f TimerFilter, options ...CallOption) iter.Seq2[Timer, error] {
 	return pages(func(cursor string) ([]Timer, string, error) {
-		l, err := c.TimerPage(ctx, f, pageSize, cursor)
+		l, err := c.TimerPage(ctx, f, pageSize, cursor, options...)
 		if err != nil {
 			return nil, "", err
 		}

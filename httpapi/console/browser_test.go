@@ -365,6 +365,9 @@ func (b *browser) signIn(t *testing.T, lang, theme string) {
 	b.wait(t, `location.pathname === "/sign-in"`)
 	b.fill(t, "#token", "all-admin")
 	b.leave(t, "sign-in", "/")
+	b.leave(t, "zone-utc", "/")
+	b.leave(t, "zone-mine", "/")
+	b.leave(t, "zone-timer", "/")
 	if lang == "zh" {
 		b.leave(t, "lang-zh", "/")
 		b.leave(t, "lang-en", "/")
@@ -459,6 +462,7 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.fill(t, "#rate", "1")
 	b.tick(t, "input[name=group]")
 	b.leave(t, "retry", "/dead/retry")
+	b.wait(t, `document.querySelector("#typed").value = document.querySelector("label[for=typed]").innerText.match(/\d+/)[0]`) // of so many, the number is typed
 	b.leave(t, "confirm", "/work/")
 	b.wait(t, `document.querySelector("progress").value >= 1`)
 	b.look(t)

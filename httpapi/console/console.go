@@ -158,6 +158,8 @@ func (v *visit) fail(err error) {
 		v.c.sessions.end(v.session)
 		v.goTo("/sign-in")
 		return
+	case client.IsNotFound(err):
+		e.Status, e.Detail = http.StatusNotFound, v.T("The timer or task does not exist: it was deleted, or its record was removed after the retention time.")
 	case errors.As(err, &problem):
 		e = failure{problem.Status, problem.Detail, problem.Fields}
 	default:

@@ -55,7 +55,7 @@ func retryDead(v *visit) error {
 		App: f.Get("app"), TimerID: f.Get("timer_id"), Since: f.Get("since"), Status: f.Get("status"),
 	}
 	d.Rate, _ = strconv.Atoi(f.Get("rate"))
-	if d.Rate < 1 || d.Rate > 1000 {
+	if d.Rate < 1 || d.Rate > mostRate {
 		return &fault{http.StatusBadRequest, "The rate has to be from 1 to 1000 a second."}
 	}
 	if len(d.Groups) > 0 {
@@ -75,12 +75,13 @@ func retryDead(v *visit) error {
 	if len(d.Keys) == 0 {
 		return &fault{http.StatusBadRequest, "Nothing is selected."}
 	}
-	if f.Get("confirmed") != "yes" {
+	if f.Get("confirmed") != "yes" || d.MustType() && !sameNumber(f.Get("typed"), len(d.Keys)) {
+		d.Mistyped = f.Get("typed") != ""
 		return v.show("retry", v.T("Are you sure?"), &d)
 	}
-	w := &work{Title: v.T("Retry"), Back: d.Back, Total: len(d.Keys)}
+	w := &work{Title: v.T("Retry"), Back: d.Back, Total: len(d.Keys), gone: v.T("The task's timer was deleted: it cannot be retried.")}
 	return v.start(w, func(ctx context.Context) error {
-		return w.each(ctx, d.Keys, d.Rate, func(key string) error { return v.api.Retry(ctx, key) })
+		return w.each(ctx, named(d.Keys), d.Rate, func(key string) error { return v.api.Retry(ctx, key) })
 	})
 }
 
@@ -88,7 +89,11 @@ type retryData struct {
 	Keys, Groups                      []string
 	App, TimerID, Since, Status, Back string
 	Rate                              int
+	Mistyped                          bool
 }
+
+// MustType reports whether the number has to be typed.
+func (d *retryData) MustType() bool { return len(d.Keys) > mostUntyped }
 
 // groupName names a group in a form.
 func groupName(g client.FailureGroup) string {

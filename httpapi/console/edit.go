@@ -328,6 +328,7 @@ func (v *visit) preview(f *form) *previewData {
 	p := &previewData{}
 	err := json.Unmarshal([]byte(text(f.document()["schedule"])), &s)
 	if err == nil {
+		v.timer = s.TimeZone
 		err = into(&p.Preview)(v.api.Preview(v.ctx, s, 10, v.Now))
 	}
 	if err != nil {

@@ -48,6 +48,7 @@ func overview(v *visit) error {
 		d.ComingHour += n
 	}
 	d.Chart = chartOf(d.Trend.Minutes)
+	d.Verdict = v.verdict(&d)
 	return v.show("overview", v.T("Overview"), &d)
 }
 
@@ -60,25 +61,13 @@ type overviewData struct {
 	Broken     int64 // since the start
 	Minutes    []heatCell
 	ComingHour int64
-	Chart      [][]float64
+	Chart      [][]*float64
+	Verdict    verdict
 }
 
 // Waiting are the tasks that are due and in no call: overdue ones, which wait for
 // their first or next call, and those whose next attempt is still to come.
 func (d *overviewData) Waiting() int64 { return max(0, d.Tasks.Open-d.Tasks.InFlight) }
-
-// Calm: nothing is late, nothing is away.
-func (d *overviewData) Calm() bool {
-	if d.NotReady != "" || len(d.Warnings) > 0 || d.Tasks.OldestOverdueMS > 1000 {
-		return false
-	}
-	for _, up := range d.Tiers {
-		if !up {
-			return false
-		}
-	}
-	return true
-}
 
 // heatCell is one minute, or second, of what is coming.
 type heatCell struct {
@@ -103,18 +92,20 @@ func cells(from time.Time, step time.Duration, counts []int64) []heatCell {
 }
 
 // chartOf is the columns that uPlot draws: time, p50, p99, p99.9, fires a second,
-// failures.
-func chartOf(ms []client.TrendMinute) [][]float64 {
-	cols := make([][]float64, 6)
+// failures. A minute without calls has no lateness.
+func chartOf(ms []client.TrendMinute) [][]*float64 {
+	cols := make([][]*float64, 6)
 	for i := range cols {
-		cols[i] = make([]float64, len(ms))
+		cols[i] = make([]*float64, len(ms))
 	}
 	for i, m := range ms {
 		for j, x := range [...]float64{
 			float64(m.End.UnixMilli()) / 1000, m.LatenessP50MS, m.LatenessP99MS, m.LatenessP999MS,
 			m.FiresPerSecond, float64(m.Failures),
 		} {
-			cols[j][i] = x
+			if isLateness := 1 <= j && j <= 3; !isLateness || m.FiresPerSecond > 0 {
+				cols[j][i] = &x
+			}
 		}
 	}
 	return cols

@@ -37,6 +37,9 @@ func (v *visit) requests(t *client.Task) ([]requestData, error) {
 	if err != nil && !client.IsNotFound(err) {
 		return nil, err
 	}
+	if timer != nil {
+		v.timer = timer.Schedule.TimeZone // in which the page shows its times
+	}
 	if len(t.Attempts) == 0 {
 		if timer == nil || !isOpen(t) {
 			return nil, nil

@@ -111,7 +111,7 @@ func TestChineseSchedules(t *testing.T) {
 	}
 	for _, x := range []struct{ file, funcs, never string }{
 		{"describe.go", "Describe describe times days clockTimes list and ordinal span", "Never"},
-		{"preview.go", "PreviewSchedule warnOf warnClock", "is not from|it is not from the year|2006"},
+		{"preview.go", "PreviewSchedule warnOf warnClock", "is not in the range|between the years|2006"},
 		{"schedule.go", "Resolve resolveOnce lastBefore", "the runs of a calendar|days on which it is due; use"},
 	} {
 		for _, fragment := range fragments(t, "../../engine/plan/"+x.file, strings.Fields(x.funcs)) {

@@ -117,13 +117,13 @@ const (
 	year           = 365 * 24 * 3600
 )
 
-// prefer keeps a language or a theme.
+// prefer keeps a language, a theme or a zone.
 func prefer(v *visit) error {
-	for name, cookie := range map[string]string{"lang": languageCookie, "theme": themeCookie} {
+	for name, cookie := range map[string]string{"lang": languageCookie, "theme": themeCookie, "zone": zoneCookie} {
 		switch value := v.r.PostForm.Get(name); value {
-		case "en", "zh", "light", "dark":
+		case "en", "zh", "light", "dark", "utc", "mine":
 			v.setCookie(&http.Cookie{Name: cookie, Value: value, MaxAge: year})
-		case "auto":
+		case "auto", "timer":
 			v.setCookie(&http.Cookie{Name: cookie, MaxAge: -1})
 		}
 	}

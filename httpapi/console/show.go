@@ -38,15 +38,13 @@ var templates = func() map[string]*template.Template {
 var functions = template.FuncMap{
 	"asset": assetURL,
 	"json":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
-	"stamp": stamp,
 	"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
-	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
-	"hm":    func(t time.Time) string { return t.UTC().Format("15:04") },
 	"count": grouped[int64],
 	"num":   grouped[int],
 	"int64": func(n int) int64 { return int64(n) },
 	"ms":    millis,
 	"us":    micros,
+	"late":  lateness,
 	"bytes": bytesOf,
 	"with2": func(kv ...any) (map[string]any, error) {
 		m := make(map[string]any, len(kv)/2)
@@ -101,13 +99,6 @@ func (r *rendering) Write(b []byte) (int, error) {
 		runtime.Gosched()
 	}
 	return r.Buffer.Write(b)
-}
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return "–"
-	}
-	return t.UTC().Format("2006-01-02 15:04:05.000")
 }
 
 // grouped writes a number with thin spaces between its thousands.
@@ -217,7 +208,7 @@ func (v *visit) Schedule(s client.Schedule) string {
 	case s.Delay != nil:
 		return v.Word("delay") + " " + s.Delay.String()
 	default:
-		return v.Word("at") + " " + stamp(s.At)
+		return v.Word("at") + " " + v.Stamp(s.At)
 	}
 }
 

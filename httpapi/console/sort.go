@@ -79,6 +79,14 @@ func (d *timersData) findSorted(v *visit, end time.Time) (bool, error) {
 	if end := d.Offset + len(d.Timers); end < d.All {
 		d.More, d.NextPage = true, withQuery(d.url, "offset", strconv.Itoa(end), "cursor", "")
 	}
+	for i, t := range d.Timers {
+		switch full, err := v.api.Get(v.ctx, t.ID); {
+		case err == nil:
+			d.Timers[i] = full
+		case !client.IsNotFound(err):
+			return false, err
+		}
+	}
 	return true, nil
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"net/url"
 
 	"xtimer/httpapi/client"
@@ -27,7 +28,7 @@ func showTask(v *visit) error {
 	if name == "" {
 		name = t.TimerID
 	}
-	return v.show("task", name+" · "+stamp(t.Due), &d)
+	return v.show("task", name+" · "+v.Stamp(t.Due), &d)
 }
 
 type taskData struct {
@@ -52,6 +53,9 @@ func isOpen(t *client.Task) bool {
 func retryTask(v *visit) error {
 	key := v.r.PathValue("key")
 	if err := v.api.Retry(v.ctx, key); err != nil {
+		if client.IsNotFound(err) {
+			return &fault{http.StatusNotFound, "The task's timer was deleted: it cannot be retried."}
+		}
 		return err
 	}
 	return redirect("/tasks/" + url.PathEscape(key))

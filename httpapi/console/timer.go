@@ -29,6 +29,7 @@ func showTimer(v *visit) error {
 		}
 		d.Timer, d.Gone = vs[0], true
 	}
+	v.timer = d.Timer.Schedule.TimeZone
 	err = together(
 		func() error {
 			vs, err := v.api.Versions(v.ctx, id, 20)

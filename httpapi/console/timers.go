@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,12 +28,15 @@ func listTimers(v *visit) error {
 	if n, err := strconv.Atoi(q.Get("limit")); err == nil && n >= 1 && n <= 500 {
 		d.Limit = n
 	}
+	d.Failing = q.Get("failing") == "yes"
 	d.Offset, _ = strconv.Atoi(q.Get("offset"))
 	begin, whole := time.Now(), false
 	if columns[strings.TrimPrefix(d.Sort, "-")] != nil {
 		var err error
-		if whole, err = d.findSorted(v, begin.Add(sortTime)); err != nil {
-			return err
+		if !d.Failing {
+			if whole, err = d.findSorted(v, begin.Add(sortTime)); err != nil {
+				return err
+			}
 		}
 		d.PartSorted = !whole
 	}
@@ -49,7 +53,7 @@ func (d *timersData) find(v *visit, end time.Time) error {
 	next := d.Cursor
 	d.Offset = 0
 	for {
-		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next)
+		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next, client.LastTasks())
 		if err != nil {
 			return err
 		}
@@ -74,6 +78,7 @@ type timersData struct {
 	Filter     client.TimerFilter
 	Sort       string // a column, "-" before it: downwards
 	PartSorted bool   // of this page alone: there are too many
+	Failing    bool   // only those whose last task failed
 	Limit      int
 	Cursor     string
 	Offset     int // of this page, among All
@@ -86,7 +91,9 @@ type timersData struct {
 
 func (d *timersData) add(l *client.TimerList) {
 	for i := range l.Timers {
-		d.Timers = append(d.Timers, &l.Timers[i])
+		if t := &l.Timers[i]; !d.Failing || t.LastTask != nil && t.LastTask.Failing() {
+			d.Timers = append(d.Timers, t)
+		}
 	}
 }
 
@@ -122,27 +129,58 @@ func actOnTimers(v *visit) error {
 	if d.Count == 0 {
 		return &fault{http.StatusBadRequest, "Nothing is selected."}
 	}
-	if f.Get("confirmed") != "yes" {
+	if f.Get("confirmed") != "yes" || d.MustType() && !sameNumber(f.Get("typed"), d.Count) {
+		d.Mistyped = f.Get("typed") != ""
 		return v.show("confirm", v.T("Are you sure?"), &d)
 	}
-	w := &work{Title: v.Word(d.Action), Back: d.Back, Total: d.Count}
+	rate := 0
+	if d.Action == "run" {
+		if rate, _ = strconv.Atoi(f.Get("rate")); rate < 1 || rate > mostRate {
+			return &fault{http.StatusBadRequest, "The rate has to be from 1 to 1000 a second."}
+		}
+	}
+	w := &work{Title: v.Word(d.Action), Back: d.Back, Total: d.Count, gone: v.T("The timer was deleted.")}
 	if d.All && d.Action != "run" {
 		return v.start(w, func(ctx context.Context) error { return d.bulk(ctx, v.api, w) })
 	}
 	return v.start(w, func(ctx context.Context) error {
+		ids := named(d.IDs)
 		if d.All {
-			for t, err := range v.api.Timers(ctx, d.Filter) {
-				if err != nil {
-					return err
-				}
-				if !w.did(d.one(ctx, v.api, t.ID)) {
-					return nil
-				}
-			}
-			return nil
+			ids = idsOf(v.api.Timers(ctx, d.Filter))
 		}
-		return w.each(ctx, d.IDs, 0, func(id string) error { return d.one(ctx, v.api, id) })
+		return w.each(ctx, ids, rate, func(id string) error { return d.one(ctx, v.api, id) })
 	})
+}
+
+const (
+	// mostUntyped is how many timers a click alone can change. Of more, the number has
+	// to be typed: so many are no slip of the hand.
+	mostUntyped = 20
+	// mostRate is how many a second a person can ask for.
+	mostRate = 1000
+	// defaultRate is what the form offers.
+	defaultRate = 50
+)
+
+// MustType reports whether the number has to be typed.
+func (d *actData) MustType() bool { return d.Count > mostUntyped }
+
+// Rate is what the form offers, in calls a second.
+func (d *actData) Rate() int { return defaultRate }
+
+// sameNumber reports whether a person typed the number, with or without separators.
+func sameNumber(typed string, n int) bool {
+	return strings.NewReplacer(",", "", " ", "", "\u202f", "", "\u00a0", "").Replace(typed) == strconv.Itoa(n)
+}
+
+func idsOf(timers iter.Seq2[client.Timer, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for t, err := range timers {
+			if !yield(t.ID, err) {
+				return
+			}
+		}
+	}
 }
 
 type actData struct {
@@ -153,6 +191,8 @@ type actData struct {
 	Reason string
 	Back   string
 	Count  int
+
+	Mistyped bool
 }
 
 func (d *actData) one(ctx context.Context, api *client.Client, id string) (err error) {

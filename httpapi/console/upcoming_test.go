@@ -29,7 +29,7 @@ func TestUpcoming(t *testing.T) {
 	if first, later := strings.Index(body, ">first</a>"), strings.Index(body, ">later</a>"); first < 0 || later < first || strings.Contains(body, ">other</a>") {
 		t.Error(body)
 	}
-	if !strings.Contains(body, ":05.000 · 1") || !strings.Contains(body, ":40.000 · 1") {
+	if !strings.Contains(body, ":05.000 UTC · 1") || !strings.Contains(body, ":40.000 UTC · 1") {
 		t.Error("the seconds are not marked")
 	}
 	if o := v.get("/").body; !strings.Contains(o, `title="`+at.UTC().Format("15:04")+` · 2"`) {

@@ -26,13 +26,14 @@ type visit struct {
 	grant   client.Grant
 	status  int
 
+	zones
 	Lang  string // en or zh
 	Theme string // light, dark, or "" for what the machine prefers
 	Now   time.Time
 }
 
 func (c *console) visit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{c: c, w: w, r: r, ctx: r.Context(), Lang: languageOf(r), Now: time.Now().UTC()}
+	v := &visit{c: c, w: w, r: r, ctx: r.Context(), Lang: languageOf(r), zones: zonesOf(r), Now: time.Now().UTC()}
 	if k, err := r.Cookie(themeCookie); err == nil && (k.Value == "light" || k.Value == "dark") {
 		v.Theme = k.Value
 	}

@@ -3,10 +3,13 @@ package console
 import (
 	"context"
 	"crypto/rand"
+	"iter"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
+
+	"xtimer/httpapi/client"
 )
 
 // work is something that takes longer than a page: done in the background, with
@@ -15,6 +18,7 @@ import (
 type work struct {
 	Title, Back string
 	Total       int
+	gone        string // what a 404 means here, in the visitor's language
 
 	session string
 	stop    context.CancelFunc
@@ -47,7 +51,7 @@ func (v *visit) start(w *work, do func(context.Context) error) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil && !w.stopped && w.err == "" {
-			w.err = detail(err)
+			w.err = w.words(err)
 		}
 		w.ended = true
 	}()
@@ -80,32 +84,56 @@ func (w *work) did(err error) (more bool) {
 	w.done++
 	if err != nil {
 		if w.failed++; w.err == "" {
-			w.err = detail(err)
+			w.err = w.words(err)
 		}
 	}
 	return true
 }
 
 // each does one after the other, at most so many a second (0: as fast as they go).
-func (w *work) each(ctx context.Context, names []string, rate int, do func(string) error) error {
+func (w *work) each(ctx context.Context, names iter.Seq2[string, error], rate int, do func(string) error) error {
 	var turn <-chan time.Time
 	if rate > 0 {
 		t := time.NewTicker(time.Second / time.Duration(rate))
 		defer t.Stop()
 		turn = t.C
 	}
-	for i, name := range names {
-		if turn != nil && i > 0 {
+	first := true
+	for name, err := range names {
+		if err != nil {
+			return err
+		}
+		if turn != nil && !first {
 			select {
 			case <-turn:
 			case <-ctx.Done():
 			}
 		}
+		first = false
 		if ctx.Err() != nil || !w.did(do(name)) {
 			return ctx.Err()
 		}
 	}
 	return nil
+}
+
+// named are names that cannot fail to be found.
+func named(names []string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, name := range names {
+			if !yield(name, nil) {
+				return
+			}
+		}
+	}
+}
+
+// words is what a person reads of an error.
+func (w *work) words(err error) string {
+	if w.gone != "" && client.IsNotFound(err) {
+		return w.gone
+	}
+	return detail(err)
 }
 
 func showWork(v *visit) error {

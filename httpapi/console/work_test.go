@@ -41,7 +41,52 @@ func (v *visitor) confirm(path string, a answer) answer {
 	for _, m := range hidden1.FindAllStringSubmatch(a.body, -1) {
 		form.Add(m[1], strings.NewReplacer("&amp;", "&", "&#43;", "+", "&lt;", "<", "&gt;", ">", "&#34;", `"`, "&#39;", "'").Replace(m[2]))
 	}
+	if m := rateInput.FindStringSubmatch(a.body); m != nil {
+		form.Set("rate", m[1])
+	}
 	return v.post(path, form)
+}
+
+var rateInput = regexp.MustCompile(`name="rate" type="number" min="1" max="1000" value="(\d+)"`)
+
+// TestTyped: many timers are not changed by a click alone: their number has to be typed.
+func TestTyped(t *testing.T) {
+	n := serve(t)
+	v := n.visitor()
+	for i := range mostUntyped + 1 {
+		n.timer("shop", "typed-"+strconv.Itoa(i), "/ok")
+	}
+	tm := n.timer("bank", "gone", "/no")
+	key := n.run(tm.ID).Key
+	form := func(typed string) url.Values {
+		return url.Values{"action": {"disable"}, "all": {"yes"}, "app": {"shop"}, "confirmed": {"yes"}, "typed": {typed}}
+	}
+	for _, typed := range []string{"", "20", "x"} {
+		if a := v.post("/timers/act", form(typed)); a.status != http.StatusOK || !strings.Contains(a.body, `id="typed"`) || !strings.Contains(a.body, "type the number: 21") {
+			t.Errorf("%q: %d %s", typed, a.status, a.body)
+		}
+	}
+	v.ended(v.post("/timers/act", form("21")))
+	if l, err := n.api.TimerPage(t.Context(), client.TimerFilter{Status: "disabled"}, 100, ""); err != nil || len(l.Timers) != 21 {
+		t.Errorf("%d timers are disabled, %v", len(l.Timers), err)
+	}
+	if a := v.post("/timers/act", url.Values{"action": {"run"}, "id": {tm.ID}, "confirmed": {"yes"}, "rate": {"0"}}); a.status != http.StatusBadRequest {
+		t.Errorf("runs without a rate: %d", a.status)
+	}
+
+	// What was deleted is said so.
+	if _, err := n.api.Delete(t.Context(), tm.ID); err != nil {
+		t.Fatal(err)
+	}
+	if body := v.ended(v.confirm("/dead/retry", v.post("/dead/retry", url.Values{"key": {key}, "rate": {"10"}}))); !strings.Contains(body, "timer was deleted") {
+		t.Error(body)
+	}
+	if a := v.do(http.MethodPost, "/tasks/"+key+"/retry", url.Values{"csrf": {v.csrf()}}.Encode(), "Sec-Fetch-Site", "same-origin", "Accept", "text/html"); a.status != http.StatusNotFound || !strings.Contains(a.body, "timer was deleted") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := v.get("/timers/1", "Accept", "text/html"); a.status != http.StatusNotFound || strings.Contains(a.body, "no such thing") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 }
 
 // TestAct: on a selection or on all that match, the count first, and nothing
@@ -168,7 +213,7 @@ func TestDead(t *testing.T) {
 func TestWorkIsOnes(t *testing.T) {
 	n := serve(t, tokens...)
 	v, other := n.signedIn("shop-write"), n.signedIn("all-admin")
-	a := v.post("/timers/act", url.Values{"action": {"run"}, "id": {n.timer("shop", "x", "/ok").ID}, "confirmed": {"yes"}})
+	a := v.post("/timers/act", url.Values{"action": {"run"}, "id": {n.timer("shop", "x", "/ok").ID}, "confirmed": {"yes"}, "rate": {"50"}})
 	v.ended(a)
 	if got := other.get(a.header.Get("Location")); got.status != http.StatusNotFound {
 		t.Errorf("another visitor sees it: %d", got.status)
@@ -184,7 +229,7 @@ func TestRate(t *testing.T) {
 		w := &work{}
 		begin := time.Now()
 		var at []time.Duration
-		err := w.each(t.Context(), make([]string, 5), 2, func(string) error {
+		err := w.each(t.Context(), named(make([]string, 5)), 2, func(string) error {
 			at = append(at, time.Since(begin))
 			return errors.New("no")
 		})
@@ -195,7 +240,7 @@ func TestRate(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(1200*time.Millisecond, cancel)
 		w = &work{}
-		if err := w.each(ctx, make([]string, 50), 2, func(string) error { return nil }); err == nil || w.look("").Done != 3 {
+		if err := w.each(ctx, named(make([]string, 50)), 2, func(string) error { return nil }); err == nil || w.look("").Done != 3 {
 			t.Errorf("%v after %d", err, w.look("").Done)
 		}
 	})

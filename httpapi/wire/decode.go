@@ -20,12 +20,12 @@ import (
 // value (decode_value.go). The tokens come from jsontext, which refuses
 // duplicate names, invalid UTF-8 and every liberty with the grammar.
 //
-//   - A name that is in no table is refused; names are case-sensitive.
-//   - null is the same as leaving the field out: its default stands.
-//   - What the grammar forbids ends the decoding at once; what is wrong with a
-//     field is noted with the field's path, and decoding goes on, so that an
-//     answer names all of them.
-//   - Everything decoded is copied: nothing of the request's buffer is kept.
+//   - A name that is not in a table is refused; names are case-sensitive.
+//   - null means the same as omitting the field: the default applies.
+//   - A syntax error ends the decoding at once. The error of a field is recorded
+//     with the field's path, and decoding continues, so that a response lists all
+//     errors.
+//   - All decoded values are copies: the decoder keeps no part of the request's buffer.
 //
 // Reflection (json.Unmarshal into structs, BenchmarkDecodeReflect) takes half as
 // long again, with times and durations still to be read, and ends at the first
@@ -57,7 +57,7 @@ func Decode(b []byte, read func(d *Decoder)) error {
 	return DecodeAt("", b, read)
 }
 
-// DecodeAt is Decode of a part of a whole: prefix stands before the path of each fault.
+// DecodeAt decodes a part of a larger value: it adds prefix to the path of each fault.
 func DecodeAt(prefix string, b []byte, read func(d *Decoder)) error {
 	d := decoders.Get().(*Decoder)
 	defer d.release()
@@ -83,8 +83,8 @@ func (d *Decoder) release() {
 
 func (d *Decoder) clear() { d.faults, d.malformed, d.code = nil, false, "" }
 
-// Apart reads an item whose faults of fields are its own. It returns them, and the rest
-// of the value is read as if there were none. A fault of the grammar ends all.
+// Apart reads an item and returns the faults of its fields. The decoder continues with
+// the rest of the value as if the item had no fault. A syntax error ends the decoding.
 func (d *Decoder) Apart(read func()) error {
 	faults, malformed, code := d.faults, d.malformed, d.code
 	d.clear()
@@ -106,11 +106,11 @@ func (d *Decoder) end() {
 		return
 	}
 	if _, err := d.dec.ReadToken(); err != io.EOF {
-		d.fail("malformed_json", "there is something behind the JSON value, at byte %d", d.dec.InputOffset())
+		d.fail("malformed_json", "unexpected data follows the JSON value at byte %d", d.dec.InputOffset())
 	}
 }
 
-// fault is what came of it: nil, or all that is wrong.
+// fault returns nil, or the fault with all errors found.
 func (d *Decoder) fault() error {
 	if d.err != nil {
 		return d.err
@@ -143,20 +143,20 @@ func (d *Decoder) broken(err error) {
 	switch {
 	case !errors.As(err, &s) || errors.Is(err, io.ErrUnexpectedEOF):
 		if strings.TrimSpace(string(d.dec.UnreadBuffer())) == "" && d.dec.InputOffset() == 0 {
-			d.fail("malformed_json", "the body is empty; it has to be JSON")
+			d.fail("malformed_json", "the body is empty; it must be JSON")
 			return
 		}
-		d.fail("malformed_json", "the JSON ends too early")
+		d.fail("malformed_json", "the JSON ends unexpectedly")
 	case errors.Is(s.Err, jsontext.ErrDuplicateName):
 		field := d.prefix + d.dotted(s.JSONPointer)
 		d.err = &engine.Fault{
-			Kind: engine.FaultMalformed, Code: "duplicate_field", Detail: field + " stands there twice",
-			Fields: []engine.FieldFault{{Field: field, Detail: "stands there twice"}},
+			Kind: engine.FaultMalformed, Code: "duplicate_field", Detail: field + " is given twice",
+			Fields: []engine.FieldFault{{Field: field, Detail: "is given twice"}},
 		}
 	default:
 		field := strings.TrimSuffix(d.prefix+d.dotted(s.JSONPointer), ".")
 		what := strings.TrimPrefix(s.Err.Error(), "jsontext: ")
-		d.fail("malformed_json", "it is not JSON at byte %d: %s", s.ByteOffset, what)
+		d.fail("malformed_json", "invalid JSON at byte %d: %s", s.ByteOffset, what)
 		if field != "" {
 			d.err.(*engine.Fault).Fields = []engine.FieldFault{{Field: field, Detail: what}}
 		}
@@ -166,13 +166,13 @@ func (d *Decoder) broken(err error) {
 // wrong notes that the value just read has the wrong form: 400.
 func (d *Decoder) wrong(format string, args ...any) { d.Note(true, "wrong_type", format, args...) }
 
-// Invalid notes that the value just read cannot be: 422.
+// Invalid records that the value just read is not valid: 422.
 func (d *Decoder) Invalid(code, format string, args ...any) { d.Note(false, code, format, args...) }
 
 // maxFaults bounds the faults that one answer lists.
 const maxFaults = 20
 
-// Note notes a fault of the value just read: of its form (malformed), or of the value.
+// Note records a fault of the value just read: of its form (malformed), or of the value.
 func (d *Decoder) Note(malformed bool, code, format string, args ...any) {
 	if len(d.faults) >= maxFaults {
 		return
@@ -294,7 +294,7 @@ func (d *Decoder) open(kind jsontext.Kind, what string) bool {
 	if k := d.dec.PeekKind(); k != kind {
 		d.skip()
 		if d.err == nil {
-			d.wrong("has to be %s, not %s", what, kindName(k))
+			d.wrong("must be %s, not %s", what, kindName(k))
 		}
 		return false
 	}
@@ -358,7 +358,7 @@ func kindName(k jsontext.Kind) string {
 	}
 }
 
-// tooDeep tells whether a valid JSON value is nested deeper than limit.
+// tooDeep reports whether a valid JSON value is nested deeper than limit.
 func tooDeep(v []byte, limit int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(v); i++ {

@@ -91,7 +91,7 @@ var misfireFields = []Field[engine.Misfire]{
 // oneBody notes how a body is sent, and refuses a second one.
 func (d *Decoder) oneBody(c *engine.Callback, kind engine.BodyKind) {
 	if c.HasBody {
-		d.Invalid("ambiguous_body", "only one of body, body_text and body_base64 can be given")
+		d.Invalid("ambiguous_body", "only one of body, body_text and body_base64 may be given")
 	}
 	c.HasBody, c.BodyKind = true, kind
 }

@@ -20,14 +20,14 @@ func (d *Decoder) Text(to *string) {
 	}
 }
 
-// Choice reads a string that has to be one of a few.
+// Choice reads a string that must be one of a few.
 func Choice[T any](d *Decoder, to *T, parse func(string) (T, bool), choices string) {
 	var s string
 	if v, ok := d.scalar('"', "a string"); ok {
 		s = string(d.unquote(v))
 		w, ok := parse(s)
 		if !ok {
-			d.Invalid("unknown_value", "%s is none of %s", Quote(s), choices)
+			d.Invalid("unknown_value", "%s is not one of %s", Quote(s), choices)
 			return
 		}
 		*to = w
@@ -38,7 +38,7 @@ func Choice[T any](d *Decoder, to *T, parse func(string) (T, bool), choices stri
 // for none.
 func (d *Decoder) required(to *string) {
 	if d.Text(to); *to == "" && d.err == nil {
-		d.Invalid("empty", "may not be empty")
+		d.Invalid("empty", "must not be empty")
 	}
 }
 
@@ -51,7 +51,7 @@ func (d *Decoder) Flag(to *bool) {
 	default:
 		d.skip()
 		if d.err == nil {
-			d.wrong("has to be true or false, not %s", kindName(k))
+			d.wrong("must be true or false, not %s", kindName(k))
 		}
 	}
 }
@@ -66,9 +66,9 @@ func (d *Decoder) integer(to *int64, low, high int64) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	switch {
 	case err != nil && !whole(v):
-		d.wrong("has to be a whole number, not %s", Quote(string(v)))
+		d.wrong("must be a whole number, not %s", Quote(string(v)))
 	case err != nil || n < low || n > high:
-		d.Invalid("out_of_range", "%s is not within %d…%d", Quote(string(v)), low, high)
+		d.Invalid("out_of_range", "%s is not in the range %d to %d", Quote(string(v)), low, high)
 	default:
 		*to = n
 	}
@@ -90,7 +90,7 @@ func (d *Decoder) number(to *float64) {
 // tooLong is about a duration that a Go duration cannot hold.
 const tooLong = "%s is out of range: a duration is at most 2562047h, which is 292 years"
 
-// isLong tells whether what Go does not take for a duration has the form of one:
+// isLong reports whether what Go does not take for a duration has the form of one:
 // then there is too much of it. With one digit a number each is small enough.
 func isLong(s string) bool {
 	_, err := time.ParseDuration(numbers.ReplaceAllString(s, "1"))
@@ -125,14 +125,14 @@ func (d *Decoder) duration(to *time.Duration) {
 		n, err := strconv.ParseInt(string(v), 10, 64)
 		switch {
 		case err != nil && !whole(v):
-			d.wrong("has to be a whole number of ms, not %s", Quote(string(v)))
+			d.wrong("must be a whole number of ms, not %s", Quote(string(v)))
 		case err != nil || n > most || n < -most:
 			d.Invalid("out_of_range", tooLong, Quote(string(v))+" ms")
 		default:
 			*to = time.Duration(n) * time.Millisecond
 		}
 	default:
-		d.wrong("has to be a duration (\"30m\") or a number of ms, not %s", kindName(k))
+		d.wrong("must be a duration (\"30m\") or a number of ms, not %s", kindName(k))
 	}
 }
 
@@ -140,7 +140,7 @@ func (d *Decoder) duration(to *time.Duration) {
 func (d *Decoder) positive(to *time.Duration) {
 	n := len(d.faults)
 	if d.duration(to); d.err == nil && len(d.faults) == n && *to <= 0 {
-		d.Invalid("out_of_range", "has to be more than 0")
+		d.Invalid("out_of_range", "must be greater than 0")
 		*to = 0
 	}
 }
@@ -168,20 +168,20 @@ func (d *Decoder) Instant(to *int64) {
 		n, err := strconv.ParseInt(string(v), 10, 64)
 		switch {
 		case err != nil && !whole(v):
-			d.wrong("has to be a whole number of ms, not %s", Quote(string(v)))
+			d.wrong("must be a whole number of ms, not %s", Quote(string(v)))
 		case err != nil || n <= 0 || n > engine.MaxDue:
-			d.Invalid("out_of_range", "%s is not a Unix time in ms within 1…%d", Quote(string(v)), engine.MaxDue)
+			d.Invalid("out_of_range", "%s is not a Unix time in ms from 1 to %d", Quote(string(v)), engine.MaxDue)
 		default:
 			*to = n
 		}
 	default:
-		d.wrong("has to be a time (\"2026-11-20T17:00:00.250Z\") or Unix ms, not %s", kindName(k))
+		d.wrong("must be a time (\"2026-11-20T17:00:00.250Z\") or Unix ms, not %s", kindName(k))
 	}
 }
 
 // ParseTime reads an RFC 3339 time as Unix ms. Digits finer than a millisecond
-// are rounded up, for the service promises never to be early. fault is set when
-// it is a time that cannot be used.
+// are rounded up, because the service promises never to be early. fault is set if
+// the time is out of range.
 func ParseTime(s string) (ms int64, fault string, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -263,13 +263,13 @@ func (d *Decoder) scalar(kind jsontext.Kind, what string) (jsontext.Value, bool)
 		return nil, false
 	}
 	if k != kind {
-		d.wrong("has to be %s, not %s", what, kindName(k))
+		d.wrong("must be %s, not %s", what, kindName(k))
 		return nil, false
 	}
 	return v, true
 }
 
-// whole tells whether a JSON number has neither fraction nor exponent.
+// whole reports whether a JSON number has neither fraction nor exponent.
 func whole(v []byte) bool {
 	return !slices.ContainsFunc(v, func(c byte) bool { return c == '.' || c == 'e' || c == 'E' })
 }

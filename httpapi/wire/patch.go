@@ -14,13 +14,14 @@ type entry struct {
 	value jsontext.Value
 }
 
-// CheckPatch sees that a patch is an object, in strict JSON, not too deep.
+// CheckPatch verifies that a patch is an object in strict JSON and not nested too
+// deep.
 func CheckPatch(patch []byte) error {
 	return Decode(patch, func(d *Decoder) {
 		if k := d.dec.PeekKind(); k != '{' && k != 0 {
 			d.skip()
 			if d.err == nil {
-				d.fail("wrong_type", "a merge patch of a timer has to be an object, not %s", kindName(k))
+				d.fail("wrong_type", "a merge patch of a timer must be an object, not %s", kindName(k))
 			}
 			return
 		}
@@ -42,10 +43,10 @@ func Patched(old engine.Definition, patch []byte) (engine.Definition, error) {
 		return old, err
 	}
 	if d.App != old.App {
-		return old, engine.Invalid("app", "immutable", "a timer keeps its app")
+		return old, engine.Invalid("app", "immutable", "the app of a timer cannot be changed")
 	}
 	if d.Name != old.Name {
-		return old, engine.Invalid("name", "immutable", "a timer keeps its name")
+		return old, engine.Invalid("name", "immutable", "the name of a timer cannot be changed")
 	}
 	return d, nil
 }

@@ -72,7 +72,7 @@ func appendTextBytes(b, s []byte) []byte {
 }
 
 // Member appends a comma where one is needed, and the name of a field, which
-// has to be plain.
+// must be plain.
 func Member(b []byte, name string) []byte {
 	if c := b[len(b)-1]; c != '{' {
 		b = append(b, ',')

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// IsText tells whether s is UTF-8 without control characters.
+// IsText reports whether s is UTF-8 without control characters.
 func IsText(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
 }

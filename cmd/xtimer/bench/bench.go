@@ -25,30 +25,30 @@ func New(listen string) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Load from outside: how late, how fast, and is anything early, missing or repeated",
-		Long: `bench makes one-shot timers on a running server and takes their calls itself. It
-measures at its own receiver how late each arrives (arrival - due), and holds
-what arrived against what was acknowledged.
+		Short: "Measure a server under load: lateness, rate, and early, missing or repeated calls",
+		Long: `bench creates one-shot timers on a running server and receives their calls. It
+measures at its own receiver how late each call arrives (arrival - due), and
+compares the calls that arrived with the timers that were acknowledged.
 
-Either --rate timers a second are due for --for, each made --lead before its due;
-or --burst timers are due at one instant (or over --spread), made as fast as the
-server takes them. Timers that were acknowledged only after their due are counted
-apart: their lateness would be the load's.
+Either --rate timers a second are due for --for, each created --lead before its
+due; or --burst timers are due at one instant (or over --spread), created as fast
+as the server accepts them. Timers that were acknowledged only after their due
+are counted separately, because the load causes their lateness.
 
-When the server runs on another machine, bind --receiver-addr to an address that
-it reaches (0.0.0.0:0 takes the one that points to the server); the two clocks
-have to agree, their difference is measured as lateness. Receiver and load want
-processor time of their own: on one machine with the server they take it away.
+If the server runs on another machine, bind --receiver-addr to an address that
+the server can reach (0.0.0.0:0 uses the address that points to the server). The
+two clocks must agree: their difference is measured as lateness. Receiver and
+load need processor time: on the server's machine they take it from the server.
 
-The timers are deleted at the end, after Ctrl-C too. The status is not 0 when a
-call was early or missing, or the run was cut short.`,
+The timers are deleted at the end, also after Ctrl-C. The exit status is not 0 if
+a call was early or missing, or the run was interrupted.`,
 		Example: `  xtimer bench --rate 1000 --for 30s
   xtimer bench --burst 100000 --html bench.html
   xtimer bench --server http://10.0.0.7:8080 --receiver-addr 0.0.0.0:0 --rate 20000 --targets 8`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("burst") && (cmd.Flags().Changed("rate") || cmd.Flags().Changed("for")) {
-				return exit.Usage("--rate for some time and --burst are two shapes of load: give one of them")
+				return exit.Usage("--rate (with --for) and --burst are different shapes of load: give only one of them")
 			}
 			b.client = remote.NewPlain(server)
 			if token != "" {
@@ -59,18 +59,18 @@ call was early or missing, or the run was cut short.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&server, "server", server, "the server, as `URL` (XTIMER_SERVER)")
-	f.StringVar(&token, "token", "", "the token, of a writer of the apps (better as XTIMER_TOKEN: all users of a machine can read command lines)")
-	f.StringVar(&b.receiverAddr, "receiver-addr", "127.0.0.1:0", "take the calls on `HOST:PORT`, with more targets on the ports after it")
-	f.IntVar(&b.shape.rate, "rate", 1000, "so many timers are due each second")
-	f.DurationVar(&b.shape.length, "for", 30*time.Second, "how long, with --rate")
-	f.IntVar(&b.shape.burst, "burst", 0, "so many timers are due at once")
+	f.StringVar(&token, "token", "", "a token with the role write for the apps (better as XTIMER_TOKEN: all users of a machine can read command lines)")
+	f.StringVar(&b.receiverAddr, "receiver-addr", "127.0.0.1:0", "receive the calls on `HOST:PORT`; further targets use the ports after it")
+	f.IntVar(&b.shape.rate, "rate", 1000, "the number of timers due each second")
+	f.DurationVar(&b.shape.length, "for", 30*time.Second, "with --rate: how long the load lasts")
+	f.IntVar(&b.shape.burst, "burst", 0, "the number of timers due at one instant")
 	f.DurationVar(&b.shape.spread, "spread", 0, "with --burst: spread them evenly over this long")
-	f.DurationVar(&b.shape.lead, "lead", 0, "make timers this long before they are due (default 3s, and 50µs for each of a burst)")
-	f.IntVar(&b.payload, "payload", 0, "give each call a body of so many `bytes` (default: the server's envelope)")
-	f.IntVar(&b.targets, "targets", 1, "call so many targets: ports of the receiver")
-	f.IntVar(&b.apps, "apps", 1, "share the timers among so many apps: bench-1, bench-2 …")
+	f.DurationVar(&b.shape.lead, "lead", 0, "create timers this long before they are due (default 3s, plus 50µs for each timer of a burst)")
+	f.IntVar(&b.payload, "payload", 0, "give each call a body of this many `bytes` (default: the server's envelope)")
+	f.IntVar(&b.targets, "targets", 1, "the number of targets to call, each a port of the receiver")
+	f.IntVar(&b.apps, "apps", 1, "the number of apps that share the timers: bench-1, bench-2 …")
 	f.StringVar(&b.jsonFile, "json", "", "write the figures to this `FILE`")
-	f.StringVar(&b.pageFile, "html", "", "write a report to this `FILE`: one page, with its plot inside")
+	f.StringVar(&b.pageFile, "html", "", "write a report to this `FILE`: one HTML page that includes its plot")
 	return cmd
 }
 
@@ -94,7 +94,7 @@ func (b *bench) run(ctx context.Context, out io.Writer) (err error) {
 		return exit.Usage("%w", err)
 	}
 	if b.targets < 1 || b.apps < 1 || b.payload < 0 || b.payload > maxPayload {
-		return exit.Usage("--targets and --apps have to be at least 1, and --payload at most %d", maxPayload)
+		return exit.Usage("--targets and --apps must be at least 1, and --payload at most %d", maxPayload)
 	}
 	var version struct{ Version string }
 	if err := b.client.Do(ctx, "GET", "/v1/version", nil, &version); err != nil {

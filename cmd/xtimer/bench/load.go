@@ -226,7 +226,7 @@ func (l *benchLoad) deleteOf(ctx context.Context, app string) (int64, error) {
 		}
 	}
 	if op.Failed > 0 || op.Error != "" {
-		return op.Done, fmt.Errorf("%d of %d are left: %s", op.Failed, op.Count, cmp.Or(op.Error, "the server does not say why"))
+		return op.Done, fmt.Errorf("%d of %d timers are left: %s", op.Failed, op.Count, cmp.Or(op.Error, "the server gave no reason"))
 	}
 	return op.Done, nil
 }

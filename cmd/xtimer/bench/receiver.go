@@ -41,7 +41,7 @@ func (r *benchReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	i, err := strconv.Atoi(req.Header.Get(numberHeader))
 	if err != nil || i < 0 || i >= len(r.arrived) {
 		r.strange.Add(1)
-		http.Error(w, "this is no call of this run", http.StatusBadRequest)
+		http.Error(w, "the request is not a call of this run", http.StatusBadRequest)
 		return
 	}
 	r.calls.Add(1)
@@ -71,7 +71,7 @@ func (r *benchReceiver) listen(ctx context.Context, addr string, targets int, se
 	}
 	first, err := strconv.Atoi(port)
 	if err != nil {
-		return nil, fmt.Errorf("--receiver-addr: the port has to be a number: %w", err)
+		return nil, fmt.Errorf("--receiver-addr: the port must be a number: %w", err)
 	}
 	called := host
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -22,20 +22,20 @@ const maxTimers = 50_000_000
 // check says what is wrong with the shape, and how many timers it has.
 func (s *benchShape) check() (n int, err error) {
 	if s.burst < 0 || s.spread < 0 || s.lead < 0 {
-		return 0, errors.New("--burst, --spread and --lead cannot be less than 0")
+		return 0, errors.New("--burst, --spread and --lead must not be negative")
 	}
 	if s.burst == 0 && (s.rate < 1 || s.length <= 0) {
-		return 0, errors.New("--rate and --for have to be more than 0")
+		return 0, errors.New("--rate and --for must be more than 0")
 	}
 	if s.spread > 0 && s.burst == 0 {
-		return 0, errors.New("--spread goes with --burst; with --rate they are spread anyway")
+		return 0, errors.New("--spread needs --burst; with --rate the timers are spread anyway")
 	}
 	if n = s.burst; n == 0 {
 		f := float64(s.rate) * s.length.Seconds()
 		n = int(min(f, maxTimers+1))
 	}
 	if n < 1 || n > maxTimers {
-		return 0, fmt.Errorf("this makes %d timers; between 1 and %d are possible", n, maxTimers)
+		return 0, fmt.Errorf("the load has %d timers; it must have 1 to %d", n, maxTimers)
 	}
 	return n, nil
 }

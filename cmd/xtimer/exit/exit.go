@@ -9,16 +9,16 @@ import (
 
 // The exit statuses of the commands that speak to a server.
 const (
-	StatusFailed   = 1 // the server said no, or could not be reached
-	StatusUsage    = 2 // the command line, or a file, is wrong: nothing was asked
+	StatusFailed   = 1 // the server refused the request, or could not be reached
+	StatusUsage    = 2 // the command line or a file is invalid: no request was sent
 	StatusNotFound = 3
-	StatusPartly   = 4 // some of several were done, and some failed
+	StatusPartly   = 4 // some of several operations succeeded, and some failed
 )
 
-// Help is what the help of a command says of them.
-const Help = `Exit status: 0 done; 1 the server said no or cannot be reached; 2 the command
-line or a file is wrong, and nothing was done; 3 there is no such thing; 4 some
-of several were done and some failed.`
+// Help describes the exit statuses in the help of a command.
+const Help = `Exit status: 0 success; 1 the server refused the request or cannot be reached;
+2 the command line or a file is invalid, and nothing was done; 3 not found; 4
+some of several operations succeeded and some failed.`
 
 // Error is an error with an exit status of its own.
 type Error struct {
@@ -31,12 +31,12 @@ func (e Error) Unwrap() error { return e.error }
 // With gives an error an exit status.
 func With(status int, err error) error { return Error{status, err} }
 
-// Usage is the error of a command line, or of a file, that is wrong.
+// Usage returns the error for an invalid command line or file.
 func Usage(format string, args ...any) error {
 	return Error{StatusUsage, fmt.Errorf(format, args...)}
 }
 
-// StatusOf is the exit status of a command that ended with err.
+// StatusOf returns the exit status of a command that ended with err.
 func StatusOf(err error) int {
 	var s Error
 	switch {

@@ -18,6 +18,7 @@ import (
 // form in which they show what it answers.
 type remote struct {
 	server, token, output string
+	zone                  zone
 	*api.Client           // set before a command runs
 }
 
@@ -28,6 +29,8 @@ func (r *remote) attach(group *cobra.Command, commands ...*cobra.Command) *cobra
 	fs.StringVar(&r.server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "speak to the server at this `URL` (XTIMER_SERVER)")
 	fs.StringVar(&r.token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
 	fs.StringVarP(&r.output, "output", "o", "table", "show as table, json or yaml")
+	fs.StringVar((*string)(&r.zone), "zone", "timer", zoneHelp)
+	_ = group.RegisterFlagCompletionFunc("zone", cobra.FixedCompletions([]string{"timer", "local", "utc"}, cobra.ShellCompDirectiveNoFileComp))
 	fs.Lookup("server").DefValue, fs.Lookup("token").DefValue = "http://127.0.0.1:8080", "" // never a secret in the help
 	_ = group.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 
@@ -62,6 +65,9 @@ func (r *remote) dial() error {
 	case "table", "json", "yaml":
 	default:
 		return exit.Usage("--output: %q is none of table, json and yaml", r.output)
+	}
+	if err := r.zone.check(); err != nil {
+		return err
 	}
 	c, err := Dial(r.server, r.token)
 	if err != nil {

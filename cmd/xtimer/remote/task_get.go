@@ -25,30 +25,30 @@ func newTaskGet(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t) })
+			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t, r.zone) })
 		},
 	}
 }
 
 // sheetTask shows all of one task.
-func sheetTask(out io.Writer, t *api.Task) error {
+func sheetTask(out io.Writer, t *api.Task, z zone) error {
 	var s terminal.Sheet
 	s.Add("task", "%s", t.Key)
 	s.Add("timer", "%s/%s, %s", t.App, t.Name, t.TimerID)
 	s.Add("status", "%s", statusWords(t))
-	s.Add("due", "%s", instant(t.Due))
-	s.Has("until", instant(t.DueLast))
+	s.Add("due", "%s", z.instant(t.Due, ""))
+	s.Has("until", z.instant(t.DueLast, ""))
 	s.Has("late", lateWords(t))
 	s.Add("origin", "%s", t.Origin)
-	s.Has("next try", instant(t.NextAttempt))
-	s.Has("ended", instant(t.Ended))
+	s.Has("next try", z.instant(t.NextAttempt, ""))
+	s.Has("ended", z.instant(t.Ended, ""))
 	if err := s.Print(out); err != nil || len(t.Attempts) == 0 {
 		return err
 	}
 	g := terminal.Grid{Head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "ANSWER"}}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		g.Add(fmt.Sprint(a.N), instant(a.Started), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)
+		g.Add(fmt.Sprint(a.N), z.instant(a.Started, ""), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)
 	}
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err

@@ -79,7 +79,7 @@ func newTaskList(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = r.show(cmd.OutOrStdout(), api.TaskList{Tasks: tasks}, func(out io.Writer) error { return tableTasks(out, tasks) })
+			err = r.show(cmd.OutOrStdout(), api.TaskList{Tasks: tasks}, func(out io.Writer) error { return tableTasks(out, tasks, r.zone) })
 			return tellMore(cmd, more, limit, err)
 		},
 	}
@@ -89,12 +89,12 @@ func newTaskList(r *remote) *cobra.Command {
 }
 
 // tableTasks lists tasks.
-func tableTasks(out io.Writer, tasks []api.Task) error {
+func tableTasks(out io.Writer, tasks []api.Task, z zone) error {
 	g := terminal.Grid{Head: []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}}
 	for i := range tasks {
 		t := &tasks[i]
 		colours := []string{terminal.Plain, terminal.Plain, statusColours[t.Status]}
-		g.Paint(colours, instant(t.Due), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
+		g.Paint(colours, z.instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
 	}
 	return g.Print(out)
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"fmt"
 	"reflect"
 
 	"github.com/spf13/cobra"
@@ -11,15 +12,19 @@ import (
 
 func newTaskRetry(r *remote) *cobra.Command {
 	var f taskFlags
-	var dryRun bool
+	var dryRun, yes bool
 	cmd := &cobra.Command{
 		Use:   "retry [KEY …]",
 		Short: "Have tasks made again that failed or are dead",
 		Long: `retry makes the tasks again that are named, or that the filters select, under the
 same keys. Filters without a status select what failed or is dead; one that may
-have been sent ("unknown") has to be asked for.`,
+have been sent ("unknown") has to be asked for.
+
+What the filters select is counted first, and retry asks before it begins, unless --yes
+is given. Where nobody is there to ask, as in a script, filters need --yes or --dry-run.`,
 		Example: `  xtimer task retry 7354000000000000000_1763658000250
-  xtimer task retry --app billing --status dead --from 1h --dry-run`,
+  xtimer task retry --app billing --status dead --from 1h --dry-run
+  xtimer task retry --app billing --status dead --from 1h --yes`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: r.completeTasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,6 +44,17 @@ have been sent ("unknown") has to be asked for.`,
 				if dryRun {
 					options = append(options, api.DryRun())
 				}
+				if !yes && !dryRun {
+					op, err := r.RetryAll(ctx, filter, api.DryRun())
+					if err != nil {
+						return err
+					}
+					if op.Count > 0 {
+						if err := ask(cmd, fmt.Sprintf("Retry %d tasks?", op.Count)); err != nil {
+							return err
+						}
+					}
+				}
 				op, err := r.RetryAll(ctx, filter, options...)
 				return r.follow(cmd, op, err)
 			}
@@ -48,6 +64,9 @@ have been sent ("unknown") has to be asked for.`,
 				d := done{Task: key, Result: "made again"}
 				if err := r.Retry(ctx, key); err != nil {
 					d.Result, d.Error = "", err.Error()
+					if api.IsNotFound(err) {
+						d.Error = "the task does not exist, or its timer was deleted"
+					}
 					if first == nil {
 						first = err
 					}
@@ -59,6 +78,7 @@ have been sent ("unknown") has to be asked for.`,
 	}
 	f.flags(cmd, r)
 	cmd.Flags().BoolVar(&f.All, "all", false, "all tasks there are")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count what the filters select")
 	return cmd
 }

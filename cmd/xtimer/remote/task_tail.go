@@ -72,6 +72,6 @@ func (r *remote) tailTask(out io.Writer, t *api.Task) error {
 		return terminal.WriteYAML(out, t)
 	}
 	status := terminal.NewPainter(out).Paint(statusColours[t.Status], fmt.Sprintf("%-20s", terminal.Printable(statusWords(t))))
-	_, err := fmt.Fprintf(out, tailRow, instant(t.Due), lateWords(t), status, codeWords(t), terminal.Printable(t.App+"/"+t.Name), t.Key)
+	_, err := fmt.Fprintf(out, tailRow, r.zone.instant(t.Due, ""), lateWords(t), status, codeWords(t), terminal.Printable(t.App+"/"+t.Name), t.Key)
 	return err
 }

@@ -61,7 +61,7 @@ as it is; with another, it is refused: apply would change it.`,
 				t := &made.Timer
 				next := ""
 				if !t.NextDue.IsZero() {
-					next = ", due " + instant(t.NextDue)
+					next = ", due " + r.zone.instant(t.NextDue, t.Schedule.TimeZone)
 				}
 				_, err := fmt.Fprintf(out, "%s/%s %s: %s%s\n", t.App, t.Name, made.Result, t.ID, next)
 				return err

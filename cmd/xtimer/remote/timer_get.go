@@ -19,7 +19,7 @@ func newTimerGet(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTimer(out, t) })
+			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTimer(out, t, r.zone) })
 		},
 	}
 }

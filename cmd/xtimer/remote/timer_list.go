@@ -13,27 +13,53 @@ import (
 func newTimerList(r *remote) *cobra.Command {
 	var f api.TimerFilter
 	var limit int
+	var failing bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List timers",
 		Long: `list shows the timers that all of its filters select. As json or yaml, what it
-prints is what apply takes.`,
+prints is what apply takes.
+
+LAST TASK is how the newest task of the timer stands. --failing reads the last task of
+every timer that the other filters select: give an --app where there are many.`,
 		Example: `  xtimer timer list --app billing --status disabled
+  xtimer timer list --app billing --failing
   xtimer timer list -l team=a,env!=prod --limit 0 -o yaml > timers.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			timers, more, err := take(r.Timers(cmd.Context(), f), limit)
+			var options []api.CallOption
+			if failing || r.output == "table" {
+				options = append(options, api.LastTasks())
+			}
+			all := r.Timers(cmd.Context(), f, options...)
+			if failing {
+				all = onlyFailing(all)
+			}
+			timers, more, err := take(all, limit)
 			if err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			err = r.show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers) })
+			err = r.show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers, r.zone) })
 			return tellMore(cmd, more, limit, err)
 		},
 	}
 	FilterTimers(cmd, &f)
 	addLimit(cmd, &limit)
+	cmd.Flags().BoolVar(&failing, "failing", false, "only timers whose last task failed or is being retried")
 	return cmd
+}
+
+// onlyFailing passes on the timers whose last task failed. The server has no index of
+// them: it reads the last task of every timer that the other filters select.
+func onlyFailing(all iter.Seq2[api.Timer, error]) iter.Seq2[api.Timer, error] {
+	return func(yield func(api.Timer, error) bool) {
+		for t, err := range all {
+			if (err != nil || t.LastTask != nil && t.LastTask.Failing()) && !yield(t, err) {
+				return
+			}
+		}
+	}
 }
 
 // FilterTimers adds the flags that select timers.

@@ -21,16 +21,16 @@ func newTimerUpcoming(r *remote) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: r.completeTimers,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := r.timerID(cmd.Context(), args[0])
+			t, err := r.timer(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			dues, err := r.Upcoming(cmd.Context(), id, n)
+			dues, err := r.Upcoming(cmd.Context(), t.ID, n)
 			if err != nil {
 				return err
 			}
-			return r.show(cmd.OutOrStdout(), map[string]any{"timer_id": id, "dues": dues}, func(out io.Writer) error {
-				return listDues(out, dues, time.Now())
+			return r.show(cmd.OutOrStdout(), map[string]any{"timer_id": t.ID, "dues": dues}, func(out io.Writer) error {
+				return listDues(out, dues, time.Now(), func(due time.Time) string { return r.zone.instant(due, t.Schedule.TimeZone) })
 			})
 		},
 	}
@@ -38,7 +38,7 @@ func newTimerUpcoming(r *remote) *cobra.Command {
 	return cmd
 }
 
-func listDues(out io.Writer, dues []time.Time, now time.Time) error {
+func listDues(out io.Writer, dues []time.Time, now time.Time, instant func(time.Time) string) error {
 	for _, due := range dues {
 		if _, err := fmt.Fprintf(out, "%s  %s\n", instant(due), terminal.NewPainter(out).Paint(terminal.Dim, span.Away(due.Sub(now)))); err != nil {
 			return err

@@ -38,13 +38,13 @@ func scheduleWords(s *api.Schedule) string {
 }
 
 var statusColours = map[string]string{
-	api.Enabled: terminal.Green, api.Disabled: terminal.Yellow, api.Finished: terminal.Dim,
+	api.Disabled: terminal.Yellow, api.Finished: terminal.Dim,
 	api.Succeeded: terminal.Green, api.Failed: terminal.Red, api.Dead: terminal.Red, api.Unknown: terminal.Red,
-	api.Skipped: terminal.Yellow, api.Missed: terminal.Yellow, api.Cancelled: terminal.Dim,
+	api.Retrying: terminal.Yellow, api.Skipped: terminal.Yellow, api.Missed: terminal.Yellow, api.Cancelled: terminal.Dim,
 }
 
 // tableTimers lists timers.
-func tableTimers(out io.Writer, timers []api.Timer) error {
+func tableTimers(out io.Writer, timers []api.Timer, z zone) error {
 	g := terminal.Grid{Head: []string{"TIMER", "STATUS", "SCHEDULE", "NEXT DUE", "LAST TASK", "ID"}}
 	for i := range timers {
 		t := &timers[i]
@@ -53,22 +53,22 @@ func tableTimers(out io.Writer, timers []api.Timer) error {
 			last = t.LastTask.Status
 		}
 		colours := []string{terminal.Plain, statusColours[t.Status], terminal.Plain, terminal.Plain, statusColours[last]}
-		g.Paint(colours, t.App+"/"+t.Name, t.Status, scheduleWords(&t.Schedule), instant(t.NextDue), last, t.ID)
+		g.Paint(colours, t.App+"/"+t.Name, t.Status, scheduleWords(&t.Schedule), z.instant(t.NextDue, t.Schedule.TimeZone), last, t.ID)
 	}
 	return g.Print(out)
 }
 
 // sheetTimer shows all of one timer that is not as it is by default.
-func sheetTimer(out io.Writer, t *api.Timer) error {
+func sheetTimer(out io.Writer, t *api.Timer, z zone) error {
 	var s terminal.Sheet
 	s.Add("timer", "%s/%s", t.App, t.Name)
 	s.Add("id", "%s", t.ID)
 	s.Add("status", "%s", t.Status)
 	s.Has("reason", t.Reason)
-	s.Has("until", instant(t.DisabledUntil))
+	s.Has("until", z.instant(t.DisabledUntil, t.Schedule.TimeZone))
 	s.Add("schedule", "%s", scheduleWords(&t.Schedule))
-	s.Has("start at", instant(t.Schedule.StartAt))
-	s.Has("end at", instant(t.Schedule.EndAt))
+	s.Has("start at", z.instant(t.Schedule.StartAt, t.Schedule.TimeZone))
+	s.Has("end at", z.instant(t.Schedule.EndAt, t.Schedule.TimeZone))
 	if t.Schedule.MaxRuns > 0 {
 		s.Add("max runs", "%d", t.Schedule.MaxRuns)
 	}
@@ -95,8 +95,8 @@ func sheetTimer(out io.Writer, t *api.Timer) error {
 		labels = append(labels, k+"="+t.Labels[k])
 	}
 	s.Has("labels", strings.Join(labels, ", "))
-	s.Add("version", "%d of %s, created %s", t.Version, instant(t.UpdatedAt), instant(t.CreatedAt))
-	s.Has("next due", instant(t.NextDue))
+	s.Add("version", "%d of %s, created %s", t.Version, z.instant(t.UpdatedAt, t.Schedule.TimeZone), z.instant(t.CreatedAt, t.Schedule.TimeZone))
+	s.Has("next due", z.instant(t.NextDue, t.Schedule.TimeZone))
 	if l := t.LastTask; l != nil {
 		s.Add("last task", "%s, %s", l.Key, l.Status)
 	}

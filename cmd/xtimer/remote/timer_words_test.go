@@ -55,10 +55,10 @@ func TestTables(t *testing.T) {
 		}
 		golden.Hold(t, "testdata/"+name, out.String())
 	}
-	f("timers.txt", func(out *strings.Builder) error { return tableTimers(out, someTimers()) })
+	f("timers.txt", func(out *strings.Builder) error { return tableTimers(out, someTimers(), "timer") })
 	f("timer.txt", func(out *strings.Builder) error {
 		for _, tm := range someTimers()[:2] {
-			if err := sheetTimer(out, &tm); err != nil {
+			if err := sheetTimer(out, &tm, "timer"); err != nil {
 				return err
 			}
 			out.WriteString("\n")
@@ -66,10 +66,10 @@ func TestTables(t *testing.T) {
 		return nil
 	})
 	f("timers.yaml", func(out *strings.Builder) error { return terminal.WriteYAML(out, someTimers()[:2]) })
-	f("tasks.txt", func(out *strings.Builder) error { return tableTasks(out, someTasks()) })
+	f("tasks.txt", func(out *strings.Builder) error { return tableTasks(out, someTasks(), "timer") })
 	f("task.txt", func(out *strings.Builder) error {
 		for _, task := range someTasks() {
-			if err := sheetTask(out, &task); err != nil {
+			if err := sheetTask(out, &task, "timer"); err != nil {
 				return err
 			}
 			out.WriteString("\n")
@@ -78,7 +78,7 @@ func TestTables(t *testing.T) {
 	})
 	f("tail.txt", func(out *strings.Builder) error {
 		for _, task := range someTasks() {
-			if err := (&remote{output: "table"}).tailTask(out, &task); err != nil {
+			if err := (&remote{output: "table", zone: "timer"}).tailTask(out, &task); err != nil {
 				return err
 			}
 		}
@@ -86,6 +86,25 @@ func TestTables(t *testing.T) {
 	})
 	f("dues.txt", func(out *strings.Builder) error {
 		now := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC)
-		return listDues(out, []time.Time{now.Add(250 * time.Millisecond), now.Add(26 * time.Hour)}, now)
+		return listDues(out, []time.Time{now.Add(250 * time.Millisecond), now.Add(26 * time.Hour)}, now, instant)
 	})
+}
+
+// TestZone: each time has its offset, in the zone that was asked for.
+func TestZone(t *testing.T) {
+	at := time.Date(2026, 11, 20, 1, 0, 0, 0, time.UTC)
+	for _, x := range []struct{ zone, timer, want string }{
+		{"timer", "Asia/Shanghai", "2026-11-20T09:00:00.000+08:00"},
+		{"timer", "", "2026-11-20T01:00:00.000Z"},
+		{"timer", "Mars/Olympus", "2026-11-20T01:00:00.000Z"},
+		{"utc", "Asia/Shanghai", "2026-11-20T01:00:00.000Z"},
+		{"local", "Asia/Shanghai", at.Local().Format("2006-01-02T15:04:05.000Z07:00")},
+	} {
+		if got := zone(x.zone).instant(at, x.timer); got != x.want {
+			t.Errorf("%+v: %s", x, got)
+		}
+	}
+	if zone("mine").check() == nil || zone("local").check() != nil {
+		t.Error("the zones that are known")
+	}
 }

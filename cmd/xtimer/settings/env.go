@@ -54,10 +54,10 @@ func (s *Settings) addTokens(list string) error {
 	for i, one := range strings.Split(list, ",") {
 		part := strings.SplitN(strings.TrimSpace(one), ":", 3)
 		if len(part) != 3 || part[0] == "" || part[2] == "" {
-			return fmt.Errorf("item %d is not app:role:token", i+1)
+			return fmt.Errorf("item %d does not have the form app:role:token", i+1)
 		}
 		if checkRole(part[1]) != nil { // it may be the token, where the parts are in another order
-			return fmt.Errorf("item %d: the role, its second part, is not admin, write or read: an item is app:role:token", i+1)
+			return fmt.Errorf("item %d: the role (the second part) must be admin, write or read; an item has the form app:role:token", i+1)
 		}
 		a := s.app(part[0], "environment XTIMER_TOKENS")
 		a.Tokens = append(a.Tokens, Token{sha256.Sum256([]byte(part[2])), part[1], "environment XTIMER_TOKENS"})

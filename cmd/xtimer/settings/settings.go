@@ -108,27 +108,27 @@ func settingList(s *Settings) []setting {
 		{"data-dir", (*textValue)(&s.DataDir), "keep everything in `DIR`"},
 		{"node", (*textValue)(&s.Node), "this node's `NAME`"},
 		{"config", (*textValue)(&s.Config), "read settings from the YAML `FILE`"},
-		{"connections-per-address", (*countValue)(&s.ConnectionsPerAddress), "open to the API from one address at a time: `N`; a proxy may need more"},
+		{"connections-per-address", (*countValue)(&s.ConnectionsPerAddress), "allow `N` connections to the API from one address; a proxy may need more"},
 		{"mysql-dsn", (*Secret)(&s.MySQLDSN), "keep timers and history in MySQL: `user:password@tcp(host:port)/database`"},
-		{"redis-addr", (*listValue)(&s.RedisAddr), "keep the coming hour in Redis at `HOST:PORT`, or a redis:// URL; several with commas: a cluster, or Sentinels"},
-		{"redis-sentinel", (*textValue)(&s.RedisSentinel), "the addresses are Sentinels, which watch the master of this `NAME`"},
-		{"redis-password", (*Secret)(&s.RedisPassword), "the `PASSWORD` of Redis, where the address is no URL that has it"},
-		{"history-sample", (*countValue)(&s.HistorySample), "with MySQL, keep one in `N` records of calls that succeeded at once; all else is kept"},
-		{"max-calls", (*countValue)(&s.MaxCalls), "how many calls may be in flight; at most a quarter of the files that may be open"},
-		{"max-calls-per-app", (*countValue)(&s.MaxCallsPerApp), "how many of them of one app"},
-		{"max-calls-per-target", (*countValue)(&s.MaxCallsPerTarget), "how many of them to one scheme://host:port"},
-		{"history-retention", (*span.Value)(&s.HistoryRetention), "how long what became of tasks can be asked for"},
+		{"redis-addr", (*listValue)(&s.RedisAddr), "keep the coming hour in Redis at `HOST:PORT` or a redis:// URL; separate the addresses of a cluster or of Sentinels with commas"},
+		{"redis-sentinel", (*textValue)(&s.RedisSentinel), "treat the addresses as Sentinels that watch the master of this `NAME`"},
+		{"redis-password", (*Secret)(&s.RedisPassword), "the `PASSWORD` of Redis, unless the address is a URL that contains it"},
+		{"history-sample", (*countValue)(&s.HistorySample), "with MySQL, keep one in `N` records of calls that succeeded at the first attempt; keep all other records"},
+		{"max-calls", (*countValue)(&s.MaxCalls), "the limit of calls in flight; at most a quarter of the limit of open files"},
+		{"max-calls-per-app", (*countValue)(&s.MaxCallsPerApp), "the limit of calls in flight for one app"},
+		{"max-calls-per-target", (*countValue)(&s.MaxCallsPerTarget), "the limit of calls in flight to one scheme://host:port"},
+		{"history-retention", (*span.Value)(&s.HistoryRetention), "how long the history of tasks is kept"},
 		{"finished-retention", (*span.Value)(&s.FinishedRetention), "how long a finished timer keeps its name"},
 		{"backup-dir", (*textValue)(&s.BackupDir), "let POST /v1/admin/backup write under `DIR`"},
 		{"drain", (*span.Value)(&s.Drain), "how long calls in flight may take after SIGTERM"},
 		{"clock-wait", (*span.Value)(&s.ClockWait), "how long the first start after a boot waits for the clock to be synchronised; 0: it does not"},
-		{"egress-allow", (*cidrsValue)(&s.EgressAllow), "call targets in these `CIDRs` although --egress-deny or --egress-public-only says no"},
+		{"egress-allow", (*cidrsValue)(&s.EgressAllow), "call targets in these `CIDRs` even if --egress-deny or --egress-public-only denies them"},
 		{"egress-deny", (*cidrsValue)(&s.EgressDeny), "do not call targets in these `CIDRs`"},
 		{"egress-public-only", (*boolValue)(&s.EgressPublicOnly), "do not call loopback, private and reserved networks"},
-		{"no-wait", (*boolValue)(&s.NoWait), "exit when MySQL is away at the start instead of waiting for it"},
+		{"no-wait", (*boolValue)(&s.NoWait), "exit if MySQL is unavailable at the start, instead of waiting for MySQL"},
 		{"pprof", (*boolValue)(&s.Pprof), "serve /debug/pprof/"},
-		{"insecure", (*boolValue)(&s.Insecure), "serve on a public address although no token is set"},
-		{"accept-data-loss", (*boolValue)(&s.AcceptDataLoss), "start although the end of the journal is lost"},
+		{"insecure", (*boolValue)(&s.Insecure), "serve on a public address even if no token is set"},
+		{"accept-data-loss", (*boolValue)(&s.AcceptDataLoss), "start even if the end of the journal is lost"},
 	}
 }
 
@@ -162,10 +162,10 @@ func (s *Settings) check() error {
 		return fmt.Errorf("--connections-per-address must be at least 1, not %d", s.ConnectionsPerAddress)
 	}
 	if s.HistorySample > 1 && s.MySQLDSN == "" {
-		return fmt.Errorf("--history-sample is for history in MySQL: it needs --mysql-dsn")
+		return fmt.Errorf("--history-sample applies to history in MySQL: set --mysql-dsn too")
 	}
 	if s.RedisSentinel != "" && len(s.RedisAddr) == 0 {
-		return fmt.Errorf("--redis-sentinel needs the Sentinels' addresses as --redis-addr")
+		return fmt.Errorf("--redis-sentinel needs the addresses of the Sentinels in --redis-addr")
 	}
 	if s.Node == "" {
 		return fmt.Errorf("--node must not be empty")
@@ -188,5 +188,5 @@ func (s *Settings) checkListen() error {
 		}
 	}
 	return fmt.Errorf("--listen %s can be reached from other machines and no token is set: "+
-		"set one (XTIMER_TOKENS=app:role:token, or apps: in the file), listen on 127.0.0.1, or say --insecure", s.Listen)
+		"set a token (XTIMER_TOKENS=app:role:token, or apps: in the file), listen on 127.0.0.1, or pass --insecure", s.Listen)
 }

@@ -37,7 +37,7 @@ func (v *boolValue) Type() string   { return "bool" }
 func (v *boolValue) Set(s string) error {
 	b, err := strconv.ParseBool(s)
 	if err != nil {
-		return fmt.Errorf("%q is neither true nor false", s)
+		return fmt.Errorf("%q is not true or false", s)
 	}
 	*v = boolValue(b)
 	return nil

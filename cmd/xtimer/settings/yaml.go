@@ -32,7 +32,7 @@ func (s *Settings) readFile(name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: there must be one YAML document only", name)
+		return fmt.Errorf("%s: the file must contain exactly one YAML document", name)
 	}
 	return s.readRoot(document.Place{File: name, Node: doc.Content[0]})
 }
@@ -75,7 +75,7 @@ func (s *Settings) readApp(name string, p document.Place) error {
 			}
 			secret, err := at.Text(false)
 			if err == nil && !strings.HasPrefix(secret, "whsec_") {
-				err = errors.New("a webhook secret begins with whsec_")
+				err = errors.New("a webhook secret must begin with whsec_")
 			}
 			if err != nil {
 				return at.Errorf("%w", err)
@@ -98,7 +98,7 @@ func (a *App) readToken(p document.Place) error {
 		default:
 			n, bad := hex.Decode(t.SHA256[:], []byte(v[:min(len(v), 64)]))
 			if bad != nil || n != 32 || len(v) != 64 {
-				err = errors.New("is not a SHA-256 in hex: printf %s TOKEN | sha256sum")
+				err = errors.New("is not a SHA-256 in hex; compute one with: printf %s TOKEN | sha256sum")
 			}
 			hashed = true
 		}
@@ -108,7 +108,7 @@ func (a *App) readToken(p document.Place) error {
 		return nil
 	})
 	if err == nil && (!hashed || t.Role == "") {
-		err = p.Errorf("a token has a sha256 and a role")
+		err = p.Errorf("a token must have a sha256 and a role")
 	}
 	a.Tokens = append(a.Tokens, t)
 	return err

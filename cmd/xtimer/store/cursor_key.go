@@ -33,7 +33,7 @@ func CursorKey(dir string, log *slog.Logger) []byte {
 			return key
 		}
 	}
-	log.Warn("cannot keep the key of cursors: lists begin anew after a restart", "error", err)
+	log.Warn("cannot store the cursor key: cursors of lists become invalid after a restart", "error", err)
 	return nil
 }
 

@@ -51,9 +51,9 @@ func keepPrivate(dataDir string) {
 	}
 	switch {
 	case len(failed) > 0:
-		slog.Warn("other users can read the data directory, and it cannot be changed", "data_dir", dataDir, "error", errors.Join(failed...))
+		slog.Warn("other users can read the data directory, and its mode cannot be changed", "data_dir", dataDir, "error", errors.Join(failed...))
 	case mended > 0:
-		slog.Warn("other users could read the data directory; now its user only", "data_dir", dataDir, "changed", mended)
+		slog.Warn("other users could read the data directory; now only its owner can", "data_dir", dataDir, "changed", mended)
 	}
 }
 

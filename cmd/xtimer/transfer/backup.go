@@ -28,9 +28,10 @@ func NewBackup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [DIR]",
 		Short: "Write a consistent copy of all timers, their history and their progress",
-		Long: `backup asks a running server for a copy, which it writes into a new folder under
-its own --backup-dir; or, where no server runs, copies the data directory to DIR,
-which must not exist yet. XTIMER_TOKEN is the token, of an admin of all apps.`,
+		Long: `backup asks a running server for a copy. The server writes the copy into a new
+folder under its own --backup-dir. If no server runs, backup copies the data
+directory to DIR, which must not exist yet. XTIMER_TOKEN must be an admin token
+for all apps.`,
 		Example: `  xtimer backup --server http://127.0.0.1:8080
   xtimer backup --data-dir /var/lib/xtimer /backup/xtimer-monday`,
 		Args: cobra.MaximumNArgs(1),
@@ -38,11 +39,11 @@ which must not exist yet. XTIMER_TOKEN is the token, of an admin of all apps.`,
 			out := cmd.OutOrStdout()
 			switch {
 			case server != "" && len(args) > 0:
-				return errors.New("the server writes under its own --backup-dir: leave DIR out")
+				return errors.New("the server writes the backup under its own --backup-dir: omit DIR")
 			case server != "":
 				return backupOnline(cmd.Context(), out, remote.NewPlain(server))
 			case len(args) == 0:
-				return errors.New("where to? give DIR, or the address of a running server as --server")
+				return errors.New("give DIR, or the address of a running server as --server")
 			}
 			return backupOffline(cmd.Context(), out, s.DataDir, args[0])
 		},
@@ -67,7 +68,7 @@ func backupOffline(ctx context.Context, out io.Writer, dataDir, dir string) erro
 	}
 	unlock, err := store.Lock(dataDir)
 	if errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%w: let it write the copy, with --server http://127.0.0.1:8080 or where it listens", err)
+		return fmt.Errorf("%w: ask the server to write the copy with --server http://127.0.0.1:8080, or the address on which it listens", err)
 	}
 	if err != nil {
 		return err

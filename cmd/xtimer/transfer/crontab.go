@@ -119,17 +119,17 @@ func (c *crontabFlags) entry(text string) (e crontabEntry, err error) {
 	for range fields {
 		var f string
 		if f, rest = firstWord(rest); rest == "" {
-			return e, fmt.Errorf("%q is no entry of a crontab: it has no command", text)
+			return e, fmt.Errorf("%q is not an entry of a crontab: it has no command", text)
 		}
 		if len(strings.Fields(f)) != 1 {
-			return e, fmt.Errorf("%q is no entry of a crontab: only blanks and tabs stand between its words", text)
+			return e, fmt.Errorf("%q is not an entry of a crontab: only blanks and tabs may separate its words", text)
 		}
 		schedule = append(schedule, f)
 	}
 	e.Schedule = strings.Join(schedule, " ")
 	if c.system {
 		if e.User, rest = firstWord(rest); rest == "" {
-			return e, fmt.Errorf("%q is no entry of a system crontab: it has no command after the user", text)
+			return e, fmt.Errorf("%q is not an entry of a system crontab: it has no command after the user", text)
 		}
 	}
 	e.Command, e.Stdin = splitPercent(rest)
@@ -176,13 +176,13 @@ func splitPercent(s string) (command, stdin string) {
 func checkDays(schedule []string) error {
 	if len(schedule) == 1 {
 		if strings.EqualFold(schedule[0], "@reboot") {
-			return fmt.Errorf("@reboot names no time")
+			return fmt.Errorf("@reboot does not name a time")
 		}
 		return nil
 	}
 	dom, dow := schedule[2], schedule[4]
 	if dom != "*" && dow != "*" && (dom[0] == '*' || dow[0] == '*') {
-		return fmt.Errorf("cron runs it on days that are both %q of the month and %q of the week; a timer takes either", dom, dow)
+		return fmt.Errorf("cron runs the command on days that match both %q of the month and %q of the week; a timer is due on days that match either", dom, dow)
 	}
 	return nil
 }

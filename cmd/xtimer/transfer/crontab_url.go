@@ -25,7 +25,7 @@ type commandURL struct {
 func newCommandURLs(url, file string) (u *commandURLs, err error) {
 	u = &commandURLs{}
 	if url == "" && file == "" {
-		return nil, exit.Usage("--command-url or --map: say which URL takes the place of a command")
+		return nil, exit.Usage("give --command-url or --map, to name the URL that replaces a command")
 	}
 	if url != "" {
 		if u.other, err = parseURL(url); err != nil {
@@ -50,7 +50,7 @@ func newCommandURLs(url, file string) (u *commandURLs, err error) {
 		// URL begins at the last word that looks like one.
 		at := max(strings.LastIndex(text, " http"), strings.LastIndex(text, "\thttp"))
 		if at < 0 {
-			return nil, exit.Usage("--map: %s:%d: it is not PREFIX URL", file, n)
+			return nil, exit.Usage("--map: %s:%d: the line is not PREFIX URL", file, n)
 		}
 		t, err := parseURL(strings.TrimSpace(text[at:]))
 		if err != nil {
@@ -82,7 +82,7 @@ func (u *commandURLs) of(e *crontabEntry) (string, error) {
 		}
 	}
 	if t == nil {
-		return "", fmt.Errorf("no prefix in --map is that of the command %q", e.Command)
+		return "", fmt.Errorf("no prefix in --map matches the command %q", e.Command)
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, e); err != nil {

@@ -30,10 +30,10 @@ type home struct {
 // flags adds those that say where.
 func (h *home) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&h.server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "the server at this `URL` (XTIMER_SERVER)")
-	fs.StringVar(&h.token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
-	fs.StringVar(&h.store.DataDir, "data-dir", "", "instead of a server, the store in `DIR`, which no server uses")
-	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "instead of a server, the database `user:password@tcp(host:port)/database`, which no server uses")
+	fs.StringVar(&h.server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "use the server at this `URL` (XTIMER_SERVER)")
+	fs.StringVar(&h.token, "token", os.Getenv("XTIMER_TOKEN"), "the `TOKEN` for the server; XTIMER_TOKEN hides the token from other users")
+	fs.StringVar(&h.store.DataDir, "data-dir", "", "instead of a server, use the store in `DIR`, which no server may be using")
+	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "instead of a server, use the database `user:password@tcp(host:port)/database`, which no server may be using")
 	fs.Lookup("server").DefValue, fs.Lookup("token").DefValue = "http://127.0.0.1:8080", "" // never a secret in the help
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usage("%w", err) })
 }
@@ -42,7 +42,7 @@ func (h *home) flags(cmd *cobra.Command) {
 func (h *home) isStore(cmd *cobra.Command) (bool, error) {
 	is := h.store.DataDir != "" || h.store.MySQLDSN != ""
 	if is && cmd.Flags().Changed("server") {
-		return false, exit.Usage("--server is for a server that runs, --data-dir and --mysql-dsn for a store that none uses: give one")
+		return false, exit.Usage("--server names a running server; --data-dir and --mysql-dsn name a store that no server uses: give only one")
 	}
 	if !is {
 		var err error
@@ -69,27 +69,27 @@ func NewExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write timers as NDJSON, to import them elsewhere",
-		Long: `export writes timers to stdout, a line of JSON each, as the API takes them and
-with what else is known of them; import reads it, into a server or a store of
-either kind.
+		Long: `export writes timers to stdout, one line of JSON for each timer, in the form that
+the API accepts and with further state. import reads this form into a server or
+into a store of either kind.
 
-From a server (--server) it writes definitions, and which are disabled. They
+From a server (--server), export writes definitions, and which are disabled. They
 become new timers elsewhere: ids, keys and history start anew, max_runs counts
 anew, and an "every" without start_at counts from the import. A delay is written
 with the instant at which it ends.
 
-From a store that no server uses (--data-dir, or --mysql-dsn) nothing is left
-behind: ids and so the keys of tasks, versions, what is finished up to when,
-tasks that are not finished with their attempts, and with --history the records.
-What is not written: Idempotency-Keys of creates, former versions of timers, and
-what is unfinished of timers that are deleted, which is not called any more.
+From a store that no server uses (--data-dir, or --mysql-dsn), export writes ids
+and with them the keys of tasks, versions, the instant up to which tasks are
+finished, unfinished tasks with their attempts, and with --history the records.
+export does not write Idempotency-Keys of creates, former versions of timers, or
+unfinished tasks of deleted timers, which are no longer called.
 
-The store is first brought to the present, as a start of the server would: the
-journal is settled into it, and what came due since it stopped is judged by each
-timer's misfire policy. Nothing is called. So export when you would start the
-server, and start either the old one or the new one after it: two would both
-call what is still to come. Of a server on MySQL, --data-dir is needed as well,
-for its journal lies there.
+export first brings the store to the present, as a start of the server does: it
+settles the journal into the store, and the misfire policy of each timer decides
+about dues since the server stopped. Nothing is called. So export when you would
+start the server, and afterwards start only the old server or the new one: two
+servers would both call future dues. For a server on MySQL, --data-dir is needed
+too, because it contains the journal.
 
 ` + exit.Help,
 		Example: `  xtimer export --app billing > billing.ndjson
@@ -101,7 +101,7 @@ for its journal lies there.
 				return err
 			}
 			if e.history && (!isStore || e.filter.NamePrefix != "" || e.filter.Status != "" || e.filter.Label != "") {
-				return exit.Usage("--history is for a store, whole or of one --app")
+				return exit.Usage("--history needs a store, and cannot be combined with filters other than --app")
 			}
 			e.out = bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
 			e.lines = json.NewEncoder(e.out)
@@ -115,7 +115,7 @@ for its journal lies there.
 				return fmt.Errorf("cannot write the export: %w", err)
 			}
 			if err != nil && e.timers+e.records > 0 {
-				return fmt.Errorf("of the export %d timers are written, not all: %w", e.timers, err)
+				return fmt.Errorf("the export is incomplete, %d timers are written: %w", e.timers, err)
 			}
 			if err != nil {
 				return err
@@ -125,7 +125,7 @@ for its journal lies there.
 	}
 	e.flags(cmd)
 	remote.FilterTimers(cmd, &e.filter)
-	cmd.Flags().BoolVar(&e.history, "history", false, "of a store, write the records of tasks too")
+	cmd.Flags().BoolVar(&e.history, "history", false, "with a store: also write the records of tasks")
 	return cmd
 }
 
@@ -136,7 +136,7 @@ func (e *export) tell(out io.Writer, isStore bool) error {
 		fmt.Fprintf(&b, ", %d unfinished tasks or ranges of them, %d records", e.owed, e.records)
 	}
 	if e.strays > 0 {
-		fmt.Fprintf(&b, "; left behind: %d unfinished tasks of deleted timers", e.strays)
+		fmt.Fprintf(&b, "; not exported: %d unfinished tasks of deleted timers", e.strays)
 	}
 	_, err := fmt.Fprintln(out, b.String())
 	return err

@@ -140,7 +140,7 @@ func storedCallback(c *engine.Callback, in *api.Callback) error {
 		have(engine.BodyBase64, in.BodyBase64)
 	}
 	if bodies > 1 {
-		return fmt.Errorf("callback: only one of body, body_text and body_base64 can be given")
+		return fmt.Errorf("callback: only one of body, body_text and body_base64 may be given")
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func choose[T any](to *T, s string, parse func(string) (T, bool), field string) 
 	}
 	v, ok := parse(s)
 	if !ok {
-		return fmt.Errorf("%s: %q is none of its words", field, s)
+		return fmt.Errorf("%s: %q is not a known value", field, s)
 	}
 	*to = v
 	return nil

@@ -79,11 +79,11 @@ func (l *line) timer() (*engine.Timer, []engine.Owed, error) {
 		return nil, nil, fmt.Errorf("stored.id: %w", err)
 	}
 	if id > engine.MaxStoredID {
-		return nil, nil, fmt.Errorf("stored.id: %s is not an id that xtimer makes: at most %s", id, engine.MaxStoredID)
+		return nil, nil, fmt.Errorf("stored.id: %s is not an id that xtimer generates: ids are at most %s", id, engine.MaxStoredID)
 	}
 	status, ok := engine.ParseStatus(s.Status)
 	if !ok {
-		return nil, nil, fmt.Errorf("stored.status: %q is none of enabled, disabled and finished", s.Status)
+		return nil, nil, fmt.Errorf("stored.status: %q is not one of enabled, disabled and finished", s.Status)
 	}
 	t := &engine.Timer{
 		Definition: d, ID: id, Status: status, Reason: s.Reason, Version: s.Version, Generation: s.Generation,

@@ -40,7 +40,7 @@ func (e *export) fromStore(ctx context.Context) (err error) {
 // and no server has used, has no journal: it gets an empty one.
 func openSettled(ctx context.Context, s *settings.Settings) (cold engine.Cold, end func() error, err error) {
 	if s.DataDir == "" {
-		return nil, nil, exit.Usage("--data-dir: give that of the server that used the database; its journal may hold results that are not in MySQL yet")
+		return nil, nil, exit.Usage("--data-dir: give the data directory of the server that used the database; its journal may hold results that are not in MySQL yet")
 	}
 	dir := filepath.Join(s.DataDir, scheduler.JournalFolder)
 	folder := dir
@@ -52,7 +52,7 @@ func openSettled(ctx context.Context, s *settings.Settings) (cold engine.Cold, e
 	}
 	unlock, err := store.Lock(s.DataDir)
 	if errors.Is(err, store.ErrLocked) {
-		return nil, nil, fmt.Errorf("%w: ask it, with --server http://127.0.0.1:8080 or where it listens, or stop it first", err)
+		return nil, nil, fmt.Errorf("%w: ask the server with --server http://127.0.0.1:8080, or the address on which it listens, or stop the server first", err)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func openSettled(ctx context.Context, s *settings.Settings) (cold engine.Cold, e
 		}
 	}()
 	if _, err := os.Stat(filepath.Join(s.DataDir, store.RestoringFolder)); err == nil {
-		return nil, nil, fmt.Errorf("%s: a restore was cut short here: remove it and restore again", s.DataDir)
+		return nil, nil, fmt.Errorf("%s: a restore was interrupted here: remove the directory and restore again", s.DataDir)
 	}
 	if err := store.Unused(ctx, s); err != nil {
 		return nil, nil, err
@@ -104,7 +104,7 @@ func (e *export) storedTimers(ctx context.Context, cold engine.Cold) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("cannot read what is owed: %w", err)
+		return fmt.Errorf("cannot read the pending tasks: %w", err)
 	}
 	now := time.Now().UnixMilli()
 	for after := ""; ; {
@@ -129,7 +129,7 @@ func (e *export) storedTimer(ctx context.Context, cold engine.Cold, t *engine.Ti
 	if owing[t.ID] > 0 {
 		var err error
 		if owed, err = cold.OwedPage(ctx, t.ID, -1, int(owing[t.ID])); err != nil {
-			return fmt.Errorf("cannot read what is owed of timer %s: %w", t.ID, err)
+			return fmt.Errorf("cannot read the pending tasks of timer %s: %w", t.ID, err)
 		}
 		delete(owing, t.ID)
 	}
@@ -193,7 +193,7 @@ func parseLabels(s string) (ms []engine.LabelMatch, err error) {
 		m := engine.LabelMatch{Value: v}
 		m.Key, m.Not = strings.CutSuffix(k, "!")
 		if !ok || m.Key == "" {
-			return nil, fmt.Errorf("%q is neither KEY=VALUE nor KEY!=VALUE", term)
+			return nil, fmt.Errorf("%q is not KEY=VALUE or KEY!=VALUE", term)
 		}
 		ms = append(ms, m)
 	}

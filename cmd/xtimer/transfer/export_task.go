@@ -39,7 +39,7 @@ func (l *owedLine) owed(id engine.TimerID) (o engine.Owed, err error) {
 			return o, err
 		}
 		if o.Task.Key != o.Key {
-			return o, fmt.Errorf("task %s stands in the row of %s", o.Task.Key, o.Key)
+			return o, fmt.Errorf("the row of %[2]s contains task %[1]s", o.Task.Key, o.Key)
 		}
 	}
 	return o, nil
@@ -104,7 +104,7 @@ func (l *recordLine) task() (*engine.Task, error) {
 		return nil, err
 	}
 	if key.Timer > engine.MaxStoredID {
-		return nil, fmt.Errorf("key: %s is not an id that xtimer makes: at most %s", key.Timer, engine.MaxStoredID)
+		return nil, fmt.Errorf("key: %s is not an id that xtimer generates: ids are at most %s", key.Timer, engine.MaxStoredID)
 	}
 	t := &engine.Task{
 		Key: key, App: l.App, Name: l.Name, Generation: l.Generation, Reason: l.Reason, DueLast: l.DueLast, Count: l.Count,
@@ -112,7 +112,7 @@ func (l *recordLine) task() (*engine.Task, error) {
 	}
 	var ok bool
 	if t.Status, ok = engine.ParseTaskStatus(l.Status); !ok {
-		return nil, fmt.Errorf("%q is no status of a task", l.Status)
+		return nil, fmt.Errorf("%q is not a status of a task", l.Status)
 	}
 	if t.Origin, err = originOf(l.Origin); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (l *recordLine) task() (*engine.Task, error) {
 		})
 		places := phasesOf(&t.Attempts[i].Phases)
 		if len(a.PhasesUS) > len(places) {
-			return nil, fmt.Errorf("an attempt has %d phases, this program knows %d", len(a.PhasesUS), len(places))
+			return nil, fmt.Errorf("an attempt has %d phases; this program knows %d", len(a.PhasesUS), len(places))
 		}
 		for j, us := range a.PhasesUS {
 			*places[j] = time.Duration(us) * time.Microsecond
@@ -136,7 +136,7 @@ func (l *recordLine) task() (*engine.Task, error) {
 func originOf(s string) (engine.Origin, error) {
 	o, ok := engine.ParseOrigin(s)
 	if !ok {
-		return 0, fmt.Errorf("%q is no origin of a task", s)
+		return 0, fmt.Errorf("%q is not an origin of a task", s)
 	}
 	return o, nil
 }

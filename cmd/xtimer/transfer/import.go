@@ -61,37 +61,39 @@ func NewImport() *cobra.Command {
 	var im importing
 	cmd := &cobra.Command{
 		Use:   "import [FILE]",
-		Short: "Take over timers: of an export, of the original XTimer, of a crontab",
-		Long: `import makes the timers of FILE, or of stdin, in a server (--server) or in a store
-that no server uses (--data-dir or --mysql-dsn). Each line is a timer as the API
-takes it, with what export adds to it. Every timer gets a line of report:
+		Short: "Import timers from an export, from the original XTimer or from a crontab",
+		Long: `import creates the timers of FILE, or of stdin, in a server (--server) or in a
+store that no server uses (--data-dir or --mysql-dsn). Each line is a timer in
+the form that the API accepts, with the fields that export adds. import reports
+one line for every timer:
 
-  created     it was not there
-  unchanged   it is there: a second import changes nothing
-  skipped     there is nothing to call any more, or nothing to be had of it
-  conflict    another timer has its name, its id, or another definition
+  created     the timer did not exist
+  unchanged   the timer exists: a second import changes nothing
+  skipped     nothing of the timer is left to call, or it cannot be imported
+  conflict    another timer has its name or its id, or its definition differs
   failed      the line cannot be read, or was refused
 
-Into a server, definitions are made, and disabled again what was disabled. The
-disabling is a second request: a due in the moment between would be called. What
-is finished is skipped. Into a store, a timer of a store's export is what it was:
-id, keys, what is finished and what is not. What came due while it was in no
-store is judged by its misfire policy, as after a stop. Without the records of
-"export --history", verify calls what was finished before unproven. Start the
-server on the store when the import is complete; if it was cut short, repeat it
-first.
+Into a server, import creates definitions, and disables timers that were
+disabled. The disabling is a second request: a due between the two requests is
+called. Finished timers are skipped. Into a store, a timer from the export of a
+store keeps its id, its keys, and its finished and unfinished tasks. The misfire
+policy of the timer decides about dues that passed while it was in no store, as
+after a stop. Without the records of "export --history", verify reports earlier
+finished tasks as unproven. Start the server on the store after the import is
+complete; if the import was interrupted, repeat it first.
 
-With --from-xtimer-mysql the timers come from the table timer of an original
-XTimer: cron of 7 fields, the URL, headers and body; years become start_at and
-end_at, years with holes several timers. Deleted ones, and those whose years are
-over, are skipped. Timeout and retries are xtimer's defaults; the original did
-not retry. Its times were in the zone of its process: --time-zone says which.
+With --from-xtimer-mysql, import reads the table timer of an original XTimer:
+cron of 7 fields, the URL, headers and body. Years become start_at and end_at;
+years with gaps become several timers. Deleted timers, and timers whose years
+have passed, are skipped. Timeout and retries are the defaults of xtimer; the
+original did not retry. The original used the time zone of its process: name that
+zone with --time-zone.
 
-With --from-crontab they come from a crontab. A URL takes the place of the
-command: --command-url is a template of it, with .Command, .User, .Schedule and
-.Stdin (what follows a %%, which is also sent as the body); or --map names a file
-of lines "PREFIX URL", where the longest prefix of the command counts. Lines of
-environment are passed over, but for CRON_TZ. Names come from the commands.
+With --from-crontab, import reads a crontab. A URL replaces the command.
+--command-url is a template of the URL, with .Command, .User, .Schedule and
+.Stdin (the text after a %%, which is also sent as the body). Or --map names a
+file of lines "PREFIX URL"; the longest prefix of the command wins. Environment
+lines other than CRON_TZ are ignored. Timer names come from the commands.
 
 ` + exit.Help,
 		Example: `  xtimer import --dry-run billing.ndjson
@@ -117,17 +119,17 @@ environment are passed over, but for CRON_TZ. Names come from the commands.
 	}
 	im.flags(cmd)
 	fs := cmd.Flags()
-	fs.BoolVar(&im.dryRun, "dry-run", false, "only say what would be done")
+	fs.BoolVar(&im.dryRun, "dry-run", false, "only report what would be done")
 	im.store.HistoryRetention = settings.Default().HistoryRetention
-	fs.Var((*span.Value)(&im.store.HistoryRetention), "history-retention", "of a store: for how long its server keeps history")
+	fs.Var((*span.Value)(&im.store.HistoryRetention), "history-retention", "with a store: how long its server keeps history")
 	fs.BoolVarP(&im.quiet, "quiet", "q", false, "report only conflicts and failures, and the summary")
-	fs.StringVar(&im.originalDSN, "from-xtimer-mysql", "", "take over the timers of the original XTimer in this database: `user:password@tcp(host:port)/database`")
-	fs.StringVar(&im.crontab.file, "from-crontab", "", "take over a crontab `FILE`; -: stdin")
-	fs.StringVar(&im.zone, "time-zone", "", "the IANA `ZONE` whose clock the original XTimer, or the cron daemon, goes by")
-	fs.StringVar(&im.crontab.url, "command-url", "", "of a crontab: the `TEMPLATE` of the URL to call for a command")
-	fs.StringVar(&im.crontab.urlMap, "map", "", "of a crontab: a `FILE` of lines PREFIX URL; the longest prefix of the command counts")
-	fs.BoolVar(&im.crontab.system, "system", false, "of a crontab: its sixth column is the user, as in /etc/crontab")
-	fs.StringVar(&im.crontab.app, "app", "cron", "of a crontab: the `APP` of its timers")
+	fs.StringVar(&im.originalDSN, "from-xtimer-mysql", "", "import the timers of the original XTimer from this database: `user:password@tcp(host:port)/database`")
+	fs.StringVar(&im.crontab.file, "from-crontab", "", "import a crontab `FILE`; - means stdin")
+	fs.StringVar(&im.zone, "time-zone", "", "the IANA time `ZONE` of the original XTimer or of the cron daemon")
+	fs.StringVar(&im.crontab.url, "command-url", "", "with --from-crontab: the `TEMPLATE` of the URL to call for a command")
+	fs.StringVar(&im.crontab.urlMap, "map", "", "with --from-crontab: a `FILE` of lines PREFIX URL; the longest prefix of the command wins")
+	fs.BoolVar(&im.crontab.system, "system", false, "with --from-crontab: the sixth column is the user, as in /etc/crontab")
+	fs.StringVar(&im.crontab.app, "app", "cron", "with --from-crontab: the `APP` of the timers")
 	return cmd
 }
 
@@ -138,7 +140,7 @@ func (im *importing) reader(cmd *cobra.Command, args []string) (reader, error) {
 	case im.originalDSN != "" && im.crontab.file != "", foreign && len(args) > 0:
 		return nil, exit.Usage("give one of FILE, --from-xtimer-mysql and --from-crontab")
 	case foreign && im.zone == "":
-		return nil, exit.Usage("--time-zone: give the zone whose clock the times are of, like Europe/Berlin or UTC")
+		return nil, exit.Usage("--time-zone: give the time zone of the schedules, like Europe/Berlin or UTC")
 	case im.originalDSN != "":
 		return originalReader(im.originalDSN, im.zone)
 	case im.crontab.file != "":
@@ -219,7 +221,7 @@ func (im *importing) run(cmd *cobra.Command, read reader, to importTarget) error
 		failure = err
 	}
 	if failure != nil {
-		return fmt.Errorf("the import is not complete, and can be repeated: %w", failure)
+		return fmt.Errorf("the import is incomplete and can be repeated: %w", failure)
 	}
 	return r.verdict()
 }
@@ -237,7 +239,7 @@ func (i *item) asAt() api.Definition {
 // skipFinished skips what cannot be made as new: it would be called again.
 func (i *item) skipFinished() bool {
 	if i.Stored != nil && (i.Stored.Finished || i.Stored.Status == api.Finished) {
-		i.set(resultSkipped, "it is finished")
+		i.set(resultSkipped, "the timer is finished")
 		return true
 	}
 	return false

@@ -33,7 +33,7 @@ func (e *earlier) add(i *item, id engine.TimerID, d *engine.Definition) {
 	was, sameID := e.names[key], e.ids[id]
 	switch {
 	case was == nil && sameID != nil:
-		i.set(resultConflict, "id %s is of the timer %s/%s of %s", id, sameID.app, sameID.name, sameID.at)
+		i.set(resultConflict, "id %s belongs to the timer %s/%s of %s", id, sameID.app, sameID.name, sameID.at)
 	case was == nil:
 		i.set(api.Created, "")
 		e.names[key] = now

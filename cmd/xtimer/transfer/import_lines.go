@@ -56,7 +56,7 @@ func fileReader(name string, stdin io.Reader) reader {
 // has; those of a store were written by export.
 func (l *line) read(b []byte) error {
 	if err := json.Unmarshal(b, l); err != nil {
-		return fmt.Errorf("it is no timer: %w", err)
+		return fmt.Errorf("the line is not a timer: %w", err)
 	}
 	if l.Stored.isWhole() || l.Record != nil {
 		return nil

@@ -26,10 +26,10 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 		case !i.isWaiting() || i.skipFinished():
 			continue
 		case i.Record != nil:
-			i.set(resultSkipped, "a server does not take records of tasks: import into a store")
+			i.set(resultSkipped, "a server does not accept records of tasks: import into a store")
 			continue
 		case i.isDisabled() && i.Stored.At != 0 && i.Stored.At <= time.Now().UnixMilli():
-			i.set(resultSkipped, "its only due passed while it was disabled")
+			i.set(resultSkipped, "its only due passed while the timer was disabled")
 			continue
 		}
 		todo, defs = append(todo, i), append(defs, i.asAt())
@@ -68,7 +68,7 @@ func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
 	}
 	_, err := s.Disable(ctx, id, api.Disabling{Reason: i.Stored.Reason, Until: timeOf(i.Stored.DisabledUntil)})
 	if e := (*api.Error)(nil); errors.As(err, &e) {
-		i.set(remote.ResultFailed, "it was made, but cannot be disabled: %v", err)
+		i.set(remote.ResultFailed, "the timer was created, but cannot be disabled: %v", err)
 		return nil
 	}
 	return err
@@ -83,7 +83,7 @@ func (i *item) isDisabled() bool {
 func (s *serverTarget) compare(ctx context.Context, todo []*item, defs []api.Definition) error {
 	for n, i := range todo {
 		if i.App == "" || i.Name == "" {
-			i.fail(errors.New("it has no app, or no name"))
+			i.fail(errors.New("the timer has no app or no name"))
 			continue
 		}
 		t, err := s.GetByName(ctx, i.App, i.Name)
@@ -104,7 +104,7 @@ func (s *serverTarget) compare(ctx context.Context, todo []*item, defs []api.Def
 		case err != nil:
 			return err
 		case len(changes) > 0:
-			i.set(resultConflict, "another definition is there: %s differs", changes[0].Field)
+			i.set(resultConflict, "a timer with another definition exists: %s differs", changes[0].Field)
 		default:
 			i.set(api.Unchanged, "")
 		}

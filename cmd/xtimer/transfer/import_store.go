@@ -65,7 +65,7 @@ func openTarget(ctx context.Context, s *settings.Settings, dryRun bool) (to *sto
 	if lock {
 		unlock, err = store.Lock(s.DataDir)
 		if errors.Is(err, store.ErrLocked) {
-			return nil, nil, fmt.Errorf("%w: import into it, with --server http://127.0.0.1:8080 or where it listens, or stop it first", err)
+			return nil, nil, fmt.Errorf("%w: import into the server with --server http://127.0.0.1:8080, or the address on which it listens, or stop the server first", err)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -328,7 +328,7 @@ func (i *item) meets(there, t *engine.Timer) {
 	sameDefinition := there.Definition.Equal(&t.Definition)
 	switch {
 	case !sameName:
-		i.set(resultConflict, "id %s is of the timer %s/%s here", there.ID, there.App, there.Name)
+		i.set(resultConflict, "id %s belongs to the timer %s/%s here", there.ID, there.App, there.Name)
 	case i.Stored.isWhole() && there.ID != t.ID:
 		i.set(resultConflict, "the timer of that name here has another id: %s", there.ID)
 	case !sameDefinition:

@@ -44,7 +44,7 @@ func originalItems(row *mysql.OriginalRow, where *time.Location, now time.Time) 
 	one := &item{at: "timer " + strconv.FormatInt(row.ID, 10)}
 	one.App, one.Name = row.App, row.Name
 	if row.Deleted {
-		one.set(resultSkipped, "it is deleted")
+		one.set(resultSkipped, "the timer is deleted")
 		return []*item{one}
 	}
 	if row.Status != originalDisabled && row.Status != originalEnabled {
@@ -65,17 +65,17 @@ func originalItems(row *mysql.OriginalRow, where *time.Location, now time.Time) 
 	one.Callback = callback
 	one.Labels = map[string]string{"original": strconv.FormatInt(row.ID, 10)}
 	if row.Status == originalDisabled {
-		one.Stored = &stored{Status: api.Disabled, Reason: "it was disabled in the original"}
+		one.Stored = &stored{Status: api.Disabled, Reason: "disabled in the original"}
 	}
 	if years == nil {
 		return []*item{one}
 	}
 	if years[len(years)-1].last < now.In(where).Year() {
-		one.set(resultSkipped, "cron %q: its years are over", row.Cron)
+		one.set(resultSkipped, "cron %q: all its years have passed", row.Cron)
 		return []*item{one}
 	}
 	if len(years) > maxSpans {
-		one.set(remote.ResultFailed, "cron %q: its years are %d spans, and would be as many timers; at most %d are made", row.Cron, len(years), maxSpans)
+		one.set(remote.ResultFailed, "cron %q: its years form %d spans and need as many timers; at most %d are created", row.Cron, len(years), maxSpans)
 		return []*item{one}
 	}
 	var all []*item
@@ -87,7 +87,7 @@ func originalItems(row *mysql.OriginalRow, where *time.Location, now time.Time) 
 			i.Name = fmt.Sprintf("%s-%d", one.Name, span.first)
 		}
 		if span.last < now.In(where).Year() {
-			i.set(resultSkipped, "its years are over")
+			i.set(resultSkipped, "all its years have passed")
 		}
 		all = append(all, &i)
 	}
@@ -116,7 +116,7 @@ func originalCallback(param string) (c api.Callback, err error) {
 	case c.Method != "GET":
 		c.BodyText = &p.Body // an empty one too, or the default would be sent
 	case p.Body != "":
-		return c, fmt.Errorf("notify_http_param: a GET has no body here; this one has %d bytes", len(p.Body))
+		return c, fmt.Errorf("notify_http_param: a GET request must not have a body; this request has %d bytes", len(p.Body))
 	}
 	return c, nil
 }

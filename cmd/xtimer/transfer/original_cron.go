@@ -31,7 +31,7 @@ func sevenFields(expr string) (cron string, in []years, err error) {
 		fs = append([]string{"0"}, fs...)
 	case 7:
 	default:
-		return "", nil, fmt.Errorf("it has %d fields; the original takes 5 to 7", len(fs))
+		return "", nil, fmt.Errorf("has %d fields; the original accepts 5 to 7", len(fs))
 	}
 	if in, err = readYears(fs[6]); err != nil {
 		return "", nil, err
@@ -97,7 +97,7 @@ func readYears(field string) (in []years, err error) {
 		}
 	}
 	if in == nil {
-		return nil, errors.New("it has no year")
+		return nil, errors.New("no year matches")
 	}
 	return in, nil
 }
@@ -108,7 +108,7 @@ func readYearItem(item string) (first, last, step int, err error) {
 	step = 1
 	if hasStep {
 		if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
-			return 0, 0, 0, fmt.Errorf("years %q: the step is no number", item)
+			return 0, 0, 0, fmt.Errorf("years %q: the step is not a number", item)
 		}
 		step = min(step, lastYear) // which is beyond all of them
 	}
@@ -128,7 +128,7 @@ func readYearItem(item string) (first, last, step int, err error) {
 		}
 	}
 	if first < firstYear || last > lastYear || first > last {
-		return 0, 0, 0, fmt.Errorf("years %q: it does not run forward from %d to %d", item, firstYear, lastYear)
+		return 0, 0, 0, fmt.Errorf("years %q: the range from %d to %d runs backwards", item, firstYear, lastYear)
 	}
 	return first, last, step, nil
 }

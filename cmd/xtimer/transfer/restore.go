@@ -26,18 +26,18 @@ func NewRestore() *cobra.Command {
 	s := settings.Default()
 	cmd := &cobra.Command{
 		Use:   "restore DIR",
-		Short: "Make a data directory from a backup",
+		Short: "Create a data directory from a backup",
 		Long: `restore copies a backup into a data directory that is empty or does not exist,
-and checks it. The backup stays as it is; it must hold files and folders only, no
-symbolic links. What the time between the backup and
-the next start means for timers is said when it is done.`,
+and checks it. The backup stays unchanged. It must contain only files and
+folders, no symbolic links. At the end, restore explains what the time between
+the backup and the next start means for timers.`,
 		Example: `  xtimer restore /backup/20261120T170000.000Z --data-dir /var/lib/xtimer`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return restore(cmd.Context(), cmd.OutOrStdout(), args[0], s.DataDir)
 		},
 	}
-	cmd.Flags().StringVar(&s.DataDir, "data-dir", s.DataDir, "the data directory to make")
+	cmd.Flags().StringVar(&s.DataDir, "data-dir", s.DataDir, "the data directory to create")
 	return cmd
 }
 
@@ -80,11 +80,11 @@ func restore(ctx context.Context, out io.Writer, backup, dataDir string) error {
 
 	fmt.Fprintf(out, "%s was restored to %s: %d timers enabled, %d disabled, %d finished.\n", backup, dataDir, n.Enabled, n.Disabled, n.Finished)
 	fmt.Fprint(out, `
-What was due since the backup is found by the next start: more than 10 s late it
-is a misfire, and each timer's policy decides (latest: one call; skip: none; all:
-every one); a one-shot is called late unless it is older than its window. What
-was called since the backup may be called again, with the same key. Timers made
-since then are not there, and timers deleted since then are back.
+The next start finds all dues since the backup. A due that is more than 10 s late
+is a misfire, and the policy of its timer decides (latest: one call; skip: none;
+all: every due). A one-shot is called late unless it is older than its window.
+Tasks that were called since the backup may be called again, with the same key.
+Timers created since the backup are missing, and timers deleted since are back.
 `)
 	return nil
 }
@@ -97,7 +97,7 @@ func mustBeEmpty(dir string) error {
 	}
 	for _, e := range es {
 		if e.Name() != store.LockName {
-			return fmt.Errorf("%s is not empty: restore into a new data directory, or move this one away", dir)
+			return fmt.Errorf("%s is not empty: restore into a new data directory, or move this directory away", dir)
 		}
 	}
 	return nil
@@ -146,14 +146,14 @@ func copyTree(ctx context.Context, from, to string) error {
 func copyFile(from, to string) (err error) {
 	r, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return fmt.Errorf("%s is a symbolic link: a backup has files and folders only", from)
+		return fmt.Errorf("%s is a symbolic link: a backup must contain only files and folders", from)
 	}
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	if i, err := r.Stat(); err != nil || !i.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("%s is not a regular file: a backup has files and folders only", from))
+		return errors.Join(err, fmt.Errorf("%s is not a regular file: a backup must contain only files and folders", from))
 	}
 	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

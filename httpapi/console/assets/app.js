@@ -5,11 +5,23 @@
   const $$ = (s, at = document) => [...at.querySelectorAll(s)];
   const root = document.documentElement;
   root.classList.add("js");
+  if (window.htmx) htmx.config.timeout = 20000; // ms: a server that hangs is no other than one that is away
   const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
 
   // Charts. Each is drawn again when its place is new, or as wide as it was not.
   const ms = (v) => v == null ? "–" : v < 1000 ? +v.toPrecision(3) + " ms" : +(v / 1000).toPrecision(3) + " s";
-  const utc = (t) => uPlot.tzDate(new Date(t * 1e3), "Etc/UTC");
+  // Times are in the zone of the page, which is written beside them.
+  const zone = root.dataset.zone || "UTC";
+  const format = (options) => {
+    try { return new Intl.DateTimeFormat("sv-SE", { ...options, timeZone: zone }); } catch { return new Intl.DateTimeFormat("sv-SE", { ...options, timeZone: "UTC" }); }
+  };
+  const walls = format({ year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+  const offsets = format({ timeZoneName: "shortOffset" });
+  const wall = (t) => walls.format(t).replace(",", "."); // 2026-11-20 09:00:00.250
+  const offset = (t) => offsets.formatToParts(t).find((p) => p.type === "timeZoneName").value.replace("GMT", "UTC").replace("−", "-");
+  const mine = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
+  if (!document.cookie.split("; ").includes("xtimer_zone_mine=" + mine)) document.cookie = "xtimer_zone_mine=" + mine + "; path=/; max-age=31536000; samesite=strict";
+  const local = (t) => uPlot.tzDate(new Date(t * 1e3), zone);
   function draw(place) {
     if (!window.uPlot || place.drawn === place.clientWidth || !place.clientWidth) return;
     place.drawn = place.clientWidth;
@@ -19,13 +31,13 @@
     const runs = place.dataset.chart === "runs";
     const colours = runs ? ["good", "bad"] : ["good", "accent", "warn"];
     const axis = { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 } };
-    const time = (_, vs, __, ___, step) => vs.map((v) => new Date(v * 1e3).toISOString().slice(...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [0, 10])));
+    const time = (_, vs, __, ___, step) => vs.map((v) => wall(v * 1e3).slice(...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [0, 10])));
     const decades = (_, __, from, to) => { const all = []; for (let d = 1e-3; d <= to; d *= 10) if (d >= from * 0.99) all.push(d); return all; };
     place.replaceChildren();
     new uPlot({
-      width: place.clientWidth, height: 200, tzDate: utc,
+      width: place.clientWidth, height: 200, tzDate: local,
       scales: { x: { range: (_, from, to) => [Math.min(from, to - (runs ? 10 : 600)), to] }, y: { distr: 3, log: 10 } },
-      series: [{ label: "UTC", value: (_, v) => v == null ? "–" : new Date(v * 1e3).toISOString().slice(11, 19) }, ...labels.map((label, i) => ({
+      series: [{ label: offset(Date.now()), value: (_, v) => v == null ? "–" : wall(v * 1e3).slice(11, 19) }, ...labels.map((label, i) => ({
         label, stroke: colour(colours[i]), width: 1.5, value: (_, v) => ms(v),
         points: runs ? { show: true, size: 5, fill: colour(colours[i]) } : { show: columns[0].length < 4, size: 5 },
         paths: runs ? () => null : undefined,
@@ -48,8 +60,39 @@
     document.dispatchEvent(new Event("paused"));
   });
   document.addEventListener("htmx:beforeRequest", (e) => {
-    const moves = (e.target.getAttribute("hx-trigger") || "").startsWith("every");
-    if (moves && (paused || document.hidden)) e.preventDefault();
+    if (updates(e) && (paused || document.hidden)) e.preventDefault();
+  });
+
+  // Outage: what a page shows is as old as the last answer that it had. Every page
+  // asks the server for a sign of life, and notes when one of its own updates fails.
+  const outage = $("#outage"), lost = { server: 0, page: 0 };
+  let heard = Date.now();
+  function tell() {
+    const what = lost.server ? "server" : lost.page ? "page" : "";
+    root.classList.toggle("stale", !!what);
+    outage.hidden = !what;
+    const text = what && outage.dataset[what].replace("%s", instant(lost[what]));
+    if (outage.textContent !== text) outage.textContent = text;
+  }
+  const instant = (t) => wall(t).slice(0, 19) + " " + offset(t);
+  async function beat() {
+    if (document.hidden) return;
+    try {
+      const p = await fetch("/livez", { cache: "no-store", signal: AbortSignal.timeout(4000) });
+      if (!p.ok) throw new Error(p.status);
+      heard = Date.now();
+      lost.server = 0;
+    } catch { lost.server ||= heard; }
+    tell();
+  }
+  setInterval(beat, 5000);
+  document.addEventListener("visibilitychange", beat);
+  // Not e.target or e.detail.elt: when the answer was swapped in, the element that asked is gone.
+  const updates = (e) => (e.detail.requestConfig.elt.getAttribute("hx-trigger") || "").startsWith("every");
+  document.addEventListener("htmx:afterRequest", (e) => {
+    if (!updates(e)) return;
+    if (e.detail.successful) { heard = Date.now(); lost.server = lost.page = 0; } else lost.page ||= heard;
+    tell();
   });
 
   // Selecting.
@@ -77,7 +120,7 @@
       const r = el("tr", null, "new"), last = t.attempts[t.attempts.length - 1];
       const status = el("span", word(t.status), "tag s-" + t.status);
       const why = t.reason ? el("span", " " + word(t.reason), "muted") : null;
-      const due = el("time", t.due.replace("T", " ").replace("Z", ""));
+      const due = el("time", wall(Date.parse(t.due)) + " " + offset(Date.parse(t.due)));
       const a = link("/tasks/" + encodeURIComponent(t.key)); a.append(due);
       const late = cell(t.lateness_ms == null ? "–" : ms(t.lateness_ms)); late.className = "n";
       const tries = cell(String(t.attempt_count)); tries.className = "n";

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// obscure are phrases that no text of the program may use: pronouns without a
+// noun, inverted clauses and metaphors, which a reader must guess at.
+var obscure = []string{
+	"there is no such thing", "it begins with", "is not there to be had", "to be had of it", "cannot be it",
+	"are over: try again", "is none of its", "nothing else is kept", "somebody else", "held against", "hold it against",
+	"holds them against", "where to?", "prove itself", "says so in words", "made of this",
+	"so many timers", "take over", "stands there", "what it was:", "it is no ", "is no status", "is no origin",
+	"of which nothing", "of a crontab: ", "on our side", "the server said no",
+}
+
+// plain reports the obscure phrases in a text.
+func plain(t *testing.T, where, text string) {
+	t.Helper()
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	for _, phrase := range obscure {
+		if strings.Contains(text, phrase) {
+			t.Errorf("%s says %q: write subject, verb, object", where, phrase)
+		}
+	}
+}
+
+// TestHelpIsPlain reads the help of every command and of every flag.
+func TestHelpIsPlain(t *testing.T) {
+	read := 0
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		var out bytes.Buffer
+		c.SetOut(&out)
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		read++
+		plain(t, c.CommandPath()+" --help", out.String())
+		plain(t, c.CommandPath(), c.Short)
+		c.Flags().VisitAll(func(f *pflag.Flag) { plain(t, c.CommandPath()+" --"+f.Name, f.Usage) })
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+	if read < 20 {
+		t.Errorf("only %d commands were read", read)
+	}
+}
+
+// TestErrorsArePlain reads the errors of command lines that are wrong.
+func TestErrorsArePlain(t *testing.T) {
+	nothing := t.TempDir()
+	for _, args := range [][]string{
+		{"backup"},
+		{"backup", "--server", "http://127.0.0.1:1", "there"},
+		{"backup", "--data-dir", nothing + "/none", nothing + "/copy"},
+		{"bench", "--rate", "0"},
+		{"bench", "--burst", "5", "--rate", "5"},
+		{"bench", "--burst", "-1"},
+		{"bench", "--spread", "1s"},
+		{"bench", "--targets", "0"},
+		{"export", "--history"},
+		{"export", "--server", "http://127.0.0.1:1", "--data-dir", nothing},
+		{"export", "--data-dir", nothing + "/none"},
+		{"export", "--mysql-dsn", "u@tcp(127.0.0.1:1)/d"},
+		{"import", "--from-crontab", "a", "--from-xtimer-mysql", "b"},
+		{"import", "--from-crontab", "a"},
+		{"import", "--from-crontab", "a", "--time-zone", "UTC"},
+		{"preview", "61 * * * *"},
+		{"preview", "@reboot"},
+		{"preview", "* * L * *"},
+		{"preview", "* * *"},
+		{"preview", "TZ=UTC * * * * *"},
+		{"preview", "0 0 * * *", "--time-zone", "Mars/Olympus"},
+		{"preview", "0 0 * * *", "--n", "0"},
+		{"restore", nothing},
+		{"serve", "--listen", "0.0.0.0:0", "--data-dir", nothing},
+		{"serve", "--max-calls", "0"},
+		{"serve", "--history-sample", "2"},
+		{"serve", "--redis-sentinel", "m"},
+		{"serve", "--egress-deny", "10.0.0.1/8"},
+		{"verify", "--from", "soon"},
+		{"verify", "--from", "1h", "--late", "-1s"},
+		{"verify", "--from", "1h", "--data-dir", nothing + "/none"},
+	} {
+		root := newRoot()
+		root.SetArgs(args)
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetErr(&out)
+		err := root.ExecuteContext(t.Context())
+		if err == nil {
+			t.Errorf("xtimer %s: no error", strings.Join(args, " "))
+			continue
+		}
+		plain(t, "xtimer "+strings.Join(args, " "), err.Error()+"\n"+out.String())
+	}
+}
