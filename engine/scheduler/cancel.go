@@ -159,3 +159,20 @@ func (e *Scheduler) ownOf(ctx context.Context, rows []engine.Owed, now int64) (o
 	slices.SortFunc(own, policy.CompareSpans)
 	return own, nil
 }
+
+// end adds to the change what becomes of the standing generation.
+func (e *Scheduler) end(ctx context.Context, sh *shard, c *engine.Change, t *engine.Timer, ed *edit, rows []engine.Owed, upTo int64) (inFlight int, err error) {
+	if ed.once != (engine.Key{}) {
+		if err := e.unbegun(ctx, ed.once); err != nil { // it may have, since f looked
+			return 0, err
+		}
+	}
+	own, err := e.ownOf(ctx, rows, upTo)
+	if err != nil {
+		return 0, err
+	}
+	if inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, upTo); err != nil {
+		return inFlight, err
+	}
+	return inFlight, e.syncEnds(ctx, sh, t.ID)
+}

@@ -93,6 +93,10 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 			over = func() {}
 			return e.change(ctx, id, match, f)
 		}
+		if err == nil {
+			now, ed, err = e.editAfter(t, ed, now, reached, f)
+			c.Timer, c.At = ed.timer, now
+		}
 		upTo := now // which dues have come
 		if ed.atOnce(now) {
 			// The latest time that a call of the timer may have had, in case the clock was
@@ -104,18 +108,8 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 				upTo = c.At // nothing comes any more
 			}
 		}
-		if err == nil && ed.once != (engine.Key{}) {
-			err = e.unbegun(ctx, ed.once) // it may have, since f looked
-		}
-		var own policy.Spans
 		if err == nil {
-			own, err = e.ownOf(ctx, rows, upTo)
-		}
-		if err == nil {
-			out.inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, upTo)
-		}
-		if err == nil {
-			err = e.syncEnds(ctx, sh, id)
+			out.inFlight, err = e.end(ctx, sh, c, t, ed, rows, upTo)
 		}
 		if err != nil {
 			e.thaw(sh, id)
