@@ -28,11 +28,11 @@ const (
 var tooLarge = map[string]int{
 	"files of engine/scheduler":                           47,
 	"files of httpapi":                                    32,
-	"lines of engine/scheduler/change.go":                 442,
+	"lines of engine/scheduler/change.go":                 446,
 	"lines of engine/scheduler/create.go":                 403,
 	"lines of engine/scheduler/history.go":                435,
 	"lines of engine/verify/verify.go":                    429,
-	"lines of engine/scheduler.Scheduler.change":          82,
+	"lines of engine/scheduler.Scheduler.change":          86,
 	"cyclomatic of engine/scheduler.Scheduler.resumePage": 23,
 	"cyclomatic of engine/verify.evidence.holdRecords":    26,
 }

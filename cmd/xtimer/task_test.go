@@ -32,7 +32,7 @@ func TestTimerCommands(t *testing.T) {
 		"--header", "X-A: b: c", "--header", "X-B:d", "--body", `{"k":"<"}`, "--timeout", "30s", "--success", "200", "--max-attempts", "2", "--overlap", "skip",
 		"--delivery", "at_most_once", "--priority", "0", "--stale-after", "5s", "--label", "team=a", "--label", "empty=", "--start-at", "2030-01-01T00:00:00Z", "--end-at", "1924992000000", "--max-runs", "9",
 	}
-	s.run("", create...).want(0, "a/n/é created: ", "due 2030-01-01T01:00:00.000Z")
+	s.run("", create...).want(0, "a/n/é created: ", "due 2030-01-01T09:00:00.000+08:00")
 	s.run("", create...).want(0, "a/n/é unchanged: ")
 	var got api.Timer
 	if err := json.Unmarshal([]byte(s.do("timer", "get", "a/n/é", "-o", "json")), &got); err != nil {
@@ -55,7 +55,7 @@ func TestTimerCommands(t *testing.T) {
 	}
 	s.run("", "timer", "get", "b/--delay7d").want(0, "after 7d")
 
-	s.run("", "timer", "list", "--app", "a", "-l", "team=a").want(0, "a/n/é  enabled  0 9 * * * Asia/Shanghai  2030-01-01T01:00:00.000Z")
+	s.run("", "timer", "list", "--app", "a", "-l", "team=a").want(0, "a/n/é  enabled  0 9 * * * Asia/Shanghai  2030-01-01T09:00:00.000+08:00")
 	if out := s.do("timer", "list", "--app", "none", "-o", "json"); !strings.Contains(out, `"timers": []`) {
 		t.Errorf("none is %s", out)
 	}
@@ -63,7 +63,7 @@ func TestTimerCommands(t *testing.T) {
 	if r.want(0, "first 2", "--limit 0"); strings.Count(r.out, "\n") != 3 {
 		t.Errorf("%s", r.out)
 	}
-	s.run("", "timer", "upcoming", got.ID, "-n", "2").want(0, "2030-01-01T01:00:00.000Z", "2030-01-02T01:00:00.000Z")
+	s.run("", "timer", "upcoming", got.ID, "-n", "2").want(0, "2030-01-01T09:00:00.000+08:00", "2030-01-02T09:00:00.000+08:00")
 	s.run("", "timer", "disable", "a/n/é", "--reason", "why", "--until", "1h").want(0, "disabled")
 	s.run("", "timer", "get", "a/n/é").want(0, "reason    why", "until")
 	s.run("", "timer", "enable", "a/n/é", "--catch-up", "latest").want(0, "enabled")
@@ -108,7 +108,7 @@ func TestTaskCommands(t *testing.T) {
 	only(bad, "--limit", "1")
 
 	s.run("", "task", "retry", "--app", "a", "--dry-run").want(0, "1 would be made again.")
-	s.run("", "task", "retry", "--status", "failed").want(0, "1 made again.")
+	s.run("", "task", "retry", "--status", "failed", "--yes").want(0, "1 made again.")
 	s.until(func() bool {
 		return strings.Contains(s.do("task", "get", bad), "redrive") && strings.Contains(s.do("task", "get", bad), "failed")
 	})

@@ -87,6 +87,10 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	if !ed.keep {
 		err := e.freeze(ctx, sh, id)
 		if err == nil {
+			now, ed, err = e.editAfter(t, ed, now, reached, f)
+			c.Timer, c.At = ed.timer, now
+		}
+		if err == nil {
 			err = e.end(ctx, sh, c, t, ed, reached, &out)
 		}
 		if err == nil && e.steps.Load() != steps {

@@ -90,7 +90,13 @@ func (lv *live) lags(due, now int64) bool {
 // is held.
 func (m *misfires) add(e *Scheduler, lv *live, due, at int64, behind bool) {
 	lv.next, lv.late = 0, true
-	h := e.holds.take(due - 1)
+	// The decision begins at the watermark as it is now: dues from there on may be
+	// admitted while the timer waits for it, and are left to it.
+	from, sh := due-1, e.shardOf(lv.def.ID)
+	if due > sh.watermark {
+		from = min(from, max(sh.watermark, sh.decided[lv.def.ID]))
+	}
+	h := e.holds.take(from)
 	m.mu.Lock()
 	m.list = append(m.list, misfire{id: lv.def.ID, generation: lv.def.Generation, due: due, hold: h, at: at, behind: behind})
 	if !behind {

@@ -99,8 +99,9 @@ func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, er
 	case len(rows) == room:
 		l.next, l.staying = rows[len(rows)-1].Place(), false
 	case staying && l.lowest == lastPlace && upTo == e.resuming.Load():
-		e.unspill(l)
-		return read + 1, nil
+		if e.unspill(l) {
+			return read + 1, nil
+		}
 	default:
 		// The end, unless a row was stored since: looked at again when none is any more.
 		if l.staying = true; len(rows) > 0 {
@@ -131,9 +132,10 @@ func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, rea
 }
 
 // unspill queues what was to leave, in order, with all that comes due meanwhile, and
-// lets the lane's dues wait in memory again. The caller holds the mu of the lane; unspill
-// gives it back while it takes the shards' locks, which come first.
-func (e *Scheduler) unspill(l *laneMemory) {
+// lets the lane's dues wait in memory again, unless a row joins meanwhile. The caller
+// holds the mu of the lane; unspill gives it back while it takes the shards' locks,
+// which come first.
+func (e *Scheduler) unspill(l *laneMemory) bool {
 	for len(l.leaving) > 0 {
 		ts := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *task) int { return a.Key.Compare(b.Key) })
 		l.mu.Unlock()
@@ -151,5 +153,9 @@ func (e *Scheduler) unspill(l *laneMemory) {
 		e.enqueue(ready)
 		l.mu.Lock()
 	}
+	if l.lowest != lastPlace {
+		return false
+	}
 	l.spilled, l.staying = false, false
+	return true
 }

@@ -209,6 +209,20 @@ func (e *Scheduler) definitionsOf(ctx context.Context, os []engine.Owed, now int
 	return defs, spent, nil
 }
 
+// editAfter makes an edit again that calls have overtaken since the clock was read: no call
+// of the former generation is later than its end, and no due of the next one earlier.
+func (e *Scheduler) editAfter(t *engine.Timer, ed *edit, now, reached int64, f func(t *engine.Timer, now int64) (*edit, error)) (int64, *edit, error) {
+	at := max(reached, e.upTo.Load())
+	if at <= now || at > e.now() { // later than the clock: it was set back
+		return now, ed, nil
+	}
+	again, err := f(t, at)
+	if err != nil || again == nil {
+		return now, ed, err
+	}
+	return at, again, nil
+}
+
 // atOnce reports whether no due of the former generation is called after the change, as
 // verify can tell: a later one-shot, or a timer that is disabled for a while, says no more.
 func (ed *edit) atOnce(now int64) bool {
