@@ -24,10 +24,11 @@
 //	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
 //	           change.go      replace, disable, delete: hold → commit → drop
 //	           cancel.go      what becomes of the dues of a timer that was changed
+//	           ended.go       … of the rows that one commit cannot take: in pieces after it
 //	           control.go     Put, Replace, Delete, RunNow, Redrive in terms of those two
 //	           enable.go      Enable, Disable, likewise: from when dues count again
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
-//	           fill.go        cold → warm (the next hour); gaps.go: what the warm tier lost
+//	           fill.go        cold → warm (the next hour), and what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
 //	memory     roster.go      the timers and tasks that are in memory, in 256 shards
 //	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
@@ -76,8 +77,8 @@
 //	W overtakes a due that memory does not know yet    holds (hold.go); W ≤ migrator.loaded; W ≤ wheel.Low
 //	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
 //	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
-//	the journal forgets too soon                       it forgets what was written before the instant W stands at,
-//	                                                   after the settle: a task's records come after its due
+//	the journal forgets too soon                       a task knows its first record that nothing stored makes
+//	                                                   needless; what is before all of those goes after the settle
 //	a create slips between two scans                   horizons are raised before a scan; creates look again after
 //	a change races with a send                         both take the shard's lock, the send right before its first byte:
 //	                                                   held, or isSending, never both (executor.go)

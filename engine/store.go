@@ -58,9 +58,8 @@ type Cold interface {
 	// OwedIn lists the owed rows of one lane with NotBefore ≤ to, in the order of their
 	// places: those after a place (zero: from the first), limit of them at most.
 	OwedIn(ctx context.Context, lane Lane, after Place, to int64, limit int) ([]Owed, error)
-	// OwedOf lists the owed rows of one timer.
-	OwedOf(ctx context.Context, id TimerID) ([]Owed, error)
-	// OwedPage lists them by due: those later than after, limit of them at most.
+	// OwedPage lists the owed rows of one timer by due: those later than after, limit of
+	// them at most.
 	OwedPage(ctx context.Context, id TimerID, after int64, limit int) ([]Owed, error)
 
 	// Shards reads fence and watermark of all shards, in order.

@@ -226,11 +226,11 @@ func (c *cold) Owed(ctx context.Context, from, to int64, yield func([]engine.Owe
 	return c.Store.Owed(ctx, from, to, yield)
 }
 
-func (c *cold) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, error) {
+func (c *cold) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) ([]engine.Owed, error) {
 	if err := c.read(); err != nil {
 		return nil, err
 	}
-	return c.Store.OwedOf(ctx, id)
+	return c.Store.OwedPage(ctx, id, after, limit)
 }
 
 func (c *cold) Take(ctx context.Context, owner string) ([]engine.Shard, engine.TimerID, error) {

@@ -25,7 +25,7 @@ type replacement struct{ file, old, new string }
 // every run of the tests, all of them with XTIMER_MUTATIONS=1.
 var mutations = []mutation{
 	{"a task that the watermark passes gets no row", []replacement{
-		{"engine/scheduler/history.go", `case t.owed && t.dirty, !t.owed && passed:`, `case t.owed && t.dirty:`},
+		{"engine/scheduler/history.go", `t.owed && t.dirty && !t.live.held || !t.owed && passed`, `t.owed && t.dirty && !t.live.held`},
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
@@ -60,14 +60,14 @@ var mutations = []mutation{
 		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/scheduler/history.go", "			s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
+		{"engine/scheduler/history.go", "	s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
 	}},
 	{"an at_most_once call does not wait for its note", []replacement{
-		{"engine/scheduler/executor.go", `	if amo {
-		// The promise`, `	if amo && t.Key.Due == 0 {
+		{"engine/scheduler/executor.go", `	if a.Timer.Delivery == engine.AtMostOnce {
+		// The promise`, `	if a.Timer.Delivery == engine.AtMostOnce && t.Key.Due == 0 {
 		// The promise`},
 	}},
 	{"dispatched twice", []replacement{

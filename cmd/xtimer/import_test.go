@@ -347,7 +347,7 @@ func unfinished(t *testing.T, dir string, id engine.TimerID, to int64) (dues []i
 				dues = append(dues, due)
 			}
 		}
-		rows, err := c.OwedOf(ctx, id)
+		rows, err := c.OwedPage(ctx, id, -1, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

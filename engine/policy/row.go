@@ -6,30 +6,61 @@ import (
 	"xtimer/engine"
 )
 
-// CancelledRow is the record of a row whose timer has changed, or is gone (def is nil).
-// former is the definition of the row's generation, nil when nobody knows it.
-func CancelledRow(def, former *engine.Timer, o engine.Owed, now int64) *engine.Task {
+// Ending is how a generation of a timer ended: it was replaced, disabled, enabled anew
+// or deleted, and its dues that wait are cancelled.
+type Ending struct {
+	Former *engine.Timer // the generation's last version; nil if none of the timer is kept
+	Reason string
+	At     int64 // Unix ms
+	UpTo   int64 // which of its dues had come then
+}
+
+// EndingOf finds out how a generation ended; over is false while it is in force.
+func EndingOf(l *engine.Life, generation uint32) (end Ending, over bool) {
+	for _, v := range l.Versions {
+		if v.Generation <= generation || end.Former == nil {
+			end.Former = v
+		}
+		if v.Generation <= generation {
+			continue
+		}
+		end.Reason, end.At, end.UpTo = ReasonOf(end.Former, v), v.UpdatedAt, v.UpdatedAt
+		if v.Status == engine.Disabled { // after the clock was set back it is updated later
+			end.UpTo = v.ValidFrom
+		}
+		return end, true
+	}
+	end.Reason, end.At, end.UpTo = engine.ReasonDeleted, l.Deleted, l.Deleted
+	return end, l.Deleted != 0
+}
+
+// ReasonOf says why what waits of a former definition is cancelled; now is the one that
+// stands, nil for none.
+func ReasonOf(former, now *engine.Timer) string {
+	switch {
+	case now == nil:
+		return engine.ReasonDeleted
+	case now.Status == engine.Disabled || former != nil && now.Reason != former.Reason:
+		return engine.ReasonDisabled
+	}
+	return engine.ReasonReplaced
+}
+
+// Cancelled is the record of a row of the generation that waits for a single due.
+func (end *Ending) Cancelled(o *engine.Owed) *engine.Task {
 	t := &engine.Task{}
 	if o.Task != nil {
 		*t = *o.Task
 	} else {
 		t.Key, t.Generation, t.Origin, t.Since, t.Lateness = o.Key, o.Generation, o.Origin, o.Key.Due, -1
 	}
-	if former == nil {
-		former = def
-	}
-	if former != nil {
-		t.App, t.Name = former.App, former.Name
+	if end.Former != nil {
+		t.App, t.Name = end.Former.App, end.Former.Name
 	}
 	if o.Begun {
 		PerhapsSent(t)
 	}
-	t.Status, t.Reason, t.Ended, t.NotBefore = engine.Cancelled, engine.ReasonReplaced, now, 0
-	if def == nil {
-		t.Reason = engine.ReasonDeleted
-	} else if def.Status == engine.Disabled {
-		t.Reason = engine.ReasonDisabled
-	}
+	t.Status, t.Reason, t.Ended, t.NotBefore = engine.Cancelled, end.Reason, end.At, 0
 	return t
 }
 

@@ -17,10 +17,11 @@ import (
 // is doing for it, and the attempt is as if never begun: its number is used again.
 type attempt struct {
 	engine.Call
-	e    *Scheduler
-	task *task
-	was  engine.TaskStatus // before it was sent
-	over bool              // the task is another's by now: nothing here may touch it
+	e     *Scheduler
+	task  *task
+	was   engine.TaskStatus // before it was sent
+	noted engine.Position   // in the journal
+	over  bool              // the task is another's by now: nothing here may touch it
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
@@ -119,7 +120,7 @@ func (a *attempt) end(began time.Time, out engine.Outcome) {
 		}
 		t.Status, t.NotBefore = engine.Retrying, v.NotBefore
 		e.later(sh, t, v.NotBefore)
-		e.journal.Finish(engine.EncodeTask(&t.Task))
+		t.inJournal(e.journal.Finish(engine.EncodeTask(&t.Task)))
 	} else {
 		freed = e.conclude(sh, t, v.Status, v.Reason, now)
 	}

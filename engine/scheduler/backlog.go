@@ -11,7 +11,7 @@ import (
 
 // resume takes rows of owed into memory: what is due is queued, what has to
 // wait goes into the wheel, a range is left to refill, and what belongs to
-// another generation or a missing timer is cancelled.
+// another generation or a missing timer is left to ended.
 //
 // The rows were read, or stored, at the instant. Those of a timer that is being changed
 // are taken in when that is over: it may be in doubt for as long as the cold tier
@@ -103,25 +103,30 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 		sh.mu.Unlock()
 	}
 	var now []engine.Owed
-	asked := map[engine.TimerID]bool{}
+	ends := map[engine.TimerID][2]int64{} // the dues of their rows
 	for i := range os {
 		k := os[i].Key
-		if _, open := rows[k]; !open {
-			continue
-		}
-		if !asked[k.Timer] {
-			asked[k.Timer] = true
-			of, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
-			if err != nil {
-				return nil, err
+		if _, open := rows[k]; open {
+			x, ok := ends[k.Timer]
+			if !ok {
+				x[0] = k.Due
 			}
-			for j := range of {
-				if _, open := rows[of[j].Key]; open {
-					rows[of[j].Key] = &of[j]
-				}
-			}
+			ends[k.Timer] = [2]int64{min(x[0], k.Due), max(x[1], k.Due)}
 		}
-		if row := rows[k]; row != nil {
+	}
+	for id, x := range ends {
+		err := e.eachRow(ctx, id, x[0]-1, func(o *engine.Owed) bool {
+			if _, open := rows[o.Key]; open {
+				rows[o.Key] = o
+			}
+			return o.Key.Due < x[1]
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range os {
+		if row := rows[os[i].Key]; row != nil {
 			now = append(now, *row)
 		}
 	}
@@ -140,19 +145,10 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		return os, nil
 	}
 	var ready []*task
-	var gone policy.Triage
-	var pay []engine.Key
 	var moved []engine.Owed // to the lane that their timer has now
 	changing := map[chan struct{}][]engine.Owed{}
 	for i, o := range os {
-		var def, former *engine.Timer
-		if defs[i] == nil && o.Task == nil {
-			versions, err := e.cfg.Cold.Versions(ctx, o.Key.Timer, 0, 1)
-			if err != nil {
-				return nil, err
-			}
-			former = formerOf(versions, o.Generation)
-		}
+		var def *engine.Timer
 		if defs[i] != nil {
 			if def, err = engine.DecodeTimer(defs[i]); err != nil {
 				e.leaveOut(o.Key.Timer, err) // its row stays; it must not keep the others from firing
@@ -167,10 +163,8 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		case sh.tasks.find(o.Key) != nil:
 		case sh.left[o.Key] >= since, e.changes.made(o.Key.Timer, since), def != nil && e.changes.newer(def.ID, def.Version):
 			again = append(again, o) // the row, or the definition, may be out of date
-		case o.To != 0 && (def == nil || def.Generation != o.Generation):
-			pay = append(pay, o.Key) // its change has said what becomes of its dues
 		case def == nil || def.Generation != o.Generation:
-			gone.Records = append(gone.Records, policy.CancelledRow(def, former, o, now))
+			e.ended.add(o.Key.Timer, nil, def, now)
 		case o.To == 0 && (!byLane || o.Lane != def.Lane()) && !e.lanes.of(def.Lane()).admits(o.Place()):
 			if o.Lane != def.Lane() {
 				o.Lane = def.Lane()
@@ -191,15 +185,10 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	for ch, os := range changing {
 		e.resumeLater(os, ch)
 	}
-	if len(gone.Records) > 0 || len(pay) > 0 || len(moved) > 0 {
-		s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(gone.Records), Pay: pay, Owe: moved}
-		for _, t := range gone.Records {
-			s.Pay = append(s.Pay, t.Key)
-		}
-		if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+	if len(moved) > 0 {
+		if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: moved}); err != nil {
 			return nil, err
 		}
-		e.announce(gone.Records)
 	}
 	if len(again) > 0 {
 		time.Sleep(time.Millisecond) // what is read then is later than what made it out of date

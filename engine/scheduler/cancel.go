@@ -9,67 +9,81 @@ import (
 	"xtimer/engine/policy"
 )
 
-// cancel adds to the change what becomes of the dues of the standing
-// generation: each that is past, not finished and not in a call is cancelled. What
-// is yet to come, by a clock that was set back, was nothing yet.
-func (e *Scheduler) cancel(sh *shard, c *engine.Change, t *engine.Timer, rows []engine.Owed, own policy.Spans, reason string, upTo int64) (inFlight int, err error) {
+// rowsOf reads the rows that a change takes along: the first fewestRows, and those of dues that
+// are yet to come, by a clock that was set back, for the next generation may have the
+// same. more: others are left to ended.
+func (e *Scheduler) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (rows []engine.Owed, more bool, err error) {
+	limit := min(endedRows, fewestRows)
+	rows, err = e.cfg.Cold.OwedPage(ctx, id, -1, limit)
+	if err != nil || len(rows) < limit {
+		return rows, false, err
+	}
+	after := max(upTo, rows[limit-1].Key.Due)
+	for page := rows; len(page) == limit; after = page[len(page)-1].Key.Due {
+		if page, err = e.cfg.Cold.OwedPage(ctx, id, after, limit); err != nil {
+			return nil, false, err
+		}
+		if rows = append(rows, page...); len(page) == 0 {
+			break
+		}
+	}
+	return rows, true, nil
+}
+
+// cancel adds to the change what becomes of the dues of the standing generation that
+// have come: each that is not finished and not in a call is cancelled. A task in
+// memory that has a row is left to retire. waited reports whether there was any.
+func (e *Scheduler) cancel(ctx context.Context, sh *shard, c *engine.Change, end *policy.Ending, rows []engine.Owed) (inFlight int, waited bool, err error) {
+	for i := range rows {
+		if e.inMemory(&rows[i]) {
+			continue
+		}
+		recs, err := e.endOf(ctx, end, &rows[i])
+		if err != nil {
+			return 0, false, err
+		}
+		c.Pay, c.Tasks = append(c.Pay, rows[i].Key), append(c.Tasks, recs...)
+	}
+	t := end.Former
 	p, err := plan.Of(t)
 	if err != nil { // see leaveOut: it has no dues, and it must be possible to delete it
 		p = plan.Plan{}
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	after, behind := max(sh.watermark, sh.decided[t.ID]), false
 	if lv := sh.timers[t.ID]; lv != nil {
+		after, behind = max(after, lv.judged), lv.behind // then its range has what came
 		for k := lv.tasks; k != nil; k = k.later {
-			if k.state == isSending {
+			came := k.Key.Due <= end.UpTo || k.used()
+			switch {
+			case k.state == isSending:
 				inFlight++
 				if !k.owed || k.dirty { // for a crash: no plan derives it any more
 					k.owed = true
 					c.Owe = append(c.Owe, k.row())
 				}
 				continue
-			}
-			k.cancelled = true
-			if k.owed {
+			case k.owed && came:
+				waited = true
+				continue
+			case k.owed:
 				c.Pay = append(c.Pay, k.Key)
 			}
-			if k.Key.Due > upTo && !k.used() {
-				continue
+			if k.cancelled = true; came {
+				rec := k.snapshot()
+				rec.Status, rec.Reason, rec.Ended, rec.NotBefore = engine.Cancelled, end.Reason, end.At, 0
+				if len(rec.Attempts) == 0 {
+					rec.Lateness = -1
+				}
+				c.Tasks = append(c.Tasks, rec)
 			}
-			rec := k.Task
-			rec.Attempts = slices.Clone(k.Attempts)
-			rec.Status, rec.Reason, rec.Ended, rec.NotBefore = engine.Cancelled, reason, c.At, 0
-			if len(rec.Attempts) == 0 {
-				rec.Lateness = -1
-			}
-			c.Tasks = append(c.Tasks, &rec)
-		}
-	}
-	behind := false
-	for i := range rows {
-		o := &rows[i]
-		behind = behind || o.To == engine.Endless
-		if o.To == 0 && sh.tasks.find(o.Key) != nil {
-			continue
-		}
-		c.Pay = append(c.Pay, o.Key)
-		switch {
-		case o.To != 0:
-			c.Tasks = append(c.Tasks, sh.open(t, &p, o.Key.Due-1, min(o.To, upTo), own, reason, c.At)...)
-		case o.Key.Due <= upTo || o.Used():
-			rec := policy.CancelledRow(t, t, *o, c.At)
-			rec.Reason = reason
-			c.Tasks = append(c.Tasks, rec)
 		}
 	}
 	if t.Status == engine.Enabled && !behind {
-		after := max(sh.watermark, sh.decided[t.ID])
-		if lv := sh.timers[t.ID]; lv != nil {
-			after = max(after, lv.judged)
-		}
-		c.Tasks = append(c.Tasks, sh.open(t, &p, after, upTo, nil, reason, c.At)...)
+		c.Tasks = append(c.Tasks, sh.open(t, &p, after, end.UpTo, nil, end.Reason, end.At)...)
 	}
-	return inFlight, nil
+	return inFlight, waited || len(c.Tasks) > 0, nil
 }
 
 // open are the records that cancel the dues in (after, to] that are not in memory
@@ -139,40 +153,4 @@ func (e *Scheduler) over(ctx context.Context, id engine.TimerID, generation uint
 		}
 	}
 	return s, nil
-}
-
-// ownOf are the dues up to now, of the ranges among the rows of a timer, that have
-// a record or a row of their own.
-func (e *Scheduler) ownOf(ctx context.Context, rows []engine.Owed, now int64) (own policy.Spans, err error) {
-	for i := range rows {
-		o := &rows[i]
-		if o.To == 0 {
-			own = append(own, [2]int64{o.Key.Due, o.Key.Due})
-			continue
-		}
-		done, err := e.over(ctx, o.Key.Timer, o.Generation, o.Key.Due, min(o.To, now))
-		if err != nil {
-			return nil, err
-		}
-		own = append(own, done...)
-	}
-	slices.SortFunc(own, policy.CompareSpans)
-	return own, nil
-}
-
-// end adds to the change what becomes of the standing generation.
-func (e *Scheduler) end(ctx context.Context, sh *shard, c *engine.Change, t *engine.Timer, ed *edit, rows []engine.Owed, upTo int64) (inFlight int, err error) {
-	if ed.once != (engine.Key{}) {
-		if err := e.unbegun(ctx, ed.once); err != nil { // it may have, since f looked
-			return 0, err
-		}
-	}
-	own, err := e.ownOf(ctx, rows, upTo)
-	if err != nil {
-		return 0, err
-	}
-	if inFlight, err = e.cancel(sh, c, t, rows, own, ed.reason, upTo); err != nil {
-		return inFlight, err
-	}
-	return inFlight, e.syncEnds(ctx, sh, t.ID)
 }

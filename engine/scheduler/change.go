@@ -24,6 +24,7 @@ type edit struct {
 	reason string        // of the tasks that it cancels
 	owe    []engine.Owed // dues that an enable catches up
 	spent  policy.Spans  // dues that the range among owe does not owe
+	rest   bool          // rows of the former generation are left to ended
 	// once is a key of the new generation that may not have begun; zero: none.
 	once engine.Key
 }
@@ -84,7 +85,14 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	}
 	c := &engine.Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
 	if !ed.keep {
-		rows, err := e.freeze(ctx, sh, id)
+		err := e.freeze(ctx, sh, id)
+		if err == nil {
+			now, ed, err = e.editAfter(t, ed, now, reached, f)
+			c.Timer, c.At = ed.timer, now
+		}
+		if err == nil {
+			err = e.end(ctx, sh, c, t, ed, reached, &out)
+		}
 		if err == nil && e.steps.Load() != steps {
 			// Dues may have been decided by the clock as it is now, which the change
 			// knows nothing of: it is made again, by the same clock.
@@ -93,35 +101,9 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 			over = func() {}
 			return e.change(ctx, id, match, f)
 		}
-		if err == nil {
-			now, ed, err = e.editAfter(t, ed, now, reached, f)
-			c.Timer, c.At = ed.timer, now
-		}
-		upTo := now // which dues have come
-		if ed.atOnce(now) {
-			// The latest time that a call of the timer may have had, in case the clock was
-			// set back since: what verify finds later than this began after the change.
-			c.At = max(reached, e.upTo.Load())
-			if ed.timer != nil {
-				ed.timer.UpdatedAt = c.At
-			} else {
-				upTo = c.At // nothing comes any more
-			}
-		}
-		if err == nil {
-			out.inFlight, err = e.end(ctx, sh, c, t, ed, rows, upTo)
-		}
 		if err != nil {
 			e.thaw(sh, id)
 			return out, err
-		}
-		out.finished = out.finished && len(c.Tasks) == 0 // far retries are not in memory
-		if ed.timer != nil {
-			if err := e.oweAnew(ctx, t, ed, reached); err != nil {
-				e.thaw(sh, id)
-				return out, err
-			}
-			c.Owe = append(c.Owe, ed.owe...)
 		}
 	}
 	failpoint.Hit("change-before-commit")
@@ -151,6 +133,44 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	out.now = ed.timer
 	out.next = e.replace(ctx, sh, t, ed, c, now)
 	return out, nil
+}
+
+// end adds to a change what becomes of the standing generation and what the next one
+// starts with. The timer's tasks are held.
+func (e *Scheduler) end(ctx context.Context, sh *shard, c *engine.Change, t *engine.Timer, ed *edit, reached int64, out *changed) error {
+	upTo := c.At // which dues have come
+	if ed.atOnce(c.At) {
+		// The latest time that a call of the timer may have had, in case the clock was
+		// set back since: what verify finds later than this began after the change.
+		c.At = max(reached, e.upTo.Load())
+		if ed.timer != nil {
+			ed.timer.UpdatedAt = c.At
+		} else {
+			upTo = c.At // nothing comes any more
+		}
+	}
+	if ed.once != (engine.Key{}) {
+		if err := e.unbegun(ctx, ed.once); err != nil { // it may have, since f looked
+			return err
+		}
+	}
+	rows, more, err := e.rowsOf(ctx, t.ID, upTo)
+	if err != nil {
+		return err
+	}
+	ed.rest = more
+	var waited bool
+	out.inFlight, waited, err = e.cancel(ctx, sh, c, &policy.Ending{Former: t, Reason: ed.reason, At: c.At, UpTo: upTo}, rows)
+	if err != nil {
+		return err
+	}
+	out.finished = out.finished && !waited // far retries are not in memory
+	if err := e.syncEnds(ctx, sh, t.ID); err != nil || ed.timer == nil {
+		return err
+	}
+	err = e.oweAnew(ctx, t, ed, reached)
+	c.Owe = append(c.Owe, ed.owe...)
+	return err
 }
 
 func applied(a engine.Applied, err error) (engine.Applied, error) {
@@ -186,69 +206,18 @@ func (e *Scheduler) reached(ctx context.Context, sh *shard, id engine.TimerID, n
 	if !ahead {
 		return from, nil
 	}
-	rows, err := e.cfg.Cold.OwedOf(ctx, id)
-	for i := range rows {
-		if o := &rows[i]; o.To == 0 && o.Used() {
+	err = e.eachRow(ctx, id, from, func(o *engine.Owed) bool {
+		if o.To == 0 && o.Used() {
 			from = max(from, o.Key.Due)
 		}
-	}
+		return true
+	})
 	return from, err
 }
 
 // used tells whether a task's key may have been sent, or was given away.
 func (t *task) used() bool {
 	return t.state == isSending || t.state == isDone || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
-}
-
-// claim lets one change at a time at a timer; release ends it.
-func (e *Scheduler) claim(ctx context.Context, id engine.TimerID) (release func(), err error) {
-	sh := e.shardOf(id)
-	for {
-		sh.mu.Lock()
-		ch := sh.changing[id]
-		if ch == nil {
-			ch = make(chan struct{})
-			sh.changing[id] = ch
-			sh.mu.Unlock()
-			return func() {
-				sh.mu.Lock()
-				delete(sh.changing, id)
-				sh.mu.Unlock()
-				close(ch)
-			}, nil
-		}
-		sh.mu.Unlock()
-		select {
-		case <-ch:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// claimNew claims timers that nobody else knows yet; but for one whose id is taken, by
-// a clock that had stepped back: that is claimed by whoever changes it.
-func (e *Scheduler) claimNew(cs []*engine.Change) (release func()) {
-	ch := make(chan struct{})
-	for _, c := range cs {
-		sh := e.shardOf(c.ID)
-		sh.mu.Lock()
-		if sh.changing[c.ID] == nil {
-			sh.changing[c.ID] = ch
-		}
-		sh.mu.Unlock()
-	}
-	return func() {
-		for _, c := range cs {
-			sh := e.shardOf(c.ID)
-			sh.mu.Lock()
-			if sh.changing[c.ID] == ch {
-				delete(sh.changing, c.ID)
-			}
-			sh.mu.Unlock()
-		}
-		close(ch)
-	}
 }
 
 // inDoubt tells whether a failed commit may have been made, or be made yet.
@@ -278,8 +247,8 @@ func (e *Scheduler) resolve(c *engine.Change) (made, sure bool) {
 
 // freeze stops attempts of the timer from starting, waits until no settle that
 // names one of its tasks is under way, no decision of its misfires, and no write of
-// a first byte, and reads its rows. With a cold tier that does not answer it waits for freezeFor.
-func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) ([]engine.Owed, error) {
+// a first byte. With a cold tier that does not answer it waits for freezeFor.
+func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) error {
 	limited, cancel := context.WithTimeout(ctx, freezeFor)
 	defer cancel()
 	for {
@@ -295,15 +264,15 @@ func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) ([
 		}
 		sh.mu.Unlock()
 		if !busy {
-			return e.cfg.Cold.OwedOf(ctx, id)
+			return nil
 		}
 		select {
 		case <-settled:
 		case <-limited.Done():
 			if ctx.Err() != nil {
-				return nil, ctx.Err()
+				return ctx.Err()
 			}
-			return nil, fmt.Errorf("cannot change timer %s: what was due of it cannot be stored: %w", id, engine.ErrUnavailable)
+			return fmt.Errorf("cannot change timer %s: what was due of it cannot be stored: %w", id, engine.ErrUnavailable)
 		}
 	}
 }
@@ -357,6 +326,9 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 		e.awaitWrites(ctx, sh, was.ID)
 	} else {
 		e.announce(c.Tasks)
+		if ed.rest {
+			e.ended.add(was.ID, was, ed.timer, c.At)
+		}
 	}
 	e.updateWarm(ctx, was.ID, ed.timer)
 	if ed.timer == nil {
@@ -407,9 +379,9 @@ func (lv *live) unpark(now int64) (ready []*task) {
 	return ready
 }
 
-// retire ends the standing generation of a live timer: its tasks that are not
-// in a call go (the change recorded them), its due leaves the wheel. A call that
-// ended meanwhile and would be repeated ends here. mu is held.
+// retire ends the standing generation of a live timer: of its tasks that are not in a
+// call those go that the change recorded, and those that have a row end here, as does
+// a call that ended meanwhile and would be repeated. Its due leaves the wheel. mu is held.
 func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 	e.unschedule(lv)
 	delete(sh.decided, lv.def.ID)
@@ -420,8 +392,17 @@ func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
 		switch {
 		case t.state == isSending:
 			t.dirty = true
-		case len(t.Attempts) > 0 && !t.cancelled:
-			e.conclude(sh, t, engine.Cancelled, ed.reason, now)
+		case !t.cancelled && (t.owed || len(t.Attempts) > 0):
+			// Its row tells by now that it has ended; the journal need not, unless it has
+			// to tell how the task stands.
+			stands := t.owed && !t.dirty && t.state != isPreparing
+			if len(t.Attempts) == 0 {
+				t.Lateness = -1
+			}
+			e.ends(sh, t, engine.Cancelled, ed.reason, now)
+			if !stands {
+				t.inJournal(e.journal.Finish(t.encoded))
+			}
 		default:
 			e.forget(sh, t)
 			t.state = isDone

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"sync"
 
 	"xtimer/engine"
@@ -52,4 +53,73 @@ func (c *changes) newer(id engine.TimerID, version uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.versions[id].version > version
+}
+
+// claim lets one change at a time at a timer; release ends it.
+func (e *Scheduler) claim(ctx context.Context, id engine.TimerID) (release func(), err error) {
+	sh := e.shardOf(id)
+	for {
+		sh.mu.Lock()
+		ch := sh.changing[id]
+		if ch == nil {
+			ch = make(chan struct{})
+			sh.changing[id] = ch
+			sh.mu.Unlock()
+			return func() {
+				sh.mu.Lock()
+				delete(sh.changing, id)
+				sh.mu.Unlock()
+				close(ch)
+			}, nil
+		}
+		sh.mu.Unlock()
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// claimNew claims timers that nobody else knows yet; but for one whose id is taken, by
+// a clock that had stepped back: that is claimed by whoever changes it.
+func (e *Scheduler) claimNew(cs []*engine.Change) (release func()) {
+	ch := make(chan struct{})
+	for _, c := range cs {
+		sh := e.shardOf(c.ID)
+		sh.mu.Lock()
+		if sh.changing[c.ID] == nil {
+			sh.changing[c.ID] = ch
+		}
+		sh.mu.Unlock()
+	}
+	return func() {
+		for _, c := range cs {
+			sh := e.shardOf(c.ID)
+			sh.mu.Lock()
+			if sh.changing[c.ID] == ch {
+				delete(sh.changing, c.ID)
+			}
+			sh.mu.Unlock()
+		}
+		close(ch)
+	}
+}
+
+// tryClaim is claim for a caller that does not wait: change is the one that is under way.
+func (e *Scheduler) tryClaim(id engine.TimerID) (release func(), change chan struct{}) {
+	sh := e.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if ch := sh.changing[id]; ch != nil {
+		return nil, ch
+	}
+	ch := make(chan struct{})
+	sh.changing[id] = ch
+	return func() {
+		sh.mu.Lock()
+		delete(sh.changing, id)
+		sh.mu.Unlock()
+		close(ch)
+	}, nil
 }

@@ -222,7 +222,7 @@ func (e *Scheduler) awaitDecision(ctx context.Context, id engine.TimerID) error 
 // that count some of them, give them up.
 func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan, now, w int64) (*engine.Settlement, error) {
 	s := &engine.Settlement{Owner: e.cfg.Node}
-	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	rows, err := e.rowsOfTimer(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -199,8 +198,12 @@ func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) 
 	if !due {
 		return false, nil
 	}
-	rows, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
-	return err == nil && !slices.ContainsFunc(rows, func(o engine.Owed) bool { return o.Key.Due <= k.Due && k.Due <= max(o.Key.Due, o.To) }), err
+	owed := false
+	err = e.eachRow(ctx, k.Timer, -1, func(o *engine.Owed) bool {
+		owed = o.Key.Due <= k.Due && k.Due <= max(o.Key.Due, o.To)
+		return !owed && o.Key.Due < k.Due
+	})
+	return err == nil && !owed, err
 }
 
 // DeleteResult says what a delete met.
@@ -250,17 +253,15 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID) (engine.Key, 
 	if err != nil {
 		return engine.Key{}, err
 	}
-	rows, err := e.cfg.Cold.OwedOf(ctx, id)
-	if err != nil {
-		return engine.Key{}, err
-	}
 	now := e.now()
 	k := engine.Key{Timer: id, Due: now}
 	for ; ; k.Due++ {
 		if p.Hits(k.Due) {
 			continue // also one that is disabled: an enable may bring it back
 		}
-		if slices.ContainsFunc(rows, func(o engine.Owed) bool { return o.Key == k }) {
+		if o, err := e.rowAt(ctx, k); err != nil {
+			return engine.Key{}, err
+		} else if o != nil {
 			continue // a range's
 		}
 		if is, err := e.known(ctx, k); err != nil {
@@ -304,8 +305,8 @@ func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, 
 func (e *Scheduler) owes(k engine.Key) bool {
 	for e.life.Err() == nil {
 		if err := e.cfg.Cold.Settle(e.life, &engine.Settlement{Owner: e.cfg.Node}); err == nil {
-			if os, err := e.cfg.Cold.OwedOf(e.life, k.Timer); err == nil {
-				return slices.ContainsFunc(os, func(o engine.Owed) bool { return o.Key == k && o.To == 0 })
+			if o, err := e.rowAt(e.life, k); err == nil {
+				return o != nil && o.To == 0
 			}
 		}
 		sleep(e.life, time.Second)
@@ -367,11 +368,9 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 			Detail: fmt.Sprintf("task %s is %s; only failed, dead and unknown tasks can be retried by hand", k, was.Status),
 		}
 	}
-	rows, err := e.cfg.Cold.OwedOf(ctx, k.Timer)
-	if err != nil {
+	if o, err := e.rowAt(ctx, k); err != nil {
 		return err
-	}
-	if slices.ContainsFunc(rows, func(o engine.Owed) bool { return o.Key == k }) { // a range's, see ranges
+	} else if o != nil { // a range's, see ranges
 		return &engine.Fault{
 			Kind: engine.FaultConflict, Code: "not_retryable",
 			Detail: fmt.Sprintf("the clock was set back, and dues from the ms after task %s on are owed under its key: try again when they are over", k),

@@ -183,11 +183,20 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 			return false, err
 		}
 	}
-	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return !slices.ContainsFunc(rows, func(o engine.Owed) bool {
+	open, err := e.isOwed(ctx, t)
+	return !open, err
+}
+
+// isOwed reports whether a row of the timer's generation has a task that is not over: what
+// ended is stored with the next settle.
+func (e *Scheduler) isOwed(ctx context.Context, t *engine.Timer) (open bool, err error) {
+	sh := e.shardOf(t.ID)
+	err = e.eachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
 		k := sh.tasks.find(o.Key)
-		return k == nil || k.state != isDone // else its end is stored with the next settle
-	}), err
+		open = o.Generation == t.Generation && (k == nil || k.state != isDone)
+		return !open
+	})
+	return open, err
 }

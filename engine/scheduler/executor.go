@@ -32,7 +32,7 @@ func (e *Scheduler) enqueue(ts []*task) {
 
 // execute makes one attempt of a task, on a worker of the queue:
 //
-//	its body is there → begin → note in the journal → call → end
+//	its body is there → begin, noted in the journal → call → end
 func (e *Scheduler) execute(t *task) fair.Result {
 	if e.stalled.Load() {
 		e.awaitCalm()
@@ -53,13 +53,9 @@ func (e *Scheduler) execute(t *task) fair.Result {
 	if a == nil {
 		return fair.Result{}
 	}
-	amo := a.Timer.Delivery == engine.AtMostOnce
-	p := e.journal.Begin(engine.Begun{
-		Key: t.Key, Generation: t.Generation, Attempt: uint32(a.Attempt), Origin: t.Origin, AtMostOnce: amo,
-	})
-	if amo {
+	if a.Timer.Delivery == engine.AtMostOnce {
 		// The promise not to repeat needs the note on the disk before the call.
-		if err := e.journal.Sync(context.Background(), p); err != nil {
+		if err := e.journal.Sync(context.Background(), a.noted); err != nil {
 			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
 			a.end(e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
 			return fair.Result{}
@@ -144,7 +140,18 @@ func (e *Scheduler) begin(t *task, now int64, body *body) (a *attempt, from int6
 	t.state, t.dirty = isPreparing, true
 	a = &attempt{e: e, task: t, was: t.Status}
 	a.Call = engine.Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered, Gate: a}
+	a.noted = e.noteBegun(t)
 	return a, from, nil
+}
+
+// noteBegun notes in the journal that the next attempt of a task begins. mu is held.
+func (e *Scheduler) noteBegun(t *task) engine.Position {
+	p := e.journal.Begin(engine.Begun{
+		Key: t.Key, Generation: t.Generation, Attempt: uint32(t.LastAttempt()) + 1, Origin: t.Origin,
+		AtMostOnce: t.live.def.Delivery == engine.AtMostOnce,
+	})
+	t.inJournal(p)
+	return p
 }
 
 // found is when the last start or forward step of the clock found what was late.
@@ -186,12 +193,10 @@ func (e *Scheduler) roomy(k engine.Key) int64 {
 	return e.horizon.Load() + settles + int64(plan.Scatter(uint64(k.Timer), uint64(k.Due))%uint64(minute-settles))
 }
 
-// conclude gives a task its final status; see leave. mu is held.
+// conclude gives a task its final status and notes it in the journal; see ends. mu is held.
 func (e *Scheduler) conclude(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) (freed *task) {
-	freed = t.leave(now)
-	e.finish(sh, t, status, reason, now)
-	e.metrics.ended(status)
-	e.followers.tell(&t.Task)
+	freed = e.ends(sh, t, status, reason, now)
+	t.inJournal(e.journal.Finish(t.encoded))
 	return freed
 }
 
@@ -232,3 +237,33 @@ func (e *Scheduler) later(sh *shard, t *task, at int64) {
 	t.handle = e.wheel.Add(at, item{t.Key.Timer, t.Key.Due})
 	t.dirty = true
 }
+
+const (
+	placesEvery = time.Second
+	// placesStep is the part of MaxCalls by which the bound of calls in flight rises
+	// again, and which is always allowed.
+	placesStep = 16
+)
+
+// followMemory lowers the bound of calls in flight while memory is full: each second
+// to three quarters of those that there are. A call takes some 30 KB, and calls that
+// wait for slow targets are what can be had back soonest.
+func (e *Scheduler) followMemory(ctx context.Context) error {
+	least := max(e.cfg.MaxCalls/placesStep, 1)
+	for places := e.cfg.MaxCalls; ctx.Err() == nil; sleep(ctx, placesEvery) {
+		was := places
+		if _, inFlight := e.queue.Load(); e.cfg.MemoryFull(0) {
+			places = max(least, min(places, inFlight)*3/4)
+		} else {
+			places = min(places+least, e.cfg.MaxCalls)
+		}
+		if places != was {
+			e.queue.SetPlaces(places)
+		}
+	}
+	return nil
+}
+
+// Calls describes the calls in flight, and at most n of the targets whose limit makes
+// tasks wait.
+func (e *Scheduler) Calls(n int) fair.Stats { return e.queue.Stats(n) }

@@ -50,3 +50,10 @@ func BoundHeld(n int) (restore func()) {
 	maxHeld = n
 	return func() { maxHeld = was }
 }
+
+// BoundEnded sets how many rows a change takes along, and ended at a time; restore sets what it was.
+func BoundEnded(n int) (restore func()) {
+	was := endedRows
+	endedRows = n
+	return func() { endedRows = was }
+}

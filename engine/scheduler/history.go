@@ -50,10 +50,9 @@ const (
 // finished, for it is neither ≤ W nor owed.
 type history struct {
 	e      *Scheduler
-	marks  []journalMark // of the journal's growth, oldest first
-	forgot engine.Position
 	looked time.Time // when the last settle had its look at memory
 	lines  int       // rows of the last settle, but watermarks
+	noted  int       // tasks that noteAgain found last
 	// Lists of the last settle, for the next.
 	caps    []captured
 	records []engine.Record
@@ -61,14 +60,6 @@ type history struct {
 
 // keptRecords is the most room for records that is kept from settle to settle.
 const keptRecords = 1 << 16
-
-// journalMark says that all journal records before p are of tasks due at or
-// before the instant: a task's records come after its due, by the clock of the
-// time, which may have been set back since.
-type journalMark struct {
-	at int64
-	p  engine.Position
-}
 
 // run settles until ctx ends.
 func (h *history) run(ctx context.Context) error {
@@ -108,8 +99,9 @@ type captured struct {
 	lines int
 	// unwritten are successes whose records were left out.
 	unwritten int
-	// skipped: something that the journal knows of was left out.
-	skipped bool
+	// needed is the first record of the journal that tells what nothing stored does,
+	// once the settle is stored; ahead is that of a task whose due is yet to come.
+	needed, ahead engine.Position
 }
 
 // settle does it once; last is the one at the end of a drain, which leaves no
@@ -117,8 +109,7 @@ type captured struct {
 func (h *history) settle(ctx context.Context, last bool) error {
 	e := h.e
 	now := e.now()
-	next := e.journal.Next() // first: an attempt that begins after it is later than the mark
-	h.marks = append(h.marks, journalMark{max(now, e.upTo.Load()), next})
+	next := e.journal.Next() // first: what is appended after it stays
 	// The order matters: what gives up its hold, or is loaded, after this
 	// reading lies in the wheel before the reading of Low.
 	cut := e.holds.lowest(min(now, e.loaded.Load()-1))
@@ -126,12 +117,10 @@ func (h *history) settle(ctx context.Context, last bool) error {
 
 	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: h.records[:0]}
 	caps := h.caps[:0]
-	forget := int64(math.MaxInt64)
+	needed, ahead := next, next
 	for i := range e.shards {
 		c := e.capture(&e.shards[i], i, cut, now, last, s)
-		if forget = min(forget, c.w); c.skipped {
-			forget = math.MinInt64
-		}
+		needed, ahead = min(needed, c.needed), min(ahead, c.ahead)
 		if c.lines > 0 {
 			caps = append(caps, c)
 		}
@@ -157,73 +146,65 @@ func (h *history) settle(ctx context.Context, last bool) error {
 		}
 		e.metrics.settleSeconds.Update(time.Since(started).Seconds())
 		for i := range caps {
-			e.release(&caps[i])
+			e.release(&caps[i], next)
 		}
 		e.settled.broadcast()
 	}
-	return h.forget(forget)
-}
-
-// A settle is stored in pieces of at most mostRows: after an hour without the cold
-// tier there are millions. A tier may be too slow for as many within its patience,
-// behind a slow link or on a busy machine; after each failure the pieces are half as
-// large, down to fewestRows, and when a whole settle has gone through they are
-// twice as large.
-const (
-	mostRows   = 50_000
-	fewestRows = 500
-)
-
-// settlePieces stores a settlement, its watermarks last: until they stand, the
-// journal still has all of it, and the next start would store the same again.
-func (e *Scheduler) settlePieces(ctx context.Context, s *engine.Settlement) (err error) {
-	piece := mostRows >> e.halved
-	for err == nil && len(s.Tasks)+len(s.Owe)+len(s.Pay) > piece {
-		p := engine.Settlement{Owner: s.Owner, Replayed: s.Replayed}
-		room := piece
-		p.Tasks, s.Tasks = cut(s.Tasks, &room)
-		p.Owe, s.Owe = cut(s.Owe, &room)
-		p.Pay, s.Pay = cut(s.Pay, &room)
-		err = e.cfg.Cold.Settle(ctx, &p)
+	if next-ahead > engine.Position(fewNoted+16*h.noted) {
+		var err error
+		if needed, err = h.noteAgain(ctx, next, now); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = e.cfg.Cold.Settle(ctx, s)
-	}
-	switch {
-	case err == nil:
-		e.halved = max(e.halved-1, 0)
-	case piece/2 >= fewestRows:
-		e.halved++
-	}
-	return err
-}
-
-// cut takes as many as there is room for.
-func cut[T any](list []T, room *int) (head, rest []T) {
-	n := min(len(list), *room)
-	*room -= n
-	return list[:n:n], list[n:]
-}
-
-// forget lets the journal drop what was written up to the instant.
-func (h *history) forget(upTo int64) error {
-	n := 0
-	for n < len(h.marks) && h.marks[n].at <= upTo {
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	p := h.marks[n-1].p
-	h.marks = h.marks[:copy(h.marks, h.marks[n:])]
-	if p == h.forgot {
-		return nil
-	}
-	if err := h.e.journal.Forget(p); err != nil {
+	if err := e.journal.Forget(needed); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
-	h.forgot = p
 	return nil
+}
+
+// fewNoted is how many records the journal may keep for tasks that were begun before the
+// clock was set back: the watermark does not pass them before it is where it was.
+const fewNoted = 1000
+
+// noteAgain appends the records of those tasks to the journal once more, so that those
+// before can go. It answers the first record that is needed then.
+func (h *history) noteAgain(ctx context.Context, next engine.Position, now int64) (engine.Position, error) {
+	needed, e := next, h.e
+	h.noted = 0
+	for i := range e.shards {
+		sh := &e.shards[i]
+		sh.mu.Lock()
+		for _, t := range sh.order {
+			if t.journaled == 0 || t.stored != 0 || t.out {
+				continue
+			}
+			if t.Key.Due > now {
+				h.noted++
+				e.renote(t)
+			}
+			needed = min(needed, t.journaled-1)
+		}
+		sh.mu.Unlock()
+	}
+	if err := e.journal.Sync(ctx, e.journal.Next()-1); err != nil {
+		return 0, fmt.Errorf("cannot note in the journal again: %w", err)
+	}
+	return needed, nil
+}
+
+// renote appends what the journal has of a task once more. mu is held.
+func (e *Scheduler) renote(t *task) {
+	t.journaled = 0
+	switch {
+	case t.state == isDone:
+		t.inJournal(e.journal.Finish(t.encoded))
+		return
+	case len(t.Attempts) > 0:
+		t.inJournal(e.journal.Finish(engine.EncodeTask(&t.Task)))
+	}
+	if t.state == isPreparing || t.state == isSending || t.journaled == 0 {
+		e.noteBegun(t)
+	}
 }
 
 // capture takes from a shard what can be settled now.
@@ -233,57 +214,23 @@ func (e *Scheduler) capture(sh *shard, place int, cut, now int64, last bool, s *
 	defer sh.mu.Unlock()
 	sh.tidy(e.ticks())
 	cut = e.holds.since(cut)
-	c := captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark)}
+	c := captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark), needed: math.MaxUint64, ahead: math.MaxUint64}
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
 		switch {
-		case t.state == isDone:
-			if t.stored != 0 {
-				continue
-			}
-			if t.live.held { // what becomes of its row is its change's to say
-				c.skipped = true
-				continue
-			}
-			if !passed && (!t.owed || t.Origin == engine.FromSchedule) {
-				continue
-			}
-			c.done = append(c.done, t)
-			if t.Status == engine.Succeeded && critical {
-				c.unwritten++
-				if m := k.Due - k.Due%minute; !slices.Contains(s.LeftOut, m) {
-					s.LeftOut = append(s.LeftOut, m)
-				}
-			} else {
-				s.Tasks = append(s.Tasks, engine.Record{Key: k, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
-			}
-			if t.owed {
-				s.Pay = append(s.Pay, k)
-			}
-		case t.owed && t.dirty && t.live.held:
-			c.skipped = true
-		case t.owed && t.dirty, !t.owed && passed:
-			c.owe = append(c.owe, t)
-			s.Owe = append(s.Owe, t.row())
-			if len(t.Attempts) > 0 {
-				s.Tasks = append(s.Tasks, engine.Record{Key: k, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
-			}
-			t.owed, t.dirty, t.settling = true, false, true
-		}
-	}
-	if len(sh.paid) > 0 {
-		var later []engine.Key
-		for _, k := range sh.paid {
-			if lv := sh.timers[k.Timer]; lv != nil && lv.held {
-				later = append(later, k) // with the rows of its dues, which were left out
-			} else {
-				c.paid = append(c.paid, k)
+		case t.stored != 0:
+		case t.state == isDone && !t.live.held && (passed || t.owed && t.Origin != engine.FromSchedule):
+			c.end(s, t, critical)
+		case t.state != isDone && (t.owed && t.dirty && !t.live.held || !t.owed && passed):
+			c.keep(s, t)
+		case t.journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
+			if c.needed = min(c.needed, t.journaled-1); k.Due > now {
+				c.ahead = min(c.ahead, t.journaled-1)
 			}
 		}
-		s.Pay = append(s.Pay, c.paid...)
-		sh.paid = later
 	}
+	c.pay(s)
 	c.lines = len(c.owe) + len(c.done) + len(c.paid)
 	if c.w > sh.watermark && (c.lines > 0 || now-sh.marked >= markEvery || last) {
 		s.Marks = append(s.Marks, engine.Mark{Shard: place, Fence: sh.fence, W: c.w})
@@ -291,6 +238,47 @@ func (e *Scheduler) capture(sh *shard, place int, cut, now int64, last bool, s *
 		c.lines++
 	}
 	return c
+}
+
+// end has the record of a task stored, unless the disk is nearly full and the task
+// succeeded, and its row removed. mu is held.
+func (c *captured) end(s *engine.Settlement, t *task, critical bool) {
+	c.done = append(c.done, t)
+	if t.Status == engine.Succeeded && critical {
+		c.unwritten++
+		if m := t.Key.Due - t.Key.Due%minute; !slices.Contains(s.LeftOut, m) {
+			s.LeftOut = append(s.LeftOut, m)
+		}
+	} else {
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
+	}
+	if t.owed {
+		s.Pay = append(s.Pay, t.Key)
+	}
+}
+
+// keep has a row of an unfinished task stored, and its attempts. mu is held.
+func (c *captured) keep(s *engine.Settlement, t *task) {
+	c.owe = append(c.owe, t)
+	s.Owe = append(s.Owe, t.row())
+	if len(t.Attempts) > 0 {
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
+	}
+	t.owed, t.dirty, t.settling = true, false, true
+}
+
+// pay has the ranges removed that are over. mu is held.
+func (c *captured) pay(s *engine.Settlement) {
+	var later []engine.Key
+	for _, k := range c.sh.paid {
+		if lv := c.sh.timers[k.Timer]; lv != nil && lv.held {
+			later = append(later, k) // with the rows of its dues, which were left out
+		} else {
+			c.paid = append(c.paid, k)
+		}
+	}
+	s.Pay = append(s.Pay, c.paid...)
+	c.sh.paid = later
 }
 
 // owedKept is how long (ms) a task stays in memory after its row in owed went:
@@ -385,8 +373,8 @@ func (t *task) alone() bool {
 	return t.Origin == engine.FromSchedule && def.Schedule.OneShot() && t.Key.Due == cmp.Or(def.LastDue, def.At)
 }
 
-// release lets go of what a settle stored.
-func (e *Scheduler) release(c *captured) {
+// release lets go of what a settle stored; the journal had next records before it.
+func (e *Scheduler) release(c *captured, next engine.Position) {
 	sh := c.sh
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -406,7 +394,9 @@ func (e *Scheduler) release(c *captured) {
 	}
 	horizon := e.horizon.Load()
 	for _, t := range c.owe {
-		t.settling = false
+		if t.settling, t.journaled = false, 0; t.dirty {
+			t.journaled = next + 1 // by what was appended since
+		}
 		if t.mayLeave(horizon) {
 			if t.begun {
 				t.begun = false

@@ -36,6 +36,46 @@ func TestSettlePace(t *testing.T) {
 	}
 }
 
+// The journal has what is not stored yet, and no more, also for as long as the clock stands
+// behind where it was: it forgets by what its records are needed for.
+func TestJournalForgetsWhateverTheClockDid(t *testing.T) {
+	for _, step := range []time.Duration{0, 8 * time.Hour, -8 * time.Hour} {
+		bubble(t, func(t *testing.T, w *world) {
+			w.step(step)
+			w.start()
+			w.make(timer("old", every(100*time.Millisecond)))
+			time.Sleep(12 * time.Second)
+			w.step(-step)
+			w.make(timer("new", every(100*time.Millisecond)))
+			w.make(timer("long", at(w.now()+1000), timeout(10*time.Minute)))
+			w.replies("long", slow(4*time.Minute))
+			records := func() int {
+				w.journal.mu.Lock()
+				defer w.journal.mu.Unlock()
+				return len(w.journal.records)
+			}
+			for range 10 {
+				time.Sleep(20 * time.Second)
+				if n := records(); n > 1500 { // 20 calls a second, of two each, for settleWait; fewNoted
+					t.Fatalf("the journal has %d records after a step of %v", n, -step)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			for _, name := range []string{"old", "new"} {
+				v, err := w.TimerByName(t.Context(), "app", name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.disable(v.ID, 0)
+			}
+			w.settle()
+			if n := records(); n > 1500 {
+				t.Errorf("the journal has %d records of nothing", n)
+			}
+		})
+	}
+}
+
 // What a disk that is all but full kept out of history is unproven, in this life
 // and in the next, and only that.
 func TestLeftOutOfHistory(t *testing.T) {

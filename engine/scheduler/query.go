@@ -81,11 +81,11 @@ func (e *Scheduler) View(ctx context.Context, t *engine.Timer) (v View, err erro
 	}
 	if v.Status == engine.Finished && t.Status == engine.Enabled {
 		// A retry that is minutes away is not in memory.
-		rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+		open, err := e.isOwed(ctx, t)
 		if err != nil {
 			return v, err
 		}
-		if len(rows) > 0 {
+		if open {
 			v.Status = engine.Enabled
 		}
 	}
@@ -137,7 +137,7 @@ func (e *Scheduler) upcoming(ctx context.Context, t *engine.Timer, now int64, n 
 	if w <= now {
 		return called(&p, now, nil, nil, n), nil
 	}
-	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	rows, err := e.rowsOfTimer(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,12 @@ func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error
 		return c, nil
 	}
 	sh.mu.Unlock()
-	return e.cfg.Cold.Task(ctx, k)
+	ended := e.ended.now()
+	stored, err := e.cfg.Cold.Task(ctx, k)
+	if err == nil {
+		ended.show(stored)
+	}
+	return stored, err
 }
 
 // snapshot is a copy for a reader. mu is held.
@@ -339,11 +344,14 @@ func (e *Scheduler) stored(ctx context.Context, f engine.TaskFilter, before engi
 	for next = before; len(ts) < limit; {
 		n := min(limit-len(ts), storedAtOnce)
 		var piece []*engine.Task
+		ended := e.ended.now()
 		if piece, next, err = e.cfg.Cold.Tasks(ctx, f, next, n); err != nil {
 			return nil, engine.Key{}, err
 		}
 		for _, t := range piece {
-			ts = append(ts, listed(t))
+			if ended.show(t); f.Matches(t) {
+				ts = append(ts, listed(t))
+			}
 		}
 		if len(piece) < n || next == (engine.Key{}) {
 			break

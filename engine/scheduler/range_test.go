@@ -107,7 +107,7 @@ func TestRangeOfATimerThatEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := w.cold.OwedOf(t.Context(), id)
+		rows, err := w.cold.OwedPage(t.Context(), id, -1, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,6 +32,7 @@ type recovery struct {
 	now      int64
 	finished map[engine.Key]*engine.Task      // by the last record in the journal
 	begun    map[engine.Key]engine.Begun      // attempts without a finish
+	oldest   map[engine.TimerID]uint32        // generation that a timer has a row of
 	late     map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
 	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
 	busy     []engine.Owed                    // rows of tasks that are under way
@@ -51,7 +52,7 @@ type recovery struct {
 func (e *Scheduler) recover(ctx context.Context) error {
 	started := time.Now()
 	r := &recovery{
-		e: e, now: e.now(), finished: map[engine.Key]*engine.Task{}, begun: map[engine.Key]engine.Begun{}, late: map[engine.TimerID][]engine.Owed{}, owed: map[engine.Key]bool{},
+		e: e, now: e.now(), finished: map[engine.Key]*engine.Task{}, begun: map[engine.Key]engine.Begun{}, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{},
 	}
 	r.d.Now = r.now
@@ -151,26 +152,26 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.late)), page) {
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.oldest)), page) {
 		defs, err := r.e.cfg.Cold.Load(ctx, ids)
 		if err != nil {
 			return err
 		}
 		for i, b := range defs {
-			var t *engine.Timer // nil: it is gone, and resume turns its rows into cancelled
+			var t *engine.Timer // nil: it is gone
 			if b != nil {
 				if t, err = engine.DecodeTimer(b); err != nil {
 					return err
 				}
 			}
+			if t == nil || r.oldest[ids[i]] < t.Generation {
+				r.e.ended.add(ids[i], nil, t, r.now)
+			}
 			os, err := r.judgeFormer(ctx, ids[i], t, r.late[ids[i]])
 			if err != nil {
 				return err
 			}
-			if t != nil {
-				r.judge(t, os)
-			}
-			if err := r.flushMany(ctx); err != nil {
+			if err := r.judge(ctx, t, os); err != nil {
 				return err
 			}
 		}
@@ -180,6 +181,9 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 
 // row sorts one row.
 func (r *recovery) row(o engine.Owed) {
+	if g, ok := r.oldest[o.Key.Timer]; !ok || o.Generation < g {
+		r.oldest[o.Key.Timer] = o.Generation
+	}
 	if o.To != 0 {
 		r.ranges[o.Key.Timer] = append(r.ranges[o.Key.Timer], o)
 		return
@@ -208,14 +212,7 @@ func (r *recovery) row(o engine.Owed) {
 		// An end from before the redrive that the row is of.
 		delete(r.finished, o.Key)
 	case t != nil:
-		if t.Status.Final() {
-			r.pay = append(r.pay, o.Key)
-		} else {
-			r.retry(t, o.Generation, o.Lane)
-			r.keepBusy(engine.Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
-		}
-		r.record(t)
-		delete(r.finished, o.Key)
+		r.ended(o, t)
 		return
 	}
 	never := o.Task == nil && o.Origin == engine.FromSchedule && r.now-o.Key.Due > policy.MisfireAfter
@@ -227,32 +224,6 @@ func (r *recovery) row(o engine.Owed) {
 	}
 }
 
-// keepBusy notes a row of a task that is under way: its timer is busy, which
-// must be known before anything of it fires.
-func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
-
-// judge settles rows that may have been sent at most once, and gives those that
-// were never tried to the misfire policy.
-func (r *recovery) judge(t *engine.Timer, os []engine.Owed) {
-	for i, o := range os {
-		switch {
-		case o.Begun && t.Delivery == engine.AtMostOnce:
-			r.pay = append(r.pay, o.Key)
-			r.unknown(&r.d, t, o.Key, o.Origin, o.Task)
-		case o.Begun:
-			r.d.Owe = append(r.d.Owe, o) // again at once
-			r.keepBusy(o)
-		case t.Generation != o.Generation, t.Schedule.OneShot() && r.now-o.Key.Due <= t.Misfire.Window.Milliseconds():
-		case r.now-o.Key.Due > t.Misfire.Window.Milliseconds():
-			r.pay = append(r.pay, o.Key)
-			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Missed, engine.ReasonWindow, r.now))
-		case t.Misfire.Policy == engine.MisfireSkip, t.Misfire.Policy == engine.MisfireLatest && r.overtaken(t, os[i+1:], o.Key.Due):
-			r.pay = append(r.pay, o.Key)
-			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Skipped, engine.ReasonMisfire, r.now))
-		}
-	}
-}
-
 // judgeFormer ends the rows that were begun under a definition that is not in force any
 // more: they may have been sent, and are not repeated. The rest is returned.
 func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine.Timer, os []engine.Owed) (rest []engine.Owed, err error) {
@@ -260,7 +231,7 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 	if !slices.ContainsFunc(os, isFormer) {
 		return os, nil
 	}
-	versions, err := r.e.cfg.Cold.Versions(ctx, id, 0, maxVersions)
+	l, err := r.e.lifeOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -270,22 +241,14 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 			continue
 		}
 		r.pay = append(r.pay, o.Key)
-		if was := formerOf(versions, o.Generation); was != nil && was.Delivery == engine.AtMostOnce {
+		end, _ := policy.EndingOf(l, o.Generation)
+		if was := end.Former; was != nil && was.Delivery == engine.AtMostOnce {
 			r.unknown(&r.d, was, o.Key, o.Origin, o.Task)
 		} else {
-			r.d.Records = append(r.d.Records, policy.CancelledRow(t, was, o, r.now))
+			r.d.Records = append(r.d.Records, end.Cancelled(&o))
 		}
 	}
 	return rest, nil
-}
-
-// formerOf is the version of a generation, or the newest that is kept; nil: none is.
-func formerOf(versions []*engine.Timer, generation uint32) *engine.Timer {
-	if len(versions) == 0 {
-		return nil
-	}
-	i := slices.IndexFunc(versions, func(v *engine.Timer) bool { return v.Generation == generation })
-	return versions[max(i, 0)]
 }
 
 // overtaken tells whether a later misfire of the timer will be called in place of
@@ -326,10 +289,9 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 	return nil
 }
 
-// flushMany is flush of what is much for one transaction. What is decided of one timer
-// stays together.
+// flushMany is flush of what is much for one transaction.
 func (r *recovery) flushMany(ctx context.Context) error {
-	if len(r.d.Owe)+len(r.d.Records)+len(r.pay) > maxDecided {
+	if len(r.d.Owe)+len(r.d.Records)+len(r.pay) > r.e.pieces.of(maxDecided) {
 		return r.flush(ctx)
 	}
 	return nil
@@ -355,15 +317,6 @@ func (r *recovery) unknown(d *policy.Triage, t *engine.Timer, k engine.Key, orig
 	}
 	policy.PerhapsSent(rec)
 	d.Records = append(d.Records, rec)
-}
-
-// timer reads a timer, nil when it is gone.
-func (r *recovery) timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
-	bs, err := r.e.cfg.Cold.Load(ctx, []engine.TimerID{id})
-	if err != nil || bs[0] == nil {
-		return nil, err
-	}
-	return engine.DecodeTimer(bs[0])
 }
 
 // early are the rows that have to be in memory before the first fire: of timers
@@ -414,11 +367,16 @@ func (r *recovery) flush(ctx context.Context) error {
 
 // store stores decisions in one transaction.
 func (r *recovery) store(ctx context.Context, d *policy.Triage, pay []engine.Key, marks []engine.Mark) error {
+	err := r.e.cfg.Cold.Settle(ctx, &engine.Settlement{
+		Owner: r.e.cfg.Node, Replayed: true, Tasks: records(d.Records), Owe: d.Owe, Pay: pay, Marks: marks,
+	})
+	r.e.pieces.heard(len(d.Records)+len(d.Owe)+len(pay), err)
+	if err != nil {
+		return err
+	}
 	for _, t := range d.Records {
 		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
 	}
 	r.owing, r.judged = r.owing+len(d.Owe), r.judged+len(d.Records)
-	return r.e.cfg.Cold.Settle(ctx, &engine.Settlement{
-		Owner: r.e.cfg.Node, Replayed: true, Tasks: records(d.Records), Owe: d.Owe, Pay: pay, Marks: marks,
-	})
+	return nil
 }

@@ -63,27 +63,37 @@ func (r *recovery) fromPlans(ctx context.Context, lowest int64) error {
 	return nil
 }
 
-// settle stores what a pass has decided, so many shards in a transaction as fit into one.
+// settle stores what a pass has decided, so many shards in a transaction as fit into one;
+// fewer, when that did not fit into the tier's time.
 func (r *recovery) settle(ctx context.Context) error {
-	var d policy.Triage
-	var marks []engine.Mark
 	s := &r.shards
-	for i := s.from; i < s.until; i++ {
-		d.Records, d.Owe = append(d.Records, s.of[i].Records...), append(d.Owe, s.of[i].Owe...)
-		s.of[i] = policy.Triage{}
-		if sh := &r.e.shards[i]; r.mark(i) > sh.watermark {
-			marks = append(marks, engine.Mark{Shard: i, Fence: sh.fence, W: r.mark(i)})
-		}
-		if len(d.Records)+len(d.Owe) < maxDecided && i+1 < s.until {
+	for again := false; s.from < s.until; {
+		d, marks, upTo := r.piece(r.e.pieces.of(maxDecided))
+		if err := r.store(ctx, d, nil, marks); err != nil {
+			if again || ctx.Err() != nil || upTo == s.from+1 {
+				return err
+			}
+			again = true
 			continue
 		}
-		if err := r.store(ctx, &d, nil, marks); err != nil {
-			return err
-		}
-		d, marks = policy.Triage{}, nil
+		clear(s.of[s.from:upTo])
+		s.from, again = upTo, false
 	}
 	s.held = 0
 	return nil
+}
+
+// piece is what was decided of the next shards, up to the one that fills it.
+func (r *recovery) piece(rows int) (d *policy.Triage, marks []engine.Mark, upTo int) {
+	d = &policy.Triage{}
+	for upTo = r.shards.from; upTo < r.shards.until && len(d.Records)+len(d.Owe) < rows; upTo++ {
+		of := &r.shards.of[upTo]
+		d.Records, d.Owe = append(d.Records, of.Records...), append(d.Owe, of.Owe...)
+		if sh := &r.e.shards[upTo]; r.mark(upTo) > sh.watermark {
+			marks = append(marks, engine.Mark{Shard: upTo, Fence: sh.fence, W: r.mark(upTo)})
+		}
+	}
+	return d, marks, upTo
 }
 
 // fromPlan decides the dues of candidates.
@@ -183,4 +193,57 @@ func (r *recovery) over(t *engine.Timer) (over policy.Spans) {
 	}
 	slices.SortFunc(over, policy.CompareSpans)
 	return over
+}
+
+// timer reads a timer, nil when it is gone.
+func (r *recovery) timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	bs, err := r.e.cfg.Cold.Load(ctx, []engine.TimerID{id})
+	if err != nil || bs[0] == nil {
+		return nil, err
+	}
+	return engine.DecodeTimer(bs[0])
+}
+
+// keepBusy notes a row of a task that is under way: its timer is busy, which
+// must be known before anything of it fires.
+func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
+
+// judge settles rows that may have been sent at most once, and gives those that
+// were never tried to the misfire policy. What is decided of a row stays together; of a
+// timer there may be more than fits into one transaction.
+func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed) error {
+	for i, o := range os {
+		if err := r.flushMany(ctx); err != nil {
+			return err
+		}
+		switch {
+		case t == nil || t.Generation != o.Generation: // it has ended
+		case o.Begun && t.Delivery == engine.AtMostOnce:
+			r.pay = append(r.pay, o.Key)
+			r.unknown(&r.d, t, o.Key, o.Origin, o.Task)
+		case o.Begun:
+			r.d.Owe = append(r.d.Owe, o) // again at once
+			r.keepBusy(o)
+		case t.Schedule.OneShot() && r.now-o.Key.Due <= t.Misfire.Window.Milliseconds():
+		case r.now-o.Key.Due > t.Misfire.Window.Milliseconds():
+			r.pay = append(r.pay, o.Key)
+			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Missed, engine.ReasonWindow, r.now))
+		case t.Misfire.Policy == engine.MisfireSkip, t.Misfire.Policy == engine.MisfireLatest && r.overtaken(t, os[i+1:], o.Key.Due):
+			r.pay = append(r.pay, o.Key)
+			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Skipped, engine.ReasonMisfire, r.now))
+		}
+	}
+	return r.flushMany(ctx)
+}
+
+// ended brings a row to where the journal has its task.
+func (r *recovery) ended(o engine.Owed, t *engine.Task) {
+	if t.Status.Final() {
+		r.pay = append(r.pay, o.Key)
+	} else {
+		r.retry(t, o.Generation, o.Lane)
+		r.keepBusy(engine.Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
+	}
+	r.record(t)
+	delete(r.finished, o.Key)
 }

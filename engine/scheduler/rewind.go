@@ -116,11 +116,7 @@ func (r *recovery) ranged(t *engine.Timer, due int64) bool {
 }
 
 func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan, o *engine.Owed) error {
-	rows, err := r.e.cfg.Cold.OwedOf(ctx, t.ID)
-	if err != nil {
-		return err
-	}
-	own, err := r.e.ownOf(ctx, rows, o.To)
+	own, err := r.e.ownWithin(ctx, *o, o.To)
 	if err != nil {
 		return err
 	}

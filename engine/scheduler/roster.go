@@ -109,6 +109,7 @@ type task struct {
 	writing       *engine.Timer    // what it calls, while the first bytes are being written (see Gate); nil: nothing
 	stored        int64            // when it was settled, being done (see ticks); 0: not yet
 	left          int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue
+	journaled     engine.Position  // 1 + the first of its records in the journal that nothing stored makes needless; 0: none
 	turn          fair.Item[*task] // in the queue
 	handle        wheel.Handle     // of its retry
 	encoded       []byte           // AppendTask of it, once done
@@ -197,15 +198,26 @@ func (e *Scheduler) detach(sh *shard, t *task) {
 	sh.dismiss(t.live)
 }
 
-// finish gives a task its final status and notes it in the journal; it stays in
-// memory until it is settled. mu is held.
-func (e *Scheduler) finish(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) {
+// ends gives a task its final status; it stays in memory until it is settled. freed:
+// see leave. mu is held.
+func (e *Scheduler) ends(sh *shard, t *task, status engine.TaskStatus, reason string, now int64) (freed *task) {
+	freed = t.leave(now)
 	e.detach(sh, t)
 	t.state, t.Status, t.Reason, t.Ended, t.NotBefore = isDone, status, reason, now, 0
 	t.encoded = engine.EncodeTask(&t.Task)
 	sh.done++
 	sh.doneBytes += int64(len(t.encoded))
-	e.journal.Finish(t.encoded)
+	e.metrics.ended(status)
+	e.followers.tell(&t.Task)
+	return freed
+}
+
+// inJournal notes a record that the journal has of a task. mu is held since before it
+// was appended, so that a settle sees both or neither.
+func (t *task) inJournal(p engine.Position) {
+	if t.journaled == 0 {
+		t.journaled = p + 1
+	}
 }
 
 // dismiss drops a timer that has nothing in memory any more. mu is held.

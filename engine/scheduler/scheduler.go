@@ -129,6 +129,7 @@ type Scheduler struct {
 	backlog    backlog
 	lanes      *lanes
 	misfires   misfires
+	ended      ended
 	followers  followers
 	operations operations
 	recent     recent
@@ -154,7 +155,7 @@ type Scheduler struct {
 	coldFault atomic.Pointer[string]
 	probed    int // how many tables the janitor has asked
 	unsettled unsettled
-	halved    int                           // how often the pieces of a settle have been; of recovery, then of history
+	pieces    pieces
 	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
 	counts    atomic.Pointer[engine.Counts] // refreshed by the janitor
 
@@ -187,6 +188,8 @@ func New(cfg Config) *Scheduler {
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
 	e.changes.versions = map[engine.TimerID]changeNote{}
 	e.backlog.later, e.misfires.more = map[chan struct{}][]engine.Owed{}, make(chan struct{}, 1)
+	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
+	e.pieces.rows = mostRows
 	e.followers.list = map[*follower]struct{}{}
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
@@ -260,6 +263,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	turning := e.stage("wheel", e.wheel.Run)
 	loading := []*stage{
 		e.stage("refill", e.refill),
+		e.stage("ended", func(ctx context.Context) error { return e.ended.run(ctx, e) }),
 		e.stage("misfires", func(ctx context.Context) error { return e.misfires.run(ctx, e) }),
 		e.stage("migrator", e.migrator.run),
 		e.stage("auditor", e.audit),

@@ -44,7 +44,7 @@ func (e *Scheduler) spent(ctx context.Context, t *engine.Timer, p *plan.Plan, af
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.cfg.Cold.OwedOf(ctx, t.ID)
+	rows, err := e.rowsOfTimer(ctx, t.ID)
 	for i := range rows {
 		if o := &rows[i]; o.To == 0 && (o.Used() || o.Generation == t.Generation) {
 			done = append(done, [2]int64{o.Key.Due, o.Key.Due})
@@ -148,7 +148,7 @@ func (e *Scheduler) runBefore(ctx context.Context, id engine.TimerID, at int64) 
 // oweAnew adds to an edit the rows that the new generation starts with. was is the
 // definition that stood, reached what reached tells of it.
 func (e *Scheduler) oweAnew(ctx context.Context, was *engine.Timer, ed *edit, reached int64) error {
-	owe, err := e.owing(ed.timer, ed.fresh, reached, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
+	owe, err := e.owing(ed.timer, ed.fresh, reached, func(k engine.Key) (bool, error) { return e.isTaken(ctx, k) })
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func TestSlowChangeBesideASettle(t *testing.T) {
 					return nil
 				}
 				w.after = func(op string, _ any) {
-					if op == "OwedOf" && slowChange.Load() {
+					if op == "OwedPage" && slowChange.Load() {
 						time.Sleep(slow)
 					}
 				}

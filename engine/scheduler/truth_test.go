@@ -133,11 +133,6 @@ func (m *mortalCold) LastTask(ctx context.Context, id engine.TimerID) (t *engine
 	return t, err
 }
 
-func (m *mortalCold) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) (os []engine.Owed, err error) {
-	err = m.do("OwedPage", id, func() (err error) { os, err = m.Cold.OwedPage(ctx, id, after, limit); return err })
-	return os, err
-}
-
 func (m *mortalCold) Shards(ctx context.Context) (ss []engine.Shard, err error) {
 	err = m.do("Shards", nil, func() (err error) { ss, err = m.Cold.Shards(ctx); return err })
 	return ss, err

@@ -132,36 +132,17 @@ func (u *unfolding) end() {
 	u.release = nil
 }
 
-// tryClaim is claim for a caller that does not wait: change is the one that is under way.
-func (e *Scheduler) tryClaim(id engine.TimerID) (release func(), change chan struct{}) {
-	sh := e.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if ch := sh.changing[id]; ch != nil {
-		return nil, ch
-	}
-	ch := make(chan struct{})
-	sh.changing[id] = ch
-	return func() {
-		sh.mu.Lock()
-		delete(sh.changing, id)
-		sh.mu.Unlock()
-		close(ch)
-	}, nil
-}
-
 // add unfolds one range.
 func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, most int) error {
-	if definition == nil {
-		u.pay = append(u.pay, o.Key)
-		return nil // its change has said what becomes of its dues
+	var t *engine.Timer
+	if definition != nil {
+		var err error
+		if t, err = engine.DecodeTimer(definition); err != nil {
+			return err
+		}
 	}
-	t, err := engine.DecodeTimer(definition)
-	if err != nil {
-		return err
-	}
-	if t.Generation != o.Generation {
-		u.pay = append(u.pay, o.Key)
+	if t == nil || t.Generation != o.Generation {
+		u.e.ended.add(o.Key.Timer, nil, t, u.e.now())
 		return nil
 	}
 	p, err := plan.Of(t)
@@ -291,27 +272,27 @@ func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Sp
 		own = sh.inMemory(lv, o.Key.Due-1, to)
 	}
 	sh.mu.Unlock()
-	if o.To != engine.Endless {
-		done, err := u.e.over(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)
-		if err != nil {
-			return nil, err
-		}
-		own = append(own, done...)
-	}
-	for after, more := o.Key.Due-1, true; more; {
-		rows, err := u.e.cfg.Cold.OwedPage(ctx, o.Key.Timer, after, page)
-		if err != nil {
-			return nil, err
-		}
-		for i := range rows {
-			if after = rows[i].Key.Due; rows[i].To == 0 && after <= to {
-				own = append(own, [2]int64{after, after})
-			}
-		}
-		more = len(rows) == page && after < to
-	}
+	stored, err := u.e.ownWithin(ctx, o, to)
+	own = append(own, stored...)
 	slices.SortFunc(own, policy.CompareSpans)
-	return own, nil
+	return own, err
+}
+
+// ownWithin are the dues of a range up to the instant that have a final record or a row.
+func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
+	if o.To != engine.Endless {
+		if own, err = e.over(ctx, o.Key.Timer, o.Generation, o.Key.Due, to); err != nil {
+			return nil, err
+		}
+	}
+	err = e.eachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
+		if x.To == 0 && x.Key.Due <= to {
+			own = append(own, [2]int64{x.Key.Due, x.Key.Due})
+		}
+		return x.Key.Due < to
+	})
+	slices.SortFunc(own, policy.CompareSpans)
+	return own, err
 }
 
 // rejoin lets the dues of a timer come through the wheel again.

@@ -897,8 +897,8 @@ func (m *mortalCold) Task(ctx context.Context, k engine.Key) (t *engine.Task, er
 	return t, err
 }
 
-func (m *mortalCold) OwedOf(ctx context.Context, id engine.TimerID) (os []engine.Owed, err error) {
-	err = m.do("OwedOf", id, func() (err error) { os, err = m.Cold.OwedOf(ctx, id); return err })
+func (m *mortalCold) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) (os []engine.Owed, err error) {
+	err = m.do("OwedPage", id, func() (err error) { os, err = m.Cold.OwedPage(ctx, id, after, limit); return err })
 	return os, err
 }
 

@@ -335,17 +335,20 @@ func (g *ledger) again(ctx context.Context, id engine.TimerID, was *evidence) (j
 	if err != nil || len(ls) == 0 || ls[0].ID != id {
 		return judged{}, err
 	}
-	rows, err := g.cold.OwedOf(ctx, id)
-	if err != nil {
-		return judged{}, err
-	}
 	ev := *was
 	ev.w, ev.owed, ev.records = shards[id.Shard()].Watermark, nil, nil
+	for after, more := int64(-1), true; more; {
+		rows, err := g.cold.OwedPage(ctx, id, after, 1000)
+		if err != nil {
+			return judged{}, err
+		}
+		for i := range rows {
+			ev.owed, after = append(ev.owed, debtOf(&rows[i])), rows[i].Key.Due
+		}
+		more = len(rows) == 1000
+	}
 	if ev.leftOut, err = g.cold.LeftOut(ctx, ev.from, ev.to); err != nil {
 		return judged{}, err
-	}
-	for i := range rows {
-		ev.owed = append(ev.owed, debtOf(&rows[i]))
 	}
 	end := ev.to
 	for i := range was.records {

@@ -53,9 +53,9 @@ func (s *shelf) Owed(_ context.Context, _, _ int64, yield func([]engine.Owed) er
 	return yield(s.owed)
 }
 
-func (s *shelf) OwedOf(_ context.Context, id engine.TimerID) (os []engine.Owed, err error) {
+func (s *shelf) OwedPage(_ context.Context, id engine.TimerID, after int64, limit int) (os []engine.Owed, err error) {
 	for _, o := range s.owed {
-		if o.Key.Timer == id {
+		if o.Key.Timer == id && o.Key.Due > after && len(os) < limit {
 			os = append(os, o)
 		}
 	}

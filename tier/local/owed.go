@@ -3,7 +3,6 @@ package local
 import (
 	"bytes"
 	"context"
-	"math"
 
 	"xtimer/engine"
 )
@@ -144,11 +143,6 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 		return err
 	}
 	return yield(page)
-}
-
-// OwedOf lists the owed rows of one timer.
-func (s *Store) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, error) {
-	return s.OwedPage(ctx, id, -1, math.MaxInt)
 }
 
 // OwedPage lists the owed rows of one timer that are due after an instant.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 
@@ -267,11 +266,6 @@ func (c *Cold) Owed(_ context.Context, from, to int64, yield func([]engine.Owed)
 		}
 	}
 	return nil
-}
-
-// OwedOf lists the owed rows of one timer.
-func (c *Cold) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, error) {
-	return c.OwedPage(ctx, id, -1, math.MaxInt)
 }
 
 // OwedPage lists the owed rows of one timer that are due after an instant.

@@ -30,7 +30,7 @@ func calls(t *testing.T, s *Store) map[string]func() error {
 		"Raise":        func() error { return s.Raise(ctx, []engine.Bound{{ID: 1, Version: 1, Due: 5}}) },
 		"Raise, ended": func() error { return s.Raise(ctx, []engine.Bound{{ID: 1, Version: 1, Finished: true}}) },
 		"Owed":         func() error { return s.Owed(ctx, 0, 1, func([]engine.Owed) error { return nil }) },
-		"OwedOf":       func() error { _, err := s.OwedOf(ctx, 1); return err },
+		"OwedPage":     func() error { _, err := s.OwedPage(ctx, 1, -1, 10); return err },
 		"Shards":       func() error { _, err := s.Shards(ctx); return err },
 		"Take":         func() error { _, _, err := s.Take(ctx, "n"); return err },
 		"Settle":       func() error { return s.Settle(ctx, &engine.Settlement{Tasks: []engine.Record{succeeded(k)}}) },

@@ -60,7 +60,7 @@ func TestCancelledMeanwhile(t *testing.T) {
 	if err != nil || shards[3].Watermark != 0 {
 		t.Errorf("the watermark of what was given up stands at %d, %v", shards[3].Watermark, err)
 	}
-	if rows, err := s.OwedOf(t.Context(), 1); err != nil || len(rows) != 1 {
+	if rows, err := s.OwedPage(t.Context(), 1, -1, 1<<20); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows are owed after what was given up, %v", len(rows), err)
 	}
 	for range 2 {
@@ -71,7 +71,7 @@ func TestCancelledMeanwhile(t *testing.T) {
 	if shards, err = s.Shards(t.Context()); err != nil || shards[3].Watermark != benchNow {
 		t.Errorf("the watermark stands at %d, %v", shards[3].Watermark, err)
 	}
-	if rows, err := s.OwedOf(t.Context(), 1); err != nil || len(rows) != 0 {
+	if rows, err := s.OwedPage(t.Context(), 1, -1, 1<<20); err != nil || len(rows) != 0 {
 		t.Errorf("%d rows are owed, %v", len(rows), err)
 	}
 }
@@ -85,7 +85,7 @@ func TestPool(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 300 {
 		wg.Go(func() {
-			if _, err := s.OwedOf(t.Context(), engine.TimerID(i)); err != nil {
+			if _, err := s.OwedPage(t.Context(), engine.TimerID(i), -1, 1<<20); err != nil {
 				t.Error(err)
 			}
 		})
@@ -108,7 +108,7 @@ func TestPool(t *testing.T) {
 			server.Do("KILL " + id)
 		}
 		began := time.Now()
-		if _, err := s.OwedOf(t.Context(), 1); err != nil {
+		if _, err := s.OwedPage(t.Context(), 1, -1, 1<<20); err != nil {
 			t.Fatalf("after the server ended all connections: %v, in %v", err, time.Since(began))
 		}
 	}

@@ -163,7 +163,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 		o := engine.Owed{Key: engine.Key{Timer: id, Due: benchNow + 1}, NotBefore: benchNow}
 		f.failOnce(fail)
 		mustApply(t, s, &engine.Change{Timer: shot(id, name), ID: id, Was: 1, Owe: []engine.Owed{o}})
-		if rows, err := s.OwedOf(t.Context(), id); err != nil || len(rows) != 1 {
+		if rows, err := s.OwedPage(t.Context(), id, -1, 1<<20); err != nil || len(rows) != 1 {
 			t.Fatalf("%v, %v", rows, err)
 		}
 

@@ -14,7 +14,7 @@ func TestReadsBeforeItIsOpen(t *testing.T) {
 	if _, err := s.Timer(t.Context(), 1); !errors.Is(err, engine.ErrUnavailable) {
 		t.Error(err)
 	}
-	if _, err := s.OwedOf(t.Context(), 1); !errors.Is(err, engine.ErrUnavailable) {
+	if _, err := s.OwedPage(t.Context(), 1, -1, 1<<20); !errors.Is(err, engine.ErrUnavailable) {
 		t.Error(err)
 	}
 	if err := s.Open(t.Context()); !errors.Is(err, engine.ErrUnavailable) {

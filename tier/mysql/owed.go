@@ -76,11 +76,6 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 	}
 }
 
-// OwedOf lists the owed rows of one timer.
-func (s *Store) OwedOf(ctx context.Context, id engine.TimerID) ([]engine.Owed, error) {
-	return s.OwedPage(ctx, id, -1, math.MaxInt)
-}
-
 // OwedPage lists the owed rows of one timer that are due after an instant.
 func (s *Store) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) (out []engine.Owed, err error) {
 	err = s.read(ctx, "read what is owed of a timer", func(ctx context.Context) error {

@@ -230,7 +230,7 @@ func TestTakenOver(t *testing.T) {
 	if _, err := b.Apply(t.Context(), create(shot(3, "after"))); err != nil {
 		t.Errorf("the new owner: %v", err)
 	}
-	if rows, err := b.OwedOf(t.Context(), 1); err != nil || len(rows) != 1 {
+	if rows, err := b.OwedPage(t.Context(), 1, -1, 1<<20); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows are owed, %v", len(rows), err)
 	}
 }

@@ -201,7 +201,7 @@ func TestManyRows(t *testing.T) {
 	if err != nil || len(loaded) != n || loaded[2999] == nil || loaded[3000] != nil {
 		t.Fatal(len(loaded), err)
 	}
-	if rows, err := s.OwedOf(t.Context(), 3000); err != nil || len(rows) != 0 {
+	if rows, err := s.OwedPage(t.Context(), 3000, -1, 1<<20); err != nil || len(rows) != 0 {
 		t.Fatal(rows, err)
 	}
 	if _, err := s.Task(t.Context(), engine.Key{Timer: n, Due: benchNow}); err != nil {

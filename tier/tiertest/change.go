@@ -226,7 +226,7 @@ func sameVersion(s *cold) {
 	vs, err := s.Versions(s.ctx, 1, 0, 10)
 	s.ok(err)
 	s.same("versions", len(vs), 0)
-	rows, err := s.OwedOf(s.ctx, 1)
+	rows, err := s.OwedPage(s.ctx, 1, -1, 1<<20)
 	s.ok(err)
 	s.same("owed", rows[0].Key, k)
 	s.same("counts", s.counts(), engine.Counts{Enabled: 1})

@@ -81,7 +81,7 @@ func (d *dump) each(ids []engine.TimerID) error {
 		for _, v := range vs {
 			d.line("version %x", engine.AppendTimer(nil, v))
 		}
-		rows, err := d.OwedOf(d.ctx, id)
+		rows, err := d.OwedPage(d.ctx, id, -1, 1<<20)
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func owedRows(s *cold) {
 	full := owed(9000, t0, t0+5)
 	full.To, full.Origin, full.Begun, full.Task = t0+hour, engine.FromCatchUp, true, task(9000, t0, engine.Retrying, 2)
 	s.settle(&engine.Settlement{Owner: "n", Owe: append(slices.Clone(rows), full)})
-	got, err := s.OwedOf(s.ctx, 9000)
+	got, err := s.OwedPage(s.ctx, 9000, -1, 1<<20)
 	s.ok(err)
 	s.same("rows", len(got), 1)
 	s.same("row", string(engine.AppendOwed(nil, &got[0])), string(engine.AppendOwed(nil, &full)))
@@ -50,7 +50,7 @@ func owedRows(s *cold) {
 	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{moved}, Pay: []engine.Key{rows[11].Key, {Timer: 77777, Due: 1}}})
 	s.same("moved and paid", s.owedIn(t0+9, t0+11), []engine.Key(nil))
 	s.same("moved to", s.owedIn(t0+hour-1, t0+hour), []engine.Key{moved.Key})
-	got, err = s.OwedOf(s.ctx, rows[10].Key.Timer)
+	got, err = s.OwedPage(s.ctx, rows[10].Key.Timer, -1, 1<<20)
 	s.ok(err)
 	s.same("of the timer", len(got), 1)
 	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{rows[10]}, Pay: []engine.Key{rows[10].Key}})
@@ -103,7 +103,7 @@ func settleTwice(s *cold) {
 		Marks: marks(t0 + 2*minute),
 	}
 	look := func() string {
-		rows, err := s.OwedOf(s.ctx, 1)
+		rows, err := s.OwedPage(s.ctx, 1, -1, 1<<20)
 		s.ok(err)
 		shards, err := s.Shards(s.ctx)
 		s.ok(err)
@@ -188,7 +188,7 @@ func replay(s *cold) {
 
 	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{{Key: k, NotBefore: t0 + 2, Task: two}}})
 	s.settle(&engine.Settlement{Owner: "n", Replayed: true, Owe: []engine.Owed{{Key: k, NotBefore: t0 + 1, Task: one}}})
-	rows, err := s.OwedOf(s.ctx, 1)
+	rows, err := s.OwedPage(s.ctx, 1, -1, 1<<20)
 	s.ok(err)
 	s.same("owed", rows[0].NotBefore, t0+2)
 }

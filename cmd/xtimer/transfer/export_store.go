@@ -127,11 +127,11 @@ func (e *export) storedTimers(ctx context.Context, cold engine.Cold) error {
 func (e *export) storedTimer(ctx context.Context, cold engine.Cold, t *engine.Timer, shards []engine.Shard, owing map[engine.TimerID]int64, now int64) error {
 	var owed []engine.Owed
 	if owing[t.ID] > 0 {
-		delete(owing, t.ID)
 		var err error
-		if owed, err = cold.OwedOf(ctx, t.ID); err != nil {
+		if owed, err = cold.OwedPage(ctx, t.ID, -1, int(owing[t.ID])); err != nil {
 			return fmt.Errorf("cannot read the pending tasks of timer %s: %w", t.ID, err)
 		}
+		delete(owing, t.ID)
 	}
 	l := lineOf(t, owed, shards[t.ID.Shard()].Watermark, now)
 	status := l.Stored.Status
