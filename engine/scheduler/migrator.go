@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -190,7 +191,10 @@ func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 
 // trouble logs a failure that is tried again and again: at first, every half
 // minute while it lasts, and its end.
-type trouble struct{ since, told time.Time }
+type trouble struct {
+	mu          sync.Mutex
+	since, told time.Time
+}
 
 func (t *trouble) tell(log *slog.Logger, what string, err error) {
 	t.tellAt(log, slog.LevelError, what, err)
@@ -198,10 +202,12 @@ func (t *trouble) tell(log *slog.Logger, what string, err error) {
 
 func (t *trouble) tellAt(log *slog.Logger, level slog.Level, what string, err error) {
 	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch {
 	case err == nil && !t.since.IsZero():
 		log.Info("over: "+what, "after", now.Sub(t.since).Round(time.Millisecond))
-		*t = trouble{}
+		t.since, t.told = time.Time{}, time.Time{}
 	case err != nil && now.Sub(t.told) > 30*time.Second:
 		if t.told = now; t.since.IsZero() {
 			t.since = now

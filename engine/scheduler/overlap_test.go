@@ -178,7 +178,7 @@ func TestParkedThenAllowed(t *testing.T) {
 		if _, _, err := w.Put(t.Context(), d, 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Second)
+		time.Sleep(5500 * time.Millisecond) // not at the instant of a due
 		s, err := w.Stats(t.Context())
 		if err != nil || s.Overdue > 0 {
 			t.Errorf("%d tasks wait, the oldest for %v (%v)", s.Overdue, s.OldestOverdue, err)
