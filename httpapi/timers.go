@@ -153,9 +153,16 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	create, err := onlyNew(r)
+	if err != nil {
+		return reply{}, err
+	}
 	dry, err := r.boolean("dry_run")
 	if err != nil {
 		return reply{}, err
+	}
+	if create && !dry {
+		return s.createOnly(r, d)
 	}
 	var v scheduler.View
 	var did scheduler.PutResult
@@ -170,12 +177,31 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if dry && create && did != scheduler.PutCreated {
+		return reply{}, errExists
+	}
 	if dry {
 		return reply{body: renderFunc(func(b []byte) []byte {
 			b = wire.TextMember(append(b, '{'), "result", putNames[did])
 			return append(wire.BoolMember(b, "dry_run", true), '}')
 		})}, nil
 	}
+	return putReply(v, did), nil
+}
+
+// createOnly is a PUT with If-None-Match: *.
+func (s *Server) createOnly(r *request, d engine.Definition) (reply, error) {
+	c := s.e.Create(r.ctx, d, nil)
+	switch {
+	case c.Existed, isFault(c.Err, engine.FaultConflict):
+		return reply{}, errExists
+	case c.Err != nil:
+		return reply{}, c.Err
+	}
+	return putReply(c.View, scheduler.PutCreated), nil
+}
+
+func putReply(v scheduler.View, did scheduler.PutResult) reply {
 	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
 	if did == scheduler.PutCreated {
 		out.status = fasthttp.StatusCreated
@@ -184,7 +210,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		b = wire.TextMember(append(b, '{'), "result", putNames[did])
 		return append(wire.AppendView(wire.Member(b, "timer"), &v), '}')
 	})
-	return out, nil
+	return out
 }
 
 var putNames = [...]string{
