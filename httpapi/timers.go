@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"time"
@@ -26,7 +27,7 @@ func (s *Server) createTimer(r *request) (reply, error) {
 	if err := wire.DecodeTimer(body, &d); err != nil {
 		return reply{}, err
 	}
-	if err := r.own(&d); err != nil {
+	if err := cmp.Or(r.own(&d), s.callable(&d)); err != nil {
 		return reply{}, err
 	}
 	once, err := r.once(d.App, body)
@@ -55,6 +56,16 @@ func (r *request) own(d *engine.Definition) error {
 	}
 	if !r.mayUse(d.App) {
 		return wrongApp(r.grant.app)
+	}
+	return nil
+}
+
+// callable refuses a definition with an address that no call would reach.
+func (s *Server) callable(d *engine.Definition) error {
+	if s.cfg.Forbids != nil {
+		if err := s.cfg.Forbids(d.Callback.URL); err != nil {
+			return engine.Invalid("callback.url", "egress_denied", "%v", err)
+		}
 	}
 	return nil
 }
@@ -141,6 +152,9 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	d := engine.NewDefinition()
 	d.App, d.Name = app, name
 	if err := wire.DecodeTimer(body, &d); err != nil {
+		return reply{}, err
+	}
+	if err := s.callable(&d); err != nil {
 		return reply{}, err
 	}
 	if d.App != app {
@@ -239,7 +253,11 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 	var v scheduler.View
 	err = match.try(func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, func(version uint32) (err error) {
 		v, err = s.e.Replace(r.ctx, id, version, func(old engine.Definition) (engine.Definition, error) {
-			return wire.Patched(old, patch)
+			d, err := wire.Patched(old, patch)
+			if err == nil && d.Callback.URL != old.Callback.URL {
+				err = s.callable(&d)
+			}
+			return d, err
 		})
 		return err
 	})

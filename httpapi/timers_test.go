@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -366,4 +367,29 @@ func TestPreview(t *testing.T) {
 	}
 	n.do("POST", "/v1/schedules/preview", `{"n":3}`).want(400)
 	n.do("POST", "/v1/schedules/preview", `{"schedule":{"cron":"61 * * * *"}}`).want(422)
+}
+
+// A URL that may not be called is refused wherever a definition comes in.
+func TestForbiddenURL(t *testing.T) {
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Forbids: func(url string) error {
+		if strings.Contains(url, "0.0.0.0") {
+			return errors.New("0.0.0.0 may not be called")
+		}
+		return nil
+	}})
+	bad := `{"app":"a","name":"n","schedule":{"every":"1h"},"callback":{"url":"http://0.0.0.0/"}}`
+	good := strings.Replace(bad, "0.0.0.0", "127.0.0.1", 1)
+	refused := func(a answer) {
+		t.Helper()
+		if a.want(422).get("errors", 0, "field") != "callback.url" {
+			t.Error(a.body)
+		}
+	}
+	refused(n.do("POST", "/v1/timers", bad))
+	refused(n.do("PUT", "/v1/apps/a/timers/n", bad))
+	id := n.do("POST", "/v1/timers", good).want(201).str("id")
+	refused(n.do("PATCH", "/v1/timers/"+id, `{"callback":{"url":"http://0.0.0.0/"}}`))
+	if got := n.do("POST", "/v1/timers/batch", `{"timers":[`+bad+`,`+good+`]}`).want(200); got.get("results", 0, "status") != 422.0 && !strings.Contains(got.body, "callback.url") {
+		t.Error(got.body)
+	}
 }
