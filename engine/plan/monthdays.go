@@ -86,7 +86,6 @@ func (m *monthDays) takeWeekday(f *cronField, item string) (is bool, err error) 
 	return true, nil
 }
 
-func (m *monthDays) isDate() bool    { return m.last != 0 || m.nearest != 0 || m.lastWeekday }
 func (m *monthDays) isWeekday() bool { return m.nth != [6]uint8{} }
 
 // daysOf are the days of a month on which the spec is due: bit n is day n.
