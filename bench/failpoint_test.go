@@ -32,6 +32,7 @@ var failpoints = []failpoint{
 	{"create-before-ack", 3, nil},
 	{"change-before-commit", 2, (*failTrial).change},
 	{"change-after-commit", 2, (*failTrial).change},
+	{"ended-before-settle", 1, (*failTrial).end},
 	{"cold-in-commit", 20, nil},
 	{"cold-after-commit", 20, nil},
 	{"warm-rebuild", 1, nil},
@@ -228,6 +229,24 @@ func (ft *failTrial) change() {
 		req.Header.Set("Content-Type", "application/json")
 		if r, err := client.Do(req); err == nil {
 			r.Body.Close()
+		}
+	}
+}
+
+// end makes a timer whose retries are far away, and deletes it when more of its tasks wait
+// than the delete takes along: a task has a row when it has waited for 15 s.
+func (ft *failTrial) end() {
+	ft.changed++
+	path := ft.p.url(fmt.Sprintf("/v1/apps/bench/timers/ended-%d", ft.changed))
+	body := `{"schedule":{"every":"10ms"},"retry":{"max_attempts":2,"backoff":"10h","max_backoff":"10h"},"callback":{"url":"http://127.0.0.1:1/"}}`
+	for _, method := range []string{http.MethodPut, http.MethodDelete} {
+		req, _ := http.NewRequest(method, path, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		if r, err := client.Do(req); err == nil {
+			r.Body.Close()
+		}
+		if method == http.MethodPut {
+			time.Sleep(22 * time.Second)
 		}
 	}
 }

@@ -19,11 +19,11 @@ import (
 // when it answers again it says itself what it has lost (ErrGap).
 func (m *migrator) lose(err error) {
 	m.answers.Store(false)
-	m.e.warmUp.Store(false)
-	m.warmTrouble.tellAt(m.e.log, slog.LevelWarn, warmAway, err)
+	m.warm.Store(warmAway)
+	m.warmTrouble.tellAt(m.e.log, slog.LevelWarn, cannotUseWarm, err)
 }
 
-const warmAway = "cannot use the warm tier; what is due next is read from the cold tier"
+const cannotUseWarm = "cannot use the warm tier; what is due next is read from the cold tier"
 
 // reach asks a warm tier that failed whether it answers, once a second at most.
 func (m *migrator) reach(ctx context.Context) {
@@ -82,8 +82,8 @@ func (m *migrator) fillTo(ctx context.Context) error {
 		raise(&m.filled, to)
 	}
 	m.pause = 0
-	if m.answers.Load() && !e.warmUp.Swap(true) {
-		m.warmTrouble.tellAt(e.log, slog.LevelWarn, warmAway, nil)
+	if m.answers.Load() && m.warm.Swap(warmFilled) != warmFilled {
+		m.warmTrouble.tellAt(e.log, slog.LevelWarn, cannotUseWarm, nil)
 		e.log.Info("the warm tier is filled")
 	}
 	return nil

@@ -79,7 +79,7 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 		return 0
 	}
 	set.NewGauge(`xtimer_tier_up{tier="cold"}`, func() float64 { return up(e.coldUp()) })
-	set.NewGauge(`xtimer_tier_up{tier="warm"}`, func() float64 { return up(e.warmUp.Load()) })
+	set.NewGauge(`xtimer_tier_up{tier="warm"}`, func() float64 { return up(e.warmUp()) })
 	for _, s := range [...]engine.Status{engine.Enabled, engine.Disabled, engine.Finished} {
 		set.NewGauge(fmt.Sprintf("xtimer_timers{status=%q}", s), func() float64 { return float64(e.countOf(s)) })
 	}

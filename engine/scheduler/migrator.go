@@ -45,8 +45,9 @@ type migrator struct {
 	filled atomic.Int64
 	gaps   gaps
 	// answers: the warm tier has answered since it last failed. One that does may
-	// still refuse to be filled: warmUp tells that it is filled as well.
+	// still refuse to be filled.
 	answers atomic.Bool
+	warm    atomic.Int32 // warmEmpty, warmFilled or warmAway
 
 	// The rest is run's own.
 	asked   time.Time     // when it was last asked whether it answers
@@ -58,6 +59,12 @@ type migrator struct {
 
 	warmTrouble trouble // with the warm tier
 }
+
+const (
+	warmEmpty = iota // before the first fill
+	warmFilled
+	warmAway // it failed, and has not been filled since
+)
 
 // sealed is up to where the warm tier is whole; 0 before the first fill.
 func (m *migrator) sealed() int64 { return m.filled.Load() }
@@ -85,7 +92,7 @@ func (m *migrator) run(ctx context.Context) error {
 		m.trouble.tell(m.e.log, "cannot load what is due next; trying again", err)
 		now := m.e.now()
 		wait := time.Duration(now/minute*minute+minute-now) * time.Millisecond
-		if err != nil || !m.e.warmUp.Load() || m.pause > 0 {
+		if err != nil || !m.e.warmUp() || m.pause > 0 {
 			wait = time.Second
 		}
 		select {

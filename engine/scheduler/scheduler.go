@@ -146,7 +146,7 @@ type Scheduler struct {
 	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
 	steps                   atomic.Int64 // how often the clock was set
 	startedAt               int64        // set by Open
-	running, ending, warmUp atomic.Bool
+	running, ending         atomic.Bool
 	startsWith              atomic.Pointer[string] // what it is busy with before it runs
 	// readsFail: the last read of the cold tier failed, or it is not open yet.
 	readsFail atomic.Bool

@@ -100,9 +100,10 @@ func (e *Scheduler) countOverdue() (n int64) {
 	return n + e.overdue.stored(nil).tasks
 }
 
-// Tiers tells which of the tiers are up, by name.
+// Tiers reports which of the tiers are up, by name. A warm tier that failed is up again when
+// it has been filled.
 func (e *Scheduler) Tiers() map[string]bool {
-	return map[string]bool{"cold": e.coldUp(), "warm": e.warmUp.Load()}
+	return map[string]bool{"cold": e.coldUp(), "warm": e.warmUp()}
 }
 
 // Ready is nil when this node serves and fires; else it says what is amiss.
@@ -123,13 +124,16 @@ func (e *Scheduler) Ready() error {
 	return nil
 }
 
+// warmUp reports whether the warm tier has not failed since it was last filled.
+func (e *Scheduler) warmUp() bool { return e.migrator.warm.Load() != warmAway }
+
 // warmWarning says that the warm tier is away, if it is. The cause is in the log only:
 // whoever asks may have no token, and a cause names hosts.
 func (e *Scheduler) warmWarning() (w Warning, ok bool) {
-	if e.warmUp.Load() {
+	if e.warmUp() {
 		return w, false
 	}
-	return Warning{"warm_tier_away", "the warm tier is away or not filled yet: what is due next is read from the cold tier; the log has the cause"}, true
+	return Warning{"warm_tier_away", "the warm tier is away, or not filled again yet: what is due next is read from the cold tier; the log has the cause"}, true
 }
 
 // raise lifts an instant, never lowers it.
