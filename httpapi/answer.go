@@ -74,6 +74,9 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // answer sends the bytes of b, a buffer of the pool, as the body. One that must be sent
 // is, whatever it takes: a change has been made by then.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, app string, must bool, b *[]byte) {
+	if len(*b) > smallAnswer {
+		b = compressed(ctx, b)
+	}
 	if len(*b) <= smallAnswer {
 		ctx.SetBody(*b)
 		buffers.Put(b)
@@ -92,6 +95,19 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, app string, must bool, b *[]by
 			buffers.Put(b)
 		}
 	})}, len(*b))
+}
+
+// compressed replaces a long answer when the client takes gzip.
+func compressed(ctx *fasthttp.RequestCtx, b *[]byte) *[]byte {
+	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+	if !ctx.Request.Header.HasAcceptEncoding("gzip") {
+		return b
+	}
+	z := buffers.Get().(*[]byte)
+	*z = fasthttp.AppendGzipBytesLevel((*z)[:0], *b, fasthttp.CompressBestSpeed)
+	buffers.Put(b)
+	ctx.Response.Header.SetContentEncoding("gzip")
+	return z
 }
 
 // streamBytes is what an event stream counts for: what a reader may be behind.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func (s *Server) createTimers(r *request) (reply, error) {
 	for i := range items {
 		it := &items[i]
 		if it.err == nil {
-			it.err = r.own(&it.def)
+			it.err = cmp.Or(r.own(&it.def), s.callable(&it.def))
 		}
 		if it.err == nil {
 			defs = append(defs, it.def)

@@ -31,6 +31,9 @@ type ServerConfig struct {
 	// LocalOnly: there are no tokens, because only this machine can ask. Requests to a
 	// name of the internet are then refused, and changes by web pages from any name.
 	LocalOnly bool
+	// Forbids says why a URL may not be called, as far as that is known before the call;
+	// nil: each may.
+	Forbids func(url string) error
 	// BackupDir is where backups go; "": there are none.
 	BackupDir string
 	// CPUs is how many cores this process may use, for GET /v1/system.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/valyala/fasthttp"
+
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
 )
@@ -37,6 +39,52 @@ func ifMatch(r *request) (p precondition, err error) {
 		}
 	}
 	return p, nil
+}
+
+// onlyNew reads the If-None-Match of a PUT: with *, the timer must not exist.
+func onlyNew(r *request) (bool, error) {
+	h := &r.http.Request.Header
+	switch text := strings.TrimSpace(string(h.Peek(fasthttp.HeaderIfNoneMatch))); {
+	case text == "":
+		return false, nil
+	case text != "*":
+		return false, badField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "must be *: the timer must not exist yet")
+	case len(h.Peek(fasthttp.HeaderIfMatch)) > 0:
+		return false, badField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "contradicts If-Match")
+	}
+	return true, nil
+}
+
+var errExists = &engine.Fault{
+	Kind: engine.FaultPrecondition, Code: "precondition_failed", Detail: "the timer exists, and If-None-Match is *",
+}
+
+// isCurrent reports whether the client of a GET has this version already. Weak and strong
+// tags compare alike here (RFC 9110, 13.1.2).
+func isCurrent(r *request, version uint32) bool {
+	tags := string(r.http.Request.Header.Peek(fasthttp.HeaderIfNoneMatch))
+	if tags == "" || !r.http.IsGet() && !r.http.IsHead() {
+		return false
+	}
+	if strings.TrimSpace(tags) == "*" {
+		return true
+	}
+	for tag := range strings.SplitSeq(tags, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == etag(version) {
+			return true
+		}
+	}
+	return false
+}
+
+// supports refuses preconditions of a write that its route would ignore.
+func (rt *route) supports(h *fasthttp.RequestHeader) error {
+	for _, name := range [...]string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch, fasthttp.HeaderIfUnmodifiedSince} {
+		if !slices.Contains(rt.preconditions, name) && len(h.Peek(name)) > 0 {
+			return badField(name, "unsupported_precondition", "is not supported by "+rt.method+" "+rt.path)
+		}
+	}
+	return nil
 }
 
 var errStale = &engine.Fault{

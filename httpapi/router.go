@@ -19,7 +19,9 @@ type route struct {
 	role         Role
 	handle       handler
 	query        []string // the parameters it takes
-	list         bool     // its answer is a page of many; see turns
+	// preconditions are the headers If-… that a write takes; others are refused.
+	preconditions []string
+	list          bool // its answer is a page of many; see turns
 	// answers counts the answers by the first digit of their status; written
 	// by NewServer.
 	answers [6]*metrics.Counter

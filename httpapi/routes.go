@@ -40,12 +40,12 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/v1/operations/{id}", role: RoleRead, handle: (*Server).getOperation},
 
 		{method: get, path: byName, role: RoleRead, handle: (*Server).getTimerByName},
-		{method: put, path: byName, role: RoleWrite, handle: (*Server).putTimer, query: []string{"dry_run"}},
-		{method: del, path: byName, role: RoleWrite, handle: (*Server).deleteTimerByName},
+		{method: put, path: byName, role: RoleWrite, handle: (*Server).putTimer, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
+		{method: del, path: byName, role: RoleWrite, handle: (*Server).deleteTimerByName, preconditions: []string{fasthttp.HeaderIfMatch}},
 
 		{method: get, path: timer, role: RoleRead, handle: (*Server).getTimer},
-		{method: patch, path: timer, role: RoleWrite, handle: (*Server).patchTimer},
-		{method: del, path: timer, role: RoleWrite, handle: (*Server).deleteTimer},
+		{method: patch, path: timer, role: RoleWrite, handle: (*Server).patchTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: del, path: timer, role: RoleWrite, handle: (*Server).deleteTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
 		{method: post, path: timer + "/enable", role: RoleWrite, handle: (*Server).enableTimer},
 		{method: post, path: timer + "/disable", role: RoleWrite, handle: (*Server).disableTimer},
 		{method: post, path: timer + "/run", role: RoleWrite, handle: (*Server).runTimer},

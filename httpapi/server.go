@@ -254,6 +254,11 @@ func (s *Server) admit(r *request) error {
 	if r.grant, err = s.authorize(r.http, r.route.role); err != nil {
 		return err
 	}
+	if !r.http.IsGet() && !r.http.IsHead() {
+		if err := r.route.supports(&r.http.Request.Header); err != nil {
+			return err
+		}
+	}
 	return r.parseQuery(query)
 }
 
@@ -266,6 +271,11 @@ func (s *Server) send(r *request, out *reply) {
 	}
 	if out.version != 0 {
 		h.Set(fasthttp.HeaderETag, etag(out.version))
+		if isCurrent(r, out.version) {
+			h.SetNoDefaultContentType(true)
+			ctx.SetStatusCode(fasthttp.StatusNotModified)
+			return
+		}
 	}
 	if out.location != "" {
 		h.Set(fasthttp.HeaderLocation, out.location)

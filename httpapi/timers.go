@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"time"
@@ -26,7 +27,7 @@ func (s *Server) createTimer(r *request) (reply, error) {
 	if err := wire.DecodeTimer(body, &d); err != nil {
 		return reply{}, err
 	}
-	if err := r.own(&d); err != nil {
+	if err := cmp.Or(r.own(&d), s.callable(&d)); err != nil {
 		return reply{}, err
 	}
 	once, err := r.once(d.App, body)
@@ -55,6 +56,16 @@ func (r *request) own(d *engine.Definition) error {
 	}
 	if !r.mayUse(d.App) {
 		return wrongApp(r.grant.app)
+	}
+	return nil
+}
+
+// callable refuses a definition with an address that no call would reach.
+func (s *Server) callable(d *engine.Definition) error {
+	if s.cfg.Forbids != nil {
+		if err := s.cfg.Forbids(d.Callback.URL); err != nil {
+			return engine.Invalid("callback.url", "egress_denied", "%v", err)
+		}
 	}
 	return nil
 }
@@ -143,6 +154,9 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err := wire.DecodeTimer(body, &d); err != nil {
 		return reply{}, err
 	}
+	if err := s.callable(&d); err != nil {
+		return reply{}, err
+	}
 	if d.App != app {
 		return reply{}, engine.Invalid("app", "mismatch", "is %s, but the path says %s", wire.Quote(d.App), wire.Quote(app))
 	}
@@ -153,9 +167,16 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	create, err := onlyNew(r)
+	if err != nil {
+		return reply{}, err
+	}
 	dry, err := r.boolean("dry_run")
 	if err != nil {
 		return reply{}, err
+	}
+	if create && !dry {
+		return s.createOnly(r, d)
 	}
 	var v scheduler.View
 	var did scheduler.PutResult
@@ -170,12 +191,31 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if dry && create && did != scheduler.PutCreated {
+		return reply{}, errExists
+	}
 	if dry {
 		return reply{body: renderFunc(func(b []byte) []byte {
 			b = wire.TextMember(append(b, '{'), "result", putNames[did])
 			return append(wire.BoolMember(b, "dry_run", true), '}')
 		})}, nil
 	}
+	return putReply(v, did), nil
+}
+
+// createOnly is a PUT with If-None-Match: *.
+func (s *Server) createOnly(r *request, d engine.Definition) (reply, error) {
+	c := s.e.Create(r.ctx, d, nil)
+	switch {
+	case c.Existed, isFault(c.Err, engine.FaultConflict):
+		return reply{}, errExists
+	case c.Err != nil:
+		return reply{}, c.Err
+	}
+	return putReply(c.View, scheduler.PutCreated), nil
+}
+
+func putReply(v scheduler.View, did scheduler.PutResult) reply {
 	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
 	if did == scheduler.PutCreated {
 		out.status = fasthttp.StatusCreated
@@ -184,7 +224,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		b = wire.TextMember(append(b, '{'), "result", putNames[did])
 		return append(wire.AppendView(wire.Member(b, "timer"), &v), '}')
 	})
-	return out, nil
+	return out
 }
 
 var putNames = [...]string{
@@ -213,7 +253,11 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 	var v scheduler.View
 	err = match.try(func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, func(version uint32) (err error) {
 		v, err = s.e.Replace(r.ctx, id, version, func(old engine.Definition) (engine.Definition, error) {
-			return wire.Patched(old, patch)
+			d, err := wire.Patched(old, patch)
+			if err == nil && d.Callback.URL != old.Callback.URL {
+				err = s.callable(&d)
+			}
+			return d, err
 		})
 		return err
 	})

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -77,6 +78,17 @@ func TestPutByName(t *testing.T) {
 	}
 	n.do("PUT", path, body, "If-Match", "*").want(200)
 	n.do("PUT", "/v1/apps/a/timers/none", body, "If-Match", "*").want(412)
+	n.do("PUT", path, body, "If-None-Match", "*").want(412)
+	n.do("PUT", path+"?dry_run=true", body, "If-None-Match", "*").want(412)
+	n.do("PUT", path, body, "If-None-Match", `"1"`).want(400)
+	n.do("PUT", path, body, "If-None-Match", "*", "If-Match", "*").want(400)
+	n.do("PUT", path, body, "If-Unmodified-Since", "Fri, 20 Nov 2026 17:00:00 GMT").want(400)
+	n.do("PUT", "/v1/apps/a/timers/new?dry_run=true", body, "If-None-Match", "*").want(200)
+	n.do("PUT", "/v1/apps/a/timers/new", body, "If-None-Match", "*").want(201)
+	n.do("POST", "/v1/timers", body, "If-None-Match", "*").want(400)
+	n.do("GET", path, "", "If-None-Match", `"3"`).want(304)
+	n.do("GET", path, "", "If-None-Match", `"7", W/"3"`).want(304)
+	n.do("GET", path, "", "If-None-Match", `"1"`).want(200)
 	n.do("PUT", path, `{"name":"another","schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:9/x"}}`).want(422)
 	n.do("DELETE", path, "", "If-Match", `"1"`).want(412)
 	n.do("DELETE", path, "", "If-Match", `"3"`).want(200)
@@ -355,4 +367,29 @@ func TestPreview(t *testing.T) {
 	}
 	n.do("POST", "/v1/schedules/preview", `{"n":3}`).want(400)
 	n.do("POST", "/v1/schedules/preview", `{"schedule":{"cron":"61 * * * *"}}`).want(422)
+}
+
+// A URL that may not be called is refused wherever a definition comes in.
+func TestForbiddenURL(t *testing.T) {
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Forbids: func(url string) error {
+		if strings.Contains(url, "0.0.0.0") {
+			return errors.New("0.0.0.0 may not be called")
+		}
+		return nil
+	}})
+	bad := `{"app":"a","name":"n","schedule":{"every":"1h"},"callback":{"url":"http://0.0.0.0/"}}`
+	good := strings.Replace(bad, "0.0.0.0", "127.0.0.1", 1)
+	refused := func(a answer) {
+		t.Helper()
+		if a.want(422).get("errors", 0, "field") != "callback.url" {
+			t.Error(a.body)
+		}
+	}
+	refused(n.do("POST", "/v1/timers", bad))
+	refused(n.do("PUT", "/v1/apps/a/timers/n", bad))
+	id := n.do("POST", "/v1/timers", good).want(201).str("id")
+	refused(n.do("PATCH", "/v1/timers/"+id, `{"callback":{"url":"http://0.0.0.0/"}}`))
+	if got := n.do("POST", "/v1/timers/batch", `{"timers":[`+bad+`,`+good+`]}`).want(200); got.get("results", 0, "status") != 422.0 && !strings.Contains(got.body, "callback.url") {
+		t.Error(got.body)
+	}
 }

@@ -65,6 +65,8 @@ func (s *Schedule) Dues(from, anchor, after, to int64) ([]int64, error) {
 // calendar is a cron expression in a zone: which values each field takes.
 type calendar struct {
 	second, minute, hour, day, month, weekday map[int]bool
+	// days and weekdays are items like L, 15W and 5#2, which are looked at day by day.
+	days, weekdays []string
 	// anyDay: of day and weekday one is a star, so both have to match; else one.
 	anyDay bool
 	// fixed: hours are named. Such a calendar is due once for each reading that
@@ -96,6 +98,8 @@ func parseCalendar(spec, zone string) (*calendar, error) {
 	}
 	c := &calendar{loc: loc}
 	var stars [6]bool
+	f[3], c.days = monthDays(f[3])
+	f[5], c.weekdays = monthDays(f[5])
 	for i, to := range []*map[int]bool{&c.second, &c.minute, &c.hour, &c.day, &c.month, &c.weekday} {
 		lo := [...]int{0, 0, 0, 1, 1, 0}[i]
 		hi := [...]int{59, 59, 23, 31, 12, 6}[i]
@@ -113,6 +117,9 @@ func parseCalendar(spec, zone string) (*calendar, error) {
 // that an item is a * that leaves nothing out.
 func parseField(text string, lo, hi, field int) (values map[int]bool, star bool, err error) {
 	values = map[int]bool{}
+	if text == "" {
+		return values, false, nil // days of the month only
+	}
 	value := func(s string) (int, error) {
 		names := map[int]string{4: "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC", 5: "SUNMONTUEWEDTHUFRISAT"}[field]
 		if i := strings.Index(names, strings.ToUpper(s)); len(s) == 3 && i >= 0 && names != "" {
@@ -162,7 +169,9 @@ func (c *calendar) matches(wall time.Time) bool {
 	if !c.second[wall.Second()] || !c.minute[wall.Minute()] || !c.hour[wall.Hour()] || !c.month[int(wall.Month())] {
 		return false
 	}
-	day, weekday := c.day[wall.Day()], c.weekday[int(wall.Weekday())]
+	isOn := func(item string) bool { return onMonthDay(item, wall) }
+	day := c.day[wall.Day()] || slices.ContainsFunc(c.days, isOn)
+	weekday := c.weekday[int(wall.Weekday())] || slices.ContainsFunc(c.weekdays, isOn)
 	if c.anyDay {
 		return day && weekday
 	}

@@ -75,7 +75,7 @@ func TestErrorsArePlain(t *testing.T) {
 		{"import", "--from-crontab", "a", "--time-zone", "UTC"},
 		{"preview", "61 * * * *"},
 		{"preview", "@reboot"},
-		{"preview", "* * L * *"},
+		{"preview", "* * W * *"},
 		{"preview", "* * *"},
 		{"preview", "TZ=UTC * * * * *"},
 		{"preview", "0 0 * * *", "--time-zone", "Mars/Olympus"},

@@ -76,34 +76,18 @@ func (s *cronSpec) within(t int64) int64 {
 // countDays is the number of matching days in [from, to), counted from 1970.
 func (s *cronSpec) countDays(from, to int64) (n int64) {
 	const allMonths = (1<<12 - 1) << 1
-	if s.set.Dom&cronStar != 0 && s.set.Month&allMonths == allMonths && to > from {
+	if s.set.Dom&cronStar != 0 && s.set.Month&allMonths == allMonths && !s.month.isWeekday() && to > from {
 		weeks := (to - from) / 7
 		n = weeks * int64(bits.OnesCount64(s.set.Dow&(1<<7-1)))
 		from += weeks * 7
 	}
 	for from < to {
-		_, month, day := time.Unix(from*daySeconds, 0).UTC().Date()
-		first := from - int64(day) + 1
-		_, _, over := time.Unix((first+31)*daySeconds, 0).UTC().Date()
-		end := first + 31 - int64(over) + 1 // of the month
-		end = min(end, to)
-		if s.set.Month>>month&1 == 1 {
-			for d := from; d < end; d++ {
-				if s.onDay(d-first+1, (d+4)%7) {
-					n++
-				}
-			}
-		}
+		year, month, day := time.Unix(from*daySeconds, 0).UTC().Date()
+		length := int64(time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day())
+		first := from - int64(day) // the day before the month
+		end := min(first+length+1, to)
+		n += int64(bits.OnesCount64(s.daysOf(year, month) >> day & (1<<(end-from) - 1)))
 		from = end
 	}
 	return n
-}
-
-// onDay reports whether the days of month and of week match.
-func (s *cronSpec) onDay(day, weekday int64) bool {
-	dom, dow := s.set.Dom>>day&1 == 1, s.set.Dow>>weekday&1 == 1
-	if s.set.Dom&cronStar != 0 || s.set.Dow&cronStar != 0 {
-		return dom && dow
-	}
-	return dom || dow
 }

@@ -20,7 +20,8 @@ import (
 // Here a spec is checked by a grammar of our own first, and Next only ever sees
 // UTC.
 type cronSpec struct {
-	set *cron.SpecSchedule
+	set   *cron.SpecSchedule
+	month monthDays
 	// fixedHour tells that hours are named: such a spec is due once for every
 	// time of day, whatever is done to the clock. Without it (* or */n, or all
 	// 24) it follows elapsed time.
@@ -59,11 +60,11 @@ var cronFields = [6]cronField{
 
 // parseEvery reads the interval of "@every 1h30m"; is reports whether spec is one.
 func parseEvery(spec string) (every time.Duration, is bool, err error) {
-	rest, is := strings.CutPrefix(spec, "@every")
-	if !is {
+	const prefix = "@every"
+	if len(spec) < len(prefix) || !strings.EqualFold(spec[:len(prefix)], prefix) {
 		return 0, false, nil
 	}
-	every, err = time.ParseDuration(strings.TrimSpace(rest))
+	every, err = time.ParseDuration(strings.TrimSpace(spec[len(prefix):]))
 	if err != nil || len(spec) > maxSpec {
 		return 0, true, errors.New(`@every must be followed by a duration, like "@every 1h30m"`)
 	}
@@ -84,8 +85,9 @@ func parseCron(spec string) (s cronSpec, err error) {
 	if err != nil {
 		return s, err
 	}
+	var month monthDays
 	for i, f := range cronFields {
-		if fields[i], err = f.canonical(fields[i]); err != nil {
+		if fields[i], err = f.canonical(fields[i], &month); err != nil {
 			return s, fmt.Errorf("%s field: %w", f.name, err)
 		}
 	}
@@ -98,15 +100,20 @@ func parseCron(spec string) (s cronSpec, err error) {
 		return s, errors.New("is not a calendar expression")
 	}
 	set.Location = time.UTC
+	for i, b := range [6]*uint64{3: &set.Dom, 5: &set.Dow} {
+		if fields[i] == onlyMonthDays {
+			*b = 0
+		}
+	}
 	for i, b := range [6]uint64{set.Second, set.Minute, set.Hour, set.Dom, set.Month, set.Dow} {
-		if b&^cronStar == 0 {
+		if b&^cronStar == 0 && fields[i] != onlyMonthDays {
 			return s, fmt.Errorf("%s field: no value matches", cronFields[i].name)
 		}
 	}
 	const allHours = 1<<24 - 1
 	hour := fields[2]
 	wild := !strings.Contains(hour, ",") && (hour[0] == '*' || hour[0] == '?')
-	return cronSpec{set, !wild && set.Hour&allHours != allHours}, nil
+	return cronSpec{set, month, !wild && set.Hour&allHours != allHours}, nil
 }
 
 // cronStar marks a field as "any" in robfig's bit sets.
@@ -140,23 +147,33 @@ func splitCron(spec string) ([]string, error) {
 	return fields, nil
 }
 
+// onlyMonthDays stands for a field that has nothing else.
+const onlyMonthDays = "?,?"
+
 // canonical checks a field and rewrites what robfig reads otherwise: Sunday as
-// 7 becomes 0.
-func (f *cronField) canonical(text string) (string, error) {
-	items := strings.Split(text, ",")
-	for i, item := range items {
+// 7 becomes 0. Days that depend on the month are left out, and added to month.
+func (f *cronField) canonical(text string, month *monthDays) (string, error) {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if is, err := month.take(f, strings.ToUpper(item)); err != nil {
+			return "", err
+		} else if is {
+			continue
+		}
 		lo, hi, step, star, err := f.item(item)
 		if err != nil {
 			return "", err
 		}
 		if f.max != 7 || star || hi < 7 {
+			items = append(items, item)
 			continue
 		}
-		var days []string
 		for d := lo; d <= hi; d += step {
-			days = append(days, strconv.Itoa(d%7))
+			items = append(items, strconv.Itoa(d%7))
 		}
-		items[i] = strings.Join(days, ",")
+	}
+	if items == nil {
+		return onlyMonthDays, nil
 	}
 	return strings.Join(items, ","), nil
 }
@@ -219,7 +236,7 @@ func (f *cronField) value(s string) (int, error) {
 	case err == nil:
 		return 0, fmt.Errorf("%d is not in the range %d to %d", n, f.min, f.max)
 	case strings.ContainsAny(s, "LlWw#"):
-		return 0, fmt.Errorf("%q: L, W and # (last day, nearest weekday, n-th weekday) are not supported", s)
+		return 0, fmt.Errorf("%q: L, W and # stand for single days of a month, like L, L-3, 15W, LW, FRIL and FRI#2", s)
 	case f.names != "":
 		return 0, fmt.Errorf("%q is not a number or a name such as %s", s, f.names[:3])
 	}
@@ -240,6 +257,9 @@ const never = 1 << 60
 // next is the first matching reading after w, or never. It looks 11 years
 // ahead, more than the 8 that may lie between two leap days, the rarest there is.
 func (s *cronSpec) next(w int64) int64 {
+	if s.month != (monthDays{}) {
+		return s.nextByMonth(w)
+	}
 	t := time.Unix(w, 0).UTC()
 	n := s.set.Next(t)
 	if n.IsZero() { // robfig gives up at the end of the 5th year

@@ -138,20 +138,39 @@ func clockTimes(sec, minute, hour uint64) string {
 // days describes the days of the month and of the week; "" is every day.
 func (s *cronSpec) days() string {
 	var dom, dow string
-	if s.set.Dom&cronStar == 0 {
+	if s.set.Dom&cronStar == 0 && s.set.Dom != 0 {
 		dom = "on day " + list(s.set.Dom, 1, 31, strconv.Itoa) + " of the month"
 		if bits.OnesCount64(s.set.Dom) > 1 {
 			dom = strings.Replace(dom, "day", "days", 1)
 		}
 	}
-	if set := s.set.Dow; set&cronStar == 0 {
+	if parts := s.month.describeDates(); parts != nil && s.set.Dom&cronStar == 0 {
+		dom = joined(dom, "on "+and(parts))
+	}
+	if set := s.set.Dow; set&cronStar == 0 && set != 0 {
 		set = set>>1&(1<<6-1) | set&1<<6 // a week begins on Monday
 		dow = list(set, 0, 6, func(d int) string { return time.Weekday((d + 1) % 7).String() })
+	}
+	if parts := s.month.describeWeekdays(); parts != nil && s.set.Dow&cronStar == 0 {
+		if of := "on " + and(parts); dow != "" {
+			dow = "on each " + dow + ", and " + of
+		} else {
+			dow = of
+		}
+		return joined(dom, dow)
 	}
 	if dom != "" && dow != "" {
 		return dom + ", and besides on each " + dow
 	}
 	return dom + dow
+}
+
+// joined are two descriptions of days, either of which may be empty.
+func joined(a, b string) string {
+	if a != "" && b != "" {
+		return a + ", and " + b
+	}
+	return a + b
 }
 
 // list writes the members of a set between lo and hi: "1, 2 and 5 to 9".

@@ -17,6 +17,7 @@ var epoch = time.Date(2026, 11, 20, 16, 59, 30, 0, time.UTC)
 func FuzzCalendar(f *testing.F) {
 	for i, spec := range []string{
 		"* * * * *", "*/7 3-9/2 1,15 * MON-FRI", "0 30 2 * * SUN", "@daily", "5/20 * * * * ?", "0 0 29 FEB 1", "0 0 1-31/2 * 0-6", "9 * 13 * *", "0 0 * * 7",
+		"0 9 L * *", "0 9 15W,L-2 * *", "0 9 LW * FRI#2", "0 9 * * 5L,MON#1",
 	} {
 		f.Add(spec, []string{"", "Europe/Berlin", "America/New_York", "Asia/Kolkata"}[i%4], epoch.UnixMilli()+int64(i)*40*86_400_000)
 	}

@@ -16,8 +16,8 @@ type Preview struct {
 }
 
 // Warning describes surprising behaviour of a schedule. The codes are never_fires,
-// overdue, ends_soon, very_dense, dst_gap, dst_fold, day_or_weekday, leap_day
-// and short_months.
+// overdue, ends_soon, very_dense, dst_gap, dst_fold, day_or_weekday, leap_day,
+// short_months and time_zone_unused.
 type Warning struct{ Code, Detail string }
 
 const maxPreview = 1000
@@ -48,6 +48,9 @@ func PreviewSchedule(s engine.Schedule, n int, from int64) (Preview, error) {
 	p, err := Of(&t)
 	if err != nil {
 		return Preview{}, err
+	}
+	if p.cal == nil && s.TimeZone != "" {
+		v.warn("time_zone_unused", "time_zone has an effect on cron expressions only: an instant, a delay and an interval have no zone")
 	}
 	if s.OneShot() {
 		v.Dues = []int64{t.At}
@@ -88,18 +91,22 @@ func (v *Preview) warnOf(t *engine.Timer, p *Plan, n int) {
 	if p.cal == nil {
 		return
 	}
-	set := p.cal.spec.set
+	set, month := p.cal.spec.set, &p.cal.spec.month
 	if set.Dom&cronStar == 0 && set.Dow&cronStar == 0 {
 		v.warn("day_or_weekday", "day of month and day of week are both given: it is due on days that match either")
 	}
 	switch onDays := set.Dow&cronStar != 0; {
-	case onDays && set.Month == 1<<2 && bits.TrailingZeros64(set.Dom) == 29:
+	case month.last != 0, month.lastWeekday: // each month has such a day
+	case onDays && set.Month == 1<<2 && bits.TrailingZeros64(set.Dom|uint64(month.nearest)) == 29:
 		v.warn("leap_day", "it is due in leap years only")
-	case onDays && set.Dom&cronStar == 0 && bits.TrailingZeros64(set.Dom) >= 29 && shortMonth(set.Month, set.Dom):
+	case onDays && set.Dom&cronStar == 0 && bits.TrailingZeros64(set.Dom|uint64(month.nearest)) >= 29 && shortMonth(set.Month, set.Dom|uint64(month.nearest)),
+		set.Dom&cronStar != 0 && set.Dow&(1<<7-1) == 0 && month.nth[5] != 0 && [5]uint8(month.nth[:]) == [5]uint8{}:
 		v.warn("short_months", "it is not due in months that have no such day")
 	}
 	if p.cal.spec.fixedHour {
 		v.warnClock(p.cal, t.ValidFrom)
+	} else {
+		v.warnSteps(p.cal, t.ValidFrom)
 	}
 }
 
@@ -112,6 +119,32 @@ func shortMonth(months, days uint64) bool {
 		}
 	}
 	return false
+}
+
+// warnSteps describes changes of the clock within a year at which a spec with a wildcard
+// hour pauses for longer than at other times, or is due more often: "0 */12" in a zone
+// whose clock skips midnight.
+func (v *Preview) warnSteps(c *calendar, from int64) {
+	end := floorDiv(from, 1000) + 366*86400
+	for p := c.zone.at(floorDiv(from, 1000)); p.end < end; p = c.zone.at(p.end) {
+		last := c.prev(p.end*1000-1, from)
+		if last == never {
+			continue
+		}
+		next := c.next(p.end*1000 - 1)
+		reading := last/1000 + p.off
+		took, usual := (next-last)/1000, c.spec.next(reading)-reading
+		before, after := p.end+p.off, p.end+c.zone.at(p.end).off
+		at := func(w int64) string { return time.Unix(w, 0).UTC().Format("2006-01-02 15:04") }
+		switch skipped := c.spec.next(before - 1); {
+		case skipped < after && took > usual:
+			v.warn("dst_gap", "the clock of %s skips from %s to %s: no due for %s",
+				c.zone.name, at(before), at(after)[11:], span(time.Duration(took)*time.Second))
+		case c.spec.next(after-1) < before && took < usual:
+			v.warn("dst_fold", "the clock of %s goes back from %s to %s: a due after %s",
+				c.zone.name, at(before), at(after)[11:], span(time.Duration(took)*time.Second))
+		}
+	}
 }
 
 // warnClock tells of changes of the clock within a year that a spec with fixed

@@ -230,8 +230,21 @@ func TestHostileReceivers(t *testing.T) {
 		{"dripping head", drip("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"), short, engine.ClassUnknown, wordTimeout, 0, ""},
 		{"dripping body", drip("HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n", "."), short, engine.ClassUnknown, wordTimeout, 200, "*"},
 		{"dripping chunks", drip(chunked, "1\r\n.\r\n"), short, engine.ClassUnknown, wordTimeout, 200, "*"},
-		{"claims 10 GiB", asked(func(s *session) { s.say(claim10G); s.hold() }), 0, engine.ClassOK, "", 200, "hello"},
-		{"claims 10 GiB in a chunk", asked(func(s *session) { s.say(chunked + "280000000\r\nhello"); s.hold() }), 0, engine.ClassOK, "", 200, "hello"},
+		{"claims 10 GiB", asked(func(s *session) { s.say(claim10G); s.hold() }), short, engine.ClassUnknown, wordTimeout, 200, "hello"},
+		{"claims 10 GiB in a chunk", asked(func(s *session) { s.say(chunked + "280000000\r\nhello"); s.hold() }), short, engine.ClassUnknown, wordTimeout, 200, "hello"},
+		{"claims 10 GiB and hangs up", saying(claim10G), 0, engine.ClassUnknown, wordReset, 200, "hello"},
+		{"sends 1 KiB of 10 GiB, after the head", asked(func(s *session) {
+			s.say(strings.TrimSuffix(claim10G, "hello"))
+			time.Sleep(50 * time.Millisecond)
+			s.say(strings.Repeat("x", 1024))
+			s.hold()
+		}), 0, engine.ClassOK, "", 200, strings.Repeat("x", 1024)},
+		{"sends 1 KiB of a chunk of 10 GiB, after its length", asked(func(s *session) {
+			s.say(chunked + "280000000\r\n")
+			time.Sleep(50 * time.Millisecond)
+			s.say(strings.Repeat("x", 1024))
+			s.hold()
+		}), 0, engine.ClassOK, "", 200, strings.Repeat("x", 1024)},
 		{"refuses with 1 MiB", asked(func(s *session) {
 			s.say("HTTP/1.1 403 No\r\nContent-Length: 1048576\r\n\r\n" + strings.Repeat("x", 1<<20))
 			s.hold()
@@ -337,7 +350,7 @@ func TestAnswerBeforeTheBodyWasRead(t *testing.T) {
 func TestClaimsCostNoMemory(t *testing.T) {
 	p := listen(t, nil, func(s *session) {
 		if s.request() {
-			s.say(claim10G)
+			s.say(claim10G + strings.Repeat("x", 1024))
 			s.hold()
 		}
 	})

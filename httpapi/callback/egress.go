@@ -5,7 +5,10 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
+
+	"xtimer/engine"
 )
 
 // Egress defines the addresses that may be called. The check uses the dialled
@@ -72,7 +75,7 @@ func (e *egress) check(address string) error {
 	deny := func(why string) error { return &deniedError{ap, why} }
 	switch {
 	case in(never):
-		return deny("link-local, metadata, multicast or unspecified")
+		return deny("the address is link-local, of a metadata service, multicast or unspecified")
 	case e.isOwn(forms, ap.Port()):
 		return deny("the address is a listener of this server")
 	case contains(e.rules.Allow, addr):
@@ -83,6 +86,27 @@ func (e *egress) check(address string) error {
 		return deny("the address is not public")
 	}
 	return nil
+}
+
+// Forbids says why a URL whose host is an address may not be called; nil when it may, and
+// for a host that is a name, whose addresses are checked at each call.
+func (c *Caller) Forbids(target string) error {
+	_, host, _ := strings.Cut(engine.TargetOf(target), "://")
+	if host == "" || host[0] != '[' && (host[0] < '0' || host[0] > '9') {
+		return nil
+	}
+	port := ":80"
+	if strings.HasPrefix(target, "https:") {
+		port = ":443"
+	}
+	ap, err := netip.ParseAddrPort(host)
+	if err != nil {
+		ap, err = netip.ParseAddrPort(host + port)
+	}
+	if err != nil {
+		return nil // a name that begins with a digit, or what the call will refuse
+	}
+	return c.egress.check(ap.String())
 }
 
 // isOwn reports whether one of an address's forms is this machine's, with a port

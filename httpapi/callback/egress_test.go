@@ -90,3 +90,19 @@ func TestEgress(t *testing.T) {
 		t.Error("a listener added later")
 	}
 }
+
+// A URL whose host is an address is judged before any call.
+func TestForbids(t *testing.T) {
+	cb := newCaller(t, Config{Egress: Egress{
+		Deny: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, OwnListeners: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:8080")},
+	}})
+	for url, want := range map[string]bool{
+		"http://0.0.0.0/": true, "http://[::]:9/x": true, "http://169.254.169.254/latest": true, "http://[fe80::1]/": true, "https://224.0.0.1?x": true,
+		"http://10.1.2.3:99/": true, "http://[::ffff:10.1.2.3]/": true, "http://127.0.0.1:8080/": true,
+		"http://127.0.0.1:8081/": false, "http://192.0.2.7": false, "http://[2001:db8::1]:80/": false, "http://example.com/": false, "http://1und1.example/": false, "http://10.0.0.0.example/": false,
+	} {
+		if err := cb.Forbids(url); (err != nil) != want {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}

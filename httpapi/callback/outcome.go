@@ -44,7 +44,7 @@ func (e *stageError) Unwrap() error { return e.err }
 // kept only if keep says so.
 //
 // The outcome follows the status once an answer is complete, or is known to be
-// larger than is read: what it says beyond its first KiB interests nobody. An
+// larger than is read (maxBody), and its first KiB is here. An
 // answer that breaks off, by a timeout or a hang-up, leaves it unknown, also
 // with a status: a target that dies while it answers has not said yes.
 func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bool, err error) {
@@ -103,14 +103,15 @@ func readBody(s *scratch, o *engine.Outcome) (whole bool, err error) {
 	switch n := resp.Header.ContentLength(); {
 	case o.Code == fasthttp.StatusNoContent, o.Code == fasthttp.StatusNotModified:
 		return true, nil
-	case n > maxResponse && n <= maxBody:
+	case n > maxResponse:
 		// What is not handed on need not lie in memory.
 		head, err := s.answer.Peek(maxResponse)
 		o.Response = bytes.Clone(head)
-		if err == nil {
+		whole = n <= maxBody
+		if err == nil && whole {
 			_, err = s.answer.Discard(n)
 		}
-		return true, err
+		return whole, err
 	}
 	whole = true
 	err = resp.ReadBody(s.answer, maxBody)
@@ -120,10 +121,12 @@ func readBody(s *scratch, o *engine.Outcome) (whole bool, err error) {
 		}
 	}
 	body := resp.Body()
-	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) { // chunks; the one that is too large has not been read
 		whole, err = false, nil
-		if len(body) == 0 { // refused by its length, before a byte was read
-			body, _ = s.answer.Peek(min(s.answer.Buffered(), maxResponse))
+		if n := maxResponse - len(body); n > 0 {
+			var more []byte
+			more, err = s.answer.Peek(n)
+			body = append(body, more...)
 		}
 	}
 	if len(body) > 0 {

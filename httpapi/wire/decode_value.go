@@ -63,9 +63,9 @@ func (d *Decoder) integer(to *int64, low, high int64) {
 	if !ok {
 		return
 	}
-	n, err := strconv.ParseInt(string(v), 10, 64)
+	n, whole, err := integer(v)
 	switch {
-	case err != nil && !whole(v):
+	case !whole:
 		d.wrong("must be a whole number, not %s", Quote(string(v)))
 	case err != nil || n < low || n > high:
 		d.Invalid("out_of_range", "%s is not in the range %d to %d", Quote(string(v)), low, high)
@@ -122,9 +122,9 @@ func (d *Decoder) duration(to *time.Duration) {
 		*to = x
 	case '0':
 		const most = math.MaxInt64 / int64(time.Millisecond)
-		n, err := strconv.ParseInt(string(v), 10, 64)
+		n, whole, err := integer(v)
 		switch {
-		case err != nil && !whole(v):
+		case !whole:
 			d.wrong("must be a whole number of ms, not %s", Quote(string(v)))
 		case err != nil || n > most || n < -most:
 			d.Invalid("out_of_range", tooLong, Quote(string(v))+" ms")
@@ -165,9 +165,9 @@ func (d *Decoder) Instant(to *int64) {
 			d.Invalid("out_of_range", "%s", fault)
 		}
 	case '0':
-		n, err := strconv.ParseInt(string(v), 10, 64)
+		n, whole, err := integer(v)
 		switch {
-		case err != nil && !whole(v):
+		case !whole:
 			d.wrong("must be a whole number of ms, not %s", Quote(string(v)))
 		case err != nil || n <= 0 || n > engine.MaxDue:
 			d.Invalid("out_of_range", "%s is not a Unix time in ms from 1 to %d", Quote(string(v)), engine.MaxDue)
@@ -184,7 +184,7 @@ func (d *Decoder) Instant(to *int64) {
 // the time is out of range.
 func ParseTime(s string) (ms int64, fault string, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
+	if err != nil || !isRFC3339(s) {
 		return 0, "", false
 	}
 	ms = t.UnixMilli()
@@ -195,6 +195,19 @@ func ParseTime(s string) (ms int64, fault string, ok bool) {
 		return 0, Quote(s) + " is not after 1970 and before the year 10000", false
 	}
 	return ms, "", true
+}
+
+// isRFC3339 reports whether a text that time.Parse takes has no hour of one digit, comma or
+// offset of a day.
+func isRFC3339(s string) bool {
+	if s[13] != ':' || s[19] == ',' {
+		return false
+	}
+	if s[len(s)-1] == 'Z' {
+		return true
+	}
+	offset := s[len(s)-len("00:00"):]
+	return offset[:2] < "24" && offset[3:] < "60"
 }
 
 // pairs reads an object of strings into a list sorted by name, for the order of
@@ -269,7 +282,19 @@ func (d *Decoder) scalar(kind jsontext.Kind, what string) (jsontext.Value, bool)
 	return v, true
 }
 
-// whole reports whether a JSON number has neither fraction nor exponent.
-func whole(v []byte) bool {
-	return !slices.ContainsFunc(v, func(c byte) bool { return c == '.' || c == 'e' || c == 'E' })
+// integer reads a JSON number. 100.0 and 1e2 are the integer 100, as in JSON Schema; an
+// integer that is written so is exact up to 2^53. whole reports whether it is an integer.
+func integer(v []byte) (n int64, whole bool, err error) {
+	if !slices.ContainsFunc(v, func(c byte) bool { return c == '.' || c == 'e' || c == 'E' }) {
+		n, err = strconv.ParseInt(string(v), 10, 64)
+		return n, true, err
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	switch {
+	case err == nil && f != math.Trunc(f):
+		return 0, false, nil
+	case err != nil || math.Abs(f) > 1<<53:
+		return 0, true, strconv.ErrRange
+	}
+	return int64(f), true, nil
 }
