@@ -86,7 +86,7 @@ func blockOf(t *testing.T, page, language, text string) string {
 func TestGuide(t *testing.T) {
 	kinds := map[string]bool{
 		"sh": true, "console": true, "text": true, "json": true, "yaml": true,
-		"go": true, "python": true, "js": true, "java": true, "php": true, "sql": true,
+		"go": true, "python": true, "js": true, "java": true, "php": true, "sql": true, "mermaid": true,
 	}
 	for page, blocks := range guideBlocks(t) {
 		var script strings.Builder
@@ -113,7 +113,7 @@ func TestGuide(t *testing.T) {
 func TestGuideInOrder(t *testing.T) {
 	blocks := guideBlocks(t)
 	order := []string{
-		"README.md", "start.md", "schedules.md", "delivery.md", "promises.md", "running.md", "mysql-redis.md", "cli.md", "api.md", "coming-from.md", "README.zh-CN.md",
+		"README.md", "start.md", "schedules.md", "delivery.md", "promises.md", "running.md", "mysql-redis.md", "cli.md", "api.md", "coming-from.md", "figures.md", "README.zh-CN.md",
 	}
 	var script strings.Builder
 	for _, page := range order {
