@@ -86,7 +86,7 @@ func blockOf(t *testing.T, page, language, text string) string {
 func TestGuide(t *testing.T) {
 	kinds := map[string]bool{
 		"sh": true, "console": true, "text": true, "json": true, "yaml": true,
-		"go": true, "python": true, "js": true, "java": true, "php": true, "sql": true,
+		"go": true, "python": true, "js": true, "java": true, "php": true, "sql": true, "mermaid": true,
 	}
 	for page, blocks := range guideBlocks(t) {
 		var script strings.Builder
@@ -103,12 +103,34 @@ func TestGuide(t *testing.T) {
 		}
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			runPage(t, script.String())
+			runPages(t, script.String())
 		})
 	}
 }
 
-func runPage(t *testing.T, script string) {
+// TestGuideInOrder runs all pages, one after the other as a reader would, against one server:
+// no page takes the names of another.
+func TestGuideInOrder(t *testing.T) {
+	blocks := guideBlocks(t)
+	order := []string{
+		"README.md", "start.md", "schedules.md", "delivery.md", "promises.md", "running.md", "mysql-redis.md", "cli.md", "api.md", "coming-from.md", "figures.md", "README.zh-CN.md",
+	}
+	var script strings.Builder
+	for _, page := range order {
+		for _, b := range blocks[page] {
+			if b.language == "sh" {
+				fmt.Fprintf(&script, ": %s:%d\n%s", page, b.line, b.text)
+			}
+		}
+		delete(blocks, page)
+	}
+	for page := range blocks {
+		t.Errorf("%s has no place in the order of the guide", page)
+	}
+	runPages(t, script.String())
+}
+
+func runPages(t *testing.T, script string) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 	}))

@@ -46,7 +46,9 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 		n++
 		switch {
 		case res.Error != nil && res.Error.Status == http.StatusConflict:
-			i.set(resultConflict, "%s", res.Error.Detail)
+			if err := s.hold(ctx, i, &defs[n-1], res.Error.Detail); err != nil {
+				return err
+			}
 		case res.Error != nil:
 			i.fail(errors.New(res.Error.Detail))
 		case res.Status == http.StatusOK:
@@ -99,15 +101,43 @@ func (s *serverTarget) compare(ctx context.Context, todo []*item, defs []api.Def
 		if err != nil {
 			return err
 		}
-		changes, err := remote.Diff(t.Definition, defs[n])
-		switch {
-		case err != nil:
+		if err := i.hold(t, defs[n], ""); err != nil {
 			return err
-		case len(changes) > 0:
-			i.set(resultConflict, "a timer with another definition exists: %s differs", changes[0].Field)
-		default:
-			i.set(api.Unchanged, "")
 		}
+	}
+	return nil
+}
+
+// hold finds the timer that a refused one would replace, and compares the two.
+func (s *serverTarget) hold(ctx context.Context, i *item, d *api.Definition, refusal string) error {
+	t, err := s.GetByName(ctx, i.App, i.Name)
+	if api.IsNotFound(err) { // deleted since
+		i.set(resultConflict, "%s", refusal)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return i.hold(t, *d, refusal)
+}
+
+// hold compares a timer that exists with what the item would make. A delay that ends at
+// the instant of the item is the same.
+func (i *item) hold(t *api.Timer, d api.Definition, refusal string) error {
+	standing := t.Definition
+	if standing.Schedule.Delay != nil && !d.Schedule.At.IsZero() && t.NextDue.Equal(d.Schedule.At) {
+		standing.Schedule.Delay, standing.Schedule.At = nil, d.Schedule.At
+	}
+	changes, err := remote.Diff(standing, d)
+	switch {
+	case err != nil:
+		return err
+	case len(changes) == 0:
+		i.set(api.Unchanged, "")
+	case refusal != "":
+		i.set(resultConflict, "%s", refusal)
+	default:
+		i.set(resultConflict, "a timer with another definition exists: %s differs", changes[0].Field)
 	}
 	return nil
 }
