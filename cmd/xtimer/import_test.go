@@ -298,7 +298,7 @@ func testOriginal(t *testing.T, db *servertest.Server) {
 		('pay','years',2,'0 0 0 1 1 * 2098,2030','{"method":"GET","url":"http://h/c"}',NULL),
 		('pay','past',2,'0 0 0 1 1 * 2020','{"method":"GET","url":"http://h/d"}',NULL),
 		('pay','gone',2,'0 * * * * * *','{"method":"GET","url":"http://h/e"}','2024-01-02 03:04:05'),
-		('pay','last',2,'0 0 0 L * * *','{"method":"GET","url":"http://h/f"}',NULL),
+		('pay','last',2,'0 0 0 40 * * *','{"method":"GET","url":"http://h/f"}',NULL),
 		('pay','url',2,'0 * * * * * *','{"method":"GET","url":"ftp://h/f"}',NULL),
 		('pay','param',2,'0 * * * * * *','url=http://h',NULL)`)
 	args := []string{"import", "--from-xtimer-mysql", dsn, "--time-zone", "Asia/Shanghai"}

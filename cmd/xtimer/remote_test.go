@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
-	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/task"
+	"xtimer/cmd/xtimer/timer"
 	api "xtimer/httpapi/client"
 )
 
@@ -232,9 +233,9 @@ func TestRemoteHelp(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(remote.NewTimer())
-	walk(remote.NewTask())
-	for _, group := range []*cobra.Command{remote.NewTimer(), remote.NewTask()} {
+	walk(timer.New())
+	walk(task.New())
+	for _, group := range []*cobra.Command{timer.New(), task.New()} {
 		if !strings.Contains(group.Long, "Exit status: 0 ") {
 			t.Errorf("%s: no word of the exit statuses", group.Name())
 		}

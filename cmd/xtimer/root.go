@@ -6,6 +6,8 @@ import (
 	"xtimer/cmd/xtimer/bench"
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/task"
+	"xtimer/cmd/xtimer/timer"
 	"xtimer/cmd/xtimer/transfer"
 )
 
@@ -29,8 +31,8 @@ records the result of every single occurrence.`,
 	root.AddCommand(
 		newServe(),
 		newDemo(),
-		remote.NewTimer(),
-		remote.NewTask(),
+		timer.New(),
+		task.New(),
 		newPreview(),
 		bench.New(settings.Default().Listen),
 		remote.NewClock(),

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/cmd/xtimer/definition"
 	"xtimer/cmd/xtimer/exit"
-	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
@@ -47,7 +47,7 @@ func TestTimerCommands(t *testing.T) {
 		},
 		Retry: api.Retry{MaxAttempts: 2}, Overlap: "skip", Delivery: "at_most_once", Priority: new(0), StaleAfter: api.Duration(5 * time.Second), Labels: map[string]string{"team": "a", "empty": ""},
 	}
-	if changes, err := remote.Diff(want, got.Definition); err != nil || changes != nil {
+	if changes, err := definition.Diff(want, got.Definition); err != nil || changes != nil {
 		t.Errorf("%v, %v", changes, err)
 	}
 	for _, more := range [][]string{{"--every", "250ms", "--body-text", ""}, {"--delay", "7d"}, {"--at", "30m"}} {

@@ -8,8 +8,8 @@ import (
 )
 
 func NewClock() *cobra.Command {
-	r := new(remote)
-	return r.attach(&cobra.Command{
+	r := new(Server)
+	return r.Attach(&cobra.Command{
 		Use:   "clock",
 		Short: "Have a server go by its clock as it is, after it was wrong",
 		Long:  "clock is for a server whose clock was wrong for a while.\n\n" + exit.Help,
@@ -18,7 +18,7 @@ func NewClock() *cobra.Command {
 	}, newClockReset(r))
 }
 
-func newClockReset(r *remote) *cobra.Command {
+func newClockReset(r *Server) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reset",
@@ -41,7 +41,7 @@ It needs an admin token of all apps. Doing it again changes nothing.`,
 				options = append(options, api.DryRun())
 			}
 			op, err := r.ResetClock(cmd.Context(), options...)
-			return r.follow(cmd, op, err)
+			return r.Follow(cmd, op, err)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count the timers that rest")

@@ -6,9 +6,9 @@ import (
 	"xtimer/cmd/xtimer/terminal"
 )
 
-// show prints v as JSON or YAML, or what table prints.
-func (r *remote) show(out io.Writer, v any, table func(out io.Writer) error) error {
-	switch r.output {
+// Show prints v as JSON or YAML, or what table prints.
+func (r *Server) Show(out io.Writer, v any, table func(out io.Writer) error) error {
+	switch r.Output {
 	case "json":
 		return terminal.WriteJSON(out, v, "  ")
 	case "yaml":

@@ -1,19 +1,21 @@
 package remote
 
 import (
+	"fmt"
 	"time"
 
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/span"
 )
 
-// zone is where times are shown: timer, local or utc. With timer they are in the zone of
+// Zone is where times are shown: timer, local or utc. With timer they are in the zone of
 // the timer that they belong to, and in UTC where it has none, or in lists of tasks.
 // Each is written as RFC 3339, with its offset, to be copied.
-type zone string
+type Zone string
 
 const zoneHelp = "show times in the zone of the `timer`, local or utc"
 
-func (z zone) check() error {
+func (z Zone) check() error {
 	switch z {
 	case "timer", "local", "utc":
 		return nil
@@ -21,8 +23,8 @@ func (z zone) check() error {
 	return exit.Usage("--zone: %q is none of timer, local and utc", string(z))
 }
 
-// instant is "" for the zero time; timer is the zone of the timer, "" for none.
-func (z zone) instant(t time.Time, timer string) string {
+// Instant is "" for the zero time; timer is the zone of the timer, "" for none.
+func (z Zone) Instant(t time.Time, timer string) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -37,4 +39,19 @@ func (z zone) instant(t time.Time, timer string) string {
 		}
 	}
 	return t.In(at).Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// Ahead reads a time: RFC 3339, Unix ms, or how far ahead it is. "" is none.
+func Ahead(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := span.Parse(s); err == nil && d >= 0 {
+		return now.Add(d), nil
+	}
+	ms, err := span.Moment(s, now)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is neither a time like 2026-11-20T17:00:00Z, nor Unix ms, nor how far ahead, like 30m or 7d", s)
+	}
+	return time.UnixMilli(ms), nil
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"xtimer/cmd/xtimer/exit"
-	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/timer"
 	"xtimer/engine/plan"
 )
 
@@ -180,7 +180,7 @@ func TestCrontabMap(t *testing.T) {
 	if items[0].Callback.URL != "http://b/" || items[1].Callback.URL != "http://b/full?u=r" {
 		t.Errorf("got %s and %s", items[0].Callback.URL, items[1].Callback.URL)
 	}
-	if items[2].result != remote.ResultFailed || !strings.Contains(items[2].why, `"/bin/other"`) {
+	if items[2].result != timer.ResultFailed || !strings.Contains(items[2].why, `"/bin/other"`) {
 		t.Errorf("got %s %s", items[2].result, items[2].why)
 	}
 	for _, url := range []string{"http://{{.Nothing}}", "http://{{"} {

@@ -16,6 +16,7 @@ import (
 	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/settings"
+	"xtimer/cmd/xtimer/timer"
 	api "xtimer/httpapi/client"
 )
 
@@ -124,7 +125,7 @@ too, because it contains the journal.
 		},
 	}
 	e.flags(cmd)
-	remote.FilterTimers(cmd, &e.filter)
+	timer.Filter(cmd, &e.filter)
 	cmd.Flags().BoolVar(&e.history, "history", false, "with a store: also write the records of tasks")
 	return cmd
 }

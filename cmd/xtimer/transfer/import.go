@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
-	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/timer"
 	api "xtimer/httpapi/client"
 )
 
@@ -33,7 +33,7 @@ func (i *item) set(result, format string, args ...any) {
 	i.result, i.why = result, fmt.Sprintf(format, args...)
 }
 
-func (i *item) fail(err error) { i.set(remote.ResultFailed, "%v", err) }
+func (i *item) fail(err error) { i.set(timer.ResultFailed, "%v", err) }
 
 // isWaiting tells whether nothing is known of it yet.
 func (i *item) isWaiting() bool { return i.result == "" }

@@ -10,9 +10,9 @@ import (
 	"os"
 	"reflect"
 
+	"xtimer/cmd/xtimer/definition"
 	"xtimer/cmd/xtimer/document"
 	"xtimer/cmd/xtimer/exit"
-	"xtimer/cmd/xtimer/remote"
 )
 
 // maxLine of an export: a definition has at most 1 MiB, and owed rows beside it.
@@ -61,11 +61,11 @@ func (l *line) read(b []byte) error {
 	if l.Stored.isWhole() || l.Record != nil {
 		return nil
 	}
-	n, err := remote.JSONNode(b, 1)
+	n, err := definition.JSONNode(b, 1)
 	if err != nil {
 		return err
 	}
 	return lineShape.Check(document.Place{File: "line", Node: n})
 }
 
-var lineShape = remote.ShapeOf(reflect.TypeFor[line]())
+var lineShape = definition.ShapeOf(reflect.TypeFor[line]())

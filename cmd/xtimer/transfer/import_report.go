@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"xtimer/cmd/xtimer/exit"
-	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/terminal"
+	"xtimer/cmd/xtimer/timer"
 	api "xtimer/httpapi/client"
 )
 
@@ -39,7 +39,7 @@ func (r *importReport) add(batch []*item) error {
 			continue
 		}
 		r.count[i.result]++
-		bad := i.result == resultConflict || i.result == remote.ResultFailed
+		bad := i.result == resultConflict || i.result == timer.ResultFailed
 		if r.quiet && !bad {
 			continue
 		}
@@ -59,13 +59,13 @@ func (r *importReport) add(batch []*item) error {
 }
 
 var importColours = map[string]string{
-	api.Created: terminal.Green, api.Unchanged: terminal.Dim, resultSkipped: terminal.Dim, resultConflict: terminal.Yellow, remote.ResultFailed: terminal.Red,
+	api.Created: terminal.Green, api.Unchanged: terminal.Dim, resultSkipped: terminal.Dim, resultConflict: terminal.Yellow, timer.ResultFailed: terminal.Red,
 }
 
 // end writes the summary.
 func (r *importReport) end() error {
 	var b strings.Builder
-	for n, result := range []string{api.Created, api.Unchanged, resultSkipped, resultConflict, remote.ResultFailed} {
+	for n, result := range []string{api.Created, api.Unchanged, resultSkipped, resultConflict, timer.ResultFailed} {
 		if n > 0 {
 			b.WriteString(", ")
 		}
@@ -87,5 +87,5 @@ func (r *importReport) verdict() error {
 	for _, n := range r.count {
 		all += n
 	}
-	return exit.Partly(int(all), int(r.count[resultConflict]+r.count[remote.ResultFailed]), errors.New(r.first))
+	return exit.Partly(int(all), int(r.count[resultConflict]+r.count[timer.ResultFailed]), errors.New(r.first))
 }

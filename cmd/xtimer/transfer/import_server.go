@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/definition"
+	"xtimer/cmd/xtimer/timer"
 	api "xtimer/httpapi/client"
 )
 
@@ -70,7 +71,7 @@ func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
 	}
 	_, err := s.Disable(ctx, id, api.Disabling{Reason: i.Stored.Reason, Until: timeOf(i.Stored.DisabledUntil)})
 	if e := (*api.Error)(nil); errors.As(err, &e) {
-		i.set(remote.ResultFailed, "the timer was created, but cannot be disabled: %v", err)
+		i.set(timer.ResultFailed, "the timer was created, but cannot be disabled: %v", err)
 		return nil
 	}
 	return err
@@ -128,7 +129,7 @@ func (i *item) hold(t *api.Timer, d api.Definition, refusal string) error {
 	if standing.Schedule.Delay != nil && !d.Schedule.At.IsZero() && t.NextDue.Equal(d.Schedule.At) {
 		standing.Schedule.Delay, standing.Schedule.At = nil, d.Schedule.At
 	}
-	changes, err := remote.Diff(standing, d)
+	changes, err := definition.Diff(standing, d)
 	switch {
 	case err != nil:
 		return err

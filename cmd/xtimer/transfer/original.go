@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"xtimer/cmd/xtimer/exit"
-	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/timer"
 	api "xtimer/httpapi/client"
 	"xtimer/tier/mysql"
 )
@@ -48,7 +48,7 @@ func originalItems(row *mysql.OriginalRow, where *time.Location, now time.Time) 
 		return []*item{one}
 	}
 	if row.Status != originalDisabled && row.Status != originalEnabled {
-		one.set(remote.ResultFailed, "status %d is neither 1 (disabled) nor 2 (enabled)", row.Status)
+		one.set(timer.ResultFailed, "status %d is neither 1 (disabled) nor 2 (enabled)", row.Status)
 		return []*item{one}
 	}
 	callback, err := originalCallback(row.NotifyHTTPParam)
@@ -75,7 +75,7 @@ func originalItems(row *mysql.OriginalRow, where *time.Location, now time.Time) 
 		return []*item{one}
 	}
 	if len(years) > maxSpans {
-		one.set(remote.ResultFailed, "cron %q: its years form %d spans and need as many timers; at most %d are created", row.Cron, len(years), maxSpans)
+		one.set(timer.ResultFailed, "cron %q: its years form %d spans and need as many timers; at most %d are created", row.Cron, len(years), maxSpans)
 		return []*item{one}
 	}
 	var all []*item

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/timer"
 	"xtimer/tier/mysql"
 )
 
@@ -99,7 +99,7 @@ func TestOriginalCallback(t *testing.T) {
 		}
 	}
 	row := mysql.OriginalRow{ID: 9, App: "a", Name: "n", Status: 3}
-	for status, want := range map[int]string{0: remote.ResultFailed, 3: remote.ResultFailed, originalDisabled: ""} {
+	for status, want := range map[int]string{0: timer.ResultFailed, 3: timer.ResultFailed, originalDisabled: ""} {
 		row.Status, row.Cron, row.NotifyHTTPParam = status, "* * * * * * *", `{"url":"http://h/"}`
 		i := originalItems(&row, time.UTC, time.Now())[0]
 		if i.result != want || want == "" && !i.isDisabled() {

@@ -1,22 +1,17 @@
-package remote
+package timer
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
-func newTimerDelete(r *remote) *cobra.Command {
+func newTimerDelete(r *remote.Server) *cobra.Command {
 	var s selection
 	var yes bool
 	cmd := &cobra.Command{
@@ -32,23 +27,23 @@ one was running; "finished", that nothing was left.`,
   xtimer timer delete -l team=a --dry-run
   xtimer timer delete --app billing --status finished --yes`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: r.completeTimers,
+		ValidArgsFunction: r.CompleteTimers,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.check(args); err != nil {
 				return err
 			}
 			ctx := cmd.Context()
 			if len(args) > 0 {
-				if !yes && isPerson(cmd.InOrStdin()) {
+				if !yes && remote.IsPerson(cmd.InOrStdin()) {
 					what := args[0]
 					if len(args) > 1 {
 						what = fmt.Sprintf("these %d timers", len(args))
 					}
-					if err := ask(cmd, fmt.Sprintf("Delete %s?", terminal.Printable(what))); err != nil {
+					if err := remote.Ask(cmd, fmt.Sprintf("Delete %s?", terminal.Printable(what))); err != nil {
 						return err
 					}
 				}
-				return r.each(cmd, args, func(ctx context.Context, id string) (string, error) { return r.Delete(ctx, id) })
+				return each(r, cmd, args, func(ctx context.Context, id string) (string, error) { return r.Delete(ctx, id) })
 			}
 			if !yes && !s.dryRun {
 				op, err := r.DeleteAll(ctx, s.TimerFilter, api.DryRun())
@@ -56,37 +51,16 @@ one was running; "finished", that nothing was left.`,
 					return err
 				}
 				if op.Count > 0 {
-					if err := ask(cmd, fmt.Sprintf("Delete %d timers?", op.Count)); err != nil {
+					if err := remote.Ask(cmd, fmt.Sprintf("Delete %d timers?", op.Count)); err != nil {
 						return err
 					}
 				}
 			}
 			op, err := r.DeleteAll(ctx, s.TimerFilter, s.options()...)
-			return r.follow(cmd, op, err)
+			return r.Follow(cmd, op, err)
 		},
 	}
 	s.flags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
-}
-
-// isPerson tells whether somebody types what is read.
-func isPerson(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	return ok && terminal.Is(f)
-}
-
-// ask wants a yes from a person; where there is none, --yes has to say it.
-func ask(cmd *cobra.Command, question string) error {
-	in := cmd.InOrStdin()
-	if _, ok := in.(*os.File); ok && !isPerson(in) {
-		return exit.Usage("%s nobody is there to ask: say --yes, or look with --dry-run", question)
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(in).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errors.New("left as it is")
 }

@@ -1,4 +1,4 @@
-package remote
+package definition
 
 import (
 	"bytes"
@@ -21,18 +21,18 @@ import (
 	api "xtimer/httpapi/client"
 )
 
-// source is a timer of a file, and where it stands there.
-type source struct {
-	at document.Place
+// Source is a timer of a file, and where it stands there.
+type Source struct {
+	At document.Place
 	api.Definition
 }
 
-// readTimers reads the timers of files, of all .yaml, .yml and .json files under
+// Read reads the timers of files, of all .yaml, .yml and .json files under
 // folders, and of stdin ("-"). A file holds one or more documents of YAML or
 // JSON, each of them a timer, a list of timers, or {"timers": […]}. What only
 // answers have is passed over, so that what list prints can be read.
-func readTimers(names []string, stdin io.Reader) (all []source, err error) {
-	add := func(s source) { all = append(all, s) }
+func Read(names []string, stdin io.Reader) (all []Source, err error) {
+	add := func(s Source) { all = append(all, s) }
 	for _, name := range names {
 		if name == "-" {
 			b, err := io.ReadAll(stdin)
@@ -70,7 +70,7 @@ func readTimers(names []string, stdin io.Reader) (all []source, err error) {
 }
 
 // readDocuments reads the timers of one file.
-func readDocuments(file string, b []byte, add func(source)) error {
+func readDocuments(file string, b []byte, add func(Source)) error {
 	if docs, ok := jsonDocuments(b); ok {
 		for _, doc := range docs {
 			if err := readNode(document.Place{File: file, Node: doc}, add); err != nil {
@@ -165,11 +165,11 @@ func JSONNode(v []byte, line int) (*yaml.Node, error) {
 }
 
 // readNode reads the timers of one document.
-func readNode(p document.Place, add func(source)) error {
+func readNode(p document.Place, add func(Source)) error {
 	one := func(p document.Place) error {
 		d, err := readTimer(p)
 		if err == nil {
-			add(source{p, d})
+			add(Source{p, d})
 		}
 		return err
 	}

@@ -1,15 +1,16 @@
-package remote
+package timer
 
 import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 )
 
 // NewTimer is the group of the commands of timers, one a file.
-func NewTimer() *cobra.Command {
-	r := &remote{}
-	return r.attach(
+func New() *cobra.Command {
+	r := &remote.Server{}
+	return r.Attach(
 		&cobra.Command{
 			Use:   "timer",
 			Short: "Make, apply, list and steer the timers of a server",

@@ -1,4 +1,4 @@
-package remote
+package definition
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"xtimer/cmd/xtimer/exit"
 )
 
-func TestReadTimers(t *testing.T) {
+func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		t.Helper()
@@ -27,7 +27,7 @@ func TestReadTimers(t *testing.T) {
 	}
 	f := func(want string, names ...string) {
 		t.Helper()
-		all, err := readTimers(names, strings.NewReader("name: stdin\n"))
+		all, err := Read(names, strings.NewReader("name: stdin\n"))
 		if err != nil {
 			t.Errorf("%v: %v", names, err)
 			return
@@ -55,7 +55,7 @@ func TestReadTimers(t *testing.T) {
 	write("tree/README.md", "name: readme")
 	f("b z", filepath.Join(dir, "tree"))
 
-	all, err := readTimers([]string{write("values.yaml", `
+	all, err := Read([]string{write("values.yaml", `
 app: a
 name: n
 schedule: {at: 2030-01-01T00:00:00.25Z, jitter: 1500}
@@ -78,7 +78,7 @@ last_task: {key: k}
 	bad := func(text, want string) {
 		t.Helper()
 		name := write("bad", text)
-		_, err := readTimers([]string{name}, nil)
+		_, err := Read([]string{name}, nil)
 		if err == nil || exit.StatusOf(err) != exit.StatusUsage || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
@@ -98,9 +98,9 @@ last_task: {key: k}
 
 var minusZero = regexp.MustCompile(`-0[^.0-9]`)
 
-// FuzzReadTimers: the timers of a file are refused in one line that names the
+// FuzzRead: the timers of a file are refused in one line that names the
 // file, or are the same again when they are printed and read.
-func FuzzReadTimers(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add("app: a\nname: n\nschedule: {at: 2030-01-01T00:00:00.25Z, jitter: 1500}\ncallback: {url: u, body: {n: 12345678901234567890, s: \"<\", list: [1, 2.5, null]}}\nlabels: &l {team: a}\n")
 	f.Add("{\"timers\":[{\"name\":\"\\ud83d\\ude00\\/\"}],\"next_cursor\":\"x\"}\n[{\"name\":\"b\"}]")
 	f.Add("- &a {name: a}\n- *a\n---\n# nothing\n---\nname: b\n")
@@ -110,8 +110,8 @@ func FuzzReadTimers(f *testing.F) {
 	f.Add(`{"callback":{"body":[20000000000000000000,-1,1e3,0.5,-0]}}`)
 	f.Add("callback: {body: !!binary /w==, headers: {a: ~}}\nlabels: {1: x}\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		read := func(text []byte) (all []source, err error) {
-			err = readDocuments("file", text, func(s source) { all = append(all, s) })
+		read := func(text []byte) (all []Source, err error) {
+			err = readDocuments("file", text, func(s Source) { all = append(all, s) })
 			return all, err
 		}
 		all, err := read([]byte(text))

@@ -1,4 +1,4 @@
-package remote
+package timer
 
 import (
 	"encoding/json"
@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/definition"
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/span"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
@@ -29,7 +31,7 @@ type creation struct {
 	priority           int
 }
 
-func newTimerCreate(r *remote) *cobra.Command {
+func newTimerCreate(r *remote.Server) *cobra.Command {
 	var c creation
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -47,7 +49,7 @@ as it is; with another, it is refused: apply would change it.`,
 				if other := othersThan(cmd, "file"); other != "" {
 					return exit.Usage("--file describes the timers: leave --%s out", other)
 				}
-				return r.createAll(cmd, c.files)
+				return createAll(r, cmd, c.files)
 			}
 			d, err := c.definition(cmd)
 			if err != nil {
@@ -57,11 +59,11 @@ as it is; with another, it is refused: apply would change it.`,
 			if err != nil {
 				return err
 			}
-			return r.show(cmd.OutOrStdout(), made, func(out io.Writer) error {
+			return r.Show(cmd.OutOrStdout(), made, func(out io.Writer) error {
 				t := &made.Timer
 				next := ""
 				if !t.NextDue.IsZero() {
-					next = ", due " + r.zone.instant(t.NextDue, t.Schedule.TimeZone)
+					next = ", due " + r.Zone.Instant(t.NextDue, t.Schedule.TimeZone)
 				}
 				_, err := fmt.Fprintf(out, "%s/%s %s: %s%s\n", t.App, t.Name, made.Result, t.ID, next)
 				return err
@@ -127,7 +129,7 @@ func (c *creation) definition(cmd *cobra.Command) (*api.Definition, error) {
 		to   *time.Time
 	}{"at": {c.at, &d.Schedule.At}, "start-at": {c.startAt, &d.Schedule.StartAt}, "end-at": {c.endAt, &d.Schedule.EndAt}} {
 		var err error
-		if *to.to, err = ahead(to.from, time.Now()); err != nil {
+		if *to.to, err = remote.Ahead(to.from, time.Now()); err != nil {
 			return nil, exit.Usage("--%s: %w", flag, err)
 		}
 	}
@@ -170,8 +172,8 @@ func pairs(flag string, given []string, between string) (map[string]string, erro
 }
 
 // createAll makes the timers of files, in batches.
-func (r *remote) createAll(cmd *cobra.Command, files []string) error {
-	sources, err := readTimers(files, cmd.InOrStdin())
+func createAll(r *remote.Server, cmd *cobra.Command, files []string) error {
+	sources, err := definition.Read(files, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -180,17 +182,17 @@ func (r *remote) createAll(cmd *cobra.Command, files []string) error {
 		defs[i] = s.Definition
 	}
 	p := terminal.NewProgress(cmd.ErrOrStderr(), int64(len(defs)))
-	all := make([]done, 0, len(defs))
+	all := make([]remote.Done, 0, len(defs))
 	for res, err := range r.CreateAll(cmd.Context(), slices.Values(defs)) {
 		if err != nil {
 			p.End()
-			return fmt.Errorf("of %d timers %d were made: %w", len(defs), len(all)-failures(all), err)
+			return fmt.Errorf("of %d timers %d were made: %w", len(defs), len(all)-remote.Failures(all), err)
 		}
 		s := sources[len(all)]
-		d := done{Timer: s.App + "/" + s.Name, Result: api.Created}
+		d := remote.Done{Timer: s.App + "/" + s.Name, Result: api.Created}
 		switch {
 		case res.Error != nil:
-			d.Result, d.Error = "", s.at.Line()+": "+res.Error.Detail
+			d.Result, d.Error = "", s.At.Line()+": "+res.Error.Detail
 		case res.Status == 200:
 			d.Result = api.Unchanged
 		}
@@ -198,8 +200,8 @@ func (r *remote) createAll(cmd *cobra.Command, files []string) error {
 		p.Step()
 	}
 	p.End()
-	n := failures(all)
-	err = r.show(cmd.OutOrStdout(), map[string]any{"results": all}, func(out io.Writer) error {
+	n := remote.Failures(all)
+	err = r.Show(cmd.OutOrStdout(), map[string]any{"results": all}, func(out io.Writer) error {
 		created := 0
 		for _, d := range all {
 			if d.Error != "" {

@@ -1,4 +1,4 @@
-package remote
+package timer
 
 import (
 	"context"
@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/definition"
 	"xtimer/cmd/xtimer/document"
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
-func newTimerApply(r *remote) *cobra.Command {
+func newTimerApply(r *remote.Server) *cobra.Command {
 	var a apply
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
@@ -47,7 +49,7 @@ is known only when one is.`,
 			case !a.prune && a.label != "":
 				return exit.Usage("-l says what --prune is about")
 			}
-			a.remote, a.cmd = r, cmd
+			a.Server, a.cmd = r, cmd
 			return a.run(cmd.Context())
 		},
 	}
@@ -62,7 +64,7 @@ is known only when one is.`,
 
 // apply is a run of timer apply: read the files, look what is there, plan, do.
 type apply struct {
-	*remote
+	*remote.Server
 	cmd         *cobra.Command
 	files       []string
 	prune       bool
@@ -74,7 +76,7 @@ type apply struct {
 const applyWorkers = 32
 
 func (a *apply) run(ctx context.Context) error {
-	sources, err := readTimers(a.files, a.cmd.InOrStdin())
+	sources, err := definition.Read(a.files, a.cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (a *apply) run(ctx context.Context) error {
 		}
 	}
 	if len(doomed) > 0 && !a.yes && !a.dryRun {
-		if err := ask(a.cmd, fmt.Sprintf("Delete %d timers that are in no file?", len(doomed))); err != nil {
+		if err := remote.Ask(a.cmd, fmt.Sprintf("Delete %d timers that are in no file?", len(doomed))); err != nil {
 			return err
 		}
 	}
@@ -120,26 +122,26 @@ func (a *apply) run(ctx context.Context) error {
 }
 
 // checkNames sees that every timer of the files can be told from the others.
-func checkNames(sources []source) error {
+func checkNames(sources []definition.Source) error {
 	if len(sources) == 0 {
 		return exit.Usage("there is no timer in the files")
 	}
 	seen := map[[2]string]document.Place{}
 	for _, s := range sources {
 		if s.App == "" || s.Name == "" {
-			return exit.Usage("%s: a timer that is applied has an app and a name", s.at.Line())
+			return exit.Usage("%s: a timer that is applied has an app and a name", s.At.Line())
 		}
 		key := [2]string{s.App, s.Name}
 		if first, twice := seen[key]; twice {
-			return exit.Usage("%s: %s/%s stands at %s already", s.at.Line(), s.App, s.Name, first.Line())
+			return exit.Usage("%s: %s/%s stands at %s already", s.At.Line(), s.App, s.Name, first.Line())
 		}
-		seen[key] = s.at
+		seen[key] = s.At
 	}
 	return nil
 }
 
 // plan says what is to become of each timer of the files.
-func (a *apply) plan(ctx context.Context, sources []source) ([]*applied, error) {
+func (a *apply) plan(ctx context.Context, sources []definition.Source) ([]*applied, error) {
 	there, err := a.there(ctx, sources)
 	if err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (a *apply) plan(ctx context.Context, sources []source) ([]*applied, error) 
 	for i, s := range sources {
 		p := &applied{App: s.App, Name: s.Name, Result: api.Created, source: s}
 		if t := there[[2]string{s.App, s.Name}]; t != nil {
-			if p.Changes, err = Diff(t.Definition, s.Definition); err != nil {
+			if p.Changes, err = definition.Diff(t.Definition, s.Definition); err != nil {
 				return nil, err
 			}
 			if p.Result = api.Updated; len(p.Changes) == 0 {
@@ -164,7 +166,7 @@ func (a *apply) plan(ctx context.Context, sources []source) ([]*applied, error) 
 const fewTimers = 100
 
 // there are the timers of the files as the server has them.
-func (a *apply) there(ctx context.Context, sources []source) (map[[2]string]*api.Timer, error) {
+func (a *apply) there(ctx context.Context, sources []definition.Source) (map[[2]string]*api.Timer, error) {
 	byApp := map[string][]string{}
 	for _, s := range sources {
 		byApp[s.App] = append(byApp[s.App], s.Name)
@@ -202,7 +204,7 @@ func (a *apply) there(ctx context.Context, sources []source) (map[[2]string]*api
 }
 
 // doomed are the timers that have the labels and are in no file.
-func (a *apply) doomed(ctx context.Context, sources []source) (doomed []*applied, err error) {
+func (a *apply) doomed(ctx context.Context, sources []definition.Source) (doomed []*applied, err error) {
 	kept := map[[2]string]bool{}
 	for _, s := range sources {
 		kept[[2]string{s.App, s.Name}] = true

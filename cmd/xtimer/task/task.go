@@ -1,15 +1,16 @@
-package remote
+package task
 
 import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 )
 
 // NewTask is the group of the commands of tasks, one a file.
-func NewTask() *cobra.Command {
-	r := &remote{}
-	return r.attach(
+func New() *cobra.Command {
+	r := &remote.Server{}
+	return r.Attach(
 		&cobra.Command{
 			Use:   "task",
 			Short: "See what became of every occurrence, and have failed ones made again",

@@ -1,4 +1,4 @@
-package remote
+package task
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
-func newTaskRetry(r *remote) *cobra.Command {
+func newTaskRetry(r *remote.Server) *cobra.Command {
 	var f taskFlags
 	var dryRun, yes bool
 	cmd := &cobra.Command{
@@ -26,7 +27,7 @@ is given. Where nobody is there to ask, as in a script, filters need --yes or --
   xtimer task retry --app billing --status dead --from 1h --dry-run
   xtimer task retry --app billing --status dead --from 1h --yes`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: r.completeTasks,
+		ValidArgsFunction: r.CompleteTasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			filter, err := f.filter(ctx, r)
@@ -50,18 +51,18 @@ is given. Where nobody is there to ask, as in a script, filters need --yes or --
 						return err
 					}
 					if op.Count > 0 {
-						if err := ask(cmd, fmt.Sprintf("Retry %d tasks?", op.Count)); err != nil {
+						if err := remote.Ask(cmd, fmt.Sprintf("Retry %d tasks?", op.Count)); err != nil {
 							return err
 						}
 					}
 				}
 				op, err := r.RetryAll(ctx, filter, options...)
-				return r.follow(cmd, op, err)
+				return r.Follow(cmd, op, err)
 			}
-			var all []done
+			var all []remote.Done
 			var first error
 			for _, key := range args {
-				d := done{Task: key, Result: "made again"}
+				d := remote.Done{Task: key, Result: "made again"}
 				if err := r.Retry(ctx, key); err != nil {
 					d.Result, d.Error = "", err.Error()
 					if api.IsNotFound(err) {
@@ -73,7 +74,7 @@ is given. Where nobody is there to ask, as in a script, filters need --yes or --
 				}
 				all = append(all, d)
 			}
-			return r.tell(cmd, all, first)
+			return r.Tell(cmd, all, first)
 		},
 	}
 	f.flags(cmd, r)

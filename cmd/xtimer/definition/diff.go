@@ -1,4 +1,4 @@
-package remote
+package definition
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	api "xtimer/httpapi/client"
 )
 
-// change is a field that a new definition changes. From is "" where the field
+// Change is a field that a new definition changes. From is "" where the field
 // was not set, To where it will not be.
-type change struct {
+type Change struct {
 	Field string `json:"field"`
 	From  string `json:"from,omitempty"`
 	To    string `json:"to,omitempty"`
@@ -24,9 +24,9 @@ type change struct {
 
 // Diff is what replacing one definition by another changes, field by field. A
 // field that is left out is the same as one with its default.
-func Diff(from, to api.Definition) ([]change, error) {
-	fill(&from)
-	fill(&to)
+func Diff(from, to api.Definition) ([]Change, error) {
+	Fill(&from)
+	Fill(&to)
 	if reflect.DeepEqual(from, to) {
 		return nil, nil // the most common case, and the cheap one
 	}
@@ -40,10 +40,10 @@ func Diff(from, to api.Definition) ([]change, error) {
 	}
 	all := maps.Clone(a)
 	maps.Copy(all, b)
-	var changes []change
+	var changes []Change
 	for _, f := range slices.Sorted(maps.Keys(all)) {
 		if a[f] != b[f] {
-			changes = append(changes, change{f, a[f], b[f]})
+			changes = append(changes, Change{f, a[f], b[f]})
 		}
 	}
 	return changes, nil
@@ -85,8 +85,8 @@ func flatten(flat map[string]string, path string, tree map[string]any) error {
 	return nil
 }
 
-// fill writes the server's defaults into what is not set.
-func fill(d *api.Definition) {
+// Fill writes the server's defaults into what is not set.
+func Fill(d *api.Definition) {
 	def := engine.NewDefinition()
 	or(&d.Callback.Method, def.Callback.Method)
 	or(&d.Callback.Timeout, def.Callback.Timeout)

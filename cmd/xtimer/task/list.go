@@ -1,4 +1,4 @@
-package remote
+package task
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/span"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
@@ -21,7 +22,7 @@ type taskFlags struct {
 	timer, from, to string
 }
 
-func (f *taskFlags) flags(cmd *cobra.Command, r *remote) {
+func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.App, "app", "", "only tasks of this `APP`")
 	fs.StringVar(&f.timer, "timer", "", "only tasks of this timer: `ID|APP/NAME`")
@@ -29,7 +30,7 @@ func (f *taskFlags) flags(cmd *cobra.Command, r *remote) {
 	fs.StringVar(&f.Origin, "origin", "", "only tasks that are of the `schedule`, manual, redrive or catch_up")
 	fs.StringVar(&f.from, "from", "", "only tasks due at this `TIME` or later")
 	fs.StringVar(&f.to, "to", "", "only tasks due before this `TIME`")
-	_ = cmd.RegisterFlagCompletionFunc("timer", r.completeTimers)
+	_ = cmd.RegisterFlagCompletionFunc("timer", r.CompleteTimers)
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{
 		api.Waiting, api.Running, api.Retrying, api.Succeeded, api.Failed, api.Dead, api.Skipped, api.Missed, api.Cancelled, api.Unknown,
 	}, cobra.ShellCompDirectiveNoFileComp))
@@ -37,7 +38,7 @@ func (f *taskFlags) flags(cmd *cobra.Command, r *remote) {
 }
 
 // filter is what the flags say.
-func (f *taskFlags) filter(ctx context.Context, r *remote) (api.TaskFilter, error) {
+func (f *taskFlags) filter(ctx context.Context, r *remote.Server) (api.TaskFilter, error) {
 	now := time.Now()
 	for _, t := range []struct {
 		flag, text string
@@ -54,14 +55,14 @@ func (f *taskFlags) filter(ctx context.Context, r *remote) (api.TaskFilter, erro
 	}
 	if f.timer != "" {
 		var err error
-		if f.TimerID, err = r.timerID(ctx, f.timer); err != nil {
+		if f.TimerID, err = r.TimerID(ctx, f.timer); err != nil {
 			return f.TaskFilter, err
 		}
 	}
 	return f.TaskFilter, nil
 }
 
-func newTaskList(r *remote) *cobra.Command {
+func newTaskList(r *remote.Server) *cobra.Command {
 	var f taskFlags
 	var limit int
 	cmd := &cobra.Command{
@@ -75,26 +76,26 @@ func newTaskList(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			tasks, more, err := take(r.Tasks(cmd.Context(), filter), limit)
+			tasks, more, err := remote.Take(r.Tasks(cmd.Context(), filter), limit)
 			if err != nil {
 				return err
 			}
-			err = r.show(cmd.OutOrStdout(), api.TaskList{Tasks: tasks}, func(out io.Writer) error { return tableTasks(out, tasks, r.zone) })
-			return tellMore(cmd, more, limit, err)
+			err = r.Show(cmd.OutOrStdout(), api.TaskList{Tasks: tasks}, func(out io.Writer) error { return tableTasks(out, tasks, r.Zone) })
+			return remote.TellMore(cmd, more, limit, err)
 		},
 	}
 	f.flags(cmd, r)
-	addLimit(cmd, &limit)
+	remote.AddLimit(cmd, &limit)
 	return cmd
 }
 
 // tableTasks lists tasks.
-func tableTasks(out io.Writer, tasks []api.Task, z zone) error {
+func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone) error {
 	g := terminal.Grid{Head: []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}}
 	for i := range tasks {
 		t := &tasks[i]
-		colours := []string{terminal.Plain, terminal.Plain, statusColours[t.Status]}
-		g.Paint(colours, z.instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
+		colours := []string{terminal.Plain, terminal.Plain, remote.StatusColours[t.Status]}
+		g.Paint(colours, z.Instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
 	}
 	return g.Print(out)
 }

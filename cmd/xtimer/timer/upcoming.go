@@ -1,4 +1,4 @@
-package remote
+package timer
 
 import (
 	"fmt"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/span"
 	"xtimer/cmd/xtimer/terminal"
 )
 
-func newTimerUpcoming(r *remote) *cobra.Command {
+func newTimerUpcoming(r *remote.Server) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "upcoming ID|APP/NAME",
@@ -19,9 +20,9 @@ func newTimerUpcoming(r *remote) *cobra.Command {
 		Example: `  xtimer timer upcoming billing/report
   xtimer timer upcoming billing/report -n 3 -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: r.completeTimers,
+		ValidArgsFunction: r.CompleteTimers,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := r.timer(cmd.Context(), args[0])
+			t, err := r.Timer(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -29,8 +30,8 @@ func newTimerUpcoming(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.show(cmd.OutOrStdout(), map[string]any{"timer_id": t.ID, "dues": dues}, func(out io.Writer) error {
-				return listDues(out, dues, time.Now(), func(due time.Time) string { return r.zone.instant(due, t.Schedule.TimeZone) })
+			return r.Show(cmd.OutOrStdout(), map[string]any{"timer_id": t.ID, "dues": dues}, func(out io.Writer) error {
+				return listDues(out, dues, time.Now(), func(due time.Time) string { return r.Zone.Instant(due, t.Schedule.TimeZone) })
 			})
 		},
 	}

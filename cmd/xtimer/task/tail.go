@@ -1,4 +1,4 @@
-package remote
+package task
 
 import (
 	"errors"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
-func newTaskTail(r *remote) *cobra.Command {
+func newTaskTail(r *remote.Server) *cobra.Command {
 	var f taskFlags
 	cmd := &cobra.Command{
 		Use:   "tail",
@@ -33,7 +34,7 @@ is a task.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if r.output == "table" {
+			if r.Output == "table" {
 				fmt.Fprintf(out, tailRow, "DUE", "LATE", "STATUS", "CODE", "TIMER", "KEY")
 			}
 			for t, err := range r.Stream(ctx, filter) {
@@ -47,7 +48,7 @@ is a task.`,
 				case err != nil:
 					return err
 				}
-				if err := r.tailTask(out, &t); err != nil {
+				if err := tailTask(r, out, &t); err != nil {
 					return err
 				}
 			}
@@ -61,8 +62,8 @@ is a task.`,
 const tailRow = "%-24s  %10s  %-20s  %-8s  %s  %s\n"
 
 // tailTask writes one task at once: a line, or a document of YAML.
-func (r *remote) tailTask(out io.Writer, t *api.Task) error {
-	switch r.output {
+func tailTask(r *remote.Server, out io.Writer, t *api.Task) error {
+	switch r.Output {
 	case "json":
 		return terminal.WriteJSON(out, t, "")
 	case "yaml":
@@ -71,7 +72,7 @@ func (r *remote) tailTask(out io.Writer, t *api.Task) error {
 		}
 		return terminal.WriteYAML(out, t)
 	}
-	status := terminal.NewPainter(out).Paint(statusColours[t.Status], fmt.Sprintf("%-20s", terminal.Printable(statusWords(t))))
-	_, err := fmt.Fprintf(out, tailRow, r.zone.instant(t.Due, ""), lateWords(t), status, codeWords(t), terminal.Printable(t.App+"/"+t.Name), t.Key)
+	status := terminal.NewPainter(out).Paint(remote.StatusColours[t.Status], fmt.Sprintf("%-20s", terminal.Printable(statusWords(t))))
+	_, err := fmt.Fprintf(out, tailRow, r.Zone.Instant(t.Due, ""), lateWords(t), status, codeWords(t), terminal.Printable(t.App+"/"+t.Name), t.Key)
 	return err
 }

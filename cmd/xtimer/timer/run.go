@@ -1,13 +1,15 @@
-package remote
+package timer
 
 import (
 	"fmt"
 	"io"
 
+	"xtimer/cmd/xtimer/remote"
+
 	"github.com/spf13/cobra"
 )
 
-func newTimerRun(r *remote) *cobra.Command {
+func newTimerRun(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run ID|APP/NAME",
 		Short: "Call a timer's target now, once more",
@@ -16,9 +18,9 @@ prints its key.`,
 		Example: `  xtimer timer run billing/report
   xtimer task get $(xtimer timer run billing/report)`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: r.completeTimers,
+		ValidArgsFunction: r.CompleteTimers,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := r.timerID(cmd.Context(), args[0])
+			id, err := r.TimerID(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -26,7 +28,7 @@ prints its key.`,
 			if err != nil {
 				return err
 			}
-			return r.show(cmd.OutOrStdout(), map[string]any{"key": key}, func(out io.Writer) error {
+			return r.Show(cmd.OutOrStdout(), map[string]any{"key": key}, func(out io.Writer) error {
 				_, err := fmt.Fprintln(out, key)
 				return err
 			})

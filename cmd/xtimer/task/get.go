@@ -1,4 +1,4 @@
-package remote
+package task
 
 import (
 	"fmt"
@@ -8,47 +8,48 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
-func newTaskGet(r *remote) *cobra.Command {
+func newTaskGet(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get KEY",
 		Short: "Show one task, with its attempts",
 		Example: `  xtimer task get 7354000000000000000_1763658000250
   xtimer task get 7354000000000000000_1763658000250 -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: r.completeTasks,
+		ValidArgsFunction: r.CompleteTasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := r.Task(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return r.show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t, r.zone) })
+			return r.Show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t, r.Zone) })
 		},
 	}
 }
 
 // sheetTask shows all of one task.
-func sheetTask(out io.Writer, t *api.Task, z zone) error {
+func sheetTask(out io.Writer, t *api.Task, z remote.Zone) error {
 	var s terminal.Sheet
 	s.Add("task", "%s", t.Key)
 	s.Add("timer", "%s/%s, %s", t.App, t.Name, t.TimerID)
 	s.Add("status", "%s", statusWords(t))
-	s.Add("due", "%s", z.instant(t.Due, ""))
-	s.Has("until", z.instant(t.DueLast, ""))
+	s.Add("due", "%s", z.Instant(t.Due, ""))
+	s.Has("until", z.Instant(t.DueLast, ""))
 	s.Has("late", lateWords(t))
 	s.Add("origin", "%s", t.Origin)
-	s.Has("next try", z.instant(t.NextAttempt, ""))
-	s.Has("ended", z.instant(t.Ended, ""))
+	s.Has("next try", z.Instant(t.NextAttempt, ""))
+	s.Has("ended", z.Instant(t.Ended, ""))
 	if err := s.Print(out); err != nil || len(t.Attempts) == 0 {
 		return err
 	}
 	g := terminal.Grid{Head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "ANSWER"}}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		g.Add(fmt.Sprint(a.N), z.instant(a.Started, ""), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)
+		g.Add(fmt.Sprint(a.N), z.Instant(a.Started, ""), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)
 	}
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err

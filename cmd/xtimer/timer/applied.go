@@ -1,4 +1,4 @@
-package remote
+package timer
 
 import (
 	"cmp"
@@ -7,20 +7,22 @@ import (
 	"io"
 	"strings"
 
+	"xtimer/cmd/xtimer/definition"
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
 // applied is what becomes, or became, of one timer.
 type applied struct {
-	App     string   `json:"app"`
-	Name    string   `json:"name"`
-	Result  string   `json:"result"` // created, updated, unchanged, deleted, failed
-	Changes []change `json:"changes,omitempty"`
-	Error   string   `json:"error,omitempty"`
+	App     string              `json:"app"`
+	Name    string              `json:"name"`
+	Result  string              `json:"result"` // created, updated, unchanged, deleted, failed
+	Changes []definition.Change `json:"changes,omitempty"`
+	Error   string              `json:"error,omitempty"`
 
-	source  source
+	source  definition.Source
 	id      string // of what is to be deleted
 	version int    // that it has
 }
@@ -31,9 +33,9 @@ const (
 )
 
 func (p *applied) fail(err error) {
-	p.Result, p.Error = ResultFailed, Explain(err).Error()
-	if p.source.at.Node != nil {
-		p.Error = p.source.at.Line() + ": " + p.Error
+	p.Result, p.Error = ResultFailed, remote.Explain(err).Error()
+	if p.source.At.Node != nil {
+		p.Error = p.source.At.Line() + ": " + p.Error
 	}
 }
 
@@ -53,7 +55,7 @@ func (a *apply) report(all []*applied) error {
 	for _, p := range all {
 		count[p.Result]++
 	}
-	err := a.show(a.cmd.OutOrStdout(), map[string]any{"dry_run": a.dryRun, "results": all}, func(out io.Writer) error {
+	err := a.Show(a.cmd.OutOrStdout(), map[string]any{"dry_run": a.dryRun, "results": all}, func(out io.Writer) error {
 		return tellApplied(out, all, count, a.dryRun)
 	})
 	if err != nil {

@@ -1,16 +1,16 @@
-package remote
+package timer
 
 import (
-	"fmt"
 	"io"
 	"iter"
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
-func newTimerList(r *remote) *cobra.Command {
+func newTimerList(r *remote.Server) *cobra.Command {
 	var f api.TimerFilter
 	var limit int
 	var failing bool
@@ -28,24 +28,24 @@ every timer that the other filters select: give an --app where there are many.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var options []api.CallOption
-			if failing || r.output == "table" {
+			if failing || r.Output == "table" {
 				options = append(options, api.LastTasks())
 			}
 			all := r.Timers(cmd.Context(), f, options...)
 			if failing {
 				all = onlyFailing(all)
 			}
-			timers, more, err := take(all, limit)
+			timers, more, err := remote.Take(all, limit)
 			if err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			err = r.show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers, r.zone) })
-			return tellMore(cmd, more, limit, err)
+			err = r.Show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers, r.Zone) })
+			return remote.TellMore(cmd, more, limit, err)
 		},
 	}
-	FilterTimers(cmd, &f)
-	addLimit(cmd, &limit)
+	Filter(cmd, &f)
+	remote.AddLimit(cmd, &limit)
 	cmd.Flags().BoolVar(&failing, "failing", false, "only timers whose last task failed or is being retried")
 	return cmd
 }
@@ -62,39 +62,12 @@ func onlyFailing(all iter.Seq2[api.Timer, error]) iter.Seq2[api.Timer, error] {
 	}
 }
 
-// FilterTimers adds the flags that select timers.
-func FilterTimers(cmd *cobra.Command, f *api.TimerFilter) {
+// Filter adds the flags that select timers.
+func Filter(cmd *cobra.Command, f *api.TimerFilter) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.App, "app", "", "only timers of this `APP`")
 	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name begins so")
 	fs.StringVar(&f.Status, "status", "", "only timers that are `enabled`, disabled or finished")
 	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these labels: `team=a,env!=prod`")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{api.Enabled, api.Disabled, api.Finished}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func addLimit(cmd *cobra.Command, limit *int) {
-	cmd.Flags().IntVar(limit, "limit", 100, "show this many; 0: all")
-}
-
-// take reads up to limit items, 0 for all, and tells whether there are more.
-func take[T any](all iter.Seq2[T, error], limit int) (items []T, more bool, err error) {
-	items = []T{} // shown as [], not as null
-	for t, err := range all {
-		if err != nil {
-			return nil, false, err
-		}
-		if limit > 0 && len(items) == limit {
-			return items, true, nil
-		}
-		items = append(items, t)
-	}
-	return items, false, nil
-}
-
-// tellMore says that a list was cut, not in the list itself.
-func tellMore(cmd *cobra.Command, more bool, limit int, err error) error {
-	if err == nil && more {
-		fmt.Fprintf(cmd.ErrOrStderr(), "These are the first %d; --limit 0 shows all.\n", limit)
-	}
-	return err
 }

@@ -1,0 +1,83 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/terminal"
+	api "xtimer/httpapi/client"
+)
+
+// Done is what became of one of several timers or tasks.
+type Done struct {
+	Timer  string `json:"timer,omitempty"`
+	Task   string `json:"task,omitempty"`
+	Result string `json:"result,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Tell says what became of each of several; first is the first error. Of a
+// single one it is the command's.
+func (r *Server) Tell(cmd *cobra.Command, all []Done, first error) error {
+	if len(all) == 1 && first != nil {
+		return first
+	}
+	err := r.Show(cmd.OutOrStdout(), map[string]any{"results": all}, func(out io.Writer) error {
+		g := terminal.Grid{Head: []string{"NAME", "RESULT"}}
+		for _, d := range all {
+			if d.Error != "" {
+				g.Paint([]string{terminal.Plain, terminal.Red}, d.Timer+d.Task, d.Error)
+			} else {
+				g.Paint([]string{terminal.Plain, StatusColours[d.Result]}, d.Timer+d.Task, d.Result)
+			}
+		}
+		return g.Print(out)
+	})
+	if err != nil {
+		return err
+	}
+	return exit.Partly(len(all), Failures(all), first)
+}
+
+func Failures(all []Done) (n int) {
+	for _, d := range all {
+		if d.Error != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Follow waits for the end of a bulk operation and says what came of it.
+func (r *Server) Follow(cmd *cobra.Command, op *api.Operation, err error) error {
+	if err != nil {
+		return err
+	}
+	p := terminal.NewProgress(cmd.ErrOrStderr(), op.Count)
+	op, err = r.Wait(cmd.Context(), op, func(op *api.Operation) { p.At(op.Done) })
+	p.End()
+	if err != nil {
+		return err
+	}
+	err = r.Show(cmd.OutOrStdout(), op, func(out io.Writer) error {
+		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "made again", "clock_reset": "called by the clock as it is"}[op.Action]
+		if op.DryRun {
+			_, err := fmt.Fprintf(out, "%d would be %s.\n", op.Count, word)
+			return err
+		}
+		_, err := fmt.Fprintf(out, "%d %s.\n", op.Done-op.Failed, word)
+		return err
+	})
+	if err == nil && op.Error != "" {
+		failed := int(op.Count - op.Done + op.Failed)
+		err = exit.Partly(int(op.Count), failed, errors.New(op.Error))
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, op.Error)
+		}
+	}
+	return err
+}

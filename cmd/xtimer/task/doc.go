@@ -1,0 +1,2 @@
+// Package task has the commands of tasks, one a file.
+package task

@@ -1,0 +1,2 @@
+// Package timer has the commands of timers, one a file.
+package timer
