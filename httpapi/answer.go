@@ -99,6 +99,9 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, app string, must bool, b *[]by
 
 // compressed replaces a long answer when the client takes gzip.
 func compressed(ctx *fasthttp.RequestCtx, b *[]byte) *[]byte {
+	if len(ctx.Response.Header.ContentEncoding()) > 0 { // a page's asset
+		return b
+	}
 	ctx.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
 	if !ctx.Request.Header.HasAcceptEncoding("gzip") {
 		return b

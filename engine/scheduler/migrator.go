@@ -92,7 +92,7 @@ func (m *migrator) run(ctx context.Context) error {
 		m.trouble.tell(m.e.log, "cannot load what is due next; trying again", err)
 		now := m.e.now()
 		wait := time.Duration(now/minute*minute+minute-now) * time.Millisecond
-		if err != nil || !m.e.warmUp() || m.pause > 0 {
+		if err != nil || m.warm.Load() == warmAway || m.pause > 0 {
 			wait = time.Second
 		}
 		select {

@@ -124,8 +124,11 @@ func (e *Scheduler) Ready() error {
 	return nil
 }
 
-// warmUp reports whether the warm tier has not failed since it was last filled.
-func (e *Scheduler) warmUp() bool { return e.migrator.warm.Load() != warmAway }
+// warmUp reports whether the warm tier has not failed since it was last filled; before the
+// start has come to it, nothing is up.
+func (e *Scheduler) warmUp() bool {
+	return e.migrator.warm.Load() != warmAway && (e.migrator.answers.Load() || e.coldUp())
+}
 
 // warmWarning says that the warm tier is away, if it is. The cause is in the log only:
 // whoever asks may have no token, and a cause names hosts.
