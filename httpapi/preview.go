@@ -40,12 +40,102 @@ func (s *Server) preview(r *request) (reply, error) {
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TextMember(append(b, '{'), "sentence", v.Sentence)
-		b = duesMember(b, v.Dues)
+		b = append(wire.Member(b, "clauses"), '[')
+		for i := range v.Clauses {
+			b = appendClause(wire.Comma(b), &v.Clauses[i])
+		}
+		b = duesMember(append(b, ']'), v.Dues)
 		b = append(wire.Member(b, "warnings"), '[')
-		for _, w := range v.Warnings {
-			b = wire.TextMember(append(wire.Comma(b), '{'), "code", w.Code)
-			b = append(wire.TextMember(b, "detail", w.Detail), '}')
+		for i := range v.Warnings {
+			b = appendWarning(wire.Comma(b), &v.Warnings[i])
 		}
 		return append(b, ']', '}')
 	})}, nil
+}
+
+func appendClause(b []byte, c *plan.Clause) []byte {
+	b = wire.TextMember(append(b, '{'), "kind", string(c.Kind))
+	if c.Times != nil {
+		b = append(wire.Member(b, "times"), '[')
+		for _, t := range c.Times {
+			b = wire.AppendText(wire.Comma(b), plan.TimeOfDay(t))
+		}
+		b = append(b, ']')
+	}
+	if c.Kind == plan.ClauseClock {
+		b = unitsMember(b, "seconds", c.Seconds)
+		b = unitsMember(b, "minutes", c.Minutes)
+		b = unitsMember(b, "hours", c.Hours)
+	}
+	if c.Values != nil {
+		b = numbersMember(b, "values", c.Values)
+	}
+	if c.MonthDays != nil {
+		b = append(wire.Member(b, "month_days"), '[')
+		for _, d := range c.MonthDays {
+			b = append(wire.Comma(b), '{')
+			b = wire.TextMember(b, "kind", string(d.Kind))
+			if d.N != 0 || d.Kind == plan.MonthDayBeforeLast {
+				b = wire.IntMember(b, "n", int64(d.N))
+			}
+			if d.Weekday != 0 {
+				b = wire.IntMember(b, "weekday", int64(d.Weekday))
+			}
+			b = append(b, '}')
+		}
+		b = append(b, ']')
+	}
+	if c.At != 0 {
+		b = wire.TimeMember(b, "at", c.At)
+	}
+	if c.Length != 0 || c.Kind == plan.ClauseOnceAfter {
+		b = wire.IntMember(b, "length_ms", c.Length.Milliseconds())
+	}
+	if c.Count != 0 {
+		b = wire.IntMember(b, "count", c.Count)
+	}
+	if c.Text != "" {
+		b = wire.TextMember(b, "text", c.Text)
+	}
+	return append(b, '}')
+}
+
+func unitsMember(b []byte, name string, u plan.Units) []byte {
+	b = append(wire.Member(b, name), '{')
+	if u.Every > 0 {
+		b = wire.IntMember(b, "every", int64(u.Every))
+	} else {
+		b = numbersMember(b, "values", u.Values)
+	}
+	return append(b, '}')
+}
+
+func numbersMember(b []byte, name string, values []int) []byte {
+	b = append(wire.Member(b, name), '[')
+	for _, n := range values {
+		b = wire.AppendInt(wire.Comma(b), int64(n))
+	}
+	return append(b, ']')
+}
+
+func appendWarning(b []byte, w *plan.Warning) []byte {
+	b = wire.TextMember(append(b, '{'), "code", w.Code)
+	b = wire.TextMember(b, "detail", w.Detail)
+	for _, x := range [...]struct{ name, value string }{
+		{"reason", w.Reason},
+		{"zone", w.Zone},
+		{"clock_before", w.Before},
+		{"clock_after", w.After},
+	} {
+		if x.value != "" {
+			b = wire.TextMember(b, x.name, x.value)
+		}
+	}
+	if w.At != 0 {
+		b = wire.TimeMember(b, "at", w.At)
+	}
+	if w.Count != 0 {
+		b = wire.IntMember(b, "count", w.Count)
+	}
+	return append(b, '}')
 }

@@ -42,7 +42,9 @@ var house = map[string][]string{
 	"xtimer/bench/target":     {},
 	"xtimer/bench/simulator":  {"*"},
 	"xtimer/httpapi/client":   {},
-	"xtimer/httpapi/console":  {"xtimer/httpapi/client"},
+	"xtimer/httpapi/console":  {"xtimer/httpapi/client", "xtimer/httpapi/console/words"},
+
+	"xtimer/httpapi/console/words": {"xtimer/httpapi/client"},
 
 	"xtimer/cmd/xtimer":       {"*"},
 	"xtimer/cmd/xtimer/bench": {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},

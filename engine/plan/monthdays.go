@@ -189,35 +189,69 @@ func (s *cronSpec) nextByMonth(w int64) int64 {
 	return never
 }
 
-// describeDates and describeWeekdays name the days, each with what it is of.
-func (m *monthDays) describeDates() (parts []string) {
-	for b := m.last; b != 0; b &= b - 1 {
-		switch n := bits.TrailingZeros32(b); n {
-		case 0:
-			parts = append(parts, "the last day of the month")
-		case 1:
-			parts = append(parts, "the day before the last day of the month")
-		default:
-			parts = append(parts, "the day "+strconv.Itoa(n)+" days before the last day of the month")
-		}
-	}
-	for b := m.nearest; b != 0; b &= b - 1 {
-		parts = append(parts, "the weekday nearest to day "+strconv.Itoa(bits.TrailingZeros32(b))+" of the month")
-	}
-	if m.lastWeekday {
-		parts = append(parts, "the last weekday of the month")
-	}
-	return parts
+// MonthDay is a day whose date depends on the month.
+type MonthDay struct {
+	Kind MonthDayKind
+	N    int // of BeforeLast, Nearest and Nth
+	// Weekday of Nth and LastOf: 1 to 7, Monday is 1.
+	Weekday int
 }
 
-func (m *monthDays) describeWeekdays() (parts []string) {
+// MonthDayKind says how a day of a month is found.
+type MonthDayKind string
+
+// The kinds of days of a month. A weekday without a name is a day from Monday to Friday.
+const (
+	MonthDayBeforeLast  MonthDayKind = "before_last"  // N days before the last day, from 0 on
+	MonthDayNearest     MonthDayKind = "nearest"      // the weekday nearest to day N
+	MonthDayLastWeekday MonthDayKind = "last_weekday" // the last weekday
+	MonthDayNth         MonthDayKind = "nth"          // the N-th Weekday
+	MonthDayLastOf      MonthDayKind = "last_of"      // the last Weekday
+)
+
+func (m *monthDays) listDates() (days []MonthDay) {
+	for b := m.last; b != 0; b &= b - 1 {
+		days = append(days, MonthDay{Kind: MonthDayBeforeLast, N: bits.TrailingZeros32(b)})
+	}
+	for b := m.nearest; b != 0; b &= b - 1 {
+		days = append(days, MonthDay{Kind: MonthDayNearest, N: bits.TrailingZeros32(b)})
+	}
+	if m.lastWeekday {
+		days = append(days, MonthDay{Kind: MonthDayLastWeekday})
+	}
+	return days
+}
+
+func (m *monthDays) listWeekdays() (days []MonthDay) {
 	for _, n := range []int{1, 2, 3, 4, 5, 0} {
-		for d := range 7 {
-			if set := m.nth[n]; set>>((d+1)%7)&1 == 1 {
-				which := [6]string{"last", "first", "second", "third", "fourth", "fifth"}[n]
-				parts = append(parts, "the "+which+" "+time.Weekday((d+1)%7).String()+" of the month")
+		kind := MonthDayNth
+		if n == 0 {
+			kind = MonthDayLastOf
+		}
+		for d := 1; d <= 7; d++ {
+			if m.nth[n]>>(d%7)&1 == 1 {
+				days = append(days, MonthDay{Kind: kind, N: n, Weekday: d})
 			}
 		}
 	}
-	return parts
+	return days
+}
+
+func (d MonthDay) english() string {
+	switch d.Kind {
+	case MonthDayBeforeLast:
+		switch d.N {
+		case 0:
+			return "the last day of the month"
+		case 1:
+			return "the day before the last day of the month"
+		}
+		return "the day " + strconv.Itoa(d.N) + " days before the last day of the month"
+	case MonthDayNearest:
+		return "the weekday nearest to day " + strconv.Itoa(d.N) + " of the month"
+	case MonthDayLastWeekday:
+		return "the last weekday of the month"
+	}
+	which := [...]string{"last", "first", "second", "third", "fourth", "fifth"}[d.N]
+	return "the " + which + " " + time.Weekday(d.Weekday%7).String() + " of the month"
 }

@@ -129,12 +129,12 @@ func TestMonthDaysInWords(t *testing.T) {
 	for spec, want := range map[string]string{
 		"0 9 L * *":           "At 09:00, on the last day of the month, UTC",
 		"0 9 L-3 1 *":         "At 09:00, on the day 3 days before the last day of the month, in January, UTC",
-		"0 9 1,LW * *":        "At 09:00, on day 1 of the month, and on the last weekday of the month, UTC",
+		"0 9 1,LW * *":        "At 09:00, on day 1 of the month, and besides on the last weekday of the month, UTC",
 		"0 9 15W * *":         "At 09:00, on the weekday nearest to day 15 of the month, UTC",
 		"0 9 * * FRIL":        "At 09:00, on the last Friday of the month, UTC",
 		"0 9 * * mon#1,wed#3": "At 09:00, on the first Monday of the month and the third Wednesday of the month, UTC",
-		"0 9 * * TUE,5L":      "At 09:00, on each Tuesday, and on the last Friday of the month, UTC",
-		"0 9 13 * 5L":         "At 09:00, on day 13 of the month, and on the last Friday of the month, UTC",
+		"0 9 * * TUE,5L":      "At 09:00, Tuesday, and besides on the last Friday of the month, UTC",
+		"0 9 13 * 5L":         "At 09:00, on day 13 of the month, and besides on the last Friday of the month, UTC",
 	} {
 		if got := Describe(&engine.Schedule{Cron: spec}); got != want {
 			t.Errorf("%q: %q, want %q", spec, got, want)

@@ -11,14 +11,26 @@ import (
 // Preview describes the dues of a schedule before a timer uses it.
 type Preview struct {
 	Dues     []int64 // Unix ms, without jitter: that depends on the timer's id
-	Sentence string  // Schedule.Describe
+	Sentence string  // Describe
+	Clauses  []Clause
 	Warnings []Warning
 }
 
 // Warning describes surprising behaviour of a schedule. The codes are never_fires,
-// overdue, ends_soon, very_dense, dst_gap, dst_fold, day_or_weekday, leap_day,
-// short_months and time_zone_unused.
-type Warning struct{ Code, Detail string }
+// overdue, ends_soon, very_dense, dst_gap, dst_fold, dst_pause, dst_repeat, day_or_weekday,
+// leap_day, short_months and time_zone_unused. The fields after Detail have what Detail says in words; those that a
+// code does not name are zero.
+type Warning struct {
+	Code, Detail string
+	// Reason of never_fires is the code of the fault that a create returns.
+	Reason string
+	// At is when the schedule ends (ends_soon), or when the clock changes (dst_…); until when nothing is due (never_fires, 0: ever). Unix ms.
+	At int64
+	// Count of dues: those that are left (ends_soon), or those of a day (very_dense).
+	Count int64
+	// Zone whose clock changes, and what the clock shows before and after.
+	Zone, Before, After string
+}
 
 const maxPreview = 1000
 
@@ -33,14 +45,14 @@ func PreviewSchedule(s engine.Schedule, n int, from int64) (Preview, error) {
 	if err := c.fault(); err != nil {
 		return Preview{}, err
 	}
-	v := Preview{Sentence: Describe(&s)}
+	v := Preview{Sentence: Describe(&s), Clauses: Clauses(&s)}
 	s.Jitter = 0
 	t := engine.Timer{Definition: engine.NewDefinition(), CreatedAt: from}
 	t.Schedule = s
 	if err := Resolve(&t, nil, from); err != nil {
 		f, ok := err.(*engine.Fault)
 		if ok && f.Code != "max_runs_too_large" {
-			v.warn("never_fires", "%s", f.Fields[0].Detail)
+			v.Warnings = []Warning{{Code: "never_fires", Detail: f.Fields[0].Detail, Reason: f.Code, At: s.EndAt}}
 			return v, nil
 		}
 		return Preview{}, err
@@ -71,22 +83,25 @@ func PreviewSchedule(s engine.Schedule, n int, from int64) (Preview, error) {
 	return v, nil
 }
 
-func (v *Preview) warn(code, format string, args ...any) {
-	v.Warnings = append(v.Warnings, Warning{code, fmt.Sprintf(format, args...)})
+// warn adds a warning; the caller sets its other fields.
+func (v *Preview) warn(code, format string, args ...any) *Warning {
+	v.Warnings = append(v.Warnings, Warning{Code: code, Detail: fmt.Sprintf(format, args...)})
+	return &v.Warnings[len(v.Warnings)-1]
 }
 
 // warnOf finds what may surprise about a schedule that repeats.
 func (v *Preview) warnOf(t *engine.Timer, p *Plan, n int) {
 	const day = 24 * time.Hour
 	if len(v.Dues) < n && t.LastDue != 0 {
-		v.warn("ends_soon", "it ends at %s, after %d more", engine.FormatInstant(t.LastDue), len(v.Dues))
+		w := v.warn("ends_soon", "it ends at %s, after %d more", engine.FormatInstant(t.LastDue), len(v.Dues))
+		w.At, w.Count = t.LastDue, int64(len(v.Dues))
 	}
 	dense := p.Count(t.ValidFrom, t.ValidFrom+day.Milliseconds())
 	if first := v.Dues[0]; dense == 0 {
 		dense = p.Count(first-1, first+day.Milliseconds())
 	}
 	if dense >= 86400 {
-		v.warn("very_dense", "it is due %d times a day", dense)
+		v.warn("very_dense", "it is due %d times a day", dense).Count = dense
 	}
 	if p.cal == nil {
 		return
@@ -103,11 +118,7 @@ func (v *Preview) warnOf(t *engine.Timer, p *Plan, n int) {
 		set.Dom&cronStar != 0 && set.Dow&(1<<7-1) == 0 && month.nth[5] != 0 && [5]uint8(month.nth[:]) == [5]uint8{}:
 		v.warn("short_months", "it is not due in months that have no such day")
 	}
-	if p.cal.spec.fixedHour {
-		v.warnClock(p.cal, t.ValidFrom)
-	} else {
-		v.warnSteps(p.cal, t.ValidFrom)
-	}
+	v.warnClock(p.cal, t.ValidFrom)
 }
 
 // shortMonth reports whether some month of the set has none of the days.
@@ -121,50 +132,59 @@ func shortMonth(months, days uint64) bool {
 	return false
 }
 
-// warnSteps describes changes of the clock within a year at which a spec with a wildcard
-// hour pauses for longer than at other times, or is due more often: "0 */12" in a zone
-// whose clock skips midnight.
-func (v *Preview) warnSteps(c *calendar, from int64) {
-	end := floorDiv(from, 1000) + 366*86400
-	for p := c.zone.at(floorDiv(from, 1000)); p.end < end; p = c.zone.at(p.end) {
-		last := c.prev(p.end*1000-1, from)
-		if last == never {
-			continue
-		}
-		next := c.next(p.end*1000 - 1)
-		reading := last/1000 + p.off
-		took, usual := (next-last)/1000, c.spec.next(reading)-reading
-		before, after := p.end+p.off, p.end+c.zone.at(p.end).off
-		at := func(w int64) string { return time.Unix(w, 0).UTC().Format("2006-01-02 15:04") }
-		switch skipped := c.spec.next(before - 1); {
-		case skipped < after && took > usual:
-			v.warn("dst_gap", "the clock of %s skips from %s to %s: no due for %s",
-				c.zone.name, at(before), at(after)[11:], span(time.Duration(took)*time.Second))
-		case c.spec.next(after-1) < before && took < usual:
-			v.warn("dst_fold", "the clock of %s goes back from %s to %s: a due after %s",
-				c.zone.name, at(before), at(after)[11:], span(time.Duration(took)*time.Second))
-		}
-	}
-}
-
-// warnClock tells of changes of the clock within a year that a spec with fixed
-// hours falls into.
+// warnClock describes the changes of the clock within a year that the dues of a calendar
+// fall into.
 func (v *Preview) warnClock(c *calendar, from int64) {
+	shows := func(reading int64) string { return time.Unix(reading, 0).UTC().Format("2006-01-02 15:04") }
 	t := floorDiv(from, 1000)
 	end := t + 366*86400
 	for p := c.zone.at(t); p.end < end; {
 		q := c.zone.at(p.end)
 		before, after := p.end+p.off, p.end+q.off // what the wall shows at the change
-		w := c.spec.next(min(before, after) - 1)
-		at := func(w int64) string { return time.Unix(w, 0).UTC().Format("2006-01-02 15:04") }
-		switch {
-		case before < after && w < after:
-			v.warn("dst_gap", "the clock of %s skips from %s to %s: what is due between is due once, right after it",
-				c.zone.name, at(before), at(after)[11:])
-		case after < before && w < before:
-			v.warn("dst_fold", "the clock of %s goes back from %s to %s: what is due between is due the first time only",
-				c.zone.name, at(before), at(after)[11:])
+		if c.spec.next(min(before, after)-1) < max(before, after) {
+			code, detail := "", ""
+			if c.spec.fixedHour {
+				code, detail = atFixedHour(before < after)
+			} else {
+				code, detail = c.atStep(p, from)
+			}
+			if code != "" {
+				verb := "skips from"
+				if after < before {
+					verb = "goes back from"
+				}
+				w := v.warn(code, "the clock of %s %s %s to %s: %s", c.zone.name, verb, shows(before), shows(after)[11:], detail)
+				w.At, w.Zone, w.Before, w.After = p.end*1000, c.zone.name, shows(before), shows(after)
+			}
 		}
 		p = q
 	}
+}
+
+// atFixedHour says what a change of the clock does to dues at fixed hours.
+func atFixedHour(skips bool) (code, detail string) {
+	if skips {
+		return "dst_gap", "what is due between is due once, right after it"
+	}
+	return "dst_fold", "what is due between is due the first time only"
+}
+
+// atStep says what the end of a period does to the dues of a wildcard hour: they pause for
+// longer than at other times, or are due more often, as "0 */12" is in a zone whose clock
+// skips midnight.
+func (c *calendar) atStep(p period, from int64) (code, detail string) {
+	last := c.prev(p.end*1000-1, from)
+	if last == never {
+		return "", ""
+	}
+	reading := last/1000 + p.off
+	took, usual := (c.next(p.end*1000-1)-last)/1000, c.spec.next(reading)-reading
+	skips := c.zone.at(p.end).off > p.off
+	switch lasts := span(time.Duration(took) * time.Second); {
+	case skips && took > usual:
+		return "dst_pause", "there is no due for " + lasts
+	case !skips && took < usual:
+		return "dst_repeat", "there is a due after only " + lasts
+	}
+	return "", ""
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -50,9 +51,9 @@ func TestPreview(t *testing.T) {
 		{engine.Schedule{Cron: "0 1,2 * * *", TimeZone: "America/New_York"}, 5, "dst_gap dst_fold"},
 		{engine.Schedule{Cron: "30 2 1 1 *", TimeZone: "America/New_York"}, 5, ""},
 		{engine.Schedule{Cron: "30 * * * *", TimeZone: "America/New_York"}, 5, ""},
-		{engine.Schedule{Cron: "0 */12 * * *", TimeZone: "Asia/Beirut"}, 5, "dst_gap"},
-		{engine.Schedule{Cron: "0 */12 * * *", TimeZone: "America/Havana"}, 5, "dst_gap dst_fold"},
-		{engine.Schedule{Cron: "0 */2 * * *", TimeZone: "America/New_York"}, 5, "dst_gap"},
+		{engine.Schedule{Cron: "0 */12 * * *", TimeZone: "Asia/Beirut"}, 5, "dst_pause"},
+		{engine.Schedule{Cron: "0 */12 * * *", TimeZone: "America/Havana"}, 5, "dst_pause dst_repeat"},
+		{engine.Schedule{Cron: "0 */2 * * *", TimeZone: "America/New_York"}, 5, "dst_pause"},
 		{engine.Schedule{Cron: "0 */3 * * *", TimeZone: "America/New_York"}, 5, ""},
 		{engine.Schedule{Cron: "*/30 * * * *", TimeZone: "America/New_York"}, 5, ""},
 		{engine.Schedule{Cron: "*/7 * * * *", TimeZone: "America/New_York"}, 5, ""},
@@ -88,6 +89,70 @@ func TestPreview(t *testing.T) {
 		var f *engine.Fault
 		if _, err := PreviewSchedule(engine.Schedule{Cron: "@daily"}, c.n, c.from); !errors.As(err, &f) {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestClauses: the clauses say what the sentence says, and the warnings' fields what
+// their details say.
+func TestClauses(t *testing.T) {
+	for _, c := range []struct {
+		s    engine.Schedule
+		want []Clause
+	}{
+		{
+			engine.Schedule{Cron: "0 9,18 1 * SUN,MON", TimeZone: "Asia/Shanghai", MaxRuns: 3, Jitter: time.Second},
+			[]Clause{
+				{Kind: ClauseTimes, Times: []int{9 * 3600, 18 * 3600}},
+				{Kind: ClauseDays, Values: []int{1}},
+				{Kind: ClauseWeekdays, Values: []int{1, 7}},
+				{Kind: ClauseZone, Text: "Asia/Shanghai"},
+				{Kind: ClauseAtMost, Count: 3},
+				{Kind: ClauseSpread, Length: time.Second},
+			},
+		},
+		{
+			engine.Schedule{Cron: "*/15 9-11 * 1 *", StartAt: planNow, EndAt: planNow + 1},
+			[]Clause{
+				{Kind: ClauseClock, Seconds: Units{Values: []int{0}}, Minutes: Units{Every: 15}, Hours: Units{Values: []int{9, 10, 11}}},
+				{Kind: ClauseMonths, Values: []int{1}},
+				{Kind: ClauseZone, Text: "UTC"},
+				{Kind: ClauseFrom, At: planNow},
+				{Kind: ClauseUntil, At: planNow + 1},
+			},
+		},
+		{engine.Schedule{At: planNow, MaxRuns: 1}, []Clause{{Kind: ClauseOnceAt, At: planNow}}},
+		{engine.Schedule{HasDelay: true}, []Clause{{Kind: ClauseOnceAfter}}},
+		{engine.Schedule{Cron: "@every 90m"}, []Clause{{Kind: ClauseEvery, Length: 90 * time.Minute}}},
+	} {
+		if got := Clauses(&c.s); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v: %+v, want %+v", c.s, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		s    engine.Schedule
+		want Warning
+	}{
+		{engine.Schedule{Cron: "0 0 30 2 *"}, Warning{Code: "never_fires", Reason: "unsatisfiable_cron"}},
+		{engine.Schedule{Cron: "@daily", EndAt: planNow - 1}, Warning{Code: "never_fires", Reason: "never_due", At: planNow - 1}},
+		{engine.Schedule{Every: time.Second}, Warning{Code: "very_dense", Count: 86_400}},
+		{engine.Schedule{Every: time.Hour, MaxRuns: 2}, Warning{Code: "ends_soon", At: planNow + 7_200_000, Count: 2}},
+		{
+			engine.Schedule{Cron: "30 2 * * *", TimeZone: "America/New_York"},
+			Warning{Code: "dst_gap", At: 1772953200000, Zone: "America/New_York", Before: "2026-03-08 02:00", After: "2026-03-08 03:00"},
+		},
+	} {
+		v, err := PreviewSchedule(c.s, 5, planNow)
+		if err != nil || len(v.Warnings) != 1 {
+			t.Errorf("%+v: %+v, %v", c.s, v.Warnings, err)
+			continue
+		}
+		got := v.Warnings[0]
+		if got.Detail == "" {
+			t.Errorf("%+v: no detail", c.s)
+		}
+		if got.Detail = ""; got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.s, got, c.want)
 		}
 	}
 }

@@ -196,7 +196,8 @@ func (c *Client) Upcoming(ctx context.Context, id string, n int) ([]time.Time, e
 
 // Preview is what a schedule means and when it is due.
 type Preview struct {
-	Sentence string      `json:"sentence"`
+	Sentence string      `json:"sentence"` // in English
+	Clauses  []Clause    `json:"clauses"`  // what the sentence says, for other languages
 	Dues     []time.Time `json:"dues"`
 	Warnings []Warning   `json:"warnings"`
 }
@@ -206,6 +207,48 @@ type Preview struct {
 type Warning struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
+	// What a warning about a schedule says in its detail; those that it has no use for
+	// are zero.
+	Reason      string    `json:"reason,omitempty"` // of never_fires: the code of the error
+	At          time.Time `json:"at,omitzero"`      // when the schedule ends, or the clock changes
+	Count       int64     `json:"count,omitempty"`  // of dues
+	Zone        string    `json:"zone,omitempty"`
+	ClockBefore string    `json:"clock_before,omitempty"` // what the clock of the zone shows
+	ClockAfter  string    `json:"clock_after,omitempty"`
+}
+
+// Clause is one part of what a schedule means, to be said in any language. Kind is
+// never, once_at, once_after, every, times, clock, every_day, days, weekdays,
+// month_days, months,
+// zone, from, until, at_most or spread; fields that a kind has no use for are zero.
+type Clause struct {
+	Kind    string   `json:"kind"`
+	Times   []string `json:"times,omitempty"` // of day: 09:00, or 09:00:30
+	Seconds Units    `json:"seconds,omitzero"`
+	Minutes Units    `json:"minutes,omitzero"`
+	Hours   Units    `json:"hours,omitzero"`
+	Values  []int    `json:"values,omitempty"` // days, weekdays (1 is Monday) or months
+	// MonthDays are days whose date depends on the month.
+	MonthDays []MonthDay `json:"month_days,omitempty"`
+	At        time.Time  `json:"at,omitzero"`
+	LengthMS  int64      `json:"length_ms,omitempty"`
+	Count     int64      `json:"count,omitempty"`
+	Text      string     `json:"text,omitempty"` // the zone, or why never
+}
+
+// MonthDay is a day whose date depends on the month. Kind is before_last (N days before the
+// last day, from 0 on), nearest (the weekday nearest to day N), last_weekday, nth (the N-th
+// Weekday) or last_of (the last Weekday).
+type MonthDay struct {
+	Kind    string `json:"kind"`
+	N       int    `json:"n,omitempty"`
+	Weekday int    `json:"weekday,omitempty"` // 1 is Monday
+}
+
+// Units are seconds, minutes or hours: every so many, or the values.
+type Units struct {
+	Every  int   `json:"every,omitempty"`
+	Values []int `json:"values,omitempty"`
 }
 
 // Preview says when a schedule is due: n dues after from (zero: now).

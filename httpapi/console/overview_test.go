@@ -82,7 +82,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		d := good()
 		x.change(d)
-		got := (&visit{Lang: "en"}).verdict(d)
+		got := (&visit{Language: "en"}).verdict(d)
 		if got.Level != x.level || !strings.Contains(strings.Join(got.Texts, " "), x.text) {
 			t.Errorf("%s: %+v", name, got)
 		}

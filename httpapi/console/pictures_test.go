@@ -221,7 +221,7 @@ func (s seeded) task(app, name, status string, attempts int) (key string) {
 			s.t.Fatal(err)
 		}
 		for _, x := range page.Tasks {
-			if len(x.Attempts) == attempts {
+			if x.AttemptCount == attempts {
 				key = x.Key
 				return true
 			}

@@ -50,7 +50,7 @@ func TestRequest(t *testing.T) {
 	check("another schedule", page("en"), []string{"<h3>Version 1", "The timer has changed since, but not its request: version 2 is in force."})
 	change(map[string]any{"callback": map[string]any{"url": "http://target.test/ok", "body": "later"}})
 	check("another request", page("en"), []string{"<h3>Version 1", "POST http://target.test/bad", "The timer has changed since: version 3 is in force."}, "/ok", "later")
-	check("another request", page("zh"), []string{"<h3>版本 1", "POST http://target.test/bad", "此后定时器已更改：当前为版本 3。"}, "/ok", "later")
+	check("another request", page("zh"), []string{"<h3>版本 1", "POST http://target.test/bad", "定时器后来有过更改：当前为版本 3。"}, "/ok", "later")
 
 	// Retried, it is sent what the timer says by then: each attempt its own.
 	if err := n.api.Retry(t.Context(), task.Key); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"xtimer/httpapi/client"
+	"xtimer/httpapi/console/words"
 )
 
 //go:embed pages/*.html
@@ -39,8 +40,8 @@ var functions = template.FuncMap{
 	"asset": assetURL,
 	"json":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
 	"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
-	"count": grouped[int64],
-	"num":   grouped[int],
+	"count": words.Grouped[int64],
+	"num":   words.Grouped[int],
 	"int64": func(n int) int64 { return int64(n) },
 	"ms":    millis,
 	"us":    micros,
@@ -101,15 +102,6 @@ func (r *rendering) Write(b []byte) (int, error) {
 	return r.Buffer.Write(b)
 }
 
-// grouped writes a number with thin spaces between its thousands.
-func grouped[N int | int64](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:]
-	}
-	return s
-}
-
 // millis writes ms as a person reads them.
 func millis(ms float64) string {
 	switch d := time.Duration(ms * float64(time.Millisecond)); {
@@ -133,7 +125,7 @@ func millis(ms float64) string {
 // micros writes µs, and what is long as ms.
 func micros(us int64) string {
 	if us < 10_000 {
-		return grouped(us) + " µs"
+		return words.Grouped(us) + " µs"
 	}
 	return millis(float64(us) / 1000)
 }
@@ -152,24 +144,25 @@ func (v *visit) Ago(t time.Time) string {
 	}
 	d := t.Sub(v.Now)
 	if d >= 0 {
-		return v.T("in %s", brief(d))
+		return v.T("in %s", v.brief(d))
 	}
-	return v.T("%s ago", brief(-d))
+	return v.T("%s ago", v.brief(-d))
 }
 
-func brief(d time.Duration) string {
+// brief is about how long a duration is.
+func (v *visit) brief(d time.Duration) string {
+	n, unit := strconv.Itoa(int(d.Hours()/24)), "d"
 	switch {
 	case d < time.Second:
-		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+		n, unit = strconv.FormatInt(d.Milliseconds(), 10), "ms"
 	case d < 100*time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+		n, unit = strconv.FormatFloat(d.Seconds(), 'f', 1, 64), "s"
 	case d < 100*time.Minute:
-		return strconv.Itoa(int(d.Minutes())) + " min"
+		n, unit = strconv.Itoa(int(d.Minutes())), "min"
 	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + " h"
-	default:
-		return strconv.Itoa(int(d.Hours()/24)) + " d"
+		n, unit = strconv.Itoa(int(d.Hours())), "h"
 	}
+	return n + " " + v.Word(unit)
 }
 
 // Each is a list for a template to range over.
@@ -196,6 +189,12 @@ func (v *visit) Failure(how string) string {
 	return strings.TrimSpace(v.Word(word) + " " + code)
 }
 
+// Sentence says what a schedule means.
+func (v *visit) Sentence(p client.Preview) string { return v.Language.Sentence(&p, v.Stamp) }
+
+// Warning says what may surprise about a schedule.
+func (v *visit) Warning(w client.Warning) string { return v.Language.Warning(w, v.Stamp) }
+
 // Schedule is a schedule in short.
 func (v *visit) Schedule(s client.Schedule) string {
 	switch {
@@ -210,13 +209,4 @@ func (v *visit) Schedule(s client.Schedule) string {
 	default:
 		return v.Word("at") + " " + v.Stamp(s.At)
 	}
-}
-
-// Words are those that app.js shows.
-func (v *visit) Words() map[string]string {
-	m := map[string]string{}
-	for word := range chineseWords {
-		m[word] = v.Word(word)
-	}
-	return m
 }

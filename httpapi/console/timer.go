@@ -45,7 +45,7 @@ func showTimer(v *visit) error {
 		func() error {
 			p, err := v.api.Preview(v.ctx, d.Timer.Schedule, 1, v.Now)
 			if err == nil {
-				d.Sentence, d.Warnings = p.Sentence, p.Warnings
+				d.Preview = *p
 			}
 			return nil // a schedule that was taken once may be none today
 		},
@@ -73,8 +73,7 @@ type timerData struct {
 	Timer    client.Timer
 	Gone     bool
 	Dues     []time.Time
-	Sentence string
-	Warnings []client.Warning
+	Preview  client.Preview // zero: there is none
 	Tasks    client.TaskList
 	Older    string
 	Versions []versionData

@@ -2,6 +2,7 @@ package console
 
 import (
 	"xtimer/httpapi/client"
+	"xtimer/httpapi/console/words"
 )
 
 // The bounds of the verdict on the overview: beyond them the service is not on time.
@@ -47,10 +48,10 @@ func (v *visit) verdict(d *overviewData) verdict {
 		faults = append(faults, v.T("Running late: 1%% of the calls in the last minute were later than %s.", millis(d.LastMinute.LatenessP99MS)))
 	}
 	if d.SettleBacklog > manyResults {
-		faults = append(faults, v.T("%s results wait to be stored.", grouped(d.SettleBacklog)))
+		faults = append(faults, v.T("%s results wait to be stored.", words.Grouped(d.SettleBacklog)))
 	}
 	if n := failuresOf(d.Trend.Minutes, recently); n > 0 {
-		faults = append(faults, v.T("Failed tasks in the last 10 minutes: %s.", grouped(n)))
+		faults = append(faults, v.T("Failed tasks in the last 10 minutes: %s.", words.Grouped(n)))
 	}
 	switch {
 	case len(faults) > 0:

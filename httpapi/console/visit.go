@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"xtimer/httpapi/client"
+	"xtimer/httpapi/console/words"
 )
 
 // visit is one request of a visitor: what every page knows.
@@ -26,14 +27,14 @@ type visit struct {
 	grant   client.Grant
 	status  int
 
+	words.Language
 	zones
-	Lang  string // en or zh
 	Theme string // light, dark, or "" for what the machine prefers
 	Now   time.Time
 }
 
 func (c *console) visit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{c: c, w: w, r: r, ctx: r.Context(), Lang: languageOf(r), zones: zonesOf(r), Now: time.Now().UTC()}
+	v := &visit{c: c, w: w, r: r, ctx: r.Context(), Language: languageOf(r), zones: zonesOf(r), Now: time.Now().UTC()}
 	if k, err := r.Cookie(themeCookie); err == nil && (k.Value == "light" || k.Value == "dark") {
 		v.Theme = k.Value
 	}
@@ -44,6 +45,16 @@ func (c *console) visit(w http.ResponseWriter, r *http.Request) *visit {
 	}
 	v.api = c.client(v.token)
 	return v
+}
+
+// languageOf is the visitor's choice, or the browser's.
+func languageOf(r *http.Request) words.Language {
+	if k, err := r.Cookie(languageCookie); err == nil {
+		if l, ok := words.Parse(k.Value); ok {
+			return l
+		}
+	}
+	return words.Preferred(r.Header.Get("Accept-Language"))
 }
 
 // client asks the API with a token. The host is never looked up: API answers.

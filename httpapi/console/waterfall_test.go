@@ -31,7 +31,7 @@ func TestWaterfall(t *testing.T) {
 
 // TestPhases: the stretches of an attempt lie end to end, whole in the picture.
 func TestPhases(t *testing.T) {
-	v := &visit{Lang: "zh"}
+	v := &visit{Language: "zh"}
 	got := v.phases(&client.Phases{Wheel: 100, Queue: 100, Send: 200, FirstByte: 500, Read: 100})
 	want := []phase{
 		{Name: "时间轮中", US: 100, X: 0, W: 10, Wait: true},
