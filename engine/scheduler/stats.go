@@ -33,6 +33,14 @@ type Stats struct {
 	Warnings      []Warning
 }
 
+// Memory returns how many unfinished tasks are in memory, and how many bytes of headers
+// and bodies the timers in memory have and the calls under way need.
+func (e *Scheduler) Memory() (tasks, payload int64) {
+	e.bodies.mu.Lock()
+	defer e.bodies.mu.Unlock()
+	return e.lanes.resident.Load(), e.bodies.kept + e.bodies.flying
+}
+
 // Stats takes a look at everything.
 func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	now := e.now()
