@@ -310,15 +310,22 @@ func (c *Callback) equal(o *Callback) bool {
 // StatusAt is the status that a reader sees. done tells that nothing of the
 // timer is unfinished: the watermark of its shard, and no task owed or open.
 func (t *Timer) StatusAt(now int64, done bool) Status {
-	if t.Status == Enabled {
-		if t.ValidFrom > now && t.Reason != "" {
-			return Disabled // with "until"
-		}
-		if t.LastDue != 0 && t.LastDue <= now && done {
-			return Finished
-		}
+	switch {
+	case t.DisabledUntil(now) != 0:
+		return Disabled
+	case t.Status == Enabled && t.LastDue != 0 && t.LastDue <= now && done:
+		return Finished
 	}
 	return t.Status
+}
+
+// DisabledUntil is the instant (Unix ms) at which a timer that is disabled at now
+// becomes enabled by itself; 0 if it does not.
+func (t *Timer) DisabledUntil(now int64) int64 {
+	if t.Status == Enabled && t.Reason != "" && t.ValidFrom > now {
+		return t.ValidFrom
+	}
+	return 0
 }
 
 // FormatInstant writes an instant (Unix ms) for people: RFC 3339 in UTC with ms.

@@ -45,6 +45,13 @@ func calendarFault(s *engine.Schedule, err error) *engine.Fault {
 	return engine.Invalid("schedule.cron", "invalid_cron", "%v", err)
 }
 
+// NewTimer is the first version of a timer that is created at now; the definition is
+// valid. It returns a *Fault for a schedule without a future due.
+func NewTimer(d *engine.Definition, id engine.TimerID, now int64) (*engine.Timer, error) {
+	t := &engine.Timer{Definition: *d, ID: id, Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
+	return t, Resolve(t, nil, now)
+}
+
 // Resolve makes the stored timer of a definition that was created, changed or
 // enabled at now: it sets ValidFrom, At, Anchor and LastDue. ID and CreatedAt
 // are set before, and the definition is valid. prev is the former version, nil

@@ -179,11 +179,11 @@ func (e *Scheduler) creatable(d *engine.Definition) error {
 
 // draft is the change that creates a timer.
 func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, error) {
-	if err := plan.Validate(d); err != nil {
+	if err := plan.Validate(d); err != nil { // before an id is used
 		return nil, err
 	}
-	t := &engine.Timer{Definition: *d, ID: e.ids.Next(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
-	if err := plan.Resolve(t, nil, now); err != nil {
+	t, err := plan.NewTimer(d, e.ids.Next(now), now)
+	if err != nil {
 		return nil, err
 	}
 	owe, err := e.owing(t, true, 0, func(engine.Key) (bool, error) { return false, nil })

@@ -122,40 +122,36 @@ var errUntil = engine.Invalid("until", "until_past", "it has passed already")
 
 // Disable stops a timer; until (Unix ms) enables it by itself, 0: never. match as in Put.
 func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32, reason string, until int64) (View, error) {
-	if reason == "" {
-		reason = engine.ReasonDisabled
-	}
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		if until != 0 && until <= now {
 			return nil, errUntil
 		}
 		over, err := e.isOver(ctx, t, now)
-		if over || err != nil || until == 0 && t.Status == engine.Disabled && t.Reason == reason {
+		if over || err != nil || until == 0 && t.Status == engine.Disabled && t.Reason == policy.DisableReason(reason) {
 			return nil, err
 		}
 		n := *t
-		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Disabled, reason, t.Version+1, t.Generation+1, now
-		n.ValidFrom = now
+		n.Version, n.Generation, n.UpdatedAt = t.Version+1, t.Generation+1, now
+		since, until := now, until
 		if until != 0 {
-			since, err := e.countFrom(ctx, t, now)
+			from, err := e.countFrom(ctx, t, now)
 			if err != nil {
 				return nil, err
 			}
-			n.Status, n.ValidFrom = engine.Enabled, max(until, since)
+			until = max(until, from)
 			if t.Schedule.MaxRuns != 0 {
 				counted, err := e.runsFrom(ctx, t)
 				if err != nil {
 					return nil, err
 				}
-				n.ValidFrom = max(n.ValidFrom, counted)
+				until = max(until, counted)
 			}
 		} else if t.StatusAt(now, false) == engine.Disabled {
-			since, err := e.disabledSince(ctx, t)
-			if err != nil {
+			if since, err = e.disabledSince(ctx, t); err != nil {
 				return nil, err
 			}
-			n.ValidFrom = since
 		}
+		policy.Disable(&n, reason, since, until)
 		return &edit{timer: &n, reason: engine.ReasonDisabled}, nil
 	})
 	if err != nil {

@@ -26,10 +26,7 @@ type View struct {
 // view is a timer as it stands now, without its last task.
 func (e *Scheduler) view(ctx context.Context, t *engine.Timer) View {
 	now := e.now()
-	v := View{Timer: t, Status: e.status(t, now)}
-	if v.Status == engine.Disabled && t.Status == engine.Enabled {
-		v.Until = t.ValidFrom
-	}
+	v := View{Timer: t, Status: e.status(t, now), Until: t.DisabledUntil(now)}
 	if t.Status == engine.Enabled {
 		v.NextDue = e.nextDue(ctx, t, now)
 	}

@@ -58,9 +58,7 @@ func lineOf(t *engine.Timer, owed []engine.Owed, finishedTo, now int64) *line {
 		FinishedTo: finishedTo,
 		Finished:   t.StatusAt(finishedTo, len(owed) == 0) == engine.Finished,
 	}}
-	if t.Status == engine.Enabled && t.Reason != "" && t.ValidFrom > now {
-		l.Stored.DisabledUntil = t.ValidFrom
-	}
+	l.Stored.DisabledUntil = t.DisabledUntil(now)
 	for i := range owed {
 		l.Owed = append(l.Owed, owedLineOf(&owed[i]))
 	}

@@ -22,6 +22,7 @@ type serverTarget struct {
 func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 	var todo []*item
 	var defs []api.Definition
+	now := time.Now().UnixMilli()
 	for _, i := range batch {
 		switch {
 		case !i.isWaiting() || i.skipFinished():
@@ -29,7 +30,7 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 		case i.Record != nil:
 			i.set(resultSkipped, "a server does not accept records of tasks: import into a store")
 			continue
-		case i.isDisabled() && i.Stored.At != 0 && i.Stored.At <= time.Now().UnixMilli():
+		case i.isDisabled(now) && i.Stored.At != 0 && i.Stored.At <= now:
 			i.set(resultSkipped, "its only due passed while the timer was disabled")
 			continue
 		}
@@ -66,7 +67,7 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 // disable disables a timer again that was just made, if it was before.
 func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
 	i.set(api.Created, "")
-	if !i.isDisabled() {
+	if !i.isDisabled(time.Now().UnixMilli()) {
 		return nil
 	}
 	_, err := s.Disable(ctx, id, api.Disabling{Reason: i.Stored.Reason, Until: timeOf(i.Stored.DisabledUntil)})
@@ -77,9 +78,9 @@ func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
 	return err
 }
 
-func (i *item) isDisabled() bool {
+func (i *item) isDisabled(now int64) bool {
 	s := i.Stored
-	return s != nil && (s.Status == api.Disabled || s.DisabledUntil > time.Now().UnixMilli())
+	return s != nil && (s.Status == api.Disabled || s.DisabledUntil > now)
 }
 
 // compare says what would become of timers.

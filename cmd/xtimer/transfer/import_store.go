@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,18 +22,12 @@ import (
 
 // storeTarget makes timers in a store that no server uses.
 //
-// The timers of a store's export bring the instant with them up to which they
-// are finished, their watermark F. That of the shard here is W, and no timer has
-// one of its own, so (see engine/doc.go, "What is true, and where"):
+// The timers of a store's export bring the instant with them up to which they are
+// finished; policy.Arrival decides what that means in a shard with another watermark. A
+// store without timers gets that instant as its watermark.
 //
-//	W = F   all is as it was. A store without timers gets F as its W.
-//	W < F   what is in (W, F] is finished there and would be derived here:
-//	        valid_from becomes F, and only later dues count
-//	W > F   what is in (F, W] is not finished and would not be derived: it is
-//	        decided as a start decides misfires, and what is to be called is owed
-//
-// What is owed there is owed here, whatever W is. A timer and all that is owed
-// of it are one change: it is there whole or not at all.
+// What is owed there is owed here, whatever the watermark is. A timer and all that is
+// owed of it are one change: it is there whole or not at all.
 type storeTarget struct {
 	cold    engine.Cold
 	dryRun  bool
@@ -145,8 +138,10 @@ func (s *storeTarget) take(ctx context.Context, batch []*item) error {
 	if err := s.mark(ctx, todo, changes); err != nil {
 		return err
 	}
+	arrivals := make([]policy.Arrival, len(changes))
 	for n, c := range changes {
-		if err := s.fit(c, todo[n].Stored, now); err != nil {
+		arrivals[n] = policy.Arrival{FinishedTo: todo[n].Stored.finishedTo(), Watermark: s.shards[c.ID.Shard()].Watermark, Now: now}
+		if err := arrivals[n].Fit(c); err != nil {
 			return err
 		}
 	}
@@ -155,7 +150,7 @@ func (s *storeTarget) take(ctx context.Context, batch []*item) error {
 			return err
 		}
 		if todo[n].result == api.Created {
-			if err := s.note(changes[n].Timer, todo[n].Stored.finishedTo(), now); err != nil {
+			if err := s.note(changes[n].Timer, arrivals[n]); err != nil {
 				return err
 			}
 		}
@@ -180,17 +175,12 @@ func (s *storeTarget) change(i *item, now int64) (*engine.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &engine.Timer{Definition: d, ID: s.ids.Next(now), Version: 1, Generation: 1, CreatedAt: now, UpdatedAt: now}
-	if err := plan.Resolve(t, nil, now); err != nil {
+	t, err := plan.NewTimer(&d, s.ids.Next(now), now)
+	if err != nil {
 		return nil, err
 	}
-	if i.isDisabled() {
-		t.Reason = i.Stored.Reason
-		if until := i.Stored.DisabledUntil; until > 0 {
-			t.ValidFrom, t.Reason = until, cmp.Or(t.Reason, "disabled")
-		} else {
-			t.Status = engine.Disabled
-		}
+	if i.isDisabled(now) {
+		policy.Disable(t, i.Stored.Reason, now, i.Stored.DisabledUntil)
 	}
 	return &engine.Change{Timer: t, ID: t.ID, At: now}, nil
 }
@@ -226,58 +216,13 @@ func (s *stored) finishedTo() int64 {
 	return s.FinishedTo
 }
 
-// fit makes a timer true under the watermark of its shard here.
-func (s *storeTarget) fit(c *engine.Change, was *stored, now int64) error {
-	t, w := c.Timer, s.shards[c.Timer.ID.Shard()].Watermark
-	if t.Status != engine.Enabled {
-		return nil
-	}
-	from := t.ValidFrom
-	if was.isWhole() {
-		if from = max(from, was.FinishedTo); w < was.FinishedTo {
-			t.ValidFrom = from
-		}
-	} else if t.Schedule.OneShot() && t.LastDue <= max(t.ValidFrom, w) {
-		// Made now for an instant that is past: it is due.
-		c.Owe = append(c.Owe, engine.Owed{Key: engine.Key{Timer: t.ID, Due: t.LastDue}, Generation: t.Generation, NotBefore: t.LastDue, Lane: t.Lane()})
-		return nil
-	}
-	return decide(c, from, w, now)
-}
-
-// decide says what becomes of the dues in (from, w], as a start does.
-func decide(c *engine.Change, from, w, now int64) error {
-	p, err := plan.Of(c.Timer)
-	if err != nil {
-		return err
-	}
-	d := policy.Triage{Now: now}
-	d.Decide(c.Timer, &p, policy.Spans(nil).Open(&p, from, min(w, now)))
-	d.Call(c.Timer, &p, max(from, now)+1, w)
-	c.Owe, c.Tasks = append(c.Owe, d.Owe...), append(c.Tasks, d.Records...)
-	return nil
-}
-
 // note notes which dues of a timer were finished before it came here.
-func (s *storeTarget) note(t *engine.Timer, finishedTo, now int64) error {
-	if finishedTo == 0 || t.Status == engine.Disabled {
-		return nil
-	}
-	p, err := plan.Of(t)
-	if err != nil {
-		return err
-	}
-	// A watermark may be far ahead, where a clock was wrong for a while.
-	to := min(finishedTo, now+(now-s.recorded))
-	first, last := t.LastDue, t.LastDue // of a one-shot, which may be due before ValidFrom
-	if !p.OneShot() {
-		first, _ = p.Next(max(t.ValidFrom, s.recorded-1))
-		last, _ = p.Prev(to)
-	}
-	if s.recorded <= first && first <= last && last <= to {
+func (s *storeTarget) note(t *engine.Timer, a policy.Arrival) error {
+	first, last, ok, err := a.Finished(t, s.recorded)
+	if ok {
 		s.first, s.last = min(s.first, first), max(s.last, last)
 	}
-	return nil
+	return err
 }
 
 // leaveOut tells verify of which minutes history is not whole, for it was not

@@ -102,7 +102,7 @@ func TestOriginalCallback(t *testing.T) {
 	for status, want := range map[int]string{0: timer.ResultFailed, 3: timer.ResultFailed, originalDisabled: ""} {
 		row.Status, row.Cron, row.NotifyHTTPParam = status, "* * * * * * *", `{"url":"http://h/"}`
 		i := originalItems(&row, time.UTC, time.Now())[0]
-		if i.result != want || want == "" && !i.isDisabled() {
+		if i.result != want || want == "" && !i.isDisabled(time.Now().UnixMilli()) {
 			t.Errorf("status %d: %q %+v", status, i.result, i.Stored)
 		}
 	}
