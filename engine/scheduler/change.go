@@ -69,8 +69,8 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	if err != nil {
 		return changed{}, err
 	}
-	if match != 0 && match != t.Version {
-		return changed{}, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "the timer has changed since: its ETag differs from If-Match"}
+	if err := stands(t, match); err != nil {
+		return changed{}, err
 	}
 	out := changed{was: t, now: t, finished: e.status(t, now) == engine.Finished}
 	sh := e.shardOf(id)

@@ -28,6 +28,14 @@ func (e *Scheduler) Put(ctx context.Context, d engine.Definition, match uint32) 
 	return e.put(ctx, d, match, false)
 }
 
+// stands refuses a change that was asked for of another version; 0 asks for any.
+func stands(t *engine.Timer, match uint32) error {
+	if match != 0 && match != t.Version {
+		return &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "the timer has changed since: its ETag differs from If-Match"}
+	}
+	return nil
+}
+
 // WouldPut says what Put would do, or why it would refuse; it changes nothing.
 func (e *Scheduler) WouldPut(ctx context.Context, d engine.Definition, match uint32) (PutResult, error) {
 	_, did, err := e.put(ctx, d, match, true)
@@ -234,8 +242,8 @@ func (e *Scheduler) Delete(ctx context.Context, id engine.TimerID, match uint32)
 }
 
 // RunNow makes a manual task and returns its key. Its due is the first ms from
-// now on that is neither a due of the timer nor a key that was used.
-func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID) (engine.Key, error) {
+// now on that is neither a due of the timer nor a key that was used. match as in Put.
+func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID, match uint32) (engine.Key, error) {
 	if err := e.open(); err != nil {
 		return engine.Key{}, err
 	}
@@ -246,6 +254,9 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID) (engine.Key, 
 	over := release
 	defer func() { over() }()
 	t, err := e.cfg.Cold.Timer(ctx, id)
+	if err == nil {
+		err = stands(t, match)
+	}
 	if err != nil {
 		return engine.Key{}, err
 	}

@@ -10,9 +10,9 @@ import (
 	"xtimer/engine/policy"
 )
 
-// Enable lets a timer fire again, from now on.
-func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, catch engine.CatchUp) (View, error) {
-	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now int64) (*edit, error) {
+// Enable lets a timer fire again, from now on. match as in Put.
+func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32, catch engine.CatchUp) (View, error) {
+	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		if t.StatusAt(now, false) != engine.Disabled {
 			return nil, nil
 		}
@@ -120,9 +120,9 @@ func (e *Scheduler) runsFrom(ctx context.Context, t *engine.Timer) (int64, error
 
 var errUntil = engine.Invalid("until", "until_past", "it has passed already")
 
-// Disable stops a timer; until (Unix ms) enables it by itself, 0: never.
-func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, reason string, until int64) (View, error) {
-	c, err := e.change(ctx, id, 0, func(t *engine.Timer, now int64) (*edit, error) {
+// Disable stops a timer; until (Unix ms) enables it by itself, 0: never. match as in Put.
+func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32, reason string, until int64) (View, error) {
+	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		if until != 0 && until <= now {
 			return nil, errUntil
 		}
