@@ -161,7 +161,7 @@ var lastWords = []struct {
 		return e.Delete(ctx, id, 0)
 	}},
 	{"disable", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error) {
-		_, err := e.Disable(ctx, id, "", 0)
+		_, err := e.Disable(ctx, id, 0, "", 0)
 		return "", err
 	}},
 	{"another schedule", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error) {

@@ -120,3 +120,12 @@ func (p precondition) try(look func() (scheduler.View, error), change func(versi
 		}
 	}
 }
+
+// matched does a change of a timer under the If-Match of the request.
+func (s *Server) matched(r *request, id engine.TimerID, change func(version uint32) error) error {
+	match, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	return match.try(func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, change)
+}

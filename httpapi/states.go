@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 	"xtimer/httpapi/wire"
 )
 
@@ -22,7 +23,11 @@ func (s *Server) enableTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	v, err := s.e.Enable(r.ctx, id, catch)
+	var v scheduler.View
+	err = s.matched(r, id, func(version uint32) (err error) {
+		v, err = s.e.Enable(r.ctx, id, version, catch)
+		return err
+	})
 	if err != nil {
 		return reply{}, err
 	}
@@ -70,7 +75,11 @@ func (s *Server) disableTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	v, err := s.e.Disable(r.ctx, id, how.reason, how.until)
+	var v scheduler.View
+	err = s.matched(r, id, func(version uint32) (err error) {
+		v, err = s.e.Disable(r.ctx, id, version, how.reason, how.until)
+		return err
+	})
 	if err != nil {
 		return reply{}, err
 	}
@@ -95,7 +104,11 @@ func (s *Server) runTimer(r *request) (reply, error) {
 	if err := readOptional(r, new(struct{}), nil); err != nil {
 		return reply{}, err
 	}
-	k, err := s.e.RunNow(r.ctx, id)
+	var k engine.Key
+	err = s.matched(r, id, func(version uint32) (err error) {
+		k, err = s.e.RunNow(r.ctx, id, version)
+		return err
+	})
 	if err != nil {
 		return reply{}, err
 	}

@@ -246,12 +246,8 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 	if err := wire.CheckPatch(patch); err != nil {
 		return reply{}, err
 	}
-	match, err := ifMatch(r)
-	if err != nil {
-		return reply{}, err
-	}
 	var v scheduler.View
-	err = match.try(func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, func(version uint32) (err error) {
+	err = s.matched(r, id, func(version uint32) (err error) {
 		v, err = s.e.Replace(r.ctx, id, version, func(old engine.Definition) (engine.Definition, error) {
 			d, err := wire.Patched(old, patch)
 			if err == nil && d.Callback.URL != old.Callback.URL {

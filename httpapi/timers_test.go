@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -92,6 +94,48 @@ func TestPutByName(t *testing.T) {
 	n.do("PUT", path, `{"name":"another","schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:9/x"}}`).want(422)
 	n.do("DELETE", path, "", "If-Match", `"1"`).want(412)
 	n.do("DELETE", path, "", "If-Match", `"3"`).want(200)
+}
+
+// TestIfMatchOfStates: enable, disable and run are refused if another version stands, and
+// of many that name the same version one is done.
+func TestIfMatchOfStates(t *testing.T) {
+	n := newNode(t)
+	path := "/v1/timers/" + n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201).str("id")
+	for _, verb := range []string{"/run", "/disable", "/enable"} {
+		for _, stale := range []string{`"7"`, `"7", "8"`, `W/"1"`} {
+			if got := n.do("POST", path+verb, "", "If-Match", stale).want(412); got.header["Etag"] != "" {
+				t.Errorf("%s: %v", verb, got.header)
+			}
+		}
+		n.do("POST", path+verb, "", "If-Match", "1").want(400)
+		n.do("POST", path+verb, "", "If-None-Match", "*").want(400)
+		n.do("POST", "/v1/timers/4611686018427387904"+verb, "", "If-Match", "*").want(412)
+		n.do("POST", "/v1/timers/4611686018427387904"+verb, "", "If-Match", `"1"`).want(404)
+	}
+	if got := n.do("GET", path, ""); got.header["Etag"] != `"1"` || strings.Contains(got.body, "last_task") {
+		t.Error("a refused request changed the timer: ", got.body)
+	}
+	n.do("POST", path+"/run", "", "If-Match", `"1"`).want(202)
+	n.do("POST", path+"/disable", "", "If-Match", `"9", "1"`).want(200)
+	n.do("POST", path+"/run", "", "If-Match", "*").want(202)
+	n.do("POST", path+"/run", "", "If-Match", `"1"`).want(412)
+	n.do("POST", path+"/enable", "", "If-Match", `"2"`).want(200)
+
+	var done atomic.Int32
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			got := n.do("POST", path+"/disable", fmt.Sprintf(`{"reason":"number %d"}`, i), "If-Match", `"3"`)
+			if got.status == 200 {
+				done.Add(1)
+			} else if got.status != 412 {
+				t.Error(got.status, got.body)
+			}
+		})
+	}
+	if all.Wait(); done.Load() != 1 {
+		t.Errorf("%d changes of one version were made", done.Load())
+	}
 }
 
 // TestPutDryRun: it says what a put would answer, good or bad, and changes nothing.

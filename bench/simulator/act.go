@@ -172,14 +172,14 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 			until = m.now().Add(s.Until).UnixMilli()
 		}
 		version := v.Version
-		p.view, p.err = e.Disable(ctx, id, "", until)
+		p.view, p.err = e.Disable(ctx, id, 0, "", until)
 		p.same = unchanged(version)
 	case Enable:
 		version := v.Version
-		p.view, p.err = e.Enable(ctx, id, s.CatchUp)
+		p.view, p.err = e.Enable(ctx, id, 0, s.CatchUp)
 		p.same = unchanged(version)
 	case Run:
-		p.key, p.err = e.RunNow(ctx, id)
+		p.key, p.err = e.RunNow(ctx, id, 0)
 	case Retry:
 		ts, _, err := e.Tasks(ctx, engine.TaskFilter{Timer: id, Statuses: []engine.TaskStatus{engine.Dead, engine.Failed, engine.Unknown}}, engine.Key{}, 10)
 		if err != nil {

@@ -17,9 +17,6 @@ import (
 type mutation struct {
 	name  string
 	edits []replacement
-	// by is the test that has to notice it, a package and its name, where the simulator
-	// is too small for it; "": the simulator.
-	by [2]string
 }
 
 type replacement struct{ file, old, new string }
@@ -27,135 +24,143 @@ type replacement struct{ file, old, new string }
 // mutations are what the simulator has to notice. The first few are tried in
 // every run of the tests, all of them with XTIMER_MUTATIONS=1.
 var mutations = []mutation{
-	{name: "a task that the watermark passes gets no row", edits: []replacement{
-		{"engine/scheduler/history.go", `t.owed && t.dirty && !t.live.held || !t.owed && passed`, `t.owed && t.dirty && !t.live.held`},
+	{"a task that the watermark passes gets no row", []replacement{
+		{"engine/resident/settle.go", `t.HasRow && t.RowStale && !t.Timer.Frozen || !t.HasRow && passed`, `t.HasRow && t.RowStale && !t.Timer.Frozen`},
 	}},
-	{name: "fired 3 ms early", edits: []replacement{
+	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
-		{"engine/scheduler/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
+		{"engine/resident/attempt.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
 	}},
-	{name: "a result is noted before the call", edits: []replacement{
-		{"engine/scheduler/executor.go", "	out := e.call(&a.Call)\n", "	a.end(began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	a.Gate = nil\n	out := e.call(&a.Call)\n"},
-		{"engine/scheduler/executor.go", "	a.end(began, out)\n	if a.over", "	if a.over"},
+	{"a result is noted before the call", []replacement{
+		{"engine/scheduler/executor.go", "	out := e.call(&a.Call)\n", "	e.end(a, began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	a.Gate = nil\n	out := e.call(&a.Call)\n"},
+		{"engine/scheduler/executor.go", "	e.end(a, began, out)\n	if a.Over", "	if a.Over"},
 	}},
-	{name: "the cold tier answers before the sync", edits: []replacement{
+	{"the cold tier answers before the sync", []replacement{
 		{"tier/local/committer.go", `s.db.Apply(b, pebble.Sync)`, `s.db.Apply(b, pebble.NoSync)`},
 	}},
-	{name: "the journal does not sync", edits: []replacement{
+	{"the journal does not sync", []replacement{
 		{"wal/committer.go", "		opts = pebble.Sync\n", "		opts = pebble.NoSync\n"},
 	}},
-	{name: "the journal forgets before a settle", edits: []replacement{
+	{"the journal forgets before a settle", []replacement{
 		{"engine/scheduler/history.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next)\n	caps := h.caps[:0]\n"},
 	}},
-	{name: "a delete forgets memory only", edits: []replacement{
+	{"a delete forgets memory only", []replacement{
 		{"engine/scheduler/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(engine.Applied{}, nil); ed.timer == nil && err == nil {
 	} else if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`},
 	}},
-	{name: "a delete forgets the store only", edits: []replacement{
+	{"a delete forgets the store only", []replacement{
 		{"engine/scheduler/change.go", `if lv != nil && !ed.keep {`, `if lv != nil && ed.timer == nil {
-		lv.held = false
+		lv.Frozen = false
 	} else if lv != nil && !ed.keep {`},
 	}},
-	{name: "a retry has another key", edits: []replacement{
-		{"engine/scheduler/executor.go", `Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: e.bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
+	{"a retry has another key", []replacement{
+		{"engine/resident/attempt.go", `Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: m.Bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
 	}},
-	{name: "what was begun is replayed though it ended", edits: []replacement{
+	{"what was begun is replayed though it ended", []replacement{
 		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
 	}},
-	{name: "a row of owed is lost when a retry is settled", edits: []replacement{
-		{"engine/scheduler/history.go", "	s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
+	{"a row of owed is lost when a retry is settled", []replacement{
+		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.Row())\n", "			if t.State != Retrying {\n				s.Owe = append(s.Owe, t.Row())\n			}\n"},
 	}},
-	{name: "misfires are called, not decided", edits: []replacement{
+	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
 	}},
-	{name: "an at_most_once call does not wait for its note", edits: []replacement{
+	{"an at_most_once call does not wait for its note", []replacement{
 		{"engine/scheduler/executor.go", `	if a.Timer.Delivery == engine.AtMostOnce {
 		// The promise`, `	if a.Timer.Delivery == engine.AtMostOnce && t.Key.Due == 0 {
 		// The promise`},
 	}},
-	{name: "dispatched twice", edits: []replacement{
+	{"dispatched twice", []replacement{
 		{"engine/scheduler/dispatch.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
-		{"engine/scheduler/executor.go", `case t.state != isWaiting:`, `case t.state != isWaiting && t.state != isDone && t.state != isSending:`},
+		{"engine/resident/attempt.go", `case t.State != Queued:`, `case t.State != Queued && t.State != Done && t.State != Sending:`},
 	}},
-	{name: "a start does not look at what is owed", edits: []replacement{
+	{"a start does not look at what is owed", []replacement{
 		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, r.now)`, `e.cfg.Cold.Lanes(ctx, -1)`},
 	}},
-	{name: "the horizon is raised after the scan", edits: []replacement{
-		{"engine/scheduler/migrator.go", "		raise(&e.horizon, next)\n		if err", "		if err"},
-		{"engine/scheduler/migrator.go", "		e.loaded.Store(next)\n", "		raise(&e.horizon, next)\n		e.loaded.Store(next)\n"},
+	{"the horizon is raised after the scan", []replacement{
+		{"engine/scheduler/migrator.go", "		resident.Raise(&e.memory.Horizon, next)\n		if err", "		if err"},
+		{"engine/scheduler/migrator.go", "		e.loaded.Store(next)\n", "		resident.Raise(&e.memory.Horizon, next)\n		e.loaded.Store(next)\n"},
 	}},
-	{name: "a change lets attempts start while it is committed", edits: []replacement{
-		{"engine/scheduler/change.go", "			lv.held = true\n", ""},
+	{"a change lets attempts start while it is committed", []replacement{
+		{"engine/scheduler/change.go", "			lv.Frozen = true\n", ""},
 	}},
-	{name: "a call that is prepared goes to the former URL", edits: []replacement{
-		{"engine/scheduler/attempt.go", `case t.live.def.Version != a.Timer.Version:`, `case t.live.def != a.Timer && t.Key.Due == 0:`},
+	{"a call that is prepared goes to the former URL", []replacement{
+		{"engine/resident/attempt.go", `case t.Timer.Def.Version != a.Timer.Version:`, `case t.Timer.Def != a.Timer && t.Key.Due == 0:`},
 	}},
-	{name: "the watermark does not wait for the wheel", edits: []replacement{
-		{"engine/scheduler/history.go", "	cut = min(cut, e.wheel.Low())\n", ""},
+	{"the watermark does not wait for the wheel", []replacement{
+		{"engine/scheduler/history.go", "	cut = min(cut, e.memory.Wheel.Low())\n", ""},
 	}},
-	{name: "a start forgets the dues that nobody had begun", edits: []replacement{
+	{"a start forgets the dues that nobody had begun", []replacement{
 		{"engine/policy/misfire.go", "		d.Call(t, p, max(s[0], called), s[1])\n", ""},
 	}},
-	{name: "the latest misfire is called and skipped", edits: []replacement{
+	{"the latest misfire is called and skipped", []replacement{
 		{"engine/policy/misfire.go", "			skipped = latest - 1\n", "			skipped = latest\n"},
 	}},
-	{name: "a catch-up calls again what is in memory", edits: []replacement{
-		{"engine/scheduler/misfire.go", "	c.d.Decide(lv.def, &lv.plan, sh.inMemory(lv, after, m.at).", "	c.d.Decide(lv.def, &lv.plan, policy.Spans(nil)."},
+	{"a catch-up calls again what is in memory", []replacement{
+		{"engine/scheduler/misfire.go", "	c.d.Decide(lv.Def, &lv.Plan, sh.InMemory(lv, after, m.At).", "	c.d.Decide(lv.Def, &lv.Plan, policy.Spans(nil)."},
 	}},
-	{name: "a timer that has caught up stays out of the wheel", edits: []replacement{
-		{"engine/scheduler/unfold.go", "	e.schedule(lv, c.after)\n", ""},
+	{"a timer that has caught up stays out of the wheel", []replacement{
+		{"engine/scheduler/unfold.go", "	e.memory.Schedule(lv, c.after)\n", ""},
 	}},
-	{name: "a change counts the dues of a timer that is behind twice", edits: []replacement{
+	{"a change counts the dues of a timer that is behind twice", []replacement{
 		{"engine/scheduler/cancel.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled"},
 	}},
-	{name: "a start takes a timer for one that is still behind", edits: []replacement{
+	{"a start takes a timer for one that is still behind", []replacement{
 		{"engine/scheduler/rewind.go", "	r.pay = append(r.pay, o.Key)\n", ""},
 	}},
-	{name: "a start decides again what the journal knows", edits: []replacement{
+	{"a start decides again what the journal knows", []replacement{
 		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
 	}},
-	{name: "a redelivery is not marked", edits: []replacement{
-		{"engine/scheduler/executor.go", `Redelivered: t.redelivered,`, `Redelivered: false,`},
+	{"a redelivery is not marked", []replacement{
+		{"engine/resident/attempt.go", `Redelivered: t.Redelivered,`, `Redelivered: false,`},
 	}},
-	{name: "a commit in doubt is taken for one that failed", edits: []replacement{
+	{"a commit in doubt is taken for one that failed", []replacement{
 		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
 	}},
-	{name: "what is stale is called", edits: []replacement{
+	{"what is stale is called", []replacement{
 		{"engine/policy/retry.go", `return v, begun || max(`, `return v, true || begun || max(`},
 	}},
-	{name: "what is not stale yet is skipped", edits: []replacement{
+	{"what is not stale yet is skipped", []replacement{
 		{"engine/policy/retry.go", `now-d.StaleAfter.Milliseconds())`, `now-d.StaleAfter.Milliseconds()/4)`},
 	}},
-	{name: "overlap is not looked at", edits: []replacement{
-		{"engine/scheduler/executor.go", `lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:`, `lv.busy > 1<<30:`},
+	{"overlap is not looked at", []replacement{
+		{"engine/resident/attempt.go", `lv.Busy > 0 && lv.Def.Overlap != engine.OverlapAllow:`, `lv.Busy > 1<<30:`},
 	}},
-	{name: "a target that does not answer keeps its places", edits: []replacement{
+	{"a target that does not answer keeps its places", []replacement{
 		{"engine/fair/limit.go", "max(startLimit, l.calls))/2)", "max(startLimit, l.calls)))"},
 	}},
-	{name: "a lane takes more tasks into memory than it has room for", edits: []replacement{
-		{"engine/scheduler/lanes.go", "if !l.spilled && l.room() >= 0 {", "if !l.spilled {"},
+	{"a lane takes more tasks into memory than it has room for", []replacement{
+		{"engine/resident/lanes.go", "if !l.Spilled && l.Room() >= 0 {", "if !l.Spilled {"},
 	}},
-	{name: "bodies stay in memory whatever room there is", edits: []replacement{
-		{"engine/scheduler/bodies.go", "if n := int64(h.Omitted); b.kept+n <= b.limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
+	{"bodies stay in memory whatever room there is", []replacement{
+		{"engine/resident/bodies.go", "if n := int64(h.Omitted); b.Kept+n <= b.Limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
 	}},
-	{name: "a call is not looked at again before its first byte", edits: []replacement{
-		{"engine/scheduler/attempt.go", "	again, ok := a.stands()\n	if ok {\n", "	again, ok := (*task)(nil), true\n	if ok {\n"},
+	{"a call is not looked at again before its first byte", []replacement{
+		{"engine/resident/attempt.go", "	again, ok := a.stands()\n	if ok {\n", "	again, ok := (*Task)(nil), true\n	if ok {\n"},
 	}},
-	{name: "later attempts after a start are not marked", edits: []replacement{
-		{"engine/scheduler/attempt.go", "	t.noted = false\n", "	t.noted, t.redelivered = false, false\n"},
+	{"later attempts after a start are not marked", []replacement{
+		{"engine/resident/attempt.go", "	t.Noted = false\n", "	t.Noted, t.Redelivered = false, false\n"},
 	}},
-	{name: "the record of a deleted timer has no name", edits: []replacement{
+	{"the record of a deleted timer has no name", []replacement{
 		{"engine/policy/row.go", "		t.App, t.Name = end.Former.App, end.Former.Name\n", ""},
 	}},
-	{name: "ids are made again after the clock was set back", edits: []replacement{
+	{"ids are made again after the clock was set back", []replacement{
 		{"engine/id.go", "if ms > m.ms || ms == m.ms && count > m.count {", "if ms > m.ms+1<<40 {"},
 	}},
-	{name: "a record of many dues counts too many", edits: []replacement{
+	{"a record of many dues counts too many", []replacement{
 		{"engine/policy/misfire.go", "r.DueLast, r.Count = last, n\n", "r.DueLast, r.Count = last, n+n/2\n"},
 	}},
-	{name: "a start forgets an operation on many timers", edits: []replacement{
+	{forgetsOperation, []replacement{
 		{"engine/scheduler/bulk.go", "bulkFiles(e.cfg.OperationsDir)", `bulkFiles("")`},
-	}, by: [2]string{"../../engine/scheduler", "TestBulkGoesOnAfterAKill"}},
+	}},
+}
+
+const forgetsOperation = "a start forgets an operation on many timers"
+
+// noticedBy has the test, a package and its name, that has to notice a mutation for which
+// the simulator is too small.
+var noticedBy = map[string][2]string{
+	forgetsOperation: {"../../engine/scheduler", "TestBulkGoesOnAfterAKill"},
 }
 
 // TestMutationsFit: each still finds what it replaces, also where not all are tried.
@@ -236,8 +241,8 @@ func TestMutations(t *testing.T) {
 			if i >= tried {
 				return
 			}
-			if mu.by[0] != "" {
-				mu.noticed(t, overlay)
+			if by, other := noticedBy[mu.name]; other {
+				failsWith(t, overlay, by[0], by[1])
 				return
 			}
 			out, err := many(t, t.TempDir(), "^TestSimulate$", 300, overlay)
@@ -255,14 +260,14 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// noticed runs the test that has to notice the bug.
-func (mu *mutation) noticed(t *testing.T, overlay string) {
+// failsWith runs a test that has to fail with an overlay.
+func failsWith(t *testing.T, overlay, pkg, test string) {
 	t.Helper()
-	out, err := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", "^"+mu.by[1]+"$", mu.by[0]).CombinedOutput()
-	if err == nil || !bytes.Contains(out, []byte("--- FAIL: "+mu.by[1]+" ")) {
-		t.Fatalf("%s does not notice it: %v\n%s", mu.by[1], err, tail(out))
+	out, err := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", "^"+test+"$", pkg).CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte("--- FAIL: "+test+" ")) {
+		t.Fatalf("%s does not notice it: %v\n%s", test, err, tail(out))
 	}
-	t.Logf("noticed by %s", mu.by[1])
+	t.Logf("noticed by %s", test)
 }
 
 func tail(b []byte) []byte { return b[max(0, len(b)-2000):] }

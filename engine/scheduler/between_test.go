@@ -74,7 +74,7 @@ func TestCrashWhileAChangeIsCommitted(t *testing.T) {
 		id := w.make(timer("a", every(30*time.Second), timeout(10*time.Minute)))
 		time.Sleep(30*time.Second + 10*time.Millisecond)
 		late.Store(true)
-		w.all.Go(func() { _, _ = w.Disable(t.Context(), id, "", 0) })
+		w.all.Go(func() { _, _ = w.Disable(t.Context(), id, 0, "", 0) })
 		time.Sleep(40 * time.Second)
 		late.Store(false)
 		w.crash(time.Second)
@@ -109,7 +109,7 @@ func TestCrashWhileAChangeIsCommittedAfterAnOutage(t *testing.T) {
 		away.Store(true)
 		time.Sleep(25 * time.Second)
 		slow.Store(true)
-		w.all.Go(func() { _, _ = w.Disable(t.Context(), id, "", 0) })
+		w.all.Go(func() { _, _ = w.Disable(t.Context(), id, 0, "", 0) })
 		time.Sleep(time.Millisecond)
 		away.Store(false)
 		time.Sleep(12 * time.Second)
@@ -273,7 +273,7 @@ func TestChangeInDoubtLeavesTheRestFiring(t *testing.T) {
 		id := w.make(timer("a", at(made+5_000), retry(4, 4*time.Minute, 1)))
 		time.Sleep(20 * time.Second)
 		readOnly.Store(true)
-		if _, err := w.Disable(t.Context(), id, "", 0); err == nil {
+		if _, err := w.Disable(t.Context(), id, 0, "", 0); err == nil {
 			t.Fatal("a disable that could not be stored was acknowledged")
 		}
 		time.Sleep(10*time.Minute + 3*time.Second)

@@ -148,9 +148,9 @@ func (e *Scheduler) bulkOne(ctx context.Context, w *bulkWork, k engine.Key) erro
 	var err error
 	switch w.Action {
 	case EnableAll:
-		_, err = e.Enable(ctx, k.Timer, engine.CatchUpNone)
+		_, err = e.Enable(ctx, k.Timer, 0, engine.CatchUpNone)
 	case DisableAll:
-		_, err = e.Disable(ctx, k.Timer, w.Reason, w.Until)
+		_, err = e.Disable(ctx, k.Timer, 0, w.Reason, w.Until)
 	case DeleteAll:
 		_, err = e.Delete(ctx, k.Timer, 0)
 	case RedriveAll:

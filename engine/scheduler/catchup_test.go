@@ -318,7 +318,7 @@ func TestUnfoldBesideAChange(t *testing.T) {
 				for e.Ready() != nil {
 					time.Sleep(time.Microsecond)
 				}
-				_, _ = e.Disable(context.Background(), a, "", 0)
+				_, _ = e.Disable(context.Background(), a, 0, "", 0)
 			})
 		}
 		w.start()

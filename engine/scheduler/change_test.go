@@ -15,14 +15,14 @@ import (
 
 func (w *world) disable(id engine.TimerID, until int64) {
 	w.t.Helper()
-	if _, err := w.Disable(w.t.Context(), id, "", until); err != nil {
+	if _, err := w.Disable(w.t.Context(), id, 0, "", until); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *world) enable(id engine.TimerID, c engine.CatchUp) {
 	w.t.Helper()
-	if _, err := w.Enable(w.t.Context(), id, c); err != nil {
+	if _, err := w.Enable(w.t.Context(), id, 0, c); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -128,7 +128,7 @@ func TestChangeWhileTheMigratorLoads(t *testing.T) {
 			_, err := w.Delete(w.t.Context(), id, 0)
 			return err
 		}, true},
-		{"run by hand", "Settle", func(w *world, id engine.TimerID) error { _, err := w.RunNow(w.t.Context(), id); return err }, false},
+		{"run by hand", "Settle", func(w *world, id engine.TimerID) error { _, err := w.RunNow(w.t.Context(), id, 0); return err }, false},
 		{"patch that is refused", "Timer", func(w *world, id engine.TimerID) error { return w.reschedule(id, engine.Schedule{}) }, true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestCatchUpSince(t *testing.T) {
 			if until != 0 {
 				end = w.starts[0] + until.Milliseconds()
 			}
-			if _, err := w.Disable(w.t.Context(), id, fmt.Sprint("at ", w.now()), end); err != nil {
+			if _, err := w.Disable(w.t.Context(), id, 0, fmt.Sprint("at ", w.now()), end); err != nil {
 				w.t.Fatal(err)
 			}
 		}
@@ -471,7 +471,7 @@ func TestCatchUpTooMany(t *testing.T) {
 		id := w.make(timer("a", every(100*time.Millisecond)))
 		w.disable(id, 0)
 		time.Sleep(2 * time.Minute)
-		if _, err := w.Enable(t.Context(), id, engine.CatchUpAll); code(err) != "catch_up_too_many" {
+		if _, err := w.Enable(t.Context(), id, 0, engine.CatchUpAll); code(err) != "catch_up_too_many" {
 			t.Errorf("%v", err)
 		}
 	})
@@ -493,7 +493,7 @@ func TestRunNowBesideACatchUp(t *testing.T) {
 					w.disable(id, 0)
 				}
 				time.Sleep(5 * time.Second)
-				k, err := w.RunNow(t.Context(), id)
+				k, err := w.RunNow(t.Context(), id, 0)
 				if err != nil || k.Due != from+20_001 {
 					t.Errorf("due %s, %v", stamp(k.Due), err)
 				}
@@ -521,7 +521,7 @@ func TestRunNow(t *testing.T) {
 		time.Sleep(time.Hour - 5*time.Second)
 		keys := map[engine.Key]bool{}
 		run := func() engine.Key {
-			k, err := w.RunNow(t.Context(), id)
+			k, err := w.RunNow(t.Context(), id, 0)
 			if err != nil || keys[k] {
 				t.Fatalf("key %s, %v", k, err)
 			}

@@ -45,11 +45,11 @@ func (w *world) rowsOf(id engine.TimerID) []engine.Owed {
 // ends are the changes that end a generation.
 var ends = map[string]func(w *world, id engine.TimerID) error{
 	"delete":     func(w *world, id engine.TimerID) error { _, err := w.Delete(w.t.Context(), id, 0); return err },
-	"disable":    func(w *world, id engine.TimerID) error { _, err := w.Disable(w.t.Context(), id, "", 0); return err },
+	"disable":    func(w *world, id engine.TimerID) error { _, err := w.Disable(w.t.Context(), id, 0, "", 0); return err },
 	"reschedule": func(w *world, id engine.TimerID) error { return w.reschedule(id, every(time.Hour)) },
 	"enable": func(w *world, id engine.TimerID) error {
 		w.disable(id, 0)
-		_, err := w.Enable(w.t.Context(), id, engine.CatchUpNone)
+		_, err := w.Enable(w.t.Context(), id, 0, engine.CatchUpNone)
 		return err
 	},
 }

@@ -15,7 +15,7 @@ var edits = map[string]func(w *world, id engine.TimerID) (scheduler.DeleteResult
 		return w.Delete(w.t.Context(), id, 0)
 	},
 	"disable": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {
-		_, err := w.Disable(w.t.Context(), id, "", 0)
+		_, err := w.Disable(w.t.Context(), id, 0, "", 0)
 		return "", err
 	},
 	"another schedule": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {

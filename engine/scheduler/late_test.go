@@ -81,14 +81,14 @@ func TestWhatIsAskedForLateIsCalled(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
 		past := w.make(timer("past", at(w.now()-3_600_000), staleAfter(time.Second), maxAge(time.Minute)))
 		off := w.make(timer("off", every(time.Second), staleAfter(500*time.Millisecond), maxAge(time.Minute)))
-		if _, err := w.Disable(t.Context(), off, "", 0); err != nil {
+		if _, err := w.Disable(t.Context(), off, 0, "", 0); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute)
-		if _, err := w.RunNow(t.Context(), past); err != nil {
+		if _, err := w.RunNow(t.Context(), past, 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Enable(t.Context(), off, engine.CatchUpAll); err != nil {
+		if _, err := w.Enable(t.Context(), off, 0, engine.CatchUpAll); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10*time.Second + 500*time.Millisecond)

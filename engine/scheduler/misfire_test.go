@@ -204,7 +204,7 @@ func TestChangeWhileMisfiresCannotBeStored(t *testing.T) {
 		w.step(10 * time.Minute)
 		time.Sleep(time.Second)
 		asked := time.Now()
-		_, err := w.Disable(t.Context(), id, "", 0)
+		_, err := w.Disable(t.Context(), id, 0, "", 0)
 		if took := time.Since(asked); !errors.Is(err, engine.ErrUnavailable) || took > 11*time.Second {
 			t.Errorf("%v after %v", err, took)
 		}

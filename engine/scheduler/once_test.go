@@ -148,13 +148,13 @@ func TestDisableOfWhatIsOver(t *testing.T) {
 				if id == b && wait < time.Minute {
 					continue // of a recurring one it is the watermark that tells
 				}
-				v, err := w.Disable(t.Context(), id, "", until)
+				v, err := w.Disable(t.Context(), id, 0, "", until)
 				if err != nil || v.Status != engine.Finished || v.Version != 1 {
 					t.Errorf("after %v: %s, version %d, %v", wait, v.Status, v.Version, err)
 				}
 			}
 		}
-		if v, err := w.Disable(t.Context(), c, "", until); err != nil || v.Status != engine.Disabled {
+		if v, err := w.Disable(t.Context(), c, 0, "", until); err != nil || v.Status != engine.Disabled {
 			t.Errorf("what waits for a retry: %s, %v", v.Status, err)
 		}
 		time.Sleep(20 * time.Minute)

@@ -235,7 +235,7 @@ func TestQueueAfterAStepBack(t *testing.T) {
 		id := w.make(timer("a", every(10*time.Second), overlap(engine.OverlapQueue), timeout(time.Minute)))
 		time.Sleep(43 * time.Second)
 		w.step(-20 * time.Second) // to 23 s: 30 and 40 are to come
-		k, err := w.RunNow(t.Context(), id)
+		k, err := w.RunNow(t.Context(), id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func TestQueueAfterACrashAndAStepBack(t *testing.T) {
 		w.crash(time.Second) // 20 and 30 s waited for 10, and wait again
 		time.Sleep(9 * time.Second)
 		w.step(-20 * time.Second) // to 25 s: 30 and 40 are to come
-		k, err := w.RunNow(t.Context(), id)
+		k, err := w.RunNow(t.Context(), id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +291,7 @@ func TestQueueAfterAStepBackAndACrash(t *testing.T) {
 				}
 				w.step(-7 * time.Second)
 				w.crash(time.Second) // at 6 s
-				k, err := w.RunNow(t.Context(), id)
+				k, err := w.RunNow(t.Context(), id, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

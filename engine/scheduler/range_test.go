@@ -31,7 +31,7 @@ func TestRunNowBesideARange(t *testing.T) {
 				made := w.now()
 				id := w.make(timer("a", every(10*time.Second)))
 				time.Sleep(time.Duration(10_000-before) * time.Millisecond)
-				k, err := w.RunNow(t.Context(), id)
+				k, err := w.RunNow(t.Context(), id, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -167,7 +167,7 @@ func TestRangeEndsWhileItsTimerIsChanged(t *testing.T) {
 		time.Sleep(29 * time.Second)
 		slow.Store(true)
 		disable := w.Disable // of this life
-		w.all.Go(func() { _, _ = disable(t.Context(), id, "", 0) })
+		w.all.Go(func() { _, _ = disable(t.Context(), id, 0, "", 0) })
 		time.Sleep(8 * time.Second) // the third due has come, and settles as well
 		slow.Store(false)
 		w.crash(time.Second)

@@ -264,7 +264,7 @@ func TestStepBackThenDisabledForAWhile(t *testing.T) {
 						if until != ever {
 							until += w.now()
 						}
-						if _, err := w.Disable(t.Context(), id, fmt.Sprint("reason ", i), until); err != nil {
+						if _, err := w.Disable(t.Context(), id, 0, fmt.Sprint("reason ", i), until); err != nil {
 							t.Fatal(err)
 						}
 						time.Sleep(apart)

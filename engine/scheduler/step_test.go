@@ -132,7 +132,7 @@ func TestStepBack(t *testing.T) {
 				made := w.now()
 				recurring := w.make(timer("new", every(7*time.Second)))
 				once := w.make(timer("once", delay(30*time.Second)))
-				hand, err := w.RunNow(t.Context(), old)
+				hand, err := w.RunNow(t.Context(), old, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

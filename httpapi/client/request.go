@@ -41,7 +41,7 @@ type answer struct {
 // CallOption is something about one request.
 type CallOption func(*request)
 
-// IfMatch does it only if the timer still has that version.
+// IfMatch has the server make a change only if the timer still has that version.
 func IfMatch(version int) CallOption {
 	return func(q *request) { q.header.Set("If-Match", strconv.Quote(strconv.Itoa(version))) }
 }

@@ -51,6 +51,6 @@ func setTime(q url.Values, name string, t time.Time) {
 
 // Retry makes a failed, dead or unknown task again, under the same key.
 func (c *Client) Retry(ctx context.Context, key string) error {
-	_, err := c.keyOf(ctx, path("/v1/tasks/%s/retry", key))
+	_, err := c.keyOf(ctx, path("/v1/tasks/%s/retry", key), nil)
 	return err
 }

@@ -147,11 +147,11 @@ const (
 )
 
 // Enable enables a timer.
-func (c *Client) Enable(ctx context.Context, id, catchUp string) (*Timer, error) {
+func (c *Client) Enable(ctx context.Context, id, catchUp string, options ...CallOption) (*Timer, error) {
 	body := struct {
 		CatchUp string `json:"catch_up,omitempty"`
 	}{catchUp}
-	return send[Timer](ctx, c, request{method: http.MethodPost, path: path("/v1/timers/%s/enable", id), body: body})
+	return send[Timer](ctx, c, request{method: http.MethodPost, path: path("/v1/timers/%s/enable", id), body: body}, options...)
 }
 
 // Disabling says why, and until when; both may be left out.
@@ -168,17 +168,17 @@ func (d Disabling) body() any {
 }
 
 // Disable disables a timer: once it returns, no attempt starts any more.
-func (c *Client) Disable(ctx context.Context, id string, how Disabling) (*Timer, error) {
-	return send[Timer](ctx, c, request{method: http.MethodPost, path: path("/v1/timers/%s/disable", id), body: how.body()})
+func (c *Client) Disable(ctx context.Context, id string, how Disabling, options ...CallOption) (*Timer, error) {
+	return send[Timer](ctx, c, request{method: http.MethodPost, path: path("/v1/timers/%s/disable", id), body: how.body()}, options...)
 }
 
 // Run makes a task now, and returns its key.
-func (c *Client) Run(ctx context.Context, id string) (key string, err error) {
-	return c.keyOf(ctx, path("/v1/timers/%s/run", id))
+func (c *Client) Run(ctx context.Context, id string, options ...CallOption) (key string, err error) {
+	return c.keyOf(ctx, path("/v1/timers/%s/run", id), options)
 }
 
-func (c *Client) keyOf(ctx context.Context, path string) (string, error) {
-	out, err := send[struct{ Key string }](ctx, c, request{method: http.MethodPost, path: path})
+func (c *Client) keyOf(ctx context.Context, path string, options []CallOption) (string, error) {
+	out, err := send[struct{ Key string }](ctx, c, request{method: http.MethodPost, path: path}, options...)
 	if err != nil {
 		return "", err
 	}

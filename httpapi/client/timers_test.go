@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -171,11 +172,15 @@ func TestChanges(t *testing.T) {
 	if err != nil || *patched.Priority != 5 || patched.Schedule.Every != 2*time.Hour {
 		t.Errorf("%+v, %v", patched, err)
 	}
-	off, err := c.Disable(ctx, first.Timer.ID, client.Disabling{Reason: "why", Until: time.Now().Add(time.Hour)})
+	var stale *client.Error
+	if _, err := c.Run(ctx, first.Timer.ID, client.IfMatch(2)); !errors.As(err, &stale) || stale.Status != http.StatusPreconditionFailed {
+		t.Errorf("%v", err)
+	}
+	off, err := c.Disable(ctx, first.Timer.ID, client.Disabling{Reason: "why", Until: time.Now().Add(time.Hour)}, client.IfMatch(3))
 	if err != nil || off.Status != client.Disabled || off.Reason != "why" || off.DisabledUntil.IsZero() {
 		t.Errorf("%+v, %v", off, err)
 	}
-	if on, err := c.Enable(ctx, first.Timer.ID, client.CatchUpLatest); err != nil || on.Status != client.Enabled {
+	if on, err := c.Enable(ctx, first.Timer.ID, client.CatchUpLatest, client.IfMatch(4)); err != nil || on.Status != client.Enabled {
 		t.Errorf("%+v, %v", on, err)
 	}
 	if dues, err := c.Upcoming(ctx, first.Timer.ID, 3); err != nil || len(dues) != 3 || dues[2].Sub(dues[1]) != 2*time.Hour {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"xtimer/engine"
@@ -117,10 +116,15 @@ func (c *Cold) LeftOut(_ context.Context, from, to int64) (minutes []int64, err 
 func (c *Cold) Tasks(_ context.Context, f engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, k := range slices.SortedFunc(maps.Keys(c.tasks), newestFirst) {
-		if before != (engine.Key{}) && newestFirst(k, before) <= 0 {
-			continue
+	var keys []engine.Key // those that the filter may select: sorting and decoding all of them takes most of a simulation
+	for k := range c.tasks {
+		if (f.Timer == 0 || k.Timer == f.Timer) && k.Due >= f.From && (f.To == 0 || k.Due < f.To) &&
+			(before == (engine.Key{}) || newestFirst(k, before) > 0) {
+			keys = append(keys, k)
 		}
+	}
+	slices.SortFunc(keys, newestFirst)
+	for _, k := range keys {
 		t := decode(c.tasks[k])
 		if !f.Matches(t) {
 			continue
