@@ -23,13 +23,15 @@ import (
 // process is a running xtimer, the real binary, that can be killed and started
 // again over the same data.
 type process struct {
-	t    testing.TB
-	dir  string
-	addr string
-	cmd  *exec.Cmd     // nil while it is down
-	done chan struct{} // closed when cmd has ended
-	log  *tail
-	args []string
+	t testing.TB
+	// program is binary, or what runs in its place.
+	program string
+	dir     string
+	addr    string
+	cmd     *exec.Cmd     // nil while it is down
+	done    chan struct{} // closed when cmd has ended
+	log     *tail
+	args    []string
 	// running is cmd's, for receivers that end it: they run beside the trial.
 	running atomic.Pointer[os.Process]
 }
@@ -37,7 +39,12 @@ type process struct {
 // startProcess starts xtimer serve on a free port over a data folder of its own.
 func startProcess(t testing.TB, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, dir: t.TempDir(), addr: servertest.FreeAddr(t), args: args, log: &tail{}}
+	return startProgram(t, binary, args...)
+}
+
+func startProgram(t testing.TB, program string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, program: program, dir: t.TempDir(), addr: servertest.FreeAddr(t), args: args, log: &tail{}}
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
@@ -97,7 +104,7 @@ func (p *process) url(path string) string { return "http://" + p.addr + path }
 func (p *process) start() (took time.Duration) {
 	p.t.Helper()
 	started := time.Now()
-	p.cmd = exec.Command(binary, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
+	p.cmd = exec.Command(p.program, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
