@@ -24,6 +24,9 @@ func byForm[T any](t testing.TB, short, full T) T {
 	return short
 }
 
+// besides is how many trials run at a time, where there are fewer cores.
+const besides = 3
+
 // beside lets a trial run beside another one, in its short form: most of its time it
 // waits. One that was made longer or heavier by its settings has the machine to itself.
 func beside(t *testing.T) {

@@ -152,6 +152,19 @@ func (p *process) terminate() int {
 	return code
 }
 
+// deleteAll deletes the timers of an app.
+func (p *process) deleteAll(app string) {
+	p.t.Helper()
+	r, err := client.Post(p.url("/v1/timers/delete?app="+app), "application/json", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if b, err := io.ReadAll(r.Body); err != nil || r.StatusCode/100 != 2 {
+		p.t.Fatalf("status %d: %s (%v)", r.StatusCode, b, err)
+	}
+}
+
 // rss is the resident memory of the process, in bytes.
 func (p *process) rss() int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

@@ -69,8 +69,9 @@ func (tr *trial) finish() {
 			tr.acked[fmt.Sprintf("%s_%d", id, due)] = true
 		}
 	}
-	last := time.Now()
-	for missing := tr.missing(); missing > 0 && time.Since(last) < 2*time.Minute; time.Sleep(100 * time.Millisecond) {
+	// A call that got lost is made again when it has timed out.
+	last, patient := time.Now(), max(2*time.Minute, tr.timeout+time.Minute)
+	for missing := tr.missing(); missing > 0 && time.Since(last) < patient; time.Sleep(100 * time.Millisecond) {
 		if n := tr.missing(); n < missing {
 			missing, last = n, time.Now()
 		}
