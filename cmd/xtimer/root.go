@@ -45,6 +45,7 @@ records the result of every single occurrence.`,
 		transfer.NewExport(),
 		transfer.NewImport(),
 		newVersion(),
+		newMan(),
 	)
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "The exit statuses of the commands", Long: exit.Topic()})
 	root.SetVersionTemplate("xtimer {{.Version}}\n")
