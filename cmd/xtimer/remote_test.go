@@ -222,16 +222,9 @@ func TestHelpListsTheCommands(t *testing.T) {
 	}
 	names := []string{"completion"} // which the library brings
 	for _, c := range root.Commands() {
-<<<<<<< HEAD
-		if c.IsAdditionalHelpTopicCommand() {
-			continue // listed apart
-		}
-		names = append(names, c.Name())
-=======
-		if !c.Hidden {
+		if !c.Hidden && !c.IsAdditionalHelpTopicCommand() { // which are listed apart
 			names = append(names, c.Name())
 		}
->>>>>>> main
 	}
 	for _, name := range names {
 		if !strings.Contains(out.String(), "\n  "+name+" ") {
