@@ -60,6 +60,7 @@ func TestScripts(t *testing.T) {
 		"/timers/" + tm.ID:           {"name" + evil, "reason" + evil, "label" + quoted, "header" + quoted, "body" + quoted},
 		"/timers/" + tm.ID + "/edit": {"name" + evil, "label" + evil, "header" + evil, "body" + quoted},
 		"/tasks":                     {"name" + evil},
+		"/dead":                      {"name" + evil, evil},
 		"/timers/new?from=" + tm.ID:  {"name" + evil, "label" + evil, "header" + evil, "body" + quoted},
 		"/tasks/" + task.Key:         {"name" + evil, "header" + evil, "body" + strings.ReplaceAll(evil, `"`, `\"`), evil},
 	} {

@@ -2,6 +2,7 @@ package words
 
 // chinese has the texts of the pages, by what they are in English.
 var chinese = map[string]string{
+	"the newest %d":   "最新 %d 个",
 	"Clone":           "复制",
 	"Close":           "关闭",
 	"Copied":          "已复制",
