@@ -47,8 +47,8 @@ var house = map[string][]string{
 
 	"xtimer/httpapi/console/words": {"xtimer/httpapi/client"},
 
-	"xtimer/cmd/xtimer":       {"*"},
-	"xtimer/cmd/xtimer/bench": {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},
+	"xtimer/cmd/xtimer":          {"*"},
+	"xtimer/cmd/xtimer/bench":    {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},
 	"xtimer/cmd/xtimer/contexts": {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/terminal", "xtimer/httpapi/client"},
 	"xtimer/cmd/xtimer/definition": {
 		"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/terminal", "xtimer/engine", "xtimer/httpapi/client",
