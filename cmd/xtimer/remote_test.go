@@ -197,7 +197,7 @@ func TestCompletion(t *testing.T) {
 	complete(":1", "", "timer", "get", "") // an error, and not a word
 }
 
-// TestHelpListsTheCommands: all that there are.
+// TestHelpListsTheCommands: all that are not hidden.
 func TestHelpListsTheCommands(t *testing.T) {
 	var out bytes.Buffer
 	root := newRoot()
@@ -208,7 +208,9 @@ func TestHelpListsTheCommands(t *testing.T) {
 	}
 	names := []string{"completion"} // which the library brings
 	for _, c := range root.Commands() {
-		names = append(names, c.Name())
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
 	}
 	for _, name := range names {
 		if !strings.Contains(out.String(), "\n  "+name+" ") {

@@ -43,6 +43,7 @@ records the result of every single occurrence.`,
 		transfer.NewExport(),
 		transfer.NewImport(),
 		newVersion(),
+		newMan(),
 	)
 	root.SetVersionTemplate("xtimer {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
