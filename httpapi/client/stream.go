@@ -99,10 +99,10 @@ type stream struct {
 	c      *Client
 	query  map[string][]string
 	yield  func(Task, error) bool
-	opened bool // the last read got as far as an answer
-	broken bool // and nobody was told yet that it is back
+	opened bool   // the last read got as far as an answer
+	broken bool   // and nobody was told yet that it is back
 	last   string // the ID of the last event
-	left   bool // the reader has had enough
+	left   bool   // the reader has had enough
 }
 
 // read opens the stream and reads it until it breaks, or the reader has had
