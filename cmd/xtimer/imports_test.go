@@ -22,14 +22,15 @@ var house = map[string][]string{
 	"xtimer/engine/verify":    {"xtimer/engine", "xtimer/engine/plan"},
 	"xtimer/engine/failpoint": {},
 	"xtimer/engine/fair":      {},
+	"xtimer/engine/inspect":   {"xtimer/engine"},
 	"xtimer/engine/resident":  {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/fair", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
-		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/resident", "xtimer/wheel",
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/resident", "xtimer/wheel",
 	},
 	"xtimer/wal/disk": {},
 	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},
 	"xtimer/httpapi": {
-		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/scheduler", "xtimer/httpapi/wire",
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/scheduler", "xtimer/httpapi/wire",
 	},
 	"xtimer/httpapi/callback": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/failpoint", "xtimer/httpapi/wire"},
 	"xtimer/httpapi/wire":     {"xtimer/engine", "xtimer/engine/scheduler"},

@@ -17,8 +17,9 @@ func newTaskTail(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Show tasks as they end",
-		Long: `tail shows each task the moment it ends, until Ctrl-C. It outlives a restart of
-the server, and says so; what ended meanwhile is in the list. As json, each line
+		Long: `tail shows each task the moment it ends, until Ctrl-C. If the connection breaks, or
+the server restarts, tail says so, connects again and goes on with the tasks that ended
+meanwhile. It names the tasks that the server cannot send any more. As json, each line
 is a task.`,
 		Example: `  xtimer task tail --app billing
   xtimer task tail --status failed,dead -o json`,
@@ -39,9 +40,10 @@ is a task.`,
 			}
 			for t, err := range r.Stream(ctx, filter) {
 				var gap *api.Gap
+				var broken *api.Break
 				switch {
-				case errors.As(err, &gap):
-					fmt.Fprintf(cmd.ErrOrStderr(), "xtimer: %v\n", gap)
+				case errors.As(err, &gap), errors.As(err, &broken):
+					fmt.Fprintf(cmd.ErrOrStderr(), "xtimer: %v\n", err)
 					continue
 				case ctx.Err() != nil:
 					return nil // Ctrl-C is how it ends
