@@ -30,12 +30,12 @@ is a task.`,
 			if err != nil {
 				return err
 			}
-			// What was there once it waits for; what never was is a mistake.
+			// tail waits for a server that went away, but a server that never answered is an error.
 			if err := r.Live(ctx); err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if r.Output == "table" {
+			if r.Output.IsTable() {
 				fmt.Fprintf(out, tailRow, "DUE", "LATE", "STATUS", "CODE", "TIMER", "KEY")
 			}
 			for t, err := range r.Stream(ctx, filter) {
@@ -66,9 +66,12 @@ const tailRow = "%-29s  %10s  %-20s  %-8s  %s  %s\n"
 // tailTask writes one task at once: a line, or a document of YAML.
 func tailTask(r *remote.Server, out io.Writer, t *api.Task) error {
 	switch r.Output {
-	case "json":
+	case terminal.Name:
+		_, err := fmt.Fprintln(out, t.Key)
+		return err
+	case terminal.JSON:
 		return terminal.WriteJSON(out, t, "")
-	case "yaml":
+	case terminal.YAML:
 		if _, err := io.WriteString(out, "---\n"); err != nil {
 			return err
 		}
