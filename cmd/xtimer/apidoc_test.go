@@ -40,11 +40,11 @@ func TestAPIPage(t *testing.T) {
 	sameAPIPage(t, apiPage, english.page())
 	sameAPIPage(t, chineseAPIPage, chinese.page())
 	for _, text := range chinese.missing {
-		t.Logf("%s has no Chinese for %q", apiTexts, text)
+		t.Errorf("%s has no Chinese for %q", apiTexts, text)
 	}
 	for text := range chinese.chinese {
 		if !chinese.used[text] {
-			t.Logf("%s: no page has the text %q", apiTexts, text)
+			t.Errorf("%s: the English page does not have the text %q", apiTexts, text)
 		}
 	}
 }
