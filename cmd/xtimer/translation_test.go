@@ -109,6 +109,11 @@ func TestGuideInChinese(t *testing.T) {
 // samePage holds page c against page e.
 func samePage(t *testing.T, e, c string) {
 	english, chinese := pageParts(t, e), pageParts(t, c)
+	for _, p := range chinese {
+		if bad := notBold.FindString(p.text); bad != "" {
+			t.Errorf("%s, %q: %q is not shown as an emphasis: end it before the punctuation", c, p.heading, bad)
+		}
+	}
 	for i := range max(len(english), len(chinese)) {
 		if i >= len(english) || i >= len(chinese) {
 			t.Fatalf("%s has %d headings, %s has %d", e, len(english), c, len(chinese))
@@ -221,6 +226,10 @@ func TestGuideLinks(t *testing.T) {
 		}
 	}
 }
+
+// notBold is an emphasis that ends after a Chinese full stop and before a character: Markdown
+// shows its asterisks.
+var notBold = regexp.MustCompile(`\*[^*\n]+[。，；：！？）]\*+[\p{Han}A-Za-z0-9]`)
 
 // anchor is the name that GitHub gives to a heading.
 func anchor(heading string) string {
