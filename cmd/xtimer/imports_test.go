@@ -98,6 +98,7 @@ var owners = map[string]struct {
 	"github.com/spf13/cobra":             {[]string{"cmd/xtimer", "cmd/xtimer/remote", "cmd/xtimer/timer", "cmd/xtimer/task", "cmd/xtimer/bench", "cmd/xtimer/settings", "cmd/xtimer/transfer"}, "flags live in cmd"},
 	"github.com/spf13/pflag":             {nil, "cobra's flags are enough"},
 	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "cmd/xtimer/definition", "cmd/xtimer/document", "cmd/xtimer/remote", "cmd/xtimer/settings", "cmd/xtimer/terminal", "cmd/xtimer/transfer"}, "files for people are read and written in cmd"},
+	"github.com/rivo/uniseg":             {[]string{"cmd/xtimer/terminal"}, "how wide a text is on a screen is the business of what prints tables"},
 	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},
 	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi/callback", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
 	"pgregory.net/rapid":                 {[]string{"tier/tiertest"}, "it is for tests, and the suite of a tier is one"},

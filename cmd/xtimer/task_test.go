@@ -30,9 +30,9 @@ func TestTimerCommands(t *testing.T) {
 	create := []string{
 		"timer", "create", "--app", "a", "--name", "n/é", "--cron", "0 9 * * *", "--time-zone", "Asia/Shanghai", "--url", "http://127.0.0.1:1/x", "--method", "PUT",
 		"--header", "X-A: b: c", "--header", "X-B:d", "--body", `{"k":"<"}`, "--timeout", "30s", "--success", "200", "--max-attempts", "2", "--overlap", "skip",
-		"--delivery", "at_most_once", "--priority", "0", "--stale-after", "5s", "--label", "team=a", "--label", "empty=", "--start-at", "2030-01-01T00:00:00Z", "--end-at", "1924992000000", "--max-runs", "9",
+		"--delivery", "at_most_once", "--priority", "0", "--jitter", "2s", "--backoff", "2s", "--misfire", "skip", "--misfire-window", "1h", "--stale-after", "5s", "--label", "team=a", "--label", "empty=", "--start-at", "2030-01-01T00:00:00Z", "--end-at", "1924992000000", "--max-runs", "9",
 	}
-	s.run("", create...).want(0, "a/n/é created: ", "due 2030-01-01T09:00:00.000+08:00")
+	s.run("", append(create, "--zone", "timer")...).want(0, "a/n/é created: ", "due 2030-01-01T09:00:0")
 	s.run("", create...).want(0, "a/n/é unchanged: ")
 	var got api.Timer
 	if err := json.Unmarshal([]byte(s.do("timer", "get", "a/n/é", "-o", "json")), &got); err != nil {
@@ -40,12 +40,12 @@ func TestTimerCommands(t *testing.T) {
 	}
 	want := api.Definition{
 		App: "a", Name: "n/é",
-		Schedule: api.Schedule{Cron: "0 9 * * *", TimeZone: "Asia/Shanghai", StartAt: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), EndAt: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), MaxRuns: 9},
+		Schedule: api.Schedule{Cron: "0 9 * * *", TimeZone: "Asia/Shanghai", StartAt: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), EndAt: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), MaxRuns: 9, Jitter: 2 * time.Second},
 		Callback: api.Callback{
 			URL: "http://127.0.0.1:1/x", Method: "PUT", Headers: map[string]string{"X-A": "b: c", "X-B": "d"}, Body: json.RawMessage(`{"k":"<"}`),
 			Timeout: 30 * time.Second, Success: "200",
 		},
-		Retry: api.Retry{MaxAttempts: 2}, Overlap: "skip", Delivery: "at_most_once", Priority: new(0), StaleAfter: api.Duration(5 * time.Second), Labels: map[string]string{"team": "a", "empty": ""},
+		Retry: api.Retry{MaxAttempts: 2, Backoff: 2 * time.Second}, Misfire: api.Misfire{Policy: "skip", Window: new(time.Hour)}, Overlap: "skip", Delivery: "at_most_once", Priority: new(0), StaleAfter: api.Duration(5 * time.Second), Labels: map[string]string{"team": "a", "empty": ""},
 	}
 	if changes, err := definition.Diff(want, got.Definition); err != nil || changes != nil {
 		t.Errorf("%v, %v", changes, err)
@@ -55,7 +55,7 @@ func TestTimerCommands(t *testing.T) {
 	}
 	s.run("", "timer", "get", "b/--delay7d").want(0, "after 7d")
 
-	s.run("", "timer", "list", "--app", "a", "-l", "team=a").want(0, "a/n/é  enabled  0 9 * * * Asia/Shanghai  2030-01-01T09:00:00.000+08:00")
+	s.run("", "timer", "list", "--app", "a", "-l", "team=a", "--utc").want(0, "a/n/é  enabled  0 9 * * * Asia/Shanghai  2030-01-01T01:00:0")
 	if out := s.do("timer", "list", "--app", "none", "-o", "json"); !strings.Contains(out, `"timers": []`) {
 		t.Errorf("none is %s", out)
 	}
@@ -63,7 +63,7 @@ func TestTimerCommands(t *testing.T) {
 	if r.want(0, "first 2", "--limit 0"); strings.Count(r.out, "\n") != 3 {
 		t.Errorf("%s", r.out)
 	}
-	s.run("", "timer", "upcoming", got.ID, "-n", "2").want(0, "2030-01-01T09:00:00.000+08:00", "2030-01-02T09:00:00.000+08:00")
+	s.run("", "timer", "upcoming", got.ID, "-n", "2", "--zone", "timer").want(0, "2030-01-01T09:00:0", "2030-01-02T09:00:0", "+08:00")
 	s.run("", "timer", "disable", "a/n/é", "--reason", "why", "--until", "1h").want(0, "disabled")
 	s.run("", "timer", "get", "a/n/é").want(0, "reason    why", "until")
 	s.run("", "timer", "enable", "a/n/é", "--catch-up", "latest").want(0, "enabled")

@@ -28,8 +28,9 @@ func (r *Server) Attach(group *cobra.Command, commands ...*cobra.Command) *cobra
 	fs.StringVar(&r.server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "speak to the server at this `URL` (XTIMER_SERVER)")
 	fs.StringVar(&r.token, "token", os.Getenv("XTIMER_TOKEN"), "its `TOKEN`; XTIMER_TOKEN shows it to nobody")
 	fs.StringVarP(&r.Output, "output", "o", "table", "show as table, json or yaml")
-	fs.StringVar((*string)(&r.Zone), "zone", "timer", zoneHelp)
-	_ = group.RegisterFlagCompletionFunc("zone", cobra.FixedCompletions([]string{"timer", "local", "utc"}, cobra.ShellCompDirectiveNoFileComp))
+	fs.StringVar((*string)(&r.Zone), "zone", "local", zoneHelp)
+	fs.BoolFunc("utc", "the same as --zone utc", func(string) error { r.Zone = "utc"; return nil })
+	_ = group.RegisterFlagCompletionFunc("zone", cobra.FixedCompletions([]string{"local", "utc", "timer"}, cobra.ShellCompDirectiveNoFileComp))
 	fs.Lookup("server").DefValue, fs.Lookup("token").DefValue = "http://127.0.0.1:8080", "" // never a secret in the help
 	_ = group.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 

@@ -8,19 +8,19 @@ import (
 	"xtimer/cmd/xtimer/span"
 )
 
-// Zone is where times are shown: timer, local or utc. With timer they are in the zone of
-// the timer that they belong to, and in UTC where it has none, or in lists of tasks.
-// Each is written as RFC 3339, with its offset, to be copied.
+// Zone is the time zone in which times are shown: local, utc or timer. With timer they are
+// in the zone of the timer that they belong to; in UTC if the timer has none, and in lists
+// of tasks. Each time is written as RFC 3339 with its offset.
 type Zone string
 
-const zoneHelp = "show times in the zone of the `timer`, local or utc"
+const zoneHelp = "show times in the `local` zone, in utc, or in the zone of the timer"
 
 func (z Zone) check() error {
 	switch z {
 	case "timer", "local", "utc":
 		return nil
 	}
-	return exit.Usage("--zone: %q is none of timer, local and utc", string(z))
+	return exit.Usage("--zone: %q is not one of local, utc, timer", string(z))
 }
 
 // Instant is "" for the zero time; timer is the zone of the timer, "" for none.

@@ -59,7 +59,7 @@ is a task.`,
 	return cmd
 }
 
-const tailRow = "%-24s  %10s  %-20s  %-8s  %s  %s\n"
+const tailRow = "%-29s  %10s  %-20s  %-8s  %s  %s\n"
 
 // tailTask writes one task at once: a line, or a document of YAML.
 func tailTask(r *remote.Server, out io.Writer, t *api.Task) error {
@@ -72,7 +72,7 @@ func tailTask(r *remote.Server, out io.Writer, t *api.Task) error {
 		}
 		return terminal.WriteYAML(out, t)
 	}
-	status := terminal.NewPainter(out).Paint(remote.StatusColours[t.Status], fmt.Sprintf("%-20s", terminal.Printable(statusWords(t))))
+	status := terminal.NewPainter(out).Paint(remote.StatusColours[t.Status], terminal.Pad(terminal.Printable(statusWords(t)), 20))
 	_, err := fmt.Fprintf(out, tailRow, r.Zone.Instant(t.Due, ""), lateWords(t), status, codeWords(t), terminal.Printable(t.App+"/"+t.Name), t.Key)
 	return err
 }

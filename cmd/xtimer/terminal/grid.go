@@ -33,7 +33,7 @@ func (g *Grid) Print(out io.Writer) error {
 	width := make([]int, len(g.Head))
 	for _, row := range append(g.rows, g.Head) {
 		for i, c := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(c))
+			width[i] = max(width[i], Width(c))
 		}
 	}
 	var b strings.Builder
@@ -41,7 +41,7 @@ func (g *Grid) Print(out io.Writer) error {
 		for i, c := range row {
 			b.WriteString(p.Paint(colour(i), c))
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(c)+2))
+				b.WriteString(strings.Repeat(" ", width[i]-Width(c)+2))
 			}
 		}
 		b.WriteByte('\n')
@@ -89,12 +89,11 @@ func (s *Sheet) Print(out io.Writer) error {
 	p := NewPainter(out)
 	width := 0
 	for _, l := range s.lines {
-		width = max(width, utf8.RuneCountInString(l[0]))
+		width = max(width, Width(l[0]))
 	}
 	var b strings.Builder
 	for _, l := range s.lines {
-		b.WriteString(p.Paint(Dim, l[0]))
-		b.WriteString(strings.Repeat(" ", width-utf8.RuneCountInString(l[0])+2))
+		b.WriteString(p.Paint(Dim, Pad(l[0], width+2)))
 		b.WriteString(l[1])
 		b.WriteByte('\n')
 	}

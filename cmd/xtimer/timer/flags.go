@@ -1,0 +1,168 @@
+package timer
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/span"
+	api "xtimer/httpapi/client"
+)
+
+// fieldFlags has the flag for each field of a definition, by the field's path.
+var fieldFlags = map[string]string{
+	"app": "app", "name": "name",
+	"schedule.cron": "cron", "schedule.time_zone": "time-zone", "schedule.every": "every", "schedule.at": "at", "schedule.delay": "delay",
+	"schedule.start_at": "start-at", "schedule.end_at": "end-at", "schedule.max_runs": "max-runs", "schedule.jitter": "jitter",
+	"callback.url": "url", "callback.method": "method", "callback.headers": "header", "callback.body": "body", "callback.body_text": "body-text",
+	"callback.body_base64": "body-base64", "callback.timeout": "timeout", "callback.success": "success",
+	"retry.max_attempts": "max-attempts", "retry.backoff": "backoff", "retry.multiplier": "backoff-multiplier", "retry.max_backoff": "max-backoff",
+	"retry.jitter": "backoff-jitter", "retry.max_age": "max-age",
+	"misfire.policy": "misfire", "misfire.window": "misfire-window",
+	"overlap": "overlap", "delivery": "delivery", "priority": "priority", "stale_after": "stale-after", "labels": "label",
+}
+
+// creation is the flags of create.
+type creation struct {
+	api.Definition
+	files              []string
+	every, delay       span.Value
+	at, startAt, endAt string
+	jitter             span.Value
+	headers, labels    []string
+	body, bodyText     string
+	bodyBase64         []byte
+	timeout            span.Value
+	backoff, maxBackoff, maxAge,
+	window span.Value
+	backoffJitter float64
+	staleAfter    span.Value
+	priority      int
+}
+
+// flags adds a flag for each field of a definition.
+func (c *creation) flags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	s, call, retry := &c.Schedule, &c.Callback, &c.Retry
+	fs.StringVar(&c.App, "app", "", "the `APP` that owns the timer")
+	fs.StringVar(&c.Name, "name", "", "the `NAME` of the timer, unique within the app")
+
+	fs.StringVar(&s.Cron, "cron", "", "schedule: a cron `EXPRESSION` of 5 fields, or of 6 with seconds first, or @daily …")
+	fs.StringVar(&s.TimeZone, "time-zone", "", "the IANA time `ZONE` of --cron (default UTC)")
+	fs.Var(&c.every, "every", "schedule: an interval such as 250ms, 5m or 1d")
+	fs.StringVar(&c.at, "at", "", "schedule: once, at this `TIME`: RFC 3339, Unix ms, or how far ahead")
+	fs.Var(&c.delay, "delay", "schedule: once, after this delay: 30m, 7d")
+	fs.StringVar(&c.startAt, "start-at", "", "no due before this `TIME`; the dues of --every count from it")
+	fs.StringVar(&c.endAt, "end-at", "", "no due after this `TIME`")
+	fs.Int64Var(&s.MaxRuns, "max-runs", 0, "finish after this `NUMBER` of dues (default: no limit)")
+	fs.Var(&c.jitter, "jitter", "delay each due by a random time up to this")
+
+	fs.StringVar(&call.URL, "url", "", "call this `URL`")
+	fs.StringVar(&call.Method, "method", "", "the HTTP `METHOD` of the call (default POST)")
+	fs.StringArrayVar(&c.headers, "header", nil, "a header of the call, `NAME: VALUE`; may be repeated")
+	fs.StringVar(&c.body, "body", "", "the body as `JSON` (default: a description of the task)")
+	fs.StringVar(&c.bodyText, "body-text", "", "the body as `TEXT`")
+	fs.BytesBase64Var(&c.bodyBase64, "body-base64", nil, "the body as any bytes, in base64")
+	fs.Var(&c.timeout, "timeout", "how long an attempt may take (default 15s)")
+	fs.StringVar(&call.Success, "success", "", "the status `CODES` that mean success: 200,202,300-399 (default 2xx)")
+
+	fs.IntVar(&retry.MaxAttempts, "max-attempts", 0, "the largest `NUMBER` of attempts of a task (default 4)")
+	fs.Var(&c.backoff, "backoff", "the wait before the second attempt (default 1s)")
+	fs.Float64Var(&retry.Multiplier, "backoff-multiplier", 0, "each further wait is this `FACTOR` longer (default 4)")
+	fs.Var(&c.maxBackoff, "max-backoff", "the longest wait between two attempts (default 5m)")
+	fs.Float64Var(&c.backoffJitter, "backoff-jitter", 0, "vary each wait by up to this `FRACTION`, from 0 to 1 (default 0.2)")
+	fs.Var(&c.maxAge, "max-age", "no attempt later than this after the due (default 24h)")
+
+	fs.StringVar(&c.Misfire.Policy, "misfire", "", "which dues to call that a start finds late: skip, `latest` or all (default latest)")
+	fs.Var(&c.window, "misfire-window", "how late such a due may be (default 24h)")
+	fs.StringVar(&c.Overlap, "overlap", "", "what to do when the former task is unfinished: `allow`, skip or queue (default allow)")
+	fs.StringVar(&c.Delivery, "delivery", "", "`at_least_once` or at_most_once (default at_least_once)")
+	fs.Var(&c.staleAfter, "stale-after", "no first attempt later than this after the due, 10ms to 24h (default: see --max-age)")
+	fs.IntVar(&c.priority, "priority", 0, "which tasks go first when calls have to wait: 0 to 9 (default 5)")
+	fs.StringArrayVar(&c.labels, "label", nil, "a label, `KEY=VALUE`; may be repeated")
+
+	for _, name := range fieldFlags {
+		fs.Lookup(name).DefValue = "" // the server has the defaults; the texts name them
+	}
+	for flag, words := range map[string][]string{
+		"misfire": {"skip", "latest", "all"}, "overlap": {"allow", "skip", "queue"}, "delivery": {"at_least_once", "at_most_once"},
+		"method": {"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// given is the first flag of a definition that the command line has; "": none.
+func (c *creation) given(cmd *cobra.Command) (first string) {
+	for _, flag := range fieldFlags {
+		if cmd.Flags().Changed(flag) && (first == "" || flag < first) {
+			first = flag
+		}
+	}
+	return first
+}
+
+// definition is the timer that the flags describe. The server judges the values.
+func (c *creation) definition(cmd *cobra.Command) (*api.Definition, error) {
+	d, given := &c.Definition, cmd.Flags().Changed
+	d.Schedule.Every, d.Schedule.Jitter, d.StaleAfter = time.Duration(c.every), time.Duration(c.jitter), api.Duration(c.staleAfter)
+	d.Callback.Timeout, d.Callback.BodyBase64 = time.Duration(c.timeout), c.bodyBase64
+	d.Retry.Backoff, d.Retry.MaxBackoff, d.Retry.MaxAge = time.Duration(c.backoff), time.Duration(c.maxBackoff), time.Duration(c.maxAge)
+	for flag, set := range map[string]func(){
+		"delay":          func() { d.Schedule.Delay = new(time.Duration(c.delay)) },
+		"body-text":      func() { d.Callback.BodyText = &c.bodyText },
+		"priority":       func() { d.Priority = &c.priority },
+		"backoff-jitter": func() { d.Retry.Jitter = &c.backoffJitter },
+		"misfire-window": func() { d.Misfire.Window = new(time.Duration(c.window)) },
+	} {
+		if given(flag) {
+			set()
+		}
+	}
+	for flag, to := range map[string]struct {
+		from string
+		to   *time.Time
+	}{"at": {c.at, &d.Schedule.At}, "start-at": {c.startAt, &d.Schedule.StartAt}, "end-at": {c.endAt, &d.Schedule.EndAt}} {
+		var err error
+		if *to.to, err = remote.Ahead(to.from, time.Now()); err != nil {
+			return nil, exit.Usage("--%s: %w", flag, err)
+		}
+	}
+	if given("body") {
+		if !json.Valid([]byte(c.body)) {
+			return nil, exit.Usage("--body: %q is not JSON; for other text use --body-text", c.body)
+		}
+		d.Callback.Body = json.RawMessage(c.body)
+	}
+	var err error
+	if d.Callback.Headers, err = pairs("header", c.headers, ":"); err != nil {
+		return nil, err
+	}
+	if d.Labels, err = pairs("label", c.labels, "="); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func pairs(flag string, given []string, between string) (map[string]string, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	all := map[string]string{}
+	for _, s := range given {
+		k, v, ok := strings.Cut(s, between)
+		k, v = strings.TrimSpace(k), strings.TrimSpace(v)
+		if !ok || k == "" {
+			return nil, exit.Usage("--%s: %q is not NAME%sVALUE", flag, s, between)
+		}
+		if _, twice := all[k]; twice {
+			return nil, exit.Usage("--%s: %q is given twice", flag, k)
+		}
+		all[k] = v
+	}
+	return all, nil
+}
