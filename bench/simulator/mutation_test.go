@@ -25,15 +25,15 @@ type replacement struct{ file, old, new string }
 // every run of the tests, all of them with XTIMER_MUTATIONS=1.
 var mutations = []mutation{
 	{"a task that the watermark passes gets no row", []replacement{
-		{"engine/scheduler/history.go", `t.owed && t.dirty && !t.live.held || !t.owed && passed`, `t.owed && t.dirty && !t.live.held`},
+		{"engine/resident/settle.go", `t.HasRow && t.RowStale && !t.Timer.Frozen || !t.HasRow && passed`, `t.HasRow && t.RowStale && !t.Timer.Frozen`},
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
-		{"engine/scheduler/executor.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
+		{"engine/resident/attempt.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
 	}},
 	{"a result is noted before the call", []replacement{
-		{"engine/scheduler/executor.go", "	out := e.call(&a.Call)\n", "	a.end(began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	a.Gate = nil\n	out := e.call(&a.Call)\n"},
-		{"engine/scheduler/executor.go", "	a.end(began, out)\n	if a.over", "	if a.over"},
+		{"engine/scheduler/executor.go", "	out := e.call(&a.Call)\n", "	e.end(a, began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	a.Gate = nil\n	out := e.call(&a.Call)\n"},
+		{"engine/scheduler/executor.go", "	e.end(a, began, out)\n	if a.Over", "	if a.Over"},
 	}},
 	{"the cold tier answers before the sync", []replacement{
 		{"tier/local/committer.go", `s.db.Apply(b, pebble.Sync)`, `s.db.Apply(b, pebble.NoSync)`},
@@ -50,17 +50,17 @@ var mutations = []mutation{
 	}},
 	{"a delete forgets the store only", []replacement{
 		{"engine/scheduler/change.go", `if lv != nil && !ed.keep {`, `if lv != nil && ed.timer == nil {
-		lv.held = false
+		lv.Frozen = false
 	} else if lv != nil && !ed.keep {`},
 	}},
 	{"a retry has another key", []replacement{
-		{"engine/scheduler/executor.go", `Call{Timer: e.bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: e.bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
+		{"engine/resident/attempt.go", `Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: m.Bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
 	}},
 	{"what was begun is replayed though it ended", []replacement{
 		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/scheduler/history.go", "	s.Owe = append(s.Owe, t.row())\n", "			if t.state != isRetrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
+		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.Row())\n", "			if t.State != Retrying {\n				s.Owe = append(s.Owe, t.Row())\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
@@ -72,23 +72,23 @@ var mutations = []mutation{
 	}},
 	{"dispatched twice", []replacement{
 		{"engine/scheduler/dispatch.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
-		{"engine/scheduler/executor.go", `case t.state != isWaiting:`, `case t.state != isWaiting && t.state != isDone && t.state != isSending:`},
+		{"engine/resident/attempt.go", `case t.State != Queued:`, `case t.State != Queued && t.State != Done && t.State != Sending:`},
 	}},
 	{"a start does not look at what is owed", []replacement{
 		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, r.now)`, `e.cfg.Cold.Lanes(ctx, -1)`},
 	}},
 	{"the horizon is raised after the scan", []replacement{
-		{"engine/scheduler/migrator.go", "		raise(&e.horizon, next)\n		if err", "		if err"},
-		{"engine/scheduler/migrator.go", "		e.loaded.Store(next)\n", "		raise(&e.horizon, next)\n		e.loaded.Store(next)\n"},
+		{"engine/scheduler/migrator.go", "		resident.Raise(&e.memory.Horizon, next)\n		if err", "		if err"},
+		{"engine/scheduler/migrator.go", "		e.loaded.Store(next)\n", "		resident.Raise(&e.memory.Horizon, next)\n		e.loaded.Store(next)\n"},
 	}},
 	{"a change lets attempts start while it is committed", []replacement{
-		{"engine/scheduler/change.go", "			lv.held = true\n", ""},
+		{"engine/scheduler/change.go", "			lv.Frozen = true\n", ""},
 	}},
 	{"a call that is prepared goes to the former URL", []replacement{
-		{"engine/scheduler/attempt.go", `case t.live.def.Version != a.Timer.Version:`, `case t.live.def != a.Timer && t.Key.Due == 0:`},
+		{"engine/resident/attempt.go", `case t.Timer.Def.Version != a.Timer.Version:`, `case t.Timer.Def != a.Timer && t.Key.Due == 0:`},
 	}},
 	{"the watermark does not wait for the wheel", []replacement{
-		{"engine/scheduler/history.go", "	cut = min(cut, e.wheel.Low())\n", ""},
+		{"engine/scheduler/history.go", "	cut = min(cut, e.memory.Wheel.Low())\n", ""},
 	}},
 	{"a start forgets the dues that nobody had begun", []replacement{
 		{"engine/policy/misfire.go", "		d.Call(t, p, max(s[0], called), s[1])\n", ""},
@@ -97,10 +97,10 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "			skipped = latest - 1\n", "			skipped = latest\n"},
 	}},
 	{"a catch-up calls again what is in memory", []replacement{
-		{"engine/scheduler/misfire.go", "	c.d.Decide(lv.def, &lv.plan, sh.inMemory(lv, after, m.at).", "	c.d.Decide(lv.def, &lv.plan, policy.Spans(nil)."},
+		{"engine/scheduler/misfire.go", "	c.d.Decide(lv.Def, &lv.Plan, sh.InMemory(lv, after, m.At).", "	c.d.Decide(lv.Def, &lv.Plan, policy.Spans(nil)."},
 	}},
 	{"a timer that has caught up stays out of the wheel", []replacement{
-		{"engine/scheduler/unfold.go", "	e.schedule(lv, c.after)\n", ""},
+		{"engine/scheduler/unfold.go", "	e.memory.Schedule(lv, c.after)\n", ""},
 	}},
 	{"a change counts the dues of a timer that is behind twice", []replacement{
 		{"engine/scheduler/cancel.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled"},
@@ -112,7 +112,7 @@ var mutations = []mutation{
 		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
 	}},
 	{"a redelivery is not marked", []replacement{
-		{"engine/scheduler/executor.go", `Redelivered: t.redelivered,`, `Redelivered: false,`},
+		{"engine/resident/attempt.go", `Redelivered: t.Redelivered,`, `Redelivered: false,`},
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
 		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
@@ -124,7 +124,7 @@ var mutations = []mutation{
 		{"engine/policy/retry.go", `now-d.StaleAfter.Milliseconds())`, `now-d.StaleAfter.Milliseconds()/4)`},
 	}},
 	{"overlap is not looked at", []replacement{
-		{"engine/scheduler/executor.go", `lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:`, `lv.busy > 1<<30:`},
+		{"engine/resident/attempt.go", `lv.Busy > 0 && lv.Def.Overlap != engine.OverlapAllow:`, `lv.Busy > 1<<30:`},
 	}},
 }
 

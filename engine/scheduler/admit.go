@@ -26,7 +26,7 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from, to int64)
 		if es = es[n:]; len(es) > 0 {
 			time.Sleep(time.Millisecond)
 		}
-		m.e.misfires.wait(ctx)
+		m.e.awaitDecisions(ctx)
 	}
 	return ctx.Err()
 }
@@ -34,7 +34,7 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from, to int64)
 // admitLater admits timers when the changes that are being made of them are
 // over, and keeps the watermark back until then.
 func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
-	h := e.holds.take(from - 1)
+	h := e.memory.Pins.Pin(from - 1)
 	e.background.Go(func() {
 		for len(es) > 0 {
 			busy, wait, err := e.admit(e.life, es, from, false)
@@ -55,7 +55,7 @@ func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
 				sleep(e.life, time.Millisecond)
 			}
 		}
-		e.holds.give(h)
+		e.memory.Pins.Release(h)
 	})
 }
 
@@ -121,59 +121,47 @@ var missing = []byte{}
 
 // enrolled tells whether the timer has its next due in the wheel already.
 func (e *Scheduler) enrolled(id engine.TimerID) bool {
-	sh := e.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	lv := sh.timers[id]
-	return lv != nil && (lv.next != 0 || lv.late || lv.behind)
-}
-
-// skipped is the first due after the instant that comes before the one in the
-// wheel and has no task: minutes that were admitted late are admitted in any
-// order. mu is held.
-func (sh *shard) skipped(lv *live, after int64) (due int64, ok bool) {
-	for due, ok = lv.plan.Next(after); ok && due < lv.next; due, ok = lv.plan.Next(due) {
-		if sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil {
-			return due, true
-		}
-	}
-	return 0, false
+	sh := e.memory.ShardOf(id)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	lv := sh.Timers[id]
+	return lv != nil && (lv.Next != 0 || lv.Late || lv.Behind)
 }
 
 // admitOne enrols a timer read from a tier and schedules its first due ≥ from
 // that is not finished; t is nil when the tier has none, or when it was enrolled
 // already. again tells that the timer is being changed, or was since it was read.
 func (e *Scheduler) admitOne(id engine.TimerID, t *engine.Timer, from int64, own bool) (again bool, wait <-chan struct{}, err error) {
-	sh := e.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if ch := sh.changing[id]; ch != nil && !own {
+	sh := e.memory.ShardOf(id)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	if ch := sh.Changing[id]; ch != nil && !own {
 		return true, ch, nil
 	}
-	if lv := sh.timers[id]; t == nil && lv != nil {
-		t = lv.def
+	if lv := sh.Timers[id]; t == nil && lv != nil {
+		t = lv.Def
 	}
 	if t == nil || t.Status != engine.Enabled {
 		return false, nil, nil
 	}
-	if e.changes.newer(id, t.Version) {
+	if e.memory.Changes.Newer(id, t.Version) {
 		return true, nil, nil
 	}
-	lv, err := e.enroll(sh, t)
+	lv, err := e.memory.Enroll(sh, t)
 	if err != nil {
 		return false, nil, err
 	}
-	after := max(from-1, sh.watermark, sh.decided[id])
+	after := max(from-1, sh.Watermark, sh.Decided[id])
 	// The decision about a timer that is late begins at the watermark, and what
 	// follows is scheduled when it was made.
-	if !lv.late && !lv.behind && !lv.held && !lv.deleted {
-		if lv.next == 0 {
-			e.schedule(lv, after)
-		} else if due, ok := sh.skipped(lv, after); ok {
-			e.unschedule(lv)
-			e.schedule(lv, due-1)
+	if !lv.Late && !lv.Behind && !lv.Frozen && !lv.Deleted {
+		if lv.Next == 0 {
+			e.memory.Schedule(lv, after)
+		} else if due, ok := sh.Skipped(lv, after); ok {
+			e.memory.Unschedule(lv)
+			e.memory.Schedule(lv, due-1)
 		}
 	}
-	sh.dismiss(lv)
+	sh.Dismiss(lv)
 	return false, nil, nil
 }

@@ -66,24 +66,24 @@ func (e *Scheduler) AppMinute(app string) (m Minute) {
 // app. The rest stays zero.
 func (e *Scheduler) AppStats(app string) (s Stats) {
 	now, m := e.now(), e.AppMinute(app)
-	s.Uptime = time.Duration(now-e.startedAt) * time.Millisecond
+	s.Uptime = time.Duration(now-e.memory.StartedAt) * time.Millisecond
 	s.FiresPerSec, s.Lateness, s.Ended, s.Tiers = m.FiresPerSec, m.Lateness, m.Ended, e.Tiers()
 	if w, ok := e.clockWarning(); ok {
 		s.Warnings = append(s.Warnings, w)
 	}
 	lanes := map[engine.Lane]bool{} // of which some of the app is in memory
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		for t := range sh.tasks.all {
+	for i := range e.memory.Shards {
+		sh := &e.memory.Shards[i]
+		sh.Mu.Lock()
+		for t := range sh.Tasks.All {
 			if t.App == app {
 				s.add(t, now)
-				if t.isOverdue() {
-					lanes[t.memory.id] = true
+				if t.IsOverdue() {
+					lanes[t.Lane.Id] = true
 				}
 			}
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
 	s.addStored(e.overdue.stored(func(l engine.Lane) bool { return lanes[l] }), now)

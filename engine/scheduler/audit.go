@@ -167,7 +167,7 @@ func (e *Scheduler) Verify(ctx context.Context, v verify.Request, tell func(*ver
 	}
 	v.Sampled = v.Sampled || e.cfg.HistorySampled
 	pace := func(worked time.Duration) {
-		if waiting, _ := e.queue.Load(); waiting > 0 {
+		if waiting, _ := e.memory.Queue.Load(); waiting > 0 {
 			worked *= 4 // calls are late already
 		}
 		sleep(ctx, worked)

@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
+	"xtimer/engine/resident"
 )
 
 // resume takes rows of owed into memory: what is due is queued, what has to
@@ -81,7 +82,7 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change chan struct{}) {
 
 // rereadAfter is how long rows may be taken for what they were when they were
 // read: half of what a task that had a row stays in memory after it is settled.
-const rereadAfter = owedKept / 2 * time.Millisecond
+const rereadAfter = resident.OwedKept / 2 * time.Millisecond
 
 // resumer is a yield for Cold.Owed that takes the rows into memory.
 func (e *Scheduler) resumer(ctx context.Context) func([]engine.Owed) error {
@@ -95,12 +96,12 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 	rows := make(map[engine.Key]*engine.Owed, len(os))
 	for i := range os {
 		k := os[i].Key
-		sh := e.shardOf(k.Timer)
-		sh.mu.Lock()
-		if sh.tasks.find(k) == nil {
+		sh := e.memory.ShardOf(k.Timer)
+		sh.Mu.Lock()
+		if sh.Tasks.Find(k) == nil {
 			rows[k] = nil
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 	}
 	var now []engine.Owed
 	ends := map[engine.TimerID][2]int64{} // the dues of their rows
@@ -136,7 +137,7 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 // resumePage is one page of it; again are rows that are to be read again, all of them
 // when the cold tier is too slow for what it said to be true still.
 func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) (again []engine.Owed, err error) {
-	now, since := e.now(), e.ticksAt(read)
+	now, since := e.now(), e.memory.TicksAt(read)
 	defs, spent, err := e.definitionsOf(ctx, os, now)
 	if err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 	if time.Since(read) > 2*rereadAfter {
 		return os, nil
 	}
-	var ready []*task
+	var ready []*resident.Task
 	var moved []engine.Owed // to the lane that their timer has now
 	changing := map[chan struct{}][]engine.Owed{}
 	for i, o := range os {
@@ -155,17 +156,17 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 				continue
 			}
 		}
-		sh := e.shardOf(o.Key.Timer)
-		sh.mu.Lock()
-		switch ch := sh.changing[o.Key.Timer]; {
+		sh := e.memory.ShardOf(o.Key.Timer)
+		sh.Mu.Lock()
+		switch ch := sh.Changing[o.Key.Timer]; {
 		case ch != nil:
 			changing[ch] = append(changing[ch], o)
-		case sh.tasks.find(o.Key) != nil:
-		case sh.left[o.Key] >= since, e.changes.made(o.Key.Timer, since), def != nil && e.changes.newer(def.ID, def.Version):
+		case sh.Tasks.Find(o.Key) != nil:
+		case sh.EvictedAt[o.Key] >= since, e.memory.Changes.Made(o.Key.Timer, since), def != nil && e.memory.Changes.Newer(def.ID, def.Version):
 			again = append(again, o) // the row, or the definition, may be out of date
 		case def == nil || def.Generation != o.Generation:
 			e.ended.add(o.Key.Timer, nil, def, now)
-		case o.To == 0 && (!byLane || o.Lane != def.Lane()) && !e.lanes.of(def.Lane()).admits(o.Place()):
+		case o.To == 0 && (!byLane || o.Lane != def.Lane()) && !e.memory.Lanes.Of(def.Lane()).Admits(o.Place()):
 			if o.Lane != def.Lane() {
 				o.Lane = def.Lane()
 				moved = append(moved, o)
@@ -179,9 +180,9 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 				ready = append(ready, t)
 			}
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 	}
-	e.enqueue(ready)
+	e.memory.Enqueue(ready)
 	for ch, os := range changing {
 		e.resumeLater(os, ch)
 	}
@@ -198,46 +199,46 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 
 // readmit makes the task of a row; it is returned when it is to be queued now. spent are
 // the spent dues of a range. mu is held.
-func (e *Scheduler) readmit(sh *shard, def *engine.Timer, o engine.Owed, spent policy.Spans, now int64) (*task, error) {
-	lv, err := e.enroll(sh, def)
+func (e *Scheduler) readmit(sh *resident.Shard, def *engine.Timer, o engine.Owed, spent policy.Spans, now int64) (*resident.Task, error) {
+	lv, err := e.memory.Enroll(sh, def)
 	if err != nil {
 		return nil, err
 	}
 	if o.To != 0 {
 		switch {
-		case lv.owedTo != 0 && lv.owedFrom == o.Key.Due: // the wheel goes through it already
-		case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
-			lv.owedFrom, lv.owedTo, lv.spent = o.Key.Due, o.To, spent
-			e.unschedule(lv)
-			e.schedule(lv, o.Key.Due)
+		case lv.RangeTo != 0 && lv.RangeFrom == o.Key.Due: // the wheel goes through it already
+		case o.To > now && !lv.Plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
+			lv.RangeFrom, lv.RangeTo, lv.Spent = o.Key.Due, o.To, spent
+			e.memory.Unschedule(lv)
+			e.memory.Schedule(lv, o.Key.Due)
 		default:
-			e.lanes.of(o.Lane).waits(o.Place())
+			e.memory.Lanes.Of(o.Lane).Waits(o.Place())
 		}
-		sh.dismiss(lv)
+		sh.Dismiss(lv)
 		return nil, nil
 	}
-	t := &task{live: lv, owed: true}
+	t := &resident.Task{Timer: lv, HasRow: true}
 	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
 	t.App, t.Name = def.App, def.Name
 	if o.Task != nil {
 		t.Task = *o.Task
 	}
-	t.noted = o.Begun
+	t.Noted = o.Begun
 	// A task that was there before the start may have had any number of attempts more
 	// than its row and the journal tell of: what the former process had not synced is
 	// lost, begins and ends of several. So each attempt of it may be a repeat, the first
 	// after the start and all later ones.
-	t.redelivered = o.Begun || t.Since <= e.startedAt
-	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
-		t.begun = true // its timer is busy: see Overlap
-		lv.busy++
+	t.Redelivered = o.Begun || t.Since <= e.memory.StartedAt
+	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.Yields()) {
+		t.Begun = true // its timer is busy: see Overlap
+		lv.Busy++
 	}
 	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
-	t.await(now)
-	sh.attach(t)
+	t.Await(now)
+	sh.Attach(t)
 	if o.NotBefore > now {
-		t.state, t.Status = isRetrying, engine.Retrying
-		t.handle = e.wheel.Add(o.NotBefore, item{o.Key.Timer, o.Key.Due})
+		t.State, t.Status = resident.Retrying, engine.Retrying
+		t.Handle = e.memory.Wheel.Add(o.NotBefore, resident.Item{ID: o.Key.Timer, Due: o.Key.Due})
 		return nil, nil
 	}
 	return t, nil

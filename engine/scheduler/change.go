@@ -11,6 +11,7 @@ import (
 	"xtimer/engine/failpoint"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/resident"
 )
 
 // edit is what a change makes of a timer.
@@ -52,15 +53,15 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	if err := e.serving(); err != nil {
 		return changed{}, err
 	}
-	release, err := e.claim(ctx, id)
+	release, err := e.memory.Claim(ctx, id)
 	if err != nil {
 		return changed{}, err
 	}
 	steps := e.steps.Load()
 	now := e.now()
-	h := e.holds.take(now)
+	h := e.memory.Pins.Pin(now)
 	over := func() {
-		e.holds.give(h)
+		e.memory.Pins.Release(h)
 		release()
 	}
 	defer func() { over() }()
@@ -73,12 +74,12 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 		return changed{}, err
 	}
 	out := changed{was: t, now: t, finished: e.status(t, now) == engine.Finished}
-	sh := e.shardOf(id)
+	sh := e.memory.ShardOf(id)
 	reached, err := e.reached(ctx, sh, id, now)
 	if err != nil {
 		return out, err
 	}
-	raise(&e.upTo, now)
+	resident.Raise(&e.memory.UpTo, now)
 	ed, err := f(t, now)
 	if err != nil || ed == nil {
 		return out, err
@@ -91,7 +92,7 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 			c.Timer, c.At = ed.timer, now
 		}
 		if err == nil {
-			err = e.end(ctx, sh, c, t, ed, reached, &out)
+			err = e.endGeneration(ctx, sh, c, t, ed, reached, &out)
 		}
 		if err == nil && e.steps.Load() != steps {
 			// Dues may have been decided by the clock as it is now, which the change
@@ -135,14 +136,14 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	return out, nil
 }
 
-// end adds to a change what becomes of the standing generation and what the next one
+// endGeneration adds to a change what becomes of the standing generation and what the next one
 // starts with. The timer's tasks are held.
-func (e *Scheduler) end(ctx context.Context, sh *shard, c *engine.Change, t *engine.Timer, ed *edit, reached int64, out *changed) error {
+func (e *Scheduler) endGeneration(ctx context.Context, sh *resident.Shard, c *engine.Change, t *engine.Timer, ed *edit, reached int64, out *changed) error {
 	upTo := c.At // which dues have come
 	if ed.atOnce(c.At) {
 		// The latest time that a call of the timer may have had, in case the clock was
 		// set back since: what verify finds later than this began after the change.
-		c.At = max(reached, e.upTo.Load())
+		c.At = max(reached, e.memory.UpTo.Load())
 		if ed.timer != nil {
 			ed.timer.UpdatedAt = c.At
 		} else {
@@ -183,17 +184,17 @@ func applied(a engine.Applied, err error) (engine.Applied, error) {
 // reached is the last due of a timer that was called or decided, or now when that is
 // later: it is not, only after the clock was set back. Up to there a key may have been
 // used.
-func (e *Scheduler) reached(ctx context.Context, sh *shard, id engine.TimerID, now int64) (int64, error) {
+func (e *Scheduler) reached(ctx context.Context, sh *resident.Shard, id engine.TimerID, now int64) (int64, error) {
 	from := now
-	sh.mu.Lock()
-	for _, t := range sh.order {
-		if t.Key.Timer == id && !t.out && t.used() {
+	sh.Mu.Lock()
+	for _, t := range sh.Order {
+		if t.Key.Timer == id && !t.Evicted && t.Used() {
 			from = max(from, t.Key.Due)
 		}
 	}
-	ahead := sh.watermark > now
-	sh.mu.Unlock()
-	if !ahead && now >= e.upTo.Load() {
+	ahead := sh.Watermark > now
+	sh.Mu.Unlock()
+	if !ahead && now >= e.memory.UpTo.Load() {
 		return from, nil // the clock was not set back
 	}
 	// After memory: what leaves it was stored before.
@@ -213,11 +214,6 @@ func (e *Scheduler) reached(ctx context.Context, sh *shard, id engine.TimerID, n
 		return true
 	})
 	return from, err
-}
-
-// used tells whether a task's key may have been sent, or was given away.
-func (t *task) used() bool {
-	return t.state == isSending || t.state == isDone || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
 }
 
 // inDoubt tells whether a failed commit may have been made, or be made yet.
@@ -248,21 +244,21 @@ func (e *Scheduler) resolve(c *engine.Change) (made, sure bool) {
 // freeze stops attempts of the timer from starting, waits until no settle that
 // names one of its tasks is under way, no decision of its misfires, and no write of
 // a first byte. With a cold tier that does not answer it waits for freezeFor.
-func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) error {
+func (e *Scheduler) freeze(ctx context.Context, sh *resident.Shard, id engine.TimerID) error {
 	limited, cancel := context.WithTimeout(ctx, freezeFor)
 	defer cancel()
 	for {
-		settled := e.settled.wait()
-		sh.mu.Lock()
-		lv, busy := sh.timers[id], false
+		settled := e.memory.Settled.Wait()
+		sh.Mu.Lock()
+		lv, busy := sh.Timers[id], false
 		if lv != nil {
-			lv.held = true
-			busy = lv.deciding
-			for t := lv.tasks; t != nil; t = t.later {
-				busy = busy || t.settling || t.writing != nil
+			lv.Frozen = true
+			busy = lv.Deciding
+			for t := lv.Tasks; t != nil; t = t.Later {
+				busy = busy || t.Settling || t.Writing != nil
 			}
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 		if !busy {
 			return nil
 		}
@@ -281,47 +277,47 @@ func (e *Scheduler) freeze(ctx context.Context, sh *shard, id engine.TimerID) er
 const freezeFor = 10 * time.Second
 
 // thaw lets held tasks go on, late.
-func (e *Scheduler) thaw(sh *shard, id engine.TimerID) {
-	var ready []*task
-	sh.mu.Lock()
-	if lv := sh.timers[id]; lv != nil && lv.held {
-		lv.held = false
-		for t := lv.tasks; t != nil; t = t.later {
-			t.cancelled, t.dirty = false, true
-			if t.state == isHeld {
-				t.await(e.now())
+func (e *Scheduler) thaw(sh *resident.Shard, id engine.TimerID) {
+	var ready []*resident.Task
+	sh.Mu.Lock()
+	if lv := sh.Timers[id]; lv != nil && lv.Frozen {
+		lv.Frozen = false
+		for t := lv.Tasks; t != nil; t = t.Later {
+			t.Cancelled, t.RowStale = false, true
+			if t.State == resident.Frozen {
+				t.Await(e.now())
 				ready = append(ready, t)
 			}
 		}
-		if lv.late {
-			e.misfires.poke()
+		if lv.Late {
+			e.memory.Late.Poke()
 		}
 		slices.Reverse(ready) // the list has the newest first
-		sh.dismiss(lv)
+		sh.Dismiss(lv)
 	}
-	sh.mu.Unlock()
-	e.enqueue(ready)
+	sh.Mu.Unlock()
+	e.memory.Enqueue(ready)
 }
 
 // replace puts a committed change into force in memory.
-func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, ed *edit, c *engine.Change, now int64) (next int64) {
+func (e *Scheduler) replace(ctx context.Context, sh *resident.Shard, was *engine.Timer, ed *edit, c *engine.Change, now int64) (next int64) {
 	version := was.Version + 1
-	e.changes.note(was.ID, version, e.ticks())
-	var ready []*task
-	sh.mu.Lock()
-	lv := sh.timers[was.ID]
+	e.memory.Changes.Note(was.ID, version, e.memory.Ticks())
+	var ready []*resident.Task
+	sh.Mu.Lock()
+	lv := sh.Timers[was.ID]
 	if lv != nil && ed.keep {
-		e.bodies.define(lv, ed.timer)
-		e.assign(lv)
+		e.memory.Bodies.Define(lv, ed.timer)
+		e.memory.Assign(lv)
 		if ed.timer.Overlap == engine.OverlapAllow {
-			ready = lv.unpark(now)
+			ready = lv.Unpark(now)
 		}
 	}
 	if lv != nil && !ed.keep {
 		e.retire(sh, lv, ed, now)
 	}
-	sh.mu.Unlock()
-	e.enqueue(ready)
+	sh.Mu.Unlock()
+	e.memory.Enqueue(ready)
 	if ed.keep {
 		e.awaitWrites(ctx, sh, was.ID)
 	} else {
@@ -345,16 +341,16 @@ func (e *Scheduler) replace(ctx context.Context, sh *shard, was *engine.Timer, e
 
 // awaitWrites waits until the first bytes that were being written of a former
 // definition are: after that none is sent of it.
-func (e *Scheduler) awaitWrites(ctx context.Context, sh *shard, id engine.TimerID) {
+func (e *Scheduler) awaitWrites(ctx context.Context, sh *resident.Shard, id engine.TimerID) {
 	for ctx.Err() == nil {
-		written, writing := e.settled.wait(), false
-		sh.mu.Lock()
-		if lv := sh.timers[id]; lv != nil {
-			for t := lv.tasks; t != nil; t = t.later {
-				writing = writing || t.writing != nil && t.writing.Version != lv.def.Version
+		written, writing := e.memory.Settled.Wait(), false
+		sh.Mu.Lock()
+		if lv := sh.Timers[id]; lv != nil {
+			for t := lv.Tasks; t != nil; t = t.Later {
+				writing = writing || t.Writing != nil && t.Writing.Version != lv.Def.Version
 			}
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 		if !writing {
 			return
 		}
@@ -365,69 +361,55 @@ func (e *Scheduler) awaitWrites(ctx context.Context, sh *shard, id engine.TimerI
 	}
 }
 
-// unpark makes the tasks ready that wait for another of the timer: from now on they
-// need not. mu is held.
-func (lv *live) unpark(now int64) (ready []*task) {
-	for _, t := range lv.parked {
-		if t.state == isParked {
-			t.await(now)
-			ready = append(ready, t)
-		}
-	}
-	clear(lv.parked)
-	lv.parked = nil
-	return ready
-}
-
 // retire ends the standing generation of a live timer: of its tasks that are not in a
 // call those go that the change recorded, and those that have a row end here, as does
 // a call that ended meanwhile and would be repeated. Its due leaves the wheel. mu is held.
-func (e *Scheduler) retire(sh *shard, lv *live, ed *edit, now int64) {
-	e.unschedule(lv)
-	delete(sh.decided, lv.def.ID)
-	clear(lv.parked)
-	lv.parked, lv.held, lv.late, lv.behind, lv.judged, lv.owedTo, lv.spent, lv.gone = nil, false, false, false, 0, 0, nil, ed.reason
-	for t := lv.tasks; t != nil; {
-		later := t.later
+func (e *Scheduler) retire(sh *resident.Shard, lv *resident.Timer, ed *edit, now int64) {
+	e.memory.Unschedule(lv)
+	delete(sh.Decided, lv.Def.ID)
+	clear(lv.Parked)
+	lv.Parked, lv.Frozen, lv.Late, lv.Behind, lv.Judged, lv.RangeTo, lv.Spent, lv.Gone = nil, false, false, false, 0, 0, nil, ed.reason
+	for t := lv.Tasks; t != nil; {
+		later := t.Later
 		switch {
-		case t.state == isSending:
-			t.dirty = true
-		case !t.cancelled && (t.owed || len(t.Attempts) > 0):
+		case t.State == resident.Sending:
+			t.RowStale = true
+		case !t.Cancelled && (t.HasRow || len(t.Attempts) > 0):
 			// Its row tells by now that it has ended; the journal need not, unless it has
 			// to tell how the task stands.
-			stands := t.owed && !t.dirty && t.state != isPreparing
+			stands := t.HasRow && !t.RowStale && t.State != resident.Preparing
 			if len(t.Attempts) == 0 {
 				t.Lateness = -1
 			}
-			e.ends(sh, t, engine.Cancelled, ed.reason, now)
+			e.memory.Ends(sh, t, engine.Cancelled, ed.reason, now)
 			if !stands {
-				t.inJournal(e.journal.Finish(t.encoded))
+				t.InJournal(e.journal.Finish(t.Encoded))
 			}
 		default:
-			e.forget(sh, t)
-			t.state = isDone
-			if t.begun {
-				t.begun = false
-				lv.busy--
+			e.memory.Forget(sh, t)
+			t.State = resident.Done
+			if t.Begun {
+				t.Begun = false
+				lv.Busy--
 			}
 		}
 		t = later
 	}
 	if ed.timer == nil {
-		lv.deleted = true
-		delete(sh.timers, lv.def.ID)
-		e.bodies.leave(lv)
+		lv.Deleted = true
+		delete(sh.Timers, lv.Def.ID)
+		e.memory.Bodies.Leave(lv)
 		return
 	}
 	p, err := plan.Of(ed.timer)
 	if err != nil {
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
-	e.bodies.define(lv, ed.timer)
-	lv.plan = p
-	e.assign(lv)
-	sh.timers[lv.def.ID] = lv
-	sh.dismiss(lv)
+	e.memory.Bodies.Define(lv, ed.timer)
+	lv.Plan = p
+	e.memory.Assign(lv)
+	sh.Timers[lv.Def.ID] = lv
+	sh.Dismiss(lv)
 }
 
 // serving tells whether changes can be made.

@@ -13,6 +13,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/resident"
 )
 
 // A clock that was ahead for some seconds leaves a watermark that is ahead for hours once
@@ -92,11 +93,11 @@ func (e *Scheduler) clockWarning() (w Warning, ok bool) {
 type Warning struct{ Code, Detail string }
 
 func (e *Scheduler) highestWatermark() (w int64) {
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		w = max(w, sh.watermark, sh.settling)
-		sh.mu.Unlock()
+	for i := range e.memory.Shards {
+		sh := &e.memory.Shards[i]
+		sh.Mu.Lock()
+		w = max(w, sh.Watermark, sh.Settling)
+		sh.Mu.Unlock()
 	}
 	return w
 }
@@ -174,7 +175,7 @@ func (e *Scheduler) revive(ctx context.Context, id engine.TimerID) error {
 // recount owes the dues of a timer in (now, W] whose keys were not used: it commits the
 // row, and takes it into memory.
 func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
-	release, err := e.claim(ctx, id)
+	release, err := e.memory.Claim(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -203,11 +204,11 @@ func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
 
 // awaitDecision waits until nothing of a claimed timer is being decided that is behind.
 func (e *Scheduler) awaitDecision(ctx context.Context, id engine.TimerID) error {
-	for sh := e.shardOf(id); ; {
-		sh.mu.Lock()
-		lv := sh.timers[id]
-		late := lv != nil && lv.late
-		sh.mu.Unlock()
+	for sh := e.memory.ShardOf(id); ; {
+		sh.Mu.Lock()
+		lv := sh.Timers[id]
+		late := lv != nil && lv.Late
+		sh.Mu.Unlock()
 		if !late {
 			return nil
 		}
@@ -322,19 +323,19 @@ func (e *Scheduler) seatAgain(t *engine.Timer, os []engine.Owed) error {
 	if err != nil {
 		return err
 	}
-	var ready []*task
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
+	var ready []*resident.Task
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
 	defer func() {
-		sh.mu.Unlock()
-		e.enqueue(ready)
+		sh.Mu.Unlock()
+		e.memory.Enqueue(ready)
 	}()
-	if lv := sh.timers[t.ID]; lv != nil {
-		lv.owedTo, lv.spent = 0, nil
+	if lv := sh.Timers[t.ID]; lv != nil {
+		lv.RangeTo, lv.Spent = 0, nil
 	}
 	now := e.now()
 	for _, o := range os {
-		if o.To == 0 && sh.tasks.find(o.Key) != nil {
+		if o.To == 0 && sh.Tasks.Find(o.Key) != nil {
 			continue
 		}
 		tk, err := e.readmit(sh, t, o, spent, now)
@@ -354,7 +355,7 @@ const resetFile = "clock-reset"
 
 // noteReset remembers that dues up to a watermark count again.
 func (e *Scheduler) noteReset(w int64) {
-	raise(&e.clockReset, w)
+	resident.Raise(&e.clockReset, w)
 	if e.cfg.OperationsDir == "" {
 		return
 	}
@@ -381,5 +382,5 @@ func (e *Scheduler) readReset() {
 		e.log.Warn("cannot read whether the clock was reset", "error", err)
 		return
 	}
-	raise(&e.clockReset, w)
+	resident.Raise(&e.clockReset, w)
 }

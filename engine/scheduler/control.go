@@ -8,6 +8,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/resident"
 )
 
 // PutResult is what a Put did.
@@ -179,10 +180,10 @@ func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
 // unrecorded tells whether a key without a record was a due of the timer that is over:
 // its record aged, or was left out (a sample of successes, a full disk).
 func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) {
-	sh := e.shardOf(k.Timer)
-	sh.mu.Lock()
-	passed := k.Due <= sh.watermark
-	sh.mu.Unlock()
+	sh := e.memory.ShardOf(k.Timer)
+	sh.Mu.Lock()
+	passed := k.Due <= sh.Watermark
+	sh.Mu.Unlock()
 	if !passed {
 		return false, nil
 	}
@@ -247,7 +248,7 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID, match uint32)
 	if err := e.open(); err != nil {
 		return engine.Key{}, err
 	}
-	release, err := e.claim(ctx, id)
+	release, err := e.memory.Claim(ctx, id)
 	if err != nil {
 		return engine.Key{}, err
 	}
@@ -327,12 +328,12 @@ func (e *Scheduler) owes(k engine.Key) bool {
 
 // takeIn takes a committed row into memory. The timer is claimed.
 func (e *Scheduler) takeIn(t *engine.Timer, o engine.Owed) error {
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
 	tk, err := e.readmit(sh, t, o, nil, e.now())
-	sh.mu.Unlock()
+	sh.Mu.Unlock()
 	if err == nil && tk != nil {
-		e.enqueue([]*task{tk})
+		e.memory.Enqueue([]*resident.Task{tk})
 	}
 	return err
 }
@@ -343,7 +344,7 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	release, err := e.claim(ctx, k.Timer)
+	release, err := e.memory.Claim(ctx, k.Timer)
 	if err != nil {
 		return err
 	}
@@ -354,12 +355,12 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 		return err
 	}
 	// A result that is not settled yet would be settled over the row.
-	for sh := e.shardOf(k.Timer); ; {
-		settled := e.settled.wait()
-		sh.mu.Lock()
-		was := sh.tasks.find(k)
-		pending := was != nil && was.state == isDone && was.stored == 0
-		sh.mu.Unlock()
+	for sh := e.memory.ShardOf(k.Timer); ; {
+		settled := e.memory.Settled.Wait()
+		sh.Mu.Lock()
+		was := sh.Tasks.Find(k)
+		pending := was != nil && was.State == resident.Done && was.SettledAt == 0
+		sh.Mu.Unlock()
 		if !pending {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"xtimer/engine/failpoint"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/resident"
 )
 
 // Created is the outcome of one create.
@@ -38,10 +39,10 @@ func (e *Scheduler) Create(ctx context.Context, d engine.Definition, once *engin
 // another is to be minted.
 func (e *Scheduler) create(ctx context.Context, d *engine.Definition, once *engine.Once, now int64) (made Created, again bool) {
 	var b *births
-	h := e.holds.take(now)
+	h := e.memory.Pins.Pin(now)
 	defer func() {
 		if b == nil {
-			e.holds.give(h)
+			e.memory.Pins.Release(h)
 		}
 	}()
 	c, err := e.draft(d, now)
@@ -74,10 +75,10 @@ func (e *Scheduler) CreateAll(ctx context.Context, ds []engine.Definition) []Cre
 	}
 	now := e.now()
 	var b *births
-	h := e.holds.take(now)
+	h := e.memory.Pins.Pin(now)
 	defer func() {
 		if b == nil {
-			e.holds.give(h)
+			e.memory.Pins.Release(h)
 		}
 	}()
 	changes := make([]*engine.Change, 0, len(ds))
@@ -98,11 +99,9 @@ func (e *Scheduler) CreateAll(ctx context.Context, ds []engine.Definition) []Cre
 	failpoint.Hit("create-before-ack")
 	for j, a := range as {
 		i := places[j]
-		if errors.Is(a.Err, engine.ErrConflict) && a.Existing == nil {
+		if out[i] = e.created(ctx, &ds[i], changes[j], a, nexts[j]); errors.Is(a.Err, engine.ErrConflict) && a.Existing == nil {
 			out[i] = e.Create(ctx, ds[i], nil)
-			continue
 		}
-		out[i] = e.created(ctx, &ds[i], changes[j], a, nexts[j])
 	}
 	return out
 }
@@ -112,14 +111,14 @@ func (e *Scheduler) CreateAll(ctx context.Context, ds []engine.Definition) []Cre
 type births struct {
 	e       *Scheduler
 	changes []*engine.Change
-	hold    *hold
+	hold    *resident.Pin
 	release func()
 }
 
 // birth begins them. The hold was taken before their changes were drafted: what was
 // to be owed of them was read off the watermark.
-func (e *Scheduler) birth(cs []*engine.Change, h *hold) *births {
-	return &births{e, cs, h, e.claimNew(cs)}
+func (e *Scheduler) birth(cs []*engine.Change, h *resident.Pin) *births {
+	return &births{e, cs, h, e.memory.ClaimNew(cs)}
 }
 
 // take seats what was made and ends the births; it returns the next dues. Those
@@ -164,7 +163,7 @@ func (b *births) take(ctx context.Context, as []engine.Applied) (next []int64) {
 
 func (b *births) end() {
 	b.release()
-	b.e.holds.give(b.hold)
+	b.e.memory.Pins.Release(b.hold)
 }
 
 // creatable says why a timer would not be created, as far as can be told without
@@ -199,10 +198,10 @@ func (e *Scheduler) owing(t *engine.Timer, fresh bool, reached int64, taken func
 	if t.Status != engine.Enabled {
 		return nil, nil
 	}
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
-	w := max(sh.watermark, sh.settling)
-	sh.mu.Unlock()
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
+	w := max(sh.Watermark, sh.Settling)
+	sh.Mu.Unlock()
 	o := engine.Owed{Generation: t.Generation, Lane: t.Lane()}
 	if t.Schedule.OneShot() {
 		due := t.LastDue
@@ -290,12 +289,12 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, spent policy.Spa
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
 	now := e.now()
-	horizon := e.horizon.Load() // before the seat: what a raise adds meanwhile is in both
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
+	horizon := e.memory.Horizon.Load() // before the seat: what a raise adds meanwhile is in both
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
 	ready := e.seat(sh, t, &p, owe, spent, now)
-	sh.mu.Unlock()
-	e.enqueue(ready)
+	sh.Mu.Unlock()
+	e.memory.Enqueue(ready)
 	if dues := called(&p, max(t.ValidFrom, e.finishedTo(t.ID)), owe, spent, 1); len(dues) > 0 {
 		next = dues[0]
 	}
@@ -307,34 +306,34 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, spent policy.Spa
 }
 
 // seat puts a timer with its rows into the roster and the wheel. mu is held.
-func (e *Scheduler) seat(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed, spent policy.Spans, now int64) (ready []*task) {
+func (e *Scheduler) seat(sh *resident.Shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed, spent policy.Spans, now int64) (ready []*resident.Task) {
 	due, ok := p.Next(t.ValidFrom)
-	if len(owe) == 0 && (!ok || due >= e.horizon.Load()) {
+	if len(owe) == 0 && (!ok || due >= e.memory.Horizon.Load()) {
 		return nil
 	}
-	lv := sh.timers[t.ID]
-	if lv == nil || lv.def.Version != t.Version {
-		lv = e.join(sh, t, p)
+	lv := sh.Timers[t.ID]
+	if lv == nil || lv.Def.Version != t.Version {
+		lv = e.memory.Join(sh, t, p)
 	}
 	for _, o := range owe {
 		if o.To != 0 {
-			lv.owedFrom, lv.owedTo, lv.spent = o.Key.Due, o.To, spent
+			lv.RangeFrom, lv.RangeTo, lv.Spent = o.Key.Due, o.To, spent
 			continue
 		}
-		if !lv.inMemory().admits(o.Place()) {
+		if !lv.InMemory().Admits(o.Place()) {
 			continue // refill brings it
 		}
-		tk := sh.enlist(lv, o.Key, o.Origin, true, now)
+		tk := sh.Enlist(lv, o.Key, o.Origin, true, now)
 		if o.NotBefore > now {
-			tk.state, tk.handle = isRetrying, e.wheel.Add(o.NotBefore, item{o.Key.Timer, o.Key.Due})
+			tk.State, tk.Handle = resident.Retrying, e.memory.Wheel.Add(o.NotBefore, resident.Item{ID: o.Key.Timer, Due: o.Key.Due})
 			continue
 		}
 		ready = append(ready, tk)
 	}
-	if lv.next == 0 && !(len(owe) == 1 && p.OneShot()) {
-		e.schedule(lv, t.ValidFrom)
+	if lv.Next == 0 && !(len(owe) == 1 && p.OneShot()) {
+		e.memory.Schedule(lv, t.ValidFrom)
 	}
-	sh.dismiss(lv)
+	sh.Dismiss(lv)
 	return ready
 }
 
@@ -363,7 +362,7 @@ func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
 	// The migrator may have loaded a minute since its horizon was looked at:
 	// it raises the horizon before it reads the bucket, so looking again after
 	// the entry is in finds every one that it may have missed.
-	horizon := e.horizon.Load()
+	horizon := e.memory.Horizon.Load()
 	for _, x := range es {
 		if x.Due < horizon {
 			busy, _, err := e.admit(ctx, []engine.Entry{x}, x.Due, own)
@@ -396,7 +395,7 @@ func (e *Scheduler) open() error {
 		return ErrBacklog
 	case e.cfg.DiskFull():
 		return engine.ErrFull
-	case e.memoryFull():
+	case e.memory.IsFull():
 		return engine.ErrMemoryFull
 	}
 	return nil

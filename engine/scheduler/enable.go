@@ -8,6 +8,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/resident"
 )
 
 // Enable lets a timer fire again, from now on. match as in Put.
@@ -166,10 +167,10 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 	if t.Status == engine.Finished || e.status(t, now) != engine.Finished {
 		return t.Status == engine.Finished, nil
 	}
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
-	passed := t.LastDue <= sh.watermark
-	sh.mu.Unlock()
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
+	passed := t.LastDue <= sh.Watermark
+	sh.Mu.Unlock()
 	if !passed {
 		last, err := e.Task(ctx, engine.Key{Timer: t.ID, Due: t.LastDue})
 		if errors.Is(err, engine.ErrNotFound) || err == nil && !last.Status.Final() {
@@ -186,12 +187,12 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 // isOwed reports whether a row of the timer's generation has a task that is not over: what
 // ended is stored with the next settle.
 func (e *Scheduler) isOwed(ctx context.Context, t *engine.Timer) (open bool, err error) {
-	sh := e.shardOf(t.ID)
+	sh := e.memory.ShardOf(t.ID)
 	err = e.eachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		k := sh.tasks.find(o.Key)
-		open = o.Generation == t.Generation && (k == nil || k.state != isDone)
+		sh.Mu.Lock()
+		defer sh.Mu.Unlock()
+		k := sh.Tasks.Find(o.Key)
+		open = o.Generation == t.Generation && (k == nil || k.State != resident.Done)
 		return !open
 	})
 	return open, err

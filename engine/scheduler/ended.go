@@ -135,7 +135,7 @@ func (n *ended) run(ctx context.Context, e *Scheduler) error {
 // endPage cancels a page of a timer's rows that have ended; those of tasks in memory
 // are history's. looked is false while the timer is being changed.
 func (e *Scheduler) endPage(ctx context.Context, x *endedTimer) (looked, more bool, err error) {
-	release, change := e.tryClaim(x.id)
+	release, change := e.memory.TryClaim(x.id)
 	if change != nil {
 		return false, true, nil
 	}
@@ -190,10 +190,10 @@ func (e *Scheduler) lifeOf(ctx context.Context, id engine.TimerID) (*engine.Life
 
 // inMemory reports whether the task of a row is in memory.
 func (e *Scheduler) inMemory(o *engine.Owed) bool {
-	sh := e.shardOf(o.Key.Timer)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return o.To == 0 && sh.tasks.find(o.Key) != nil
+	sh := e.memory.ShardOf(o.Key.Timer)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	return o.To == 0 && sh.Tasks.Find(o.Key) != nil
 }
 
 // endOf are the records of a row whose generation has ended. A due that was yet to
@@ -214,8 +214,8 @@ func (e *Scheduler) endOf(ctx context.Context, end *policy.Ending, o *engine.Owe
 	if err != nil {
 		return nil, err
 	}
-	sh := e.shardOf(o.Key.Timer)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.open(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
+	sh := e.memory.ShardOf(o.Key.Timer)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	return sh.Open(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
 }

@@ -13,6 +13,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/plan"
+	"xtimer/engine/resident"
 )
 
 // lose notes that the warm tier failed. What it holds is not given up for that:
@@ -42,7 +43,7 @@ func (m *migrator) reach(ctx context.Context) {
 // Its loss costs speed, never a fire: only the cold tier's errors are told.
 func (m *migrator) fillTo(ctx context.Context) error {
 	e := m.e
-	raise(&m.filled, e.loaded.Load())
+	resident.Raise(&m.filled, e.loaded.Load())
 	if !m.answers.Load() {
 		return nil
 	}
@@ -75,11 +76,11 @@ func (m *migrator) fillTo(ctx context.Context) error {
 	for m.filled.Load() < end {
 		from := max(m.filled.Load(), e.loaded.Load())
 		to := min(from+slice, end)
-		raise(&e.warmed, to)
+		resident.Raise(&e.warmed, to)
 		if whole, err := m.fill(ctx, from, to); !whole {
 			return err
 		}
-		raise(&m.filled, to)
+		resident.Raise(&m.filled, to)
 	}
 	m.pause = 0
 	if m.answers.Load() && m.warm.Swap(warmFilled) != warmFilled {
@@ -240,11 +241,11 @@ const zoneMoves = 4 * 60 * minute
 // one there is an hour old or more: the first due later than the watermark, and
 // for a calendar as much less as its zone may yet move.
 func (e *Scheduler) bound(t *engine.Timer, p *plan.Plan, was int64) (engine.Bound, bool) {
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
-	w := sh.watermark
-	busy := sh.timers[t.ID] != nil && sh.timers[t.ID].tasks != nil
-	sh.mu.Unlock()
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
+	w := sh.Watermark
+	busy := sh.Timers[t.ID] != nil && sh.Timers[t.ID].Tasks != nil
+	sh.Mu.Unlock()
 	if w-was < 60*minute {
 		return engine.Bound{}, false
 	}

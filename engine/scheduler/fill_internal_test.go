@@ -6,6 +6,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/resident"
 )
 
 // The index's bound of a calendar leaves room for a time zone database that brings
@@ -29,11 +30,11 @@ func TestBoundLeavesRoomForZones(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := new(Scheduler)
-		sh := e.shardOf(x.ID)
+		e := &Scheduler{memory: resident.New(resident.Config{})}
+		sh := e.memory.ShardOf(x.ID)
 		was, written := day, 0
 		for now := day; now <= day+10*24*h; now += h {
-			sh.watermark = now
+			sh.Watermark = now
 			b, ok := e.bound(x, &p, was)
 			if !ok {
 				continue

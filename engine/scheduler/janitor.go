@@ -31,7 +31,7 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 		}
 		if more && err == nil {
 			rest := time.Since(started) * (janitorShare - 1)
-			if waiting, _ := e.queue.Load(); waiting > 0 {
+			if waiting, _ := e.memory.Queue.Load(); waiting > 0 {
 				rest = max(rest, time.Second) // calls are late already
 			}
 			sleep(ctx, max(rest, 10*time.Millisecond))

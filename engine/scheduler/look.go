@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"xtimer/engine"
+	"xtimer/engine/resident"
 )
 
 // The looks that a person takes: none changes anything, each is bounded.
@@ -143,7 +144,7 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 func (e *Scheduler) comingEntries(ctx context.Context, from, end int64, app string) (es []engine.Entry, partial bool, err error) {
 	if end <= e.loaded.Load() {
 		for i := 0; i < engine.Shards && len(es) <= maxComing; i++ {
-			es = e.shards[i].coming(es, from, end, app)
+			es = e.memory.Shards[i].Coming(es, from, end, app)
 			runtime.Gosched() // what is due goes first
 		}
 		if partial = len(es) > maxComing; partial {
@@ -166,26 +167,6 @@ func (e *Scheduler) comingEntries(ctx context.Context, from, end int64, app stri
 	default:
 		return es, false, err
 	}
-}
-
-// coming appends the first due in [from, end) of each timer in the wheel.
-func (sh *shard) coming(es []engine.Entry, from, end int64, app string) []engine.Entry {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	for id, lv := range sh.timers {
-		due := lv.next
-		if due == 0 || due >= end || app != "" && lv.def.App != app {
-			continue
-		}
-		if due < from {
-			var ok bool
-			if due, ok = lv.plan.Next(from - 1); !ok || due >= end {
-				continue
-			}
-		}
-		es = append(es, engine.Entry{ID: id, Due: due})
-	}
-	return es
 }
 
 // FailureGroup is tasks that failed at the same target in the same way.
@@ -334,11 +315,11 @@ func (e *Scheduler) LastTasks(ctx context.Context, vs []View) error {
 
 // newestOf copies the newest task in memory of each of these timers that has one.
 func (e *Scheduler) newestOf(vs []View) map[engine.TimerID]*engine.Task {
-	var wanted [engine.Shards]map[engine.TimerID]*task
+	var wanted [engine.Shards]map[engine.TimerID]*resident.Task
 	for i := range vs {
 		n := vs[i].ID.Shard()
 		if wanted[n] == nil {
-			wanted[n] = make(map[engine.TimerID]*task)
+			wanted[n] = make(map[engine.TimerID]*resident.Task)
 		}
 		wanted[n][vs[i].ID] = nil
 	}
@@ -347,9 +328,9 @@ func (e *Scheduler) newestOf(vs []View) map[engine.TimerID]*engine.Task {
 		if newest == nil {
 			continue
 		}
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		for t := range sh.tasks.all {
+		sh := &e.memory.Shards[i]
+		sh.Mu.Lock()
+		for t := range sh.Tasks.All {
 			if last, ok := newest[t.Key.Timer]; ok && (last == nil || last.Key.Compare(t.Key) < 0) {
 				newest[t.Key.Timer] = t
 			}
@@ -359,7 +340,7 @@ func (e *Scheduler) newestOf(vs []View) map[engine.TimerID]*engine.Task {
 				copies[id] = listed(&t.Task)
 			}
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
 	return copies

@@ -53,7 +53,7 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 	for i, class := range [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx", "other"} {
 		c.attempts[i] = set.NewCounter(fmt.Sprintf("xtimer_attempts_total{code_class=%q}", class))
 	}
-	set.NewGauge("xtimer_wheel_tasks", func() float64 { return float64(e.wheel.Len()) })
+	set.NewGauge("xtimer_wheel_tasks", func() float64 { return float64(e.memory.Wheel.Len()) })
 	set.NewGauge("xtimer_warm_entries", func() float64 { return float64(e.cfg.Warm.Len()) })
 	set.NewGauge("xtimer_migrator_lag_seconds", func() float64 {
 		loaded := e.loaded.Load()
@@ -70,8 +70,8 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 		return float64(e.countOverdue())
 	})
 	set.NewGauge("xtimer_clock_behind_seconds", func() float64 { return e.ClockBehind().Seconds() })
-	set.NewGauge("xtimer_calls_limit", func() float64 { return float64(e.queue.Stats(0).Places) })
-	set.NewGauge("xtimer_targets_limited", func() float64 { return float64(e.queue.Stats(0).Limited) })
+	set.NewGauge("xtimer_calls_limit", func() float64 { return float64(e.memory.Queue.Stats(0).Places) })
+	set.NewGauge("xtimer_targets_limited", func() float64 { return float64(e.memory.Queue.Stats(0).Limited) })
 	up := func(b bool) float64 {
 		if b {
 			return 1
@@ -104,4 +104,10 @@ func (c *counters) attempt(code int) {
 		i = 6
 	}
 	c.attempts[i].Inc()
+}
+
+// taskEnded counts a task that has ended, and tells those who watch.
+func (e *Scheduler) taskEnded(t *engine.Task) {
+	e.metrics.ended(t.Status)
+	e.followers.tell(t)
 }

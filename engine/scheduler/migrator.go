@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/resident"
 )
 
 const (
@@ -134,7 +135,7 @@ func (m *migrator) loadTo(ctx context.Context, to int64) error {
 	for at := e.loaded.Load(); at < to; at = e.loaded.Load() {
 		next := at/minute*minute + minute
 		if current := e.now() / minute * minute; current > next {
-			raise(&e.horizon, current+minute)
+			resident.Raise(&e.memory.Horizon, current+minute)
 			err := m.load(ctx, at, current+minute)
 			if err == nil {
 				e.loaded.Store(current + minute)
@@ -144,7 +145,7 @@ func (m *migrator) loadTo(ctx context.Context, to int64) error {
 				return fmt.Errorf("cannot load what was due since %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
 			}
 		}
-		raise(&e.horizon, next)
+		resident.Raise(&e.memory.Horizon, next)
 		if err := m.load(ctx, at, next); err != nil {
 			return fmt.Errorf("cannot load the minute of %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
 		}
@@ -186,7 +187,7 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 	for m.resumed < to {
 		next := min(max(m.resumed, m.e.now())/minute*minute+minute, to)
-		raise(&m.e.resuming, next) // first: refill reads what this leaves to it
+		resident.Raise(&m.e.resuming, next) // first: refill reads what this leaves to it
 		err := m.e.cfg.Cold.Owed(ctx, m.resumed-1, next-1, m.e.resumer(ctx))
 		if m.e.heard(err); err != nil {
 			return fmt.Errorf("cannot read what is owed: %w", err)

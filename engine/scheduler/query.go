@@ -12,6 +12,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/resident"
 )
 
 // View is a timer as a reader sees it now.
@@ -39,11 +40,11 @@ func (e *Scheduler) status(t *engine.Timer, now int64) engine.Status {
 	if t.LastDue == 0 || t.LastDue > now {
 		return t.StatusAt(now, false)
 	}
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
-	lv := sh.timers[t.ID]
-	busy := lv != nil && (lv.tasks != nil || lv.behind || lv.next != 0 && lv.next <= now)
-	sh.mu.Unlock()
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
+	lv := sh.Timers[t.ID]
+	busy := lv != nil && (lv.Tasks != nil || lv.Behind || lv.Next != 0 && lv.Next <= now)
+	sh.Mu.Unlock()
 	return t.StatusAt(now, !busy)
 }
 
@@ -200,23 +201,23 @@ func called(p *plan.Plan, w int64, rows []engine.Owed, spent policy.Spans, n int
 
 // finishedTo is up to when the dues of a timer are finished that are not owed.
 func (e *Scheduler) finishedTo(id engine.TimerID) int64 {
-	sh := e.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return max(sh.watermark, sh.settling, sh.decided[id])
+	sh := e.memory.ShardOf(id)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	return max(sh.Watermark, sh.Settling, sh.Decided[id])
 }
 
 // Task finds one task, open or finished.
 func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
-	sh := e.shardOf(k.Timer)
-	sh.mu.Lock()
-	t := sh.tasks.find(k)
+	sh := e.memory.ShardOf(k.Timer)
+	sh.Mu.Lock()
+	t := sh.Tasks.Find(k)
 	if t != nil {
-		c := t.snapshot()
-		sh.mu.Unlock()
+		c := t.Snapshot()
+		sh.Mu.Unlock()
 		return c, nil
 	}
-	sh.mu.Unlock()
+	sh.Mu.Unlock()
 	ended := e.ended.now()
 	stored, err := e.cfg.Cold.Task(ctx, k)
 	if err == nil {
@@ -225,43 +226,36 @@ func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error
 	return stored, err
 }
 
-// snapshot is a copy for a reader. mu is held.
-func (t *task) snapshot() *engine.Task {
-	c := t.Task
-	c.Attempts = slices.Clone(t.Attempts)
-	return &c
-}
-
 // newest copies the newest tasks in memory that f selects and that are older than
 // before (zero: all of them), limit of them at most: a look costs the memory of what it
 // returns, however many tasks wait. All that f selects and that is not older than next
 // is among them.
 func (e *Scheduler) newest(f *engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key) {
 	found := newestTasks{limit: limit}
-	for i := range e.shards {
-		sh := &e.shards[i]
+	for i := range e.memory.Shards {
+		sh := &e.memory.Shards[i]
 		if f.Timer != 0 && f.Timer.Shard() != i {
 			continue
 		}
-		sh.mu.Lock()
-		for t := range sh.tasks.all {
+		sh.Mu.Lock()
+		for t := range sh.Tasks.All {
 			if f.Matches(&t.Task) && (before == engine.Key{} || t.Key.Compare(before) < 0) {
 				found.add(t)
 			}
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
 	if found.more {
 		next = found.heap[0].Key
 	}
 	for _, t := range found.heap {
-		sh := e.shardOf(t.Key.Timer)
-		sh.mu.Lock()
+		sh := e.memory.ShardOf(t.Key.Timer)
+		sh.Mu.Lock()
 		if f.Matches(&t.Task) { // as it stands now
 			ts = append(ts, listed(&t.Task))
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 	}
 	return ts, next
 }
@@ -269,17 +263,17 @@ func (e *Scheduler) newest(f *engine.TaskFilter, before engine.Key, limit int) (
 // newestTasks keeps the newest of the tasks that are added, the oldest of them first.
 type newestTasks struct {
 	limit int
-	heap  []*task
+	heap  []*resident.Task
 	more  bool // older ones were left out
 }
 
 func (h *newestTasks) Len() int           { return len(h.heap) }
 func (h *newestTasks) Less(i, j int) bool { return h.heap[i].Key.Compare(h.heap[j].Key) < 0 }
 func (h *newestTasks) Swap(i, j int)      { h.heap[i], h.heap[j] = h.heap[j], h.heap[i] }
-func (h *newestTasks) Push(x any)         { h.heap = append(h.heap, x.(*task)) }
+func (h *newestTasks) Push(x any)         { h.heap = append(h.heap, x.(*resident.Task)) }
 func (h *newestTasks) Pop() any           { panic("BUG: nothing takes a task out") }
 
-func (h *newestTasks) add(t *task) {
+func (h *newestTasks) add(t *resident.Task) {
 	switch {
 	case len(h.heap) < h.limit:
 		heap.Push(h, t)

@@ -64,7 +64,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	failpoint.Hit("take-before-recovery")
 	lowest := r.now
 	for i := range shards {
-		e.shards[i].watermark, e.shards[i].fence = shards[i].Watermark, shards[i].Fence
+		e.memory.Shards[i].Watermark, e.memory.Shards[i].Fence = shards[i].Watermark, shards[i].Fence
 		lowest = min(lowest, shards[i].Watermark)
 	}
 	if err := e.cfg.Journal.Replay(r.onBegun, r.onFinished); err != nil {
@@ -83,9 +83,9 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	if err := r.fromPlans(ctx, lowest); err != nil {
 		return fmt.Errorf("cannot go through what was due: %w", err)
 	}
-	for i := range e.shards {
-		e.shards[i].watermark = r.mark(i)
-		e.shards[i].marked = r.now
+	for i := range e.memory.Shards {
+		e.memory.Shards[i].Watermark = r.mark(i)
+		e.memory.Shards[i].Marked = r.now
 	}
 	failpoint.Hit("recovery-before-forget")
 	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next()); err != nil {
@@ -99,12 +99,12 @@ func (e *Scheduler) recover(ctx context.Context) error {
 		return fmt.Errorf("cannot see what waits: %w", err)
 	}
 	for _, id := range waiting {
-		e.lanes.of(id).waits(engine.Place{})
+		e.memory.Lanes.Of(id).Waits(engine.Place{})
 	}
-	e.startedAt = r.now
+	e.memory.StartedAt = r.now
 	e.resuming.Store(r.now + 1)
 	e.loaded.Store(r.now + 1)
-	e.horizon.Store(r.now + 1)
+	e.memory.Horizon.Store(r.now + 1)
 	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
 		"journal_finished", len(r.finished), "owed", r.owing, "not_called", r.judged)
 	return nil
@@ -112,7 +112,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 
 // mark is the watermark that a shard will have.
 func (r *recovery) mark(shard int) int64 {
-	return max(r.e.shards[shard].watermark, r.now, r.reach[shard])
+	return max(r.e.memory.Shards[shard].Watermark, r.now, r.reach[shard])
 }
 
 // seen notes a key of the journal.
@@ -191,7 +191,7 @@ func (r *recovery) row(o engine.Owed) {
 	if o.Key.Due >= r.now {
 		r.keys[o.Key] = true
 	}
-	if o.Key.Due > r.e.shardOf(o.Key.Timer).watermark {
+	if o.Key.Due > r.e.memory.ShardOf(o.Key.Timer).Watermark {
 		r.owed[o.Key] = true
 	}
 	t, begun := r.finished[o.Key], false
@@ -263,7 +263,7 @@ func (r *recovery) overtaken(t *engine.Timer, rest []engine.Owed, due int64) boo
 	if err != nil {
 		return false
 	}
-	w := r.e.shardOf(t.ID).watermark
+	w := r.e.memory.ShardOf(t.ID).Watermark
 	next, ok := p.Next(max(w, due))
 	return ok && next < r.now-policy.MisfireAfter
 }
@@ -274,7 +274,7 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 		if _, ok := r.begun[k]; ok {
 			continue // a later attempt has no end: the plan decides
 		}
-		w := r.e.shardOf(k.Timer).watermark
+		w := r.e.memory.ShardOf(k.Timer).Watermark
 		if t.Status.Final() {
 			r.record(t)
 		} else if k.Due > w {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/resident"
 )
 
 const (
@@ -23,13 +24,13 @@ const (
 // refill brings the rows of spilled lanes back into memory, a page of each lane in
 // turns, until ctx ends. What stood at the start comes this way as well.
 func (e *Scheduler) refill(ctx context.Context) error {
-	turns := &e.lanes.turns
+	turns := &e.memory.Lanes.Turns
 	for ctx.Err() == nil {
-		list := turns.take()
+		list := turns.Take()
 		if len(list) == 0 {
 			select {
 			case <-ctx.Done():
-			case <-turns.more:
+			case <-turns.More:
 			}
 			continue
 		}
@@ -41,7 +42,7 @@ func (e *Scheduler) refill(ctx context.Context) error {
 }
 
 // refillRound gives each lane a turn.
-func (e *Scheduler) refillRound(ctx context.Context, list []*laneMemory) (read int) {
+func (e *Scheduler) refillRound(ctx context.Context, list []*resident.Lane) (read int) {
 	for i, l := range list {
 		n, err := e.refillLane(ctx, l)
 		read += n
@@ -49,7 +50,7 @@ func (e *Scheduler) refillRound(ctx context.Context, list []*laneMemory) (read i
 			continue
 		}
 		for _, l := range list[i:] {
-			e.lanes.turns.add(l)
+			e.memory.Lanes.Turns.Add(l)
 		}
 		if ctx.Err() == nil {
 			e.log.Error("cannot read what waits; trying again", "error", err)
@@ -62,54 +63,54 @@ func (e *Scheduler) refillRound(ctx context.Context, list []*laneMemory) (read i
 
 // refillLane reads a page of a lane, and gives the lane another turn unless that was
 // the end of it.
-func (e *Scheduler) refillLane(ctx context.Context, l *laneMemory) (read int, err error) {
+func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int, err error) {
 	// Rows that may be tried before this instant are brought by refill alone: see
 	// resumeTo, which raises it before it reads.
 	upTo := e.resuming.Load()
-	l.mu.Lock()
-	room := min(refillTo-l.resident, l.room(), refillPage)
-	from := l.next
-	if l.lowest.Compare(from) < 0 {
-		from = l.lowest
+	l.Mu.Lock()
+	room := min(refillTo-l.Resident, l.Room(), refillPage)
+	from := l.Next
+	if l.Lowest.Compare(from) < 0 {
+		from = l.Lowest
 	}
 	if room > 0 {
-		l.lowest = lastPlace
+		l.Lowest = resident.LastPlace
 	} else {
-		l.staying = false // what is to leave takes the room: it leaves first
+		l.Staying = false // what is to leave takes the room: it leaves first
 	}
-	staying := l.staying
-	l.mu.Unlock()
+	staying := l.Staying
+	l.Mu.Unlock()
 	if room <= 0 {
-		e.lanes.turns.add(l)
+		e.memory.Lanes.Turns.Add(l)
 		return 0, nil
 	}
 	since := time.Now()
-	rows, err := e.cfg.Cold.OwedIn(ctx, l.id, from, upTo-1, room)
+	rows, err := e.cfg.Cold.OwedIn(ctx, l.Id, from, upTo-1, room)
 	if err == nil {
 		read, err = e.bring(ctx, rows, room, since)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	switch {
 	case err != nil:
-		if from.Compare(l.lowest) < 0 {
-			l.lowest = from
+		if from.Compare(l.Lowest) < 0 {
+			l.Lowest = from
 		}
 		return 0, err // the caller gives it another turn
 	case len(rows) == room:
-		l.next, l.staying = rows[len(rows)-1].Place(), false
-	case staying && l.lowest == lastPlace && upTo == e.resuming.Load():
+		l.Next, l.Staying = rows[len(rows)-1].Place(), false
+	case staying && l.Lowest == resident.LastPlace && upTo == e.resuming.Load():
 		if e.unspill(l) {
 			return read + 1, nil
 		}
 	default:
 		// The end, unless a row was stored since: looked at again when none is any more.
-		if l.staying = true; len(rows) > 0 {
+		if l.Staying = true; len(rows) > 0 {
 			from = rows[len(rows)-1].Place()
 		}
-		l.next = from
+		l.Next = from
 	}
-	e.lanes.turns.add(l)
+	e.memory.Lanes.Turns.Add(l)
 	return read, nil
 }
 
@@ -135,27 +136,27 @@ func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, rea
 // lets the lane's dues wait in memory again, unless a row joins meanwhile. The caller
 // holds the mu of the lane; unspill gives it back while it takes the shards' locks,
 // which come first.
-func (e *Scheduler) unspill(l *laneMemory) bool {
-	for len(l.leaving) > 0 {
-		ts := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *task) int { return a.Key.Compare(b.Key) })
-		l.mu.Unlock()
+func (e *Scheduler) unspill(l *resident.Lane) bool {
+	for len(l.Leaving) > 0 {
+		ts := slices.SortedFunc(maps.Keys(l.Leaving), func(a, b *resident.Task) int { return a.Key.Compare(b.Key) })
+		l.Mu.Unlock()
 		ready := ts[:0]
 		for _, t := range ts {
-			sh := e.shardOf(t.Key.Timer)
-			sh.mu.Lock()
-			if t.state == isLeaving { // else it was cancelled
-				t.memory.left(t)
-				t.await(e.now())
+			sh := e.memory.ShardOf(t.Key.Timer)
+			sh.Mu.Lock()
+			if t.State == resident.Leaving { // else it was cancelled
+				t.Lane.Left(t)
+				t.Await(e.now())
 				ready = append(ready, t)
 			}
-			sh.mu.Unlock()
+			sh.Mu.Unlock()
 		}
-		e.enqueue(ready)
-		l.mu.Lock()
+		e.memory.Enqueue(ready)
+		l.Mu.Lock()
 	}
-	if l.lowest != lastPlace {
+	if l.Lowest != resident.LastPlace {
 		return false
 	}
-	l.spilled, l.staying = false, false
+	l.Spilled, l.Staying = false, false
 	return true
 }

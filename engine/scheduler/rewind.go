@@ -74,7 +74,7 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 			r.e.leaveOut(id, err)
 			continue
 		}
-		w := r.e.shardOf(id).watermark
+		w := r.e.memory.ShardOf(id).Watermark
 		from, to := w, int64(0)
 		for i := range rows {
 			if rows[i].Generation != t.Generation {

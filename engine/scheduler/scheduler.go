@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
+	"xtimer/engine/resident"
 	"xtimer/wheel"
 )
 
@@ -108,46 +108,35 @@ func orDefault[T comparable](v, def T) T {
 	return v
 }
 
-// Engine fires tasks on time, at least once. See doc.go for the way of a task.
+// Scheduler fires tasks on time, at least once. See doc.go for the way of a task.
 type Scheduler struct {
 	cfg     Config
-	made    time.Time
 	log     *slog.Logger
 	journal engine.Journal
-	wheel   *wheel.Wheel[item]
-	queue   *fair.Queue[*task]
+	memory  *resident.Memory
 	metrics *counters
 
-	shards  [engine.Shards]shard
-	ids     engine.IDs
-	holds   holds
-	changes changes
-	bodies  bodies
+	ids engine.IDs
 
 	migrator   migrator
 	history    history
 	backlog    backlog
-	lanes      *lanes
-	misfires   misfires
 	ended      ended
 	followers  followers
 	operations operations
 	recent     recent
 	overdue    overdue
 	minutes    minutes
-	settled    signal
-	calm       signal // calls are not paused
+	calm       resident.Signal // calls are not paused
 
-	// All instants in Unix ms. horizon: dues before it are admitted to the wheel
-	// by whoever makes them. loaded: all dues before it have been. warmed is to
-	// the warm tier what horizon is to the wheel. Raised by the migrator only.
-	horizon, loaded, warmed atomic.Int64
-	resuming                atomic.Int64 // rows of owed that may be tried before it are in memory, or their lane is spilled
-	stepped                 atomic.Int64 // when the clock last stepped forward, by the new clock
-	steps                   atomic.Int64 // how often the clock was set
-	startedAt               int64        // set by Open
-	running, ending         atomic.Bool
-	startsWith              atomic.Pointer[string] // what it is busy with before it runs
+	// All instants in Unix ms. loaded: all dues before it are in the wheel, or have been.
+	// warmed is to the warm tier what memory.Horizon is to the wheel. Raised by the
+	// migrator only.
+	loaded, warmed  atomic.Int64
+	resuming        atomic.Int64 // rows of owed that may be tried before it are in memory, or their lane is spilled
+	steps           atomic.Int64 // how often the clock was set
+	running, ending atomic.Bool
+	startsWith      atomic.Pointer[string] // what it is busy with before it runs
 	// readsFail: the last read of the cold tier failed, or it is not open yet.
 	readsFail atomic.Bool
 	// coldFault is why timers cannot be read although the cold tier is there, as when a
@@ -156,58 +145,47 @@ type Scheduler struct {
 	probed    int // how many tables the janitor has asked
 	unsettled unsettled
 	pieces    pieces
-	stalled   atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
-	counts    atomic.Pointer[engine.Counts] // refreshed by the janitor
+	// bodyTrouble is with reading timers that are to be called.
+	bodyTrouble trouble
+	stalled     atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
+	counts      atomic.Pointer[engine.Counts] // refreshed by the janitor
 
 	wakeMigrator chan struct{}
 	failed       chan string     // the first stage that failed
 	life         context.Context // of what Run does in the background
 	background   background
-	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
-	clockReset   atomic.Int64  // up to which watermark ResetClock has been called (Unix ms)
-	upTo         atomic.Int64  // the latest instant at which an attempt began or a change was made (Unix ms)
-	batch        []*task       // fire's own
+	early        []engine.Owed    // what is to be in memory before the first fire; see recover.go
+	clockReset   atomic.Int64     // up to which watermark ResetClock has been called (Unix ms)
+	batch        []*resident.Task // fire's own
 }
 
 // New builds an engine; nothing runs before Run.
 func New(cfg Config) *Scheduler {
 	cfg.fill()
 	e := &Scheduler{
-		cfg: cfg, log: cfg.Log, journal: cfg.Journal, made: time.Now(),
+		cfg: cfg, log: cfg.Log, journal: cfg.Journal,
 		failed:       make(chan string, 1),
 		wakeMigrator: make(chan struct{}, 1),
 	}
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.bodies = &e.bodies
-		sh.timers = map[engine.TimerID]*live{}
-		sh.changing, sh.decided, sh.left = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}, map[engine.Key]int64{}
-	}
 	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
-	e.bodies.limit, e.bodies.shares = cfg.Bodies, map[engine.Lane]*share{}
 	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
-	e.changes.versions = map[engine.TimerID]changeNote{}
-	e.backlog.later, e.misfires.more = map[chan struct{}][]engine.Owed{}, make(chan struct{}, 1)
+	e.backlog.later = map[chan struct{}][]engine.Owed{}
 	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
 	e.followers.list = map[*follower]struct{}{}
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
 	e.readsFail.Store(true)
-	e.lanes = newLanes(cfg.MaxWaiting)
-	e.queue = fair.New(fair.Config[*task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
-	e.wheel = wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire)
+	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
+	e.memory = resident.New(resident.Config{
+		Journal: cfg.Journal, Now: cfg.Now, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire),
+		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: e.taskEnded,
+	})
 	e.metrics = newCounters(e, cfg.Metrics)
 	return e
 }
 
 func (e *Scheduler) now() int64 { return e.cfg.Now().UnixMilli() }
-
-// ticks are the ms since the engine was made, by a clock that nobody sets, and one
-// more: what is kept for a while is kept for as long when the wall clock is set.
-func (e *Scheduler) ticks() int64 { return e.ticksAt(time.Now()) }
-
-func (e *Scheduler) ticksAt(at time.Time) int64 { return 1 + at.Sub(e.made).Milliseconds() }
 
 // Open opens the cold tier and the journal and recovers what the former process
 // left; the warm tier is opened by the migrator, for its loss costs speed only.
@@ -260,11 +238,11 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
 	}
 	e.early = nil
-	turning := e.stage("wheel", e.wheel.Run)
+	turning := e.stage("wheel", e.memory.Wheel.Run)
 	loading := []*stage{
 		e.stage("refill", e.refill),
 		e.stage("ended", func(ctx context.Context) error { return e.ended.run(ctx, e) }),
-		e.stage("misfires", func(ctx context.Context) error { return e.misfires.run(ctx, e) }),
+		e.stage("misfires", e.decideLate),
 		e.stage("migrator", e.migrator.run),
 		e.stage("auditor", e.audit),
 		e.stage("janitor", e.janitor),
@@ -291,8 +269,8 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		errs = append(errs, s.stop())
 	}
 	errs = append(errs, turning.stop())
-	e.queue.Close()
-	e.bodies.close()
+	e.memory.Queue.Close()
+	e.memory.Bodies.Close()
 	failpoint.Hit("drain")
 	e.drain()
 	errs = append(errs, history.stop())
@@ -309,13 +287,13 @@ func (e *Scheduler) Run(ctx context.Context) error {
 func (e *Scheduler) drain() {
 	ended := make(chan struct{})
 	go func() {
-		e.queue.Wait()
+		e.memory.Queue.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
 	case <-time.After(e.cfg.Drain):
-		_, flying := e.queue.Load()
+		_, flying := e.memory.Queue.Load()
 		e.log.Warn("drain time is over; calls in flight are cut off and repeated at the next start", "calls", flying)
 	}
 }
@@ -347,29 +325,4 @@ func (s *stage) stop() error {
 	s.cancel()
 	<-s.ended
 	return s.err
-}
-
-// signal wakes all who wait for the next of something.
-type signal struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-// wait is closed by the next broadcast.
-func (s *signal) wait() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch == nil {
-		s.ch = make(chan struct{})
-	}
-	return s.ch
-}
-
-func (s *signal) broadcast() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
-	}
 }

@@ -32,14 +32,14 @@ func ends(t *engine.Task, generation uint32) bool {
 // spent are the dues of a timer's plan in (after, to] that are spent.
 func (e *Scheduler) spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after, to int64) (policy.Spans, error) {
 	var s policy.Spans
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock() // memory first: a task that leaves memory is stored by then
-	for _, k := range sh.order {
-		if due := k.Key.Due; k.Key.Timer == t.ID && !k.out && after < due && due <= to && k.used() {
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock() // memory first: a task that leaves memory is stored by then
+	for _, k := range sh.Order {
+		if due := k.Key.Due; k.Key.Timer == t.ID && !k.Evicted && after < due && due <= to && k.Used() {
 			s = append(s, [2]int64{due, due})
 		}
 	}
-	sh.mu.Unlock()
+	sh.Mu.Unlock()
 	done, err := e.over(ctx, t.ID, t.Generation, after+1, to)
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (e *Scheduler) definitionsOf(ctx context.Context, os []engine.Owed, now int
 // editAfter makes an edit again that calls have overtaken since the clock was read: no call
 // of the former generation is later than its end, and no due of the next one earlier.
 func (e *Scheduler) editAfter(t *engine.Timer, ed *edit, now, reached int64, f func(t *engine.Timer, now int64) (*edit, error)) (int64, *edit, error) {
-	at := max(reached, e.upTo.Load())
+	at := max(reached, e.memory.UpTo.Load())
 	if at <= now || at > e.now() { // later than the clock: it was set back
 		return now, ed, nil
 	}

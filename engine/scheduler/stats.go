@@ -10,6 +10,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/resident"
 )
 
 // Stats is the state of the service for GET /v1/stats.
@@ -36,22 +37,22 @@ type Stats struct {
 // Stats takes a look at everything.
 func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	now := e.now()
-	s := Stats{Wheel: e.wheel.Len(), Warm: e.cfg.Warm.Len(), Journal: e.journal.Len(), Watermark: now}
-	s.Uptime = time.Duration(now-e.startedAt) * time.Millisecond
+	s := Stats{Wheel: e.memory.Wheel.Len(), Warm: e.cfg.Warm.Len(), Journal: e.journal.Len(), Watermark: now}
+	s.Uptime = time.Duration(now-e.memory.StartedAt) * time.Millisecond
 	s.FiresPerSec, s.Lateness = e.recent.look(now)
 	s.DueByMinute = e.minutes.look(now)
 	for i := range s.Ended {
 		s.Ended[i] = int64(e.metrics.results[i].Get())
 	}
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		s.SettleBacklog += int64(sh.done)
-		s.Watermark = min(s.Watermark, sh.watermark)
-		for t := range sh.tasks.all {
+	for i := range e.memory.Shards {
+		sh := &e.memory.Shards[i]
+		sh.Mu.Lock()
+		s.SettleBacklog += int64(sh.Done)
+		s.Watermark = min(s.Watermark, sh.Watermark)
+		for t := range sh.Tasks.All {
 			s.add(t, now)
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 	}
 	s.addStored(e.overdue.stored(nil), now)
 	s.Tiers, s.Warnings = e.Tiers(), e.Warnings()
@@ -61,15 +62,15 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 }
 
 // add counts a task in memory. mu of its shard is held.
-func (s *Stats) add(t *task, now int64) {
-	if t.state == isDone {
+func (s *Stats) add(t *resident.Task, now int64) {
+	if t.State == resident.Done {
 		return
 	}
 	s.Open++
 	switch {
-	case t.state == isPreparing, t.state == isSending:
+	case t.State == resident.Preparing, t.State == resident.Sending:
 		s.InFlight++
-	case t.isOverdue():
+	case t.IsOverdue():
 		s.Overdue++
 		s.OldestOverdue = max(s.OldestOverdue, time.Duration(now-t.Key.Due)*time.Millisecond)
 	}
@@ -86,14 +87,14 @@ func (s *Stats) addStored(w waiting, now int64) {
 // countOverdue counts what is due and not begun; what is not in memory as it was counted
 // of late. The queue cannot tell: it also has what was cancelled while it waited.
 func (e *Scheduler) countOverdue() (n int64) {
-	for i := range e.shards {
+	for i := range e.memory.Shards {
 		var s Stats
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		for t := range sh.tasks.all {
+		sh := &e.memory.Shards[i]
+		sh.Mu.Lock()
+		for t := range sh.Tasks.All {
 			s.add(t, t.Key.Due)
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 		n += s.Overdue
 		runtime.Gosched() // what is due goes first
 	}
@@ -137,20 +138,6 @@ func (e *Scheduler) warmWarning() (w Warning, ok bool) {
 		return w, false
 	}
 	return Warning{"warm_tier_away", "the warm tier is away, or not filled again yet: what is due next is read from the cold tier; the log has the cause"}, true
-}
-
-// raise lifts an instant, never lowers it.
-func raise(p interface {
-	Load() int64
-	CompareAndSwap(old, new int64) bool
-}, to int64,
-) {
-	for {
-		was := p.Load()
-		if was >= to || p.CompareAndSwap(was, to) {
-			return
-		}
-	}
 }
 
 const (
@@ -197,24 +184,24 @@ func (e *Scheduler) countWaiting(ctx context.Context) error {
 	lanes := map[engine.Lane]waiting{}
 	var stored map[engine.Lane]waiting
 	var err error
-	if e.lanes.anySpilled() { // else all that waits is in memory
+	if e.memory.Lanes.AnySpilled() { // else all that waits is in memory
 		stored, err = e.countRows(ctx, now)
 	}
 	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		for t := range sh.tasks.all {
-			if t.owed && t.stored == 0 && max(t.NotBefore, t.Key.Due) <= now {
-				inMemory[t.memory.id]++
+	for i := range e.memory.Shards {
+		sh := &e.memory.Shards[i]
+		sh.Mu.Lock()
+		for t := range sh.Tasks.All {
+			if t.HasRow && t.SettledAt == 0 && max(t.NotBefore, t.Key.Due) <= now {
+				inMemory[t.Lane.Id]++
 			}
-			if t.state == isWaiting || t.state == isLeaving { // parked tasks wait for their timer
-				l := lanes[t.memory.id]
+			if t.State == resident.Queued || t.State == resident.Leaving { // parked tasks wait for their timer
+				l := lanes[t.Lane.Id]
 				l.add(1, max(t.NotBefore, t.Key.Due))
-				lanes[t.memory.id] = l
+				lanes[t.Lane.Id] = l
 			}
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
 	for id, r := range stored {
@@ -277,11 +264,11 @@ func (e *Scheduler) waitingIn(o *engine.Owed, definition []byte, now int64) int6
 	if err != nil {
 		return 0
 	}
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
-	lv := sh.timers[t.ID]
-	wheels := lv != nil && lv.owedTo != 0 && lv.owedFrom == o.Key.Due
-	sh.mu.Unlock()
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
+	lv := sh.Timers[t.ID]
+	wheels := lv != nil && lv.RangeTo != 0 && lv.RangeFrom == o.Key.Due
+	sh.Mu.Unlock()
 	if wheels {
 		return 0
 	}
@@ -293,15 +280,6 @@ func (w *waiting) add(tasks, oldest int64) {
 		w.oldest = oldest
 	}
 	w.tasks += tasks
-}
-
-// isOverdue reports whether a task is due and not begun. mu of its shard is held.
-func (t *task) isOverdue() bool {
-	switch t.state {
-	case isWaiting, isHeld, isParked, isLeaving:
-		return true
-	}
-	return false
 }
 
 // stored are the rows that wait and are not in memory, and the oldest of them: of all
@@ -341,19 +319,4 @@ func (e *Scheduler) lateWarning() (w Warning, ok bool) {
 		"%d tasks of %d targets are overdue, the oldest for %v: they wait for calls to these targets",
 		sum.tasks, lanes, (time.Duration(now-sum.oldest) * time.Millisecond).Round(time.Second),
 	)}, true
-}
-
-// anySpilled reports whether a lane has rows that are not in memory.
-func (ls *lanes) anySpilled() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, l := range ls.byID {
-		l.mu.Lock()
-		spilled := l.spilled
-		l.mu.Unlock()
-		if spilled {
-			return true
-		}
-	}
-	return false
 }

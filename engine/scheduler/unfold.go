@@ -45,7 +45,7 @@ func (e *Scheduler) unfold(ctx context.Context, ranges []engine.Owed, room int) 
 // standAgain has refill come back to ranges.
 func (e *Scheduler) standAgain(os []engine.Owed) {
 	for i := range os {
-		e.lanes.of(os[i].Lane).waits(os[i].Place())
+		e.memory.Lanes.Of(os[i].Lane).Waits(os[i].Place())
 	}
 }
 
@@ -72,7 +72,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	defer func() { u.end() }()
 	var mine []engine.Owed
 	for _, o := range os {
-		f, change := e.tryClaim(o.Key.Timer) // a change would not know the new rows
+		f, change := e.memory.TryClaim(o.Key.Timer) // a change would not know the new rows
 		if change != nil {
 			e.resumeLater([]engine.Owed{o}, change)
 			continue
@@ -150,11 +150,11 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 		u.e.leaveOut(t.ID, err)
 		return nil // its row stays
 	}
-	sh := u.e.shardOf(t.ID)
-	sh.mu.Lock()
-	lv := sh.timers[t.ID]
-	wheels := lv != nil && lv.owedTo != 0 && lv.owedFrom == o.Key.Due
-	sh.mu.Unlock()
+	sh := u.e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
+	lv := sh.Timers[t.ID]
+	wheels := lv != nil && lv.RangeTo != 0 && lv.RangeFrom == o.Key.Due
+	sh.Mu.Unlock()
 	if wheels {
 		return nil // the wheel goes through it already
 	}
@@ -165,18 +165,18 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	e := u.e
 	now := e.now()
 	if o.To == engine.Endless {
-		h := e.holds.take(now) // until the timer's dues come through the wheel
-		u.release = append(u.release, func() { e.holds.give(h) })
+		h := e.memory.Pins.Pin(now) // until the timer's dues come through the wheel
+		u.release = append(u.release, func() { e.memory.Pins.Release(h) })
 	}
-	sh := e.shardOf(t.ID)
-	sh.mu.Lock()
-	settled, settling := sh.watermark, max(sh.watermark, sh.settling)
-	sh.mu.Unlock()
+	sh := e.memory.ShardOf(t.ID)
+	sh.Mu.Lock()
+	settled, settling := sh.Watermark, max(sh.Watermark, sh.Settling)
+	sh.Mu.Unlock()
 	to := o.To
 	if to == engine.Endless {
 		to = max(now, settling)
 	}
-	stepped := min(e.stepped.Load(), now)
+	stepped := min(e.memory.Stepped.Load(), now)
 	steps := o.To == engine.Endless && stepped-o.Key.Due > policy.MisfireAfter // since it fell behind
 	if steps && settled < stepped {
 		u.waits = append(u.waits, o)
@@ -233,7 +233,7 @@ func (u *unfolding) misfired(ctx context.Context, t *engine.Timer, p *plan.Plan,
 // and returns up to when it has. What is stale gets a record, as far as the watermark has
 // settled: a record of a due that the plan may yet derive would be one too many.
 func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, to, settled int64, most int) (after int64, err error) {
-	now, found := u.e.now(), u.e.found(u.e.now())
+	now, found := u.e.now(), u.e.memory.Found(u.e.now())
 	after = o.Key.Due - 1
 	stale := min(policy.StaleBefore(t, found, now)-1, to, settled)
 	last := max(after, stale)
@@ -265,13 +265,13 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 // record or a row. Memory comes first: what leaves it was stored before. A range without
 // end begins behind all that had a task.
 func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	sh := u.e.shardOf(o.Key.Timer)
+	sh := u.e.memory.ShardOf(o.Key.Timer)
 	var own policy.Spans
-	sh.mu.Lock()
-	if lv := sh.timers[o.Key.Timer]; lv != nil {
-		own = sh.inMemory(lv, o.Key.Due-1, to)
+	sh.Mu.Lock()
+	if lv := sh.Timers[o.Key.Timer]; lv != nil {
+		own = sh.InMemory(lv, o.Key.Due-1, to)
 	}
-	sh.mu.Unlock()
+	sh.Mu.Unlock()
 	stored, err := u.e.ownWithin(ctx, o, to)
 	own = append(own, stored...)
 	slices.SortFunc(own, policy.CompareSpans)
@@ -297,15 +297,15 @@ func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (own
 
 // rejoin lets the dues of a timer come through the wheel again.
 func (e *Scheduler) rejoin(c caughtUp) {
-	sh := e.shardOf(c.timer.ID)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	lv := sh.timers[c.timer.ID]
-	if lv == nil || !lv.behind || lv.def.Generation != c.timer.Generation {
+	sh := e.memory.ShardOf(c.timer.ID)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	lv := sh.Timers[c.timer.ID]
+	if lv == nil || !lv.Behind || lv.Def.Generation != c.timer.Generation {
 		return
 	}
-	lv.behind = false
-	sh.decided[c.timer.ID] = c.after
-	e.schedule(lv, c.after)
-	sh.dismiss(lv)
+	lv.Behind = false
+	sh.Decided[c.timer.ID] = c.after
+	e.memory.Schedule(lv, c.after)
+	sh.Dismiss(lv)
 }

@@ -74,12 +74,12 @@ func (e *Scheduler) waiting() (n int, bytes int64) {
 
 // countUnsettled counts the outcomes that wait, and their bytes.
 func (e *Scheduler) countUnsettled() (n int, bytes int64) {
-	for i := range e.shards {
-		sh := &e.shards[i]
-		sh.mu.Lock()
-		n += sh.done
-		bytes += sh.doneBytes
-		sh.mu.Unlock()
+	for i := range e.memory.Shards {
+		sh := &e.memory.Shards[i]
+		sh.Mu.Lock()
+		n += sh.Done
+		bytes += sh.DoneBytes
+		sh.Mu.Unlock()
 	}
 	return n, bytes
 }
@@ -94,7 +94,7 @@ const (
 // awaitCalm waits while calls are paused.
 func (e *Scheduler) awaitCalm() {
 	for e.running.Load() {
-		calm := e.calm.wait()
+		calm := e.calm.Wait()
 		if !e.stalled.Load() || !e.running.Load() {
 			return
 		}
@@ -119,10 +119,10 @@ func (e *Scheduler) watchJournal(ctx context.Context) error {
 			e.log.Warn("calls wait for the journal's disk", "wait", stalled, "unsynced", unsynced, "age", age)
 		}
 		if !stalled {
-			e.calm.broadcast()
+			e.calm.Broadcast()
 		}
 		sleep(ctx, 100*time.Millisecond)
 	}
-	e.calm.broadcast()
+	e.calm.Broadcast()
 	return nil
 }

@@ -373,9 +373,11 @@ func (b *browser) signIn(t *testing.T, lang, theme string) {
 		b.leave(t, "lang-en", "/")
 		b.leave(t, "lang-zh", "/")
 	}
-	b.leave(t, "theme", "/") // from what the machine prefers to dark
+	b.leave(t, "theme-light", "/")
+	b.leave(t, "theme-auto", "/")
+	b.leave(t, "theme-dark", "/")
 	if theme == "light" {
-		b.leave(t, "theme", "/")
+		b.leave(t, "theme-light", "/")
 	}
 	b.wait(t, fmt.Sprintf("document.documentElement.dataset.theme === %q", theme))
 }
@@ -411,7 +413,8 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.wait(t, `document.querySelector("#preview .err")`)
 	b.fill(t, "#f-when", "0 9 29 2 *")
 	b.wait(t, `document.querySelector("#preview .warn") && document.querySelector("#preview time")`)
-	b.leave(t, "save", "/timers/new") // without a URL it is refused
+	b.wait(t, `document.title.startsWith(document.querySelector("h1").firstChild.textContent.trim())`) // the preview brings no other title
+	b.leave(t, "save", "/timers/new")                                                                  // without a URL it is refused
 	b.wait(t, `document.querySelector("[role=alert]") && document.querySelector("#f-name").value === `+quoted(name))
 	b.fill(t, `[name="callback.url"]`, "http://target.test/bad")
 	b.fill(t, `[name="retry.max_attempts"]`, "2")

@@ -344,3 +344,27 @@ func TestSizes(t *testing.T) {
 		t.Errorf("an asset that is none: %d", a.status)
 	}
 }
+
+// TestNoneSelected: a form without a selection leads back to its page, which says so.
+func TestNoneSelected(t *testing.T) {
+	n := serve(t)
+	v := n.visitor()
+	n.run(n.timer("shop", "stock", "/bad").ID)
+	for path, form := range map[string]url.Values{
+		"/timers/act": {"action": {"disable"}, "back": {"/timers?app=shop"}},
+		"/dead/retry": {"rate": {"10"}, "back": {"/dead?app=shop"}},
+	} {
+		back := form.Get("back")
+		a := v.post(path, form)
+		if to := a.header.Get("Location"); a.status != http.StatusSeeOther || to != back+"&note=none_selected" {
+			t.Fatalf("%s: %d, to %q", path, a.status, to)
+		}
+		page := v.get(a.header.Get("Location")).body
+		if !strings.Contains(page, "Nothing is selected.") || !strings.Contains(page, `name="back" value="`+back+`"`) {
+			t.Errorf("%s: %s", path, page)
+		}
+		if strings.Contains(v.get(back).body, "Nothing is selected.") {
+			t.Errorf("%s says so before anything was pressed", back)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // listDead is GET /dead: what failed or is dead, by target and error.
 func listDead(v *visit) error {
-	d := deadData{App: v.query("app"), TimerID: v.query("timer_id"), Since: v.query("since"), Status: v.query("status"), Back: v.r.URL.RequestURI()}
+	d := deadData{App: v.query("app"), TimerID: v.query("timer_id"), Since: v.query("since"), Status: v.query("status"), Back: v.Path()}
 	err := into(&d.List)(v.api.Failures(v.ctx, d.filter(v.Now)))
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func retryDead(v *visit) error {
 		d.Keys = slices.Compact(d.Keys)
 	}
 	if len(d.Keys) == 0 {
-		return &fault{http.StatusBadRequest, "Nothing is selected."}
+		return noneSelected(d.Back)
 	}
 	if f.Get("confirmed") != "yes" || d.MustType() && !sameNumber(f.Get("typed"), len(d.Keys)) {
 		d.Mistyped = f.Get("typed") != ""

@@ -342,5 +342,9 @@ func preview(v *visit) error {
 	f := readForm(v)
 	f.Preview = v.preview(f)
 	f.Errors = nil
-	return v.show("edit", v.T("Edit"), f)
+	title := v.T("Edit")
+	if f.Version == "" {
+		title = v.T("New timer")
+	}
+	return v.show("edit", title, f)
 }

@@ -71,10 +71,14 @@ func (d *overviewData) Waiting() int64 { return max(0, d.Tasks.Open-d.Tasks.InFl
 
 // heatCell is one minute, or second, of what is coming.
 type heatCell struct {
-	At    time.Time
-	N     int64
-	Level int // 0 for none, 1…5 by the share of the fullest
+	At     time.Time
+	N      int64
+	Level  int  // 0 for none, 1…5 by the share of the fullest
+	Marked bool // the axis has its time
 }
+
+// markEvery is how many cells stand between two times of the axis.
+const markEvery = 10
 
 func cells(from time.Time, step time.Duration, counts []int64) []heatCell {
 	var most int64
@@ -83,7 +87,7 @@ func cells(from time.Time, step time.Duration, counts []int64) []heatCell {
 	}
 	out := make([]heatCell, len(counts))
 	for i, n := range counts {
-		out[i] = heatCell{At: from.Add(time.Duration(i) * step), N: n}
+		out[i] = heatCell{At: from.Add(time.Duration(i) * step), N: n, Marked: i%markEvery == 0}
 		if n > 0 {
 			out[i].Level = int(min(5, 1+4*n/most))
 		}
@@ -109,40 +113,6 @@ func chartOf(ms []client.TrendMinute) [][]*float64 {
 		}
 	}
 	return cols
-}
-
-// upcoming is GET /upcoming: one minute of the coming hour, by second.
-func upcoming(v *visit) error {
-	at := v.Now
-	if q := v.query("at"); q != "" {
-		t, err := time.Parse(time.RFC3339, q)
-		if err != nil {
-			return &fault{400, "The time in the address cannot be read."}
-		}
-		at = t
-	}
-	app := v.query("app")
-	c, err := v.api.Coming(v.ctx, app, at, 500)
-	if err != nil {
-		return err
-	}
-	d := upcomingData{Coming: *c, App: app, Seconds: cells(c.Minute, time.Second, c.DueBySecond)}
-	for _, n := range c.DueBySecond {
-		d.Total += n
-	}
-	d.Former, d.Next = c.Minute.Add(-time.Minute), c.Minute.Add(time.Minute)
-	now := v.Now.Truncate(time.Minute)
-	d.HasFormer, d.HasNext = !d.Former.Before(now), d.Next.Before(now.Add(time.Hour))
-	return v.show("upcoming", v.T("What fires next"), &d)
-}
-
-type upcomingData struct {
-	client.Coming
-	App                string
-	Seconds            []heatCell
-	Total              int64
-	Former, Next       time.Time
-	HasFormer, HasNext bool
 }
 
 // together runs what can be asked at the same time, and gives the first error.

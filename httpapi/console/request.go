@@ -3,7 +3,10 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"xtimer/httpapi/client"
 )
@@ -24,8 +27,9 @@ type requestData struct {
 
 	Method, URL string
 	Headers     map[string]string
-	Body        string
-	Envelope    bool // no body was given: the default one is sent
+	Body        string // as it was sent, up to excerpt
+	Cut         int    // the size of the whole body in bytes, if Body is a part of it
+	Envelope    bool   // the timer has no body: the default one was sent
 }
 
 // storing is how long a change may take to be stored.
@@ -44,8 +48,7 @@ func (v *visit) requests(t *client.Task) ([]requestData, error) {
 		if timer == nil || !isOpen(t) {
 			return nil, nil
 		}
-		q := requestOf(timer)
-		return []requestData{q}, nil
+		return []requestData{requestOf(timer, t, 1)}, nil
 	}
 	// Few versions tell it in most cases; each can be 1 MiB.
 	var versions []client.Timer
@@ -60,7 +63,7 @@ func (v *visit) requests(t *client.Task) ([]requestData, error) {
 	}
 	var found []requestData
 	for i := len(t.Attempts) - 1; i >= 0; i-- {
-		q := requestAt(versions, t.Attempts[i].Started)
+		q := requestAt(versions, t, t.Attempts[i])
 		q.Gone = timer == nil
 		q.From, q.To = t.Attempts[i].N, t.Attempts[i].N
 		if n := len(found) - 1; n >= 0 && found[n].Version == q.Version {
@@ -84,12 +87,13 @@ func inForce(versions []client.Timer, at time.Time) int {
 	return -1
 }
 
-func requestAt(versions []client.Timer, at time.Time) requestData {
+func requestAt(versions []client.Timer, t *client.Task, a client.Attempt) requestData {
+	at := a.Started
 	i := inForce(versions, at)
 	if i < 0 {
 		return requestData{}
 	}
-	q := requestOf(&versions[i])
+	q := requestOf(&versions[i], t, a.N)
 	if i > 0 {
 		q.Since, q.Same = versions[0].Version, sameRequest(&versions[0], &versions[i])
 	}
@@ -106,25 +110,52 @@ func sameRequest(a, b *client.Timer) bool {
 	return text(x) == text(y)
 }
 
+// excerpt is how much of a body a page shows, in bytes.
 const excerpt = 4096
 
-func requestOf(t *client.Timer) requestData {
-	c := &t.Callback
-	q := requestData{Version: t.Version, Method: c.Method, URL: c.URL, Headers: hidden(c.Headers)}
+// requestOf is what an attempt of a task sends by a version of its timer.
+func requestOf(timer *client.Timer, t *client.Task, attempt int) requestData {
+	c := &timer.Callback
+	q := requestData{Version: timer.Version, Method: c.Method, URL: c.URL, Headers: hidden(c.Headers)}
 	switch {
 	case c.BodyText != nil:
 		q.Body = *c.BodyText
 	case c.BodyBase64 != nil:
-		q.Body = fmt.Sprintf("%q", c.BodyBase64[:min(len(c.BodyBase64), excerpt/4)])
+		q.Body = string(c.BodyBase64)
 	case c.Body != nil:
 		if raw, ok := c.Body.(json.RawMessage); ok {
 			q.Body = string(raw)
 		}
-	default:
-		q.Envelope = true
+	case c.Method != http.MethodGet:
+		q.Envelope, q.Body = true, envelope(timer, t, attempt)
 	}
+	text := utf8.ValidString(q.Body)
 	if len(q.Body) > excerpt {
-		q.Body = q.Body[:excerpt] + " …"
+		q.Cut, q.Body = len(q.Body), q.Body[:excerpt]
+	}
+	if text {
+		q.Body = strings.ToValidUTF8(q.Body, "") // the cut may have split a character
+	} else {
+		q.Body = fmt.Sprintf("%q", q.Body)
 	}
 	return q
+}
+
+// envelope is the body of an attempt whose timer has none.
+func envelope(timer *client.Timer, t *client.Task, attempt int) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(struct {
+		Task    string `json:"task"`
+		Timer   string `json:"timer"`
+		App     string `json:"app"`
+		Name    string `json:"name"`
+		Due     string `json:"due"`
+		Attempt int    `json:"attempt"`
+	}{t.Key, t.TimerID, timer.App, timer.Name, t.Due.UTC().Format("2006-01-02T15:04:05.000Z"), attempt})
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -123,7 +123,7 @@ func TestRequestVersions(t *testing.T) {
 		return time.UnixMilli(1_800_000_000_000).UTC().Add(time.Duration(s) * time.Second)
 	}
 	version := func(n, s int) client.Timer {
-		tm := client.Timer{ID: "7", Version: n, UpdatedAt: at(s)}
+		tm := client.Timer{ID: "7", Version: n, UpdatedAt: at(s), Definition: client.Definition{App: "shop"}}
 		tm.Callback = client.Callback{URL: "http://x/" + string(rune('a'+n)), Method: "POST"}
 		return tm
 	}
@@ -144,7 +144,7 @@ func TestRequestVersions(t *testing.T) {
 		{at(0), []client.Timer{version(1, 5)}, 1, 0},
 		{at(0), nil, 0, 0},
 	} {
-		if got := requestAt(x.versions, x.sent); got.Version != x.want || got.Maybe != x.maybe {
+		if got := requestAt(x.versions, &client.Task{}, client.Attempt{Started: x.sent}); got.Version != x.want || got.Maybe != x.maybe {
 			t.Errorf("sent at %s: version %d or %d, want %d or %d", x.sent, got.Version, got.Maybe, x.want, x.maybe)
 		}
 	}
@@ -162,7 +162,7 @@ func TestRequestVersions(t *testing.T) {
 		}).page("/tasks/7_1")
 	}
 	got := page()
-	for _, want := range []string{"<h3>Version 8", "Attempts 2 to 3", "POST http://x/i", "The timer was changed within the second before: it may have been version 7.", "This version is not kept any more"} {
+	for _, want := range []string{`{"task":"7_1","timer":"7","app":"shop","name":"","due":`, `"attempt":3}`, "here that of attempt 3", "<h3>Version 8", "Attempts 2 to 3", "POST http://x/i", "The timer was changed within the second before: it may have been version 7.", "This version is not kept any more"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q: %s", want, got)
 		}

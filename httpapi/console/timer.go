@@ -106,33 +106,30 @@ func hidden(headers map[string]string) map[string]string {
 	return out
 }
 
-// runsChart is the last runs: time, lateness of what went well, and of the rest.
-type runsChart struct{ Due, Good, Bad []*float64 }
+// runsChart is the last tasks: their dues, the lateness of what succeeded and of the rest,
+// and a mark for each task that has no lateness, as its request never reached its target.
+type runsChart struct{ Due, Good, Bad, Unsent []*float64 }
 
-// add adds a task that was called. One whose target was not reached by the first attempt
-// has no lateness, so it stands where its last attempt began.
+// add adds a task that has ended, or was called.
 func (c *runsChart) add(t *client.Task) {
-	if len(t.Attempts) == 0 {
+	if len(t.Attempts) == 0 && isOpen(t) {
 		return
 	}
-	late := t.LatenessMS
-	if late == nil {
-		began := max(0, float64(t.Attempts[0].Started.Sub(t.Due))/1e6)
-		late = &began
-	}
 	x := float64(t.Due.UnixMilli()) / 1000
-	c.Due = append(c.Due, &x)
-	var good, bad *float64
-	if t.Status == client.Succeeded {
-		good = late
-	} else {
-		bad = late
+	var good, bad, unsent *float64
+	switch {
+	case t.LatenessMS == nil:
+		unsent = new(1.0)
+	case t.Status == client.Succeeded:
+		good = t.LatenessMS
+	default:
+		bad = t.LatenessMS
 	}
-	c.Good, c.Bad = append(c.Good, good), append(c.Bad, bad)
+	c.Due, c.Good, c.Bad, c.Unsent = append(c.Due, &x), append(c.Good, good), append(c.Bad, bad), append(c.Unsent, unsent)
 }
 
 // Columns for uPlot.
-func (c *runsChart) Columns() [][]*float64 { return [][]*float64{c.Due, c.Good, c.Bad} }
+func (c *runsChart) Columns() [][]*float64 { return [][]*float64{c.Due, c.Good, c.Bad, c.Unsent} }
 
 // versionData is one version, with what it changed.
 type versionData struct {

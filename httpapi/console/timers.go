@@ -127,7 +127,7 @@ func actOnTimers(v *visit) error {
 		d.Count = len(d.IDs)
 	}
 	if d.Count == 0 {
-		return &fault{http.StatusBadRequest, "Nothing is selected."}
+		return noneSelected(d.Back)
 	}
 	if f.Get("confirmed") != "yes" || d.MustType() && !sameNumber(f.Get("typed"), d.Count) {
 		d.Mistyped = f.Get("typed") != ""

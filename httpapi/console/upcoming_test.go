@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,28 @@ func TestUpcoming(t *testing.T) {
 	if o := v.get("/").body; !strings.Contains(o, `title="`+at.UTC().Format("15:04")+` · 2"`) {
 		t.Error("the overview does not show the minute")
 	}
-	for _, q := range []string{"nonsense", "2020-01-01T00:00:00Z"} {
-		if a := v.get("/upcoming?at=" + q); a.status != 400 && a.status != 422 {
-			t.Errorf("%s: %d", q, a.status)
+	if a := v.get("/upcoming?at=nonsense"); a.status != 400 {
+		t.Errorf("nonsense: %d", a.status)
+	}
+}
+
+// TestPassedMinute: the link of a minute does not expire. After the minute it shows what
+// became of the dues.
+func TestPassedMinute(t *testing.T) {
+	n := serve(t)
+	v := n.visitor()
+	past := fakeAPI(func(r *http.Request) (int, any) {
+		if r.URL.Path != "/v1/tasks" || r.URL.Query().Get("from") != "2020-01-01T00:00:00.000Z" || r.URL.Query().Get("to") != "2020-01-01T00:01:00.000Z" {
+			return 500, nil
 		}
+		return 200, client.TaskList{Tasks: []client.Task{{Key: "7_1", TimerID: "7", App: "shop", Name: "stock", Status: client.Dead, Due: time.Date(2020, 1, 1, 0, 0, 7, 0, time.UTC)}}}
+	}).page("/upcoming?at=2020-01-01T00:00:30Z")
+	for _, want := range []string{"What fired in this minute", "By second: 1 task", `href="/tasks/7_1"`, "00:00:07.000 UTC · 1", `id="next"`, `id="former"`} {
+		if !strings.Contains(past, want) {
+			t.Errorf("the page lacks %q: %s", want, past)
+		}
+	}
+	if a := v.get("/upcoming?at=2020-01-01T00:00:00Z"); a.status != 200 || !strings.Contains(a.body, "Nothing here.") {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }

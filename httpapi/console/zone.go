@@ -99,6 +99,9 @@ func (z *zones) Clock(t time.Time) string {
 // HM is the minute of an instant, where the zone is written once for all.
 func (z *zones) HM(t time.Time) string { return t.In(z.of(z.timer)).Format("15:04") }
 
+// Second is the second of an instant, where its minute is written once for all.
+func (z *zones) Second(t time.Time) string { return t.In(z.of(z.timer)).Format(":05") }
+
 func offset(t time.Time) string {
 	_, s := t.Zone()
 	if s == 0 {

@@ -29,17 +29,19 @@
     // uPlot would show three years around a single point.
     if (columns[0].length === 1) columns.forEach((c, i) => c.unshift(i ? null : c[0] - 600));
     const runs = place.dataset.chart === "runs";
-    const colours = runs ? ["good", "bad"] : ["good", "accent", "warn"];
+    const colours = runs ? ["good", "bad", "bad"] : ["good", "accent", "warn"];
+    // A task that was not sent has no lateness: it is a hollow mark on the upper edge, off the scale.
+    const unsent = (i) => runs && i === 2;
     const axis = { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 } };
     const time = (_, vs, __, ___, step) => vs.map((v) => wall(v * 1e3).slice(...(step < 60 ? [11, 19] : step < 86400 ? [11, 16] : [0, 10])));
     const decades = (_, __, from, to) => { const all = []; for (let d = 1e-3; d <= to; d *= 10) if (d >= from * 0.99) all.push(d); return all; };
     place.replaceChildren();
     new uPlot({
       width: place.clientWidth, height: 200, tzDate: local,
-      scales: { x: { range: (_, from, to) => [Math.min(from, to - (runs ? 10 : 600)), to] }, y: { distr: 3, log: 10 } },
+      scales: { x: { range: (_, from, to) => [Math.min(from, to - (runs ? 10 : 600)), to] }, y: { distr: 3, log: 10 }, edge: { range: [0, 1] } },
       series: [{ label: offset(Date.now()), value: (_, v) => v == null ? "–" : wall(v * 1e3).slice(11, 19) }, ...labels.map((label, i) => ({
-        label, stroke: colour(colours[i]), width: 1.5, value: (_, v) => ms(v),
-        points: runs ? { show: true, size: 5, fill: colour(colours[i]) } : { show: columns[0].length < 4, size: 5 },
+        label, stroke: colour(colours[i]), width: 1.5, scale: unsent(i) ? "edge" : "y", value: (_, v) => unsent(i) ? (v == null ? "–" : label) : ms(v),
+        points: runs ? { show: true, size: unsent(i) ? 7 : 5, fill: colour(unsent(i) ? "panel" : colours[i]) } : { show: columns[0].length < 4, size: 5 },
         paths: runs ? () => null : undefined,
       }))],
       axes: [{ ...axis, space: 76, values: time }, { ...axis, size: 72, splits: decades, values: (_, vs) => vs.map((v) => v == null ? "" : ms(v)) }],
@@ -125,7 +127,9 @@
       const late = cell(t.lateness_ms == null ? "–" : ms(t.lateness_ms)); late.className = "n";
       const tries = cell(String(t.attempt_count)); tries.className = "n";
       const name = cell(link("/timers/" + encodeURIComponent(t.timer_id), t.name || t.timer_id), " ", el("span", t.app, "muted")); name.className = "name";
+      const heads = $$("thead th", rows.closest("table"));
       r.append(cell(a), name, cell(status, why), late, tries, cell(last ? (last.code && (!last.error_class || last.error_class === "status") ? String(last.code) : word(last.error_class || "")) : ""));
+      [...r.children].forEach((c, i) => { c.dataset.label = heads[i].textContent; });
       return r;
     }
     const say = () => {

@@ -261,7 +261,7 @@ func (l Language) Warning(w client.Warning, stamp func(time.Time) string) string
 	case "dst_repeat":
 		return fmt.Sprintf("%s 的时钟将从 %s 拨回 %s：其间的到期会再触发一次", w.Zone, w.ClockBefore, timeOf(w.ClockAfter))
 	case "time_zone_unused":
-		return "时区只对 cron 表达式有效：时刻、延迟和间隔没有时区"
+		return "时区只对 cron 表达式有效：时刻、延时和间隔没有时区"
 	case "dst_fold":
 		return fmt.Sprintf("%s 的时钟将从 %s 拨回 %s：其间的到期只在第一遍触发", w.Zone, w.ClockBefore, timeOf(w.ClockAfter))
 	}

@@ -1,4 +1,4 @@
-package scheduler
+package resident
 
 import (
 	"maps"
@@ -12,34 +12,34 @@ import (
 // TestIndex: it does what a map does.
 func TestIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var x index
-		m := map[engine.Key]*task{}
+		var x Index
+		m := map[engine.Key]*Task{}
 		keys := rapid.Custom(func(t *rapid.T) engine.Key {
 			return engine.Key{Timer: engine.TimerID(rapid.Uint64Range(1, 40).Draw(t, "timer")), Due: 10 * rapid.Int64Range(0, 40).Draw(t, "due")}
 		})
 		for range rapid.IntRange(0, 400).Draw(t, "steps") {
 			k := keys.Draw(t, "key")
 			switch has := m[k]; {
-			case x.find(k) != has:
-				t.Fatalf("%v: %p, want %p", k, x.find(k), has)
+			case x.Find(k) != has:
+				t.Fatalf("%v: %p, want %p", k, x.Find(k), has)
 			case has == nil:
-				tk := &task{}
+				tk := &Task{}
 				tk.Key = k
-				x.remove(tk) // which is not there
-				x.put(tk)
+				x.Remove(tk) // which is not there
+				x.Put(tk)
 				m[k] = tk
 			case rapid.Bool().Draw(t, "remove"):
-				other := &task{}
+				other := &Task{}
 				other.Key = k
-				x.remove(other) // has its key, and is not there
-				x.remove(has)
+				x.Remove(other) // has its key, and is not there
+				x.Remove(has)
 				delete(m, k)
 			}
-			all := map[engine.Key]*task{}
-			for tk := range x.all {
+			all := map[engine.Key]*Task{}
+			for tk := range x.All {
 				all[tk.Key] = tk
 			}
-			if !maps.Equal(all, m) || x.len != len(m) {
+			if !maps.Equal(all, m) || x.Len != len(m) {
 				t.Fatalf("%d tasks, want %d", len(all), len(m))
 			}
 		}
@@ -50,27 +50,27 @@ func TestIndex(t *testing.T) {
 // map, which no cache holds either: there are 256 of each.
 func BenchmarkIndex(b *testing.B) {
 	const shards, backlog = 256, 800
-	tasks := make([]task, shards*backlog)
+	tasks := make([]Task, shards*backlog)
 	for i := range tasks {
 		tasks[i].Key = engine.Key{Timer: engine.TimerID(7354000000000000 + i%(3*shards)), Due: int64(1763658000000 + i/(3*shards)*10)}
 	}
 	b.Run("index", func(b *testing.B) {
-		x := make([]index, shards)
+		x := make([]Index, shards)
 		for i := range tasks {
-			x[i%shards].put(&tasks[i])
+			x[i%shards].Put(&tasks[i])
 		}
 		for i := 0; b.Loop(); i++ {
 			at := i % len(tasks)
 			t := &tasks[at]
-			x[at%shards].remove(t)
+			x[at%shards].Remove(t)
 			t.Key.Due += 1 << 20
-			x[at%shards].put(t)
+			x[at%shards].Put(t)
 		}
 	})
 	b.Run("map", func(b *testing.B) {
-		m := make([]map[engine.Key]*task, shards)
+		m := make([]map[engine.Key]*Task, shards)
 		for i := range m {
-			m[i] = map[engine.Key]*task{}
+			m[i] = map[engine.Key]*Task{}
 		}
 		for i := range tasks {
 			m[i%shards][tasks[i].Key] = &tasks[i]

@@ -1,35 +1,35 @@
-package scheduler
+package resident
 
 import (
 	"math"
 	"sync"
 )
 
-// holds keep the watermark back: while one is there, no watermark passes it.
+// Pins keep the watermark back: while one is there, no watermark passes it.
 // Who is about to admit a due that the wheel does not know yet (a create being
 // committed, a misfire being decided) takes a hold just before that due and
 // gives it up once the wheel or the roster has it.
-type holds struct {
+type Pins struct {
 	mu    sync.Mutex
-	list  []*hold // a handful: one per commit under way
-	taken int64   // the lowest that was taken since lowest was asked
+	list  []*Pin // a handful: one per commit under way
+	taken int64  // the lowest that was taken since lowest was asked
 }
 
-type hold struct {
+type Pin struct {
 	at    int64
 	place int
 }
 
-func (h *holds) take(at int64) *hold {
+func (h *Pins) Pin(at int64) *Pin {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	x := &hold{at, len(h.list)}
+	x := &Pin{at, len(h.list)}
 	h.list = append(h.list, x)
 	h.taken = min(h.taken, at)
 	return x
 }
 
-func (h *holds) give(x *hold) {
+func (h *Pins) Release(x *Pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := len(h.list) - 1
@@ -39,9 +39,9 @@ func (h *holds) give(x *hold) {
 	h.list = h.list[:last]
 }
 
-// lowest is the lowest hold, or limit when there is none below it. A settle asks
+// Lowest is the lowest hold, or limit when there is none below it. A settle asks
 // once, before it looks at what the wheel knows.
-func (h *holds) lowest(limit int64) int64 {
+func (h *Pins) Lowest(limit int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.taken = math.MaxInt64
@@ -54,7 +54,7 @@ func (h *holds) lowest(limit int64) int64 {
 // since is the lowest that was taken since lowest was asked, given up or not, or limit.
 // A settle asks for each shard: the clock may have been set back under it, and a
 // change has read the watermark of a shard that this settle has yet to come to.
-func (h *holds) since(limit int64) int64 {
+func (h *Pins) since(limit int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return min(limit, h.taken)

@@ -1,0 +1,232 @@
+package resident
+
+import (
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/fair"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// Attempt is one attempt of a task, and the gate that its call passes:
+//
+//	begin → note in the journal → resolve, dial → Enter → first byte → Leave → finish, or retry
+//	        └────────── the task Preparing ─────────┘ └──── Sending ──────────┘
+//
+// Until Enter nothing was sent. A change that takes hold of the timer meanwhile
+// finds the task as it finds one in the queue, whatever a slow disk, DNS or dial
+// is doing for it, and the attempt is as if never begun: its number is used again.
+type Attempt struct {
+	engine.Call
+	memory *Memory
+	task   *Task
+	was    engine.TaskStatus // before it was sent
+	Noted  engine.Position   // in the journal
+	Over   bool              // the task is another's by now: nothing here may touch it
+}
+
+// Enter decides between sending a task and a change of its timer: both take the
+// shard's lock.
+func (a *Attempt) Enter() bool {
+	sh, t := a.memory.ShardOf(a.Key.Timer), a.task
+	sh.Mu.Lock()
+	again, ok := a.stands()
+	if ok {
+		t.State, t.Status, t.Writing = Sending, engine.Running, a.Timer
+	}
+	sh.Mu.Unlock()
+	if again != nil {
+		a.memory.Enqueue([]*Task{again})
+	}
+	return ok
+}
+
+// Leave implements Gate.
+func (a *Attempt) Leave(sent bool) {
+	sh, t := a.memory.ShardOf(a.Key.Timer), a.task
+	sh.Mu.Lock()
+	t.Writing = nil
+	if !sent {
+		t.State, t.Status = Preparing, a.was
+	}
+	waited := t.Timer.Frozen || t.Timer.Def.Version != a.Timer.Version
+	sh.Mu.Unlock()
+	if waited {
+		a.memory.Settled.Broadcast()
+	}
+}
+
+// stands reports whether an attempt of which nothing was sent may go on. If not, its
+// task is gone, or set aside until the change of its timer has ended, or, with the
+// definition replaced, to be queued again: what was prepared is not what is to be
+// sent. Mu is held.
+func (a *Attempt) stands() (again *Task, ok bool) {
+	t := a.task
+	switch {
+	case a.Over:
+		return nil, false
+	case t.State != Preparing: // its generation is over
+	case t.Timer.Frozen:
+		t.State, t.RowStale = Frozen, true
+	case t.Timer.Def.Version != a.Timer.Version:
+		t.Await(a.memory.now())
+		t.RowStale, again = true, t
+	default:
+		return nil, true
+	}
+	a.Over = true
+	return again, false
+}
+
+// End takes the outcome of an attempt: notes it in the journal and decides what
+// is next. That nothing could be sent for a timer that was changed is no outcome.
+// What it returns is for counting.
+func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
+	m, t := a.memory, a.task
+	sh := m.ShardOf(t.Key.Timer)
+	now := m.now()
+	sh.Mu.Lock()
+	if a.Over || t.State != Sending {
+		if again, ok := a.stands(); !ok {
+			sh.Mu.Unlock()
+			if again != nil {
+				m.Enqueue([]*Task{again})
+			}
+			return e
+		}
+	}
+	t.Writing = nil // after a panic between Enter and Leave
+	lv := t.Timer
+	first := len(t.Attempts) == 0
+	if first {
+		t.Lateness = -1
+		if !out.Sent.IsZero() {
+			t.Lateness = out.Sent.Sub(time.UnixMilli(t.Key.Due))
+		}
+	}
+	started := out.Sent
+	if started.IsZero() {
+		started = began
+	}
+	n := t.LastAttempt() + 1
+	t.Attempts = append(t.Attempts, engine.Attempt{
+		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
+		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
+	})
+	t.Noted = false
+	v := policy.AfterAttempt(lv.Def, &t.Task, &out, now, lv.ended(t.Generation))
+	var freed *Task
+	if v.Status == engine.Retrying {
+		if m.IsFull() && lv.Def.Overlap == engine.OverlapAllow {
+			v.NotBefore = max(v.NotBefore, m.roomy(t.Key))
+		}
+		t.Status, t.NotBefore = engine.Retrying, v.NotBefore
+		m.Later(sh, t, v.NotBefore)
+		t.InJournal(m.cfg.Journal.Finish(engine.EncodeTask(&t.Task)))
+	} else {
+		freed = m.conclude(sh, t, v.Status, v.Reason, now)
+	}
+	e = Ended{Counts: true, First: first && !out.Sent.IsZero(), At: now, Lateness: t.Lateness}
+	sh.Mu.Unlock()
+	if freed != nil {
+		m.Enqueue([]*Task{freed})
+	}
+	return e
+}
+
+// Ended is how an attempt counts.
+type Ended struct {
+	Counts   bool // false: nothing was sent for a timer that was changed
+	First    bool // the first of its task, and it was sent
+	At       int64
+	Lateness time.Duration // of its task
+}
+
+// Enqueue has tasks wait for their turn, that are ready.
+func (m *Memory) Enqueue(ts []*Task) {
+	if len(ts) == 0 {
+		return
+	}
+	now := m.cfg.Now().UnixMicro()
+	var few [16]*fair.Item[*Task]
+	items := few[:0]
+	for _, t := range ts {
+		if t.QueuedAt == 0 { // else it is back from where it was held, or Parked
+			t.QueuedAt = now
+		}
+		items = append(items, &t.turn)
+	}
+	m.Queue.Push(items...)
+}
+
+// Begin takes a task out of the queue: it becomes Preparing, or is set aside (a
+// is nil). The attempt should have begun at from (Unix ms). freed is a task whose
+// turn it is, to be queued: another, or t with the body that it has now.
+func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, freed *Task) {
+	sh := m.ShardOf(t.Key.Timer)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	lv := t.Timer
+	Raise(&m.UpTo, now) // also for one that ends here, for its timer is busy
+	switch {
+	case t.State != Queued:
+		return nil, 0, nil // cancelled while it waited
+	case lv.Frozen:
+		t.State = Frozen
+		return nil, 0, nil
+	case now < t.Key.Due:
+		// The clock stepped back while it waited: never early. Who waits for it need not.
+		m.Later(sh, t, t.Key.Due)
+		if t.Yields() {
+			freed = t.leave(now)
+		}
+		return nil, 0, freed
+	case !t.Begun && lv.Busy > 0 && lv.Def.Overlap != engine.OverlapAllow:
+		m.overlap(sh, t, now)
+		return nil, 0, nil
+	case lv.Heavy.Load() && body.Version != lv.Def.Version:
+		return nil, 0, t // changed since
+	}
+	if v, fresh := policy.BeforeAttempt(lv.Def, &t.Task, t.Noted, m.Found(now), now); !fresh {
+		return nil, 0, m.conclude(sh, t, v.Status, v.Reason, now)
+	}
+	if !t.Begun {
+		t.Begun = true
+		lv.Busy++
+	}
+	from = max(t.Key.Due, t.NotBefore)
+	t.State, t.RowStale = Preparing, true
+	a = &Attempt{memory: m, task: t, was: t.Status}
+	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.Redelivered, Gate: a}
+	a.Noted = m.noteBegun(t)
+	return a, from, nil
+}
+
+// Found is when the last start or forward step of the clock found what was late.
+func (m *Memory) Found(now int64) int64 { return max(m.StartedAt, min(m.Stepped.Load(), now)) }
+
+// maxParked is how many tasks of one timer may wait for another of it.
+const maxParked = 100
+
+// overlap decides what becomes of a task whose timer is busy. Mu is held.
+func (m *Memory) overlap(sh *Shard, t *Task, now int64) {
+	lv := t.Timer
+	switch {
+	case lv.Def.Overlap == engine.OverlapSkip:
+		m.conclude(sh, t, engine.Skipped, engine.ReasonOverlap, now)
+	case len(lv.Parked) >= maxParked:
+		m.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
+	default:
+		t.State = Parked
+		lv.Parked = append(lv.Parked, t)
+	}
+}
+
+// roomy is when a task is tried again whose memory is needed: spread over a minute
+// that is not loaded yet. It leaves with the next settle (release) and comes back
+// with that minute.
+func (m *Memory) roomy(k engine.Key) int64 {
+	const settles = minute / 3 // by then it has been settled: settleWait
+	return m.Horizon.Load() + settles + int64(plan.Scatter(uint64(k.Timer), uint64(k.Due))%uint64(minute-settles))
+}

@@ -1,0 +1,82 @@
+package console
+
+import (
+	"net/http"
+	"time"
+
+	"xtimer/httpapi/client"
+)
+
+// upcoming is GET /upcoming: one minute by second. Of a minute of the coming hour it
+// shows what is due, and of one that has passed what became of it: a link to a minute
+// stays good.
+func upcoming(v *visit) error {
+	at := v.Now
+	if q := v.query("at"); q != "" {
+		t, err := time.Parse(time.RFC3339, q)
+		if err != nil {
+			return &fault{http.StatusBadRequest, "The time in the address cannot be read."}
+		}
+		at = t
+	}
+	now := v.Now.Truncate(time.Minute)
+	d := upcomingData{Minute: at.UTC().Truncate(time.Minute), App: v.query("app")}
+	d.Former, d.Next = d.Minute.Add(-time.Minute), d.Minute.Add(time.Minute)
+	d.HasNext = d.Next.Before(now.Add(time.Hour))
+	find := d.coming
+	if d.Past = d.Minute.Before(now); d.Past {
+		find = d.passed
+	}
+	if err := find(v); err != nil {
+		return err
+	}
+	if d.Past {
+		return v.show("upcoming", v.T("What fired in this minute"), &d)
+	}
+	return v.show("upcoming", v.T("What fires next"), &d)
+}
+
+type upcomingData struct {
+	Minute, Former, Next time.Time
+	App                  string
+	Past                 bool
+	Seconds              []heatCell
+	Total                int64 // of timers; in the past, of tasks
+	Partial              bool  // there are more than are shown
+	Dues                 []client.ComingDue
+	Tasks                []client.Task // in the past
+	HasNext              bool
+}
+
+// mostInMinute is how many timers or tasks of a minute are shown.
+const mostInMinute = 500
+
+// coming finds what is due in a minute of the coming hour.
+func (d *upcomingData) coming(v *visit) error {
+	c, err := v.api.Coming(v.ctx, d.App, d.Minute, mostInMinute)
+	if err != nil {
+		return err
+	}
+	d.Dues, d.Partial, d.Seconds = c.Dues, c.Partial, cells(d.Minute, time.Second, c.DueBySecond)
+	for _, n := range c.DueBySecond {
+		d.Total += n
+	}
+	return nil
+}
+
+// passed finds the tasks that were due in a minute that has passed.
+func (d *upcomingData) passed(v *visit) error {
+	l, err := v.api.TaskPage(v.ctx, client.TaskFilter{App: d.App, From: d.Minute, To: d.Next}, mostInMinute, "")
+	if err != nil {
+		return err
+	}
+	d.Tasks, d.Partial, d.Total = l.Tasks, l.NextCursor != "", int64(len(l.Tasks))
+	counts := make([]int64, 60)
+	for i := range l.Tasks {
+		if s := int(l.Tasks[i].Due.Sub(d.Minute) / time.Second); s >= 0 && s < len(counts) {
+			counts[s]++
+		}
+	}
+	d.Seconds = cells(d.Minute, time.Second, counts)
+	return nil
+}
