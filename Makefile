@@ -16,10 +16,16 @@ help: ## show this list
 # names and lines all the same. With them, for a debugger: make build LDFLAGS=
 LDFLAGS ?= -s -w
 
+# The version is that of the newest tag v1.2.3 and of the commits since; VERSION= sets
+# another one. The time of the commit is the time of all files in a release.
+VERSION ?= $(shell deploy/version)
+COMMIT  ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format="%H of %cd" 2>/dev/null)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+
 .PHONY: build
 build: ## build bin/xtimer; with debug symbols: make build LDFLAGS=
 	@mkdir -p bin
-	go build -trimpath -ldflags "$(LDFLAGS)" -o bin/xtimer ./cmd/xtimer
+	go build -trimpath -ldflags "$(LDFLAGS) -X 'main.stampedVersion=$(VERSION)' -X 'main.stampedCommit=$(COMMIT)'" -o bin/xtimer ./cmd/xtimer
 
 .PHONY: run
 run: build ## build, and show it at work: server, receiver and a few timers; Ctrl-C ends it
@@ -229,6 +235,22 @@ chromium:
 	{ install || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null && found >/dev/null || \
 		{ tail -5 "$$log"; exit 1; }; \
 	echo "chromium was installed"
+
+# What a release is made with lies in a Go module of its own.
+TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
+
+.PHONY: release
+release: ## make dist/: archives, checksums and lists of components; VERSION= sets the version
+	@case "$(VERSION)" in \
+		"") $(call PROBLEM,this is no git checkout: give VERSION= and SOURCE_DATE_EPOCH=) ;; \
+		*dirty) $(call PROBLEM,the checkout has changes: a release is made of a commit) ;; \
+	esac
+	cd deploy/release && go run . -version "$(VERSION)" -commit "$(COMMIT)" -date "$(SOURCE_DATE_EPOCH)" \
+		-source ../.. -out ../../dist -targets "$(TARGETS)"
+
+.PHONY: test-release
+test-release: release ## make the release twice, and start and use each file of it (30 minutes)
+	cd deploy/release && go test -count=1 -timeout 90m -v ./... -dist ../../dist
 
 .PHONY: screenshots
 screenshots: chromium ## make docs/pictures anew, of a server that has been at work for ten minutes

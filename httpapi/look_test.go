@@ -331,7 +331,7 @@ func TestConsoleStream(t *testing.T) {
 	line(": xtimer")
 	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).str("id")
 	key := n.do("POST", "/v1/timers/"+id+"/run", "").str("key")
-	line("id: " + key)
+	line("-" + key)
 	if err := n.stop(); err != nil {
 		t.Error(err)
 	}

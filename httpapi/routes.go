@@ -55,7 +55,7 @@ func routes(cfg ServerConfig) []route {
 		{method: post, path: "/v1/schedules/preview", role: RoleRead, handle: (*Server).preview},
 
 		{method: get, path: "/v1/tasks", role: RoleRead, handle: (*Server).listTasks, list: true, query: parameters(taskFilters, paging)},
-		{method: get, path: "/v1/tasks/stream", role: RoleRead, handle: (*Server).streamTasks, query: taskFilters},
+		{method: get, path: "/v1/tasks/stream", role: RoleRead, handle: (*Server).streamTasks, query: parameters(taskFilters, []string{"last_event_id"})},
 		{method: post, path: "/v1/tasks/retry", role: RoleWrite, handle: (*Server).retryTasks, query: parameters(taskFilters, []string{"all", "dry_run"})},
 		{method: get, path: "/v1/tasks/failures", role: RoleRead, handle: (*Server).listFailures, list: true, query: taskFilters},
 		{method: get, path: task, role: RoleRead, handle: (*Server).getTask},

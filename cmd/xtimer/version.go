@@ -26,7 +26,11 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// build is what the Go tool wrote into the program.
+// What make build and make release stamp into the program; empty after go build
+// and go install, whose own record is in the program then.
+var stampedVersion, stampedCommit string
+
+// build is what the program was built from.
 type build struct {
 	version, commit, goVersion, platform string
 }
@@ -54,6 +58,12 @@ func readBuild() build {
 		if set["vcs.modified"] == "true" {
 			b.commit += ", with changes"
 		}
+	}
+	if stampedVersion != "" {
+		b.version = stampedVersion
+	}
+	if stampedCommit != "" {
+		b.commit = stampedCommit
 	}
 	return b
 }

@@ -1,16 +1,15 @@
 package scheduler
 
 import (
-	"bytes"
 	"container/heap"
 	"context"
 	"maps"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 	"xtimer/engine/resident"
@@ -292,7 +291,7 @@ func (e *Scheduler) newest(f *engine.TaskFilter, before engine.Key, limit int) (
 		sh := e.memory.ShardOf(t.Key.Timer)
 		sh.Mu.Lock()
 		if f.Matches(&t.Task) { // as it stands now
-			ts = append(ts, listed(&t.Task))
+			ts = append(ts, inspect.Listed(&t.Task))
 		}
 		sh.Mu.Unlock()
 	}
@@ -322,19 +321,6 @@ func (h *newestTasks) add(t *resident.Task) {
 	default:
 		h.more = true
 	}
-}
-
-// listed is a copy of a task for a list: of the attempts it has the last only, and it
-// keeps no memory of the others. A task may have had hundreds, of 1 KiB each.
-func listed(t *engine.Task) *engine.Task {
-	c := *t
-	c.App, c.Name, c.Reason = strings.Clone(t.App), strings.Clone(t.Name), strings.Clone(t.Reason)
-	c.Attempts = slices.Clone(t.Attempts[max(0, len(t.Attempts)-1):])
-	for i := range c.Attempts {
-		a := &c.Attempts[i]
-		a.ErrorClass, a.Response = strings.Clone(a.ErrorClass), bytes.Clone(a.Response)
-	}
-	return &c
 }
 
 // Tasks lists tasks newest first, by (due, timer), those in memory included:
@@ -385,7 +371,7 @@ func (e *Scheduler) stored(ctx context.Context, f engine.TaskFilter, before engi
 				ended.show(t)
 			}
 			if f.Matches(t) {
-				ts = append(ts, listed(t))
+				ts = append(ts, inspect.Listed(t))
 			}
 		}
 		if len(piece) < n || next == (engine.Key{}) {

@@ -225,6 +225,7 @@ func (f *form) refused(err error) bool {
 // errLooks answers who asks for a form that would lead nowhere.
 var errLooks = &fault{http.StatusForbidden, "This token may look, and change nothing."}
 
+// newTimer is GET /timers/new. The parameter from is the id of a timer to begin with.
 func newTimer(v *visit) error {
 	if !v.MayWrite() {
 		return errLooks
@@ -234,6 +235,16 @@ func newTimer(v *visit) error {
 	}}
 	if v.grant.App == "*" {
 		f.Values["app"] = ""
+	}
+	if from := v.query("from"); from != "" {
+		t, err := v.api.Get(v.ctx, from)
+		if err != nil {
+			return err
+		}
+		f = formOf(t.Definition)
+		if t.Name != "" {
+			f.Values["name"] = t.Name + "-copy"
+		}
 	}
 	f.Preview = v.preview(f)
 	return v.show("edit", v.T("New timer"), f)

@@ -24,9 +24,11 @@ func newTaskGet(r *remote.Server) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := r.Task(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				return r.TaskError(err, args[0])
 			}
-			return r.Show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t, r.Zone) })
+			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: t, Names: []string{t.Key}, Table: func(out io.Writer, _ bool) error {
+				return sheetTask(out, t, r.Zone)
+			}})
 		},
 	}
 }

@@ -24,7 +24,6 @@ type taskFlags struct {
 
 func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.App, "app", "", "only tasks of this `APP`")
 	fs.StringVar(&f.timer, "timer", "", "only tasks of this timer: `ID|APP/NAME`")
 	fs.StringSliceVar(&f.Statuses, "status", nil, "only tasks with one of these: `failed,dead` …")
 	fs.StringVar(&f.Origin, "origin", "", "only tasks that are of the `schedule`, manual, redrive or catch_up")
@@ -40,6 +39,7 @@ func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 // filter is what the flags say.
 func (f *taskFlags) filter(ctx context.Context, r *remote.Server) (api.TaskFilter, error) {
 	now := time.Now()
+	f.App = r.App
 	for _, t := range []struct {
 		flag, text string
 		to         *time.Time
@@ -80,7 +80,7 @@ func newTaskList(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = r.Show(cmd.OutOrStdout(), api.TaskList{Tasks: tasks}, func(out io.Writer) error { return tableTasks(out, tasks, r.Zone) })
+			err = r.Output.Show(cmd.OutOrStdout(), viewTasks(tasks, r.Zone))
 			return remote.TellMore(cmd, more, limit, err)
 		},
 	}
@@ -89,13 +89,35 @@ func newTaskList(r *remote.Server) *cobra.Command {
 	return cmd
 }
 
+// viewTasks shows tasks in each form.
+func viewTasks(tasks []api.Task, z remote.Zone) terminal.View {
+	var keys []string
+	for i := range tasks {
+		keys = append(keys, tasks[i].Key)
+	}
+	return terminal.View{Value: api.TaskList{Tasks: tasks}, Names: keys, Table: func(out io.Writer, wide bool) error {
+		return tableTasks(out, tasks, z, wide)
+	}}
+}
+
 // tableTasks lists tasks.
-func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone) error {
+func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone, wide bool) error {
 	g := terminal.Grid{Head: []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}}
+	if wide {
+		g.Head = append(g.Head, "ORIGIN", "ENDED", "NEXT TRY", "ANSWER")
+	}
 	for i := range tasks {
 		t := &tasks[i]
 		colours := []string{terminal.Plain, terminal.Plain, remote.StatusColours[t.Status]}
-		g.Paint(colours, z.Instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
+		cells := []string{z.Instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App + "/" + t.Name, t.Key}
+		if wide {
+			answer := ""
+			if n := len(t.Attempts); n > 0 {
+				answer = t.Attempts[n-1].Response
+			}
+			cells = append(cells, t.Origin, z.Instant(t.Ended, ""), z.Instant(t.NextAttempt, ""), answer)
+		}
+		g.Paint(colours, cells...)
 	}
 	return g.Print(out)
 }

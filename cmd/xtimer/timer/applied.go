@@ -25,6 +25,7 @@ type applied struct {
 	source  definition.Source
 	id      string // of what is to be deleted
 	version int    // that it has
+	cause   error  // of a failure
 }
 
 const (
@@ -32,8 +33,9 @@ const (
 	ResultFailed  = "failed"
 )
 
+// fail notes why a timer failed; err is an explained error.
 func (p *applied) fail(err error) {
-	p.Result, p.Error = ResultFailed, remote.Explain(err).Error()
+	p.Result, p.Error, p.cause = ResultFailed, remote.OneLine(err), err
 	if p.source.At.Node != nil {
 		p.Error = p.source.At.Line() + ": " + p.Error
 	}
@@ -55,13 +57,23 @@ func (a *apply) report(all []*applied) error {
 	for _, p := range all {
 		count[p.Result]++
 	}
-	err := a.Show(a.cmd.OutOrStdout(), map[string]any{"dry_run": a.dryRun, "results": all}, func(out io.Writer) error {
+	var names []string
+	for _, p := range all {
+		if p.Result != api.Unchanged && p.Result != ResultFailed {
+			names = append(names, p.App+"/"+p.Name)
+		}
+	}
+	err := a.Output.Show(a.cmd.OutOrStdout(), terminal.View{Value: map[string]any{"dry_run": a.dryRun, "results": all}, Names: names, Table: func(out io.Writer, _ bool) error {
 		return tellApplied(out, all, count, a.dryRun)
-	})
+	}})
 	if err != nil {
 		return err
 	}
-	return exit.Partly(len(all), count[ResultFailed], errors.New("it was refused"))
+	var cause error
+	if failed := only(all, ResultFailed); len(failed) > 0 {
+		cause = exit.With(exit.StatusOf(failed[0].cause), errors.New("the server refused the timer"))
+	}
+	return exit.Partly(len(all), count[ResultFailed], cause)
 }
 
 func tellApplied(out io.Writer, all []*applied, count map[string]int, dryRun bool) error {

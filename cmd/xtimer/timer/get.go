@@ -3,9 +3,10 @@ package timer
 import (
 	"io"
 
-	"xtimer/cmd/xtimer/remote"
-
 	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/terminal"
 )
 
 func newTimerGet(r *remote.Server) *cobra.Command {
@@ -21,7 +22,9 @@ func newTimerGet(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.Show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTimer(out, t, r.Zone) })
+			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: t, Names: []string{t.App + "/" + t.Name}, Table: func(out io.Writer, _ bool) error {
+				return sheetTimer(out, t, r.Zone)
+			}})
 		},
 	}
 }

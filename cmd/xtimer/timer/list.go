@@ -1,7 +1,6 @@
 package timer
 
 import (
-	"io"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -27,8 +26,9 @@ every timer that the other filters select: give an --app where there are many.`,
   xtimer timer list -l team=a,env!=prod --limit 0 -o yaml > timers.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.App = r.App
 			var options []api.CallOption
-			if failing || r.Output == "table" {
+			if failing || r.Output.IsTable() {
 				options = append(options, api.LastTasks())
 			}
 			all := r.Timers(cmd.Context(), f, options...)
@@ -39,8 +39,7 @@ every timer that the other filters select: give an --app where there are many.`,
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			err = r.Show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers, r.Zone) })
+			err = r.Output.Show(cmd.OutOrStdout(), viewTimers(timers, r.Zone))
 			return remote.TellMore(cmd, more, limit, err)
 		},
 	}
@@ -65,8 +64,7 @@ func onlyFailing(all iter.Seq2[api.Timer, error]) iter.Seq2[api.Timer, error] {
 // Filter adds the flags that select timers.
 func Filter(cmd *cobra.Command, f *api.TimerFilter) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.App, "app", "", "only timers of this `APP`")
-	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name begins so")
+	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name has this `PREFIX`")
 	fs.StringVar(&f.Status, "status", "", "only timers that are `enabled`, disabled or finished")
 	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these labels: `team=a,env!=prod`")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{api.Enabled, api.Disabled, api.Finished}, cobra.ShellCompDirectiveNoFileComp))

@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,9 +14,23 @@ import (
 	api "xtimer/httpapi/client"
 )
 
+// viewTimers shows timers in each form.
+func viewTimers(timers []api.Timer, z remote.Zone) terminal.View {
+	var names []string
+	for i := range timers {
+		names = append(names, timers[i].App+"/"+timers[i].Name)
+	}
+	return terminal.View{Value: api.TimerList{Timers: timers}, Names: names, Table: func(out io.Writer, wide bool) error {
+		return tableTimers(out, timers, z, wide)
+	}}
+}
+
 // tableTimers lists timers.
-func tableTimers(out io.Writer, timers []api.Timer, z remote.Zone) error {
+func tableTimers(out io.Writer, timers []api.Timer, z remote.Zone, wide bool) error {
 	g := terminal.Grid{Head: []string{"TIMER", "STATUS", "SCHEDULE", "NEXT DUE", "LAST TASK", "ID"}}
+	if wide {
+		g.Head = append(g.Head, "CALLS", "LABELS", "VERSION", "UPDATED", "REASON")
+	}
 	for i := range timers {
 		t := &timers[i]
 		last := ""
@@ -23,7 +38,11 @@ func tableTimers(out io.Writer, timers []api.Timer, z remote.Zone) error {
 			last = t.LastTask.Status
 		}
 		colours := []string{terminal.Plain, remote.StatusColours[t.Status], terminal.Plain, terminal.Plain, remote.StatusColours[last]}
-		g.Paint(colours, t.App+"/"+t.Name, t.Status, remote.ScheduleWords(&t.Schedule), z.Instant(t.NextDue, t.Schedule.TimeZone), last, t.ID)
+		cells := []string{t.App + "/" + t.Name, t.Status, remote.ScheduleWords(&t.Schedule), z.Instant(t.NextDue, t.Schedule.TimeZone), last, t.ID}
+		if wide {
+			cells = append(cells, t.Callback.Method+" "+t.Callback.URL, labelWords(t.Labels), strconv.Itoa(t.Version), z.Instant(t.UpdatedAt, t.Schedule.TimeZone), t.Reason)
+		}
+		g.Paint(colours, cells...)
 	}
 	return g.Print(out)
 }
@@ -60,15 +79,19 @@ func sheetTimer(out io.Writer, t *api.Timer, z remote.Zone) error {
 	if t.Priority != nil {
 		s.Add("priority", "%d", *t.Priority)
 	}
-	var labels []string
-	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
-		labels = append(labels, k+"="+t.Labels[k])
-	}
-	s.Has("labels", strings.Join(labels, ", "))
+	s.Has("labels", labelWords(t.Labels))
 	s.Add("version", "%d of %s, created %s", t.Version, z.Instant(t.UpdatedAt, t.Schedule.TimeZone), z.Instant(t.CreatedAt, t.Schedule.TimeZone))
 	s.Has("next due", z.Instant(t.NextDue, t.Schedule.TimeZone))
 	if l := t.LastTask; l != nil {
 		s.Add("last task", "%s, %s", l.Key, l.Status)
 	}
 	return s.Print(out)
+}
+
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, k+"="+labels[k])
+	}
+	return strings.Join(words, ", ")
 }
