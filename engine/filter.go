@@ -78,6 +78,11 @@ func (f *TaskFilter) Matches(t *Task) bool {
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, t.Status) {
 		return false
 	}
+	return f.matchesEnd(t)
+}
+
+// matchesEnd looks at how a task ended.
+func (f *TaskFilter) matchesEnd(t *Task) bool {
 	if f.HasDismissed && f.Dismissed != (t.Dismissed != 0) {
 		return false
 	}
