@@ -125,6 +125,7 @@ func TestApplyKeepsBodies(t *testing.T) {
 	}
 	s.run(file, "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 3 unchanged")
 	s.run(list, "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 4 unchanged")
+	s.run(s.do("timer", "list", "-o", "yaml"), "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 4 unchanged")
 }
 
 func TestApplyPrunes(t *testing.T) {

@@ -172,7 +172,7 @@ func (v *visit) fail(err error) {
 		v.c.log.Error("cannot show a page", "path", v.r.URL.Path, "err", err)
 	}
 	v.status = e.Status
-	if err := v.show("failure", v.T("This did not work"), e); err != nil {
+	if err := v.show("failure", v.T("The action failed"), e); err != nil {
 		v.c.log.Error("cannot show an error", "err", err)
 	}
 }
@@ -192,5 +192,5 @@ func (v *visit) goTo(path string) {
 }
 
 func nothing(*visit) error {
-	return &fault{http.StatusNotFound, "There is no such page."}
+	return &fault{http.StatusNotFound, "This page does not exist."}
 }

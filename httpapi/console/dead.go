@@ -114,7 +114,7 @@ func retryDead(v *visit) error {
 	}
 	d.Rate, _ = strconv.Atoi(f.Get("rate"))
 	if d.Rate < 1 || d.Rate > mostRate {
-		return &fault{http.StatusBadRequest, "The rate has to be from 1 to 1000 a second."}
+		return &fault{http.StatusBadRequest, "The rate must be from 1 to 1000 a second."}
 	}
 	if len(d.Groups) > 0 {
 		look := deadData{App: d.App, TimerID: d.TimerID, Since: d.Since, Status: d.Status}

@@ -113,7 +113,7 @@ func actOnTimers(v *visit) error {
 		Reason: f.Get("reason"), Until: f.Get("until"), Back: inside(f.Get("back")),
 	}
 	if !slices.Contains([]string{"enable", "disable", "run", "delete"}, d.Action) {
-		return &fault{http.StatusBadRequest, "There is no such action."}
+		return &fault{http.StatusBadRequest, "Unknown action."}
 	}
 	if d.All {
 		d.Filter.All = d.Filter == client.TimerFilter{}
@@ -136,7 +136,7 @@ func actOnTimers(v *visit) error {
 	rate := 0
 	if d.Action == "run" {
 		if rate, _ = strconv.Atoi(f.Get("rate")); rate < 1 || rate > mostRate {
-			return &fault{http.StatusBadRequest, "The rate has to be from 1 to 1000 a second."}
+			return &fault{http.StatusBadRequest, "The rate must be from 1 to 1000 a second."}
 		}
 	}
 	if err := d.readUntil(v); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,6 +66,7 @@ func (f *taskFlags) filter(ctx context.Context, r *remote.Server) (api.TaskFilte
 func newTaskList(r *remote.Server) *cobra.Command {
 	var f taskFlags
 	var limit int
+	var watch remote.Watching
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, newest first",
@@ -76,6 +78,13 @@ func newTaskList(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if wide := r.Output == terminal.Wide; watch.On {
+				return r.Watch(cmd, watch, taskHead(wide), func(ctx context.Context) ([]remote.Item, error) {
+					tasks, _, err := remote.Take(r.Tasks(ctx, filter), limit)
+					slices.Reverse(tasks) // the newest last, as they come
+					return itemsOf(tasks, r.Zone, wide), err
+				})
+			}
 			tasks, more, err := remote.Take(r.Tasks(cmd.Context(), filter), limit)
 			if err != nil {
 				return err
@@ -86,6 +95,7 @@ func newTaskList(r *remote.Server) *cobra.Command {
 	}
 	f.flags(cmd, r)
 	remote.AddLimit(cmd, &limit)
+	watch.Flags(cmd)
 	return cmd
 }
 
@@ -102,13 +112,25 @@ func viewTasks(tasks []api.Task, z remote.Zone) terminal.View {
 
 // tableTasks lists tasks.
 func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone, wide bool) error {
-	g := terminal.Grid{Head: []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}}
-	if wide {
-		g.Head = append(g.Head, "ORIGIN", "ENDED", "NEXT TRY", "ANSWER")
+	g := terminal.Grid{Head: taskHead(wide)}
+	for _, i := range itemsOf(tasks, z, wide) {
+		g.Paint(i.Colours, i.Cells...)
 	}
+	return g.Print(out)
+}
+
+func taskHead(wide bool) []string {
+	head := []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}
+	if wide {
+		head = append(head, "ORIGIN", "ENDED", "NEXT TRY", "ANSWER")
+	}
+	return head
+}
+
+// itemsOf are the rows of a list of tasks.
+func itemsOf(tasks []api.Task, z remote.Zone, wide bool) (items []remote.Item) {
 	for i := range tasks {
 		t := &tasks[i]
-		colours := []string{terminal.Plain, terminal.Plain, remote.StatusColours[t.Status]}
 		cells := []string{z.Instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App + "/" + t.Name, t.Key}
 		if wide {
 			answer := ""
@@ -117,9 +139,10 @@ func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone, wide bool) error
 			}
 			cells = append(cells, t.Origin, z.Instant(t.Ended, ""), z.Instant(t.NextAttempt, ""), answer)
 		}
-		g.Paint(colours, cells...)
+		colours := []string{terminal.Plain, terminal.Plain, remote.StatusColours[t.Status]}
+		items = append(items, remote.Item{Name: t.Key, Value: t, Cells: cells, Colours: colours})
 	}
-	return g.Print(out)
+	return items
 }
 
 // lateWords is how late a task was called, in ms; "" when it was not.

@@ -77,6 +77,20 @@ func (a *apply) report(all []*applied) error {
 }
 
 func tellApplied(out io.Writer, all []*applied, count map[string]int, dryRun bool) error {
+	if err := tellEach(out, all); err != nil {
+		return err
+	}
+	would := ""
+	if dryRun {
+		would = " (nothing was changed)"
+	}
+	_, err := fmt.Fprintf(out, "%d created, %d updated, %d deleted, %d unchanged, %d failed%s\n", count[api.Created], count[api.Updated],
+		count[resultDeleted], count[api.Unchanged], count[ResultFailed], would)
+	return err
+}
+
+// tellEach prints a line for each timer that is not unchanged, and one for each of its fields.
+func tellEach(out io.Writer, all []*applied) error {
 	p := terminal.NewPainter(out)
 	var b strings.Builder
 	for _, t := range all {
@@ -86,21 +100,19 @@ func tellApplied(out io.Writer, all []*applied, count map[string]int, dryRun boo
 			fmt.Fprintf(&b, "%s %s\n", p.Paint(terminal.Green, "+"), name)
 		case api.Updated:
 			fmt.Fprintf(&b, "%s %s\n", p.Paint(terminal.Yellow, "~"), name)
-			for _, c := range t.Changes {
-				fmt.Fprintf(&b, "    %s: %s → %s\n", terminal.Printable(c.Field), cmp.Or(terminal.Printable(c.From), "not set"), cmp.Or(terminal.Printable(c.To), "not set"))
-			}
+			tellChanges(&b, t.Changes)
 		case resultDeleted:
 			fmt.Fprintf(&b, "%s %s\n", p.Paint(terminal.Red, "-"), name)
 		case ResultFailed:
 			fmt.Fprintf(&b, "%s %s: %s\n", p.Paint(terminal.Red, "!"), name, terminal.Printable(t.Error))
 		}
 	}
-	would := ""
-	if dryRun {
-		would = " (nothing was changed)"
-	}
-	fmt.Fprintf(&b, "%d created, %d updated, %d deleted, %d unchanged, %d failed%s\n", count[api.Created], count[api.Updated],
-		count[resultDeleted], count[api.Unchanged], count[ResultFailed], would)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+func tellChanges(b *strings.Builder, changes []definition.Change) {
+	for _, c := range changes {
+		fmt.Fprintf(b, "    %s: %s → %s\n", terminal.Printable(c.Field), cmp.Or(terminal.Printable(c.From), "not set"), cmp.Or(terminal.Printable(c.To), "not set"))
+	}
 }

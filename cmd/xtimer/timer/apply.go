@@ -76,14 +76,8 @@ type apply struct {
 const applyWorkers = 32
 
 func (a *apply) run(ctx context.Context) error {
-	sources, err := definition.Read(a.files, a.cmd.InOrStdin())
+	sources, err := a.sources()
 	if err != nil {
-		return err
-	}
-	if err := inApp(sources, a.App); err != nil {
-		return err
-	}
-	if err := checkNames(sources); err != nil {
 		return err
 	}
 	plan, err := a.plan(ctx, sources)

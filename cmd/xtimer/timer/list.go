@@ -1,11 +1,13 @@
 package timer
 
 import (
+	"context"
 	"iter"
 
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
@@ -13,6 +15,7 @@ func newTimerList(r *remote.Server) *cobra.Command {
 	var f api.TimerFilter
 	var limit int
 	var failing bool
+	var watch remote.Watching
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List timers",
@@ -22,7 +25,8 @@ prints is what apply takes.
 LAST TASK is how the newest task of the timer stands. --failing reads the last task of
 every timer that the other filters select: give an --app where there are many.`,
 		Example: `  xtimer timer list --app billing --status disabled
-  xtimer timer list --app billing --failing
+  xtimer timer list -n billing --failing
+  xtimer timer list -n billing --watch
   xtimer timer list -l team=a,env!=prod --limit 0 -o yaml > timers.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -31,11 +35,21 @@ every timer that the other filters select: give an --app where there are many.`,
 			if failing || r.Output.IsTable() {
 				options = append(options, api.LastTasks())
 			}
-			all := r.Timers(cmd.Context(), f, options...)
-			if failing {
-				all = onlyFailing(all)
+			read := func(ctx context.Context) ([]api.Timer, bool, error) {
+				all := r.Timers(ctx, f, options...)
+				if failing {
+					all = onlyFailing(all)
+				}
+				return remote.Take(all, limit)
 			}
-			timers, more, err := remote.Take(all, limit)
+			wide := r.Output == terminal.Wide
+			if watch.On {
+				return r.Watch(cmd, watch, timerHead(wide), func(ctx context.Context) ([]remote.Item, error) {
+					timers, _, err := read(ctx)
+					return itemsOf(timers, r.Zone, wide), err
+				})
+			}
+			timers, more, err := read(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -45,6 +59,7 @@ every timer that the other filters select: give an --app where there are many.`,
 	}
 	Filter(cmd, &f)
 	remote.AddLimit(cmd, &limit)
+	watch.Flags(cmd)
 	cmd.Flags().BoolVar(&failing, "failing", false, "only timers whose last task failed or is being retried")
 	return cmd
 }

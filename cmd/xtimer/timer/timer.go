@@ -25,6 +25,8 @@ id, by APP/NAME, or by NAME with -n APP.
 		},
 		newTimerCreate(r),
 		newTimerApply(r),
+		newTimerDiff(r),
+		newTimerEdit(r),
 		newTimerList(r),
 		newTimerGet(r),
 		newTimerEnable(r),

@@ -27,24 +27,38 @@ func viewTimers(timers []api.Timer, z remote.Zone) terminal.View {
 
 // tableTimers lists timers.
 func tableTimers(out io.Writer, timers []api.Timer, z remote.Zone, wide bool) error {
-	g := terminal.Grid{Head: []string{"TIMER", "STATUS", "SCHEDULE", "NEXT DUE", "LAST TASK", "ID"}}
-	if wide {
-		g.Head = append(g.Head, "CALLS", "LABELS", "VERSION", "UPDATED", "REASON")
+	g := terminal.Grid{Head: timerHead(wide)}
+	for _, i := range itemsOf(timers, z, wide) {
+		g.Paint(i.Colours, i.Cells...)
 	}
+	return g.Print(out)
+}
+
+func timerHead(wide bool) []string {
+	head := []string{"TIMER", "STATUS", "SCHEDULE", "NEXT DUE", "LAST TASK", "ID"}
+	if wide {
+		head = append(head, "CALLS", "LABELS", "VERSION", "UPDATED", "REASON")
+	}
+	return head
+}
+
+// itemsOf are the rows of a list of timers.
+func itemsOf(timers []api.Timer, z remote.Zone, wide bool) (items []remote.Item) {
 	for i := range timers {
 		t := &timers[i]
 		last := ""
 		if t.LastTask != nil {
 			last = t.LastTask.Status
 		}
-		colours := []string{terminal.Plain, remote.StatusColours[t.Status], terminal.Plain, terminal.Plain, remote.StatusColours[last]}
-		cells := []string{t.App + "/" + t.Name, t.Status, remote.ScheduleWords(&t.Schedule), z.Instant(t.NextDue, t.Schedule.TimeZone), last, t.ID}
+		name := t.App + "/" + t.Name
+		cells := []string{name, t.Status, remote.ScheduleWords(&t.Schedule), z.Instant(t.NextDue, t.Schedule.TimeZone), last, t.ID}
 		if wide {
 			cells = append(cells, t.Callback.Method+" "+t.Callback.URL, labelWords(t.Labels), strconv.Itoa(t.Version), z.Instant(t.UpdatedAt, t.Schedule.TimeZone), t.Reason)
 		}
-		g.Paint(colours, cells...)
+		colours := []string{terminal.Plain, remote.StatusColours[t.Status], terminal.Plain, terminal.Plain, remote.StatusColours[last]}
+		items = append(items, remote.Item{Name: name, Value: t, Cells: cells, Colours: colours})
 	}
-	return g.Print(out)
+	return items
 }
 
 // sheetTimer shows all of one timer that is not as it is by default.
