@@ -155,7 +155,6 @@ func edited(t *engine.Timer, edit func(*engine.Timer)) *engine.Timer {
 	n := *t
 	n.Version++
 	n.UpdatedAt++
-	n.UpdatedBy = fmt.Sprint("editor of ", n.Version)
 	edit(&n)
 	return &n
 }
