@@ -8,6 +8,7 @@
 //	engine/policy     what becomes of a due: misfire, retry, catch-up                 (pure)
 //	engine/verify     recomputes what should have fired and compares that with history
 //	engine/fair       hands waiting work to bounded workers, fairly
+//	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
 //	engine/scheduler  fires on time: wires the stages, one file a stage
 //	engine/failpoint  where a trial may stop the process

@@ -7,6 +7,7 @@
 //	machine.go   the machine: its disk, its clock (clock.go), one life of the engine after
 //	             another; step.go makes a step happen
 //	faults.go    what a life's disk and tiers do to it
+//	crowd.go     a burst for a target that is mute, and what may be in memory and in flight
 //	receiver.go  what is called, and what it answers
 //	act.go       a request is made, and what is known of its outcome noted
 //	dues.go      what should have been called, by brute force

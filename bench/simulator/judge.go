@@ -24,6 +24,8 @@ func (m *machine) judge() Outcome {
 
 func (m *machine) hold(r *remains, out *Outcome) {
 	timers := m.match(r.lives)
+	m.holdIDs()
+	m.holdMute()
 	for _, k := range r.tasks {
 		if t := timers[k.Key.Timer]; t != nil {
 			t.records = append(t.records, k)
@@ -65,6 +67,29 @@ func (m *machine) hold(r *remains, out *Outcome) {
 }
 
 func (t *timer) name() string { return t.versions[0].Name }
+
+// holdIDs: the id of a timer is greater than those of all timers that were made before it
+// was asked for, whatever the clock did.
+func (m *machine) holdIDs() {
+	var made []*request
+	for _, rs := range m.asked {
+		for _, r := range rs {
+			if r.state == done && !r.same && r.view.Timer != nil && r.view.Version == 1 && (r.Kind == Create || r.Kind == Put) {
+				made = append(made, r)
+			}
+		}
+	}
+	slices.SortFunc(made, func(a, b *request) int { return cmp.Compare(a.view.ID, b.view.ID) })
+	latest := &request{}
+	for _, r := range made { // by id
+		if latest.sent > r.answered {
+			m.wrong("%s: it was made at %v with id %s, and %s, asked for at %v, has none greater", r.Name, r.answered, r.view.ID, latest.Name, latest.sent)
+		}
+		if r.sent > latest.sent {
+			latest = r
+		}
+	}
+}
 
 // waits: tasks of t wait for the retry of one that lies ahead, since the clock was set
 // back after its first attempt. It must not be early, and overlap is queue. Where its

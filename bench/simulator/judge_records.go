@@ -56,6 +56,12 @@ func (m *machine) holdRecords(t *timer, upTo int64, out *Outcome) {
 			bad("generation %d is not stored", k.Generation)
 			continue
 		}
+		if k.App != t.versions[0].App || k.Name != t.name() {
+			bad("it is of %q/%q", k.App, k.Name)
+		}
+		if n := int64(len(e.between(due-1, max(due, k.DueLast)))); k.Count > 1 && k.Count != n {
+			bad("it is of %d dues, and the timer has %d from then to %s", k.Count, n, stamp(k.DueLast))
+		}
 		m.holdStatus(t, e, k, bad)
 	}
 }

@@ -260,7 +260,7 @@ func (m *machine) start() bool {
 	l.stop = stop
 	l.e = scheduler.New(scheduler.Config{
 		Cold: &cold{l.cold, m, l}, Warm: &warm{memory.NewWarm(), m}, Journal: l.wal, Caller: &receiver{m, l},
-		Now: m.now, Window: set.Window, MaxCalls: set.Workers, MaxWaiting: set.Waiting, Log: quiet, Metrics: metrics.NewSet(),
+		Now: m.now, Window: set.Window, MaxCalls: set.Workers, MaxWaiting: set.Waiting, MaxCallsPerTarget: set.PerTarget, Bodies: set.Bodies, Log: quiet, Metrics: metrics.NewSet(),
 	})
 	if err := l.e.Open(ctx); err != nil {
 		stop()
@@ -278,6 +278,9 @@ func (m *machine) start() bool {
 			m.wrong("it cannot open: %v", err)
 		}
 		return false
+	}
+	if m.script.Crowd.to > 0 {
+		m.lives.Go(func() { m.holdMemory(l) })
 	}
 	m.lives.Go(func() {
 		err := l.e.Run(ctx)

@@ -126,6 +126,41 @@ var mutations = []mutation{
 	{"overlap is not looked at", []replacement{
 		{"engine/resident/attempt.go", `lv.Busy > 0 && lv.Def.Overlap != engine.OverlapAllow:`, `lv.Busy > 1<<30:`},
 	}},
+	{"a target that does not answer keeps its places", []replacement{
+		{"engine/fair/limit.go", "max(startLimit, l.calls))/2)", "max(startLimit, l.calls)))"},
+	}},
+	{"a lane takes more tasks into memory than it has room for", []replacement{
+		{"engine/resident/lanes.go", "if !l.Spilled && l.Room() >= 0 {", "if !l.Spilled {"},
+	}},
+	{"bodies stay in memory whatever room there is", []replacement{
+		{"engine/resident/bodies.go", "if n := int64(h.Omitted); b.Kept+n <= b.Limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
+	}},
+	{"a call is not looked at again before its first byte", []replacement{
+		{"engine/resident/attempt.go", "	again, ok := a.stands()\n	if ok {\n", "	again, ok := (*Task)(nil), true\n	if ok {\n"},
+	}},
+	{"later attempts after a start are not marked", []replacement{
+		{"engine/resident/attempt.go", "	t.Noted = false\n", "	t.Noted, t.Redelivered = false, false\n"},
+	}},
+	{"the record of a deleted timer has no name", []replacement{
+		{"engine/policy/row.go", "		t.App, t.Name = end.Former.App, end.Former.Name\n", ""},
+	}},
+	{"ids are made again after the clock was set back", []replacement{
+		{"engine/id.go", "if ms > m.ms || ms == m.ms && count > m.count {", "if ms > m.ms+1<<40 {"},
+	}},
+	{"a record of many dues counts too many", []replacement{
+		{"engine/policy/misfire.go", "r.DueLast, r.Count = last, n\n", "r.DueLast, r.Count = last, n+n/2\n"},
+	}},
+	{forgetsOperation, []replacement{
+		{"engine/scheduler/bulk.go", "bulkFiles(e.cfg.OperationsDir)", `bulkFiles("")`},
+	}},
+}
+
+const forgetsOperation = "a start forgets an operation on many timers"
+
+// noticedBy has the test, a package and its name, that has to notice a mutation for which
+// the simulator is too small.
+var noticedBy = map[string][2]string{
+	forgetsOperation: {"../../engine/scheduler", "TestBulkGoesOnAfterAKill"},
 }
 
 // TestMutationsFit: each still finds what it replaces, also where not all are tried.
@@ -206,6 +241,10 @@ func TestMutations(t *testing.T) {
 			if i >= tried {
 				return
 			}
+			if by, other := noticedBy[mu.name]; other {
+				failsWith(t, overlay, by[0], by[1])
+				return
+			}
 			out, err := many(t, t.TempDir(), "^TestSimulate$", 300, overlay)
 			found := regexp.MustCompile(`(?s)seed (\d+) breaks \d+ promises: ([^\n]*)`).FindSubmatch(out)
 			ran := regexp.MustCompile(`(\d+) seeds from`).FindSubmatch(out)
@@ -219,6 +258,16 @@ func TestMutations(t *testing.T) {
 			t.Logf("noticed after %s seeds, by seed %s: %s", ran[1], found[1], found[2])
 		})
 	}
+}
+
+// failsWith runs a test that has to fail with an overlay.
+func failsWith(t *testing.T, overlay, pkg, test string) {
+	t.Helper()
+	out, err := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", "^"+test+"$", pkg).CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte("--- FAIL: "+test+" ")) {
+		t.Fatalf("%s does not notice it: %v\n%s", test, err, tail(out))
+	}
+	t.Logf("noticed by %s", test)
 }
 
 func tail(b []byte) []byte { return b[max(0, len(b)-2000):] }

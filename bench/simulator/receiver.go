@@ -21,6 +21,7 @@ type call struct {
 	wall        time.Time
 	ended       time.Duration // 0: never answered
 	answer      answer
+	mute        bool // its target was, see crowd
 	// began and over order the calls and their answers, also within one instant;
 	// over is 0 for one that was never answered.
 	began, over int
@@ -51,6 +52,12 @@ type receiver struct {
 func (m *machine) answer(c *engine.Call) (a answer) {
 	if m.calm || m.script.Honest {
 		return ok
+	}
+	switch {
+	case m.isMute(c):
+		return answer{class: engine.ClassUnknown, after: crowdTimeout}
+	case m.isFailing(c):
+		return answer{class: engine.ClassRetry, code: 500}
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.Timer.Name))
@@ -97,7 +104,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	}
 	seen := &call{
 		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, version: c.Timer.Version,
-		generation: c.Timer.Generation, life: r.l.n, asked: m.since(), answer: m.answer(c),
+		generation: c.Timer.Generation, life: r.l.n, asked: m.since(), answer: m.answer(c), mute: m.isMute(c),
 	}
 	m.mu.Unlock()
 	if seen.answer.dial > 0 {

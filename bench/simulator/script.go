@@ -115,6 +115,7 @@ type Script struct {
 	Steps  []Step
 	Honest bool          // the receiver takes everything at once
 	Pace   time.Duration // how long a sync takes on a good day
+	Crowd  crowd
 	// Settings that must not change what comes of it.
 	Settings Settings
 }
@@ -126,10 +127,15 @@ type Settings struct {
 	Spacing  time.Duration
 	MemTable uint64
 	Waiting  int // tasks that may wait in memory
+	// PerTarget are the calls that may be in flight to one target, and Bodies the bytes of
+	// headers and bodies in memory; 0: the default.
+	PerTarget int
+	Bodies    int64
 }
 
 func (s Settings) String() string {
-	return fmt.Sprintf("workers %d, window %v, spacing %v, memtable %d, waiting %d", s.Workers, s.Window, s.Spacing, s.MemTable, s.Waiting)
+	return fmt.Sprintf("workers %d, window %v, spacing %v, memtable %d, waiting %d, per target %d, bodies %d",
+		s.Workers, s.Window, s.Spacing, s.MemTable, s.Waiting, s.PerTarget, s.Bodies)
 }
 
 // epochs are when runs begin: before a full hour; before the hour that comes
@@ -170,6 +176,7 @@ func NewScript(seed uint64) *Script {
 		w.life(fmt.Sprintf("t%d", len(w.names)))
 	}
 	w.faults()
+	w.crowd()
 	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return s
 }

@@ -183,9 +183,9 @@ var others = []struct {
 	Settings
 	restart int
 }{
-	{Settings{2, 2 * time.Minute, -1, 256 << 10, 4}, 0},
-	{Settings{1024, time.Hour, 40 * time.Millisecond, 64 << 20, 1000}, 7},
-	{Settings{8, 10 * time.Minute, time.Millisecond, 1 << 20, 40}, 14},
+	{Settings{2, 2 * time.Minute, -1, 256 << 10, 4, 1, 64 << 10}, 0},
+	{Settings{1024, time.Hour, 40 * time.Millisecond, 64 << 20, 1000, 0, 0}, 7},
+	{Settings{8, 10 * time.Minute, time.Millisecond, 1 << 20, 40, 8, 0}, 14},
 }
 
 // alike compares what comes of a script under others; false when it has too few dues.

@@ -25,7 +25,7 @@ func (e *Scheduler) WatchApps(apps []string) {
 	for _, app := range apps {
 		of[app] = &appCount{}
 	}
-	e.followers.apps.of.Store(&of)
+	e.watched.of.Store(&of)
 }
 
 // find is nil for an app that is not watched.
@@ -51,7 +51,7 @@ func (w *watchedApps) ended(t *engine.Task) {
 
 // AppMinute is LastMinute of one app that is watched: its tasks count when they end.
 func (e *Scheduler) AppMinute(app string) (m Minute) {
-	c := e.followers.apps.find(app)
+	c := e.watched.find(app)
 	if c == nil {
 		return m
 	}

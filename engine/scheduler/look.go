@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/resident"
 )
 
@@ -290,7 +291,7 @@ func (e *Scheduler) lastTask(ctx context.Context, id engine.TimerID) (*engine.Ta
 	if last == nil {
 		return nil, nil
 	}
-	return listed(last), nil
+	return inspect.Listed(last), nil
 }
 
 // LastTasks gives each view its LastTask: one read of the history each, of one record.
@@ -307,7 +308,7 @@ func (e *Scheduler) LastTasks(ctx context.Context, vs []View) error {
 			last = t
 		}
 		if last != nil {
-			vs[i].LastTask = listed(last)
+			vs[i].LastTask = inspect.Listed(last)
 		}
 	}
 	return nil
@@ -337,7 +338,7 @@ func (e *Scheduler) newestOf(vs []View) map[engine.TimerID]*engine.Task {
 		}
 		for id, t := range newest {
 			if t != nil {
-				copies[id] = listed(&t.Task)
+				copies[id] = inspect.Listed(&t.Task)
 			}
 		}
 		sh.Mu.Unlock()

@@ -109,5 +109,5 @@ func (c *counters) attempt(code int) {
 // taskEnded counts a task that has ended, and tells those who watch.
 func (e *Scheduler) taskEnded(t *engine.Task) {
 	e.metrics.ended(t.Status)
-	e.followers.tell(t)
+	e.tell(t)
 }

@@ -29,7 +29,7 @@ func records(ts []*engine.Task) []engine.Record {
 func (e *Scheduler) announce(ts []*engine.Task) {
 	for _, t := range ts {
 		e.metrics.endedMany(t.Status, max(t.Count, 1))
-		e.followers.tell(t)
+		e.tell(t)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
+	"xtimer/engine/inspect"
 	"xtimer/engine/resident"
 	"xtimer/wheel"
 )
@@ -118,16 +119,17 @@ type Scheduler struct {
 
 	ids engine.IDs
 
-	migrator   migrator
-	history    history
-	backlog    backlog
-	ended      ended
-	followers  followers
-	operations operations
-	recent     recent
-	overdue    overdue
-	minutes    minutes
-	calm       resident.Signal // calls are not paused
+	migrator    migrator
+	history     history
+	backlog     backlog
+	ended       ended
+	subscribers *inspect.Subscribers
+	watched     watchedApps
+	operations  operations
+	recent      recent
+	overdue     overdue
+	minutes     minutes
+	calm        resident.Signal // calls are not paused
 
 	// All instants in Unix ms. loaded: all dues before it are in the wheel, or have been.
 	// warmed is to the warm tier what memory.Horizon is to the wheel. Raised by the
@@ -172,7 +174,7 @@ func New(cfg Config) *Scheduler {
 	e.backlog.later = map[chan struct{}][]engine.Owed{}
 	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
-	e.followers.list = map[*follower]struct{}{}
+	e.subscribers = inspect.NewSubscribers(shelf{e})
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
 	e.readsFail.Store(true)

@@ -34,6 +34,15 @@ type Stats struct {
 	Warnings      []Warning
 }
 
+// Memory returns how many unfinished tasks are in memory, and how many bytes of headers
+// and bodies the timers in memory have and the calls under way need.
+func (e *Scheduler) Memory() (tasks, payload int64) {
+	b := &e.memory.Bodies
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return e.memory.Lanes.Resident.Load(), b.Kept + b.Flying
+}
+
 // Stats takes a look at everything.
 func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	now := e.now()

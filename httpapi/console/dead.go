@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"xtimer/httpapi/client"
@@ -14,7 +15,10 @@ import (
 // listDead is GET /dead: what failed or is dead, by target and error.
 func listDead(v *visit) error {
 	d := deadData{App: v.query("app"), TimerID: v.query("timer_id"), Since: v.query("since"), Status: v.query("status"), Back: v.Path()}
-	err := into(&d.List)(v.api.Failures(v.ctx, d.filter(v.Now)))
+	err := together(
+		func() error { return into(&d.List)(v.api.Failures(v.ctx, d.filter(v.Now))) },
+		func() error { return d.findTasks(v) },
+	)
 	if err != nil {
 		return err
 	}
@@ -28,10 +32,64 @@ type deadData struct {
 	App, TimerID, Since, Status, Back string
 	List                              client.Failures
 	Total                             int64
+	tasks                             map[string]client.Task // by key; not all of them have to be there
 }
 
-// Shown bounds the tasks that a group lists on the page.
-func (d *deadData) Shown(keys []string) []string { return keys[:min(len(keys), 50)] }
+// mostFailures is how many failed tasks the API groups.
+const mostFailures = 1000
+
+// findTasks finds the names and the answers of the tasks in the groups.
+func (d *deadData) findTasks(v *visit) error {
+	f := d.filter(v.Now)
+	if len(f.Statuses) == 0 {
+		f.Statuses = []string{client.Failed, client.Dead}
+	}
+	d.tasks = make(map[string]client.Task)
+	for next := ""; ; {
+		l, err := v.api.TaskPage(v.ctx, f, mostFailures-len(d.tasks), next)
+		if err != nil {
+			return err
+		}
+		for _, t := range l.Tasks {
+			d.tasks[t.Key] = t
+		}
+		if next = l.NextCursor; next == "" || len(l.Tasks) == 0 || len(d.tasks) >= mostFailures {
+			return nil
+		}
+	}
+}
+
+// Shown are the tasks of a group that the page lists.
+func (d *deadData) Shown(keys []string) []client.Task {
+	shown := make([]client.Task, 0, mostShown)
+	for _, key := range keys[:min(len(keys), mostShown)] {
+		t, ok := d.tasks[key]
+		if !ok { // it failed a moment ago, or was retried
+			id, _, _ := strings.Cut(key, "_")
+			t = client.Task{Key: key, TimerID: id}
+		}
+		shown = append(shown, t)
+	}
+	return shown
+}
+
+// mostShown is how many tasks of a group the page lists.
+const mostShown = 50
+
+// Response is the text that the target of a task answered to the last attempt, shortened.
+func (v *visit) Response(t client.Task) string {
+	if len(t.Attempts) == 0 {
+		return ""
+	}
+	text := strings.Join(strings.Fields(t.Attempts[len(t.Attempts)-1].Response), " ")
+	if r := []rune(text); len(r) > mostResponse {
+		return string(r[:mostResponse]) + " …"
+	}
+	return text
+}
+
+// mostResponse is how many characters of an answer a list shows.
+const mostResponse = 160
 
 var sinceHours = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
@@ -56,7 +114,7 @@ func retryDead(v *visit) error {
 	}
 	d.Rate, _ = strconv.Atoi(f.Get("rate"))
 	if d.Rate < 1 || d.Rate > mostRate {
-		return &fault{http.StatusBadRequest, "The rate has to be from 1 to 1000 a second."}
+		return &fault{http.StatusBadRequest, "The rate must be from 1 to 1000 a second."}
 	}
 	if len(d.Groups) > 0 {
 		look := deadData{App: d.App, TimerID: d.TimerID, Since: d.Since, Status: d.Status}

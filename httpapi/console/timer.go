@@ -91,6 +91,11 @@ func (d *timerData) Definition() string {
 	return string(b)
 }
 
+// HasHidden reports whether a header of the callback is hidden.
+func (d *timerData) HasHidden() bool {
+	return !maps.Equal(d.Timer.Callback.Headers, hidden(d.Timer.Callback.Headers))
+}
+
 // hidden has dots for the values of headers that are likely secrets: somebody
 // may look over the shoulder.
 func hidden(headers map[string]string) map[string]string {

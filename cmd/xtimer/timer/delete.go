@@ -29,7 +29,7 @@ one was running; "finished", that nothing was left.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: r.CompleteTimers,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := s.check(args); err != nil {
+			if err := s.check(r, args); err != nil {
 				return err
 			}
 			ctx := cmd.Context()
