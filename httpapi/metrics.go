@@ -134,7 +134,7 @@ var help = map[string]string{
 	"xtimer_http_panics_total":              "Handlers that panicked; each is a bug.",
 	"xtimer_http_request_seconds":           "Time from reading a request until its response is rendered.",
 	"xtimer_http_requests_total":            "Requests answered, by route and status class.",
-	"xtimer_stream_dropped_total":           "Tasks dropped from event streams because the reader was too slow.",
+	"xtimer_stream_dropped_total":           "Tasks that event streams could not send, because the reader was too slow or history did not have them.",
 	"xtimer_streams":                        "Open event streams.",
 
 	"go_gc_cpu_seconds_total":         "CPU time that the garbage collector used, estimated.",

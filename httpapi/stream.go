@@ -8,20 +8,27 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"xtimer/engine/inspect"
 	"xtimer/httpapi/wire"
 )
 
 // streamTasks is GET /v1/tasks/stream: server-sent events, one for each task
 // that ends.
 //
-//	event: task          a task, as GET /v1/tasks/{key} shows it; id is its key
-//	event: dropped       {"count": n}: the reader was too slow for n tasks so far
-//	: …                  a heartbeat, so that both sides see the other is there
+//	retry: 2000          how long (ms) a browser waits before it connects again
+//	event: task          a task, as GET /v1/tasks/{key} shows it
+//	event: gap           {"from": …, "to": …}: tasks that ended between may be missing
+//	id: …                the place of the last event; with each task, and with each heartbeat
+//	:                    a heartbeat, so that both sides see that the other is there
 //
-// A stream ends when the reader goes, cannot take a write within 10 s, or the
-// server shuts down; what was missed meanwhile is in GET /v1/tasks.
+// A stream ends when the reader goes, cannot take a write within 10 s, or the server
+// shuts down. A reader that comes back with Last-Event-ID gets what ended meanwhile.
 func (s *Server) streamTasks(r *request) (reply, error) {
 	f, err := r.taskFilter(r.query)
+	if err != nil {
+		return reply{}, err
+	}
+	last, err := r.lastEvent()
 	if err != nil {
 		return reply{}, err
 	}
@@ -37,50 +44,85 @@ func (s *Server) streamTasks(r *request) (reply, error) {
 		return reply{}, errAnswersFull
 	}
 	ctx, cancel := context.WithCancel(s.streams)
-	tasks, dropped := s.e.Follow(ctx, f)
+	tasks := s.e.Subscribers().Subscribe(ctx, f, last)
 	inPieces(r.http)
 	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.answers.release(holder, streamBytes)
 		defer cancel()
 		s.stats.streams.Add(1)
 		defer s.stats.streams.Add(-1)
-		beat := time.NewTicker(s.cfg.Heartbeat)
-		defer beat.Stop()
-		w.WriteString(": xtimer\n\n")
-		if w.Flush() != nil {
-			return
-		}
-		var b []byte
-		var told int64
-		for {
-			select {
-			case t, ok := <-tasks:
-				if !ok {
-					return
-				}
-				b = append(b[:0], "event: task\nid: "...)
-				b = t.Key.Append(b)
-				b = append(b, "\ndata: "...)
-				b = append(wire.AppendTask(b, t), "\n\n"...)
-			case <-beat.C:
-				b = append(b[:0], ":\n\n"...)
-			case <-s.streams.Done():
-				return
+		s.stream(ctx, w, tasks)
+	})
+	return reply{sent: true}, nil
+}
+
+// lastEvent is the ID of the last event that the reader has, nil for none. A browser
+// that connects again sends the header; the parameter is for a reader that cannot send
+// a header, and older than it.
+func (r *request) lastEvent() (*inspect.EventID, error) {
+	text := string(r.http.Request.Header.Peek("Last-Event-ID"))
+	if text == "" {
+		text = r.query["last_event_id"]
+	}
+	if text == "" {
+		return nil, nil
+	}
+	id, ok := inspect.ParseEventID(text)
+	if !ok {
+		return nil, badField("last_event_id", "wrong_type", "is not the id of an event of this stream")
+	}
+	return &id, nil
+}
+
+// stream writes events until the reader or the server has gone.
+func (s *Server) stream(ctx context.Context, w *bufio.Writer, tasks *inspect.Subscription) {
+	beat := time.NewTicker(s.cfg.Heartbeat)
+	defer beat.Stop()
+	b := appendPosition([]byte(": xtimer\nretry: 2000\n"), tasks)
+	for {
+		w.Write(b)
+		b = b[:0]
+		e, more, err := tasks.Next(ctx)
+		switch {
+		case err != nil:
+			if ctx.Err() == nil {
+				s.cfg.Log.Warn("a stream of tasks ends, for history cannot be read", "error", err)
 			}
-			if n := dropped(); n > told {
-				s.stats.dropped.Add(int(n - told))
-				told = n
-				b = append(b, "event: dropped\ndata: {\"count\":"...)
-				b = append(strconv.AppendInt(b, n, 10), "}\n\n"...)
-			}
-			w.Write(b)
-			if len(tasks) > 0 && w.Available() > 0 {
-				continue // more is ready: one write for all
-			}
+			return // a reader that comes back goes on where it was
+		case !more:
 			if w.Flush() != nil {
 				return
 			}
+			select {
+			case <-tasks.Ready():
+			case <-beat.C:
+				b = appendPosition(append(b, ":\n"...), tasks)
+			case <-ctx.Done():
+				return
+			}
+		case e.Task == nil:
+			s.stats.dropped.Add(int(e.Gap.Count))
+			b = appendGap(b, &e.Gap)
+		default:
+			b = append(e.ID.Append(append(b, "event: task\nid: "...)), "\ndata: "...)
+			b = append(wire.AppendTask(b, e.Task), "\n\n"...)
 		}
-	})
-	return reply{sent: true}, nil
+	}
+}
+
+// appendPosition gives the reader an ID without an event.
+func appendPosition(b []byte, tasks *inspect.Subscription) []byte {
+	return append(tasks.Position().Append(append(b, "id: "...)), "\n\n"...)
+}
+
+func appendGap(b []byte, g *inspect.Gap) []byte {
+	b = wire.TimeMember(append(b, "event: gap\ndata: {"...), "from", g.From)
+	b = wire.TimeMember(b, "to", g.To)
+	if g.DueBefore > 0 {
+		b = wire.TimeMember(b, "due_before", g.DueBefore)
+	}
+	if g.Count > 0 {
+		b = strconv.AppendInt(wire.Member(b, "count"), g.Count, 10)
+	}
+	return append(b, "}\n\n"...)
 }

@@ -2,19 +2,28 @@ package httpapi
 
 import (
 	"bufio"
+	"net/http/httputil"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// events reads the events of a stream until it ends.
-func (n *testNode) events(path string) (lines <-chan string, hang func()) {
+// events reads the events of a stream until it ends; headers are lines.
+func (n *testNode) events(path string, headers ...string) (lines <-chan string, hang func()) {
 	c := n.raw()
-	c.send("GET " + path + " HTTP/1.1\nHost: x\n\n")
+	c.send("GET " + path + " HTTP/1.1\nHost: x\n" + strings.Join(append(headers, "\n"), "\n"))
 	out := make(chan string, 1000)
 	go func() {
 		defer close(out)
-		for in := bufio.NewScanner(c.r); in.Scan(); {
+		for {
+			line, err := c.r.ReadString('\n')
+			if line = strings.TrimSpace(line); line == "" || err != nil {
+				break
+			}
+			out <- line
+		}
+		for in := bufio.NewScanner(httputil.NewChunkedReader(c.r)); in.Scan(); {
 			out <- in.Text()
 		}
 	}()
@@ -48,10 +57,12 @@ func TestStream(t *testing.T) {
 	lines, hang := n.events("/v1/tasks/stream?app=a&status=succeeded")
 	next(t, lines, "Content-Type: text/event-stream")
 	next(t, lines, ": xtimer")
+	next(t, lines, "retry: 2000")
+	next(t, lines, "id: ")
 	n.do("POST", "/v1/timers/"+other+"/run", "").want(202)
 	key := n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
 	next(t, lines, "event: task")
-	if l := next(t, lines, "id: "); l != "id: "+key {
+	if l := next(t, lines, "id: "); !strings.HasSuffix(l, "-"+key) {
 		t.Error(l)
 	}
 	if l := next(t, lines, "data: "); !strings.Contains(l, `"status":"succeeded"`) {
@@ -84,5 +95,49 @@ func TestStreamRefusesBadFilters(t *testing.T) {
 	n := newNode(t)
 	n.do("GET", "/v1/tasks/stream?status=x", "").want(400)
 	n.do("GET", "/v1/tasks/stream?limit=7", "").want(400)
+	n.do("GET", "/v1/tasks/stream?last_event_id=x", "").want(400)
+	n.do("GET", "/v1/tasks/stream", "", "Last-Event-ID", "1-2").want(400)
+	n.do("HEAD", "/v1/tasks/stream?last_event_id=1", "").want(200)
 	n.do("HEAD", "/v1/tasks/stream", "").want(200)
+}
+
+// A reader that is cut three times has each of 1,000 tasks once, in order.
+func TestStreamGoesOn(t *testing.T) {
+	n := newNode(t)
+	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201).str("id")
+	const all = 1000
+	var want, got []string
+	last, more := "", []string(nil)
+	lines, hang := n.events("/v1/tasks/stream?app=a")
+	last = next(t, lines, "id: ")
+	read := func(until int) {
+		for len(got) < until {
+			if l := next(t, lines, "event: "); l != "event: task" {
+				t.Fatal(l)
+			}
+			last = next(t, lines, "id: ")
+			_, key, _ := strings.Cut(last, "-")
+			got = append(got, key)
+		}
+	}
+	for i := range all {
+		if i%300 == 200 {
+			read(i - 100)
+			hang()
+		}
+		if i%300 == 0 && i > 0 {
+			id := strings.TrimPrefix(last, "id: ")
+			if more = []string{"Last-Event-ID: " + id}; i == 600 { // once by the parameter
+				more = nil
+			}
+			lines, hang = n.events("/v1/tasks/stream?app=a&last_event_id="+id, more...)
+		}
+		want = append(want, n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key"))
+	}
+	read(all)
+	hang()
+	slices.Sort(want)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("%d tasks were told of %d", len(got), len(want))
+	}
 }

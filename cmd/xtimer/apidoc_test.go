@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,11 +41,11 @@ func TestAPIPage(t *testing.T) {
 	sameAPIPage(t, apiPage, english.page())
 	sameAPIPage(t, chineseAPIPage, chinese.page())
 	for _, text := range chinese.missing {
-		t.Logf("%s has no Chinese for %q", apiTexts, text)
+		t.Errorf("%s has no Chinese for %q", apiTexts, text)
 	}
 	for text := range chinese.chinese {
 		if !chinese.used[text] {
-			t.Logf("%s: no page has the text %q", apiTexts, text)
+			t.Errorf("%s: the English page does not have the text %q", apiTexts, text)
 		}
 	}
 }
@@ -154,6 +155,9 @@ type apiWriter struct {
 	missing  []string
 }
 
+// betweenHan is a space between Chinese characters, where Chinese has none.
+var betweenHan = regexp.MustCompile(`(\p{Han}) (\p{Han})`)
+
 // say is a text in the language of the page, with its verbs filled in.
 func (w *apiWriter) say(text string, args ...any) string {
 	if w.chinese != nil && text != "" {
@@ -202,7 +206,10 @@ func (w *apiWriter) page() string {
 	for _, s := range d.Components.Schemas {
 		w.schema(&s.value, s.name)
 	}
-	return w.String()
+	if w.chinese == nil {
+		return w.String()
+	}
+	return betweenHan.ReplaceAllString(w.String(), "$1$2")
 }
 
 func (w *apiWriter) operation(op *apiOperation, head string) {

@@ -22,14 +22,15 @@ var house = map[string][]string{
 	"xtimer/engine/verify":    {"xtimer/engine", "xtimer/engine/plan"},
 	"xtimer/engine/failpoint": {},
 	"xtimer/engine/fair":      {},
-	"xtimer/engine/resident":  {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/fair", "xtimer/wheel"},
+	"xtimer/engine/inspect":   {"xtimer/engine"},
+	"xtimer/engine/resident":  {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
-		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/resident", "xtimer/wheel",
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/resident", "xtimer/wheel",
 	},
 	"xtimer/wal/disk": {},
 	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},
 	"xtimer/httpapi": {
-		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/scheduler", "xtimer/httpapi/wire",
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/scheduler", "xtimer/httpapi/wire",
 	},
 	"xtimer/httpapi/callback": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/failpoint", "xtimer/httpapi/wire"},
 	"xtimer/httpapi/wire":     {"xtimer/engine", "xtimer/engine/scheduler"},
@@ -47,8 +48,9 @@ var house = map[string][]string{
 
 	"xtimer/httpapi/console/words": {"xtimer/httpapi/client"},
 
-	"xtimer/cmd/xtimer":       {"*"},
-	"xtimer/cmd/xtimer/bench": {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},
+	"xtimer/cmd/xtimer":          {"*"},
+	"xtimer/cmd/xtimer/bench":    {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},
+	"xtimer/cmd/xtimer/contexts": {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/terminal", "xtimer/httpapi/client"},
 	"xtimer/cmd/xtimer/definition": {
 		"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/terminal", "xtimer/engine", "xtimer/httpapi/client",
 	},
@@ -96,8 +98,8 @@ var owners = map[string]struct {
 	"github.com/valyala/fasthttp":        {[]string{"httpapi", "httpapi/callback", "bench"}, "HTTP ends at the edge"},
 	"github.com/go-json-experiment/json": {[]string{"httpapi/wire", "bench"}, "JSON ends at the edge"},
 	"github.com/standard-webhooks":       {[]string{"httpapi/callback"}, "signing is the callback's business"},
-	"github.com/spf13/cobra":             {[]string{"cmd/xtimer", "cmd/xtimer/remote", "cmd/xtimer/timer", "cmd/xtimer/task", "cmd/xtimer/bench", "cmd/xtimer/settings", "cmd/xtimer/transfer"}, "flags live in cmd"},
-	"github.com/spf13/pflag":             {nil, "cobra's flags are enough"},
+	"github.com/spf13/cobra":             {[]string{"cmd/xtimer", "cmd/xtimer/remote", "cmd/xtimer/timer", "cmd/xtimer/task", "cmd/xtimer/bench", "cmd/xtimer/contexts", "cmd/xtimer/settings", "cmd/xtimer/transfer"}, "flags live in cmd"},
+	"github.com/spf13/pflag":             {[]string{"cmd/xtimer", "cmd/xtimer/remote"}, "cobra's flags are enough, except for what is said about wrong ones"},
 	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "cmd/xtimer/definition", "cmd/xtimer/document", "cmd/xtimer/remote", "cmd/xtimer/settings", "cmd/xtimer/terminal", "cmd/xtimer/transfer"}, "files for people are read and written in cmd"},
 	"github.com/rivo/uniseg":             {[]string{"cmd/xtimer/terminal"}, "how wide a text is on a screen is the business of what prints tables"},
 	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},

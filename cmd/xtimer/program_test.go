@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binDir = dir
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config")) // not the contexts of the user
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/contexts"
 	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/task"
 	"xtimer/cmd/xtimer/timer"
@@ -104,9 +105,17 @@ func TestExitStatus(t *testing.T) {
 	s.do("timer", "create", "--app", "a", "--name", "n", "--every", "1h", "--url", "http://127.0.0.1:1/")
 
 	s.run("", "timer", "get", "a/n").want(0)
-	s.run("", "timer", "create", "--app", "a", "--name", "n", "--every", "2h", "--url", "http://127.0.0.1:1/").want(exit.StatusFailed, "409")
-	s.run("", "timer", "create", "--app", "a", "--every", "1s", "--url", "ftp://h").want(exit.StatusFailed, "callback.url", "name") // all that is wrong
-	(&shell{t, nowhere(t)}).run("", "timer", "upcoming", "1").want(exit.StatusFailed, "connection refused")
+	s.run("", "timer", "create", "--app", "a", "--name", "n", "--every", "2h", "--url", "http://127.0.0.1:1/").want(exit.StatusConflict, "app a has another timer of that name", "to change it, use: xtimer timer apply")
+	s.run("", "timer", "create", "-n", "a").want(exit.StatusUsage, "xtimer: required: --name, --url, one of --cron, --every, --at and --delay\n") // all that is missing
+	s.run("", "timer", "create", "--app", "a", "--name", " ", "--every", "1s", "--url", "ftp://h", "--success", "fine").want(exit.StatusRefused,
+		"xtimer: 3 fields are invalid:\n  --name: must be ", "\n  --url: must begin with http:// or https://", "\n  --success: ") // all that is wrong
+	gone := nowhere(t)
+	for _, args := range [][]string{{"timer", "list"}, {"timer", "upcoming", "1"}, {"task", "list"}, {"export"}, {"import", "/dev/null"}, {"verify", "--from", "1h"}, {"backup"}, {"clock", "reset"}, {"bench", "--rate", "1"}} {
+		if args[0] == "import" {
+			continue // nothing to send
+		}
+		(&shell{t, gone}).run("", args...).want(exit.StatusUnavailable, "no server at http://"+gone+"; start one with: xtimer serve")
+	}
 
 	for _, wrong := range [][]string{
 		{"timer", "get"},
@@ -135,11 +144,15 @@ func TestExitStatus(t *testing.T) {
 		s.run("", wrong...).want(exit.StatusUsage)
 	}
 
-	s.run("", "timer", "get", "a/other").want(exit.StatusNotFound)
-	s.run("", "timer", "upcoming", "17").want(exit.StatusNotFound)
-	s.run("", "timer", "delete", "a/other").want(exit.StatusNotFound)
-	s.run("", "task", "get", "17_42").want(exit.StatusNotFound)
-	s.run("", "task", "list", "--timer", "a/other").want(exit.StatusNotFound)
+	s.run("", "timer", "get", "a/other").want(exit.StatusNotFound, "xtimer: timer a/other not found\n")
+	s.run("", "timer", "get", "other", "-n", "a").want(exit.StatusNotFound, "xtimer: timer a/other not found\n")
+	s.run("", "timer", "upcoming", "17").want(exit.StatusNotFound, "timer 17 not found")
+	s.run("", "timer", "run", "17").want(exit.StatusNotFound, "timer 17 not found")
+	s.run("", "timer", "delete", "a/other").want(exit.StatusNotFound, "timer a/other not found")
+	s.run("", "task", "get", "17_42").want(exit.StatusNotFound, "task 17_42 not found")
+	s.run("", "task", "retry", "17_42").want(exit.StatusNotFound, "task 17_42 not found, or its timer was deleted")
+	s.run("", "task", "list", "--timer", "a/other").want(exit.StatusNotFound, "timer a/other not found")
+	s.run("", "timer", "list", "--status", "on").want(exit.StatusRefused, "status: \"on\" is not one of enabled, disabled, finished")
 	s.run("", "timer", "disable", "a/other", "a/another").want(exit.StatusNotFound, "all 2 failed")
 
 	s.run("", "timer", "disable", "a/n", "a/other").want(exit.StatusPartly, "disabled", "1 of 2 failed")
@@ -150,7 +163,8 @@ func TestTokenAndServer(t *testing.T) {
 	t.Setenv("XTIMER_TOKENS", "*:admin:sesame")
 	s := newShell(t)
 	t.Setenv("XTIMER_TOKENS", "")
-	s.run("", "timer", "list").want(exit.StatusFailed, "401")
+	s.run("", "timer", "list").want(exit.StatusDenied, "needs a token: set XTIMER_TOKEN")
+	s.run("", "timer", "list", "--token", "wrong").want(exit.StatusDenied, "does not accept the token of --token")
 	s.run("", "timer", "list", "--token", "sesame").want(0)
 	t.Setenv("XTIMER_TOKEN", "sesame")
 	s.run("", "timer", "list").want(0)
@@ -208,7 +222,7 @@ func TestHelpListsTheCommands(t *testing.T) {
 	}
 	names := []string{"completion"} // which the library brings
 	for _, c := range root.Commands() {
-		if !c.Hidden {
+		if !c.Hidden && !c.IsAdditionalHelpTopicCommand() { // which are listed apart
 			names = append(names, c.Name())
 		}
 	}
@@ -237,9 +251,10 @@ func TestRemoteHelp(t *testing.T) {
 	}
 	walk(timer.New())
 	walk(task.New())
-	for _, group := range []*cobra.Command{timer.New(), task.New()} {
-		if !strings.Contains(group.Long, "Exit status: 0 ") {
-			t.Errorf("%s: no word of the exit statuses", group.Name())
+	walk(contexts.New())
+	for _, group := range []*cobra.Command{timer.New(), task.New(), contexts.New()} {
+		if !strings.Contains(group.Long, exit.Help) {
+			t.Errorf("%s: the help does not name the exit statuses", group.Name())
 		}
 	}
 }

@@ -4,8 +4,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/bench"
+	"xtimer/cmd/xtimer/contexts"
+	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/remote"
-	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/task"
 	"xtimer/cmd/xtimer/timer"
 	"xtimer/cmd/xtimer/transfer"
@@ -33,8 +34,9 @@ records the result of every single occurrence.`,
 		newDemo(),
 		timer.New(),
 		task.New(),
+		contexts.New(),
 		newPreview(),
-		bench.New(settings.Default().Listen),
+		bench.New(),
 		remote.NewClock(),
 		newDoctor(),
 		newVerify(),
@@ -45,6 +47,7 @@ records the result of every single occurrence.`,
 		newVersion(),
 		newMan(),
 	)
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "The exit statuses of the commands", Long: exit.Topic()})
 	root.SetVersionTemplate("xtimer {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -54,5 +57,6 @@ records the result of every single occurrence.`,
   xtimer completion fish > ~/.config/fish/completions/xtimer.fish`
 		}
 	}
+	explainUsage(root)
 	return root
 }

@@ -63,7 +63,7 @@ func TestTimerCommands(t *testing.T) {
 	if r.want(0, "first 2", "--limit 0"); strings.Count(r.out, "\n") != 3 {
 		t.Errorf("%s", r.out)
 	}
-	s.run("", "timer", "upcoming", got.ID, "-n", "2", "--zone", "timer").want(0, "2030-01-01T09:00:0", "2030-01-02T09:00:0", "+08:00")
+	s.run("", "timer", "upcoming", got.ID, "--n", "2", "--zone", "timer").want(0, "2030-01-01T09:00:0", "2030-01-02T09:00:0", "+08:00")
 	s.run("", "timer", "disable", "a/n/é", "--reason", "why", "--until", "1h").want(0, "disabled")
 	s.run("", "timer", "get", "a/n/é").want(0, "reason    why", "until")
 	s.run("", "timer", "enable", "a/n/é", "--catch-up", "latest").want(0, "enabled")
@@ -72,7 +72,7 @@ func TestTimerCommands(t *testing.T) {
 	s.run("", "timer", "disable", "--app", "b").want(0, "3 disabled.")
 	s.run("", "timer", "enable", "--app", "b", "--status", "disabled").want(0, "3 enabled.")
 	s.run("", "timer", "delete", "b/--at30m").want(0, "cancelled")
-	s.run("\n", "timer", "delete", "--app", "b").want(exit.StatusFailed, "Delete 2 timers? [y/N]", "left as it is")
+	s.run("\n", "timer", "delete", "--app", "b").want(exit.StatusFailed, "Delete 2 timers? [y/N]", "nothing was changed")
 	s.run("", "timer", "delete", "--app", "b", "--yes").want(0, "2 deleted.")
 	s.run("yes\n", "timer", "delete", "--all").want(0, "1 deleted.")
 	s.run("", "timer", "delete", "--all").want(0, "0 deleted.") // nothing to ask about
@@ -113,7 +113,7 @@ func TestTaskCommands(t *testing.T) {
 		return strings.Contains(s.do("task", "get", bad), "redrive") && strings.Contains(s.do("task", "get", bad), "failed")
 	})
 	s.run("", "task", "retry", bad).want(0, "made again")
-	s.run("", "task", "retry", good).want(exit.StatusFailed, "409")
+	s.run("", "task", "retry", good).want(exit.StatusConflict, "succeeded")
 }
 
 // TestTail: the built program shows tasks as they end, outlives a restart of the
@@ -173,5 +173,5 @@ func TestTail(t *testing.T) {
 // TestTailOfNothing: a server that was never there is a mistake, not one to wait for.
 func TestTailOfNothing(t *testing.T) {
 	s := &shell{t, "http://" + nowhere(t)}
-	s.run("", "task", "tail").want(exit.StatusFailed, "")
+	s.run("", "task", "tail").want(exit.StatusUnavailable, "no server at")
 }

@@ -125,6 +125,7 @@ func TestApplyKeepsBodies(t *testing.T) {
 	}
 	s.run(file, "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 3 unchanged")
 	s.run(list, "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 4 unchanged")
+	s.run(s.do("timer", "list", "-o", "yaml"), "timer", "apply", "-f", "-").want(0, "0 created, 0 updated, 0 deleted, 4 unchanged")
 }
 
 func TestApplyPrunes(t *testing.T) {
@@ -150,7 +151,7 @@ func TestApplyPrunes(t *testing.T) {
 	}
 	prune := []string{"timer", "apply", "-f", dir, "--prune", "-l", "team=a"}
 	s.run("", append(prune, "--dry-run")...).want(0, "- a/two\n", "1 deleted")
-	s.run("n\n", prune...).want(exit.StatusFailed, "Delete 1 timers", "left as it is")
+	s.run("n\n", prune...).want(exit.StatusFailed, "Delete 1 timers", "nothing was changed")
 	there("a/one", "a/two", "b/three")
 
 	// Nothing is deleted when something failed.
@@ -165,14 +166,14 @@ func TestApplyPrunes(t *testing.T) {
 	there("a/one", "b/three")
 
 	// A folder that is empty by mistake deletes nothing.
-	s.run("", "timer", "apply", "-f", t.TempDir(), "--prune", "-l", "team=a", "--yes").want(exit.StatusUsage, "there is no timer in the files")
+	s.run("", "timer", "apply", "-f", t.TempDir(), "--prune", "-l", "team=a", "--yes").want(exit.StatusUsage, "the files have no timer")
 	there("a/one", "b/three")
 }
 
 func TestApplyRefuses(t *testing.T) {
 	s := newShell(t)
-	s.run("app: a\n", "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:1: a timer that is applied has an app and a name")
-	s.run(applyB+"\n"+applyB, "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:2: b/three stands at stdin:1 already")
+	s.run("app: a\n", "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:1: the timer needs an app and a name")
+	s.run(applyB+"\n"+applyB, "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:2: b/three is also defined at stdin:1")
 	s.run("app: a\nname: n\nshedule: {}\n", "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:3: shedule: unknown key")
 }
 
@@ -189,7 +190,7 @@ func TestApplyDryRunAsksTheServer(t *testing.T) {
 	write(t, dir, "c.json", strings.NewReplacer("three", "four", `"every":3600000`, `"cron":"61 * * * *"`).Replace(applyB))
 	write(t, dir, "d.json", strings.Replace(applyB, "three", "five", 1))
 	line := func(name, at, of string) string {
-		return "! " + name + ": " + filepath.Join(dir, at) + ": the server answered 422: " + of
+		return "! " + name + ": " + filepath.Join(dir, at) + ": " + of
 	}
 	said := []string{
 		line("a/two", "a.yaml:8", "schedule.every: "), line("b/three", "b.json:1", "callback.url: "), line("b/four", "c.json:1", "schedule.cron: "),
@@ -201,7 +202,7 @@ func TestApplyDryRunAsksTheServer(t *testing.T) {
 	if after := s.do("timer", "list", "-o", "yaml"); after != before {
 		t.Errorf("a dry run changed\n%s\nto\n%s", before, after)
 	}
-	s.run("", "timer", "apply", "-f", filepath.Join(dir, "c.json"), "--dry-run").want(exit.StatusFailed, "it was refused", "schedule.cron")
+	s.run("", "timer", "apply", "-f", filepath.Join(dir, "c.json"), "--dry-run").want(exit.StatusRefused, "the server refused the timer", "schedule.cron")
 
 	s.run("", "timer", "apply", "-f", dir).want(exit.StatusPartly, strings.ReplaceAll(dry.out, " (nothing was changed)", ""))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +25,8 @@ import (
 
 func newVerify() *cobra.Command {
 	s := settings.Default()
-	var from, to, server, token, app string
+	var from, to, app string
+	var place remote.Place
 	var late time.Duration
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -61,14 +61,17 @@ stopped, or its database. It does not read the journal of one that is stopped:
   xtimer verify --from 7d --data-dir /var/lib/xtimer`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from == "" {
+				return exit.Usage("required: --from")
+			}
 			now := time.Now()
 			v := verify.Request{App: app, Late: late}
 			var err error
 			if v.From, err = span.Moment(from, now); err != nil {
-				return fmt.Errorf("--from: %w", err)
+				return exit.Usage("--from: %w", err)
 			}
 			if v.To, err = span.Moment(to, now); err != nil {
-				return fmt.Errorf("--to: %w", err)
+				return exit.Usage("--to: %w", err)
 			}
 			if late < 0 {
 				return exit.Usage("--late is how late a first attempt may be: it must not be negative")
@@ -77,7 +80,7 @@ stopped, or its database. It does not read the journal of one that is stopped:
 			if cmd.Flags().Changed("data-dir") || s.MySQLDSN != "" {
 				err = p.offline(cmd.Context(), s, v)
 			} else {
-				err = p.online(cmd.Context(), server, token, v)
+				err = place.Explain(p.online(cmd, &place, v))
 			}
 			if err != nil {
 				return err
@@ -89,19 +92,14 @@ stopped, or its database. It does not read the journal of one that is stopped:
 	fs.StringVar(&from, "from", "", "verify what was due at this `TIME` or after it")
 	fs.StringVar(&to, "to", "0s", "verify what was due before this `TIME` (default: now)")
 	fs.Lookup("to").DefValue = ""
-	fs.StringVar(&app, "app", "", "verify only this `APP`")
+	fs.StringVarP(&app, "app", "n", "", "verify only this `APP`")
 	fs.DurationVar(&late, "late", 0, "also report a first attempt that is later than this, and a due without a record\nin a running server's history that passed longer ago than this plus 10s")
 	fs.BoolVar(&asJSON, "json", false, "print each finding and the verdict as a line of JSON")
-	fs.StringVar(&server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://"+s.Listen), "ask the server at this `URL` (XTIMER_SERVER)")
-	fs.StringVar(&token, "token", os.Getenv("XTIMER_TOKEN"), "the `TOKEN` for the server; XTIMER_TOKEN hides the token from other users")
+	place.Flags(cmd, fs)
 	fs.StringVar(&s.DataDir, "data-dir", s.DataDir, "read this data directory of a stopped server")
 	fs.Var((*settings.Secret)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
 	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "the server kept one success in `N`: a due without a record is then unproven, not a gap")
 	fs.Var((*span.Value)(&s.HistoryRetention), "history-retention", "how long the server kept history")
-	fs.Lookup("token").DefValue = "" // never in the help
-	if err := cmd.MarkFlagRequired("from"); err != nil {
-		panic("BUG: " + err.Error())
-	}
 	return cmd
 }
 
@@ -116,13 +114,13 @@ type proof struct {
 }
 
 // online lets a running server verify itself.
-func (p *proof) online(ctx context.Context, server, token string, v verify.Request) error {
-	r, err := remote.Dial(server, token)
+func (p *proof) online(cmd *cobra.Command, place *remote.Place, v verify.Request) error {
+	r, err := place.Dial(cmd)
 	if err != nil {
 		return err
 	}
 	p.started = time.Now()
-	verdict, err := r.Verify(ctx, api.Verification{App: v.App, From: moment(v.From), To: moment(v.To), Late: v.Late}, p.tell)
+	verdict, err := r.Verify(cmd.Context(), api.Verification{App: v.App, From: moment(v.From), To: moment(v.To), Late: v.Late}, p.tell)
 	if err = errors.Join(err, p.failed); err != nil {
 		return err
 	}

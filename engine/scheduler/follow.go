@@ -2,65 +2,41 @@ package scheduler
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
+	"xtimer/engine/resident"
 )
 
-// followers are those who watch tasks end. Telling them never waits.
-type followers struct {
-	count atomic.Int32 // so that nobody watching costs one load
-	mu    sync.Mutex
-	list  map[*follower]struct{}
-	apps  watchedApps
+// Subscribers are those who watch tasks end.
+func (e *Scheduler) Subscribers() *inspect.Subscribers { return e.subscribers }
+
+// tell tells everybody that a task has ended.
+func (e *Scheduler) tell(t *engine.Task) {
+	e.watched.ended(t)
+	e.subscribers.Tell(t)
 }
 
-type follower struct {
-	filter  engine.TaskFilter
-	tasks   chan *engine.Task
-	dropped atomic.Int64
-}
+// shelf is what subscribers read again.
+type shelf struct{ e *Scheduler }
 
-// followBuffer is how many tasks a follower may be behind: with answers of 1 KiB in
-// them they take 2 MiB.
-const followBuffer = 1024
+func (s shelf) Task(ctx context.Context, k engine.Key) (*engine.Task, error) { return s.e.Task(ctx, k) }
 
-// Follow streams tasks as they end, with their last attempts, until ctx ends; a reader that is too slow
-// misses some, and dropped counts them.
-func (e *Scheduler) Follow(ctx context.Context, f engine.TaskFilter) (tasks <-chan *engine.Task, dropped func() int64) {
-	w := &follower{filter: f, tasks: make(chan *engine.Task, followBuffer)}
-	fs := &e.followers
-	fs.mu.Lock()
-	fs.list[w] = struct{}{}
-	fs.count.Add(1)
-	fs.mu.Unlock()
-	context.AfterFunc(ctx, func() {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
-		delete(fs.list, w)
-		fs.count.Add(-1)
-		close(w.tasks)
+func (s shelf) EndedInMemory(give func(*engine.Task)) {
+	s.e.memory.EachTask(func(t *resident.Task) {
+		if t.State == resident.Done {
+			give(&t.Task)
+		}
 	})
-	return w.tasks, w.dropped.Load
 }
 
-func (fs *followers) tell(t *engine.Task) {
-	fs.apps.ended(t)
-	if fs.count.Load() == 0 {
-		return
-	}
-	c := listed(t)
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	for w := range fs.list {
-		if !w.filter.Matches(c) {
-			continue
-		}
-		select {
-		case w.tasks <- c:
-		default:
-			w.dropped.Add(1)
-		}
-	}
+func (s shelf) Stored(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+	return s.e.cfg.Cold.Tasks(ctx, f, before, limit)
 }
+
+func (s shelf) LeftOut(ctx context.Context, from, to int64) ([]int64, error) {
+	return s.e.cfg.Cold.LeftOut(ctx, from, to)
+}
+
+func (s shelf) Now() int64       { return s.e.now() }
+func (s shelf) KeptSince() int64 { return s.e.now() - s.e.cfg.HistoryRetention.Milliseconds() }

@@ -63,7 +63,7 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 		return float64(max(0, e.now()-loaded)) / 1000
 	})
 	set.NewGauge("xtimer_settle_backlog", func() float64 {
-		n, _ := e.countUnsettled()
+		n, _ := e.memory.Unsettled()
 		return float64(n)
 	})
 	set.NewGauge("xtimer_tasks_overdue", func() float64 {
@@ -109,5 +109,5 @@ func (c *counters) attempt(code int) {
 // taskEnded counts a task that has ended, and tells those who watch.
 func (e *Scheduler) taskEnded(t *engine.Task) {
 	e.metrics.ended(t.Status)
-	e.followers.tell(t)
+	e.tell(t)
 }

@@ -200,9 +200,10 @@ func TestSkippedThenStepBackAndKill(t *testing.T) {
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		told, _ := w.Follow(ctx, engine.TaskFilter{})
+		tasks := w.Subscribers().Subscribe(ctx, engine.TaskFilter{}, nil)
 		w.make(timer("a", every(30*time.Second), overlap(engine.OverlapSkip), timeout(2*time.Minute)))
-		x := <-told
+		<-tasks.Ready()
+		x := told(t, tasks)[0]
 		stop()
 		if x.Status != engine.Skipped {
 			t.Fatalf("the first that ended is %+v", x)

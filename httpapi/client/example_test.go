@@ -162,9 +162,12 @@ func ExampleClient_Stream() {
 	defer cancel()
 	for task, err := range c.Stream(ctx, client.TaskFilter{App: "billing"}) {
 		var gap *client.Gap
+		var broken *client.Break
 		switch {
 		case errors.As(err, &gap):
-			fmt.Println(gap) // what ended meanwhile is in c.Tasks
+			fmt.Println(gap) // what history has of it is in c.Tasks
+		case errors.As(err, &broken):
+			fmt.Println(broken) // what ends meanwhile follows
 		case err != nil:
 			fmt.Println("the end:", err)
 		default:

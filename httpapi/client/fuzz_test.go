@@ -92,7 +92,7 @@ func (b bodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // FuzzAnswer: whatever a server answers, or something that stands before it,
 // becomes an error or a value, and no more than that was sent.
 func FuzzAnswer(f *testing.F) {
-	f.Add(200, "", "event: task\ndata: {\"key\":\"7_1\",\ndata: \"status\":\"dead\"}\n\nevent: dropped\ndata: {\"count\":3}\n\n: beat\n\n")
+	f.Add(200, "", "event: task\ndata: {\"key\":\"7_1\",\ndata: \"status\":\"dead\"}\n\nid: 7-7_1\n\nevent: gap\ndata: {\"from\":\"2026-11-24T00:00:00.000Z\",\"count\":3}\n\n: beat\n\n")
 	f.Add(200, "", "{\"finding\":\"gap\",\"count\":1,\"due\":1763658000250}\n\n{\"verdict\":\"failed\",\"found\":{\"gap\":1}}\n")
 	f.Add(429, "7", `{"status":429,"code":"too_many","detail":"x","errors":[{"field":"a","detail":"b"}]}`)
 	f.Add(503, "Fri, 31 Dec 9999 23:59:59 GMT", "<html>")

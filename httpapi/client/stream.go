@@ -21,32 +21,51 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// Gap is an error in a stream that goes on: tasks may have ended that it does
-// not show. They are in Tasks.
+// Gap is an error in a stream that goes on: tasks that ended from From to To may be
+// missing in it. They are in Tasks, as far as history has them.
 type Gap struct {
-	// Dropped counts the tasks that this reader was too slow for, since the
-	// stream was opened; 0: the stream broke.
-	Dropped int64
-	// Err is what broke it, when Dropped is 0; nil: it is back.
-	Err error
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// DueBefore bounds them further, to tasks due before it; zero: whatever their dues.
+	DueBefore time.Time `json:"due_before,omitzero"`
+	// Count is how many are missing at most; 0: not known.
+	Count int64 `json:"count,omitempty"`
 }
 
 func (g *Gap) Error() string {
-	switch {
-	case g.Dropped > 0:
-		return fmt.Sprintf("the reader was too slow for %d tasks", g.Dropped)
-	case g.Err != nil:
-		return fmt.Sprintf("the stream of tasks broke: %v", g.Err)
+	tasks := "tasks"
+	if g.Count > 0 {
+		tasks = fmt.Sprintf("up to %d tasks", g.Count)
+	}
+	if !g.DueBefore.IsZero() {
+		tasks += " due before " + instantText(g.DueBefore)
+	}
+	return fmt.Sprintf("%s that ended from %s to %s may be missing in the stream", tasks, instantText(g.From), instantText(g.To))
+}
+
+func instantText(t time.Time) string {
+	text, _ := instant(t).MarshalText()
+	return string(text)
+}
+
+// Break is an error in a stream that goes on: the connection broke, and what ends
+// meanwhile follows when it is back.
+type Break struct{ Err error } // nil: it is back
+
+func (b *Break) Error() string {
+	if b.Err != nil {
+		return fmt.Sprintf("the stream of tasks broke: %v", b.Err)
 	}
 	return "the stream of tasks is back"
 }
 
-func (g *Gap) Unwrap() error { return g.Err }
+func (b *Break) Unwrap() error { return b.Err }
 
-// Stream yields tasks as they end. A stream that breaks is opened again, as
-// often as it takes: then it yields a *Gap with what broke it, and another when
-// it is back. Any other error is the last thing it yields: ctx ended, or the
-// server refuses.
+// Stream yields tasks as they end. A stream that breaks is opened again, as often as it
+// takes, and goes on with what ended meanwhile: then it yields a *Break with what broke
+// it, and another when it is back. What the server cannot tell any more it yields as a
+// *Gap. After a restart of the server some tasks may come twice. Any other error is the
+// last thing that Stream yields: ctx ended, or the server refuses.
 func (c *Client) Stream(ctx context.Context, f TaskFilter) iter.Seq2[Task, error] {
 	return func(yield func(Task, error) bool) {
 		s := stream{c: c, query: f.query(), yield: yield}
@@ -66,7 +85,7 @@ func (c *Client) Stream(ctx context.Context, f TaskFilter) iter.Seq2[Task, error
 			if s.opened {
 				pause = firstWait
 			}
-			if !s.broken && !yield(Task{}, &Gap{Err: err}) {
+			if !s.broken && !yield(Task{}, &Break{Err: err}) {
 				return
 			}
 			s.opened, s.broken = false, true
@@ -80,9 +99,10 @@ type stream struct {
 	c      *Client
 	query  map[string][]string
 	yield  func(Task, error) bool
-	opened bool // the last read got as far as an answer
-	broken bool // and nobody was told yet that it is back
-	left   bool // the reader has had enough
+	opened bool   // the last read got as far as an answer
+	broken bool   // and nobody was told yet that it is back
+	last   string // the ID of the last event
+	left   bool   // the reader has had enough
 }
 
 // read opens the stream and reads it until it breaks, or the reader has had
@@ -94,6 +114,9 @@ func (s *stream) read(ctx context.Context) error {
 	defer quiet.Stop()
 
 	q := request{method: http.MethodGet, path: "/v1/tasks/stream", query: s.query, header: http.Header{"Accept": {"text/event-stream"}}}
+	if s.last != "" {
+		q.header.Set("Last-Event-ID", s.last)
+	}
 	resp, err := s.c.open(ctx, &q, nil)
 	if err != nil {
 		return cause(ctx, err)
@@ -105,12 +128,12 @@ func (s *stream) read(ctx context.Context) error {
 	s.opened = true
 	if s.broken {
 		s.broken = false
-		if !s.say(Task{}, &Gap{}) {
+		if !s.say(Task{}, &Break{}) {
 			return nil
 		}
 	}
 
-	var kind, data []byte
+	var kind, data, id []byte
 	for r := bufio.NewReaderSize(resp.Body, 64<<10); ; {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
@@ -122,12 +145,17 @@ func (s *stream) read(ctx context.Context) error {
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch {
 		case len(line) == 0:
+			if len(id) > 0 { // of an event that has come whole
+				s.last = string(id)
+			}
 			if !s.event(kind, data) {
 				return nil
 			}
-			kind, data = nil, nil
+			kind, data, id = nil, nil, nil
 		case string(name) == "event":
 			kind = value
+		case string(name) == "id":
+			id = value
 		case string(name) == "data":
 			data = append(data, value...)
 		}
@@ -149,13 +177,13 @@ func (s *stream) event(kind, data []byte) bool {
 		var t Task
 		err := json.Unmarshal(data, &t)
 		if err != nil {
-			err = &Gap{Err: fmt.Errorf("cannot read a task of the stream: %w", err)}
+			err = &Break{Err: fmt.Errorf("cannot read a task of the stream: %w", err)}
 		}
 		return s.say(t, err)
-	case "dropped":
-		var n struct{ Count int64 }
-		if json.Unmarshal(data, &n) == nil && n.Count > 0 {
-			return s.say(Task{}, &Gap{Dropped: n.Count})
+	case "gap":
+		g := new(Gap)
+		if err := json.Unmarshal(data, g); err == nil {
+			return s.say(Task{}, g)
 		}
 	}
 	return true

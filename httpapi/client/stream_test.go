@@ -17,7 +17,7 @@ import (
 )
 
 // TestStreamOutlivesTheServer: tasks are seen as they end, before and after a
-// restart; between, the reader is told that there is a gap.
+// restart, and those that ended meanwhile as well.
 func TestStreamOutlivesTheServer(t *testing.T) {
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer target.Close()
@@ -31,7 +31,7 @@ func TestStreamOutlivesTheServer(t *testing.T) {
 	}
 	var said []string
 	for task, err := range c.Stream(t.Context(), client.TaskFilter{App: "a"}) {
-		var gap *client.Gap
+		var broken *client.Break
 		switch {
 		case err == nil && task.Status != client.Succeeded:
 			t.Fatalf("%+v", task)
@@ -42,10 +42,10 @@ func TestStreamOutlivesTheServer(t *testing.T) {
 			if len(said) == 1 {
 				stop()
 			}
-		case errors.As(err, &gap) && gap.Err != nil:
+		case errors.As(err, &broken) && broken.Err != nil:
 			said = append(said, "broken")
 			serve(t, e, strings.TrimPrefix(url, "http://"), httpapi.ServerConfig{})
-		case errors.As(err, &gap):
+		case errors.As(err, &broken):
 			said = append(said, "back")
 		default:
 			t.Fatal(err)
@@ -84,15 +84,18 @@ func TestStreamEnds(t *testing.T) {
 // and what a newer one may say.
 func TestStreamReadsEvents(t *testing.T) {
 	opened := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch opened++; opened {
 		case 1:
 			w.WriteHeader(http.StatusServiceUnavailable) // not ready yet
 		case 2:
-			_, _ = w.Write([]byte(": hello\r\n\r\nevent: news\ndata: {}\n\nevent: dropped\ndata: {\"count\":3}\n\nevent: task\nid: 1_2\ndata: {\"key\":\ndata: \"1_2\"}\n\nevent: task\ndata: {\"key\":\"cut"))
+			_, _ = w.Write([]byte(": hello\r\n\r\nevent: news\ndata: {}\n\nevent: gap\ndata: {\"from\":\"2026-11-24T00:00:00.000Z\",\"to\":\"2026-11-24T00:00:01.000Z\",\"due_before\":\"2026-11-23T00:00:00.000Z\",\"count\":3}\n\nevent: task\nid: 4-1_2\ndata: {\"key\":\ndata: \"1_2\"}\n\n:\nid: 5-1_2\n\nevent: task\nid: 6-1_3\ndata: {\"key\":\"cut"))
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		default:
+			if id := r.Header.Get("Last-Event-ID"); id != "5-1_2" {
+				t.Errorf("it goes on after %q", id)
+			}
 			_, _ = w.Write([]byte("event: task\ndata: {\"key\":\"1_3\"}\n\n"))
 		}
 	}))
@@ -102,21 +105,25 @@ func TestStreamReadsEvents(t *testing.T) {
 	var said []string
 	for task, err := range c.Stream(t.Context(), client.TaskFilter{}) {
 		var gap *client.Gap
+		var broken *client.Break
 		switch {
 		case err == nil:
 			said = append(said, task.Key)
-		case errors.As(err, &gap) && gap.Dropped > 0:
-			said = append(said, "dropped")
-		case errors.As(err, &gap) && gap.Err != nil:
-			said = append(said, "broken")
 		case errors.As(err, &gap):
+			said = append(said, "gap")
+			if want := "up to 3 tasks due before 2026-11-23T00:00:00.000Z that ended from 2026-11-24T00:00:00.000Z to 2026-11-24T00:00:01.000Z may be missing in the stream"; gap.Error() != want {
+				t.Error(gap)
+			}
+		case errors.As(err, &broken) && broken.Err != nil:
+			said = append(said, "broken")
+		case errors.As(err, &broken):
 			said = append(said, "back")
 		}
 		if task.Key == "1_3" {
 			break
 		}
 	}
-	if got := strings.Join(said, " "); got != "broken back dropped 1_2 broken back 1_3" {
+	if got := strings.Join(said, " "); got != "broken back gap 1_2 broken back 1_3" {
 		t.Error(got)
 	}
 }
@@ -133,7 +140,7 @@ func TestStreamWithoutAServer(t *testing.T) {
 	defer cancel()
 	gaps := 0
 	for _, err := range c.Stream(ctx, client.TaskFilter{}) {
-		if gap := (*client.Gap)(nil); errors.As(err, &gap) {
+		if broken := (*client.Break)(nil); errors.As(err, &broken) {
 			gaps++
 		}
 	}
@@ -168,8 +175,8 @@ func TestStreamNoticesSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, err := range c.Stream(t.Context(), client.TaskFilter{}) {
-			var gap *client.Gap
-			if !errors.As(err, &gap) || !strings.Contains(err.Error(), "nothing came") {
+			var broken *client.Break
+			if !errors.As(err, &broken) || !strings.Contains(err.Error(), "nothing came") {
 				t.Error(err)
 			}
 			break

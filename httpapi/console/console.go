@@ -18,6 +18,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"xtimer/httpapi/client"
@@ -59,10 +60,14 @@ func New(cfg Config) http.Handler {
 		"GET /timers/{id}/edit":      editTimer,
 		"POST /timers/{id}/edit":     changeTimer,
 		"POST /timers/{id}/{action}": actOnTimer,
+		"GET /tasks":                 listTasks,
+		"GET /tasks.csv":             tasksCSV,
 		"GET /tasks/{key}":           showTask,
 		"POST /tasks/{key}/retry":    retryTask,
+		"POST /tasks/{key}/dismiss":  dismissTask,
 		"GET /dead":                  listDead,
 		"POST /dead/retry":           retryDead,
+		"POST /dead/dismiss":         dismissDead,
 		"GET /work/{id}":             showWork,
 		"POST /work/{id}/stop":       stopWork,
 		"GET /system":                showSystem,
@@ -105,6 +110,9 @@ func (c *console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // it takes: cut short, it might be done all the same.
 const patience = 15 * time.Second
 
+// streams are the answers that are sent while they come about.
+var streams = []string{"/live/events", "/tasks.csv"}
+
 // page answers one request.
 type page func(v *visit) error
 
@@ -127,7 +135,7 @@ func (c *console) serve(p page, private bool) http.HandlerFunc {
 		v := c.visit(w, r)
 		ctx, cancel := context.WithCancel(v.ctx)
 		defer cancel()
-		if r.Method == http.MethodGet && r.URL.Path != "/live/events" {
+		if r.Method == http.MethodGet && !slices.Contains(streams, r.URL.Path) {
 			ctx, cancel = context.WithTimeout(ctx, patience)
 			defer cancel()
 		}
@@ -166,7 +174,7 @@ func (v *visit) fail(err error) {
 		v.c.log.Error("cannot show a page", "path", v.r.URL.Path, "err", err)
 	}
 	v.status = e.Status
-	if err := v.show("failure", v.T("This did not work"), e); err != nil {
+	if err := v.show("failure", v.T("The action failed"), e); err != nil {
 		v.c.log.Error("cannot show an error", "err", err)
 	}
 }
@@ -186,5 +194,5 @@ func (v *visit) goTo(path string) {
 }
 
 func nothing(*visit) error {
-	return &fault{http.StatusNotFound, "There is no such page."}
+	return &fault{http.StatusNotFound, "This page does not exist."}
 }

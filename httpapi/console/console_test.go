@@ -24,7 +24,7 @@ func (n *node) pages() []string {
 	n.run(no.ID)
 	return []string{
 		"/", "/timers", "/timers?app=shop&sort=-name", "/timers/new", "/timers/" + ok.ID, "/timers/" + bad.ID, "/timers/" + bad.ID + "/edit",
-		"/tasks/" + failed.Key, "/tasks/" + n.run(ok.ID).Key, "/dead", "/dead?since=24h&status=dead", "/system", "/live", "/upcoming", "/nothing",
+		"/tasks/" + failed.Key, "/tasks/" + n.run(ok.ID).Key, "/dead", "/dead?since=24h&status=dead", "/system", "/live", "/upcoming", "/tasks", "/tasks?status=problems&from=2026-01-01T00:00", "/timers/new?from=" + bad.ID, "/nothing",
 	}
 }
 
@@ -59,6 +59,9 @@ func TestScripts(t *testing.T) {
 		"/timers":                    {"name" + evil, "label" + evil, "reason" + evil},
 		"/timers/" + tm.ID:           {"name" + evil, "reason" + evil, "label" + quoted, "header" + quoted, "body" + quoted},
 		"/timers/" + tm.ID + "/edit": {"name" + evil, "label" + evil, "header" + evil, "body" + quoted},
+		"/tasks":                     {"name" + evil},
+		"/dead":                      {"name" + evil, evil},
+		"/timers/new?from=" + tm.ID:  {"name" + evil, "label" + evil, "header" + evil, "body" + quoted},
 		"/tasks/" + task.Key:         {"name" + evil, "header" + evil, "body" + strings.ReplaceAll(evil, `"`, `\"`), evil},
 	} {
 		page := v.get(path).body
@@ -167,7 +170,7 @@ func TestForgedRequests(t *testing.T) {
 		good := v.csrf()
 		forms := []string{
 			"/timers/" + tm.ID + "/delete", "/timers/" + tm.ID + "/disable", "/timers/" + tm.ID + "/run", "/timers/act", "/timers/new", "/timers/preview",
-			"/timers/" + tm.ID + "/edit", "/timers/" + tm.ID + "/enable", "/tasks/" + tm.ID + "_1/retry", "/work/x/stop", "/dead/retry", "/system/backup", "/preferences", "/sign-in", "/sign-out",
+			"/timers/" + tm.ID + "/edit", "/timers/" + tm.ID + "/enable", "/tasks/" + tm.ID + "_1/retry", "/work/x/stop", "/dead/retry", "/dead/dismiss", "/tasks/" + tm.ID + "_1/dismiss", "/system/backup", "/preferences", "/sign-in", "/sign-out",
 		}
 		for _, path := range forms {
 			body := func(csrf string) string {
@@ -199,9 +202,9 @@ func TestReadToken(t *testing.T) {
 	pages := n.pages()
 	mine := n.timer("shop", "mine", "/ok")
 	v := n.signedIn("shop-read")
-	buttons := regexp.MustCompile(`<button[^>]*id="(?:run|enable|disable|delete|save|retry|backup|confirm|act-[a-z]+)"|id="(?:edit|new-timer)"|type="checkbox" name`)
+	buttons := regexp.MustCompile(`<button[^>]*id="(?:run|enable|disable|delete|save|retry|dismiss|backup|confirm|act-[a-z]+)"|id="(?:edit|clone|new-timer)"|type="checkbox" name`)
 	for _, path := range pages {
-		if path == "/timers/new" || strings.HasSuffix(path, "/edit") {
+		if strings.HasPrefix(path, "/timers/new") || strings.HasSuffix(path, "/edit") {
 			if got := v.get(path); got.status != http.StatusForbidden {
 				t.Errorf("%s: %d", path, got.status)
 			}
@@ -253,12 +256,12 @@ func TestOtherApps(t *testing.T) {
 	other := n.timer("bank", "secret-name", "/no")
 	key := n.run(other.ID).Key
 	v := n.signedIn("shop-write")
-	for _, path := range []string{"/", "/timers", "/dead", "/live", "/upcoming"} {
+	for _, path := range []string{"/", "/timers", "/tasks", "/tasks.csv", "/dead", "/live", "/upcoming"} {
 		if strings.Contains(v.get(path).body, "secret-name") {
 			t.Errorf("%s shows a timer of another app", path)
 		}
 	}
-	for _, path := range []string{"/timers/" + other.ID, "/timers/" + other.ID + "/edit", "/tasks/" + key} {
+	for _, path := range []string{"/timers/" + other.ID, "/timers/" + other.ID + "/edit", "/tasks/" + key, "/timers/new?from=" + other.ID} {
 		if a := v.get(path); a.status != http.StatusNotFound || strings.Contains(a.body, "secret-name") {
 			t.Errorf("%s: %d", path, a.status)
 		}

@@ -223,8 +223,9 @@ func (f *form) refused(err error) bool {
 }
 
 // errLooks answers who asks for a form that would lead nowhere.
-var errLooks = &fault{http.StatusForbidden, "This token may look, and change nothing."}
+var errLooks = &fault{http.StatusForbidden, "This token permits reading only."}
 
+// newTimer is GET /timers/new. The parameter from is the id of a timer to begin with.
 func newTimer(v *visit) error {
 	if !v.MayWrite() {
 		return errLooks
@@ -234,6 +235,16 @@ func newTimer(v *visit) error {
 	}}
 	if v.grant.App == "*" {
 		f.Values["app"] = ""
+	}
+	if from := v.query("from"); from != "" {
+		t, err := v.api.Get(v.ctx, from)
+		if err != nil {
+			return err
+		}
+		f = formOf(t.Definition)
+		if t.Name != "" {
+			f.Values["name"] = t.Name + "-copy"
+		}
 	}
 	f.Preview = v.preview(f)
 	return v.show("edit", v.T("New timer"), f)
@@ -291,7 +302,7 @@ func changeTimer(v *visit) error {
 	}
 	var version int
 	if json.Unmarshal([]byte(f.Version), &version) != nil {
-		return &fault{http.StatusBadRequest, "The form cannot be read."}
+		return &fault{http.StatusBadRequest, "The form is invalid."}
 	}
 	// Both in the words of a form, for a duration can be written in many ways, and
 	// as they come back from a browser, which changes white space.

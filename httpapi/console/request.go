@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -26,7 +27,9 @@ type requestData struct {
 	Gone     bool // the timer is
 
 	Method, URL string
-	Headers     map[string]string
+	Headers     []header
+	Hidden      bool   // the values of some headers
+	Curl        string // a command that sends the same; "": the body is not a text, or cut
 	Body        string // as it was sent, up to excerpt
 	Cut         int    // the size of the whole body in bytes, if Body is a part of it
 	Envelope    bool   // the timer has no body: the default one was sent
@@ -116,20 +119,25 @@ const excerpt = 4096
 // requestOf is what an attempt of a task sends by a version of its timer.
 func requestOf(timer *client.Timer, t *client.Task, attempt int) requestData {
 	c := &timer.Callback
-	q := requestData{Version: timer.Version, Method: c.Method, URL: c.URL, Headers: hidden(c.Headers)}
+	q := requestData{Version: timer.Version, Method: c.Method, URL: c.URL}
+	kind := ""
 	switch {
 	case c.BodyText != nil:
-		q.Body = *c.BodyText
+		q.Body, kind = *c.BodyText, "text/plain; charset=utf-8"
 	case c.BodyBase64 != nil:
-		q.Body = string(c.BodyBase64)
+		q.Body, kind = string(c.BodyBase64), "application/octet-stream"
 	case c.Body != nil:
 		if raw, ok := c.Body.(json.RawMessage); ok {
-			q.Body = string(raw)
+			q.Body, kind = string(raw), "application/json"
 		}
 	case c.Method != http.MethodGet:
-		q.Envelope, q.Body = true, envelope(timer, t, attempt)
+		q.Envelope, q.Body, kind = true, envelope(timer, t, attempt), "application/json"
 	}
+	q.Headers, q.Hidden = sentHeaders(timer, t, attempt, kind), !maps.Equal(c.Headers, hidden(c.Headers))
 	text := utf8.ValidString(q.Body)
+	if text && len(q.Body) <= excerpt {
+		q.Curl = curl(q.Method, q.URL, q.Headers, q.Body)
+	}
 	if len(q.Body) > excerpt {
 		q.Cut, q.Body = len(q.Body), q.Body[:excerpt]
 	}

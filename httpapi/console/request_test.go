@@ -47,9 +47,9 @@ func TestRequest(t *testing.T) {
 		}
 	}
 	change(map[string]any{"schedule": map[string]any{"every": "2h"}})
-	check("another schedule", page("en"), []string{"<h3>Version 1", "The timer has changed since, but not its request: version 2 is in force."})
+	check("another schedule", page("en"), []string{"<h3>Version 1", "The timer has changed since then, but its request has not: the current version is 2."})
 	change(map[string]any{"callback": map[string]any{"url": "http://target.test/ok", "body": "later"}})
-	check("another request", page("en"), []string{"<h3>Version 1", "POST http://target.test/bad", "The timer has changed since: version 3 is in force."}, "/ok", "later")
+	check("another request", page("en"), []string{"<h3>Version 1", "POST http://target.test/bad", "The timer has changed since then: the current version is 3."}, "/ok", "later")
 	check("another request", page("zh"), []string{"<h3>版本 1", "POST http://target.test/bad", "定时器后来有过更改：当前为版本 3。"}, "/ok", "later")
 
 	// Retried, it is sent what the timer says by then: each attempt its own.
@@ -68,7 +68,7 @@ func TestRequest(t *testing.T) {
 	if _, err := n.api.Delete(t.Context(), tm.ID); err != nil {
 		t.Fatal(err)
 	}
-	check("deleted", page("en"), []string{"POST http://target.test/bad", "The timer has been deleted since."}, "in force")
+	check("deleted", page("en"), []string{"POST http://target.test/bad", "The timer has been deleted since then."}, "current version")
 }
 
 // fakeAPI answers the console's questions, by path.
@@ -99,10 +99,17 @@ func (f fakeAPI) page(path string, headers ...string) string {
 	return html.UnescapeString(w.Body.String())
 }
 
+// leads is where a page of a console that asks it sends the visitor.
+func (f fakeAPI) leads(path string) string {
+	w := httptest.NewRecorder()
+	New(Config{API: f}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Header().Get("Location")
+}
+
 // TestRequestNotYet: before the first attempt there is only what the timer says.
 func TestRequestNotYet(t *testing.T) {
 	for status, want := range map[string]string{
-		client.Waiting: "It has not been called yet.", client.Running: "The first call is under way.", client.Skipped: "It was not called.",
+		client.Waiting: "It has not been called yet.", client.Running: "The first call is in progress.", client.Skipped: "It was not called.",
 	} {
 		page := fakeAPI(func(r *http.Request) (int, any) {
 			if strings.HasPrefix(r.URL.Path, "/v1/tasks/") {
@@ -110,7 +117,7 @@ func TestRequestNotYet(t *testing.T) {
 			}
 			return 200, client.Timer{ID: "7", Version: 4, Definition: client.Definition{Callback: client.Callback{URL: "http://x/", Method: "POST"}}}
 		}).page("/tasks/7_1")
-		if !strings.Contains(page, want) || strings.Contains(page, "As the timer stands now.") != (status != client.Skipped) {
+		if !strings.Contains(page, want) || strings.Contains(page, "According to the current definition of the timer.") != (status != client.Skipped) {
 			t.Errorf("%s: %s", status, page)
 		}
 	}
@@ -162,13 +169,13 @@ func TestRequestVersions(t *testing.T) {
 		}).page("/tasks/7_1")
 	}
 	got := page()
-	for _, want := range []string{`{"task":"7_1","timer":"7","app":"shop","name":"","due":`, `"attempt":3}`, "here that of attempt 3", "<h3>Version 8", "Attempts 2 to 3", "POST http://x/i", "The timer was changed within the second before: it may have been version 7.", "This version is not kept any more"} {
+	for _, want := range []string{`{"task":"7_1","timer":"7","app":"shop","name":"","due":`, `"attempt":3}`, "here that of attempt 3", "<h3>Version 8", "Attempts 2 to 3", "POST http://x/i", "The timer was changed within the second before the call: the version may have been 7.", "This version is no longer stored"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q: %s", want, got)
 		}
 	}
 	known = nil
-	if got := page(); strings.Count(got, "This version is not kept any more") != 1 || strings.Contains(got, "POST http") {
+	if got := page(); strings.Count(got, "This version is no longer stored") != 1 || strings.Contains(got, "POST http") {
 		t.Error(got)
 	}
 }

@@ -88,7 +88,7 @@ func signIn(v *visit) error {
 			return err
 		}
 		v.status = http.StatusUnauthorized
-		return v.show("signin", v.T("Sign in"), struct{ To, Error string }{to, v.T("This token is not known here.")})
+		return v.show("signin", v.T("Sign in"), struct{ To, Error string }{to, v.T("The server does not know this token.")})
 	}
 	if !grant.Needed { // any token would do, and each would have its sessions
 		return redirect(to)

@@ -91,6 +91,11 @@ func (d *timerData) Definition() string {
 	return string(b)
 }
 
+// HasHidden reports whether a header of the callback is hidden.
+func (d *timerData) HasHidden() bool {
+	return !maps.Equal(d.Timer.Callback.Headers, hidden(d.Timer.Callback.Headers))
+}
+
 // hidden has dots for the values of headers that are likely secrets: somebody
 // may look over the shoulder.
 func hidden(headers map[string]string) map[string]string {
@@ -136,6 +141,7 @@ type versionData struct {
 	Version int
 	At      time.Time
 	Status  string
+	By      string // the name of the token; "": not known
 	Changes []fieldChange
 }
 
@@ -146,7 +152,7 @@ func changes(vs []client.Timer) []versionData {
 	out := make([]versionData, len(vs))
 	for i := range vs {
 		t := &vs[i]
-		out[i] = versionData{Version: t.Version, At: t.UpdatedAt, Status: t.Status}
+		out[i] = versionData{Version: t.Version, At: t.UpdatedAt, Status: t.Status, By: t.UpdatedBy}
 		if i+1 == len(vs) {
 			continue
 		}

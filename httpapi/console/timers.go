@@ -53,9 +53,16 @@ func (d *timersData) find(v *visit, end time.Time) error {
 	next := d.Cursor
 	d.Offset = 0
 	for {
-		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next, client.LastTasks())
+		options := []client.CallOption{client.LastTasks()}
+		if d.Total == nil && !d.Failing {
+			options = append(options, client.WithTotal())
+		}
+		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next, options...)
 		if err != nil {
 			return err
+		}
+		if d.Total == nil {
+			d.Total = l.Total
 		}
 		d.add(l)
 		if next = l.NextCursor; next == "" || len(d.Timers) >= d.Limit || time.Now().After(end) {
@@ -71,7 +78,7 @@ func (d *timersData) find(v *visit, end time.Time) error {
 
 func timerFilter(q url.Values) client.TimerFilter {
 	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
-	return client.TimerFilter{App: get("app"), NamePrefix: get("name"), Status: get("status"), Label: get("label")}
+	return client.TimerFilter{App: get("app"), NamePrefix: get("name"), Search: get("q"), Status: get("status"), Label: get("label")}
 }
 
 type timersData struct {
@@ -81,8 +88,9 @@ type timersData struct {
 	Failing    bool   // only those whose last task failed
 	Limit      int
 	Cursor     string
-	Offset     int // of this page, among All
-	All        int // that match, if all are sorted
+	Offset     int           // of this page, among All
+	All        int           // that match, if all are sorted
+	Total      *client.Total // that match; nil: not counted
 	Timers     []*client.Timer
 	More       bool
 	NextPage   string
@@ -110,10 +118,10 @@ func actOnTimers(v *visit) error {
 	f := v.r.PostForm
 	d := actData{
 		Action: f.Get("action"), IDs: f["id"], All: f.Get("all") == "yes", Filter: timerFilter(f),
-		Reason: f.Get("reason"), Back: inside(f.Get("back")),
+		Reason: f.Get("reason"), Until: f.Get("until"), Back: inside(f.Get("back")),
 	}
 	if !slices.Contains([]string{"enable", "disable", "run", "delete"}, d.Action) {
-		return &fault{http.StatusBadRequest, "There is no such action."}
+		return &fault{http.StatusBadRequest, "Unknown action."}
 	}
 	if d.All {
 		d.Filter.All = d.Filter == client.TimerFilter{}
@@ -136,8 +144,11 @@ func actOnTimers(v *visit) error {
 	rate := 0
 	if d.Action == "run" {
 		if rate, _ = strconv.Atoi(f.Get("rate")); rate < 1 || rate > mostRate {
-			return &fault{http.StatusBadRequest, "The rate has to be from 1 to 1000 a second."}
+			return &fault{http.StatusBadRequest, "The rate must be from 1 to 1000 a second."}
 		}
+	}
+	if err := d.readUntil(v); err != nil {
+		return err
 	}
 	w := &work{Title: v.Word(d.Action), Back: d.Back, Total: d.Count, gone: v.T("The timer was deleted.")}
 	if d.All && d.Action != "run" {
@@ -189,10 +200,26 @@ type actData struct {
 	All    bool
 	Filter client.TimerFilter
 	Reason string
+	Until  string // as the input has it
 	Back   string
 	Count  int
 
+	until time.Time // zero: without an end
+
 	Mistyped bool
+}
+
+// readUntil reads until when timers are to be disabled, in the zone that the form was
+// shown in.
+func (d *actData) readUntil(v *visit) (err error) {
+	if d.Until == "" {
+		return nil
+	}
+	v.timer, v.Choice = v.r.PostForm.Get("zone"), "timer"
+	if d.until, err = v.wall(d.Until); err != nil {
+		return &fault{http.StatusBadRequest, "The time cannot be read: write it like 2026-11-20T17:00:00."}
+	}
+	return nil
 }
 
 func (d *actData) one(ctx context.Context, api *client.Client, id string) (err error) {
@@ -200,7 +227,7 @@ func (d *actData) one(ctx context.Context, api *client.Client, id string) (err e
 	case "enable":
 		_, err = api.Enable(ctx, id, "")
 	case "disable":
-		_, err = api.Disable(ctx, id, client.Disabling{Reason: d.Reason})
+		_, err = api.Disable(ctx, id, client.Disabling{Reason: d.Reason, Until: d.until})
 	case "run":
 		_, err = api.Run(ctx, id)
 	case "delete":
@@ -217,7 +244,7 @@ func (d *actData) bulk(ctx context.Context, api *client.Client, w *work) error {
 	case "enable":
 		op, err = api.EnableAll(ctx, d.Filter)
 	case "disable":
-		op, err = api.DisableAll(ctx, d.Filter, client.Disabling{Reason: d.Reason})
+		op, err = api.DisableAll(ctx, d.Filter, client.Disabling{Reason: d.Reason, Until: d.until})
 	case "delete":
 		op, err = api.DeleteAll(ctx, d.Filter)
 	}
@@ -233,7 +260,8 @@ func (d *actData) bulk(ctx context.Context, api *client.Client, w *work) error {
 // actOnTimer is POST /timers/{id}/{action}.
 func actOnTimer(v *visit) error {
 	id := v.r.PathValue("id")
-	d := actData{Action: v.r.PathValue("action"), IDs: []string{id}, Count: 1, Reason: v.r.PostForm.Get("reason"), Back: "/timers/" + url.PathEscape(id)}
+	f := v.r.PostForm
+	d := actData{Action: v.r.PathValue("action"), IDs: []string{id}, Count: 1, Reason: f.Get("reason"), Until: f.Get("until"), Back: timerPath(id)}
 	switch d.Action {
 	case "delete":
 		if v.r.PostForm.Get("confirmed") != "yes" {
@@ -250,6 +278,9 @@ func actOnTimer(v *visit) error {
 		}
 		return redirect("/tasks/" + url.PathEscape(key))
 	case "enable", "disable":
+		if err := d.readUntil(v); err != nil {
+			return err
+		}
 		if err := d.one(v.ctx, v.api, id); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func upcoming(v *visit) error {
 	if q := v.query("at"); q != "" {
 		t, err := time.Parse(time.RFC3339, q)
 		if err != nil {
-			return &fault{http.StatusBadRequest, "The time in the address cannot be read."}
+			return &fault{http.StatusBadRequest, "The address contains an invalid time."}
 		}
 		at = t
 	}

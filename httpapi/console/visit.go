@@ -85,7 +85,7 @@ func (v *visit) admit(private bool) error {
 	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
 		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, 2<<20)
 		if err := v.r.ParseForm(); err != nil {
-			return &fault{http.StatusBadRequest, "The form cannot be read."}
+			return &fault{http.StatusBadRequest, "The form is invalid."}
 		}
 		if !hmac.Equal([]byte(v.r.PostForm.Get("csrf")), []byte(v.CSRF())) {
 			return &fault{http.StatusForbidden, "This form is out of date. Load the page again."}

@@ -163,7 +163,7 @@ func (v *visit) work() (*work, error) {
 	defer ws.mu.Unlock()
 	w := ws.byID[v.r.PathValue("id")]
 	if w == nil || w.session != v.session {
-		return nil, &fault{http.StatusNotFound, "There is no such page."}
+		return nil, &fault{http.StatusNotFound, "This page does not exist."}
 	}
 	return w, nil
 }

@@ -99,6 +99,27 @@ func (z *zones) Clock(t time.Time) string {
 // HM is the minute of an instant, where the zone is written once for all.
 func (z *zones) HM(t time.Time) string { return t.In(z.of(z.timer)).Format("15:04") }
 
+// wall reads an instant: RFC 3339, or what an input for a date and time has, which is in
+// the zone of the page.
+func (z *zones) wall(text string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	t, err := time.ParseInLocation("2006-01-02T15:04", text, z.of(z.timer))
+	if err != nil {
+		t, err = time.ParseInLocation("2006-01-02T15:04:05", text, z.of(z.timer)) // reads fractions as well
+	}
+	return t, err
+}
+
+// Input is an instant as an input for a date and time has it.
+func (z *zones) Input(t time.Time) string {
+	return t.In(z.of(z.timer)).Format("2006-01-02T15:04:05")
+}
+
+// ZoneLabel is the zone of the page for a person who fills in a time.
+func (z *zones) ZoneLabel() string { return z.of(z.timer).String() }
+
 // Second is the second of an instant, where its minute is written once for all.
 func (z *zones) Second(t time.Time) string { return t.In(z.of(z.timer)).Format(":05") }
 

@@ -16,13 +16,10 @@ import (
 	"xtimer/cmd/xtimer/terminal"
 )
 
-// New is the command; listen is where a server is that was told nothing.
-func New(listen string) *cobra.Command {
+// New is the command "bench".
+func New() *cobra.Command {
 	b := bench{}
-	server, token := os.Getenv("XTIMER_SERVER"), ""
-	if server == "" {
-		server = "http://" + listen
-	}
+	var place remote.Place
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a server under load: lateness, rate, and early, missing or repeated calls",
@@ -50,16 +47,15 @@ a call was early or missing, or the run was interrupted.`,
 			if cmd.Flags().Changed("burst") && (cmd.Flags().Changed("rate") || cmd.Flags().Changed("for")) {
 				return exit.Usage("--rate (with --for) and --burst are different shapes of load: give only one of them")
 			}
-			b.client = remote.NewPlain(server)
-			if token != "" {
-				b.client.Token = token
+			var err error
+			if b.client, err = place.DialPlain(); err != nil {
+				return err
 			}
-			return b.run(cmd.Context(), cmd.OutOrStdout())
+			return place.Explain(b.run(cmd.Context(), cmd.OutOrStdout()))
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&server, "server", server, "the server, as `URL` (XTIMER_SERVER)")
-	f.StringVar(&token, "token", "", "a token with the role write for the apps (better as XTIMER_TOKEN: all users of a machine can read command lines)")
+	place.Flags(cmd, f)
 	f.StringVar(&b.receiverAddr, "receiver-addr", "127.0.0.1:0", "receive the calls on `HOST:PORT`; further targets use the ports after it")
 	f.IntVar(&b.shape.rate, "rate", 1000, "the number of timers due each second")
 	f.DurationVar(&b.shape.length, "for", 30*time.Second, "with --rate: how long the load lasts")

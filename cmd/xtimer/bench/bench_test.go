@@ -77,7 +77,7 @@ func TestBenchMissing(t *testing.T) {
 		if took := time.Since(start) - time.Second; took < patience || took > patience+time.Second {
 			t.Errorf("waited %v", took)
 		}
-		b := &bench{client: remote.NewPlain("s"), shape: *shape}
+		b := &bench{client: &remote.Plain{Base: "http://s"}, shape: *shape}
 		res := newBenchResult(b, "", l, r)
 		if res.Missing != 1 || res.Arrived != 2 || res.Repeats != 1 || res.Early != 0 || res.LateMade != 1 || res.Lateness["max"] != 7 {
 			t.Errorf("%+v", res)

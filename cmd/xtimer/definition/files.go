@@ -214,6 +214,13 @@ func readTimer(p document.Place) (d api.Definition, err error) {
 	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) {
 		return d, p.Errorf("%s: cannot be a %s", t.Field, t.Value)
 	}
+	if err == nil && p.Node.Value == "" {
+		if body, err := bodyOf(p.Node); err != nil {
+			return d, p.Errorf("callback.body: %w", err)
+		} else if body != nil {
+			d.Callback.Body = body
+		}
+	}
 	if err == nil && p.Node.Value != "" {
 		// The body is the target's business: of JSON it stays as it is written.
 		var raw struct {

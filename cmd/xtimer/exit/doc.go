@@ -1,2 +1,2 @@
-// Package exit is how a command ends: its exit status, and the error behind it.
+// Package exit defines how a command ends: its exit status, and the error behind it.
 package exit

@@ -1,24 +1,14 @@
 package exit
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 
 	api "xtimer/httpapi/client"
 )
-
-// The exit statuses of the commands that speak to a server.
-const (
-	StatusFailed   = 1 // the server refused the request, or could not be reached
-	StatusUsage    = 2 // the command line or a file is invalid: no request was sent
-	StatusNotFound = 3
-	StatusPartly   = 4 // some of several operations succeeded, and some failed
-)
-
-// Help describes the exit statuses in the help of a command.
-const Help = `Exit status: 0 success; 1 the server refused the request or cannot be reached;
-2 the command line or a file is invalid, and nothing was done; 3 not found; 4
-some of several operations succeeded and some failed.`
 
 // Error is an error with an exit status of its own.
 type Error struct {
@@ -36,24 +26,53 @@ func Usage(format string, args ...any) error {
 	return Error{StatusUsage, fmt.Errorf(format, args...)}
 }
 
+// NotFound returns the error for an object that does not exist.
+func NotFound(format string, args ...any) error {
+	return Error{StatusNotFound, fmt.Errorf(format, args...)}
+}
+
 // StatusOf returns the exit status of a command that ended with err.
 func StatusOf(err error) int {
-	var s Error
+	var own Error
+	var answer *api.Error
+	var request *url.Error
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &s):
-		return s.status
-	case api.IsNotFound(err):
-		return StatusNotFound
+	case errors.As(err, &own):
+		return own.status
+	case errors.As(err, &answer):
+		return statusOfAnswer(answer.Status)
+	case errors.Is(err, context.Canceled):
+		return StatusInterrupted
+	case errors.As(err, &request), errors.Is(err, context.DeadlineExceeded):
+		return StatusUnavailable
 	}
 	return StatusFailed
 }
 
-// ErrSaid is the error of a command that has said already what is wrong.
-var ErrSaid = errors.New("said already")
+func statusOfAnswer(status int) int {
+	switch status {
+	case http.StatusNotFound:
+		return StatusNotFound
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return StatusConflict
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return StatusDenied
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage:
+		return StatusUnavailable
+	}
+	if status/100 == 4 {
+		return StatusRefused
+	}
+	return StatusFailed
+}
 
-// Partly is the error of several, of which some failed. Which, has been said.
+// ErrSaid is the error of a command that has already printed the cause.
+var ErrSaid = errors.New("the cause is already printed")
+
+// Partly returns the error of several operations of which some failed. The command has
+// already printed each failure; why is the first one.
 func Partly(all, failed int, why error) error {
 	switch {
 	case failed == 0:

@@ -14,17 +14,17 @@ import (
 	"xtimer/cmd/xtimer/terminal"
 )
 
-// IsPerson tells whether somebody types what is read.
+// IsPerson reports whether a person at a terminal types the input.
 func IsPerson(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	return ok && terminal.Is(f)
 }
 
-// Ask wants a yes from a person; where there is none, --yes has to say it.
+// Ask asks a person for a yes. Without a terminal, --yes is required.
 func Ask(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
 	if _, ok := in.(*os.File); ok && !IsPerson(in) {
-		return exit.Usage("%s nobody is there to ask: say --yes, or look with --dry-run", question)
+		return exit.Usage("%s There is no terminal to confirm on: use --yes, or --dry-run to count", question)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(in).ReadString('\n')
@@ -32,5 +32,5 @@ func Ask(cmd *cobra.Command, question string) error {
 	case "y", "yes":
 		return nil
 	}
-	return errors.New("left as it is")
+	return errors.New("not confirmed; nothing was changed")
 }

@@ -26,7 +26,13 @@ func (r *Server) Tell(cmd *cobra.Command, all []Done, first error) error {
 	if len(all) == 1 && first != nil {
 		return first
 	}
-	err := r.Show(cmd.OutOrStdout(), map[string]any{"results": all}, func(out io.Writer) error {
+	var names []string
+	for _, d := range all {
+		if d.Error == "" {
+			names = append(names, d.Timer+d.Task)
+		}
+	}
+	err := r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: map[string]any{"results": all}, Names: names, Table: func(out io.Writer, _ bool) error {
 		g := terminal.Grid{Head: []string{"NAME", "RESULT"}}
 		for _, d := range all {
 			if d.Error != "" {
@@ -36,7 +42,7 @@ func (r *Server) Tell(cmd *cobra.Command, all []Done, first error) error {
 			}
 		}
 		return g.Print(out)
-	})
+	}})
 	if err != nil {
 		return err
 	}
@@ -63,15 +69,15 @@ func (r *Server) Follow(cmd *cobra.Command, op *api.Operation, err error) error 
 	if err != nil {
 		return err
 	}
-	err = r.Show(cmd.OutOrStdout(), op, func(out io.Writer) error {
-		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "made again", "clock_reset": "called by the clock as it is"}[op.Action]
+	err = r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: op, Table: func(out io.Writer, _ bool) error {
+		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "made again", "clock_reset": "reset to the current clock"}[op.Action]
 		if op.DryRun {
 			_, err := fmt.Fprintf(out, "%d would be %s.\n", op.Count, word)
 			return err
 		}
 		_, err := fmt.Fprintf(out, "%d %s.\n", op.Done-op.Failed, word)
 		return err
-	})
+	}})
 	if err == nil && op.Error != "" {
 		failed := int(op.Count - op.Done + op.Failed)
 		err = exit.Partly(int(op.Count), failed, errors.New(op.Error))

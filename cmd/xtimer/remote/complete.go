@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,22 +19,27 @@ const (
 
 // CompleteTimers completes APP/NAME from the server.
 func (r *Server) CompleteTimers(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionWithin)
-	defer cancel()
-	if r.dial() != nil {
+	c, err := r.Dial(cmd)
+	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionWithin)
+	defer cancel()
 	f := api.TimerFilter{}
-	if app, name, ok := strings.Cut(begun, "/"); ok {
+	if r.App != "" {
+		f.App, f.NamePrefix = r.App, begun
+	} else if app, name, ok := strings.Cut(begun, "/"); ok {
 		f.App, f.NamePrefix = app, name
 	}
-	page, err := r.TimerPage(ctx, f, completions, "")
+	page, err := c.TimerPage(ctx, f, completions, "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var all []cobra.Completion
 	for _, t := range page.Timers {
-		if name := t.App + "/" + t.Name; strings.HasPrefix(name, begun) {
+		if name := t.App + "/" + t.Name; r.App != "" {
+			all = append(all, cobra.CompletionWithDesc(t.Name, ScheduleWords(&t.Schedule)+", "+t.Status))
+		} else if strings.HasPrefix(name, begun) {
 			all = append(all, cobra.CompletionWithDesc(name, ScheduleWords(&t.Schedule)+", "+t.Status))
 		} else if strings.HasPrefix(t.ID, begun) {
 			all = append(all, cobra.CompletionWithDesc(t.ID, name))
@@ -44,12 +50,13 @@ func (r *Server) CompleteTimers(cmd *cobra.Command, _ []string, begun string) ([
 
 // CompleteTasks completes the keys of the newest tasks.
 func (r *Server) CompleteTasks(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionWithin)
-	defer cancel()
-	if r.dial() != nil {
+	c, err := r.Dial(cmd)
+	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	page, err := r.TaskPage(ctx, api.TaskFilter{}, completions, "")
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionWithin)
+	defer cancel()
+	page, err := c.TaskPage(ctx, api.TaskFilter{}, completions, "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -57,6 +64,27 @@ func (r *Server) CompleteTasks(cmd *cobra.Command, _ []string, begun string) ([]
 	for _, t := range page.Tasks {
 		if strings.HasPrefix(t.Key, begun) {
 			all = append(all, cobra.CompletionWithDesc(t.Key, t.App+"/"+t.Name+" "+t.Status))
+		}
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteApps completes the apps of the first timers of the server.
+func (r *Server) CompleteApps(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	c, err := r.Dial(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionWithin)
+	defer cancel()
+	page, err := c.TimerPage(ctx, api.TimerFilter{}, 1000, "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var all []cobra.Completion
+	for _, t := range page.Timers {
+		if strings.HasPrefix(t.App, begun) && !slices.Contains(all, t.App) {
+			all = append(all, t.App)
 		}
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp

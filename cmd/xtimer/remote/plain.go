@@ -6,24 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"strings"
 	"time"
+
+	api "xtimer/httpapi/client"
 )
 
-// Plain speaks to the API of a running server.
+// Plain makes requests to the API of a running server.
 type Plain struct {
 	Base  string // http://127.0.0.1:8080
 	Token string // "" where the server has none
-}
-
-// NewPlain takes the address as people write it, and the token from
-// XTIMER_TOKEN: on a command line every user of the machine could read it.
-func NewPlain(server string) *Plain {
-	if !strings.Contains(server, "://") {
-		server = "http://" + server
-	}
-	return &Plain{Base: strings.TrimRight(server, "/"), Token: os.Getenv("XTIMER_TOKEN")}
 }
 
 // Do makes one request. in and out are JSON; nil for none.
@@ -36,7 +27,7 @@ func (c *Plain) Do(ctx context.Context, method, path string, in, out any) error 
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.Base+path, &body)
 	if err != nil {
-		return fmt.Errorf("cannot ask the server: %w", err)
+		return fmt.Errorf("cannot make the request: %w", err)
 	}
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -61,17 +52,12 @@ func (c *Plain) Do(ctx context.Context, method, path string, in, out any) error 
 	return nil
 }
 
-// Problem turns an application/problem+json into an error.
+// Problem turns an answer of trouble into an error.
 func Problem(resp *http.Response) error {
-	var p struct {
-		Title, Detail string
-		Errors        []struct{ Field, Detail string }
+	e := &api.Error{}
+	if json.NewDecoder(resp.Body).Decode(e) != nil {
+		e = &api.Error{}
 	}
-	if json.NewDecoder(resp.Body).Decode(&p) != nil || p.Title+p.Detail == "" {
-		return fmt.Errorf("the server answered %s", resp.Status)
-	}
-	if p.Detail == "" {
-		p.Detail = p.Title
-	}
-	return fmt.Errorf("the server answered %d: %s", resp.StatusCode, p.Detail)
+	e.Status = resp.StatusCode
+	return e
 }

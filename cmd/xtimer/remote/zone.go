@@ -2,9 +2,10 @@ package remote
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
-	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/span"
 )
 
@@ -15,12 +16,20 @@ type Zone string
 
 const zoneHelp = "show times in the `local` zone, in utc, or in the zone of the timer"
 
-func (z Zone) check() error {
-	switch z {
-	case "timer", "local", "utc":
-		return nil
+var zones = []string{"local", "utc", "timer"}
+
+func (z *Zone) String() string { return string(*z) }
+
+// Type names the value in the help of a flag.
+func (z *Zone) Type() string { return "zone" }
+
+// Set takes one of the zones.
+func (z *Zone) Set(s string) error {
+	if !slices.Contains(zones, s) {
+		return fmt.Errorf("%q is not one of %s", s, strings.Join(zones, ", "))
 	}
-	return exit.Usage("--zone: %q is not one of local, utc, timer", string(z))
+	*z = Zone(s)
+	return nil
 }
 
 // Instant is "" for the zero time; timer is the zone of the timer, "" for none.

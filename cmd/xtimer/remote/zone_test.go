@@ -19,7 +19,7 @@ func TestZone(t *testing.T) {
 			t.Errorf("%+v: %s", x, got)
 		}
 	}
-	if Zone("mine").check() == nil || Zone("local").check() != nil {
+	if new(Zone).Set("mine") == nil || new(Zone).Set("local") != nil {
 		t.Error("the zones that are known")
 	}
 }

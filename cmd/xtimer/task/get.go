@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -14,7 +15,8 @@ import (
 )
 
 func newTaskGet(r *remote.Server) *cobra.Command {
-	return &cobra.Command{
+	var watch remote.Watching
+	cmd := &cobra.Command{
 		Use:   "get KEY",
 		Short: "Show one task, with its attempts",
 		Example: `  xtimer task get 7354000000000000000_1763658000250
@@ -22,13 +24,26 @@ func newTaskGet(r *remote.Server) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: r.CompleteTasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if wide := r.Output == terminal.Wide; watch.On {
+				return r.Watch(cmd, watch, taskHead(wide), func(ctx context.Context) ([]remote.Item, error) {
+					t, err := r.Task(ctx, args[0])
+					if err != nil {
+						return nil, r.TaskError(err, args[0])
+					}
+					return itemsOf([]api.Task{*t}, r.Zone, wide), nil
+				})
+			}
 			t, err := r.Task(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				return r.TaskError(err, args[0])
 			}
-			return r.Show(cmd.OutOrStdout(), t, func(out io.Writer) error { return sheetTask(out, t, r.Zone) })
+			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: t, Names: []string{t.Key}, Table: func(out io.Writer, _ bool) error {
+				return sheetTask(out, t, r.Zone)
+			}})
 		},
 	}
+	watch.Flags(cmd)
+	return cmd
 }
 
 // sheetTask shows all of one task.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,7 +25,6 @@ type taskFlags struct {
 
 func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.App, "app", "", "only tasks of this `APP`")
 	fs.StringVar(&f.timer, "timer", "", "only tasks of this timer: `ID|APP/NAME`")
 	fs.StringSliceVar(&f.Statuses, "status", nil, "only tasks with one of these: `failed,dead` …")
 	fs.StringVar(&f.Origin, "origin", "", "only tasks that are of the `schedule`, manual, redrive or catch_up")
@@ -40,6 +40,7 @@ func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 // filter is what the flags say.
 func (f *taskFlags) filter(ctx context.Context, r *remote.Server) (api.TaskFilter, error) {
 	now := time.Now()
+	f.App = r.App
 	for _, t := range []struct {
 		flag, text string
 		to         *time.Time
@@ -65,6 +66,7 @@ func (f *taskFlags) filter(ctx context.Context, r *remote.Server) (api.TaskFilte
 func newTaskList(r *remote.Server) *cobra.Command {
 	var f taskFlags
 	var limit int
+	var watch remote.Watching
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, newest first",
@@ -76,28 +78,71 @@ func newTaskList(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if wide := r.Output == terminal.Wide; watch.On {
+				return r.Watch(cmd, watch, taskHead(wide), func(ctx context.Context) ([]remote.Item, error) {
+					tasks, _, err := remote.Take(r.Tasks(ctx, filter), limit)
+					slices.Reverse(tasks) // the newest last, as they come
+					return itemsOf(tasks, r.Zone, wide), err
+				})
+			}
 			tasks, more, err := remote.Take(r.Tasks(cmd.Context(), filter), limit)
 			if err != nil {
 				return err
 			}
-			err = r.Show(cmd.OutOrStdout(), api.TaskList{Tasks: tasks}, func(out io.Writer) error { return tableTasks(out, tasks, r.Zone) })
+			err = r.Output.Show(cmd.OutOrStdout(), viewTasks(tasks, r.Zone))
 			return remote.TellMore(cmd, more, limit, err)
 		},
 	}
 	f.flags(cmd, r)
 	remote.AddLimit(cmd, &limit)
+	watch.Flags(cmd)
 	return cmd
 }
 
-// tableTasks lists tasks.
-func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone) error {
-	g := terminal.Grid{Head: []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}}
+// viewTasks shows tasks in each form.
+func viewTasks(tasks []api.Task, z remote.Zone) terminal.View {
+	var keys []string
 	for i := range tasks {
-		t := &tasks[i]
-		colours := []string{terminal.Plain, terminal.Plain, remote.StatusColours[t.Status]}
-		g.Paint(colours, z.Instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App+"/"+t.Name, t.Key)
+		keys = append(keys, tasks[i].Key)
+	}
+	return terminal.View{Value: api.TaskList{Tasks: tasks}, Names: keys, Table: func(out io.Writer, wide bool) error {
+		return tableTasks(out, tasks, z, wide)
+	}}
+}
+
+// tableTasks lists tasks.
+func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone, wide bool) error {
+	g := terminal.Grid{Head: taskHead(wide)}
+	for _, i := range itemsOf(tasks, z, wide) {
+		g.Paint(i.Colours, i.Cells...)
 	}
 	return g.Print(out)
+}
+
+func taskHead(wide bool) []string {
+	head := []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}
+	if wide {
+		head = append(head, "ORIGIN", "ENDED", "NEXT TRY", "ANSWER")
+	}
+	return head
+}
+
+// itemsOf are the rows of a list of tasks.
+func itemsOf(tasks []api.Task, z remote.Zone, wide bool) (items []remote.Item) {
+	for i := range tasks {
+		t := &tasks[i]
+		cells := []string{z.Instant(t.Due, ""), lateWords(t), statusWords(t), codeWords(t), strconv.Itoa(t.AttemptCount), t.App + "/" + t.Name, t.Key}
+		if wide {
+			answer := ""
+			if n := len(t.Attempts); n > 0 {
+				answer = t.Attempts[n-1].Response
+			}
+			cells = append(cells, t.Origin, z.Instant(t.Ended, ""), z.Instant(t.NextAttempt, ""), answer)
+		}
+		colours := []string{terminal.Plain, terminal.Plain, remote.StatusColours[t.Status]}
+		items = append(items, remote.Item{Name: t.Key, Value: t, Cells: cells, Colours: colours})
+	}
+	return items
 }
 
 // lateWords is how late a task was called, in ms; "" when it was not.

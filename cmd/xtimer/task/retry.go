@@ -17,12 +17,12 @@ func newTaskRetry(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [KEY …]",
 		Short: "Have tasks made again that failed or are dead",
-		Long: `retry makes the tasks again that are named, or that the filters select, under the
-same keys. Filters without a status select what failed or is dead; one that may
-have been sent ("unknown") has to be asked for.
+		Long: `retry calls the named tasks again, or those that the filters select, with the same
+keys. Filters without a status select failed and dead tasks; tasks that may have
+been sent need --status unknown.
 
-What the filters select is counted first, and retry asks before it begins, unless --yes
-is given. Where nobody is there to ask, as in a script, filters need --yes or --dry-run.`,
+With filters, retry first counts the tasks and asks for confirmation unless --yes is
+given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 		Example: `  xtimer task retry 7354000000000000000_1763658000250
   xtimer task retry --app billing --status dead --from 1h --dry-run
   xtimer task retry --app billing --status dead --from 1h --yes`,
@@ -37,9 +37,9 @@ is given. Where nobody is there to ask, as in a script, filters need --yes or --
 			filtered := !reflect.ValueOf(filter).IsZero()
 			switch {
 			case len(args) == 0 && !filtered:
-				return exit.Usage("which tasks? name them, or select them by --app, --status …, or --all")
+				return exit.Usage("required: keys of tasks, or filters such as --app or --status, or --all")
 			case len(args) > 0 && (filtered || dryRun):
-				return exit.Usage("either name tasks or select them by filters, not both")
+				return exit.Usage("keys and filters exclude each other: give one of the two")
 			case len(args) == 0:
 				var options []api.CallOption
 				if dryRun {
@@ -64,10 +64,10 @@ is given. Where nobody is there to ask, as in a script, filters need --yes or --
 			for _, key := range args {
 				d := remote.Done{Task: key, Result: "made again"}
 				if err := r.Retry(ctx, key); err != nil {
-					d.Result, d.Error = "", err.Error()
 					if api.IsNotFound(err) {
-						d.Error = "the task does not exist, or its timer was deleted"
+						err = exit.NotFound("task %s not found, or its timer was deleted", key)
 					}
+					d.Result, d.Error = "", remote.OneLine(r.Explain(err))
 					if first == nil {
 						first = err
 					}
@@ -78,7 +78,7 @@ is given. Where nobody is there to ask, as in a script, filters need --yes or --
 		},
 	}
 	f.flags(cmd, r)
-	cmd.Flags().BoolVar(&f.All, "all", false, "all tasks there are")
+	cmd.Flags().BoolVar(&f.All, "all", false, "select all tasks")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count what the filters select")
 	return cmd

@@ -17,9 +17,10 @@ func newTaskTail(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Show tasks as they end",
-		Long: `tail shows each task the moment it ends, until Ctrl-C. It outlives a restart of
-the server, and says so; what ended meanwhile is in the list. As json, each line
-is a task.`,
+		Long: `tail shows each task when it ends, until Ctrl-C. If the connection breaks or the
+server restarts, tail reports this, connects again, and continues with the tasks that
+ended in the meantime. It reports how many tasks the server can no longer send. With
+-o json, each line is a task.`,
 		Example: `  xtimer task tail --app billing
   xtimer task tail --status failed,dead -o json`,
 		Args: cobra.NoArgs,
@@ -29,19 +30,20 @@ is a task.`,
 			if err != nil {
 				return err
 			}
-			// What was there once it waits for; what never was is a mistake.
+			// tail waits for a server that went away, but a server that never answered is an error.
 			if err := r.Live(ctx); err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if r.Output == "table" {
+			if r.Output.IsTable() {
 				fmt.Fprintf(out, tailRow, "DUE", "LATE", "STATUS", "CODE", "TIMER", "KEY")
 			}
 			for t, err := range r.Stream(ctx, filter) {
 				var gap *api.Gap
+				var broken *api.Break
 				switch {
-				case errors.As(err, &gap):
-					fmt.Fprintf(cmd.ErrOrStderr(), "xtimer: %v\n", gap)
+				case errors.As(err, &gap), errors.As(err, &broken):
+					fmt.Fprintf(cmd.ErrOrStderr(), "xtimer: %v\n", err)
 					continue
 				case ctx.Err() != nil:
 					return nil // Ctrl-C is how it ends
@@ -64,9 +66,12 @@ const tailRow = "%-29s  %10s  %-20s  %-8s  %s  %s\n"
 // tailTask writes one task at once: a line, or a document of YAML.
 func tailTask(r *remote.Server, out io.Writer, t *api.Task) error {
 	switch r.Output {
-	case "json":
+	case terminal.Name:
+		_, err := fmt.Fprintln(out, t.Key)
+		return err
+	case terminal.JSON:
 		return terminal.WriteJSON(out, t, "")
-	case "yaml":
+	case terminal.YAML:
 		if _, err := io.WriteString(out, "---\n"); err != nil {
 			return err
 		}

@@ -10,11 +10,11 @@ import (
 // NewTask is the group of the commands of tasks, one a file.
 func New() *cobra.Command {
 	r := &remote.Server{}
-	return r.Attach(
+	group := r.Attach(
 		&cobra.Command{
 			Use:   "task",
-			Short: "See what became of every occurrence, and have failed ones made again",
-			Long: `task shows what became of the occurrences of timers. A task is named by its key,
+			Short: "Show the result of every occurrence, and retry failed ones",
+			Long: `task shows the results of the occurrences of timers. A task is named by its key,
 TIMER-ID_DUE; a time is RFC 3339, Unix ms, or how long ago it was: 1h, 7d.
 
 ` + exit.Help,
@@ -28,4 +28,6 @@ TIMER-ID_DUE; a time is RFC 3339, Unix ms, or how long ago it was: 1h, 7d.
 		newTaskRetry(r),
 		newTaskTail(r),
 	)
+	r.AppFlag(group, "only tasks of this `APP`")
+	return group
 }

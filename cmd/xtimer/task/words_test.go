@@ -34,7 +34,8 @@ func TestTables(t *testing.T) {
 		}
 		golden.Hold(t, "testdata/"+name, out.String())
 	}
-	f("tasks.txt", func(out *strings.Builder) error { return tableTasks(out, someTasks(), "timer") })
+	f("tasks.txt", func(out *strings.Builder) error { return tableTasks(out, someTasks(), "timer", false) })
+	f("tasks-wide.txt", func(out *strings.Builder) error { return tableTasks(out, someTasks(), "timer", true) })
 	f("task.txt", func(out *strings.Builder) error {
 		for _, task := range someTasks() {
 			if err := sheetTask(out, &task, "timer"); err != nil {

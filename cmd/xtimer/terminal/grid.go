@@ -13,6 +13,7 @@ type Grid struct {
 	Head    []string
 	rows    [][]string
 	colours [][]string // of the cells of each row; may be short
+	width   []int      // of the columns; nil: not printed yet
 }
 
 // Add adds a row.
@@ -27,26 +28,32 @@ func (g *Grid) Paint(colours []string, cells ...string) {
 	g.colours = append(g.colours, colours)
 }
 
-// Print writes the columns as wide as they need to be.
+// Print writes the columns as wide as they need to be. A second Print writes the rows that
+// were added since the first, under the same columns.
 func (g *Grid) Print(out io.Writer) error {
 	p := NewPainter(out)
-	width := make([]int, len(g.Head))
-	for _, row := range append(g.rows, g.Head) {
-		for i, c := range row {
-			width[i] = max(width[i], Width(c))
-		}
-	}
 	var b strings.Builder
 	line := func(row []string, colour func(i int) string) {
 		for i, c := range row {
 			b.WriteString(p.Paint(colour(i), c))
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", width[i]-Width(c)+2))
+				b.WriteString(strings.Repeat(" ", g.width[i]-Width(c)+2))
 			}
 		}
 		b.WriteByte('\n')
 	}
-	line(g.Head, func(int) string { return Bold })
+	first := g.width == nil
+	if first {
+		g.width = make([]int, len(g.Head))
+	}
+	for _, row := range append(g.rows, g.Head) {
+		for i, c := range row {
+			g.width[i] = max(g.width[i], Width(c))
+		}
+	}
+	if first {
+		line(g.Head, func(int) string { return Bold })
+	}
 	for n, row := range g.rows {
 		line(row, func(i int) string {
 			if i < len(g.colours[n]) {
@@ -55,6 +62,7 @@ func (g *Grid) Print(out io.Writer) error {
 			return Plain
 		})
 	}
+	g.rows, g.colours = nil, nil
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -22,20 +22,20 @@ func newTimerApply(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Make a server's timers as files describe them",
-		Long: `apply creates the timers of files that are not there, and changes those that are
-there with another definition, field by field as it shows. What is the same is
-left alone: a second apply changes nothing.
+		Long: `apply reads timers from files. It creates those that do not exist, changes those
+that have another definition, and shows each changed field. Timers with the same
+definition stay unchanged, so a second apply changes nothing.
 
-A file holds one or more documents of YAML or JSON, each of them a timer, a list
-of timers, or {"timers": […]}, as the API takes them. Of a folder all .yaml, .yml
-and .json files are read. A field that is left out has its default.
+A file contains one or more documents of YAML or JSON. Each document is a timer, a
+list of timers, or {"timers": […]}, in the form that the API accepts. From a folder,
+apply reads all .yaml, .yml and .json files. An omitted field has its default.
 
-With --prune, timers with the labels of -l that are in none of the files are
-deleted afterwards, unless something failed; it asks first.
+With --prune, apply then deletes the timers that have the labels of -l and are in
+none of the files. It asks for confirmation, and deletes nothing if a change failed.
 
-With --dry-run the server checks each timer that would be created or changed, and
-nothing is done; the exit status is what it would be. Which addresses may be called
-is known only when one is.`,
+With --dry-run, apply changes nothing: the server checks each timer that would be
+created or changed, and the exit status is the one that apply would have. The server
+looks up the addresses of a host name only when it makes the call.`,
 		Example: `  xtimer timer apply -f timers.yaml --dry-run
   xtimer timer apply -f timers/ --prune -l team=a --yes
   xtimer timer list --app billing -o yaml | sed s/9000/9001/ | xtimer timer apply -f -`,
@@ -43,11 +43,11 @@ is known only when one is.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case len(a.files) == 0:
-				return exit.Usage("of which files? give them with -f")
+				return exit.Usage("required: --file")
 			case a.prune && a.label == "":
-				return exit.Usage("--prune needs -l: without labels it could be about everything")
+				return exit.Usage("required: --label: --prune deletes only timers with labels that you name")
 			case !a.prune && a.label != "":
-				return exit.Usage("-l says what --prune is about")
+				return exit.Usage("--label needs --prune")
 			}
 			a.Server, a.cmd = r, cmd
 			return a.run(cmd.Context())
@@ -56,7 +56,7 @@ is known only when one is.`,
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&a.files, "file", "f", nil, "apply this `FILE` or folder; -: stdin; may be given more than once")
 	fs.BoolVar(&a.prune, "prune", false, "delete the timers with the labels of -l that are in no file")
-	fs.StringVarP(&a.label, "label", "l", "", "the labels that --prune is about: `team=a,env!=prod`")
+	fs.StringVarP(&a.label, "label", "l", "", "--prune only timers with these labels: `team=a,env!=prod`")
 	fs.BoolVar(&a.dryRun, "dry-run", false, "only show what would change, and what the server would refuse")
 	fs.BoolVar(&a.yes, "yes", false, "prune without asking")
 	return cmd
@@ -76,11 +76,8 @@ type apply struct {
 const applyWorkers = 32
 
 func (a *apply) run(ctx context.Context) error {
-	sources, err := definition.Read(a.files, a.cmd.InOrStdin())
+	sources, err := a.sources()
 	if err != nil {
-		return err
-	}
-	if err := checkNames(sources); err != nil {
 		return err
 	}
 	plan, err := a.plan(ctx, sources)
@@ -121,19 +118,34 @@ func (a *apply) run(ctx context.Context) error {
 	return a.report(append(plan, doomed...))
 }
 
+// inApp gives the timers of files that name no app the app of -n. A file of another app
+// is an error.
+func inApp(sources []definition.Source, app string) error {
+	if app == "" {
+		return nil
+	}
+	for i, s := range sources {
+		if s.App != "" && s.App != app {
+			return exit.Usage("%s: the timer is of the app %s, not of %s as --app says", s.At.Line(), s.App, app)
+		}
+		sources[i].App = app
+	}
+	return nil
+}
+
 // checkNames sees that every timer of the files can be told from the others.
 func checkNames(sources []definition.Source) error {
 	if len(sources) == 0 {
-		return exit.Usage("there is no timer in the files")
+		return exit.Usage("the files have no timer")
 	}
 	seen := map[[2]string]document.Place{}
 	for _, s := range sources {
 		if s.App == "" || s.Name == "" {
-			return exit.Usage("%s: a timer that is applied has an app and a name", s.At.Line())
+			return exit.Usage("%s: the timer needs an app and a name", s.At.Line())
 		}
 		key := [2]string{s.App, s.Name}
 		if first, twice := seen[key]; twice {
-			return exit.Usage("%s: %s/%s stands at %s already", s.At.Line(), s.App, s.Name, first.Line())
+			return exit.Usage("%s: %s/%s is also defined at %s", s.At.Line(), s.App, s.Name, first.Line())
 		}
 		seen[key] = s.At
 	}
@@ -236,13 +248,13 @@ func (a *apply) create(ctx context.Context, work []*applied) {
 		switch {
 		case err != nil:
 			for _, p := range rest {
-				p.fail(err)
+				p.fail(a.Explain(err))
 			}
 			return
 		case made.Error != nil:
-			rest[0].fail(made.Error)
+			rest[0].fail(a.Explain(made.Error))
 		case made.Status == http.StatusOK:
-			rest[0].Result = api.Unchanged // somebody else made it meanwhile
+			rest[0].Result = api.Unchanged // another request created it in the meantime
 		}
 		rest = rest[1:]
 		bar.Step()
@@ -267,7 +279,7 @@ func (a *apply) each(ctx context.Context, work []*applied, do func(*applied) err
 	defer bar.End()
 	atOnce(work, func(p *applied) {
 		if err := do(p); err != nil {
-			p.fail(err)
+			p.fail(a.Explain(err))
 		}
 		bar.Step()
 	})

@@ -1,6 +1,7 @@
 package timer
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -19,9 +20,10 @@ func newTimerCreate(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a timer, or many",
-		Long: `create makes the timer that the flags describe, or all timers of files (see
-apply for their form). One that is there already with the same definition is left
-as it is; with another, it is refused: apply would change it.`,
+		Long: `create creates the timer that the flags describe, or all timers of files ("xtimer
+timer apply --help" describes the form). If the timer exists with the same
+definition, it stays unchanged. If it exists with another definition, create is
+refused; use apply to change the timer.`,
 		Example: `  xtimer timer create --app billing --name expire --delay 30m --url http://127.0.0.1:9000/expire
   xtimer timer create --app ops --name report --cron "0 9 * * MON-FRI" --time-zone Asia/Shanghai \
       --url http://127.0.0.1:9000/report --header "X-Team: a" --body '{"n":1}' --label team=a
@@ -34,23 +36,23 @@ as it is; with another, it is refused: apply would change it.`,
 				}
 				return createAll(r, cmd, c.files)
 			}
-			d, err := c.definition(cmd)
+			d, err := c.definition(cmd, r.App)
 			if err != nil {
 				return err
 			}
 			made, err := r.Create(cmd.Context(), *d)
 			if err != nil {
-				return err
+				return withFlags(err)
 			}
-			return r.Show(cmd.OutOrStdout(), made, func(out io.Writer) error {
-				t := &made.Timer
+			t := &made.Timer
+			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: made, Names: []string{t.App + "/" + t.Name}, Table: func(out io.Writer, _ bool) error {
 				next := ""
 				if !t.NextDue.IsZero() {
 					next = ", due " + r.Zone.Instant(t.NextDue, t.Schedule.TimeZone)
 				}
 				_, err := fmt.Fprintf(out, "%s/%s %s: %s%s\n", t.App, t.Name, made.Result, t.ID, next)
 				return err
-			})
+			}})
 		},
 	}
 	cmd.Flags().StringArrayVarP(&c.files, "file", "f", nil, "create the timers of this `FILE` or folder; -: of stdin")
@@ -61,6 +63,9 @@ as it is; with another, it is refused: apply would change it.`,
 // createAll makes the timers of files, in batches.
 func createAll(r *remote.Server, cmd *cobra.Command, files []string) error {
 	sources, err := definition.Read(files, cmd.InOrStdin())
+	if err == nil {
+		err = inApp(sources, r.App)
+	}
 	if err != nil {
 		return err
 	}
@@ -73,13 +78,13 @@ func createAll(r *remote.Server, cmd *cobra.Command, files []string) error {
 	for res, err := range r.CreateAll(cmd.Context(), slices.Values(defs)) {
 		if err != nil {
 			p.End()
-			return fmt.Errorf("of %d timers %d were made: %w", len(defs), len(all)-remote.Failures(all), err)
+			return fmt.Errorf("%d of %d timers were created: %w", len(all)-remote.Failures(all), len(defs), r.Explain(err))
 		}
 		s := sources[len(all)]
 		d := remote.Done{Timer: s.App + "/" + s.Name, Result: api.Created}
 		switch {
 		case res.Error != nil:
-			d.Result, d.Error = "", s.At.Line()+": "+res.Error.Detail
+			d.Result, d.Error = "", s.At.Line()+": "+remote.OneLine(r.Explain(res.Error))
 		case res.Status == 200:
 			d.Result = api.Unchanged
 		}
@@ -88,7 +93,13 @@ func createAll(r *remote.Server, cmd *cobra.Command, files []string) error {
 	}
 	p.End()
 	n := remote.Failures(all)
-	err = r.Show(cmd.OutOrStdout(), map[string]any{"results": all}, func(out io.Writer) error {
+	var names []string
+	for _, d := range all {
+		if d.Error == "" {
+			names = append(names, d.Timer)
+		}
+	}
+	err = r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: map[string]any{"results": all}, Names: names, Table: func(out io.Writer, _ bool) error {
 		created := 0
 		for _, d := range all {
 			if d.Error != "" {
@@ -99,9 +110,9 @@ func createAll(r *remote.Server, cmd *cobra.Command, files []string) error {
 		}
 		_, err := fmt.Fprintf(out, "%d created, %d there already, %d refused\n", created, len(all)-created-n, n)
 		return err
-	})
+	}})
 	if err != nil {
 		return err
 	}
-	return exit.Partly(len(all), n, fmt.Errorf("it was refused"))
+	return exit.Partly(len(all), n, errors.New("the server refused the timer"))
 }

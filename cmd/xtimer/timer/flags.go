@@ -2,6 +2,7 @@ package timer
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -48,7 +49,6 @@ type creation struct {
 func (c *creation) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	s, call, retry := &c.Schedule, &c.Callback, &c.Retry
-	fs.StringVar(&c.App, "app", "", "the `APP` that owns the timer")
 	fs.StringVar(&c.Name, "name", "", "the `NAME` of the timer, unique within the app")
 
 	fs.StringVar(&s.Cron, "cron", "", "schedule: a cron `EXPRESSION` of 5 fields, or of 6 with seconds first, or @daily …")
@@ -77,16 +77,18 @@ func (c *creation) flags(cmd *cobra.Command) {
 	fs.Float64Var(&c.backoffJitter, "backoff-jitter", 0, "vary each wait by up to this `FRACTION`, from 0 to 1 (default 0.2)")
 	fs.Var(&c.maxAge, "max-age", "no attempt later than this after the due (default 24h)")
 
-	fs.StringVar(&c.Misfire.Policy, "misfire", "", "which dues to call that a start finds late: skip, `latest` or all (default latest)")
-	fs.Var(&c.window, "misfire-window", "how late such a due may be (default 24h)")
-	fs.StringVar(&c.Overlap, "overlap", "", "what to do when the former task is unfinished: `allow`, skip or queue (default allow)")
+	fs.StringVar(&c.Misfire.Policy, "misfire", "", "which missed dues are called after a start: skip, `latest` or all (default latest)")
+	fs.Var(&c.window, "misfire-window", "how late a missed due may be called (default 24h)")
+	fs.StringVar(&c.Overlap, "overlap", "", "what to do if the previous task is unfinished: `allow`, skip or queue (default allow)")
 	fs.StringVar(&c.Delivery, "delivery", "", "`at_least_once` or at_most_once (default at_least_once)")
 	fs.Var(&c.staleAfter, "stale-after", "no first attempt later than this after the due, 10ms to 24h (default: see --max-age)")
 	fs.IntVar(&c.priority, "priority", 0, "which tasks go first when calls have to wait: 0 to 9 (default 5)")
 	fs.StringArrayVar(&c.labels, "label", nil, "a label, `KEY=VALUE`; may be repeated")
 
 	for _, name := range fieldFlags {
-		fs.Lookup(name).DefValue = "" // the server has the defaults; the texts name them
+		if f := fs.Lookup(name); f != nil && f.Value.Type() == "duration" { // app is a flag of all commands of timers
+			f.DefValue = "" // the server has the defaults; the texts name them
+		}
 	}
 	for flag, words := range map[string][]string{
 		"misfire": {"skip", "latest", "all"}, "overlap": {"allow", "skip", "queue"}, "delivery": {"at_least_once", "at_most_once"},
@@ -107,8 +109,12 @@ func (c *creation) given(cmd *cobra.Command) (first string) {
 }
 
 // definition is the timer that the flags describe. The server judges the values.
-func (c *creation) definition(cmd *cobra.Command) (*api.Definition, error) {
+func (c *creation) definition(cmd *cobra.Command, app string) (*api.Definition, error) {
 	d, given := &c.Definition, cmd.Flags().Changed
+	d.App = app
+	if err := c.complete(cmd, app); err != nil {
+		return nil, err
+	}
 	d.Schedule.Every, d.Schedule.Jitter, d.StaleAfter = time.Duration(c.every), time.Duration(c.jitter), api.Duration(c.staleAfter)
 	d.Callback.Timeout, d.Callback.BodyBase64 = time.Duration(c.timeout), c.bodyBase64
 	d.Retry.Backoff, d.Retry.MaxBackoff, d.Retry.MaxAge = time.Duration(c.backoff), time.Duration(c.maxBackoff), time.Duration(c.maxAge)
@@ -146,6 +152,46 @@ func (c *creation) definition(cmd *cobra.Command) (*api.Definition, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// complete names all flags that are missing, at once.
+func (c *creation) complete(cmd *cobra.Command, app string) error {
+	given := cmd.Flags().Changed
+	var missing []string
+	if app == "" {
+		missing = append(missing, "--app")
+	}
+	for _, flag := range []string{"name", "url"} {
+		if !given(flag) {
+			missing = append(missing, "--"+flag)
+		}
+	}
+	if !given("cron") && !given("every") && !given("at") && !given("delay") {
+		missing = append(missing, "one of --cron, --every, --at and --delay")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return exit.Usage("required: %s", strings.Join(missing, ", "))
+}
+
+// withFlags names the flags in an error about fields that they set.
+func withFlags(err error) error {
+	var e *api.Error
+	if errors.As(err, &e) {
+		for i, f := range e.Fields {
+			path := f.Field
+			if strings.HasPrefix(path, "callback.headers.") {
+				path = "callback.headers"
+			} else if strings.HasPrefix(path, "labels.") {
+				path = "labels"
+			}
+			if flag := fieldFlags[path]; flag != "" {
+				e.Fields[i].Field = "--" + flag
+			}
+		}
+	}
+	return err
 }
 
 func pairs(flag string, given []string, between string) (map[string]string, error) {

@@ -35,6 +35,12 @@ func TestEveryFieldHasAFlag(t *testing.T) {
 	leaves("", reflect.ValueOf(api.Definition{}), func(path string, _ reflect.Value) {
 		fields++
 		flag := fieldFlags[path]
+		if path == "app" {
+			if New().PersistentFlags().Lookup(flag) == nil {
+				t.Error("the commands of timers have no --app")
+			}
+			return
+		}
 		var c creation
 		cmd := &cobra.Command{}
 		c.flags(cmd)
@@ -48,16 +54,19 @@ func TestEveryFieldHasAFlag(t *testing.T) {
 		} else if _, isSpan := cmd.Flags().Lookup(flag).Value.(*span.Value); !isSpan {
 			value = "word"
 		}
-		if err := cmd.ParseFlags([]string{"--" + flag, value}); err != nil {
+		base, flags := api.Definition{App: "a", Name: "n", Callback: api.Callback{URL: "u"}, Schedule: api.Schedule{Every: time.Hour}}, []string{"--name", "n", "--url", "u", "--every", "1h"}
+		if err := cmd.ParseFlags(append(flags, "--"+flag, value)); err != nil {
 			t.Fatal(err)
 		}
-		d, err := c.definition(cmd)
+		d, err := c.definition(cmd, "a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		leaves("", reflect.ValueOf(*d), func(at string, v reflect.Value) {
-			if (at == path) == v.IsZero() {
-				t.Errorf("--%s %s: %s is %v", flag, value, at, v)
+		set := map[string]reflect.Value{}
+		leaves("", reflect.ValueOf(*d), func(at string, v reflect.Value) { set[at] = v })
+		leaves("", reflect.ValueOf(base), func(at string, v reflect.Value) {
+			if same := reflect.DeepEqual(v.Interface(), set[at].Interface()); same == (at == path) {
+				t.Errorf("--%s %s: %s is %v", flag, value, at, set[at])
 			}
 		})
 	})

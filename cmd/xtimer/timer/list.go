@@ -1,12 +1,13 @@
 package timer
 
 import (
-	"io"
+	"context"
 	"iter"
 
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
@@ -14,38 +15,52 @@ func newTimerList(r *remote.Server) *cobra.Command {
 	var f api.TimerFilter
 	var limit int
 	var failing bool
+	var watch remote.Watching
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List timers",
-		Long: `list shows the timers that all of its filters select. As json or yaml, what it
-prints is what apply takes.
+		Long: `list shows the timers that match all filters. apply accepts the output of -o json
+and -o yaml.
 
-LAST TASK is how the newest task of the timer stands. --failing reads the last task of
-every timer that the other filters select: give an --app where there are many.`,
+LAST TASK is the status of the newest task of the timer. --failing reads the last
+task of every timer that the other filters select, so limit it with --app if there
+are many timers.`,
 		Example: `  xtimer timer list --app billing --status disabled
-  xtimer timer list --app billing --failing
+  xtimer timer list -n billing --failing
+  xtimer timer list -n billing --watch
   xtimer timer list -l team=a,env!=prod --limit 0 -o yaml > timers.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.App = r.App
 			var options []api.CallOption
-			if failing || r.Output == "table" {
+			if failing || r.Output.IsTable() {
 				options = append(options, api.LastTasks())
 			}
-			all := r.Timers(cmd.Context(), f, options...)
-			if failing {
-				all = onlyFailing(all)
+			read := func(ctx context.Context) ([]api.Timer, bool, error) {
+				all := r.Timers(ctx, f, options...)
+				if failing {
+					all = onlyFailing(all)
+				}
+				return remote.Take(all, limit)
 			}
-			timers, more, err := remote.Take(all, limit)
+			wide := r.Output == terminal.Wide
+			if watch.On {
+				return r.Watch(cmd, watch, timerHead(wide), func(ctx context.Context) ([]remote.Item, error) {
+					timers, _, err := read(ctx)
+					return itemsOf(timers, r.Zone, wide), err
+				})
+			}
+			timers, more, err := read(cmd.Context())
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			err = r.Show(out, api.TimerList{Timers: timers}, func(out io.Writer) error { return tableTimers(out, timers, r.Zone) })
+			err = r.Output.Show(cmd.OutOrStdout(), viewTimers(timers, r.Zone))
 			return remote.TellMore(cmd, more, limit, err)
 		},
 	}
 	Filter(cmd, &f)
 	remote.AddLimit(cmd, &limit)
+	watch.Flags(cmd)
 	cmd.Flags().BoolVar(&failing, "failing", false, "only timers whose last task failed or is being retried")
 	return cmd
 }
@@ -65,8 +80,7 @@ func onlyFailing(all iter.Seq2[api.Timer, error]) iter.Seq2[api.Timer, error] {
 // Filter adds the flags that select timers.
 func Filter(cmd *cobra.Command, f *api.TimerFilter) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.App, "app", "", "only timers of this `APP`")
-	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name begins so")
+	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name has this `PREFIX`")
 	fs.StringVar(&f.Status, "status", "", "only timers that are `enabled`, disabled or finished")
 	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these labels: `team=a,env!=prod`")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{api.Enabled, api.Disabled, api.Finished}, cobra.ShellCompDirectiveNoFileComp))

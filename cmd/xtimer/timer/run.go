@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"io"
 
-	"xtimer/cmd/xtimer/remote"
-
 	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/terminal"
 )
 
 func newTimerRun(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run ID|APP/NAME",
 		Short: "Call a timer's target now, once more",
-		Long: `run makes a task now, whatever the schedule says, also for a disabled timer, and
-prints its key.`,
+		Long: `run creates a task that is due now, independently of the schedule, and prints its
+key. It works for disabled timers too.`,
 		Example: `  xtimer timer run billing/report
   xtimer task get $(xtimer timer run billing/report)`,
 		Args:              cobra.ExactArgs(1),
@@ -26,12 +27,12 @@ prints its key.`,
 			}
 			key, err := r.Run(cmd.Context(), id)
 			if err != nil {
-				return err
+				return r.TimerError(err, args[0])
 			}
-			return r.Show(cmd.OutOrStdout(), map[string]any{"key": key}, func(out io.Writer) error {
+			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: map[string]any{"key": key}, Names: []string{key}, Table: func(out io.Writer, _ bool) error {
 				_, err := fmt.Fprintln(out, key)
 				return err
-			})
+			}})
 		},
 	}
 }

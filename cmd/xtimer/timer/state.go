@@ -20,18 +20,21 @@ type selection struct {
 
 func (s *selection) flags(cmd *cobra.Command) {
 	Filter(cmd, &s.TimerFilter)
-	cmd.Flags().BoolVar(&s.All, "all", false, "all timers there are")
+	cmd.Flags().BoolVar(&s.All, "all", false, "select all timers")
 	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "only count what the filters select")
 }
 
 // check sees that it is one or the other.
-func (s *selection) check(named []string) error {
+func (s *selection) check(r *remote.Server, named []string) error {
+	if len(named) == 0 {
+		s.App = r.App
+	}
 	filtered := s.TimerFilter != api.TimerFilter{}
 	switch {
 	case len(named) == 0 && !filtered:
-		return exit.Usage("which timers? name them, or select them by --app, --label …, or --all")
+		return exit.Usage("required: names of timers, or filters such as --app or --label, or --all")
 	case len(named) > 0 && (filtered || s.dryRun):
-		return exit.Usage("either name timers or select them by filters, not both")
+		return exit.Usage("names and filters exclude each other: give one of the two")
 	}
 	return nil
 }
@@ -49,19 +52,19 @@ func newTimerEnable(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable [ID|APP/NAME …]",
 		Short: "Enable timers",
-		Long: `enable enables the timers that are named, or that the filters select. What passed
-meanwhile is not made up for, unless --catch-up says so.`,
+		Long: `enable enables the named timers, or those that the filters select. Dues that passed
+while a timer was disabled are not called unless --catch-up requests it.`,
 		Example: `  xtimer timer enable billing/report --catch-up latest
   xtimer timer enable --app billing --status disabled --dry-run`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: r.CompleteTimers,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := s.check(args); err != nil {
+			if err := s.check(r, args); err != nil {
 				return err
 			}
 			if len(args) == 0 {
 				if catchUp != api.CatchUpNone {
-					return exit.Usage("--catch-up is for timers that are named")
+					return exit.Usage("--catch-up needs the names of timers: filters enable without it")
 				}
 				op, err := r.EnableAll(cmd.Context(), s.TimerFilter, s.options()...)
 				return r.Follow(cmd, op, err)
@@ -90,8 +93,8 @@ func newTimerDisable(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable [ID|APP/NAME …]",
 		Short: "Disable timers",
-		Long: `disable disables the timers that are named, or that the filters select. Once it
-returns no call starts any more; one in flight may end, and is not repeated.`,
+		Long: `disable disables the named timers, or those that the filters select. After disable
+has returned, no call starts. A call in flight may finish, and is not repeated.`,
 		Example: `  xtimer timer disable billing/report --reason "the target moves" --until 2h
   xtimer timer disable -l team=a`,
 		Args:              cobra.ArbitraryArgs,
@@ -102,7 +105,7 @@ returns no call starts any more; one in flight may end, and is not repeated.`,
 			if how.Until, err = remote.Ahead(until, time.Now()); err != nil {
 				return exit.Usage("--until: %w", err)
 			}
-			if err := s.check(args); err != nil {
+			if err := s.check(r, args); err != nil {
 				return err
 			}
 			if len(args) == 0 {
@@ -116,7 +119,7 @@ returns no call starts any more; one in flight may end, and is not repeated.`,
 		},
 	}
 	s.flags(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who wonder")
+	cmd.Flags().StringVar(&reason, "reason", "", "the `REASON`, which list and get show")
 	cmd.Flags().StringVar(&until, "until", "", "enable them again at this `TIME`, or after this long: 2h, 7d")
 	return cmd
 }
@@ -133,7 +136,8 @@ func each(r *remote.Server, cmd *cobra.Command, named []string, do func(ctx cont
 			d.Result, err = do(cmd.Context(), id)
 		}
 		if err != nil {
-			d.Error = remote.Explain(err).Error()
+			err = r.TimerError(err, name)
+			d.Error = remote.OneLine(r.Explain(err))
 			if first == nil {
 				first = err
 			}

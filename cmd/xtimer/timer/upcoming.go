@@ -18,7 +18,7 @@ func newTimerUpcoming(r *remote.Server) *cobra.Command {
 		Use:   "upcoming ID|APP/NAME",
 		Short: "The next dues of a timer",
 		Example: `  xtimer timer upcoming billing/report
-  xtimer timer upcoming billing/report -n 3 -o json`,
+  xtimer timer upcoming billing/report --n 3 -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: r.CompleteTimers,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,12 +30,17 @@ func newTimerUpcoming(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.Show(cmd.OutOrStdout(), map[string]any{"timer_id": t.ID, "dues": dues}, func(out io.Writer) error {
-				return listDues(out, dues, time.Now(), func(due time.Time) string { return r.Zone.Instant(due, t.Schedule.TimeZone) })
-			})
+			instant := func(due time.Time) string { return r.Zone.Instant(due, t.Schedule.TimeZone) }
+			var names []string
+			for _, due := range dues {
+				names = append(names, instant(due))
+			}
+			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: map[string]any{"timer_id": t.ID, "dues": dues}, Names: names, Table: func(out io.Writer, _ bool) error {
+				return listDues(out, dues, time.Now(), instant)
+			}})
 		},
 	}
-	cmd.Flags().IntVarP(&n, "n", "n", 10, "how many dues to show")
+	cmd.Flags().IntVar(&n, "n", 10, "show this `NUMBER` of dues")
 	return cmd
 }
 

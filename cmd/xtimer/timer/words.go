@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,19 +14,51 @@ import (
 	api "xtimer/httpapi/client"
 )
 
+// viewTimers shows timers in each form.
+func viewTimers(timers []api.Timer, z remote.Zone) terminal.View {
+	var names []string
+	for i := range timers {
+		names = append(names, timers[i].App+"/"+timers[i].Name)
+	}
+	return terminal.View{Value: api.TimerList{Timers: timers}, Names: names, Table: func(out io.Writer, wide bool) error {
+		return tableTimers(out, timers, z, wide)
+	}}
+}
+
 // tableTimers lists timers.
-func tableTimers(out io.Writer, timers []api.Timer, z remote.Zone) error {
-	g := terminal.Grid{Head: []string{"TIMER", "STATUS", "SCHEDULE", "NEXT DUE", "LAST TASK", "ID"}}
+func tableTimers(out io.Writer, timers []api.Timer, z remote.Zone, wide bool) error {
+	g := terminal.Grid{Head: timerHead(wide)}
+	for _, i := range itemsOf(timers, z, wide) {
+		g.Paint(i.Colours, i.Cells...)
+	}
+	return g.Print(out)
+}
+
+func timerHead(wide bool) []string {
+	head := []string{"TIMER", "STATUS", "SCHEDULE", "NEXT DUE", "LAST TASK", "ID"}
+	if wide {
+		head = append(head, "CALLS", "LABELS", "VERSION", "UPDATED", "REASON")
+	}
+	return head
+}
+
+// itemsOf are the rows of a list of timers.
+func itemsOf(timers []api.Timer, z remote.Zone, wide bool) (items []remote.Item) {
 	for i := range timers {
 		t := &timers[i]
 		last := ""
 		if t.LastTask != nil {
 			last = t.LastTask.Status
 		}
+		name := t.App + "/" + t.Name
+		cells := []string{name, t.Status, remote.ScheduleWords(&t.Schedule), z.Instant(t.NextDue, t.Schedule.TimeZone), last, t.ID}
+		if wide {
+			cells = append(cells, t.Callback.Method+" "+t.Callback.URL, labelWords(t.Labels), strconv.Itoa(t.Version), z.Instant(t.UpdatedAt, t.Schedule.TimeZone), t.Reason)
+		}
 		colours := []string{terminal.Plain, remote.StatusColours[t.Status], terminal.Plain, terminal.Plain, remote.StatusColours[last]}
-		g.Paint(colours, t.App+"/"+t.Name, t.Status, remote.ScheduleWords(&t.Schedule), z.Instant(t.NextDue, t.Schedule.TimeZone), last, t.ID)
+		items = append(items, remote.Item{Name: name, Value: t, Cells: cells, Colours: colours})
 	}
-	return g.Print(out)
+	return items
 }
 
 // sheetTimer shows all of one timer that is not as it is by default.
@@ -60,15 +93,19 @@ func sheetTimer(out io.Writer, t *api.Timer, z remote.Zone) error {
 	if t.Priority != nil {
 		s.Add("priority", "%d", *t.Priority)
 	}
-	var labels []string
-	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
-		labels = append(labels, k+"="+t.Labels[k])
-	}
-	s.Has("labels", strings.Join(labels, ", "))
+	s.Has("labels", labelWords(t.Labels))
 	s.Add("version", "%d of %s, created %s", t.Version, z.Instant(t.UpdatedAt, t.Schedule.TimeZone), z.Instant(t.CreatedAt, t.Schedule.TimeZone))
 	s.Has("next due", z.Instant(t.NextDue, t.Schedule.TimeZone))
 	if l := t.LastTask; l != nil {
 		s.Add("last task", "%s, %s", l.Key, l.Status)
 	}
 	return s.Print(out)
+}
+
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, k+"="+labels[k])
+	}
+	return strings.Join(words, ", ")
 }

@@ -42,7 +42,8 @@ func TestTables(t *testing.T) {
 		}
 		golden.Hold(t, "testdata/"+name, out.String())
 	}
-	f("timers.txt", func(out *strings.Builder) error { return tableTimers(out, someTimers(), "timer") })
+	f("timers.txt", func(out *strings.Builder) error { return tableTimers(out, someTimers(), "timer", false) })
+	f("timers-wide.txt", func(out *strings.Builder) error { return tableTimers(out, someTimers(), "timer", true) })
 	f("timer.txt", func(out *strings.Builder) error {
 		for _, tm := range someTimers()[:2] {
 			if err := sheetTimer(out, &tm, "timer"); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/store"
@@ -24,31 +25,35 @@ import (
 // NewBackup is the command "backup".
 func NewBackup() *cobra.Command {
 	s := settings.Default()
-	var server string
+	var place remote.Place
 	cmd := &cobra.Command{
 		Use:   "backup [DIR]",
 		Short: "Write a consistent copy of all timers, their history and their progress",
 		Long: `backup asks a running server for a copy. The server writes the copy into a new
-folder under its own --backup-dir. If no server runs, backup copies the data
-directory to DIR, which must not exist yet. XTIMER_TOKEN must be an admin token
-for all apps.`,
-		Example: `  xtimer backup --server http://127.0.0.1:8080
+folder under its own --backup-dir. If no server runs, give DIR: backup then copies
+the data directory to DIR, which must not exist yet. The token must be an admin
+token for all apps.`,
+		Example: `  xtimer backup
   xtimer backup --data-dir /var/lib/xtimer /backup/xtimer-monday`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			switch {
-			case server != "" && len(args) > 0:
-				return errors.New("the server writes the backup under its own --backup-dir: omit DIR")
-			case server != "":
-				return backupOnline(cmd.Context(), out, remote.NewPlain(server))
+			case place.Names() && len(args) > 0:
+				return exit.Usage("the server writes the backup under its own --backup-dir: omit DIR")
+			case cmd.Flags().Changed("data-dir") && len(args) == 0:
+				return exit.Usage("required: DIR, the folder for the copy")
 			case len(args) == 0:
-				return errors.New("give DIR, or the address of a running server as --server")
+				c, err := place.DialPlain()
+				if err != nil {
+					return err
+				}
+				return place.Explain(backupOnline(cmd.Context(), out, c))
 			}
 			return backupOffline(cmd.Context(), out, s.DataDir, args[0])
 		},
 	}
-	cmd.Flags().StringVar(&server, "server", os.Getenv("XTIMER_SERVER"), "ask the server at this `URL` (XTIMER_SERVER)")
+	place.Flags(cmd, cmd.Flags())
 	cmd.Flags().StringVar(&s.DataDir, "data-dir", s.DataDir, "copy this data directory")
 	return cmd
 }

@@ -2,12 +2,10 @@ package transfer
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -23,31 +21,28 @@ import (
 // home of what is exported, or imported into: a server, or a store that none
 // serves.
 type home struct {
-	server, token string
-	*api.Client   // of a server
-	store         settings.Settings
+	remote.Place
+	*api.Client // of a server
+	store       settings.Settings
 }
 
 // flags adds those that say where.
 func (h *home) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&h.server, "server", cmp.Or(os.Getenv("XTIMER_SERVER"), "http://127.0.0.1:8080"), "use the server at this `URL` (XTIMER_SERVER)")
-	fs.StringVar(&h.token, "token", os.Getenv("XTIMER_TOKEN"), "the `TOKEN` for the server; XTIMER_TOKEN hides the token from other users")
+	h.Flags(cmd, fs)
 	fs.StringVar(&h.store.DataDir, "data-dir", "", "instead of a server, use the store in `DIR`, which no server may be using")
 	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "instead of a server, use the database `user:password@tcp(host:port)/database`, which no server may be using")
-	fs.Lookup("server").DefValue, fs.Lookup("token").DefValue = "http://127.0.0.1:8080", "" // never a secret in the help
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usage("%w", err) })
 }
 
 // isStore tells which it is; a server and a store at once is a mistake.
 func (h *home) isStore(cmd *cobra.Command) (bool, error) {
 	is := h.store.DataDir != "" || h.store.MySQLDSN != ""
-	if is && cmd.Flags().Changed("server") {
-		return false, exit.Usage("--server names a running server; --data-dir and --mysql-dsn name a store that no server uses: give only one")
+	if is && h.Names() {
+		return false, exit.Usage("--server and --context name a running server; --data-dir and --mysql-dsn name a store that no server uses: give only one")
 	}
 	if !is {
 		var err error
-		h.Client, err = remote.Dial(h.server, h.token)
+		h.Client, err = h.Dial(cmd)
 		return false, err
 	}
 	h.store.HistorySample = 1
@@ -110,7 +105,7 @@ too, because it contains the journal.
 			if isStore {
 				err = e.fromStore(cmd.Context())
 			} else {
-				err = remote.Explain(e.fromServer(cmd.Context()))
+				err = e.Explain(e.fromServer(cmd.Context()))
 			}
 			if err := e.out.Flush(); err != nil {
 				return fmt.Errorf("cannot write the export: %w", err)
@@ -126,6 +121,7 @@ too, because it contains the journal.
 	}
 	e.flags(cmd)
 	timer.Filter(cmd, &e.filter)
+	cmd.Flags().StringVarP(&e.filter.App, "app", "n", "", "only timers of this `APP`")
 	cmd.Flags().BoolVar(&e.history, "history", false, "with a store: also write the records of tasks")
 	return cmd
 }
@@ -151,7 +147,7 @@ func (e *export) fromServer(ctx context.Context) error {
 		}
 		l := line{Definition: t.Definition, Stored: &stored{
 			ID: t.ID, Version: uint32(t.Version), Status: t.Status, Reason: t.Reason, DisabledUntil: msOf(t.DisabledUntil),
-			CreatedAt: msOf(t.CreatedAt), UpdatedAt: msOf(t.UpdatedAt), Finished: t.Status == api.Finished,
+			CreatedAt: msOf(t.CreatedAt), UpdatedAt: msOf(t.UpdatedAt), UpdatedBy: t.UpdatedBy, Finished: t.Status == api.Finished,
 		}}
 		if t.Schedule.Delay != nil {
 			l.Stored.At = msOf(t.NextDue)

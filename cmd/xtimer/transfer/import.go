@@ -112,7 +112,7 @@ lines other than CRON_TZ are ignored. Timer names come from the commands.
 				return err
 			}
 			if !isStore {
-				return im.run(cmd, read, &serverTarget{Client: im.Client, dryRun: im.dryRun, earlier: newEarlier()})
+				return im.Explain(im.run(cmd, read, &serverTarget{Client: im.Client, dryRun: im.dryRun, earlier: newEarlier()}))
 			}
 			return im.runStore(cmd, read)
 		},
@@ -129,7 +129,7 @@ lines other than CRON_TZ are ignored. Timer names come from the commands.
 	fs.StringVar(&im.crontab.url, "command-url", "", "with --from-crontab: the `TEMPLATE` of the URL to call for a command")
 	fs.StringVar(&im.crontab.urlMap, "map", "", "with --from-crontab: a `FILE` of lines PREFIX URL; the longest prefix of the command wins")
 	fs.BoolVar(&im.crontab.system, "system", false, "with --from-crontab: the sixth column is the user, as in /etc/crontab")
-	fs.StringVar(&im.crontab.app, "app", "cron", "with --from-crontab: the `APP` of the timers")
+	fs.StringVarP(&im.crontab.app, "app", "n", "cron", "with --from-crontab: the `APP` of the timers")
 	return cmd
 }
 

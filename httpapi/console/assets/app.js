@@ -97,6 +97,30 @@
     tell();
   });
 
+  // Keys: / leads to the search, ? shows the keys.
+  const find = () => $("input[data-find]") || $("main .search input:not([type=hidden], [type=checkbox])");
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select, [contenteditable]")) return;
+    if (e.key === "/") {
+      e.preventDefault();
+      if (find()) { find().focus(); find().select?.(); } else location.href = "/timers#find";
+    } else if (e.key === "?") {
+      e.preventDefault();
+      $("#keys").showModal();
+    }
+  });
+  document.addEventListener("click", async (e) => {
+    if (e.target.closest("#help")) $("#keys").showModal();
+    const copy = e.target.closest("[data-copy]");
+    if (!copy) return;
+    const from = document.getElementById(copy.dataset.copy);
+    try { await navigator.clipboard.writeText(from.textContent); } catch { // no TLS, or not allowed
+      getSelection().selectAllChildren(from);
+      document.execCommand("copy");
+    }
+    copy.textContent = copy.dataset.done;
+  });
+
   // Selecting.
   function selected() {
     const say = $("#selected");
@@ -144,10 +168,19 @@
       waiting.push(e.data);
       if (waiting.length > most) { waiting.shift(); left++; }
     });
+    // What ended while the stream was cut, and could not be sent again.
+    events.addEventListener("gap", (e) => {
+      const gap = JSON.parse(e.data), [from, to] = [gap.from, gap.to].map((t) => instant(Date.parse(t)));
+      const said = cell(live.dataset.gap.replace("%s", from).replace("%s", to) + " ", link("/tasks?" + new URLSearchParams({ from: gap.from, to: gap.to }), live.dataset.gapLink));
+      said.colSpan = 6;
+      const r = el("tr", null, "none gap");
+      r.append(said);
+      rows.prepend(r);
+    });
     document.addEventListener("paused", say);
     setInterval(() => {
       if (!waiting.length || document.hidden) return;
-      const none = $("tr.none", rows);
+      const none = $("tr.none:not(.gap)", rows);
       if (none) none.remove();
       rows.prepend(...waiting.reverse().map((data) => row(JSON.parse(data))));
       waiting = [];
@@ -157,6 +190,7 @@
     say();
   }
 
+  if (location.hash === "#find" && find()) find().focus();
   const start = () => { charts(); selected(); };
   document.addEventListener("htmx:afterSettle", start);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { $$(".chart").forEach((c) => { c.drawn = 0; }); charts(); });
