@@ -175,7 +175,10 @@ func TestThousandHostileReceivers(t *testing.T) {
 	tr.r.mu.Unlock()
 	most, inFlight, own := rss, 0.0, startPulse()
 	for until := time.Now().Add(length); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
-		most, inFlight = max(most, tr.p.rss()), max(inFlight, tr.p.metric("xtimer_calls_in_flight"))
+		most = max(most, tr.p.rss())
+		if n, err := tr.p.askMetric("xtimer_calls_in_flight"); err == nil { // else the machine is too busy to tell
+			inFlight = max(inFlight, n)
+		}
 	}
 	late, machine := tr.r.lateness(.5, .99), own.end()
 	// Where the machine cannot bear all of it, what waits would only grow.

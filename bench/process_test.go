@@ -195,26 +195,29 @@ func (p *process) cpu() time.Duration {
 // metric is one of the process, by its name and labels as /metrics has them.
 func (p *process) metric(name string) float64 {
 	p.t.Helper()
-	r, err := client.Get(p.url("/metrics"))
+	x, err := p.askMetric(name)
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	return x
+}
+
+func (p *process) askMetric(name string) (float64, error) {
+	r, err := client.Get(p.url("/metrics"))
+	if err != nil {
+		return 0, err
 	}
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
-		p.t.Fatal(err)
+		return 0, err
 	}
 	for line := range bytes.Lines(b) {
 		if v, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(name+" ")); ok {
-			x, err := strconv.ParseFloat(string(v), 64)
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			return x
+			return strconv.ParseFloat(string(v), 64)
 		}
 	}
-	p.t.Fatalf("there is no metric %s", name)
-	return 0
+	return 0, fmt.Errorf("there is no metric %s", name)
 }
 
 // tail keeps the last of what is written to it.
