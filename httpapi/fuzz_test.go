@@ -126,7 +126,7 @@ func (n *testNode) again(id string) {
 	if err := json.Unmarshal([]byte(shown.want(200).body), &all); err != nil {
 		n.t.Fatal(err)
 	}
-	for _, ours := range []string{"id", "status", "reason", "disabled_until", "version", "created_at", "updated_at", "next_due", "last_task"} {
+	for _, ours := range []string{"id", "status", "reason", "disabled_until", "version", "created_at", "updated_at", "updated_by", "next_due", "last_task"} {
 		delete(all, ours)
 	}
 	doc, err := json.Marshal(all)

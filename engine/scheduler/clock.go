@@ -164,8 +164,8 @@ func (e *Scheduler) revive(ctx context.Context, id engine.TimerID) error {
 		if err != nil || from >= t.LastDue {
 			return nil, err
 		}
-		n := *t
-		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Enabled, "", t.Version+1, t.Generation+1, now
+		n := nextVersion(ctx, t, now)
+		n.Status, n.Reason, n.Generation = engine.Enabled, "", t.Generation+1
 		n.ValidFrom = max(t.ValidFrom, from)
 		return &edit{timer: &n, reason: engine.ReasonClockReset}, nil
 	})

@@ -45,7 +45,7 @@ func (e *Scheduler) create(ctx context.Context, d *engine.Definition, once *engi
 			e.memory.Pins.Release(h)
 		}
 	}()
-	c, err := e.draft(d, now)
+	c, err := e.draft(ctx, d, now)
 	if err != nil {
 		return Created{Err: err}, false
 	}
@@ -84,7 +84,7 @@ func (e *Scheduler) CreateAll(ctx context.Context, ds []engine.Definition) []Cre
 	changes := make([]*engine.Change, 0, len(ds))
 	places := make([]int, 0, len(ds))
 	for i := range ds {
-		c, err := e.draft(&ds[i], now)
+		c, err := e.draft(ctx, &ds[i], now)
 		if err != nil {
 			out[i].Err = err
 			continue
@@ -166,18 +166,17 @@ func (b *births) end() {
 	b.e.memory.Pins.Release(b.hold)
 }
 
-// creatable says why a timer would not be created, as far as can be told without
-// a commit.
-func (e *Scheduler) creatable(d *engine.Definition) error {
+// creatable says why a timer would not be created, as far as is known before a commit.
+func (e *Scheduler) creatable(ctx context.Context, d *engine.Definition) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	_, err := e.draft(d, e.now())
+	_, err := e.draft(ctx, d, e.now())
 	return err
 }
 
 // draft is the change that creates a timer.
-func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, error) {
+func (e *Scheduler) draft(ctx context.Context, d *engine.Definition, now int64) (*engine.Change, error) {
 	if err := plan.Validate(d); err != nil { // before an id is used
 		return nil, err
 	}
@@ -185,6 +184,7 @@ func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, erro
 	if err != nil {
 		return nil, err
 	}
+	t.UpdatedBy = engine.Author(ctx)
 	owe, err := e.owing(t, true, 0, func(engine.Key) (bool, error) { return false, nil })
 	return &engine.Change{Timer: t, ID: t.ID, At: now, Owe: owe}, err
 }

@@ -17,8 +17,8 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32,
 		if t.StatusAt(now, false) != engine.Disabled {
 			return nil, nil
 		}
-		n := *t
-		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Enabled, "", t.Version+1, t.Generation+1, now
+		n := nextVersion(ctx, t, now)
+		n.Status, n.Reason, n.Generation = engine.Enabled, "", t.Generation+1
 		since, err := e.countFrom(ctx, t, now)
 		if err != nil {
 			return nil, err
@@ -56,6 +56,13 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32,
 		return View{}, err
 	}
 	return e.view(ctx, c.now), nil
+}
+
+// nextVersion is t as the author begins its next version at now.
+func nextVersion(ctx context.Context, t *engine.Timer, now int64) engine.Timer {
+	n := *t
+	n.Version, n.UpdatedAt, n.UpdatedBy = t.Version+1, now, engine.Author(ctx)
+	return n
 }
 
 // countFrom is from when the dues of a timer count that is disabled or enabled at now.
@@ -131,8 +138,8 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32
 		if over || err != nil || until == 0 && t.Status == engine.Disabled && t.Reason == policy.DisableReason(reason) {
 			return nil, err
 		}
-		n := *t
-		n.Version, n.Generation, n.UpdatedAt = t.Version+1, t.Generation+1, now
+		n := nextVersion(ctx, t, now)
+		n.Generation = t.Generation + 1
 		since, until := now, until
 		if until != 0 {
 			from, err := e.countFrom(ctx, t, now)

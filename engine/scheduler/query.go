@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
@@ -110,6 +111,39 @@ func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after stri
 	return vs, next, nil
 }
 
+// What a count of timers goes through: so many that it finds, or for so long.
+const (
+	mostCounted = 10_000
+	countFor    = 100 * time.Millisecond
+)
+
+// CountTimers counts the timers that f selects; not exact: there are at least so many.
+func (e *Scheduler) CountTimers(ctx context.Context, f engine.TimerFilter) (n int64, exact bool, err error) {
+	if f.IsEmpty() {
+		c, err := e.cfg.Cold.Counts(ctx)
+		return c.Enabled + c.Disabled + c.Finished, true, err
+	}
+	stored := f
+	if f.HasStatus {
+		stored.HasStatus = f.Status == engine.Enabled
+	}
+	now := e.now()
+	for begun, after := time.Now(), ""; ; {
+		ts, next, err := e.cfg.Cold.Timers(ctx, stored, after, 1000)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, t := range ts {
+			if !f.HasStatus || e.status(t, now) == f.Status {
+				n++
+			}
+		}
+		if after = next; next == "" || n >= mostCounted || time.Since(begun) >= countFor {
+			return min(n, mostCounted), next == "" && n <= mostCounted, nil
+		}
+	}
+}
+
 // Upcoming lists the next n dues of a timer that will be called.
 func (e *Scheduler) Upcoming(ctx context.Context, id engine.TimerID, n int) ([]int64, error) {
 	t, err := e.cfg.Cold.Timer(ctx, id)
@@ -208,21 +242,26 @@ func (e *Scheduler) finishedTo(id engine.TimerID) int64 {
 
 // Task finds one task, open or finished.
 func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
-	sh := e.memory.ShardOf(k.Timer)
-	sh.Mu.Lock()
-	t := sh.Tasks.Find(k)
-	if t != nil {
-		c := t.Snapshot()
-		sh.Mu.Unlock()
-		return c, nil
+	if t := e.standing(k); t != nil {
+		return t, nil
 	}
-	sh.Mu.Unlock()
 	ended := e.ended.now()
 	stored, err := e.cfg.Cold.Task(ctx, k)
 	if err == nil {
 		ended.show(stored)
 	}
 	return stored, err
+}
+
+// standing is a copy of a task that is in memory, nil if it is not.
+func (e *Scheduler) standing(k engine.Key) *engine.Task {
+	sh := e.memory.ShardOf(k.Timer)
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	if t := sh.Tasks.Find(k); t != nil {
+		return t.Snapshot()
+	}
+	return nil
 }
 
 // newest copies the newest tasks in memory that f selects and that are older than
@@ -326,7 +365,12 @@ func (e *Scheduler) stored(ctx context.Context, f engine.TaskFilter, before engi
 			return nil, engine.Key{}, err
 		}
 		for _, t := range piece {
-			if ended.show(t); f.Matches(t) {
+			if live := e.standing(t.Key); live != nil {
+				t = live // the record is of before
+			} else {
+				ended.show(t)
+			}
+			if f.Matches(t) {
 				ts = append(ts, inspect.Listed(t))
 			}
 		}

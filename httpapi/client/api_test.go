@@ -134,6 +134,12 @@ func TestTheClientKnowsEveryOperation(t *testing.T) {
 			}
 			return nil
 		},
+		"dismissTask": func() error {
+			if _, err := c.Dismiss(ctx, key); !hasCode(err, http.StatusConflict) {
+				t.Errorf("a task that did not fail was dismissed: %v", err)
+			}
+			return nil
+		},
 		"backup": func() error {
 			_, err := c.Backup(ctx) // memory tiers cannot be copied
 			if e := (*client.Error)(nil); errors.As(err, &e) {
