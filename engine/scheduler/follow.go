@@ -14,7 +14,7 @@ func (e *Scheduler) Subscribers() *inspect.Subscribers { return e.subscribers }
 
 // tell tells everybody that a task has ended.
 func (e *Scheduler) tell(t *engine.Task) {
-	e.apps.Figures.Ended(t)
+	e.watched.ended(t)
 	e.subscribers.Tell(t)
 }
 

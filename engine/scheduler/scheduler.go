@@ -124,9 +124,9 @@ type Scheduler struct {
 	backlog     backlog
 	ended       ended
 	subscribers *inspect.Subscribers
-	apps        inspect.Apps
+	watched     watchedApps
 	operations  operations
-	recent      inspect.Recent
+	recent      recent
 	overdue     overdue
 	minutes     minutes
 	calm        resident.Signal // calls are not paused
@@ -175,7 +175,6 @@ func New(cfg Config) *Scheduler {
 	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
 	e.subscribers = inspect.NewSubscribers(shelf{e})
-	e.watchApps()
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
 	e.readsFail.Store(true)
