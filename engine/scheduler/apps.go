@@ -1,11 +1,11 @@
 package scheduler
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/resident"
 )
 
 // watchedApps counts by app what ends, for readers who may see one app only. Tasks count
@@ -72,20 +72,14 @@ func (e *Scheduler) AppStats(app string) (s Stats) {
 		s.Warnings = append(s.Warnings, w)
 	}
 	lanes := map[engine.Lane]bool{} // of which some of the app is in memory
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		for t := range sh.Tasks.All {
-			if t.App == app {
-				s.add(t, now)
-				if t.IsOverdue() {
-					lanes[t.Lane.Id] = true
-				}
-			}
+	e.memory.EachTask(func(t *resident.Task) {
+		if t.App != app {
+			return
 		}
-		sh.Mu.Unlock()
-		runtime.Gosched() // what is due goes first
-	}
+		if s.add(t, now); t.IsOverdue() {
+			lanes[t.Lane.ID] = true
+		}
+	})
 	s.addStored(e.overdue.stored(func(l engine.Lane) bool { return lanes[l] }), now)
 	return s
 }
