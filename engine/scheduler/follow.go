@@ -13,7 +13,7 @@ func (e *Scheduler) Subscribers() *inspect.Subscribers { return e.subscribers }
 
 // tell tells everybody that a task has ended.
 func (e *Scheduler) tell(t *engine.Task) {
-	e.watched.ended(t)
+	e.apps.Figures.Ended(t)
 	e.subscribers.Tell(t)
 }
 

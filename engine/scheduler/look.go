@@ -261,7 +261,7 @@ type Minute struct {
 
 // LastMinute looks at it; it is cheap.
 func (e *Scheduler) LastMinute() (m Minute) {
-	m.FiresPerSec, m.Lateness = e.recent.look(e.now())
+	m.FiresPerSec, m.Lateness = e.recent.Look(e.now())
 	for i := range m.Ended {
 		m.Ended[i] = int64(e.metrics.results[i].Get())
 	}

@@ -124,9 +124,9 @@ type Scheduler struct {
 	backlog     backlog
 	ended       ended
 	subscribers *inspect.Subscribers
-	watched     watchedApps
+	apps        inspect.Apps
 	operations  operations
-	recent      recent
+	recent      inspect.Recent
 	overdue     overdue
 	minutes     minutes
 	calm        resident.Signal // calls are not paused
@@ -173,6 +173,7 @@ func New(cfg Config) *Scheduler {
 	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
 	e.subscribers = inspect.NewSubscribers(shelf{e})
+	e.watchApps()
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
 	e.readsFail.Store(true)

@@ -44,7 +44,7 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	now := e.now()
 	s := Stats{Wheel: e.memory.Wheel.Len(), Warm: e.cfg.Warm.Len(), Journal: e.journal.Len()}
 	s.Uptime = time.Duration(now-e.memory.StartedAt) * time.Millisecond
-	s.FiresPerSec, s.Lateness = e.recent.look(now)
+	s.FiresPerSec, s.Lateness = e.recent.Look(now)
 	s.DueByMinute = e.minutes.look(now)
 	for i := range s.Ended {
 		s.Ended[i] = int64(e.metrics.results[i].Get())
@@ -272,6 +272,13 @@ func (o *overdue) stored(selected func(engine.Lane) bool) (sum waiting) {
 		}
 	}
 	return sum
+}
+
+// storedIn is how many tasks of a lane are due and not in memory.
+func (o *overdue) storedIn(id engine.Lane) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lanes[id].rows
 }
 
 // late are the lanes whose oldest task is late by more than lateAfter.
