@@ -113,9 +113,10 @@ func (m *machine) holdMute() {
 }
 
 const (
-	// someMore is what may be in memory beyond the bound of tasks: those in flight, and
-	// those that wait for their next attempt.
-	someMore = 16
+	// someMore is what may be in memory beyond the bound of tasks: the shares of lanes that
+	// came when one had taken all of it, calls in flight, and tasks that wait for their
+	// next attempt.
+	someMore = 32
 	// leavesSoon is when what is beyond it has been settled and has left.
 	leavesSoon = 5 * time.Second
 )
