@@ -122,11 +122,17 @@ func (d *Decoder) fault() error {
 	if d.malformed {
 		f.Kind = engine.FaultMalformed
 	}
-	f.Detail = f.Fields[0].Field + ": " + f.Fields[0].Detail
-	if n := len(f.Fields); n > 1 {
-		f.Detail += fmt.Sprintf(" (and %d more)", n-1)
-	}
+	f.Detail = summary(f.Fields)
 	return f
+}
+
+// summary is one line about the faults of fields.
+func summary(fields []engine.FieldFault) string {
+	s := fields[0].Field + ": " + fields[0].Detail
+	if n := len(fields); n > 1 {
+		s += fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return s
 }
 
 // fail ends the decoding with a fault that belongs to no field.
