@@ -52,6 +52,8 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: timer + "/upcoming", role: RoleRead, handle: (*Server).upcoming, query: []string{"n"}},
 		{method: get, path: timer + "/versions", role: RoleRead, handle: (*Server).timerVersions, list: true, query: paging},
 		{method: get, path: "/v1/upcoming", role: RoleRead, handle: (*Server).coming, list: true, query: []string{"app", "at", "limit"}},
+		{method: get, path: "/v1/upcoming/hours", role: RoleRead, handle: (*Server).upcomingHours, list: true, query: []string{"app", "hours"}},
+		{method: get, path: "/v1/apps", role: RoleRead, handle: (*Server).listApps, list: true, query: parameters([]string{"app"}, paging)},
 		{method: post, path: "/v1/schedules/preview", role: RoleRead, handle: (*Server).preview},
 
 		{method: get, path: "/v1/tasks", role: RoleRead, handle: (*Server).listTasks, list: true, query: parameters(taskFilters, paging)},

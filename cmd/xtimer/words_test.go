@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -51,6 +52,21 @@ func TestHelpIsPlain(t *testing.T) {
 	walk(newRoot())
 	if read < 20 {
 		t.Errorf("only %d commands were read", read)
+	}
+}
+
+// TestPagesArePlain reads the guide, README.md, the changelog and the texts of the API.
+func TestPagesArePlain(t *testing.T) {
+	pages := []string{"README.md", "CHANGELOG.md", "httpapi/openapi.json"}
+	for _, name := range guidePages(t, guideFolder) {
+		pages = append(pages, guideFolder+"/"+name)
+	}
+	for _, page := range pages {
+		b, err := os.ReadFile("../../" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain(t, page, string(b))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
-	"xtimer/engine/resident"
 )
 
 // PutResult is what a Put did.
@@ -180,11 +179,7 @@ func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
 // unrecorded tells whether a key without a record was a due of the timer that is over:
 // its record aged, or was left out (a sample of successes, a full disk).
 func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) {
-	sh := e.memory.ShardOf(k.Timer)
-	sh.Mu.Lock()
-	passed := k.Due <= sh.Watermark
-	sh.Mu.Unlock()
-	if !passed {
+	if w, _ := e.memory.Watermark(k.Timer); k.Due > w {
 		return false, nil
 	}
 	ls, err := e.cfg.Cold.Lives(ctx, k.Timer-1, 1)
@@ -307,7 +302,7 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 	if err != nil {
 		return err
 	}
-	if err := e.awaitSettled(ctx, k); err != nil {
+	if err := e.memory.AwaitSettled(ctx, k); err != nil {
 		return err
 	}
 	was, err := e.Task(ctx, k)
@@ -349,7 +344,7 @@ func (e *Scheduler) Dismiss(ctx context.Context, k engine.Key) (*engine.Task, er
 		return nil, err
 	}
 	defer release()
-	if err := e.awaitSettled(ctx, k); err != nil {
+	if err := e.memory.AwaitSettled(ctx, k); err != nil {
 		return nil, err
 	}
 	t, err := e.Task(ctx, k)
@@ -368,31 +363,6 @@ func (e *Scheduler) Dismiss(ctx context.Context, k engine.Key) (*engine.Task, er
 	if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Tasks: []engine.Record{r}}); err != nil {
 		return nil, err
 	}
-	sh := e.memory.ShardOf(k.Timer)
-	sh.Mu.Lock()
-	if live := sh.Tasks.Find(k); live != nil {
-		live.Dismissed, live.DismissedBy = t.Dismissed, t.DismissedBy
-	}
-	sh.Mu.Unlock()
+	e.memory.Dismiss(t)
 	return t, nil
-}
-
-// awaitSettled waits until the result of a task is stored, if there is one: a settle would
-// store it over what is written of the task now.
-func (e *Scheduler) awaitSettled(ctx context.Context, k engine.Key) error {
-	for sh := e.memory.ShardOf(k.Timer); ; {
-		settled := e.memory.Settled.Wait()
-		sh.Mu.Lock()
-		was := sh.Tasks.Find(k)
-		pending := was != nil && was.State == resident.Done && was.SettledAt == 0
-		sh.Mu.Unlock()
-		if !pending {
-			return nil
-		}
-		select {
-		case <-settled:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
-	"xtimer/engine/resident"
 )
 
 // Enable lets a timer fire again, from now on. match as in Put.
@@ -174,11 +173,7 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 	if t.Status == engine.Finished || e.status(t, now) != engine.Finished {
 		return t.Status == engine.Finished, nil
 	}
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	passed := t.LastDue <= sh.Watermark
-	sh.Mu.Unlock()
-	if !passed {
+	if w, _ := e.memory.Watermark(t.ID); t.LastDue > w {
 		last, err := e.Task(ctx, engine.Key{Timer: t.ID, Due: t.LastDue})
 		if errors.Is(err, engine.ErrNotFound) || err == nil && !last.Status.Final() {
 			return false, nil
@@ -194,12 +189,8 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 // isOwed reports whether a row of the timer's generation has a task that is not over: what
 // ended is stored with the next settle.
 func (e *Scheduler) isOwed(ctx context.Context, t *engine.Timer) (open bool, err error) {
-	sh := e.memory.ShardOf(t.ID)
 	err = e.eachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		sh.Mu.Lock()
-		defer sh.Mu.Unlock()
-		k := sh.Tasks.Find(o.Key)
-		open = o.Generation == t.Generation && (k == nil || k.State != resident.Done)
+		open = o.Generation == t.Generation && !e.memory.HasEnded(o.Key)
 		return !open
 	})
 	return open, err

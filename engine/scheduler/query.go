@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"maps"
-	"runtime"
 	"slices"
 	"time"
 
@@ -40,12 +39,7 @@ func (e *Scheduler) status(t *engine.Timer, now int64) engine.Status {
 	if t.LastDue == 0 || t.LastDue > now {
 		return t.StatusAt(now, false)
 	}
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	lv := sh.Timers[t.ID]
-	busy := lv != nil && (lv.Tasks != nil || lv.Behind || lv.Next != 0 && lv.Next <= now)
-	sh.Mu.Unlock()
-	return t.StatusAt(now, !busy)
+	return t.StatusAt(now, !e.memory.IsBusy(t.ID, now))
 }
 
 // Definition finds one timer as it is stored, without its last task.
@@ -164,7 +158,7 @@ func (e *Scheduler) upcoming(ctx context.Context, t *engine.Timer, now int64, n 
 	if err != nil {
 		return nil, err
 	}
-	w := e.finishedTo(t.ID)
+	w := e.memory.FinishedTo(t.ID)
 	if w <= now {
 		return called(&p, now, nil, nil, n), nil
 	}
@@ -232,17 +226,9 @@ func called(p *plan.Plan, w int64, rows []engine.Owed, spent policy.Spans, n int
 	return dues[:min(most, len(dues))]
 }
 
-// finishedTo is up to when the dues of a timer are finished that are not owed.
-func (e *Scheduler) finishedTo(id engine.TimerID) int64 {
-	sh := e.memory.ShardOf(id)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	return max(sh.Watermark, sh.Settling, sh.Decided[id])
-}
-
 // Task finds one task, open or finished.
 func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
-	if t := e.standing(k); t != nil {
+	if t := e.memory.Task(k); t != nil {
 		return t, nil
 	}
 	ended := e.ended.now()
@@ -253,47 +239,31 @@ func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error
 	return stored, err
 }
 
-// standing is a copy of a task that is in memory, nil if it is not.
-func (e *Scheduler) standing(k engine.Key) *engine.Task {
-	sh := e.memory.ShardOf(k.Timer)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	if t := sh.Tasks.Find(k); t != nil {
-		return t.Snapshot()
-	}
-	return nil
-}
-
 // newest copies the newest tasks in memory that f selects and that are older than
 // before (zero: all of them), limit of them at most: a look costs the memory of what it
 // returns, however many tasks wait. All that f selects and that is not older than next
 // is among them.
 func (e *Scheduler) newest(f *engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key) {
 	found := newestTasks{limit: limit}
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		if f.Timer != 0 && f.Timer.Shard() != i {
-			continue
+	add := func(t *resident.Task) {
+		if f.Matches(&t.Task) && (before == engine.Key{} || t.Key.Compare(before) < 0) {
+			found.add(t)
 		}
-		sh.Mu.Lock()
-		for t := range sh.Tasks.All {
-			if f.Matches(&t.Task) && (before == engine.Key{} || t.Key.Compare(before) < 0) {
-				found.add(t)
-			}
-		}
-		sh.Mu.Unlock()
-		runtime.Gosched() // what is due goes first
+	}
+	if f.Timer != 0 {
+		e.memory.EachTaskOf(f.Timer.Shard(), add)
+	} else {
+		e.memory.EachTask(add)
 	}
 	if found.more {
 		next = found.heap[0].Key
 	}
 	for _, t := range found.heap {
-		sh := e.memory.ShardOf(t.Key.Timer)
-		sh.Mu.Lock()
-		if f.Matches(&t.Task) { // as it stands now
-			ts = append(ts, inspect.Listed(&t.Task))
-		}
-		sh.Mu.Unlock()
+		e.memory.Look(t, func() {
+			if f.Matches(&t.Task) { // as it stands now
+				ts = append(ts, inspect.Listed(&t.Task))
+			}
+		})
 	}
 	return ts, next
 }
@@ -365,7 +335,7 @@ func (e *Scheduler) stored(ctx context.Context, f engine.TaskFilter, before engi
 			return nil, engine.Key{}, err
 		}
 		for _, t := range piece {
-			if live := e.standing(t.Key); live != nil {
+			if live := e.memory.Task(t.Key); live != nil {
 				t = live // the record is of before
 			} else {
 				ended.show(t)

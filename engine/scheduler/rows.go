@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/resident"
 )
 
 // rowAt is the row under a key, nil for none.
@@ -61,7 +60,7 @@ func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, 
 	if err != nil && inDoubt(err) {
 		e.background.Go(func() {
 			if e.owes(o.Key) {
-				if err := e.takeIn(t, o); err != nil {
+				if err := e.memory.AddStored(t, o); err != nil {
 					e.log.Error("cannot take in a task; the next start will", "task", o.Key, "error", err)
 				}
 			}
@@ -73,7 +72,7 @@ func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, 
 	if err != nil {
 		return err
 	}
-	return e.takeIn(t, o)
+	return e.memory.AddStored(t, o)
 }
 
 // owes finds out whether a commit in doubt made a row, see resolve.
@@ -87,16 +86,4 @@ func (e *Scheduler) owes(k engine.Key) bool {
 		sleep(e.life, time.Second)
 	}
 	return false
-}
-
-// takeIn takes a committed row into memory. The timer is claimed.
-func (e *Scheduler) takeIn(t *engine.Timer, o engine.Owed) error {
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	tk, err := e.readmit(sh, t, o, nil, e.now())
-	sh.Mu.Unlock()
-	if err == nil && tk != nil {
-		e.memory.Enqueue([]*resident.Task{tk})
-	}
-	return err
 }

@@ -11,7 +11,7 @@ func NewClock() *cobra.Command {
 	r := new(Server)
 	return r.Attach(&cobra.Command{
 		Use:   "clock",
-		Short: "Have a server go by its clock as it is, after it was wrong",
+		Short: "Make timers follow the current clock of a server after the clock was wrong",
 		Long:  "clock is for a server whose clock was wrong for a while.\n\n" + exit.Help,
 		Example: `  xtimer clock reset --dry-run
   xtimer clock reset`,
@@ -22,16 +22,17 @@ func newClockReset(r *Server) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reset",
-		Short: "Call again by the clock as it is, which was ahead before",
-		Long: `reset says that the server's clock is right as it is, and that it was ahead before.
+		Short: "Make all timers follow the current clock after it was set back",
+		Long: `reset makes all timers follow the current clock of the server, after the clock was
+ahead and was set back.
 
-A server whose clock was set back does not call what its timers were due for until
-the clock is where it was: a clock that is behind by mistake must not have calls
-repeated. So timers rest for 8 hours when the clock was 8 hours ahead for some
-seconds, and /readyz warns of it (clock_behind). After a reset the dues in this time
-count again, but for those that were called; no call is made twice under one key.
+When the clock of a server is set back, its timers rest until the clock reaches its
+former reading, because a clock that is behind by mistake must not repeat calls. If
+the clock was 8 hours ahead for some seconds, timers rest for 8 hours, and /readyz
+has the warning clock_behind. After a reset, the dues of this time that were not
+called count again. No call is made twice with one key.
 
-It needs an admin token of all apps. Doing it again changes nothing.`,
+reset requires an admin token for all apps. A second reset changes nothing.`,
 		Example: `  xtimer clock reset --dry-run
   xtimer clock reset`,
 		Args: cobra.NoArgs,

@@ -17,12 +17,12 @@ func newTaskRetry(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [KEY …]",
 		Short: "Have tasks made again that failed or are dead",
-		Long: `retry makes the tasks again that are named, or that the filters select, under the
-same keys. Filters without a status select what failed or is dead; one that may
-have been sent ("unknown") has to be asked for.
+		Long: `retry calls the named tasks again, or those that the filters select, with the same
+keys. Filters without a status select failed and dead tasks; tasks that may have
+been sent need --status unknown.
 
-What the filters select is counted first, and retry asks before it begins, unless --yes
-is given. Where nobody is there to ask, as in a script, filters need --yes or --dry-run.`,
+With filters, retry first counts the tasks and asks for confirmation unless --yes is
+given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 		Example: `  xtimer task retry 7354000000000000000_1763658000250
   xtimer task retry --app billing --status dead --from 1h --dry-run
   xtimer task retry --app billing --status dead --from 1h --yes`,

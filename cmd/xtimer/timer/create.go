@@ -20,9 +20,10 @@ func newTimerCreate(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a timer, or many",
-		Long: `create makes the timer that the flags describe, or all timers of files (see
-apply for their form). One that is there already with the same definition is left
-as it is; with another, it is refused: apply would change it.`,
+		Long: `create creates the timer that the flags describe, or all timers of files ("xtimer
+timer apply --help" describes the form). If the timer exists with the same
+definition, it stays unchanged. If it exists with another definition, create is
+refused; use apply to change the timer.`,
 		Example: `  xtimer timer create --app billing --name expire --delay 30m --url http://127.0.0.1:9000/expire
   xtimer timer create --app ops --name report --cron "0 9 * * MON-FRI" --time-zone Asia/Shanghai \
       --url http://127.0.0.1:9000/report --header "X-Team: a" --body '{"n":1}' --label team=a

@@ -17,12 +17,13 @@ func newTimerDelete(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [ID|APP/NAME …]",
 		Short: "Delete timers",
-		Long: `delete deletes the timers that are named, or that the filters select. On a terminal
-it asks first, unless --yes is given. Where nobody is there to ask, as in a script,
-timers that are named are deleted without asking; those that filters select need --yes.
+		Long: `delete deletes the named timers, or those that the filters select. At a terminal,
+it asks for confirmation unless --yes is given. Without a terminal, as in a script,
+it deletes named timers without confirmation; filters require --yes.
 
-"cancelled" means that no call is made any more, across any crash; "in_flight", that
-one was running; "finished", that nothing was left.`,
+The result "cancelled" means that no further call is made, even after a crash;
+"in_flight", that a call was in progress; "finished", that nothing was left to
+cancel.`,
 		Example: `  xtimer timer delete billing/report
   xtimer timer delete -l team=a --dry-run
   xtimer timer delete --app billing --status finished --yes`,

@@ -14,8 +14,8 @@ func newTimerRun(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run ID|APP/NAME",
 		Short: "Call a timer's target now, once more",
-		Long: `run makes a task now, whatever the schedule says, also for a disabled timer, and
-prints its key.`,
+		Long: `run creates a task that is due now, independently of the schedule, and prints its
+key. It works for disabled timers too.`,
 		Example: `  xtimer timer run billing/report
   xtimer task get $(xtimer timer run billing/report)`,
 		Args:              cobra.ExactArgs(1),
