@@ -126,15 +126,6 @@ func (d *Decoder) fault() error {
 	return f
 }
 
-// summary is one line about the faults of fields.
-func summary(fields []engine.FieldFault) string {
-	s := fields[0].Field + ": " + fields[0].Detail
-	if n := len(fields); n > 1 {
-		s += fmt.Sprintf(" (and %d more)", n-1)
-	}
-	return s
-}
-
 // fail ends the decoding with a fault that belongs to no field.
 func (d *Decoder) fail(code, format string, args ...any) {
 	d.err = &engine.Fault{Kind: engine.FaultMalformed, Code: code, Detail: fmt.Sprintf(format, args...)}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -38,6 +39,15 @@ func WithInvalid(err error, prefix string, def *engine.Definition) error {
 	}
 	all.Detail = summary(all.Fields)
 	return &all
+}
+
+// summary is one line about the faults of fields.
+func summary(fields []engine.FieldFault) string {
+	s := fields[0].Field + ": " + fields[0].Detail
+	if n := len(fields); n > 1 {
+		s += fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return s
 }
 
 // Timer reads a timer over the defaults that def holds.
