@@ -128,7 +128,7 @@ type Scheduler struct {
 	operations  operations
 	recent      inspect.Recent
 	overdue     overdue
-	minutes     minutes
+	minutes     inspect.Minutes
 	calm        resident.Signal // calls are not paused
 
 	// All instants in Unix ms. loaded: all dues before it are in the wheel, or have been.
@@ -235,10 +235,12 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.life = life
 	journal := e.stage("journal", e.journal.Run)
 	history := e.stage("history", e.history.run)
-	if err := e.resume(ctx, e.early, time.Now(), true); err != nil && ctx.Err() == nil {
+	read := e.memory.Reads.Begin()
+	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
 	}
 	e.early = nil
+	read.End()
 	turning := e.stage("wheel", e.memory.Wheel.Run)
 	loading := []*stage{
 		e.stage("refill", e.refill),
