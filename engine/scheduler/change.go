@@ -126,7 +126,7 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 		}
 		e.thaw(sh, id)
 		if errors.Is(err, engine.ErrConflict) {
-			return out, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "somebody else changed the timer meanwhile"}
+			return out, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "another request changed the timer at the same time"}
 		}
 		return out, err
 	}

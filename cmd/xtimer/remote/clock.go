@@ -11,8 +11,8 @@ func NewClock() *cobra.Command {
 	r := new(Server)
 	return r.Attach(&cobra.Command{
 		Use:   "clock",
-		Short: "Have a server go by its clock as it is, after it was wrong",
-		Long:  "clock is for a server whose clock was wrong for a while.\n\n" + exit.Help,
+		Short: "Correct a server after its clock was wrong",
+		Long:  "clock corrects a server whose clock was wrong for some time.\n\n" + exit.Help,
 		Example: `  xtimer clock reset --dry-run
   xtimer clock reset`,
 	}, newClockReset(r))
@@ -22,16 +22,16 @@ func newClockReset(r *Server) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reset",
-		Short: "Call again by the clock as it is, which was ahead before",
-		Long: `reset says that the server's clock is right as it is, and that it was ahead before.
+		Short: "Follow the present clock, which was ahead before",
+		Long: `reset tells the server that its clock is right now, and was ahead before.
 
-A server whose clock was set back does not call what its timers were due for until
-the clock is where it was: a clock that is behind by mistake must not have calls
-repeated. So timers rest for 8 hours when the clock was 8 hours ahead for some
-seconds, and /readyz warns of it (clock_behind). After a reset the dues in this time
-count again, but for those that were called; no call is made twice under one key.
+A server whose clock was set back makes no calls until the clock has reached its
+former time again, because a clock that is slow by mistake must not repeat calls. So
+timers rest for 8 hours if the clock was 8 hours ahead for some seconds, and /readyz
+warns of it (clock_behind). After a reset, the dues in this time count again, except
+those that were called: no key is called twice.
 
-It needs an admin token of all apps. Doing it again changes nothing.`,
+reset needs an admin token for all apps. A second reset changes nothing.`,
 		Example: `  xtimer clock reset --dry-run
   xtimer clock reset`,
 		Args: cobra.NoArgs,

@@ -16,13 +16,13 @@ func newTaskRetry(r *remote.Server) *cobra.Command {
 	var dryRun, yes bool
 	cmd := &cobra.Command{
 		Use:   "retry [KEY …]",
-		Short: "Have tasks made again that failed or are dead",
-		Long: `retry makes the tasks again that are named, or that the filters select, under the
-same keys. Filters without a status select what failed or is dead; one that may
-have been sent ("unknown") has to be asked for.
+		Short: "Retry failed and dead tasks",
+		Long: `retry calls the targets of the named tasks again, or of the tasks that the filters
+select, under the same keys. Filters without --status select failed and dead tasks; a
+task that may have been sent (unknown) needs --status unknown.
 
-What the filters select is counted first, and retry asks before it begins, unless --yes
-is given. Where nobody is there to ask, as in a script, filters need --yes or --dry-run.`,
+With filters, retry first counts the tasks and asks for confirmation. Without a
+terminal, as in a script, filters need --yes or --dry-run.`,
 		Example: `  xtimer task retry 7354000000000000000_1763658000250
   xtimer task retry --app billing --status dead --from 1h --dry-run
   xtimer task retry --app billing --status dead --from 1h --yes`,
@@ -62,7 +62,7 @@ is given. Where nobody is there to ask, as in a script, filters need --yes or --
 			var all []remote.Done
 			var first error
 			for _, key := range args {
-				d := remote.Done{Task: key, Result: "made again"}
+				d := remote.Done{Task: key, Result: "retried"}
 				if err := r.Retry(ctx, key); err != nil {
 					if api.IsNotFound(err) {
 						err = exit.NotFound("task %s not found, or its timer was deleted", key)

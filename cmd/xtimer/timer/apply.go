@@ -21,21 +21,21 @@ func newTimerApply(r *remote.Server) *cobra.Command {
 	var a apply
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Make a server's timers as files describe them",
-		Long: `apply creates the timers of files that are not there, and changes those that are
-there with another definition, field by field as it shows. What is the same is
-left alone: a second apply changes nothing.
+		Short: "Create and change timers as files describe them",
+		Long: `apply creates the timers of files that do not exist, and changes those that exist with
+another definition; it shows each field that changes. A second apply changes nothing.
 
-A file holds one or more documents of YAML or JSON, each of them a timer, a list
-of timers, or {"timers": […]}, as the API takes them. Of a folder all .yaml, .yml
-and .json files are read. A field that is left out has its default.
+A file has one or more documents of YAML or JSON. Each is a timer, a list of timers, or
+{"timers": […]}, in the form of the API. In a folder, apply reads all .yaml, .yml and
+.json files. A field that is left out has its default. -n is the app of timers that name
+none.
 
-With --prune, timers with the labels of -l that are in none of the files are
-deleted afterwards, unless something failed; it asks first.
+With --prune, apply then deletes the timers that have the labels of -l and are in none
+of the files, unless a timer failed; it asks first.
 
-With --dry-run the server checks each timer that would be created or changed, and
-nothing is done; the exit status is what it would be. Which addresses may be called
-is known only when one is.`,
+With --dry-run, the server checks each timer that would be created or changed, and
+nothing is changed; the exit status is that of a real apply. Addresses of targets are
+checked only when they are called.`,
 		Example: `  xtimer timer apply -f timers.yaml --dry-run
   xtimer timer apply -f timers/ --prune -l team=a --yes
   xtimer timer list --app billing -o yaml | sed s/9000/9001/ | xtimer timer apply -f -`,

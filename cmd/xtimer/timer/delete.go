@@ -17,12 +17,12 @@ func newTimerDelete(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [ID|APP/NAME …]",
 		Short: "Delete timers",
-		Long: `delete deletes the timers that are named, or that the filters select. On a terminal
-it asks first, unless --yes is given. Where nobody is there to ask, as in a script,
-timers that are named are deleted without asking; those that filters select need --yes.
+		Long: `delete deletes the named timers, or the timers that the filters select. On a terminal
+it asks first, unless --yes is given. Without a terminal, as in a script, named timers
+are deleted without asking, and filters need --yes.
 
-"cancelled" means that no call is made any more, across any crash; "in_flight", that
-one was running; "finished", that nothing was left.`,
+The result is "cancelled" if no further call is made, even after a crash; "in_flight"
+if a call was running; "finished" if no due was left.`,
 		Example: `  xtimer timer delete billing/report
   xtimer timer delete -l team=a --dry-run
   xtimer timer delete --app billing --status finished --yes`,

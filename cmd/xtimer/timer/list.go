@@ -19,11 +19,11 @@ func newTimerList(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List timers",
-		Long: `list shows the timers that all of its filters select. As json or yaml, what it
-prints is what apply takes.
+		Long: `list shows the timers that match all filters. With -o json or yaml, the output is a
+file that apply can read.
 
-LAST TASK is how the newest task of the timer stands. --failing reads the last task of
-every timer that the other filters select: give an --app where there are many.`,
+LAST TASK is the status of the newest task of the timer. --failing reads the newest task
+of every timer that matches the other filters: give -n where there are many.`,
 		Example: `  xtimer timer list --app billing --status disabled
   xtimer timer list -n billing --failing
   xtimer timer list -n billing --watch

@@ -13,9 +13,9 @@ import (
 func newTimerRun(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run ID|APP/NAME",
-		Short: "Call a timer's target now, once more",
-		Long: `run makes a task now, whatever the schedule says, also for a disabled timer, and
-prints its key.`,
+		Short: "Call the target of a timer now",
+		Long: `run creates a task that is due now, independent of the schedule, and prints its key. It
+works for a disabled timer too.`,
 		Example: `  xtimer timer run billing/report
   xtimer task get $(xtimer timer run billing/report)`,
 		Args:              cobra.ExactArgs(1),

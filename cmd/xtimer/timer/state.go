@@ -52,8 +52,8 @@ func newTimerEnable(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable [ID|APP/NAME …]",
 		Short: "Enable timers",
-		Long: `enable enables the timers that are named, or that the filters select. What passed
-meanwhile is not made up for, unless --catch-up says so.`,
+		Long: `enable enables the named timers, or the timers that the filters select. Dues that
+passed while a timer was disabled are not called, except with --catch-up.`,
 		Example: `  xtimer timer enable billing/report --catch-up latest
   xtimer timer enable --app billing --status disabled --dry-run`,
 		Args:              cobra.ArbitraryArgs,
@@ -76,7 +76,7 @@ meanwhile is not made up for, unless --catch-up says so.`,
 		},
 	}
 	s.flags(cmd)
-	cmd.Flags().StringVar(&catchUp, "catch-up", api.CatchUpNone, "call for the dues that passed: `none`, latest or all")
+	cmd.Flags().StringVar(&catchUp, "catch-up", api.CatchUpNone, "which dues to call that passed while the timer was disabled: `none`, latest or all")
 	return cmd
 }
 
@@ -93,8 +93,8 @@ func newTimerDisable(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable [ID|APP/NAME …]",
 		Short: "Disable timers",
-		Long: `disable disables the timers that are named, or that the filters select. Once it
-returns no call starts any more; one in flight may end, and is not repeated.`,
+		Long: `disable disables the named timers, or the timers that the filters select. After it
+returns, no call starts. A call in flight may end, and is not retried.`,
 		Example: `  xtimer timer disable billing/report --reason "the target moves" --until 2h
   xtimer timer disable -l team=a`,
 		Args:              cobra.ArbitraryArgs,
@@ -120,7 +120,7 @@ returns no call starts any more; one in flight may end, and is not repeated.`,
 	}
 	s.flags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "the `REASON`, which list and get show")
-	cmd.Flags().StringVar(&until, "until", "", "enable them again at this `TIME`, or after this long: 2h, 7d")
+	cmd.Flags().StringVar(&until, "until", "", "enable the timers again at this `TIME`, or after this long: 2h, 7d")
 	return cmd
 }
 
