@@ -240,7 +240,7 @@ chromium:
 TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 
 .PHONY: release
-release: ## make dist/: archives, checksums and lists of components; VERSION= sets the version
+release: ## make dist/: archives, packages, an image, lists of components, checksums; VERSION= sets the version
 	@case "$(VERSION)" in \
 		"") $(call PROBLEM,this is no git checkout: give VERSION= and SOURCE_DATE_EPOCH=) ;; \
 		*dirty) $(call PROBLEM,the checkout has changes: a release is made of a commit) ;; \
@@ -248,8 +248,26 @@ release: ## make dist/: archives, checksums and lists of components; VERSION= se
 	cd deploy/release && go run . -version "$(VERSION)" -commit "$(COMMIT)" -date "$(SOURCE_DATE_EPOCH)" \
 		-source ../.. -out ../../dist -targets "$(TARGETS)"
 
+# What the tests of a release need, as packages of Debian; the tests run as root.
+TRIERS = debootstrap file lintian openssl qemu-user-static rpm skopeo systemd
+
+.PHONY: triers
+triers:
+	@found() { dpkg-query -W $(TRIERS); }; \
+	install() { \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends --no-remove \
+			-o DPkg::Lock::Timeout=300 $(TRIERS); \
+	}; \
+	found >/dev/null 2>&1 && exit 0; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || \
+		$(call PROBLEM,the tests of a release run on Debian as root: apt-get install --no-install-recommends $(TRIERS)); \
+	log=$$(mktemp) && trap 'rm -f "$$log"' EXIT; \
+	{ install || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null && found >/dev/null || \
+		{ tail -5 "$$log"; exit 1; }; \
+	echo "$(TRIERS) were installed"
+
 .PHONY: test-release
-test-release: release ## make the release twice, and start and use each file of it (30 minutes)
+test-release: triers release ## make the release twice, and start and use each file of it (30 minutes)
 	cd deploy/release && go test -count=1 -timeout 90m -v ./... -dist ../../dist
 
 .PHONY: screenshots

@@ -131,6 +131,19 @@ func pagesOf(f *filled) []page {
 		{"dead letters", fixed("/dead")},
 		{"dead letters of an app", func() string { return "/dead?app=" + f.app(failed()) }},
 		{"dead letters of a day", fixed("/dead?since=24h")},
+		{"tasks", fixed("/tasks")},
+		{"tasks of an app", func() string { return "/tasks?app=" + f.app(one()) }},
+		{"tasks, problems", fixed("/tasks?status=problems")},
+		{"tasks of an hour", func() string {
+			at := time.UnixMilli(f.now - int64(rand.IntN(20))*3600_000).UTC()
+			return "/tasks?to=" + at.Format(time.RFC3339) + "&from=" + at.Add(-time.Hour).Format(time.RFC3339)
+		}},
+		{"tasks by code", fixed("/tasks?code=5xx")},
+		{"tasks by text", func() string { return fmt.Sprintf("/tasks?q=order-%d", rand.IntN(100)) }},
+		{"timers by a part of the name", func() string { return fmt.Sprintf("/timers?q=der-%d", rand.IntN(100)) }},
+		{"a minute that has passed", func() string {
+			return "/upcoming?at=" + time.UnixMilli(f.now-int64(2+rand.IntN(600))*60_000).UTC().Format(time.RFC3339)
+		}},
 		{"live", fixed("/live")},
 		{"live, of an app", func() string { return "/live?app=" + f.app(one()) }},
 		{"live, failures of an app", func() string { return "/live?status=dead&app=" + f.app(failed()+1) }},

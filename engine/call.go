@@ -52,9 +52,8 @@ func (c *Call) Send(write func() (sent bool)) bool {
 type Outcome struct {
 	Class Class
 	Code  int // the answer's status; 0 when there was none
-	// ErrorClass is a stable word for what went wrong: "timeout", "refused",
-	// "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol",
-	// "too_large", "status"; "" when Class is OK.
+	// ErrorClass is a stable word for what went wrong, one of ErrorClasses; "" when Class
+	// is OK.
 	ErrorClass string
 	// Response is the first KiB of the answer's body; the callee may keep it.
 	Response []byte
@@ -66,6 +65,11 @@ type Outcome struct {
 	Phases Phases
 	// RetryAfter that the target asked for; 0: none.
 	RetryAfter time.Duration
+}
+
+// ErrorClasses are the words for how an attempt fails.
+var ErrorClasses = []string{
+	"timeout", "refused", "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol", "too_large", "status", "journal", "panic",
 }
 
 // Phases say where an attempt spent its time, one after the other. The last one

@@ -17,8 +17,8 @@ import (
 // bytes given: a timer costs one allocation and a few more for its lists, and
 // the bytes must not be changed afterwards.
 const (
-	timerVersion = 2 // 2: stale_after, and what a head leaves out; without either it is 1
-	taskVersion  = 2 // 2: the phases of an attempt
+	timerVersion = 3 // 2: stale_after, and what a head leaves out; 3: who made the version; each if needed
+	taskVersion  = 3 // 2: the phases of an attempt; 3: that it was dismissed, if it was
 	owedVersion  = 2 // 2: the lane
 )
 
@@ -32,8 +32,11 @@ func AppendTimer(b []byte, t *Timer) []byte {
 
 func appendTimer(b []byte, t *Timer) []byte {
 	version := byte(1) // as former programs read it
-	if t.StaleAfter != 0 || t.Omitted != 0 {
-		version = timerVersion
+	switch {
+	case t.UpdatedBy != "":
+		version = 3
+	case t.StaleAfter != 0 || t.Omitted != 0:
+		version = 2
 	}
 	b = append(b, version)
 	b = putUint(b, uint64(t.ID))
@@ -86,6 +89,9 @@ func appendTimer(b []byte, t *Timer) []byte {
 	if version >= 2 {
 		b = putUint(putInt(b, int64(t.StaleAfter)), uint64(t.Omitted))
 	}
+	if version >= 3 {
+		b = putString(b, t.UpdatedBy)
+	}
 	return b
 }
 
@@ -124,6 +130,9 @@ func DecodeTimer(b []byte) (*Timer, error) {
 	}
 	if version >= 2 {
 		t.StaleAfter, t.Omitted = time.Duration(r.int()), uint32(r.uint())
+	}
+	if version >= 3 {
+		t.UpdatedBy = r.string()
 	}
 	return t, r.end("timer")
 }
@@ -166,7 +175,11 @@ func EncodeTask(t *Task) []byte {
 
 // AppendTask appends the stored form of t to b.
 func AppendTask(b []byte, t *Task) []byte {
-	b = append(b, taskVersion)
+	version := byte(2) // as former programs read it
+	if t.Dismissed != 0 {
+		version = 3
+	}
+	b = append(b, version)
 	b = putUint(b, uint64(t.Key.Timer))
 	b = putInt(b, t.Key.Due)
 	b = putString(b, t.App)
@@ -189,6 +202,9 @@ func AppendTask(b []byte, t *Task) []byte {
 		for _, d := range a.Phases.all() {
 			b = putUint(b, uint64(max(0, *d)/time.Microsecond))
 		}
+	}
+	if version >= 3 {
+		b = putString(putInt(b, t.Dismissed), t.DismissedBy)
 	}
 	return b
 }
@@ -229,6 +245,9 @@ func (r *reader) task() *Task {
 				}
 			}
 		}
+	}
+	if version >= 3 {
+		t.Dismissed, t.DismissedBy = r.int(), r.string()
 	}
 	return t
 }

@@ -33,6 +33,20 @@ func secondTimer() *engine.Timer {
 	return t
 }
 
+// thirdTimer is what the second version cannot say.
+func thirdTimer() *engine.Timer {
+	t := secondTimer()
+	t.UpdatedBy = "ci"
+	return t
+}
+
+// dismissedTask is what the second version of a task cannot say.
+func dismissedTask() *engine.Task {
+	t := fullTask()
+	t.Dismissed, t.DismissedBy = 1763658000999, "ci"
+	return t
+}
+
 func fullTask() *engine.Task {
 	return &engine.Task{
 		Key: engine.Key{Timer: 7354, Due: 1763658000250}, App: "billing", Name: "order-1", Generation: 3, Origin: engine.FromRedrive,
@@ -75,6 +89,8 @@ func TestCodecGolden(t *testing.T) {
 	}{
 		{"timer", engine.AppendTimer(nil, fullTimer()), "01ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d0161"},
 		{"timer 2", engine.AppendTimer(nil, secondTimer()), "02ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d016180c8afa02500"},
+		{"timer 3", engine.AppendTimer(nil, thirdTimer()), "03ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d016180c8afa02500026369"},
+		{"task 3", engine.AppendTask(nil, dismissedTask()), "03ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000cea9aba3d466026369"},
 		{"task", engine.AppendTask(nil, fullTask()), "02ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000"},
 		{"owed", engine.AppendOwed(nil, &o), "02ba39f49daba3d466cea9aba3d4660303011008070605040302010102ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000"},
 	} {
@@ -115,6 +131,12 @@ func TestCodecRoundTrip(t *testing.T) {
 	if got, err := engine.DecodeTimer(engine.AppendTimer(nil, secondTimer())); err != nil || !reflect.DeepEqual(got, secondTimer()) {
 		t.Errorf("timer 2: %+v, %v", got, err)
 	}
+	if got, err := engine.DecodeTimer(engine.AppendTimer(nil, thirdTimer())); err != nil || !reflect.DeepEqual(got, thirdTimer()) {
+		t.Errorf("timer 3: %+v, %v", got, err)
+	}
+	if got, err := engine.DecodeTask(engine.AppendTask(nil, dismissedTask())); err != nil || !reflect.DeepEqual(got, dismissedTask()) {
+		t.Errorf("task 3: %+v, %v", got, err)
+	}
 	if got, err := engine.DecodeTask(engine.AppendTask(nil, fullTask())); err != nil || !reflect.DeepEqual(got, fullTask()) {
 		t.Errorf("task: %+v, %v", got, err)
 	}
@@ -128,7 +150,7 @@ func TestCodecRoundTrip(t *testing.T) {
 func TestCodecRefuses(t *testing.T) {
 	o := fullOwed()
 	for name, b := range map[string][]byte{
-		"timer": engine.AppendTimer(nil, secondTimer()), "task": engine.AppendTask(nil, fullTask()), "owed": engine.AppendOwed(nil, &o),
+		"timer": engine.AppendTimer(nil, thirdTimer()), "task": engine.AppendTask(nil, dismissedTask()), "owed": engine.AppendOwed(nil, &o),
 	} {
 		decode := func(b []byte) error {
 			switch name {
@@ -162,8 +184,8 @@ func TestCodecRefuses(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	o := fullOwed()
 	f.Add(engine.AppendTimer(nil, fullTimer()))
-	f.Add(engine.AppendTimer(nil, secondTimer()))
-	f.Add(engine.AppendTask(nil, fullTask()))
+	f.Add(engine.AppendTimer(nil, thirdTimer()))
+	f.Add(engine.AppendTask(nil, dismissedTask()))
 	f.Add(engine.AppendOwed(nil, &o))
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {

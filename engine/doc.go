@@ -33,7 +33,7 @@
 //	           fill.go        cold → warm (the next hour), and what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
 //	memory     engine/resident  the timers and tasks that are in memory, in 256 shards
-//	due        dispatch.go    wheel → tasks; each timer's next due back into the wheel
+//	due        resident/add.go    wheel → tasks; each timer's next due back into the wheel
 //	           resident/lanes.go  what of a lane waits in memory; the rest are rows, see refill.go
 //	           engine/fair    fair turns: limits per target and app, priority with ageing
 //	call       bodies.go      the body of a call is read when the call is near
@@ -76,7 +76,7 @@
 //
 // What could break it, and what keeps it:
 //
-//	W overtakes a due that memory does not know yet    pins (resident/pins.go); W ≤ migrator.loaded; W ≤ wheel.Low
+//	W overtakes a due that memory does not know yet    pins (resident/settle.go); W ≤ migrator.loaded; W ≤ wheel.Low
 //	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
 //	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
 //	the journal forgets too soon                       a task knows its first record that nothing stored makes
@@ -85,7 +85,7 @@
 //	a change races with a send                         both take the shard's lock, the send right before its first byte:
 //	                                                   Frozen, or Sending, never both (resident/attempt.go)
 //	a settle races with a change                       a change waits for the settle that names its tasks
-//	a read from a tier is older than a change          resident/changes.go: a version that is not the newest is not used
+//	a read from a tier is older than a change          resident/change.go: a version that is not the newest is not used
 //	the warm tier tells a former definition            each change tells it (Update), and then it tells that one or none
 //	a row of owed is read, and its task ends meanwhile it stays in memory for OwedKept; older reads are read again
 //	… and it leaves memory, or its timer is changed    who left, and who was changed, is known for as long

@@ -33,7 +33,7 @@ func Head(t *Timer) *Timer {
 
 func appendHead(b []byte, t *Timer) []byte {
 	h := *t
-	h.Callback.Headers, h.Callback.Body, h.Labels = nil, nil, nil
+	h.Callback.Headers, h.Callback.Body, h.Labels, h.UpdatedBy = nil, nil, nil, ""
 	h.Omitted = uint32(t.Payload())
 	return appendTimer(b, &h)
 }

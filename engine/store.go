@@ -145,65 +145,6 @@ type Applied struct {
 	Err      error
 }
 
-// TimerFilter selects timers; empty fields select all.
-type TimerFilter struct {
-	App        string
-	NamePrefix string
-	HasStatus  bool
-	Status     Status // as stored; the engine derives the rest
-	Labels     []LabelMatch
-}
-
-// LabelMatch is one term of a label selector: key=value or key!=value.
-type LabelMatch struct {
-	Key, Value string
-	Not        bool
-}
-
-// Matches reports whether a timer is selected by name, app and labels.
-func (f *TimerFilter) Matches(t *Timer) bool {
-	if f.App != "" && t.App != f.App || f.HasStatus && t.Status != f.Status {
-		return false
-	}
-	if len(t.Name) < len(f.NamePrefix) || t.Name[:len(f.NamePrefix)] != f.NamePrefix {
-		return false
-	}
-	for _, m := range f.Labels {
-		if (t.Label(m.Key) == m.Value) == m.Not {
-			return false
-		}
-	}
-	return true
-}
-
-// TaskFilter selects records of history; zero fields select all. From and To
-// bound the due: From ≤ due < To.
-type TaskFilter struct {
-	App       string
-	Timer     TimerID
-	Statuses  []TaskStatus
-	From, To  int64
-	HasOrigin bool
-	Origin    Origin
-}
-
-// Matches reports whether a task is selected.
-func (f *TaskFilter) Matches(t *Task) bool {
-	if f.App != "" && t.App != f.App || f.Timer != 0 && t.Key.Timer != f.Timer ||
-		f.HasOrigin && t.Origin != f.Origin || t.Key.Due < f.From || f.To != 0 && t.Key.Due >= f.To {
-		return false
-	}
-	if len(f.Statuses) == 0 {
-		return true
-	}
-	for _, s := range f.Statuses {
-		if s == t.Status {
-			return true
-		}
-	}
-	return false
-}
-
 // Life is the stored history of a timer: its versions, oldest first, with the
 // current version last. Deleted is the time of deletion (Unix ms), 0 if the timer exists.
 type Life struct {

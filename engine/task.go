@@ -67,6 +67,10 @@ type Task struct {
 	// the instant (Unix ms) from which max_age counts: the due, or the redrive.
 	Base  int
 	Since int64
+	// Dismissed: when somebody said that nothing is left to do about the failure (Unix ms),
+	// 0: nobody did; and DismissedBy names the author, see WithAuthor.
+	Dismissed   int64
+	DismissedBy string
 }
 
 // Attempt is one HTTP call for a task.
@@ -129,11 +133,11 @@ func (s TaskStatus) IsFailure() bool {
 	return false
 }
 
-// Rank orders the records of one task: more attempts stand above fewer, and of
-// the same number the final one above one that is not.
+// Rank orders the records of one task: more attempts stand above fewer, of the same
+// number the final one above one that is not, and one that was dismissed above both.
 type Rank struct {
-	Attempt int
-	Final   bool
+	Attempt          int
+	Final, Dismissed bool
 }
 
 // RankOf is the rank of a record; the lowest for none.
@@ -141,12 +145,15 @@ func RankOf(t *Task) Rank {
 	if t == nil {
 		return Rank{}
 	}
-	return Rank{t.LastAttempt(), t.Status.Final()}
+	return Rank{t.LastAttempt(), t.Status.Final(), t.Dismissed != 0}
 }
 
 // Below reports whether a record says less than another.
 func (r Rank) Below(o Rank) bool {
-	return r.Attempt < o.Attempt || r.Attempt == o.Attempt && o.Final && !r.Final
+	if r.Attempt != o.Attempt {
+		return r.Attempt < o.Attempt
+	}
+	return o.Final && !r.Final || r.Final == o.Final && o.Dismissed && !r.Dismissed
 }
 
 var (

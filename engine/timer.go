@@ -67,6 +67,9 @@ type Timer struct {
 	LastDue int64
 
 	CreatedAt, UpdatedAt int64 // Unix ms
+	// UpdatedBy names the author of this version (see WithAuthor); "" for versions
+	// that were made before authors had names.
+	UpdatedBy string
 
 	// Omitted: this is a Head, which lacks so many bytes of the timer; 0: it is whole.
 	Omitted uint32

@@ -44,9 +44,10 @@ func ParseRole(s string) (r Role, ok bool) {
 const AllApps = "*"
 
 // Token lets its bearer use one app, or all of them. Either Token or SHA256,
-// the hex of the token's digest, is set.
+// the hex of the token's digest, is set. Versions of timers keep the Name of the token
+// that made them; "": its role and app.
 type Token struct {
-	App           string
+	App, Name     string
 	Role          Role
 	Token, SHA256 string
 }
@@ -55,6 +56,20 @@ type Token struct {
 type grant struct {
 	app  string // AllApps or the one
 	role Role
+	name string
+}
+
+// anonymous is the name of everyone where there are no tokens.
+const anonymous = "anonymous"
+
+func (t *Token) name() string {
+	switch {
+	case t.Name != "":
+		return t.Name
+	case t.App == AllApps:
+		return t.Role.String() + " token of all apps"
+	}
+	return t.Role.String() + " token of " + t.App
 }
 
 func (g grant) mayUse(app string) bool { return g.app == AllApps || g.app == app }
@@ -90,7 +105,7 @@ func newKeyring(tokens []Token) (keyring, error) {
 			return nil, fmt.Errorf("token %d of app %q is given twice: a token belongs to one app and has one role", i+1, t.App)
 		}
 		seen[d] = true
-		ring[i].digest, ring[i].grant = d, grant{t.App, t.Role}
+		ring[i].digest, ring[i].grant = d, grant{t.App, t.Role, t.name()}
 	}
 	return ring, nil
 }
@@ -113,7 +128,7 @@ var bearer = []byte("bearer ")
 // what its route needs. Without any token set, everyone may do everything.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx, need Role) (grant, error) {
 	if len(s.keys) == 0 || need == roleOpen {
-		return grant{AllApps, RoleAdmin}, nil
+		return grant{AllApps, RoleAdmin, anonymous}, nil
 	}
 	h := ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)
 	if len(h) <= len(bearer) || !bytes.EqualFold(h[:len(bearer)], bearer) {

@@ -153,7 +153,7 @@ func TestAnotherAppsThingsAreNotThere(t *testing.T) {
 		"GET /v1/timers/" + id, "PATCH /v1/timers/" + id, "DELETE /v1/timers/" + id, "POST /v1/timers/" + id + "/enable",
 		"POST /v1/timers/" + id + "/disable", "POST /v1/timers/" + id + "/run", "GET /v1/timers/" + id + "/upcoming",
 		"GET /v1/timers/" + id + "/versions", "GET /v1/apps/a/timers/n", "DELETE /v1/apps/a/timers/n",
-		"GET /v1/tasks/" + key, "POST /v1/tasks/" + key + "/retry", "GET /v1/operations/" + op,
+		"GET /v1/tasks/" + key, "POST /v1/tasks/" + key + "/retry", "POST /v1/tasks/" + key + "/dismiss", "GET /v1/operations/" + op,
 		"GET /v1/tasks?timer_id=" + id, "GET /v1/tasks/failures?timer_id=" + id, "POST /v1/tasks/retry?timer_id=" + id,
 	} {
 		method, path, _ := strings.Cut(rt, " ")
@@ -188,6 +188,14 @@ func TestAnotherAppsThingsAreNotThere(t *testing.T) {
 	}
 	if got := n.do("GET", "/v1/timers", "").want(200); len(got.get("timers").([]any)) != 1 {
 		t.Error(got.body)
+	}
+	for _, path := range []string{"/v1/timers?q=n", "/v1/tasks?q=n", "/v1/tasks?code=4xx"} {
+		if got := n.do("GET", path, "").want(200); strings.Contains(got.body, `"app":"a"`) {
+			t.Errorf("%s finds what is of another app: %s", path, got.body)
+		}
+	}
+	if got := n.do("GET", "/v1/timers?total=true", "").want(200); got.get("total", "count") != 1.0 {
+		t.Errorf("the total has other apps' timers: %s", got.body)
 	}
 	if got := n.do("GET", "/v1/tasks", "").want(200); len(got.get("tasks").([]any)) != 0 {
 		t.Error(got.body)

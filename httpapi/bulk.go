@@ -61,6 +61,7 @@ func (s *Server) retryTasks(r *request) (reply, error) {
 	if err := retryable(&f); err != nil {
 		return reply{}, err
 	}
+	f.HasDismissed = true // what was dismissed is asked for by dismissed=true
 	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
 		return operationReply(scheduler.Operation{Action: scheduler.RedriveAll, App: f.App, Ended: true}, b.dryRun), err
 	}
@@ -101,12 +102,17 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	for _, name := range names {
 		table = append(table, wire.Field[bulkRequest]{Name: name, Read: func(d *wire.Decoder, v *bulkRequest) {
 			var s string
-			if name == "from" || name == "to" {
+			switch name {
+			case "from", "to":
 				var at int64
 				if d.Instant(&at); at != 0 {
 					s = strconv.FormatInt(at, 10)
 				}
-			} else {
+			case "dismissed":
+				var is bool
+				d.Flag(&is)
+				s = strconv.FormatBool(is)
+			default:
 				d.Text(&s)
 			}
 			_, given := v.filters[name]
@@ -125,7 +131,9 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 		return b, err
 	}
 	// Of all apps, and of any name: that is no filter. ?app=$APP may be a slip.
-	maps.DeleteFunc(b.filters, func(name, value string) bool { return value == "" && (name == "app" || name == "name_prefix") })
+	maps.DeleteFunc(b.filters, func(name, value string) bool {
+		return value == "" && (name == "app" || name == "name_prefix" || name == "q")
+	})
 	if len(b.filters) == 0 && !b.all && !b.dryRun {
 		return b, badField("all", "no_filter", "without a filter the request selects everything; set all=true to confirm")
 	}

@@ -126,7 +126,7 @@ func (n *testNode) again(id string) {
 	if err := json.Unmarshal([]byte(shown.want(200).body), &all); err != nil {
 		n.t.Fatal(err)
 	}
-	for _, ours := range []string{"id", "status", "reason", "disabled_until", "version", "created_at", "updated_at", "next_due", "last_task"} {
+	for _, ours := range []string{"id", "status", "reason", "disabled_until", "version", "created_at", "updated_at", "updated_by", "next_due", "last_task"} {
 		delete(all, ours)
 	}
 	doc, err := json.Marshal(all)
@@ -143,7 +143,7 @@ func (n *testNode) again(id string) {
 // FuzzQuery: no query of any list is answered with more than a problem.
 func FuzzQuery(f *testing.F) {
 	lists := []string{
-		"/v1/timers", "/v1/tasks", "/v1/tasks/failures", "/v1/upcoming", "/v1/stats/trend", "/v1/admin/verify",
+		"/v1/timers", "/v1/tasks", "/v1/tasks/failures", "/v1/upcoming", "/v1/upcoming/hours", "/v1/apps", "/v1/stats/trend", "/v1/admin/verify",
 		"/v1/timers//upcoming", "/v1/timers//versions", "/v1/tasks/", "/v1/operations/",
 	}
 	for i, query := range []string{

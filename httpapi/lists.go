@@ -1,7 +1,11 @@
 package httpapi
 
 import (
+	"context"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
@@ -22,9 +26,13 @@ func (s *Server) listTimers(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	withTotal, err := r.boolean("total")
+	if err != nil {
+		return reply{}, err
+	}
 	b := buffers.Get().(*[]byte)
 	for {
-		vs, next, err := s.e.Timers(r.ctx, f, after, limit)
+		vs, next, err := s.timers(r.ctx, f, after, limit)
 		if err == nil && withLast {
 			err = s.e.LastTasks(r.ctx, vs)
 		}
@@ -34,11 +42,35 @@ func (s *Server) listTimers(r *request) (reply, error) {
 		*b = append((*b)[:0], `{"timers":[`...)
 		fit := appendViews(b, vs)
 		if fit == len(vs) {
-			*b = append(s.cursorMember(append(*b, ']'), r, next), '}')
+			*b = s.cursorMember(append(*b, ']'), r, next)
+			if withTotal {
+				n, exact, err := s.e.CountTimers(r.ctx, f)
+				if err != nil {
+					return reply{}, err
+				}
+				*b = wire.IntMember(append(wire.Member(*b, "total"), '{'), "count", n)
+				*b = append(wire.BoolMember(*b, "exact", exact), '}')
+			}
+			*b = append(*b, '}')
 			return reply{made: b}, nil
 		}
 		limit = fit // read again, for the cursor of a page that ends there
 	}
+}
+
+// searchTime is how long a request goes on to look for the entries of a page that no index
+// helps with. Then the page ends, and its cursor goes on.
+const searchTime = 100 * time.Millisecond
+
+// timers is a page of timers; a search fills it for as long as searchTime.
+func (s *Server) timers(ctx context.Context, f engine.TimerFilter, after string, limit int) (vs []scheduler.View, next string, err error) {
+	vs, next, err = s.e.Timers(ctx, f, after, limit)
+	for begun := time.Now(); err == nil && f.Searches() && len(vs) < limit && next != "" && time.Since(begun) < searchTime; {
+		var more []scheduler.View
+		more, next, err = s.e.Timers(ctx, f, next, limit-len(vs))
+		vs = append(vs, more...)
+	}
+	return vs, next, err
 }
 
 // appendViews appends timers until the page is full, and says how many.
@@ -58,6 +90,9 @@ func (r *request) timerFilter(q map[string]string) (f engine.TimerFilter, err er
 		return f, err
 	}
 	f.NamePrefix = q["name_prefix"]
+	if f.Search, err = searchText(q); err != nil {
+		return f, err
+	}
 	if w, ok := q["status"]; ok {
 		if f.Status, f.HasStatus = engine.ParseStatus(w); !f.HasStatus {
 			return f, badField("status", "unknown_value", wire.Quote(w)+" is not one of enabled, disabled, finished")
@@ -117,6 +152,18 @@ func (r *request) taskFilter(q map[string]string) (f engine.TaskFilter, err erro
 			return f, badField("origin", "unknown_value", wire.Quote(s)+" is not one of schedule, manual, redrive, catch_up")
 		}
 	}
+	if err := codeFilter(q["code"], &f); err != nil {
+		return f, err
+	}
+	if f.Search, err = searchText(q); err != nil {
+		return f, err
+	}
+	switch s, ok := q["dismissed"]; {
+	case ok && s != "true" && s != "false":
+		return f, badField("dismissed", "wrong_type", "must be true or false")
+	case ok:
+		f.HasDismissed, f.Dismissed = true, s == "true"
+	}
 	for name, to := range map[string]*int64{"from": &f.From, "to": &f.To} {
 		if s, ok := q[name]; ok {
 			if *to, err = parseInstant(name, s); err != nil {
@@ -131,3 +178,34 @@ func (r *request) taskFilter(q map[string]string) (f engine.TaskFilter, err erro
 }
 
 const taskStatuses = "waiting, running, retrying, succeeded, failed, dead, skipped, missed, cancelled, unknown"
+
+// maxSearch bounds what is searched for, in bytes.
+const maxSearch = 100
+
+func searchText(q map[string]string) (string, error) {
+	if len(q["q"]) > maxSearch {
+		return "", badField("q", "out_of_range", "must be at most 100 bytes")
+	}
+	return q["q"], nil
+}
+
+// codeFilter reads a status (503), a class of them (5xx) or an error class (timeout).
+func codeFilter(s string, f *engine.TaskFilter) error {
+	if s == "" {
+		return nil
+	}
+	if class, ok := strings.CutSuffix(s, "xx"); ok && len(class) == 1 && class[0] >= '1' && class[0] <= '5' {
+		f.CodeFrom = int(class[0]-'0') * 100
+		f.CodeTo = f.CodeFrom + 99
+		return nil
+	}
+	if n, err := strconv.Atoi(s); err == nil && len(s) == 3 && n >= 100 {
+		f.CodeFrom, f.CodeTo = n, n
+		return nil
+	}
+	if !slices.Contains(engine.ErrorClasses, s) {
+		return badField("code", "unknown_value", wire.Quote(s)+" is not a status like 503, a class like 5xx, or one of "+strings.Join(engine.ErrorClasses, ", "))
+	}
+	f.Class = s
+	return nil
+}

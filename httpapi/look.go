@@ -18,6 +18,7 @@ func (s *Server) getToken(r *request) (reply, error) {
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TextMember(append(b, '{'), "app", r.grant.app)
 		b = wire.TextMember(b, "role", r.grant.role.String())
+		b = wire.TextMember(b, "name", r.grant.name)
 		return append(wire.BoolMember(b, "needed", len(s.keys) > 0), '}')
 	})}, nil
 }
@@ -126,6 +127,7 @@ func (s *Server) listFailures(r *request) (reply, error) {
 	if err := retryable(&f); err != nil {
 		return reply{}, err
 	}
+	f.HasDismissed = true // what was dismissed is asked for by dismissed=true
 	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
 		return reply{fixed: noGroups}, err
 	}

@@ -114,12 +114,12 @@ func TestFailures(t *testing.T) {
 func TestTokenGrant(t *testing.T) {
 	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: tokens()})
 	n.token = "a-read"
-	if got := n.do("GET", "/v1/token", "").want(200); got.body != `{"app":"a","role":"read","needed":true}` {
+	if got := n.do("GET", "/v1/token", "").want(200); got.body != `{"app":"a","role":"read","name":"read token of a","needed":true}` {
 		t.Error(got.body)
 	}
 	n.token = "nobody"
 	n.do("GET", "/v1/token", "").want(401)
-	if got := newNode(t).do("GET", "/v1/token", "").want(200); got.body != `{"app":"*","role":"admin","needed":false}` {
+	if got := newNode(t).do("GET", "/v1/token", "").want(200); got.body != `{"app":"*","role":"admin","name":"anonymous","needed":false}` {
 		t.Error(got.body)
 	}
 }

@@ -233,7 +233,10 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("GET", "/v1/tasks/failures", "/v1/tasks/failures", "")
 	do("POST", "/v1/tasks/{key}/retry", "/v1/tasks/"+key+"/retry", "")
 	until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "failed" })
-	do("POST", "/v1/tasks/retry", "/v1/tasks/retry", `{"status":"failed,dead","dry_run":true}`)
+	do("POST", "/v1/tasks/retry", "/v1/tasks/retry", `{"status":"failed,dead","code":"4xx","dismissed":false,"dry_run":true}`)
+	do("POST", "/v1/tasks/{key}/dismiss", "/v1/tasks/"+key+"/dismiss", "")
+	do("GET", "/v1/tasks", "/v1/tasks?dismissed=true&q=N&code=400", "")
+	do("GET", "/v1/timers", "/v1/timers?q=N&total=true", "")
 	do("POST", "/v1/timers/disable", "/v1/timers/disable", `{"app":"a","reason":"r","until":null}`)
 	op := do("POST", "/v1/timers/enable", "/v1/timers/enable?app=a", "").str("id")
 	do("GET", "/v1/operations/{id}", "/v1/operations/"+op, "")
@@ -243,7 +246,7 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("POST", "/v1/system/clock/reset", "/v1/system/clock/reset?dry_run=true", "")
 	do("POST", "/v1/admin/backup", "/v1/admin/backup", "")
 	do("GET", "/v1/admin/verify", fmt.Sprintf("/v1/admin/verify?from=%d&late=10s", time.Now().Add(-time.Minute).UnixMilli()), "")
-	for _, path := range []string{"/v1/stats", "/v1/stats/trend", "/v1/system", "/v1/token", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {
+	for _, path := range []string{"/v1/apps", "/v1/upcoming/hours", "/v1/stats", "/v1/stats/trend", "/v1/system", "/v1/token", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {
 		do("GET", path, path, "")
 	}
 	well["GET /v1/tasks/stream"] = true // TestStream

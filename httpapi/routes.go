@@ -7,8 +7,8 @@ import (
 const batchPath = "/v1/timers/batch"
 
 var (
-	timerFilters = []string{"app", "name_prefix", "status", "label"}
-	taskFilters  = []string{"app", "timer_id", "status", "from", "to", "origin"}
+	timerFilters = []string{"app", "name_prefix", "q", "status", "label"}
+	taskFilters  = []string{"app", "timer_id", "status", "from", "to", "origin", "code", "q", "dismissed"}
 	paging       = []string{"limit", "cursor"}
 )
 
@@ -32,7 +32,7 @@ func routes(cfg ServerConfig) []route {
 	bulk := parameters(timerFilters, []string{"all", "dry_run"})
 	table := []route{
 		{method: post, path: "/v1/timers", role: RoleWrite, handle: (*Server).createTimer},
-		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging, []string{"last_task"})},
+		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging, []string{"last_task", "total"})},
 		{method: post, path: batchPath, role: RoleWrite, handle: (*Server).createTimers},
 		{method: post, path: "/v1/timers/enable", role: RoleWrite, handle: (*Server).enableTimers, query: bulk},
 		{method: post, path: "/v1/timers/disable", role: RoleWrite, handle: (*Server).disableTimers, query: bulk},
@@ -52,6 +52,8 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: timer + "/upcoming", role: RoleRead, handle: (*Server).upcoming, query: []string{"n"}},
 		{method: get, path: timer + "/versions", role: RoleRead, handle: (*Server).timerVersions, list: true, query: paging},
 		{method: get, path: "/v1/upcoming", role: RoleRead, handle: (*Server).coming, list: true, query: []string{"app", "at", "limit"}},
+		{method: get, path: "/v1/upcoming/hours", role: RoleRead, handle: (*Server).upcomingHours, list: true, query: []string{"app", "hours"}},
+		{method: get, path: "/v1/apps", role: RoleRead, handle: (*Server).listApps, list: true, query: parameters([]string{"app"}, paging)},
 		{method: post, path: "/v1/schedules/preview", role: RoleRead, handle: (*Server).preview},
 
 		{method: get, path: "/v1/tasks", role: RoleRead, handle: (*Server).listTasks, list: true, query: parameters(taskFilters, paging)},
@@ -60,6 +62,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/v1/tasks/failures", role: RoleRead, handle: (*Server).listFailures, list: true, query: taskFilters},
 		{method: get, path: task, role: RoleRead, handle: (*Server).getTask},
 		{method: post, path: task + "/retry", role: RoleWrite, handle: (*Server).retryTask},
+		{method: post, path: task + "/dismiss", role: RoleWrite, handle: (*Server).dismissTask},
 
 		{method: post, path: "/v1/admin/backup", role: RoleAdmin, handle: (*Server).backup},
 		{method: get, path: "/v1/admin/verify", role: RoleAdmin, handle: (*Server).verify, query: []string{"app", "from", "to", "late"}},

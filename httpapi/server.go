@@ -255,6 +255,7 @@ func (s *Server) admit(r *request) error {
 		return err
 	}
 	if !r.http.IsGet() && !r.http.IsHead() {
+		r.ctx = engine.WithAuthor(r.ctx, r.grant.name)
 		if err := r.route.supports(&r.http.Request.Header); err != nil {
 			return err
 		}

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"xtimer/engine"
@@ -86,4 +88,109 @@ func tiersMember(b []byte, up map[string]bool) []byte {
 		b = wire.BoolMember(b, name, up[name])
 	}
 	return append(b, '}')
+}
+
+// trend remembers how each of the last minutes went, up to a day of them, for
+// GET /v1/stats/trend: 57 KiB. A restart forgets it; Prometheus does not. There is one of
+// the service and one of each app that has a token.
+type trend struct {
+	look   func() scheduler.Minute
+	mu     sync.Mutex
+	points []trendPoint // oldest first
+	last   [10]int64    // what had ended when the last point was taken
+}
+
+type trendPoint struct {
+	at       int64 // its end, Unix ms
+	minute   scheduler.Minute
+	ended    int64
+	failures int64 // failed, dead, missed or unknown
+}
+
+const trendLength = 24 * 60
+
+// trends are by app; that of the service is AllApps'.
+func trends(e *scheduler.Scheduler, keys keyring) map[string]*trend {
+	of := map[string]*trend{AllApps: {look: e.LastMinute}}
+	var apps []string
+	for _, k := range keys {
+		if app := k.grant.app; of[app] == nil {
+			of[app] = &trend{look: func() scheduler.Minute { return e.AppMinute(app) }}
+			apps = append(apps, app)
+		}
+	}
+	if len(apps) > 0 {
+		e.Apps().Figures.Keep(apps)
+	}
+	return of
+}
+
+// takeTrends takes a point each minute until ctx ends.
+func (s *Server) takeTrends(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			for _, t := range s.trends {
+				t.take(s.e)
+			}
+		}
+	}
+}
+
+func (t *trend) take(e *scheduler.Scheduler) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.now(e)
+	if len(t.points) == trendLength {
+		t.points = append(t.points[:0], t.points[1:]...)
+	}
+	t.points, t.last = append(t.points, p), p.minute.Ended
+}
+
+// now is the minute that has not ended yet. mu is held.
+func (t *trend) now(e *scheduler.Scheduler) (p trendPoint) {
+	p.at, _ = e.Now()
+	p.minute = t.look()
+	for st := engine.Succeeded; st <= engine.Unknown; st++ {
+		n := p.minute.Ended[st] - t.last[st]
+		p.ended += n
+		switch st {
+		case engine.Failed, engine.Dead, engine.Missed, engine.Unknown:
+			p.failures += n
+		}
+	}
+	return p
+}
+
+// getTrend is GET /v1/stats/trend: the last minutes, the present one last.
+func (s *Server) getTrend(r *request) (reply, error) {
+	n, err := r.number("minutes", 180, 1, trendLength)
+	if err != nil {
+		return reply{}, err
+	}
+	t := s.trends[r.grant.app]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	points := append(t.points[max(0, len(t.points)-n+1):len(t.points):len(t.points)], t.now(s.e))
+	now, steps := s.e.Now()
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = wire.TimeMember(append(b, '{'), "now", now)
+		b = wire.IntMember(b, "clock_steps", int64(steps))
+		b = append(wire.Member(b, "minutes"), '[')
+		for i := range points {
+			p := &points[i]
+			b = wire.TimeMember(append(wire.Comma(b), '{'), "end", p.at)
+			b = wire.FloatMember(b, "fires_per_second", p.minute.FiresPerSec)
+			for i, name := range latenessNames {
+				b = wire.FloatMember(b, name, p.minute.Lateness[i])
+			}
+			b = wire.IntMember(b, "ended", p.ended)
+			b = append(wire.IntMember(b, "failures", p.failures), '}')
+		}
+		return append(b, ']', '}')
+	})}, nil
 }

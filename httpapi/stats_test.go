@@ -57,3 +57,39 @@ func TestFiguresAreOfTheApp(t *testing.T) {
 		until(t, func() bool { return n.do("GET", "/v1/upcoming?limit=1&at="+at, "").get("due_by_second", 30) == want })
 	}
 }
+
+// What each app has and what became of its tasks; a token of one app sees that one only.
+func TestApps(t *testing.T) {
+	n := serve(t, newEngine(t, answers(404), nil), ServerConfig{Tokens: tokens()})
+	n.token = "root"
+	for _, app := range []string{"c", "b", "a"} {
+		id := n.do("POST", "/v1/timers", hourly(app, "n", "")).want(201).str("id")
+		if app == "a" {
+			key := n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
+			until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "failed" })
+		}
+	}
+	page := n.do("GET", "/v1/apps?limit=2", "").want(200)
+	if page.str("apps", 0, "app") != "a" || page.str("apps", 1, "app") != "b" || page.get("exact") != true {
+		t.Error(page.body)
+	}
+	if page.get("apps", 0, "last_hour", "failed") != 1.0 || page.get("apps", 0, "last_minute", "success_rate") != 0.0 || page.get("apps", 1, "last_hour", "success_rate") != nil {
+		t.Error(page.body)
+	}
+	if page.get("apps", 0, "targets", 0, "attempts_failed") != 1.0 || page.get("apps", 0, "timers", "enabled") != 1.0 {
+		t.Error(page.body)
+	}
+	if page = n.do("GET", "/v1/apps?limit=2&cursor="+page.str("next_cursor"), "").want(200); page.str("apps", 0, "app") != "c" || page.get("next_cursor") != nil {
+		t.Error(page.body)
+	}
+	n.token = "b-admin"
+	if page = n.do("GET", "/v1/apps", "").want(200); page.str("apps", 0, "app") != "b" || len(page.get("apps").([]any)) != 1 {
+		t.Error(page.body)
+	}
+	n.do("GET", "/v1/apps?app=a", "").want(403)
+	n.do("GET", "/v1/upcoming/hours?app=a", "").want(403)
+	f := n.do("GET", "/v1/upcoming/hours?hours=3", "").want(200)
+	if f.get("timers") != 1.0 || f.get("hours", 1, "dues") != 1.0 || len(f.get("hours").([]any)) != 3 {
+		t.Error(f.body)
+	}
+}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/httpapi/wire"
@@ -27,6 +28,11 @@ func (s *Server) listTasks(r *request) (reply, error) {
 		return reply{fixed: noTasks}, err
 	}
 	ts, last, err := s.e.Tasks(r.ctx, f, before, limit)
+	for begun := time.Now(); err == nil && f.Searches() && len(ts) < limit && last != (engine.Key{}) && time.Since(begun) < searchTime; {
+		var more []*engine.Task
+		more, last, err = s.e.Tasks(r.ctx, f, last, limit-len(ts))
+		ts = append(ts, more...)
+	}
 	if err != nil {
 		return reply{}, err
 	}
@@ -97,4 +103,19 @@ func (s *Server) retryTask(r *request) (reply, error) {
 		return reply{}, err
 	}
 	return keyReply(t.Key), nil
+}
+
+// dismissTask is POST /v1/tasks/{key}/dismiss.
+func (s *Server) dismissTask(r *request) (reply, error) {
+	if err := readOptional(r, new(struct{}), nil); err != nil {
+		return reply{}, err
+	}
+	t, err := s.task(r)
+	if err != nil {
+		return reply{}, err
+	}
+	if t, err = s.e.Dismiss(r.ctx, t.Key); err != nil {
+		return reply{}, err
+	}
+	return reply{body: taskAnswer{t}}, nil
 }

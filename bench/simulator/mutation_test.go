@@ -25,7 +25,7 @@ type replacement struct{ file, old, new string }
 // every run of the tests, all of them with XTIMER_MUTATIONS=1.
 var mutations = []mutation{
 	{"a task that the watermark passes gets no row", []replacement{
-		{"engine/resident/settle.go", `t.HasRow && t.RowStale && !t.Timer.Frozen || !t.HasRow && passed`, `t.HasRow && t.RowStale && !t.Timer.Frozen`},
+		{"engine/resident/settle.go", `t.HasRow && t.rowStale && !t.timer.frozen || !t.HasRow && passed`, `t.HasRow && t.rowStale && !t.timer.frozen`},
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
@@ -49,9 +49,11 @@ var mutations = []mutation{
 	} else if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`},
 	}},
 	{"a delete forgets the store only", []replacement{
-		{"engine/scheduler/change.go", `if lv != nil && !ed.keep {`, `if lv != nil && ed.timer == nil {
-		lv.Frozen = false
-	} else if lv != nil && !ed.keep {`},
+		{"engine/resident/change.go", `	if lv := sh.timers[was.ID]; lv != nil {
+		m.retire(`, `	if lv := sh.timers[was.ID]; lv != nil && next == nil {
+		lv.frozen = false
+	} else if lv != nil {
+		m.retire(`},
 	}},
 	{"a retry has another key", []replacement{
 		{"engine/resident/attempt.go", `Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: m.Bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
@@ -60,7 +62,7 @@ var mutations = []mutation{
 		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.Row())\n", "			if t.State != Retrying {\n				s.Owe = append(s.Owe, t.Row())\n			}\n"},
+		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.row())\n", "			if t.State != Retrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
@@ -71,8 +73,8 @@ var mutations = []mutation{
 		// The promise`},
 	}},
 	{"dispatched twice", []replacement{
-		{"engine/scheduler/dispatch.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
-		{"engine/resident/attempt.go", `case t.State != Queued:`, `case t.State != Queued && t.State != Done && t.State != Sending:`},
+		{"engine/resident/add.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
+		{"engine/resident/attempt.go", "	case t.State != Queued:\n", "	case t.State != Queued && t.State != Done && t.State != Sending:\n"},
 	}},
 	{"a start does not look at what is owed", []replacement{
 		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, r.now)`, `e.cfg.Cold.Lanes(ctx, -1)`},
@@ -82,10 +84,10 @@ var mutations = []mutation{
 		{"engine/scheduler/migrator.go", "		e.loaded.Store(next)\n", "		resident.Raise(&e.memory.Horizon, next)\n		e.loaded.Store(next)\n"},
 	}},
 	{"a change lets attempts start while it is committed", []replacement{
-		{"engine/scheduler/change.go", "			lv.Frozen = true\n", ""},
+		{"engine/resident/change.go", "			lv.frozen = true\n", ""},
 	}},
 	{"a call that is prepared goes to the former URL", []replacement{
-		{"engine/resident/attempt.go", `case t.Timer.Def.Version != a.Timer.Version:`, `case t.Timer.Def != a.Timer && t.Key.Due == 0:`},
+		{"engine/resident/attempt.go", `case t.timer.def.Version != a.Timer.Version:`, `case t.timer.def != a.Timer && t.Key.Due == 0:`},
 	}},
 	{"the watermark does not wait for the wheel", []replacement{
 		{"engine/scheduler/history.go", "	cut = min(cut, e.memory.Wheel.Low())\n", ""},
@@ -97,13 +99,13 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "			skipped = latest - 1\n", "			skipped = latest\n"},
 	}},
 	{"a catch-up calls again what is in memory", []replacement{
-		{"engine/scheduler/misfire.go", "	c.d.Decide(lv.Def, &lv.Plan, sh.InMemory(lv, after, m.At).", "	c.d.Decide(lv.Def, &lv.Plan, policy.Spans(nil)."},
+		{"engine/resident/late.go", "	d.Triage.Decide(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).", "	d.Triage.Decide(lv.def, &lv.plan, policy.Spans(nil)."},
 	}},
 	{"a timer that has caught up stays out of the wheel", []replacement{
-		{"engine/scheduler/unfold.go", "	e.memory.Schedule(lv, c.after)\n", ""},
+		{"engine/resident/late.go", "	m.schedule(lv, after)\n", ""},
 	}},
 	{"a change counts the dues of a timer that is behind twice", []replacement{
-		{"engine/scheduler/cancel.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled"},
+		{"engine/resident/change.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled"},
 	}},
 	{"a start takes a timer for one that is still behind", []replacement{
 		{"engine/scheduler/rewind.go", "	r.pay = append(r.pay, o.Key)\n", ""},
@@ -112,7 +114,7 @@ var mutations = []mutation{
 		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
 	}},
 	{"a redelivery is not marked", []replacement{
-		{"engine/resident/attempt.go", `Redelivered: t.Redelivered,`, `Redelivered: false,`},
+		{"engine/resident/attempt.go", `Redelivered: t.redelivered,`, `Redelivered: false,`},
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
 		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
@@ -124,22 +126,22 @@ var mutations = []mutation{
 		{"engine/policy/retry.go", `now-d.StaleAfter.Milliseconds())`, `now-d.StaleAfter.Milliseconds()/4)`},
 	}},
 	{"overlap is not looked at", []replacement{
-		{"engine/resident/attempt.go", `lv.Busy > 0 && lv.Def.Overlap != engine.OverlapAllow:`, `lv.Busy > 1<<30:`},
+		{"engine/resident/attempt.go", `lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:`, `lv.busy > 1<<30:`},
 	}},
 	{"a target that does not answer keeps its places", []replacement{
 		{"engine/fair/limit.go", "max(startLimit, l.calls))/2)", "max(startLimit, l.calls)))"},
 	}},
 	{"a lane takes more tasks into memory than it has room for", []replacement{
-		{"engine/resident/lanes.go", "if !l.Spilled && l.Room() >= 0 {", "if !l.Spilled {"},
+		{"engine/resident/lanes.go", "if !l.spilled && l.room() >= 0 {", "if !l.spilled {"},
 	}},
 	{"bodies stay in memory whatever room there is", []replacement{
-		{"engine/resident/bodies.go", "if n := int64(h.Omitted); b.Kept+n <= b.Limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
+		{"engine/resident/bodies.go", "if n := int64(h.Omitted); b.kept+n <= b.limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
 	}},
 	{"a call is not looked at again before its first byte", []replacement{
 		{"engine/resident/attempt.go", "	again, ok := a.stands()\n	if ok {\n", "	again, ok := (*Task)(nil), true\n	if ok {\n"},
 	}},
 	{"later attempts after a start are not marked", []replacement{
-		{"engine/resident/attempt.go", "	t.Noted = false\n", "	t.Noted, t.Redelivered = false, false\n"},
+		{"engine/resident/attempt.go", "	t.noted = false\n", "	t.noted, t.redelivered = false, false\n"},
 	}},
 	{"the record of a deleted timer has no name", []replacement{
 		{"engine/policy/row.go", "		t.App, t.Name = end.Former.App, end.Former.Name\n", ""},

@@ -22,8 +22,8 @@ var house = map[string][]string{
 	"xtimer/engine/verify":    {"xtimer/engine", "xtimer/engine/plan"},
 	"xtimer/engine/failpoint": {},
 	"xtimer/engine/fair":      {},
-	"xtimer/engine/inspect":   {"xtimer/engine"},
-	"xtimer/engine/resident":  {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/fair", "xtimer/wheel"},
+	"xtimer/engine/inspect":   {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/fair"},
+	"xtimer/engine/resident":  {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/resident", "xtimer/wheel",
 	},

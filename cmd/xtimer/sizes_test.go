@@ -26,14 +26,11 @@ const (
 // tooLarge is what is above a bound still, with its number. A number may only fall, and
 // an entry may only go.
 var tooLarge = map[string]int{
-	"files of engine/scheduler":                           41,
-	"files of httpapi":                                    32,
-	"lines of engine/scheduler/change.go":                 428,
-	"lines of engine/scheduler/create.go":                 402,
-	"lines of engine/verify/verify.go":                    429,
-	"lines of engine/scheduler.Scheduler.change":          86,
-	"cyclomatic of engine/scheduler.Scheduler.resumePage": 23,
-	"cyclomatic of engine/verify.evidence.holdRecords":    26,
+	"files of engine/scheduler":                        39,
+	"files of httpapi":                                 32,
+	"lines of engine/verify/verify.go":                 429,
+	"lines of engine/scheduler.Scheduler.change":       85,
+	"cyclomatic of engine/verify.evidence.holdRecords": 26,
 }
 
 // TestSizes holds the bounds.

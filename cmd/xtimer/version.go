@@ -72,7 +72,7 @@ func readBuild() build {
 // byte of one.
 func formats() string {
 	return fmt.Sprintf("timer %d, task %d, owed %d",
-		engine.AppendTimer(nil, &engine.Timer{Definition: engine.Definition{StaleAfter: 1}})[0],
-		engine.AppendTask(nil, &engine.Task{})[0],
+		engine.AppendTimer(nil, &engine.Timer{UpdatedBy: "x"})[0],
+		engine.AppendTask(nil, &engine.Task{Dismissed: 1})[0],
 		engine.AppendOwed(nil, &engine.Owed{})[0])
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,32 +57,38 @@ func filesOf(name, dir string) (files []file, err error) {
 	return files, err
 }
 
-// writeTar writes a compressed tar file with one folder at its top. All entries
-// have the same time and belong to root.
-func writeTar(to, top string, files []file, date time.Time) (err error) {
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := out.Close(); err == nil {
-			err = e
+// writeTar writes a compressed tar file with one folder at its top.
+func writeTar(to, top string, files []file, date time.Time) error {
+	return writeTo(to, func(out io.Writer) error {
+		compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+		if err != nil {
+			return err
 		}
-	}()
-	compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	archive := tar.NewWriter(compressed)
+		if err := writeEntries(compressed, top, files, date); err != nil {
+			return err
+		}
+		return compressed.Close()
+	})
+}
+
+// writeEntries writes a tar file. All entries have the same time and belong to root.
+func writeEntries(to io.Writer, top string, files []file, date time.Time) error {
+	archive := tar.NewWriter(to)
 	for _, f := range files {
 		if err := addFile(archive, path.Join(top, f.name), f, date); err != nil {
 			return fmt.Errorf("adding %s: %w", f.name, err)
 		}
 	}
-	if err := archive.Close(); err != nil {
+	return archive.Close()
+}
+
+// writeTo creates a file and has write fill it.
+func writeTo(name string, write func(io.Writer) error) error {
+	out, err := os.Create(name)
+	if err != nil {
 		return err
 	}
-	return compressed.Close()
+	return errors.Join(write(out), out.Close())
 }
 
 func addFile(archive *tar.Writer, name string, f file, date time.Time) error {

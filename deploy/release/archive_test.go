@@ -163,13 +163,14 @@ func fires(t *testing.T, address, token string) {
 	go receiver.Serve(l)
 	defer receiver.Close()
 
-	body := fmt.Sprintf(`{"app":"release","name":"once","schedule":{"delay":"100ms"},"callback":{"url":"http://%s/"}}`, l.Addr())
+	once := fmt.Sprintf("once-%d", time.Now().UnixNano()) // the data may be of an earlier server
+	body := fmt.Sprintf(`{"app":"release","name":%q,"schedule":{"delay":"100ms"},"callback":{"url":"http://%s/"}}`, once, l.Addr())
 	if code, answer := post(ctx, t, "http://"+address+"/v1/timers", token, body); code != http.StatusCreated {
 		t.Fatalf("create = %d %s", code, answer)
 	}
 	select {
 	case name := <-called:
-		if name != "once" {
+		if name != once {
 			t.Errorf("the call is of %q", name)
 		}
 	case <-ctx.Done():

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -69,15 +69,8 @@ func (r *release) components(t target, folder map[string]string) (*cyclonedx.BOM
 	return list, nil
 }
 
-func (r *release) writeList(list *cyclonedx.BOM, name string) (err error) {
-	out, err := os.Create(filepath.Join(r.out, name))
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := out.Close(); err == nil {
-			err = e
-		}
-	}()
-	return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(list)
+func (r *release) writeList(list *cyclonedx.BOM, name string) error {
+	return writeTo(filepath.Join(r.out, name), func(out io.Writer) error {
+		return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(list)
+	})
 }

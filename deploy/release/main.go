@@ -1,5 +1,5 @@
 // Command release makes what xtimer is distributed as: archives of the program,
-// the list of components in it, and the checksums of all. Two runs over the same
+// packages, an image, lists of components, and the checksums of all. Two runs over the same
 // commit with the same Go toolchain write the same bytes.
 package main
 
@@ -85,6 +85,7 @@ func (r *release) run() error {
 		{"notices", r.writeNotices},
 		{"archives", r.writeArchives},
 		{"packages", r.writePackages},
+		{"image", r.writeImage},
 		{"components", r.writeComponents},
 		{"checksums", r.writeSums},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,7 +72,7 @@ func (r *release) writePackaged() error {
 	return os.WriteFile(filepath.Join(r.stage, "xtimer.service"), after, 0o644)
 }
 
-func (r *release) writePackage(t target, format string) (err error) {
+func (r *release) writePackage(t target, format string) error {
 	folder := filepath.Join(r.source, "deploy/packages")
 	variables := map[string]string{
 		"ARCH": t.processor, "VERSION": r.version, "STAGE": r.stage, "SOURCE": r.source, "PROGRAM": r.program(t),
@@ -96,16 +97,9 @@ func (r *release) writePackage(t target, format string) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := os.Create(filepath.Join(r.out, packager.ConventionalFileName(info)))
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := out.Close(); err == nil {
-			err = e
-		}
-	}()
-	return packager.Package(info, out)
+	return writeTo(filepath.Join(r.out, packager.ConventionalFileName(info)), func(out io.Writer) error {
+		return packager.Package(info, out)
+	})
 }
 
 // writeCompressed writes a file with gzip, without the time of the compression.

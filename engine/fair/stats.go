@@ -62,3 +62,26 @@ func (q *Queue[T]) list(t *target[T]) {
 		t.limited = -1
 	}
 }
+
+// LaneStats is how the work of an app for a target stands.
+type LaneStats struct {
+	App       string
+	InFlight  int // calls of the app
+	Waiting   int // items of the app
+	Target    string
+	Limit     int // of calls in flight to the target, of all apps
+	Answering bool
+}
+
+// Lanes describes the lanes of the apps that are selected.
+func (q *Queue[T]) Lanes(selected func(app string) bool) (ls []LaneStats) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.lanes {
+		if selected(l.app.name) {
+			ls = append(ls, LaneStats{l.app.name, l.calls, l.waiting, l.target.name, l.target.most, l.target.answers(now)})
+		}
+	}
+	return ls
+}

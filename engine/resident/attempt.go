@@ -29,13 +29,13 @@ type Attempt struct {
 // Enter decides between sending a task and a change of its timer: both take the
 // shard's lock.
 func (a *Attempt) Enter() bool {
-	sh, t := a.memory.ShardOf(a.Key.Timer), a.task
-	sh.Mu.Lock()
+	sh, t := a.memory.shardOf(a.Key.Timer), a.task
+	sh.mu.Lock()
 	again, ok := a.stands()
 	if ok {
-		t.State, t.Status, t.Writing = Sending, engine.Running, a.Timer
+		t.State, t.Status, t.writing = Sending, engine.Running, a.Timer
 	}
-	sh.Mu.Unlock()
+	sh.mu.Unlock()
 	if again != nil {
 		a.memory.Enqueue([]*Task{again})
 	}
@@ -44,14 +44,14 @@ func (a *Attempt) Enter() bool {
 
 // Leave implements Gate.
 func (a *Attempt) Leave(sent bool) {
-	sh, t := a.memory.ShardOf(a.Key.Timer), a.task
-	sh.Mu.Lock()
-	t.Writing = nil
+	sh, t := a.memory.shardOf(a.Key.Timer), a.task
+	sh.mu.Lock()
+	t.writing = nil
 	if !sent {
 		t.State, t.Status = Preparing, a.was
 	}
-	waited := t.Timer.Frozen || t.Timer.Def.Version != a.Timer.Version
-	sh.Mu.Unlock()
+	waited := t.timer.frozen || t.timer.def.Version != a.Timer.Version
+	sh.mu.Unlock()
 	if waited {
 		a.memory.Settled.Broadcast()
 	}
@@ -60,18 +60,18 @@ func (a *Attempt) Leave(sent bool) {
 // stands reports whether an attempt of which nothing was sent may go on. If not, its
 // task is gone, or set aside until the change of its timer has ended, or, with the
 // definition replaced, to be queued again: what was prepared is not what is to be
-// sent. Mu is held.
+// sent. mu is held.
 func (a *Attempt) stands() (again *Task, ok bool) {
 	t := a.task
 	switch {
 	case a.Over:
 		return nil, false
 	case t.State != Preparing: // its generation is over
-	case t.Timer.Frozen:
-		t.State, t.RowStale = Frozen, true
-	case t.Timer.Def.Version != a.Timer.Version:
-		t.Await(a.memory.now())
-		t.RowStale, again = true, t
+	case t.timer.frozen:
+		t.State, t.rowStale = Frozen, true
+	case t.timer.def.Version != a.Timer.Version:
+		t.await(a.memory.now())
+		t.rowStale, again = true, t
 	default:
 		return nil, true
 	}
@@ -84,20 +84,20 @@ func (a *Attempt) stands() (again *Task, ok bool) {
 // What it returns is for counting.
 func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	m, t := a.memory, a.task
-	sh := m.ShardOf(t.Key.Timer)
+	sh := m.shardOf(t.Key.Timer)
 	now := m.now()
-	sh.Mu.Lock()
+	sh.mu.Lock()
 	if a.Over || t.State != Sending {
 		if again, ok := a.stands(); !ok {
-			sh.Mu.Unlock()
+			sh.mu.Unlock()
 			if again != nil {
 				m.Enqueue([]*Task{again})
 			}
 			return e
 		}
 	}
-	t.Writing = nil // after a panic between Enter and Leave
-	lv := t.Timer
+	t.writing = nil // after a panic between Enter and Leave
+	lv := t.timer
 	first := len(t.Attempts) == 0
 	if first {
 		t.Lateness = -1
@@ -114,21 +114,21 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
 		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
 	})
-	t.Noted = false
-	v := policy.AfterAttempt(lv.Def, &t.Task, &out, now, lv.ended(t.Generation))
+	t.noted = false
+	v := policy.AfterAttempt(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
 	var freed *Task
 	if v.Status == engine.Retrying {
-		if m.IsFull() && lv.Def.Overlap == engine.OverlapAllow {
+		if m.IsFull() && lv.def.Overlap == engine.OverlapAllow {
 			v.NotBefore = max(v.NotBefore, m.roomy(t.Key))
 		}
 		t.Status, t.NotBefore = engine.Retrying, v.NotBefore
-		m.Later(sh, t, v.NotBefore)
-		t.InJournal(m.cfg.Journal.Finish(engine.EncodeTask(&t.Task)))
+		m.later(sh, t, v.NotBefore)
+		t.inJournal(m.cfg.Journal.Finish(engine.EncodeTask(&t.Task)))
 	} else {
 		freed = m.conclude(sh, t, v.Status, v.Reason, now)
 	}
 	e = Ended{Counts: true, First: first && !out.Sent.IsZero(), At: now, Lateness: t.Lateness}
-	sh.Mu.Unlock()
+	sh.mu.Unlock()
 	if freed != nil {
 		m.Enqueue([]*Task{freed})
 	}
@@ -164,41 +164,41 @@ func (m *Memory) Enqueue(ts []*Task) {
 // is nil). The attempt should have begun at from (Unix ms). freed is a task whose
 // turn it is, to be queued: another, or t with the body that it has now.
 func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, freed *Task) {
-	sh := m.ShardOf(t.Key.Timer)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	lv := t.Timer
+	sh := m.shardOf(t.Key.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := t.timer
 	Raise(&m.UpTo, now) // also for one that ends here, for its timer is busy
 	switch {
 	case t.State != Queued:
 		return nil, 0, nil // cancelled while it waited
-	case lv.Frozen:
+	case lv.frozen:
 		t.State = Frozen
 		return nil, 0, nil
 	case now < t.Key.Due:
 		// The clock stepped back while it waited: never early. Who waits for it need not.
-		m.Later(sh, t, t.Key.Due)
-		if t.Yields() {
+		m.later(sh, t, t.Key.Due)
+		if t.yields() {
 			freed = t.leave(now)
 		}
 		return nil, 0, freed
-	case !t.Begun && lv.Busy > 0 && lv.Def.Overlap != engine.OverlapAllow:
+	case !t.begun && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
 		m.overlap(sh, t, now)
 		return nil, 0, nil
-	case lv.Heavy.Load() && body.Version != lv.Def.Version:
+	case lv.heavy.Load() && body.Version != lv.def.Version:
 		return nil, 0, t // changed since
 	}
-	if v, fresh := policy.BeforeAttempt(lv.Def, &t.Task, t.Noted, m.Found(now), now); !fresh {
+	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.noted, m.Found(now), now); !fresh {
 		return nil, 0, m.conclude(sh, t, v.Status, v.Reason, now)
 	}
-	if !t.Begun {
-		t.Begun = true
-		lv.Busy++
+	if !t.begun {
+		t.begun = true
+		lv.busy++
 	}
 	from = max(t.Key.Due, t.NotBefore)
-	t.State, t.RowStale = Preparing, true
+	t.State, t.rowStale = Preparing, true
 	a = &Attempt{memory: m, task: t, was: t.Status}
-	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.Redelivered, Gate: a}
+	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered, Gate: a}
 	a.Noted = m.noteBegun(t)
 	return a, from, nil
 }
@@ -209,17 +209,17 @@ func (m *Memory) Found(now int64) int64 { return max(m.StartedAt, min(m.Stepped.
 // maxParked is how many tasks of one timer may wait for another of it.
 const maxParked = 100
 
-// overlap decides what becomes of a task whose timer is busy. Mu is held.
-func (m *Memory) overlap(sh *Shard, t *Task, now int64) {
-	lv := t.Timer
+// overlap decides what becomes of a task whose timer is busy. mu is held.
+func (m *Memory) overlap(sh *shard, t *Task, now int64) {
+	lv := t.timer
 	switch {
-	case lv.Def.Overlap == engine.OverlapSkip:
+	case lv.def.Overlap == engine.OverlapSkip:
 		m.conclude(sh, t, engine.Skipped, engine.ReasonOverlap, now)
-	case len(lv.Parked) >= maxParked:
+	case len(lv.parked) >= maxParked:
 		m.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
 	default:
 		t.State = Parked
-		lv.Parked = append(lv.Parked, t)
+		lv.parked = append(lv.parked, t)
 	}
 }
 
@@ -229,4 +229,34 @@ func (m *Memory) overlap(sh *Shard, t *Task, now int64) {
 func (m *Memory) roomy(k engine.Key) int64 {
 	const settles = minute / 3 // by then it has been settled: settleWait
 	return m.Horizon.Load() + settles + int64(plan.Scatter(uint64(k.Timer), uint64(k.Due))%uint64(minute-settles))
+}
+
+// IsHeavy reports whether the payload of a task's timer is counted: it may be missing in
+// memory.
+func (t *Task) IsHeavy() bool { return t.timer.heavy.Load() }
+
+// Next is the definition that a task is called with, nil when it is not to be called now:
+// Begin sets it aside.
+func (m *Memory) Next(t *Task) *engine.Timer {
+	sh := m.shardOf(t.Key.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if t.State != Queued || t.timer.frozen {
+		return nil
+	}
+	return t.timer.def
+}
+
+// PutOff has a task wait until the instant, of which no attempt has begun.
+func (m *Memory) PutOff(t *Task, at int64) {
+	sh := m.shardOf(t.Key.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	switch {
+	case t.State != Queued: // cancelled meanwhile
+	case t.timer.frozen:
+		t.State = Frozen
+	default:
+		m.later(sh, t, at)
+	}
 }

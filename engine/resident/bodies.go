@@ -19,22 +19,22 @@ import (
 // The calls of one app to one target together get no more room than they leave free.
 // So n targets that do not answer leave the (n+1)th part of it to all others.
 type Bodies struct {
-	Limit int64
+	limit int64
 	// lacking are the bytes that heads in the roster lack.
-	Lacking atomic.Int64
+	lacking atomic.Int64
 	// asks: somebody asks a cold tier that failed whether it answers.
 	Asks atomic.Bool
 
-	Mu      sync.Mutex // guards all below
-	Kept    int64
-	Flying  int64
-	Shares  map[engine.Lane]*Share
-	Waiting []*bodyWait // for room, in the order of arrival
+	mu      sync.Mutex // guards all below
+	kept    int64
+	flying  int64
+	shares  map[engine.Lane]*Share
+	waiting []*bodyWait // for room, in the order of arrival
 	closed  bool
 }
 
 // LightPayload is what any timer may have: up to there nothing is counted.
-const LightPayload = 1 << 10
+const lightPayload = 1 << 10
 
 // Share is the room that the calls of one app to one target have.
 type Share struct {
@@ -58,18 +58,18 @@ type Body struct {
 	Timer   *engine.Timer // whole; nil: the roster has it
 }
 
-// Define puts a definition into force: whole when its payload fits, else its head.
-// The shard's Mu is held.
-func (b *Bodies) Define(lv *Timer, t *engine.Timer) {
-	if lv.Def != nil {
-		b.drop(lv.Def)
+// define puts a definition into force: whole when its payload fits, else its head.
+// The shard's mu is held.
+func (b *Bodies) define(lv *Timer, t *engine.Timer) {
+	if lv.def != nil {
+		b.drop(lv.def)
 	}
-	heavy := t.Payload() > LightPayload
-	lv.Heavy.Store(heavy)
+	heavy := t.Payload() > lightPayload
+	lv.heavy.Store(heavy)
 	if heavy {
 		t = b.keep(t)
 	}
-	lv.Def = t
+	lv.def = t
 }
 
 // keep returns what the roster has of a heavy timer. Its head lies in memory of its
@@ -78,16 +78,16 @@ func (b *Bodies) keep(t *engine.Timer) *engine.Timer {
 	h := t
 	if t.Omitted == 0 {
 		h = engine.Head(t)
-		b.Mu.Lock()
-		defer b.Mu.Unlock()
-		if n := int64(h.Omitted); b.Kept+n <= b.Limit/2 && n <= b.free() {
-			b.Kept += n
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if n := int64(h.Omitted); b.kept+n <= b.limit/2 && n <= b.free() {
+			b.kept += n
 			h.Omitted, h.Labels = 0, t.Labels
 			h.Callback.Headers, h.Callback.Body = t.Callback.Headers, t.Callback.Body
 			return h
 		}
 	}
-	b.Lacking.Add(int64(h.Omitted))
+	b.lacking.Add(int64(h.Omitted))
 	return h
 }
 
@@ -95,100 +95,107 @@ func (b *Bodies) keep(t *engine.Timer) *engine.Timer {
 func (b *Bodies) drop(t *engine.Timer) {
 	n := int64(t.Payload())
 	switch {
-	case n <= LightPayload:
+	case n <= lightPayload:
 	case t.Omitted > 0:
-		b.Lacking.Add(-n)
+		b.lacking.Add(-n)
 	default:
-		b.Mu.Lock()
-		defer b.Mu.Unlock()
-		b.Kept -= n
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.kept -= n
 		b.grant()
 	}
 }
 
-// Leave drops the payload of a timer that leaves the roster: its tasks that wait to
-// be stored need the head. The shard's Mu is held.
-func (b *Bodies) Leave(lv *Timer) {
-	if !lv.Heavy.Load() {
+// leave drops the payload of a timer that leaves the roster: its tasks that wait to
+// be stored need the head. The shard's mu is held.
+func (b *Bodies) leave(lv *Timer) {
+	if !lv.heavy.Load() {
 		return
 	}
-	b.drop(lv.Def)
-	if lv.Def.Omitted == 0 {
-		h := *lv.Def
+	b.drop(lv.def)
+	if lv.def.Omitted == 0 {
+		h := *lv.def
 		h.Omitted = uint32(h.Payload())
 		h.Callback.Headers, h.Callback.Body, h.Labels = nil, nil, nil
-		lv.Def = &h
+		lv.def = &h
 	}
 }
 
 // whole is the timer that a call is made with. That of a recurring timer which was
-// read for it stays, if it fits now. The shard's Mu is held.
-func (b *Bodies) whole(sh *Shard, lv *Timer, c *Body) *engine.Timer {
-	if lv.Def.Omitted == 0 {
-		return lv.Def
+// read for it stays, if it fits now. The shard's mu is held.
+func (b *Bodies) whole(sh *shard, lv *Timer, c *Body) *engine.Timer {
+	if lv.def.Omitted == 0 {
+		return lv.def
 	}
-	if !lv.Plan.OneShot() && sh.Timers[lv.Def.ID] == lv {
-		b.Define(lv, c.Timer)
+	if !lv.plan.OneShot() && sh.timers[lv.def.ID] == lv {
+		b.define(lv, c.Timer)
 	}
 	return c.Timer
 }
 
-// free is the room that is left. Mu is held.
-func (b *Bodies) free() int64 { return b.Limit - b.Kept - b.Flying }
+// Bytes are those of the payloads that timers have in memory, and that calls have room for.
+func (b *Bodies) Bytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept + b.flying
+}
+
+// free is the room that is left. mu is held.
+func (b *Bodies) free() int64 { return b.limit - b.kept - b.flying }
 
 // ahead is how much more room the timers in the roster may yet take.
 func (b *Bodies) ahead() int64 {
-	lacking := b.Lacking.Load()
+	lacking := b.lacking.Load()
 	if lacking == 0 {
 		return 0
 	}
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return max(min(2*lacking, b.free()), 0)
 }
 
 // Take waits for room; ok is false when the process ends.
 func (b *Bodies) Take(k engine.Lane, bytes int64) (s *Share, ok bool) {
-	b.Mu.Lock()
+	b.mu.Lock()
 	if b.closed {
-		b.Mu.Unlock()
+		b.mu.Unlock()
 		return nil, false
 	}
-	if s = b.Shares[k]; s == nil {
+	if s = b.shares[k]; s == nil {
 		s = &Share{}
-		b.Shares[k] = s
+		b.shares[k] = s
 	}
 	s.users++
 	w := &bodyWait{s, bytes, make(chan bool, 1)}
-	b.Waiting = append(b.Waiting, w)
+	b.waiting = append(b.waiting, w)
 	b.grant()
-	b.Mu.Unlock()
+	b.mu.Unlock()
 	return s, <-w.has
 }
 
 // grant gives room to those who wait, in order. Who has none goes before all who came
 // later; who has some waits, while the others go on, until as much is free. A call
-// that alone is larger than the limit is made alone. Mu is held.
+// that alone is larger than the limit is made alone. mu is held.
 func (b *Bodies) grant() {
-	rest := b.Waiting[:0]
-	for i, w := range b.Waiting {
+	rest := b.waiting[:0]
+	for i, w := range b.waiting {
 		free := b.free()
 		switch {
-		case w.share.flying+w.bytes <= free, w.share.flying == 0 && w.bytes <= free, b.Flying == 0:
-			b.Flying += w.bytes
+		case w.share.flying+w.bytes <= free, w.share.flying == 0 && w.bytes <= free, b.flying == 0:
+			b.flying += w.bytes
 			w.share.flying += w.bytes
 			w.has <- true
 			continue
 		case w.share.flying == 0:
-			rest = append(rest, b.Waiting[i:]...)
-			clear(b.Waiting[len(rest):])
-			b.Waiting = rest
+			rest = append(rest, b.waiting[i:]...)
+			clear(b.waiting[len(rest):])
+			b.waiting = rest
 			return
 		}
 		rest = append(rest, w)
 	}
-	clear(b.Waiting[len(rest):])
-	b.Waiting = rest
+	clear(b.waiting[len(rest):])
+	b.waiting = rest
 }
 
 // Release gives the room of a call back.
@@ -197,25 +204,25 @@ func (c *Body) Release() {
 	if b == nil {
 		return
 	}
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
-	b.Flying -= c.Bytes
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flying -= c.Bytes
 	c.Share.flying -= c.Bytes
 	if c.Share.users--; c.Share.users == 0 {
-		delete(b.Shares, c.Key)
+		delete(b.shares, c.Key)
 	}
 	b.grant()
 }
 
 // Close sends those away who wait, and who come.
 func (b *Bodies) Close() {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.closed = true
-	for _, w := range b.Waiting {
+	for _, w := range b.waiting {
 		w.has <- false
 	}
-	b.Waiting = nil
+	b.waiting = nil
 }
 
 // attemptBytes is what a timer in the wheel may yet need: its task, an attempt that
@@ -227,4 +234,39 @@ const attemptBytes = 1024
 // control group of 128 MiB, and the kernel ended the process.
 func (m *Memory) IsFull() bool {
 	return m.cfg.MemoryFull(attemptBytes*int64(m.Wheel.Len()) + m.Bodies.ahead())
+}
+
+// Payloads is what is known of the payloads in memory, for tests.
+type Payloads struct {
+	Held            int64 // the bytes that timers have, as they are
+	Kept            int64 // … as they are counted
+	Flying, Lacking int64
+	Waiting, Shares int
+}
+
+// CountPayloads goes through all timers.
+func (m *Memory) CountPayloads() (p Payloads) {
+	for i := range m.shards {
+		sh := &m.shards[i]
+		sh.mu.Lock()
+		seen := map[*engine.Timer]bool{}
+		add := func(t *engine.Timer) {
+			if n := t.Payload() - int(t.Omitted); n > lightPayload && !seen[t] {
+				seen[t] = true
+				p.Held += int64(n)
+			}
+		}
+		for _, lv := range sh.timers {
+			add(lv.def)
+		}
+		for _, t := range sh.order {
+			add(t.timer.def)
+		}
+		sh.mu.Unlock()
+	}
+	b := &m.Bodies
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.Kept, p.Flying, p.Lacking, p.Waiting, p.Shares = b.kept, b.flying, b.lacking.Load(), len(b.waiting), len(b.shares)
+	return p
 }

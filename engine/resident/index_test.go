@@ -20,23 +20,23 @@ func TestIndex(t *testing.T) {
 		for range rapid.IntRange(0, 400).Draw(t, "steps") {
 			k := keys.Draw(t, "key")
 			switch has := m[k]; {
-			case x.Find(k) != has:
-				t.Fatalf("%v: %p, want %p", k, x.Find(k), has)
+			case x.find(k) != has:
+				t.Fatalf("%v: %p, want %p", k, x.find(k), has)
 			case has == nil:
 				tk := &Task{}
 				tk.Key = k
-				x.Remove(tk) // which is not there
-				x.Put(tk)
+				x.remove(tk) // which is not there
+				x.put(tk)
 				m[k] = tk
 			case rapid.Bool().Draw(t, "remove"):
 				other := &Task{}
 				other.Key = k
-				x.Remove(other) // has its key, and is not there
-				x.Remove(has)
+				x.remove(other) // has its key, and is not there
+				x.remove(has)
 				delete(m, k)
 			}
 			all := map[engine.Key]*Task{}
-			for tk := range x.All {
+			for tk := range x.all {
 				all[tk.Key] = tk
 			}
 			if !maps.Equal(all, m) || x.Len != len(m) {
@@ -57,14 +57,14 @@ func BenchmarkIndex(b *testing.B) {
 	b.Run("index", func(b *testing.B) {
 		x := make([]Index, shards)
 		for i := range tasks {
-			x[i%shards].Put(&tasks[i])
+			x[i%shards].put(&tasks[i])
 		}
 		for i := 0; b.Loop(); i++ {
 			at := i % len(tasks)
 			t := &tasks[at]
-			x[at%shards].Remove(t)
+			x[at%shards].remove(t)
 			t.Key.Due += 1 << 20
-			x[at%shards].Put(t)
+			x[at%shards].put(t)
 		}
 	})
 	b.Run("map", func(b *testing.B) {

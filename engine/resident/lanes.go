@@ -1,7 +1,9 @@
 package resident
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,7 +32,8 @@ type Lanes struct {
 	byID    map[engine.Lane]*Lane
 	pruneAt int
 
-	Turns turns
+	Turns    turns
+	resuming *atomic.Int64 // see Memory
 }
 
 // turns are the spilled lanes, which refill reads in turns.
@@ -48,27 +51,27 @@ const (
 
 // Lane is what one lane has in memory. Its Mu may be taken under that of a shard.
 type Lane struct {
-	Id   engine.Lane
+	ID   engine.Lane
 	all  *Lanes
-	Mu   sync.Mutex // guards all below
+	mu   sync.Mutex // guards all below
 	dead bool       // forgotten: another may stand in its place
 
-	Resident int  // unfinished tasks in memory
-	Spilled  bool // rows wait that are not in memory
+	resident int  // unfinished tasks in memory
+	spilled  bool // rows wait that are not in memory
 	// leaving are the tasks that wait for their row, and go then; while staying, they
 	// stay: refill has read all rows and is about to queue them.
-	Leaving map[*Task]struct{}
-	Staying bool
+	leaving map[*Task]struct{}
+	staying bool
 	// next: all rows that wait are later than this place.
-	Next engine.Place
+	next engine.Place
 	// lowest is the lowest place of the rows that joined since refill last looked.
-	Lowest engine.Place
+	lowest engine.Place
 }
 
 // LastPlace is later than all places.
-var LastPlace = engine.Place{NotBefore: math.MaxInt64}
+var lastPlace = engine.Place{NotBefore: math.MaxInt64}
 
-func NewLanes(limit int) *Lanes {
+func newLanes(limit int) *Lanes {
 	return &Lanes{limit: int64(limit), byID: map[engine.Lane]*Lane{}, Turns: turns{More: make(chan struct{}, 1)}}
 }
 
@@ -81,31 +84,31 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 		if len(ls.byID) >= max(ls.pruneAt, fewLanes) {
 			ls.prune()
 		}
-		l = &Lane{Id: id, all: ls, Lowest: LastPlace, Leaving: map[*Task]struct{}{}}
+		l = &Lane{ID: id, all: ls, lowest: lastPlace, leaving: map[*Task]struct{}{}}
 		ls.byID[id] = l
 	}
 	return l
 }
 
 // prune forgets the lanes that have nothing. Timers may still point to a dead one: see
-// live.memory. Mu is held.
+// live.memory. mu is held.
 func (ls *Lanes) prune() {
 	for id, l := range ls.byID {
-		l.Mu.Lock()
-		if l.Resident == 0 && !l.Spilled {
+		l.mu.Lock()
+		if l.resident == 0 && !l.spilled {
 			l.dead = true
 			delete(ls.byID, id)
 		}
-		l.Mu.Unlock()
+		l.mu.Unlock()
 	}
 	ls.pruneAt = 2 * len(ls.byID)
 }
 
 // enter counts a task that is in memory now.
 func (l *Lane) enter() {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if l.Resident++; l.Resident == 1 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.resident++; l.resident == 1 {
 		l.all.used.Add(1)
 	}
 	l.all.Resident.Add(1)
@@ -113,47 +116,47 @@ func (l *Lane) enter() {
 
 // leave counts a task that has gone.
 func (l *Lane) leave() {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.all.Resident.Add(-1)
-	if l.Resident--; l.Resident == 0 {
+	if l.resident--; l.resident == 0 {
 		l.all.used.Add(-1)
 	}
 }
 
-// Room is how many more tasks the lane may have in memory. Mu is held.
-func (l *Lane) Room() int {
+// room is how many more tasks the lane may have in memory. mu is held.
+func (l *Lane) room() int {
 	free := l.all.limit - l.all.Resident.Load()
-	share := max(l.all.limit/max(l.all.used.Load(), 1), min(leastShare, l.all.limit/16)) - int64(l.Resident)
+	share := max(l.all.limit/max(l.all.used.Load(), 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
 	return int(max(free, share))
 }
 
 // isFull reports whether the lane has no room for another task.
 func (l *Lane) isFull() bool {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	return l.Spilled || l.Room() <= 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spilled || l.room() <= 0
 }
 
-// Takes reports whether the task of a due may wait in memory. If it may not, it leaves
+// takes reports whether the task of a due may wait in memory. If it may not, it leaves
 // when it has a row: its state must be Leaving.
-func (l *Lane) Takes(t *Task) bool {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if !l.Spilled && l.Room() >= 0 {
+func (l *Lane) takes(t *Task) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.spilled && l.room() >= 0 {
 		return true
 	}
-	l.Leaving[t] = struct{}{}
+	l.leaving[t] = struct{}{}
 	l.spill()
 	return false
 }
 
-// Admits reports whether a row at a place may come into memory. If it may not, refill
+// admits reports whether a row at a place may come into memory. If it may not, refill
 // brings it when there is room.
-func (l *Lane) Admits(at engine.Place) bool {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if !l.Spilled && l.Room() > 0 {
+func (l *Lane) admits(at engine.Place) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.spilled && l.room() > 0 {
 		return true
 	}
 	l.joins(at)
@@ -161,47 +164,47 @@ func (l *Lane) Admits(at engine.Place) bool {
 	return false
 }
 
-// Left notes that a task that was to leave has left, is cancelled, or is queued.
-func (l *Lane) Left(t *Task) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	delete(l.Leaving, t)
+// left notes that a task that was to leave has left, is cancelled, or is queued.
+func (l *Lane) left(t *Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leaving, t)
 }
 
 // stays reports whether what was to leave stays.
 func (l *Lane) stays() bool {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	return l.Staying
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.staying
 }
 
 // Waits notes a row of a task that leaves memory.
 func (l *Lane) Waits(at engine.Place) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.joins(at)
 	l.spill()
 }
 
 // crowded reports whether the lane has more in memory than it may, or rows that wait.
 func (l *Lane) crowded() bool {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	return l.Spilled || l.Room() < 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spilled || l.room() < 0
 }
 
-// joins notes a row that waits. Mu is held.
+// joins notes a row that waits. mu is held.
 func (l *Lane) joins(at engine.Place) {
 	at.Key.Due-- // a place before it
-	if at.Compare(l.Lowest) < 0 {
-		l.Lowest = at
+	if at.Compare(l.lowest) < 0 {
+		l.lowest = at
 	}
 }
 
-// spill has refill read the lane. Mu is held.
+// spill has refill read the lane. mu is held.
 func (l *Lane) spill() {
-	if !l.Spilled {
-		l.Spilled, l.Next = true, LastPlace
+	if !l.spilled {
+		l.spilled, l.next = true, lastPlace
 		l.all.Turns.Add(l)
 	}
 }
@@ -235,12 +238,106 @@ func (ls *Lanes) AnySpilled() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.byID {
-		l.Mu.Lock()
-		spilled := l.Spilled
-		l.Mu.Unlock()
+		l.mu.Lock()
+		spilled := l.spilled
+		l.mu.Unlock()
 		if spilled {
 			return true
 		}
 	}
 	return false
+}
+
+const (
+	// refillTo is how many tasks of a spilled lane refill keeps in memory, and
+	// refillPage how many rows it reads at a time. A lane with 1,000 calls in flight,
+	// each of 100 ms, has 1 s of them.
+	refillTo   = 10_000
+	refillPage = 1_000
+)
+
+// Turn is what a spilled lane may have read in its turn.
+type Turn struct {
+	From    engine.Place // the rows that are later
+	UpTo    int64        // those that may be tried before this instant
+	Room    int          // how many at most; 0 or less: none
+	staying bool
+}
+
+// Begin begins a turn.
+func (l *Lane) Begin() (t Turn) {
+	// Rows that may be tried before this instant are brought by refill alone: it is raised
+	// before they are read.
+	t.UpTo = l.all.resuming.Load()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.Room = min(refillTo-l.resident, l.room(), refillPage)
+	t.From = l.next
+	if l.lowest.Compare(t.From) < 0 {
+		t.From = l.lowest
+	}
+	if t.Room > 0 {
+		l.lowest = lastPlace
+	} else {
+		l.staying = false // what is to leave takes the room: it leaves first
+	}
+	t.staying = l.staying
+	return t
+}
+
+// Fail ends a turn whose rows were not taken in.
+func (l *Lane) Fail(t Turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.From.Compare(l.lowest) < 0 {
+		l.lowest = t.From
+	}
+}
+
+// EndTurn ends a turn that brought rows; last reports whether the lane needs no other.
+func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed) (last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case len(rows) == t.Room:
+		l.next, l.staying = rows[len(rows)-1].Place(), false
+	case t.staying && l.lowest == lastPlace && t.UpTo == l.all.resuming.Load():
+		return m.unspill(l)
+	default:
+		// The end, unless a row was stored since: looked at again when none is any more.
+		if l.staying = true; len(rows) > 0 {
+			t.From = rows[len(rows)-1].Place()
+		}
+		l.next = t.From
+	}
+	return false
+}
+
+// unspill queues what was to leave, in order, with all that comes due meanwhile, and
+// lets the lane's dues wait in memory again, unless a row joins meanwhile. The caller
+// holds the mu of the lane; unspill gives it back while it takes the shards' locks,
+// which come first.
+func (m *Memory) unspill(l *Lane) bool {
+	for len(l.leaving) > 0 {
+		ts := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *Task) int { return a.Key.Compare(b.Key) })
+		l.mu.Unlock()
+		ready := ts[:0]
+		for _, t := range ts {
+			sh := m.shardOf(t.Key.Timer)
+			sh.mu.Lock()
+			if t.State == Leaving { // else it was cancelled
+				t.Lane.left(t)
+				t.await(m.now())
+				ready = append(ready, t)
+			}
+			sh.mu.Unlock()
+		}
+		m.Enqueue(ready)
+		l.mu.Lock()
+	}
+	if l.lowest != lastPlace {
+		return false
+	}
+	l.spilled, l.staying = false, false
+	return true
 }

@@ -1,9 +1,12 @@
 package resident
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // LateTimers are those of which dues have come that the wheel is not to go through one by
@@ -12,61 +15,257 @@ import (
 // goroutine, for it is committed before the first of them is sent, and each timer keeps
 // the watermark back until then.
 type LateTimers struct {
-	Mu      sync.Mutex
-	List    []LateTimer
-	Waiting int // in the list, or being decided
+	mu      sync.Mutex
+	list    []LateTimer
+	waiting int // in the list, or being decided
 	More    chan struct{}
 }
 
+// LateTimer is one of them.
 type LateTimer struct {
-	ID         engine.TimerID
+	id         engine.TimerID
 	generation uint32
-	Due        int64
-	Pin        *Pin
+	due        int64
+	pin        *Pin
 	// at is when the clock had been set (Unix ms): by that it is judged, however late
 	// it is found for another reason, and however often its commit is tried: one that
 	// seemed to fail may have been made.
-	At int64
+	at int64
 	// behind: no step of the clock made it late, so all of it is called: its dues become
 	// a range without end; see engine/scheduler/unfold.go.
-	Behind bool
-	GoesOn bool // it has dues that are not decided
+	behind bool
+	goesOn bool // it has dues that are not decided
 }
 
-// AddLate leaves a timer that is behind from a due on to run. Never blocks. Mu of its shard
+// addLate leaves a timer that is behind from a due on to run. Never blocks. Mu of its shard
 // is held.
-func (m *Memory) AddLate(lv *Timer, due, at int64, behind bool) {
+func (m *Memory) addLate(lv *Timer, due, at int64, behind bool) {
 	l := &m.Late
-	lv.Next, lv.Late = 0, true
+	lv.next, lv.late = 0, true
 	// The decision begins at the watermark as it is now: dues from there on may be
 	// admitted while the timer waits for it, and are left to it.
-	from, sh := due-1, m.ShardOf(lv.Def.ID)
-	if due > sh.Watermark {
-		from = min(from, max(sh.Watermark, sh.Decided[lv.Def.ID]))
+	from, sh := due-1, m.shardOf(lv.def.ID)
+	if due > sh.watermark {
+		from = min(from, max(sh.watermark, sh.decided[lv.def.ID]))
 	}
 	h := m.Pins.Pin(from)
-	l.Mu.Lock()
-	l.List = append(l.List, LateTimer{ID: lv.Def.ID, generation: lv.Def.Generation, Due: due, Pin: h, At: at, Behind: behind})
+	l.mu.Lock()
+	l.list = append(l.list, LateTimer{id: lv.def.ID, generation: lv.def.Generation, due: due, pin: h, at: at, behind: behind})
 	if !behind {
-		l.Waiting++
+		l.waiting++
 	}
-	l.Mu.Unlock()
-	l.Poke()
+	l.mu.Unlock()
+	l.poke()
 }
 
-// Of is the timer, while it is as it was when it was added: a change says itself what
+// of is the timer, while it is as it was when it was added: a change says itself what
 // becomes of what was late before it, and a later generation is late by an entry of
 // its own. The Mu of its shard is held.
-func (m *LateTimer) Of(sh *Shard) *Timer {
-	if lv := sh.Timers[m.ID]; lv != nil && lv.Late && lv.Def.Generation == m.generation {
+func (m *LateTimer) of(sh *shard) *Timer {
+	if lv := sh.timers[m.id]; lv != nil && lv.late && lv.def.Generation == m.generation {
 		return lv
 	}
 	return nil
 }
 
-func (l *LateTimers) Poke() {
+func (l *LateTimers) poke() {
 	select {
 	case l.More <- struct{}{}:
 	default:
+	}
+}
+
+// CaughtUp lets the dues of a timer come through the wheel again that was behind: those
+// after an instant.
+func (m *Memory) CaughtUp(t *engine.Timer, after int64) {
+	sh := m.shardOf(t.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := sh.timers[t.ID]
+	if lv == nil || !lv.behind || lv.def.Generation != t.Generation {
+		return
+	}
+	lv.behind = false
+	sh.decided[t.ID] = after
+	m.schedule(lv, after)
+	sh.dismiss(lv)
+}
+
+// Waiting is how many timers wait for their decision that a step of the clock made late.
+func (l *LateTimers) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting
+}
+
+// Take gives all timers that wait.
+func (l *LateTimers) Take() []LateTimer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.list
+	l.list = nil
+	return list
+}
+
+// Return has timers wait again.
+func (l *LateTimers) Return(list []LateTimer) {
+	l.mu.Lock()
+	l.list = append(list, l.list...)
+	l.mu.Unlock()
+	l.poke()
+}
+
+// Decisions are what becomes of the dues of late timers, in one commit:
+//
+//	Decide → commit → Stored → rows into memory → Done
+//	             └──→ Failed
+type Decisions struct {
+	policy.Triage
+	Pay []engine.Key
+
+	m       *Memory
+	rest    map[engine.TimerID]engine.Owed // what is left of ranges
+	decided []LateTimer
+	again   []LateTimer // not decided: a change is being made of them
+}
+
+// Decide decides the dues of timers from the first one that is late: as many timers as
+// most rows and records have. It answers the others.
+func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTimer) {
+	d = &Decisions{m: m, rest: map[engine.TimerID]engine.Owed{}}
+	for i := range list {
+		if len(d.Records)+len(d.Owe)+len(d.Pay) > most {
+			return d, list[i:]
+		}
+		x := &list[i]
+		sh := m.shardOf(x.id)
+		sh.mu.Lock()
+		switch lv := x.of(sh); {
+		case lv == nil: // a change has cancelled them
+			m.Pins.Release(x.pin)
+			d.over(x)
+		case lv.frozen && !lv.deciding:
+			d.again = append(d.again, *x)
+		default:
+			d.decide(sh, lv, x)
+			lv.deciding = true
+			d.decided = append(d.decided, *x)
+		}
+		sh.mu.Unlock()
+	}
+	return d, nil
+}
+
+// decide decides the dues of one timer up to x.at that are not in memory. mu is held.
+func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
+	// From the watermark on: minutes may have been admitted in any order.
+	after := x.due - 1
+	if x.due > sh.watermark {
+		after = max(sh.watermark, sh.decided[x.id])
+	}
+	d.Now = x.at
+	if lv.rangeTo != 0 { // what is decided of a range leaves it
+		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.rangeFrom})
+	}
+	if x.behind {
+		// The range begins behind all dues that have, or had, a task.
+		begin := max(lv.latest, x.due-1)
+		for _, s := range sh.duesOf(lv, after, begin).Open(&lv.plan, after, begin) {
+			d.Call(lv.def, &lv.plan, s[0], s[1])
+		}
+		if first, ok := lv.plan.Next(begin); ok {
+			o := policy.Row(lv.def, first)
+			o.To = engine.Endless
+			d.Owe = append(d.Owe, o)
+			x.goesOn = true
+		}
+		return
+	}
+	d.Triage.Decide(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).Open(&lv.plan, after, x.at))
+	if lv.rangeTo == 0 {
+		return
+	}
+	os, _ := policy.Ranges(lv.def, &lv.plan, x.at, lv.rangeTo, func(k engine.Key) (bool, error) {
+		return sh.tasks.find(k) != nil || d.Owes(k), nil
+	})
+	if n := len(os) - 1; n >= 0 && os[n].To != 0 {
+		d.rest[x.id] = os[n]
+		os = os[:n]
+	}
+	d.Owe = append(d.Owe, os...)
+}
+
+// IsEmpty reports whether nothing was decided.
+func (d *Decisions) IsEmpty() bool { return len(d.decided) == 0 }
+
+// Rows are the rows that are to be stored: Owe, and what is left of ranges.
+func (d *Decisions) Rows() []engine.Owed {
+	return slices.AppendSeq(slices.Clone(d.Owe), maps.Values(d.rest))
+}
+
+// Failed gives all timers back: the commit may have been made, and they are decided
+// again.
+func (d *Decisions) Failed() []LateTimer { return append(d.again, d.decided...) }
+
+// Stored notes that the commit was made.
+func (d *Decisions) Stored() {
+	d.each(func(_ *shard, lv *Timer, x *LateTimer) {
+		if lv.rangeTo != 0 {
+			o, ok := d.rest[x.id]
+			if lv.rangeFrom = o.Key.Due; !ok {
+				lv.rangeTo = 0 // what is spent stays so
+			}
+		}
+		lv.deciding, lv.judged = false, x.at
+		if x.behind {
+			lv.late, lv.behind, lv.judged = false, x.goesOn, 0
+		}
+	})
+	d.m.Settled.Broadcast()
+}
+
+// Done lets the timers go on, and gives those back that were not decided.
+func (d *Decisions) Done() []LateTimer {
+	d.each(func(sh *shard, lv *Timer, x *LateTimer) {
+		if x.behind {
+			return // refill goes through its dues
+		}
+		sh.decided[x.id] = x.at
+		lv.late, lv.judged = false, 0
+		d.m.schedule(lv, x.at) // also when it is frozen: its change may fail
+		sh.dismiss(lv)
+	})
+	d.m.Settled.Broadcast()
+	for i := range d.decided {
+		d.m.Pins.Release(d.decided[i].pin)
+	}
+	for i := range d.decided {
+		d.over(&d.decided[i])
+	}
+	return d.again
+}
+
+// over counts a timer that is done with.
+func (d *Decisions) over(x *LateTimer) {
+	if x.behind {
+		return
+	}
+	l := &d.m.Late
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting--
+}
+
+// each calls f for each timer that was decided and was not changed since, with the lock
+// of its shard.
+func (d *Decisions) each(f func(sh *shard, lv *Timer, x *LateTimer)) {
+	for i := range d.decided {
+		x := &d.decided[i]
+		sh := d.m.shardOf(x.id)
+		sh.mu.Lock()
+		if lv := x.of(sh); lv != nil {
+			f(sh, lv, x)
+		}
+		sh.mu.Unlock()
 	}
 }

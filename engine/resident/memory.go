@@ -1,11 +1,17 @@
+// Package resident has the timers and tasks that are in memory: those with something in
+// the wheel or under way. Everything else is in the tiers.
 package resident
 
 import (
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
 	"xtimer/wheel"
 )
 
@@ -32,11 +38,11 @@ type Memory struct {
 	cfg  Config
 	made time.Time
 
-	Shards  [engine.Shards]Shard
+	shards  [engine.Shards]shard
 	Queue   *fair.Queue[*Task]
 	Wheel   *wheel.Wheel[Item]
 	Pins    Pins
-	Changes Changes
+	changes Changes
 	Bodies  Bodies
 	Lanes   *Lanes
 	Late    LateTimers
@@ -49,19 +55,24 @@ type Memory struct {
 	Stepped   atomic.Int64 // when the clock last stepped forward, by the new clock
 	UpTo      atomic.Int64 // the latest instant at which an attempt began or a change was made
 	StartedAt int64
+	// Resuming: rows that may be tried before it are in memory, or their lane is spilled.
+	Resuming atomic.Int64
+
+	ready []*Task // Fire's own
 }
 
 // New makes an empty one.
 func New(cfg Config) *Memory {
-	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: NewLanes(cfg.MaxWaiting), made: time.Now()}
-	for i := range m.Shards {
-		sh := &m.Shards[i]
-		sh.Bodies = &m.Bodies
-		sh.Timers = map[engine.TimerID]*Timer{}
-		sh.Changing, sh.Decided, sh.EvictedAt = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}, map[engine.Key]int64{}
+	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting), made: time.Now()}
+	for i := range m.shards {
+		sh := &m.shards[i]
+		sh.bodies = &m.Bodies
+		sh.timers = map[engine.TimerID]*Timer{}
+		sh.changing, sh.decided, sh.evictedAt = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}, map[engine.Key]int64{}
 	}
-	m.Bodies.Limit, m.Bodies.Shares = cfg.Bodies, map[engine.Lane]*Share{}
-	m.Changes.Versions = map[engine.TimerID]ChangeNote{}
+	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
+	m.changes.versions = map[engine.TimerID]ChangeNote{}
+	m.Lanes.resuming = &m.Resuming
 	m.Late.More = make(chan struct{}, 1)
 	return m
 }
@@ -69,3 +80,158 @@ func New(cfg Config) *Memory {
 func (m *Memory) now() int64 { return m.cfg.Now().UnixMilli() }
 
 const minute = int64(60_000)
+
+// shard is what this process knows of the timers that have
+// something in the wheel or under way. Everything else is in the tiers.
+type shard struct {
+	bodies *Bodies
+	mu     sync.Mutex // guards all below
+
+	timers map[engine.TimerID]*Timer
+	// tasks in memory: those not finished, and those finished and not settled.
+	tasks     Index
+	done      int   // how many of them are finished
+	doneBytes int64 // of their records
+	// order has the same tasks (and some that are out), oldest first: history
+	// goes through them twice a second.
+	order []*Task
+	// latest is the latest due that a task in memory ever had: a timer that comes
+	// into the roster knows no better.
+	latest int64
+	// left are the tasks that left memory with a row in owed, and when (see ticks), for
+	// owedKept: a row that was read before is not how they stand.
+	evictedAt map[engine.Key]int64
+	// paid are ranges in owed that are over.
+	paid []engine.Key
+	// changing holds the timers that a change is being made of; the channel is
+	// closed when it has ended.
+	changing map[engine.TimerID]chan struct{}
+	// decided: up to when the misfires of a timer were decided, while that is
+	// later than the watermark.
+	decided map[engine.TimerID]int64
+
+	watermark int64 // as settled
+	settling  int64 // the highest that a settle may have set: its answer is still to come, or was lost
+	fence     uint64
+	marked    int64 // when the watermark was last written (Unix ms)
+}
+
+// cancelledDues are the records that cancel the dues in (after, to] that are not in memory
+// and not among those with a record of their own. mu is held.
+//
+// It goes from one of those to the next, and counts the dues between them: of a timer
+// of 10 ms there are 8,640,000 a day, and what fires waits for mu.
+func (sh *shard) cancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, own policy.Spans, reason string, now int64) (recs []*engine.Task) {
+	if first, ok := p.Next(after); !ok || first > to {
+		return nil
+	}
+	but := slices.Clone(own)
+	for _, k := range sh.order {
+		if due := k.Key.Due; k.Key.Timer == t.ID && !k.evicted && after < due && due <= to {
+			but = append(but, [2]int64{due, due})
+		}
+	}
+	slices.SortFunc(but, policy.CompareSpans)
+	run := func(to int64) { // of (after, to]
+		first, ok := p.Next(after)
+		if !ok || first > to {
+			return
+		}
+		rec := policy.NotCalled(t, first, engine.Cancelled, reason, now)
+		rec.DueLast, _ = p.Prev(to)
+		rec.Count = p.Count(after, to)
+		recs = append(recs, rec)
+	}
+	for _, b := range but {
+		if due, ok := p.Next(max(b[0]-1, after)); !ok || due > min(b[1], to) {
+			continue // no due, or none that is left: a run goes on over it
+		}
+		run(min(b[0]-1, to))
+		after = max(after, b[1])
+	}
+	run(to)
+	return recs
+}
+
+// duesOf are the dues of a timer in (after, to] that have a task in memory, and those
+// that are spent, whenever they are. mu is held.
+func (sh *shard) duesOf(lv *Timer, after, to int64) (s policy.Spans) {
+	s = slices.Clone(lv.spent)
+	if lv.latest <= after {
+		return s
+	}
+	for _, t := range sh.order {
+		if due := t.Key.Due; t.Key.Timer == lv.def.ID && !t.evicted && after < due && due <= to {
+			s = append(s, [2]int64{due, due})
+		}
+	}
+	slices.SortFunc(s, policy.CompareSpans)
+	return s
+}
+
+func (m *Memory) shardOf(id engine.TimerID) *shard { return &m.shards[id.Shard()] }
+
+// ticks are the ms since the engine was made, by a clock that nobody sets, and one
+// more: what is kept for a while is kept for as long when the wall clock is set.
+func (m *Memory) ticks() int64 { return m.TicksAt(time.Now()) }
+
+func (m *Memory) TicksAt(at time.Time) int64 { return 1 + at.Sub(m.made).Milliseconds() }
+
+// coming appends the first due in [from, end) of each timer in the wheel.
+func (sh *shard) coming(es []engine.Entry, from, end int64, app string) []engine.Entry {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for id, lv := range sh.timers {
+		due := lv.next
+		if due == 0 || due >= end || app != "" && lv.def.App != app {
+			continue
+		}
+		if due < from {
+			var ok bool
+			if due, ok = lv.plan.Next(from - 1); !ok || due >= end {
+				continue
+			}
+		}
+		es = append(es, engine.Entry{ID: id, Due: due})
+	}
+	return es
+}
+
+// Signal wakes all who wait for the next of something.
+type Signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// Wait is closed by the next broadcast.
+func (s *Signal) Wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *Signal) Broadcast() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
+}
+
+// Raise lifts an instant, never lowers it.
+func Raise(p interface {
+	Load() int64
+	CompareAndSwap(old, new int64) bool
+}, to int64,
+) {
+	for {
+		was := p.Load()
+		if was >= to || p.CompareAndSwap(was, to) {
+			return
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"xtimer/engine"
 )
@@ -24,7 +25,7 @@ const (
 
 // Captured is what one settle took of a shard.
 type Captured struct {
-	sh    *Shard
+	sh    *shard
 	w     int64
 	done  []*Task
 	owe   []*Task // tasks whose rows it writes
@@ -37,56 +38,77 @@ type Captured struct {
 	Needed, Ahead engine.Position
 }
 
-// Renote appends what the journal has of a task once more. Mu is held.
-func (m *Memory) Renote(t *Task) {
-	t.Journaled = 0
+// NoteAgain appends the records of tasks once more whose dues are later than now, so that
+// those before can go. first is the first record that is needed then.
+func (m *Memory) NoteAgain(shard int, now int64) (noted int, first engine.Position) {
+	first = math.MaxUint64
+	sh := &m.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, t := range sh.order {
+		if t.journaled == 0 || t.SettledAt != 0 || t.evicted {
+			continue
+		}
+		if t.Key.Due > now {
+			noted++
+			m.renote(t)
+		}
+		first = min(first, t.journaled-1)
+	}
+	return noted, first
+}
+
+// renote appends what the journal has of a task once more. mu is held.
+func (m *Memory) renote(t *Task) {
+	t.journaled = 0
 	switch {
 	case t.State == Done:
-		t.InJournal(m.cfg.Journal.Finish(t.Encoded))
+		t.inJournal(m.cfg.Journal.Finish(t.encoded))
 		return
 	case len(t.Attempts) > 0:
-		t.InJournal(m.cfg.Journal.Finish(engine.EncodeTask(&t.Task)))
+		t.inJournal(m.cfg.Journal.Finish(engine.EncodeTask(&t.Task)))
 	}
-	if t.State == Preparing || t.State == Sending || t.Journaled == 0 {
+	if t.State == Preparing || t.State == Sending || t.journaled == 0 {
 		m.noteBegun(t)
 	}
 }
 
 // Capture takes from a shard what can be settled now.
-func (m *Memory) Capture(sh *Shard, place int, cut, now int64, last bool, s *engine.Settlement) Captured {
+func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlement) Captured {
 	critical := m.cfg.DiskCritical()
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	sh.tidy(m.Ticks())
+	sh := &m.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.tidy(m.ticks())
 	cut = m.Pins.since(cut)
-	c := Captured{sh: sh, w: max(sh.reach(cut, last), sh.Watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
-	for _, t := range sh.Order {
+	c := Captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
+	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
 		switch {
 		case t.SettledAt != 0:
-		case t.State == Done && !t.Timer.Frozen && (passed || t.HasRow && t.Origin != engine.FromSchedule):
+		case t.State == Done && !t.timer.frozen && (passed || t.HasRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
-		case t.State != Done && (t.HasRow && t.RowStale && !t.Timer.Frozen || !t.HasRow && passed):
+		case t.State != Done && (t.HasRow && t.rowStale && !t.timer.frozen || !t.HasRow && passed):
 			c.keep(s, t)
-		case t.Journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
-			if c.Needed = min(c.Needed, t.Journaled-1); k.Due > now {
-				c.Ahead = min(c.Ahead, t.Journaled-1)
+		case t.journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
+			if c.Needed = min(c.Needed, t.journaled-1); k.Due > now {
+				c.Ahead = min(c.Ahead, t.journaled-1)
 			}
 		}
 	}
 	c.pay(s)
 	c.Lines = len(c.owe) + len(c.done) + len(c.paid)
-	if c.w > sh.Watermark && (c.Lines > 0 || now-sh.Marked >= markEvery || last) {
-		s.Marks = append(s.Marks, engine.Mark{Shard: place, Fence: sh.Fence, W: c.w})
-		sh.Settling = max(sh.Settling, c.w)
+	if c.w > sh.watermark && (c.Lines > 0 || now-sh.marked >= markEvery || last) {
+		s.Marks = append(s.Marks, engine.Mark{Shard: shard, Fence: sh.fence, W: c.w})
+		sh.settling = max(sh.settling, c.w)
 		c.Lines++
 	}
 	return c
 }
 
 // end has the record of a task stored, unless the disk is nearly full and the task
-// succeeded, and its row removed. Mu is held.
+// succeeded, and its row removed. mu is held.
 func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	c.done = append(c.done, t)
 	if t.Status == engine.Succeeded && critical {
@@ -95,28 +117,28 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 			s.LeftOut = append(s.LeftOut, m)
 		}
 	} else {
-		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.Encoded, Alone: t.alone()})
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
 	}
 	if t.HasRow {
 		s.Pay = append(s.Pay, t.Key)
 	}
 }
 
-// keep has a row of an unfinished task stored, and its attempts. Mu is held.
+// keep has a row of an unfinished task stored, and its attempts. mu is held.
 func (c *Captured) keep(s *engine.Settlement, t *Task) {
 	c.owe = append(c.owe, t)
-	s.Owe = append(s.Owe, t.Row())
+	s.Owe = append(s.Owe, t.row())
 	if len(t.Attempts) > 0 {
 		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
 	}
-	t.HasRow, t.RowStale, t.Settling = true, false, true
+	t.HasRow, t.rowStale, t.settling = true, false, true
 }
 
-// pay has the ranges removed that are over. Mu is held.
+// pay has the ranges removed that are over. mu is held.
 func (c *Captured) pay(s *engine.Settlement) {
 	var later []engine.Key
 	for _, k := range c.sh.paid {
-		if lv := c.sh.Timers[k.Timer]; lv != nil && lv.Frozen {
+		if lv := c.sh.timers[k.Timer]; lv != nil && lv.frozen {
 			later = append(later, k) // with the rows of its dues, which were left out
 		} else {
 			c.paid = append(c.paid, k)
@@ -131,42 +153,42 @@ func (c *Captured) pay(s *engine.Settlement) {
 // change may take its time with it.
 const OwedKept = 5000
 
-// tidy lets go of what a former settle stored, at an instant of e.ticks. Mu is held.
-func (sh *Shard) tidy(ticks int64) {
-	for k, at := range sh.EvictedAt {
+// tidy lets go of what a former settle stored, at an instant of e.ticks. mu is held.
+func (sh *shard) tidy(ticks int64) {
+	for k, at := range sh.evictedAt {
 		if ticks-at > OwedKept {
-			delete(sh.EvictedAt, k)
+			delete(sh.evictedAt, k)
 		}
 	}
-	kept := sh.Order[:0]
-	for _, t := range sh.Order {
+	kept := sh.order[:0]
+	for _, t := range sh.order {
 		switch {
-		case t.Evicted:
-		case t.SettledAt != 0 && (!t.HasRow || ticks-t.SettledAt > OwedKept && sh.Changing[t.Key.Timer] == nil):
-			t.Evicted = true
-			sh.Done--
-			sh.DoneBytes -= int64(len(t.Encoded))
-			sh.Tasks.Remove(t)
+		case t.evicted:
+		case t.SettledAt != 0 && (!t.HasRow || ticks-t.SettledAt > OwedKept && sh.changing[t.Key.Timer] == nil):
+			t.evicted = true
+			sh.done--
+			sh.doneBytes -= int64(len(t.encoded))
+			sh.tasks.remove(t)
 		default:
 			kept = append(kept, t)
 		}
 	}
-	clear(sh.Order[len(kept):])
-	if sh.Order = kept; len(kept) == 0 && cap(kept) > 64 {
-		sh.Order = nil
+	clear(sh.order[len(kept):])
+	if sh.order = kept; len(kept) == 0 && cap(kept) > 64 {
+		sh.order = nil
 	}
 }
 
 // reach is how far the watermark of a shard may go: to the cut; but it waits for
 // tasks that are not finished as long as rows for them would cost more than
 // what is settled by passing them, settleWait at most. It never passes a task
-// whose timer is being changed. Mu is held.
-func (sh *Shard) reach(cut int64, last bool) int64 {
+// whose timer is being changed. mu is held.
+func (sh *shard) reach(cut int64, last bool) int64 {
 	oldest, held, lagging := cut, cut, cut-settleLag
 	var old, behind int // tasks due before lagging: unfinished; finished
-	for _, t := range sh.Order {
+	for _, t := range sh.order {
 		due := t.Key.Due
-		if t.Timer.Frozen && t.SettledAt == 0 && (t.State == Done || t.RowStale || !t.HasRow) {
+		if t.timer.frozen && t.SettledAt == 0 && (t.State == Done || t.rowStale || !t.HasRow) {
 			held = min(held, due-1) // no row of it may be there: its change decides what becomes of it
 		}
 		switch {
@@ -193,11 +215,11 @@ func (sh *Shard) reach(cut int64, last bool) int64 {
 	return min(max(oldest, floor), held)
 }
 
-// Row is how a task stands, for owed. Mu is held.
-func (t *Task) Row() engine.Owed {
+// row is how a task stands, for owed. mu is held.
+func (t *Task) row() engine.Owed {
 	o := engine.Owed{
 		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.State == Preparing || t.State == Sending,
-		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.Id,
+		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID,
 	}
 	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
 		c := t.Task
@@ -207,14 +229,14 @@ func (t *Task) Row() engine.Owed {
 	return o
 }
 
-// place is where its row stands in its lane. Mu is held.
+// place is where its row stands in its lane. mu is held.
 func (t *Task) place() engine.Place {
 	return engine.Place{NotBefore: max(t.NotBefore, t.Key.Due), Key: t.Key}
 }
 
-// alone: see Record. The timer may have been changed since. Mu is held.
+// alone: see Record. The timer may have been changed since. mu is held.
 func (t *Task) alone() bool {
-	def := t.Timer.Def
+	def := t.timer.def
 	return t.Origin == engine.FromSchedule && def.Schedule.OneShot() && t.Key.Due == cmp.Or(def.LastDue, def.At)
 }
 
@@ -222,36 +244,36 @@ func (t *Task) alone() bool {
 // unwritten are successes whose records were left out.
 func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 	sh := c.sh
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	sh.Watermark = max(sh.Watermark, c.w)
-	sh.Marked = m.now()
-	ticks := m.Ticks()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.watermark = max(sh.watermark, c.w)
+	sh.marked = m.now()
+	ticks := m.ticks()
 	for _, t := range c.done {
 		// It stays for one more look: a change that read its row before this
 		// settle took it away must still find it.
 		t.SettledAt = ticks
 	}
-	for id, at := range sh.Decided {
-		if at <= sh.Watermark {
-			delete(sh.Decided, id)
+	for id, at := range sh.decided {
+		if at <= sh.watermark {
+			delete(sh.decided, id)
 		}
 	}
 	horizon := m.Horizon.Load()
 	for _, t := range c.owe {
-		if t.Settling, t.Journaled = false, 0; t.RowStale {
-			t.Journaled = next + 1 // by what was appended since
+		if t.settling, t.journaled = false, 0; t.rowStale {
+			t.journaled = next + 1 // by what was appended since
 		}
 		if t.mayLeave(horizon) {
-			if t.Begun {
-				t.Begun = false
-				t.Timer.Busy--
+			if t.begun {
+				t.begun = false
+				t.timer.busy--
 			}
 			if t.State == Leaving || t.NotBefore < horizon {
 				t.Lane.Waits(t.place())
 			}
-			m.Forget(sh, t)
-			sh.EvictedAt[t.Key] = ticks
+			m.forget(sh, t)
+			sh.evictedAt[t.Key] = ticks
 		}
 	}
 	return c.unwritten
@@ -259,23 +281,78 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 
 // mayLeave reports whether a task whose row was just stored may leave memory: one that
 // its lane has no room for, and a retry that is far or whose lane is crowded. A far
-// retry comes back through the migrator, the others through refill. Mu is held.
+// retry comes back through the migrator, the others through refill. mu is held.
 func (t *Task) mayLeave(horizon int64) bool {
-	if t.RowStale || t.Timer.Frozen {
+	if t.rowStale || t.timer.frozen {
 		return false
 	}
 	return t.State == Leaving && !t.Lane.stays() ||
-		t.State == Retrying && t.Timer.Def.Overlap == engine.OverlapAllow && (t.NotBefore >= horizon || t.Lane.crowded())
+		t.State == Retrying && t.timer.def.Overlap == engine.OverlapAllow && (t.NotBefore >= horizon || t.Lane.crowded())
 }
 
 // GiveBack undoes a capture that was not stored: the tasks are owed in memory
 // and their rows are written by the next settle.
 func (m *Memory) GiveBack(c *Captured) {
 	sh := c.sh
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
 	sh.paid = append(sh.paid, c.paid...)
 	for _, t := range c.owe {
-		t.Settling, t.RowStale = false, true
+		t.settling, t.rowStale = false, true
 	}
+}
+
+// Pins keep the watermark back: while one is there, no watermark passes it.
+// Who is about to admit a due that the wheel does not know yet (a create being
+// committed, a misfire being decided) takes a hold just before that due and
+// gives it up once the wheel or the roster has it.
+type Pins struct {
+	mu    sync.Mutex
+	list  []*Pin // a handful: one per commit under way
+	taken int64  // the lowest that was taken since lowest was asked
+}
+
+type Pin struct {
+	at    int64
+	place int
+}
+
+func (h *Pins) Pin(at int64) *Pin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := &Pin{at, len(h.list)}
+	h.list = append(h.list, x)
+	h.taken = min(h.taken, at)
+	return x
+}
+
+func (h *Pins) Release(x *Pin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := len(h.list) - 1
+	h.list[x.place] = h.list[last]
+	h.list[x.place].place = x.place
+	h.list[last] = nil
+	h.list = h.list[:last]
+}
+
+// Lowest is the lowest hold, or limit when there is none below it. A settle asks
+// once, before it looks at what the wheel knows.
+func (h *Pins) Lowest(limit int64) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = math.MaxInt64
+	for _, x := range h.list {
+		limit = min(limit, x.at)
+	}
+	return limit
+}
+
+// since is the lowest that was taken since lowest was asked, given up or not, or limit.
+// A settle asks for each shard: the clock may have been set back under it, and a
+// change has read the watermark of a shard that this settle has yet to come to.
+func (h *Pins) since(limit int64) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(limit, h.taken)
 }

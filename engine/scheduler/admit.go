@@ -69,7 +69,7 @@ func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, ow
 	var places []int
 	var away error
 	for i, x := range es {
-		if defs[i] = x.Definition; defs[i] == nil && !e.enrolled(x.ID) {
+		if defs[i] = x.Definition; defs[i] == nil && !e.memory.Scheduled(x.ID) {
 			ids, places = append(ids, x.ID), append(places, i)
 		}
 	}
@@ -94,7 +94,7 @@ func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, ow
 				return es, nil, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
 			}
 		}
-		again, ch, err := e.admitOne(x.ID, t, from, own)
+		again, ch, err := e.memory.Load(x.ID, t, from, own)
 		if err != nil {
 			e.leaveOut(x.ID, err)
 			continue
@@ -118,50 +118,3 @@ func (e *Scheduler) leaveOut(id engine.TimerID, err error) {
 
 // missing stands for a definition that could not be read.
 var missing = []byte{}
-
-// enrolled tells whether the timer has its next due in the wheel already.
-func (e *Scheduler) enrolled(id engine.TimerID) bool {
-	sh := e.memory.ShardOf(id)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	lv := sh.Timers[id]
-	return lv != nil && (lv.Next != 0 || lv.Late || lv.Behind)
-}
-
-// admitOne enrols a timer read from a tier and schedules its first due ≥ from
-// that is not finished; t is nil when the tier has none, or when it was enrolled
-// already. again tells that the timer is being changed, or was since it was read.
-func (e *Scheduler) admitOne(id engine.TimerID, t *engine.Timer, from int64, own bool) (again bool, wait <-chan struct{}, err error) {
-	sh := e.memory.ShardOf(id)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	if ch := sh.Changing[id]; ch != nil && !own {
-		return true, ch, nil
-	}
-	if lv := sh.Timers[id]; t == nil && lv != nil {
-		t = lv.Def
-	}
-	if t == nil || t.Status != engine.Enabled {
-		return false, nil, nil
-	}
-	if e.memory.Changes.Newer(id, t.Version) {
-		return true, nil, nil
-	}
-	lv, err := e.memory.Enroll(sh, t)
-	if err != nil {
-		return false, nil, err
-	}
-	after := max(from-1, sh.Watermark, sh.Decided[id])
-	// The decision about a timer that is late begins at the watermark, and what
-	// follows is scheduled when it was made.
-	if !lv.Late && !lv.Behind && !lv.Frozen && !lv.Deleted {
-		if lv.Next == 0 {
-			e.memory.Schedule(lv, after)
-		} else if due, ok := sh.Skipped(lv, after); ok {
-			e.memory.Unschedule(lv)
-			e.memory.Schedule(lv, due-1)
-		}
-	}
-	sh.Dismiss(lv)
-	return false, nil, nil
-}

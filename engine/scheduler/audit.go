@@ -85,7 +85,7 @@ func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err
 				e.leaveOut(c.ID, err)
 				continue
 			}
-			if ok && !e.enrolled(c.ID) {
+			if ok && !e.memory.Scheduled(c.ID) {
 				lost = append(lost, engine.Entry{ID: c.ID, Due: due})
 			}
 		}
@@ -146,7 +146,7 @@ func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int6
 	}
 	kept := lost[:0]
 	for i, x := range lost {
-		if _, ok := held[x.ID]; ok || defs[i] == nil || e.enrolled(x.ID) {
+		if _, ok := held[x.ID]; ok || defs[i] == nil || e.memory.Scheduled(x.ID) {
 			continue
 		}
 		c := engine.Candidate{ID: x.ID, Definition: defs[i]}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/policy"
 	"xtimer/engine/resident"
 )
 
@@ -96,12 +95,9 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 	rows := make(map[engine.Key]*engine.Owed, len(os))
 	for i := range os {
 		k := os[i].Key
-		sh := e.memory.ShardOf(k.Timer)
-		sh.Mu.Lock()
-		if sh.Tasks.Find(k) == nil {
+		if !e.memory.Has(k) {
 			rows[k] = nil
 		}
-		sh.Mu.Unlock()
 	}
 	var now []engine.Owed
 	ends := map[engine.TimerID][2]int64{} // the dues of their rows
@@ -156,31 +152,28 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 				continue
 			}
 		}
-		sh := e.memory.ShardOf(o.Key.Timer)
-		sh.Mu.Lock()
-		switch ch := sh.Changing[o.Key.Timer]; {
-		case ch != nil:
-			changing[ch] = append(changing[ch], o)
-		case sh.Tasks.Find(o.Key) != nil:
-		case sh.EvictedAt[o.Key] >= since, e.memory.Changes.Made(o.Key.Timer, since), def != nil && e.memory.Changes.Newer(def.ID, def.Version):
-			again = append(again, o) // the row, or the definition, may be out of date
-		case def == nil || def.Generation != o.Generation:
+		row := resident.Row{Owed: o, Timer: def, Spent: spent[o.Key], Read: since, ByLane: byLane}
+		fate, t, change, err := e.memory.AddRow(&row, now)
+		if err != nil {
+			e.leaveOut(def.ID, err)
+			continue
+		}
+		switch fate {
+		case resident.RowChanging:
+			changing[change] = append(changing[change], o)
+		case resident.RowOutdated:
+			again = append(again, o)
+		case resident.RowEnded:
 			e.ended.add(o.Key.Timer, nil, def, now)
-		case o.To == 0 && (!byLane || o.Lane != def.Lane()) && !e.memory.Lanes.Of(def.Lane()).Admits(o.Place()):
+		case resident.RowWaits:
 			if o.Lane != def.Lane() {
 				o.Lane = def.Lane()
 				moved = append(moved, o)
 			}
-		default:
-			t, err := e.readmit(sh, def, o, spent[o.Key], now)
-			switch {
-			case err != nil:
-				e.leaveOut(def.ID, err)
-			case t != nil:
-				ready = append(ready, t)
-			}
 		}
-		sh.Mu.Unlock()
+		if t != nil {
+			ready = append(ready, t)
+		}
 	}
 	e.memory.Enqueue(ready)
 	for ch, os := range changing {
@@ -195,53 +188,6 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		time.Sleep(time.Millisecond) // what is read then is later than what made it out of date
 	}
 	return again, nil
-}
-
-// readmit makes the task of a row; it is returned when it is to be queued now. spent are
-// the spent dues of a range. mu is held.
-func (e *Scheduler) readmit(sh *resident.Shard, def *engine.Timer, o engine.Owed, spent policy.Spans, now int64) (*resident.Task, error) {
-	lv, err := e.memory.Enroll(sh, def)
-	if err != nil {
-		return nil, err
-	}
-	if o.To != 0 {
-		switch {
-		case lv.RangeTo != 0 && lv.RangeFrom == o.Key.Due: // the wheel goes through it already
-		case o.To > now && !lv.Plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
-			lv.RangeFrom, lv.RangeTo, lv.Spent = o.Key.Due, o.To, spent
-			e.memory.Unschedule(lv)
-			e.memory.Schedule(lv, o.Key.Due)
-		default:
-			e.memory.Lanes.Of(o.Lane).Waits(o.Place())
-		}
-		sh.Dismiss(lv)
-		return nil, nil
-	}
-	t := &resident.Task{Timer: lv, HasRow: true}
-	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
-	t.App, t.Name = def.App, def.Name
-	if o.Task != nil {
-		t.Task = *o.Task
-	}
-	t.Noted = o.Begun
-	// A task that was there before the start may have had any number of attempts more
-	// than its row and the journal tell of: what the former process had not synced is
-	// lost, begins and ends of several. So each attempt of it may be a repeat, the first
-	// after the start and all later ones.
-	t.Redelivered = o.Begun || t.Since <= e.memory.StartedAt
-	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.Yields()) {
-		t.Begun = true // its timer is busy: see Overlap
-		lv.Busy++
-	}
-	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
-	t.Await(now)
-	sh.Attach(t)
-	if o.NotBefore > now {
-		t.State, t.Status = resident.Retrying, engine.Retrying
-		t.Handle = e.memory.Wheel.Add(o.NotBefore, resident.Item{ID: o.Key.Timer, Due: o.Key.Due})
-		return nil, nil
-	}
-	return t, nil
 }
 
 // backlog has the rows, of any kind, that wait for the end of their timer's change.

@@ -13,15 +13,12 @@ import (
 // ready gets what the call of a task needs, before it begins. ok is false when the
 // task is put off, for the cold tier cannot be read, or the process ends.
 func (e *Scheduler) ready(t *resident.Task) (b resident.Body, ok bool) {
-	if !t.Timer.Heavy.Load() {
+	if !t.IsHeavy() {
 		return resident.Body{}, true
 	}
-	sh := e.memory.ShardOf(t.Key.Timer)
 	for {
-		sh.Mu.Lock()
-		def, stands := t.Timer.Def, t.State == resident.Queued && !t.Timer.Frozen
-		sh.Mu.Unlock()
-		if !stands {
+		def := e.memory.Next(t)
+		if def == nil {
 			return resident.Body{}, true // begin sets the task aside
 		}
 		if b, ok = e.room(def); !ok || def.Omitted == 0 {
@@ -81,15 +78,6 @@ func (e *Scheduler) putOff(t *resident.Task, err error) {
 		return // the process ends, and the last settle leaves a row of it
 	}
 	e.bodyTrouble.tell(e.log, "cannot read timers that are to be called; their calls wait", err)
-	sh := e.memory.ShardOf(t.Key.Timer)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	switch {
-	case t.State != resident.Queued: // cancelled meanwhile
-	case t.Timer.Frozen:
-		t.State = resident.Frozen
-	default:
-		at, offset := e.now()+1000, int64(plan.Scatter(uint64(t.Key.Timer), 0)%4000)
-		e.memory.Later(sh, t, at+(offset-at%4000+4000)%4000)
-	}
+	at, offset := e.now()+1000, int64(plan.Scatter(uint64(t.Key.Timer), 0)%4000)
+	e.memory.PutOff(t, at+(offset-at%4000+4000)%4000)
 }

@@ -95,7 +95,7 @@ func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	}
 	op.ID = e.ids.Next(e.now()).String()
 	w := bulkWork{items: items, bulkHeader: bulkHeader{
-		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, Started: op.Started.UnixMilli(),
+		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(),
 	}}
 	if op.Total > bulkAtOnce && e.cfg.OperationsDir != "" {
 		if w.file, err = makeBulkFile(e.cfg.OperationsDir, w.bulkHeader, items); err != nil {
@@ -178,6 +178,7 @@ const bulkWorkers = 32
 const bulkRound = 1000
 
 func (e *Scheduler) bulkRun(ctx context.Context, w *bulkWork) {
+	ctx = engine.WithAuthor(ctx, w.By)
 	for w.op.Done < w.op.Total && ctx.Err() == nil {
 		e.bulkSome(ctx, w, w.items[w.op.Done:min(w.op.Done+bulkRound, w.op.Total)])
 		if ctx.Err() != nil {

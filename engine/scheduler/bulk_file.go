@@ -29,7 +29,8 @@ type bulkHeader struct {
 	App     string     `json:"app,omitempty"`
 	Reason  string     `json:"reason,omitempty"`
 	Until   int64      `json:"until,omitempty"`
-	Started int64      `json:"started"` // Unix ms
+	By      string     `json:"by,omitempty"` // the author, see engine.WithAuthor
+	Started int64      `json:"started"`      // Unix ms
 }
 
 const (

@@ -2,12 +2,10 @@ package scheduler
 
 import (
 	"context"
-	"slices"
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
-	"xtimer/engine/resident"
 )
 
 // rowsOf reads the rows that a change takes along: the first fewestRows, and those of dues that
@@ -34,9 +32,9 @@ func (e *Scheduler) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (
 // cancel adds to the change what becomes of the dues of the standing generation that
 // have come: each that is not finished and not in a call is cancelled. A task in
 // memory that has a row is left to retire. waited reports whether there was any.
-func (e *Scheduler) cancel(ctx context.Context, sh *resident.Shard, c *engine.Change, end *policy.Ending, rows []engine.Owed) (inFlight int, waited bool, err error) {
+func (e *Scheduler) cancel(ctx context.Context, c *engine.Change, end *policy.Ending, rows []engine.Owed) (inFlight int, waited bool, err error) {
 	for i := range rows {
-		if e.inMemory(&rows[i]) {
+		if rows[i].To == 0 && e.memory.Has(rows[i].Key) {
 			continue
 		}
 		recs, err := e.endOf(ctx, end, &rows[i])
@@ -50,52 +48,14 @@ func (e *Scheduler) cancel(ctx context.Context, sh *resident.Shard, c *engine.Ch
 	if err != nil { // see leaveOut: it has no dues, and it must be possible to delete it
 		p = plan.Plan{}
 	}
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	after, behind := max(sh.Watermark, sh.Decided[t.ID]), false
-	if lv := sh.Timers[t.ID]; lv != nil {
-		after, behind = max(after, lv.Judged), lv.Behind // then its range has what came
-		for k := lv.Tasks; k != nil; k = k.Later {
-			came := k.Key.Due <= end.UpTo || k.Used()
-			switch {
-			case k.State == resident.Sending:
-				inFlight++
-				if !k.HasRow || k.RowStale { // for a crash: no plan derives it any more
-					k.HasRow = true
-					c.Owe = append(c.Owe, k.Row())
-				}
-				continue
-			case k.HasRow && came:
-				waited = true
-				continue
-			case k.HasRow:
-				c.Pay = append(c.Pay, k.Key)
-			}
-			if k.Cancelled = true; came {
-				rec := k.Snapshot()
-				rec.Status, rec.Reason, rec.Ended, rec.NotBefore = engine.Cancelled, end.Reason, end.At, 0
-				if len(rec.Attempts) == 0 {
-					rec.Lateness = -1
-				}
-				c.Tasks = append(c.Tasks, rec)
-			}
-		}
-	}
-	if t.Status == engine.Enabled && !behind {
-		c.Tasks = append(c.Tasks, sh.Open(t, &p, after, end.UpTo, nil, end.Reason, end.At)...)
-	}
-	return inFlight, waited || len(c.Tasks) > 0, nil
+	inFlight, waited = e.memory.Cancel(c, end, &p)
+	return inFlight, waited, nil
 }
 
 // syncEnds waits until the journal has what ended of a timer and is not settled: no
 // plan will derive it any more, should a crash take it away.
-func (e *Scheduler) syncEnds(ctx context.Context, sh *resident.Shard, id engine.TimerID) error {
-	sh.Mu.Lock()
-	ended := slices.ContainsFunc(sh.Order, func(t *resident.Task) bool {
-		return t.Key.Timer == id && t.State == resident.Done && t.SettledAt == 0
-	})
-	sh.Mu.Unlock()
-	if next := e.journal.Next(); ended && next > 0 {
+func (e *Scheduler) syncEnds(ctx context.Context, id engine.TimerID) error {
+	if next := e.journal.Next(); e.memory.IsUnsettled(id) && next > 0 {
 		return e.journal.Sync(ctx, next-1)
 	}
 	return nil

@@ -57,7 +57,7 @@ const behindLimit = minute
 // more than a minute and ResetClock was not called since; else 0. Timers that were made
 // before the clock was set back rest for as long.
 func (e *Scheduler) ClockBehind() time.Duration {
-	w := e.highestWatermark()
+	_, w := e.memory.Watermarks()
 	behind := w - e.now()
 	if behind <= behindLimit || w <= e.clockReset.Load() {
 		return 0
@@ -92,21 +92,11 @@ func (e *Scheduler) clockWarning() (w Warning, ok bool) {
 // Warning is a finding with a stable code.
 type Warning struct{ Code, Detail string }
 
-func (e *Scheduler) highestWatermark() (w int64) {
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		w = max(w, sh.Watermark, sh.Settling)
-		sh.Mu.Unlock()
-	}
-	return w
-}
-
 // ResetClock makes the dues of all timers count again that are later than now and not
 // later than the watermark, unless their keys were used. It is a bulk operation over the
 // timers that have such dues.
 func (e *Scheduler) ResetClock(ctx context.Context, dryRun bool) (Operation, error) {
-	w := e.highestWatermark()
+	_, w := e.memory.Watermarks()
 	op, err := e.StartBulk(ctx, Bulk{Action: ResetClock, DryRun: dryRun, Until: w})
 	if err == nil && !dryRun && op.Total == 0 {
 		e.noteReset(w)
@@ -118,7 +108,8 @@ func (e *Scheduler) ResetClock(ctx context.Context, dryRun bool) (Operation, err
 // watermark.
 func (e *Scheduler) selectResting(ctx context.Context) ([]engine.Key, error) {
 	var keys []engine.Key
-	now, w := e.now(), e.highestWatermark()
+	now := e.now()
+	_, w := e.memory.Watermarks()
 	if w <= now {
 		return nil, nil
 	}
@@ -164,8 +155,8 @@ func (e *Scheduler) revive(ctx context.Context, id engine.TimerID) error {
 		if err != nil || from >= t.LastDue {
 			return nil, err
 		}
-		n := *t
-		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Enabled, "", t.Version+1, t.Generation+1, now
+		n := nextVersion(ctx, t, now)
+		n.Status, n.Reason, n.Generation = engine.Enabled, "", t.Generation+1
 		n.ValidFrom = max(t.ValidFrom, from)
 		return &edit{timer: &n, reason: engine.ReasonClockReset}, nil
 	})
@@ -180,14 +171,14 @@ func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
 		return err
 	}
 	defer release()
-	if err := e.awaitDecision(ctx, id); err != nil {
+	if err := e.memory.AwaitDecision(ctx, id); err != nil {
 		return err
 	}
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return err
 	}
-	now, w := e.now(), e.finishedTo(id)
+	now, w := e.now(), e.memory.FinishedTo(id)
 	p, err := plan.Of(t)
 	if err != nil || t.Status != engine.Enabled || w <= now {
 		return nil // see leaveOut
@@ -200,22 +191,6 @@ func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
 		return err
 	}
 	return e.seatAgain(t, s.Owe)
-}
-
-// awaitDecision waits until nothing of a claimed timer is being decided that is behind.
-func (e *Scheduler) awaitDecision(ctx context.Context, id engine.TimerID) error {
-	for sh := e.memory.ShardOf(id); ; {
-		sh.Mu.Lock()
-		lv := sh.Timers[id]
-		late := lv != nil && lv.Late
-		sh.Mu.Unlock()
-		if !late {
-			return nil
-		}
-		if sleep(ctx, 10*time.Millisecond); ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
 }
 
 // oweAgain is the settlement that owes the dues of a timer in (now, w] that were not
@@ -252,7 +227,7 @@ func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan,
 		}
 		return s, nil
 	}
-	s.Owe, err = ranges(t, p, after, w, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
+	s.Owe, err = policy.Ranges(t, p, after, w, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
 	return s, err
 }
 
@@ -323,30 +298,7 @@ func (e *Scheduler) seatAgain(t *engine.Timer, os []engine.Owed) error {
 	if err != nil {
 		return err
 	}
-	var ready []*resident.Task
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	defer func() {
-		sh.Mu.Unlock()
-		e.memory.Enqueue(ready)
-	}()
-	if lv := sh.Timers[t.ID]; lv != nil {
-		lv.RangeTo, lv.Spent = 0, nil
-	}
-	now := e.now()
-	for _, o := range os {
-		if o.To == 0 && sh.Tasks.Find(o.Key) != nil {
-			continue
-		}
-		tk, err := e.readmit(sh, t, o, spent, now)
-		if err != nil {
-			return err
-		}
-		if tk != nil {
-			ready = append(ready, tk)
-		}
-	}
-	return nil
+	return e.memory.ReplaceRange(t, os, spent)
 }
 
 // resetFile, in Config.OperationsDir, has the watermark of the last ResetClock, so that a

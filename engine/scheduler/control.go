@@ -8,7 +8,6 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
-	"xtimer/engine/resident"
 )
 
 // PutResult is what a Put did.
@@ -52,7 +51,7 @@ func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, 
 				return View{}, 0, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "there is no timer of that name, and If-Match asks for one"}
 			}
 			if dry {
-				return View{}, PutCreated, e.creatable(&d)
+				return View{}, PutCreated, e.creatable(ctx, &d)
 			}
 			c := e.Create(ctx, d, nil)
 			var taken *engine.Fault
@@ -124,8 +123,8 @@ func (e *Scheduler) revised(ctx context.Context, t *engine.Timer, d engine.Defin
 	if d.Equal(&t.Definition) && !rearm {
 		return nil, nil
 	}
-	n := *t
-	n.Definition, n.Version, n.UpdatedAt = d, t.Version+1, now
+	n := nextVersion(ctx, t, now)
+	n.Definition = d
 	if d.Schedule == t.Schedule && !rearm {
 		return &edit{timer: &n, keep: true}, nil
 	}
@@ -180,11 +179,7 @@ func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
 // unrecorded tells whether a key without a record was a due of the timer that is over:
 // its record aged, or was left out (a sample of successes, a full disk).
 func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) {
-	sh := e.memory.ShardOf(k.Timer)
-	sh.Mu.Lock()
-	passed := k.Due <= sh.Watermark
-	sh.Mu.Unlock()
-	if !passed {
+	if w, _ := e.memory.Watermark(k.Timer); k.Due > w {
 		return false, nil
 	}
 	ls, err := e.cfg.Cold.Lives(ctx, k.Timer-1, 1)
@@ -291,53 +286,6 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID, match uint32)
 	return k, e.oweNow(ctx, t, o, release)
 }
 
-// oweNow commits a row, takes it into memory and ends the claim of its timer,
-// which it holds on to while the commit is in doubt.
-func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, release func()) error {
-	err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: []engine.Owed{o}})
-	if err != nil && inDoubt(err) {
-		e.background.Go(func() {
-			if e.owes(o.Key) {
-				if err := e.takeIn(t, o); err != nil {
-					e.log.Error("cannot take in a task; the next start will", "task", o.Key, "error", err)
-				}
-			}
-			release()
-		})
-		return err
-	}
-	defer release()
-	if err != nil {
-		return err
-	}
-	return e.takeIn(t, o)
-}
-
-// owes finds out whether a commit in doubt made a row, see resolve.
-func (e *Scheduler) owes(k engine.Key) bool {
-	for e.life.Err() == nil {
-		if err := e.cfg.Cold.Settle(e.life, &engine.Settlement{Owner: e.cfg.Node}); err == nil {
-			if o, err := e.rowAt(e.life, k); err == nil {
-				return o != nil && o.To == 0
-			}
-		}
-		sleep(e.life, time.Second)
-	}
-	return false
-}
-
-// takeIn takes a committed row into memory. The timer is claimed.
-func (e *Scheduler) takeIn(t *engine.Timer, o engine.Owed) error {
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	tk, err := e.readmit(sh, t, o, nil, e.now())
-	sh.Mu.Unlock()
-	if err == nil && tk != nil {
-		e.memory.Enqueue([]*resident.Task{tk})
-	}
-	return err
-}
-
 // Redrive makes a failed, dead or unknown task due again, with the same key;
 // attempt numbers go on, max_attempts and max_age count anew.
 func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
@@ -354,21 +302,8 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 	if err != nil {
 		return err
 	}
-	// A result that is not settled yet would be settled over the row.
-	for sh := e.memory.ShardOf(k.Timer); ; {
-		settled := e.memory.Settled.Wait()
-		sh.Mu.Lock()
-		was := sh.Tasks.Find(k)
-		pending := was != nil && was.State == resident.Done && was.SettledAt == 0
-		sh.Mu.Unlock()
-		if !pending {
-			break
-		}
-		select {
-		case <-settled:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := e.memory.AwaitSettled(ctx, k); err != nil {
+		return err
 	}
 	was, err := e.Task(ctx, k)
 	if err != nil {
@@ -392,6 +327,42 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 	now := e.now()
 	n.Status, n.Reason, n.Ended, n.Origin, n.Generation = engine.Waiting, "", 0, engine.FromRedrive, t.Generation
 	n.Base, n.Since, n.NotBefore, n.DueLast, n.Count = n.LastAttempt(), now, now, 0, 0
+	n.Dismissed, n.DismissedBy = 0, ""
 	over = func() {} // oweNow's
 	return e.oweNow(ctx, t, engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromRedrive, NotBefore: now, Lane: t.Lane(), Task: &n}, release)
+}
+
+// Dismiss notes that nothing is left to do about a task that failed, is dead or unknown or
+// was missed: the task keeps its status, and is no open failure any more. A task that was
+// dismissed stays as it is.
+func (e *Scheduler) Dismiss(ctx context.Context, k engine.Key) (*engine.Task, error) {
+	if err := e.open(); err != nil {
+		return nil, err
+	}
+	release, err := e.memory.Claim(ctx, k.Timer)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := e.memory.AwaitSettled(ctx, k); err != nil {
+		return nil, err
+	}
+	t, err := e.Task(ctx, k)
+	if err != nil || t.Dismissed != 0 {
+		return t, err
+	}
+	if !t.Status.IsFailure() {
+		return nil, &engine.Fault{
+			Kind: engine.FaultConflict, Code: "not_dismissible",
+			Detail: fmt.Sprintf("task %s is %s; only failed, dead, missed and unknown tasks can be dismissed", k, t.Status),
+		}
+	}
+	t.Dismissed, t.DismissedBy = e.now(), engine.Author(ctx)
+	// The indexes have the former record already.
+	r := engine.Record{Key: k, Status: t.Status, Encoded: engine.EncodeTask(t), Alone: true}
+	if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Tasks: []engine.Record{r}}); err != nil {
+		return nil, err
+	}
+	e.memory.Dismiss(t)
+	return t, nil
 }

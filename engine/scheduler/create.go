@@ -45,7 +45,7 @@ func (e *Scheduler) create(ctx context.Context, d *engine.Definition, once *engi
 			e.memory.Pins.Release(h)
 		}
 	}()
-	c, err := e.draft(d, now)
+	c, err := e.draft(ctx, d, now)
 	if err != nil {
 		return Created{Err: err}, false
 	}
@@ -84,7 +84,7 @@ func (e *Scheduler) CreateAll(ctx context.Context, ds []engine.Definition) []Cre
 	changes := make([]*engine.Change, 0, len(ds))
 	places := make([]int, 0, len(ds))
 	for i := range ds {
-		c, err := e.draft(&ds[i], now)
+		c, err := e.draft(ctx, &ds[i], now)
 		if err != nil {
 			out[i].Err = err
 			continue
@@ -166,18 +166,17 @@ func (b *births) end() {
 	b.e.memory.Pins.Release(b.hold)
 }
 
-// creatable says why a timer would not be created, as far as can be told without
-// a commit.
-func (e *Scheduler) creatable(d *engine.Definition) error {
+// creatable says why a timer would not be created, as far as is known before a commit.
+func (e *Scheduler) creatable(ctx context.Context, d *engine.Definition) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	_, err := e.draft(d, e.now())
+	_, err := e.draft(ctx, d, e.now())
 	return err
 }
 
 // draft is the change that creates a timer.
-func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, error) {
+func (e *Scheduler) draft(ctx context.Context, d *engine.Definition, now int64) (*engine.Change, error) {
 	if err := plan.Validate(d); err != nil { // before an id is used
 		return nil, err
 	}
@@ -185,6 +184,7 @@ func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, erro
 	if err != nil {
 		return nil, err
 	}
+	t.UpdatedBy = engine.Author(ctx)
 	owe, err := e.owing(t, true, 0, func(engine.Key) (bool, error) { return false, nil })
 	return &engine.Change{Timer: t, ID: t.ID, At: now, Owe: owe}, err
 }
@@ -193,15 +193,12 @@ func (e *Scheduler) draft(d *engine.Definition, now int64) (*engine.Change, erro
 // plan will not derive. That is an instant that was given though it is past
 // (fresh: enabling never brings one back), and, after the clock stepped back
 // behind the watermark, what lies up to there, or up to reached. taken tells of keys of
-// tasks, see ranges.
+// tasks, see policy.Ranges.
 func (e *Scheduler) owing(t *engine.Timer, fresh bool, reached int64, taken func(engine.Key) (bool, error)) ([]engine.Owed, error) {
 	if t.Status != engine.Enabled {
 		return nil, nil
 	}
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	w := max(sh.Watermark, sh.Settling)
-	sh.Mu.Unlock()
+	_, w := e.memory.Watermark(t.ID)
 	o := engine.Owed{Generation: t.Generation, Lane: t.Lane()}
 	if t.Schedule.OneShot() {
 		due := t.LastDue
@@ -218,34 +215,7 @@ func (e *Scheduler) owing(t *engine.Timer, fresh bool, reached int64, taken func
 	if err != nil {
 		panic("BUG: a definition that Resolve has seen has no plan: " + err.Error())
 	}
-	return ranges(t, &p, t.ValidFrom, w, taken)
-}
-
-// ranges are the rows that owe the dues in (after, to]: one range, with the key of the
-// ms before its first due. Where a task has that key, or had, its end would pay the
-// range, for there is one row under a key: the first due gets a row of its own, and
-// the range begins with the next.
-func ranges(t *engine.Timer, p *plan.Plan, after, to int64, taken func(engine.Key) (bool, error)) (os []engine.Owed, err error) {
-	for {
-		due, ok := p.Next(after)
-		if !ok || due > to {
-			return os, nil
-		}
-		k := engine.Key{Timer: t.ID, Due: due - 1}
-		is := len(os) > 0 && os[len(os)-1].Key == k
-		if !is {
-			if is, err = taken(k); err != nil {
-				return nil, err
-			}
-		}
-		o := engine.Owed{Key: k, To: to, Generation: t.Generation, NotBefore: due, Lane: t.Lane()}
-		if !is {
-			return append(os, o), nil
-		}
-		o.Key.Due, o.To = due, 0
-		os = append(os, o)
-		after = due
-	}
+	return policy.Ranges(t, &p, t.ValidFrom, w, taken)
 }
 
 // known tells whether a key is or was a task's.
@@ -288,14 +258,9 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, spent policy.Spa
 	if err != nil {
 		panic("BUG: a timer was stored whose schedule does not parse: " + err.Error())
 	}
-	now := e.now()
-	horizon := e.memory.Horizon.Load() // before the seat: what a raise adds meanwhile is in both
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	ready := e.seat(sh, t, &p, owe, spent, now)
-	sh.Mu.Unlock()
-	e.memory.Enqueue(ready)
-	if dues := called(&p, max(t.ValidFrom, e.finishedTo(t.ID)), owe, spent, 1); len(dues) > 0 {
+	horizon := e.memory.Horizon.Load() // before Add: what a raise adds meanwhile is in both
+	e.memory.Add(t, &p, owe, spent)
+	if dues := called(&p, max(t.ValidFrom, e.memory.FinishedTo(t.ID)), owe, spent, 1); len(dues) > 0 {
 		next = dues[0]
 	}
 	e.metrics.timerMade()
@@ -303,38 +268,6 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, spent policy.Spa
 		*warm = entries(*warm, t.ID, engine.Carried(t), &p, max(horizon, t.ValidFrom+1), filled)
 	}
 	return next
-}
-
-// seat puts a timer with its rows into the roster and the wheel. mu is held.
-func (e *Scheduler) seat(sh *resident.Shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed, spent policy.Spans, now int64) (ready []*resident.Task) {
-	due, ok := p.Next(t.ValidFrom)
-	if len(owe) == 0 && (!ok || due >= e.memory.Horizon.Load()) {
-		return nil
-	}
-	lv := sh.Timers[t.ID]
-	if lv == nil || lv.Def.Version != t.Version {
-		lv = e.memory.Join(sh, t, p)
-	}
-	for _, o := range owe {
-		if o.To != 0 {
-			lv.RangeFrom, lv.RangeTo, lv.Spent = o.Key.Due, o.To, spent
-			continue
-		}
-		if !lv.InMemory().Admits(o.Place()) {
-			continue // refill brings it
-		}
-		tk := sh.Enlist(lv, o.Key, o.Origin, true, now)
-		if o.NotBefore > now {
-			tk.State, tk.Handle = resident.Retrying, e.memory.Wheel.Add(o.NotBefore, resident.Item{ID: o.Key.Timer, Due: o.Key.Due})
-			continue
-		}
-		ready = append(ready, tk)
-	}
-	if lv.Next == 0 && !(len(owe) == 1 && p.OneShot()) {
-		e.memory.Schedule(lv, t.ValidFrom)
-	}
-	sh.Dismiss(lv)
-	return ready
 }
 
 // addWarm puts entries of new or changed timers into the warm tier. Its loss

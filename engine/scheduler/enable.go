@@ -8,7 +8,6 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
-	"xtimer/engine/resident"
 )
 
 // Enable lets a timer fire again, from now on. match as in Put.
@@ -17,8 +16,8 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32,
 		if t.StatusAt(now, false) != engine.Disabled {
 			return nil, nil
 		}
-		n := *t
-		n.Status, n.Reason, n.Version, n.Generation, n.UpdatedAt = engine.Enabled, "", t.Version+1, t.Generation+1, now
+		n := nextVersion(ctx, t, now)
+		n.Status, n.Reason, n.Generation = engine.Enabled, "", t.Generation+1
 		since, err := e.countFrom(ctx, t, now)
 		if err != nil {
 			return nil, err
@@ -56,6 +55,13 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32,
 		return View{}, err
 	}
 	return e.view(ctx, c.now), nil
+}
+
+// nextVersion is t as the author begins its next version at now.
+func nextVersion(ctx context.Context, t *engine.Timer, now int64) engine.Timer {
+	n := *t
+	n.Version, n.UpdatedAt, n.UpdatedBy = t.Version+1, now, engine.Author(ctx)
+	return n
 }
 
 // countFrom is from when the dues of a timer count that is disabled or enabled at now.
@@ -131,8 +137,8 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32
 		if over || err != nil || until == 0 && t.Status == engine.Disabled && t.Reason == policy.DisableReason(reason) {
 			return nil, err
 		}
-		n := *t
-		n.Version, n.Generation, n.UpdatedAt = t.Version+1, t.Generation+1, now
+		n := nextVersion(ctx, t, now)
+		n.Generation = t.Generation + 1
 		since, until := now, until
 		if until != 0 {
 			from, err := e.countFrom(ctx, t, now)
@@ -167,11 +173,7 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 	if t.Status == engine.Finished || e.status(t, now) != engine.Finished {
 		return t.Status == engine.Finished, nil
 	}
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	passed := t.LastDue <= sh.Watermark
-	sh.Mu.Unlock()
-	if !passed {
+	if w, _ := e.memory.Watermark(t.ID); t.LastDue > w {
 		last, err := e.Task(ctx, engine.Key{Timer: t.ID, Due: t.LastDue})
 		if errors.Is(err, engine.ErrNotFound) || err == nil && !last.Status.Final() {
 			return false, nil
@@ -187,12 +189,8 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 // isOwed reports whether a row of the timer's generation has a task that is not over: what
 // ended is stored with the next settle.
 func (e *Scheduler) isOwed(ctx context.Context, t *engine.Timer) (open bool, err error) {
-	sh := e.memory.ShardOf(t.ID)
 	err = e.eachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		sh.Mu.Lock()
-		defer sh.Mu.Unlock()
-		k := sh.Tasks.Find(o.Key)
-		open = o.Generation == t.Generation && (k == nil || k.State != resident.Done)
+		open = o.Generation == t.Generation && !e.memory.HasEnded(o.Key)
 		return !open
 	})
 	return open, err

@@ -153,7 +153,7 @@ func (e *Scheduler) endPage(ctx context.Context, x *endedTimer) (looked, more bo
 	var recs []*engine.Task
 	for i := range rows {
 		end, over := policy.EndingOf(l, rows[i].Generation)
-		if !over || e.inMemory(&rows[i]) {
+		if !over || rows[i].To == 0 && e.memory.Has(rows[i].Key) {
 			continue
 		}
 		rs, err := e.endOf(ctx, &end, &rows[i])
@@ -188,14 +188,6 @@ func (e *Scheduler) lifeOf(ctx context.Context, id engine.TimerID) (*engine.Life
 	return &engine.Life{ID: id, Deleted: e.now()}, nil
 }
 
-// inMemory reports whether the task of a row is in memory.
-func (e *Scheduler) inMemory(o *engine.Owed) bool {
-	sh := e.memory.ShardOf(o.Key.Timer)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	return o.To == 0 && sh.Tasks.Find(o.Key) != nil
-}
-
 // endOf are the records of a row whose generation has ended. A due that was yet to
 // come, by a clock that was set back, has none.
 func (e *Scheduler) endOf(ctx context.Context, end *policy.Ending, o *engine.Owed) ([]*engine.Task, error) {
@@ -214,8 +206,5 @@ func (e *Scheduler) endOf(ctx context.Context, end *policy.Ending, o *engine.Owe
 	if err != nil {
 		return nil, err
 	}
-	sh := e.memory.ShardOf(o.Key.Timer)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	return sh.Open(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
+	return e.memory.CancelledDues(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
 }

@@ -61,7 +61,7 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 
 // end ends an attempt, and counts it.
 func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome) {
-	code := out.Code
+	code, class, took := out.Code, out.ErrorClass, out.Took
 	ended := a.End(began, out)
 	if !ended.Counts {
 		return
@@ -70,9 +70,10 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 		e.metrics.redelivered.Inc()
 	}
 	e.metrics.attempt(code)
+	e.apps.Figures.Attempt(a.Timer.App, engine.TargetOf(a.Timer.Callback.URL), ended.At, class == "", took)
 	if ended.First {
 		e.metrics.fired(ended.Lateness)
-		e.recent.add(ended.At, ended.Lateness)
+		e.recent.Add(ended.At, ended.Lateness)
 	}
 }
 

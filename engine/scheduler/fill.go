@@ -241,17 +241,13 @@ const zoneMoves = 4 * 60 * minute
 // one there is an hour old or more: the first due later than the watermark, and
 // for a calendar as much less as its zone may yet move.
 func (e *Scheduler) bound(t *engine.Timer, p *plan.Plan, was int64) (engine.Bound, bool) {
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	w := sh.Watermark
-	busy := sh.Timers[t.ID] != nil && sh.Timers[t.ID].Tasks != nil
-	sh.Mu.Unlock()
+	w, _ := e.memory.Watermark(t.ID)
 	if w-was < 60*minute {
 		return engine.Bound{}, false
 	}
 	due, ok := p.Next(w)
 	if !ok {
-		return engine.Bound{ID: t.ID, Version: t.Version, Finished: true}, !busy
+		return engine.Bound{ID: t.ID, Version: t.Version, Finished: true}, !e.memory.IsBusy(t.ID, e.now())
 	}
 	if t.Schedule.Cron != "" && t.Schedule.TimeZone != "" && t.Schedule.TimeZone != "UTC" {
 		due -= zoneMoves

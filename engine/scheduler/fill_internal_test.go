@@ -31,10 +31,9 @@ func TestBoundLeavesRoomForZones(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := &Scheduler{memory: resident.New(resident.Config{})}
-		sh := e.memory.ShardOf(x.ID)
 		was, written := day, 0
 		for now := day; now <= day+10*24*h; now += h {
-			sh.Watermark = now
+			e.memory.Mark(x.ID.Shard(), now, now)
 			b, ok := e.bound(x, &p, was)
 			if !ok {
 				continue

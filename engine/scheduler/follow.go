@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"runtime"
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
@@ -14,7 +13,7 @@ func (e *Scheduler) Subscribers() *inspect.Subscribers { return e.subscribers }
 
 // tell tells everybody that a task has ended.
 func (e *Scheduler) tell(t *engine.Task) {
-	e.watched.ended(t)
+	e.apps.Figures.Ended(t)
 	e.subscribers.Tell(t)
 }
 
@@ -24,17 +23,11 @@ type shelf struct{ e *Scheduler }
 func (s shelf) Task(ctx context.Context, k engine.Key) (*engine.Task, error) { return s.e.Task(ctx, k) }
 
 func (s shelf) EndedInMemory(give func(*engine.Task)) {
-	for i := range s.e.memory.Shards {
-		sh := &s.e.memory.Shards[i]
-		sh.Mu.Lock()
-		for t := range sh.Tasks.All {
-			if t.State == resident.Done {
-				give(&t.Task)
-			}
+	s.e.memory.EachTask(func(t *resident.Task) {
+		if t.State == resident.Done {
+			give(&t.Task)
 		}
-		sh.Mu.Unlock()
-		runtime.Gosched() // what is due goes first
-	}
+	})
 }
 
 func (s shelf) Stored(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {

@@ -90,8 +90,8 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: h.records[:0]}
 	caps := h.caps[:0]
 	needed, ahead := next, next
-	for i := range e.memory.Shards {
-		c := e.memory.Capture(&e.memory.Shards[i], i, cut, now, last, s)
+	for i := range engine.Shards {
+		c := e.memory.Capture(i, cut, now, last, s)
 		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead)
 		if c.Lines > 0 {
 			caps = append(caps, c)
@@ -143,20 +143,9 @@ const fewNoted = 1000
 func (h *history) noteAgain(ctx context.Context, next engine.Position, now int64) (engine.Position, error) {
 	needed, e := next, h.e
 	h.noted = 0
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		for _, t := range sh.Order {
-			if t.Journaled == 0 || t.SettledAt != 0 || t.Evicted {
-				continue
-			}
-			if t.Key.Due > now {
-				h.noted++
-				e.memory.Renote(t)
-			}
-			needed = min(needed, t.Journaled-1)
-		}
-		sh.Mu.Unlock()
+	for i := range engine.Shards {
+		noted, first := e.memory.NoteAgain(i, now)
+		h.noted, needed = h.noted+noted, min(needed, first)
 	}
 	if err := e.journal.Sync(ctx, e.journal.Next()-1); err != nil {
 		return 0, fmt.Errorf("cannot note in the journal again: %w", err)

@@ -144,10 +144,7 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 // it is loaded, and then of the app alone; else from the warm tier.
 func (e *Scheduler) comingEntries(ctx context.Context, from, end int64, app string) (es []engine.Entry, partial bool, err error) {
 	if end <= e.loaded.Load() {
-		for i := 0; i < engine.Shards && len(es) <= maxComing; i++ {
-			es = e.memory.Shards[i].Coming(es, from, end, app)
-			runtime.Gosched() // what is due goes first
-		}
+		es = e.memory.Coming(from, end, app, maxComing)
 		if partial = len(es) > maxComing; partial {
 			es = es[:maxComing]
 		}
@@ -264,7 +261,7 @@ type Minute struct {
 
 // LastMinute looks at it; it is cheap.
 func (e *Scheduler) LastMinute() (m Minute) {
-	m.FiresPerSec, m.Lateness = e.recent.look(e.now())
+	m.FiresPerSec, m.Lateness = e.recent.Look(e.now())
 	for i := range m.Ended {
 		m.Ended[i] = int64(e.metrics.results[i].Get())
 	}
@@ -329,19 +326,16 @@ func (e *Scheduler) newestOf(vs []View) map[engine.TimerID]*engine.Task {
 		if newest == nil {
 			continue
 		}
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		for t := range sh.Tasks.All {
+		e.memory.EachTaskOf(i, func(t *resident.Task) {
 			if last, ok := newest[t.Key.Timer]; ok && (last == nil || last.Key.Compare(t.Key) < 0) {
 				newest[t.Key.Timer] = t
 			}
-		}
+		})
 		for id, t := range newest {
 			if t != nil {
-				copies[id] = inspect.Listed(&t.Task)
+				e.memory.Look(t, func() { copies[id] = inspect.Listed(&t.Task) })
 			}
 		}
-		sh.Mu.Unlock()
 		runtime.Gosched() // what is due goes first
 	}
 	return copies

@@ -63,7 +63,7 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 		return float64(max(0, e.now()-loaded)) / 1000
 	})
 	set.NewGauge("xtimer_settle_backlog", func() float64 {
-		n, _ := e.countUnsettled()
+		n, _ := e.memory.Unsettled()
 		return float64(n)
 	})
 	set.NewGauge("xtimer_tasks_overdue", func() float64 {

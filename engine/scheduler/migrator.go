@@ -187,7 +187,7 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 	for m.resumed < to {
 		next := min(max(m.resumed, m.e.now())/minute*minute+minute, to)
-		resident.Raise(&m.e.resuming, next) // first: refill reads what this leaves to it
+		resident.Raise(&m.e.memory.Resuming, next) // first: refill reads what this leaves to it
 		err := m.e.cfg.Cold.Owed(ctx, m.resumed-1, next-1, m.e.resumer(ctx))
 		if m.e.heard(err); err != nil {
 			return fmt.Errorf("cannot read what is owed: %w", err)

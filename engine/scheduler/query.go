@@ -4,8 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"maps"
-	"runtime"
 	"slices"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
@@ -39,12 +39,7 @@ func (e *Scheduler) status(t *engine.Timer, now int64) engine.Status {
 	if t.LastDue == 0 || t.LastDue > now {
 		return t.StatusAt(now, false)
 	}
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	lv := sh.Timers[t.ID]
-	busy := lv != nil && (lv.Tasks != nil || lv.Behind || lv.Next != 0 && lv.Next <= now)
-	sh.Mu.Unlock()
-	return t.StatusAt(now, !busy)
+	return t.StatusAt(now, !e.memory.IsBusy(t.ID, now))
 }
 
 // Definition finds one timer as it is stored, without its last task.
@@ -110,6 +105,39 @@ func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after stri
 	return vs, next, nil
 }
 
+// What a count of timers goes through: so many that it finds, or for so long.
+const (
+	mostCounted = 10_000
+	countFor    = 100 * time.Millisecond
+)
+
+// CountTimers counts the timers that f selects; not exact: there are at least so many.
+func (e *Scheduler) CountTimers(ctx context.Context, f engine.TimerFilter) (n int64, exact bool, err error) {
+	if f.IsEmpty() {
+		c, err := e.cfg.Cold.Counts(ctx)
+		return c.Enabled + c.Disabled + c.Finished, true, err
+	}
+	stored := f
+	if f.HasStatus {
+		stored.HasStatus = f.Status == engine.Enabled
+	}
+	now := e.now()
+	for begun, after := time.Now(), ""; ; {
+		ts, next, err := e.cfg.Cold.Timers(ctx, stored, after, 1000)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, t := range ts {
+			if !f.HasStatus || e.status(t, now) == f.Status {
+				n++
+			}
+		}
+		if after = next; next == "" || n >= mostCounted || time.Since(begun) >= countFor {
+			return min(n, mostCounted), next == "" && n <= mostCounted, nil
+		}
+	}
+}
+
 // Upcoming lists the next n dues of a timer that will be called.
 func (e *Scheduler) Upcoming(ctx context.Context, id engine.TimerID, n int) ([]int64, error) {
 	t, err := e.cfg.Cold.Timer(ctx, id)
@@ -130,7 +158,7 @@ func (e *Scheduler) upcoming(ctx context.Context, t *engine.Timer, now int64, n 
 	if err != nil {
 		return nil, err
 	}
-	w := e.finishedTo(t.ID)
+	w := e.memory.FinishedTo(t.ID)
 	if w <= now {
 		return called(&p, now, nil, nil, n), nil
 	}
@@ -198,25 +226,11 @@ func called(p *plan.Plan, w int64, rows []engine.Owed, spent policy.Spans, n int
 	return dues[:min(most, len(dues))]
 }
 
-// finishedTo is up to when the dues of a timer are finished that are not owed.
-func (e *Scheduler) finishedTo(id engine.TimerID) int64 {
-	sh := e.memory.ShardOf(id)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	return max(sh.Watermark, sh.Settling, sh.Decided[id])
-}
-
 // Task finds one task, open or finished.
 func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
-	sh := e.memory.ShardOf(k.Timer)
-	sh.Mu.Lock()
-	t := sh.Tasks.Find(k)
-	if t != nil {
-		c := t.Snapshot()
-		sh.Mu.Unlock()
-		return c, nil
+	if t := e.memory.Task(k); t != nil {
+		return t, nil
 	}
-	sh.Mu.Unlock()
 	ended := e.ended.now()
 	stored, err := e.cfg.Cold.Task(ctx, k)
 	if err == nil {
@@ -231,30 +245,25 @@ func (e *Scheduler) Task(ctx context.Context, k engine.Key) (*engine.Task, error
 // is among them.
 func (e *Scheduler) newest(f *engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key) {
 	found := newestTasks{limit: limit}
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		if f.Timer != 0 && f.Timer.Shard() != i {
-			continue
+	add := func(t *resident.Task) {
+		if f.Matches(&t.Task) && (before == engine.Key{} || t.Key.Compare(before) < 0) {
+			found.add(t)
 		}
-		sh.Mu.Lock()
-		for t := range sh.Tasks.All {
-			if f.Matches(&t.Task) && (before == engine.Key{} || t.Key.Compare(before) < 0) {
-				found.add(t)
-			}
-		}
-		sh.Mu.Unlock()
-		runtime.Gosched() // what is due goes first
+	}
+	if f.Timer != 0 {
+		e.memory.EachTaskOf(f.Timer.Shard(), add)
+	} else {
+		e.memory.EachTask(add)
 	}
 	if found.more {
 		next = found.heap[0].Key
 	}
 	for _, t := range found.heap {
-		sh := e.memory.ShardOf(t.Key.Timer)
-		sh.Mu.Lock()
-		if f.Matches(&t.Task) { // as it stands now
-			ts = append(ts, inspect.Listed(&t.Task))
-		}
-		sh.Mu.Unlock()
+		e.memory.Look(t, func() {
+			if f.Matches(&t.Task) { // as it stands now
+				ts = append(ts, inspect.Listed(&t.Task))
+			}
+		})
 	}
 	return ts, next
 }
@@ -326,7 +335,12 @@ func (e *Scheduler) stored(ctx context.Context, f engine.TaskFilter, before engi
 			return nil, engine.Key{}, err
 		}
 		for _, t := range piece {
-			if ended.show(t); f.Matches(t) {
+			if live := e.memory.Task(t.Key); live != nil {
+				t = live // the record is of before
+			} else {
+				ended.show(t)
+			}
+			if f.Matches(t) {
 				ts = append(ts, inspect.Listed(t))
 			}
 		}

@@ -64,7 +64,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	failpoint.Hit("take-before-recovery")
 	lowest := r.now
 	for i := range shards {
-		e.memory.Shards[i].Watermark, e.memory.Shards[i].Fence = shards[i].Watermark, shards[i].Fence
+		e.memory.Own(i, shards[i])
 		lowest = min(lowest, shards[i].Watermark)
 	}
 	if err := e.cfg.Journal.Replay(r.onBegun, r.onFinished); err != nil {
@@ -83,9 +83,8 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	if err := r.fromPlans(ctx, lowest); err != nil {
 		return fmt.Errorf("cannot go through what was due: %w", err)
 	}
-	for i := range e.memory.Shards {
-		e.memory.Shards[i].Watermark = r.mark(i)
-		e.memory.Shards[i].Marked = r.now
+	for i := range engine.Shards {
+		e.memory.Mark(i, r.mark(i), r.now)
 	}
 	failpoint.Hit("recovery-before-forget")
 	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next()); err != nil {
@@ -102,7 +101,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 		e.memory.Lanes.Of(id).Waits(engine.Place{})
 	}
 	e.memory.StartedAt = r.now
-	e.resuming.Store(r.now + 1)
+	e.memory.Resuming.Store(r.now + 1)
 	e.loaded.Store(r.now + 1)
 	e.memory.Horizon.Store(r.now + 1)
 	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
@@ -112,8 +111,11 @@ func (e *Scheduler) recover(ctx context.Context) error {
 
 // mark is the watermark that a shard will have.
 func (r *recovery) mark(shard int) int64 {
-	return max(r.e.memory.Shards[shard].Watermark, r.now, r.reach[shard])
+	return max(r.e.memory.Shard(shard).Watermark, r.now, r.reach[shard])
 }
+
+// watermark is that of a timer's shard as it was found.
+func (r *recovery) watermark(id engine.TimerID) int64 { return r.e.memory.Shard(id.Shard()).Watermark }
 
 // seen notes a key of the journal.
 func (r *recovery) seen(k engine.Key) {
@@ -191,7 +193,7 @@ func (r *recovery) row(o engine.Owed) {
 	if o.Key.Due >= r.now {
 		r.keys[o.Key] = true
 	}
-	if o.Key.Due > r.e.memory.ShardOf(o.Key.Timer).Watermark {
+	if o.Key.Due > r.watermark(o.Key.Timer) {
 		r.owed[o.Key] = true
 	}
 	t, begun := r.finished[o.Key], false
@@ -263,7 +265,7 @@ func (r *recovery) overtaken(t *engine.Timer, rest []engine.Owed, due int64) boo
 	if err != nil {
 		return false
 	}
-	w := r.e.memory.ShardOf(t.ID).Watermark
+	w := r.watermark(t.ID)
 	next, ok := p.Next(max(w, due))
 	return ok && next < r.now-policy.MisfireAfter
 }
@@ -274,7 +276,7 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 		if _, ok := r.begun[k]; ok {
 			continue // a later attempt has no end: the plan decides
 		}
-		w := r.e.memory.ShardOf(k.Timer).Watermark
+		w := r.watermark(k.Timer)
 		if t.Status.Final() {
 			r.record(t)
 		} else if k.Due > w {

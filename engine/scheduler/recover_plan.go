@@ -89,7 +89,7 @@ func (r *recovery) piece(rows int) (d *policy.Triage, marks []engine.Mark, upTo 
 	for upTo = r.shards.from; upTo < r.shards.until && len(d.Records)+len(d.Owe) < rows; upTo++ {
 		of := &r.shards.of[upTo]
 		d.Records, d.Owe = append(d.Records, of.Records...), append(d.Owe, of.Owe...)
-		if sh := &r.e.memory.Shards[upTo]; r.mark(upTo) > sh.Watermark {
+		if sh := r.e.memory.Shard(upTo); r.mark(upTo) > sh.Watermark {
 			marks = append(marks, engine.Mark{Shard: upTo, Fence: sh.Fence, W: r.mark(upTo)})
 		}
 	}
@@ -106,7 +106,7 @@ func (r *recovery) fromPlan(ctx context.Context, cs []engine.Candidate) error {
 		case i < s.from || i >= s.until:
 		case c.Definition != nil:
 			defs = append(defs, slices.Clone(c.Definition)) // the page is its reader's again
-		case c.Due > r.e.memory.Shards[i].Watermark:
+		case c.Due > r.watermark(c.ID):
 			ids = append(ids, c.ID)
 		}
 	}
@@ -139,7 +139,7 @@ func (r *recovery) fromPlan(ctx context.Context, cs []engine.Candidate) error {
 // decide decides the dues of one timer that its plan derives.
 func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 	shard := t.ID.Shard()
-	w, mark := r.e.memory.Shards[shard].Watermark, r.mark(shard)
+	w, mark := r.watermark(t.ID), r.mark(shard)
 	d := &r.shards.of[shard]
 	was := len(d.Records) + len(d.Owe)
 	d.Now = r.now

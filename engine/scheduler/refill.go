@@ -2,8 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -11,11 +9,6 @@ import (
 )
 
 const (
-	// refillTo is how many tasks of a spilled lane refill keeps in memory, and
-	// refillPage how many rows it reads at a time. A lane with 1,000 calls in flight,
-	// each of 100 ms, has 1 s of them.
-	refillTo   = 10_000
-	refillPage = 1_000
 	// refillEvery is how long refill waits after a round that read nothing: the lanes
 	// have no room, or their rows are still to be stored.
 	refillEvery = 20 * time.Millisecond
@@ -64,51 +57,22 @@ func (e *Scheduler) refillRound(ctx context.Context, list []*resident.Lane) (rea
 // refillLane reads a page of a lane, and gives the lane another turn unless that was
 // the end of it.
 func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int, err error) {
-	// Rows that may be tried before this instant are brought by refill alone: see
-	// resumeTo, which raises it before it reads.
-	upTo := e.resuming.Load()
-	l.Mu.Lock()
-	room := min(refillTo-l.Resident, l.Room(), refillPage)
-	from := l.Next
-	if l.Lowest.Compare(from) < 0 {
-		from = l.Lowest
-	}
-	if room > 0 {
-		l.Lowest = resident.LastPlace
-	} else {
-		l.Staying = false // what is to leave takes the room: it leaves first
-	}
-	staying := l.Staying
-	l.Mu.Unlock()
-	if room <= 0 {
+	turn := l.Begin()
+	if turn.Room <= 0 {
 		e.memory.Lanes.Turns.Add(l)
 		return 0, nil
 	}
 	since := time.Now()
-	rows, err := e.cfg.Cold.OwedIn(ctx, l.Id, from, upTo-1, room)
+	rows, err := e.cfg.Cold.OwedIn(ctx, l.ID, turn.From, turn.UpTo-1, turn.Room)
 	if err == nil {
-		read, err = e.bring(ctx, rows, room, since)
+		read, err = e.bring(ctx, rows, turn.Room, since)
 	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	switch {
-	case err != nil:
-		if from.Compare(l.Lowest) < 0 {
-			l.Lowest = from
-		}
+	if err != nil {
+		l.Fail(turn)
 		return 0, err // the caller gives it another turn
-	case len(rows) == room:
-		l.Next, l.Staying = rows[len(rows)-1].Place(), false
-	case staying && l.Lowest == resident.LastPlace && upTo == e.resuming.Load():
-		if e.unspill(l) {
-			return read + 1, nil
-		}
-	default:
-		// The end, unless a row was stored since: looked at again when none is any more.
-		if l.Staying = true; len(rows) > 0 {
-			from = rows[len(rows)-1].Place()
-		}
-		l.Next = from
+	}
+	if e.memory.EndTurn(l, turn, rows) {
+		return read + 1, nil
 	}
 	e.memory.Lanes.Turns.Add(l)
 	return read, nil
@@ -130,33 +94,4 @@ func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, rea
 	}
 	unfolded, err := e.unfold(ctx, ranges, room-len(singles))
 	return len(singles) + unfolded, err
-}
-
-// unspill queues what was to leave, in order, with all that comes due meanwhile, and
-// lets the lane's dues wait in memory again, unless a row joins meanwhile. The caller
-// holds the mu of the lane; unspill gives it back while it takes the shards' locks,
-// which come first.
-func (e *Scheduler) unspill(l *resident.Lane) bool {
-	for len(l.Leaving) > 0 {
-		ts := slices.SortedFunc(maps.Keys(l.Leaving), func(a, b *resident.Task) int { return a.Key.Compare(b.Key) })
-		l.Mu.Unlock()
-		ready := ts[:0]
-		for _, t := range ts {
-			sh := e.memory.ShardOf(t.Key.Timer)
-			sh.Mu.Lock()
-			if t.State == resident.Leaving { // else it was cancelled
-				t.Lane.Left(t)
-				t.Await(e.now())
-				ready = append(ready, t)
-			}
-			sh.Mu.Unlock()
-		}
-		e.memory.Enqueue(ready)
-		l.Mu.Lock()
-	}
-	if l.Lowest != resident.LastPlace {
-		return false
-	}
-	l.Spilled, l.Staying = false, false
-	return true
 }

@@ -38,21 +38,11 @@ func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after,
 	if touched := r.touchedOf(t.ID); r.e.cfg.HistorySampled && len(touched) > 0 {
 		after = max(after, touched[len(touched)-1].Due) // the records may not be stored
 	}
-	os, _ := ranges(t, p, after, to, func(k engine.Key) (bool, error) {
+	os, _ := policy.Ranges(t, p, after, to, func(k engine.Key) (bool, error) {
 		_, begun := r.begun[k]
-		return begun || r.finished[k] != nil || r.keys[k] || owes(d, k), nil
+		return begun || r.finished[k] != nil || r.keys[k] || d.Owes(k), nil
 	})
 	d.Owe = append(d.Owe, os...)
-}
-
-// owes tells whether a row under a key was just decided: those of a timer come last.
-func owes(d *policy.Triage, k engine.Key) bool {
-	for _, o := range slices.Backward(d.Owe) {
-		if o.Key.Timer != k.Timer || o.Key == k {
-			return o.Key == k
-		}
-	}
-	return false
 }
 
 // fromRanges decides what is past of the ranges that are owed, and puts what is to
@@ -74,7 +64,7 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 			r.e.leaveOut(id, err)
 			continue
 		}
-		w := r.e.memory.ShardOf(id).Watermark
+		w := r.watermark(id)
 		from, to := w, int64(0)
 		for i := range rows {
 			if rows[i].Generation != t.Generation {

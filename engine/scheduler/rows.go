@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"time"
 
 	"xtimer/engine"
 )
@@ -50,4 +51,39 @@ func (e *Scheduler) eachRow(ctx context.Context, id engine.TimerID, after int64,
 		}
 		after = rows[page-1].Key.Due
 	}
+}
+
+// oweNow commits a row, takes it into memory and ends the claim of its timer,
+// which it holds on to while the commit is in doubt.
+func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, release func()) error {
+	err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: []engine.Owed{o}})
+	if err != nil && inDoubt(err) {
+		e.background.Go(func() {
+			if e.owes(o.Key) {
+				if err := e.memory.AddStored(t, o); err != nil {
+					e.log.Error("cannot take in a task; the next start will", "task", o.Key, "error", err)
+				}
+			}
+			release()
+		})
+		return err
+	}
+	defer release()
+	if err != nil {
+		return err
+	}
+	return e.memory.AddStored(t, o)
+}
+
+// owes finds out whether a commit in doubt made a row, see resolve.
+func (e *Scheduler) owes(k engine.Key) bool {
+	for e.life.Err() == nil {
+		if err := e.cfg.Cold.Settle(e.life, &engine.Settlement{Owner: e.cfg.Node}); err == nil {
+			if o, err := e.rowAt(e.life, k); err == nil {
+				return o != nil && o.To == 0
+			}
+		}
+		sleep(e.life, time.Second)
+	}
+	return false
 }

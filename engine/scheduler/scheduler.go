@@ -124,9 +124,9 @@ type Scheduler struct {
 	backlog     backlog
 	ended       ended
 	subscribers *inspect.Subscribers
-	watched     watchedApps
+	apps        inspect.Apps
 	operations  operations
-	recent      recent
+	recent      inspect.Recent
 	overdue     overdue
 	minutes     minutes
 	calm        resident.Signal // calls are not paused
@@ -135,7 +135,6 @@ type Scheduler struct {
 	// warmed is to the warm tier what memory.Horizon is to the wheel. Raised by the
 	// migrator only.
 	loaded, warmed  atomic.Int64
-	resuming        atomic.Int64 // rows of owed that may be tried before it are in memory, or their lane is spilled
 	steps           atomic.Int64 // how often the clock was set
 	running, ending atomic.Bool
 	startsWith      atomic.Pointer[string] // what it is busy with before it runs
@@ -156,9 +155,8 @@ type Scheduler struct {
 	failed       chan string     // the first stage that failed
 	life         context.Context // of what Run does in the background
 	background   background
-	early        []engine.Owed    // what is to be in memory before the first fire; see recover.go
-	clockReset   atomic.Int64     // up to which watermark ResetClock has been called (Unix ms)
-	batch        []*resident.Task // fire's own
+	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
+	clockReset   atomic.Int64  // up to which watermark ResetClock has been called (Unix ms)
 }
 
 // New builds an engine; nothing runs before Run.
@@ -175,12 +173,13 @@ func New(cfg Config) *Scheduler {
 	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
 	e.subscribers = inspect.NewSubscribers(shelf{e})
+	e.watchApps()
 	e.operations.byID = map[string]*Operation{}
 	e.counts.Store(&engine.Counts{})
 	e.readsFail.Store(true)
 	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
 	e.memory = resident.New(resident.Config{
-		Journal: cfg.Journal, Now: cfg.Now, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, e.fire),
+		Journal: cfg.Journal, Now: cfg.Now, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: e.taskEnded,
 	})
 	e.metrics = newCounters(e, cfg.Metrics)

@@ -31,15 +31,7 @@ func ends(t *engine.Task, generation uint32) bool {
 
 // spent are the dues of a timer's plan in (after, to] that are spent.
 func (e *Scheduler) spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after, to int64) (policy.Spans, error) {
-	var s policy.Spans
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock() // memory first: a task that leaves memory is stored by then
-	for _, k := range sh.Order {
-		if due := k.Key.Due; k.Key.Timer == t.ID && !k.Evicted && after < due && due <= to && k.Used() {
-			s = append(s, [2]int64{due, due})
-		}
-	}
-	sh.Mu.Unlock()
+	s := e.memory.Used(t.ID, after, to) // first: a task that leaves memory is stored by then
 	done, err := e.over(ctx, t.ID, t.Generation, after+1, to)
 	if err != nil {
 		return nil, err

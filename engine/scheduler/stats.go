@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -37,32 +36,23 @@ type Stats struct {
 // Memory returns how many unfinished tasks are in memory, and how many bytes of headers
 // and bodies the timers in memory have and the calls under way need.
 func (e *Scheduler) Memory() (tasks, payload int64) {
-	b := &e.memory.Bodies
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
-	return e.memory.Lanes.Resident.Load(), b.Kept + b.Flying
+	return e.memory.Lanes.Resident.Load(), e.memory.Bodies.Bytes()
 }
 
 // Stats takes a look at everything.
 func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	now := e.now()
-	s := Stats{Wheel: e.memory.Wheel.Len(), Warm: e.cfg.Warm.Len(), Journal: e.journal.Len(), Watermark: now}
+	s := Stats{Wheel: e.memory.Wheel.Len(), Warm: e.cfg.Warm.Len(), Journal: e.journal.Len()}
 	s.Uptime = time.Duration(now-e.memory.StartedAt) * time.Millisecond
-	s.FiresPerSec, s.Lateness = e.recent.look(now)
+	s.FiresPerSec, s.Lateness = e.recent.Look(now)
 	s.DueByMinute = e.minutes.look(now)
 	for i := range s.Ended {
 		s.Ended[i] = int64(e.metrics.results[i].Get())
 	}
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		s.SettleBacklog += int64(sh.Done)
-		s.Watermark = min(s.Watermark, sh.Watermark)
-		for t := range sh.Tasks.All {
-			s.add(t, now)
-		}
-		sh.Mu.Unlock()
-	}
+	unsettled, _ := e.memory.Unsettled()
+	lowest, _ := e.memory.Watermarks()
+	s.SettleBacklog, s.Watermark = int64(unsettled), min(now, lowest)
+	e.memory.EachTask(func(t *resident.Task) { s.add(t, now) })
 	s.addStored(e.overdue.stored(nil), now)
 	s.Tiers, s.Warnings = e.Tiers(), e.Warnings()
 	var err error
@@ -95,19 +85,10 @@ func (s *Stats) addStored(w waiting, now int64) {
 
 // countOverdue counts what is due and not begun; what is not in memory as it was counted
 // of late. The queue cannot tell: it also has what was cancelled while it waited.
-func (e *Scheduler) countOverdue() (n int64) {
-	for i := range e.memory.Shards {
-		var s Stats
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		for t := range sh.Tasks.All {
-			s.add(t, t.Key.Due)
-		}
-		sh.Mu.Unlock()
-		n += s.Overdue
-		runtime.Gosched() // what is due goes first
-	}
-	return n + e.overdue.stored(nil).tasks
+func (e *Scheduler) countOverdue() int64 {
+	var s Stats
+	e.memory.EachTask(func(t *resident.Task) { s.add(t, t.Key.Due) })
+	return s.Overdue + e.overdue.stored(nil).tasks
 }
 
 // Tiers reports which of the tiers are up, by name. A warm tier that failed is up again when
@@ -197,22 +178,16 @@ func (e *Scheduler) countWaiting(ctx context.Context) error {
 		stored, err = e.countRows(ctx, now)
 	}
 	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		for t := range sh.Tasks.All {
-			if t.HasRow && t.SettledAt == 0 && max(t.NotBefore, t.Key.Due) <= now {
-				inMemory[t.Lane.Id]++
-			}
-			if t.State == resident.Queued || t.State == resident.Leaving { // parked tasks wait for their timer
-				l := lanes[t.Lane.Id]
-				l.add(1, max(t.NotBefore, t.Key.Due))
-				lanes[t.Lane.Id] = l
-			}
+	e.memory.EachTask(func(t *resident.Task) {
+		if t.HasRow && t.SettledAt == 0 && max(t.NotBefore, t.Key.Due) <= now {
+			inMemory[t.Lane.ID]++
 		}
-		sh.Mu.Unlock()
-		runtime.Gosched() // what is due goes first
-	}
+		if t.State == resident.Queued || t.State == resident.Leaving { // parked tasks wait for their timer
+			l := lanes[t.Lane.ID]
+			l.add(1, max(t.NotBefore, t.Key.Due))
+			lanes[t.Lane.ID] = l
+		}
+	})
 	for id, r := range stored {
 		if n := r.tasks - inMemory[id]; n > 0 {
 			l := lanes[id]
@@ -273,12 +248,7 @@ func (e *Scheduler) waitingIn(o *engine.Owed, definition []byte, now int64) int6
 	if err != nil {
 		return 0
 	}
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	lv := sh.Timers[t.ID]
-	wheels := lv != nil && lv.RangeTo != 0 && lv.RangeFrom == o.Key.Due
-	sh.Mu.Unlock()
-	if wheels {
+	if e.memory.IsTurning(o.Key) {
 		return 0
 	}
 	return p.Count(o.Key.Due-1, min(o.To, now))
@@ -302,6 +272,13 @@ func (o *overdue) stored(selected func(engine.Lane) bool) (sum waiting) {
 		}
 	}
 	return sum
+}
+
+// storedIn is how many tasks of a lane are due and not in memory.
+func (o *overdue) storedIn(id engine.Lane) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lanes[id].rows
 }
 
 // late are the lanes whose oldest task is late by more than lateAfter.

@@ -114,7 +114,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	}
 	e.announce(u.d.Records)
 	for _, c := range u.caught {
-		e.rejoin(c)
+		e.memory.CaughtUp(c.timer, c.after)
 	}
 	read := time.Now()
 	u.end()
@@ -150,12 +150,7 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 		u.e.leaveOut(t.ID, err)
 		return nil // its row stays
 	}
-	sh := u.e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	lv := sh.Timers[t.ID]
-	wheels := lv != nil && lv.RangeTo != 0 && lv.RangeFrom == o.Key.Due
-	sh.Mu.Unlock()
-	if wheels {
+	if u.e.memory.IsTurning(o.Key) {
 		return nil // the wheel goes through it already
 	}
 	return u.unfold(ctx, t, &p, o, most)
@@ -168,10 +163,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 		h := e.memory.Pins.Pin(now) // until the timer's dues come through the wheel
 		u.release = append(u.release, func() { e.memory.Pins.Release(h) })
 	}
-	sh := e.memory.ShardOf(t.ID)
-	sh.Mu.Lock()
-	settled, settling := sh.Watermark, max(sh.Watermark, sh.Settling)
-	sh.Mu.Unlock()
+	settled, settling := e.memory.Watermark(t.ID)
 	to := o.To
 	if to == engine.Endless {
 		to = max(now, settling)
@@ -201,7 +193,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 		u.rests = append(u.rests, r)
 		return nil
 	case ok && due <= to: // the clock was set back: the wheel goes through it
-		os, err := ranges(t, p, due-1, to, func(k engine.Key) (bool, error) {
+		os, err := policy.Ranges(t, p, due-1, to, func(k engine.Key) (bool, error) {
 			if slices.ContainsFunc(u.d.Owe, func(x engine.Owed) bool { return x.Key == k }) {
 				return true, nil
 			}
@@ -265,13 +257,7 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 // record or a row. Memory comes first: what leaves it was stored before. A range without
 // end begins behind all that had a task.
 func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	sh := u.e.memory.ShardOf(o.Key.Timer)
-	var own policy.Spans
-	sh.Mu.Lock()
-	if lv := sh.Timers[o.Key.Timer]; lv != nil {
-		own = sh.InMemory(lv, o.Key.Due-1, to)
-	}
-	sh.Mu.Unlock()
+	own := u.e.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to)
 	stored, err := u.e.ownWithin(ctx, o, to)
 	own = append(own, stored...)
 	slices.SortFunc(own, policy.CompareSpans)
@@ -293,19 +279,4 @@ func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (own
 	})
 	slices.SortFunc(own, policy.CompareSpans)
 	return own, err
-}
-
-// rejoin lets the dues of a timer come through the wheel again.
-func (e *Scheduler) rejoin(c caughtUp) {
-	sh := e.memory.ShardOf(c.timer.ID)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	lv := sh.Timers[c.timer.ID]
-	if lv == nil || !lv.Behind || lv.Def.Generation != c.timer.Generation {
-		return
-	}
-	lv.Behind = false
-	sh.Decided[c.timer.ID] = c.after
-	e.memory.Schedule(lv, c.after)
-	sh.Dismiss(lv)
 }

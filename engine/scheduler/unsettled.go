@@ -63,25 +63,13 @@ func (u *unsettled) waits() time.Duration {
 	return 0
 }
 
-// waiting is countUnsettled where it may come near a bound: each outcome has a
+// waiting is memory.Unsettled where it may come near a bound: each outcome has a
 // record in the journal, and what is larger than 64 KiB is rare.
 func (e *Scheduler) waiting() (n int, bytes int64) {
 	if u := &e.unsettled; e.journal.Len() <= min(int64(u.outcomes), u.bytes>>16) {
 		return 0, 0
 	}
-	return e.countUnsettled()
-}
-
-// countUnsettled counts the outcomes that wait, and their bytes.
-func (e *Scheduler) countUnsettled() (n int, bytes int64) {
-	for i := range e.memory.Shards {
-		sh := &e.memory.Shards[i]
-		sh.Mu.Lock()
-		n += sh.Done
-		bytes += sh.DoneBytes
-		sh.Mu.Unlock()
-	}
-	return n, bytes
+	return e.memory.Unsettled()
 }
 
 // When the disk stalls, no more than this is called without being noted: each

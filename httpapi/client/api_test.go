@@ -134,6 +134,12 @@ func TestTheClientKnowsEveryOperation(t *testing.T) {
 			}
 			return nil
 		},
+		"dismissTask": func() error {
+			if _, err := c.Dismiss(ctx, key); !hasCode(err, http.StatusConflict) {
+				t.Errorf("a task that did not fail was dismissed: %v", err)
+			}
+			return nil
+		},
 		"backup": func() error {
 			_, err := c.Backup(ctx) // memory tiers cannot be copied
 			if e := (*client.Error)(nil); errors.As(err, &e) {
@@ -143,11 +149,25 @@ func TestTheClientKnowsEveryOperation(t *testing.T) {
 		},
 		"timerVersions": func() error { _, err := c.Versions(ctx, id, 2); return err },
 		"coming":        func() error { _, err := c.Coming(ctx, "a", time.Now(), 10); return err },
-		"listFailures":  func() error { _, err := c.Failures(ctx, client.TaskFilter{App: "a"}); return err },
-		"getTrend":      func() error { _, err := c.Trend(ctx, 3); return err },
-		"resetClock":    func() error { _, err := c.ResetClock(ctx, client.DryRun()); return err },
-		"getSystem":     func() error { _, err := c.System(ctx); return err },
-		"getToken":      func() error { _, err := c.Grant(ctx); return err },
+		"upcomingHours": func() error {
+			f, err := c.UpcomingHours(ctx, "a", 24)
+			if err == nil && (len(f.Hours) != 24 || !f.Exact || f.Timers < 1 || f.Hours[1].Dues < 1) {
+				t.Errorf("%+v", f)
+			}
+			return err
+		},
+		"listApps": func() error {
+			p, err := c.Apps(ctx, "a", 0, "")
+			if err == nil && (len(p.Apps) != 1 || p.Apps[0].App != "a" || p.Apps[0].Timers.Enabled < 1) {
+				t.Errorf("%+v", p)
+			}
+			return err
+		},
+		"listFailures": func() error { _, err := c.Failures(ctx, client.TaskFilter{App: "a"}); return err },
+		"getTrend":     func() error { _, err := c.Trend(ctx, 3); return err },
+		"resetClock":   func() error { _, err := c.ResetClock(ctx, client.DryRun()); return err },
+		"getSystem":    func() error { _, err := c.System(ctx); return err },
+		"getToken":     func() error { _, err := c.Grant(ctx); return err },
 		"verify": func() error {
 			v, err := c.Verify(ctx, client.Verification{From: time.Now().Add(-time.Minute)}, func(*client.Finding) {})
 			if err == nil && v.Verdict != "proven" {

@@ -153,6 +153,7 @@ func (c *Client) System(ctx context.Context) (*System, error) {
 type Grant struct {
 	App    string `json:"app"`    // * is all apps
 	Role   string `json:"role"`   // read, write, admin
+	Name   string `json:"name"`   // what versions of timers keep
 	Needed bool   `json:"needed"` // false: the server wants no token
 }
 

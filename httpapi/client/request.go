@@ -60,6 +60,9 @@ func DryRun() CallOption { return func(q *request) { q.query.Set("dry_run", "tru
 // of the history for each timer of a page.
 func LastTasks() CallOption { return func(q *request) { q.query.Set("last_task", "true") } }
 
+// WithTotal has a list of timers say how many there are.
+func WithTotal() CallOption { return func(q *request) { q.query.Set("total", "true") } }
+
 // path puts escaped names into a path: path("/v1/timers/%s/run", id).
 func path(format string, names ...any) string {
 	for i, n := range names {

@@ -18,6 +18,10 @@ type Task struct {
 	// NextAttempt is set while it waits for one.
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
 	Ended       time.Time `json:"ended,omitzero"`
+	// Dismissed is when somebody said that nothing is left to do about the failure, and
+	// DismissedBy the name of the token.
+	Dismissed   time.Time `json:"dismissed,omitzero"`
+	DismissedBy string    `json:"dismissed_by,omitempty"`
 	// AttemptCount is how often it was called so far. Attempts has all of them where the
 	// task was asked for by its key, and the last one in lists.
 	AttemptCount int       `json:"attempt_count"`
@@ -54,6 +58,11 @@ type TaskFilter struct {
 	Statuses []string
 	From, To time.Time // From ≤ due < To
 	Origin   string
+	Code     string // of the last attempt: 503, 5xx, or an error class such as timeout
+	Search   string // a part of the name or of the failure; ASCII letters of either case are the same
+	// Dismissed selects tasks that were dismissed, or those that were not; nil: both, but
+	// RetryAll and Failures leave out what was dismissed.
+	Dismissed *bool
 	// All must be set for a bulk operation without another field.
 	All bool
 }

@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"iter"
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,6 +39,11 @@ func (f *TaskFilter) query() url.Values {
 	set(q, "timer_id", f.TimerID)
 	set(q, "status", strings.Join(f.Statuses, ","))
 	set(q, "origin", f.Origin)
+	set(q, "code", f.Code)
+	set(q, "q", f.Search)
+	if f.Dismissed != nil {
+		q.Set("dismissed", strconv.FormatBool(*f.Dismissed))
+	}
 	setTime(q, "from", f.From)
 	setTime(q, "to", f.To)
 	return q
@@ -53,4 +60,9 @@ func setTime(q url.Values, name string, t time.Time) {
 func (c *Client) Retry(ctx context.Context, key string) error {
 	_, err := c.keyOf(ctx, path("/v1/tasks/%s/retry", key), nil)
 	return err
+}
+
+// Dismiss says that nothing is left to do about a failed, dead, missed or unknown task.
+func (c *Client) Dismiss(ctx context.Context, key string) (*Task, error) {
+	return send[Task](ctx, c, request{method: http.MethodPost, path: path("/v1/tasks/%s/dismiss", key), twice: true})
 }

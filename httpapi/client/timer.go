@@ -75,6 +75,7 @@ type Timer struct {
 	Version       int       `json:"version"` // counts every change; for IfMatch
 	CreatedAt     time.Time `json:"created_at"`
 	UpdatedAt     time.Time `json:"updated_at"`
+	UpdatedBy     string    `json:"updated_by,omitempty"` // the name of the token that made this version
 	NextDue       time.Time `json:"next_due,omitzero"`
 	LastTask      *Task     `json:"last_task,omitempty"`
 }
@@ -83,6 +84,7 @@ type Timer struct {
 type TimerFilter struct {
 	App        string
 	NamePrefix string
+	Search     string // a part of the name; ASCII letters of either case are the same
 	Status     string
 	Label      string // team=a,env!=prod
 	// All must be set for a bulk operation without another field.
@@ -93,6 +95,13 @@ type TimerFilter struct {
 type TimerList struct {
 	Timers     []Timer `json:"timers"`
 	NextCursor string  `json:"next_cursor,omitempty"`
+	Total      *Total  `json:"total,omitempty"` // with WithTotal
+}
+
+// Total is how many entries a list has: so many, or at least so many.
+type Total struct {
+	Count int64 `json:"count"`
+	Exact bool  `json:"exact"`
 }
 
 // PutResult is what a Put or Create did: Created, Updated or Unchanged. A DryRun

@@ -62,6 +62,7 @@ func (f *TimerFilter) query() url.Values {
 	q := make(url.Values)
 	set(q, "app", f.App)
 	set(q, "name_prefix", f.NamePrefix)
+	set(q, "q", f.Search)
 	set(q, "status", f.Status)
 	set(q, "label", f.Label)
 	return q

@@ -6,6 +6,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"xtimer/httpapi/client"
 )
 
 // TestTheme: the first click on the button for the theme changes what is seen, whatever
@@ -37,6 +39,38 @@ func TestTheme(t *testing.T) {
 		b.wait(t, background+` === `+quoted(was))
 	}
 	b.clean(t, "choosing a theme")
+}
+
+// TestZoneButtons: the zone of the page is written beside its times, and in its chart. It is the
+// timer's, UTC or that of the browser, as the visitor chooses.
+func TestZoneButtons(t *testing.T) {
+	n := serve(t)
+	r, err := n.api.Create(t.Context(), client.Definition{
+		App: "shop", Name: "zoned", Schedule: client.Schedule{Cron: "0 9 20 1 *", TimeZone: "America/New_York"}, Callback: client.Callback{URL: "http://target.test/ok"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.run(r.Timer.ID)
+	b := open(t, n)
+	if _, err := chromedp.Call(b.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Shanghai"}); err != nil {
+		t.Fatal(err)
+	}
+	path := "/timers/" + r.Timer.ID
+	b.visit(t, path)
+	for _, x := range []struct{ button, due, chart string }{
+		{"", "-01-20 09:00:00.000 UTC-5", "UTC-"},
+		{"zone-utc", "-01-20 14:00:00.000 UTC", "UTC+0"},
+		{"zone-mine", "-01-20 22:00:00.000 UTC+8", "UTC+8"},
+		{"zone-timer", "-01-20 09:00:00.000 UTC-5", "UTC-"},
+	} {
+		if x.button != "" {
+			b.leave(t, x.button, path)
+		}
+		b.wait(t, `document.querySelector(".dues time").innerText.endsWith(`+quoted(x.due)+`)`)
+		b.wait(t, `document.querySelector(".u-legend th").innerText.startsWith(`+quoted(x.chart)+`)`)
+	}
+	b.clean(t, "choosing a zone")
 }
 
 // TestPhone: at a width of 390 px no table has to be moved sideways: each row is a card,

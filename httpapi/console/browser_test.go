@@ -467,6 +467,8 @@ func (b *browser) press(t *testing.T, lang string) {
 	}
 	b.fill(t, "#app", "shop")
 	b.fill(t, "#status", "problems")
+	b.fill(t, "#q", name)
+	b.fill(t, "#code", "5xx")
 	b.leave(t, "go", "/tasks?app=shop")
 	b.wait(t, `document.querySelectorAll("#tasks tbody .s-dead").length === 50 && document.querySelector("#from").value`)
 	b.leave(t, "older", "/tasks?")
@@ -482,7 +484,7 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.do(t, chromedp.KeyEvent(kb.Escape))
 	b.wait(t, `!document.getElementById("keys").open`)
 	b.do(t, chromedp.KeyEvent("/"))
-	b.wait(t, `document.activeElement.id === "app"`)
+	b.wait(t, `document.activeElement.id === "q"`)
 	b.do(t, chromedp.KeyEvent("/?"))
 	b.wait(t, `document.activeElement.value.endsWith("/?") && !document.getElementById("keys").open`)
 	b.visit(t, "/system")
@@ -510,6 +512,37 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.wait(t, `document.querySelector("#work").dataset.ended === "true"`)
 	b.look(t)
 	b.leave(t, "back", "/dead?")
+
+	// What was dismissed leaves the list, and is found by the filter.
+	b.visit(t, "/dead?timer_id="+tm.ID)
+	b.wait(t, `document.querySelector("details").open = true`)
+	key, err := eval[string](b, `document.querySelector("input[name=key]").value`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.tick(t, "input[name=key]")
+	b.leave(t, "dismiss", "/dead/dismiss")
+	b.leave(t, "cancel", "/dead")
+	b.visit(t, "/dead?timer_id="+tm.ID)
+	b.tick(t, "input[name=key]")
+	b.leave(t, "dismiss", "/dead/dismiss")
+	b.leave(t, "confirm", "/work/")
+	b.wait(t, `document.querySelector("#work").dataset.ended === "true"`)
+	b.leave(t, "back", "/dead?")
+	b.wait(t, `!document.querySelector("input[name=key][value='`+key+`']")`)
+	b.tick(t, "#dismissed")
+	b.leave(t, "go", "/dead?")
+	b.wait(t, `document.querySelector("input[name=key]").value === `+quoted(key))
+	single, err := eval[string](b, `document.querySelector(".list a[href^='/tasks/']").getAttribute("href")`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.visit(t, single)
+	b.wait(t, `!document.getElementById("dismiss") && document.getElementById("retry")`)
+	b.leave(t, "retry", "/tasks/") // which ends the dismissal
+	b.wait(t, `document.querySelector(".s-dead")`)
+	b.leave(t, "dismiss", "/tasks/")
+	b.wait(t, `!document.getElementById("dismiss")`)
 
 	// The list: found as one types, chosen, and changed.
 	for i := range 3 {

@@ -170,7 +170,7 @@ func TestForgedRequests(t *testing.T) {
 		good := v.csrf()
 		forms := []string{
 			"/timers/" + tm.ID + "/delete", "/timers/" + tm.ID + "/disable", "/timers/" + tm.ID + "/run", "/timers/act", "/timers/new", "/timers/preview",
-			"/timers/" + tm.ID + "/edit", "/timers/" + tm.ID + "/enable", "/tasks/" + tm.ID + "_1/retry", "/work/x/stop", "/dead/retry", "/system/backup", "/preferences", "/sign-in", "/sign-out",
+			"/timers/" + tm.ID + "/edit", "/timers/" + tm.ID + "/enable", "/tasks/" + tm.ID + "_1/retry", "/work/x/stop", "/dead/retry", "/dead/dismiss", "/tasks/" + tm.ID + "_1/dismiss", "/system/backup", "/preferences", "/sign-in", "/sign-out",
 		}
 		for _, path := range forms {
 			body := func(csrf string) string {
@@ -202,7 +202,7 @@ func TestReadToken(t *testing.T) {
 	pages := n.pages()
 	mine := n.timer("shop", "mine", "/ok")
 	v := n.signedIn("shop-read")
-	buttons := regexp.MustCompile(`<button[^>]*id="(?:run|enable|disable|delete|save|retry|backup|confirm|act-[a-z]+)"|id="(?:edit|clone|new-timer)"|type="checkbox" name`)
+	buttons := regexp.MustCompile(`<button[^>]*id="(?:run|enable|disable|delete|save|retry|dismiss|backup|confirm|act-[a-z]+)"|id="(?:edit|clone|new-timer)"|type="checkbox" name`)
 	for _, path := range pages {
 		if strings.HasPrefix(path, "/timers/new") || strings.HasSuffix(path, "/edit") {
 			if got := v.get(path); got.status != http.StatusForbidden {

@@ -14,7 +14,7 @@ import (
 
 // listDead is GET /dead: what failed or is dead, by target and error.
 func listDead(v *visit) error {
-	d := deadData{App: v.query("app"), TimerID: v.query("timer_id"), Since: v.query("since"), Status: v.query("status"), Back: v.Path()}
+	d := deadData{App: v.query("app"), TimerID: v.query("timer_id"), Since: v.query("since"), Status: v.query("status"), Dismissed: v.query("dismissed") == "yes", Back: v.Path()}
 	err := together(
 		func() error { return into(&d.List)(v.api.Failures(v.ctx, d.filter(v.Now))) },
 		func() error { return d.findTasks(v) },
@@ -30,6 +30,7 @@ func listDead(v *visit) error {
 
 type deadData struct {
 	App, TimerID, Since, Status, Back string
+	Dismissed                         bool // only the dismissed ones; else only the others
 	List                              client.Failures
 	Total                             int64
 	tasks                             map[string]client.Task // by key; not all of them have to be there
@@ -94,7 +95,7 @@ const mostResponse = 160
 var sinceHours = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
 func (d *deadData) filter(now time.Time) client.TaskFilter {
-	f := client.TaskFilter{App: d.App, TimerID: d.TimerID}
+	f := client.TaskFilter{App: d.App, TimerID: d.TimerID, Dismissed: &d.Dismissed}
 	if h, ok := sinceHours[d.Since]; ok {
 		f.From = now.Add(-h)
 	}
@@ -107,17 +108,33 @@ func (d *deadData) filter(now time.Time) client.TaskFilter {
 // retryDead is POST /dead/retry: first it asks, with the count; then it retries
 // at the rate asked for.
 func retryDead(v *visit) error {
+	return v.actOnDead("retry", func(ctx context.Context, key string) error { return v.api.Retry(ctx, key) })
+}
+
+// dismissDead is POST /dead/dismiss: first it asks, with the count.
+func dismissDead(v *visit) error {
+	return v.actOnDead("dismiss", func(ctx context.Context, key string) error {
+		_, err := v.api.Dismiss(ctx, key)
+		return err
+	})
+}
+
+// actOnDead does something to the tasks that are selected, in the form of what failed.
+func (v *visit) actOnDead(action string, do func(context.Context, string) error) error {
 	f := v.r.PostForm
 	d := retryData{
-		Keys: f["key"], Back: inside(f.Get("back")), Groups: f["group"],
-		App: f.Get("app"), TimerID: f.Get("timer_id"), Since: f.Get("since"), Status: f.Get("status"),
+		Action: action, Keys: f["key"], Back: inside(f.Get("back")), Groups: f["group"],
+		App: f.Get("app"), TimerID: f.Get("timer_id"), Since: f.Get("since"), Status: f.Get("status"), Dismissed: f.Get("dismissed") == "yes",
 	}
 	d.Rate, _ = strconv.Atoi(f.Get("rate"))
+	if action == "dismiss" {
+		d.Rate = mostRate // nothing is called
+	}
 	if d.Rate < 1 || d.Rate > mostRate {
 		return &fault{http.StatusBadRequest, "The rate must be from 1 to 1000 a second."}
 	}
 	if len(d.Groups) > 0 {
-		look := deadData{App: d.App, TimerID: d.TimerID, Since: d.Since, Status: d.Status}
+		look := deadData{App: d.App, TimerID: d.TimerID, Since: d.Since, Status: d.Status, Dismissed: d.Dismissed}
 		l, err := v.api.Failures(v.ctx, look.filter(v.Now))
 		if err != nil {
 			return err
@@ -137,15 +154,17 @@ func retryDead(v *visit) error {
 		d.Mistyped = f.Get("typed") != ""
 		return v.show("retry", v.T("Are you sure?"), &d)
 	}
-	w := &work{Title: v.T("Retry"), Back: d.Back, Total: len(d.Keys), gone: v.T("The task's timer was deleted: it cannot be retried.")}
+	w := &work{Title: v.Word(action), Back: d.Back, Total: len(d.Keys), gone: v.T("The task's timer was deleted: it cannot be retried.")}
 	return v.start(w, func(ctx context.Context) error {
-		return w.each(ctx, named(d.Keys), d.Rate, func(key string) error { return v.api.Retry(ctx, key) })
+		return w.each(ctx, named(d.Keys), d.Rate, func(key string) error { return do(ctx, key) })
 	})
 }
 
 type retryData struct {
+	Action                            string // retry or dismiss
 	Keys, Groups                      []string
 	App, TimerID, Since, Status, Back string
+	Dismissed                         bool
 	Rate                              int
 	Mistyped                          bool
 }

@@ -45,6 +45,9 @@ func liveEvents(v *visit) error {
 	if v.token != "" {
 		r.Header.Set("Authorization", "Bearer "+v.token)
 	}
+	if last := v.r.Header.Get("Last-Event-ID"); last != "" { // the browser comes back
+		r.Header.Set("Last-Event-ID", last)
+	}
 	resp, err := v.c.cfg.API.RoundTrip(r)
 	if err != nil {
 		return err

@@ -99,6 +99,13 @@ func (f fakeAPI) page(path string, headers ...string) string {
 	return html.UnescapeString(w.Body.String())
 }
 
+// leads is where a page of a console that asks it sends the visitor.
+func (f fakeAPI) leads(path string) string {
+	w := httptest.NewRecorder()
+	New(Config{API: f}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Header().Get("Location")
+}
+
 // TestRequestNotYet: before the first attempt there is only what the timer says.
 func TestRequestNotYet(t *testing.T) {
 	for status, want := range map[string]string{

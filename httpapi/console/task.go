@@ -19,7 +19,7 @@ func showTask(v *visit) error {
 	}
 	switch t.Status {
 	case client.Failed, client.Dead, client.Unknown:
-		d.CanRetry = true
+		d.CanRetry, d.CanDismiss = true, t.Dismissed.IsZero()
 	}
 	if d.Requests, err = v.requests(t); err != nil {
 		return err
@@ -32,10 +32,11 @@ func showTask(v *visit) error {
 }
 
 type taskData struct {
-	Task     client.Task
-	CanRetry bool
-	Fall     []bar
-	Requests []requestData
+	Task       client.Task
+	CanRetry   bool
+	CanDismiss bool
+	Fall       []bar
+	Requests   []requestData
 }
 
 // Open: it is not over, and the page looks again by itself.
@@ -56,6 +57,15 @@ func retryTask(v *visit) error {
 		if client.IsNotFound(err) {
 			return &fault{http.StatusNotFound, "The task's timer was deleted: it cannot be retried."}
 		}
+		return err
+	}
+	return redirect("/tasks/" + url.PathEscape(key))
+}
+
+// dismissTask is POST /tasks/{key}/dismiss.
+func dismissTask(v *visit) error {
+	key := v.r.PathValue("key")
+	if _, err := v.api.Dismiss(v.ctx, key); err != nil {
 		return err
 	}
 	return redirect("/tasks/" + url.PathEscape(key))

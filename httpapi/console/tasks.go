@@ -45,6 +45,7 @@ const tasksOfPage = 50
 
 type tasksData struct {
 	App, TimerID, Status string
+	Code, Search         string
 	From, To             string // as the inputs show them, in the zone of the page
 	Wrong                string // the input that cannot be read
 	Ranges               []timeRange
@@ -60,8 +61,8 @@ type timeRange struct{ Name, URL string }
 
 // taskSearch reads the filters in the address.
 func (v *visit) taskSearch() (*tasksData, error) {
-	d := &tasksData{App: v.query("app"), TimerID: v.query("timer_id"), Status: v.query("status"), From: v.query("from"), To: v.query("to")}
-	d.filter = client.TaskFilter{App: d.App, TimerID: d.TimerID}
+	d := &tasksData{App: v.query("app"), TimerID: v.query("timer_id"), Status: v.query("status"), From: v.query("from"), To: v.query("to"), Code: v.query("code"), Search: v.query("q")}
+	d.filter = client.TaskFilter{App: d.App, TimerID: d.TimerID, Code: d.Code, Search: d.Search}
 	switch d.Status {
 	case "":
 	case statusProblems:

@@ -141,6 +141,7 @@ type versionData struct {
 	Version int
 	At      time.Time
 	Status  string
+	By      string // the name of the token; "": not known
 	Changes []fieldChange
 }
 
@@ -151,7 +152,7 @@ func changes(vs []client.Timer) []versionData {
 	out := make([]versionData, len(vs))
 	for i := range vs {
 		t := &vs[i]
-		out[i] = versionData{Version: t.Version, At: t.UpdatedAt, Status: t.Status}
+		out[i] = versionData{Version: t.Version, At: t.UpdatedAt, Status: t.Status, By: t.UpdatedBy}
 		if i+1 == len(vs) {
 			continue
 		}

@@ -53,9 +53,16 @@ func (d *timersData) find(v *visit, end time.Time) error {
 	next := d.Cursor
 	d.Offset = 0
 	for {
-		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next, client.LastTasks())
+		options := []client.CallOption{client.LastTasks()}
+		if d.Total == nil && !d.Failing {
+			options = append(options, client.WithTotal())
+		}
+		l, err := v.api.TimerPage(v.ctx, d.Filter, d.Limit-len(d.Timers), next, options...)
 		if err != nil {
 			return err
+		}
+		if d.Total == nil {
+			d.Total = l.Total
 		}
 		d.add(l)
 		if next = l.NextCursor; next == "" || len(d.Timers) >= d.Limit || time.Now().After(end) {
@@ -71,7 +78,7 @@ func (d *timersData) find(v *visit, end time.Time) error {
 
 func timerFilter(q url.Values) client.TimerFilter {
 	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
-	return client.TimerFilter{App: get("app"), NamePrefix: get("name"), Status: get("status"), Label: get("label")}
+	return client.TimerFilter{App: get("app"), NamePrefix: get("name"), Search: get("q"), Status: get("status"), Label: get("label")}
 }
 
 type timersData struct {
@@ -81,8 +88,9 @@ type timersData struct {
 	Failing    bool   // only those whose last task failed
 	Limit      int
 	Cursor     string
-	Offset     int // of this page, among All
-	All        int // that match, if all are sorted
+	Offset     int           // of this page, among All
+	All        int           // that match, if all are sorted
+	Total      *client.Total // that match; nil: not counted
 	Timers     []*client.Timer
 	More       bool
 	NextPage   string

@@ -37,6 +37,12 @@ func AppendTask(b []byte, t *engine.Task) []byte {
 	if t.Ended != 0 {
 		b = TimeMember(b, "ended", t.Ended)
 	}
+	if t.Dismissed != 0 {
+		b = TimeMember(b, "dismissed", t.Dismissed)
+		if t.DismissedBy != "" {
+			b = TextMember(b, "dismissed_by", t.DismissedBy)
+		}
+	}
 	b = IntMember(b, "attempt_count", int64(t.LastAttempt()))
 	b = append(Member(b, "attempts"), '[')
 	for i := range t.Attempts {

@@ -25,6 +25,9 @@ func AppendView(b []byte, v *scheduler.View) []byte {
 	b = IntMember(b, "version", int64(v.Version))
 	b = TimeMember(b, "created_at", v.CreatedAt)
 	b = TimeMember(b, "updated_at", v.UpdatedAt)
+	if v.UpdatedBy != "" {
+		b = TextMember(b, "updated_by", v.UpdatedBy)
+	}
 	if v.NextDue != 0 {
 		b = TimeMember(b, "next_due", v.NextDue)
 	}

@@ -11,7 +11,7 @@ import (
 // formatVersion counts the changes that an older program would misread. A store
 // of an older format is raised when it is opened, a newer one is refused.
 const (
-	formatVersion = 2
+	formatVersion = 3 // 3: timers say who changed them, tasks whether they were dismissed
 	// secondFormat: the folder has a mark (see disk.Mark), and owed rows an index by
 	// lane.
 	secondFormat = 2

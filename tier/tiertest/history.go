@@ -16,6 +16,16 @@ func (s *cold) past(n int) (ts []*engine.Task) {
 		t := task(engine.TimerID(i*7%10+1), t0+int64(i)*3*day/int64(n), engine.Succeeded+engine.TaskStatus(i%7), 1+i%3)
 		t.App = fmt.Sprint("app", i%3)
 		t.Origin = engine.Origin(i % 4)
+		t.Name = fmt.Sprint("name", i%4)
+		switch last := &t.Attempts[len(t.Attempts)-1]; i % 3 {
+		case 0:
+			last.Code, last.ErrorClass = 0, "timeout"
+		case 1:
+			last.ErrorClass, last.Response = "status", []byte("an X for out")
+		}
+		if t.Status.IsFailure() && i%5 < 2 {
+			t.Dismissed, t.DismissedBy = t0, "somebody"
+		}
 		ts = append(ts, t)
 	}
 	for part := range slices.Chunk(ts, 100) {
@@ -71,6 +81,13 @@ func historyFilters(s *cold) {
 		statuses(engine.Failed, engine.Dead, engine.Unknown, engine.Missed),
 		statuses(engine.Succeeded, engine.Dead),
 		mixed, ofTimer,
+		{CodeFrom: 500, CodeTo: 599},
+		{Class: "timeout"},
+		{Search: "NAME1"},
+		{Search: "Out"},
+		{App: "app1", Search: "x"},
+		{HasDismissed: true, Dismissed: true},
+		{HasDismissed: true, Statuses: []engine.TaskStatus{engine.Dead}},
 	} {
 		for _, limit := range []int{2, 1000} {
 			s.same(fmt.Sprintf("%+v by %d", f, limit), s.history(f, limit), keysOf(ts, f))

@@ -82,6 +82,9 @@ func (r *Script) timer(id engine.TimerID) *engine.Timer {
 		t.Name = ""
 	}
 	t.App = fmt.Sprint("app", r.draw("app", 2))
+	if t.App == "app1" {
+		t.UpdatedBy = "editor"
+	}
 	t.Status = engine.Status(max(0, r.draw("status", 6)-3))
 	t.ValidFrom, t.CreatedAt, t.UpdatedAt = r.now, r.now, r.now
 	if r.draw("label", 2) == 0 {

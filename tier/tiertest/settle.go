@@ -185,6 +185,12 @@ func replay(s *cold) {
 	step(true, dead, one, two) // all that the journal had
 	step(false, one, one)      // not a replay: as told
 	step(true, dead, one, two, dead, one)
+	dismissed := task(1, t0, engine.Dead, 2)
+	dismissed.Dismissed, dismissed.DismissedBy = t0+hour, "somebody"
+	step(false, dismissed, dismissed)
+	step(true, dismissed, one, two, dead) // what the journal had of before
+	again := task(1, t0, engine.Retrying, 3)
+	step(true, again, dead, again)
 
 	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{{Key: k, NotBefore: t0 + 2, Task: two}}})
 	s.settle(&engine.Settlement{Owner: "n", Replayed: true, Owe: []engine.Owed{{Key: k, NotBefore: t0 + 1, Task: one}}})

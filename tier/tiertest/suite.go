@@ -155,6 +155,7 @@ func edited(t *engine.Timer, edit func(*engine.Timer)) *engine.Timer {
 	n := *t
 	n.Version++
 	n.UpdatedAt++
+	n.UpdatedBy = fmt.Sprint("editor of ", n.Version)
 	edit(&n)
 	return &n
 }

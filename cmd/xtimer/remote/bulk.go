@@ -70,7 +70,7 @@ func (r *Server) Follow(cmd *cobra.Command, op *api.Operation, err error) error 
 		return err
 	}
 	err = r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: op, Table: func(out io.Writer, _ bool) error {
-		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "retried", "clock_reset": "reset to the present clock"}[op.Action]
+		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "retried", "clock_reset": "reset to the current clock"}[op.Action]
 		if op.DryRun {
 			_, err := fmt.Fprintf(out, "%d would be %s.\n", op.Count, word)
 			return err

@@ -11,8 +11,8 @@ func NewClock() *cobra.Command {
 	r := new(Server)
 	return r.Attach(&cobra.Command{
 		Use:   "clock",
-		Short: "Correct a server after its clock was wrong",
-		Long:  "clock corrects a server whose clock was wrong for some time.\n\n" + exit.Help,
+		Short: "Make timers follow the current clock of a server after the clock was wrong",
+		Long:  "clock is for a server whose clock was wrong for a while.\n\n" + exit.Help,
 		Example: `  xtimer clock reset --dry-run
   xtimer clock reset`,
 	}, newClockReset(r))
@@ -22,16 +22,17 @@ func newClockReset(r *Server) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reset",
-		Short: "Follow the present clock, which was ahead before",
-		Long: `reset tells the server that its clock is right now, and was ahead before.
+		Short: "Make all timers follow the current clock after it was set back",
+		Long: `reset makes all timers follow the current clock of the server, after the clock was
+ahead and was set back.
 
-A server whose clock was set back makes no calls until the clock has reached its
-former time again, because a clock that is slow by mistake must not repeat calls. So
-timers rest for 8 hours if the clock was 8 hours ahead for some seconds, and /readyz
-warns of it (clock_behind). After a reset, the dues in this time count again, except
-those that were called: no key is called twice.
+When the clock of a server is set back, its timers rest until the clock reaches its
+former reading, because a clock that is behind by mistake must not repeat calls. If
+the clock was 8 hours ahead for some seconds, timers rest for 8 hours, and /readyz
+has the warning clock_behind. After a reset, the dues of this time that were not
+called count again. No call is made twice with one key.
 
-reset needs an admin token for all apps. A second reset changes nothing.`,
+reset requires an admin token for all apps. A second reset changes nothing.`,
 		Example: `  xtimer clock reset --dry-run
   xtimer clock reset`,
 		Args: cobra.NoArgs,

@@ -16,7 +16,7 @@ func (s *Settings) Access() (tokens []httpapi.Token, secrets map[string][]string
 			if !ok {
 				panic(fmt.Sprintf("BUG: the role %q was not checked", t.Role))
 			}
-			tokens = append(tokens, httpapi.Token{App: a.Name, Role: role, SHA256: hex.EncodeToString(t.SHA256[:])})
+			tokens = append(tokens, httpapi.Token{App: a.Name, Name: t.Name, Role: role, SHA256: hex.EncodeToString(t.SHA256[:])})
 		}
 		if len(a.WebhookSecrets) > 0 {
 			secrets[a.Name] = a.WebhookSecrets

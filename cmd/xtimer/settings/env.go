@@ -60,7 +60,7 @@ func (s *Settings) addTokens(list string) error {
 			return fmt.Errorf("item %d: the role (the second part) must be admin, write or read; an item has the form app:role:token", i+1)
 		}
 		a := s.app(part[0], "environment XTIMER_TOKENS")
-		a.Tokens = append(a.Tokens, Token{sha256.Sum256([]byte(part[2])), part[1], "environment XTIMER_TOKENS"})
+		a.Tokens = append(a.Tokens, Token{SHA256: sha256.Sum256([]byte(part[2])), Role: part[1], from: "environment XTIMER_TOKENS"})
 	}
 	return nil
 }

@@ -75,6 +75,9 @@ func (a *App) node() *yaml.Node {
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, t := range a.Tokens {
 			m := &yaml.Node{Kind: yaml.MappingNode}
+			if t.Name != "" {
+				add(m, "name", word(t.Name), t.from)
+			}
 			add(m, "sha256", word("(hidden)"), t.from)
 			add(m, "role", word(t.Role), "")
 			list.Content = append(list.Content, m)

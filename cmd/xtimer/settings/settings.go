@@ -66,6 +66,7 @@ type App struct {
 type Token struct {
 	SHA256 [32]byte
 	Role   string // admin, write or read
+	Name   string // may be empty
 	from   string
 }
 

@@ -76,7 +76,7 @@ func TestRefused(t *testing.T) {
 	env := func(name, value, want string) { t.Helper(); f(want, nil, map[string]string{name: value}, "") }
 
 	file("drian: 1s\n", "xtimer.yaml:1: drian: unknown key; known are apps, listen, data_dir")
-	file("apps: {billing: {tokens: [{sha: x, role: read}]}}\n", "apps.billing.tokens[0].sha: unknown key; known are sha256, role")
+	file("apps: {billing: {tokens: [{sha: x, role: read}]}}\n", "apps.billing.tokens[0].sha: unknown key; known are name, sha256, role")
 	file("apps:\n  billing:\n    token: x\n", "xtimer.yaml:3: apps.billing.token: unknown key")
 	file("apps: {billing: {tokens: [{role: read}]}}\n", "apps.billing.tokens[0]: a token must have a sha256 and a role")
 	file("apps: {billing: {tokens: [{sha256: abc, role: read}]}}\n", "apps.billing.tokens[0].sha256: is not a SHA-256 in hex")

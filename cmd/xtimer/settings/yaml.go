@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -86,15 +87,22 @@ func (s *Settings) readApp(name string, p document.Place) error {
 	})
 }
 
+// maxTokenName bounds the name of a token, which each version of a timer keeps.
+const maxTokenName = 64
+
 func (a *App) readToken(p document.Place) error {
 	t := Token{from: p.Line()}
 	hashed := false
-	err := p.Each([]string{"sha256", "role"}, func(key string, at document.Place) error {
+	err := p.Each([]string{"name", "sha256", "role"}, func(key string, at document.Place) error {
 		v, err := at.Text(false)
 		switch {
 		case err != nil:
 		case key == "role":
 			t.Role, err = v, checkRole(v)
+		case key == "name":
+			if t.Name = v; v == "" || len(v) > maxTokenName || strings.ContainsFunc(v, unicode.IsControl) {
+				err = fmt.Errorf("must be 1 to %d bytes of text without control characters", maxTokenName)
+			}
 		default:
 			n, bad := hex.Decode(t.SHA256[:], []byte(v[:min(len(v), 64)]))
 			if bad != nil || n != 32 || len(v) != 64 {

@@ -17,12 +17,12 @@ func newTaskRetry(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [KEY …]",
 		Short: "Retry failed and dead tasks",
-		Long: `retry calls the targets of the named tasks again, or of the tasks that the filters
-select, under the same keys. Filters without --status select failed and dead tasks; a
-task that may have been sent (unknown) needs --status unknown.
+		Long: `retry calls the named tasks again, or those that the filters select, with the same
+keys. Filters without a status select failed and dead tasks; tasks that may have
+been sent need --status unknown.
 
-With filters, retry first counts the tasks and asks for confirmation. Without a
-terminal, as in a script, filters need --yes or --dry-run.`,
+With filters, retry first counts the tasks and asks for confirmation unless --yes is
+given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 		Example: `  xtimer task retry 7354000000000000000_1763658000250
   xtimer task retry --app billing --status dead --from 1h --dry-run
   xtimer task retry --app billing --status dead --from 1h --yes`,

@@ -17,9 +17,9 @@ func newTaskTail(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Show tasks as they end",
-		Long: `tail shows each task when it ends, until Ctrl-C. If the connection breaks, or the server
-restarts, tail reports it, connects again and continues with the tasks that ended in the
-meantime. It reports the time of the tasks that the server can no longer send. With
+		Long: `tail shows each task when it ends, until Ctrl-C. If the connection breaks or the
+server restarts, tail reports this, connects again, and continues with the tasks that
+ended in the meantime. It reports how many tasks the server can no longer send. With
 -o json, each line is a task.`,
 		Example: `  xtimer task tail --app billing
   xtimer task tail --status failed,dead -o json`,

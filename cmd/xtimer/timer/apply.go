@@ -22,20 +22,20 @@ func newTimerApply(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Create and change timers as files describe them",
-		Long: `apply creates the timers of files that do not exist, and changes those that exist with
-another definition; it shows each field that changes. A second apply changes nothing.
+		Long: `apply reads timers from files. It creates those that do not exist, changes those
+that have another definition, and shows each changed field. Timers with the same
+definition stay unchanged, so a second apply changes nothing.
 
-A file has one or more documents of YAML or JSON. Each is a timer, a list of timers, or
-{"timers": […]}, in the form of the API. In a folder, apply reads all .yaml, .yml and
-.json files. A field that is left out has its default. -n is the app of timers that name
-none.
+A file contains one or more documents of YAML or JSON. Each document is a timer, a
+list of timers, or {"timers": […]}, in the form that the API accepts. From a folder,
+apply reads all .yaml, .yml and .json files. An omitted field has its default.
 
-With --prune, apply then deletes the timers that have the labels of -l and are in none
-of the files, unless a timer failed; it asks first.
+With --prune, apply then deletes the timers that have the labels of -l and are in
+none of the files. It asks for confirmation, and deletes nothing if a change failed.
 
-With --dry-run, the server checks each timer that would be created or changed, and
-nothing is changed; the exit status is that of a real apply. Addresses of targets are
-checked only when they are called.`,
+With --dry-run, apply changes nothing: the server checks each timer that would be
+created or changed, and the exit status is the one that apply would have. The server
+looks up the addresses of a host name only when it makes the call.`,
 		Example: `  xtimer timer apply -f timers.yaml --dry-run
   xtimer timer apply -f timers/ --prune -l team=a --yes
   xtimer timer list --app billing -o yaml | sed s/9000/9001/ | xtimer timer apply -f -`,

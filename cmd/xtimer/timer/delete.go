@@ -17,12 +17,13 @@ func newTimerDelete(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [ID|APP/NAME …]",
 		Short: "Delete timers",
-		Long: `delete deletes the named timers, or the timers that the filters select. On a terminal
-it asks first, unless --yes is given. Without a terminal, as in a script, named timers
-are deleted without asking, and filters need --yes.
+		Long: `delete deletes the named timers, or those that the filters select. At a terminal,
+it asks for confirmation unless --yes is given. Without a terminal, as in a script,
+it deletes named timers without confirmation; filters require --yes.
 
-The result is "cancelled" if no further call is made, even after a crash; "in_flight"
-if a call was running; "finished" if no due was left.`,
+The result "cancelled" means that no further call is made, even after a crash;
+"in_flight", that a call was in progress; "finished", that nothing was left to
+cancel.`,
 		Example: `  xtimer timer delete billing/report
   xtimer timer delete -l team=a --dry-run
   xtimer timer delete --app billing --status finished --yes`,

@@ -77,16 +77,16 @@ func (c *creation) flags(cmd *cobra.Command) {
 	fs.Float64Var(&c.backoffJitter, "backoff-jitter", 0, "vary each wait by up to this `FRACTION`, from 0 to 1 (default 0.2)")
 	fs.Var(&c.maxAge, "max-age", "no attempt later than this after the due (default 24h)")
 
-	fs.StringVar(&c.Misfire.Policy, "misfire", "", "which dues to call that a start finds late: skip, `latest` or all (default latest)")
-	fs.Var(&c.window, "misfire-window", "how late such a due may be (default 24h)")
-	fs.StringVar(&c.Overlap, "overlap", "", "what to do when the former task is unfinished: `allow`, skip or queue (default allow)")
+	fs.StringVar(&c.Misfire.Policy, "misfire", "", "which missed dues are called after a start: skip, `latest` or all (default latest)")
+	fs.Var(&c.window, "misfire-window", "how late a missed due may be called (default 24h)")
+	fs.StringVar(&c.Overlap, "overlap", "", "what to do if the previous task is unfinished: `allow`, skip or queue (default allow)")
 	fs.StringVar(&c.Delivery, "delivery", "", "`at_least_once` or at_most_once (default at_least_once)")
 	fs.Var(&c.staleAfter, "stale-after", "no first attempt later than this after the due, 10ms to 24h (default: see --max-age)")
 	fs.IntVar(&c.priority, "priority", 0, "which tasks go first when calls have to wait: 0 to 9 (default 5)")
 	fs.StringArrayVar(&c.labels, "label", nil, "a label, `KEY=VALUE`; may be repeated")
 
 	for _, name := range fieldFlags {
-		if f := fs.Lookup(name); f != nil { // app is a flag of all commands of timers
+		if f := fs.Lookup(name); f != nil && f.Value.Type() == "duration" { // app is a flag of all commands of timers
 			f.DefValue = "" // the server has the defaults; the texts name them
 		}
 	}

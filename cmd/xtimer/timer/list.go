@@ -19,11 +19,12 @@ func newTimerList(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List timers",
-		Long: `list shows the timers that match all filters. With -o json or yaml, the output is a
-file that apply can read.
+		Long: `list shows the timers that match all filters. apply accepts the output of -o json
+and -o yaml.
 
-LAST TASK is the status of the newest task of the timer. --failing reads the newest task
-of every timer that matches the other filters: give -n where there are many.`,
+LAST TASK is the status of the newest task of the timer. --failing reads the last
+task of every timer that the other filters select, so limit it with --app if there
+are many timers.`,
 		Example: `  xtimer timer list --app billing --status disabled
   xtimer timer list -n billing --failing
   xtimer timer list -n billing --watch

@@ -52,8 +52,8 @@ func newTimerEnable(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable [ID|APP/NAME …]",
 		Short: "Enable timers",
-		Long: `enable enables the named timers, or the timers that the filters select. Dues that
-passed while a timer was disabled are not called, except with --catch-up.`,
+		Long: `enable enables the named timers, or those that the filters select. Dues that passed
+while a timer was disabled are not called unless --catch-up requests it.`,
 		Example: `  xtimer timer enable billing/report --catch-up latest
   xtimer timer enable --app billing --status disabled --dry-run`,
 		Args:              cobra.ArbitraryArgs,
@@ -93,8 +93,8 @@ func newTimerDisable(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable [ID|APP/NAME …]",
 		Short: "Disable timers",
-		Long: `disable disables the named timers, or the timers that the filters select. After it
-returns, no call starts. A call in flight may end, and is not retried.`,
+		Long: `disable disables the named timers, or those that the filters select. After disable
+has returned, no call starts. A call in flight may finish, and is not repeated.`,
 		Example: `  xtimer timer disable billing/report --reason "the target moves" --until 2h
   xtimer timer disable -l team=a`,
 		Args:              cobra.ArbitraryArgs,

@@ -147,7 +147,7 @@ func (e *export) fromServer(ctx context.Context) error {
 		}
 		l := line{Definition: t.Definition, Stored: &stored{
 			ID: t.ID, Version: uint32(t.Version), Status: t.Status, Reason: t.Reason, DisabledUntil: msOf(t.DisabledUntil),
-			CreatedAt: msOf(t.CreatedAt), UpdatedAt: msOf(t.UpdatedAt), Finished: t.Status == api.Finished,
+			CreatedAt: msOf(t.CreatedAt), UpdatedAt: msOf(t.UpdatedAt), UpdatedBy: t.UpdatedBy, Finished: t.Status == api.Finished,
 		}}
 		if t.Schedule.Delay != nil {
 			l.Stored.At = msOf(t.NextDue)

@@ -38,6 +38,7 @@ type stored struct {
 	LastDue    int64  `json:"last_due,omitempty"`
 	CreatedAt  int64  `json:"created_at"`
 	UpdatedAt  int64  `json:"updated_at"`
+	UpdatedBy  string `json:"updated_by,omitempty"`
 	// DisabledUntil is told where it lies in the future.
 	DisabledUntil int64 `json:"disabled_until,omitempty"`
 	// FinishedTo is the watermark of the timer's shard: dues up to it are
@@ -54,7 +55,7 @@ func (s *stored) isWhole() bool { return s != nil && s.Generation > 0 }
 func lineOf(t *engine.Timer, owed []engine.Owed, finishedTo, now int64) *line {
 	l := &line{Definition: sentDefinition(&t.Definition), Stored: &stored{
 		ID: t.ID.String(), Version: t.Version, Generation: t.Generation, Status: t.Status.String(), Reason: t.Reason,
-		ValidFrom: t.ValidFrom, Anchor: t.Anchor, At: t.At, LastDue: t.LastDue, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+		ValidFrom: t.ValidFrom, Anchor: t.Anchor, At: t.At, LastDue: t.LastDue, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, UpdatedBy: t.UpdatedBy,
 		FinishedTo: finishedTo,
 		Finished:   t.StatusAt(finishedTo, len(owed) == 0) == engine.Finished,
 	}}
@@ -85,7 +86,7 @@ func (l *line) timer() (*engine.Timer, []engine.Owed, error) {
 	}
 	t := &engine.Timer{
 		Definition: d, ID: id, Status: status, Reason: s.Reason, Version: s.Version, Generation: s.Generation,
-		ValidFrom: s.ValidFrom, Anchor: s.Anchor, At: s.At, LastDue: s.LastDue, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+		ValidFrom: s.ValidFrom, Anchor: s.Anchor, At: s.At, LastDue: s.LastDue, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, UpdatedBy: s.UpdatedBy,
 	}
 	if t.Version == 0 || t.Schedule.OneShot() != (t.At != 0) {
 		return nil, nil, fmt.Errorf("stored: version and at do not fit the timer")

@@ -168,10 +168,19 @@
       waiting.push(e.data);
       if (waiting.length > most) { waiting.shift(); left++; }
     });
+    // What ended while the stream was cut, and could not be sent again.
+    events.addEventListener("gap", (e) => {
+      const gap = JSON.parse(e.data), [from, to] = [gap.from, gap.to].map((t) => instant(Date.parse(t)));
+      const said = cell(live.dataset.gap.replace("%s", from).replace("%s", to) + " ", link("/tasks?" + new URLSearchParams({ from: gap.from, to: gap.to }), live.dataset.gapLink));
+      said.colSpan = 6;
+      const r = el("tr", null, "none gap");
+      r.append(said);
+      rows.prepend(r);
+    });
     document.addEventListener("paused", say);
     setInterval(() => {
       if (!waiting.length || document.hidden) return;
-      const none = $("tr.none", rows);
+      const none = $("tr.none:not(.gap)", rows);
       if (none) none.remove();
       rows.prepend(...waiting.reverse().map((data) => row(JSON.parse(data))));
       waiting = [];

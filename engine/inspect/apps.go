@@ -1,0 +1,123 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"xtimer/engine"
+	"xtimer/engine/fair"
+)
+
+// Apps answers what each app has, and what became of its tasks.
+type Apps struct {
+	Figures *Figures
+	Census  *Census
+	// Lanes describes the work of the apps that are selected, by target.
+	Lanes func(selected func(app string) bool) []fair.LaneStats
+	// Stored is how many tasks of a lane are due and not in memory.
+	Stored func(engine.Lane) int64
+	Now    func() int64
+}
+
+// App is one app.
+type App struct {
+	Name              string
+	Timers            engine.Counts
+	Waiting, InFlight int64
+	Figure
+	Targets []AppTarget // at most appTargets, most calls first
+	More    int         // how many are left out
+}
+
+// AppTarget is the work of an app for one target.
+type AppTarget struct {
+	Target
+	Limit, InFlight, Waiting int64
+	Answering                bool
+}
+
+// AppPage is a page of apps by name, and the census that counted their timers.
+type AppPage struct {
+	Apps  []App
+	Count *Count
+	Next  string // the last name, if there are more
+}
+
+// Page lists apps with names after one, limit of them at most; only that app if one is
+// given.
+func (a *Apps) Page(ctx context.Context, only, after string, limit int) AppPage {
+	p := AppPage{Count: a.Census.Look(ctx)}
+	at := map[string]int{}
+	if only != "" {
+		at[only] = 0
+	} else {
+		names := a.names(p.Count, after)
+		if len(names) > limit {
+			names = names[:limit]
+			p.Next = names[limit-1]
+		}
+		for i, name := range names {
+			at[name] = i
+		}
+	}
+	p.Apps = make([]App, len(at))
+	now := a.Now()
+	for name, i := range at {
+		x := &p.Apps[i]
+		x.Name, x.Figure = name, a.Figures.Of(name, now)
+		if c := p.Count.Apps[name]; c != nil {
+			x.Timers = c.Counts
+		}
+		for _, t := range x.Figure.Targets {
+			x.Targets = append(x.Targets, AppTarget{Target: t})
+		}
+	}
+	for _, l := range a.Lanes(func(app string) bool { _, ok := at[app]; return ok }) {
+		p.Apps[at[l.App]].work(&l, a.Stored(engine.LaneOf(l.App, l.Target)))
+	}
+	for i := range p.Apps {
+		p.Apps[i].order()
+	}
+	return p
+}
+
+// names are the apps after one: those with timers, with tasks that ended, or with work.
+func (a *Apps) names(n *Count, after string) []string {
+	all := map[string]struct{}{}
+	for app := range n.Apps {
+		all[app] = struct{}{}
+	}
+	for _, app := range a.Figures.Apps() {
+		all[app] = struct{}{}
+	}
+	for _, l := range a.Lanes(func(string) bool { return true }) {
+		all[l.App] = struct{}{}
+	}
+	maps.DeleteFunc(all, func(app string, _ struct{}) bool { return app <= after })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// work adds the work for one target.
+func (x *App) work(l *fair.LaneStats, stored int64) {
+	i := slices.IndexFunc(x.Targets, func(t AppTarget) bool { return t.Target.Target == l.Target })
+	if i < 0 {
+		i = len(x.Targets)
+		x.Targets = append(x.Targets, AppTarget{Target: Target{Target: l.Target}})
+	}
+	t := &x.Targets[i]
+	t.Limit, t.InFlight, t.Waiting, t.Answering = int64(l.Limit), int64(l.InFlight), int64(l.Waiting)+stored, l.Answering
+	x.InFlight += t.InFlight
+	x.Waiting += t.Waiting
+}
+
+// order sorts the targets, and leaves those out that are too many.
+func (x *App) order() {
+	slices.SortStableFunc(x.Targets, func(a, b AppTarget) int {
+		return cmp.Or(cmp.Compare(b.OK+b.Failed, a.OK+a.Failed), cmp.Compare(b.Waiting+b.InFlight, a.Waiting+a.InFlight), cmp.Compare(a.Target.Target, b.Target.Target))
+	})
+	if x.More = max(0, len(x.Targets)-appTargets); x.More > 0 {
+		x.Targets = x.Targets[:appTargets]
+	}
+}

@@ -1,0 +1,82 @@
+package inspect
+
+import (
+	"time"
+
+	"xtimer/engine"
+)
+
+// A window is what came to pass in the last so many slots of time. A slot takes memory
+// when something is counted in it, about 1 KB.
+type window struct {
+	length int64 // of a slot, in ms
+	slots  []*slot
+}
+
+type slot struct {
+	number int64 // of its length since 1970
+	counts [10]int64
+	timed  histogram
+}
+
+// The windows of the last hour and of the last minute: the slot of now is not over.
+func newHour() window   { return window{length: 10 * minute, slots: make([]*slot, 7)} }
+func newMinute() window { return window{length: 10_000, slots: make([]*slot, 7)} }
+
+// at is the slot of an instant.
+func (w *window) at(now int64) *slot {
+	n := now / w.length
+	s := &w.slots[n%int64(len(w.slots))]
+	if *s == nil {
+		*s = &slot{}
+	}
+	if (*s).number != n {
+		**s = slot{number: n}
+	}
+	return *s
+}
+
+// sum adds the slots up, and tells when the first of them began.
+func (w *window) sum(now int64) (sum slot, began int64) {
+	last := now / w.length
+	first := last
+	for _, s := range w.slots {
+		if s == nil || s.number > last || s.number <= last-int64(len(w.slots)) {
+			continue
+		}
+		first = min(first, s.number)
+		for i, n := range s.counts {
+			sum.counts[i] += n
+		}
+		sum.timed.merge(&s.timed)
+	}
+	return sum, first * w.length
+}
+
+// Outcomes are the tasks that ended in some time.
+type Outcomes struct {
+	Ended       [10]int64 // by final TaskStatus
+	Called      int64     // first attempts
+	FiresPerSec float64
+	Lateness    [3]float64 // p50, p99, p99.9 in ms, of those that were called
+}
+
+// outcomes reads a window of tasks.
+func (w *window) outcomes(now int64) (o Outcomes) {
+	sum, began := w.sum(now)
+	o.Ended = sum.counts
+	for _, n := range sum.timed {
+		o.Called += int64(n)
+	}
+	o.FiresPerSec = float64(o.Called) / max(1, time.Duration((now-began)*int64(time.Millisecond)).Seconds())
+	o.Lateness = [3]float64{sum.timed.quantile(0.5), sum.timed.quantile(0.99), sum.timed.quantile(0.999)}
+	return o
+}
+
+// SuccessRate is the share of the tasks that were called which succeeded; ok is false
+// without any.
+func (o *Outcomes) SuccessRate() (rate float64, ok bool) {
+	good := o.Ended[engine.Succeeded]
+	all := good + o.Ended[engine.Failed] + o.Ended[engine.Dead] + o.Ended[engine.Unknown]
+	return float64(good) / float64(max(all, 1)), all > 0
+}

@@ -1,0 +1,313 @@
+package resident
+
+import (
+	"xtimer/engine"
+	"xtimer/engine/failpoint"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// Scheduled reports whether a timer has its next due in the wheel, or needs none there.
+func (m *Memory) Scheduled(id engine.TimerID) bool {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := sh.timers[id]
+	return lv != nil && (lv.next != 0 || lv.late || lv.behind)
+}
+
+// Load puts a timer into memory that was read from a tier and schedules its first due ≥ from
+// that is not finished; t is nil when the tier has none, or when it was enrolled
+// already. again tells that the timer is being changed, or was since it was read.
+func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool) (again bool, wait <-chan struct{}, err error) {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if ch := sh.changing[id]; ch != nil && !own {
+		return true, ch, nil
+	}
+	if lv := sh.timers[id]; t == nil && lv != nil {
+		t = lv.def
+	}
+	if t == nil || t.Status != engine.Enabled {
+		return false, nil, nil
+	}
+	if m.changes.newer(id, t.Version) {
+		return true, nil, nil
+	}
+	lv, err := m.enroll(sh, t)
+	if err != nil {
+		return false, nil, err
+	}
+	after := max(from-1, sh.watermark, sh.decided[id])
+	// The decision about a timer that is late begins at the watermark, and what
+	// follows is scheduled when it was made.
+	if !lv.late && !lv.behind && !lv.frozen && !lv.deleted {
+		if lv.next == 0 {
+			m.schedule(lv, after)
+		} else if due, ok := sh.skipped(lv, after); ok {
+			m.unschedule(lv)
+			m.schedule(lv, due-1)
+		}
+	}
+	sh.dismiss(lv)
+	return false, nil, nil
+}
+
+// addRow makes the task of a row; it is returned when it is to be queued now. spent are
+// the spent dues of a range. mu is held.
+func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent policy.Spans, now int64) (*Task, error) {
+	lv, err := m.enroll(sh, def)
+	if err != nil {
+		return nil, err
+	}
+	if o.To != 0 {
+		switch {
+		case lv.rangeTo != 0 && lv.rangeFrom == o.Key.Due: // the wheel goes through it already
+		case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
+			lv.rangeFrom, lv.rangeTo, lv.spent = o.Key.Due, o.To, spent
+			m.unschedule(lv)
+			m.schedule(lv, o.Key.Due)
+		default:
+			m.Lanes.Of(o.Lane).Waits(o.Place())
+		}
+		sh.dismiss(lv)
+		return nil, nil
+	}
+	t := &Task{timer: lv, HasRow: true}
+	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
+	t.App, t.Name = def.App, def.Name
+	if o.Task != nil {
+		t.Task = *o.Task
+	}
+	t.noted = o.Begun
+	// A task that was there before the start may have had any number of attempts more
+	// than its row and the journal tell of: what the former process had not synced is
+	// lost, begins and ends of several. So each attempt of it may be a repeat, the first
+	// after the start and all later ones.
+	t.redelivered = o.Begun || t.Since <= m.StartedAt
+	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
+		t.begun = true // its timer is busy: see Overlap
+		lv.busy++
+	}
+	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
+	t.await(now)
+	sh.attach(t)
+	if o.NotBefore > now {
+		t.State, t.Status = Retrying, engine.Retrying
+		t.handle = m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})
+		return nil, nil
+	}
+	return t, nil
+}
+
+// Add puts a timer into memory whose definition was just committed, with its rows: what
+// is due within what is loaded. spent are dues that a range among the rows does not owe.
+func (m *Memory) Add(t *engine.Timer, p *plan.Plan, owe []engine.Owed, spent policy.Spans) {
+	now, sh := m.now(), m.shardOf(t.ID)
+	sh.mu.Lock()
+	ready := m.add(sh, t, p, owe, spent, now)
+	sh.mu.Unlock()
+	m.Enqueue(ready)
+}
+
+func (m *Memory) add(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed, spent policy.Spans, now int64) (ready []*Task) {
+	due, ok := p.Next(t.ValidFrom)
+	if len(owe) == 0 && (!ok || due >= m.Horizon.Load()) {
+		return nil
+	}
+	lv := sh.timers[t.ID]
+	if lv == nil || lv.def.Version != t.Version {
+		lv = m.join(sh, t, p)
+	}
+	for _, o := range owe {
+		if o.To != 0 {
+			lv.rangeFrom, lv.rangeTo, lv.spent = o.Key.Due, o.To, spent
+			continue
+		}
+		if !lv.inMemory().admits(o.Place()) {
+			continue // refill brings it
+		}
+		tk := sh.enlist(lv, o.Key, o.Origin, true, now)
+		if o.NotBefore > now {
+			tk.State, tk.handle = Retrying, m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})
+			continue
+		}
+		ready = append(ready, tk)
+	}
+	if lv.next == 0 && !(len(owe) == 1 && p.OneShot()) {
+		m.schedule(lv, t.ValidFrom)
+	}
+	sh.dismiss(lv)
+	return ready
+}
+
+// RowFate is what became of a row that was to come into memory.
+type RowFate uint8
+
+const (
+	RowKept     RowFate = iota // its task is in memory, or refill brings it
+	RowChanging                // its timer is being changed: it is read again when that is over
+	RowOutdated                // it, or the definition, may have changed since it was read
+	RowEnded                   // its generation is over
+	RowWaits                   // its lane has no room
+)
+
+// Row is a row that was read, with what is needed to take it into memory.
+type Row struct {
+	engine.Owed
+	Timer *engine.Timer // nil: there is none
+	Spent policy.Spans  // of a range
+	Read  int64         // when it was read, see Ticks
+	// ByLane: refill has read it, or it must be in memory; else it stays in the cold tier
+	// when its lane has no room.
+	ByLane bool
+}
+
+// AddRow takes a row into memory. ready is its task, if it is to be queued now; change is
+// the one that is under way.
+func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change chan struct{}, err error) {
+	k, def := r.Key, r.Timer
+	sh := m.shardOf(k.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	switch ch := sh.changing[k.Timer]; {
+	case ch != nil:
+		return RowChanging, nil, ch, nil
+	case sh.tasks.find(k) != nil:
+		return RowKept, nil, nil, nil
+	case sh.evictedAt[k] >= r.Read, m.changes.made(k.Timer, r.Read), def != nil && m.changes.newer(def.ID, def.Version):
+		return RowOutdated, nil, nil, nil
+	case def == nil || def.Generation != r.Generation:
+		return RowEnded, nil, nil, nil
+	case r.To == 0 && (!r.ByLane || r.Lane != def.Lane()) && !m.Lanes.Of(def.Lane()).admits(r.Place()):
+		return RowWaits, nil, nil, nil
+	}
+	ready, err = m.addRow(sh, def, r.Owed, r.Spent, now)
+	return RowKept, ready, nil, err
+}
+
+// AddStored takes a row into memory that was just stored. Its timer is claimed.
+func (m *Memory) AddStored(t *engine.Timer, o engine.Owed) error {
+	sh := m.shardOf(t.ID)
+	sh.mu.Lock()
+	ready, err := m.addRow(sh, t, o, nil, m.now())
+	sh.mu.Unlock()
+	if err == nil && ready != nil {
+		m.Enqueue([]*Task{ready})
+	}
+	return err
+}
+
+// ReplaceRange takes the rows of a claimed timer into memory, in place of its range.
+func (m *Memory) ReplaceRange(t *engine.Timer, os []engine.Owed, spent policy.Spans) error {
+	var ready []*Task
+	sh, now := m.shardOf(t.ID), m.now()
+	sh.mu.Lock()
+	defer func() {
+		sh.mu.Unlock()
+		m.Enqueue(ready)
+	}()
+	if lv := sh.timers[t.ID]; lv != nil {
+		lv.rangeTo, lv.spent = 0, nil
+	}
+	for _, o := range os {
+		if o.To == 0 && sh.tasks.find(o.Key) != nil {
+			continue
+		}
+		tk, err := m.addRow(sh, t, o, spent, now)
+		if err != nil {
+			return err
+		}
+		if tk != nil {
+			ready = append(ready, tk)
+		}
+	}
+	return nil
+}
+
+// Item is what lies in the wheel: a timer's next due, or (Due ≠ 0) the retry of
+// one of its tasks.
+type Item struct {
+	id  engine.TimerID
+	due int64
+}
+
+// take makes the task of a due, nil when it was taken already: it is in memory, or not
+// later than the watermark and not owed, or spent. mu is held.
+func (sh *shard) take(lv *Timer, due, now int64) *Task {
+	k := engine.Key{Timer: lv.def.ID, Due: due}
+	ranged := due <= lv.rangeTo
+	if due <= sh.watermark && !ranged {
+		return nil
+	}
+	// Looking, in memory that no cache holds, was a twentieth of a fire. A timer's dues
+	// come in order, but for minutes that are admitted late and rows that are owed
+	// ahead of a clock that was set back.
+	if due <= lv.latest && sh.tasks.find(k) != nil {
+		return nil
+	}
+	var t *Task
+	if !lv.spent.Has(due) {
+		t = sh.enlist(lv, k, engine.FromSchedule, ranged, now)
+		t.rowStale = ranged // a row of its own, for the range goes when it is over
+	}
+	if ranged {
+		_, ranged = lv.plan.Next(due)
+	}
+	if !ranged && lv.rangeTo != 0 {
+		sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.rangeFrom})
+		lv.rangeTo, lv.spent = 0, nil
+	}
+	return t
+}
+
+// wake makes a task ready whose time in the wheel has come. mu is held.
+func (sh *shard) wake(k engine.Key, now int64) *Task {
+	t := sh.tasks.find(k)
+	if t == nil || t.State != Retrying {
+		return nil
+	}
+	t.await(now)
+	return t
+}
+
+// Fire takes what is due from the wheel: makes tasks, puts each timer's next due
+// back into the wheel, and queues the tasks. It runs on the wheel's goroutine,
+// so nothing in it waits for a disk or a network; and the wheel counts a due as
+// handed over when it has returned, which is what the watermark relies on.
+func (m *Memory) Fire(due int64, batch []Item) {
+	now := m.now()
+	stepped := min(m.Stepped.Load(), now) // it may have been set back since
+	ready := m.ready[:0]
+	for _, it := range batch {
+		sh := m.shardOf(it.id)
+		sh.mu.Lock()
+		var t *Task
+		switch lv := sh.timers[it.id]; {
+		case it.due != 0:
+			t = sh.wake(engine.Key{Timer: it.id, Due: it.due}, now)
+		case lv == nil || lv.next != due:
+			// Removed or changed while the wheel was handing it over.
+		case stepped-due > policy.MisfireAfter:
+			m.addLate(lv, due, stepped, false)
+		case sh.fallsBehind(lv, due, now):
+			m.addLate(lv, due, now, true)
+		default:
+			if t = sh.take(lv, due, now); t != nil && lv.plan.OneShot() && !t.Lane.takes(t) {
+				t.State, t = Leaving, nil
+			}
+			failpoint.Hit("next-compute")
+			m.schedule(lv, due)
+			sh.dismiss(lv)
+		}
+		sh.mu.Unlock()
+		if t != nil {
+			ready = append(ready, t)
+		}
+	}
+	failpoint.Hit("pop-before-intent")
+	m.Enqueue(ready)
+	clear(ready)
+	m.ready = ready[:0]
+}

@@ -1,0 +1,282 @@
+package resident
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/policy"
+)
+
+// Has reports whether the task of a key is in memory.
+func (m *Memory) Has(k engine.Key) bool {
+	sh := m.shardOf(k.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.tasks.find(k) != nil
+}
+
+// HasEnded reports whether the task of a key is in memory, and over.
+func (m *Memory) HasEnded(k engine.Key) bool {
+	sh := m.shardOf(k.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	t := sh.tasks.find(k)
+	return t != nil && t.State == Done
+}
+
+// Task is a copy of a task in memory, nil for none.
+func (m *Memory) Task(k engine.Key) *engine.Task {
+	sh := m.shardOf(k.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if t := sh.tasks.find(k); t != nil {
+		return t.snapshot()
+	}
+	return nil
+}
+
+// Dismiss has the copy of a task in memory, if any, say that it was dismissed, and by whom.
+func (m *Memory) Dismiss(stored *engine.Task) {
+	sh := m.shardOf(stored.Key.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if t := sh.tasks.find(stored.Key); t != nil {
+		t.Dismissed, t.DismissedBy = stored.Dismissed, stored.DismissedBy
+	}
+}
+
+// EachTask calls f for each task in memory, with the lock of its shard.
+func (m *Memory) EachTask(f func(*Task)) {
+	for i := range m.shards {
+		m.EachTaskOf(i, f)
+		runtime.Gosched() // what is due goes first
+	}
+}
+
+// EachTaskOf calls f for each task of a shard, with its lock.
+func (m *Memory) EachTaskOf(shard int, f func(*Task)) {
+	sh := &m.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for t := range sh.tasks.all {
+		f(t)
+	}
+}
+
+// Look calls f for a task that EachTask gave, with the lock of its shard.
+func (m *Memory) Look(t *Task, f func()) {
+	sh := m.shardOf(t.Key.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	f()
+}
+
+// IsBusy reports whether dues of a timer that have come are not over.
+func (m *Memory) IsBusy(id engine.TimerID, now int64) bool {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := sh.timers[id]
+	return lv != nil && (lv.tasks != nil || lv.behind || lv.next != 0 && lv.next <= now)
+}
+
+// IsUnsettled reports whether a task of a timer has ended and is not settled.
+func (m *Memory) IsUnsettled(id engine.TimerID) bool {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return slices.ContainsFunc(sh.order, func(t *Task) bool {
+		return t.Key.Timer == id && t.State == Done && t.SettledAt == 0
+	})
+}
+
+// Unsettled counts the tasks that have ended and are not settled, and the bytes of their
+// records.
+func (m *Memory) Unsettled() (n int, bytes int64) {
+	for i := range m.shards {
+		sh := &m.shards[i]
+		sh.mu.Lock()
+		n += sh.done
+		bytes += sh.doneBytes
+		sh.mu.Unlock()
+	}
+	return n, bytes
+}
+
+// AwaitSettled waits until a task is not one that has ended and is not settled.
+func (m *Memory) AwaitSettled(ctx context.Context, k engine.Key) error {
+	return m.await(ctx, k.Timer, func(sh *shard) bool {
+		t := sh.tasks.find(k)
+		return t == nil || t.State != Done || t.SettledAt != 0
+	})
+}
+
+// AwaitDecision waits until nothing of a claimed timer is being decided that is late.
+func (m *Memory) AwaitDecision(ctx context.Context, id engine.TimerID) error {
+	return m.await(ctx, id, func(sh *shard) bool {
+		lv := sh.timers[id]
+		return lv == nil || !lv.late
+	})
+}
+
+// AwaitWrites waits until the first bytes that were being written of a former
+// definition are: after that none is sent of it.
+func (m *Memory) AwaitWrites(ctx context.Context, id engine.TimerID) {
+	_ = m.await(ctx, id, func(sh *shard) bool {
+		lv := sh.timers[id]
+		if lv == nil {
+			return true
+		}
+		for t := lv.tasks; t != nil; t = t.later {
+			if t.writing != nil && t.writing.Version != lv.def.Version {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// await waits until f, which is called with the lock of the timer's shard, is content,
+// or ctx has ended.
+func (m *Memory) await(ctx context.Context, id engine.TimerID, f func(sh *shard) bool) error {
+	sh := m.shardOf(id)
+	for {
+		settled := m.Settled.Wait()
+		sh.mu.Lock()
+		content := f(sh)
+		sh.mu.Unlock()
+		if content {
+			return nil
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Watermark is the watermark of a timer's shard as it is settled, and as a settle may
+// have set it whose answer is still to come.
+func (m *Memory) Watermark(id engine.TimerID) (settled, settling int64) {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.watermark, max(sh.watermark, sh.settling)
+}
+
+// FinishedTo is up to when the dues of a timer are finished that have no row.
+func (m *Memory) FinishedTo(id engine.TimerID) int64 {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return max(sh.watermark, sh.settling, sh.decided[id])
+}
+
+// Watermarks are the lowest that is settled, and the highest that a settle may have set.
+func (m *Memory) Watermarks() (lowest, highest int64) {
+	for i := range m.shards {
+		sh := &m.shards[i]
+		sh.mu.Lock()
+		if lowest = min(lowest, sh.watermark); i == 0 {
+			lowest = sh.watermark
+		}
+		highest = max(highest, sh.watermark, sh.settling)
+		sh.mu.Unlock()
+	}
+	return lowest, highest
+}
+
+// LastUsed is the last due of a timer whose key may have been sent, 0 for none, and the
+// watermark of its shard.
+func (m *Memory) LastUsed(id engine.TimerID) (due, watermark int64) {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, t := range sh.order {
+		if t.Key.Timer == id && !t.evicted && t.used() {
+			due = max(due, t.Key.Due)
+		}
+	}
+	return due, sh.watermark
+}
+
+// Used are the dues of a timer in (after, to] whose keys may have been sent.
+func (m *Memory) Used(id engine.TimerID, after, to int64) (s policy.Spans) {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, t := range sh.order {
+		if due := t.Key.Due; t.Key.Timer == id && !t.evicted && after < due && due <= to && t.used() {
+			s = append(s, [2]int64{due, due})
+		}
+	}
+	return s
+}
+
+// DuesOf are the dues of a timer in (after, to] that have a task in memory, and those
+// that its range does not owe, whenever they are.
+func (m *Memory) DuesOf(id engine.TimerID, after, to int64) policy.Spans {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if lv := sh.timers[id]; lv != nil {
+		return sh.duesOf(lv, after, to)
+	}
+	return nil
+}
+
+// CancelledDues are the records that cancel the dues of a timer in (after, to] that have
+// no task in memory and are not among own.
+func (m *Memory) CancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, own policy.Spans, reason string, now int64) []*engine.Task {
+	sh := m.shardOf(t.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.cancelledDues(t, p, after, to, own, reason, now)
+}
+
+// IsTurning reports whether the dues of a range come through the wheel.
+func (m *Memory) IsTurning(k engine.Key) bool {
+	sh := m.shardOf(k.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	lv := sh.timers[k.Timer]
+	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due
+}
+
+// Coming appends the first due in [from, end) of each timer in the wheel, of an app or
+// ("") of all; about most of them.
+func (m *Memory) Coming(from, end int64, app string, most int) (es []engine.Entry) {
+	for i := 0; i < len(m.shards) && len(es) <= most; i++ {
+		es = m.shards[i].coming(es, from, end, app)
+		runtime.Gosched() // what is due goes first
+	}
+	return es
+}
+
+// Own has a start note how a shard was found.
+func (m *Memory) Own(shard int, found engine.Shard) {
+	sh := &m.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.watermark, sh.fence = found.Watermark, found.Fence
+}
+
+// Mark has a start note a watermark that was stored.
+func (m *Memory) Mark(shard int, watermark, now int64) {
+	sh := &m.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.watermark, sh.marked = watermark, now
+}
+
+// Shard is the watermark and the fence of a shard.
+func (m *Memory) Shard(shard int) engine.Shard {
+	sh := &m.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return engine.Shard{Watermark: sh.watermark, Fence: sh.fence}
+}

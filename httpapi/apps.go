@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"strings"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/inspect"
+	"xtimer/httpapi/wire"
+)
+
+// listApps is GET /v1/apps.
+func (s *Server) listApps(r *request) (reply, error) {
+	app, err := r.limitApp(r.query["app"])
+	if err != nil {
+		return reply{}, err
+	}
+	after, limit, err := s.page(r)
+	if err != nil {
+		return reply{}, err
+	}
+	p := s.e.Apps().Page(r.ctx, app, after, limit)
+	now, _ := s.e.Now()
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = wire.TimeMember(append(b, '{'), "now", now)
+		b = wire.TimeMember(b, "since", s.e.Started())
+		b = censusMembers(b, p.Count.At, p.Count.Whole)
+		b = append(wire.Member(b, "apps"), '[')
+		for i := range p.Apps {
+			b = appendApp(wire.Comma(b), &p.Apps[i])
+		}
+		return append(s.cursorMember(append(b, ']'), r, strings.Clone(p.Next)), '}')
+	})}, nil
+}
+
+// censusMembers says when the timers were counted, and whether all of them were.
+func censusMembers(b []byte, at int64, exact bool) []byte {
+	if at > 0 {
+		b = wire.TimeMember(b, "as_of", at)
+	}
+	return wire.BoolMember(b, "exact", exact)
+}
+
+func appendApp(b []byte, a *inspect.App) []byte {
+	b = wire.TextMember(append(b, '{'), "app", a.Name)
+	b = append(wire.Member(b, "timers"), '{')
+	b = wire.IntMember(b, "enabled", a.Timers.Enabled)
+	b = wire.IntMember(b, "disabled", a.Timers.Disabled)
+	b = append(wire.IntMember(b, "finished", a.Timers.Finished), '}')
+	b = wire.IntMember(b, "waiting", a.Waiting)
+	b = wire.IntMember(b, "in_flight", a.InFlight)
+	b = outcomesMember(b, "last_minute", &a.Minute)
+	b = outcomesMember(b, "last_hour", &a.Hour)
+	b = append(wire.Member(b, "targets"), '[')
+	for i := range a.Targets {
+		t := &a.Targets[i]
+		b = wire.TextMember(append(wire.Comma(b), '{'), "target", t.Target.Target)
+		b = wire.IntMember(b, "limit", t.Limit)
+		b = wire.IntMember(b, "in_flight", t.InFlight)
+		b = wire.IntMember(b, "waiting", t.Waiting)
+		b = wire.BoolMember(b, "answering", t.Answering)
+		b = wire.IntMember(b, "attempts_ok", t.OK)
+		b = wire.IntMember(b, "attempts_failed", t.Failed)
+		if t.OK+t.Failed > 0 {
+			b = wire.FloatMember(b, "took_ms_p50", t.Took[0])
+			b = wire.FloatMember(b, "took_ms_p99", t.Took[1])
+		}
+		b = append(b, '}')
+	}
+	if b = append(b, ']'); a.More > 0 {
+		b = wire.IntMember(b, "more_targets", int64(a.More))
+	}
+	return append(b, '}')
+}
+
+// outcomesMember renders the tasks that ended in some time.
+func outcomesMember(b []byte, name string, o *inspect.Outcomes) []byte {
+	b = append(wire.Member(b, name), '{')
+	for i, n := range o.Ended {
+		if st := engine.TaskStatus(i); st.Final() {
+			b = wire.IntMember(b, st.String(), n)
+		}
+	}
+	if rate, ok := o.SuccessRate(); ok {
+		b = wire.FloatMember(b, "success_rate", rate)
+	}
+	b = wire.FloatMember(b, "fires_per_second", o.FiresPerSec)
+	if o.Called > 0 {
+		b = wire.FloatMember(b, latenessNames[0], o.Lateness[0])
+		b = wire.FloatMember(b, latenessNames[1], o.Lateness[1])
+	}
+	return append(b, '}')
+}
+
+// upcomingHours is GET /v1/upcoming/hours.
+func (s *Server) upcomingHours(r *request) (reply, error) {
+	app, err := r.limitApp(r.query["app"])
+	if err != nil {
+		return reply{}, err
+	}
+	hours, err := r.number("hours", inspect.ForecastHours, 1, inspect.ForecastHours)
+	if err != nil {
+		return reply{}, err
+	}
+	n := s.e.Apps().Census.Look(r.ctx)
+	c, exact := n.Of(app)
+	now, _ := s.e.Now()
+	dues, first := n.Hours(&c, now, hours)
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = censusMembers(append(b, '{'), n.At, exact)
+		b = wire.IntMember(b, "timers", c.Enabled)
+		b = append(wire.Member(b, "hours"), '[')
+		for i, n := range dues {
+			b = wire.TimeMember(append(wire.Comma(b), '{'), "hour", first+int64(i)*time.Hour.Milliseconds())
+			b = append(wire.IntMember(b, "dues", n), '}')
+		}
+		return append(b, ']', '}')
+	})}, nil
+}

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// AppPage is a page of apps, by name.
+type AppPage struct {
+	Now        time.Time    `json:"now"`
+	Since      time.Time    `json:"since"`          // outcomes before are not counted
+	AsOf       time.Time    `json:"as_of,omitzero"` // when the timers were counted; zero: not yet
+	Exact      bool         `json:"exact"`          // false: Timers are lower bounds
+	Apps       []AppFigures `json:"apps"`
+	NextCursor string       `json:"next_cursor,omitempty"`
+}
+
+// AppFigures is what an app has, and what became of its tasks.
+type AppFigures struct {
+	App    string `json:"app"`
+	Timers struct {
+		Enabled  int64 `json:"enabled"`
+		Disabled int64 `json:"disabled"`
+		Finished int64 `json:"finished"`
+	} `json:"timers"`
+	Waiting     int64           `json:"waiting"` // due and not begun
+	InFlight    int64           `json:"in_flight"`
+	LastMinute  Outcomes        `json:"last_minute"`
+	LastHour    Outcomes        `json:"last_hour"`
+	Targets     []TargetFigures `json:"targets"`                // most attempts first
+	MoreTargets int64           `json:"more_targets,omitempty"` // that are not listed
+}
+
+// Outcomes are the tasks that ended in some time.
+type Outcomes struct {
+	Succeeded      int64    `json:"succeeded"`
+	Failed         int64    `json:"failed"`
+	Dead           int64    `json:"dead"`
+	Skipped        int64    `json:"skipped"`
+	Missed         int64    `json:"missed"`
+	Cancelled      int64    `json:"cancelled"`
+	Unknown        int64    `json:"unknown"`
+	SuccessRate    *float64 `json:"success_rate,omitempty"` // of those that were called; nil: none was
+	FiresPerSecond float64  `json:"fires_per_second"`
+	LatenessP50MS  *float64 `json:"lateness_ms_p50,omitempty"` // nil: none was called
+	LatenessP99MS  *float64 `json:"lateness_ms_p99,omitempty"`
+}
+
+// TargetFigures is the work of an app for one target.
+type TargetFigures struct {
+	Target         string   `json:"target"` // scheme://host:port
+	Limit          int64    `json:"limit"`  // of calls in flight, for all apps
+	InFlight       int64    `json:"in_flight"`
+	Waiting        int64    `json:"waiting"`
+	Answering      bool     `json:"answering"`
+	AttemptsOK     int64    `json:"attempts_ok"` // of the last hour
+	AttemptsFailed int64    `json:"attempts_failed"`
+	TookP50MS      *float64 `json:"took_ms_p50,omitempty"` // nil: no attempts
+	TookP99MS      *float64 `json:"took_ms_p99,omitempty"`
+}
+
+// Apps is a page of apps: that app ("": all that the token may see), up to limit (0: the
+// server's 100) after the cursor of the page before ("": the first).
+func (c *Client) Apps(ctx context.Context, app string, limit int, cursor string) (*AppPage, error) {
+	q := page(make(url.Values), limit, cursor)
+	set(q, "app", app)
+	return get[AppPage](ctx, c, "/v1/apps", q)
+}
+
+// Forecast is the number of dues in each of the next hours.
+type Forecast struct {
+	AsOf   time.Time      `json:"as_of,omitzero"` // when they were counted; zero: not yet
+	Exact  bool           `json:"exact"`          // false: lower bounds
+	Timers int64          `json:"timers"`         // enabled timers that were counted
+	Hours  []ForecastHour `json:"hours"`          // the present one first: its dues after AsOf
+}
+
+// ForecastHour is one hour of a Forecast.
+type ForecastHour struct {
+	Hour time.Time `json:"hour"` // its beginning
+	Dues int64     `json:"dues"`
+}
+
+// UpcomingHours counts the dues of an app ("": of all) in the next hours (0: the
+// server's 168).
+func (c *Client) UpcomingHours(ctx context.Context, app string, hours int) (*Forecast, error) {
+	q := make(url.Values)
+	set(q, "app", app)
+	if hours > 0 {
+		q.Set("hours", strconv.Itoa(hours))
+	}
+	return get[Forecast](ctx, c, "/v1/upcoming/hours", q)
+}
