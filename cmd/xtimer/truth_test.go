@@ -55,7 +55,7 @@ func TestRetryAsks(t *testing.T) {
 			t.Fatal("the task did not fail")
 		}
 	}
-	s.run("n\n", "task", "retry", "--status", "failed").want(1, "Retry 1 tasks?", "left as it is")
+	s.run("n\n", "task", "retry", "--status", "failed").want(1, "Retry 1 tasks?", "nothing was changed")
 	if n := attempts(); n != 1 {
 		t.Errorf("%d attempts, and nobody said yes", n)
 	}
