@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,4 +162,19 @@ func TestFigures(t *testing.T) {
 	s.run("", "top", "-o", "name").want(0, "a\n")
 	s.run("", "top", "-n", "none").want(0, "APP, TARGET")
 	s.run("", "top", "--interval", "1ms").want(exit.StatusUsage, "--interval: must be at least 100ms")
+}
+
+// TestExitCodesInTheGuide: the page has the table of the help.
+func TestExitCodesInTheGuide(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := local(t, "", "help", "exit-codes")
+	for _, s := range exit.Statuses {
+		if row := fmt.Sprintf("| %d | %s |\n", s.Status, s.Meaning); !strings.Contains(string(page), row) {
+			t.Errorf("docs/cli.md lacks %s", row)
+		}
+		help.want(0, s.Meaning)
+	}
 }
