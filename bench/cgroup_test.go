@@ -22,15 +22,15 @@ import (
 // there the calls are those of the load beside them.
 func TestMemoryLimit(t *testing.T) {
 	limit, n := setting("XTIMER_MEMORY", 128), setting("XTIMER_TIMERS", 300_000)
-	start, over := time.Now().Add(40*time.Second), 15*time.Second
 	short := n <= 1_000_000
+	beside(t)
+	tr := &trial{t: t, program: limited(t, int64(limit)<<20), rate: setting("XTIMER_RATE", 300), intervals: 10}
+	tr.begin()
+	r := draw(tr.seed, 2)
+	start, over := time.Now().Add(40*time.Second), 15*time.Second
 	if !short {
 		over = 55 * time.Minute
 	}
-	limitMemory(t, int64(limit)<<20)
-	tr := &trial{t: t, rate: setting("XTIMER_RATE", 300), intervals: 10}
-	tr.begin()
-	r := draw(tr.seed, 2)
 
 	taken, refused, away := 0, 0, 0
 	for i := 0; i < n && refused < 20; {
@@ -77,13 +77,20 @@ func TestMemoryLimit(t *testing.T) {
 // with a memory limit, in bytes.
 func limitMemory(t *testing.T, limit int64) {
 	t.Helper()
-	inGroup, was := filepath.Join(t.TempDir(), "xtimer"), binary
+	was := binary
+	binary = limited(t, limit)
+	t.Cleanup(func() { binary = was })
+}
+
+// limited makes a program that is xtimer in a control group with a memory limit, in bytes.
+func limited(t *testing.T, limit int64) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "xtimer")
 	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", memoryGroup(t, limit), binary)
-	if err := os.WriteFile(inGroup, []byte(script), 0o755); err != nil {
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	binary = inGroup
-	t.Cleanup(func() { binary = was })
+	return program
 }
 
 // memoryGroup makes a control group with a memory limit, in bytes.

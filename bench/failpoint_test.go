@@ -63,6 +63,7 @@ var failpoints = []failpoint{
 // end of the process. In the short form it dies once at each; XTIMER_FAILPOINTS=n
 // is n rounds of all three.
 func TestFailpoints(t *testing.T) {
+	beside(t)
 	named := namedInSource(t)
 	for _, f := range failpoints {
 		if !slices.Contains(named, f.name) {
@@ -76,21 +77,26 @@ func TestFailpoints(t *testing.T) {
 	if n := setting("XTIMER_FAILPOINTS", 0); n > 0 {
 		actions, rounds = []string{"kill", "panic", "sleep"}, n
 	}
-	defer func(was string) { binary = was }(binary)
-	binary = buildArmed(t)
-	ft := &failTrial{trial: trial{t: t, rate: setting("XTIMER_RATE", 300), intervals: 10}}
-	ft.begin("--history-retention", "24h", "--backup-dir", t.TempDir())
-	ft.chance = draw(ft.seed, 2)
-	for range rounds {
-		for _, f := range failpoints {
-			for _, a := range actions {
-				ft.fail(f, a)
+	program := buildArmed(t)
+	const parts = 3 // each a process of its own
+	for part := range parts {
+		t.Run(fmt.Sprint("part-", part+1), func(t *testing.T) {
+			t.Parallel()
+			ft := &failTrial{trial: trial{t: t, program: program, rate: setting("XTIMER_RATE", 300), intervals: 10}}
+			ft.begin("--history-retention", "24h", "--backup-dir", t.TempDir())
+			ft.chance = draw(ft.seed, 2)
+			for range rounds {
+				for i := part; i < len(failpoints); i += parts {
+					for _, a := range actions {
+						ft.fail(failpoints[i], a)
+					}
+				}
 			}
-		}
+			ft.up("")
+			ft.finish()
+			ft.check(true)
+		})
 	}
-	ft.up("")
-	ft.finish()
-	ft.check(true)
 }
 
 // buildArmed builds xtimer with its failpoints.
@@ -173,7 +179,7 @@ func (ft *failTrial) up(env string) {
 	ft.down()
 	p := ft.p
 	p.log = &tail{}
-	p.cmd = exec.Command(binary, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
+	p.cmd = exec.Command(p.program, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
 	p.cmd.Env = append(os.Environ(), "XTIMER_FAILPOINT="+env)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -3,6 +3,7 @@ package bench
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -21,6 +22,22 @@ func byForm[T any](t testing.TB, short, full T) T {
 		return full
 	}
 	return short
+}
+
+// besides is how many trials run at a time, where there are fewer cores.
+const besides = 3
+
+// beside lets a trial run beside another one, in its short form: most of its time it
+// waits. One that was made longer or heavier by its settings has the machine to itself.
+func beside(t *testing.T) {
+	t.Helper()
+	for _, env := range os.Environ() {
+		name, _, _ := strings.Cut(env, "=")
+		if strings.HasPrefix(name, "XTIMER_") && name != "XTIMER_SEED" && name != "XTIMER_BINARY" {
+			return
+		}
+	}
+	t.Parallel()
 }
 
 // pulse measures how late this machine's own timers are while a trial runs: what is

@@ -26,6 +26,7 @@ import (
 // Midnight comes 20 s after the start. XTIMER_HOUR=90s makes it longer: only
 // then are minutes fired that came out of Redis.
 func TestHour(t *testing.T) {
+	beside(t)
 	const lead, window, alike = 20 * time.Second, 2 * time.Minute, 16
 	lasts := 25 * time.Second
 	if s := os.Getenv("XTIMER_HOUR"); s != "" {

@@ -13,10 +13,11 @@ import (
 //
 // XTIMER_KILLS and XTIMER_RATE make it longer and heavier.
 func TestKill(t *testing.T) {
+	beside(t)
 	onEachStore(t, func(t *testing.T, args ...string) {
 		tr := &trial{t: t, rate: setting("XTIMER_RATE", 1000), intervals: 20}
 		tr.begin(args...)
-		tr.stop(setting("XTIMER_KILLS", 6), tr.p.kill)
+		tr.stop(setting("XTIMER_KILLS", 4), tr.p.kill)
 		tr.finish()
 		tr.check(true)
 	})
@@ -24,10 +25,11 @@ func TestKill(t *testing.T) {
 
 // TestTerminate ends it with SIGTERM under load: nothing missing, no repeats.
 func TestTerminate(t *testing.T) {
+	beside(t)
 	onEachStore(t, func(t *testing.T, args ...string) {
 		tr := &trial{t: t, rate: setting("XTIMER_RATE", 1000), intervals: 20}
 		tr.begin(args...)
-		tr.stop(setting("XTIMER_TERMS", 4), func() {
+		tr.stop(setting("XTIMER_TERMS", 2), func() {
 			if code := tr.p.terminate(); code != 0 {
 				t.Errorf("exit status %d after SIGTERM", code)
 			}
@@ -41,6 +43,7 @@ func TestTerminate(t *testing.T) {
 // moved does, for less than what makes a misfire: what was due meanwhile is called
 // afterwards, nothing is missing, nothing comes twice.
 func TestFrozen(t *testing.T) {
+	beside(t)
 	tr := &trial{t: t, rate: setting("XTIMER_RATE", 500), intervals: 20}
 	tr.begin()
 	for range 2 {

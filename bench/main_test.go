@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 )
 
@@ -23,7 +24,19 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(hostileEnv) != "" {
+		if err := runHostile(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	flag.Parse()
+	if runtime.GOMAXPROCS(0) < besides {
+		if err := flag.Set("test.parallel", strconv.Itoa(besides)); err != nil {
+			panic(err)
+		}
+	}
 	if binary = os.Getenv("XTIMER_BINARY"); binary != "" {
 		os.Exit(m.Run())
 	}

@@ -23,13 +23,15 @@ import (
 // process is a running xtimer, the real binary, that can be killed and started
 // again over the same data.
 type process struct {
-	t    testing.TB
-	dir  string
-	addr string
-	cmd  *exec.Cmd     // nil while it is down
-	done chan struct{} // closed when cmd has ended
-	log  *tail
-	args []string
+	t testing.TB
+	// program is binary, or what runs in its place.
+	program string
+	dir     string
+	addr    string
+	cmd     *exec.Cmd     // nil while it is down
+	done    chan struct{} // closed when cmd has ended
+	log     *tail
+	args    []string
 	// running is cmd's, for receivers that end it: they run beside the trial.
 	running atomic.Pointer[os.Process]
 }
@@ -37,7 +39,12 @@ type process struct {
 // startProcess starts xtimer serve on a free port over a data folder of its own.
 func startProcess(t testing.TB, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, dir: t.TempDir(), addr: servertest.FreeAddr(t), args: args, log: &tail{}}
+	return startProgram(t, binary, args...)
+}
+
+func startProgram(t testing.TB, program string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, program: program, dir: t.TempDir(), addr: servertest.FreeAddr(t), args: args, log: &tail{}}
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
@@ -97,7 +104,7 @@ func (p *process) url(path string) string { return "http://" + p.addr + path }
 func (p *process) start() (took time.Duration) {
 	p.t.Helper()
 	started := time.Now()
-	p.cmd = exec.Command(binary, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
+	p.cmd = exec.Command(p.program, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
@@ -145,6 +152,19 @@ func (p *process) terminate() int {
 	return code
 }
 
+// deleteAll deletes the timers of an app.
+func (p *process) deleteAll(app string) {
+	p.t.Helper()
+	r, err := client.Post(p.url("/v1/timers/delete?app="+app), "application/json", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if b, err := io.ReadAll(r.Body); err != nil || r.StatusCode/100 != 2 {
+		p.t.Fatalf("status %d: %s (%v)", r.StatusCode, b, err)
+	}
+}
+
 // rss is the resident memory of the process, in bytes.
 func (p *process) rss() int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -175,26 +195,29 @@ func (p *process) cpu() time.Duration {
 // metric is one of the process, by its name and labels as /metrics has them.
 func (p *process) metric(name string) float64 {
 	p.t.Helper()
-	r, err := client.Get(p.url("/metrics"))
+	x, err := p.askMetric(name)
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	return x
+}
+
+func (p *process) askMetric(name string) (float64, error) {
+	r, err := client.Get(p.url("/metrics"))
+	if err != nil {
+		return 0, err
 	}
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
-		p.t.Fatal(err)
+		return 0, err
 	}
 	for line := range bytes.Lines(b) {
 		if v, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(name+" ")); ok {
-			x, err := strconv.ParseFloat(string(v), 64)
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			return x
+			return strconv.ParseFloat(string(v), 64)
 		}
 	}
-	p.t.Fatalf("there is no metric %s", name)
-	return 0
+	return 0, fmt.Errorf("there is no metric %s", name)
 }
 
 // tail keeps the last of what is written to it.

@@ -12,6 +12,7 @@ import (
 // those of the second: what fills first (caches, memtables) has filled by then. In
 // a short run memory is only told.
 func TestSoak(t *testing.T) {
+	beside(t)
 	length := time.Duration(setting("XTIMER_SOAK", 10)) * time.Second
 	tr := &trial{t: t, rate: setting("XTIMER_RATE", 200), intervals: 50}
 	tr.begin()

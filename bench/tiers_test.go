@@ -32,6 +32,7 @@ type loss struct {
 // XTIMER_AWAY is how many seconds MySQL is away, XTIMER_RATE the fires a second:
 // 60 and 1000 are the figures to hold.
 func TestLosingATier(t *testing.T) {
+	beside(t)
 	away := time.Duration(setting("XTIMER_AWAY", 6)) * time.Second
 	judged := os.Getenv("XTIMER_AWAY") != ""
 	rate := setting("XTIMER_RATE", 300)

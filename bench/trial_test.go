@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"sort"
 	"strconv"
@@ -25,6 +26,7 @@ type trial struct {
 	// intervals timers every 100 ms.
 	rate, intervals int
 	timeout         time.Duration // of the calls; default patience
+	program         string        // default binary
 	seed            uint64
 
 	anchors map[string]int64 // of the intervals, by id
@@ -50,7 +52,7 @@ func (tr *trial) begin(args ...string) {
 	tr.seed = seedOf(tr.t)
 	tr.timeout = cmp.Or(tr.timeout, patience)
 	tr.acked, tr.done = map[string]bool{}, make(chan struct{})
-	tr.p, tr.r = startProcess(tr.t, args...), startReceiver(tr.t)
+	tr.p, tr.r = startProgram(tr.t, cmp.Or(tr.program, binary), args...), startReceiver(tr.t)
 	tr.t.Cleanup(tr.keep)
 	tr.anchors = tr.createIntervals(tr.intervals)
 	tr.work.Go(tr.load)
@@ -67,8 +69,9 @@ func (tr *trial) finish() {
 			tr.acked[fmt.Sprintf("%s_%d", id, due)] = true
 		}
 	}
-	last := time.Now()
-	for missing := tr.missing(); missing > 0 && time.Since(last) < 2*time.Minute; time.Sleep(100 * time.Millisecond) {
+	// A call that got lost is made again when it has timed out.
+	last, patient := time.Now(), max(2*time.Minute, tr.timeout+time.Minute)
+	for missing := tr.missing(); missing > 0 && time.Since(last) < patient; time.Sleep(100 * time.Millisecond) {
 		if n := tr.missing(); n < missing {
 			missing, last = n, time.Now()
 		}
@@ -211,6 +214,20 @@ func (tr *trial) missing() (n int) {
 	return n
 }
 
+// record is what the API has of a task, or why it has none.
+func (tr *trial) record(key string) string {
+	r, err := client.Get(tr.p.url("/v1/tasks/" + key))
+	if err != nil {
+		return err.Error()
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
 // check holds what arrived against what was acknowledged.
 func (tr *trial) check(repeatsAllowed bool) {
 	t := tr.t
@@ -227,8 +244,9 @@ func (tr *trial) check(repeatsAllowed bool) {
 			// on a machine that does not stand still), and the repeat came after it.
 			i := sort.Search(len(tr.stops), func(i int) bool { return tr.stops[i].up.After(at[0]) })
 			if i == len(tr.stops) || again.Before(tr.stops[i].down) || tr.stops[i].down.Sub(at[0]) > 5*time.Second {
-				unexplained++
-				t.Logf("unexplained repeat of %s: %v", k, at)
+				if unexplained++; unexplained <= 10 {
+					t.Logf("unexplained repeat of %s: %v; %s", k, at, tr.record(k))
+				}
 				continue
 			}
 			perStop[i]++
@@ -249,7 +267,7 @@ func (tr *trial) check(repeatsAllowed bool) {
 		for k := range tr.acked {
 			if len(tr.r.arrivals[k]) == 0 && n < 10 {
 				n++
-				t.Logf("missing: %s (now %d)", k, time.Now().UnixMilli())
+				t.Logf("missing: %s (now %d); %s", k, time.Now().UnixMilli(), tr.record(k))
 			}
 		}
 		for _, s := range tr.stops {

@@ -52,7 +52,8 @@
 //	           unfold.go      … ranges of dues, some of each timer in turns
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
 //	           unsettled.go   what waits for the cold tier, and its bounds
-//	look       query.go, follow.go, stats.go, lateness.go, metrics.go, bulk.go; look.go is the console's
+//	look       query.go, follow.go, stats.go, metrics.go, bulk.go; look.go is the console's;
+//	           engine/inspect counts, and tells who watches
 //
 // # What is true, and where
 //

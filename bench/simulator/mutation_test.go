@@ -217,7 +217,7 @@ func (mu *mutation) mutated(t *testing.T) (overlay string) {
 func many(t *testing.T, dir, tests string, seeds int, overlay string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", tests, "-v", "-timeout", "10m", ".")
-	cmd.Env = append(os.Environ(), "XTIMER_MUTATED=1", fmt.Sprint("XTIMER_SEEDS=", seeds), "TMPDIR="+dir)
+	cmd.Env = append(os.Environ(), "XTIMER_MUTATED=1", fmt.Sprint("XTIMER_SEEDS=", seeds), "XTIMER_SETTINGS=8", "TMPDIR="+dir)
 	out, err := cmd.CombinedOutput()
 	if err := os.WriteFile(filepath.Join(dir, "output.txt"), out, 0o600); err != nil {
 		t.Error(err)
@@ -230,7 +230,7 @@ func TestMutations(t *testing.T) {
 	if os.Getenv("XTIMER_MUTATED") != "" {
 		t.Skip("this is a mutant")
 	}
-	tried := 3
+	tried := 2
 	if os.Getenv("XTIMER_MUTATIONS") != "" {
 		tried = len(mutations)
 	} else if testing.Short() {

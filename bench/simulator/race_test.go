@@ -10,7 +10,7 @@ import (
 )
 
 // A seed takes ten times as long with the race detector.
-func init() { seeds, repeats, settings = 24, 1, 1 }
+func init() { seeds, repeats, settings = 12, 1, 1 }
 
 // TestManySeeds runs in every run of the tests as many as without the race
 // detector: faults that meet in one seed of a hundred are not in the first few.
@@ -23,7 +23,7 @@ func TestManySeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := many(t, dir, "^Test(Simulate|Settings)$", 200, "")
+	out, err := many(t, dir, "^Test(Simulate|Settings)$", 150, "")
 	if err != nil {
 		broken := regexp.MustCompile(`(?m)^.*seed \d+[ ,].*$`).FindAll(out, 5)
 		t.Fatalf("%v; the traces and all that was said are in %s\n%s\n%s", err, dir, bytes.Join(broken, []byte("\n")), tail(out))

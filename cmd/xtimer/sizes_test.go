@@ -26,11 +26,9 @@ const (
 // tooLarge is what is above a bound still, with its number. A number may only fall, and
 // an entry may only go.
 var tooLarge = map[string]int{
-	"files of engine/scheduler":                        39,
-	"files of httpapi":                                 32,
-	"lines of engine/verify/verify.go":                 429,
-	"lines of engine/scheduler.Scheduler.change":       85,
-	"cyclomatic of engine/verify.evidence.holdRecords": 26,
+	"files of engine/scheduler":                  38,
+	"files of httpapi":                           32,
+	"lines of engine/scheduler.Scheduler.change": 85,
 }
 
 // TestSizes holds the bounds.

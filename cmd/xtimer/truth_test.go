@@ -39,6 +39,11 @@ func TestLastTask(t *testing.T) {
 	if only := s.do("timer", "list", "--failing"); line(only, "bad") == "" || line(only, "good")+line(only, "new") != "" {
 		t.Error(only)
 	}
+	for _, form := range []string{"json", "yaml"} {
+		if out := s.do("timer", "list", "--app", "a", "-o", form); strings.Count(out, "last_task") != 2 {
+			t.Errorf("as %s: %s", form, out)
+		}
+	}
 	if out := s.do("timer", "list", "--failing", "-o", "json"); !strings.Contains(out, `"status": "failed"`) || strings.Contains(out, `"good"`) {
 		t.Error(out)
 	}

@@ -310,6 +310,7 @@ func TestNobodyWatches(t *testing.T) {
 		}
 		cut()
 		time.Sleep(linger + time.Second)
+		synctest.Wait()
 		if n := cost(); n != 0 || s.log.chunks != nil {
 			t.Errorf("when all have gone it costs %v allocations", n)
 		}

@@ -277,7 +277,7 @@ func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
 	if len(es) == 0 {
 		return
 	}
-	e.minutes.add(es)
+	e.minutes.Add(es)
 	lost := !e.migrator.answers.Load() // nobody who creates a timer waits for it then
 	if !lost {
 		if err := e.cfg.Warm.Add(ctx, es); err != nil {

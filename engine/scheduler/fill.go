@@ -97,7 +97,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	if err := m.keepAhead(ctx); err != nil {
 		return false, err
 	}
-	m.e.minutes.refill(from, to)
+	m.e.minutes.Refill(from, to)
 	in := newFilling(m.e, from, to)
 	err = m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []engine.Candidate) error {
 		if err := in.add(ctx, cs); err != nil {
@@ -109,7 +109,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	failpoint.Hit("warm-rebuild")
 	if err = cmp.Or(err, cold); err == nil && warm == nil {
 		if warm = m.e.cfg.Warm.Seal(ctx, from, to); warm == nil {
-			m.e.minutes.refilled(from, to)
+			m.e.minutes.Refilled(from, to)
 			return true, nil
 		}
 	}
@@ -210,7 +210,7 @@ func (e *Scheduler) warm(ctx context.Context, cs []engine.Candidate, from, to in
 			raised = append(raised, b)
 		}
 	}
-	e.minutes.filled(es)
+	e.minutes.Filled(es)
 	if err := e.cfg.Warm.Add(ctx, es); err != nil {
 		return err, nil
 	}

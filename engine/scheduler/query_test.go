@@ -344,3 +344,35 @@ func TestLastTasksOfAList(t *testing.T) {
 		}
 	})
 }
+
+// After a restart a timer's last task is still known, however it stood.
+func TestLastTasksAfterARestart(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		far := func(d *engine.Definition) {
+			d.Retry = engine.Retry{MaxAttempts: 2, Backoff: 8 * time.Minute, Multiplier: 1, MaxBackoff: 8 * time.Minute, MaxAge: 24 * time.Hour}
+		}
+		want := map[string]engine.TaskStatus{"good": engine.Succeeded, "rejected": engine.Failed, "once": engine.Failed, "retrying": engine.Retrying}
+		w.make(timer("good", every(10*time.Minute)))
+		w.make(timer("rejected", every(10*time.Minute)))
+		w.make(timer("once", delay(5*time.Minute)))
+		w.make(timer("retrying", every(10*time.Minute), far))
+		for name, r := range map[string]reply{"rejected": reject, "once": reject, "retrying": fail} {
+			w.replies(name, r)
+		}
+		time.Sleep(10*time.Minute + 10*time.Second)
+		w.crash(time.Second)
+		time.Sleep(time.Minute)
+		vs, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10)
+		if err == nil {
+			err = w.LastTasks(t.Context(), vs)
+		}
+		if err != nil || len(vs) != len(want) {
+			t.Fatalf("%d timers, %v", len(vs), err)
+		}
+		for _, v := range vs {
+			if v.LastTask == nil || v.LastTask.Status != want[v.Name] {
+				t.Errorf("%s: last task %+v", v.Name, v.LastTask)
+			}
+		}
+	})
+}

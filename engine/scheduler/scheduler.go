@@ -128,7 +128,7 @@ type Scheduler struct {
 	operations  operations
 	recent      inspect.Recent
 	overdue     overdue
-	minutes     minutes
+	minutes     inspect.Minutes
 	calm        resident.Signal // calls are not paused
 
 	// All instants in Unix ms. loaded: all dues before it are in the wheel, or have been.

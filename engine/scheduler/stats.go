@@ -45,7 +45,7 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{Wheel: e.memory.Wheel.Len(), Warm: e.cfg.Warm.Len(), Journal: e.journal.Len()}
 	s.Uptime = time.Duration(now-e.memory.StartedAt) * time.Millisecond
 	s.FiresPerSec, s.Lateness = e.recent.Look(now)
-	s.DueByMinute = e.minutes.look(now)
+	s.DueByMinute = e.minutes.Look(now)
 	for i := range s.Ended {
 		s.Ended[i] = int64(e.metrics.results[i].Get())
 	}

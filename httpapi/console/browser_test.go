@@ -295,7 +295,7 @@ func TestBrowser(t *testing.T) {
 		})
 	}
 	for _, lang := range []string{"en", "zh-CN"} {
-		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/live", "/system"} {
+		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/upcoming/hours", "/apps", "/live", "/system"} {
 			if !b.checked[lang+" "+kind] {
 				t.Errorf("axe has not looked at %s in %s", kind, lang)
 			}
@@ -398,6 +398,10 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.leave(t, "m1", "/upcoming?at=")
 	b.leave(t, "next", "/upcoming?at=")
 	b.leave(t, "former", "/upcoming?at=")
+	b.leave(t, "hours", "/upcoming/hours?app=")
+	b.fill(t, "#app", "shop")
+	b.leave(t, "go", "/upcoming/hours?app=shop")
+	b.visit(t, "/upcoming")
 	b.fill(t, "#app", "shop")
 	b.leave(t, "go", "/upcoming?at=")
 	b.wait(t, `location.search.endsWith("app=shop")`)
@@ -469,7 +473,7 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.fill(t, "#status", "problems")
 	b.fill(t, "#q", name)
 	b.fill(t, "#code", "5xx")
-	b.leave(t, "go", "/tasks?app=shop")
+	b.leave(t, "go", "/tasks?q="+name)
 	b.wait(t, `document.querySelectorAll("#tasks tbody .s-dead").length === 50 && document.querySelector("#from").value`)
 	b.leave(t, "older", "/tasks?")
 	b.leave(t, "first-page", "/tasks?")

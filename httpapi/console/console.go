@@ -51,6 +51,8 @@ func New(cfg Config) http.Handler {
 	for pattern, page := range map[string]page{
 		"GET /{$}":                   overview,
 		"GET /upcoming":              upcoming,
+		"GET /upcoming/hours":        forecast,
+		"GET /apps":                  listApps,
 		"GET /timers":                listTimers,
 		"GET /timers/new":            newTimer,
 		"POST /timers/new":           createTimer,

@@ -24,7 +24,7 @@ func (n *node) pages() []string {
 	n.run(no.ID)
 	return []string{
 		"/", "/timers", "/timers?app=shop&sort=-name", "/timers/new", "/timers/" + ok.ID, "/timers/" + bad.ID, "/timers/" + bad.ID + "/edit",
-		"/tasks/" + failed.Key, "/tasks/" + n.run(ok.ID).Key, "/dead", "/dead?since=24h&status=dead", "/system", "/live", "/upcoming", "/tasks", "/tasks?status=problems&from=2026-01-01T00:00", "/timers/new?from=" + bad.ID, "/nothing",
+		"/tasks/" + failed.Key, "/tasks/" + n.run(ok.ID).Key, "/dead", "/dead?since=24h&status=dead", "/system", "/live", "/upcoming", "/apps", "/apps?app=shop", "/upcoming/hours", "/tasks", "/tasks?status=problems&from=2026-01-01T00:00", "/timers/new?from=" + bad.ID, "/nothing",
 	}
 }
 
@@ -256,7 +256,7 @@ func TestOtherApps(t *testing.T) {
 	other := n.timer("bank", "secret-name", "/no")
 	key := n.run(other.ID).Key
 	v := n.signedIn("shop-write")
-	for _, path := range []string{"/", "/timers", "/tasks", "/tasks.csv", "/dead", "/live", "/upcoming"} {
+	for _, path := range []string{"/", "/timers", "/tasks", "/tasks.csv", "/dead", "/live", "/upcoming", "/upcoming/hours", "/apps", "/apps?app=bank"} {
 		if strings.Contains(v.get(path).body, "secret-name") {
 			t.Errorf("%s shows a timer of another app", path)
 		}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	"xtimer/httpapi/client"
@@ -23,6 +24,9 @@ func upcoming(v *visit) error {
 	d := upcomingData{Minute: at.UTC().Truncate(time.Minute), App: v.query("app")}
 	d.Former, d.Next = d.Minute.Add(-time.Minute), d.Minute.Add(time.Minute)
 	d.HasNext = d.Next.Before(now.Add(time.Hour))
+	if !d.Minute.Before(now.Add(time.Hour)) { // minutes are known of the coming hour alone
+		return redirect(withQuery(&url.URL{Path: "/upcoming/hours", RawQuery: v.r.URL.RawQuery}, "at", ""))
+	}
 	find := d.coming
 	if d.Past = d.Minute.Before(now); d.Past {
 		find = d.passed

@@ -33,7 +33,7 @@ are many timers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.App = r.App
 			var options []api.CallOption
-			if failing || r.Output.IsTable() {
+			if failing || r.Output != terminal.Name {
 				options = append(options, api.LastTasks())
 			}
 			read := func(ctx context.Context) ([]api.Timer, bool, error) {

@@ -38,7 +38,7 @@
     place.replaceChildren();
     new uPlot({
       width: place.clientWidth, height: 200, tzDate: local,
-      scales: { x: { range: (_, from, to) => [Math.min(from, to - (runs ? 10 : 600)), to] }, y: { distr: 3, log: 10 }, edge: { range: [0, 1] } },
+      scales: { x: { range: (_, from, to) => [Math.min(from, to - (runs ? 10 : 600)), to] }, y: { distr: 3, log: 10 }, edge: { range: [0, 1.1] } },
       series: [{ label: offset(Date.now()), value: (_, v) => v == null ? "–" : wall(v * 1e3).slice(11, 19) }, ...labels.map((label, i) => ({
         label, stroke: colour(colours[i]), width: 1.5, scale: unsent(i) ? "edge" : "y", value: (_, v) => unsent(i) ? (v == null ? "–" : label) : ms(v),
         points: runs ? { show: true, size: unsent(i) ? 7 : 5, fill: colour(unsent(i) ? "panel" : colours[i]) } : { show: columns[0].length < 4, size: 5 },

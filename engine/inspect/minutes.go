@@ -1,4 +1,4 @@
-package scheduler
+package inspect
 
 import (
 	"sync"
@@ -6,11 +6,11 @@ import (
 	"xtimer/engine"
 )
 
-// minutes counts what is due in each of the coming minutes, as it was admitted
+// Minutes counts what is due in each of the coming minutes, as it was admitted
 // to the hour: what is deleted meanwhile is not taken off. Minutes that are filled
 // are counted anew, and the former count is told until that is done; what is made
 // meanwhile adds to both.
-type minutes struct {
+type Minutes struct {
 	mu sync.Mutex
 	of [128]minuteCount // by minute modulo 128
 }
@@ -23,7 +23,7 @@ type minuteCount struct {
 }
 
 // slot is the count of a minute; that of another which was there is over. mu is held.
-func (m *minutes) slot(n int64) *minuteCount {
+func (m *Minutes) slot(n int64) *minuteCount {
 	c := &m.of[n%int64(len(m.of))]
 	if c.minute != n {
 		*c = minuteCount{minute: n}
@@ -31,8 +31,8 @@ func (m *minutes) slot(n int64) *minuteCount {
 	return c
 }
 
-// add counts what was made.
-func (m *minutes) add(es []engine.Entry) {
+// Add counts what was made.
+func (m *Minutes) Add(es []engine.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range es {
@@ -42,8 +42,8 @@ func (m *minutes) add(es []engine.Entry) {
 	}
 }
 
-// refill begins to count the minutes of [from, to) anew.
-func (m *minutes) refill(from, to int64) {
+// Refill begins to count the minutes of [from, to) anew.
+func (m *Minutes) Refill(from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for n := from / minute; n*minute < to; n++ {
@@ -51,8 +51,8 @@ func (m *minutes) refill(from, to int64) {
 	}
 }
 
-// filled counts what is filled, from refill on.
-func (m *minutes) filled(es []engine.Entry) {
+// Filled counts what is filled, from Refill on.
+func (m *Minutes) Filled(es []engine.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range es {
@@ -60,8 +60,8 @@ func (m *minutes) filled(es []engine.Entry) {
 	}
 }
 
-// refilled ends what refill began.
-func (m *minutes) refilled(from, to int64) {
+// Refilled ends what Refill began.
+func (m *Minutes) Refilled(from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for n := from / minute; n*minute < to; n++ {
@@ -70,8 +70,8 @@ func (m *minutes) refilled(from, to int64) {
 	}
 }
 
-// look tells the counts of the coming hour.
-func (m *minutes) look(now int64) (out [60]int64) {
+// Look tells the counts of the coming hour.
+func (m *Minutes) Look(now int64) (out [60]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range out {
