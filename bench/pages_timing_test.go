@@ -14,7 +14,7 @@ import (
 	"xtimer/engine/scheduler"
 )
 
-// BenchmarkPages asks for every page of the console while 5,000 timers a second
+// BenchmarkPages asks for every page of the console, and for the lists of the API, while 5,000 timers a second
 // fire, over a store of 1,000,000 timers (each every six hours; 500 apps) with
 // 10,000,000 tasks of the last two and a half days. Two visitors ask for a page
 // each fifth of a second. It reports the page that took longest and how late the
@@ -22,7 +22,8 @@ import (
 func BenchmarkPages(b *testing.B) {
 	p, r := startProcess(b), startReceiver(b)
 	p.kill()
-	pages := pagesOf(fillStore(b, filepath.Join(p.dir, scheduler.ColdFolder), r.url, setting("XTIMER_TIMERS", 1_000_000)))
+	f := fillStore(b, filepath.Join(p.dir, scheduler.ColdFolder), r.url, setting("XTIMER_TIMERS", 1_000_000))
+	pages := append(pagesOf(f), listsOf(f)...)
 	p.start()
 	p.calm() // what was written in a minute is still being merged
 	r.counting = true
@@ -148,5 +149,34 @@ func pagesOf(f *filled) []page {
 		{"live, of an app", func() string { return "/live?app=" + f.app(one()) }},
 		{"live, failures of an app", func() string { return "/live?status=dead&app=" + f.app(failed()+1) }},
 		{"system", fixed("/system")},
+		{"tasks", fixed("/tasks")},
+		{"tasks of an app", func() string { return "/tasks?app=" + f.app(one()) }},
+		{"tasks by code", fixed("/tasks?code=503")},
+		{"tasks by text, rare", func() string { return "/tasks?q=" + f.name(one()) }},
+	}
+}
+
+// listsOf are lists of the API, with filters that find much, little and nothing.
+func listsOf(f *filled) []page {
+	one := func() int { return rand.IntN(f.timers) }
+	fixed := func(path string) func() string { return func() string { return path } }
+	return []page{
+		{"API: timers, total", fixed("/v1/timers?total=true")},
+		{"API: timers of an app, total", func() string { return "/v1/timers?total=true&app=" + f.app(one()) }},
+		{"API: timers by status, total", fixed("/v1/timers?total=true&status=enabled")},
+		{"API: timers by text", fixed("/v1/timers?total=true&q=99")},
+		{"API: timers by text, rare", func() string { return "/v1/timers?total=true&q=" + f.name(one()) }},
+		{"API: timers of an app by text", func() string { return "/v1/timers?total=true&q=7-EXP&app=" + f.app(one()) }},
+		{"API: timers, last tasks", fixed("/v1/timers?last_task=true")},
+		{"API: 1,000 timers", fixed("/v1/timers?limit=1000")},
+		{"API: 1,000 tasks", fixed("/v1/tasks?limit=1000")},
+		{"API: tasks by code", fixed("/v1/tasks?code=4xx")},
+		{"API: tasks by code, of an app", func() string { return "/v1/tasks?code=404&app=" + f.app(one()) }},
+		{"API: tasks by text", fixed("/v1/tasks?q=99")},
+		{"API: tasks by text, rare", func() string { return "/v1/tasks?q=" + f.name(one()) }},
+		{"API: open dead letters", fixed("/v1/tasks?status=dead&dismissed=false&limit=1000")},
+		{"API: dismissed: none", fixed("/v1/tasks?dismissed=true")},
+		{"API: failures by class", fixed("/v1/tasks/failures?code=timeout")},
+		{"API: tasks of a timer", func() string { return "/v1/tasks?timer_id=" + f.id(one()).String() }},
 	}
 }

@@ -32,7 +32,7 @@
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
 //	           fill.go        cold → warm (the next hour), and what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
-//	memory     engine/resident  the timers and tasks that are in memory, in 256 shards
+//	memory     engine/resident  the timers and tasks that are in memory, in 256 shards; state.go draws a task's way
 //	due        resident/add.go    wheel → tasks; each timer's next due back into the wheel
 //	           resident/lanes.go  what of a lane waits in memory; the rest are rows, see refill.go
 //	           engine/fair    fair turns: limits per target and app, priority with ageing
@@ -86,10 +86,11 @@
 //	a change races with a send                         both take the shard's lock, the send right before its first byte:
 //	                                                   Frozen, or Sending, never both (resident/attempt.go)
 //	a settle races with a change                       a change waits for the settle that names its tasks
-//	a read from a tier is older than a change          resident/change.go: a version that is not the newest is not used
-//	the warm tier tells a former definition            each change tells it (Update), and then it tells that one or none
-//	a row of owed is read, and its task ends meanwhile it stays in memory for OwedKept; older reads are read again
-//	… and it leaves memory, or its timer is changed    who left, and who was changed, is known for as long
+//	a read from a tier is older than a change          resident.Reads: a change, and a row that is removed or whose task
+//	… or than a row's task                             leaves memory, is noted while a read is under way; what is older than
+//	                                                   a note is read again
+//	the warm tier tells a former definition            each change tells it (Update) before its claim ends, and then it tells
+//	                                                   that one or none
 //	the clock is set while a change is being made      forward: it is made again; back: see Pins.since
 //	two processes have one cold tier                   Take moves the fences on: the former one cannot settle, and ends
 //

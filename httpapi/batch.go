@@ -40,8 +40,10 @@ func (s *Server) createTimers(r *request) (reply, error) {
 		it := &items[i]
 		if it.err == nil {
 			it.err = cmp.Or(r.own(&it.def), s.callable(&it.def))
+		} else {
+			it.def.App = cmp.Or(it.def.App, r.ownApp())
 		}
-		if it.err == nil {
+		if it.err = wire.WithInvalid(it.err, pathOf(i), &it.def); it.err == nil {
 			defs = append(defs, it.def)
 		}
 	}
@@ -62,7 +64,7 @@ func (s *Server) createTimers(r *request) (reply, error) {
 				}
 				items[i].err = c.Err
 			}
-			b = appendFailed(wire.Comma(b), s.problem(r.route, items[i].err), i)
+			b = appendFailed(wire.Comma(b), s.problem(r, items[i].err), i)
 		}
 		return append(b, ']', '}')
 	})}, nil

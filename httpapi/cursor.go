@@ -64,11 +64,9 @@ func (s *Server) cursor(r *request) (string, error) {
 
 // page reads limit and cursor.
 func (s *Server) page(r *request) (after string, limit int, err error) {
-	if limit, err = r.number("limit", defaultLimit, 1, maxLimit); err != nil {
-		return "", 0, err
-	}
-	after, err = s.cursor(r)
-	return after, limit, err
+	limit, err = r.number("limit", defaultLimit, 1, maxLimit)
+	after, badCursor := s.cursor(r)
+	return after, limit, together(err, badCursor)
 }
 
 var errBadCursor = badField("cursor", "bad_cursor", "was not issued by this server for this list and this token's app")

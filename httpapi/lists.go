@@ -14,20 +14,11 @@ import (
 
 // listTimers is GET /v1/timers.
 func (s *Server) listTimers(r *request) (reply, error) {
-	f, err := r.timerFilter(r.query)
-	if err != nil {
-		return reply{}, err
-	}
-	after, limit, err := s.page(r)
-	if err != nil {
-		return reply{}, err
-	}
-	withLast, err := r.boolean("last_task")
-	if err != nil {
-		return reply{}, err
-	}
-	withTotal, err := r.boolean("total")
-	if err != nil {
+	f, badFilter := r.timerFilter(r.query)
+	after, limit, badPage := s.page(r)
+	withLast, badLast := r.boolean("last_task")
+	withTotal, badTotal := r.boolean("total")
+	if err := together(badFilter, badPage, badLast, badTotal); err != nil {
 		return reply{}, err
 	}
 	b := buffers.Get().(*[]byte)
@@ -86,22 +77,19 @@ func appendViews(b *[]byte, vs []scheduler.View) (fit int) {
 // timerFilter reads the filters of a list of timers from q, which has only
 // known names.
 func (r *request) timerFilter(q map[string]string) (f engine.TimerFilter, err error) {
-	if f.App, err = r.limitApp(q["app"]); err != nil {
-		return f, err
-	}
+	var errs [4]error
+	f.App, errs[0] = r.limitApp(q["app"])
 	f.NamePrefix = q["name_prefix"]
-	if f.Search, err = searchText(q); err != nil {
-		return f, err
-	}
+	f.Search, errs[1] = searchText(q)
 	if w, ok := q["status"]; ok {
 		if f.Status, f.HasStatus = engine.ParseStatus(w); !f.HasStatus {
-			return f, badField("status", "unknown_value", wire.Quote(w)+" is not one of enabled, disabled, finished")
+			errs[2] = badField("status", "unknown_value", wire.Quote(w)+" is not one of enabled, disabled, finished")
 		}
 	}
 	if l, ok := q["label"]; ok {
-		f.Labels, err = parseSelector(l)
+		f.Labels, errs[3] = parseSelector(l)
 	}
-	return f, err
+	return f, together(errs[:]...)
 }
 
 // maxTerms bounds a label selector.
@@ -130,51 +118,62 @@ func parseSelector(s string) ([]engine.LabelMatch, error) {
 
 // taskFilter reads the filters of a list of tasks.
 func (r *request) taskFilter(q map[string]string) (f engine.TaskFilter, err error) {
-	if f.App, err = r.limitApp(q["app"]); err != nil {
-		return f, err
-	}
+	var errs [8]error
+	f.App, errs[0] = r.limitApp(q["app"])
 	if s, ok := q["timer_id"]; ok {
 		if f.Timer, err = engine.ParseTimerID(s); err != nil {
-			return f, badField("timer_id", "wrong_type", "is not a timer's id")
+			errs[1] = badField("timer_id", "wrong_type", "is not a timer's id")
 		}
 	}
-	if s, ok := q["status"]; ok {
-		for w := range strings.SplitSeq(s, ",") {
-			st, ok := engine.ParseTaskStatus(w)
-			if !ok {
-				return f, badField("status", "unknown_value", wire.Quote(w)+" is not one of "+taskStatuses)
-			}
-			f.Statuses = append(f.Statuses, st)
-		}
-	}
+	f.Statuses, errs[2] = taskStatusesOf(q)
 	if s, ok := q["origin"]; ok {
 		if f.Origin, f.HasOrigin = engine.ParseOrigin(s); !f.HasOrigin {
-			return f, badField("origin", "unknown_value", wire.Quote(s)+" is not one of schedule, manual, redrive, catch_up")
+			errs[3] = badField("origin", "unknown_value", wire.Quote(s)+" is not one of schedule, manual, redrive, catch_up")
 		}
 	}
-	if err := codeFilter(q["code"], &f); err != nil {
-		return f, err
-	}
-	if f.Search, err = searchText(q); err != nil {
-		return f, err
-	}
+	errs[4] = codeFilter(q["code"], &f)
+	f.Search, errs[5] = searchText(q)
 	switch s, ok := q["dismissed"]; {
 	case ok && s != "true" && s != "false":
-		return f, badField("dismissed", "wrong_type", "must be true or false")
+		errs[6] = badField("dismissed", "wrong_type", "must be true or false")
 	case ok:
 		f.HasDismissed, f.Dismissed = true, s == "true"
 	}
-	for name, to := range map[string]*int64{"from": &f.From, "to": &f.To} {
-		if s, ok := q[name]; ok {
-			if *to, err = parseInstant(name, s); err != nil {
-				return f, err
-			}
-		}
+	errs[7] = spanFilter(q, &f)
+	return f, together(errs[:]...)
+}
+
+// spanFilter reads from and to.
+func spanFilter(q map[string]string, f *engine.TaskFilter) error {
+	var errs [2]error
+	if s, ok := q["from"]; ok {
+		f.From, errs[0] = parseInstant("from", s)
+	}
+	if s, ok := q["to"]; ok {
+		f.To, errs[1] = parseInstant("to", s)
+	}
+	if err := together(errs[:]...); err != nil {
+		return err
 	}
 	if f.To != 0 && f.To <= f.From {
-		return f, badField("to", "out_of_range", "must be later than from")
+		return badField("to", "out_of_range", "must be later than from")
 	}
-	return f, nil
+	return nil
+}
+
+func taskStatusesOf(q map[string]string) (sts []engine.TaskStatus, err error) {
+	s, ok := q["status"]
+	if !ok {
+		return nil, nil
+	}
+	for w := range strings.SplitSeq(s, ",") {
+		st, ok := engine.ParseTaskStatus(w)
+		if !ok {
+			return nil, badField("status", "unknown_value", wire.Quote(w)+" is not one of "+taskStatuses)
+		}
+		sts = append(sts, st)
+	}
+	return sts, nil
 }
 
 const taskStatuses = "waiting, running, retrying, succeeded, failed, dead, skipped, missed, cancelled, unknown"

@@ -170,3 +170,57 @@ func TestAuthors(t *testing.T) {
 		t.Error(by)
 	}
 }
+
+// TestAllErrorsAtOnce: an answer lists all that is wrong with a request, each in words that
+// say what to do.
+func TestAllErrorsAtOnce(t *testing.T) {
+	n := newNode(t)
+	callback := `"callback":{"url":"http://x/"}`
+	for _, x := range []struct {
+		method, path, body string
+		status             int
+		want               map[string]string // field to a part of the detail
+	}{
+		{"POST", "/v1/timers", `{"app":"b x","schedule":{"cron":"* * *","time_zone":"Mars/X"},"callback":{"url":"foo.com/x","method":"FETCH"},"retry":{"max_attempts":0},"priority":12}`, 422, map[string]string{
+			"priority": "0 to 9", "app": "letters", "name": "is required", "schedule.cron": "", "schedule.time_zone": "",
+			"callback.url": "must begin with http:// or https://", "callback.method": "FETCH", "retry.max_attempts": "1 to 100",
+		}},
+		{"POST", "/v1/timers", `{"appp":"a","name":"n","schedule":{"evry":"1h"},"callback":{"url":"127.0.0.1:80/x"}}`, 400, map[string]string{
+			"appp": "not a known field", "schedule.evry": "not a known field", "app": "is required", "callback.url": "must begin with http:// or https://",
+		}},
+		{"POST", "/v1/timers", `{"app":"a","name":"n"}`, 422, map[string]string{"schedule": "must have cron, every, at or delay", "callback.url": "is required"}},
+		{"PUT", "/v1/apps/a/timers/n", `{"schedule":{"at":1763658000},"callback":{"url":7}}`, 400, map[string]string{"schedule.at": "did you mean seconds? Then send 1763658000000", "callback.url": "must be a string"}},
+		{"POST", "/v1/timers", `{"app":"a","name":"n","schedule":{"every":"1h","start_at":1763658000,"end_at":99999999999},` + callback + `}`, 422, map[string]string{"schedule.start_at": "did you mean seconds?", "schedule.end_at": "did you mean seconds?"}},
+		{"GET", "/v1/tasks?status=nope&origin=x&code=y&from=1763658000&limit=0&cursor=z&dismissed=7&timer_id=q", "", 400, map[string]string{
+			"status": "nope", "origin": "schedule", "code": "timeout", "from": "did you mean seconds?", "limit": "1 to 1000", "cursor": "", "dismissed": "true or false", "timer_id": "id",
+		}},
+		{"GET", "/v1/timers?status=nope&limit=0&label=x&total=9", "", 400, map[string]string{"status": "nope", "limit": "1000", "label": "team=a", "total": "true or false"}},
+		{"GET", "/v1/timers?bogus=1&more=2&limit=9", "", 400, map[string]string{"bogus": "known parameters", "more": "known parameters"}},
+	} {
+		got := n.do(x.method, x.path, x.body).want(x.status)
+		list, _ := got.get("errors").([]any)
+		for i := range list {
+			field, detail := got.str("errors", i, "field"), got.str("errors", i, "detail")
+			if want, ok := x.want[field]; !ok || !strings.Contains(detail, want) {
+				t.Errorf("%s %s: %s: %s", x.path, x.body, field, detail)
+			}
+			delete(x.want, field)
+		}
+		if len(x.want) > 0 {
+			t.Errorf("%s %s: %v is missing in %s", x.path, x.body, x.want, got.body)
+		}
+	}
+	if got := n.do("POST", batchPath, `{"timers":[`+hourly("a", "m", "")+`,{"app":"a","priority":99,"schedule":{"every":"1h"}}]}`).want(200); len(got.get("results", 1, "error", "errors").([]any)) != 3 ||
+		!strings.Contains(got.body, `"field":"timers[1].name"`) {
+		t.Error(got.body)
+	}
+	for path, want := range map[string]string{
+		"/v1/apps/billing/timers/order-7": "timer billing/order-7 not found", "/v1/timers/77": "timer 77 not found", "/v1/tasks/7_8": "task 7_8 not found",
+	} {
+		if got := n.do("GET", path, "").want(404); got.str("detail") != want {
+			t.Error(got.body)
+		}
+	}
+	n.do("GET", "/v1/tasks?from=1&to=99", "").want(200) // 1970 itself
+	n.do("POST", "/v1/timers", `{"app":"a","name":"anchored","schedule":{"every":"1h","start_at":"1970-01-21T09:54:18Z"},`+callback+`}`).want(201)
+}

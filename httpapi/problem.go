@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -75,6 +76,32 @@ func badField(field, code, detail string) *problem {
 		status: fasthttp.StatusBadRequest, code: code, detail: field + ": " + detail,
 		fields: []engine.FieldFault{{Field: field, Detail: detail}},
 	}
+}
+
+// together is one answer to all that is wrong with the parameters of a request; an error
+// that is no 400 of a field stands alone.
+func together(errs ...error) error {
+	var all *problem
+	for _, err := range errs {
+		var p *problem
+		switch {
+		case err == nil:
+		case !errors.As(err, &p) || p.status != fasthttp.StatusBadRequest || len(p.fields) == 0:
+			return err
+		case all == nil:
+			c := *p
+			all = &c
+		default:
+			all.fields = slices.Concat(all.fields, p.fields)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	if more := len(all.fields) - 1; more > 0 {
+		all.detail = all.fields[0].Field + ": " + all.fields[0].Detail + " (and " + strconv.Itoa(more) + " more)"
+	}
+	return all
 }
 
 func (p *problem) render(b []byte) []byte {

@@ -32,6 +32,7 @@ func (r *request) parseQuery(raw string) error {
 		return nil
 	}
 	r.query = make(map[string]string)
+	var errs []error
 	for raw != "" {
 		var pair string
 		if pair, raw, _ = strings.Cut(raw, "&"); pair == "" {
@@ -47,16 +48,17 @@ func (r *request) parseQuery(raw string) error {
 			if len(r.route.query) > 0 {
 				known = "known parameters are " + strings.Join(r.route.query, ", ")
 			}
-			return badField(wire.Printable(name), "unknown_parameter", "is not a parameter of this path; "+known)
+			errs = append(errs, badField(wire.Printable(name), "unknown_parameter", "is not a parameter of this path; "+known))
+			continue
 		}
 		if _, twice := r.query[name]; twice {
-			return badField(name, "duplicate_parameter", "is given twice")
+			errs = append(errs, badField(name, "duplicate_parameter", "is given twice"))
 		}
 		if r.query[name], err = url.QueryUnescape(v); err != nil || !wire.IsText(r.query[name]) {
-			return badField(name, "bad_query", "is not percent-encoded UTF-8")
+			errs = append(errs, badField(name, "bad_query", "is not percent-encoded UTF-8"))
 		}
 	}
-	return nil
+	return together(errs...)
 }
 
 // body is the request's body; it is overwritten by the connection's next
@@ -106,6 +108,17 @@ func wrongApp(app string) *problem {
 	return p
 }
 
+// named is what the path names, for people: billing/order-7, or an id.
+func (r *request) named() string {
+	names := make([]string, 0, maxVars)
+	for _, v := range r.vars {
+		if v != "" {
+			names = append(names, wire.Printable(v))
+		}
+	}
+	return strings.Join(names, "/")
+}
+
 // number reads a parameter within [low, high].
 func (r *request) number(name string, def, low, high int) (int, error) {
 	s, ok := r.query[name]
@@ -143,6 +156,9 @@ func (r *request) boolean(name string) (bool, error) {
 // parseInstant reads a parameter that is a time.
 func parseInstant(name, s string) (int64, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 && ms <= engine.MaxDue {
+		if wire.IsSeconds(ms) {
+			return 0, badField(name, "out_of_range", wire.NotSeconds(ms))
+		}
 		return ms, nil
 	}
 	ms, fault, ok := wire.ParseTime(s)

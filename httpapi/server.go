@@ -214,7 +214,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 		out, err = rt.handle(s, &r)
 	}
 	if err != nil {
-		s.problem(rt, err).send(ctx)
+		s.problem(&r, err).send(ctx)
 		return
 	}
 	if !out.sent {
@@ -225,10 +225,10 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 // problem turns what went wrong into its answer, and logs what is our fault.
 // While the engine starts or stops, or has lost a tier, that is the reason of
 // what fails.
-func (s *Server) problem(rt *route, err error) *problem {
+func (s *Server) problem(r *request, err error) *problem {
 	p := problemOf(err)
-	if p.code == engine.ErrNotFound.Code && rt != nil {
-		p.detail = "the " + rt.thing() + " does not exist"
+	if rt := r.route; p.code == engine.ErrNotFound.Code && rt != nil {
+		p.detail = rt.thing() + " " + r.named() + " not found"
 	}
 	if p.code != "internal" {
 		return p
@@ -236,7 +236,7 @@ func (s *Server) problem(rt *route, err error) *problem {
 	if reason := s.e.Ready(); reason != nil {
 		return notReady("not_ready", reason.Error())
 	}
-	s.log.Error("cannot answer a request", "method", rt.method, "path", rt.path, "err", err)
+	s.log.Error("cannot answer a request", "method", r.route.method, "path", r.route.path, "err", err)
 	return p
 }
 

@@ -10,12 +10,9 @@ import (
 
 // listTasks is GET /v1/tasks.
 func (s *Server) listTasks(r *request) (reply, error) {
-	f, err := r.taskFilter(r.query)
-	if err != nil {
-		return reply{}, err
-	}
+	f, badFilter := r.taskFilter(r.query)
 	after, limit, err := s.page(r)
-	if err != nil {
+	if err := together(badFilter, err); err != nil {
 		return reply{}, err
 	}
 	var before engine.Key

@@ -24,11 +24,12 @@ func (s *Server) createTimer(r *request) (reply, error) {
 		return reply{}, err
 	}
 	d := engine.NewDefinition()
+	d.App = r.ownApp()
 	if err := wire.DecodeTimer(body, &d); err != nil {
 		return reply{}, err
 	}
 	if err := cmp.Or(r.own(&d), s.callable(&d)); err != nil {
-		return reply{}, err
+		return reply{}, wire.WithInvalid(err, "", &d)
 	}
 	once, err := r.once(d.App, body)
 	if err != nil {
@@ -49,11 +50,17 @@ func (s *Server) createTimer(r *request) (reply, error) {
 
 func timerReply(v scheduler.View) reply { return reply{body: viewAnswer{v}, version: v.Version} }
 
+// ownApp is the app of a definition that names none; "": it has to name one.
+func (r *request) ownApp() string {
+	if r.grant.app == AllApps {
+		return ""
+	}
+	return r.grant.app
+}
+
 // own gives a definition without an app the token's, and refuses another.
 func (r *request) own(d *engine.Definition) error {
-	if d.App == "" && r.grant.app != AllApps {
-		d.App = r.grant.app
-	}
+	d.App = cmp.Or(d.App, r.ownApp())
 	if !r.mayUse(d.App) {
 		return wrongApp(r.grant.app)
 	}
@@ -155,7 +162,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if err := s.callable(&d); err != nil {
-		return reply{}, err
+		return reply{}, wire.WithInvalid(err, "", &d)
 	}
 	if d.App != app {
 		return reply{}, engine.Invalid("app", "mismatch", "is %s, but the path says %s", wire.Quote(d.App), wire.Quote(app))

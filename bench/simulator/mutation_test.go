@@ -25,7 +25,7 @@ type replacement struct{ file, old, new string }
 // every run of the tests, all of them with XTIMER_MUTATIONS=1.
 var mutations = []mutation{
 	{"a task that the watermark passes gets no row", []replacement{
-		{"engine/resident/settle.go", `t.HasRow && t.rowStale && !t.timer.frozen || !t.HasRow && passed`, `t.HasRow && t.rowStale && !t.timer.frozen`},
+		{"engine/resident/settle.go", `t.row == rowStale && !t.timer.frozen || t.row == noRow && passed`, `t.row == rowStale && !t.timer.frozen`},
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
@@ -62,7 +62,7 @@ var mutations = []mutation{
 		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.row())\n", "			if t.State != Retrying {\n				s.Owe = append(s.Owe, t.row())\n			}\n"},
+		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.owed())\n", "			if t.state != Retrying {\n				s.Owe = append(s.Owe, t.owed())\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
@@ -74,7 +74,7 @@ var mutations = []mutation{
 	}},
 	{"dispatched twice", []replacement{
 		{"engine/resident/add.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
-		{"engine/resident/attempt.go", "	case t.State != Queued:\n", "	case t.State != Queued && t.State != Done && t.State != Sending:\n"},
+		{"engine/resident/attempt.go", "	case t.state != Queued:\n", "	case t.state != Queued && t.state != Done && t.state != Sending:\n"},
 	}},
 	{"a start does not look at what is owed", []replacement{
 		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, r.now)`, `e.cfg.Cold.Lanes(ctx, -1)`},
@@ -114,7 +114,7 @@ var mutations = []mutation{
 		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
 	}},
 	{"a redelivery is not marked", []replacement{
-		{"engine/resident/attempt.go", `Redelivered: t.redelivered,`, `Redelivered: false,`},
+		{"engine/resident/attempt.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
 		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
@@ -141,7 +141,7 @@ var mutations = []mutation{
 		{"engine/resident/attempt.go", "	again, ok := a.stands()\n	if ok {\n", "	again, ok := (*Task)(nil), true\n	if ok {\n"},
 	}},
 	{"later attempts after a start are not marked", []replacement{
-		{"engine/resident/attempt.go", "	t.noted = false\n", "	t.noted, t.redelivered = false, false\n"},
+		{"engine/resident/attempt.go", "	if t.past == wasUnended {\n		t.past = mayRepeat\n	}\n", "	t.past = noPast\n"},
 	}},
 	{"the record of a deleted timer has no name", []replacement{
 		{"engine/policy/row.go", "		t.App, t.Name = end.Former.App, end.Former.Name\n", ""},

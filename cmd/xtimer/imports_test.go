@@ -33,7 +33,7 @@ var house = map[string][]string{
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/scheduler", "xtimer/httpapi/wire",
 	},
 	"xtimer/httpapi/callback": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/failpoint", "xtimer/httpapi/wire"},
-	"xtimer/httpapi/wire":     {"xtimer/engine", "xtimer/engine/scheduler"},
+	"xtimer/httpapi/wire":     {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/scheduler"},
 	"xtimer/tier/local":       {"xtimer/engine", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/wal/disk"},
 	"xtimer/tier/memory":      {"xtimer/engine", "xtimer/engine/policy"},
 	"xtimer/tier/mysql":       {"xtimer/engine", "xtimer/engine/policy"},
@@ -43,10 +43,11 @@ var house = map[string][]string{
 	"xtimer/bench/checker":    {},
 	"xtimer/bench/target":     {},
 	"xtimer/bench/simulator":  {"*"},
-	"xtimer/httpapi/client":   {},
 	"xtimer/httpapi/console":  {"xtimer/httpapi/client", "xtimer/httpapi/console/words"},
 
 	"xtimer/httpapi/console/words": {"xtimer/httpapi/client"},
+
+	"xtimer/httpapi/clienttest": {},
 
 	"xtimer/cmd/xtimer":          {"*"},
 	"xtimer/cmd/xtimer/bench":    {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},

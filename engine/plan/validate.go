@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -89,12 +90,16 @@ func Validate(d *engine.Definition) error {
 	return c.fault()
 }
 
+var errRequired = errors.New("is required")
+
 func (c *checks) names(d *engine.Definition) {
 	const path = "must not be %q: it is a reserved path segment"
+	c.want(d.App != "", "app", "%v", errRequired)
+	c.want(d.Name != "", "name", "%v", errRequired)
 	c.want(!dots(d.App), "app", path, d.App)
 	c.want(!dots(d.Name), "name", path, d.Name)
-	c.want(word(d.App, maxApp, "._:-"), "app", "must be 1 to %d letters, digits or characters from ._:-", maxApp)
-	c.want(d.Name != "" && len(d.Name) <= maxName && text(d.Name) && d.Name == strings.TrimSpace(d.Name), "name",
+	c.want(d.App == "" || word(d.App, maxApp, "._:-"), "app", "must be 1 to %d letters, digits or characters from ._:-", maxApp)
+	c.want(len(d.Name) <= maxName && text(d.Name) && d.Name == strings.TrimSpace(d.Name), "name",
 		"must be 1 to %d bytes of UTF-8 without control characters and without leading or trailing space", maxName)
 
 	c.want(len(d.Labels) <= maxLabels, "labels", "has %d entries; at most %d are allowed", len(d.Labels), maxLabels)
@@ -117,7 +122,8 @@ func (c *checks) schedule(s *engine.Schedule) {
 			n++
 		}
 	}
-	c.want(n == 1, "schedule", "must have exactly one of cron, every, at and delay; %d are set", n)
+	c.want(n > 0, "schedule", "must have cron, every, at or delay")
+	c.want(n <= 1, "schedule", "must have only one of cron, every, at and delay; %d are set", n)
 
 	_, zoneErr := zoneOf(s.TimeZone)
 	c.err("schedule.time_zone", zoneErr)

@@ -94,24 +94,28 @@ func isOwn(name string) bool {
 // checkURL refuses what two readers of a URL could read differently. Where it
 // leads is judged when it is dialled.
 func checkURL(s string) error {
-	if s == "" || len(s) > maxURL {
-		return fmt.Errorf("has %d bytes; 1 to %d are allowed", len(s), maxURL)
+	if s == "" {
+		return errRequired
+	}
+	if len(s) > maxURL {
+		return fmt.Errorf("has %d bytes; at most %d are allowed", len(s), maxURL)
 	}
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f || s[i] == '\\' {
 			return fmt.Errorf("byte %d is %q: percent-encode it, and write a host name in its ASCII form", i, s[i])
 		}
 	}
+	rest, http := cutScheme(s)
+	if !http {
+		return errors.New("must begin with http:// or https://")
+	}
 	u, err := url.Parse(s)
 	if err != nil {
 		err = errors.Unwrap(err) // without the URL once more
 		return fmt.Errorf("cannot be parsed: %.200v", err)
 	}
-	rest, http := cutScheme(s)
 	authority := rest[:authorityLen(rest)]
 	switch {
-	case !http:
-		return errors.New("must begin with http:// or https://")
 	case u.User != nil || strings.Contains(authority, "@"):
 		return errors.New("must not contain a user; send credentials in a header")
 	case strings.Contains(s, "#"):

@@ -19,7 +19,7 @@ func (m *Memory) Scheduled(id engine.TimerID) bool {
 // Load puts a timer into memory that was read from a tier and schedules its first due ≥ from
 // that is not finished; t is nil when the tier has none, or when it was enrolled
 // already. again tells that the timer is being changed, or was since it was read.
-func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool) (again bool, wait <-chan struct{}, err error) {
+func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool, read *Read) (again bool, wait <-chan struct{}, err error) {
 	sh := m.shardOf(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -32,7 +32,7 @@ func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool) 
 	if t == nil || t.Status != engine.Enabled {
 		return false, nil, nil
 	}
-	if m.changes.newer(id, t.Version) {
+	if sh.changed[id] > read.from && !own {
 		return true, nil, nil
 	}
 	lv, err := m.enroll(sh, t)
@@ -74,30 +74,35 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 		sh.dismiss(lv)
 		return nil, nil
 	}
-	t := &Task{timer: lv, HasRow: true}
+	t := &Task{timer: lv, row: rowCurrent}
 	t.Key, t.Origin, t.Since, t.Generation = o.Key, o.Origin, o.Key.Due, o.Generation
 	t.App, t.Name = def.App, def.Name
 	if o.Task != nil {
 		t.Task = *o.Task
 	}
-	t.noted = o.Begun
 	// A task that was there before the start may have had any number of attempts more
 	// than its row and the journal tell of: what the former process had not synced is
 	// lost, begins and ends of several. So each attempt of it may be a repeat, the first
 	// after the start and all later ones.
-	t.redelivered = o.Begun || t.Since <= m.StartedAt
+	switch {
+	case o.Begun:
+		t.past = wasUnended
+	case t.Since <= m.StartedAt:
+		t.past = mayRepeat
+	}
 	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
-		t.begun = true // its timer is busy: see Overlap
+		t.busy = true // its timer is busy: see Overlap
 		lv.busy++
 	}
 	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
-	t.await(now)
 	sh.attach(t)
 	if o.NotBefore > now {
-		t.State, t.Status = Retrying, engine.Retrying
+		t.move(Retrying)
+		t.Status = engine.Retrying
 		t.handle = m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})
 		return nil, nil
 	}
+	t.await(now)
 	return t, nil
 }
 
@@ -128,9 +133,10 @@ func (m *Memory) add(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed
 		if !lv.inMemory().admits(o.Place()) {
 			continue // refill brings it
 		}
-		tk := sh.enlist(lv, o.Key, o.Origin, true, now)
+		tk := sh.enlist(lv, o.Key, o.Origin, rowCurrent, now)
 		if o.NotBefore > now {
-			tk.State, tk.handle = Retrying, m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})
+			tk.move(Retrying)
+			tk.handle = m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})
 			continue
 		}
 		ready = append(ready, tk)
@@ -158,7 +164,7 @@ type Row struct {
 	engine.Owed
 	Timer *engine.Timer // nil: there is none
 	Spent policy.Spans  // of a range
-	Read  int64         // when it was read, see Ticks
+	Read  *Read
 	// ByLane: refill has read it, or it must be in memory; else it stays in the cold tier
 	// when its lane has no room.
 	ByLane bool
@@ -176,7 +182,7 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change ch
 		return RowChanging, nil, ch, nil
 	case sh.tasks.find(k) != nil:
 		return RowKept, nil, nil, nil
-	case sh.evictedAt[k] >= r.Read, m.changes.made(k.Timer, r.Read), def != nil && m.changes.newer(def.ID, def.Version):
+	case max(sh.removed[k], sh.changed[k.Timer]) > r.Read.from:
 		return RowOutdated, nil, nil, nil
 	case def == nil || def.Generation != r.Generation:
 		return RowEnded, nil, nil, nil
@@ -249,8 +255,11 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 	}
 	var t *Task
 	if !lv.spent.Has(due) {
-		t = sh.enlist(lv, k, engine.FromSchedule, ranged, now)
-		t.rowStale = ranged // a row of its own, for the range goes when it is over
+		row := noRow
+		if ranged {
+			row = rowStale // it needs one of its own, for the range goes when it is over
+		}
+		t = sh.enlist(lv, k, engine.FromSchedule, row, now)
 	}
 	if ranged {
 		_, ranged = lv.plan.Next(due)
@@ -265,7 +274,7 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 // wake makes a task ready whose time in the wheel has come. mu is held.
 func (sh *shard) wake(k engine.Key, now int64) *Task {
 	t := sh.tasks.find(k)
-	if t == nil || t.State != Retrying {
+	if t == nil || t.state != Retrying {
 		return nil
 	}
 	t.await(now)
@@ -295,7 +304,8 @@ func (m *Memory) Fire(due int64, batch []Item) {
 			m.addLate(lv, due, now, true)
 		default:
 			if t = sh.take(lv, due, now); t != nil && lv.plan.OneShot() && !t.Lane.takes(t) {
-				t.State, t = Leaving, nil
+				t.move(Leaving)
+				t = nil
 			}
 			failpoint.Hit("next-compute")
 			m.schedule(lv, due)

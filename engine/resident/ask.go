@@ -18,13 +18,15 @@ func (m *Memory) Has(k engine.Key) bool {
 	return sh.tasks.find(k) != nil
 }
 
-// HasEnded reports whether the task of a key is in memory, and over.
-func (m *Memory) HasEnded(k engine.Key) bool {
+// Ended reports whether the task of a row that was read is over by now.
+func (m *Memory) Ended(k engine.Key, r *Read) bool {
 	sh := m.shardOf(k.Timer)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	t := sh.tasks.find(k)
-	return t != nil && t.State == Done
+	if t := sh.tasks.find(k); t != nil {
+		return t.state == Done
+	}
+	return sh.removed[k] > r.from
 }
 
 // Task is a copy of a task in memory, nil for none.
@@ -36,16 +38,6 @@ func (m *Memory) Task(k engine.Key) *engine.Task {
 		return t.snapshot()
 	}
 	return nil
-}
-
-// Dismiss has the copy of a task in memory, if any, say that it was dismissed, and by whom.
-func (m *Memory) Dismiss(stored *engine.Task) {
-	sh := m.shardOf(stored.Key.Timer)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if t := sh.tasks.find(stored.Key); t != nil {
-		t.Dismissed, t.DismissedBy = stored.Dismissed, stored.DismissedBy
-	}
 }
 
 // EachTask calls f for each task in memory, with the lock of its shard.
@@ -89,7 +81,7 @@ func (m *Memory) IsUnsettled(id engine.TimerID) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return slices.ContainsFunc(sh.order, func(t *Task) bool {
-		return t.Key.Timer == id && t.State == Done && t.SettledAt == 0
+		return t.Key.Timer == id && t.state == Done
 	})
 }
 
@@ -110,7 +102,7 @@ func (m *Memory) Unsettled() (n int, bytes int64) {
 func (m *Memory) AwaitSettled(ctx context.Context, k engine.Key) error {
 	return m.await(ctx, k.Timer, func(sh *shard) bool {
 		t := sh.tasks.find(k)
-		return t == nil || t.State != Done || t.SettledAt != 0
+		return t == nil || t.state != Done
 	})
 }
 
@@ -131,7 +123,7 @@ func (m *Memory) AwaitWrites(ctx context.Context, id engine.TimerID) {
 			return true
 		}
 		for t := lv.tasks; t != nil; t = t.later {
-			if t.writing != nil && t.writing.Version != lv.def.Version {
+			if t.state == Writing && t.version != lv.def.Version {
 				return false
 			}
 		}
@@ -197,7 +189,7 @@ func (m *Memory) LastUsed(id engine.TimerID) (due, watermark int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
-		if t.Key.Timer == id && !t.evicted && t.used() {
+		if t.Key.Timer == id && t.state != Gone && t.used() {
 			due = max(due, t.Key.Due)
 		}
 	}
@@ -210,7 +202,7 @@ func (m *Memory) Used(id engine.TimerID, after, to int64) (s policy.Spans) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
-		if due := t.Key.Due; t.Key.Timer == id && !t.evicted && after < due && due <= to && t.used() {
+		if due := t.Key.Due; t.Key.Timer == id && t.state != Gone && after < due && due <= to && t.used() {
 			s = append(s, [2]int64{due, due})
 		}
 	}
@@ -227,6 +219,14 @@ func (m *Memory) DuesOf(id engine.TimerID, after, to int64) policy.Spans {
 		return sh.duesOf(lv, after, to)
 	}
 	return nil
+}
+
+// TaskDues are the dues of a timer in (after, to] that have a task in memory.
+func (m *Memory) TaskDues(id engine.TimerID, after, to int64) (s policy.Spans) {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.taskDues(id, after, to)
 }
 
 // CancelledDues are the records that cancel the dues of a timer in (after, to] that have

@@ -33,7 +33,8 @@ func (a *Attempt) Enter() bool {
 	sh.mu.Lock()
 	again, ok := a.stands()
 	if ok {
-		t.State, t.Status, t.writing = Sending, engine.Running, a.Timer
+		t.move(Writing)
+		t.Status = engine.Running
 	}
 	sh.mu.Unlock()
 	if again != nil {
@@ -46,9 +47,11 @@ func (a *Attempt) Enter() bool {
 func (a *Attempt) Leave(sent bool) {
 	sh, t := a.memory.shardOf(a.Key.Timer), a.task
 	sh.mu.Lock()
-	t.writing = nil
-	if !sent {
-		t.State, t.Status = Preparing, a.was
+	if sent {
+		t.move(Sending)
+	} else {
+		t.move(Preparing)
+		t.Status = a.was
 	}
 	waited := t.timer.frozen || t.timer.def.Version != a.Timer.Version
 	sh.mu.Unlock()
@@ -66,12 +69,14 @@ func (a *Attempt) stands() (again *Task, ok bool) {
 	switch {
 	case a.Over:
 		return nil, false
-	case t.State != Preparing: // its generation is over
+	case t.state != Preparing: // its generation is over
 	case t.timer.frozen:
-		t.State, t.rowStale = Frozen, true
+		t.move(Frozen)
+		t.touch()
 	case t.timer.def.Version != a.Timer.Version:
 		t.await(a.memory.now())
-		t.rowStale, again = true, t
+		t.touch()
+		again = t
 	default:
 		return nil, true
 	}
@@ -87,7 +92,7 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	sh := m.shardOf(t.Key.Timer)
 	now := m.now()
 	sh.mu.Lock()
-	if a.Over || t.State != Sending {
+	if a.Over || !t.inCall() {
 		if again, ok := a.stands(); !ok {
 			sh.mu.Unlock()
 			if again != nil {
@@ -96,7 +101,6 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 			return e
 		}
 	}
-	t.writing = nil // after a panic between Enter and Leave
 	lv := t.timer
 	first := len(t.Attempts) == 0
 	if first {
@@ -114,7 +118,9 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
 		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
 	})
-	t.noted = false
+	if t.past == wasUnended {
+		t.past = mayRepeat
+	}
 	v := policy.AfterAttempt(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
 	var freed *Task
 	if v.Status == engine.Retrying {
@@ -170,10 +176,10 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	lv := t.timer
 	Raise(&m.UpTo, now) // also for one that ends here, for its timer is busy
 	switch {
-	case t.State != Queued:
+	case t.state != Queued:
 		return nil, 0, nil // cancelled while it waited
 	case lv.frozen:
-		t.State = Frozen
+		t.move(Frozen)
 		return nil, 0, nil
 	case now < t.Key.Due:
 		// The clock stepped back while it waited: never early. Who waits for it need not.
@@ -182,23 +188,25 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 			freed = t.leave(now)
 		}
 		return nil, 0, freed
-	case !t.begun && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
+	case !t.busy && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
 		m.overlap(sh, t, now)
 		return nil, 0, nil
 	case lv.heavy.Load() && body.Version != lv.def.Version:
 		return nil, 0, t // changed since
 	}
-	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.noted, m.Found(now), now); !fresh {
+	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.past == wasUnended, m.Found(now), now); !fresh {
 		return nil, 0, m.conclude(sh, t, v.Status, v.Reason, now)
 	}
-	if !t.begun {
-		t.begun = true
+	if !t.busy {
+		t.busy = true
 		lv.busy++
 	}
 	from = max(t.Key.Due, t.NotBefore)
-	t.State, t.rowStale = Preparing, true
+	t.move(Preparing)
+	t.touch()
 	a = &Attempt{memory: m, task: t, was: t.Status}
-	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.redelivered, Gate: a}
+	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.past != noPast, Gate: a}
+	t.version = a.Call.Timer.Version
 	a.Noted = m.noteBegun(t)
 	return a, from, nil
 }
@@ -218,7 +226,7 @@ func (m *Memory) overlap(sh *shard, t *Task, now int64) {
 	case len(lv.parked) >= maxParked:
 		m.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
 	default:
-		t.State = Parked
+		t.move(Parked)
 		lv.parked = append(lv.parked, t)
 	}
 }
@@ -241,7 +249,7 @@ func (m *Memory) Next(t *Task) *engine.Timer {
 	sh := m.shardOf(t.Key.Timer)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if t.State != Queued || t.timer.frozen {
+	if t.state != Queued || t.timer.frozen {
 		return nil
 	}
 	return t.timer.def
@@ -253,9 +261,9 @@ func (m *Memory) PutOff(t *Task, at int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	switch {
-	case t.State != Queued: // cancelled meanwhile
+	case t.state != Queued: // cancelled meanwhile
 	case t.timer.frozen:
-		t.State = Frozen
+		t.move(Frozen)
 	default:
 		m.later(sh, t, at)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"xtimer/engine"
@@ -12,52 +13,105 @@ import (
 	"xtimer/engine/policy"
 )
 
-// Changes remembers which versions this process has made of late, so that a
-// definition read from a tier before a change is not put into force after it.
-// Entries live for changesKept, far longer than any read takes.
-type Changes struct {
-	mu       sync.Mutex
-	versions map[engine.TimerID]ChangeNote
-	order    []ChangeNote // oldest first
+// Reads are the reads of the cold and the warm tier under way whose results are to come
+// into memory. What makes such a result out of date is noted while there is one:
+//
+//	a row was removed, or its task left memory with it    shard.removed
+//	a change of a timer is in force                       shard.changed
+//
+// Each note has a number. A note that is later than a read began says that what was read
+// is to be read again; one that is made after a commit concerns no read that begins later.
+type Reads struct {
+	number atomic.Uint64
+	active atomic.Int64
+
+	mu   sync.Mutex
+	list []*Read
 }
 
-type ChangeNote struct {
-	id      engine.TimerID
-	version uint32
-	at      int64 // see ticks
+// Read is one of them.
+type Read struct {
+	of    *Reads
+	from  uint64 // notes up to here are no later
+	place int
 }
 
-const changesKept = 5 * minute
+// Begin begins a read: the tier is asked after it.
+func (rs *Reads) Begin() *Read {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := &Read{rs, rs.number.Load(), len(rs.list)}
+	rs.list = append(rs.list, r)
+	rs.active.Add(1)
+	return r
+}
 
-func (c *Changes) note(id engine.TimerID, version uint32, ticks int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := 0
-	for n < len(c.order) && ticks-c.order[n].at > changesKept {
-		n++
+// End ends it: what was read is in memory, or given up.
+func (r *Read) End() {
+	rs := r.of
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	last := len(rs.list) - 1
+	rs.list[r.place] = rs.list[last]
+	rs.list[r.place].place = r.place
+	rs.list[last] = nil
+	rs.list = rs.list[:last]
+	rs.active.Add(-1)
+}
+
+// oldest is the number up to which notes concern no read.
+func (rs *Reads) oldest() uint64 {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	n := rs.number.Load()
+	for _, r := range rs.list {
+		n = min(n, r.from)
 	}
-	for _, o := range c.order[:n] {
-		if c.versions[o.id] == o {
-			delete(c.versions, o.id)
-		}
+	return n
+}
+
+// note is the number of a note; 0: none is needed.
+func (rs *Reads) note() uint64 {
+	if rs.active.Load() == 0 {
+		return 0
 	}
-	x := ChangeNote{id, version, ticks}
-	c.order = append(c.order[n:], x)
-	c.versions[id] = x
+	return rs.number.Add(1)
 }
 
-// made tells whether a version was made at an instant of ticks or later.
-func (c *Changes) made(id engine.TimerID, ticks int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.versions[id].at >= ticks
+// noteRemoved notes that a row was removed, or that its task left memory. mu is held.
+func (m *Memory) noteRemoved(sh *shard, k engine.Key) {
+	if n := m.Reads.note(); n != 0 {
+		sh.removed[k] = n
+	}
 }
 
-// newer tells whether a later version than this one was made.
-func (c *Changes) newer(id engine.TimerID, version uint32) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.versions[id].version > version
+// NoteRemoved notes that rows were removed.
+func (m *Memory) NoteRemoved(ks []engine.Key) {
+	for _, k := range ks {
+		sh := m.shardOf(k.Timer)
+		sh.mu.Lock()
+		m.noteRemoved(sh, k)
+		sh.mu.Unlock()
+	}
+}
+
+// NoteChanged notes that a change of a timer is in force in all tiers. Its claim is still
+// held.
+func (m *Memory) NoteChanged(id engine.TimerID) {
+	sh := m.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if n := m.Reads.note(); n != 0 {
+		sh.changed[id] = n
+	}
+}
+
+// Had reports whether the task of a row that was read is in memory, or was since then.
+func (m *Memory) Had(k engine.Key, r *Read) bool {
+	sh := m.shardOf(k.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.tasks.find(k) != nil || sh.removed[k] > r.from
 }
 
 // Claim lets one change at a time at a timer; release ends it.
@@ -143,17 +197,17 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 		for k := lv.tasks; k != nil; k = k.later {
 			came := k.Key.Due <= end.UpTo || k.used()
 			switch {
-			case k.State == Sending:
+			case k.inCall():
 				inFlight++
-				if !k.HasRow || k.rowStale { // for a crash: no plan derives it any more
-					k.HasRow = true
-					c.Owe = append(c.Owe, k.row())
+				if k.row != rowCurrent { // for a crash: no plan derives it any more
+					k.row = rowStale
+					c.Owe = append(c.Owe, k.owed())
 				}
 				continue
-			case k.HasRow && came:
+			case k.row != noRow && came:
 				waited = true
 				continue
-			case k.HasRow:
+			case k.row != noRow:
 				c.Pay = append(c.Pay, k.Key)
 			}
 			if k.cancelled = true; came {
@@ -187,7 +241,7 @@ func (m *Memory) Freeze(ctx context.Context, id engine.TimerID) error {
 			lv.frozen = true
 			busy = lv.deciding
 			for t := lv.tasks; t != nil; t = t.later {
-				busy = busy || t.settling || t.writing != nil
+				busy = busy || t.settle > m.settled.Load() || t.state == Writing
 			}
 		}
 		sh.mu.Unlock()
@@ -216,8 +270,9 @@ func (m *Memory) Thaw(id engine.TimerID) {
 	if lv := sh.timers[id]; lv != nil && lv.frozen {
 		lv.frozen = false
 		for t := lv.tasks; t != nil; t = t.later {
-			t.cancelled, t.rowStale = false, true
-			if t.State == Frozen {
+			t.cancelled = false
+			t.touch()
+			if t.state == Frozen {
 				t.await(m.now())
 				ready = append(ready, t)
 			}
@@ -234,7 +289,6 @@ func (m *Memory) Thaw(id engine.TimerID) {
 
 // Revise puts a definition into force whose dues stay what they were.
 func (m *Memory) Revise(t *engine.Timer, now int64) {
-	m.changes.note(t.ID, t.Version, m.ticks())
 	var ready []*Task
 	sh := m.shardOf(t.ID)
 	sh.mu.Lock()
@@ -252,7 +306,6 @@ func (m *Memory) Revise(t *engine.Timer, now int64) {
 // Replace ends the generation of was for a reason, and puts next into force; nil: the
 // timer is deleted. Its dues come with Add.
 func (m *Memory) Replace(was, next *engine.Timer, reason string, now int64) {
-	m.changes.note(was.ID, was.Version+1, m.ticks())
 	sh := m.shardOf(was.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -272,12 +325,12 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 	for t := lv.tasks; t != nil; {
 		later := t.later
 		switch {
-		case t.State == Sending:
-			t.rowStale = true
-		case !t.cancelled && (t.HasRow || len(t.Attempts) > 0):
+		case t.inCall():
+			t.touch()
+		case !t.cancelled && (t.row != noRow || len(t.Attempts) > 0):
 			// Its row tells by now that it has ended; the journal need not, unless it has
 			// to tell how the task stands.
-			stands := t.HasRow && !t.rowStale && t.State != Preparing
+			stands := t.row == rowCurrent && t.state != Preparing
 			if len(t.Attempts) == 0 {
 				t.Lateness = -1
 			}
@@ -287,9 +340,8 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 			}
 		default:
 			m.forget(sh, t)
-			t.State = Done
-			if t.begun {
-				t.begun = false
+			if t.busy {
+				t.busy = false
 				lv.busy--
 			}
 		}

@@ -325,7 +325,7 @@ func (m *Memory) unspill(l *Lane) bool {
 		for _, t := range ts {
 			sh := m.shardOf(t.Key.Timer)
 			sh.mu.Lock()
-			if t.State == Leaving { // else it was cancelled
+			if t.state == Leaving { // else it was cancelled
 				t.Lane.left(t)
 				t.await(m.now())
 				ready = append(ready, t)

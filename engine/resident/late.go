@@ -209,6 +209,7 @@ func (d *Decisions) Failed() []LateTimer { return append(d.again, d.decided...) 
 
 // Stored notes that the commit was made.
 func (d *Decisions) Stored() {
+	d.m.NoteRemoved(d.Pay)
 	d.each(func(_ *shard, lv *Timer, x *LateTimer) {
 		if lv.rangeTo != 0 {
 			o, ok := d.rest[x.id]

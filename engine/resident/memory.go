@@ -35,17 +35,16 @@ type Config struct {
 
 // Memory is the timers and tasks in memory, with what decides about them.
 type Memory struct {
-	cfg  Config
-	made time.Time
+	cfg Config
 
-	shards  [engine.Shards]shard
-	Queue   *fair.Queue[*Task]
-	Wheel   *wheel.Wheel[Item]
-	Pins    Pins
-	changes Changes
-	Bodies  Bodies
-	Lanes   *Lanes
-	Late    LateTimers
+	shards [engine.Shards]shard
+	Queue  *fair.Queue[*Task]
+	Wheel  *wheel.Wheel[Item]
+	Pins   Pins
+	Reads  Reads
+	Bodies Bodies
+	Lanes  *Lanes
+	Late   LateTimers
 	// Settled wakes those who wait for a settle, a decision or the end of a first byte.
 	Settled Signal
 
@@ -58,20 +57,22 @@ type Memory struct {
 	// Resuming: rows that may be tried before it are in memory, or their lane is spilled.
 	Resuming atomic.Int64
 
+	settle, settled atomic.Uint64 // the number of the settle under way, and of the last one that is over
+
 	ready []*Task // Fire's own
 }
 
 // New makes an empty one.
 func New(cfg Config) *Memory {
-	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting), made: time.Now()}
+	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting)}
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.bodies = &m.Bodies
 		sh.timers = map[engine.TimerID]*Timer{}
-		sh.changing, sh.decided, sh.evictedAt = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}, map[engine.Key]int64{}
+		sh.changing, sh.decided = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}
+		sh.removed, sh.changed = map[engine.Key]uint64{}, map[engine.TimerID]uint64{}
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
-	m.changes.versions = map[engine.TimerID]ChangeNote{}
 	m.Lanes.resuming = &m.Resuming
 	m.Late.More = make(chan struct{}, 1)
 	return m
@@ -98,9 +99,9 @@ type shard struct {
 	// latest is the latest due that a task in memory ever had: a timer that comes
 	// into the roster knows no better.
 	latest int64
-	// left are the tasks that left memory with a row in owed, and when (see ticks), for
-	// owedKept: a row that was read before is not how they stand.
-	evictedAt map[engine.Key]int64
+	// removed and changed are notes for reads, see Reads.
+	removed map[engine.Key]uint64
+	changed map[engine.TimerID]uint64
 	// paid are ranges in owed that are over.
 	paid []engine.Key
 	// changing holds the timers that a change is being made of; the channel is
@@ -125,12 +126,7 @@ func (sh *shard) cancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, o
 	if first, ok := p.Next(after); !ok || first > to {
 		return nil
 	}
-	but := slices.Clone(own)
-	for _, k := range sh.order {
-		if due := k.Key.Due; k.Key.Timer == t.ID && !k.evicted && after < due && due <= to {
-			but = append(but, [2]int64{due, due})
-		}
-	}
+	but := append(slices.Clone(own), sh.taskDues(t.ID, after, to)...)
 	slices.SortFunc(but, policy.CompareSpans)
 	run := func(to int64) { // of (after, to]
 		first, ok := p.Next(after)
@@ -153,6 +149,16 @@ func (sh *shard) cancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, o
 	return recs
 }
 
+// taskDues are the dues of a timer in (after, to] that have a task in memory, in any order. mu is held.
+func (sh *shard) taskDues(id engine.TimerID, after, to int64) (s policy.Spans) {
+	for _, t := range sh.order {
+		if due := t.Key.Due; t.Key.Timer == id && t.state != Gone && after < due && due <= to {
+			s = append(s, [2]int64{due, due})
+		}
+	}
+	return s
+}
+
 // duesOf are the dues of a timer in (after, to] that have a task in memory, and those
 // that are spent, whenever they are. mu is held.
 func (sh *shard) duesOf(lv *Timer, after, to int64) (s policy.Spans) {
@@ -160,22 +166,12 @@ func (sh *shard) duesOf(lv *Timer, after, to int64) (s policy.Spans) {
 	if lv.latest <= after {
 		return s
 	}
-	for _, t := range sh.order {
-		if due := t.Key.Due; t.Key.Timer == lv.def.ID && !t.evicted && after < due && due <= to {
-			s = append(s, [2]int64{due, due})
-		}
-	}
+	s = append(s, sh.taskDues(lv.def.ID, after, to)...)
 	slices.SortFunc(s, policy.CompareSpans)
 	return s
 }
 
 func (m *Memory) shardOf(id engine.TimerID) *shard { return &m.shards[id.Shard()] }
-
-// ticks are the ms since the engine was made, by a clock that nobody sets, and one
-// more: what is kept for a while is kept for as long when the wall clock is set.
-func (m *Memory) ticks() int64 { return m.TicksAt(time.Now()) }
-
-func (m *Memory) TicksAt(at time.Time) int64 { return 1 + at.Sub(m.made).Milliseconds() }
 
 // coming appends the first due in [from, end) of each timer in the wheel.
 func (sh *shard) coming(es []engine.Entry, from, end int64, app string) []engine.Entry {

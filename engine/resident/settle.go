@@ -2,6 +2,7 @@ package resident
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -25,12 +26,13 @@ const (
 
 // Captured is what one settle took of a shard.
 type Captured struct {
-	sh    *shard
-	w     int64
-	done  []*Task
-	owe   []*Task // tasks whose rows it writes
-	paid  []engine.Key
-	Lines int
+	sh     *shard
+	w      int64
+	settle uint64 // see Memory
+	done   []*Task
+	owe    []*Task // tasks whose rows it writes
+	paid   []engine.Key
+	Lines  int
 	// unwritten are successes whose records were left out.
 	unwritten int
 	// needed is the first record of the journal that tells what nothing stored does,
@@ -46,7 +48,7 @@ func (m *Memory) NoteAgain(shard int, now int64) (noted int, first engine.Positi
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
-		if t.journaled == 0 || t.SettledAt != 0 || t.evicted {
+		if t.journaled == 0 || t.state == Gone {
 			continue
 		}
 		if t.Key.Due > now {
@@ -62,15 +64,25 @@ func (m *Memory) NoteAgain(shard int, now int64) (noted int, first engine.Positi
 func (m *Memory) renote(t *Task) {
 	t.journaled = 0
 	switch {
-	case t.State == Done:
+	case t.state == Done:
 		t.inJournal(m.cfg.Journal.Finish(t.encoded))
 		return
 	case len(t.Attempts) > 0:
 		t.inJournal(m.cfg.Journal.Finish(engine.EncodeTask(&t.Task)))
 	}
-	if t.State == Preparing || t.State == Sending || t.journaled == 0 {
+	if t.state == Preparing || t.inCall() || t.journaled == 0 {
 		m.noteBegun(t)
 	}
+}
+
+// BeginSettle begins a settle, EndSettle ends it: until then no change of a timer goes on
+// that has a task which the settle names.
+func (m *Memory) BeginSettle() { m.settle.Add(1) }
+
+// EndSettle ends what BeginSettle began.
+func (m *Memory) EndSettle() {
+	m.settled.Store(m.settle.Load())
+	m.Settled.Broadcast()
 }
 
 // Capture takes from a shard what can be settled now.
@@ -79,17 +91,16 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 	sh := &m.shards[shard]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.tidy(m.ticks())
+	m.tidy(sh)
 	cut = m.Pins.since(cut)
-	c := Captured{sh: sh, w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
+	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
 		switch {
-		case t.SettledAt != 0:
-		case t.State == Done && !t.timer.frozen && (passed || t.HasRow && t.Origin != engine.FromSchedule):
+		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
-		case t.State != Done && (t.HasRow && t.rowStale && !t.timer.frozen || !t.HasRow && passed):
+		case t.state != Done && (t.row == rowStale && !t.timer.frozen || t.row == noRow && passed):
 			c.keep(s, t)
 		case t.journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
 			if c.Needed = min(c.Needed, t.journaled-1); k.Due > now {
@@ -119,7 +130,7 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	} else {
 		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
 	}
-	if t.HasRow {
+	if t.row != noRow {
 		s.Pay = append(s.Pay, t.Key)
 	}
 }
@@ -127,11 +138,11 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 // keep has a row of an unfinished task stored, and its attempts. mu is held.
 func (c *Captured) keep(s *engine.Settlement, t *Task) {
 	c.owe = append(c.owe, t)
-	s.Owe = append(s.Owe, t.row())
+	s.Owe = append(s.Owe, t.owed())
 	if len(t.Attempts) > 0 {
 		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
 	}
-	t.HasRow, t.rowStale, t.settling = true, false, true
+	t.row, t.settle = rowCurrent, c.settle
 }
 
 // pay has the ranges removed that are over. mu is held.
@@ -148,28 +159,16 @@ func (c *Captured) pay(s *engine.Settlement) {
 	c.sh.paid = later
 }
 
-// OwedKept is how long (ms) a task stays in memory after its row in owed went:
-// who read the row before that must find the task, or else would call it again. A
-// change may take its time with it.
-const OwedKept = 5000
-
-// tidy lets go of what a former settle stored, at an instant of e.ticks. mu is held.
-func (sh *shard) tidy(ticks int64) {
-	for k, at := range sh.evictedAt {
-		if ticks-at > OwedKept {
-			delete(sh.evictedAt, k)
-		}
+// tidy drops what has left memory, and notes that concern no read. mu is held.
+func (m *Memory) tidy(sh *shard) {
+	if len(sh.removed)+len(sh.changed) > 0 {
+		oldest := m.Reads.oldest()
+		maps.DeleteFunc(sh.removed, func(_ engine.Key, n uint64) bool { return n <= oldest })
+		maps.DeleteFunc(sh.changed, func(_ engine.TimerID, n uint64) bool { return n <= oldest })
 	}
 	kept := sh.order[:0]
 	for _, t := range sh.order {
-		switch {
-		case t.evicted:
-		case t.SettledAt != 0 && (!t.HasRow || ticks-t.SettledAt > OwedKept && sh.changing[t.Key.Timer] == nil):
-			t.evicted = true
-			sh.done--
-			sh.doneBytes -= int64(len(t.encoded))
-			sh.tasks.remove(t)
-		default:
+		if t.state != Gone {
 			kept = append(kept, t)
 		}
 	}
@@ -188,16 +187,16 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	var old, behind int // tasks due before lagging: unfinished; finished
 	for _, t := range sh.order {
 		due := t.Key.Due
-		if t.timer.frozen && t.SettledAt == 0 && (t.State == Done || t.rowStale || !t.HasRow) {
+		if t.timer.frozen && (t.state == Done || t.row != rowCurrent) {
 			held = min(held, due-1) // no row of it may be there: its change decides what becomes of it
 		}
 		switch {
-		case t.HasRow, t.SettledAt != 0:
-		case t.State == Done:
+		case t.row != noRow:
+		case t.state == Done:
 			if due <= lagging {
 				behind++
 			}
-		case t.State == Leaving: // it waits for nothing but its row
+		case t.state == Leaving: // it waits for nothing but its row
 		default:
 			oldest = min(oldest, due-1)
 			if due <= lagging {
@@ -215,10 +214,10 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	return min(max(oldest, floor), held)
 }
 
-// row is how a task stands, for owed. mu is held.
-func (t *Task) row() engine.Owed {
+// owed is its row, as it stands. mu is held.
+func (t *Task) owed() engine.Owed {
 	o := engine.Owed{
-		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.State == Preparing || t.State == Sending,
+		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == Preparing || t.inCall(),
 		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID,
 	}
 	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
@@ -248,11 +247,17 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 	defer sh.mu.Unlock()
 	sh.watermark = max(sh.watermark, c.w)
 	sh.marked = m.now()
-	ticks := m.ticks()
+	for _, k := range c.paid {
+		m.noteRemoved(sh, k)
+	}
 	for _, t := range c.done {
-		// It stays for one more look: a change that read its row before this
-		// settle took it away must still find it.
-		t.SettledAt = ticks
+		sh.tasks.remove(t)
+		t.move(Gone)
+		sh.done--
+		sh.doneBytes -= int64(len(t.encoded))
+		if t.row != noRow {
+			m.noteRemoved(sh, t.Key)
+		}
 	}
 	for id, at := range sh.decided {
 		if at <= sh.watermark {
@@ -261,19 +266,19 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 	}
 	horizon := m.Horizon.Load()
 	for _, t := range c.owe {
-		if t.settling, t.journaled = false, 0; t.rowStale {
+		if t.journaled = 0; t.row == rowStale {
 			t.journaled = next + 1 // by what was appended since
 		}
 		if t.mayLeave(horizon) {
-			if t.begun {
-				t.begun = false
+			if t.busy {
+				t.busy = false
 				t.timer.busy--
 			}
-			if t.State == Leaving || t.NotBefore < horizon {
+			if t.state == Leaving || t.NotBefore < horizon {
 				t.Lane.Waits(t.place())
 			}
 			m.forget(sh, t)
-			sh.evictedAt[t.Key] = ticks
+			m.noteRemoved(sh, t.Key)
 		}
 	}
 	return c.unwritten
@@ -283,11 +288,11 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 // its lane has no room for, and a retry that is far or whose lane is crowded. A far
 // retry comes back through the migrator, the others through refill. mu is held.
 func (t *Task) mayLeave(horizon int64) bool {
-	if t.rowStale || t.timer.frozen {
+	if t.row == rowStale || t.timer.frozen {
 		return false
 	}
-	return t.State == Leaving && !t.Lane.stays() ||
-		t.State == Retrying && t.timer.def.Overlap == engine.OverlapAllow && (t.NotBefore >= horizon || t.Lane.crowded())
+	return t.state == Leaving && !t.Lane.stays() ||
+		t.state == Retrying && t.timer.def.Overlap == engine.OverlapAllow && (t.NotBefore >= horizon || t.Lane.crowded())
 }
 
 // GiveBack undoes a capture that was not stored: the tasks are owed in memory
@@ -298,7 +303,7 @@ func (m *Memory) GiveBack(c *Captured) {
 	defer sh.mu.Unlock()
 	sh.paid = append(sh.paid, c.paid...)
 	for _, t := range c.owe {
-		t.settling, t.rowStale = false, true
+		t.touch()
 	}
 }
 

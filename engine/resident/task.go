@@ -15,17 +15,13 @@ type Task struct {
 	later, former *Task // the list of its timer
 	chained       *Task // the index's
 	Lane          *Lane // where it is counted, while it is in memory and not finished
-	State         State
-	redelivered   bool             // its attempts may have been made before
-	noted         bool             // an attempt is known to have begun, and not how it ended
-	HasRow        bool             // has a row in owed (or is covered by a range there)
-	evicted       bool             // not in memory any more
-	rowStale      bool             // its row in owed does not say how it stands
+	state         State
+	row           rowState
+	past          past
 	cancelled     bool             // a change under way has its record
-	begun         bool             // counts in Timer.Busy
-	settling      bool             // a settle that names it is being committed
-	writing       *engine.Timer    // what it calls, while the first bytes are being written (see Gate); nil: nothing
-	SettledAt     int64            // when it was settled, being done (see ticks); 0: not yet
+	busy          bool             // counts in Timer.busy
+	version       uint32           // of the timer, which its attempt is made with
+	settle        uint64           // the last settle that names it, see Memory.settle
 	QueuedAt      int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue
 	journaled     engine.Position  // 1 + the first of its records in the journal that nothing stored makes needless; 0: none
 	turn          fair.Item[*Task] // in the queue
@@ -35,7 +31,7 @@ type Task struct {
 
 // used tells whether a task's key may have been sent, or was given away.
 func (t *Task) used() bool {
-	return t.State == Sending || t.State == Done || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
+	return t.inCall() || t.state == Done || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
 }
 
 // noteBegun notes in the journal that the next attempt of a task begins. mu is held.
@@ -60,17 +56,17 @@ func (m *Memory) conclude(sh *shard, t *Task, status engine.TaskStatus, reason s
 // goes before it. mu is held.
 func (t *Task) leave(now int64) (freed *Task) {
 	lv := t.timer
-	if t.begun {
-		t.begun = false
+	if t.busy {
+		t.busy = false
 		lv.busy--
 	}
 	if lv.busy == 0 {
 		for len(lv.parked) > 0 && freed == nil {
 			p := lv.parked[0]
 			lv.parked = lv.parked[1:]
-			if p.State == Parked {
+			if p.state == Parked {
 				p.await(now)
-				p.begun = true
+				p.busy = true
 				lv.busy++
 				freed = p
 			}
@@ -83,14 +79,15 @@ func (t *Task) leave(now int64) (freed *Task) {
 // timer is busy for one that failed. One that may have been sent has no attempt under
 // way either, but with overlap skip it would be skipped for the next.
 func (t *Task) yields() bool {
-	return len(t.Attempts) == t.Base && (!t.redelivered || t.timer.def.Overlap == engine.OverlapQueue)
+	return len(t.Attempts) == t.Base && (t.past == noPast || t.timer.def.Overlap == engine.OverlapQueue)
 }
 
 // later puts a task into the wheel until the instant. mu is held.
 func (m *Memory) later(sh *shard, t *Task, at int64) {
-	t.State, t.QueuedAt = Retrying, 0
+	t.move(Retrying)
+	t.QueuedAt = 0
 	t.handle = m.Wheel.Add(at, Item{t.Key.Timer, t.Key.Due})
-	t.rowStale = true
+	t.touch()
 }
 
 // snapshot is a copy for a reader. mu is held.
@@ -101,8 +98,8 @@ func (t *Task) snapshot() *engine.Task {
 }
 
 // enlist makes a task of a due. mu is held.
-func (sh *shard) enlist(lv *Timer, k engine.Key, origin engine.Origin, owed bool, now int64) *Task {
-	t := &Task{timer: lv, HasRow: owed}
+func (sh *shard) enlist(lv *Timer, k engine.Key, origin engine.Origin, row rowState, now int64) *Task {
+	t := &Task{timer: lv, row: row}
 	t.Key, t.Origin, t.Since = k, origin, k.Due
 	t.App, t.Name, t.Generation = lv.def.App, lv.def.Name, lv.def.Generation
 	t.await(now)
@@ -112,17 +109,17 @@ func (sh *shard) enlist(lv *Timer, k engine.Key, origin engine.Origin, owed bool
 
 // await makes a task ready for the queue. mu is held.
 func (t *Task) await(now int64) {
-	t.State = Queued
+	t.move(Queued)
+	t.renew(now)
+}
+
+// renew makes its item of the queue. mu is held.
+func (t *Task) renew(now int64) {
 	t.turn = fair.Item[*Task]{Value: t, Lane: t.timer.lane, Ready: now, Priority: uint8(t.timer.def.Priority)}
 }
 
-// attach puts an unfinished task into memory. mu is held.
+// attach puts an unfinished task into memory, where none has its key. mu is held.
 func (sh *shard) attach(t *Task) {
-	if t.Key.Due <= t.timer.latest { // one of its key may be there, which is settled
-		if former := sh.tasks.find(t.Key); former != nil {
-			sh.tasks.remove(former)
-		}
-	}
 	sh.tasks.put(t)
 	sh.order = append(sh.order, t)
 	lv := t.timer
@@ -140,8 +137,8 @@ func (sh *shard) attach(t *Task) {
 // forget takes an unfinished task out of memory. mu is held.
 func (m *Memory) forget(sh *shard, t *Task) {
 	sh.tasks.remove(t)
-	t.evicted = true
 	m.detach(sh, t)
+	t.move(Gone)
 }
 
 // detach takes an unfinished task out of its timer's list, the queue and the wheel. mu is held.
@@ -155,7 +152,7 @@ func (m *Memory) detach(sh *shard, t *Task) {
 		t.later.former = t.former
 	}
 	t.later, t.former = nil, nil
-	switch t.State {
+	switch t.state {
 	case Queued:
 		m.Queue.Remove(&t.turn)
 	case Retrying:
@@ -172,7 +169,8 @@ func (m *Memory) detach(sh *shard, t *Task) {
 func (m *Memory) ends(sh *shard, t *Task, status engine.TaskStatus, reason string, now int64) (freed *Task) {
 	freed = t.leave(now)
 	m.detach(sh, t)
-	t.State, t.Status, t.Reason, t.Ended, t.NotBefore = Done, status, reason, now, 0
+	t.move(Done)
+	t.Status, t.Reason, t.Ended, t.NotBefore = status, reason, now, 0
 	t.encoded = engine.EncodeTask(&t.Task)
 	sh.done++
 	sh.doneBytes += int64(len(t.encoded))
@@ -190,7 +188,7 @@ func (t *Task) inJournal(p engine.Position) {
 
 // IsOverdue reports whether a task is due and not begun. Mu of its shard is held.
 func (t *Task) IsOverdue() bool {
-	switch t.State {
+	switch t.state {
 	case Queued, Frozen, Parked, Leaving:
 		return true
 	}
@@ -275,3 +273,17 @@ func (x *Index) all(yield func(*Task) bool) {
 		}
 	}
 }
+
+// What readers ask of a task, with the lock of its shard:
+
+// IsOver reports whether it has ended.
+func (t *Task) IsOver() bool { return t.state >= Done }
+
+// InFlight reports whether an attempt of it runs.
+func (t *Task) InFlight() bool { return t.state == Preparing || t.inCall() }
+
+// Waits reports whether it is due, and waits for its turn in its lane.
+func (t *Task) Waits() bool { return t.state == Queued || t.state == Leaving }
+
+// HasOpenRow reports whether the cold tier has a row of it.
+func (t *Task) HasOpenRow() bool { return t.row != noRow }

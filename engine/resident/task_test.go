@@ -27,20 +27,3 @@ func TestTakeAfterATimerCameBack(t *testing.T) {
 		t.Error("its next due is not taken")
 	}
 }
-
-// A redrive has the key of what was settled and is still in memory. When the redrive
-// has left memory, nothing of its key is there.
-func TestAttachTakesThePlace(t *testing.T) {
-	sh, lv := &shard{}, &Timer{laneMemory: newLanes(1000).Of(1), def: &engine.Timer{ID: 1}}
-	for range 2 {
-		sh.enlist(lv, engine.Key{Timer: 1, Due: 1000}, engine.FromRedrive, true, 1000)
-	}
-	first, second := sh.order[0], sh.order[1]
-	if sh.tasks.find(first.Key) != second || sh.tasks.Len != 1 {
-		t.Errorf("%d tasks of one key", sh.tasks.Len)
-	}
-	sh.tasks.remove(second)
-	if sh.tasks.find(first.Key) != nil {
-		t.Error("what a redrive took the place of is back")
-	}
-}

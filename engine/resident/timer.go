@@ -62,7 +62,7 @@ type Timer struct {
 // need not. mu is held.
 func (lv *Timer) unpark(now int64) (ready []*Task) {
 	for _, t := range lv.parked {
-		if t.State == Parked {
+		if t.state == Parked {
 			t.await(now)
 			ready = append(ready, t)
 		}

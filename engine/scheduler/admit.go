@@ -7,16 +7,16 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
+	"xtimer/engine/resident"
 )
 
-// admit puts the timers of entries into the roster, and their first due in
-// [from, to) into the wheel, in pages with a breath between them: loading must
+// admit puts the timers of entries into memory, and their first due from an instant on into the wheel, in pages with a breath between them: loading must
 // not make firing late.
-func (m *migrator) admit(ctx context.Context, es []engine.Entry, from, to int64) error {
+func (m *migrator) admit(ctx context.Context, es []engine.Entry, from int64, read *resident.Read) error {
 	for len(es) > 0 {
 		n := min(page, len(es))
 		failpoint.Hit("mid-load")
-		busy, _, err := m.e.admit(ctx, es[:n], from, false)
+		busy, _, err := m.e.admit(ctx, es[:n], from, false, read)
 		if err != nil && len(busy) == n {
 			return err
 		}
@@ -37,7 +37,9 @@ func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
 	h := e.memory.Pins.Pin(from - 1)
 	e.background.Go(func() {
 		for len(es) > 0 {
-			busy, wait, err := e.admit(e.life, es, from, false)
+			read := e.memory.Reads.Begin()
+			busy, wait, err := e.admit(e.life, es, from, false, read)
+			read.End()
 			if e.life.Err() != nil {
 				return // the hold stays: the next start finds what is due
 			}
@@ -51,8 +53,6 @@ func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
 				case <-wait:
 				case <-e.life.Done():
 				}
-			} else if len(es) > 0 {
-				sleep(e.life, time.Millisecond)
 			}
 		}
 		e.memory.Pins.Release(h)
@@ -63,7 +63,7 @@ func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
 // timers; busy are those that somebody else does, until wait is closed (nil: a
 // change has just ended, and what was read is out of date). With an error busy
 // are those that were not admitted.
-func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, own bool) (busy []engine.Entry, wait <-chan struct{}, err error) {
+func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, own bool, read *resident.Read) (busy []engine.Entry, wait <-chan struct{}, err error) {
 	defs := make([][]byte, len(es))
 	var ids []engine.TimerID
 	var places []int
@@ -94,7 +94,7 @@ func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, ow
 				return es, nil, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
 			}
 		}
-		again, ch, err := e.memory.Load(x.ID, t, from, own)
+		again, ch, err := e.memory.Load(x.ID, t, from, own, read)
 		if err != nil {
 			e.leaveOut(x.ID, err)
 			continue

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,30 +14,20 @@ import (
 // wait goes into the wheel, a range is left to refill, and what belongs to
 // another generation or a missing timer is left to ended.
 //
-// The rows were read, or stored, at the instant. Those of a timer that is being changed
-// are taken in when that is over: it may be in doubt for as long as the cold tier
-// cannot be written.
+// What was read is current, or the notes that were made since read began tell otherwise;
+// then it is read again. Rows of a timer that is being changed are taken in when that is
+// over: it may be in doubt for as long as the cold tier cannot be written.
 //
 // byLane: refill has read them, or they must be in memory; else a row whose lane has no
 // room stays in the cold tier until refill reads it.
-func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) error {
-	for len(os) > 0 {
-		part := os[:min(page, len(os))]
-		os = os[len(part):]
-		now := read
-		if time.Since(read) > rereadAfter {
-			var err error
-			now = time.Now()
-			if part, err = e.reread(ctx, part); err != nil {
-				return err
-			}
-		}
-		again, err := e.resumePage(ctx, part, now, byLane)
+func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read *resident.Read, byLane bool) error {
+	for part := range slices.Chunk(os, page) {
+		again, err := e.resumePage(ctx, part, read, byLane)
 		if err != nil {
 			return err
 		}
 		if len(again) > 0 {
-			if err := e.resume(ctx, again, time.Time{}, byLane); err != nil {
+			if err := e.resumeAnew(ctx, again, byLane); err != nil {
 				return err
 			}
 		}
@@ -44,14 +35,25 @@ func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read time.Time
 	return ctx.Err()
 }
 
+// resumeAnew reads rows again, and resumes them.
+func (e *Scheduler) resumeAnew(ctx context.Context, os []engine.Owed, byLane bool) error {
+	read := e.memory.Reads.Begin()
+	defer read.End()
+	os, err := e.reread(ctx, os)
+	if err != nil {
+		return err
+	}
+	return e.resume(ctx, os, read, byLane)
+}
+
 // resumeAll resumes rows that are stored, however often it takes: who would make
 // them anew does not know what became of those that have been called meanwhile.
-func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) error {
+func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resident.Read, byLane bool) error {
 	err := e.resume(ctx, os, read, byLane)
 	for err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what is owed; trying again", "error", err)
 		sleep(ctx, time.Second)
-		err = e.resume(ctx, os, time.Time{}, byLane)
+		err = e.resumeAnew(ctx, os, byLane)
 	}
 	return ctx.Err()
 }
@@ -75,21 +77,16 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change chan struct{}) {
 		os := b.later[change]
 		delete(b.later, change)
 		b.mu.Unlock()
-		_ = e.resumeAll(e.life, os, time.Time{}, true)
+		err := e.resumeAnew(e.life, os, true)
+		for err != nil && e.life.Err() == nil {
+			e.log.Error("cannot resume rows of a timer that was changed; trying again", "error", err)
+			sleep(e.life, time.Second)
+			err = e.resumeAnew(e.life, os, true)
+		}
 	})
 }
 
-// rereadAfter is how long rows may be taken for what they were when they were
-// read: half of what a task that had a row stays in memory after it is settled.
-const rereadAfter = resident.OwedKept / 2 * time.Millisecond
-
-// resumer is a yield for Cold.Owed that takes the rows into memory.
-func (e *Scheduler) resumer(ctx context.Context) func([]engine.Owed) error {
-	read := time.Now()
-	return func(os []engine.Owed) error { return e.resume(ctx, os, read, false) }
-}
-
-// reread brings rows up to date that were read a while ago: without those that
+// reread brings rows up to date: without those that
 // are in memory, or were and are over.
 func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed, error) {
 	rows := make(map[engine.Key]*engine.Owed, len(os))
@@ -130,16 +127,12 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 	return now, nil
 }
 
-// resumePage is one page of it; again are rows that are to be read again, all of them
-// when the cold tier is too slow for what it said to be true still.
-func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.Time, byLane bool) (again []engine.Owed, err error) {
-	now, since := e.now(), e.memory.TicksAt(read)
+// resumePage is one page of it; again are rows that are to be read again.
+func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resident.Read, byLane bool) (again []engine.Owed, err error) {
+	now := e.now()
 	defs, spent, err := e.definitionsOf(ctx, os, now)
 	if err != nil {
 		return nil, err
-	}
-	if time.Since(read) > 2*rereadAfter {
-		return os, nil
 	}
 	var ready []*resident.Task
 	var moved []engine.Owed // to the lane that their timer has now
@@ -152,7 +145,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 				continue
 			}
 		}
-		row := resident.Row{Owed: o, Timer: def, Spent: spent[o.Key], Read: since, ByLane: byLane}
+		row := resident.Row{Owed: o, Timer: def, Spent: spent[o.Key], Read: read, ByLane: byLane}
 		fate, t, change, err := e.memory.AddRow(&row, now)
 		if err != nil {
 			e.leaveOut(def.ID, err)
@@ -183,9 +176,6 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read time.
 		if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: moved}); err != nil {
 			return nil, err
 		}
-	}
-	if len(again) > 0 {
-		time.Sleep(time.Millisecond) // what is read then is later than what made it out of date
 	}
 	return again, nil
 }

@@ -6,6 +6,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/resident"
 )
 
 // rowsOf reads the rows that a change takes along: the first fewestRows, and those of dues that
@@ -32,9 +33,9 @@ func (e *Scheduler) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (
 // cancel adds to the change what becomes of the dues of the standing generation that
 // have come: each that is not finished and not in a call is cancelled. A task in
 // memory that has a row is left to retire. waited reports whether there was any.
-func (e *Scheduler) cancel(ctx context.Context, c *engine.Change, end *policy.Ending, rows []engine.Owed) (inFlight int, waited bool, err error) {
+func (e *Scheduler) cancel(ctx context.Context, c *engine.Change, end *policy.Ending, rows []engine.Owed, read *resident.Read) (inFlight int, waited bool, err error) {
 	for i := range rows {
-		if rows[i].To == 0 && e.memory.Has(rows[i].Key) {
+		if rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
 			continue
 		}
 		recs, err := e.endOf(ctx, end, &rows[i])

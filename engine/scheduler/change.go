@@ -151,13 +151,15 @@ func (e *Scheduler) endGeneration(ctx context.Context, c *engine.Change, t *engi
 			return err
 		}
 	}
+	read := e.memory.Reads.Begin()
+	defer read.End()
 	rows, more, err := e.rowsOf(ctx, t.ID, upTo)
 	if err != nil {
 		return err
 	}
 	ed.rest = more
 	var waited bool
-	out.inFlight, waited, err = e.cancel(ctx, c, &policy.Ending{Former: t, Reason: ed.reason, At: c.At, UpTo: upTo}, rows)
+	out.inFlight, waited, err = e.cancel(ctx, c, &policy.Ending{Former: t, Reason: ed.reason, At: c.At, UpTo: upTo}, rows, read)
 	if err != nil {
 		return err
 	}
@@ -243,6 +245,7 @@ func (e *Scheduler) replace(ctx context.Context, was *engine.Timer, ed *edit, c 
 		}
 	}
 	e.updateWarm(ctx, was.ID, ed.timer)
+	e.memory.NoteChanged(was.ID)
 	if ed.timer == nil {
 		return 0
 	}

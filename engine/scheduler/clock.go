@@ -298,6 +298,7 @@ func (e *Scheduler) seatAgain(t *engine.Timer, os []engine.Owed) error {
 	if err != nil {
 		return err
 	}
+	e.memory.NoteChanged(t.ID)
 	return e.memory.ReplaceRange(t, os, spent)
 }
 

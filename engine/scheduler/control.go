@@ -363,6 +363,5 @@ func (e *Scheduler) Dismiss(ctx context.Context, k engine.Key) (*engine.Task, er
 	if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Tasks: []engine.Record{r}}); err != nil {
 		return nil, err
 	}
-	e.memory.Dismiss(t)
 	return t, nil
 }

@@ -298,7 +298,9 @@ func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
 	horizon := e.memory.Horizon.Load()
 	for _, x := range es {
 		if x.Due < horizon {
-			busy, _, err := e.admit(ctx, []engine.Entry{x}, x.Due, own)
+			read := e.memory.Reads.Begin()
+			busy, _, err := e.admit(ctx, []engine.Entry{x}, x.Due, own, read)
+			read.End()
 			if len(busy) > 0 {
 				e.admitLater(busy, x.Due)
 			}

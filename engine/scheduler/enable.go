@@ -189,8 +189,10 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 // isOwed reports whether a row of the timer's generation has a task that is not over: what
 // ended is stored with the next settle.
 func (e *Scheduler) isOwed(ctx context.Context, t *engine.Timer) (open bool, err error) {
+	read := e.memory.Reads.Begin()
+	defer read.End()
 	err = e.eachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		open = o.Generation == t.Generation && !e.memory.HasEnded(o.Key)
+		open = o.Generation == t.Generation && !e.memory.Ended(o.Key, read)
 		return !open
 	})
 	return open, err

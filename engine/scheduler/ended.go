@@ -145,6 +145,8 @@ func (e *Scheduler) endPage(ctx context.Context, x *endedTimer) (looked, more bo
 		return true, true, err
 	}
 	limit := e.pieces.of(endedRows)
+	read := e.memory.Reads.Begin()
+	defer read.End()
 	rows, err := e.cfg.Cold.OwedPage(ctx, x.id, x.after, limit)
 	if err != nil {
 		return true, true, err
@@ -153,7 +155,7 @@ func (e *Scheduler) endPage(ctx context.Context, x *endedTimer) (looked, more bo
 	var recs []*engine.Task
 	for i := range rows {
 		end, over := policy.EndingOf(l, rows[i].Generation)
-		if !over || rows[i].To == 0 && e.memory.Has(rows[i].Key) {
+		if !over || rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
 			continue
 		}
 		rs, err := e.endOf(ctx, &end, &rows[i])
@@ -202,9 +204,11 @@ func (e *Scheduler) endOf(ctx context.Context, end *policy.Ending, o *engine.Owe
 		return nil, nil
 	}
 	to := min(o.To, end.UpTo)
-	own, err := e.ownWithin(ctx, *o, to)
+	own := e.memory.TaskDues(o.Key.Timer, o.Key.Due-1, to) // first: what leaves memory was stored before
+	stored, err := e.ownWithin(ctx, *o, to)
 	if err != nil {
 		return nil, err
 	}
+	own = append(own, stored...)
 	return e.memory.CancelledDues(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
 }

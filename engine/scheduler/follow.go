@@ -24,7 +24,7 @@ func (s shelf) Task(ctx context.Context, k engine.Key) (*engine.Task, error) { r
 
 func (s shelf) EndedInMemory(give func(*engine.Task)) {
 	s.e.memory.EachTask(func(t *resident.Task) {
-		if t.State == resident.Done {
+		if t.IsOver() {
 			give(&t.Task)
 		}
 	})

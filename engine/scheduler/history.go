@@ -90,6 +90,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: h.records[:0]}
 	caps := h.caps[:0]
 	needed, ahead := next, next
+	e.memory.BeginSettle()
 	for i := range engine.Shards {
 		c := e.memory.Capture(i, cut, now, last, s)
 		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead)
@@ -113,14 +114,14 @@ func (h *history) settle(ctx context.Context, last bool) error {
 			for i := range caps {
 				e.memory.GiveBack(&caps[i])
 			}
-			e.memory.Settled.Broadcast()
+			e.memory.EndSettle()
 			return err
 		}
 		e.metrics.settleSeconds.Update(time.Since(started).Seconds())
 		for i := range caps {
 			e.metrics.unwritten.Add(e.memory.Release(&caps[i], next))
 		}
-		e.memory.Settled.Broadcast()
+		e.memory.EndSettle()
 	}
 	if next-ahead > engine.Position(fewNoted+16*h.noted) {
 		var err error

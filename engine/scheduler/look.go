@@ -278,11 +278,12 @@ func (e *Scheduler) Node() string { return e.cfg.Node }
 // lastTask is the newest task of a timer, open or finished, with its last attempt only;
 // nil: there is none.
 func (e *Scheduler) lastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
+	ts, _ := e.newest(&engine.TaskFilter{Timer: id}, engine.Key{}, 1) // first: what is settled meanwhile is then in both
 	last, err := e.cfg.Cold.LastTask(ctx, id)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}
-	if ts, _ := e.newest(&engine.TaskFilter{Timer: id}, engine.Key{}, 1); len(ts) > 0 && (last == nil || ts[0].Key.Due >= last.Key.Due) {
+	if len(ts) > 0 && (last == nil || ts[0].Key.Due >= last.Key.Due) {
 		return ts[0], nil
 	}
 	if last == nil {

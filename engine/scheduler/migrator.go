@@ -157,10 +157,12 @@ func (m *migrator) loadTo(ctx context.Context, to int64) error {
 // load admits the dues in [from, to): a minute or a part of one, or more than a minute
 // from the cold tier.
 func (m *migrator) load(ctx context.Context, from, to int64) error {
+	read := m.e.memory.Reads.Begin()
+	defer read.End()
 	if to-from <= minute && m.trusted(from) {
 		var admitting error
 		err := m.e.cfg.Warm.Load(ctx, from/minute*minute, func(es []engine.Entry) error {
-			admitting = m.admit(ctx, es, from, to)
+			admitting = m.admit(ctx, es, from, read)
 			return admitting
 		})
 		switch {
@@ -179,7 +181,7 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 		for i, c := range cs {
 			es[i] = engine.Entry{ID: c.ID, Due: max(c.Due, from), Definition: c.Definition}
 		}
-		return m.admit(ctx, es, from, to)
+		return m.admit(ctx, es, from, read)
 	})
 }
 
@@ -188,7 +190,9 @@ func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 	for m.resumed < to {
 		next := min(max(m.resumed, m.e.now())/minute*minute+minute, to)
 		resident.Raise(&m.e.memory.Resuming, next) // first: refill reads what this leaves to it
-		err := m.e.cfg.Cold.Owed(ctx, m.resumed-1, next-1, m.e.resumer(ctx))
+		read := m.e.memory.Reads.Begin()
+		err := m.e.cfg.Cold.Owed(ctx, m.resumed-1, next-1, func(os []engine.Owed) error { return m.e.resume(ctx, os, read, false) })
+		read.End()
 		if m.e.heard(err); err != nil {
 			return fmt.Errorf("cannot read what is owed: %w", err)
 		}

@@ -78,10 +78,11 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
 		return d.Failed(), err
 	}
-	stored := time.Now() // before a change that waits for it goes on
+	read := e.memory.Reads.Begin() // before a change that waits for it goes on
+	defer read.End()
 	e.announce(d.Records)
 	d.Stored()
-	if err := e.resumeAll(ctx, d.Owe, stored, false); err != nil {
+	if err := e.resumeAll(ctx, d.Owe, read, false); err != nil {
 		return nil, err // the process ends, and the pins stay
 	}
 	return d.Done(), nil

@@ -108,7 +108,7 @@ func (e *Scheduler) Timers(ctx context.Context, f engine.TimerFilter, after stri
 // What a count of timers goes through: so many that it finds, or for so long.
 const (
 	mostCounted = 10_000
-	countFor    = 100 * time.Millisecond
+	countFor    = 50 * time.Millisecond
 )
 
 // CountTimers counts the timers that f selects; not exact: there are at least so many.

@@ -62,10 +62,11 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 		e.memory.Lanes.Turns.Add(l)
 		return 0, nil
 	}
-	since := time.Now()
+	begun := e.memory.Reads.Begin()
+	defer begun.End()
 	rows, err := e.cfg.Cold.OwedIn(ctx, l.ID, turn.From, turn.UpTo-1, turn.Room)
 	if err == nil {
-		read, err = e.bring(ctx, rows, turn.Room, since)
+		read, err = e.bring(ctx, rows, turn.Room, begun)
 	}
 	if err != nil {
 		l.Fail(turn)
@@ -80,7 +81,7 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 
 // bring takes the rows of a page into memory, and the first dues of those that are
 // ranges. taken is how many of the rows.
-func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, read time.Time) (taken int, err error) {
+func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, read *resident.Read) (taken int, err error) {
 	var singles, ranges []engine.Owed
 	for _, o := range rows {
 		if o.To != 0 {

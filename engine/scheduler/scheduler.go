@@ -235,10 +235,12 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.life = life
 	journal := e.stage("journal", e.journal.Run)
 	history := e.stage("history", e.history.run)
-	if err := e.resume(ctx, e.early, time.Now(), true); err != nil && ctx.Err() == nil {
+	read := e.memory.Reads.Begin()
+	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
 	}
 	e.early = nil
+	read.End()
 	turning := e.stage("wheel", e.memory.Wheel.Run)
 	loading := []*stage{
 		e.stage("refill", e.refill),

@@ -62,12 +62,12 @@ func (e *Scheduler) Stats(ctx context.Context) (Stats, error) {
 
 // add counts a task in memory. mu of its shard is held.
 func (s *Stats) add(t *resident.Task, now int64) {
-	if t.State == resident.Done {
+	if t.IsOver() {
 		return
 	}
 	s.Open++
 	switch {
-	case t.State == resident.Preparing, t.State == resident.Sending:
+	case t.InFlight():
 		s.InFlight++
 	case t.IsOverdue():
 		s.Overdue++
@@ -179,10 +179,10 @@ func (e *Scheduler) countWaiting(ctx context.Context) error {
 	}
 	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
 	e.memory.EachTask(func(t *resident.Task) {
-		if t.HasRow && t.SettledAt == 0 && max(t.NotBefore, t.Key.Due) <= now {
+		if t.HasOpenRow() && max(t.NotBefore, t.Key.Due) <= now {
 			inMemory[t.Lane.ID]++
 		}
-		if t.State == resident.Queued || t.State == resident.Leaving { // parked tasks wait for their timer
+		if t.Waits() { // parked tasks wait for their timer
 			l := lanes[t.Lane.ID]
 			l.add(1, max(t.NotBefore, t.Key.Due))
 			lanes[t.Lane.ID] = l

@@ -122,10 +122,7 @@ func (d *Decoder) fault() error {
 	if d.malformed {
 		f.Kind = engine.FaultMalformed
 	}
-	f.Detail = f.Fields[0].Field + ": " + f.Fields[0].Detail
-	if n := len(f.Fields); n > 1 {
-		f.Detail += fmt.Sprintf(" (and %d more)", n-1)
-	}
+	f.Detail = summary(f.Fields)
 	return f
 }
 

@@ -1,15 +1,53 @@
 package wire
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"xtimer/engine"
+	"xtimer/engine/plan"
 )
 
 // DecodeTimer reads a timer over the defaults that def holds.
 func DecodeTimer(b []byte, def *engine.Definition) error {
-	return Decode(b, func(d *Decoder) { d.Timer(def) })
+	return WithInvalid(Decode(b, func(d *Decoder) { d.Timer(def) }), "", def)
+}
+
+// WithInvalid adds to the faults that the decoding of a timer found what else is invalid
+// in it, so that a response lists all errors. Without an err it adds nothing: to validate
+// what was decoded is up to the engine.
+func WithInvalid(err error, prefix string, def *engine.Definition) error {
+	var f, more *engine.Fault
+	if !errors.As(err, &f) || len(f.Fields) == 0 || f.Code == "malformed_json" || f.Code == "duplicate_field" ||
+		!errors.As(plan.Validate(def), &more) {
+		return err
+	}
+	all := *f
+	all.Fields = slices.Clone(f.Fields)
+	for _, m := range more.Fields {
+		m.Field = prefix + m.Field
+		// What a fault kept from being read is not missing as well.
+		known := slices.ContainsFunc(f.Fields, func(k engine.FieldFault) bool {
+			return k.Field == m.Field || strings.HasPrefix(k.Field, m.Field+".") || strings.HasPrefix(m.Field, k.Field+".")
+		})
+		if !known && len(all.Fields) < maxFaults {
+			all.Fields = append(all.Fields, m)
+		}
+	}
+	all.Detail = summary(all.Fields)
+	return &all
+}
+
+// summary is one line about the faults of fields.
+func summary(fields []engine.FieldFault) string {
+	s := fields[0].Field + ": " + fields[0].Detail
+	if n := len(fields); n > 1 {
+		s += fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return s
 }
 
 // Timer reads a timer over the defaults that def holds.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/base64"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -171,12 +172,23 @@ func (d *Decoder) Instant(to *int64) {
 			d.wrong("must be a whole number of ms, not %s", Quote(string(v)))
 		case err != nil || n <= 0 || n > engine.MaxDue:
 			d.Invalid("out_of_range", "%s is not a Unix time in ms from 1 to %d", Quote(string(v)), engine.MaxDue)
+		case IsSeconds(n):
+			d.Invalid("out_of_range", "%s", NotSeconds(n))
 		default:
 			*to = n
 		}
 	default:
 		d.wrong("must be a time (\"2026-11-20T17:00:00.250Z\") or Unix ms, not %s", kindName(k))
 	}
+}
+
+// IsSeconds reports whether a number of ms looks like a Unix time in seconds: it lies in
+// 1970 or soon after, and as seconds in 1973 or later.
+func IsSeconds(n int64) bool { return 1e8 <= n && n < 1e11 }
+
+// NotSeconds says what is wrong with such a number.
+func NotSeconds(n int64) string {
+	return fmt.Sprintf("%d is %s: numbers are Unix time in milliseconds; did you mean seconds? Then send %d000", n, engine.FormatInstant(n), n)
 }
 
 // ParseTime reads an RFC 3339 time as Unix ms. Digits finer than a millisecond
