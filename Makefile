@@ -34,6 +34,7 @@ run: build ## build, and show it at work: server, receiver and a few timers; Ctr
 .PHONY: test
 test: promtool servers chromium ## run all tests with the race detector, as .ci/run does
 	go test -race -count=1 -timeout 25m ./...
+	cd httpapi/client && go vet ./... && go test -race -count=1 ./...
 
 .PHONY: test-mysql
 test-mysql: servers mysqld ## run against a MySQL what else runs against MariaDB (XTIMER_MYSQLD=program: another one)

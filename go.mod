@@ -22,7 +22,11 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/sys v0.49.0
 	pgregory.net/rapid v1.3.0
+	xtimer/httpapi/client v0.0.0
 )
+
+// The client is a module without dependencies.
+replace xtimer/httpapi/client => ./httpapi/client
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

@@ -43,10 +43,11 @@ var house = map[string][]string{
 	"xtimer/bench/checker":    {},
 	"xtimer/bench/target":     {},
 	"xtimer/bench/simulator":  {"*"},
-	"xtimer/httpapi/client":   {},
 	"xtimer/httpapi/console":  {"xtimer/httpapi/client", "xtimer/httpapi/console/words"},
 
 	"xtimer/httpapi/console/words": {"xtimer/httpapi/client"},
+
+	"xtimer/httpapi/clienttest": {},
 
 	"xtimer/cmd/xtimer":          {"*"},
 	"xtimer/cmd/xtimer/bench":    {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal"},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/CycloneDX/cyclonedx-go"
 	"github.com/CycloneDX/cyclonedx-gomod/pkg/generate/bin"
@@ -22,6 +21,9 @@ func (r *release) writeComponents() error {
 	folder := map[string]string{}
 	for _, l := range libraries {
 		folder[l.Path] = l.Dir
+		if l.Replace != nil {
+			folder[l.Replace.Path] = l.Dir
+		}
 	}
 	for _, t := range r.targets {
 		list, err := r.components(t, folder)
@@ -50,7 +52,7 @@ func (r *release) components(t target, folder map[string]string) (*cyclonedx.BOM
 	detector := local.NewDetector(silent)
 	for i := range *list.Components {
 		c := &(*list.Components)[i]
-		dir := folder[strings.TrimPrefix(c.Name, "./")]
+		dir := folder[c.Name]
 		if dir == "" {
 			continue // the standard library
 		}

@@ -145,7 +145,10 @@ func (r *release) layerContent(t target) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return b.Bytes(), archive.Close()
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil // not before Close, which writes the end
 }
 
 // roots are the certificates of the authorities that Mozilla trusts, in the version

@@ -15,7 +15,10 @@ import (
 )
 
 // library is a Go module that is part of the program.
-type library struct{ Path, Version, Dir string }
+type library struct {
+	Path, Version, Dir string
+	Replace            *struct{ Path string }
+}
 
 // legal matches the names of files that a copy of the program must carry.
 var legal = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)([-._].*)?$`)
@@ -94,7 +97,7 @@ func (r *release) writeNotices() error {
 		if err != nil {
 			return err
 		}
-		if len(files) == 0 && l.Version != "" { // what has no version is ours
+		if len(files) == 0 {
 			return fmt.Errorf("%s has no licence in %s", l.Path, l.Dir)
 		}
 		for _, file := range files {

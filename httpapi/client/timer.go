@@ -4,7 +4,7 @@ import "time"
 
 // Definition is a timer as it is sent: what to call and when. A zero value means
 // the server's default; where zero itself says something, the field is a
-// pointer: new(0).
+// pointer: new(0), or before Go 1.26 the address of a variable.
 type Definition struct {
 	App      string   `json:"app,omitempty"`
 	Name     string   `json:"name,omitempty"` // unique within the app

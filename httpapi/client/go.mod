@@ -1,0 +1,3 @@
+module xtimer/httpapi/client
+
+go 1.24.0
