@@ -586,6 +586,11 @@ func TestImportTwice(t *testing.T) {
 	}{
 		{"the same", plain("p", "1h") + plain("p", "60m"), true, "1 created, 1 unchanged"},
 		{"another definition", plain("q", "1h") + plain("q", "2h") + plain("q", "1h"), true, "line 2: b/q: the timer of that name of line 1 has another definition\nunchanged  line 3"},
+		{"never due", `{"app":"b","name":"leap","schedule":{"cron":"0 3 31 2 *"},"callback":{"url":"http://127.0.0.1:9/"}}` + "\n", true, "failed     line 1: b/leap: schedule.cron: \"0 3 31 2 *\" has no due"},
+		{"refused", plain("fast", "1ms") + plain("slow", "1h") + strings.Replace(plain("ftp", "1h"), "http:", "ftp:", 1), true, "1 created, 0 unchanged, 0 skipped, 0 conflict, 2 failed"},
+		{"long over", `{"app":"b","name":"late","schedule":{"at":"2020-01-01T00:00:00Z"},"callback":{"url":"http://127.0.0.1:9/"}}` + "\n", true, "failed     line 1: b/late: schedule.at: "},
+		{"ended", `{"app":"b","name":"end","schedule":{"every":"1h","end_at":"2020-01-01T00:00:00Z"},"callback":{"url":"http://127.0.0.1:9/"}}` + "\n", true, "line 1: b/end"},
+		{"no name", plain("", "5h"), true, "failed     line 1"},
 		{"the same of a store", whole + whole, true, "1 created, 1 unchanged"},
 		{"an id of another name", whole + strings.Replace(whole, `"name":"n00`, `"name":"m00`, 1), false, "belongs to the timer a/n00"},
 		{"another id", whole + strings.NewReplacer(`"id":"1`, `"id":"2`, `"key":"1`, `"key":"2`).Replace(whole), false, "of line 1 has another id"},

@@ -6,6 +6,7 @@ import (
 	"xtimer/cmd/xtimer/bench"
 	"xtimer/cmd/xtimer/contexts"
 	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/figures"
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/task"
 	"xtimer/cmd/xtimer/timer"
@@ -35,6 +36,8 @@ records the result of every single occurrence.`,
 		timer.New(),
 		task.New(),
 		contexts.New(),
+		figures.NewStats(),
+		figures.NewTop(),
 		newPreview(),
 		bench.New(),
 		remote.NewClock(),

@@ -107,12 +107,12 @@ func TestTaskCommands(t *testing.T) {
 	only("", "--app", "b")
 	only(bad, "--limit", "1")
 
-	s.run("", "task", "retry", "--app", "a", "--dry-run").want(0, "1 would be made again.")
-	s.run("", "task", "retry", "--status", "failed", "--yes").want(0, "1 made again.")
+	s.run("", "task", "retry", "--app", "a", "--dry-run").want(0, "1 would be retried.")
+	s.run("", "task", "retry", "--status", "failed", "--yes").want(0, "1 retried.")
 	s.until(func() bool {
 		return strings.Contains(s.do("task", "get", bad), "redrive") && strings.Contains(s.do("task", "get", bad), "failed")
 	})
-	s.run("", "task", "retry", bad).want(0, "made again")
+	s.run("", "task", "retry", bad).want(0, "retried")
 	s.run("", "task", "retry", good).want(exit.StatusConflict, "succeeded")
 }
 

@@ -60,13 +60,13 @@ func TestRetryAsks(t *testing.T) {
 			t.Fatal("the task did not fail")
 		}
 	}
-	s.run("n\n", "task", "retry", "--status", "failed").want(1, "Retry 1 tasks?", "left as it is")
+	s.run("n\n", "task", "retry", "--status", "failed").want(1, "Retry 1 tasks?", "nothing was changed")
 	if n := attempts(); n != 1 {
 		t.Errorf("%d attempts, and nobody said yes", n)
 	}
-	s.run("y\n", "task", "retry", "--status", "failed").want(0, "1 made again")
+	s.run("y\n", "task", "retry", "--status", "failed").want(0, "1 retried")
 	s.run("", "task", "retry", "--status", "failed", "--dry-run").want(0, "would be")
-	s.run("", "task", "retry", "--all", "--yes").want(0, "made again")
+	s.run("", "task", "retry", "--all", "--yes").want(0, "retried")
 	if r := s.run("", "task", "retry", "7354000000000000000_1763658000250"); r.status == 0 || strings.Contains(r.out+r.stderr, "no such thing") {
 		t.Errorf("%d %s%s", r.status, r.out, r.stderr)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,4 +148,33 @@ func TestOutputs(t *testing.T) {
 	s.run(`{"name":"three","schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:1/"}}`, "timer", "apply", "-n", "b", "-f", "-", "-o", "name").want(0, "b/three\n")
 	s.run(applyB, "timer", "apply", "-n", "a", "-f", "-").want(exit.StatusUsage, "the timer is of the app b, not of a as --app says")
 	s.run("", "timer", "delete", "-n", "a", "one", "two", "-o", "name").want(0, "one\ntwo\n")
+}
+
+// TestFigures: stats and top of a real server.
+func TestFigures(t *testing.T) {
+	s := newShell(t)
+	s.do("timer", "create", "-n", "a", "--name", "n", "--every", "1h", "--url", target(t, 200))
+	key := strings.TrimSpace(s.do("timer", "run", "a/n"))
+	s.until(func() bool { return strings.Contains(s.do("task", "get", key), "succeeded") })
+	s.run("", "stats").want(0, "timers", "1 enabled, 0 disabled, 0 finished", "tier cold", "available")
+	s.run("", "stats", "-o", "json").want(0, `"enabled": 1`)
+	s.until(func() bool { return strings.Contains(s.do("top", "--once"), "http://127.0.0.1:") })
+	s.run("", "top", "-o", "name").want(0, "a\n")
+	s.run("", "top", "-n", "none").want(0, "APP, TARGET")
+	s.run("", "top", "--interval", "1ms").want(exit.StatusUsage, "--interval: must be at least 100ms")
+}
+
+// TestExitCodesInTheGuide: the page has the table of the help.
+func TestExitCodesInTheGuide(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := local(t, "", "help", "exit-codes")
+	for _, s := range exit.Statuses {
+		if row := fmt.Sprintf("| %d | %s |\n", s.Status, s.Meaning); !strings.Contains(string(page), row) {
+			t.Errorf("docs/cli.md lacks %s", row)
+		}
+		help.want(0, s.Meaning)
+	}
 }

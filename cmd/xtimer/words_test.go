@@ -2,7 +2,13 @@ package main
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +24,10 @@ var obscure = []string{
 	"holds them against", "where to?", "prove itself", "says so in words", "made of this",
 	"so many timers", "take over", "stands there", "what it was:", "it is no ", "is no status", "is no origin",
 	"of which nothing", "of a crontab: ", "on our side", "the server said no",
+	"there is no such", "begins so", "is none of", "tells whether", "so often", "as planned", "says so", "the one before",
+	"does not want to be", "nobody is there", "who wonder", "say of", "what becomes of",
+	"is not to be had", "will not do", "left as it is", "but for", "thereafter", "whereupon",
+	"wants a ", "takes it for", "knows nothing of",
 }
 
 // plain reports the obscure phrases in a text.
@@ -117,5 +127,77 @@ func TestErrorsArePlain(t *testing.T) {
 			continue
 		}
 		plain(t, "xtimer "+strings.Join(args, " "), err.Error()+"\n"+out.String())
+	}
+}
+
+// texts are functions whose arguments, and fields whose values, are texts of errors.
+var (
+	textFunctions = []string{"Errorf", "New", "Usage", "NotFound", "Invalid", "invalid", "malformed", "badField", "forbidden", "fail", "worthf", "unusablef"}
+	textFields    = []string{"Detail", "detail", "Error", "Short", "Long"}
+)
+
+// TestErrorTextsArePlain reads the texts of all errors of the program in its source: those
+// that no test provokes as well.
+func TestErrorTextsArePlain(t *testing.T) {
+	read := 0
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (slices.Contains([]string{"bench", "testdata", "node_modules", "deploy"}, d.Name()) && name != "cmd/xtimer/bench" || strings.HasPrefix(d.Name(), ".") && name != "."):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		src, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, src, 0)
+		if err != nil {
+			return err
+		}
+		literals := func(n ast.Node) {
+			ast.Inspect(n, func(n ast.Node) bool {
+				if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+					if text, err := strconv.Unquote(l.Value); err == nil {
+						read++
+						plain(t, set.Position(l.Pos()).String(), text)
+					}
+				}
+				return true
+			})
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				called := ""
+				switch f := n.Fun.(type) {
+				case *ast.Ident:
+					called = f.Name
+				case *ast.SelectorExpr:
+					called = f.Sel.Name
+				}
+				if slices.Contains(textFunctions, called) {
+					for _, arg := range n.Args {
+						literals(arg)
+					}
+				}
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && slices.Contains(textFields, key.Name) {
+					literals(n.Value)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read < 800 {
+		t.Errorf("only %d texts were read", read)
 	}
 }

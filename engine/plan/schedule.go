@@ -82,7 +82,7 @@ func Resolve(t *engine.Timer, prev *engine.Timer, now int64) error {
 		return err
 	}
 	if p.cal != nil && p.cal.next(max(now, earliest)) == never {
-		return engine.Invalid("schedule.cron", "unsatisfiable_cron", "%q has no due within the coming years: there is no such day", s.Cron)
+		return engine.Invalid("schedule.cron", "unsatisfiable_cron", "%q has no due within the coming years: no such date exists", s.Cron)
 	}
 	if s.EndAt != 0 {
 		if t.LastDue, err = p.lastBefore(s, same); err != nil {

@@ -122,7 +122,7 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 		}
 		e.memory.Thaw(id)
 		if errors.Is(err, engine.ErrConflict) {
-			return out, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "somebody else changed the timer meanwhile"}
+			return out, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "another request changed the timer at the same time"}
 		}
 		return out, err
 	}

@@ -75,7 +75,7 @@ func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, 
 		}
 		return v, PutUpdated, err
 	}
-	return View{}, 0, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "somebody else keeps creating and deleting the timer"}
+	return View{}, 0, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "other requests create and delete the timer all the time"}
 }
 
 // Replace gives a timer another definition, keeping id and history: for PATCH.
@@ -160,7 +160,7 @@ func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
 	if errors.Is(err, engine.ErrNotFound) {
 		was, err := e.unrecorded(ctx, k)
 		if was {
-			err = engine.Invalid("schedule.at", "already_fired", "that instant was due before: what became of it is not in history any more")
+			err = engine.Invalid("schedule.at", "already_fired", "the instant was due before, and its result is no longer in history")
 		}
 		return err
 	}

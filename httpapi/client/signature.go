@@ -57,5 +57,5 @@ func verify(keys [][]byte, h http.Header, body []byte, now time.Time) (id string
 			}
 		}
 	}
-	return "", errors.New("the signature is none of ours")
+	return "", errors.New("no signature matches")
 }

@@ -62,7 +62,7 @@ func (t instant) MarshalText() ([]byte, error) {
 // inYears refuses what RFC 3339 cannot write.
 func inYears(t time.Time) error {
 	if y := t.UTC().Year(); y < 0 || y > 9999 {
-		return fmt.Errorf("the year %d is none of 0 to 9999", y)
+		return fmt.Errorf("the year %d is not in the range 0 to 9999", y)
 	}
 	return nil
 }

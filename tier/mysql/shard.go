@@ -28,7 +28,7 @@ func readShards(into []engine.Shard) func(*sql.Rows) error {
 			return err
 		}
 		if i < 0 || i >= len(into) {
-			return &rowError{damaged("shards", i, fmt.Errorf("there is no such shard"))}
+			return &rowError{damaged("shards", i, fmt.Errorf("the shard does not exist"))}
 		}
 		into[i] = sh
 		return nil

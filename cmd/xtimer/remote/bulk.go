@@ -12,7 +12,7 @@ import (
 	api "xtimer/httpapi/client"
 )
 
-// Done is what became of one of several timers or tasks.
+// Done is the result of one of several operations.
 type Done struct {
 	Timer  string `json:"timer,omitempty"`
 	Task   string `json:"task,omitempty"`
@@ -20,8 +20,8 @@ type Done struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Tell says what became of each of several; first is the first error. Of a
-// single one it is the command's.
+// Tell prints the result of each operation; first is the first error. The error of a
+// single operation is the error of the command.
 func (r *Server) Tell(cmd *cobra.Command, all []Done, first error) error {
 	if len(all) == 1 && first != nil {
 		return first
@@ -58,7 +58,7 @@ func Failures(all []Done) (n int) {
 	return n
 }
 
-// Follow waits for the end of a bulk operation and says what came of it.
+// Follow waits for the end of a bulk operation and prints its result.
 func (r *Server) Follow(cmd *cobra.Command, op *api.Operation, err error) error {
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (r *Server) Follow(cmd *cobra.Command, op *api.Operation, err error) error 
 		return err
 	}
 	err = r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: op, Table: func(out io.Writer, _ bool) error {
-		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "made again", "clock_reset": "reset to the current clock"}[op.Action]
+		word := map[string]string{"enable": "enabled", "disable": "disabled", "delete": "deleted", "retry": "retried", "clock_reset": "reset to the current clock"}[op.Action]
 		if op.DryRun {
 			_, err := fmt.Fprintf(out, "%d would be %s.\n", op.Count, word)
 			return err

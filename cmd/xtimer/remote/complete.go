@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ func (r *Server) CompleteTasks(cmd *cobra.Command, _ []string, begun string) ([]
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteApps completes the apps of the first timers of the server.
+// CompleteApps completes apps.
 func (r *Server) CompleteApps(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	c, err := r.Dial(cmd)
 	if err != nil {
@@ -77,14 +76,14 @@ func (r *Server) CompleteApps(cmd *cobra.Command, _ []string, begun string) ([]c
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionWithin)
 	defer cancel()
-	page, err := c.TimerPage(ctx, api.TimerFilter{}, 1000, "")
+	page, err := c.Apps(ctx, "", 1000, "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var all []cobra.Completion
-	for _, t := range page.Timers {
-		if strings.HasPrefix(t.App, begun) && !slices.Contains(all, t.App) {
-			all = append(all, t.App)
+	for i := range page.Apps {
+		if app := page.Apps[i].App; strings.HasPrefix(app, begun) && len(all) < completions {
+			all = append(all, app)
 		}
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp

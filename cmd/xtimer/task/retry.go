@@ -16,7 +16,7 @@ func newTaskRetry(r *remote.Server) *cobra.Command {
 	var dryRun, yes bool
 	cmd := &cobra.Command{
 		Use:   "retry [KEY …]",
-		Short: "Have tasks made again that failed or are dead",
+		Short: "Retry failed and dead tasks",
 		Long: `retry calls the named tasks again, or those that the filters select, with the same
 keys. Filters without a status select failed and dead tasks; tasks that may have
 been sent need --status unknown.
@@ -62,7 +62,7 @@ given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 			var all []remote.Done
 			var first error
 			for _, key := range args {
-				d := remote.Done{Task: key, Result: "made again"}
+				d := remote.Done{Task: key, Result: "retried"}
 				if err := r.Retry(ctx, key); err != nil {
 					if api.IsNotFound(err) {
 						err = exit.NotFound("task %s not found, or its timer was deleted", key)

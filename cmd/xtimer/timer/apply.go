@@ -21,7 +21,7 @@ func newTimerApply(r *remote.Server) *cobra.Command {
 	var a apply
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Make a server's timers as files describe them",
+		Short: "Create and change timers as files describe them",
 		Long: `apply reads timers from files. It creates those that do not exist, changes those
 that have another definition, and shows each changed field. Timers with the same
 definition stay unchanged, so a second apply changes nothing.

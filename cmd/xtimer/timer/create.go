@@ -19,11 +19,13 @@ func newTimerCreate(r *remote.Server) *cobra.Command {
 	var c creation
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a timer, or many",
+		Short: "Create a timer, or many",
 		Long: `create creates the timer that the flags describe, or all timers of files ("xtimer
 timer apply --help" describes the form). If the timer exists with the same
 definition, it stays unchanged. If it exists with another definition, create is
-refused; use apply to change the timer.`,
+refused; use apply to change the timer.
+
+A TIME is RFC 3339 (2030-01-31T09:00:00+08:00), Unix ms, or how far ahead: 30m, 7d.`,
 		Example: `  xtimer timer create --app billing --name expire --delay 30m --url http://127.0.0.1:9000/expire
   xtimer timer create --app ops --name report --cron "0 9 * * MON-FRI" --time-zone Asia/Shanghai \
       --url http://127.0.0.1:9000/report --header "X-Team: a" --body '{"n":1}' --label team=a

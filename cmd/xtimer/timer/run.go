@@ -13,7 +13,7 @@ import (
 func newTimerRun(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run ID|APP/NAME",
-		Short: "Call a timer's target now, once more",
+		Short: "Call the target of a timer now",
 		Long: `run creates a task that is due now, independently of the schedule, and prints its
 key. It works for disabled timers too.`,
 		Example: `  xtimer timer run billing/report

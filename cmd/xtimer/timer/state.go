@@ -76,7 +76,7 @@ while a timer was disabled are not called unless --catch-up requests it.`,
 		},
 	}
 	s.flags(cmd)
-	cmd.Flags().StringVar(&catchUp, "catch-up", api.CatchUpNone, "call for the dues that passed: `none`, latest or all")
+	cmd.Flags().StringVar(&catchUp, "catch-up", api.CatchUpNone, "which dues to call that passed while the timer was disabled: `none`, latest or all")
 	return cmd
 }
 
@@ -120,7 +120,7 @@ has returned, no call starts. A call in flight may finish, and is not repeated.`
 	}
 	s.flags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "the `REASON`, which list and get show")
-	cmd.Flags().StringVar(&until, "until", "", "enable them again at this `TIME`, or after this long: 2h, 7d")
+	cmd.Flags().StringVar(&until, "until", "", "enable the timers again at this `TIME`, or after this long: 2h, 7d")
 	return cmd
 }
 

@@ -119,10 +119,10 @@ func (c *crontabFlags) entry(text string) (e crontabEntry, err error) {
 	for range fields {
 		var f string
 		if f, rest = firstWord(rest); rest == "" {
-			return e, fmt.Errorf("%q is not an entry of a crontab: it has no command", text)
+			return e, fmt.Errorf("%q is not a crontab entry: the command is missing", text)
 		}
 		if len(strings.Fields(f)) != 1 {
-			return e, fmt.Errorf("%q is not an entry of a crontab: only blanks and tabs may separate its words", text)
+			return e, fmt.Errorf("%q is not a crontab entry: only blanks and tabs may separate its fields", text)
 		}
 		schedule = append(schedule, f)
 	}

@@ -127,14 +127,14 @@ CRON_TZ=Moon/Crater
 		"line 7  5 0 * * *|Europe/Berlin|www|http://run/?c=%2Fbin%2Fa+--env%3Dx|hello\nwor%ld\n",
 		"line 9  @midnight|Asia/Tokyo|root|http://run/?c=date+%2B%25F",
 		`line 10 failed "* * * * * nobody" is not an entry of a system crontab: it has no command after the user`,
-		`line 11 failed "* * * *" is not an entry of a crontab: it has no command`,
+		`line 11 failed "* * * *" is not a crontab entry: the command is missing`,
 		"line 12 failed @reboot does not name a time",
 		`line 13 failed cron runs the command on days that match both "*/2" of the month and "1" of the week; a timer is due on days that match either`,
 		`line 14 failed cron runs the command on days that match both "1" of the month and "*/3" of the week; a timer is due on days that match either`,
 		"line 15  0 0 30 2 *|Asia/Tokyo|root|http://run/?c=y",
 		"line 16  99 0 * * *|Asia/Tokyo|root|http://run/?c=y",
 		"line 18  0 0 * * *|Moon/Crater|root|http://run/?c=y",
-		`line 19 failed "- 0 * * * root y" is not an entry of a crontab: only blanks and tabs may separate its words`,
+		`line 19 failed "- 0 * * * root y" is not a crontab entry: only blanks and tabs may separate its fields`,
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)

@@ -112,14 +112,14 @@ lines other than CRON_TZ are ignored. Timer names come from the commands.
 				return err
 			}
 			if !isStore {
-				return im.Explain(im.run(cmd, read, &serverTarget{Client: im.Client, dryRun: im.dryRun, earlier: newEarlier()}))
+				return im.Explain(im.run(cmd, read, &serverTarget{home: &im.home, dryRun: im.dryRun, earlier: newEarlier()}))
 			}
 			return im.runStore(cmd, read)
 		},
 	}
 	im.flags(cmd)
 	fs := cmd.Flags()
-	fs.BoolVar(&im.dryRun, "dry-run", false, "only report what would be done")
+	fs.BoolVar(&im.dryRun, "dry-run", false, "only report what the import would do, and what would be refused")
 	im.store.HistoryRetention = settings.Default().HistoryRetention
 	fs.Var((*span.Value)(&im.store.HistoryRetention), "history-retention", "with a store: how long its server keeps history")
 	fs.BoolVarP(&im.quiet, "quiet", "q", false, "report only conflicts and failures, and the summary")

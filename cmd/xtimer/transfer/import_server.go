@@ -5,16 +5,18 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"xtimer/cmd/xtimer/definition"
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/timer"
 	api "xtimer/httpapi/client"
 )
 
 // serverTarget makes timers by a server's API.
 type serverTarget struct {
-	*api.Client
+	*home
 	dryRun  bool
 	earlier *earlier // of a dry run
 }
@@ -26,6 +28,9 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 	for _, i := range batch {
 		switch {
 		case !i.isWaiting() || i.skipFinished():
+			continue
+		case i.App == "" || i.Name == "":
+			i.fail(errors.New("the timer has no app or no name"))
 			continue
 		case i.Record != nil:
 			i.set(resultSkipped, "a server does not accept records of tasks: import into a store")
@@ -52,7 +57,7 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 				return err
 			}
 		case res.Error != nil:
-			i.fail(errors.New(res.Error.Detail))
+			i.fail(s.explain(res.Error))
 		case res.Status == http.StatusOK:
 			i.set(api.Unchanged, "")
 		default:
@@ -63,6 +68,9 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 	}
 	return nil
 }
+
+// explain is an error of the server on one line.
+func (s *serverTarget) explain(err error) error { return errors.New(remote.OneLine(s.Explain(err))) }
 
 // disable disables a timer again that was just made, if it was before.
 func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
@@ -83,31 +91,60 @@ func (i *item) isDisabled(now int64) bool {
 	return s != nil && (s.Status == api.Disabled || s.DisabledUntil > now)
 }
 
-// compare says what would become of timers.
+// compare finds out what an import would do with timers: the server judges each of them.
 func (s *serverTarget) compare(ctx context.Context, todo []*item, defs []api.Definition) error {
+	answers := s.judge(ctx, todo, defs)
 	for n, i := range todo {
-		if i.App == "" || i.Name == "" {
-			i.fail(errors.New("the timer has no app or no name"))
+		put, err := answers[n].put, answers[n].err
+		var refused *api.Error
+		switch {
+		case errors.As(err, &refused) && refused.Status/100 == 4 && refused.Status != http.StatusTooManyRequests:
+			i.fail(s.explain(refused))
 			continue
-		}
-		t, err := s.GetByName(ctx, i.App, i.Name)
-		if api.IsNotFound(err) {
-			d, err := storedDefinition(&defs[n])
-			if err != nil {
-				i.fail(err)
-				continue
+		case err != nil:
+			return err
+		case put.Result == api.Unchanged:
+			i.set(api.Unchanged, "")
+			continue
+		case put.Result == api.Updated: // import changes nothing that exists
+			if err := s.hold(ctx, i, &defs[n], ""); err != nil {
+				return err
 			}
-			s.earlier.add(i, 0, &d)
 			continue
 		}
+		d, err := storedDefinition(&defs[n])
 		if err != nil {
-			return err
+			i.fail(err)
+			continue
 		}
-		if err := i.hold(t, defs[n], ""); err != nil {
-			return err
-		}
+		s.earlier.add(i, 0, &d)
 	}
 	return nil
+}
+
+// judged is what the server would do with a timer.
+type judged struct {
+	put *api.PutResult
+	err error
+}
+
+// judges ask the server at once.
+const judges = 16
+
+// judge asks the server what it would do with each timer; nothing is changed.
+func (s *serverTarget) judge(ctx context.Context, todo []*item, defs []api.Definition) []judged {
+	answers := make([]judged, len(todo))
+	free := make(chan struct{}, judges)
+	var wg sync.WaitGroup
+	for n := range todo {
+		free <- struct{}{}
+		wg.Go(func() {
+			answers[n].put, answers[n].err = s.Put(ctx, defs[n], api.DryRun())
+			<-free
+		})
+	}
+	wg.Wait()
+	return answers
 }
 
 // hold finds the timer that a refused one would replace, and compares the two.
@@ -120,12 +157,12 @@ func (s *serverTarget) hold(ctx context.Context, i *item, d *api.Definition, ref
 	if err != nil {
 		return err
 	}
-	return i.hold(t, *d, refusal)
+	return i.hold(t, *d)
 }
 
 // hold compares a timer that exists with what the item would make. A delay that ends at
 // the instant of the item is the same.
-func (i *item) hold(t *api.Timer, d api.Definition, refusal string) error {
+func (i *item) hold(t *api.Timer, d api.Definition) error {
 	standing := t.Definition
 	if standing.Schedule.Delay != nil && !d.Schedule.At.IsZero() && t.NextDue.Equal(d.Schedule.At) {
 		standing.Schedule.Delay, standing.Schedule.At = nil, d.Schedule.At
@@ -136,8 +173,6 @@ func (i *item) hold(t *api.Timer, d api.Definition, refusal string) error {
 		return err
 	case len(changes) == 0:
 		i.set(api.Unchanged, "")
-	case refusal != "":
-		i.set(resultConflict, "%s", refusal)
 	default:
 		i.set(resultConflict, "a timer with another definition exists: %s differs", changes[0].Field)
 	}
