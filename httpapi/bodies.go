@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,6 +124,28 @@ func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		}
 	}
 	return c
+}
+
+func (s *Server) tooLarge() *problem {
+	return &problem{
+		status: fasthttp.StatusRequestEntityTooLarge, code: "body_too_large",
+		detail: fmt.Sprintf("the body is too large: the limit is %d bytes, and for a batch %d", s.cfg.MaxBody, s.cfg.MaxBatch),
+	}
+}
+
+// expect answers Expect: 100-continue. A body that is too large is refused before it is sent.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
+	limit := s.cfg.MaxBody
+	if string(ctx.Request.Header.RequestURI()) == batchPath {
+		limit = s.cfg.MaxBatch
+	}
+	if ctx.Request.Header.ContentLength() <= limit {
+		return fasthttp.StatusContinue
+	}
+	p := s.tooLarge()
+	p.send(ctx)
+	s.stats.count(nil, p.status, 0)
+	return p.status
 }
 
 // sender is the app of a request's token.

@@ -96,3 +96,21 @@ func TestBodiesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes count of bodies that are gone", b.all)
 	}
 }
+
+// TestExpectTooLarge: who asks before it sends a body that is too large gets 413, and no
+// 100 before it; a body that fits gets its 100.
+func TestExpectTooLarge(t *testing.T) {
+	n := newNode(t)
+	for size, want := range map[int]string{2 << 20: "HTTP/1.1 413 ", 100: "HTTP/1.1 100 "} {
+		c, err := n.ln.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "POST /v1/timers HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", size)
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, want) {
+			t.Errorf("%d bytes: %q, %v", size, line, err)
+		}
+		c.Close()
+	}
+}

@@ -82,6 +82,7 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 		Handler:                      s.handle,
 		ErrorHandler:                 s.refuse,
 		HeaderReceived:               s.limits,
+		ExpectHandler:                s.expect,
 		Name:                         "xtimer",
 		ReadTimeout:                  cfg.ReadTimeout,
 		WriteTimeout:                 writeTimeout,
@@ -325,8 +326,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 		if c, ok := ctx.Conn().(*visitor); ok {
 			c.sending.Store(true)
 		}
-		p.status, p.code, p.detail = fasthttp.StatusRequestEntityTooLarge, "body_too_large",
-			fmt.Sprintf("the body is too large: the limit is %d bytes, and for a batch %d", s.cfg.MaxBody, s.cfg.MaxBatch)
+		p = s.tooLarge()
 	case isTimeout(err):
 		p.status, p.code, p.detail = fasthttp.StatusRequestTimeout, "request_timeout", "the request took too long to arrive"
 	}
