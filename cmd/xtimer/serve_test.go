@@ -12,14 +12,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"xtimer/cmd/xtimer/exit"
 )
 
 func TestServeRefuses(t *testing.T) {
+	wanted := exit.StatusFailed
 	f := func(want string, args ...string) {
 		t.Helper()
 		out, errs, status := runs(t, append([]string{"serve"}, args...)...)
-		if status != 1 || out != "" || !strings.HasPrefix(errs, "xtimer: ") || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("serve %v: status %d, %q, %q; want 1 and one line with %q", args, status, out, errs, want)
+		if status != wanted || out != "" || !strings.HasPrefix(errs, "xtimer: ") || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("serve %v: status %d, %q, %q; want %d and one line with %q", args, status, out, errs, wanted, want)
 		}
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,7 +39,8 @@ func TestServeRefuses(t *testing.T) {
 	f("nonsense: unknown key", "--config", file)
 	f("cannot listen on "+taken.Addr().String()+": address already in use", "--listen", taken.Addr().String())
 	f("cannot make the data directory", "--data-dir", filepath.Join(file, "data"))
-	f("unknown flag: --nonsense", "--nonsense")
+	wanted = exit.StatusUsage
+	f("unknown flag --nonsense", "--nonsense")
 	f(`"soon" is not a duration`, "--drain", "soon")
 }
 

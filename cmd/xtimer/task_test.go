@@ -114,6 +114,17 @@ func TestTaskCommands(t *testing.T) {
 	})
 	s.run("", "task", "retry", bad).want(0, "retried")
 	s.run("", "task", "retry", good).want(exit.StatusConflict, "succeeded")
+
+	s.until(func() bool { return strings.Contains(s.do("task", "get", bad), "failed") })
+	only(bad, "--code", "4xx")
+	only("", "--code", "5xx")
+	only(bad, "--search", "BAD")
+	s.run("", "task", "dismiss", bad).want(0, "dismissed")
+	s.run("", "task", "dismiss", good, "17_42").want(exit.StatusConflict, good, "task 17_42 not found")
+	only(bad, "--dismissed")
+	only("", "--status", "failed", "--dismissed=false")
+	s.run("", "task", "retry", "--app", "a", "--dry-run").want(0, "0 would be retried.")
+	s.run("", "timer", "list", "--search", "OO", "-o", "name").want(0, "a/good")
 }
 
 // TestTail: the built program shows tasks as they end, outlives a restart of the

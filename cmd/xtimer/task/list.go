@@ -21,6 +21,7 @@ import (
 type taskFlags struct {
 	api.TaskFilter
 	timer, from, to string
+	dismissed       bool
 }
 
 func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
@@ -28,6 +29,9 @@ func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 	fs.StringVar(&f.timer, "timer", "", "only tasks of this timer: `ID|APP/NAME`")
 	fs.StringSliceVar(&f.Statuses, "status", nil, "only tasks with one of these: `failed,dead` …")
 	fs.StringVar(&f.Origin, "origin", "", "only tasks that are of the `schedule`, manual, redrive or catch_up")
+	fs.StringVar(&f.Code, "code", "", "only tasks whose last attempt ended with this `CODE`: 503, 5xx, or an error class such as timeout")
+	fs.StringVar(&f.Search, "search", "", "only tasks with this `TEXT` in the timer's name or in the error")
+	fs.BoolVar(&f.dismissed, "dismissed", false, "only tasks that were dismissed; --dismissed=false: only the others")
 	fs.StringVar(&f.from, "from", "", "only tasks due at this `TIME` or later")
 	fs.StringVar(&f.to, "to", "", "only tasks due before this `TIME`")
 	_ = cmd.RegisterFlagCompletionFunc("timer", r.CompleteTimers)
@@ -38,9 +42,12 @@ func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 }
 
 // filter is what the flags say.
-func (f *taskFlags) filter(ctx context.Context, r *remote.Server) (api.TaskFilter, error) {
+func (f *taskFlags) filter(cmd *cobra.Command, r *remote.Server) (api.TaskFilter, error) {
 	now := time.Now()
 	f.App = r.App
+	if cmd.Flags().Changed("dismissed") {
+		f.Dismissed = &f.dismissed
+	}
 	for _, t := range []struct {
 		flag, text string
 		to         *time.Time
@@ -56,7 +63,7 @@ func (f *taskFlags) filter(ctx context.Context, r *remote.Server) (api.TaskFilte
 	}
 	if f.timer != "" {
 		var err error
-		if f.TimerID, err = r.TimerID(ctx, f.timer); err != nil {
+		if f.TimerID, err = r.TimerID(cmd.Context(), f.timer); err != nil {
 			return f.TaskFilter, err
 		}
 	}
@@ -74,7 +81,7 @@ func newTaskList(r *remote.Server) *cobra.Command {
   xtimer task list --timer billing/report --limit 0 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := f.filter(cmd.Context(), r)
+			filter, err := f.filter(cmd, r)
 			if err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 		ValidArgsFunction: r.CompleteTasks,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			filter, err := f.filter(ctx, r)
+			filter, err := f.filter(cmd, r)
 			if err != nil {
 				return err
 			}
@@ -59,22 +59,7 @@ given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 				op, err := r.RetryAll(ctx, filter, options...)
 				return r.Follow(cmd, op, err)
 			}
-			var all []remote.Done
-			var first error
-			for _, key := range args {
-				d := remote.Done{Task: key, Result: "retried"}
-				if err := r.Retry(ctx, key); err != nil {
-					if api.IsNotFound(err) {
-						err = exit.NotFound("task %s not found, or its timer was deleted", key)
-					}
-					d.Result, d.Error = "", remote.OneLine(r.Explain(err))
-					if first == nil {
-						first = err
-					}
-				}
-				all = append(all, d)
-			}
-			return r.Tell(cmd, all, first)
+			return each(cmd, r, args, "retried", "task %s not found, or its timer was deleted", func(key string) error { return r.Retry(ctx, key) })
 		},
 	}
 	f.flags(cmd, r)
@@ -82,4 +67,25 @@ given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count what the filters select")
 	return cmd
+}
+
+// each does the same with every named task and reports the result of each; notFound has
+// a %s for the key.
+func each(cmd *cobra.Command, r *remote.Server, keys []string, result, notFound string, do func(key string) error) error {
+	var all []remote.Done
+	var first error
+	for _, key := range keys {
+		d := remote.Done{Task: key, Result: result}
+		if err := do(key); err != nil {
+			if api.IsNotFound(err) {
+				err = exit.NotFound(notFound, key)
+			}
+			d.Result, d.Error = "", remote.OneLine(r.Explain(err))
+			if first == nil {
+				first = err
+			}
+		}
+		all = append(all, d)
+	}
+	return r.Tell(cmd, all, first)
 }

@@ -26,7 +26,7 @@ ended in the meantime. It reports how many tasks the server can no longer send. 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			filter, err := f.filter(ctx, r)
+			filter, err := f.filter(cmd, r)
 			if err != nil {
 				return err
 			}

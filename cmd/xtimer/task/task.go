@@ -7,13 +7,13 @@ import (
 	"xtimer/cmd/xtimer/remote"
 )
 
-// NewTask is the group of the commands of tasks, one a file.
+// New is the group of the commands of tasks, one a file.
 func New() *cobra.Command {
 	r := &remote.Server{}
 	group := r.Attach(
 		&cobra.Command{
 			Use:   "task",
-			Short: "Show the result of every occurrence, and retry failed ones",
+			Short: "Show the result of every occurrence; retry or dismiss failed ones",
 			Long: `task shows the results of the occurrences of timers. A task is named by its key,
 TIMER-ID_DUE; a time is RFC 3339, Unix ms, or how long ago it was: 1h, 7d.
 
@@ -26,6 +26,7 @@ TIMER-ID_DUE; a time is RFC 3339, Unix ms, or how long ago it was: 1h, 7d.
 		newTaskList(r),
 		newTaskGet(r),
 		newTaskRetry(r),
+		newTaskDismiss(r),
 		newTaskTail(r),
 	)
 	r.AppFlag(group, "only tasks of this `APP`")

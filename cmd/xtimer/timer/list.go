@@ -81,6 +81,7 @@ func onlyFailing(all iter.Seq2[api.Timer, error]) iter.Seq2[api.Timer, error] {
 func Filter(cmd *cobra.Command, f *api.TimerFilter) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name has this `PREFIX`")
+	fs.StringVar(&f.Search, "search", "", "only timers with this `TEXT` in the name")
 	fs.StringVar(&f.Status, "status", "", "only timers that are `enabled`, disabled or finished")
 	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these labels: `team=a,env!=prod`")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{api.Enabled, api.Disabled, api.Finished}, cobra.ShellCompDirectiveNoFileComp))
