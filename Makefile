@@ -249,6 +249,12 @@ release: ## make dist/: archives, packages, an image, lists of components, check
 	cd deploy/release && go run . -version "$(VERSION)" -commit "$(COMMIT)" -date "$(SOURCE_DATE_EPOCH)" \
 		-source ../.. -out ../../dist -targets "$(TARGETS)"
 
+# The version is that of the client's tag, httpapi/client/v1.2.3.
+.PHONY: module
+module: ## give the Go modules their public paths: make module MODULE=github.com/you/xtimer VERSION=v1.2.3
+	@[ -n "$(MODULE)" ] || $(call PROBLEM,name the path: make module MODULE=github.com/you/xtimer VERSION=v1.2.3)
+	cd deploy/release && go run ./module -source ../.. -path "$(MODULE)" $(if $(findstring command,$(origin VERSION)),-version "$(VERSION)")
+
 # What the tests of a release need, as packages of Debian; the tests run as root.
 TRIERS = debootstrap file lintian openssl qemu-user-static rpm skopeo systemd
 
@@ -269,7 +275,7 @@ triers:
 
 .PHONY: test-release
 test-release: triers release ## make the release twice, and start and use each file of it (30 minutes)
-	cd deploy/release && go test -count=1 -timeout 90m -v ./... -dist ../../dist
+	cd deploy/release && go test -count=1 -timeout 90m -v . -dist ../../dist && go test -count=1 -timeout 30m -v ./module
 
 .PHONY: screenshots
 screenshots: chromium ## make docs/pictures anew, of a server that has been at work for ten minutes

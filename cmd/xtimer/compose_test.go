@@ -132,8 +132,8 @@ func TestDockerfile(t *testing.T) {
 	}
 	lines := strings.Split(string(b), "\n")
 	for p := range strings.Lines(string(out)) {
-		folder, ours := strings.CutPrefix(strings.TrimSpace(p), "xtimer/")
-		if !ours {
+		folder, found := strings.CutPrefix(strings.TrimSpace(p), modulePrefix)
+		if !found {
 			continue
 		}
 		folder, _, _ = strings.Cut(folder, "/")

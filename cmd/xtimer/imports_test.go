@@ -81,6 +81,10 @@ var house = map[string][]string{
 	"xtimer/bench": {"*"},
 }
 
+// modulePrefix begins the path of each of our packages. make module changes the path of
+// the module, and these paths with it.
+var modulePrefix = strings.TrimSuffix("xtimer/cmd/xtimer", "cmd/xtimer")
+
 // testsToo is what tests may import besides: the suite of a tier's promises,
 // the tier that serves for both in tests, servers of a test's own, and golden files.
 var testsToo = []string{"xtimer/cmd/xtimer/golden", "xtimer/tier/tiertest", "xtimer/tier/memory", "xtimer/tier/servertest"}
@@ -114,7 +118,7 @@ var owners = map[string]struct {
 
 // topLevel is what may lie at the top of the repository.
 var topLevel = strings.Fields(`engine wheel tier wal httpapi bench cmd deploy docs
-	go.mod go.sum Makefile README.md README.zh-CN.md LICENSE CHANGELOG.md .ci .gitignore .gitattributes`)
+	go.mod go.sum go.work go.work.sum Makefile README.md README.zh-CN.md LICENSE CHANGELOG.md .ci .gitignore .gitattributes`)
 
 type pkg struct {
 	ImportPath                         string
@@ -158,7 +162,7 @@ func TestImports(t *testing.T) {
 			return slices.Contains(allowed, "*") || slices.Contains(allowed, to) || slices.Contains(extra, to) || to == p.ImportPath
 		}
 		for _, to := range p.Imports {
-			if strings.HasPrefix(to, "xtimer/") && !mayImport(to) {
+			if strings.HasPrefix(to, modulePrefix) && !mayImport(to) {
 				t.Errorf("%s imports %s; it may import %v only: a need for more is a sign that a word belongs into engine, or the wiring into cmd/xtimer",
 					p.ImportPath, to, allowed)
 			}
@@ -167,7 +171,7 @@ func TestImports(t *testing.T) {
 		for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
 			// The engine, and the API over it with what speaks to it, are tested on the real tiers, as they run.
 			whole := strings.HasPrefix(p.ImportPath, "xtimer/engine/") || strings.HasPrefix(p.ImportPath, "xtimer/httpapi")
-			if strings.HasPrefix(to, "xtimer/") && !whole && !mayImport(to, testsToo...) {
+			if strings.HasPrefix(to, modulePrefix) && !whole && !mayImport(to, testsToo...) {
 				t.Errorf("%s: a test imports %s; neighbours are strangers in tests too, but for %v", p.ImportPath, to, testsToo)
 			}
 		}
@@ -176,14 +180,14 @@ func TestImports(t *testing.T) {
 
 func checkOwner(t *testing.T, from, library string) {
 	t.Helper()
-	if strings.HasPrefix(library, "xtimer/") || !strings.Contains(library, ".") && library != "database/sql" {
+	if strings.HasPrefix(library, modulePrefix) || !strings.Contains(library, ".") && library != "database/sql" {
 		return // ours, or the standard library
 	}
 	for prefix, o := range owners {
 		if library != prefix && !strings.HasPrefix(library, prefix+"/") {
 			continue
 		}
-		if !slices.Contains(o.folders, "*") && !slices.Contains(o.folders, strings.TrimPrefix(from, "xtimer/")) {
+		if !slices.Contains(o.folders, "*") && !slices.Contains(o.folders, strings.TrimPrefix(from, modulePrefix)) {
 			t.Errorf("%s imports %s, which belongs to %v: %s", from, library, o.folders, o.reason)
 		}
 		return
