@@ -260,10 +260,10 @@ func TestReplayedFromTheLog(t *testing.T) {
 		s.tasks[again.Key] = &redriven
 		s.Tell(&redriven)
 
-		w, cut := r.subscribe(s, engine.TaskFilter{App: "a"})
+		_, cut = r.subscribe(s, engine.TaskFilter{App: "a"})
 		r.last = &first
 		cut()
-		w, cut = r.subscribe(s, engine.TaskFilter{App: "a"})
+		w, cut := r.subscribe(s, engine.TaskFilter{App: "a"})
 		defer cut()
 		s.reads = 0
 		r.read(w, -1)
