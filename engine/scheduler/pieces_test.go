@@ -15,14 +15,14 @@ import (
 func TestStartOverASlowTier(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var limited, away atomic.Bool
-		failed := 0
+		var failed atomic.Int64
 		w.before = func(op string, arg any) error {
 			if s, is := arg.(*engine.Settlement); is && op == "Settle" {
 				switch rows := len(s.Tasks) + len(s.Owe) + len(s.Pay); {
 				case away.Load():
 					return engine.ErrUnavailable
 				case limited.Load() && rows > 1000:
-					failed++
+					failed.Add(1)
 					time.Sleep(10 * time.Second)
 					return fmt.Errorf("no answer: %w", engine.ErrUnavailable)
 				}
@@ -55,7 +55,7 @@ func TestStartOverASlowTier(t *testing.T) {
 		limited.Store(true)
 		time.Sleep(time.Minute)
 		w.start()
-		if failed == 0 {
+		if failed.Load() == 0 {
 			t.Error("nothing was too much for the tier: the test tests nothing")
 		}
 		w.settle()
