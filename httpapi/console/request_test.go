@@ -50,7 +50,7 @@ func TestRequest(t *testing.T) {
 	check("another schedule", page("en"), []string{"<h3>Version 1", "The timer has changed since then, but its request has not: the current version is 2."})
 	change(map[string]any{"callback": map[string]any{"url": "http://target.test/ok", "body": "later"}})
 	check("another request", page("en"), []string{"<h3>Version 1", "POST http://target.test/bad", "The timer has changed since then: the current version is 3."}, "/ok", "later")
-	check("another request", page("zh"), []string{"<h3>版本 1", "POST http://target.test/bad", "定时器后来有过更改：当前为版本 3。"}, "/ok", "later")
+	check("another request", page("zh"), []string{"<h3>版本 1", "POST http://target.test/bad", "定时器后来有过修改：当前为版本 3。"}, "/ok", "later")
 
 	// Retried, it is sent what the timer says by then: each attempt its own.
 	if err := n.api.Retry(t.Context(), task.Key); err != nil {
