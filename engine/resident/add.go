@@ -248,7 +248,7 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 		return nil
 	}
 	// Looking, in memory that no cache holds, was a twentieth of a fire. A timer's dues
-	// come in order, but for minutes that are admitted late and rows that are owed
+	// come in order, except minutes that are admitted late and rows that are owed
 	// ahead of a clock that was set back.
 	if due <= lv.latest && sh.tasks.find(k) != nil {
 		return nil

@@ -29,7 +29,7 @@ type Task struct {
 	encoded       []byte           // AppendTask of it, once done
 }
 
-// used tells whether a task's key may have been sent, or was given away.
+// used reports whether a task's key may have been sent, or was given away.
 func (t *Task) used() bool {
 	return t.inCall() || t.state == Done || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
 }
@@ -75,7 +75,7 @@ func (t *Task) leave(now int64) (freed *Task) {
 	return freed
 }
 
-// yields tells whether a task that waits for its due again gives up its turn: its
+// yields reports whether a task that waits for its due again gives up its turn: its
 // timer is busy for one that failed. One that may have been sent has no attempt under
 // way either, but with overlap skip it would be skipped for the next.
 func (t *Task) yields() bool {

@@ -15,7 +15,7 @@ import (
 // header is one header of a request.
 type header struct{ Name, Value string }
 
-// sentHeaders are the headers of an attempt, but for a signature: the timer's own first,
+// sentHeaders are the headers of an attempt, except a signature: the timer's own first,
 // then those that every call has.
 func sentHeaders(timer *client.Timer, t *client.Task, attempt int, kind string) []header {
 	var all []header
