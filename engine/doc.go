@@ -10,6 +10,7 @@
 //	engine/fair       hands waiting work to bounded workers, fairly
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
+//	engine/process    whether the process starts, serves or ends, and its stages
 //	engine/scheduler  fires on time: wires the stages, one file a stage
 //	engine/failpoint  where a trial may stop the process
 //
@@ -77,7 +78,7 @@
 //
 // What could break it, and what keeps it:
 //
-//	W overtakes a due that memory does not know yet    pins (resident/settle.go); W ≤ migrator.loaded; W ≤ wheel.Low
+//	W overtakes a due that memory does not know yet    pins (resident/settle.go); W ≤ memory.Loaded;   W ≤ wheel.Low
 //	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
 //	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
 //	the journal forgets too soon                       a task knows its first record that nothing stored makes

@@ -81,7 +81,7 @@ var mutations = []mutation{
 	}},
 	{"the horizon is raised after the scan", []replacement{
 		{"engine/scheduler/migrator.go", "		resident.Raise(&e.memory.Horizon, next)\n		if err", "		if err"},
-		{"engine/scheduler/migrator.go", "		e.loaded.Store(next)\n", "		resident.Raise(&e.memory.Horizon, next)\n		e.loaded.Store(next)\n"},
+		{"engine/scheduler/migrator.go", "		e.memory.Loaded.Store(next)\n", "		resident.Raise(&e.memory.Horizon, next)\n		e.memory.Loaded.Store(next)\n"},
 	}},
 	{"a change lets attempts start while it is committed", []replacement{
 		{"engine/resident/change.go", "			lv.frozen = true\n", ""},

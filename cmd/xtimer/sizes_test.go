@@ -26,7 +26,7 @@ const (
 // tooLarge is what is above a bound still, with its number. A number may only fall, and
 // an entry may only go.
 var tooLarge = map[string]int{
-	"files of engine/scheduler":                  38,
+	"files of engine/scheduler":                  37,
 	"files of httpapi":                           32,
 	"lines of engine/scheduler.Scheduler.change": 85,
 }

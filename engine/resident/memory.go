@@ -49,11 +49,16 @@ type Memory struct {
 	Settled Signal
 
 	// Instants in Unix ms. Horizon: dues before it are put into the wheel by whoever makes
-	// them; only the migrator raises it.
-	Horizon   atomic.Int64
+	// them. Loaded: all dues before it are in the wheel, or have been. Only the migrator
+	// raises them.
+	Horizon, Loaded atomic.Int64
+
+	Steps     atomic.Int64 // how often the clock was set
 	Stepped   atomic.Int64 // when the clock last stepped forward, by the new clock
 	UpTo      atomic.Int64 // the latest instant at which an attempt began or a change was made
 	StartedAt int64
+	// ClockReset: the watermark up to which the clock was reset.
+	ClockReset atomic.Int64
 	// Resuming: rows that may be tried before it are in memory, or their lane is spilled.
 	Resuming atomic.Int64
 

@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -35,23 +36,23 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from int64, rea
 // over, and keeps the watermark back until then.
 func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
 	h := e.memory.Pins.Pin(from - 1)
-	e.background.Go(func() {
+	e.process.Go(func(ctx context.Context) {
 		for len(es) > 0 {
 			read := e.memory.Reads.Begin()
-			busy, wait, err := e.admit(e.life, es, from, false, read)
+			busy, wait, err := e.admit(ctx, es, from, false, read)
 			read.End()
-			if e.life.Err() != nil {
+			if ctx.Err() != nil {
 				return // the hold stays: the next start finds what is due
 			}
 			if err != nil {
 				e.log.Error("cannot admit timers that were being changed; trying again", "error", err)
-				sleep(e.life, time.Second)
+				process.Sleep(ctx, time.Second)
 				continue
 			}
 			if es = busy; wait != nil {
 				select {
 				case <-wait:
-				case <-e.life.Done():
+				case <-ctx.Done():
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"context"
 	"time"
 
 	"xtimer/engine"
@@ -20,7 +19,7 @@ func (e *Scheduler) Started() int64 { return e.memory.StartedAt }
 func (e *Scheduler) watchApps() {
 	e.apps = inspect.Apps{
 		Figures: inspect.NewFigures(), Now: e.now,
-		Census: inspect.NewCensus(e.cfg.Cold.Timers, e.now, func(f func(context.Context)) { e.background.Go(func() { f(e.life) }) }),
+		Census: inspect.NewCensus(e.cfg.Cold.Timers, e.now, e.process.Go),
 		Lanes:  func(selected func(string) bool) []fair.LaneStats { return e.memory.Queue.Lanes(selected) },
 		Stored: e.overdue.storedIn,
 	}

@@ -8,6 +8,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/process"
 	"xtimer/engine/verify"
 )
 
@@ -23,8 +24,8 @@ const (
 // or a warm tier that lost something.
 func (e *Scheduler) audit(ctx context.Context) error {
 	for {
-		for e.warmed.Load() == 0 || e.migrator.sealed() == 0 { // the first fill comes first
-			if sleep(ctx, time.Second); ctx.Err() != nil {
+		for e.migrator.warmed.Load() == 0 || e.migrator.sealed() == 0 { // the first fill comes first
+			if process.Sleep(ctx, time.Second); ctx.Err() != nil {
 				return nil
 			}
 		}
@@ -33,7 +34,7 @@ func (e *Scheduler) audit(ctx context.Context) error {
 		} else if n > 0 {
 			e.log.Error("the audit found timers missing from memory or the warm tier and put them there", "count", n)
 		}
-		if sleep(ctx, auditEvery); ctx.Err() != nil {
+		if process.Sleep(ctx, auditEvery); ctx.Err() != nil {
 			return nil
 		}
 	}
@@ -41,7 +42,7 @@ func (e *Scheduler) audit(ctx context.Context) error {
 
 // auditOnce goes through the coming window minute by minute.
 func (e *Scheduler) auditOnce(ctx context.Context) (missing int, err error) {
-	for at := e.loaded.Load() / minute * minute; at < e.migrator.sealed(); at += minute {
+	for at := e.memory.Loaded.Load() / minute * minute; at < e.migrator.sealed(); at += minute {
 		n, err := e.auditMinute(ctx, at)
 		if err != nil {
 			return missing, fmt.Errorf("the minute of %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
@@ -55,10 +56,10 @@ func (e *Scheduler) auditOnce(ctx context.Context) (missing int, err error) {
 func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err error) {
 	started := time.Now()
 	pace := func() { // after each page: rest 99 times as long as it took
-		sleep(ctx, min(time.Since(started)*(auditShare-1), 5*time.Second))
+		process.Sleep(ctx, min(time.Since(started)*(auditShare-1), 5*time.Second))
 		started = time.Now()
 	}
-	if at < e.loaded.Load() {
+	if at < e.memory.Loaded.Load() {
 		return 0, nil // in the wheel by now
 	}
 	held := map[engine.TimerID]struct{}{}
@@ -125,7 +126,7 @@ func firstDue(c *engine.Candidate, from, to int64) (due int64, ok bool, err erro
 // stillThere looks again at what seems lost: a change or a create that was
 // under way during the first look is no violation.
 func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int64) ([]engine.Entry, error) {
-	sleep(ctx, time.Second)
+	process.Sleep(ctx, time.Second)
 	ids := make([]engine.TimerID, len(lost))
 	for i := range lost {
 		ids[i] = lost[i].ID
@@ -162,7 +163,7 @@ func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int6
 // Verify holds history against the plan while the engine runs, paced so that
 // firing does not suffer. It calls tell with each finding.
 func (e *Scheduler) Verify(ctx context.Context, v verify.Request, tell func(*verify.Finding) error) (verify.Verdict, error) {
-	if err := e.serving(); err != nil {
+	if err := e.process.Refusal(); err != nil {
 		return verify.Verdict{}, err
 	}
 	v.Sampled = v.Sampled || e.cfg.HistorySampled
@@ -170,7 +171,7 @@ func (e *Scheduler) Verify(ctx context.Context, v verify.Request, tell func(*ver
 		if waiting, _ := e.memory.Queue.Load(); waiting > 0 {
 			worked *= 4 // calls are late already
 		}
-		sleep(ctx, worked)
+		process.Sleep(ctx, worked)
 	}
 	return verify.Online(ctx, e.cfg.Cold, v, e.now(), e.cfg.HistoryRetention, pace, tell)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -52,7 +53,7 @@ func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resid
 	err := e.resume(ctx, os, read, byLane)
 	for err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what is owed; trying again", "error", err)
-		sleep(ctx, time.Second)
+		process.Sleep(ctx, time.Second)
 		err = e.resumeAnew(ctx, os, byLane)
 	}
 	return ctx.Err()
@@ -67,21 +68,21 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change chan struct{}) {
 	if b.later[change] = append(b.later[change], os...); len(b.later[change]) > len(os) {
 		return
 	}
-	e.background.Go(func() {
+	e.process.Go(func(ctx context.Context) {
 		select {
 		case <-change:
-		case <-e.life.Done():
+		case <-ctx.Done():
 			return
 		}
 		b.mu.Lock()
 		os := b.later[change]
 		delete(b.later, change)
 		b.mu.Unlock()
-		err := e.resumeAnew(e.life, os, true)
-		for err != nil && e.life.Err() == nil {
+		err := e.resumeAnew(ctx, os, true)
+		for err != nil && ctx.Err() == nil {
 			e.log.Error("cannot resume rows of a timer that was changed; trying again", "error", err)
-			sleep(e.life, time.Second)
-			err = e.resumeAnew(e.life, os, true)
+			process.Sleep(ctx, time.Second)
+			err = e.resumeAnew(ctx, os, true)
 		}
 	})
 }
@@ -184,21 +185,4 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 type backlog struct {
 	mu    sync.Mutex
 	later map[chan struct{}][]engine.Owed
-}
-
-// sleep waits, or less when ctx ends.
-//
-// Here, as everywhere that tests run in a bubble of testing/synctest, a channel of
-// a timer is waited for from before its time on, never looked at when it has come
-// (no ticker beside other waits, no wait of 0): Go 1.26 then runs the timer in the
-// goroutine that looks, with the one race context of its bubble, and when another
-// does the same the race detector dies.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

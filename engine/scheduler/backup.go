@@ -19,7 +19,7 @@ const (
 // both, which a start takes in its stride; the other way round it would be in
 // neither. A folder that is not whole does not stay.
 func (e *Scheduler) Backup(ctx context.Context, dir string) error {
-	if err := e.serving(); err != nil {
+	if err := e.process.Refusal(); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -34,7 +35,7 @@ func (e *Scheduler) ready(t *resident.Task) (b resident.Body, ok bool) {
 			e.putOff(t, err)
 			return resident.Body{}, false
 		}
-		sleep(e.life, time.Millisecond) // a change of it is being put into force
+		process.Sleep(e.process.Context(), time.Millisecond) // a change of it is being put into force
 	}
 }
 
@@ -61,7 +62,7 @@ func (e *Scheduler) whole(id engine.TimerID) (*engine.Timer, error) {
 		}
 		defer e.memory.Bodies.Asks.Store(false)
 	}
-	t, err := e.cfg.Cold.Timer(e.life, id)
+	t, err := e.cfg.Cold.Timer(e.process.Context(), id)
 	if away := err != nil && !errors.Is(err, engine.ErrNotFound); away || failed {
 		if !away {
 			err = nil

@@ -67,7 +67,7 @@ type operations struct {
 // them in the background (then Ended is false), also after a restart. What is created
 // while it selects may be selected or not.
 func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
-	if err := e.serving(); err != nil {
+	if err := e.process.Refusal(); err != nil {
 		return Operation{}, err
 	}
 	if b.Action == DisableAll && b.Until != 0 && b.Until <= e.now() {
@@ -106,7 +106,7 @@ func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	if op.Total <= bulkAtOnce {
 		e.bulkRun(ctx, &w)
 	} else {
-		e.background.Go(func() { e.bulkRun(e.life, &w) })
+		e.process.Go(func(ctx context.Context) { e.bulkRun(ctx, &w) })
 	}
 	op, _ = e.Operation(op.ID)
 	return op, nil
@@ -130,7 +130,7 @@ func (e *Scheduler) resumeBulk() {
 			ID: h.ID, Action: h.Action, App: h.App, Total: int64(len(items)), Done: done, Failed: failed, Started: time.UnixMilli(h.Started),
 		}
 		w := bulkWork{bulkHeader: h, items: items, file: file, resumed: true, op: e.operations.enter(op)}
-		e.background.Go(func() { e.bulkRun(e.life, &w) })
+		e.process.Go(func(ctx context.Context) { e.bulkRun(ctx, &w) })
 	}
 }
 

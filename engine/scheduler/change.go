@@ -8,6 +8,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/policy"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -47,14 +48,14 @@ type changed struct {
 //
 // f gets the instant of the change.
 func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32, f func(t *engine.Timer, now int64) (*edit, error)) (changed, error) {
-	if err := e.serving(); err != nil {
+	if err := e.process.Refusal(); err != nil {
 		return changed{}, err
 	}
 	release, err := e.memory.Claim(ctx, id)
 	if err != nil {
 		return changed{}, err
 	}
-	steps := e.steps.Load()
+	steps := e.memory.Steps.Load()
 	now := e.now()
 	h := e.memory.Pins.Pin(now)
 	over := func() {
@@ -90,7 +91,7 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 		if err == nil {
 			err = e.endGeneration(ctx, c, t, ed, reached, &out)
 		}
-		if err == nil && e.steps.Load() != steps {
+		if err == nil && e.memory.Steps.Load() != steps {
 			// Dues may have been decided by the clock as it is now, which the change
 			// knows nothing of: it is made again, by the same clock.
 			e.memory.Thaw(id)
@@ -108,9 +109,9 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 		if inDoubt(err) {
 			end := over
 			over = func() {}
-			e.background.Go(func() {
-				if made, sure := e.resolve(c); made {
-					e.replace(e.life, t, ed, c, now)
+			e.process.Go(func(ctx context.Context) {
+				if made, sure := e.resolve(ctx, c); made {
+					e.replace(ctx, t, ed, c, now)
 				} else if sure {
 					e.memory.Thaw(id)
 				} else {
@@ -215,11 +216,11 @@ func inDoubt(err error) bool {
 
 // resolve finds out whether a commit in doubt was made: a write that goes
 // through after it settles its fate. sure is false when the process ends first.
-func (e *Scheduler) resolve(c *engine.Change) (made, sure bool) {
-	for e.life.Err() == nil {
-		err := e.cfg.Cold.Settle(e.life, &engine.Settlement{Owner: e.cfg.Node})
+func (e *Scheduler) resolve(ctx context.Context, c *engine.Change) (made, sure bool) {
+	for ctx.Err() == nil {
+		err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node})
 		if err == nil {
-			t, err := e.cfg.Cold.Timer(e.life, c.ID)
+			t, err := e.cfg.Cold.Timer(ctx, c.ID)
 			switch {
 			case errors.Is(err, engine.ErrNotFound):
 				return c.Timer == nil, true
@@ -227,7 +228,7 @@ func (e *Scheduler) resolve(c *engine.Change) (made, sure bool) {
 				return c.Timer != nil && t.Version == c.Timer.Version, true
 			}
 		}
-		sleep(e.life, time.Second)
+		process.Sleep(ctx, time.Second)
 	}
 	return false, false
 }
@@ -256,19 +257,4 @@ func (e *Scheduler) replace(ctx context.Context, was *engine.Timer, ed *edit, c 
 	next = e.welcome(ed.timer, ed.owe, ed.spent, &warm)
 	e.addWarm(ctx, warm, true)
 	return next
-}
-
-// serving tells whether changes can be made.
-func (e *Scheduler) serving() error {
-	switch {
-	case e.running.Load():
-		return nil
-	case e.ending.Load():
-		return &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server is stopping: it takes nothing new, and ends when the calls in flight have"}
-	}
-	detail := "the server is starting"
-	if with := e.startsWith.Load(); with != nil {
-		detail += ": " + *with
-	}
-	return &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: detail}
 }

@@ -13,6 +13,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -31,7 +32,7 @@ func (e *Scheduler) awaitClock(ctx context.Context) error {
 	if e.cfg.AwaitClock == nil {
 		return nil
 	}
-	e.startsWith.Store(new("it waits for the clock to be synchronised"))
+	e.process.StartsWith("it waits for the clock to be synchronised")
 	c, err := e.cfg.Cold.Counts(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot see whether there are timers: %w", err)
@@ -59,7 +60,7 @@ const behindLimit = minute
 func (e *Scheduler) ClockBehind() time.Duration {
 	_, w := e.memory.Watermarks()
 	behind := w - e.now()
-	if behind <= behindLimit || w <= e.clockReset.Load() {
+	if behind <= behindLimit || w <= e.memory.ClockReset.Load() {
 		return 0
 	}
 	return time.Duration(behind) * time.Millisecond
@@ -273,27 +274,27 @@ func (e *Scheduler) settleRecount(s *engine.Settlement) error {
 	for {
 		p := *s
 		p.Tasks = rest[:min(maxDecided, len(rest))]
-		err := e.cfg.Cold.Settle(e.life, &p)
+		err := e.cfg.Cold.Settle(e.process.Context(), &p)
 		switch {
 		case err == nil:
 			if rest = rest[len(p.Tasks):]; len(rest) == 0 {
 				return nil
 			}
-		case !inDoubt(err) || e.life.Err() != nil:
+		case !inDoubt(err) || e.process.Context().Err() != nil:
 			return err
 		default:
-			sleep(e.life, time.Second)
+			process.Sleep(e.process.Context(), time.Second)
 		}
 	}
 }
 
 // seatAgain takes the rows of a claimed timer into memory, in place of its former range.
 func (e *Scheduler) seatAgain(t *engine.Timer, os []engine.Owed) error {
-	spent, err := e.spentOf(e.life, t, os)
-	for err != nil && e.life.Err() == nil {
+	spent, err := e.spentOf(e.process.Context(), t, os)
+	for err != nil && e.process.Context().Err() == nil {
 		e.log.Error("cannot read which dues were called; trying again", "timer", t.ID, "error", err)
-		sleep(e.life, time.Second)
-		spent, err = e.spentOf(e.life, t, os)
+		process.Sleep(e.process.Context(), time.Second)
+		spent, err = e.spentOf(e.process.Context(), t, os)
 	}
 	if err != nil {
 		return err
@@ -308,7 +309,7 @@ const resetFile = "clock-reset"
 
 // noteReset remembers that dues up to a watermark count again.
 func (e *Scheduler) noteReset(w int64) {
-	resident.Raise(&e.clockReset, w)
+	resident.Raise(&e.memory.ClockReset, w)
 	if e.cfg.OperationsDir == "" {
 		return
 	}
@@ -335,5 +336,5 @@ func (e *Scheduler) readReset() {
 		e.log.Warn("cannot read whether the clock was reset", "error", err)
 		return
 	}
-	resident.Raise(&e.clockReset, w)
+	resident.Raise(&e.memory.ClockReset, w)
 }

@@ -8,6 +8,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/process"
 )
 
 // PutResult is what a Put did.
@@ -278,7 +279,7 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID, match uint32)
 		}
 	}
 	// A change in the same ms would take a key ahead of it for a clock that was set back.
-	if sleep(ctx, time.Duration(min(k.Due-now, 10))*time.Millisecond); ctx.Err() != nil {
+	if process.Sleep(ctx, time.Duration(min(k.Due-now, 10))*time.Millisecond); ctx.Err() != nil {
 		return engine.Key{}, ctx.Err()
 	}
 	o := engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromManual, NotBefore: k.Due, Lane: t.Lane()}

@@ -141,13 +141,13 @@ func (b *births) take(ctx context.Context, as []engine.Applied) (next []int64) {
 		b.end()
 		return next
 	}
-	b.e.background.Go(func() {
+	b.e.process.Go(func(ctx context.Context) {
 		var warm []engine.Entry
 		for i, a := range as {
 			if a.Existing != nil || a.Err == nil || !inDoubt(a.Err) {
 				continue
 			}
-			made, sure := b.e.resolve(b.changes[i])
+			made, sure := b.e.resolve(ctx, b.changes[i])
 			if !sure {
 				return
 			}
@@ -155,7 +155,7 @@ func (b *births) take(ctx context.Context, as []engine.Applied) (next []int64) {
 				b.e.welcome(b.changes[i].Timer, b.changes[i].Owe, nil, &warm)
 			}
 		}
-		b.e.addWarm(b.e.life, warm, true)
+		b.e.addWarm(ctx, warm, true)
 		b.end()
 	})
 	return next
@@ -264,7 +264,7 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, spent policy.Spa
 		next = dues[0]
 	}
 	e.metrics.timerMade()
-	if filled := e.warmed.Load(); next != 0 && next < filled {
+	if filled := e.migrator.warmed.Load(); next != 0 && next < filled {
 		*warm = entries(*warm, t.ID, engine.Carried(t), &p, max(horizon, t.ValidFrom+1), filled)
 	}
 	return next
@@ -322,7 +322,7 @@ func (e *Scheduler) updateWarm(ctx context.Context, id engine.TimerID, t *engine
 
 // open tells whether something new may be taken.
 func (e *Scheduler) open() error {
-	if err := e.serving(); err != nil {
+	if err := e.process.Refusal(); err != nil {
 		return err
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 	"xtimer/engine/failpoint"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/process"
 )
 
 // A change that ends a generation commits at once, however many rows of it wait: what
@@ -121,12 +122,12 @@ func (n *ended) run(ctx context.Context, e *Scheduler) error {
 			looked, more, err := e.endPage(ctx, x)
 			if did = did || looked; err != nil && ctx.Err() == nil {
 				e.log.Error("cannot cancel what waited for a timer that was changed; trying again", "timer", x.id, "error", err)
-				sleep(ctx, time.Second)
+				process.Sleep(ctx, time.Second)
 			}
 			n.seen(x, more || err != nil)
 		}
 		if !did {
-			sleep(ctx, 10*time.Millisecond) // they are being changed
+			process.Sleep(ctx, 10*time.Millisecond) // they are being changed
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -18,7 +19,7 @@ import (
 func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	if e.stalled.Load() {
 		e.awaitCalm()
-		if e.ending.Load() {
+		if e.process.IsEnding() {
 			return fair.Result{} // the last settle leaves a row of it
 		}
 	}
@@ -113,7 +114,7 @@ const (
 // wait for slow targets are what can be had back soonest.
 func (e *Scheduler) followMemory(ctx context.Context) error {
 	least := max(e.cfg.MaxCalls/placesStep, 1)
-	for places := e.cfg.MaxCalls; ctx.Err() == nil; sleep(ctx, placesEvery) {
+	for places := e.cfg.MaxCalls; ctx.Err() == nil; process.Sleep(ctx, placesEvery) {
 		was := places
 		if _, inFlight := e.memory.Queue.Load(); e.cfg.MemoryFull(0) {
 			places = max(least, min(places, inFlight)*3/4)

@@ -43,12 +43,12 @@ func (m *migrator) reach(ctx context.Context) {
 // Its loss costs speed, never a fire: only the cold tier's errors are told.
 func (m *migrator) fillTo(ctx context.Context) error {
 	e := m.e
-	resident.Raise(&m.filled, e.loaded.Load())
+	resident.Raise(&m.filled, e.memory.Loaded.Load())
 	if !m.answers.Load() {
 		return nil
 	}
 	// First, for it makes room in one that is full.
-	if before := e.loaded.Load() - minute; before > m.dropped {
+	if before := e.memory.Loaded.Load() - minute; before > m.dropped {
 		m.dropped = before
 		if err := e.cfg.Warm.Drop(ctx, before); err != nil {
 			m.lose(err)
@@ -59,7 +59,7 @@ func (m *migrator) fillTo(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		from, losses, ok := m.gaps.next(e.loaded.Load(), m.filled.Load())
+		from, losses, ok := m.gaps.next(e.memory.Loaded.Load(), m.filled.Load())
 		if !ok {
 			break
 		}
@@ -74,9 +74,9 @@ func (m *migrator) fillTo(ctx context.Context) error {
 	}
 	end := (e.now()+e.cfg.Window.Milliseconds())/minute*minute + minute
 	for m.filled.Load() < end {
-		from := max(m.filled.Load(), e.loaded.Load())
+		from := max(m.filled.Load(), e.memory.Loaded.Load())
 		to := min(from+slice, end)
-		resident.Raise(&e.warmed, to)
+		resident.Raise(&m.warmed, to)
 		if whole, err := m.fill(ctx, from, to); !whole {
 			return err
 		}

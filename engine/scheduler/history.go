@@ -9,6 +9,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -53,7 +54,7 @@ func (h *history) run(ctx context.Context) error {
 	var t trouble
 	last := time.Now()
 	for wait := settleEvery; ; {
-		if sleep(ctx, wait); ctx.Err() != nil {
+		if process.Sleep(ctx, wait); ctx.Err() != nil {
 			return nil
 		}
 		started := time.Now()
@@ -84,7 +85,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 	next := e.journal.Next() // first: what is appended after it stays
 	// The order matters: what gives up its hold, or is loaded, after this
 	// reading lies in the wheel before the reading of Low.
-	cut := e.memory.Pins.Lowest(min(now, e.loaded.Load()-1))
+	cut := e.memory.Pins.Lowest(min(now, e.memory.Loaded.Load()-1))
 	cut = min(cut, e.memory.Wheel.Low())
 
 	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: h.records[:0]}

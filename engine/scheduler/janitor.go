@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/process"
 )
 
 const (
@@ -34,9 +35,9 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 			if waiting, _ := e.memory.Queue.Load(); waiting > 0 {
 				rest = max(rest, time.Second) // calls are late already
 			}
-			sleep(ctx, max(rest, 10*time.Millisecond))
+			process.Sleep(ctx, max(rest, 10*time.Millisecond))
 		} else {
-			sleep(ctx, janitorEvery)
+			process.Sleep(ctx, janitorEvery)
 		}
 	}
 	return nil

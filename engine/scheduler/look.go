@@ -143,7 +143,7 @@ func (e *Scheduler) Coming(ctx context.Context, at int64, app string, limit int)
 // comingEntries are the timers that are due in a minute: from the roster when
 // it is loaded, and then of the app alone; else from the warm tier.
 func (e *Scheduler) comingEntries(ctx context.Context, from, end int64, app string) (es []engine.Entry, partial bool, err error) {
-	if end <= e.loaded.Load() {
+	if end <= e.memory.Loaded.Load() {
 		es = e.memory.Coming(from, end, app, maxComing)
 		if partial = len(es) > maxComing; partial {
 			es = es[:maxComing]
@@ -270,7 +270,7 @@ func (e *Scheduler) LastMinute() (m Minute) {
 
 // Now is what the engine's clock shows, in Unix ms, and how often it was seen
 // to step since the start.
-func (e *Scheduler) Now() (now int64, steps uint64) { return e.now(), e.metrics.clockSteps.Get() }
+func (e *Scheduler) Now() (now int64, steps uint64) { return e.now(), uint64(e.memory.Steps.Load()) }
 
 // Node is this node's name.
 func (e *Scheduler) Node() string { return e.cfg.Node }

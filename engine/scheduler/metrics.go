@@ -56,7 +56,7 @@ func newCounters(e *Scheduler, set *vm.Set) *counters {
 	set.NewGauge("xtimer_wheel_tasks", func() float64 { return float64(e.memory.Wheel.Len()) })
 	set.NewGauge("xtimer_warm_entries", func() float64 { return float64(e.cfg.Warm.Len()) })
 	set.NewGauge("xtimer_migrator_lag_seconds", func() float64 {
-		loaded := e.loaded.Load()
+		loaded := e.memory.Loaded.Load()
 		if loaded == 0 {
 			return 0 // it has not begun
 		}

@@ -31,7 +31,7 @@ const (
 //
 // Each horizon is raised before its scan begins, so that what is created
 // meanwhile is admitted by its create: a timer may be met twice, never missed.
-// loaded follows when a scan has ended; the watermark does not pass it.
+// memory.Loaded follows when a scan has ended; the watermark does not pass it.
 //
 // The wheel goes first: an hour of millions takes longer to fill than the wheel
 // is ahead, so the next minutes are loaded between two pages of it.
@@ -40,7 +40,10 @@ const (
 // tier loading goes on to the end of what is filled, where the warm tier keeps
 // definitions; rows of owed wait.
 type migrator struct {
-	e *Scheduler
+	e    *Scheduler
+	more chan struct{} // wakes run
+	// warmed is to the warm tier what memory.Horizon is to the wheel (Unix ms).
+	warmed atomic.Int64
 	// filled is up to where the warm tier was sealed (exclusive, Unix ms).
 	// Written by run's goroutine only.
 	filled atomic.Int64
@@ -77,14 +80,14 @@ func (m *migrator) trusted(at int64) bool {
 
 func (m *migrator) wake() {
 	select {
-	case m.e.wakeMigrator <- struct{}{}:
+	case m.more <- struct{}{}:
 	default:
 	}
 }
 
 // run keeps all horizons ahead until ctx ends.
 func (m *migrator) run(ctx context.Context) error {
-	m.resumed = m.e.loaded.Load()
+	m.resumed = m.e.memory.Loaded.Load()
 	for {
 		err := m.step(ctx)
 		if ctx.Err() != nil {
@@ -99,7 +102,7 @@ func (m *migrator) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-m.e.wakeMigrator:
+		case <-m.more:
 		case <-time.After(min(wait, 15*time.Second)):
 		}
 	}
@@ -123,7 +126,7 @@ func (m *migrator) keepAhead(ctx context.Context) error {
 	if err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute); err != nil {
 		return err
 	}
-	return m.resumeTo(ctx, m.e.loaded.Load())
+	return m.resumeTo(ctx, m.e.memory.Loaded.Load())
 }
 
 // loadTo loads minute by minute up to the instant. Minutes that are past, after a
@@ -132,13 +135,13 @@ func (m *migrator) keepAhead(ctx context.Context) error {
 // While the cold tier is away the warm one may know the next minute.
 func (m *migrator) loadTo(ctx context.Context, to int64) error {
 	e := m.e
-	for at := e.loaded.Load(); at < to; at = e.loaded.Load() {
+	for at := e.memory.Loaded.Load(); at < to; at = e.memory.Loaded.Load() {
 		next := at/minute*minute + minute
 		if current := e.now() / minute * minute; current > next {
 			resident.Raise(&e.memory.Horizon, current+minute)
 			err := m.load(ctx, at, current+minute)
 			if err == nil {
-				e.loaded.Store(current + minute)
+				e.memory.Loaded.Store(current + minute)
 				continue
 			}
 			if !m.trusted(at) {
@@ -149,7 +152,7 @@ func (m *migrator) loadTo(ctx context.Context, to int64) error {
 		if err := m.load(ctx, at, next); err != nil {
 			return fmt.Errorf("cannot load the minute of %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
 		}
-		e.loaded.Store(next)
+		e.memory.Loaded.Store(next)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -34,7 +35,7 @@ func (e *Scheduler) announce(ts []*engine.Task) {
 // that wait are in memory.
 func (e *Scheduler) awaitDecisions(ctx context.Context) {
 	for ctx.Err() == nil && e.memory.Late.Waiting() >= maxDecided {
-		sleep(ctx, 5*time.Millisecond)
+		process.Sleep(ctx, 5*time.Millisecond)
 	}
 }
 
@@ -62,7 +63,7 @@ func (e *Scheduler) decideLate(ctx context.Context) error {
 			}
 		}
 		if again = append(again, list...); len(again) > 0 {
-			sleep(ctx, 100*time.Millisecond)
+			process.Sleep(ctx, 100*time.Millisecond)
 			late.Return(again)
 		}
 	}
@@ -90,15 +91,12 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 
 // onStep hears from the wheel that the wall clock was set by delta.
 func (e *Scheduler) onStep(delta time.Duration) {
-	e.steps.Add(1)
+	e.memory.Steps.Add(1)
 	now := e.now()
 	e.metrics.clockSteps.Inc()
 	e.log.Warn("the wall clock was set", "by", delta)
 	if delta > 0 {
 		resident.Raise(&e.memory.Stepped, now)
 	}
-	select {
-	case e.wakeMigrator <- struct{}{}:
-	default:
-	}
+	e.migrator.wake()
 }

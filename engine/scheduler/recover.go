@@ -102,7 +102,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	}
 	e.memory.StartedAt = r.now
 	e.memory.Resuming.Store(r.now + 1)
-	e.loaded.Store(r.now + 1)
+	e.memory.Loaded.Store(r.now + 1)
 	e.memory.Horizon.Store(r.now + 1)
 	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
 		"journal_finished", len(r.finished), "owed", r.owing, "not_called", r.judged)

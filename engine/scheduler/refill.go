@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -28,7 +29,7 @@ func (e *Scheduler) refill(ctx context.Context) error {
 			continue
 		}
 		if read := e.refillRound(ctx, list); read == 0 {
-			sleep(ctx, refillEvery)
+			process.Sleep(ctx, refillEvery)
 		}
 	}
 	return nil
@@ -47,7 +48,7 @@ func (e *Scheduler) refillRound(ctx context.Context, list []*resident.Lane) (rea
 		}
 		if ctx.Err() == nil {
 			e.log.Error("cannot read what waits; trying again", "error", err)
-			sleep(ctx, time.Second)
+			process.Sleep(ctx, time.Second)
 		}
 		return read
 	}

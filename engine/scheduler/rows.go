@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/process"
 )
 
 // rowAt is the row under a key, nil for none.
@@ -58,8 +59,8 @@ func (e *Scheduler) eachRow(ctx context.Context, id engine.TimerID, after int64,
 func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, release func()) error {
 	err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: []engine.Owed{o}})
 	if err != nil && inDoubt(err) {
-		e.background.Go(func() {
-			if e.owes(o.Key) {
+		e.process.Go(func(ctx context.Context) {
+			if e.owes(ctx, o.Key) {
 				if err := e.memory.AddStored(t, o); err != nil {
 					e.log.Error("cannot take in a task; the next start will", "task", o.Key, "error", err)
 				}
@@ -76,14 +77,14 @@ func (e *Scheduler) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, 
 }
 
 // owes finds out whether a commit in doubt made a row, see resolve.
-func (e *Scheduler) owes(k engine.Key) bool {
-	for e.life.Err() == nil {
-		if err := e.cfg.Cold.Settle(e.life, &engine.Settlement{Owner: e.cfg.Node}); err == nil {
-			if o, err := e.rowAt(e.life, k); err == nil {
+func (e *Scheduler) owes(ctx context.Context, k engine.Key) bool {
+	for ctx.Err() == nil {
+		if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node}); err == nil {
+			if o, err := e.rowAt(ctx, k); err == nil {
 				return o != nil && o.To == 0
 			}
 		}
-		sleep(e.life, time.Second)
+		process.Sleep(ctx, time.Second)
 	}
 	return false
 }

@@ -14,6 +14,7 @@ import (
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
 	"xtimer/engine/inspect"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 	"xtimer/wheel"
 )
@@ -113,6 +114,7 @@ func orDefault[T comparable](v, def T) T {
 type Scheduler struct {
 	cfg     Config
 	log     *slog.Logger
+	process *process.State
 	journal engine.Journal
 	memory  *resident.Memory
 	metrics *counters
@@ -131,13 +133,6 @@ type Scheduler struct {
 	minutes     inspect.Minutes
 	calm        resident.Signal // calls are not paused
 
-	// All instants in Unix ms. loaded: all dues before it are in the wheel, or have been.
-	// warmed is to the warm tier what memory.Horizon is to the wheel. Raised by the
-	// migrator only.
-	loaded, warmed  atomic.Int64
-	steps           atomic.Int64 // how often the clock was set
-	running, ending atomic.Bool
-	startsWith      atomic.Pointer[string] // what it is busy with before it runs
 	// readsFail: the last read of the cold tier failed, or it is not open yet.
 	readsFail atomic.Bool
 	// coldFault is why timers cannot be read although the cold tier is there, as when a
@@ -151,24 +146,15 @@ type Scheduler struct {
 	stalled     atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
 	counts      atomic.Pointer[engine.Counts] // refreshed by the janitor
 
-	wakeMigrator chan struct{}
-	failed       chan string     // the first stage that failed
-	life         context.Context // of what Run does in the background
-	background   background
-	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
-	clockReset   atomic.Int64  // up to which watermark ResetClock has been called (Unix ms)
+	early []engine.Owed // what is to be in memory before the first fire; see recover.go
 }
 
 // New builds an engine; nothing runs before Run.
 func New(cfg Config) *Scheduler {
 	cfg.fill()
-	e := &Scheduler{
-		cfg: cfg, log: cfg.Log, journal: cfg.Journal,
-		failed:       make(chan string, 1),
-		wakeMigrator: make(chan struct{}, 1),
-	}
+	e := &Scheduler{cfg: cfg, log: cfg.Log, process: process.NewState(), journal: cfg.Journal}
 	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
-	e.migrator.e, e.history.e, e.migrator.gaps.minutes = e, e, map[int64]uint64{}
+	e.history.e, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, e, make(chan struct{}, 1), map[int64]uint64{}
 	e.backlog.later = map[chan struct{}][]engine.Owed{}
 	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
@@ -200,7 +186,7 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 		{e.cfg.ColdName, e.cfg.Cold.Open, e.cfg.Cold.Close},
 		{"the journal", e.journal.Open, e.journal.Close},
 	} {
-		e.startsWith.Store(new("it waits for " + part.name))
+		e.process.StartsWith("it waits for " + part.name)
 		if err := part.open(ctx); err != nil {
 			return fmt.Errorf("cannot open %s: %w", part.name, err)
 		}
@@ -215,7 +201,7 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 	if err = e.awaitClock(ctx); err != nil {
 		return err
 	}
-	e.startsWith.Store(new("it recovers what was under way"))
+	e.process.StartsWith("it recovers what was under way")
 	if err = e.recover(ctx); err != nil {
 		e.readsFail.Store(true)
 	}
@@ -230,56 +216,51 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 //
 //	journal ◄ history ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
 func (e *Scheduler) Run(ctx context.Context) error {
-	life, endLife := context.WithCancel(context.Background())
-	defer endLife()
-	e.life = life
-	journal := e.stage("journal", e.journal.Run)
-	history := e.stage("history", e.history.run)
+	journal := e.process.Stage("journal", e.journal.Run)
+	history := e.process.Stage("history", e.history.run)
 	read := e.memory.Reads.Begin()
 	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
 	}
 	e.early = nil
 	read.End()
-	turning := e.stage("wheel", e.memory.Wheel.Run)
-	loading := []*stage{
-		e.stage("refill", e.refill),
-		e.stage("ended", func(ctx context.Context) error { return e.ended.run(ctx, e) }),
-		e.stage("misfires", e.decideLate),
-		e.stage("migrator", e.migrator.run),
-		e.stage("auditor", e.audit),
-		e.stage("janitor", e.janitor),
-		e.stage("places", e.followMemory),
-		e.stage("overdue", e.watchOverdue),
-		e.stage("journal's watch", e.watchJournal),
+	turning := e.process.Stage("wheel", e.memory.Wheel.Run)
+	loading := []*process.Stage{
+		e.process.Stage("refill", e.refill),
+		e.process.Stage("ended", func(ctx context.Context) error { return e.ended.run(ctx, e) }),
+		e.process.Stage("misfires", e.decideLate),
+		e.process.Stage("migrator", e.migrator.run),
+		e.process.Stage("auditor", e.audit),
+		e.process.Stage("janitor", e.janitor),
+		e.process.Stage("places", e.followMemory),
+		e.process.Stage("overdue", e.watchOverdue),
+		e.process.Stage("journal's watch", e.watchJournal),
 	}
-	e.running.Store(true)
+	e.process.Serve()
 	e.log.Info("firing")
 	e.resumeBulk()
 
 	select {
 	case <-ctx.Done():
 		e.log.Info("draining", "at_most", e.cfg.Drain)
-	case name := <-e.failed:
+	case name := <-e.process.Failed():
 		e.log.Error("a stage has failed; ending", "stage", name)
 	}
-	e.ending.Store(true) // first: who finds it not running asks which
-	e.running.Store(false)
-	endLife()
-	e.background.Wait()
+	e.process.End()
+	e.process.Wait()
 	var errs []error
 	for _, s := range loading {
-		errs = append(errs, s.stop())
+		errs = append(errs, s.Stop())
 	}
-	errs = append(errs, turning.stop())
+	errs = append(errs, turning.Stop())
 	e.memory.Queue.Close()
 	e.memory.Bodies.Close()
 	failpoint.Hit("drain")
 	e.drain()
-	errs = append(errs, history.stop())
+	errs = append(errs, history.Stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	errs = append(errs, e.history.settle(last, true), journal.stop())
+	errs = append(errs, e.history.settle(last, true), journal.Stop())
 	errs = append(errs, e.cfg.Warm.Close(), e.journal.Close(), e.cfg.Cold.Close())
 	e.log.Info("ended")
 	return errors.Join(errs...)
@@ -299,33 +280,4 @@ func (e *Scheduler) drain() {
 		_, flying := e.memory.Queue.Load()
 		e.log.Warn("drain time is over; calls in flight are cut off and repeated at the next start", "calls", flying)
 	}
-}
-
-// stage is a goroutine of Run with its own context.
-type stage struct {
-	cancel context.CancelFunc
-	err    error
-	ended  chan struct{}
-}
-
-func (e *Scheduler) stage(name string, run func(context.Context) error) *stage {
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &stage{cancel: cancel, ended: make(chan struct{})}
-	go func() {
-		defer close(s.ended)
-		if err := run(ctx); err != nil {
-			s.err = fmt.Errorf("%s: %w", name, err)
-			select {
-			case e.failed <- name:
-			default:
-			}
-		}
-	}()
-	return s
-}
-
-func (s *stage) stop() error {
-	s.cancel()
-	<-s.ended
-	return s.err
 }

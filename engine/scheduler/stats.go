@@ -9,6 +9,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
 
@@ -99,7 +100,7 @@ func (e *Scheduler) Tiers() map[string]bool {
 
 // Ready is nil when this node serves and fires; else it says what is amiss.
 func (e *Scheduler) Ready() error {
-	if err := e.serving(); err != nil {
+	if err := e.process.Refusal(); err != nil {
 		return err
 	}
 	switch {
@@ -163,7 +164,7 @@ func (e *Scheduler) watchOverdue(ctx context.Context) error {
 		if ctx.Err() == nil {
 			t.tell(e.log, "cannot count what waits in the cold tier", err)
 		}
-		sleep(ctx, max(overdueEvery, time.Since(started)*(overdueShare-1)))
+		process.Sleep(ctx, max(overdueEvery, time.Since(started)*(overdueShare-1)))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/process"
 )
 
 // A range is one row for many dues of a timer that wait:
@@ -96,8 +97,8 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		}
 	}
 	if len(u.waits) > 0 {
-		e.background.Go(func() {
-			sleep(e.life, settleEvery)
+		e.process.Go(func(ctx context.Context) {
+			process.Sleep(ctx, settleEvery)
 			e.standAgain(u.waits)
 		})
 	}
@@ -108,7 +109,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	for err = e.cfg.Cold.Settle(ctx, s); err != nil; err = e.cfg.Cold.Settle(ctx, s) {
 		// It may have been made: what follows from it must follow.
 		e.log.Error("cannot store rows of dues that wait; trying again", "error", err)
-		if sleep(ctx, time.Second); ctx.Err() != nil {
+		if process.Sleep(ctx, time.Second); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/process"
 )
 
 // unsettled is what waits for the cold tier: outcomes, in memory and in the
@@ -81,9 +82,9 @@ const (
 
 // awaitCalm waits while calls are paused.
 func (e *Scheduler) awaitCalm() {
-	for e.running.Load() {
+	for e.process.IsServing() {
 		calm := e.calm.Wait()
-		if !e.stalled.Load() || !e.running.Load() {
+		if !e.stalled.Load() || !e.process.IsServing() {
 			return
 		}
 		<-calm
@@ -109,7 +110,7 @@ func (e *Scheduler) watchJournal(ctx context.Context) error {
 		if !stalled {
 			e.calm.Broadcast()
 		}
-		sleep(ctx, 100*time.Millisecond)
+		process.Sleep(ctx, 100*time.Millisecond)
 	}
 	e.calm.Broadcast()
 	return nil

@@ -1,6 +1,7 @@
-package scheduler
+package process
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,23 +11,23 @@ import (
 // What is begun is waited for; what comes while or after one waits is not begun.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b background
+		s := NewState()
 		var mu sync.Mutex
 		ended := 0
-		work := func() {
+		work := func(context.Context) {
 			time.Sleep(time.Second)
 			mu.Lock()
 			defer mu.Unlock()
 			ended++
-			b.Go(func() { t.Error("begun while one waits") })
+			s.Go(func(context.Context) { t.Error("begun while one waits") })
 		}
-		b.Go(work)
-		b.Go(work)
-		b.Wait()
+		s.Go(work)
+		s.Go(work)
+		s.Wait()
 		if ended != 2 {
 			t.Errorf("%d of 2 have ended", ended)
 		}
-		b.Go(func() { t.Error("begun after the end") })
+		s.Go(func(context.Context) { t.Error("begun after the end") })
 		synctest.Wait()
 	})
 }
