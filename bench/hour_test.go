@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/scheduler"
 	"xtimer/engine/verify"
 	"xtimer/tier/mysql"
@@ -64,7 +65,7 @@ func TestHour(t *testing.T) {
 
 	type made struct {
 		line line
-		view scheduler.View
+		view inspect.View
 	}
 	var all []made
 	var ds []engine.Definition

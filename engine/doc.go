@@ -30,6 +30,7 @@
 //	           ended.go       … of the rows that one commit cannot take: in pieces after it
 //	           control.go     Put, Replace, Delete, RunNow, Redrive in terms of those two
 //	           enable.go      Enable, Disable, likewise: from when dues count again
+//	           bulk.go        many of these in one operation
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
 //	           fill.go        cold → warm (the next hour), and what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
@@ -45,7 +46,7 @@
 //	           recover_plan.go … the dues that the plans derive, shard by shard
 //	           rewind.go      … when the clock was set back since
 //	           spent.go       which dues are not called again then
-//	           clock.go       the clock is behind: told, and reset
+//	           clock.go       the clock is behind: reset
 //	           misfire.go     timers that are behind, by a step of the clock, a stall or an outage,
 //	                          are caught up with in one decision each; policy/misfire.go decides
 //	late       backlog.go     owed rows → memory
@@ -53,8 +54,8 @@
 //	           unfold.go      … ranges of dues, some of each timer in turns
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
 //	           unsettled.go   what waits for the cold tier, and its bounds
-//	look       query.go, follow.go, stats.go, metrics.go, bulk.go; look.go is the console's;
-//	           engine/inspect counts, and tells who watches
+//	look       engine/inspect  view.go, upcoming.go, tasks.go, failures.go, coming.go, stats.go: what
+//	           readers ask; tally.go counts, and subscribers.go tells those who watch
 //
 // # What is true, and where
 //
@@ -78,7 +79,7 @@
 //
 // What could break it, and what keeps it:
 //
-//	W overtakes a due that memory does not know yet    pins (resident/settle.go); W ≤ memory.Loaded;   W ≤ wheel.Low
+//	W overtakes a due that memory does not know yet    pins (resident/settle.go); W ≤ memory.Loaded; W ≤ wheel.Low
 //	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
 //	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
 //	the journal forgets too soon                       a task knows its first record that nothing stored makes

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/inspect"
 	"xtimer/httpapi/wire"
 )
 
@@ -54,10 +54,10 @@ func (s *Server) listTimers(r *request) (reply, error) {
 const searchTime = 100 * time.Millisecond
 
 // timers is a page of timers; a search fills it for as long as searchTime.
-func (s *Server) timers(ctx context.Context, f engine.TimerFilter, after string, limit int) (vs []scheduler.View, next string, err error) {
+func (s *Server) timers(ctx context.Context, f engine.TimerFilter, after string, limit int) (vs []inspect.View, next string, err error) {
 	vs, next, err = s.e.Timers(ctx, f, after, limit)
 	for begun := time.Now(); err == nil && f.Searches() && len(vs) < limit && next != "" && time.Since(begun) < searchTime; {
-		var more []scheduler.View
+		var more []inspect.View
 		more, next, err = s.e.Timers(ctx, f, next, limit-len(vs))
 		vs = append(vs, more...)
 	}
@@ -65,7 +65,7 @@ func (s *Server) timers(ctx context.Context, f engine.TimerFilter, after string,
 }
 
 // appendViews appends timers until the page is full, and says how many.
-func appendViews(b *[]byte, vs []scheduler.View) (fit int) {
+func appendViews(b *[]byte, vs []inspect.View) (fit int) {
 	for i := range vs {
 		if *b = wire.AppendView(wire.Comma(*b), &vs[i]); len(*b) > pageBytes {
 			return i + 1

@@ -7,7 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/inspect"
 	"xtimer/httpapi/wire"
 )
 
@@ -210,7 +210,7 @@ func (s *Server) resetClock(r *request) (reply, error) {
 }
 
 // warningsMember says what is amiss although the server serves and fires, if anything is.
-func warningsMember(b []byte, ws []scheduler.Warning) []byte {
+func warningsMember(b []byte, ws []inspect.Warning) []byte {
 	if len(ws) == 0 {
 		return b
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/inspect"
 )
 
 // precondition is an If-Match header: versions of which one has to stand.
@@ -94,7 +94,7 @@ var errStale = &engine.Fault{
 // try does a change under the precondition. One version is for the engine to
 // compare; for any of several, the one that stands is looked up first, and again
 // when it was replaced in between.
-func (p precondition) try(look func() (scheduler.View, error), change func(version uint32) error) error {
+func (p precondition) try(look func() (inspect.View, error), change func(version uint32) error) error {
 	switch {
 	case !p.given:
 		return change(0)
@@ -127,5 +127,5 @@ func (s *Server) matched(r *request, id engine.TimerID, change func(version uint
 	if err != nil {
 		return err
 	}
-	return match.try(func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, change)
+	return match.try(func() (inspect.View, error) { return s.e.Timer(r.ctx, id) }, change)
 }

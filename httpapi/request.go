@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/inspect"
 	"xtimer/httpapi/wire"
 )
 
@@ -205,6 +205,6 @@ type taskAnswer struct{ t *engine.Task }
 func (a taskAnswer) render(b []byte) []byte { return wire.AppendTask(b, a.t) }
 
 // viewAnswer renders a timer as a reader sees it.
-type viewAnswer struct{ v scheduler.View }
+type viewAnswer struct{ v inspect.View }
 
 func (a viewAnswer) render(b []byte) []byte { return wire.AppendView(b, &a.v) }

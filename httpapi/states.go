@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/inspect"
 	"xtimer/httpapi/wire"
 )
 
@@ -23,7 +23,7 @@ func (s *Server) enableTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var v scheduler.View
+	var v inspect.View
 	err = s.matched(r, id, func(version uint32) (err error) {
 		v, err = s.e.Enable(r.ctx, id, version, catch)
 		return err
@@ -75,7 +75,7 @@ func (s *Server) disableTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	var v scheduler.View
+	var v inspect.View
 	err = s.matched(r, id, func(version uint32) (err error) {
 		v, err = s.e.Disable(r.ctx, id, version, how.reason, how.until)
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi/wire"
 )
@@ -28,7 +29,7 @@ func (s *Server) getStats(r *request) (reply, error) {
 // statsAnswer renders the figures of the service, or those of one app: its tasks, and
 // what belongs to no app.
 type statsAnswer struct {
-	s   *scheduler.Stats
+	s   *inspect.Stats
 	app string // "": the service
 }
 
@@ -94,7 +95,7 @@ func tiersMember(b []byte, up map[string]bool) []byte {
 // GET /v1/stats/trend: 57 KiB. A restart forgets it; Prometheus does not. There is one of
 // the service and one of each app that has a token.
 type trend struct {
-	look   func() scheduler.Minute
+	look   func() inspect.Minute
 	mu     sync.Mutex
 	points []trendPoint // oldest first
 	last   [10]int64    // what had ended when the last point was taken
@@ -102,7 +103,7 @@ type trend struct {
 
 type trendPoint struct {
 	at       int64 // its end, Unix ms
-	minute   scheduler.Minute
+	minute   inspect.Minute
 	ended    int64
 	failures int64 // failed, dead, missed or unknown
 }
@@ -115,7 +116,7 @@ func trends(e *scheduler.Scheduler, keys keyring) map[string]*trend {
 	var apps []string
 	for _, k := range keys {
 		if app := k.grant.app; of[app] == nil {
-			of[app] = &trend{look: func() scheduler.Minute { return e.AppMinute(app) }}
+			of[app] = &trend{look: func() inspect.Minute { return e.AppMinute(app) }}
 			apps = append(apps, app)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi/wire"
 )
@@ -48,7 +49,7 @@ func (s *Server) createTimer(r *request) (reply, error) {
 	return out, nil
 }
 
-func timerReply(v scheduler.View) reply { return reply{body: viewAnswer{v}, version: v.Version} }
+func timerReply(v inspect.View) reply { return reply{body: viewAnswer{v}, version: v.Version} }
 
 // ownApp is the app of a definition that names none; "": it has to name one.
 func (r *request) ownApp() string {
@@ -131,7 +132,7 @@ func (s *Server) getTimerByName(r *request) (reply, error) {
 	return viewReply(s.byName(r))
 }
 
-func viewReply(v scheduler.View, err error) (reply, error) {
+func viewReply(v inspect.View, err error) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
@@ -139,9 +140,9 @@ func viewReply(v scheduler.View, err error) (reply, error) {
 }
 
 // byName finds the timer that the path names.
-func (s *Server) byName(r *request) (scheduler.View, error) {
+func (s *Server) byName(r *request) (inspect.View, error) {
 	if !r.mayUse(r.vars[0]) {
-		return scheduler.View{}, engine.ErrNotFound
+		return inspect.View{}, engine.ErrNotFound
 	}
 	return s.e.TimerByName(r.ctx, r.vars[0], r.vars[1])
 }
@@ -185,9 +186,9 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if create && !dry {
 		return s.createOnly(r, d)
 	}
-	var v scheduler.View
+	var v inspect.View
 	var did scheduler.PutResult
-	err = match.try(func() (scheduler.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
+	err = match.try(func() (inspect.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
 		if dry {
 			did, err = s.e.WouldPut(r.ctx, d, version)
 		} else {
@@ -222,7 +223,7 @@ func (s *Server) createOnly(r *request, d engine.Definition) (reply, error) {
 	return putReply(c.View, scheduler.PutCreated), nil
 }
 
-func putReply(v scheduler.View, did scheduler.PutResult) reply {
+func putReply(v inspect.View, did scheduler.PutResult) reply {
 	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
 	if did == scheduler.PutCreated {
 		out.status = fasthttp.StatusCreated
@@ -253,7 +254,7 @@ func (s *Server) patchTimer(r *request) (reply, error) {
 	if err := wire.CheckPatch(patch); err != nil {
 		return reply{}, err
 	}
-	var v scheduler.View
+	var v inspect.View
 	err = s.matched(r, id, func(version uint32) (err error) {
 		v, err = s.e.Replace(r.ctx, id, version, func(old engine.Definition) (engine.Definition, error) {
 			d, err := wire.Patched(old, patch)
@@ -276,7 +277,7 @@ func (s *Server) deleteTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return s.delete(r, func() (scheduler.View, error) { return s.e.Timer(r.ctx, id) }, id)
+	return s.delete(r, func() (inspect.View, error) { return s.e.Timer(r.ctx, id) }, id)
 }
 
 // deleteTimerByName is DELETE /v1/apps/{app}/timers/{name}.
@@ -285,10 +286,10 @@ func (s *Server) deleteTimerByName(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return s.delete(r, func() (scheduler.View, error) { return s.byName(r) }, v.ID)
+	return s.delete(r, func() (inspect.View, error) { return s.byName(r) }, v.ID)
 }
 
-func (s *Server) delete(r *request, look func() (scheduler.View, error), id engine.TimerID) (reply, error) {
+func (s *Server) delete(r *request, look func() (inspect.View, error), id engine.TimerID) (reply, error) {
 	match, err := ifMatch(r)
 	if err != nil {
 		return reply{}, err

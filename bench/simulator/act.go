@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/scheduler"
 )
 
@@ -16,7 +17,7 @@ type request struct {
 	sent, answered         time.Duration // since the run began
 	sentWall, answeredWall int64         // Unix ms
 	state                  state
-	view                   scheduler.View
+	view                   inspect.View
 	key                    engine.Key
 	deleted                scheduler.DeleteResult
 	same                   bool // it changed nothing
@@ -34,7 +35,7 @@ const (
 
 // reply of the service, written by one goroutine and read after it.
 type reply struct {
-	view    scheduler.View
+	view    inspect.View
 	key     engine.Key
 	deleted scheduler.DeleteResult
 	same    bool

@@ -23,8 +23,10 @@ var house = map[string][]string{
 	"xtimer/engine/failpoint": {},
 	"xtimer/engine/process":   {"xtimer/engine"},
 	"xtimer/engine/fair":      {},
-	"xtimer/engine/inspect":   {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/fair"},
-	"xtimer/engine/resident":  {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/wheel"},
+	"xtimer/engine/inspect": {
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/engine/resident",
+	},
+	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
 	},
@@ -34,7 +36,7 @@ var house = map[string][]string{
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/scheduler", "xtimer/httpapi/wire",
 	},
 	"xtimer/httpapi/callback": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/failpoint", "xtimer/httpapi/wire"},
-	"xtimer/httpapi/wire":     {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/scheduler"},
+	"xtimer/httpapi/wire":     {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/inspect"},
 	"xtimer/tier/local":       {"xtimer/engine", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/wal/disk"},
 	"xtimer/tier/memory":      {"xtimer/engine", "xtimer/engine/policy"},
 	"xtimer/tier/mysql":       {"xtimer/engine", "xtimer/engine/policy"},

@@ -17,13 +17,21 @@ func (h *histogram) merge(o *histogram) {
 	}
 }
 
+func (h *histogram) count() (n int64) {
+	for _, m := range h {
+		n += int64(m)
+	}
+	return n
+}
+
+// quantiles are p50, p99, p99.9 in ms.
+func (h *histogram) quantiles() [3]float64 {
+	return [3]float64{h.quantile(0.5), h.quantile(0.99), h.quantile(0.999)}
+}
+
 // quantile is one of the durations in ms; 0 without any.
 func (h *histogram) quantile(q float64) float64 {
-	var count int64
-	for _, n := range h {
-		count += int64(n)
-	}
-	left := int64(q * float64(count))
+	left := int64(q * float64(h.count()))
 	for i, n := range h {
 		if left -= int64(n); left < 0 {
 			return float64(middleOf(i).Microseconds()) / 1000

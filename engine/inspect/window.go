@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"sync"
 	"time"
 
 	"xtimer/engine"
@@ -22,6 +23,29 @@ type slot struct {
 // The windows of the last hour and of the last minute: the slot of now is not over.
 func newHour() window   { return window{length: 10 * minute, slots: make([]*slot, 7)} }
 func newMinute() window { return window{length: 10_000, slots: make([]*slot, 7)} }
+
+// Recent is the lateness of the last minute.
+type Recent struct {
+	mu      sync.Mutex
+	seconds window
+}
+
+func newRecent() Recent { return Recent{seconds: window{length: 1000, slots: make([]*slot, 60)}} }
+
+// Add counts a call at now (Unix ms).
+func (r *Recent) Add(now int64, late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seconds.at(now).timed.add(late)
+}
+
+// Look sums the last minute up: fires per second, and p50, p99, p99.9 in ms.
+func (r *Recent) Look(now int64) (perSecond float64, quantiles [3]float64) {
+	r.mu.Lock()
+	sum, began := r.seconds.sum(now)
+	r.mu.Unlock()
+	return float64(sum.timed.count()) / float64((now/1000*1000-began)/1000+1), sum.timed.quantiles()
+}
 
 // at is the slot of an instant.
 func (w *window) at(now int64) *slot {
@@ -64,12 +88,9 @@ type Outcomes struct {
 // outcomes reads a window of tasks.
 func (w *window) outcomes(now int64) (o Outcomes) {
 	sum, began := w.sum(now)
-	o.Ended = sum.counts
-	for _, n := range sum.timed {
-		o.Called += int64(n)
-	}
+	o.Ended, o.Called = sum.counts, sum.timed.count()
 	o.FiresPerSec = float64(o.Called) / max(1, time.Duration((now-began)*int64(time.Millisecond)).Seconds())
-	o.Lateness = [3]float64{sum.timed.quantile(0.5), sum.timed.quantile(0.99), sum.timed.quantile(0.999)}
+	o.Lateness = sum.timed.quantiles()
 	return o
 }
 

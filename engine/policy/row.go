@@ -76,3 +76,19 @@ func PerhapsSent(t *engine.Task) {
 		N: t.LastAttempt() + 1, Started: began, ErrorClass: engine.ReasonCrashed,
 	})
 }
+
+// IsUsed reports whether the key of a record may have been sent, or was given to a client.
+func IsUsed(t *engine.Task) bool {
+	switch t.Status {
+	case engine.Waiting, engine.Skipped, engine.Missed, engine.Cancelled:
+		return len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
+	}
+	return true
+}
+
+// Ends reports whether a record ends its due for a generation of the timer; 0: for all.
+// A record of a former generation that was not called leaves the due to the next one.
+func Ends(t *engine.Task, generation uint32) bool {
+	return t.Status.Final() &&
+		(generation == 0 || IsUsed(t) || t.Generation == generation && t.Reason != engine.ReasonClockReset)
+}

@@ -41,3 +41,24 @@ func (s Spans) Open(p *plan.Plan, after, to int64) (open Spans) {
 	}
 	return open
 }
+
+// Joined sorts spans, leaves out those without a due of the plan, and joins those between
+// which the plan has none: what a timer called in a row is one span. It changes s.
+func (s Spans) Joined(p *plan.Plan) Spans {
+	slices.SortFunc(s, CompareSpans)
+	joined := s[:0]
+	for _, x := range s {
+		first, ok := p.Next(x[0] - 1)
+		if !ok || first > x[1] {
+			continue
+		}
+		if last := len(joined) - 1; last >= 0 {
+			if next, ok := p.Next(joined[last][1]); ok && first <= next {
+				joined[last][1] = max(joined[last][1], x[1])
+				continue
+			}
+		}
+		joined = append(joined, x)
+	}
+	return slices.Clip(joined)
+}

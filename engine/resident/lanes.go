@@ -32,15 +32,8 @@ type Lanes struct {
 	byID    map[engine.Lane]*Lane
 	pruneAt int
 
-	Turns    turns
+	Turns    Inbox[*Lane]  // the spilled lanes, which refill reads in turns
 	resuming *atomic.Int64 // see Memory
-}
-
-// turns are the spilled lanes, which refill reads in turns.
-type turns struct {
-	mu   sync.Mutex // comes after that of a lane
-	list []*Lane
-	More chan struct{} // wakes refill
 }
 
 const (
@@ -72,7 +65,7 @@ type Lane struct {
 var lastPlace = engine.Place{NotBefore: math.MaxInt64}
 
 func newLanes(limit int) *Lanes {
-	return &Lanes{limit: int64(limit), byID: map[engine.Lane]*Lane{}, Turns: turns{More: make(chan struct{}, 1)}}
+	return &Lanes{limit: int64(limit), byID: map[engine.Lane]*Lane{}, Turns: newInbox[*Lane]()}
 }
 
 // Of finds or makes the memory of a lane.
@@ -206,30 +199,6 @@ func (l *Lane) spill() {
 	if !l.spilled {
 		l.spilled, l.next = true, lastPlace
 		l.all.Turns.Add(l)
-	}
-}
-
-func (t *turns) Add(l *Lane) {
-	t.mu.Lock()
-	t.list = append(t.list, l)
-	t.mu.Unlock()
-	t.poke()
-}
-
-// Take gives all lanes whose turn it is; those that are not read to their end are added
-// again.
-func (t *turns) Take() []*Lane {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	list := t.list
-	t.list = nil
-	return list
-}
-
-func (t *turns) poke() {
-	select {
-	case t.More <- struct{}{}:
-	default:
 	}
 }
 

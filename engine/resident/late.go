@@ -3,7 +3,7 @@ package resident
 import (
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
@@ -15,10 +15,8 @@ import (
 // goroutine, for it is committed before the first of them is sent, and each timer keeps
 // the watermark back until then.
 type LateTimers struct {
-	mu      sync.Mutex
-	list    []LateTimer
-	waiting int // in the list, or being decided
-	More    chan struct{}
+	Inbox[LateTimer]
+	Waiting atomic.Int64 // those that a step of the clock made late, in the list or being decided
 }
 
 // LateTimer is one of them.
@@ -49,13 +47,10 @@ func (m *Memory) addLate(lv *Timer, due, at int64, behind bool) {
 		from = min(from, max(sh.watermark, sh.decided[lv.def.ID]))
 	}
 	h := m.Pins.Pin(from)
-	l.mu.Lock()
-	l.list = append(l.list, LateTimer{id: lv.def.ID, generation: lv.def.Generation, due: due, pin: h, at: at, behind: behind})
 	if !behind {
-		l.waiting++
+		l.Waiting.Add(1)
 	}
-	l.mu.Unlock()
-	l.poke()
+	l.Add(LateTimer{id: lv.def.ID, generation: lv.def.Generation, due: due, pin: h, at: at, behind: behind})
 }
 
 // of is the timer, while it is as it was when it was added: a change says itself what
@@ -66,13 +61,6 @@ func (m *LateTimer) of(sh *shard) *Timer {
 		return lv
 	}
 	return nil
-}
-
-func (l *LateTimers) poke() {
-	select {
-	case l.More <- struct{}{}:
-	default:
-	}
 }
 
 // CaughtUp lets the dues of a timer come through the wheel again that was behind: those
@@ -89,30 +77,6 @@ func (m *Memory) CaughtUp(t *engine.Timer, after int64) {
 	sh.decided[t.ID] = after
 	m.schedule(lv, after)
 	sh.dismiss(lv)
-}
-
-// Waiting is how many timers wait for their decision that a step of the clock made late.
-func (l *LateTimers) Waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.waiting
-}
-
-// Take gives all timers that wait.
-func (l *LateTimers) Take() []LateTimer {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := l.list
-	l.list = nil
-	return list
-}
-
-// Return has timers wait again.
-func (l *LateTimers) Return(list []LateTimer) {
-	l.mu.Lock()
-	l.list = append(list, l.list...)
-	l.mu.Unlock()
-	l.poke()
 }
 
 // Decisions are what becomes of the dues of late timers, in one commit:
@@ -248,13 +212,9 @@ func (d *Decisions) Done() []LateTimer {
 
 // over counts a timer that is done with.
 func (d *Decisions) over(x *LateTimer) {
-	if x.behind {
-		return
+	if !x.behind {
+		d.m.Late.Waiting.Add(-1)
 	}
-	l := &d.m.Late
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting--
 }
 
 // each calls f for each timer that was decided and was not changed since, with the lock

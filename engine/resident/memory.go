@@ -45,6 +45,7 @@ type Memory struct {
 	Bodies Bodies
 	Lanes  *Lanes
 	Late   LateTimers
+	Former FormerRows
 	// Settled wakes those who wait for a settle, a decision or the end of a first byte.
 	Settled Signal
 
@@ -79,7 +80,7 @@ func New(cfg Config) *Memory {
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
 	m.Lanes.resuming = &m.Resuming
-	m.Late.More = make(chan struct{}, 1)
+	m.Late.Inbox, m.Former = newInbox[LateTimer](), FormerRows{Inbox: newInbox[*FormerTimer](), timers: map[engine.TimerID]*FormerTimer{}}
 	return m
 }
 

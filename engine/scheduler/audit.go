@@ -9,7 +9,6 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/plan"
 	"xtimer/engine/process"
-	"xtimer/engine/verify"
 )
 
 const (
@@ -158,25 +157,4 @@ func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int6
 		}
 	}
 	return kept, nil
-}
-
-// Verify holds history against the plan while the engine runs, paced so that
-// firing does not suffer. It calls tell with each finding.
-func (e *Scheduler) Verify(ctx context.Context, v verify.Request, tell func(*verify.Finding) error) (verify.Verdict, error) {
-	if err := e.process.Refusal(); err != nil {
-		return verify.Verdict{}, err
-	}
-	v.Sampled = v.Sampled || e.cfg.HistorySampled
-	pace := func(worked time.Duration) {
-		if waiting, _ := e.memory.Queue.Load(); waiting > 0 {
-			worked *= 4 // calls are late already
-		}
-		process.Sleep(ctx, worked)
-	}
-	return verify.Online(ctx, e.cfg.Cold, v, e.now(), e.cfg.HistoryRetention, pace, tell)
-}
-
-// CheckVerification finds what is wrong with a request.
-func (e *Scheduler) CheckVerification(v verify.Request) error {
-	return v.Check(e.now(), e.cfg.HistoryRetention)
 }

@@ -110,7 +110,7 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 		}
 	}
 	for id, x := range ends {
-		err := e.eachRow(ctx, id, x[0]-1, func(o *engine.Owed) bool {
+		err := e.EachRow(ctx, id, x[0]-1, func(o *engine.Owed) bool {
 			if _, open := rows[o.Key]; open {
 				rows[o.Key] = o
 			}
@@ -158,7 +158,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 		case resident.RowOutdated:
 			again = append(again, o)
 		case resident.RowEnded:
-			e.ended.add(o.Key.Timer, nil, def, now)
+			e.memory.Former.End(o.Key.Timer, nil, def, now)
 		case resident.RowWaits:
 			if o.Lane != def.Lane() {
 				o.Lane = def.Lane()

@@ -55,7 +55,7 @@ var errSilent = errors.New("the cold tier did not answer")
 
 // whole reads a timer. While the cold tier fails, one asks at a time.
 func (e *Scheduler) whole(id engine.TimerID) (*engine.Timer, error) {
-	failed := e.readsFail.Load()
+	failed := e.tiers.ReadsFail()
 	if failed {
 		if !e.memory.Bodies.Asks.CompareAndSwap(false, true) {
 			return nil, errSilent
@@ -67,7 +67,7 @@ func (e *Scheduler) whole(id engine.TimerID) (*engine.Timer, error) {
 		if !away {
 			err = nil
 		}
-		e.heard(err)
+		e.tiers.Read(err)
 	}
 	return t, err
 }

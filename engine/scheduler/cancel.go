@@ -61,21 +61,3 @@ func (e *Scheduler) syncEnds(ctx context.Context, id engine.TimerID) error {
 	}
 	return nil
 }
-
-// over reads which dues of a timer in [from, to] a record ends for a generation (see
-// ends), in any order.
-func (e *Scheduler) over(ctx context.Context, id engine.TimerID, generation uint32, from, to int64) (s policy.Spans, err error) {
-	f := engine.TaskFilter{Timer: id, From: from, To: to + 1}
-	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
-		var ts []*engine.Task
-		if ts, before, err = e.cfg.Cold.Tasks(ctx, f, before, 1000); err != nil {
-			return nil, err
-		}
-		for _, t := range ts {
-			if ends(t, generation) {
-				s = append(s, [2]int64{t.Key.Due, max(t.Key.Due, t.DueLast)})
-			}
-		}
-	}
-	return s, nil
-}

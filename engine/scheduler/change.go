@@ -71,7 +71,7 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	if err := stands(t, match); err != nil {
 		return changed{}, err
 	}
-	out := changed{was: t, now: t, finished: e.status(t, now) == engine.Finished}
+	out := changed{was: t, now: t, finished: e.Status(t, now) == engine.Finished}
 	reached, err := e.reached(ctx, id, now)
 	if err != nil {
 		return out, err
@@ -199,7 +199,7 @@ func (e *Scheduler) reached(ctx context.Context, id engine.TimerID, now int64) (
 	if !ahead {
 		return from, nil
 	}
-	err = e.eachRow(ctx, id, from, func(o *engine.Owed) bool {
+	err = e.EachRow(ctx, id, from, func(o *engine.Owed) bool {
 		if o.To == 0 && o.Used() {
 			from = max(from, o.Key.Due)
 		}
@@ -240,9 +240,9 @@ func (e *Scheduler) replace(ctx context.Context, was *engine.Timer, ed *edit, c 
 		e.memory.AwaitWrites(ctx, was.ID)
 	} else {
 		e.memory.Replace(was, ed.timer, ed.reason, now)
-		e.announce(c.Tasks)
+		e.tally.Decided(c.Tasks)
 		if ed.rest {
-			e.ended.add(was.ID, was, ed.timer, c.At)
+			e.memory.Former.End(was.ID, was, ed.timer, c.At)
 		}
 	}
 	e.updateWarm(ctx, was.ID, ed.timer)
@@ -251,7 +251,7 @@ func (e *Scheduler) replace(ctx context.Context, was *engine.Timer, ed *edit, c 
 		return 0
 	}
 	if ed.keep {
-		return e.nextDue(ctx, ed.timer, now)
+		return e.NextDue(ctx, ed.timer, now)
 	}
 	var warm []engine.Entry
 	next = e.welcome(ed.timer, ed.owe, ed.spent, &warm)

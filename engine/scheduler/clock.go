@@ -51,48 +51,6 @@ func (e *Scheduler) awaitClock(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// behindLimit is how far (ms) the clock may be behind the watermark without a warning.
-const behindLimit = minute
-
-// ClockBehind is how far the clock is behind the last due that was finished, when that is
-// more than a minute and ResetClock was not called since; else 0. Timers that were made
-// before the clock was set back rest for as long.
-func (e *Scheduler) ClockBehind() time.Duration {
-	_, w := e.memory.Watermarks()
-	behind := w - e.now()
-	if behind <= behindLimit || w <= e.memory.ClockReset.Load() {
-		return 0
-	}
-	return time.Duration(behind) * time.Millisecond
-}
-
-// Warnings are what is amiss although this node serves and fires.
-func (e *Scheduler) Warnings() []Warning {
-	var ws []Warning
-	for _, of := range [...]func() (Warning, bool){e.warmWarning, e.clockWarning, e.lateWarning} {
-		if w, ok := of(); ok {
-			ws = append(ws, w)
-		}
-	}
-	return ws
-}
-
-// clockWarning says that the clock is behind, if it is.
-func (e *Scheduler) clockWarning() (w Warning, ok bool) {
-	behind := e.ClockBehind()
-	if behind == 0 {
-		return w, false
-	}
-	until := engine.FormatInstant(e.now() + behind.Milliseconds())
-	return Warning{"clock_behind", fmt.Sprintf(
-		"the clock is %v behind the last due that was finished: timers made before it was set back are not called until %s; "+
-			"if the former clock was wrong, xtimer clock reset has them called by this one", behind.Round(time.Second), until,
-	)}, true
-}
-
-// Warning is a finding with a stable code.
-type Warning struct{ Code, Detail string }
-
 // ResetClock makes the dues of all timers count again that are later than now and not
 // later than the watermark, unless their keys were used. It is a bulk operation over the
 // timers that have such dues.
@@ -105,6 +63,9 @@ func (e *Scheduler) ResetClock(ctx context.Context, dryRun bool) (Operation, err
 	return op, err
 }
 
+// restingAtOnce is how many definitions are read at a time: each may have a body of 512 KiB.
+const restingAtOnce = 32
+
 // selectResting selects the timers that have dues later than now and not later than the
 // watermark.
 func (e *Scheduler) selectResting(ctx context.Context) ([]engine.Key, error) {
@@ -115,7 +76,7 @@ func (e *Scheduler) selectResting(ctx context.Context) ([]engine.Key, error) {
 		return nil, nil
 	}
 	for after := ""; ; {
-		ts, next, err := e.cfg.Cold.Timers(ctx, engine.TimerFilter{}, after, definitionsAtOnce)
+		ts, next, err := e.cfg.Cold.Timers(ctx, engine.TimerFilter{}, after, restingAtOnce)
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +160,7 @@ func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
 // that count some of them, give them up.
 func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan, now, w int64) (*engine.Settlement, error) {
 	s := &engine.Settlement{Owner: e.cfg.Node}
-	rows, err := e.rowsOfTimer(ctx, t.ID)
+	rows, err := e.RowsOf(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +189,7 @@ func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan,
 		}
 		return s, nil
 	}
-	s.Owe, err = policy.Ranges(t, p, after, w, func(k engine.Key) (bool, error) { return e.known(ctx, k) })
+	s.Owe, err = policy.Ranges(t, p, after, w, func(k engine.Key) (bool, error) { return e.HadTask(ctx, k) })
 	return s, err
 }
 
@@ -237,7 +198,7 @@ func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan,
 // head is left, of all others the first due, which another record replaces when it is called.
 func (e *Scheduler) uncalled(ctx context.Context, t *engine.Timer, p *plan.Plan, now, to int64) (rs []engine.Record, err error) {
 	is := func(r *engine.Task) bool {
-		return r.Status.Final() && !isUsed(r) && r.Generation == t.Generation && r.Reason != engine.ReasonClockReset
+		return r.Status.Final() && !policy.IsUsed(r) && r.Generation == t.Generation && r.Reason != engine.ReasonClockReset
 	}
 	add := func(r *engine.Task) {
 		rs = append(rs, engine.Record{Key: r.Key, Status: r.Status, Encoded: engine.EncodeTask(r), Alone: p.OneShot()})

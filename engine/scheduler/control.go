@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/plan"
 	"xtimer/engine/process"
 )
@@ -25,7 +26,7 @@ const (
 // not 0, is the version that must stand (If-Match): FaultPrecondition otherwise.
 // A delay that has run out is armed anew by being put again; everything else
 // that is put twice is unchanged.
-func (e *Scheduler) Put(ctx context.Context, d engine.Definition, match uint32) (View, PutResult, error) {
+func (e *Scheduler) Put(ctx context.Context, d engine.Definition, match uint32) (inspect.View, PutResult, error) {
 	return e.put(ctx, d, match, false)
 }
 
@@ -44,15 +45,15 @@ func (e *Scheduler) WouldPut(ctx context.Context, d engine.Definition, match uin
 }
 
 // put stops short of the commit when it is dry.
-func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, dry bool) (View, PutResult, error) {
+func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, dry bool) (inspect.View, PutResult, error) {
 	for range 3 {
 		t, err := e.cfg.Cold.TimerByName(ctx, d.App, d.Name)
 		if errors.Is(err, engine.ErrNotFound) {
 			if match != 0 {
-				return View{}, 0, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "there is no timer of that name, and If-Match asks for one"}
+				return inspect.View{}, 0, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "there is no timer of that name, and If-Match asks for one"}
 			}
 			if dry {
-				return View{}, PutCreated, e.creatable(ctx, &d)
+				return inspect.View{}, PutCreated, e.creatable(ctx, &d)
 			}
 			c := e.Create(ctx, d, nil)
 			var taken *engine.Fault
@@ -65,7 +66,7 @@ func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, 
 			return c.View, PutCreated, c.Err
 		}
 		if err != nil {
-			return View{}, 0, err
+			return inspect.View{}, 0, err
 		}
 		v, same, err := e.redefine(ctx, t.ID, match, true, dry, func(engine.Definition) (engine.Definition, error) { return d, nil })
 		if errors.Is(err, engine.ErrNotFound) {
@@ -76,19 +77,19 @@ func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, 
 		}
 		return v, PutUpdated, err
 	}
-	return View{}, 0, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "other requests create and delete the timer all the time"}
+	return inspect.View{}, 0, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "other requests create and delete the timer all the time"}
 }
 
 // Replace gives a timer another definition, keeping id and history: for PATCH.
 // App and name may not change. revise gets the standing definition.
-func (e *Scheduler) Replace(ctx context.Context, id engine.TimerID, match uint32, revise func(engine.Definition) (engine.Definition, error)) (View, error) {
+func (e *Scheduler) Replace(ctx context.Context, id engine.TimerID, match uint32, revise func(engine.Definition) (engine.Definition, error)) (inspect.View, error) {
 	v, _, err := e.redefine(ctx, id, match, false, false, revise)
 	return v, err
 }
 
 // redefine makes the change that revise asks for; same tells that it is none. put: a
 // delay that has run out is armed anew.
-func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint32, put, dry bool, revise func(engine.Definition) (engine.Definition, error)) (v View, same bool, err error) {
+func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint32, put, dry bool, revise func(engine.Definition) (engine.Definition, error)) (v inspect.View, same bool, err error) {
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		d, err := revise(t.Definition)
 		if err != nil {
@@ -101,9 +102,9 @@ func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint3
 		return ed, err
 	})
 	if err != nil {
-		return View{}, false, err
+		return inspect.View{}, false, err
 	}
-	return e.view(ctx, c.now), same, nil
+	return e.Standing(ctx, c.now), same, nil
 }
 
 // revised is the edit that gives a timer another definition; nil: it is the same.
@@ -204,7 +205,7 @@ func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) 
 		return false, nil
 	}
 	owed := false
-	err = e.eachRow(ctx, k.Timer, -1, func(o *engine.Owed) bool {
+	err = e.EachRow(ctx, k.Timer, -1, func(o *engine.Owed) bool {
 		owed = o.Key.Due <= k.Due && k.Due <= max(o.Key.Due, o.To)
 		return !owed && o.Key.Due < k.Due
 	})
@@ -267,12 +268,12 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID, match uint32)
 		if p.Hits(k.Due) {
 			continue // also one that is disabled: an enable may bring it back
 		}
-		if o, err := e.rowAt(ctx, k); err != nil {
+		if o, err := e.RowAt(ctx, k); err != nil {
 			return engine.Key{}, err
 		} else if o != nil {
 			continue // a range's
 		}
-		if is, err := e.known(ctx, k); err != nil {
+		if is, err := e.HadTask(ctx, k); err != nil {
 			return engine.Key{}, err
 		} else if !is {
 			break
@@ -316,7 +317,7 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 			Detail: fmt.Sprintf("task %s is %s; only failed, dead and unknown tasks can be retried by hand", k, was.Status),
 		}
 	}
-	if o, err := e.rowAt(ctx, k); err != nil {
+	if o, err := e.RowAt(ctx, k); err != nil {
 		return err
 	} else if o != nil { // a range's, see ranges
 		return &engine.Fault{

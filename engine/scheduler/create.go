@@ -6,6 +6,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
+	"xtimer/engine/inspect"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 	"xtimer/engine/resident"
@@ -13,7 +14,7 @@ import (
 
 // Created is the outcome of one create.
 type Created struct {
-	View View
+	View inspect.View
 	// Existed: the same definition was there already, or the Idempotency-Key
 	// was used for it; nothing was made.
 	Existed  bool
@@ -218,22 +219,13 @@ func (e *Scheduler) owing(t *engine.Timer, fresh bool, reached int64, taken func
 	return policy.Ranges(t, &p, t.ValidFrom, w, taken)
 }
 
-// known tells whether a key is or was a task's.
-func (e *Scheduler) known(ctx context.Context, k engine.Key) (bool, error) {
-	_, err := e.Task(ctx, k)
-	if errors.Is(err, engine.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // created turns the tier's outcome into the caller's.
 func (e *Scheduler) created(ctx context.Context, d *engine.Definition, c *engine.Change, a engine.Applied, next int64) Created {
 	switch {
 	case a.Replayed:
-		return Created{View: e.view(ctx, a.Existing), Existed: true, Replayed: true}
+		return Created{View: e.Standing(ctx, a.Existing), Existed: true, Replayed: true}
 	case a.Existing != nil && a.Existing.Definition.Equal(d):
-		return Created{View: e.view(ctx, a.Existing), Existed: true}
+		return Created{View: e.Standing(ctx, a.Existing), Existed: true}
 	case a.Existing != nil:
 		return Created{Err: &engine.Fault{
 			Kind: engine.FaultConflict, Code: "name_taken",
@@ -243,7 +235,7 @@ func (e *Scheduler) created(ctx context.Context, d *engine.Definition, c *engine
 	case a.Err != nil:
 		return Created{Err: a.Err}
 	}
-	return Created{View: View{Timer: c.Timer, Status: c.Timer.Status, NextDue: next}}
+	return Created{View: inspect.View{Timer: c.Timer, Status: c.Timer.Status, NextDue: next}}
 }
 
 // welcome admits a timer whose definition was just committed, wherever its next
@@ -260,10 +252,10 @@ func (e *Scheduler) welcome(t *engine.Timer, owe []engine.Owed, spent policy.Spa
 	}
 	horizon := e.memory.Horizon.Load() // before Add: what a raise adds meanwhile is in both
 	e.memory.Add(t, &p, owe, spent)
-	if dues := called(&p, max(t.ValidFrom, e.memory.FinishedTo(t.ID)), owe, spent, 1); len(dues) > 0 {
+	if dues := inspect.Called(&p, max(t.ValidFrom, e.memory.FinishedTo(t.ID)), owe, spent, 1); len(dues) > 0 {
 		next = dues[0]
 	}
-	e.metrics.timerMade()
+	e.metrics.created.Inc()
 	if filled := e.migrator.warmed.Load(); next != 0 && next < filled {
 		*warm = entries(*warm, t.ID, engine.Carried(t), &p, max(horizon, t.ValidFrom+1), filled)
 	}
@@ -277,8 +269,8 @@ func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
 	if len(es) == 0 {
 		return
 	}
-	e.minutes.Add(es)
-	lost := !e.migrator.answers.Load() // nobody who creates a timer waits for it then
+	e.migrator.minutes.Add(es)
+	lost := !e.tiers.WarmAnswers.Load() // nobody who creates a timer waits for it then
 	if !lost {
 		if err := e.cfg.Warm.Add(ctx, es); err != nil {
 			e.log.Warn("cannot add to the warm tier; the minutes concerned are filled anew", "error", err)
@@ -318,20 +310,4 @@ func (e *Scheduler) updateWarm(ctx context.Context, id engine.TimerID, t *engine
 		definition = engine.Carried(t)
 	}
 	e.cfg.Warm.Update(ctx, id, definition)
-}
-
-// open tells whether something new may be taken.
-func (e *Scheduler) open() error {
-	if err := e.process.Refusal(); err != nil {
-		return err
-	}
-	switch {
-	case e.unsettled.isFull.Load():
-		return ErrBacklog
-	case e.cfg.DiskFull():
-		return engine.ErrFull
-	case e.memory.IsFull():
-		return engine.ErrMemoryFull
-	}
-	return nil
 }

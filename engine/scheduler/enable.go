@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 )
 
 // Enable lets a timer fire again, from now on. match as in Put.
-func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32, catch engine.CatchUp) (View, error) {
+func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32, catch engine.CatchUp) (inspect.View, error) {
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		if t.StatusAt(now, false) != engine.Disabled {
 			return nil, nil
@@ -43,7 +44,7 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32,
 			}
 			since = max(since, counted)
 		}
-		over, err := e.over(ctx, id, 0, since, now) // before the clock was set back
+		over, err := e.EndedDues(ctx, id, 0, since, now) // before the clock was set back
 		if err != nil {
 			return nil, err
 		}
@@ -52,9 +53,9 @@ func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32,
 		return ed, err
 	})
 	if err != nil {
-		return View{}, err
+		return inspect.View{}, err
 	}
-	return e.view(ctx, c.now), nil
+	return e.Standing(ctx, c.now), nil
 }
 
 // nextVersion is t as the author begins its next version at now.
@@ -77,7 +78,7 @@ func (e *Scheduler) countFrom(ctx context.Context, t *engine.Timer, now int64) (
 		return now, nil
 	case err != nil:
 		return 0, err
-	case isUsed(was):
+	case policy.IsUsed(was):
 		return max(now, t.LastDue), nil
 	}
 	return now, nil
@@ -128,7 +129,7 @@ func (e *Scheduler) runsFrom(ctx context.Context, t *engine.Timer) (int64, error
 var errUntil = engine.Invalid("until", "until_past", "it has passed already")
 
 // Disable stops a timer; until (Unix ms) enables it by itself, 0: never. match as in Put.
-func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32, reason string, until int64) (View, error) {
+func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32, reason string, until int64) (inspect.View, error) {
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		if until != 0 && until <= now {
 			return nil, errUntil
@@ -162,15 +163,15 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32
 		return &edit{timer: &n, reason: engine.ReasonDisabled}, nil
 	})
 	if err != nil {
-		return View{}, err
+		return inspect.View{}, err
 	}
-	return e.view(ctx, c.now), nil
+	return e.Standing(ctx, c.now), nil
 }
 
 // isOver tells whether a timer is finished, as it will be stored: its last due has
 // its record, or lies behind the watermark, and nothing of it is owed.
 func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (bool, error) {
-	if t.Status == engine.Finished || e.status(t, now) != engine.Finished {
+	if t.Status == engine.Finished || e.Status(t, now) != engine.Finished {
 		return t.Status == engine.Finished, nil
 	}
 	if w, _ := e.memory.Watermark(t.ID); t.LastDue > w {
@@ -182,18 +183,6 @@ func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (boo
 			return false, err
 		}
 	}
-	open, err := e.isOwed(ctx, t)
+	open, err := e.IsOwed(ctx, t)
 	return !open, err
-}
-
-// isOwed reports whether a row of the timer's generation has a task that is not over: what
-// ended is stored with the next settle.
-func (e *Scheduler) isOwed(ctx context.Context, t *engine.Timer) (open bool, err error) {
-	read := e.memory.Reads.Begin()
-	defer read.End()
-	err = e.eachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		open = o.Generation == t.Generation && !e.memory.Ended(o.Key, read)
-		return !open
-	})
-	return open, err
 }

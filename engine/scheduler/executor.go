@@ -17,7 +17,7 @@ import (
 //
 //	its body is there → begin, noted in the journal → call → end
 func (e *Scheduler) execute(t *resident.Task) fair.Result {
-	if e.stalled.Load() {
+	if e.backpressure.stalled.Load() {
 		e.awaitCalm()
 		if e.process.IsEnding() {
 			return fair.Result{} // the last settle leaves a row of it
@@ -71,10 +71,9 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 		e.metrics.redelivered.Inc()
 	}
 	e.metrics.attempt(code)
-	e.apps.Figures.Attempt(a.Timer.App, engine.TargetOf(a.Timer.Callback.URL), ended.At, class == "", took)
+	e.tally.Attempt(a.Timer, ended, class == "", took)
 	if ended.First {
 		e.metrics.fired(ended.Lateness)
-		e.recent.Add(ended.At, ended.Lateness)
 	}
 }
 
@@ -127,7 +126,3 @@ func (e *Scheduler) followMemory(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Calls describes the calls in flight, and at most n of the targets whose limit makes
-// tasks wait.
-func (e *Scheduler) Calls(n int) fair.Stats { return e.memory.Queue.Stats(n) }

@@ -19,8 +19,7 @@ import (
 // lose notes that the warm tier failed. What it holds is not given up for that:
 // when it answers again it says itself what it has lost (ErrGap).
 func (m *migrator) lose(err error) {
-	m.answers.Store(false)
-	m.warm.Store(warmAway)
+	m.e.tiers.WarmLost()
 	m.warmTrouble.tellAt(m.e.log, slog.LevelWarn, cannotUseWarm, err)
 }
 
@@ -28,7 +27,7 @@ const cannotUseWarm = "cannot use the warm tier; what is due next is read from t
 
 // reach asks a warm tier that failed whether it answers, once a second at most.
 func (m *migrator) reach(ctx context.Context) {
-	if m.answers.Load() || time.Since(m.asked) < time.Second {
+	if m.e.tiers.WarmAnswers.Load() || time.Since(m.asked) < time.Second {
 		return
 	}
 	err := m.e.cfg.Warm.Open(ctx)
@@ -36,7 +35,7 @@ func (m *migrator) reach(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		m.lose(err)
 	}
-	m.answers.Store(err == nil)
+	m.e.tiers.WarmAnswers.Store(err == nil)
 }
 
 // fillTo mends the gaps in the warm tier, and fills it to a window ahead of now.
@@ -44,7 +43,7 @@ func (m *migrator) reach(ctx context.Context) {
 func (m *migrator) fillTo(ctx context.Context) error {
 	e := m.e
 	resident.Raise(&m.filled, e.memory.Loaded.Load())
-	if !m.answers.Load() {
+	if !e.tiers.WarmAnswers.Load() {
 		return nil
 	}
 	// First, for it makes room in one that is full.
@@ -83,7 +82,7 @@ func (m *migrator) fillTo(ctx context.Context) error {
 		resident.Raise(&m.filled, to)
 	}
 	m.pause = 0
-	if m.answers.Load() && m.warm.Swap(warmFilled) != warmFilled {
+	if e.tiers.WarmAnswers.Load() && e.tiers.WarmFilled() {
 		m.warmTrouble.tellAt(e.log, slog.LevelWarn, cannotUseWarm, nil)
 		e.log.Info("the warm tier is filled")
 	}
@@ -97,7 +96,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	if err := m.keepAhead(ctx); err != nil {
 		return false, err
 	}
-	m.e.minutes.Refill(from, to)
+	m.minutes.Refill(from, to)
 	in := newFilling(m.e, from, to)
 	err = m.e.cfg.Cold.Due(ctx, from-1, to-1, func(cs []engine.Candidate) error {
 		if err := in.add(ctx, cs); err != nil {
@@ -109,7 +108,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	failpoint.Hit("warm-rebuild")
 	if err = cmp.Or(err, cold); err == nil && warm == nil {
 		if warm = m.e.cfg.Warm.Seal(ctx, from, to); warm == nil {
-			m.e.minutes.Refilled(from, to)
+			m.minutes.Refilled(from, to)
 			return true, nil
 		}
 	}
@@ -210,7 +209,7 @@ func (e *Scheduler) warm(ctx context.Context, cs []engine.Candidate, from, to in
 			raised = append(raised, b)
 		}
 	}
-	e.minutes.Filled(es)
+	e.migrator.minutes.Filled(es)
 	if err := e.cfg.Warm.Add(ctx, es); err != nil {
 		return err, nil
 	}

@@ -111,7 +111,7 @@ func (h *history) settle(ctx context.Context, last bool) error {
 		failpoint.Hit("before-w")
 		err := e.settlePieces(ctx, s)
 		failpoint.Hit("after-w")
-		if e.unsettled.heard(err == nil || ctx.Err() != nil); err != nil {
+		if e.tiers.Settled(err == nil || ctx.Err() != nil); err != nil {
 			for i := range caps {
 				e.memory.GiveBack(&caps[i])
 			}

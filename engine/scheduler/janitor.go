@@ -18,7 +18,7 @@ const (
 // janitor archives what is finished and drops what retention lets go, in small
 // pieces, and keeps the count of timers fresh.
 func (e *Scheduler) janitor(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for probed := 0; ctx.Err() == nil; {
 		now, started := e.now(), time.Now()
 		more, err := e.cfg.Cold.Sweep(ctx, now,
 			now-e.cfg.FinishedRetention.Milliseconds(), now-e.cfg.HistoryRetention.Milliseconds())
@@ -26,9 +26,11 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 			e.log.Error("cannot sweep the cold tier; trying again", "error", err)
 		}
 		c, lost := e.cfg.Cold.Counts(ctx)
-		e.probe(ctx, err, lost)
-		if e.heard(lost); lost == nil {
-			e.counts.Store(&c)
+		if e.probe(ctx, probed, err, lost) {
+			probed++
+		}
+		if e.tiers.Read(lost); lost == nil {
+			e.tiers.Counts.Store(&c)
 		}
 		if more && err == nil {
 			rest := time.Since(started) * (janitorShare - 1)
@@ -43,13 +45,13 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 	return nil
 }
 
-// probe reads as requests do, from one table more each time; the count of timers is a
+// probe reads as requests do, from the n-th of several tables; the count of timers is a
 // table of its own. What a sweep or a count says of a broken tier counts as well. It
-// stays with a table that is broken until it is mended.
-func (e *Scheduler) probe(ctx context.Context, found ...error) {
+// reports whether none is broken: else the next probe is of the same table.
+func (e *Scheduler) probe(ctx context.Context, n int, found ...error) (sound bool) {
 	_, timer := e.cfg.Cold.Timer(ctx, 1)
 	var next error
-	switch e.probed % 4 {
+	switch n % 4 {
 	case 0:
 		_, next = e.cfg.Cold.Versions(ctx, 1, 0, 1)
 	case 1:
@@ -63,36 +65,33 @@ func (e *Scheduler) probe(ctx context.Context, found ...error) {
 		switch {
 		case err == nil, errors.Is(err, engine.ErrNotFound):
 		case errors.Is(err, context.Canceled), errors.Is(err, engine.ErrUnavailable) && !errors.Is(err, engine.ErrBroken):
-			return // coldUp knows
+			return false // Tiers knows
 		default:
-			e.coldFault.Store(new(err.Error()))
-			return
+			e.tiers.Fault.Store(new(err.Error()))
+			return false
 		}
 	}
-	e.probed++
-	e.coldFault.Store(nil)
+	e.tiers.Fault.Store(nil)
+	return true
 }
 
-// heard notes how a read of the cold tier went.
-func (e *Scheduler) heard(err error) {
-	if !errors.Is(err, context.Canceled) {
-		e.readsFail.Store(err != nil)
+const (
+	// overdueEvery is how often rows that wait in the cold tier are counted, and
+	// overdueShare how much of the time that may take: a 50th.
+	overdueEvery = 5 * time.Second
+	overdueShare = 50
+)
+
+// watchOverdue counts what is overdue until ctx ends.
+func (e *Scheduler) watchOverdue(ctx context.Context) error {
+	var t trouble
+	for ctx.Err() == nil {
+		started := time.Now()
+		err := e.CountOverdue(ctx)
+		if ctx.Err() == nil {
+			t.tell(e.log, "cannot count what waits in the cold tier", err)
+		}
+		process.Sleep(ctx, max(overdueEvery, time.Since(started)*(overdueShare-1)))
 	}
-}
-
-// coldUp tells whether the cold tier is there: one that can be read only is not.
-func (e *Scheduler) coldUp() bool {
-	return !e.readsFail.Load() && !e.unsettled.fails() && e.coldFault.Load() == nil
-}
-
-func (e *Scheduler) countOf(s engine.Status) int64 {
-	c := e.counts.Load()
-	switch s {
-	case engine.Enabled:
-		return c.Enabled
-	case engine.Disabled:
-		return c.Disabled
-	default:
-		return c.Finished
-	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/resident"
 )
 
@@ -46,12 +47,9 @@ type migrator struct {
 	warmed atomic.Int64
 	// filled is up to where the warm tier was sealed (exclusive, Unix ms).
 	// Written by run's goroutine only.
-	filled atomic.Int64
-	gaps   gaps
-	// answers: the warm tier has answered since it last failed. One that does may
-	// still refuse to be filled.
-	answers atomic.Bool
-	warm    atomic.Int32 // warmEmpty, warmFilled or warmAway
+	filled  atomic.Int64
+	gaps    gaps
+	minutes inspect.Minutes
 
 	// The rest is run's own.
 	asked   time.Time     // when it was last asked whether it answers
@@ -64,18 +62,12 @@ type migrator struct {
 	warmTrouble trouble // with the warm tier
 }
 
-const (
-	warmEmpty = iota // before the first fill
-	warmFilled
-	warmAway // it failed, and has not been filled since
-)
-
 // sealed is up to where the warm tier is whole; 0 before the first fill.
 func (m *migrator) sealed() int64 { return m.filled.Load() }
 
 // trusted tells whether the warm tier can be asked for a minute.
 func (m *migrator) trusted(at int64) bool {
-	return m.answers.Load() && at < m.filled.Load() && !m.gaps.has(at)
+	return m.e.tiers.WarmAnswers.Load() && at < m.filled.Load() && !m.gaps.has(at)
 }
 
 func (m *migrator) wake() {
@@ -96,7 +88,7 @@ func (m *migrator) run(ctx context.Context) error {
 		m.trouble.tell(m.e.log, "cannot load what is due next; trying again", err)
 		now := m.e.now()
 		wait := time.Duration(now/minute*minute+minute-now) * time.Millisecond
-		if err != nil || m.warm.Load() == warmAway || m.pause > 0 {
+		if err != nil || m.e.tiers.WarmAway() || m.pause > 0 {
 			wait = time.Second
 		}
 		select {
@@ -119,7 +111,7 @@ func (m *migrator) step(ctx context.Context) error {
 
 // keepAhead brings the wheel to the end of the minutes ahead.
 func (m *migrator) keepAhead(ctx context.Context) error {
-	if m.e.unsettled.isFull.Load() {
+	if m.e.backpressure.isFull.Load() {
 		return ErrBacklog // what was loaded would wait in memory
 	}
 	m.reach(ctx) // first: without the cold tier what it holds is all there is
@@ -196,7 +188,7 @@ func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 		read := m.e.memory.Reads.Begin()
 		err := m.e.cfg.Cold.Owed(ctx, m.resumed-1, next-1, func(os []engine.Owed) error { return m.e.resume(ctx, os, read, false) })
 		read.End()
-		if m.e.heard(err); err != nil {
+		if m.e.tiers.Read(err); err != nil {
 			return fmt.Errorf("cannot read what is owed: %w", err)
 		}
 		m.resumed = next

@@ -22,19 +22,10 @@ func records(ts []*engine.Task) []engine.Record {
 	return rs
 }
 
-// announce counts tasks that were stored as ended without a call, and tells
-// those who watch.
-func (e *Scheduler) announce(ts []*engine.Task) {
-	for _, t := range ts {
-		e.metrics.endedMany(t.Status, max(t.Count, 1))
-		e.tell(t)
-	}
-}
-
 // awaitDecisions returns when few enough timers wait for their decision, or ctx has ended: those
 // that wait are in memory.
 func (e *Scheduler) awaitDecisions(ctx context.Context) {
-	for ctx.Err() == nil && e.memory.Late.Waiting() >= maxDecided {
+	for ctx.Err() == nil && e.memory.Late.Waiting.Load() >= maxDecided {
 		process.Sleep(ctx, 5*time.Millisecond)
 	}
 }
@@ -81,7 +72,7 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 	}
 	read := e.memory.Reads.Begin() // before a change that waits for it goes on
 	defer read.End()
-	e.announce(d.Records)
+	e.tally.Decided(d.Records)
 	d.Stored()
 	if err := e.resumeAll(ctx, d.Owe, read, false); err != nil {
 		return nil, err // the process ends, and the pins stay

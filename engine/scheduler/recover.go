@@ -167,7 +167,7 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 				}
 			}
 			if t == nil || r.oldest[ids[i]] < t.Generation {
-				r.e.ended.add(ids[i], nil, t, r.now)
+				r.e.memory.Former.End(ids[i], nil, t, r.now)
 			}
 			os, err := r.judgeFormer(ctx, ids[i], t, r.late[ids[i]])
 			if err != nil {
@@ -376,9 +376,7 @@ func (r *recovery) store(ctx context.Context, d *policy.Triage, pay []engine.Key
 	if err != nil {
 		return err
 	}
-	for _, t := range d.Records {
-		r.e.metrics.endedMany(t.Status, max(t.Count, 1))
-	}
+	r.e.tally.Found(d.Records)
 	r.owing, r.judged = r.owing+len(d.Owe), r.judged+len(d.Records)
 	return nil
 }

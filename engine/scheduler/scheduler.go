@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -112,6 +111,8 @@ func orDefault[T comparable](v, def T) T {
 
 // Scheduler fires tasks on time, at least once. See doc.go for the way of a task.
 type Scheduler struct {
+	*inspect.Reader // what readers ask
+
 	cfg     Config
 	log     *slog.Logger
 	process *process.State
@@ -119,56 +120,38 @@ type Scheduler struct {
 	memory  *resident.Memory
 	metrics *counters
 
-	ids engine.IDs
+	tally *inspect.Tally
+	tiers *inspect.Tiers
 
-	migrator    migrator
-	history     history
-	backlog     backlog
-	ended       ended
-	subscribers *inspect.Subscribers
-	apps        inspect.Apps
-	operations  operations
-	recent      inspect.Recent
-	overdue     overdue
-	minutes     inspect.Minutes
-	calm        resident.Signal // calls are not paused
-
-	// readsFail: the last read of the cold tier failed, or it is not open yet.
-	readsFail atomic.Bool
-	// coldFault is why timers cannot be read although the cold tier is there, as when a
-	// table is missing; the janitor's.
-	coldFault atomic.Pointer[string]
-	probed    int // how many tables the janitor has asked
-	unsettled unsettled
-	pieces    pieces
-	// bodyTrouble is with reading timers that are to be called.
-	bodyTrouble trouble
-	stalled     atomic.Bool                   // the journal or the cold tier is too far behind: no new calls
-	counts      atomic.Pointer[engine.Counts] // refreshed by the janitor
-
-	early []engine.Owed // what is to be in memory before the first fire; see recover.go
+	ids          engine.IDs
+	migrator     migrator
+	history      history
+	backlog      backlog
+	operations   operations
+	backpressure backpressure
+	pieces       pieces
+	bodyTrouble  trouble       // with reading timers that are to be called
+	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
 }
 
 // New builds an engine; nothing runs before Run.
 func New(cfg Config) *Scheduler {
 	cfg.fill()
-	e := &Scheduler{cfg: cfg, log: cfg.Log, process: process.NewState(), journal: cfg.Journal}
-	e.unsettled.outcomes, e.unsettled.bytes, e.unsettled.age = maxUnsettled, maxUnsettledBytes, cfg.Window
+	e := &Scheduler{cfg: cfg, log: cfg.Log, process: process.NewState(), journal: cfg.Journal, tiers: &inspect.Tiers{}, metrics: newCounters(cfg.Metrics)}
+	e.backpressure.outcomes, e.backpressure.bytes, e.backpressure.age = maxUnsettled, maxUnsettledBytes, cfg.Window
 	e.history.e, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, e, make(chan struct{}, 1), map[int64]uint64{}
 	e.backlog.later = map[chan struct{}][]engine.Owed{}
-	e.ended.timers, e.ended.more = map[engine.TimerID]*endedTimer{}, make(chan struct{}, 1)
 	e.pieces.rows = mostRows
-	e.subscribers = inspect.NewSubscribers(shelf{e})
-	e.watchApps()
 	e.operations.byID = map[string]*Operation{}
-	e.counts.Store(&engine.Counts{})
-	e.readsFail.Store(true)
 	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
 	e.memory = resident.New(resident.Config{
 		Journal: cfg.Journal, Now: cfg.Now, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
-		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: e.taskEnded,
+		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
-	e.metrics = newCounters(e, cfg.Metrics)
+	e.Reader, e.tally = inspect.New(inspect.Config{
+		Cold: cfg.Cold, Warm: cfg.Warm, Journal: cfg.Journal, Memory: e.memory, Process: e.process, Minutes: &e.migrator.minutes, Tiers: e.tiers,
+		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics,
+	})
 	return e
 }
 
@@ -196,14 +179,14 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 			}
 		}()
 	}
-	e.readsFail.Store(false)
+	e.tiers.Read(nil)
 	e.readReset()
 	if err = e.awaitClock(ctx); err != nil {
 		return err
 	}
 	e.process.StartsWith("it recovers what was under way")
 	if err = e.recover(ctx); err != nil {
-		e.readsFail.Store(true)
+		e.tiers.Read(engine.ErrUnavailable)
 	}
 	return err
 }
@@ -227,7 +210,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	turning := e.process.Stage("wheel", e.memory.Wheel.Run)
 	loading := []*process.Stage{
 		e.process.Stage("refill", e.refill),
-		e.process.Stage("ended", func(ctx context.Context) error { return e.ended.run(ctx, e) }),
+		e.process.Stage("ended", e.cancelFormer),
 		e.process.Stage("misfires", e.decideLate),
 		e.process.Stage("migrator", e.migrator.run),
 		e.process.Stage("auditor", e.audit),

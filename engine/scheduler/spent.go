@@ -13,38 +13,6 @@ import (
 // watermark: they are owed as a range of its plan. A due in a range is spent, and is not
 // called, if its key was used, or if its generation has a record of it already.
 
-// isUsed reports whether the key of a record may have been sent, or was given to a client.
-func isUsed(t *engine.Task) bool {
-	switch t.Status {
-	case engine.Waiting, engine.Skipped, engine.Missed, engine.Cancelled:
-		return len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
-	}
-	return true
-}
-
-// ends reports whether a record ends its due for a generation of the timer; 0: for all.
-// A record of a former generation that was not called leaves the due to the next one.
-func ends(t *engine.Task, generation uint32) bool {
-	return t.Status.Final() &&
-		(generation == 0 || isUsed(t) || t.Generation == generation && t.Reason != engine.ReasonClockReset)
-}
-
-// spent are the dues of a timer's plan in (after, to] that are spent.
-func (e *Scheduler) spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after, to int64) (policy.Spans, error) {
-	s := e.memory.Used(t.ID, after, to) // first: a task that leaves memory is stored by then
-	done, err := e.over(ctx, t.ID, t.Generation, after+1, to)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := e.rowsOfTimer(ctx, t.ID)
-	for i := range rows {
-		if o := &rows[i]; o.To == 0 && (o.Used() || o.Generation == t.Generation) {
-			done = append(done, [2]int64{o.Key.Due, o.Key.Due})
-		}
-	}
-	return compact(append(s, done...), p), err
-}
-
 // spentOf are the spent dues of the range that is among new rows of a timer, if any.
 func (e *Scheduler) spentOf(ctx context.Context, t *engine.Timer, os []engine.Owed) (policy.Spans, error) {
 	i := slices.IndexFunc(os, func(o engine.Owed) bool { return o.To != 0 })
@@ -55,28 +23,7 @@ func (e *Scheduler) spentOf(ctx context.Context, t *engine.Timer, os []engine.Ow
 	if err != nil {
 		return nil, err
 	}
-	return e.spent(ctx, t, &p, os[i].Key.Due, os[i].To)
-}
-
-// compact sorts spans, leaves out those without a due of the plan, and joins those
-// between which the plan has none: what a timer called in a row is one span.
-func compact(s policy.Spans, p *plan.Plan) policy.Spans {
-	slices.SortFunc(s, policy.CompareSpans)
-	joined := s[:0]
-	for _, x := range s {
-		first, ok := p.Next(x[0] - 1)
-		if !ok || first > x[1] {
-			continue
-		}
-		if last := len(joined) - 1; last >= 0 {
-			if next, ok := p.Next(joined[last][1]); ok && first <= next {
-				joined[last][1] = max(joined[last][1], x[1])
-				continue
-			}
-		}
-		joined = append(joined, x)
-	}
-	return slices.Clip(joined)
+	return e.Spent(ctx, t, &p, os[i].Key.Due, os[i].To)
 }
 
 // provable is up to when, in (after, to], history tells which keys of a timer were used.
@@ -95,7 +42,7 @@ func (e *Scheduler) provable(ctx context.Context, was *engine.Timer, after, to i
 	if err != nil {
 		return from, nil // it was not called: see leaveOut
 	}
-	recorded, err := e.over(ctx, was.ID, 0, from+1, to)
+	recorded, err := e.EndedDues(ctx, was.ID, 0, from+1, to)
 	if err != nil {
 		return 0, err
 	}

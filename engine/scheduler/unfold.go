@@ -113,7 +113,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 			return 0, ctx.Err()
 		}
 	}
-	e.announce(u.d.Records)
+	e.tally.Decided(u.d.Records)
 	for _, c := range u.caught {
 		e.memory.CaughtUp(c.timer, c.after)
 	}
@@ -145,7 +145,7 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 		}
 	}
 	if t == nil || t.Generation != o.Generation {
-		u.e.ended.add(o.Key.Timer, nil, t, u.e.now())
+		u.e.memory.Former.End(o.Key.Timer, nil, t, u.e.now())
 		return nil
 	}
 	p, err := plan.Of(t)
@@ -200,7 +200,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 			if slices.ContainsFunc(u.d.Owe, func(x engine.Owed) bool { return x.Key == k }) {
 				return true, nil
 			}
-			return e.known(ctx, k)
+			return e.HadTask(ctx, k)
 		})
 		if err != nil {
 			return err
@@ -270,11 +270,11 @@ func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Sp
 // ownWithin are the dues of a range up to the instant that have a final record or a row.
 func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
 	if o.To != engine.Endless {
-		if own, err = e.over(ctx, o.Key.Timer, o.Generation, o.Key.Due, to); err != nil {
+		if own, err = e.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to); err != nil {
 			return nil, err
 		}
 	}
-	err = e.eachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
+	err = e.EachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
 		if x.To == 0 && x.Key.Due <= to {
 			own = append(own, [2]int64{x.Key.Due, x.Key.Due})
 		}

@@ -2,14 +2,17 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/process"
+	"xtimer/engine/resident"
 )
 
-// unsettled is what waits for the cold tier: outcomes, in memory and in the
+// backpressure bounds what waits for the cold tier: outcomes, in memory and in the
 // journal, from the end of their task to the settle that stores them. While the
 // tier is away they gather, and there are bounds:
 //
@@ -24,12 +27,13 @@ import (
 // With a tier that can be neither read nor written calls end sooner, at the end of
 // what is loaded: see migrator. It is a tier that can only be read that comes to
 // the age.
-type unsettled struct {
+type backpressure struct {
 	outcomes int
 	bytes    int64
 	age      time.Duration
-	since    atomic.Pointer[time.Time] // when the first of the settles that fail did; nil: they go through
 	isFull   atomic.Bool
+	stalled  atomic.Bool     // the journal or the cold tier is too far behind: no new calls
+	calm     resident.Signal // calls are not paused
 }
 
 const (
@@ -43,31 +47,10 @@ var ErrBacklog = &engine.Fault{
 	Detail: "too many outcomes wait for the cold tier, or for too long: nothing new is taken and nothing is called until they are stored",
 }
 
-// heard notes how a settle went.
-func (u *unsettled) heard(ok bool) {
-	if ok {
-		u.since.Store(nil)
-		return
-	}
-	now := time.Now()
-	u.since.CompareAndSwap(nil, &now)
-}
-
-// fails tells whether the last settle failed.
-func (u *unsettled) fails() bool { return u.since.Load() != nil }
-
-// waits is for how long settles have failed.
-func (u *unsettled) waits() time.Duration {
-	if since := u.since.Load(); since != nil {
-		return time.Since(*since)
-	}
-	return 0
-}
-
 // waiting is memory.Unsettled where it may come near a bound: each outcome has a
 // record in the journal, and what is larger than 64 KiB is rare.
 func (e *Scheduler) waiting() (n int, bytes int64) {
-	if u := &e.unsettled; e.journal.Len() <= min(int64(u.outcomes), u.bytes>>16) {
+	if b := &e.backpressure; e.journal.Len() <= min(int64(b.outcomes), b.bytes>>16) {
 		return 0, 0
 	}
 	return e.memory.Unsettled()
@@ -83,8 +66,8 @@ const (
 // awaitCalm waits while calls are paused.
 func (e *Scheduler) awaitCalm() {
 	for e.process.IsServing() {
-		calm := e.calm.Wait()
-		if !e.stalled.Load() || !e.process.IsServing() {
+		calm := e.backpressure.calm.Wait()
+		if !e.backpressure.stalled.Load() || !e.process.IsServing() {
 			return
 		}
 		<-calm
@@ -94,24 +77,59 @@ func (e *Scheduler) awaitCalm() {
 // watchJournal pauses the calls while the journal is too far behind, or what
 // waits in it is at a bound.
 func (e *Scheduler) watchJournal(ctx context.Context) error {
+	b := &e.backpressure
 	for ctx.Err() == nil {
 		unsynced, age := e.journal.Unsynced()
 		n, bytes := e.waiting()
-		waits := e.unsettled.waits()
-		full := n > e.unsettled.outcomes || bytes > e.unsettled.bytes || waits > e.unsettled.age
-		if e.unsettled.isFull.Swap(full) != full {
+		waits := e.tiers.SettlesFail()
+		full := n > b.outcomes || bytes > b.bytes || waits > b.age
+		if b.isFull.Swap(full) != full {
 			e.log.Warn("what waits for the cold tier is at its bound", "wait", full, "unsettled", n, "bytes", bytes, "for", waits)
 			e.migrator.wake()
 		}
 		stalled := full || unsynced > maxUnsynced || age > maxUnsyncedAge
-		if e.stalled.Swap(stalled) != stalled && !full {
+		if b.stalled.Swap(stalled) != stalled && !full {
 			e.log.Warn("calls wait for the journal's disk", "wait", stalled, "unsynced", unsynced, "age", age)
 		}
 		if !stalled {
-			e.calm.Broadcast()
+			b.calm.Broadcast()
 		}
 		process.Sleep(ctx, 100*time.Millisecond)
 	}
-	e.calm.Broadcast()
+	b.calm.Broadcast()
+	return nil
+}
+
+// open is nil when something new may be taken.
+func (e *Scheduler) open() error {
+	if err := e.process.Refusal(); err != nil {
+		return err
+	}
+	switch {
+	case e.backpressure.isFull.Load():
+		return ErrBacklog
+	case e.cfg.DiskFull():
+		return engine.ErrFull
+	case e.memory.IsFull():
+		return engine.ErrMemoryFull
+	}
+	return nil
+}
+
+// Ready is nil when this node serves and fires; else it says what is amiss.
+func (e *Scheduler) Ready() error {
+	if err := e.process.Refusal(); err != nil {
+		return err
+	}
+	switch fault := e.tiers.Fault.Load(); {
+	case e.backpressure.isFull.Load():
+		return ErrBacklog
+	case fault != nil:
+		return fmt.Errorf("the cold tier is there, but cannot be used: %s", *fault)
+	case !e.tiers.ColdUp():
+		return errors.New("the cold tier is away: outcomes wait in the journal")
+	case e.cfg.DiskFull():
+		return errors.New("the disk is nearly full: nothing new is taken")
+	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/plan"
-	"xtimer/engine/scheduler"
 )
 
 // orderTimer is a timer of 300 bytes, as a shop would send it.
@@ -64,7 +64,7 @@ func BenchmarkDecodeReflect(b *testing.B) {
 }
 
 func BenchmarkRenderTimer(b *testing.B) {
-	v := scheduler.View{Timer: &engine.Timer{ID: 7354000000000000000, Version: 1, CreatedAt: 1763658000250, UpdatedAt: 1763658000250}, NextDue: 1763658000250}
+	v := inspect.View{Timer: &engine.Timer{ID: 7354000000000000000, Version: 1, CreatedAt: 1763658000250, UpdatedAt: 1763658000250}, NextDue: 1763658000250}
 	v.Definition = engine.NewDefinition()
 	if err := DecodeTimer([]byte(orderTimer), &v.Definition); err != nil {
 		b.Fatal(err)

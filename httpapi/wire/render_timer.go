@@ -5,12 +5,12 @@ import (
 	"strconv"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/inspect"
 )
 
 // AppendView appends a timer: its definition as it was sent, defaults filled
 // in, and what the server knows of it.
-func AppendView(b []byte, v *scheduler.View) []byte {
+func AppendView(b []byte, v *inspect.View) []byte {
 	b = append(b, `{"id":"`...)
 	b = strconv.AppendUint(b, uint64(v.ID), 10)
 	b = append(b, '"')

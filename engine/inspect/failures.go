@@ -1,0 +1,91 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"xtimer/engine"
+)
+
+// FailureGroup is tasks that failed at the same target in the same way.
+type FailureGroup struct {
+	Target string       // scheme://host:port of the timer as it is; "": it is gone
+	Error  string       // "status 503", "timeout", or the reason of one without an attempt
+	First  int64        // the oldest due of them, Unix ms
+	Keys   []engine.Key // newest first
+}
+
+// maxFailures bounds the tasks that one look at the failures takes, and
+// maxFailurePages how long it searches for them: a page is at most 5,000 rows.
+const (
+	maxFailures     = 1000
+	maxFailurePages = 3
+)
+
+// Failures groups the newest tasks that a filter selects, the largest group
+// first. partial tells that there are older ones.
+func (r *Reader) Failures(ctx context.Context, f engine.TaskFilter) (groups []FailureGroup, partial bool, err error) {
+	var ts []*engine.Task
+	before := engine.Key{}
+	for pages := 0; pages < maxFailurePages && len(ts) < maxFailures; pages++ {
+		page, next, err := r.Tasks(ctx, f, before, maxFailures-len(ts))
+		if err != nil {
+			return nil, false, err
+		}
+		ts = append(ts, page...)
+		before, partial = next, next != engine.Key{}
+		if !partial {
+			break
+		}
+	}
+	targets, err := r.targetsOf(ctx, ts)
+	if err != nil {
+		return nil, false, err
+	}
+	type kind struct{ target, err string }
+	places := map[kind]int{}
+	for _, t := range ts {
+		k := kind{targets[t.Key.Timer], t.Failure()}
+		i, ok := places[k]
+		if !ok {
+			i = len(groups)
+			places[k] = i
+			groups = append(groups, FailureGroup{Target: k.target, Error: k.err})
+		}
+		g := &groups[i]
+		g.Keys, g.First = append(g.Keys, t.Key), t.Key.Due
+	}
+	slices.SortStableFunc(groups, func(a, b FailureGroup) int { return len(b.Keys) - len(a.Keys) })
+	return groups, partial, nil
+}
+
+// targetsOf finds where the timers of tasks call.
+func (r *Reader) targetsOf(ctx context.Context, ts []*engine.Task) (map[engine.TimerID]string, error) {
+	targets := map[engine.TimerID]string{}
+	var ids []engine.TimerID
+	for _, t := range ts {
+		if _, ok := targets[t.Key.Timer]; !ok {
+			targets[t.Key.Timer] = ""
+			ids = append(ids, t.Key.Timer)
+		}
+	}
+	for part := range slices.Chunk(ids, definitionsAtOnce) {
+		defs, err := r.cfg.Cold.Load(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for i, b := range defs {
+			if b == nil {
+				continue
+			}
+			t, err := engine.DecodeTimer(b)
+			if err != nil {
+				return nil, fmt.Errorf("cannot read timer %s: %w", part[i], err)
+			}
+			targets[part[i]] = strings.Clone(engine.TargetOf(t.Callback.URL))
+		}
+	}
+	return targets, nil
+}

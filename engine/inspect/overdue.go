@@ -1,0 +1,162 @@
+package inspect
+
+import (
+	"context"
+	"sync"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/engine/resident"
+)
+
+// lateAfter is how late (ms) the oldest task of a lane must be for a warning.
+const lateAfter = minute
+
+// overdue is what is due and not begun, by lane: the tasks in memory, and the dues whose
+// rows wait in the cold tier. It is counted in the background, for a count goes through
+// all of them.
+type overdue struct {
+	mu    sync.Mutex
+	lanes map[engine.Lane]waiting
+}
+
+// waiting is what of a lane waits.
+type waiting struct {
+	tasks  int64
+	rows   int64 // how many of them are not in memory
+	oldest int64 // the first instant at which one might have been tried (Unix ms)
+}
+
+// CountOverdue counts what is due and not begun, for those that read of it later.
+func (r *Reader) CountOverdue(ctx context.Context) error {
+	now := r.now()
+	lanes := map[engine.Lane]waiting{}
+	var stored map[engine.Lane]waiting
+	var err error
+	if r.memory.Lanes.AnySpilled() { // else all that waits is in memory
+		stored, err = r.countRows(ctx, now)
+	}
+	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
+	r.memory.EachTask(func(t *resident.Task) {
+		if t.HasOpenRow() && max(t.NotBefore, t.Key.Due) <= now {
+			inMemory[t.Lane.ID]++
+		}
+		if t.Waits() { // parked tasks wait for their timer
+			l := lanes[t.Lane.ID]
+			l.add(1, max(t.NotBefore, t.Key.Due))
+			lanes[t.Lane.ID] = l
+		}
+	})
+	for id, x := range stored {
+		if n := x.tasks - inMemory[id]; n > 0 {
+			l := lanes[id]
+			l.add(n, x.oldest)
+			l.rows = n
+			lanes[id] = l
+		}
+	}
+	r.overdue.mu.Lock()
+	r.overdue.lanes = lanes
+	r.overdue.mu.Unlock()
+	return err
+}
+
+// countRows counts the dues of the rows that may be tried by now, by lane.
+func (r *Reader) countRows(ctx context.Context, now int64) (map[engine.Lane]waiting, error) {
+	lanes := map[engine.Lane]waiting{}
+	add := func(id engine.Lane, n, oldest int64) {
+		l := lanes[id]
+		l.add(n, oldest)
+		lanes[id] = l
+	}
+	err := r.cfg.Cold.Owed(ctx, -1, now, func(os []engine.Owed) error {
+		var ranges []engine.Owed
+		var ids []engine.TimerID
+		for i := range os {
+			if o := &os[i]; o.To == 0 {
+				add(o.Lane, 1, o.NotBefore)
+			} else {
+				ranges, ids = append(ranges, *o), append(ids, o.Key.Timer)
+			}
+		}
+		defs, err := r.cfg.Cold.Load(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i, o := range ranges {
+			if n := r.waitingIn(&o, defs[i], now); n > 0 {
+				add(o.Lane, n, o.Key.Due)
+			}
+		}
+		return ctx.Err()
+	})
+	r.cfg.Tiers.Read(err)
+	return lanes, err
+}
+
+// waitingIn is how many dues of a range have come that refill has still to go through.
+func (r *Reader) waitingIn(o *engine.Owed, definition []byte, now int64) int64 {
+	if definition == nil {
+		return 0
+	}
+	t, err := engine.DecodeTimer(definition)
+	if err != nil || t.Generation != o.Generation {
+		return 0
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return 0
+	}
+	if r.memory.IsTurning(o.Key) {
+		return 0
+	}
+	return p.Count(o.Key.Due-1, min(o.To, now))
+}
+
+func (w *waiting) add(tasks, oldest int64) {
+	if w.tasks == 0 || oldest < w.oldest {
+		w.oldest = oldest
+	}
+	w.tasks += tasks
+}
+
+// countOverdue counts what is due and not begun; what is not in memory as it was counted
+// of late. The queue cannot tell: it also has what was cancelled while it waited.
+func (r *Reader) countOverdue() int64 {
+	var s Stats
+	r.memory.EachTask(func(t *resident.Task) { s.add(t, t.Key.Due) })
+	return s.Overdue + r.overdue.stored(nil).tasks
+}
+
+// stored are the rows that wait and are not in memory, and the oldest of them: of all
+// lanes, or of those that are selected.
+func (o *overdue) stored(selected func(engine.Lane) bool) (sum waiting) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id, l := range o.lanes {
+		if l.rows > 0 && (selected == nil || selected(id)) {
+			sum.add(l.rows, l.oldest)
+		}
+	}
+	return sum
+}
+
+// storedIn is how many tasks of a lane are due and not in memory.
+func (o *overdue) storedIn(id engine.Lane) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lanes[id].rows
+}
+
+// late are the lanes whose oldest task is late by more than lateAfter.
+func (o *overdue) late(now int64) (lanes int, sum waiting) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.lanes {
+		if now-l.oldest > lateAfter {
+			lanes++
+			sum.add(l.tasks, l.oldest)
+		}
+	}
+	return lanes, sum
+}

@@ -1,0 +1,75 @@
+package inspect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"xtimer/engine"
+	"xtimer/engine/resident"
+)
+
+// Tally is told what becomes of tasks and of their calls. It counts that, and tells those
+// who watch.
+type Tally struct {
+	results     [10]*metrics.Counter // by final TaskStatus
+	recent      Recent
+	figures     *Figures
+	subscribers *Subscribers
+}
+
+func newTally(f *Figures, s *Subscribers, set *metrics.Set) *Tally {
+	y := &Tally{recent: newRecent(), figures: f, subscribers: s}
+	for status := range y.results {
+		y.results[status] = &metrics.Counter{}
+		if s := engine.TaskStatus(status); s.Final() {
+			y.results[status] = set.NewCounter(fmt.Sprintf("xtimer_fires_total{result=%q}", s))
+		}
+	}
+	return y
+}
+
+// Ended counts a task that has ended, and tells those who watch. Calls for one task must
+// not overlap.
+func (y *Tally) Ended(t *engine.Task) {
+	y.results[t.Status].Inc()
+	y.tell(t)
+}
+
+// Decided counts tasks that were stored as ended without a call, and tells those who
+// watch.
+func (y *Tally) Decided(ts []*engine.Task) {
+	y.Found(ts)
+	for _, t := range ts {
+		y.tell(t)
+	}
+}
+
+// Found counts tasks that a start has stored as ended, when nobody watches.
+func (y *Tally) Found(ts []*engine.Task) {
+	for _, t := range ts {
+		y.results[t.Status].AddInt64(max(t.Count, 1))
+	}
+}
+
+func (y *Tally) tell(t *engine.Task) {
+	y.figures.Ended(t)
+	y.subscribers.Tell(t)
+}
+
+// Attempt counts a call of a timer that was made.
+func (y *Tally) Attempt(t *engine.Timer, x resident.Ended, ok bool, took time.Duration) {
+	y.figures.Attempt(t.App, engine.TargetOf(t.Callback.URL), x.At, ok, took)
+	if x.First {
+		y.recent.Add(x.At, x.Lateness)
+	}
+}
+
+// ended counts the tasks that have ended since the start, by final TaskStatus.
+func (y *Tally) ended() (n [10]int64) {
+	for i, c := range y.results {
+		n[i] = int64(c.Get())
+	}
+	return n
+}

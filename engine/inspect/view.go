@@ -1,0 +1,186 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"xtimer/engine"
+)
+
+// View is a timer as a reader sees it now.
+type View struct {
+	*engine.Timer
+	Status   engine.Status // hides the stored one: see Timer.StatusAt
+	Until    int64         // disabled until (Unix ms); 0: none
+	NextDue  int64         // Unix ms; 0: none
+	LastTask *engine.Task  // with its last attempt only; nil: none yet
+}
+
+// Standing is a timer as it stands now, without its last task.
+func (r *Reader) Standing(ctx context.Context, t *engine.Timer) View {
+	now := r.now()
+	v := View{Timer: t, Status: r.Status(t, now), Until: t.DisabledUntil(now)}
+	if t.Status == engine.Enabled {
+		v.NextDue = r.NextDue(ctx, t, now)
+	}
+	return v
+}
+
+// Status is the timer's status with its end derived: it is over when its last
+// due has passed and nothing of it is under way.
+func (r *Reader) Status(t *engine.Timer, now int64) engine.Status {
+	if t.LastDue == 0 || t.LastDue > now {
+		return t.StatusAt(now, false)
+	}
+	return t.StatusAt(now, !r.memory.IsBusy(t.ID, now))
+}
+
+// Definition finds one timer as it is stored, without its last task.
+func (r *Reader) Definition(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	return r.cfg.Cold.Timer(ctx, id)
+}
+
+// Timer finds one timer.
+func (r *Reader) Timer(ctx context.Context, id engine.TimerID) (View, error) {
+	t, err := r.cfg.Cold.Timer(ctx, id)
+	if err != nil {
+		return View{}, err
+	}
+	return r.View(ctx, t)
+}
+
+// TimerByName finds one timer by its name.
+func (r *Reader) TimerByName(ctx context.Context, app, name string) (View, error) {
+	t, err := r.cfg.Cold.TimerByName(ctx, app, name)
+	if err != nil {
+		return View{}, err
+	}
+	return r.View(ctx, t)
+}
+
+// View completes what Definition found.
+func (r *Reader) View(ctx context.Context, t *engine.Timer) (v View, err error) {
+	vs := []View{r.Standing(ctx, t)}
+	if err := r.LastTasks(ctx, vs); err != nil {
+		return vs[0], err
+	}
+	v = vs[0]
+	if v.Status == engine.Finished && t.Status == engine.Enabled {
+		// A retry that is minutes away is not in memory.
+		open, err := r.IsOwed(ctx, t)
+		if err != nil {
+			return v, err
+		}
+		if open {
+			v.Status = engine.Enabled
+		}
+	}
+	return v, nil
+}
+
+// Timers lists timers by keyset; views have no LastTask: see LastTasks. f.Status is the status
+// that a reader sees. A page may be short and still have a next cursor.
+func (r *Reader) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int) ([]View, string, error) {
+	stored := f
+	if f.HasStatus {
+		// What a reader sees as finished or disabled may be stored as enabled.
+		stored.HasStatus = f.Status == engine.Enabled
+	}
+	ts, next, err := r.cfg.Cold.Timers(ctx, stored, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	vs := make([]View, 0, len(ts))
+	for _, t := range ts {
+		if v := r.Standing(ctx, t); !f.HasStatus || v.Status == f.Status {
+			vs = append(vs, v)
+		}
+	}
+	return vs, next, nil
+}
+
+// What a count of timers goes through: so many that it finds, or for so long.
+const (
+	mostCounted = 10_000
+	countFor    = 50 * time.Millisecond
+)
+
+// CountTimers counts the timers that f selects; not exact: there are at least so many.
+func (r *Reader) CountTimers(ctx context.Context, f engine.TimerFilter) (n int64, exact bool, err error) {
+	if f.IsEmpty() {
+		c, err := r.cfg.Cold.Counts(ctx)
+		return c.Enabled + c.Disabled + c.Finished, true, err
+	}
+	stored := f
+	if f.HasStatus {
+		stored.HasStatus = f.Status == engine.Enabled
+	}
+	now := r.now()
+	for begun, after := time.Now(), ""; ; {
+		ts, next, err := r.cfg.Cold.Timers(ctx, stored, after, 1000)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, t := range ts {
+			if !f.HasStatus || r.Status(t, now) == f.Status {
+				n++
+			}
+		}
+		if after = next; next == "" || n >= mostCounted || time.Since(begun) >= countFor {
+			return min(n, mostCounted), next == "" && n <= mostCounted, nil
+		}
+	}
+}
+
+// AppOf is the app of a timer, or of a deleted one while a version of it is kept. It
+// takes the same steps whether the timer is there or not.
+func (r *Reader) AppOf(ctx context.Context, id engine.TimerID) (string, error) {
+	t, err := r.cfg.Cold.Timer(ctx, id)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return "", err
+	}
+	former, err := r.cfg.Cold.Versions(ctx, id, 0, 1)
+	switch {
+	case err != nil:
+		return "", err
+	case t != nil:
+		return t.App, nil
+	case len(former) > 0:
+		return former[0].App, nil
+	}
+	return "", engine.ErrNotFound
+}
+
+// Versions lists a timer as it is and as it was, newest first: the versions before one
+// (0: all). A deleted timer has only what it was.
+func (r *Reader) Versions(ctx context.Context, id engine.TimerID, before uint32, limit int) ([]View, error) {
+	t, err := r.cfg.Cold.Timer(ctx, id)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return nil, err
+	}
+	var vs []View
+	if t != nil && (before == 0 || t.Version < before) {
+		vs = append(vs, r.Standing(ctx, t))
+	}
+	former, err := r.cfg.Cold.Versions(ctx, id, before, limit-len(vs))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range former {
+		vs = append(vs, View{Timer: f, Status: f.Status})
+	}
+	return vs, nil
+}
+
+// IsOwed reports whether a row of the timer's generation has a task that is not over: what
+// ended is stored with the next settle.
+func (r *Reader) IsOwed(ctx context.Context, t *engine.Timer) (open bool, err error) {
+	read := r.memory.Reads.Begin()
+	defer read.End()
+	err = r.EachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
+		open = o.Generation == t.Generation && !r.memory.Ended(o.Key, read)
+		return !open
+	})
+	return open, err
+}
