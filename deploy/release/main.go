@@ -1,6 +1,6 @@
 // Command release makes what xtimer is distributed as: archives of the program,
-// packages, an image, lists of components, and the checksums of all. Two runs over the same
-// commit with the same Go toolchain write the same bytes.
+// packages, an image, a Helm chart, lists of components, and the checksums of all. Two
+// runs over the same commit with the same Go toolchain write the same bytes.
 package main
 
 import (
@@ -86,6 +86,7 @@ func (r *release) run() error {
 		{"archives", r.writeArchives},
 		{"packages", r.writePackages},
 		{"image", r.writeImage},
+		{"chart", r.writeChart},
 		{"components", r.writeComponents},
 		{"checksums", r.writeSums},
 	} {
