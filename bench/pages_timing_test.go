@@ -116,6 +116,9 @@ func pagesOf(f *filled) []page {
 		{"what fires next, a minute", func() string {
 			return "/upcoming?at=" + time.UnixMilli(f.now+int64(12+rand.IntN(40))*60_000).UTC().Format(time.RFC3339)
 		}},
+		{"upcoming, seven days", fixed("/upcoming/hours")},
+		{"apps", fixed("/apps")},
+		{"an app", func() string { return "/apps?app=" + f.app(one()) }},
 		{"timers", fixed("/timers")},
 		{"timers of an app", func() string { return "/timers?app=" + f.app(one()) }},
 		{"timers by name", func() string { return fmt.Sprintf("/timers?app=%s&name=order-%d", f.app(one()), rand.IntN(100)) }},
