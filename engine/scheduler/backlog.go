@@ -173,12 +173,14 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	for ch, os := range changing {
 		e.resumeLater(os, ch)
 	}
-	if len(moved) > 0 {
-		if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: moved}); err != nil {
-			return nil, err
-		}
+	if len(moved) == 0 {
+		return again, nil
 	}
-	return again, nil
+	if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: moved}); err != nil {
+		return nil, err
+	}
+	// Refill may have read their lane to its end before they were in it.
+	return again, e.resumeAnew(ctx, moved, false)
 }
 
 // backlog has the rows, of any kind, that wait for the end of their timer's change.

@@ -89,3 +89,32 @@ func TestLaneThatIsSpilled(t *testing.T) {
 		})
 	}
 }
+
+// A retry that the journal alone knew of gets its row before its lane is known. The row
+// moves to its lane while refill reads that to its end, and is tried on time.
+func TestRowThatChangesItsLane(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var crashed, looked atomic.Bool
+		w.before = func(op string, arg any) error {
+			switch s, _ := arg.(*engine.Settlement); {
+			case !crashed.Load():
+			case op == "OwedIn" && looked.CompareAndSwap(false, true):
+				time.Sleep(time.Second)
+			case op == "Settle" && !s.Replayed && len(s.Owe) > 0 && len(s.Marks) == 0:
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		}
+		w.start()
+		w.replies("a", fail, ok)
+		w.make(timer("a", delay(5*time.Second), retry(4, 10*time.Second, 1)))
+		w.make(timer("b", delay(6500*time.Millisecond)))
+		time.Sleep(5200 * time.Millisecond)
+		crashed.Store(true)
+		w.crash(2 * time.Second)
+		time.Sleep(20 * time.Second)
+		if cs := w.of("a"); len(cs) != 2 {
+			t.Errorf("%d calls, want the first and its retry", len(cs))
+		}
+	})
+}
