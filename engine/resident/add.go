@@ -298,6 +298,8 @@ func (m *Memory) Fire(due int64, batch []Item) {
 			t = sh.wake(engine.Key{Timer: it.id, Due: it.due}, now)
 		case lv == nil || lv.next != due:
 			// Removed or changed while the wheel was handing it over.
+		case lv.frozen && due <= lv.rangeTo:
+			// The change records what becomes of the range, this due with it; Thaw has it fire.
 		case stepped-due > policy.MisfireAfter:
 			m.addLate(lv, due, stepped, false)
 		case sh.fallsBehind(lv, due, now):

@@ -269,6 +269,10 @@ func (m *Memory) Thaw(id engine.TimerID) {
 	sh.mu.Lock()
 	if lv := sh.timers[id]; lv != nil && lv.frozen {
 		lv.frozen = false
+		if due := lv.next; due != 0 && due <= lv.rangeTo { // it may have come meanwhile
+			m.unschedule(lv)
+			m.schedule(lv, due-1)
+		}
 		for t := lv.tasks; t != nil; t = t.later {
 			t.cancelled = false
 			t.touch()

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,28 +120,77 @@ func TestRangeOfATimerThatEnds(t *testing.T) {
 
 // A delete by a clock that was set back by days records what was not called in runs,
 // without going through each due: 86,400,000 of them took 3.2 s, with the shard locked.
+// Dues that come while the delete is being stored are in the run, and only there.
 func TestDeleteAfterALongStepBack(t *testing.T) {
 	const days = 10
-	begin(t, func(t *testing.T, w *world) {
+	for _, takes := range []time.Duration{0, 100 * time.Millisecond} {
+		t.Run(takes.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.before = func(op string, arg any) error {
+					if c, _ := arg.(*engine.Change); op == "Apply" && c.Timer == nil {
+						time.Sleep(takes)
+					}
+					return nil
+				}
+				w.start()
+				w.make(timer("old", every(10*time.Second)))
+				time.Sleep(40 * time.Second)
+				w.settle()
+				w.step(-days * 24 * time.Hour)
+				made := w.now()
+				id := w.make(timer("a", every(10*time.Millisecond)))
+				time.Sleep(time.Second)
+				if _, err := w.Delete(t.Context(), id, 0); err != nil {
+					t.Fatal(err)
+				}
+				w.settle()
+				count, last := int64(0), int64(0)
+				for _, r := range w.records(id) {
+					count, last = count+max(r.Count, 1), max(last, r.Key.Due, r.DueLast)
+				}
+				if count != (last-made)/10 || last < made+days*24*3_600_000-10_000 {
+					t.Errorf("%d dues have a record, up to %s", count, stamp(last))
+				}
+				w.step(days * 24 * time.Hour) // for the ledger
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}
+
+// Dues of a range that come while a change is being stored are called if the change fails.
+func TestRangeAfterAFailedChange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.before = func(op string, arg any) error {
+			if c, _ := arg.(*engine.Change); op == "Apply" && c.Timer == nil {
+				time.Sleep(100 * time.Millisecond)
+				return &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile"}
+			}
+			return nil
+		}
+		w.start()
 		w.make(timer("old", every(10*time.Second)))
 		time.Sleep(40 * time.Second)
 		w.settle()
-		w.step(-days * 24 * time.Hour)
+		w.step(-time.Hour)
 		made := w.now()
 		id := w.make(timer("a", every(10*time.Millisecond)))
 		time.Sleep(time.Second)
-		if _, err := w.Delete(t.Context(), id, 0); err != nil {
-			t.Fatal(err)
+		if _, err := w.Delete(t.Context(), id, 0); err == nil {
+			t.Fatal("the delete was made")
 		}
-		w.settle()
-		count, last := int64(0), int64(0)
-		for _, r := range w.records(id) {
-			count, last = count+max(r.Count, 1), max(last, r.Key.Due, r.DueLast)
+		time.Sleep(time.Second - 5*time.Millisecond)
+		called := dues(w.of("a"))
+		slices.Sort(called)
+		for i, due := range called {
+			if want := made + int64(i+1)*10; due != want {
+				t.Fatalf("call %d is of due %s, want %s", i, stamp(due), stamp(want))
+			}
 		}
-		if count != (last-made)/10 || last < made+days*24*3_600_000-10_000 {
-			t.Errorf("%d dues have a record, up to %s", count, stamp(last))
+		if len(called) != 209 {
+			t.Errorf("%d calls, want 209", len(called))
 		}
-		w.step(days * 24 * time.Hour) // for the ledger
+		w.step(time.Hour) // for the ledger
 		time.Sleep(time.Second)
 	})
 }
