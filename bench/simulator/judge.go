@@ -48,6 +48,7 @@ func (m *machine) hold(r *remains, out *Outcome) {
 		m.holdRecords(t, upTo, out)
 		m.holdCalls(t)
 		m.holdOverlap(t)
+		m.holdOrder(t)
 	}
 	for _, o := range r.owed {
 		if t := timers[o.Key.Timer]; t != nil && t.blocked && o.Task == nil {

@@ -111,6 +111,29 @@ func (m *machine) holdOverlap(t *timer) {
 	}
 }
 
+// holdOrder: tasks of a timer that wait for each other have their first attempts in the
+// order of their dues, in each life and generation. The order is not held over steps back
+// of the clock, nor for what somebody asked for: that is due when it was asked for.
+func (m *machine) holdOrder(t *timer) {
+	if m.back() || !t.all(func(v version) bool { return v.Overlap == engine.OverlapQueue }) {
+		return
+	}
+	var firsts []*call
+	for due, calls := range t.calls {
+		for _, c := range calls {
+			if c.attempt == 1 && !c.redelivered && !t.asked(due) {
+				firsts = append(firsts, c)
+			}
+		}
+	}
+	slices.SortFunc(firsts, func(a, b *call) int { return cmp.Compare(a.began, b.began) })
+	for i := 1; i < len(firsts); i++ {
+		if a, b := firsts[i-1], firsts[i]; a.life == b.life && a.generation == b.generation && b.key.Due < a.key.Due {
+			m.wrong("%s: %s was first called at %v, after %s, which was due later", t.name(), stamp(b.key.Due), b.at, stamp(a.key.Due))
+		}
+	}
+}
+
 // asked tells whether anybody asked for a due.
 func (t *timer) asked(due int64) bool {
 	if t.manual[due] != nil || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Run && r.about(due) }) {

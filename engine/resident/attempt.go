@@ -188,7 +188,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 			freed = t.leave(now)
 		}
 		return nil, 0, freed
-	case !t.busy && lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:
+	case !t.busy && lv.overlaps(t):
 		m.overlap(sh, t, now)
 		return nil, 0, nil
 	case lv.heavy.Load() && body.Version != lv.def.Version:
@@ -217,7 +217,8 @@ func (m *Memory) Found(now int64) int64 { return max(m.StartedAt, min(m.Stepped.
 // maxParked is how many tasks of one timer may wait for another of it.
 const maxParked = 100
 
-// overlap decides what becomes of a task whose timer is busy. mu is held.
+// overlap decides what becomes of a task whose timer is busy, or has one that is due
+// before it. mu is held.
 func (m *Memory) overlap(sh *shard, t *Task, now int64) {
 	lv := t.timer
 	switch {

@@ -123,6 +123,7 @@ func (x *model) turn(t *rapid.T) *Task {
 
 func (x *model) Begin(t *rapid.T) {
 	tk := x.turn(t)
+	hadTurn := tk.busy
 	a, _, freed := x.m.Begin(tk, x.now, &Body{})
 	if freed != nil {
 		if freed.state != Queued {
@@ -130,8 +131,17 @@ func (x *model) Begin(t *rapid.T) {
 		}
 		x.m.Enqueue([]*Task{freed})
 	}
-	if a != nil {
-		x.attempts = append(x.attempts, a)
+	if a == nil {
+		return
+	}
+	x.attempts = append(x.attempts, a)
+	if hadTurn || tk.timer.def.Overlap != engine.OverlapQueue {
+		return
+	}
+	for _, other := range x.tasks(func(o *Task) bool { return o.timer == tk.timer && (o.state == Queued || o.state == Parked) }) {
+		if other.Key.Due < tk.Key.Due {
+			t.Fatalf("%s begins, and %s is %v", tk.Key, other.Key, other.state)
+		}
 	}
 }
 

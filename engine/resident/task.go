@@ -51,28 +51,30 @@ func (m *Memory) conclude(sh *shard, t *Task, status engine.TaskStatus, reason s
 	return freed
 }
 
-// leave ends a task's turn at its timer; the task that waited for it, if any, is
-// returned to be queued. It counts as busy at once, so that none that comes due now
-// goes before it. mu is held.
+// leave ends a task's turn at its timer, and gives the turn to the one that is due first
+// of those that wait for it; that is returned if it is to be queued. It counts as busy at
+// once, so that none that comes due now goes before it. mu is held.
 func (t *Task) leave(now int64) (freed *Task) {
 	lv := t.timer
 	if t.busy {
 		t.busy = false
 		lv.busy--
 	}
-	if lv.busy == 0 {
-		for len(lv.parked) > 0 && freed == nil {
-			p := lv.parked[0]
-			lv.parked = lv.parked[1:]
-			if p.state == Parked {
-				p.await(now)
-				p.busy = true
-				lv.busy++
-				freed = p
-			}
-		}
+	if lv.busy > 0 || len(lv.parked) == 0 {
+		return nil
 	}
-	return freed
+	next := lv.first()
+	if next == nil {
+		return nil
+	}
+	next.busy = true
+	lv.busy++
+	if next.state == Queued {
+		return nil // it is on its way
+	}
+	lv.parked = slices.DeleteFunc(lv.parked, func(p *Task) bool { return p == next })
+	next.await(now)
+	return next
 }
 
 // yields reports whether a task that waits for its due again gives up its turn: its
@@ -167,9 +169,9 @@ func (m *Memory) detach(sh *shard, t *Task) {
 // ends gives a task its final status; it stays in memory until it is settled. freed:
 // see leave. mu is held.
 func (m *Memory) ends(sh *shard, t *Task, status engine.TaskStatus, reason string, now int64) (freed *Task) {
-	freed = t.leave(now)
 	m.detach(sh, t)
 	t.move(Done)
+	freed = t.leave(now)
 	t.Status, t.Reason, t.Ended, t.NotBefore = status, reason, now, 0
 	t.encoded = engine.EncodeTask(&t.Task)
 	sh.done++

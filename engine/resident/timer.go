@@ -72,6 +72,30 @@ func (lv *Timer) unpark(now int64) (ready []*Task) {
 	return ready
 }
 
+// overlaps reports whether a task that is not busy would overlap with another of its
+// timer, or, where these wait for each other, go before one that is due earlier: workers
+// take tasks out of the queue in order, and come here in any. mu is held.
+func (lv *Timer) overlaps(t *Task) bool {
+	switch lv.def.Overlap {
+	case engine.OverlapAllow:
+		return false
+	case engine.OverlapQueue:
+		return lv.busy > 0 || lv.first() != t
+	}
+	return lv.busy > 0
+}
+
+// first is the task that is due first of those that wait for the timer's turn, nil for
+// none. mu is held.
+func (lv *Timer) first() (first *Task) {
+	for t := lv.tasks; t != nil; t = t.later {
+		if (t.state == Queued || t.state == Parked) && (first == nil || t.Key.Due < first.Key.Due) {
+			first = t
+		}
+	}
+	return first
+}
+
 // fallsBehind reports whether a timer is not to have its dues one by one, from one on
 // that has no task yet: too many came during a stall or an outage, or its lane has no
 // room. mu is held.
