@@ -21,13 +21,12 @@ const (
 	// censusPage is how many timers are in memory at a time; a tier makes a page shorter
 	// if they have large bodies.
 	censusPage = 256
-	// A census works for censusShare of the time once it has taken quick, and the next
-	// begins when the former is older than censusRest times what that took.
-	quick       = 200 * time.Millisecond
+	// A census works all the time for censusWait, during which a reader waits for it, and
+	// then for a censusShare of the time. The next begins when the former is older than
+	// censusRest times what that took.
+	censusWait  = 100 * time.Millisecond
 	censusShare = 5
 	censusRest  = 20
-	// censusWait is how long a reader waits for a census under way.
-	censusWait = 500 * time.Millisecond
 	// censusApps is how many apps are counted one by one; the others are in the sum.
 	censusApps = 10_000
 )
@@ -44,7 +43,9 @@ type Census struct {
 
 	mu      sync.Mutex
 	whole   *Count        // the last that was completed
+	took    time.Duration // of that
 	part    *Count        // under way
+	begun   time.Time     // when that began
 	done    chan struct{} // closed when that has ended; nil: none is
 	nextDue time.Time     // when the next may begin
 }
@@ -68,18 +69,22 @@ func NewCensus(timers Timers, now func() int64, begin func(func(context.Context)
 	return &Census{timers: timers, now: now, begin: begin}
 }
 
-// Look returns the last census, or what the first has counted so far. It waits for a
-// moment for one that is due.
+// Look returns the last census, or what the first has counted so far, and begins the
+// next one if it is due. A reader waits for it in the first censusWait only, and not if
+// the last census took longer: it gets the last one then.
 func (c *Census) Look(ctx context.Context) *Count {
 	c.mu.Lock()
 	if c.done == nil && !time.Now().Before(c.nextDue) {
-		c.done, c.part = make(chan struct{}), &Count{At: c.now(), Apps: map[string]*AppCount{}}
+		c.done, c.begun, c.part = make(chan struct{}), time.Now(), &Count{At: c.now(), Apps: map[string]*AppCount{}}
 		c.begin(c.run)
 	}
-	done := c.done
+	done, left := c.done, time.Duration(0)
+	if c.took <= censusWait {
+		left = censusWait - time.Since(c.begun)
+	}
 	c.mu.Unlock()
-	if done != nil {
-		wait := time.NewTimer(censusWait)
+	if done != nil && left > 0 {
+		wait := time.NewTimer(left)
 		defer wait.Stop()
 		select {
 		case <-done:
@@ -110,22 +115,23 @@ func (n *Count) clone() *Count {
 
 // run counts once.
 func (c *Census) run(ctx context.Context) {
-	started := time.Now()
-	err := c.count(ctx, started)
+	err := c.count(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	took := time.Since(c.begun)
 	if err == nil {
 		c.part.Whole = true
-		c.whole, c.part = c.part, nil
+		c.whole, c.part, c.took = c.part, nil, took
 	}
-	c.nextDue = time.Now().Add(max(time.Second, censusRest*time.Since(started)))
+	c.nextDue = time.Now().Add(max(time.Second, censusRest*took))
 	close(c.done)
 	c.done = nil
 }
 
 // count goes through all timers.
-func (c *Census) count(ctx context.Context, started time.Time) error {
+func (c *Census) count(ctx context.Context) error {
 	plans := newForecaster(c.part.At)
+	counts := make([]counted, censusPage)
 	for after := ""; ; {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -135,9 +141,8 @@ func (c *Census) count(ctx context.Context, started time.Time) error {
 		if err != nil {
 			return err
 		}
-		counts := make([]counted, len(ts))
 		for i, t := range ts {
-			counts[i] = plans.count(t)
+			plans.count(t, &counts[i])
 		}
 		c.mu.Lock()
 		for i, t := range ts {
@@ -147,7 +152,7 @@ func (c *Census) count(ctx context.Context, started time.Time) error {
 		if after = next; next == "" {
 			return nil
 		}
-		if time.Since(started) > quick {
+		if time.Since(c.begun) > censusWait {
 			rest := time.NewTimer((censusShare - 1) * time.Since(began))
 			select {
 			case <-rest.C:

@@ -46,8 +46,10 @@ func TestForecast(t *testing.T) {
 		for due, ok := p.Next(from); ok && due < (from/hour+countedHours)*hour; due, ok = p.Next(due) {
 			want[due/hour-from/hour]++
 		}
+		var x counted
+		f.count(timer, &x)
 		var got [countedHours]int64
-		copy(got[:], f.count(timer).dues)
+		copy(got[:], x.dues)
 		if got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
@@ -79,13 +81,15 @@ func TestCensus(t *testing.T) {
 		}
 		now := func() int64 { return time.Now().UnixMilli() }
 		c := NewCensus(list, now, func(f func(context.Context)) { go f(t.Context()) })
-		slow = 400 * time.Millisecond
+		slow = 60 * time.Millisecond
 		n := c.Look(t.Context())
 		if a, exact := n.Of("a"); exact || a.Enabled != censusPage/2 || n.At == 0 {
 			t.Errorf("the first page: %v %v", a.Counts, exact)
 		}
 		time.Sleep(time.Minute)
 		slow = 0
+		c.Look(t.Context())
+		synctest.Wait()
 		n = c.Look(t.Context())
 		all, exact := n.Of("")
 		if !exact || all.Enabled != 3*censusPage/2 || all.Disabled != 3*censusPage/2 {
@@ -102,6 +106,58 @@ func TestCensus(t *testing.T) {
 		fails = errors.New("away")
 		if again := c.Look(t.Context()); again.At != n.At {
 			t.Error("a census that failed took the place of one that did not")
+		}
+	})
+}
+
+// A reader of a small store gets a census of now. One of a large store gets the last
+// census at once, while one census, and no more, is under way; without a reader none is.
+func TestCensusKeepsNoReaderWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, begun := time.Duration(0), 0
+		list := func(context.Context, engine.TimerFilter, string, int) ([]*engine.Timer, string, error) {
+			begun++
+			time.Sleep(slow)
+			return nil, "", nil
+		}
+		now := func() int64 { return time.Now().UnixMilli() }
+		c := NewCensus(list, now, func(f func(context.Context)) { go f(t.Context()) })
+		look := func(waits time.Duration) *Count {
+			t.Helper()
+			asked := time.Now()
+			n := c.Look(t.Context())
+			if took := time.Since(asked); took != waits {
+				t.Errorf("a reader waited for %v, want %v", took, waits)
+			}
+			return n
+		}
+		slow = 10 * time.Millisecond
+		look(slow)
+		time.Sleep(time.Hour)
+		second := now()
+		if n := look(slow); n.At != second {
+			t.Errorf("the store is small: the census is of %d, want %d", n.At, second)
+		}
+		slow = time.Minute
+		time.Sleep(time.Hour)
+		third := now()
+		if n := look(censusWait); n.At != second {
+			t.Errorf("the store has grown: the census is of %d, want %d", n.At, second)
+		}
+		look(0)
+		time.Sleep(time.Hour)
+		if begun != 3 {
+			t.Errorf("%d censuses, want 3", begun)
+		}
+		fourth := now()
+		for range 3 {
+			if n := look(0); n.At != third {
+				t.Errorf("the census is of %d, want %d", n.At, third)
+			}
+		}
+		time.Sleep(slow)
+		if n := look(0); n.At != fourth || begun != 4 {
+			t.Errorf("%d censuses, the last of %d, want 4, of %d", begun, n.At, fourth)
 		}
 	})
 }

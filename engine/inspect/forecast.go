@@ -23,7 +23,8 @@ const knownCalendars = 1000
 // counted is what one timer adds to a census.
 type counted struct {
 	status engine.Status
-	dues   []int64 // by hour; nil: none
+	dues   []int64             // by hour; nil: none
+	own    [countedHours]int64 // where dues lie that no other timer has
 }
 
 func newForecaster(from int64) *forecaster {
@@ -36,46 +37,47 @@ func newForecaster(from int64) *forecaster {
 	return f
 }
 
-// count counts one timer. One whose plan cannot be made has no dues.
-func (f *forecaster) count(t *engine.Timer) counted {
-	x := counted{status: t.StatusAt(f.from, true)}
+// count counts one timer into x. One whose plan cannot be made has no dues.
+func (f *forecaster) count(t *engine.Timer, x *counted) {
+	x.status, x.dues = t.StatusAt(f.from, true), nil
 	if t.Status != engine.Enabled {
-		return x
+		return
 	}
 	p, err := plan.Of(t)
 	if err != nil {
-		return x
+		return
 	}
 	first, last, n := p.Run(f.from, f.to)
 	switch {
 	case n == 0:
 	case n <= countedHours: // few: one after the other
-		x.dues = make([]int64, countedHours)
+		clear(x.own[:])
+		x.dues = x.own[:]
 		for due, ok := first, true; ok && due <= last; due, ok = p.Next(due) {
 			x.dues[due/hour-f.from/hour]++
 		}
 	default:
-		x.dues = f.byHour(t, &p)
+		f.byHour(t, &p, x)
 	}
-	return x
 }
 
 // byHour counts a timer that is due often.
-func (f *forecaster) byHour(t *engine.Timer, p *plan.Plan) []int64 {
+func (f *forecaster) byHour(t *engine.Timer, p *plan.Plan, x *counted) {
 	s := &t.Schedule
 	key := calendar{s.Cron, s.TimeZone}
 	shared := s.Cron != "" && !strings.HasPrefix(strings.ToLower(s.Cron), "@every") && s.StartAt == 0 && s.EndAt == 0 && s.MaxRuns == 0 && s.Jitter == 0 && t.ValidFrom <= f.from
 	if shared {
 		if dues := f.known[key]; dues != nil {
-			return dues[:]
+			x.dues = dues[:]
+			return
 		}
 	}
-	dues := new([countedHours]int64)
-	for i := range dues {
-		dues[i] = p.Count(f.hours[i], f.hours[i+1])
+	for i := range x.own {
+		x.own[i] = p.Count(f.hours[i], f.hours[i+1])
 	}
+	x.dues = x.own[:]
 	if shared && len(f.known) < knownCalendars {
-		f.known[calendar{strings.Clone(s.Cron), strings.Clone(s.TimeZone)}] = dues
+		dues := x.own
+		f.known[calendar{strings.Clone(s.Cron), strings.Clone(s.TimeZone)}] = &dues
 	}
-	return dues[:]
 }
