@@ -125,7 +125,7 @@ func (o *owners) rest() {
 	}
 }
 
-// onTime tells whether lateness is judged: where the load is well below what the
+// onTime reports whether lateness is judged: where the load is well below what the
 // machine bears.
 func (o *owners) onTime() bool { return o.rate <= 1000 }
 

@@ -128,7 +128,7 @@ const (
 	likeBefore = 5
 )
 
-// asBefore tells whether the p99 (ms) after an event is as it was: twice that
+// asBefore reports whether the p99 (ms) after an event is as it was: twice that
 // before at most.
 func asBefore(was, is float64) bool { return is <= max(2*was, likeBefore) }
 

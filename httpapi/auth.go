@@ -183,7 +183,7 @@ func sameOrigin(ctx *fasthttp.RequestCtx) error {
 	}
 }
 
-// rebound tells whether a request may be one of a web page at a name. Whoever owns the
+// rebound reports whether a request may be one of a web page at a name. Whoever owns the
 // name can point it at loopback once the page is loaded; then the page is of the same
 // origin as we are. Nobody can do that with an address, or with localhost. A page that
 // reads sends no Origin, but as Host its name; what wants no token anyone may read.
@@ -204,14 +204,14 @@ func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
 	return err != nil || ownable(u.Host)
 }
 
-// ownable tells whether a host, with a port or without, is neither localhost nor an address.
+// ownable reports whether a host, with a port or without, is neither localhost nor an address.
 func ownable(host string) bool {
 	name := strings.ToLower((&url.URL{Host: host}).Hostname())
 	_, err := netip.ParseAddr(name)
 	return err != nil && name != "localhost" && !strings.HasSuffix(name, ".localhost")
 }
 
-// open tells whether a request is for what wants no token, such as a probe; a page of
+// open reports whether a request is for what wants no token, such as a probe; a page of
 // the console is not.
 func (s *Server) open(ctx *fasthttp.RequestCtx) bool {
 	uri := unsafeString(ctx.Request.Header.RequestURI())
@@ -222,6 +222,6 @@ func (s *Server) open(ctx *fasthttp.RequestCtx) bool {
 
 var errRebound = &problem{
 	status: fasthttp.StatusForbidden, code: "cross_origin",
-	detail: "without tokens the server answers at no internet host name, and answers only pages from localhost or an IP address, because anyone can point a name at it:  " +
+	detail: "without tokens the server accepts no request with an internet host name, and no change from a page outside localhost and IP addresses, because anyone can point a domain at it: " +
 		"use localhost or the address, set a token, or pass --insecure",
 }

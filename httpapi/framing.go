@@ -9,7 +9,7 @@ import (
 	"xtimer/engine"
 )
 
-// framedTwice tells whether a request says twice, and in two ways, where it ends:
+// framedTwice reports whether a request says twice, and in two ways, where it ends:
 // what a proxy before us took for its body might be a request to us (RFC 9112, 6.3).
 func framedTwice(raw []byte) bool {
 	var length, encoding bool

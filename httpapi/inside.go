@@ -108,13 +108,13 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 	}
 }
 
-// forProgram tells whether the asker wants JSON and no page: a path that lacks its
+// forProgram reports whether the asker wants JSON and no page: a path that lacks its
 // /v1 must be a 404 for it, not the console's page of the same name.
 func forProgram(accept []byte) bool {
 	return bytes.Contains(accept, []byte("json")) && !bytes.Contains(accept, []byte("html")) && !bytes.Contains(accept, []byte("*/*"))
 }
 
-// ofAPI tells whether a path is the API's, whether or not anything is there.
+// ofAPI reports whether a path is the API's, whether or not anything is there.
 func ofAPI(uri string) bool {
 	path, _, _ := strings.Cut(uri, "?")
 	switch path {

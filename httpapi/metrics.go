@@ -119,7 +119,7 @@ var help = map[string]string{
 	"xtimer_settle_seconds":         "Duration of a settle, which stores results and progress in the cold tier.",
 	"xtimer_targets_limited":        "Targets whose limit of calls in flight makes tasks wait, or was lowered by timeouts.",
 	"xtimer_tasks_overdue":          "Tasks that are due and wait to be called.",
-	"xtimer_tier_up":                "1 while the tier answers, else 0.",
+	"xtimer_tier_up":                "1 while the tier is available, else 0.",
 	"xtimer_timers":                 "Timers, by stored status.",
 	"xtimer_timers_created_total":   "Timers created since the start, including changed schedules.",
 	"xtimer_wal_entries":            "Records in the journal that are not discarded yet.",
@@ -133,7 +133,7 @@ var help = map[string]string{
 	"xtimer_http_connections_refused_total": "Connections refused because a limit was reached.",
 	"xtimer_http_panics_total":              "Handlers that panicked; each is a bug.",
 	"xtimer_http_request_seconds":           "Time from reading a request until its response is rendered.",
-	"xtimer_http_requests_total":            "Requests answered, by route and status class.",
+	"xtimer_http_requests_total":            "Responses to requests, by route and status class.",
 	"xtimer_stream_dropped_total":           "Tasks that event streams could not send, because the reader was too slow or history did not have them.",
 	"xtimer_streams":                        "Open event streams.",
 

@@ -56,7 +56,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &problem{
 			status: fasthttp.StatusServiceUnavailable, code: "shutting_down", retry: 1,
-			detail: "the node is stopping and cannot answer the request",
+			detail: "the server is stopping and cannot serve the request",
 		}
 	default:
 		return &problem{

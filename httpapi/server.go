@@ -237,7 +237,7 @@ func (s *Server) problem(r *request, err error) *problem {
 	if reason := s.e.Ready(); reason != nil {
 		return notReady("not_ready", reason.Error())
 	}
-	s.log.Error("cannot answer a request", "method", r.route.method, "path", r.route.path, "err", err)
+	s.log.Error("cannot serve a request", "method", r.route.method, "path", r.route.path, "err", err)
 	return p
 }
 

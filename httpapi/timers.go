@@ -311,7 +311,7 @@ func resultReply(result string) reply {
 	})}
 }
 
-// isFault tells whether an error is a fault of that kind.
+// isFault reports whether an error is a fault of that kind.
 func isFault(err error, kind engine.FaultKind) bool {
 	var f *engine.Fault
 	return errors.As(err, &f) && f.Kind == kind

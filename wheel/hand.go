@@ -33,7 +33,7 @@ type hand struct {
 }
 
 // Run fires what is due until ctx ends, then returns nil, when nothing it started
-// runs any more but for clockworks that have wedged (see Stats.Stuck). What has not
+// runs any more except for clockworks that have wedged (see Stats.Stuck). What has not
 // been fired stays in the wheel. Run fails only when it runs already.
 func (w *Wheel[V]) Run(ctx context.Context) error {
 	w.mu.Lock()

@@ -141,7 +141,7 @@ func (w *Wheel[V]) dropWorks() {
 	w.dropped = kept
 }
 
-// awaitEnd waits for discarded clockworks, but for no wedged one.
+// awaitEnd waits for discarded clockworks, except for wedged ones.
 func awaitEnd(works []*clockwork) {
 	limit := time.NewTimer(goodbye)
 	defer limit.Stop()

@@ -66,7 +66,7 @@ type Wheel[V any] struct {
 // New returns a wheel that hands what is due to fire. Nothing fires before Run.
 //
 // fire gets the values of one tick in batches of at most 1,024, in increasing
-// order of due but for those added late; what became due behind a tick of more than
+// order of due except for those added late; what became due behind a tick of more than
 // a batch takes turns with the rest of it. Its calls come one after another; the
 // batch is the wheel's again when it returns. It is never called with a due that
 // the wall clock has not reached.

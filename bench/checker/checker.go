@@ -50,10 +50,10 @@ type Violation struct {
 	Detail string
 }
 
-// OK tells whether the run is valid and all promises were kept.
+// OK reports whether the run is valid and all promises were kept.
 func (r *Report) OK() bool { return len(r.Violations) == 0 && len(r.Invalid) == 0 }
 
-// Has tells whether a promise was broken.
+// Has reports whether a promise was broken.
 func (r *Report) Has(rule string) bool {
 	return slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Rule == rule })
 }
@@ -172,7 +172,7 @@ func within(sorted []int64, from, to int64) int {
 
 func anyFault(*Broken) bool { return true }
 
-// forgets tells whether a fault may make the service forget what it has just
+// forgets reports whether a fault may make the service forget what it has just
 // done. A process that was told to end forgets nothing.
 func (f *Broken) forgets() bool { return f.Fault != "terminate" && f.Fault != "receiver" }
 

@@ -141,10 +141,10 @@ type Arrived struct {
 	Code int `json:"code,omitempty"`
 }
 
-// ok tells whether the receiver took the call.
+// ok reports whether the receiver took the call.
 func (a *Arrived) ok() bool { return a.Code >= 200 && a.Code < 300 }
 
-// retryable tells whether the answer asks for another attempt.
+// retryable reports whether the answer asks for another attempt.
 func (a *Arrived) retryable() bool {
 	return a.Code == 0 || a.Code == 408 || a.Code == 425 || a.Code == 429 || a.Code >= 500
 }

@@ -164,7 +164,7 @@ func parseField(text string, lo, hi, field int) (values map[int]bool, star bool,
 	return values, star, nil
 }
 
-// matches tells whether a reading of the wall clock is one that is asked for.
+// matches reports whether a reading of the wall clock is one that is asked for.
 func (c *calendar) matches(wall time.Time) bool {
 	if !c.second[wall.Second()] || !c.minute[wall.Minute()] || !c.hour[wall.Hour()] || !c.month[int(wall.Month())] {
 		return false

@@ -60,7 +60,7 @@ func (c *court) phantom(k key, a *Arrived) {
 	}
 }
 
-// said tells whether the arrival's request was in force when it was sent.
+// said reports whether the arrival's request was in force when it was sent.
 func (o *occurrence) said(a *Arrived) bool {
 	for _, e := range o.eras {
 		if len(e.defs) == 0 && e.def.RequestSHA == a.RequestSHA {

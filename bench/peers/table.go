@@ -14,10 +14,10 @@ func tableOf(rows []*figures, started time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# xtimer beside its peers\n\n%s, on %s, %s. Written by `make bench-peers` in %s.\n\n",
 		started.UTC().Format("2006-01-02 15:04 MST"), machine(), runtime.Version(), time.Since(started).Round(time.Second))
-	fmt.Fprintf(&b, "Scheduler, its server, the load and the receiver share these processors: compare rows, not with other machines.\n"+
-		"Handlers make the same HTTP call to the same receiver, but for the rows *no-op*, whose handlers only note the time.\n"+
-		"What each was set to stands in `bench/peers/README.md`. *Stolen* is what other machines of the host had of the\n"+
-		"processor time that a row wanted for the figures beside it: of three tries at most, those of which the least was stolen.\n\n")
+	fmt.Fprintf(&b, "Scheduler, its server, the load and the receiver share these processors: compare the rows with each other, not with other machines.\n"+
+		"Handlers make the same HTTP call to the same receiver; the handlers of the rows *no-op* only record the time.\n"+
+		"`bench/peers/README.md` has the settings of each. *Stolen* is the processor time that other machines of the host took while\n"+
+		"the figures of the row were measured. Each row is the try, of at most three, in which the least time was stolen.\n\n")
 
 	fmt.Fprintf(&b, "| | scheduled/s one by one | in batches | late p50 at %d/s | p99 | early | fires/s, %d at once | stolen |\n|---|--:|--:|--:|--:|--:|--:|--:|\n", rate, burst)
 	for _, f := range rows {

@@ -108,7 +108,7 @@ func (m *machine) answered(r *request) {
 	m.tell("  %s %s: %s %s v%d %v %s%s", r.Kind, r.Name, [...]string{"UNKNOWN", "done", "refused"}[r.state], id, version, r.same, r.deleted, errText(r.err))
 }
 
-// about tells whether an instant lies between question and answer, or a little
+// about reports whether an instant lies between question and answer, or a little
 // later, whichever way the clock went.
 func (r *request) about(instant int64) bool {
 	return min(r.sentWall, r.answeredWall) <= instant && instant <= max(r.sentWall, r.answeredWall)+5000

@@ -146,7 +146,7 @@ func (e *era) dues(to int64) []int64 {
 	return append(ds, e.between(e.first.ValidFrom, to)...)
 }
 
-// has tells whether a due is one of an era's.
+// has reports whether a due is one of an era's.
 func (e *era) has(due int64) bool {
 	if e.first.Status == engine.Disabled {
 		return false

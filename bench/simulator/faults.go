@@ -64,7 +64,7 @@ func (m *machine) diskOf(l *life) vfs.FS {
 	})
 }
 
-// locked tells whether Pebble syncs with a lock held: at its Close, and when it goes on
+// locked reports whether Pebble syncs with a lock held: at its Close, and when it goes on
 // to the next log (seed 430206, with a backup that waited for that lock).
 func locked() bool {
 	pcs := make([]uintptr, 32)
@@ -145,7 +145,7 @@ type cold struct {
 	l *life
 }
 
-// read tells whether a read fails.
+// read reports whether a read fails.
 func (c *cold) read() error {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()

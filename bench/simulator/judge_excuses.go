@@ -28,7 +28,7 @@ func (m *machine) setBack(t *timer, c *call) bool {
 	})
 }
 
-// foundLate tells whether a start or a step of the clock found a due late by more than this.
+// foundLate reports whether a start or a step of the clock found a due late by more than this.
 func (m *machine) foundLate(due int64, by time.Duration) bool {
 	for _, looked := range m.looks { // also of one that was not told that its decision was stored
 		if due < looked-by.Milliseconds() {
@@ -43,7 +43,7 @@ func (m *machine) foundLate(due int64, by time.Duration) bool {
 	return false
 }
 
-// forgot tells whether the process died before it could have noted an answer.
+// forgot reports whether the process died before it could have noted an answer.
 func (m *machine) forgot(t *timer, calls []*call) bool {
 	for _, c := range calls {
 		if c.answer.class == engine.ClassOK && m.diedAfter(c) != nil {
@@ -79,13 +79,13 @@ func (m *machine) back() bool {
 	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to < s.from })
 }
 
-// reached tells whether the clock stood beyond a due before a step of it, and was set
+// reached reports whether the clock stood beyond a due before a step of it, and was set
 // back: then the due was taken on time, and no step made it late.
 func (m *machine) reached(due int64, before clockStep) bool {
 	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.at < before.at && s.to < s.from && due <= s.from })
 }
 
-// asleep tells whether nobody saw a step, as no process ran: the next start finds what
+// asleep reports whether nobody saw a step, as no process ran: the next start finds what
 // it made late, unless the clock was set back meanwhile.
 func (m *machine) asleep(s clockStep) bool {
 	for _, x := range slices.Backward(m.ended) {
@@ -96,7 +96,7 @@ func (m *machine) asleep(s clockStep) bool {
 	return false
 }
 
-// forward tells whether the clock was not set back since the end of a life.
+// forward reports whether the clock was not set back since the end of a life.
 func (m *machine) forward(x end) bool {
 	return !slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.at >= x.at && s.to < s.from })
 }

@@ -43,7 +43,7 @@ func (r *report) clock() {
 	case !ok:
 		r.line("clock", "synchronised", "no")
 		r.worthf("no service synchronises the clock (chrony, systemd-timesyncd): dues are exact to the millisecond by this machine's clock, even if that clock is wrong; "+
-			"the first start after a boot waits for it, %v at most (--clock-wait)", settings.Default().ClockWait)
+			"a start waits up to %v (--clock-wait) for the clock to be synchronised, if the machine has booted since the last finished due or the clock is a minute behind that due", settings.Default().ClockWait)
 	default:
 		r.line("clock", "synchronised", "yes, within %s at most", span.Millis(within))
 	}

@@ -25,10 +25,10 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a server, a receiver and a few timers, to watch xtimer work",
-		Long: `demo starts a server on a temporary folder, and a receiver. It creates a
-one-shot timer, an interval timer, a cron timer and a timer whose receiver fails
-at first. It prints every call as it arrives, and how late the call is. Ctrl-C
-ends the demo with a summary; nothing is left behind.`,
+		Long: `demo starts a server with a temporary folder, and a receiver of its calls. It
+creates four timers: one with a single due, one with an interval, one with a cron
+expression, and one whose first calls fail. It prints every call as it arrives, and
+how late the call is. Ctrl-C ends the demo with a summary and deletes the folder.`,
 		Example: `  xtimer demo
   xtimer demo --for 10s`,
 		Args: cobra.NoArgs,

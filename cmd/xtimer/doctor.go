@@ -24,11 +24,11 @@ func newDoctor() *cobra.Command {
 	s := settings.Default()
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Measure what this machine can promise: timer jitter, fsync, clock, limits",
-		Long: `doctor measures for a few seconds what precision and rate this machine allows,
-and explains the result in words. The exit status is not 0 only if something is
-unusable. doctor can run beside a server, but then measures only the capacity
-that the server leaves.`,
+		Short: "Measure how precise and how fast xtimer can be on this machine",
+		Long: `doctor measures for a few seconds the precision of sleeps and the speed of the
+disk, reads the state of the clock and the limits of the process, and explains
+the results. The exit status is 1 if xtimer cannot run here, otherwise 0. doctor
+can run beside a server, but then measures only what the server leaves unused.`,
 		Example: `  xtimer doctor
   xtimer doctor --data-dir /var/lib/xtimer`,
 		Args: cobra.NoArgs,
@@ -87,7 +87,7 @@ func examine(ctx context.Context, out io.Writer, dataDir string) error {
 	if sync.p50 > 0 {
 		fmt.Fprintf(out, "  A create is durable after about %s; many at a time share one sync.\n", span.Millis(sync.p50))
 	}
-	fmt.Fprintf(out, "  Expect about %d calls a second to receivers that answer at once.\n", callsPerCPU*machine.Cores)
+	fmt.Fprintf(out, "  Expect about %d calls a second to receivers that respond at once.\n", callsPerCPU*machine.Cores)
 
 	for _, w := range r.worth {
 		fmt.Fprintf(out, "\n%s %s\n", r.paint.Paint(terminal.Yellow, "Worth a look:"), w)

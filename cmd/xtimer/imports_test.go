@@ -175,7 +175,7 @@ func TestImports(t *testing.T) {
 			// The engine, and the API over it with what speaks to it, are tested on the real tiers, as they run.
 			whole := strings.HasPrefix(p.ImportPath, "xtimer/engine/") || strings.HasPrefix(p.ImportPath, "xtimer/httpapi")
 			if strings.HasPrefix(to, modulePrefix) && !whole && !mayImport(to, testsToo...) {
-				t.Errorf("%s: a test imports %s; neighbours are strangers in tests too, but for %v", p.ImportPath, to, testsToo)
+				t.Errorf("%s: a test imports %s; in tests too, packages import only their neighbours of house and %v", p.ImportPath, to, testsToo)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/span"
 	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine"
@@ -16,32 +17,61 @@ import (
 func newPreview() *cobra.Command {
 	var zone string
 	var n int
+	var output terminal.Output
 	cmd := &cobra.Command{
 		Use:   "preview CRON",
-		Short: "Explain in words and dates when a cron expression is due",
-		Long: `preview explains what a cron expression means, lists its next dues, and warns of
-surprising behaviour. It needs no server. An expression has five fields, or six
-fields with seconds first, or is a descriptor such as @daily.`,
+		Short: "Explain a cron expression, and list its next dues",
+		Long: `preview explains in words what a cron expression means, lists its next dues (the
+instants at which a timer would be called), and warns of surprising behaviour. It
+needs no server. An expression has five fields, or six fields with seconds first,
+or is a descriptor such as @daily.`,
 		Example: `  xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai
   xtimer preview "30 2 * * *" --time-zone America/New_York --n 3
-  xtimer preview "*/10 * * * * *"`,
+  xtimer preview "*/10 * * * * *" -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s := engine.Schedule{Cron: args[0], TimeZone: zone}
-			return preview(cmd.OutOrStdout(), s, n, time.Now())
+			return preview(cmd.OutOrStdout(), output, s, n, time.Now())
 		},
 	}
 	cmd.Flags().StringVar(&zone, "time-zone", "", "the IANA time zone, such as Asia/Shanghai (default UTC)")
-	cmd.Flags().IntVar(&n, "n", 10, "how many dues to show")
+	cmd.Flags().IntVar(&n, "n", 10, "show this `NUMBER` of dues")
+	remote.AddOutput(cmd, &output)
 	return cmd
 }
 
-func preview(out io.Writer, s engine.Schedule, n int, now time.Time) error {
+// previewed is what JSON and YAML show of a schedule, as the API does.
+type previewed struct {
+	Sentence string           `json:"sentence"`
+	Dues     []string         `json:"dues"`
+	Warnings []previewWarning `json:"warnings"`
+}
+
+type previewWarning struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+func preview(out io.Writer, output terminal.Output, s engine.Schedule, n int, now time.Time) error {
 	v, err := plan.PreviewSchedule(s, n, now.UnixMilli())
 	if err != nil {
 		return err
 	}
-	loc, err := time.LoadLocation(s.TimeZone) // "" is UTC
+	value := previewed{Sentence: v.Sentence, Dues: []string{}, Warnings: []previewWarning{}} // shown as [], not as null
+	for _, due := range v.Dues {
+		value.Dues = append(value.Dues, remote.Instant(time.UnixMilli(due)))
+	}
+	for _, w := range v.Warnings {
+		value.Warnings = append(value.Warnings, previewWarning{w.Code, w.Detail})
+	}
+	return output.Show(out, terminal.View{Value: value, Names: value.Dues, Table: func(out io.Writer, _ bool) error {
+		return sheetPreview(out, s.TimeZone, &v, now)
+	}})
+}
+
+// sheetPreview shows a schedule for people to read.
+func sheetPreview(out io.Writer, zone string, v *plan.Preview, now time.Time) error {
+	loc, err := time.LoadLocation(zone) // "" is UTC
 	if err != nil {
 		return fmt.Errorf("cannot load the time zone: %w", err)
 	}

@@ -6,17 +6,34 @@ import (
 	"time"
 
 	"xtimer/cmd/xtimer/golden"
+	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine"
 )
 
 func TestPreview(t *testing.T) {
 	var out strings.Builder
 	now := time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC) // a Friday
-	err := preview(&out, engine.Schedule{Cron: "0 9 * * MON-FRI", TimeZone: "Asia/Shanghai"}, 3, now)
-	if err != nil {
+	s := engine.Schedule{Cron: "0 9 * * MON-FRI", TimeZone: "Asia/Shanghai"}
+	if err := preview(&out, terminal.Table, s, 3, now); err != nil {
 		t.Fatal(err)
 	}
 	golden.Hold(t, "testdata/preview.txt", out.String())
+	for output, want := range map[terminal.Output]string{
+		terminal.JSON: `{
+  "sentence": "At 09:00, Monday to Friday, Asia/Shanghai",
+  "dues": [
+    "2026-11-23T01:00:00.000Z"
+  ],
+  "warnings": []
+}
+`,
+		terminal.Name: "2026-11-23T01:00:00.000Z\n",
+	} {
+		out.Reset()
+		if err := preview(&out, output, s, 1, now); err != nil || out.String() != want {
+			t.Errorf("-o %s: %v, %q; want %q", output, err, out.String(), want)
+		}
+	}
 }
 
 func TestPreviewRefuses(t *testing.T) {

@@ -43,7 +43,7 @@ const row = "  %-12s  %-10s  %-12s  %s  %7s  %s\n"
 func (r *receiver) head() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprint(r.out, r.paint.Paint(terminal.Dim, fmt.Sprintf(row, "due", "timer", "arrived", "      late", "attempt", "answer")))
+	fmt.Fprint(r.out, r.paint.Paint(terminal.Dim, fmt.Sprintf(row, "due", "timer", "arrived", "      late", "attempt", "response")))
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -22,9 +22,9 @@ func newRoot() *cobra.Command {
 		Short:   "A timer service that calls a URL on time, to the millisecond",
 		Long: `xtimer is a timer service for people who outgrew cron. It calls a URL at the
 time that you set, to the millisecond, for millions of timers on one machine. It
-records the result of every single occurrence.`,
+records the result of every call.`,
 		Example: `  xtimer demo                     run a server, a receiver and a few timers
-  xtimer doctor                   measure what this machine can promise
+  xtimer doctor                   measure how precise and how fast xtimer can be here
   xtimer serve                    serve the API on 127.0.0.1:8080, data in ./data
   xtimer preview "0 9 * * MON-FRI" --time-zone Asia/Shanghai`,
 		SilenceErrors: true, // main says them, once

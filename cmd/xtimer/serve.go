@@ -24,9 +24,10 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the API and fire timers",
-		Long: `serve runs the server until SIGTERM or SIGINT. Then /readyz answers 503, no new
-task starts, calls in flight may finish within --drain, all other tasks stay due,
-and the exit status is 0. A second signal ends the server at once.
+		Long: `serve runs the server until SIGTERM or SIGINT. Then /readyz returns 503, no new
+call starts, and calls in flight may finish within --drain. All other tasks are
+called after the next start. The exit status is 0. A second signal ends the server
+at once.
 
 The value of a setting comes from its flag, from the environment (such as
 XTIMER_DATA_DIR), from the YAML file of --config (such as data_dir), or from its
@@ -40,7 +41,7 @@ file. The roles are read, write and admin; the app * means all apps:
     billing:
       tokens:
         - {sha256: 9f86d0…, role: write}     printf %s TOKEN | sha256sum
-      webhook_secrets: [whsec_…]             of several, while one is rotated, all sign`,
+      webhook_secrets: [whsec_…]             each call has a signature of each secret`,
 		Example: `  xtimer serve
   xtimer serve --listen 127.0.0.1:9090 --data-dir /var/lib/xtimer
   XTIMER_TOKENS='*:admin:'$(openssl rand -hex 16) xtimer serve --listen :8080

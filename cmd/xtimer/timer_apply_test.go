@@ -110,7 +110,7 @@ func TestApplyKeepsBodies(t *testing.T) {
 	s := newShell(t)
 	const app, body = `"app":"a","schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1:1/","body":`, `{"id":12345678901234567890123,"amount":10.00,"s":"\u00e4","o":{"z":[1e2]}}`
 	file := `{"name":"one",` + app + body + "}}\n" + `[ { ` + app + " 10.00}, \"name\" : \"two\" }\t,{\"name\":\"three\"," + app + body + "}}]"
-	for _, made := range []string{"3 created, 0 there already", "0 created, 3 there already"} {
+	for _, made := range []string{"3 created, 0 unchanged", "0 created, 3 unchanged"} {
 		s.run(file, "timer", "create", "-f", "-").want(0, made)
 	}
 	s.do("timer", "create", "--app", "a", "--name", "four", "--every", "1h", "--url", "http://127.0.0.1:1/", "--body", body)
@@ -216,7 +216,7 @@ func TestDefaults(t *testing.T) {
 			doc := `{"app":"a","name":"n","schedule":` + schedule + `,"callback":` + callback + `}`
 			s.run(doc, "timer", "apply", "-f", "-").want(0)
 			s.run(doc, "timer", "apply", "-f", "-").want(0, "1 unchanged")
-			s.run(doc, "timer", "create", "-f", "-").want(0, "0 created, 1 there already, 0 refused")
+			s.run(doc, "timer", "create", "-f", "-").want(0, "0 created, 1 unchanged, 0 refused")
 		}
 	}
 }

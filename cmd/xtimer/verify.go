@@ -23,6 +23,34 @@ import (
 	api "xtimer/httpapi/client"
 )
 
+const verifyHelp = `verify proves that history is complete and correct. For the time from --from to
+--to, it computes all dues from the schedules of all versions of the timers, and
+compares the dues with the records in history. It prints a line for each of these
+findings:
+
+  gap       a due that has passed has no record with a final status, and its task
+            is not in progress
+  repeat    a due has two final results, or was called again after a success
+  early     an attempt began before its due
+  late      a first attempt began later than --late after its due
+  stray     a record has a due that is in no schedule, or a call began after its
+            timer was deleted, disabled or given another schedule
+  miscount  a record of several dues has another number of dues than the schedule
+  damaged   a row of the store cannot be read, or belongs to another task
+  unproven  a due has no record, but history is known to be incomplete, because of
+            --history-sample, a full disk, the size limit of history, or an import
+            without history
+
+The exit status is 1 if there is a finding other than unproven, or if the app of
+--app has no timers. --from and --to are instants such as 2026-11-20T17:00:00Z,
+Unix ms, or how long ago: 24h.
+
+By default, verify asks a running server, which does the work slowly enough that
+timers still fire on time. This requires an admin token (XTIMER_TOKEN). For a
+stopped server, verify reads the data directory (--data-dir) or the database
+(--mysql-dsn). It then does not read the journal, so --late reports only attempts
+that are in history.`
+
 func newVerify() *cobra.Command {
 	s := settings.Default()
 	var from, to, app string
@@ -31,31 +59,8 @@ func newVerify() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify --from T [--to T]",
-		Short: "Recompute what should have fired, and compare it with what did",
-		Long: `verify proves that history is complete and correct. It computes all dues from
-the definitions and from the times at which each version was in force, and
-compares the dues with the records in history. It lists every
-
-  gap       a due that has passed, has no final record and is not pending
-  repeat    a due decided twice, or called again after it was accepted
-  early     an attempt before its due
-  late      a first attempt later than --late
-  stray     a record of a due that no definition has, or a call that began after
-            its timer was deleted, disabled or given another schedule
-  miscount  a run of dues in one record whose count differs from the plan
-  damaged   a row of the store that cannot be read, or is that of another task
-  unproven  a due without a record, where history is known to be incomplete (due
-            to --history-sample, a full disk, its size limit, or an import
-            without history): this alone is not a failure
-
-and exits with 1 if there is any, or when the --app has no timers. A due is at or
-after --from and before --to: each an instant such as 2026-11-20T17:00:00Z, Unix
-ms, or how long ago: 24h.
-
-It asks a running server (its admin token in XTIMER_TOKEN), which does the work
-at a pace that lets it go on firing; or reads the data directory of one that is
-stopped, or its database. It does not read the journal of one that is stopped:
---late then names only attempts that history has.`,
+		Short: "Compare the dues of all schedules with the recorded tasks",
+		Long:  verifyHelp,
 		Example: `  xtimer verify --from 24h
   xtimer verify --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z --app billing --late 1s
   xtimer verify --from 7d --data-dir /var/lib/xtimer`,
@@ -74,7 +79,7 @@ stopped, or its database. It does not read the journal of one that is stopped:
 				return exit.Usage("--to: %w", err)
 			}
 			if late < 0 {
-				return exit.Usage("--late is how late a first attempt may be: it must not be negative")
+				return exit.Usage("--late must not be negative")
 			}
 			p := &proof{out: cmd.OutOrStdout(), asJSON: asJSON, app: app}
 			if cmd.Flags().Changed("data-dir") || s.MySQLDSN != "" {
@@ -89,17 +94,17 @@ stopped, or its database. It does not read the journal of one that is stopped:
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&from, "from", "", "verify what was due at this `TIME` or after it")
-	fs.StringVar(&to, "to", "0s", "verify what was due before this `TIME` (default: now)")
+	fs.StringVar(&from, "from", "", "verify dues at this `TIME` or later")
+	fs.StringVar(&to, "to", "0s", "verify dues before this `TIME` (default: now)")
 	fs.Lookup("to").DefValue = ""
 	fs.StringVarP(&app, "app", "n", "", "verify only this `APP`")
-	fs.DurationVar(&late, "late", 0, "also report a first attempt that is later than this, and a due without a record\nin a running server's history that passed longer ago than this plus 10s")
+	fs.DurationVar(&late, "late", 0, "also report first attempts that were later than this; on a running server, also\ndues that passed longer ago than this plus 10s and have no record yet")
 	fs.BoolVar(&asJSON, "json", false, "print each finding and the verdict as a line of JSON")
 	place.Flags(cmd, fs)
 	fs.StringVar(&s.DataDir, "data-dir", s.DataDir, "read this data directory of a stopped server")
 	fs.Var((*settings.Secret)(&s.MySQLDSN), "mysql-dsn", "read this database: `user:password@tcp(host:port)/database`")
-	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "the server kept one success in `N`: a due without a record is then unproven, not a gap")
-	fs.Var((*span.Value)(&s.HistoryRetention), "history-retention", "how long the server kept history")
+	fs.IntVar(&s.HistorySample, "history-sample", s.HistorySample, "the --history-sample `N` of the server: if N is over 1, a due without a record is unproven, not a gap")
+	fs.Var((*span.Value)(&s.HistoryRetention), "history-retention", "the --history-retention of the server")
 	return cmd
 }
 
@@ -217,7 +222,7 @@ func (p *proof) conclude() error {
 		if v.Verdict != "proven" {
 			word = terminal.NewPainter(p.out).Paint(terminal.Red, "Not proven")
 		}
-		fmt.Fprintf(p.out, "%s: %d dues of %d timers from %s to %s, by %d records; %d still open. (%v)\n", word, v.Dues, v.Timers,
+		fmt.Fprintf(p.out, "%s: %d dues of %d timers from %s to %s, by %d records; %d tasks unfinished. (%v)\n", word, v.Dues, v.Timers,
 			v.From.UTC().Format(time.RFC3339), v.To.UTC().Format(time.RFC3339), v.Records, v.Open, time.Since(p.started).Round(time.Millisecond))
 		for _, kind := range []string{"gap", "repeat", "early", "late", "stray", "miscount", "unproven", "damaged"} {
 			if n := v.Found[kind]; n > 0 {
@@ -225,7 +230,7 @@ func (p *proof) conclude() error {
 			}
 		}
 		if v.Unkept > 0 {
-			fmt.Fprintf(p.out, "  %d records belong to timers of which no definition is kept: these records prove nothing.\n", v.Unkept)
+			fmt.Fprintf(p.out, "  %d records belong to timers whose definition is no longer stored; verify cannot check them.\n", v.Unkept)
 		}
 	}
 	if v.Verdict != "proven" {

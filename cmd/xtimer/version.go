@@ -2,28 +2,36 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine"
 )
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print what this program was built from, and the data formats that it writes",
-		Example: "  xtimer version",
-		Args:    cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			b := readBuild()
-			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "xtimer   %s\n", b.version)
-			fmt.Fprintf(out, "commit   %s\n", b.commit)
-			fmt.Fprintf(out, "go       %s %s\n", b.goVersion, b.platform)
-			fmt.Fprintf(out, "formats  %s\n", formats())
+	var output terminal.Output
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and the commit of this program, and the data formats that it writes",
+		Example: `  xtimer version
+  xtimer version -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, f := readBuild(), newestFormats()
+			value := map[string]any{"version": b.version, "commit": b.commit, "go": b.goVersion, "platform": b.platform, "formats": f}
+			return output.Show(cmd.OutOrStdout(), terminal.View{Value: value, Names: []string{b.version}, Table: func(out io.Writer, _ bool) error {
+				_, err := fmt.Fprintf(out, "xtimer   %s\ncommit   %s\ngo       %s %s\nformats  timer %d, task %d, owed %d\n",
+					b.version, b.commit, b.goVersion, b.platform, f.Timer, f.Task, f.Owed)
+				return err
+			}})
 		},
 	}
+	remote.AddOutput(cmd, &output)
+	return cmd
 }
 
 // What make build and make release stamp into the program; empty after go build
@@ -68,11 +76,18 @@ func readBuild() build {
 	return b
 }
 
-// formats are the newest versions of the records that are stored, each the first
-// byte of one.
-func formats() string {
-	return fmt.Sprintf("timer %d, task %d, owed %d",
-		engine.AppendTimer(nil, &engine.Timer{UpdatedBy: "x"})[0],
-		engine.AppendTask(nil, &engine.Task{Dismissed: 1})[0],
-		engine.AppendOwed(nil, &engine.Owed{})[0])
+// formats are versions of the records that are stored.
+type formats struct {
+	Timer int `json:"timer"`
+	Task  int `json:"task"`
+	Owed  int `json:"owed"`
+}
+
+// newestFormats are the formats that this program writes: each the first byte of a record.
+func newestFormats() formats {
+	return formats{
+		Timer: int(engine.AppendTimer(nil, &engine.Timer{UpdatedBy: "x"})[0]),
+		Task:  int(engine.AppendTask(nil, &engine.Task{Dismissed: 1})[0]),
+		Owed:  int(engine.AppendOwed(nil, &engine.Owed{})[0]),
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +12,18 @@ func TestVersion(t *testing.T) {
 	want := regexp.MustCompile(`^xtimer   \S+\ncommit   .+\ngo       go1\.\S+ \w+/\w+\nformats  timer 3, task 3, owed 2\n$`)
 	if status != 0 || !want.MatchString(out) {
 		t.Errorf("status %d, %q", status, out)
+	}
+}
+
+// TestVersionAsJSON: -o json has the same for programs.
+func TestVersionAsJSON(t *testing.T) {
+	out, _, status := runs(t, "version", "-o", "json")
+	var v struct {
+		Version, Commit, Platform string
+		Formats                   map[string]int
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || status != 0 || v.Version == "" || v.Commit == "" || v.Formats["timer"] != 3 {
+		t.Errorf("status %d, %v, %q", status, err, out)
 	}
 }
 

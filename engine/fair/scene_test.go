@@ -82,7 +82,7 @@ func play(t *testing.T, length time.Duration, streams []*stream, look func(at ti
 // after is how late the calls were that fell due after the first so many.
 func (s *stream) after(n int) []time.Duration { return s.late[min(n, len(s.late)):] }
 
-// onTime fails the test unless all calls of a stream were made at once, but for the first
+// onTime fails the test unless all calls of a stream were made at once, except for the first
 // so many.
 func (s *stream) onTime(t *testing.T, first int) {
 	t.Helper()

@@ -140,8 +140,8 @@ func (m *Memory) Claim(ctx context.Context, id engine.TimerID) (release func(), 
 	}
 }
 
-// ClaimNew claims timers that nobody else knows yet; but for one whose id is taken, by
-// a clock that had stepped back: that is claimed by whoever changes it.
+// ClaimNew claims timers that no other request knows yet. A timer whose id is taken, because
+// the clock had stepped back, is claimed by the request that changes it.
 func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
 	ch := make(chan struct{})
 	for _, c := range cs {

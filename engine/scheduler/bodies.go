@@ -51,7 +51,7 @@ func (e *Scheduler) room(def *engine.Timer) (b resident.Body, ok bool) {
 	return b, true
 }
 
-var errSilent = errors.New("the cold tier did not answer")
+var errSilent = errors.New("the cold tier did not respond")
 
 // whole reads a timer. While the cold tier fails, one asks at a time.
 func (e *Scheduler) whole(id engine.TimerID) (*engine.Timer, error) {

@@ -208,7 +208,7 @@ func (e *Scheduler) reached(ctx context.Context, id engine.TimerID, now int64) (
 	return from, err
 }
 
-// inDoubt tells whether a failed commit may have been made, or be made yet.
+// inDoubt reports whether a failed commit may have been made, or be made yet.
 func inDoubt(err error) bool {
 	var f *engine.Fault
 	return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)

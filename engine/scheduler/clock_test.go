@@ -103,7 +103,7 @@ func TestClockBehindNextDue(t *testing.T) {
 }
 
 // A timer that is enabled anew, or gets another schedule, is called at once by the clock
-// as it is, but for keys that were used.
+// as it is, except for keys that were used.
 func TestClockBehindThenChange(t *testing.T) {
 	for name, change := range map[string]func(w *world, id engine.TimerID){
 		"disable and enable": func(w *world, id engine.TimerID) {
@@ -142,7 +142,7 @@ func TestClockBehindThenChange(t *testing.T) {
 	}
 }
 
-// accountedFrom checks that each due in (from, to], but for those of the 42 s, has been called, or decided.
+// accountedFrom checks that each due in (from, to], except for those of the 42 s, has been called, or decided.
 func (w *world) accountedFrom(id engine.TimerID, from, to int64) {
 	w.t.Helper()
 	n := 0

@@ -178,7 +178,7 @@ func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
 	return nil
 }
 
-// unrecorded tells whether a key without a record was a due of the timer that is over:
+// unrecorded reports whether a key without a record was a due of the timer that is over:
 // its record aged, or was left out (a sample of successes, a full disk).
 func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) {
 	if w, _ := e.memory.Watermark(k.Timer); k.Due > w {

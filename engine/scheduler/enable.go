@@ -168,7 +168,7 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32
 	return e.Standing(ctx, c.now), nil
 }
 
-// isOver tells whether a timer is finished, as it will be stored: its last due has
+// isOver reports whether a timer is finished, as it will be stored: its last due has
 // its record, or lies behind the watermark, and nothing of it is owed.
 func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (bool, error) {
 	if t.Status == engine.Finished || e.Status(t, now) != engine.Finished {

@@ -65,7 +65,7 @@ type migrator struct {
 // sealed is up to where the warm tier is whole; 0 before the first fill.
 func (m *migrator) sealed() int64 { return m.filled.Load() }
 
-// trusted tells whether the warm tier can be asked for a minute.
+// trusted reports whether the warm tier can be asked for a minute.
 func (m *migrator) trusted(at int64) bool {
 	return m.e.tiers.WarmAnswers.Load() && at < m.filled.Load() && !m.gaps.has(at)
 }

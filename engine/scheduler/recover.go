@@ -253,7 +253,7 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 	return rest, nil
 }
 
-// overtaken tells whether a later misfire of the timer will be called in place of
+// overtaken reports whether a later misfire of the timer will be called in place of
 // this one: a row, or a due of the plan that is still to be decided.
 func (r *recovery) overtaken(t *engine.Timer, rest []engine.Owed, due int64) bool {
 	for _, o := range rest {

@@ -97,7 +97,7 @@ func (r *recovery) hasRange(t *engine.Timer) bool {
 	return slices.ContainsFunc(r.ranges[t.ID], func(o engine.Owed) bool { return o.Generation == t.Generation })
 }
 
-// ranged tells whether a due of the timer lies in a range that was owed. One may reach
+// ranged reports whether a due of the timer lies in a range that was owed. One may reach
 // beyond the watermark, where the settle that should have moved it there was lost.
 func (r *recovery) ranged(t *engine.Timer, due int64) bool {
 	return slices.ContainsFunc(r.ranges[t.ID], func(o engine.Owed) bool {

@@ -183,7 +183,7 @@ func (c *Caller) Call(call *engine.Call) engine.Outcome {
 
 	if err != nil {
 		o.ErrorClass = word(err)
-		c.cfg.Log.Debug("a call got no answer", "task", call.Key, "attempt", call.Attempt,
+		c.cfg.Log.Debug("a call got no response", "task", call.Key, "attempt", call.Attempt,
 			"target", t.key, "class", o.ErrorClass, "err", err)
 	}
 	if o.Took == 0 {

@@ -33,7 +33,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the server answered %d: %s", e.Status, e.Detail)
 }
 
-// IsNotFound tells whether the server answered 404.
+// IsNotFound reports whether the server answered 404.
 func IsNotFound(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
@@ -43,7 +43,7 @@ func IsNotFound(err error) bool {
 func readError(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("cannot read the server's answer: %w", err)
+		return fmt.Errorf("cannot read the server's response: %w", err)
 	}
 	return errorOf(&answer{resp.StatusCode, resp.Header, b})
 }

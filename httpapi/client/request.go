@@ -91,7 +91,7 @@ func send[T any](ctx context.Context, c *Client, q request, options ...CallOptio
 
 func (a *answer) read(q *request, out any) error {
 	if err := json.Unmarshal(a.body, out); err != nil {
-		return fmt.Errorf("cannot read the answer to %s %s: %w", q.method, q.path, err)
+		return fmt.Errorf("cannot read the response to %s %s: %w", q.method, q.path, err)
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (c *Client) once(ctx context.Context, q *request, body []byte) (*answer, er
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the answer to %s %s: %w", q.method, q.path, err)
+		return nil, fmt.Errorf("cannot read the response to %s %s: %w", q.method, q.path, err)
 	}
 	return &answer{resp.StatusCode, resp.Header, b}, nil
 }

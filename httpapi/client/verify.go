@@ -64,7 +64,7 @@ func (c *Client) Verify(ctx context.Context, v Verification, each func(*Finding)
 	}
 	for lines := bufio.NewScanner(resp.Body); ; {
 		if !lines.Scan() {
-			return nil, fmt.Errorf("the answer ended before its verdict: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+			return nil, fmt.Errorf("the response ended before its verdict: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
 		}
 		if len(lines.Bytes()) == 0 {
 			continue // it is still at work

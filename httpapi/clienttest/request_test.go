@@ -164,7 +164,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c, _ = scripted(t, step{status: 200, body: "<html>a captive portal</html>"})
-	if _, err := c.Get(t.Context(), "1"); err == nil || !strings.Contains(err.Error(), "cannot read the answer to GET /v1/timers/1") {
+	if _, err := c.Get(t.Context(), "1"); err == nil || !strings.Contains(err.Error(), "cannot read the response to GET /v1/timers/1") {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://h", "http://", "http://h/?a=b", "http://h:port"} {

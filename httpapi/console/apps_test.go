@@ -35,8 +35,8 @@ func figures(r *http.Request) (int, any) {
 // 100 % is not rounded to it.
 func TestApps(t *testing.T) {
 	for path, want := range map[string][]string{
-		"/apps":          {`href="/apps?app=bank"`, `href="/apps?app=shop"`, "1\u202f234", "99.99 %", "17.5 ms", `<a href="/dead?app=shop">12</a>`, `data-label="Success rate">–<`, "cursor=more", "there are at least so many"},
-		"/apps?app=shop": {"https://shop.example:443", "answers", "does not answer", "https://mute" + evil, "Targets that are not listed: 3.", `href="/tasks?app=shop"`, "last minute"},
+		"/apps":          {`href="/apps?app=bank"`, `href="/apps?app=shop"`, "1\u202f234", "99.99 %", "17.5 ms", `<a href="/dead?app=shop">12</a>`, `data-label="Success rate">–<`, "cursor=more", "the numbers are lower bounds"},
+		"/apps?app=shop": {"https://shop.example:443", "responds", "does not respond", "https://mute" + evil, "Targets that are not listed: 3.", `href="/tasks?app=shop"`, "last minute"},
 		"/apps?app=none": {"This app has no timers and no tasks."},
 	} {
 		page := fakeAPI(figures).page(path)

@@ -7,7 +7,7 @@
 // There is no way to the engine but the API: a visitor can do what the token
 // can, whatever the pages show.
 //
-// Pages are whole without scripts, but for what moves by itself. With them, htmx
+// Pages are complete without scripts, except for what moves by itself. With them, htmx
 // swaps parts of the same pages in, uPlot draws, and assets/app.js does the rest.
 // All assets are in the binary, and nothing is asked of another host.
 package console

@@ -30,7 +30,7 @@ func tasksCSV(v *visit) error {
 		return err
 	}
 	if d.Wrong != "" {
-		return &fault{http.StatusBadRequest, "The address contains an invalid time."}
+		return &fault{http.StatusBadRequest, "The URL of this page contains an invalid time."}
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, csvTime)
 	defer cancel()

@@ -92,7 +92,7 @@ func TestPictures(t *testing.T) {
 
 const chartDrawn = `document.querySelector(".chart canvas")`
 
-// hosts calls the targets of a company: all are one here, but for the connections.
+// hosts calls the targets of a company: all are one here, except for the connections.
 type hosts struct {
 	own, partner *callback.Caller
 	target       string

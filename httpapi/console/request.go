@@ -106,7 +106,7 @@ func requestAt(versions []client.Timer, t *client.Task, a client.Attempt) reques
 	return q
 }
 
-// sameRequest tells whether two versions send the same.
+// sameRequest reports whether two versions send the same.
 func sameRequest(a, b *client.Timer) bool {
 	x, y := a.Callback, b.Callback
 	x.Timeout, x.Success, y.Timeout, y.Success = 0, "", 0, ""

@@ -109,7 +109,7 @@ func (f fakeAPI) leads(path string) string {
 // TestRequestNotYet: before the first attempt there is only what the timer says.
 func TestRequestNotYet(t *testing.T) {
 	for status, want := range map[string]string{
-		client.Waiting: "It has not been called yet.", client.Running: "The first call is in progress.", client.Skipped: "It was not called.",
+		client.Waiting: "Not called yet.", client.Running: "The first call is in progress.", client.Skipped: "Not called.",
 	} {
 		page := fakeAPI(func(r *http.Request) (int, any) {
 			if strings.HasPrefix(r.URL.Path, "/v1/tasks/") {

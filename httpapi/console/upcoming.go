@@ -16,7 +16,7 @@ func upcoming(v *visit) error {
 	if q := v.query("at"); q != "" {
 		t, err := time.Parse(time.RFC3339, q)
 		if err != nil {
-			return &fault{http.StatusBadRequest, "The address contains an invalid time."}
+			return &fault{http.StatusBadRequest, "The URL of this page contains an invalid time."}
 		}
 		at = t
 	}
@@ -35,9 +35,9 @@ func upcoming(v *visit) error {
 		return err
 	}
 	if d.Past {
-		return v.show("upcoming", v.T("What fired in this minute"), &d)
+		return v.show("upcoming", v.T("Tasks of this minute"), &d)
 	}
-	return v.show("upcoming", v.T("What fires next"), &d)
+	return v.show("upcoming", v.T("Next dues"), &d)
 }
 
 type upcomingData struct {

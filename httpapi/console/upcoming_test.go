@@ -52,7 +52,7 @@ func TestPassedMinute(t *testing.T) {
 		}
 		return 200, client.TaskList{Tasks: []client.Task{{Key: "7_1", TimerID: "7", App: "shop", Name: "stock", Status: client.Dead, Due: time.Date(2020, 1, 1, 0, 0, 7, 0, time.UTC)}}}
 	}).page("/upcoming?at=2020-01-01T00:00:30Z")
-	for _, want := range []string{"What fired in this minute", "By second: 1 task", `href="/tasks/7_1"`, "00:00:07.000 UTC · 1", `id="next"`, `id="former"`} {
+	for _, want := range []string{"Tasks of this minute", "By second: 1 task", `href="/tasks/7_1"`, "00:00:07.000 UTC · 1", `id="next"`, `id="former"`} {
 		if !strings.Contains(past, want) {
 			t.Errorf("the page lacks %q: %s", want, past)
 		}

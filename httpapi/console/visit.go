@@ -120,13 +120,13 @@ func (v *visit) CSRF() string {
 // offered protects nothing: the API does.
 func (v *visit) SignedIn() bool { return v.session != "" }
 
-// MayWrite tells whether timers and tasks may be changed.
+// MayWrite reports whether timers and tasks may be changed.
 func (v *visit) MayWrite() bool { return v.grant.Role == "write" || v.grant.Role == "admin" }
 
-// MayAdmin tells whether the service itself may be administered.
+// MayAdmin reports whether the service itself may be administered.
 func (v *visit) MayAdmin() bool { return v.grant.Role == "admin" && v.grant.App == "*" }
 
-// AllApps tells whether the figures are those of the whole service.
+// AllApps reports whether the figures are those of the whole service.
 func (v *visit) AllApps() bool { return v.grant.App == "*" }
 
 // Grant is what the visitor may do.
@@ -155,7 +155,7 @@ func noneSelected(back string) error {
 	return redirect(withQuery(u, "note", noteNoneSelected))
 }
 
-// In tells whether a part of the console is shown, for the navigation.
+// In reports whether a part of the console is shown, for the navigation.
 func (v *visit) In(part string) bool {
 	p := v.r.URL.Path
 	return p == part || part != "/" && strings.HasPrefix(p, part+"/")

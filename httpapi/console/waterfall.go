@@ -64,7 +64,7 @@ type phase struct {
 }
 
 // phases lays an attempt out by where its time went. What took none is left out,
-// but for what people look for: the waits, and whether the connection was new.
+// except for those that people look for: the waits, and whether the connection was new.
 func (v *visit) phases(p *client.Phases) []phase {
 	if p == nil {
 		return nil
@@ -72,11 +72,11 @@ func (v *visit) phases(p *client.Phases) []phase {
 	all := []phase{
 		{Name: v.T("In the wheel"), US: p.Wheel, Wait: true},
 		{Name: v.T("In the queue"), US: p.Queue, Wait: true},
-		{Name: v.T("Dialling"), US: p.Dial, Kept: p.Dial == 0 && p.Send > 0},
+		{Name: v.T("Connecting"), US: p.Dial, Kept: p.Dial == 0 && p.Send > 0},
 		{Name: v.T("TLS handshake"), US: p.TLS},
 		{Name: v.T("Sending"), US: p.Send},
-		{Name: v.T("Until the first byte"), US: p.FirstByte},
-		{Name: v.T("Reading the answer"), US: p.Read},
+		{Name: v.T("Waiting for the first byte"), US: p.FirstByte},
+		{Name: v.T("Reading the response"), US: p.Read},
 	}
 	var total, before int64
 	for _, x := range all {

@@ -121,7 +121,7 @@ func (s *Store) do(ctx context.Context, weight int, judge func(*group) error) er
 	case <-ctx.Done():
 		return fmt.Errorf("gave up waiting for the disk, the outcome is not known: %w", context.Cause(ctx))
 	case <-stall.C:
-		return fmt.Errorf("the disk did not answer within %v, the outcome is not known: %w", s.cfg.StallAfter, engine.ErrUnavailable)
+		return fmt.Errorf("the disk did not respond within %v, the outcome is not known: %w", s.cfg.StallAfter, engine.ErrUnavailable)
 	case <-s.dead:
 		return s.why
 	}

@@ -163,7 +163,7 @@ func (g *group) rank(k engine.Key) (engine.Rank, error) {
 	return engine.RankOf(t), nil
 }
 
-// recordWrites are the writes of one record, their keys cut from buf, but for the
+// recordWrites are the writes of one record, their keys cut from buf, except for the
 // index by timer. The entry of a failure stays when a redrive succeeds: readers
 // look at the record.
 func recordWrites(ws []write, buf []byte, k engine.Key, st engine.TaskStatus, encoded []byte) ([]write, []byte) {

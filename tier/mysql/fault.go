@@ -96,7 +96,7 @@ var errNotOpen = &engine.Fault{
 // errAway is engine.ErrUnavailable by the name of what is away.
 var errAway = &engine.Fault{
 	Kind: engine.ErrUnavailable.Kind, Code: engine.ErrUnavailable.Code,
-	Detail: "MySQL is away, or does not answer",
+	Detail: "MySQL is unavailable, or does not respond",
 }
 
 // errBroken is engine.ErrBroken with the name of what is broken. Every error of the

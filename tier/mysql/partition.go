@@ -98,7 +98,7 @@ func (s *Store) readPartitions(ctx context.Context) error {
 
 func partitionOf(day int64) string { return time.UnixMilli(day * dayMs).UTC().Format("d20060102") }
 
-// makePartitions splits ahead, which is empty but for what came before the first
+// makePartitions splits ahead, which is empty except for what came before the first
 // sweep or after a long absence: from a day on, to the coming ones.
 func (s *Store) makePartitions(ctx context.Context, from, today int64) error {
 	days, to := s.days.days, today+daysAhead

@@ -109,7 +109,7 @@ func (s *Store) attempt(ctx context.Context, f func(*transaction) error) (made b
 		return made, err
 	}
 	s.doubts.add(t.proof)
-	return false, &rowError{fmt.Errorf("the commit got no answer, its outcome is not known: %w: %w: %w", errAway, engine.ErrUnavailable, err)}
+	return false, &rowError{fmt.Errorf("the commit got no response, its outcome is not known: %w: %w: %w", errAway, engine.ErrUnavailable, err)}
 }
 
 // errNothing ends a transaction that found nothing to write: it is rolled back,

@@ -27,7 +27,7 @@ func MariaDB(t testing.TB, args ...string) *Server {
 	return start(t, k, freshFolder(t, k, t.TempDir()), args)
 }
 
-// IsMySQL tells whether MariaDB starts a MySQL.
+// IsMySQL reports whether MariaDB starts a MySQL.
 func IsMySQL() bool { return os.Getenv(mysqldEnv) != "" }
 
 var databases atomic.Int64

@@ -22,7 +22,7 @@ func (s *Server) Pause() {
 // Resume lets it go on after Pause.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
-// runs tells whether a thread of a process has not been stopped; false where the
+// runs reports whether a thread of a process has not been stopped; false where the
 // system does not say.
 func runs(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))

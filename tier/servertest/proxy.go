@@ -181,7 +181,7 @@ func (p *Proxy) pass(l *link, to, from net.Conn, isReply bool) {
 	p.close(l)
 }
 
-// admit waits until a piece may pass and tells whether it does.
+// admit waits until a piece may pass and reports whether it does.
 func (p *Proxy) admit(l *link, isReply bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,22 +23,24 @@ func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a server under load: lateness, rate, and early, missing or repeated calls",
-		Long: `bench creates one-shot timers on a running server and receives their calls. It
-measures at its own receiver how late each call arrives (arrival - due), and
-compares the calls that arrived with the timers that were acknowledged.
+		Long: `bench creates timers on a running server, each with one due, and receives their
+calls. It measures how late each call arrives, and compares the calls that arrived
+with the timers that the server acknowledged.
 
-Either --rate timers a second are due for --for, each created --lead before its
-due; or --burst timers are due at one instant (or over --spread), created as fast
-as the server accepts them. Timers that were acknowledged only after their due
-are counted separately, because the load causes their lateness.
+The load has one of two shapes. By default, --rate timers are due in each second,
+for the duration of --for; bench creates each timer --lead before its due. With
+--burst, all timers are due at one instant, or evenly over --spread; bench creates
+them as fast as the server accepts them. bench counts the timers that were
+acknowledged only after their due separately, because the load makes them late.
 
-If the server runs on another machine, bind --receiver-addr to an address that
-the server can reach (0.0.0.0:0 uses the address that points to the server). The
-two clocks must agree: their difference is measured as lateness. Receiver and
-load need processor time: on the server's machine they take it from the server.
+bench needs processor time. If it runs on the machine of the server, it takes this
+time from the server. If it runs on another machine, set --receiver-addr to an
+address that the server can reach; with 0.0.0.0:0, bench uses its address in the
+network of the server, and any free port. The clocks of the two machines must agree,
+because their difference counts as lateness.
 
-The timers are deleted at the end, also after Ctrl-C. The exit status is not 0 if
-a call was early or missing, or the run was interrupted.`,
+bench deletes the timers at the end, also after Ctrl-C. The exit status is 1 if a
+call was early or missing, and not 0 if the run was interrupted.`,
 		Example: `  xtimer bench --rate 1000 --for 30s
   xtimer bench --burst 100000 --html bench.html
   xtimer bench --server http://10.0.0.7:8080 --receiver-addr 0.0.0.0:0 --rate 20000 --targets 8`,
@@ -56,17 +58,17 @@ a call was early or missing, or the run was interrupted.`,
 	}
 	f := cmd.Flags()
 	place.Flags(cmd, f)
-	f.StringVar(&b.receiverAddr, "receiver-addr", "127.0.0.1:0", "receive the calls on `HOST:PORT`; further targets use the ports after it")
+	f.StringVar(&b.receiverAddr, "receiver-addr", "127.0.0.1:0", "receive the calls on `HOST:PORT`; the second target uses the next port, and so on")
 	f.IntVar(&b.shape.rate, "rate", 1000, "the number of timers due each second")
 	f.DurationVar(&b.shape.length, "for", 30*time.Second, "with --rate: how long the load lasts")
 	f.IntVar(&b.shape.burst, "burst", 0, "the number of timers due at one instant")
 	f.DurationVar(&b.shape.spread, "spread", 0, "with --burst: spread them evenly over this long")
 	f.DurationVar(&b.shape.lead, "lead", 0, "create timers this long before they are due (default 3s, plus 50µs for each timer of a burst)")
-	f.IntVar(&b.payload, "payload", 0, "give each call a body of this many `bytes` (default: the server's envelope)")
+	f.IntVar(&b.payload, "payload", 0, "give each call a body of this many `bytes` (default: a description of the task)")
 	f.IntVar(&b.targets, "targets", 1, "the number of targets to call, each a port of the receiver")
-	f.IntVar(&b.apps, "apps", 1, "the number of apps that share the timers: bench-1, bench-2 …")
+	f.IntVar(&b.apps, "apps", 1, "the number of apps among which the timers are divided: bench-1, bench-2 …")
 	f.StringVar(&b.jsonFile, "json", "", "write the figures to this `FILE`")
-	f.StringVar(&b.pageFile, "html", "", "write a report to this `FILE`: one HTML page that includes its plot")
+	f.StringVar(&b.pageFile, "html", "", "write a report with a plot to this HTML `FILE`")
 	return cmd
 }
 
@@ -139,7 +141,7 @@ func (b *bench) run(ctx context.Context, out io.Writer) (err error) {
 
 func (b *bench) body() string {
 	if b.payload == 0 {
-		return "the envelope"
+		return "the default body"
 	}
 	return strconv.Itoa(b.payload) + " bytes"
 }

@@ -132,7 +132,7 @@ func (l *benchLoad) send(ctx context.Context, x benchBatch) error {
 		}
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return fmt.Errorf("cannot read the server's answer: %w", err)
+		return fmt.Errorf("cannot read the server's response: %w", err)
 	}
 	if len(out.Results) != x.to-x.from {
 		return fmt.Errorf("the server answered %d results for %d timers", len(out.Results), x.to-x.from)

@@ -13,16 +13,24 @@ func New() *cobra.Command {
 		Use:     "context",
 		Aliases: []string{"contexts"},
 		Short:   "Give servers names, and choose the server that commands use",
-		Long: `context stores servers under names, with the token for each server. The current
-context is the server of all commands that use one.
+		Long: `A context is a server and its token under a name. Commands that need a server use the
+current context, which "xtimer context use" sets.
 
-A command uses, in this order: --server; --context; XTIMER_SERVER; XTIMER_CONTEXT; the
-current context; ` + remote.DefaultServer + `. The token is that of --token, else of the
-context of --context, else of XTIMER_TOKEN, else of the context. The token of a context
-is sent only to the server of the context.
+Other settings have priority over the current context. A command uses the first of:
 
-The contexts are in xtimer/contexts.yaml under XDG_CONFIG_HOME (else ~/.config), which
-only the user can read.
+  --server URL
+  --context NAME
+  XTIMER_SERVER (a URL)
+  XTIMER_CONTEXT (a name)
+  the current context
+  ` + remote.DefaultServer + `
+
+The token is that of --token. Without --token, it is the token of the context of
+--context; without that, XTIMER_TOKEN; without that, the token of the context in use.
+The token of a context is sent only to the server of the context.
+
+The contexts are in the file xtimer/contexts.yaml in the folder XDG_CONFIG_HOME, by
+default ~/.config. Only its owner can read the file.
 
 ` + exit.Help,
 		Example: `  xtimer context set prod --server https://xtimer.example.com --token-file ~/.xtimer-prod

@@ -10,10 +10,10 @@ import (
 )
 
 func newList() *cobra.Command {
-	output := terminal.Table
+	var output terminal.Output
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the contexts; * marks the current one",
+		Short: "List the contexts; * marks the current context",
 		Example: `  xtimer context list
   xtimer context list -o yaml`,
 		Args: cobra.NoArgs,
@@ -27,8 +27,7 @@ func newList() *cobra.Command {
 			}})
 		},
 	}
-	cmd.Flags().VarP(&output, "output", "o", terminal.OutputHelp)
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(terminal.Outputs, cobra.ShellCompDirectiveNoFileComp))
+	remote.AddOutput(cmd, &output)
 	return cmd
 }
 

@@ -17,12 +17,14 @@ func newSet() *cobra.Command {
 	var c remote.Context
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Define a context, or change one",
-		Long: `set stores a server and its token under a name. Of a context that exists, only what
-the flags name is changed. The first context becomes the current one.
+		Short: "Define or change a context",
+		Long: `set stores a server and its token under a name. If the context exists, set changes
+only the values of the given flags. The first context that you define becomes the
+current context.
 
-With --token-file, every command reads the token from the file. With --token, the
-token is stored with the context; --token - reads it from stdin.`,
+With --token-file, the context has the path of a file, and every command reads the
+token from the file. With --token, the context has the token itself; "--token -"
+reads it from stdin.`,
 		Example: `  xtimer context set local --server http://127.0.0.1:8080
   xtimer context set prod --server https://xtimer.example.com --token-file ~/.xtimer-prod
   pass xtimer/prod | xtimer context set prod --token -`,
@@ -33,8 +35,8 @@ token is stored with the context; --token - reads it from stdin.`,
 		ValidArgsFunction: remote.CompleteContexts,
 	}
 	cmd.Flags().StringVar(&c.Server, "server", "", "the `URL` of the server")
-	cmd.Flags().StringVar(&c.Token, "token", "", "store this `TOKEN`; -: read it from stdin")
-	cmd.Flags().StringVar(&c.TokenFile, "token-file", "", "read the token from this `FILE` each time")
+	cmd.Flags().StringVar(&c.Token, "token", "", "store this `TOKEN` in the context; -: read it from stdin")
+	cmd.Flags().StringVar(&c.TokenFile, "token-file", "", "read the token from this `FILE` in every command")
 	return cmd
 }
 

@@ -11,7 +11,7 @@ import (
 func newUse() *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
-		Short:             "Make a context the current one",
+		Short:             "Choose the current context",
 		Example:           "  xtimer context use prod",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: remote.CompleteContexts,
@@ -32,7 +32,7 @@ func newUse() *cobra.Command {
 func newDelete() *cobra.Command {
 	return &cobra.Command{
 		Use:               "delete NAME",
-		Short:             "Remove a context; the server and its timers stay as they are",
+		Short:             "Delete a context from the file; the server and its timers do not change",
 		Example:           "  xtimer context delete prod",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: remote.CompleteContexts,

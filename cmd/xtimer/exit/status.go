@@ -32,8 +32,8 @@ var Statuses = []struct {
 	{StatusConflict, "the object exists with another definition, or was changed in the meantime"},
 	{StatusRefused, "the server refused the request as invalid"},
 	{StatusDenied, "the token is missing or unknown, or its role does not allow the request"},
-	{StatusUnavailable, "no server answers, or the server cannot do the request now"},
-	{StatusDisk, "serve: the disk failed; the server ended to keep its data intact"},
+	{StatusUnavailable, "no server responds, or the server cannot serve the request now"},
+	{StatusDisk, "serve: the disk failed; the server exited to keep its data intact"},
 	{StatusInterrupted, "interrupted by Ctrl-C"},
 }
 
@@ -48,8 +48,8 @@ func Topic() string {
 		fmt.Fprintf(&b, "  %-4d %s\n", s.Status, s.Meaning)
 	}
 	b.WriteString(`
-With several operations that all failed, the status is that of the first failure.
-A server that receives SIGTERM or Ctrl-C drains and ends with 0; after a second
-signal it ends at once with 143 or 130.`)
+If all of several operations failed, the status is that of the first failure. A
+server that receives SIGTERM or Ctrl-C lets the calls in flight finish and exits
+with 0; after a second signal it exits at once with 143 or 130.`)
 	return b.String()
 }

@@ -1,11 +1,16 @@
 package figures
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"xtimer/cmd/xtimer/golden"
+	"xtimer/cmd/xtimer/remote"
 	api "xtimer/httpapi/client"
 )
 
@@ -34,3 +39,74 @@ func TestTables(t *testing.T) {
 	}
 	golden.Hold(t, "testdata/stats.txt", out.String())
 }
+
+// TestLive: top draws the table in the place of the former one, waits for a server that is
+// unavailable, and ends at Ctrl-C.
+func TestLive(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	reads := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch reads++; reads {
+		case 1:
+			_, _ = w.Write([]byte(`{"exact":true,"apps":[{"app":"billing"},{"app":"shop"}]}`))
+		case 2:
+			w.WriteHeader(http.StatusBadGateway)
+		default:
+			_, _ = w.Write([]byte(`{"exact":true,"apps":[{"app":"shop"}]}`))
+		}
+	}))
+	defer server.Close()
+	c, err := api.New(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var screens []string
+	draw := screen(func(text string) error {
+		if screens = append(screens, text); len(screens) == 3 {
+			interrupt()
+		}
+		return nil
+	})
+	if err := live(ctx, draw, &remote.Server{Client: c, Zone: "utc"}, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if len(screens) != 3 {
+		t.Fatalf("%d screens were drawn, not 3", len(screens))
+	}
+	for i, want := range []string{"billing", "waiting for the server", "shop"} {
+		text := screens[i]
+		if !strings.HasPrefix(text, "\x1b[H") || !strings.HasSuffix(text, "\x1b[J") || !strings.Contains(text, want) || strings.Contains(strings.ReplaceAll(text, "\x1b[K\n", ""), "\n") {
+			t.Errorf("screen %d is %q, without %q", i+1, text, want)
+		}
+	}
+	if strings.Contains(screens[2], "billing") {
+		t.Errorf("the third screen shows an app that is gone: %q", screens[2])
+	}
+}
+
+// TestLiveEnds: an error of the first read, and one of the terminal, end top.
+func TestLiveEnds(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	c, err := api.New(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	draw := screen(func(string) error { return broken })
+	if err := live(t.Context(), draw, &remote.Server{Client: c}, time.Hour); err == nil || errors.Is(err, broken) {
+		t.Errorf("without a server: %v", err)
+	}
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"apps":[]}`))
+	})
+	if err := live(t.Context(), draw, &remote.Server{Client: c}, time.Hour); !errors.Is(err, broken) {
+		t.Errorf("without a terminal: %v", err)
+	}
+}
+
+// screen takes what is drawn at once.
+type screen func(text string) error
+
+func (s screen) Write(p []byte) (int, error) { return len(p), s(string(p)) }

@@ -21,9 +21,10 @@ func NewStats() *cobra.Command {
 	r := &remote.Server{}
 	return r.Attach(&cobra.Command{
 		Use:   "stats",
-		Short: "Show the figures of a server: timers, tasks, lateness, tiers, warnings",
-		Long: `stats shows the figures that a server has of itself. With a token of one app, they
-are those of the app.
+		Short: "Show the figures of a server: timers, tasks, lateness, stores, warnings",
+		Long: `stats shows the number of timers and tasks of a server, its rate of calls, their
+lateness, whether its stores are available, and warnings. With a token for one app,
+stats shows the figures of that app.
 
 ` + exit.Help,
 		Example: `  xtimer stats

@@ -24,10 +24,11 @@ func NewTop() *cobra.Command {
 	var once bool
 	cmd := r.Attach(&cobra.Command{
 		Use:   "top",
-		Short: "Watch the apps and targets of a server: rates, lateness, failures, calls that wait",
-		Long: `top shows the apps of a server and the targets that they call, the busiest first, and
-repeats this until Ctrl-C. Rates and lateness are of the last minute, failures of the
-last hour. If the output is not a terminal, top prints once.
+		Short: "Watch the apps and targets of a server: rates, lateness, failures, waiting calls",
+		Long: `top shows a table of the apps of a server and of the targets that they call, the
+busiest app first, and updates the table until Ctrl-C. Rates and lateness are those of
+the last minute, successes and failures those of the last hour. If the output is not a
+terminal, top prints the table once.
 
 ` + exit.Help,
 		Example: `  xtimer top
@@ -50,8 +51,8 @@ last hour. If the output is not a terminal, top prints once.
 		},
 	})
 	r.AppFlag(cmd, "only this `APP`")
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "read the figures this often")
-	cmd.Flags().BoolVar(&once, "once", false, "print once")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "update the table this often")
+	cmd.Flags().BoolVar(&once, "once", false, "print the table once and exit")
 	return cmd
 }
 
@@ -105,7 +106,7 @@ func tableApps(out io.Writer, page *api.AppPage, z remote.Zone) error {
 		for _, t := range a.Targets {
 			state := ""
 			if !t.Answering {
-				state = "does not answer"
+				state = "does not respond"
 			}
 			g.Paint(colours(t.AttemptsFailed), "  "+t.Target, "", "", figure(t.TookP50MS), figure(t.TookP99MS), strconv.FormatInt(t.InFlight, 10), strconv.FormatInt(t.Waiting, 10),
 				strconv.FormatInt(t.AttemptsOK, 10), strconv.FormatInt(t.AttemptsFailed, 10), state)

@@ -146,7 +146,7 @@ const memoryShare = 0.85
 // a server at 2,357,000 timers, with 264 MB alive at most.
 const residentShare = 0.9
 
-// memoryGuard tells whether memory is nearly full. It looks at most every 100 ms.
+// memoryGuard reports whether memory is nearly full. It looks at most every 100 ms.
 type memoryGuard struct {
 	limit  int64 // bytes, GOMEMLIMIT's
 	group  int64 // bytes, the control groups'; the largest int64: none
@@ -178,7 +178,7 @@ func (g *memoryGuard) IsFull(more int64) bool {
 	return more > g.left.Load()
 }
 
-// residentMemory is what the process has in memory but for pages of files, in bytes;
+// residentMemory is what the process has in memory except for pages of files, in bytes;
 // 0 where the kernel does not tell.
 func residentMemory() int64 {
 	b, _ := os.ReadFile("/proc/self/statm")
@@ -195,7 +195,7 @@ func residentMemory() int64 {
 }
 
 // aliveMemory is what would count against the limit right after a collection, in
-// bytes: all that counts, but for garbage and free spans of the heap, and the ballast.
+// bytes: all that counts, except for garbage and free spans of the heap, and the ballast.
 func aliveMemory() uint64 {
 	s := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},

@@ -11,8 +11,8 @@ func NewClock() *cobra.Command {
 	r := new(Server)
 	return r.Attach(&cobra.Command{
 		Use:   "clock",
-		Short: "Make timers follow the current clock of a server after the clock was wrong",
-		Long:  "clock is for a server whose clock was wrong for a while.\n\n" + exit.Help,
+		Short: "Correct timers after the clock of a server was wrong",
+		Long:  "clock corrects the timers of a server whose clock was ahead and was then set back.\n\n" + exit.Help,
 		Example: `  xtimer clock reset --dry-run
   xtimer clock reset`,
 	}, newClockReset(r))
@@ -23,14 +23,15 @@ func newClockReset(r *Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Make all timers follow the current clock after it was set back",
-		Long: `reset makes all timers follow the current clock of the server, after the clock was
-ahead and was set back.
+		Long: `reset makes all timers follow the current clock of the server at once.
 
-When the clock of a server is set back, its timers rest until the clock reaches its
-former reading, because a clock that is behind by mistake must not repeat calls. If
-the clock was 8 hours ahead for some seconds, timers rest for 8 hours, and /readyz
-has the warning clock_behind. After a reset, the dues of this time that were not
-called count again. No call is made twice with one key.
+When the clock of a server is set back, the server cannot know which of the two
+readings is wrong. To repeat no call, its timers make no calls until the clock
+reaches the former reading. For example, if the clock was 8 hours ahead for some
+seconds, there are no calls for 8 hours, and /readyz has the warning clock_behind.
+
+Use reset if the former reading was wrong. Then the timers are called at their dues
+by the current clock. A due that was already called is not called a second time.
 
 reset requires an admin token for all apps. A second reset changes nothing.`,
 		Example: `  xtimer clock reset --dry-run
@@ -45,6 +46,6 @@ reset requires an admin token for all apps. A second reset changes nothing.`,
 			return r.Follow(cmd, op, err)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count the timers that rest")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count the timers that wait for the former reading")
 	return cmd
 }

@@ -66,7 +66,7 @@ func (p *Place) explainAnswer(e *api.Error) string {
 	case e.Status == http.StatusForbidden && p.tokenFrom != "":
 		return fmt.Sprintf("the token of %s does not allow this: %s", p.tokenFrom, e.Detail)
 	case e.Code == "":
-		return fmt.Sprintf("%s answered %d %s, and not as an xtimer server does: check the address", p.url, e.Status, http.StatusText(e.Status))
+		return fmt.Sprintf("%s responded with %d %s, but is not an xtimer server: check the address", p.url, e.Status, http.StatusText(e.Status))
 	case e.Code == "name_taken":
 		return e.Detail + "; to change it, use: xtimer timer apply"
 	case e.Code == "version_mismatch" || e.Code == "changed_meanwhile":
@@ -96,7 +96,7 @@ func (p *Place) explainNetwork(err *url.Error) string {
 	case errors.As(err, &lookup) && lookup.IsNotFound:
 		return fmt.Sprintf("no server at %s: the host %q is unknown", p.url, lookup.Name)
 	case err.Timeout():
-		return fmt.Sprintf("the server %s does not answer in time", p.url)
+		return fmt.Sprintf("the server %s does not respond in time", p.url)
 	}
 	return fmt.Sprintf("cannot reach the server %s: %v", p.url, err.Err)
 }

@@ -29,9 +29,9 @@ type Place struct {
 
 // Flags adds the flags that name a server. complete registers the completion of a flag.
 func (p *Place) Flags(cmd *cobra.Command, fs *pflag.FlagSet) {
-	fs.StringVar(&p.server, "server", "", "use the server at this `URL` (XTIMER_SERVER; default "+DefaultServer+")")
-	fs.StringVar(&p.token, "token", "", "the `TOKEN` for the server (better XTIMER_TOKEN or a context: other users can read command lines)")
-	fs.StringVar(&p.context, "context", "", "use the server and the token of this context: see xtimer context (XTIMER_CONTEXT)")
+	fs.StringVar(&p.server, "server", "", "use the server at this `URL` (default: XTIMER_SERVER, the current context, or "+DefaultServer+")")
+	fs.StringVar(&p.token, "token", "", "the `TOKEN` for the server; other users can read command lines, so use XTIMER_TOKEN or a context instead")
+	fs.StringVar(&p.context, "context", "", "use the server and the token of this `CONTEXT`, see xtimer context (default: XTIMER_CONTEXT, or the current context)")
 	_ = cmd.RegisterFlagCompletionFunc("context", CompleteContexts)
 }
 

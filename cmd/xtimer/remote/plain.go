@@ -47,7 +47,7 @@ func (c *Plain) Do(ctx context.Context, method, path string, in, out any) error 
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("cannot read the server's answer: %w", err)
+		return fmt.Errorf("cannot read the server's response: %w", err)
 	}
 	return nil
 }

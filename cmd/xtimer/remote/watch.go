@@ -29,7 +29,7 @@ type Watching struct {
 
 // Flags adds the flags.
 func (w *Watching) Flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&w.On, "watch", "w", false, "after the list, show each change until Ctrl-C")
+	cmd.Flags().BoolVarP(&w.On, "watch", "w", false, "keep running, and print each new or changed row until Ctrl-C")
 	cmd.Flags().DurationVar(&w.interval, "interval", 2*time.Second, "with --watch: look for changes this often")
 }
 

@@ -14,7 +14,7 @@ import (
 // of tasks. Each time is written as RFC 3339 with its offset.
 type Zone string
 
-const zoneHelp = "show times in the `local` zone, in utc, or in the zone of the timer"
+const zoneHelp = "show times in this `ZONE`: local (the zone of this machine), utc, or timer (the zone of each timer)"
 
 var zones = []string{"local", "utc", "timer"}
 

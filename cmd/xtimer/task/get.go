@@ -61,7 +61,7 @@ func sheetTask(out io.Writer, t *api.Task, z remote.Zone) error {
 	if err := s.Print(out); err != nil || len(t.Attempts) == 0 {
 		return err
 	}
-	g := terminal.Grid{Head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "ANSWER"}}
+	g := terminal.Grid{Head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "RESPONSE"}}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		g.Add(fmt.Sprint(a.N), z.Instant(a.Started, ""), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)

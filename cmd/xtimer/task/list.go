@@ -27,12 +27,12 @@ type taskFlags struct {
 func (f *taskFlags) flags(cmd *cobra.Command, r *remote.Server) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.timer, "timer", "", "only tasks of this timer: `ID|APP/NAME`")
-	fs.StringSliceVar(&f.Statuses, "status", nil, "only tasks with one of these: `failed,dead` …")
-	fs.StringVar(&f.Origin, "origin", "", "only tasks that are of the `schedule`, manual, redrive or catch_up")
+	fs.StringSliceVar(&f.Statuses, "status", nil, "only tasks with one of these `STATUSES`, such as failed,dead")
+	fs.StringVar(&f.Origin, "origin", "", "only tasks with this `ORIGIN`: schedule, manual (timer run), redrive (task retry) or catch_up (timer enable)")
 	fs.StringVar(&f.Code, "code", "", "only tasks whose last attempt ended with this `CODE`: 503, 5xx, or an error class such as timeout")
-	fs.StringVar(&f.Search, "search", "", "only tasks with this `TEXT` in the timer's name or in the error")
-	fs.BoolVar(&f.dismissed, "dismissed", false, "only tasks that were dismissed; --dismissed=false: only the others")
-	fs.StringVar(&f.from, "from", "", "only tasks due at this `TIME` or later")
+	fs.StringVar(&f.Search, "search", "", "only tasks with this `TEXT` in the name of the timer or in the error")
+	fs.BoolVar(&f.dismissed, "dismissed", false, "only dismissed tasks; --dismissed=false: only tasks that are not dismissed")
+	fs.StringVar(&f.from, "from", "", "only tasks due at this `TIME` or later: RFC 3339, Unix ms, or how long ago, such as 24h")
 	fs.StringVar(&f.to, "to", "", "only tasks due before this `TIME`")
 	_ = cmd.RegisterFlagCompletionFunc("timer", r.CompleteTimers)
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{
@@ -129,7 +129,7 @@ func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone, wide bool) error
 func taskHead(wide bool) []string {
 	head := []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}
 	if wide {
-		head = append(head, "ORIGIN", "ENDED", "NEXT TRY", "ANSWER")
+		head = append(head, "ORIGIN", "ENDED", "NEXT TRY", "RESPONSE")
 	}
 	return head
 }

@@ -17,9 +17,10 @@ func newTaskRetry(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [KEY …]",
 		Short: "Retry failed and dead tasks",
-		Long: `retry calls the named tasks again, or those that the filters select, with the same
-keys. Filters without a status select failed and dead tasks; tasks that may have
-been sent need --status unknown.
+		Long: `retry calls tasks again, with the same keys: the tasks whose keys are given, or the
+tasks that the filters select. Without --status, filters select failed and dead tasks.
+Tasks that may have been sent, of timers with at_most_once, are selected only by
+--status unknown.
 
 With filters, retry first counts the tasks and asks for confirmation unless --yes is
 given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
@@ -64,7 +65,7 @@ given. Without a terminal, as in a script, filters require --yes or --dry-run.`,
 	}
 	f.flags(cmd, r)
 	cmd.Flags().BoolVar(&f.All, "all", false, "select all tasks")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count what the filters select")
 	return cmd
 }

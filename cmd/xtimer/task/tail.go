@@ -19,8 +19,8 @@ func newTaskTail(r *remote.Server) *cobra.Command {
 		Short: "Show tasks as they end",
 		Long: `tail shows each task when it ends, until Ctrl-C. If the connection breaks or the
 server restarts, tail reports this, connects again, and continues with the tasks that
-ended in the meantime. It reports how many tasks the server can no longer send. With
--o json, each line is a task.`,
+ended in the meantime. If the server cannot send all of them, tail reports how many
+are missing. With -o json, each line is a task.`,
 		Example: `  xtimer task tail --app billing
   xtimer task tail --status failed,dead -o json`,
 		Args: cobra.NoArgs,

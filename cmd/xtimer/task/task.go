@@ -13,9 +13,10 @@ func New() *cobra.Command {
 	group := r.Attach(
 		&cobra.Command{
 			Use:   "task",
-			Short: "Show the result of every occurrence; retry or dismiss failed ones",
-			Long: `task shows the results of the occurrences of timers. A task is named by its key,
-TIMER-ID_DUE; a time is RFC 3339, Unix ms, or how long ago it was: 1h, 7d.
+			Short: "Show tasks and their results; retry or dismiss failed tasks",
+			Long: `A task is everything about one due of a timer: the call, its retries and its result.
+A task is named by its key, TIMER-ID_DUE. A TIME is RFC 3339, Unix ms, or how long
+ago: 1h, 7d.
 
 ` + exit.Help,
 			Example: `  xtimer task list --app billing --status failed,dead --from 24h

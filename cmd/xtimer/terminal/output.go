@@ -24,7 +24,7 @@ const (
 var Outputs = []string{string(Table), string(Wide), string(Name), string(JSON), string(YAML)}
 
 // OutputHelp is the help of the flag -o.
-const OutputHelp = "show as `table`, wide, name, json or yaml"
+const OutputHelp = "show as `FORM`: table, wide, name, json or yaml"
 
 func (o *Output) String() string { return string(*o) }
 

@@ -21,10 +21,10 @@ func newTimerApply(r *remote.Server) *cobra.Command {
 	var a apply
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Create and change timers as files describe them",
+		Short: "Create and change timers to match files",
 		Long: `apply reads timers from files. It creates those that do not exist, changes those
 that have another definition, and shows each changed field. Timers with the same
-definition stay unchanged, so a second apply changes nothing.
+definition do not change, so a second apply changes nothing.
 
 A file contains one or more documents of YAML or JSON. Each document is a timer, a
 list of timers, or {"timers": […]}, in the form that the API accepts. From a folder,
@@ -34,8 +34,8 @@ With --prune, apply then deletes the timers that have the labels of -l and are i
 none of the files. It asks for confirmation, and deletes nothing if a change failed.
 
 With --dry-run, apply changes nothing: the server checks each timer that would be
-created or changed, and the exit status is the one that apply would have. The server
-looks up the addresses of a host name only when it makes the call.`,
+created or changed, and the exit status is the one that apply would have. This check
+does not look up the addresses of host names; the server does that at each call.`,
 		Example: `  xtimer timer apply -f timers.yaml --dry-run
   xtimer timer apply -f timers/ --prune -l team=a --yes
   xtimer timer list --app billing -o yaml | sed s/9000/9001/ | xtimer timer apply -f -`,
@@ -54,11 +54,11 @@ looks up the addresses of a host name only when it makes the call.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&a.files, "file", "f", nil, "apply this `FILE` or folder; -: stdin; may be given more than once")
+	fs.StringArrayVarP(&a.files, "file", "f", nil, "apply this `FILE` or folder; -: stdin; may be repeated")
 	fs.BoolVar(&a.prune, "prune", false, "delete the timers with the labels of -l that are in no file")
-	fs.StringVarP(&a.label, "label", "l", "", "--prune only timers with these labels: `team=a,env!=prod`")
+	fs.StringVarP(&a.label, "label", "l", "", "with --prune: delete only timers with these labels: `team=a,env!=prod`")
 	fs.BoolVar(&a.dryRun, "dry-run", false, "only show what would change, and what the server would refuse")
-	fs.BoolVar(&a.yes, "yes", false, "prune without asking")
+	fs.BoolVar(&a.yes, "yes", false, "with --prune: do not ask for confirmation")
 	return cmd
 }
 

@@ -20,12 +20,13 @@ func newTimerCreate(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a timer, or many",
-		Long: `create creates the timer that the flags describe, or all timers of files ("xtimer
-timer apply --help" describes the form). If the timer exists with the same
-definition, it stays unchanged. If it exists with another definition, create is
-refused; use apply to change the timer.
+		Long: `create creates the timer that the flags describe, or all timers of the files that
+--file names; "xtimer timer apply --help" describes these files. If the timer exists
+with the same definition, nothing changes. If it exists with another definition,
+create is refused; use apply to change the timer.
 
-A TIME is RFC 3339 (2030-01-31T09:00:00+08:00), Unix ms, or how far ahead: 30m, 7d.`,
+A due is an instant at which the timer is to be called. A TIME is RFC 3339
+(2030-01-31T09:00:00+08:00), Unix ms, or a time from now: 30m, 7d.`,
 		Example: `  xtimer timer create --app billing --name expire --delay 30m --url http://127.0.0.1:9000/expire
   xtimer timer create --app ops --name report --cron "0 9 * * MON-FRI" --time-zone Asia/Shanghai \
       --url http://127.0.0.1:9000/report --header "X-Team: a" --body '{"n":1}' --label team=a
@@ -57,7 +58,7 @@ A TIME is RFC 3339 (2030-01-31T09:00:00+08:00), Unix ms, or how far ahead: 30m, 
 			}})
 		},
 	}
-	cmd.Flags().StringArrayVarP(&c.files, "file", "f", nil, "create the timers of this `FILE` or folder; -: of stdin")
+	cmd.Flags().StringArrayVarP(&c.files, "file", "f", nil, "create the timers of this `FILE` or folder; -: stdin; may be repeated")
 	c.flags(cmd)
 	return cmd
 }
@@ -110,7 +111,7 @@ func createAll(r *remote.Server, cmd *cobra.Command, files []string) error {
 				created++
 			}
 		}
-		_, err := fmt.Fprintf(out, "%d created, %d there already, %d refused\n", created, len(all)-created-n, n)
+		_, err := fmt.Fprintf(out, "%d created, %d unchanged, %d refused\n", created, len(all)-created-n, n)
 		return err
 	}})
 	if err != nil {

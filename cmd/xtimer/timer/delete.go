@@ -21,9 +21,9 @@ func newTimerDelete(r *remote.Server) *cobra.Command {
 it asks for confirmation unless --yes is given. Without a terminal, as in a script,
 it deletes named timers without confirmation; filters require --yes.
 
-The result "cancelled" means that no further call is made, even after a crash;
-"in_flight", that a call was in progress; "finished", that nothing was left to
-cancel.`,
+The result "cancelled" means that no further call is made, even after a crash.
+"in_flight" means that the first byte of a call had already been sent; that call may
+finish, and is not repeated. "finished" means that nothing was left to cancel.`,
 		Example: `  xtimer timer delete billing/report
   xtimer timer delete -l team=a --dry-run
   xtimer timer delete --app billing --status finished --yes`,
@@ -62,6 +62,6 @@ cancel.`,
 		},
 	}
 	s.flags(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }

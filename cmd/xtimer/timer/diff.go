@@ -17,12 +17,13 @@ func newTimerDiff(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
 		Short: "Show how files differ from the timers of a server",
-		Long: `diff compares the timers of files with those of the server, field by field, as apply
-would change them: + is a timer that the server does not have, ~ one that differs. A
-field that is left out has its default. Timers that are in no file are not shown.
+		Long: `diff compares the timers in files with the timers on the server, and shows what
+"timer apply" would change: + marks a timer that the server does not have, ~ a timer
+that differs, with each field that differs. A field that is not in the file has its
+default. diff does not show timers that are in no file, and changes nothing.
 
-The exit status is 0 without differences and 1 with differences; other statuses are
-errors. Nothing is changed.`,
+The exit status is 0 if there are no differences and 1 if there are differences.
+Other statuses are errors.`,
 		Example: `  xtimer timer diff -f timers/
   xtimer timer diff -f timers.yaml && echo "nothing to apply"`,
 		Args: cobra.NoArgs,

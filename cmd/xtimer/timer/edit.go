@@ -23,13 +23,14 @@ func newTimerEdit(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit ID|APP/NAME",
 		Short: "Change a timer in an editor",
-		Long: `edit opens the definition of a timer in the editor of VISUAL or EDITOR (else vi), as
-YAML, and stores what was changed. A file that is left unchanged, or emptied, changes
-nothing.
+		Long: `edit opens the definition of a timer, as YAML, in the editor that VISUAL or EDITOR
+names (by default vi). When you save the file and leave the editor, edit changes the
+timer. If you save an unchanged or an empty file, the timer does not change.
 
-If the file or the server refuses the change, the editor opens again with the reason at
-the top. If another request changed the timer in the meantime, nothing is stored. The
-edited file is kept whenever the change was not stored.`,
+If the file is invalid or the server refuses the change, the editor opens again, with
+the reason at the top of the file. If another request changed the timer in the
+meantime, edit stores nothing. If a change was not stored, edit keeps the file and
+prints its name.`,
 		Example: `  xtimer timer edit billing/report
   EDITOR="code --wait" xtimer timer edit -n billing report`,
 		Args:              cobra.ExactArgs(1),

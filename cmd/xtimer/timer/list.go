@@ -22,9 +22,9 @@ func newTimerList(r *remote.Server) *cobra.Command {
 		Long: `list shows the timers that match all filters. apply accepts the output of -o json
 and -o yaml.
 
-LAST TASK is the status of the newest task of the timer. --failing reads the last
-task of every timer that the other filters select, so limit it with --app if there
-are many timers.`,
+LAST TASK is the status of the newest task of the timer. --failing has to read the
+last task of every timer that the other filters select; if there are many timers,
+add --app or another filter.`,
 		Example: `  xtimer timer list --app billing --status disabled
   xtimer timer list -n billing --failing
   xtimer timer list -n billing --watch
@@ -82,7 +82,7 @@ func Filter(cmd *cobra.Command, f *api.TimerFilter) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name has this `PREFIX`")
 	fs.StringVar(&f.Search, "search", "", "only timers with this `TEXT` in the name")
-	fs.StringVar(&f.Status, "status", "", "only timers that are `enabled`, disabled or finished")
+	fs.StringVar(&f.Status, "status", "", "only timers with this `STATUS`: enabled, disabled or finished")
 	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these labels: `team=a,env!=prod`")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{api.Enabled, api.Disabled, api.Finished}, cobra.ShellCompDirectiveNoFileComp))
 }

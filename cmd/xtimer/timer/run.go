@@ -14,8 +14,8 @@ func newTimerRun(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run ID|APP/NAME",
 		Short: "Call the target of a timer now",
-		Long: `run creates a task that is due now, independently of the schedule, and prints its
-key. It works for disabled timers too.`,
+		Long: `run creates a task that is due now, independently of the schedule, and prints the
+key of the task. The timer may be disabled.`,
 		Example: `  xtimer timer run billing/report
   xtimer task get $(xtimer timer run billing/report)`,
 		Args:              cobra.ExactArgs(1),

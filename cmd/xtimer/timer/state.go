@@ -53,7 +53,7 @@ func newTimerEnable(r *remote.Server) *cobra.Command {
 		Use:   "enable [ID|APP/NAME …]",
 		Short: "Enable timers",
 		Long: `enable enables the named timers, or those that the filters select. Dues that passed
-while a timer was disabled are not called unless --catch-up requests it.`,
+while a timer was disabled are called only if --catch-up is latest or all.`,
 		Example: `  xtimer timer enable billing/report --catch-up latest
   xtimer timer enable --app billing --status disabled --dry-run`,
 		Args:              cobra.ArbitraryArgs,
@@ -64,7 +64,7 @@ while a timer was disabled are not called unless --catch-up requests it.`,
 			}
 			if len(args) == 0 {
 				if catchUp != api.CatchUpNone {
-					return exit.Usage("--catch-up needs the names of timers: filters enable without it")
+					return exit.Usage("--catch-up cannot be combined with filters: name the timers")
 				}
 				op, err := r.EnableAll(cmd.Context(), s.TimerFilter, s.options()...)
 				return r.Follow(cmd, op, err)
@@ -76,7 +76,7 @@ while a timer was disabled are not called unless --catch-up requests it.`,
 		},
 	}
 	s.flags(cmd)
-	cmd.Flags().StringVar(&catchUp, "catch-up", api.CatchUpNone, "which dues to call that passed while the timer was disabled: `none`, latest or all")
+	cmd.Flags().StringVar(&catchUp, "catch-up", api.CatchUpNone, "the `DUES` to call of those that passed while the timer was disabled: none, latest or all")
 	return cmd
 }
 
@@ -119,8 +119,8 @@ has returned, no call starts. A call in flight may finish, and is not repeated.`
 		},
 	}
 	s.flags(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "the `REASON`, which list and get show")
-	cmd.Flags().StringVar(&until, "until", "", "enable the timers again at this `TIME`, or after this long: 2h, 7d")
+	cmd.Flags().StringVar(&reason, "reason", "", "the `REASON`, which timer list and timer get show")
+	cmd.Flags().StringVar(&until, "until", "", "enable the timers again at this `TIME`: RFC 3339, Unix ms, or a time from now such as 2h or 7d")
 	return cmd
 }
 

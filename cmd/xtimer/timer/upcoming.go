@@ -16,7 +16,7 @@ func newTimerUpcoming(r *remote.Server) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "upcoming ID|APP/NAME",
-		Short: "The next dues of a timer",
+		Short: "Show the next dues of a timer",
 		Example: `  xtimer timer upcoming billing/report
   xtimer timer upcoming billing/report --n 3 -o json`,
 		Args:              cobra.ExactArgs(1),

@@ -28,11 +28,13 @@ func NewBackup() *cobra.Command {
 	var place remote.Place
 	cmd := &cobra.Command{
 		Use:   "backup [DIR]",
-		Short: "Write a consistent copy of all timers, their history and their progress",
-		Long: `backup asks a running server for a copy. The server writes the copy into a new
-folder under its own --backup-dir. If no server runs, give DIR: backup then copies
-the data directory to DIR, which must not exist yet. The token must be an admin
-token for all apps.`,
+		Short: "Write a consistent copy of all timers, history and unfinished tasks",
+		Long: `Without DIR, backup asks a running server for a copy. The server writes the copy
+into a new folder in the folder of its setting --backup-dir. This requires an admin
+token for all apps.
+
+With DIR, backup copies the data directory of a stopped server (--data-dir) to DIR,
+which must not exist yet.`,
 		Example: `  xtimer backup
   xtimer backup --data-dir /var/lib/xtimer /backup/xtimer-monday`,
 		Args: cobra.MaximumNArgs(1),

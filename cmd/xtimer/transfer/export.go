@@ -30,15 +30,15 @@ type home struct {
 func (h *home) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	h.Flags(cmd, fs)
-	fs.StringVar(&h.store.DataDir, "data-dir", "", "instead of a server, use the store in `DIR`, which no server may be using")
-	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "instead of a server, use the database `user:password@tcp(host:port)/database`, which no server may be using")
+	fs.StringVar(&h.store.DataDir, "data-dir", "", "use the data directory `DIR` of a stopped server, instead of a running server")
+	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "use the database `user:password@tcp(host:port)/database` of a stopped server, instead of a running server")
 }
 
 // isStore tells which it is; a server and a store at once is a mistake.
 func (h *home) isStore(cmd *cobra.Command) (bool, error) {
 	is := h.store.DataDir != "" || h.store.MySQLDSN != ""
 	if is && h.Names() {
-		return false, exit.Usage("--server and --context name a running server; --data-dir and --mysql-dsn name a store that no server uses: give only one")
+		return false, exit.Usage("--server and --context name a running server; --data-dir and --mysql-dsn name the data of a stopped server: give only one of them")
 	}
 	if !is {
 		var err error
@@ -64,28 +64,29 @@ func NewExport() *cobra.Command {
 	var e export
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write timers as NDJSON, to import them elsewhere",
-		Long: `export writes timers to stdout, one line of JSON for each timer, in the form that
-the API accepts and with further state. import reads this form into a server or
-into a store of either kind.
+		Short: "Write timers as lines of JSON, for import",
+		Long: `export writes timers to stdout, one line of JSON (NDJSON) for each timer: the
+definition in the form that the API accepts, and the state of the timer. import
+reads these lines on another server, or into the store of another server.
 
-From a server (--server), export writes definitions, and which are disabled. They
-become new timers elsewhere: ids, keys and history start anew, max_runs counts
-anew, and an "every" without start_at counts from the import. A delay is written
-with the instant at which it ends.
+From a running server (--server), export writes the definitions, and whether each
+timer is disabled. import makes new timers of them: the timers get new ids, and so
+their tasks get new keys; they have no history; max_runs counts from 0; and an
+"every" without start_at counts from the import. For a delay, export writes the
+instant at which the delay ends.
 
-From a store that no server uses (--data-dir, or --mysql-dsn), export writes ids
-and with them the keys of tasks, versions, the instant up to which tasks are
-finished, unfinished tasks with their attempts, and with --history the records.
-export does not write Idempotency-Keys of creates, former versions of timers, or
-unfinished tasks of deleted timers, which are no longer called.
+From the store of a stopped server (--data-dir or --mysql-dsn), export writes more:
+the id and the version of each timer, its unfinished tasks with their attempts, the
+instant up to which all other tasks are finished, and with --history the records of
+finished tasks. export does not write the Idempotency-Keys of creates, former
+versions of timers, or unfinished tasks of deleted timers, which are no longer
+called.
 
-export first brings the store to the present, as a start of the server does: it
-settles the journal into the store, and the misfire policy of each timer decides
-about dues since the server stopped. Nothing is called. So export when you would
-start the server, and afterwards start only the old server or the new one: two
-servers would both call future dues. For a server on MySQL, --data-dir is needed
-too, because it contains the journal.
+Like a start of the server, such an export first stores the results in the journal,
+and lets the misfire policy of each timer decide about the dues since the server
+stopped. It makes no calls. Afterwards start either the old server or the new
+server, not both: both would call future dues. For a server with MySQL, --data-dir
+is needed too, because it contains the journal.
 
 ` + exit.Help,
 		Example: `  xtimer export --app billing > billing.ndjson
@@ -97,7 +98,7 @@ too, because it contains the journal.
 				return err
 			}
 			if e.history && (!isStore || e.filter.NamePrefix != "" || e.filter.Status != "" || e.filter.Label != "") {
-				return exit.Usage("--history needs a store, and cannot be combined with filters other than --app")
+				return exit.Usage("--history needs --data-dir or --mysql-dsn, and cannot be combined with filters other than --app")
 			}
 			e.out = bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)
 			e.lines = json.NewEncoder(e.out)
@@ -122,7 +123,7 @@ too, because it contains the journal.
 	e.flags(cmd)
 	timer.Filter(cmd, &e.filter)
 	cmd.Flags().StringVarP(&e.filter.App, "app", "n", "", "only timers of this `APP`")
-	cmd.Flags().BoolVar(&e.history, "history", false, "with a store: also write the records of tasks")
+	cmd.Flags().BoolVar(&e.history, "history", false, "with --data-dir or --mysql-dsn: also write the records of finished tasks")
 	return cmd
 }
 

@@ -42,12 +42,12 @@ type stored struct {
 	// DisabledUntil is told where it lies in the future.
 	DisabledUntil int64 `json:"disabled_until,omitempty"`
 	// FinishedTo is the watermark of the timer's shard: dues up to it are
-	// finished, but for those in owed.
+	// finished, except for those in owed.
 	FinishedTo int64 `json:"finished_to,omitempty"`
 	Finished   bool  `json:"finished,omitempty"` // nothing of it is left to call
 }
 
-// isWhole tells whether a store's timer can be made of it, with id and keys.
+// isWhole reports whether a store's timer can be made of it, with id and keys.
 func (s *stored) isWhole() bool { return s != nil && s.Generation > 0 }
 
 // lineOf is a timer of a store, with what is owed of it and the watermark of

@@ -35,7 +35,7 @@ func (i *item) set(result, format string, args ...any) {
 
 func (i *item) fail(err error) { i.set(timer.ResultFailed, "%v", err) }
 
-// isWaiting tells whether nothing is known of it yet.
+// isWaiting reports whether nothing is known of it yet.
 func (i *item) isWaiting() bool { return i.result == "" }
 
 // importTarget takes items. It makes those of a batch that wait, or with dryRun says
@@ -62,38 +62,43 @@ func NewImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [FILE]",
 		Short: "Import timers from an export, from the original XTimer or from a crontab",
-		Long: `import creates the timers of FILE, or of stdin, in a server (--server) or in a
-store that no server uses (--data-dir or --mysql-dsn). Each line is a timer in
-the form that the API accepts, with the fields that export adds. import reports
-one line for every timer:
+		Long: `import creates the timers of FILE, or of stdin, on a running server (--server) or
+in the store of a stopped server (--data-dir or --mysql-dsn). Each line of FILE is
+a timer in the form that the API accepts, with the fields that export adds. For
+each timer, import prints a line with one of these results:
 
   created     the timer did not exist
-  unchanged   the timer exists: a second import changes nothing
-  skipped     nothing of the timer is left to call, or it cannot be imported
-  conflict    another timer has its name or its id, or its definition differs
-  failed      the line cannot be read, or was refused
+  unchanged   the timer exists with the same definition
+  skipped     the timer has no dues left, or cannot be imported
+  conflict    another timer has the name or the id, or the definition differs
+  failed      the line cannot be read, or the timer was refused
 
-Into a server, import creates definitions, and disables timers that were
-disabled. The disabling is a second request: a due between the two requests is
-called. Finished timers are skipped. Into a store, a timer from the export of a
-store keeps its id, its keys, and its finished and unfinished tasks. The misfire
-policy of the timer decides about dues that passed while it was in no store, as
-after a stop. Without the records of "export --history", verify reports earlier
-finished tasks as unproven. Start the server on the store after the import is
-complete; if the import was interrupted, repeat it first.
+A second import of the same file changes nothing. If an import was interrupted,
+repeat it.
 
-With --from-xtimer-mysql, import reads the table timer of an original XTimer:
-cron of 7 fields, the URL, headers and body. Years become start_at and end_at;
-years with gaps become several timers. Deleted timers, and timers whose years
-have passed, are skipped. Timeout and retries are the defaults of xtimer; the
-original did not retry. The original used the time zone of its process: name that
-zone with --time-zone.
+On a running server, import creates new timers from the definitions. It skips
+finished timers. A timer that was disabled is created and then disabled; if a due
+falls between these two requests, it is called.
 
-With --from-crontab, import reads a crontab. A URL replaces the command.
---command-url is a template of the URL, with .Command, .User, .Schedule and
-.Stdin (the text after a %%, which is also sent as the body). Or --map names a
-file of lines "PREFIX URL"; the longest prefix of the command wins. Environment
-lines other than CRON_TZ are ignored. Timer names come from the commands.
+In a store, a timer that was exported from a store keeps its id, the keys of its
+tasks, and its finished and unfinished tasks. Start the server on the store after
+the import is complete. As after a stop, the misfire policy of the timer then
+decides about the dues that passed in the meantime. Without the records of "export
+--history", verify reports earlier tasks as unproven.
+
+With --from-xtimer-mysql, import reads the timers of an original XTimer from the
+table timer: the cron expression of 7 fields, the URL, the headers and the body.
+Years become start_at and end_at; years with gaps become several timers. import
+skips deleted timers, and timers whose years have passed. The original had no
+retries; the imported timers have the default timeout and retries of xtimer. The
+original used the time zone of its process; set this zone with --time-zone.
+
+With --from-crontab, import reads a crontab. A timer calls a URL instead of running
+the command. --command-url is a template of this URL, with .Command, .User,
+.Schedule and .Stdin (the text after a %, which is also sent as the body). Instead,
+--map can name a file with lines PREFIX URL: a command gets the URL of the longest
+prefix that matches. import ignores environment lines other than CRON_TZ, and makes
+the names of timers from the commands.
 
 ` + exit.Help,
 		Example: `  xtimer import --dry-run billing.ndjson
@@ -119,9 +124,9 @@ lines other than CRON_TZ are ignored. Timer names come from the commands.
 	}
 	im.flags(cmd)
 	fs := cmd.Flags()
-	fs.BoolVar(&im.dryRun, "dry-run", false, "only report what the import would do, and what would be refused")
+	fs.BoolVar(&im.dryRun, "dry-run", false, "only report the results that the import would have")
 	im.store.HistoryRetention = settings.Default().HistoryRetention
-	fs.Var((*span.Value)(&im.store.HistoryRetention), "history-retention", "with a store: how long its server keeps history")
+	fs.Var((*span.Value)(&im.store.HistoryRetention), "history-retention", "with --data-dir or --mysql-dsn: how long the server keeps history")
 	fs.BoolVarP(&im.quiet, "quiet", "q", false, "report only conflicts and failures, and the summary")
 	fs.StringVar(&im.originalDSN, "from-xtimer-mysql", "", "import the timers of the original XTimer from this database: `user:password@tcp(host:port)/database`")
 	fs.StringVar(&im.crontab.file, "from-crontab", "", "import a crontab `FILE`; - means stdin")
@@ -140,7 +145,7 @@ func (im *importing) reader(cmd *cobra.Command, args []string) (reader, error) {
 	case im.originalDSN != "" && im.crontab.file != "", foreign && len(args) > 0:
 		return nil, exit.Usage("give one of FILE, --from-xtimer-mysql and --from-crontab")
 	case foreign && im.zone == "":
-		return nil, exit.Usage("--time-zone: give the time zone of the schedules, like Europe/Berlin or UTC")
+		return nil, exit.Usage("--time-zone: give the time zone of the schedules, such as Europe/Berlin or UTC")
 	case im.originalDSN != "":
 		return originalReader(im.originalDSN, im.zone)
 	case im.crontab.file != "":

@@ -28,9 +28,9 @@ func NewRestore() *cobra.Command {
 		Use:   "restore DIR",
 		Short: "Create a data directory from a backup",
 		Long: `restore copies a backup into a data directory that is empty or does not exist,
-and checks it. The backup stays unchanged. It must contain only files and
-folders, no symbolic links. At the end, restore explains what the time between
-the backup and the next start means for timers.`,
+and checks the copy. The backup stays unchanged. It must contain only files and
+folders, no symbolic links. At the end, restore explains what happens to the dues
+between the backup and the next start.`,
 		Example: `  xtimer restore /backup/20261120T170000.000Z --data-dir /var/lib/xtimer`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
