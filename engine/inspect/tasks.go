@@ -27,7 +27,7 @@ func (r *Reader) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
 	return stored, err
 }
 
-// HadTask tells whether a key is or was a task's.
+// HadTask reports whether a key is or was a task's.
 func (r *Reader) HadTask(ctx context.Context, k engine.Key) (bool, error) {
 	_, err := r.Task(ctx, k)
 	if errors.Is(err, engine.ErrNotFound) {
