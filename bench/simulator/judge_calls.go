@@ -134,7 +134,7 @@ func (m *machine) holdOrder(t *timer) {
 	}
 }
 
-// asked tells whether anybody asked for a due.
+// asked reports whether anybody asked for a due.
 func (t *timer) asked(due int64) bool {
 	if t.manual[due] != nil || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Run && r.about(due) }) {
 		return true
