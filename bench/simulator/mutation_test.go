@@ -135,7 +135,7 @@ var mutations = []mutation{
 		{"engine/resident/add.go", `case lv.frozen && due <= lv.rangeTo:`, `case lv.frozen && due <= lv.rangeTo && due == 0:`},
 	}},
 	{"overlap is not looked at", []replacement{
-		{"engine/resident/attempt.go", `lv.busy > 0 && lv.def.Overlap != engine.OverlapAllow:`, `lv.busy > 1<<30:`},
+		{"engine/resident/attempt.go", `case !t.busy && lv.overlaps(t):`, `case !t.busy && lv.overlaps(t) && t.Key.Due == 0:`},
 	}},
 	{"a target that does not answer keeps its places", []replacement{
 		{"engine/fair/limit.go", "max(startLimit, l.calls))/2)", "max(startLimit, l.calls)))"},
