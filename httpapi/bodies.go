@@ -38,7 +38,7 @@ const smallBody = 64 << 10
 
 var errBodiesFull = &problem{
 	status: fasthttp.StatusServiceUnavailable, code: "bodies_full", retry: 1,
-	detail: "the requests that are arriving take all the memory there is for them: send a smaller batch, or this one again later",
+	detail: "the requests that are being received use all the memory set aside for them: send a smaller batch, or repeat the request later",
 }
 
 func newBodies() *bodies {

@@ -200,7 +200,7 @@ func (s *Server) resetClock(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if r.grant.app != AllApps {
-		return reply{}, forbidden("the clock is of the whole service: it needs an admin token of all apps")
+		return reply{}, forbidden("the clock affects all apps: the request needs an admin token for all apps")
 	}
 	op, err := s.e.ResetClock(r.ctx, dryRun)
 	if err != nil {

@@ -106,7 +106,7 @@ var help = map[string]string{
 	"xtimer_audit_violations_total": "Timers that the auditor found misplaced and corrected; each is a bug.",
 	"xtimer_call_panics_total":      "Calls that panicked; each is a bug.",
 	"xtimer_calls_in_flight":        "HTTP calls in flight.",
-	"xtimer_clock_behind_seconds":   "Seconds by which the clock is behind the last finished due, if more than a minute: timers rest for this time, see xtimer clock reset.",
+	"xtimer_clock_behind_seconds":   "Seconds by which the clock is behind the last finished due, if more than a minute: existing timers are not called for this time, see xtimer clock reset.",
 	"xtimer_calls_limit":            "Limit of HTTP calls in flight: --max-calls, or less while memory is full.",
 	"xtimer_clock_steps_total":      "Steps of the wall clock that were detected.",
 	"xtimer_fired_early_total":      "Attempts sent before their due; must stay 0.",

@@ -44,7 +44,7 @@ func (g *clockGate) await(ctx context.Context, last time.Time) {
 	if booted.Before(last) && behind < time.Minute {
 		return
 	}
-	g.log.Warn("the clock is not synchronised yet; waiting for it, as calls made by a wrong clock cannot be taken back",
+	g.log.Warn("the clock is not synchronised yet: waiting, because calls that follow a wrong clock cannot be taken back",
 		"at_most", g.most, "clock", now.UTC(), "last_due", last.UTC())
 	most := g.most
 	g.most = 0 // once a start, however often its tiers fail
@@ -59,7 +59,7 @@ func (g *clockGate) await(ctx context.Context, last time.Time) {
 		}
 	}
 	if ctx.Err() == nil {
-		g.log.Warn("starting although the clock is not synchronised: dues go by what it says; --clock-wait 0 does not wait", "clock", g.now().UTC())
+		g.log.Warn("starting although the clock is not synchronised: dues follow this clock; --clock-wait 0 turns the wait off", "clock", g.now().UTC())
 	}
 }
 

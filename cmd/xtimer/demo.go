@@ -155,7 +155,7 @@ func ready(ctx, serving context.Context, n *node) bool {
 
 func (d *demo) greet(api, callTo string) {
 	p := terminal.NewPainter(d.out)
-	fmt.Fprintf(d.out, "%s\n\n", p.Paint(terminal.Bold, "xtimer demo: a server, a receiver of its own, and four timers"))
+	fmt.Fprintf(d.out, "%s\n\n", p.Paint(terminal.Bold, "xtimer demo: a server, a receiver and four timers"))
 	fmt.Fprintf(d.out, "  API       %s\n", api)
 	fmt.Fprintf(d.out, "  console   %s/\n", api)
 	fmt.Fprintf(d.out, "  receiver  %s\n", callTo)

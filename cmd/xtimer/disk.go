@@ -30,7 +30,7 @@ func (r *report) disk(ctx context.Context, dataDir string) spread {
 	}
 	r.line("disk", "fsync", "p50 %s  p99 %s  max %s  in %s", span.Millis(s.p50), span.Millis(s.p99), span.Millis(s.max), dir)
 	if s.p99 > 50*time.Millisecond {
-		r.worthf("a sync takes %s at p99: creates will wait for it, fires will not", span.Millis(s.p99))
+		r.worthf("a sync takes %s at p99: creates wait for it, calls do not", span.Millis(s.p99))
 	}
 
 	// The server's own guard judges what is free, by one look.

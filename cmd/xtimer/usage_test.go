@@ -71,7 +71,7 @@ func TestContexts(t *testing.T) {
 	write(t, tokens, "prod", "sesame\n")
 
 	local(t, "", "context", "list", "-o", "name").want(0)
-	local(t, "", "context", "use", "prod").want(exit.StatusNotFound, `context "prod" not found: none is defined; define it with: xtimer context set prod --server URL`)
+	local(t, "", "context", "use", "prod").want(exit.StatusNotFound, `context "prod" not found: no context is defined; define it with: xtimer context set prod --server URL`)
 	local(t, "", "context", "set", "prod").want(exit.StatusUsage, "required: --server")
 	local(t, "", "context", "set", "prod", "--server", s.url, "--token-file", tokens+"/none").want(exit.StatusUsage, "cannot read the token of the context prod")
 	local(t, "", "context", "set", "prod", "--server", s.url, "--token-file", tokens+"/prod").want(0)
@@ -95,7 +95,7 @@ func TestContexts(t *testing.T) {
 
 	local(t, "", "timer", "list").want(0) // the first context is the current one
 	local(t, "", "timer", "list", "--context", "bad").want(exit.StatusDenied, "does not accept the token of the context bad")
-	local(t, "", "timer", "list", "--context", "none").want(exit.StatusNotFound, `context "none" not found; defined are: bad, gone, prod`)
+	local(t, "", "timer", "list", "--context", "none").want(exit.StatusNotFound, `context "none" not found; the contexts are: bad, gone, prod`)
 	local(t, "", "timer", "list", "--server", s.url).want(exit.StatusDenied, "needs a token") // no other server gets the token
 	t.Setenv("XTIMER_CONTEXT", "gone")
 	local(t, "", "export").want(exit.StatusUnavailable, "no server at")

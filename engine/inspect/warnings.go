@@ -27,7 +27,7 @@ func (r *Reader) warmWarning() (w Warning, ok bool) {
 	if r.cfg.Tiers.warmUp() {
 		return w, false
 	}
-	return Warning{"warm_tier_away", "the warm tier is away, or not filled again yet: what is due next is read from the cold tier; the log has the cause"}, true
+	return Warning{"warm_tier_away", "the warm tier is unavailable, or not filled again yet: coming dues are read from the cold tier; the log states the cause"}, true
 }
 
 // behindLimit is how far (ms) the clock may be behind the watermark without a warning.
@@ -53,8 +53,8 @@ func (r *Reader) clockWarning() (w Warning, ok bool) {
 	}
 	until := engine.FormatInstant(r.now() + behind.Milliseconds())
 	return Warning{"clock_behind", fmt.Sprintf(
-		"the clock is %v behind the last due that was finished: timers made before it was set back are not called until %s; "+
-			"if the former clock was wrong, xtimer clock reset has them called by this one", behind.Round(time.Second), until,
+		"the clock was set back and is %v behind the last finished due: existing timers are not called until %s; "+
+			"if the former reading of the clock was wrong, run xtimer clock reset", behind.Round(time.Second), until,
 	)}, true
 }
 

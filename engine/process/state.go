@@ -59,7 +59,7 @@ func (s *State) Refusal() error {
 	case s.IsServing():
 		return nil
 	case s.IsEnding():
-		return &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server is stopping: it takes nothing new, and ends when the calls in flight have"}
+		return &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server is stopping: it accepts no new work, and exits when the calls in flight have ended"}
 	}
 	detail := "the server is starting"
 	if with := s.startsWith.Load(); with != nil {

@@ -254,7 +254,7 @@ func (m *Memory) Freeze(ctx context.Context, id engine.TimerID) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("cannot change timer %s: what was due of it cannot be stored: %w", id, engine.ErrUnavailable)
+			return fmt.Errorf("cannot change timer %s: its former dues cannot be stored: %w", id, engine.ErrUnavailable)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, 
 		t, err := e.cfg.Cold.TimerByName(ctx, d.App, d.Name)
 		if errors.Is(err, engine.ErrNotFound) {
 			if match != 0 {
-				return inspect.View{}, 0, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "there is no timer of that name, and If-Match asks for one"}
+				return inspect.View{}, 0, &engine.Fault{Kind: engine.FaultPrecondition, Code: "version_mismatch", Detail: "the timer does not exist, but If-Match requires it"}
 			}
 			if dry {
 				return inspect.View{}, PutCreated, e.creatable(ctx, &d)
@@ -77,7 +77,7 @@ func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, 
 		}
 		return v, PutUpdated, err
 	}
-	return inspect.View{}, 0, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "other requests create and delete the timer all the time"}
+	return inspect.View{}, 0, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "other requests keep creating and deleting the timer: repeat the request"}
 }
 
 // Replace gives a timer another definition, keeping id and history: for PATCH.
@@ -322,7 +322,7 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 	} else if o != nil { // a range's, see ranges
 		return &engine.Fault{
 			Kind: engine.FaultConflict, Code: "not_retryable",
-			Detail: fmt.Sprintf("the clock was set back, and dues from the ms after task %s on are owed under its key: try again when they are over", k),
+			Detail: fmt.Sprintf("the clock was set back, and the timer has unfinished dues after task %s: retry the task when they have ended", k),
 		}
 	}
 	n := *was

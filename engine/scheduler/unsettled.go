@@ -44,7 +44,7 @@ const (
 // ErrBacklog is what is refused at a bound.
 var ErrBacklog = &engine.Fault{
 	Kind: engine.FaultUnavailable, Code: "backlog_full",
-	Detail: "too many outcomes wait for the cold tier, or for too long: nothing new is taken and nothing is called until they are stored",
+	Detail: "too many results wait for the cold tier, or they have waited for too long: the server accepts no new work and makes no calls until they are stored",
 }
 
 // waiting is memory.Unsettled where it may come near a bound: each outcome has a
@@ -125,11 +125,11 @@ func (e *Scheduler) Ready() error {
 	case e.backpressure.isFull.Load():
 		return ErrBacklog
 	case fault != nil:
-		return fmt.Errorf("the cold tier is there, but cannot be used: %s", *fault)
+		return fmt.Errorf("the cold tier responds, but cannot be used: %s", *fault)
 	case !e.tiers.ColdUp():
-		return errors.New("the cold tier is away: outcomes wait in the journal")
+		return errors.New("the cold tier is unavailable: results wait in the journal")
 	case e.cfg.DiskFull():
-		return errors.New("the disk is nearly full: nothing new is taken")
+		return errors.New("the disk is nearly full: new work is refused")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (c *Client) CreateAll(ctx context.Context, timers iter.Seq[Definition]) ite
 			}
 			results, err := c.batch(ctx, request{body: lines.Bytes(), kind: "application/x-ndjson"})
 			if err == nil && len(results) != n {
-				err = fmt.Errorf("the server answered %d outcomes for %d timers", len(results), n)
+				err = fmt.Errorf("the server returned %d results for %d timers", len(results), n)
 			}
 			if err != nil {
 				yield(BatchResult{}, err)

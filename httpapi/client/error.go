@@ -28,9 +28,9 @@ type FieldError struct {
 
 func (e *Error) Error() string {
 	if e.Detail == "" {
-		return fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status))
+		return fmt.Sprintf("the server responded with %d %s", e.Status, http.StatusText(e.Status))
 	}
-	return fmt.Sprintf("the server answered %d: %s", e.Status, e.Detail)
+	return fmt.Sprintf("the server responded with %d: %s", e.Status, e.Detail)
 }
 
 // IsNotFound reports whether the server answered 404.

@@ -97,7 +97,7 @@ func NewReceiver(handle func(context.Context, *Call) error, cfg ReceiverConfig) 
 		r.log = slog.Default()
 	}
 	if len(cfg.Secrets) == 0 != cfg.Unsigned {
-		return nil, errors.New("a receiver has either secrets or says that it takes unsigned calls")
+		return nil, errors.New("set either Secrets or Unsigned of the ReceiverConfig")
 	}
 	var err error
 	r.keys, err = parseSecrets(cfg.Secrets)

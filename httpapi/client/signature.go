@@ -42,7 +42,7 @@ func verify(keys [][]byte, h http.Header, body []byte, now time.Time) (id string
 		return "", errors.New("webhook-timestamp is not a time")
 	}
 	if age := now.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
-		return "", fmt.Errorf("the signature is of another time, more than %v away", tolerance)
+		return "", fmt.Errorf("the signature was not made within %v of the present time", tolerance)
 	}
 	for _, key := range keys {
 		mac := hmac.New(sha256.New, key)

@@ -73,7 +73,7 @@ func (c *Client) Verify(ctx context.Context, v Verification, each func(*Finding)
 		err := json.Unmarshal(lines.Bytes(), &line)
 		switch {
 		case err == nil && line.Error != "":
-			return nil, fmt.Errorf("the server could not go on: %s", line.Error)
+			return nil, fmt.Errorf("the server could not continue: %s", line.Error)
 		case err == nil && line.Verdict != "":
 			out := new(Verdict)
 			return out, json.Unmarshal(lines.Bytes(), out)

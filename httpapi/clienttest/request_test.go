@@ -156,11 +156,11 @@ func TestErrors(t *testing.T) {
 	c, _ := scripted(t, step{status: 422, body: `{"title":"T","status":422,"detail":"a: b (and 1 more)","code":"bad","errors":[{"field":"a","detail":"b"},{"field":"c","detail":"d"}]}`})
 	_, err := c.Put(t.Context(), hourly("n"))
 	var e *client.Error
-	if !errors.As(err, &e) || e.Code != "bad" || len(e.Fields) != 2 || e.Fields[1].Field != "c" || err.Error() != "the server answered 422: a: b (and 1 more)" {
+	if !errors.As(err, &e) || e.Code != "bad" || len(e.Fields) != 2 || e.Fields[1].Field != "c" || err.Error() != "the server responded with 422: a: b (and 1 more)" {
 		t.Errorf("%#v", err)
 	}
 	c, _ = scripted(t, step{status: 502, body: "<html>a gateway</html>"})
-	if _, err := c.Get(t.Context(), "1"); !errors.As(err, &e) || e.Status != 502 || err.Error() != "the server answered 502 Bad Gateway" {
+	if _, err := c.Get(t.Context(), "1"); !errors.As(err, &e) || e.Status != 502 || err.Error() != "the server responded with 502 Bad Gateway" {
 		t.Errorf("%v", err)
 	}
 	c, _ = scripted(t, step{status: 200, body: "<html>a captive portal</html>"})

@@ -38,7 +38,7 @@ func (v *visit) verdict(d *overviewData) verdict {
 	}
 	for _, w := range d.Warnings {
 		if w.Code != "warm_tier_away" { // it is said above
-			faults = append(faults, v.T("Attention: %s.", w.Detail))
+			faults = append(faults, v.T("Attention: %s.", v.Warning(w)))
 		}
 	}
 	if d.Tasks.OldestOverdueMS > lateTask {

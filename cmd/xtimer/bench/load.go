@@ -135,7 +135,7 @@ func (l *benchLoad) send(ctx context.Context, x benchBatch) error {
 		return fmt.Errorf("cannot read the server's response: %w", err)
 	}
 	if len(out.Results) != x.to-x.from {
-		return fmt.Errorf("the server answered %d results for %d timers", len(out.Results), x.to-x.from)
+		return fmt.Errorf("the server returned %d results for %d timers", len(out.Results), x.to-x.from)
 	}
 	answered := time.Now()
 

@@ -139,7 +139,7 @@ func (r *Result) verdict() error {
 	case r.Early > 0:
 		return fmt.Errorf("%d calls came early", r.Early)
 	case r.CutShort:
-		return errors.New("cut short: what had not arrived by then is not judged")
+		return errors.New("the run was interrupted: calls that had not arrived are not counted as missing")
 	case r.Missing > 0:
 		return fmt.Errorf("%d calls are missing", r.Missing)
 	}

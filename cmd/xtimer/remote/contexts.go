@@ -90,9 +90,9 @@ func (c *Contexts) Find(name string) (*Context, error) {
 		}
 	}
 	if len(c.All) == 0 {
-		return nil, exit.NotFound("context %q not found: none is defined; define it with: xtimer context set %s --server URL", name, name)
+		return nil, exit.NotFound("context %q not found: no context is defined; define it with: xtimer context set %s --server URL", name, name)
 	}
-	return nil, exit.NotFound("context %q not found; defined are: %s", name, strings.Join(c.Names(), ", "))
+	return nil, exit.NotFound("context %q not found; the contexts are: %s", name, strings.Join(c.Names(), ", "))
 }
 
 // Names are the names of all contexts.

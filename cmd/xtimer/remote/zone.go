@@ -60,7 +60,7 @@ func Ahead(s string, now time.Time) (time.Time, error) {
 	}
 	ms, err := span.Moment(s, now)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is neither a time like 2026-11-20T17:00:00Z, nor Unix ms, nor how far ahead, like 30m or 7d", s)
+		return time.Time{}, fmt.Errorf("%q is neither a time like 2026-11-20T17:00:00Z, nor Unix ms, nor a time from now like 30m or 7d", s)
 	}
 	return time.UnixMilli(ms), nil
 }

@@ -49,7 +49,7 @@ func Unused(ctx context.Context, s *settings.Settings) (err error) {
 			return fmt.Errorf("cannot read the watermarks: %w", err)
 		}
 		if now != was {
-			return errors.New("a server uses the database: its watermarks move. Stop the server first, or send the request to the server with --server")
+			return errors.New("a server is using the database. Stop the server first, or send the request to the server with --server")
 		}
 	}
 	return nil

@@ -262,6 +262,10 @@ func (l Language) Warning(w client.Warning, stamp func(time.Time) string) string
 		return fmt.Sprintf("%s 的时钟将从 %s 拨回 %s：其间的到期会再触发一次", w.Zone, w.ClockBefore, timeOf(w.ClockAfter))
 	case "time_zone_unused":
 		return "时区只对 cron 表达式有效：时刻、延时和间隔没有时区"
+	case "clock_behind":
+		return "时钟被回拨，时钟走到回拨之前的时间以前，已有的定时器不会调用。如果错的是回拨之前的时间，请运行 xtimer clock reset"
+	case "targets_late":
+		return "有的目标响应太慢或没有响应，对它们的调用已晚了超过一分钟"
 	case "dst_fold":
 		return fmt.Sprintf("%s 的时钟将从 %s 拨回 %s：其间的到期只在第一遍触发", w.Zone, w.ClockBefore, timeOf(w.ClockAfter))
 	}
