@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -216,14 +217,21 @@ func (p *Phases) all() [7]*time.Duration {
 
 // DecodeTask reads what AppendTask wrote.
 func DecodeTask(b []byte) (*Task, error) {
-	r := reader{b: b}
-	t := r.task()
-	return t, r.end("task")
+	t := &Task{}
+	return t, DecodeTaskInto(b, t)
 }
 
-func (r *reader) task() *Task {
+// DecodeTaskInto is DecodeTask into a task that is used again, with its attempts: a list
+// that looks at thousands of records for a few makes no garbage.
+func DecodeTaskInto(b []byte, t *Task) error {
+	r := reader{b: b}
+	r.task(t)
+	return r.end("task")
+}
+
+func (r *reader) task(t *Task) {
 	version := r.version("task", taskVersion)
-	t := &Task{}
+	*t = Task{Attempts: t.Attempts[:0]}
 	t.Key = Key{TimerID(r.uint()), r.int()}
 	t.App, t.Name = r.string(), r.string()
 	t.Generation = uint32(r.uint())
@@ -233,7 +241,7 @@ func (r *reader) task() *Task {
 	t.DueLast, t.Count, t.Lateness = r.int(), r.int(), time.Duration(r.int())
 	t.NotBefore, t.Ended, t.Base, t.Since = r.int(), r.int(), int(r.int()), r.int()
 	if n := r.count(6); n > 0 {
-		t.Attempts = make([]Attempt, n)
+		t.Attempts = slices.Grow(t.Attempts, n)[:n]
 		for i := range t.Attempts {
 			t.Attempts[i] = Attempt{
 				N: int(r.int()), Started: r.int(), Took: time.Duration(r.int()), Code: int(r.int()),
@@ -249,7 +257,6 @@ func (r *reader) task() *Task {
 	if version >= 3 {
 		t.Dismissed, t.DismissedBy = r.int(), r.string()
 	}
-	return t
 }
 
 // AppendOwed appends the stored form of o to b.
@@ -281,7 +288,8 @@ func DecodeOwed(b []byte) (Owed, error) {
 		o.Lane = Lane(r.fixed())
 	}
 	if r.bool() {
-		o.Task = r.task()
+		o.Task = &Task{}
+		r.task(o.Task)
 	}
 	return o, r.end("owed row")
 }

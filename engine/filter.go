@@ -29,12 +29,17 @@ func (f *TimerFilter) IsEmpty() bool {
 // Searches reports whether the filter has a part that no index helps with.
 func (f *TimerFilter) Searches() bool { return f.Search != "" || f.HasStatus }
 
+// MatchesName reports whether a timer of this name may be selected.
+func (f *TimerFilter) MatchesName(name string) bool {
+	return strings.HasPrefix(name, f.NamePrefix) && containsFold(name, f.Search)
+}
+
 // Matches reports whether a timer is selected by name, app and labels.
 func (f *TimerFilter) Matches(t *Timer) bool {
 	if f.App != "" && t.App != f.App || f.HasStatus && t.Status != f.Status {
 		return false
 	}
-	if !strings.HasPrefix(t.Name, f.NamePrefix) || !containsFold(t.Name, f.Search) {
+	if !f.MatchesName(t.Name) {
 		return false
 	}
 	for _, m := range f.Labels {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"xtimer/engine"
 )
@@ -17,11 +18,11 @@ type FailureGroup struct {
 	Keys   []engine.Key // newest first
 }
 
-// maxFailures bounds the tasks that one look at the failures takes, and
-// maxFailurePages how long it searches for them: a page is at most 5,000 rows.
+// maxFailures bounds the tasks that one look at the failures takes, and failuresFor how
+// long it searches for them.
 const (
-	maxFailures     = 1000
-	maxFailurePages = 3
+	maxFailures = 1000
+	failuresFor = 100 * time.Millisecond
 )
 
 // Failures groups the newest tasks that a filter selects, the largest group
@@ -29,14 +30,14 @@ const (
 func (r *Reader) Failures(ctx context.Context, f engine.TaskFilter) (groups []FailureGroup, partial bool, err error) {
 	var ts []*engine.Task
 	before := engine.Key{}
-	for pages := 0; pages < maxFailurePages && len(ts) < maxFailures; pages++ {
+	for begun := time.Now(); len(ts) < maxFailures; {
 		page, next, err := r.Tasks(ctx, f, before, maxFailures-len(ts))
 		if err != nil {
 			return nil, false, err
 		}
 		ts = append(ts, page...)
 		before, partial = next, next != engine.Key{}
-		if !partial {
+		if !partial || time.Since(begun) >= failuresFor {
 			break
 		}
 	}

@@ -92,7 +92,11 @@ func (r *Reader) Timers(ctx context.Context, f engine.TimerFilter, after string,
 		return nil, "", err
 	}
 	vs := make([]View, 0, len(ts))
+	now := r.now()
 	for _, t := range ts {
+		if f.HasStatus && r.Status(t, now) != f.Status {
+			continue // without a look for its next due
+		}
 		if v := r.Standing(ctx, t); !f.HasStatus || v.Status == f.Status {
 			vs = append(vs, v)
 		}

@@ -51,3 +51,32 @@ func TestFailureWithoutItsApp(t *testing.T) {
 		}
 	}
 }
+
+// A page of the index of failures reads fewer records than one of history does: each is
+// a seek of its own.
+func TestFailuresOfAPage(t *testing.T) {
+	s := New(Config{Dir: "/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20, StallAfter: time.Minute})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var st engine.Settlement
+	for i := range taskSteps {
+		x := &engine.Task{Key: engine.Key{Timer: 1, Due: int64(1000 + i)}, App: "a", Status: engine.Dead}
+		st.Tasks = append(st.Tasks, engine.Record{Key: x.Key, Status: x.Status, Encoded: engine.AppendTask(nil, x)})
+	}
+	if err := s.Settle(t.Context(), &st); err != nil {
+		t.Fatal(err)
+	}
+	f, pages := engine.TaskFilter{Statuses: []engine.TaskStatus{engine.Dead}, Class: "timeout"}, 0
+	for next := (engine.Key{}); pages == 0 || next != (engine.Key{}); pages++ {
+		ts, before, err := s.Tasks(t.Context(), f, next, 100)
+		if err != nil || len(ts) > 0 {
+			t.Fatal(len(ts), err)
+		}
+		next = before
+	}
+	if pages < seekSteps || pages > seekSteps+1 {
+		t.Errorf("%d pages, want %d", pages, seekSteps)
+	}
+}

@@ -26,7 +26,7 @@ type path struct {
 	prefix []byte
 	id     func(k, v []byte) (engine.TimerID, error)
 	// skip reports from the entry alone that the filter does not select the timer.
-	skip func(v []byte) bool
+	skip func(k, v []byte) bool
 }
 
 // idAtEnd reads the timer that most index keys end with.
@@ -48,12 +48,11 @@ func pathOf(f *engine.TimerFilter) path {
 	case f.HasStatus && f.Status == engine.Finished:
 		p := path{kind: kindEnded, prefix: []byte{kindEnded}, id: idAtEnd}
 		if f.App != "" {
-			p.skip = func(v []byte) bool { return len(v) == 0 || string(v[1:]) != f.App }
+			p.skip = func(_, v []byte) bool { return len(v) == 0 || string(v[1:]) != f.App }
 		}
 		return p
 	case f.App != "" && f.NamePrefix != "":
-		prefix := appendEscaped(appendText([]byte{kindName}, f.App), f.NamePrefix)
-		return path{kind: kindName, prefix: prefix, id: decodeName}
+		return byName(f)
 	case f.HasStatus:
 		prefix := []byte{kindStatus, byte(f.Status)}
 		if f.App != "" {
@@ -61,9 +60,28 @@ func pathOf(f *engine.TimerFilter) path {
 		}
 		return path{kind: kindStatus, prefix: prefix, id: idAtEnd}
 	case f.App != "":
-		return path{kind: kindName, prefix: appendText([]byte{kindName}, f.App), id: decodeName}
+		return byName(f)
 	}
-	return path{kind: kindTimer, prefix: []byte{kindTimer}, id: idAtEnd}
+	p := path{kind: kindTimer, prefix: []byte{kindTimer}, id: idAtEnd}
+	if f.Search != "" {
+		head := &engine.Timer{}
+		p.skip = func(_, v []byte) bool { return engine.DecodeTimerHead(v, head) == nil && !f.MatchesName(head.Name) }
+	}
+	return p
+}
+
+// byName is the way through the names of an app.
+func byName(f *engine.TimerFilter) path {
+	app := appendText([]byte{kindName}, f.App)
+	n := len(app)
+	p := path{kind: kindName, prefix: appendEscaped(app, f.NamePrefix), id: decodeName}
+	if f.Search != "" {
+		p.skip = func(k, _ []byte) bool {
+			name, _, ok := readText(k[n:])
+			return ok && !f.MatchesName(name)
+		}
+	}
+	return p
 }
 
 // Timers lists by keyset: by (app, name) where the filter names an app and no
@@ -112,7 +130,7 @@ func (w *view) list(ctx context.Context, f *engine.TimerFilter, p path, from []b
 			return false, ctx.Err()
 		}
 		last = append(last[:0], k[1:]...)
-		if p.skip != nil && p.skip(v) {
+		if p.skip != nil && p.skip(k, v) {
 			return true, nil
 		}
 		t, err := p.timer(w, rows, k, v)
