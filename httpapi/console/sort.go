@@ -56,6 +56,13 @@ func (d *timersData) sort() {
 // findSorted finds all that match, and the page of them that is asked for; false
 // when they are too many.
 func (d *timersData) findSorted(v *visit, end time.Time) (bool, error) {
+	counted, err := v.api.TimerPage(v.ctx, d.Filter, 1, "", client.WithTotal())
+	if err != nil {
+		return false, err
+	}
+	if d.Total = counted.Total; d.Total.Count > mostSorted {
+		return false, nil
+	}
 	next := ""
 	for asked := 1; ; asked++ {
 		l, err := v.api.TimerPage(v.ctx, d.Filter, min(sortPiece, mostSorted-len(d.Timers)), next)
@@ -66,14 +73,14 @@ func (d *timersData) findSorted(v *visit, end time.Time) (bool, error) {
 		if next = l.NextCursor; next == "" {
 			break
 		}
-		if len(d.Timers) >= mostSorted || asked >= mostSorted/sortPiece && time.Now().After(end) {
+		if len(d.Timers) >= mostSorted || (asked >= mostSorted/sortPiece || !d.Total.Exact) && time.Now().After(end) {
 			d.Timers = nil
 			return false, nil
 		}
 		runtime.Gosched()
 	}
 	d.sort()
-	d.All = len(d.Timers)
+	d.All, d.Total = len(d.Timers), nil
 	d.Offset = max(0, min(d.Offset, d.All-1))
 	d.Timers = d.Timers[d.Offset:min(d.Offset+d.Limit, d.All)]
 	if end := d.Offset + len(d.Timers); end < d.All {

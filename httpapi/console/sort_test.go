@@ -142,20 +142,27 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestSortIsBounded: however slowly the API finds what matches, the page comes.
+// TestSortIsBounded: however slowly the API finds what matches, the page comes; and what
+// is too much to be sorted is not read.
 func TestSortIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, each := range map[string]int{"few": 1, "many": 250} {
-			asked := 0
+		for name, each := range map[string]int{"few": 1, "many": 250, "too many": 50} {
+			asked, total := 0, client.Total{Count: int64(each)}
+			if name == "too many" {
+				total.Count = mostSorted + 1
+			}
 			api := fakeAPI(func(r *http.Request) (int, any) {
 				asked++
 				time.Sleep(20 * time.Millisecond)
-				return 200, client.TimerList{Timers: make([]client.Timer, min(each, asked+each)), NextCursor: "more"}
+				return 200, client.TimerList{Timers: make([]client.Timer, min(each, asked+each)), NextCursor: "more", Total: &total}
 			})
 			begin := time.Now()
 			page := api.page("/timers?sort=-next")
 			if took := time.Since(begin); took > 200*time.Millisecond || !strings.Contains(page, partSorted) || !strings.Contains(page, `id="next-page"`) {
 				t.Errorf("%s: %v, %d questions: %s", name, took, asked, page)
+			}
+			if name == "too many" && asked != 2 {
+				t.Errorf("%d timers are counted and read with %d questions, want 2", total.Count, asked)
 			}
 		}
 	})

@@ -52,8 +52,12 @@ type upcomingData struct {
 	HasNext              bool
 }
 
-// mostInMinute is how many timers or tasks of a minute are shown.
-const mostInMinute = 500
+// How many timers or tasks of a minute are counted by second, and how many tasks are
+// listed: a row of a task takes 80 µs of a core.
+const (
+	mostInMinute = 500
+	mostListed   = 200
+)
 
 // coming finds what is due in a minute of the coming hour.
 func (d *upcomingData) coming(v *visit) error {
@@ -74,7 +78,8 @@ func (d *upcomingData) passed(v *visit) error {
 	if err != nil {
 		return err
 	}
-	d.Tasks, d.Partial, d.Total = l.Tasks, l.NextCursor != "", int64(len(l.Tasks))
+	d.Total, d.Partial = int64(len(l.Tasks)), l.NextCursor != "" || len(l.Tasks) > mostListed
+	d.Tasks = l.Tasks[:min(len(l.Tasks), mostListed)]
 	counts := make([]int64, 60)
 	for i := range l.Tasks {
 		if s := int(l.Tasks[i].Due.Sub(d.Minute) / time.Second); s >= 0 && s < len(counts) {

@@ -57,6 +57,16 @@ func TestPassedMinute(t *testing.T) {
 			t.Errorf("the page lacks %q: %s", want, past)
 		}
 	}
+	many := fakeAPI(func(*http.Request) (int, any) {
+		l := client.TaskList{Tasks: make([]client.Task, mostListed+1)}
+		for i := range l.Tasks {
+			l.Tasks[i] = client.Task{Key: "7_1", Status: client.Succeeded, Due: time.Date(2020, 1, 1, 0, 0, 7, 0, time.UTC)}
+		}
+		return 200, l
+	}).page("/upcoming?at=2020-01-01T00:00:30Z")
+	if rows := strings.Count(many, `href="/tasks/7_1"`); rows != mostListed || !strings.Contains(many, "00:00:07.000 UTC · 201") || !strings.Contains(many, "More exist than are shown.") {
+		t.Errorf("of %d tasks %d are listed, want %d, with a note: %s", mostListed+1, rows, mostListed, many)
+	}
 	if a := v.get("/upcoming?at=2020-01-01T00:00:00Z"); a.status != 200 || !strings.Contains(a.body, "Nothing here.") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
