@@ -11,6 +11,7 @@
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
 //	engine/process    whether the process starts, serves or ends, and its stages
+//	engine/change     makes the changes that callers ask for
 //	engine/scheduler  fires on time: wires the stages, one file a stage
 //	engine/failpoint  where a trial may stop the process
 //
@@ -20,17 +21,20 @@
 //
 // # The way of a task
 //
-// Data flows one way, one file a stage. Read the files of engine/scheduler in this order:
+// Data flows one way, one file a stage. Read the files in this order; those without a folder
+// are of engine/scheduler:
 //
 //	stage      file           what it does
 //	────────   ────────────   ─────────────────────────────────────────────────────────────
-//	in         create.go      validate → resolve → commit in the cold tier → welcome into memory
-//	           change.go      replace, disable, delete: hold → commit → drop
-//	           cancel.go      what becomes of the dues of a timer that was changed
-//	           ended.go       … of the rows that one commit cannot take: in pieces after it
-//	           control.go     Put, Replace, Delete, RunNow, Redrive in terms of those two
-//	           enable.go      Enable, Disable, likewise: from when dues count again
-//	           bulk.go        many of these in one operation
+//	in         change/create.go   validate → resolve → commit in the cold tier → add to memory
+//	           change/change.go   replace, disable, delete: freeze → commit → drop
+//	           change/cancel.go   what becomes of the dues of a timer that was changed
+//	           change/control.go  Put, Replace, Delete, RunNow, Redrive in terms of those two
+//	           change/enable.go   Enable, Disable, likewise: from when dues count again
+//	           change/spent.go    which dues are not called again when the clock was set back
+//	           change/reset.go    the clock was ahead: what rests is called by the clock as it is
+//	           change/bulk.go     many of these in one operation
+//	           ended.go       of a change: the rows that one commit cannot take, in pieces after it
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
 //	           fill.go        cold → warm (the next hour), and what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
@@ -41,12 +45,10 @@
 //	call       bodies.go      the body of a call is read when the call is near
 //	           executor.go    begin → journal → call; policy/retry.go: what follows
 //	           resident/attempt.go  the last look before the first byte; the end of an attempt
-//	after      history.go     settle: results, owed, watermarks, in one transaction; then forget
+//	after      settle.go      settle: results, owed, watermarks, in one transaction; then forget
 //	start      recover.go     journal + plan + owed → decided and settled before the first call
 //	           recover_plan.go … the dues that the plans derive, shard by shard
 //	           rewind.go      … when the clock was set back since
-//	           spent.go       which dues are not called again then
-//	           clock.go       the clock is behind: reset
 //	           misfire.go     timers that are behind, by a step of the clock, a stall or an outage,
 //	                          are caught up with in one decision each; policy/misfire.go decides
 //	late       backlog.go     owed rows → memory

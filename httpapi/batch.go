@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 	"xtimer/httpapi/wire"
 )
 
@@ -47,7 +47,7 @@ func (s *Server) createTimers(r *request) (reply, error) {
 			defs = append(defs, it.def)
 		}
 	}
-	var made []scheduler.Created
+	var made []change.Created
 	if len(defs) > 0 {
 		made = s.e.CreateAll(r.ctx, defs)
 	}
@@ -126,7 +126,7 @@ func decodeBatch(body []byte, ndjson bool) ([]item, error) {
 
 func pathOf(i int) string { return "timers[" + strconv.Itoa(i) + "]." }
 
-func appendCreated(b []byte, c *scheduler.Created) []byte {
+func appendCreated(b []byte, c *change.Created) []byte {
 	status := fasthttp.StatusCreated
 	if c.Existed && !c.Replayed {
 		status = fasthttp.StatusOK

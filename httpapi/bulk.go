@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 	"xtimer/httpapi/wire"
 )
 
@@ -22,19 +22,19 @@ type bulkRequest struct {
 }
 
 func (s *Server) enableTimers(r *request) (reply, error) {
-	return s.bulkTimers(r, scheduler.EnableAll)
+	return s.bulkTimers(r, change.EnableAll)
 }
 
 func (s *Server) disableTimers(r *request) (reply, error) {
-	return s.bulkTimers(r, scheduler.DisableAll)
+	return s.bulkTimers(r, change.DisableAll)
 }
 
 func (s *Server) deleteTimers(r *request) (reply, error) {
-	return s.bulkTimers(r, scheduler.DeleteAll)
+	return s.bulkTimers(r, change.DeleteAll)
 }
 
-func (s *Server) bulkTimers(r *request, action scheduler.BulkAction) (reply, error) {
-	b, err := r.bulk(timerFilters, action == scheduler.DisableAll)
+func (s *Server) bulkTimers(r *request, action change.BulkAction) (reply, error) {
+	b, err := r.bulk(timerFilters, action == change.DisableAll)
 	if err != nil {
 		return reply{}, err
 	}
@@ -42,7 +42,7 @@ func (s *Server) bulkTimers(r *request, action scheduler.BulkAction) (reply, err
 	if err != nil {
 		return reply{}, err
 	}
-	return s.startBulk(r, scheduler.Bulk{
+	return s.startBulk(r, change.Bulk{
 		Action: action, Timers: f, DryRun: b.dryRun, Reason: b.how.reason, Until: b.how.until,
 	})
 }
@@ -63,9 +63,9 @@ func (s *Server) retryTasks(r *request) (reply, error) {
 	}
 	f.HasDismissed = true // what was dismissed is asked for by dismissed=true
 	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
-		return operationReply(scheduler.Operation{Action: scheduler.RedriveAll, App: f.App, Ended: true}, b.dryRun), err
+		return operationReply(change.Operation{Action: change.RedriveAll, App: f.App, Ended: true}, b.dryRun), err
 	}
-	return s.startBulk(r, scheduler.Bulk{Action: scheduler.RedriveAll, Tasks: f, DryRun: b.dryRun})
+	return s.startBulk(r, change.Bulk{Action: change.RedriveAll, Tasks: f, DryRun: b.dryRun})
 }
 
 // bulk reads the request of a bulk operation.
@@ -141,7 +141,7 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 }
 
 // startBulk answers the count: 200 when it is done, 202 when it goes on.
-func (s *Server) startBulk(r *request, b scheduler.Bulk) (reply, error) {
+func (s *Server) startBulk(r *request, b change.Bulk) (reply, error) {
 	op, err := s.e.StartBulk(r.ctx, b)
 	if err != nil {
 		return reply{}, err
@@ -150,7 +150,7 @@ func (s *Server) startBulk(r *request, b scheduler.Bulk) (reply, error) {
 }
 
 // startedReply answers an operation that was just started.
-func startedReply(op scheduler.Operation, dryRun bool) reply {
+func startedReply(op change.Operation, dryRun bool) reply {
 	out := operationReply(op, dryRun)
 	if !op.Ended && !dryRun {
 		out.status = fasthttp.StatusAccepted
@@ -169,11 +169,11 @@ func (s *Server) getOperation(r *request) (reply, error) {
 }
 
 var actionNames = [...]string{
-	scheduler.EnableAll: "enable", scheduler.DisableAll: "disable", scheduler.DeleteAll: "delete", scheduler.RedriveAll: "retry",
-	scheduler.ResetClock: "clock_reset",
+	change.EnableAll: "enable", change.DisableAll: "disable", change.DeleteAll: "delete", change.RedriveAll: "retry",
+	change.ResetClock: "clock_reset",
 }
 
-func operationReply(op scheduler.Operation, dryRun bool) reply {
+func operationReply(op change.Operation, dryRun bool) reply {
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(b, '{')
 		if op.ID != "" {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi/callback"
 )
@@ -155,23 +156,23 @@ type way struct {
 // lastWords are changes after whose answer no call is made of what stood before.
 var lastWords = []struct {
 	name string
-	make func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error)
+	make func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (change.DeleteResult, error)
 }{
-	{"delete", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error) {
+	{"delete", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (change.DeleteResult, error) {
 		return e.Delete(ctx, id, 0)
 	}},
-	{"disable", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error) {
+	{"disable", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (change.DeleteResult, error) {
 		_, err := e.Disable(ctx, id, 0, "", 0)
 		return "", err
 	}},
-	{"another schedule", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error) {
+	{"another schedule", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (change.DeleteResult, error) {
 		_, err := e.Replace(ctx, id, 0, func(d engine.Definition) (engine.Definition, error) {
 			d.Schedule = engine.Schedule{Every: time.Hour}
 			return d, nil
 		})
 		return "", err
 	}},
-	{"a put", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error) {
+	{"a put", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (change.DeleteResult, error) {
 		v, err := e.Timer(ctx, id)
 		if err == nil {
 			d := v.Timer.Definition
@@ -180,7 +181,7 @@ var lastWords = []struct {
 		}
 		return "", err
 	}},
-	{"another URL", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (scheduler.DeleteResult, error) {
+	{"another URL", func(ctx context.Context, e *scheduler.Scheduler, id engine.TimerID) (change.DeleteResult, error) {
 		_, err := e.Replace(ctx, id, 0, func(d engine.Definition) (engine.Definition, error) {
 			d.Callback.URL += "/changed"
 			return d, nil
@@ -233,7 +234,7 @@ func TestNoFirstByteAfterAChange(t *testing.T) {
 	type race struct {
 		way, word  string
 		path       string
-		result     scheduler.DeleteResult
+		result     change.DeleteResult
 		answeredAt time.Time
 	}
 	var mu sync.Mutex
@@ -291,7 +292,7 @@ func TestNoFirstByteAfterAChange(t *testing.T) {
 				t.Errorf("%s, %s: a first byte left %v after the answer %q", r.way, r.word, late, r.result)
 			}
 		}
-		if r.result == scheduler.DeleteInFlight && len(sent) == 0 {
+		if r.result == change.DeleteInFlight && len(sent) == 0 {
 			t.Errorf("%s: a delete says that a call is in flight, and no byte was sent", r.way)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/inspect"
-	"xtimer/engine/scheduler"
 	"xtimer/httpapi/wire"
 )
 
@@ -187,7 +187,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		return s.createOnly(r, d)
 	}
 	var v inspect.View
-	var did scheduler.PutResult
+	var did change.PutResult
 	err = match.try(func() (inspect.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
 		if dry {
 			did, err = s.e.WouldPut(r.ctx, d, version)
@@ -199,7 +199,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if dry && create && did != scheduler.PutCreated {
+	if dry && create && did != change.PutCreated {
 		return reply{}, errExists
 	}
 	if dry {
@@ -220,12 +220,12 @@ func (s *Server) createOnly(r *request, d engine.Definition) (reply, error) {
 	case c.Err != nil:
 		return reply{}, c.Err
 	}
-	return putReply(c.View, scheduler.PutCreated), nil
+	return putReply(c.View, change.PutCreated), nil
 }
 
-func putReply(v inspect.View, did scheduler.PutResult) reply {
+func putReply(v inspect.View, did change.PutResult) reply {
 	out := reply{version: v.Version, location: "/v1/timers/" + v.ID.String()}
-	if did == scheduler.PutCreated {
+	if did == change.PutCreated {
 		out.status = fasthttp.StatusCreated
 	}
 	out.body = renderFunc(func(b []byte) []byte {
@@ -236,7 +236,7 @@ func putReply(v inspect.View, did scheduler.PutResult) reply {
 }
 
 var putNames = [...]string{
-	scheduler.PutCreated: "created", scheduler.PutUpdated: "updated", scheduler.PutUnchanged: "unchanged",
+	change.PutCreated: "created", change.PutUpdated: "updated", change.PutUnchanged: "unchanged",
 }
 
 // patchTimer is PATCH /v1/timers/{id}: a JSON merge patch (RFC 7396) of the
@@ -294,7 +294,7 @@ func (s *Server) delete(r *request, look func() (inspect.View, error), id engine
 	if err != nil {
 		return reply{}, err
 	}
-	var did scheduler.DeleteResult
+	var did change.DeleteResult
 	err = match.try(look, func(version uint32) (err error) {
 		did, err = s.e.Delete(r.ctx, id, version)
 		return err

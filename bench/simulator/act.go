@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/inspect"
-	"xtimer/engine/scheduler"
 )
 
 // request is one step that asks for something, and what is known of it.
@@ -19,7 +19,7 @@ type request struct {
 	state                  state
 	view                   inspect.View
 	key                    engine.Key
-	deleted                scheduler.DeleteResult
+	deleted                change.DeleteResult
 	same                   bool // it changed nothing
 	err                    error
 }
@@ -37,7 +37,7 @@ const (
 type reply struct {
 	view    inspect.View
 	key     engine.Key
-	deleted scheduler.DeleteResult
+	deleted change.DeleteResult
 	same    bool
 	err     error
 }
@@ -130,7 +130,7 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 		return reply{view: c.View, same: c.Existed, err: c.Err}
 	case Put:
 		v, result, err := e.Put(ctx, s.Definition, 0)
-		return reply{view: v, same: result == scheduler.PutUnchanged, err: err}
+		return reply{view: v, same: result == change.PutUnchanged, err: err}
 	case Backup:
 		dir := fmt.Sprintf("/backup/%d", s.Draw)
 		if err := l.wal.Backup(ctx, dir+"/journal"); err != nil {

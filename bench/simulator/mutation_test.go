@@ -42,10 +42,10 @@ var mutations = []mutation{
 		{"wal/committer.go", "		opts = pebble.Sync\n", "		opts = pebble.NoSync\n"},
 	}},
 	{"the journal forgets before a settle", []replacement{
-		{"engine/scheduler/history.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next)\n	caps := h.caps[:0]\n"},
+		{"engine/scheduler/settle.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next)\n	caps := h.caps[:0]\n"},
 	}},
 	{"a delete forgets memory only", []replacement{
-		{"engine/scheduler/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(engine.Applied{}, nil); ed.timer == nil && err == nil {
+		{"engine/change/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(engine.Applied{}, nil); ed.timer == nil && err == nil {
 	} else if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`},
 	}},
 	{"a delete forgets the store only", []replacement{
@@ -90,7 +90,7 @@ var mutations = []mutation{
 		{"engine/resident/attempt.go", `case t.timer.def.Version != a.Timer.Version:`, `case t.timer.def != a.Timer && t.Key.Due == 0:`},
 	}},
 	{"the watermark does not wait for the wheel", []replacement{
-		{"engine/scheduler/history.go", "	cut = min(cut, e.memory.Wheel.Low())\n", ""},
+		{"engine/scheduler/settle.go", "	cut = min(cut, e.memory.Wheel.Low())\n", ""},
 	}},
 	{"a start forgets the dues that nobody had begun", []replacement{
 		{"engine/policy/misfire.go", "		d.Call(t, p, max(s[0], called), s[1])\n", ""},
@@ -117,7 +117,7 @@ var mutations = []mutation{
 		{"engine/resident/attempt.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
-		{"engine/scheduler/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
+		{"engine/change/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
 	}},
 	{"what is stale is called", []replacement{
 		{"engine/policy/retry.go", `return v, begun || max(`, `return v, true || begun || max(`},
@@ -162,7 +162,7 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "r.DueLast, r.Count = last, n\n", "r.DueLast, r.Count = last, n+n/2\n"},
 	}},
 	{forgetsOperation, []replacement{
-		{"engine/scheduler/bulk.go", "bulkFiles(e.cfg.OperationsDir)", `bulkFiles("")`},
+		{"engine/change/bulk.go", "bulkFiles(e.cfg.OperationsDir)", `bulkFiles("")`},
 	}},
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"xtimer/engine"
@@ -62,19 +61,13 @@ func (r *Reader) Coming(ctx context.Context, at int64, app string, limit int) (C
 		for i := range ids {
 			ids[i] = es[i].ID
 		}
-		defs, err := r.cfg.Cold.Load(ctx, ids)
+		ts, err := r.Definitions(ctx, ids)
 		if err != nil {
 			return c, err
 		}
 		for i, x := range es[:n] {
-			if defs[i] == nil {
-				continue // deleted meanwhile
-			}
-			t, err := engine.DecodeTimer(defs[i])
-			if err != nil {
-				return c, fmt.Errorf("cannot read timer %s: %w", x.ID, err)
-			}
-			if t.Status != engine.Enabled || app != "" && t.App != app {
+			t := ts[i]
+			if t == nil || t.Status != engine.Enabled || app != "" && t.App != app {
 				continue
 			}
 			if app != "" {

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -73,19 +72,14 @@ func (r *Reader) targetsOf(ctx context.Context, ts []*engine.Task) (map[engine.T
 		}
 	}
 	for part := range slices.Chunk(ids, definitionsAtOnce) {
-		defs, err := r.cfg.Cold.Load(ctx, part)
+		ts, err := r.Definitions(ctx, part)
 		if err != nil {
 			return nil, err
 		}
-		for i, b := range defs {
-			if b == nil {
-				continue
+		for i, t := range ts {
+			if t != nil {
+				targets[part[i]] = strings.Clone(engine.TargetOf(t.Callback.URL))
 			}
-			t, err := engine.DecodeTimer(b)
-			if err != nil {
-				return nil, fmt.Errorf("cannot read timer %s: %w", part[i], err)
-			}
-			targets[part[i]] = strings.Clone(engine.TargetOf(t.Callback.URL))
 		}
 	}
 	return targets, nil

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"slices"
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
@@ -81,4 +82,76 @@ func (r *Reader) Spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after
 		}
 	}
 	return append(s, done...).Joined(p), err
+}
+
+// OwnDues are the dues of a range up to the instant that have a final record or a row.
+func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
+	if o.To != engine.Endless {
+		if own, err = r.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to); err != nil {
+			return nil, err
+		}
+	}
+	err = r.EachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
+		if x.To == 0 && x.Key.Due <= to {
+			own = append(own, [2]int64{x.Key.Due, x.Key.Due})
+		}
+		return x.Key.Due < to
+	})
+	slices.SortFunc(own, policy.CompareSpans)
+	return own, err
+}
+
+// SpentOf are the spent dues of the range that is among new rows of a timer, if any.
+func (r *Reader) SpentOf(ctx context.Context, t *engine.Timer, os []engine.Owed) (policy.Spans, error) {
+	i := slices.IndexFunc(os, func(o engine.Owed) bool { return o.To != 0 })
+	if i < 0 {
+		return nil, nil
+	}
+	p, err := plan.Of(t)
+	if err != nil {
+		return nil, err
+	}
+	return r.Spent(ctx, t, &p, os[i].Key.Due, os[i].To)
+}
+
+// DefinitionsOf reads the definitions of the timers of rows, as they are stored, and the
+// spent dues of the ranges among the rows that reach beyond now, by their keys.
+func (r *Reader) DefinitionsOf(ctx context.Context, os []engine.Owed, now int64) (defs [][]byte, spent map[engine.Key]policy.Spans, err error) {
+	ids := make([]engine.TimerID, len(os))
+	for i := range os {
+		ids[i] = os[i].Key.Timer
+	}
+	if defs, err = r.cfg.Cold.Load(ctx, ids); err != nil {
+		return nil, nil, err
+	}
+	for i, o := range os {
+		if o.To <= now || o.To == engine.Endless || defs[i] == nil {
+			continue
+		}
+		t, err := engine.DecodeTimer(defs[i])
+		if err != nil {
+			continue // its row stays
+		}
+		s, err := r.SpentOf(ctx, t, os[i:i+1])
+		if err != nil {
+			return nil, nil, err
+		}
+		if spent == nil {
+			spent = map[engine.Key]policy.Spans{}
+		}
+		spent[o.Key] = s
+	}
+	return defs, spent, nil
+}
+
+// VersionHistory reads what is kept of a timer; of one of which nothing is, that it is gone.
+func (r *Reader) VersionHistory(ctx context.Context, id engine.TimerID) (*engine.Life, error) {
+	ls, err := r.cfg.Cold.Lives(ctx, id-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(ls) == 1 && ls[0].ID == id {
+		return &ls[0], nil
+	}
+	return &engine.Life{ID: id, Deleted: r.now()}, nil
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"xtimer/engine"
@@ -39,6 +40,24 @@ func (r *Reader) Status(t *engine.Timer, now int64) engine.Status {
 // Definition finds one timer as it is stored, without its last task.
 func (r *Reader) Definition(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
 	return r.cfg.Cold.Timer(ctx, id)
+}
+
+// Definitions finds many, in the order of ids; a missing one is nil.
+func (r *Reader) Definitions(ctx context.Context, ids []engine.TimerID) ([]*engine.Timer, error) {
+	defs, err := r.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	ts := make([]*engine.Timer, len(ids))
+	for i, b := range defs {
+		if b == nil {
+			continue
+		}
+		if ts[i], err = engine.DecodeTimer(b); err != nil {
+			return nil, fmt.Errorf("cannot read timer %s: %w", ids[i], err)
+		}
+	}
+	return ts, nil
 }
 
 // Timer finds one timer.

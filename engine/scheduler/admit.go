@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
+	"xtimer/engine/plan"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
@@ -42,7 +43,7 @@ func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
 			busy, wait, err := e.admit(ctx, es, from, false, read)
 			read.End()
 			if ctx.Err() != nil {
-				return // the hold stays: the next start finds what is due
+				return // the pin stays: the next start finds what is due
 			}
 			if err != nil {
 				e.log.Error("cannot admit timers that were being changed; trying again", "error", err)
@@ -108,6 +109,56 @@ func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, ow
 		}
 	}
 	return busy, wait, away
+}
+
+// addWarm puts entries of new or changed timers into the warm tier. Its loss
+// costs speed only: a minute that cannot be trusted is built from the cold tier.
+// own: the caller is who creates or changes these timers.
+func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
+	if len(es) == 0 {
+		return
+	}
+	e.migrator.minutes.Add(es)
+	lost := !e.tiers.WarmAnswers.Load() // nobody who creates a timer waits for it then
+	if !lost {
+		if err := e.cfg.Warm.Add(ctx, es); err != nil {
+			e.log.Warn("cannot add to the warm tier; the minutes concerned are filled anew", "error", err)
+			if lost = true; ctx.Err() == nil { // else it was the caller who left
+				e.migrator.lose(err)
+			}
+		}
+	}
+	if lost {
+		for i := range es {
+			e.migrator.distrust(es[i].Due)
+		}
+	}
+	// The migrator may have loaded a minute since its horizon was looked at:
+	// it raises the horizon before it reads the bucket, so looking again after
+	// the entry is in finds every one that it may have missed.
+	horizon := e.memory.Horizon.Load()
+	for _, x := range es {
+		if x.Due < horizon {
+			read := e.memory.Reads.Begin()
+			busy, _, err := e.admit(ctx, []engine.Entry{x}, x.Due, own, read)
+			read.End()
+			if len(busy) > 0 {
+				e.admitLater(busy, x.Due)
+			}
+			if err != nil {
+				e.log.Error("cannot admit a timer; the next start will", "timer", x.ID, "error", err)
+			}
+		}
+	}
+}
+
+// entriesOf are what the warm tier is to have of a timer that is new or changed, and due
+// next at an instant: its entries from another instant on.
+func (m *migrator) entriesOf(t *engine.Timer, p *plan.Plan, next, from int64) []engine.Entry {
+	if warmed := m.warmed.Load(); next < warmed {
+		return entries(nil, t.ID, engine.Carried(t), p, from, warmed)
+	}
+	return nil
 }
 
 // leaveOut tells of a stored timer that cannot be planned: of a zone, say, that

@@ -61,13 +61,7 @@ func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err
 	if at < e.memory.Loaded.Load() {
 		return 0, nil // in the wheel by now
 	}
-	held := map[engine.TimerID]struct{}{}
-	err = e.cfg.Warm.Load(ctx, at, func(es []engine.Entry) error {
-		for _, x := range es {
-			held[x.ID] = struct{}{}
-		}
-		return nil
-	})
+	held, err := e.inWarmTier(ctx, at)
 	if errors.Is(err, engine.ErrGap) {
 		return 0, nil // the migrator reads that minute from the cold tier
 	}
@@ -102,6 +96,18 @@ func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err
 	return missing, err
 }
 
+// inWarmTier are the timers that the warm tier has in a minute.
+func (e *Scheduler) inWarmTier(ctx context.Context, at int64) (map[engine.TimerID]struct{}, error) {
+	held := map[engine.TimerID]struct{}{}
+	err := e.cfg.Warm.Load(ctx, at, func(es []engine.Entry) error {
+		for _, x := range es {
+			held[x.ID] = struct{}{}
+		}
+		return nil
+	})
+	return held, err
+}
+
 // firstDue is the candidate's first due in [from, to).
 func firstDue(c *engine.Candidate, from, to int64) (due int64, ok bool, err error) {
 	if c.Definition == nil {
@@ -134,13 +140,7 @@ func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int6
 	if err != nil {
 		return nil, err
 	}
-	held := map[engine.TimerID]struct{}{}
-	err = e.cfg.Warm.Load(ctx, at, func(es []engine.Entry) error {
-		for _, x := range es {
-			held[x.ID] = struct{}{}
-		}
-		return nil
-	})
+	held, err := e.inWarmTier(ctx, at)
 	if err != nil && !errors.Is(err, engine.ErrGap) {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 // resumePage is one page of it; again are rows that are to be read again.
 func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resident.Read, byLane bool) (again []engine.Owed, err error) {
 	now := e.now()
-	defs, spent, err := e.definitionsOf(ctx, os, now)
+	defs, spent, err := e.DefinitionsOf(ctx, os, now)
 	if err != nil {
 		return nil, err
 	}

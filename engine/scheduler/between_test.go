@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 )
 
 // What happens between two steps of something else: each of these lost a due, or
@@ -245,12 +245,12 @@ func TestPutOfADelayWhileItsRetryIsFar(t *testing.T) {
 		due := w.now() + 10_200
 		for _, after := range []time.Duration{11 * time.Second, time.Minute} {
 			time.Sleep(after)
-			if _, is, err := w.Put(t.Context(), d, 0); err != nil || is != scheduler.PutUnchanged {
+			if _, is, err := w.Put(t.Context(), d, 0); err != nil || is != change.PutUnchanged {
 				t.Errorf("after %v: %v, %v", after, is, err)
 			}
 		}
 		time.Sleep(time.Until(time.UnixMilli(due + 20*60_000 + 10)))
-		if _, is, err := w.Put(t.Context(), d, 0); err != nil || is != scheduler.PutUpdated { // it has just ended
+		if _, is, err := w.Put(t.Context(), d, 0); err != nil || is != change.PutUpdated { // it has just ended
 			t.Errorf("when it has ended: %v, %v", is, err)
 		}
 		time.Sleep(time.Hour)

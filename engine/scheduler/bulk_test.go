@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 )
 
 // A bulk operation that was answered before it had ended goes on at the next start: with
@@ -31,7 +31,7 @@ func TestBulkGoesOnAfterAKill(t *testing.T) {
 		for i := range 10_001 {
 			ids = append(ids, w.make(timer(fmt.Sprint(i), delay(100*time.Hour))))
 		}
-		op, err := w.StartBulk(t.Context(), scheduler.Bulk{Action: scheduler.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		op, err := w.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
 		if err != nil || op.Ended || op.Total != 10_001 {
 			t.Fatalf("%+v, %v", op, err)
 		}
@@ -53,7 +53,7 @@ func TestBulkGoesOnAfterAKill(t *testing.T) {
 		w.start()
 		time.Sleep(time.Minute)
 		is, ok := w.Operation(op.ID)
-		if !ok || !is.Ended || is.Done != 10_001 || is.Failed != 0 || is.App != "app" || is.Action != scheduler.DisableAll {
+		if !ok || !is.Ended || is.Done != 10_001 || is.Failed != 0 || is.App != "app" || is.Action != change.DisableAll {
 			t.Errorf("%+v", is)
 		}
 		if n := applied.Load() - again; n > 7500 {

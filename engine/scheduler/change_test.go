@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/plan"
-	"xtimer/engine/scheduler"
 )
 
 func (w *world) disable(id engine.TimerID, until int64) {
@@ -217,17 +217,17 @@ func TestDelete(t *testing.T) {
 		name    string
 		replies []reply
 		after   time.Duration
-		want    scheduler.DeleteResult
+		want    change.DeleteResult
 		calls   int
 		status  []string
 	}{
-		{"before its due", []reply{ok}, 5 * s, scheduler.DeleteCancelled, 0, nil},
-		{"in flight", []reply{slow(3 * s)}, 11 * s, scheduler.DeleteInFlight, 1, []string{"10s succeeded"}},
-		{"in flight, then fails", []reply{{class: engine.ClassRetry, code: 500, after: 3 * s}}, 11 * s, scheduler.DeleteInFlight, 1, []string{"10s cancelled deleted"}},
-		{"retrying", []reply{fail}, 11 * s, scheduler.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
-		{"retrying, owed", []reply{fail}, 30 * s, scheduler.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
-		{"far retry", []reply{fail}, 5 * time.Minute, scheduler.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
-		{"finished", []reply{ok}, 30 * s, scheduler.DeleteFinished, 1, []string{"10s succeeded"}},
+		{"before its due", []reply{ok}, 5 * s, change.DeleteCancelled, 0, nil},
+		{"in flight", []reply{slow(3 * s)}, 11 * s, change.DeleteInFlight, 1, []string{"10s succeeded"}},
+		{"in flight, then fails", []reply{{class: engine.ClassRetry, code: 500, after: 3 * s}}, 11 * s, change.DeleteInFlight, 1, []string{"10s cancelled deleted"}},
+		{"retrying", []reply{fail}, 11 * s, change.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
+		{"retrying, owed", []reply{fail}, 30 * s, change.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
+		{"far retry", []reply{fail}, 5 * time.Minute, change.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
+		{"finished", []reply{ok}, 30 * s, change.DeleteFinished, 1, []string{"10s succeeded"}},
 	} {
 		for _, crash := range []bool{false, true} {
 			t.Run(x.name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestDelete(t *testing.T) {
 						t.Errorf("%q, %v; want %q", got, err, x.want)
 					}
 					if crash {
-						if x.want == scheduler.DeleteInFlight {
+						if x.want == change.DeleteInFlight {
 							time.Sleep(10 * s)
 						}
 						w.crash(s)

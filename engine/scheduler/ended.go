@@ -6,7 +6,6 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/failpoint"
-	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
@@ -66,7 +65,7 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 		return false, true, nil
 	}
 	defer release()
-	l, err := e.lifeOf(ctx, x.ID)
+	l, err := e.VersionHistory(ctx, x.ID)
 	if err != nil {
 		return true, true, err
 	}
@@ -84,7 +83,7 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 		if !over || rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
 			continue
 		}
-		rs, err := e.endOf(ctx, &end, &rows[i])
+		rs, err := e.EndOf(ctx, &end, &rows[i])
 		if err != nil {
 			return true, true, err
 		}
@@ -102,39 +101,4 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 		x.After = rows[len(rows)-1].Key.Due
 	}
 	return true, len(rows) == limit, nil
-}
-
-// lifeOf reads what is kept of a timer; of one of which nothing is, that it is gone.
-func (e *Scheduler) lifeOf(ctx context.Context, id engine.TimerID) (*engine.Life, error) {
-	ls, err := e.cfg.Cold.Lives(ctx, id-1, 1)
-	if err != nil {
-		return nil, err
-	}
-	if len(ls) == 1 && ls[0].ID == id {
-		return &ls[0], nil
-	}
-	return &engine.Life{ID: id, Deleted: e.now()}, nil
-}
-
-// endOf are the records of a row whose generation has ended. A due that was yet to
-// come, by a clock that was set back, has none.
-func (e *Scheduler) endOf(ctx context.Context, end *policy.Ending, o *engine.Owed) ([]*engine.Task, error) {
-	switch {
-	case o.To == 0 && (o.Key.Due <= end.UpTo || o.Used()):
-		return []*engine.Task{end.Cancelled(o)}, nil
-	case o.To == 0, end.Former == nil:
-		return nil, nil
-	}
-	p, err := plan.Of(end.Former)
-	if err != nil { // see leaveOut
-		return nil, nil
-	}
-	to := min(o.To, end.UpTo)
-	own := e.memory.TaskDues(o.Key.Timer, o.Key.Due-1, to) // first: what leaves memory was stored before
-	stored, err := e.ownWithin(ctx, *o, to)
-	if err != nil {
-		return nil, err
-	}
-	own = append(own, stored...)
-	return e.memory.CancelledDues(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
 }

@@ -6,22 +6,22 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 )
 
 // edits are the changes of a timer after whose answer nothing of it as it was is sent.
-var edits = map[string]func(w *world, id engine.TimerID) (scheduler.DeleteResult, error){
-	"delete": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {
+var edits = map[string]func(w *world, id engine.TimerID) (change.DeleteResult, error){
+	"delete": func(w *world, id engine.TimerID) (change.DeleteResult, error) {
 		return w.Delete(w.t.Context(), id, 0)
 	},
-	"disable": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {
+	"disable": func(w *world, id engine.TimerID) (change.DeleteResult, error) {
 		_, err := w.Disable(w.t.Context(), id, 0, "", 0)
 		return "", err
 	},
-	"another schedule": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {
+	"another schedule": func(w *world, id engine.TimerID) (change.DeleteResult, error) {
 		return "", w.reschedule(id, delay(time.Hour))
 	},
-	"another URL": func(w *world, id engine.TimerID) (scheduler.DeleteResult, error) {
+	"another URL": func(w *world, id engine.TimerID) (change.DeleteResult, error) {
 		_, err := w.Replace(w.t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
 			d.Callback.URL += "/changed"
 			return d, nil
@@ -61,7 +61,7 @@ func TestChangeBeforeTheFirstByte(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					tries := len(w.of("a")) // which a retry has behind it
 					result, err := edit(w, id)
-					if err != nil || result != "" && result != scheduler.DeleteCancelled {
+					if err != nil || result != "" && result != change.DeleteCancelled {
 						t.Fatalf("%q, %v", result, err)
 					}
 					w.journal.tune(0, 0)
@@ -134,7 +134,7 @@ func TestChangeWhileTheFirstByteIsWritten(t *testing.T) {
 				id := w.make(timer("a", delay(time.Second)))
 				time.Sleep(1100 * time.Millisecond)
 				result, err := edit(w, id)
-				if err != nil || result != "" && result != scheduler.DeleteInFlight {
+				if err != nil || result != "" && result != change.DeleteInFlight {
 					t.Fatalf("%q, %v", result, err)
 				}
 				if calls := w.of("a"); len(calls) != 1 || calls[0].at > w.now() {

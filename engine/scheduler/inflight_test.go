@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 )
 
 // What was in flight when its timer was deleted or changed, and then lost its process,
@@ -13,7 +13,7 @@ import (
 func TestCrashAfterAChangeInFlight(t *testing.T) {
 	once := func(d engine.Definition) engine.Definition { d.Delivery = engine.AtMostOnce; return d }
 	again := func(d engine.Definition) engine.Definition { d.Delivery = engine.AtLeastOnce; return d }
-	change := func(to func(engine.Definition) engine.Definition) func(w *world, id engine.TimerID) error {
+	changed := func(to func(engine.Definition) engine.Definition) func(w *world, id engine.TimerID) error {
 		return func(w *world, id engine.TimerID) error {
 			_, err := w.Replace(w.t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
 				d.Schedule = engine.Schedule{Every: time.Hour}
@@ -24,7 +24,7 @@ func TestCrashAfterAChangeInFlight(t *testing.T) {
 	}
 	remove := func(w *world, id engine.TimerID) error {
 		result, err := w.Delete(w.t.Context(), id, 0)
-		if err == nil && result != scheduler.DeleteInFlight {
+		if err == nil && result != change.DeleteInFlight {
 			w.t.Errorf("the delete says %q", result)
 		}
 		return err
@@ -38,8 +38,8 @@ func TestCrashAfterAChangeInFlight(t *testing.T) {
 	}{
 		{"deleted", again, remove, engine.Cancelled, engine.ReasonDeleted},
 		{"at most once, deleted", once, remove, engine.Unknown, engine.ReasonMayHaveBeen},
-		{"changed", again, change(once), engine.Cancelled, engine.ReasonReplaced},
-		{"at most once, changed", once, change(again), engine.Unknown, engine.ReasonMayHaveBeen},
+		{"changed", again, changed(once), engine.Cancelled, engine.ReasonReplaced},
+		{"at most once, changed", once, changed(again), engine.Unknown, engine.ReasonMayHaveBeen},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			for _, settled := range []bool{false, true} {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 )
 
 // elsewhere gives a timer another target and app.
@@ -42,7 +42,7 @@ func TestBacklogOfAMuteTarget(t *testing.T) {
 			}
 		}
 		for _, id := range mute { // and nothing of it is left over
-			if r, err := w.Delete(t.Context(), id, 0); err != nil || r == scheduler.DeleteFinished {
+			if r, err := w.Delete(t.Context(), id, 0); err != nil || r == change.DeleteFinished {
 				t.Fatalf("%s, %v", r, err)
 			}
 		}

@@ -17,7 +17,6 @@ type counters struct {
 	panics        *vm.Counter
 	clockSteps    *vm.Counter
 	audit         *vm.Counter
-	created       *vm.Counter
 	redelivered   *vm.Counter
 	unwritten     *vm.Counter // successes left out of history, the disk being all but full
 }
@@ -35,7 +34,6 @@ func newCounters(set *vm.Set) *counters {
 		panics:      set.NewCounter("xtimer_call_panics_total"),
 		clockSteps:  set.NewCounter("xtimer_clock_steps_total"),
 		audit:       set.NewCounter("xtimer_audit_violations_total"),
-		created:     set.NewCounter("xtimer_timers_created_total"),
 		redelivered: set.NewCounter("xtimer_redelivered_total"),
 		unwritten:   set.NewCounter("xtimer_history_left_out_total"),
 	}

@@ -27,8 +27,8 @@ const (
 // migrator loads what comes:
 //
 //	cold ──(fill: the next hour, slice by slice)──► warm      fill.go
-//	warm ──(load: the next minutes)──► roster and wheel       admit.go
-//	owed ──(resume: what may be tried then)──► roster
+//	warm ──(load: the next minutes)──► memory and wheel       admit.go
+//	owed ──(resume: what may be tried then)──► memory
 //
 // Each horizon is raised before its scan begins, so that what is created
 // meanwhile is admitted by its create: a timer may be met twice, never missed.

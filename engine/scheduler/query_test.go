@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/inspect"
-	"xtimer/engine/scheduler"
 )
 
 // A listing of tasks merges what is in memory with history: every task once,
@@ -240,26 +240,26 @@ func TestBulk(t *testing.T) {
 			}))
 		}
 		even := engine.TimerFilter{App: "app", Labels: []engine.LabelMatch{{Key: "even", Value: "true"}}}
-		do := func(b scheduler.Bulk, want int64) {
+		do := func(b change.Bulk, want int64) {
 			t.Helper()
 			op, err := w.StartBulk(t.Context(), b)
 			if err != nil || op.Total != want || !op.Ended || op.Failed != 0 || !b.DryRun && op.Done != want {
 				t.Errorf("%v: %+v, %v", b.Action, op, err)
 			}
 		}
-		do(scheduler.Bulk{Action: scheduler.DisableAll, Timers: even, DryRun: true}, 100)
-		do(scheduler.Bulk{Action: scheduler.DisableAll, Timers: even}, 100)
+		do(change.Bulk{Action: change.DisableAll, Timers: even, DryRun: true}, 100)
+		do(change.Bulk{Action: change.DisableAll, Timers: even}, 100)
 		time.Sleep(15 * time.Second)
 		if n := len(w.of("0")) + len(w.of("198")); n != 0 {
 			t.Errorf("disabled timers were called %d times", n)
 		}
-		do(scheduler.Bulk{Action: scheduler.RedriveAll, Tasks: engine.TaskFilter{App: "app"}}, 100)
+		do(change.Bulk{Action: change.RedriveAll, Tasks: engine.TaskFilter{App: "app"}}, 100)
 		time.Sleep(time.Second)
 		if n := len(w.of("1")); n != 2 {
 			t.Errorf("after the retry by hand %d calls, want 2", n)
 		}
-		do(scheduler.Bulk{Action: scheduler.EnableAll, Timers: even}, 100)
-		do(scheduler.Bulk{Action: scheduler.DeleteAll, Timers: engine.TimerFilter{App: "app"}}, 200)
+		do(change.Bulk{Action: change.EnableAll, Timers: even}, 100)
+		do(change.Bulk{Action: change.DeleteAll, Timers: engine.TimerFilter{App: "app"}}, 200)
 		n := len(w.of("0")) + len(w.of("1"))
 		time.Sleep(time.Minute)
 		if m := len(w.of("0")) + len(w.of("1")); m != n {

@@ -60,7 +60,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot take the shards: %w", err)
 	}
-	e.ids.Above(newest)
+	e.IDs.Above(newest)
 	failpoint.Hit("take-before-recovery")
 	lowest := r.now
 	for i := range shards {
@@ -155,17 +155,11 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 		return err
 	}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.oldest)), page) {
-		defs, err := r.e.cfg.Cold.Load(ctx, ids)
+		ts, err := r.e.Definitions(ctx, ids)
 		if err != nil {
 			return err
 		}
-		for i, b := range defs {
-			var t *engine.Timer // nil: it is gone
-			if b != nil {
-				if t, err = engine.DecodeTimer(b); err != nil {
-					return err
-				}
-			}
+		for i, t := range ts {
 			if t == nil || r.oldest[ids[i]] < t.Generation {
 				r.e.memory.Former.End(ids[i], nil, t, r.now)
 			}
@@ -233,7 +227,7 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 	if !slices.ContainsFunc(os, isFormer) {
 		return os, nil
 	}
-	l, err := r.e.lifeOf(ctx, id)
+	l, err := r.e.VersionHistory(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -331,19 +325,12 @@ func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 		for i := range part {
 			ids[i] = part[i].Key.Timer
 		}
-		defs, err := r.e.cfg.Cold.Load(ctx, ids)
+		ts, err := r.e.Definitions(ctx, ids)
 		if err != nil {
 			return nil, err
 		}
-		for i, b := range defs {
-			if b == nil {
-				continue
-			}
-			t, err := engine.DecodeTimer(b)
-			if err != nil {
-				return nil, err
-			}
-			if t.Overlap != engine.OverlapAllow {
+		for i, t := range ts {
+			if t != nil && t.Overlap != engine.OverlapAllow {
 				part[i].Lane = t.Lane() // it comes into memory whatever room its lane has
 				early = append(early, part[i])
 			}

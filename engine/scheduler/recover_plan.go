@@ -197,11 +197,11 @@ func (r *recovery) over(t *engine.Timer) (over policy.Spans) {
 
 // timer reads a timer, nil when it is gone.
 func (r *recovery) timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
-	bs, err := r.e.cfg.Cold.Load(ctx, []engine.TimerID{id})
-	if err != nil || bs[0] == nil {
+	ts, err := r.e.Definitions(ctx, []engine.TimerID{id})
+	if err != nil {
 		return nil, err
 	}
-	return engine.DecodeTimer(bs[0])
+	return ts[0], nil
 }
 
 // keepBusy notes a row of a task that is under way: its timer is busy, which

@@ -106,7 +106,7 @@ func (r *recovery) ranged(t *engine.Timer, due int64) bool {
 }
 
 func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan, o *engine.Owed) error {
-	own, err := r.e.ownWithin(ctx, *o, o.To)
+	own, err := r.e.OwnDues(ctx, *o, o.To)
 	if err != nil {
 		return err
 	}

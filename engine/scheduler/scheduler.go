@@ -10,6 +10,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
 	"xtimer/engine/inspect"
@@ -112,6 +113,7 @@ func orDefault[T comparable](v, def T) T {
 // Scheduler fires tasks on time, at least once. See doc.go for the way of a task.
 type Scheduler struct {
 	*inspect.Reader // what readers ask
+	*change.Maker   // what callers change
 
 	cfg     Config
 	log     *slog.Logger
@@ -123,11 +125,9 @@ type Scheduler struct {
 	tally *inspect.Tally
 	tiers *inspect.Tiers
 
-	ids          engine.IDs
 	migrator     migrator
-	history      history
+	settler      settler
 	backlog      backlog
-	operations   operations
 	backpressure backpressure
 	pieces       pieces
 	bodyTrouble  trouble       // with reading timers that are to be called
@@ -139,18 +139,22 @@ func New(cfg Config) *Scheduler {
 	cfg.fill()
 	e := &Scheduler{cfg: cfg, log: cfg.Log, process: process.NewState(), journal: cfg.Journal, tiers: &inspect.Tiers{}, metrics: newCounters(cfg.Metrics)}
 	e.backpressure.outcomes, e.backpressure.bytes, e.backpressure.age = maxUnsettled, maxUnsettledBytes, cfg.Window
-	e.history.e, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, e, make(chan struct{}, 1), map[int64]uint64{}
+	e.settler.e, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, e, make(chan struct{}, 1), map[int64]uint64{}
 	e.backlog.later = map[chan struct{}][]engine.Owed{}
 	e.pieces.rows = mostRows
-	e.operations.byID = map[string]*Operation{}
 	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
 	e.memory = resident.New(resident.Config{
 		Journal: cfg.Journal, Now: cfg.Now, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
-	e.Reader, e.tally = inspect.New(inspect.Config{
+	read := inspect.Config{
 		Cold: cfg.Cold, Warm: cfg.Warm, Journal: cfg.Journal, Memory: e.memory, Process: e.process, Minutes: &e.migrator.minutes, Tiers: e.tiers,
 		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics,
+	}
+	e.Reader, e.tally = inspect.New(read)
+	e.Maker = change.New(change.Config{
+		Config: read, Reader: e.Reader, Tally: e.tally, Log: cfg.Log, OperationsDir: cfg.OperationsDir, Rows: min(endedRows, fewestRows),
+		Open: e.open, Entries: e.migrator.entriesOf, AddWarm: func(ctx context.Context, es []engine.Entry) { e.addWarm(ctx, es, true) },
 	})
 	return e
 }
@@ -180,7 +184,7 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 		}()
 	}
 	e.tiers.Read(nil)
-	e.readReset()
+	e.ReadReset()
 	if err = e.awaitClock(ctx); err != nil {
 		return err
 	}
@@ -189,6 +193,30 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 		e.tiers.Read(engine.ErrUnavailable)
 	}
 	return err
+}
+
+// awaitClock has Config.AwaitClock wait, if a wrong clock can do harm.
+func (e *Scheduler) awaitClock(ctx context.Context) error {
+	if e.cfg.AwaitClock == nil {
+		return nil
+	}
+	e.process.StartsWith("it waits for the clock to be synchronised")
+	c, err := e.cfg.Cold.Counts(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot see whether there are timers: %w", err)
+	}
+	shards, err := e.cfg.Cold.Shards(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the watermarks: %w", err)
+	}
+	last := int64(0)
+	for i := range shards {
+		last = max(last, shards[i].Watermark)
+	}
+	if c.Enabled > 0 && last > 0 {
+		e.cfg.AwaitClock(ctx, time.UnixMilli(last))
+	}
+	return ctx.Err()
 }
 
 // Run fires until ctx ends, then drains: no new task is taken, calls in flight
@@ -200,7 +228,7 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 //	journal ◄ history ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
 func (e *Scheduler) Run(ctx context.Context) error {
 	journal := e.process.Stage("journal", e.journal.Run)
-	history := e.process.Stage("history", e.history.run)
+	history := e.process.Stage("history", e.settler.run)
 	read := e.memory.Reads.Begin()
 	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
@@ -221,7 +249,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	}
 	e.process.Serve()
 	e.log.Info("firing")
-	e.resumeBulk()
+	e.ResumeBulk()
 
 	select {
 	case <-ctx.Done():
@@ -243,7 +271,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	errs = append(errs, history.Stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	errs = append(errs, e.history.settle(last, true), journal.Stop())
+	errs = append(errs, e.settler.settle(last, true), journal.Stop())
 	errs = append(errs, e.cfg.Warm.Close(), e.journal.Close(), e.cfg.Cold.Close())
 	e.log.Info("ended")
 	return errors.Join(errs...)

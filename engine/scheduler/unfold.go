@@ -58,7 +58,7 @@ type unfolding struct {
 	rests   []engine.Owed
 	waits   []engine.Owed // for the watermark
 	caught  []caughtUp
-	release []func() // of timers and holds
+	release []func() // of timers and pins
 }
 
 // caughtUp is a timer that is not behind any more, once the transaction is committed: its
@@ -127,7 +127,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	return len(u.pay), e.resumeAll(ctx, u.rests, read, false)
 }
 
-// end gives back what the transaction has held.
+// end gives back what the transaction has claimed and pinned.
 func (u *unfolding) end() {
 	for _, f := range u.release {
 		f()
@@ -261,25 +261,8 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 // end begins behind all that had a task.
 func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
 	own := u.e.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to)
-	stored, err := u.e.ownWithin(ctx, o, to)
+	stored, err := u.e.OwnDues(ctx, o, to)
 	own = append(own, stored...)
-	slices.SortFunc(own, policy.CompareSpans)
-	return own, err
-}
-
-// ownWithin are the dues of a range up to the instant that have a final record or a row.
-func (e *Scheduler) ownWithin(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
-	if o.To != engine.Endless {
-		if own, err = e.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to); err != nil {
-			return nil, err
-		}
-	}
-	err = e.EachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
-		if x.To == 0 && x.Key.Due <= to {
-			own = append(own, [2]int64{x.Key.Due, x.Key.Due})
-		}
-		return x.Key.Due < to
-	})
 	slices.SortFunc(own, policy.CompareSpans)
 	return own, err
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"xtimer/engine"
-	"xtimer/engine/scheduler"
+	"xtimer/engine/change"
 )
 
 var (
@@ -113,7 +113,7 @@ func TestWords(t *testing.T) {
 	for i := range 3 {
 		words = append(words, engine.Status(i).String(), engine.MisfirePolicy(i).String(), engine.Overlap(i).String(), engine.Delivery(i%2).String())
 	}
-	for a := scheduler.EnableAll; a <= scheduler.RedriveAll; a++ {
+	for a := change.EnableAll; a <= change.RedriveAll; a++ {
 		words = append(words, a.String())
 	}
 	for _, w := range words {

@@ -1,4 +1,4 @@
-package scheduler
+package change
 
 import (
 	"encoding/binary"

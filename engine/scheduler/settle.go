@@ -26,17 +26,17 @@ const (
 	settleShare = 25
 )
 
-// history settles: what has ended becomes history, what has not but is overtaken
+// settler settles: what has ended becomes history, what has not but is overtaken
 // by the watermark becomes owed, the watermarks move, all in one transaction of
 // the cold tier; then, and only then, the journal forgets.
 //
-//	cut = min(loaded, holds, wheel.Low, now)            nothing below it is unknown to the roster
+//	cut = min(loaded, pins, wheel.Low, now)             nothing below it is unknown to memory
 //	W'  = min(cut, the shard's oldest open due − 1)      but not for ever: see reach
 //	      done tasks ≤ W' or owed  → tasks;  open tasks ≤ W' → owed
 //
 // A result whose due is later than W' waits: settled alone it would not be
 // finished, for it is neither ≤ W nor owed.
-type history struct {
+type settler struct {
 	e      *Scheduler
 	looked time.Time // when the last settle had its look at memory
 	lines  int       // rows of the last settle, but watermarks
@@ -50,7 +50,7 @@ type history struct {
 const keptRecords = 1 << 16
 
 // run settles until ctx ends.
-func (h *history) run(ctx context.Context) error {
+func (h *settler) run(ctx context.Context) error {
 	var t trouble
 	last := time.Now()
 	for wait := settleEvery; ; {
@@ -79,11 +79,11 @@ func (h *history) run(ctx context.Context) error {
 
 // settle does it once; last is the one at the end of a drain, which leaves no
 // watermark unwritten.
-func (h *history) settle(ctx context.Context, last bool) error {
+func (h *settler) settle(ctx context.Context, last bool) error {
 	e := h.e
 	now := e.now()
 	next := e.journal.Next() // first: what is appended after it stays
-	// The order matters: what gives up its hold, or is loaded, after this
+	// The order matters: what releases its pin, or is loaded, after this
 	// reading lies in the wheel before the reading of Low.
 	cut := e.memory.Pins.Lowest(min(now, e.memory.Loaded.Load()-1))
 	cut = min(cut, e.memory.Wheel.Low())
@@ -142,7 +142,7 @@ const fewNoted = 1000
 
 // noteAgain appends the records of those tasks to the journal once more, so that those
 // before can go. It answers the first record that is needed then.
-func (h *history) noteAgain(ctx context.Context, next engine.Position, now int64) (engine.Position, error) {
+func (h *settler) noteAgain(ctx context.Context, next engine.Position, now int64) (engine.Position, error) {
 	needed, e := next, h.e
 	h.noted = 0
 	for i := range engine.Shards {

@@ -1,4 +1,4 @@
-package scheduler
+package change
 
 import (
 	"context"
@@ -13,26 +13,13 @@ import (
 // watermark: they are owed as a range of its plan. A due in a range is spent, and is not
 // called, if its key was used, or if its generation has a record of it already.
 
-// spentOf are the spent dues of the range that is among new rows of a timer, if any.
-func (e *Scheduler) spentOf(ctx context.Context, t *engine.Timer, os []engine.Owed) (policy.Spans, error) {
-	i := slices.IndexFunc(os, func(o engine.Owed) bool { return o.To != 0 })
-	if i < 0 {
-		return nil, nil
-	}
-	p, err := plan.Of(t)
-	if err != nil {
-		return nil, err
-	}
-	return e.Spent(ctx, t, &p, os[i].Key.Due, os[i].To)
-}
-
 // provable is up to when, in (after, to], history tells which keys of a timer were used.
 // It is before the first due of was, the definition that stood, that has no record and
 // may have been called: successes are sampled, or were left out for want of space.
-func (e *Scheduler) provable(ctx context.Context, was *engine.Timer, after, to int64) (int64, error) {
+func (e *Maker) provable(ctx context.Context, was *engine.Timer, after, to int64) (int64, error) {
 	from := after
 	if !e.cfg.HistorySampled {
-		minutes, err := e.cfg.Cold.LeftOut(ctx, after-after%minute, to+1)
+		minutes, err := e.cfg.Cold.LeftOut(ctx, after-after%60_000, to+1)
 		if err != nil || len(minutes) == 0 {
 			return to, err
 		}
@@ -64,7 +51,7 @@ func (e *Scheduler) provable(ctx context.Context, was *engine.Timer, after, to i
 
 // runBefore is the record of a run of dues that begins at or before the instant and goes
 // on after it, or nil.
-func (e *Scheduler) runBefore(ctx context.Context, id engine.TimerID, at int64) (*engine.Task, error) {
+func (e *Maker) runBefore(ctx context.Context, id engine.TimerID, at int64) (*engine.Task, error) {
 	for before := (engine.Key{}); ; {
 		ts, next, err := e.cfg.Cold.Tasks(ctx, engine.TaskFilter{Timer: id, To: at + 1}, before, 10)
 		if err != nil {
@@ -86,7 +73,7 @@ func (e *Scheduler) runBefore(ctx context.Context, id engine.TimerID, at int64) 
 
 // oweAnew adds to an edit the rows that the new generation starts with. was is the
 // definition that stood, reached what reached tells of it.
-func (e *Scheduler) oweAnew(ctx context.Context, was *engine.Timer, ed *edit, reached int64) error {
+func (e *Maker) oweAnew(ctx context.Context, was *engine.Timer, ed *edit, reached int64) error {
 	owe, err := e.owing(ed.timer, ed.fresh, reached, func(k engine.Key) (bool, error) { return e.isTaken(ctx, k) })
 	if err != nil {
 		return err
@@ -100,7 +87,7 @@ func (e *Scheduler) oweAnew(ctx context.Context, was *engine.Timer, ed *edit, re
 
 // withoutSpent finds the spent dues of the range that is among new rows of a timer, if
 // any, and ends the range where history does not tell of all calls.
-func (e *Scheduler) withoutSpent(ctx context.Context, was, t *engine.Timer, os []engine.Owed) ([]engine.Owed, policy.Spans, error) {
+func (e *Maker) withoutSpent(ctx context.Context, was, t *engine.Timer, os []engine.Owed) ([]engine.Owed, policy.Spans, error) {
 	last := len(os) - 1
 	if last < 0 || os[last].To == 0 {
 		return os, nil, nil
@@ -114,43 +101,13 @@ func (e *Scheduler) withoutSpent(ctx context.Context, was, t *engine.Timer, os [
 		return os[:last], nil, nil
 	}
 	r.To = to
-	spent, err := e.spentOf(ctx, t, os)
+	spent, err := e.SpentOf(ctx, t, os)
 	return os, spent, err
-}
-
-// definitionsOf reads the definitions of the timers of rows, as they are stored, and the
-// spent dues of the ranges among the rows that reach beyond now, by their keys.
-func (e *Scheduler) definitionsOf(ctx context.Context, os []engine.Owed, now int64) (defs [][]byte, spent map[engine.Key]policy.Spans, err error) {
-	ids := make([]engine.TimerID, len(os))
-	for i := range os {
-		ids[i] = os[i].Key.Timer
-	}
-	if defs, err = e.cfg.Cold.Load(ctx, ids); err != nil {
-		return nil, nil, err
-	}
-	for i, o := range os {
-		if o.To <= now || o.To == engine.Endless || defs[i] == nil {
-			continue
-		}
-		t, err := engine.DecodeTimer(defs[i])
-		if err != nil {
-			continue // see resumePage
-		}
-		s, err := e.spentOf(ctx, t, os[i:i+1])
-		if err != nil {
-			return nil, nil, err
-		}
-		if spent == nil {
-			spent = map[engine.Key]policy.Spans{}
-		}
-		spent[o.Key] = s
-	}
-	return defs, spent, nil
 }
 
 // editAfter makes an edit again that calls have overtaken since the clock was read: no call
 // of the former generation is later than its end, and no due of the next one earlier.
-func (e *Scheduler) editAfter(t *engine.Timer, ed *edit, now, reached int64, f func(t *engine.Timer, now int64) (*edit, error)) (int64, *edit, error) {
+func (e *Maker) editAfter(t *engine.Timer, ed *edit, now, reached int64, f func(t *engine.Timer, now int64) (*edit, error)) (int64, *edit, error) {
 	at := max(reached, e.memory.UpTo.Load())
 	if at <= now || at > e.now() { // later than the clock: it was set back
 		return now, ed, nil

@@ -1,4 +1,4 @@
-package scheduler
+package change
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 // not 0, is the version that must stand (If-Match): FaultPrecondition otherwise.
 // A delay that has run out is armed anew by being put again; everything else
 // that is put twice is unchanged.
-func (e *Scheduler) Put(ctx context.Context, d engine.Definition, match uint32) (inspect.View, PutResult, error) {
+func (e *Maker) Put(ctx context.Context, d engine.Definition, match uint32) (inspect.View, PutResult, error) {
 	return e.put(ctx, d, match, false)
 }
 
@@ -39,13 +39,13 @@ func stands(t *engine.Timer, match uint32) error {
 }
 
 // WouldPut says what Put would do, or why it would refuse; it changes nothing.
-func (e *Scheduler) WouldPut(ctx context.Context, d engine.Definition, match uint32) (PutResult, error) {
+func (e *Maker) WouldPut(ctx context.Context, d engine.Definition, match uint32) (PutResult, error) {
 	_, did, err := e.put(ctx, d, match, true)
 	return did, err
 }
 
 // put stops short of the commit when it is dry.
-func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, dry bool) (inspect.View, PutResult, error) {
+func (e *Maker) put(ctx context.Context, d engine.Definition, match uint32, dry bool) (inspect.View, PutResult, error) {
 	for range 3 {
 		t, err := e.cfg.Cold.TimerByName(ctx, d.App, d.Name)
 		if errors.Is(err, engine.ErrNotFound) {
@@ -82,14 +82,14 @@ func (e *Scheduler) put(ctx context.Context, d engine.Definition, match uint32, 
 
 // Replace gives a timer another definition, keeping id and history: for PATCH.
 // App and name may not change. revise gets the standing definition.
-func (e *Scheduler) Replace(ctx context.Context, id engine.TimerID, match uint32, revise func(engine.Definition) (engine.Definition, error)) (inspect.View, error) {
+func (e *Maker) Replace(ctx context.Context, id engine.TimerID, match uint32, revise func(engine.Definition) (engine.Definition, error)) (inspect.View, error) {
 	v, _, err := e.redefine(ctx, id, match, false, false, revise)
 	return v, err
 }
 
 // redefine makes the change that revise asks for; same tells that it is none. put: a
 // delay that has run out is armed anew.
-func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint32, put, dry bool, revise func(engine.Definition) (engine.Definition, error)) (v inspect.View, same bool, err error) {
+func (e *Maker) redefine(ctx context.Context, id engine.TimerID, match uint32, put, dry bool, revise func(engine.Definition) (engine.Definition, error)) (v inspect.View, same bool, err error) {
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		d, err := revise(t.Definition)
 		if err != nil {
@@ -108,7 +108,7 @@ func (e *Scheduler) redefine(ctx context.Context, id engine.TimerID, match uint3
 }
 
 // revised is the edit that gives a timer another definition; nil: it is the same.
-func (e *Scheduler) revised(ctx context.Context, t *engine.Timer, d engine.Definition, now int64, put bool) (*edit, error) {
+func (e *Maker) revised(ctx context.Context, t *engine.Timer, d engine.Definition, now int64, put bool) (*edit, error) {
 	if d.App != t.App || d.Name != t.Name {
 		return nil, engine.Invalid("name", "name_fixed", "app and name of a timer cannot be changed")
 	}
@@ -157,7 +157,7 @@ func (e *Scheduler) revised(ctx context.Context, t *engine.Timer, d engine.Defin
 
 // unbegun refuses a due that the timer has begun before, whose key would be used
 // twice, and one whose record tells of other dues as well: it would be replaced.
-func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
+func (e *Maker) unbegun(ctx context.Context, k engine.Key) error {
 	t, err := e.Task(ctx, k)
 	if errors.Is(err, engine.ErrNotFound) {
 		was, err := e.unrecorded(ctx, k)
@@ -180,7 +180,7 @@ func (e *Scheduler) unbegun(ctx context.Context, k engine.Key) error {
 
 // unrecorded reports whether a key without a record was a due of the timer that is over:
 // its record aged, or was left out (a sample of successes, a full disk).
-func (e *Scheduler) unrecorded(ctx context.Context, k engine.Key) (bool, error) {
+func (e *Maker) unrecorded(ctx context.Context, k engine.Key) (bool, error) {
 	if w, _ := e.memory.Watermark(k.Timer); k.Due > w {
 		return false, nil
 	}
@@ -224,7 +224,7 @@ const (
 )
 
 // Delete removes a timer. match as in Put.
-func (e *Scheduler) Delete(ctx context.Context, id engine.TimerID, match uint32) (DeleteResult, error) {
+func (e *Maker) Delete(ctx context.Context, id engine.TimerID, match uint32) (DeleteResult, error) {
 	c, err := e.change(ctx, id, match, func(*engine.Timer, int64) (*edit, error) {
 		return &edit{reason: engine.ReasonDeleted}, nil
 	})
@@ -241,8 +241,8 @@ func (e *Scheduler) Delete(ctx context.Context, id engine.TimerID, match uint32)
 
 // RunNow makes a manual task and returns its key. Its due is the first ms from
 // now on that is neither a due of the timer nor a key that was used. match as in Put.
-func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID, match uint32) (engine.Key, error) {
-	if err := e.open(); err != nil {
+func (e *Maker) RunNow(ctx context.Context, id engine.TimerID, match uint32) (engine.Key, error) {
+	if err := e.cfg.Open(); err != nil {
 		return engine.Key{}, err
 	}
 	release, err := e.memory.Claim(ctx, id)
@@ -290,8 +290,8 @@ func (e *Scheduler) RunNow(ctx context.Context, id engine.TimerID, match uint32)
 
 // Redrive makes a failed, dead or unknown task due again, with the same key;
 // attempt numbers go on, max_attempts and max_age count anew.
-func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
-	if err := e.open(); err != nil {
+func (e *Maker) Redrive(ctx context.Context, k engine.Key) error {
+	if err := e.cfg.Open(); err != nil {
 		return err
 	}
 	release, err := e.memory.Claim(ctx, k.Timer)
@@ -337,8 +337,8 @@ func (e *Scheduler) Redrive(ctx context.Context, k engine.Key) error {
 // Dismiss notes that nothing is left to do about a task that failed, is dead or unknown or
 // was missed: the task keeps its status, and is no open failure any more. A task that was
 // dismissed stays as it is.
-func (e *Scheduler) Dismiss(ctx context.Context, k engine.Key) (*engine.Task, error) {
-	if err := e.open(); err != nil {
+func (e *Maker) Dismiss(ctx context.Context, k engine.Key) (*engine.Task, error) {
+	if err := e.cfg.Open(); err != nil {
 		return nil, err
 	}
 	release, err := e.memory.Claim(ctx, k.Timer)

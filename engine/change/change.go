@@ -1,4 +1,4 @@
-package scheduler
+package change
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type edit struct {
 	reason string        // of the tasks that it cancels
 	owe    []engine.Owed // dues that an enable catches up
 	spent  policy.Spans  // dues that the range among owe does not owe
-	rest   bool          // rows of the former generation are left to ended
+	rest   bool          // rows of the former generation are left to memory.Former
 	// once is a key of the new generation that may not have begun; zero: none.
 	once engine.Key
 }
@@ -39,15 +39,15 @@ type changed struct {
 // change makes one change of one timer, so that no attempt under the former
 // schedule starts after it was acknowledged, and none is lost when it fails:
 //
-//	mark the timer as changing → read it → decide (f) → hold its tasks →
+//	mark the timer as changing → read it → decide (f) → freeze its tasks →
 //	commit the definition, with what becomes of each open due, in one
-//	transaction → drop the held tasks and seat the new generation
+//	transaction → drop the frozen tasks and add the new generation
 //
-// or, when the commit failed, let the held tasks go on. f may return nil for
+// or, when the commit failed, let the frozen tasks go on. f may return nil for
 // "nothing to do". match is a version that must stand, 0: any.
 //
 // f gets the instant of the change.
-func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32, f func(t *engine.Timer, now int64) (*edit, error)) (changed, error) {
+func (e *Maker) change(ctx context.Context, id engine.TimerID, match uint32, f func(t *engine.Timer, now int64) (*edit, error)) (changed, error) {
 	if err := e.process.Refusal(); err != nil {
 		return changed{}, err
 	}
@@ -109,16 +109,7 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 		if inDoubt(err) {
 			end := over
 			over = func() {}
-			e.process.Go(func(ctx context.Context) {
-				if made, sure := e.resolve(ctx, c); made {
-					e.replace(ctx, t, ed, c, now)
-				} else if sure {
-					e.memory.Thaw(id)
-				} else {
-					return // the process ends: what is held stays held
-				}
-				end()
-			})
+			e.process.Go(func(ctx context.Context) { e.endDoubt(ctx, t, ed, c, now, end) })
 			return out, err
 		}
 		e.memory.Thaw(id)
@@ -133,9 +124,24 @@ func (e *Scheduler) change(ctx context.Context, id engine.TimerID, match uint32,
 	return out, nil
 }
 
+// endDoubt ends a change whose commit is in doubt, once that is resolved. If the process
+// ends first, what is frozen stays so.
+func (e *Maker) endDoubt(ctx context.Context, t *engine.Timer, ed *edit, c *engine.Change, now int64, end func()) {
+	made, sure := e.resolveChange(ctx, c)
+	switch {
+	case !sure:
+		return
+	case made:
+		e.replace(ctx, t, ed, c, now)
+	default:
+		e.memory.Thaw(t.ID)
+	}
+	end()
+}
+
 // endGeneration adds to a change what becomes of the standing generation and what the next one
-// starts with. The timer's tasks are held.
-func (e *Scheduler) endGeneration(ctx context.Context, c *engine.Change, t *engine.Timer, ed *edit, reached int64, out *changed) error {
+// starts with. The timer's tasks are frozen.
+func (e *Maker) endGeneration(ctx context.Context, c *engine.Change, t *engine.Timer, ed *edit, reached int64, out *changed) error {
 	upTo := c.At // which dues have come
 	if ed.atOnce(c.At) {
 		// The latest time that a call of the timer may have had, in case the clock was
@@ -183,7 +189,7 @@ func applied(a engine.Applied, err error) (engine.Applied, error) {
 // reached is the last due of a timer that was called or decided, or now when that is
 // later: it is not, only after the clock was set back. Up to there a key may have been
 // used.
-func (e *Scheduler) reached(ctx context.Context, id engine.TimerID, now int64) (int64, error) {
+func (e *Maker) reached(ctx context.Context, id engine.TimerID, now int64) (int64, error) {
 	from, w := e.memory.LastUsed(id)
 	from, ahead := max(from, now), w > now
 	if !ahead && now >= e.memory.UpTo.Load() {
@@ -214,27 +220,32 @@ func inDoubt(err error) bool {
 	return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)
 }
 
-// resolve finds out whether a commit in doubt was made: a write that goes
-// through after it settles its fate. sure is false when the process ends first.
-func (e *Scheduler) resolve(ctx context.Context, c *engine.Change) (made, sure bool) {
-	for ctx.Err() == nil {
-		err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node})
-		if err == nil {
-			t, err := e.cfg.Cold.Timer(ctx, c.ID)
-			switch {
-			case errors.Is(err, engine.ErrNotFound):
-				return c.Timer == nil, true
-			case err == nil:
-				return c.Timer != nil && t.Version == c.Timer.Version, true
+// resolve finds out whether a commit in doubt was made, as isMade tells after a write that
+// went through: that settles its fate. sure is false when the process ends first.
+func (e *Maker) resolve(ctx context.Context, isMade func() (bool, error)) (made, sure bool) {
+	for ; ctx.Err() == nil; process.Sleep(ctx, time.Second) {
+		if e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node}) == nil {
+			if made, err := isMade(); err == nil {
+				return made, true
 			}
 		}
-		process.Sleep(ctx, time.Second)
 	}
 	return false, false
 }
 
+// resolveChange is resolve of a change.
+func (e *Maker) resolveChange(ctx context.Context, c *engine.Change) (made, sure bool) {
+	return e.resolve(ctx, func() (bool, error) {
+		t, err := e.cfg.Cold.Timer(ctx, c.ID)
+		if errors.Is(err, engine.ErrNotFound) {
+			return c.Timer == nil, nil
+		}
+		return err == nil && c.Timer != nil && t.Version == c.Timer.Version, err
+	})
+}
+
 // replace puts a committed change into force in memory.
-func (e *Scheduler) replace(ctx context.Context, was *engine.Timer, ed *edit, c *engine.Change, now int64) (next int64) {
+func (e *Maker) replace(ctx context.Context, was *engine.Timer, ed *edit, c *engine.Change, now int64) (next int64) {
 	if ed.keep {
 		e.memory.Revise(ed.timer, now)
 		e.memory.AwaitWrites(ctx, was.ID)
@@ -254,7 +265,7 @@ func (e *Scheduler) replace(ctx context.Context, was *engine.Timer, ed *edit, c 
 		return e.NextDue(ctx, ed.timer, now)
 	}
 	var warm []engine.Entry
-	next = e.welcome(ed.timer, ed.owe, ed.spent, &warm)
-	e.addWarm(ctx, warm, true)
+	next = e.add(ed.timer, ed.owe, ed.spent, &warm)
+	e.cfg.AddWarm(ctx, warm)
 	return next
 }

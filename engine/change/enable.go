@@ -1,4 +1,4 @@
-package scheduler
+package change
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // Enable lets a timer fire again, from now on. match as in Put.
-func (e *Scheduler) Enable(ctx context.Context, id engine.TimerID, match uint32, catch engine.CatchUp) (inspect.View, error) {
+func (e *Maker) Enable(ctx context.Context, id engine.TimerID, match uint32, catch engine.CatchUp) (inspect.View, error) {
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		if t.StatusAt(now, false) != engine.Disabled {
 			return nil, nil
@@ -68,7 +68,7 @@ func nextVersion(ctx context.Context, t *engine.Timer, now int64) engine.Timer {
 // countFrom is from when the dues of a timer count that is disabled or enabled at now.
 // The due of a one-shot is over when its key was used, though the clock was set back
 // before it; of a recurring timer such dues are spent.
-func (e *Scheduler) countFrom(ctx context.Context, t *engine.Timer, now int64) (int64, error) {
+func (e *Maker) countFrom(ctx context.Context, t *engine.Timer, now int64) (int64, error) {
 	if !t.Schedule.OneShot() {
 		return now, nil
 	}
@@ -89,7 +89,7 @@ const maxVersions = 1000
 
 // disabledSince is when a timer that is disabled became so, or got its schedule
 // if that was later: dues up to then are over.
-func (e *Scheduler) disabledSince(ctx context.Context, t *engine.Timer) (int64, error) {
+func (e *Maker) disabledSince(ctx context.Context, t *engine.Timer) (int64, error) {
 	if t.Status == engine.Disabled {
 		return t.ValidFrom, nil
 	}
@@ -111,7 +111,7 @@ func (e *Scheduler) disabledSince(ctx context.Context, t *engine.Timer) (int64, 
 // runsFrom is from when the max_runs of a timer count, which no disable changes: from
 // the first version with its last due on. It is later than now only where the clock was
 // set back, and there a timer that fired before it would have more than max_runs.
-func (e *Scheduler) runsFrom(ctx context.Context, t *engine.Timer) (int64, error) {
+func (e *Maker) runsFrom(ctx context.Context, t *engine.Timer) (int64, error) {
 	former, err := e.cfg.Cold.Versions(ctx, t.ID, 0, maxVersions)
 	first := t
 	for _, f := range former {
@@ -129,7 +129,7 @@ func (e *Scheduler) runsFrom(ctx context.Context, t *engine.Timer) (int64, error
 var errUntil = engine.Invalid("until", "until_past", "it has passed already")
 
 // Disable stops a timer; until (Unix ms) enables it by itself, 0: never. match as in Put.
-func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32, reason string, until int64) (inspect.View, error) {
+func (e *Maker) Disable(ctx context.Context, id engine.TimerID, match uint32, reason string, until int64) (inspect.View, error) {
 	c, err := e.change(ctx, id, match, func(t *engine.Timer, now int64) (*edit, error) {
 		if until != 0 && until <= now {
 			return nil, errUntil
@@ -170,7 +170,7 @@ func (e *Scheduler) Disable(ctx context.Context, id engine.TimerID, match uint32
 
 // isOver reports whether a timer is finished, as it will be stored: its last due has
 // its record, or lies behind the watermark, and nothing of it is owed.
-func (e *Scheduler) isOver(ctx context.Context, t *engine.Timer, now int64) (bool, error) {
+func (e *Maker) isOver(ctx context.Context, t *engine.Timer, now int64) (bool, error) {
 	if t.Status == engine.Finished || e.Status(t, now) != engine.Finished {
 		return t.Status == engine.Finished, nil
 	}

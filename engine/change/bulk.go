@@ -1,4 +1,4 @@
-package scheduler
+package change
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 type BulkAction uint8
 
 // The bulk actions; RedriveAll works on tasks, the others on timers. ResetClock selects
-// by itself: see Scheduler.ResetClock.
+// by itself: see Maker.ResetClock.
 const (
 	EnableAll BulkAction = iota
 	DisableAll
@@ -66,7 +66,7 @@ type operations struct {
 // StartBulk selects, counts, and does: up to 10,000 within the call, more of
 // them in the background (then Ended is false), also after a restart. What is created
 // while it selects may be selected or not.
-func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
+func (e *Maker) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	if err := e.process.Refusal(); err != nil {
 		return Operation{}, err
 	}
@@ -93,7 +93,7 @@ func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 		op.Ended = true
 		return op, nil
 	}
-	op.ID = e.ids.Next(e.now()).String()
+	op.ID = e.IDs.Next(e.now()).String()
 	w := bulkWork{items: items, bulkHeader: bulkHeader{
 		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(),
 	}}
@@ -112,9 +112,9 @@ func (e *Scheduler) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	return op, nil
 }
 
-// resumeBulk goes on with the operations that the former process was at. Those that
+// ResumeBulk goes on with the operations that the former process was at. Those that
 // cannot be read stay where they are.
-func (e *Scheduler) resumeBulk() {
+func (e *Maker) ResumeBulk() {
 	names, err := bulkFiles(e.cfg.OperationsDir)
 	if err != nil {
 		e.log.Error("cannot look for operations to go on with; the next start will", "error", err)
@@ -144,7 +144,7 @@ type bulkWork struct {
 }
 
 // bulkOne does one item; doing it again changes nothing.
-func (e *Scheduler) bulkOne(ctx context.Context, w *bulkWork, k engine.Key) error {
+func (e *Maker) bulkOne(ctx context.Context, w *bulkWork, k engine.Key) error {
 	var err error
 	switch w.Action {
 	case EnableAll:
@@ -177,7 +177,7 @@ const bulkWorkers = 32
 // bulkRound is how many items are done between two notes of progress.
 const bulkRound = 1000
 
-func (e *Scheduler) bulkRun(ctx context.Context, w *bulkWork) {
+func (e *Maker) bulkRun(ctx context.Context, w *bulkWork) {
 	ctx = engine.WithAuthor(ctx, w.By)
 	for w.op.Done < w.op.Total && ctx.Err() == nil {
 		e.bulkSome(ctx, w, w.items[w.op.Done:min(w.op.Done+bulkRound, w.op.Total)])
@@ -204,7 +204,7 @@ func (e *Scheduler) bulkRun(ctx context.Context, w *bulkWork) {
 }
 
 // bulkSome does some items, and returns when all that it began are done.
-func (e *Scheduler) bulkSome(ctx context.Context, w *bulkWork, items []engine.Key) {
+func (e *Maker) bulkSome(ctx context.Context, w *bulkWork, items []engine.Key) {
 	var wg sync.WaitGroup
 	next := make(chan engine.Key)
 	for range bulkWorkers {
@@ -231,7 +231,7 @@ func (e *Scheduler) bulkSome(ctx context.Context, w *bulkWork, items []engine.Ke
 	wg.Wait()
 }
 
-func (e *Scheduler) selectTimers(ctx context.Context, f engine.TimerFilter) ([]engine.Key, error) {
+func (e *Maker) selectTimers(ctx context.Context, f engine.TimerFilter) ([]engine.Key, error) {
 	var ids []engine.Key
 	for after := ""; ; {
 		vs, next, err := e.Timers(ctx, f, after, 1000)
@@ -248,7 +248,7 @@ func (e *Scheduler) selectTimers(ctx context.Context, f engine.TimerFilter) ([]e
 }
 
 // selectTasks selects what can be retried by hand.
-func (e *Scheduler) selectTasks(ctx context.Context, f engine.TaskFilter) ([]engine.Key, error) {
+func (e *Maker) selectTasks(ctx context.Context, f engine.TaskFilter) ([]engine.Key, error) {
 	if len(f.Statuses) == 0 {
 		f.Statuses = []engine.TaskStatus{engine.Failed, engine.Dead}
 	}
@@ -268,7 +268,7 @@ func (e *Scheduler) selectTasks(ctx context.Context, f engine.TaskFilter) ([]eng
 }
 
 // Operation finds a bulk operation of this process by its id, or one that it went on with.
-func (e *Scheduler) Operation(id string) (Operation, bool) {
+func (e *Maker) Operation(id string) (Operation, bool) {
 	e.operations.mu.Lock()
 	defer e.operations.mu.Unlock()
 	p := e.operations.byID[id]

@@ -1,4 +1,4 @@
-package scheduler
+package change
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"xtimer/engine/resident"
 )
 
-// rowsOf reads the rows that a change takes along: the first fewestRows, and those of dues that
+// rowsOf reads the rows that a change takes along: the first Config.Rows, and those of dues that
 // are yet to come, by a clock that was set back, for the next generation may have the
-// same. more: others are left to ended.
-func (e *Scheduler) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (rows []engine.Owed, more bool, err error) {
-	limit := min(endedRows, fewestRows)
+// same. more: others are left to memory.Former.
+func (e *Maker) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (rows []engine.Owed, more bool, err error) {
+	limit := e.cfg.Rows
 	rows, err = e.cfg.Cold.OwedPage(ctx, id, -1, limit)
 	if err != nil || len(rows) < limit {
 		return rows, false, err
@@ -33,12 +33,12 @@ func (e *Scheduler) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (
 // cancel adds to the change what becomes of the dues of the standing generation that
 // have come: each that is not finished and not in a call is cancelled. A task in
 // memory that has a row is left to retire. waited reports whether there was any.
-func (e *Scheduler) cancel(ctx context.Context, c *engine.Change, end *policy.Ending, rows []engine.Owed, read *resident.Read) (inFlight int, waited bool, err error) {
+func (e *Maker) cancel(ctx context.Context, c *engine.Change, end *policy.Ending, rows []engine.Owed, read *resident.Read) (inFlight int, waited bool, err error) {
 	for i := range rows {
 		if rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
 			continue
 		}
-		recs, err := e.endOf(ctx, end, &rows[i])
+		recs, err := e.EndOf(ctx, end, &rows[i])
 		if err != nil {
 			return 0, false, err
 		}
@@ -55,9 +55,32 @@ func (e *Scheduler) cancel(ctx context.Context, c *engine.Change, end *policy.En
 
 // syncEnds waits until the journal has what ended of a timer and is not settled: no
 // plan will derive it any more, should a crash take it away.
-func (e *Scheduler) syncEnds(ctx context.Context, id engine.TimerID) error {
+func (e *Maker) syncEnds(ctx context.Context, id engine.TimerID) error {
 	if next := e.journal.Next(); e.memory.IsUnsettled(id) && next > 0 {
 		return e.journal.Sync(ctx, next-1)
 	}
 	return nil
+}
+
+// EndOf are the records of a row whose generation has ended. A due that was yet to
+// come, by a clock that was set back, has none.
+func (e *Maker) EndOf(ctx context.Context, end *policy.Ending, o *engine.Owed) ([]*engine.Task, error) {
+	switch {
+	case o.To == 0 && (o.Key.Due <= end.UpTo || o.Used()):
+		return []*engine.Task{end.Cancelled(o)}, nil
+	case o.To == 0, end.Former == nil:
+		return nil, nil
+	}
+	p, err := plan.Of(end.Former)
+	if err != nil { // see leaveOut
+		return nil, nil
+	}
+	to := min(o.To, end.UpTo)
+	own := e.memory.TaskDues(o.Key.Timer, o.Key.Due-1, to) // first: what leaves memory was stored before
+	stored, err := e.OwnDues(ctx, *o, to)
+	if err != nil {
+		return nil, err
+	}
+	own = append(own, stored...)
+	return e.memory.CancelledDues(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
 }

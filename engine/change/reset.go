@@ -1,9 +1,8 @@
-package scheduler
+package change
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,34 +26,10 @@ import (
 // have them call again. Which clock was wrong, a person has to say: ResetClock says that
 // it was the former one.
 
-// awaitClock has Config.AwaitClock wait, if a wrong clock can do harm.
-func (e *Scheduler) awaitClock(ctx context.Context) error {
-	if e.cfg.AwaitClock == nil {
-		return nil
-	}
-	e.process.StartsWith("it waits for the clock to be synchronised")
-	c, err := e.cfg.Cold.Counts(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot see whether there are timers: %w", err)
-	}
-	shards, err := e.cfg.Cold.Shards(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot read the watermarks: %w", err)
-	}
-	last := int64(0)
-	for i := range shards {
-		last = max(last, shards[i].Watermark)
-	}
-	if c.Enabled > 0 && last > 0 {
-		e.cfg.AwaitClock(ctx, time.UnixMilli(last))
-	}
-	return ctx.Err()
-}
-
 // ResetClock makes the dues of all timers count again that are later than now and not
 // later than the watermark, unless their keys were used. It is a bulk operation over the
 // timers that have such dues.
-func (e *Scheduler) ResetClock(ctx context.Context, dryRun bool) (Operation, error) {
+func (e *Maker) ResetClock(ctx context.Context, dryRun bool) (Operation, error) {
 	_, w := e.memory.Watermarks()
 	op, err := e.StartBulk(ctx, Bulk{Action: ResetClock, DryRun: dryRun, Until: w})
 	if err == nil && !dryRun && op.Total == 0 {
@@ -68,7 +43,7 @@ const restingAtOnce = 32
 
 // selectResting selects the timers that have dues later than now and not later than the
 // watermark.
-func (e *Scheduler) selectResting(ctx context.Context) ([]engine.Key, error) {
+func (e *Maker) selectResting(ctx context.Context) ([]engine.Key, error) {
 	var keys []engine.Key
 	now := e.now()
 	_, w := e.memory.Watermarks()
@@ -96,7 +71,7 @@ func (e *Scheduler) selectResting(ctx context.Context) ([]engine.Key, error) {
 }
 
 // resetOne does it for one timer; doing it again changes nothing.
-func (e *Scheduler) resetOne(ctx context.Context, id engine.TimerID) error {
+func (e *Maker) resetOne(ctx context.Context, id engine.TimerID) error {
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	switch {
 	case err != nil:
@@ -108,7 +83,7 @@ func (e *Scheduler) resetOne(ctx context.Context, id engine.TimerID) error {
 }
 
 // revive enables a timer that was finished by a clock that was ahead.
-func (e *Scheduler) revive(ctx context.Context, id engine.TimerID) error {
+func (e *Maker) revive(ctx context.Context, id engine.TimerID) error {
 	_, err := e.change(ctx, id, 0, func(t *engine.Timer, now int64) (*edit, error) {
 		if t.Status != engine.Finished || t.LastDue <= now {
 			return nil, nil
@@ -127,7 +102,7 @@ func (e *Scheduler) revive(ctx context.Context, id engine.TimerID) error {
 
 // recount owes the dues of a timer in (now, W] whose keys were not used: it commits the
 // row, and takes it into memory.
-func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
+func (e *Maker) recount(ctx context.Context, id engine.TimerID) error {
 	release, err := e.memory.Claim(ctx, id)
 	if err != nil {
 		return err
@@ -152,13 +127,13 @@ func (e *Scheduler) recount(ctx context.Context, id engine.TimerID) error {
 	if err := e.settleRecount(s); err != nil {
 		return err
 	}
-	return e.seatAgain(t, s.Owe)
+	return e.addAgain(t, s.Owe)
 }
 
 // oweAgain is the settlement that owes the dues of a timer in (now, w] that were not
 // called, in place of a range that it may have: the records of these dues, and those
 // that count some of them, give them up.
-func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan, now, w int64) (*engine.Settlement, error) {
+func (e *Maker) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan, now, w int64) (*engine.Settlement, error) {
 	s := &engine.Settlement{Owner: e.cfg.Node}
 	rows, err := e.RowsOf(ctx, t.ID)
 	if err != nil {
@@ -196,7 +171,7 @@ func (e *Scheduler) oweAgain(ctx context.Context, t *engine.Timer, p *plan.Plan,
 // uncalled are the records of the standing generation of a timer that say that dues in
 // (now, to] were not called, as they are without those: of a run that began earlier its
 // head is left, of all others the first due, which another record replaces when it is called.
-func (e *Scheduler) uncalled(ctx context.Context, t *engine.Timer, p *plan.Plan, now, to int64) (rs []engine.Record, err error) {
+func (e *Maker) uncalled(ctx context.Context, t *engine.Timer, p *plan.Plan, now, to int64) (rs []engine.Record, err error) {
 	is := func(r *engine.Task) bool {
 		return r.Status.Final() && !policy.IsUsed(r) && r.Generation == t.Generation && r.Reason != engine.ReasonClockReset
 	}
@@ -228,13 +203,16 @@ func (e *Scheduler) uncalled(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	return rs, nil
 }
 
+// recordsAtOnce is how many records are stored in one transaction.
+const recordsAtOnce = 20_000
+
 // settleRecount commits a settlement, however often it takes: whether one that seemed to
 // fail was made is not known, and made twice it is as made once.
-func (e *Scheduler) settleRecount(s *engine.Settlement) error {
+func (e *Maker) settleRecount(s *engine.Settlement) error {
 	rest := s.Tasks
 	for {
 		p := *s
-		p.Tasks = rest[:min(maxDecided, len(rest))]
+		p.Tasks = rest[:min(recordsAtOnce, len(rest))]
 		err := e.cfg.Cold.Settle(e.process.Context(), &p)
 		switch {
 		case err == nil:
@@ -249,13 +227,13 @@ func (e *Scheduler) settleRecount(s *engine.Settlement) error {
 	}
 }
 
-// seatAgain takes the rows of a claimed timer into memory, in place of its former range.
-func (e *Scheduler) seatAgain(t *engine.Timer, os []engine.Owed) error {
-	spent, err := e.spentOf(e.process.Context(), t, os)
+// addAgain takes the rows of a claimed timer into memory, in place of its former range.
+func (e *Maker) addAgain(t *engine.Timer, os []engine.Owed) error {
+	spent, err := e.SpentOf(e.process.Context(), t, os)
 	for err != nil && e.process.Context().Err() == nil {
 		e.log.Error("cannot read which dues were called; trying again", "timer", t.ID, "error", err)
 		process.Sleep(e.process.Context(), time.Second)
-		spent, err = e.spentOf(e.process.Context(), t, os)
+		spent, err = e.SpentOf(e.process.Context(), t, os)
 	}
 	if err != nil {
 		return err
@@ -269,7 +247,7 @@ func (e *Scheduler) seatAgain(t *engine.Timer, os []engine.Owed) error {
 const resetFile = "clock-reset"
 
 // noteReset remembers that dues up to a watermark count again.
-func (e *Scheduler) noteReset(w int64) {
+func (e *Maker) noteReset(w int64) {
 	resident.Raise(&e.memory.ClockReset, w)
 	if e.cfg.OperationsDir == "" {
 		return
@@ -283,8 +261,8 @@ func (e *Scheduler) noteReset(w int64) {
 	}
 }
 
-// readReset reads what noteReset noted.
-func (e *Scheduler) readReset() {
+// ReadReset reads what noteReset noted.
+func (e *Maker) ReadReset() {
 	if e.cfg.OperationsDir == "" {
 		return
 	}
