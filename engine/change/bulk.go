@@ -206,28 +206,24 @@ func (e *Maker) bulkRun(ctx context.Context, w *bulkWork) {
 // bulkSome does some items, and returns when all that it began are done.
 func (e *Maker) bulkSome(ctx context.Context, w *bulkWork, items []engine.Key) {
 	var wg sync.WaitGroup
-	next := make(chan engine.Key)
-	for range bulkWorkers {
-		wg.Go(func() {
-			for k := range next {
-				err := e.bulkOne(ctx, w, k)
-				e.operations.mu.Lock()
-				if w.op.Done++; err != nil {
-					if w.op.Failed++; w.op.Error == "" {
-						w.op.Error = err.Error()
-					}
-				}
-				e.operations.mu.Unlock()
-			}
-		})
-	}
+	workers := make(chan struct{}, bulkWorkers)
 	for _, k := range items {
 		if ctx.Err() != nil {
 			break
 		}
-		next <- k
+		workers <- struct{}{}
+		wg.Go(func() {
+			err := e.bulkOne(ctx, w, k)
+			e.operations.mu.Lock()
+			if w.op.Done++; err != nil {
+				if w.op.Failed++; w.op.Error == "" {
+					w.op.Error = err.Error()
+				}
+			}
+			e.operations.mu.Unlock()
+			<-workers
+		})
 	}
-	close(next)
 	wg.Wait()
 }
 

@@ -12,9 +12,9 @@ import (
 
 // State is whether the process starts, serves or ends, in this order.
 type State struct {
-	serves, ends atomic.Bool
-	startsWith   atomic.Pointer[string]
-	failed       chan string // the first stage that failed
+	serves     atomic.Bool
+	startsWith atomic.Pointer[string]
+	failed     chan string // the first stage that failed
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -39,16 +39,12 @@ func (s *State) Serve() { s.serves.Store(true) }
 
 // End ends Context. The process serves no more.
 func (s *State) End() {
-	s.ends.Store(true) // first: a caller that finds it not serving asks whether it ends
+	s.cancel() // first: a caller that finds it not serving asks whether it ends
 	s.serves.Store(false)
-	s.cancel()
 }
 
 // IsServing reports whether the process serves.
 func (s *State) IsServing() bool { return s.serves.Load() }
-
-// IsEnding reports whether End was called.
-func (s *State) IsEnding() bool { return s.ends.Load() }
 
 // Context ends with End.
 func (s *State) Context() context.Context { return s.ctx }
@@ -58,7 +54,7 @@ func (s *State) Refusal() error {
 	switch {
 	case s.IsServing():
 		return nil
-	case s.IsEnding():
+	case s.ctx.Err() != nil:
 		return &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server is stopping: it accepts no new work, and exits when the calls in flight have ended"}
 	}
 	detail := "the server is starting"

@@ -9,8 +9,7 @@ import (
 
 // Scheduled reports whether a timer has its next due in the wheel, or needs none there.
 func (m *Memory) Scheduled(id engine.TimerID) bool {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	lv := sh.timers[id]
 	return lv != nil && (lv.next != 0 || lv.late || lv.behind)
@@ -20,8 +19,7 @@ func (m *Memory) Scheduled(id engine.TimerID) bool {
 // that is not finished; t is nil when the tier has none, or when it was enrolled
 // already. again tells that the timer is being changed, or was since it was read.
 func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool, read *Read) (again bool, wait <-chan struct{}, err error) {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	if ch := sh.changing[id]; ch != nil && !own {
 		return true, ch, nil
@@ -174,8 +172,7 @@ type Row struct {
 // the one that is under way.
 func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change chan struct{}, err error) {
 	k, def := r.Key, r.Timer
-	sh := m.shardOf(k.Timer)
-	sh.mu.Lock()
+	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	switch ch := sh.changing[k.Timer]; {
 	case ch != nil:
@@ -195,8 +192,7 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change ch
 
 // AddStored takes a row into memory that was just stored. Its timer is claimed.
 func (m *Memory) AddStored(t *engine.Timer, o engine.Owed) error {
-	sh := m.shardOf(t.ID)
-	sh.mu.Lock()
+	sh := m.lock(t.ID)
 	ready, err := m.addRow(sh, t, o, nil, m.now())
 	sh.mu.Unlock()
 	if err == nil && ready != nil {
@@ -290,8 +286,7 @@ func (m *Memory) Fire(due int64, batch []Item) {
 	stepped := min(m.Stepped.Load(), now) // it may have been set back since
 	ready := m.ready[:0]
 	for _, it := range batch {
-		sh := m.shardOf(it.id)
-		sh.mu.Lock()
+		sh := m.lock(it.id)
 		var t *Task
 		switch lv := sh.timers[it.id]; {
 		case it.due != 0:

@@ -12,16 +12,14 @@ import (
 
 // Has reports whether the task of a key is in memory.
 func (m *Memory) Has(k engine.Key) bool {
-	sh := m.shardOf(k.Timer)
-	sh.mu.Lock()
+	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	return sh.tasks.find(k) != nil
 }
 
 // Ended reports whether the task of a row that was read is over by now.
 func (m *Memory) Ended(k engine.Key, r *Read) bool {
-	sh := m.shardOf(k.Timer)
-	sh.mu.Lock()
+	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	if t := sh.tasks.find(k); t != nil {
 		return t.state == Done
@@ -31,8 +29,7 @@ func (m *Memory) Ended(k engine.Key, r *Read) bool {
 
 // Task is a copy of a task in memory, nil for none.
 func (m *Memory) Task(k engine.Key) *engine.Task {
-	sh := m.shardOf(k.Timer)
-	sh.mu.Lock()
+	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	if t := sh.tasks.find(k); t != nil {
 		return t.snapshot()
@@ -50,8 +47,7 @@ func (m *Memory) EachTask(f func(*Task)) {
 
 // EachTaskOf calls f for each task of a shard, with its lock.
 func (m *Memory) EachTaskOf(shard int, f func(*Task)) {
-	sh := &m.shards[shard]
-	sh.mu.Lock()
+	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	for t := range sh.tasks.all {
 		f(t)
@@ -60,16 +56,14 @@ func (m *Memory) EachTaskOf(shard int, f func(*Task)) {
 
 // Look calls f for a task that EachTask gave, with the lock of its shard.
 func (m *Memory) Look(t *Task, f func()) {
-	sh := m.shardOf(t.Key.Timer)
-	sh.mu.Lock()
+	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
 	f()
 }
 
 // IsBusy reports whether dues of a timer that have come are not over.
 func (m *Memory) IsBusy(id engine.TimerID, now int64) bool {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	lv := sh.timers[id]
 	return lv != nil && (lv.tasks != nil || lv.behind || lv.next != 0 && lv.next <= now)
@@ -77,8 +71,7 @@ func (m *Memory) IsBusy(id engine.TimerID, now int64) bool {
 
 // IsUnsettled reports whether a task of a timer has ended and is not settled.
 func (m *Memory) IsUnsettled(id engine.TimerID) bool {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	return slices.ContainsFunc(sh.order, func(t *Task) bool {
 		return t.Key.Timer == id && t.state == Done
@@ -89,8 +82,7 @@ func (m *Memory) IsUnsettled(id engine.TimerID) bool {
 // records.
 func (m *Memory) Unsettled() (n int, bytes int64) {
 	for i := range m.shards {
-		sh := &m.shards[i]
-		sh.mu.Lock()
+		sh := m.lockShard(i)
 		n += sh.done
 		bytes += sh.doneBytes
 		sh.mu.Unlock()
@@ -154,16 +146,14 @@ func (m *Memory) await(ctx context.Context, id engine.TimerID, f func(sh *shard)
 // Watermark is the watermark of a timer's shard as it is settled, and as a settle may
 // have set it whose answer is still to come.
 func (m *Memory) Watermark(id engine.TimerID) (settled, settling int64) {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	return sh.watermark, max(sh.watermark, sh.settling)
 }
 
 // FinishedTo is up to when the dues of a timer are finished that have no row.
 func (m *Memory) FinishedTo(id engine.TimerID) int64 {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	return max(sh.watermark, sh.settling, sh.decided[id])
 }
@@ -171,8 +161,7 @@ func (m *Memory) FinishedTo(id engine.TimerID) int64 {
 // Watermarks are the lowest that is settled, and the highest that a settle may have set.
 func (m *Memory) Watermarks() (lowest, highest int64) {
 	for i := range m.shards {
-		sh := &m.shards[i]
-		sh.mu.Lock()
+		sh := m.lockShard(i)
 		if lowest = min(lowest, sh.watermark); i == 0 {
 			lowest = sh.watermark
 		}
@@ -185,8 +174,7 @@ func (m *Memory) Watermarks() (lowest, highest int64) {
 // LastUsed is the last due of a timer whose key may have been sent, 0 for none, and the
 // watermark of its shard.
 func (m *Memory) LastUsed(id engine.TimerID) (due, watermark int64) {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
 		if t.Key.Timer == id && t.state != Gone && t.used() {
@@ -198,8 +186,7 @@ func (m *Memory) LastUsed(id engine.TimerID) (due, watermark int64) {
 
 // Used are the dues of a timer in (after, to] whose keys may have been sent.
 func (m *Memory) Used(id engine.TimerID, after, to int64) (s policy.Spans) {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
 		if due := t.Key.Due; t.Key.Timer == id && t.state != Gone && after < due && due <= to && t.used() {
@@ -212,8 +199,7 @@ func (m *Memory) Used(id engine.TimerID, after, to int64) (s policy.Spans) {
 // DuesOf are the dues of a timer in (after, to] that have a task in memory, and those
 // that its range does not owe, whenever they are.
 func (m *Memory) DuesOf(id engine.TimerID, after, to int64) policy.Spans {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	if lv := sh.timers[id]; lv != nil {
 		return sh.duesOf(lv, after, to)
@@ -223,8 +209,7 @@ func (m *Memory) DuesOf(id engine.TimerID, after, to int64) policy.Spans {
 
 // TaskDues are the dues of a timer in (after, to] that have a task in memory.
 func (m *Memory) TaskDues(id engine.TimerID, after, to int64) (s policy.Spans) {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	return sh.taskDues(id, after, to)
 }
@@ -232,16 +217,14 @@ func (m *Memory) TaskDues(id engine.TimerID, after, to int64) (s policy.Spans) {
 // CancelledDues are the records that cancel the dues of a timer in (after, to] that have
 // no task in memory and are not among own.
 func (m *Memory) CancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, own policy.Spans, reason string, now int64) []*engine.Task {
-	sh := m.shardOf(t.ID)
-	sh.mu.Lock()
+	sh := m.lock(t.ID)
 	defer sh.mu.Unlock()
 	return sh.cancelledDues(t, p, after, to, own, reason, now)
 }
 
 // IsTurning reports whether the dues of a range come through the wheel.
 func (m *Memory) IsTurning(k engine.Key) bool {
-	sh := m.shardOf(k.Timer)
-	sh.mu.Lock()
+	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	lv := sh.timers[k.Timer]
 	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due
@@ -259,24 +242,21 @@ func (m *Memory) Coming(from, end int64, app string, most int) (es []engine.Entr
 
 // Own has a start note how a shard was found.
 func (m *Memory) Own(shard int, found engine.Shard) {
-	sh := &m.shards[shard]
-	sh.mu.Lock()
+	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	sh.watermark, sh.fence = found.Watermark, found.Fence
 }
 
 // Mark has a start note a watermark that was stored.
 func (m *Memory) Mark(shard int, watermark, now int64) {
-	sh := &m.shards[shard]
-	sh.mu.Lock()
+	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	sh.watermark, sh.marked = watermark, now
 }
 
 // Shard is the watermark and the fence of a shard.
 func (m *Memory) Shard(shard int) engine.Shard {
-	sh := &m.shards[shard]
-	sh.mu.Lock()
+	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	return engine.Shard{Watermark: sh.watermark, Fence: sh.fence}
 }

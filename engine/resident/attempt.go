@@ -170,8 +170,7 @@ func (m *Memory) Enqueue(ts []*Task) {
 // is nil). The attempt should have begun at from (Unix ms). freed is a task whose
 // turn it is, to be queued: another, or t with the body that it has now.
 func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, freed *Task) {
-	sh := m.shardOf(t.Key.Timer)
-	sh.mu.Lock()
+	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
 	lv := t.timer
 	Raise(&m.UpTo, now) // also for one that ends here, for its timer is busy
@@ -247,8 +246,7 @@ func (t *Task) IsHeavy() bool { return t.timer.heavy.Load() }
 // Next is the definition that a task is called with, nil when it is not to be called now:
 // Begin sets it aside.
 func (m *Memory) Next(t *Task) *engine.Timer {
-	sh := m.shardOf(t.Key.Timer)
-	sh.mu.Lock()
+	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
 	if t.state != Queued || t.timer.frozen {
 		return nil
@@ -258,8 +256,7 @@ func (m *Memory) Next(t *Task) *engine.Timer {
 
 // PutOff has a task wait until the instant, of which no attempt has begun.
 func (m *Memory) PutOff(t *Task, at int64) {
-	sh := m.shardOf(t.Key.Timer)
-	sh.mu.Lock()
+	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
 	switch {
 	case t.state != Queued: // cancelled meanwhile

@@ -247,8 +247,7 @@ type Payloads struct {
 // CountPayloads goes through all timers.
 func (m *Memory) CountPayloads() (p Payloads) {
 	for i := range m.shards {
-		sh := &m.shards[i]
-		sh.mu.Lock()
+		sh := m.lockShard(i)
 		seen := map[*engine.Timer]bool{}
 		add := func(t *engine.Timer) {
 			if n := t.Payload() - int(t.Omitted); n > lightPayload && !seen[t] {

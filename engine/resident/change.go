@@ -88,8 +88,7 @@ func (m *Memory) noteRemoved(sh *shard, k engine.Key) {
 // NoteRemoved notes that rows were removed.
 func (m *Memory) NoteRemoved(ks []engine.Key) {
 	for _, k := range ks {
-		sh := m.shardOf(k.Timer)
-		sh.mu.Lock()
+		sh := m.lock(k.Timer)
 		m.noteRemoved(sh, k)
 		sh.mu.Unlock()
 	}
@@ -98,8 +97,7 @@ func (m *Memory) NoteRemoved(ks []engine.Key) {
 // NoteChanged notes that a change of a timer is in force in all tiers. Its claim is still
 // held.
 func (m *Memory) NoteChanged(id engine.TimerID) {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	if n := m.Reads.note(); n != 0 {
 		sh.changed[id] = n
@@ -108,8 +106,7 @@ func (m *Memory) NoteChanged(id engine.TimerID) {
 
 // Had reports whether the task of a row that was read is in memory, or was since then.
 func (m *Memory) Had(k engine.Key, r *Read) bool {
-	sh := m.shardOf(k.Timer)
-	sh.mu.Lock()
+	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	return sh.tasks.find(k) != nil || sh.removed[k] > r.from
 }
@@ -145,8 +142,7 @@ func (m *Memory) Claim(ctx context.Context, id engine.TimerID) (release func(), 
 func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
 	ch := make(chan struct{})
 	for _, c := range cs {
-		sh := m.shardOf(c.ID)
-		sh.mu.Lock()
+		sh := m.lock(c.ID)
 		if sh.changing[c.ID] == nil {
 			sh.changing[c.ID] = ch
 		}
@@ -154,8 +150,7 @@ func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
 	}
 	return func() {
 		for _, c := range cs {
-			sh := m.shardOf(c.ID)
-			sh.mu.Lock()
+			sh := m.lock(c.ID)
 			if sh.changing[c.ID] == ch {
 				delete(sh.changing, c.ID)
 			}
@@ -167,8 +162,7 @@ func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
 
 // TryClaim is claim for a caller that does not wait: change is the one that is under way.
 func (m *Memory) TryClaim(id engine.TimerID) (release func(), change chan struct{}) {
-	sh := m.shardOf(id)
-	sh.mu.Lock()
+	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	if ch := sh.changing[id]; ch != nil {
 		return nil, ch
@@ -188,8 +182,7 @@ func (m *Memory) TryClaim(id engine.TimerID) (release func(), change chan struct
 // is left to Replace. waited reports whether there was any. The timer is frozen.
 func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inFlight int, waited bool) {
 	t := end.Former
-	sh := m.shardOf(t.ID)
-	sh.mu.Lock()
+	sh := m.lock(t.ID)
 	defer sh.mu.Unlock()
 	after, behind := max(sh.watermark, sh.decided[t.ID]), false
 	if lv := sh.timers[t.ID]; lv != nil {
@@ -294,8 +287,7 @@ func (m *Memory) Thaw(id engine.TimerID) {
 // Revise puts a definition into force whose dues stay what they were.
 func (m *Memory) Revise(t *engine.Timer, now int64) {
 	var ready []*Task
-	sh := m.shardOf(t.ID)
-	sh.mu.Lock()
+	sh := m.lock(t.ID)
 	if lv := sh.timers[t.ID]; lv != nil {
 		m.Bodies.define(lv, t)
 		m.assign(lv)
@@ -310,8 +302,7 @@ func (m *Memory) Revise(t *engine.Timer, now int64) {
 // Replace ends the generation of was for a reason, and puts next into force; nil: the
 // timer is deleted. Its dues come with Add.
 func (m *Memory) Replace(was, next *engine.Timer, reason string, now int64) {
-	sh := m.shardOf(was.ID)
-	sh.mu.Lock()
+	sh := m.lock(was.ID)
 	defer sh.mu.Unlock()
 	if lv := sh.timers[was.ID]; lv != nil {
 		m.retire(sh, lv, next, reason, now)

@@ -292,8 +292,7 @@ func (m *Memory) unspill(l *Lane) bool {
 		l.mu.Unlock()
 		ready := ts[:0]
 		for _, t := range ts {
-			sh := m.shardOf(t.Key.Timer)
-			sh.mu.Lock()
+			sh := m.lock(t.Key.Timer)
 			if t.state == Leaving { // else it was cancelled
 				t.Lane.left(t)
 				t.await(m.now())

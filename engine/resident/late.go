@@ -66,8 +66,7 @@ func (m *LateTimer) of(sh *shard) *Timer {
 // CaughtUp lets the dues of a timer come through the wheel again that was behind: those
 // after an instant.
 func (m *Memory) CaughtUp(t *engine.Timer, after int64) {
-	sh := m.shardOf(t.ID)
-	sh.mu.Lock()
+	sh := m.lock(t.ID)
 	defer sh.mu.Unlock()
 	lv := sh.timers[t.ID]
 	if lv == nil || !lv.behind || lv.def.Generation != t.Generation {
@@ -102,8 +101,7 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 			return d, list[i:]
 		}
 		x := &list[i]
-		sh := m.shardOf(x.id)
-		sh.mu.Lock()
+		sh := m.lock(x.id)
 		switch lv := x.of(sh); {
 		case lv == nil: // a change has cancelled them
 			m.Pins.Release(x.pin)
@@ -222,8 +220,7 @@ func (d *Decisions) over(x *LateTimer) {
 func (d *Decisions) each(f func(sh *shard, lv *Timer, x *LateTimer)) {
 	for i := range d.decided {
 		x := &d.decided[i]
-		sh := d.m.shardOf(x.id)
-		sh.mu.Lock()
+		sh := d.m.lock(x.id)
 		if lv := x.of(sh); lv != nil {
 			f(sh, lv, x)
 		}

@@ -179,6 +179,15 @@ func (sh *shard) duesOf(lv *Timer, after, to int64) (s policy.Spans) {
 
 func (m *Memory) shardOf(id engine.TimerID) *shard { return &m.shards[id.Shard()] }
 
+// lock locks the shard of a timer, and lockShard one by its number.
+func (m *Memory) lock(id engine.TimerID) *shard { return m.lockShard(id.Shard()) }
+
+func (m *Memory) lockShard(n int) *shard {
+	sh := &m.shards[n]
+	sh.mu.Lock()
+	return sh
+}
+
 // coming appends the first due in [from, end) of each timer in the wheel.
 func (sh *shard) coming(es []engine.Entry, from, end int64, app string) []engine.Entry {
 	sh.mu.Lock()

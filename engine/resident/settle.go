@@ -44,8 +44,7 @@ type Captured struct {
 // those before can go. first is the first record that is needed then.
 func (m *Memory) NoteAgain(shard int, now int64) (noted int, first engine.Position) {
 	first = math.MaxUint64
-	sh := &m.shards[shard]
-	sh.mu.Lock()
+	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
 		if t.journaled == 0 || t.state == Gone {
@@ -88,8 +87,7 @@ func (m *Memory) EndSettle() {
 // Capture takes from a shard what can be settled now.
 func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlement) Captured {
 	critical := m.cfg.DiskCritical()
-	sh := &m.shards[shard]
-	sh.mu.Lock()
+	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	m.tidy(sh)
 	cut = m.Pins.since(cut)

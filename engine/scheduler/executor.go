@@ -19,7 +19,7 @@ import (
 func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	if e.backpressure.stalled.Load() {
 		e.awaitCalm()
-		if e.process.IsEnding() {
+		if e.process.Context().Err() != nil {
 			return fair.Result{} // the last settle leaves a row of it
 		}
 	}
