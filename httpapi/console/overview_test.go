@@ -74,7 +74,7 @@ func TestVerdict(t *testing.T) {
 		"good":     {func(*overviewData) {}, "good", "Firing on time."},
 		"empty":    {func(d *overviewData) { d.LastMinute.FiresPerSecond = 0 }, "none", "No calls in the last minute."},
 		"p99":      {func(d *overviewData) { d.LastMinute.LatenessP99MS = 1020 }, "bad", "1% of the calls in the last minute were later than 1.02 s."},
-		"overdue":  {func(d *overviewData) { d.Tasks.OldestOverdueMS = 1500 }, "bad", "waits for 1.50 s."},
+		"overdue":  {func(d *overviewData) { d.Tasks.OldestOverdueMS = 1500 }, "bad", "has waited for 1.50 s."},
 		"failures": {func(d *overviewData) { d.Trend.Minutes[25].Failures = 617 }, "bad", "Failed tasks in the last 10 minutes: 617."},
 		"backlog":  {func(d *overviewData) { d.SettleBacklog = 20_000 }, "bad", "20\u202f000 results wait to be stored."},
 		"tier":     {func(d *overviewData) { d.Tiers["warm"] = false }, "bad", "The warm tier is unavailable."},

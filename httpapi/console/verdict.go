@@ -42,7 +42,7 @@ func (v *visit) verdict(d *overviewData) verdict {
 		}
 	}
 	if d.Tasks.OldestOverdueMS > lateTask {
-		faults = append(faults, v.T("Running late: the oldest overdue task waits for %s.", millis(d.Tasks.OldestOverdueMS)))
+		faults = append(faults, v.T("Running late: the oldest overdue task has waited for %s.", millis(d.Tasks.OldestOverdueMS)))
 	}
 	if d.Late() {
 		faults = append(faults, v.T("Running late: 1%% of the calls in the last minute were later than %s.", millis(d.LastMinute.LatenessP99MS)))
