@@ -102,8 +102,8 @@ func TestSchemas(t *testing.T) {
 			if changed == string(objects) {
 				t.Fatalf("%q is not in the golden file", c.old)
 			}
-			if out, err := chartTool(t, []byte(changed), "kubeconform", "-strict", "-schema-location", "schemas/{{.ResourceKind}}{{.KindSuffix}}.json"); err == nil {
-				t.Errorf("kubeconform says nothing against it: %s", out)
+			if out, err := chartTool(t, []byte(changed), "kubeconform", "-strict", "-schema-location", "schemas/{{.ResourceKind}}{{.KindSuffix}}.json"); err == nil || !strings.Contains(out, " is invalid: ") {
+				t.Errorf("kubeconform does not call it invalid: %v\n%s", err, out)
 			}
 		})
 	}
