@@ -106,6 +106,14 @@ func (m *Memory) AwaitDecision(ctx context.Context, id engine.TimerID) error {
 	})
 }
 
+// IsLate reports whether dues of a timer that are late are being decided.
+func (m *Memory) IsLate(id engine.TimerID) bool {
+	sh := m.lock(id)
+	defer sh.mu.Unlock()
+	lv := sh.timers[id]
+	return lv != nil && lv.late
+}
+
 // AwaitWrites waits until the first bytes that were being written of a former
 // definition are: after that none is sent of it.
 func (m *Memory) AwaitWrites(ctx context.Context, id engine.TimerID) {

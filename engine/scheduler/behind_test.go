@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -165,6 +166,42 @@ func TestStepForwardOfATimerThatIsBehind(t *testing.T) {
 			}
 			if n > 30 { // had a row already
 				t.Errorf("timer %d was called %d times for what the step skipped", i, n)
+			}
+			to := w.now()
+			w.disable(id, 0)
+			w.settle()
+			w.accounted(id, from, to, 500)
+		}
+	})
+}
+
+// After a start, refill may read the row of a timer that falls behind before the commit that
+// stores the row has returned. The timer is called on.
+func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var slow atomic.Bool
+		fell := 0
+		w.after = func(op string, arg any) {
+			s, is := arg.(*engine.Settlement)
+			if is && op == "Settle" && slow.Load() && len(s.Marks)+len(s.Pay) == 0 && slices.ContainsFunc(s.Owe, func(o engine.Owed) bool { return o.To == engine.Endless }) {
+				fell++
+				time.Sleep(20 * time.Second)
+			}
+		}
+		from := w.now()
+		ids, answer := w.crowdedBy(10, misfire(engine.MisfireAll, time.Hour))
+		time.Sleep(time.Minute)
+		answer()
+		slow.Store(true)
+		w.crash(time.Second)
+		time.Sleep(5 * time.Minute)
+		if fell == 0 {
+			t.Error("no timer fell behind")
+		}
+		for i, id := range ids {
+			cs := w.of(fmt.Sprint("mute", i))
+			if late := w.now() - cs[len(cs)-1].at; late > 1000 {
+				t.Errorf("timer %d was last called %d ms ago", i, late)
 			}
 			to := w.now()
 			w.disable(id, 0)
