@@ -120,7 +120,11 @@ func (l *Lane) leave() {
 // room is how many more tasks the lane may have in memory. mu is held.
 func (l *Lane) room() int {
 	free := l.all.limit - l.all.Resident.Load()
-	share := max(l.all.limit/max(l.all.used.Load(), 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
+	lanes := l.all.used.Load()
+	if l.resident == 0 { // this one is not among them yet
+		lanes++
+	}
+	share := max(l.all.limit/max(lanes, 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
 	return int(max(free, share))
 }
 
