@@ -57,8 +57,13 @@ func TestPictures(t *testing.T) {
 		{"timers", "/timers?name=order-", "en", "light", 1200, 560, `document.querySelector("#list tbody a")`},
 		{"new-timer", "/timers/new", "en", "light", 1200, 860, `document.querySelector("#preview")`},
 		{"upcoming", "/upcoming", "en", "light", 1200, 700, `document.querySelector(".heat")`},
+		{"tasks", "/tasks?status=problems", "en", "light", 1200, 640, `document.querySelector("#tasks tbody a")`},
+		{"apps", "/apps", "en", "light", 1200, 480, `document.querySelector("main tbody a")`},
 		{"dead-letters", "/dead", "en", "light", 1200, 560, `document.querySelector("#list")`},
 	} {
+		if p.file == "task" { // the overview is of a service without trouble
+			s.fail()
+		}
 		if _, err := eval[string](b, fmt.Sprintf(`document.cookie = "%s=%s; path=/", document.cookie = "%s=%s; path=/"`, languageCookie, p.lang, themeCookie, p.theme)); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +175,7 @@ func seed(n *node) seeded {
 	for i := range 3000 {
 		all = append(all, client.Definition{
 			App: "crm", Name: fmt.Sprintf("reminder-%d", 4200+i), Labels: map[string]string{"team": "crm", "kind": "cart"},
-			Schedule: client.Schedule{At: time.Now().Add(time.Duration(rand.IntN(90)) * time.Minute).Truncate(time.Minute).Add(time.Minute)},
+			Schedule: client.Schedule{At: time.Now().Add(time.Duration(rand.IntN(90*60)) * time.Second).Truncate(time.Second).Add(time.Minute)},
 			Callback: post("https://crm.example/reminders"),
 		})
 	}
@@ -183,11 +188,6 @@ func seed(n *node) seeded {
 			App: "partners", Name: "partner-stock-sync", Schedule: client.Schedule{Every: 20 * time.Second}, Callback: post("https://partner.example/stock"),
 			Retry: client.Retry{MaxAttempts: 4, Backoff: 150 * time.Millisecond, Multiplier: 2}, Labels: map[string]string{"team": "partners"},
 		},
-		{
-			App: "partners", Name: "partner-price-feed", Schedule: client.Schedule{Every: 70 * time.Second}, Callback: post("https://partner.example/prices"),
-			Retry: client.Retry{MaxAttempts: 3, Backoff: 100 * time.Millisecond}, Labels: map[string]string{"team": "partners"},
-		},
-		{App: "crm", Name: "newsletter-spring", Schedule: client.Schedule{Every: 3 * time.Minute}, Callback: post("https://crm.example/mail"), Labels: map[string]string{"team": "crm"}},
 	}
 	all = append(recurring, all...)
 	for part := range (len(all) + 999) / 1000 {
@@ -206,6 +206,39 @@ func seed(n *node) seeded {
 		n.t.Fatal(err)
 	}
 	return seeded{n, beat.ID}
+}
+
+// fail makes two timers whose calls fail, and runs them a few times.
+func (s seeded) fail() {
+	s.t.Helper()
+	for _, x := range []struct {
+		runs int
+		client.Definition
+	}{
+		{8, client.Definition{
+			App: "partners", Name: "partner-price-feed", Schedule: client.Schedule{Every: 70 * time.Second}, Callback: client.Callback{URL: "https://partner.example/prices", Method: "POST"},
+			Retry: client.Retry{MaxAttempts: 3, Backoff: 100 * time.Millisecond}, Labels: map[string]string{"team": "partners"},
+		}},
+		{3, client.Definition{
+			App: "crm", Name: "newsletter-spring", Schedule: client.Schedule{Every: 3 * time.Minute},
+			Callback: client.Callback{URL: "https://crm.example/mail", Method: "POST"}, Labels: map[string]string{"team": "crm"},
+		}},
+	} {
+		made, err := s.api.Create(s.t.Context(), x.Definition)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for range x.runs {
+			key, err := s.api.Run(s.t.Context(), made.Timer.ID)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.until(func() bool {
+				x, err := s.api.Task(s.t.Context(), key)
+				return err == nil && (x.Status == client.Failed || x.Status == client.Dead)
+			})
+		}
+	}
 }
 
 // task is the key of a timer's newest task of a status and so many attempts.
