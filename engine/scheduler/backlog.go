@@ -176,11 +176,42 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	if len(moved) == 0 {
 		return again, nil
 	}
-	if err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: moved}); err != nil {
+	if err := e.move(ctx, moved); err != nil {
 		return nil, err
 	}
 	// Refill may have read their lane to its end before they were in it.
 	return again, e.resumeAnew(ctx, moved, false)
+}
+
+// move stores the lanes that rows have now. Their timers are claimed until then: another
+// reader of a row would take it into memory, and end it, and it would be stored again.
+func (e *Scheduler) move(ctx context.Context, os []engine.Owed) error {
+	lanes, claims := map[engine.Key]engine.Lane{}, map[engine.TimerID]func(){}
+	defer func() {
+		for _, release := range claims {
+			release()
+		}
+	}()
+	var mine []engine.Owed
+	for _, o := range os {
+		if claims[o.Key.Timer] == nil {
+			release, change := e.memory.TryClaim(o.Key.Timer)
+			if change != nil {
+				e.resumeLater([]engine.Owed{o}, change)
+				continue
+			}
+			claims[o.Key.Timer] = release
+		}
+		mine, lanes[o.Key] = append(mine, o), o.Lane
+	}
+	rows, err := e.reread(ctx, mine)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	for i := range rows {
+		rows[i].Lane = lanes[rows[i].Key]
+	}
+	return e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: rows})
 }
 
 // backlog has the rows, of any kind, that wait for the end of their timer's change.
