@@ -44,7 +44,7 @@ func (e *Scheduler) decideLate(ctx context.Context) error {
 		var again []resident.LateTimer
 		for len(list) > 0 && ctx.Err() == nil {
 			var d *resident.Decisions
-			d, list = e.memory.Decide(list, maxDecided)
+			d, list = e.memory.Decide(list, e.pieces.of(maxDecided))
 			left, err := e.commitDecisions(ctx, d)
 			if err != nil && ctx.Err() == nil {
 				e.log.Error("cannot store what becomes of dues that a step of the clock or a stall made late; trying again", "error", err)
@@ -67,7 +67,8 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 		return d.Done(), nil
 	}
 	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(d.Records), Owe: d.Rows(), Pay: d.Pay}
-	if err := e.cfg.Cold.Settle(ctx, s); err != nil {
+	err = e.cfg.Cold.Settle(ctx, s)
+	if e.pieces.heard(len(s.Tasks)+len(s.Owe)+len(s.Pay), err); err != nil {
 		return d.Failed(), err
 	}
 	read := e.memory.Reads.Begin() // before a change that waits for it goes on

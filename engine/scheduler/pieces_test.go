@@ -72,3 +72,80 @@ func TestStartOverASlowTier(t *testing.T) {
 		}
 	})
 }
+
+// slowTier is a cold tier that is away, or stores no more than a thousand rows within its
+// limit of time.
+func (w *world) slowTier() (away, limited *atomic.Bool) {
+	away, limited = new(atomic.Bool), new(atomic.Bool)
+	w.before = func(op string, arg any) error {
+		switch s, is := arg.(*engine.Settlement); {
+		case !is || op != "Settle":
+		case away.Load():
+			return engine.ErrUnavailable
+		case limited.Load() && len(s.Tasks)+len(s.Owe)+len(s.Pay) > 1000:
+			time.Sleep(10 * time.Second)
+			return fmt.Errorf("no answer: %w", engine.ErrUnavailable)
+		}
+		return nil
+	}
+	return away, limited
+}
+
+// A start over such a tier goes through rows whose tasks have ended since, by the journal.
+func TestStartOverASlowTierWithRowsThatEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		away, limited := w.slowTier()
+		var answers atomic.Bool
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 8, 4, 8
+		w.start()
+		var keys []engine.Key
+		due := w.now() + 1000
+		for i := range 1500 {
+			name := fmt.Sprint(i)
+			w.behave(name, func(*call) reply {
+				if answers.Load() {
+					return ok
+				}
+				return slow(15 * time.Second)
+			})
+			keys = append(keys, engine.Key{Timer: w.make(timer(name, at(due))), Due: due})
+		}
+		time.Sleep(30 * time.Second) // they have rows
+		away.Store(true)
+		answers.Store(true)
+		time.Sleep(20 * time.Second) // they have ended
+		w.crashes = append(w.crashes, w.now())
+		w.kill()
+		away.Store(false)
+		limited.Store(true)
+		time.Sleep(time.Second)
+		w.start()
+		time.Sleep(30 * time.Second)
+		for _, k := range keys {
+			if r := w.record(k); r.Status != engine.Succeeded {
+				t.Fatalf("task %s is %s", k, r.Status)
+			}
+		}
+	})
+}
+
+// What a step of the clock makes late is decided over such a tier.
+func TestStepForwardOverASlowTier(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		_, limited := w.slowTier()
+		w.start()
+		for i := range 1500 {
+			w.make(timer(fmt.Sprint(i), every(10*time.Second)))
+		}
+		time.Sleep(12 * time.Second)
+		limited.Store(true)
+		w.step(time.Hour)
+		time.Sleep(time.Minute)
+		for i := range 1500 {
+			cs := w.of(fmt.Sprint(i))
+			if c := cs[len(cs)-1]; w.now()-c.key.Due > 15_000 {
+				t.Fatalf("timer %d was last called for %s, at %s", i, stamp(c.key.Due), stamp(w.now()))
+			}
+		}
+	})
+}

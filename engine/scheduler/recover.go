@@ -148,6 +148,9 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 	err := r.e.cfg.Cold.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for _, o := range os {
 			r.row(o)
+			if err := r.flushMany(ctx); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
