@@ -85,19 +85,25 @@ func (r *Reader) Spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after
 }
 
 // OwnDues are the dues of a range up to the instant that have a final record or a row.
-func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
-	if o.To != engine.Endless {
-		if own, err = r.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to); err != nil {
-			return nil, err
-		}
+func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
+	own, err := r.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)
+	if err != nil {
+		return nil, err
 	}
+	rows, err := r.RowDues(ctx, o, to)
+	own = append(own, rows...)
+	slices.SortFunc(own, policy.CompareSpans)
+	return own, err
+}
+
+// RowDues are the dues of a range up to the instant that have a row.
+func (r *Reader) RowDues(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
 	err = r.EachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
 		if x.To == 0 && x.Key.Due <= to {
 			own = append(own, [2]int64{x.Key.Due, x.Key.Due})
 		}
 		return x.Key.Due < to
 	})
-	slices.SortFunc(own, policy.CompareSpans)
 	return own, err
 }
 

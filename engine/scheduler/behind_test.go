@@ -210,3 +210,57 @@ func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
 		}
 	})
 }
+
+// The dues of a range that were called before the clock was set back stay so when their
+// timer falls behind: neither a start nor a delete takes them for dues that wait.
+func TestSpentDuesOfATimerThatIsBehind(t *testing.T) {
+	for _, what := range []string{"crash", "delete"} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting = 20
+				w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
+				w.start()
+				id := w.make(timer("a", cron("*/20 * * * * *"), misfire(engine.MisfireAll, time.Hour)))
+				time.Sleep(5 * time.Minute)
+				w.settle()
+				w.step(-4 * time.Minute)
+				if err := w.reschedule(id, cron("*/10 * * * * *")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				w.crash(time.Second) // memory forgets the last due of the timer
+				time.Sleep(9 * time.Second)
+				var answers atomic.Bool
+				for i := range 10 {
+					name := fmt.Sprint("mute", i)
+					w.behave(name, func(*call) reply {
+						if answers.Load() {
+							return ok
+						}
+						return slow(15 * time.Second)
+					})
+					w.make(timer(name, every(500*time.Millisecond)))
+				}
+				time.Sleep(100 * time.Second)
+				if what == "crash" {
+					w.crash(time.Second)
+				} else if _, err := w.Delete(t.Context(), id, 0); err != nil {
+					t.Fatal(err)
+				}
+				answers.Store(true)
+				time.Sleep(5 * time.Minute)
+				n := map[int64]int{}
+				for _, c := range w.of("a") {
+					if n[c.key.Due]++; n[c.key.Due] > 1 {
+						t.Errorf("due %s was called %d times", stamp(c.key.Due), n[c.key.Due])
+					}
+					if r := w.record(c.key); r.Status != engine.Succeeded {
+						t.Errorf("due %s was called, and is %s", stamp(c.key.Due), r.Status)
+					}
+				}
+				w.step(10 * time.Minute) // for the ledger
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}

@@ -261,11 +261,15 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 }
 
 // own are the dues of a range up to the instant that have a task in memory, a final
-// record or a row. Memory comes first: what leaves it was stored before. A range without
-// end begins behind all that had a task.
+// record or a row. Memory comes first: what leaves it was stored before. Of a range
+// without end memory knows those with a record: it begins behind them, or they are spent.
 func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
 	own := u.e.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to)
-	stored, err := u.e.OwnDues(ctx, o, to)
+	within := u.e.OwnDues
+	if o.To == engine.Endless {
+		within = u.e.RowDues
+	}
+	stored, err := within(ctx, o, to)
 	own = append(own, stored...)
 	slices.SortFunc(own, policy.CompareSpans)
 	return own, err
