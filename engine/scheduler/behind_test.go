@@ -1,6 +1,8 @@
 package scheduler_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -263,4 +265,73 @@ func TestSpentDuesOfATimerThatIsBehind(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A decision that a timer is behind is stored, its answer is lost, and refill reads the
+// range before the decision is stored again: no due of the range is called twice.
+func TestTimerThatIsBehindInDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var id atomic.Uint64
+		var made, refused, waited, late, last atomic.Bool
+		var since atomic.Int64
+		decides := func(s *engine.Settlement) bool {
+			return len(s.Pay) == 0 && slices.ContainsFunc(s.Owe, func(o engine.Owed) bool {
+				return o.Key.Timer == engine.TimerID(id.Load()) && o.To == engine.Endless
+			})
+		}
+		w.before = func(op string, arg any) error {
+			switch x := arg.(type) {
+			case *engine.Settlement:
+				switch {
+				case op != "Settle" || id.Load() == 0:
+				case decides(x) && made.CompareAndSwap(false, true):
+					since.Store(w.now())
+					refused.Store(true)
+					return errors.Join(w.cold.Settle(context.Background(), x), engine.ErrUnavailable)
+				case decides(x) && refused.Load() && w.now() < since.Load()+4000:
+					return engine.ErrUnavailable
+				case slices.ContainsFunc(x.Pay, func(k engine.Key) bool { return k.Timer == engine.TimerID(id.Load()) }) && made.Load():
+					refused.Store(false) // refill has unfolded it
+				}
+			case []engine.TimerID: // … and is slow to take its dues in
+				if made.Load() && !refused.Load() && slices.Contains(x, engine.TimerID(id.Load())) && late.CompareAndSwap(false, true) {
+					time.Sleep(3 * time.Second)
+				}
+			case engine.Lane:
+				if made.Load() && waited.CompareAndSwap(false, true) {
+					time.Sleep(2 * time.Second)
+				} else if late.Load() && last.CompareAndSwap(false, true) {
+					time.Sleep(6 * time.Second)
+				}
+			}
+			return nil
+		}
+		w.config.MaxWaiting = 100
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
+		w.start()
+		w.replies("b", slow(50*time.Millisecond))
+		b := w.make(timer("b", every(10*time.Millisecond)))
+		time.Sleep(10 * time.Second)
+		from := w.now()
+		a := w.make(timer("a", every(200*time.Millisecond)))
+		id.Store(uint64(a))
+		time.Sleep(40 * time.Second)
+		if _, err := w.Delete(t.Context(), b, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		to := w.now()
+		w.disable(a, 0)
+		w.settle()
+		w.accounted(a, from, to, 200)
+		n := map[int64]int{}
+		for _, c := range w.of("a") {
+			if n[c.key.Due]++; n[c.key.Due] > 1 {
+				t.Errorf("due %s was called %d times", stamp(c.key.Due), n[c.key.Due])
+			}
+		}
+		if !made.Load() {
+			t.Error("the timer was never behind: the test tests nothing")
+		}
+	})
 }
