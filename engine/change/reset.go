@@ -111,6 +111,12 @@ func (e *Maker) recount(ctx context.Context, id engine.TimerID) error {
 	if err := e.memory.AwaitDecision(ctx, id); err != nil {
 		return err
 	}
+	defer e.memory.Thaw(id)
+	// Else a due of its range could come, be called, settled and forgotten between the
+	// look at what was called and the new range.
+	if err := e.memory.Freeze(ctx, id); err != nil {
+		return err
+	}
 	t, err := e.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -279,5 +280,34 @@ func TestStartAwaitsTheClock(t *testing.T) {
 		if w.ClockBehind() != 0 {
 			t.Error("the watermark went by the wrong clock")
 		}
+	})
+}
+
+// A due that is called and settled while a reset takes its time is not called again.
+func TestClockResetBesideCalls(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		var resets atomic.Bool
+		w.after = func(op string, _ any) {
+			if op == "OwedPage" && resets.Load() {
+				time.Sleep(11 * time.Second)
+			}
+		}
+		id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 24*time.Hour)))
+		time.Sleep(30*time.Second + 50*time.Millisecond)
+		w.step(clockAhead)
+		time.Sleep(42 * time.Second)
+		w.step(-clockAhead)
+		time.Sleep(2 * time.Second)
+		w.disable(id, 0)
+		w.enable(id, engine.CatchUpNone)
+		resets.Store(true)
+		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Total != 1 || op.Failed != 0 {
+			t.Fatalf("%+v %v", op, err)
+		}
+		resets.Store(false)
+		now := w.now()
+		time.Sleep(clockAhead)
+		w.accountedFrom(id, now, w.now()-10_000)
+		w.once("a")
 	})
 }
