@@ -71,11 +71,11 @@ func (w *Subscription) poke() {
 // resume goes back to the event after last.
 func (w *Subscription) resume(last EventID) {
 	s, now := w.s, w.s.history.Now()
-	if last.Ended > now+tellWithin { // the clock was set back since
-		w.gaps = append(w.gaps, Gap{From: now, To: last.Ended})
+	n, found := s.find(last)
+	if !found && last.Ended > now+tellWithin { // the clock was set back since, nobody knows how far
+		w.gaps = append(w.gaps, Gap{From: s.history.KeptSince(), To: last.Ended})
 		return
 	}
-	n, found := s.find(last)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from := last.Ended - tellWithin

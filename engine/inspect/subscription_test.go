@@ -285,14 +285,44 @@ func TestReplayedFromTheLog(t *testing.T) {
 		}
 
 		now := time.Now().UnixMilli()
+		s.since = now - 86_400_000
 		r.last, r.gaps = &EventID{Ended: now + 3_600_000}, nil
 		w, cut = r.subscribe(s, engine.TaskFilter{})
 		defer cut()
 		r.read(w, -1)
-		if want := []Gap{{From: now, To: now + 3_600_000}}; !slices.Equal(r.gaps, want) {
+		if want := []Gap{{From: s.since, To: now + 3_600_000}}; !slices.Equal(r.gaps, want) {
 			t.Errorf("%+v", r.gaps)
 		}
 	})
+}
+
+// A reader whose last event was told before the clock was set back has what ended since,
+// while the log tells; else it hears of a gap that what ended since is in.
+func TestClockSetBackBetween(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, r := start(newShelf()), newReader(t)
+			_, cut := r.subscribe(s, engine.TaskFilter{})
+			ahead := *s.end("a", 0)
+			ahead.Key.Timer, ahead.Ended = 1000, ahead.Ended+3_600_000
+			s.tasks[ahead.Key] = &ahead
+			s.Tell(&ahead)
+			r.last = &EventID{ahead.Ended, ahead.Key}
+			cut()
+			since := s.end("a", 0)
+			if restarts {
+				s = start(s.shelf)
+			}
+			time.Sleep(10 * time.Second)
+			w, cut := r.subscribe(s, engine.TaskFilter{})
+			defer cut()
+			r.read(w, -1)
+			missed := len(r.gaps) == 1 && r.gaps[0].From <= since.Ended && since.Ended < r.gaps[0].To
+			if told := r.seen[since.Key] == 1; told == restarts || missed != restarts {
+				t.Errorf("restarts %v: %v were told, and %+v", restarts, r.keys, r.gaps)
+			}
+		})
+	}
 }
 
 // With nobody there the log goes, some minutes later, and a task that ends allocates nothing.
