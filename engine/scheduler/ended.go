@@ -91,9 +91,13 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 	}
 	if len(pay) > 0 {
 		failpoint.Hit("ended-before-settle")
-		err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Tasks: records(recs), Pay: pay})
-		if e.pieces.heard(limit, err); err != nil {
-			return true, true, err
+		s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(recs), Pay: pay}
+		for err := e.settlePieces(ctx, s); err != nil; err = e.settlePieces(ctx, s) {
+			// It may have been made: what follows from it must follow.
+			e.log.Error("cannot store that dues of a timer that was changed are cancelled; trying again", "timer", x.ID, "error", err)
+			if process.Sleep(ctx, time.Second); ctx.Err() != nil {
+				return true, true, ctx.Err()
+			}
 		}
 		e.tally.Decided(recs)
 	}

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -186,4 +187,52 @@ func TestKillWhileRowsEnd(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An answer that is lost while rows are cancelled hides none of them from those who watch.
+func TestLostAnswerWhileRowsEnd(t *testing.T) {
+	defer scheduler.BoundEnded(100)()
+	var lose atomic.Bool
+	waiting(t, func(w *world) {
+		w.before = func(op string, arg any) error {
+			s, _ := arg.(*engine.Settlement)
+			if op == "Settle" && len(s.Pay) > 0 && len(s.Marks) == 0 && lose.CompareAndSwap(true, false) {
+				return errors.Join(w.cold.Settle(w.t.Context(), s), engine.ErrUnavailable)
+			}
+			return nil
+		}
+	}, func(w *world, id engine.TimerID, _ int64) {
+		s := w.Subscribers().Subscribe(w.t.Context(), engine.TaskFilter{Timer: id}, nil)
+		before := w.metric(`xtimer_fires_total{result="cancelled"}`)
+		lose.Store(true)
+		if _, err := w.Delete(w.t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Minute)
+		if lose.Load() {
+			t.Fatal("no answer was lost")
+		}
+		cancelled := 0
+		for _, r := range w.records(id) {
+			if r.Status == engine.Cancelled {
+				cancelled++
+			}
+		}
+		told := 0
+		for {
+			e, ok, err := s.Next(w.t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if e.Task != nil && e.Task.Status == engine.Cancelled {
+				told++
+			}
+		}
+		if n := int(w.metric(`xtimer_fires_total{result="cancelled"}`) - before); told != cancelled || n != cancelled {
+			t.Errorf("%d were told and %d counted, of %d", told, n, cancelled)
+		}
+	})
 }
