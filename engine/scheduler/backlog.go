@@ -176,42 +176,44 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	if len(moved) == 0 {
 		return again, nil
 	}
-	if err := e.move(ctx, moved); err != nil {
+	if err := e.changeLanes(ctx, moved); err != nil {
 		return nil, err
 	}
 	// Refill may have read their lane to its end before they were in it.
 	return again, e.resumeAnew(ctx, moved, false)
 }
 
-// move stores the lanes that rows have now. Their timers are claimed until then: another
-// reader of a row would take it into memory, and end it, and it would be stored again.
-func (e *Scheduler) move(ctx context.Context, os []engine.Owed) error {
-	lanes, claims := map[engine.Key]engine.Lane{}, map[engine.TimerID]func(){}
+// changeLanes stores rows in other lanes. Their timers are claimed meanwhile: else a row
+// would come back that another reader took into memory, and that was called and removed.
+func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
+	claims := map[engine.TimerID]func(){}
 	defer func() {
 		for _, release := range claims {
 			release()
 		}
 	}()
+	lanes := map[engine.Key]engine.Lane{}
 	var mine []engine.Owed
 	for _, o := range os {
-		if claims[o.Key.Timer] == nil {
-			release, change := e.memory.TryClaim(o.Key.Timer)
+		id := o.Key.Timer
+		if claims[id] == nil {
+			release, change := e.memory.TryClaim(id)
 			if change != nil {
 				e.resumeLater([]engine.Owed{o}, change)
 				continue
 			}
-			claims[o.Key.Timer] = release
+			claims[id] = release
 		}
 		mine, lanes[o.Key] = append(mine, o), o.Lane
 	}
-	rows, err := e.reread(ctx, mine)
-	if err != nil || len(rows) == 0 {
+	mine, err := e.reread(ctx, mine)
+	if err != nil || len(mine) == 0 {
 		return err
 	}
-	for i := range rows {
-		rows[i].Lane = lanes[rows[i].Key]
+	for i := range mine {
+		mine[i].Lane = lanes[mine[i].Key]
 	}
-	return e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: rows})
+	return e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: mine})
 }
 
 // backlog has the rows, of any kind, that wait for the end of their timer's change.
