@@ -138,6 +138,7 @@ type failTrial struct {
 	chance  *rand.Rand
 	changed int
 	drained *exec.Cmd // the last process that was asked to end
+	ended   time.Time // when the last process ended by itself, once its done is closed
 }
 
 // fail starts the process anew with a failpoint armed, waits until it is reached,
@@ -167,7 +168,13 @@ func (ft *failTrial) fail(f failpoint, action string) {
 // down ends the process, if it has not ended.
 func (ft *failTrial) down() {
 	if action := ft.p.cmd; action != nil {
-		ft.stops = append(ft.stops, stop{down: time.Now()})
+		down := time.Now()
+		select {
+		case <-ft.p.done: // by itself, at a failpoint
+			down = ft.ended
+		default:
+		}
+		ft.stops = append(ft.stops, stop{down: down})
 		ft.p.kill()
 	}
 }
@@ -191,6 +198,7 @@ func (ft *failTrial) up(env string) {
 	p.done = done
 	go func() {
 		cmd.Wait()
+		ft.ended = time.Now()
 		close(done)
 	}()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -252,7 +260,10 @@ func (ft *failTrial) end() {
 			r.Body.Close()
 		}
 		if method == http.MethodPut {
-			time.Sleep(22 * time.Second)
+			select {
+			case <-ft.p.done:
+			case <-time.After(22 * time.Second):
+			}
 		}
 	}
 }
