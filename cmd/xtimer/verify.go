@@ -38,8 +38,8 @@ findings:
   miscount  a record of several dues has another number of dues than the schedule
   damaged   a row of the store cannot be read, or belongs to another task
   unproven  a due has no record, but history is known to be incomplete, because of
-            --history-sample, a full disk, the size limit of history, or an import
-            without history
+            --history-sample, a disk that was almost full, history above 20 GiB in
+            a data directory, or an import without history
 
 The exit status is 1 if there is a finding other than unproven, or if the app of
 --app has no timers. --from and --to are instants such as 2026-11-20T17:00:00Z,

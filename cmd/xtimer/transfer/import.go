@@ -69,7 +69,7 @@ each timer, import prints a line with one of these results:
 
   created     the timer did not exist
   unchanged   the timer exists with the same definition
-  skipped     the timer has no dues left, or cannot be imported
+  skipped     there is nothing to import; for example, the timer is finished or deleted
   conflict    another timer has the name or the id, or the definition differs
   failed      the line cannot be read, or the timer was refused
 
