@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ func (l Language) Sentence(p *client.Preview, stamp func(time.Time) string) stri
 			zone = "（" + c.Text + "）"
 		case "times", "clock", "every", "once_at", "once_after", "never":
 			clock = chineseClock(c, stamp)
+			if c.Kind == "clock" && c.Hours.Every != 1 && !namesDays(p.Clauses) {
+				days = "每天"
+			}
 		default:
 			rest += "，" + chineseBound(c, stamp)
 		}
@@ -59,6 +63,13 @@ func (l Language) Sentence(p *client.Preview, stamp func(time.Time) string) stri
 		days += " "
 	}
 	return days + clock + zone + rest + "。"
+}
+
+// namesDays reports whether one of the clauses is of days.
+func namesDays(clauses []client.Clause) bool {
+	return slices.ContainsFunc(clauses, func(c client.Clause) bool {
+		return slices.Contains([]string{"days", "weekdays", "month_days", "every_day"}, c.Kind)
+	})
 }
 
 // chineseMonthDays names days whose date depends on the month.
@@ -119,14 +130,27 @@ func chineseClock(c *client.Clause, stamp func(time.Time) string) string {
 	return chineseHours(c.Hours) + chineseMinutes(c) + chineseSeconds(c)
 }
 
+// mostHours is how many hours of a step are listed one by one.
+const mostHours = 4
+
+// chineseHours names the hours. "每 6 小时，每 10 分钟" would name two intervals, so a step
+// of hours is written as hours: "0、6、12、18 点", or
+// "0、2、…、22 点" if there are more.
 func chineseHours(h client.Units) string {
 	switch h.Every {
 	case 0:
-		return chineseList(h.Values, " 点") + " "
+		return chineseList(h.Values, " 点")
 	case 1:
 		return ""
 	}
-	return fmt.Sprintf("从 0 点起每 %d 小时，", h.Every)
+	var hours []string
+	for hour := 0; hour < 24; hour += h.Every {
+		hours = append(hours, strconv.Itoa(hour))
+	}
+	if len(hours) > mostHours {
+		hours = append(hours[:2], "…", hours[len(hours)-1])
+	}
+	return strings.Join(hours, "、") + " 点"
 }
 
 func chineseMinutes(c *client.Clause) string {
@@ -138,6 +162,10 @@ func chineseMinutes(c *client.Clause) string {
 		return fmt.Sprintf("每 %d 分钟的首分钟", m.Every)
 	case m.Every > 1:
 		return fmt.Sprintf("每 %d 分钟", m.Every)
+	case onlyZero(m) && !perSecond(c) && c.Hours.Every == 1:
+		return "每小时整点"
+	case onlyZero(m) && !perSecond(c) && c.Hours.Every > 1:
+		return "整"
 	case m.Every == 0 && c.Hours.Every == 1:
 		return "每小时第 " + chineseList(m.Values, " 分")
 	case m.Every == 0:
@@ -164,8 +192,10 @@ func chineseSeconds(c *client.Clause) string {
 
 // perSecond reports whether a clause names seconds other than 0.
 func perSecond(c *client.Clause) bool {
-	return c.Seconds.Every != 0 || len(c.Seconds.Values) != 1 || c.Seconds.Values[0] != 0
+	return !onlyZero(c.Seconds)
 }
+
+func onlyZero(u client.Units) bool { return u.Every == 0 && len(u.Values) == 1 && u.Values[0] == 0 }
 
 // chineseBound says what limits a schedule.
 func chineseBound(c *client.Clause, stamp func(time.Time) string) string {
@@ -180,7 +210,7 @@ func chineseBound(c *client.Clause, stamp func(time.Time) string) string {
 		}
 		return fmt.Sprintf("最多 %d 次", c.Count)
 	case "spread":
-		return "随机分散在 " + chineseSpan(c.LengthMS) + "内"
+		return "随机推后最多 " + chineseSpan(c.LengthMS)
 	}
 	return c.Text
 }
@@ -263,9 +293,9 @@ func (l Language) Warning(w client.Warning, stamp func(time.Time) string) string
 	case "time_zone_unused":
 		return "时区只对 cron 表达式有效：时刻、延时和间隔没有时区"
 	case "clock_behind":
-		return "时钟被回拨，时钟走到回拨之前的时间以前，已有的定时器不会调用。如果错的是回拨之前的时间，请运行 xtimer clock reset"
+		return "时钟被回拨：已有的定时器暂不调用，直到时钟走到回拨之前的时间。如果错的是回拨之前的时间，请运行 xtimer clock reset"
 	case "targets_late":
-		return "有的目标响应太慢或没有响应，对它们的调用已晚了超过一分钟"
+		return "有的目标响应太慢或没有响应，对它们的调用已经晚了一分钟以上"
 	case "dst_fold":
 		return fmt.Sprintf("%s 的时钟将从 %s 拨回 %s：其间的到期只在第一遍触发", w.Zone, w.ClockBefore, timeOf(w.ClockAfter))
 	}

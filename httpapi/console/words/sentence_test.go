@@ -95,6 +95,9 @@ func preview(t *testing.T, s engine.Schedule) *client.Preview {
 		for _, x := range c.Times {
 			is.Times = append(is.Times, plan.TimeOfDay(x))
 		}
+		for _, d := range c.MonthDays {
+			is.MonthDays = append(is.MonthDays, client.MonthDay{Kind: string(d.Kind), N: d.N, Weekday: d.Weekday})
+		}
 		out.Clauses = append(out.Clauses, is)
 	}
 	for _, w := range p.Warnings {
@@ -181,8 +184,17 @@ func TestChineseSentences(t *testing.T) {
 		{cron("0 5,35 * * * *"), "每小时第 5、35 分（UTC）。"},
 		{cron("*/10 5,35 * * * *"), "每小时第 5、35 分内每 10 秒（UTC）。"},
 		{cron("30 */15 * * * *"), "每 15 分钟的首分钟第 30 秒（UTC）。"},
-		{cron("*/15 9-17 * * 6,7"), "每周六、周日 9 至 17 点 每 15 分钟（UTC）。"},
-		{cron("7 */2 * 1,6 *"), "每年 1、6 月 从 0 点起每 2 小时，第 7 分（UTC）。"},
+		{cron("*/15 9-17 * * 6,7"), "每周六、周日 9 至 17 点每 15 分钟（UTC）。"},
+		{cron("7 */2 * 1,6 *"), "每年 1、6 月每天 0、2、…、22 点第 7 分（UTC）。"},
+		{cron("0 * * * *"), "每小时整点（UTC）。"},
+		{cron("0 */12 * * *"), "每天 0、12 点整（UTC）。"},
+		{cron("*/10 */6 * * *"), "每天 0、6、12、18 点每 10 分钟（UTC）。"},
+		{cron("* 9 * * *"), "每天 9 点每分钟（UTC）。"},
+		{cron("1-7 9,18 * * *"), "每天 9、18 点第 1 至 7 分（UTC）。"},
+		{cron("0 9 L * *"), "每月最后一天 09:00（UTC）。"},
+		{cron("0 9 L-3,1 1 *"), "每年 1 月 1 日和倒数第 4 天 09:00（UTC）。"},
+		{cron("0 9 15W,LW 1-3 *"), "每年 1 至 3 月的最接近 15 日的工作日、最后一个工作日 09:00（UTC）。"},
+		{cron("0 9 * * 5#2,MON,7#1"), "每周一和每月第 1 个周日、第 2 个周五 09:00（UTC）。"},
 		{cron("0 0 13 * FRI"), "每月 13 日和每周五 00:00（UTC）。"},
 		{cron("0 0 1-5,9 * *"), "每月 1 至 5、9 日 00:00（UTC）。"},
 		{cron("0 9 29 2 *"), "每年 2 月 29 日 09:00（UTC）。"},
@@ -192,7 +204,7 @@ func TestChineseSentences(t *testing.T) {
 		{engine.Schedule{Every: 250 * time.Millisecond, MaxRuns: 100}, "每 250 毫秒，最多 100 次。"},
 		{engine.Schedule{At: sentenceNow}, "仅一次：2026-03-06 17:00:00 UTC。"},
 		{engine.Schedule{HasDelay: true}, "仅一次：立即。"},
-		{engine.Schedule{HasDelay: true, Delay: 30 * time.Minute, Jitter: 5 * time.Second}, "仅一次：接受后 30 分钟，随机分散在 5 秒内。"},
+		{engine.Schedule{HasDelay: true, Delay: 30 * time.Minute, Jitter: 5 * time.Second}, "仅一次：接受后 30 分钟，随机推后最多 5 秒。"},
 		{engine.Schedule{Every: 90 * time.Minute, StartAt: sentenceNow, MaxRuns: 1}, "每 1 小时 30 分钟，自 2026-03-06 17:00:00 UTC 起，仅一次。"},
 	} {
 		if got := Chinese.Sentence(preview(t, x.s), stamp); got != x.want {
