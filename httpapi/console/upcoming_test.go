@@ -64,7 +64,7 @@ func TestPassedMinute(t *testing.T) {
 		}
 		return 200, l
 	}).page("/upcoming?at=2020-01-01T00:00:30Z")
-	if rows := strings.Count(many, `href="/tasks/7_1"`); rows != mostListed || !strings.Contains(many, "00:00:07.000 UTC · 201") || !strings.Contains(many, "More exist than are shown.") {
+	if rows := strings.Count(many, `href="/tasks/7_1"`); rows != mostListed || !strings.Contains(many, "00:00:07.000 UTC · 201") || !strings.Contains(many, "Not all of them are shown.") {
 		t.Errorf("of %d tasks %d are listed, want %d, with a note: %s", mostListed+1, rows, mostListed, many)
 	}
 	if a := v.get("/upcoming?at=2020-01-01T00:00:00Z"); a.status != 200 || !strings.Contains(a.body, "Nothing here.") {
