@@ -121,7 +121,7 @@ func (m *machine) holdOrder(t *timer) {
 	var firsts []*call
 	for due, calls := range t.calls {
 		for _, c := range calls {
-			if c.attempt == 1 && !c.redelivered && !t.asked(due) {
+			if c.attempt == 1 && !c.redelivered && t.manual[due] == nil && t.redriven[due] == 0 && len(t.unsure) == 0 {
 				firsts = append(firsts, c)
 			}
 		}
