@@ -78,10 +78,7 @@ func TestTimerThatIsBehind(t *testing.T) {
 					if c := cs[len(cs)-1]; c.at-c.key.Due > 20 {
 						t.Errorf("timer %d is called %d ms late, long after the backlog", i, c.at-c.key.Due)
 					}
-					to := w.now()
-					w.disable(id, 0)
-					w.settle()
-					w.accounted(id, from, to, 500)
+					w.stopAccounted(id, from, 500)
 				}
 			})
 		})
@@ -169,10 +166,7 @@ func TestStepForwardOfATimerThatIsBehind(t *testing.T) {
 			if n > 30 { // had a row already
 				t.Errorf("timer %d was called %d times for what the step skipped", i, n)
 			}
-			to := w.now()
-			w.disable(id, 0)
-			w.settle()
-			w.accounted(id, from, to, 500)
+			w.stopAccounted(id, from, 500)
 		}
 	})
 }
@@ -182,11 +176,11 @@ func TestStepForwardOfATimerThatIsBehind(t *testing.T) {
 func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var slow atomic.Bool
-		fell := 0
+		var fell atomic.Int64
 		w.after = func(op string, arg any) {
 			s, is := arg.(*engine.Settlement)
 			if is && op == "Settle" && slow.Load() && len(s.Marks)+len(s.Pay) == 0 && slices.ContainsFunc(s.Owe, func(o engine.Owed) bool { return o.To == engine.Endless }) {
-				fell++
+				fell.Add(1)
 				time.Sleep(20 * time.Second)
 			}
 		}
@@ -198,7 +192,7 @@ func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
 		time.Sleep(2 * time.Second) // the lane is full, and timers fall behind
 		answer()
 		time.Sleep(5 * time.Minute)
-		if fell == 0 {
+		if fell.Load() == 0 {
 			t.Error("no timer fell behind")
 		}
 		for i, id := range ids {
@@ -206,10 +200,7 @@ func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
 			if late := w.now() - cs[len(cs)-1].at; late > 1000 {
 				t.Errorf("timer %d was last called %d ms ago", i, late)
 			}
-			to := w.now()
-			w.disable(id, 0)
-			w.settle()
-			w.accounted(id, from, to, 500)
+			w.stopAccounted(id, from, 500)
 		}
 	})
 }
@@ -321,10 +312,7 @@ func TestTimerThatIsBehindInDoubt(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second)
-		to := w.now()
-		w.disable(a, 0)
-		w.settle()
-		w.accounted(a, from, to, 200)
+		w.stopAccounted(a, from, 200)
 		n := map[int64]int{}
 		for _, c := range w.of("a") {
 			if n[c.key.Due]++; n[c.key.Due] > 1 {

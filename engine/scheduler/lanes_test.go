@@ -74,10 +74,7 @@ func TestLaneThatIsSpilled(t *testing.T) {
 				}
 				fast.Store(true)
 				time.Sleep(time.Minute)
-				to := w.now()
-				w.disable(id, 0)
-				w.settle()
-				w.accounted(id, from, to, 20)
+				w.stopAccounted(id, from, 20)
 				cs := w.of("a")
 				slices.SortStableFunc(cs, func(a, b call) int { return int(a.at - b.at) })
 				for _, c := range cs[len(cs)-100:] {

@@ -54,6 +54,15 @@ func TestStepForward(t *testing.T) {
 	}
 }
 
+// stopAccounted disables a timer; each of its dues up to then must be accounted for.
+func (w *world) stopAccounted(id engine.TimerID, from, every int64) {
+	w.t.Helper()
+	to := w.now()
+	w.disable(id, 0)
+	w.settle()
+	w.accounted(id, from, to, every)
+}
+
 // accounted checks that each due from+k·gap in (from, to] has exactly one record,
 // a final one.
 func (w *world) accounted(id engine.TimerID, from, to, gap int64) {
