@@ -112,8 +112,8 @@ func (e *Maker) recount(ctx context.Context, id engine.TimerID) error {
 		return err
 	}
 	defer e.memory.Thaw(id)
-	// Else a due of its range could come, be called, settled and forgotten between the
-	// look at what was called and the new range.
+	// No due of its range may come, be called, settled and forgotten between the look at
+	// what was called and the new range: the new range would call that due again.
 	if err := e.memory.Freeze(ctx, id); err != nil {
 		return err
 	}

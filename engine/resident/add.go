@@ -294,7 +294,7 @@ func (m *Memory) Fire(due int64, batch []Item) {
 		case lv == nil || lv.next != due:
 			// Removed or changed while the wheel was handing it over.
 		case lv.frozen && due <= lv.rangeTo:
-			// The change records what becomes of the range, this due with it; Thaw has it fire.
+			// The change under way decides about the whole range. If it fails, Thaw has the due fire.
 		case stepped-due > policy.MisfireAfter:
 			m.addLate(lv, due, stepped, false)
 		case sh.fallsBehind(lv, due, now):

@@ -66,7 +66,7 @@ func (m *Memory) IsBusy(id engine.TimerID, now int64) bool {
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	lv := sh.timers[id]
-	return lv != nil && (lv.tasks != nil || lv.behind || lv.next != 0 && lv.next <= now)
+	return lv != nil && (lv.newest != nil || lv.behind || lv.next != 0 && lv.next <= now)
 }
 
 // IsUnsettled reports whether a task of a timer has ended and is not settled.
@@ -122,7 +122,7 @@ func (m *Memory) AwaitWrites(ctx context.Context, id engine.TimerID) {
 		if lv == nil {
 			return true
 		}
-		for t := lv.tasks; t != nil; t = t.later {
+		for t := lv.newest; t != nil; t = t.older {
 			if t.state == Writing && t.version != lv.def.Version {
 				return false
 			}

@@ -223,11 +223,10 @@ func (m *Memory) overlap(sh *shard, t *Task, now int64) {
 	switch {
 	case lv.def.Overlap == engine.OverlapSkip:
 		m.conclude(sh, t, engine.Skipped, engine.ReasonOverlap, now)
-	case len(lv.parked) >= maxParked:
+	case lv.parked >= maxParked:
 		m.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
 	default:
 		t.move(Parked)
-		lv.parked = append(lv.parked, t)
 	}
 }
 

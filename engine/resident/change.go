@@ -187,7 +187,7 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 	after, behind := max(sh.watermark, sh.decided[t.ID]), false
 	if lv := sh.timers[t.ID]; lv != nil {
 		after, behind = max(after, lv.judged), lv.behind // then its range has what came
-		for k := lv.tasks; k != nil; k = k.later {
+		for k := lv.newest; k != nil; k = k.older {
 			came := k.Key.Due <= end.UpTo || k.used()
 			switch {
 			case k.inCall():
@@ -233,7 +233,7 @@ func (m *Memory) Freeze(ctx context.Context, id engine.TimerID) error {
 		if lv != nil {
 			lv.frozen = true
 			busy = lv.deciding
-			for t := lv.tasks; t != nil; t = t.later {
+			for t := lv.newest; t != nil; t = t.older {
 				busy = busy || t.settle > m.settled.Load() || t.state == Writing
 			}
 		}
@@ -266,7 +266,7 @@ func (m *Memory) Thaw(id engine.TimerID) {
 			m.unschedule(lv)
 			m.schedule(lv, due-1)
 		}
-		for t := lv.tasks; t != nil; t = t.later {
+		for t := lv.newest; t != nil; t = t.older {
 			t.cancelled = false
 			t.touch()
 			if t.state == Frozen {
@@ -315,10 +315,10 @@ func (m *Memory) Replace(was, next *engine.Timer, reason string, now int64) {
 func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string, now int64) {
 	m.unschedule(lv)
 	delete(sh.decided, lv.def.ID)
-	clear(lv.parked)
-	lv.parked, lv.frozen, lv.late, lv.behind, lv.judged, lv.rangeTo, lv.spent, lv.gone = nil, false, false, false, 0, 0, nil, reason
-	for t := lv.tasks; t != nil; {
-		later := t.later
+	lv.unpark(now) // no task of this generation gets the turn any more
+	lv.frozen, lv.late, lv.behind, lv.judged, lv.rangeTo, lv.spent, lv.gone = false, false, false, 0, 0, nil, reason
+	for t := lv.newest; t != nil; {
+		older := t.older
 		switch {
 		case t.inCall():
 			t.touch()
@@ -340,7 +340,7 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 				lv.busy--
 			}
 		}
-		t = later
+		t = older
 	}
 	if next == nil {
 		lv.deleted = true

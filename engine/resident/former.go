@@ -8,8 +8,8 @@ import (
 	"xtimer/engine/policy"
 )
 
-// FormerRows are the timers that have rows of former generations, which are to be
-// cancelled. To a reader they are by now.
+// FormerRows are the timers that have rows of former generations. These rows are to be
+// cancelled; readers see their tasks as cancelled already.
 type FormerRows struct {
 	Inbox[*FormerTimer]
 	mu     sync.Mutex
@@ -25,7 +25,8 @@ type FormerTimer struct {
 	at     int64 // when they ended (Unix ms)
 }
 
-// End has the rows of a timer cancelled that are not of its definition, nil for none.
+// End has the rows of former generations of a timer cancelled. def is its definition; nil if
+// the timer was deleted. former is the definition that ended now, nil if a row was found.
 func (f *FormerRows) End(id engine.TimerID, former, def *engine.Timer, now int64) {
 	x := &FormerTimer{ID: id, before: ^uint32(0), reason: policy.ReasonOf(former, def), at: now, After: -1}
 	if def != nil {
@@ -53,9 +54,9 @@ func (f *FormerRows) Seen(x *FormerTimer, more bool) {
 	}
 }
 
-// FormerTimers are the timers that have such rows, for a reader of history. It asks for
-// them before it reads: a record that it reads then may be stored as cancelled, and its
-// timer be forgotten, before it looks at the record.
+// FormerTimers are the timers that have such rows, for a reader of history. A reader takes
+// them before it reads a record: the record may be stored as cancelled meanwhile, and its
+// timer be forgotten here.
 type FormerTimers map[engine.TimerID]*FormerTimer
 
 // Timers are those now.
@@ -65,7 +66,7 @@ func (f *FormerRows) Timers() FormerTimers {
 	return maps.Clone(f.timers)
 }
 
-// Show makes a stored task what a reader sees: cancelled, if its row is still to be.
+// Show turns a stored task into what a reader sees: cancelled, if its row is to be cancelled.
 func (ts FormerTimers) Show(t *engine.Task) {
 	if x := ts[t.Key.Timer]; x != nil && !t.Status.Final() && t.Generation < x.before {
 		t.Status, t.Reason, t.Ended, t.NotBefore = engine.Cancelled, x.reason, x.at, 0

@@ -342,8 +342,14 @@ func (x *model) Check(t *rapid.T) {
 			t.Fatalf("%d tasks are done, and %d counted", done, sh.done)
 		}
 		for _, lv := range sh.timers {
-			busy := 0
-			for tk := lv.tasks; tk != nil; tk = tk.later {
+			busy, parked := 0, 0
+			for tk := lv.newest; tk != nil; tk = tk.older {
+				if older := tk.older; older == nil && lv.oldest != tk || older != nil && (older.newer != tk || older.Key.Due >= tk.Key.Due) {
+					t.Fatalf("%s is not where it belongs in the list of its timer", tk.Key)
+				}
+				if tk.state == Parked {
+					parked++
+				}
 				if tk.state >= Done {
 					t.Fatalf("%s is %v, and in the list of its timer", tk.Key, tk.state)
 				}
@@ -351,8 +357,8 @@ func (x *model) Check(t *rapid.T) {
 					busy++
 				}
 			}
-			if busy != lv.busy {
-				t.Fatalf("timer %d has %d busy tasks, and counts %d", lv.def.ID, busy, lv.busy)
+			if busy != lv.busy || parked != lv.parked {
+				t.Fatalf("timer %d has %d busy and %d parked tasks, and counts %d and %d", lv.def.ID, busy, parked, lv.busy, lv.parked)
 			}
 			if lv.def.Overlap != engine.OverlapAllow && busy > 1 {
 				t.Fatalf("timer %d has %d busy tasks", lv.def.ID, busy)

@@ -81,7 +81,12 @@ func (t *Task) move(to State) {
 	if mayMove[t.state]&(1<<to) == 0 {
 		panic(fmt.Sprintf("BUG: task %s is %v and becomes %v", t.Key, t.state, to))
 	}
-	t.state = to
+	if t.state == Parked {
+		t.timer.parked--
+	}
+	if t.state = to; to == Parked {
+		t.timer.parked++
+	}
 }
 
 // inCall reports whether bytes of a call of it may have been sent, or are being sent.

@@ -11,22 +11,22 @@ import (
 // Task is an occurrence in memory.
 type Task struct {
 	engine.Task
-	timer         *Timer
-	later, former *Task // the list of its timer
-	chained       *Task // the index's
-	Lane          *Lane // where it is counted, while it is in memory and not finished
-	state         State
-	row           rowState
-	past          past
-	cancelled     bool             // a change under way has its record
-	busy          bool             // counts in Timer.busy
-	version       uint32           // of the timer, which its attempt is made with
-	settle        uint64           // the last settle that names it, see Memory.settle
-	QueuedAt      int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue
-	journaled     engine.Position  // 1 + the first of its records in the journal that nothing stored makes needless; 0: none
-	turn          fair.Item[*Task] // in the queue
-	handle        wheel.Handle     // of its retry
-	encoded       []byte           // AppendTask of it, once done
+	timer        *Timer
+	older, newer *Task // the list of its timer
+	chained      *Task // the index's
+	Lane         *Lane // where it is counted, while it is in memory and not finished
+	state        State
+	row          rowState
+	past         past
+	cancelled    bool             // a change under way has its record
+	busy         bool             // counts in Timer.busy
+	version      uint32           // of the timer, which its attempt is made with
+	settle       uint64           // the last settle that names it, see Memory.settle
+	QueuedAt     int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue
+	journaled    engine.Position  // 1 + the first of its records in the journal that nothing stored makes needless; 0: none
+	turn         fair.Item[*Task] // in the queue
+	handle       wheel.Handle     // of its retry
+	encoded      []byte           // AppendTask of it, once done
 }
 
 // used reports whether a task's key may have been sent, or was given away.
@@ -60,19 +60,15 @@ func (t *Task) leave(now int64) (freed *Task) {
 		t.busy = false
 		lv.busy--
 	}
-	if lv.busy > 0 || len(lv.parked) == 0 {
+	if lv.busy > 0 || lv.parked == 0 {
 		return nil
 	}
 	next := lv.first()
-	if next == nil {
-		return nil
-	}
 	next.busy = true
 	lv.busy++
 	if next.state == Queued {
 		return nil // it is on its way
 	}
-	lv.parked = slices.DeleteFunc(lv.parked, func(p *Task) bool { return p == next })
 	next.await(now)
 	return next
 }
@@ -129,11 +125,7 @@ func (sh *shard) attach(t *Task) {
 	sh.latest = max(sh.latest, lv.latest)
 	t.Lane = lv.inMemory()
 	t.Lane.enter()
-	t.later = lv.tasks
-	if t.later != nil {
-		t.later.former = t
-	}
-	lv.tasks = t
+	lv.insert(t)
 }
 
 // forget takes an unfinished task out of memory. mu is held.
@@ -145,15 +137,7 @@ func (m *Memory) forget(sh *shard, t *Task) {
 
 // detach takes an unfinished task out of its timer's list, the queue and the wheel. mu is held.
 func (m *Memory) detach(sh *shard, t *Task) {
-	if t.former != nil {
-		t.former.later = t.later
-	} else {
-		t.timer.tasks = t.later
-	}
-	if t.later != nil {
-		t.later.former = t.former
-	}
-	t.later, t.former = nil, nil
+	t.timer.remove(t)
 	switch t.state {
 	case Queued:
 		m.Queue.Remove(&t.turn)

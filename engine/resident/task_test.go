@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"fmt"
 	"testing"
 
 	"xtimer/engine"
@@ -25,5 +26,24 @@ func TestTakeAfterATimerCameBack(t *testing.T) {
 	}
 	if sh.take(lv, 2000, 2000) == nil {
 		t.Error("its next due is not taken")
+	}
+}
+
+// What a timer's turn costs does not grow with the tasks that wait for it: they are a list
+// by due, which is nearly always the order in which they come.
+func BenchmarkTurn(b *testing.B) {
+	for _, n := range []int{100, 100_000} {
+		b.Run(fmt.Sprintf("%d-waiting", n), func(b *testing.B) {
+			lv := &Timer{def: &engine.Timer{}}
+			for due := range n {
+				lv.insert(&Task{timer: lv, state: Queued, Task: engine.Task{Key: engine.Key{Due: int64(due)}}})
+			}
+			for b.Loop() {
+				t := lv.first()
+				lv.remove(t)
+				t.Key.Due += int64(n)
+				lv.insert(t)
+			}
+		})
 	}
 }

@@ -49,10 +49,10 @@ type Timer struct {
 	late, deciding bool
 	judged         int64
 
-	tasks *Task // in memory and not finished, a list through Task.Later
-	// Busy tasks, from Begin to the final status; Parked wait for them.
-	busy   int
-	parked []*Task
+	// Tasks in memory and not finished, a list by due.
+	newest, oldest *Task
+	// Busy tasks, from Begin to the final status; those that are Parked wait for them.
+	busy, parked int
 	// Gone is why the generation before Def's ended; Deleted: Def's has, too.
 	gone    string
 	deleted bool
@@ -61,14 +61,12 @@ type Timer struct {
 // unpark makes the tasks ready that wait for another of the timer: from now on they
 // need not. mu is held.
 func (lv *Timer) unpark(now int64) (ready []*Task) {
-	for _, t := range lv.parked {
+	for t := lv.oldest; t != nil && lv.parked > 0; t = t.newer {
 		if t.state == Parked {
 			t.await(now)
 			ready = append(ready, t)
 		}
 	}
-	clear(lv.parked)
-	lv.parked = nil
 	return ready
 }
 
@@ -86,14 +84,49 @@ func (lv *Timer) overlaps(t *Task) bool {
 }
 
 // first is the task that is due first of those that wait for the timer's turn, nil for
-// none. mu is held.
-func (lv *Timer) first() (first *Task) {
-	for t := lv.tasks; t != nil; t = t.later {
-		if (t.state == Queued || t.state == Parked) && (first == nil || t.Key.Due < first.Key.Due) {
-			first = t
-		}
+// none. mu is held. Before it in the list are only those that have the turn, or that wait
+// for an instant.
+func (lv *Timer) first() *Task {
+	t := lv.oldest
+	for t != nil && t.state != Queued && t.state != Parked {
+		t = t.newer
 	}
-	return first
+	return t
+}
+
+// insert puts a task into the list. Nearly all are due later than those that are there. mu
+// is held.
+func (lv *Timer) insert(t *Task) {
+	t.older = lv.newest
+	if lv.oldest != nil && t.Key.Due < lv.oldest.Key.Due {
+		t.newer, t.older = lv.oldest, nil
+	}
+	for t.older != nil && t.older.Key.Due > t.Key.Due {
+		t.newer, t.older = t.older, t.older.older
+	}
+	*lv.olderOf(t.newer), *lv.newerOf(t.older) = t, t
+}
+
+// remove takes a task out of the list. mu is held.
+func (lv *Timer) remove(t *Task) {
+	*lv.olderOf(t.newer), *lv.newerOf(t.older) = t.older, t.newer
+	t.older, t.newer = nil, nil
+}
+
+// olderOf is where the list goes on behind a task; nil: where it begins with the newest.
+func (lv *Timer) olderOf(t *Task) **Task {
+	if t == nil {
+		return &lv.newest
+	}
+	return &t.older
+}
+
+// newerOf is where the list goes on before a task; nil: where it begins with the oldest.
+func (lv *Timer) newerOf(t *Task) **Task {
+	if t == nil {
+		return &lv.oldest
+	}
+	return &t.newer
 }
 
 // fallsBehind reports whether a timer is not to have its dues one by one, from one on
@@ -153,7 +186,7 @@ func (lv *Timer) ended(generation uint32) string {
 
 // dismiss drops a timer that has nothing in memory any more. mu is held.
 func (sh *shard) dismiss(lv *Timer) {
-	if lv.next == 0 && lv.tasks == nil && !lv.frozen && !lv.late && !lv.behind && sh.timers[lv.def.ID] == lv {
+	if lv.next == 0 && lv.newest == nil && !lv.frozen && !lv.late && !lv.behind && sh.timers[lv.def.ID] == lv {
 		delete(sh.timers, lv.def.ID)
 		sh.bodies.leave(lv)
 	}

@@ -179,12 +179,13 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	if err := e.changeLanes(ctx, moved); err != nil {
 		return nil, err
 	}
-	// Refill may have read their lane to its end before they were in it.
+	// Refill may have read a lane to its end before its row was stored there.
 	return again, e.resumeAnew(ctx, moved, false)
 }
 
-// changeLanes stores rows in other lanes. Their timers are claimed meanwhile: else a row
-// would come back that another reader took into memory, and that was called and removed.
+// changeLanes stores rows in other lanes. Their timers are claimed meanwhile: otherwise
+// another reader could take a row into memory, the task could be called and its row be
+// removed, and this commit would bring the row back.
 func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
 	claims := map[engine.TimerID]func(){}
 	defer func() {

@@ -93,7 +93,7 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 		failpoint.Hit("ended-before-settle")
 		s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(recs), Pay: pay}
 		for err := e.settlePieces(ctx, s); err != nil; err = e.settlePieces(ctx, s) {
-			// It may have been made: what follows from it must follow.
+			// The commit may have been made, and its tasks must be counted and told once.
 			e.log.Error("cannot store that dues of a timer that was changed are cancelled; trying again", "timer", x.ID, "error", err)
 			if process.Sleep(ctx, time.Second); ctx.Err() != nil {
 				return true, true, ctx.Err()
