@@ -20,7 +20,7 @@ import (
 const (
 	timerVersion = 3 // 2: stale_after, and what a head leaves out; 3: who made the version; each if needed
 	taskVersion  = 3 // 2: the phases of an attempt; 3: that it was dismissed, if it was
-	owedVersion  = 2 // 2: the lane
+	owedVersion  = 3 // 2: the lane; 3: that its timer is a one-shot, if it is
 )
 
 // AppendTimer appends the stored form of t, which has to be whole, to b.
@@ -261,7 +261,11 @@ func (r *reader) task(t *Task) {
 
 // AppendOwed appends the stored form of o to b.
 func AppendOwed(b []byte, o *Owed) []byte {
-	b = append(b, owedVersion)
+	version := byte(2) // as former programs read it
+	if o.OneShot {
+		version = 3
+	}
+	b = append(b, version)
 	b = putUint(b, uint64(o.Key.Timer))
 	b = putInt(b, o.Key.Due)
 	b = putInt(b, o.To)
@@ -270,6 +274,9 @@ func AppendOwed(b []byte, o *Owed) []byte {
 	b = putBool(b, o.Begun)
 	b = putInt(b, o.NotBefore)
 	b = binary.LittleEndian.AppendUint64(b, uint64(o.Lane))
+	if version >= 3 {
+		b = putBool(b, o.OneShot)
+	}
 	b = putBool(b, o.Task != nil)
 	if o.Task != nil {
 		b = AppendTask(b, o.Task)
@@ -286,6 +293,9 @@ func DecodeOwed(b []byte) (Owed, error) {
 	o.Begun, o.NotBefore = r.bool(), r.int()
 	if version >= 2 {
 		o.Lane = Lane(r.fixed())
+	}
+	if version >= 3 {
+		o.OneShot = r.bool()
 	}
 	if r.bool() {
 		o.Task = &Task{}

@@ -51,7 +51,7 @@ type Cold interface {
 	// the settle that moved the watermark there. Raise is a hint: a tier may ignore it.
 	Raise(ctx context.Context, bounds []Bound) error
 
-	// Owed pages through the owed rows with NotBefore in (from, to].
+	// Owed pages through the owed rows with NotBefore in (from, to], in any order.
 	Owed(ctx context.Context, from, to int64, yield func([]Owed) error) error
 	// Lanes lists the lanes that have an owed row with NotBefore ≤ to, in any order.
 	Lanes(ctx context.Context, to int64) ([]Lane, error)
@@ -191,6 +191,10 @@ type Owed struct {
 	NotBefore int64
 	// Lane that the row waits in; 0 for rows of a store from before there were lanes.
 	Lane Lane
+	// OneShot: the row owes the only due of a timer, and not a redrive or a run of it. A
+	// start leaves such a row unread until its turn comes, see policy.MissedShot. False
+	// in rows of former programs.
+	OneShot bool
 	// Task as far as it got: its attempts and lateness. Nil for none.
 	Task *Task
 }

@@ -177,7 +177,7 @@ func (e *Maker) owing(t *engine.Timer, fresh bool, reached int64, taken func(eng
 		return nil, nil
 	}
 	_, w := e.memory.Watermark(t.ID)
-	o := engine.Owed{Generation: t.Generation, Lane: t.Lane()}
+	o := engine.Owed{Generation: t.Generation, Lane: t.Lane(), OneShot: t.Schedule.OneShot()}
 	if t.Schedule.OneShot() {
 		due := t.LastDue
 		if due > t.ValidFrom && due > w || due <= t.ValidFrom && !fresh {

@@ -89,7 +89,7 @@ func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
 
 // Row owes one due of a timer.
 func Row(t *engine.Timer, due int64) engine.Owed {
-	return engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: t.Generation, NotBefore: due, Lane: t.Lane()}
+	return engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: t.Generation, NotBefore: due, Lane: t.Lane(), OneShot: t.Schedule.OneShot()}
 }
 
 // NotCalled is the record of a due that is not called.

@@ -67,6 +67,16 @@ func BeforeAttempt(d *engine.Timer, t *engine.Task, begun bool, found, now int64
 	return v, begun || max(t.Since, d.ValidFrom) >= StaleBefore(d, found, now)
 }
 
+// MissedShot reports whether the due of a one-shot timer, which waited in a row when the
+// process started, was found later than misfire.window allows. Its row is judged before
+// its first attempt and not by the start: a start that read the definitions of a million
+// rows was ready after 23 s, where it now takes 1 s.
+func MissedShot(d *engine.Timer, t *engine.Task, started, now int64) bool {
+	first := t.Origin == engine.FromSchedule && len(t.Attempts) == 0
+	return first && d.Schedule.OneShot() && d.ValidFrom <= started && started <= now &&
+		started-t.Key.Due > max(MisfireAfter, d.Misfire.Window.Milliseconds())
+}
+
 // StaleBefore is the instant before which no task may have begun to wait whose first
 // attempt is to start now; see BeforeAttempt.
 func StaleBefore(d *engine.Timer, found, now int64) (before int64) {

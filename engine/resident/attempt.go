@@ -193,6 +193,9 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	case lv.heavy.Load() && body.Version != lv.def.Version:
 		return nil, 0, t // changed since
 	}
+	if t.past == mayRepeat && policy.MissedShot(lv.def, &t.Task, m.StartedAt, now) {
+		return nil, 0, m.conclude(sh, t, engine.Missed, engine.ReasonWindow, now)
+	}
 	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.past == wasUnended, m.Found(now), now); !fresh {
 		return nil, 0, m.conclude(sh, t, v.Status, v.Reason, now)
 	}

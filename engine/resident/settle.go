@@ -216,7 +216,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 func (t *Task) owed() engine.Owed {
 	o := engine.Owed{
 		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == Preparing || t.inCall(),
-		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID,
+		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID, OneShot: t.alone(),
 	}
 	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
 		c := t.Task

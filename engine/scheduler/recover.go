@@ -22,6 +22,7 @@ import (
 //	plan      dues in (W, now], not finished → late ≤ 10 s: owed, called again as redelivered
 //	                                           later: by the misfire policy
 //	owed      rows                           → as they stand; the rest as above
+//	          … of one-shots not begun yet   → not looked at: judged when their turn comes
 //	then W = now, in the same transaction.
 //
 // The clock may have been set back since: then the journal has dues that are later
@@ -180,10 +181,8 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 
 // row sorts one row.
 func (r *recovery) row(o engine.Owed) {
-	if g, ok := r.oldest[o.Key.Timer]; !ok || o.Generation < g {
-		r.oldest[o.Key.Timer] = o.Generation
-	}
 	if o.To != 0 {
+		r.found(&o)
 		r.ranges[o.Key.Timer] = append(r.ranges[o.Key.Timer], o)
 		return
 	}
@@ -193,19 +192,15 @@ func (r *recovery) row(o engine.Owed) {
 	if o.Key.Due > r.watermark(o.Key.Timer) {
 		r.owed[o.Key] = true
 	}
-	t, begun := r.finished[o.Key], false
-	if _, begun = r.begun[o.Key]; begun {
-		// Its last attempt has no end. What the journal has of earlier ones
-		// goes into the row.
-		if t != nil && (o.Task == nil || t.LastAttempt() > o.Task.LastAttempt()) {
-			o.Task = t
-		}
-		delete(r.finished, o.Key)
-		delete(r.begun, o.Key)
-		o.Begun = true
-		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
+	t := r.finished[o.Key]
+	if _, begun := r.begun[o.Key]; begun {
+		r.unended(o, t)
 		return
 	}
+	if t == nil && o.OneShot && o.Task == nil && !o.Begun {
+		return // it waits, and is judged when its turn comes
+	}
+	r.found(&o)
 	switch {
 	case t != nil && o.Task != nil && t.Base < o.Task.Base:
 		// An end from before the redrive that the row is of.
@@ -220,6 +215,26 @@ func (r *recovery) row(o engine.Owed) {
 		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
 	case o.Task != nil && len(o.Task.Attempts) > 0:
 		r.keepBusy(o)
+	}
+}
+
+// unended sorts a row whose last attempt has no end. What the journal has of earlier ones,
+// t if it has, goes into the row.
+func (r *recovery) unended(o engine.Owed, t *engine.Task) {
+	r.found(&o)
+	if t != nil && (o.Task == nil || t.LastAttempt() > o.Task.LastAttempt()) {
+		o.Task = t
+	}
+	delete(r.finished, o.Key)
+	delete(r.begun, o.Key)
+	o.Begun = true
+	r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
+}
+
+// found notes that the definition of a row is to be looked at.
+func (r *recovery) found(o *engine.Owed) {
+	if g, ok := r.oldest[o.Key.Timer]; !ok || o.Generation < g {
+		r.oldest[o.Key.Timer] = o.Generation
 	}
 }
 

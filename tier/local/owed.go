@@ -112,22 +112,13 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 	defer s.views.release(w)
 	const pageSize = 500
 	page := make([]engine.Owed, 0, pageSize)
-	lo := []byte{kindOwedAt}
-	if from >= 0 {
-		lo = appendTime(lo, from+1)
-	}
-	err = scan(w, lo, appendTime([]byte{kindOwedAt}, to+1), func(k, _ []byte) (bool, error) {
-		if len(k) != 21 {
-			return false, damaged(k, errKey)
-		}
-		row := append([]byte{kindOwed}, k[7:]...)
-		b, err := w.get(row)
-		if err != nil {
-			return false, err
-		}
+	add := func(row, b []byte) (bool, error) {
 		o, err := engine.DecodeOwed(b)
 		if err != nil {
 			return false, damaged(row, err)
+		}
+		if o.NotBefore > to {
+			return true, nil
 		}
 		if page = append(page, o); len(page) < pageSize {
 			return true, nil
@@ -138,7 +129,24 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 			err = ctx.Err()
 		}
 		return true, err
-	})
+	}
+	if from < 0 {
+		// Nearly all rows: in the order in which they lie, which costs a sixth of
+		// looking each of them up.
+		err = scan(w, []byte{kindOwed}, []byte{kindOwed + 1}, func(k, v []byte) (bool, error) { return add(k, bytes.Clone(v)) })
+	} else {
+		err = scan(w, appendTime([]byte{kindOwedAt}, from+1), appendTime([]byte{kindOwedAt}, to+1), func(k, _ []byte) (bool, error) {
+			if len(k) != 21 {
+				return false, damaged(k, errKey)
+			}
+			row := append([]byte{kindOwed}, k[7:]...)
+			b, err := w.get(row)
+			if err != nil {
+				return false, err
+			}
+			return add(row, b)
+		})
+	}
 	if err != nil || len(page) == 0 {
 		return err
 	}
