@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"slices"
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
@@ -32,19 +33,32 @@ func (e *Maker) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (rows
 
 // cancel adds to the change what becomes of the dues of the standing generation that
 // have come: each that is not finished and not in a call is cancelled. A task in
-// memory that has a row is left to retire. waited reports whether there was any.
+// memory that has a row is left to retire. A row that an earlier change left is cancelled as
+// that change says. waited reports whether there was any due that waited.
 func (e *Maker) cancel(ctx context.Context, c *engine.Change, end *policy.Ending, rows []engine.Owed, read *resident.Read) (inFlight int, waited bool, err error) {
+	t := end.Former
+	isFormer := func(o engine.Owed) bool { return o.Generation != t.Generation }
+	var l *engine.Life
+	if slices.ContainsFunc(rows, isFormer) {
+		if l, err = e.VersionHistory(ctx, t.ID); err != nil {
+			return 0, false, err
+		}
+	}
 	for i := range rows {
 		if rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
 			continue
 		}
-		recs, err := e.EndOf(ctx, end, &rows[i])
+		of := end
+		if isFormer(rows[i]) {
+			former, _ := policy.EndingOf(l, rows[i].Generation)
+			of = &former
+		}
+		recs, err := e.EndOf(ctx, of, &rows[i])
 		if err != nil {
 			return 0, false, err
 		}
 		c.Pay, c.Tasks = append(c.Pay, rows[i].Key), append(c.Tasks, recs...)
 	}
-	t := end.Former
 	p, err := plan.Of(t)
 	if err != nil { // see leaveOut: it has no dues, and it must be possible to delete it
 		p = plan.Plan{}

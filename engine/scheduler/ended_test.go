@@ -236,3 +236,53 @@ func TestLostAnswerWhileRowsEnd(t *testing.T) {
 		}
 	})
 }
+
+// What a change left to be cancelled in pieces is cancelled as that change says, by the
+// schedule of then, also by another change that is made before.
+func TestChangeOfATimerWithFormerRows(t *testing.T) {
+	defer scheduler.BoundEnded(2)()
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage("OwedPage")
+		var armed atomic.Bool
+		w.after = func(op string, _ any) {
+			if op == "Apply" && armed.Load() {
+				away.Store(true) // nothing of what is left is cancelled
+			}
+		}
+		from := w.now()
+		ids, _ := w.crowdedBy(3)
+		time.Sleep(time.Minute)
+		id := ids[0]
+		armed.Store(true)
+		if err := w.reschedule(id, every(700*time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		armed.Store(false)
+		at := w.now()
+		time.Sleep(1500 * time.Millisecond)
+		if w.rowsOf(id)[0].Generation != 1 {
+			t.Fatal("no row was left")
+		}
+		away.Store(false)
+		if _, err := w.Delete(t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		reasons := map[string]int{}
+		n := int64(0)
+		for _, r := range w.records(id) {
+			if r.Key.Due <= at && r.Generation == 1 {
+				n += max(r.Count, 1)
+			}
+			if r.Status == engine.Cancelled && r.Generation == 1 {
+				reasons[r.Reason]++
+			}
+		}
+		if want := int64(len(grid(from, at, 500, from))); n != want {
+			t.Errorf("%d dues of %d have a record", n, want)
+		}
+		if len(reasons) != 1 || reasons[engine.ReasonReplaced] == 0 {
+			t.Errorf("reasons are %v", reasons)
+		}
+	})
+}
