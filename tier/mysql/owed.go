@@ -47,13 +47,24 @@ const owedPage = 1000
 // Owed pages through the owed rows with NotBefore in (from, to].
 func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Owed) error) error {
 	last := engine.Owed{NotBefore: from, Key: engine.Key{Timer: math.MaxInt64, Due: math.MaxInt64}}
+	all := from < 0
+	if all {
+		last.Key.Timer = 0
+	}
+	query := func() string {
+		if all { // nearly all rows, in the order in which they lie
+			return fmt.Sprintf("SELECT row_bytes FROM owed FORCE INDEX (PRIMARY) WHERE timer>=%[1]d AND (timer>%[1]d OR due>%[2]d) AND not_before<=%[3]d ORDER BY timer,due LIMIT %[4]d",
+				last.Key.Timer, last.Key.Due, to, owedPage)
+		}
+		return fmt.Sprintf("SELECT row_bytes FROM owed FORCE INDEX (by_time) WHERE not_before<=%[1]d AND (not_before>%[2]d "+
+			"OR not_before=%[2]d AND (timer>%[3]d OR timer=%[3]d AND due>%[4]d)) ORDER BY not_before,timer,due LIMIT %[5]d",
+			to, last.NotBefore, last.Key.Timer, last.Key.Due, owedPage)
+	}
 	for {
 		var page []engine.Owed
 		err := s.read(ctx, "read what is owed", func(ctx context.Context) error {
 			page = page[:0]
-			return s.scan(ctx, fmt.Sprintf("SELECT row_bytes FROM owed FORCE INDEX (by_time) WHERE not_before<=%[1]d AND (not_before>%[2]d "+
-				"OR not_before=%[2]d AND (timer>%[3]d OR timer=%[3]d AND due>%[4]d)) ORDER BY not_before,timer,due LIMIT %[5]d",
-				to, last.NotBefore, last.Key.Timer, last.Key.Due, owedPage), func(rows *sql.Rows) error {
+			return s.scan(ctx, query(), func(rows *sql.Rows) error {
 				o, err := scanOwed(rows)
 				page = append(page, o)
 				return err
