@@ -18,18 +18,38 @@ type View struct {
 	LastTask *engine.Task  // with its last attempt only; nil: none yet
 }
 
-// Standing is a timer as it stands now, without its last task.
+// Standing is a timer as it stands now, without its last task. A timer whose rows cannot
+// be read is shown without the tasks that are not in memory.
 func (r *Reader) Standing(ctx context.Context, t *engine.Timer) View {
 	now := r.now()
-	v := View{Timer: t, Status: r.Status(t, now), Until: t.DisabledUntil(now)}
+	status, _ := r.standing(ctx, t, now)
+	return r.viewAs(ctx, t, status, now)
+}
+
+func (r *Reader) viewAs(ctx context.Context, t *engine.Timer, status engine.Status, now int64) View {
+	v := View{Timer: t, Status: status, Until: t.DisabledUntil(now)}
 	if t.Status == engine.Enabled {
 		v.NextDue = r.NextDue(ctx, t, now)
 	}
 	return v
 }
 
+// standing is the timer's status as each reader sees it: a retry that is minutes away is
+// not in memory, and its timer is not over. An error leaves the status that memory tells.
+func (r *Reader) standing(ctx context.Context, t *engine.Timer, now int64) (engine.Status, error) {
+	status := r.Status(t, now)
+	if status != engine.Finished || t.Status != engine.Enabled {
+		return status, nil
+	}
+	open, err := r.IsOwed(ctx, t)
+	if open {
+		status = engine.Enabled
+	}
+	return status, err
+}
+
 // Status is the timer's status with its end derived: it is over when its last
-// due has passed and nothing of it is under way.
+// due has passed and nothing of it in memory is under way.
 func (r *Reader) Status(t *engine.Timer, now int64) engine.Status {
 	if t.LastDue == 0 || t.LastDue > now {
 		return t.StatusAt(now, false)
@@ -80,22 +100,14 @@ func (r *Reader) TimerByName(ctx context.Context, app, name string) (View, error
 
 // View completes what Definition found.
 func (r *Reader) View(ctx context.Context, t *engine.Timer) (v View, err error) {
-	vs := []View{r.Standing(ctx, t)}
-	if err := r.LastTasks(ctx, vs); err != nil {
-		return vs[0], err
+	now := r.now()
+	status, err := r.standing(ctx, t, now)
+	if err != nil {
+		return View{}, err
 	}
-	v = vs[0]
-	if v.Status == engine.Finished && t.Status == engine.Enabled {
-		// A retry that is minutes away is not in memory.
-		open, err := r.IsOwed(ctx, t)
-		if err != nil {
-			return v, err
-		}
-		if open {
-			v.Status = engine.Enabled
-		}
-	}
-	return v, nil
+	vs := []View{r.viewAs(ctx, t, status, now)}
+	err = r.LastTasks(ctx, vs)
+	return vs[0], err
 }
 
 // Timers lists timers by keyset; views have no LastTask: see LastTasks. f.Status is the status
@@ -113,11 +125,12 @@ func (r *Reader) Timers(ctx context.Context, f engine.TimerFilter, after string,
 	vs := make([]View, 0, len(ts))
 	now := r.now()
 	for _, t := range ts {
-		if f.HasStatus && r.Status(t, now) != f.Status {
-			continue // without a look for its next due
+		status, err := r.standing(ctx, t, now)
+		if err != nil {
+			return nil, "", err
 		}
-		if v := r.Standing(ctx, t); !f.HasStatus || v.Status == f.Status {
-			vs = append(vs, v)
+		if !f.HasStatus || status == f.Status { // else without a look for its next due
+			vs = append(vs, r.viewAs(ctx, t, status, now))
 		}
 	}
 	return vs, next, nil
@@ -146,9 +159,16 @@ func (r *Reader) CountTimers(ctx context.Context, f engine.TimerFilter) (n int64
 			return 0, false, err
 		}
 		for _, t := range ts {
-			if !f.HasStatus || r.Status(t, now) == f.Status {
-				n++
+			if f.HasStatus {
+				status, err := r.standing(ctx, t, now)
+				if err != nil {
+					return 0, false, err
+				}
+				if status != f.Status {
+					continue
+				}
 			}
+			n++
 		}
 		if after = next; next == "" || n >= mostCounted || time.Since(begun) >= countFor {
 			return min(n, mostCounted), next == "" && n <= mostCounted, nil

@@ -376,3 +376,39 @@ func TestLastTasksAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// A timer whose retry is far, and so not in memory, is not over: neither by itself, nor in
+// a list, a count or a bulk operation.
+func TestFarRetryIsNotFinished(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.replies("a", fail, ok)
+		id := w.make(timer("a", delay(time.Second), retry(5, 20*time.Minute, 1)))
+		time.Sleep(5 * time.Minute)
+		v, err := w.Timer(t.Context(), id)
+		if err != nil || v.Status != engine.Enabled {
+			t.Errorf("the timer is %v, %v", v.Status, err)
+		}
+		all, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10)
+		if err != nil || len(all) != 1 || all[0].Status != engine.Enabled {
+			t.Errorf("listed: %+v, %v", all, err)
+		}
+		for status, want := range map[engine.Status]int64{engine.Enabled: 1, engine.Finished: 0} {
+			f := engine.TimerFilter{HasStatus: true, Status: status}
+			listed, _, err := w.Timers(t.Context(), f, "", 10)
+			if err != nil || int64(len(listed)) != want {
+				t.Errorf("%d are listed as %v, %v", len(listed), status, err)
+			}
+			if n, _, err := w.CountTimers(t.Context(), f); err != nil || n != want {
+				t.Errorf("%d are counted as %v, %v", n, status, err)
+			}
+			op, err := w.StartBulk(t.Context(), change.Bulk{Action: change.DeleteAll, Timers: f, DryRun: true})
+			if err != nil || op.Total != want {
+				t.Errorf("%d would be deleted as %v, %v", op.Total, status, err)
+			}
+		}
+		time.Sleep(20 * time.Minute)
+		if v, err = w.Timer(t.Context(), id); err != nil || v.Status != engine.Finished {
+			t.Errorf("after its success the timer is %v, %v", v.Status, err)
+		}
+	})
+}
