@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +55,7 @@ type Operation struct {
 // background.
 const bulkAtOnce = 10_000
 
-// operationsKept bounds the operations whose end can still be looked up.
+// operationsKept bounds the operations that have ended and can still be looked up.
 const operationsKept = 1000
 
 type operations struct {
@@ -277,9 +278,11 @@ func (e *Maker) Operation(id string) (Operation, bool) {
 func (o *operations) enter(op Operation) *Operation {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.order) == operationsKept {
-		delete(o.byID, o.order[0])
-		o.order = o.order[1:]
+	if len(o.order) >= operationsKept {
+		if i := slices.IndexFunc(o.order, func(id string) bool { return o.byID[id].Ended }); i >= 0 {
+			delete(o.byID, o.order[i])
+			o.order = slices.Delete(o.order, i, i+1)
+		}
 	}
 	o.byID[op.ID] = &op
 	o.order = append(o.order, op.ID)
