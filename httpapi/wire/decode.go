@@ -50,6 +50,9 @@ type Decoder struct {
 // nesting the tables do not bound.
 const maxDepth = 32
 
+// maxPatchDepth is that of a patch: a callback's body is two objects deep in it.
+const maxPatchDepth = maxDepth + 2
+
 var decoders = sync.Pool{New: func() any { return &Decoder{dec: new(jsontext.Decoder)} }}
 
 // Decode reads one JSON value of the whole of b with read.

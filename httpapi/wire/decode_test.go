@@ -146,3 +146,13 @@ func FuzzTimes(f *testing.F) {
 		}
 	})
 }
+
+// TestOneFaultAField: a field with a wrong type is not told to be empty as well.
+func TestOneFaultAField(t *testing.T) {
+	d := engine.NewDefinition()
+	var f *engine.Fault
+	err := DecodeTimer([]byte(`{"app":"a","name":"n","schedule":{"cron":5},"callback":{"url":"http://127.0.0.1/"}}`), &d)
+	if !errors.As(err, &f) || len(f.Fields) != 1 || f.Fields[0].Detail != "must be a string, not a number" {
+		t.Errorf("%+v", err)
+	}
+}

@@ -38,7 +38,8 @@ func Choice[T any](d *Decoder, to *T, parse func(string) (T, bool), choices stri
 // required reads a string that may not be empty, for an empty one would pass
 // for none.
 func (d *Decoder) required(to *string) {
-	if d.Text(to); *to == "" && d.err == nil {
+	n := len(d.faults)
+	if d.Text(to); *to == "" && d.err == nil && len(d.faults) == n {
 		d.Invalid("empty", "must not be empty")
 	}
 }

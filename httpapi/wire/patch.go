@@ -14,10 +14,10 @@ type entry struct {
 	value jsontext.Value
 }
 
-// CheckPatch verifies that a patch is an object in strict JSON and not nested too
-// deep.
+// CheckPatch verifies that a patch is an object in strict JSON, not nested too deep, and
+// without unknown fields: with null, one would change nothing, and so hide a slip.
 func CheckPatch(patch []byte) error {
-	return Decode(patch, func(d *Decoder) {
+	err := Decode(patch, func(d *Decoder) {
 		if k := d.dec.PeekKind(); k != '{' && k != 0 {
 			d.skip()
 			if d.err == nil {
@@ -25,10 +25,37 @@ func CheckPatch(patch []byte) error {
 			}
 			return
 		}
-		if v := d.raw(); tooDeep(v, maxDepth) {
-			d.fail("too_deep", "the patch is nested deeper than %d", maxDepth)
+		if v := d.raw(); tooDeep(v, maxPatchDepth) {
+			d.fail("too_deep", "the patch is nested deeper than %d", maxPatchDepth)
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return Decode(patch, func(d *Decoder) { Object(d, new(struct{}), patchNames) })
+}
+
+// patchNames are the names that a patch may have. The values are read when they are merged.
+var patchNames = namesOf(timerFields, map[string][]Field[struct{}]{
+	"schedule": namesOf(scheduleFields, nil),
+	"callback": namesOf(callbackFields, nil),
+	"retry":    namesOf(retryFields, nil),
+	"misfire":  namesOf(misfireFields, nil),
+})
+
+// namesOf are the names of a table, and of the objects within that have tables.
+func namesOf[T any](table []Field[T], within map[string][]Field[struct{}]) []Field[struct{}] {
+	names := make([]Field[struct{}], len(table))
+	for i, f := range table {
+		names[i] = Field[struct{}]{f.Name, func(d *Decoder, v *struct{}) {
+			if inner := within[f.Name]; inner != nil && d.dec.PeekKind() == '{' {
+				Object(d, v, inner)
+				return
+			}
+			d.skip()
+		}}
+	}
+	return names
 }
 
 // Patched is the definition after a patch.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"xtimer/engine"
 )
 
 // Fields keep their order; what is removed goes, what is new comes last.
@@ -99,4 +102,40 @@ func merged(target, patch any) any {
 		}
 	}
 	return t
+}
+
+// TestPatchOfADeepBody: what a create takes as a body, a patch takes too.
+func TestPatchOfADeepBody(t *testing.T) {
+	body := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
+	d := engine.NewDefinition()
+	if err := DecodeTimer([]byte(`{"app":"a","name":"n","schedule":{"every":"1h"},"callback":{"url":"http://127.0.0.1/","body":`+body+`}}`), &d); err != nil {
+		t.Fatal(err)
+	}
+	patch := []byte(`{"callback":{"body":` + body + `}}`)
+	if err := CheckPatch(patch); err != nil {
+		t.Error(err)
+	}
+	if _, err := Patched(d, patch); err != nil {
+		t.Error(err)
+	}
+	if err := CheckPatch([]byte(`{"callback":{"body":[` + body + `]}}`)); err == nil {
+		t.Error("a deeper body is taken")
+	}
+}
+
+// TestPatchOfUnknownFields: a field that no timer has is refused, whatever its value.
+func TestPatchOfUnknownFields(t *testing.T) {
+	for patch, field := range map[string]string{
+		`{"stale_afer":null}`: "stale_afer", `{"retry":{"x":null}}`: "retry.x", `{"id":null}`: "id", `{"schedule":{"cron":null,"evry":1}}`: "schedule.evry",
+	} {
+		var f *engine.Fault
+		if err := CheckPatch([]byte(patch)); !errors.As(err, &f) || f.Code != "unknown_field" || f.Kind != engine.FaultMalformed || f.Fields[0].Field != field {
+			t.Errorf("%s: %v", patch, err)
+		}
+	}
+	for _, patch := range []string{`{}`, `{"labels":{"any":null},"callback":{"headers":{"X-A":null},"body":{"any":null}},"retry":null,"misfire":5}`} {
+		if err := CheckPatch([]byte(patch)); err != nil {
+			t.Errorf("%s: %v", patch, err)
+		}
+	}
 }
