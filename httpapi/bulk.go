@@ -132,9 +132,13 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 	}
 	// Of all apps, and of any name: that is no filter. ?app=$APP may be a slip.
 	maps.DeleteFunc(b.filters, func(name, value string) bool {
-		return value == "" && (name == "app" || name == "name_prefix" || name == "q")
+		return value == "" && (name == "app" || name == "name_prefix" || name == "q" || name == "code")
 	})
-	if len(b.filters) == 0 && !b.all && !b.dryRun {
+	filters := len(b.filters)
+	if b.filters["dismissed"] == "false" { // as without it
+		filters--
+	}
+	if filters == 0 && !b.all && !b.dryRun {
 		return b, badField("all", "no_filter", "without a filter the request selects everything; set all=true to confirm")
 	}
 	return b, nil

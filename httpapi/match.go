@@ -19,10 +19,11 @@ type precondition struct {
 
 // ifMatch reads If-Match. Weak tags never match (RFC 9110, 13.1.1).
 func ifMatch(r *request) (p precondition, err error) {
-	h := string(r.http.Request.Header.Peek("If-Match"))
-	if h == "" {
+	sent := r.http.Request.Header.Peek(fasthttp.HeaderIfMatch)
+	if sent == nil {
 		return p, nil
 	}
+	h := string(sent) // "" is refused: a variable that was not set must not lift the condition
 	p.given = true
 	if strings.TrimSpace(h) == "*" {
 		p.any = true
@@ -44,12 +45,13 @@ func ifMatch(r *request) (p precondition, err error) {
 // onlyNew reads the If-None-Match of a PUT: with *, the timer must not exist.
 func onlyNew(r *request) (bool, error) {
 	h := &r.http.Request.Header
-	switch text := strings.TrimSpace(string(h.Peek(fasthttp.HeaderIfNoneMatch))); {
-	case text == "":
+	sent := h.Peek(fasthttp.HeaderIfNoneMatch)
+	switch {
+	case sent == nil:
 		return false, nil
-	case text != "*":
+	case strings.TrimSpace(string(sent)) != "*":
 		return false, badField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "must be *: the timer must not exist yet")
-	case len(h.Peek(fasthttp.HeaderIfMatch)) > 0:
+	case h.Peek(fasthttp.HeaderIfMatch) != nil:
 		return false, badField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "contradicts If-Match")
 	}
 	return true, nil
@@ -80,7 +82,7 @@ func isCurrent(r *request, version uint32) bool {
 // supports refuses preconditions of a write that its route would ignore.
 func (rt *route) supports(h *fasthttp.RequestHeader) error {
 	for _, name := range [...]string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch, fasthttp.HeaderIfUnmodifiedSince} {
-		if !slices.Contains(rt.preconditions, name) && len(h.Peek(name)) > 0 {
+		if !slices.Contains(rt.preconditions, name) && h.Peek(name) != nil {
 			return badField(name, "unsupported_precondition", "is not supported by "+rt.method+" "+rt.path)
 		}
 	}

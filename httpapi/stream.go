@@ -80,7 +80,9 @@ func (s *Server) stream(ctx context.Context, w *bufio.Writer, tasks *inspect.Sub
 	defer beat.Stop()
 	b := appendPosition([]byte(": xtimer\nretry: 2000\n"), tasks)
 	for {
-		w.Write(b)
+		if _, err := w.Write(b); err != nil {
+			return // the reader has gone, though there is more to catch up on
+		}
 		b = b[:0]
 		e, more, err := tasks.Next(ctx)
 		switch {

@@ -2,11 +2,14 @@ package httpapi
 
 import (
 	"bufio"
+	"io"
 	"net/http/httputil"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"xtimer/engine"
 )
 
 // events reads the events of a stream until it ends; headers are lines.
@@ -139,5 +142,23 @@ func TestStreamGoesOn(t *testing.T) {
 	slices.Sort(want)
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("%d tasks were told of %d", len(got), len(want))
+	}
+}
+
+// TestStreamIsLeft: a stream whose reader has gone ends at once, and does not first read
+// all that the reader missed.
+func TestStreamIsLeft(t *testing.T) {
+	n := newNode(t)
+	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201).str("id")
+	tasks := n.e.Subscribers().Subscribe(t.Context(), engine.TaskFilter{}, nil)
+	for range 3 {
+		key := n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
+	}
+	gone, w := io.Pipe()
+	gone.Close()
+	n.s.stream(t.Context(), bufio.NewWriterSize(w, 16), tasks)
+	if _, more, err := tasks.Next(t.Context()); !more || err != nil {
+		t.Errorf("the stream read all tasks for a reader that had gone: %v", err)
 	}
 }

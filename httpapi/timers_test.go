@@ -75,6 +75,9 @@ func TestPutByName(t *testing.T) {
 	n.do("PUT", path, other, "If-Match", `"7"`).want(412)
 	n.do("PUT", path, other, "If-Match", `W/"1"`).want(412)
 	n.do("PUT", path, other, "If-Match", `1`).want(400)
+	n.do("PUT", path, other, "If-Match", "").want(400)
+	n.do("DELETE", path, "", "If-Match", "").want(400)
+	n.do("PUT", path, other, "If-None-Match", "").want(400)
 	if did := n.do("PUT", path, other, "If-Match", `"1", "9"`).want(200); did.str("result") != "updated" || did.header["Etag"] != `"2"` {
 		t.Error(did.body)
 	}
@@ -374,10 +377,19 @@ func TestBulk(t *testing.T) {
 	n.do("POST", "/v1/timers/delete?app=a", `{"app":"b"}`).want(400)
 	n.do("POST", "/v1/timers/delete?dry_run=yes", "").want(400)
 	for _, c := range []struct{ query, body string }{
-		{"?app=", ""}, {"?name_prefix=", ""}, {"?app=&name_prefix=", ""}, {"", `{"app":""}`}, {"", `{"name_prefix":""}`}, {"?app=&all=false", `{"name_prefix":""}`},
+		{"?app=", ""},
+		{"?name_prefix=", ""},
+		{"?app=&name_prefix=", ""},
+		{"", `{"app":""}`},
+		{"", `{"name_prefix":""}`},
+		{"?app=&all=false", `{"name_prefix":""}`},
+		{"?code=", ""},
+		{"?app=", `{"code":"","dismissed":false}`},
+		{"?dismissed=false", ""},
 	} {
 		for _, path := range []string{"/v1/timers/delete", "/v1/timers/disable", "/v1/timers/enable", "/v1/tasks/retry"} {
-			if strings.Contains(path, "/tasks/") && strings.Contains(c.query+c.body, "name_prefix") {
+			ofTasks := strings.Contains(c.query+c.body, "code") || strings.Contains(c.query, "dismissed")
+			if strings.Contains(path, "/tasks/") && strings.Contains(c.query+c.body, "name_prefix") || !strings.Contains(path, "/tasks/") && ofTasks {
 				continue
 			}
 			if got := n.do("POST", path+c.query, c.body).want(400); got.str("code") != "no_filter" {
