@@ -24,7 +24,7 @@
 // came through, and whose answer was lost, says Unchanged; with IfMatch, 412.
 //
 // Errors are *Error when the server answered, and what net/http says when it
-// did not.
+// did not. Redirects are not followed: a server that sends one is named wrongly.
 package client
 
 import (
@@ -69,6 +69,13 @@ func New(baseURL string, options ...Option) (*Client, error) {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.MaxIdleConnsPerHost = 64
 		c.http = &http.Client{Transport: t}
+	}
+	if c.http.CheckRedirect == nil {
+		// A redirect is an error: followed, a POST would become a GET, and its answer would
+		// pass for that of the POST.
+		h := *c.http
+		h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		c.http = &h
 	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,6 +171,35 @@ func TestErrors(t *testing.T) {
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://h", "http://", "http://h/?a=b", "http://h:port"} {
 		if _, err := client.New(bad); err == nil {
 			t.Errorf("%q passes for a URL", bad)
+		}
+	}
+}
+
+// TestRedirects: a redirect is an error, for the answer to the GET that would follow is
+// not the answer to the POST.
+func TestRedirects(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/timers" {
+				http.Redirect(w, r, "/secure/v1/timers", status)
+				return
+			}
+			io.WriteString(w, `{"timers":[]}`)
+		}))
+		defer s.Close()
+		for _, h := range []*http.Client{nil, {}} {
+			var options []client.Option
+			if h != nil {
+				options = append(options, client.WithHTTPClient(h))
+			}
+			c, err := client.New(s.URL, options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e *client.Error
+			if made, err := c.Create(t.Context(), hourly("n")); !errors.As(err, &e) || e.Status != status {
+				t.Errorf("%d: %+v, %v", status, made, err)
+			}
 		}
 	}
 }
