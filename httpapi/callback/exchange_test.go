@@ -151,6 +151,32 @@ func TestAnswerWithABareLF(t *testing.T) {
 	}
 }
 
+// A head that ends in a bare LF is an error at once, and not at the timeout.
+func TestHeadThatEndsInABareLF(t *testing.T) {
+	for head, valid := range map[string]bool{
+		"HTTP/1.1 204 No Content\n\r\n":              true,
+		"HTTP/1.1 204 No Content\n\n":                false,
+		"HTTP/1.1 204 No Content\r\n\n":              false,
+		"HTTP/1.1 204 No Content\nX: a\n\n":          false,
+		"HTTP/1.1 204 No Content\r\nX: a\r\n\n":      false,
+		"HTTP/1.1 204 No Content\r\nX: a\n\r\n":      false,
+		"HTTP/1.1 204 No Content\nX: a\r\n\r\n":      true,
+		"HTTP/1.1 204 No Content\nX: a\nY:b\r\n\r\n": true,
+	} {
+		p := listen(t, nil, answering(head))
+		begin := time.Now()
+		o := newCaller(t, Config{}).Call(testCall(p.url))
+		if valid {
+			expect(t, o, engine.ClassOK, "")
+		} else {
+			expect(t, o, engine.ClassUnknown, "protocol")
+		}
+		if took := time.Since(begin); took > 4*time.Second {
+			t.Errorf("%q: the outcome is known after %v", head, took)
+		}
+	}
+}
+
 // A target says for how long it keeps a connection.
 func TestIdleTime(t *testing.T) {
 	for said, want := range map[string]time.Duration{

@@ -74,6 +74,9 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 func readHead(s *scratch, o *engine.Outcome) (all answerHead, err error) {
 	for n := 0; ; n++ {
 		head := peekHead(s.answer)
+		if head.endless {
+			return all, &stageError{wordProtocol, errors.New("the head of the response ends in LF without CR")}
+		}
 		if err := s.resp.Header.Read(s.answer); err != nil {
 			return all, answerError(err)
 		}
@@ -154,6 +157,7 @@ func classify(o *engine.Outcome, success string, h *fasthttp.ResponseHeader) {
 // answerHead is what must be known of an answer's head and fasthttp does not tell.
 type answerHead struct {
 	bare      bool // a line ends without CR: such an answer may have another end for others
+	endless   bool // its end is a bare LF, for which fasthttp would wait until the timeout
 	zero      bool // the status is 000, which fasthttp takes for 200
 	keepAlive bool // a header begins with k: it may be Keep-Alive, which few send
 }
@@ -167,7 +171,7 @@ func peekHead(r *bufio.Reader) (h answerHead) {
 		}
 		b, _ := r.Peek(r.Buffered())
 		h = answerHead{}
-		begun := false
+		begun, whole := false, true // the line before ended in CRLF
 		for rest := b; ; {
 			i := bytes.IndexByte(rest, '\n')
 			if i < 0 {
@@ -178,10 +182,12 @@ func peekHead(r *bufio.Reader) (h answerHead) {
 			h.bare = h.bare || !cr
 			switch {
 			case empty && begun:
+				h.endless = !cr || !whole
 				return h
 			case empty: // before the status line
 			case begun:
 				h.keepAlive = h.keepAlive || rest[0]|0x20 == 'k'
+				whole = cr
 			case !bytes.HasPrefix(rest, []byte("HTTP/")):
 				return answerHead{}
 			default:
