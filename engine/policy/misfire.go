@@ -19,7 +19,7 @@ const MaxSingles = 16
 type Triage struct {
 	Now     int64
 	Records []*engine.Task // of dues that are not called
-	Owe     []engine.Owed  // of dues that are
+	Owe     []engine.Owed  // of dues that are, those of a timer by due
 }
 
 // Decide says what becomes of the dues of a timer in the open spans, which are in order
@@ -37,6 +37,9 @@ func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, open Spans) {
 	if t.Misfire.Policy == engine.MisfireLatest {
 		latest = open.last(p, old, called-1)
 	}
+	if latest >= 0 { // before the rest: rows are taken up in this order
+		d.Owe = append(d.Owe, Row(t, latest))
+	}
 	for _, s := range open {
 		d.Pass(t, p, s[0], min(s[1], old-1), engine.Missed, engine.ReasonWindow)
 		skipped := min(s[1], called-1)
@@ -45,9 +48,6 @@ func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, open Spans) {
 		}
 		d.Pass(t, p, max(s[0], old), skipped, engine.Skipped, engine.ReasonMisfire)
 		d.Call(t, p, max(s[0], called), s[1])
-	}
-	if latest >= 0 {
-		d.Owe = append(d.Owe, Row(t, latest))
 	}
 }
 

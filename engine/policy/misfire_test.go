@@ -145,6 +145,9 @@ func TestDecideIsTheWalk(t *testing.T) {
 		if !reflect.DeepEqual(got.Records, want.Records) {
 			t.Fatalf("%v\nrecords\n got %v\nwant %v", timer.Misfire, told(got.Records), told(want.Records))
 		}
+		if !slices.IsSortedFunc(got.Owe, func(a, b engine.Owed) int { return a.Key.Compare(b.Key) }) {
+			t.Fatalf("%v: owed are %v, not by due", timer.Misfire, got.Owe)
+		}
 		if g, w := owed(&p, got.Owe), owed(&p, want.Owe); !maps.Equal(g, w) {
 			t.Fatalf("%v: owed are %d dues, want %d", timer.Misfire, len(g), len(w))
 		}
