@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"io"
-	"runtime/debug"
 	"sync"
 
 	"github.com/valyala/fasthttp"
+
+	"xtimer/httpapi/conn"
+	"xtimer/httpapi/problem"
 )
 
 // What answers may take of the memory.
@@ -21,52 +23,11 @@ const (
 	pageWork    = 2 * pageBytes // what counts for a page until it is rendered
 	smallAnswer = 8 << 10
 	pieceBytes  = 256 << 10
-	// The budget is an eighth of the memory limit of the process, within these bounds.
-	leastBudget, mostBudget = 16 << 20, 256 << 20
-	// sendBuffer bounds what the kernel keeps of an answer for a client that does not
-	// read: by itself it takes 4 MiB for each connection.
-	sendBuffer = 64 << 10
 )
 
-// budget counts the bytes of the answers that are being written, by the app of the token.
-type budget struct {
-	total int64
-	mu    sync.Mutex
-	all   int64            // guarded by mu
-	of    map[string]int64 // guarded by mu
-}
-
-func newBudget() *budget {
-	return &budget{
-		total: max(leastBudget, min(debug.SetMemoryLimit(-1)/8, mostBudget)),
-		of:    make(map[string]int64),
-	}
-}
-
-// hold counts n bytes, unless that is too much; what must be answered is counted always.
-func (a *budget) hold(app string, n int64, must bool) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !must && (a.all+n > a.total || a.of[app]+n > a.total/2) {
-		return false
-	}
-	a.all += n
-	a.of[app] += n
-	return true
-}
-
-func (a *budget) release(app string, n int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all -= n
-	if a.of[app] -= n; a.of[app] == 0 {
-		delete(a.of, app)
-	}
-}
-
-var errAnswersFull = &problem{
-	status: fasthttp.StatusServiceUnavailable, code: "answers_full", retry: 1,
-	detail: "responses in progress use all the memory set aside for them: request a smaller page, or retry later",
+var errAnswersFull = &problem.Problem{
+	Status: fasthttp.StatusServiceUnavailable, Code: "answers_full", Retry: 1,
+	Detail: "responses in progress use all the memory set aside for them: request a smaller page, or retry later",
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -83,14 +44,14 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, app string, must bool, b *[]by
 		return
 	}
 	n := int64(cap(*b))
-	if !s.answers.hold(app, n, must) {
+	if !s.answers.Hold(app, n, must) {
 		ctx.Response.Reset()
-		errAnswersFull.send(ctx)
+		errAnswersFull.Send(ctx)
 		return
 	}
-	inPieces(ctx)
+	conn.InPieces(ctx)
 	ctx.SetBodyStream(&heldAnswer{rest: *b, release: sync.OnceFunc(func() {
-		s.answers.release(app, n)
+		s.answers.Release(app, n)
 		if n <= 2*pageBytes {
 			buffers.Put(b)
 		}
@@ -115,13 +76,6 @@ func compressed(ctx *fasthttp.RequestCtx, b *[]byte) *[]byte {
 
 // streamBytes is what an event stream counts for: what a reader may be behind.
 const streamBytes = 1 << 20
-
-// inPieces gives each write of the answer a time of its own.
-func inPieces(ctx *fasthttp.RequestCtx) {
-	if c, ok := ctx.Conn().(*visitor); ok {
-		c.endless.Store(true)
-	}
-}
 
 // heldAnswer is a body that is counted until it is closed.
 type heldAnswer struct {

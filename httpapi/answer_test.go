@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,8 +121,9 @@ func TestClientsThatDoNotRead(t *testing.T) {
 		n.do("POST", "/v1/timers", bulky("a", fmt.Sprint(i), size)).want(201)
 		n.do("POST", "/v1/timers", bulky("b", fmt.Sprint(i), size)).want(201)
 	}
+	limit := debug.SetMemoryLimit(128 << 20) // a budget of 16 MiB
 	addr := n.reached()
-	n.s.answers.total = 16 << 20
+	debug.SetMemoryLimit(limit)
 	ask := func(token, request string) net.Conn {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -140,11 +142,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 		}
 		return strings.Fields(line)[1]
 	}
-	held := func() int64 {
-		n.s.answers.mu.Lock()
-		defer n.s.answers.mu.Unlock()
-		return n.s.answers.all
-	}
+	held := func() int64 { return n.s.answers.Held() }
 	var mute []net.Conn
 	for range 32 {
 		mute = append(mute, ask("a-read", "GET /v1/timers?limit=1000"))
@@ -181,7 +179,7 @@ func TestVerificationsTakeTurns(t *testing.T) {
 		n.token = token
 		return n.do("GET", fmt.Sprintf("/v1/admin/verify?from=%d", time.Now().Add(-time.Minute).UnixMilli()), "")
 	}
-	leave, err := n.s.verifying.take(t.Context(), "a")
+	leave, err := n.s.verifying.Take(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,11 +187,11 @@ func TestVerificationsTakeTurns(t *testing.T) {
 		t.Error(got.body)
 	}
 	ask("b-admin").want(200)
-	until(t, func() bool { return len(n.s.verifying.total) == 1 }) // the second's turn is over
-	other, err := n.s.verifying.take(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	var other func()
+	until(t, func() bool { // the second's turn is over
+		other, err = n.s.verifying.Take(t.Context(), "")
+		return err == nil
+	})
 	ask("b-admin").want(429)
 	other()
 	leave()

@@ -11,17 +11,18 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/access"
 )
 
-func tokens() []Token {
+func tokens() []access.Token {
 	sum := sha256.Sum256([]byte("root"))
-	return []Token{
-		{App: "a", Role: RoleRead, Token: "a-read"},
-		{App: "a", Role: RoleWrite, Token: "a-write"},
-		{App: "a", Role: RoleAdmin, Token: "a-admin"},
-		{App: "b", Role: RoleAdmin, Token: "b-admin"},
-		{App: AllApps, Role: RoleRead, Token: "all-read"},
-		{App: AllApps, Role: RoleAdmin, SHA256: hex.EncodeToString(sum[:])},
+	return []access.Token{
+		{App: "a", Role: access.RoleRead, Token: "a-read"},
+		{App: "a", Role: access.RoleWrite, Token: "a-write"},
+		{App: "a", Role: access.RoleAdmin, Token: "a-admin"},
+		{App: "b", Role: access.RoleAdmin, Token: "b-admin"},
+		{App: access.AllApps, Role: access.RoleRead, Token: "all-read"},
+		{App: access.AllApps, Role: access.RoleAdmin, SHA256: hex.EncodeToString(sum[:])},
 	}
 }
 
@@ -33,16 +34,16 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 		path := fill.Replace(rt.path)
 		for _, c := range []struct {
 			token string
-			role  Role
+			role  access.Role
 			known bool
 		}{
 			{"", 0, false},
 			{"wrong", 0, false},
-			{"a-read", RoleRead, true},
-			{"a-write", RoleWrite, true},
-			{"a-admin", RoleAdmin, true},
-			{"all-read", RoleRead, true},
-			{"root", RoleAdmin, true},
+			{"a-read", access.RoleRead, true},
+			{"a-write", access.RoleWrite, true},
+			{"a-admin", access.RoleAdmin, true},
+			{"all-read", access.RoleRead, true},
+			{"root", access.RoleAdmin, true},
 		} {
 			if strings.HasSuffix(path, "/stream") {
 				continue // TestStream
@@ -50,7 +51,7 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 			n.token = c.token
 			got := n.do(rt.method, path, "")
 			switch {
-			case rt.role == roleOpen, rt.path == "/debug/pprof/" && c.token == "root":
+			case rt.role == access.RoleOpen, rt.path == "/debug/pprof/" && c.token == "root":
 				got.want(200)
 			case !c.known:
 				if got.want(401).header["Www-Authenticate"] == "" {
@@ -263,12 +264,12 @@ func TestCursors(t *testing.T) {
 }
 
 func TestTokensThatCannotBe(t *testing.T) {
-	for _, ts := range [][]Token{
-		{{App: "a", Role: RoleRead}},
+	for _, ts := range [][]access.Token{
+		{{App: "a", Role: access.RoleRead}},
 		{{App: "a", Token: "x"}},
-		{{Role: RoleRead, Token: "x"}},
-		{{App: "a", Role: RoleRead, SHA256: "12"}},
-		{{App: "a", Role: RoleRead, Token: "x"}, {App: "b", Role: RoleRead, Token: "x"}},
+		{{Role: access.RoleRead, Token: "x"}},
+		{{App: "a", Role: access.RoleRead, SHA256: "12"}},
+		{{App: "a", Role: access.RoleRead, Token: "x"}, {App: "b", Role: access.RoleRead, Token: "x"}},
 	} {
 		if _, err := NewServer(nil, ServerConfig{Tokens: ts}); err == nil {
 			t.Errorf("%v is taken", ts)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -15,12 +17,12 @@ func (s *Server) backup(r *request) (reply, error) {
 	if err := readOptional(r, new(struct{}), nil); err != nil {
 		return reply{}, err
 	}
-	if r.grant.app != AllApps {
-		return reply{}, forbidden("a backup contains every app: the request needs an admin token for all apps")
+	if r.Grant.App != access.AllApps {
+		return reply{}, problem.Forbidden("a backup contains every app: the request needs an admin token for all apps")
 	}
 	if s.cfg.BackupDir == "" {
-		return reply{}, &problem{
-			status: fasthttp.StatusConflict, code: "no_backup_dir", detail: "the server was started without --backup-dir",
+		return reply{}, &problem.Problem{
+			Status: fasthttp.StatusConflict, Code: "no_backup_dir", Detail: "the server was started without --backup-dir",
 		}
 	}
 	begin := time.Now()

@@ -11,6 +11,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/change"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -85,7 +86,7 @@ func decodeBatch(body []byte, ndjson bool) ([]item, error) {
 		items = append(items, item{def: engine.NewDefinition()})
 		return &items[len(items)-1], true
 	}
-	tooMany := badField("timers", "too_many", fmt.Sprintf("has more than %d items", maxBatch))
+	tooMany := problem.BadField("timers", "too_many", fmt.Sprintf("has more than %d items", maxBatch))
 	var err error
 	if ndjson {
 		for line := range bytes.SplitSeq(body, []byte{'\n'}) {
@@ -115,11 +116,11 @@ func decodeBatch(body []byte, ndjson bool) ([]item, error) {
 			return nil, err
 		}
 		if !given {
-			return nil, badField("timers", "missing", "is missing")
+			return nil, problem.BadField("timers", "missing", "is missing")
 		}
 	}
 	if len(items) == 0 {
-		return nil, badField("timers", "empty", "must not be empty")
+		return nil, problem.BadField("timers", "empty", "must not be empty")
 	}
 	return items, err
 }
@@ -139,17 +140,17 @@ func appendCreated(b []byte, c *change.Created) []byte {
 
 // appendFailed appends the problem of one item; the fields that it names begin
 // with the item's place.
-func appendFailed(b []byte, failed *problem, i int) []byte {
+func appendFailed(b []byte, failed *problem.Problem, i int) []byte {
 	p := *failed
 	at := pathOf(i)
-	fields := make([]engine.FieldFault, len(p.fields))
-	for j, f := range p.fields {
+	fields := make([]engine.FieldFault, len(p.Fields))
+	for j, f := range p.Fields {
 		if !strings.HasPrefix(f.Field, at[:len(at)-1]) {
 			f.Field = at + f.Field
 		}
 		fields[j] = f
 	}
-	p.fields = fields
-	b = wire.IntMember(append(b, '{'), "status", int64(p.status))
-	return append(p.render(wire.Member(b, "error")), '}')
+	p.Fields = fields
+	b = wire.IntMember(append(b, '{'), "status", int64(p.Status))
+	return append(p.Append(wire.Member(b, "error")), '}')
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"xtimer/httpapi/access"
 )
 
 // announce opens a connection that announces a batch of 8 MiB and sends its beginning.
@@ -44,8 +46,8 @@ func status(t *testing.T, c net.Conn, wait time.Duration) int {
 // no more, however it ended. Without a token nothing is made room for.
 func TestBodiesAreBounded(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(256 << 20)) // a budget of 32 MiB
-	n := serve(t, newEngine(t, nil, nil), ServerConfig{Tokens: []Token{
-		{App: "a", Token: "token-of-a", Role: RoleWrite}, {App: "b", Token: "token-of-b", Role: RoleWrite},
+	n := serve(t, newEngine(t, nil, nil), ServerConfig{Tokens: []access.Token{
+		{App: "a", Token: "token-of-a", Role: access.RoleWrite}, {App: "b", Token: "token-of-b", Role: access.RoleWrite},
 	}, ReadTimeout: time.Second})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -80,20 +82,13 @@ func TestBodiesAreBounded(t *testing.T) {
 		t.Errorf("a batch that does not come: %d", got)
 	}
 	held[1].Close()
-	for deadline := time.Now().Add(5 * time.Second); n.s.bodies.n.Load() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bodies are counted", n.s.bodies.n.Load())
-		}
-	}
+	until(t, func() bool { bodies, _ := n.s.bodies.Held(); return bodies == 0 })
 	body := `{"timers":[` + strings.Repeat(" ", 1<<20) + `]}`
 	for range 40 { // an empty one; each gives back what it took
 		n.do("POST", "/v1/timers/batch", body, "Authorization", "Bearer token-of-a").want(400)
 	}
-	b := n.s.bodies.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all != 0 {
-		t.Errorf("%d bytes count of bodies that are gone", b.all)
+	if _, bytes := n.s.bodies.Held(); bytes != 0 {
+		t.Errorf("%d bytes count of bodies that are gone", bytes)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/change"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -139,7 +140,7 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 		filters--
 	}
 	if filters == 0 && !b.all && !b.dryRun {
-		return b, badField("all", "no_filter", "without a filter the request selects everything; set all=true to confirm")
+		return b, problem.BadField("all", "no_filter", "without a filter the request selects everything; set all=true to confirm")
 	}
 	return b, nil
 }
@@ -166,7 +167,7 @@ func startedReply(op change.Operation, dryRun bool) reply {
 // getOperation is GET /v1/operations/{id}.
 func (s *Server) getOperation(r *request) (reply, error) {
 	op, ok := s.e.Operation(r.vars[0])
-	if !ok || !r.mayUse(op.App) {
+	if !ok || !r.MayUse(op.App) {
 		return reply{}, engine.ErrNotFound
 	}
 	return operationReply(op, false), nil

@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"xtimer/httpapi/access"
 )
 
 // ServerConfig of a Server. Zero values mean the defaults stated.
 type ServerConfig struct {
 	// Tokens that are needed; without any, everyone may do everything.
-	Tokens []Token
+	Tokens []access.Token
 	// CursorKey seals the cursors of lists, CursorKeySize bytes; nil: one of the process's
 	// own, whose cursors end with it.
 	CursorKey []byte

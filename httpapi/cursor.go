@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -35,7 +36,7 @@ func newCursors(key []byte) (c cursors, err error) {
 }
 
 // scope is what a cursor is good for: the list, and the app of the token.
-func (r *request) scope() []byte { return []byte(r.route.path + "\n" + r.grant.app) }
+func (r *request) scope() []byte { return []byte(r.route.path + "\n" + r.Grant.App) }
 
 // cursorMember appends the cursor of the next page, if there is one.
 func (s *Server) cursorMember(b []byte, r *request, next string) []byte {
@@ -66,9 +67,9 @@ func (s *Server) cursor(r *request) (string, error) {
 func (s *Server) page(r *request) (after string, limit int, err error) {
 	limit, err = r.number("limit", defaultLimit, 1, maxLimit)
 	after, badCursor := s.cursor(r)
-	return after, limit, together(err, badCursor)
+	return after, limit, problem.Together(err, badCursor)
 }
 
-var errBadCursor = badField("cursor", "bad_cursor", "was not issued by this server for this list and this token's app")
+var errBadCursor = problem.BadField("cursor", "bad_cursor", "was not issued by this server for this list and this token's app")
 
 const defaultLimit, maxLimit = 100, 1000

@@ -247,3 +247,5 @@ func (r *raw) receive() answer {
 	}
 	return answer{t: r.t, status: p.StatusCode(), body: string(p.Body()), header: map[string]string{"Connection": string(p.Header.Peek("Connection"))}}
 }
+
+func textLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

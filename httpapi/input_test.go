@@ -279,7 +279,7 @@ func FuzzPath(f *testing.F) {
 	}
 	root := tree(routes(ServerConfig{}))
 	f.Fuzz(func(t *testing.T, path string) {
-		r, _, err := root.find("GET", path)
+		r, _, err := root.Find("GET", path)
 		if (r == nil) != (err != nil) {
 			t.Errorf("%q: %v, %v", path, r, err)
 		}

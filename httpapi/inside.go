@@ -12,6 +12,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/conn"
 )
 
 // inside answers the requests of the console without a socket between: each
@@ -98,7 +101,7 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 	return func(ctx *fasthttp.RequestCtx) {
 		serve(ctx)
 		if ctx.Response.IsBodyStream() {
-			inPieces(ctx)
+			conn.InPieces(ctx)
 			return
 		}
 		if len(ctx.Response.Body()) > smallAnswer {
@@ -122,4 +125,13 @@ func ofAPI(uri string) bool {
 		return true
 	}
 	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/debug/")
+}
+
+// open reports whether a request is for what wants no token, such as a probe; a page of
+// the console is not.
+func (s *Server) open(ctx *fasthttp.RequestCtx) bool {
+	uri := unsafeString(ctx.Request.Header.RequestURI())
+	path, _, _ := strings.Cut(uri, "?")
+	rt, _, err := s.root.Find(unsafeString(ctx.Method()), path)
+	return err == nil && rt.role == access.RoleOpen && ofAPI(uri)
 }

@@ -2,13 +2,18 @@ package httpapi
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"xtimer/engine"
 	"xtimer/engine/inspect"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -18,7 +23,7 @@ func (s *Server) listTimers(r *request) (reply, error) {
 	after, limit, badPage := s.page(r)
 	withLast, badLast := r.boolean("last_task")
 	withTotal, badTotal := r.boolean("total")
-	if err := together(badFilter, badPage, badLast, badTotal); err != nil {
+	if err := problem.Together(badFilter, badPage, badLast, badTotal); err != nil {
 		return reply{}, err
 	}
 	b := buffers.Get().(*[]byte)
@@ -83,13 +88,13 @@ func (r *request) timerFilter(q map[string]string) (f engine.TimerFilter, err er
 	f.Search, errs[1] = searchText(q)
 	if w, ok := q["status"]; ok {
 		if f.Status, f.HasStatus = engine.ParseStatus(w); !f.HasStatus {
-			errs[2] = badField("status", "unknown_value", wire.Quote(w)+" is not one of enabled, disabled, finished")
+			errs[2] = problem.BadField("status", "unknown_value", wire.Quote(w)+" is not one of enabled, disabled, finished")
 		}
 	}
 	if l, ok := q["label"]; ok {
 		f.Labels, errs[3] = parseSelector(l)
 	}
-	return f, together(errs[:]...)
+	return f, problem.Together(errs[:]...)
 }
 
 // maxTerms bounds a label selector.
@@ -107,10 +112,10 @@ func parseSelector(s string) ([]engine.LabelMatch, error) {
 		m.Key, m.Not = strings.CutSuffix(k, "!")
 		m.Key = strings.TrimSpace(m.Key)
 		if !ok || m.Key == "" || strings.ContainsAny(m.Key, "!=") || strings.ContainsAny(m.Value, "!=") && strings.HasPrefix(m.Value, "=") {
-			return nil, badField("label", "bad_selector", wire.Quote(term)+" is not a term like team=a or env!=prod")
+			return nil, problem.BadField("label", "bad_selector", wire.Quote(term)+" is not a term like team=a or env!=prod")
 		}
 		if terms = append(terms, m); len(terms) > maxTerms {
-			return nil, badField("label", "bad_selector", "has more than 32 terms")
+			return nil, problem.BadField("label", "bad_selector", "has more than 32 terms")
 		}
 	}
 	return terms, nil
@@ -122,25 +127,25 @@ func (r *request) taskFilter(q map[string]string) (f engine.TaskFilter, err erro
 	f.App, errs[0] = r.limitApp(q["app"])
 	if s, ok := q["timer_id"]; ok {
 		if f.Timer, err = engine.ParseTimerID(s); err != nil {
-			errs[1] = badField("timer_id", "wrong_type", "is not a timer's id")
+			errs[1] = problem.BadField("timer_id", "wrong_type", "is not a timer's id")
 		}
 	}
 	f.Statuses, errs[2] = taskStatusesOf(q)
 	if s, ok := q["origin"]; ok {
 		if f.Origin, f.HasOrigin = engine.ParseOrigin(s); !f.HasOrigin {
-			errs[3] = badField("origin", "unknown_value", wire.Quote(s)+" is not one of schedule, manual, redrive, catch_up")
+			errs[3] = problem.BadField("origin", "unknown_value", wire.Quote(s)+" is not one of schedule, manual, redrive, catch_up")
 		}
 	}
 	errs[4] = codeFilter(q["code"], &f)
 	f.Search, errs[5] = searchText(q)
 	switch s, ok := q["dismissed"]; {
 	case ok && s != "true" && s != "false":
-		errs[6] = badField("dismissed", "wrong_type", "must be true or false")
+		errs[6] = problem.BadField("dismissed", "wrong_type", "must be true or false")
 	case ok:
 		f.HasDismissed, f.Dismissed = true, s == "true"
 	}
 	errs[7] = spanFilter(q, &f)
-	return f, together(errs[:]...)
+	return f, problem.Together(errs[:]...)
 }
 
 // spanFilter reads from and to.
@@ -152,11 +157,11 @@ func spanFilter(q map[string]string, f *engine.TaskFilter) error {
 	if s, ok := q["to"]; ok {
 		f.To, errs[1] = parseInstant("to", s)
 	}
-	if err := together(errs[:]...); err != nil {
+	if err := problem.Together(errs[:]...); err != nil {
 		return err
 	}
 	if f.To != 0 && f.To <= f.From {
-		return badField("to", "out_of_range", "must be later than from")
+		return problem.BadField("to", "out_of_range", "must be later than from")
 	}
 	return nil
 }
@@ -169,7 +174,7 @@ func taskStatusesOf(q map[string]string) (sts []engine.TaskStatus, err error) {
 	for w := range strings.SplitSeq(s, ",") {
 		st, ok := engine.ParseTaskStatus(w)
 		if !ok {
-			return nil, badField("status", "unknown_value", wire.Quote(w)+" is not one of "+taskStatuses)
+			return nil, problem.BadField("status", "unknown_value", wire.Quote(w)+" is not one of "+taskStatuses)
 		}
 		sts = append(sts, st)
 	}
@@ -183,7 +188,7 @@ const maxSearch = 100
 
 func searchText(q map[string]string) (string, error) {
 	if len(q["q"]) > maxSearch {
-		return "", badField("q", "out_of_range", "must be at most 100 bytes")
+		return "", problem.BadField("q", "out_of_range", "must be at most 100 bytes")
 	}
 	return q["q"], nil
 }
@@ -203,8 +208,36 @@ func codeFilter(s string, f *engine.TaskFilter) error {
 		return nil
 	}
 	if !slices.Contains(engine.ErrorClasses, s) {
-		return badField("code", "unknown_value", wire.Quote(s)+" is not a status like 503, a class like 5xx, or one of "+strings.Join(engine.ErrorClasses, ", "))
+		return problem.BadField("code", "unknown_value", wire.Quote(s)+" is not a status like 503, a class like 5xx, or one of "+strings.Join(engine.ErrorClasses, ", "))
 	}
 	f.Class = s
 	return nil
+}
+
+// listTurns are those of lists. Reading and writing a page takes milliseconds of
+// a core and megabytes: one app may have half the cores at it.
+func listTurns() *access.Turns {
+	cores := runtime.GOMAXPROCS(0)
+	return access.NewTurns(max(1, cores/2), cores, time.Second, &problem.Problem{
+		Status: fasthttp.StatusServiceUnavailable, Code: "too_many_lists", Retry: 1,
+		Detail: "other requests are reading lists, and no turn became free within a second: retry later, or use fewer connections",
+	})
+}
+
+// reading waits for a turn to make a page, and holds the memory that takes: one for which
+// there is none is refused before it is read.
+func (s *Server) reading(r *request) (leave func(), err error) {
+	app := r.Grant.App
+	end, err := s.listing.Take(r.ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	if !s.answers.Hold(app, pageWork, false) {
+		end()
+		return nil, errAnswersFull
+	}
+	return func() {
+		s.answers.Release(app, pageWork)
+		end()
+	}, nil
 }

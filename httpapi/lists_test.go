@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"xtimer/httpapi/access"
 )
 
 // TestSearchAndTotal: a search goes with the other filters, and a total says whether it
@@ -58,10 +60,10 @@ func TestSearchAndTotal(t *testing.T) {
 // TestTasksByFailure: tasks are found by code, class and text, and a dismissed one counts
 // as open no more.
 func TestTasksByFailure(t *testing.T) {
-	n := serve(t, newEngine(t, answers(503), nil), ServerConfig{Tokens: []Token{
-		{App: "a", Role: RoleWrite, Token: "a-write", Name: "on call"},
-		{App: "b", Role: RoleWrite, Token: "b-write"},
-		{App: "a", Role: RoleRead, Token: "a-read"},
+	n := serve(t, newEngine(t, answers(503), nil), ServerConfig{Tokens: []access.Token{
+		{App: "a", Role: access.RoleWrite, Token: "a-write", Name: "on call"},
+		{App: "b", Role: access.RoleWrite, Token: "b-write"},
+		{App: "a", Role: access.RoleRead, Token: "a-read"},
 	}})
 	n.token = "a-write"
 	var keys []string
@@ -134,10 +136,10 @@ func TestTasksByFailure(t *testing.T) {
 
 // TestAuthors: each version says whose token made it.
 func TestAuthors(t *testing.T) {
-	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: []Token{
-		{App: "a", Role: RoleWrite, Token: "one", Name: "ci"},
-		{App: "a", Role: RoleWrite, Token: "two"},
-		{App: AllApps, Role: RoleAdmin, Token: "three"},
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: []access.Token{
+		{App: "a", Role: access.RoleWrite, Token: "one", Name: "ci"},
+		{App: "a", Role: access.RoleWrite, Token: "two"},
+		{App: access.AllApps, Role: access.RoleAdmin, Token: "three"},
 	}})
 	n.token = "one"
 	made := n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201)

@@ -8,6 +8,8 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/fair"
 	"xtimer/engine/inspect"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -16,10 +18,10 @@ import (
 // getToken is GET /v1/token: what the bearer may do.
 func (s *Server) getToken(r *request) (reply, error) {
 	return reply{body: renderFunc(func(b []byte) []byte {
-		b = wire.TextMember(append(b, '{'), "app", r.grant.app)
-		b = wire.TextMember(b, "role", r.grant.role.String())
-		b = wire.TextMember(b, "name", r.grant.name)
-		return append(wire.BoolMember(b, "needed", len(s.keys) > 0), '}')
+		b = wire.TextMember(append(b, '{'), "app", r.Grant.App)
+		b = wire.TextMember(b, "role", r.Grant.Role.String())
+		b = wire.TextMember(b, "name", r.Grant.Name)
+		return append(wire.BoolMember(b, "needed", !s.guard.Open()), '}')
 	})}, nil
 }
 
@@ -37,7 +39,7 @@ func (s *Server) timerVersions(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if app, err := s.e.AppOf(r.ctx, id); err != nil || !r.mayUse(app) {
+	if app, err := s.e.AppOf(r.ctx, id); err != nil || !r.MayUse(app) {
 		return reply{}, cmp.Or(err, error(engine.ErrNotFound))
 	}
 	b := buffers.Get().(*[]byte)
@@ -164,8 +166,8 @@ type Setting struct{ Name, Value, From string }
 
 // getSystem is GET /v1/system.
 func (s *Server) getSystem(r *request) (reply, error) {
-	if r.grant.app != AllApps {
-		return reply{}, forbidden("the settings cover the whole service: the request needs an admin token for all apps")
+	if r.Grant.App != access.AllApps {
+		return reply{}, problem.Forbidden("the settings cover the whole service: the request needs an admin token for all apps")
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -199,8 +201,8 @@ func (s *Server) resetClock(r *request) (reply, error) {
 	if err := readOptional(r, new(struct{}), nil); err != nil {
 		return reply{}, err
 	}
-	if r.grant.app != AllApps {
-		return reply{}, forbidden("the clock affects all apps: the request needs an admin token for all apps")
+	if r.Grant.App != access.AllApps {
+		return reply{}, problem.Forbidden("the clock affects all apps: the request needs an admin token for all apps")
 	}
 	op, err := s.e.ResetClock(r.ctx, dryRun)
 	if err != nil {

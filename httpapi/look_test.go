@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/httpapi/access"
 )
 
 func TestVersions(t *testing.T) {
@@ -128,19 +129,19 @@ func TestTokenGrant(t *testing.T) {
 func TestTrend(t *testing.T) {
 	n := newNode(t)
 	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).str("id")
-	n.s.trends[AllApps].take(n.e)
+	n.s.trends[access.AllApps].take(n.e)
 	key := n.do("POST", "/v1/timers/"+id+"/run", "").str("key")
 	until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
 	for range trendLength - 1 {
-		n.s.trends[AllApps].take(n.e)
+		n.s.trends[access.AllApps].take(n.e)
 	}
 	got := n.do("GET", "/v1/stats/trend?minutes=1440", "").want(200)
 	if len(got.get("minutes").([]any)) != 1440 || got.get("minutes", 0, "ended") != 1.0 || got.get("minutes", 1439, "ended") != 0.0 {
 		t.Errorf("%.300s", got.body)
 	}
-	n.s.trends[AllApps].take(n.e)
-	if len(n.s.trends[AllApps].points) != trendLength {
-		t.Errorf("%d minutes are kept", len(n.s.trends[AllApps].points))
+	n.s.trends[access.AllApps].take(n.e)
+	if len(n.s.trends[access.AllApps].points) != trendLength {
+		t.Errorf("%d minutes are kept", len(n.s.trends[access.AllApps].points))
 	}
 }
 

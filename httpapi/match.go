@@ -9,6 +9,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
+	"xtimer/httpapi/problem"
 )
 
 // precondition is an If-Match header: versions of which one has to stand.
@@ -33,7 +34,7 @@ func ifMatch(r *request) (p precondition, err error) {
 		tag = strings.TrimSpace(tag)
 		strong := strings.TrimPrefix(tag, "W/")
 		if len(strong) < 2 || strong[0] != '"' || strong[len(strong)-1] != '"' {
-			return p, badField("If-Match", "bad_if_match", `must be * or an ETag like "3"`)
+			return p, problem.BadField("If-Match", "bad_if_match", `must be * or an ETag like "3"`)
 		}
 		if v, err := strconv.ParseUint(strong[1:len(strong)-1], 10, 32); err == nil && v > 0 && strong == tag {
 			p.versions = append(p.versions, uint32(v))
@@ -50,9 +51,9 @@ func onlyNew(r *request) (bool, error) {
 	case sent == nil:
 		return false, nil
 	case strings.TrimSpace(string(sent)) != "*":
-		return false, badField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "must be *: the timer must not exist yet")
+		return false, problem.BadField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "must be *: the timer must not exist yet")
 	case h.Peek(fasthttp.HeaderIfMatch) != nil:
-		return false, badField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "contradicts If-Match")
+		return false, problem.BadField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "contradicts If-Match")
 	}
 	return true, nil
 }
@@ -83,7 +84,7 @@ func isCurrent(r *request, version uint32) bool {
 func (rt *route) supports(h *fasthttp.RequestHeader) error {
 	for _, name := range [...]string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch, fasthttp.HeaderIfUnmodifiedSince} {
 		if !slices.Contains(rt.preconditions, name) && h.Peek(name) != nil {
-			return badField(name, "unsupported_precondition", "is not supported by "+rt.method+" "+rt.path)
+			return problem.BadField(name, "unsupported_precondition", "is not supported by "+rt.method+" "+rt.path)
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func (c *contract) exchange(rt *route, request string, a answer) error {
 func (n *testNode) hold(method, path, request string, a answer) {
 	n.t.Helper()
 	bare, _, _ := strings.Cut(path, "?")
-	rt, _, err := n.s.root.find(method, bare)
+	rt, _, err := n.s.root.Find(method, bare)
 	if err != nil || strings.HasPrefix(rt.path, "/debug/") {
 		return
 	}

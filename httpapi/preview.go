@@ -5,6 +5,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -32,7 +33,7 @@ func (s *Server) preview(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if !p.given {
-		return reply{}, badField("schedule", "missing", "is missing")
+		return reply{}, problem.BadField("schedule", "missing", "is missing")
 	}
 	v, err := plan.PreviewSchedule(p.schedule, p.n, p.from)
 	if err != nil {

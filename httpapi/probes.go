@@ -8,6 +8,8 @@ import (
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"xtimer/engine"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -25,14 +27,14 @@ func statusReply(status string) reply {
 // although it fires is a warning: a clock that is behind, targets that are late.
 func (s *Server) readyz(*request) (reply, error) {
 	tiers := s.e.Tiers()
-	var not *problem
+	var not *problem.Problem
 	if s.draining.Load() {
 		not = notReady("draining", "this node is shutting down")
 	} else if err := s.e.Ready(); err != nil {
 		not = notReady("not_ready", err.Error())
 	}
 	if not != nil {
-		not.tiers = tiers
+		not.More = func(b []byte) []byte { return tiersMember(b, tiers) }
 		return reply{}, not
 	}
 	warnings := s.e.Warnings()
@@ -42,10 +44,10 @@ func (s *Server) readyz(*request) (reply, error) {
 	})}, nil
 }
 
-func notReady(code, reason string) *problem {
-	return &problem{
-		status: fasthttp.StatusServiceUnavailable, code: code, detail: reason, retry: 1,
-		fields: []engine.FieldFault{{Field: "ready", Detail: reason}},
+func notReady(code, reason string) *problem.Problem {
+	return &problem.Problem{
+		Status: fasthttp.StatusServiceUnavailable, Code: code, Detail: reason, Retry: 1,
+		Fields: []engine.FieldFault{{Field: "ready", Detail: reason}},
 	}
 }
 
@@ -61,8 +63,8 @@ func (s *Server) getVersion(*request) (reply, error) {
 
 // pprof is GET /debug/pprof/….
 func (s *Server) pprof(r *request) (reply, error) {
-	if r.grant.app != AllApps {
-		return reply{}, forbidden("a profile covers the whole process, including its command line: the request needs a token for all apps")
+	if r.Grant.App != access.AllApps {
+		return reply{}, problem.Forbidden("a profile covers the whole process, including its command line: the request needs a token for all apps")
 	}
 	if len(r.vars) == 0 || r.vars[0] == "" {
 		fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)(r.http)

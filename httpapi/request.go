@@ -12,6 +12,9 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/paths"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -20,9 +23,9 @@ type request struct {
 	http  *fasthttp.RequestCtx
 	ctx   context.Context // ends when the server has waited long enough
 	route *route
-	vars  [maxVars]string // of the path, in order, decoded
+	vars  [paths.MaxVars]string // of the path, in order, decoded
 	query map[string]string
-	grant
+	access.Grant
 }
 
 // parseQuery reads the parameters and refuses those that the route does not
@@ -41,32 +44,32 @@ func (r *request) parseQuery(raw string) error {
 		k, v, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(k)
 		if err != nil {
-			return malformed("bad_query", "the query has an invalid percent-encoding: "+err.Error())
+			return problem.Malformed("bad_query", "the query has an invalid percent-encoding: "+err.Error())
 		}
 		if !slices.Contains(r.route.query, name) {
 			known := "the path takes no parameters"
 			if len(r.route.query) > 0 {
 				known = "known parameters are " + strings.Join(r.route.query, ", ")
 			}
-			errs = append(errs, badField(wire.Printable(name), "unknown_parameter", "is not a parameter of this path; "+known))
+			errs = append(errs, problem.BadField(wire.Printable(name), "unknown_parameter", "is not a parameter of this path; "+known))
 			continue
 		}
 		if _, twice := r.query[name]; twice {
-			errs = append(errs, badField(name, "duplicate_parameter", "is given twice"))
+			errs = append(errs, problem.BadField(name, "duplicate_parameter", "is given twice"))
 		}
 		if r.query[name], err = url.QueryUnescape(v); err != nil || !wire.IsText(r.query[name]) {
-			errs = append(errs, badField(name, "bad_query", "is not percent-encoded UTF-8"))
+			errs = append(errs, problem.BadField(name, "bad_query", "is not percent-encoded UTF-8"))
 		}
 	}
-	return together(errs...)
+	return problem.Together(errs...)
 }
 
 // body is the request's body; it is overwritten by the connection's next
 // request, so that whoever keeps some of it copies it.
 func (r *request) body() ([]byte, error) {
 	if e := r.http.Request.Header.ContentEncoding(); len(e) > 0 && string(e) != "identity" {
-		return nil, &problem{
-			status: fasthttp.StatusUnsupportedMediaType, code: "content_encoding", detail: "send the body without Content-Encoding",
+		return nil, &problem.Problem{
+			Status: fasthttp.StatusUnsupportedMediaType, Code: "content_encoding", Detail: "send the body without Content-Encoding",
 		}
 	}
 	return r.http.PostBody(), nil
@@ -93,24 +96,24 @@ func (r *request) timerID() (engine.TimerID, error) {
 // app is the app that a list is limited to: the one asked for, or the token's.
 func (r *request) limitApp(asked string) (string, error) {
 	switch {
-	case r.grant.app == AllApps:
+	case r.Grant.App == access.AllApps:
 		return asked, nil
-	case asked != "" && asked != r.grant.app:
-		return "", wrongApp(r.grant.app)
+	case asked != "" && asked != r.Grant.App:
+		return "", wrongApp(r.Grant.App)
 	default:
-		return r.grant.app, nil
+		return r.Grant.App, nil
 	}
 }
 
-func wrongApp(app string) *problem {
-	p := forbidden("the token is valid only for the app " + app)
-	p.fields = []engine.FieldFault{{Field: "app", Detail: p.detail}}
+func wrongApp(app string) *problem.Problem {
+	p := problem.Forbidden("the token is valid only for the app " + app)
+	p.Fields = []engine.FieldFault{{Field: "app", Detail: p.Detail}}
 	return p
 }
 
 // named is what the path names, for people: billing/order-7, or an id.
 func (r *request) named() string {
-	names := make([]string, 0, maxVars)
+	names := make([]string, 0, paths.MaxVars)
 	for _, v := range r.vars {
 		if v != "" {
 			names = append(names, wire.Printable(v))
@@ -127,7 +130,7 @@ func (r *request) number(name string, def, low, high int) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < low || n > high || s[0] == '+' {
-		return 0, badField(name, "out_of_range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
+		return 0, problem.BadField(name, "out_of_range", "must be a number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
 	}
 	return n, nil
 }
@@ -135,10 +138,10 @@ func (r *request) number(name string, def, low, high int) (int, error) {
 // holder is whom the memory of the answer counts for: the app of the token. What wants
 // no token counts for none.
 func (r *request) holder() string {
-	if r.route.role == roleOpen {
+	if r.route.role == access.RoleOpen {
 		return ""
 	}
-	return r.grant.app
+	return r.Grant.App
 }
 
 // boolean reads a parameter that is true or false.
@@ -149,7 +152,7 @@ func (r *request) boolean(name string) (bool, error) {
 	case s == "true":
 		return true, nil
 	default:
-		return false, badField(name, "wrong_type", "must be true or false")
+		return false, problem.BadField(name, "wrong_type", "must be true or false")
 	}
 }
 
@@ -157,7 +160,7 @@ func (r *request) boolean(name string) (bool, error) {
 func parseInstant(name, s string) (int64, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 && ms <= engine.MaxDue {
 		if wire.IsSeconds(ms) {
-			return 0, badField(name, "out_of_range", wire.NotSeconds(ms))
+			return 0, problem.BadField(name, "out_of_range", wire.NotSeconds(ms))
 		}
 		return ms, nil
 	}
@@ -166,7 +169,7 @@ func parseInstant(name, s string) (int64, error) {
 		if fault == "" {
 			fault = wire.Quote(s) + " is neither a time like 2026-11-20T17:00:00.250Z nor Unix ms"
 		}
-		return 0, badField(name, "wrong_type", fault)
+		return 0, problem.BadField(name, "wrong_type", fault)
 	}
 	return ms, nil
 }

@@ -1,8 +1,43 @@
 package httpapi
 
 import (
+	"strings"
+
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
+
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/paths"
 )
+
+// handler answers one request; what it returns is rendered by Server.handle.
+type handler func(s *Server, r *request) (reply, error)
+
+// route is one line of the routing table.
+type route struct {
+	method, path string
+	role         access.Role
+	handle       handler
+	query        []string // the parameters it takes
+	// preconditions are the headers If-… that a write takes; others are refused.
+	preconditions []string
+	list          bool // its answer is a page of many; see turns
+	// answers counts the answers by the first digit of their status; written
+	// by NewServer.
+	answers [6]*metrics.Counter
+}
+
+// thing is what the path of a route names: who may not see it, and who asks for what is
+// not there, get the same answer.
+func (rt *route) thing() string {
+	switch {
+	case strings.HasPrefix(rt.path, "/v1/tasks"):
+		return "task"
+	case strings.HasPrefix(rt.path, "/v1/operations"):
+		return "operation"
+	}
+	return "timer"
+}
 
 const batchPath = "/v1/timers/batch"
 
@@ -31,46 +66,46 @@ func routes(cfg ServerConfig) []route {
 	)
 	bulk := parameters(timerFilters, []string{"all", "dry_run"})
 	table := []route{
-		{method: post, path: "/v1/timers", role: RoleWrite, handle: (*Server).createTimer},
-		{method: get, path: "/v1/timers", role: RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging, []string{"last_task", "total"})},
-		{method: post, path: batchPath, role: RoleWrite, handle: (*Server).createTimers},
-		{method: post, path: "/v1/timers/enable", role: RoleWrite, handle: (*Server).enableTimers, query: bulk},
-		{method: post, path: "/v1/timers/disable", role: RoleWrite, handle: (*Server).disableTimers, query: bulk},
-		{method: post, path: "/v1/timers/delete", role: RoleWrite, handle: (*Server).deleteTimers, query: bulk},
-		{method: get, path: "/v1/operations/{id}", role: RoleRead, handle: (*Server).getOperation},
+		{method: post, path: "/v1/timers", role: access.RoleWrite, handle: (*Server).createTimer},
+		{method: get, path: "/v1/timers", role: access.RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging, []string{"last_task", "total"})},
+		{method: post, path: batchPath, role: access.RoleWrite, handle: (*Server).createTimers},
+		{method: post, path: "/v1/timers/enable", role: access.RoleWrite, handle: (*Server).enableTimers, query: bulk},
+		{method: post, path: "/v1/timers/disable", role: access.RoleWrite, handle: (*Server).disableTimers, query: bulk},
+		{method: post, path: "/v1/timers/delete", role: access.RoleWrite, handle: (*Server).deleteTimers, query: bulk},
+		{method: get, path: "/v1/operations/{id}", role: access.RoleRead, handle: (*Server).getOperation},
 
-		{method: get, path: byName, role: RoleRead, handle: (*Server).getTimerByName},
-		{method: put, path: byName, role: RoleWrite, handle: (*Server).putTimer, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
-		{method: del, path: byName, role: RoleWrite, handle: (*Server).deleteTimerByName, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: get, path: byName, role: access.RoleRead, handle: (*Server).getTimerByName},
+		{method: put, path: byName, role: access.RoleWrite, handle: (*Server).putTimer, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
+		{method: del, path: byName, role: access.RoleWrite, handle: (*Server).deleteTimerByName, preconditions: []string{fasthttp.HeaderIfMatch}},
 
-		{method: get, path: timer, role: RoleRead, handle: (*Server).getTimer},
-		{method: patch, path: timer, role: RoleWrite, handle: (*Server).patchTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: del, path: timer, role: RoleWrite, handle: (*Server).deleteTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: post, path: timer + "/enable", role: RoleWrite, handle: (*Server).enableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: post, path: timer + "/disable", role: RoleWrite, handle: (*Server).disableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: post, path: timer + "/run", role: RoleWrite, handle: (*Server).runTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: get, path: timer + "/upcoming", role: RoleRead, handle: (*Server).upcoming, query: []string{"n"}},
-		{method: get, path: timer + "/versions", role: RoleRead, handle: (*Server).timerVersions, list: true, query: paging},
-		{method: get, path: "/v1/upcoming", role: RoleRead, handle: (*Server).coming, list: true, query: []string{"app", "at", "limit"}},
-		{method: get, path: "/v1/upcoming/hours", role: RoleRead, handle: (*Server).upcomingHours, list: true, query: []string{"app", "hours"}},
-		{method: get, path: "/v1/apps", role: RoleRead, handle: (*Server).listApps, list: true, query: parameters([]string{"app"}, paging)},
-		{method: post, path: "/v1/schedules/preview", role: RoleRead, handle: (*Server).preview},
+		{method: get, path: timer, role: access.RoleRead, handle: (*Server).getTimer},
+		{method: patch, path: timer, role: access.RoleWrite, handle: (*Server).patchTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: del, path: timer, role: access.RoleWrite, handle: (*Server).deleteTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: post, path: timer + "/enable", role: access.RoleWrite, handle: (*Server).enableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: post, path: timer + "/disable", role: access.RoleWrite, handle: (*Server).disableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: post, path: timer + "/run", role: access.RoleWrite, handle: (*Server).runTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: get, path: timer + "/upcoming", role: access.RoleRead, handle: (*Server).upcoming, query: []string{"n"}},
+		{method: get, path: timer + "/versions", role: access.RoleRead, handle: (*Server).timerVersions, list: true, query: paging},
+		{method: get, path: "/v1/upcoming", role: access.RoleRead, handle: (*Server).coming, list: true, query: []string{"app", "at", "limit"}},
+		{method: get, path: "/v1/upcoming/hours", role: access.RoleRead, handle: (*Server).upcomingHours, list: true, query: []string{"app", "hours"}},
+		{method: get, path: "/v1/apps", role: access.RoleRead, handle: (*Server).listApps, list: true, query: parameters([]string{"app"}, paging)},
+		{method: post, path: "/v1/schedules/preview", role: access.RoleRead, handle: (*Server).preview},
 
-		{method: get, path: "/v1/tasks", role: RoleRead, handle: (*Server).listTasks, list: true, query: parameters(taskFilters, paging)},
-		{method: get, path: "/v1/tasks/stream", role: RoleRead, handle: (*Server).streamTasks, query: parameters(taskFilters, []string{"last_event_id"})},
-		{method: post, path: "/v1/tasks/retry", role: RoleWrite, handle: (*Server).retryTasks, query: parameters(taskFilters, []string{"all", "dry_run"})},
-		{method: get, path: "/v1/tasks/failures", role: RoleRead, handle: (*Server).listFailures, list: true, query: taskFilters},
-		{method: get, path: task, role: RoleRead, handle: (*Server).getTask},
-		{method: post, path: task + "/retry", role: RoleWrite, handle: (*Server).retryTask},
-		{method: post, path: task + "/dismiss", role: RoleWrite, handle: (*Server).dismissTask},
+		{method: get, path: "/v1/tasks", role: access.RoleRead, handle: (*Server).listTasks, list: true, query: parameters(taskFilters, paging)},
+		{method: get, path: "/v1/tasks/stream", role: access.RoleRead, handle: (*Server).streamTasks, query: parameters(taskFilters, []string{"last_event_id"})},
+		{method: post, path: "/v1/tasks/retry", role: access.RoleWrite, handle: (*Server).retryTasks, query: parameters(taskFilters, []string{"all", "dry_run"})},
+		{method: get, path: "/v1/tasks/failures", role: access.RoleRead, handle: (*Server).listFailures, list: true, query: taskFilters},
+		{method: get, path: task, role: access.RoleRead, handle: (*Server).getTask},
+		{method: post, path: task + "/retry", role: access.RoleWrite, handle: (*Server).retryTask},
+		{method: post, path: task + "/dismiss", role: access.RoleWrite, handle: (*Server).dismissTask},
 
-		{method: post, path: "/v1/admin/backup", role: RoleAdmin, handle: (*Server).backup},
-		{method: get, path: "/v1/admin/verify", role: RoleAdmin, handle: (*Server).verify, query: []string{"app", "from", "to", "late"}},
-		{method: get, path: "/v1/stats", role: RoleRead, handle: (*Server).getStats},
-		{method: get, path: "/v1/stats/trend", role: RoleRead, handle: (*Server).getTrend, query: []string{"minutes"}},
-		{method: get, path: "/v1/system", role: RoleAdmin, handle: (*Server).getSystem},
-		{method: post, path: "/v1/system/clock/reset", role: RoleAdmin, handle: (*Server).resetClock, query: []string{"dry_run"}},
-		{method: get, path: "/v1/token", role: RoleRead, handle: (*Server).getToken},
+		{method: post, path: "/v1/admin/backup", role: access.RoleAdmin, handle: (*Server).backup},
+		{method: get, path: "/v1/admin/verify", role: access.RoleAdmin, handle: (*Server).verify, query: []string{"app", "from", "to", "late"}},
+		{method: get, path: "/v1/stats", role: access.RoleRead, handle: (*Server).getStats},
+		{method: get, path: "/v1/stats/trend", role: access.RoleRead, handle: (*Server).getTrend, query: []string{"minutes"}},
+		{method: get, path: "/v1/system", role: access.RoleAdmin, handle: (*Server).getSystem},
+		{method: post, path: "/v1/system/clock/reset", role: access.RoleAdmin, handle: (*Server).resetClock, query: []string{"dry_run"}},
+		{method: get, path: "/v1/token", role: access.RoleRead, handle: (*Server).getToken},
 		{method: get, path: "/v1/version", handle: (*Server).getVersion},
 		{method: get, path: "/livez", handle: (*Server).livez},
 		{method: get, path: "/readyz", handle: (*Server).readyz},
@@ -80,9 +115,18 @@ func routes(cfg ServerConfig) []route {
 	if cfg.Pprof {
 		table = append(
 			table,
-			route{method: get, path: "/debug/pprof/", role: RoleAdmin, handle: (*Server).pprof, query: []string{"debug", "gc", "seconds"}},
-			route{method: get, path: "/debug/pprof/{profile}", role: RoleAdmin, handle: (*Server).pprof, query: []string{"debug", "gc", "seconds"}},
+			route{method: get, path: "/debug/pprof/", role: access.RoleAdmin, handle: (*Server).pprof, query: []string{"debug", "gc", "seconds"}},
+			route{method: get, path: "/debug/pprof/{profile}", role: access.RoleAdmin, handle: (*Server).pprof, query: []string{"debug", "gc", "seconds"}},
 		)
 	}
 	return table
+}
+
+// tree finds the routes of a table.
+func tree(table []route) *paths.Tree[*route] {
+	t := &paths.Tree[*route]{}
+	for i := range table {
+		t.Add(table[i].method, table[i].path, &table[i])
+	}
+	return t
 }

@@ -1,10 +1,10 @@
 // Package httpapi serves the API of xtimer. Its JSON is read and written by wire; the
 // calls are made by callback, which this package does not know.
 //
-// The way of a request: listener → fasthttp → Server.handle → the routing table
-// (routes.go) → a handler (timers.go, tasks.go, bulk.go …) → the engine; and
-// back as a reply that is rendered by appending, or as an error that becomes a
-// problem.
+// The way of a request: the listener of conn → fasthttp → Server.handle → the routing
+// table (routes.go, in a tree of paths) → access, which looks at the token → a handler
+// (timers.go, tasks.go, bulk.go …) → the engine; and back as a reply that is rendered by
+// appending, or as an error that becomes a problem.
 package httpapi
 
 import (
@@ -14,9 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -29,27 +27,30 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/conn"
+	"xtimer/httpapi/paths"
+	"xtimer/httpapi/problem"
 )
 
 // Server serves the API of an engine.
 type Server struct {
-	e       *scheduler.Scheduler
-	cfg     ServerConfig
-	log     *slog.Logger
-	keys    keyring
-	guesses *guesses
-	routes  []route
-	root    *node
-	fast    *fasthttp.Server
-	stats   counters
-	trends  map[string]*trend       // by app
-	pages   fasthttp.RequestHandler // the console's; nil: there is none
+	e      *scheduler.Scheduler
+	cfg    ServerConfig
+	log    *slog.Logger
+	guard  *access.Guard
+	routes []route
+	root   *paths.Tree[*route]
+	fast   *fasthttp.Server
+	stats  counters
+	trends map[string]*trend       // by app
+	pages  fasthttp.RequestHandler // the console's; nil: there is none
 
 	cursors   cursors
-	answers   *budget
-	bodies    *bodies
-	listing   *turns
-	verifying *turns
+	answers   *conn.Budget
+	bodies    *conn.Bodies
+	listing   *access.Turns
+	verifying *access.Turns
 
 	draining atomic.Bool
 	work     context.Context // ends when Grace is over: of every request
@@ -61,15 +62,15 @@ type Server struct {
 // NewServer builds a server; nothing runs before Serve.
 func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	s := &Server{e: e, cfg: cfg, log: cfg.Log, guesses: newGuesses(), answers: newBudget(), bodies: newBodies(), listing: listTurns(), verifying: verifyTurns()}
+	s := &Server{e: e, cfg: cfg, log: cfg.Log, answers: conn.NewBudget(), bodies: conn.NewBodies(), listing: listTurns(), verifying: verifyTurns()}
 	var err error
-	if s.keys, err = newKeyring(cfg.Tokens); err != nil {
+	if s.guard, err = access.NewGuard(cfg.Tokens); err != nil {
 		return nil, fmt.Errorf("cannot use the tokens: %w", err)
 	}
 	if s.cursors, err = newCursors(cfg.CursorKey); err != nil {
 		return nil, err
 	}
-	s.trends = trends(e, s.keys)
+	s.trends = trends(e, s.guard.Apps())
 	s.work, s.endWork = context.WithCancel(context.Background())
 	s.streams, s.endFlow = context.WithCancel(s.work)
 	s.routes = routes(cfg)
@@ -85,7 +86,7 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 		ExpectHandler:                s.expect,
 		Name:                         "xtimer",
 		ReadTimeout:                  cfg.ReadTimeout,
-		WriteTimeout:                 writeTimeout,
+		WriteTimeout:                 conn.WriteTimeout,
 		IdleTimeout:                  cfg.IdleTimeout,
 		MaxRequestBodySize:           cfg.MaxBody,
 		ReadBufferSize:               8 << 10,
@@ -99,8 +100,6 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-const writeTimeout = 10 * time.Second
-
 // SetDraining makes /readyz answer 503: no new work should be sent here.
 func (s *Server) SetDraining() { s.draining.Store(true) }
 
@@ -108,14 +107,12 @@ func (s *Server) SetDraining() { s.draining.Store(true) }
 // connection, ends the event streams, and returns when all requests in flight
 // are answered, or Grace is over. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	l := &listener{
-		Listener: ln, closed: make(chan struct{}), from: make(map[netip.Addr]int),
-		perIP: s.cfg.MaxConnsPerIP, total: s.cfg.MaxConns,
-		failures: s.stats.acceptErrors, refused: s.stats.refused,
-		warn: func(err error) { s.log.Warn("cannot accept connections for now", "err", err) },
-	}
-	l.reserve, _ = os.Open(os.DevNull)
-	s.stats.open = func() float64 { return float64(l.open.Load()) }
+	l := conn.Listen(ln, conn.Limits{
+		PerIP: s.cfg.MaxConnsPerIP, Total: s.cfg.MaxConns,
+		Failures: s.stats.acceptErrors, Refused: s.stats.refused,
+		Warn: func(err error) { s.log.Warn("cannot accept connections for now", "err", err) },
+	})
+	s.stats.open = func() float64 { return float64(l.Open()) }
 	defer s.endWork()
 
 	var looking sync.WaitGroup
@@ -136,9 +133,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	err := s.fast.ShutdownWithContext(grace)
 	l.Close() // of a server that has just been told to serve it knows nothing
 	<-served
-	if l.reserve != nil {
-		l.reserve.Close()
-	}
+	l.Free()
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("requests were still in flight after %v", s.cfg.Grace)
 	}
@@ -148,29 +143,29 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // handle answers a request: as the API, or else as the console.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Request.Header
-	arrived := s.bodies.end(h)
-	defer s.bodies.release(arrived)
-	if framedTwice(h.RawHeaders()) {
-		malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: the end of the body is ambiguous").send(ctx)
+	arrived := s.bodies.End(h)
+	defer s.bodies.Release(arrived)
+	if conn.FramedTwice(h.RawHeaders()) {
+		problem.Malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: the end of the body is ambiguous").Send(ctx)
 		ctx.SetConnectionClose()
 		return
 	}
-	if hasBareLF(h.RawHeaders()) {
-		malformed("bad_framing", "a line of the request's head ends in LF without CR: the end of the head is ambiguous").send(ctx)
+	if conn.HasBareLF(h.RawHeaders()) {
+		problem.Malformed("bad_framing", "a line of the request's head ends in LF without CR: the end of the head is ambiguous").Send(ctx)
 		ctx.SetConnectionClose()
 		return
 	}
 	if ctx.IsConnect() {
-		errNoProxy.send(ctx)
+		errNoProxy.Send(ctx)
 		return
 	}
-	if s.cfg.LocalOnly && s.rebound(ctx) {
-		errRebound.send(ctx)
+	if s.cfg.LocalOnly && access.Rebound(ctx, s.open) {
+		access.ErrRebound.Send(ctx)
 		return
 	}
 	if s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept)) {
 		if u, err := url.ParseRequestURI(unsafeString(h.RequestURI())); err != nil || u.Path == "*" { // or the pages answer 500
-			malformed("bad_path", "the target of the request is not a path").send(ctx)
+			problem.Malformed("bad_path", "the target of the request is not a path").Send(ctx)
 			return
 		}
 		s.pages(ctx)
@@ -182,8 +177,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	s.api(ctx)
 }
 
-var errNoProxy = &problem{
-	status: fasthttp.StatusNotImplemented, code: "no_proxy", detail: "the server is not a proxy and does not support CONNECT",
+var errNoProxy = &problem.Problem{
+	Status: fasthttp.StatusNotImplemented, Code: "no_proxy", Detail: "the server is not a proxy and does not support CONNECT",
 }
 
 // api is the one decorator of all handlers: it finds the route, asks the
@@ -196,7 +191,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 			s.stats.panics.Inc()
 			s.log.Error("a handler panicked", "method", string(ctx.Method()), "panic", p, "stack", string(debug.Stack()))
 			ctx.Response.Reset()
-			problemOf(fmt.Errorf("panic: %v", p)).send(ctx)
+			problem.Of(fmt.Errorf("panic: %v", p)).Send(ctx)
 			ctx.SetConnectionClose()
 		}
 		s.stats.count(rt, ctx.Response.StatusCode(), time.Since(begin))
@@ -215,7 +210,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 		out, err = rt.handle(s, &r)
 	}
 	if err != nil {
-		s.problem(&r, err).send(ctx)
+		s.problem(&r, err).Send(ctx)
 		return
 	}
 	if !out.sent {
@@ -226,12 +221,12 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 // problem turns what went wrong into its answer, and logs what is our fault.
 // While the engine starts or stops, or has lost a tier, that is the reason of
 // what fails.
-func (s *Server) problem(r *request, err error) *problem {
-	p := problemOf(err)
-	if rt := r.route; p.code == engine.ErrNotFound.Code && rt != nil {
-		p.detail = rt.thing() + " " + r.named() + " not found"
+func (s *Server) problem(r *request, err error) *problem.Problem {
+	p := problem.Of(err)
+	if rt := r.route; p.Code == engine.ErrNotFound.Code && rt != nil {
+		p.Detail = rt.thing() + " " + r.named() + " not found"
 	}
-	if p.code != "internal" {
+	if p.Code != "internal" {
 		return p
 	}
 	if reason := s.e.Ready(); reason != nil {
@@ -246,17 +241,17 @@ func (s *Server) admit(r *request) error {
 	uri := string(r.http.Request.Header.RequestURI())
 	path, query, _ := strings.Cut(uri, "?")
 	var err error
-	if r.route, r.vars, err = s.root.find(unsafeString(r.http.Method()), path); err != nil {
+	if r.route, r.vars, err = s.root.Find(unsafeString(r.http.Method()), path); err != nil {
 		return err
 	}
-	if err := sameOrigin(r.http); err != nil {
+	if err := access.SameOrigin(r.http); err != nil {
 		return err
 	}
-	if r.grant, err = s.authorize(r.http, r.route.role); err != nil {
+	if r.Grant, err = s.guard.Authorize(r.http, r.route.role); err != nil {
 		return err
 	}
 	if !r.http.IsGet() && !r.http.IsHead() {
-		r.ctx = engine.WithAuthor(r.ctx, r.grant.name)
+		r.ctx = engine.WithAuthor(r.ctx, r.Grant.Name)
 		if err := r.route.supports(&r.http.Request.Header); err != nil {
 			return err
 		}
@@ -306,41 +301,31 @@ func etag(version uint32) string { return `"` + strconv.FormatUint(uint64(versio
 
 // refuse answers what could not be read as a request.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
-	arrived := s.bodies.end(&ctx.Request.Header)
-	s.bodies.release(arrived)
-	p := malformed("bad_request", "the request is not well-formed HTTP")
+	arrived := s.bodies.End(&ctx.Request.Header)
+	s.bodies.Release(arrived)
+	p := problem.Malformed("bad_request", "the request is not well-formed HTTP")
 	var small *fasthttp.ErrSmallBuffer
 	switch {
 	case errors.As(err, &small):
-		p.status, p.code, p.detail = fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large", "the request's head is larger than 8 KiB"
-	case errors.Is(err, fasthttp.ErrBodyTooLarge) && arrived.refused != nil:
-		if p = problemOf(arrived.refused); arrived.refused == errNoSender {
-			if _, err := s.authorize(ctx, RoleRead); err != nil {
-				p = problemOf(err) // it counts as a guess
+		p.Status, p.Code, p.Detail = fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large", "the request's head is larger than 8 KiB"
+	case errors.Is(err, fasthttp.ErrBodyTooLarge) && arrived.Refused != nil:
+		if p = problem.Of(arrived.Refused); arrived.Refused == access.ErrNoSender {
+			if _, err := s.guard.Authorize(ctx, access.RoleRead); err != nil {
+				p = problem.Of(err) // it counts as a guess
 			}
 		}
-		if c, ok := ctx.Conn().(*visitor); ok {
-			c.sending.Store(true)
-		}
+		conn.StillSending(ctx)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		if c, ok := ctx.Conn().(*visitor); ok {
-			c.sending.Store(true)
-		}
+		conn.StillSending(ctx)
 		p = s.tooLarge()
-	case isTimeout(err):
-		p.status, p.code, p.detail = fasthttp.StatusRequestTimeout, "request_timeout", "the request took too long to arrive"
+	case conn.IsTimeout(err):
+		p.Status, p.Code, p.Detail = fasthttp.StatusRequestTimeout, "request_timeout", "the request took too long to arrive"
 	}
-	p.send(ctx)
-	s.stats.count(nil, p.status, 0)
+	p.Send(ctx)
+	s.stats.count(nil, p.Status, 0)
 }
 
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// isTimeout goes by the method, as the errors of a deadline have many types.
-func isTimeout(err error) bool {
-	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout()
-}
 
 // quiet drops fasthttp's own log lines: each is about one client's connection.
 type quiet struct{}

@@ -224,51 +224,6 @@ func TestServeThatIsOverBeforeItBegins(t *testing.T) {
 	}
 }
 
-func TestConnectionsArePerAddress(t *testing.T) {
-	l := &listener{
-		Listener: &fakeListener{}, closed: make(chan struct{}), from: map[netipAddr]int{}, perIP: 2, total: 3,
-		refused: &counter{}, failures: &counter{},
-	}
-	var open []net.Conn
-	status := func(ip string) string {
-		ours, theirs := net.Pipe()
-		answer := make(chan string, 1)
-		go func() {
-			b, _ := io.ReadAll(ours)
-			answer <- string(b)
-		}()
-		if c := l.admit(addressed{theirs, ip}); c != nil {
-			open = append(open, c)
-			ours.Close()
-			<-answer
-			return "taken"
-		}
-		first, _, _ := strings.Cut(<-answer, "\r\n")
-		return first
-	}
-	for _, c := range []struct{ ip, want string }{
-		{"10.0.0.1", "taken"},
-		{"::ffff:10.0.0.1", "taken"},
-		{"10.0.0.1", "HTTP/1.1 429 Too Many Requests"},
-		{"10.0.0.2", "taken"},
-		{"10.0.0.3", "HTTP/1.1 503 Service Unavailable"},
-	} {
-		if got := status(c.ip); got != c.want {
-			t.Errorf("%s: %s, want %s", c.ip, got, c.want)
-		}
-	}
-	for _, c := range open {
-		c.Close()
-		c.Close() // counts once
-	}
-	if l.open.Load() != 0 || len(l.from) != 0 {
-		t.Errorf("%d open, %v", l.open.Load(), l.from)
-	}
-	if got := status("10.0.0.1"); got != "taken" {
-		t.Error(got)
-	}
-}
-
 func TestHandlersThatPanic(t *testing.T) {
 	var log bytes.Buffer
 	bubble(t, ServerConfig{Log: textLog(&log)}, func(t *testing.T, n *testNode) {

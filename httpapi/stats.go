@@ -10,14 +10,15 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/inspect"
 	"xtimer/engine/scheduler"
+	"xtimer/httpapi/access"
 	"xtimer/httpapi/wire"
 )
 
 // getStats is GET /v1/stats.
 func (s *Server) getStats(r *request) (reply, error) {
-	if r.grant.app != AllApps {
-		st := s.e.AppStats(r.grant.app)
-		return reply{body: statsAnswer{&st, r.grant.app}}, nil
+	if r.Grant.App != access.AllApps {
+		st := s.e.AppStats(r.Grant.App)
+		return reply{body: statsAnswer{&st, r.Grant.App}}, nil
 	}
 	st, err := s.e.Stats(r.ctx)
 	if err != nil {
@@ -110,18 +111,18 @@ type trendPoint struct {
 
 const trendLength = 24 * 60
 
-// trends are by app; that of the service is AllApps'.
-func trends(e *scheduler.Scheduler, keys keyring) map[string]*trend {
-	of := map[string]*trend{AllApps: {look: e.LastMinute}}
-	var apps []string
-	for _, k := range keys {
-		if app := k.grant.app; of[app] == nil {
+// trends are by app; that of the service is access.AllApps'.
+func trends(e *scheduler.Scheduler, apps []string) map[string]*trend {
+	of := map[string]*trend{access.AllApps: {look: e.LastMinute}}
+	var own []string
+	for _, app := range apps {
+		if of[app] == nil {
 			of[app] = &trend{look: func() inspect.Minute { return e.AppMinute(app) }}
-			apps = append(apps, app)
+			own = append(own, app)
 		}
 	}
-	if len(apps) > 0 {
-		e.Apps().Figures.Keep(apps)
+	if len(own) > 0 {
+		e.Apps().Figures.Keep(own)
 	}
 	return of
 }
@@ -173,7 +174,7 @@ func (s *Server) getTrend(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	t := s.trends[r.grant.app]
+	t := s.trends[r.Grant.App]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	points := append(t.points[max(0, len(t.points)-n+1):len(t.points):len(t.points)], t.now(s.e))

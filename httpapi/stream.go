@@ -9,6 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine/inspect"
+	"xtimer/httpapi/conn"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -40,14 +42,14 @@ func (s *Server) streamTasks(r *request) (reply, error) {
 		return reply{sent: true}, nil
 	}
 	holder := r.holder()
-	if !s.answers.hold(holder, streamBytes, false) {
+	if !s.answers.Hold(holder, streamBytes, false) {
 		return reply{}, errAnswersFull
 	}
 	ctx, cancel := context.WithCancel(s.streams)
 	tasks := s.e.Subscribers().Subscribe(ctx, f, last)
-	inPieces(r.http)
+	conn.InPieces(r.http)
 	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer s.answers.release(holder, streamBytes)
+		defer s.answers.Release(holder, streamBytes)
 		defer cancel()
 		s.stats.streams.Add(1)
 		defer s.stats.streams.Add(-1)
@@ -69,7 +71,7 @@ func (r *request) lastEvent() (*inspect.EventID, error) {
 	}
 	id, ok := inspect.ParseEventID(text)
 	if !ok {
-		return nil, badField("last_event_id", "wrong_type", "is not the id of an event of this stream")
+		return nil, problem.BadField("last_event_id", "wrong_type", "is not the id of an event of this stream")
 	}
 	return &id, nil
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -12,7 +14,7 @@ import (
 func (s *Server) listTasks(r *request) (reply, error) {
 	f, badFilter := r.taskFilter(r.query)
 	after, limit, err := s.page(r)
-	if err := together(badFilter, err); err != nil {
+	if err := problem.Together(badFilter, err); err != nil {
 		return reply{}, err
 	}
 	var before engine.Key
@@ -68,14 +70,14 @@ func (s *Server) task(r *request) (*engine.Task, error) {
 // tell of them. Those of a deleted timer can be seen while a version of it is kept, which
 // is as long as history.
 func (s *Server) owns(r *request, id engine.TimerID) (bool, error) {
-	if id == 0 || r.grant.app == AllApps {
+	if id == 0 || r.Grant.App == access.AllApps {
 		return true, nil
 	}
 	app, err := s.e.AppOf(r.ctx, id)
 	if isFault(err, engine.FaultNotFound) {
 		return false, nil
 	}
-	return r.mayUse(app), err
+	return r.MayUse(app), err
 }
 
 // getTask is GET /v1/tasks/{key}.

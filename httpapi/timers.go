@@ -12,6 +12,8 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/change"
 	"xtimer/engine/inspect"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -53,17 +55,17 @@ func timerReply(v inspect.View) reply { return reply{body: viewAnswer{v}, versio
 
 // ownApp is the app of a definition that names none; "": it has to name one.
 func (r *request) ownApp() string {
-	if r.grant.app == AllApps {
+	if r.Grant.App == access.AllApps {
 		return ""
 	}
-	return r.grant.app
+	return r.Grant.App
 }
 
 // own gives a definition without an app the token's, and refuses another.
 func (r *request) own(d *engine.Definition) error {
 	d.App = cmp.Or(d.App, r.ownApp())
-	if !r.mayUse(d.App) {
-		return wrongApp(r.grant.app)
+	if !r.MayUse(d.App) {
+		return wrongApp(r.Grant.App)
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func (r *request) once(app string, body []byte) (*engine.Once, error) {
 		return nil, nil
 	}
 	if len(key) == 0 || len(key) > 255 || bytes.IndexFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) >= 0 {
-		return nil, badField("Idempotency-Key", "bad_idempotency_key", "must be 1 to 255 printable ASCII characters")
+		return nil, problem.BadField("Idempotency-Key", "bad_idempotency_key", "must be 1 to 255 printable ASCII characters")
 	}
 	return &engine.Once{
 		App: app, Key: string(key), Body: sha256.Sum256(body),
@@ -97,7 +99,7 @@ func (r *request) once(app string, body []byte) (*engine.Once, error) {
 // changes, so that looking first is safe.
 func (s *Server) mine(r *request) (engine.TimerID, error) {
 	id, err := r.timerID()
-	if err != nil || r.grant.app == AllApps {
+	if err != nil || r.Grant.App == access.AllApps {
 		return id, err
 	}
 	_, err = s.standing(r, id)
@@ -108,7 +110,7 @@ func (s *Server) mine(r *request) (engine.TimerID, error) {
 // before that is known.
 func (s *Server) standing(r *request, id engine.TimerID) (*engine.Timer, error) {
 	t, err := s.e.Definition(r.ctx, id)
-	if err == nil && !r.mayUse(t.App) {
+	if err == nil && !r.MayUse(t.App) {
 		return nil, engine.ErrNotFound
 	}
 	return t, err
@@ -141,7 +143,7 @@ func viewReply(v inspect.View, err error) (reply, error) {
 
 // byName finds the timer that the path names.
 func (s *Server) byName(r *request) (inspect.View, error) {
-	if !r.mayUse(r.vars[0]) {
+	if !r.MayUse(r.vars[0]) {
 		return inspect.View{}, engine.ErrNotFound
 	}
 	return s.e.TimerByName(r.ctx, r.vars[0], r.vars[1])
@@ -150,8 +152,8 @@ func (s *Server) byName(r *request) (inspect.View, error) {
 // putTimer is PUT /v1/apps/{app}/timers/{name}.
 func (s *Server) putTimer(r *request) (reply, error) {
 	app, name := r.vars[0], r.vars[1]
-	if !r.mayUse(app) {
-		return reply{}, wrongApp(r.grant.app)
+	if !r.MayUse(app) {
+		return reply{}, wrongApp(r.Grant.App)
 	}
 	body, err := r.body()
 	if err != nil {

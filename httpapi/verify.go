@@ -9,6 +9,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine/verify"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/conn"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -22,7 +25,7 @@ func (s *Server) verify(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if _, ok := r.query["from"]; !ok {
-		return reply{}, badField("from", "missing", "is needed")
+		return reply{}, problem.BadField("from", "missing", "is needed")
 	}
 	for name, to := range map[string]*int64{"from": &v.From, "to": &v.To} {
 		if text, ok := r.query[name]; ok {
@@ -33,7 +36,7 @@ func (s *Server) verify(r *request) (reply, error) {
 	}
 	if text, ok := r.query["late"]; ok {
 		if v.Late, err = time.ParseDuration(text); err != nil || v.Late <= 0 {
-			return reply{}, badField("late", "wrong_type", wire.Quote(text)+` is not a duration like "250ms"`)
+			return reply{}, problem.BadField("late", "wrong_type", wire.Quote(text)+` is not a duration like "250ms"`)
 		}
 	}
 	if err := s.e.CheckVerification(v); err != nil {
@@ -44,13 +47,13 @@ func (s *Server) verify(r *request) (reply, error) {
 		h.SetContentType("application/x-ndjson")
 		return reply{sent: true}, nil
 	}
-	leave, err := s.verifying.take(r.ctx, v.App)
+	leave, err := s.verifying.Take(r.ctx, v.App)
 	if err != nil {
 		return reply{}, err
 	}
 	h.SetContentType("application/x-ndjson")
 	h.Set(fasthttp.HeaderCacheControl, "no-store")
-	inPieces(r.http)
+	conn.InPieces(r.http)
 	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
 		leave := sync.OnceFunc(leave)
 		defer leave()
@@ -76,8 +79,8 @@ func (s *Server) streamVerdict(w *bufio.Writer, v verify.Request, leave func()) 
 		})
 		if err != nil {
 			s.log.Warn("cannot verify", "error", err)
-			p := problemOf(err)
-			last <- append(wire.TextMember([]byte{'{'}, "error", p.detail), "}\n"...)
+			p := problem.Of(err)
+			last <- append(wire.TextMember([]byte{'{'}, "error", p.Detail), "}\n"...)
 			return
 		}
 		last <- appendVerdict(nil, &verdict)
@@ -140,4 +143,12 @@ func appendVerdict(b []byte, v *verify.Verdict) []byte {
 		}
 	}
 	return append(b, "}}\n"...)
+}
+
+// verifyTurns are those of verifications, which read the whole history.
+func verifyTurns() *access.Turns {
+	return access.NewTurns(1, 2, 0, &problem.Problem{
+		Status: fasthttp.StatusTooManyRequests, Code: "verifying", Retry: 10,
+		Detail: "at most one verification of an app and two in all may run at a time: retry when one has ended",
+	})
 }

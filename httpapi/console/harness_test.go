@@ -18,6 +18,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
+	"xtimer/httpapi/access"
 	"xtimer/httpapi/client"
 	"xtimer/tier/local"
 	"xtimer/tier/memory"
@@ -52,19 +53,19 @@ func (target) Call(c *engine.Call) engine.Outcome {
 }
 
 // The tokens of a server that wants some.
-var tokens = []httpapi.Token{
-	{App: "*", Role: httpapi.RoleAdmin, Token: "all-admin"},
-	{App: "shop", Role: httpapi.RoleWrite, Token: "shop-write"},
-	{App: "shop", Role: httpapi.RoleRead, Token: "shop-read"},
-	{App: "*", Role: httpapi.RoleRead, Token: "all-read"},
+var tokens = []access.Token{
+	{App: "*", Role: access.RoleAdmin, Token: "all-admin"},
+	{App: "shop", Role: access.RoleWrite, Token: "shop-write"},
+	{App: "shop", Role: access.RoleRead, Token: "shop-read"},
+	{App: "*", Role: access.RoleRead, Token: "all-read"},
 }
 
-func serve(t testing.TB, tokens ...httpapi.Token) *node {
+func serve(t testing.TB, tokens ...access.Token) *node {
 	t.Helper()
 	return serveCalling(t, target{}, tokens...)
 }
 
-func serveCalling(t testing.TB, caller engine.Caller, tokens ...httpapi.Token) *node {
+func serveCalling(t testing.TB, caller engine.Caller, tokens ...access.Token) *node {
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -1,12 +1,11 @@
-package httpapi
+package conn
 
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
-	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,13 +13,6 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 )
-
-type (
-	netipAddr = netip.Addr
-	counter   = metrics.Counter
-)
-
-func textLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 // fakeListener fails as often as it is told, then gives a connection.
 type fakeListener struct {
@@ -56,17 +48,17 @@ func TestAcceptOutlivesMissingDescriptors(t *testing.T) {
 			syscall.EMFILE, syscall.EMFILE, syscall.EMFILE, syscall.EMFILE, syscall.EMFILE,
 		}}
 		warned := 0
-		l := &listener{
-			Listener: in, closed: make(chan struct{}), from: map[netip.Addr]int{}, perIP: 9, total: 9,
-			failures: &counter{}, refused: &counter{}, warn: func(error) { warned++ },
-		}
+		l := Listen(in, Limits{
+			PerIP: 9, Total: 9, Failures: &metrics.Counter{}, Refused: &metrics.Counter{}, Warn: func(error) { warned++ },
+		})
+		defer l.Free()
 		c, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Close()
-		if warned != 1 || l.failures.Get() != 10 {
-			t.Errorf("warned %d times of %d errors", warned, l.failures.Get())
+		if warned != 1 || l.limits.Failures.Get() != 10 {
+			t.Errorf("warned %d times of %d errors", warned, l.limits.Failures.Get())
 		}
 		for i, want := 0, 5*time.Millisecond; i < 10; i, want = i+1, min(2*want, 500*time.Millisecond) {
 			if got := in.calls[i+1].Sub(in.calls[i]); got != want {
@@ -96,11 +88,9 @@ func TestReserveAnswersOne(t *testing.T) {
 	}
 	defer in.Close()
 	refused := make(chan struct{})
-	l := &listener{
-		Listener: &once{Listener: in, err: syscall.EMFILE}, closed: make(chan struct{}), from: map[netip.Addr]int{}, perIP: 9, total: 9,
-		failures: &counter{}, refused: &counter{}, warn: func(error) { close(refused) },
-	}
-	l.reserve, _ = os.Open(os.DevNull)
+	l := Listen(&once{Listener: in, err: syscall.EMFILE}, Limits{
+		PerIP: 9, Total: 9, Failures: &metrics.Counter{}, Refused: &metrics.Counter{}, Warn: func(error) { close(refused) },
+	})
 	go l.Accept()
 	c, err := net.Dial("tcp", in.Addr().String())
 	if err != nil {
@@ -133,4 +123,47 @@ func (l *once) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return l.Listener.Accept()
+}
+
+func TestConnectionsArePerAddress(t *testing.T) {
+	l := Listen(&fakeListener{}, Limits{PerIP: 2, Total: 3, Failures: &metrics.Counter{}, Refused: &metrics.Counter{}})
+	defer l.Free()
+	var open []net.Conn
+	status := func(ip string) string {
+		ours, theirs := net.Pipe()
+		answer := make(chan string, 1)
+		go func() {
+			b, _ := io.ReadAll(ours)
+			answer <- string(b)
+		}()
+		if c := l.admit(addressed{theirs, ip}); c != nil {
+			open = append(open, c)
+			ours.Close()
+			<-answer
+			return "taken"
+		}
+		first, _, _ := strings.Cut(<-answer, "\r\n")
+		return first
+	}
+	for _, c := range []struct{ ip, want string }{
+		{"10.0.0.1", "taken"},
+		{"::ffff:10.0.0.1", "taken"},
+		{"10.0.0.1", "HTTP/1.1 429 Too Many Requests"},
+		{"10.0.0.2", "taken"},
+		{"10.0.0.3", "HTTP/1.1 503 Service Unavailable"},
+	} {
+		if got := status(c.ip); got != c.want {
+			t.Errorf("%s: %s, want %s", c.ip, got, c.want)
+		}
+	}
+	for _, c := range open {
+		c.Close()
+		c.Close() // counts once
+	}
+	if l.open.Load() != 0 || len(l.from) != 0 {
+		t.Errorf("%d open, %v", l.open.Load(), l.from)
+	}
+	if got := status("10.0.0.1"); got != "taken" {
+		t.Error(got)
+	}
 }

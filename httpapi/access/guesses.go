@@ -1,4 +1,4 @@
-package httpapi
+package access
 
 import (
 	"net"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"xtimer/httpapi/problem"
 )
 
 // guesses slows down whoever tries tokens. After freeGuesses unknown tokens from an
@@ -45,12 +47,12 @@ func newGuesses() *guesses {
 }
 
 var (
-	errUnknownToken = &problem{
-		status: fasthttp.StatusUnauthorized, code: "unknown_token", detail: "the token is unknown",
+	errUnknownToken = &problem.Problem{
+		Status: fasthttp.StatusUnauthorized, Code: "unknown_token", Detail: "the token is unknown",
 	}
-	errGuessing = &problem{
-		status: fasthttp.StatusTooManyRequests, code: "too_many_guesses", retry: 1,
-		detail: "too many unknown tokens came from this address: the server checks no further tokens from it for a second",
+	errGuessing = &problem.Problem{
+		Status: fasthttp.StatusTooManyRequests, Code: "too_many_guesses", Retry: 1,
+		Detail: "too many unknown tokens came from this address: the server checks no further tokens from it for a second",
 	}
 )
 

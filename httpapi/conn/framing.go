@@ -1,4 +1,4 @@
-package httpapi
+package conn
 
 import (
 	"bytes"
@@ -9,26 +9,28 @@ import (
 	"xtimer/engine"
 )
 
-// framedTwice reports whether a request says twice, and in two ways, where it ends:
+var contentLength, transferEncoding = []byte(fasthttp.HeaderContentLength), []byte(fasthttp.HeaderTransferEncoding)
+
+// FramedTwice reports whether a request says twice, and in two ways, where it ends:
 // what a proxy before us took for its body might be a request to us (RFC 9112, 6.3).
-func framedTwice(raw []byte) bool {
+func FramedTwice(raw []byte) bool {
 	var length, encoding bool
 	for line := range bytes.Lines(raw) {
 		name, _, _ := bytes.Cut(line, []byte{':'})
 		switch len(name) {
 		case len(fasthttp.HeaderContentLength):
-			length = length || strings.EqualFold(unsafeString(name), fasthttp.HeaderContentLength)
+			length = length || bytes.EqualFold(name, contentLength)
 		case len(fasthttp.HeaderTransferEncoding):
-			encoding = encoding || strings.EqualFold(unsafeString(name), fasthttp.HeaderTransferEncoding)
+			encoding = encoding || bytes.EqualFold(name, transferEncoding)
 		}
 	}
 	return length && encoding
 }
 
-// hasBareLF reports whether a line of a head ends without CR. A proxy that takes that
+// HasBareLF reports whether a line of a head ends without CR. A proxy that takes that
 // for the end of a line and one that does not see different headers, and so different
 // ends of a message (RFC 9112, 2.2). Such a request is refused.
-func hasBareLF(head []byte) bool {
+func HasBareLF(head []byte) bool {
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(head[i:], '\n')
 		if n < 0 {
@@ -40,9 +42,9 @@ func hasBareLF(head []byte) bool {
 	}
 }
 
-// originForm cuts scheme://authority off a target, which a client may send as to a
+// OriginForm cuts scheme://authority off a target, which a client may send as to a
 // proxy; the authority is the host then, whatever Host says (RFC 9112, 3.2.2).
-func originForm(h *fasthttp.RequestHeader) {
+func OriginForm(h *fasthttp.RequestHeader) {
 	uri := string(h.RequestURI())
 	origin := engine.TargetOf(uri)
 	path, _, _ := strings.Cut(uri[len(origin):], "#")
