@@ -20,6 +20,7 @@ type evidence struct {
 	leftOut  []int64       // minutes of which history is not whole, in order
 	records  []entry       // by due; some outside [from, to) do no harm
 	owed     []debt        // by due
+	ranges   []debt        // of owed; see hold
 }
 
 // judged is what the rule found of one timer.
@@ -39,6 +40,12 @@ func (ev *evidence) hold(l *engine.Life) (j judged) {
 	eras := erasOf(l)
 	if len(eras) == 0 {
 		return j
+	}
+	ev.ranges = nil
+	for _, d := range ev.owed {
+		if d.end > d.due {
+			ev.ranges = append(ev.ranges, d)
+		}
 	}
 	for i := range eras {
 		if eras[i].Status != engine.Disabled {
@@ -154,13 +161,17 @@ func (ev *evidence) incomplete(due int64) bool {
 	return found
 }
 
-// owes finds the row of owed that has the due, nil when there is none.
+// owes finds the row of owed that has the due, nil when there is none. A timer may have
+// a hundred thousand rows of one due each; of ranges it has few.
 func (ev *evidence) owes(due int64) *debt {
-	i := slices.IndexFunc(ev.owed, func(d debt) bool { return d.due <= due && due <= d.end })
+	if i, ok := slices.BinarySearchFunc(ev.owed, due, func(d debt, due int64) int { return cmp.Compare(d.due, due) }); ok {
+		return &ev.owed[i]
+	}
+	i := slices.IndexFunc(ev.ranges, func(d debt) bool { return d.due <= due && due <= d.end })
 	if i < 0 {
 		return nil
 	}
-	return &ev.owed[i]
+	return &ev.ranges[i]
 }
 
 // overdue is the last due whose first attempt had to be known by now.
