@@ -206,25 +206,27 @@ func (p *taskPage) hourOf(id engine.TimerID, at, end int64, shots []int64) (more
 // shots are the dues that the one-shots among the versions of a timer have, in
 // rising order.
 func (w *view) shots(id engine.TimerID) ([]int64, error) {
-	ts, err := versions(w, id, 0, keptVersions)
-	if err != nil {
-		return nil, err
-	}
-	t, err := w.timer(id)
-	switch {
-	case err == nil:
-		ts = append(ts, t)
-	case !errors.Is(err, engine.ErrNotFound):
-		return nil, err
-	}
 	var dues []int64
-	for _, t := range ts {
-		if t.Schedule.OneShot() {
-			dues = append(dues, lastDue(t))
+	var t engine.Timer // the head of each: thousands may have bodies of half a MiB
+	add := func(v []byte) (bool, error) {
+		err := engine.DecodeTimerHead(v, &t)
+		if err == nil && t.Schedule.OneShot() {
+			dues = append(dues, lastDue(&t))
+		}
+		return true, err
+	}
+	if err := eachVersion(w, id, allVersions(id), add); err != nil {
+		return nil, err
+	}
+	key := timerKey(nil, id)
+	b, err := w.get(key)
+	if b != nil && err == nil {
+		if _, err = add(b); err != nil {
+			err = damaged(key, err)
 		}
 	}
 	slices.Sort(dues)
-	return dues, nil
+	return dues, err
 }
 
 // indexShot writes the entry of a one-shot's record when a version of it goes: the

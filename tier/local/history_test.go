@@ -1,6 +1,8 @@
 package local
 
 import (
+	"bytes"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -78,5 +80,45 @@ func TestFailuresOfAPage(t *testing.T) {
 	}
 	if pages < seekSteps || pages > seekSteps+1 {
 		t.Errorf("%d pages, want %d", pages, seekSteps)
+	}
+}
+
+// TestTasksOfAChangedTimer: a page of the tasks of a timer that was changed often does not
+// hold the bodies of all its versions.
+func TestTasksOfAChangedTimer(t *testing.T) {
+	// All of it in one memtable: to read it from there allocates nothing.
+	s := New(Config{Dir: "/cold", FS: vfs.NewMem(), MemTableBytes: 64 << 20, StallAfter: time.Minute})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const large, versions = 500 << 10, 60
+	x := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, At: 1000, LastDue: 1000}
+	x.App, x.Name, x.Schedule.At = "a", "n", 1000
+	x.Callback.HasBody, x.Callback.Body = true, bytes.Repeat([]byte{'x'}, large)
+	if _, err := s.Apply(t.Context(), &engine.Change{Timer: x, ID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for x.Version < versions {
+		next := *x
+		next.Version++
+		if _, err := s.Apply(t.Context(), &engine.Change{Timer: &next, ID: 1, Was: x.Version}); err != nil {
+			t.Fatal(err)
+		}
+		x = &next
+	}
+	done := &engine.Task{Key: engine.Key{Timer: 1, Due: 1000}, App: "a", Status: engine.Succeeded}
+	if err := s.Settle(t.Context(), &engine.Settlement{Tasks: []engine.Record{{Key: done.Key, Status: done.Status, Encoded: engine.AppendTask(nil, done), Alone: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ts, _, err := s.Tasks(t.Context(), engine.TaskFilter{Timer: 1}, engine.Key{}, 10)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(ts) != 1 {
+		t.Fatal(ts, err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > versions*large/4 {
+		t.Errorf("%d bytes were allocated for %d versions of %d", n, versions, large)
 	}
 }

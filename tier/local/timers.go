@@ -162,21 +162,32 @@ func versions(r pebble.Reader, id engine.TimerID, before uint32, limit int) (ts 
 	if limit <= 0 {
 		return nil, nil
 	}
-	from := appendID([]byte{kindVersion}, id)
-	to := after(from)
+	to := allVersions(id)
 	if before != 0 {
 		to = versionKey(nil, id, before)
 	}
-	err = scanBack(r, from, to, func(k, v []byte) (bool, error) {
+	err = eachVersion(r, id, to, func(v []byte) (bool, error) {
 		t, err := engine.DecodeTimer(slices.Clone(v))
-		if err != nil {
-			return false, damaged(k, err)
-		}
 		ts = append(ts, t)
-		return len(ts) < limit, nil
+		return len(ts) < limit, err
 	})
 	return ts, err
 }
+
+// eachVersion reads the former versions of a timer whose keys are before to, newest
+// first. What f gets is only valid in f; an error of f is one of decoding.
+func eachVersion(r pebble.Reader, id engine.TimerID, to []byte, f func(v []byte) (more bool, err error)) error {
+	return scanBack(r, appendID([]byte{kindVersion}, id), to, func(k, v []byte) (bool, error) {
+		more, err := f(v)
+		if err != nil {
+			return false, damaged(k, err)
+		}
+		return more, nil
+	})
+}
+
+// allVersions is the key after all versions of a timer.
+func allVersions(id engine.TimerID) []byte { return after(appendID([]byte{kindVersion}, id)) }
 
 // lastVersion is the last version of a deleted timer; nil when it is not kept.
 func (g *group) lastVersion(id engine.TimerID) (*engine.Timer, error) {
