@@ -51,6 +51,16 @@ func AppendCarried(b, stored []byte) ([]byte, error) {
 	return appendHead(b, t), nil
 }
 
+// DecodeCarried reads a stored definition as it is carried. The timer keeps nothing of the
+// stored form.
+func DecodeCarried(stored []byte) (*Timer, error) {
+	b, err := AppendCarried(nil, stored)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeTimer(b)
+}
+
 // Carried is the stored form of t as it is carried.
 func Carried(t *Timer) []byte {
 	if t.Payload() > MaxCarried {

@@ -37,7 +37,8 @@ type Cold interface {
 	Versions(ctx context.Context, id TimerID, before uint32, limit int) ([]*Timer, error)
 	// Lives pages, in the order of ids, through every timer that stands or has
 	// a version kept: those with an id greater than after, limit of them at most;
-	// a damaged one fails the page (*Damage, with its id if the limit is 1).
+	// a damaged one fails the page (*Damage, with its id if the limit is 1). Of large
+	// versions it has the heads, as they are carried.
 	Lives(ctx context.Context, after TimerID, limit int) ([]Life, error)
 	// Counts returns the number of timers by stored status.
 	Counts(ctx context.Context) (Counts, error)

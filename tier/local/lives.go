@@ -36,7 +36,12 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) (ls []e
 	for _, id = range ids {
 		l := engine.Life{ID: id}
 		if versioned[id] { // most have no former one
-			if l.Versions, err = versions(w, id, 0, keptVersions); err != nil {
+			err = eachVersion(w, id, allVersions(id), func(v []byte) (bool, error) {
+				t, err := engine.DecodeCarried(v)
+				l.Versions = append(l.Versions, t)
+				return true, err
+			})
+			if err != nil {
 				return nil, err
 			}
 			slices.Reverse(l.Versions)
@@ -52,7 +57,10 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) (ls []e
 			ls = append(ls, l)
 			continue
 		}
-		t, err := decodeTimer(id, slices.Clone(b))
+		if b, err = engine.AppendCarried(nil, b); err != nil {
+			return nil, damaged(timerKey(nil, id), err)
+		}
+		t, err := decodeTimer(id, b)
 		if err == nil {
 			t, err = w.asEnded(t)
 		}
@@ -64,9 +72,6 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) (ls []e
 	}
 	return ls, nil
 }
-
-// keptVersions is no bound that anybody meets: a version is a change by hand.
-const keptVersions = 1 << 20
 
 // lives are the ids greater than from of timers and of kept versions, and which
 // of them have such.

@@ -154,16 +154,24 @@ func (c *Cold) Lives(_ context.Context, after engine.TimerID, limit int) ([]engi
 		}
 		l := engine.Life{ID: id}
 		for _, f := range c.former[id] {
-			l.Versions = append(l.Versions, f.timer)
+			l.Versions = append(l.Versions, carried(f.timer))
 		}
 		if t := c.timers[id]; t != nil {
-			l.Versions = append(l.Versions, t)
+			l.Versions = append(l.Versions, carried(t))
 		} else {
 			l.Deleted = c.deleted[id]
 		}
 		ls = append(ls, l)
 	}
 	return ls, nil
+}
+
+// carried is a timer as it is carried.
+func carried(t *engine.Timer) *engine.Timer {
+	if t.Payload() > engine.MaxCarried {
+		return engine.Head(t)
+	}
+	return t
 }
 
 // Counts counts the timers by stored status.

@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -83,7 +82,7 @@ func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]
 		if err := rows.Scan(&id, &deleted, &b); err != nil {
 			return err
 		}
-		t, err := engine.DecodeTimer(bytes.Clone(b))
+		t, err := engine.DecodeCarried(b)
 		if err != nil {
 			return &rowError{damaged("versions", id, err)}
 		}
@@ -95,11 +94,16 @@ func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]
 		return nil, err
 	}
 	return ls, scan(ctx, tx, selectRow+" WHERE id IN "+list, func(rows *sql.Rows) error {
-		r, err := scanRow(rows)
-		if err == nil {
-			l := &ls[places[r.timer.ID]]
-			l.Versions, l.Deleted = append(l.Versions, r.timer), 0
+		id, b, err := scanEncoded(rows)
+		if err != nil {
+			return err
 		}
-		return err
+		t, err := engine.DecodeTimer(b)
+		if err != nil {
+			return &rowError{damaged("timers", id, err)}
+		}
+		l := &ls[places[id]]
+		l.Versions, l.Deleted = append(l.Versions, t), 0
+		return nil
 	})
 }

@@ -1,6 +1,7 @@
 package tiertest
 
 import (
+	"bytes"
 	"fmt"
 
 	"xtimer/engine"
@@ -52,4 +53,28 @@ func take(s *cold) {
 	s.same("taken over", again[9], engine.Shard{Fence: 2, Owner: "second", Watermark: t0 + 1})
 	s.is(mark("first", shards[9].Fence), engine.ErrFenced)
 	s.ok(mark("second", again[9].Fence))
+}
+
+// livesAreHeads: a page of lives, or the life of a timer that is often changed, fits into
+// memory whatever the size of the bodies.
+func livesAreHeads(s *cold) {
+	large, small := shot(1, "large", t0+hour), recurring(2, "small")
+	large.Callback.HasBody, large.Callback.Body = true, bytes.Repeat([]byte{'x'}, 100<<10)
+	large.Callback.Timeout, large.StaleAfter = 1234e6, 5678e6
+	s.create(large, small)
+	for range 3 {
+		next := edited(large, func(t *engine.Timer) { t.Callback.Method = "PUT" })
+		s.change(large, next)
+		large = next
+	}
+	ls, err := s.Lives(s.ctx, 0, 10)
+	s.ok(err)
+	s.same("lives", len(ls), 2)
+	s.same("versions", len(ls[0].Versions), 4)
+	for _, v := range ls[0].Versions {
+		s.same("bytes of the body", len(v.Callback.Body), 0)
+		s.same("payload", v.Payload(), large.Payload())
+	}
+	s.same("the head", fmt.Sprintf("%+v", ls[0].Versions[3]), fmt.Sprintf("%+v", engine.Head(large)))
+	s.sameTimer(ls[1].Versions[0], small)
 }

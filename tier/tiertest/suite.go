@@ -32,6 +32,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"a change without a new version keeps none", sameVersion},
 		{"former versions are kept", versionsAreKept},
 		{"lives tell all versions, and when they ended", livesAreTold},
+		{"lives of large definitions have their heads", livesAreHeads},
 		{"load keeps the order of ids", loadKeepsOrder},
 		{"load carries heads of large definitions", loadCarriesHeads},
 		{"lists page through all, once", listPages},
