@@ -92,3 +92,43 @@ func TestFeedOutOfOrder(t *testing.T) {
 		t.Errorf("%d are kept for ever", n)
 	}
 }
+
+// TestFeedOfAWrongClock: what was changed while the clock was ahead keeps nothing that was
+// changed after it in the feed for longer than an hour.
+func TestFeedOfAWrongClock(t *testing.T) {
+	s := opened(t)
+	const year = 365 * 24 * 3_600_000
+	change := func(id engine.TimerID, at int64) {
+		t.Helper()
+		x := shot(id, fmt.Sprint("n", id))
+		x.CreatedAt, x.UpdatedAt = at, at
+		mustApply(t, s, create(x))
+	}
+	sweep := func(now int64) (n int) {
+		t.Helper()
+		for more := true; more; {
+			var err error
+			if more, err = s.forgetFeed(t.Context(), now-feedKept); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.db.QueryRow("SELECT COUNT(*) FROM changes").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	change(1, benchNow)
+	change(2, benchNow+year) // the clock is ahead
+	change(3, benchNow+year+1)
+	change(4, benchNow+1) // and was set back
+	change(5, benchNow+feedKept)
+	if n := sweep(benchNow + 2); n != 5 {
+		t.Errorf("%d are left of those of the last hour", n)
+	}
+	if n := sweep(benchNow + feedKept + 1); n != 4 {
+		t.Errorf("%d are left before it is known which are old", n)
+	}
+	if n := sweep(benchNow + feedKept + 2); n != 1 {
+		t.Errorf("%d are left an hour later, want the last", n)
+	}
+}

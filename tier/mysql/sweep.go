@@ -110,27 +110,37 @@ func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, er
 	return next != versionMark{}, err
 }
 
-// forgetFeed removes the oldest of the feed, up to the first that is younger.
+// forgetFeed removes the oldest of the feed, up to the first that is younger. One that
+// the clock was ahead at goes when one that was written after it is old: by its own time
+// it would stay, and all behind it, for as long as the clock was ahead.
 func (s *Store) forgetFeed(ctx context.Context, before int64) (more bool, err error) {
 	const piece = 5000
 	first, last, n := int64(0), int64(0), 0
+	front, end := int64(0), int64(0) // the time of the first of the piece, the number of its last
 	err = s.read(ctx, "look at the feed of changes", func(ctx context.Context) error {
-		first, last, n = 0, 0, 0
+		first, last, n, front, end = 0, 0, 0, 0, 0
 		young := false
 		return s.scan(ctx, fmt.Sprintf("SELECT seq,at FROM changes ORDER BY seq LIMIT %d", piece), func(rows *sql.Rows) error {
 			var seq, at int64
 			if err := rows.Scan(&seq, &at); err != nil {
 				return err
 			}
+			if first == 0 {
+				first, front = seq, at
+			}
+			end = seq
 			if young = young || at >= before; !young {
-				if n++; n == 1 {
-					first = seq
-				}
+				n++
 				last = seq
 			}
 			return nil
 		})
 	})
+	if err == nil && front > before+2*feedKept {
+		if last, err = s.lastOfFeed(ctx, before); last > 0 {
+			n, last = piece, min(last, end)
+		}
+	}
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -138,4 +148,16 @@ func (s *Store) forgetFeed(ctx context.Context, before int64) (more bool, err er
 		return t.run(fmt.Sprintf("DELETE FROM changes WHERE seq BETWEEN %d AND %d", first, last))
 	})
 	return n == piece, err
+}
+
+// lastOfFeed is the number of the last in the feed from before an instant; 0: none is. It
+// reads all that are younger.
+func (s *Store) lastOfFeed(ctx context.Context, before int64) (last int64, err error) {
+	err = s.read(ctx, "look at the feed of changes", func(ctx context.Context) error {
+		last = 0
+		return s.scan(ctx, fmt.Sprintf("SELECT seq FROM changes WHERE at<%d ORDER BY seq DESC LIMIT 1", before), func(rows *sql.Rows) error {
+			return rows.Scan(&last)
+		})
+	})
+	return last, err
 }
