@@ -216,16 +216,27 @@ func (g *group) loadOnce(t *transaction, keys map[string][]string) error {
 		return err
 	}
 	made = slices.DeleteFunc(made, func(id engine.TimerID) bool { return g.timers[id] != nil })
-	if len(made) == 0 {
-		return nil
-	}
-	// Oldest first: the last of each stays.
-	q := "SELECT timer,definition FROM versions WHERE timer IN " + string(appendIDs(nil, made)) + " ORDER BY timer,version"
-	return t.scan(q, func(rows *sql.Rows) error {
-		v, err := scanTimer(rows, "versions")
-		if err == nil {
-			g.last[v.ID] = v
+	// Of each its last version alone: a timer may have thousands, of half a MiB each.
+	for some := range slices.Chunk(made, 50) {
+		b := t.buf[:0]
+		for i, id := range some {
+			if i > 0 {
+				b = append(b, " UNION ALL "...)
+			}
+			b = appendID(append(b, "(SELECT timer,definition FROM versions WHERE timer="...), id)
+			b = append(b, " ORDER BY version DESC LIMIT 1)"...)
 		}
-		return err
-	})
+		t.buf = b
+		err := t.scan(string(b), func(rows *sql.Rows) error {
+			v, err := scanTimer(rows, "versions")
+			if err == nil {
+				g.last[v.ID] = v
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

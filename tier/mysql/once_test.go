@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"bytes"
+	"database/sql"
 	"fmt"
 	"testing"
 
@@ -40,5 +42,46 @@ func TestExpiredKeyIsUsedByTwo(t *testing.T) {
 	}
 	if err := groups[1].write(ts[1]); number(err) != errDuplicate {
 		t.Fatalf("the key of the first was taken away: %v", err)
+	}
+}
+
+// TestRepeatOfAChangedTimer: the answer to a repeated create of a timer that was changed
+// often, and deleted, costs its last version, not all of them.
+func TestRepeatOfAChangedTimer(t *testing.T) {
+	s := open(t, unhurried(t))
+	const large = 100 << 10
+	x := shot(1, "n")
+	x.Callback.HasBody, x.Callback.Body = true, bytes.Repeat([]byte{'x'}, large)
+	c := create(x)
+	c.Once = &engine.Once{App: "billing", Key: "k", Body: [32]byte{1}, Expires: benchNow + dayMs}
+	mustApply(t, s, c)
+	for x.Version < 40 {
+		next := *x
+		next.Version++
+		mustApply(t, s, &engine.Change{Timer: &next, ID: 1, Was: x.Version})
+		x = &next
+	}
+	mustApply(t, s, &engine.Change{ID: 1, Was: x.Version})
+
+	s.db.SetMaxOpenConns(1) // what a session reads is counted by session
+	sent := func() (n int) {
+		t.Helper()
+		err := s.scan(t.Context(), "SHOW SESSION STATUS LIKE 'Bytes_sent'", func(rows *sql.Rows) error {
+			return rows.Scan(new(string), &n)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	again := create(shot(2, "n"))
+	again.Once = c.Once
+	before := sent()
+	a, err := s.Apply(t.Context(), again)
+	if err != nil || !a.Replayed || a.Existing == nil || a.Existing.Version != 40 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if n := sent() - before; n > 3*large {
+		t.Errorf("%d bytes were read for one version of %d", n, large)
 	}
 }

@@ -42,22 +42,7 @@ func TestPagesReadOnce(t *testing.T) {
 	if _, err := s.db.Exec("ANALYZE TABLE timers, labels, tasks, owed"); err != nil {
 		t.Fatal(err)
 	}
-	s.db.SetMaxOpenConns(1) // what a session reads is counted by session
-	read := func() (sum int) {
-		t.Helper()
-		q := "SHOW SESSION STATUS WHERE Variable_name LIKE 'Handler_read%' OR Variable_name='Handler_icp_attempts'"
-		err := s.scan(t.Context(), q, func(rows *sql.Rows) error {
-			var name string
-			var n int
-			err := rows.Scan(&name, &n)
-			sum += n
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sum
-	}
+	read := countReads(t, s)
 	list := func(f engine.TimerFilter) func() int {
 		return func() (told int) {
 			for cursor := ""; ; {
@@ -115,6 +100,19 @@ func TestPagesReadOnce(t *testing.T) {
 				after = page[limit-1].Key.Due
 			}
 		},
+		"owed in a lane": func() (told int) {
+			for after := (engine.Place{}); ; {
+				page, err := s.OwedIn(t.Context(), 0, after, benchNow+dayMs, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				told += len(page)
+				if len(page) < limit {
+					return told
+				}
+				after = page[limit-1].Place()
+			}
+		},
 		"what ended": func() (told int) {
 			for mark := (sweepMark{id: 1}); ; {
 				ids, next, err := s.ended(t.Context(), engine.Finished, mark, benchNow+dayMs)
@@ -143,6 +141,78 @@ func TestPagesReadOnce(t *testing.T) {
 		cost := read() - before
 		if told < n/3 || cost > 4*told {
 			t.Errorf("%s: %d rows read for %d told", name, cost, told)
+		}
+	}
+}
+
+// countReads counts the rows that the server has read for the only session of a store.
+func countReads(t *testing.T, s *Store) func() int {
+	s.db.SetMaxOpenConns(1) // what a session reads is counted by session
+	return func() (sum int) {
+		t.Helper()
+		q := "SHOW SESSION STATUS WHERE Variable_name LIKE 'Handler_read%' OR Variable_name='Handler_icp_attempts'"
+		err := s.scan(t.Context(), q, func(rows *sql.Rows) error {
+			var name string
+			var n int
+			err := rows.Scan(&name, &n)
+			sum += n
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+}
+
+// TestOneOfManyIsRead: what asks for one row of each lane, or of each timer, does not read
+// the others.
+func TestOneOfManyIsRead(t *testing.T) {
+	s := opened(t)
+	const n = 6000
+	st := &engine.Settlement{Owner: "n"}
+	for i := range n {
+		st.Owe = append(st.Owe, engine.Owed{Key: engine.Key{Timer: engine.TimerID(1 + i%2), Due: benchNow + int64(i)}, NotBefore: benchNow + int64(i), Lane: engine.Lane(i % 3)})
+	}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	for id := engine.TimerID(1); id <= 3; id++ {
+		var b []byte
+		for v := range 500 {
+			b = fmt.Appendf(b, "(%d,%d,%d,0,''),", id, v+1, benchNow)
+		}
+		if _, err := s.db.Exec("INSERT INTO versions (timer,version,`until`,deleted,definition) VALUES " + string(b[:len(b)-1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.db.Exec("ANALYZE TABLE owed, versions"); err != nil {
+		t.Fatal(err)
+	}
+	read := countReads(t, s)
+	for name, ask := range map[string]func() (int, error){
+		"lanes": func() (int, error) {
+			lanes, err := s.Lanes(t.Context(), benchNow)
+			return len(lanes), err
+		},
+		"which are not owed": func() (int, error) {
+			ids, err := s.notOwed(t.Context(), []engine.TimerID{1, 2, 3, 4})
+			return len(ids) - 1, err
+		},
+		"which have lived": func() (int, error) {
+			tx, err := s.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				return 0, err
+			}
+			defer func() { _ = tx.Rollback() }()
+			ids, err := lifeIDs(t.Context(), tx, 0, 2)
+			return len(ids) - 1, err
+		},
+	} {
+		before := read()
+		found, err := ask()
+		if cost := read() - before; found != 1 || err != nil || cost > 100 {
+			t.Errorf("%s: %d found, %d rows read, %v", name, found, cost, err)
 		}
 	}
 }
