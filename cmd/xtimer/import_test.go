@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"xtimer/cmd/xtimer/exit"
@@ -30,12 +33,17 @@ import (
 // cli runs a command that speaks to no server.
 func cli(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
+	return cliFrom(t, strings.NewReader(stdin), args...)
+}
+
+func cliFrom(t *testing.T, stdin io.Reader, args ...string) result {
+	t.Helper()
 	var out, stderr bytes.Buffer
 	cmd := newRoot()
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SetErr(&stderr)
-	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetIn(stdin)
 	err := cmd.ExecuteContext(t.Context())
 	if err != nil {
 		fmt.Fprintf(&stderr, "xtimer: %v\n", err)
@@ -107,6 +115,11 @@ func dump(t *testing.T, s settings.Settings) string {
 				break
 			}
 		}
+		leftOut, err := c.LeftOut(ctx, 0, engine.MaxDue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "left out %v\n", leftOut)
 		shards, err := c.Shards(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +197,8 @@ func fillStore(t *testing.T, dir string, now int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st := engine.Settlement{Owner: "xtimer"}
+		minute := now - now%60_000
+		st := engine.Settlement{Owner: "xtimer", LeftOut: []int64{minute - 120_000, minute - 60_000}}
 		for i, sh := range shards {
 			st.Marks = append(st.Marks, engine.Mark{Shard: i, Fence: sh.Fence, W: now - int64(i)*100})
 		}
@@ -208,6 +222,9 @@ func fillStore(t *testing.T, dir string, now int64) {
 				ch.Owe = append(ch.Owe, engine.Owed{Key: engine.Key{Timer: k.ID, Due: now}, To: now + 8*24*3_600_000, Generation: 1, NotBefore: now})
 			default:
 				task.Status, task.NotBefore, task.Ended, task.Reason = engine.Succeeded+engine.TaskStatus(n%7), 0, now, "max_attempts"
+				if task.Status.IsFailure() {
+					task.Dismissed, task.DismissedBy = now+1, "somebody"
+				}
 				st.Tasks = append(st.Tasks, engine.Record{Key: task.Key, Status: task.Status, Encoded: engine.AppendTask(nil, &task)})
 			}
 			if a, err := c.Apply(ctx, ch); err != nil || a.Err != nil {
@@ -499,7 +516,8 @@ func TestImportWithoutHistory(t *testing.T) {
 	}
 	// One that is cut short has said it of what it made.
 	to = t.TempDir()
-	cli(t, bare+strings.Repeat("x", 16<<20+1), "import", "--data-dir", to).want(1, "can be repeated")
+	torn := io.MultiReader(strings.NewReader(bare), iotest.ErrReader(errors.New("the pipe broke")))
+	cliFrom(t, torn, "import", "--data-dir", to).want(1, "can be repeated", "the pipe broke")
 	cli(t, bare, "import", "--data-dir", to).want(0, "4 unchanged")
 	verdict("--data-dir", to)
 }
@@ -690,6 +708,54 @@ func TestServerToServer(t *testing.T) {
 	changed := strings.Replace(file, `0 9 * * MON-FRI`, `0 8 * * MON-FRI`, 1)
 	to.run(changed, "import").want(exit.StatusPartly, "conflict", "1 of 4 failed")
 	to.run(changed, "import", "--dry-run").want(exit.StatusPartly, "conflict", "schedule.cron differs")
+}
+
+// TestDisabledAtLast: an import that ended between the create of a timer and its disable
+// is completed by the next one, which leaves alone what somebody has changed since.
+func TestDisabledAtLast(t *testing.T) {
+	s := newShell(t)
+	create := func(name string) {
+		s.do("timer", "create", "--app", "a", "--name", name, "--url", "http://127.0.0.1:9/x", "--every", "1h")
+	}
+	create("made")
+	create("enabled")
+	for _, name := range []string{"a/made", "a/enabled"} {
+		s.do("timer", "disable", name, "--reason", "by hand")
+	}
+	file := s.do("export")
+	s.do("timer", "enable", "a/enabled")
+	s.do("timer", "delete", "a/made", "--yes")
+	create("made")
+	status := func(name string) string {
+		_, after, _ := strings.Cut(s.do("timer", "get", name, "-o", "json"), `"status": "`)
+		word, _, _ := strings.Cut(after, `"`)
+		return word
+	}
+	s.run(file, "import", "--dry-run").want(0, "2 unchanged")
+	if got := status("a/made"); got != "enabled" {
+		t.Errorf("after a dry run it is %s", got)
+	}
+	s.run(file, "import").want(0, "2 unchanged")
+	if got := status("a/made"); got != "disabled" {
+		t.Errorf("what was made and not disabled is %s", got)
+	}
+	if got := status("a/enabled"); got != "enabled" {
+		t.Errorf("what somebody enabled is %s", got)
+	}
+}
+
+// TestRecordsForServer: a server takes no history, and no timer fails for that.
+func TestRecordsForServer(t *testing.T) {
+	from, to := t.TempDir(), newShell(t)
+	fillStore(t, from, time.Now().UnixMilli())
+	withCold(t, settings.Settings{DataDir: from}, func(ctx context.Context, c engine.Cold) {
+		if err := c.Settle(ctx, &engine.Settlement{Owner: "xtimer", LeftOut: []int64{60_000}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	file := must(t, "", "export", "--data-dir", from, "--history")
+	r := to.run(file, "import")
+	r.want(0, " 0 failed", "a server does not accept records of tasks")
 }
 
 // TestFiresAfterImport: a server on an imported store calls what is to come and

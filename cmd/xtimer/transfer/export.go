@@ -78,9 +78,9 @@ instant at which the delay ends.
 From the store of a stopped server (--data-dir or --mysql-dsn), export writes more:
 the id and the version of each timer, its unfinished tasks with their attempts, the
 instant up to which all other tasks are finished, and with --history the records of
-finished tasks. export does not write the Idempotency-Keys of creates, former
-versions of timers, or unfinished tasks of deleted timers, which are no longer
-called.
+finished tasks and the minutes whose records are incomplete. export does not write
+the Idempotency-Keys of creates, former versions of timers, or unfinished tasks of
+deleted timers, which are no longer called.
 
 Like a start of the server, such an export first stores the results in the journal,
 and lets the misfire policy of each timer decide about the dues since the server

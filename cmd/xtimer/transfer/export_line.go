@@ -9,10 +9,12 @@ import (
 )
 
 // line is a line of an export: a timer as the API takes it, and besides what a
-// store knows of it; or the record of a task, and nothing else.
+// store knows of it; or the record of a task, and nothing else; or minutes of which not
+// every record is there (their beginnings, Unix ms).
 //
 //	{"app":…,"name":…,"schedule":{…},"callback":{…},…,"stored":{…},"owed":[…]}
 //	{"record":{…}}
+//	{"left_out":[…]}
 //
 // A line of a timer needs no other line. So a file can be cut, filtered and put
 // together by lines, and what is left is imported whole or not at all.
@@ -21,6 +23,8 @@ type line struct {
 	Stored *stored     `json:"stored,omitempty"`
 	Owed   []owedLine  `json:"owed,omitempty"`
 	Record *recordLine `json:"record,omitempty"`
+
+	LeftOut []int64 `json:"left_out,omitempty"`
 }
 
 // stored is a timer's place in the system. Instants are Unix ms. An export over

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,6 +163,18 @@ func (e *export) countStrays(ctx context.Context, cold engine.Cold, owing map[en
 }
 
 func (e *export) storedRecords(ctx context.Context, cold engine.Cold) error {
+	minutes, err := cold.LeftOut(ctx, 0, engine.MaxDue)
+	if err != nil {
+		return fmt.Errorf("cannot read the incomplete minutes: %w", err)
+	}
+	for some := range slices.Chunk(minutes, aPage) {
+		l := struct {
+			LeftOut []int64 `json:"left_out"`
+		}{some}
+		if err := e.lines.Encode(l); err != nil {
+			return err
+		}
+	}
 	f := engine.TaskFilter{App: e.filter.App}
 	for before := (engine.Key{}); ; {
 		ts, next, err := cold.Tasks(ctx, f, before, aPage)

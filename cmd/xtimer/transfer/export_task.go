@@ -47,21 +47,23 @@ func (l *owedLine) owed(id engine.TimerID) (o engine.Owed, err error) {
 
 // recordLine is a task and what became of it; see engine.Task.
 type recordLine struct {
-	Key        string        `json:"key"`
-	App        string        `json:"app"`
-	Name       string        `json:"name"`
-	Generation uint32        `json:"generation"`
-	Origin     string        `json:"origin"`
-	Status     string        `json:"status"`
-	Reason     string        `json:"reason,omitempty"`
-	DueLast    int64         `json:"due_last,omitempty"`
-	Count      int64         `json:"count,omitempty"`
-	LatenessNS int64         `json:"lateness_ns"`
-	NotBefore  int64         `json:"not_before,omitempty"`
-	Ended      int64         `json:"ended,omitempty"`
-	Base       int           `json:"base,omitempty"`
-	Since      int64         `json:"since,omitempty"`
-	Attempts   []attemptLine `json:"attempts,omitempty"`
+	Key         string        `json:"key"`
+	App         string        `json:"app"`
+	Name        string        `json:"name"`
+	Generation  uint32        `json:"generation"`
+	Origin      string        `json:"origin"`
+	Status      string        `json:"status"`
+	Reason      string        `json:"reason,omitempty"`
+	DueLast     int64         `json:"due_last,omitempty"`
+	Count       int64         `json:"count,omitempty"`
+	LatenessNS  int64         `json:"lateness_ns"`
+	NotBefore   int64         `json:"not_before,omitempty"`
+	Ended       int64         `json:"ended,omitempty"`
+	Base        int           `json:"base,omitempty"`
+	Since       int64         `json:"since,omitempty"`
+	Dismissed   int64         `json:"dismissed,omitempty"`
+	DismissedBy string        `json:"dismissed_by,omitempty"`
+	Attempts    []attemptLine `json:"attempts,omitempty"`
 }
 
 type attemptLine struct {
@@ -84,7 +86,7 @@ func recordLineOf(t *engine.Task) *recordLine {
 	l := &recordLine{
 		Key: t.Key.String(), App: t.App, Name: t.Name, Generation: t.Generation, Origin: t.Origin.String(), Status: t.Status.String(),
 		Reason: t.Reason, DueLast: t.DueLast, Count: t.Count, LatenessNS: int64(t.Lateness), NotBefore: t.NotBefore,
-		Ended: t.Ended, Base: t.Base, Since: t.Since,
+		Ended: t.Ended, Base: t.Base, Since: t.Since, Dismissed: t.Dismissed, DismissedBy: t.DismissedBy,
 	}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
@@ -109,6 +111,7 @@ func (l *recordLine) task() (*engine.Task, error) {
 	t := &engine.Task{
 		Key: key, App: l.App, Name: l.Name, Generation: l.Generation, Reason: l.Reason, DueLast: l.DueLast, Count: l.Count,
 		Lateness: time.Duration(l.LatenessNS), NotBefore: l.NotBefore, Ended: l.Ended, Base: l.Base, Since: l.Since,
+		Dismissed: l.Dismissed, DismissedBy: l.DismissedBy,
 	}
 	var ok bool
 	if t.Status, ok = engine.ParseTaskStatus(l.Status); !ok {

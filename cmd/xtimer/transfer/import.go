@@ -35,6 +35,9 @@ func (i *item) set(result, format string, args ...any) {
 
 func (i *item) fail(err error) { i.set(timer.ResultFailed, "%v", err) }
 
+// isHistory reports whether it is no timer, but of what happened to timers.
+func (i *item) isHistory() bool { return i.Record != nil || i.LeftOut != nil }
+
 // isWaiting reports whether nothing is known of it yet.
 func (i *item) isWaiting() bool { return i.result == "" }
 
@@ -77,8 +80,8 @@ A second import of the same file changes nothing. If an import was interrupted,
 repeat it.
 
 On a running server, import creates new timers from the definitions. It skips
-finished timers. A timer that was disabled is created and then disabled; if a due
-falls between these two requests, it is called.
+finished timers. A timer that was disabled is created and then disabled, if need be by
+a repeated import; if a due falls between these two requests, it is called.
 
 In a store, a timer that was exported from a store keeps its id, the keys of its
 tasks, and its finished and unfinished tasks. Start the server on the store after
@@ -196,7 +199,7 @@ func (im *importing) run(cmd *cobra.Command, read reader, to importTarget) error
 		}
 		broken = read(ctx, func(i *item) error {
 			// A record may be of any timer before it, and waits for them.
-			if len(batch) == importBatch || len(batch) > 0 && (batch[0].Record == nil) != (i.Record == nil) {
+			if len(batch) == importBatch || len(batch) > 0 && batch[0].isHistory() != i.isHistory() {
 				if err := send(); err != nil {
 					return err
 				}

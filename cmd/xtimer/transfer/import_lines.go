@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,10 +16,8 @@ import (
 	"xtimer/cmd/xtimer/exit"
 )
 
-// maxLine of an export: a definition has at most 1 MiB, and owed rows beside it.
-const maxLine = 16 << 20
-
-// fileReader reads the lines of an export, of a file or of stdin ("-").
+// fileReader reads the lines of an export, of a file or of stdin ("-"). A line has no
+// bound: that of a timer has every unfinished task of the timer.
 func fileReader(name string, stdin io.Reader) reader {
 	return func(ctx context.Context, yield func(*item) error) error {
 		in := stdin
@@ -30,11 +29,13 @@ func fileReader(name string, stdin io.Reader) reader {
 			defer f.Close()
 			in = f
 		}
-		lines := bufio.NewScanner(in)
-		lines.Buffer(make([]byte, 0, 1<<16), maxLine)
-		for n := 1; lines.Scan(); n++ {
-			b := bytes.TrimSpace(lines.Bytes())
-			if len(b) == 0 {
+		lines := bufio.NewReaderSize(in, 1<<16)
+		for n, ended := 1, false; !ended; n++ {
+			b, err := lines.ReadBytes('\n')
+			if ended = errors.Is(err, io.EOF); err != nil && !ended {
+				return fmt.Errorf("cannot read the export: %w", err)
+			}
+			if b = bytes.TrimSpace(b); len(b) == 0 {
 				continue
 			}
 			i := &item{at: fmt.Sprintf("line %d", n)}
@@ -44,9 +45,6 @@ func fileReader(name string, stdin io.Reader) reader {
 			if err := yield(i); err != nil {
 				return err
 			}
-		}
-		if err := lines.Err(); err != nil {
-			return fmt.Errorf("cannot read the export: %w", err)
 		}
 		return nil
 	}
@@ -58,7 +56,7 @@ func (l *line) read(b []byte) error {
 	if err := json.Unmarshal(b, l); err != nil {
 		return fmt.Errorf("the line is not a timer: %w", err)
 	}
-	if l.Stored.isWhole() || l.Record != nil {
+	if l.Stored.isWhole() || l.Record != nil || l.LeftOut != nil {
 		return nil
 	}
 	n, err := definition.JSONNode(b, 1)

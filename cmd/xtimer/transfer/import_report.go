@@ -37,6 +37,8 @@ func (r *importReport) add(batch []*item) error {
 		case i.Record != nil && i.result == api.Created:
 			r.records++
 			continue
+		case i.LeftOut != nil && i.result == api.Created:
+			continue
 		}
 		r.count[i.result]++
 		bad := i.result == resultConflict || i.result == timer.ResultFailed

@@ -29,11 +29,11 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 		switch {
 		case !i.isWaiting() || i.skipFinished():
 			continue
+		case i.isHistory():
+			i.set(resultSkipped, "a server does not accept records of tasks: import into a store")
+			continue
 		case i.App == "" || i.Name == "":
 			i.fail(errors.New("the timer has no app or no name"))
-			continue
-		case i.Record != nil:
-			i.set(resultSkipped, "a server does not accept records of tasks: import into a store")
 			continue
 		case i.isDisabled(now) && i.Stored.At != 0 && i.Stored.At <= now:
 			i.set(resultSkipped, "its only due passed while the timer was disabled")
@@ -60,7 +60,11 @@ func (s *serverTarget) take(ctx context.Context, batch []*item) error {
 			i.fail(s.explain(res.Error))
 		case res.Status == http.StatusOK:
 			i.set(api.Unchanged, "")
+			if err := s.complete(ctx, i, res.ID); err != nil {
+				return err
+			}
 		default:
+			i.set(api.Created, "")
 			if err := s.disable(ctx, i, res.ID); err != nil {
 				return err
 			}
@@ -74,7 +78,6 @@ func (s *serverTarget) explain(err error) error { return errors.New(remote.OneLi
 
 // disable disables a timer again that was just made, if it was before.
 func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
-	i.set(api.Created, "")
 	if !i.isDisabled(time.Now().UnixMilli()) {
 		return nil
 	}
@@ -84,6 +87,22 @@ func (s *serverTarget) disable(ctx context.Context, i *item, id string) error {
 		return nil
 	}
 	return err
+}
+
+// complete disables a timer that exists if nobody has changed it since it was made: an
+// import that was cut short, or whose answer was lost, made it and did not come to that.
+func (s *serverTarget) complete(ctx context.Context, i *item, id string) error {
+	if !i.isDisabled(time.Now().UnixMilli()) {
+		return nil
+	}
+	t, err := s.Get(ctx, id)
+	if api.IsNotFound(err) { // deleted since
+		return nil
+	}
+	if err != nil || t.Version != 1 {
+		return err
+	}
+	return s.disable(ctx, i, id)
 }
 
 func (i *item) isDisabled(now int64) bool {
@@ -157,7 +176,10 @@ func (s *serverTarget) hold(ctx context.Context, i *item, d *api.Definition, ref
 	if err != nil {
 		return err
 	}
-	return i.hold(t, *d)
+	if err := i.hold(t, *d); err != nil || s.dryRun || i.result != api.Unchanged {
+		return err
+	}
+	return s.complete(ctx, i, t.ID)
 }
 
 // hold compares a timer that exists with what the item would make. A delay that ends at

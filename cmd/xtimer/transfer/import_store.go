@@ -113,7 +113,7 @@ func (s *storeTarget) begin(ctx context.Context) (err error) {
 }
 
 func (s *storeTarget) take(ctx context.Context, batch []*item) error {
-	if len(batch) > 0 && batch[0].Record != nil {
+	if len(batch) > 0 && batch[0].isHistory() {
 		s.records = true
 		return s.takeRecords(ctx, batch)
 	}
@@ -305,12 +305,17 @@ func (s *storeTarget) compare(ctx context.Context, todo []*item, changes []*engi
 	return nil
 }
 
-// takeRecords stores records; one that is there already with as many attempts
-// stays as it is.
+// takeRecords stores records, and of which minutes there are not all; a record that is
+// there already with as many attempts stays as it is.
 func (s *storeTarget) takeRecords(ctx context.Context, batch []*item) error {
 	st := engine.Settlement{Owner: importer, Replayed: true}
 	for _, i := range batch {
 		if !i.isWaiting() {
+			continue
+		}
+		if i.LeftOut != nil {
+			i.result = api.Created
+			st.LeftOut = append(st.LeftOut, i.LeftOut...)
 			continue
 		}
 		t, err := i.Record.task()
