@@ -96,7 +96,8 @@
 //	the warm tier tells a former definition            each change tells it (Update) before its claim ends, and then it tells
 //	                                                   that one or none
 //	the clock is set while a change is being made      forward: it is made again; back: see Pins.since
-//	two processes have one cold tier                   Take moves the fences on: the former one cannot settle, and ends
+//	two processes have one cold tier                   Take moves the fences on: the former one cannot settle, and ends;
+//	                                                   before, it has stopped calling (see Two processes)
 //
 // # A crash, step by step
 //
@@ -107,6 +108,21 @@
 //	answered, Finish not synced     called again with the same key: the one repeat that cannot be helped
 //	Finish synced, not settled      the journal is replayed into history
 //	settled, journal not forgotten  replayed again, which changes nothing
+//
+// # Two processes
+//
+// A cold tier that another process may open is a Shared (MySQL). A process asks it every
+// 400 ms whether the timers are still its own (process/ownership.go). Yes holds for 1.2 s
+// from the start of the question, by the clock on which more time has passed; a call looks
+// whether one holds before it begins and right before its first byte, and waits for an
+// answer otherwise. So a process that was stopped makes no call by what it knew before.
+// While the tier cannot be asked, calls go on: one process must outlive an outage, and
+// one that is cut off from the tier cannot know of another.
+//
+// Who takes the timers over first notes a claim, and waits: until the owner has seen the
+// claim, stopped calling, settled and closed; or for 3 s, after which no call by a yes from
+// before the claim can begin. Then it moves the fences, and recovers as at any start. It
+// does not wait for an owner that closed, or whose data directory it has locked.
 //
 // # Time
 //

@@ -67,6 +67,7 @@ type Cold interface {
 	Shards(ctx context.Context) ([]Shard, error)
 	// Take takes all shards for a node: it advances the fence of each shard and
 	// returns the resulting shards. A settle under a former fence returns ErrFenced.
+	// Take may wait until the former owner calls no more, see Shared.
 	//
 	// newest is not less than the id of any timer that was ever created here, or
 	// named by a settlement, also of those that were deleted or removed since: an
@@ -101,6 +102,17 @@ type Cold interface {
 
 	// Backup writes a consistent copy to a new folder.
 	Backup(ctx context.Context, dir string) error
+}
+
+// Shared is a cold tier that another process may take over. tier/mysql implements Shared.
+//
+// There Take tells the former owner first, and waits until that one begins no call any
+// more: until it is closed, or until what it was last told by Owns is too old.
+type Shared interface {
+	// Owns returns nil while the shards are those of the process that took them here,
+	// and ErrFenced once another process took them, or waits in Take for them. Every
+	// other error means that the tier could not be asked.
+	Owns(ctx context.Context) error
 }
 
 // Change of one timer: what stood before, what stands after, and what of its

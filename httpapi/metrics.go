@@ -114,6 +114,7 @@ var help = map[string]string{
 	"xtimer_history_left_out_total": "Successes not recorded in history because the disk was nearly full.",
 	"xtimer_lateness_seconds":       "Time from the due of a task until its first attempt was written to the socket.",
 	"xtimer_migrator_lag_seconds":   "Time by which the loading of coming dues is behind.",
+	"xtimer_ownership_age_seconds":  "With MySQL: seconds since MySQL last answered that the timers are this server's.",
 	"xtimer_redelivered_total":      "Attempts that an earlier process may already have sent.",
 	"xtimer_settle_backlog":         "Results not yet stored in the cold tier.",
 	"xtimer_settle_seconds":         "Duration of a settle, which stores results and progress in the cold tier.",

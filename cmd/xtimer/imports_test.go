@@ -29,7 +29,7 @@ var house = map[string][]string{
 	"xtimer/engine/inspect": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/engine/resident",
 	},
-	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/wheel"},
+	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
 		"xtimer/engine", "xtimer/engine/change", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
 	},

@@ -70,7 +70,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 	}
 	counted := metrics.NewSet()
 	e := scheduler.New(scheduler.Config{
-		Cold:              store.Cold(s),
+		Cold:              store.LockedCold(s, log),
 		ColdName:          store.ColdName(s),
 		Warm:              warm,
 		Journal:           journal,

@@ -27,20 +27,42 @@ type Attempt struct {
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
-// shard's lock.
+// shard's lock. It waits until the timers are known to be this process's.
 func (a *Attempt) Enter() bool {
-	sh, t := a.memory.shardOf(a.Key.Timer), a.task
+	sh, t, owns := a.memory.shardOf(a.Key.Timer), a.task, a.memory.cfg.Ownership
+	for {
+		sh.mu.Lock()
+		again, ok := a.stands()
+		holds := owns.Holds() // last: nothing that takes time follows
+		if ok && holds {
+			t.move(Writing)
+			t.Status = engine.Running
+		}
+		sh.mu.Unlock()
+		if again != nil {
+			a.memory.Enqueue([]*Task{again})
+		}
+		if !ok || holds {
+			return ok
+		}
+		if !owns.Await() { // without the lock: a change may still end the attempt
+			a.withdraw()
+			return false
+		}
+	}
+}
+
+// withdraw ends an attempt of which nothing was sent, and none will be: the task waits
+// for a turn, which the next process gives it.
+func (a *Attempt) withdraw() {
+	sh := a.memory.shardOf(a.Key.Timer)
 	sh.mu.Lock()
-	again, ok := a.stands()
-	if ok {
-		t.move(Writing)
-		t.Status = engine.Running
+	defer sh.mu.Unlock()
+	if _, ok := a.stands(); ok {
+		a.task.await(a.memory.now())
+		a.task.touch()
+		a.Over = true
 	}
-	sh.mu.Unlock()
-	if again != nil {
-		a.memory.Enqueue([]*Task{again})
-	}
-	return ok
 }
 
 // Leave implements Gate.

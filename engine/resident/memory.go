@@ -12,6 +12,7 @@ import (
 	"xtimer/engine/fair"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/process"
 	"xtimer/wheel"
 )
 
@@ -19,8 +20,10 @@ import (
 type Config struct {
 	Journal engine.Journal
 	Now     func() time.Time // the wall clock
-	Queue   *fair.Queue[*Task]
-	Wheel   *wheel.Wheel[Item]
+	// Ownership is looked at right before the first byte of each call.
+	Ownership *process.Ownership
+	Queue     *fair.Queue[*Task]
+	Wheel     *wheel.Wheel[Item]
 	// MaxWaiting is how many unfinished tasks are in memory before those of crowded lanes
 	// wait in the cold tier.
 	MaxWaiting int

@@ -135,8 +135,7 @@ func TestFenced(t *testing.T) {
 		if _, _, err := w.cold.Take(t.Context(), "another"); err != nil {
 			t.Fatal(err)
 		}
-		l := w.life
-		err := <-l.end
+		err := w.ended()
 		if !errors.Is(err, engine.ErrFenced) {
 			t.Fatalf("it ended with %v", err)
 		}
@@ -145,10 +144,5 @@ func TestFenced(t *testing.T) {
 		if n := len(w.of("fast")); n != before {
 			t.Errorf("%d calls after it ended", n-before)
 		}
-		l.mu.Lock()
-		l.dead = true
-		l.mu.Unlock()
-		close(l.gone)
-		w.life, w.Scheduler = nil, nil
 	})
 }

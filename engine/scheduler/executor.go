@@ -15,13 +15,16 @@ import (
 
 // execute makes one attempt of a task, on a worker of the queue:
 //
-//	its body is there → begin, noted in the journal → call → end
+//	the timers are ours → its body is there → begin, noted in the journal → call → end
 func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	if e.backpressure.stalled.Load() {
 		e.awaitCalm()
 		if e.process.Context().Err() != nil {
 			return fair.Result{} // the last settle leaves a row of it
 		}
+	}
+	if !e.ownership.Await() {
+		return fair.Result{} // likewise
 	}
 	body, ok := e.ready(t)
 	if !ok {

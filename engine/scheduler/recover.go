@@ -52,15 +52,20 @@ type recovery struct {
 // recover brings the tiers to the present and leaves all that is unfinished in owed.
 func (e *Scheduler) recover(ctx context.Context) error {
 	started := time.Now()
+	shards, newest, err := e.cfg.Cold.Take(ctx, e.cfg.Node) // may wait for a former owner: first
+	if err != nil {
+		return fmt.Errorf("cannot take the shards: %w", err)
+	}
+	e.process.StartsWith("it recovers what was under way")
+	if waited := time.Since(started); waited > time.Second/2 {
+		e.log.Info("took the timers over", "waited", waited.Round(time.Millisecond))
+	}
+	started = time.Now()
 	r := &recovery{
 		e: e, now: e.now(), finished: map[engine.Key]*engine.Task{}, begun: map[engine.Key]engine.Begun{}, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{},
 	}
 	r.d.Now = r.now
-	shards, newest, err := e.cfg.Cold.Take(ctx, e.cfg.Node)
-	if err != nil {
-		return fmt.Errorf("cannot take the shards: %w", err)
-	}
 	e.IDs.Above(newest)
 	failpoint.Hit("take-before-recovery")
 	lowest := r.now

@@ -126,6 +126,7 @@ type Scheduler struct {
 	tiers *inspect.Tiers
 
 	migrator     migrator
+	ownership    *process.Ownership // nil: nobody else can open the cold tier
 	settler      settler
 	backlog      backlog
 	backpressure backpressure
@@ -142,9 +143,13 @@ func New(cfg Config) *Scheduler {
 	e.settler.e, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, e, make(chan struct{}, 1), map[int64]uint64{}
 	e.backlog.later = map[chan struct{}][]engine.Owed{}
 	e.pieces.rows = mostRows
+	if c, ok := cfg.Cold.(engine.Shared); ok {
+		e.ownership = process.NewOwnership(c.Owns, cfg.Now)
+		cfg.Metrics.NewGauge("xtimer_ownership_age_seconds", e.ownership.Age)
+	}
 	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
 	e.memory = resident.New(resident.Config{
-		Journal: cfg.Journal, Now: cfg.Now, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
+		Journal: cfg.Journal, Now: cfg.Now, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
 	read := inspect.Config{
@@ -188,7 +193,7 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 	if err = e.awaitClock(ctx); err != nil {
 		return err
 	}
-	e.process.StartsWith("it recovers what was under way")
+	e.process.StartsWith("it takes the timers over")
 	if err = e.recover(ctx); err != nil {
 		e.tiers.Read(engine.ErrUnavailable)
 	}
@@ -225,10 +230,11 @@ func (e *Scheduler) awaitClock(ctx context.Context) error {
 //
 // The last stage starts first and stops last:
 //
-//	journal ◄ history ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
+//	journal ◄ history ◄ ownership ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
 func (e *Scheduler) Run(ctx context.Context) error {
 	journal := e.process.Stage("journal", e.journal.Run)
 	history := e.process.Stage("history", e.settler.run)
+	ownership := e.process.Stage("ownership", e.ownership.Run)
 	read := e.memory.Reads.Begin()
 	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
@@ -268,7 +274,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.memory.Bodies.Close()
 	failpoint.Hit("drain")
 	e.drain()
-	errs = append(errs, history.Stop())
+	errs = append(errs, ownership.Stop(), history.Stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	errs = append(errs, e.settler.settle(last, true), journal.Stop())
@@ -277,9 +283,17 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// handOver is the drain time of a process that is taken over: the other waits for its
+// last settle, and not for long.
+const handOver = 500 * time.Millisecond
+
 // drain waits for the calls in flight, within the drain time. What is cut off
 // then is no failed attempt: it stays begun, and is sent again at the next start.
 func (e *Scheduler) drain() {
+	most := e.cfg.Drain
+	if e.ownership.IsOver() {
+		most = min(most, handOver)
+	}
 	ended := make(chan struct{})
 	go func() {
 		e.memory.Queue.Wait()
@@ -287,7 +301,7 @@ func (e *Scheduler) drain() {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(e.cfg.Drain):
+	case <-time.After(most):
 		_, flying := e.memory.Queue.Load()
 		e.log.Warn("drain time is over; calls in flight are cut off and repeated at the next start", "calls", flying)
 	}

@@ -66,7 +66,7 @@ func TestColdTierAwayAtTheStart(t *testing.T) {
 			if err := e.Open(t.Context()); !errors.Is(err, engine.ErrUnavailable) {
 				t.Fatal(err)
 			}
-			want := map[string]string{"Open": "the server is starting: it waits for MySQL", "Take": "the server is starting: it recovers what was under way"}
+			want := map[string]string{"Open": "the server is starting: it waits for MySQL", "Take": "the server is starting: it takes the timers over"}
 			if err := e.Ready(); err.Error() != want[cold.lacks] {
 				t.Errorf("without %s it is not ready, for %v", cold.lacks, err)
 			}

@@ -68,7 +68,8 @@ func (h *settler) run(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, engine.ErrFenced) {
-			return fmt.Errorf("another server has taken over the timers; this server stops: %w", err)
+			h.e.ownership.End()
+			return process.TakenOver(err)
 		}
 		t.tell(h.e.log, "cannot settle; outcomes wait in the journal", err)
 		if wait = max(every, h.looked.Sub(started)*(settleShare-1)) - time.Since(started); err != nil {

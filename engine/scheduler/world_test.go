@@ -51,6 +51,7 @@ type world struct {
 	keeps     bool // the warm tier keeps definitions
 	tune      func(*scheduler.Scheduler)
 	caller    func(engine.Caller) engine.Caller // what stands around the receiver; nil: nothing
+	owns      func(ctx context.Context) error   // of a cold tier that another may take over; nil: of none
 
 	*scheduler.Scheduler
 	life    *life
@@ -211,6 +212,9 @@ func (w *world) start() {
 	cfg := w.config
 	w.set = metrics.NewSet()
 	cfg.Cold, cfg.Warm = &mortalCold{w.cold, w, l}, &mortalWarm{memory.NewWarm(), w, l, map[engine.TimerID][]byte{}}
+	if w.owns != nil {
+		cfg.Cold = &sharedCold{&mortalCold{w.cold, w, l}, w.owns}
+	}
 	cfg.Journal, cfg.Caller = &mortalJournal{w.journal, l, make(chan struct{}, 1)}, &receiver{w, l}
 	if w.caller != nil {
 		cfg.Caller = w.caller(cfg.Caller)

@@ -172,12 +172,12 @@ func TestReadOnlyConnection(t *testing.T) {
 		},
 	} {
 		t.Run(way, func(t *testing.T) {
-			db, other, err := connect(s.cfg.DSN)
+			p, err := connect(s.cfg.DSN)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer db.Close()
-			defer other.Close()
+			defer p.close()
+			db := p.db
 			db.SetMaxOpenConns(1)
 			session := func() (id int) {
 				if err := db.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {

@@ -26,19 +26,32 @@ var session = []string{
 	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 }
 
+// pools are the connections of a store.
+type pools struct {
+	db   *sql.DB
+	asks *sql.DB // for Owns, which is to wait behind nothing
+	slow *sql.DB // for statements that may take long: the migrations', the partitions'
+}
+
 // connect builds the pools; it does not touch the network.
-func connect(dsn string) (db, slow *sql.DB, err error) {
+func connect(dsn string) (p pools, err error) {
 	c, err := parseDSN(dsn)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
-	if db, err = pool(c, 32); err != nil {
-		return nil, nil, err
+	if p.db, err = pool(c, 32); err != nil {
+		return p, err
+	}
+	if p.asks, err = pool(c, 1); err != nil {
+		return p, err
 	}
 	c.ReadTimeout = max(c.ReadTimeout, longest)
-	slow, err = pool(c, 1)
-	return db, slow, err
+	p.slow, err = pool(c, 1)
+	return p, err
 }
+
+// close disconnects.
+func (p *pools) close() error { return errors.Join(p.db.Close(), p.asks.Close(), p.slow.Close()) }
 
 // parseDSN reads the user's DSN. It sets over it what this package relies on, and
 // refuses what could change the meaning of a statement or give a password away.

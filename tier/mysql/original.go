@@ -19,15 +19,14 @@ type OriginalRow struct {
 // ReadOriginal reads the timers of an original XTimer, in the order of ids; it
 // writes nothing there.
 func ReadOriginal(ctx context.Context, dsn string, yield func(OriginalRow) error) error {
-	db, slow, err := connect(dsn)
+	p, err := connect(dsn)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	defer slow.Close()
+	defer p.close()
 	const piece = 1000
 	s := New(Config{DSN: dsn})
-	s.db = db
+	s.pools = p
 	s.opened.Store(true)
 	for last, n := int64(-1), piece; n == piece; {
 		var page []OriginalRow

@@ -200,6 +200,7 @@ func TestFenced(t *testing.T) {
 func TestTakenOver(t *testing.T) {
 	a := opened(t)
 	b := open(t, New(a.cfg))
+	b.heirWaits = time.Millisecond
 	if _, _, err := a.Take(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestMigrateAtOnce(t *testing.T) {
 func TestMigrateForward(t *testing.T) {
 	s := fresh(t)
 	var err error
-	if s.db, s.slow, err = connect(s.cfg.DSN); err != nil {
+	if s.pools, err = connect(s.cfg.DSN); err != nil {
 		t.Fatal(err)
 	}
 	defer s.release()

@@ -2,9 +2,11 @@ package mysql
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"xtimer/engine"
 )
@@ -35,11 +37,17 @@ func readShards(into []engine.Shard) func(*sql.Rows) error {
 	}
 }
 
-// Take takes all shards for a node. A repeated transaction moves the fences once
-// more, which does no harm.
+// Take takes all shards for a node, when the former owner calls no more: see owner. A
+// repeated transaction moves the fences once more, which does no harm.
 func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, newest engine.TimerID, err error) {
+	if err := s.claim(ctx); err != nil {
+		return nil, 0, err
+	}
 	fence := int64(0)
 	err = s.transact(ctx, "take the shards", func(t *transaction) error {
+		if err := s.inherit(t); err != nil {
+			return err
+		}
 		if err := t.run("UPDATE fences SET fence=fence+1"); err != nil { // waits for the groups of the former owner
 			return err
 		}
@@ -82,6 +90,113 @@ func (s *Store) own(t *transaction, slot int64) error {
 		err = errTaken
 	}
 	return err
+}
+
+var _ engine.Shared = (*Store)(nil)
+
+// heirWaits is how long a process waits between its claim and its Take. The former owner
+// begins no call 1.2 s after the claim, whether it sees the claim or is stopped
+// (engine/process.Ownership); if it sees the claim, the rest is time for its calls in
+// flight and its last settle.
+const heirWaits = 3 * time.Second
+
+// owner is the row of the table owner:
+//
+//	claim   heir = the new process               the former one sees that within 400 ms, begins no
+//	                                             call any more, settles, and closes: ended = 1
+//	take    process, folder = those of the heir  once ended = 1, or after heirWaits, with the fences
+//
+// So what the former process called is settled when the new one reads the tables, but
+// for calls in flight, unless the former one was stopped, or has no connection.
+type owner struct {
+	process, folder, heir string
+	ended                 bool
+}
+
+const selectOwner = "SELECT process,folder,ended,heir FROM owner WHERE one=1"
+
+func readOwner(into *owner) func(*sql.Rows) error {
+	return func(rows *sql.Rows) error { return rows.Scan(&into.process, &into.folder, &into.ended, &into.heir) }
+}
+
+// callsNoMore reports whether the owner begins no call any more: it has said so, or it had
+// the data directory, which is locked by this process now. Or it is this process.
+func (o *owner) callsNoMore(s *Store) bool {
+	return o.ended || o.process == s.process || o.folder != "" && o.folder == s.cfg.Folder
+}
+
+// newProcess makes a word for this process.
+func newProcess() string { return rand.Text() }
+
+// claim makes this process the heir, and waits until the owner calls no more.
+func (s *Store) claim(ctx context.Context) error {
+	free := false
+	err := s.transact(ctx, "claim the shards", func(t *transaction) error {
+		var o owner
+		if err := t.scan(selectOwner+" FOR UPDATE", readOwner(&o)); err != nil {
+			return err
+		}
+		if free = o.callsNoMore(s); free {
+			return errNothing
+		}
+		return t.run("UPDATE owner SET heir=" + s.quoted())
+	})
+	for claimed := time.Now(); err == nil && !free && time.Since(claimed) < s.heirWaits; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(s.heirWaits / 60):
+		}
+		var o owner
+		err = s.read(ctx, "look whether the shards are free", func(ctx context.Context) error {
+			return s.scan(ctx, selectOwner, readOwner(&o))
+		})
+		if free = o.ended; err == nil && o.heir != s.process {
+			err = errTaken
+		}
+	}
+	return err
+}
+
+// inherit makes this process the owner. If another claimed or took the shards meanwhile,
+// it ends the transaction.
+func (s *Store) inherit(t *transaction) error {
+	var o owner
+	if err := t.scan(selectOwner+" FOR UPDATE", readOwner(&o)); err != nil {
+		return err
+	}
+	if o.heir != s.process && !o.callsNoMore(s) {
+		return errTaken
+	}
+	b := append(t.buf[:0], "UPDATE owner SET ended=0,heir='',process="...)
+	b = append(b, s.quoted()...)
+	return t.run(string(appendBytes(append(b, ",folder="...), s.cfg.Folder)))
+}
+
+func (s *Store) quoted() string { return string(appendBytes(nil, s.process)) }
+
+// Owns implements engine.Shared, over a connection of its own.
+func (s *Store) Owns(ctx context.Context) error {
+	var o owner
+	err := s.readWithin(ctx, s.patience, "see whether the shards are still this process's", func(ctx context.Context) error {
+		return scan(ctx, s.asks, selectOwner, readOwner(&o))
+	})
+	if err == nil && (o.process != s.process || o.heir != "" && o.heir != s.process) {
+		err = errTaken
+	}
+	return err
+}
+
+// leave notes that this process begins no call any more. If that cannot be noted, the next
+// one waits.
+func (s *Store) leave() {
+	if s.fence.Load() == 0 {
+		return
+	}
+	_ = s.try(context.Background(), time.Second, "note the end", func(ctx context.Context) error {
+		_, err := s.db.ExecContext(ctx, "UPDATE owner SET ended=1 WHERE process="+s.quoted())
+		return err
+	})
 }
 
 // newest knows the greatest id that was ever stored, so that no id is issued twice.

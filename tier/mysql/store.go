@@ -36,6 +36,9 @@ type Config struct {
 	// user:password@tcp(host:port)/database. What this package relies on is set
 	// over it; timeouts given in it stand.
 	DSN string
+	// Folder is the identity of a data directory that is locked by this process, so that a
+	// former process that had it is known to be over; "": there is none.
+	Folder string
 	// SampleSuccesses keeps one in so many records of calls that succeeded at
 	// once; 0 and 1 keep all. Everything else is always kept.
 	SampleSuccesses int
@@ -44,9 +47,9 @@ type Config struct {
 // Store is the shared cold tier.
 type Store struct {
 	cfg     Config
-	db      *sql.DB     // set by Open
-	opened  atomic.Bool // db may be used
-	slow    *sql.DB     // for statements that may take long: the migrations', the partitions'
+	pools               // set by Open
+	opened  atomic.Bool // they may be used
+	process string      // of this store, in the table owner
 	inserts *inserts
 	queue   queue
 	work    sync.WaitGroup // the committers
@@ -59,6 +62,7 @@ type Store struct {
 	// patience bounds every call, retries and all; answer, how long who makes or
 	// looks for one timer waits: somebody waits for that at the other end.
 	patience, answer time.Duration
+	heirWaits        time.Duration // see there
 	// pageBytes is how much the definitions of a page of Due should have, see there.
 	pageBytes int
 	// clock is the latest instant heard of in what was written (Unix ms): it
@@ -74,12 +78,15 @@ const committers = 2
 
 // New builds a store; Open touches the network.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, patience: 10 * time.Second, answer: 4 * time.Second, pageBytes: 16 << 20}
+	return &Store{
+		cfg: cfg, process: newProcess(), heirWaits: heirWaits,
+		patience: 10 * time.Second, answer: 4 * time.Second, pageBytes: 16 << 20,
+	}
 }
 
 // Open connects, brings the schema up to date and starts the committers.
 func (s *Store) Open(ctx context.Context) (err error) {
-	if s.db, s.slow, err = connect(s.cfg.DSN); err != nil {
+	if s.pools, err = connect(s.cfg.DSN); err != nil {
 		return err
 	}
 	defer func() {
@@ -117,19 +124,21 @@ func (s *Store) Open(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close takes no more changes, answers what was taken, and disconnects.
+// Close takes no more changes, answers what was taken, notes that this process calls no
+// more, and disconnects.
 func (s *Store) Close() error {
 	if !s.opened.Load() {
 		return nil
 	}
 	s.queue.close()
 	s.work.Wait()
+	s.leave()
 	return s.release()
 }
 
 func (s *Store) release() error {
 	s.opened.Store(false)
-	return errors.Join(s.db.Close(), s.slow.Close()) // who reads yet is told so by them
+	return s.pools.close() // who reads yet is told so by them
 }
 
 // heard notes an instant that was written.

@@ -64,6 +64,6 @@ const OperationsFolder = "operations"
 func onlyOurs(dataDir string) bool {
 	es, err := os.ReadDir(dataDir)
 	return err == nil && !slices.ContainsFunc(es, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{LockName, RestoringFolder, cursorKeyName, OperationsFolder, scheduler.JournalFolder, scheduler.ColdFolder}, e.Name())
+		return !slices.Contains([]string{LockName, RestoringFolder, cursorKeyName, identityName, OperationsFolder, scheduler.JournalFolder, scheduler.ColdFolder}, e.Name())
 	})
 }

@@ -28,6 +28,14 @@ func Cold(s *settings.Settings) engine.Cold {
 	})
 }
 
+// LockedCold is Cold for a server, which has locked its data directory.
+func LockedCold(s *settings.Settings, log *slog.Logger) engine.Cold {
+	if s.MySQLDSN != "" {
+		return mysql.New(mysql.Config{DSN: s.MySQLDSN, Folder: identity(s.DataDir, log), SampleSuccesses: s.HistorySample})
+	}
+	return Cold(s)
+}
+
 // ColdName is what the users of a node call its cold tier.
 func ColdName(s *settings.Settings) string {
 	if s.MySQLDSN != "" {
