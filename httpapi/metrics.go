@@ -110,7 +110,7 @@ var help = map[string]string{
 	"xtimer_calls_limit":            "Limit of HTTP calls in flight: --max-calls, or less while memory is full.",
 	"xtimer_clock_steps_total":      "Steps of the wall clock that were detected.",
 	"xtimer_fired_early_total":      "Attempts sent before their due; must stay 0.",
-	"xtimer_fires_total":            "Tasks that got a final status, by that status.",
+	"xtimer_fires_total":            "Tasks that got a final status, by that status, whether or not they were called; a task counts once, whatever the number of its attempts.",
 	"xtimer_history_left_out_total": "Successes not recorded in history because the disk was nearly full.",
 	"xtimer_lateness_seconds":       "Time from the due of a task until its first attempt was written to the socket.",
 	"xtimer_migrator_lag_seconds":   "Time by which the loading of coming dues is behind.",

@@ -103,7 +103,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		Pprof:         s.Pprof,
 		Settings:      s.Shown(),
 		Console: func(api http.RoundTripper) http.Handler {
-			return console.New(console.Config{API: api, Log: log})
+			return console.New(console.Config{API: api, NoRedis: len(s.RedisAddr) == 0, Log: log})
 		},
 		Version: httpapi.Version{Version: b.version, Commit: b.commit, Go: b.goVersion},
 		Metrics: func(w io.Writer) {

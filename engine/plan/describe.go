@@ -114,10 +114,27 @@ func (c *Clause) clock() string {
 	case c.Hours.Every > 1:
 		parts = append(parts, fmt.Sprintf("of every %s hour from 00 on", ordinal(c.Hours.Every)))
 	default:
-		parts = append(parts, "of the hours "+list(c.Hours.Values, func(h int) string { return fmt.Sprintf("%02d", h) }))
+		if strings.HasPrefix(parts[len(parts)-1], "at minute") {
+			parts = append(parts, "of every hour")
+		}
+		parts = append(parts, "from "+spansOfHours(c.Hours.Values))
 	}
 	text := strings.Join(parts, " ")
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// spansOfHours lists the parts of the day that ascending hours make:
+// "09:00 to 17:59 and 22:00 to 22:59".
+func spansOfHours(hours []int) string {
+	var parts []string
+	for i := 0; i < len(hours); i++ {
+		first := hours[i]
+		for i+1 < len(hours) && hours[i+1] == hours[i]+1 {
+			i++
+		}
+		parts = append(parts, fmt.Sprintf("%02d:00 to %02d:59", first, hours[i]))
+	}
+	return and(parts)
 }
 
 // clockTimes lists times of day.

@@ -28,7 +28,9 @@ import (
 type Config struct {
 	// API answers requests to /v1/….
 	API http.RoundTripper
-	Log *slog.Logger // default slog.Default()
+	// NoRedis: the warm tier is the memory of the process, which is always available.
+	NoRedis bool
+	Log     *slog.Logger // default slog.Default()
 }
 
 type console struct {

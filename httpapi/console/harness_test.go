@@ -78,7 +78,7 @@ func serveCalling(t testing.TB, caller engine.Caller, tokens ...access.Token) *n
 	s, err := httpapi.NewServer(e, httpapi.ServerConfig{
 		Tokens: tokens, BackupDir: t.TempDir(), Version: httpapi.Version{Version: "v1", Commit: "abc", Go: "go"}, Log: log,
 		Settings: []httpapi.Setting{{Name: "listen", Value: "127.0.0.1:0", From: "flag"}},
-		Console:  func(api http.RoundTripper) http.Handler { return New(Config{API: api, Log: log}) },
+		Console:  func(api http.RoundTripper) http.Handler { return New(Config{API: api, NoRedis: true, Log: log}) },
 	})
 	if err != nil {
 		t.Fatal(err)

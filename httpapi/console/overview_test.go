@@ -99,3 +99,18 @@ func TestNoLateness(t *testing.T) {
 		t.Error("a minute without calls has a lateness in the chart")
 	}
 }
+
+// TestWithoutRedis: no page says that a tier is available which the server does not have.
+func TestWithoutRedis(t *testing.T) {
+	v := serve(t).visitor()
+	for _, page := range []string{"/", "/system"} {
+		for lang, want := range map[string]string{
+			"en": `<dt>warm</dt><dd><span class="muted">none: Redis is not used</span>`,
+			"zh": `<dt>温层</dt><dd><span class="muted">无：未使用 Redis</span>`,
+		} {
+			if body := v.get(page, "Accept-Language", lang).body; !strings.Contains(body, want) {
+				t.Errorf("%s in %s does not have %s", page, lang, want)
+			}
+		}
+	}
+}

@@ -126,6 +126,9 @@ func (v *visit) MayWrite() bool { return v.grant.Role == "write" || v.grant.Role
 // MayAdmin reports whether the service itself may be administered.
 func (v *visit) MayAdmin() bool { return v.grant.Role == "admin" && v.grant.App == "*" }
 
+// NoRedis reports whether the warm tier is the memory of the process.
+func (v *visit) NoRedis() bool { return v.c.cfg.NoRedis }
+
 // AllApps reports whether the figures are those of the whole service.
 func (v *visit) AllApps() bool { return v.grant.App == "*" }
 

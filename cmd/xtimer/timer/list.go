@@ -83,6 +83,6 @@ func Filter(cmd *cobra.Command, f *api.TimerFilter) {
 	fs.StringVar(&f.NamePrefix, "name-prefix", "", "only timers whose name has this `PREFIX`")
 	fs.StringVar(&f.Search, "search", "", "only timers with this `TEXT` in the name")
 	fs.StringVar(&f.Status, "status", "", "only timers with this `STATUS`: enabled, disabled or finished")
-	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these labels: `team=a,env!=prod`")
+	fs.StringVarP(&f.Label, "label", "l", "", "only timers with these `LABELS`, for example team=a,env!=prod")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{api.Enabled, api.Disabled, api.Finished}, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -31,7 +31,7 @@ func (h *home) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	h.Flags(cmd, fs)
 	fs.StringVar(&h.store.DataDir, "data-dir", "", "use the data directory `DIR` of a stopped server, instead of a running server")
-	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "use the database `user:password@tcp(host:port)/database` of a stopped server, instead of a running server")
+	fs.StringVar(&h.store.MySQLDSN, "mysql-dsn", "", "use the database `DSN` of a stopped server, instead of a running server: user:password@tcp(host:port)/database")
 }
 
 // isStore tells which it is; a server and a store at once is a mistake.
