@@ -40,11 +40,18 @@ func sentHeaders(timer *client.Timer, t *client.Task, attempt int, kind string) 
 func curl(method, to string, headers []header, body string) string {
 	var b strings.Builder
 	b.WriteString("curl -X " + quoteShell(method) + " " + quoteShell(to))
+	if strings.ContainsAny(to, "[]{}") {
+		b.WriteString(" --globoff") // else curl makes a request for each of several URLs
+	}
 	for _, h := range headers {
-		b.WriteString(" \\\n  -H " + quoteShell(h.Name+": "+h.Value))
+		line := h.Name + ": " + h.Value
+		if strings.Trim(h.Value, " \t") == "" {
+			line = h.Name + ";" // else curl leaves the header out
+		}
+		b.WriteString(" \\\n  -H " + quoteShell(line))
 	}
 	if body != "" {
-		b.WriteString(" \\\n  --data-binary " + quoteShell(body))
+		b.WriteString(" \\\n  --data-raw " + quoteShell(body)) // "@name" is a text, and no file
 	}
 	return b.String()
 }

@@ -192,9 +192,24 @@ func difference(was, is map[string]any) map[string]any {
 	return patch
 }
 
-func text(v any) string {
-	b, _ := json.Marshal(v) // it came from JSON
-	return string(b)
+// merged is what a merge patch makes of a value: a patch cannot set a null in an object.
+func merged(target, patch any) any {
+	p, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	t, ok := target.(map[string]any)
+	if !ok {
+		t = map[string]any{}
+	}
+	for name, v := range p {
+		if v == nil {
+			delete(t, name)
+		} else {
+			t[name] = merged(t[name], v)
+		}
+	}
+	return t
 }
 
 // refused keeps what the API says of the fields, to show the form again.
@@ -255,9 +270,12 @@ func createTimer(v *visit) error {
 	f := readForm(v)
 	f.ID = ""
 	var d client.Definition
-	err := json.Unmarshal([]byte(text(f.document())), &d)
+	doc := f.document()
+	err := json.Unmarshal([]byte(text(doc)), &d)
 	if err != nil {
 		err = &client.Error{Status: http.StatusBadRequest, Detail: err.Error()}
+	} else {
+		f.refuseZeros(doc, d)
 	}
 	if err == nil && f.Errors == nil {
 		var made *client.PutResult
@@ -266,6 +284,22 @@ func createTimer(v *visit) error {
 		}
 	}
 	return v.again(f, v.T("New timer"), err)
+}
+
+// refuseZeros refuses what a request would leave out, where the default would take its
+// place: a field whose zero has no meaning.
+func (f *form) refuseZeros(doc map[string]any, d client.Definition) {
+	typed, sent := map[string]string{}, map[string]string{}
+	flatten(typed, "", doc)
+	flatten(sent, "", tree(d).(map[string]any))
+	for _, name := range inputs {
+		if _, ok := sent[name]; !ok && typed[name] != "" && name != "schedule.jitter" {
+			if f.Errors == nil {
+				f.Errors = map[string]string{}
+			}
+			f.Errors[name] = "must be greater than 0"
+		}
+	}
 }
 
 // again shows a form that was not taken, with what is wrong.
@@ -317,6 +351,10 @@ func changeTimer(v *visit) error {
 	}
 	if f.Errors == nil {
 		patch := difference(tree(was).(map[string]any), tree(is).(map[string]any))
+		if text(merged(tree(was), patch)) != text(tree(is)) {
+			f.Errors = map[string]string{bodyInput: "a null in an object cannot be set by this form, only by PUT or xtimer timer apply"}
+			return v.again(f, v.T("Edit"), nil)
+		}
 		if len(patch) > 0 {
 			_, err = v.api.Patch(v.ctx, f.ID, patch, client.IfMatch(version))
 		}

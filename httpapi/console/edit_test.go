@@ -144,6 +144,42 @@ func TestDifference(t *testing.T) {
 	}
 }
 
+// TestFormDoesNotLoseValues: what a request could not say is refused, and not left out.
+func TestFormDoesNotLoseValues(t *testing.T) {
+	n := serve(t)
+	v := n.visitor()
+	for input, value := range map[string]string{"retry.max_attempts": "0", "retry.backoff": "0s", "callback.timeout": "0"} {
+		q := (&form{Values: map[string]string{"app": "shop", "name": "zero", "kind": "every", "when": "1h", "callback.url": "http://x/", input: value}}).values()
+		if a := v.post("/timers/new", q); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, "must be greater than 0") {
+			t.Errorf("%s = %s: %d", input, value, a.status)
+		}
+	}
+	made, err := n.api.Create(t.Context(), client.Definition{
+		App: "shop", Name: "n", Schedule: client.Schedule{Every: time.Hour}, Callback: client.Callback{URL: "http://x/", Body: map[string]any{"a": nil, "b": 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range [][2]string{{`{"a":null,"b":null}`, ""}, {`{"a":null,"b":[null]}`, `{"a":null,"b":[null]}`}} {
+		body, want := x[0], x[1]
+		f := formOf(made.Timer.Definition)
+		f.Version = "1"
+		q := f.values()
+		q.Set("body", body)
+		a := v.post("/timers/"+made.Timer.ID+"/edit", q)
+		is, err := n.api.Get(t.Context(), made.Timer.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" && (a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, "a null in an object")) {
+			t.Errorf("%s: %d", body, a.status)
+		}
+		if got := text(is.Callback.Body); want != "" && got != want {
+			t.Errorf("%s is saved as %s", body, got)
+		}
+	}
+}
+
 // TestFormKeepsTheFirstNewline of a body: browsers drop the one that a textarea
 // begins with.
 func TestFormKeepsTheFirstNewline(t *testing.T) {

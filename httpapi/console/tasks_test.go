@@ -127,7 +127,7 @@ func TestCurl(t *testing.T) {
 	tm := n.create(fullDefinition)
 	page := html.UnescapeString(v.get("/timers/" + tm.ID).body)
 	for _, want := range []string{
-		"curl -X 'PUT' '" + n.url + "/v1/apps/shop/timers/full' \\\n  -H \"Authorization: Bearer $XTIMER_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  --data-binary '{",
+		"curl -X 'PUT' '" + n.url + "/v1/apps/shop/timers/full' \\\n  -H \"Authorization: Bearer $XTIMER_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  --data-raw '{",
 		`"Authorization":"••••••"`, "Secrets are hidden",
 	} {
 		if !strings.Contains(page, want) {
@@ -136,7 +136,7 @@ func TestCurl(t *testing.T) {
 	}
 	task := n.run(tm.ID)
 	page = html.UnescapeString(v.get("/tasks/" + task.Key).body)
-	for _, want := range []string{"curl -X 'PUT' 'https://x.example/' \\\n  -H 'A: b'", "\n  -H 'Idempotency-Key: " + task.Key + "'", "\nX-Xtimer-Attempt: 1", `--data-binary '{"a":[1,{"big":12345678901234567890}]}'`} {
+	for _, want := range []string{"curl -X 'PUT' 'https://x.example/' \\\n  -H 'A: b'", "\n  -H 'Idempotency-Key: " + task.Key + "'", "\nX-Xtimer-Attempt: 1", `--data-raw '{"a":[1,{"big":12345678901234567890}]}'`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of the task lacks %q: %s", want, page)
 		}
@@ -170,5 +170,17 @@ func TestDisableUntil(t *testing.T) {
 	f.Set("until", "soon")
 	if a := v.post("/timers/"+one.ID+"/disable", f); a.status != http.StatusBadRequest {
 		t.Error(a)
+	}
+}
+
+// TestCurlIsLiteral: the command sends the text that it shows, whatever that means to curl.
+func TestCurlIsLiteral(t *testing.T) {
+	got := curl("POST", "http://[::1]:9/{a,b}", []header{{"X-A", ""}, {"X-B", "it's"}}, "@/etc/hostname")
+	want := `curl -X 'POST' 'http://[::1]:9/{a,b}' --globoff \
+  -H 'X-A;' \
+  -H 'X-B: it'\''s' \
+  --data-raw '@/etc/hostname'`
+	if got != want {
+		t.Error(got)
 	}
 }

@@ -214,4 +214,9 @@ func tree(v any) any {
 	return out
 }
 
+func text(v any) string {
+	b, _ := json.Marshal(v) // it came from JSON
+	return string(b)
+}
+
 func timerPath(id string) string { return "/timers/" + url.PathEscape(id) }
