@@ -64,6 +64,12 @@ func TestEdit(t *testing.T) {
 	editor(t, "exit 3")
 	s.run("", "timer", "edit", "a/n").want(exit.StatusFailed, "the editor", "exit status 3")
 	left(0)
+	editor(t, `sed -i 's/0 8 /0 5 /' "$1"; exit 3`) // it crashed after a save
+	s.run("", "timer", "edit", "a/n").want(exit.StatusFailed, "exit status 3", "The edited file is kept: "+os.TempDir())
+	editor(t, `grep -q 'Not stored: ' "$1" && exit 3; sed -i 's/0 8 /61 8 /' "$1"`)
+	s.run("", "timer", "edit", "a/n").want(exit.StatusFailed, "exit status 3", "The edited file is kept: "+os.TempDir())
+	left(2)
+	t.Setenv("TMPDIR", t.TempDir())
 
 	// The reason is in the file when the editor opens again; left as it is, it is kept.
 	editor(t, `grep -q 'Not stored: schedule.cron: ' "$1" || sed -i 's/0 8 /61 8 /' "$1"`)

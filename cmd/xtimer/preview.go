@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/span"
 	"xtimer/cmd/xtimer/terminal"
@@ -55,7 +58,7 @@ type previewWarning struct {
 func preview(out io.Writer, output terminal.Output, s engine.Schedule, n int, now time.Time) error {
 	v, err := plan.PreviewSchedule(s, n, now.UnixMilli())
 	if err != nil {
-		return err
+		return inArguments(err)
 	}
 	value := previewed{Sentence: v.Sentence, Dues: []string{}, Warnings: []previewWarning{}} // shown as [], not as null
 	for _, due := range v.Dues {
@@ -67,6 +70,17 @@ func preview(out io.Writer, output terminal.Output, s engine.Schedule, n int, no
 	return output.Show(out, terminal.View{Value: value, Names: value.Dues, Table: func(out io.Writer, _ bool) error {
 		return sheetPreview(out, s.TimeZone, &v, now)
 	}})
+}
+
+// inArguments names the arguments in an error about the fields that they set.
+func inArguments(err error) error {
+	var f *engine.Fault
+	if !errors.As(err, &f) || len(f.Fields) == 0 {
+		return err
+	}
+	first := f.Fields[0]
+	name := map[string]string{"schedule.cron": "CRON", "schedule.time_zone": "--time-zone", "n": "--n"}[first.Field]
+	return exit.Usage("%s: %s", cmp.Or(name, first.Field), first.Detail)
 }
 
 // sheetPreview shows a schedule for people to read.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/golden"
 	"xtimer/cmd/xtimer/terminal"
 	"xtimer/engine"
@@ -40,12 +41,12 @@ func TestPreviewRefuses(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
 		_, errs, status := runs(t, append([]string{"preview"}, args...)...)
-		if status == 0 || !strings.Contains(errs, want) {
+		if status != exit.StatusUsage || !strings.Contains(errs, want) {
 			t.Errorf("preview %v: status %d, %q; want %q", args, status, errs, want)
 		}
 	}
-	f("schedule.cron", "61 * * * *")
-	f("schedule.time_zone", "* * * * *", "--time-zone", "Mars/Olympus")
+	f("CRON: minute field: 61", "61 * * * *")
+	f("--time-zone: the IANA", "* * * * *", "--time-zone", "Mars/Olympus")
 	f("takes CRON, not 5 arguments", "*", "*", "*", "*", "*")
-	f("n: 0 is not in the range 1 to 1000", "* * * * *", "--n", "0")
+	f("--n: 0 is not in the range 1 to 1000", "* * * * *", "--n", "0")
 }

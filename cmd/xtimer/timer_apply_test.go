@@ -165,6 +165,12 @@ func TestApplyPrunes(t *testing.T) {
 	s.run("y\n", prune...).want(0, "- a/two\n0 created, 0 updated, 1 deleted, 1 unchanged, 0 failed")
 	there("a/one", "b/three")
 
+	// With -n, the timers of other apps stay.
+	s.do("timer", "create", "-n", "b", "--name", "five", "--every", "1h", "--url", "http://127.0.0.1:1/", "--label", "team=a")
+	s.run("", "timer", "apply", "-n", "a", "-f", dir, "--prune", "-l", "team=a", "--yes").want(0, "0 created, 0 updated, 0 deleted, 1 unchanged")
+	there("a/one", "b/three", "b/five")
+	s.do("timer", "delete", "b/five")
+
 	// A folder that is empty by mistake deletes nothing.
 	s.run("", "timer", "apply", "-f", t.TempDir(), "--prune", "-l", "team=a", "--yes").want(exit.StatusUsage, "the files have no timer")
 	there("a/one", "b/three")
@@ -175,6 +181,13 @@ func TestApplyRefuses(t *testing.T) {
 	s.run("app: a\n", "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:1: the timer needs an app and a name")
 	s.run(applyB+"\n"+applyB, "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:2: b/three is also defined at stdin:1")
 	s.run("app: a\nname: n\nshedule: {}\n", "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:3: shedule: unknown key")
+	const zero = "app: a\nname: n\nschedule: {every: 1h}\ncallback: {url: 'http://127.0.0.1:1/'}\nretry: {jitter: 0, %s}\n"
+	for _, field := range []string{"max_attempts: 0", "backoff: 0s", "multiplier: 0.0", "max_age: 0"} {
+		name, _, _ := strings.Cut(field, ":")
+		s.run(fmt.Sprintf(zero, field), "timer", "apply", "-f", "-").want(exit.StatusUsage, "stdin:5: ", "retry."+name+": must be greater than 0")
+	}
+	s.run(strings.Replace(fmt.Sprintf(zero, "backoff: 1s"), "every: 1h", "every: 1h, start_at: 1763658000", 1), "timer", "apply", "-f", "-").want(exit.StatusUsage, "1763658000 is a Unix time in seconds")
+	s.run(fmt.Sprintf(zero, "max_attempts: null"), "timer", "apply", "-f", "-").want(0, "1 created")
 }
 
 // TestApplyDryRunAsksTheServer: what an apply would be refused, a dry run says of

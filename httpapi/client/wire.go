@@ -70,6 +70,9 @@ func inYears(t time.Time) error {
 func (t *instant) UnmarshalJSON(b []byte) error {
 	var ms int64
 	if json.Unmarshal(b, &ms) == nil {
+		if 1e8 <= ms && ms < 1e11 { // as ms it lies in 1970
+			return fmt.Errorf("%d is a Unix time in seconds; numbers are in milliseconds: write %d000", ms, ms)
+		}
 		*t = instant(time.UnixMilli(ms).UTC())
 		return inYears(time.Time(*t))
 	}

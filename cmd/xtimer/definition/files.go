@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,6 +203,9 @@ func readTimer(p document.Place) (d api.Definition, err error) {
 	if err := timerShape.Check(p); err != nil {
 		return d, err
 	}
+	if err := CheckZeros(p); err != nil {
+		return d, err
+	}
 	var v any
 	if err := p.Node.Decode(&v); err != nil {
 		return d, p.Errorf("%w", err)
@@ -234,6 +238,41 @@ func readTimer(p document.Place) (d api.Definition, err error) {
 		return d, p.Errorf("%w", err)
 	}
 	return d, nil
+}
+
+// notZero are the fields whose zero a request would not have, so that the server would use
+// its default instead.
+var notZero = [][]string{
+	{"schedule", "every"},
+	{"schedule", "max_runs"},
+	{"callback", "timeout"},
+	{"retry", "max_attempts"},
+	{"retry", "backoff"},
+	{"retry", "multiplier"},
+	{"retry", "max_backoff"},
+	{"retry", "max_age"},
+	{"stale_after"},
+}
+
+// CheckZeros refuses a zero in these fields of a timer.
+func CheckZeros(p document.Place) error {
+	for _, path := range notZero {
+		n := p.Node
+		for _, name := range path {
+			n = valueOf(n, name)
+		}
+		if n == nil {
+			continue
+		}
+		n = followed(n)
+		number, err := strconv.ParseFloat(n.Value, 64)
+		span, notSpan := time.ParseDuration(n.Value)
+		if err == nil && number == 0 || notSpan == nil && span == 0 {
+			at := document.Place{File: p.File, Node: n}
+			return fmt.Errorf("%s: %s: must be greater than 0; omit the field for the default", at.Line(), strings.Join(path, "."))
+		}
+	}
+	return nil
 }
 
 // shape is the fields of a kind of object, each with the shape of its value.

@@ -55,6 +55,9 @@ func Ahead(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
+	if err := span.CheckSeconds(s); err != nil {
+		return time.Time{}, err
+	}
 	if d, err := span.Parse(s); err == nil && d >= 0 {
 		return now.Add(d), nil
 	}

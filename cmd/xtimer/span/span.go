@@ -111,8 +111,20 @@ func Millis(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", v)
 }
 
+// CheckSeconds refuses a number that is a Unix time in seconds where it lies in 1973 or
+// later: as ms it lies in 1970, and no timer is of then.
+func CheckSeconds(s string) error {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && 1e8 <= n && n < 1e11 {
+		return fmt.Errorf("%s is %s: numbers are Unix time in milliseconds; did you mean seconds? Then write %s000", s, engine.FormatInstant(n), s)
+	}
+	return nil
+}
+
 // Moment reads RFC 3339, Unix ms, or how long ago something was.
 func Moment(s string, now time.Time) (int64, error) {
+	if err := CheckSeconds(s); err != nil {
+		return 0, err
+	}
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 && ms <= engine.MaxDue {
 		return ms, nil
 	}

@@ -38,6 +38,17 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// TestMomentInSeconds: a Unix time in seconds does not pass for one of 1970.
+func TestMomentInSeconds(t *testing.T) {
+	now := time.UnixMilli(1763658000250)
+	if _, err := Moment("1763658000", now); err == nil || !strings.Contains(err.Error(), "did you mean seconds? Then write 1763658000000") {
+		t.Error(err)
+	}
+	if ms, err := Moment("1763658000000", now); err != nil || ms != 1763658000000 {
+		t.Error(ms, err)
+	}
+}
+
 func TestAway(t *testing.T) {
 	f := func(d time.Duration, want string) {
 		t.Helper()

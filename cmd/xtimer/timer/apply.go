@@ -56,7 +56,7 @@ does not look up the addresses of host names; the server does that at each call.
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&a.files, "file", "f", nil, "apply this `FILE` or folder; -: stdin; may be repeated")
 	fs.BoolVar(&a.prune, "prune", false, "delete the timers with the labels of -l that are in no file")
-	fs.StringVarP(&a.label, "label", "l", "", "with --prune: delete only timers with these labels: `team=a,env!=prod`")
+	fs.StringVarP(&a.label, "label", "l", "", "with --prune: delete only timers with these `LABELS`, for example team=a,env!=prod")
 	fs.BoolVar(&a.dryRun, "dry-run", false, "only show what would change, and what the server would refuse")
 	fs.BoolVar(&a.yes, "yes", false, "with --prune: do not ask for confirmation")
 	return cmd
@@ -221,7 +221,7 @@ func (a *apply) doomed(ctx context.Context, sources []definition.Source) (doomed
 	for _, s := range sources {
 		kept[[2]string{s.App, s.Name}] = true
 	}
-	for t, err := range a.Timers(ctx, api.TimerFilter{Label: a.label}) {
+	for t, err := range a.Timers(ctx, api.TimerFilter{App: a.App, Label: a.label}) {
 		if err != nil {
 			return nil, err
 		}

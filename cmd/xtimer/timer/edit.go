@@ -71,8 +71,11 @@ func (e *edit) run(ctx context.Context) error {
 	var refused error
 	for before := text.String(); ; {
 		after, err := e.open(before, refused)
-		if err != nil {
+		if err != nil && refused == nil && after == before {
 			return errors.Join(err, os.Remove(e.file))
+		}
+		if err != nil {
+			return e.kept(err)
 		}
 		if after == before || after == "" {
 			if refused != nil {
@@ -97,7 +100,8 @@ func (e *edit) kept(err error) error {
 	return exit.With(exit.StatusOf(err), fmt.Errorf("%w\nThe edited file is kept: %s", e.Explain(err), e.file))
 }
 
-// open has a person edit a text, and returns it without the comments above it.
+// open has a person edit a text, and returns it without the comments above it, also with
+// the error of an editor that failed.
 func (e *edit) open(text string, refused error) (string, error) {
 	var head strings.Builder
 	fmt.Fprintf(&head, "# The timer %s/%s, version %d. Save the file to change the timer.\n", e.timer.App, e.timer.Name, e.timer.Version)
@@ -119,9 +123,7 @@ func (e *edit) open(text string, refused error) (string, error) {
 	// The editor may have arguments, as in "code --wait".
 	c := exec.Command("sh", "-c", editor+` "$1"`, "sh", e.file)
 	c.Stdin, c.Stdout, c.Stderr = e.cmd.InOrStdin(), e.cmd.OutOrStdout(), e.cmd.ErrOrStderr()
-	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("the editor %q failed: %w", editor, err)
-	}
+	failed := c.Run()
 	b, err := os.ReadFile(e.file)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the edited file: %w", err)
@@ -130,7 +132,10 @@ func (e *edit) open(text string, refused error) (string, error) {
 	for strings.HasPrefix(after, "#") {
 		_, after, _ = strings.Cut(after, "\n")
 	}
-	return strings.TrimLeft(after, "\n"), nil
+	if failed != nil {
+		failed = fmt.Errorf("the editor %q failed: %w", editor, failed)
+	}
+	return strings.TrimLeft(after, "\n"), failed
 }
 
 // store changes the timer to what the file says, unless another request has changed it.

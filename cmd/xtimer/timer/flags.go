@@ -92,7 +92,7 @@ func (c *creation) flags(cmd *cobra.Command) {
 	}
 	for flag, words := range map[string][]string{
 		"misfire": {"skip", "latest", "all"}, "overlap": {"allow", "skip", "queue"}, "delivery": {"at_least_once", "at_most_once"},
-		"method": {"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"},
+		"method": {"DELETE", "GET", "PATCH", "POST", "PUT"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -114,6 +114,11 @@ func (c *creation) definition(cmd *cobra.Command, app string) (*api.Definition, 
 	d.App = app
 	if err := c.complete(cmd, app); err != nil {
 		return nil, err
+	}
+	for _, flag := range notZero {
+		if v := cmd.Flags().Lookup(flag).Value.String(); given(flag) && (v == "0" || v == "0s") {
+			return nil, exit.Usage("--%s: must be greater than 0; omit the flag for the default", flag)
+		}
 	}
 	d.Schedule.Every, d.Schedule.Jitter, d.StaleAfter = time.Duration(c.every), time.Duration(c.jitter), api.Duration(c.staleAfter)
 	d.Callback.Timeout, d.Callback.BodyBase64 = time.Duration(c.timeout), c.bodyBase64
@@ -153,6 +158,10 @@ func (c *creation) definition(cmd *cobra.Command, app string) (*api.Definition, 
 	}
 	return d, nil
 }
+
+// notZero are the flags whose zero the request would not have, so that the server would use
+// its default instead.
+var notZero = []string{"every", "max-runs", "timeout", "max-attempts", "backoff", "backoff-multiplier", "max-backoff", "max-age", "stale-after"}
 
 // complete names all flags that are missing, at once.
 func (c *creation) complete(cmd *cobra.Command, app string) error {

@@ -63,7 +63,11 @@ func (l *line) read(b []byte) error {
 	if err != nil {
 		return err
 	}
-	return lineShape.Check(document.Place{File: "line", Node: n})
+	p := document.Place{File: "line", Node: n}
+	if err := lineShape.Check(p); err != nil {
+		return err
+	}
+	return definition.CheckZeros(p)
 }
 
 var lineShape = definition.ShapeOf(reflect.TypeFor[line]())
