@@ -152,11 +152,15 @@ func (h *newestTasks) add(t *resident.Task) {
 // A shard's tasks in memory are looked through once for all of its timers.
 func (r *Reader) LastTasks(ctx context.Context, vs []View) error {
 	open := r.newestOf(vs)
+	ended := r.memory.Former.Timers()
 	for i := range vs {
 		id := vs[i].ID
 		last, err := r.cfg.Cold.LastTask(ctx, id)
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return err
+		}
+		if last != nil {
+			ended.Show(last)
 		}
 		if t := open[id]; t != nil && (last == nil || t.Key.Due >= last.Key.Due) {
 			last = t

@@ -89,6 +89,9 @@ func TestEndOfATimerWithManyWaiting(t *testing.T) {
 				if ts, _, err := w.Tasks(t.Context(), open, engine.Key{}, 1000); err != nil || len(ts) > 0 {
 					t.Errorf("%d tasks are open, %v", len(ts), err)
 				}
+				if v, err := w.Timer(t.Context(), id); name != "delete" && (err != nil || v.LastTask.Status != engine.Cancelled) {
+					t.Errorf("the last task of the timer is %+v, %v", v.LastTask, err)
+				}
 				if n := w.metric("xtimer_tasks_overdue"); n > 0 {
 					t.Errorf("%v tasks are overdue", n)
 				}
