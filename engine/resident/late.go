@@ -32,7 +32,8 @@ type LateTimer struct {
 	// behind: no step of the clock made it late, so all of it is called: its dues become
 	// a range without end; see engine/scheduler/unfold.go.
 	behind bool
-	goesOn bool // it has dues that are not decided
+	goesOn bool  // it has dues that are not decided
+	upTo   int64 // … else: up to when they are
 }
 
 // addLate leaves a timer that is behind from a due on to run. Never blocks. Mu of its shard
@@ -130,16 +131,21 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.rangeFrom})
 	}
 	if x.behind {
+		end := int64(engine.Endless)
+		if lv.rangeTo != 0 && lv.rangeTo < sh.watermark {
+			end = lv.rangeTo // what follows, up to the watermark, rests
+		}
 		// The range begins behind all dues that have, or had, a task.
-		begin := max(lv.latest, x.due-1)
+		begin := min(max(lv.latest, x.due-1), end)
 		for _, s := range sh.duesOf(lv, after, begin).Open(&lv.plan, after, begin) {
 			d.Call(lv.def, &lv.plan, s[0], s[1])
 		}
-		if first, ok := lv.plan.Next(begin); ok {
+		x.goesOn, x.upTo = false, end
+		if first, ok := lv.plan.Next(begin); ok && first <= end {
 			o := policy.Row(lv.def, first)
-			o.To = engine.Endless
+			o.To = end
 			d.Owe = append(d.Owe, o)
-			x.goesOn = true
+			x.goesOn = end == engine.Endless
 		}
 		return
 	}
@@ -172,7 +178,7 @@ func (d *Decisions) Failed() []LateTimer { return append(d.again, d.decided...) 
 // Stored notes that the commit was made.
 func (d *Decisions) Stored() {
 	d.m.NoteRemoved(d.Pay)
-	d.each(func(_ *shard, lv *Timer, x *LateTimer) {
+	d.each(func(sh *shard, lv *Timer, x *LateTimer) {
 		if lv.rangeTo != 0 {
 			o, ok := d.rest[x.id]
 			if lv.rangeFrom = o.Key.Due; !ok {
@@ -182,6 +188,9 @@ func (d *Decisions) Stored() {
 		lv.deciding, lv.judged = false, x.at
 		if x.behind {
 			lv.late, lv.behind, lv.judged = false, x.goesOn, 0
+			if !x.goesOn {
+				d.m.schedule(lv, max(x.upTo, sh.watermark))
+			}
 		}
 	})
 	d.m.Settled.Broadcast()

@@ -324,3 +324,57 @@ func TestTimerThatIsBehindInDoubt(t *testing.T) {
 		}
 	})
 }
+
+// A timer that falls behind within a range rests after the range: dues up to the watermark
+// may have been called, where history does not tell.
+func TestTimerThatIsBehindRests(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var critical atomic.Bool
+				w.config.DiskCritical = critical.Load
+				w.config.MaxWaiting = 20
+				w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
+				w.start()
+				id := w.make(timer("a", cron("*/20 * * * * *"), misfire(engine.MisfireAll, time.Hour)))
+				time.Sleep(3 * time.Minute)
+				critical.Store(true)
+				time.Sleep(90 * time.Second)
+				w.settle()
+				critical.Store(false)
+				time.Sleep(25 * time.Second)
+				w.settle()
+				w.step(-4 * time.Minute)
+				if err := w.reschedule(id, cron("*/10 * * * * *")); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				var answers atomic.Bool
+				for i := range 10 {
+					name := fmt.Sprint("mute", i)
+					w.behave(name, func(*call) reply {
+						if answers.Load() {
+							return ok
+						}
+						return slow(15 * time.Second)
+					})
+					w.make(timer(name, every(500*time.Millisecond)))
+				}
+				time.Sleep(2 * time.Minute)
+				if len(w.rowsOf(id)) == 0 {
+					t.Error("the timer is not behind: the test tests nothing")
+				}
+				if crash {
+					w.crash(time.Second)
+				}
+				answers.Store(true)
+				time.Sleep(10 * time.Minute)
+				w.once("a")
+				cs := w.of("a")
+				if last := cs[len(cs)-1]; w.now()-last.at > 10_000 {
+					t.Errorf("it was last called at %s", stamp(last.at))
+				}
+			})
+		})
+	}
+}
