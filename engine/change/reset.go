@@ -101,8 +101,19 @@ func (e *Maker) revive(ctx context.Context, id engine.TimerID) error {
 }
 
 // recount owes the dues of a timer in (now, W] whose keys were not used: it commits the
-// row, and takes it into memory.
+// row, and takes it into memory. If the clock is set meanwhile, it is done again by the
+// clock as it is then.
 func (e *Maker) recount(ctx context.Context, id engine.TimerID) error {
+	for {
+		steps := e.memory.Steps.Load()
+		stepped := func() bool { return e.memory.Steps.Load() != steps }
+		if err := e.recountBy(ctx, id, stepped); err != nil || !stepped() {
+			return err
+		}
+	}
+}
+
+func (e *Maker) recountBy(ctx context.Context, id engine.TimerID, stepped func() bool) error {
 	release, err := e.memory.Claim(ctx, id)
 	if err != nil {
 		return err
@@ -127,7 +138,7 @@ func (e *Maker) recount(ctx context.Context, id engine.TimerID) error {
 		return nil // see leaveOut
 	}
 	s, err := e.oweAgain(ctx, t, &p, now, w)
-	if err != nil || len(s.Owe) == 0 {
+	if err != nil || len(s.Owe) == 0 || stepped() {
 		return err
 	}
 	if err := e.settleRecount(s); err != nil {

@@ -311,3 +311,43 @@ func TestClockResetBesideCalls(t *testing.T) {
 		w.once("a")
 	})
 }
+
+// When the clock is set forward while a reset reads what was called, the timers follow their
+// policies, as they do at any step.
+func TestStepForwardDuringAClockReset(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		var resets, stepped atomic.Bool
+		w.before = func(op string, arg any) error {
+			if op == "OwedPage" && resets.Load() && stepped.CompareAndSwap(false, true) {
+				w.step(time.Hour)
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 24*time.Hour)))
+		time.Sleep(30*time.Second + 50*time.Millisecond)
+		w.step(clockAhead)
+		time.Sleep(42 * time.Second)
+		w.step(-clockAhead)
+		time.Sleep(2 * time.Second)
+		resets.Store(true)
+		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Total != 1 || op.Failed != 0 {
+			t.Fatalf("%+v %v", op, err)
+		}
+		if !stepped.Load() {
+			t.Fatal("the clock was not set: the test tests nothing")
+		}
+		resets.Store(false)
+		time.Sleep(time.Minute)
+		w.settle()
+		w.once("a")
+		for _, c := range w.of("a") {
+			if c.at-c.key.Due > 11_000 {
+				t.Errorf("due %s was called at %s", stamp(c.key.Due), stamp(c.at))
+			}
+		}
+		if c := w.of("a"); w.now()-c[len(c)-1].at > 15_000 {
+			t.Errorf("it was last called at %s", stamp(c[len(c)-1].at))
+		}
+	})
+}
