@@ -256,6 +256,7 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 			row = rowStale // it needs one of its own, for the range goes when it is over
 		}
 		t = sh.enlist(lv, k, engine.FromSchedule, row, now)
+		t.ranged = ranged
 	}
 	if ranged {
 		_, ranged = lv.plan.Next(due)

@@ -117,10 +117,11 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 }
 
 // end has the record of a task stored, unless the disk is nearly full and the task
-// succeeded, and its row removed. mu is held.
+// succeeded, and its row removed. Of the dues of a range that is gone through, only the
+// records say which are over. mu is held.
 func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	c.done = append(c.done, t)
-	if t.Status == engine.Succeeded && critical {
+	if t.Status == engine.Succeeded && critical && !t.ranged {
 		c.unwritten++
 		if m := t.Key.Due - t.Key.Due%minute; !slices.Contains(s.LeftOut, m) {
 			s.LeftOut = append(s.LeftOut, m)

@@ -19,6 +19,7 @@ type Task struct {
 	row          rowState
 	past         past
 	cancelled    bool             // a change under way has its record
+	ranged       bool             // its due lies in a range, whose row does not tell which are over
 	busy         bool             // counts in Timer.busy
 	version      uint32           // of the timer, which its attempt is made with
 	settle       uint64           // the last settle that names it, see Memory.settle

@@ -168,3 +168,45 @@ func TestLeftOutCountsOnce(t *testing.T) {
 		}
 	})
 }
+
+// What is called of a range is over, also while a disk that is all but full keeps successes
+// out of history: a delete does not cancel it, and a start does not call it again.
+func TestRangeThatLeavesNoRecords(t *testing.T) {
+	for _, what := range []string{"delete", "crash"} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var critical atomic.Bool
+				w.config.DiskCritical = critical.Load
+				w.start()
+				w.make(timer("old", every(10*time.Second)))
+				time.Sleep(time.Minute)
+				w.settle()
+				w.step(-10 * time.Minute)
+				id := w.make(timer("a", every(time.Second), misfire(engine.MisfireAll, time.Hour)))
+				critical.Store(true)
+				time.Sleep(30*time.Second + 500*time.Millisecond)
+				w.settle()
+				critical.Store(false)
+				if what == "crash" {
+					w.crash(time.Second)
+				} else if _, err := w.Delete(t.Context(), id, 0); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(30 * time.Second)
+				w.settle()
+				w.once("a")
+				called := map[int64]bool{}
+				for _, c := range w.of("a") {
+					called[c.key.Due] = true
+				}
+				for _, r := range w.records(id) {
+					for d := r.Key.Due; d <= max(r.DueLast, r.Key.Due); d += 1000 {
+						if r.Status != engine.Succeeded && called[d] {
+							t.Errorf("due %s was called, and is %s", stamp(d), r.Status)
+						}
+					}
+				}
+			})
+		})
+	}
+}
