@@ -245,7 +245,7 @@ func (e *Maker) RunNow(ctx context.Context, id engine.TimerID, match uint32) (en
 	if err := e.cfg.Open(); err != nil {
 		return engine.Key{}, err
 	}
-	release, err := e.memory.Claim(ctx, id)
+	release, err := e.memory.ClaimRows(ctx, id)
 	if err != nil {
 		return engine.Key{}, err
 	}
@@ -294,7 +294,7 @@ func (e *Maker) Redrive(ctx context.Context, k engine.Key) error {
 	if err := e.cfg.Open(); err != nil {
 		return err
 	}
-	release, err := e.memory.Claim(ctx, k.Timer)
+	release, err := e.memory.ClaimRows(ctx, k.Timer)
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func (e *Maker) Dismiss(ctx context.Context, k engine.Key) (*engine.Task, error)
 	if err := e.cfg.Open(); err != nil {
 		return nil, err
 	}
-	release, err := e.memory.Claim(ctx, k.Timer)
+	release, err := e.memory.ClaimRows(ctx, k.Timer)
 	if err != nil {
 		return nil, err
 	}

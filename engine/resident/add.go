@@ -21,8 +21,8 @@ func (m *Memory) Scheduled(id engine.TimerID) bool {
 func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool, read *Read) (again bool, wait <-chan struct{}, err error) {
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
-	if ch := sh.changing[id]; ch != nil && !own {
-		return true, ch, nil
+	if c := sh.changing[id]; c.over != nil && !c.rows && !own {
+		return true, c.over, nil
 	}
 	if lv := sh.timers[id]; t == nil && lv != nil {
 		t = lv.def
@@ -170,11 +170,11 @@ type Row struct {
 
 // AddRow takes a row into memory. ready is its task, if it is to be queued now; change is
 // the one that is under way.
-func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change chan struct{}, err error) {
+func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-chan struct{}, err error) {
 	k, def := r.Key, r.Timer
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
-	switch ch := sh.changing[k.Timer]; {
+	switch ch := sh.changing[k.Timer].over; {
 	case ch != nil:
 		return RowChanging, nil, ch, nil
 	case sh.tasks.find(k) != nil:

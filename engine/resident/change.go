@@ -111,28 +111,41 @@ func (m *Memory) Had(k engine.Key, r *Read) bool {
 	return sh.tasks.find(k) != nil || sh.removed[k] > r.from
 }
 
+// claim is that of a timer which is being changed, or whose rows are.
+type claim struct {
+	over chan struct{} // closed when it has ended
+	rows bool          // the definition stays what it is
+}
+
 // Claim lets one change at a time at a timer; release ends it.
 func (m *Memory) Claim(ctx context.Context, id engine.TimerID) (release func(), err error) {
-	sh := m.shardOf(id)
+	return m.claim(ctx, id, false)
+}
+
+// ClaimRows is Claim for a change of rows: the timer can be loaded meanwhile. A commit of
+// rows may be in doubt for as long as the cold tier cannot be written.
+func (m *Memory) ClaimRows(ctx context.Context, id engine.TimerID) (release func(), err error) {
+	return m.claim(ctx, id, true)
+}
+
+// claimFor is how long a request waits for another change of its timer.
+const claimFor = 10 * time.Second
+
+func (m *Memory) claim(ctx context.Context, id engine.TimerID, rows bool) (release func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, claimFor)
+	defer cancel()
 	for {
-		sh.mu.Lock()
-		ch := sh.changing[id]
-		if ch == nil {
-			ch = make(chan struct{})
-			sh.changing[id] = ch
-			sh.mu.Unlock()
-			return func() {
-				sh.mu.Lock()
-				delete(sh.changing, id)
-				sh.mu.Unlock()
-				close(ch)
-			}, nil
+		release, change := m.tryClaim(id, rows)
+		if change == nil {
+			return release, nil
 		}
-		sh.mu.Unlock()
 		select {
-		case <-ch:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-change:
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("cannot change timer %s: another change of it is not stored yet: %w", id, engine.ErrUnavailable)
 		}
 	}
 }
@@ -143,15 +156,15 @@ func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
 	ch := make(chan struct{})
 	for _, c := range cs {
 		sh := m.lock(c.ID)
-		if sh.changing[c.ID] == nil {
-			sh.changing[c.ID] = ch
+		if sh.changing[c.ID].over == nil {
+			sh.changing[c.ID] = claim{over: ch}
 		}
 		sh.mu.Unlock()
 	}
 	return func() {
 		for _, c := range cs {
 			sh := m.lock(c.ID)
-			if sh.changing[c.ID] == ch {
+			if sh.changing[c.ID].over == ch {
 				delete(sh.changing, c.ID)
 			}
 			sh.mu.Unlock()
@@ -160,15 +173,20 @@ func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
 	}
 }
 
-// TryClaim is claim for a caller that does not wait: change is the one that is under way.
-func (m *Memory) TryClaim(id engine.TimerID) (release func(), change chan struct{}) {
+// TryClaimRows is ClaimRows for a caller that does not wait: change is the one that is
+// under way.
+func (m *Memory) TryClaimRows(id engine.TimerID) (release func(), change <-chan struct{}) {
+	return m.tryClaim(id, true)
+}
+
+func (m *Memory) tryClaim(id engine.TimerID, rows bool) (release func(), change <-chan struct{}) {
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
-	if ch := sh.changing[id]; ch != nil {
-		return nil, ch
+	if c := sh.changing[id]; c.over != nil {
+		return nil, c.over
 	}
 	ch := make(chan struct{})
-	sh.changing[id] = ch
+	sh.changing[id] = claim{ch, rows}
 	return func() {
 		sh.mu.Lock()
 		delete(sh.changing, id)

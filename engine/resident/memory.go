@@ -78,7 +78,7 @@ func New(cfg Config) *Memory {
 		sh := &m.shards[i]
 		sh.bodies = &m.Bodies
 		sh.timers = map[engine.TimerID]*Timer{}
-		sh.changing, sh.decided = map[engine.TimerID]chan struct{}{}, map[engine.TimerID]int64{}
+		sh.changing, sh.decided = map[engine.TimerID]claim{}, map[engine.TimerID]int64{}
 		sh.removed, sh.changed = map[engine.Key]uint64{}, map[engine.TimerID]uint64{}
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
@@ -113,9 +113,8 @@ type shard struct {
 	changed map[engine.TimerID]uint64
 	// paid are ranges in owed that are over.
 	paid []engine.Key
-	// changing holds the timers that a change is being made of; the channel is
-	// closed when it has ended.
-	changing map[engine.TimerID]chan struct{}
+	// changing holds the timers that a change is being made of.
+	changing map[engine.TimerID]claim
 	// decided: up to when the misfires of a timer were decided, while that is
 	// later than the watermark.
 	decided map[engine.TimerID]int64

@@ -18,13 +18,11 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from int64, rea
 	for len(es) > 0 {
 		n := min(page, len(es))
 		failpoint.Hit("mid-load")
-		busy, _, err := m.e.admit(ctx, es[:n], from, false, read)
-		if err != nil && len(busy) == n {
+		busy, err := m.e.admit(ctx, es[:n], from, false, read)
+		if err != nil && busy.len() == n {
 			return err
 		}
-		if len(busy) > 0 {
-			m.e.admitLater(busy, from)
-		}
+		m.e.admitLater(busy, from)
 		if es = es[n:]; len(es) > 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -33,14 +31,31 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from int64, rea
 	return ctx.Err()
 }
 
-// admitLater admits timers when the changes that are being made of them are
-// over, and keeps the watermark back until then.
-func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
-	h := e.memory.Pins.Pin(from - 1)
-	e.process.Go(func(ctx context.Context) {
-		for len(es) > 0 {
+// busy are entries that cannot be admitted yet, by the change of their timer: they wait
+// until it has ended. nil: what was read is out of date, or was not read.
+type busy map[<-chan struct{}][]engine.Entry
+
+func (b busy) len() (n int) {
+	for _, es := range b {
+		n += len(es)
+	}
+	return n
+}
+
+// admitLater admits timers when the changes that are being made of them are over, each
+// when its own is: one may be in doubt for long. It keeps the watermark back until then.
+func (e *Scheduler) admitLater(b busy, from int64) {
+	for change, es := range b {
+		h := e.memory.Pins.Pin(from - 1)
+		e.process.Go(func(ctx context.Context) {
+			if change != nil {
+				select {
+				case <-change:
+				case <-ctx.Done():
+				}
+			}
 			read := e.memory.Reads.Begin()
-			busy, wait, err := e.admit(ctx, es, from, false, read)
+			still, err := e.admit(ctx, es, from, false, read)
 			read.End()
 			if ctx.Err() != nil {
 				return // the pin stays: the next start finds what is due
@@ -48,28 +63,21 @@ func (e *Scheduler) admitLater(es []engine.Entry, from int64) {
 			if err != nil {
 				e.log.Error("cannot admit timers that were being changed; trying again", "error", err)
 				process.Sleep(ctx, time.Second)
-				continue
 			}
-			if es = busy; wait != nil {
-				select {
-				case <-wait:
-				case <-ctx.Done():
-				}
-			}
-		}
-		e.memory.Pins.Release(h)
-	})
+			e.admitLater(still, from)
+			e.memory.Pins.Release(h)
+		})
+	}
 }
 
-// admit is one page. own tells that the caller is the one who changes these
-// timers; busy are those that somebody else does, until wait is closed (nil: a
-// change has just ended, and what was read is out of date). With an error busy
-// are those that were not admitted.
-func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, own bool, read *resident.Read) (busy []engine.Entry, wait <-chan struct{}, err error) {
+// admit is one page. own tells that the caller is the one who changes these timers; still
+// are those that are not admitted yet.
+func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, own bool, read *resident.Read) (still busy, err error) {
 	defs := make([][]byte, len(es))
 	var ids []engine.TimerID
 	var places []int
 	var away error
+	still = busy{}
 	for i, x := range es {
 		if defs[i] = x.Definition; defs[i] == nil && !e.memory.Scheduled(x.ID) {
 			ids, places = append(ids, x.ID), append(places, i)
@@ -80,7 +88,7 @@ func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, ow
 		found, away = e.cfg.Cold.Load(ctx, ids)
 		for j, i := range places {
 			if away != nil {
-				busy, defs[i] = append(busy, es[i]), missing
+				still[nil], defs[i] = append(still[nil], es[i]), missing
 			} else {
 				defs[i] = found[j]
 			}
@@ -93,22 +101,19 @@ func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, ow
 		var t *engine.Timer
 		if defs[i] != nil {
 			if t, err = engine.DecodeTimer(defs[i]); err != nil {
-				return es, nil, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
+				return busy{nil: es}, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
 			}
 		}
-		again, ch, err := e.memory.Load(x.ID, t, from, own, read)
+		again, change, err := e.memory.Load(x.ID, t, from, own, read)
 		if err != nil {
 			e.leaveOut(x.ID, err)
 			continue
 		}
 		if again {
-			busy = append(busy, engine.Entry{ID: x.ID, Due: x.Due}) // without its definition: it is read anew
-			if ch != nil {
-				wait = ch
-			}
+			still[change] = append(still[change], engine.Entry{ID: x.ID, Due: x.Due}) // without its definition: it is read anew
 		}
 	}
-	return busy, wait, away
+	return still, away
 }
 
 // addWarm puts entries of new or changed timers into the warm tier. Its loss
@@ -140,11 +145,9 @@ func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
 	for _, x := range es {
 		if x.Due < horizon {
 			read := e.memory.Reads.Begin()
-			busy, _, err := e.admit(ctx, []engine.Entry{x}, x.Due, own, read)
+			still, err := e.admit(ctx, []engine.Entry{x}, x.Due, own, read)
 			read.End()
-			if len(busy) > 0 {
-				e.admitLater(busy, x.Due)
-			}
+			e.admitLater(still, x.Due)
 			if err != nil {
 				e.log.Error("cannot admit a timer; the next start will", "timer", x.ID, "error", err)
 			}

@@ -61,7 +61,7 @@ func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resid
 
 // resumeLater resumes rows when the change of their timer is over, those of several
 // pages in order.
-func (e *Scheduler) resumeLater(os []engine.Owed, change chan struct{}) {
+func (e *Scheduler) resumeLater(os []engine.Owed, change <-chan struct{}) {
 	b := &e.backlog
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +137,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	}
 	var ready []*resident.Task
 	var moved []engine.Owed // to the lane that their timer has now
-	changing := map[chan struct{}][]engine.Owed{}
+	changing := map[<-chan struct{}][]engine.Owed{}
 	for i, o := range os {
 		var def *engine.Timer
 		if defs[i] != nil {
@@ -198,7 +198,7 @@ func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
 	for _, o := range os {
 		id := o.Key.Timer
 		if claims[id] == nil {
-			release, change := e.memory.TryClaim(id)
+			release, change := e.memory.TryClaimRows(id)
 			if change != nil {
 				e.resumeLater([]engine.Owed{o}, change)
 				continue
@@ -220,5 +220,5 @@ func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
 // backlog has the rows, of any kind, that wait for the end of their timer's change.
 type backlog struct {
 	mu    sync.Mutex
-	later map[chan struct{}][]engine.Owed
+	later map[<-chan struct{}][]engine.Owed
 }

@@ -73,7 +73,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	defer func() { u.end() }()
 	var mine []engine.Owed
 	for _, o := range os {
-		f, change := e.memory.TryClaim(o.Key.Timer) // a change would not know the new rows
+		f, change := e.memory.TryClaimRows(o.Key.Timer) // a change would not know the new rows
 		if change != nil {
 			e.resumeLater([]engine.Owed{o}, change)
 			continue

@@ -1,0 +1,125 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/scheduler"
+)
+
+// A timer that is being changed when its minute is loaded is admitted when that change is
+// over, whatever change of another timer is in doubt.
+func TestChangeInDoubtLeavesOtherChangesAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		readOnly := w.outage("Apply", "ApplyAll", "Settle", "Raise", "Sweep")
+		var slowed atomic.Uint64
+		refuse := w.before
+		w.before = func(op string, arg any) error {
+			if id, is := arg.(engine.TimerID); is && op == "Timer" && uint64(id) == slowed.Load() {
+				slowed.Store(0)
+				time.Sleep(40 * time.Second)
+			}
+			return refuse(op, arg)
+		}
+		w.start()
+		from := w.now()
+		var ids []engine.TimerID
+		for i := range 3 { // whose dues are not in memory before their minute is loaded
+			ids = append(ids, w.make(timer(fmt.Sprint(i), engine.Schedule{Every: time.Second, StartAt: from + 10*60_000})))
+		}
+		time.Sleep(7*time.Minute + 50*time.Second) // 10 s before
+		readOnly.Store(true)
+		for _, i := range []int{0, 2} {
+			if _, err := w.Disable(t.Context(), ids[i], 0, "", 0); err == nil {
+				t.Fatal("a disable that could not be stored was acknowledged")
+			}
+		}
+		time.Sleep(10 * time.Second)
+		slowed.Store(uint64(ids[1]))
+		go func() {
+			_, _ = w.Enable(context.Background(), ids[1], 0, engine.CatchUpNone) // nothing to do
+		}()
+		time.Sleep(6 * time.Minute)
+		got := dues(w.of("1"))
+		if diff := difference(got, grid(from+10*60_000-1, w.now(), 1000, from%1000)); diff != "" {
+			t.Errorf("dues: %s", diff)
+		}
+		readOnly.Store(false)
+		time.Sleep(time.Minute)
+	})
+}
+
+// While rows of a former generation cannot be cancelled, since the cold tier can be read but
+// not written, their timer is called on, and a change of it does not wait for long.
+func TestFormerRowsWhileTheColdTierIsReadOnly(t *testing.T) {
+	defer scheduler.BoundEnded(5)()
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage("Settle", "Apply", "ApplyAll")
+		var armed atomic.Bool
+		w.after = func(op string, _ any) {
+			if op == "Apply" && armed.CompareAndSwap(true, false) {
+				away.Store(true)
+			}
+		}
+		w.start()
+		w.replies("a", fail)
+		made := w.now()
+		id := w.make(timer("a", every(time.Second), retry(3, time.Hour, 1)))
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		armed.Store(true)
+		if err := w.reschedule(id, every(3*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		from := w.now()
+		w.replies("a", ok)
+		time.Sleep(30 * time.Minute)
+		to := w.now()
+		var got []int64
+		for _, c := range w.of("a") {
+			if c.key.Due > from {
+				got = append(got, c.key.Due)
+			}
+		}
+		if diff := difference(got, grid(from, to, 180_000, made)); diff != "" {
+			t.Errorf("dues: %s", diff)
+		}
+		begun := time.Now()
+		if _, err := w.Delete(t.Context(), id, 0); err == nil {
+			t.Error("deleted")
+		}
+		if d := time.Since(begun); d > time.Minute {
+			t.Errorf("a delete waited for %v", d)
+		}
+		away.Store(false)
+		time.Sleep(time.Minute)
+		if n := len(w.rowsOf(id)); n > 0 {
+			t.Errorf("%d rows are left", n)
+		}
+	})
+}
+
+// A run by hand whose commit is in doubt does not keep its timer from being called.
+func TestRunInDoubtLeavesItsTimerFiring(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		away := w.outage("Settle", "Apply", "ApplyAll")
+		w.start()
+		id := w.make(timer("a", every(3*time.Minute)))
+		from := w.now()
+		time.Sleep(5 * time.Minute)
+		away.Store(true)
+		if _, err := w.RunNow(t.Context(), id, 0); err == nil {
+			t.Fatal("run")
+		}
+		time.Sleep(30 * time.Minute)
+		if diff := difference(dues(w.of("a")), grid(from, w.now(), 180_000, from)); diff != "" {
+			t.Errorf("dues: %s", diff)
+		}
+		away.Store(false)
+		time.Sleep(time.Minute)
+	})
+}
