@@ -91,8 +91,10 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 	}
 	if len(pay) > 0 {
 		failpoint.Hit("ended-before-settle")
-		s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(recs), Pay: pay}
-		for err := e.settlePieces(ctx, s); err != nil; err = e.settlePieces(ctx, s) {
+		settle := func() error {
+			return e.settlePieces(ctx, &engine.Settlement{Owner: e.cfg.Node, Tasks: e.endedNow(recs), Pay: pay})
+		}
+		for err := settle(); err != nil; err = settle() {
 			// The commit may have been made, and its tasks must be counted and told once.
 			e.log.Error("cannot store that dues of a timer that was changed are cancelled; trying again", "timer", x.ID, "error", err)
 			if process.Sleep(ctx, time.Second); ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -286,6 +287,75 @@ func TestChangeOfATimerWithFormerRows(t *testing.T) {
 		}
 		if len(reasons) != 1 || reasons[engine.ReasonReplaced] == 0 {
 			t.Errorf("reasons are %v", reasons)
+		}
+	})
+}
+
+// What is stored as cancelled after an outage and a restart is told to a reader that had
+// seen later endings before.
+func TestLateCancelledAreToldAfterARestart(t *testing.T) {
+	defer scheduler.BoundEnded(100)()
+	var fails atomic.Bool
+	waiting(t, func(w *world) {
+		w.before = func(op string, arg any) error {
+			s, _ := arg.(*engine.Settlement)
+			if op == "Settle" && fails.Load() && len(s.Pay) > 0 && len(s.Marks) == 0 {
+				return engine.ErrUnavailable
+			}
+			return nil
+		}
+	}, func(w *world, id engine.TimerID, _ int64) {
+		w.make(timer("b", every(time.Second)))
+		ctx, leave := context.WithCancel(w.t.Context())
+		s := w.Subscribers().Subscribe(ctx, engine.TaskFilter{}, nil)
+		fails.Store(true)
+		if _, err := w.Delete(w.t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		told := map[engine.Key]bool{}
+		gap := false
+		for {
+			e, ok, err := s.Next(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if e.Task != nil {
+				told[e.Task.Key] = true
+			}
+		}
+		last := s.Position()
+		leave()
+		w.kill()
+		fails.Store(false)
+		w.start()
+		time.Sleep(time.Minute)
+		s = w.Subscribers().Subscribe(w.t.Context(), engine.TaskFilter{}, &last)
+		for {
+			e, ok, err := s.Next(w.t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if e.Task != nil {
+				told[e.Task.Key] = true
+			} else {
+				gap = true
+			}
+		}
+		n := 0
+		for _, r := range w.records(id) {
+			if r.Status == engine.Cancelled && !told[r.Key] {
+				n++
+			}
+		}
+		if n > 0 && !gap {
+			t.Errorf("%d were missed", n)
 		}
 	})
 }

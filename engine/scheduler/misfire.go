@@ -22,6 +22,17 @@ func records(ts []*engine.Task) []engine.Record {
 	return rs
 }
 
+// endedNow encodes tasks that are stored as ended now, and says so in them: a reader that
+// comes back asks history for what has ended since, so none may be stored with an instant
+// that was long ago.
+func (e *Scheduler) endedNow(ts []*engine.Task) []engine.Record {
+	now := e.now()
+	for _, t := range ts {
+		t.Ended = now
+	}
+	return records(ts)
+}
+
 // awaitDecisions returns when few enough timers wait for their decision, or ctx has ended: those
 // that wait are in memory.
 func (e *Scheduler) awaitDecisions(ctx context.Context) {
@@ -66,7 +77,7 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 	if d.IsEmpty() {
 		return d.Done(), nil
 	}
-	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(d.Records), Owe: d.Rows(), Pay: d.Pay}
+	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: e.endedNow(d.Records), Owe: d.Rows(), Pay: d.Pay}
 	err = e.cfg.Cold.Settle(ctx, s)
 	if e.pieces.heard(len(s.Tasks)+len(s.Owe)+len(s.Pay), err); err != nil {
 		return d.Failed(), err

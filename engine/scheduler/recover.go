@@ -264,7 +264,9 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 		if was := end.Former; was != nil && was.Delivery == engine.AtMostOnce {
 			r.unknown(&r.d, was, o.Key, o.Origin, o.Task)
 		} else {
-			r.d.Records = append(r.d.Records, end.Cancelled(&o))
+			t := end.Cancelled(&o)
+			t.Ended = r.now // as a reader that comes back finds it
+			r.d.Records = append(r.d.Records, t)
 		}
 	}
 	return rest, nil

@@ -105,8 +105,12 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	if len(u.pay) == 0 {
 		return 0, nil
 	}
-	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: records(u.d.Records), Owe: slices.Concat(u.d.Owe, u.rests), Pay: u.pay}
-	for err = e.cfg.Cold.Settle(ctx, s); err != nil; err = e.cfg.Cold.Settle(ctx, s) {
+	s := &engine.Settlement{Owner: e.cfg.Node, Owe: slices.Concat(u.d.Owe, u.rests), Pay: u.pay}
+	settle := func() error {
+		s.Tasks = e.endedNow(u.d.Records)
+		return e.cfg.Cold.Settle(ctx, s)
+	}
+	for err = settle(); err != nil; err = settle() {
 		// It may have been made: what follows from it must follow.
 		e.log.Error("cannot store rows of dues that wait; trying again", "error", err)
 		if process.Sleep(ctx, time.Second); ctx.Err() != nil {
