@@ -90,9 +90,6 @@ func TestEndOfATimerWithManyWaiting(t *testing.T) {
 				if ts, _, err := w.Tasks(t.Context(), open, engine.Key{}, 1000); err != nil || len(ts) > 0 {
 					t.Errorf("%d tasks are open, %v", len(ts), err)
 				}
-				if v, err := w.Timer(t.Context(), id); name != "delete" && (err != nil || v.LastTask.Status != engine.Cancelled) {
-					t.Errorf("the last task of the timer is %+v, %v", v.LastTask, err)
-				}
 				if n := w.metric("xtimer_tasks_overdue"); n > 0 {
 					t.Errorf("%v tasks are overdue", n)
 				}
@@ -130,6 +127,28 @@ func TestEndOfATimerWithManyWaiting(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A timer shows its last task as the task shows itself, also before the row of the task is
+// cancelled.
+func TestLastTaskOfATimerThatEnded(t *testing.T) {
+	defer scheduler.BoundEnded(10)()
+	begin(t, func(t *testing.T, w *world) {
+		w.replies("a", fail)
+		id := w.make(timer("a", every(time.Second), retry(3, time.Hour, 1), func(d *engine.Definition) { d.Schedule.MaxRuns = 100 }))
+		time.Sleep(15 * time.Minute) // until no task is in memory
+		if _, err := w.Disable(t.Context(), id, 0, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		v, err := w.Timer(t.Context(), id)
+		if err != nil || v.LastTask == nil {
+			t.Fatalf("%+v, %v", v.LastTask, err)
+		}
+		one, err := w.Task(t.Context(), v.LastTask.Key)
+		if err != nil || one.Status != engine.Cancelled || v.LastTask.Status != one.Status {
+			t.Errorf("the timer shows its last task as %v, and the task is %v, %v", v.LastTask.Status, one.Status, err)
+		}
+	})
 }
 
 // Wherever a process is killed while it cancels what waited, the next one ends with each
