@@ -73,3 +73,40 @@ func TestDamagedRowsAreNamed(t *testing.T) {
 		t.Errorf("the next definition: %v %v", ls, err)
 	}
 }
+
+// TestSweepPastDamage: a finished timer whose definition is cut is not removed, and keeps
+// neither history nor what ended after it from being removed.
+func TestSweepPastDamage(t *testing.T) {
+	s := opened(t)
+	const cut, n = 1, sweepPiece + 100
+	var cs []*engine.Change
+	for i := range n {
+		x := shot(engine.TimerID(i+cut), fmt.Sprint("n", i))
+		x.Status, x.At = engine.Finished, benchNow-int64(n)+int64(i)
+		x.Schedule.At, x.LastDue, x.UpdatedAt = x.At, x.At, x.At
+		cs = append(cs, create(x))
+	}
+	for _, a := range s.ApplyAll(t.Context(), cs) {
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	old := &engine.Task{Key: engine.Key{Timer: cut, Due: benchNow - 10*dayMs}, Status: engine.Succeeded}
+	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Tasks: []engine.Record{{Key: old.Key, Status: old.Status, Encoded: engine.AppendTask(nil, old)}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(fmt.Sprint("UPDATE timers SET definition=LEFT(definition,9) WHERE id=", cut)); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := s.Sweep(t.Context(), benchNow+dayMs, benchNow+dayMs, benchNow-5*dayMs); err != nil && !errors.As(err, new(*engine.Damage)) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Task(t.Context(), old.Key); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("old history: %v", err)
+	}
+	if _, err := s.Timer(t.Context(), n); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a timer that ended later: %v", err)
+	}
+}

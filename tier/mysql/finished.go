@@ -71,6 +71,7 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.walks.enabled = next // also past a row that cannot be read
 	// Many may wait for their retries for hours: they are not locked for that.
 	if ids, err = s.notOwed(ctx, ids); err != nil {
 		return false, err
@@ -85,7 +86,6 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	s.walks.enabled = next
 	return next != sweepMark{}, nil
 }
 
@@ -173,6 +173,8 @@ func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, er
 	if err != nil {
 		return false, err
 	}
+	s.walks.finished = next // also past a row that cannot be read
+
 	if found, err = s.notOwed(ctx, found); err != nil { // a redrive may be
 		return false, err
 	}
@@ -181,7 +183,6 @@ func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, er
 			return false, err
 		}
 	}
-	s.walks.finished = next
 	return next != sweepMark{}, nil
 }
 

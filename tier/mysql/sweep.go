@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,11 +20,13 @@ const (
 )
 
 // Sweep does a bounded piece of housekeeping. Several nodes may: what one finds
-// it locks and looks at again.
+// it locks and looks at again. A row that cannot be read keeps back what is of its sort,
+// and nothing else: history is dropped as before.
 func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (more bool, err error) {
 	s.heard(now)
 	s.walks.mu.Lock()
 	defer s.walks.mu.Unlock()
+	var damage error
 	for _, step := range []func() (bool, error){
 		func() (bool, error) { return s.archiveEnded(ctx) },
 		func() (bool, error) { return s.removeFinished(ctx, finishedBefore) },
@@ -35,13 +38,16 @@ func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore in
 	} {
 		again := true
 		for i := 0; again && i < sweepPieces; i++ {
-			if again, err = step(); err != nil {
+			if again, err = step(); errors.As(err, new(*engine.Damage)) {
+				damage = errors.Join(damage, err)
+				break
+			} else if err != nil {
 				return false, err
 			}
 		}
 		more = more || again
 	}
-	return more, nil
+	return more, damage
 }
 
 // forgetOnce removes expired Idempotency-Keys.
