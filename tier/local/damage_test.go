@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -140,5 +142,46 @@ func createOne(t *testing.T, s *Store, i int) {
 	tm := benchTimer(i)
 	if _, err := s.Apply(t.Context(), &engine.Change{Timer: tm, ID: tm.ID}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSweepPastDamage: a finished timer whose definition is cut is not removed, and keeps
+// neither history nor what ended after it from being removed.
+func TestSweepPastDamage(t *testing.T) {
+	s := small(vfs.NewMem())
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const cut, n = 1, sweepPiece + 100
+	var cs []*engine.Change
+	for i := range n {
+		x := &engine.Timer{Definition: engine.NewDefinition(), ID: engine.TimerID(i + cut), Version: 1, Generation: 1, Status: engine.Finished}
+		x.App, x.Name, x.At = "a", fmt.Sprint("n", i), benchNow-int64(n)+int64(i)
+		x.Schedule.At, x.LastDue, x.UpdatedAt = x.At, x.At, x.At
+		cs = append(cs, &engine.Change{Timer: x, ID: x.ID})
+	}
+	for _, a := range s.ApplyAll(t.Context(), cs) {
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	old := &engine.Task{Key: engine.Key{Timer: cut, Due: benchNow - 10*day}, Status: engine.Succeeded}
+	if err := s.Settle(t.Context(), &engine.Settlement{Tasks: []engine.Record{{Key: old.Key, Status: old.Status, Encoded: engine.AppendTask(nil, old)}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Set(timerKey(nil, cut), []byte{1, 2}, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := s.Sweep(t.Context(), benchNow+day, benchNow+day, benchNow-5*day); err != nil && !errors.As(err, new(*engine.Damage)) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Task(t.Context(), old.Key); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("old history: %v", err)
+	}
+	if _, err := s.Timer(t.Context(), n); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("a timer that ended later: %v", err)
 	}
 }

@@ -256,6 +256,13 @@ func versionsAreKept(s *cold) {
 	s.ok(err)
 	s.same("limit", len(got), 1)
 	s.sameTimer(got[0], want[0])
+	got, err = s.Versions(s.ctx, 1, want[0].Version, 10)
+	s.ok(err)
+	s.same("before a version", len(got), 2)
+	s.sameTimer(got[0], want[1])
+	got, err = s.Versions(s.ctx, 1, 1, 10)
+	s.ok(err)
+	s.same("before the first", len(got), 0)
 	s.delete(v)
 	want = append([]*engine.Timer{v}, want...)
 	check()
@@ -288,6 +295,9 @@ func loadKeepsOrder(s *cold) {
 	var all []engine.TimerID
 	for _, t := range slices.Backward(ts) {
 		all = append(all, t.ID)
+	}
+	for _, b := range got {
+		clear(b) // they are the caller's
 	}
 	got, err = s.Load(s.ctx, all)
 	s.ok(err)

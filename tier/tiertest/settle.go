@@ -120,6 +120,61 @@ func settleTwice(s *cold) {
 	s.same("nothing", look(), once)
 }
 
+// settleKeeps: the lists are the caller's again after a settle; the rows and records
+// stay what they were, also a range without an end.
+func settleKeeps(s *cold) {
+	endless := owed(1, t0+minute, t0)
+	endless.To, endless.Lane = engine.Endless, engine.LaneOf("app", "http://h")
+	st := &engine.Settlement{
+		Owner: "n", Tasks: []engine.Record{record(task(1, t0, engine.Dead, 1))}, Owe: []engine.Owed{endless},
+		Pay: []engine.Key{{Timer: 9, Due: 1}}, Marks: marks(t0), LeftOut: []int64{m0},
+	}
+	s.settle(st)
+	clear(st.Tasks)
+	clear(st.Owe)
+	clear(st.Pay)
+	clear(st.Marks)
+	clear(st.LeftOut)
+	s.watermark(t0 + 1) // behind it, if it is stored later
+	rows, err := s.OwedPage(s.ctx, 1, -1, 10)
+	s.ok(err)
+	s.same("rows", rows, []engine.Owed{endless})
+	s.same("history", s.history(engine.TaskFilter{}, 10), []engine.Key{{Timer: 1, Due: t0}})
+	minutes, err := s.LeftOut(s.ctx, 0, t0+day)
+	s.ok(err)
+	s.same("left out", minutes, []int64{m0})
+}
+
+// finishedBounds: Raise archives a timer without a due left, of the version that stands.
+func finishedBounds(s *cold) {
+	for id := engine.TimerID(1); id <= 3; id++ {
+		t := recurring(id, fmt.Sprint(id))
+		t.LastDue = t0 + minute
+		s.create(t)
+	}
+	finish := func(ids ...engine.TimerID) {
+		s.Helper()
+		var bs []engine.Bound
+		for _, id := range ids {
+			bs = append(bs, engine.Bound{ID: id, Version: 1, Finished: true})
+		}
+		s.ok(s.Raise(s.ctx, bs))
+	}
+	finish(1)
+	s.same("before its last due is settled", s.get(1).Status, engine.Enabled)
+	s.watermark(t0 + minute)
+	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{owed(2, t0+minute, t0+hour)}})
+	finish(1, 2, 77)
+	s.same("finished", s.get(1).Status, engine.Finished)
+	s.same("owed", s.get(2).Status, engine.Enabled)
+	s.same("not named", s.get(3).Status, engine.Enabled)
+	s.same("counts", s.counts(), engine.Counts{Enabled: 2, Finished: 1})
+	s.settle(&engine.Settlement{Owner: "n", Pay: []engine.Key{{Timer: 2, Due: t0 + minute}}})
+	s.sweep(t0+hour, 0, 0)
+	s.same("paid", s.counts(), engine.Counts{Finished: 3})
+	s.same("due", s.dueIDs(t0, t0+day), []engine.TimerID(nil))
+}
+
 func fences(s *cold) {
 	shards, err := s.Shards(s.ctx)
 	s.ok(err)

@@ -51,6 +51,8 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"what a change leaves owed is settled in pieces", leftOwed},
 		{"a refused change decides nothing", refusedDecidesNothing},
 		{"settling twice is settling once", settleTwice},
+		{"what was settled stays when its lists are used again", settleKeeps},
+		{"a finished timer is archived when nothing of it is owed", finishedBounds},
 		{"settling is all or nothing behind a fence", fences},
 		{"taking the shards shuts out who had them", take},
 		{"an id that was used is told for ever", newest},
