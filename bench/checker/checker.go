@@ -4,7 +4,12 @@
 // dues itself, by brute force. A run that was too quiet to prove anything is
 // invalid, whatever it shows.
 //
-//	L1  complete      every due was taken, or the end of it says why not
+// Check judges trials of the real program: its logs tell what the owners of timers
+// know. Judge judges the runs of the simulator by the same rules: that knows from the
+// store which timers and dues there were, and what became of requests that nobody
+// answered.
+//
+//	L1  complete      every due was taken, or its record says why not; records are true
 //	L2  never early   no call arrives before its due
 //	L3  ended         after a delete, disable or change was answered, nothing of before starts
 //	L4  repeats       a call that was taken comes again only beside a crash, marked
@@ -86,44 +91,37 @@ func (r *Report) broken(rule, format string, args ...any) {
 	r.Violations = append(r.Violations, Violation{rule, fmt.Sprintf(format, args...)})
 }
 
-// Check judges a run.
+// Check judges a run by its logs alone.
 func Check(l *Logs) (*Report, error) {
-	r := &Report{Arrivals: len(l.Arrived), Faults: len(l.Broken)}
-	c := &court{Report: r, logs: l, faults: slices.Clone(l.Broken)}
-	for i := range l.Asked {
-		if l.Asked[i].Conditions != nil {
-			c.run = *l.Asked[i].Conditions
-		}
+	c, err := newCourt(l)
+	if err != nil {
+		return nil, err
 	}
-	if c.run.Ended == 0 {
-		return nil, fmt.Errorf("the log of what was asked does not say how the run is to be judged")
-	}
-	slices.SortFunc(c.faults, func(a, b Broken) int { return cmp.Compare(a.From, b.From) })
-	for i := range c.faults {
-		healed := c.faults[i].To
-		if i > 0 {
-			healed = max(healed, c.healed[i-1])
-		}
-		c.healed = append(c.healed, healed)
-	}
-	for i := range l.Arrived {
-		c.times = append(c.times, l.Arrived[i].At/1000)
-	}
-	slices.Sort(c.times)
 	if err := c.expect(); err != nil {
 		return nil, err
 	}
-	c.receive()
-	for _, o := range c.all {
-		c.complete(o)
-		c.fresh(o)
-		c.retries(o)
-	}
-	c.repeats()
-	c.lateness()
+	c.judge(slices.Collect(maps.Values(c.timers)))
 	c.api()
 	c.load()
-	return r, nil
+	return c.Report, nil
+}
+
+// Judge judges a run of which it is known which timers there were, and which dues they
+// had: what was asked is not looked at but for the conditions. What the API told, and
+// whether enough was going on, is not judged.
+func Judge(l *Logs, timers []*Timer) (*Report, error) {
+	c, err := newCourt(l)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range timers {
+		for _, o := range t.Dues {
+			o.timer = t
+			c.due[o.key()] = o
+		}
+	}
+	c.judge(timers)
+	return c.Report, nil
 }
 
 // court is a run that is being judged.
@@ -133,12 +131,13 @@ type court struct {
 	run    Condition
 	faults []Broken // by time
 	healed []int64  // when the last fault up to each was over (Unix ms)
+	set    []Broken // those that set the clock
 	times  []int64  // of arrivals, sorted (Unix ms)
 
-	timers  map[string]*timer
+	timers  map[string]*Timer // that are known from the logs alone
 	unknown map[string]*Asked // creates of which nobody knows, by app and name
-	due     map[key]*occurrence
-	all     []*occurrence // in order of timer and due
+	due     map[key]*Due
+	all     []*Due // in order of timer and due
 }
 
 type key struct {
@@ -148,16 +147,59 @@ type key struct {
 
 func (k key) String() string { return fmt.Sprintf("%s_%d", k.timer, k.due) }
 
-// between finds the first fault that touches [from, to] (Unix ms) and is of a kind.
-func (c *court) between(from, to int64, kind func(*Broken) bool) *Broken {
-	// healed[i] is when the last of the faults up to the i-th was over.
-	i, _ := slices.BinarySearch(c.healed, from)
-	for ; i < len(c.faults) && c.faults[i].From <= to; i++ {
-		if f := &c.faults[i]; f.To >= from && kind(f) {
-			return f
+func newCourt(l *Logs) (*court, error) {
+	c := &court{
+		Report: &Report{Arrivals: len(l.Arrived), Faults: len(l.Broken)}, logs: l, faults: slices.Clone(l.Broken), due: map[key]*Due{},
+	}
+	for i := range l.Asked {
+		if l.Asked[i].Conditions != nil {
+			c.run = *l.Asked[i].Conditions
 		}
 	}
-	return nil
+	if c.run.Ended == 0 {
+		return nil, fmt.Errorf("the log of what was asked does not say how the run is to be judged")
+	}
+	c.run.Unsynced, c.run.OnTheWay = cmp.Or(c.run.Unsynced, unsynced), cmp.Or(c.run.OnTheWay, onTheWay)
+	slices.SortStableFunc(c.faults, func(a, b Broken) int { return cmp.Compare(a.From, b.From) })
+	for i := range c.faults {
+		healed := c.faults[i].To
+		if i > 0 {
+			healed = max(healed, c.healed[i-1])
+		}
+		c.healed = append(c.healed, healed)
+		if c.faults[i].Fault == Clock {
+			c.set = append(c.set, c.faults[i])
+		}
+	}
+	for i := range l.Arrived {
+		c.times = append(c.times, l.Arrived[i].At/1000)
+	}
+	slices.Sort(c.times)
+	return c, nil
+}
+
+// judge holds what arrived, and what is recorded of it, against the dues of timers.
+func (c *court) judge(timers []*Timer) {
+	for _, t := range timers {
+		for _, o := range t.Dues {
+			c.all = append(c.all, o)
+			if o.Must {
+				c.Dues++
+			}
+		}
+	}
+	slices.SortFunc(c.all, func(a, b *Due) int {
+		return cmp.Or(cmp.Compare(a.timer.ID, b.timer.ID), cmp.Compare(a.At, b.At))
+	})
+	c.receive()
+	for _, o := range c.all {
+		c.complete(o)
+		c.fresh(o)
+		c.once(o)
+		c.retries(o)
+	}
+	c.repeats()
+	c.lateness()
 }
 
 // arrivals counts what arrived in [from, to) (Unix ms).
@@ -169,13 +211,3 @@ func within(sorted []int64, from, to int64) int {
 	j, _ := slices.BinarySearch(sorted, to)
 	return j - i
 }
-
-func anyFault(*Broken) bool { return true }
-
-// forgets reports whether a fault may make the service forget what it has just
-// done. A process that was told to end forgets nothing.
-func (f *Broken) forgets() bool { return f.Fault != "terminate" && f.Fault != "receiver" }
-
-// unsynced is how long before a crash (ms) a call may have been answered
-// without its outcome being durable.
-const unsynced = 2000

@@ -6,23 +6,39 @@ import (
 	"slices"
 )
 
-// timer is the life of one timer, as its owner knows it.
-type timer struct {
-	id, app, name string
-	eras          []*era
-	born          *Asked // its create
-	deleted       *Asked // nil: not
-	changes       []*Asked
-	finals        []*Final
+// Timer is the life of one timer, as it is known to whoever has a run judged.
+type Timer struct {
+	ID, App, Name string
+	Definitions   []*Definition // that it has had: what one of them allows is allowed
+	Finals        []*Final
+	Dues          []*Due
+
+	// Of a timer that is known from the logs alone.
+	eras    []*Era
+	born    *Asked // its create
+	deleted *Asked // nil: not
+	changes []*Asked
 }
 
-// era is the time during which a schedule was in force.
-type era struct {
-	def          *Definition
-	defs         []*Asked // the requests that gave its definition: another callback is no other era
-	from, anchor int64
-	fresh        bool // an instant that was past when it was given is due
-	unsure       bool // nobody knows whether it came into force
+// some reports whether one of the definitions is such, and all whether each is.
+func (t *Timer) some(is func(*Definition) bool) bool { return slices.ContainsFunc(t.Definitions, is) }
+
+func (t *Timer) all(is func(*Definition) bool) bool {
+	return !t.some(func(d *Definition) bool { return !is(d) })
+}
+
+// Era is the time during which a schedule was in force.
+type Era struct {
+	Generation uint32 // 0: not known
+	From       int64  // its dues count from here (Unix ms)
+	Over       bool   // somebody asked for its end
+
+	// Of a timer that is known from the logs alone.
+	def    *Definition
+	defs   []*Asked // the requests that gave its definition: another callback is no other era
+	anchor int64
+	fresh  bool // an instant that was past when it was given is due
+	unsure bool // nobody knows whether it came into force
 	// The request that ended it was sent and answered then (Unix ms). Never
 	// answered, it may or may not have ended it.
 	endSent, endAnswered int64
@@ -31,20 +47,25 @@ type era struct {
 
 const forever = math.MaxInt64
 
-// occurrence is a due that there may be.
-type occurrence struct {
-	key
-	t        *timer
-	eras     []*era
-	must     bool // it has to be called, or to have its reason
+// Due is a due that there may be.
+type Due struct {
+	At   int64  // Unix ms
+	Eras []*Era // that may have it
+	Must bool   // it has to be called, or to have its reason
+	// Redriven is how often somebody may have asked for it again when it was over.
+	Redriven int
+	// Unreached: an attempt reached nobody.
+	Unreached bool
+
+	timer    *Timer
 	arrivals []*Arrived
 }
 
-func (o *occurrence) def() *Definition { return o.eras[len(o.eras)-1].def }
+func (o *Due) key() key { return key{o.timer.ID, o.At} }
 
 // ended is when the last schedule that has this due was ended for sure.
-func (o *occurrence) ended() (at int64, by *Asked) {
-	for _, e := range o.eras {
+func (o *Due) ended() (at int64, by *Asked) {
+	for _, e := range o.Eras {
 		if e.endAnswered >= at {
 			at, by = e.endAnswered, e.end
 		}
@@ -52,19 +73,35 @@ func (o *occurrence) ended() (at int64, by *Asked) {
 	return at, by
 }
 
-// final is what history says of the due.
-func (o *occurrence) final() *Final {
-	for _, f := range o.t.finals {
-		if f.Due <= o.due && o.due <= max(f.Due, f.DueLast) {
-			return f
+// since is from when (Unix ms) a call of the due has waited: an instant may have been
+// past when it was given.
+func (o *Due) since(a *Arrived) int64 {
+	since := o.At
+	for _, e := range o.Eras {
+		if e.Generation == a.Generation {
+			since = max(since, e.From)
 		}
 	}
-	return nil
+	return since
+}
+
+// final is what history says of the due.
+func (o *Due) final() *Final {
+	var run *Final
+	for _, f := range o.timer.Finals {
+		if f.Due == o.At {
+			return f
+		}
+		if f.Due < o.At && o.At <= f.DueLast {
+			run = f
+		}
+	}
+	return run
 }
 
 // expect works out all dues that there must be, and may be.
 func (c *court) expect() error {
-	c.timers, c.unknown, c.due = map[string]*timer{}, map[string]*Asked{}, map[key]*occurrence{}
+	c.timers, c.unknown = map[string]*Timer{}, map[string]*Asked{}
 	asked := make([]*Asked, len(c.logs.Asked))
 	for i := range c.logs.Asked {
 		asked[i] = &c.logs.Asked[i]
@@ -91,19 +128,11 @@ func (c *court) expect() error {
 		}
 		switch a.Op {
 		case Task:
-			t.finals = append(t.finals, a.Final)
+			t.Finals = append(t.Finals, a.Final)
 		case Trigger:
-			e := &era{def: t.eras[len(t.eras)-1].def, endSent: forever, endAnswered: forever}
-			c.occurrence(t, e, a.From).must = true
+			c.occurrence(t, &Era{def: t.eras[len(t.eras)-1].def, endSent: forever, endAnswered: forever}, a.From).Must = true
 		}
 	}
-	for _, o := range c.due {
-		c.all = append(c.all, o)
-		if o.must {
-			c.Dues++
-		}
-	}
-	slices.SortFunc(c.all, func(a, b *occurrence) int { return cmp.Or(cmp.Compare(a.timer, b.timer), cmp.Compare(a.due, b.due)) })
 	return nil
 }
 
@@ -119,7 +148,7 @@ func (c *court) live(a *Asked) {
 			c.unknown[a.App+"/"+a.Name] = a
 			return
 		}
-		t = &timer{id: a.Timer, app: a.App, name: a.Name, born: a}
+		t = &Timer{ID: a.Timer, App: a.App, Name: a.Name, born: a}
 		c.timers[a.Timer] = t
 		t.begin(a)
 	case Change, Enable:
@@ -127,9 +156,10 @@ func (c *court) live(a *Asked) {
 			return
 		}
 		t.changes = append(t.changes, a)
-		if e := t.standing(); a.Op == Change && e != nil && a.Definition.Schedule == e.def.Schedule && a.From <= e.from {
+		if e := t.standing(); a.Op == Change && e != nil && a.Definition.Schedule == e.def.Schedule && a.From <= e.From {
 			e.defs = append(e.defs, a)
 			e.def = a.Definition
+			t.Definitions = append(t.Definitions, a.Definition)
 			return
 		}
 		t.finish(a)
@@ -151,31 +181,32 @@ func (c *court) live(a *Asked) {
 	}
 }
 
-func (t *timer) standing() *era {
+func (t *Timer) standing() *Era {
 	if e := t.eras[len(t.eras)-1]; e.end == nil {
 		return e
 	}
 	return nil
 }
 
-func (t *timer) begin(a *Asked) {
-	e := &era{
-		def: a.Definition, defs: []*Asked{a}, from: a.From, anchor: a.Anchor, fresh: a.Op == Create || a.Op == Change,
+func (t *Timer) begin(a *Asked) {
+	e := &Era{
+		def: a.Definition, defs: []*Asked{a}, From: a.From, anchor: a.Anchor, fresh: a.Op == Create || a.Op == Change,
 		unsure: !a.OK, endSent: forever, endAnswered: forever,
 	}
 	if e.anchor == 0 && len(t.eras) > 0 {
 		e.anchor = t.eras[0].anchor
 	}
 	if e.unsure {
-		e.from = a.Invoked
+		e.From = a.Invoked
 	}
 	t.eras = append(t.eras, e)
+	t.Definitions = append(t.Definitions, e.def)
 }
 
-func (t *timer) finish(a *Asked) {
+func (t *Timer) finish(a *Asked) {
 	for _, e := range t.eras {
 		if e.endAnswered == forever {
-			e.endSent = min(e.endSent, a.Invoked)
+			e.endSent, e.Over = min(e.endSent, a.Invoked), true
 			if a.OK {
 				e.endAnswered, e.end = a.Answered, a
 			}
@@ -184,28 +215,30 @@ func (t *timer) finish(a *Asked) {
 }
 
 // dues are the occurrences of an era.
-func (c *court) dues(t *timer, e *era, last int64) error {
-	ds, err := e.def.Schedule.Dues(e.from, e.anchor, e.from, min(last, e.endAnswered))
+func (c *court) dues(t *Timer, e *Era, last int64) error {
+	ds, err := e.def.Schedule.Dues(e.From, e.anchor, e.From, min(last, e.endAnswered))
 	if err != nil {
 		return err
 	}
-	if at := e.def.Schedule.At; at != 0 && at <= e.from && e.fresh {
+	if at := e.def.Schedule.At; at != 0 && at <= e.From && e.fresh {
 		ds = append(ds, at)
 	}
 	for _, d := range ds {
 		o := c.occurrence(t, e, d)
-		o.must = o.must || !e.unsure && max(d, e.from) < e.endSent && d <= c.run.Ended
+		o.Must = o.Must || !e.unsure && max(d, e.From) < e.endSent && d <= c.run.Ended
 	}
 	return nil
 }
 
-func (c *court) occurrence(t *timer, e *era, due int64) *occurrence {
-	k := key{t.id, due}
+// occurrence is the due of a timer, which an era has as well.
+func (c *court) occurrence(t *Timer, e *Era, due int64) *Due {
+	k := key{t.ID, due}
 	o := c.due[k]
 	if o == nil {
-		o = &occurrence{key: k, t: t}
+		o = &Due{At: due, timer: t}
 		c.due[k] = o
+		t.Dues = append(t.Dues, o)
 	}
-	o.eras = append(o.eras, e)
+	o.Eras = append(o.Eras, e)
 	return o
 }

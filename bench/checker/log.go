@@ -18,7 +18,9 @@ const (
 )
 
 // Logs are what is known of a run, written by those who were there: who asked,
-// who was called, and who broke things. All times are of one host's clock.
+// who was called, and who broke things. All times are of their clock, which is the
+// service's until a fault sets that. Dues, and what the service tells of its timers
+// and tasks, are of the service's clock.
 type Logs struct {
 	Asked   []Asked
 	Arrived []Arrived
@@ -93,7 +95,7 @@ type Schedule struct {
 	EndAt    int64  `json:"end_at,omitempty"`
 }
 
-// Retry is the policy of repeated attempts; zeros are the defaults.
+// Retry is the policy of repeated attempts; zeros are the defaults, a Jitter of 0 is none.
 type Retry struct {
 	MaxAttempts int     `json:"max_attempts,omitempty"`
 	Backoff     int64   `json:"backoff,omitempty"` // ms
@@ -110,7 +112,11 @@ type Final struct {
 	Status   string `json:"status"`
 	Reason   string `json:"reason,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
+	Base     int    `json:"base,omitempty"`  // attempts before it was asked for again
+	Since    int64  `json:"since,omitempty"` // Unix ms: from when it waited; 0: its due
 	Ended    int64  `json:"ended,omitempty"` // Unix ms
+	// Generation of the timer that it is of; 0: not known.
+	Generation uint32 `json:"generation,omitempty"`
 }
 
 // Condition says how a run is to be judged.
@@ -124,6 +130,13 @@ type Condition struct {
 	// is how long (ms) after a fault it counts as outside; 0: Recover.
 	P50, P99, Max int64 `json:",omitempty"`
 	Calm          int64 `json:"calm,omitempty"`
+	// Settled: lateness is judged of what is due later (Unix ms); 0: of all.
+	Settled int64 `json:"settled,omitempty"`
+	// Unsynced is how long before a crash (ms) a call may have been answered without its
+	// outcome being durable, and OnTheWay how long (ms) a call that was allowed may take
+	// until it arrives. 0: 2 s and 1 s, on a machine with more to do than it has cores.
+	Unsynced int64 `json:"unsynced,omitempty"`
+	OnTheWay int64 `json:"on_the_way,omitempty"`
 }
 
 // Arrived is a call that reached the receiver.
@@ -136,9 +149,15 @@ type Arrived struct {
 	Redelivered bool   `json:"redelivered,omitempty"`
 	RequestSHA  string `json:"request_sha,omitempty"`
 	At          int64  `json:"at"`   // Unix µs
-	Done        int64  `json:"done"` // Unix µs: the earliest that the caller may know of the end
+	Done        int64  `json:"done"` // Unix µs: the earliest that the caller may know of the end; 0: it never did
 	// Code that was answered; 0: the receiver dropped it, or never answered.
 	Code int `json:"code,omitempty"`
+	// What only those know who see the inside; 0: not known. Begun is when the service
+	// decided to make the call (Unix µs), Life the process that made it, and Generation
+	// that of the timer.
+	Begun      int64  `json:"begun,omitempty"`
+	Life       int    `json:"life,omitempty"`
+	Generation uint32 `json:"generation,omitempty"`
 }
 
 // ok reports whether the receiver took the call.
@@ -149,11 +168,23 @@ func (a *Arrived) retryable() bool {
 	return a.Code == 0 || a.Code == 408 || a.Code == 425 || a.Code == 429 || a.Code >= 500
 }
 
+// Faults that are told apart; a log may name others.
+const (
+	Kill      = "kill"      // the process died
+	Terminate = "terminate" // it was told to end
+	Receiver  = "receiver"  // the receiver was away
+	Start     = "start"     // a process looks what is late
+	Clock     = "clock"     // the service's clock was set
+)
+
 // Broken is a fault: the process was away, or something that it needs.
 type Broken struct {
-	Fault string `json:"fault"` // kill, terminate, pause, receiver …
-	From  int64  `json:"from"`  // Unix ms
-	To    int64  `json:"to"`    // Unix ms: healed, and ready
+	Fault  string `json:"fault"`
+	From   int64  `json:"from"`             // Unix ms
+	To     int64  `json:"to"`               // Unix ms: healed, and ready
+	Life   int    `json:"life,omitempty"`   // the process that it ended; 0: not known
+	Looked int64  `json:"looked,omitempty"` // of a start: what the service's clock showed (Unix ms)
+	By     int64  `json:"by,omitempty"`     // ms that the clock was set ahead
 }
 
 // Write saves a run to a folder.

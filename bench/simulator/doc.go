@@ -10,9 +10,11 @@
 //	crowd.go     a burst for a target that is mute, and what may be in memory and in flight
 //	receiver.go  what is called, and what it answers
 //	act.go       a request is made, and what is known of its outcome noted
+//	match.go     who asked for each version that is stored
 //	dues.go      what should have been called, by brute force
-//	judge.go     what was called (judge_calls.go) and recorded (judge_records.go, remains.go)
-//	             is held against that; judge_excuses.go is what a death or a clock excuses
+//	logs.go      what was called and recorded goes to the checker, which judges it
+//	judge.go     what only the inside tells is judged here: of calls judge_calls.go, of
+//	             records judge_records.go; judge_excuses.go is what a death or a clock excuses
 //
 // A run has two phases. First faults, then none: all that was owed has to be
 // over within a bound. Then the promises are checked one by one.
@@ -20,6 +22,22 @@
 // One fault has no place in a bubble: when an operation of the disk fails, Pebble
 // is left blocked until the process has ended. TestDiskErrors breaks it outside,
 // each operation with -every.
+//
+// # Which rules are judged here
+//
+// What a call may be, and what a record may say, are rules of bench/checker, for these
+// runs as for trials of the real program. These stay, as logs cannot tell them as
+// exactly:
+//
+//   - Which dues there were. An owner does not know what became of a request that broke
+//     off; the store does. So it is matched with the versions that are stored, and the
+//     checker is told the dues, with the generations that they are of.
+//   - Versions of calls, and the order of calls of one timer (overlap, queue). Much happens
+//     within one µs of a bubble's time, and logs have no order within that.
+//   - What a start or a step of the clock found late, and must not be called: that goes by
+//     when each of them looked.
+//   - The store, the journal and the memory: identifiers, one record of a due, what is owed,
+//     the watermark, places in flight, bounds of tasks and bytes.
 //
 // # What a seed repeats
 //

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"xtimer/bench/checker"
 	"xtimer/engine"
 )
 
@@ -30,6 +29,7 @@ type timer struct {
 	blocked  bool               // see waits
 	blocker  int64              // the due that it waits for
 	rests    map[int64]bool     // see remains.resting
+	must     map[int64]bool     // dues that had to be called, see complete
 }
 
 // era is the time of one generation: which dues there are.
@@ -117,13 +117,7 @@ func (e *era) disabled() bool {
 
 // between are the dues that the schedule of an era has in (after, to], by brute force.
 func (e *era) between(after, to int64) []int64 {
-	s := e.last.Schedule
-	c := checker.Schedule{
-		Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every.Milliseconds(), At: s.At, MaxRuns: s.MaxRuns, StartAt: s.StartAt, EndAt: s.EndAt,
-	}
-	if s.HasDelay {
-		c.At = e.last.At
-	}
+	c := scheduleOf(e.last.Timer)
 	ds, err := c.Dues(e.countFrom, e.last.CreatedAt, after, to)
 	if err != nil {
 		panic("BUG: the oracle does not know a schedule of the script: " + err.Error())

@@ -50,6 +50,7 @@ func (m *machine) hold(r *remains, out *Outcome) {
 		m.holdOverlap(t)
 		m.holdOrder(t)
 	}
+	m.check(timers, upTo)
 	for _, o := range r.owed {
 		if t := timers[o.Key.Timer]; t != nil && t.blocked && o.Task == nil {
 			continue
@@ -111,19 +112,6 @@ func (t *timer) waits(upTo int64) (blocker int64, blocked bool) {
 	return blocker, blocker < engine.MaxDue
 }
 
-// staleAfter is how long a task waits for its first attempt: by the versions of its timer
-// the shortest and the longest time.
-func (t *timer) staleAfter() (shortest, longest time.Duration) {
-	for i, v := range t.versions {
-		waits := cmp.Or(v.StaleAfter, v.Retry.MaxAge)
-		if i == 0 || waits < shortest {
-			shortest = waits
-		}
-		longest = max(longest, waits)
-	}
-	return shortest, longest
-}
-
 func (t *timer) eraOf(generation uint32) *era {
 	for _, e := range t.eras {
 		if e.first.Generation == generation {
@@ -133,26 +121,6 @@ func (t *timer) eraOf(generation uint32) *era {
 	return nil
 }
 
-func (e *era) atMostOnce() bool {
-	return slices.ContainsFunc(e.timer.versions, func(v version) bool { return v.Delivery == engine.AtMostOnce })
-}
-
-func (e *era) fewest() int {
-	n := e.timer.versions[0].Retry.MaxAttempts
-	for _, v := range e.timer.versions {
-		n = min(n, v.Retry.MaxAttempts)
-	}
-	return n
-}
-
 func (t *timer) all(is func(version) bool) bool {
 	return !slices.ContainsFunc(t.versions, func(v version) bool { return !is(v) })
-}
-
-func (t *timer) allOverlap() bool {
-	return t.all(func(v version) bool { return v.Overlap == engine.OverlapAllow })
-}
-
-func (t *timer) onePolicy() bool {
-	return t.all(func(v version) bool { return v.Retry == t.versions[0].Retry })
 }

@@ -10,67 +10,16 @@ import (
 	"xtimer/engine"
 )
 
-// holdFresh: what has waited for too long is not called for the first time. An attempt
-// that began in time may still wait for its note and its dial.
-func (m *machine) holdFresh(t *timer, c *call, bad func(string, ...any)) {
-	_, longest := t.staleAfter()
-	since := c.key.Due
-	for _, e := range t.eras {
-		if e.first.Generation == c.generation {
-			since = max(since, e.first.ValidFrom) // an instant that was past, or is caught up
-		}
-	}
-	late := c.wall.UnixMilli() - since
-	if c.attempt == 1 && !c.redelivered && len(m.steps) == 0 && late > (longest+m.unsynced()+slowDial).Milliseconds() {
-		bad("it is the first, and has waited for %d ms; its timer waits for %v", late, longest)
-	}
-}
-
-// holdCalls: L2 to L6 and L8.
+// holdCalls holds the calls of a timer against what only its versions tell.
 func (m *machine) holdCalls(t *timer) {
 	for due, calls := range t.calls {
 		slices.SortStableFunc(calls, func(a, b *call) int { return int(a.at - b.at) })
-		known := t.asked(due)
-		for i := range calls {
-			m.holdCall(t, calls, i, known)
-		}
-		most := 1 + t.redriven[due]
-		for _, r := range t.unsure {
-			if r.Kind == Retry {
-				most++
+		for _, c := range calls {
+			bad := func(format string, args ...any) {
+				m.wrong("%s: the call of %s at %v, attempt %d: %s", t.name(), stamp(due), c.at, c.attempt, fmt.Sprintf(format, args...))
 			}
-		}
-		if n := len(calls); n > most && t.all(func(v version) bool { return v.Delivery == engine.AtMostOnce }) {
-			m.wrong("%s: %s is at most once, and was called %d times", t.name(), stamp(due), n)
-		}
-	}
-}
-
-// holdCall is holdCalls of one of the calls of a due; known: somebody asked for it.
-func (m *machine) holdCall(t *timer, calls []*call, i int, known bool) {
-	c, due := calls[i], calls[i].key.Due
-	bad := func(format string, args ...any) {
-		m.wrong("%s: the call of %s at %v, attempt %d: %s", t.name(), stamp(due), c.at, c.attempt, fmt.Sprintf(format, args...))
-	}
-	if early := c.key.Due*1000 - c.wall.UnixMicro(); early > 0 && !m.setBack(t, c) {
-		bad("it is %d µs early", early)
-	}
-	if !known {
-		bad("no definition has this due")
-	}
-	m.holdVersion(t, c, bad)
-	m.holdMisfire(t, c, bad)
-	m.holdFresh(t, c, bad)
-	if i > 0 {
-		m.holdRepeat(t, calls[i-1], c, bad)
-	}
-	if !c.redelivered && slices.ContainsFunc(calls[:i], func(was *call) bool { return was.life < c.life && was.attempt >= c.attempt }) &&
-		t.redriven[due] == 0 && len(t.unsure) == 0 && !m.back() {
-		bad("a former process has made that attempt, and it is not marked")
-	}
-	if m.script.Settings.Workers >= 8 && len(m.steps) == 0 && c.at > m.script.Calm+30*time.Second && i == 0 && t.manual[due] == nil {
-		if late := c.wall.UnixMilli() - due; late > 100 && due > m.begin.Add(m.script.Calm+30*time.Second).UnixMilli() && t.allOverlap() {
-			bad("it is %d ms late, and nothing ails the machine", late)
+			m.holdVersion(t, c, bad)
+			m.holdMisfire(t, c, bad)
 		}
 	}
 }
@@ -155,35 +104,6 @@ func (m *machine) holdVersion(t *timer, c *call, bad func(string, ...any)) {
 	}
 	if r := t.end; r != nil && r.state == done && c.at > r.answered {
 		bad("its delete was acknowledged at %v: %s", r.answered, r.deleted)
-	}
-}
-
-// holdRepeat: a call that comes again has a reason (L4, L5).
-func (m *machine) holdRepeat(t *timer, was, c *call, bad func(string, ...any)) {
-	died := m.diedAfter(was)
-	redriven := t.redriven[c.key.Due] > 0 || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Retry })
-	switch {
-	case died != nil && died.at <= c.at:
-		again := c.attempt <= was.attempt || was.answer.class == engine.ClassOK
-		if again && !c.redelivered && !m.back() && !redriven {
-			bad("it comes again after a crash and is not marked")
-		}
-	case redriven:
-	case was.answer.class == engine.ClassOK:
-		bad("it was taken at %v, and nothing has crashed", was.at)
-	case was.answer.class == engine.ClassRejected:
-		bad("it was rejected at %v", was.at)
-	case c.attempt <= was.attempt:
-		bad("it comes after attempt %d", was.attempt)
-	case was.ended != 0 && t.onePolicy():
-		p := t.versions[0].Retry
-		wait := float64(p.Backoff)
-		for n := 1; n < was.attempt; n++ {
-			wait *= p.Multiplier
-		}
-		if got := c.at - was.ended; got < min(time.Duration(wait), p.MaxBackoff)-time.Millisecond && len(m.steps) == 0 {
-			bad("only %v after attempt %d", got, was.attempt)
-		}
 	}
 }
 

@@ -44,8 +44,8 @@ type machine struct {
 	trouble trouble
 	life    *life // nil while the machine is down
 	born    int
-	ended   []end   // of lives
-	looks   []int64 // when each start looked what was late (Unix ms)
+	ended   []end  // of lives
+	looks   []look // when each start looked what was late
 	steps   []clockStep
 	calls   []*call
 	refused []engine.Key          // attempts that reached nobody
@@ -85,6 +85,12 @@ type end struct {
 	life    int
 	upWall  int64         // when the next looked what was late; 0: never
 	up      time.Duration // when that was, since the run began
+}
+
+// look is when a start looked what was late.
+type look struct {
+	at   time.Duration // since the run began
+	wall int64         // Unix ms
 }
 
 // tell writes a line of the trace. mu is held.
@@ -243,7 +249,7 @@ func (m *machine) start() bool {
 	l.n = m.born
 	m.life = l
 	looked, up := m.wall().UnixMilli(), m.since()
-	m.looks = append(m.looks, looked)
+	m.looks = append(m.looks, look{up, looked})
 	m.tell("start %d", l.n)
 	away := m.trouble.coldAway || m.trouble.coldMute // it may come back at the same instant
 	m.mu.Unlock()

@@ -85,7 +85,7 @@ func (m *machine) match(lives []engine.Life) map[engine.TimerID]*timer {
 func (m *machine) matchTimer(l *engine.Life, by acknowledged, seen map[place]time.Duration, used map[*request]bool) *timer {
 	t := &timer{
 		id: l.ID, deleted: l.Deleted, end: by.deletes[l.ID],
-		manual: map[int64]*request{}, redriven: map[int64]int{}, calls: map[int64][]*call{},
+		manual: map[int64]*request{}, redriven: map[int64]int{}, calls: map[int64][]*call{}, must: map[int64]bool{},
 	}
 	for i, v := range l.Versions {
 		r := by.versions[place{l.ID, v.Version}]

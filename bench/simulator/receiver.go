@@ -9,7 +9,7 @@ import (
 
 // call is what the receiver saw and did.
 type call struct {
-	name        string
+	app, name   string
 	key         engine.Key
 	attempt     int
 	redelivered bool
@@ -103,7 +103,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 		return engine.Outcome{Class: engine.ClassUnknown, ErrorClass: "dead"}
 	}
 	seen := &call{
-		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, version: c.Timer.Version,
+		app: c.Timer.App, name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, version: c.Timer.Version,
 		generation: c.Timer.Generation, life: r.l.n, asked: m.since(), answer: m.answer(c), mute: m.isMute(c),
 	}
 	m.mu.Unlock()

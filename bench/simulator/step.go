@@ -46,6 +46,8 @@ func (m *machine) do(s Step) {
 			l.stop()
 		}
 	case Clock:
+		// Logs have a step to the ms, and a start may have held the driver up.
+		time.Sleep((m.since() + time.Millisecond - 1).Truncate(time.Millisecond) - m.since())
 		m.mu.Lock()
 		from := m.wall().UnixMilli()
 		m.offset += s.By
