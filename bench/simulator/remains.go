@@ -43,6 +43,11 @@ func (m *machine) look() *remains {
 		if len(ls) == 0 {
 			break
 		}
+		for _, l := range ls {
+			if err := wholeVersions(ctx, s, l); err != nil {
+				return fail(err)
+			}
+		}
 		r.lives = append(r.lives, ls...)
 		after = ls[len(ls)-1].ID
 	}
@@ -78,6 +83,29 @@ func (m *machine) look() *remains {
 		return fail(err)
 	}
 	return r
+}
+
+// wholeVersions reads the versions of which a life has the heads.
+func wholeVersions(ctx context.Context, s *local.Store, l engine.Life) error {
+	for i, v := range l.Versions {
+		if v.Omitted == 0 {
+			continue
+		}
+		if i == len(l.Versions)-1 && l.Deleted == 0 {
+			t, err := s.Timer(ctx, l.ID)
+			if err != nil {
+				return err
+			}
+			l.Versions[i] = t
+			continue
+		}
+		ts, err := s.Versions(ctx, l.ID, v.Version+1, 1)
+		if err != nil {
+			return err
+		}
+		l.Versions[i] = ts[0]
+	}
+	return nil
 }
 
 // final is the record that covers a due of a generation.
