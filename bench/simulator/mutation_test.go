@@ -105,13 +105,13 @@ var mutations = []mutation{
 		{"engine/resident/late.go", "	m.schedule(lv, after)\n", ""},
 	}},
 	{"a change counts the dues of a timer that is behind twice", []replacement{
-		{"engine/resident/change.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled"},
+		{"engine/resident/change.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled && (behind || !behind)"},
 	}},
 	{"a start takes a timer for one that is still behind", []replacement{
 		{"engine/scheduler/rewind.go", "	r.pay = append(r.pay, o.Key)\n", ""},
 	}},
 	{"a start decides again what the journal knows", []replacement{
-		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, policy.Spans(nil).Open(p, w, r.now))\n"},
+		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, r.now))\n", "	d.Decide(t, p, over[:0].Open(p, w, r.now))\n"},
 	}},
 	{"a redelivery is not marked", []replacement{
 		{"engine/resident/attempt.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},
