@@ -22,6 +22,8 @@ import (
 // TestTakeover starts a second server over the MySQL and the Redis of a first one that
 // fires, and then a third: the former ends, no due is missing, and where it could hand
 // over, as a machine that is not too busy lets it, none is called by both.
+//
+// XTIMER_TAKEOVERS is how often, also of a stopped one.
 func TestTakeover(t *testing.T) {
 	beside(t)
 	x := startTakeover(t)

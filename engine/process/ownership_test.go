@@ -198,3 +198,12 @@ func TestNoOwnership(t *testing.T) {
 		t.Error("it does not hold")
 	}
 }
+
+// Each call looks: that takes no memory.
+func TestLookAllocatesNothing(t *testing.T) {
+	own(t, func(t *testing.T, o *owning) {
+		if n := testing.AllocsPerRun(100, func() { _ = o.Holds() }); n > 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
