@@ -151,7 +151,7 @@ type RowFate uint8
 
 const (
 	RowKept     RowFate = iota // its task is in memory, or refill brings it
-	RowChanging                // its timer is being changed: it is read again when that is over
+	RowChanging                // its timer is being changed, or decided about: it is read again when that is over
 	RowOutdated                // it, or the definition, may have changed since it was read
 	RowEnded                   // its generation is over
 	RowWaits                   // its lane has no room
@@ -174,11 +174,14 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-
 	k, def := r.Key, r.Timer
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
+	lv := sh.timers[k.Timer]
 	switch ch := sh.changing[k.Timer].over; {
 	case ch != nil:
 		return RowChanging, nil, ch, nil
 	case sh.tasks.find(k) != nil:
 		return RowKept, nil, nil, nil
+	case lv != nil && lv.deciding: // it may be of the decision, which will be stored once more
+		return RowChanging, nil, m.Settled.Wait(), nil
 	case max(sh.removed[k], sh.changed[k.Timer]) > r.Read.from:
 		return RowOutdated, nil, nil, nil
 	case def == nil || def.Generation != r.Generation:

@@ -106,12 +106,12 @@ func (m *Memory) AwaitDecision(ctx context.Context, id engine.TimerID) error {
 	})
 }
 
-// IsLate reports whether dues of a timer that are late are being decided.
-func (m *Memory) IsLate(id engine.TimerID) bool {
+// IsDeciding reports whether a decision about a timer is being stored, or may have been.
+func (m *Memory) IsDeciding(id engine.TimerID) bool {
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	lv := sh.timers[id]
-	return lv != nil && lv.late
+	return lv != nil && lv.deciding
 }
 
 // AwaitWrites waits until the first bytes that were being written of a former

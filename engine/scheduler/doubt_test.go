@@ -2,7 +2,9 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -121,5 +123,59 @@ func TestRunInDoubtLeavesItsTimerFiring(t *testing.T) {
 		}
 		away.Store(false)
 		time.Sleep(time.Minute)
+	})
+}
+
+// A decision is stored, its answer is lost, and refill reads its rows before the decision is
+// stored again: what was recorded of them meanwhile stays, and no due has two first attempts.
+func TestRowsOfADecisionInDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var id atomic.Uint64
+		var made, refuses atomic.Bool
+		var until atomic.Int64
+		w.before = func(op string, arg any) error {
+			s, _ := arg.(*engine.Settlement)
+			of := func(k engine.Key) bool { return k.Timer == engine.TimerID(id.Load()) }
+			decides := s != nil && len(s.Marks) == 0 && len(s.Pay) == 0 &&
+				(slices.ContainsFunc(s.Owe, func(o engine.Owed) bool { return of(o.Key) && o.Task == nil }) ||
+					slices.ContainsFunc(s.Tasks, func(r engine.Record) bool { return of(r.Key) && r.Status == engine.Skipped }))
+			switch {
+			case op != "Settle" || !decides:
+			case made.CompareAndSwap(false, true):
+				until.Store(time.Now().UnixMilli() + 20_000)
+				refuses.Store(true)
+				return errors.Join(w.cold.Settle(context.Background(), s), engine.ErrUnavailable)
+			case refuses.Load() && time.Now().UnixMilli() < until.Load():
+				return engine.ErrUnavailable
+			}
+			return nil
+		}
+		w.config.MaxWaiting = 100
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
+		w.start()
+		w.replies("b", slow(50*time.Millisecond))
+		w.replies("a", fail)
+		w.make(timer("b", every(10*time.Millisecond)))
+		time.Sleep(10 * time.Second)
+		from := w.now()
+		a := w.make(timer("a", engine.Schedule{Every: time.Second, StartAt: from + 30_000}, misfire(engine.MisfireSkip, time.Hour), retry(3, time.Hour, 1)))
+		id.Store(uint64(a))
+		time.Sleep(20 * time.Second)
+		w.step(2 * time.Minute)
+		time.Sleep(time.Minute)
+		if !made.Load() {
+			t.Fatal("nothing was decided")
+		}
+		first := map[int64]int{}
+		for _, c := range w.of("a") {
+			if c.attempt == 1 {
+				first[c.key.Due]++
+			}
+		}
+		for due, n := range first {
+			if n > 1 {
+				t.Errorf("due %s had a first attempt %d times", stamp(due), n)
+			}
+		}
 	})
 }

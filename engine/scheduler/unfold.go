@@ -160,8 +160,8 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 	if u.e.memory.IsTurning(o.Key) {
 		return nil // the wheel goes through it already
 	}
-	if o.To == engine.Endless && u.e.memory.IsLate(t.ID) {
-		u.waits = append(u.waits, o) // memory does not know yet that it was stored: see Decisions.Stored
+	if u.e.memory.IsDeciding(t.ID) {
+		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
 		return nil
 	}
 	return u.unfold(ctx, t, &p, o, most)
