@@ -11,10 +11,12 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/semver"
 )
 
 func main() {
-	version := flag.String("version", "", "version of the release, without v")
+	version := flag.String("version", "", "version of the release, as 1.2.3 or v1.2.3")
 	commit := flag.String("commit", "", "commit that is released")
 	date := flag.Int64("date", 0, "time of the commit, in Unix seconds: the time of all files")
 	source := flag.String("source", ".", "checkout of the repository")
@@ -22,7 +24,7 @@ func main() {
 	targets := flag.String("targets", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "systems to build for")
 	flag.Parse()
 
-	r := release{version: *version, commit: *commit, date: time.Unix(*date, 0).UTC(), source: *source, out: *out}
+	r := release{version: strings.TrimPrefix(*version, "v"), commit: *commit, date: time.Unix(*date, 0).UTC(), source: *source, out: *out}
 	err := r.parseTargets(*targets)
 	if err == nil {
 		err = r.run()
@@ -62,6 +64,9 @@ func (r *release) parseTargets(list string) error {
 func (r *release) run() error {
 	if r.version == "" || r.date.Unix() == 0 {
 		return fmt.Errorf("the version and the date are missing: run make release in a checkout, or give VERSION= and SOURCE_DATE_EPOCH=")
+	}
+	if !semver.IsValid("v" + r.version) { // the chart takes no other, and is made last
+		return fmt.Errorf("the version %q is not a semantic version such as 1.2.3", r.version)
 	}
 	if err := os.RemoveAll(r.out); err != nil {
 		return fmt.Errorf("removing the former release: %w", err)

@@ -62,7 +62,7 @@ func TestReproducible(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "elsewhere")
 	does(t, "git", "clone", "-q", "../..", clone)
 	does(t, "git", "-C", clone, "checkout", "-q", strings.TrimSpace(does(t, "git", "rev-parse", "HEAD")))
-	cmd := exec.Command("make", "release")
+	cmd := exec.Command("make", "release", "VERSION="+versionOf(t))
 	cmd.Dir = clone
 	cmd.Env = append(os.Environ(), "GOCACHE="+filepath.Join(t.TempDir(), "cache"), "TZ=Asia/Shanghai", "LANG=C.UTF-8")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
