@@ -237,5 +237,12 @@ func (c *cold) Take(ctx context.Context, owner string) ([]engine.Shard, engine.T
 	if err := c.read(); err != nil {
 		return nil, 0, err
 	}
-	return c.Store.Take(ctx, owner)
+	shards, newest, err := c.Store.Take(ctx, owner)
+	if err == nil { // now the start looks what is late
+		c.m.mu.Lock()
+		c.l.look = look{c.m.since(), c.m.wall().UnixMilli()}
+		c.m.looks = append(c.m.looks, c.l.look)
+		c.m.mu.Unlock()
+	}
+	return shards, newest, err
 }

@@ -73,6 +73,7 @@ type life struct {
 	gone  chan struct{} // closed when it is over
 	ended chan error    // Run has returned
 	up    bool          // it has started; guarded by machine.mu
+	look  look          // guarded by machine.mu
 
 	sweeping chan struct{} // holds who sweeps
 }
@@ -248,8 +249,6 @@ func (m *machine) start() bool {
 	m.born++
 	l.n = m.born
 	m.life = l
-	looked, up := m.wall().UnixMilli(), m.since()
-	m.looks = append(m.looks, look{up, looked})
 	m.tell("start %d", l.n)
 	away := m.trouble.coldAway || m.trouble.coldMute // it may come back at the same instant
 	m.mu.Unlock()
@@ -306,7 +305,7 @@ func (m *machine) start() bool {
 	m.mu.Lock()
 	l.up = true
 	if n := len(m.ended); n > 0 && m.ended[n-1].upWall == 0 {
-		m.ended[n-1].upWall, m.ended[n-1].up = looked, up
+		m.ended[n-1].upWall, m.ended[n-1].up = l.look.wall, l.look.at
 	}
 	m.tell("up")
 	m.mu.Unlock()
