@@ -16,12 +16,14 @@ type owedLine struct {
 	Begun      bool        `json:"begun,omitempty"`
 	NotBefore  int64       `json:"not_before"`
 	Lane       uint64      `json:"lane,omitempty,string"` // a hash: see engine.Lane
-	Task       *recordLine `json:"task,omitempty"`        // as far as it got
+	OneShot    bool        `json:"one_shot,omitempty"`
+	Task       *recordLine `json:"task,omitempty"` // as far as it got
 }
 
 func owedLineOf(o *engine.Owed) owedLine {
 	l := owedLine{
 		Due: o.Key.Due, To: o.To, Generation: o.Generation, Origin: o.Origin.String(), Begun: o.Begun, NotBefore: o.NotBefore, Lane: uint64(o.Lane),
+		OneShot: o.OneShot,
 	}
 	if o.Task != nil {
 		l.Task = recordLineOf(o.Task)
@@ -30,7 +32,10 @@ func owedLineOf(o *engine.Owed) owedLine {
 }
 
 func (l *owedLine) owed(id engine.TimerID) (o engine.Owed, err error) {
-	o = engine.Owed{Key: engine.Key{Timer: id, Due: l.Due}, To: l.To, Generation: l.Generation, Begun: l.Begun, NotBefore: l.NotBefore, Lane: engine.Lane(l.Lane)}
+	o = engine.Owed{
+		Key: engine.Key{Timer: id, Due: l.Due}, To: l.To, Generation: l.Generation, Begun: l.Begun, NotBefore: l.NotBefore,
+		Lane: engine.Lane(l.Lane), OneShot: l.OneShot,
+	}
 	if o.Origin, err = originOf(l.Origin); err != nil {
 		return o, err
 	}
