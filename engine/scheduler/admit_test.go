@@ -8,6 +8,7 @@ import (
 // Minutes whose timers could not be read are admitted late, and in any order:
 // each due of each is called all the same.
 func TestMinutesAdmittedLate(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		away := w.outage()
 		w.start()

@@ -14,6 +14,7 @@ import (
 // Without the warm tier, and with one that comes back empty, everything fires on
 // time, and what was deleted or changed meanwhile stays so.
 func TestWarmTierAway(t *testing.T) {
+	t.Parallel()
 	for _, op := range []string{"Add", "Load", "all"} {
 		t.Run(op, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -73,6 +73,7 @@ func TestUnfoldIsCutShort(t *testing.T) {
 // What a start, or a step of the clock, decides is stored in pieces: a transaction of
 // MySQL has ten seconds.
 func TestDecisionsAreStoredInPieces(t *testing.T) {
+	t.Parallel()
 	for _, step := range []bool{false, true} {
 		t.Run(fmt.Sprint("step ", step), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

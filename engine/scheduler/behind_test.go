@@ -47,6 +47,7 @@ func (w *world) rows() (n int) {
 // are called once the target answers, and then the timer is on time again. So it is
 // after a crash, and with a cold tier that was away.
 func TestTimerThatIsBehind(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"all along", "crash", "outage", "step back"} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

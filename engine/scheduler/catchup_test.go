@@ -221,6 +221,7 @@ func TestStepForwardIsOnePass(t *testing.T) {
 // What was due while the tiers were away is called, late, and is not gone
 // through due by due: it is read in one pass, and owed as ranges.
 func TestOutageIsOnePass(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		k := w.counted()
 		away := w.outage("Due", "Load", "Owed")
@@ -259,6 +260,7 @@ func TestOutageIsOnePass(t *testing.T) {
 // Ranges are unfolded in turns: no timer waits until all that another has missed was
 // called.
 func TestRangesTakeTurns(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.start()
 		const timers = 8

@@ -212,6 +212,7 @@ func TestCreateWhileTheMigratorLoads(t *testing.T) {
 
 // After the 2xx of a delete, in whatever state the task is, nothing is called, over a crash.
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	const s = time.Second
 	for _, x := range []struct {
 		name    string

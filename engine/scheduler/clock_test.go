@@ -106,6 +106,7 @@ func TestClockBehindNextDue(t *testing.T) {
 // A timer that is enabled anew, or gets another schedule, is called at once by the clock
 // as it is, except for keys that were used.
 func TestClockBehindThenChange(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(w *world, id engine.TimerID){
 		"disable and enable": func(w *world, id engine.TimerID) {
 			w.disable(id, 0)

@@ -138,6 +138,7 @@ func TestFullWarmTier(t *testing.T) {
 // what it holds: nothing is filled again, and without the cold tier firing goes on
 // to the end of the hour.
 func TestHiccupOfTheWarmTier(t *testing.T) {
+	t.Parallel()
 	for _, op := range []string{"Load", "Drop", "Open"} { // Open: and all others
 		t.Run(op, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

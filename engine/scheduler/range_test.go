@@ -122,6 +122,7 @@ func TestRangeOfATimerThatEnds(t *testing.T) {
 // without going through each due: 86,400,000 of them took 3.2 s, with the shard locked.
 // Dues that come while the delete is being stored are in the run, and only there.
 func TestDeleteAfterALongStepBack(t *testing.T) {
+	t.Parallel()
 	const days = 10
 	for _, takes := range []time.Duration{0, 100 * time.Millisecond} {
 		t.Run(takes.String(), func(t *testing.T) {

@@ -202,6 +202,7 @@ func TestDrainCutsOff(t *testing.T) {
 // Random timers, changes and crashes against an oracle: each due that stood in
 // force ends as one record, and a call is repeated only beside a crash.
 func TestRandomCrashes(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			begin(t, func(t *testing.T, w *world) { w.random(rand.New(rand.NewPCG(seed, 1))) })
@@ -391,6 +392,7 @@ func (w *world) judge(h *history) {
 // What is taken into memory before the rest of what is owed, and is over when
 // its row's turn comes, is not called again.
 func TestResumeReadsAgain(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.config.MaxCalls = 40
 		w.start()

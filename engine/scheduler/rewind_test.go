@@ -196,6 +196,7 @@ func TestStepBackRangeEnds(t *testing.T) {
 // Minutes that are admitted late while a step forward makes their timers misfire:
 // each due is called once.
 func TestStepForwardWhileMinutesAreLate(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		away := w.outage()
 		w.start()
@@ -242,6 +243,7 @@ func TestStepBackBehindACancel(t *testing.T) {
 // it was, also when it is disabled for a while, whatever it was before that: its
 // max_runs count from there.
 func TestStepBackThenDisabledForAWhile(t *testing.T) {
+	t.Parallel()
 	const ever, while = 0, 20_000 // ms
 	for name, disables := range map[string][]int64{
 		"once":                            {while},
@@ -282,6 +284,7 @@ func TestStepBackThenDisabledForAWhile(t *testing.T) {
 // lost) holds for a timer that is made after the clock was set back behind it; one
 // that was not stored does no harm.
 func TestStepBackBehindALostAnswer(t *testing.T) {
+	t.Parallel()
 	const s = time.Second
 	for _, stored := range []bool{true, false} {
 		for _, wait := range []time.Duration{s, 61 * s, 67 * s, 3 * time.Minute} { // till the stop: in the range's time, at its end, after it

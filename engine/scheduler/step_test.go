@@ -127,6 +127,7 @@ func TestStepForwardWithoutTheColdTier(t *testing.T) {
 // A step of an hour back: nothing early, nothing repeated; what is created after
 // it fires by the new clock, and survives a crash.
 func TestStepBack(t *testing.T) {
+	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
 			begin(t, func(t *testing.T, w *world) {

@@ -13,6 +13,7 @@ import (
 // Every nominal due is called exactly once, on time, over hour changes: what the
 // original lost up to half of (its items 1, 2 and 7).
 func TestEachDueOnceOverHourChanges(t *testing.T) {
+	t.Parallel()
 	const s, m, h = int64(1000), int64(60_000), int64(3_600_000)
 	begin(t, func(t *testing.T, w *world) {
 		from := w.now()
