@@ -40,7 +40,7 @@ type storeTarget struct {
 
 	records  bool  // some are among the lines
 	recorded int64 // since when history is kept, Unix ms: nobody asks for older dues
-	// The dues of the timers created here that were finished before, and had their
+	// The dues of the timers of the import that were finished before, and have their
 	// records elsewhere, are none before first and none after last.
 	first, last int64
 }
@@ -149,10 +149,8 @@ func (s *storeTarget) take(ctx context.Context, batch []*item) error {
 		if err := s.judge(ctx, todo[n], changes[n], a); err != nil {
 			return err
 		}
-		if todo[n].result == api.Created {
-			if err := s.note(changes[n].Timer, arrivals[n]); err != nil {
-				return err
-			}
+		if err := s.note(ctx, todo[n], changes[n].Timer, arrivals[n]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -216,13 +214,41 @@ func (s *stored) finishedTo() int64 {
 	return s.FinishedTo
 }
 
-// note notes which dues of a timer were finished before it came here.
-func (s *storeTarget) note(t *engine.Timer, a policy.Arrival) error {
-	first, last, ok, err := a.Finished(t, s.recorded)
-	if ok {
-		s.first, s.last = min(s.first, first), max(s.last, last)
+// note notes which dues of a timer were finished before it came here, and have no records
+// here. A timer that is here already may be of an import that was killed before it could
+// tell of them.
+func (s *storeTarget) note(ctx context.Context, i *item, t *engine.Timer, a policy.Arrival) error {
+	if i.result != api.Created && i.result != api.Unchanged {
+		return nil
 	}
-	return err
+	first, last, ok, err := a.Finished(t, s.recorded)
+	if err != nil || !ok {
+		return err
+	}
+	if i.result == api.Unchanged {
+		if recorded, err := s.hasRecords(ctx, t.ID, first, last); err != nil || recorded {
+			return err
+		}
+	}
+	s.first, s.last = min(s.first, first), max(s.last, last)
+	return nil
+}
+
+// hasRecords reports whether history has records of dues of a timer from first to last.
+func (s *storeTarget) hasRecords(ctx context.Context, id engine.TimerID, first, last int64) (bool, error) {
+	for before := (engine.Key{}); ; {
+		ts, next, err := s.cold.Tasks(ctx, engine.TaskFilter{Timer: id, From: first, To: last + 1}, before, 1)
+		var damage *engine.Damage
+		switch {
+		case errors.As(err, &damage), len(ts) > 0:
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("cannot look for the records of timer %s: %w", id, err)
+		case next == (engine.Key{}):
+			return false, nil
+		}
+		before = next
+	}
 }
 
 // leaveOut tells verify of which minutes history is not whole, for it was not
