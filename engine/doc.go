@@ -11,6 +11,7 @@
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
 //	engine/process    whether the process starts, serves or ends, and its stages
+//	engine/cluster    which node owns which shard; not wired into the server yet
 //	engine/change     makes the changes that callers ask for
 //	engine/scheduler  fires on time: wires the stages, one file a stage
 //	engine/failpoint  where a trial may stop the process
