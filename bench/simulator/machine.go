@@ -294,7 +294,9 @@ func (m *machine) start() bool {
 	})
 	// All that needs no time has been done when the first µs is over, however the
 	// goroutines ran; without it a start took 0 or 1 µs, and two runs were not alike.
-	for time.Sleep(time.Microsecond); l.e.Ready() != nil; time.Sleep(time.Microsecond) {
+	pause := time.Microsecond
+	for time.Sleep(pause); l.e.Ready() != nil; time.Sleep(pause) {
+		pause = min(2*pause, time.Millisecond)
 		m.mu.Lock()
 		over := l.over
 		m.mu.Unlock()

@@ -20,12 +20,12 @@ func TestWarmTierAway(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.keeps = true
 				var away atomic.Bool
-				w.warmFault = func(o string) error {
+				w.warmFault.set(func(o string) error {
 					if away.Load() && (op == o || op == "all") {
 						return fmt.Errorf("the warm tier is away: %w", engine.ErrUnavailable)
 					}
 					return nil
-				}
+				})
 				w.start()
 				from := w.now()
 				id := w.make(timer("fast", every(7*time.Second)))

@@ -36,12 +36,12 @@ func TestRowOfATimerThatCannotBePlanned(t *testing.T) {
 func TestUnfoldIsCutShort(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var armed atomic.Bool
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if ids, is := arg.([]engine.TimerID); op == "Load" && is && len(ids) == 1000-512 && armed.CompareAndSwap(true, false) {
 				return fmt.Errorf("away: %w", engine.ErrUnavailable)
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.behave("a", func(c *call) reply {
 			if c.attempt == 1 {
@@ -77,12 +77,12 @@ func TestDecisionsAreStoredInPieces(t *testing.T) {
 	for _, step := range []bool{false, true} {
 		t.Run(fmt.Sprint("step ", step), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				w.before = func(op string, arg any) error {
+				w.before.set(func(op string, arg any) error {
 					if s, is := arg.(*engine.Settlement); is && len(s.Owe) > 21_000 {
 						t.Errorf("%s: %d rows in one transaction", op, len(s.Owe))
 					}
 					return nil
-				}
+				})
 				w.start()
 				from := w.now()
 				const timers = 2000

@@ -178,13 +178,13 @@ func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var slow atomic.Bool
 		var fell atomic.Int64
-		w.after = func(op string, arg any) {
+		w.after.set(func(op string, arg any) {
 			s, is := arg.(*engine.Settlement)
 			if is && op == "Settle" && slow.Load() && len(s.Marks)+len(s.Pay) == 0 && slices.ContainsFunc(s.Owe, func(o engine.Owed) bool { return o.To == engine.Endless }) {
 				fell.Add(1)
 				time.Sleep(20 * time.Second)
 			}
-		}
+		})
 		from := w.now()
 		ids, answer := w.crowdedBy(10, misfire(engine.MisfireAll, time.Hour))
 		time.Sleep(time.Minute)
@@ -272,7 +272,7 @@ func TestTimerThatIsBehindInDoubt(t *testing.T) {
 				return o.Key.Timer == engine.TimerID(id.Load()) && o.To == engine.Endless
 			})
 		}
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			switch x := arg.(type) {
 			case *engine.Settlement:
 				switch {
@@ -298,7 +298,7 @@ func TestTimerThatIsBehindInDoubt(t *testing.T) {
 				}
 			}
 			return nil
-		}
+		})
 		w.config.MaxWaiting = 100
 		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
 		w.start()

@@ -22,12 +22,12 @@ func TestStepForwardWhileAChangeReads(t *testing.T) {
 	}{{true, engine.MisfireLatest}, {false, engine.MisfireLatest}, {false, engine.MisfireSkip}} {
 		bubble(t, func(t *testing.T, w *world) {
 			var slow atomic.Bool
-			w.before = func(op string, _ any) error {
+			w.before.set(func(op string, _ any) error {
 				if op == "Timer" && slow.CompareAndSwap(true, false) {
 					time.Sleep(time.Second)
 				}
 				return nil
-			}
+			})
 			w.start()
 			from := w.now()
 			d, s := timer("a", every(10*time.Second), misfire(x.policy, time.Hour)), every(5*time.Second)
@@ -57,12 +57,12 @@ func TestStepForwardWhileAChangeReads(t *testing.T) {
 func TestCrashWhileAChangeIsCommitted(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var late atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Apply" && late.Load() {
 				time.Sleep(time.Minute)
 			}
 			return nil
-		}
+		})
 		w.start()
 		first := w.now() + 30_000
 		w.behave("a", func(c *call) reply {
@@ -90,7 +90,7 @@ func TestCrashWhileAChangeIsCommitted(t *testing.T) {
 func TestCrashWhileAChangeIsCommittedAfterAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var away, slow atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			switch {
 			case op == "Settle" && away.Load():
 				return engine.ErrUnavailable
@@ -98,7 +98,7 @@ func TestCrashWhileAChangeIsCommittedAfterAnOutage(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 			return nil
-		}
+		})
 		w.start()
 		first := w.now() + 30_000
 		w.replies("a", fail, ok)
@@ -129,7 +129,7 @@ func TestFailedChangeWhileMisfiresAreDecided(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var wait, refuse atomic.Bool
 		under := make(chan struct{}, 1)
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			s, is := arg.(*engine.Settlement)
 			if is && slices.ContainsFunc(s.Tasks, func(r engine.Record) bool { return r.Status == engine.Skipped }) && wait.CompareAndSwap(true, false) {
 				under <- struct{}{}
@@ -140,7 +140,7 @@ func TestFailedChangeWhileMisfiresAreDecided(t *testing.T) {
 				return engine.ErrConflict
 			}
 			return nil
-		}
+		})
 		w.start()
 		made := w.now()
 		id := w.make(timer("a", every(30*time.Second), misfire(engine.MisfireSkip, time.Hour)))
@@ -167,17 +167,17 @@ func TestRowReadBeforeItsTaskLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var armed atomic.Bool
 		var id engine.TimerID
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if ids, is := arg.([]engine.TimerID); is && op == "Load" && armed.Load() && slices.Contains(ids, id) && armed.CompareAndSwap(true, false) {
 				time.Sleep(2 * time.Second)
 			}
 			return nil
-		}
-		w.after = func(_ string, arg any) {
+		})
+		w.after.set(func(_ string, arg any) {
 			if s, is := arg.(*engine.Settlement); is && len(s.Owe) > 10 {
 				armed.Store(true)
 			}
-		}
+		})
 		w.start()
 		w.behave("a", func(c *call) reply {
 			if c.attempt == 1 {
@@ -206,18 +206,18 @@ func TestRowReadBeforeItsTimerWasDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var armed atomic.Bool
 		under := make(chan struct{}, 1)
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Load" && armed.CompareAndSwap(true, false) {
 				under <- struct{}{}
 				time.Sleep(time.Second)
 			}
 			return nil
-		}
-		w.after = func(op string, _ any) {
+		})
+		w.after.set(func(op string, _ any) {
 			if op == "OwedIn" {
 				armed.Store(true) // by a start, when it runs
 			}
-		}
+		})
 		w.start()
 		due := w.now() + 10_000
 		id := w.make(timer("a", at(due)))
@@ -312,7 +312,7 @@ func TestCrashAfterAChangeOfWhatIsOwedInMemory(t *testing.T) {
 // called and left memory for a far retry is not made anew.
 func TestRangeIsUnfoldedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			switch r, is := arg.([2]int64); {
 			case op == "Load":
 				time.Sleep(400 * time.Millisecond)
@@ -320,7 +320,7 @@ func TestRangeIsUnfoldedOnce(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond) // by then a part of the range is unfolded
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.behave("a", func(c *call) reply {
 			if c.attempt == 1 {
@@ -352,12 +352,12 @@ func TestRangeIsUnfoldedOnce(t *testing.T) {
 func TestStepBackWhileARangeIsUnfolded(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var armed atomic.Bool
-		w.before = func(_ string, arg any) error {
+		w.before.set(func(_ string, arg any) error {
 			if s, is := arg.(*engine.Settlement); is && len(s.Owe) >= 1000 && armed.CompareAndSwap(true, false) {
 				w.step(-20 * time.Minute)
 			}
 			return nil
-		}
+		})
 		w.start()
 		made := w.now()
 		w.make(timer("a", every(10*time.Second), misfire(engine.MisfireAll, 24*time.Hour)))

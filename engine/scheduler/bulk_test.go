@@ -20,12 +20,12 @@ func TestBulkGoesOnAfterAKill(t *testing.T) {
 		w.config.OperationsDir = left
 		var applied atomic.Int64
 		gate := make(chan struct{})
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 && applied.Add(1) > 3500 {
 				<-gate
 			}
 			return nil
-		}
+		})
 		w.start()
 		var ids []engine.TimerID
 		for i := range 10_001 {

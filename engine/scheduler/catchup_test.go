@@ -63,10 +63,10 @@ func (k *work) sum() tally {
 func (w *world) counted() *work {
 	k := &work{}
 	k.reset()
-	w.before = func(op string, arg any) error {
+	w.before.set(func(op string, arg any) error {
 		k.count(op, arg)
 		return nil
-	}
+	})
 	return k
 }
 
@@ -124,9 +124,9 @@ func TestStartIsCutShort(t *testing.T) {
 		t.Run(fmt.Sprint(policy), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				k := w.counted()
-				count := w.before
+				count := w.before.get()
 				commits := 0 // that move watermarks, since the crash
-				w.before = func(op string, arg any) error {
+				w.before.set(func(op string, arg any) error {
 					if s, is := arg.(*engine.Settlement); is && s.Replayed && len(s.Marks) > 0 {
 						if commits++; commits == 4 {
 							time.Sleep(2 * time.Minute)
@@ -134,7 +134,7 @@ func TestStartIsCutShort(t *testing.T) {
 						}
 					}
 					return count(op, arg)
-				}
+				})
 				w.start()
 				from := w.now()
 				ids := make([]engine.TimerID, 150)
@@ -225,11 +225,11 @@ func TestOutageIsOnePass(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		k := w.counted()
 		away := w.outage("Due", "Load", "Owed")
-		refuse := w.before
-		w.before = func(op string, arg any) error {
+		refuse := w.before.get()
+		w.before.set(func(op string, arg any) error {
 			k.count(op, arg)
 			return refuse(op, arg)
-		}
+		})
 		w.start()
 		from := w.now()
 		ids := w.zoned(engine.MisfireSkip, 24*time.Hour)
@@ -299,12 +299,12 @@ func TestRangesTakeTurns(t *testing.T) {
 func TestUnfoldBesideAChange(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var slowly engine.TimerID
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if c, is := arg.(*engine.Change); is && c.ID == slowly {
 				time.Sleep(30 * time.Second)
 			}
 			return nil
-		}
+		})
 		w.start()
 		a := w.make(timer("a", every(time.Second), misfire(engine.MisfireAll, time.Hour)))
 		w.make(timer("b", every(time.Second), misfire(engine.MisfireAll, time.Hour)))
@@ -317,8 +317,8 @@ func TestUnfoldBesideAChange(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		w.tune = func(e *scheduler.Scheduler) {
 			w.all.Go(func() {
-				for e.Ready() != nil {
-					time.Sleep(time.Microsecond)
+				for pause := time.Microsecond; e.Ready() != nil; pause = min(2*pause, time.Millisecond) {
+					time.Sleep(pause)
 				}
 				_, _ = e.Disable(context.Background(), a, 0, "", 0)
 			})

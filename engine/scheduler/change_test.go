@@ -134,7 +134,7 @@ func TestChangeWhileTheMigratorLoads(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var slow atomic.Bool
-				w.before = func(op string, arg any) error {
+				w.before.set(func(op string, arg any) error {
 					if s, settle := arg.(*engine.Settlement); settle && (len(s.Owe) != 1 || s.Owe[0].Origin != engine.FromManual) {
 						return nil
 					}
@@ -147,7 +147,7 @@ func TestChangeWhileTheMigratorLoads(t *testing.T) {
 						return engine.ErrUnavailable
 					}
 					return nil
-				}
+				})
 				w.start()
 				id := w.make(timer("a", delay(10*time.Minute)))
 				due := w.now() + (10 * time.Minute).Milliseconds()
@@ -181,17 +181,17 @@ func TestCreateWhileTheMigratorLoads(t *testing.T) {
 	for _, s := range []engine.Schedule{delay(0), delay(20 * time.Millisecond), every(50 * time.Millisecond)} {
 		t.Run(plan.Describe(&s), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				w.before = func(op string, _ any) error {
+				w.before.set(func(op string, _ any) error {
 					if op == "Owed" || op == "OwedIn" || op == "Due" {
 						time.Sleep(50 * time.Millisecond)
 					}
 					return nil
-				}
-				w.after = func(op string, _ any) {
+				})
+				w.after.set(func(op string, _ any) {
 					if op == "Apply" {
 						time.Sleep(200 * time.Millisecond)
 					}
-				}
+				})
 				w.start()
 				w.make(timer("a", s))
 				w.settle()
@@ -563,11 +563,11 @@ func TestSlowCommitOfACreate(t *testing.T) {
 	for _, s := range []engine.Schedule{delay(time.Second), every(4 * time.Second)} {
 		t.Run(plan.Describe(&s), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				w.after = func(op string, _ any) {
+				w.after.set(func(op string, _ any) {
 					if op == "Apply" {
 						time.Sleep(15 * time.Second)
 					}
-				}
+				})
 				w.start()
 				from := w.now()
 				w.make(timer("a", s))
@@ -592,7 +592,7 @@ func TestSlowCommitOfAChange(t *testing.T) {
 		t.Run(fmt.Sprint("fails ", fails), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var slow atomic.Bool
-				w.before = func(op string, _ any) error {
+				w.before.set(func(op string, _ any) error {
 					if op != "Apply" || !slow.Load() {
 						return nil
 					}
@@ -601,7 +601,7 @@ func TestSlowCommitOfAChange(t *testing.T) {
 						return engine.ErrUnavailable
 					}
 					return nil
-				}
+				})
 				w.start()
 				from := w.now()
 				id := w.make(timer("a", every(4*time.Second)))

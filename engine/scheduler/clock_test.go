@@ -288,11 +288,11 @@ func TestStartAwaitsTheClock(t *testing.T) {
 func TestClockResetBesideCalls(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
 		var resets atomic.Bool
-		w.after = func(op string, _ any) {
+		w.after.set(func(op string, _ any) {
 			if op == "OwedPage" && resets.Load() {
 				time.Sleep(11 * time.Second)
 			}
-		}
+		})
 		id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 24*time.Hour)))
 		time.Sleep(30*time.Second + 50*time.Millisecond)
 		w.step(clockAhead)
@@ -318,13 +318,13 @@ func TestClockResetBesideCalls(t *testing.T) {
 func TestStepForwardDuringAClockReset(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
 		var resets, stepped atomic.Bool
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if op == "OwedPage" && resets.Load() && stepped.CompareAndSwap(false, true) {
 				w.step(time.Hour)
 				time.Sleep(time.Second)
 			}
 			return nil
-		}
+		})
 		w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 24*time.Hour)))
 		time.Sleep(30*time.Second + 50*time.Millisecond)
 		w.step(clockAhead)

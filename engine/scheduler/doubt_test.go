@@ -19,14 +19,14 @@ func TestChangeInDoubtLeavesOtherChangesAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		readOnly := w.outage("Apply", "ApplyAll", "Settle", "Raise", "Sweep")
 		var slowed atomic.Uint64
-		refuse := w.before
-		w.before = func(op string, arg any) error {
+		refuse := w.before.get()
+		w.before.set(func(op string, arg any) error {
 			if id, is := arg.(engine.TimerID); is && op == "Timer" && uint64(id) == slowed.Load() {
 				slowed.Store(0)
 				time.Sleep(40 * time.Second)
 			}
 			return refuse(op, arg)
-		}
+		})
 		w.start()
 		from := w.now()
 		var ids []engine.TimerID
@@ -62,11 +62,11 @@ func TestFormerRowsWhileTheColdTierIsReadOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		away := w.outage("Settle", "Apply", "ApplyAll")
 		var armed atomic.Bool
-		w.after = func(op string, _ any) {
+		w.after.set(func(op string, _ any) {
 			if op == "Apply" && armed.CompareAndSwap(true, false) {
 				away.Store(true)
 			}
-		}
+		})
 		w.start()
 		w.replies("a", fail)
 		made := w.now()
@@ -133,7 +133,7 @@ func TestRowsOfADecisionInDoubt(t *testing.T) {
 		var id atomic.Uint64
 		var made, refuses atomic.Bool
 		var until atomic.Int64
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			s, _ := arg.(*engine.Settlement)
 			of := func(k engine.Key) bool { return k.Timer == engine.TimerID(id.Load()) }
 			decides := s != nil && len(s.Marks) == 0 && len(s.Pay) == 0 &&
@@ -149,7 +149,7 @@ func TestRowsOfADecisionInDoubt(t *testing.T) {
 				return engine.ErrUnavailable
 			}
 			return nil
-		}
+		})
 		w.config.MaxWaiting = 100
 		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 4, 4
 		w.start()

@@ -14,7 +14,7 @@ import (
 
 // waiting is a world with a timer whose first calls are not answered and whose others have
 // failed: most of them are rows, whose retries are far.
-func waiting(t *testing.T, before func(w *world), f func(w *world, id engine.TimerID, from int64)) {
+func waiting(t *testing.T, during time.Duration, before func(w *world), f func(w *world, id engine.TimerID, from int64)) {
 	t.Helper()
 	bubble(t, func(_ *testing.T, w *world) {
 		before(w)
@@ -26,7 +26,7 @@ func waiting(t *testing.T, before func(w *world), f func(w *world, id engine.Tim
 		w.replies("a", rs...)
 		from := w.now()
 		id := w.make(timer("a", every(20*time.Millisecond), timeout(10*time.Minute), retry(3, time.Hour, 1)))
-		time.Sleep(40 * time.Second)
+		time.Sleep(during)
 		f(w, id, from)
 	})
 }
@@ -64,8 +64,8 @@ func TestEndOfATimerWithManyWaiting(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			most, apply := 0, 0
-			waiting(t, func(w *world) {
-				w.before = func(op string, arg any) error {
+			waiting(t, 40*time.Second, func(w *world) {
+				w.before.set(func(op string, arg any) error {
 					switch x := arg.(type) {
 					case *engine.Change:
 						apply = max(apply, len(x.Pay), len(x.Owe))
@@ -75,7 +75,7 @@ func TestEndOfATimerWithManyWaiting(t *testing.T) {
 						}
 					}
 					return nil
-				}
+				})
 			}, func(w *world, id engine.TimerID, from int64) {
 				if n := len(w.rowsOf(id)); n < 1000 {
 					t.Fatalf("only %d rows wait", n)
@@ -154,7 +154,7 @@ func TestLastTaskOfATimerThatEnded(t *testing.T) {
 // Wherever a process is killed while it cancels what waited, the next one ends with each
 // of it cancelled once.
 func TestKillWhileRowsEnd(t *testing.T) {
-	defer scheduler.BoundEnded(300)()
+	defer scheduler.BoundEnded(75)()
 	for name, end := range ends {
 		for kill := range 16 { // before or after the n-th settle
 			t.Run(fmt.Sprint(name, kill), func(t *testing.T) {
@@ -166,10 +166,10 @@ func TestKillWhileRowsEnd(t *testing.T) {
 						<-killed
 					}
 				}
-				waiting(t, func(w *world) {
+				waiting(t, 10*time.Second, func(w *world) {
 					reached, killed = make(chan struct{}), make(chan struct{}) // of the bubble
-					w.before = func(op string, _ any) error { at(op, 0); return nil }
-					w.after = func(op string, _ any) { at(op, 1) }
+					w.before.set(func(op string, _ any) error { at(op, 0); return nil })
+					w.after.set(func(op string, _ any) { at(op, 1) })
 				}, func(w *world, id engine.TimerID, from int64) {
 					if err := end(w, id); err != nil {
 						t.Fatal(err)
@@ -216,14 +216,14 @@ func TestKillWhileRowsEnd(t *testing.T) {
 func TestLostAnswerWhileRowsEnd(t *testing.T) {
 	defer scheduler.BoundEnded(100)()
 	var lose atomic.Bool
-	waiting(t, func(w *world) {
-		w.before = func(op string, arg any) error {
+	waiting(t, 40*time.Second, func(w *world) {
+		w.before.set(func(op string, arg any) error {
 			s, _ := arg.(*engine.Settlement)
 			if op == "Settle" && len(s.Pay) > 0 && len(s.Marks) == 0 && lose.CompareAndSwap(true, false) {
 				return errors.Join(w.cold.Settle(w.t.Context(), s), engine.ErrUnavailable)
 			}
 			return nil
-		}
+		})
 	}, func(w *world, id engine.TimerID, _ int64) {
 		s := w.Subscribers().Subscribe(w.t.Context(), engine.TaskFilter{Timer: id}, nil)
 		before := w.metric(`xtimer_fires_total{result="cancelled"}`)
@@ -267,11 +267,11 @@ func TestChangeOfATimerWithFormerRows(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		away := w.outage("OwedPage")
 		var armed atomic.Bool
-		w.after = func(op string, _ any) {
+		w.after.set(func(op string, _ any) {
 			if op == "Apply" && armed.Load() {
 				away.Store(true) // nothing of what is left is cancelled
 			}
-		}
+		})
 		from := w.now()
 		ids, _ := w.crowdedBy(3)
 		time.Sleep(time.Minute)
@@ -315,14 +315,14 @@ func TestChangeOfATimerWithFormerRows(t *testing.T) {
 func TestLateCancelledAreToldAfterARestart(t *testing.T) {
 	defer scheduler.BoundEnded(100)()
 	var fails atomic.Bool
-	waiting(t, func(w *world) {
-		w.before = func(op string, arg any) error {
+	waiting(t, 40*time.Second, func(w *world) {
+		w.before.set(func(op string, arg any) error {
 			s, _ := arg.(*engine.Settlement)
 			if op == "Settle" && fails.Load() && len(s.Pay) > 0 && len(s.Marks) == 0 {
 				return engine.ErrUnavailable
 			}
 			return nil
-		}
+		})
 	}, func(w *world, id engine.TimerID, _ int64) {
 		w.make(timer("b", every(time.Second)))
 		ctx, leave := context.WithCancel(w.t.Context())

@@ -12,21 +12,21 @@ import (
 )
 
 func (m *mortalWarm) Open(ctx context.Context) error {
-	if err := m.w.warmFault("Open"); err != nil {
+	if err := m.w.warmFault.get()("Open"); err != nil {
 		return err
 	}
 	return m.Warm.Open(ctx)
 }
 
 func (m *mortalWarm) Seal(ctx context.Context, from, to int64) error {
-	if err := m.w.warmFault("Seal"); err != nil {
+	if err := m.w.warmFault.get()("Seal"); err != nil {
 		return err
 	}
 	return m.Warm.Seal(ctx, from, to)
 }
 
 func (m *mortalWarm) Drop(ctx context.Context, before int64) error {
-	if err := m.w.warmFault("Drop"); err != nil {
+	if err := m.w.warmFault.get()("Drop"); err != nil {
 		return err
 	}
 	return m.Warm.Drop(ctx, before)
@@ -54,7 +54,7 @@ func TestLongFillLeavesTheWheelAhead(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var lost, slow atomic.Bool
 		var took atomic.Int64
-		w.warmFault = func(op string) error {
+		w.warmFault.set(func(op string) error {
 			if op == "Load" && lost.CompareAndSwap(true, false) {
 				slow.Store(true)
 				return engine.ErrGap
@@ -64,7 +64,7 @@ func TestLongFillLeavesTheWheelAhead(t *testing.T) {
 				took.Add(50)
 			}
 			return nil
-		}
+		})
 		w.start()
 		from := w.now()
 		id := w.make(timer("second", every(time.Second)))
@@ -96,13 +96,13 @@ func TestFullWarmTier(t *testing.T) {
 		var full atomic.Bool
 		var adds atomic.Int64
 		away := w.outage()
-		w.warmFault = func(op string) error {
+		w.warmFault.set(func(op string) error {
 			if op == "Add" && full.Load() {
 				adds.Add(1)
 				return errors.New("OOM command not allowed")
 			}
 			return nil
-		}
+		})
 		w.start()
 		from := w.now()
 		id := w.make(timer("fast", every(5*time.Second)))
@@ -146,7 +146,7 @@ func TestHiccupOfTheWarmTier(t *testing.T) {
 				var fails atomic.Int64
 				var adds atomic.Int64
 				away := w.outage()
-				w.warmFault = func(o string) error {
+				w.warmFault.set(func(o string) error {
 					if o == "Add" {
 						adds.Add(1)
 					}
@@ -154,7 +154,7 @@ func TestHiccupOfTheWarmTier(t *testing.T) {
 						return errWarm
 					}
 					return nil
-				}
+				})
 				w.start()
 				from := w.now()
 				id := w.make(timer("fast", every(5*time.Second)))
@@ -194,13 +194,13 @@ func TestCallerLeavesTheWarmTier(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		ctx, leave := context.WithCancel(t.Context())
 		var leaves atomic.Bool
-		w.warmFault = func(op string) error {
+		w.warmFault.set(func(op string) error {
 			if op == "Add" && leaves.CompareAndSwap(true, false) {
 				leave()
 				return ctx.Err()
 			}
 			return nil
-		}
+		})
 		w.start()
 		time.Sleep(time.Second)
 		leaves.Store(true)

@@ -96,13 +96,13 @@ func TestChangeThatFailsBeforeTheFirstByte(t *testing.T) {
 	for how, prepare := range preparations {
 		t.Run(how, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				w.before = func(op string, arg any) error {
+				w.before.set(func(op string, arg any) error {
 					if c, is := arg.(*engine.Change); is && op == "Apply" && c.Timer == nil {
 						time.Sleep(5 * time.Second)
 						return &engine.Fault{Kind: engine.FaultConflict, Code: "no"}
 					}
 					return nil
-				}
+				})
 				w.start()
 				id := w.make(timer("a", delay(time.Second), prepare(w)...))
 				time.Sleep(2 * time.Second)

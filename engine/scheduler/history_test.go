@@ -16,11 +16,11 @@ func TestSettlePace(t *testing.T) {
 		t.Run(fmt.Sprint(x.timers*100, " fires a second"), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var settles atomic.Int64
-				w.after = func(op string, _ any) {
+				w.after.set(func(op string, _ any) {
 					if op == "Settle" {
 						settles.Add(1)
 					}
-				}
+				})
 				w.start()
 				for i := range x.timers {
 					w.make(timer(fmt.Sprint(i), every(10*time.Millisecond)))
@@ -125,7 +125,7 @@ func TestLeftOutOfHistory(t *testing.T) {
 func TestRecordOfAFormerSchedule(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		alone := make(chan int64, 100)
-		w.before = func(_ string, arg any) error {
+		w.before.set(func(_ string, arg any) error {
 			if s, ok := arg.(*engine.Settlement); ok {
 				for _, r := range s.Tasks {
 					if r.Alone {
@@ -134,7 +134,7 @@ func TestRecordOfAFormerSchedule(t *testing.T) {
 				}
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.replies("a", slow(3*time.Second), ok)
 		id := w.make(timer("a", every(time.Minute)))

@@ -92,7 +92,7 @@ func TestLaneThatIsSpilled(t *testing.T) {
 func TestRowThatChangesItsLane(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var crashed, looked atomic.Bool
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			switch s, _ := arg.(*engine.Settlement); {
 			case !crashed.Load():
 			case op == "OwedIn" && looked.CompareAndSwap(false, true):
@@ -101,7 +101,7 @@ func TestRowThatChangesItsLane(t *testing.T) {
 				time.Sleep(3 * time.Second)
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.replies("a", fail, ok)
 		w.make(timer("a", delay(5*time.Second), retry(4, 10*time.Second, 1)))
@@ -121,7 +121,7 @@ func TestRowThatChangesItsLane(t *testing.T) {
 func TestRowThatChangesItsLaneLate(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var crashed, looked, moved atomic.Bool
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			switch s, _ := arg.(*engine.Settlement); {
 			case !crashed.Load():
 			case op == "OwedIn" && looked.CompareAndSwap(false, true):
@@ -130,7 +130,7 @@ func TestRowThatChangesItsLaneLate(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.replies("soon", fail, ok)
 		w.replies("later", fail, ok)

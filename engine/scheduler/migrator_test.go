@@ -12,18 +12,18 @@ import (
 func TestLagOfALoadThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var hangs atomic.Bool
-		w.warmFault = func(op string) error {
+		w.warmFault.set(func(op string) error {
 			if op == "Load" && hangs.Load() {
 				return engine.ErrGap
 			}
 			return nil
-		}
-		w.before = func(op string, _ any) error {
+		})
+		w.before.set(func(op string, _ any) error {
 			if op == "Due" && hangs.Load() {
 				time.Sleep(10 * time.Minute)
 			}
 			return nil
-		}
+		})
 		lag := func() float64 { return w.metric("xtimer_migrator_lag_seconds") }
 		w.start()
 		time.Sleep(time.Minute)

@@ -16,7 +16,7 @@ import (
 func TestDueByMinuteIsCountedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var lost, slow, full atomic.Bool
-		w.warmFault = func(op string) error {
+		w.warmFault.set(func(op string) error {
 			switch {
 			case op == "Load" && lost.CompareAndSwap(true, false):
 				return engine.ErrGap
@@ -26,7 +26,7 @@ func TestDueByMinuteIsCountedOnce(t *testing.T) {
 				return errWarm
 			}
 			return nil
-		}
+		})
 		look := func() []int64 {
 			s, err := w.Stats(t.Context())
 			if err != nil {

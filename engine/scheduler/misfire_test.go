@@ -78,7 +78,7 @@ func TestMisfireRange(t *testing.T) {
 		w.crash(4 * time.Minute)
 		time.Sleep(200 * time.Millisecond)
 		w.crash(time.Second)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + 25*time.Millisecond) // between two dues
 		w.disable(id, 0)
 		to := w.now()
 		w.settle()
@@ -158,17 +158,17 @@ func TestChangeWhileMisfiresAreStored(t *testing.T) {
 								time.Sleep(300 * time.Millisecond)
 							}
 						}
-						w.before = func(_ string, arg any) error {
+						w.before.set(func(_ string, arg any) error {
 							if !stored {
 								slowly(arg)
 							}
 							return nil
-						}
-						w.after = func(_ string, arg any) {
+						})
+						w.after.set(func(_ string, arg any) {
 							if stored {
 								slowly(arg)
 							}
-						}
+						})
 						w.start()
 						id := w.make(timer("a", every(10*time.Second), misfire(policy, 2*time.Minute)))
 						time.Sleep(35 * time.Second)

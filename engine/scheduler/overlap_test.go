@@ -140,13 +140,13 @@ func TestOverlapQueueInOrder(t *testing.T) {
 func TestOverlapQueueAfterAFailedChange(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var fails atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Apply" && fails.CompareAndSwap(true, false) {
 				time.Sleep(20 * time.Second)
 				return engine.ErrUnavailable
 			}
 			return nil
-		}
+		})
 		w.config.MaxCalls = 1
 		w.start()
 		from := w.now()

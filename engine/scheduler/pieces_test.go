@@ -16,7 +16,7 @@ func TestStartOverASlowTier(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var limited, away atomic.Bool
 		var failed atomic.Int64
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if s, is := arg.(*engine.Settlement); is && op == "Settle" {
 				switch rows := len(s.Tasks) + len(s.Owe) + len(s.Pay); {
 				case away.Load():
@@ -28,7 +28,7 @@ func TestStartOverASlowTier(t *testing.T) {
 				}
 			}
 			return nil
-		}
+		})
 		w.config.MaxWaiting = 100
 		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 64, 32, 64
 		w.start()
@@ -77,7 +77,7 @@ func TestStartOverASlowTier(t *testing.T) {
 // limit of time.
 func (w *world) slowTier() (away, limited *atomic.Bool) {
 	away, limited = new(atomic.Bool), new(atomic.Bool)
-	w.before = func(op string, arg any) error {
+	w.before.set(func(op string, arg any) error {
 		switch s, is := arg.(*engine.Settlement); {
 		case !is || op != "Settle":
 		case away.Load():
@@ -87,7 +87,7 @@ func (w *world) slowTier() (away, limited *atomic.Bool) {
 			return fmt.Errorf("no answer: %w", engine.ErrUnavailable)
 		}
 		return nil
-	}
+	})
 	return away, limited
 }
 

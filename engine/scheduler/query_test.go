@@ -19,12 +19,12 @@ import (
 func TestTasksMergesMemoryAndHistory(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var away atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Settle" && away.Load() {
 				return errors.New("the cold tier is away.Load()")
 			}
 			return nil
-		}
+		})
 		w.start()
 		from := w.now()
 		for i := range 3 {

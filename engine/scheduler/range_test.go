@@ -127,12 +127,12 @@ func TestDeleteAfterALongStepBack(t *testing.T) {
 	for _, takes := range []time.Duration{0, 100 * time.Millisecond} {
 		t.Run(takes.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				w.before = func(op string, arg any) error {
+				w.before.set(func(op string, arg any) error {
 					if c, _ := arg.(*engine.Change); op == "Apply" && c.Timer == nil {
 						time.Sleep(takes)
 					}
 					return nil
-				}
+				})
 				w.start()
 				w.make(timer("old", every(10*time.Second)))
 				time.Sleep(40 * time.Second)
@@ -162,13 +162,13 @@ func TestDeleteAfterALongStepBack(t *testing.T) {
 // Dues of a range that come while a change is being stored are called if the change fails.
 func TestRangeAfterAFailedChange(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if c, _ := arg.(*engine.Change); op == "Apply" && c.Timer == nil {
 				time.Sleep(100 * time.Millisecond)
 				return &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile"}
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.make(timer("old", every(10*time.Second)))
 		time.Sleep(40 * time.Second)
@@ -201,13 +201,13 @@ func TestRangeAfterAFailedChange(t *testing.T) {
 func TestRangeEndsWhileItsTimerIsChanged(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var slow atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Apply" && slow.Load() {
 				time.Sleep(20 * time.Second)
 				return errors.New("the cold tier is away")
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.make(timer("old", every(10*time.Second)))
 		time.Sleep(40 * time.Second)

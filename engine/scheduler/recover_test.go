@@ -81,12 +81,12 @@ func TestSettleFails(t *testing.T) {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var away atomic.Bool
-				w.before = func(op string, _ any) error {
+				w.before.set(func(op string, _ any) error {
 					if op == "Settle" && away.Load() {
 						return errors.New("the cold tier is away.Load()")
 					}
 					return nil
-				}
+				})
 				w.start()
 				from := w.now()
 				id := w.make(timer("a", every(time.Second), misfire(engine.MisfireAll, time.Hour)))

@@ -66,12 +66,12 @@ func TestManyTimersAtOneInstant(t *testing.T) {
 func TestLoadsThatFail(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var n atomic.Int64
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if (op == "Load" || op == "Due" || op == "Owed" || op == "OwedIn") && n.Add(1)%3 != 0 && len(w.starts) > 0 && w.now()-w.starts[0] > 2000 {
 				return errors.New("two of three fail")
 			}
 			return nil
-		}
+		})
 		w.start()
 		from := w.now()
 		ids := map[int64]engine.TimerID{}
@@ -191,7 +191,7 @@ func TestEnabledAgainAndAgain(t *testing.T) {
 // tier too: there is no lock that a rate could run into.
 func TestChangesOfOneAppWithoutTheWarmTier(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.warmFault = func(string) error { return engine.ErrUnavailable }
+		w.warmFault.set(func(string) error { return engine.ErrUnavailable })
 		w.start()
 		began := time.Now()
 		for i := range 200 {
@@ -212,8 +212,8 @@ func TestChangesOfOneAppWithoutTheWarmTier(t *testing.T) {
 func TestIdleAsksNextToNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var asked atomic.Int64
-		w.before = func(string, any) error { asked.Add(1); return nil }
-		w.warmFault = func(string) error { asked.Add(1); return nil }
+		w.before.set(func(string, any) error { asked.Add(1); return nil })
+		w.warmFault.set(func(string) error { asked.Add(1); return nil })
 		w.start()
 		time.Sleep(time.Minute)
 		asked.Store(0)
@@ -231,13 +231,13 @@ func TestIdleAsksNextToNothing(t *testing.T) {
 func TestEnableWritesNoDues(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var commits, owed atomic.Int64
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if c, ok := arg.(*engine.Change); ok && op == "Apply" {
 				commits.Add(1)
 				owed.Add(int64(len(c.Owe)))
 			}
 			return nil
-		}
+		})
 		w.start()
 		time.Sleep(time.Minute)
 		id := w.make(timer("second", cron("* * * * * *")))

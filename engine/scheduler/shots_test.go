@@ -17,12 +17,12 @@ func TestOneShotsThatWaitAtAStart(t *testing.T) {
 		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 8, 8, 8
 		var starts, answers atomic.Bool
 		var read atomic.Int64 // definitions, by a start
-		w.before = func(op string, arg any) error {
+		w.before.set(func(op string, arg any) error {
 			if ids, is := arg.([]engine.TimerID); is && starts.Load() {
 				read.Add(int64(len(ids)))
 			}
 			return nil
-		}
+		})
 		w.start()
 		var ids []engine.TimerID
 		windows := []time.Duration{2 * time.Minute, time.Hour}

@@ -16,11 +16,11 @@ func TestStepWhileRowsAreRead(t *testing.T) {
 	for _, step := range []time.Duration{0, -3 * time.Second, time.Minute} {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				w.after = func(op string, arg any) {
+				w.after.set(func(op string, arg any) {
 					if op == "OwedIn" {
 						time.Sleep(2200 * time.Millisecond)
 					}
-				}
+				})
 				w.start()
 				time.Sleep(5 * time.Second)
 				w.replies("a", fail, ok)
@@ -47,13 +47,13 @@ func TestStaleDefinitionAfterAStepForward(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var slow atomic.Bool
 				under := make(chan struct{}, 100)
-				w.warmFault = func(string) error { return errors.New("away") }
-				w.after = func(op string, _ any) {
+				w.warmFault.set(func(string) error { return errors.New("away") })
+				w.after.set(func(op string, _ any) {
 					if op == "Due" && slow.Load() {
 						under <- struct{}{}
 						time.Sleep(500 * time.Millisecond)
 					}
-				}
+				})
 				w.start()
 				a := w.make(timer("a", every(10*time.Second)))
 				b := w.make(timer("b", every(10*time.Second)))
@@ -83,18 +83,18 @@ func TestSlowChangeBesideASettle(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var slowChange, slowSettle atomic.Bool
 				under := make(chan struct{})
-				w.before = func(_ string, arg any) error {
+				w.before.set(func(_ string, arg any) error {
 					if s, is := arg.(*engine.Settlement); is && len(s.Pay) > 0 && slowSettle.CompareAndSwap(true, false) {
 						close(under)
 						time.Sleep(300 * time.Millisecond)
 					}
 					return nil
-				}
-				w.after = func(op string, _ any) {
+				})
+				w.after.set(func(op string, _ any) {
 					if op == "OwedPage" && slowChange.Load() {
 						time.Sleep(slow)
 					}
-				}
+				})
 				w.start()
 				w.replies("a", fail, ok)
 				id := w.make(timer("a", every(time.Minute), retry(4, 20*time.Second, 1)))
@@ -118,12 +118,12 @@ func TestSlowChangeBesideASettle(t *testing.T) {
 func TestOneShotBeginsWhileItIsChanged(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var slow atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Task" && slow.CompareAndSwap(true, false) {
 				time.Sleep(50 * time.Millisecond)
 			}
 			return nil
-		}
+		})
 		w.start()
 		due := w.now() + 10_000
 		failing := fail

@@ -102,12 +102,12 @@ func (w *world) accounted(id engine.TimerID, from, to, gap int64) {
 func TestStepForwardWithoutTheColdTier(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var away atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if away.Load() {
 				return errors.New("the cold tier is away.Load()")
 			}
 			return nil
-		}
+		})
 		w.start()
 		from := w.now()
 		id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireLatest, time.Hour)))
@@ -235,11 +235,11 @@ func TestStepForwardAndBack(t *testing.T) {
 func TestStepForwardWhileATimerIsChanged(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var slow atomic.Bool
-		w.after = func(op string, _ any) {
+		w.after.set(func(op string, _ any) {
 			if op == "Apply" && slow.Load() {
 				time.Sleep(13 * time.Second)
 			}
-		}
+		})
 		w.start()
 		id := w.make(timer("a", every(time.Minute), misfire(engine.MisfireSkip, time.Hour)))
 		slow.Store(true)

@@ -35,12 +35,12 @@ func TestOverdueIsWhatWillBeCalled(t *testing.T) {
 func TestReadyWantsTimers(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var gone atomic.Bool
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Timer" && gone.Load() {
 				return errors.New("table 'timers' does not exist")
 			}
 			return nil
-		}
+		})
 		w.start()
 		w.make(timer("a", every(time.Second)))
 		gone.Store(true)
@@ -101,12 +101,12 @@ func TestReadyWantsEachTable(t *testing.T) {
 		t.Run(op, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var gone atomic.Bool
-				w.before = func(o string, _ any) error {
+				w.before.set(func(o string, _ any) error {
 					if o == op && gone.Load() {
 						return fmt.Errorf("table 'xtimer.%s' does not exist: %w", op, engine.ErrBroken)
 					}
 					return nil
-				}
+				})
 				w.start()
 				gone.Store(true)
 				time.Sleep(45 * time.Second)

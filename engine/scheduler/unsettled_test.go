@@ -147,7 +147,7 @@ func TestSlowColdTier(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var away atomic.Bool
 				var largest atomic.Int64
-				w.before = func(op string, arg any) error {
+				w.before.set(func(op string, arg any) error {
 					if op != "Settle" {
 						return nil
 					}
@@ -161,7 +161,7 @@ func TestSlowColdTier(t *testing.T) {
 						return fmt.Errorf("too slow: %w", engine.ErrUnavailable)
 					}
 					return nil
-				}
+				})
 				w.start()
 				var ids []engine.TimerID
 				from := w.now()

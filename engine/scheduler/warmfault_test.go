@@ -16,12 +16,12 @@ func TestWarmTierAwayAtStart(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var away atomic.Bool
 		away.Store(true)
-		w.warmFault = func(string) error {
+		w.warmFault.set(func(string) error {
 			if away.Load() {
 				return errors.New("WRONGPASS invalid username-password pair")
 			}
 			return nil
-		}
+		})
 		var logs safeLog
 		w.config.Log = slog.New(slog.NewTextHandler(&logs, nil))
 		w.start()

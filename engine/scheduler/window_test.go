@@ -45,12 +45,12 @@ func TestEachDueOnceOverHourChanges(t *testing.T) {
 			return ds
 		})
 		add(timer("every", every(7*time.Minute+250*time.Millisecond)), steps(7*m+250, from))
-		for _, d := range []time.Duration{0, time.Millisecond, 29 * time.Second, 30 * time.Second, 119 * time.Second, time.Hour + 30*time.Second, 2*time.Hour + 59*time.Minute} {
+		for _, d := range []time.Duration{0, time.Millisecond, 29 * time.Second, 30 * time.Second, 119 * time.Second, time.Hour + 30*time.Second, time.Hour + 59*time.Minute} {
 			once := func(int64) []int64 { return []int64{from + d.Milliseconds()} }
 			add(timer("delay-"+d.String(), delay(d)), once)
 			add(timer("at-"+d.String(), at(from+d.Milliseconds())), once)
 		}
-		time.Sleep(3*time.Hour + 250*time.Millisecond) // no due falls on the instants looked at
+		time.Sleep(2*time.Hour + 250*time.Millisecond) // no due falls on the instants looked at
 		to := w.now()
 		w.settle()
 		for _, d := range all {
@@ -99,12 +99,12 @@ func merged(a, b []int64) []int64 {
 // Created at any time, in any of the windows, while a slow migrator loads.
 func TestCreatedInAnyWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.before = func(op string, _ any) error {
+		w.before.set(func(op string, _ any) error {
 			if op == "Due" || op == "Owed" || op == "OwedIn" || op == "Load" {
 				time.Sleep(time.Second)
 			}
 			return nil
-		}
+		})
 		w.start()
 		want := map[string]int64{}
 		ids := map[string]engine.TimerID{}
@@ -156,7 +156,7 @@ func TestWarmTierFaults(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				began := time.Now()
-				w.warmFault = func(op string) error { return x.fault(w, op, time.Since(began)) }
+				w.warmFault.set(func(op string) error { return x.fault(w, op, time.Since(began)) })
 				w.start()
 				from := w.now()
 				minute := w.make(timer("minute", every(time.Minute)))
@@ -181,18 +181,18 @@ func TestWarmTierFaults(t *testing.T) {
 func TestWarmAddAndColdDueFail(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var addFails, dueFails atomic.Bool
-		w.warmFault = func(op string) error {
+		w.warmFault.set(func(op string) error {
 			if op == "Add" && addFails.Load() {
 				return errors.New("the warm tier is away")
 			}
 			return nil
-		}
-		w.before = func(op string, _ any) error {
+		})
+		w.before.set(func(op string, _ any) error {
 			if op == "Due" && dueFails.CompareAndSwap(true, false) {
 				return errors.New("the cold tier is away")
 			}
 			return nil
-		}
+		})
 		w.start()
 		time.Sleep(5 * time.Second)
 		addFails.Store(true)

@@ -39,15 +39,14 @@ type world struct {
 	offset  atomic.Int64 // of the wall clock (ns)
 	config  scheduler.Config
 	// before and after stand around each call of the cold tier: op is the name
-	// of the method. They may sleep, and before may refuse. Set them while no
-	// engine runs, or use a switch inside.
-	before func(op string, arg any) error
-	after  func(op string, arg any)
+	// of the method. They may sleep, and before may refuse.
+	before hook[func(op string, arg any) error]
+	after  hook[func(op string, arg any)]
 	// mute: the cold tier does what it is told, and says that it did not.
 	mute atomic.Bool
 	// lost are warm entries that Load does not find, and warmFault an error of it.
 	lost      map[engine.TimerID]bool
-	warmFault func(op string) error
+	warmFault hook[func(op string) error]
 	keeps     bool // the warm tier keeps definitions
 	tune      func(*scheduler.Scheduler)
 	caller    func(engine.Caller) engine.Caller // what stands around the receiver; nil: nothing
@@ -65,15 +64,21 @@ type world struct {
 	calls  []*call
 }
 
+// A hook is a function of a test inside a tier. A test may set it while an engine runs.
+type hook[F any] struct{ f atomic.Pointer[F] }
+
+func (h *hook[F]) set(f F) { h.f.Store(&f) }
+func (h *hook[F]) get() F  { return *h.f.Load() }
+
 // outage is a switch: while it is on, the cold tier is away, or does not do these.
 func (w *world) outage(ops ...string) *atomic.Bool {
 	var away atomic.Bool
-	w.before = func(op string, _ any) error {
+	w.before.set(func(op string, _ any) error {
 		if away.Load() && (len(ops) == 0 || slices.Contains(ops, op)) {
 			return fmt.Errorf("the cold tier is away: %w", engine.ErrUnavailable)
 		}
 		return nil
-	}
+	})
 	return &away
 }
 
@@ -153,9 +158,11 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 		time.Sleep(time.Until(epoch))
 		w := &world{
 			t: t, cold: memory.NewCold(), journal: &disk{}, script: map[string]func(*call) reply{},
-			before: func(string, any) error { return nil }, after: func(string, any) {},
-			lost: map[engine.TimerID]bool{}, warmFault: func(string) error { return nil }, tune: func(*scheduler.Scheduler) {},
+			lost: map[engine.TimerID]bool{}, tune: func(*scheduler.Scheduler) {},
 		}
+		w.before.set(func(string, any) error { return nil })
+		w.after.set(func(string, any) {})
+		w.warmFault.set(func(string) error { return nil })
 		defer func() {
 			w.prove()
 			if w.life != nil {
@@ -241,8 +248,8 @@ func (w *world) start() {
 	l.stop = cancel
 	w.Scheduler, w.life = e, l
 	w.all.Go(func() { l.end <- e.Run(ctx) })
-	for e.Ready() != nil {
-		time.Sleep(time.Microsecond)
+	for pause := time.Microsecond; e.Ready() != nil; pause = min(2*pause, time.Millisecond) {
+		time.Sleep(pause)
 	}
 }
 
@@ -758,7 +765,7 @@ func (m *mortalWarm) Update(_ context.Context, id engine.TimerID, definition []b
 }
 
 func (m *mortalWarm) Add(ctx context.Context, es []engine.Entry) (err error) {
-	if err := m.w.warmFault("Add"); err != nil {
+	if err := m.w.warmFault.get()("Add"); err != nil {
 		return err
 	}
 	m.w.mu.Lock()
@@ -771,7 +778,7 @@ func (m *mortalWarm) Add(ctx context.Context, es []engine.Entry) (err error) {
 }
 
 func (m *mortalWarm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
-	if err := m.w.warmFault("Load"); err != nil {
+	if err := m.w.warmFault.get()("Load"); err != nil {
 		return err
 	}
 	return m.Warm.Load(ctx, minute, func(es []engine.Entry) error {
@@ -793,14 +800,14 @@ type mortalCold struct {
 }
 
 func (m *mortalCold) do(op string, arg any, f func() error) error {
-	if err := m.w.before(op, arg); err != nil {
+	if err := m.w.before.get()(op, arg); err != nil {
 		return err
 	}
 	var err error
 	if dead := m.l.do(func() { err = f() }); dead != nil {
 		return dead
 	}
-	m.w.after(op, arg)
+	m.w.after.get()(op, arg)
 	if m.w.mute.Load() {
 		return fmt.Errorf("the answer is lost: %w", engine.ErrUnavailable)
 	}
