@@ -90,8 +90,8 @@ type Cold interface {
 	// LastTask returns the newest record of a timer, or ErrNotFound.
 	LastTask(ctx context.Context, id TimerID) (*Task, error)
 	// LeftOut returns the minutes of [from, to), in order, whose history is
-	// incomplete: minutes that a settlement named, and minutes dropped because of
-	// their size.
+	// incomplete: minutes that a settlement named, minutes with a success that was not
+	// of the sample, and minutes dropped because of their size.
 	LeftOut(ctx context.Context, from, to int64) (minutes []int64, err error)
 
 	// Sweep does a bounded piece of housekeeping: archives finished one-shots,
@@ -235,7 +235,8 @@ type Settlement struct {
 	// Marks move watermarks (only forward).
 	Marks []Mark
 	// LeftOut are the minutes (their beginnings, Unix ms) with a due whose record
-	// is left out for want of space: verify must not take it for lost.
+	// is left out for want of space: verify must not take it for lost. A tier that
+	// keeps a sample of the successes adds those of the others.
 	LeftOut []int64
 	// Replayed: the records come from the journal of a former process and some
 	// may be stored already; one with fewer attempts than the stored one is
@@ -263,6 +264,10 @@ type Record struct {
 	// Alone: the key is that of the last due of a one-shot's definition, from
 	// which a tier can find the record again; it needs no index by timer.
 	Alone bool
+	// Kept: the task had a row of owed, so an earlier record of it may be stored, or only
+	// this one tells that its due is over. A tier that keeps a sample of the successes
+	// keeps it.
+	Kept bool
 }
 
 // Mark moves the watermark of one shard.

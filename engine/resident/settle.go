@@ -127,7 +127,7 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 			s.LeftOut = append(s.LeftOut, m)
 		}
 	} else {
-		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone(), Kept: t.row != noRow})
 	}
 	if t.row != noRow {
 		s.Pay = append(s.Pay, t.Key)

@@ -149,3 +149,53 @@ func TestStepForwardOverASlowTier(t *testing.T) {
 		}
 	})
 }
+
+// The record of a task that had a row says so in itself, whether a settle stores the record
+// or a start: the row may go in another piece, and only the record tells that the due is
+// over.
+func TestRecordOfARowIsKept(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				kept := map[engine.Key]bool{}
+				var away atomic.Bool
+				w.before.set(func(op string, arg any) error {
+					s, is := arg.(*engine.Settlement)
+					switch {
+					case !is || op != "Settle":
+						return nil
+					case away.Load():
+						return engine.ErrUnavailable
+					}
+					for _, r := range s.Tasks {
+						if r.Status == engine.Succeeded {
+							before, is := kept[r.Key]
+							kept[r.Key] = r.Kept && (before || !is)
+						}
+					}
+					return nil
+				})
+				w.start()
+				w.replies("slow", slow(40*time.Second))
+				due := w.now() + 1000
+				late := engine.Key{Timer: w.make(timer("slow", at(due), timeout(time.Minute))), Due: due}
+				prompt := engine.Key{Timer: w.make(timer("prompt", at(due))), Due: due}
+				time.Sleep(30 * time.Second) // the watermark is past the call, which has a row
+				away.Store(crash)
+				time.Sleep(15 * time.Second)
+				if crash {
+					w.kill()
+					away.Store(false)
+					w.start()
+				}
+				w.settle()
+				if got, is := kept[late]; !got {
+					t.Errorf("of the task with a row: kept %t, stored %t", got, is)
+				}
+				if got, is := kept[prompt]; got || !is {
+					t.Errorf("of the task without a row: kept %t, stored %t", got, is)
+				}
+			})
+		})
+	}
+}

@@ -297,11 +297,11 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 		}
 		w := r.watermark(k.Timer)
 		if t.Status.Final() {
-			r.record(t)
+			r.record(t, false)
 		} else if k.Due > w {
 			r.retry(t, t.Generation, 0)
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
-			r.record(t)
+			r.record(t, false)
 		}
 		if err := r.flushMany(ctx); err != nil {
 			return err
@@ -318,8 +318,9 @@ func (r *recovery) flushMany(ctx context.Context) error {
 	return nil
 }
 
-func (r *recovery) record(t *engine.Task) {
-	r.records = append(r.records, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.EncodeTask(t)})
+// record has what the journal tells of a task stored; kept: see Record.
+func (r *recovery) record(t *engine.Task, kept bool) {
+	r.records = append(r.records, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.EncodeTask(t), Kept: kept})
 }
 
 // retry owes a task that was waiting for its next attempt.

@@ -244,6 +244,6 @@ func (r *recovery) ended(o engine.Owed, t *engine.Task) {
 		r.retry(t, o.Generation, o.Lane)
 		r.keepBusy(engine.Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
 	}
-	r.record(t)
+	r.record(t, true)
 	delete(r.finished, o.Key)
 }

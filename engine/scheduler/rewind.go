@@ -120,7 +120,7 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 		} else if was := r.finished[k]; was != nil && !was.Status.Final() {
 			r.retry(was, t.Generation, t.Lane())
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: was.Origin, NotBefore: was.NotBefore, Task: was})
-			r.record(was)
+			r.record(was, true)
 		}
 		own = append(own, [2]int64{k.Due, k.Due})
 	}

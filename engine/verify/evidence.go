@@ -142,7 +142,7 @@ func (ev *evidence) expect(e *era, due int64, x *entry, j *judged) {
 	case ev.sampled:
 		kind, detail = Unproven, "the due has no record, and history keeps only some of the successes"
 	case ev.incomplete(due):
-		kind, detail = Unproven, "the due has no record; records of its minute were left out while the disk was nearly full, dropped because of their size, or not imported"
+		kind, detail = Unproven, "the due has no record; records of its minute were left out by --history-sample or while the disk was nearly full, dropped because of their size, or not imported"
 	}
 	if n := len(j.findings); n > 0 {
 		f := &j.findings[n-1]

@@ -18,8 +18,8 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	if err != nil {
 		return err
 	}
-	records, newest := s.sample(st), st.Newest()
-	paid, leftOut := slices.Clone(st.Pay), slices.Sorted(slices.Values(st.LeftOut))
+	records, leftOut := s.sample(st)
+	paid, newest := slices.Clone(st.Pay), st.Newest()
 	slices.SortFunc(paid, compareKeys)
 	owe := slices.Clone(st.Owe)
 	slices.SortStableFunc(owe, func(a, b engine.Owed) int { return compareKeys(a.Key, b.Key) })
@@ -135,25 +135,29 @@ func mark(t *transaction, owner string, ms []engine.Mark) error {
 	return nil
 }
 
-// sample picks the records that are kept, in the order of the table. A success
-// that is left out was never owed, so no earlier record of it is stored.
-func (s *Store) sample(st *engine.Settlement) []engine.Record {
-	rs := slices.Clone(st.Tasks)
+// sample picks the records that are kept, in the order of the table, and adds the minutes
+// of the others to those left out: what is asked of history later does not depend on the
+// setting of then.
+func (s *Store) sample(st *engine.Settlement) (records []engine.Record, leftOut []int64) {
+	rs, leftOut := slices.Clone(st.Tasks), slices.Clone(st.LeftOut)
 	if n := uint64(max(s.cfg.SampleSuccesses, 1)); n > 1 {
-		paid := make(map[engine.Key]bool, len(st.Pay))
-		for _, k := range st.Pay {
-			paid[k] = true
-		}
 		rs = slices.DeleteFunc(rs, func(r engine.Record) bool {
 			// By the key, so that a repeat leaves out the same.
 			h := (uint64(r.Key.Timer)*0x9E3779B97F4A7C15 ^ uint64(r.Key.Due)) * 0xBF58476D1CE4E5B9
-			return h>>32%n != 0 && !paid[r.Key] && succeededAtOnce(&r)
+			if h>>32%n == 0 || r.Kept || !succeededAtOnce(&r) {
+				return false
+			}
+			if m := r.Key.Due - r.Key.Due%minute; !slices.Contains(leftOut, m) {
+				leftOut = append(leftOut, m)
+			}
+			return true
 		})
 	}
+	slices.Sort(leftOut)
 	slices.SortStableFunc(rs, func(a, b engine.Record) int {
 		return cmp.Or(cmp.Compare(a.Key.Due, b.Key.Due), cmp.Compare(a.Key.Timer, b.Key.Timer))
 	})
-	return rs
+	return rs, leftOut
 }
 
 // succeededAtOnce reports whether the first call of a task succeeded. One that failed before
