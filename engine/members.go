@@ -11,6 +11,15 @@ type Node struct {
 	Weight int // its part of the shards, relative to the other nodes'; below 1 counts as 1
 }
 
+// Pulse is the beat of one life of a node.
+type Pulse struct {
+	Node       string
+	Life, Beat uint64
+}
+
+// Pulse returns the beat of the node's life.
+func (n *Node) Pulse() Pulse { return Pulse{n.Name, n.Life, n.Beat} }
+
 // NodeState is what a node says of itself.
 type NodeState uint8
 

@@ -3,5 +3,7 @@
 // Several nodes share one cold tier. No node is special, and no two clocks are compared.
 // Nothing of this package is wired into the server yet.
 //
-//	plan.go   which node should own which shard
+//	plan.go    which node should own which shard
+//	lease.go   until when a life may call, by its own clock
+//	watch.go   which lives are silent, by the looker's own clock
 package cluster
