@@ -1,10 +1,65 @@
 package engine
 
+import "context"
+
+// Members is the table of the nodes that share a cold tier: which of them live, and which
+// life holds which shard. tier/memory implements Members; tier/tiertest tests its promises.
+//
+// All methods may be called by many goroutines of many processes. Each call is one
+// transaction. What a call did is seen by every Look that begins after the call has
+// returned. A call that returns another error than those named here is in doubt: it has
+// done everything or nothing, or will do it later. Every call can be repeated.
+//
+// ErrFenced from a call of a life means that the life is over: nothing that it writes is
+// stored any more, by a settle neither.
+type Members interface {
+	// Join begins the life n.Life of the node n.Name. was is the pulse of the node's former
+	// life, as a Look showed it, or zero if the node had no life. The former life is over,
+	// and its shards are the new life's, with fences moved on; they are not clean.
+	// ErrConflict: the node has another pulse.
+	Join(ctx context.Context, n Node, was Pulse) error
+	// Beat changes the beat of n's life, and stores its state and weight.
+	Beat(ctx context.Context, n Node) error
+	// Look reads all nodes, in the order of their names. It reads the shards if the number
+	// of their moves is not the given one; 0 reads them always.
+	Look(ctx context.Context, moves uint64) (Membership, error)
+	// Evict ends a life by its pulse: its shards are free, and not clean. life is the one
+	// that evicts. ErrConflict: the node has another pulse, so it has beaten, or somebody
+	// else has evicted it.
+	Evict(ctx context.Context, life uint64, dead Pulse) error
+	// Take makes a life the holder of those of the shards that are free, and moves their
+	// fences on. A Look shows which ones it got.
+	Take(ctx context.Context, life uint64, shards []int) error
+	// Give frees shards of a life, each for its heir. They are clean: all that was begun
+	// there is settled. A shard that the life does not hold under the fence stays.
+	Give(ctx context.Context, life uint64, shards []Handover) error
+	// Leave ends a life: its shards are free, and not clean. It returns nil if the life is
+	// over.
+	Leave(ctx context.Context, life uint64) error
+}
+
+// Membership is what a Look reads.
+type Membership struct {
+	Nodes []Node
+	// Moves changes whenever a shard is taken or freed; it is never 0.
+	Moves  uint64
+	Shards *[Shards]Holding // nil: the moves are those that the caller knows
+}
+
+// Handover is a shard that is given to another node.
+type Handover struct {
+	Shard int
+	Fence uint64 // that the giver holds the shard under
+	Heir  string
+}
+
 // Node is one process under the name of a node, among those that share a cold tier.
 type Node struct {
 	Name string
 	// Life is the random number of the process; 0: the node has no process.
 	Life uint64
+	// Journal names the node's journal: a life with the same one has its records.
+	Journal [16]byte
 	// Beat changes with every sign that the life gives of itself.
 	Beat   uint64
 	State  NodeState
@@ -36,4 +91,6 @@ type Holding struct {
 	Fence  uint64 // moves on with each holder
 	// Heir is the node that a free shard was given to; "" for none.
 	Heir string
+	// Clean: the former holder gave the shard, and left nothing there that had begun.
+	Clean bool
 }

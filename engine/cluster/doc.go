@@ -6,4 +6,7 @@
 //	plan.go    which node should own which shard
 //	lease.go   until when a life may call, by its own clock
 //	watch.go   which lives are silent, by the looker's own clock
+//	member.go  the loop of one life: beat; look → bury → take → give
+//	shards.go  the shards of the life
+//	join.go    the beginning of the life
 package cluster

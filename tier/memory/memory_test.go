@@ -14,3 +14,10 @@ func TestCold(t *testing.T) {
 func TestWarm(t *testing.T) {
 	tiertest.Warm(t, func(*testing.T) engine.Warm { return NewWarm() })
 }
+
+func TestMembers(t *testing.T) {
+	tiertest.Members(t, func(*testing.T) (engine.Cold, engine.Members) {
+		c := NewCold()
+		return c, NewMembers(c)
+	})
+}

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"xtimer/engine"
+)
+
+// join begins the life. If the node has a life, it listens first: a beat means that another
+// process runs under the name.
+func (m *Member) join(ctx context.Context) error {
+	var heard engine.Pulse
+	var since, last time.Duration
+	n := m.cfg.Node
+	n.State = engine.Serving
+	for {
+		began := m.cfg.Boot()
+		if now, err := m.read(ctx); err == nil {
+			before := m.before()
+			p := before.Pulse()
+			switch {
+			case before.Life == n.Life: // a Join in doubt was carried out
+				return nil
+			case heard.Life != 0 && p.Life != 0 && p != heard:
+				return fmt.Errorf("node %s has another process that runs: give this one another name, or end that one", n.Name)
+			case p != heard || now-last > m.cfg.Times.Gap:
+				heard, since = p, now
+			}
+			last = now
+			if p.Life == 0 || now-since >= m.listen(&before) {
+				err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Join(ctx, n, p) })
+				if err == nil {
+					return nil
+				}
+			}
+		}
+		if !m.rest(ctx, began+m.cfg.Times.Look) {
+			return fmt.Errorf("join the cluster: %w", ctx.Err())
+		}
+	}
+}
+
+// before is the row of the node, as a look read it.
+func (m *Member) before() engine.Node {
+	i := slices.IndexFunc(m.seen.Nodes, func(n engine.Node) bool { return n.Name == m.cfg.Node.Name })
+	if i < 0 {
+		return engine.Node{}
+	}
+	return m.seen.Nodes[i]
+}
+
+// listen is for how long a former life must not have beaten.
+func (m *Member) listen(before *engine.Node) time.Duration {
+	if before.Journal == m.cfg.Node.Journal {
+		return m.cfg.Times.Listen
+	}
+	return m.cfg.Times.Silence
+}

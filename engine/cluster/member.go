@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"xtimer/engine"
+)
+
+// Config of a Member.
+type Config struct {
+	Node    engine.Node // its name, journal and weight, and a new random life
+	Members engine.Members
+	Times   Times
+	// Boot reads a clock that does not stand still while the machine is suspended, and that
+	// nobody sets. After is that clock's timer.
+	Boot  func() time.Duration
+	After func(d time.Duration) <-chan time.Time
+
+	// Gain is told of the shards that the life owns now. It must not block.
+	Gain func([]Gained)
+	// Cede ends the work on shards that the life does not own any more: when it returns nil,
+	// nothing of them runs, and all that was begun is settled. After an error it is called
+	// again.
+	Cede func(ctx context.Context, shards []int) error
+}
+
+// handed is how many shards are handed over at a time.
+const handed = 16
+
+// Member is one life of a node. It beats; beside that it looks, and after each look it
+// buries the silent, takes what the plan has for it, and gives what the plan has for
+// others.
+type Member struct {
+	cfg    Config
+	lease  *Lease
+	shards shards
+	state  atomic.Int32 // engine.NodeState
+	looked atomic.Int64 // when the last round of looks ended
+	giving atomic.Bool
+
+	drained chan struct{} // closed when a draining life has nothing left to give
+	ended   chan struct{} // closed at the end of Run
+
+	// Of the looks.
+	watch *Watch
+	seen  engine.Membership
+	free  free
+}
+
+// New returns a life that has not joined yet.
+func New(cfg Config) *Member {
+	m := &Member{
+		cfg: cfg, lease: NewLease(cfg.Times.Hold), watch: NewWatch(cfg.Node.Name, cfg.Times),
+		drained: make(chan struct{}), ended: make(chan struct{}),
+	}
+	m.state.Store(int32(engine.Serving))
+	return m
+}
+
+// Owns reports whether the life may call now for a shard, and under which fence.
+func (m *Member) Owns(shard int) (fence uint64, ok bool) { return m.ownsAt(shard, m.cfg.Boot()) }
+
+func (m *Member) ownsAt(shard int, now time.Duration) (fence uint64, ok bool) {
+	fence, ok = m.shards.owns(shard)
+	return fence, ok && m.lease.Fresh(now)
+}
+
+// Become changes what the node says of itself from its next beat on.
+func (m *Member) Become(state engine.NodeState) { m.state.Store(int32(state)) }
+
+// Drain gives all shards away. It returns when no node takes more of them, when the life
+// has ended, or with ctx.
+func (m *Member) Drain(ctx context.Context) error {
+	m.Become(engine.Draining)
+	select {
+	case <-m.drained:
+	case <-m.ended:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// Run joins, and lives until ctx ends; then the life leaves, and Run returns nil. It
+// returns an error when the node has another life, or when the life was ended.
+func (m *Member) Run(ctx context.Context) error {
+	defer close(m.ended)
+	defer m.lease.End()
+	if err := m.join(ctx); err != nil {
+		return err
+	}
+	m.looked.Store(int64(m.cfg.Boot()))
+	within, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var parts sync.WaitGroup
+	run := func(part func(ctx context.Context) error) {
+		parts.Go(func() {
+			if err := part(within); err != nil {
+				end(err)
+			}
+		})
+	}
+	run(m.beats)
+	run(func(ctx context.Context) error { return m.looks(ctx, run) })
+	parts.Wait()
+	m.lease.End()
+	if ctx.Err() == nil {
+		return fmt.Errorf("this life of node %s is over: %w", m.cfg.Node.Name, context.Cause(within))
+	}
+	// If the table is away, the others will see that the life is silent.
+	_ = m.ask(context.WithoutCancel(ctx), func(ctx context.Context) error { return m.cfg.Members.Leave(ctx, m.cfg.Node.Life) })
+	return nil
+}
+
+// ask bounds a call to the table: two beats that fail in a row leave the lease fresh until
+// the next one.
+func (m *Member) ask(ctx context.Context, call func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Times.Hold-m.cfg.Times.Beat)
+	defer cancel()
+	return call(ctx)
+}
+
+// rest waits until an instant. It reports false when ctx has ended.
+func (m *Member) rest(ctx context.Context, until time.Duration) bool {
+	if d := until - m.cfg.Boot(); d > 0 {
+		select {
+		case <-ctx.Done():
+		case <-m.cfg.After(d):
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// beats beats until ctx ends or the life is over. Who has not looked for a while does not
+// beat: a life that cannot serve must not look alive.
+func (m *Member) beats(ctx context.Context) error {
+	for {
+		began := m.cfg.Boot()
+		if began-time.Duration(m.looked.Load()) <= m.cfg.Times.Silence {
+			n := m.cfg.Node
+			n.State = engine.NodeState(m.state.Load())
+			err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Beat(ctx, n) })
+			if errors.Is(err, engine.ErrFenced) {
+				return err
+			}
+			if err == nil {
+				m.lease.Acknowledge(began)
+			}
+		}
+		if !m.rest(ctx, began+m.cfg.Times.Beat) {
+			return nil
+		}
+	}
+}
+
+// running runs a part of a life beside the others. An error of it ends the life.
+type running func(part func(ctx context.Context) error)
+
+// looks looks until ctx ends or the life is over.
+func (m *Member) looks(ctx context.Context, run running) error {
+	for {
+		began := m.cfg.Boot()
+		moved, err := m.look(ctx, run)
+		if errors.Is(err, engine.ErrFenced) {
+			return err
+		}
+		now := m.cfg.Boot()
+		m.looked.Store(int64(now))
+		if err == nil && moved { // see at once what came of it
+			began = now - m.cfg.Times.Look
+		}
+		if !m.rest(ctx, began+m.cfg.Times.Look) {
+			return nil
+		}
+	}
+}
+
+// look looks once and acts on that. It reports whether it moved shards. Only ErrFenced
+// matters of its errors: the next look shows whatever a call in doubt did.
+func (m *Member) look(ctx context.Context, run running) (moved bool, err error) {
+	now, err := m.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	me := slices.IndexFunc(m.seen.Nodes, func(n engine.Node) bool { return n.Life == m.cfg.Node.Life })
+	if me < 0 {
+		return false, fmt.Errorf("another life was begun, or this one was silent: %w", engine.ErrFenced)
+	}
+	gained, err := m.shards.see(m.cfg.Node.Life, m.seen.Shards)
+	if err != nil {
+		return false, err
+	}
+	if len(gained) > 0 {
+		m.cfg.Gain(gained)
+	}
+	m.free.see(now, m.seen.Shards)
+	fresh := m.lease.Fresh(now)
+	silent := m.watch.See(now, fresh, m.seen.Nodes)
+	if !fresh { // only the living bury, and take
+		return false, nil
+	}
+	for _, p := range silent {
+		err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Evict(ctx, m.cfg.Node.Life, p) })
+		if errors.Is(err, engine.ErrFenced) {
+			return false, err
+		}
+		moved = moved || err == nil
+	}
+	plan := MakePlan(m.seen.Nodes, m.seen.Shards)
+	serves := m.seen.Nodes[me].State == engine.Serving
+	if free := m.free.takes(now, m.cfg.Times.Spare, &plan, me, serves); len(free) > 0 {
+		err = m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Take(ctx, m.cfg.Node.Life, free) })
+		moved = moved || err == nil
+	}
+	if !errors.Is(err, engine.ErrFenced) {
+		m.give(run, &plan, me)
+	}
+	return moved, err
+}
+
+// read reads the table. What it returns is an instant after the answer.
+func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
+	var seen engine.Membership
+	err = m.ask(ctx, func(ctx context.Context) (err error) {
+		seen, err = m.cfg.Members.Look(ctx, m.seen.Moves)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if seen.Shards == nil {
+		seen.Shards = m.seen.Shards
+	}
+	m.seen = seen
+	return m.cfg.Boot(), nil
+}
+
+// give begins to hand over what a plan has for others, if no hand-over is under way.
+func (m *Member) give(run running, p *Plan, me int) {
+	if m.giving.Load() {
+		return
+	}
+	given := m.shards.cede(m.seen.Nodes, p, me, handed)
+	if len(given) > 0 {
+		m.giving.Store(true)
+		run(func(ctx context.Context) error {
+			defer m.giving.Store(false)
+			return m.handOver(ctx, given)
+		})
+		return
+	}
+	if m.seen.Nodes[me].State == engine.Draining {
+		select {
+		case <-m.drained:
+		default:
+			close(m.drained)
+		}
+	}
+}
+
+// handOver ends the work on shards and frees them, until that is known to be done.
+func (m *Member) handOver(ctx context.Context, given []engine.Handover) error {
+	ceded := make([]int, len(given))
+	for i := range given {
+		ceded[i] = given[i].Shard
+	}
+	for again := m.cfg.Boot(); m.rest(ctx, again); again += m.cfg.Times.Look {
+		if m.cfg.Cede(ctx, ceded) != nil {
+			continue
+		}
+		err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Give(ctx, m.cfg.Node.Life, given) })
+		if err == nil || errors.Is(err, engine.ErrFenced) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xtimer/engine"
+)
+
+// live runs the nodes of a world in a bubble, checks the invariant each millisecond, and
+// ends all of it after the script.
+func live(t *testing.T, seed uint64, nodes int, script func(w *world)) *world {
+	var w *world
+	synctest.Test(t, func(t *testing.T) {
+		w = newWorld(t, seed, nodes)
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		for _, s := range w.nodes {
+			wg.Go(func() { s.run(ctx) })
+		}
+		wg.Go(func() {
+			time.Sleep(500 * time.Microsecond)
+			for ctx.Err() == nil && w.check() {
+				time.Sleep(ms)
+			}
+		})
+		script(w)
+		cancel()
+		wg.Wait()
+		w.sent.Wait()
+	})
+	return w
+}
+
+// settles waits until the world has healed.
+func (w *world) settles(within time.Duration) (after time.Duration) {
+	w.t.Helper()
+	from := time.Now()
+	for ; w.healed() != nil; time.Sleep(10 * ms) {
+		if time.Since(from) > within {
+			w.t.Errorf("%v: after %v %v", time.Since(w.began), within, w.healed())
+			break
+		}
+	}
+	return time.Since(from)
+}
+
+// at runs a function under a station's lock.
+func (s *station) at(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// still lets nothing happen by chance.
+func (w *world) still() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calm = true
+}
+
+func TestMembersShareTheShards(t *testing.T) {
+	w := live(t, 1, 3, func(w *world) {
+		w.still()
+		t.Logf("settled after %v", w.settles(10*time.Second))
+		owners := w.owners()
+		time.Sleep(time.Minute)
+		for shard, by := range w.owners() {
+			if by[0] != owners[shard][0] {
+				t.Errorf("shard %d moved in peace", shard)
+			}
+		}
+	})
+	if w.lives.Load() != 3 || w.evictions.Load() > 0 {
+		t.Errorf("%d lives, %d evictions", w.lives.Load(), w.evictions.Load())
+	}
+}
+
+// After a kill the shards of the dead have owners within 3 s, and nobody else's move.
+func TestTakeover(t *testing.T) {
+	live(t, 2, 3, func(w *world) {
+		w.still()
+		w.settles(10 * time.Second)
+		before := w.owners()
+		dead := w.nodes[1]
+		dead.at(func() { dead.down = true })
+		dead.kill()
+		if took := w.settles(3 * time.Second); took > 2300*ms {
+			t.Errorf("taken over after %v", took)
+		}
+		for shard, by := range w.owners() {
+			if was := before[shard][0]; was != dead.name && by[0] != was {
+				t.Errorf("shard %d moved from %s to %s", shard, was, by[0])
+			}
+		}
+	})
+}
+
+// A process that is started again before its node is silent keeps its shards.
+func TestRestartKeepsShards(t *testing.T) {
+	w := live(t, 3, 3, func(w *world) {
+		w.still()
+		w.settles(10 * time.Second)
+		before := w.owners()
+		w.nodes[1].kill()
+		time.Sleep(ms)
+		w.settles(3 * time.Second)
+		for shard, by := range w.owners() {
+			if by[0] != before[shard][0] {
+				t.Errorf("shard %d moved", shard)
+			}
+		}
+	})
+	if w.evictions.Load() > 0 {
+		t.Errorf("%d evictions", w.evictions.Load())
+	}
+}
+
+// While the table is away nobody calls for longer than a hold. Nobody is buried by that,
+// and all go on when it is back.
+func TestTableAway(t *testing.T) {
+	w := live(t, 4, 4, func(w *world) {
+		w.still()
+		w.settles(10 * time.Second)
+		before := w.owners()
+		w.mu.Lock()
+		w.stalled = time.Now().Add(20 * time.Second)
+		w.mu.Unlock()
+		time.Sleep(1210 * ms)
+		for shard, by := range w.owners() {
+			if len(by) > 0 {
+				t.Fatalf("shard %d has the owner %v without the table", shard, by)
+			}
+		}
+		time.Sleep(time.Until(w.stalled))
+		if took := w.settles(10 * time.Second); took > 900*ms {
+			t.Errorf("all owned again after %v", took)
+		}
+		time.Sleep(5 * time.Second)
+		for shard, by := range w.owners() {
+			if len(by) != 1 || by[0] != before[shard][0] {
+				t.Errorf("shard %d: %v", shard, by)
+			}
+		}
+	})
+	if w.lives.Load() != 4 || w.evictions.Load() > 0 {
+		t.Errorf("%d lives, %d evictions", w.lives.Load(), w.evictions.Load())
+	}
+}
+
+// Who drains gives all it has, without an eviction.
+func TestDrain(t *testing.T) {
+	w := live(t, 5, 3, func(w *world) {
+		w.still()
+		w.settles(10 * time.Second)
+		s := w.nodes[2]
+		var p *process
+		s.at(func() { s.down, p = true, s.process })
+		if err := p.Drain(context.Background()); err != nil {
+			t.Error(err)
+		}
+		s.at(s.stop)
+		w.settles(time.Second)
+	})
+	if w.evictions.Load() > 0 {
+		t.Errorf("%d evictions", w.evictions.Load())
+	}
+}
+
+// The last node that drains gives nothing, and does not wait.
+func TestDrainAlone(t *testing.T) {
+	live(t, 6, 1, func(w *world) {
+		w.still()
+		w.settles(10 * time.Second)
+		if err := w.nodes[0].process.Drain(context.Background()); err != nil || w.healed() != nil {
+			t.Error(err, w.healed())
+		}
+	})
+}
+
+// A second process under one name does not start while the first one beats.
+func TestTwoProcessesOfOneName(t *testing.T) {
+	for _, journal := range []byte{1, 2} {
+		live(t, 7, 2, func(w *world) {
+			w.still()
+			w.settles(10 * time.Second)
+			p := &process{station: w.station("twin", 99)}
+			p.Member = New(Config{
+				Node:    engine.Node{Name: "node-1", Life: 77, Journal: [16]byte{journal}},
+				Members: p, Times: usual, Boot: p.clock, After: time.After,
+			})
+			err := p.Run(context.Background())
+			if err == nil || time.Since(w.began) > time.Minute {
+				t.Errorf("it ended with %v", err)
+			}
+			if w.healed() != nil {
+				t.Error(w.healed())
+			}
+		})
+	}
+}
+
+// seeds is how many worlds are tried.
+func seeds() int {
+	if n, err := strconv.Atoi(os.Getenv("XTIMER_SEEDS")); err == nil {
+		return n
+	}
+	return 12
+}
+
+// TestMembersUnderFaults lets nodes be killed, frozen anywhere, cut off, slow, and drained, and
+// the table stall, for a minute or so. No shard ever has two owners that may call. 10 s
+// after the last fault each has one, and each node is at its quota.
+func TestMembersUnderFaults(t *testing.T) {
+	var evictions, gives, late, ends int64
+	for seed := range uint64(seeds()) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := live(t, seed, 3+int(seed%3), func(w *world) {
+				for range 15 + w.rng.IntN(20) {
+					w.fault()
+					time.Sleep(time.Duration(w.rng.Int64N(int64(4 * time.Second))))
+				}
+				w.calms()
+				w.settles(10 * time.Second)
+			})
+			evictions += w.evictions.Load()
+			gives += w.gives.Load()
+			late += w.lateCalls.Load()
+			ends += w.ends.Load()
+		})
+	}
+	t.Logf("%d evictions, %d lives that were ended, %d hand-overs, %d calls that were carried out late", evictions, ends, gives, late)
+	if evictions == 0 || gives == 0 || late == 0 || ends == 0 {
+		t.Error("the faults are too mild")
+	}
+}
+
+// fault makes one.
+func (w *world) fault() {
+	s := w.nodes[w.rng.IntN(len(w.nodes))]
+	until := time.Now().Add(time.Duration(w.rng.Int64N(int64(5 * time.Second))))
+	switch w.rng.IntN(9) {
+	case 0:
+		s.kill()
+	case 1:
+		s.at(func() { s.down = !s.down })
+		s.kill()
+	case 2:
+		s.at(func() { s.frozen = until })
+	case 3:
+		s.at(func() { s.cut[0] = until })
+	case 4:
+		s.at(func() { s.cut[1] = until })
+	case 5:
+		s.at(func() { s.cut = [2]time.Time{until, until} })
+	case 6:
+		s.at(func() { s.slow, s.delay = until.Add(5*time.Second), 3*time.Second })
+	case 7:
+		w.mu.Lock()
+		w.stalled = until
+		w.mu.Unlock()
+	case 8:
+		var p *process
+		s.at(func() { s.journal, p = s.journal+1, s.process })
+		if p != nil {
+			p.Become(engine.Draining)
+			time.Sleep(time.Second)
+			s.at(s.stop)
+		}
+	}
+}
+
+// calms ends all faults.
+func (w *world) calms() {
+	w.still()
+	w.mu.Lock()
+	w.stalled = time.Time{}
+	w.mu.Unlock()
+	for _, s := range w.nodes {
+		s.at(func() { s.frozen, s.cut, s.slow, s.down = time.Time{}, [2]time.Time{}, time.Time{}, false })
+	}
+}

@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+)
+
+// Gained is a shard that a life has become the holder of.
+type Gained struct {
+	Shard int
+	Fence uint64
+	Clean bool // see engine.Holding
+}
+
+// shards is what one life holds. Only looks add to it and remove from it. A hand-over
+// only marks: a shard that the life began to give it never owns again under that fence,
+// because a Give in doubt may be carried out at any time.
+type shards struct {
+	mu   sync.Mutex
+	held [engine.Shards]held
+}
+
+type held struct {
+	fence uint64
+	state holds
+}
+
+type holds uint8
+
+const (
+	foreign holds = iota // another's, or free
+	owned
+	ceded // the life calls no more there, and gives it away
+)
+
+// owns reports whether the life owns a shard, and under which fence.
+func (x *shards) owns(shard int) (fence uint64, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := x.held[shard]
+	return h.fence, h.state == owned
+}
+
+// see brings the shards in line with what a look read. A Take in doubt that was carried
+// out shows here too. ErrFenced: a shard is not the life's any more, and the life did not
+// give it.
+func (x *shards) see(life uint64, read *[engine.Shards]engine.Holding) (gained []Gained, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for s := range read {
+		h, r := &x.held[s], &read[s]
+		same := r.Holder == life && r.Fence == h.fence
+		switch {
+		case h.state == owned && !same:
+			return nil, fmt.Errorf("shard %d is held by %x under fence %d: %w", s, r.Holder, r.Fence, engine.ErrFenced)
+		case h.state != foreign && same:
+		case r.Holder == life:
+			*h = held{r.Fence, owned}
+			gained = append(gained, Gained{s, r.Fence, r.Clean})
+		default:
+			*h = held{}
+		}
+	}
+	return gained, nil
+}
+
+// cede marks up to n of the owned shards that a plan has for other nodes, in order.
+func (x *shards) cede(nodes []engine.Node, p *Plan, me, n int) (given []engine.Handover) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for s := range x.held {
+		h := &x.held[s]
+		if h.state == owned && p[s] != Nobody && int(p[s]) != me && len(given) < n {
+			h.state = ceded
+			given = append(given, engine.Handover{Shard: s, Fence: h.fence, Heir: nodes[p[s]].Name})
+		}
+	}
+	return given
+}
+
+// free is since when a looker has seen each shard free.
+type free [engine.Shards]struct {
+	yes   bool
+	fence uint64
+	since time.Duration
+}
+
+// see notes what a look read at an instant.
+func (f *free) see(now time.Duration, read *[engine.Shards]engine.Holding) {
+	for s := range read {
+		x, is := &f[s], read[s].Holder == 0
+		if is && !(x.yes && x.fence == read[s].Fence) {
+			x.since = now
+		}
+		x.yes, x.fence = is, read[s].Fence
+	}
+}
+
+// takes lists the free shards that a node takes: those that the plan has for it, and those
+// that another node has left free for longer than spare.
+func (f *free) takes(now, spare time.Duration, p *Plan, me int, anybodys bool) (shards []int) {
+	for s := range f {
+		if f[s].yes && (int(p[s]) == me || anybodys && now-f[s].since >= spare) {
+			shards = append(shards, s)
+		}
+	}
+	return shards
+}

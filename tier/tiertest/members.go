@@ -1,0 +1,357 @@
+package tiertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// Members runs the promises of a table of nodes. make builds a new, empty cold tier that is
+// not open yet, and its table.
+func Members(t *testing.T, make func(t *testing.T) (engine.Cold, engine.Members)) {
+	for _, p := range []struct {
+		name string
+		run  func(s *members)
+	}{
+		{"a look shows what was done", looks},
+		{"a node has one life, and the next one keeps its shards", joins},
+		{"a repeated join is one join", joinsTwice},
+		{"of many joins at once one begins", oneJoinWins},
+		{"a beat changes the beat, the state and the weight", beats},
+		{"who has beaten is not evicted", evictsByPulse},
+		{"a life that is over writes nothing", overWritesNothing},
+		{"of many evictions at once one is made", oneEvictWins},
+		{"a life takes only what is free, under a new fence", takes},
+		{"of many takes at once each shard has one holder", oneTakeWins},
+		{"a shard is given under its fence only", gives},
+		{"a settle under a former fence is refused", settlesOfFormer},
+		{"who leaves frees its shards", leaves},
+		{"the table survives a restart", tableSurvives},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			c, m := make(t)
+			s := &members{cold: cold{T: t, Cold: c, ctx: t.Context()}, Members: m}
+			s.ok(c.Open(s.ctx))
+			t.Cleanup(func() { _ = c.Close() })
+			p.run(s)
+		})
+	}
+}
+
+// members is a table under test, and its tier.
+type members struct {
+	cold
+	engine.Members
+}
+
+// Take is that of the table.
+func (s *members) Take(ctx context.Context, life uint64, shards []int) error {
+	return s.Members.Take(ctx, life, shards)
+}
+
+func node(name string, life uint64) engine.Node {
+	return engine.Node{Name: name, Life: life, State: engine.Serving, Weight: 1, Journal: [16]byte{1, byte(life)}}
+}
+
+// join begins lives of nodes that had none.
+func (s *members) join(ns ...engine.Node) {
+	s.Helper()
+	for _, n := range ns {
+		s.ok(s.Join(s.ctx, n, engine.Pulse{}))
+	}
+}
+
+func (s *members) look() engine.Membership {
+	s.Helper()
+	seen, err := s.Look(s.ctx, 0)
+	s.ok(err)
+	if seen.Shards == nil || seen.Moves == 0 {
+		s.Fatalf("a look at all has shards %v, %d moves", seen.Shards, seen.Moves)
+	}
+	return seen
+}
+
+// of is the row of a node.
+func (s *members) of(name string) engine.Node {
+	s.Helper()
+	for _, n := range s.look().Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	s.Fatalf("node %s has no row", name)
+	return engine.Node{}
+}
+
+func (s *members) pulse(name string) engine.Pulse {
+	s.Helper()
+	n := s.of(name)
+	return n.Pulse()
+}
+
+// holder compares who holds a shard, and its fence with the one it had before.
+func (s *members) holder(shard int, want engine.Holding) {
+	s.Helper()
+	s.same(fmt.Sprint("shard ", shard), s.look().Shards[shard], want)
+}
+
+func (s *members) fence(shard int) uint64 {
+	s.Helper()
+	return s.look().Shards[shard].Fence
+}
+
+// mark is a settle of a shard under a fence.
+func (s *members) mark(owner string, shard int, fence uint64) error {
+	return s.Settle(s.ctx, &engine.Settlement{Owner: owner, Marks: []engine.Mark{{Shard: shard, Fence: fence, W: t0}}})
+}
+
+// atOnce runs n calls beside each other, and counts those that returned nil; the others
+// must return want.
+func (s *members) atOnce(n int, want error, call func(i int) error) (ok int) {
+	s.Helper()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = call(i) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err == nil {
+			ok++
+		} else {
+			s.is(err, want)
+		}
+	}
+	return ok
+}
+
+func looks(s *members) {
+	empty := s.look()
+	s.same("nodes", len(empty.Nodes), 0)
+	s.same("a shard", empty.Shards[7].Holder, 0)
+	b, a := node("b", 2), node("a", 1)
+	a.State, a.Weight = engine.Unfit, 7
+	s.join(b, a)
+	ns := s.look().Nodes
+	s.same("the nodes", []string{ns[0].Name, ns[1].Name}, []string{"a", "b"})
+	a.Beat = ns[0].Beat
+	s.same("a row", ns[0], a)
+
+	s.ok(s.Take(s.ctx, 1, []int{7, 255}))
+	moved := s.look()
+	s.same("moved", moved.Moves != empty.Moves, true)
+	s.same("holders", [...]uint64{moved.Shards[7].Holder, moved.Shards[8].Holder, moved.Shards[255].Holder}, [...]uint64{1, 0, 1})
+	same, err := s.Look(s.ctx, moved.Moves)
+	s.ok(err)
+	s.same("moves", same.Moves, moved.Moves)
+	if same.Shards != nil || len(same.Nodes) != 2 {
+		s.Fatalf("a look of who knows the shards has %+v", same)
+	}
+	for _, moves := range []uint64{moved.Moves + 1, moved.Moves - 1, 1 << 60} { // a table may go back
+		if other, err := s.Look(s.ctx, moves); moves != 0 && (err != nil || other.Shards == nil) {
+			s.Fatalf("a look of who knows other moves has no shards: %v", err)
+		}
+	}
+}
+
+func joins(s *members) {
+	s.join(node("a", 1), node("b", 9))
+	s.ok(s.Take(s.ctx, 1, []int{3, 4}))
+	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 4, Fence: s.fence(4), Heir: "a"}}))
+	s.ok(s.Take(s.ctx, 1, []int{4}))
+	was, fence := s.pulse("a"), s.fence(4)
+	s.holder(4, engine.Holding{Holder: 1, Fence: fence, Clean: true})
+	for _, wrong := range []engine.Pulse{{}, {Node: "a", Life: 7, Beat: was.Beat}, {Node: "a", Life: 1, Beat: was.Beat + 1}} {
+		s.is(s.Join(s.ctx, node("a", 2), wrong), engine.ErrConflict)
+	}
+	s.ok(s.Beat(s.ctx, node("a", 1)))
+	s.is(s.Join(s.ctx, node("a", 2), was), engine.ErrConflict)
+	was = s.pulse("a")
+	s.ok(s.Join(s.ctx, node("a", 2), was))
+	s.is(s.Beat(s.ctx, node("a", 1)), engine.ErrFenced)
+	s.ok(s.Beat(s.ctx, node("a", 2)))
+	s.holder(4, engine.Holding{Holder: 2, Fence: fence + 1})
+	s.is(s.mark("a", 4, fence), engine.ErrFenced)
+	s.ok(s.mark("a", 4, fence+1))
+	s.same("the journal", s.of("a").Journal, node("a", 2).Journal)
+}
+
+func joinsTwice(s *members) {
+	s.join(node("a", 1))
+	s.ok(s.Take(s.ctx, 1, []int{3}))
+	was := s.pulse("a")
+	s.ok(s.Join(s.ctx, node("a", 2), was))
+	first := s.look()
+	s.ok(s.Join(s.ctx, node("a", 2), was))
+	s.same("nodes", s.look().Nodes, first.Nodes)
+	s.same("shards", *s.look().Shards, *first.Shards)
+}
+
+func oneJoinWins(s *members) {
+	s.same("joins", s.atOnce(8, engine.ErrConflict, func(i int) error {
+		return s.Join(s.ctx, node("a", uint64(10+i)), engine.Pulse{})
+	}), 1)
+	was := s.pulse("a")
+	s.same("joins", s.atOnce(8, engine.ErrConflict, func(i int) error {
+		return s.Join(s.ctx, node("a", uint64(20+i)), was)
+	}), 1)
+}
+
+func beats(s *members) {
+	s.is(s.Beat(s.ctx, node("a", 1)), engine.ErrFenced)
+	s.join(node("a", 1), node("b", 2))
+	a, b := s.pulse("a"), s.pulse("b")
+	n := node("a", 1)
+	n.State, n.Weight = engine.Draining, 9
+	s.ok(s.Beat(s.ctx, n))
+	got := s.of("a")
+	if n.Beat = got.Beat; got != n || got.Pulse() == a {
+		s.Fatalf("the row is %+v after a beat, was %+v", got, a)
+	}
+	s.same("another node", s.pulse("b"), b)
+}
+
+func evictsByPulse(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	s.ok(s.Take(s.ctx, 2, []int{5}))
+	was, fence := s.pulse("b"), s.fence(5)
+	s.ok(s.Beat(s.ctx, node("b", 2)))
+	s.is(s.Evict(s.ctx, 1, was), engine.ErrConflict)
+	s.is(s.Evict(s.ctx, 1, engine.Pulse{Node: "c", Life: 3}), engine.ErrConflict)
+	s.holder(5, engine.Holding{Holder: 2, Fence: fence})
+	now := s.pulse("b")
+	s.is(s.Evict(s.ctx, 1, engine.Pulse{Node: "b", Life: 3, Beat: now.Beat}), engine.ErrConflict)
+	s.is(s.Evict(s.ctx, 7, now), engine.ErrFenced)
+	s.ok(s.Evict(s.ctx, 1, now))
+	s.same("the life", s.of("b").Life, 0)
+	h := s.look().Shards[5]
+	s.same("a shard of it", [...]any{h.Holder, h.Heir, h.Clean}, [...]any{0, "", false})
+	s.is(s.Evict(s.ctx, 1, now), engine.ErrConflict)
+}
+
+func overWritesNothing(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	s.ok(s.Take(s.ctx, 2, []int{5, 6}))
+	fence := s.fence(5)
+	s.ok(s.mark("b", 5, fence))
+	s.ok(s.Evict(s.ctx, 1, s.pulse("b")))
+	before := s.look()
+	s.is(s.mark("b", 5, fence), engine.ErrFenced)
+	s.is(s.Beat(s.ctx, node("b", 2)), engine.ErrFenced)
+	s.is(s.Take(s.ctx, 2, []int{5}), engine.ErrFenced)
+	s.is(s.Give(s.ctx, 2, []engine.Handover{{Shard: 5, Fence: fence, Heir: "a"}}), engine.ErrFenced)
+	s.is(s.Evict(s.ctx, 2, s.pulse("a")), engine.ErrFenced)
+	s.ok(s.Leave(s.ctx, 2))
+	s.same("nodes", s.look().Nodes, before.Nodes)
+	s.same("shards", *s.look().Shards, *before.Shards)
+}
+
+func oneEvictWins(s *members) {
+	for i := range 8 {
+		s.join(node(fmt.Sprint("n", i), uint64(i+1)))
+	}
+	s.join(node("dead", 99))
+	dead := s.pulse("dead")
+	s.same("evictions", s.atOnce(8, engine.ErrConflict, func(i int) error { return s.Evict(s.ctx, uint64(i+1), dead) }), 1)
+}
+
+func takes(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	fence := s.fence(5)
+	s.ok(s.Take(s.ctx, 1, []int{5, 6}))
+	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 1})
+	s.ok(s.Take(s.ctx, 1, []int{5}))
+	s.ok(s.Take(s.ctx, 2, []int{5, 7}))
+	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 1})
+	s.same("what was free", s.look().Shards[7].Holder, 2)
+	s.is(s.Take(s.ctx, 3, []int{8}), engine.ErrFenced)
+	s.ok(s.mark("a", 5, fence+1))
+	s.ok(s.Take(s.ctx, 1, nil))
+}
+
+func oneTakeWins(s *members) {
+	all := make([]int, engine.Shards)
+	for i := range all {
+		all[i] = i
+	}
+	for i := range 8 {
+		s.join(node(fmt.Sprint("n", i), uint64(i+1)))
+	}
+	before := s.look()
+	s.same("takes", s.atOnce(8, nil, func(i int) error { return s.Take(s.ctx, uint64(i+1), all) }), 8)
+	for i, h := range s.look().Shards {
+		if h.Holder == 0 || h.Fence != before.Shards[i].Fence+1 {
+			s.Fatalf("shard %d: %+v, its fence was %d", i, h, before.Shards[i].Fence)
+		}
+	}
+}
+
+func gives(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	s.ok(s.Take(s.ctx, 1, []int{5, 6}))
+	s.ok(s.Take(s.ctx, 2, []int{7}))
+	fence := s.fence(5)
+	give := func(shard int, fence uint64) {
+		s.Helper()
+		s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: shard, Fence: fence, Heir: "b"}}))
+	}
+	give(5, fence+1)
+	give(5, fence-1)
+	give(7, s.fence(7))
+	s.holder(5, engine.Holding{Holder: 1, Fence: fence})
+	s.same("another's", s.look().Shards[7].Holder, 2)
+	moves := s.look().Moves
+	give(5, fence)
+	s.holder(5, engine.Holding{Fence: fence, Heir: "b", Clean: true})
+	s.same("moved", s.look().Moves != moves, true)
+	give(5, fence)
+	s.ok(s.Take(s.ctx, 2, []int{5}))
+	s.holder(5, engine.Holding{Holder: 2, Fence: fence + 1, Clean: true})
+
+	// The heir gives it back. A Give of the first time that is carried out late changes nothing.
+	s.ok(s.Give(s.ctx, 2, []engine.Handover{{Shard: 5, Fence: fence + 1, Heir: "a"}}))
+	s.ok(s.Take(s.ctx, 1, []int{5}))
+	give(5, fence)
+	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 2, Clean: true})
+}
+
+func settlesOfFormer(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	s.ok(s.Take(s.ctx, 1, []int{5}))
+	fence := s.fence(5)
+	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 5, Fence: fence, Heir: "b"}}))
+	s.ok(s.Take(s.ctx, 2, []int{5}))
+	s.is(s.mark("a", 5, fence), engine.ErrFenced)
+	s.ok(s.mark("b", 5, s.fence(5)))
+}
+
+func leaves(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	s.ok(s.Take(s.ctx, 1, []int{5}))
+	s.ok(s.Leave(s.ctx, 1))
+	h := s.look().Shards[5]
+	s.same("its shard", [...]any{h.Holder, h.Heir, h.Clean}, [...]any{0, "", false})
+	s.is(s.Beat(s.ctx, node("a", 1)), engine.ErrFenced)
+	s.ok(s.Leave(s.ctx, 1))
+	s.ok(s.Beat(s.ctx, node("b", 2)))
+	s.join(node("a", 3))
+	s.ok(s.Leave(s.ctx, 1))
+	s.ok(s.Beat(s.ctx, node("a", 3)))
+}
+
+func tableSurvives(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	s.ok(s.Take(s.ctx, 1, []int{5}))
+	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 5, Fence: s.fence(5), Heir: "b"}}))
+	s.ok(s.Take(s.ctx, 2, []int{6}))
+	before := s.look()
+	s.ok(s.Close())
+	s.ok(s.Open(s.ctx))
+	after := s.look()
+	s.same("nodes", after.Nodes, before.Nodes)
+	s.same("moves", after.Moves, before.Moves)
+	s.same("shards", *after.Shards, *before.Shards)
+}
