@@ -160,7 +160,7 @@ func TestHostile(t *testing.T) {
 				other := &stream{app: "other", to: "other", rate: 100, manner: answers(10 * time.Millisecond)}
 				late := &stream{app: "hostile", to: "new", rate: 20, from: 12 * time.Second, manner: answers(10 * time.Millisecond)}
 				hostile := many(c.n, c.oneApp, c.rate, m)
-				play(t, 35*time.Second, append(hostile, same, other, late), func(at time.Duration, q *Queue[*due]) {
+				play(t, 24*time.Second, append(hostile, same, other, late), func(at time.Duration, q *Queue[*due]) {
 					if s := q.Stats(1); s.Silent > s.Places/2 {
 						t.Errorf("%v: %d places are held by targets that do not answer", at, s.Silent)
 					}
