@@ -43,22 +43,24 @@ type Cold interface {
 	// Counts returns the number of timers by stored status.
 	Counts(ctx context.Context) (Counts, error)
 
-	// Due pages through every enabled timer that may have a due in (from, to],
-	// of all shards; yield is called with a page at a time and must not keep it.
+	// Due pages through every enabled timer of the shards that may have a due in
+	// (from, to]; yield is called with a page at a time and must not keep it.
 	// Due may yield timers without such a due, because its index holds lower bounds.
 	// It never omits a timer that has one if from ≥ the watermark of the timer's shard.
-	Due(ctx context.Context, from, to int64, yield func([]Candidate) error) error
+	Due(ctx context.Context, of Set, from, to int64, yield func([]Candidate) error) error
 	// Raise sets new lower bounds of next dues. It may be called only in or after
 	// the settle that moved the watermark there. Raise is a hint: a tier may ignore it.
 	Raise(ctx context.Context, bounds []Bound) error
 
-	// Owed pages through the owed rows with NotBefore in (from, to], in any order.
-	Owed(ctx context.Context, from, to int64, yield func([]Owed) error) error
-	// Lanes lists the lanes that have an owed row with NotBefore ≤ to, in any order.
-	Lanes(ctx context.Context, to int64) ([]Lane, error)
-	// OwedIn lists the owed rows of one lane with NotBefore ≤ to, in the order of their
-	// places: those after a place (zero: from the first), limit of them at most.
-	OwedIn(ctx context.Context, lane Lane, after Place, to int64, limit int) ([]Owed, error)
+	// Owed pages through the owed rows of the shards with NotBefore in (from, to], in any
+	// order.
+	Owed(ctx context.Context, of Set, from, to int64, yield func([]Owed) error) error
+	// Lanes lists the lanes that have an owed row of the shards with NotBefore ≤ to, in any
+	// order.
+	Lanes(ctx context.Context, of Set, to int64) ([]Lane, error)
+	// OwedIn lists the owed rows of the shards in one lane with NotBefore ≤ to, in the order
+	// of their places: those after a place (zero: from the first), limit of them at most.
+	OwedIn(ctx context.Context, of Set, lane Lane, after Place, to int64, limit int) ([]Owed, error)
 	// OwedPage lists the owed rows of one timer by due: those later than after, limit of
 	// them at most.
 	OwedPage(ctx context.Context, id TimerID, after int64, limit int) ([]Owed, error)

@@ -212,18 +212,18 @@ func (c *cold) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error)
 	return c.Store.Load(ctx, ids)
 }
 
-func (c *cold) Due(ctx context.Context, from, to int64, yield func([]engine.Candidate) error) error {
+func (c *cold) Due(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Candidate) error) error {
 	if err := c.read(); err != nil {
 		return err
 	}
-	return c.Store.Due(ctx, from, to, yield)
+	return c.Store.Due(ctx, of, from, to, yield)
 }
 
-func (c *cold) Owed(ctx context.Context, from, to int64, yield func([]engine.Owed) error) error {
+func (c *cold) Owed(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Owed) error) error {
 	if err := c.read(); err != nil {
 		return err
 	}
-	return c.Store.Owed(ctx, from, to, yield)
+	return c.Store.Owed(ctx, of, from, to, yield)
 }
 
 func (c *cold) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) ([]engine.Owed, error) {

@@ -77,7 +77,7 @@ var mutations = []mutation{
 		{"engine/resident/attempt.go", "	case t.state != Queued:\n", "	case t.state != Queued && t.state != Done && t.state != Sending:\n"},
 	}},
 	{"a start does not look at what is owed", []replacement{
-		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, r.now)`, `e.cfg.Cold.Lanes(ctx, -1)`},
+		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, engine.AllShards, r.now)`, `e.cfg.Cold.Lanes(ctx, engine.AllShards, -1)`},
 	}},
 	{"the horizon is raised after the scan", []replacement{
 		{"engine/scheduler/migrator.go", "		resident.Raise(&e.memory.Horizon, next)\n		if err", "		if err"},

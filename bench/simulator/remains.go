@@ -61,7 +61,7 @@ func (m *machine) look() *remains {
 			break
 		}
 	}
-	err := s.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
+	err := s.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 		r.owed = append(r.owed, os...)
 		return nil
 	})

@@ -92,7 +92,7 @@ func dump(t *testing.T, s settings.Settings) string {
 			}
 		}
 		var owed []string
-		err = c.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
+		err = c.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 			for i := range os {
 				owed = append(owed, fmt.Sprintf("owed %v %x\n", os[i].Key, engine.AppendOwed(nil, &os[i])))
 			}

@@ -68,7 +68,7 @@ func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err
 	if err != nil {
 		return 0, err
 	}
-	err = e.cfg.Cold.Due(ctx, at-1, at+minute-1, func(cs []engine.Candidate) error {
+	err = e.cfg.Cold.Due(ctx, engine.AllShards, at-1, at+minute-1, func(cs []engine.Candidate) error {
 		var lost []engine.Entry
 		for _, c := range cs {
 			if _, ok := held[c.ID]; ok {

@@ -33,7 +33,7 @@ func (w *world) crowdedBy(timers int, opts ...func(*engine.Definition)) (ids []e
 
 // rows are those in owed.
 func (w *world) rows() (n int) {
-	err := w.cold.Owed(w.t.Context(), -1, engine.MaxDue, func(os []engine.Owed) error {
+	err := w.cold.Owed(w.t.Context(), engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 		n += len(os)
 		return nil
 	})

@@ -99,7 +99,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	if e.early, err = r.early(ctx); err != nil {
 		return fmt.Errorf("cannot see which timers are busy: %w", err)
 	}
-	waiting, err := e.cfg.Cold.Lanes(ctx, r.now)
+	waiting, err := e.cfg.Cold.Lanes(ctx, engine.AllShards, r.now)
 	if err != nil {
 		return fmt.Errorf("cannot see what waits: %w", err)
 	}
@@ -151,7 +151,7 @@ func (r *recovery) onFinished(b []byte) error {
 // which it knows nothing stay; the misfire policy then judges those that were
 // never tried.
 func (r *recovery) fromOwed(ctx context.Context) error {
-	err := r.e.cfg.Cold.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
+	err := r.e.cfg.Cold.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for _, o := range os {
 			r.row(o)
 			if err := r.flushMany(ctx); err != nil {

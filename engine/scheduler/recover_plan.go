@@ -51,7 +51,7 @@ func (r *recovery) fromPlans(ctx context.Context, lowest int64) error {
 	s := &r.shards
 	for s.until < engine.Shards {
 		s.from, s.until = s.until, engine.Shards
-		err := r.e.cfg.Cold.Due(ctx, lowest, to, func(cs []engine.Candidate) error { return r.fromPlan(ctx, cs) })
+		err := r.e.cfg.Cold.Due(ctx, engine.AllShards, lowest, to, func(cs []engine.Candidate) error { return r.fromPlan(ctx, cs) })
 		if err != nil {
 			return err
 		}

@@ -103,18 +103,18 @@ func (c *leaving) Take(ctx context.Context, owner string) ([]engine.Shard, engin
 	return c.Cold.Take(ctx, owner)
 }
 
-func (c *leaving) Owed(ctx context.Context, from, to int64, fn func([]engine.Owed) error) error {
+func (c *leaving) Owed(ctx context.Context, of engine.Set, from, to int64, fn func([]engine.Owed) error) error {
 	if err := c.call(); err != nil {
 		return err
 	}
-	return c.Cold.Owed(ctx, from, to, fn)
+	return c.Cold.Owed(ctx, of, from, to, fn)
 }
 
-func (c *leaving) Due(ctx context.Context, from, to int64, fn func([]engine.Candidate) error) error {
+func (c *leaving) Due(ctx context.Context, of engine.Set, from, to int64, fn func([]engine.Candidate) error) error {
 	if err := c.call(); err != nil {
 		return err
 	}
-	return c.Cold.Due(ctx, from, to, fn)
+	return c.Cold.Due(ctx, of, from, to, fn)
 }
 
 func (c *leaving) Settle(ctx context.Context, s *engine.Settlement) error {

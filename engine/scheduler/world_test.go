@@ -861,10 +861,10 @@ func (m *mortalCold) Counts(ctx context.Context) (n engine.Counts, err error) {
 }
 
 // Due and Owed take their pages under the life and yield them outside of it.
-func (m *mortalCold) Due(ctx context.Context, from, to int64, yield func([]engine.Candidate) error) error {
+func (m *mortalCold) Due(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Candidate) error) error {
 	var pages [][]engine.Candidate
 	err := m.do("Due", [2]int64{from, to}, func() error {
-		return m.Cold.Due(ctx, from, to, func(cs []engine.Candidate) error {
+		return m.Cold.Due(ctx, of, from, to, func(cs []engine.Candidate) error {
 			cs = slices.Clone(cs)
 			for i := range cs {
 				if m.w.keeps && cs[i].Definition == nil { // as the cold tier beside such a warm one does
@@ -887,10 +887,10 @@ func (m *mortalCold) Due(ctx context.Context, from, to int64, yield func([]engin
 	return err
 }
 
-func (m *mortalCold) Owed(ctx context.Context, from, to int64, yield func([]engine.Owed) error) error {
+func (m *mortalCold) Owed(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Owed) error) error {
 	var pages [][]engine.Owed
 	err := m.do("Owed", [2]int64{from, to}, func() error {
-		return m.Cold.Owed(ctx, from, to, func(os []engine.Owed) error {
+		return m.Cold.Owed(ctx, of, from, to, func(os []engine.Owed) error {
 			pages = append(pages, slices.Clone(os))
 			return nil
 		})
@@ -913,9 +913,9 @@ func (m *mortalCold) OwedPage(ctx context.Context, id engine.TimerID, after int6
 	return os, err
 }
 
-func (m *mortalCold) OwedIn(ctx context.Context, lane engine.Lane, after engine.Place, to int64, limit int) (os []engine.Owed, err error) {
+func (m *mortalCold) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (os []engine.Owed, err error) {
 	err = m.do("OwedIn", lane, func() (err error) {
-		os, err = m.Cold.OwedIn(ctx, lane, after, to, limit)
+		os, err = m.Cold.OwedIn(ctx, of, lane, after, to, limit)
 		return err
 	})
 	return os, err

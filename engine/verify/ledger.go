@@ -135,7 +135,7 @@ func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration)
 	if g.leftOut, err = g.cold.LeftOut(ctx, g.From, g.To); err != nil {
 		return g.sum, fmt.Errorf("cannot read the incomplete minutes: %w", err)
 	}
-	err = g.cold.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
+	err = g.cold.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for i := range os {
 			if d := debtOf(&os[i]); d.due < g.To && d.end >= g.From {
 				g.owed = append(g.owed, d)

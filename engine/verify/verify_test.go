@@ -49,7 +49,7 @@ func (s *shelf) Lives(_ context.Context, after engine.TimerID, limit int) (ls []
 	return ls, nil
 }
 
-func (s *shelf) Owed(_ context.Context, _, _ int64, yield func([]engine.Owed) error) error {
+func (s *shelf) Owed(_ context.Context, _ engine.Set, _, _ int64, yield func([]engine.Owed) error) error {
 	return yield(s.owed)
 }
 

@@ -202,7 +202,7 @@ func benchMillions(b *testing.B, total int) {
 	began = time.Now()
 	n := 0
 	var ids []engine.TimerID
-	err := s.Due(b.Context(), benchNow, benchNow+2*3_600_000, func(cs []engine.Candidate) error {
+	err := s.Due(b.Context(), engine.AllShards, benchNow, benchNow+2*3_600_000, func(cs []engine.Candidate) error {
 		if n += len(cs); len(ids) < 100_000 {
 			for _, c := range cs {
 				ids = append(ids, c.ID)

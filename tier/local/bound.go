@@ -75,22 +75,22 @@ func (g *group) dropBound(id engine.TimerID, b bound) {
 }
 
 // Due pages through every enabled timer that may have a due in (from, to].
-func (s *Store) Due(ctx context.Context, from, to int64, yield func([]engine.Candidate) error) error {
+func (s *Store) Due(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Candidate) error) error {
 	w, err := s.views.acquire()
 	if err != nil {
 		return err
 	}
 	defer s.views.release(w)
-	if err := dueOneShots(ctx, w, from, to, yield); err != nil {
+	if err := dueOneShots(ctx, w, of, from, to, yield); err != nil {
 		return err
 	}
-	return dueRecurring(ctx, w, to, yield)
+	return dueRecurring(ctx, w, of, to, yield)
 }
 
 // duePage is how many candidates are handed on at a time.
 const duePage = 1000
 
-func dueOneShots(ctx context.Context, w *view, from, to int64, yield func([]engine.Candidate) error) error {
+func dueOneShots(ctx context.Context, w *view, of engine.Set, from, to int64, yield func([]engine.Candidate) error) error {
 	page := make([]engine.Candidate, 0, duePage)
 	lo := appendTime([]byte{kindLast}, from+1)
 	hi := appendTime([]byte{kindLast}, to+1)
@@ -98,10 +98,11 @@ func dueOneShots(ctx context.Context, w *view, from, to int64, yield func([]engi
 		if len(k) != 15 || len(v) < 2 {
 			return false, damaged(k, errKey)
 		}
-		if v[1] == 0 {
+		id := readID(k[7:])
+		if v[1] == 0 || !of.Has(id.Shard()) {
 			return true, nil
 		}
-		page = append(page, engine.Candidate{ID: readID(k[7:]), Due: readTime(k[1:])})
+		page = append(page, engine.Candidate{ID: id, Due: readTime(k[1:])})
 		if len(page) < duePage {
 			return true, nil
 		}
@@ -118,7 +119,7 @@ func dueOneShots(ctx context.Context, w *view, from, to int64, yield func([]engi
 	return yield(page)
 }
 
-func dueRecurring(ctx context.Context, w *view, to int64, yield func([]engine.Candidate) error) error {
+func dueRecurring(ctx context.Context, w *view, of engine.Set, to int64, yield func([]engine.Candidate) error) error {
 	rows, err := w.rows()
 	if err != nil {
 		return err
@@ -160,7 +161,11 @@ func dueRecurring(ctx context.Context, w *view, to int64, yield func([]engine.Ca
 		if len(k) != 15 {
 			return false, damaged(k, errKey)
 		}
-		if page = append(page, engine.Candidate{ID: readID(k[7:]), Due: readTime(k[1:])}); len(page) < duePage {
+		id := readID(k[7:])
+		if !of.Has(id.Shard()) {
+			return true, nil
+		}
+		if page = append(page, engine.Candidate{ID: id, Due: readTime(k[1:])}); len(page) < duePage {
 			return true, nil
 		}
 		return true, flush()

@@ -13,8 +13,11 @@ import (
 // laneKeyLen is the length of a key of the index by lane.
 const laneKeyLen = 1 + 8 + 6 + 8 + 6
 
+// laneTimer is the timer in a key of the index by lane.
+func laneTimer(k []byte) engine.TimerID { return readID(k[1+8+6:]) }
+
 // Lanes lists the lanes that have a row with NotBefore ≤ to. It costs two seeks a lane.
-func (s *Store) Lanes(ctx context.Context, to int64) (lanes []engine.Lane, err error) {
+func (s *Store) Lanes(ctx context.Context, of engine.Set, to int64) (lanes []engine.Lane, err error) {
 	w, err := s.views.acquire()
 	if err != nil {
 		return nil, err
@@ -26,6 +29,9 @@ func (s *Store) Lanes(ctx context.Context, to int64) (lanes []engine.Lane, err e
 		err := scan(w, from, []byte{kindLane + 1}, func(k, _ []byte) (bool, error) {
 			if len(k) != laneKeyLen {
 				return false, damaged(k, errKey)
+			}
+			if !of.Has(laneTimer(k).Shard()) {
+				return true, nil
 			}
 			first = append(first, k...)
 			return false, nil
@@ -46,7 +52,7 @@ func (s *Store) Lanes(ctx context.Context, to int64) (lanes []engine.Lane, err e
 }
 
 // OwedIn lists the rows of a lane after a place.
-func (s *Store) OwedIn(_ context.Context, lane engine.Lane, after engine.Place, to int64, limit int) (rows []engine.Owed, err error) {
+func (s *Store) OwedIn(_ context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (rows []engine.Owed, err error) {
 	w, err := s.views.acquire()
 	if err != nil {
 		return nil, err
@@ -60,6 +66,9 @@ func (s *Store) OwedIn(_ context.Context, lane engine.Lane, after engine.Place, 
 	err = scan(w, from, end, func(k, _ []byte) (bool, error) {
 		if len(k) != laneKeyLen {
 			return false, damaged(k, errKey)
+		}
+		if !of.Has(laneTimer(k).Shard()) {
+			return true, nil
 		}
 		row := append([]byte{kindOwed}, k[1+8+6:]...)
 		b, err := w.get(row)

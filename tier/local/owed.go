@@ -104,7 +104,7 @@ func (g *group) owes(id engine.TimerID) (bool, error) {
 }
 
 // Owed pages through the owed rows with NotBefore in (from, to].
-func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Owed) error) error {
+func (s *Store) Owed(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Owed) error) error {
 	w, err := s.views.acquire()
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Store) Owed(ctx context.Context, from, to int64, yield func([]engine.Ow
 		if err != nil {
 			return false, damaged(row, err)
 		}
-		if o.NotBefore > to {
+		if o.NotBefore > to || !of.Has(o.Key.Timer.Shard()) {
 			return true, nil
 		}
 		if page = append(page, o); len(page) < pageSize {

@@ -192,12 +192,12 @@ func (c *Cold) Counts(context.Context) (n engine.Counts, err error) {
 }
 
 // Due pages through every enabled timer that may have a due in (from, to].
-func (c *Cold) Due(_ context.Context, from, to int64, yield func([]engine.Candidate) error) error {
+func (c *Cold) Due(_ context.Context, of engine.Set, from, to int64, yield func([]engine.Candidate) error) error {
 	c.mu.Lock()
 	var cs []engine.Candidate
 	for _, id := range c.ids() {
 		t := c.timers[id]
-		if t.Status != engine.Enabled {
+		if t.Status != engine.Enabled || !of.Has(id.Shard()) {
 			continue
 		}
 		if t.Schedule.OneShot() {
@@ -266,8 +266,10 @@ func (c *Cold) owes(id engine.TimerID) bool {
 }
 
 // Owed pages through the owed rows with NotBefore in (from, to].
-func (c *Cold) Owed(_ context.Context, from, to int64, yield func([]engine.Owed) error) error {
-	rows := c.owedRows(func(o *engine.Owed) bool { return o.NotBefore > from && o.NotBefore <= to })
+func (c *Cold) Owed(_ context.Context, of engine.Set, from, to int64, yield func([]engine.Owed) error) error {
+	rows := c.owedRows(func(o *engine.Owed) bool {
+		return of.Has(o.Key.Timer.Shard()) && o.NotBefore > from && o.NotBefore <= to
+	})
 	for page := range slices.Chunk(rows, pageSize) {
 		if err := yield(page); err != nil {
 			return err
@@ -284,17 +286,19 @@ func (c *Cold) OwedPage(_ context.Context, id engine.TimerID, after int64, limit
 }
 
 // Lanes lists the lanes that have a row with NotBefore ≤ to.
-func (c *Cold) Lanes(_ context.Context, to int64) ([]engine.Lane, error) {
+func (c *Cold) Lanes(_ context.Context, of engine.Set, to int64) ([]engine.Lane, error) {
 	seen := map[engine.Lane]bool{}
-	for _, o := range c.owedRows(func(o *engine.Owed) bool { return o.NotBefore <= to }) {
+	for _, o := range c.owedRows(func(o *engine.Owed) bool { return of.Has(o.Key.Timer.Shard()) && o.NotBefore <= to }) {
 		seen[o.Lane] = true
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
 }
 
 // OwedIn lists the rows of a lane after a place.
-func (c *Cold) OwedIn(_ context.Context, lane engine.Lane, after engine.Place, to int64, limit int) ([]engine.Owed, error) {
-	rows := c.owedRows(func(o *engine.Owed) bool { return o.Lane == lane && o.NotBefore <= to && o.Place().Compare(after) > 0 })
+func (c *Cold) OwedIn(_ context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) ([]engine.Owed, error) {
+	rows := c.owedRows(func(o *engine.Owed) bool {
+		return of.Has(o.Key.Timer.Shard()) && o.Lane == lane && o.NotBefore <= to && o.Place().Compare(after) > 0
+	})
 	return rows[:min(limit, len(rows))], nil
 }
 

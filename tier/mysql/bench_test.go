@@ -167,10 +167,33 @@ func BenchmarkDue(b *testing.B) {
 	s.begin()
 	n := 0
 	for range b.N {
-		err := s.Due(b.Context(), benchNow, benchNow+2*3_600_000, func(cs []engine.Candidate) error { n += len(cs); return nil })
+		err := s.Due(b.Context(), engine.AllShards, benchNow, benchNow+2*3_600_000, func(cs []engine.Candidate) error { n += len(cs); return nil })
 		if err != nil || n%timers != 0 {
 			b.Fatal(n, err)
 		}
 	}
 	s.tell("occurrence", n)
+}
+
+// BenchmarkUpgradeToShards upgrades a database of schema 7 with so many thousand timers.
+func BenchmarkUpgradeToShards(b *testing.B) {
+	server := servertest.MariaDB(b, "--innodb-buffer-pool-size=1G", "--innodb-log-file-size=512M")
+	f := &schema7{TB: b, Store: New(Config{DSN: server.DSN("")})}
+	var err error
+	if f.pools, err = connect(f.cfg.DSN); err != nil {
+		b.Fatal(err)
+	}
+	defer f.release()
+	if err := f.migrateTo(b.Context(), migrations()[:7]); err != nil {
+		b.Fatal(err)
+	}
+	for range b.N {
+		f.insert(1000, 0)
+	}
+	m := &bench{B: b, Store: f.Store, server: server}
+	m.begin()
+	if err := f.migrateTo(b.Context(), migrations()[:8]); err != nil {
+		b.Fatal(err)
+	}
+	m.tell("timer", b.N*1000)
 }

@@ -23,17 +23,26 @@ const firstPage = 100
 
 var errEnough = errors.New("that is enough for a page")
 
-// Due pages through every enabled timer that may have a due in (from, to].
-func (s *Store) Due(ctx context.Context, from, to int64, yield func([]engine.Candidate) error) error {
-	if err := s.due(ctx, kindOneShot, from, to, yield); err != nil {
+// Due pages through every enabled timer that may have a due in (from, to]: of one shard
+// after the other.
+func (s *Store) Due(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Candidate) error) error {
+	if err := s.due(ctx, of, kindOneShot, from, to, yield); err != nil {
 		return err
 	}
-	return s.due(ctx, kindRecurring, math.MinInt64, to, yield)
+	return s.due(ctx, of, kindRecurring, math.MinInt64, to, yield)
 }
 
-func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]engine.Candidate) error) error {
-	last := engine.Candidate{ID: math.MaxInt64, Due: from}
+func (s *Store) due(ctx context.Context, of engine.Set, kind int, from, to int64, yield func([]engine.Candidate) error) error {
 	var page []engine.Candidate
+	var last engine.Candidate
+	shard, walk := 0, walkOf(of)
+	within := fmt.Sprintf("%s AND bound<=%d AND ", is("kind", strconv.Itoa(kind)), to)
+	query := func(n int) string {
+		return "SELECT shard,id,bound,definition FROM timers FORCE INDEX (by_due) WHERE " + walk.where(
+			fmt.Sprintf("%s(bound>%[2]d OR bound=%[2]d AND id>%[3]d)", within, last.Due, last.ID),
+			fmt.Sprintf("%sbound>%d", within, from),
+		) + fmt.Sprintf(" ORDER BY shard,kind,bound,id LIMIT %d", n)
+	}
 	size, whole := 0, false
 	for n := firstPage; ; n = min(max(s.pageBytes*len(page)/max(size, 1), 10), duePage) {
 		err := s.read(ctx, "read what is due", func(ctx context.Context) error {
@@ -41,9 +50,7 @@ func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
 			var all []byte // the definitions of the page
-			q := fmt.Sprintf("SELECT id,bound,definition FROM timers FORCE INDEX (by_due) WHERE %s AND bound<=%d AND (bound>%[3]d OR bound=%[3]d AND id>%[4]d) "+
-				"ORDER BY kind,bound,id LIMIT %[5]d", is("kind", strconv.Itoa(kind)), to, last.Due, last.ID, n)
-			err := s.scan(ctx, q, func(rows *sql.Rows) error {
+			err := s.scan(ctx, query(n), func(rows *sql.Rows) error {
 				if size > 4*s.pageBytes { // larger than those before: the rest is not waited for
 					whole = false
 					stop()
@@ -51,7 +58,7 @@ func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]
 				}
 				var c engine.Candidate
 				var b sql.RawBytes
-				if err := rows.Scan(&c.ID, &c.Due, &b); err != nil {
+				if err := rows.Scan(&shard, &c.ID, &c.Due, &b); err != nil {
 					return err
 				}
 				if cap(all)-len(all) < min(len(b), engine.MaxCarried) {
@@ -76,6 +83,7 @@ func (s *Store) due(ctx context.Context, kind int, from, to int64, yield func([]
 			return err
 		}
 		last = page[len(page)-1] // before the page is the caller's to change
+		walk.enter(shard)
 		if err := yield(page); err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func TestBrokenSchema(t *testing.T) {
 			"a read":   func() error { _, err := s.Timer(t.Context(), 1); return err },
 			"a list":   func() error { _, _, err := s.Timers(t.Context(), engine.TimerFilter{}, "", 10); return err },
 			"what is due": func() error {
-				return s.Due(t.Context(), benchNow, benchNow+1, func([]engine.Candidate) error { return nil })
+				return s.Due(t.Context(), engine.AllShards, benchNow, benchNow+1, func([]engine.Candidate) error { return nil })
 			},
 		} {
 			if err := call(); !errors.Is(err, engine.ErrBroken) || errors.Is(err, engine.ErrUnavailable) {

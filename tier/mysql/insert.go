@@ -21,7 +21,7 @@ type inserts struct{ timers, tasks insert }
 
 func newInserts() *inserts {
 	return &inserts{
-		timers: insert{head: "INSERT INTO timers (id,app,name,nameless,status,version,ends,kind,bound,definition) VALUES ", columns: 10},
+		timers: insert{head: "INSERT INTO timers (shard,id,app,name,nameless,status,version,ends,kind,bound,definition) VALUES ", columns: 11},
 		tasks: insert{
 			head: "INSERT INTO tasks (due,timer,status,failure,record) VALUES ", columns: 5,
 			tail: " ON DUPLICATE KEY UPDATE status=VALUES(status),failure=VALUES(failure),record=VALUES(record)",

@@ -1,10 +1,12 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -91,7 +93,13 @@ func (s *Store) migrateTo(ctx context.Context, ms []migration) error {
 	}
 	for _, m := range ms[stands:] {
 		for _, q := range m.statements {
-			if err := run(q); err != nil {
+			err := error(nil)
+			if column, ok := piecesOf(q); ok {
+				err = inPieces(ctx, conn, q, column)
+			} else {
+				err = run(q)
+			}
+			if err != nil {
 				return fmt.Errorf("schema version %d: %w", m.version, err)
 			}
 		}
@@ -100,6 +108,74 @@ func (s *Store) migrateTo(ctx context.Context, ms []migration) error {
 		}
 	}
 	return run(insertShards())
+}
+
+// pieceRows is how many rows of a migration are changed, and locked, at a time.
+const pieceRows = 5000
+
+// piecesOf is the column by which an UPDATE of a migration is cut into pieces, as its comment
+// says: the first of the table's key.
+func piecesOf(query string) (column string, ok bool) {
+	_, after, ok := strings.Cut(query, "-- in pieces of ")
+	column, _, _ = strings.Cut(after, "\n")
+	return column, ok
+}
+
+// inPieces runs an UPDATE of a migration on some rows at a time: a former program may be
+// writing meanwhile, and a migration that is cut short has lost one piece.
+func inPieces(ctx context.Context, conn *sql.Conn, query, column string) error {
+	_, after, _ := strings.Cut(query, "UPDATE ")
+	table, _, _ := strings.Cut(after, " ")
+	for from, more := int64(0), true; more; {
+		to := int64(math.MaxInt64)
+		q := fmt.Sprintf("SELECT %[1]s FROM %[2]s WHERE %[1]s>%[3]d ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", column, table, from, pieceRows-1)
+		more = false
+		err := scan(ctx, conn, q, func(rows *sql.Rows) error {
+			more = true
+			return rows.Scan(&to)
+		})
+		for try := 0; err == nil; try++ {
+			_, err = conn.ExecContext(ctx, fmt.Sprintf("%[1]s AND %[2]s>%[3]d AND %[2]s<=%[4]d", query, column, from, to))
+			if !again(err) || try == tries {
+				break
+			}
+			err = pause(ctx, try+1)
+		}
+		if err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// fillShards writes the shard into the rows of a former program that was at work during the
+// migration, or after it. Nothing else writes now.
+func (s *Store) fillShards(ctx context.Context) error {
+	for _, of := range []struct{ table, timer string }{{"timers", "id"}, {"owed", "timer"}} {
+		for more := true; more; {
+			err := s.transact(ctx, "fill the shards of rows", func(t *transaction) error {
+				var ids []engine.TimerID
+				q := fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", of.timer, of.table, inShards(unknownShard), keyedRows)
+				err := t.scan(q, func(rows *sql.Rows) error {
+					var id engine.TimerID
+					err := rows.Scan(&id)
+					ids = append(ids, id)
+					return err
+				})
+				if more = len(ids) > 0; !more || err != nil {
+					return cmp.Or(err, error(errNothing))
+				}
+				return t.many("UPDATE "+of.table+" t JOIN (SELECT NULL AS timer,NULL AS shard UNION ALL SELECT ", " UNION ALL SELECT ",
+					") k ON k.timer=t."+of.timer+" SET t.shard=k.shard WHERE t.shard="+strconv.Itoa(unknownShard),
+					len(ids), func(b []byte, i int) []byte { return appendInts(b, int64(ids[i]), int64(ids[i].Shard())) })
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // lockSchema takes the lock of this database's schema.

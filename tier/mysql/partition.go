@@ -120,7 +120,9 @@ func (s *Store) makePartitions(ctx context.Context, from, today int64) error {
 // alter changes the partitions. Another node may be doing the same: then it
 // fails, and what stands is read again and will do, now or in the next sweep.
 func (s *Store) alter(ctx context.Context, what, query string) error {
-	_, err := s.slow.ExecContext(ctx, query)
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, err := s.slow.ExecContext(limited, query)
 	if e := s.readPartitions(ctx); err != nil && e == nil {
 		const sameName, notRising, noSuch = 1517, 1493, 1507
 		if n := number(err); n == sameName || n == notRising || n == noSuch {

@@ -49,7 +49,7 @@ func (r *row) values(args []any) []any {
 	if t.Name == "" {
 		nameless = int64(t.ID)
 	}
-	return append(args, int64(t.ID), t.App, t.Name, nameless, int64(t.Status), int64(t.Version), p.ends, p.kind, p.bound, r.encoded)
+	return append(args, int64(t.ID.Shard()), int64(t.ID), t.App, t.Name, nameless, int64(t.Status), int64(t.Version), p.ends, p.kind, p.bound, r.encoded)
 }
 
 // scanRow reads what selectRow selects.

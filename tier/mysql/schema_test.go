@@ -94,7 +94,7 @@ func TestDSN(t *testing.T) {
 		}
 	}
 	var dues []int64
-	if err := s.Due(t.Context(), want.At-1, want.At, func(cs []engine.Candidate) error {
+	if err := s.Due(t.Context(), engine.AllShards, want.At-1, want.At, func(cs []engine.Candidate) error {
 		for _, c := range cs {
 			dues = append(dues, c.Due)
 			if d, err := engine.DecodeTimer(c.Definition); err != nil || d.At != want.At {
@@ -164,7 +164,7 @@ func TestDangerousDSN(t *testing.T) {
 // TestManyRows: one call may hold more than any statement.
 func TestManyRows(t *testing.T) {
 	t.Parallel()
-	s := opened(t)
+	s := open(t, unhurried(t))
 	const n = 14_000 // 70,000 values
 	st := &engine.Settlement{Owner: "n"}
 	var cs []*engine.Change

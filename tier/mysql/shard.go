@@ -65,10 +65,11 @@ func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, 
 		shards = make([]engine.Shard, engine.Shards)
 		return t.scan(selectShards, readShards(shards))
 	})
-	if err == nil {
-		s.fence.Store(fence)
+	if err != nil {
+		return nil, 0, err
 	}
-	return shards, newest, err
+	s.fence.Store(fence)
+	return shards, newest, s.fillShards(ctx)
 }
 
 // errTaken is the end of what a process writes after another took the shards.

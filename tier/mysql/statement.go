@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -123,6 +125,75 @@ const keyedRows = 250
 // entry to the page each time: of a million the last page read them all.
 func is(column, literal string) string {
 	return "(" + column + ">=" + literal + " AND " + column + "<=" + literal + ")"
+}
+
+// shardWalk is a walk through an index that begins with the shard: through one shard after
+// the other, in pages.
+type shardWalk struct {
+	begun bool
+	shard int   // that the last page ended in
+	ahead []int // the shards behind it
+}
+
+// unknownShard is in rows that a former program has written since the column was made: see
+// Store.fillShards. They are read with all shards.
+const unknownShard = -1
+
+func walkOf(of engine.Set) (w shardWalk) {
+	if of == engine.AllShards {
+		w.ahead = append(w.ahead, unknownShard)
+	}
+	w.ahead = slices.AppendSeq(w.ahead, of.All())
+	return w
+}
+
+// enter notes the shard that a page ended in.
+func (w *shardWalk) enter(shard int) {
+	w.begun, w.shard = true, shard
+	w.ahead = w.ahead[sort.SearchInts(w.ahead, shard+1):]
+}
+
+// where selects the rows of the next page: in the shard of the walk those behind the last
+// row, in the others all.
+func (w *shardWalk) where(behind, all string) string {
+	var either []string
+	if w.begun {
+		either = append(either, inShards(w.shard)+" AND "+behind)
+	}
+	if len(w.ahead) > 0 {
+		either = append(either, inShards(w.ahead...)+" AND "+all)
+	}
+	if either == nil {
+		return "FALSE"
+	}
+	return "(" + strings.Join(either, " OR ") + ")"
+}
+
+// inShards is a condition on the column shard.
+func inShards(shards ...int) string {
+	if len(shards) == 1 {
+		return is("shard", strconv.Itoa(shards[0]))
+	}
+	b := []byte("shard IN (")
+	for i, shard := range shards {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(b, int64(shard))
+	}
+	return string(append(b, ')'))
+}
+
+// andIn narrows a query to the shards, where the index of the query does not begin with them.
+func andIn(of engine.Set) string {
+	switch shards := slices.Collect(of.All()); {
+	case of == engine.AllShards:
+		return ""
+	case len(shards) == 0:
+		return " AND FALSE"
+	default:
+		return " AND " + inShards(shards...)
+	}
 }
 
 // keyColumns name an occurrence.

@@ -340,7 +340,7 @@ func loadCarriesHeads(s *cold) {
 	for i := range ids {
 		carried("what is loaded", got[i], err)
 	}
-	s.ok(s.Due(s.ctx, t0-minute, t0+day, func(page []engine.Candidate) error {
+	s.ok(s.Due(s.ctx, engine.AllShards, t0-minute, t0+day, func(page []engine.Candidate) error {
 		for _, c := range page {
 			if c.Definition != nil {
 				carried("what is due", slices.Clone(c.Definition), nil)

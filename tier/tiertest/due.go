@@ -11,7 +11,7 @@ import (
 // due collects what Due tells.
 func (s *cold) due(from, to int64) (cs []engine.Candidate) {
 	s.Helper()
-	s.ok(s.Due(s.ctx, from, to, func(page []engine.Candidate) error {
+	s.ok(s.Due(s.ctx, engine.AllShards, from, to, func(page []engine.Candidate) error {
 		for _, c := range page {
 			c.Definition = slices.Clone(c.Definition)
 			if c.Definition != nil { // of a one-shot it may be given, or not

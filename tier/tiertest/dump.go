@@ -106,7 +106,7 @@ func (d *dump) lives() error {
 // owed writes the rows as they are found by time, and by lane.
 func (d *dump) owed() error {
 	var rows []string
-	err := d.Owed(d.ctx, 0, engine.MaxDue, func(page []engine.Owed) error {
+	err := d.Owed(d.ctx, engine.AllShards, 0, engine.MaxDue, func(page []engine.Owed) error {
 		for _, o := range page {
 			rows = append(rows, fmt.Sprintf("by time %v %d", o.Key, o.NotBefore))
 		}
@@ -115,12 +115,12 @@ func (d *dump) owed() error {
 	if err != nil {
 		return err
 	}
-	lanes, err := d.Lanes(d.ctx, engine.MaxDue)
+	lanes, err := d.Lanes(d.ctx, engine.AllShards, engine.MaxDue)
 	if err != nil {
 		return err
 	}
 	for _, lane := range lanes {
-		os, err := d.OwedIn(d.ctx, lane, engine.Place{}, engine.MaxDue, 1000)
+		os, err := d.OwedIn(d.ctx, engine.AllShards, lane, engine.Place{}, engine.MaxDue, 1000)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (d *dump) owed() error {
 // due writes the dues of one-shots.
 func (d *dump) due() error {
 	var shots []string
-	err := d.Due(d.ctx, 0, engine.MaxDue, func(page []engine.Candidate) error {
+	err := d.Due(d.ctx, engine.AllShards, 0, engine.MaxDue, func(page []engine.Candidate) error {
 		for _, c := range page {
 			if c.Definition != nil {
 				if t, err := engine.DecodeTimer(slices.Clone(c.Definition)); err != nil || !t.Schedule.OneShot() {

@@ -52,7 +52,7 @@ func rowKeys(rows []engine.Owed) (ks []engine.Key) {
 
 func (s *cold) lanesAre(what string, to int64, want ...engine.Lane) {
 	s.Helper()
-	got, err := s.Lanes(s.ctx, to)
+	got, err := s.Lanes(s.ctx, engine.AllShards, to)
 	s.ok(err)
 	slices.Sort(got)
 	slices.Sort(want)
@@ -61,7 +61,7 @@ func (s *cold) lanesAre(what string, to int64, want ...engine.Lane) {
 
 func (s *cold) waits(what string, want []engine.Owed, lane engine.Lane, after engine.Place, to int64, limit int) {
 	s.Helper()
-	got, err := s.OwedIn(s.ctx, lane, after, to, limit)
+	got, err := s.OwedIn(s.ctx, engine.AllShards, lane, after, to, limit)
 	s.ok(err)
 	s.same(what, got, want)
 }

@@ -14,7 +14,7 @@ func owed(id engine.TimerID, due, notBefore int64) engine.Owed {
 // owedIn collects what Owed tells.
 func (s *cold) owedIn(from, to int64) (ks []engine.Key) {
 	s.Helper()
-	s.ok(s.Owed(s.ctx, from, to, func(page []engine.Owed) error {
+	s.ok(s.Owed(s.ctx, engine.AllShards, from, to, func(page []engine.Owed) error {
 		for _, o := range page {
 			if o.NotBefore <= from || o.NotBefore > to {
 				s.Fatalf("%+v is not in (%d, %d]", o, from, to)

@@ -72,6 +72,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"sweep removes finished timers with their names", sweepRemoves},
 		{"sweep drops whole days of history", sweepDropsDays},
 		{"owed rows are read by lane", lanes},
+		{"a set of shards is told what it holds, and nothing else", shards},
 		{"minutes that were left out are told", leftOut},
 		{"sweep frees expired Idempotency-Keys", sweepOnce},
 		{"all of it survives a restart", survivesRestart},

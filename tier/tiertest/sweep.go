@@ -196,7 +196,7 @@ func contexts(s *cold) {
 		s.Fatal(err)
 	}
 	stop := errors.New("stop")
-	s.is(s.Due(s.ctx, t0, t0+hour, func([]engine.Candidate) error { return stop }), stop)
+	s.is(s.Due(s.ctx, engine.AllShards, t0, t0+hour, func([]engine.Candidate) error { return stop }), stop)
 	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{owed(1, t0, t0)}})
-	s.is(s.Owed(s.ctx, 0, t0, func([]engine.Owed) error { return stop }), stop)
+	s.is(s.Owed(s.ctx, engine.AllShards, 0, t0, func([]engine.Owed) error { return stop }), stop)
 }

@@ -98,7 +98,7 @@ func (e *export) storedTimers(ctx context.Context, cold engine.Cold) error {
 	// Of what is owed only the ids are held. Most timers owe nothing, and are
 	// not asked about one by one.
 	owing := map[engine.TimerID]int64{}
-	err = cold.Owed(ctx, -1, engine.MaxDue, func(os []engine.Owed) error {
+	err = cold.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for i := range os {
 			owing[os[i].Key.Timer]++
 		}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"iter"
+	"math/bits"
+)
+
+// Set is a set of shards: what one node reads of a cold tier.
+type Set [Shards / 64]uint64
+
+// AllShards is the set of a process that is alone.
+var AllShards = Set{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+
+// SetOf is the set of the shards.
+func SetOf(shards ...int) (s Set) {
+	for _, i := range shards {
+		s[i/64] |= 1 << (i % 64)
+	}
+	return s
+}
+
+// Has reports whether a shard is in the set.
+func (s Set) Has(shard int) bool { return s[shard/64]>>(shard%64)&1 == 1 }
+
+// All gives the shards of the set, in order.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, word := range s {
+			for ; word != 0; word &= word - 1 {
+				if !yield(i*64 + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}
