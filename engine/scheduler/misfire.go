@@ -53,6 +53,7 @@ func (e *Scheduler) decideLate(ctx context.Context) error {
 		}
 		list := late.Take()
 		var again []resident.LateTimer
+		pause := 100 * time.Millisecond // a timer that is being changed is decided after the change
 		for len(list) > 0 && ctx.Err() == nil {
 			var d *resident.Decisions
 			d, list = e.memory.Decide(list, e.pieces.of(maxDecided))
@@ -61,11 +62,12 @@ func (e *Scheduler) decideLate(ctx context.Context) error {
 				e.log.Error("cannot store what becomes of dues that a step of the clock or a stall made late; trying again", "error", err)
 			}
 			if again = append(again, left...); err != nil {
+				pause = time.Second
 				break
 			}
 		}
 		if again = append(again, list...); len(again) > 0 {
-			process.Sleep(ctx, 100*time.Millisecond)
+			process.Sleep(ctx, pause)
 			late.Return(again)
 		}
 	}

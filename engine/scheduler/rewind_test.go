@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,6 +200,14 @@ func TestStepForwardWhileMinutesAreLate(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		away := w.outage()
+		var tries atomic.Int64
+		refuse := w.before.get()
+		w.before.set(func(op string, arg any) error {
+			if s, is := arg.(*engine.Settlement); is && len(s.Owe) > 0 && away.Load() {
+				tries.Add(1)
+			}
+			return refuse(op, arg)
+		})
 		w.start()
 		from := w.now()
 		w.minutely(misfire(engine.MisfireAll, time.Hour))
@@ -214,6 +223,9 @@ func TestStepForwardWhileMinutesAreLate(t *testing.T) {
 		to := w.now()
 		w.settle()
 		w.wantMinutely(from, to)
+		if n := tries.Load(); n == 0 || n > 2*60+10 {
+			t.Errorf("what was decided was tried %d times in two outages of which a minute each follows a step", n)
+		}
 	})
 }
 
