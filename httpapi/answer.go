@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"io"
+	"net"
 	"sync"
 
 	"github.com/valyala/fasthttp"
@@ -56,6 +57,24 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, app string, must bool, b *[]by
 			buffers.Put(b)
 		}
 	})}, len(*b))
+}
+
+// unchunked has an answer without an end, for a client of HTTP/1.0, end where the
+// connection does: such a client knows no chunks, and fasthttp makes them for everybody.
+func unchunked(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	if ctx.Request.Header.IsHTTP11() || ctx.IsHead() || !ctx.Response.IsBodyStream() || h.ContentLength() >= 0 {
+		return
+	}
+	h.Del(fasthttp.HeaderTransferEncoding)
+	h.SetConnectionClose()
+	ctx.HijackSetNoResponse(true)
+	ctx.Hijack(func(c net.Conn) {
+		defer func() { _ = ctx.Response.CloseBodyStream() }() // its writer ends
+		if _, err := c.Write(h.Header()); err == nil {
+			_, _ = io.Copy(c, ctx.Response.BodyStream()) // the reader may go at any time
+		}
+	})
 }
 
 // compressed replaces a long answer when the client takes gzip.

@@ -209,9 +209,9 @@ func (a answer) str(path ...any) string {
 // until waits for something that other goroutines do.
 func until(t testing.TB, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not come about within 10 s")
+			t.Fatal("it did not come about within a minute")
 		}
 	}
 }

@@ -96,21 +96,18 @@ var errStale = &engine.Fault{
 
 // try does a change under the precondition. One version is for the engine to
 // compare; for any of several, the one that stands is looked up first, and again
-// when it was replaced in between.
+// when it was replaced in between. Where the timer does not exist the answer is that of
+// look: 404, as without the precondition (RFC 9110, 13.2.1), or 412 of a PUT, which would
+// create it.
 func (p precondition) try(look func() (inspect.View, error), change func(version uint32) error) error {
 	switch {
 	case !p.given:
 		return change(0)
-	case !p.any && len(p.versions) == 0:
-		return errStale
 	case !p.any && len(p.versions) == 1:
 		return change(p.versions[0])
 	}
 	for tries := 3; ; tries-- {
 		v, err := look()
-		if isFault(err, engine.FaultNotFound) {
-			return errStale
-		}
 		if err != nil {
 			return err
 		}

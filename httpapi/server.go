@@ -145,6 +145,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Request.Header
 	arrived := s.bodies.End(h)
 	defer s.bodies.Release(arrived)
+	defer unchunked(ctx)
 	if conn.FramedTwice(h.RawHeaders()) {
 		problem.Malformed("bad_framing", "Content-Length and Transfer-Encoding were both sent: the end of the body is ambiguous").Send(ctx)
 		ctx.SetConnectionClose()

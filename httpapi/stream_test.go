@@ -3,8 +3,10 @@ package httpapi
 import (
 	"bufio"
 	"io"
+	"net/http"
 	"net/http/httputil"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +38,7 @@ func (n *testNode) events(path string, headers ...string) (lines <-chan string, 
 // next is the next line that begins so.
 func next(t *testing.T, lines <-chan string, prefix string) string {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		select {
 		case l, ok := <-lines:
@@ -47,7 +49,7 @@ func next(t *testing.T, lines <-chan string, prefix string) string {
 				return l
 			}
 		case <-late:
-			t.Fatalf("no line with %q within 10 s", prefix)
+			t.Fatalf("no line with %q within a minute", prefix)
 		}
 	}
 }
@@ -160,5 +162,52 @@ func TestStreamIsLeft(t *testing.T) {
 	n.s.stream(t.Context(), bufio.NewWriterSize(w, 16), tasks)
 	if _, more, err := tasks.Next(t.Context()); !more || err != nil {
 		t.Errorf("the stream read all tasks for a reader that had gone: %v", err)
+	}
+}
+
+// TestStreamOfAnOldClient: a client of HTTP/1.0 knows no chunks, and reads an answer
+// without an end until the connection ends.
+func TestStreamOfAnOldClient(t *testing.T) {
+	n := newNode(t)
+	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201).str("id")
+	ask := func(path string) (*raw, *http.Response) {
+		t.Helper()
+		c := n.raw()
+		c.send("GET " + path + " HTTP/1.0\nHost: x\nConnection: keep-alive\n\n")
+		p, err := http.ReadResponse(c.r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.StatusCode != 200 || p.TransferEncoding != nil || p.ContentLength >= 0 || !p.Close {
+			t.Errorf("%s: %+v", path, p)
+		}
+		return c, p
+	}
+	c, p := ask("/v1/tasks/stream?app=a")
+	if got := p.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("the stream has the type %q", got)
+	}
+	lines := bufio.NewReader(p.Body)
+	if l, err := lines.ReadString('\n'); l != ": xtimer\n" {
+		t.Fatalf("the stream begins with %q, %v", l, err)
+	}
+	key := n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
+	for l := ""; !strings.Contains(l, key); {
+		var err error
+		if l, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	until(t, func() bool { // its writer finds that the reader has gone
+		n.do("POST", "/v1/timers/"+id+"/run", "")
+		return n.s.stats.streams.Load() == 0
+	})
+
+	c, p = ask("/v1/admin/verify?from=" + strconv.FormatInt(time.Now().Add(-time.Hour).UnixMilli(), 10))
+	defer c.Close()
+	b, err := io.ReadAll(p.Body)
+	if err != nil || !strings.HasPrefix(string(b), "{") || !strings.Contains(string(b), `"verdict"`) || !strings.HasSuffix(string(b), "}\n") {
+		t.Errorf("the verdict is %q, %v", b, err)
 	}
 }

@@ -190,7 +190,14 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	}
 	var v inspect.View
 	var did change.PutResult
-	err = match.try(func() (inspect.View, error) { return s.e.TimerByName(r.ctx, app, name) }, func(version uint32) (err error) {
+	look := func() (inspect.View, error) {
+		standing, err := s.e.TimerByName(r.ctx, app, name)
+		if isFault(err, engine.FaultNotFound) {
+			err = errStale
+		}
+		return standing, err
+	}
+	err = match.try(look, func(version uint32) (err error) {
 		if dry {
 			did, err = s.e.WouldPut(r.ctx, d, version)
 		} else {

@@ -82,7 +82,13 @@ func TestPutByName(t *testing.T) {
 		t.Error(did.body)
 	}
 	n.do("PUT", path, body, "If-Match", "*").want(200)
-	n.do("PUT", "/v1/apps/a/timers/none", body, "If-Match", "*").want(412)
+	// Of a timer that does not exist: a PUT would create one, all others answer as without it.
+	for _, match := range []string{"*", `"1"`, `"1", "2"`, `W/"1"`} {
+		n.do("PUT", "/v1/apps/a/timers/none", body, "If-Match", match).want(412)
+		n.do("DELETE", "/v1/apps/a/timers/none", "", "If-Match", match).want(404)
+		n.do("DELETE", "/v1/timers/4611686018427387904", "", "If-Match", match).want(404)
+		n.do("PATCH", "/v1/timers/4611686018427387904", `{"priority":1}`, "If-Match", match).want(404)
+	}
 	n.do("PUT", path, body, "If-None-Match", "*").want(412)
 	n.do("PUT", path+"?dry_run=true", body, "If-None-Match", "*").want(412)
 	n.do("PUT", path, body, "If-None-Match", `"1"`).want(400)
@@ -112,8 +118,9 @@ func TestIfMatchOfStates(t *testing.T) {
 		}
 		n.do("POST", path+verb, "", "If-Match", "1").want(400)
 		n.do("POST", path+verb, "", "If-None-Match", "*").want(400)
-		n.do("POST", "/v1/timers/4611686018427387904"+verb, "", "If-Match", "*").want(412)
-		n.do("POST", "/v1/timers/4611686018427387904"+verb, "", "If-Match", `"1"`).want(404)
+		for _, match := range []string{"*", `"1"`, `"1", "2"`, `W/"1"`} {
+			n.do("POST", "/v1/timers/4611686018427387904"+verb, "", "If-Match", match).want(404)
+		}
 	}
 	if got := n.do("GET", path, ""); got.header["Etag"] != `"1"` || strings.Contains(got.body, "last_task") {
 		t.Error("a refused request changed the timer: ", got.body)
@@ -236,8 +243,17 @@ func TestIdempotencyKey(t *testing.T) {
 	if again.str("id") != id || again.header["Idempotency-Replayed"] != "true" {
 		t.Error(again.header, again.body)
 	}
+	if again.str("status") != "enabled" || again.get("deleted") != nil {
+		t.Error(again.body)
+	}
 	n.do("POST", "/v1/timers", hourly("a", "other", ""), key...).want(422)
 	n.do("POST", "/v1/timers", hourly("b", "n", ""), key...).want(201) // scoped by app
+	// Of a timer that was deleted since it does not say that it will be called.
+	n.do("DELETE", "/v1/timers/"+id, "").want(200)
+	gone := n.do("POST", "/v1/timers", hourly("a", "n", ""), key...).want(201)
+	if gone.str("id") != id || gone.str("status") != "finished" || gone.get("deleted") != true || gone.get("next_due") != nil {
+		t.Error(gone.body)
+	}
 	n.do("POST", "/v1/timers", hourly("a", "m", ""), "Idempotency-Key", strings.Repeat("k", 256)).want(400)
 	n.do("POST", "/v1/timers", hourly("a", "m", ""), "Idempotency-Key", "k\xff").want(400)
 }

@@ -196,11 +196,20 @@ func (e *Maker) owing(t *engine.Timer, fresh bool, reached int64, taken func(eng
 	return policy.Ranges(t, &p, t.ValidFrom, w, taken)
 }
 
+// replayed is what a create with a used Idempotency-Key answers of the timer that it made:
+// as it stands, or that it was deleted since. made may be its last version.
+func (e *Maker) replayed(ctx context.Context, made *engine.Timer) inspect.View {
+	if _, err := e.cfg.Cold.Timer(ctx, made.ID); errors.Is(err, engine.ErrNotFound) {
+		return inspect.Deleted(made)
+	}
+	return e.Standing(ctx, made)
+}
+
 // created turns the tier's outcome into the caller's.
 func (e *Maker) created(ctx context.Context, d *engine.Definition, c *engine.Change, a engine.Applied, next int64) Created {
 	switch {
 	case a.Replayed:
-		return Created{View: e.Standing(ctx, a.Existing), Existed: true, Replayed: true}
+		return Created{View: e.replayed(ctx, a.Existing), Existed: true, Replayed: true}
 	case a.Existing != nil && a.Existing.Definition.Equal(d):
 		return Created{View: e.Standing(ctx, a.Existing), Existed: true}
 	case a.Existing != nil:

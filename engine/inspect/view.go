@@ -13,6 +13,7 @@ import (
 type View struct {
 	*engine.Timer
 	Status   engine.Status // hides the stored one: see Timer.StatusAt
+	Deleted  bool          // the timer is no more: this is its last version
 	Until    int64         // disabled until (Unix ms); 0: none
 	NextDue  int64         // Unix ms; 0: none
 	LastTask *engine.Task  // with its last attempt only; nil: none yet
@@ -24,6 +25,11 @@ func (r *Reader) Standing(ctx context.Context, t *engine.Timer) View {
 	now := r.now()
 	status, _ := r.standing(ctx, t, now)
 	return r.viewAs(ctx, t, status, now)
+}
+
+// Deleted is a timer that is no more, by its last version: no due of it is called.
+func Deleted(last *engine.Timer) View {
+	return View{Timer: last, Status: engine.Finished, Deleted: true}
 }
 
 func (r *Reader) viewAs(ctx context.Context, t *engine.Timer, status engine.Status, now int64) View {

@@ -69,8 +69,9 @@ type Misfire struct {
 type Timer struct {
 	ID string `json:"id"`
 	Definition
-	Status        string    `json:"status"`           // Enabled, Disabled, Finished
-	Reason        string    `json:"reason,omitempty"` // why it is disabled
+	Status        string    `json:"status"`            // Enabled, Disabled, Finished
+	Deleted       bool      `json:"deleted,omitempty"` // it was deleted since: of a create that repeats an Idempotency-Key
+	Reason        string    `json:"reason,omitempty"`  // why it is disabled
 	DisabledUntil time.Time `json:"disabled_until,omitzero"`
 	Version       int       `json:"version"` // counts every change; for IfMatch
 	CreatedAt     time.Time `json:"created_at"`

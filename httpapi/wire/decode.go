@@ -264,7 +264,7 @@ func Object[T any](d *Decoder, v *T, table []Field[T]) {
 // answers have.
 func (d *Decoder) unknown(name string) {
 	switch name {
-	case "id", "status", "version", "created_at", "updated_at", "updated_by", "next_due", "last_task", "reason", "disabled_until":
+	case "id", "status", "version", "created_at", "updated_at", "updated_by", "next_due", "last_task", "reason", "disabled_until", "deleted":
 		d.Note(true, "unknown_field", "is set by the server and cannot be sent")
 	default:
 		d.Note(true, "unknown_field", "is not a known field")

@@ -16,6 +16,9 @@ func AppendView(b []byte, v *inspect.View) []byte {
 	b = append(b, '"')
 	b = appendDefinition(b, &v.Definition)
 	b = TextMember(b, "status", v.Status.String())
+	if v.Deleted {
+		b = BoolMember(b, "deleted", true)
+	}
 	if v.Status == engine.Disabled && v.Reason != "" {
 		b = TextMember(b, "reason", v.Reason)
 	}
