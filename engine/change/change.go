@@ -132,11 +132,32 @@ func (e *Maker) endDoubt(ctx context.Context, t *engine.Timer, ed *edit, c *engi
 	case !sure:
 		return
 	case made:
+		now = max(now, e.now()) // it takes effect here and now, however long it was in doubt
+		if !e.endNow(ctx, c.Tasks, now) {
+			return
+		}
 		e.replace(ctx, t, ed, c, now)
 	default:
 		e.memory.Thaw(t.ID)
 	}
 	end()
+}
+
+// endNow stores tasks that a change has cancelled once more, as ended at an instant: readers
+// are told of them now, and one that comes back asks history for what has ended since.
+func (e *Maker) endNow(ctx context.Context, ts []*engine.Task, at int64) bool {
+	s := &engine.Settlement{Owner: e.cfg.Node}
+	for _, t := range ts {
+		t.Ended = at
+		// The indexes have the former record already.
+		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.EncodeTask(t), Alone: true})
+	}
+	for len(ts) > 0 && e.cfg.Cold.Settle(ctx, s) != nil {
+		if process.Sleep(ctx, time.Second); ctx.Err() != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // endGeneration adds to a change what becomes of the standing generation and what the next one

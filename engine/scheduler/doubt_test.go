@@ -179,3 +179,45 @@ func TestRowsOfADecisionInDoubt(t *testing.T) {
 		}
 	})
 }
+
+// What a change has cancelled whose commit was in doubt for minutes ends when that is
+// resolved: a reader that comes back asks history for what has ended since.
+func TestCancelledByAChangeInDoubt(t *testing.T) {
+	for _, deletes := range []bool{false, true} {
+		t.Run(fmt.Sprint("delete ", deletes), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.start()
+				w.replies("a", fail)
+				due := w.now() + 1000
+				id := w.make(timer("a", at(due), retry(2, time.Hour, 1)))
+				time.Sleep(20 * time.Second)
+				w.before.set(func(op string, _ any) error {
+					if op == "Apply" { // it is made, and nothing is answered from then on
+						w.mute.Store(true)
+					}
+					return nil
+				})
+				var err error
+				if deletes {
+					_, err = w.Delete(t.Context(), id, 0)
+				} else {
+					_, err = w.Disable(t.Context(), id, 0, "", 0)
+				}
+				if err == nil {
+					t.Fatal("a change without an answer was acknowledged")
+				}
+				time.Sleep(5 * time.Minute)
+				resolved := w.now()
+				w.mute.Store(false)
+				w.settle()
+				r := w.record(engine.Key{Timer: id, Due: due})
+				if r.Status != engine.Cancelled || r.Ended < resolved {
+					t.Errorf("the task is %s and ended %d ms before it was told", r.Status, resolved-r.Ended)
+				}
+				if rs := w.records(id); len(rs) != 1 {
+					t.Errorf("the timer has %d records", len(rs))
+				}
+			})
+		})
+	}
+}
