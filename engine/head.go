@@ -39,26 +39,23 @@ func appendHead(b []byte, t *Timer) []byte {
 }
 
 // AppendCarried appends a stored definition to b as it is carried: as it stands, or
-// its head when it is larger than MaxCarried.
-func AppendCarried(b, stored []byte) ([]byte, error) {
+// its head when it is larger than MaxCarried. One that is damaged is carried too, cut to
+// that size, and DecodeTimer refuses it: a page that has it has others, too.
+func AppendCarried(b, stored []byte) []byte {
 	if len(stored) <= MaxCarried {
-		return append(b, stored...), nil
+		return append(b, stored...)
 	}
 	t, err := DecodeTimer(stored)
 	if err != nil {
-		return b, err
+		return append(b, stored[:MaxCarried]...)
 	}
-	return appendHead(b, t), nil
+	return appendHead(b, t)
 }
 
 // DecodeCarried reads a stored definition as it is carried. The timer keeps nothing of the
 // stored form.
 func DecodeCarried(stored []byte) (*Timer, error) {
-	b, err := AppendCarried(nil, stored)
-	if err != nil {
-		return nil, err
-	}
-	return DecodeTimer(b)
+	return DecodeTimer(AppendCarried(nil, stored))
 }
 
 // Carried is the stored form of t as it is carried.

@@ -37,16 +37,18 @@ func TestCarried(t *testing.T) {
 	for _, n := range []int{0, 100, 3 << 10, 8 << 10, 512 << 10} {
 		whole := fullTimer()
 		whole.Callback.Body = bytes.Repeat([]byte{'x'}, n)
-		stored, err := engine.AppendCarried([]byte("before"), engine.AppendTimer(nil, whole))
-		if err != nil || !bytes.Equal(stored[6:], engine.Carried(whole)) {
-			t.Errorf("%d: %v", n, err)
+		stored := engine.AppendCarried([]byte("before"), engine.AppendTimer(nil, whole))
+		if !bytes.Equal(stored[6:], engine.Carried(whole)) {
+			t.Errorf("%d bytes are not carried as they are", n)
 		}
 		got, err := engine.DecodeTimer(stored[6:])
 		if err != nil || got.Payload() != whole.Payload() || (got.Omitted == 0) != (n < 4<<10) {
 			t.Errorf("%d: %+v, %v", n, got, err)
 		}
 	}
-	if _, err := engine.AppendCarried(nil, make([]byte, 5000)); err == nil {
-		t.Error("a garbled definition is carried")
+	if b := engine.AppendCarried(nil, make([]byte, 5000)); len(b) > engine.MaxCarried {
+		t.Errorf("%d bytes of a garbled definition are carried", len(b))
+	} else if _, err := engine.DecodeTimer(b); err == nil {
+		t.Error("a garbled definition is read")
 	}
 }

@@ -26,8 +26,8 @@ type Cold interface {
 	Timer(ctx context.Context, id TimerID) (*Timer, error)
 	TimerByName(ctx context.Context, app, name string) (*Timer, error)
 	// Load reads many encoded definitions (DecodeTimer reads them), as they are
-	// carried (AppendCarried), in the order of ids; a missing one is nil. The bytes
-	// are the caller's to keep.
+	// carried (AppendCarried), in the order of ids; a missing one is nil, and one that is
+	// damaged does not decode. The bytes are the caller's to keep.
 	Load(ctx context.Context, ids []TimerID) ([][]byte, error)
 	// Timers lists timers by keyset; after is the cursor of the previous page, "" for the first page.
 	Timers(ctx context.Context, f TimerFilter, after string, limit int) (ts []*Timer, next string, err error)
@@ -45,7 +45,8 @@ type Cold interface {
 
 	// Due pages through every enabled timer of the shards that may have a due in
 	// (from, to]; yield is called with a page at a time and must not keep it.
-	// Due may yield timers without such a due, because its index holds lower bounds.
+	// Due may yield timers without such a due, because its index holds lower bounds, and
+	// definitions that are damaged, which do not decode.
 	// It never omits a timer that has one if from ≥ the watermark of the timer's shard.
 	Due(ctx context.Context, of Set, from, to int64, yield func([]Candidate) error) error
 	// Raise sets new lower bounds of next dues. It may be called only in or after

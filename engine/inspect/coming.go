@@ -61,7 +61,7 @@ func (r *Reader) Coming(ctx context.Context, at int64, app string, limit int) (C
 		for i := range ids {
 			ids[i] = es[i].ID
 		}
-		ts, err := r.Definitions(ctx, ids)
+		ts, _, err := r.Definitions(ctx, ids)
 		if err != nil {
 			return c, err
 		}

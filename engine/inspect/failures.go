@@ -72,7 +72,7 @@ func (r *Reader) targetsOf(ctx context.Context, ts []*engine.Task) (map[engine.T
 		}
 	}
 	for part := range slices.Chunk(ids, definitionsAtOnce) {
-		ts, err := r.Definitions(ctx, part)
+		ts, _, err := r.Definitions(ctx, part)
 		if err != nil {
 			return nil, err
 		}

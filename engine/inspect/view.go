@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"xtimer/engine"
@@ -68,22 +67,26 @@ func (r *Reader) Definition(ctx context.Context, id engine.TimerID) (*engine.Tim
 	return r.cfg.Cold.Timer(ctx, id)
 }
 
-// Definitions finds many, in the order of ids; a missing one is nil.
-func (r *Reader) Definitions(ctx context.Context, ids []engine.TimerID) ([]*engine.Timer, error) {
+// Definitions finds many, in the order of ids; a missing one is nil, and so are those that
+// are stored and cannot be read: unread tells why.
+func (r *Reader) Definitions(ctx context.Context, ids []engine.TimerID) (ts []*engine.Timer, unread map[engine.TimerID]error, err error) {
 	defs, err := r.cfg.Cold.Load(ctx, ids)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ts := make([]*engine.Timer, len(ids))
+	ts = make([]*engine.Timer, len(ids))
 	for i, b := range defs {
 		if b == nil {
 			continue
 		}
 		if ts[i], err = engine.DecodeTimer(b); err != nil {
-			return nil, fmt.Errorf("cannot read timer %s: %w", ids[i], err)
+			if ts[i] = nil; unread == nil {
+				unread = map[engine.TimerID]error{}
+			}
+			unread[ids[i]] = err
 		}
 	}
-	return ts, nil
+	return ts, unread, nil
 }
 
 // Timer finds one timer.

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"xtimer/engine"
@@ -100,8 +99,12 @@ func (e *Scheduler) admit(ctx context.Context, es []engine.Entry, from int64, ow
 		}
 		var t *engine.Timer
 		if defs[i] != nil {
-			if t, err = engine.DecodeTimer(defs[i]); err != nil {
-				return busy{nil: es}, fmt.Errorf("cannot admit timer %s: %w", x.ID, err)
+			if t, err = engine.DecodeTimer(defs[i]); err != nil && x.Definition != nil {
+				still[nil] = append(still[nil], engine.Entry{ID: x.ID, Due: x.Due}) // the cold tier may have it whole
+				continue
+			} else if err != nil {
+				e.leaveOut(x.ID, err)
+				continue
 			}
 		}
 		again, change, err := e.memory.Load(x.ID, t, from, own, read)
@@ -164,7 +167,7 @@ func (m *migrator) entriesOf(t *engine.Timer, p *plan.Plan, next, from int64) []
 	return nil
 }
 
-// leaveOut tells of a stored timer that cannot be planned: of a zone, say, that
+// leaveOut tells of a stored timer that cannot be read, or planned: of a zone, say, that
 // this program does not know. It must not keep the others from firing.
 func (e *Scheduler) leaveOut(id engine.TimerID, err error) {
 	e.metrics.audit.Inc()

@@ -150,9 +150,7 @@ func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int6
 			continue
 		}
 		c := engine.Candidate{ID: x.ID, Definition: defs[i]}
-		if _, ok, err := firstDue(&c, at, at+minute); err != nil {
-			return nil, err
-		} else if ok {
+		if _, ok, err := firstDue(&c, at, at+minute); ok && err == nil {
 			kept = append(kept, x)
 		}
 	}

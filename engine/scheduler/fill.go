@@ -190,7 +190,8 @@ func (e *Scheduler) warm(ctx context.Context, cs []engine.Candidate, from, to in
 			continue
 		}
 		if err := engine.DecodeTimerHead(c.Definition, t); err != nil {
-			return nil, fmt.Errorf("timer %s: %w", c.ID, err)
+			e.leaveOut(c.ID, err)
+			continue
 		}
 		if t.Status != engine.Enabled {
 			continue

@@ -164,11 +164,14 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 		return err
 	}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.oldest)), page) {
-		ts, err := r.e.Definitions(ctx, ids)
+		ts, unread, err := r.definitions(ctx, ids)
 		if err != nil {
 			return err
 		}
 		for i, t := range ts {
+			if unread[ids[i]] != nil {
+				continue
+			}
 			if t == nil || r.oldest[ids[i]] < t.Generation {
 				r.e.memory.Former.End(ids[i], nil, t, r.now)
 			}
@@ -351,7 +354,7 @@ func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 		for i := range part {
 			ids[i] = part[i].Key.Timer
 		}
-		ts, err := r.e.Definitions(ctx, ids)
+		ts, _, err := r.definitions(ctx, ids)
 		if err != nil {
 			return nil, err
 		}

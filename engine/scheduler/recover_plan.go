@@ -98,29 +98,31 @@ func (r *recovery) piece(rows int) (d *policy.Triage, marks []engine.Mark, upTo 
 
 // fromPlan decides the dues of candidates.
 func (r *recovery) fromPlan(ctx context.Context, cs []engine.Candidate) error {
-	var ids []engine.TimerID
+	var ids, load []engine.TimerID
 	var defs [][]byte
 	s := &r.shards
 	for _, c := range cs {
 		switch i := c.ID.Shard(); {
 		case i < s.from || i >= s.until:
 		case c.Definition != nil:
-			defs = append(defs, slices.Clone(c.Definition)) // the page is its reader's again
+			ids, defs = append(ids, c.ID), append(defs, slices.Clone(c.Definition)) // the page is its reader's again
 		case c.Due > r.watermark(c.ID):
-			ids = append(ids, c.ID)
+			load = append(load, c.ID)
 		}
 	}
-	loaded, err := r.e.cfg.Cold.Load(ctx, ids)
+	loaded, err := r.e.cfg.Cold.Load(ctx, load)
 	if err != nil {
 		return err
 	}
-	for _, b := range append(defs, loaded...) {
+	ids = append(ids, load...)
+	for i, b := range append(defs, loaded...) {
 		if b == nil {
 			continue
 		}
 		t, err := engine.DecodeTimer(b)
 		if err != nil {
-			return err
+			r.e.leaveOut(ids[i], err)
+			continue
 		}
 		if t.Status != engine.Enabled {
 			continue
@@ -195,13 +197,16 @@ func (r *recovery) over(t *engine.Timer) (over policy.Spans) {
 	return over
 }
 
-// timer reads a timer, nil when it is gone.
-func (r *recovery) timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
-	ts, err := r.e.Definitions(ctx, []engine.TimerID{id})
-	if err != nil {
-		return nil, err
+// definitions reads timers in the order of ids; a missing one is nil. Those that cannot be
+// read are left out, and told of: what is owed of them stays.
+func (r *recovery) definitions(ctx context.Context, ids []engine.TimerID) (ts []*engine.Timer, unread map[engine.TimerID]error, err error) {
+	if ts, unread, err = r.e.Definitions(ctx, ids); err != nil {
+		return nil, nil, err
 	}
-	return ts[0], nil
+	for id, err := range unread {
+		r.e.leaveOut(id, err)
+	}
+	return ts, unread, nil
 }
 
 // keepBusy notes a row of a task that is under way: its timer is busy, which

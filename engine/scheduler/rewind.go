@@ -52,10 +52,11 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 		return nil
 	}
 	for id, rows := range r.ranges {
-		t, err := r.timer(ctx, id)
+		ts, _, err := r.definitions(ctx, []engine.TimerID{id})
 		if err != nil {
 			return err
 		}
+		t := ts[0]
 		if t == nil {
 			continue // gone: resume drops them
 		}

@@ -145,7 +145,8 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 	if definition != nil {
 		var err error
 		if t, err = engine.DecodeTimer(definition); err != nil {
-			return err
+			u.e.leaveOut(o.Key.Timer, err)
+			return nil // its row stays
 		}
 	}
 	if t == nil || t.Generation != o.Generation {

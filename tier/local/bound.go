@@ -145,9 +145,7 @@ func dueRecurring(ctx context.Context, w *view, of engine.Set, to int64, yield f
 				buf = make([]byte, 0, max(size, keptTogether))
 			}
 			n := len(buf)
-			if buf, err = engine.AppendCarried(buf, v); err != nil {
-				return damaged(timerKey(nil, c.ID), err)
-			}
+			buf = engine.AppendCarried(buf, v)
 			c.Definition = buf[n:len(buf):len(buf)]
 		}
 		err := yield(page)

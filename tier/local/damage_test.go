@@ -173,6 +173,17 @@ func TestSweepPastDamage(t *testing.T) {
 	if err := s.db.Set(timerKey(nil, cut), []byte{1, 2}, pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Pay: []engine.Key{{Timer: 1, Due: 1}}, LeftOut: []int64{0}}); err != nil { // there is a view that has it
+		t.Fatal(err)
+	}
+	if ts, next, err := s.Timers(t.Context(), engine.TimerFilter{}, "", 1000); err != nil || next != "" || len(ts) != n-1 {
+		t.Errorf("%d timers are listed beside the one that cannot be read, %q, %v", len(ts), next, err)
+	}
+	if defs, err := s.Load(t.Context(), []engine.TimerID{cut, cut + 1}); err != nil || defs[1] == nil {
+		t.Errorf("beside the one that cannot be read: %v, %v", defs, err)
+	} else if _, err := engine.DecodeTimer(defs[0]); err == nil {
+		t.Error("the one that cannot be read is read")
+	}
 	for range 20 {
 		if _, err := s.Sweep(t.Context(), benchNow+day, benchNow+day, benchNow-5*day); err != nil && !errors.As(err, new(*engine.Damage)) {
 			t.Fatal(err)
@@ -181,7 +192,31 @@ func TestSweepPastDamage(t *testing.T) {
 	if _, err := s.Task(t.Context(), old.Key); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("old history: %v", err)
 	}
-	if _, err := s.Timer(t.Context(), n); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("a timer that ended later: %v", err)
+	for id := range engine.TimerID(n) {
+		if _, err := s.Timer(t.Context(), id+1); id+1 != cut && !errors.Is(err, engine.ErrNotFound) {
+			t.Fatalf("timer %d beside the one that cannot be read: %v", id+1, err)
+		}
+	}
+}
+
+// TestReplayOverDamage: a start finds a record in its journal that is damaged in the store,
+// and stores it again.
+func TestReplayOverDamage(t *testing.T) {
+	s := small(vfs.NewMem())
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	k := engine.Key{Timer: 1, Due: benchNow}
+	if err := s.db.Set(recordKey(nil, k), []byte{1, 2}, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	r := &engine.Task{Key: k, Status: engine.Succeeded}
+	st := &engine.Settlement{Owner: "n", Replayed: true, Tasks: []engine.Record{{Key: k, Status: r.Status, Encoded: engine.EncodeTask(r)}}}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Task(t.Context(), k); err != nil || got.Status != engine.Succeeded {
+		t.Error(got, err)
 	}
 }

@@ -57,10 +57,7 @@ func (s *Store) Lives(_ context.Context, from engine.TimerID, limit int) (ls []e
 			ls = append(ls, l)
 			continue
 		}
-		if b, err = engine.AppendCarried(nil, b); err != nil {
-			return nil, damaged(timerKey(nil, id), err)
-		}
-		t, err := decodeTimer(id, b)
+		t, err := decodeTimer(id, engine.AppendCarried(nil, b))
 		if err == nil {
 			t, err = w.asEnded(t)
 		}

@@ -146,7 +146,8 @@ func (g *group) replayed(rs []engine.Record) (ws []write, err error) {
 	return ws, nil
 }
 
-// rank of the stored record; zero for none.
+// rank of the stored record; zero for none, and for one that is damaged: the journal has
+// it whole.
 func (g *group) rank(k engine.Key) (engine.Rank, error) {
 	if r, ok := g.ranks[k]; ok {
 		return r, nil
@@ -158,7 +159,7 @@ func (g *group) rank(k engine.Key) (engine.Rank, error) {
 	}
 	t, err := engine.DecodeTask(b)
 	if err != nil {
-		return engine.Rank{}, damaged(g.probe, err)
+		return engine.Rank{}, nil
 	}
 	return engine.RankOf(t), nil
 }

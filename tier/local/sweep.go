@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 
 	"xtimer/engine"
@@ -27,7 +29,8 @@ const sweepPiece = 500
 // sweepPieces bounds the pieces of each sort in one call.
 const sweepPieces = 8
 
-// Sweep does a bounded piece of housekeeping.
+// Sweep does a bounded piece of housekeeping. A row that cannot be read stays, is told of,
+// and keeps nothing else back.
 func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (bool, error) {
 	s.sweep.mu.Lock()
 	defer s.sweep.mu.Unlock()
@@ -39,6 +42,7 @@ func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore in
 		return false, err
 	}
 	more := false
+	var damage error
 	for _, step := range []func(context.Context) (bool, error){
 		s.archiveEnded,
 		func(ctx context.Context) (bool, error) { return s.removeFinished(ctx, finishedBefore) },
@@ -50,13 +54,15 @@ func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore in
 		again := true
 		for i := 0; again && i < sweepPieces; i++ {
 			var err error
-			if again, err = step(ctx); err != nil {
+			if again, err = step(ctx); errors.As(err, new(*engine.Damage)) {
+				damage = errors.Join(damage, err)
+			} else if err != nil {
 				return false, err
 			}
 		}
 		more = more || again
 	}
-	return more, nil
+	return more, damage
 }
 
 // keys collects up to n keys in [from, to); more reports whether there are others.
@@ -124,43 +130,86 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 // removeFinished removes timers that ended before the instant, with all their
 // keys.
 func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, err error) {
+	from := s.sweep.finished
 	ks, more, err := s.walk(&s.sweep.finished, kindEnded, before)
 	if err != nil || len(ks) == 0 {
 		return false, err
 	}
+	removed, damage, err := s.pieces(ctx, ks, func(g *group, k []byte) (size int, whole bool, err error) {
+		t, err := g.timer(readID(k[7:]))
+		if err != nil {
+			return 0, false, err
+		}
+		if t == nil || t.Status != engine.Finished || endedAt(t) >= before {
+			return 0, true, nil // changed since it was listed
+		}
+		if owes, err := g.owes(t.ID); owes || err != nil {
+			return 0, true, err // a redrive
+		}
+		if size, whole, err = g.removeVersions(t.ID); err != nil || !whole {
+			return size, whole, err
+		}
+		if err := g.indexShot(t); err != nil {
+			return 0, false, err
+		}
+		g.store(t, nil, nil, bound{})
+		return size + t.Payload(), true, nil
+	})
+	if err == nil && removed < len(ks) {
+		if more = true; removed > 0 {
+			from = ks[removed-1]
+		}
+		s.sweep.finished = from
+	}
+	return more, cmp.Or(err, damage)
+}
+
+// sweepBytes is how much of definitions a commit of a sweep reads before it leaves the
+// rest to the next one: there may be many of 512 KiB.
+const sweepBytes = 8 << 20
+
+// pieces handles keys in one commit until they have cost sweepBytes, and tells how many.
+// One that is not whole is not handled yet; one that leads to damage is passed over.
+func (s *Store) pieces(ctx context.Context, ks [][]byte, handle func(g *group, k []byte) (size int, whole bool, err error)) (handled int, damage, err error) {
+	n := 0
+	var damages []error
 	err = s.do(ctx, len(ks), func(g *group) error {
-		for _, k := range ks {
-			t, err := g.timer(readID(k[7:]))
-			if err != nil {
+		for size := 0; n < len(ks) && size < sweepBytes; n++ {
+			more, whole, err := handle(g, ks[n])
+			if errors.As(err, new(*engine.Damage)) {
+				damages = append(damages, err)
+				continue
+			}
+			if err != nil || !whole {
 				return err
 			}
-			if t == nil || t.Status != engine.Finished || endedAt(t) >= before {
-				continue // changed since it was listed
-			}
-			if owes, err := g.owes(t.ID); owes || err != nil {
-				if err != nil {
-					return err
-				}
-				continue // a redrive
-			}
-			vs, err := versions(g.s.db, t.ID, 0, int(t.Version))
-			if err != nil {
-				return err
-			}
-			for _, v := range vs {
-				g.delete(versionKey(nil, v.ID, v.Version))
-				if err := g.indexShot(v); err != nil {
-					return err
-				}
-			}
-			if err := g.indexShot(t); err != nil {
-				return err
-			}
-			g.store(t, nil, nil, bound{})
+			size += more
 		}
 		return nil
 	})
-	return more, err
+	if err != nil { // the commit may be under way yet
+		return 0, nil, err
+	}
+	return n, errors.Join(damages...), nil
+}
+
+// removeVersions removes former versions of a timer, the newest first, until they had
+// sweepBytes. whole tells that none is left.
+func (g *group) removeVersions(id engine.TimerID) (size int, whole bool, err error) {
+	whole = true
+	err = eachVersion(g.s.db, id, allVersions(id), func(v []byte) (bool, error) {
+		if whole = size < sweepBytes; !whole {
+			return false, nil
+		}
+		size += len(v)
+		var t engine.Timer
+		if err := engine.DecodeTimerHead(v, &t); err != nil {
+			return false, err
+		}
+		g.delete(versionKey(nil, t.ID, t.Version))
+		return true, g.indexShot(&t)
+	})
+	return size, whole, err
 }
 
 // forgetOnce removes expired Idempotency-Keys.
@@ -195,42 +244,42 @@ func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error
 // forgetVersions removes former versions that were replaced before the instant, of
 // timers that are not owed.
 func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, err error) {
+	from := s.sweep.former
 	ks, more, err := s.walk(&s.sweep.former, kindFormer, before)
 	if err != nil || len(ks) == 0 {
 		return false, err
 	}
-	err = s.do(ctx, len(ks), func(g *group) error {
-		for _, k := range ks {
-			if len(k) != 19 {
-				return damaged(k, errKey)
+	forgotten, damage, err := s.pieces(ctx, ks, func(g *group, k []byte) (size int, whole bool, err error) {
+		if len(k) != 19 {
+			return 0, false, damaged(k, errKey)
+		}
+		if owes, err := g.owes(readID(k[7:])); owes || err != nil {
+			return 0, true, err // its records need the app and the name
+		}
+		version := append([]byte{kindVersion}, k[7:]...)
+		v, err := g.get(version)
+		if err != nil {
+			return 0, false, err
+		}
+		if v != nil { // or it went with its timer
+			var t engine.Timer
+			if err := engine.DecodeTimerHead(v, &t); err != nil {
+				return 0, false, damaged(version, err)
 			}
-			if owes, err := g.owes(readID(k[7:])); owes || err != nil {
-				if err != nil {
-					return err
-				}
-				continue // its records need the app and the name
-			}
-			version := append([]byte{kindVersion}, k[7:]...)
-			switch v, err := g.get(version); {
-			case err != nil:
-				return err
-			case v != nil: // or it went with its timer
-				t, err := engine.DecodeTimer(v)
-				if err != nil {
-					return damaged(version, err)
-				}
-				if err := g.indexShot(t); err != nil {
-					return err
-				}
-			}
-			g.delete(version)
-			g.delete(k)
-			// Versions go in the order of their ends.
-			if err := g.forgetDelete(readID(k[7:]), binary.BigEndian.Uint32(k[15:])); err != nil {
-				return err
+			if err := g.indexShot(&t); err != nil {
+				return 0, false, err
 			}
 		}
-		return nil
+		g.delete(version)
+		g.delete(k)
+		// Versions go in the order of their ends.
+		return len(v), true, g.forgetDelete(readID(k[7:]), binary.BigEndian.Uint32(k[15:]))
 	})
-	return more, err
+	if err == nil && forgotten < len(ks) {
+		if more = true; forgotten > 0 {
+			from = ks[forgotten-1]
+		}
+		s.sweep.former = from
+	}
+	return more, cmp.Or(err, damage)
 }

@@ -140,9 +140,7 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 			buf = make([]byte, 0, max(size, min(min(len(ids)-n, 64)*size, keptTogether)))
 		}
 		at := len(buf)
-		if buf, err = engine.AppendCarried(buf, v); err != nil {
-			return nil, damaged(timerKey(nil, ids[i]), err)
-		}
+		buf = engine.AppendCarried(buf, v)
 		out[i] = buf[at:len(buf):len(buf)]
 	}
 	return out, nil

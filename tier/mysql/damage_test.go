@@ -62,11 +62,27 @@ func TestDamagedRowsAreNamed(t *testing.T) {
 	if read, damaged := walk(engine.TaskFilter{Timer: b.ID}); read != n-1 || !slices.Equal(damaged, []engine.Key{other, cut}) {
 		t.Errorf("%d records of a timer are read, damaged are %v", read, damaged)
 	}
+	again := &engine.Settlement{Owner: "n", Replayed: true, Tasks: []engine.Record{succeeded(cut)}}
+	if err := s.Settle(t.Context(), again); err != nil {
+		t.Errorf("a start finds a record in its journal that is damaged in the store: %v", err)
+	}
+	if _, err := s.Task(t.Context(), cut); err != nil {
+		t.Errorf("the record that was replayed: %v", err)
+	}
 	var d *engine.Damage
 	if _, err := s.Task(t.Context(), moved); !errors.As(err, &d) {
 		t.Error(err)
 	}
 	if _, err := s.Lives(t.Context(), a.ID-1, 1); !errors.As(err, &d) || d.Key.Timer != a.ID {
+		t.Errorf("a cut definition: %v", err)
+	}
+	for name, f := range map[string]engine.TimerFilter{"all": {}, "app": {App: b.App}, "enabled": {HasStatus: true}} {
+		ts, next, err := s.Timers(t.Context(), f, "", 10)
+		if err != nil || next != "" || len(ts) != 1 || ts[0].ID != b.ID {
+			t.Errorf("listed by %s: %d timers, %q, %v", name, len(ts), next, err)
+		}
+	}
+	if _, err := s.Timer(t.Context(), a.ID); !errors.As(err, &d) {
 		t.Errorf("a cut definition: %v", err)
 	}
 	if ls, err := s.Lives(t.Context(), a.ID, 1); err != nil || len(ls) != 1 || ls[0].ID != b.ID {
@@ -106,7 +122,9 @@ func TestSweepPastDamage(t *testing.T) {
 	if _, err := s.Task(t.Context(), old.Key); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("old history: %v", err)
 	}
-	if _, err := s.Timer(t.Context(), n); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("a timer that ended later: %v", err)
+	for id := range engine.TimerID(n) {
+		if _, err := s.Timer(t.Context(), id+1); id+1 != cut && !errors.Is(err, engine.ErrNotFound) {
+			t.Fatalf("timer %d beside the one that cannot be read: %v", id+1, err)
+		}
 	}
 }

@@ -65,10 +65,7 @@ func (s *Store) due(ctx context.Context, of engine.Set, kind int, from, to int64
 					all = make([]byte, 0, 64*1024)
 				}
 				at := len(all)
-				var err error
-				if all, err = engine.AppendCarried(all, b); err != nil {
-					return &rowError{damaged("timers", c.ID, err)}
-				}
+				all = engine.AppendCarried(all, b)
 				c.Definition = all[at:len(all):len(all)]
 				page = append(page, c)
 				size += len(b)

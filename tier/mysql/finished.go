@@ -1,8 +1,10 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -99,7 +101,49 @@ func (s *Store) archive(ctx context.Context, bs []engine.Bound) error {
 	for i, b := range bs {
 		ids[i], versions[b.ID] = b.ID, b.Version
 	}
-	return s.transact(ctx, "archive what is finished", func(t *transaction) error {
+	return s.eachPiece(ctx, ids, func(ids []engine.TimerID) error { return s.archivePiece(ctx, ids, versions) })
+}
+
+// eachPiece cuts a list of timers into pieces whose definitions have no more bytes than a
+// page should, or that are one timer: a transaction that reads them has seconds for it.
+func (s *Store) eachPiece(ctx context.Context, ids []engine.TimerID, do func(ids []engine.TimerID) error) error {
+	sizes := map[engine.TimerID]int{}
+	err := s.read(ctx, "look how large timers are", func(ctx context.Context) error {
+		return s.scan(ctx, "SELECT id,LENGTH(definition) FROM timers WHERE id IN "+string(appendIDs(nil, ids)), func(rows *sql.Rows) error {
+			var id engine.TimerID
+			var size int
+			err := rows.Scan(&id, &size)
+			sizes[id] = size
+			return err
+		})
+	})
+	var damage error // of one piece, and the others are done
+	for err == nil && len(ids) > 0 {
+		n, size := 1, sizes[ids[0]]
+		for ; n < len(ids) && size+sizes[ids[n]] <= s.pageBytes; n++ {
+			size += sizes[ids[n]]
+		}
+		if err, ids = do(ids[:n]), ids[n:]; errors.As(err, new(*engine.Damage)) {
+			damage, err = errors.Join(damage, err), nil
+		}
+	}
+	return cmp.Or(err, damage)
+}
+
+// readable reads a row that selectRow selects; one that is damaged is nil, and noted.
+func readable(rows *sql.Rows, damage *error) (*row, error) {
+	r, err := scanRow(rows)
+	if errors.As(err, new(*engine.Damage)) {
+		*damage = errors.Join(*damage, err)
+		return nil, nil
+	}
+	return r, err
+}
+
+func (s *Store) archivePiece(ctx context.Context, ids []engine.TimerID, versions map[engine.TimerID]uint32) error {
+	var damage error
+	err := s.transact(ctx, "archive what is finished", func(t *transaction) error {
+		damage = nil
 		// The watermarks first: what was owed when they moved is seen below.
 		shards := make([]engine.Shard, engine.Shards)
 		if err := t.scan(selectShards, readShards(shards)); err != nil {
@@ -110,8 +154,8 @@ func (s *Store) archive(ctx context.Context, bs []engine.Bound) error {
 		var over []engine.TimerID
 		list := string(appendIDs(nil, ids))
 		err := t.scan(selectRow+" WHERE status=0 AND id IN "+list+" ORDER BY id FOR UPDATE", func(rows *sql.Rows) error {
-			r, err := scanRow(rows)
-			if err != nil {
+			r, err := readable(rows, &damage)
+			if r == nil {
 				return err
 			}
 			t, last := r.timer, lastDue(r.timer)
@@ -141,6 +185,7 @@ func (s *Store) archive(ctx context.Context, bs []engine.Bound) error {
 		n := int64(len(over))
 		return count(t, s.slots, [3]int64{engine.Enabled: -n, engine.Finished: n})
 	})
+	return cmp.Or(err, damage)
 }
 
 // notOwed leaves those timers of which nothing is owed.
@@ -179,23 +224,71 @@ func (s *Store) removeFinished(ctx context.Context, before int64) (more bool, er
 		return false, err
 	}
 	if len(found) > 0 {
-		if err := s.remove(ctx, found, before); err != nil {
+		if err := s.removeVersions(ctx, found, before); err != nil {
+			return false, err
+		}
+		if err := s.eachPiece(ctx, found, func(ids []engine.TimerID) error { return s.remove(ctx, ids, before) }); err != nil {
 			return false, err
 		}
 	}
 	return next != sweepMark{}, nil
 }
 
-// remove removes those timers that ended before the instant.
+// removeVersions removes the former versions of timers that ended before the instant, in
+// pieces: a timer may have any number of them.
+func (s *Store) removeVersions(ctx context.Context, ids []engine.TimerID, before int64) error {
+	for after := (versionMark{}); ; {
+		var found []versionMark
+		size, whole := 0, false
+		q := fmt.Sprintf("SELECT v.timer,v.version,LENGTH(v.definition) FROM versions v JOIN timers t ON t.id=v.timer WHERE t.status=%d AND t.ends<%d AND v.timer IN %s "+
+			"AND (v.timer>%[4]d OR v.timer=%[4]d AND v.version>%[5]d) ORDER BY v.timer,v.version LIMIT %[6]d",
+			engine.Finished, before, appendIDs(nil, ids), after.timer, after.version, sweepPiece)
+		err := s.read(ctx, "look for the versions of finished timers", func(ctx context.Context) error {
+			found, size, whole = nil, 0, true
+			return s.scan(ctx, q, func(rows *sql.Rows) error {
+				var v versionMark
+				var n int
+				if err := rows.Scan(&v.timer, &v.version, &n); err != nil {
+					return err
+				}
+				if whole = whole && (len(found) == 0 || size+n <= s.pageBytes); whole {
+					found, size = append(found, v), size+n
+				}
+				return nil
+			})
+		})
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		if err := s.deleteVersions(ctx, found); err != nil {
+			return err
+		}
+		after = found[len(found)-1]
+	}
+}
+
+// deleteVersions deletes former versions in one transaction.
+func (s *Store) deleteVersions(ctx context.Context, vs []versionMark) error {
+	return s.transact(ctx, "remove old versions", func(t *transaction) error {
+		return t.keyed("DELETE t FROM versions", []string{"timer", "version"}, "", len(vs), func(b []byte, i int) []byte {
+			return appendInts(b, int64(vs[i].timer), int64(vs[i].version))
+		})
+	})
+}
+
+// remove removes those timers that ended before the instant. One that cannot be read
+// stays.
 func (s *Store) remove(ctx context.Context, found []engine.TimerID, before int64) error {
-	return s.transact(ctx, "remove finished timers", func(t *transaction) error {
+	var damage error
+	err := s.transact(ctx, "remove finished timers", func(t *transaction) error {
+		damage = nil
 		var ids []engine.TimerID
 		var labels []label
 		q := fmt.Sprintf("%s WHERE status=%d AND ends<%d AND id IN %s ORDER BY id FOR UPDATE", selectRow, engine.Finished, before, appendIDs(nil, found))
 		labelled := map[engine.TimerID][]label{}
 		err := t.scan(q, func(rows *sql.Rows) error {
-			r, err := scanRow(rows)
-			if err != nil {
+			r, err := readable(rows, &damage)
+			if r == nil {
 				return err
 			}
 			ids, labelled[r.timer.ID] = append(ids, r.timer.ID), labelsOf(r)
@@ -227,4 +320,5 @@ func (s *Store) remove(ctx context.Context, found []engine.TimerID, before int64
 		}
 		return note(t, &s.newest.noted, s.slots, slices.Max(ids))
 	})
+	return cmp.Or(err, damage)
 }

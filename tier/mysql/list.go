@@ -104,7 +104,8 @@ func following(prefix []byte) []byte {
 
 // Timers lists by keyset: by (app, name) where the filter names an app and no
 // status, else by id or by (app, id), all finished ones by when they ended. A page
-// may be short and still have a next one.
+// may be short and still have a next one. A row that cannot be read is left out: who asks
+// for the timer itself is told.
 func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int) (ts []*engine.Timer, next string, err error) {
 	p := pathOf(&f)
 	scope := p.from + p.where + p.order
@@ -119,25 +120,23 @@ func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, after string, 
 	size := 0 // of the bodies in ts
 	for steps := 0; limit > 0 && size < listBytes; {
 		n := min(timerChunk, max(limit-len(ts)+1, 64), timerSteps-steps+1)
-		var chunk []*engine.Timer
+		var chunk []listed
 		whole := true
 		err := s.read(ctx, "list timers", func(ctx context.Context) error {
 			read := 0
 			chunk, whole = chunk[:0], true
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
-			q := fmt.Sprintf("SELECT t.id,t.status,t.bound,t.definition FROM %s WHERE %s ORDER BY %s LIMIT %d", p.from, where, p.order, n)
+			q := fmt.Sprintf("SELECT t.id,t.status,t.app,t.name,t.ends,t.definition FROM %s WHERE %s ORDER BY %s LIMIT %d", p.from, where, p.order, n)
 			err := s.scan(ctx, q, func(rows *sql.Rows) error {
 				if read >= listBytes {
 					whole = false
 					stop()
 					return errEnough
 				}
-				r, err := scanRow(rows)
-				if err == nil {
-					chunk = append(chunk, r.timer)
-					read += len(r.timer.Callback.Body)
-				}
+				l, err := scanListed(rows)
+				chunk = append(chunk, l)
+				read += len(l.Callback.Body)
 				return err
 			})
 			if errors.Is(err, errEnough) {
@@ -148,16 +147,16 @@ func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, after string, 
 		if err != nil {
 			return nil, "", err
 		}
-		for _, t := range chunk {
+		for _, l := range chunk {
 			if len(ts) == limit || steps == timerSteps || size >= listBytes {
 				return ts, next, nil
 			}
 			steps++
-			c := p.place(t)
+			c := p.place(l.Timer)
 			next, where = c.encode(scope), p.where+" AND "+p.after(c)
-			if f.Matches(t) {
-				ts = append(ts, t)
-				size += len(t.Callback.Body)
+			if !l.damaged && f.Matches(l.Timer) {
+				ts = append(ts, l.Timer)
+				size += len(l.Callback.Body)
 			}
 		}
 		if whole && len(chunk) < n {
@@ -165,6 +164,30 @@ func (s *Store) Timers(ctx context.Context, f engine.TimerFilter, after string, 
 		}
 	}
 	return ts, next, nil
+}
+
+// listed is a timer of a list. Of a damaged one there is what the indexes have.
+type listed struct {
+	*engine.Timer
+	damaged bool
+}
+
+func scanListed(rows *sql.Rows) (l listed, err error) {
+	var id engine.TimerID
+	var status engine.Status
+	var app, name string
+	var ends int64
+	var b sql.RawBytes
+	if err := rows.Scan(&id, &status, &app, &name, &ends, &b); err != nil {
+		return listed{Timer: &engine.Timer{}}, err
+	}
+	t, err := decodeTimer(id, status, bytes.Clone(b))
+	if err == nil {
+		return listed{Timer: t}, nil
+	}
+	t = &engine.Timer{ID: id, Status: status, LastDue: ends}
+	t.App, t.Name = app, name
+	return listed{t, true}, nil
 }
 
 // cursor names the last entry that a page of timers saw: where it stands in the

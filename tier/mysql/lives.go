@@ -22,7 +22,7 @@ func (s *Store) Lives(ctx context.Context, after engine.TimerID, limit int) (ls 
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // it only read
-		if ls, err = lives(ctx, tx, after, limit); err != nil && limit == 1 {
+		if ls, err = s.lives(ctx, tx, after, limit); err != nil && limit == 1 {
 			err = ofTimer(ctx, tx, after, err)
 		}
 		return err
@@ -65,17 +65,60 @@ func lifeIDs(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) (
 	return ids[:min(len(ids), limit)], nil
 }
 
-func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]engine.Life, error) {
+// lives reads the first of a page: as many as have no more bytes than a page should, or
+// one. A timer may have any number of versions of 512 KiB.
+func (s *Store) lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]engine.Life, error) {
 	ids, err := lifeIDs(ctx, tx, after, limit)
+	if err == nil && len(ids) > 1 {
+		ids, err = s.cutToPage(ctx, tx, ids)
+	}
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
+	return livesOf(ctx, tx, ids)
+}
+
+// cutToPage leaves the first ids whose timers and versions have no more bytes than a page
+// should, one at least. It looks at a bounded number of versions.
+func (s *Store) cutToPage(ctx context.Context, tx *sql.Tx, ids []engine.TimerID) ([]engine.TimerID, error) {
+	list := string(appendIDs(nil, ids))
+	sizes := map[engine.TimerID]int{}
+	n, last := 0, ids[0]
+	add := func(rows *sql.Rows) error {
+		var size int
+		err := rows.Scan(&last, &size)
+		sizes[last] += size
+		n++
+		return err
+	}
+	if err := scan(ctx, tx, "SELECT id,LENGTH(definition) FROM timers WHERE id IN "+list, add); err != nil {
+		return nil, err
+	}
+	n = 0
+	err := scan(ctx, tx, fmt.Sprintf("SELECT timer,LENGTH(definition) FROM versions WHERE timer IN %s ORDER BY timer,version LIMIT %d", list, sweepPiece), add)
+	if err != nil {
+		return nil, err
+	}
+	if n == sweepPiece { // of the last, and of those behind it, there may be more
+		at, _ := slices.BinarySearch(ids, last)
+		ids = ids[:max(at, 1)]
+	}
+	size := sizes[ids[0]]
+	for i, id := range ids[1:] {
+		if size += sizes[id]; size > s.pageBytes {
+			return ids[:i+1], nil
+		}
+	}
+	return ids, nil
+}
+
+func livesOf(ctx context.Context, tx *sql.Tx, ids []engine.TimerID) ([]engine.Life, error) {
 	ls, places := make([]engine.Life, len(ids)), make(map[engine.TimerID]int, len(ids))
 	for i, id := range ids {
 		ls[i].ID, places[id] = id, i
 	}
 	list := string(appendIDs(nil, ids))
-	err = scan(ctx, tx, "SELECT timer,deleted,definition FROM versions WHERE timer IN "+list+" ORDER BY timer,version", func(rows *sql.Rows) error {
+	err := scan(ctx, tx, "SELECT timer,deleted,definition FROM versions WHERE timer IN "+list+" ORDER BY timer,version", func(rows *sql.Rows) error {
 		var id engine.TimerID
 		var deleted int64
 		var b sql.RawBytes
@@ -94,7 +137,7 @@ func lives(ctx context.Context, tx *sql.Tx, after engine.TimerID, limit int) ([]
 		return nil, err
 	}
 	return ls, scan(ctx, tx, selectRow+" WHERE id IN "+list, func(rows *sql.Rows) error {
-		id, b, err := scanEncoded(rows)
+		id, b, _, err := scanEncoded(rows)
 		if err != nil {
 			return err
 		}

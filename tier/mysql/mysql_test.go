@@ -36,10 +36,10 @@ func fresh(t testing.TB) *Store {
 	return New(Config{DSN: server.DSN("")})
 }
 
-// opened is a store on a database of its own.
+// opened is an unhurried store on a database of its own.
 func opened(t testing.TB) *Store {
 	t.Helper()
-	return open(t, fresh(t))
+	return open(t, unhurried(t))
 }
 
 func open(t testing.TB, s *Store) *Store {

@@ -278,7 +278,7 @@ func TestDuePagesByBytes(t *testing.T) {
 
 // TestListPagesByBytes: a page of large timers fits into memory, whatever its limit.
 func TestListPagesByBytes(t *testing.T) {
-	s := open(t, unhurried(t))
+	s := opened(t)
 	const n = 48
 	for i := range n {
 		x := shot(engine.TimerID(i+1), fmt.Sprint("n", i))

@@ -191,10 +191,7 @@ func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
 		func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
 				task, damage, err := scanTask(rows)
-				switch {
-				case damage != nil:
-					return &rowError{damage}
-				case err == nil:
+				if err == nil && damage == nil { // what is damaged the journal has whole
 					ranks[task.Key] = engine.RankOf(task)
 				}
 				return err

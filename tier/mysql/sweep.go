@@ -82,21 +82,28 @@ func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, er
 	from, next := s.walks.former, versionMark{}
 	var found []versionMark
 	var ids []engine.TimerID
+	isCut := false // there are more
 	err = s.read(ctx, "look for old versions", func(ctx context.Context) error {
-		found, ids = nil, nil
-		q := fmt.Sprintf("SELECT `until`,timer,version FROM versions FORCE INDEX (by_end) WHERE `until`<%d AND (`until`>%[2]d OR `until`=%[2]d AND "+
+		found, ids, isCut = nil, nil, false
+		size := 0
+		q := fmt.Sprintf("SELECT `until`,timer,version,LENGTH(definition) FROM versions FORCE INDEX (by_end) WHERE `until`<%d AND (`until`>%[2]d OR `until`=%[2]d AND "+
 			"(timer>%[3]d OR timer=%[3]d AND version>%[4]d)) ORDER BY `until`,timer,version LIMIT %[5]d", before, from.until, from.timer, from.version, sweepPiece)
 		return s.scan(ctx, q, func(rows *sql.Rows) error {
 			var v versionMark
-			err := rows.Scan(&v.until, &v.timer, &v.version)
-			found, ids = append(found, v), append(ids, v.timer)
-			return err
+			var n int
+			if err := rows.Scan(&v.until, &v.timer, &v.version, &n); err != nil {
+				return err
+			}
+			if isCut = isCut || len(found) > 0 && size+n > s.pageBytes; !isCut {
+				found, ids, size = append(found, v), append(ids, v.timer), size+n
+			}
+			return nil
 		})
 	})
 	if err != nil {
 		return false, err
 	}
-	if len(found) == sweepPiece {
+	if isCut || len(found) == sweepPiece {
 		next = found[len(found)-1]
 	}
 	if ids, err = s.notOwed(ctx, ids); err != nil {
@@ -104,11 +111,7 @@ func (s *Store) forgetVersions(ctx context.Context, before int64) (more bool, er
 	}
 	found = slices.DeleteFunc(found, func(v versionMark) bool { return !slices.Contains(ids, v.timer) })
 	if len(found) > 0 {
-		err = s.transact(ctx, "remove old versions", func(t *transaction) error {
-			return t.keyed("DELETE t FROM versions", []string{"timer", "version"}, "", len(found), func(b []byte, i int) []byte {
-				return appendInts(b, int64(found[i].timer), int64(found[i].version))
-			})
-		})
+		err = s.deleteVersions(ctx, found)
 	}
 	if err == nil {
 		s.walks.former = next

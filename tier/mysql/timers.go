@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 
 	"xtimer/engine"
 )
@@ -40,6 +39,10 @@ func (s *Store) timer(ctx context.Context, query string) (found *engine.Timer, e
 	return found, err
 }
 
+// firstLoad is how many definitions are read first where nobody knows how large they are:
+// what one statement reads has to come within the patience for it, over a slow link, too.
+const firstLoad = 64
+
 // Load reads many encoded definitions, as they are carried, in the order of ids.
 func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error) {
 	places := make(map[engine.TimerID]int, len(ids)) // the first of each
@@ -49,12 +52,15 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 			places[id] = i
 		}
 	}
-	for part := range slices.Chunk(ids, statementRows) {
+	for n, rest := firstLoad, ids; len(rest) > 0; {
+		part, size := rest[:min(n, len(rest))], 0
 		err := s.read(ctx, "load timers", func(ctx context.Context) error {
+			size = 0
 			return s.scan(ctx, selectRow+" WHERE id IN "+string(appendIDs(nil, part)), func(rows *sql.Rows) error {
-				id, b, err := scanEncoded(rows)
+				id, b, read, err := scanEncoded(rows)
 				if err == nil {
 					out[places[id]] = b
+					size += read
 				}
 				return err
 			})
@@ -62,6 +68,8 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 		if err != nil {
 			return nil, err
 		}
+		rest = rest[len(part):]
+		n = min(max(s.pageBytes*len(part)/max(size, 1), 1), statementRows)
 	}
 	for i, id := range ids {
 		out[i] = out[places[id]]
@@ -69,25 +77,21 @@ func (s *Store) Load(ctx context.Context, ids []engine.TimerID) ([][]byte, error
 	return out, nil
 }
 
-// scanEncoded reads what selectRow selects as it is carried, and decodes only what has to be.
-func scanEncoded(rows *sql.Rows) (id engine.TimerID, encoded []byte, err error) {
+// scanEncoded reads what selectRow selects as it is carried, and decodes only what has to
+// be; size is how many bytes were read for it.
+func scanEncoded(rows *sql.Rows) (id engine.TimerID, encoded []byte, size int, err error) {
 	var status engine.Status
 	var bound int64
 	var b sql.RawBytes
 	if err := rows.Scan(&id, &status, &bound, &b); err != nil {
-		return 0, nil, err
+		return 0, nil, 0, err
 	}
 	if status == engine.Finished {
-		t, err := decodeTimer(id, status, b)
-		if err != nil {
-			return 0, nil, err
+		if t, err := decodeTimer(id, status, b); err == nil {
+			return id, engine.Carried(t), len(b), nil
 		}
-		return id, engine.Carried(t), nil
 	}
-	if encoded, err = engine.AppendCarried(nil, b); err != nil {
-		return 0, nil, &rowError{damaged("timers", id, err)}
-	}
-	return id, encoded, nil
+	return id, engine.AppendCarried(nil, b), len(b), nil
 }
 
 // Versions lists former versions of a timer, newest first.

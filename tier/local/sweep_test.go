@@ -1,0 +1,77 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"xtimer/engine"
+)
+
+// TestSweepByBytes: creates wait while a commit of a sweep reads definitions, so it reads
+// some and leaves the rest to the next one; and with enough of them all are removed.
+func TestSweepByBytes(t *testing.T) {
+	s := small(vfs.NewMem())
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const changed, timers, versions = 7, 40, 40
+	body := bytes.Repeat([]byte{'x'}, 512<<10)
+	apply := func(id engine.TimerID, version uint32) {
+		t.Helper()
+		x := &engine.Timer{Definition: engine.NewDefinition(), ID: id, Version: version, Generation: 1, Status: engine.Finished}
+		x.App, x.Name, x.At, x.Callback.Body = "a", fmt.Sprint("n", id), benchNow+int64(id), body
+		x.Schedule.At, x.LastDue, x.UpdatedAt = x.At, x.At, x.At
+		if a, err := s.Apply(t.Context(), &engine.Change{Timer: x, ID: id, Was: version - 1}); err != nil || a.Err != nil {
+			t.Fatal(err, a.Err)
+		}
+	}
+	for id := range engine.TimerID(timers) {
+		apply(id+1, 1)
+	}
+	for v := range uint32(versions) {
+		apply(changed, v+2)
+	}
+	count := func() (left int, bytes int) {
+		t.Helper()
+		ls, err := s.Lives(t.Context(), 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range ls {
+			left, bytes = left+1, bytes+len(l.Versions)*len(body)
+		}
+		return left, bytes
+	}
+	rounds := 0
+	for more := true; more; rounds++ {
+		_, was := count()
+		var err error
+		if more, err = s.removeFinished(t.Context(), benchNow+day); err != nil {
+			t.Fatal(err)
+		}
+		if _, is := count(); was-is > 2*sweepBytes {
+			t.Errorf("a commit removed %d bytes", was-is)
+		}
+	}
+	if left, _ := count(); left > 0 || rounds < 4 {
+		t.Errorf("%d timers are left after %d commits", left, rounds)
+	}
+
+	for v := range uint32(versions) {
+		apply(timers+1, v+1)
+	}
+	rounds = 0
+	for more := true; more; rounds++ {
+		var err error
+		if more, err = s.forgetVersions(t.Context(), benchNow+day); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, bytes := count(); bytes != len(body) || rounds < 2 {
+		t.Errorf("%d bytes of versions are left after %d commits", bytes, rounds)
+	}
+}
