@@ -348,6 +348,7 @@ func BenchmarkStart(b *testing.B) {
 		{"100,10ms,24h,latest", 100, every(10 * time.Millisecond), engine.MisfireLatest, 24 * time.Hour},
 		{"5000,second,10m,all", 5000, every(time.Second), engine.MisfireAll, 10 * time.Minute},
 		{"5000,second,10m,latest", 5000, every(time.Second), engine.MisfireLatest, 10 * time.Minute},
+		{"100000,at,1m,latest", 100_000, engine.Schedule{At: time.Now().Add(-30 * time.Second).UnixMilli()}, engine.MisfireLatest, time.Minute},
 		{"5000,second,10m,skip", 5000, every(time.Second), engine.MisfireSkip, 10 * time.Minute},
 	} {
 		b.Run(x.name, func(b *testing.B) {
