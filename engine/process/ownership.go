@@ -174,7 +174,7 @@ func (o *Ownership) rest(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// TakenOver is the error of a process that ends because the timers are another's.
+// TakenOver is the error of a process that ends because the timers are not its own any more.
 func TakenOver(err error) error {
-	return fmt.Errorf("another server has taken over the timers; this server stops: %w", err)
+	return fmt.Errorf("this server stops, since nothing that it writes is stored any more: %w", err)
 }

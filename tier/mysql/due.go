@@ -104,7 +104,7 @@ func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
 		}
 	}
 	for part := range slices.Chunk(raised, keyedRows) {
-		err := s.transact(ctx, "raise the bounds of what is due", func(t *transaction) error { return raise(t, part) })
+		err := s.write(ctx, "raise the bounds of what is due", slotRaise, func(t *transaction) error { return raise(t, part) })
 		if err != nil {
 			return err
 		}

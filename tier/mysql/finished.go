@@ -142,7 +142,7 @@ func readable(rows *sql.Rows, damage *error) (*row, error) {
 
 func (s *Store) archivePiece(ctx context.Context, ids []engine.TimerID, versions map[engine.TimerID]uint32) error {
 	var damage error
-	err := s.transact(ctx, "archive what is finished", func(t *transaction) error {
+	err := s.write(ctx, "archive what is finished", slotSweep, func(t *transaction) error {
 		damage = nil
 		// The watermarks first: what was owed when they moved is seen below.
 		shards := make([]engine.Shard, engine.Shards)
@@ -269,7 +269,7 @@ func (s *Store) removeVersions(ctx context.Context, ids []engine.TimerID, before
 
 // deleteVersions deletes former versions in one transaction.
 func (s *Store) deleteVersions(ctx context.Context, vs []versionMark) error {
-	return s.transact(ctx, "remove old versions", func(t *transaction) error {
+	return s.write(ctx, "remove old versions", slotSweep, func(t *transaction) error {
 		return t.keyed("DELETE t FROM versions", []string{"timer", "version"}, "", len(vs), func(b []byte, i int) []byte {
 			return appendInts(b, int64(vs[i].timer), int64(vs[i].version))
 		})
@@ -280,7 +280,7 @@ func (s *Store) deleteVersions(ctx context.Context, vs []versionMark) error {
 // stays.
 func (s *Store) remove(ctx context.Context, found []engine.TimerID, before int64) error {
 	var damage error
-	err := s.transact(ctx, "remove finished timers", func(t *transaction) error {
+	err := s.write(ctx, "remove finished timers", slotSweep, func(t *transaction) error {
 		damage = nil
 		var ids []engine.TimerID
 		var labels []label

@@ -61,8 +61,8 @@ type former struct {
 	until, deleted int64
 }
 
-func newGroup(s *Store, ops []*op, slot int64) *group {
-	g := &group{s: s, ops: ops, slot: (s.slots + slot) % slotsMade, out: make([][]engine.Applied, len(ops)), blind: true}
+func newGroup(s *Store, ops []*op, committer int64) *group {
+	g := &group{s: s, ops: ops, slot: s.slot(committer), out: make([][]engine.Applied, len(ops)), blind: true}
 	for _, o := range ops {
 		for i := range o.changes {
 			g.blind = g.blind && o.changes[i].Was == 0 && o.changes[i].Timer != nil

@@ -168,7 +168,7 @@ func (s *Store) forgetLeftOut(ctx context.Context, before int64) (more bool, err
 	if len(minutes) == 0 || err != nil {
 		return false, err
 	}
-	return false, s.transact(ctx, "forget what was left out", func(t *transaction) error {
+	return false, s.write(ctx, "forget what was left out", slotSweep, func(t *transaction) error {
 		return t.run(fmt.Sprintf("DELETE FROM left_out WHERE minute<=%d", before-minute))
 	})
 }

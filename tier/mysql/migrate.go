@@ -154,7 +154,7 @@ func inPieces(ctx context.Context, conn *sql.Conn, query, column string) error {
 func (s *Store) fillShards(ctx context.Context) error {
 	for _, of := range []struct{ table, timer string }{{"timers", "id"}, {"owed", "timer"}} {
 		for more := true; more; {
-			err := s.transact(ctx, "fill the shards of rows", func(t *transaction) error {
+			err := s.write(ctx, "fill the shards of rows", slotSweep, func(t *transaction) error {
 				var ids []engine.TimerID
 				q := fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", of.timer, of.table, inShards(unknownShard), keyedRows)
 				err := t.scan(q, func(rows *sql.Rows) error {

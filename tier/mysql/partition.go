@@ -219,7 +219,7 @@ func (s *Store) deleteDay(ctx context.Context, day int64) error {
 	if err != nil {
 		return err
 	}
-	return s.transact(ctx, "delete old history", func(t *transaction) error {
+	return s.write(ctx, "delete old history", slotSweep, func(t *transaction) error {
 		return t.keyed("DELETE t FROM tasks", keyColumns, "", len(keys), func(b []byte, i int) []byte { return appendKey(b, keys[i]) })
 	})
 }

@@ -52,7 +52,7 @@ func (c *writer) ExecContext(ctx context.Context, query string, args []driver.Na
 	return r, c.heard(err)
 }
 
-// QueryContext is a way of writing too: the fence is locked by a SELECT.
+// QueryContext is a way of writing too: rows are locked by a SELECT.
 func (c *writer) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.realConn.QueryContext(ctx, query, args)
 	return rows, c.heard(err)

@@ -6,13 +6,14 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
 )
 
-// Settle stores results and progress in one transaction. The fences stand in
-// its first statement: where one has moved on, nothing is stored.
+// Settle stores results and progress in one transaction, behind the fence of this process
+// and those of the shards: where one has moved on, nothing is stored.
 func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	marks, err := mergeMarks(st.Marks)
 	if err != nil {
@@ -31,13 +32,8 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 			return err
 		}
 	}
-	err = s.transact(ctx, "settle", func(t *transaction) error {
-		if len(marks) == 0 { // no fence of its own
-			if err := s.own(t, s.slots); err != nil {
-				return err
-			}
-		}
-		if err := mark(t, st.Owner, marks); err != nil {
+	err = s.write(ctx, "settle", slotSettle, func(t *transaction) error {
+		if err := s.mark(t, st.Owner, marks); err != nil {
 			return err
 		}
 		records, owe := records, owe
@@ -66,6 +62,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	})
 	if err == nil {
 		for _, m := range marks {
+			s.marked[m.Shard].Store(max(s.marked[m.Shard].Load(), m.W))
 			s.heard(m.W)
 		}
 	}
@@ -95,25 +92,16 @@ func mergeMarks(in []engine.Mark) (ms []engine.Mark, err error) {
 	return kept, nil
 }
 
-// mark moves watermarks forward, where the fences are still ours.
-func mark(t *transaction, owner string, ms []engine.Mark) error {
+// mark moves watermarks forward, where the shards are this life's, with their fences, and
+// have the watermarks that it stored. The holder is looked at as well, since a server that
+// takes over from one whose last commits it has not got may give out a fence twice.
+func (s *Store) mark(t *transaction, owner string, ms []engine.Mark) error {
 	if len(ms) == 0 {
 		return nil
 	}
-	byShard := func(b []byte, of func(m engine.Mark) int64) []byte {
-		b = append(b, "CASE shard"...)
-		for _, m := range ms {
-			b = append(b, " WHEN "...)
-			b = appendInt(b, int64(m.Shard))
-			b = append(b, " THEN "...)
-			b = appendInt(b, of(m))
-		}
-		return append(b, " END"...)
-	}
 	b := append(t.buf[:0], "UPDATE shards SET watermark=GREATEST(watermark,"...)
-	b = byShard(b, func(m engine.Mark) int64 { return m.W })
-	b = append(b, ')')
-	b = append(b, ",owner="...)
+	b = byShard(b, ms, func(m engine.Mark) int64 { return m.W })
+	b = append(b, "),owner="...)
 	b = appendBytes(b, owner)
 	b = append(b, " WHERE shard IN ("...)
 	for i, m := range ms {
@@ -123,16 +111,60 @@ func mark(t *transaction, owner string, ms []engine.Mark) error {
 		b = appendInt(b, int64(m.Shard))
 	}
 	b = append(b, ") AND fence="...)
-	b = byShard(b, func(m engine.Mark) int64 { return int64(m.Fence) })
+	b = byShard(b, ms, func(m engine.Mark) int64 { return int64(m.Fence) })
+	if mine := s.life.Load(); mine != nil {
+		b = strconv.AppendUint(append(b, " AND holder="...), mine.id, 10)
+		b = append(b, " AND watermark>="...)
+		b = byShard(b, ms, func(m engine.Mark) int64 { return s.marked[m.Shard].Load() })
+	}
 	t.buf = b
 	res, err := t.exec(string(b))
 	if err != nil {
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || int(n) != len(ms) {
-		return cmp.Or(err, engine.ErrFenced)
+		return cmp.Or(err, s.whyNotMarked(t))
 	}
 	return nil
+}
+
+// byShard writes a value of each mark: one number where all have it, which is the common
+// case.
+func byShard(b []byte, ms []engine.Mark, of func(m engine.Mark) int64) []byte {
+	first := of(ms[0])
+	if !slices.ContainsFunc(ms, func(m engine.Mark) bool { return of(m) != first }) {
+		return appendInt(b, first)
+	}
+	b = append(b, "CASE shard"...)
+	for _, m := range ms {
+		b = append(b, " WHEN "...)
+		b = appendInt(b, int64(m.Shard))
+		b = append(b, " THEN "...)
+		b = appendInt(b, of(m))
+	}
+	return append(b, " END"...)
+}
+
+// errWentBack is the end of a process whose database has lost what the process stored.
+var errWentBack = fmt.Errorf("%w: %w", engine.ErrFenced, &engine.Fault{
+	Kind: engine.FaultUnavailable, Code: "database_went_back",
+	Detail: "MySQL has lost results that were stored: it was restored from a backup, or a replica without the last commits was promoted",
+})
+
+// whyNotMarked is the error of shards that are not as this life left them.
+func (s *Store) whyNotMarked(t *transaction) error {
+	shards := make([]engine.Shard, engine.Shards)
+	if err := t.scan(selectShards, readShards(shards)); err != nil {
+		return err
+	}
+	if s.life.Load() != nil {
+		for i := range shards {
+			if shards[i].Watermark < s.marked[i].Load() {
+				return errWentBack
+			}
+		}
+	}
+	return engine.ErrFenced
 }
 
 // sample picks the records that are kept, in the order of the table, and adds the minutes

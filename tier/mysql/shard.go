@@ -1,10 +1,12 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -43,22 +45,19 @@ func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, 
 	if err := s.claim(ctx); err != nil {
 		return nil, 0, err
 	}
-	fence := int64(0)
+	mine := &life{node: owner, id: s.id}
 	err = s.transact(ctx, "take the shards", func(t *transaction) error {
 		if err := s.inherit(t); err != nil {
 			return err
 		}
-		if err := t.run("UPDATE fences SET fence=fence+1"); err != nil { // waits for the groups of the former owner
+		if err := mine.begin(t); err != nil {
 			return err
 		}
 		var err error
 		if newest, err = s.newest.read(t.ctx, t.tx); err != nil {
 			return err
 		}
-		if err := t.scan("SELECT fence FROM fences WHERE slot=0", func(rows *sql.Rows) error { return rows.Scan(&fence) }); err != nil {
-			return err
-		}
-		b := append(t.buf[:0], "UPDATE shards SET fence=fence+1,owner="...)
+		b := fmt.Appendf(t.buf[:0], "UPDATE shards SET fence=fence+1,holder=%d,owner=", mine.id)
 		if err := t.run(string(appendBytes(b, owner))); err != nil {
 			return err
 		}
@@ -68,7 +67,10 @@ func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, 
 	if err != nil {
 		return nil, 0, err
 	}
-	s.fence.Store(fence)
+	for i := range shards {
+		s.marked[i].Store(shards[i].Watermark)
+	}
+	s.life.Store(mine)
 	return shards, newest, s.fillShards(ctx)
 }
 
@@ -77,20 +79,70 @@ var errTaken = fmt.Errorf("%w: %w", engine.ErrFenced, &engine.Fault{
 	Kind: engine.FaultUnavailable, Code: "taken_over", Detail: "another xtimer has taken this database over: ask that one",
 })
 
-// own locks the fence of a slot until the transaction ends: nobody takes the shards
-// before that, and nothing is written once somebody did. A store that has taken
-// none, as an export's, asks nobody.
+// life is a process that took the shards. Each transaction of it begins with a count in a
+// row of fences, which the transaction has locked then until it ends: nobody takes the
+// shards before that, and nothing is written once somebody did. Written and not only
+// locked: of two members of a cluster that certifies transactions (Galera, Group
+// Replication) each would grant the lock.
+type life struct {
+	node string
+	id   uint64 // not 0
+}
+
+// The slots of a process, from Store.slots on: writers of one slot wait for each other.
+const (
+	slotSettle = 0 // the committers have the next ones
+	slotRaise  = committers + 1
+	slotSweep  = committers + 2
+)
+
+func (s *Store) slot(i int64) int64 { return (s.slots + i) % slotsMade }
+
+// begin ends every other life, also one of a former program; that waits for its
+// transactions.
+func (l *life) begin(t *transaction) error {
+	if err := t.run("UPDATE fences SET fence=fence+1,life=0"); err != nil {
+		return err
+	}
+	err := t.many("INSERT INTO fences (slot,fence,node,life) VALUES (", "),(", ") ON DUPLICATE KEY UPDATE life=VALUES(life)",
+		slotsMade, func(b []byte, i int) []byte {
+			b = append(appendBytes(append(appendInts(b, int64(i), 0), ','), l.node), ',')
+			return strconv.AppendUint(b, l.id, 10)
+		})
+	if err != nil {
+		return err
+	}
+	return t.run("DELETE FROM fences WHERE life=0 AND node<>''")
+}
+
+// own counts in the fence of a slot, see life. A store that has taken no shards, as an
+// export's, asks nobody.
 func (s *Store) own(t *transaction, slot int64) error {
-	mine := s.fence.Load()
-	if mine == 0 {
+	mine := s.life.Load()
+	if mine == nil {
 		return nil
 	}
-	stands := int64(0)
-	err := t.scan(fmt.Sprintf("SELECT fence FROM fences WHERE slot=%d FOR UPDATE", slot), func(rows *sql.Rows) error { return rows.Scan(&stands) })
-	if err == nil && stands != mine {
-		err = errTaken
+	b := appendInt(append(t.buf[:0], "UPDATE fences SET n=n+1 WHERE slot="...), slot)
+	b = appendBytes(append(b, " AND node="...), mine.node)
+	t.buf = strconv.AppendUint(append(b, " AND life="...), mine.id, 10)
+	res, err := t.exec(string(t.buf))
+	if err != nil {
+		return err
 	}
-	return err
+	if n, err := res.RowsAffected(); err != nil || n != 1 {
+		return cmp.Or(err, errTaken)
+	}
+	return nil
+}
+
+// write is transact for what only the owner of the shards may write.
+func (s *Store) write(ctx context.Context, what string, slot int64, f func(*transaction) error) error {
+	return s.transact(ctx, what, func(t *transaction) error {
+		if err := s.own(t, s.slot(slot)); err != nil {
+			return err
+		}
+		return f(t)
+	})
 }
 
 var _ engine.Shared = (*Store)(nil)
@@ -191,7 +243,7 @@ func (s *Store) Owns(ctx context.Context) error {
 // leave notes that this process begins no call any more. If that cannot be noted, the next
 // one waits.
 func (s *Store) leave() {
-	if s.fence.Load() == 0 {
+	if s.life.Load() == nil {
 		return
 	}
 	_ = s.try(context.Background(), time.Second, "note the end", func(ctx context.Context) error {

@@ -20,6 +20,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -56,9 +57,13 @@ type Store struct {
 	doubts  doubts
 	days    partitions
 	walks   walks
-	slots   int64        // of the tables counts and fences: the first of this store's
-	fence   atomic.Int64 // what Take got; 0: it took nothing
-	newest  newest
+	slots   int64                // of the tables counts and fences: the first of this store's
+	id      uint64               // of its life
+	life    atomic.Pointer[life] // that began with Take; nil: it took nothing
+	// marked are the watermarks that were stored, or more was: a database that has less
+	// went back.
+	marked [engine.Shards]atomic.Int64
+	newest newest
 	// patience bounds every call, retries and all; answer, how long who makes or
 	// looks for one timer waits: somebody waits for that at the other end.
 	patience, answer time.Duration
@@ -79,7 +84,7 @@ const committers = 2
 // New builds a store; Open touches the network.
 func New(cfg Config) *Store {
 	return &Store{
-		cfg: cfg, process: newProcess(), heirWaits: heirWaits,
+		cfg: cfg, process: newProcess(), id: 1 + rand.Uint64N(math.MaxUint64), heirWaits: heirWaits,
 		patience: 10 * time.Second, answer: 4 * time.Second, pageBytes: 16 << 20,
 	}
 }

@@ -66,7 +66,7 @@ func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error
 		return false, err
 	}
 	slices.SortFunc(keys, comparePairs)
-	err = s.transact(ctx, "remove expired keys", func(t *transaction) error {
+	err = s.write(ctx, "remove expired keys", slotSweep, func(t *transaction) error {
 		only := fmt.Sprintf(" AND t.expires<=%d", now) // one may have been used again
 		return t.keyed("DELETE t FROM once", []string{"app", "word"}, only, len(keys), func(b []byte, i int) []byte {
 			return appendPair(b, keys[i])
@@ -153,7 +153,7 @@ func (s *Store) forgetFeed(ctx context.Context, before int64) (more bool, err er
 	if err != nil || n == 0 {
 		return false, err
 	}
-	err = s.transact(ctx, "shorten the feed of changes", func(t *transaction) error {
+	err = s.write(ctx, "shorten the feed of changes", slotSweep, func(t *transaction) error {
 		return t.run(fmt.Sprintf("DELETE FROM changes WHERE seq BETWEEN %d AND %d", first, last))
 	})
 	return n == piece, err

@@ -9,7 +9,7 @@ import (
 	"xtimer/engine"
 )
 
-// slotsMade is how many slots the table of counts has.
+// slotsMade is how many slots the tables counts, ids and fences have.
 const slotsMade = 64
 
 // write writes what the group leaves: rows that change are deleted and inserted

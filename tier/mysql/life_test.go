@@ -1,0 +1,145 @@
+package mysql
+
+import (
+	"errors"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// marking is a settlement that moves the watermarks of two shards.
+func marking(w int64) *engine.Settlement {
+	return &engine.Settlement{
+		Owner: "n", Owe: []engine.Owed{{Key: engine.Key{Timer: 1, Due: w}, NotBefore: w}},
+		Marks: []engine.Mark{{Shard: 1, Fence: 1, W: w}, {Shard: 7, Fence: 1, W: w + 1}},
+	}
+}
+
+// TestLifeEnds: a life that has ended in fences writes nothing more, whatever it is.
+func TestLifeEnds(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	one := create(recurringTimer(1))
+	mustApply(t, s, one)
+	if err := s.Settle(t.Context(), marking(benchNow)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec("UPDATE fences SET life=0"); err != nil {
+		t.Fatal(err)
+	}
+	for what, write := range map[string]func() error{
+		"a create": func() error { _, err := s.Apply(t.Context(), create(shot(2, "two"))); return err },
+		"a delete": func() error { _, err := s.Apply(t.Context(), &engine.Change{ID: 1, Was: 1}); return err },
+		"a settle": func() error { return s.Settle(t.Context(), marking(benchNow+5)) },
+		"a settle without marks": func() error {
+			return s.Settle(t.Context(), &engine.Settlement{Owner: "n", Pay: []engine.Key{{Timer: 1, Due: benchNow}}})
+		},
+		"a bound": func() error {
+			return s.Raise(t.Context(), []engine.Bound{{ID: 1, Version: 1, Due: benchNow + dayMs}})
+		},
+		"a sweep": func() error { _, err := s.forgetFeed(t.Context(), benchNow+dayMs); return err },
+	} {
+		if err := write(); !errors.Is(err, engine.ErrFenced) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func recurringTimer(id engine.TimerID) *engine.Timer {
+	x := shot(id, "every")
+	x.Schedule, x.At, x.LastDue = engine.Schedule{Cron: "* * * * *"}, 0, 0
+	return x
+}
+
+// TestEachWriteIsCounted: a transaction writes its fence, and does not only lock it.
+func TestEachWriteIsCounted(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	counted := func() (n int) {
+		t.Helper()
+		if err := s.db.QueryRow("SELECT CAST(SUM(n) AS SIGNED) FROM fences WHERE node='n'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	mustApply(t, s, create(shot(1, "one")))
+	if n := counted(); n != 1 {
+		t.Errorf("%d after a create", n)
+	}
+	if err := s.Settle(t.Context(), marking(benchNow)); err != nil {
+		t.Fatal(err)
+	}
+	if n := counted(); n != 2 {
+		t.Errorf("%d after a settle", n)
+	}
+}
+
+// TestHolder: shards that another life holds are not marked, and nothing comes with the
+// marks, also where the fence is the same.
+func TestHolder(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	if _, err := s.db.Exec("UPDATE shards SET holder=holder-1 WHERE shard=7"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Settle(t.Context(), marking(benchNow)); !errors.Is(err, engine.ErrFenced) {
+		t.Fatal(err)
+	}
+	if rows, err := s.OwedPage(t.Context(), 1, -1, 10); err != nil || len(rows) > 0 {
+		t.Fatalf("%d rows are owed, %v", len(rows), err)
+	}
+}
+
+// TestDatabaseWentBack: a process ends when its database has lost what the process stored;
+// the next one goes on from what is there.
+func TestDatabaseWentBack(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	for _, w := range []int64{benchNow, benchNow + 10, benchNow + 5} { // a mark may be lower than what stands
+		if err := s.Settle(t.Context(), marking(w)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.db.Exec("UPDATE shards SET watermark=watermark-1 WHERE shard=7"); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Settle(t.Context(), marking(benchNow+20))
+	var f *engine.Fault
+	if !errors.Is(err, engine.ErrFenced) || !errors.As(err, &f) || f.Code != "database_went_back" {
+		t.Fatal(err)
+	}
+	mustTake(t, s)
+	st := marking(benchNow + 20)
+	for i := range st.Marks {
+		st.Marks[i].Fence = 2
+	}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFencesOfFormerNodes: a node's rows of fences go when another node has taken the
+// shards, and a program of schema 8 finds its fence moved.
+func TestFencesOfFormerNodes(t *testing.T) {
+	s := open(t, unhurried(t))
+	for i, node := range []string{"a", "b", "b"} {
+		if _, _, err := s.Take(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		for q, want := range map[string]int{
+			"SELECT COUNT(*) FROM fences WHERE life<>0":                                                  slotsMade,
+			"SELECT COUNT(*) FROM fences WHERE node='" + node + "' AND life<>0":                          slotsMade,
+			"SELECT COUNT(*) FROM fences":                                                                2 * slotsMade,
+			"SELECT CAST(SUM(fence) AS SIGNED) FROM fences WHERE node=''":                                (i + 1) * slotsMade,
+			"SELECT COUNT(DISTINCT fence) FROM fences WHERE node='' AND slot<64":                         1,
+			"SELECT COUNT(*) FROM shards WHERE holder=0 OR holder IS NULL":                               0,
+			"SELECT COUNT(DISTINCT holder) FROM shards":                                                  1,
+			"SELECT COUNT(*) FROM shards s JOIN fences f ON f.life=s.holder AND f.node<>'' AND f.slot=0": engine.Shards,
+		} {
+			var n int
+			if err := s.db.QueryRow(q).Scan(&n); err != nil || n != want {
+				t.Errorf("%s: %d, want %d, %v", q, n, want, err)
+			}
+		}
+	}
+}
