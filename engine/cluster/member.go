@@ -30,8 +30,12 @@ type Config struct {
 	Cede func(ctx context.Context, shards []int) error
 }
 
-// handed is how many shards are handed over at a time.
-const handed = 16
+const (
+	// handed is how many shards are handed over at a time.
+	handed = 16
+	// shuns is for how many times Spare a node is given nothing after it left a shard free.
+	shuns = 5
+)
 
 // Member is one life of a node. It beats; beside that it looks, and after each look it
 // buries the silent, takes what the plan has for it, and gives what the plan has for
@@ -51,12 +55,15 @@ type Member struct {
 	watch *Watch
 	seen  engine.Membership
 	free  free
+	// shunned is when a node was last seen to leave a shard free that the plan had for it.
+	shunned map[string]time.Duration
 }
 
 // New returns a life that has not joined yet.
 func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, lease: NewLease(cfg.Times.Hold), watch: NewWatch(cfg.Node.Name, cfg.Times),
+		shunned: map[string]time.Duration{},
 		drained: make(chan struct{}), ended: make(chan struct{}),
 	}
 	m.state.Store(int32(engine.Serving))
@@ -64,11 +71,9 @@ func New(cfg Config) *Member {
 }
 
 // Owns reports whether the life may call now for a shard, and under which fence.
-func (m *Member) Owns(shard int) (fence uint64, ok bool) { return m.ownsAt(shard, m.cfg.Boot()) }
-
-func (m *Member) ownsAt(shard int, now time.Duration) (fence uint64, ok bool) {
+func (m *Member) Owns(shard int) (fence uint64, ok bool) {
 	fence, ok = m.shards.owns(shard)
-	return fence, ok && m.lease.Fresh(now)
+	return fence, ok && m.lease.Fresh(m.cfg.Boot())
 }
 
 // Become changes what the node says of itself from its next beat on.
@@ -117,8 +122,8 @@ func (m *Member) Run(ctx context.Context) error {
 	return nil
 }
 
-// ask bounds a call to the table: two beats that fail in a row leave the lease fresh until
-// the next one.
+// ask bounds a call to the table. After a beat whose answer is lost, the next one begins
+// no later than the lease ends.
 func (m *Member) ask(ctx context.Context, call func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Times.Hold-m.cfg.Times.Beat)
 	defer cancel()
@@ -212,13 +217,12 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 		moved = moved || err == nil
 	}
 	plan := MakePlan(m.seen.Nodes, m.seen.Shards)
-	serves := m.seen.Nodes[me].State == engine.Serving
-	if free := m.free.takes(now, m.cfg.Times.Spare, &plan, me, serves); len(free) > 0 {
+	if free := m.takes(now, &plan, me); len(free) > 0 {
 		err = m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Take(ctx, m.cfg.Node.Life, free) })
 		moved = moved || err == nil
 	}
 	if !errors.Is(err, engine.ErrFenced) {
-		m.give(run, &plan, me)
+		m.give(run, now, &plan, me)
 	}
 	return moved, err
 }
@@ -240,12 +244,33 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	return m.cfg.Boot(), nil
 }
 
+// takes lists the free shards to take: those of the plan, and those that the node of the
+// plan has left free for too long. That one may beat and yet be unable to take: it is
+// given none for a while.
+func (m *Member) takes(now time.Duration, p *Plan, me int) []int {
+	free := m.free.planned(p, me)
+	if m.seen.Nodes[me].State != engine.Serving {
+		return free
+	}
+	left := m.free.spared(now, m.cfg.Times.Spare, p, me)
+	for _, s := range left {
+		if p[s] != Nobody {
+			m.shunned[m.seen.Nodes[p[s]].Name] = now
+		}
+	}
+	return append(free, left...)
+}
+
 // give begins to hand over what a plan has for others, if no hand-over is under way.
-func (m *Member) give(run running, p *Plan, me int) {
+func (m *Member) give(run running, now time.Duration, p *Plan, me int) {
 	if m.giving.Load() {
 		return
 	}
-	given := m.shards.cede(m.seen.Nodes, p, me, handed)
+	leaves := m.seen.Nodes[me].State == engine.Draining
+	given := m.shards.cede(m.seen.Nodes, p, me, handed, func(name string) bool {
+		last, is := m.shunned[name]
+		return !is || leaves || now-last > shuns*m.cfg.Times.Spare
+	})
 	if len(given) > 0 {
 		m.giving.Store(true)
 		run(func(ctx context.Context) error {
@@ -254,7 +279,7 @@ func (m *Member) give(run running, p *Plan, me int) {
 		})
 		return
 	}
-	if m.seen.Nodes[me].State == engine.Draining {
+	if leaves {
 		select {
 		case <-m.drained:
 		default:
@@ -269,14 +294,16 @@ func (m *Member) handOver(ctx context.Context, given []engine.Handover) error {
 	for i := range given {
 		ceded[i] = given[i].Shard
 	}
-	for again := m.cfg.Boot(); m.rest(ctx, again); again += m.cfg.Times.Look {
-		if m.cfg.Cede(ctx, ceded) != nil {
-			continue
+	for {
+		err := m.cfg.Cede(ctx, ceded)
+		if err == nil {
+			err = m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Give(ctx, m.cfg.Node.Life, given) })
 		}
-		err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Give(ctx, m.cfg.Node.Life, given) })
 		if err == nil || errors.Is(err, engine.ErrFenced) {
 			return err
 		}
+		if !m.rest(ctx, m.cfg.Boot()+m.cfg.Times.Look) {
+			return nil
+		}
 	}
-	return nil
 }

@@ -13,12 +13,15 @@ import (
 	"xtimer/engine"
 )
 
-// live runs the nodes of a world in a bubble, checks the invariant each millisecond, and
+// live runs the nodes of a world in a bubble, checks the invariant all the time, and
 // ends all of it after the script.
-func live(t *testing.T, seed uint64, nodes int, script func(w *world)) *world {
+func live(t *testing.T, seed uint64, nodes int, script func(w *world), rates ...float64) *world {
 	var w *world
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, nodes)
+		for i, rate := range rates {
+			w.nodes[i].rate = rate
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		var wg sync.WaitGroup
 		for _, s := range w.nodes {
@@ -27,7 +30,7 @@ func live(t *testing.T, seed uint64, nodes int, script func(w *world)) *world {
 		wg.Go(func() {
 			time.Sleep(500 * time.Microsecond)
 			for ctx.Err() == nil && w.check() {
-				time.Sleep(ms)
+				time.Sleep(2 * ms)
 			}
 		})
 		script(w)
@@ -70,6 +73,13 @@ func TestMembersShareTheShards(t *testing.T) {
 		w.still()
 		t.Logf("settled after %v", w.settles(10*time.Second))
 		owners := w.owners()
+		for _, s := range w.nodes {
+			for shard, by := range owners {
+				if fence, ok := s.process.Owns(shard); ok != (by[0] == s.name) || ok && fence == 0 {
+					t.Errorf("%s owns shard %d of %v: %v, fence %d", s.name, shard, by, ok, fence)
+				}
+			}
+		}
 		time.Sleep(time.Minute)
 		for shard, by := range w.owners() {
 			if by[0] != owners[shard][0] {
@@ -154,6 +164,34 @@ func TestTableAway(t *testing.T) {
 	}
 }
 
+// A node that beats and does not take leaves no shard free for long, and is given few.
+func TestNodeThatTakesNothing(t *testing.T) {
+	w := live(t, 8, 4, func(w *world) {
+		w.still()
+		deaf := w.nodes[2]
+		deaf.at(func() { deaf.deaf, deaf.down = true, true })
+		deaf.kill()
+		time.Sleep(5 * time.Second)
+		deaf.at(func() { deaf.down = false })
+		var unowned time.Duration
+		for range 400 {
+			time.Sleep(50 * ms)
+			n := engine.Shards
+			w.eachOwned(func(int, string) { n-- })
+			unowned += time.Duration(n) * 50 * ms
+		}
+		if unowned > 6*time.Minute || unowned == 0 {
+			t.Errorf("shards were free for %v in 20 s", unowned)
+		}
+		t.Logf("shards were free for %v in 20 s", unowned)
+		deaf.at(func() { deaf.deaf = false })
+		w.settles(20 * time.Second)
+	})
+	if w.evictions.Load() > 0 {
+		t.Errorf("%d evictions", w.evictions.Load())
+	}
+}
+
 // Who drains gives all it has, without an eviction.
 func TestDrain(t *testing.T) {
 	w := live(t, 5, 3, func(w *world) {
@@ -211,7 +249,7 @@ func seeds() int {
 	if n, err := strconv.Atoi(os.Getenv("XTIMER_SEEDS")); err == nil {
 		return n
 	}
-	return 12
+	return 8
 }
 
 // TestMembersUnderFaults lets nodes be killed, frozen anywhere, cut off, slow, and drained, and

@@ -67,15 +67,16 @@ func (x *shards) see(life uint64, read *[engine.Shards]engine.Holding) (gained [
 	return gained, nil
 }
 
-// cede marks up to n of the owned shards that a plan has for other nodes, in order.
-func (x *shards) cede(nodes []engine.Node, p *Plan, me, n int) (given []engine.Handover) {
+// cede marks up to n of the owned shards that a plan has for other nodes, in order. heir
+// reports whether a node may be given any.
+func (x *shards) cede(nodes []engine.Node, p *Plan, me, n int, heir func(name string) bool) (given []engine.Handover) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for s := range x.held {
-		h := &x.held[s]
-		if h.state == owned && p[s] != Nobody && int(p[s]) != me && len(given) < n {
+		h, to := &x.held[s], int(p[s])
+		if h.state == owned && to != Nobody && to != me && len(given) < n && heir(nodes[to].Name) {
 			h.state = ceded
-			given = append(given, engine.Handover{Shard: s, Fence: h.fence, Heir: nodes[p[s]].Name})
+			given = append(given, engine.Handover{Shard: s, Fence: h.fence, Heir: nodes[to].Name})
 		}
 	}
 	return given
@@ -99,11 +100,21 @@ func (f *free) see(now time.Duration, read *[engine.Shards]engine.Holding) {
 	}
 }
 
-// takes lists the free shards that a node takes: those that the plan has for it, and those
-// that another node has left free for longer than spare.
-func (f *free) takes(now, spare time.Duration, p *Plan, me int, anybodys bool) (shards []int) {
+// planned lists the free shards that the plan has for a node.
+func (f *free) planned(p *Plan, me int) (shards []int) {
 	for s := range f {
-		if f[s].yes && (int(p[s]) == me || anybodys && now-f[s].since >= spare) {
+		if f[s].yes && int(p[s]) == me {
+			shards = append(shards, s)
+		}
+	}
+	return shards
+}
+
+// spared lists the free shards that the nodes of the plan have not taken for longer than a
+// time.
+func (f *free) spared(now, longer time.Duration, p *Plan, me int) (shards []int) {
+	for s := range f {
+		if f[s].yes && int(p[s]) != me && now-f[s].since >= longer {
 			shards = append(shards, s)
 		}
 	}

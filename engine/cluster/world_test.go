@@ -14,8 +14,8 @@ import (
 	"xtimer/tier/memory"
 )
 
-// world is many nodes over one table, in a bubble. An invariant is checked each
-// millisecond: no shard has two owners whose leases are fresh.
+// world is many nodes over one table, in a bubble. An invariant is checked all
+// the time: no shard has two owners whose leases are fresh.
 type world struct {
 	t     *testing.T
 	table *memory.Members
@@ -29,7 +29,7 @@ type world struct {
 
 	sent sync.WaitGroup // calls under way
 
-	lives, evictions, gives, takes, lateCalls, ends atomic.Int64
+	lives, evictions, gives, lateCalls, ends atomic.Int64
 }
 
 // station is one node: its clock, its link to the table, and its process.
@@ -42,13 +42,15 @@ type station struct {
 	mu      sync.Mutex // guards all below
 	rng     *rand.Rand
 	journal byte
-	frozen  time.Time     // until then
-	cut     [2]time.Time  // until then requests, or answers, are lost
-	slow    time.Time     // until then each way takes up to delay
-	delay   time.Duration //
+	frozen  time.Time    // until then
+	cut     [2]time.Time // until then requests, or answers, are lost
+	slow    time.Time    // until then each way takes up to delay
+	delay   time.Duration
+	late    time.Duration // each answer takes so much longer
 	stop    func()        // ends the process
 	process *process      // nil: none runs
 	down    bool          // none is started
+	deaf    bool          // it takes nothing
 }
 
 // process is one life of a station, and its way to the table.
@@ -198,6 +200,9 @@ func (s *station) way(direction int) (takes time.Duration, lost bool) {
 	if time.Now().Before(s.slow) {
 		takes += time.Duration(s.rng.Int64N(int64(s.delay)))
 	}
+	if direction == 1 {
+		takes += s.late
+	}
 	return takes, time.Now().Before(s.cut[direction])
 }
 
@@ -271,7 +276,12 @@ func (p *process) Evict(ctx context.Context, life uint64, dead engine.Pulse) err
 }
 
 func (p *process) Take(ctx context.Context, life uint64, shards []int) error {
-	p.takes.Add(1)
+	p.mu.Lock()
+	deaf := p.deaf
+	p.mu.Unlock()
+	if deaf {
+		return errLost
+	}
 	return p.call(ctx, func() error { return p.table.Take(ctx, life, shards) })
 }
 
