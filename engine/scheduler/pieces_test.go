@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,6 +158,7 @@ func TestRecordOfARowIsKept(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
+				var mu sync.Mutex
 				kept := map[engine.Key]bool{}
 				var away atomic.Bool
 				w.before.set(func(op string, arg any) error {
@@ -167,6 +169,8 @@ func TestRecordOfARowIsKept(t *testing.T) {
 					case away.Load():
 						return engine.ErrUnavailable
 					}
+					mu.Lock()
+					defer mu.Unlock()
 					for _, r := range s.Tasks {
 						if r.Status == engine.Succeeded {
 							before, is := kept[r.Key]
@@ -189,6 +193,8 @@ func TestRecordOfARowIsKept(t *testing.T) {
 					w.start()
 				}
 				w.settle()
+				mu.Lock()
+				defer mu.Unlock()
 				if got, is := kept[late]; !got {
 					t.Errorf("of the task with a row: kept %t, stored %t", got, is)
 				}
