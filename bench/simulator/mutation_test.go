@@ -164,11 +164,29 @@ var mutations = []mutation{
 	{forgetsOperation, []replacement{
 		{"engine/change/bulk.go", "bulkFiles(e.cfg.OperationsDir)", `bulkFiles("")`},
 	}},
+	{leaseOfAnswer, []replacement{
+		{"engine/cluster/member.go", "m.lease.Acknowledge(began)", "m.lease.Acknowledge(m.cfg.Boot())"},
+	}},
+	{evictsTheLiving, []replacement{
+		{"tier/memory/members.go", "n.Pulse() != dead", "n.Life != dead.Life"},
+	}},
+	{outageIsSilence, []replacement{
+		{"engine/cluster/watch.go", "	if !fresh || now-w.last > w.times.Gap {\n		was = nil\n	}\n", ""},
+	}},
+	{takesWithoutFence, []replacement{
+		{"tier/memory/members.go", "m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})", "m.holders[s], m.moves, m.cold.shards[s].Owner = engine.Holding{Holder: life, Clean: h.Clean}, m.moves+1, n.Name"},
+	}},
 }
 
 const (
 	forgetsOperation = "a start forgets an operation on many timers"
 	looksOnce        = "a call is not looked at again before its first byte" // the simulator hangs
+
+	// Of several nodes, which the simulator does not run yet.
+	leaseOfAnswer     = "a lease runs from the answer of a beat"
+	evictsTheLiving   = "a life that has beaten is evicted"
+	outageIsSilence   = "all are silent after an outage of the table"
+	takesWithoutFence = "a shard is taken under its former fence"
 )
 
 // noticedBy has the test, a package and its name, that has to notice a mutation for which
@@ -176,6 +194,12 @@ const (
 var noticedBy = map[string][2]string{
 	forgetsOperation: {"../../engine/scheduler", "TestBulkGoesOnAfterAKill"},
 	looksOnce:        {"../../engine/scheduler", "TestChangeThatFailsBeforeTheFirstByte"},
+
+	leaseOfAnswer:     {"../../engine/cluster", "TestLeaseOfLateAnswers"},
+	evictsTheLiving:   {"../../tier/memory", "TestMembers"},
+	outageIsSilence:   {"../../engine/cluster", "TestOutageBuriesNobody"},
+	takesWithoutFence: {"../../tier/memory", "TestMembers"},
+
 	"tasks that wait for each other go in any order":             {"../../engine/resident", "TestQueueGoesByDue"},
 	"a row that changes its lane is not read again":              {"../../engine/scheduler", "TestRowThatChangesItsLane"},
 	"a due of a range is taken while its timer is being changed": {"../../engine/scheduler", "TestDeleteAfterALongStepBack"},

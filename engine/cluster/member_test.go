@@ -192,6 +192,23 @@ func TestNodeThatTakesNothing(t *testing.T) {
 	}
 }
 
+// A lease runs from the start of a beat, also where each answer is late, and the clock of
+// who buries runs faster.
+func TestLeaseOfLateAnswers(t *testing.T) {
+	w := live(t, 9, 2, func(w *world) {
+		w.still()
+		slow := w.nodes[0]
+		w.settles(10 * time.Second)
+		slow.at(func() { slow.late = 700 * ms })
+		time.Sleep(5 * time.Second)
+		slow.at(func() { slow.cut[0], slow.down = time.Now().Add(time.Hour), true })
+		w.settles(4 * time.Second)
+	}, 1, 1.5)
+	if w.evictions.Load() != 1 {
+		t.Errorf("%d evictions", w.evictions.Load())
+	}
+}
+
 // Who drains gives all it has, without an eviction.
 func TestDrain(t *testing.T) {
 	w := live(t, 5, 3, func(w *world) {

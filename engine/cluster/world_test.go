@@ -352,6 +352,9 @@ func (w *world) healed() error {
 		if len(by) != 1 {
 			return fmt.Errorf("shard %d is owned by %v", shard, by)
 		}
+		if _, ok := up[by[0]]; !ok {
+			return fmt.Errorf("shard %d is owned by %s still", shard, by[0])
+		}
 		up[by[0]]++
 	}
 	for name, n := range up {
