@@ -326,7 +326,7 @@ func (w *world) fault() {
 		if p != nil {
 			p.Become(engine.Draining)
 			time.Sleep(time.Second)
-			s.at(s.stop)
+			s.at(func() { s.stop() })
 		}
 	}
 }
