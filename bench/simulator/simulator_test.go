@@ -150,12 +150,16 @@ func TestRepeat(t *testing.T) {
 }
 
 // peace takes the faults and the lies out of a script, and what depends on how
-// long things take: a run by hand is called or cancelled by a change in the same ms.
+// long things take: a run by hand is called or cancelled by a change in the same ms,
+// and dues that come at once, as those of a catch-up, overlap or do not.
 func (s *Script) peace() {
 	s.Steps = slices.DeleteFunc(s.Steps, func(st Step) bool { return st.Kind >= Crash || st.Kind == Retry })
 	s.Steps = slices.CompactFunc(s.Steps, func(a, b Step) bool { return a.Name == b.Name && b.At-a.At < 2*time.Millisecond })
 	for i := range s.Steps {
-		s.Steps[i].Definition.Delivery = engine.AtLeastOnce
+		d := &s.Steps[i].Definition
+		if d.Delivery = engine.AtLeastOnce; d.Overlap == engine.OverlapSkip {
+			d.Overlap = engine.OverlapAllow
+		}
 	}
 	s.Honest, s.Pace = true, 0
 }
