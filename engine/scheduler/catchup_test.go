@@ -317,9 +317,7 @@ func TestUnfoldBesideAChange(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		w.tune = func(e *scheduler.Scheduler) {
 			w.all.Go(func() {
-				for pause := time.Microsecond; e.Ready() != nil; pause = min(2*pause, time.Millisecond) {
-					time.Sleep(pause)
-				}
+				untilReady(e)
 				_, _ = e.Disable(context.Background(), a, 0, "", 0)
 			})
 		}

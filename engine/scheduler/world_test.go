@@ -251,6 +251,12 @@ func (w *world) start() {
 	l.stop = cancel
 	w.Scheduler, w.life = e, l
 	w.all.Go(func() { l.end <- e.Run(ctx) })
+	untilReady(e)
+}
+
+// untilReady waits until an engine is ready. A start that waits for 20 s of a slow tier is
+// not asked 20,000,000 times.
+func untilReady(e *scheduler.Scheduler) {
 	for pause := time.Microsecond; e.Ready() != nil; pause = min(2*pause, time.Millisecond) {
 		time.Sleep(pause)
 	}
