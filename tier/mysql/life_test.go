@@ -21,7 +21,9 @@ func TestLifeEnds(t *testing.T) {
 	mustTake(t, s)
 	one := create(recurringTimer(1))
 	mustApply(t, s, one)
-	if err := s.Settle(t.Context(), marking(benchNow)); err != nil {
+	st := marking(benchNow)
+	st.LeftOut = []int64{benchNow - benchNow%minute}
+	if err := s.Settle(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.db.Exec("UPDATE fences SET life=0"); err != nil {
@@ -37,7 +39,12 @@ func TestLifeEnds(t *testing.T) {
 		"a bound": func() error {
 			return s.Raise(t.Context(), []engine.Bound{{ID: 1, Version: 1, Due: benchNow + dayMs}})
 		},
-		"a sweep": func() error { _, err := s.forgetFeed(t.Context(), benchNow+dayMs); return err },
+		"an archive":       func() error { return s.Raise(t.Context(), []engine.Bound{{ID: 1, Version: 1, Finished: true}}) },
+		"a removal":        func() error { return s.remove(t.Context(), []engine.TimerID{1}, benchNow+dayMs) },
+		"old versions":     func() error { return s.deleteVersions(t.Context(), []versionMark{{timer: 1, version: 1}}) },
+		"shards filled":    func() error { return s.fillShards(t.Context()) },
+		"minutes left out": func() error { _, err := s.forgetLeftOut(t.Context(), benchNow+dayMs); return err },
+		"a sweep":          func() error { _, err := s.forgetFeed(t.Context(), benchNow+dayMs); return err },
 	} {
 		if err := write(); !errors.Is(err, engine.ErrFenced) {
 			t.Errorf("%s: %v", what, err)

@@ -59,6 +59,37 @@ func TestMigrateForward(t *testing.T) {
 	}
 }
 
+// TestMigrateCutShort: a migration that ended after any of its statements is made by the next
+// start.
+func TestMigrateCutShort(t *testing.T) {
+	s := unhurried(t)
+	var err error
+	if s.pools, err = connect(s.cfg.DSN); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range migrations() {
+		for n := range m.statements {
+			short := migrations()[:i+1]
+			short[i].statements = append(short[i].statements[:n+1:n+1], "NONSENSE")
+			if err := s.migrateTo(t.Context(), short); number(err) != 1064 {
+				t.Fatalf("schema version %d, %d statements: %v", m.version, n+1, err)
+			}
+		}
+		if err := s.migrateTo(t.Context(), migrations()[:i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.release(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, s)
+	mustTake(t, s)
+	mustApply(t, s, create(shot(1, "one")))
+	if err := s.Settle(t.Context(), marking(benchNow)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestDSN: what the user may say in the DSN, and what the server is set to,
 // changes nothing that is stored or read.
 func TestDSN(t *testing.T) {

@@ -79,11 +79,12 @@ var errTaken = fmt.Errorf("%w: %w", engine.ErrFenced, &engine.Fault{
 	Kind: engine.FaultUnavailable, Code: "taken_over", Detail: "another xtimer has taken this database over: ask that one",
 })
 
-// life is a process that took the shards. Each transaction of it begins with a count in a
-// row of fences, which the transaction has locked then until it ends: nobody takes the
-// shards before that, and nothing is written once somebody did. Written and not only
-// locked: of two members of a cluster that certifies transactions (Galera, Group
-// Replication) each would grant the lock.
+// life is the time of a process from its Take to the next Take of any process. Each write
+// transaction of a life first adds 1 to n in a row of fences. The row stays locked until the
+// transaction ends, so Take waits for the transaction. After Take the row has another life,
+// and the transaction fails. The row is written, and not only locked, because a cluster that
+// certifies transactions (Galera, Group Replication) compares only writes: two of its members
+// could each grant the lock.
 type life struct {
 	node string
 	id   uint64 // not 0
@@ -98,8 +99,8 @@ const (
 
 func (s *Store) slot(i int64) int64 { return (s.slots + i) % slotsMade }
 
-// begin ends every other life, also one of a former program; that waits for its
-// transactions.
+// begin starts the life and ends every other one, also that of a former program. It waits
+// for the write transactions that are under way.
 func (l *life) begin(t *transaction) error {
 	if err := t.run("UPDATE fences SET fence=fence+1,life=0"); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (l *life) begin(t *transaction) error {
 	return t.run("DELETE FROM fences WHERE life=0 AND node<>''")
 }
 
-// own counts in the fence of a slot, see life. A store that has taken no shards, as an
-// export's, asks nobody.
+// own adds 1 to n in the row of a slot, see life. It does nothing in a store that has taken
+// no shards, such as that of an export.
 func (s *Store) own(t *transaction, slot int64) error {
 	mine := s.life.Load()
 	if mine == nil {

@@ -186,14 +186,13 @@ func inShards(shards ...int) string {
 
 // andIn narrows a query to the shards, where the index of the query does not begin with them.
 func andIn(of engine.Set) string {
-	switch shards := slices.Collect(of.All()); {
-	case of == engine.AllShards:
+	switch of {
+	case engine.AllShards:
 		return ""
-	case len(shards) == 0:
+	case engine.Set{}:
 		return " AND FALSE"
-	default:
-		return " AND " + inShards(shards...)
 	}
+	return " AND " + inShards(slices.Collect(of.All())...)
 }
 
 // keyColumns name an occurrence.

@@ -60,7 +60,7 @@ type Store struct {
 	slots   int64                // of the tables counts and fences: the first of this store's
 	id      uint64               // of its life
 	life    atomic.Pointer[life] // that began with Take; nil: it took nothing
-	// marked are the watermarks that were stored, or more was: a database that has less
+	// marked has for each shard a watermark that was stored. A database with a lower one
 	// went back.
 	marked [engine.Shards]atomic.Int64
 	newest newest

@@ -59,8 +59,9 @@ func (f *schema7) insert(n, owed int) {
 	}
 }
 
-// shards wants the shard of each row, but for the last ones.
-func (f *schema7) shards(but int) {
+// shards checks the column shard of each row: it is that of the timer, and unknownShard in
+// the rows of the timers written last, so many as unfilled says.
+func (f *schema7) shards(unfilled int) {
 	f.Helper()
 	for _, q := range []string{"SELECT id,shard FROM timers", "SELECT timer,shard FROM owed WHERE due=" + string(appendInt(nil, benchNow))} {
 		found := map[engine.TimerID]int{}
@@ -76,7 +77,7 @@ func (f *schema7) shards(but int) {
 		}
 		for i, id := range f.ids {
 			want := id.Shard()
-			if i >= len(f.ids)-but {
+			if i >= len(f.ids)-unfilled {
 				want = unknownShard
 			}
 			if found[id] != want {
@@ -86,7 +87,7 @@ func (f *schema7) shards(but int) {
 	}
 }
 
-// reads wants all that was written to be found.
+// reads checks that Due and Owed find each timer of the shards.
 func (f *schema7) reads(of engine.Set) {
 	f.Helper()
 	var want, due, owed []engine.TimerID
