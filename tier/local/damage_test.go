@@ -199,6 +199,46 @@ func TestSweepPastDamage(t *testing.T) {
 	}
 }
 
+// TestSweepPastDamagedRows: a recurring timer with an end whose definition is cut, and an
+// Idempotency-Key whose row is cut, stay; what is beside them is archived and forgotten.
+func TestSweepPastDamagedRows(t *testing.T) {
+	s := small(vfs.NewMem())
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const cut, n = 3, 5
+	st := &engine.Settlement{Owner: "n"}
+	for id := engine.TimerID(1); id <= n; id++ {
+		x := &engine.Timer{Definition: engine.NewDefinition(), ID: id, Version: 1, Generation: 1, LastDue: benchNow}
+		x.App, x.Name, x.Schedule.Every = "a", fmt.Sprint("n", id), time.Second
+		once := &engine.Once{App: "a", Key: x.Name, Expires: benchNow}
+		if a, err := s.Apply(t.Context(), &engine.Change{Timer: x, ID: id, Once: once}); err != nil || a.Err != nil {
+			t.Fatal(err, a.Err)
+		}
+	}
+	for shard := range engine.Shards {
+		st.Marks = append(st.Marks, engine.Mark{Shard: shard, W: benchNow})
+	}
+	for _, k := range [][]byte{timerKey(nil, cut), onceKey(nil, "a", fmt.Sprint("n", cut))} {
+		if err := s.db.Set(k, []byte{1, 2}, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sweep(t.Context(), benchNow, 0, 0); !errors.As(err, new(*engine.Damage)) {
+		t.Errorf("a sweep past damage tells of %v", err)
+	}
+	if c, err := s.Counts(t.Context()); err != nil || c.Finished != n-1 {
+		t.Errorf("beside the one that cannot be read: %+v, %v", c, err)
+	}
+	if ks, _, err := s.keys([]byte{kindOnceAt}, []byte{kindOnceAt + 1}, n); err != nil || len(ks) != 1 {
+		t.Errorf("%d Idempotency-Keys are left, %v", len(ks), err)
+	}
+}
+
 // TestReplayOverDamage: a start finds a record in its journal that is damaged in the store,
 // and stores it again.
 func TestReplayOverDamage(t *testing.T) {

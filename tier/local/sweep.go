@@ -116,15 +116,10 @@ func (s *Store) archiveEnded(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	failpoint.Hit("archive")
-	err = s.do(ctx, len(ks), func(g *group) error {
-		for _, k := range ks {
-			if err := g.archiveEntry(k); err != nil {
-				return err
-			}
-		}
-		return nil
+	_, damage, err := s.pieces(ctx, ks, func(g *group, k []byte) (size int, whole bool, err error) {
+		return 0, true, g.archiveEntry(k)
 	})
-	return more, err
+	return more, cmp.Or(err, damage)
 }
 
 // removeFinished removes timers that ended before the instant, with all their
@@ -218,27 +213,25 @@ func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error
 	if err != nil || len(ks) == 0 {
 		return false, err
 	}
-	err = s.do(ctx, len(ks), func(g *group) error {
-		for _, k := range ks {
-			app, rest, ok1 := readText(k[7:])
-			key, _, ok2 := readText(rest)
-			if !ok1 || !ok2 {
-				return damaged(k, errKey)
-			}
-			u, err := g.Used(app, key)
-			if err != nil {
-				return err
-			}
-			if u != nil && u.Expires <= now {
-				main := onceKey(nil, app, key)
-				g.delete(main)
-				g.once[string(main)] = nil
-			}
-			g.delete(k)
+	_, damage, err := s.pieces(ctx, ks, func(g *group, k []byte) (size int, whole bool, err error) {
+		app, rest, ok1 := readText(k[7:])
+		key, _, ok2 := readText(rest)
+		if !ok1 || !ok2 {
+			return 0, false, damaged(k, errKey)
 		}
-		return nil
+		u, err := g.Used(app, key)
+		if err != nil {
+			return 0, false, err
+		}
+		if u != nil && u.Expires <= now {
+			main := onceKey(nil, app, key)
+			g.delete(main)
+			g.once[string(main)] = nil
+		}
+		g.delete(k)
+		return 0, true, nil
 	})
-	return more, err
+	return more, cmp.Or(err, damage)
 }
 
 // forgetVersions removes former versions that were replaced before the instant, of
