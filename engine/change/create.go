@@ -205,10 +205,19 @@ func (e *Maker) replayed(ctx context.Context, made *engine.Timer) inspect.View {
 	return e.Standing(ctx, made)
 }
 
+// errRemoved refuses a create that repeats an Idempotency-Key when no version of the timer
+// is kept any more: a second timer must not be made, and nothing tells how the first was.
+var errRemoved = &engine.Fault{
+	Kind: engine.FaultConflict, Code: "timer_removed",
+	Detail: "the Idempotency-Key was already used to create a timer; the timer was removed since",
+}
+
 // created turns the tier's outcome into the caller's.
 func (e *Maker) created(ctx context.Context, d *engine.Definition, c *engine.Change, a engine.Applied, next int64) Created {
 	switch {
-	case a.Replayed:
+	case a.Replayed && errors.Is(a.Err, engine.ErrNotFound):
+		return Created{Err: errRemoved}
+	case a.Replayed && a.Err == nil:
 		return Created{View: e.replayed(ctx, a.Existing), Existed: true, Replayed: true}
 	case a.Existing != nil && a.Existing.Definition.Equal(d):
 		return Created{View: e.Standing(ctx, a.Existing), Existed: true}

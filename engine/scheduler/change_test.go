@@ -210,6 +210,24 @@ func TestCreateWhileTheMigratorLoads(t *testing.T) {
 	}
 }
 
+// A create that repeats an Idempotency-Key of a timer of which no version is kept any more
+// is refused: it must not make a second timer.
+func TestRepeatOfARemovedTimer(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.FinishedRetention, w.config.HistoryRetention = time.Hour, time.Hour
+		w.start()
+		d := timer("a", delay(time.Second))
+		once := &engine.Once{App: d.App, Key: "k", Expires: w.now() + 24*time.Hour.Milliseconds()}
+		if c := w.Create(t.Context(), d, once); c.Err != nil {
+			t.Fatal(c.Err)
+		}
+		time.Sleep(3 * time.Hour)
+		if c := w.Create(t.Context(), d, once); code(c.Err) != "timer_removed" {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
 // After the 2xx of a delete, in whatever state the task is, nothing is called, over a crash.
 func TestDelete(t *testing.T) {
 	t.Parallel()
