@@ -58,7 +58,7 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 		}
 		t := ts[0]
 		if t == nil {
-			continue // gone: resume drops them
+			continue // gone, and resume drops them; or left out, and they stay
 		}
 		p, err := plan.Of(t)
 		if err != nil {

@@ -27,11 +27,30 @@ func (e *export) fromStore(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	if err := e.storedTimers(ctx, cold); err != nil {
+	return e.storedLines(ctx, cold)
+}
+
+// storedLines writes what a store has, and then says whether damaged timers are missing.
+func (e *export) storedLines(ctx context.Context, cold engine.Cold) error {
+	listed, err := e.storedTimers(ctx, cold)
+	if err != nil {
 		return err
 	}
 	if e.history {
-		return e.storedRecords(ctx, cold)
+		if err := e.storedRecords(ctx, cold); err != nil {
+			return err
+		}
+	}
+	if f := e.filter; f.App != "" || f.NamePrefix != "" || f.Label != "" {
+		return nil
+	}
+	n, err := cold.Counts(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot count the timers: %w", err)
+	}
+	// A list leaves out what cannot be read.
+	if all := n.Enabled + n.Disabled + n.Finished; all > listed {
+		return fmt.Errorf("%d of %d timers are damaged and not exported: xtimer verify names them", all-listed, all)
 	}
 	return nil
 }
@@ -85,15 +104,14 @@ func openSettled(ctx context.Context, s *settings.Settings) (cold engine.Cold, e
 // aPage is how many timers or records are read at a time.
 const aPage = 1000
 
-func (e *export) storedTimers(ctx context.Context, cold engine.Cold) error {
+func (e *export) storedTimers(ctx context.Context, cold engine.Cold) (listed int64, err error) {
 	f := engine.TimerFilter{App: e.filter.App, NamePrefix: e.filter.NamePrefix}
-	var err error
 	if f.Labels, err = parseLabels(e.filter.Label); err != nil {
-		return exit.Usage("--label: %w", err)
+		return 0, exit.Usage("--label: %w", err)
 	}
 	shards, err := cold.Shards(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot read the watermarks: %w", err)
+		return 0, fmt.Errorf("cannot read the watermarks: %w", err)
 	}
 	// Of what is owed only the ids are held. Most timers owe nothing, and are
 	// not asked about one by one.
@@ -105,36 +123,25 @@ func (e *export) storedTimers(ctx context.Context, cold engine.Cold) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("cannot read the pending tasks: %w", err)
+		return 0, fmt.Errorf("cannot read the pending tasks: %w", err)
 	}
-	now, listed := time.Now().UnixMilli(), int64(0)
+	now := time.Now().UnixMilli()
 	for after := ""; ; {
 		ts, next, err := cold.Timers(ctx, f, after, aPage)
 		if err != nil {
-			return fmt.Errorf("cannot read the timers: %w", err)
+			return 0, fmt.Errorf("cannot read the timers: %w", err)
 		}
 		listed += int64(len(ts))
 		for _, t := range ts {
 			if err := e.storedTimer(ctx, cold, t, shards, owing, now); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		if after = next; after == "" {
 			break
 		}
 	}
-	if err := e.countStrays(ctx, cold, owing); err != nil || f.App != "" || f.NamePrefix != "" || len(f.Labels) > 0 {
-		return err
-	}
-	n, err := cold.Counts(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot count the timers: %w", err)
-	}
-	// A list leaves out what cannot be read.
-	if all := n.Enabled + n.Disabled + n.Finished; all > listed {
-		return fmt.Errorf("%d of %d timers are damaged and not exported: xtimer verify names them", all-listed, all)
-	}
-	return nil
+	return listed, e.countStrays(ctx, cold, owing)
 }
 
 func (e *export) storedTimer(ctx context.Context, cold engine.Cold, t *engine.Timer, shards []engine.Shard, owing map[engine.TimerID]int64, now int64) error {
@@ -167,6 +174,7 @@ func (e *export) countStrays(ctx context.Context, cold engine.Cold, owing map[en
 		switch {
 		case errors.Is(err, engine.ErrNotFound):
 			e.strays += n
+		case errors.As(err, new(*engine.Damage)): // it is not listed either, see storedLines
 		case err != nil:
 			return fmt.Errorf("cannot look for timer %s: %w", id, err)
 		}

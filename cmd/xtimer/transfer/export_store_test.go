@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 	"xtimer/tier/memory"
 )
 
-// hiding is a store with a timer that cannot be read: its list leaves the timer out.
+// hiding is a store with a timer that cannot be read. Its list leaves the timer out.
 type hiding struct {
 	*memory.Cold
 	id engine.TimerID
@@ -28,8 +29,15 @@ func (h hiding) Timers(ctx context.Context, f engine.TimerFilter, after string, 
 	return kept, next, err
 }
 
+func (h hiding) Timer(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	if id == h.id {
+		return nil, &engine.Damage{Row: "a row", Err: errors.New("it is cut")}
+	}
+	return h.Cold.Timer(ctx, id)
+}
+
 // TestExportOfADamagedTimer: an export of all timers that has not all of them fails, with
-// the others written.
+// the others and the history written, also if tasks of the damaged timer are unfinished.
 func TestExportOfADamagedTimer(t *testing.T) {
 	cold := memory.NewCold()
 	for _, id := range []engine.TimerID{1, 2, 3} {
@@ -40,14 +48,22 @@ func TestExportOfADamagedTimer(t *testing.T) {
 			t.Fatal(err, a.Err)
 		}
 	}
-	var out bytes.Buffer
-	e := export{lines: json.NewEncoder(&out)}
-	if err := e.storedTimers(t.Context(), hiding{cold, 4}); err != nil || e.timers != 3 {
-		t.Errorf("%d timers are exported, %v", e.timers, err)
+	k := engine.Key{Timer: 2, Due: 60_000}
+	err := cold.Settle(t.Context(), &engine.Settlement{
+		Owe:   []engine.Owed{{Key: k, Generation: 1, NotBefore: k.Due}},
+		Tasks: []engine.Record{{Key: k, Status: engine.Retrying, Encoded: engine.EncodeTask(&engine.Task{Key: k, Status: engine.Retrying})}},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	e = export{lines: json.NewEncoder(&out)}
-	err := e.storedTimers(t.Context(), hiding{cold, 2})
-	if err == nil || !strings.Contains(err.Error(), "1 of 3 timers are damaged") || e.timers != 2 {
-		t.Errorf("%d timers are exported, %v", e.timers, err)
+	var out bytes.Buffer
+	e := export{lines: json.NewEncoder(&out), history: true}
+	if err := e.storedLines(t.Context(), hiding{cold, 4}); err != nil || e.timers != 3 || e.records != 1 {
+		t.Errorf("%d timers and %d records are exported, %v", e.timers, e.records, err)
+	}
+	e = export{lines: json.NewEncoder(&out), history: true}
+	err = e.storedLines(t.Context(), hiding{cold, 2})
+	if err == nil || !strings.Contains(err.Error(), "1 of 3 timers are damaged") || e.timers != 2 || e.records != 1 {
+		t.Errorf("%d timers and %d records are exported, %v", e.timers, e.records, err)
 	}
 }
