@@ -162,13 +162,24 @@ func leaveOut(t *transaction, minutes []int64) error {
 	})
 }
 
-// forgetLeftOut removes the minutes of before history begins.
+// forgetLeftOut removes the first minutes of before history begins: an import may note
+// millions.
 func (s *Store) forgetLeftOut(ctx context.Context, before int64) (more bool, err error) {
-	minutes, err := s.LeftOut(ctx, 0, before-minute+1)
-	if len(minutes) == 0 || err != nil {
+	const piece = 5000
+	n, last := 0, int64(0)
+	err = s.read(ctx, "look for what was left out", func(ctx context.Context) error {
+		n = 0
+		q := fmt.Sprintf("SELECT minute FROM left_out WHERE minute<=%d ORDER BY minute LIMIT %d", before-minute, piece)
+		return s.scan(ctx, q, func(rows *sql.Rows) error {
+			n++
+			return rows.Scan(&last)
+		})
+	})
+	if n == 0 || err != nil {
 		return false, err
 	}
-	return false, s.write(ctx, "forget what was left out", slotSweep, func(t *transaction) error {
-		return t.run(fmt.Sprintf("DELETE FROM left_out WHERE minute<=%d", before-minute))
+	err = s.write(ctx, "forget what was left out", slotSweep, func(t *transaction) error {
+		return t.run(fmt.Sprintf("DELETE FROM left_out WHERE minute<=%d", last))
 	})
+	return n == piece, err
 }
