@@ -13,10 +13,10 @@ import "context"
 // ErrFenced from a call of a life means that the life is over: nothing that it writes is
 // stored any more, by a settle neither.
 type Members interface {
-	// Join begins the life n.Life of the node n.Name. was is the pulse of the node's former
-	// life, as a Look showed it, or zero if the node had no life. The former life is over,
-	// and its shards are the new life's, with fences moved on; they are not clean.
-	// ErrConflict: the node has another pulse.
+	// Join begins the life n.Life of the node n.Name. was is the pulse of the node, as a Look
+	// showed it, or zero if the node had no row. The former life is over, and its shards are
+	// the new life's, with fences moved on; they are not clean. ErrConflict: the node has
+	// another pulse. So a Join that is carried out late never begins a life that is over.
 	Join(ctx context.Context, n Node, was Pulse) error
 	// Beat changes the beat of n's life, and stores its state and weight.
 	Beat(ctx context.Context, n Node) error

@@ -34,7 +34,7 @@ func (m *Members) Join(_ context.Context, n engine.Node, was engine.Pulse) error
 	if before.Life == n.Life {
 		return nil
 	}
-	if before.Life != was.Life || before.Life != 0 && before.Beat != was.Beat {
+	if before.Pulse() != was {
 		return engine.ErrConflict
 	}
 	n.Beat = before.Beat + 1

@@ -19,6 +19,7 @@ func Members(t *testing.T, make func(t *testing.T) (engine.Cold, engine.Members)
 		{"a look shows what was done", looks},
 		{"a node has one life, and the next one keeps its shards", joins},
 		{"a repeated join is one join", joinsTwice},
+		{"a join that is carried out late does not begin a life that is over", joinsLate},
 		{"of many joins at once one begins", oneJoinWins},
 		{"a beat changes the beat, the state and the weight", beats},
 		{"who has beaten is not evicted", evictsByPulse},
@@ -56,7 +57,7 @@ func node(name string, life uint64) engine.Node {
 	return engine.Node{Name: name, Life: life, State: engine.Serving, Weight: 1, Journal: [16]byte{1, byte(life)}}
 }
 
-// join begins lives of nodes that had none.
+// join begins the first lives of nodes.
 func (s *members) join(ns ...engine.Node) {
 	s.Helper()
 	for _, n := range ns {
@@ -188,6 +189,23 @@ func joinsTwice(s *members) {
 	s.ok(s.Join(s.ctx, node("a", 2), was))
 	s.same("nodes", s.look().Nodes, first.Nodes)
 	s.same("shards", *s.look().Shards, *first.Shards)
+}
+
+func joinsLate(s *members) {
+	s.join(node("b", 2))
+	was := engine.Pulse{}
+	for i, end := range []func(life uint64) error{
+		func(life uint64) error { return s.Leave(s.ctx, life) },
+		func(uint64) error { return s.Evict(s.ctx, 2, s.pulse("a")) },
+		func(uint64) error { return s.Join(s.ctx, node("a", 99), s.pulse("a")) },
+	} {
+		n := node("a", uint64(10+i))
+		s.ok(s.Join(s.ctx, n, was))
+		s.ok(end(n.Life))
+		s.is(s.Join(s.ctx, n, was), engine.ErrConflict)
+		s.is(s.Beat(s.ctx, n), engine.ErrFenced)
+		was = s.pulse("a")
+	}
 }
 
 func oneJoinWins(s *members) {
@@ -337,7 +355,7 @@ func leaves(s *members) {
 	s.is(s.Beat(s.ctx, node("a", 1)), engine.ErrFenced)
 	s.ok(s.Leave(s.ctx, 1))
 	s.ok(s.Beat(s.ctx, node("b", 2)))
-	s.join(node("a", 3))
+	s.ok(s.Join(s.ctx, node("a", 3), s.pulse("a")))
 	s.ok(s.Leave(s.ctx, 1))
 	s.ok(s.Beat(s.ctx, node("a", 3)))
 }
