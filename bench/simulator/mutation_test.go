@@ -171,7 +171,7 @@ var mutations = []mutation{
 		{"tier/memory/members.go", "n.Pulse() != dead", "n.Life != dead.Life"},
 	}},
 	{outageIsSilence, []replacement{
-		{"engine/cluster/watch.go", "	if !fresh || now-w.last > w.times.Gap {\n		was = nil\n	}\n", ""},
+		{"engine/cluster/watch.go", "	if now-w.last > w.times.Gap {\n		was = nil\n	}\n", ""},
 	}},
 	{takesWithoutFence, []replacement{
 		{"tier/memory/members.go", "m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})", "m.holders[s], m.moves, m.cold.shards[s].Owner = engine.Holding{Holder: life, Clean: h.Clean}, m.moves+1, n.Name"},

@@ -25,7 +25,7 @@ func (m *Member) join(ctx context.Context) error {
 			case before.Life == n.Life: // a Join in doubt was carried out
 				return nil
 			case heard.Life != 0 && p.Life != 0 && p != heard:
-				return fmt.Errorf("node %s has another process that runs: give this one another name, or end that one", n.Name)
+				return fmt.Errorf("node %s has another process that beats: give this process another name, or end the other process", n.Name)
 			case p != heard || now-last > m.cfg.Times.Gap:
 				heard, since = p, now
 			}
@@ -52,7 +52,7 @@ func (m *Member) before() engine.Node {
 	return m.seen.Nodes[i]
 }
 
-// listen is for how long a former life must not have beaten.
+// listen returns for how long a former life must not have beaten.
 func (m *Member) listen(before *engine.Node) time.Duration {
 	if before.Journal == m.cfg.Node.Journal {
 		return m.cfg.Times.Listen

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Times are the paces and bounds of a node. All scale with one of them, so that who waits
-// always waits for longer than who holds.
+// Times are the paces and bounds of a node. All scale with the lease, so that a looker
+// always waits for longer than a life may call.
 type Times struct {
 	Beat    time.Duration // pace of the beats
 	Look    time.Duration // pace of the looks at the other nodes
@@ -15,8 +15,8 @@ type Times struct {
 	Silence time.Duration // how long a life must not have beaten to be buried
 	// Gap is the most that may lie between two looks of one watch.
 	Gap time.Duration
-	// Listen is how long a life listens for a beat of the former life of its node, if that one
-	// had the same journal: then its process has ended, or the journal was copied.
+	// Listen is how long a life listens for a beat of the former life of its node, if the
+	// former life had the same journal: then its process has ended, or the journal was copied.
 	Listen time.Duration
 	// Spare is how long a free shard is spared for the node that it is planned for.
 	Spare time.Duration
@@ -32,10 +32,10 @@ func TimesOf(lease time.Duration) Times {
 	}
 }
 
-// Lease is whether a life may call: for a hold from the *start* of its last request that
-// was acknowledged. Who looks saw what the request did after that start, so the lease is
-// over before the life is buried, however long the answer took. A request without an
-// answer extends nothing.
+// Lease says until when a life may call: for a hold from the *start* of its last request
+// that was acknowledged. The other nodes see what the request did after that start, so the
+// lease is over before they bury the life, however long the answer took. A request without
+// an answer extends nothing.
 //
 // Instants are readings of a clock that does not stand still while the machine is
 // suspended, and that nobody sets. Any goroutine may call its methods.
@@ -52,8 +52,8 @@ func NewLease(hold time.Duration) *Lease {
 	return l
 }
 
-// Acknowledge notes that a request was acknowledged that began at an instant. One that is
-// acknowledged after a later one changes nothing.
+// Acknowledge notes that a request was acknowledged that began at an instant. A request that
+// is acknowledged after a later request changes nothing.
 func (l *Lease) Acknowledge(began time.Duration) {
 	until := int64(began + l.hold)
 	for was := l.until.Load(); until > was && !l.until.CompareAndSwap(was, until); was = l.until.Load() {
@@ -63,5 +63,5 @@ func (l *Lease) Acknowledge(began time.Duration) {
 // Fresh reports whether the life may call at an instant.
 func (l *Lease) Fresh(now time.Duration) bool { return int64(now) < l.until.Load() && !l.over.Load() }
 
-// End lets the lease never be fresh again.
+// End ends the lease: it is never fresh again.
 func (l *Lease) End() { l.over.Store(true) }

@@ -91,11 +91,11 @@ func (m *Member) Drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Run joins, and lives until ctx ends; then the life leaves, and Run returns nil. It
-// returns an error when the node has another life, or when the life was ended.
+// Run joins, and lives until ctx ends; then the life leaves, and Run returns nil. Run
+// returns an error when another process runs under the name, when ctx ends before the life
+// has joined, or when the life was ended.
 func (m *Member) Run(ctx context.Context) error {
 	defer close(m.ended)
-	defer m.lease.End()
 	if err := m.join(ctx); err != nil {
 		return err
 	}
@@ -106,6 +106,7 @@ func (m *Member) Run(ctx context.Context) error {
 	run := func(part func(ctx context.Context) error) {
 		parts.Go(func() {
 			if err := part(within); err != nil {
+				m.lease.End() // its shards may be another's already: no call waits for the other parts to end
 				end(err)
 			}
 		})
@@ -117,7 +118,7 @@ func (m *Member) Run(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return fmt.Errorf("this life of node %s is over: %w", m.cfg.Node.Name, context.Cause(within))
 	}
-	// If the table is away, the others will see that the life is silent.
+	// If the table is away, the other nodes will see that the life is silent.
 	_ = m.ask(context.WithoutCancel(ctx), func(ctx context.Context) error { return m.cfg.Members.Leave(ctx, m.cfg.Node.Life) })
 	return nil
 }
@@ -141,8 +142,8 @@ func (m *Member) rest(ctx context.Context, until time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// beats beats until ctx ends or the life is over. Who has not looked for a while does not
-// beat: a life that cannot serve must not look alive.
+// beats beats until ctx ends or the life is over. While no round of looks ends, it does not
+// beat: a life that hangs must not look alive.
 func (m *Member) beats(ctx context.Context) error {
 	for {
 		began := m.cfg.Boot()
@@ -176,7 +177,7 @@ func (m *Member) looks(ctx context.Context, run running) error {
 		}
 		now := m.cfg.Boot()
 		m.looked.Store(int64(now))
-		if err == nil && moved { // see at once what came of it
+		if err == nil && moved { // look at once at the result
 			began = now - m.cfg.Times.Look
 		}
 		if !m.rest(ctx, began+m.cfg.Times.Look) {
@@ -227,7 +228,7 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	return moved, err
 }
 
-// read reads the table. What it returns is an instant after the answer.
+// read reads the table into m.seen. It returns an instant after the answer.
 func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	var seen engine.Membership
 	err = m.ask(ctx, func(ctx context.Context) (err error) {
@@ -244,9 +245,9 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	return m.cfg.Boot(), nil
 }
 
-// takes lists the free shards to take: those of the plan, and those that the node of the
-// plan has left free for too long. That one may beat and yet be unable to take: it is
-// given none for a while.
+// takes lists the free shards to take: those that the plan has for this node, and those
+// that another node of the plan has left free for too long. That other node may beat and
+// yet be unable to take, so it is shunned: this node gives it no shards for a while.
 func (m *Member) takes(now time.Duration, p *Plan, me int) []int {
 	free := m.free.planned(p, me)
 	if m.seen.Nodes[me].State != engine.Serving {

@@ -31,12 +31,13 @@ type sight struct {
 // NewWatch returns the watch of a node.
 func NewWatch(own string, times Times) *Watch { return &Watch{times: times, own: own} }
 
-// See notes what a look has read. now is an instant after the answer: the life beat before
-// that, and its silence counts from there. fresh is whether the looker's own lease is.
+// See notes what a look has read. now is an instant after the answer: a life whose beat was
+// read beat before now, and its silence counts from now. fresh reports whether the looker's
+// own lease is fresh; a look without a fresh lease forgets all that was seen before.
 // See returns the pulses of the lives that may be buried, in the order of the nodes.
 func (w *Watch) See(now time.Duration, fresh bool, nodes []engine.Node) (silent []engine.Pulse) {
 	was := w.seen
-	if !fresh || now-w.last > w.times.Gap {
+	if now-w.last > w.times.Gap {
 		was = nil
 	}
 	w.last, w.seen = now, make(map[string]sight, len(nodes))

@@ -25,7 +25,7 @@ type looking struct {
 
 func look(t *testing.T) *looking { return &looking{Watch: NewWatch("a", usual), t: t, now: time.Hour} }
 
-// lasts looks for a time, while b beats or does not, and tells after how long b was silent
+// lasts looks for a time, while b beats or does not, and returns after how long b was silent
 // first; 0: never.
 func (l *looking) lasts(d time.Duration, beats, fresh bool) (after time.Duration) {
 	for from := l.now; l.now < from+d; {

@@ -22,10 +22,11 @@ type world struct {
 	nodes []*station
 	began time.Time
 
-	mu      sync.Mutex
-	rng     *rand.Rand
-	stalled time.Time // calls that reach the table are carried out then
-	calm    bool      // no faults any more
+	mu       sync.Mutex
+	rng      *rand.Rand
+	stalled  time.Time // calls that reach the table are carried out then
+	readOnly time.Time // until then the table is read and not written
+	calm     bool      // no faults any more
 
 	sent sync.WaitGroup // calls under way
 
@@ -51,6 +52,7 @@ type station struct {
 	process *process      // nil: none runs
 	down    bool          // none is started
 	deaf    bool          // it takes nothing
+	hung    time.Time     // until then Gain does not return
 }
 
 // process is one life of a station, and its way to the table.
@@ -105,7 +107,13 @@ func (s *station) live(ctx context.Context) {
 		Node: n, Members: p, Times: usual,
 		Boot:  p.clock,
 		After: func(d time.Duration) <-chan time.Time { return time.After(time.Duration(float64(d) / s.rate)) },
-		Gain:  func([]Gained) { p.gate() },
+		Gain: func([]Gained) {
+			p.mu.Lock()
+			hung := time.Until(p.hung)
+			p.mu.Unlock()
+			time.Sleep(hung)
+			p.gate()
+		},
 		Cede: func(ctx context.Context, shards []int) error {
 			for _, shard := range shards {
 				if _, ok := p.shards.owns(shard); ok {
@@ -244,12 +252,23 @@ func (p *process) call(ctx context.Context, carryOut func() error) error {
 	return err
 }
 
+// write sends a call that writes.
+func (p *process) write(ctx context.Context, carryOut func() error) error {
+	p.world.mu.Lock()
+	refused := time.Until(p.readOnly) > 0
+	p.world.mu.Unlock()
+	if refused {
+		return errLost
+	}
+	return p.call(ctx, carryOut)
+}
+
 func (p *process) Join(ctx context.Context, n engine.Node, was engine.Pulse) error {
-	return p.call(ctx, func() error { return p.table.Join(ctx, n, was) })
+	return p.write(ctx, func() error { return p.table.Join(ctx, n, was) })
 }
 
 func (p *process) Beat(ctx context.Context, n engine.Node) error {
-	return p.call(ctx, func() error { return p.table.Beat(ctx, n) })
+	return p.write(ctx, func() error { return p.table.Beat(ctx, n) })
 }
 
 func (p *process) Look(ctx context.Context, moves uint64) (engine.Membership, error) {
@@ -266,7 +285,7 @@ func (p *process) Look(ctx context.Context, moves uint64) (engine.Membership, er
 }
 
 func (p *process) Evict(ctx context.Context, life uint64, dead engine.Pulse) error {
-	return p.call(ctx, func() error {
+	return p.write(ctx, func() error {
 		err := p.table.Evict(ctx, life, dead)
 		if err == nil {
 			p.evictions.Add(1)
@@ -282,16 +301,16 @@ func (p *process) Take(ctx context.Context, life uint64, shards []int) error {
 	if deaf {
 		return errLost
 	}
-	return p.call(ctx, func() error { return p.table.Take(ctx, life, shards) })
+	return p.write(ctx, func() error { return p.table.Take(ctx, life, shards) })
 }
 
 func (p *process) Give(ctx context.Context, life uint64, shards []engine.Handover) error {
 	p.gives.Add(1)
-	return p.call(ctx, func() error { return p.table.Give(ctx, life, shards) })
+	return p.write(ctx, func() error { return p.table.Give(ctx, life, shards) })
 }
 
 func (p *process) Leave(ctx context.Context, life uint64) error {
-	return p.call(ctx, func() error { return p.table.Leave(ctx, life) })
+	return p.write(ctx, func() error { return p.table.Leave(ctx, life) })
 }
 
 // eachOwned gives the shards that a node may call for now, and its name.
