@@ -24,12 +24,12 @@ type Members interface {
 	// of their moves is not the given one; 0 reads them always.
 	Look(ctx context.Context, moves uint64) (Membership, error)
 	// Evict ends a life by its pulse: its shards are free, and not clean. life is the one
-	// that evicts. ErrConflict: the node has another pulse, so it has beaten, or somebody
-	// else has evicted it.
+	// that evicts. ErrConflict: the node has another pulse, so it has beaten, or another
+	// life has evicted it.
 	Evict(ctx context.Context, life uint64, dead Pulse) error
 	// Take makes a life the holder of those of the shards that are free, and moves their
 	// fences on. A Look shows which ones it got.
-	Take(ctx context.Context, life uint64, shards []int) error
+	Take(ctx context.Context, life uint64, shards Set) error
 	// Give frees shards of a life, each for its heir. They are clean: all that was begun
 	// there is settled. A shard that the life does not hold under the fence stays.
 	Give(ctx context.Context, life uint64, shards []Handover) error
@@ -85,7 +85,7 @@ const (
 	Unfit              // it should own no shards while another node can
 )
 
-// Holding is who owns a shard.
+// Holding says which life holds a shard.
 type Holding struct {
 	Holder uint64 // the life of a node; 0: the shard is free
 	Fence  uint64 // moves on with each holder

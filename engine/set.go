@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Set is a set of shards: what one node reads of a cold tier.
+// Set is a set of shards: what one node reads of a cold tier, or takes.
 type Set [Shards / 64]uint64
 
 // AllShards is the set of a process that is alone.

@@ -219,7 +219,9 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	}
 	plan := MakePlan(m.seen.Nodes, m.seen.Shards)
 	if free := m.takes(now, &plan, me); len(free) > 0 {
-		err = m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Take(ctx, m.cfg.Node.Life, free) })
+		err = m.ask(ctx, func(ctx context.Context) error {
+			return m.cfg.Members.Take(ctx, m.cfg.Node.Life, engine.SetOf(free...))
+		})
 		moved = moved || err == nil
 	}
 	if !errors.Is(err, engine.ErrFenced) {

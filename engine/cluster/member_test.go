@@ -291,8 +291,8 @@ func TestNodeThatTakesNothing(t *testing.T) {
 	}
 }
 
-// A lease runs from the start of a beat, also where each answer is late, and the clock of
-// who buries runs faster.
+// A lease runs from the start of a beat, also where each answer is late and the clock of the
+// node that buries runs faster.
 func TestLeaseOfLateAnswers(t *testing.T) {
 	w := live(t, 9, 2, func(w *world) {
 		w.still()
@@ -308,7 +308,7 @@ func TestLeaseOfLateAnswers(t *testing.T) {
 	}
 }
 
-// Who drains gives all it has, without an eviction.
+// A node that drains gives all its shards, without an eviction.
 func TestDrain(t *testing.T) {
 	w := live(t, 5, 3, func(w *world) {
 		w.still()

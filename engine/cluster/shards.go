@@ -31,9 +31,9 @@ type held struct {
 type holds uint8
 
 const (
-	foreign holds = iota // another's, or free
+	foreign holds = iota // another life's, or free
 	owned
-	ceded // the life calls no more there, and gives it away
+	ceded // the life does not call for it any more, and gives it away
 )
 
 // owns reports whether the life owns a shard, and under which fence.

@@ -294,7 +294,7 @@ func (p *process) Evict(ctx context.Context, life uint64, dead engine.Pulse) err
 	})
 }
 
-func (p *process) Take(ctx context.Context, life uint64, shards []int) error {
+func (p *process) Take(ctx context.Context, life uint64, shards engine.Set) error {
 	p.mu.Lock()
 	deaf := p.deaf
 	p.mu.Unlock()
@@ -332,7 +332,7 @@ func (w *world) eachOwned(give func(shard int, by string)) {
 	}
 }
 
-// owners lists for each shard who may call for it now.
+// owners lists for each shard the nodes that may call for it now.
 func (w *world) owners() (by [engine.Shards][]string) {
 	w.eachOwned(func(shard int, name string) { by[shard] = append(by[shard], name) })
 	return by

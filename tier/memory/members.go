@@ -93,14 +93,14 @@ func (m *Members) Evict(_ context.Context, life uint64, dead engine.Pulse) error
 }
 
 // Take makes a life the holder of free shards.
-func (m *Members) Take(_ context.Context, life uint64, shards []int) error {
+func (m *Members) Take(_ context.Context, life uint64, shards engine.Set) error {
 	m.cold.mu.Lock()
 	defer m.cold.mu.Unlock()
 	n, err := m.living(life)
 	if err != nil {
 		return err
 	}
-	for _, s := range shards {
+	for s := range shards.All() {
 		if h := m.holders[s]; h.Holder == 0 {
 			m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})
 		}
@@ -162,7 +162,7 @@ func (m *Members) held(life uint64) (shards []int) {
 	return shards
 }
 
-// hold changes the holder of a shard, and shuts out the former one.
+// hold changes the holder of a shard, and shuts out the former holder.
 func (m *Members) hold(shard int, owner string, h engine.Holding) {
 	m.holders[shard] = h
 	m.moves++

@@ -22,14 +22,14 @@ func Members(t *testing.T, make func(t *testing.T) (engine.Cold, engine.Members)
 		{"a join that is carried out late does not begin a life that is over", joinsLate},
 		{"of many joins at once one begins", oneJoinWins},
 		{"a beat changes the beat, the state and the weight", beats},
-		{"who has beaten is not evicted", evictsByPulse},
+		{"a life that has beaten is not evicted", evictsByPulse},
 		{"a life that is over writes nothing", overWritesNothing},
 		{"of many evictions at once one is made", oneEvictWins},
 		{"a life takes only what is free, under a new fence", takes},
 		{"of many takes at once each shard has one holder", oneTakeWins},
 		{"a shard is given under its fence only", gives},
 		{"a settle under a former fence is refused", settlesOfFormer},
-		{"who leaves frees its shards", leaves},
+		{"a life that leaves frees its shards", leaves},
 		{"the table survives a restart", tableSurvives},
 	} {
 		t.Run(p.name, func(t *testing.T) {
@@ -49,7 +49,7 @@ type members struct {
 }
 
 // Take is that of the table.
-func (s *members) Take(ctx context.Context, life uint64, shards []int) error {
+func (s *members) Take(ctx context.Context, life uint64, shards engine.Set) error {
 	return s.Members.Take(ctx, life, shards)
 }
 
@@ -70,7 +70,7 @@ func (s *members) look() engine.Membership {
 	seen, err := s.Look(s.ctx, 0)
 	s.ok(err)
 	if seen.Shards == nil || seen.Moves == 0 {
-		s.Fatalf("a look at all has shards %v, %d moves", seen.Shards, seen.Moves)
+		s.Fatalf("a look for a reader that knows no moves has shards %v, %d moves", seen.Shards, seen.Moves)
 	}
 	return seen
 }
@@ -93,7 +93,7 @@ func (s *members) pulse(name string) engine.Pulse {
 	return n.Pulse()
 }
 
-// holder compares who holds a shard, and its fence with the one it had before.
+// holder compares how a shard is held.
 func (s *members) holder(shard int, want engine.Holding) {
 	s.Helper()
 	s.same(fmt.Sprint("shard ", shard), s.look().Shards[shard], want)
@@ -141,7 +141,7 @@ func looks(s *members) {
 	a.Beat = ns[0].Beat
 	s.same("a row", ns[0], a)
 
-	s.ok(s.Take(s.ctx, 1, []int{7, 255}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(7, 255)))
 	moved := s.look()
 	s.same("moved", moved.Moves != empty.Moves, true)
 	s.same("holders", [...]uint64{moved.Shards[7].Holder, moved.Shards[8].Holder, moved.Shards[255].Holder}, [...]uint64{1, 0, 1})
@@ -149,20 +149,20 @@ func looks(s *members) {
 	s.ok(err)
 	s.same("moves", same.Moves, moved.Moves)
 	if same.Shards != nil || len(same.Nodes) != 2 {
-		s.Fatalf("a look of who knows the shards has %+v", same)
+		s.Fatalf("a look for a reader that knows the moves has %+v", same)
 	}
 	for _, moves := range []uint64{moved.Moves + 1, moved.Moves - 1, 1 << 60} { // a table may go back
 		if other, err := s.Look(s.ctx, moves); moves != 0 && (err != nil || other.Shards == nil) {
-			s.Fatalf("a look of who knows other moves has no shards: %v", err)
+			s.Fatalf("a look for a reader that knows other moves has no shards: %v", err)
 		}
 	}
 }
 
 func joins(s *members) {
 	s.join(node("a", 1), node("b", 9))
-	s.ok(s.Take(s.ctx, 1, []int{3, 4}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(3, 4)))
 	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 4, Fence: s.fence(4), Heir: "a"}}))
-	s.ok(s.Take(s.ctx, 1, []int{4}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(4)))
 	was, fence := s.pulse("a"), s.fence(4)
 	s.holder(4, engine.Holding{Holder: 1, Fence: fence, Clean: true})
 	for _, wrong := range []engine.Pulse{{}, {Node: "a", Life: 7, Beat: was.Beat}, {Node: "a", Life: 1, Beat: was.Beat + 1}} {
@@ -182,7 +182,7 @@ func joins(s *members) {
 
 func joinsTwice(s *members) {
 	s.join(node("a", 1))
-	s.ok(s.Take(s.ctx, 1, []int{3}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(3)))
 	was := s.pulse("a")
 	s.ok(s.Join(s.ctx, node("a", 2), was))
 	first := s.look()
@@ -234,7 +234,7 @@ func beats(s *members) {
 
 func evictsByPulse(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 2, []int{5}))
+	s.ok(s.Take(s.ctx, 2, engine.SetOf(5)))
 	was, fence := s.pulse("b"), s.fence(5)
 	s.ok(s.Beat(s.ctx, node("b", 2)))
 	s.is(s.Evict(s.ctx, 1, was), engine.ErrConflict)
@@ -252,14 +252,14 @@ func evictsByPulse(s *members) {
 
 func overWritesNothing(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 2, []int{5, 6}))
+	s.ok(s.Take(s.ctx, 2, engine.SetOf(5, 6)))
 	fence := s.fence(5)
 	s.ok(s.mark("b", 5, fence))
 	s.ok(s.Evict(s.ctx, 1, s.pulse("b")))
 	before := s.look()
 	s.is(s.mark("b", 5, fence), engine.ErrFenced)
 	s.is(s.Beat(s.ctx, node("b", 2)), engine.ErrFenced)
-	s.is(s.Take(s.ctx, 2, []int{5}), engine.ErrFenced)
+	s.is(s.Take(s.ctx, 2, engine.SetOf(5)), engine.ErrFenced)
 	s.is(s.Give(s.ctx, 2, []engine.Handover{{Shard: 5, Fence: fence, Heir: "a"}}), engine.ErrFenced)
 	s.is(s.Evict(s.ctx, 2, s.pulse("a")), engine.ErrFenced)
 	s.ok(s.Leave(s.ctx, 2))
@@ -279,27 +279,23 @@ func oneEvictWins(s *members) {
 func takes(s *members) {
 	s.join(node("a", 1), node("b", 2))
 	fence := s.fence(5)
-	s.ok(s.Take(s.ctx, 1, []int{5, 6}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(5, 6)))
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 1})
-	s.ok(s.Take(s.ctx, 1, []int{5}))
-	s.ok(s.Take(s.ctx, 2, []int{5, 7}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
+	s.ok(s.Take(s.ctx, 2, engine.SetOf(5, 7)))
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 1})
 	s.same("what was free", s.look().Shards[7].Holder, 2)
-	s.is(s.Take(s.ctx, 3, []int{8}), engine.ErrFenced)
+	s.is(s.Take(s.ctx, 3, engine.SetOf(8)), engine.ErrFenced)
 	s.ok(s.mark("a", 5, fence+1))
-	s.ok(s.Take(s.ctx, 1, nil))
+	s.ok(s.Take(s.ctx, 1, engine.Set{}))
 }
 
 func oneTakeWins(s *members) {
-	all := make([]int, engine.Shards)
-	for i := range all {
-		all[i] = i
-	}
 	for i := range 8 {
 		s.join(node(fmt.Sprint("n", i), uint64(i+1)))
 	}
 	before := s.look()
-	s.same("takes", s.atOnce(8, nil, func(i int) error { return s.Take(s.ctx, uint64(i+1), all) }), 8)
+	s.same("takes", s.atOnce(8, nil, func(i int) error { return s.Take(s.ctx, uint64(i+1), engine.AllShards) }), 8)
 	for i, h := range s.look().Shards {
 		if h.Holder == 0 || h.Fence != before.Shards[i].Fence+1 {
 			s.Fatalf("shard %d: %+v, its fence was %d", i, h, before.Shards[i].Fence)
@@ -309,8 +305,8 @@ func oneTakeWins(s *members) {
 
 func gives(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, []int{5, 6}))
-	s.ok(s.Take(s.ctx, 2, []int{7}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(5, 6)))
+	s.ok(s.Take(s.ctx, 2, engine.SetOf(7)))
 	fence := s.fence(5)
 	give := func(shard int, fence uint64) {
 		s.Helper()
@@ -326,29 +322,29 @@ func gives(s *members) {
 	s.holder(5, engine.Holding{Fence: fence, Heir: "b", Clean: true})
 	s.same("moved", s.look().Moves != moves, true)
 	give(5, fence)
-	s.ok(s.Take(s.ctx, 2, []int{5}))
+	s.ok(s.Take(s.ctx, 2, engine.SetOf(5)))
 	s.holder(5, engine.Holding{Holder: 2, Fence: fence + 1, Clean: true})
 
 	// The heir gives it back. A Give of the first time that is carried out late changes nothing.
 	s.ok(s.Give(s.ctx, 2, []engine.Handover{{Shard: 5, Fence: fence + 1, Heir: "a"}}))
-	s.ok(s.Take(s.ctx, 1, []int{5}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
 	give(5, fence)
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 2, Clean: true})
 }
 
 func settlesOfFormer(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, []int{5}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
 	fence := s.fence(5)
 	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 5, Fence: fence, Heir: "b"}}))
-	s.ok(s.Take(s.ctx, 2, []int{5}))
+	s.ok(s.Take(s.ctx, 2, engine.SetOf(5)))
 	s.is(s.mark("a", 5, fence), engine.ErrFenced)
 	s.ok(s.mark("b", 5, s.fence(5)))
 }
 
 func leaves(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, []int{5}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
 	s.ok(s.Leave(s.ctx, 1))
 	h := s.look().Shards[5]
 	s.same("its shard", [...]any{h.Holder, h.Heir, h.Clean}, [...]any{0, "", false})
@@ -362,9 +358,9 @@ func leaves(s *members) {
 
 func tableSurvives(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, []int{5}))
+	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
 	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 5, Fence: s.fence(5), Heir: "b"}}))
-	s.ok(s.Take(s.ctx, 2, []int{6}))
+	s.ok(s.Take(s.ctx, 2, engine.SetOf(6)))
 	before := s.look()
 	s.ok(s.Close())
 	s.ok(s.Open(s.ctx))
