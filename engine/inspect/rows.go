@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"xtimer/engine"
@@ -120,21 +121,27 @@ func (r *Reader) SpentOf(ctx context.Context, t *engine.Timer, os []engine.Owed)
 	return r.Spent(ctx, t, &p, os[i].Key.Due, os[i].To)
 }
 
-// DefinitionsOf reads the definitions of the timers of rows, as they are stored, and the
-// spent dues of the ranges among the rows that reach beyond now, by their keys.
-func (r *Reader) DefinitionsOf(ctx context.Context, os []engine.Owed, now int64) (defs [][]byte, spent map[engine.Key]policy.Spans, err error) {
-	ids := make([]engine.TimerID, len(os))
+// DefinitionsOf reads the definitions of the timers of rows, as they are stored, nil for
+// none, and the spent dues of the ranges among the rows that reach beyond now, by their keys.
+// Each definition is read once, however many rows its timer has.
+func (r *Reader) DefinitionsOf(ctx context.Context, os []engine.Owed, now int64) (defs map[engine.TimerID][]byte, spent map[engine.Key]policy.Spans, err error) {
+	defs = make(map[engine.TimerID][]byte, len(os))
 	for i := range os {
-		ids[i] = os[i].Key.Timer
+		defs[os[i].Key.Timer] = nil
 	}
-	if defs, err = r.cfg.Cold.Load(ctx, ids); err != nil {
+	ids := slices.Collect(maps.Keys(defs))
+	stored, err := r.cfg.Cold.Load(ctx, ids)
+	if err != nil {
 		return nil, nil, err
 	}
+	for i, id := range ids {
+		defs[id] = stored[i]
+	}
 	for i, o := range os {
-		if o.To <= now || o.To == engine.Endless || defs[i] == nil {
+		if o.To <= now || o.To == engine.Endless || defs[o.Key.Timer] == nil {
 			continue
 		}
-		t, err := engine.DecodeTimer(defs[i])
+		t, err := engine.DecodeTimer(defs[o.Key.Timer])
 		if err != nil {
 			continue // its row stays
 		}

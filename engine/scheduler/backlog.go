@@ -138,12 +138,16 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	var ready []*resident.Task
 	var moved []engine.Owed // to the lane that their timer has now
 	changing := map[<-chan struct{}][]engine.Owed{}
-	for i, o := range os {
-		var def *engine.Timer
-		if defs[i] != nil {
-			if def, err = engine.DecodeTimer(defs[i]); err != nil {
+	recurring := map[engine.TimerID]*engine.Timer{} // only such a timer has many rows
+	for _, o := range os {
+		def := recurring[o.Key.Timer]
+		if b := defs[o.Key.Timer]; def == nil && b != nil {
+			if def, err = engine.DecodeTimer(b); err != nil {
 				e.leaveOut(o.Key.Timer, err) // its row stays; it must not keep the others from firing
 				continue
+			}
+			if !def.Schedule.OneShot() {
+				recurring[o.Key.Timer] = def
 			}
 		}
 		row := resident.Row{Owed: o, Timer: def, Spent: spent[o.Key], Read: read, ByLane: byLane}

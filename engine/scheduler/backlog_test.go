@@ -36,8 +36,12 @@ func TestRowOfATimerThatCannotBePlanned(t *testing.T) {
 func TestUnfoldIsCutShort(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var armed atomic.Bool
+		var loads atomic.Int64 // since 1,000 rows were made of the range
 		w.before.set(func(op string, arg any) error {
-			if ids, is := arg.([]engine.TimerID); op == "Load" && is && len(ids) == 1000-512 && armed.CompareAndSwap(true, false) {
+			if s, is := arg.(*engine.Settlement); is && len(s.Owe) >= 1000 {
+				loads.Store(0)
+			}
+			if op == "Load" && loads.Add(1) == 2 && armed.CompareAndSwap(true, false) {
 				return fmt.Errorf("away: %w", engine.ErrUnavailable)
 			}
 			return nil
