@@ -66,7 +66,7 @@ func TestCallsFollowMemory(t *testing.T) {
 				t.Errorf("%v calls may be in flight, want %v", n, want)
 			}
 		}
-		f(10*time.Second, 160)
+		f(10*time.Second+500*time.Millisecond, 160) // between two looks at memory
 		full.Store(true)
 		f(2*time.Second, 10)
 		full.Store(false)
