@@ -3,7 +3,9 @@ package engine
 import "context"
 
 // Members is the table of the nodes that share a cold tier: which of them live, and which
-// life holds which shard. tier/memory implements Members; tier/tiertest tests its promises.
+// life holds which shard. tier/memory and tier/mysql implement Members; tier/tiertest tests
+// its promises. Each process has one, beside its cold tier: what that one stores after a Join
+// is stored under the life.
 //
 // All methods may be called by many goroutines of many processes. Each call is one
 // transaction. What a call did is seen by every Look that begins after the call has

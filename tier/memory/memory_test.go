@@ -16,8 +16,9 @@ func TestWarm(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
-	tiertest.Members(t, func(*testing.T) (engine.Cold, engine.Members) {
+	tiertest.Members(t, func(*testing.T) func() (engine.Cold, engine.Members) {
 		c := NewCold()
-		return c, NewMembers(c)
+		m := NewMembers(c)
+		return func() (engine.Cold, engine.Members) { return c, m }
 	})
 }

@@ -1,7 +1,6 @@
 package tiertest
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,9 +8,9 @@ import (
 	"xtimer/engine"
 )
 
-// Members runs the promises of a table of nodes. make builds a new, empty cold tier that is
-// not open yet, and its table.
-func Members(t *testing.T, make func(t *testing.T) (engine.Cold, engine.Members)) {
+// Members runs the promises of a table of nodes. make builds a new, empty cold tier and its
+// table, and returns what a process opens over them: each life has a process of its own.
+func Members(t *testing.T, make func(t *testing.T) (process func() (engine.Cold, engine.Members))) {
 	for _, p := range []struct {
 		name string
 		run  func(s *members)
@@ -33,24 +32,12 @@ func Members(t *testing.T, make func(t *testing.T) (engine.Cold, engine.Members)
 		{"the table survives a restart", tableSurvives},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			c, m := make(t)
-			s := &members{cold: cold{T: t, Cold: c, ctx: t.Context()}, Members: m}
-			s.ok(c.Open(s.ctx))
-			t.Cleanup(func() { _ = c.Close() })
+			s := &members{open: make(t), processes: map[uint64]*process{}}
+			s.process = &process{cold: cold{T: t, ctx: t.Context()}}
+			s.process = s.of(0)
 			p.run(s)
 		})
 	}
-}
-
-// members is a table under test, and its tier.
-type members struct {
-	cold
-	engine.Members
-}
-
-// Take is that of the table.
-func (s *members) Take(ctx context.Context, life uint64, shards engine.Set) error {
-	return s.Members.Take(ctx, life, shards)
 }
 
 func node(name string, life uint64) engine.Node {
@@ -61,7 +48,7 @@ func node(name string, life uint64) engine.Node {
 func (s *members) join(ns ...engine.Node) {
 	s.Helper()
 	for _, n := range ns {
-		s.ok(s.Join(s.ctx, n, engine.Pulse{}))
+		s.ok(s.Join(n, engine.Pulse{}))
 	}
 }
 
@@ -75,8 +62,8 @@ func (s *members) look() engine.Membership {
 	return seen
 }
 
-// of is the row of a node.
-func (s *members) of(name string) engine.Node {
+// row is the row of a node.
+func (s *members) row(name string) engine.Node {
 	s.Helper()
 	for _, n := range s.look().Nodes {
 		if n.Name == name {
@@ -89,7 +76,7 @@ func (s *members) of(name string) engine.Node {
 
 func (s *members) pulse(name string) engine.Pulse {
 	s.Helper()
-	n := s.of(name)
+	n := s.row(name)
 	return n.Pulse()
 }
 
@@ -104,9 +91,9 @@ func (s *members) fence(shard int) uint64 {
 	return s.look().Shards[shard].Fence
 }
 
-// mark is a settle of a shard under a fence.
-func (s *members) mark(owner string, shard int, fence uint64) error {
-	return s.Settle(s.ctx, &engine.Settlement{Owner: owner, Marks: []engine.Mark{{Shard: shard, Fence: fence, W: t0}}})
+// mark is a settle of a shard under a fence, by a life.
+func (s *members) mark(life uint64, shard int, fence uint64) error {
+	return s.of(life).Settle(s.ctx, &engine.Settlement{Owner: "n", Marks: []engine.Mark{{Shard: shard, Fence: fence, W: t0}}})
 }
 
 // atOnce runs n calls beside each other, and counts those that returned nil; the others
@@ -141,7 +128,7 @@ func looks(s *members) {
 	a.Beat = ns[0].Beat
 	s.same("a row", ns[0], a)
 
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(7, 255)))
+	s.ok(s.Take(1, engine.SetOf(7, 255)))
 	moved := s.look()
 	s.same("moved", moved.Moves != empty.Moves, true)
 	s.same("holders", [...]uint64{moved.Shards[7].Holder, moved.Shards[8].Holder, moved.Shards[255].Holder}, [...]uint64{1, 0, 1})
@@ -160,33 +147,33 @@ func looks(s *members) {
 
 func joins(s *members) {
 	s.join(node("a", 1), node("b", 9))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(3, 4)))
-	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 4, Fence: s.fence(4), Heir: "a"}}))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(4)))
+	s.ok(s.Take(1, engine.SetOf(3, 4)))
+	s.ok(s.Give(1, engine.Handover{Shard: 4, Fence: s.fence(4), Heir: "a"}))
+	s.ok(s.Take(1, engine.SetOf(4)))
 	was, fence := s.pulse("a"), s.fence(4)
 	s.holder(4, engine.Holding{Holder: 1, Fence: fence, Clean: true})
 	for _, wrong := range []engine.Pulse{{}, {Node: "a", Life: 7, Beat: was.Beat}, {Node: "a", Life: 1, Beat: was.Beat + 1}} {
-		s.is(s.Join(s.ctx, node("a", 2), wrong), engine.ErrConflict)
+		s.is(s.Join(node("a", 2), wrong), engine.ErrConflict)
 	}
-	s.ok(s.Beat(s.ctx, node("a", 1)))
-	s.is(s.Join(s.ctx, node("a", 2), was), engine.ErrConflict)
+	s.ok(s.Beat(node("a", 1)))
+	s.is(s.Join(node("a", 2), was), engine.ErrConflict)
 	was = s.pulse("a")
-	s.ok(s.Join(s.ctx, node("a", 2), was))
-	s.is(s.Beat(s.ctx, node("a", 1)), engine.ErrFenced)
-	s.ok(s.Beat(s.ctx, node("a", 2)))
+	s.ok(s.Join(node("a", 2), was))
+	s.is(s.Beat(node("a", 1)), engine.ErrFenced)
+	s.ok(s.Beat(node("a", 2)))
 	s.holder(4, engine.Holding{Holder: 2, Fence: fence + 1})
-	s.is(s.mark("a", 4, fence), engine.ErrFenced)
-	s.ok(s.mark("a", 4, fence+1))
-	s.same("the journal", s.of("a").Journal, node("a", 2).Journal)
+	s.is(s.mark(1, 4, fence), engine.ErrFenced)
+	s.ok(s.mark(2, 4, fence+1))
+	s.same("the journal", s.row("a").Journal, node("a", 2).Journal)
 }
 
 func joinsTwice(s *members) {
 	s.join(node("a", 1))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(3)))
+	s.ok(s.Take(1, engine.SetOf(3)))
 	was := s.pulse("a")
-	s.ok(s.Join(s.ctx, node("a", 2), was))
+	s.ok(s.Join(node("a", 2), was))
 	first := s.look()
-	s.ok(s.Join(s.ctx, node("a", 2), was))
+	s.ok(s.Join(node("a", 2), was))
 	s.same("nodes", s.look().Nodes, first.Nodes)
 	s.same("shards", *s.look().Shards, *first.Shards)
 }
@@ -195,37 +182,37 @@ func joinsLate(s *members) {
 	s.join(node("b", 2))
 	was := engine.Pulse{}
 	for i, end := range []func(life uint64) error{
-		func(life uint64) error { return s.Leave(s.ctx, life) },
-		func(uint64) error { return s.Evict(s.ctx, 2, s.pulse("a")) },
-		func(uint64) error { return s.Join(s.ctx, node("a", 99), s.pulse("a")) },
+		func(life uint64) error { return s.Leave(life) },
+		func(uint64) error { return s.Evict(2, s.pulse("a")) },
+		func(uint64) error { return s.Join(node("a", 99), s.pulse("a")) },
 	} {
 		n := node("a", uint64(10+i))
-		s.ok(s.Join(s.ctx, n, was))
+		s.ok(s.Join(n, was))
 		s.ok(end(n.Life))
-		s.is(s.Join(s.ctx, n, was), engine.ErrConflict)
-		s.is(s.Beat(s.ctx, n), engine.ErrFenced)
+		s.is(s.Join(n, was), engine.ErrConflict)
+		s.is(s.Beat(n), engine.ErrFenced)
 		was = s.pulse("a")
 	}
 }
 
 func oneJoinWins(s *members) {
 	s.same("joins", s.atOnce(8, engine.ErrConflict, func(i int) error {
-		return s.Join(s.ctx, node("a", uint64(10+i)), engine.Pulse{})
+		return s.Join(node("a", uint64(10+i)), engine.Pulse{})
 	}), 1)
 	was := s.pulse("a")
 	s.same("joins", s.atOnce(8, engine.ErrConflict, func(i int) error {
-		return s.Join(s.ctx, node("a", uint64(20+i)), was)
+		return s.Join(node("a", uint64(20+i)), was)
 	}), 1)
 }
 
 func beats(s *members) {
-	s.is(s.Beat(s.ctx, node("a", 1)), engine.ErrFenced)
+	s.is(s.Beat(node("a", 1)), engine.ErrFenced)
 	s.join(node("a", 1), node("b", 2))
 	a, b := s.pulse("a"), s.pulse("b")
 	n := node("a", 1)
 	n.State, n.Weight = engine.Draining, 9
-	s.ok(s.Beat(s.ctx, n))
-	got := s.of("a")
+	s.ok(s.Beat(n))
+	got := s.row("a")
 	if n.Beat = got.Beat; got != n || got.Pulse() == a {
 		s.Fatalf("the row is %+v after a beat, was %+v", got, a)
 	}
@@ -234,35 +221,35 @@ func beats(s *members) {
 
 func evictsByPulse(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 2, engine.SetOf(5)))
+	s.ok(s.Take(2, engine.SetOf(5)))
 	was, fence := s.pulse("b"), s.fence(5)
-	s.ok(s.Beat(s.ctx, node("b", 2)))
-	s.is(s.Evict(s.ctx, 1, was), engine.ErrConflict)
-	s.is(s.Evict(s.ctx, 1, engine.Pulse{Node: "c", Life: 3}), engine.ErrConflict)
+	s.ok(s.Beat(node("b", 2)))
+	s.is(s.Evict(1, was), engine.ErrConflict)
+	s.is(s.Evict(1, engine.Pulse{Node: "c", Life: 3}), engine.ErrConflict)
 	s.holder(5, engine.Holding{Holder: 2, Fence: fence})
 	now := s.pulse("b")
-	s.is(s.Evict(s.ctx, 1, engine.Pulse{Node: "b", Life: 3, Beat: now.Beat}), engine.ErrConflict)
-	s.is(s.Evict(s.ctx, 7, now), engine.ErrFenced)
-	s.ok(s.Evict(s.ctx, 1, now))
-	s.same("the life", s.of("b").Life, 0)
+	s.is(s.Evict(1, engine.Pulse{Node: "b", Life: 3, Beat: now.Beat}), engine.ErrConflict)
+	s.is(s.Evict(7, now), engine.ErrFenced)
+	s.ok(s.Evict(1, now))
+	s.same("the life", s.row("b").Life, 0)
 	h := s.look().Shards[5]
 	s.same("a shard of it", [...]any{h.Holder, h.Heir, h.Clean}, [...]any{0, "", false})
-	s.is(s.Evict(s.ctx, 1, now), engine.ErrConflict)
+	s.is(s.Evict(1, now), engine.ErrConflict)
 }
 
 func overWritesNothing(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 2, engine.SetOf(5, 6)))
+	s.ok(s.Take(2, engine.SetOf(5, 6)))
 	fence := s.fence(5)
-	s.ok(s.mark("b", 5, fence))
-	s.ok(s.Evict(s.ctx, 1, s.pulse("b")))
+	s.ok(s.mark(2, 5, fence))
+	s.ok(s.Evict(1, s.pulse("b")))
 	before := s.look()
-	s.is(s.mark("b", 5, fence), engine.ErrFenced)
-	s.is(s.Beat(s.ctx, node("b", 2)), engine.ErrFenced)
-	s.is(s.Take(s.ctx, 2, engine.SetOf(5)), engine.ErrFenced)
-	s.is(s.Give(s.ctx, 2, []engine.Handover{{Shard: 5, Fence: fence, Heir: "a"}}), engine.ErrFenced)
-	s.is(s.Evict(s.ctx, 2, s.pulse("a")), engine.ErrFenced)
-	s.ok(s.Leave(s.ctx, 2))
+	s.is(s.mark(2, 5, fence), engine.ErrFenced)
+	s.is(s.Beat(node("b", 2)), engine.ErrFenced)
+	s.is(s.Take(2, engine.SetOf(5)), engine.ErrFenced)
+	s.is(s.Give(2, engine.Handover{Shard: 5, Fence: fence, Heir: "a"}), engine.ErrFenced)
+	s.is(s.Evict(2, s.pulse("a")), engine.ErrFenced)
+	s.ok(s.Leave(2))
 	s.same("nodes", s.look().Nodes, before.Nodes)
 	s.same("shards", *s.look().Shards, *before.Shards)
 }
@@ -273,21 +260,21 @@ func oneEvictWins(s *members) {
 	}
 	s.join(node("dead", 99))
 	dead := s.pulse("dead")
-	s.same("evictions", s.atOnce(8, engine.ErrConflict, func(i int) error { return s.Evict(s.ctx, uint64(i+1), dead) }), 1)
+	s.same("evictions", s.atOnce(8, engine.ErrConflict, func(i int) error { return s.Evict(uint64(i+1), dead) }), 1)
 }
 
 func takes(s *members) {
 	s.join(node("a", 1), node("b", 2))
 	fence := s.fence(5)
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(5, 6)))
+	s.ok(s.Take(1, engine.SetOf(5, 6)))
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 1})
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
-	s.ok(s.Take(s.ctx, 2, engine.SetOf(5, 7)))
+	s.ok(s.Take(1, engine.SetOf(5)))
+	s.ok(s.Take(2, engine.SetOf(5, 7)))
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 1})
 	s.same("what was free", s.look().Shards[7].Holder, 2)
-	s.is(s.Take(s.ctx, 3, engine.SetOf(8)), engine.ErrFenced)
-	s.ok(s.mark("a", 5, fence+1))
-	s.ok(s.Take(s.ctx, 1, engine.Set{}))
+	s.is(s.Take(3, engine.SetOf(8)), engine.ErrFenced)
+	s.ok(s.mark(1, 5, fence+1))
+	s.ok(s.Take(1, engine.Set{}))
 }
 
 func oneTakeWins(s *members) {
@@ -295,7 +282,7 @@ func oneTakeWins(s *members) {
 		s.join(node(fmt.Sprint("n", i), uint64(i+1)))
 	}
 	before := s.look()
-	s.same("takes", s.atOnce(8, nil, func(i int) error { return s.Take(s.ctx, uint64(i+1), engine.AllShards) }), 8)
+	s.same("takes", s.atOnce(8, nil, func(i int) error { return s.Take(uint64(i+1), engine.AllShards) }), 8)
 	for i, h := range s.look().Shards {
 		if h.Holder == 0 || h.Fence != before.Shards[i].Fence+1 {
 			s.Fatalf("shard %d: %+v, its fence was %d", i, h, before.Shards[i].Fence)
@@ -305,12 +292,12 @@ func oneTakeWins(s *members) {
 
 func gives(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(5, 6)))
-	s.ok(s.Take(s.ctx, 2, engine.SetOf(7)))
+	s.ok(s.Take(1, engine.SetOf(5, 6)))
+	s.ok(s.Take(2, engine.SetOf(7)))
 	fence := s.fence(5)
 	give := func(shard int, fence uint64) {
 		s.Helper()
-		s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: shard, Fence: fence, Heir: "b"}}))
+		s.ok(s.Give(1, engine.Handover{Shard: shard, Fence: fence, Heir: "b"}))
 	}
 	give(5, fence+1)
 	give(5, fence-1)
@@ -322,48 +309,52 @@ func gives(s *members) {
 	s.holder(5, engine.Holding{Fence: fence, Heir: "b", Clean: true})
 	s.same("moved", s.look().Moves != moves, true)
 	give(5, fence)
-	s.ok(s.Take(s.ctx, 2, engine.SetOf(5)))
+	s.ok(s.Take(2, engine.SetOf(5)))
 	s.holder(5, engine.Holding{Holder: 2, Fence: fence + 1, Clean: true})
 
 	// The heir gives it back. A Give of the first time that is carried out late changes nothing.
-	s.ok(s.Give(s.ctx, 2, []engine.Handover{{Shard: 5, Fence: fence + 1, Heir: "a"}}))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
+	s.ok(s.Give(2, engine.Handover{Shard: 5, Fence: fence + 1, Heir: "a"}))
+	s.ok(s.Take(1, engine.SetOf(5)))
 	give(5, fence)
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 2, Clean: true})
 }
 
 func settlesOfFormer(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
+	s.ok(s.Take(1, engine.SetOf(5)))
 	fence := s.fence(5)
-	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 5, Fence: fence, Heir: "b"}}))
-	s.ok(s.Take(s.ctx, 2, engine.SetOf(5)))
-	s.is(s.mark("a", 5, fence), engine.ErrFenced)
-	s.ok(s.mark("b", 5, s.fence(5)))
+	s.ok(s.Give(1, engine.Handover{Shard: 5, Fence: fence, Heir: "b"}))
+	s.ok(s.Take(2, engine.SetOf(5)))
+	s.is(s.mark(1, 5, fence), engine.ErrFenced)
+	s.ok(s.mark(2, 5, s.fence(5)))
 }
 
 func leaves(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
-	s.ok(s.Leave(s.ctx, 1))
+	s.ok(s.Take(1, engine.SetOf(5)))
+	s.ok(s.Leave(1))
 	h := s.look().Shards[5]
 	s.same("its shard", [...]any{h.Holder, h.Heir, h.Clean}, [...]any{0, "", false})
-	s.is(s.Beat(s.ctx, node("a", 1)), engine.ErrFenced)
-	s.ok(s.Leave(s.ctx, 1))
-	s.ok(s.Beat(s.ctx, node("b", 2)))
-	s.ok(s.Join(s.ctx, node("a", 3), s.pulse("a")))
-	s.ok(s.Leave(s.ctx, 1))
-	s.ok(s.Beat(s.ctx, node("a", 3)))
+	s.is(s.Beat(node("a", 1)), engine.ErrFenced)
+	s.ok(s.Leave(1))
+	s.ok(s.Beat(node("b", 2)))
+	s.ok(s.Join(node("a", 3), s.pulse("a")))
+	s.ok(s.Leave(1))
+	s.ok(s.Beat(node("a", 3)))
 }
 
 func tableSurvives(s *members) {
 	s.join(node("a", 1), node("b", 2))
-	s.ok(s.Take(s.ctx, 1, engine.SetOf(5)))
-	s.ok(s.Give(s.ctx, 1, []engine.Handover{{Shard: 5, Fence: s.fence(5), Heir: "b"}}))
-	s.ok(s.Take(s.ctx, 2, engine.SetOf(6)))
+	s.ok(s.Take(1, engine.SetOf(5)))
+	s.ok(s.Give(1, engine.Handover{Shard: 5, Fence: s.fence(5), Heir: "b"}))
+	s.ok(s.Take(2, engine.SetOf(6)))
 	before := s.look()
-	s.ok(s.Close())
-	s.ok(s.Open(s.ctx))
+	for _, p := range s.processes {
+		s.ok(p.Close())
+	}
+	for _, p := range s.processes {
+		s.ok(p.Open(s.ctx))
+	}
 	after := s.look()
 	s.same("nodes", after.Nodes, before.Nodes)
 	s.same("moves", after.Moves, before.Moves)
