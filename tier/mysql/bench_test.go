@@ -197,3 +197,62 @@ func BenchmarkUpgradeToShards(b *testing.B) {
 	}
 	m.tell("timer", b.N*1000)
 }
+
+// benchNodes are tables of nodes of several sizes.
+func benchNodes(b *testing.B, run func(b *bench, m *Members, nodes []engine.Node)) {
+	for _, n := range []int{3, 10, 100} {
+		b.Run(fmt.Sprint("nodes=", n), func(b *testing.B) {
+			s := openBench(b)
+			m := NewMembers(s.Store)
+			nodes := make([]engine.Node, n)
+			for i := range nodes {
+				nodes[i] = engine.Node{Name: fmt.Sprintf("xtimer-%d.xtimer.default.svc", i), Life: uint64(i + 1), State: engine.Serving, Weight: 1}
+				if err := m.Join(b.Context(), nodes[i], engine.Pulse{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			s.begin()
+			run(s, m, nodes)
+		})
+	}
+}
+
+// BenchmarkBeat beats for one node after the other.
+func BenchmarkBeat(b *testing.B) {
+	benchNodes(b, func(b *bench, m *Members, nodes []engine.Node) {
+		for i := range b.N {
+			if err := m.Beat(b.Context(), nodes[i%len(nodes)]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.tell("beat", b.N)
+	})
+}
+
+// BenchmarkLook looks while no shard moves.
+func BenchmarkLook(b *testing.B) {
+	benchNodes(b, func(b *bench, m *Members, nodes []engine.Node) {
+		first, err := m.Look(b.Context(), 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range b.N {
+			if seen, err := m.Look(b.Context(), first.Moves); err != nil || len(seen.Nodes) != len(nodes) || seen.Shards != nil {
+				b.Fatal(seen, err)
+			}
+		}
+		b.tell("look", b.N)
+	})
+}
+
+// BenchmarkLookMoved looks after shards have moved.
+func BenchmarkLookMoved(b *testing.B) {
+	benchNodes(b, func(b *bench, m *Members, nodes []engine.Node) {
+		for range b.N {
+			if seen, err := m.Look(b.Context(), 0); err != nil || len(seen.Nodes) != len(nodes) || seen.Shards == nil {
+				b.Fatal(seen, err)
+			}
+		}
+		b.tell("look", b.N)
+	})
+}

@@ -42,7 +42,6 @@ func TestLifeEnds(t *testing.T) {
 		"an archive":       func() error { return s.Raise(t.Context(), []engine.Bound{{ID: 1, Version: 1, Finished: true}}) },
 		"a removal":        func() error { return s.remove(t.Context(), []engine.TimerID{1}, benchNow+dayMs) },
 		"old versions":     func() error { return s.deleteVersions(t.Context(), []versionMark{{timer: 1, version: 1}}) },
-		"shards filled":    func() error { return s.fillShards(t.Context()) },
 		"minutes left out": func() error { _, err := s.forgetLeftOut(t.Context(), benchNow+dayMs); return err },
 		"a sweep":          func() error { _, err := s.forgetFeed(t.Context(), benchNow+dayMs); return err },
 	} {

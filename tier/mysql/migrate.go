@@ -150,11 +150,11 @@ func inPieces(ctx context.Context, conn *sql.Conn, query, column string) error {
 }
 
 // fillShards writes the shard into the rows of a former program that was at work during the
-// migration, or after it. Nothing else writes now.
+// migration, or after it. That program writes no more. Any process may do it, and at any time.
 func (s *Store) fillShards(ctx context.Context) error {
 	for _, of := range []struct{ table, timer string }{{"timers", "id"}, {"owed", "timer"}} {
 		for more := true; more; {
-			err := s.write(ctx, "fill the shards of rows", slotSweep, func(t *transaction) error {
+			err := s.transact(ctx, "fill the shards of rows", func(t *transaction) error {
 				var ids []engine.TimerID
 				q := fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %s LIMIT %d", of.timer, of.table, inShards(unknownShard), keyedRows)
 				err := t.scan(q, func(rows *sql.Rows) error {

@@ -64,6 +64,17 @@ func TestCold(t *testing.T) {
 	tiertest.Cold(t, func(t *testing.T) engine.Cold { return unhurried(t) })
 }
 
+func TestMembers(t *testing.T) {
+	tiertest.Members(t, func(t *testing.T) func() (engine.Cold, engine.Members) {
+		cfg := fresh(t).cfg
+		return func() (engine.Cold, engine.Members) {
+			s := New(cfg)
+			s.patience, s.answer = time.Minute, time.Minute
+			return s, NewMembers(s)
+		}
+	})
+}
+
 func TestModel(t *testing.T) {
 	tiertest.Model(t,
 		func() engine.Cold { return unhurried(t) },

@@ -118,14 +118,11 @@ func (s *Store) mark(t *transaction, owner string, ms []engine.Mark) error {
 		b = byShard(b, ms, func(m engine.Mark) int64 { return s.marked[m.Shard].Load() })
 	}
 	t.buf = b
-	res, err := t.exec(string(b))
-	if err != nil {
-		return err
+	n, err := t.affect(string(b))
+	if err == nil && int(n) != len(ms) {
+		err = s.whyNotMarked(t)
 	}
-	if n, err := res.RowsAffected(); err != nil || int(n) != len(ms) {
-		return cmp.Or(err, s.whyNotMarked(t))
-	}
-	return nil
+	return err
 }
 
 // byShard writes a value of each mark: one number where all have it, which is the common

@@ -40,6 +40,15 @@ func (t *transaction) run(query string) error {
 	return err
 }
 
+// affect executes a statement, and returns how many rows it found.
+func (t *transaction) affect(query string) (rows int64, err error) {
+	res, err := t.exec(query)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
 func (t *transaction) scan(query string, each func(*sql.Rows) error) error {
 	return scan(t.ctx, t.tx, query, each)
 }

@@ -1,0 +1,304 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+)
+
+var _ engine.Members = (*Members)(nil)
+
+// Members is the table of the nodes that share the database, for one process. The process's
+// store writes under the life that Join begins. What each call locks, in this order:
+//
+//	Join    the row of owner; the node's row, its fences, the shards of its former life
+//	Beat    the node's row
+//	Evict   a fence of the own life; the other node's row, its fences, its shards
+//	Take    a fence of the own life; the shards that are free
+//	Give    a fence of the own life; the shards
+//	Leave   the node's row, its fences, its shards
+//
+// and at last the moves. Who ends a life writes all its fences, so the call waits for the
+// write transactions of that life: see life.
+type Members struct {
+	store *Store
+	mu    sync.Mutex // guards waits
+	// waits is since when this process has seen that the owner without nodes is to end.
+	waits struct {
+		process string
+		since   time.Time // zero: it has not seen that
+	}
+}
+
+// NewMembers returns the table of the nodes that share the database of a store.
+func NewMembers(s *Store) *Members { return &Members{store: s} }
+
+// Join begins the life of a node. If a process has the shards without nodes, Join first ends
+// that one's life, as a Take does: it waits until that process begins no call any more. A
+// Join that ctx ends meanwhile is continued by the next Join.
+func (m *Members) Join(ctx context.Context, n engine.Node, was engine.Pulse) error {
+	if err := m.succeed(ctx); err != nil {
+		return err
+	}
+	if err := m.store.fillShards(ctx); err != nil {
+		return err
+	}
+	mine := &life{node: n.Name, id: n.Life}
+	m.store.life.Store(mine) // what the store writes before that life has begun is refused
+	return m.store.transact(ctx, "join the other nodes", func(t *transaction) error {
+		o, err := lockOwner(t)
+		if err != nil {
+			return err
+		}
+		if !o.isNobody() {
+			return &rowError{errors.New("a server without nodes took the shards at the same time")}
+		}
+		before, err := lockNode(t, n.Name)
+		switch {
+		case err != nil:
+			return err
+		case before.Life == n.Life:
+			return errNothing
+		case before != was:
+			return engine.ErrConflict
+		}
+		if err := mine.begin(t); err != nil {
+			return err
+		}
+		n.Beat = before.Beat + 1
+		if err := putNode(t, &n, before.Node == ""); err != nil || before.Life == 0 {
+			return err
+		}
+		return moveShards(t, before.Life, engine.AllShards, func(b []byte) []byte {
+			b = strconv.AppendUint(append(b, "fence=fence+1,clean=0,holder="...), n.Life, 10)
+			return appendBytes(append(b, ",owner="...), n.Name)
+		})
+	})
+}
+
+// lockNode locks the row of a node, and returns its pulse, or zero if there is no row.
+func lockNode(t *transaction, name string) (p engine.Pulse, err error) {
+	b := appendBytes(append(t.buf[:0], "SELECT name,life,beat FROM nodes WHERE name="...), name)
+	t.buf = append(b, " FOR UPDATE"...)
+	err = t.scan(string(t.buf), func(rows *sql.Rows) error { return rows.Scan(&p.Node, &p.Life, &p.Beat) })
+	return p, err
+}
+
+// putNode writes the row of a node.
+func putNode(t *transaction, n *engine.Node, isNew bool) error {
+	b := append(t.buf[:0], "UPDATE nodes SET "...)
+	if isNew {
+		b = append(t.buf[:0], "INSERT INTO nodes SET "...)
+	}
+	b = appendBytes(append(b, "name="...), n.Name)
+	b = appendBytes(append(b, ",journal="...), n.Journal[:])
+	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d", n.Life, n.Beat, n.State, n.Weight)
+	if !isNew {
+		b = appendBytes(append(b, " WHERE name="...), n.Name)
+	}
+	t.buf = b
+	return t.run(string(b))
+}
+
+// Beat changes the beat of n's life, over a connection that waits for nothing else.
+func (m *Members) Beat(ctx context.Context, n engine.Node) error {
+	b := fmt.Appendf(nil, "UPDATE nodes SET beat=beat+1,state=%d,weight=%d WHERE life=%d AND name=", n.State, n.Weight, n.Life)
+	q := string(appendBytes(b, n.Name))
+	found := int64(0)
+	err := m.store.readWithin(ctx, m.store.patience, "beat", func(ctx context.Context) error {
+		res, err := m.store.asks.ExecContext(ctx, q)
+		if err != nil {
+			return err
+		}
+		found, err = res.RowsAffected()
+		return err
+	})
+	if err == nil && found == 0 {
+		err = engine.ErrFenced
+	}
+	return err
+}
+
+// Look reads the nodes and the moves in one statement, over a connection that waits for
+// nothing else. If the shards have moved it reads all of it again, as of one instant.
+func (m *Members) Look(ctx context.Context, moves uint64) (seen engine.Membership, err error) {
+	err = m.store.readWithin(ctx, m.store.patience, "look at the nodes", func(ctx context.Context) error {
+		if seen, err = lookAtNodes(ctx, m.store.asks); err != nil || seen.Moves == moves {
+			return err
+		}
+		tx, err := m.store.asks.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // it only read
+		if seen, err = lookAtNodes(ctx, tx); err != nil {
+			return err
+		}
+		seen.Shards = new([engine.Shards]engine.Holding)
+		return scan(ctx, tx, "SELECT shard,holder,fence,heir,clean FROM shards", readHoldings(seen.Shards))
+	})
+	return seen, err
+}
+
+func lookAtNodes(ctx context.Context, from querier) (seen engine.Membership, err error) {
+	const q = "SELECT c.moves,n.name,n.journal,n.life,n.beat,n.state,n.weight FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
+	err = scan(ctx, from, q, func(rows *sql.Rows) error {
+		var name sql.NullString // of the row that stands for no nodes
+		var journal sql.RawBytes
+		var life, beat sql.Null[uint64]
+		var state, weight sql.NullInt64
+		if err := rows.Scan(&seen.Moves, &name, &journal, &life, &beat, &state, &weight); err != nil || !name.Valid {
+			return err
+		}
+		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64)}
+		copy(n.Journal[:], journal)
+		seen.Nodes = append(seen.Nodes, n)
+		return nil
+	})
+	if err == nil && seen.Moves == 0 {
+		err = &rowError{damaged("cluster", 1, errors.New("the moves are missing"))}
+	}
+	return seen, err
+}
+
+func readHoldings(into *[engine.Shards]engine.Holding) func(*sql.Rows) error {
+	return func(rows *sql.Rows) error {
+		var i int
+		var h engine.Holding
+		if err := rows.Scan(&i, &h.Holder, &h.Fence, &h.Heir, &h.Clean); err != nil {
+			return err
+		}
+		if i < 0 || i >= len(into) {
+			return &rowError{damaged("shards", i, errNoShard)}
+		}
+		into[i] = h
+		return nil
+	}
+}
+
+// Evict ends the life of another node by its pulse.
+func (m *Members) Evict(ctx context.Context, id uint64, dead engine.Pulse) error {
+	return m.write(ctx, "evict a node", id, slotEvict, func(t *transaction, _ *life) error {
+		p, err := lockNode(t, dead.Node)
+		if err != nil {
+			return err
+		}
+		if p != dead || p.Life == 0 {
+			return engine.ErrConflict
+		}
+		return endNode(t, p)
+	})
+}
+
+// Take makes a life the holder of shards that are free.
+func (m *Members) Take(ctx context.Context, id uint64, shards engine.Set) error {
+	return m.write(ctx, "take shards", id, slotMembers, func(t *transaction, mine *life) error {
+		return moveShards(t, 0, shards, func(b []byte) []byte {
+			b = strconv.AppendUint(append(b, "fence=fence+1,heir='',holder="...), mine.id, 10)
+			return appendBytes(append(b, ",owner="...), mine.node)
+		})
+	})
+}
+
+// Give frees shards of a life for their heirs.
+func (m *Members) Give(ctx context.Context, id uint64, shards []engine.Handover) error {
+	return m.write(ctx, "give shards", id, slotMembers, func(t *transaction, _ *life) error {
+		given := int64(0)
+		for _, g := range shards {
+			b := appendBytes(append(t.buf[:0], "UPDATE shards SET holder=0,clean=1,heir="...), g.Heir)
+			t.buf = fmt.Appendf(b, " WHERE shard=%d AND holder=%d AND fence=%d", g.Shard, id, g.Fence)
+			n, err := t.affect(string(t.buf))
+			if err != nil {
+				return err
+			}
+			given += n
+		}
+		if given == 0 {
+			return errNothing
+		}
+		return countMove(t)
+	})
+}
+
+// Leave ends the life of this process.
+func (m *Members) Leave(ctx context.Context, id uint64) error {
+	mine := m.store.life.Load()
+	if mine == nil || mine.id != id {
+		return nil
+	}
+	return m.store.transact(ctx, "leave the other nodes", func(t *transaction) error {
+		p, err := lockNode(t, mine.node)
+		if err != nil {
+			return err
+		}
+		if p.Life != id {
+			return errNothing
+		}
+		return endNode(t, p)
+	})
+}
+
+// write runs f in a transaction of the life of this process.
+func (m *Members) write(ctx context.Context, what string, id uint64, slot int64, f func(t *transaction, mine *life) error) error {
+	mine := m.store.life.Load()
+	if mine == nil || mine.id != id {
+		return engine.ErrFenced
+	}
+	return m.store.transact(ctx, what, func(t *transaction) error {
+		if err := mine.own(t, m.store.slot(slot)); err != nil {
+			return err
+		}
+		return f(t, mine)
+	})
+}
+
+// endNode ends the life of a node, whose row is locked, and frees its shards.
+func endNode(t *transaction, p engine.Pulse) error {
+	b := append(t.buf[:0], "UPDATE fences SET life=0 WHERE slot IN ("...) // only its rows are looked at
+	for slot := range int64(slotsMade) {
+		if slot > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(b, slot)
+	}
+	b = appendBytes(append(b, ") AND node="...), p.Node)
+	if err := t.run(string(fmt.Appendf(b, " AND life=%d", p.Life))); err != nil {
+		return err
+	}
+	if err := t.run("UPDATE nodes SET life=0 WHERE name=" + string(appendBytes(nil, p.Node))); err != nil {
+		return err
+	}
+	return moveShards(t, p.Life, engine.AllShards, func(b []byte) []byte { return append(b, "holder=0,heir='',clean=0"...) })
+}
+
+// moveShards changes those of the shards that a life holds; 0: those that are free. They are
+// read first, so that the UPDATE locks no others.
+func moveShards(t *transaction, holder uint64, of engine.Set, set func(b []byte) []byte) error {
+	var held []int
+	err := t.scan(fmt.Sprintf("SELECT shard FROM shards WHERE holder=%d ORDER BY shard", holder), func(rows *sql.Rows) error {
+		var i int
+		err := rows.Scan(&i)
+		if i >= 0 && i < engine.Shards && of.Has(i) {
+			held = append(held, i)
+		}
+		return err
+	})
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	b := set(append(t.buf[:0], "UPDATE shards SET "...))
+	t.buf = fmt.Appendf(b, " WHERE %s AND holder=%d", inShards(held...), holder)
+	if err := t.run(string(t.buf)); err != nil {
+		return err
+	}
+	return countMove(t)
+}
+
+// countMove notes that shards were taken or freed. It is the last statement of a transaction.
+func countMove(t *transaction) error { return t.run("UPDATE cluster SET moves=moves+1 WHERE one=1") }
