@@ -261,6 +261,9 @@ func (r *reader) task(t *Task) {
 
 // AppendOwed appends the stored form of o to b.
 func AppendOwed(b []byte, o *Owed) []byte {
+	if o.Damaged != nil {
+		panic("BUG: a row that could not be read is to be stored")
+	}
 	version := byte(2) // as former programs read it
 	if o.OneShot {
 		version = 3

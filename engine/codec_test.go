@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +152,29 @@ func TestCodecRoundTrip(t *testing.T) {
 	}
 	if got, err := engine.DecodeOwed(engine.AppendOwed(nil, oneShotRow())); err != nil || !reflect.DeepEqual(&got, oneShotRow()) {
 		t.Errorf("owed 3: %+v, %v", got, err)
+	}
+}
+
+// A row that cannot be read, or is another task's, is told of by its key, and not stored.
+func TestReadOwed(t *testing.T) {
+	k := engine.Key{Timer: 7, Due: 1000}
+	whole := engine.AppendOwed(nil, &engine.Owed{Key: k, Generation: 3})
+	if o := engine.ReadOwed(k, whole); o.Damaged != nil || o.Generation != 3 {
+		t.Errorf("%+v", o)
+	}
+	other := engine.Key{Timer: 7, Due: 1001}
+	for _, o := range []engine.Owed{engine.ReadOwed(k, whole[:4]), engine.ReadOwed(k, nil), engine.ReadOwed(other, whole)} {
+		if o.Damaged == nil || o.Damaged.Key != o.Key || !strings.Contains(o.Damaged.Error(), o.Key.String()) || !o.Used() {
+			t.Errorf("%+v, %v", o, o.Damaged)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("a row that cannot be read was stored")
+				}
+			}()
+			engine.AppendOwed(nil, &o)
+		}()
 	}
 }
 

@@ -1,5 +1,7 @@
 package engine
 
+import "fmt"
+
 // Damage is a tier's error about one row that cannot be right: its bytes cannot be read,
 // or they are those of another row. All others can be read on.
 type Damage struct {
@@ -13,3 +15,16 @@ func (d *Damage) Error() string { return d.Row + " is damaged: " + d.Err.Error()
 
 // Unwrap gives what is wrong with the row.
 func (d *Damage) Unwrap() error { return d.Err }
+
+// ReadOwed reads the row of owed that is stored under a key. One that cannot be read, or is
+// the row of another task, has Damaged set, and of it only the key is right.
+func ReadOwed(k Key, stored []byte) Owed {
+	o, err := DecodeOwed(stored)
+	if err == nil && o.Key != k {
+		err = fmt.Errorf("it is the row of task %s", o.Key)
+	}
+	if err != nil {
+		return Owed{Key: k, Damaged: &Damage{Row: fmt.Sprintf("the row of pending task %s", k), Key: k, Err: err}}
+	}
+	return o
+}

@@ -51,4 +51,6 @@ func (p Place) Compare(q Place) int {
 }
 
 // Used reports whether the key of the row may have been sent, or was given to a client.
-func (o *Owed) Used() bool { return o.Begun || o.Task != nil || o.Origin != FromSchedule }
+func (o *Owed) Used() bool {
+	return o.Begun || o.Task != nil || o.Origin != FromSchedule || o.Damaged != nil
+}

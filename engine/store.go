@@ -54,7 +54,8 @@ type Cold interface {
 	Raise(ctx context.Context, bounds []Bound) error
 
 	// Owed pages through the owed rows of the shards with NotBefore in (from, to], in any
-	// order.
+	// order. In the three lists of rows, one that is damaged is listed too, see Owed.Damaged;
+	// in this one also if it is not known whether it is of the time that was asked for.
 	Owed(ctx context.Context, of Set, from, to int64, yield func([]Owed) error) error
 	// Lanes lists the lanes that have an owed row of the shards with NotBefore ≤ to, in any
 	// order.
@@ -213,6 +214,11 @@ type Owed struct {
 	OneShot bool
 	// Task as far as it got: its attempts and lateness. Nil for none.
 	Task *Task
+	// Damaged is set if the stored row cannot be read: then only Key is right, and Place
+	// where OwedIn has found the row. Nobody knows whether the row stood for one due or for
+	// a range, nor whether an attempt was begun. The row stays as it is stored, and may be
+	// replaced or removed like any other; nobody stores one with Damaged set.
+	Damaged *Damage
 }
 
 // Endless is Owed.To of a timer that is behind: its plan derives no due from Key.Due

@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"xtimer/engine"
@@ -37,7 +38,7 @@ func (e *Maker) rowsOf(ctx context.Context, id engine.TimerID, upTo int64) (rows
 // that change says. waited reports whether there was any due that waited.
 func (e *Maker) cancel(ctx context.Context, c *engine.Change, end *policy.Ending, rows []engine.Owed, read *resident.Read) (inFlight int, waited bool, err error) {
 	t := end.Former
-	isFormer := func(o engine.Owed) bool { return o.Generation != t.Generation }
+	isFormer := func(o engine.Owed) bool { return o.Generation != t.Generation && o.Damaged == nil }
 	var l *engine.Life
 	if slices.ContainsFunc(rows, isFormer) {
 		if l, err = e.VersionHistory(ctx, t.ID); err != nil {
@@ -80,6 +81,8 @@ func (e *Maker) syncEnds(ctx context.Context, id engine.TimerID) error {
 // come, by a clock that was set back, has none.
 func (e *Maker) EndOf(ctx context.Context, end *policy.Ending, o *engine.Owed) ([]*engine.Task, error) {
 	switch {
+	case o.Damaged != nil:
+		return e.endOfDamaged(ctx, end, o)
 	case o.To == 0 && (o.Key.Due <= end.UpTo || o.Used()):
 		return []*engine.Task{end.Cancelled(o)}, nil
 	case o.To == 0, end.Former == nil:
@@ -97,4 +100,23 @@ func (e *Maker) EndOf(ctx context.Context, end *policy.Ending, o *engine.Owed) (
 	}
 	own = append(own, stored...)
 	return e.memory.CancelledDues(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
+}
+
+// endOfDamaged are the records of a row that cannot be read, whose generation has ended. If
+// history has the end of the task, the row was of a call by hand after that, and the record
+// stays; else it has what is known of the task, or nothing.
+func (e *Maker) endOfDamaged(ctx context.Context, end *policy.Ending, o *engine.Owed) ([]*engine.Task, error) {
+	was, err := e.Task(ctx, o.Key)
+	row := engine.Owed{Key: o.Key, Task: was}
+	switch {
+	case errors.Is(err, engine.ErrNotFound):
+		if row.Task = nil; end.Former != nil {
+			row.Generation = end.Former.Generation
+		}
+	case err != nil && !errors.As(err, new(*engine.Damage)):
+		return nil, err
+	case err != nil || was.Status.Final():
+		return nil, nil
+	}
+	return []*engine.Task{end.Cancelled(&row)}, nil
 }

@@ -319,7 +319,7 @@ func (e *Maker) Redrive(ctx context.Context, k engine.Key) error {
 	}
 	if o, err := e.RowAt(ctx, k); err != nil {
 		return err
-	} else if o != nil { // a range's, see ranges
+	} else if o != nil && o.Damaged == nil { // a range's, see ranges; one that cannot be read is replaced
 		return &engine.Fault{
 			Kind: engine.FaultConflict, Code: "not_retryable",
 			Detail: fmt.Sprintf("the clock was set back, and the timer has unfinished dues after task %s: retry the task when they have ended", k),

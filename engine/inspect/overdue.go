@@ -73,9 +73,11 @@ func (r *Reader) countRows(ctx context.Context, now int64) (map[engine.Lane]wait
 		var ranges []engine.Owed
 		var ids []engine.TimerID
 		for i := range os {
-			if o := &os[i]; o.To == 0 {
+			switch o := &os[i]; {
+			case o.Damaged != nil: // it does not wait for its turn
+			case o.To == 0:
 				add(o.Lane, 1, o.NotBefore)
-			} else {
+			default:
 				ranges, ids = append(ranges, *o), append(ids, o.Key.Timer)
 			}
 		}

@@ -231,7 +231,7 @@ func (r *Reader) IsOwed(ctx context.Context, t *engine.Timer) (open bool, err er
 	read := r.memory.Reads.Begin()
 	defer read.End()
 	err = r.EachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		open = o.Generation == t.Generation && !r.memory.Ended(o.Key, read)
+		open = (o.Generation == t.Generation || o.Damaged != nil) && !r.memory.Ended(o.Key, read)
 		return !open
 	})
 	return open, err

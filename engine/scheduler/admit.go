@@ -167,12 +167,5 @@ func (m *migrator) entriesOf(t *engine.Timer, p *plan.Plan, next, from int64) []
 	return nil
 }
 
-// leaveOut tells of a stored timer that cannot be read, or planned: of a zone, say, that
-// this program does not know. It must not keep the others from firing.
-func (e *Scheduler) leaveOut(id engine.TimerID, err error) {
-	e.metrics.audit.Inc()
-	e.log.Error("a stored timer cannot be planned; it does not fire until it is changed", "timer", id, "error", err)
-}
-
 // missing stands for a definition that could not be read.
 var missing = []byte{}

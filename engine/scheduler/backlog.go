@@ -121,7 +121,11 @@ func (e *Scheduler) reread(ctx context.Context, os []engine.Owed) ([]engine.Owed
 		}
 	}
 	for i := range os {
-		if row := rows[os[i].Key]; row != nil {
+		switch row := rows[os[i].Key]; {
+		case row == nil:
+		case row.Damaged != nil:
+			e.leaveOutRow(row)
+		default:
 			now = append(now, *row)
 		}
 	}
@@ -140,6 +144,10 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	changing := map[<-chan struct{}][]engine.Owed{}
 	recurring := map[engine.TimerID]*engine.Timer{} // only such a timer has many rows
 	for _, o := range os {
+		if o.Damaged != nil {
+			e.leaveOutRow(&o)
+			continue
+		}
 		def := recurring[o.Key.Timer]
 		if b := defs[o.Key.Timer]; def == nil && b != nil {
 			if def, err = engine.DecodeTimer(b); err != nil {
@@ -223,6 +231,7 @@ func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
 
 // backlog has the rows, of any kind, that wait for the end of their timer's change.
 type backlog struct {
-	mu    sync.Mutex
-	later map[<-chan struct{}][]engine.Owed
+	mu      sync.Mutex
+	later   map[<-chan struct{}][]engine.Owed
+	damaged damagedRows
 }

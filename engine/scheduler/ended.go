@@ -79,6 +79,10 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 	var pay []engine.Key
 	var recs []*engine.Task
 	for i := range rows {
+		if rows[i].Damaged != nil && l.Deleted == 0 {
+			e.leaveOutRow(&rows[i]) // it may be of the generation that stands
+			continue
+		}
 		end, over := policy.EndingOf(l, rows[i].Generation)
 		if !over || rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
 			continue

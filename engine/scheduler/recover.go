@@ -153,7 +153,7 @@ func (r *recovery) onFinished(b []byte) error {
 func (r *recovery) fromOwed(ctx context.Context) error {
 	err := r.e.cfg.Cold.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for _, o := range os {
-			r.row(o)
+			r.sort(o)
 			if err := r.flushMany(ctx); err != nil {
 				return err
 			}

@@ -50,6 +50,7 @@ type world struct {
 	keeps     bool                                                    // the warm tier keeps definitions
 	garbled   hook[func(id engine.TimerID, definition []byte) []byte] // what the cold tier has of a definition
 	unread    map[engine.TimerID]bool                                 // timers that were garbled: what they did not call is missing
+	damaged   sync.Map                                                // keys of rows of owed that are stored and cannot be read, until they are stored anew
 	tune      func(*scheduler.Scheduler)
 	caller    func(engine.Caller) engine.Caller // what stands around the receiver; nil: nothing
 	owns      func(ctx context.Context) error   // of a cold tier that another may take over; nil: of none
@@ -839,7 +840,15 @@ func (m *mortalCold) ApplyAll(ctx context.Context, cs []*engine.Change) (out []e
 }
 
 func (m *mortalCold) Settle(ctx context.Context, s *engine.Settlement) error {
-	return m.do("Settle", s, func() error { return m.Cold.Settle(ctx, s) })
+	return m.do("Settle", s, func() error {
+		for i := range s.Owe {
+			if s.Owe[i].Damaged != nil {
+				m.w.t.Errorf("the damaged row of %s is stored", s.Owe[i].Key)
+			}
+			m.w.damaged.Delete(s.Owe[i].Key)
+		}
+		return m.Cold.Settle(ctx, s)
+	})
 }
 
 func (m *mortalCold) Timer(ctx context.Context, id engine.TimerID) (t *engine.Timer, err error) {
@@ -904,11 +913,22 @@ func (m *mortalCold) Due(ctx context.Context, of engine.Set, from, to int64, yie
 	return err
 }
 
+// damage hides what is stored in rows that cannot be read.
+func (m *mortalCold) damage(os []engine.Owed) []engine.Owed {
+	os = slices.Clone(os)
+	for i, o := range os {
+		if _, is := m.w.damaged.Load(o.Key); is {
+			os[i] = engine.Owed{Key: o.Key, NotBefore: o.NotBefore, Damaged: engine.ReadOwed(o.Key, nil).Damaged}
+		}
+	}
+	return os
+}
+
 func (m *mortalCold) Owed(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Owed) error) error {
 	var pages [][]engine.Owed
 	err := m.do("Owed", [2]int64{from, to}, func() error {
 		return m.Cold.Owed(ctx, of, from, to, func(os []engine.Owed) error {
-			pages = append(pages, slices.Clone(os))
+			pages = append(pages, m.damage(os))
 			return nil
 		})
 	})
@@ -927,7 +947,7 @@ func (m *mortalCold) Task(ctx context.Context, k engine.Key) (t *engine.Task, er
 
 func (m *mortalCold) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) (os []engine.Owed, err error) {
 	err = m.do("OwedPage", id, func() (err error) { os, err = m.Cold.OwedPage(ctx, id, after, limit); return err })
-	return os, err
+	return m.damage(os), err
 }
 
 func (m *mortalCold) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (os []engine.Owed, err error) {
@@ -935,5 +955,5 @@ func (m *mortalCold) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane
 		os, err = m.Cold.OwedIn(ctx, of, lane, after, to, limit)
 		return err
 	})
-	return os, err
+	return m.damage(os), err
 }

@@ -137,8 +137,15 @@ func (g *ledger) verify(ctx context.Context, now int64, retention time.Duration)
 	}
 	err = g.cold.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for i := range os {
-			if d := debtOf(&os[i]); d.due < g.To && d.end >= g.From {
-				g.owed = append(g.owed, d)
+			d := debtOf(&os[i])
+			if d.due >= g.To || d.end < g.From {
+				continue
+			}
+			g.owed = append(g.owed, d)
+			if os[i].Damaged != nil {
+				if err := g.tellDamage(ctx, os[i].Damaged); err != nil {
+					return err
+				}
 			}
 		}
 		return ctx.Err()
@@ -194,29 +201,6 @@ func (g *ledger) slice(ctx context.Context, to int64) (from int64, err error) {
 	slices.SortFunc(g.read, func(a, b entry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.due, b.due)) })
 	g.sum.Records += int64(len(g.read))
 	return max(from, g.From), ctx.Err()
-}
-
-// damaged tells of a record that cannot be read, on which a page of history has failed:
-// it is past it that reading goes on. All other errors are returned.
-func (g *ledger) damaged(ctx context.Context, before, next engine.Key, err error) (engine.Key, error) {
-	var d *engine.Damage
-	if !errors.As(err, &d) || d.Key == (engine.Key{}) || before != (engine.Key{}) && d.Key.Compare(before) >= 0 {
-		return next, err
-	}
-	return d.Key, g.tellDamage(ctx, d)
-}
-
-// tellDamage tells of a damaged row, of an app that was asked for.
-func (g *ledger) tellDamage(ctx context.Context, d *engine.Damage) error {
-	f := Finding{Kind: Damaged, Timer: d.Key.Timer, Due: d.Key.Due, DueLast: d.Key.Due, Count: 1, Detail: d.Error()}
-	if t, err := g.cold.Timer(ctx, d.Key.Timer); err == nil {
-		f.App, f.Name = t.App, t.Name
-	}
-	if g.App != "" && f.App != g.App {
-		return nil
-	}
-	g.sum.Found[f.Kind]++
-	return g.tell(&f)
 }
 
 // lives reads a page of lives. Those that cannot be read are left out, and told of; then

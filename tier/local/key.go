@@ -124,6 +124,13 @@ func owedKey(b []byte, k engine.Key) []byte {
 	return appendTime(appendID(append(b, kindOwed), k.Timer), k.Due)
 }
 
+// owedKeyLen is the length of what owedKey writes.
+const owedKeyLen = 1 + 8 + 6
+
+func readOwedKey(k []byte) engine.Key {
+	return engine.Key{Timer: readID(k[1:]), Due: readTime(k[1+8:])}
+}
+
 func owedAtKey(b []byte, o *engine.Owed) []byte {
 	b = appendTime(append(b, kindOwedAt), o.NotBefore)
 	return appendTime(appendID(b, o.Key.Timer), o.Key.Due)

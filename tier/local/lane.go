@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"math"
@@ -13,8 +14,11 @@ import (
 // laneKeyLen is the length of a key of the index by lane.
 const laneKeyLen = 1 + 8 + 6 + 8 + 6
 
-// laneTimer is the timer in a key of the index by lane.
-func laneTimer(k []byte) engine.TimerID { return readID(k[1+8+6:]) }
+// readLane reads a key of the index by lane.
+func readLane(k []byte) (engine.Lane, engine.Place) {
+	at := engine.Place{NotBefore: readTime(k[9:]), Key: engine.Key{Timer: readID(k[15:]), Due: readTime(k[23:])}}
+	return engine.Lane(binary.BigEndian.Uint64(k[1:])), at
+}
 
 // Lanes lists the lanes that have a row with NotBefore ≤ to. It costs two seeks a lane.
 func (s *Store) Lanes(ctx context.Context, of engine.Set, to int64) (lanes []engine.Lane, err error) {
@@ -25,28 +29,29 @@ func (s *Store) Lanes(ctx context.Context, of engine.Set, to int64) (lanes []eng
 	defer s.views.release(w)
 	from := []byte{kindLane}
 	for ctx.Err() == nil {
-		var first []byte
+		var first engine.Lane
+		var at *engine.Place
 		err := scan(w, from, []byte{kindLane + 1}, func(k, _ []byte) (bool, error) {
 			if len(k) != laneKeyLen {
 				return false, damaged(k, errKey)
 			}
-			if !of.Has(laneTimer(k).Shard()) {
+			lane, p := readLane(k)
+			if !of.Has(p.Key.Timer.Shard()) {
 				return true, nil
 			}
-			first = append(first, k...)
+			first, at = lane, &p
 			return false, nil
 		})
-		if err != nil || first == nil {
+		if err != nil || at == nil {
 			return lanes, err
 		}
-		lane := binary.BigEndian.Uint64(first[1:])
-		if readTime(first[9:]) <= to {
-			lanes = append(lanes, engine.Lane(lane))
+		if at.NotBefore <= to {
+			lanes = append(lanes, first)
 		}
-		if lane == math.MaxUint64 {
+		if first == math.MaxUint64 {
 			return lanes, nil
 		}
-		from = binary.BigEndian.AppendUint64([]byte{kindLane}, lane+1)
+		from = binary.BigEndian.AppendUint64([]byte{kindLane}, uint64(first)+1)
 	}
 	return nil, ctx.Err()
 }
@@ -67,17 +72,17 @@ func (s *Store) OwedIn(_ context.Context, of engine.Set, lane engine.Lane, after
 		if len(k) != laneKeyLen {
 			return false, damaged(k, errKey)
 		}
-		if !of.Has(laneTimer(k).Shard()) {
+		_, at := readLane(k)
+		if !of.Has(at.Key.Timer.Shard()) {
 			return true, nil
 		}
-		row := append([]byte{kindOwed}, k[1+8+6:]...)
-		b, err := w.get(row)
+		b, err := w.get(owedKey(nil, at.Key))
 		if err != nil {
 			return false, err
 		}
-		o, err := engine.DecodeOwed(b)
-		if err != nil {
-			return false, damaged(row, err)
+		o := engine.ReadOwed(at.Key, b)
+		if o.Damaged != nil {
+			o.Lane, o.NotBefore = lane, at.NotBefore
 		}
 		rows = append(rows, o)
 		return len(rows) < limit, nil
@@ -91,9 +96,12 @@ func indexLanes(db *pebble.DB) error {
 	b := db.NewBatch()
 	defer func() { _ = b.Close() }() // of a batch that was committed or is given up
 	err := scan(db, []byte{kindOwed}, []byte{kindOwed + 1}, func(k, v []byte) (bool, error) {
-		o, err := engine.DecodeOwed(append([]byte(nil), v...))
-		if err != nil {
-			return false, damaged(k, err)
+		if len(k) != owedKeyLen {
+			return false, damaged(k, errKey)
+		}
+		o := engine.ReadOwed(readOwedKey(k), bytes.Clone(v))
+		if o.Damaged != nil {
+			return true, nil // nobody knows its lane; a start finds it
 		}
 		if err := b.Set(laneKey(nil, o.Lane, o.Place()), none, nil); err != nil || b.Len() < maxIndexBatch {
 			return true, err

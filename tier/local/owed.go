@@ -33,12 +33,32 @@ func (g *group) fetchOne(k engine.Key) error {
 	if b == nil || err != nil {
 		return err
 	}
-	o, err := engine.DecodeOwed(b)
-	if err != nil {
-		return damaged(g.probe, err)
+	o := engine.ReadOwed(k, b)
+	if o.Damaged != nil {
+		if err := g.place(&o); err != nil {
+			return err
+		}
 	}
 	g.owed[k] = &o
 	return nil
+}
+
+// place finds out what has to go with a row that cannot be read: its entries in the indexes,
+// in a scan of all that wait, and in which of the sums it is.
+func (g *group) place(o *engine.Owed) error {
+	if g.st.stats.owed[max(o.Key.Due, 0)/day] == 0 {
+		o.To = o.Key.Due // a range
+	}
+	return scan(g.s.db, []byte{kindLane}, []byte{kindLane + 1}, func(k, _ []byte) (bool, error) {
+		if len(k) != laneKeyLen {
+			return false, damaged(k, errKey)
+		}
+		if lane, at := readLane(k); at.Key == o.Key {
+			o.Lane, o.NotBefore = lane, at.NotBefore
+			return false, nil
+		}
+		return true, nil
+	})
 }
 
 // pay removes rows that fetchOwed has read; the other keys have no row.
@@ -93,10 +113,10 @@ func (g *group) owes(id engine.TimerID) (bool, error) {
 	g.probe = appendID(append(g.probe[:0], kindOwed), id)
 	for ok := it.SeekGE(g.probe); ok && bytes.HasPrefix(it.Key(), g.probe); ok = it.Next() {
 		k := it.Key()
-		if len(k) != 15 {
+		if len(k) != owedKeyLen {
 			return false, damaged(k, errKey)
 		}
-		if o, seen := g.owed[engine.Key{Timer: id, Due: readTime(k[9:])}]; !seen || o != nil {
+		if o, seen := g.owed[readOwedKey(k)]; !seen || o != nil {
 			return true, nil
 		}
 	}
@@ -112,18 +132,15 @@ func (s *Store) Owed(ctx context.Context, of engine.Set, from, to int64, yield f
 	defer s.views.release(w)
 	const pageSize = 500
 	page := make([]engine.Owed, 0, pageSize)
-	add := func(row, b []byte) (bool, error) {
-		o, err := engine.DecodeOwed(b)
-		if err != nil {
-			return false, damaged(row, err)
-		}
-		if o.NotBefore > to || !of.Has(o.Key.Timer.Shard()) {
+	add := func(k engine.Key, b []byte) (bool, error) {
+		o := engine.ReadOwed(k, b)
+		if o.NotBefore > to || !of.Has(k.Timer.Shard()) {
 			return true, nil
 		}
 		if page = append(page, o); len(page) < pageSize {
 			return true, nil
 		}
-		err = yield(page)
+		err := yield(page)
 		page = page[:0]
 		if err == nil {
 			err = ctx.Err()
@@ -133,18 +150,22 @@ func (s *Store) Owed(ctx context.Context, of engine.Set, from, to int64, yield f
 	if from < 0 {
 		// Nearly all rows: in the order in which they lie, which costs a sixth of
 		// looking each of them up.
-		err = scan(w, []byte{kindOwed}, []byte{kindOwed + 1}, func(k, v []byte) (bool, error) { return add(k, bytes.Clone(v)) })
+		err = scan(w, []byte{kindOwed}, []byte{kindOwed + 1}, func(k, v []byte) (bool, error) {
+			if len(k) != owedKeyLen {
+				return false, damaged(k, errKey)
+			}
+			return add(readOwedKey(k), bytes.Clone(v))
+		})
 	} else {
 		err = scan(w, appendTime([]byte{kindOwedAt}, from+1), appendTime([]byte{kindOwedAt}, to+1), func(k, _ []byte) (bool, error) {
 			if len(k) != 21 {
 				return false, damaged(k, errKey)
 			}
-			row := append([]byte{kindOwed}, k[7:]...)
-			b, err := w.get(row)
+			b, err := w.get(append([]byte{kindOwed}, k[7:]...))
 			if err != nil {
 				return false, err
 			}
-			return add(row, b)
+			return add(engine.Key{Timer: readID(k[7:]), Due: readTime(k[15:])}, b)
 		})
 	}
 	if err != nil || len(page) == 0 {
@@ -163,14 +184,13 @@ func (s *Store) OwedPage(_ context.Context, id engine.TimerID, from int64, limit
 	var out []engine.Owed
 	all := appendID([]byte{kindOwed}, id)
 	err = scan(w, owedKey(nil, engine.Key{Timer: id, Due: from + 1}), after(all), func(k, v []byte) (bool, error) {
-		if len(out) >= limit {
+		switch {
+		case len(out) >= limit:
 			return false, nil
+		case len(k) != owedKeyLen:
+			return false, damaged(k, errKey)
 		}
-		o, err := engine.DecodeOwed(append([]byte(nil), v...))
-		if err != nil {
-			return false, damaged(k, err)
-		}
-		out = append(out, o)
+		out = append(out, engine.ReadOwed(readOwedKey(k), bytes.Clone(v)))
 		return true, nil
 	})
 	return out, err

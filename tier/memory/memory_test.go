@@ -11,6 +11,19 @@ func TestCold(t *testing.T) {
 	tiertest.Cold(t, func(*testing.T) engine.Cold { return NewCold() })
 }
 
+// TestDamagedOwed: a tier in memory has a row that cannot be read if it is told that it has.
+func TestDamagedOwed(t *testing.T) {
+	tiertest.DamagedOwed(t, func(*testing.T) (engine.Cold, func(engine.Key)) {
+		c := NewCold()
+		return c, func(k engine.Key) {
+			o := c.owed[k]
+			o = engine.Owed{Key: k, NotBefore: o.NotBefore, Lane: o.Lane}
+			o.Damaged = engine.ReadOwed(k, nil).Damaged
+			c.owed[k] = o
+		}
+	})
+}
+
 func TestWarm(t *testing.T) {
 	tiertest.Warm(t, func(*testing.T) engine.Warm { return NewWarm() })
 }

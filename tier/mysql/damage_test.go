@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"xtimer/engine"
+	"xtimer/tier/tiertest"
 )
 
 // Rows that were moved, or cut, are each told of by who reads them, and all others are
@@ -87,6 +88,24 @@ func TestDamagedRowsAreNamed(t *testing.T) {
 	}
 	if ls, err := s.Lives(t.Context(), a.ID, 1); err != nil || len(ls) != 1 || ls[0].ID != b.ID {
 		t.Errorf("the next definition: %v %v", ls, err)
+	}
+}
+
+// TestDamagedOwed damages rows in two ways: one is cut, and one is that of another task.
+func TestDamagedOwed(t *testing.T) {
+	for name, value := range map[string][]byte{
+		"cut": {2, 1}, "moved": engine.AppendOwed(nil, &engine.Owed{Key: engine.Key{Timer: 77, Due: benchNow}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			tiertest.DamagedOwed(t, func(t *testing.T) (engine.Cold, func(engine.Key)) {
+				s := unhurried(t)
+				return s, func(k engine.Key) {
+					if _, err := s.db.Exec("UPDATE owed SET row_bytes=? WHERE timer=? AND due=?", value, k.Timer, k.Due); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
 	}
 }
 

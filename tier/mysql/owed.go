@@ -28,15 +28,20 @@ func putOwed(t *transaction, rows []engine.Owed) error {
 		})
 }
 
-// scanOwed reads a row whose last column is row_bytes; before are the others.
+// owedColumns are what scanOwed reads.
+const owedColumns = "t.timer,t.due,t.not_before,t.lane,t.row_bytes"
+
+// scanOwed reads a row whose last columns are owedColumns; before are the others.
 func scanOwed(rows *sql.Rows, before ...any) (engine.Owed, error) {
+	var k engine.Key
+	var notBefore, lane int64
 	var b sql.RawBytes
-	if err := rows.Scan(append(before, &b)...); err != nil {
+	if err := rows.Scan(append(before, &k.Timer, &k.Due, &notBefore, &lane, &b)...); err != nil {
 		return engine.Owed{}, err
 	}
-	o, err := engine.DecodeOwed(bytes.Clone(b))
-	if err != nil {
-		return o, &rowError{damaged("owed", o.Key, err)}
+	o := engine.ReadOwed(k, bytes.Clone(b))
+	if o.Damaged != nil {
+		o.NotBefore, o.Lane = notBefore, engine.Lane(lane)
 	}
 	return o, nil
 }
@@ -50,10 +55,10 @@ func (s *Store) Owed(ctx context.Context, of engine.Set, from, to int64, yield f
 	walk := walkOf(of)
 	query := func() string {
 		if from < 0 && of == engine.AllShards { // nearly all rows, in the order in which they lie
-			return fmt.Sprintf("SELECT shard,row_bytes FROM owed FORCE INDEX (PRIMARY) WHERE timer>=%[1]d AND (timer>%[1]d OR due>%[2]d) AND not_before<=%[3]d ORDER BY timer,due LIMIT %[4]d",
+			return fmt.Sprintf("SELECT t.shard,"+owedColumns+" FROM owed t FORCE INDEX (PRIMARY) WHERE timer>=%[1]d AND (timer>%[1]d OR due>%[2]d) AND not_before<=%[3]d ORDER BY timer,due LIMIT %[4]d",
 				last.Key.Timer, last.Key.Due, to, owedPage)
 		}
-		return "SELECT shard,row_bytes FROM owed FORCE INDEX (by_time) WHERE " + walk.where(
+		return "SELECT t.shard," + owedColumns + " FROM owed t FORCE INDEX (by_time) WHERE " + walk.where(
 			fmt.Sprintf("not_before<=%[1]d AND (not_before>%[2]d OR not_before=%[2]d AND (timer>%[3]d OR timer=%[3]d AND due>%[4]d))",
 				to, last.NotBefore, last.Key.Timer, last.Key.Due),
 			fmt.Sprintf("not_before<=%d AND not_before>%d", to, from),
@@ -92,7 +97,7 @@ func (s *Store) Owed(ctx context.Context, of engine.Set, from, to int64, yield f
 func (s *Store) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) (out []engine.Owed, err error) {
 	err = s.read(ctx, "read what is owed of a timer", func(ctx context.Context) error {
 		out = nil
-		q := fmt.Sprintf("SELECT row_bytes FROM owed FORCE INDEX (PRIMARY) WHERE %s AND due>%d ORDER BY timer,due LIMIT %d", is("timer", id.String()), after, limit)
+		q := fmt.Sprintf("SELECT "+owedColumns+" FROM owed t FORCE INDEX (PRIMARY) WHERE %s AND due>%d ORDER BY timer,due LIMIT %d", is("timer", id.String()), after, limit)
 		return s.scan(ctx, q, func(rows *sql.Rows) error {
 			o, err := scanOwed(rows)
 			out = append(out, o)
@@ -125,7 +130,7 @@ func (s *Store) Lanes(ctx context.Context, of engine.Set, to int64) (lanes []eng
 func (s *Store) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (out []engine.Owed, err error) {
 	err = s.read(ctx, "read what waits in a lane", func(ctx context.Context) error {
 		out = nil
-		return s.scan(ctx, fmt.Sprintf("SELECT row_bytes FROM owed FORCE INDEX (by_lane) WHERE lane=%[1]d AND not_before<=%[2]d "+
+		return s.scan(ctx, fmt.Sprintf("SELECT "+owedColumns+" FROM owed t FORCE INDEX (by_lane) WHERE lane=%[1]d AND not_before<=%[2]d "+
 			"AND (not_before>%[3]d OR not_before=%[3]d AND (timer>%[4]d OR timer=%[4]d AND due>%[5]d))%[6]s ORDER BY not_before,timer,due LIMIT %[7]d",
 			int64(lane), to, after.NotBefore, after.Key.Timer, after.Key.Due, andIn(of), limit), func(rows *sql.Rows) error {
 			o, err := scanOwed(rows)

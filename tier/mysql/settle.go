@@ -239,7 +239,7 @@ func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
 // laterOwed picks those rows that say no less than what is owed already.
 func laterOwed(t *transaction, rows []engine.Owed) ([]engine.Owed, error) {
 	stored := map[engine.Key]*engine.Owed{}
-	err := keyed(&t.buf, "SELECT t.row_bytes FROM owed", keyColumns, " FOR UPDATE", len(rows),
+	err := keyed(&t.buf, "SELECT "+owedColumns+" FROM owed", keyColumns, " FOR UPDATE", len(rows),
 		func(b []byte, i int) []byte { return appendKey(b, rows[i].Key) },
 		func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {

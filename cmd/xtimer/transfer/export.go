@@ -56,7 +56,8 @@ type export struct {
 	out     *bufio.Writer
 	lines   *json.Encoder
 	timers, records, owed,
-	strays int64 // unfinished tasks of timers that are deleted
+	strays, // unfinished tasks of timers that are deleted
+	damaged int64 // unfinished tasks that cannot be read
 }
 
 // NewExport is the command "export".

@@ -30,7 +30,8 @@ func (e *export) fromStore(ctx context.Context) (err error) {
 	return e.storedLines(ctx, cold)
 }
 
-// storedLines writes what a store has, and then says whether damaged timers are missing.
+// storedLines writes what a store has, and then says whether damaged timers or tasks are
+// missing.
 func (e *export) storedLines(ctx context.Context, cold engine.Cold) error {
 	listed, err := e.storedTimers(ctx, cold)
 	if err != nil {
@@ -40,6 +41,9 @@ func (e *export) storedLines(ctx context.Context, cold engine.Cold) error {
 		if err := e.storedRecords(ctx, cold); err != nil {
 			return err
 		}
+	}
+	if e.damaged > 0 {
+		return fmt.Errorf("%d pending tasks are damaged and not exported: xtimer verify names them", e.damaged)
 	}
 	if f := e.filter; f.App != "" || f.NamePrefix != "" || f.Label != "" {
 		return nil
@@ -152,6 +156,9 @@ func (e *export) storedTimer(ctx context.Context, cold engine.Cold, t *engine.Ti
 			return fmt.Errorf("cannot read the pending tasks of timer %s: %w", t.ID, err)
 		}
 		delete(owing, t.ID)
+		known := len(owed)
+		owed = slices.DeleteFunc(owed, func(o engine.Owed) bool { return o.Damaged != nil })
+		e.damaged += int64(known - len(owed))
 	}
 	l := lineOf(t, owed, shards[t.ID.Shard()].Watermark, now)
 	status := l.Stored.Status

@@ -67,3 +67,46 @@ func TestExportOfADamagedTimer(t *testing.T) {
 		t.Errorf("%d timers and %d records are exported, %v", e.timers, e.records, err)
 	}
 }
+
+// cutting is a store with a pending task that cannot be read.
+type cutting struct {
+	*memory.Cold
+	key engine.Key
+}
+
+func (c cutting) OwedPage(ctx context.Context, id engine.TimerID, after int64, limit int) ([]engine.Owed, error) {
+	os, err := c.Cold.OwedPage(ctx, id, after, limit)
+	for i := range os {
+		if os[i].Key == c.key {
+			os[i] = engine.ReadOwed(c.key, nil)
+		}
+	}
+	return os, err
+}
+
+// TestExportOfADamagedTask: an export that leaves a pending task out fails, with all others
+// and the history written.
+func TestExportOfADamagedTask(t *testing.T) {
+	cold := memory.NewCold()
+	st := &engine.Settlement{}
+	for _, id := range []engine.TimerID{1, 2} {
+		d := engine.NewDefinition()
+		d.App, d.Name, d.Schedule.Cron = "a", "n"+id.String(), "* * * * *"
+		x := &engine.Timer{Definition: d, ID: id, Version: 1, Generation: 1}
+		if a, err := cold.Apply(t.Context(), &engine.Change{Timer: x, ID: id}); err != nil || a.Err != nil {
+			t.Fatal(err, a.Err)
+		}
+		k := engine.Key{Timer: id, Due: 60_000}
+		st.Owe = append(st.Owe, engine.Owed{Key: k, Generation: 1, NotBefore: k.Due})
+		st.Tasks = append(st.Tasks, engine.Record{Key: k, Status: engine.Retrying, Encoded: engine.EncodeTask(&engine.Task{Key: k, Status: engine.Retrying})})
+	}
+	if err := cold.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	e := export{lines: json.NewEncoder(&out), history: true}
+	err := e.storedLines(t.Context(), cutting{cold, st.Owe[0].Key})
+	if err == nil || !strings.Contains(err.Error(), "1 pending tasks are damaged") || e.timers != 2 || e.owed != 1 || e.records != 2 {
+		t.Errorf("%d timers, %d pending tasks and %d records are exported, %v", e.timers, e.owed, e.records, err)
+	}
+}
