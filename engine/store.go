@@ -140,6 +140,10 @@ type Change struct {
 	Tasks []*Task
 	// Once is the Idempotency-Key of a create; nil without.
 	Once *Once
+	// Size is about how many bytes the definition has that stands, as its maker has read it;
+	// 0 for a create. A tier reads that again, and makes no more changes in one commit than
+	// a bound of bytes allows.
+	Size int
 }
 
 // Once makes a create idempotent. It is scoped by app and kept until Expires.

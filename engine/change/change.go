@@ -81,7 +81,7 @@ func (e *Maker) change(ctx context.Context, id engine.TimerID, match uint32, f f
 	if err != nil || ed == nil {
 		return out, err
 	}
-	c := &engine.Change{Timer: ed.timer, ID: id, Was: t.Version, At: now}
+	c := &engine.Change{Timer: ed.timer, ID: id, Was: t.Version, At: now, Size: t.Payload()}
 	if !ed.keep {
 		err := e.memory.Freeze(ctx, id)
 		if err == nil {

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,33 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/change"
 )
+
+// A change says how large the definition is that it replaces, or removes: tiers bound their
+// commits by that.
+func TestChangeTellsItsSize(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		const size = 100 << 10
+		var told atomic.Int64
+		w.before.set(func(_ string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && c.Was > 0 && c.Size >= size && c.Size < 2*size {
+				told.Add(1)
+			}
+			return nil
+		})
+		w.start()
+		for i := range 3 {
+			d := timer(fmt.Sprint(i), delay(100*time.Hour))
+			d.Callback.HasBody, d.Callback.BodyKind, d.Callback.Body = true, engine.BodyText, bytes.Repeat([]byte{'x'}, size)
+			w.make(d)
+		}
+		for _, a := range []change.BulkAction{change.DisableAll, change.DeleteAll} {
+			told.Store(0)
+			if op, err := w.StartBulk(t.Context(), change.Bulk{Action: a, Timers: engine.TimerFilter{App: "app"}}); err != nil || op.Done != 3 || told.Load() != 3 {
+				t.Errorf("%s: %+v, %v, of %d the size is told", a, op, err, told.Load())
+			}
+		}
+	})
+}
 
 // A bulk operation that was answered before it had ended goes on at the next start: with
 // what it had selected, not with what was made meanwhile.

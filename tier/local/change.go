@@ -18,17 +18,20 @@ func (s *Store) Apply(ctx context.Context, c *engine.Change) (engine.Applied, er
 func (s *Store) ApplyAll(ctx context.Context, cs []*engine.Change) []engine.Applied {
 	out := make([]engine.Applied, 0, len(cs))
 	for len(cs) > 0 {
-		part := cs[:min(len(cs), groupLimit)]
-		cs = cs[len(part):]
-		out = append(out, s.applyPart(ctx, part)...)
+		n, weighs := 1, weight(cs[0])
+		for ; n < len(cs) && weighs+weight(cs[n]) <= groupLimit; n++ {
+			weighs += weight(cs[n])
+		}
+		out = append(out, s.applyPart(ctx, cs[:n], weighs)...)
+		cs = cs[n:]
 	}
 	return out
 }
 
-func (s *Store) applyPart(ctx context.Context, cs []*engine.Change) []engine.Applied {
+func (s *Store) applyPart(ctx context.Context, cs []*engine.Change, weighs int) []engine.Applied {
 	ps := prepare(cs)
 	made := make([]engine.Applied, len(ps))
-	err := s.do(ctx, len(ps), func(g *group) error {
+	err := s.do(ctx, weighs, func(g *group) error {
 		for i := range ps {
 			made[i] = g.change(&ps[i])
 		}

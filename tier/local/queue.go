@@ -10,15 +10,29 @@ import (
 )
 
 // groupLimit bounds what one commit takes, counted in changes: enough that the
-// sync costs little beside the work, and few enough that nobody waits long.
-const groupLimit = 4096
+// sync costs little beside the work, and few enough that nobody waits long. A change of a
+// large definition counts as one for each changeBytes of it: a commit has 8 MiB of
+// definitions, and one of any size, in memory.
+const (
+	groupLimit  = 4096
+	changeBytes = 2 << 10
+)
+
+// weight is a change's, in changes.
+func weight(c *engine.Change) int {
+	n := c.Size
+	if c.Timer != nil {
+		n += c.Timer.Payload()
+	}
+	return 1 + n/changeBytes
+}
 
 // op is one thing to do in a commit, all of it or nothing.
 type op struct {
 	// judge decides it and adds its writes to the group; it runs in the
 	// committer and must add nothing when it fails.
 	judge  func(*group) error
-	weight int // in changes
+	weight int // in changes, see weight
 	err    error
 	done   chan struct{} // closed by the committer after the sync; err stands then
 }

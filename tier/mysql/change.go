@@ -19,9 +19,10 @@ func prepare(cs []*engine.Change) *op {
 	o := &op{done: make(chan struct{})}
 	var encoded []byte
 	for _, c := range cs {
-		if n := len(o.changes); n == statementRows || n > 0 && o.bytes >= statementBytes {
+		if n := len(o.changes); n == statementRows || n > 0 && (o.bytes >= statementBytes || o.stands+c.Size > standingBytes) {
 			break
 		}
+		o.stands += c.Size
 		p := prepared{Change: c, ID: c.ID}
 		if t := c.Timer; t != nil {
 			p.ID = t.ID

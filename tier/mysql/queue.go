@@ -14,7 +14,8 @@ import (
 // outcomes.
 type op struct {
 	changes []prepared
-	bytes   int
+	bytes   int              // of the definitions to be written
+	stands  int              // of those that stand, which are read and kept as versions
 	out     []engine.Applied // a committer's until done is closed, as err is
 	err     error            // of the whole
 	done    chan struct{}
@@ -28,6 +29,10 @@ func (o *op) isDone() bool {
 		return false
 	}
 }
+
+// standingBytes is how large the definitions are that one commit replaces, one of any size
+// at least: they have to come through a slow link in the time for one statement.
+const standingBytes = 8 << 20
 
 // queue is where ops wait for a committer.
 type queue struct {
@@ -89,10 +94,13 @@ func (q *queue) take() []*op {
 		}
 		q.more.Wait()
 	}
-	n, rows, bytes := 0, 0, 0
-	for n < len(q.ops) && (n == 0 || rows+len(q.ops[n].changes) <= statementRows && bytes+q.ops[n].bytes <= statementBytes) {
-		rows += len(q.ops[n].changes)
-		bytes += q.ops[n].bytes
+	n, rows, bytes, stands := 0, 0, 0, 0
+	for n < len(q.ops) {
+		o := q.ops[n]
+		rows, bytes, stands = rows+len(o.changes), bytes+o.bytes, stands+o.stands
+		if n > 0 && (rows > statementRows || bytes > statementBytes || stands > standingBytes) {
+			break
+		}
 		n++
 	}
 	ops := append([]*op(nil), q.ops[:n]...)
