@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -209,6 +210,36 @@ var noticedBy = map[string][2]string{
 func TestMutationsFit(t *testing.T) {
 	for i := range mutations {
 		mutations[i].mutated(t)
+	}
+}
+
+// TestMutationsAreListed: RELIABILITY.md names each, in this order, and what notices it.
+func TestMutationsAreListed(t *testing.T) {
+	page, err := os.ReadFile("../RELIABILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Bugs put in on purpose\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if n := fmt.Sprintf("in %d ways", len(mutations)); !strings.Contains(section, n) {
+		t.Errorf("the page does not say %q", n)
+	}
+	_, table, _ := strings.Cut(section, "\n|---")
+	var listed, want []string
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| ") {
+			listed = append(listed, strings.TrimPrefix(cells[0], "| ")+": "+cells[1])
+		}
+	}
+	for i := range mutations {
+		by := "TestSimulate"
+		if other, is := noticedBy[mutations[i].name]; is {
+			by = strings.TrimPrefix(other[0], "../../") + "." + other[1]
+		}
+		want = append(want, mutations[i].name+": `"+by+"`")
+	}
+	if !slices.Equal(listed, want) {
+		t.Errorf("the page lists\n%s\nwant\n%s", strings.Join(listed, "\n"), strings.Join(want, "\n"))
 	}
 }
 
