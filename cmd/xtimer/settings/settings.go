@@ -128,7 +128,7 @@ func settingList(s *Settings) []setting {
 		{"egress-public-only", (*boolValue)(&s.EgressPublicOnly), "do not call loopback, private and reserved networks"},
 		{"no-wait", (*boolValue)(&s.NoWait), "exit if MySQL is unavailable at the start, instead of waiting for MySQL"},
 		{"pprof", (*boolValue)(&s.Pprof), "serve /debug/pprof/"},
-		{"insecure", (*boolValue)(&s.Insecure), "lift the restrictions that apply without tokens: serve on any address, under any host name, and accept changes from any web page"},
+		{"insecure", (*boolValue)(&s.Insecure), "lift the restrictions that apply without tokens: serve on any address and under any host name, and accept changes from the console under any host name"},
 		{"accept-data-loss", (*boolValue)(&s.AcceptDataLoss), "start even if the end of the journal or of the timer store is lost"},
 	}
 }
