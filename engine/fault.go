@@ -55,6 +55,8 @@ var (
 	ErrBroken     = &Fault{Kind: FaultUnavailable, Code: "tier_broken", Detail: "a tier that the response needs is broken; see the server's log"}
 	ErrFull       = &Fault{Kind: FaultFull, Code: "disk_full", Detail: "the disk is nearly full: new work is refused until space is free again"}
 	ErrMemoryFull = &Fault{Kind: FaultUnavailable, Code: "memory_full", Detail: "memory is nearly full: new work is refused until memory is free again"}
+	// ErrElsewhere: the shard of the timer is not this node's.
+	ErrElsewhere = &Fault{Kind: FaultUnavailable, Code: "elsewhere", Detail: "the timer belongs to another node"}
 	// ErrFenced: another node owns the shard now.
 	ErrFenced = errors.New("the shard has another owner")
 	// ErrGap: a bucket lost entries and must be rebuilt from the cold tier.

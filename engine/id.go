@@ -15,11 +15,13 @@ const idEpoch = 1704067200000
 //	│0│ ms (42 b)  │ count (21) │     ms since 2024: until the year 2163
 //	└─┴────────────┴────────────┘
 //
-// The upper 9 bits of count are the node's, when there are several. No id is made
-// twice: not within a process, for the next one is greater also after the clock
+// No id is made twice: not within a process, for the next one is greater also after the clock
 // stepped back; and not after a restart, if Above was told the greatest id that
 // the cold tier ever stored (see Cold.Take). Its methods may be called by many
 // goroutines.
+//
+// Nodes that share a cold tier make no id twice either: each makes those that lie in its
+// own shards.
 type IDs struct {
 	mu    sync.Mutex
 	ms    int64
@@ -45,11 +47,20 @@ func (m *IDs) Above(newest TimerID) {
 	}
 }
 
-// Next makes an id; now is the time of the clock in Unix ms.
-func (m *IDs) Next(now int64) TimerID {
+// Next makes an id that lies in one of the shards; now is the time of the clock in Unix
+// ms. The shards must not be none.
+func (m *IDs) Next(now int64, of Set) TimerID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now -= idEpoch
+	for {
+		if id := m.next(now - idEpoch); of.Has(id.Shard()) {
+			return id
+		}
+	}
+}
+
+// next makes an id. mu is held.
+func (m *IDs) next(now int64) TimerID {
 	if now <= 0 {
 		panic(fmt.Sprintf("FATAL: the clock says %d ms before 2024", -now))
 	}

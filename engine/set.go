@@ -22,6 +22,14 @@ func SetOf(shards ...int) (s Set) {
 // Has reports whether a shard is in the set.
 func (s Set) Has(shard int) bool { return s[shard/64]>>(shard%64)&1 == 1 }
 
+// Union is the set of the shards that are in either.
+func (s Set) Union(t Set) Set {
+	for i := range s {
+		s[i] |= t[i]
+	}
+	return s
+}
+
 // All gives the shards of the set, in order.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {

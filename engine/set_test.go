@@ -17,6 +17,10 @@ func TestSet(t *testing.T) {
 				t.Fatalf("shard %d: %v", i, s.Has(i))
 			}
 		}
+		half := len(in) / 2
+		if u := SetOf(in[:half]...).Union(SetOf(in[half:]...)); u != s {
+			t.Fatalf("the union of both halves is %v, want %v", u, s)
+		}
 		slices.Sort(in)
 		if got := slices.Collect(s.All()); !slices.Equal(got, in) {
 			t.Fatalf("%v, want %v", got, in)

@@ -142,7 +142,7 @@ func variety(t *testing.T, now int64) (ts []*engine.Timer) {
 		d.App, d.Name = "a", fmt.Sprintf("n%02d <&>\u2028z", len(ts))
 		d.Callback.URL = "http://127.0.0.1:9/?a=1&b=<2>"
 		d.Schedule.Every = time.Hour
-		k := &engine.Timer{Definition: d, ID: ids.Next(now), Version: 1, Generation: 1, CreatedAt: now - 5_000_000, UpdatedAt: now - 4_000_000}
+		k := &engine.Timer{Definition: d, ID: ids.Next(now, engine.AllShards), Version: 1, Generation: 1, CreatedAt: now - 5_000_000, UpdatedAt: now - 4_000_000}
 		change(k)
 		reason, status, from := k.Reason, k.Status, k.ValidFrom
 		if err := plan.Resolve(k, nil, now-3_600_000); err != nil {

@@ -94,7 +94,7 @@ func (e *Maker) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 		op.Ended = true
 		return op, nil
 	}
-	op.ID = e.IDs.Next(e.now()).String()
+	op.ID = e.IDs.Next(e.now(), engine.AllShards).String()
 	w := bulkWork{items: items, bulkHeader: bulkHeader{
 		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(),
 	}}

@@ -158,7 +158,11 @@ func (e *Maker) draft(ctx context.Context, d *engine.Definition, now int64) (*en
 	if err := plan.Validate(d); err != nil { // before an id is used
 		return nil, err
 	}
-	t, err := plan.NewTimer(d, e.IDs.Next(now), now)
+	own := e.memory.Owned() // where the node can call it, and change it
+	if own == (engine.Set{}) {
+		return nil, engine.ErrElsewhere
+	}
+	t, err := plan.NewTimer(d, e.IDs.Next(now, own), now)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (r *Reader) countRows(ctx context.Context, now int64) (map[engine.Lane]wait
 		l.add(n, oldest)
 		lanes[id] = l
 	}
-	err := r.cfg.Cold.Owed(ctx, engine.AllShards, -1, now, func(os []engine.Owed) error {
+	err := r.cfg.Cold.Owed(ctx, r.memory.Owned(), -1, now, func(os []engine.Owed) error {
 		var ranges []engine.Owed
 		var ids []engine.TimerID
 		for i := range os {

@@ -14,8 +14,11 @@ import (
 	"xtimer/engine/resident"
 )
 
-// Task finds one task, open or finished.
+// Task finds one task, open or finished. ErrElsewhere: see View.
 func (r *Reader) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
+	if err := r.memory.Owns(k.Timer); err != nil {
+		return nil, err
+	}
 	if t := r.memory.Task(k); t != nil {
 		return t, nil
 	}

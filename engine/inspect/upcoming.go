@@ -9,8 +9,11 @@ import (
 	"xtimer/engine/policy"
 )
 
-// Upcoming lists the next n dues of a timer that will be called.
+// Upcoming lists the next n dues of a timer that will be called. ErrElsewhere: see View.
 func (r *Reader) Upcoming(ctx context.Context, id engine.TimerID, n int) ([]int64, error) {
+	if err := r.memory.Owns(id); err != nil {
+		return nil, err
+	}
 	t, err := r.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return nil, err

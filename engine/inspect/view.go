@@ -89,8 +89,11 @@ func (r *Reader) Definitions(ctx context.Context, ids []engine.TimerID) (ts []*e
 	return ts, unread, nil
 }
 
-// Timer finds one timer.
+// Timer finds one timer. ErrElsewhere: see View.
 func (r *Reader) Timer(ctx context.Context, id engine.TimerID) (View, error) {
+	if err := r.memory.Owns(id); err != nil {
+		return View{}, err // whether it exists is the other's to say
+	}
 	t, err := r.cfg.Cold.Timer(ctx, id)
 	if err != nil {
 		return View{}, err
@@ -107,8 +110,12 @@ func (r *Reader) TimerByName(ctx context.Context, app, name string) (View, error
 	return r.View(ctx, t)
 }
 
-// View completes what Definition found.
+// View completes what Definition found. ErrElsewhere: another node has the tasks of the
+// timer that are under way.
 func (r *Reader) View(ctx context.Context, t *engine.Timer) (v View, err error) {
+	if err := r.memory.Owns(t.ID); err != nil {
+		return View{}, err
+	}
 	now := r.now()
 	status, err := r.standing(ctx, t, now)
 	if err != nil {

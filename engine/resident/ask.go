@@ -2,6 +2,7 @@ package resident
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"slices"
 
@@ -166,17 +167,17 @@ func (m *Memory) FinishedTo(id engine.TimerID) int64 {
 	return max(sh.watermark, sh.settling, sh.decided[id])
 }
 
-// Watermarks are the lowest that is settled, and the highest that a settle may have set.
+// Watermarks are the lowest that is settled of the shards that are owned, and the highest
+// that a settle may have set; 0 when none is.
 func (m *Memory) Watermarks() (lowest, highest int64) {
-	for i := range m.shards {
+	lowest = math.MaxInt64
+	for i := range m.Owned().All() {
 		sh := m.lockShard(i)
-		if lowest = min(lowest, sh.watermark); i == 0 {
-			lowest = sh.watermark
-		}
+		lowest = min(lowest, sh.watermark)
 		highest = max(highest, sh.watermark, sh.settling)
 		sh.mu.Unlock()
 	}
-	return lowest, highest
+	return min(lowest, highest), highest
 }
 
 // LastUsed is the last due of a timer whose key may have been sent, 0 for none, and the
@@ -246,6 +247,20 @@ func (m *Memory) Coming(from, end int64, app string, most int) (es []engine.Entr
 		runtime.Gosched() // what is due goes first
 	}
 	return es
+}
+
+// Owned are the shards of this process. What is due and what is owed of their timers is
+// read from the tiers into memory, their watermarks move, and their timers are changed here.
+// A process that is alone owns all.
+func (m *Memory) Owned() engine.Set { return *m.owned.Load() }
+
+// Owns is ErrElsewhere if a timer lies in a shard that is not this process's: memory knows
+// nothing of it.
+func (m *Memory) Owns(id engine.TimerID) error {
+	if m.owned.Load().Has(id.Shard()) {
+		return nil
+	}
+	return engine.ErrElsewhere
 }
 
 // Own has a start note how a shard was found.

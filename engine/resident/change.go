@@ -117,7 +117,7 @@ type claim struct {
 	rows bool          // the definition stays what it is
 }
 
-// Claim lets one change at a time at a timer; release ends it.
+// Claim lets one change at a time at a timer; release ends it. ErrElsewhere: see Owns.
 func (m *Memory) Claim(ctx context.Context, id engine.TimerID) (release func(), err error) {
 	return m.claim(ctx, id, false)
 }
@@ -132,6 +132,9 @@ func (m *Memory) ClaimRows(ctx context.Context, id engine.TimerID) (release func
 const claimFor = 10 * time.Second
 
 func (m *Memory) claim(ctx context.Context, id engine.TimerID, rows bool) (release func(), err error) {
+	if err := m.Owns(id); err != nil {
+		return nil, err
+	}
 	limited, cancel := context.WithTimeout(ctx, claimFor)
 	defer cancel()
 	for {

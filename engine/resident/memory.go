@@ -20,6 +20,7 @@ import (
 type Config struct {
 	Journal engine.Journal
 	Now     func() time.Time // the wall clock
+	Owned   engine.Set       // the shards that are the process's from the first
 	// Ownership is looked at right before the first byte of each call.
 	Ownership *process.Ownership
 	Queue     *fair.Queue[*Task]
@@ -40,6 +41,7 @@ type Config struct {
 type Memory struct {
 	cfg Config
 
+	owned  atomic.Pointer[engine.Set] // see Owned
 	shards [engine.Shards]shard
 	Queue  *fair.Queue[*Task]
 	Wheel  *wheel.Wheel[Item]
@@ -74,6 +76,7 @@ type Memory struct {
 // New makes an empty one.
 func New(cfg Config) *Memory {
 	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting)}
+	m.owned.Store(&cfg.Owned)
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.bodies = &m.Bodies

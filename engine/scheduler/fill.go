@@ -98,7 +98,7 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	}
 	m.minutes.Refill(from, to)
 	in := newFilling(m.e, from, to)
-	err = m.e.cfg.Cold.Due(ctx, engine.AllShards, from-1, to-1, func(cs []engine.Candidate) error {
+	err = m.e.cfg.Cold.Due(ctx, m.e.memory.Owned(), from-1, to-1, func(cs []engine.Candidate) error {
 		if err := in.add(ctx, cs); err != nil {
 			return err
 		}

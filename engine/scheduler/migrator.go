@@ -171,7 +171,7 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 		}
 	}
 	// Not whole, or away: the cold tier knows.
-	return m.e.cfg.Cold.Due(ctx, engine.AllShards, from-1, to-1, func(cs []engine.Candidate) error {
+	return m.e.cfg.Cold.Due(ctx, m.e.memory.Owned(), from-1, to-1, func(cs []engine.Candidate) error {
 		es := make([]engine.Entry, len(cs))
 		for i, c := range cs {
 			es[i] = engine.Entry{ID: c.ID, Due: max(c.Due, from), Definition: c.Definition}
@@ -186,7 +186,7 @@ func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 		next := min(max(m.resumed, m.e.now())/minute*minute+minute, to)
 		resident.Raise(&m.e.memory.Resuming, next) // first: refill reads what this leaves to it
 		read := m.e.memory.Reads.Begin()
-		err := m.e.cfg.Cold.Owed(ctx, engine.AllShards, m.resumed-1, next-1, func(os []engine.Owed) error { return m.e.resume(ctx, os, read, false) })
+		err := m.e.cfg.Cold.Owed(ctx, m.e.memory.Owned(), m.resumed-1, next-1, func(os []engine.Owed) error { return m.e.resume(ctx, os, read, false) })
 		read.End()
 		if m.e.tiers.Read(err); err != nil {
 			return fmt.Errorf("cannot read what is owed: %w", err)

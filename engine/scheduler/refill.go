@@ -65,7 +65,7 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 	}
 	begun := e.memory.Reads.Begin()
 	defer begun.End()
-	rows, err := e.cfg.Cold.OwedIn(ctx, engine.AllShards, l.ID, turn.From, turn.UpTo-1, turn.Room)
+	rows, err := e.cfg.Cold.OwedIn(ctx, e.memory.Owned(), l.ID, turn.From, turn.UpTo-1, turn.Room)
 	if err == nil {
 		read, err = e.bring(ctx, rows, turn.Room, begun)
 	}

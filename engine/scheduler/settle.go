@@ -83,7 +83,8 @@ func (h *settler) run(ctx context.Context) error {
 func (h *settler) settle(ctx context.Context, last bool) error {
 	e := h.e
 	now := e.now()
-	next := e.journal.Next() // first: what is appended after it stays
+	next := e.journal.Next()  // first: what is appended after it stays
+	owned := e.memory.Owned() // before the cut: all that the wheel is to know of them lies there
 	// The order matters: what releases its pin, or is loaded, after this
 	// reading lies in the wheel before the reading of Low.
 	cut := e.memory.Pins.Lowest(min(now, e.memory.Loaded.Load()-1))
@@ -94,7 +95,11 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	needed, ahead := next, next
 	e.memory.BeginSettle()
 	for i := range engine.Shards {
-		c := e.memory.Capture(i, cut, now, last, s)
+		upTo := cut
+		if !owned.Has(i) {
+			upTo = 0 // its watermark stays where it is
+		}
+		c := e.memory.Capture(i, upTo, now, last, s)
 		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead)
 		if c.Lines > 0 {
 			caps = append(caps, c)

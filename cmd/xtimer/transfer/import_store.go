@@ -173,7 +173,7 @@ func (s *storeTarget) change(i *item, now int64) (*engine.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := plan.NewTimer(&d, s.ids.Next(now), now)
+	t, err := plan.NewTimer(&d, s.ids.Next(now, engine.AllShards), now)
 	if err != nil {
 		return nil, err
 	}
