@@ -22,11 +22,14 @@ type Config struct {
 	Boot  func() time.Duration
 	After func(d time.Duration) <-chan time.Time
 
+	// Acknowledged is told of each beat that was acknowledged, if anyone waits for it: the
+	// lease is fresh again. It must not block.
+	Acknowledged func()
 	// Gain is told of the shards that the life owns now. It must not block.
 	Gain func([]Gained)
 	// Cede ends the work on shards that the life does not own any more: when it returns nil,
 	// nothing of them runs, and all that was begun is settled. After an error it is called
-	// again.
+	// again. Without it the life gives nothing away.
 	Cede func(ctx context.Context, shards []int) error
 }
 
@@ -73,8 +76,11 @@ func New(cfg Config) *Member {
 // Owns reports whether the life may call now for a shard, and under which fence.
 func (m *Member) Owns(shard int) (fence uint64, ok bool) {
 	fence, ok = m.shards.owns(shard)
-	return fence, ok && m.lease.Fresh(m.cfg.Boot())
+	return fence, ok && m.Fresh()
 }
+
+// Fresh reports whether the life may call now.
+func (m *Member) Fresh() bool { return m.lease.Fresh(m.cfg.Boot()) }
 
 // Become changes what the node says of itself from its next beat on.
 func (m *Member) Become(state engine.NodeState) { m.state.Store(int32(state)) }
@@ -156,6 +162,9 @@ func (m *Member) beats(ctx context.Context) error {
 			}
 			if err == nil {
 				m.lease.Acknowledge(began)
+				if m.cfg.Acknowledged != nil {
+					m.cfg.Acknowledged()
+				}
 			}
 		}
 		if !m.rest(ctx, began+m.cfg.Times.Beat) {
@@ -270,10 +279,13 @@ func (m *Member) give(run running, now time.Duration, p *Plan, me int) {
 		return
 	}
 	leaves := m.seen.Nodes[me].State == engine.Draining
-	given := m.shards.cede(m.seen.Nodes, p, me, handed, func(name string) bool {
-		last, is := m.shunned[name]
-		return !is || leaves || now-last > shuns*m.cfg.Times.Spare
-	})
+	var given []engine.Handover
+	if m.cfg.Cede != nil {
+		given = m.shards.cede(m.seen.Nodes, p, me, handed, func(name string) bool {
+			last, is := m.shunned[name]
+			return !is || leaves || now-last > shuns*m.cfg.Times.Spare
+		})
+	}
 	if len(given) > 0 {
 		m.giving.Store(true)
 		run(func(ctx context.Context) error {

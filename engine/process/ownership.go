@@ -35,8 +35,13 @@ const (
 // A question that took longer than proofHolds and failed says nothing: the process may
 // have been stopped in the middle of it.
 //
+// The life of a node among several has a lease instead: its beats are the questions, and
+// without an answer no call begins. See OfLife.
+//
 // A nil Ownership is that of a tier that no other process can open: it always holds.
 type Ownership struct {
+	fresh func() bool // reports whether what was answered still holds
+
 	ask   func(ctx context.Context) error
 	wall  func() time.Time
 	began time.Time
@@ -60,7 +65,15 @@ func NewOwnership(ask func(ctx context.Context) error, wall func() time.Time) *O
 	o := &Ownership{ask: ask, wall: wall, began: time.Now(), hurry: make(chan struct{}, 1), answered: make(chan struct{})}
 	first := o.read()
 	o.proved.Store(&first)
+	o.fresh = o.isFresh
 	return o
+}
+
+// OfLife is of a life of a node. fresh reports whether the lease of the life is. Answered is
+// to be called when the lease was acknowledged, and End when the life is over: there is
+// nothing to Run.
+func OfLife(fresh func() bool) *Ownership {
+	return &Ownership{fresh: fresh, hurry: make(chan struct{}, 1), answered: make(chan struct{})}
 }
 
 func (o *Ownership) read() reading {
@@ -74,11 +87,11 @@ func (o *Ownership) since(r *reading) time.Duration {
 }
 
 // Holds reports whether a call may begin now.
-func (o *Ownership) Holds() bool { return o == nil || o.isFresh() }
+func (o *Ownership) Holds() bool { return o == nil || o.fresh() && !o.over.Load() }
 
 func (o *Ownership) isFresh() bool {
 	from := o.from.Load()
-	return from != nil && o.since(from) <= proofHolds && !o.over.Load()
+	return from != nil && o.since(from) <= proofHolds
 }
 
 // Await waits until Holds, and reports whether it does: false when no call may begin any
@@ -88,8 +101,11 @@ func (o *Ownership) Await() bool {
 		o.mu.Lock()
 		answered := o.answered
 		o.mu.Unlock()
-		if o.over.Load() {
+		switch {
+		case o.over.Load():
 			return false
+		case o.Holds(): // answered before the channel was read
+			return true
 		}
 		select {
 		case o.hurry <- struct{}{}:
@@ -153,6 +169,11 @@ func (o *Ownership) answer(asked reading, err error) {
 		now := o.read()
 		o.from.Store(&now)
 	}
+	o.Answered()
+}
+
+// Answered wakes those who wait for an answer.
+func (o *Ownership) Answered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.over.Load() {

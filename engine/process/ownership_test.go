@@ -207,3 +207,38 @@ func TestLookAllocatesNothing(t *testing.T) {
 		}
 	})
 }
+
+// The life of a node calls while its lease is fresh, and not without an answer.
+func TestOwnershipOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fresh atomic.Bool
+		o := OfLife(fresh.Load)
+		if o.Holds() {
+			t.Error("it holds without a lease")
+		}
+		for range 3 {
+			waited := make(chan bool)
+			go func() { waited <- o.Await() }()
+			synctest.Wait()
+			o.Answered() // an answer that came too late
+			synctest.Wait()
+			fresh.Store(true)
+			o.Answered()
+			if !<-waited || !o.Holds() || !o.Await() {
+				t.Error("it does not hold while the lease is fresh")
+			}
+			fresh.Store(false)
+			if o.Holds() {
+				t.Error("it holds when the lease has run out")
+			}
+		}
+		waited := make(chan bool)
+		go func() { waited <- o.Await() }()
+		synctest.Wait()
+		o.End()
+		fresh.Store(true)
+		if <-waited || o.Holds() || o.Await() || !o.IsOver() {
+			t.Error("a call may begin after the life")
+		}
+	})
+}
