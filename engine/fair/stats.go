@@ -46,10 +46,11 @@ func (q *Queue[T]) Load() (waiting, inFlight int) {
 	return q.waiting, q.calls
 }
 
-// list keeps a target in limited while it belongs there. mu is held.
+// list keeps a target in limited while it belongs there: one that was forgotten, and has
+// no lanes any more, does not. mu is held.
 func (q *Queue[T]) list(t *target[T]) {
 	last := len(q.limited)
-	switch is := t.parked != nil || t.most < min(startLimit, q.cfg.PerTarget); {
+	switch is := len(t.lanes) > 0 && (t.parked != nil || t.most < min(startLimit, q.cfg.PerTarget)); {
 	case is && t.limited < 0:
 		t.limited = last
 		q.limited = append(q.limited, t)
