@@ -85,7 +85,7 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	switch {
 	case o.Begun:
 		t.past = wasUnended
-	case t.Since <= m.StartedAt:
+	case t.Since <= sh.recovered:
 		t.past = mayRepeat
 	}
 	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {

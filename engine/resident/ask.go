@@ -274,7 +274,20 @@ func (m *Memory) Own(shard int, found engine.Shard) {
 func (m *Memory) Mark(shard int, watermark, now int64) {
 	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
-	sh.watermark, sh.marked = watermark, now
+	sh.watermark, sh.marked, sh.recovered = watermark, now, now
+}
+
+// Recovered is up to when a start, or a gain of a timer's shard, has decided what was due.
+func (m *Memory) Recovered(id engine.TimerID) int64 {
+	sh := m.lock(id)
+	defer sh.mu.Unlock()
+	return sh.recovered
+}
+
+// Gain adds shards to those that are owned.
+func (m *Memory) Gain(of engine.Set) {
+	of = of.Union(m.Owned())
+	m.owned.Store(&of)
 }
 
 // Shard is the watermark and the fence of a shard.

@@ -215,10 +215,10 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	case lv.heavy.Load() && body.Version != lv.def.Version:
 		return nil, 0, t // changed since
 	}
-	if t.past == mayRepeat && policy.MissedShot(lv.def, &t.Task, m.StartedAt, now) {
+	if t.past == mayRepeat && policy.MissedShot(lv.def, &t.Task, sh.recovered, now) {
 		return nil, 0, m.conclude(sh, t, engine.Missed, engine.ReasonWindow, now)
 	}
-	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.past == wasUnended, m.Found(now), now); !fresh {
+	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.past == wasUnended, m.found(sh, now), now); !fresh {
 		return nil, 0, m.conclude(sh, t, v.Status, v.Reason, now)
 	}
 	if !t.busy {
@@ -235,8 +235,18 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	return a, from, nil
 }
 
-// Found is when the last start or forward step of the clock found what was late.
-func (m *Memory) Found(now int64) int64 { return max(m.StartedAt, min(m.Stepped.Load(), now)) }
+// Found is when the last recovery of a timer's shard, or forward step of the clock, found
+// what was late.
+func (m *Memory) Found(id engine.TimerID, now int64) int64 {
+	sh := m.lock(id)
+	defer sh.mu.Unlock()
+	return m.found(sh, now)
+}
+
+// found: see Found. mu is held.
+func (m *Memory) found(sh *shard, now int64) int64 {
+	return max(sh.recovered, min(m.Stepped.Load(), now))
+}
 
 // maxParked is how many tasks of one timer may wait for another of it.
 const maxParked = 100

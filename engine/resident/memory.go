@@ -62,7 +62,7 @@ type Memory struct {
 	Steps     atomic.Int64 // how often the clock was set
 	Stepped   atomic.Int64 // when the clock last stepped forward, by the new clock
 	UpTo      atomic.Int64 // the latest instant at which an attempt began or a change was made
-	StartedAt int64
+	StartedAt int64        // when the process started; a shard's is its recovered
 	// ClockReset: the watermark up to which the clock was reset.
 	ClockReset atomic.Int64
 	// Resuming: rows that may be tried before it are in memory, or their lane is spilled.
@@ -125,6 +125,7 @@ type shard struct {
 	watermark int64 // as settled
 	settling  int64 // the highest that a settle may have set: its answer is still to come, or was lost
 	fence     uint64
+	recovered int64 // up to when a start, or a gain of the shard, has decided what was due
 	marked    int64 // when the watermark was last written (Unix ms)
 }
 

@@ -1,5 +1,7 @@
 package scheduler
 
+import "xtimer/engine"
+
 // BoundUnsettled sets how much may wait for the cold tier, before Run.
 func (e *Scheduler) BoundUnsettled(outcomes int, bytes int64) {
 	e.backpressure.outcomes, e.backpressure.bytes = outcomes, bytes
@@ -19,6 +21,13 @@ func (e *Scheduler) Payloads() (kept, flying int64) {
 func (e *Scheduler) CountsOfBodies() (kept, flying, lacking int64, waiting, shares int) {
 	p := e.memory.CountPayloads()
 	return p.Kept, p.Flying, p.Lacking, p.Waiting, p.Shares
+}
+
+// StartInParts has a start recover the shards in parts; restore sets what it was.
+func StartInParts(parts ...engine.Set) (restore func()) {
+	was := startParts
+	startParts = parts
+	return func() { startParts = was }
 }
 
 // BoundHeld sets how many decisions a start holds; restore sets what it was.

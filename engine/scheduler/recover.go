@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/failpoint"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 )
 
-// recovery is what a start finds: what the former process left, put together
-// from the journal and the cold tier, decided, and settled before anything is
-// sent.
+// recovery is what a start finds, or a node that gains shards (gain.go): what the former
+// process left, put together from the journal and the cold tier, decided, and settled
+// before anything is sent.
 //
 //	journal   finished                       → history (and owed, when it is to be tried again)
 //	          begun, at_most_once            → unknown: it may have been sent
@@ -30,9 +29,9 @@ import (
 // and what else lies up to there is owed, singly or as a range (see rewind.go).
 type recovery struct {
 	e        *Scheduler
+	of       engine.Set // the shards that it is for
 	now      int64
-	finished map[engine.Key]*engine.Task      // by the last record in the journal
-	begun    map[engine.Key]engine.Begun      // attempts without a finish
+	former                                    // what it finds in the journal; what is dealt with is taken out
 	oldest   map[engine.TimerID]uint32        // generation that a timer has a row of
 	late     map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
 	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
@@ -43,76 +42,56 @@ type recovery struct {
 	touched  []engine.Key                     // all of these but the ranges, by timer and due
 	d        policy.Triage
 	pay      []engine.Key
-	shards   shardDecisions // of dues that the plans derive
+	outdated map[engine.TimerID]*engine.Timer // timers that have rows of former generations, as they stand; nil: gone
+	shards   shardDecisions                   // of dues that the plans derive
 	records  []engine.Record
 	// What was stored, for the log.
 	owing, judged int
 }
 
-// recover brings the tiers to the present and leaves all that is unfinished in owed.
-func (e *Scheduler) recover(ctx context.Context) error {
+// recoverShards brings the tiers to the present, as far as some shards are concerned, and
+// leaves all that is unfinished in owed. found is how the shards stand since they were
+// taken, and j what the former process of this node left of them in its journal: the
+// recovery takes out of j what it has dealt with.
+func (e *Scheduler) recoverShards(ctx context.Context, of engine.Set, found []engine.Shard, j former) (*recovery, error) {
 	started := time.Now()
-	shards, newest, err := e.cfg.Cold.Take(ctx, e.cfg.Node) // may wait for a former owner: first
-	if err != nil {
-		return fmt.Errorf("cannot take the shards: %w", err)
-	}
-	e.process.StartsWith("it recovers what was under way")
-	if waited := time.Since(started); waited > time.Second/2 {
-		e.log.Info("took the timers over", "waited", waited.Round(time.Millisecond))
-	}
-	started = time.Now()
 	r := &recovery{
-		e: e, now: e.now(), finished: map[engine.Key]*engine.Task{}, begun: map[engine.Key]engine.Begun{}, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
-		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{},
+		e: e, of: of, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
+		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{}, outdated: map[engine.TimerID]*engine.Timer{},
 	}
 	r.d.Now = r.now
-	e.IDs.Above(newest)
-	failpoint.Hit("take-before-recovery")
 	lowest := r.now
-	for i := range shards {
-		e.memory.Own(i, shards[i])
-		lowest = min(lowest, shards[i].Watermark)
+	for i := range of.All() {
+		e.memory.Own(i, found[i])
+		lowest = min(lowest, found[i].Watermark)
 	}
-	if err := e.cfg.Journal.Replay(r.onBegun, r.onFinished); err != nil {
-		return fmt.Errorf("cannot replay the journal: %w", err)
-	}
+	r.see()
 	if err := r.fromOwed(ctx); err != nil {
-		return fmt.Errorf("cannot go through what is owed: %w", err)
+		return nil, fmt.Errorf("cannot go through what is owed: %w", err)
 	}
 	r.touch()
 	if err := r.fromRanges(ctx); err != nil {
-		return fmt.Errorf("cannot go through what is owed as ranges: %w", err)
+		return nil, fmt.Errorf("cannot go through what is owed as ranges: %w", err)
 	}
 	if err := r.fromJournal(ctx); err != nil {
-		return fmt.Errorf("cannot go through the journal: %w", err)
+		return nil, fmt.Errorf("cannot go through the journal: %w", err)
 	}
 	if err := r.fromPlans(ctx, lowest); err != nil {
-		return fmt.Errorf("cannot go through what was due: %w", err)
+		return nil, fmt.Errorf("cannot go through what was due: %w", err)
 	}
-	for i := range engine.Shards {
+	for i := range of.All() {
 		e.memory.Mark(i, r.mark(i), r.now)
 	}
-	failpoint.Hit("recovery-before-forget")
-	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next()); err != nil {
-		return fmt.Errorf("cannot forget in the journal: %w", err)
+	for id, t := range r.outdated { // not before: a stage ends them that may be running
+		e.memory.Former.End(id, nil, t, r.now)
 	}
-	if e.early, err = r.early(ctx); err != nil {
-		return fmt.Errorf("cannot see which timers are busy: %w", err)
+	var err error
+	if r.busy, err = r.early(ctx); err != nil {
+		return nil, fmt.Errorf("cannot see which timers are busy: %w", err)
 	}
-	waiting, err := e.cfg.Cold.Lanes(ctx, engine.AllShards, r.now)
-	if err != nil {
-		return fmt.Errorf("cannot see what waits: %w", err)
-	}
-	for _, id := range waiting {
-		e.memory.Lanes.Of(id).Waits(engine.Place{})
-	}
-	e.memory.StartedAt = r.now
-	e.memory.Resuming.Store(r.now + 1)
-	e.memory.Loaded.Store(r.now + 1)
-	e.memory.Horizon.Store(r.now + 1)
 	e.log.Info("recovered", "took", time.Since(started).Round(time.Millisecond),
 		"journal_finished", len(r.finished), "owed", r.owing, "not_called", r.judged)
-	return nil
+	return r, nil
 }
 
 // mark is the watermark that a shard will have.
@@ -123,35 +102,26 @@ func (r *recovery) mark(shard int) int64 {
 // watermark is that of a timer's shard as it was found.
 func (r *recovery) watermark(id engine.TimerID) int64 { return r.e.memory.Shard(id.Shard()).Watermark }
 
-// seen notes a key of the journal.
-func (r *recovery) seen(k engine.Key) {
-	if k.Due > r.now {
-		r.reach[k.Timer.Shard()] = max(r.reach[k.Timer.Shard()], k.Due)
+// see finds how far the journal reaches.
+func (r *recovery) see() {
+	seen := func(k engine.Key) {
+		if k.Due > r.now {
+			r.reach[k.Timer.Shard()] = max(r.reach[k.Timer.Shard()], k.Due)
+		}
 	}
-}
-
-func (r *recovery) onBegun(b engine.Begun) error {
-	r.seen(b.Key)
-	r.begun[b.Key] = b
-	return nil
-}
-
-func (r *recovery) onFinished(b []byte) error {
-	t, err := engine.DecodeTask(append([]byte(nil), b...))
-	if err != nil {
-		return err
+	for k := range r.finished {
+		seen(k)
 	}
-	r.seen(t.Key)
-	r.finished[t.Key] = t
-	delete(r.begun, t.Key)
-	return nil
+	for k := range r.begun {
+		seen(k)
+	}
 }
 
 // fromOwed brings rows up to date with what the journal knows of them. Rows of
 // which it knows nothing stay; the misfire policy then judges those that were
 // never tried.
 func (r *recovery) fromOwed(ctx context.Context) error {
-	err := r.e.cfg.Cold.Owed(ctx, engine.AllShards, -1, engine.MaxDue, func(os []engine.Owed) error {
+	err := r.e.cfg.Cold.Owed(ctx, r.of, -1, engine.MaxDue, func(os []engine.Owed) error {
 		for _, o := range os {
 			r.sort(o)
 			if err := r.flushMany(ctx); err != nil {
@@ -173,7 +143,7 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 				continue
 			}
 			if t == nil || r.oldest[ids[i]] < t.Generation {
-				r.e.memory.Former.End(ids[i], nil, t, r.now)
+				r.outdated[ids[i]] = t
 			}
 			os, err := r.judgeFormer(ctx, ids[i], t, r.late[ids[i]])
 			if err != nil {

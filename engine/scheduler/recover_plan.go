@@ -51,7 +51,7 @@ func (r *recovery) fromPlans(ctx context.Context, lowest int64) error {
 	s := &r.shards
 	for s.until < engine.Shards {
 		s.from, s.until = s.until, engine.Shards
-		err := r.e.cfg.Cold.Due(ctx, engine.AllShards, lowest, to, func(cs []engine.Candidate) error { return r.fromPlan(ctx, cs) })
+		err := r.e.cfg.Cold.Due(ctx, r.of, lowest, to, func(cs []engine.Candidate) error { return r.fromPlan(ctx, cs) })
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (r *recovery) piece(rows int) (d *policy.Triage, marks []engine.Mark, upTo 
 	for upTo = r.shards.from; upTo < r.shards.until && len(d.Records)+len(d.Owe) < rows; upTo++ {
 		of := &r.shards.of[upTo]
 		d.Records, d.Owe = append(d.Records, of.Records...), append(d.Owe, of.Owe...)
-		if sh := r.e.memory.Shard(upTo); r.mark(upTo) > sh.Watermark {
+		if sh := r.e.memory.Shard(upTo); r.of.Has(upTo) && r.mark(upTo) > sh.Watermark {
 			marks = append(marks, engine.Mark{Shard: upTo, Fence: sh.Fence, W: r.mark(upTo)})
 		}
 	}

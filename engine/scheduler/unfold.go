@@ -237,7 +237,7 @@ func (u *unfolding) misfired(ctx context.Context, t *engine.Timer, p *plan.Plan,
 // and returns up to when it has. What is stale gets a record, as far as the watermark has
 // settled: a record of a due that the plan may yet derive would be one too many.
 func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, to, settled int64, most int) (after int64, err error) {
-	now, found := u.e.now(), u.e.memory.Found(u.e.now())
+	now, found := u.e.now(), u.e.memory.Found(t.ID, u.e.now())
 	after = o.Key.Due - 1
 	stale := min(policy.StaleBefore(t, found, now)-1, to, settled)
 	last := max(after, stale)
