@@ -11,7 +11,7 @@
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
 //	engine/process    whether the process starts, serves or ends, and its stages
-//	engine/cluster    which node owns which shard; not wired into the server yet
+//	engine/cluster    which node owns which shard; the scheduler can be a node, the server not yet
 //	engine/change     makes the changes that callers ask for
 //	engine/scheduler  fires on time: wires the stages, one file a stage
 //	engine/failpoint  where a trial may stop the process
@@ -47,7 +47,9 @@
 //	           executor.go    begin → journal → call; policy/retry.go: what follows
 //	           resident/attempt.go  the last look before the first byte; the end of an attempt
 //	after      settle.go      settle: results, owed, watermarks, in one transaction; then forget
-//	start      recover.go     journal + plan + owed → decided and settled before the first call
+//	start      start.go       a process that is alone takes all shards, and recovers them before it fires
+//	           gain.go        a node among several recovers the shards that it gains, while it fires
+//	           recover.go     journal + plan + owed → decided and settled before the first call
 //	           recover_plan.go … the dues that the plans derive, shard by shard
 //	           rewind.go      … when the clock was set back since
 //	           misfire.go     timers that are behind, by a step of the clock, a stall or an outage,
@@ -124,6 +126,16 @@
 // claim, stopped calling, settled and closed; or for 3 s, after which no call by a yes from
 // before the claim can begin. Then it moves the fences, and recovers as at any start. It
 // does not wait for an owner that closed, or whose data directory it has locked.
+//
+// # Several nodes
+//
+// Nodes that share a cold tier have each some of the shards (engine/cluster). A shard is of
+// one life of one node, under a fence. That life alone reads what is due and owed of its
+// timers, calls them, settles and changes them, and makes the ids of new timers in it;
+// every other node refuses them (ErrElsewhere). A life calls while its lease is fresh, and
+// ends as a whole when another life has any of its shards: nothing is taken out of memory.
+// It gains shards while it fires (scheduler/gain.go). A process that is alone has all
+// shards, and none of this costs it more than the test of a bit.
 //
 // # Time
 //

@@ -37,6 +37,8 @@ const (
 // The wheel goes first: an hour of millions takes longer to fill than the wheel
 // is ahead, so the next minutes are loaded between two pages of it.
 //
+// A node among several gains shards beside that, between two loads: see gain.go.
+//
 // Without the warm tier the minutes are read from the cold one. Without the cold
 // tier loading goes on to the end of what is filled, where the warm tier keeps
 // definitions; rows of owed wait.
@@ -50,6 +52,7 @@ type migrator struct {
 	filled  atomic.Int64
 	gaps    gaps
 	minutes inspect.Minutes
+	gains   gains
 
 	// The rest is run's own.
 	asked   time.Time     // when it was last asked whether it answers
@@ -57,6 +60,7 @@ type migrator struct {
 	paused  time.Time     // since when
 	dropped int64         // up to where the warm tier was told to forget
 	resumed int64         // up to where rows of owed were read
+	gaining *gaining      // nil: no gain is under way
 	trouble trouble
 
 	warmTrouble trouble // with the warm tier
@@ -114,11 +118,13 @@ func (m *migrator) keepAhead(ctx context.Context) error {
 	if m.e.backpressure.isFull.Load() {
 		return ErrBacklog // what was loaded would wait in memory
 	}
-	m.reach(ctx) // first: without the cold tier what it holds is all there is
-	if err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute); err != nil {
-		return err
+	gained := m.gain(ctx) // shards that cannot be gained keep nobody waiting
+	m.reach(ctx)          // first: without the cold tier what it holds is all there is
+	err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute)
+	if err == nil {
+		err = m.resumeTo(ctx, m.e.memory.Loaded.Load())
 	}
-	return m.resumeTo(ctx, m.e.memory.Loaded.Load())
+	return errors.Join(gained, err)
 }
 
 // loadTo loads minute by minute up to the instant. Minutes that are past, after a
@@ -171,7 +177,12 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 		}
 	}
 	// Not whole, or away: the cold tier knows.
-	return m.e.cfg.Cold.Due(ctx, m.e.memory.Owned(), from-1, to-1, func(cs []engine.Candidate) error {
+	return m.loadCold(ctx, m.e.memory.Owned(), from, to, read)
+}
+
+// loadCold admits the dues of shards in [from, to), as the cold tier has them.
+func (m *migrator) loadCold(ctx context.Context, of engine.Set, from, to int64, read *resident.Read) error {
+	return m.e.cfg.Cold.Due(ctx, of, from-1, to-1, func(cs []engine.Candidate) error {
 		es := make([]engine.Entry, len(cs))
 		for i, c := range cs {
 			es[i] = engine.Entry{ID: c.ID, Due: max(c.Due, from), Definition: c.Definition}
@@ -185,13 +196,21 @@ func (m *migrator) resumeTo(ctx context.Context, to int64) error {
 	for m.resumed < to {
 		next := min(max(m.resumed, m.e.now())/minute*minute+minute, to)
 		resident.Raise(&m.e.memory.Resuming, next) // first: refill reads what this leaves to it
-		read := m.e.memory.Reads.Begin()
-		err := m.e.cfg.Cold.Owed(ctx, m.e.memory.Owned(), m.resumed-1, next-1, func(os []engine.Owed) error { return m.e.resume(ctx, os, read, false) })
-		read.End()
-		if m.e.tiers.Read(err); err != nil {
-			return fmt.Errorf("cannot read what is owed: %w", err)
+		if err := m.resumeOf(ctx, m.e.memory.Owned(), m.resumed-1, next-1); err != nil {
+			return err
 		}
 		m.resumed = next
+	}
+	return nil
+}
+
+// resumeOf takes the rows of shards into memory that may be tried in (from, to].
+func (m *migrator) resumeOf(ctx context.Context, of engine.Set, from, to int64) error {
+	read := m.e.memory.Reads.Begin()
+	err := m.e.cfg.Cold.Owed(ctx, of, from, to, func(os []engine.Owed) error { return m.e.resume(ctx, os, read, false) })
+	read.End()
+	if m.e.tiers.Read(err); err != nil {
+		return fmt.Errorf("cannot read what is owed: %w", err)
 	}
 	return nil
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
 	"xtimer/engine"
 	"xtimer/engine/change"
+	"xtimer/engine/cluster"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
 	"xtimer/engine/inspect"
@@ -37,6 +39,9 @@ type Config struct {
 	AwaitClock func(ctx context.Context, last time.Time)
 	// Window is how far ahead the warm tier is filled; default 1 h.
 	Window time.Duration
+	// Cluster makes the process one of several nodes that share the cold tier, each with
+	// some of the shards; nil: it is alone. Its callbacks are the engine's.
+	Cluster *cluster.Config
 	// MaxCalls bounds the calls in flight; default 8192.
 	MaxCalls int
 	// MaxCallsPerApp and MaxCallsPerTarget bound those of one app and to one
@@ -126,13 +131,15 @@ type Scheduler struct {
 	tiers *inspect.Tiers
 
 	migrator     migrator
-	ownership    *process.Ownership // nil: nobody else can open the cold tier
+	ownership    *process.Ownership     // nil: nobody else can open the cold tier
+	life         *cluster.Member        // nil: the process is alone
+	former       atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
 	settler      settler
 	backlog      backlog
 	backpressure backpressure
 	pieces       pieces
 	bodyTrouble  trouble       // with reading timers that are to be called
-	early        []engine.Owed // what is to be in memory before the first fire; see recover.go
+	early        []engine.Owed // what is to be in memory before the first fire; see recovery.early
 }
 
 // New builds an engine; nothing runs before Run.
@@ -143,13 +150,17 @@ func New(cfg Config) *Scheduler {
 	e.settler.e, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, e, make(chan struct{}, 1), map[int64]uint64{}
 	e.backlog.later = map[<-chan struct{}][]engine.Owed{}
 	e.pieces.rows = mostRows
-	if c, ok := cfg.Cold.(engine.Shared); ok {
+	owned := engine.AllShards
+	if cfg.Cluster != nil {
+		owned = engine.Set{}
+		e.join(*cfg.Cluster)
+	} else if c, ok := cfg.Cold.(engine.Shared); ok {
 		e.ownership = process.NewOwnership(c.Owns, cfg.Now)
 		cfg.Metrics.NewGauge("xtimer_ownership_age_seconds", e.ownership.Age)
 	}
 	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
 	e.memory = resident.New(resident.Config{
-		Journal: cfg.Journal, Now: cfg.Now, Owned: engine.AllShards, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
+		Journal: cfg.Journal, Now: cfg.Now, Owned: owned, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
 	read := inspect.Config{
@@ -194,7 +205,12 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 		return err
 	}
 	e.process.StartsWith("it takes the timers over")
-	if err = e.recover(ctx); err != nil {
+	if e.life != nil {
+		err = e.openAmong()
+	} else {
+		err = e.recover(ctx)
+	}
+	if err != nil {
 		e.tiers.Read(engine.ErrUnavailable)
 	}
 	return err
@@ -230,11 +246,11 @@ func (e *Scheduler) awaitClock(ctx context.Context) error {
 //
 // The last stage starts first and stops last:
 //
-//	journal ◄ history ◄ ownership ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
+//	journal ◄ ownership ◄ history ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
 func (e *Scheduler) Run(ctx context.Context) error {
 	journal := e.process.Stage("journal", e.journal.Run)
+	ownership := e.process.Stage("ownership", e.own)
 	history := e.process.Stage("history", e.settler.run)
-	ownership := e.process.Stage("ownership", e.ownership.Run)
 	read := e.memory.Reads.Begin()
 	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
@@ -274,10 +290,10 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.memory.Bodies.Close()
 	failpoint.Hit("drain")
 	e.drain()
-	errs = append(errs, ownership.Stop(), history.Stop())
+	errs = append(errs, history.Stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	errs = append(errs, e.settler.settle(last, true), journal.Stop())
+	errs = append(errs, e.settler.settle(last, true), ownership.Stop(), journal.Stop())
 	errs = append(errs, e.cfg.Warm.Close(), e.journal.Close(), e.cfg.Cold.Close())
 	e.log.Info("ended")
 	return errors.Join(errs...)

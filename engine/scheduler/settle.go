@@ -136,6 +136,9 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 			return err
 		}
 	}
+	if e.former.Load() != nil {
+		return nil // the first gain is to come
+	}
 	if err := e.journal.Forget(needed); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}

@@ -54,6 +54,7 @@ type world struct {
 	tune      func(*scheduler.Scheduler)
 	caller    func(engine.Caller) engine.Caller // what stands around the receiver; nil: nothing
 	owns      func(ctx context.Context) error   // of a cold tier that another may take over; nil: of none
+	node      *node                             // of those that share the cold tier; nil: it is alone
 
 	*scheduler.Scheduler
 	life    *life
@@ -130,6 +131,7 @@ type call struct {
 	redelivered bool
 	at, ended   int64 // Unix ms; ended 0: never, for the caller had died
 	url         string
+	by          *life
 }
 
 // reply is what the receiver does; the zero one is 200 at once.
@@ -159,14 +161,7 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(epoch))
-		w := &world{
-			t: t, cold: memory.NewCold(), journal: &disk{}, script: map[string]func(*call) reply{},
-			lost: map[engine.TimerID]bool{}, tune: func(*scheduler.Scheduler) {},
-		}
-		w.before.set(func(string, any) error { return nil })
-		w.after.set(func(string, any) {})
-		w.warmFault.set(func(string) error { return nil })
-		w.garbled.set(func(_ engine.TimerID, definition []byte) []byte { return definition })
+		w := newWorld(t, memory.NewCold())
 		defer func() {
 			w.prove()
 			if w.life != nil {
@@ -176,6 +171,18 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 		}()
 		f(t, w)
 	})
+}
+
+func newWorld(t *testing.T, cold *memory.Cold) *world {
+	w := &world{
+		t: t, cold: cold, journal: &disk{}, script: map[string]func(*call) reply{},
+		lost: map[engine.TimerID]bool{}, tune: func(*scheduler.Scheduler) {},
+	}
+	w.before.set(func(string, any) error { return nil })
+	w.after.set(func(string, any) {})
+	w.warmFault.set(func(string) error { return nil })
+	w.garbled.set(func(_ engine.TimerID, definition []byte) []byte { return definition })
+	return w
 }
 
 // prove holds what is in the cold tier against what the definitions say: every
@@ -229,6 +236,9 @@ func (w *world) start() {
 	cfg.Journal, cfg.Caller = &mortalJournal{w.journal, l, make(chan struct{}, 1)}, &receiver{w, l}
 	if w.caller != nil {
 		cfg.Caller = w.caller(cfg.Caller)
+	}
+	if w.node != nil {
+		cfg.Cluster = w.node.begin(l)
 	}
 	cfg.Now, cfg.Metrics = w.clock, w.set
 	cfg.Log = cmp.Or(w.config.Log, slog.New(slog.DiscardHandler))
@@ -541,7 +551,7 @@ type receiver struct {
 func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	w := r.w
 	seen := &call{
-		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, at: w.now(), url: c.Timer.Callback.URL,
+		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, at: w.now(), url: c.Timer.Callback.URL, by: r.l,
 	}
 	var rep reply
 	started := time.Now()
@@ -623,6 +633,13 @@ func (d *disk) tune(pace, slow time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pace, d.slow = pace, slow
+}
+
+// length is how many records it has.
+func (d *disk) length() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.records)
 }
 
 // drop loses the unsynced tail.
@@ -814,7 +831,11 @@ func (m *mortalCold) do(op string, arg any, f func() error) error {
 		return err
 	}
 	var err error
-	if dead := m.l.do(func() { err = f() }); dead != nil {
+	if dead := m.l.do(func() {
+		if err = m.w.node.fenced(op); err == nil {
+			err = f()
+		}
+	}); dead != nil {
 		return dead
 	}
 	m.w.after.get()(op, arg)

@@ -1,0 +1,195 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/cluster"
+	"xtimer/engine/failpoint"
+	"xtimer/engine/process"
+)
+
+// A node among several begins without shards, and gains them while it fires: at first those
+// that its former life held, later free ones, and those of lives that are over.
+//
+//	the life      noted       the shards, with their fences; the migrator is woken
+//	the migrator  found       fence and watermark, read after the take: the former owner writes no more
+//	              decided     what is due in (W, now], by a recovery of these shards alone, as at any start,
+//	                          and settled with W = now; the first gain has the journal of the former life
+//	              busy        the rows of tasks under way come into memory before anything fires
+//	              loaded      what is due in (now, Loaded) comes into the wheel
+//	              distrusted  the minutes of the warm tier from Loaded on, until they are filled anew
+//	              owned       the shards are this process's
+//	              rows        what is owed and may be tried before resumed comes into memory
+//
+// One rule makes that right beside all that runs: until they are owned, nobody but the gain
+// looks at the shards, and once they are owned, they stand as all others do. The migrator
+// itself gains, between two of its loads, so no horizon moves between "loaded" and "owned":
+// what is due before Loaded is in the wheel, and what is due later is read with the dues of
+// the other shards. Not owned means: refill, fill, load and audit read nothing of the
+// shards, no change of a timer in them is taken and no create is made there, and no settle
+// moves their watermarks, so a task that has begun and ended meanwhile waits in memory and
+// in the journal.
+//
+// A gain that fails is tried again from the step that failed, and the other shards go on
+// meanwhile. What was decided is not decided again: some of it may be in a call by then.
+
+// gains are what the life has gained and the migrator has not.
+type gains struct {
+	mu   sync.Mutex
+	list []cluster.Gained
+}
+
+// add notes shards, and does not block.
+func (g *gains) add(list []cluster.Gained) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.list = append(g.list, list...)
+}
+
+// take returns what was noted since, nil for nothing.
+func (g *gains) take() *gaining {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.list) == 0 {
+		return nil
+	}
+	x := &gaining{began: time.Now(), fences: map[int]uint64{}}
+	for _, s := range g.list {
+		x.of = x.of.Union(engine.SetOf(s.Shard))
+		x.fences[s.Shard] = s.Fence
+	}
+	g.list = nil
+	return x
+}
+
+// gaining is a gain under way.
+type gaining struct {
+	began  time.Time
+	of     engine.Set
+	fences map[int]uint64
+	done   gainStep
+	now    int64         // up to which the recovery has decided
+	busy   []engine.Owed // see recovery.early
+}
+
+// gainStep is the last step of a gain that was made.
+type gainStep uint8
+
+const (
+	gainDecided gainStep = iota + 1
+	gainBusy
+	gainOwned
+)
+
+// gain gains what was noted.
+func (m *migrator) gain(ctx context.Context) error {
+	for {
+		if m.gaining == nil {
+			if m.gaining = m.gains.take(); m.gaining == nil {
+				return nil
+			}
+		}
+		g := m.gaining
+		if err := m.gainSome(ctx, g); err != nil {
+			return fmt.Errorf("cannot take over shards: %w", err)
+		}
+		m.gaining = nil
+		m.e.log.Info("took shards over", "shards", len(g.fences), "took", time.Since(g.began).Round(time.Millisecond))
+		m.wake() // their minutes are filled
+	}
+}
+
+func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
+	e := m.e
+	if g.done < gainDecided {
+		if err := m.decide(ctx, g); err != nil {
+			return err
+		}
+		failpoint.Hit("gain-decided")
+		g.done = gainDecided
+	}
+	if g.done < gainBusy {
+		read := e.memory.Reads.Begin()
+		err := e.resumeAll(ctx, g.busy, read, true)
+		read.End()
+		if err != nil {
+			return err
+		}
+		g.done, g.busy = gainBusy, nil
+	}
+	if g.done < gainOwned {
+		if from, to := g.now+1, e.memory.Loaded.Load(); from < to {
+			read := e.memory.Reads.Begin()
+			err := m.loadCold(ctx, g.of, from, to, read)
+			read.End()
+			if err != nil {
+				return fmt.Errorf("cannot load what is due next: %w", err)
+			}
+		}
+		failpoint.Hit("gain-loaded")
+		m.gaps.add(e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))
+		e.memory.Gain(g.of)
+		g.done = gainOwned
+	}
+	if err := e.waitInLanes(ctx, g.of, g.now); err != nil {
+		return err
+	}
+	return m.resumeOf(ctx, g.of, g.now, m.resumed-1)
+}
+
+// decide decides and settles what was due.
+func (m *migrator) decide(ctx context.Context, g *gaining) error {
+	e := m.e
+	found, err := e.cfg.Cold.Shards(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the shards: %w", err)
+	}
+	for i, fence := range g.fences {
+		if found[i].Fence != fence {
+			return fmt.Errorf("shard %d: %w", i, engine.ErrFenced)
+		}
+	}
+	r, err := e.recoverShards(ctx, g.of, found, e.former.Load().in(g.of))
+	if err != nil {
+		return err
+	}
+	e.former.Store(nil)
+	g.now, g.busy = r.now, r.busy
+	return nil
+}
+
+// openAmong begins a process that is one among several: it has no shards yet, and its
+// first gain is of the journal of its former life.
+func (e *Scheduler) openAmong() error {
+	j, err := readFormer(e.journal)
+	if err != nil {
+		return err
+	}
+	e.former.Store(j)
+	e.beginAt(e.now())
+	return nil
+}
+
+// own is the stage that keeps the timers this process's.
+func (e *Scheduler) own(ctx context.Context) error {
+	if e.life == nil {
+		return e.ownership.Run(ctx)
+	}
+	defer e.ownership.End()
+	return e.life.Run(ctx)
+}
+
+// join makes the life of a process that is one among several.
+func (e *Scheduler) join(cfg cluster.Config) {
+	cfg.Gain = func(list []cluster.Gained) {
+		e.migrator.gains.add(list)
+		e.migrator.wake()
+	}
+	cfg.Acknowledged = func() { e.ownership.Answered() }
+	e.life = cluster.New(cfg)
+	e.ownership = process.OfLife(e.life.Fresh)
+}

@@ -1,0 +1,451 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/cluster"
+	"xtimer/tier/memory"
+)
+
+// node is a world's place among those that share a cold tier.
+type node struct {
+	*cluster.Config                 // of the next life, but for its number
+	table           *memory.Members // that all share
+	life            atomic.Uint64   // of the process that runs
+	cut             atomic.Bool     // the table does not answer
+	*world
+}
+
+// lives numbers them; the first of node i is i+1.
+const livesOfNode = 1000
+
+// nodes makes n nodes of a world: the first is the world itself. Each holds a part of the
+// shards when it starts for the first time: i of them lie in part i mod n.
+func (w *world) nodes(n int) (ws []*world) {
+	table, began := memory.NewMembers(w.cold), time.Now()
+	parts := make([]engine.Set, n)
+	for i := range engine.Shards {
+		parts[i%n] = parts[i%n].Union(engine.SetOf(i))
+	}
+	for i := range n {
+		x := w
+		if i > 0 {
+			x = newWorld(w.t, w.cold)
+		}
+		row := engine.Node{Name: fmt.Sprint("node-", i), Life: uint64(i+1) * livesOfNode, Weight: 1, Journal: [16]byte{byte(i + 1)}, State: engine.Serving}
+		x.config.Node = row.Name
+		x.node = &node{table: table, world: x, Config: &cluster.Config{
+			Node: row, Times: cluster.TimesOf(1800 * time.Millisecond),
+			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
+		}}
+		err := errors.Join(table.Join(context.Background(), row, engine.Pulse{}), table.Take(context.Background(), row.Life, parts[i]))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		ws = append(ws, x)
+	}
+	return ws
+}
+
+// end ends all nodes but the first, whose bubble ends it.
+func endNodes(ws []*world) {
+	for _, w := range ws[1:] {
+		if w.life != nil {
+			w.kill()
+		}
+		w.all.Wait()
+	}
+}
+
+// begin is the configuration of a life that begins.
+func (n *node) begin(l *life) *cluster.Config {
+	cfg := *n.Config
+	n.life.Store(cfg.Node.Life)
+	n.Config.Node.Life++
+	cfg.Members = &mortalMembers{n.table, n, l}
+	return &cfg
+}
+
+// fenced refuses what a life writes that is over, as a tier does that the nodes share.
+func (n *node) fenced(op string) error {
+	if n == nil || op != "Settle" && op != "Apply" && op != "ApplyAll" {
+		return nil
+	}
+	seen, err := n.table.Look(context.Background(), 0)
+	if err == nil && !slices.ContainsFunc(seen.Nodes, func(r engine.Node) bool { return r.Life == n.life.Load() }) {
+		err = engine.ErrFenced
+	}
+	return err
+}
+
+// owns is how many shards the node holds by the table.
+func (n *node) owns() (shards int) {
+	seen, err := n.table.Look(context.Background(), 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for i := range seen.Shards {
+		if seen.Shards[i].Holder == n.life.Load() {
+			shards++
+		}
+	}
+	return shards
+}
+
+// mortalMembers is the table as one life sees it.
+type mortalMembers struct {
+	*memory.Members
+	n *node
+	l *life
+}
+
+func (m *mortalMembers) do(ctx context.Context, f func() error) (err error) {
+	if m.n.cut.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if dead := m.l.do(func() { err = f() }); dead != nil {
+		return dead
+	}
+	return err
+}
+
+func (m *mortalMembers) Join(ctx context.Context, n engine.Node, was engine.Pulse) error {
+	return m.do(ctx, func() error { return m.Members.Join(ctx, n, was) })
+}
+
+func (m *mortalMembers) Beat(ctx context.Context, n engine.Node) error {
+	return m.do(ctx, func() error { return m.Members.Beat(ctx, n) })
+}
+
+func (m *mortalMembers) Look(ctx context.Context, moves uint64) (seen engine.Membership, err error) {
+	err = m.do(ctx, func() (err error) { seen, err = m.Members.Look(ctx, moves); return err })
+	return seen, err
+}
+
+func (m *mortalMembers) Evict(ctx context.Context, life uint64, dead engine.Pulse) error {
+	return m.do(ctx, func() error { return m.Members.Evict(ctx, life, dead) })
+}
+
+func (m *mortalMembers) Take(ctx context.Context, life uint64, shards engine.Set) error {
+	return m.do(ctx, func() error { return m.Members.Take(ctx, life, shards) })
+}
+
+func (m *mortalMembers) Leave(ctx context.Context, life uint64) error {
+	return m.do(ctx, func() error { return m.Members.Leave(ctx, life) })
+}
+
+// ofAll are the calls of a timer by all nodes, in order.
+func ofAll(ws []*world, name string) (cs []call) {
+	for _, w := range ws {
+		cs = append(cs, w.of(name)...)
+	}
+	slices.SortStableFunc(cs, func(a, b call) int { return int(a.at - b.at) })
+	return cs
+}
+
+// behaveAll scripts the receiver of all nodes for a timer.
+func behaveAll(ws []*world, name string, r reply) {
+	for _, w := range ws {
+		w.behave(name, func(*call) reply { return r })
+	}
+}
+
+// outage of a node, as a timer's calls are held against it.
+type takenOver struct {
+	killed  int64 // when it made its last call
+	within  int64 // how late the dues since then may be called, at most
+	unknown int64 // what was due for so long before may not have been settled
+}
+
+// called holds the calls of a timer by all nodes against its dues: each was called, none
+// early; late ones are of the outage; and what was called twice was in flight or not
+// settled, and says so.
+func (o takenOver) called(t *testing.T, ws []*world, name string, want []int64) (repeats int) {
+	t.Helper()
+	seen := map[int64]int{}
+	for _, c := range ofAll(ws, name) {
+		late := c.at - c.key.Due
+		again := seen[c.key.Due] > 0
+		seen[c.key.Due]++
+		of := c.key.Due > o.killed-o.unknown && c.key.Due <= o.killed+o.within
+		switch {
+		case late < 0:
+			t.Errorf("%s, due %s, was called %d ms early", name, stamp(c.key.Due), -late)
+		case late > 20 && !of, late > o.unknown+o.within:
+			t.Errorf("%s, due %s, was called %d ms late", name, stamp(c.key.Due), late)
+		case again && (!c.redelivered || !of):
+			t.Errorf("%s, due %s, was called again at %s, redelivered %v", name, stamp(c.key.Due), stamp(c.at), c.redelivered)
+		case c.redelivered && !of:
+			t.Errorf("%s, due %s, is called a repeat at %s", name, stamp(c.key.Due), stamp(c.at))
+		}
+		if again {
+			repeats++
+		}
+	}
+	var got []int64
+	for due := range seen {
+		got = append(got, due)
+	}
+	slices.Sort(got)
+	if diff := difference(got, want); diff != "" {
+		t.Errorf("%s was called for %d dues, want %d: %s", name, len(got), len(want), diff)
+	}
+	return repeats
+}
+
+// One of two nodes is killed. The other takes its shards and calls all that is due: what was
+// in flight or not settled again, marked so, and nothing early.
+func TestNodeTakesOver(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond) // no call falls on a settle
+		type made struct {
+			name        string
+			from, every int64
+			id          engine.TimerID
+		}
+		var all []made
+		for i := range 24 {
+			x := made{name: fmt.Sprint("every-", i), every: []int64{1000, 5000, 7000, 45_000}[i%4]}
+			d := timer(x.name, every(time.Duration(x.every)*time.Millisecond))
+			if x.from = w.now(); x.every == 5000 {
+				d.Schedule = cron("*/5 * * * * *")
+			}
+			x.id = ws[i%2].make(d)
+			all = append(all, x)
+		}
+		shots := map[string]int64{}
+		for i := range 40 { // some before, some in and some after the outage, in both minutes
+			name := fmt.Sprint("shot-", i)
+			due := w.now() + int64(i)*3000 + 1500
+			ws[i%2].make(timer(name, at(due)))
+			shots[name] = due
+		}
+		behaveAll(ws, "slow", slow(4*time.Second))
+		slowFrom := w.now()
+		slow := a.make(timer("slow", every(10*time.Second)))
+		time.Sleep(62*time.Second + 37*time.Millisecond)
+		o := takenOver{killed: w.now(), within: 3000, unknown: 2500}
+		a.kill()
+		time.Sleep(3 * time.Second)
+		if n := b.node.owns(); n != engine.Shards {
+			t.Errorf("the other owns %d shards after 3 s", n)
+		}
+		time.Sleep(87 * time.Second)
+		to := w.now()
+		repeats := 0
+		for _, x := range all {
+			if _, err := b.Disable(t.Context(), x.id, 0, "", 0); err != nil {
+				t.Fatal(err)
+			}
+			phase := x.from
+			if x.every == 5000 {
+				phase = 0
+			}
+			repeats += o.called(t, ws, x.name, grid(x.from, to, x.every, phase))
+		}
+		if _, err := b.Disable(t.Context(), slow, 0, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		for name, due := range shots {
+			repeats += o.called(t, ws, name, []int64{due})
+		}
+		o.unknown = 15_000 // a call that takes its time keeps the watermark back
+		n := o.called(t, ws, "slow", grid(slowFrom, to, 10_000, slowFrom))
+		t.Logf("%d repeats, and %d of the slow one", repeats, n)
+		if repeats == 0 || n > 1 {
+			t.Errorf("%d repeats, and %d of the slow one: the test tests nothing, or too much was called again", repeats, n)
+		}
+		b.settle()
+	})
+}
+
+// A node that does not reach the table calls nothing when its lease has run out, is taken
+// over, and ends. Its next life waits for shards, and refuses what belongs to the other.
+func TestNodeThatIsCutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(time.Second)
+		from := w.now()
+		var ids []engine.TimerID
+		for i := range 10 {
+			ids = append(ids, a.make(timer(fmt.Sprint("often-", i), cron("* * * * * *"))))
+		}
+		behaveAll(ws, "dials", reply{dial: 3 * time.Second})
+		dials := a.make(timer("dials", at(from+30_500)))
+		time.Sleep(30 * time.Second)
+		a.node.cut.Store(true)
+		o := takenOver{killed: w.now(), within: 4200, unknown: 2500}
+		time.Sleep(10 * time.Second)
+		a.node.cut.Store(false)
+		if err := a.ended(); !errors.Is(err, engine.ErrFenced) {
+			t.Errorf("it ended with %v", err)
+		}
+		a.start()
+		time.Sleep(20 * time.Second)
+		last, first := int64(0), int64(engine.MaxDue)
+		for i := range ids {
+			for _, c := range a.of(fmt.Sprint("often-", i)) {
+				last = max(last, c.at)
+			}
+			for _, c := range b.of(fmt.Sprint("often-", i)) {
+				first = min(first, c.at)
+			}
+		}
+		if last >= first || last > o.killed+1200 {
+			t.Errorf("it called until %s, cut off at %s; the other called from %s", stamp(last), stamp(o.killed), stamp(first))
+		}
+		if c := b.of("dials"); len(a.of("dials")) != 0 || len(c) != 1 {
+			t.Errorf("%d calls by the node that was cut off while it dialled, %d by the other", len(a.of("dials")), len(c))
+		}
+		if c := a.Create(t.Context(), timer("new", every(time.Second)), nil); !errors.Is(c.Err, engine.ErrElsewhere) {
+			t.Errorf("a node without shards makes a timer: %v", c.Err)
+		}
+		for name, f := range map[string]func() error{
+			"Timer":    func() error { _, err := a.Timer(t.Context(), ids[0]); return err },
+			"Upcoming": func() error { _, err := a.Upcoming(t.Context(), ids[0], 1); return err },
+			"Task":     func() error { _, err := a.Task(t.Context(), engine.Key{Timer: dials, Due: from + 30_500}); return err },
+			"Delete":   func() error { _, err := a.Delete(t.Context(), ids[0], 0); return err },
+			"RunNow":   func() error { _, err := a.RunNow(t.Context(), ids[0], 0); return err },
+			"Put":      func() error { _, _, err := a.Put(t.Context(), timer("often-0", every(time.Hour)), 0); return err },
+			"absent":   func() error { _, err := a.Timer(t.Context(), 1); return err },
+		} {
+			if err := f(); !errors.Is(err, engine.ErrElsewhere) {
+				t.Errorf("%s of a timer of the other node: %v", name, err)
+			}
+		}
+		to := w.now()
+		for i, id := range ids {
+			if _, err := b.Delete(t.Context(), id, 0); err != nil {
+				t.Fatal(err)
+			}
+			o.called(t, ws, fmt.Sprint("often-", i), grid(from, to, 1000, 0))
+		}
+		b.settle()
+	})
+}
+
+// A node that is started again before the others bury it keeps its shards, and has its
+// journal: only what was in flight is called again, and never an at_most_once task.
+func TestNodeComesBack(t *testing.T) {
+	for _, nodes := range []int{2, 1} {
+		for _, outage := range []bool{false, true} {
+			t.Run(fmt.Sprint(nodes, " nodes, outage ", outage), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) { comesBack(t, w, nodes, outage) })
+			})
+		}
+	}
+}
+
+// comesBack: the cold tier may be away when the node gains its shards, so that it has to try
+// that several times.
+func comesBack(t *testing.T, w *world, nodes int, outage bool) {
+	ws := w.nodes(nodes)
+	defer endNodes(ws)
+	away := w.outage("Settle")
+	for _, n := range ws {
+		n.start()
+	}
+	time.Sleep(1300 * time.Millisecond)
+	from := w.now()
+	behaveAll(ws, "once", slow(3*time.Second))
+	behaveAll(ws, "flies", slow(3*time.Second))
+	once := w.make(timer("once", at(from+19_000), atMostOnce))
+	w.make(timer("flies", at(from+19_000)))
+	id := w.make(timer("often", every(time.Second), misfire(engine.MisfireAll, time.Hour)))
+	time.Sleep(20*time.Second + 100*time.Millisecond)
+	o := takenOver{killed: w.now(), within: 2000, unknown: 2500}
+	away.Store(outage)
+	w.crash(300 * time.Millisecond)
+	time.Sleep(2 * time.Second)
+	if n := w.node.owns(); n != engine.Shards/nodes {
+		t.Errorf("it owns %d shards", n)
+	}
+	if outage {
+		time.Sleep(5 * time.Second)
+		away.Store(false)
+		o.within = 9000
+	}
+	time.Sleep(70 * time.Second)
+	if _, err := w.Delete(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := o.called(t, ws, "often", grid(from, w.now(), 1000, from)); n > 0 {
+		t.Errorf("%d results of the journal were called again", n)
+	}
+	if n := o.called(t, ws, "flies", []int64{from + 19_000}); n != 1 {
+		t.Errorf("the call in flight was made %d times again", n)
+	}
+	w.settle()
+	if rec := w.records(once)[0]; len(w.of("once")) != 1 || rec.Status != engine.Unknown {
+		t.Errorf("at_most_once was called %d times, and is %v", len(w.of("once")), rec.Status)
+	}
+	if n := w.journal.length(); n > 0 {
+		t.Errorf("the journal has %d records", n)
+	}
+}
+
+// A gain that fails at any of its steps goes on from there when the cold tier is back, and
+// the timers of the node's own shards are on time meanwhile.
+func TestGainIsTriedAgain(t *testing.T) {
+	for _, op := range []string{"Settle", "Due", "Owed", "OwedIn", "Load"} {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws := w.nodes(2)
+				defer endNodes(ws)
+				a, b := ws[0], ws[1]
+				a.start()
+				away := b.outage(op)
+				b.start()
+				time.Sleep(1300 * time.Millisecond)
+				from := w.now()
+				behaveAll(ws, "fails", fail)
+				fails := a.make(timer("fails", every(20*time.Second), retry(9, 2*time.Second, 1)))
+				ids := []engine.TimerID{fails}
+				for i := range 20 {
+					ids = append(ids, ws[i%2].make(timer(fmt.Sprint("often-", i), every(time.Second), misfire(engine.MisfireAll, time.Hour))))
+				}
+				time.Sleep(52*time.Second + 37*time.Millisecond)
+				o := takenOver{killed: w.now(), within: 10_000, unknown: 2500}
+				a.kill()
+				away.Store(true)
+				time.Sleep(7 * time.Second)
+				away.Store(false)
+				time.Sleep(80 * time.Second)
+				to := w.now()
+				for _, id := range ids {
+					if _, err := b.Disable(t.Context(), id, 0, "", 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range 20 {
+					p := o
+					if i%2 == 1 && op != "OwedIn" { // else the lane of all of them is not read
+						p = takenOver{unknown: 20}
+					}
+					p.called(t, ws, fmt.Sprint("often-", i), grid(from, to, 1000, from))
+				}
+				if n := len(ofAll(ws, "fails")); n < 35 {
+					t.Errorf("%d attempts of the timer that fails", n)
+				}
+				b.settle()
+			})
+		})
+	}
+}
