@@ -99,9 +99,10 @@ func (a *Apps) names(n *Count, after string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// work adds the work for one target.
+// work adds the work for one target, which no other call for the app has added: it is
+// among those with figures, or new. There may be very many.
 func (x *App) work(l *fair.LaneStats, stored int64) {
-	i := slices.IndexFunc(x.Targets, func(t AppTarget) bool { return t.Target.Target == l.Target })
+	i := slices.IndexFunc(x.Figure.Targets, func(t Target) bool { return t.Target == l.Target })
 	if i < 0 {
 		i = len(x.Targets)
 		x.Targets = append(x.Targets, AppTarget{Target: Target{Target: l.Target}})

@@ -123,3 +123,30 @@ func TestTargetsOfAnApp(t *testing.T) {
 		t.Errorf("%+v", x.Targets)
 	}
 }
+
+// TestAppOfManyTargets: what a page costs is in proportion to its targets, and not to their
+// square, which was minutes for so many.
+func TestAppOfManyTargets(t *testing.T) {
+	const most = 300_000
+	lanes := make([]fair.LaneStats, most)
+	for i := range lanes {
+		lanes[i] = fair.LaneStats{App: "a", Target: fmt.Sprintf("https://%06d.example.com", i), Waiting: 1}
+	}
+	now := func() int64 { return 1_763_658_000_000 }
+	a := Apps{
+		Figures: NewFigures(), Now: now, Lanes: func(func(string) bool) []fair.LaneStats { return lanes },
+		Census: NewCensus(func(context.Context, engine.TimerFilter, string, int) ([]*engine.Timer, string, error) {
+			return nil, "", nil
+		}, now, func(f func(context.Context)) { go f(t.Context()) }),
+		Stored: func(engine.Lane) int64 { return 0 },
+	}
+	a.Figures.Attempt("a", lanes[7].Target, now(), true, time.Second)
+	began := time.Now()
+	p := a.Page(t.Context(), "a", "", 1)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("a page took %v", took)
+	}
+	if x := p.Apps[0]; x.Waiting != most || x.More != most-appTargets || x.Targets[0].Target.Target != lanes[7].Target || x.Targets[0].Waiting != 1 {
+		t.Errorf("%d wait, %d targets are left out, the first is %+v", x.Waiting, x.More, x.Targets[0])
+	}
+}
