@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"sync"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
@@ -18,6 +19,8 @@ const lateAfter = minute
 type overdue struct {
 	mu    sync.Mutex
 	lanes map[engine.Lane]waiting
+
+	inMemory rested
 }
 
 // waiting is what of a lane waits.
@@ -125,9 +128,35 @@ func (w *waiting) add(tasks, oldest int64) {
 // countOverdue counts what is due and not begun; what is not in memory as it was counted
 // of late. The queue cannot tell: it also has what was cancelled while it waited.
 func (r *Reader) countOverdue() int64 {
-	var s Stats
-	r.memory.EachTask(func(t *resident.Task) { s.add(t, t.Key.Due) })
-	return s.Overdue + r.overdue.stored(nil).tasks
+	inMemory := r.overdue.inMemory.of(func() int64 {
+		var s Stats
+		r.memory.EachTask(func(t *resident.Task) { s.add(t, t.Key.Due) })
+		return s.Overdue
+	})
+	return inMemory + r.overdue.stored(nil).tasks
+}
+
+// countRest is for how many times the time that a count took its result stands.
+const countRest = 20
+
+// rested is the result of a count that takes long where there is much to count. Who asks
+// too soon gets the former result, so that readers, however many and whoever they are,
+// take a twentieth of a core.
+type rested struct {
+	mu   sync.Mutex // one counts at a time, and the others wait for it
+	n    int64
+	next time.Time // when it is counted again
+}
+
+func (c *rested) of(count func() int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if began := time.Now(); !began.Before(c.next) {
+		c.n = count()
+		ended := time.Now()
+		c.next = ended.Add(countRest * ended.Sub(began))
+	}
+	return c.n
 }
 
 // stored are the rows that wait and are not in memory, and the oldest of them: of all
