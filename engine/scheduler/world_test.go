@@ -265,11 +265,14 @@ func (w *world) start() {
 	untilReady(e)
 }
 
-// untilReady waits until an engine is ready. A start that waits for 20 s of a slow tier is
-// not asked 20,000,000 times.
+// untilReady waits until an engine is ready, and a little longer: what a test does after
+// full seconds then never falls into the instant at which a loop of the engine wakes. A
+// start that waits for 20 s of a slow tier is not asked 20,000,000 times.
 func untilReady(e *scheduler.Scheduler) {
-	for pause := time.Microsecond; e.Ready() != nil; pause = min(2*pause, time.Millisecond) {
-		time.Sleep(pause)
+	for pause := time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		if time.Sleep(pause); e.Ready() == nil {
+			return
+		}
 	}
 }
 
