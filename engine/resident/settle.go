@@ -15,7 +15,9 @@ const (
 	// it and leaves a row in owed: long enough that a call that takes its time
 	// costs no row, short enough that the journal stays small. For a burst that
 	// waits for its turn it waits longer, up to settleWait: a row for each of
-	// 400,000 waiting tasks took a third of the machine.
+	// 400,000 waiting tasks took a third of the machine. But not where a lane is
+	// full: what it has no room for can leave only when the watermark passes it, and
+	// 15 s of 10,000 one-shots a second filled 512 MiB.
 	settleLag  = 2000
 	settleWait = 15_000
 	// rowCost is how many settled results a row in owed has to be worth.
@@ -32,6 +34,7 @@ type Captured struct {
 	done   []*Task
 	owe    []*Task // tasks whose rows it writes
 	paid   []engine.Key
+	Seen   int // tasks that it looked at
 	Lines  int
 	// unwritten are successes whose records were left out.
 	unwritten int
@@ -107,6 +110,7 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 		}
 	}
 	c.pay(s)
+	c.Seen = len(sh.order)
 	c.Lines = len(c.owe) + len(c.done) + len(c.paid)
 	if c.w > sh.watermark && (c.Lines > 0 || now-sh.marked >= markEvery || last) {
 		s.Marks = append(s.Marks, engine.Mark{Shard: shard, Fence: sh.fence, W: c.w})
@@ -115,6 +119,9 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 	}
 	return c
 }
+
+// Settled is how many of the tasks have a record or a row of it.
+func (c *Captured) Settled() int { return len(c.done) + len(c.owe) }
 
 // end has the record of a task stored, unless the disk is nearly full and the task
 // succeeded, and its row removed. Of the dues of a range that is gone through, only the
@@ -179,10 +186,10 @@ func (m *Memory) tidy(sh *shard) {
 
 // reach is how far the watermark of a shard may go: to the cut; but it waits for
 // tasks that are not finished as long as rows for them would cost more than
-// what is settled by passing them, settleWait at most. It never passes a task
-// whose timer is being changed. mu is held.
+// what is settled by passing them, settleWait at most, and no task is to leave. It never
+// passes a task whose timer is being changed. mu is held.
 func (sh *shard) reach(cut int64, last bool) int64 {
-	oldest, held, lagging := cut, cut, cut-settleLag
+	oldest, held, lagging, leaving := cut, cut, cut-settleLag, false
 	var old, behind int // tasks due before lagging: unfinished; finished
 	for _, t := range sh.order {
 		due := t.Key.Due
@@ -195,7 +202,8 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 			if due <= lagging {
 				behind++
 			}
-		case t.state == Leaving: // it waits for nothing but its row
+		case t.state == Leaving:
+			leaving = true // it waits for nothing but its row
 		default:
 			oldest = min(oldest, due-1)
 			if due <= lagging {
@@ -207,7 +215,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	switch {
 	case last:
 		floor = cut
-	case rowCost*old <= behind:
+	case leaving || rowCost*old <= behind:
 		floor = lagging
 	}
 	return min(max(oldest, floor), held)

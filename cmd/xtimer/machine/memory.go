@@ -67,10 +67,11 @@ const (
 )
 
 // MaxWaiting is how many tasks may wait in memory for their call within the memory
-// limit in force: an eighth of it, at some 700 bytes a task.
+// limit in force: a sixteenth of it, at some 700 bytes a task, 900 with the timer of a
+// one-shot. As many again may be on their way out.
 func MaxWaiting() int {
 	limit := debug.SetMemoryLimit(-1) - int64(len(ballast))
-	return int(min(max(limit/8/700, 20_000), 1_000_000))
+	return int(min(max(limit/16/700, 20_000), 1_000_000))
 }
 
 // BodyLimit is how many bytes of memory they may take within the memory limit in
