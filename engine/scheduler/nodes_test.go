@@ -233,6 +233,10 @@ func TestNodeTakesOver(t *testing.T) {
 			ws[i%2].make(timer(name, at(due)))
 			shots[name] = due
 		}
+		behaveAll(ws, "later", fail) // alone in its lane, and all that it has is a row of later
+		d := timer("later", delay(40*time.Second), retry(2, 40*time.Second, 1))
+		d.Callback.URL = "http://127.0.0.1:2/later"
+		a.make(d)
 		behaveAll(ws, "slow", slow(4*time.Second))
 		slowFrom := w.now()
 		slow := a.make(timer("slow", every(10*time.Second)))
@@ -261,6 +265,9 @@ func TestNodeTakesOver(t *testing.T) {
 		}
 		for name, due := range shots {
 			repeats += o.called(t, ws, name, []int64{due})
+		}
+		if c := b.of("later"); len(a.of("later")) != 1 || len(c) != 1 || c[0].at > o.killed+40_000 || c[0].attempt != 2 {
+			t.Errorf("the other made %d attempts of a task that the dead one was to try again: %+v", len(c), c)
 		}
 		o.unknown = 15_000 // a call that takes its time keeps the watermark back
 		n := o.called(t, ws, "slow", grid(slowFrom, to, 10_000, slowFrom))
@@ -404,7 +411,7 @@ func comesBack(t *testing.T, w *world, nodes int, outage bool) {
 // A gain that fails at any of its steps goes on from there when the cold tier is back, and
 // the timers of the node's own shards are on time meanwhile.
 func TestGainIsTriedAgain(t *testing.T) {
-	for _, op := range []string{"Settle", "Due", "Owed", "OwedIn", "Load"} {
+	for _, op := range []string{"Settle", "Due", "Due of the load", "Owed", "OwedIn", "Load"} {
 		t.Run(op, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				ws := w.nodes(2)
@@ -412,6 +419,14 @@ func TestGainIsTriedAgain(t *testing.T) {
 				a, b := ws[0], ws[1]
 				a.start()
 				away := b.outage(op)
+				if op == "Due of the load" { // the recovery reads dues up to now
+					b.before.set(func(op string, arg any) error {
+						if span, ok := arg.([2]int64); ok && op == "Due" && away.Load() && span[0] <= b.now() && span[1] > b.now() {
+							return engine.ErrUnavailable
+						}
+						return nil
+					})
+				}
 				b.start()
 				time.Sleep(1300 * time.Millisecond)
 				from := w.now()
