@@ -103,7 +103,7 @@ func explain(out *bytes.Buffer, in io.Reader) {
 // this table with the metrics that are exposed.
 var help = map[string]string{
 	"xtimer_attempts_total":         "HTTP calls made for tasks, by status class of the response; none means no response.",
-	"xtimer_audit_violations_total": "Timers that the auditor found misplaced and corrected; each is a bug.",
+	"xtimer_audit_violations_total": "Timers that the auditor found misplaced and corrected, and stored timers and pending tasks that cannot be read or planned; each is a bug.",
 	"xtimer_call_panics_total":      "Calls that panicked; each is a bug.",
 	"xtimer_calls_in_flight":        "HTTP calls in flight.",
 	"xtimer_clock_behind_seconds":   "Seconds by which the clock is behind the last finished due, if more than a minute: existing timers are not called for this time, see xtimer clock reset.",

@@ -88,6 +88,6 @@ func newestFormats() formats {
 	return formats{
 		Timer: int(engine.AppendTimer(nil, &engine.Timer{UpdatedBy: "x"})[0]),
 		Task:  int(engine.AppendTask(nil, &engine.Task{Dismissed: 1})[0]),
-		Owed:  int(engine.AppendOwed(nil, &engine.Owed{})[0]),
+		Owed:  int(engine.AppendOwed(nil, &engine.Owed{OneShot: true})[0]),
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 func TestVersion(t *testing.T) {
 	out, _, status := runs(t, "version")
-	want := regexp.MustCompile(`^xtimer   \S+\ncommit   .+\ngo       go1\.\S+ \w+/\w+\nformats  timer 3, task 3, owed 2\n$`)
+	want := regexp.MustCompile(`^xtimer   \S+\ncommit   .+\ngo       go1\.\S+ \w+/\w+\nformats  timer 3, task 3, owed 3\n$`)
 	if status != 0 || !want.MatchString(out) {
 		t.Errorf("status %d, %q", status, out)
 	}
