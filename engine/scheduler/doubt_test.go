@@ -221,3 +221,52 @@ func TestCancelledByAChangeInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// A cancel does not take along what waits in memory, however much that is: when the cold tier
+// is back after minutes without a settle, thousands of tasks of a timer have no row, and the
+// settles that go first give them theirs. The commit has what came due since, also when it is
+// in doubt and stored once more.
+func TestCancelAfterAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 16, 16, 16
+		w.start()
+		w.behave("a", func(*call) reply { return slow(10 * time.Minute) })
+		id := w.make(timer("a", every(20*time.Millisecond), timeout(10*time.Minute)))
+		time.Sleep(10 * time.Second)
+		var away atomic.Bool
+		var cancelled, again atomic.Int64
+		w.before.set(func(_ string, arg any) error {
+			switch x := arg.(type) {
+			case *engine.Change:
+				cancelled.Store(int64(len(x.Tasks) + len(x.Pay)))
+				w.mute.Store(true)
+			case *engine.Settlement:
+				if away.Load() {
+					return fmt.Errorf("the cold tier is away: %w", engine.ErrUnavailable)
+				}
+				if len(x.Tasks) > 0 && x.Tasks[0].Alone { // of the change, once more
+					again.Store(max(again.Load(), int64(len(x.Tasks))))
+				}
+			}
+			return nil
+		})
+		away.Store(true)
+		time.Sleep(5 * time.Minute)
+		if n := w.Resident(); n < 10_000 {
+			t.Errorf("only %d tasks wait", n)
+		}
+		time.AfterFunc(3*time.Second, func() { away.Store(false) })
+		if _, err := w.Delete(t.Context(), id, 0); err == nil {
+			t.Error("a change without an answer was acknowledged")
+		}
+		time.Sleep(time.Minute)
+		w.mute.Store(false)
+		time.Sleep(time.Minute)
+		if c, n := cancelled.Load(), again.Load(); c == 0 || c > 1500 || n > c {
+			t.Errorf("the commit had %d rows and records, and stored once more %d", c, n)
+		}
+		if n := len(w.rowsOf(id)); n > 16 {
+			t.Errorf("%d rows are left, with 16 calls in flight", n)
+		}
+	})
+}
