@@ -65,8 +65,8 @@ func (s *storm) run(crowded bool) {
 		s.happen(s.nodes[s.rng.IntN(len(s.nodes))])
 	}
 	s.calm.Store(true)
+	time.Sleep(5 * time.Second) // a life that is over drains
 	for _, n := range s.nodes {
-		n.node.cut.Store(false)
 		if s.reap(n); n.life == nil {
 			n.start()
 		}

@@ -437,10 +437,10 @@ func TestGainIsTriedAgain(t *testing.T) {
 					ids = append(ids, ws[i%2].make(timer(fmt.Sprint("often-", i), every(time.Second), misfire(engine.MisfireAll, time.Hour))))
 				}
 				time.Sleep(52*time.Second + 37*time.Millisecond)
-				o := takenOver{killed: w.now(), within: 10_000, unknown: 2500}
+				o := takenOver{killed: w.now(), within: 16_000, unknown: 2500}
 				a.kill()
 				away.Store(true)
-				time.Sleep(7 * time.Second)
+				time.Sleep(13 * time.Second) // a watermark that moves is written within 10 s
 				away.Store(false)
 				time.Sleep(80 * time.Second)
 				to := w.now()
