@@ -363,3 +363,41 @@ func TestBeforeItJoins(t *testing.T) {
 	_, err := b.Apply(t.Context(), create(shot(1, "one")))
 	b.is(err, engine.ErrFenced)
 }
+
+// TestMembersReadLittle: no call reads the timers, or what is owed.
+func TestMembersReadLittle(t *testing.T) {
+	ns := nodes(t, "a", "b")
+	a, b := ns[0], ns[1]
+	const n = 6000
+	st := &engine.Settlement{Owner: "n"}
+	var cs []*engine.Change
+	for i := range n {
+		cs = append(cs, create(benchTimer(i)))
+		st.Owe = append(st.Owe, engine.Owed{Key: engine.Key{Timer: benchTimer(i).ID, Due: benchNow}, NotBefore: benchNow})
+	}
+	for _, applied := range a.ApplyAll(t.Context(), cs) {
+		a.ok(applied.Err)
+	}
+	a.ok(a.Settle(t.Context(), st))
+	_, err := a.db.Exec("ANALYZE TABLE timers, owed")
+	a.ok(err)
+	next := stationOver(t, a.Store, "a", 9)
+	dead, former := b.pulse(), a.pulse()
+	read := countReads(t, next.Store)
+	for _, call := range []struct {
+		what string
+		call func() error
+	}{
+		{"a join", func() error { return next.table.Join(t.Context(), next.node, former) }},
+		{"a take", func() error { return next.take(1, 2, 3) }},
+		{"an eviction", func() error { return next.table.Evict(t.Context(), 9, dead) }},
+		{"a gift", func() error { return next.give(1, "b") }},
+		{"the end", next.leaveNodes},
+	} {
+		before := read()
+		next.ok(call.call())
+		if cost := read() - before; cost > 3*engine.Shards {
+			t.Errorf("%s: %d rows read", call.what, cost)
+		}
+	}
+}
