@@ -42,7 +42,7 @@ func run(args []string) int {
 
 	// Whatever went wrong is said once, here, in one line.
 	if !errors.Is(err, exit.ErrSaid) {
-		fmt.Fprintf(os.Stderr, "xtimer: %v\n", err)
+		lastWords(fmt.Sprintf("xtimer: %v", err))
 	}
 	return exit.StatusOf(err)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -24,8 +25,8 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the API and fire timers",
-		Long: `serve runs the server until SIGTERM or SIGINT. Then /readyz returns 503, no new
-call starts, and calls in flight may finish within --drain. All other tasks are
+		Long: `serve runs the server until SIGTERM, SIGINT or SIGHUP. Then /readyz returns 503, no
+new call starts, and calls in flight may finish within --drain. All other tasks are
 called after the next start. The exit status is 0. A second signal ends the server
 at once.
 
@@ -64,7 +65,9 @@ file. The roles are read, write and admin; the app * means all apps:
 
 // serve is the server from its start to its end.
 func serve(ctx context.Context, s *settings.Settings) error {
-	// Logs go to stderr: for people on a terminal, for programs elsewhere.
+	// Logs go to stderr: for people on a terminal, for programs elsewhere. Whoever reads
+	// them may go away: then the lines are lost, and nothing else.
+	signal.Ignore(syscall.SIGPIPE)
 	log := newLog(os.Stderr, slog.LevelInfo)
 	slog.SetDefault(log)
 

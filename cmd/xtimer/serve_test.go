@@ -120,6 +120,15 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
+// TestHangUp: a server whose terminal goes away ends well.
+func TestHangUp(t *testing.T) {
+	s := serves(t, "--data-dir", t.TempDir())
+	s.signal(syscall.SIGHUP)
+	if status := s.ends(); status != 0 {
+		t.Errorf("status %d after a SIGHUP:\n%s", status, s.lines())
+	}
+}
+
 // TestLog: JSON off a terminal, and no line a task.
 func TestLog(t *testing.T) {
 	s := serves(t, "--data-dir", t.TempDir())

@@ -2,19 +2,21 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
-// untilSignal is a context that ends with the first SIGINT or SIGTERM. A second
+// untilSignal is a context that ends with the first SIGINT, SIGTERM or SIGHUP. A second
 // one ends the process at once, with the status that a shell gives to a process
-// that died of that signal: 130 or 143.
+// that died of that signal: 130, 143 or 129. A SIGHUP that nohup ignores stays ignored.
 func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 
 	go func() {
 		select {
@@ -24,7 +26,7 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 			return
 		}
 		status := 128 + int((<-signals).(syscall.Signal))
-		fmt.Fprintln(os.Stderr, "xtimer: second signal: exiting at once; calls in flight are repeated after the next start")
+		lastWords("xtimer: second signal: exiting at once; calls in flight are repeated after the next start")
 		os.Exit(status)
 	}()
 	return ctx, func() { signal.Stop(signals); cancel() }

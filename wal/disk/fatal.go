@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,18 +24,26 @@ func (f *Folder) Fatalf(format string, args ...any) {
 		var line lineWriter
 		slog.New(slog.NewJSONHandler(&line, nil)).Error("xtimer ends itself: its disk cannot be trusted",
 			"part", f.cfg.Part, "dir", f.cfg.Dir, "error", msg, "exit", exitCode)
-		_, _ = f.cfg.stderr.Write(line)
-		// The disk may be what hangs, so the file gets a second and no more.
-		wrote := make(chan struct{})
+		// The disk may be what hangs, and nobody may read stderr, so both get a second and
+		// no more.
+		wrote := make(chan struct{}, 2)
+		own := slices.Clone(line) // a file system may use its buffer
 		go func() {
-			defer close(wrote)
-			_ = writeFile(f.cfg.FS, f.cfg.FS.PathJoin(f.cfg.Dir, lastFatalName), line)
+			_, _ = f.cfg.stderr.Write(line)
+			wrote <- struct{}{}
+		}()
+		go func() {
+			_ = writeFile(f.cfg.FS, f.cfg.FS.PathJoin(f.cfg.Dir, lastFatalName), own)
+			wrote <- struct{}{}
 		}()
 		timeout := time.NewTimer(time.Second)
 		defer timeout.Stop()
-		select {
-		case <-wrote:
-		case <-timeout.C:
+		for n := 0; n < cap(wrote); n++ {
+			select {
+			case <-wrote:
+			case <-timeout.C:
+				n = cap(wrote)
+			}
 		}
 		f.cfg.Exit(exitCode)
 	})

@@ -100,6 +100,24 @@ func TestFatal(t *testing.T) {
 	}
 }
 
+// A reader of stderr that has stopped does not keep the process from its end, nor
+// the file from its line.
+func TestFatalOnStuckStderr(t *testing.T) {
+	cfg := quiet(t, vfs.NewMem())
+	_, cfg.stderr = io.Pipe()
+	code := make(chan int, 1)
+	cfg.Exit = func(c int) { code <- c }
+	cfg.Failed = func(error) {}
+	o := open(t, cfg)
+	go o.Fatalf("the disk has gone")
+	if c := <-code; c != 70 {
+		t.Errorf("exit code %d", c)
+	}
+	if _, err := cfg.FS.Stat("/data/store/last_fatal"); err != nil {
+		t.Error(err)
+	}
+}
+
 // A disk that hangs does not keep the process from its end.
 func TestFatalOnStuckDisk(t *testing.T) {
 	cfg := quiet(t, tiertest.Watch(vfs.NewMem(), func(op errorfs.Op) error {
