@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,59 @@ const bulkAtOnce = 10_000
 const operationsKept = 1000
 
 type operations struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the next three
 	byID  map[string]*Operation
 	order []string
+	going int // in the background
+
+	selecting chan struct{} // full while one selects: that has all that it selects in memory
+	working   chan struct{} // full while as many go on in the background as may at once
+}
+
+const (
+	// bulkGoing is how many operations there may be in the background: each has a file.
+	bulkGoing = 64
+	// bulkWorking is how many of them work at once. The others wait.
+	bulkWorking = 4
+	// selectWait is how long an operation waits for others that select.
+	selectWait = 30 * time.Second
+)
+
+var (
+	errManyOperations = &engine.Fault{
+		Kind: engine.FaultUnavailable, Code: "too_many_operations",
+		Detail: fmt.Sprintf("%d bulk operations are under way: retry when one of them has ended", bulkGoing),
+	}
+	errSelecting = &engine.Fault{
+		Kind: engine.FaultUnavailable, Code: "too_many_operations",
+		Detail: "other bulk operations select what they work on: retry later",
+	}
+)
+
+func newOperations() *operations {
+	return &operations{byID: map[string]*Operation{}, selecting: make(chan struct{}, 1), working: make(chan struct{}, bulkWorking)}
+}
+
+// count counts the operations in the background, and n more.
+func (o *operations) count(n int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.going += n
+	return o.going
+}
+
+// turn waits until nobody else selects. A receive from selecting ends it.
+func (o *operations) turn(ctx context.Context) error {
+	late := time.NewTimer(selectWait)
+	defer late.Stop()
+	select {
+	case o.selecting <- struct{}{}:
+		return nil
+	case <-late.C:
+		return errSelecting
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // StartBulk selects, counts, and does: up to 10,000 within the call, more of
@@ -74,9 +125,28 @@ func (e *Maker) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	if b.Action == DisableAll && b.Until != 0 && b.Until <= e.now() {
 		return Operation{}, errUntil
 	}
-	op := Operation{Action: b.Action, App: b.Timers.App, Started: e.cfg.Now()}
+	op, w, err := e.selectBulk(ctx, b)
+	if err != nil || op.Ended {
+		return op, err
+	}
+	w.op = e.operations.enter(op)
+	if op.Total <= bulkAtOnce {
+		e.bulkRun(ctx, &w)
+	} else {
+		e.bulkGo(&w)
+	}
+	op, _ = e.Operation(op.ID)
+	return op, nil
+}
+
+// selectBulk selects what an operation is to do. One that has nothing to do is Ended.
+func (e *Maker) selectBulk(ctx context.Context, b Bulk) (op Operation, w bulkWork, err error) {
+	op = Operation{Action: b.Action, App: b.Timers.App, Started: e.cfg.Now()}
+	if err := e.operations.turn(ctx); err != nil {
+		return op, w, err
+	}
+	defer func() { <-e.operations.selecting }()
 	var items []engine.Key
-	var err error
 	switch b.Action {
 	case RedriveAll:
 		op.App = b.Tasks.App
@@ -87,30 +157,44 @@ func (e *Maker) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 		items, err = e.selectTimers(ctx, b.Timers)
 	}
 	if err != nil {
-		return op, err
+		return op, w, err
 	}
 	op.Total = int64(len(items))
 	if b.DryRun || op.Total == 0 {
 		op.Ended = true
-		return op, nil
+		return op, w, nil
 	}
 	op.ID = e.IDs.Next(e.now(), engine.AllShards).String()
-	w := bulkWork{items: items, bulkHeader: bulkHeader{
+	w = bulkWork{items: items, bulkHeader: bulkHeader{
 		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(),
 	}}
-	if op.Total > bulkAtOnce && e.cfg.OperationsDir != "" {
-		if w.file, err = makeBulkFile(e.cfg.OperationsDir, w.bulkHeader, items); err != nil {
-			return op, fmt.Errorf("cannot keep the operation for a restart: %w", err)
-		}
-	}
-	w.op = e.operations.enter(op)
 	if op.Total <= bulkAtOnce {
-		e.bulkRun(ctx, &w)
-	} else {
-		e.process.Go(func(ctx context.Context) { e.bulkRun(ctx, &w) })
+		return op, w, nil
 	}
-	op, _ = e.Operation(op.ID)
-	return op, nil
+	if e.operations.count(0) >= bulkGoing {
+		return op, w, errManyOperations
+	}
+	if e.cfg.OperationsDir != "" {
+		if w.file, err = makeBulkFile(e.cfg.OperationsDir, w.bulkHeader, items); err != nil {
+			return op, w, fmt.Errorf("cannot keep the operation for a restart: %w", err)
+		}
+		w.items = nil
+	}
+	return op, w, nil
+}
+
+// bulkGo goes on with an operation in the background, when its turn comes.
+func (e *Maker) bulkGo(w *bulkWork) {
+	e.operations.count(1)
+	e.process.Go(func(ctx context.Context) {
+		defer e.operations.count(-1)
+		select {
+		case e.operations.working <- struct{}{}:
+			defer func() { <-e.operations.working }()
+		case <-ctx.Done(): // the next start goes on with it
+		}
+		e.bulkRun(ctx, w)
+	})
 }
 
 // ResumeBulk goes on with the operations that the former process was at. Those that
@@ -121,17 +205,16 @@ func (e *Maker) ResumeBulk() {
 		e.log.Error("cannot look for operations to go on with; the next start will", "error", err)
 	}
 	for _, name := range names {
-		file, h, items, done, failed, err := openBulkFile(name)
+		file, h, total, done, failed, err := openBulkFile(name)
 		if err != nil {
 			e.log.Error("cannot go on with an operation", "file", name, "error", err)
 			continue
 		}
-		e.log.Info("going on with an operation", "id", h.ID, "action", h.Action, "done", done, "of", len(items))
+		e.log.Info("going on with an operation", "id", h.ID, "action", h.Action, "done", done, "of", total)
 		op := Operation{
-			ID: h.ID, Action: h.Action, App: h.App, Total: int64(len(items)), Done: done, Failed: failed, Started: time.UnixMilli(h.Started),
+			ID: h.ID, Action: h.Action, App: h.App, Total: total, Done: done, Failed: failed, Started: time.UnixMilli(h.Started),
 		}
-		w := bulkWork{bulkHeader: h, items: items, file: file, resumed: true, op: e.operations.enter(op)}
-		e.process.Go(func(ctx context.Context) { e.bulkRun(ctx, &w) })
+		e.bulkGo(&bulkWork{bulkHeader: h, file: file, resumed: true, op: e.operations.enter(op)})
 	}
 }
 
@@ -139,9 +222,18 @@ func (e *Maker) ResumeBulk() {
 type bulkWork struct {
 	bulkHeader
 	op      *Operation
-	items   []engine.Key // of actions on timers without a due
+	items   []engine.Key // of actions on timers without a due; nil: file has them
 	file    *bulkFile    // nil: it ends with the process
 	resumed bool
+}
+
+// round is what is done next.
+func (w *bulkWork) round() ([]engine.Key, error) {
+	from, to := w.op.Done, min(w.op.Done+bulkRound, w.op.Total)
+	if w.items != nil {
+		return w.items[from:to], nil
+	}
+	return w.file.read(w.op.Total, from, to)
 }
 
 // bulkOne does one item; doing it again changes nothing.
@@ -180,8 +272,14 @@ const bulkRound = 1000
 
 func (e *Maker) bulkRun(ctx context.Context, w *bulkWork) {
 	ctx = engine.WithAuthor(ctx, w.By)
+	var unread error
 	for w.op.Done < w.op.Total && ctx.Err() == nil {
-		e.bulkSome(ctx, w, w.items[w.op.Done:min(w.op.Done+bulkRound, w.op.Total)])
+		var items []engine.Key
+		if items, unread = w.round(); unread != nil {
+			e.log.Error("cannot read what an operation is to do; the next start goes on with it", "id", w.ID, "error", unread)
+			break
+		}
+		e.bulkSome(ctx, w, items)
 		if ctx.Err() != nil {
 			break // this round may not be whole
 		}
@@ -189,7 +287,7 @@ func (e *Maker) bulkRun(ctx context.Context, w *bulkWork) {
 			e.log.Error("cannot note the progress of an operation", "id", w.ID, "error", err)
 		}
 	}
-	err := ctx.Err()
+	err := cmp.Or(ctx.Err(), unread)
 	if err := w.file.close(err == nil, e.cfg.OperationsDir, w.ID); err != nil {
 		e.log.Error("cannot end the file of an operation; the next start does its last part again", "id", w.ID, "error", err)
 	}

@@ -20,7 +20,8 @@ import (
 //	items                 timer and due, 8 bytes each
 //
 // A file is there whole or not at all. Items are done in order, a round at a time, and
-// done is written after each round: those of one round may be done twice.
+// done is written after each round: those of one round may be done twice. They are read
+// a round at a time, too: operations that wait hold none in memory.
 type bulkFile struct{ f *os.File }
 
 type bulkHeader struct {
@@ -68,32 +69,64 @@ func makeBulkFile(dir string, h bulkHeader, items []engine.Key) (*bulkFile, erro
 	return &bulkFile{f}, nil
 }
 
-// openBulkFile reads one as it was left.
-func openBulkFile(name string) (b *bulkFile, h bulkHeader, items []engine.Key, done, failed int64, err error) {
-	raw, err := os.ReadFile(name)
+// openBulkFile opens one as it was left; total is how many items it has.
+func openBulkFile(name string) (b *bulkFile, h bulkHeader, total, done, failed int64, err error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
-		return nil, h, nil, 0, 0, err
+		return nil, h, 0, 0, 0, err
 	}
-	damaged := fmt.Errorf("%s is damaged", name)
-	if len(raw) < bulkProgress+4 {
-		return nil, h, nil, 0, 0, damaged
+	b = &bulkFile{f}
+	if h, total, done, failed, err = b.head(); err != nil {
+		return nil, h, 0, 0, 0, fmt.Errorf("%s is damaged: %w", name, errors.Join(err, f.Close()))
 	}
-	done, failed = int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))
-	length := int(binary.BigEndian.Uint32(raw[bulkProgress:]))
-	rest := raw[bulkProgress+4:]
-	if length > len(rest) || json.Unmarshal(rest[:length], &h) != nil || int(h.Action) >= len(bulkNames) {
-		return nil, h, nil, 0, 0, damaged
+	return b, h, total, done, failed, nil
+}
+
+var errHead = errors.New("its numbers or its header make no sense")
+
+// head reads what stands before the items, and counts these.
+func (b *bulkFile) head() (h bulkHeader, total, done, failed int64, err error) {
+	is, err := b.f.Stat()
+	var numbers [bulkProgress + 4]byte
+	if err == nil {
+		_, err = b.f.ReadAt(numbers[:], 0)
 	}
-	for rest = rest[length:]; len(rest) >= bulkItem; rest = rest[bulkItem:] {
+	if err != nil {
+		return h, 0, 0, 0, err
+	}
+	done, failed = int64(binary.BigEndian.Uint64(numbers[:])), int64(binary.BigEndian.Uint64(numbers[8:]))
+	length := int64(binary.BigEndian.Uint32(numbers[bulkProgress:]))
+	items := is.Size() - int64(len(numbers)) - length
+	if items < 0 || items%bulkItem != 0 || done < 0 || done > items/bulkItem {
+		return h, 0, 0, 0, errHead
+	}
+	head := make([]byte, length)
+	if _, err := b.f.ReadAt(head, int64(len(numbers))); err != nil {
+		return h, 0, 0, 0, err
+	}
+	if json.Unmarshal(head, &h) != nil || int(h.Action) >= len(bulkNames) {
+		return h, 0, 0, 0, errHead
+	}
+	return h, items / bulkItem, done, failed, nil
+}
+
+// read reads the items in [from, to) of all. They stand at the end of the file.
+func (b *bulkFile) read(all, from, to int64) ([]engine.Key, error) {
+	is, err := b.f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, (to-from)*bulkItem)
+	if _, err := b.f.ReadAt(raw, is.Size()-(all-from)*bulkItem); err != nil {
+		return nil, err
+	}
+	items := make([]engine.Key, 0, to-from)
+	for ; len(raw) >= bulkItem; raw = raw[bulkItem:] {
 		items = append(items, engine.Key{
-			Timer: engine.TimerID(binary.BigEndian.Uint64(rest)), Due: int64(binary.BigEndian.Uint64(rest[8:])),
+			Timer: engine.TimerID(binary.BigEndian.Uint64(raw)), Due: int64(binary.BigEndian.Uint64(raw[8:])),
 		})
 	}
-	if len(rest) > 0 || done < 0 || done > int64(len(items)) {
-		return nil, h, nil, 0, 0, damaged
-	}
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	return &bulkFile{f}, h, items, done, failed, err
+	return items, nil
 }
 
 // bulkFiles names those that are left in a folder, which may be missing.

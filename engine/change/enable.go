@@ -84,8 +84,32 @@ func (e *Maker) countFrom(ctx context.Context, t *engine.Timer, now int64) (int6
 	return now, nil
 }
 
-// maxVersions is how many former versions of a timer are looked through.
-const maxVersions = 1000
+const (
+	// maxVersions is how many former versions of a timer are looked through.
+	maxVersions = 1000
+	// versionsAtOnce is how many of them are in memory: each may have a large body.
+	versionsAtOnce = 16
+)
+
+// eachFormer gives the former versions of a timer, newest first, until f returns false.
+func (e *Maker) eachFormer(ctx context.Context, id engine.TimerID, f func(*engine.Timer) bool) error {
+	before := uint32(0)
+	for n := 0; n < maxVersions; n += versionsAtOnce {
+		former, err := e.cfg.Cold.Versions(ctx, id, before, versionsAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, v := range former {
+			if before = v.Version; !f(v) {
+				return nil
+			}
+		}
+		if len(former) < versionsAtOnce {
+			return nil
+		}
+	}
+	return nil
+}
 
 // disabledSince is when a timer that is disabled became so, or got its schedule
 // if that was later: dues up to then are over.
@@ -94,17 +118,18 @@ func (e *Maker) disabledSince(ctx context.Context, t *engine.Timer) (int64, erro
 		return t.ValidFrom, nil
 	}
 	// Disabled until an instant, which is its ValidFrom: the former versions tell.
-	former, err := e.cfg.Cold.Versions(ctx, t.ID, 0, maxVersions)
 	since := t.UpdatedAt
-	for _, f := range former {
+	err := e.eachFormer(ctx, t.ID, func(f *engine.Timer) bool {
 		switch {
 		case f.Schedule != t.Schedule || f.StatusAt(since, false) != engine.Disabled:
-			return since, err
+			return false
 		case f.Status == engine.Disabled:
-			return f.ValidFrom, err
+			since = f.ValidFrom
+			return false
 		}
 		since = f.UpdatedAt
-	}
+		return true
+	})
 	return since, err
 }
 
@@ -112,14 +137,14 @@ func (e *Maker) disabledSince(ctx context.Context, t *engine.Timer) (int64, erro
 // the first version with its last due on. It is later than now only where the clock was
 // set back, and there a timer that fired before it would have more than max_runs.
 func (e *Maker) runsFrom(ctx context.Context, t *engine.Timer) (int64, error) {
-	former, err := e.cfg.Cold.Versions(ctx, t.ID, 0, maxVersions)
-	first := t
-	for _, f := range former {
-		if f.Schedule != t.Schedule || f.LastDue != t.LastDue {
-			break
+	first := *t
+	err := e.eachFormer(ctx, t.ID, func(f *engine.Timer) bool {
+		same := f.Schedule == t.Schedule && f.LastDue == t.LastDue
+		if same {
+			first = *f
 		}
-		first = f
-	}
+		return same
+	})
 	if first.Reason != "" {
 		return first.UpdatedAt, err // its ValidFrom is when it is to fire again
 	}

@@ -47,7 +47,7 @@ type Maker struct {
 	journal    engine.Journal
 	tally      *inspect.Tally
 	log        *slog.Logger
-	operations operations
+	operations *operations
 	made       *metrics.Counter // timers
 }
 
@@ -55,7 +55,7 @@ type Maker struct {
 func New(cfg Config) *Maker {
 	return &Maker{
 		Reader: cfg.Reader, cfg: cfg, memory: cfg.Memory, process: cfg.Process, journal: cfg.Journal, tally: cfg.Tally, log: cfg.Log,
-		operations: operations{byID: map[string]*Operation{}}, made: cfg.Metrics.NewCounter("xtimer_timers_created_total"),
+		operations: newOperations(), made: cfg.Metrics.NewCounter("xtimer_timers_created_total"),
 	}
 }
 

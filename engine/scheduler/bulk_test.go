@@ -2,9 +2,11 @@ package scheduler_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,5 +100,88 @@ func TestBulkGoesOnAfterAKill(t *testing.T) {
 		if files, err := os.ReadDir(copied); err != nil || len(files) != 1 {
 			t.Errorf("left behind: %v, %v", files, err)
 		}
+	})
+}
+
+func (m *mortalCold) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int) (ts []*engine.Timer, next string, err error) {
+	err = m.do("Timers", f, func() (err error) { ts, next, err = m.Cold.Timers(ctx, f, after, limit); return err })
+	return ts, next, err
+}
+
+// Many who ask for bulk operations at once select one after the other: what all of them
+// select is not in memory together.
+func TestBulkSelectsByTurns(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		for i := range 10 {
+			w.make(timer(fmt.Sprint(i), delay(100*time.Hour)))
+		}
+		var reading, most atomic.Int64
+		w.before.set(func(op string, _ any) error {
+			if op == "Timers" {
+				most.Store(max(most.Load(), reading.Add(1)))
+				time.Sleep(time.Second)
+			}
+			return nil
+		})
+		w.after.set(func(op string, _ any) {
+			if op == "Timers" {
+				reading.Add(-1)
+			}
+		})
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				op, err := w.StartBulk(t.Context(), change.Bulk{Action: change.DeleteAll, Timers: engine.TimerFilter{App: "app"}, DryRun: true})
+				if err != nil || op.Total != 10 {
+					t.Errorf("%+v, %v", op, err)
+				}
+			})
+		}
+		all.Wait()
+		if most.Load() != 1 {
+			t.Errorf("%d selected at once", most.Load())
+		}
+	})
+}
+
+// The operations in the background work a few at a time, and beyond a number of them more
+// are refused.
+func TestManyBulkOperations(t *testing.T) {
+	dir := t.TempDir()
+	begin(t, func(t *testing.T, w *world) {
+		w.config.OperationsDir = dir
+		w.crash(time.Second)
+		for i := range 10_001 {
+			w.make(timer(fmt.Sprint(i), delay(100*time.Hour)))
+		}
+		gate := make(chan struct{})
+		var working atomic.Int64
+		w.before.set(func(op string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+				working.Add(1)
+				<-gate
+			}
+			return nil
+		})
+		began, refused := 0, 0
+		for range 70 {
+			switch op, err := w.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Timers: engine.TimerFilter{App: "app"}}); {
+			case err == nil && !op.Ended:
+				began++
+			case code(err) == "too_many_operations":
+				refused++
+			default:
+				t.Fatalf("%+v, %v", op, err)
+			}
+		}
+		if began != 64 || refused != 6 {
+			t.Errorf("%d began, %d are refused", began, refused)
+		}
+		time.Sleep(time.Second)
+		if n := working.Load(); n == 0 || n > 4*32 {
+			t.Errorf("%d changes at once", n)
+		}
+		w.kill()
+		close(gate)
 	})
 }

@@ -43,6 +43,41 @@ func code(err error) string {
 	return ""
 }
 
+// A timer that is disabled until an instant is changed often meanwhile: since when it is
+// disabled stands in an old version, and its versions are not in memory together.
+func TestEnableOfATimerChangedOften(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		id := w.make(timer("a", every(time.Minute)))
+		time.Sleep(90 * time.Second)
+		w.disable(id, w.now()+time.Hour.Milliseconds())
+		before := len(w.of("a"))
+		for i := range 100 {
+			time.Sleep(6 * time.Second)
+			if _, err := w.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+				d.Labels = engine.SortLabels(map[string]string{"n": fmt.Sprint(i)})
+				return d, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var pages atomic.Int64
+		w.before.set(func(op string, _ any) error {
+			if op == "Versions" {
+				pages.Add(1)
+			}
+			return nil
+		})
+		w.enable(id, engine.CatchUpAll)
+		if n := pages.Load(); n < 5 {
+			t.Errorf("its versions are read in %d pages", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(w.of("a")) - before; n != 10 {
+			t.Errorf("%d calls of the ten minutes for which it was disabled", n)
+		}
+	})
+}
+
 // To enable a one-shot never fires what passed, and what was called is not
 // called again.
 func TestEnableOneShot(t *testing.T) {
