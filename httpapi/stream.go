@@ -42,14 +42,14 @@ func (s *Server) streamTasks(r *request) (reply, error) {
 		return reply{sent: true}, nil
 	}
 	holder := r.holder()
-	if !s.answers.Hold(holder, streamBytes, false) {
+	if !s.answers.HoldLasting(holder, streamBytes) {
 		return reply{}, errAnswersFull
 	}
 	ctx, cancel := context.WithCancel(s.streams)
 	tasks := s.e.Subscribers().Subscribe(ctx, f, last)
 	conn.InPieces(r.http)
 	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer s.answers.Release(holder, streamBytes)
+		defer s.answers.ReleaseLasting(holder, streamBytes)
 		defer cancel()
 		s.stats.streams.Add(1)
 		defer s.stats.streams.Add(-1)

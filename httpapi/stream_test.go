@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httputil"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,6 +95,27 @@ func TestStream(t *testing.T) {
 	}
 	for range lines {
 	}
+}
+
+// TestStreamsLeaveRoomForLists: streams, however many are open, take half of what answers
+// of the app may take: pages are still to be had.
+func TestStreamsLeaveRoomForLists(t *testing.T) {
+	limit := debug.SetMemoryLimit(128 << 20) // a budget of 16 MiB
+	n := newNode(t)
+	debug.SetMemoryLimit(limit)
+	opened := 0
+	for range 20 {
+		lines, hang := n.events("/v1/tasks/stream")
+		defer hang()
+		if strings.HasPrefix(next(t, lines, "HTTP/1.1 "), "HTTP/1.1 200") {
+			opened++
+		}
+	}
+	if opened != 4 {
+		t.Errorf("%d streams are open", opened)
+	}
+	n.do("GET", "/v1/timers", "").want(200)
+	n.do("GET", "/v1/tasks", "").want(200)
 }
 
 func TestStreamRefusesBadFilters(t *testing.T) {
