@@ -60,7 +60,7 @@ var mutations = []mutation{
 		{"engine/resident/attempt.go", `Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: m.Bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
 	}},
 	{"what was begun is replayed though it ended", []replacement{
-		{"engine/scheduler/recover.go", "	delete(r.begun, t.Key)\n	return nil\n", "	return nil\n"},
+		{"engine/scheduler/start.go", "			delete(f.begun, t.Key)\n", ""},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
 		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.owed())\n", "			if t.state != Retrying {\n				s.Owe = append(s.Owe, t.owed())\n			}\n"},
@@ -78,7 +78,7 @@ var mutations = []mutation{
 		{"engine/resident/attempt.go", "	case t.state != Queued:\n", "	case t.state != Queued && t.state != Done && t.state != Sending:\n"},
 	}},
 	{"a start does not look at what is owed", []replacement{
-		{"engine/scheduler/recover.go", `e.cfg.Cold.Lanes(ctx, engine.AllShards, r.now)`, `e.cfg.Cold.Lanes(ctx, engine.AllShards, -1)`},
+		{"engine/scheduler/start.go", `e.waitInLanes(ctx, of, r.now)`, `e.waitInLanes(ctx, of, -1)`},
 	}},
 	{"the horizon is raised after the scan", []replacement{
 		{"engine/scheduler/migrator.go", "		resident.Raise(&e.memory.Horizon, next)\n		if err", "		if err"},

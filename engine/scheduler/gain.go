@@ -8,7 +8,6 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/cluster"
-	"xtimer/engine/failpoint"
 	"xtimer/engine/process"
 )
 
@@ -109,7 +108,6 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 		if err := m.decide(ctx, g); err != nil {
 			return err
 		}
-		failpoint.Hit("gain-decided")
 		g.done = gainDecided
 	}
 	if g.done < gainBusy {
@@ -130,7 +128,6 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 				return fmt.Errorf("cannot load what is due next: %w", err)
 			}
 		}
-		failpoint.Hit("gain-loaded")
 		m.gaps.add(e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))
 		e.memory.Gain(g.of)
 		g.done = gainOwned
