@@ -94,10 +94,10 @@ func (m *migrator) gain(ctx context.Context) error {
 		}
 		g := m.gaining
 		if err := m.gainSome(ctx, g); err != nil {
-			return fmt.Errorf("cannot take over shards: %w", err)
+			return fmt.Errorf("cannot gain shards: %w", err)
 		}
 		m.gaining = nil
-		m.e.log.Info("took shards over", "shards", len(g.fences), "took", time.Since(g.began).Round(time.Millisecond))
+		m.e.log.Info("gained shards", "shards", len(g.fences), "took", time.Since(g.began).Round(time.Millisecond))
 		m.wake() // their minutes are filled
 	}
 }
