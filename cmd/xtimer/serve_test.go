@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -122,6 +123,9 @@ func TestSecondSignal(t *testing.T) {
 
 // TestHangUp: a server whose terminal goes away ends well.
 func TestHangUp(t *testing.T) {
+	caught := make(chan os.Signal, 1) // where nohup has it ignored, the server would, too
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	s := serves(t, "--data-dir", t.TempDir())
 	s.signal(syscall.SIGHUP)
 	if status := s.ends(); status != 0 {
