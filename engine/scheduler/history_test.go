@@ -12,7 +12,7 @@ import (
 
 // Few results are settled twice a second; many sooner, in shorter pieces.
 func TestSettlePace(t *testing.T) {
-	for _, x := range []struct{ timers, least, most int }{{1, 1, 2}, {30, 2, 4}, {100, 9, 10}} {
+	for _, x := range []struct{ timers, least, most int }{{1, 1, 2}, {30, 2, 4}, {100, 4, 5}} {
 		t.Run(fmt.Sprint(x.timers*100, " fires a second"), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				var settles atomic.Int64
