@@ -97,7 +97,7 @@ func (l *waitingLane) judge(owed func() []target.Key) {
 		// Calls that run at once may overtake one another: where the machine stood still for
 		// a second, 5 of 5,995,010 began behind a due more than a second later.
 		if missing > 0 || g.Disordered*100_000 > len(all) {
-			t.Error("want all called, in order but for 1 in 100,000")
+			t.Error("want all called, and at most 1 in 100,000 out of order")
 		}
 	})
 	l.neighbour("the neighbour while the target catches up", bar, own)

@@ -101,7 +101,8 @@ func (o *operations) count(n int) int {
 	return o.going
 }
 
-// turn waits until nobody else selects. A receive from selecting ends it.
+// turn waits until no other operation selects. The caller ends its turn by a receive from
+// selecting.
 func (o *operations) turn(ctx context.Context) error {
 	late := time.NewTimer(selectWait)
 	defer late.Stop()
@@ -227,7 +228,7 @@ type bulkWork struct {
 	resumed bool
 }
 
-// round is what is done next.
+// round returns the items that are done next.
 func (w *bulkWork) round() ([]engine.Key, error) {
 	from, to := w.op.Done, min(w.op.Done+bulkRound, w.op.Total)
 	if w.items != nil {

@@ -69,7 +69,8 @@ func makeBulkFile(dir string, h bulkHeader, items []engine.Key) (*bulkFile, erro
 	return &bulkFile{f}, nil
 }
 
-// openBulkFile opens one as it was left; total is how many items it has.
+// openBulkFile opens the file of an operation that a former process left; total is the
+// number of its items.
 func openBulkFile(name string) (b *bulkFile, h bulkHeader, total, done, failed int64, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -139,9 +139,9 @@ func (r *Reader) countOverdue() int64 {
 // countRest is for how many times the time that a count took its result stands.
 const countRest = 20
 
-// rested is the result of a count that takes long where there is much to count. Who asks
-// too soon gets the former result, so that readers, however many and whoever they are,
-// take a twentieth of a core.
+// rested is the result of a count that takes long where there is much to count. A reader
+// that asks too soon gets the former result, so all readers together take a twentieth of a
+// core.
 type rested struct {
 	mu   sync.Mutex // one counts at a time, and the others wait for it
 	n    int64

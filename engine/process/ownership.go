@@ -69,9 +69,9 @@ func NewOwnership(ask func(ctx context.Context) error, wall func() time.Time) *O
 	return o
 }
 
-// OfLife is of a life of a node. fresh reports whether the lease of the life is. Answered is
-// to be called when the lease was acknowledged, and End when the life is over: there is
-// nothing to Run.
+// OfLife returns the Ownership of one life of a node. fresh reports whether the lease of the
+// life still holds. The caller calls Answered whenever the table acknowledges the lease, and
+// End when the life is over. Run is not called.
 func OfLife(fresh func() bool) *Ownership {
 	return &Ownership{fresh: fresh, hurry: make(chan struct{}, 1), answered: make(chan struct{})}
 }

@@ -171,7 +171,7 @@ func (e *Scheduler) openAmong() error {
 	return nil
 }
 
-// own is the stage that keeps the timers this process's.
+// own is the stage that proves, again and again, that the shards are this process's.
 func (e *Scheduler) own(ctx context.Context) error {
 	if e.life == nil {
 		return e.ownership.Run(ctx)

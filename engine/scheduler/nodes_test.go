@@ -16,7 +16,7 @@ import (
 
 // node is a world's place among those that share a cold tier.
 type node struct {
-	*cluster.Config                 // of the next life, but for its number
+	*cluster.Config                 // of each life; the life's number is set at its start
 	table           *memory.Members // that all share
 	life            atomic.Uint64   // of the process that runs
 	cut             atomic.Bool     // the table does not answer

@@ -81,7 +81,7 @@ type former struct {
 	begun    map[engine.Key]engine.Begun // attempts without a finish
 }
 
-// readFormer reads it, before the first Begin.
+// readFormer reads the journal, before the first Begin.
 func readFormer(j engine.Journal) (*former, error) {
 	f := &former{map[engine.Key]*engine.Task{}, map[engine.Key]engine.Begun{}}
 	err := j.Replay(func(b engine.Begun) error {
@@ -101,7 +101,8 @@ func readFormer(j engine.Journal) (*former, error) {
 	return f, nil
 }
 
-// in is a copy of what of it concerns some shards; of nil it is nothing.
+// in returns what the journal tells of some shards, in maps of its own. A nil former tells
+// nothing.
 func (f *former) in(of engine.Set) former {
 	if f == nil {
 		return former{map[engine.Key]*engine.Task{}, map[engine.Key]engine.Begun{}}
