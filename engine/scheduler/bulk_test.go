@@ -144,8 +144,7 @@ func TestBulkSelectsByTurns(t *testing.T) {
 	})
 }
 
-// The operations in the background work a few at a time, and beyond a number of them more
-// are refused.
+// Beyond a number of operations in the background, more are refused.
 func TestManyBulkOperations(t *testing.T) {
 	dir := t.TempDir()
 	begin(t, func(t *testing.T, w *world) {
@@ -155,10 +154,8 @@ func TestManyBulkOperations(t *testing.T) {
 			w.make(timer(fmt.Sprint(i), delay(100*time.Hour)))
 		}
 		gate := make(chan struct{})
-		var working atomic.Int64
 		w.before.set(func(op string, arg any) error {
 			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
-				working.Add(1)
 				<-gate
 			}
 			return nil
@@ -176,10 +173,6 @@ func TestManyBulkOperations(t *testing.T) {
 		}
 		if began != 64 || refused != 6 {
 			t.Errorf("%d began, %d are refused", began, refused)
-		}
-		time.Sleep(time.Second)
-		if n := working.Load(); n == 0 || n > 4*32 {
-			t.Errorf("%d changes at once", n)
 		}
 		w.kill()
 		close(gate)
