@@ -46,6 +46,8 @@ type Membership struct {
 	// Moves changes whenever a shard is taken or freed; it is never 0.
 	Moves  uint64
 	Shards *[Shards]Holding // nil: the moves are those that the caller knows
+	// Secret is random, and the same for ever: nodes sign with it what they ask of each other.
+	Secret [32]byte
 }
 
 // Handover is a shard that is given to another node.
@@ -66,6 +68,8 @@ type Node struct {
 	Beat   uint64
 	State  NodeState
 	Weight int // its part of the shards, relative to the other nodes'; below 1 counts as 1
+	// Address is where the other nodes reach the API of the life, host:port; at most 255 bytes.
+	Address string
 }
 
 // Pulse is the beat of one life of a node.

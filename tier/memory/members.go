@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"maps"
 	"slices"
 
@@ -19,11 +20,14 @@ type Members struct {
 	nodes   map[string]engine.Node
 	holders [engine.Shards]engine.Holding // without the fences
 	moves   uint64
+	secret  [32]byte
 }
 
 // NewMembers builds the table of a tier without nodes.
 func NewMembers(c *Cold) *Members {
-	return &Members{cold: c, nodes: map[string]engine.Node{}, moves: 1}
+	m := &Members{cold: c, nodes: map[string]engine.Node{}, moves: 1}
+	rand.Read(m.secret[:])
+	return m
 }
 
 // Join begins the life of a node.
@@ -65,7 +69,7 @@ func (m *Members) Beat(_ context.Context, n engine.Node) error {
 func (m *Members) Look(_ context.Context, moves uint64) (engine.Membership, error) {
 	m.cold.mu.Lock()
 	defer m.cold.mu.Unlock()
-	seen := engine.Membership{Moves: m.moves}
+	seen := engine.Membership{Moves: m.moves, Secret: m.secret}
 	seen.Nodes = slices.SortedFunc(maps.Values(m.nodes), func(a, b engine.Node) int { return cmp.Compare(a.Name, b.Name) })
 	if moves != m.moves {
 		shards := m.holders

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -72,8 +73,11 @@ func (m *Members) Join(ctx context.Context, n engine.Node, was engine.Pulse) err
 			return err
 		}
 		n.Beat = before.Beat + 1
-		if err := putNode(t, &n, before.Node == ""); err != nil || before.Life == 0 {
+		if err := putNode(t, &n, before.Node == ""); err != nil {
 			return err
+		}
+		if before.Life == 0 {
+			return makeSecret(t)
 		}
 		return moveShards(t, before.Life, engine.AllShards, func(b []byte) []byte {
 			b = strconv.AppendUint(append(b, "fence=fence+1,clean=0,holder="...), n.Life, 10)
@@ -98,12 +102,21 @@ func putNode(t *transaction, n *engine.Node, isNew bool) error {
 	}
 	b = appendBytes(append(b, "name="...), n.Name)
 	b = appendBytes(append(b, ",journal="...), n.Journal[:])
+	b = appendBytes(append(b, ",address="...), n.Address)
 	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d", n.Life, n.Beat, n.State, n.Weight)
 	if !isNew {
 		b = appendBytes(append(b, " WHERE name="...), n.Name)
 	}
 	t.buf = b
 	return t.run(string(b))
+}
+
+// makeSecret makes the secret of the nodes, for a node that had no life: the first one had none.
+func makeSecret(t *transaction) error {
+	var secret [32]byte
+	rand.Read(secret[:])
+	t.buf = append(appendBytes(append(t.buf[:0], "UPDATE cluster SET secret="...), secret[:]), " WHERE one=1 AND secret=''"...)
+	return t.run(string(t.buf))
 }
 
 // Beat changes the beat of n's life, over a connection that waits for nothing else.
@@ -147,16 +160,20 @@ func (m *Members) Look(ctx context.Context, moves uint64) (seen engine.Membershi
 }
 
 func lookAtNodes(ctx context.Context, from querier) (seen engine.Membership, err error) {
-	const q = "SELECT c.moves,n.name,n.journal,n.life,n.beat,n.state,n.weight FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
+	const q = "SELECT c.moves,c.secret,n.name,n.journal,n.life,n.beat,n.state,n.weight,n.address FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
 	err = scan(ctx, from, q, func(rows *sql.Rows) error {
-		var name sql.NullString // of the row that stands for no nodes
-		var journal sql.RawBytes
+		var name, address sql.NullString // NULL in the row that stands for no nodes
+		var secret, journal sql.RawBytes
 		var life, beat sql.Null[uint64]
 		var state, weight sql.NullInt64
-		if err := rows.Scan(&seen.Moves, &name, &journal, &life, &beat, &state, &weight); err != nil || !name.Valid {
+		if err := rows.Scan(&seen.Moves, &secret, &name, &journal, &life, &beat, &state, &weight, &address); err != nil {
 			return err
 		}
-		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64)}
+		copy(seen.Secret[:], secret)
+		if !name.Valid {
+			return nil
+		}
+		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64), Address: address.String}
 		copy(n.Journal[:], journal)
 		seen.Nodes = append(seen.Nodes, n)
 		return nil

@@ -41,7 +41,7 @@ func Members(t *testing.T, make func(t *testing.T) (process func() (engine.Cold,
 }
 
 func node(name string, life uint64) engine.Node {
-	return engine.Node{Name: name, Life: life, State: engine.Serving, Weight: 1, Journal: [16]byte{1, byte(life)}}
+	return engine.Node{Name: name, Life: life, State: engine.Serving, Weight: 1, Journal: [16]byte{1, byte(life)}, Address: fmt.Sprint("10.0.0.", byte(life), ":8080")}
 }
 
 // join begins the first lives of nodes.
@@ -123,7 +123,9 @@ func looks(s *members) {
 	b, a := node("b", 2), node("a", 1)
 	a.State, a.Weight = engine.Unfit, 7
 	s.join(b, a)
-	ns := s.look().Nodes
+	joined := s.look()
+	s.same("a secret", joined.Secret != [32]byte{}, true)
+	ns := joined.Nodes
 	s.same("the nodes", []string{ns[0].Name, ns[1].Name}, []string{"a", "b"})
 	a.Beat = ns[0].Beat
 	s.same("a row", ns[0], a)
@@ -165,6 +167,7 @@ func joins(s *members) {
 	s.is(s.mark(1, 4, fence), engine.ErrFenced)
 	s.ok(s.mark(2, 4, fence+1))
 	s.same("the journal", s.row("a").Journal, node("a", 2).Journal)
+	s.same("the address", s.row("a").Address, node("a", 2).Address)
 }
 
 func joinsTwice(s *members) {
@@ -358,5 +361,6 @@ func tableSurvives(s *members) {
 	after := s.look()
 	s.same("nodes", after.Nodes, before.Nodes)
 	s.same("moves", after.Moves, before.Moves)
+	s.same("the secret", after.Secret, before.Secret)
 	s.same("shards", *after.Shards, *before.Shards)
 }
