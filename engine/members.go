@@ -38,6 +38,9 @@ type Members interface {
 	// Leave ends a life: its shards are free, and not clean. It returns nil if the life is
 	// over.
 	Leave(ctx context.Context, life uint64) error
+	// Newest is not less than the id of any timer that a life stored or named which is over,
+	// or which gave its shard before the call; see Cold.Take.
+	Newest(ctx context.Context) (TimerID, error)
 }
 
 // Membership is what a Look reads.

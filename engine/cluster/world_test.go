@@ -313,6 +313,8 @@ func (p *process) Leave(ctx context.Context, life uint64) error {
 	return p.write(ctx, func() error { return p.table.Leave(ctx, life) })
 }
 
+func (p *process) Newest(ctx context.Context) (engine.TimerID, error) { return p.table.Newest(ctx) }
+
 // eachOwned gives the shards that a node may call for now, and its name.
 func (w *world) eachOwned(give func(shard int, by string)) {
 	for _, s := range w.nodes {

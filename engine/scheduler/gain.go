@@ -15,7 +15,8 @@ import (
 // that its former life held, later free ones, and those of lives that are over.
 //
 //	the life      noted       the shards, with their fences; the migrator is woken
-//	the migrator  found       fence and watermark, read after the take: the former owner writes no more
+//	the migrator  found       fence, watermark and the newest id, read after the take: the former owner
+//	                          writes no more
 //	              decided     what is due in (W, now], by a recovery of these shards alone, as at any start,
 //	                          and settled with W = now; the first gain has the journal of the former life
 //	              busy        the rows of tasks under way come into memory before anything fires
@@ -150,6 +151,11 @@ func (m *migrator) decide(ctx context.Context, g *gaining) error {
 			return fmt.Errorf("shard %d: %w", i, engine.ErrFenced)
 		}
 	}
+	newest, err := e.cfg.Cluster.Members.Newest(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the newest id: %w", err)
+	}
+	e.IDs.Above(newest) // the former owner's clock may be ahead
 	r, err := e.recoverShards(ctx, g.of, found, e.former.Load().in(g.of))
 	if err != nil {
 		return err

@@ -49,3 +49,30 @@ func TestNoIDTwice(t *testing.T) {
 		}
 	}
 }
+
+// A node makes no id that the former owner of a shard has made, whose clock was ahead.
+func TestNoIDTwiceOnNodes(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.step(5 * time.Second)
+		a.start()
+		b.start()
+		time.Sleep(time.Second)
+		newest := a.make(timer("first", every(time.Hour)))
+		for i := range 50 {
+			newest = max(newest, a.make(timer(fmt.Sprint("a-", i), every(time.Hour))))
+		}
+		if id := b.make(timer("between", every(time.Hour))); id > newest {
+			t.Fatalf("timer %s was created after timer %s by a clock that is behind", id, newest)
+		}
+		a.kill()
+		time.Sleep(3500 * time.Millisecond)
+		for i := range 50 {
+			if id := b.make(timer(fmt.Sprint("b-", i), every(time.Hour))); id <= newest {
+				t.Fatalf("timer %s was created after timer %s", id, newest)
+			}
+		}
+	})
+}

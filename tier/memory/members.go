@@ -138,6 +138,13 @@ func (m *Members) Leave(_ context.Context, life uint64) error {
 	return nil
 }
 
+// Newest is the greatest id that was ever stored.
+func (m *Members) Newest(context.Context) (engine.TimerID, error) {
+	m.cold.mu.Lock()
+	defer m.cold.mu.Unlock()
+	return m.cold.newest, nil
+}
+
 // living finds the node of a life.
 func (m *Members) living(life uint64) (engine.Node, error) {
 	for _, n := range m.nodes {

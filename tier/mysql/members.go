@@ -261,6 +261,15 @@ func (m *Members) Leave(ctx context.Context, id uint64) error {
 	})
 }
 
+// Newest is the greatest id that was ever stored.
+func (m *Members) Newest(ctx context.Context) (id engine.TimerID, err error) {
+	err = m.store.read(ctx, "look for the newest id", func(ctx context.Context) error {
+		id, err = m.store.newest.read(ctx, m.store.db)
+		return err
+	})
+	return id, err
+}
+
 // write runs f in a transaction of the life of this process.
 func (m *Members) write(ctx context.Context, what string, id uint64, slot int64, f func(t *transaction, mine *life) error) error {
 	mine := m.store.life.Load()

@@ -29,6 +29,7 @@ func Members(t *testing.T, make func(t *testing.T) (process func() (engine.Cold,
 		{"a shard is given under its fence only", gives},
 		{"a settle under a former fence is refused", settlesOfFormer},
 		{"a life that leaves frees its shards", leaves},
+		{"the newest id is that of all nodes", newestOfAll},
 		{"the table survives a restart", tableSurvives},
 	} {
 		t.Run(p.name, func(t *testing.T) {
@@ -344,6 +345,26 @@ func leaves(s *members) {
 	s.ok(s.Join(node("a", 3), s.pulse("a")))
 	s.ok(s.Leave(1))
 	s.ok(s.Beat(node("a", 3)))
+}
+
+func newestOfAll(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	check := func(what string, want engine.TimerID) {
+		s.Helper()
+		for life := range uint64(3) {
+			id, err := s.of(life).Newest(s.ctx)
+			s.ok(err)
+			s.same(what, id, want)
+		}
+	}
+	check("of none", 0)
+	s.of(1).create(shot(9, "a", t0+hour))
+	check("created", 9)
+	s.of(1).delete(s.of(1).get(9))
+	s.of(2).create(shot(7, "b", t0+hour))
+	check("deleted, and a smaller one is created", 9)
+	s.ok(s.of(2).Settle(s.ctx, &engine.Settlement{Owner: "b", Owe: []engine.Owed{owed(12, t0, t0)}}))
+	check("named by a row", 12)
 }
 
 func tableSurvives(s *members) {
