@@ -26,6 +26,7 @@ var house = map[string][]string{
 	},
 	"xtimer/engine/process": {"xtimer/engine"},
 	"xtimer/engine/cluster": {"xtimer/engine"},
+	"xtimer/engine/flow":    {},
 	"xtimer/engine/fair":    {},
 	"xtimer/engine/inspect": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/engine/resident",
