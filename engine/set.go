@@ -22,6 +22,14 @@ func SetOf(shards ...int) (s Set) {
 // Has reports whether a shard is in the set.
 func (s Set) Has(shard int) bool { return s[shard/64]>>(shard%64)&1 == 1 }
 
+// Len is how many shards are in the set.
+func (s Set) Len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
 // Union is the set of the shards that are in either.
 func (s Set) Union(t Set) Set {
 	for i := range s {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -38,10 +37,6 @@ type node struct {
 // newNode builds all parts; nothing is opened before run. files is how many
 // files may be open.
 func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error) {
-	if s.Pprof { // or the pages of blocks and mutexes stay empty
-		runtime.SetBlockProfileRate(10_000)  // ns: one a 10 µs that a goroutine was blocked for
-		runtime.SetMutexProfileFraction(100) // one contention in a hundred
-	}
 	b := readBuild()
 	tokens, secrets := s.Access()
 
@@ -69,8 +64,10 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		return nil, err
 	}
 	counted := metrics.NewSet()
+	cold := store.LockedCold(s, log)
 	e := scheduler.New(scheduler.Config{
-		Cold:              store.LockedCold(s, log),
+		Cold:              cold,
+		Cluster:           newLife(s, cold, log),
 		ColdName:          store.ColdName(s),
 		Warm:              warm,
 		Journal:           journal,

@@ -9,14 +9,17 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/machine"
 	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/store"
+	"xtimer/engine"
 )
 
 func newServe() *cobra.Command {
@@ -74,6 +77,10 @@ func serve(ctx context.Context, s *settings.Settings) error {
 	// The machine's limits come first, for the parts are sized by them.
 	machine.TuneMemory()
 	machine.TuneProcessors()
+	if s.Pprof { // or the pages of blocks and mutexes stay empty
+		runtime.SetBlockProfileRate(10_000)  // ns: one a 10 µs that a goroutine was blocked for
+		runtime.SetMutexProfileFraction(100) // one contention in a hundred
+	}
 	files, err := machine.RaiseFiles(log)
 	if err != nil {
 		return err
@@ -111,7 +118,11 @@ func serve(ctx context.Context, s *settings.Settings) error {
 		"version", b.version, "commit", b.commit, "console", consoleURL(ln.Addr()))
 
 	// From here it serves until it is told to end, and drains.
-	return n.run(ctx, ln)
+	err = n.run(ctx, ln)
+	if s.Cluster && errors.Is(err, engine.ErrFenced) {
+		err = exit.With(exit.StatusTakenOver, err)
+	}
+	return err
 }
 
 // consoleURL is the address of the console for a browser on this machine: one that

@@ -60,6 +60,11 @@ func (l *Lease) Acknowledge(began time.Duration) {
 	}
 }
 
+// acknowledged is when the last request began that was acknowledged; 0 for none.
+func (l *Lease) acknowledged() time.Duration {
+	return max(time.Duration(l.until.Load()), l.hold) - l.hold
+}
+
 // Fresh reports whether the life may call at an instant.
 func (l *Lease) Fresh(now time.Duration) bool { return int64(now) < l.until.Load() && !l.over.Load() }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ type Config struct {
 	// nothing of them runs, and all that was begun is settled. After an error it is called
 	// again. Without it the life gives nothing away.
 	Cede func(ctx context.Context, shards []int) error
+	// Log is told of what changes among the nodes; nil: nobody is.
+	Log *slog.Logger
 }
 
 const (
@@ -51,6 +54,8 @@ type Member struct {
 	looked atomic.Int64 // when the last round of looks ended
 	giving atomic.Bool
 
+	last atomic.Pointer[engine.Membership] // see Table
+
 	drained chan struct{} // closed when a draining life has nothing left to give
 	ended   chan struct{} // closed at the end of Run
 
@@ -69,6 +74,9 @@ func New(cfg Config) *Member {
 		shunned: map[string]time.Duration{},
 		drained: make(chan struct{}), ended: make(chan struct{}),
 	}
+	if m.cfg.Log == nil {
+		m.cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	m.state.Store(int32(engine.Serving))
 	return m
 }
@@ -81,6 +89,16 @@ func (m *Member) Owns(shard int) (fence uint64, ok bool) {
 
 // Fresh reports whether the life may call now.
 func (m *Member) Fresh() bool { return m.lease.Fresh(m.cfg.Boot()) }
+
+// LeaseAge is how long ago the last request began that the table acknowledged. It is the
+// time since the boot before the first one.
+func (m *Member) LeaseAge() time.Duration { return m.cfg.Boot() - m.lease.acknowledged() }
+
+// Table is what the last look has read: nil before the first one. Nobody changes it.
+func (m *Member) Table() *engine.Membership { return m.last.Load() }
+
+// Node is the name of the node, its address, and the number of this life.
+func (m *Member) Node() *engine.Node { return &m.cfg.Node }
 
 // Become changes what the node says of itself from its next beat on.
 func (m *Member) Become(state engine.NodeState) { m.state.Store(int32(state)) }
@@ -105,6 +123,7 @@ func (m *Member) Run(ctx context.Context) error {
 	if err := m.join(ctx); err != nil {
 		return err
 	}
+	m.cfg.Log.Info("joined the cluster", "node", m.cfg.Node.Name, "address", m.cfg.Node.Address)
 	m.looked.Store(int64(m.cfg.Boot()))
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -224,6 +243,9 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 		if errors.Is(err, engine.ErrFenced) {
 			return false, err
 		}
+		if err == nil {
+			m.cfg.Log.Warn("ended the life of a silent node; its shards are free", "node", p.Node)
+		}
 		moved = moved || err == nil
 	}
 	plan := MakePlan(m.seen.Nodes, m.seen.Shards)
@@ -253,6 +275,7 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 		seen.Shards = m.seen.Shards
 	}
 	m.seen = seen
+	m.last.Store(&seen)
 	return m.cfg.Boot(), nil
 }
 

@@ -186,6 +186,9 @@ func (e *Scheduler) own(ctx context.Context) error {
 	return e.life.Run(ctx)
 }
 
+// Life is that of a node among several; nil: the process is alone.
+func (e *Scheduler) Life() *cluster.Member { return e.life }
+
 // join makes the life of a process that is one among several.
 func (e *Scheduler) join(cfg cluster.Config) {
 	cfg.Gain = func(list []cluster.Gained) {
@@ -195,4 +198,6 @@ func (e *Scheduler) join(cfg cluster.Config) {
 	cfg.Acknowledged = func() { e.ownership.Answered() }
 	e.life = cluster.New(cfg)
 	e.ownership = process.OfLife(e.life.Fresh)
+	e.cfg.Metrics.NewGauge("xtimer_lease_age_seconds", func() float64 { return e.life.LeaseAge().Seconds() })
+	e.cfg.Metrics.NewGauge("xtimer_shards_owned", func() float64 { return float64(e.memory.Owned().Len()) })
 }

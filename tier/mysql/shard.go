@@ -84,7 +84,7 @@ func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, 
 
 // errTaken is the end of what a process writes after another took the shards.
 var errTaken = fmt.Errorf("%w: %w", engine.ErrFenced, &engine.Fault{
-	Kind: engine.FaultUnavailable, Code: "taken_over", Detail: "another xtimer has taken this database over: ask that one",
+	Kind: engine.FaultUnavailable, Code: "taken_over", Detail: "another xtimer has taken the timers over: send the request to that one",
 })
 
 // life is the time of a process from its Take, or Join, until another process ends it. Each

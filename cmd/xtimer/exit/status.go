@@ -16,6 +16,7 @@ const (
 	StatusDenied      = 7
 	StatusUnavailable = 8
 	StatusDisk        = 70  // wal/disk ends the process with it
+	StatusTakenOver   = 75  // serve --cluster
 	StatusInterrupted = 130 // as a shell reports a process that SIGINT ended
 )
 
@@ -34,6 +35,7 @@ var Statuses = []struct {
 	{StatusDenied, "the token is missing or unknown, or its role does not allow the request"},
 	{StatusUnavailable, "no server responds, or the server cannot serve the request now"},
 	{StatusDisk, "serve: the disk failed; the server exited to keep its data intact"},
+	{StatusTakenOver, "serve --cluster: other nodes took over; start the server again"},
 	{StatusInterrupted, "interrupted by Ctrl-C"},
 }
 

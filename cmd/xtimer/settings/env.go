@@ -42,6 +42,9 @@ func (s *Settings) Load(cmd *cobra.Command, getenv func(string) string) error {
 	if err := s.addTokens(getenv("XTIMER_TOKENS")); err != nil {
 		return fmt.Errorf("XTIMER_TOKENS: %w", err)
 	}
+	if err := s.fillCluster(); err != nil {
+		return err
+	}
 	return s.check()
 }
 

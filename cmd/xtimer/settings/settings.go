@@ -16,7 +16,7 @@ import (
 type Settings struct {
 	Listen  string // address of the API; default 127.0.0.1:8080
 	DataDir string // default ./data
-	Node    string // this node's name; default "xtimer"
+	Node    string // this node's name; default "xtimer", with Cluster the name of the machine
 	Config  string // the YAML file; default none
 
 	ConnectionsPerAddress int // open to the API from one address; default 1,024
@@ -27,6 +27,12 @@ type Settings struct {
 	RedisAddr     []string // host:port, several of a cluster or of Sentinels
 	RedisSentinel string   // the name of the master that the Sentinels watch
 	RedisPassword string
+
+	// One node among several, which share the tiers; see cluster.go.
+	Cluster   bool
+	Advertise string        // host:port where the other nodes reach the API; default Listen
+	Lease     time.Duration // how long a silent node keeps its shards; default 1.8 s
+	Weight    int           // the node's part of the shards, relative to the others'; default 1
 
 	MaxCalls          int // in flight; default 8192
 	MaxCallsPerApp    int // default 8192
@@ -78,6 +84,8 @@ func Default() *Settings {
 		Node:                  "xtimer",
 		ConnectionsPerAddress: 1024,
 		HistorySample:         1,
+		Lease:                 1800 * time.Millisecond,
+		Weight:                1,
 		MaxCalls:              8192,
 		MaxCallsPerApp:        8192,
 		MaxCallsPerTarget:     4096,
@@ -115,6 +123,10 @@ func settingList(s *Settings) []setting {
 		{"redis-sentinel", (*textValue)(&s.RedisSentinel), "the `NAME` of the master that the Sentinels at --redis-addr watch"},
 		{"redis-password", (*Secret)(&s.RedisPassword), "the `PASSWORD` of Redis, unless the address is a URL that contains it"},
 		{"history-sample", (*countValue)(&s.HistorySample), "with MySQL, keep one in `N` records of tasks that succeeded at the first attempt; keep all other records"},
+		{"cluster", (*boolValue)(&s.Cluster), "run as one of several nodes that share the database of --mysql-dsn and the Redis of --redis-addr"},
+		{"advertise", (*textValue)(&s.Advertise), "with --cluster, where the other nodes reach this one: `HOST:PORT` (default: --listen)"},
+		{"lease", (*span.Value)(&s.Lease), "with --cluster, how long a node that gives no sign of life keeps its timers"},
+		{"weight", (*countValue)(&s.Weight), "with --cluster, this node's part of the timers, as a `NUMBER` relative to that of the other nodes"},
 		{"max-calls", (*countValue)(&s.MaxCalls), "the limit of calls in flight; at most a quarter of the limit of open files"},
 		{"max-calls-per-app", (*countValue)(&s.MaxCallsPerApp), "the limit of calls in flight for one app"},
 		{"max-calls-per-target", (*countValue)(&s.MaxCallsPerTarget), "the limit of calls in flight to one scheme://host:port"},
@@ -170,6 +182,9 @@ func (s *Settings) check() error {
 	}
 	if s.Node == "" {
 		return fmt.Errorf("--node must not be empty")
+	}
+	if err := s.checkCluster(); err != nil {
+		return err
 	}
 	return s.checkListen()
 }

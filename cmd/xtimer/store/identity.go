@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -30,4 +31,15 @@ func identity(dir string, log *slog.Logger) string {
 	}
 	log.Warn("cannot store the identity of the data directory: the next start waits 3 s before it takes the timers over", "error", err)
 	return ""
+}
+
+// Journal names the journal of a data directory: another one has another name.
+func Journal(dir string, log *slog.Logger) (name [16]byte) {
+	word := identity(dir, log)
+	if word == "" {
+		word = rand.Text()
+	}
+	sum := sha256.Sum256([]byte(word))
+	copy(name[:], sum[:])
+	return name
 }

@@ -36,6 +36,9 @@ func LockedCold(s *settings.Settings, log *slog.Logger) engine.Cold {
 	return Cold(s)
 }
 
+// Members is the table of the nodes that share a cold tier of LockedCold, and that has one.
+func Members(cold engine.Cold) engine.Members { return mysql.NewMembers(cold.(*mysql.Store)) }
+
 // ColdName is what the users of a node call its cold tier.
 func ColdName(s *settings.Settings) string {
 	if s.MySQLDSN != "" {
