@@ -21,7 +21,7 @@ func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		limit, c = s.cfg.MaxBatch, fasthttp.RequestConfig{MaxRequestBodySize: s.cfg.MaxBatch, ReadTimeout: 6 * s.cfg.ReadTimeout}
 	}
 	if n := h.ContentLength(); n > conn.SmallBody || n == -1 {
-		app, err := s.guard.Sender(h)
+		app, err := s.sender(h)
 		if !s.bodies.Begin(h, limit, app, err, 12*s.cfg.ReadTimeout) {
 			c.MaxRequestBodySize = 1 // refuse answers
 		}

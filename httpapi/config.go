@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"xtimer/httpapi/access"
+	"xtimer/httpapi/nodes"
 )
 
 // ServerConfig of a Server. Zero values mean the defaults stated.
 type ServerConfig struct {
 	// Tokens that are needed; without any, everyone may do everything.
 	Tokens []access.Token
+	// Cluster tells of the nodes that share the cold tier, if the engine is one of several;
+	// nil: it is alone.
+	Cluster nodes.Cluster
 	// CursorKey seals the cursors of lists, CursorKeySize bytes; nil: one of the process's
 	// own, whose cursors end with it.
 	CursorKey []byte

@@ -28,7 +28,7 @@ type testNode struct {
 	t      testing.TB
 	e      *scheduler.Scheduler
 	s      *Server
-	ln     *fasthttputil.InmemoryListener
+	ln     listener
 	client *fasthttp.Client
 	token  string
 	stop   func() error // ends serving, and says how it ended
@@ -93,8 +93,19 @@ func newEngine(t testing.TB, call callerFunc, set *metrics.Set) *scheduler.Sched
 	return e
 }
 
+// listener is where a server is reached.
+type listener interface {
+	net.Listener
+	Dial() (net.Conn, error)
+}
+
 // serve runs a server of e until the test ends.
 func serve(t testing.TB, e *scheduler.Scheduler, cfg ServerConfig) *testNode {
+	t.Helper()
+	return serveOn(t, e, cfg, fasthttputil.NewInmemoryListener())
+}
+
+func serveOn(t testing.TB, e *scheduler.Scheduler, cfg ServerConfig, ln listener) *testNode {
 	t.Helper()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -103,7 +114,7 @@ func serve(t testing.TB, e *scheduler.Scheduler, cfg ServerConfig) *testNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &testNode{t: t, e: e, s: s, ln: fasthttputil.NewInmemoryListener()}
+	n := &testNode{t: t, e: e, s: s, ln: ln}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, n.ln) }()

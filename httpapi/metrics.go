@@ -20,6 +20,7 @@ type counters struct {
 	acceptErrors *metrics.Counter
 	refused      *metrics.Counter
 	dropped      *metrics.Counter
+	forwarded    struct{ answered, moved, failed *metrics.Counter } // requests made at other nodes, by what came of them
 	streams      atomic.Int64
 	open         func() float64 // of connections; written before serving begins
 }
@@ -47,6 +48,9 @@ func (c *counters) init(s *Server) {
 	c.acceptErrors = c.set.NewCounter("xtimer_http_accept_errors_total")
 	c.refused = c.set.NewCounter("xtimer_http_connections_refused_total")
 	c.dropped = c.set.NewCounter("xtimer_stream_dropped_total")
+	c.forwarded.answered = c.set.NewCounter(`xtimer_forwarded_total{result="answered"}`)
+	c.forwarded.moved = c.set.NewCounter(`xtimer_forwarded_total{result="moved"}`)
+	c.forwarded.failed = c.set.NewCounter(`xtimer_forwarded_total{result="failed"}`)
 	c.open = func() float64 { return 0 }
 	c.set.NewGauge("xtimer_http_connections", func() float64 { return c.open() })
 	c.set.NewGauge("xtimer_streams", func() float64 { return float64(c.streams.Load()) })
@@ -129,6 +133,7 @@ var help = map[string]string{
 	"xtimer_warm_entries":           "Entries in the warm tier.",
 	"xtimer_wheel_tasks":            "Timers and retries in the wheel.",
 
+	"xtimer_forwarded_total":                "In a cluster: requests that this server made at another node, for its clients: answered, moved (that node did not have the timer any more) or failed.",
 	"xtimer_http_accept_errors_total":       "Temporary errors of accept, such as a lack of file descriptors.",
 	"xtimer_http_connections":               "Connections open to the API.",
 	"xtimer_http_connections_refused_total": "Connections refused because a limit was reached.",

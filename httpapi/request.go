@@ -26,6 +26,7 @@ type request struct {
 	vars  [paths.MaxVars]string // of the path, in order, decoded
 	query map[string]string
 	access.Grant
+	ofNode bool // another node makes it, for a client of its own
 }
 
 // parseQuery reads the parameters and refuses those that the route does not

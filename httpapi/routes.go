@@ -22,6 +22,7 @@ type route struct {
 	// preconditions are the headers If-… that a write takes; others are refused.
 	preconditions []string
 	list          bool // its answer is a page of many; see turns
+	about         subject
 	// answers counts the answers by the first digit of their status; written
 	// by NewServer.
 	answers [6]*metrics.Counter
@@ -66,25 +67,25 @@ func routes(cfg ServerConfig) []route {
 	)
 	bulk := parameters(timerFilters, []string{"all", "dry_run"})
 	table := []route{
-		{method: post, path: "/v1/timers", role: access.RoleWrite, handle: (*Server).createTimer},
+		{method: post, path: "/v1/timers", role: access.RoleWrite, about: newTimer, handle: (*Server).createTimer},
 		{method: get, path: "/v1/timers", role: access.RoleRead, handle: (*Server).listTimers, list: true, query: parameters(timerFilters, paging, []string{"last_task", "total"})},
-		{method: post, path: batchPath, role: access.RoleWrite, handle: (*Server).createTimers},
+		{method: post, path: batchPath, role: access.RoleWrite, about: newTimer, handle: (*Server).createTimers},
 		{method: post, path: "/v1/timers/enable", role: access.RoleWrite, handle: (*Server).enableTimers, query: bulk},
 		{method: post, path: "/v1/timers/disable", role: access.RoleWrite, handle: (*Server).disableTimers, query: bulk},
 		{method: post, path: "/v1/timers/delete", role: access.RoleWrite, handle: (*Server).deleteTimers, query: bulk},
 		{method: get, path: "/v1/operations/{id}", role: access.RoleRead, handle: (*Server).getOperation},
 
-		{method: get, path: byName, role: access.RoleRead, handle: (*Server).getTimerByName},
-		{method: put, path: byName, role: access.RoleWrite, handle: (*Server).putTimer, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
-		{method: del, path: byName, role: access.RoleWrite, handle: (*Server).deleteTimerByName, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: get, path: byName, role: access.RoleRead, about: timerOfName, handle: (*Server).getTimerByName},
+		{method: put, path: byName, role: access.RoleWrite, about: timerOfName, handle: (*Server).putTimer, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
+		{method: del, path: byName, role: access.RoleWrite, about: timerOfName, handle: (*Server).deleteTimerByName, preconditions: []string{fasthttp.HeaderIfMatch}},
 
-		{method: get, path: timer, role: access.RoleRead, handle: (*Server).getTimer},
-		{method: patch, path: timer, role: access.RoleWrite, handle: (*Server).patchTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: del, path: timer, role: access.RoleWrite, handle: (*Server).deleteTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: post, path: timer + "/enable", role: access.RoleWrite, handle: (*Server).enableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: post, path: timer + "/disable", role: access.RoleWrite, handle: (*Server).disableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: post, path: timer + "/run", role: access.RoleWrite, handle: (*Server).runTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
-		{method: get, path: timer + "/upcoming", role: access.RoleRead, handle: (*Server).upcoming, query: []string{"n"}},
+		{method: get, path: timer, role: access.RoleRead, about: timerOfID, handle: (*Server).getTimer},
+		{method: patch, path: timer, role: access.RoleWrite, about: timerOfID, handle: (*Server).patchTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: del, path: timer, role: access.RoleWrite, about: timerOfID, handle: (*Server).deleteTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: post, path: timer + "/enable", role: access.RoleWrite, about: timerOfID, handle: (*Server).enableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: post, path: timer + "/disable", role: access.RoleWrite, about: timerOfID, handle: (*Server).disableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: post, path: timer + "/run", role: access.RoleWrite, about: timerOfID, handle: (*Server).runTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
+		{method: get, path: timer + "/upcoming", role: access.RoleRead, about: timerOfID, handle: (*Server).upcoming, query: []string{"n"}},
 		{method: get, path: timer + "/versions", role: access.RoleRead, handle: (*Server).timerVersions, list: true, query: paging},
 		{method: get, path: "/v1/upcoming", role: access.RoleRead, handle: (*Server).coming, list: true, query: []string{"app", "at", "limit"}},
 		{method: get, path: "/v1/upcoming/hours", role: access.RoleRead, handle: (*Server).upcomingHours, list: true, query: []string{"app", "hours"}},
@@ -95,9 +96,9 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/v1/tasks/stream", role: access.RoleRead, handle: (*Server).streamTasks, query: parameters(taskFilters, []string{"last_event_id"})},
 		{method: post, path: "/v1/tasks/retry", role: access.RoleWrite, handle: (*Server).retryTasks, query: parameters(taskFilters, []string{"all", "dry_run"})},
 		{method: get, path: "/v1/tasks/failures", role: access.RoleRead, handle: (*Server).listFailures, list: true, query: taskFilters},
-		{method: get, path: task, role: access.RoleRead, handle: (*Server).getTask},
-		{method: post, path: task + "/retry", role: access.RoleWrite, handle: (*Server).retryTask},
-		{method: post, path: task + "/dismiss", role: access.RoleWrite, handle: (*Server).dismissTask},
+		{method: get, path: task, role: access.RoleRead, about: taskOfKey, handle: (*Server).getTask},
+		{method: post, path: task + "/retry", role: access.RoleWrite, about: taskOfKey, handle: (*Server).retryTask},
+		{method: post, path: task + "/dismiss", role: access.RoleWrite, about: taskOfKey, handle: (*Server).dismissTask},
 
 		{method: post, path: "/v1/admin/backup", role: access.RoleAdmin, handle: (*Server).backup},
 		{method: get, path: "/v1/admin/verify", role: access.RoleAdmin, handle: (*Server).verify, query: []string{"app", "from", "to", "late"}},

@@ -4,7 +4,8 @@
 // The way of a request: the listener of conn → fasthttp → Server.handle → the routing
 // table (routes.go, in a tree of paths) → access, which looks at the token → a handler
 // (timers.go, tasks.go, bulk.go …) → the engine; and back as a reply that is rendered by
-// appending, or as an error that becomes a problem.
+// appending, or as an error that becomes a problem. In a cluster another node may answer in
+// place of the handler (forward.go, nodes).
 package httpapi
 
 import (
@@ -29,6 +30,7 @@ import (
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/conn"
+	"xtimer/httpapi/nodes"
 	"xtimer/httpapi/paths"
 	"xtimer/httpapi/problem"
 )
@@ -51,6 +53,7 @@ type Server struct {
 	bodies    *conn.Bodies
 	listing   *access.Turns
 	verifying *access.Turns
+	nodes     *nodes.Client // nil: the process is alone
 
 	draining atomic.Bool
 	work     context.Context // ends when Grace is over: of every request
@@ -69,6 +72,9 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	}
 	if s.cursors, err = newCursors(cfg.CursorKey); err != nil {
 		return nil, err
+	}
+	if cfg.Cluster != nil {
+		s.nodes = nodes.NewClient(cfg.Cluster.Secret)
 	}
 	s.trends = trends(e, s.guard.Apps())
 	s.work, s.endWork = context.WithCancel(context.Background())
@@ -131,6 +137,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
 	defer cancel()
 	err := s.fast.ShutdownWithContext(grace)
+	if s.nodes != nil {
+		s.nodes.Close()
+	}
 	l.Close() // of a server that has just been told to serve it knows nothing
 	<-served
 	l.Free()
@@ -208,7 +217,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	if err == nil {
-		out, err = rt.handle(s, &r)
+		out, err = s.respond(&r)
 	}
 	if err != nil {
 		s.problem(&r, err).Send(ctx)
@@ -223,6 +232,9 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 // While the engine starts or stops, or has lost a tier, that is the reason of
 // what fails.
 func (s *Server) problem(r *request, err error) *problem.Problem {
+	if errors.Is(err, engine.ErrElsewhere) {
+		err = errNoOwner
+	}
 	p := problem.Of(err)
 	if rt := r.route; p.Code == engine.ErrNotFound.Code && rt != nil {
 		p.Detail = rt.thing() + " " + r.named() + " not found"
@@ -248,7 +260,7 @@ func (s *Server) admit(r *request) error {
 	if err := access.SameOrigin(r.http); err != nil {
 		return err
 	}
-	if r.Grant, err = s.guard.Authorize(r.http, r.route.role); err != nil {
+	if r.Grant, err = s.authorize(r); err != nil {
 		return err
 	}
 	if !r.http.IsGet() && !r.http.IsHead() {

@@ -39,10 +39,11 @@ var house = map[string][]string{
 	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},
 	"xtimer/httpapi": {
 		"xtimer/engine", "xtimer/engine/change", "xtimer/engine/plan", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/scheduler",
-		"xtimer/httpapi/access", "xtimer/httpapi/conn", "xtimer/httpapi/paths", "xtimer/httpapi/problem", "xtimer/httpapi/wire",
+		"xtimer/httpapi/access", "xtimer/httpapi/conn", "xtimer/httpapi/nodes", "xtimer/httpapi/paths", "xtimer/httpapi/problem", "xtimer/httpapi/wire",
 	},
 	"xtimer/httpapi/access":   {"xtimer/httpapi/conn", "xtimer/httpapi/problem"},
 	"xtimer/httpapi/conn":     {"xtimer/engine", "xtimer/httpapi/problem"},
+	"xtimer/httpapi/nodes":    {"xtimer/engine", "xtimer/httpapi/access"},
 	"xtimer/httpapi/paths":    {"xtimer/httpapi/problem"},
 	"xtimer/httpapi/problem":  {"xtimer/engine", "xtimer/httpapi/wire"},
 	"xtimer/httpapi/callback": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/failpoint", "xtimer/httpapi/wire"},

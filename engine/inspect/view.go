@@ -67,6 +67,15 @@ func (r *Reader) Definition(ctx context.Context, id engine.TimerID) (*engine.Tim
 	return r.cfg.Cold.Timer(ctx, id)
 }
 
+// DefinitionByName is Definition by the timer's name.
+func (r *Reader) DefinitionByName(ctx context.Context, app, name string) (*engine.Timer, error) {
+	return r.cfg.Cold.TimerByName(ctx, app, name)
+}
+
+// Owned are the shards of this process. Of timers in them it knows the tasks that are under
+// way, and only those does it change.
+func (r *Reader) Owned() engine.Set { return r.memory.Owned() }
+
 // Definitions finds many, in the order of ids; a missing one is nil, and so are those that
 // are stored and cannot be read: unread tells why.
 func (r *Reader) Definitions(ctx context.Context, ids []engine.TimerID) (ts []*engine.Timer, unread map[engine.TimerID]error, err error) {

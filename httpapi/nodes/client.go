@@ -1,0 +1,105 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Client asks other nodes.
+//
+// It is net/http's client and not fasthttp's, for two reasons. It sees at once when a node
+// closes a kept connection; fasthttp's finds out by losing the next request, and then nobody
+// knows whether the node has carried that out. And a request of it can be given up.
+type Client struct {
+	http   *http.Client
+	secret func() []byte
+}
+
+// Bounds of a client.
+const (
+	mostConnections = 64 // to one node
+	dialTimeout     = time.Second
+	keptFor         = 30 * time.Second // less than the node keeps it
+	mostAnswer      = 64 << 20
+)
+
+// NewClient returns a client that signs with a secret.
+func NewClient(secret func() []byte) *Client {
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	return &Client{secret: secret, http: &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections,
+			IdleConnTimeout: keptFor, DisableCompression: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close closes the connections that are kept.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Answer is what a node answered.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// ErrNotSent: the request did not reach the node, and was not carried out. After any other
+// error of Ask it may have been.
+var ErrNotSent = errors.New("the request did not reach the node")
+
+// Ask sends a request to the node at an address. It returns with ctx.
+func (c *Client) Ask(ctx context.Context, address string, r *Request) (Answer, error) {
+	secret := c.secret()
+	if len(secret) != SecretSize {
+		return Answer{}, fmt.Errorf("the secret of the nodes is not known yet: %w", ErrNotSent)
+	}
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
+		WroteRequest: func(w httptrace.WroteRequestInfo) {
+			if w.Err != nil { // some of it is missing, and so the node waits for that in vain
+				sent.Store(false)
+			}
+		},
+	})
+	path, query, _ := strings.Cut(r.Target, "?")
+	q, err := http.NewRequestWithContext(ctx, r.Method, "http://"+address, bytes.NewReader(r.Body))
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	q.URL = &url.URL{Scheme: "http", Host: address, Opaque: path, RawQuery: query} // not a byte of it changes
+	if len(r.Body) == 0 {
+		q.Body, q.GetBody = http.NoBody, nil
+	}
+	for name, v := range r.Header {
+		q.Header[name] = v
+	}
+	q.Header["User-Agent"] = []string{"xtimer"}
+	q.Header[Header] = []string{r.Sign(secret, time.Now())}
+	p, err := c.http.Do(q)
+	if err != nil {
+		if !sent.Load() {
+			err = fmt.Errorf("%w: %w", ErrNotSent, err)
+		}
+		return Answer{}, err
+	}
+	defer p.Body.Close()
+	a := Answer{Status: p.StatusCode, Header: p.Header}
+	a.Body, err = io.ReadAll(io.LimitReader(p.Body, mostAnswer+1))
+	if err == nil && len(a.Body) > mostAnswer {
+		err = fmt.Errorf("the response is larger than %d bytes", mostAnswer)
+	}
+	return a, err
+}

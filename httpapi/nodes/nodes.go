@@ -1,0 +1,42 @@
+// Package nodes is how the API of one node of a cluster asks the API of another.
+//
+//	nodes.go      what a node knows of the others
+//	signature.go  a request of a node says for whom it is made, and is signed
+//	client.go     sends such a request
+//
+// A node asks for a client of its own: it has looked at the client's token, and signs what
+// the token may do. So a token goes no further than the node that it was sent to.
+package nodes
+
+import (
+	"time"
+
+	"xtimer/engine"
+)
+
+// Cluster is what a node knows of the nodes that share its cold tier, itself included. Its
+// methods may be called by many goroutines, and wait for nothing.
+type Cluster interface {
+	// Owner is the node that owns a shard, as far as this node knows; false: no node does.
+	Owner(shard int) (Node, bool)
+	// Nodes are the nodes that live, in the order of their names.
+	Nodes() []Node
+	// Secret is known to all nodes and to nobody else, SecretSize bytes; nil: this node does
+	// not know it yet.
+	Secret() []byte
+}
+
+// SecretSize is the length of Cluster.Secret, in bytes.
+const SecretSize = 32
+
+// Node is one of the nodes.
+type Node struct {
+	Name    string
+	Address string // host:port, where its API is
+	Own     bool   // the node that tells of it
+	Life    uint64
+	State   engine.NodeState
+	Weight  int
+	Shards  int           // how many it owns
+	Beaten  time.Duration // since when this node has seen no new beat of it
+}
