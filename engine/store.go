@@ -104,6 +104,17 @@ type Cold interface {
 	// idempotency keys. more tells that there is more to do.
 	Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (more bool, err error)
 
+	// PutObject stores an object in place of the version was, and returns ErrConflict if
+	// another version stands; 0: none stands. It returns nil if the object is stored
+	// already, so a call whose outcome is not known can be repeated.
+	PutObject(ctx context.Context, o *Object, was uint32) error
+	// DeleteObject deletes the version was of an object, and returns ErrConflict if another
+	// version stands. It returns nil if none does.
+	DeleteObject(ctx context.Context, k ObjectKey, was uint32) error
+	// Objects pages through all objects in the order of their keys, damaged ones too; yield
+	// must not keep the page, but may keep what is in it.
+	Objects(ctx context.Context, yield func([]Object) error) error
+
 	// Backup writes a consistent copy to a new folder.
 	Backup(ctx context.Context, dir string) error
 }

@@ -27,13 +27,14 @@ var house = map[string][]string{
 	"xtimer/engine/process": {"xtimer/engine"},
 	"xtimer/engine/cluster": {"xtimer/engine"},
 	"xtimer/engine/flow":    {},
+	"xtimer/engine/object":  {"xtimer/engine"},
 	"xtimer/engine/fair":    {},
 	"xtimer/engine/inspect": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/engine/resident",
 	},
 	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
-		"xtimer/engine", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
+		"xtimer/engine", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
 	},
 	"xtimer/wal/disk": {},
 	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},

@@ -16,6 +16,7 @@ import (
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
 	"xtimer/engine/inspect"
+	"xtimer/engine/object"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
 	"xtimer/wheel"
@@ -27,6 +28,9 @@ type Config struct {
 	Warm    engine.Warm
 	Journal engine.Journal
 	Caller  engine.Caller
+	// Objects are what users configure beside timers; Open loads them from Cold. Default:
+	// a set of its own.
+	Objects *object.Set
 
 	// ColdName is what people call the cold tier; default "the cold tier".
 	ColdName string
@@ -104,6 +108,9 @@ func (c *Config) fill() {
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.NewSet()
+	}
+	if c.Objects == nil {
+		c.Objects = object.New(c.Cold, c.Now, c.Log)
 	}
 }
 
@@ -210,6 +217,9 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 	} else {
 		err = e.recover(ctx)
 	}
+	if err == nil {
+		err = e.cfg.Objects.Load(ctx)
+	}
 	if err != nil {
 		e.tiers.Read(engine.ErrUnavailable)
 	}
@@ -268,6 +278,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.process.Stage("places", e.followMemory),
 		e.process.Stage("overdue", e.watchOverdue),
 		e.process.Stage("journal's watch", e.watchJournal),
+		e.process.Stage("objects", e.cfg.Objects.Follow),
 	}
 	e.process.Serve()
 	e.log.Info("firing")

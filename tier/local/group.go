@@ -118,6 +118,8 @@ type group struct {
 	bounds map[engine.TimerID]*bound        // nil: none
 	ended  map[engine.TimerID]bool          // archived, their rows as they were
 	ranks  map[engine.Key]engine.Rank       // of the records that ranks matter for
+	// objects are the stored forms by key; nil: deleted
+	objects map[engine.ObjectKey][]byte
 }
 
 func newGroup(s *Store) *group {
@@ -130,6 +132,8 @@ func newGroup(s *Store) *group {
 		bounds: map[engine.TimerID]*bound{},
 		ended:  map[engine.TimerID]bool{},
 		ranks:  map[engine.Key]engine.Rank{},
+
+		objects: map[engine.ObjectKey][]byte{},
 	}
 }
 
@@ -149,6 +153,7 @@ func (g *group) reset() {
 	clear(g.bounds)
 	clear(g.ended)
 	clear(g.ranks)
+	clear(g.objects)
 }
 
 func (g *group) empty() bool {

@@ -24,6 +24,7 @@ const (
 	kindLabel   = 'l' // key, value, timer → nothing
 	kindName    = 'n' // app, name (timer when it has no name) → timer
 	kindLast    = 'o' // last due, timer → whether Due lists it: of a one-shot
+	kindObject  = 'p' // kind, app, name → object
 	kindOwed    = 'q' // timer, due → owed row
 	kindRecur   = 'r' // bound, timer → nothing
 	kindStatus  = 's' // status, app, timer → nothing
@@ -152,6 +153,20 @@ func onceKey(b []byte, app, key string) []byte {
 func onceAtKey(b []byte, o *engine.Once) []byte {
 	b = appendTime(append(b, kindOnceAt), o.Expires)
 	return appendText(appendText(b, o.App), o.Key)
+}
+
+func objectKey(b []byte, k engine.ObjectKey) []byte {
+	return appendText(appendText(appendText(append(b, kindObject), k.Kind), k.App), k.Name)
+}
+
+func readObjectKey(b []byte) (k engine.ObjectKey, ok bool) {
+	rest := b[1:]
+	for _, part := range []*string{&k.Kind, &k.App, &k.Name} {
+		if *part, rest, ok = readText(rest); !ok {
+			return k, false
+		}
+	}
+	return k, len(rest) == 0
 }
 
 // after is the least key greater than all that begin with prefix.

@@ -29,6 +29,7 @@ type Cold struct {
 	owed    map[engine.Key]engine.Owed
 	tasks   map[engine.Key][]byte // as AppendTask wrote them
 	leftOut map[int64]bool        // minutes
+	objects map[engine.ObjectKey]engine.Object
 	shards  [engine.Shards]engine.Shard
 	newest  engine.TimerID // the greatest id that was ever stored
 	clock   int64          // the latest instant heard of
@@ -53,6 +54,7 @@ func NewCold() *Cold {
 		owed:    map[engine.Key]engine.Owed{},
 		tasks:   map[engine.Key][]byte{},
 		leftOut: map[int64]bool{},
+		objects: map[engine.ObjectKey]engine.Object{},
 	}
 }
 

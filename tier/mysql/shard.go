@@ -105,6 +105,7 @@ const (
 	slotSweep   = committers + 2
 	slotMembers = committers + 3
 	slotEvict   = committers + 4 // it may wait for long
+	slotObjects = committers + 5
 )
 
 func (s *Store) slot(i int64) int64 { return (s.slots + i) % slotsMade }

@@ -75,6 +75,10 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"a set of shards is told what it holds, and nothing else", shards},
 		{"minutes that were left out are told", leftOut},
 		{"sweep frees expired Idempotency-Keys", sweepOnce},
+		{"an object is put, changed and deleted by its version", objectVersions},
+		{"a repeated put or delete of an object is done once", objectRepeated},
+		{"of many puts of an object at once one wins", oneObjectWins},
+		{"objects are paged in the order of their keys", objectPages},
 		{"all of it survives a restart", survivesRestart},
 		{"calls end with their context", contexts},
 	} {

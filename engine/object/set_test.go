@@ -1,0 +1,202 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+func key(name string) engine.ObjectKey { return engine.ObjectKey{Kind: "flow", App: "app", Name: name} }
+
+// faulty is a store that makes a write and tells that it does not know.
+type faulty struct {
+	*memory.Cold
+	lose error
+}
+
+func (f *faulty) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
+	err := f.Cold.PutObject(ctx, o, was)
+	if f.lose != nil {
+		return f.lose
+	}
+	return err
+}
+
+func opened(t *testing.T, store Store, kinds ...Kind) *Set {
+	t.Helper()
+	s := New(store, time.Now, slog.New(slog.DiscardHandler))
+	for _, k := range kinds {
+		s.Register(k)
+	}
+	if _, _, err := s.Put(t.Context(), key("a"), []byte("1"), nil); !hasCode(err, "not_ready") {
+		t.Fatalf("a put before the load: %v", err)
+	}
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func hasCode(err error, code string) bool {
+	var f *engine.Fault
+	return errors.As(err, &f) && f.Code == code
+}
+
+func names(list []*engine.Object) (all []string) {
+	for _, o := range list {
+		all = append(all, o.Name)
+	}
+	return all
+}
+
+func TestPutGetListDelete(t *testing.T) {
+	cold := memory.NewCold()
+	var heard []string
+	s := opened(t, cold, Kind{Name: "flow", Changed: func(k engine.ObjectKey) { heard = append(heard, k.Name) }})
+	put := func(name, body string, want Result, version uint32) {
+		t.Helper()
+		got, o, err := s.Put(engine.WithAuthor(t.Context(), "me"), key(name), []byte(body), nil)
+		if err != nil || got != want || o.Version != version || s.Get(key(name)) != o || o.UpdatedBy != "me" {
+			t.Fatalf("%v %+v %v", got, o, err)
+		}
+	}
+	put("b", "1", Created, 1)
+	put("a", "1", Created, 1)
+	put("c", "1", Created, 1)
+	put("b", "2", Updated, 2)
+	put("b", "2", Unchanged, 2)
+	if err := s.Delete(t.Context(), key("a"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), key("a"), nil); !errors.Is(err, engine.ErrNotFound) {
+		t.Fatal(err)
+	}
+	if got := names(s.List("flow", "app")); !slices.Equal(got, []string{"b", "c"}) {
+		t.Fatal(got)
+	}
+	if got := names(s.Page("flow", "app", "b", 5)); !slices.Equal(got, []string{"c"}) {
+		t.Fatal(got)
+	}
+	if want := []string{"", "b", "a", "c", "b", "a"}; !slices.Equal(heard, want) {
+		t.Errorf("changes told: %q, want %q", heard, want)
+	}
+	again := opened(t, cold)
+	if o := again.Get(key("b")); o == nil || string(o.Body) != "2" || o.Version != 2 || !slices.Equal(again.Apps("flow"), []string{"app"}) {
+		t.Errorf("after a start: %+v", o)
+	}
+}
+
+// Kinds and preconditions refuse a write, and nothing is stored.
+func TestRefused(t *testing.T) {
+	no := errors.New("no")
+	cold := memory.NewCold()
+	s := opened(t, cold, Kind{Name: "flow", Check: func(_ engine.ObjectKey, next []byte) error {
+		if next == nil {
+			return InUse(slices.Repeat([]string{"rule app/r"}, 11))
+		}
+		return nil
+	}})
+	if _, _, err := s.Put(t.Context(), key("a"), []byte("1"), func(o *engine.Object) error {
+		if o != nil {
+			t.Error("something stands")
+		}
+		return no
+	}); !errors.Is(err, no) || s.Get(key("a")) != nil {
+		t.Error(err)
+	}
+	if _, _, err := s.Put(t.Context(), key("a"), []byte("1"), nil); err != nil {
+		t.Error(err)
+	}
+	if err := s.Delete(t.Context(), key("a"), nil); !hasCode(err, "in_use") || strings.Count(err.Error(), "rule app/r") != 10 {
+		t.Error(err)
+	}
+	for _, name := range []string{"", "a b", "a*b", "..", strings.Repeat("n", 129), "ä"} {
+		if _, _, err := s.Put(t.Context(), key(name), []byte("1"), nil); !hasCode(err, "bad_name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"a:b/c._-9", "*", "user-*", strings.Repeat("n", 128)} {
+		if err := CheckName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if _, _, err := s.Put(t.Context(), key("b"), make([]byte, MaxBody+1), nil); !hasCode(err, "too_large") {
+		t.Error(err)
+	}
+}
+
+func TestTooMany(t *testing.T) {
+	s := opened(t, memory.NewCold())
+	for i := range MaxOfApp {
+		if _, _, err := s.Put(t.Context(), key(fmt.Sprint(i)), []byte("1"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.Put(t.Context(), key("more"), []byte("1"), nil); !hasCode(err, "too_many_objects") {
+		t.Error(err)
+	}
+	if _, _, err := s.Put(t.Context(), key("7"), []byte("2"), nil); err != nil {
+		t.Error(err)
+	}
+	if err := s.Delete(t.Context(), key("8"), nil); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := s.Put(t.Context(), key("more"), []byte("1"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A put that was made although its outcome was not known shows within a second, and the next
+// write goes on from it.
+func TestPutInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &faulty{Cold: memory.NewCold()}
+		s := opened(t, f)
+		f.lose = engine.ErrUnavailable
+		if _, _, err := s.Put(t.Context(), key("a"), []byte("1"), nil); !errors.Is(err, engine.ErrUnavailable) || s.Get(key("a")) != nil {
+			t.Fatal(err)
+		}
+		f.lose = nil
+		if got, o, err := s.Put(t.Context(), key("a"), []byte("2"), nil); err != nil || got != Updated || o.Version != 2 {
+			t.Errorf("%v %+v %v", got, o, err)
+		}
+		f.lose = context.DeadlineExceeded
+		_, _, _ = s.Put(t.Context(), key("a"), []byte("3"), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = s.Follow(ctx) }()
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		if o := s.Get(key("a")); string(o.Body) != "3" || o.Version != 3 {
+			t.Errorf("%+v", o)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// A damaged object is left out, and a put replaces it.
+func TestDamaged(t *testing.T) {
+	s := New(&damagedStore{memory.NewCold()}, time.Now, slog.New(slog.DiscardHandler))
+	if err := s.Load(t.Context()); err != nil || s.Get(key("b")) != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := s.Put(t.Context(), key("b"), []byte("1"), nil); err != nil || got != Created {
+		t.Error(got, err)
+	}
+}
+
+// damagedStore has a damaged object besides.
+type damagedStore struct{ *memory.Cold }
+
+func (d *damagedStore) Objects(_ context.Context, yield func([]engine.Object) error) error {
+	return yield([]engine.Object{{ObjectKey: key("b"), Damaged: &engine.Damage{Row: "b", Err: errors.New("cut")}}})
+}

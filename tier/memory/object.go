@@ -1,0 +1,49 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"xtimer/engine"
+)
+
+// PutObject stores an object in place of the version was.
+func (c *Cold) PutObject(_ context.Context, o *engine.Object, was uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done, err := engine.JudgePut(o, c.object(o.ObjectKey), was)
+	if !done && err == nil {
+		c.objects[o.ObjectKey] = *o
+	}
+	return err
+}
+
+// DeleteObject deletes the version was of an object.
+func (c *Cold) DeleteObject(_ context.Context, k engine.ObjectKey, was uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done, err := engine.JudgeDelete(c.object(k), was)
+	if !done && err == nil {
+		delete(c.objects, k)
+	}
+	return err
+}
+
+func (c *Cold) object(k engine.ObjectKey) *engine.Object {
+	if o, ok := c.objects[k]; ok {
+		return &o
+	}
+	return nil
+}
+
+// Objects gives all objects, in the order of their keys.
+func (c *Cold) Objects(_ context.Context, yield func([]engine.Object) error) error {
+	c.mu.Lock()
+	all := slices.SortedFunc(maps.Values(c.objects), func(a, b engine.Object) int { return a.Compare(b.ObjectKey) })
+	c.mu.Unlock()
+	if len(all) == 0 {
+		return nil
+	}
+	return yield(all)
+}
