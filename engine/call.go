@@ -19,7 +19,9 @@ type Call struct {
 	Key         Key
 	Attempt     int
 	Redelivered bool // it may have been sent before
-	Gate        Gate // see Send; nil: always open
+	// Fence is the fence under which the node has the timer's shard; 0: the process is alone.
+	Fence uint64
+	Gate  Gate // see Send; nil: always open
 }
 
 // Gate decides whether a call that has been prepared (name resolved, connection

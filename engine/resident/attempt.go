@@ -230,6 +230,9 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	t.touch()
 	a = &Attempt{memory: m, task: t, was: t.Status}
 	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.past != noPast, Gate: a}
+	if m.cfg.Fenced {
+		a.Call.Fence = sh.fence
+	}
 	t.version = a.Call.Timer.Version
 	a.Noted = m.noteBegun(t)
 	return a, from, nil

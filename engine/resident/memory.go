@@ -21,6 +21,7 @@ type Config struct {
 	Journal engine.Journal
 	Now     func() time.Time // the wall clock
 	Owned   engine.Set       // the shards that are the process's from the first
+	Fenced  bool             // calls carry the fence of their shard: the process is one of several
 	// Ownership is looked at right before the first byte of each call.
 	Ownership *process.Ownership
 	Queue     *fair.Queue[*Task]

@@ -166,12 +166,16 @@ type takenOver struct {
 }
 
 // called holds the calls of a timer by all nodes against its dues: each was called, none
-// early; late ones are of the outage; and what was called twice was in flight or not
+// early; late ones are of the outage; no call has a lower fence than one before it; and what was called twice was in flight or not
 // settled, and says so.
 func (o takenOver) called(t *testing.T, ws []*world, name string, want []int64) (repeats int) {
 	t.Helper()
-	seen := map[int64]int{}
+	seen, fence := map[int64]int{}, uint64(1)
 	for _, c := range ofAll(ws, name) {
+		if c.fence < fence {
+			t.Errorf("%s, due %s, was called under fence %d after one under fence %d", name, stamp(c.key.Due), c.fence, fence)
+		}
+		fence = c.fence
 		late := c.at - c.key.Due
 		again := seen[c.key.Due] > 0
 		seen[c.key.Due]++

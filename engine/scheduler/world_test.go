@@ -129,6 +129,7 @@ type call struct {
 	key         engine.Key
 	attempt     int
 	redelivered bool
+	fence       uint64
 	at, ended   int64 // Unix ms; ended 0: never, for the caller had died
 	url         string
 	by          *life
@@ -554,7 +555,10 @@ type receiver struct {
 func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	w := r.w
 	seen := &call{
-		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, at: w.now(), url: c.Timer.Callback.URL, by: r.l,
+		name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, fence: c.Fence, at: w.now(), url: c.Timer.Callback.URL, by: r.l,
+	}
+	if w.node == nil && c.Fence != 0 {
+		w.t.Errorf("%s was called under fence %d by a process that is alone", c.Timer.Name, c.Fence)
 	}
 	var rep reply
 	started := time.Now()

@@ -72,6 +72,12 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 	if call.Redelivered {
 		b = append(b, "\r\nX-Xtimer-Redelivered: 1"...)
 	}
+	if call.Fence != 0 {
+		b = append(b, "\r\nX-Xtimer-Fence: "...)
+		b = strconv.AppendInt(b, int64(call.Key.Timer.Shard()), 10)
+		b = append(b, '.')
+		b = strconv.AppendUint(b, call.Fence, 10)
+	}
 
 	if signers := c.signers[tm.App]; len(signers) > 0 {
 		stamp := strconv.AppendInt(s.stamp[:0], now.Unix(), 10)

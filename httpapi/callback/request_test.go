@@ -2,6 +2,7 @@ package callback
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -67,7 +68,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		}
 		tm.Callback.Body, tm.Callback.HasBody, tm.Callback.BodyKind = []byte(`{"n":1}`), true, engine.BodyJSON
 	})
-	full.Attempt, full.Redelivered = 12, true
+	full.Attempt, full.Redelivered, full.Fence = 12, true, 41
 	identity := []string{
 		"Idempotency-Key: 7354_1763658000250", "X-Xtimer-Task: 7354_1763658000250", "X-Xtimer-Timer: 7354",
 		"X-Xtimer-App: billing", "X-Xtimer-Name: order-1842", "X-Xtimer-Due: 2025-11-20T17:00:00.250Z", "X-Xtimer-Attempt: 1",
@@ -84,7 +85,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			"User-Agent: xtimer/1.2.3", "Content-Length: 7",
 			"Idempotency-Key: 7354_1763658000250", "X-Xtimer-Task: 7354_1763658000250", "X-Xtimer-Timer: 7354",
 			"X-Xtimer-App: %E8%AE%A1%E8%B4%B9", "X-Xtimer-Name: a%20b%25%0D%0AX-Evil:%201",
-			"X-Xtimer-Due: 2025-11-20T17:00:00.250Z", "X-Xtimer-Attempt: 12", "X-Xtimer-Redelivered: 1",
+			"X-Xtimer-Due: 2025-11-20T17:00:00.250Z", "X-Xtimer-Attempt: 12", "X-Xtimer-Redelivered: 1", fmt.Sprintf("X-Xtimer-Fence: %d.41", engine.TimerID(7354).Shard()),
 			"", `{"n":1}`)},
 		"envelope": {testCall("http://h?q", func(tm *engine.Timer) { tm.Callback.Headers = []engine.Header{{Name: "user-agent", Value: "me"}} }), lines(
 			"POST /?q HTTP/1.1", "Host: h", "user-agent: me", "Content-Type: application/json", "Content-Length: 135", plain, "",
