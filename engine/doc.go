@@ -136,7 +136,9 @@
 // timers, calls them, settles and changes them, and makes the ids of new timers in it;
 // every other node refuses them (ErrElsewhere). A life calls while its lease is fresh, and
 // ends as a whole when another life has any of its shards: nothing is taken out of memory.
-// It gains shards while it fires (scheduler/gain.go). A process that is alone has all
+// It gains shards while it fires (scheduler/gain.go). Before a call of an at_most_once task
+// the cold tier has a row that says that the call has begun (resident/intent.go): whoever takes
+// the shard over has no journal of the node. A process that is alone has all
 // shards, and none of this costs it more than the test of a bit.
 //
 // # Time

@@ -69,9 +69,7 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
 	}},
 	{"an at_most_once call does not wait for its note", []replacement{
-		{"engine/scheduler/executor.go", `	if a.Timer.Delivery == engine.AtMostOnce {
-		// The promise`, `	if a.Timer.Delivery == engine.AtMostOnce && t.Key.Due == 0 {
-		// The promise`},
+		{"engine/scheduler/executor.go", "	case once:\n", "	case once && t.Key.Due == 0:\n"},
 	}},
 	{"dispatched twice", []replacement{
 		{"engine/resident/add.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
@@ -174,6 +172,9 @@ var mutations = []mutation{
 	{outageIsSilence, []replacement{
 		{"engine/cluster/watch.go", "	if now-w.last > w.times.Gap {\n		was = nil\n	}\n", ""},
 	}},
+	{onceByJournal, []replacement{
+		{"engine/scheduler/executor.go", "	case once && e.life != nil:\n", "	case once && e.life != nil && false:\n"},
+	}},
 	{takesWithoutFence, []replacement{
 		{"tier/memory/members.go", "m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})", "m.holders[s], m.moves, m.cold.shards[s].Owner = engine.Holding{Holder: life, Clean: h.Clean}, m.moves+1, n.Name"},
 	}},
@@ -188,6 +189,7 @@ const (
 	evictsTheLiving   = "a life that has beaten is evicted"
 	outageIsSilence   = "all are silent after an outage of the table"
 	takesWithoutFence = "a shard is taken under its former fence"
+	onceByJournal     = "a node notes at_most_once calls in its journal only"
 )
 
 // noticedBy has the test, a package and its name, that has to notice a mutation for which
@@ -200,6 +202,7 @@ var noticedBy = map[string][2]string{
 	evictsTheLiving:   {"../../tier/memory", "TestMembers"},
 	outageIsSilence:   {"../../engine/cluster", "TestOutageBuriesNobody"},
 	takesWithoutFence: {"../../tier/memory", "TestMembers"},
+	onceByJournal:     {"../../engine/scheduler", "TestNodeThatDiesCallsOnce"},
 
 	"tasks that wait for each other go in any order":             {"../../engine/resident", "TestQueueGoesByDue"},
 	"a row that changes its lane is not read again":              {"../../engine/scheduler", "TestRowThatChangesItsLane"},

@@ -228,9 +228,12 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	from = max(t.Key.Due, t.NotBefore)
 	t.move(Preparing)
 	t.touch()
+	if m.Intents != nil && t.row == noRow && lv.def.Delivery == engine.AtMostOnce {
+		t.row = rowStale
+	}
 	a = &Attempt{memory: m, task: t, was: t.Status}
 	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.past != noPast, Gate: a}
-	if m.cfg.Fenced {
+	if m.cfg.IsNode {
 		a.Call.Fence = sh.fence
 	}
 	t.version = a.Call.Timer.Version

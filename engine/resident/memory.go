@@ -21,7 +21,9 @@ type Config struct {
 	Journal engine.Journal
 	Now     func() time.Time // the wall clock
 	Owned   engine.Set       // the shards that are the process's from the first
-	Fenced  bool             // calls carry the fence of their shard: the process is one of several
+	// IsNode: the process is one of several. Its calls carry the fence of their shard, and it
+	// has Intents.
+	IsNode bool
 	// Ownership is looked at right before the first byte of each call.
 	Ownership *process.Ownership
 	Queue     *fair.Queue[*Task]
@@ -42,16 +44,17 @@ type Config struct {
 type Memory struct {
 	cfg Config
 
-	owned  atomic.Pointer[engine.Set] // see Owned
-	shards [engine.Shards]shard
-	Queue  *fair.Queue[*Task]
-	Wheel  *wheel.Wheel[Item]
-	Pins   Pins
-	Reads  Reads
-	Bodies Bodies
-	Lanes  *Lanes
-	Late   LateTimers
-	Former FormerRows
+	owned   atomic.Pointer[engine.Set] // see Owned
+	shards  [engine.Shards]shard
+	Queue   *fair.Queue[*Task]
+	Wheel   *wheel.Wheel[Item]
+	Pins    Pins
+	Reads   Reads
+	Bodies  Bodies
+	Lanes   *Lanes
+	Late    LateTimers
+	Former  FormerRows
+	Intents *Intents
 	// Settled wakes those who wait for a settle, a decision or the end of a first byte.
 	Settled Signal
 
@@ -78,6 +81,9 @@ type Memory struct {
 func New(cfg Config) *Memory {
 	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting)}
 	m.owned.Store(&cfg.Owned)
+	if cfg.IsNode {
+		m.Intents = &Intents{wake: make(chan struct{}, 1)}
+	}
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.bodies = &m.Bodies

@@ -39,7 +39,13 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	if a == nil {
 		return fair.Result{}
 	}
-	if a.Timer.Delivery == engine.AtMostOnce {
+	switch once := a.Timer.Delivery == engine.AtMostOnce; {
+	case once && e.life != nil:
+		if !a.Intend() {
+			return fair.Result{}
+		}
+		began = e.cfg.Now()
+	case once:
 		// The promise not to repeat needs the note on the disk before the call.
 		if err := e.journal.Sync(context.Background(), a.Noted); err != nil {
 			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)

@@ -468,3 +468,64 @@ func TestGainIsTriedAgain(t *testing.T) {
 		})
 	}
 }
+
+// What a killed node may have called of at_most_once tasks is not called again by the node
+// that takes over: those tasks end as unknown. What it had not begun is called.
+func TestNodeThatDiesCallsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		behaveAll(ws, "slow", slow(3*time.Second))
+		time.Sleep(time.Second)
+		ids := map[string]engine.TimerID{"slow": a.make(timer("slow", every(700*time.Millisecond), atMostOnce, misfire(engine.MisfireAll, time.Hour)))}
+		for i := range 6 {
+			name := fmt.Sprint("once-", i)
+			ids[name] = a.make(timer(name, every(time.Duration(70+i)*time.Millisecond), atMostOnce, misfire(engine.MisfireAll, time.Hour)))
+		}
+		time.Sleep(7*time.Second + 33*time.Millisecond)
+		a.kill()
+		time.Sleep(20 * time.Second)
+		unknown, after := 0, 0
+		for name, id := range ids {
+			if _, err := b.Disable(t.Context(), id, 0, "", 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			b.settle()
+			ends := map[int64]engine.TaskStatus{}
+			for _, r := range b.records(id) {
+				ends[r.Key.Due] = r.Status
+			}
+			calls := map[int64]int{}
+			for _, c := range ofAll(ws, name) {
+				if calls[c.key.Due]++; calls[c.key.Due] > 1 {
+					t.Errorf("%s, due %s, was called again", name, stamp(c.key.Due))
+				}
+			}
+			after += len(b.of(name))
+			for due, end := range ends {
+				switch end {
+				case engine.Unknown:
+					unknown++
+				case engine.Succeeded:
+					if calls[due] != 1 {
+						t.Errorf("%s, due %s, ended as %v after %d calls", name, stamp(due), end, calls[due])
+					}
+				default:
+					t.Errorf("%s, due %s, ended as %v", name, stamp(due), end)
+				}
+			}
+			for due := range calls {
+				if ends[due] == 0 && due < w.now()-30_000 {
+					t.Errorf("%s, due %s, was called and has no record", name, stamp(due))
+				}
+			}
+		}
+		if unknown == 0 || after == 0 {
+			t.Errorf("%d are unknown, and the other node called %d: the test tests nothing", unknown, after)
+		}
+	})
+}

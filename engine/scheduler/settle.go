@@ -55,19 +55,21 @@ const keptRecords = 1 << 16
 
 // run settles until ctx ends.
 func (h *settler) run(ctx context.Context) error {
+	defer h.e.memory.Intents.Close()
 	var t trouble
 	last := time.Now()
-	for wait := settleEvery; ; {
-		if process.Sleep(ctx, wait); ctx.Err() != nil {
+	for next := last.Add(settleEvery); ; {
+		intended := h.rest(ctx, next)
+		if ctx.Err() != nil {
 			return nil
 		}
 		started := time.Now()
-		err := h.settle(ctx, false)
-		every := settleEvery
-		if h.lines > 0 {
-			every = min(max(started.Sub(last)*settleBatch/time.Duration(h.lines), settleSoon), settleEvery)
+		var err error
+		if intended {
+			err = h.settleIntents(ctx)
+		} else {
+			err = h.settle(ctx, false)
 		}
-		last = started
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -75,11 +77,54 @@ func (h *settler) run(ctx context.Context) error {
 			h.e.ownership.End()
 			return process.TakenOver(err)
 		}
+		h.e.memory.Intents.Answer()
 		t.tell(h.e.log, "cannot settle; outcomes wait in the journal", err)
-		if wait = max(every, h.looked*(settleShare-1)) - time.Since(started); err != nil {
-			wait = time.Second
+		if intended {
+			continue
+		}
+		every := settleEvery
+		if h.lines > 0 {
+			every = min(max(started.Sub(last)*settleBatch/time.Duration(h.lines), settleSoon), settleEvery)
+		}
+		last = started
+		if next = started.Add(max(every, h.looked*(settleShare-1))); err != nil {
+			next = time.Now().Add(time.Second)
 		}
 	}
+}
+
+// rest waits until an instant. It reports true when it returns earlier because there are intents.
+func (h *settler) rest(ctx context.Context, until time.Time) (intended bool) {
+	d := time.Until(until)
+	if d <= 0 {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+	case <-h.e.memory.Intents.Wait():
+		return true
+	case <-time.After(d):
+	}
+	return false
+}
+
+// settleIntents settles the shards that have intents, up to where their watermarks are.
+func (h *settler) settleIntents(ctx context.Context) error {
+	e := h.e
+	next, now := e.journal.Next(), e.now()
+	s := &engine.Settlement{Owner: e.cfg.Node}
+	var caps []resident.Captured
+	e.memory.BeginSettle()
+	for i := range e.memory.Intents.Shards().All() {
+		if c := e.memory.Capture(i, 0, now, false, s); c.Lines > 0 {
+			caps = append(caps, c)
+		}
+	}
+	if len(caps) == 0 {
+		e.memory.EndSettle()
+		return nil
+	}
+	return h.store(ctx, s, caps, next)
 }
 
 // settle does it once; last is the one at the end of a drain, which leaves no
@@ -123,22 +168,9 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	h.caps = caps
 	defer func() { clear(h.records); clear(h.caps) }()
 	if len(s.Marks) > 0 || len(s.Tasks) > 0 || len(s.Owe) > 0 || len(s.Pay) > 0 {
-		started := time.Now()
-		failpoint.Hit("before-w")
-		err := e.settlePieces(ctx, s)
-		failpoint.Hit("after-w")
-		if e.tiers.Settled(err == nil || ctx.Err() != nil); err != nil {
-			for i := range caps {
-				e.memory.GiveBack(&caps[i])
-			}
-			e.memory.EndSettle()
+		if err := h.store(ctx, s, caps, next); err != nil {
 			return err
 		}
-		e.metrics.settleSeconds.Update(time.Since(started).Seconds())
-		for i := range caps {
-			e.metrics.unwritten.Add(e.memory.Release(&caps[i], next))
-		}
-		e.memory.EndSettle()
 	}
 	if next-ahead > engine.Position(fewNoted+16*h.noted) {
 		var err error
@@ -151,6 +183,27 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	}
 	if err := e.journal.Forget(needed); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
+	}
+	return nil
+}
+
+// store stores what was captured, and ends the settle; the journal had next records before.
+func (h *settler) store(ctx context.Context, s *engine.Settlement, caps []resident.Captured, next engine.Position) error {
+	e := h.e
+	started := time.Now()
+	failpoint.Hit("before-w")
+	err := e.settlePieces(ctx, s)
+	failpoint.Hit("after-w")
+	defer e.memory.EndSettle()
+	if e.tiers.Settled(err == nil || ctx.Err() != nil); err != nil {
+		for i := range caps {
+			e.memory.GiveBack(&caps[i])
+		}
+		return err
+	}
+	e.metrics.settleSeconds.Update(time.Since(started).Seconds())
+	for i := range caps {
+		e.metrics.unwritten.Add(e.memory.Release(&caps[i], next))
 	}
 	return nil
 }
