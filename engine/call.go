@@ -78,6 +78,7 @@ var ErrorClasses = []string{
 // that is not zero is the one in which it ended. All are zero when nobody knows.
 type Phases struct {
 	Wheel     time.Duration // from its due, or its retry's time, until it left the wheel
+	Hold      time.Duration // what held it: a pause, or the limit of a key
 	Queue     time.Duration // until a worker and a connection to its target were free
 	Dial      time.Duration // DNS and TCP; 0 on a kept connection
 	TLS       time.Duration

@@ -18,9 +18,9 @@ import (
 // bytes given: a timer costs one allocation and a few more for its lists, and
 // the bytes must not be changed afterwards.
 const (
-	timerVersion = 3 // 2: stale_after, and what a head leaves out; 3: who made the version; each if needed
-	taskVersion  = 3 // 2: the phases of an attempt; 3: that it was dismissed, if it was
-	owedVersion  = 3 // 2: the lane; 3: that its timer is a one-shot, if it is
+	timerVersion = 4 // 2: stale_after, and what a head leaves out; 3: who made the version; 4: flow keys; each if needed
+	taskVersion  = 4 // 2: the phases of an attempt; 3: that it was dismissed, if it was; 4: what held it, if something did
+	owedVersion  = 4 // 2: the lane; 3: that its timer is a one-shot, if it is; 4: for how long it was held, if it was
 )
 
 // AppendTimer appends the stored form of t, which has to be whole, to b.
@@ -34,6 +34,8 @@ func AppendTimer(b []byte, t *Timer) []byte {
 func appendTimer(b []byte, t *Timer) []byte {
 	version := byte(1) // as former programs read it
 	switch {
+	case t.Flow != "":
+		version = 4
 	case t.UpdatedBy != "":
 		version = 3
 	case t.StaleAfter != 0 || t.Omitted != 0:
@@ -93,6 +95,9 @@ func appendTimer(b []byte, t *Timer) []byte {
 	if version >= 3 {
 		b = putString(b, t.UpdatedBy)
 	}
+	if version >= 4 {
+		b = putString(b, string(t.Flow))
+	}
 	return b
 }
 
@@ -134,6 +139,9 @@ func DecodeTimer(b []byte) (*Timer, error) {
 	}
 	if version >= 3 {
 		t.UpdatedBy = r.string()
+	}
+	if version >= 4 {
+		t.Flow = Flow(r.string())
 	}
 	return t, r.end("timer")
 }
@@ -177,7 +185,10 @@ func EncodeTask(t *Task) []byte {
 // AppendTask appends the stored form of t to b.
 func AppendTask(b []byte, t *Task) []byte {
 	version := byte(2) // as former programs read it
-	if t.Dismissed != 0 {
+	switch {
+	case len(t.Holds) > 0:
+		version = 4
+	case t.Dismissed != 0:
 		version = 3
 	}
 	b = append(b, version)
@@ -207,10 +218,38 @@ func AppendTask(b []byte, t *Task) []byte {
 	if version >= 3 {
 		b = putString(putInt(b, t.Dismissed), t.DismissedBy)
 	}
+	if version >= 4 {
+		b = putHolds(b, t)
+	}
 	return b
 }
 
-// all of them, in the order of the record.
+// putHolds appends what held a task, and the part of each attempt in it.
+func putHolds(b []byte, t *Task) []byte {
+	for i := range t.Attempts {
+		b = putUint(b, uint64(max(0, t.Attempts[i].Phases.Hold)/time.Microsecond))
+	}
+	b = putUint(b, uint64(len(t.Holds)))
+	for i := range t.Holds {
+		h := &t.Holds[i]
+		b = putUint(putString(putString(b, h.By), h.Name), uint64(max(0, h.Took)/time.Microsecond))
+	}
+	return b
+}
+
+func (r *reader) holds(t *Task) {
+	for i := range t.Attempts {
+		t.Attempts[i].Phases.Hold = r.micros()
+	}
+	if n := r.count(3); n > 0 {
+		t.Holds = make([]Hold, n)
+		for i := range t.Holds {
+			t.Holds[i] = Hold{r.string(), r.string(), r.micros()}
+		}
+	}
+}
+
+// all of them that every record has, in its order.
 func (p *Phases) all() [7]*time.Duration {
 	return [...]*time.Duration{&p.Wheel, &p.Queue, &p.Dial, &p.TLS, &p.Send, &p.FirstByte, &p.Read}
 }
@@ -257,6 +296,9 @@ func (r *reader) task(t *Task) {
 	if version >= 3 {
 		t.Dismissed, t.DismissedBy = r.int(), r.string()
 	}
+	if version >= 4 {
+		r.holds(t)
+	}
 }
 
 // AppendOwed appends the stored form of o to b.
@@ -265,7 +307,10 @@ func AppendOwed(b []byte, o *Owed) []byte {
 		panic("BUG: a row that could not be read is to be stored")
 	}
 	version := byte(2) // as former programs read it
-	if o.OneShot {
+	switch {
+	case o.Held != 0:
+		version = 4
+	case o.OneShot:
 		version = 3
 	}
 	b = append(b, version)
@@ -279,6 +324,9 @@ func AppendOwed(b []byte, o *Owed) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(o.Lane))
 	if version >= 3 {
 		b = putBool(b, o.OneShot)
+	}
+	if version >= 4 {
+		b = putInt(b, o.Held)
 	}
 	b = putBool(b, o.Task != nil)
 	if o.Task != nil {
@@ -299,6 +347,9 @@ func DecodeOwed(b []byte) (Owed, error) {
 	}
 	if version >= 3 {
 		o.OneShot = r.bool()
+	}
+	if version >= 4 {
+		o.Held = r.int()
 	}
 	if r.bool() {
 		o.Task = &Task{}

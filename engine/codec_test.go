@@ -41,6 +41,28 @@ func thirdTimer() *engine.Timer {
 	return t
 }
 
+// fourthTimer is what the third version cannot say.
+func fourthTimer() *engine.Timer {
+	t := thirdTimer()
+	t.Flow = engine.FlowOf([]string{"user-17", "stripe"})
+	return t
+}
+
+// heldTask is what the third version of a task cannot say.
+func heldTask() *engine.Task {
+	t := dismissedTask()
+	t.Attempts[0].Phases.Hold = 1200 * time.Millisecond
+	t.Holds = []engine.Hold{{By: "flow", Name: "stripe", Took: 1200 * time.Millisecond}, {By: "pause", Name: "billing", Took: time.Microsecond}}
+	return t
+}
+
+// heldRow is what the third version of a row cannot say.
+func heldRow() *engine.Owed {
+	o := oneShotRow()
+	o.Held = 1200
+	return o
+}
+
 // dismissedTask is what the second version of a task cannot say.
 func dismissedTask() *engine.Task {
 	t := fullTask()
@@ -95,6 +117,9 @@ func TestCodecGolden(t *testing.T) {
 		{"timer", engine.AppendTimer(nil, fullTimer()), "01ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d0161"},
 		{"timer 2", engine.AppendTimer(nil, secondTimer()), "02ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d016180c8afa02500"},
 		{"timer 3", engine.AppendTimer(nil, thirdTimer()), "03ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d016180c8afa02500026369"},
+		{"timer 4", engine.AppendTimer(nil, fourthTimer()), "04ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535401014101620101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d016180c8afa025000263690e757365722d313720737472697065"},
+		{"task 4", engine.AppendTask(nil, heldTask()), "04ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000cea9aba3d466026369809f49000204666c6f7706737472697065809f490570617573650762696c6c696e6701"},
+		{"owed 4", engine.AppendOwed(nil, heldRow()), "04ba39f49daba3d4660000000000080706050403020101e01200"},
 		{"task 3", engine.AppendTask(nil, dismissedTask()), "03ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000cea9aba3d466026369"},
 		{"task", engine.AppendTask(nil, fullTask()), "02ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000"},
 		{"owed 3", engine.AppendOwed(nil, oneShotRow()), "03ba39f49daba3d466000000000008070605040302010100"},
@@ -140,6 +165,15 @@ func TestCodecRoundTrip(t *testing.T) {
 	if got, err := engine.DecodeTimer(engine.AppendTimer(nil, thirdTimer())); err != nil || !reflect.DeepEqual(got, thirdTimer()) {
 		t.Errorf("timer 3: %+v, %v", got, err)
 	}
+	if got, err := engine.DecodeTimer(engine.AppendTimer(nil, fourthTimer())); err != nil || !reflect.DeepEqual(got, fourthTimer()) {
+		t.Errorf("timer 4: %+v, %v", got, err)
+	}
+	if got, err := engine.DecodeTask(engine.AppendTask(nil, heldTask())); err != nil || !reflect.DeepEqual(got, heldTask()) {
+		t.Errorf("task 4: %+v, %v", got, err)
+	}
+	if got, err := engine.DecodeOwed(engine.AppendOwed(nil, heldRow())); err != nil || !reflect.DeepEqual(&got, heldRow()) {
+		t.Errorf("owed 4: %+v, %v", got, err)
+	}
 	if got, err := engine.DecodeTask(engine.AppendTask(nil, dismissedTask())); err != nil || !reflect.DeepEqual(got, dismissedTask()) {
 		t.Errorf("task 3: %+v, %v", got, err)
 	}
@@ -181,8 +215,9 @@ func TestReadOwed(t *testing.T) {
 // Every cut, and every other version, is an error and no panic.
 func TestCodecRefuses(t *testing.T) {
 	o := fullOwed()
+	o.Held = 1200
 	for name, b := range map[string][]byte{
-		"timer": engine.AppendTimer(nil, thirdTimer()), "task": engine.AppendTask(nil, dismissedTask()), "owed": engine.AppendOwed(nil, &o),
+		"timer": engine.AppendTimer(nil, fourthTimer()), "task": engine.AppendTask(nil, heldTask()), "owed": engine.AppendOwed(nil, &o),
 	} {
 		decode := func(b []byte) error {
 			switch name {
@@ -218,6 +253,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(engine.AppendTimer(nil, fullTimer()))
 	f.Add(engine.AppendTimer(nil, thirdTimer()))
 	f.Add(engine.AppendTask(nil, dismissedTask()))
+	f.Add(engine.AppendTimer(nil, fourthTimer()))
+	f.Add(engine.AppendTask(nil, heldTask()))
+	f.Add(engine.AppendOwed(nil, heldRow()))
 	f.Add(engine.AppendOwed(nil, &o))
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {

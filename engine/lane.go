@@ -6,25 +6,29 @@ import (
 	"strings"
 )
 
-// Lane names the work of one app for one target: the unit that waits, and that memory
-// is bounded by. It is a hash, so that it is a number in every index; two pairs that
+// Lane names the work of one app for one target with one set of flow keys: the unit that waits, and that memory
+// is bounded by. It is a hash, so that it is a number in every index; two of them that
 // share one also share a bound, and nothing else.
 //
 // A row keeps the lane of its timer at the time of writing. A timer whose target
 // changed later leaves rows behind in its former lane; they are read from there.
 type Lane uint64
 
-// LaneOf is the lane of an app and a target (see TargetOf): FNV-1a of both.
-func LaneOf(app, target string) Lane {
+// LaneOf is the lane of an app, a target (see TargetOf) and flow keys: FNV-1a of them.
+func LaneOf(app, target string, flow Flow) Lane {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(app))
 	_, _ = h.Write([]byte{0})
 	_, _ = h.Write([]byte(target))
+	if flow != "" {
+		_, _ = h.Write([]byte{0})
+		_, _ = h.Write([]byte(flow))
+	}
 	return Lane(h.Sum64())
 }
 
 // Lane is the lane of the timer as it stands.
-func (t *Timer) Lane() Lane { return LaneOf(t.App, TargetOf(t.Callback.URL)) }
+func (t *Timer) Lane() Lane { return LaneOf(t.App, TargetOf(t.Callback.URL), t.Flow) }
 
 // TargetOf is scheme://host:port of a URL, which is what a lane is made of.
 func TargetOf(url string) string {

@@ -227,6 +227,9 @@ type Owed struct {
 	// start leaves such a row unread until its turn comes, see policy.MissedShot. False
 	// in rows of former programs.
 	OneShot bool
+	// Held is for how long (ms) the task was held, so far as the row knows: if it is not 0, the due
+	// is late by somebody's will, and no misfire.
+	Held int64
 	// Task as far as it got: its attempts and lateness. Nil for none.
 	Task *Task
 	// Damaged is set if the stored row cannot be read: then only Key is right, and Place

@@ -59,6 +59,7 @@ type Task struct {
 	// Negative only in a record of a task that was never sent.
 	Lateness time.Duration
 	Attempts []Attempt
+	Holds    []Hold // what held it, at most MaxHolds
 	// NotBefore: when the next attempt may start (Unix ms), while retrying.
 	NotBefore int64
 	// Ended: when it got its final status (Unix ms); 0 before.

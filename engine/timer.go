@@ -89,6 +89,8 @@ type Definition struct {
 	Labels    []Label
 	// StaleAfter: no first attempt starts later than this after its due; 0: see Retry.MaxAge.
 	StaleAfter time.Duration
+	// Flow names keys with limits, each of which has to admit a call.
+	Flow Flow
 }
 
 // Schedule says when. Exactly one of Cron, Every, At and Delay is set.
@@ -300,7 +302,7 @@ func (d *Definition) Label(key string) string {
 func (d *Definition) Equal(o *Definition) bool {
 	return d.App == o.App && d.Name == o.Name && d.Schedule == o.Schedule &&
 		d.Callback.equal(&o.Callback) && d.Retry == o.Retry && d.Misfire == o.Misfire &&
-		d.Overlap == o.Overlap && d.Delivery == o.Delivery && d.Priority == o.Priority && d.StaleAfter == o.StaleAfter &&
+		d.Overlap == o.Overlap && d.Delivery == o.Delivery && d.Priority == o.Priority && d.StaleAfter == o.StaleAfter && d.Flow == o.Flow &&
 		slices.Equal(d.Labels, o.Labels)
 }
 

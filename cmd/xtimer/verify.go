@@ -32,7 +32,8 @@ findings:
             is not in progress
   repeat    a due has two final results, or was called again after a success
   early     an attempt began before its due
-  late      a first attempt began later than --late after its due
+  late      a first attempt began later than --late after its due, not counted how long a pause
+            or the limit of a flow key held it
   stray     a record has a due that is in no schedule, or a call began after its
             timer was deleted, disabled or given another schedule
   miscount  a record of several dues has another number of dues than the schedule

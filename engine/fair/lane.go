@@ -10,7 +10,7 @@ import (
 // go first, in ms.
 const ageing = 1000
 
-// Lane is where the items of one app for one target wait. Its fields are the
+// Lane is where the items of one app for one target wait, with one set of flow keys. Its fields are the
 // queue's.
 type Lane[T any] struct {
 	name   laneName
@@ -34,7 +34,7 @@ type Lane[T any] struct {
 	dead   bool     // forgotten: another may stand in its place
 }
 
-type laneName struct{ app, target string }
+type laneName struct{ app, target, flow string }
 
 // push adds an item and reports whether it goes next.
 func (l *Lane[T]) push(it *Item[T]) bool {

@@ -8,12 +8,12 @@ import (
 // manyLanes is how many may be remembered before those that are empty are forgotten.
 const manyLanes = 1 << 14
 
-// Lane finds or makes the lane of an app and a target. An item may keep it: when
+// Lane finds or makes the lane of an app, a target and flow keys (engine.Flow). An item may keep it: when
 // the lane is forgotten meanwhile, Push finds another.
-func (q *Queue[T]) Lane(app, to string) *Lane[T] {
+func (q *Queue[T]) Lane(app, to, flow string) *Lane[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.laneLocked(laneName{app, to})
+	return q.laneLocked(laneName{app, to, flow})
 }
 
 func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
@@ -24,7 +24,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 		q.prune()
 	}
 	// Names may be views of a whole record, which a lane must not keep in memory.
-	n = laneName{strings.Clone(n.app), strings.Clone(n.target)}
+	n = laneName{strings.Clone(n.app), strings.Clone(n.target), strings.Clone(n.flow)}
 	a := q.apps[n.app]
 	if a == nil {
 		a = newApp[T](n.app)

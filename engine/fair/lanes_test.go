@@ -15,7 +15,7 @@ func TestForgottenTargets(t *testing.T) {
 			return Result{Unanswered, time.Second}
 		}})
 		for i := range 4 * manyLanes {
-			q.Push(&Item[int]{Lane: q.Lane("app", strconv.Itoa(i))})
+			q.Push(&Item[int]{Lane: q.Lane("app", strconv.Itoa(i), "")})
 			if i%manyLanes == 0 {
 				synctest.Wait()
 			}

@@ -21,7 +21,7 @@ type model struct {
 }
 
 func (m *model) lane() *Lane[int] {
-	return m.q.Lane(fmt.Sprint("app", rapid.IntRange(0, 3).Draw(m.T, "app")), fmt.Sprint("t", rapid.IntRange(0, 5).Draw(m.T, "target")))
+	return m.q.Lane(fmt.Sprint("app", rapid.IntRange(0, 3).Draw(m.T, "app")), fmt.Sprint("t", rapid.IntRange(0, 5).Draw(m.T, "target")), "")
 }
 
 func (m *model) push() {

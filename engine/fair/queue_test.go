@@ -44,7 +44,7 @@ func byHand(t *testing.T, places, perTarget, perApp int, f func(q *hand)) {
 
 func (q *hand) call(app, to string, priority uint8, ready int64) *call {
 	c := &call{app: app, to: to, done: make(chan Result, 1)}
-	c.Item = Item[*call]{Value: c, Lane: q.Lane(app, to), Priority: priority, Ready: ready}
+	c.Item = Item[*call]{Value: c, Lane: q.Lane(app, to, ""), Priority: priority, Ready: ready}
 	return c
 }
 
@@ -270,7 +270,7 @@ func TestPrune(t *testing.T) {
 		q.push(kept)
 		got := q.look()
 		for i := range manyLanes {
-			q.Lane(fmt.Sprint(i), "t")
+			q.Lane(fmt.Sprint(i), "t", "")
 		}
 		q.Queue.mu.Lock()
 		lanes, apps, targets, dead := len(q.lanes), len(q.apps), len(q.targets), old.Lane.dead

@@ -31,7 +31,7 @@ func TestReserve(t *testing.T) {
 			if !c.oneApp {
 				app = fmt.Sprint(i)
 			}
-			l := q.Lane(app, fmt.Sprint(i))
+			l := q.Lane(app, fmt.Sprint(i), "")
 			if c.answers {
 				l.target.learn(time.Second)
 				l.target.most = 8192

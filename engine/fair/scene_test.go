@@ -63,7 +63,7 @@ func play(t *testing.T, length time.Duration, streams []*stream, look func(at ti
 				}
 				for want := int((at - s.from + tick).Seconds() * s.rate); s.due < want; s.due++ {
 					d := &due{s: s, at: time.Now()}
-					d.Item = Item[*due]{Value: d, Lane: q.Lane(s.app, s.to), Priority: 5, Ready: time.Now().UnixMilli()}
+					d.Item = Item[*due]{Value: d, Lane: q.Lane(s.app, s.to, ""), Priority: 5, Ready: time.Now().UnixMilli()}
 					items = append(items, &d.Item)
 				}
 			}

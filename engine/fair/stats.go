@@ -70,6 +70,7 @@ type LaneStats struct {
 	InFlight  int // calls of the app
 	Waiting   int // items of the app
 	Target    string
+	Flow      string
 	Limit     int // of calls in flight to the target, of all apps
 	Answering bool
 }
@@ -81,7 +82,7 @@ func (q *Queue[T]) Lanes(selected func(app string) bool) (ls []LaneStats) {
 	defer q.mu.Unlock()
 	for _, l := range q.lanes {
 		if selected(l.app.name) {
-			ls = append(ls, LaneStats{l.app.name, l.calls, l.waiting, l.target.name, l.target.most, l.target.answers(now)})
+			ls = append(ls, LaneStats{l.app.name, l.calls, l.waiting, l.target.name, l.name.flow, l.target.most, l.target.answers(now)})
 		}
 	}
 	return ls

@@ -75,7 +75,7 @@ func (a *Apps) Page(ctx context.Context, only, after string, limit int) AppPage 
 		}
 	}
 	for _, l := range a.Lanes(func(app string) bool { _, ok := at[app]; return ok }) {
-		p.Apps[at[l.App]].work(&l, a.Stored(engine.LaneOf(l.App, l.Target)))
+		p.Apps[at[l.App]].work(&l, a.Stored(engine.LaneOf(l.App, l.Target, engine.Flow(l.Flow))))
 	}
 	for i := range p.Apps {
 		p.Apps[i].order()
@@ -99,8 +99,8 @@ func (a *Apps) names(n *Count, after string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// work adds the work for one target, which no other call for the app has added: it is
-// among those with figures, or new. There may be very many.
+// work adds the work of a lane to that for its target, which is among those with figures,
+// or new. There may be very many. An app has a lane for each set of flow keys.
 func (x *App) work(l *fair.LaneStats, stored int64) {
 	i := slices.IndexFunc(x.Figure.Targets, func(t Target) bool { return t.Target == l.Target })
 	if i < 0 {
@@ -108,9 +108,12 @@ func (x *App) work(l *fair.LaneStats, stored int64) {
 		x.Targets = append(x.Targets, AppTarget{Target: Target{Target: l.Target}})
 	}
 	t := &x.Targets[i]
-	t.Limit, t.InFlight, t.Waiting, t.Answering = int64(l.Limit), int64(l.InFlight), int64(l.Waiting)+stored, l.Answering
-	x.InFlight += t.InFlight
-	x.Waiting += t.Waiting
+	inFlight, waiting := int64(l.InFlight), int64(l.Waiting)+stored
+	t.Limit, t.Answering = int64(l.Limit), l.Answering
+	t.InFlight += inFlight
+	t.Waiting += waiting
+	x.InFlight += inFlight
+	x.Waiting += waiting
 }
 
 // order sorts the targets, and leaves those out that are too many.

@@ -139,8 +139,8 @@ func (f *Figures) Ended(t *engine.Task) {
 	hour.counts[t.Status] += n
 	minute.counts[t.Status] += n
 	if len(t.Attempts) > 0 && t.Lateness >= 0 {
-		hour.timed.add(t.Lateness)
-		minute.timed.add(t.Lateness)
+		hour.timed.add(t.OwnLateness())
+		minute.timed.add(t.OwnLateness())
 	}
 }
 

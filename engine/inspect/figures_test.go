@@ -104,7 +104,7 @@ func TestTargetsOfAnApp(t *testing.T) {
 			return ls
 		},
 		Stored: func(l engine.Lane) int64 {
-			if l == engine.LaneOf("a", "http://3") {
+			if l == engine.LaneOf("a", "http://3", "") {
 				return 1000
 			}
 			return 0

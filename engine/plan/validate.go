@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -28,6 +29,8 @@ const (
 	maxStaleAfter = 24 * time.Hour
 	maxWindow     = 366 * 24 * time.Hour
 	maxPriority   = 9
+	maxFlow       = 4
+	maxFlowKey    = 128
 )
 
 // checks collects what is wrong with a definition.
@@ -86,8 +89,17 @@ func Validate(d *engine.Definition) error {
 	c.between(d.Misfire.Window, 0, maxWindow, "misfire.window")
 	c.want(d.Overlap <= engine.OverlapQueue, "overlap", "must be allow, skip or queue")
 	c.want(d.Delivery <= engine.AtMostOnce, "delivery", "must be at_least_once or at_most_once")
+	c.flow(d.Flow.Keys())
 	c.want(0 <= d.Priority && d.Priority <= maxPriority, "priority", "%d is not in the range 0 to %d", d.Priority, maxPriority)
 	return c.fault()
+}
+
+func (c *checks) flow(keys []string) {
+	c.want(len(keys) <= maxFlow, "flow", "has %d keys; at most %d are allowed", len(keys), maxFlow)
+	for i, k := range keys {
+		c.want(word(k, maxFlowKey, "._:/-"), "flow", "a key must be 1 to %d letters, digits or characters from ._:/-", maxFlowKey)
+		c.want(!slices.Contains(keys[:i], k), "flow", "has %q twice", k)
+	}
 }
 
 var errRequired = errors.New("is required")

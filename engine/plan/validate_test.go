@@ -283,3 +283,16 @@ func FuzzValidate(f *testing.F) {
 		}
 	})
 }
+
+func TestValidateFlow(t *testing.T) {
+	for keys, ok := range map[string]bool{
+		"a": true, "user-17 stripe:eu/1 x.y_z b": true, "a b c d e": false, "a b a": false, "a*": false, "a  b": false,
+		strings.Repeat("x", 128): true, strings.Repeat("x", 129): false,
+	} {
+		d := engine.NewDefinition()
+		d.App, d.Name, d.Schedule.Every, d.Callback.URL, d.Flow = "a", "n", time.Second, "http://h/", engine.Flow(keys)
+		if err := Validate(&d); (err == nil) != ok {
+			t.Errorf("%q: %v", keys, err)
+		}
+	}
+}

@@ -219,7 +219,7 @@ func (m *Memory) join(sh *shard, t *engine.Timer, p *plan.Plan) *Timer {
 
 // assign gives a timer the lane of its app and target. mu is held.
 func (m *Memory) assign(lv *Timer) {
-	lv.lane = m.Queue.Lane(lv.def.App, engine.TargetOf(lv.def.Callback.URL))
+	lv.lane = m.Queue.Lane(lv.def.App, engine.TargetOf(lv.def.Callback.URL), string(lv.def.Flow))
 	lv.laneMemory = m.Lanes.Of(lv.def.Lane())
 }
 

@@ -11,7 +11,7 @@ type entry struct {
 	id        engine.TimerID
 	due, last int64 // last > due: a run of count dues
 	count     int64
-	lateness  time.Duration // of the first attempt; 0 without one
+	lateness  time.Duration // of the first attempt, without what held it; 0 without one
 	started   int64         // Unix ms: the last attempt; 0 without one
 	gen       uint32
 	status    engine.TaskStatus
@@ -37,7 +37,7 @@ func entryOf(t *engine.Task) entry {
 		x.again = x.again || a.ErrorClass == "" && i+1 < len(t.Attempts)
 	}
 	if n := len(t.Attempts); n > 0 {
-		x.lateness, x.started = max(t.Lateness, 0), t.Attempts[n-1].Started/1000
+		x.lateness, x.started = max(t.OwnLateness(), 0), t.Attempts[n-1].Started/1000
 	}
 	return x
 }

@@ -15,6 +15,10 @@ type Task struct {
 	Status     string    `json:"status"`            // Waiting, Running … Unknown
 	Reason     string    `json:"reason,omitempty"`
 	LatenessMS *float64  `json:"lateness_ms,omitempty"` // nil: it was not sent
+	// HeldMS is for how long it was held: by a pause, or by the limit of a key of its flow.
+	// Holds has what held it.
+	HeldMS float64 `json:"held_ms,omitempty"`
+	Holds  []Hold  `json:"holds,omitempty"`
 	// NextAttempt is set while it waits for one.
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
 	Ended       time.Time `json:"ended,omitzero"`
@@ -26,6 +30,13 @@ type Task struct {
 	// task was asked for by its key, and the last one in lists.
 	AttemptCount int       `json:"attempt_count"`
 	Attempts     []Attempt `json:"attempts"`
+}
+
+// Hold is what held a task that was due, and for how long.
+type Hold struct {
+	By   string  `json:"by"` // pause, quota, flow, cooldown, breaker
+	Name string  `json:"name"`
+	MS   float64 `json:"ms"`
 }
 
 // Attempt is one HTTP call for a task.
@@ -42,13 +53,14 @@ type Attempt struct {
 // Phases say where an attempt spent its time, in µs, one after the other. The
 // last one that is not zero is the one in which it ended.
 type Phases struct {
-	Wheel     int64 `json:"wheel"`      // from its due, or its retry's time, until it left the wheel
-	Queue     int64 `json:"queue"`      // until a worker and a connection to its target were free
-	Dial      int64 `json:"dial"`       // DNS and TCP; 0 on a kept connection
-	TLS       int64 `json:"tls"`        // 0 on a kept connection, and without TLS
-	Send      int64 `json:"send"`       // handing the request to the socket
-	FirstByte int64 `json:"first_byte"` // until the answer began
-	Read      int64 `json:"read"`       // until the answer's end
+	Wheel     int64 `json:"wheel"`          // from its due, or its retry's time, until it left the wheel
+	Hold      int64 `json:"hold,omitempty"` // for how long it was held
+	Queue     int64 `json:"queue"`          // until a worker and a connection to its target were free
+	Dial      int64 `json:"dial"`           // DNS and TCP; 0 on a kept connection
+	TLS       int64 `json:"tls"`            // 0 on a kept connection, and without TLS
+	Send      int64 `json:"send"`           // handing the request to the socket
+	FirstByte int64 `json:"first_byte"`     // until the answer began
+	Read      int64 `json:"read"`           // until the answer's end
 }
 
 // TaskFilter selects tasks; fields that are not set select all.

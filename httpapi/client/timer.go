@@ -16,8 +16,10 @@ type Definition struct {
 	Delivery string   `json:"delivery,omitempty"` // at_least_once, at_most_once
 	Priority *int     `json:"priority,omitempty"` // 0…9
 	// StaleAfter: no first attempt starts later than this after the due.
-	StaleAfter Duration          `json:"stale_after,omitzero"`
-	Labels     map[string]string `json:"labels,omitempty"`
+	StaleAfter Duration `json:"stale_after,omitzero"`
+	// Flow names keys with limits, at most 4, each of which has to admit a call.
+	Flow   []string          `json:"flow,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Schedule is when: exactly one of Cron, Every, At and Delay.

@@ -131,6 +131,9 @@ type fault struct {
 	text   string // a key of the table of messages
 }
 
+// errLooks answers who asks for a form that would lead nowhere.
+var errLooks = &fault{http.StatusForbidden, "This token permits reading only."}
+
 func (f *fault) Error() string { return f.text }
 
 // serve makes a handler of a page; private pages want a grant of the API.

@@ -30,6 +30,7 @@ const (
 	scheduleWhen = "when"             // … and its value
 	headersInput = "callback.headers" // lines "Name: value"
 	labelsInput  = "labels"           // lines "key=value"
+	flowInput    = "flow"             // keys with spaces between
 	bodyKind     = "body_kind"        // "", body, body_text or body_base64 …
 	bodyInput    = "body"             // … and its value
 )
@@ -64,6 +65,7 @@ func formOf(d client.Definition) *form {
 	}
 	f.Values[headersInput] = lines(d.Callback.Headers, ": ")
 	f.Values[labelsInput] = lines(d.Labels, "=")
+	f.Values[flowInput] = strings.Join(d.Flow, " ")
 	callback, _ := t["callback"].(map[string]any)
 	f.Values[bodyInput] = ""
 	for _, kind := range []string{"body", "body_text", "body_base64"} {
@@ -121,14 +123,16 @@ func (f *form) document() map[string]any {
 			put(doc, name, json.Number(value))
 		}
 	}
-	if kind := f.Values[scheduleKind]; slices.Contains(scheduleKinds, kind) && f.Values[scheduleWhen] != "" {
-		put(doc, "schedule."+kind, f.Values[scheduleWhen])
+	if kind, when := f.Values[scheduleKind], f.Values[scheduleWhen]; slices.Contains(scheduleKinds, kind) && when != "" {
+		put(doc, "schedule."+kind, when)
 	}
-	if h := pairs(f.Values[headersInput], ":"); len(h) > 0 {
-		put(doc, headersInput, h)
+	for name, between := range map[string]string{headersInput: ":", labelsInput: "="} {
+		if m := pairs(f.Values[name], between); len(m) > 0 {
+			put(doc, name, m)
+		}
 	}
-	if l := pairs(f.Values[labelsInput], "="); len(l) > 0 {
-		put(doc, labelsInput, l)
+	if keys := strings.Fields(f.Values[flowInput]); len(keys) > 0 {
+		put(doc, flowInput, keys)
 	}
 	switch kind, body := f.Values[bodyKind], f.Values[bodyInput]; kind {
 	case "body":
@@ -227,7 +231,7 @@ func (f *form) refused(err error) bool {
 		if strings.HasPrefix(name, "callback.body") {
 			name = bodyInput
 		}
-		for _, whole := range []string{headersInput, labelsInput} {
+		for _, whole := range []string{headersInput, labelsInput, flowInput} {
 			if strings.HasPrefix(name, whole) {
 				name = whole
 			}
@@ -236,9 +240,6 @@ func (f *form) refused(err error) bool {
 	}
 	return true
 }
-
-// errLooks answers who asks for a form that would lead nowhere.
-var errLooks = &fault{http.StatusForbidden, "This token permits reading only."}
 
 // newTimer is GET /timers/new. The parameter from is the id of a timer to begin with.
 func newTimer(v *visit) error {

@@ -13,7 +13,7 @@ import (
 const fullDefinition = `{"app":"shop","name":"full","schedule":{"cron":"0 9 * * MON-FRI","time_zone":"Asia/Shanghai","start_at":"2027-01-01T00:00:00.000Z","max_runs":100,"jitter":"5s"},` +
 	`"callback":{"url":"https://x.example/","method":"PUT","headers":{"A":"b","Authorization":"Bearer hunter2"},"body":{"a":[1,{"big":12345678901234567890}]},"timeout":"20s","success":"200,300-399"},` +
 	`"retry":{"max_attempts":7,"backoff":"2s","multiplier":4.5,"max_backoff":"6m","jitter":0.3,"max_age":"25h"},` +
-	`"misfire":{"policy":"all","window":"12h"},"overlap":"queue","delivery":"at_most_once","priority":9,"labels":{"team":"a","env":"prod"}}`
+	`"misfire":{"policy":"all","window":"12h"},"overlap":"queue","delivery":"at_most_once","priority":9,"flow":["user-17","stripe"],"labels":{"team":"a","env":"prod"}}`
 
 // create makes a timer of a definition in JSON.
 func (n *node) create(definition string) *client.Timer {
@@ -66,12 +66,13 @@ func TestFormKeepsADefinition(t *testing.T) {
 		t.Fatalf("saving without a change made version %d: %s, was %s", is.Version, text(is.Definition), text(was.Definition))
 	}
 	for what, change := range map[string]func(url.Values){
-		`"retry":`:   func(q url.Values) { q.Set("retry.max_attempts", "3") },
-		`"labels":`:  func(q url.Values) { q.Set("labels", "team = b\n\nregion=eu") },
-		`"headers":`: func(q url.Values) { q.Set("callback.headers", "X-A: 1:2\r\n") },
-		`"body_text`: func(q url.Values) { q.Set("body_kind", "body_text"); q.Set("body", "hello\r\nyou") },
-		`"every":`:   func(q url.Values) { q.Set("kind", "every"); q.Set("when", "90s"); q.Set("schedule.time_zone", "") },
-		`"window":`:  func(q url.Values) { q.Set("misfire.window", "") }, // the default again
+		`"retry":`:           func(q url.Values) { q.Set("retry.max_attempts", "3") },
+		`"flow":["a","b/c"]`: func(q url.Values) { q.Set("flow", " a  b/c") },
+		`"labels":`:          func(q url.Values) { q.Set("labels", "team = b\n\nregion=eu") },
+		`"headers":`:         func(q url.Values) { q.Set("callback.headers", "X-A: 1:2\r\n") },
+		`"body_text`:         func(q url.Values) { q.Set("body_kind", "body_text"); q.Set("body", "hello\r\nyou") },
+		`"every":`:           func(q url.Values) { q.Set("kind", "every"); q.Set("when", "90s"); q.Set("schedule.time_zone", "") },
+		`"window":`:          func(q url.Values) { q.Set("misfire.window", "") }, // the default again
 	} {
 		is := edit(change)
 		if is.Version != was.Version+1 || !strings.Contains(text(is.Definition), what) {

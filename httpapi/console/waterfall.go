@@ -71,6 +71,7 @@ func (v *visit) phases(p *client.Phases) []phase {
 	}
 	all := []phase{
 		{Name: v.T("In the wheel"), US: p.Wheel, Wait: true},
+		{Name: v.T("Held"), US: p.Hold},
 		{Name: v.T("In the queue"), US: p.Queue, Wait: true},
 		{Name: v.T("Connecting"), US: p.Dial, Kept: p.Dial == 0 && p.Send > 0},
 		{Name: v.T("TLS handshake"), US: p.TLS},

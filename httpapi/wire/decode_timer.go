@@ -71,6 +71,14 @@ var timerFields = []Field[engine.Definition]{
 	}},
 	{"priority", func(d *Decoder, v *engine.Definition) { d.Count(&v.Priority, 0, 9) }},
 	{"stale_after", func(d *Decoder, v *engine.Definition) { d.positive(&v.StaleAfter) }},
+	{"flow", func(d *Decoder, v *engine.Definition) {
+		var keys []string
+		d.List(func(int) {
+			keys = append(keys, "")
+			d.Text(&keys[len(keys)-1])
+		})
+		v.Flow = engine.FlowOf(keys)
+	}},
 	{"labels", func(d *Decoder, v *engine.Definition) {
 		pairs(d, &v.Labels, func(k, v string) engine.Label { return engine.Label{Key: k, Value: v} },
 			func(a, b engine.Label) int { return strings.Compare(a.Key, b.Key) })

@@ -31,6 +31,9 @@ func AppendTask(b []byte, t *engine.Task) []byte {
 	if len(t.Attempts) > 0 && t.Lateness >= 0 {
 		b = AppendMillis(Member(b, "lateness_ms"), t.Lateness)
 	}
+	if len(t.Holds) > 0 {
+		b = appendHolds(b, t)
+	}
 	if t.Status == engine.Retrying && t.NotBefore != 0 {
 		b = TimeMember(b, "next_attempt", t.NotBefore)
 	}
@@ -49,6 +52,17 @@ func AppendTask(b []byte, t *engine.Task) []byte {
 		b = appendAttempt(Comma(b), &t.Attempts[i])
 	}
 	return append(b, ']', '}')
+}
+
+func appendHolds(b []byte, t *engine.Task) []byte {
+	b = append(Member(AppendMillis(Member(b, "held_ms"), t.Held()), "holds"), '[')
+	for i := range t.Holds {
+		h := &t.Holds[i]
+		b = TextMember(append(Comma(b), '{'), "by", h.By)
+		b = TextMember(b, "name", h.Name)
+		b = append(AppendMillis(Member(b, "ms"), h.Took), '}')
+	}
+	return append(b, ']')
 }
 
 func appendAttempt(b []byte, a *engine.Attempt) []byte {
@@ -71,6 +85,7 @@ func appendAttempt(b []byte, a *engine.Attempt) []byte {
 			took time.Duration
 		}{
 			{"wheel", p.Wheel},
+			{"hold", p.Hold},
 			{"queue", p.Queue},
 			{"dial", p.Dial},
 			{"tls", p.TLS},
@@ -78,6 +93,9 @@ func appendAttempt(b []byte, a *engine.Attempt) []byte {
 			{"first_byte", p.FirstByte},
 			{"read", p.Read},
 		} {
+			if x.name == "hold" && x.took == 0 {
+				continue
+			}
 			b = IntMember(b, x.name, x.took.Microseconds())
 		}
 		b = append(b, '}')

@@ -67,6 +67,13 @@ func appendDefinition(b []byte, d *engine.Definition) []byte {
 	if d.StaleAfter != 0 {
 		b = durationMember(b, "stale_after", d.StaleAfter)
 	}
+	if d.Flow != "" {
+		b = append(Member(b, "flow"), '[')
+		for _, key := range d.Flow.Keys() {
+			b = AppendText(Comma(b), key)
+		}
+		b = append(b, ']')
+	}
 	b = append(Member(b, "labels"), '{')
 	for i := range d.Labels {
 		b = pairMember(b, d.Labels[i].Key, d.Labels[i].Value)

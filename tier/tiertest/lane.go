@@ -9,7 +9,7 @@ import (
 // lanes: rows are read by lane, in order of their places, after a place, and a row that
 // moved or went is read no more.
 func lanes(s *cold) {
-	a, b := engine.LaneOf("app", "http://a"), engine.LaneOf("app", "http://b")
+	a, b := engine.LaneOf("app", "http://a", ""), engine.LaneOf("app", "http://b", "")
 	row := func(lane engine.Lane, id engine.TimerID, due, notBefore int64) engine.Owed {
 		return engine.Owed{Key: engine.Key{Timer: id, Due: due}, Generation: 1, NotBefore: notBefore, Lane: lane}
 	}

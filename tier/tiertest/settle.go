@@ -124,7 +124,7 @@ func settleTwice(s *cold) {
 // stay what they were, also a range without an end.
 func settleKeeps(s *cold) {
 	endless := owed(1, t0+minute, t0)
-	endless.To, endless.Lane = engine.Endless, engine.LaneOf("app", "http://h")
+	endless.To, endless.Lane = engine.Endless, engine.LaneOf("app", "http://h", "")
 	st := &engine.Settlement{
 		Owner: "n", Tasks: []engine.Record{record(task(1, t0, engine.Dead, 1))}, Owe: []engine.Owed{endless},
 		Pay: []engine.Key{{Timer: 9, Due: 1}}, Marks: marks(t0), LeftOut: []int64{m0},

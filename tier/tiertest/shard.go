@@ -10,7 +10,7 @@ import (
 
 // shards: what is read of a set of shards is what those shards hold, all of it, and once.
 func shards(s *cold) {
-	lane := engine.LaneOf("app", "http://a")
+	lane := engine.LaneOf("app", "http://a", "")
 	var ts []*engine.Timer
 	var rows []engine.Owed
 	for i := range 1500 {

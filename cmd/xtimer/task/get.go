@@ -55,6 +55,7 @@ func sheetTask(out io.Writer, t *api.Task, z remote.Zone) error {
 	s.Add("due", "%s", z.Instant(t.Due, ""))
 	s.Has("until", z.Instant(t.DueLast, ""))
 	s.Has("late", lateWords(t))
+	s.Has("held", holdWords(t.Holds))
 	s.Add("origin", "%s", t.Origin)
 	s.Has("next try", z.Instant(t.NextAttempt, ""))
 	s.Has("ended", z.Instant(t.Ended, ""))
@@ -72,6 +73,15 @@ func sheetTask(out io.Writer, t *api.Task, z remote.Zone) error {
 	return g.Print(out)
 }
 
+// holdWords say what held a task.
+func holdWords(holds []api.Hold) string {
+	var words []string
+	for _, h := range holds {
+		words = append(words, fmt.Sprintf("%s by %s %s", time.Duration(h.MS*1e6), h.By, h.Name))
+	}
+	return strings.Join(words, ", ")
+}
+
 // phaseWords say where an attempt spent its time, in the order in which it did.
 func phaseWords(p *api.Phases) string {
 	if p == nil {
@@ -83,6 +93,7 @@ func phaseWords(p *api.Phases) string {
 		us   int64
 	}{
 		{"wheel", p.Wheel},
+		{"hold", p.Hold},
 		{"queue", p.Queue},
 		{"dial", p.Dial},
 		{"tls", p.TLS},

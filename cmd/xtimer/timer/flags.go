@@ -24,7 +24,7 @@ var fieldFlags = map[string]string{
 	"retry.max_attempts": "max-attempts", "retry.backoff": "backoff", "retry.multiplier": "backoff-multiplier", "retry.max_backoff": "max-backoff",
 	"retry.jitter": "backoff-jitter", "retry.max_age": "max-age",
 	"misfire.policy": "misfire", "misfire.window": "misfire-window",
-	"overlap": "overlap", "delivery": "delivery", "priority": "priority", "stale_after": "stale-after", "labels": "label",
+	"overlap": "overlap", "delivery": "delivery", "priority": "priority", "stale_after": "stale-after", "flow": "flow", "labels": "label",
 }
 
 // creation is the flags of create.
@@ -35,6 +35,7 @@ type creation struct {
 	at, startAt, endAt string
 	jitter             span.Value
 	headers, labels    []string
+	flow               []string
 	body, bodyText     string
 	bodyBase64         []byte
 	timeout            span.Value
@@ -83,6 +84,7 @@ func (c *creation) flags(cmd *cobra.Command) {
 	fs.StringVar(&c.Delivery, "delivery", "", "the `GUARANTEE`: at_least_once, or at_most_once: do not repeat a call that may have been sent (default at_least_once)")
 	fs.Var(&c.staleAfter, "stale-after", "start the first attempt no later than this after the due, 10ms to 24h (default: the value of --max-age)")
 	fs.IntVar(&c.priority, "priority", 0, "when calls of the app to the target have to wait, higher priorities go first: 0 to 9 (default 5)")
+	fs.StringSliceVar(&c.flow, "flow", nil, "the `KEYS` whose limits the calls keep to, at most 4, with commas between; see xtimer flow")
 	fs.StringArrayVar(&c.labels, "label", nil, "a label, `KEY=VALUE`; may be repeated")
 
 	for _, name := range fieldFlags {
@@ -121,6 +123,7 @@ func (c *creation) definition(cmd *cobra.Command, app string) (*api.Definition, 
 		}
 	}
 	d.Schedule.Every, d.Schedule.Jitter, d.StaleAfter = time.Duration(c.every), time.Duration(c.jitter), api.Duration(c.staleAfter)
+	d.Flow = c.flow
 	d.Callback.Timeout, d.Callback.BodyBase64 = time.Duration(c.timeout), c.bodyBase64
 	d.Retry.Backoff, d.Retry.MaxBackoff, d.Retry.MaxAge = time.Duration(c.backoff), time.Duration(c.maxBackoff), time.Duration(c.maxAge)
 	for flag, set := range map[string]func(){

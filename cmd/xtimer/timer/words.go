@@ -93,6 +93,7 @@ func sheetTimer(out io.Writer, t *api.Timer, z remote.Zone) error {
 	if t.Priority != nil {
 		s.Add("priority", "%d", *t.Priority)
 	}
+	s.Has("flow", strings.Join(t.Flow, ", "))
 	s.Has("labels", labelWords(t.Labels))
 	s.Add("version", "%d of %s, created %s", t.Version, z.Instant(t.UpdatedAt, t.Schedule.TimeZone), z.Instant(t.CreatedAt, t.Schedule.TimeZone))
 	s.Has("next due", z.Instant(t.NextDue, t.Schedule.TimeZone))

@@ -30,7 +30,7 @@ func sentDefinition(d *engine.Definition) api.Definition {
 		Misfire:  api.Misfire{Policy: d.Misfire.Policy.String(), Window: &d.Misfire.Window},
 		Overlap:  d.Overlap.String(),
 		Delivery: d.Delivery.String(),
-		Priority: &d.Priority, StaleAfter: api.Duration(d.StaleAfter),
+		Priority: &d.Priority, StaleAfter: api.Duration(d.StaleAfter), Flow: d.Flow.Keys(),
 	}
 	if s.HasDelay {
 		out.Schedule.Delay = &s.Delay
@@ -91,7 +91,7 @@ func storedDefinition(in *api.Definition) (engine.Definition, error) {
 	if in.Priority != nil {
 		d.Priority = *in.Priority
 	}
-	d.StaleAfter = time.Duration(in.StaleAfter)
+	d.StaleAfter, d.Flow = time.Duration(in.StaleAfter), engine.FlowOf(in.Flow)
 	d.Labels = engine.SortLabels(in.Labels)
 	if err := choose(&d.Misfire.Policy, in.Misfire.Policy, engine.ParseMisfirePolicy, "misfire.policy"); err != nil {
 		return d, err

@@ -17,13 +17,14 @@ type owedLine struct {
 	NotBefore  int64       `json:"not_before"`
 	Lane       uint64      `json:"lane,omitempty,string"` // a hash: see engine.Lane
 	OneShot    bool        `json:"one_shot,omitempty"`
+	Held       int64       `json:"held_ms,omitempty"`
 	Task       *recordLine `json:"task,omitempty"` // as far as it got
 }
 
 func owedLineOf(o *engine.Owed) owedLine {
 	l := owedLine{
 		Due: o.Key.Due, To: o.To, Generation: o.Generation, Origin: o.Origin.String(), Begun: o.Begun, NotBefore: o.NotBefore, Lane: uint64(o.Lane),
-		OneShot: o.OneShot,
+		OneShot: o.OneShot, Held: o.Held,
 	}
 	if o.Task != nil {
 		l.Task = recordLineOf(o.Task)
@@ -34,7 +35,7 @@ func owedLineOf(o *engine.Owed) owedLine {
 func (l *owedLine) owed(id engine.TimerID) (o engine.Owed, err error) {
 	o = engine.Owed{
 		Key: engine.Key{Timer: id, Due: l.Due}, To: l.To, Generation: l.Generation, Begun: l.Begun, NotBefore: l.NotBefore,
-		Lane: engine.Lane(l.Lane), OneShot: l.OneShot,
+		Lane: engine.Lane(l.Lane), OneShot: l.OneShot, Held: l.Held,
 	}
 	if o.Origin, err = originOf(l.Origin); err != nil {
 		return o, err
@@ -69,6 +70,14 @@ type recordLine struct {
 	Dismissed   int64         `json:"dismissed,omitempty"`
 	DismissedBy string        `json:"dismissed_by,omitempty"`
 	Attempts    []attemptLine `json:"attempts,omitempty"`
+	Holds       []holdLine    `json:"holds,omitempty"`
+}
+
+// holdLine is what held a task; see engine.Hold.
+type holdLine struct {
+	By     string `json:"by"`
+	Name   string `json:"name"`
+	TookUS int64  `json:"took_us"`
 }
 
 type attemptLine struct {
@@ -78,13 +87,13 @@ type attemptLine struct {
 	Code       int    `json:"code,omitempty"`
 	ErrorClass string `json:"error_class,omitempty"`
 	Response   []byte `json:"response,omitempty"` // base64: it may be any bytes
-	// PhasesUS are those of engine.Phases in its order; none when nobody knows.
+	// PhasesUS are those of engine.Phases in its order, the hold last; none when nobody knows.
 	PhasesUS []int64 `json:"phases_us,omitempty"`
 }
 
 // phasesOf are the places of the phases, in their order.
 func phasesOf(p *engine.Phases) []*time.Duration {
-	return []*time.Duration{&p.Wheel, &p.Queue, &p.Dial, &p.TLS, &p.Send, &p.FirstByte, &p.Read}
+	return []*time.Duration{&p.Wheel, &p.Queue, &p.Dial, &p.TLS, &p.Send, &p.FirstByte, &p.Read, &p.Hold}
 }
 
 func recordLineOf(t *engine.Task) *recordLine {
@@ -93,11 +102,18 @@ func recordLineOf(t *engine.Task) *recordLine {
 		Reason: t.Reason, DueLast: t.DueLast, Count: t.Count, LatenessNS: int64(t.Lateness), NotBefore: t.NotBefore,
 		Ended: t.Ended, Base: t.Base, Since: t.Since, Dismissed: t.Dismissed, DismissedBy: t.DismissedBy,
 	}
+	for _, h := range t.Holds {
+		l.Holds = append(l.Holds, holdLine{h.By, h.Name, h.Took.Microseconds()})
+	}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
 		l.Attempts = append(l.Attempts, attemptLine{a.N, a.Started, int64(a.Took), a.Code, a.ErrorClass, a.Response, nil})
 		if a.Phases != (engine.Phases{}) {
-			for _, d := range phasesOf(&a.Phases) {
+			places := phasesOf(&a.Phases)
+			if a.Phases.Hold == 0 { // as former programs read it
+				places = places[:len(places)-1]
+			}
+			for _, d := range places {
 				l.Attempts[i].PhasesUS = append(l.Attempts[i].PhasesUS, d.Microseconds())
 			}
 		}
@@ -124,6 +140,9 @@ func (l *recordLine) task() (*engine.Task, error) {
 	}
 	if t.Origin, err = originOf(l.Origin); err != nil {
 		return nil, err
+	}
+	for _, h := range l.Holds {
+		t.Holds = append(t.Holds, engine.Hold{By: h.By, Name: h.Name, Took: time.Duration(h.TookUS) * time.Microsecond})
 	}
 	for i := range l.Attempts {
 		a := &l.Attempts[i]

@@ -143,6 +143,8 @@ var chinese = map[string]string{
 	"Heap":             "堆内存",
 	"ID":               "ID",
 	"In flight":        "进行中",
+	"Held":             "被限流或暂停",
+	"Flow keys":        "流控键",
 	"In the queue":     "排队中",
 	"In the warm tier": "温层中",
 	"In the wheel":     "时间轮中",
