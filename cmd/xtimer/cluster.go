@@ -9,6 +9,7 @@ import (
 	"xtimer/cmd/xtimer/store"
 	"xtimer/engine"
 	"xtimer/engine/cluster"
+	"xtimer/httpapi/nodes"
 )
 
 // newLife is the life of a node among several, over the cold tier that they share; nil: the
@@ -41,4 +42,59 @@ func bootClock() func() time.Duration {
 		d, _ := sinceBoot() // a clock that could be read once can be read
 		return d
 	}
+}
+
+// peers is what the API is told of the nodes: what the life has seen at its last look.
+type peers struct{ *cluster.Member }
+
+// newPeers is of a node among several; nil: the server is alone.
+func newPeers(life *cluster.Member) nodes.Cluster {
+	if life == nil {
+		return nil
+	}
+	return peers{life}
+}
+
+// Owner implements nodes.Cluster.
+func (p peers) Owner(shard int) (n nodes.Node, ok bool) {
+	seen := p.Seen()
+	if seen == nil || seen.Shards[shard].Holder == 0 {
+		return n, false
+	}
+	for _, n := range p.Nodes() {
+		if n.Life == seen.Shards[shard].Holder {
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// Nodes implements nodes.Cluster.
+func (p peers) Nodes() (ns []nodes.Node) {
+	seen := p.Seen()
+	if seen == nil {
+		return nil
+	}
+	owned := map[uint64]int{}
+	for i := range seen.Shards {
+		owned[seen.Shards[i].Holder]++
+	}
+	for i := range seen.Nodes {
+		if n := &seen.Nodes[i]; n.Life != 0 {
+			ns = append(ns, nodes.Node{
+				Name: n.Name, Address: n.Address, Own: n.Life == p.Node().Life, Life: n.Life,
+				State: n.State, Weight: n.Weight, Shards: owned[n.Life], Beaten: seen.Unbeaten(n.Name),
+			})
+		}
+	}
+	return ns
+}
+
+// Secret implements nodes.Cluster.
+func (p peers) Secret() []byte {
+	seen := p.Seen()
+	if seen == nil || seen.Secret == [nodes.SecretSize]byte{} {
+		return nil
+	}
+	return seen.Secret[:]
 }

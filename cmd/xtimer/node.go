@@ -90,6 +90,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 	})
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
 		Tokens:        tokens,
+		Cluster:       newPeers(e.Life()),
 		CursorKey:     store.CursorKey(s.DataDir, log),
 		MaxConns:      int(min(65536, files/2)),
 		MaxConnsPerIP: s.ConnectionsPerAddress,

@@ -54,7 +54,7 @@ type Member struct {
 	looked atomic.Int64 // when the last round of looks ended
 	giving atomic.Bool
 
-	last atomic.Pointer[engine.Membership] // see Table
+	last atomic.Pointer[Seen] // see Seen
 
 	drained chan struct{} // closed when a draining life has nothing left to give
 	ended   chan struct{} // closed at the end of Run
@@ -94,8 +94,8 @@ func (m *Member) Fresh() bool { return m.lease.Fresh(m.cfg.Boot()) }
 // time since the boot before the first one.
 func (m *Member) LeaseAge() time.Duration { return m.cfg.Boot() - m.lease.acknowledged() }
 
-// Table is what the last look has read: nil before the first one. Nobody changes it.
-func (m *Member) Table() *engine.Membership { return m.last.Load() }
+// Seen is what the last look has read: nil before the first one. Nobody changes it.
+func (m *Member) Seen() *Seen { return m.last.Load() }
 
 // Node is the name of the node, its address, and the number of this life.
 func (m *Member) Node() *engine.Node { return &m.cfg.Node }
@@ -235,6 +235,7 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	m.free.see(now, m.seen.Shards)
 	fresh := m.lease.Fresh(now)
 	silent := m.watch.See(now, fresh, m.seen.Nodes)
+	m.last.Store(&Seen{m.seen, m.watch.seen, m.cfg.Boot})
 	if !fresh { // only the living bury, and take
 		return false, nil
 	}
@@ -275,7 +276,6 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 		seen.Shards = m.seen.Shards
 	}
 	m.seen = seen
-	m.last.Store(&seen)
 	return m.cfg.Boot(), nil
 }
 

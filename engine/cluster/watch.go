@@ -28,6 +28,22 @@ type sight struct {
 	since time.Duration
 }
 
+// Seen is a look, and for how long the looker has seen the other lives not beat.
+type Seen struct {
+	engine.Membership
+	sights map[string]sight
+	boot   func() time.Duration
+}
+
+// Unbeaten is how long a node has not beaten, as far as the looker knows: 0 for the looker's
+// own.
+func (s *Seen) Unbeaten(node string) time.Duration {
+	if x, ok := s.sights[node]; ok {
+		return max(s.boot()-x.since, 0)
+	}
+	return 0
+}
+
 // NewWatch returns the watch of a node.
 func NewWatch(own string, times Times) *Watch { return &Watch{times: times, own: own} }
 
