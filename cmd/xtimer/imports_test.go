@@ -28,7 +28,7 @@ var house = map[string][]string{
 	"xtimer/engine/cluster": {"xtimer/engine"},
 	"xtimer/engine/flow":    {},
 	"xtimer/engine/object":  {"xtimer/engine"},
-	"xtimer/engine/fair":    {},
+	"xtimer/engine/fair":    {"xtimer/engine/flow"},
 	"xtimer/engine/inspect": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/engine/resident",
 	},

@@ -1,7 +1,8 @@
 // Package fair hands waiting work to bounded workers, fairly.
 //
 // A place is the right to have one call in flight; a queue has some thousands of
-// them. A lane holds the items of one app for one target. Three things decide
+// them. A lane holds the items of one app for one target, with one set
+// of flow keys. Three things decide
 // which lane gets a place:
 //
 //   - Limits: calls in flight in all, of one app and to one target. The limit of
@@ -46,5 +47,9 @@
 // answer, keep each place for a timeout of, say, 15 s, and however fair the turns
 // are, none is free for others meanwhile.
 //
-//	Push → Lane (app, target) → share (app) → pool → worker
+// Before a lane stands for a place, every gate that it names has to admit its next item: a
+// pause of its app, the limits of its target and of its flow keys (gate.go). A lane that is
+// held takes no place, and stands again at the ms at which its gate admits a call.
+//
+//	Push → Lane (app, target, flow keys) → gates → share (app) → pool → worker
 package fair

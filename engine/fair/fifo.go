@@ -11,6 +11,7 @@ type Item[T any] struct {
 
 	waits          bool
 	former, latter *Item[T]
+	gated          *gated[T] // nil: its lane has no gates, and had none
 }
 
 // fifo is a list of items through the items themselves: any of them can leave at

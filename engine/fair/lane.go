@@ -3,6 +3,7 @@ package fair
 import (
 	"math"
 	"math/bits"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,8 +18,8 @@ type Lane[T any] struct {
 	app    *app[T]
 	target *target[T]
 
-	rows    [10]fifo[T] // by priority
-	filled  uint16      // which rows have items
+	rows    [keepers + 1]fifo[T] // by priority
+	filled  uint16               // which rows have items
 	waiting int
 	calls   int // in flight
 
@@ -27,8 +28,11 @@ type Lane[T any] struct {
 	row  int
 	rank int64
 
-	pool   int      // where it stands for a place; see place
-	place  int      // in the lanes of its app's share of the pool; -1: it has none
+	pool    int      // where it stands for a place; see place
+	place   int      // in the lanes of its app's share of the pool; -1: it has none
+	held    *held[T] // what it knows of its gates; nil: it has none
+	limited atomic.Bool
+
 	parked bool     // waits in target.parked
 	behind *Lane[T] // the next one there
 	dead   bool     // forgotten: another may stand in its place
@@ -36,9 +40,21 @@ type Lane[T any] struct {
 
 type laneName struct{ app, target, flow string }
 
+// keepers is the row of the items that have a place at a gate already: they go before all
+// others, which may wait for it.
+const keepers = 10
+
+// row is the one that an item waits in.
+func (it *Item[T]) row() int {
+	if it.Keeps() {
+		return keepers
+	}
+	return int(it.Priority)
+}
+
 // push adds an item and reports whether it goes next.
 func (l *Lane[T]) push(it *Item[T]) bool {
-	p := int(it.Priority)
+	p := it.row()
 	l.rows[p].push(it)
 	it.waits = true
 	l.waiting++
@@ -53,7 +69,7 @@ func (l *Lane[T]) push(it *Item[T]) bool {
 
 // remove takes out an item that waits.
 func (l *Lane[T]) remove(it *Item[T]) {
-	p := int(it.Priority)
+	p := it.row()
 	next := l.rows[p].first == it
 	l.rows[p].remove(it)
 	it.waits = false
@@ -75,6 +91,9 @@ func (l *Lane[T]) look() {
 		if r := l.rows[p].first.Ready - int64(p)*ageing; r <= l.rank {
 			l.rank, l.row = r, p
 		}
+	}
+	if l.filled>>keepers != 0 {
+		l.rank, l.row = math.MinInt64, keepers
 	}
 }
 

@@ -39,6 +39,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	a.lanes++
 	t.lanes = append(t.lanes, l)
 	q.lanes[n] = l
+	q.resolve(l, q.now())
 	return l
 }
 
@@ -51,6 +52,12 @@ func (q *Queue[T]) prune() {
 		}
 		delete(q.lanes, n)
 		l.dead = true
+		if l.held != nil {
+			for _, g := range l.held.gates {
+				g.users--
+			}
+			l.held = nil
+		}
 		if l.app.lanes--; l.app.lanes == 0 {
 			delete(q.apps, n.app)
 		}
@@ -63,5 +70,6 @@ func (q *Queue[T]) prune() {
 			q.list(t)
 		}
 	}
+	q.pruneGates(q.now())
 	q.pruneAt = 2 * len(q.lanes)
 }

@@ -12,7 +12,7 @@ import (
 func TestForgottenTargets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Config[int]{Places: 100, PerApp: 100, PerTarget: 100, Run: func(int) Result {
-			return Result{Unanswered, time.Second}
+			return Result{Ended: Unanswered, Took: time.Second}
 		}})
 		for i := range 4 * manyLanes {
 			q.Push(&Item[int]{Lane: q.Lane("app", strconv.Itoa(i), "")})

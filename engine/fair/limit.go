@@ -20,6 +20,10 @@ const (
 type Result struct {
 	Ended Ended
 	Took  time.Duration
+	// Bad: the call failed and may be repeated, or had no answer, and no 4xx. Close: its answer asks
+	// that no more are made for so long. Both are for the gates of its lane.
+	Bad   bool
+	Close time.Duration
 }
 
 const (

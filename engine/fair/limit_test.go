@@ -37,30 +37,30 @@ func TestLimitFollows(t *testing.T) {
 			t.Errorf("%s: a limit of %d, not %d", why, l.most, want)
 		}
 	}
-	rounds(&l, &now, 10, Result{Answered, time.Millisecond}, ceiling)
+	rounds(&l, &now, 10, Result{Ended: Answered, Took: time.Millisecond}, ceiling)
 	is(startLimit, "answers at once")
 	l = limit{most: startLimit}
-	rounds(&l, &now, 3, Result{Answered, 100 * time.Millisecond}, ceiling)
+	rounds(&l, &now, 3, Result{Ended: Answered, Took: 100 * time.Millisecond}, ceiling)
 	if l.most < 7*startLimit || l.most > 8*startLimit {
 		t.Errorf("three rounds of slow answers: a limit of %d", l.most)
 	}
-	rounds(&l, &now, 20, Result{Answered, 500 * time.Millisecond}, ceiling)
+	rounds(&l, &now, 20, Result{Ended: Answered, Took: 500 * time.Millisecond}, ceiling)
 	is(ceiling, "one that has become five times as slow")
 	l = limit{most: startLimit}
-	rounds(&l, &now, 3, Result{Answered, time.Second}, ceiling)
+	rounds(&l, &now, 3, Result{Ended: Answered, Took: time.Second}, ceiling)
 	is(ceiling, "three rounds of a second")
-	rounds(&l, &now, 1, Result{Unanswered, 15 * time.Second}, ceiling)
+	rounds(&l, &now, 1, Result{Ended: Unanswered, Took: 15 * time.Second}, ceiling)
 	is(ceiling/2, "a round of timeouts")
-	rounds(&l, &now, 20, Result{Unanswered, 15 * time.Second}, ceiling)
+	rounds(&l, &now, 20, Result{Ended: Unanswered, Took: 15 * time.Second}, ceiling)
 	is(1, "timeouts alone")
-	rounds(&l, &now, 4, Result{Answered, 10 * time.Microsecond}, ceiling)
+	rounds(&l, &now, 4, Result{Ended: Answered, Took: 10 * time.Microsecond}, ceiling)
 	if l.most < 16 || !l.answers(now) {
 		t.Errorf("four rounds of answers: a limit of %d", l.most)
 	}
-	rounds(&l, &now, 10, Result{Answered, time.Millisecond}, ceiling)
+	rounds(&l, &now, 10, Result{Ended: Answered, Took: time.Millisecond}, ceiling)
 	was := l.most
-	rounds(&l, &now, 10, Result{Unanswered, 10 * time.Millisecond}, ceiling)
-	rounds(&l, &now, 10, Result{NotMade, time.Second}, ceiling)
+	rounds(&l, &now, 10, Result{Ended: Unanswered, Took: 10 * time.Millisecond}, ceiling)
+	rounds(&l, &now, 10, Result{Ended: NotMade, Took: time.Second}, ceiling)
 	is(was, "refused at once, and not made")
 	if !l.answers(now) {
 		t.Error("a refusal made it silent")
@@ -73,14 +73,14 @@ func TestLimitIsUsed(t *testing.T) {
 	for range 10_000 {
 		l.begin(now)
 		now += time.Second
-		l.end(now-time.Second, now, Result{Answered, time.Second}, 4096)
+		l.end(now-time.Second, now, Result{Ended: Answered, Took: time.Second}, 4096)
 	}
 	if l.most != startLimit {
 		t.Errorf("one call at a time gives a limit of %d", l.most)
 	}
 	l.most = 4000
 	l.begin(now)
-	l.end(now, now+time.Minute, Result{Unanswered, time.Minute}, 4096)
+	l.end(now, now+time.Minute, Result{Ended: Unanswered, Took: time.Minute}, 4096)
 	if l.most != startLimit/2 {
 		t.Errorf("a timeout with one call in flight gives a limit of %d", l.most)
 	}
@@ -92,7 +92,7 @@ func TestLimitOfABusyMachine(t *testing.T) {
 	for rate, most := range map[time.Duration]int{34_000: startLimit + 5, 5_000: 4 * startLimit} { // calls a second
 		l, now := limit{most: startLimit}, time.Second
 		for range 2000 {
-			rounds(&l, &now, 1, Result{Answered, time.Duration(l.most) * time.Second / rate}, 4096)
+			rounds(&l, &now, 1, Result{Ended: Answered, Took: time.Duration(l.most) * time.Second / rate}, 4096)
 		}
 		if l.most > most {
 			t.Errorf("%d calls a second: a limit of %d", rate, l.most)
@@ -114,7 +114,7 @@ func TestAnswers(t *testing.T) {
 			took = time.Second
 		}
 		l.begin(now - took)
-		l.end(now-took, now, Result{Answered, took}, 4096)
+		l.end(now-took, now, Result{Ended: Answered, Took: took}, 4096)
 	}
 	for i := range 40 {
 		l.begin(now - time.Duration(i)*25*time.Millisecond)
@@ -126,7 +126,7 @@ func TestAnswers(t *testing.T) {
 	for range 3000 {
 		now += time.Millisecond
 		l.begin(now - time.Millisecond)
-		l.end(now-time.Millisecond, now, Result{Answered, time.Millisecond}, 4096)
+		l.end(now-time.Millisecond, now, Result{Ended: Answered, Took: time.Millisecond}, 4096)
 	}
 	if l.answers(now) {
 		t.Error("one with 40 calls that hang answers")

@@ -53,7 +53,7 @@ func (m *model) end() {
 	for range min(len(m.runs), rapid.IntRange(1, 20).Draw(m.T, "n")) {
 		i := rapid.IntRange(0, len(m.runs)-1).Draw(m.T, "run")
 		ended := rapid.SampledFrom([]Ended{Answered, Answered, Answered, Unanswered, NotMade}).Draw(m.T, "ended")
-		m.q.release(m.runs[i], Result{ended, m.now - m.runs[i].began}, m.now)
+		m.q.release(m.runs[i], Result{Ended: ended, Took: m.now - m.runs[i].began}, m.now)
 		m.runs = slices.Delete(m.runs, i, i+1)
 	}
 }

@@ -3,6 +3,8 @@ package fair
 import (
 	"sync"
 	"time"
+
+	"xtimer/engine/flow"
 )
 
 // Config of a Queue. All fields are needed.
@@ -37,13 +39,20 @@ type Queue[T any] struct {
 	targets map[string]*target[T]
 	lanes   map[laneName]*Lane[T]
 	pruneAt int // at so many lanes the next prune is worth its time
+
+	rules flow.Rules
+	gates map[flow.Name]*gate[T]
+	wakes heap[*gate[T]] // by when they are to be looked at
+	timer *time.Timer
+	armed time.Duration    // when timer fires; 0: it does not
+	held  [flow.Causes]int // items in lanes that are held, by what holds them
 }
 
 // New makes a Queue.
 func New[T any](cfg Config[T]) *Queue[T] {
 	return &Queue[T]{
 		cfg: cfg, started: time.Now(), places: cfg.Places,
-		apps: map[string]*app[T]{}, targets: map[string]*target[T]{}, lanes: map[laneName]*Lane[T]{},
+		apps: map[string]*app[T]{}, targets: map[string]*target[T]{}, lanes: map[laneName]*Lane[T]{}, gates: map[flow.Name]*gate[T]{},
 	}
 }
 
@@ -64,13 +73,39 @@ func (q *Queue[T]) Push(items ...*Item[T]) {
 			it.Lane = q.laneLocked(it.Lane.name)
 		}
 		q.waiting++
-		if it.Lane.push(it) {
+		if q.push(it, now) {
 			q.place(it.Lane, now)
 		}
 	}
 	out := q.dispatch(now, few[:0])
 	q.mu.Unlock()
 	deliver(out)
+}
+
+// push adds an item to its lane and reports whether it goes next. mu is held.
+func (q *Queue[T]) push(it *Item[T], now time.Duration) bool {
+	h := it.Lane.held
+	if h != nil && len(h.gates) == 0 && it.Lane.waiting == 0 {
+		it.Lane.held, h = nil, nil
+	}
+	if h != nil {
+		it.mark(it.Lane, now)
+		if h.at != nil {
+			q.held[h.sums[h.cause].By]++
+		}
+	} else if it.gated != nil && len(it.gated.kept) == 0 {
+		it.gated = nil
+	}
+	return it.Lane.push(it)
+}
+
+// remove takes an item out of its lane. mu is held.
+func (q *Queue[T]) remove(it *Item[T]) {
+	q.waiting--
+	if h := it.Lane.held; h != nil && h.at != nil {
+		q.held[h.sums[h.cause].By]--
+	}
+	it.Lane.remove(it)
 }
 
 // Remove takes an item out of its lane and reports whether it waited there.
@@ -80,8 +115,7 @@ func (q *Queue[T]) Remove(it *Item[T]) bool {
 	if !it.waits {
 		return false
 	}
-	q.waiting--
-	it.Lane.remove(it)
+	q.remove(it)
 	q.place(it.Lane, q.now())
 	return true
 }
@@ -101,6 +135,9 @@ func (q *Queue[T]) SetPlaces(n int) {
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	q.closed = true
+	if q.timer != nil {
+		q.timer.Stop()
+	}
 	idle := q.idle
 	q.idle = nil
 	q.mu.Unlock()
@@ -124,6 +161,8 @@ func (q *Queue[T]) pick(now time.Duration) run[T] {
 		case l == nil:
 		case l.target.full(), l.pool != l.kind(now):
 			q.place(l, now) // elsewhere
+		case l.held != nil && !q.passes(l, now):
+			q.place(l, now) // likewise
 		default:
 			return q.take(l, now)
 		}
@@ -151,19 +190,22 @@ func (q *Queue[T]) cheapest() *Lane[T] {
 // take gives a lane a place for its next item. mu is held.
 func (q *Queue[T]) take(l *Lane[T], now time.Duration) run[T] {
 	it := l.next()
-	l.remove(it)
+	q.remove(it)
+	passed := q.through(l, it, now)
 	s := &l.app.shares[l.pool]
 	q.turn++
 	s.turn = q.turn
-	q.waiting--
 	q.calls++
 	q.pools[l.pool].calls++
 	s.calls++
 	l.app.calls++
 	l.calls++
 	l.target.begin(now)
-	r := run[T]{it.Value, l, l.pool, now}
+	r := run[T]{it.Value, l, l.pool, now, passed}
 	q.place(l, now)
+	for _, p := range passed {
+		q.admit(p.gate, now)
+	}
 	return r
 }
 
@@ -188,6 +230,9 @@ func (q *Queue[T]) release(r run[T], res Result, now time.Duration) {
 	}
 	q.place(l, now)
 	q.list(t)
+	if r.passed != nil {
+		q.back(r.passed, res, now)
+	}
 }
 
 // feed lets one lane that was parked stand for a place again, if its target has room.
@@ -219,9 +264,17 @@ func (q *Queue[T]) feed(now time.Duration) {
 func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 	t, kind := l.target, -1
 	stands := l.waiting > 0 && !l.parked && !t.full()
+	if l.held != nil {
+		if stands {
+			stands = q.passes(l, now)
+		} else {
+			q.unhold(l, now)
+		}
+	}
 	if stands {
 		kind = l.kind(now)
 	}
+	stood := l.place >= 0
 	if l.place >= 0 && (!stands || l.pool != kind) {
 		l.app.shares[l.pool].lanes.drop(&l.place)
 		if l.pool == silent {
@@ -235,11 +288,14 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 		}
 		l.pool = kind
 		l.app.shares[kind].lanes.put(l, &l.place, l.key())
-	case l.waiting > 0 && !l.parked:
+	case l.waiting > 0 && !l.parked && (l.held == nil || l.held.at == nil):
 		t.park(l)
 		q.list(t)
 	}
 	q.stand(l.app)
+	if l.held != nil && stood != stands {
+		q.stoodAt(l, stands, now)
+	}
 }
 
 // stand puts an app into the pools in which one of its lanes may have a place, as far

@@ -14,6 +14,7 @@ type call struct {
 	Item[*call]
 	app, to string
 	done    chan Result
+	began   time.Time
 }
 
 // hand is a queue whose calls last until they are released by hand.
@@ -29,6 +30,7 @@ func byHand(t *testing.T, places, perTarget, perApp int, f func(q *hand)) {
 		q := &hand{}
 		q.Queue = New(Config[*call]{Places: places, PerTarget: perTarget, PerApp: perApp, Run: func(c *call) Result {
 			q.mu.Lock()
+			c.began = time.Now()
 			q.made = append(q.made, c)
 			q.mu.Unlock()
 			return <-c.done
@@ -66,7 +68,7 @@ func (q *hand) look() []*call {
 	return made
 }
 
-func (c *call) end() { c.done <- Result{Answered, time.Millisecond} }
+func (c *call) end() { c.done <- Result{Ended: Answered, Took: time.Millisecond} }
 
 // trust has each target answer once.
 func (q *hand) trust(app string, targets ...string) {

@@ -13,10 +13,10 @@ type manner func(n int, at time.Duration) Result
 
 const timeout = 15 * time.Second
 
-func mute(int, time.Duration) Result { return Result{Unanswered, timeout} }
+func mute(int, time.Duration) Result { return Result{Ended: Unanswered, Took: timeout} }
 
 func answers(after time.Duration) manner {
-	return func(int, time.Duration) Result { return Result{Answered, after} }
+	return func(int, time.Duration) Result { return Result{Ended: Answered, Took: after} }
 }
 
 // stream is calls of one app to one target, so many a second.
@@ -125,29 +125,33 @@ func TestHostile(t *testing.T) {
 		"seldom": func() manner { // one answer in a hundred
 			return func(n int, _ time.Duration) Result {
 				if n%100 == 0 {
-					return Result{Answered, time.Millisecond}
+					return Result{Ended: Answered, Took: time.Millisecond}
 				}
-				return Result{Unanswered, timeout}
+				return Result{Ended: Unanswered, Took: timeout}
 			}
 		},
 		"late seldom": func() manner {
 			return func(n int, _ time.Duration) Result {
 				if n%100 == 0 {
-					return Result{Answered, timeout - time.Second}
+					return Result{Ended: Answered, Took: timeout - time.Second}
 				}
-				return Result{Unanswered, timeout}
+				return Result{Ended: Unanswered, Took: timeout}
 			}
 		},
 		"flapping": func() manner {
 			return func(_ int, at time.Duration) Result {
 				if at.Truncate(10*time.Second)/(10*time.Second)%2 == 0 {
-					return Result{Answered, 10 * time.Millisecond}
+					return Result{Ended: Answered, Took: 10 * time.Millisecond}
 				}
-				return Result{Unanswered, timeout}
+				return Result{Ended: Unanswered, Took: timeout}
 			}
 		},
-		"refused": func() manner { return func(int, time.Duration) Result { return Result{Unanswered, time.Millisecond} } },
-		"reset":   func() manner { return func(int, time.Duration) Result { return Result{Unanswered, time.Second} } },
+		"refused": func() manner {
+			return func(int, time.Duration) Result { return Result{Ended: Unanswered, Took: time.Millisecond} }
+		},
+		"reset": func() manner {
+			return func(int, time.Duration) Result { return Result{Ended: Unanswered, Took: time.Second} }
+		},
 	}
 	for name, m := range manners {
 		for _, c := range []struct {
@@ -192,9 +196,9 @@ func TestGoesMute(t *testing.T) {
 		for i := range n {
 			ss = append(ss, &stream{app: "a", to: fmt.Sprint("mute", i), rate: 2000, manner: func(_ int, at time.Duration) Result {
 				if at > 20*time.Second {
-					return Result{Unanswered, timeout}
+					return Result{Ended: Unanswered, Took: timeout}
 				}
-				return Result{Answered, time.Second}
+				return Result{Ended: Answered, Took: time.Second}
 			}})
 		}
 		busy := &stream{app: "a", to: "busy", rate: 2000, manner: answers(100 * time.Millisecond)}
@@ -218,9 +222,9 @@ func TestRecovery(t *testing.T) {
 	const mended = 5 * time.Minute
 	s := &stream{app: "a", to: "t", rate: 20, manner: func(_ int, at time.Duration) Result {
 		if at < mended {
-			return Result{Unanswered, timeout}
+			return Result{Ended: Unanswered, Took: timeout}
 		}
-		return Result{Answered, 20 * time.Millisecond}
+		return Result{Ended: Answered, Took: 20 * time.Millisecond}
 	}}
 	play(t, 7*time.Minute, []*stream{s}, func(at time.Duration, q *Queue[*due]) {
 		st := q.Stats(10)

@@ -7,10 +7,11 @@ type worker[T any] struct{ next chan run[T] }
 
 // run is an item that has a place.
 type run[T any] struct {
-	value T
-	lane  *Lane[T] // nil: the worker is to end
-	pool  int
-	began time.Duration // by Queue.now
+	value  T
+	lane   *Lane[T] // nil: the worker is to end
+	pool   int
+	began  time.Duration // by Queue.now
+	passed []pass[T]     // the gates that it went through
 }
 
 // handout is a run for a worker that waits for one.

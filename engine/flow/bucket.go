@@ -70,6 +70,14 @@ func (b *Bucket) take(now time.Duration) (former time.Duration) {
 	return former
 }
 
+// isFull reports whether no call counts any more.
+func (b *Bucket) isFull(now time.Duration) bool {
+	if b.window != nil {
+		b.window.advance(now)
+	}
+	return b.due <= now && (b.window == nil || b.window.sum == 0)
+}
+
 // refund gives a call back that was not made after all, if none was taken after it: else
 // the next one could come too close to that.
 func (b *Bucket) refund(former, took time.Duration) {

@@ -145,7 +145,7 @@ func BenchmarkAdmit(b *testing.B) {
 	for _, burst := range []int{1, 10} {
 		b.Run(fmt.Sprint("burst ", burst), func(b *testing.B) {
 			var g Gate
-			g.Set(&Limit{Rate: 1000, Per: time.Second, Burst: burst}, 0, false)
+			g.Set(&Limit{Rate: 1000, Per: time.Second, Burst: burst}, 0)
 			now := time.Duration(0)
 			for b.Loop() {
 				_, now = g.Ask(now, false)
@@ -159,7 +159,7 @@ func BenchmarkManyKeys(b *testing.B) {
 	gates := make([]Gate, 100_000)
 	l := &Limit{Rate: 10, Per: time.Second, Burst: 1}
 	for i := range gates {
-		gates[i].Set(l, 0, false)
+		gates[i].Set(l, 0)
 	}
 	order := rand.New(rand.NewPCG(1, 1)).Perm(len(gates))
 	now, i := time.Duration(0), 0
@@ -176,7 +176,7 @@ func BenchmarkManyKeys(b *testing.B) {
 func TestTheOrderOfWhatHoldsACall(t *testing.T) {
 	var g Gate
 	l := &Limit{Rate: 1, Per: time.Second, Burst: 1, Concurrency: 1, Cooldown: true, Breaker: Breaker{Share: 0.5, Of: 2, Within: time.Minute, Open: 10 * time.Second, MaxOpen: 15 * time.Second}}
-	g.Set(l, 0, false)
+	g.Set(l, 0)
 	var seen []string
 	ask := func(now time.Duration) (at time.Duration) {
 		by, at := g.Ask(now, false)
@@ -215,7 +215,8 @@ func TestTheOrderOfWhatHoldsACall(t *testing.T) {
 func TestAfterAStartAKeyWaits(t *testing.T) {
 	for per, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: time.Minute} {
 		var g Gate
-		g.Set(&Limit{Rate: 5, Per: per, Burst: 5}, 0, true)
+		g.Set(&Limit{Rate: 5, Per: per, Burst: 5}, 0)
+		g.Started()
 		if by, at := g.Ask(0, false); by != ByFlow || at != want {
 			t.Errorf("per %v: %v at %v, want flow at %v", per, by, at, want)
 		}
@@ -224,17 +225,48 @@ func TestAfterAStartAKeyWaits(t *testing.T) {
 
 func TestATaskKeepsItsPlace(t *testing.T) {
 	var g Gate
-	g.Set(&Limit{Concurrency: 1, HoldTask: true}, 0, false)
-	kept := g.Give(g.Take(0, false), Ended{Made: true, Bad: true, Keeps: true}, 0)
+	g.Set(&Limit{Concurrency: 1, HoldTask: true}, 0)
+	g.Give(g.Take(0, false), Ended{Made: true, Bad: true, Keeps: g.Keeps()}, 0)
 	other, _ := g.Ask(0, false)
 	own, _ := g.Ask(0, true)
-	if !kept || other != ByFlow || own != ByNone {
-		t.Errorf("kept %v, another is held by %q, the task by %q", kept, other, own)
+	if other != ByFlow || own != ByNone {
+		t.Errorf("another is held by %q, the task by %q", other, own)
 	}
-	if kept = g.Give(g.Take(1, true), Ended{Made: true}, 1); kept {
-		t.Error("a task that has ended keeps its place")
+	g.Give(g.Take(1, true), Ended{Made: true, Keeps: true}, 1)
+	if by, _ := g.Ask(1, false); by != ByFlow {
+		t.Error("the task has not ended, and another has its place")
 	}
+	g.Leave()
 	if by, _ := g.Ask(1, false); by != ByNone {
 		t.Errorf("the next is held by %v", by)
+	}
+}
+
+func TestTheLongestMatchWins(t *testing.T) {
+	var r Rules
+	one, two, exact := &Limit{Rate: 1}, &Limit{Rate: 2}, &Limit{Rate: 3}
+	name := func(key string) Name { return Name{OfFlow, "shop", key} }
+	r.Set(name("user-*"), &Rule{Limit: one, Paused: time.Second})
+	r.Set(name("user-1*"), &Rule{Limit: two})
+	r.Set(name("user-17"), &Rule{Limit: exact})
+	r.Set(name("user-18"), &Rule{Cooldown: time.Minute})
+	for key, want := range map[string]*Limit{"user-17": exact, "user-18": two, "user-1": two, "user-2": one, "user": nil, "x": nil} {
+		got := r.Match(name(key))
+		if got.Limit != want {
+			t.Errorf("%s: %+v, want %+v", key, got.Limit, want)
+		}
+		if paused := got.Paused == time.Second; paused != (want != nil) {
+			t.Errorf("%s is paused: %v", key, paused)
+		}
+	}
+	if got := r.Match(Name{OfFlow, "other", "user-17"}); got != (Rule{}) {
+		t.Errorf("another app has %+v", got)
+	}
+	if got := r.Match(name("user-18")); got.Cooldown != time.Minute {
+		t.Errorf("%+v", got)
+	}
+	r.Set(name("user-1*"), nil)
+	if got := r.Match(name("user-18")).Limit; got != one {
+		t.Errorf("after a delete: %+v", got)
 	}
 }

@@ -16,6 +16,7 @@ const (
 	ByFlow // the rate or the places of a key
 	ByCooldown
 	ByBreaker
+	Causes
 )
 
 var byNames = [...]string{"", "pause", "quota", "flow", "cooldown", "breaker"}
@@ -53,9 +54,8 @@ type Pass struct {
 	trial        bool // its outcome says whether the breaker closes
 }
 
-// Set puts a limit into force, nil for none. wait: calls that are not known may have
-// been made until now, so the first one is not before a while has passed.
-func (g *Gate) Set(l *Limit, now time.Duration, wait bool) {
+// Set puts a limit into force, nil for none.
+func (g *Gate) Set(l *Limit, now time.Duration) {
 	same := l != nil && g.limit != nil && l.Rate == g.limit.Rate && l.Per == g.limit.Per && l.Burst == g.limit.Burst
 	g.limit = l
 	if l == nil {
@@ -71,17 +71,22 @@ func (g *Gate) Set(l *Limit, now time.Duration, wait bool) {
 	case g.breaker == nil || cap(g.breaker.outcomes) < l.Breaker.Of || len(g.breaker.outcomes) > l.Breaker.Of:
 		g.breaker = &breaker{outcomes: make([]outcome, 0, l.Breaker.Of)}
 	}
-	if wait && l.Rate > 0 {
-		g.opens = now + min(l.Per, LongestStart)
+}
+
+// Started has the first call wait after a start, at 0: a former process may have made calls
+// until then that nobody knows of.
+func (g *Gate) Started() {
+	if g.limit != nil && g.limit.Rate > 0 {
+		g.opens = min(g.limit.Per, LongestStart)
 	}
 }
 
 // Limit is the limit in force, nil for none.
 func (g *Gate) Limit() *Limit { return g.limit }
 
-// IsOpen reports whether the gate neither limits nor holds anything, and has no call in flight.
-func (g *Gate) IsOpen(now time.Duration) bool {
-	return g.limit == nil && g.calls == 0 && g.paused <= now && g.cooldown <= now
+// IsIdle reports whether the gate knows nothing that a new one would not.
+func (g *Gate) IsIdle(now time.Duration) bool {
+	return g.calls == 0 && g.bucket.isFull(now) && g.cooldown <= now && (g.breaker == nil || g.breaker.until == 0)
 }
 
 // Ask reports whether a call may be made: by is what holds it, and at when to ask again.
@@ -129,12 +134,12 @@ type Ended struct {
 	Bad  bool // it failed, and may be repeated: a 5xx, no answer
 	// Close asks that the key be closed for so long; 0: it does not.
 	Close time.Duration
-	// Keeps: the task is to be tried again, and keeps its place where it may.
+	// Keeps: the task has the place until its final status.
 	Keeps bool
 }
 
-// Give takes back what a call has. kept: the task keeps the place.
-func (g *Gate) Give(p Pass, e Ended, now time.Duration) (kept bool) {
+// Give takes back what a call has.
+func (g *Gate) Give(p Pass, e Ended, now time.Duration) {
 	if !e.Made {
 		g.bucket.refund(p.former, p.took)
 	}
@@ -144,15 +149,16 @@ func (g *Gate) Give(p Pass, e Ended, now time.Duration) (kept bool) {
 		if l.Cooldown && e.Close > 0 {
 			g.cooldown = max(g.cooldown, now+min(e.Close, MaxCooldown))
 		}
-		if e.Keeps && l.HoldTask && l.Concurrency > 0 {
-			return true
-		}
 	}
-	g.calls--
-	return false
+	if !e.Keeps {
+		g.calls--
+	}
 }
 
-// Leave takes a place back that a task has kept.
+// Keeps reports whether a task that a call was handed out of keeps its place.
+func (g *Gate) Keeps() bool { return g.limit != nil && g.limit.HoldTask && g.limit.Concurrency > 0 }
+
+// Leave takes a place back that a task has kept until its end.
 func (g *Gate) Leave() { g.calls-- }
 
 // Keep has a task keep a place that it had before a start.
@@ -161,12 +167,8 @@ func (g *Gate) Keep() { g.calls++ }
 // Pause closes the gate until an instant; 0 opens it.
 func (g *Gate) Pause(until time.Duration) { g.paused = until }
 
-// Cool closes the gate until an instant, unless it is closed for longer; 0 opens it.
-func (g *Gate) Cool(until time.Duration) {
-	if g.cooldown = max(g.cooldown, until); until == 0 {
-		g.cooldown = 0
-	}
-}
+// Cool closes the gate until an instant; 0 opens it.
+func (g *Gate) Cool(until time.Duration) { g.cooldown = until }
 
 // State is how a gate stands.
 type State struct {

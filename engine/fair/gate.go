@@ -1,0 +1,338 @@
+package fair
+
+import (
+	"slices"
+	"time"
+
+	"xtimer/engine/flow"
+)
+
+// gate is a key with a limit or a pause, and the lanes that are held by it:
+//
+//	place → passes ── every gate of the lane admits a call ──► stands for a place in its pool
+//	              └── one does not ──► held in its heap, by rank ── admit: its time has come, ──► place
+//	                                                              a call has ended, a rule has changed
+//
+// One lane of a gate at a time is let out, the one whose item goes next. It takes what the
+// gate admits, and then lets out the next. All is guarded by the mu of the queue.
+type gate[T any] struct {
+	flow.Gate
+	name   flow.Name
+	rule   flow.Rule      // in force
+	users  int            // lanes that name it
+	stands int            // of them, that stand for a place
+	lanes  heap[*Lane[T]] // of them, that it holds
+	wake   int            // its place in Queue.wakes; -1: not there
+}
+
+// pass is a call that went through a gate.
+type pass[T any] struct {
+	flow.Pass
+	gate  *gate[T]
+	keeps bool // the place is the item's until Leave
+}
+
+// held is what a lane knows of its gates; nil: it has none, and pays nothing for them.
+type held[T any] struct {
+	gates []*gate[T]
+	at    *gate[T] // holds the lane; nil: none does
+	place int      // in at.lanes
+	since time.Duration
+	cause int // of sums, which grows since then
+	sums  []HoldSum
+}
+
+// SetRule puts a rule into force for a name, or a pattern; nil removes it.
+func (q *Queue[T]) SetRule(n flow.Name, r *flow.Rule) {
+	now := q.now()
+	q.mu.Lock()
+	q.rules.Set(n, r)
+	for name, l := range q.lanes {
+		if name.concerns(n) {
+			q.resolve(l, now)
+			q.place(l, now)
+		}
+	}
+	out := q.dispatch(now, nil)
+	q.mu.Unlock()
+	deliver(out)
+}
+
+// Now is the time of rules.
+func (q *Queue[T]) Now() time.Duration { return q.now() }
+
+// resolve finds the gates of a lane. mu is held.
+func (q *Queue[T]) resolve(l *Lane[T], now time.Duration) {
+	if q.rules.IsEmpty() && l.held == nil {
+		return
+	}
+	var gates []*gate[T]
+	for _, n := range l.name.gates() {
+		if g := q.gate(n, now); g != nil {
+			gates = append(gates, g)
+		}
+	}
+	var former []*gate[T]
+	if l.held != nil {
+		former = l.held.gates
+	}
+	if slices.Equal(gates, former) {
+		return
+	}
+	q.unhold(l, now)
+	q.standsAt(l, -1)
+	for _, g := range former {
+		g.users--
+	}
+	for _, g := range gates {
+		g.users++
+	}
+	switch {
+	case len(gates) == 0 && l.waiting == 0:
+		l.held = nil // else its items are to be told what has held them
+	case l.held == nil:
+		l.held = &held[T]{gates: gates, place: -1}
+	default:
+		l.held.gates = gates
+	}
+	l.limited.Store(len(gates) > 0)
+	q.standsAt(l, 1)
+	for _, g := range former {
+		q.admit(g, now)
+	}
+}
+
+// gate finds or makes the gate of a name, and brings it up to date with the rules; nil:
+// nothing is said of the name.
+func (q *Queue[T]) gate(n flow.Name, now time.Duration) *gate[T] {
+	g, rule := q.gates[n], q.rules.Match(n)
+	if g == nil {
+		if rule == (flow.Rule{}) {
+			return nil
+		}
+		g = &gate[T]{name: n, wake: -1}
+		q.gates[n] = g
+	}
+	if rule == g.rule && rule != (flow.Rule{}) {
+		return g
+	}
+	if rule.Limit != g.rule.Limit {
+		if g.Set(rule.Limit, now); rule.Started {
+			g.Started()
+		}
+	}
+	g.Pause(rule.Paused)
+	if rule.Cooldown != g.rule.Cooldown {
+		g.Cool(rule.Cooldown)
+	}
+	g.rule = rule
+	q.admit(g, now)
+	if rule == (flow.Rule{}) {
+		return nil
+	}
+	return g
+}
+
+// passes reports whether every gate of a lane with items admits the next one; else one
+// of them holds the lane. mu is held.
+func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
+	g, by := l.refused(now)
+	if g == nil {
+		q.unhold(l, now)
+		return true
+	}
+	h := l.held
+	if h.at != g || h.sums[h.cause].By != by {
+		q.unhold(l, now)
+		h.at, h.since, h.cause = g, now, l.sum(by, g.name)
+		q.held[by] += l.waiting
+	}
+	g.lanes.put(l, &h.place, key{0, l.rank})
+	q.expect(g, now)
+	return false
+}
+
+// refused is the gate that does not admit the next item of a lane, nil for none, and why:
+// of several, the one that comes first in the order of causes.
+func (l *Lane[T]) refused(now time.Duration) (at *gate[T], by flow.By) {
+	it := l.next()
+	for _, g := range l.held.gates {
+		if b, _ := g.Ask(now, it.keeps(g)); b != flow.ByNone && (at == nil || b < by) {
+			at, by = g, b
+		}
+	}
+	return at, by
+}
+
+// unhold takes a lane out of the gate that holds it. mu is held.
+func (q *Queue[T]) unhold(l *Lane[T], now time.Duration) {
+	h := l.held
+	if h == nil || h.at == nil {
+		return
+	}
+	h.at.lanes.drop(&h.place)
+	s := &h.sums[h.cause]
+	s.Took += now - h.since
+	q.held[s.By] -= l.waiting
+	h.at = nil
+}
+
+// standsAt counts a lane that stands for a place at its gates, or does not any more. mu is
+// held.
+func (q *Queue[T]) standsAt(l *Lane[T], n int) {
+	if l.held != nil && l.place >= 0 {
+		for _, g := range l.held.gates {
+			g.stands += n
+		}
+	}
+}
+
+// stoodAt counts at its gates a lane that has begun to stand for a place, or has ceased to,
+// and then lets out others. mu is held.
+func (q *Queue[T]) stoodAt(l *Lane[T], stands bool, now time.Duration) {
+	for _, g := range l.held.gates {
+		if stands {
+			g.stands++
+			continue
+		}
+		g.stands--
+		q.admit(g, now)
+	}
+}
+
+// admit lets lanes out of a gate, as it admits calls. mu is held.
+func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
+	for g.stands == 0 && !g.lanes.empty() {
+		l := g.lanes.entries[0].member
+		if at, _ := l.refused(now); at == g {
+			break
+		}
+		q.unhold(l, now)
+		q.place(l, now) // stands, or is held elsewhere
+	}
+	q.expect(g, now)
+}
+
+// expect has a gate looked at when it will admit the next call of a lane that it holds. mu
+// is held.
+func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
+	at := flow.Never
+	if g.stands == 0 && !g.lanes.empty() {
+		_, at = g.Ask(now, g.lanes.entries[0].member.next().keeps(g))
+	}
+	if at == flow.Never {
+		q.wakes.drop(&g.wake)
+		return
+	}
+	q.wakes.put(g, &g.wake, key{0, int64(at)})
+	q.arm(now)
+}
+
+// arm sets the timer to the first gate that is to be looked at. mu is held.
+func (q *Queue[T]) arm(now time.Duration) {
+	if q.closed || q.wakes.empty() {
+		return
+	}
+	at := time.Duration(q.wakes.entries[0].order)
+	if q.armed != 0 && q.armed <= at {
+		return
+	}
+	q.armed = max(at, 1)
+	if wait := max(at-now, 0); q.timer == nil {
+		q.timer = time.AfterFunc(wait, q.look)
+	} else {
+		q.timer.Reset(wait)
+	}
+}
+
+// look lets lanes out of the gates whose time has come.
+func (q *Queue[T]) look() {
+	var few [16]handout[T]
+	q.mu.Lock()
+	now := q.now()
+	q.armed = 0
+	for !q.wakes.empty() && time.Duration(q.wakes.entries[0].order) <= now {
+		g := q.wakes.entries[0].member
+		q.wakes.drop(&g.wake)
+		q.admit(g, now)
+	}
+	out := q.dispatch(now, few[:0])
+	q.arm(now)
+	q.mu.Unlock()
+	deliver(out)
+}
+
+// through hands the next item of a lane through its gates. mu is held.
+func (q *Queue[T]) through(l *Lane[T], it *Item[T], now time.Duration) (ps []pass[T]) {
+	if l.held == nil {
+		return nil
+	}
+	if it.gated == nil { // it came before the gates
+		it.gated = &gated[T]{}
+	}
+	it.gated.end(l, now)
+	for _, g := range l.held.gates {
+		p := pass[T]{gate: g, keeps: it.keeps(g)}
+		p.Pass = g.Take(now, p.keeps)
+		if !p.keeps && g.Keeps() {
+			p.keeps = true
+			it.gated.kept = append(it.gated.kept, g)
+		}
+		ps = append(ps, p)
+	}
+	return ps
+}
+
+// back gives back what a call has of its gates. mu is held.
+func (q *Queue[T]) back(ps []pass[T], res Result, now time.Duration) {
+	for _, p := range ps {
+		p.gate.Give(p.Pass, flow.Ended{Made: res.Ended != NotMade, Bad: res.Bad, Close: res.Close, Keeps: p.keeps}, now)
+		q.admit(p.gate, now)
+	}
+}
+
+// Leave gives the places back that an item has kept, which does not wait any more.
+func (q *Queue[T]) Leave(it *Item[T]) {
+	if it.gated == nil || len(it.gated.kept) == 0 {
+		return
+	}
+	now := q.now()
+	q.mu.Lock()
+	for _, g := range it.gated.kept {
+		g.Leave()
+		q.admit(g, now)
+	}
+	it.gated.kept = nil
+	out := q.dispatch(now, nil)
+	q.mu.Unlock()
+	deliver(out)
+}
+
+// Keep has an item keep the places that it had before a start, whether or not there are as
+// many.
+func (q *Queue[T]) Keep(it *Item[T]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it.Lane.held == nil {
+		return
+	}
+	if it.gated == nil {
+		it.gated = &gated[T]{}
+	}
+	for _, g := range it.Lane.held.gates {
+		if g.Gate.Keeps() && !it.keeps(g) {
+			g.Gate.Keep()
+			it.gated.kept = append(it.gated.kept, g)
+		}
+	}
+}
+
+// pruneGates forgets the gates that no lane names and that know nothing. mu is held.
+func (q *Queue[T]) pruneGates(now time.Duration) {
+	for n, g := range q.gates {
+		if g.users == 0 && g.IsIdle(now) {
+			q.wakes.drop(&g.wake)
+			delete(q.gates, n)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package fair
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"xtimer/engine/flow"
+)
+
+func flowName(app, key string) flow.Name { return flow.Name{Kind: flow.OfFlow, App: app, Key: key} }
+
+// keyed is a call of a lane with flow keys.
+func (q *hand) keyed(app, to, keys string, priority uint8) *call {
+	c := &call{app: app, to: to, done: make(chan Result, 1)}
+	c.Item = Item[*call]{Value: c, Lane: q.Lane(app, to, keys), Priority: priority, Ready: time.Now().UnixMilli()}
+	return c
+}
+
+// made are the calls that began within a time, ended at once, by when they began (ms).
+func (q *hand) within(d time.Duration, end func(*call)) (at []int64) {
+	began := time.Now()
+	for time.Since(began) < d {
+		for _, c := range q.look() {
+			at = append(at, time.Since(began).Milliseconds())
+			end(c)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return at
+}
+
+func TestARateIsKeptEvenlyAndNoCallIsLate(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		q.SetRule(flowName("a", "k"), &flow.Rule{Limit: &flow.Limit{Rate: 10, Per: time.Second, Burst: 1}})
+		for i := range 30 {
+			q.push(q.keyed("a", fmt.Sprint("t", i%3), "k", 5))
+		}
+		other := q.keyed("b", "t0", "k", 5) // the key of another app
+		q.push(other)
+		free := q.keyed("a", "t0", "", 5)
+		q.push(free)
+		at := q.within(5*time.Second, (*call).end)
+		if len(at) != 32 {
+			t.Fatalf("%d calls: %v", len(at), at)
+		}
+		for i, ms := range at[2:] {
+			if ms != int64(100*i) {
+				t.Fatalf("call %d after %d ms: %v", i, ms, at)
+			}
+		}
+		if waiting, _ := q.Load(); waiting != 0 {
+			t.Errorf("%d wait", waiting)
+		}
+		if n := q.HeldItems(); n != [flow.Causes]int{} {
+			t.Errorf("held: %v", n)
+		}
+	})
+}
+
+func TestPriorityOrdersWithinAKey(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		q.SetRule(flowName("a", "k"), &flow.Rule{Limit: &flow.Limit{Rate: 1, Per: time.Second, Burst: 1}})
+		first := q.keyed("a", "t0", "k", 5)
+		q.push(first)
+		low, high, middle := q.keyed("a", "t0", "k", 1), q.keyed("a", "t1", "k", 9), q.keyed("a", "t2", "k k2", 5)
+		q.push(low, middle, high)
+		var order []*call
+		q.within(4*time.Second, func(c *call) { order = append(order, c); c.end() })
+		if !slices.Equal(order, []*call{first, high, middle, low}) {
+			t.Errorf("%d calls, in another order", len(order))
+		}
+	})
+}
+
+func TestAllKeysAdmit(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		q.SetRule(flowName("a", "user-*"), &flow.Rule{Limit: &flow.Limit{Rate: 1, Per: time.Second, Burst: 1}})
+		q.SetRule(flowName("a", "all"), &flow.Rule{Limit: &flow.Limit{Concurrency: 2}})
+		for i := range 9 {
+			q.push(q.keyed("a", "t", fmt.Sprintf("user-%d all", i%3), 5))
+		}
+		var flying []*call
+		q.within(900*time.Millisecond, func(c *call) { flying = append(flying, c) })
+		if len(flying) != 2 {
+			t.Fatalf("%d calls with 2 places", len(flying))
+		}
+		if n := q.HeldItems(); n[flow.ByFlow] != 7 {
+			t.Errorf("held: %v", n)
+		}
+		for _, c := range flying {
+			c.end()
+		}
+		if at := q.within(5*time.Second, (*call).end); len(at) != 7 || at[6] < 1000 {
+			t.Errorf("%v", at)
+		}
+	})
+}
+
+func TestAnAppIsPausedAndResumed(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		paused := flow.Name{Kind: flow.OfApp, App: "a"}
+		q.push(q.call("a", "t", 5, 0))
+		q.look()[0].end()
+		q.SetRule(paused, &flow.Rule{Paused: flow.Never})
+		a, b := q.call("a", "t", 5, 0), q.call("b", "t", 5, 0)
+		q.push(a, b)
+		if made := q.look(); len(made) != 1 || made[0] != b {
+			t.Fatalf("%d calls while app a is paused", len(made))
+		}
+		b.end()
+		time.Sleep(10 * time.Second)
+		if by, _, sums := q.HoldOf(&a.Item); by.By != flow.ByPause || by.Name != "a" || len(sums) != 1 || sums[0].Took != 10*time.Second {
+			t.Errorf("held by %+v: %+v", by, sums)
+		}
+		q.SetRule(paused, nil)
+		if made := q.look(); len(made) != 1 {
+			t.Fatalf("%d calls after the pause", len(made))
+		}
+		if got := a.Held(); len(got) != 1 || got[0] != (HoldSum{flow.ByPause, "a", 10 * time.Second}) {
+			t.Errorf("%+v", got)
+		}
+		a.end()
+		q.SetRule(paused, &flow.Rule{Paused: q.Now() + time.Minute})
+		c := q.call("a", "t", 5, 0)
+		q.push(c)
+		time.Sleep(time.Minute - 1)
+		if len(q.look()) != 0 {
+			t.Error("a call in the pause")
+		}
+		time.Sleep(time.Nanosecond)
+		if len(q.look()) != 1 {
+			t.Error("no call after the pause")
+		}
+		c.end()
+	})
+}
+
+func TestATargetCoolsDown(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		q.SetRule(flow.Name{Kind: flow.OfTarget, Key: "t"}, &flow.Rule{Limit: &flow.Limit{Cooldown: true}})
+		a, b := q.call("a", "t", 5, 0), q.call("b", "t", 5, 0)
+		q.push(a)
+		q.look()
+		a.done <- Result{Ended: Answered, Bad: true, Close: 7 * time.Second}
+		synctest.Wait()
+		q.push(b)
+		if at := q.within(9*time.Second, (*call).end); !slices.Equal(at, []int64{7000}) {
+			t.Errorf("calls at %v", at)
+		}
+		if got := b.Held(); len(got) != 1 || got[0].By != flow.ByCooldown || got[0].Name != "t" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A task that is to be tried again goes before those that wait for its place.
+func TestATaskKeepsItsPlaceUntilItLeaves(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		q.SetRule(flowName("a", "k"), &flow.Rule{Limit: &flow.Limit{Concurrency: 1, HoldTask: true}})
+		a, b := q.keyed("a", "t", "k", 5), q.keyed("a", "u", "k", 5)
+		q.push(a, b)
+		if made := q.look(); len(made) != 1 || made[0] != a || !a.Keeps() {
+			t.Fatalf("%d calls", len(made))
+		}
+		a.end()
+		if len(q.look()) != 0 {
+			t.Fatal("another task has the place")
+		}
+		c := q.keyed("a", "t", "k", 9)
+		q.push(c)
+		a.Again(a, a.Lane, 0, 5)
+		q.push(a)
+		if made := q.look(); len(made) != 1 || made[0] != a {
+			t.Fatalf("%d calls, and not the one of the task", len(made))
+		}
+		a.end()
+		synctest.Wait()
+		q.Leave(&a.Item)
+		if made := q.look(); len(made) != 1 || made[0] != c {
+			t.Fatalf("%d calls after its end", len(made))
+		}
+		c.end()
+		synctest.Wait()
+		q.Remove(&c.Item)
+		q.Leave(&c.Item)
+		if made := q.look(); len(made) != 1 || made[0] != b {
+			t.Fatalf("%d calls at last", len(made))
+		}
+		b.end()
+	})
+}
+
+// What has no gates, pays for none, and lanes find their gates anew when rules change.
+func TestRulesComeAndGo(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		l := q.Lane("a", "t", "x y")
+		if l.held != nil || l.IsGated() {
+			t.Error("a lane without rules has gates")
+		}
+		q.SetRule(flowName("a", "x"), &flow.Rule{Limit: &flow.Limit{Concurrency: 1}})
+		if !l.IsGated() || len(l.held.gates) != 1 {
+			t.Error("no gate")
+		}
+		a, b := q.keyed("a", "t", "x y", 5), q.keyed("a", "t", "x y", 5)
+		q.push(a, b)
+		if len(q.look()) != 1 {
+			t.Error("not one call")
+		}
+		q.SetRule(flowName("a", "x"), nil)
+		if l.IsGated() || len(q.look()) != 1 {
+			t.Error("held by a rule that is gone")
+		}
+		a.end()
+		b.end()
+		synctest.Wait()
+		if g := q.gates[flowName("a", "x")]; g == nil || !g.IsIdle(q.now()) || g.users != 0 {
+			t.Errorf("%+v", g)
+		}
+		q.mu.Lock()
+		q.prune()
+		q.mu.Unlock()
+		if len(q.gates) != 0 {
+			t.Error("the gate stays")
+		}
+	})
+}
+
+// Random rules, keys, priorities and ends: no window has more calls than the rate, no
+// more are in flight than there are places, and nothing waits for ever.
+func TestGatesKeepTheirRules(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		type limit struct{ rate, places int }
+		limits := map[string]limit{}
+		for i := range 3 {
+			limits[fmt.Sprint("k", i)] = limit{rapid.IntRange(0, 20).Draw(rt, "rate"), rapid.IntRange(0, 3).Draw(rt, "places")}
+		}
+		seed := rapid.SliceOfN(rapid.IntRange(0, 1000), 60, 60).Draw(rt, "draws")
+		byHand(t, 8, 6, 8, func(q *hand) {
+			for key, l := range limits {
+				fl := &flow.Limit{Rate: l.rate, Per: time.Second, Burst: 1, Concurrency: l.places}
+				if *fl != (flow.Limit{Per: time.Second, Burst: 1}) {
+					q.SetRule(flowName("a", key), &flow.Rule{Limit: fl})
+				}
+			}
+			keysOf := []string{"", "k0", "k1", "k2", "k0 k1", "k1 k2", "k0 k1 k2"}
+			calls := map[string][]time.Duration{}
+			flying := map[string]int{}
+			began, done := time.Now(), 0
+			var open []*call
+			step := func(n int) {
+				for _, c := range q.look() {
+					for _, name := range c.Lane.name.gates()[2:] {
+						calls[name.Key] = append(calls[name.Key], c.began.Sub(began))
+						if flying[name.Key]++; limits[name.Key].places > 0 && flying[name.Key] > limits[name.Key].places {
+							rt.Fatalf("%d calls of %s in flight", flying[name.Key], name.Key)
+						}
+					}
+					open = append(open, c)
+				}
+				if len(open) > 0 && n%3 == 0 {
+					c := open[n%len(open)]
+					open = slices.DeleteFunc(open, func(x *call) bool { return x == c })
+					for _, name := range c.Lane.name.gates()[2:] {
+						flying[name.Key]--
+					}
+					done++
+					c.end()
+				}
+				time.Sleep(time.Duration(n%50) * time.Millisecond)
+			}
+			for _, n := range seed {
+				q.push(q.keyed("a", fmt.Sprint("t", n%3), keysOf[n%7], uint8(n%10)))
+				step(n)
+			}
+			for i := 0; done < len(seed); i++ {
+				if step(i * 3); i > 5000 {
+					rt.Fatalf("%d of %d calls after %v", done, len(seed), time.Since(began))
+				}
+			}
+			for key, at := range calls {
+				slices.Sort(at)
+				for i := range at {
+					if r := limits[key].rate; r > 0 && i >= r && at[i]-at[i-r] < time.Second {
+						rt.Fatalf("%s: more than %d calls in a second", key, r)
+					}
+				}
+			}
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			for _, g := range q.gates {
+				if g.stands != 0 || !g.lanes.empty() {
+					rt.Fatalf("gate %v: %d stand, %d are held", g.name, g.stands, len(g.lanes.entries))
+				}
+			}
+			if q.held != [flow.Causes]int{} {
+				rt.Fatalf("held: %v", q.held)
+			}
+		})
+	})
+}

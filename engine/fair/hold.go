@@ -1,0 +1,147 @@
+package fair
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"xtimer/engine/flow"
+)
+
+// HoldSum is for how long something held calls.
+type HoldSum struct {
+	By   flow.By
+	Name string // the key, the app or the target
+	Took time.Duration
+}
+
+// gated is what an item knows of the gates of its lane. Items of other lanes have none.
+type gated[T any] struct {
+	marks []time.Duration // sums of the lane when the item came
+	kept  []*gate[T]      // at which it has a place until Leave
+	sums  []HoldSum       // what held it, since it was handed out
+}
+
+// keeps reports whether the item has a place at a gate that it keeps.
+func (it *Item[T]) keeps(g *gate[T]) bool {
+	return it.gated != nil && slices.Contains(it.gated.kept, g)
+}
+
+// Keeps reports whether the item has places that it keeps until Leave.
+func (it *Item[T]) Keeps() bool { return it.gated != nil && len(it.gated.kept) > 0 }
+
+// Held is what held the item before it was handed out.
+func (it *Item[T]) Held() []HoldSum {
+	if it.gated == nil {
+		return nil
+	}
+	return it.gated.sums
+}
+
+// Again makes the item anew, to wait once more.
+func (it *Item[T]) Again(value T, l *Lane[T], ready int64, priority uint8) {
+	was := it.gated
+	*it = Item[T]{Value: value, Lane: l, Ready: ready, Priority: priority}
+	if was != nil && len(was.kept) > 0 {
+		it.gated = &gated[T]{kept: was.kept}
+	}
+}
+
+// gates are the names of the gates that a lane goes through.
+func (n laneName) gates() []flow.Name {
+	names := []flow.Name{{Kind: flow.OfApp, App: n.app}, {Kind: flow.OfTarget, Key: n.target}}
+	for key := range strings.FieldsSeq(n.flow) {
+		names = append(names, flow.Name{Kind: flow.OfFlow, App: n.app, Key: key})
+	}
+	return names
+}
+
+// concerns reports whether a rule of a name can be of a lane.
+func (n laneName) concerns(r flow.Name) bool {
+	switch r.Kind {
+	case flow.OfTarget:
+		return n.target == r.Key
+	case flow.OfApp:
+		return n.app == r.App
+	}
+	return n.app == r.App && strings.Contains(n.flow, strings.TrimSuffix(r.Key, "*"))
+}
+
+// sum is the index of what the lane knows of a cause.
+func (l *Lane[T]) sum(by flow.By, n flow.Name) int {
+	h, name := l.held, n.Text()
+	for i := range h.sums {
+		if h.sums[i].By == by && h.sums[i].Name == name {
+			return i
+		}
+	}
+	h.sums = append(h.sums, HoldSum{By: by, Name: name})
+	return len(h.sums) - 1
+}
+
+// mark notes what the lane has been held for when an item comes.
+func (it *Item[T]) mark(l *Lane[T], now time.Duration) {
+	if it.gated == nil {
+		it.gated = &gated[T]{}
+	}
+	g, h := it.gated, l.held
+	g.sums, g.marks = nil, make([]time.Duration, len(h.sums))
+	for i := range h.sums {
+		g.marks[i] = h.sums[i].Took
+	}
+	if h.at != nil {
+		g.marks[h.cause] += now - h.since
+	}
+}
+
+// since is for how long the lane has been held since an item came.
+func (g *gated[T]) since(l *Lane[T], now time.Duration) (sums []HoldSum) {
+	h := l.held
+	for i, s := range h.sums {
+		if h.at != nil && i == h.cause {
+			s.Took += now - h.since
+		}
+		if i < len(g.marks) {
+			s.Took -= g.marks[i]
+		}
+		if s.Took > 0 {
+			sums = append(sums, s)
+		}
+	}
+	return sums
+}
+
+// end notes what held the item that is handed out.
+func (g *gated[T]) end(l *Lane[T], now time.Duration) { g.sums = g.since(l, now) }
+
+// HoldOf is what holds the lane of an item that waits, and what has held the item since it
+// came; by is ByNone if nothing does. next is when the next call of the lane may be made
+// (Queue.Now), flow.Never if nobody knows.
+func (q *Queue[T]) HoldOf(it *Item[T]) (by HoldSum, next time.Duration, sums []HoldSum) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := it.Lane
+	if !it.waits || l.held == nil {
+		return HoldSum{}, now, nil
+	}
+	g := it.gated
+	if g == nil {
+		g = &gated[T]{}
+	}
+	if at := l.held.at; at != nil {
+		by = l.held.sums[l.held.cause]
+		_, next = at.Ask(now, false)
+	}
+	return by, next, g.since(l, now)
+}
+
+// IsGated reports whether the lane goes through gates. It may be asked without a lock.
+func (l *Lane[T]) IsGated() bool { return l.limited.Load() }
+
+// HeldItems is how many items wait in lanes that are held, by flow.By.
+func (q *Queue[T]) HeldItems() (n [flow.Causes]int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.held
+}

@@ -1,0 +1,98 @@
+package flow
+
+import (
+	"strings"
+	"time"
+)
+
+// Kind is what a name is the name of.
+type Kind uint8
+
+// The kinds of names.
+const (
+	OfApp    Kind = iota // all calls of an app
+	OfTarget             // all calls to scheme://host:port, of all apps: App is ""
+	OfFlow               // the calls of an app that name a key
+)
+
+// Name names a gate, or the rule of one; that of a rule may end in *.
+type Name struct {
+	Kind     Kind
+	App, Key string
+}
+
+// Text is the name for people: the key, or the app.
+func (n Name) Text() string {
+	if n.Kind == OfApp {
+		return n.App
+	}
+	return n.Key
+}
+
+// Rule is what somebody has said of a name, or of all that match a pattern.
+type Rule struct {
+	Limit            *Limit        // nil: none
+	Paused, Cooldown time.Duration // until when; 0: not
+	// Started: the rule was in force before the process started; see Gate.Started.
+	Started bool
+}
+
+// Rules are the rules in force. The zero value has none.
+type Rules struct {
+	byName map[Name]*Rule
+	// prefixes are how many patterns of an app have a length.
+	prefixes map[string]map[int]int
+}
+
+// Set puts a rule into force, in place of a former one of its name; nil removes that.
+func (r *Rules) Set(n Name, rule *Rule) {
+	if r.byName == nil {
+		r.byName, r.prefixes = map[Name]*Rule{}, map[string]map[int]int{}
+	}
+	change := 0
+	if r.byName[n] != nil {
+		change--
+	}
+	if delete(r.byName, n); rule != nil {
+		r.byName[n] = rule
+		change++
+	}
+	if prefix, is := strings.CutSuffix(n.Key, "*"); is && change != 0 {
+		lengths := r.prefixes[n.App]
+		if lengths == nil {
+			lengths = map[int]int{}
+			r.prefixes[n.App] = lengths
+		}
+		if lengths[len(prefix)] += change; lengths[len(prefix)] == 0 {
+			delete(lengths, len(prefix))
+		}
+	}
+}
+
+// IsEmpty reports whether there is no rule.
+func (r *Rules) IsEmpty() bool { return len(r.byName) == 0 }
+
+// Match is what is in force for a name: the limit of the longest match that has one, and
+// the longest pause and cooldown of all.
+func (r *Rules) Match(n Name) (m Rule) {
+	if len(r.byName) == 0 {
+		return m
+	}
+	longest := -1
+	take := func(rule *Rule, length int) {
+		if rule == nil {
+			return
+		}
+		m.Paused, m.Cooldown = max(m.Paused, rule.Paused), max(m.Cooldown, rule.Cooldown)
+		if rule.Limit != nil && length > longest {
+			m.Limit, m.Started, longest = rule.Limit, rule.Started, length
+		}
+	}
+	take(r.byName[n], len(n.Key)+1)
+	for length := range r.prefixes[n.App] {
+		if length <= len(n.Key) {
+			take(r.byName[Name{n.Kind, n.App, n.Key[:length] + "*"}], length)
+		}
+	}
+	return m
+}
