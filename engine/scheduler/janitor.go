@@ -16,12 +16,17 @@ const (
 )
 
 // janitor archives what is finished and drops what retention lets go, in small
-// pieces, and keeps the count of timers fresh.
+// pieces, and keeps the count of timers fresh. Of several nodes the owner of shard 0
+// does that for all.
 func (e *Scheduler) janitor(ctx context.Context) error {
 	for probed := 0; ctx.Err() == nil; {
 		now, started := e.now(), time.Now()
-		more, err := e.cfg.Cold.Sweep(ctx, now,
-			now-e.cfg.FinishedRetention.Milliseconds(), now-e.cfg.HistoryRetention.Milliseconds())
+		var more bool
+		var err error
+		if e.memory.Owned().Has(0) {
+			more, err = e.cfg.Cold.Sweep(ctx, now,
+				now-e.cfg.FinishedRetention.Milliseconds(), now-e.cfg.HistoryRetention.Milliseconds())
+		}
 		if err != nil && ctx.Err() == nil {
 			e.log.Error("cannot sweep the cold tier; trying again", "error", err)
 		}

@@ -529,3 +529,31 @@ func TestNodeThatDiesCallsOnce(t *testing.T) {
 		}
 	})
 }
+
+// Of several nodes the owner of shard 0 sweeps the cold tier, and who takes the shard over
+// goes on with that.
+func TestNodeSweeps(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		var sweeps [2]atomic.Int64
+		for i, n := range ws {
+			n.before.set(func(op string, _ any) error {
+				if op == "Sweep" {
+					sweeps[i].Add(1)
+				}
+				return nil
+			})
+			n.start()
+		}
+		time.Sleep(time.Minute)
+		if a, b := sweeps[0].Load(), sweeps[1].Load(); a < 5 || b != 0 {
+			t.Errorf("the owner of shard 0 swept %d times in a minute, the other node %d", a, b)
+		}
+		ws[0].kill()
+		time.Sleep(time.Minute)
+		if b := sweeps[1].Load(); b < 5 {
+			t.Errorf("who took shard 0 over swept %d times in a minute", b)
+		}
+	})
+}
