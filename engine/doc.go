@@ -3,7 +3,7 @@
 //
 // # The rooms
 //
-//	engine            timers, tasks, attempts, outcomes; Cold, Warm, Journal, Members; the stored forms
+//	engine            timers, tasks, attempts, outcomes; Cold, Warm, Journal, Members, Mirror; the stored forms
 //	engine/plan       when a definition is due                                        (pure)
 //	engine/policy     what becomes of a due: misfire, retry, catch-up                 (pure)
 //	engine/verify     recomputes what should have fired and compares that with history

@@ -35,3 +35,7 @@ func TestMembers(t *testing.T) {
 		return func() (engine.Cold, engine.Members) { return c, m }
 	})
 }
+
+func TestMirror(t *testing.T) {
+	tiertest.Mirror(t, func(*testing.T) engine.Mirror { return NewMirror() })
+}

@@ -1,0 +1,24 @@
+package engine
+
+import "context"
+
+// Mirror keeps copies of what the journals of lives tell of finished tasks, until that is
+// settled, for whoever takes the shards of a life over. A copy is true for ever: the key of a
+// task never comes again, and a later record of it has more attempts. So a Mirror may lose
+// anything at any time; a loss costs calls that are made again, never a fire. tier/memory and
+// tier/redis implement Mirror; tier/tiertest tests its promises.
+type Mirror interface {
+	// Append adds groups to those of a life, and drops all but the newest keep groups. A group
+	// that is there is not added again. Append bounds its own time.
+	Append(ctx context.Context, life uint64, groups []MirrorGroup, keep int) error
+	// Read yields the tasks of all groups of a life that are whole, in the order in which they
+	// were appended. The bytes are the caller's to keep. What was yielded before an error
+	// stands. Read bounds its own time.
+	Read(ctx context.Context, life uint64, yield func(task []byte) error) error
+}
+
+// MirrorGroup is what one life finished at about the same time.
+type MirrorGroup struct {
+	N     uint64 // of a life: 1, 2, …
+	Tasks [][]byte
+}

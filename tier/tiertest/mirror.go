@@ -1,0 +1,101 @@
+package tiertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// Mirror runs the promises of a mirror. make builds a new, empty one.
+func Mirror(t *testing.T, make func(t *testing.T) engine.Mirror) {
+	for _, p := range []struct {
+		name string
+		run  func(m *mirror)
+	}{
+		{"what a life appended is read, in order", mirrorReads},
+		{"a group that is appended twice is there once", mirrorTwice},
+		{"only the newest groups are kept", mirrorKeeps},
+		{"many large groups are read", mirrorMany},
+	} {
+		t.Run(p.name, func(t *testing.T) { p.run(&mirror{t, make(t)}) })
+	}
+}
+
+type mirror struct {
+	*testing.T
+	engine.Mirror
+}
+
+func (m *mirror) add(life uint64, keep int, groups ...engine.MirrorGroup) {
+	m.Helper()
+	if err := m.Append(m.Context(), life, groups, keep); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *mirror) want(life uint64, tasks ...string) {
+	m.Helper()
+	var got []string
+	err := m.Read(m.Context(), life, func(task []byte) error {
+		got = append(got, string(task))
+		return nil
+	})
+	if err != nil || !slices.Equal(got, tasks) {
+		m.Fatalf("life %d has %q, %v; want %q", life, got, err, tasks)
+	}
+}
+
+func mirrored(n uint64, tasks ...string) engine.MirrorGroup {
+	g := engine.MirrorGroup{N: n}
+	for _, t := range tasks {
+		g.Tasks = append(g.Tasks, []byte(t))
+	}
+	return g
+}
+
+func mirrorReads(m *mirror) {
+	m.want(7)
+	m.add(7, 9, mirrored(1, "a", "", "b"), mirrored(2, "c"))
+	m.add(8, 9, mirrored(1, "other"))
+	m.add(7, 9, mirrored(3, "d\x00\xff"))
+	m.want(7, "a", "", "b", "c", "d\x00\xff")
+	m.want(8, "other")
+	m.want(9)
+	stop := fmt.Errorf("enough")
+	n := 0
+	if err := m.Read(m.Context(), 7, func([]byte) error { n++; return stop }); err != stop || n != 1 {
+		m.Errorf("a read that was told to stop returns %v after %d tasks", err, n)
+	}
+}
+
+func mirrorTwice(m *mirror) {
+	m.add(7, 9, mirrored(1, "a"), mirrored(2, "b"))
+	m.add(7, 9, mirrored(1, "a"), mirrored(2, "b"), mirrored(3, "c"))
+	m.want(7, "a", "b", "c")
+}
+
+func mirrorKeeps(m *mirror) {
+	m.add(7, 2, mirrored(1, "a"), mirrored(2, "b"), mirrored(3, "c"))
+	m.want(7, "b", "c")
+	m.add(7, 1)
+	m.want(7, "c")
+	m.add(7, 0)
+	m.want(7)
+	m.add(7, 1, mirrored(4, "d"))
+	m.want(7, "d")
+}
+
+func mirrorMany(m *mirror) {
+	var all []string
+	for n := range 70 {
+		g := mirrored(uint64(n + 1))
+		for i := range 30 {
+			task := fmt.Sprintf("%d of %d %4000d", i, n, i)
+			g.Tasks, all = append(g.Tasks, []byte(task)), append(all, task)
+		}
+		m.add(7, 100, g)
+	}
+	m.want(7, all...)
+}
