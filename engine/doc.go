@@ -51,6 +51,7 @@
 //	after      settle.go      settle: results, owed, watermarks, in one transaction; then forget
 //	start      start.go       a process that is alone takes all shards, and recovers them before it fires
 //	           gain.go        a node among several recovers the shards that it gains, while it fires
+//	           cede.go        … and settles those that it gives to another, and takes them out of memory
 //	           recover.go     journal + plan + owed → decided and settled before the first call
 //	           recover_plan.go … the dues that the plans derive, shard by shard
 //	           rewind.go      … when the clock was set back since
@@ -101,6 +102,10 @@
 //	the warm tier tells a former definition            each change tells it (Update) before its claim ends, and then it tells
 //	                                                   that one or none
 //	the clock is set while a change is being made      forward: it is made again; back: see Pins.since
+//	a shard leaves while something of it comes         resident/cede.go: a closed shard takes nothing in; what was read
+//	                                                   before a shard came back is read again
+//	the warm tier tells what another node has changed  the minutes of a gained shard are filled anew, and definitions of
+//	                                                   a shard that was given away are read from the cold tier
 //	two processes have one cold tier                   Take moves the fences on: the former one cannot settle, and ends;
 //	                                                   before, it has stopped calling (see Two processes)
 //
@@ -135,8 +140,9 @@
 // one life of one node, under a fence. That life alone reads what is due and owed of its
 // timers, calls them, settles and changes them, and makes the ids of new timers in it;
 // every other node refuses them (ErrElsewhere). A life calls while its lease is fresh, and
-// ends as a whole when another life has any of its shards: nothing is taken out of memory.
-// It gains shards while it fires (scheduler/gain.go). Before a call of an at_most_once task
+// ends as a whole when another life has any of its shards that it has not given. It gains
+// shards while it fires (scheduler/gain.go), and gives shards to a node that joins, or all
+// when it is stopped (scheduler/cede.go). Before a call of an at_most_once task
 // the cold tier has a row that says that the call has begun (resident/intent.go): whoever takes
 // the shard over has no journal of the node. A process that is alone has all
 // shards, and none of this costs it more than the test of a bit.

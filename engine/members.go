@@ -32,8 +32,8 @@ type Members interface {
 	// Take makes a life the holder of those of the shards that are free, and moves their
 	// fences on. A Look shows which ones it got.
 	Take(ctx context.Context, life uint64, shards Set) error
-	// Give frees shards of a life, each for its heir. They are clean: all that was begun
-	// there is settled. A shard that the life does not hold under the fence stays.
+	// Give frees shards of a life, each for its heir. They are clean, but for those that the
+	// life says are not. A shard that the life does not hold under the fence stays.
 	Give(ctx context.Context, life uint64, shards []Handover) error
 	// Leave ends a life: its shards are free, and not clean. It returns nil if the life is
 	// over.
@@ -58,6 +58,8 @@ type Handover struct {
 	Shard int
 	Fence uint64 // that the giver holds the shard under
 	Heir  string
+	// Unclean: the heir is to take what is not finished there for begun, see Holding.Clean.
+	Unclean bool
 }
 
 // Node is one process under the name of a node, among those that share a cold tier.
@@ -100,6 +102,7 @@ type Holding struct {
 	Fence  uint64 // moves on with each holder
 	// Heir is the node that a free shard was given to; "" for none.
 	Heir string
-	// Clean: the former holder gave the shard, and left nothing there that had begun.
+	// Clean: the former holder gave the shard. It had begun nothing that is later than the
+	// watermark, and of what is owed only what its row tells.
 	Clean bool
 }

@@ -38,6 +38,14 @@ func (s Set) Union(t Set) Set {
 	return s
 }
 
+// Without is the set of its shards that are not in the other.
+func (s Set) Without(t Set) Set {
+	for i := range s {
+		s[i] &^= t[i]
+	}
+	return s
+}
+
 // All gives the shards of the set, in order.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {

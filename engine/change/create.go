@@ -48,20 +48,10 @@ func (e *Maker) create(ctx context.Context, ds []engine.Definition, once *engine
 			e.memory.Pins.Release(b.pin)
 		}
 	}()
-	places := make([]int, 0, len(ds))
-	for i := range ds {
-		c, err := e.draft(ctx, &ds[i], now)
-		if err != nil {
-			out[i].Err = err
-			continue
-		}
-		c.Once = once
-		b.changes, places = append(b.changes, c), append(places, i)
-	}
+	places := b.draft(ctx, ds, once, now, out)
 	if len(places) == 0 {
 		return out
 	}
-	b.release = e.memory.ClaimNew(b.changes)
 	failpoint.Hit("create-before-commit")
 	as := e.commit(ctx, b.changes)
 	failpoint.Hit("create-after-commit")
@@ -75,6 +65,28 @@ func (e *Maker) create(ctx context.Context, ds []engine.Definition, once *engine
 		}
 	}
 	return out
+}
+
+// draft makes the changes, and claims their timers. places are those of the timers that may
+// be created; the others have their error in out.
+func (b *creation) draft(ctx context.Context, ds []engine.Definition, once *engine.Once, now int64, out []Created) (places []int) {
+	for ok := false; !ok; {
+		b.changes, places = nil, nil
+		for i := range ds {
+			c, err := b.e.draft(ctx, &ds[i], now)
+			if err != nil {
+				out[i].Err = err
+				continue
+			}
+			c.Once = once
+			b.changes, places = append(b.changes, c), append(places, i)
+		}
+		if len(places) == 0 {
+			return nil
+		}
+		b.release, ok = b.e.memory.ClaimNew(b.changes) // else with ids of other shards
+	}
+	return places
 }
 
 // commit makes changes in the cold tier.

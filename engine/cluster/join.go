@@ -31,6 +31,7 @@ func (m *Member) join(ctx context.Context) error {
 			}
 			last = now
 			if p.Life == 0 || now-since >= m.listen(&before) {
+				m.kept = m.heldBy(p.Life)
 				err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Join(ctx, n, p) })
 				if err == nil {
 					return nil
@@ -50,6 +51,16 @@ func (m *Member) before() engine.Node {
 		return engine.Node{}
 	}
 	return m.seen.Nodes[i]
+}
+
+// heldBy is what a life holds, as a look read it.
+func (m *Member) heldBy(life uint64) (held engine.Set) {
+	for s := range m.seen.Shards {
+		if life != 0 && m.seen.Shards[s].Holder == life {
+			held = held.Union(engine.SetOf(s))
+		}
+	}
+	return held
 }
 
 // listen returns for how long a former life must not have beaten.

@@ -28,10 +28,11 @@ type Config struct {
 	Acknowledged func()
 	// Gain is told of the shards that the life owns now. It must not block.
 	Gain func([]Gained)
-	// Cede ends the work on shards that the life does not own any more: when it returns nil,
-	// nothing of them runs, and all that was begun is settled. After an error it is called
+	// Cede ends the work on shards that the life does not own any more: when it returns no
+	// error, nothing is written of them any more, and what was begun is settled or owed.
+	// unclean are those that the heir is not to take for clean. After an error Cede is called
 	// again. Without it the life gives nothing away.
-	Cede func(ctx context.Context, shards []int) error
+	Cede func(ctx context.Context, shards []int) (unclean engine.Set, err error)
 	// Log is told of what changes among the nodes; nil: nobody is.
 	Log *slog.Logger
 }
@@ -53,6 +54,7 @@ type Member struct {
 	state  atomic.Int32 // engine.NodeState
 	looked atomic.Int64 // when the last round of looks ended
 	giving atomic.Bool
+	others atomic.Bool // another node serves, as the last look read it
 
 	last atomic.Pointer[Seen] // see Seen
 
@@ -63,6 +65,7 @@ type Member struct {
 	watch *Watch
 	seen  engine.Membership
 	free  free
+	kept  engine.Set // what the former life of the node held until the join
 	// shunned is when a node was last seen to leave a shard free that the plan had for it.
 	shunned map[string]time.Duration
 }
@@ -102,6 +105,9 @@ func (m *Member) Node() *engine.Node { return &m.cfg.Node }
 
 // Become changes what the node says of itself from its next beat on.
 func (m *Member) Become(state engine.NodeState) { m.state.Store(int32(state)) }
+
+// HasOthers reports whether another node serves, to which the life could give its shards.
+func (m *Member) HasOthers() bool { return m.others.Load() }
 
 // Drain gives all shards away. It returns when no node takes more of them, when the life
 // has ended, or with ctx.
@@ -222,6 +228,9 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 		return false, err
 	}
 	me := slices.IndexFunc(m.seen.Nodes, func(n engine.Node) bool { return n.Life == m.cfg.Node.Life })
+	m.others.Store(slices.ContainsFunc(m.seen.Nodes, func(n engine.Node) bool {
+		return n.Life != 0 && n.Life != m.cfg.Node.Life && n.State == engine.Serving
+	}))
 	if me < 0 {
 		return false, fmt.Errorf("another life was begun, or this one was silent: %w", engine.ErrFenced)
 	}
@@ -230,6 +239,10 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 		return false, err
 	}
 	if len(gained) > 0 {
+		for i := range gained { // those of a join are seen at once
+			gained[i].Kept = m.kept.Has(gained[i].Shard)
+		}
+		m.kept = engine.Set{}
 		m.cfg.Gain(gained)
 	}
 	m.free.see(now, m.seen.Shards)
@@ -333,8 +346,11 @@ func (m *Member) handOver(ctx context.Context, given []engine.Handover) error {
 		ceded[i] = given[i].Shard
 	}
 	for {
-		err := m.cfg.Cede(ctx, ceded)
+		unclean, err := m.cfg.Cede(ctx, ceded)
 		if err == nil {
+			for i := range given {
+				given[i].Unclean = unclean.Has(given[i].Shard)
+			}
 			err = m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Give(ctx, m.cfg.Node.Life, given) })
 		}
 		if err == nil || errors.Is(err, engine.ErrFenced) {

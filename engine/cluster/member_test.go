@@ -223,9 +223,9 @@ func TestLifeThatIsOverOwnsNothing(t *testing.T) {
 			Node: engine.Node{Name: "a", Life: 1}, Members: table, Times: usual,
 			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
 			Gain: func([]Gained) {},
-			Cede: func(context.Context, []int) error {
+			Cede: func(context.Context, []int) (unclean engine.Set, err error) {
 				time.Sleep(10 * time.Second)
-				return nil
+				return unclean, nil
 			},
 		})
 		owned := func() (n int) {
@@ -365,7 +365,7 @@ func TestTwoProcessesOfOneName(t *testing.T) {
 			p.Member = New(Config{
 				Node:    engine.Node{Name: "node-1", Life: 77, Journal: [16]byte{journal}},
 				Members: p, Times: usual, Boot: p.clock, After: time.After,
-				Gain: func([]Gained) {}, Cede: func(context.Context, []int) error { return nil },
+				Gain: func([]Gained) {}, Cede: func(context.Context, []int) (unclean engine.Set, err error) { return unclean, nil },
 			})
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()

@@ -13,6 +13,9 @@ type Gained struct {
 	Shard int
 	Fence uint64
 	Clean bool // see engine.Holding
+	// Kept: the former life of the node held it until this life joined, so no other life has
+	// had it since, and the node's journal tells of it.
+	Kept bool
 }
 
 // shards is what one life holds. Only looks add to it and remove from it. A hand-over
@@ -59,7 +62,7 @@ func (x *shards) see(life uint64, read *[engine.Shards]engine.Holding) (gained [
 		case h.state != foreign && same:
 		case r.Holder == life:
 			*h = held{r.Fence, owned}
-			gained = append(gained, Gained{s, r.Fence, r.Clean})
+			gained = append(gained, Gained{Shard: s, Fence: r.Fence, Clean: r.Clean})
 		default:
 			*h = held{}
 		}

@@ -15,7 +15,7 @@ func TestShardThatIsLost(t *testing.T) {
 	} {
 		var x shards
 		read := [engine.Shards]engine.Holding{7: {Holder: 1, Fence: 3}}
-		if gained, err := x.see(1, &read); err != nil || !slices.Equal(gained, []Gained{{7, 3, false}}) {
+		if gained, err := x.see(1, &read); err != nil || !slices.Equal(gained, []Gained{{Shard: 7, Fence: 3}}) {
 			t.Fatalf("gained %v, %v", gained, err)
 		}
 		if gained, err := x.see(1, &read); err != nil || len(gained) > 0 {

@@ -114,13 +114,13 @@ func (s *station) live(ctx context.Context) {
 			time.Sleep(hung)
 			p.gate()
 		},
-		Cede: func(ctx context.Context, shards []int) error {
+		Cede: func(ctx context.Context, shards []int) (unclean engine.Set, err error) {
 			for _, shard := range shards {
 				if _, ok := p.shards.owns(shard); ok {
 					s.t.Errorf("%s: shard %d is owned while it is ceded", s.name, shard)
 				}
 			}
-			return p.pause(ctx, s.draw(300*ms))
+			return unclean, p.pause(ctx, s.draw(300*ms))
 		},
 	})
 	s.process, s.stop = p, cancel

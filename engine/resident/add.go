@@ -21,6 +21,9 @@ func (m *Memory) Scheduled(id engine.TimerID) bool {
 func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool, read *Read) (again bool, wait <-chan struct{}, err error) {
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
+	if sh.stay == away || sh.stay == closed {
+		return false, nil, nil
+	}
 	if c := sh.changing[id]; c.over != nil && !c.rows && !own {
 		return true, c.over, nil
 	}
@@ -30,7 +33,7 @@ func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool, 
 	if t == nil || t.Status != engine.Enabled {
 		return false, nil, nil
 	}
-	if sh.changed[id] > read.from && !own {
+	if max(sh.changed[id], sh.opened) > read.from && !own {
 		return true, nil, nil
 	}
 	lv, err := m.enroll(sh, t)
@@ -85,7 +88,7 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	switch {
 	case o.Begun:
 		t.past = wasUnended
-	case t.Since <= sh.recovered:
+	case t.Since <= sh.repeats:
 		t.past = mayRepeat
 	}
 	if len(t.Attempts) > t.Base || o.Begun && (o.Key.Due <= now || !t.yields()) {
@@ -176,13 +179,15 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-
 	defer sh.mu.Unlock()
 	lv := sh.timers[k.Timer]
 	switch ch := sh.changing[k.Timer].over; {
+	case sh.stay == away || sh.stay == closed: // another node has it
+		return RowKept, nil, nil, nil
 	case ch != nil:
 		return RowChanging, nil, ch, nil
 	case sh.tasks.find(k) != nil:
 		return RowKept, nil, nil, nil
 	case lv != nil && lv.deciding: // it may be of the decision, which will be stored once more
 		return RowChanging, nil, m.Settled.Wait(), nil
-	case max(sh.removed[k], sh.changed[k.Timer]) > r.Read.from:
+	case max(sh.removed[k], sh.changed[k.Timer], sh.opened) > r.Read.from:
 		return RowOutdated, nil, nil, nil
 	case def == nil || def.Generation != r.Generation:
 		return RowEnded, nil, nil, nil
@@ -293,6 +298,7 @@ func (m *Memory) Fire(due int64, batch []Item) {
 		sh := m.lock(it.id)
 		var t *Task
 		switch lv := sh.timers[it.id]; {
+		case sh.stay == closed: // what is due is another node's
 		case it.due != 0:
 			t = sh.wake(engine.Key{Timer: it.id, Due: it.due}, now)
 		case lv == nil || lv.next != due:

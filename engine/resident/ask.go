@@ -267,13 +267,21 @@ func (m *Memory) Owns(id engine.TimerID) error {
 func (m *Memory) Own(shard int, found engine.Shard) {
 	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
-	sh.watermark, sh.fence = found.Watermark, found.Fence
+	sh.watermark, sh.settling, sh.fence = found.Watermark, 0, found.Fence
+	if sh.stay == away {
+		sh.stay, sh.opened = here, m.Reads.note()
+	}
 }
 
-// Mark has a start note a watermark that was stored.
-func (m *Memory) Mark(shard int, watermark, now int64) {
+// Mark has a start note a watermark that was stored. clean: the shard was given, see
+// engine.Holding, with the watermark as it was found.
+func (m *Memory) Mark(shard int, watermark, now int64, clean bool) {
 	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
+	sh.repeats, sh.handed = now, 0
+	if clean {
+		sh.repeats, sh.handed = 0, sh.watermark
+	}
 	sh.watermark, sh.marked, sh.recovered = watermark, now, now
 }
 
@@ -286,8 +294,8 @@ func (m *Memory) Recovered(id engine.TimerID) int64 {
 
 // Gain adds shards to those that are owned.
 func (m *Memory) Gain(of engine.Set) {
-	of = of.Union(m.Owned())
-	m.owned.Store(&of)
+	changeSet(&m.held, of.Union) // first: a settle that sees them owned is to move their watermarks
+	changeSet(&m.owned, of.Union)
 }
 
 // Shard is the watermark and the fence of a shard.

@@ -69,9 +69,11 @@ func (a *Attempt) withdraw() {
 func (a *Attempt) Leave(sent bool) {
 	sh, t := a.memory.shardOf(a.Key.Timer), a.task
 	sh.mu.Lock()
-	if sent {
+	switch {
+	case t.state == Gone: // with its shard
+	case sent:
 		t.move(Sending)
-	} else {
+	default:
 		t.move(Preparing)
 		t.Status = a.was
 	}
@@ -94,6 +96,9 @@ func (a *Attempt) stands() (again *Task, ok bool) {
 	case t.state != Preparing: // its generation is over
 	case t.timer.frozen:
 		t.move(Frozen)
+		t.touch()
+	case a.memory.shardOf(t.Key.Timer).stay != here: // another node will call it
+		t.await(a.memory.now())
 		t.touch()
 	case t.timer.def.Version != a.Timer.Version:
 		t.await(a.memory.now())
@@ -199,6 +204,8 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	switch {
 	case t.state != Queued:
 		return nil, 0, nil // cancelled while it waited
+	case sh.stay != here:
+		return nil, 0, nil // another node will call it
 	case lv.frozen:
 		t.move(Frozen)
 		return nil, 0, nil
@@ -215,7 +222,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	case lv.heavy.Load() && body.Version != lv.def.Version:
 		return nil, 0, t // changed since
 	}
-	if t.past == mayRepeat && policy.MissedShot(lv.def, &t.Task, sh.recovered, now) {
+	if t.past != wasUnended && t.Key.Due > sh.handed && policy.MissedShot(lv.def, &t.Task, sh.recovered, now) {
 		return nil, 0, m.conclude(sh, t, engine.Missed, engine.ReasonWindow, now)
 	}
 	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.past == wasUnended, m.found(sh, now), now); !fresh {
@@ -288,7 +295,7 @@ func (t *Task) IsHeavy() bool { return t.timer.heavy.Load() }
 func (m *Memory) Next(t *Task) *engine.Timer {
 	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
-	if t.state != Queued || t.timer.frozen {
+	if t.state != Queued || t.timer.frozen || sh.stay != here {
 		return nil
 	}
 	return t.timer.def
@@ -299,7 +306,7 @@ func (m *Memory) PutOff(t *Task, at int64) {
 	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
 	switch {
-	case t.state != Queued: // cancelled meanwhile
+	case t.state != Queued, sh.stay == closed: // cancelled meanwhile, or captured
 	case t.timer.frozen:
 		t.move(Frozen)
 	default:

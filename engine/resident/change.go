@@ -132,12 +132,12 @@ func (m *Memory) ClaimRows(ctx context.Context, id engine.TimerID) (release func
 const claimFor = 10 * time.Second
 
 func (m *Memory) claim(ctx context.Context, id engine.TimerID, rows bool) (release func(), err error) {
-	if err := m.Owns(id); err != nil {
-		return nil, err
-	}
 	limited, cancel := context.WithTimeout(ctx, claimFor)
 	defer cancel()
 	for {
+		if err := m.Owns(id); err != nil {
+			return nil, err
+		}
 		release, change := m.tryClaim(id, rows)
 		if change == nil {
 			return release, nil
@@ -154,17 +154,21 @@ func (m *Memory) claim(ctx context.Context, id engine.TimerID, rows bool) (relea
 }
 
 // ClaimNew claims timers that no other request knows yet. A timer whose id is taken, because
-// the clock had stepped back, is claimed by the request that changes it.
-func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
+// the clock had stepped back, is claimed by the request that changes it. ok is false, and none
+// is claimed, if a timer lies in a shard that has been ceded since its id was made.
+func (m *Memory) ClaimNew(cs []*engine.Change) (release func(), ok bool) {
 	ch := make(chan struct{})
+	ok = true
 	for _, c := range cs {
 		sh := m.lock(c.ID)
-		if sh.changing[c.ID].over == nil {
+		if sh.stay != here {
+			ok = false
+		} else if sh.changing[c.ID].over == nil {
 			sh.changing[c.ID] = claim{over: ch}
 		}
 		sh.mu.Unlock()
 	}
-	return func() {
+	release = func() {
 		for _, c := range cs {
 			sh := m.lock(c.ID)
 			if sh.changing[c.ID].over == ch {
@@ -174,10 +178,15 @@ func (m *Memory) ClaimNew(cs []*engine.Change) (release func()) {
 		}
 		close(ch)
 	}
+	if !ok {
+		release()
+		return nil, false
+	}
+	return release, true
 }
 
 // TryClaimRows is ClaimRows for a caller that does not wait: change is the one that is
-// under way.
+// under way. Of a shard that leaves memory it is over when the shard has left.
 func (m *Memory) TryClaimRows(id engine.TimerID) (release func(), change <-chan struct{}) {
 	return m.tryClaim(id, true)
 }
@@ -187,6 +196,9 @@ func (m *Memory) tryClaim(id engine.TimerID, rows bool) (release func(), change 
 	defer sh.mu.Unlock()
 	if c := sh.changing[id]; c.over != nil {
 		return nil, c.over
+	}
+	if left := sh.whenLeft(); left != nil {
+		return nil, left
 	}
 	ch := make(chan struct{})
 	sh.changing[id] = claim{ch, rows}

@@ -45,6 +45,7 @@ type Memory struct {
 	cfg Config
 
 	owned   atomic.Pointer[engine.Set] // see Owned
+	held    atomic.Pointer[engine.Set] // see Held
 	shards  [engine.Shards]shard
 	Queue   *fair.Queue[*Task]
 	Wheel   *wheel.Wheel[Item]
@@ -81,11 +82,15 @@ type Memory struct {
 func New(cfg Config) *Memory {
 	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting)}
 	m.owned.Store(&cfg.Owned)
+	m.held.Store(&cfg.Owned)
 	if cfg.IsNode {
 		m.Intents = &Intents{wake: make(chan struct{}, 1)}
 	}
 	for i := range m.shards {
 		sh := &m.shards[i]
+		if cfg.Owned.Has(i) {
+			sh.stay = here
+		}
 		sh.bodies = &m.Bodies
 		sh.timers = map[engine.TimerID]*Timer{}
 		sh.changing, sh.decided = map[engine.TimerID]claim{}, map[engine.TimerID]int64{}
@@ -133,7 +138,17 @@ type shard struct {
 	settling  int64 // the highest that a settle may have set: its answer is still to come, or was lost
 	fence     uint64
 	recovered int64 // up to when a start, or a gain of the shard, has decided what was due
-	marked    int64 // when the watermark was last written (Unix ms)
+	// repeats: what is owed that was due up to then may have been begun by a former life.
+	repeats int64
+	// handed: what was due up to then waited at another node that gave the shard; it was not
+	// late for want of an owner.
+	handed int64
+	marked int64 // when the watermark was last written (Unix ms)
+
+	stay   stay
+	left   chan struct{} // closed when the shard has left memory; of one that is ceding or closed
+	last   int64         // the watermark of a closed shard
+	opened uint64        // the note of when it came: what was read before is of a former stay
 }
 
 // cancelledDues are the records that cancel the dues in (after, to] that are not in memory

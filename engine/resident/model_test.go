@@ -48,6 +48,7 @@ func newModel(t *rapid.T) *model {
 	}
 	now := func() time.Time { return time.UnixMilli(x.now) }
 	x.m = New(Config{
+		Owned:   engine.AllShards,
 		Journal: &silent{}, Now: now, MaxWaiting: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most waiting"), Bodies: 1 << 20,
 		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
 		Wheel:        wheel.New(wheel.Config{Now: now}, func(int64, []Item) {}),

@@ -16,6 +16,7 @@ func TestQueueGoesByDue(t *testing.T) {
 	now := int64(10_000)
 	clock := func() time.Time { return time.UnixMilli(now) }
 	m := New(Config{
+		Owned:   engine.AllShards,
 		Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20,
 		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
 		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),

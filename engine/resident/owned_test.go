@@ -19,7 +19,7 @@ func TestOwned(t *testing.T) {
 	if lowest, highest := m.Watermarks(); lowest != 0 || highest != 0 {
 		t.Errorf("watermarks before the start: %d, %d", lowest, highest)
 	}
-	m.Mark(mine.Shard(), 1000, 0)
+	m.Mark(mine.Shard(), 1000, 0, false)
 	if lowest, highest := m.Watermarks(); lowest != 1000 || highest != 1000 {
 		t.Errorf("watermarks: %d, %d", lowest, highest)
 	}

@@ -93,6 +93,9 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	m.tidy(sh)
+	if sh.stay == closed { // CaptureLast takes what is left
+		return Captured{sh: sh, Needed: sh.needed(), Ahead: math.MaxUint64}
+	}
 	cut = m.Pins.since(cut)
 	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	for _, t := range sh.order {
@@ -118,6 +121,17 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 		c.Lines++
 	}
 	return c
+}
+
+// needed is the first record of the journal that tells what nothing stored does. mu is held.
+func (sh *shard) needed() engine.Position {
+	first := engine.Position(math.MaxUint64)
+	for _, t := range sh.order {
+		if t.journaled != 0 && t.state != Gone {
+			first = min(first, t.journaled-1)
+		}
+	}
+	return first
 }
 
 // Settled is how many of the tasks have a record or a row of it.

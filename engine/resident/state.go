@@ -29,7 +29,7 @@ import "fmt"
 //	Queued ────────────► Leaving    its lane has no room: its row is stored    ──► Gone, or Queued
 //
 // A change ends what is not in a call: Done when it has a row or attempts, else Gone. A
-// retry that is far leaves memory: Gone.
+// retry that is far leaves memory: Gone. All leave with their shard: Gone.
 type State uint8
 
 const (
@@ -58,8 +58,8 @@ var moves = [states][]State{
 	Frozen:    {Queued, Done, Gone},
 	Parked:    {Queued, Done, Gone},
 	Preparing: {Queued, Frozen, Writing, Retrying, Done, Gone},
-	Writing:   {Preparing, Sending, Retrying, Done},
-	Sending:   {Retrying, Done},
+	Writing:   {Preparing, Sending, Retrying, Done, Gone},
+	Sending:   {Retrying, Done, Gone},
 	Retrying:  {Queued, Done, Gone},
 	Leaving:   {Queued, Done, Gone},
 	Done:      {Gone},

@@ -147,7 +147,7 @@ func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int6
 	}
 	kept := lost[:0]
 	for i, x := range lost {
-		if _, ok := held[x.ID]; ok || defs[i] == nil || e.memory.Scheduled(x.ID) {
+		if _, ok := held[x.ID]; ok || defs[i] == nil || e.memory.Scheduled(x.ID) || e.memory.Owns(x.ID) != nil {
 			continue
 		}
 		c := engine.Candidate{ID: x.ID, Definition: defs[i]}

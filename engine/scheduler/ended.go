@@ -60,6 +60,9 @@ func (e *Scheduler) cancelFormer(ctx context.Context) error {
 // endPage cancels a page of a timer's rows that have ended; those of tasks in memory
 // are history's. looked is false while the timer is being changed.
 func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looked, more bool, err error) {
+	if e.memory.Owns(x.ID) != nil {
+		return true, false, nil // another node finds them
+	}
 	release, change := e.memory.TryClaimRows(x.ID)
 	if change != nil {
 		return false, true, nil

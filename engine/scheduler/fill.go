@@ -242,7 +242,7 @@ const zoneMoves = 4 * 60 * minute
 // for a calendar as much less as its zone may yet move.
 func (e *Scheduler) bound(t *engine.Timer, p *plan.Plan, was int64) (engine.Bound, bool) {
 	w, _ := e.memory.Watermark(t.ID)
-	if w-was < 60*minute {
+	if w-was < 60*minute || e.memory.Owns(t.ID) != nil {
 		return engine.Bound{}, false
 	}
 	due, ok := p.Next(w)

@@ -30,10 +30,10 @@ func TestBoundLeavesRoomForZones(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &Scheduler{memory: resident.New(resident.Config{})}
+		e := &Scheduler{memory: resident.New(resident.Config{Owned: engine.AllShards})}
 		was, written := day, 0
 		for now := day; now <= day+10*24*h; now += h {
-			e.memory.Mark(x.ID.Shard(), now, now)
+			e.memory.Mark(x.ID.Shard(), now, now, false)
 			b, ok := e.bound(x, &p, was)
 			if !ok {
 				continue

@@ -59,8 +59,14 @@ func (g *gains) take() *gaining {
 	}
 	x := &gaining{began: time.Now(), fences: map[int]uint64{}}
 	for _, s := range g.list {
-		x.of = x.of.Union(engine.SetOf(s.Shard))
-		x.fences[s.Shard] = s.Fence
+		of := engine.SetOf(s.Shard)
+		x.of, x.fences[s.Shard] = x.of.Union(of), s.Fence
+		if s.Clean {
+			x.clean = x.clean.Union(of)
+		}
+		if s.Kept {
+			x.kept = x.kept.Union(of)
+		}
 	}
 	g.list = nil
 	return x
@@ -71,6 +77,8 @@ type gaining struct {
 	began  time.Time
 	of     engine.Set
 	fences map[int]uint64
+	clean  engine.Set // see cluster.Gained
+	kept   engine.Set // likewise
 	done   gainStep
 	now    int64         // up to which the recovery has decided
 	busy   []engine.Owed // see recovery.early
@@ -156,7 +164,7 @@ func (m *migrator) decide(ctx context.Context, g *gaining) error {
 		return fmt.Errorf("cannot read the newest id: %w", err)
 	}
 	e.IDs.Above(newest) // the former owner's clock may be ahead
-	r, err := e.recoverShards(ctx, g.of, found, e.former.Load().in(g.of))
+	r, err := e.recoverShards(ctx, g.of, g.clean, found, e.former.Load().in(g.kept))
 	if err != nil {
 		return err
 	}
@@ -191,7 +199,9 @@ func (e *Scheduler) Life() *cluster.Member { return e.life }
 
 // join makes the life of a process that is one among several.
 func (e *Scheduler) join(cfg cluster.Config) {
+	cfg.Cede = e.cede
 	cfg.Gain = func(list []cluster.Gained) {
+		e.cedes.gained(list)
 		e.migrator.gains.add(list)
 		e.migrator.wake()
 	}

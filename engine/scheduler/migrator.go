@@ -162,7 +162,9 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 	defer read.End()
 	if to-from <= minute && m.trusted(from) {
 		var admitting error
+		elsewhere := m.e.cedes.wereElsewhere()
 		err := m.e.cfg.Warm.Load(ctx, from/minute*minute, func(es []engine.Entry) error {
+			distrust(es, elsewhere)
 			admitting = m.admit(ctx, es, from, read)
 			return admitting
 		})
@@ -178,6 +180,19 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 	}
 	// Not whole, or away: the cold tier knows.
 	return m.loadCold(ctx, m.e.memory.Owned(), from, to, read)
+}
+
+// distrust drops the definitions of timers that other nodes may have changed: the warm tier was
+// not told of that.
+func distrust(es []engine.Entry, of engine.Set) {
+	if of == (engine.Set{}) {
+		return
+	}
+	for i := range es {
+		if of.Has(es[i].ID.Shard()) {
+			es[i].Definition = nil
+		}
+	}
 }
 
 // loadCold admits the dues of shards in [from, to), as the cold tier has them.

@@ -24,8 +24,8 @@ type storm struct {
 }
 
 // Nodes are killed, started again, cut off and stopped while timers are made, changed and
-// called. Every due is called; none early; none again without a mark; and never by two nodes
-// in turns.
+// called, so that shards are taken over and given back. Every due is called; none early; none
+// again without a mark; and only by the node that has the shard.
 func TestNodesAtRandom(t *testing.T) {
 	seeds := 12
 	if n, err := strconv.Atoi(os.Getenv("XTIMER_SEEDS")); err == nil {
@@ -221,15 +221,7 @@ func (s *storm) judge(name string) {
 		n   int
 	}
 	seen := map[attempt]bool{}
-	left := map[*life]bool{}
-	var by *life
 	for _, c := range ofAll(s.nodes, name) {
-		if c.by != by {
-			left[by], by = true, c.by
-		}
-		if left[by] {
-			s.t.Errorf("%s, due %s, was called at %s by a node that another had followed", name, stamp(c.key.Due), stamp(c.at))
-		}
 		if c.at < c.key.Due {
 			s.t.Errorf("%s, due %s, was called early, at %s", name, stamp(c.key.Due), stamp(c.at))
 		}

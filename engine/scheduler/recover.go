@@ -30,6 +30,7 @@ import (
 type recovery struct {
 	e        *Scheduler
 	of       engine.Set // the shards that it is for
+	clean    engine.Set // those of them that were given, see engine.Holding
 	now      int64
 	former                                    // what it finds in the journal; what is dealt with is taken out
 	oldest   map[engine.TimerID]uint32        // generation that a timer has a row of
@@ -53,10 +54,10 @@ type recovery struct {
 // leaves all that is unfinished in owed. found is how the shards stand since they were
 // taken, and j what the former process of this node left of them in its journal: the
 // recovery takes out of j what it has dealt with.
-func (e *Scheduler) recoverShards(ctx context.Context, of engine.Set, found []engine.Shard, j former) (*recovery, error) {
+func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, found []engine.Shard, j former) (*recovery, error) {
 	started := time.Now()
 	r := &recovery{
-		e: e, of: of, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
+		e: e, of: of, clean: clean, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{}, outdated: map[engine.TimerID]*engine.Timer{},
 	}
 	r.d.Now = r.now
@@ -80,7 +81,7 @@ func (e *Scheduler) recoverShards(ctx context.Context, of engine.Set, found []en
 		return nil, fmt.Errorf("cannot go through what was due: %w", err)
 	}
 	for i := range of.All() {
-		e.memory.Mark(i, r.mark(i), r.now)
+		e.memory.Mark(i, r.mark(i), r.now, clean.Has(i))
 	}
 	for id, t := range r.outdated { // not before: a stage ends them that may be running
 		e.memory.Former.End(id, nil, t, r.now)
@@ -187,7 +188,8 @@ func (r *recovery) row(o engine.Owed) {
 		r.ended(o, t)
 		return
 	}
-	never := o.Task == nil && o.Origin == engine.FromSchedule && r.now-o.Key.Due > policy.MisfireAfter
+	never := o.Task == nil && o.Origin == engine.FromSchedule && r.now-o.Key.Due > policy.MisfireAfter &&
+		!r.clean.Has(o.Key.Timer.Shard()) // else it waited for its turn
 	switch {
 	case o.Begun || never:
 		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)

@@ -127,7 +127,14 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	}
 	slices.SortFunc(own, policy.CompareSpans)
 	r.pay = append(r.pay, o.Key)
-	r.d.Decide(t, p, own.Open(p, o.Key.Due-1, min(r.now, r.endOf(o))))
+	open := own.Open(p, o.Key.Due-1, min(r.now, r.endOf(o)))
+	if !r.clean.Has(t.ID.Shard()) {
+		r.d.Decide(t, p, open)
+		return nil
+	}
+	for _, s := range open { // it waited for its turn
+		r.d.Call(t, p, s[0], s[1])
+	}
 	return nil
 }
 

@@ -1,3 +1,5 @@
+// Package scheduler fires tasks on time, at least once: it wires the stages that package
+// engine describes, one file a stage.
 package scheduler
 
 import (
@@ -122,7 +124,7 @@ func orDefault[T comparable](v, def T) T {
 	return v
 }
 
-// Scheduler fires tasks on time, at least once. See doc.go for the way of a task.
+// Scheduler fires tasks on time, at least once. See package engine for the way of a task.
 type Scheduler struct {
 	*inspect.Reader // what readers ask
 	*change.Maker   // what callers change
@@ -138,8 +140,9 @@ type Scheduler struct {
 	tiers *inspect.Tiers
 
 	migrator     migrator
-	ownership    *process.Ownership     // nil: nobody else can open the cold tier
-	life         *cluster.Member        // nil: the process is alone
+	ownership    *process.Ownership // nil: nobody else can open the cold tier
+	life         *cluster.Member    // nil: the process is alone
+	cedes        cedes
 	former       atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
 	settler      settler
 	backlog      backlog
@@ -154,7 +157,7 @@ func New(cfg Config) *Scheduler {
 	cfg.fill()
 	e := &Scheduler{cfg: cfg, log: cfg.Log, process: process.NewState(), journal: cfg.Journal, tiers: &inspect.Tiers{}, metrics: newCounters(cfg.Metrics)}
 	e.backpressure.outcomes, e.backpressure.bytes, e.backpressure.age = maxUnsettled, maxUnsettledBytes, cfg.Window
-	e.settler.e, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, e, make(chan struct{}, 1), map[int64]uint64{}
+	e.settler.e, e.settler.turn, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, make(chan struct{}, 1), e, make(chan struct{}, 1), map[int64]uint64{}
 	e.backlog.later = map[<-chan struct{}][]engine.Owed{}
 	e.pieces.rows = mostRows
 	owned := engine.AllShards
@@ -287,6 +290,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		e.log.Info("draining", "at_most", e.cfg.Drain)
+		e.giveAll()
 	case name := <-e.process.Failed():
 		e.log.Error("a stage has failed; ending", "stage", name)
 	}

@@ -42,6 +42,7 @@ const (
 // finished, for it is neither ≤ W nor owed.
 type settler struct {
 	e      *Scheduler
+	turn   chan struct{} // full while there is a settle; it guards all below
 	looked time.Duration // how long the last settle looked at tasks that it did not settle
 	lines  int           // rows of the last settle, but watermarks
 	noted  int           // tasks that noteAgain found last
@@ -110,6 +111,8 @@ func (h *settler) rest(ctx context.Context, until time.Time) (intended bool) {
 
 // settleIntents settles the shards that have intents, up to where their watermarks are.
 func (h *settler) settleIntents(ctx context.Context) error {
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
 	e := h.e
 	next, now := e.journal.Next(), e.now()
 	s := &engine.Settlement{Owner: e.cfg.Node}
@@ -130,14 +133,13 @@ func (h *settler) settleIntents(ctx context.Context) error {
 // settle does it once; last is the one at the end of a drain, which leaves no
 // watermark unwritten.
 func (h *settler) settle(ctx context.Context, last bool) error {
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
 	e := h.e
 	now := e.now()
-	next := e.journal.Next()  // first: what is appended after it stays
-	owned := e.memory.Owned() // before the cut: all that the wheel is to know of them lies there
-	// The order matters: what releases its pin, or is loaded, after this
-	// reading lies in the wheel before the reading of Low.
-	cut := e.memory.Pins.Lowest(min(now, e.memory.Loaded.Load()-1))
-	cut = min(cut, e.memory.Wheel.Low())
+	next := e.journal.Next() // first: what is appended after it stays
+	held := e.memory.Held()  // before the cut: all that the wheel is to know of them lies there
+	cut := h.cut(now)
 
 	s := &engine.Settlement{Owner: e.cfg.Node, Tasks: h.records[:0]}
 	caps := h.caps[:0]
@@ -147,7 +149,7 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	h.looked = 0
 	for i := range engine.Shards {
 		upTo := cut
-		if !owned.Has(i) {
+		if !held.Has(i) {
 			upTo = 0 // its watermark stays where it is
 		}
 		began := time.Now()
@@ -206,6 +208,16 @@ func (h *settler) store(ctx context.Context, s *engine.Settlement, caps []reside
 		e.metrics.unwritten.Add(e.memory.Release(&caps[i], next))
 	}
 	return nil
+}
+
+// cut is the instant up to which memory knows all that is due.
+func (h *settler) cut(now int64) int64 {
+	// The order matters: what releases its pin, or is loaded, after this
+	// reading lies in the wheel before the reading of Low.
+	e := h.e
+	cut := e.memory.Pins.Lowest(min(now, e.memory.Loaded.Load()-1))
+	cut = min(cut, e.memory.Wheel.Low())
+	return cut
 }
 
 // fewNoted is how many records the journal may keep for tasks that were begun before the

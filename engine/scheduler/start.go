@@ -37,7 +37,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 		if of != engine.AllShards {
 			part = j.in(of)
 		}
-		r, err := e.recoverShards(ctx, of, shards, part)
+		r, err := e.recoverShards(ctx, of, engine.Set{}, shards, part)
 		if err != nil {
 			return err
 		}

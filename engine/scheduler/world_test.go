@@ -111,6 +111,7 @@ type life struct {
 	gone chan struct{}
 	stop context.CancelFunc
 	end  chan error
+	node uint64 // of a node: the number of its life in the table
 }
 
 func (l *life) do(f func()) error {
@@ -585,6 +586,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 				defer w.mu.Unlock()
 				seen.at, out.Sent = w.now(), w.clock()
 				w.calls = append(w.calls, seen)
+				w.node.calls(r.l, seen)
 			})
 			return true
 		}) {

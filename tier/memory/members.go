@@ -121,7 +121,7 @@ func (m *Members) Give(_ context.Context, life uint64, shards []engine.Handover)
 	}
 	for _, g := range shards {
 		if m.holders[g.Shard].Holder == life && m.cold.shards[g.Shard].Fence == g.Fence {
-			m.holders[g.Shard] = engine.Holding{Heir: g.Heir, Clean: true}
+			m.holders[g.Shard] = engine.Holding{Heir: g.Heir, Clean: !g.Unclean}
 			m.moves++
 		}
 	}

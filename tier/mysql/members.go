@@ -228,8 +228,8 @@ func (m *Members) Give(ctx context.Context, id uint64, shards []engine.Handover)
 	return m.write(ctx, "give shards", id, slotMembers, func(t *transaction, _ *life) error {
 		given := int64(0)
 		for _, g := range shards {
-			b := appendBytes(append(t.buf[:0], "UPDATE shards SET holder=0,clean=1,heir="...), g.Heir)
-			t.buf = fmt.Appendf(b, " WHERE shard=%d AND holder=%d AND fence=%d", g.Shard, id, g.Fence)
+			b := appendBytes(append(t.buf[:0], "UPDATE shards SET holder=0,heir="...), g.Heir)
+			t.buf = fmt.Appendf(b, ",clean=%t WHERE shard=%d AND holder=%d AND fence=%d", !g.Unclean, g.Shard, id, g.Fence)
 			n, err := t.affect(string(t.buf))
 			if err != nil {
 				return err

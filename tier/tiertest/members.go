@@ -321,6 +321,9 @@ func gives(s *members) {
 	s.ok(s.Take(1, engine.SetOf(5)))
 	give(5, fence)
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 2, Clean: true})
+	s.ok(s.Give(1, engine.Handover{Shard: 5, Fence: fence + 2, Heir: "b", Unclean: true}))
+	s.ok(s.Take(2, engine.SetOf(5)))
+	s.holder(5, engine.Holding{Holder: 2, Fence: fence + 3})
 }
 
 func settlesOfFormer(s *members) {

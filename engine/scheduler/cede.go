@@ -1,0 +1,251 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/cluster"
+	"xtimer/engine/process"
+	"xtimer/engine/resident"
+)
+
+// A node gives shards to another that joins, or gives all when it leaves. What is due there
+// meanwhile is called by the heir, some tenths of a second late and not marked as a repeat.
+//
+//	the life    marked    the shards are not its own any more
+//	cede        gained    a gain of them that is under way has ended
+//	            told      it is known whether what is owed may repeat calls of a life that was killed
+//	            ceding    no attempt begins, no first byte is sent, no change is taken, no timer is made
+//	            waited    the calls under way have callsGet to end
+//	            closed    no change is under way, and the watermark may pass all that began: the shard's
+//	                      results and what it owes are taken, and nothing more of it comes into memory
+//	            settled   that is stored, with the watermark
+//	            left      timers and tasks are out of memory
+//	            forgotten the journal has no record of the shards
+//	the life    given     the shards are free for their heir, and clean (Members.Give)
+//
+// Clean means: what is later than the watermark was not begun, and what is owed was begun
+// only if its row says so. So the heir repeats nothing but the calls that still run when their
+// shard is closed. Their rows say that they have begun, and are not to be tried before the
+// timeout of the call and a second are over; the heir calls them once more, marked as
+// redelivered. What becomes of such a call here is not told to the heir: this is the one
+// repeat of a hand-over.
+//
+// The settle and the gift are two transactions. If the life ends between them the shards are
+// still its own, and whoever takes them takes them for not clean.
+//
+// There is no way back: the life never owns a shard under this fence again. If it ends
+// before the gift, its last settle is as that of any shard, and the next owner recovers.
+// While a change is in doubt its shard waits, for its fate is this life's to find out.
+
+const (
+	// callsGet is how long calls under way may take when their shard is ceded.
+	callsGet = 300 * time.Millisecond
+	// passes is how long a shard waits until the watermark may pass all that began there:
+	// for changes elsewhere that are in doubt, or for a clock that was set back. After that
+	// it is given and is not clean.
+	passes = 5 * time.Second
+	// cedeAgain is how often it is looked at whether a shard can be closed.
+	cedeAgain = 5 * time.Millisecond
+	// lastSettles is how often the calls are settled that ended during the settle before.
+	lastSettles = 3
+)
+
+// cedes are the shards that have left memory, and were not gained since.
+type cedes struct {
+	mu            sync.Mutex // guards all below
+	left, unclean engine.Set
+	ever          engine.Set // … or were: other nodes have changed timers there
+}
+
+// noted are those of the shards that have left, and those that are not clean.
+func (c *cedes) noted(of engine.Set) (left, unclean engine.Set) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	none := engine.AllShards.Without(of)
+	return c.left.Without(none), c.unclean.Without(none)
+}
+
+func (c *cedes) note(left, unclean engine.Set) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left, c.ever = c.left.Union(left), c.ever.Union(left)
+	c.unclean = c.unclean.Without(left).Union(unclean)
+}
+
+// gained notes that shards are the life's again.
+func (c *cedes) gained(list []cluster.Gained) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range list {
+		c.left = c.left.Without(engine.SetOf(s.Shard))
+	}
+}
+
+// wereElsewhere are the shards that this life has given away at some time.
+func (c *cedes) wereElsewhere() engine.Set {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ever
+}
+
+// cede ends the work on shards, see cluster.Config.
+func (e *Scheduler) cede(ctx context.Context, shards []int) (unclean engine.Set, err error) {
+	of := engine.SetOf(shards...)
+	left, _ := e.cedes.noted(of)
+	if still := of.Without(left); still != (engine.Set{}) {
+		if err := e.cedeStill(ctx, still); err != nil {
+			return unclean, fmt.Errorf("cannot give shards away: %w", err)
+		}
+	}
+	_, unclean = e.cedes.noted(of)
+	return unclean, nil
+}
+
+// cedeStill cedes shards that are in memory.
+func (e *Scheduler) cedeStill(ctx context.Context, of engine.Set) error {
+	began := time.Now()
+	for of.Without(e.memory.Held()) != (engine.Set{}) { // their gain is under way
+		if process.Sleep(ctx, 2*cedeAgain); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	unclean, err := e.mayRepeat(ctx, of)
+	if err != nil {
+		return err
+	}
+	stopped := time.Now()
+	e.memory.Cede(of)
+	for e.memory.InCall(of) && time.Since(stopped) < callsGet && ctx.Err() == nil {
+		process.Sleep(ctx, cedeAgain)
+	}
+	if err := e.closeShards(ctx, of, stopped); err != nil {
+		return err
+	}
+	for i := 0; i < lastSettles && e.memory.HasEnded(of); i++ {
+		if _, err := e.settler.settleLast(ctx, of, false); err != nil {
+			return err
+		}
+	}
+	unclean = unclean.Union(e.memory.Leave(of))
+	e.cedes.note(of, unclean)
+	e.log.Info("gave shards away", "shards", slices.Collect(of.All()), "took", time.Since(began).Round(time.Millisecond),
+		"without_calls", time.Since(stopped).Round(time.Millisecond))
+	return e.settler.forgetAll(ctx)
+}
+
+// closeShards closes shards, each as soon as it can be, and settles them.
+func (e *Scheduler) closeShards(ctx context.Context, of engine.Set, stopped time.Time) error {
+	for {
+		closed, err := e.settler.settleLast(ctx, of, time.Since(stopped) > passes)
+		if err != nil {
+			return err
+		}
+		if of = of.Without(closed); of == (engine.Set{}) {
+			return nil
+		}
+		if process.Sleep(ctx, cedeAgain); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// giveAll gives all shards away before the process ends, if another node serves. It goes on
+// firing meanwhile. What nobody takes within the drain time is settled, and left.
+func (e *Scheduler) giveAll() {
+	if e.life == nil || !e.life.HasOthers() {
+		return
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Drain)
+	defer cancel()
+	err := e.life.Drain(ctx)
+	e.log.Info("gave all shards away", "took", time.Since(began).Round(time.Millisecond), "error", err)
+}
+
+// mayRepeat are those of the shards that are owed dues which a life may have begun that was
+// killed: no row says which. It is looked for before the hand-over begins, for no such row
+// is made later.
+func (e *Scheduler) mayRepeat(ctx context.Context, of engine.Set) (unclean engine.Set, err error) {
+	asked := engine.Set{}
+	for i := range of.All() {
+		if e.memory.MayRepeat(i) > 0 {
+			asked = asked.Union(engine.SetOf(i))
+		}
+	}
+	if asked == (engine.Set{}) {
+		return unclean, nil
+	}
+	var upTo [engine.Shards]int64
+	for i := range asked.All() {
+		upTo[i] = e.memory.MayRepeat(i)
+	}
+	err = e.cfg.Cold.Owed(ctx, asked, -1, engine.MaxDue, func(os []engine.Owed) error {
+		for i := range os {
+			since := os[i].Key.Due
+			if os[i].Task != nil {
+				since = os[i].Task.Since
+			}
+			if shard := os[i].Key.Timer.Shard(); since <= upTo[shard] {
+				unclean = unclean.Union(engine.SetOf(shard))
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return unclean, fmt.Errorf("cannot see what is owed: %w", err)
+	}
+	for i := range asked.Without(unclean).All() {
+		e.memory.RepeatsNone(i)
+	}
+	return unclean, nil
+}
+
+// settleLast closes those of the shards that can be closed, and settles them.
+func (h *settler) settleLast(ctx context.Context, of engine.Set, force bool) (closed engine.Set, err error) {
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	e := h.e
+	now, next := e.now(), e.journal.Next()
+	cut := h.cut(now)
+	s := &engine.Settlement{Owner: e.cfg.Node}
+	var caps []resident.Captured
+	e.memory.BeginSettle()
+	for i := range of.All() {
+		if c, ok := e.memory.CaptureLast(i, cut, now, force, s); ok {
+			closed, caps = closed.Union(engine.SetOf(i)), append(caps, c)
+		}
+	}
+	if len(caps) == 0 {
+		e.memory.EndSettle()
+		return closed, nil
+	}
+	if err := h.store(ctx, s, caps, next); err != nil {
+		return engine.Set{}, err
+	}
+	return closed, nil
+}
+
+// forgetAll has the journal forget all that it tells of other tasks than those in memory: it
+// notes what it has of these once more, and forgets what is before. So no later life of the
+// node takes for its own what it reads of a shard that another node has gone on with.
+func (h *settler) forgetAll(ctx context.Context) error {
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
+	if h.e.former.Load() != nil {
+		return nil // the first gain is to come
+	}
+	noted := h.noted
+	needed, err := h.noteAgain(ctx, h.e.journal.Next(), -1)
+	if h.noted = noted; err != nil {
+		return err
+	}
+	if err := h.e.journal.Forget(needed); err != nil {
+		return fmt.Errorf("cannot forget in the journal: %w", err)
+	}
+	return nil
+}

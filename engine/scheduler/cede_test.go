@@ -1,0 +1,363 @@
+package scheduler_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// handedOver holds the calls of a timer by all nodes against its dues: each was called once,
+// not early, within a second and without a mark.
+func handedOver(t *testing.T, ws []*world, name string, want []int64) {
+	t.Helper()
+	var got []int64
+	for _, c := range ofAll(ws, name) {
+		switch late := c.at - c.key.Due; {
+		case late < 0 || late > 1000:
+			t.Errorf("%s, due %s, was called %d ms late", name, stamp(c.key.Due), late)
+		case c.redelivered || c.attempt != 1:
+			t.Errorf("%s, due %s, was called at %s: attempt %d, redelivered %v", name, stamp(c.key.Due), stamp(c.at), c.attempt, c.redelivered)
+		}
+		got = append(got, c.key.Due)
+	}
+	slices.Sort(got)
+	if diff := difference(got, want); diff != "" {
+		t.Errorf("%s was called for %d dues, want %d: %s", name, len(got), len(want), diff)
+	}
+}
+
+// made is a timer of a test.
+type made struct {
+	name        string
+	from, every int64
+	id          engine.TimerID
+}
+
+// makeMany makes timers of several periods.
+func makeMany(ws []*world, n int) (all []made) {
+	for i := range n {
+		x := made{name: fmt.Sprint("every-", i), every: []int64{100, 1000, 7000, 45_000}[i%4]}
+		w := ws[i%len(ws)]
+		x.from = w.now()
+		x.id = w.make(timer(x.name, every(time.Duration(x.every)*time.Millisecond)))
+		all = append(all, x)
+	}
+	return all
+}
+
+// onOwner does something on the node that owns a timer.
+func onOwner(t *testing.T, ws []*world, f func(n *world) error) (owner *world) {
+	t.Helper()
+	for until := time.Now().Add(4 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		for _, n := range ws {
+			if n.life == nil {
+				continue
+			}
+			if err := f(n); err == nil {
+				return n
+			} else if !errors.Is(err, engine.ErrElsewhere) {
+				t.Fatalf("%s: %v", n.config.Node, err)
+			}
+		}
+	}
+	t.Fatal("no node owns a timer")
+	return nil
+}
+
+// A second node joins the first and gets half of the shards. Nothing is called twice, late or
+// with a mark: not what is due, nor the retries, nor what waits for its turn.
+func TestNodeJoins(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		time.Sleep(1300 * time.Millisecond)
+		all := makeMany(ws[:1], 160)
+		shots := map[string]int64{}
+		for i := range 400 {
+			name := fmt.Sprint("shot-", i)
+			shots[name] = w.now() + int64(i)*50 + 9_025
+			a.make(timer(name, at(shots[name])))
+		}
+		tries := map[string]engine.TimerID{}
+		for i := range 40 { // a row of each tells of its attempts
+			name := fmt.Sprint("tries-", i)
+			for _, n := range ws {
+				n.behave(name, func(c *call) reply {
+					if c.attempt < 4 {
+						return fail
+					}
+					return ok
+				})
+			}
+			tries[name] = a.make(timer(name, delay(9*time.Second+time.Duration(i)*77*time.Millisecond), retry(9, 3*time.Second, 1)))
+		}
+		time.Sleep(12 * time.Second)
+		b.start()
+		time.Sleep(8 * time.Second)
+		if n, m := a.node.owns(), b.node.owns(); n != 128 || m != 128 {
+			t.Errorf("they own %d and %d shards", n, m)
+		}
+		time.Sleep(90 * time.Second)
+		to := w.now()
+		byB := 0
+		for _, x := range all {
+			if onOwner(t, ws, func(n *world) error {
+				_, err := n.Disable(t.Context(), x.id, 0, "", 0)
+				return err
+			}) == b {
+				byB++
+			}
+			handedOver(t, ws, x.name, grid(x.from, to, x.every, x.from))
+		}
+		if byB < len(all)/4 {
+			t.Errorf("%d of %d timers are the second node's", byB, len(all))
+		}
+		for name, due := range shots {
+			handedOver(t, ws, name, []int64{due})
+		}
+		for name := range tries {
+			var attempts []int
+			for _, c := range ofAll(ws, name) {
+				attempts = append(attempts, c.attempt)
+				if c.redelivered {
+					t.Errorf("attempt %d of %s is called a repeat", c.attempt, name)
+				}
+			}
+			if !slices.Equal(attempts, []int{1, 2, 3, 4}) {
+				t.Errorf("attempts %v of %s", attempts, name)
+			}
+		}
+		w.settle()
+		if n := a.journal.length() + b.journal.length(); n > 0 {
+			t.Errorf("the journals have %d records", n)
+		}
+	})
+}
+
+// A node that is stopped gives all its shards to the other, and joins again. Nothing is
+// called twice, late or with a mark. A node that is alone ends at once.
+func TestNodeDrains(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		all := makeMany(ws, 160)
+		time.Sleep(20*time.Second + 37*time.Millisecond)
+		for range 3 {
+			if err := a.stop(); err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+			time.Sleep(500 * time.Millisecond)
+			if n := b.node.owns(); n != engine.Shards {
+				t.Errorf("the other owns %d shards", n)
+			}
+			if n := a.journal.length(); n > 0 {
+				t.Errorf("its journal has %d records", n)
+			}
+			time.Sleep(5 * time.Second)
+			a.start()
+			time.Sleep(15 * time.Second)
+			if n := a.node.owns(); n != engine.Shards/2 {
+				t.Errorf("it owns %d shards when it has joined again", n)
+			}
+		}
+		to := w.now()
+		for _, x := range all {
+			onOwner(t, ws, func(n *world) error {
+				_, err := n.Disable(t.Context(), x.id, 0, "", 0)
+				return err
+			})
+			handedOver(t, ws, x.name, grid(x.from, to, x.every, x.from))
+		}
+		if err := b.stop(); err != nil {
+			t.Error(err)
+		}
+		began := time.Now()
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(began); d > 50*time.Millisecond {
+			t.Errorf("the last one ends after %v", d)
+		}
+	})
+}
+
+// Timers are created, changed and deleted while their shards are handed over, by commits
+// that take their time. What is acknowledged is in force on all nodes; what is refused has
+// changed nothing, and the other node does it.
+func TestChangeDuringHandOver(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		for _, n := range ws {
+			n.before.set(func(op string, _ any) error {
+				if op == "Apply" {
+					time.Sleep(130 * time.Millisecond)
+				}
+				return nil
+			})
+		}
+		a.start()
+		time.Sleep(1300 * time.Millisecond)
+		type changed struct {
+			made
+			at   int64 // when the answer was there
+			by   *world
+			gone bool // deleted, else replaced
+		}
+		var all []*changed
+		for i := range 240 {
+			x := &changed{gone: i%2 == 0}
+			x.name, x.from = fmt.Sprint("often-", i), w.now()
+			x.id = a.make(timer(x.name, cron("* * * * * *")))
+			all = append(all, x)
+		}
+		time.Sleep(3 * time.Second)
+		var work sync.WaitGroup
+		var refused atomic.Int64
+		for i, x := range all {
+			work.Go(func() {
+				time.Sleep(time.Duration(i) * 17 * time.Millisecond)
+				elsewhere := false
+				x.by = onOwner(t, ws, func(n *world) (err error) {
+					if x.gone {
+						_, err = n.Delete(t.Context(), x.id, 0)
+					} else {
+						_, err = n.Replace(t.Context(), x.id, 0, func(d engine.Definition) (engine.Definition, error) {
+							d.Schedule, d.Callback.URL = cron("30 * * * * *"), "http://127.0.0.1:1/new"
+							return d, nil
+						})
+					}
+					elsewhere = elsewhere || err != nil
+					return err
+				})
+				if x.at = w.now(); elsewhere {
+					refused.Add(1)
+				}
+			})
+		}
+		born := make([]made, 60)
+		for i := range born {
+			work.Go(func() {
+				time.Sleep(time.Duration(i) * 67 * time.Millisecond)
+				x := &born[i]
+				*x = made{name: fmt.Sprint("born-", i), every: 1000, from: w.now()}
+				if c := a.Create(t.Context(), timer(x.name, every(time.Second)), nil); c.Err != nil {
+					t.Errorf("%s is not made: %v", x.name, c.Err)
+				} else {
+					x.id = c.View.ID
+				}
+			})
+		}
+		b.start()
+		work.Wait()
+		time.Sleep(65 * time.Second)
+		to := w.now()
+		byB := 0
+		for _, x := range all {
+			if x.by == b {
+				byB++
+			}
+			renewed := 0
+			for _, c := range ofAll(ws, x.name) {
+				isNew := c.url == "http://127.0.0.1:1/new"
+				if c.at > x.at && !(isNew && !x.gone) {
+					t.Errorf("%s, due %s, was called at %s as it was before, and changed at %s", x.name, stamp(c.key.Due), stamp(c.at), stamp(x.at))
+				}
+				if isNew {
+					renewed++
+				}
+			}
+			if !x.gone && renewed == 0 {
+				t.Errorf("%s is not called as it was changed at %s", x.name, stamp(x.at))
+			}
+		}
+		for _, x := range born {
+			handedOver(t, ws, x.name, grid(x.from, to, x.every, x.from))
+		}
+		if byB < 20 || refused.Load() < 20 {
+			t.Errorf("%d changes by the second node, %d refused at first: the test tests nothing", byB, refused.Load())
+		}
+	})
+}
+
+// Calls that take their time are under way when a node is stopped. Those that end within the
+// patience of a hand-over are not repeated. Each other one is repeated once by the heir, when
+// the call has surely ended, with a mark; with at_most_once it is not repeated. Until then no
+// other call of a timer that does not overlap begins.
+func TestCallsDuringHandOver(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		from := w.now()
+		due := from + 10_000
+		ids := map[string]engine.TimerID{}
+		for name, opts := range map[string][]func(*engine.Definition){
+			"short": nil, "long": nil, "once": {atMostOnce}, "alone": {overlap(engine.OverlapQueue)},
+		} {
+			d := timer(name, at(due), append(opts, timeout(8*time.Second))...)
+			first := true
+			takes := 7 * time.Second
+			switch name {
+			case "short":
+				takes = 390 * time.Millisecond
+			case "alone":
+				d.Schedule = every(10 * time.Second)
+			}
+			for _, n := range ws {
+				n.behave(name, func(*call) reply {
+					if !first {
+						return ok
+					}
+					first = false
+					return slow(takes)
+				})
+			}
+			ids[name] = a.make(d)
+		}
+		time.Sleep(10*time.Second + 100*time.Millisecond)
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(25 * time.Second)
+		for name, want := range map[string]int{"short": 1, "long": 2, "once": 1} {
+			cs := ofAll(ws, name)
+			if len(cs) != want {
+				t.Errorf("%s was called %d times", name, len(cs))
+			}
+			if len(cs) == 2 && (!cs[1].redelivered || cs[1].at < due+8000 || cs[1].at > due+13_000) {
+				t.Errorf("%s was called again at %s, redelivered %v", name, stamp(cs[1].at), cs[1].redelivered)
+			}
+		}
+		var last int64
+		for i, c := range ofAll(ws, "alone") {
+			if c.at < last || c.redelivered != (i == 1) {
+				t.Errorf("alone, due %s, was called at %s, redelivered %v; the call before ended at %s", stamp(c.key.Due), stamp(c.at), c.redelivered, stamp(last))
+			}
+			last = c.ended
+		}
+		if rec := w.records(ids["once"])[0]; rec.Status != engine.Unknown {
+			t.Errorf("at_most_once is %v", rec.Status)
+		}
+		if _, err := b.Delete(t.Context(), ids["alone"], 0); err != nil {
+			t.Error(err)
+		}
+		w.settle()
+	})
+}
