@@ -165,7 +165,11 @@ func (e *Maker) selectBulk(ctx context.Context, b Bulk) (op Operation, w bulkWor
 		op.Ended = true
 		return op, w, nil
 	}
-	op.ID = e.IDs.Next(e.now(), engine.AllShards).String()
+	own := e.memory.Owned() // so that no other node makes the same id
+	if own == (engine.Set{}) {
+		return op, w, engine.ErrElsewhere
+	}
+	op.ID = e.IDs.Next(e.now(), own).String()
 	w = bulkWork{items: items, bulkHeader: bulkHeader{
 		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(),
 	}}
@@ -193,6 +197,10 @@ func (e *Maker) bulkGo(w *bulkWork) {
 		case e.operations.working <- struct{}{}:
 			defer func() { <-e.operations.working }()
 		case <-ctx.Done(): // the next start goes on with it
+		}
+		if w.resumed {
+			e.awaitShards(ctx)
+			w.patient = time.Now().Add(ownedWithin)
 		}
 		e.bulkRun(ctx, w)
 	})
@@ -226,6 +234,7 @@ type bulkWork struct {
 	items   []engine.Key // of actions on timers without a due; nil: file has them
 	file    *bulkFile    // nil: it ends with the process
 	resumed bool
+	patient time.Time // see whenOwned
 }
 
 // round returns the items that are done next.
@@ -313,7 +322,7 @@ func (e *Maker) bulkSome(ctx context.Context, w *bulkWork, items []engine.Key) {
 		}
 		workers <- struct{}{}
 		wg.Go(func() {
-			err := e.bulkOne(ctx, w, k)
+			err := e.whenOwned(ctx, w.patient, func() error { return e.bulkOne(ctx, w, k) })
 			e.operations.mu.Lock()
 			if w.op.Done++; err != nil {
 				if w.op.Failed++; w.op.Error == "" {

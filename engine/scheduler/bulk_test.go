@@ -45,8 +45,17 @@ func TestChangeTellsItsSize(t *testing.T) {
 // A bulk operation that was answered before it had ended goes on at the next start: with
 // what it had selected, not with what was made meanwhile.
 func TestBulkGoesOnAfterAKill(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprint("alone ", alone), func(t *testing.T) { bulkGoesOn(t, alone) })
+	}
+}
+
+func bulkGoesOn(t *testing.T, alone bool) {
 	left, copied := filepath.Join(t.TempDir(), "operations"), filepath.Join(t.TempDir(), "operations")
 	bubble(t, func(t *testing.T, w *world) {
+		if !alone {
+			w.nodesOf(1, 1)
+		}
 		w.config.OperationsDir = left
 		var applied atomic.Int64
 		gate := make(chan struct{})
@@ -57,6 +66,7 @@ func TestBulkGoesOnAfterAKill(t *testing.T) {
 			return nil
 		})
 		w.start()
+		time.Sleep(time.Second) // a node gains its shards
 		var ids []engine.TimerID
 		for i := range 10_001 {
 			ids = append(ids, w.make(timer(fmt.Sprint(i), delay(100*time.Hour))))
