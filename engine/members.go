@@ -20,7 +20,7 @@ type Members interface {
 	// the new life's, with fences moved on; they are not clean. ErrConflict: the node has
 	// another pulse. So a Join that is carried out late never begins a life that is over.
 	Join(ctx context.Context, n Node, was Pulse) error
-	// Beat changes the beat of n's life, and stores its state and weight.
+	// Beat changes the beat of n's life, and stores its state, weight and skew.
 	Beat(ctx context.Context, n Node) error
 	// Look reads all nodes, in the order of their names. It reads the shards if the number
 	// of their moves is not the given one; 0 reads them always.
@@ -49,6 +49,8 @@ type Membership struct {
 	// Moves changes whenever a shard is taken or freed; it is never 0.
 	Moves  uint64
 	Shards *[Shards]Holding // nil: the moves are those that the caller knows
+	// Now is the table's clock when it was read, in Unix ms.
+	Now int64
 	// Secret is random, and the same for ever: nodes sign with it what they ask of each other.
 	Secret [32]byte
 }
@@ -73,6 +75,8 @@ type Node struct {
 	Beat   uint64
 	State  NodeState
 	Weight int // its part of the shards, relative to the other nodes'; below 1 counts as 1
+	// Skew is by how many ms the wall clock of the node is ahead of the table's.
+	Skew int64
 	// Address is where the other nodes reach the API of the life, host:port; at most 255 bytes.
 	Address string
 }

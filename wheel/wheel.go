@@ -145,10 +145,14 @@ func (w *Wheel[V]) Len() int {
 // Low says how far all is done: every value added so far with a due of at most Low
 // has been handed to a fire that has returned, or was removed. It is never later
 // than now. A late Add takes it back below its due until that is fired too.
-func (w *Wheel[V]) Low() int64 {
+func (w *Wheel[V]) Low() int64 { return w.LowUpTo(w.now().UnixMilli()) }
+
+// LowUpTo is Low up to another instant than now: one that was reached before the clock was
+// set back.
+func (w *Wheel[V]) LowUpTo(limit int64) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	low := min(w.now().UnixMilli(), maxDue)
+	low := min(limit, maxDue)
 	if len(w.order) > 0 {
 		low = min(low, w.order[0].earliest()-1)
 	}

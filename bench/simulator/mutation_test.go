@@ -89,7 +89,7 @@ var mutations = []mutation{
 		{"engine/resident/attempt.go", `case t.timer.def.Version != a.Timer.Version:`, `case t.timer.def != a.Timer && t.Key.Due == 0:`},
 	}},
 	{"the watermark does not wait for the wheel", []replacement{
-		{"engine/scheduler/settle.go", "	cut = min(cut, e.memory.Wheel.Low())\n", ""},
+		{"engine/scheduler/settle.go", "	cut = min(cut, e.memory.Wheel.LowUpTo(now))\n", ""},
 	}},
 	{"a start forgets the dues that nobody had begun", []replacement{
 		{"engine/policy/misfire.go", "		d.Call(t, p, max(s[0], called), s[1])\n", ""},

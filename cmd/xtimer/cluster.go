@@ -27,6 +27,7 @@ func newLife(s *settings.Settings, cold engine.Cold, log *slog.Logger) *cluster.
 		Times:   cluster.TimesOf(s.Lease),
 		Boot:    bootClock(),
 		After:   time.After,
+		Wall:    time.Now,
 		Log:     log,
 	}
 }

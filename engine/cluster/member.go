@@ -22,6 +22,8 @@ type Config struct {
 	// nobody sets. After is that clock's timer.
 	Boot  func() time.Duration
 	After func(d time.Duration) <-chan time.Time
+	// Wall is the clock that the life calls by; nil: it is not compared with those of others.
+	Wall func() time.Time
 
 	// Acknowledged is told of each beat that was acknowledged, if anyone waits for it: the
 	// lease is fresh again. It must not block.
@@ -50,6 +52,7 @@ const (
 type Member struct {
 	cfg    Config
 	lease  *Lease
+	clock  clock
 	shards shards
 	state  atomic.Int32 // engine.NodeState
 	looked atomic.Int64 // when the last round of looks ended
@@ -74,7 +77,7 @@ type Member struct {
 func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, lease: NewLease(cfg.Times.Hold), watch: NewWatch(cfg.Node.Name, cfg.Times),
-		shunned: map[string]time.Duration{},
+		clock: clock{wall: cfg.Wall, boot: cfg.Boot}, shunned: map[string]time.Duration{},
 		drained: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if m.cfg.Log == nil {
@@ -91,7 +94,16 @@ func (m *Member) Owns(shard int) (fence uint64, ok bool) {
 }
 
 // Fresh reports whether the life may call now.
-func (m *Member) Fresh() bool { return m.lease.Fresh(m.cfg.Boot()) }
+func (m *Member) Fresh() bool { return m.lease.Fresh(m.cfg.Boot()) && !m.ClockDiffers() }
+
+// ClockDiffers reports whether the life may not call because its clock is not that of the
+// other nodes, or was set a moment ago.
+func (m *Member) ClockDiffers() bool {
+	return m.clock.differs.Load() && m.HasOthers() || m.clock.isSet()
+}
+
+// Skew is by how much the clock of the node is ahead of the table's.
+func (m *Member) Skew() time.Duration { return time.Duration(m.clock.skew.Load()) * time.Millisecond }
 
 // LeaseAge is how long ago the last request began that the table acknowledged. It is the
 // time since the boot before the first one.
@@ -180,7 +192,7 @@ func (m *Member) beats(ctx context.Context) error {
 		began := m.cfg.Boot()
 		if began-time.Duration(m.looked.Load()) <= m.cfg.Times.Silence {
 			n := m.cfg.Node
-			n.State = engine.NodeState(m.state.Load())
+			n.State, n.Skew = engine.NodeState(m.state.Load()), m.clock.skew.Load()
 			err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Beat(ctx, n) })
 			if errors.Is(err, engine.ErrFenced) {
 				return err
@@ -246,6 +258,7 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 		m.cfg.Gain(gained)
 	}
 	m.free.see(now, m.seen.Shards)
+	m.judgeClock()
 	fresh := m.lease.Fresh(now)
 	silent := m.watch.See(now, fresh, m.seen.Nodes)
 	m.last.Store(&Seen{m.seen, m.watch.seen, m.cfg.Boot})
@@ -275,9 +288,22 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	return moved, err
 }
 
+// judgeClock makes a life with a wrong clock unfit, and fit again.
+func (m *Member) judgeClock() {
+	m.clock.vote(m.cfg.Node.Life, m.seen.Nodes)
+	was, now := engine.Serving, engine.Unfit
+	if !m.clock.differs.Load() {
+		was, now = now, was
+	}
+	if m.state.CompareAndSwap(int32(was), int32(now)) { // a life that drains goes on with that
+		m.cfg.Log.Warn("compared the clock with those of the other nodes", "ahead_of_database", m.Skew(), "serves", now == engine.Serving)
+	}
+}
+
 // read reads the table into m.seen. It returns an instant after the answer.
 func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	var seen engine.Membership
+	from := m.cfg.Boot()
 	err = m.ask(ctx, func(ctx context.Context) (err error) {
 		seen, err = m.cfg.Members.Look(ctx, m.seen.Moves)
 		return err
@@ -289,6 +315,7 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 		seen.Shards = m.seen.Shards
 	}
 	m.seen = seen
+	m.clock.measure(from, seen.Now)
 	return m.cfg.Boot(), nil
 }
 

@@ -211,7 +211,7 @@ func (h *settler) settleLast(ctx context.Context, of engine.Set, force bool) (cl
 	defer func() { <-h.turn }()
 	e := h.e
 	now, next := e.now(), e.journal.Next()
-	cut := h.cut(now)
+	cut := h.cut(max(now, e.memory.UpTo.Load())) // the clock may have been set back
 	s := &engine.Settlement{Owner: e.cfg.Node}
 	var caps []resident.Captured
 	e.memory.BeginSettle()

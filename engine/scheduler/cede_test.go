@@ -361,3 +361,62 @@ func TestCallsDuringHandOver(t *testing.T) {
 		w.settle()
 	})
 }
+
+// The clock of one of three nodes is set. The node calls nothing by that clock, and gives its
+// shards to the others; when the clock is right again it gets its part back.
+func TestNodeWithAWrongClock(t *testing.T) {
+	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second} {
+		t.Run(step.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws := w.nodes(3)
+				defer endNodes(ws)
+				for _, n := range ws {
+					n.start()
+				}
+				time.Sleep(1300 * time.Millisecond)
+				all := makeMany(ws, 90)
+				time.Sleep(20*time.Second + 37*time.Millisecond)
+				from := time.Now().UnixMilli()
+				w.step(step)
+				time.Sleep(5 * time.Second)
+				if n := w.node.owns(); n != 0 {
+					t.Errorf("it owns %d shards", n)
+				}
+				if err := w.Ready(); err == nil {
+					t.Error("it is ready")
+				}
+				w.step(-step)
+				time.Sleep(15 * time.Second)
+				if n := w.node.owns(); n < engine.Shards/3 {
+					t.Errorf("it owns %d shards when its clock is right again", n)
+				}
+				to := time.Now().UnixMilli()
+				for _, x := range all {
+					onOwner(t, ws, func(n *world) error {
+						_, err := n.Disable(t.Context(), x.id, 0, "", 0)
+						return err
+					})
+					seen := map[int64]bool{}
+					for _, c := range ofAll(ws, x.name) {
+						if late := c.at - c.key.Due; late < 0 || late > 2000 {
+							t.Errorf("%s, due %s, was called %d ms late", x.name, stamp(c.key.Due), late)
+						}
+						if seen[c.key.Due] {
+							t.Errorf("%s, due %s, was called again", x.name, stamp(c.key.Due))
+						}
+						seen[c.key.Due] = true
+					}
+					for _, due := range grid(x.from, to, x.every, x.from) {
+						if !seen[due] {
+							t.Errorf("%s, due %s, was not called; the clock was set at %s", x.name, stamp(due), stamp(from))
+						}
+					}
+				}
+				time.Sleep(time.Minute)
+				for _, n := range ws {
+					n.settle()
+				}
+			})
+		})
+	}
+}

@@ -209,5 +209,6 @@ func (e *Scheduler) join(cfg cluster.Config) {
 	e.life = cluster.New(cfg)
 	e.ownership = process.OfLife(e.life.Fresh)
 	e.cfg.Metrics.NewGauge("xtimer_lease_age_seconds", func() float64 { return e.life.LeaseAge().Seconds() })
+	e.cfg.Metrics.NewGauge("xtimer_clock_offset_seconds", func() float64 { return e.life.Skew().Seconds() })
 	e.cfg.Metrics.NewGauge("xtimer_shards_owned", func() float64 { return float64(e.memory.Owned().Len()) })
 }

@@ -46,7 +46,7 @@ func (w *world) nodesOf(n, have int) (ws []*world) {
 		x.config.Node = row.Name
 		x.node = &node{table: table, world: x, Config: &cluster.Config{
 			Node: row, Times: cluster.TimesOf(1800 * time.Millisecond),
-			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
+			Boot: func() time.Duration { return time.Since(began) }, After: time.After, Wall: x.clock,
 		}}
 		ws = append(ws, x)
 		if i >= have {

@@ -216,7 +216,7 @@ func (h *settler) cut(now int64) int64 {
 	// reading lies in the wheel before the reading of Low.
 	e := h.e
 	cut := e.memory.Pins.Lowest(min(now, e.memory.Loaded.Load()-1))
-	cut = min(cut, e.memory.Wheel.Low())
+	cut = min(cut, e.memory.Wheel.LowUpTo(now))
 	return cut
 }
 

@@ -128,6 +128,8 @@ func (e *Scheduler) Ready() error {
 		return fmt.Errorf("the cold tier responds, but cannot be used: %s", *fault)
 	case !e.tiers.ColdUp():
 		return errors.New("the cold tier is unavailable: results wait in the journal")
+	case e.life != nil && e.life.ClockDiffers():
+		return fmt.Errorf("the clock of this node is not that of the other nodes: it is %v ahead of the database's, and the node calls nothing", e.life.Skew())
 	case e.life != nil && !e.life.Fresh():
 		return errors.New("this node has not joined the cluster, or the database did not acknowledge it in time: it calls nothing until then")
 	case e.cfg.DiskFull():

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"maps"
 	"slices"
+	"time"
 
 	"xtimer/engine"
 )
@@ -60,7 +61,7 @@ func (m *Members) Beat(_ context.Context, n engine.Node) error {
 		return err
 	}
 	row.Beat++
-	row.State, row.Weight = n.State, n.Weight
+	row.State, row.Weight, row.Skew = n.State, n.Weight, n.Skew
 	m.nodes[row.Name] = row
 	return nil
 }
@@ -69,7 +70,7 @@ func (m *Members) Beat(_ context.Context, n engine.Node) error {
 func (m *Members) Look(_ context.Context, moves uint64) (engine.Membership, error) {
 	m.cold.mu.Lock()
 	defer m.cold.mu.Unlock()
-	seen := engine.Membership{Moves: m.moves, Secret: m.secret}
+	seen := engine.Membership{Moves: m.moves, Secret: m.secret, Now: time.Now().UnixMilli()}
 	seen.Nodes = slices.SortedFunc(maps.Values(m.nodes), func(a, b engine.Node) int { return cmp.Compare(a.Name, b.Name) })
 	if moves != m.moves {
 		shards := m.holders

@@ -103,7 +103,7 @@ func putNode(t *transaction, n *engine.Node, isNew bool) error {
 	b = appendBytes(append(b, "name="...), n.Name)
 	b = appendBytes(append(b, ",journal="...), n.Journal[:])
 	b = appendBytes(append(b, ",address="...), n.Address)
-	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d", n.Life, n.Beat, n.State, n.Weight)
+	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d,skew=%d", n.Life, n.Beat, n.State, n.Weight, n.Skew)
 	if !isNew {
 		b = appendBytes(append(b, " WHERE name="...), n.Name)
 	}
@@ -121,7 +121,7 @@ func makeSecret(t *transaction) error {
 
 // Beat changes the beat of n's life, over a connection that waits for nothing else.
 func (m *Members) Beat(ctx context.Context, n engine.Node) error {
-	b := fmt.Appendf(nil, "UPDATE nodes SET beat=beat+1,state=%d,weight=%d WHERE life=%d AND name=", n.State, n.Weight, n.Life)
+	b := fmt.Appendf(nil, "UPDATE nodes SET beat=beat+1,state=%d,weight=%d,skew=%d WHERE life=%d AND name=", n.State, n.Weight, n.Skew, n.Life)
 	q := string(appendBytes(b, n.Name))
 	found := int64(0)
 	err := m.store.readWithin(ctx, m.store.patience, "beat", func(ctx context.Context) error {
@@ -160,20 +160,20 @@ func (m *Members) Look(ctx context.Context, moves uint64) (seen engine.Membershi
 }
 
 func lookAtNodes(ctx context.Context, from querier) (seen engine.Membership, err error) {
-	const q = "SELECT c.moves,c.secret,n.name,n.journal,n.life,n.beat,n.state,n.weight,n.address FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
+	const q = "SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED),c.moves,c.secret,n.name,n.journal,n.life,n.beat,n.state,n.weight,n.skew,n.address FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
 	err = scan(ctx, from, q, func(rows *sql.Rows) error {
 		var name, address sql.NullString // NULL in the row that stands for no nodes
 		var secret, journal sql.RawBytes
 		var life, beat sql.Null[uint64]
-		var state, weight sql.NullInt64
-		if err := rows.Scan(&seen.Moves, &secret, &name, &journal, &life, &beat, &state, &weight, &address); err != nil {
+		var state, weight, skew sql.NullInt64
+		if err := rows.Scan(&seen.Now, &seen.Moves, &secret, &name, &journal, &life, &beat, &state, &weight, &skew, &address); err != nil {
 			return err
 		}
 		copy(seen.Secret[:], secret)
 		if !name.Valid {
 			return nil
 		}
-		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64), Address: address.String}
+		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64), Skew: skew.Int64, Address: address.String}
 		copy(n.Journal[:], journal)
 		seen.Nodes = append(seen.Nodes, n)
 		return nil

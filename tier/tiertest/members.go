@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"xtimer/engine"
 )
@@ -122,9 +123,10 @@ func looks(s *members) {
 	s.same("nodes", len(empty.Nodes), 0)
 	s.same("a shard", empty.Shards[7].Holder, 0)
 	b, a := node("b", 2), node("a", 1)
-	a.State, a.Weight = engine.Unfit, 7
+	a.State, a.Weight, a.Skew = engine.Unfit, 7, -1234
 	s.join(b, a)
 	joined := s.look()
+	s.same("the clock", time.Since(time.UnixMilli(joined.Now)).Abs() < time.Minute, true)
 	s.same("a secret", joined.Secret != [32]byte{}, true)
 	ns := joined.Nodes
 	s.same("the nodes", []string{ns[0].Name, ns[1].Name}, []string{"a", "b"})

@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"xtimer/engine"
+)
+
+// clock is whether the wall clock of a node may be called by. Nobody knows the true time, so
+// the clocks are voted on: each look reads the clock of the table too, each node tells by how
+// much its own is ahead of that one, and the median of these and of 0, the table's own, is
+// right. A node that differs from it by more than tolerance
+//
+//	begins no call, unless no other node can have its timers
+//	becomes Unfit, so that the plan gives its shards to the others, and Serving when it agrees again
+//
+// Between two looks the clock may be set. So a call also needs that the wall clock has moved
+// by as much as the clock that nobody sets, since the last look.
+type clock struct {
+	wall func() time.Time // nil: it is not looked at
+	boot func() time.Duration
+
+	skew    atomic.Int64 // by how many ms it is ahead of the table's
+	drift   atomic.Int64 // wall − boot at the last look, in ns
+	differs atomic.Bool
+}
+
+// tolerance is by how much two clocks may differ; also how long a look may take that a clock
+// is measured by.
+const tolerance = 500 * time.Millisecond
+
+// read returns wall − boot.
+func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano()) - c.boot() }
+
+// measure compares the clock with that of the table, which a look from an instant until now
+// has read as at (Unix ms).
+func (c *clock) measure(from time.Duration, at int64) {
+	if c.wall == nil {
+		return
+	}
+	now, drift := c.boot(), c.read()
+	c.drift.Store(int64(drift))
+	if now-from <= tolerance { // else nobody knows when in that time the table was read
+		mid := drift + from + (now-from)/2
+		c.skew.Store(time.Duration(mid).Milliseconds() - at)
+	}
+}
+
+// vote decides whether the clock of the life agrees with those of the others.
+func (c *clock) vote(life uint64, nodes []engine.Node) {
+	if c.wall == nil {
+		return
+	}
+	own := c.skew.Load()
+	votes := []int64{0, own}
+	for i := range nodes {
+		if n := &nodes[i]; n.Life != 0 && n.Life != life {
+			votes = append(votes, n.Skew)
+		}
+	}
+	slices.Sort(votes)
+	off := own - votes[(len(votes)-1)/2]
+	c.differs.Store(off > tolerance.Milliseconds() || -off > tolerance.Milliseconds())
+}
+
+// isSet reports whether the clock was set since the last look.
+func (c *clock) isSet() bool {
+	if c.wall == nil {
+		return false
+	}
+	moved := c.read() - time.Duration(c.drift.Load())
+	return moved > tolerance || -moved > tolerance
+}

@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// A node whose clock is not the median of those of the nodes and of the table's differs.
+func TestClockVotes(t *testing.T) {
+	for _, x := range []struct {
+		own    int64
+		others []int64
+		want   bool
+	}{
+		{0, nil, false},
+		{5000, []int64{0, 0}, true},
+		{-5000, []int64{0, 0}, true},
+		{5000, []int64{0}, true},
+		{5000, []int64{5000, 5000}, false}, // the database is wrong
+		{0, []int64{5000, 5000, 5000}, true},
+		{501, []int64{0, 0}, true},
+		{500, []int64{0, 0}, false},
+		{-500, []int64{0, 0}, false},
+		{400, []int64{-300, 200}, false},
+	} {
+		c := clock{wall: time.Now}
+		c.skew.Store(x.own)
+		nodes := []engine.Node{{Life: 1, Skew: 99_000}, {Skew: 77_000}} // its own row of before, and a dead node
+		for i, skew := range x.others {
+			nodes = append(nodes, engine.Node{Life: uint64(i + 2), Skew: skew})
+		}
+		if c.vote(1, nodes); c.differs.Load() != x.want {
+			t.Errorf("%d ms beside %d: differs %v", x.own, x.others, c.differs.Load())
+		}
+	}
+}
+
+// A clock that is set is noticed before the next look, and measured by it; a look that took
+// long measures nothing.
+func TestClockIsSet(t *testing.T) {
+	boot, wall := time.Hour, time.UnixMilli(1_000_000)
+	c := clock{wall: func() time.Time { return wall }, boot: func() time.Duration { return boot }}
+	pass := func(d time.Duration) { boot, wall = boot+d, wall.Add(d) }
+	look := func(took time.Duration, at int64) {
+		from := boot
+		pass(took)
+		c.measure(from, at)
+	}
+	look(20*time.Millisecond, wall.UnixMilli()+10)
+	if pass(time.Minute); c.isSet() || c.skew.Load() != 0 {
+		t.Errorf("set %v, %d ms ahead", c.isSet(), c.skew.Load())
+	}
+	for _, d := range []time.Duration{600 * time.Millisecond, -600 * time.Millisecond, 5 * time.Second} {
+		true_ := wall.UnixMilli() - c.skew.Load()
+		if wall = wall.Add(d); !c.isSet() {
+			t.Errorf("a step of %v is not noticed", d)
+		}
+		look(0, true_)
+		if c.isSet() {
+			t.Errorf("a step of %v stands after the look", d)
+		}
+	}
+	if got := c.skew.Load(); got != 5000 {
+		t.Errorf("%d ms ahead", got)
+	}
+	look(501*time.Millisecond, 0)
+	if got := c.skew.Load(); got != 5000 {
+		t.Errorf("%d ms ahead after a look that took long", got)
+	}
+}
