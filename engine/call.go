@@ -71,7 +71,7 @@ type Outcome struct {
 
 // ErrorClasses are the words for how an attempt fails.
 var ErrorClasses = []string{
-	"timeout", "refused", "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol", "too_large", "status", "journal", "panic",
+	"timeout", "refused", "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol", "too_large", "status", "journal", "panic", "secret_missing",
 }
 
 // Phases say where an attempt spent its time, one after the other. The last one

@@ -18,7 +18,9 @@ import (
 // bytes given: a timer costs one allocation and a few more for its lists, and
 // the bytes must not be changed afterwards.
 const (
-	timerVersion = 4 // 2: stale_after, and what a head leaves out; 3: who made the version; 4: flow keys; each if needed
+	// 2: stale_after, and what a head leaves out; 3: who made the version; 4: flow keys; 5: the
+	// secrets of headers; each if needed
+	timerVersion = 5
 	taskVersion  = 4 // 2: the phases of an attempt; 3: that it was dismissed, if it was; 4: what held it, if something did
 	owedVersion  = 4 // 2: the lane; 3: that its timer is a one-shot, if it is; 4: for how long it was held, if it was
 )
@@ -34,6 +36,8 @@ func AppendTimer(b []byte, t *Timer) []byte {
 func appendTimer(b []byte, t *Timer) []byte {
 	version := byte(1) // as former programs read it
 	switch {
+	case t.Callback.hasSecrets():
+		version = 5
 	case t.Flow != "":
 		version = 4
 	case t.UpdatedBy != "":
@@ -98,6 +102,11 @@ func appendTimer(b []byte, t *Timer) []byte {
 	if version >= 4 {
 		b = putString(b, string(t.Flow))
 	}
+	if version >= 5 {
+		for _, h := range c.Headers {
+			b = putString(b, h.Secret)
+		}
+	}
 	return b
 }
 
@@ -112,7 +121,7 @@ func DecodeTimer(b []byte) (*Timer, error) {
 	if n := r.count(2); n > 0 {
 		c.Headers = make([]Header, n)
 		for i := range c.Headers {
-			c.Headers[i] = Header{r.string(), r.string()}
+			c.Headers[i] = Header{Name: r.string(), Value: r.string()}
 		}
 	}
 	c.HasBody, c.BodyKind = r.bool(), BodyKind(r.enum(int(BodyBase64)+1))
@@ -142,6 +151,11 @@ func DecodeTimer(b []byte) (*Timer, error) {
 	}
 	if version >= 4 {
 		t.Flow = Flow(r.string())
+	}
+	if version >= 5 {
+		for i := range c.Headers {
+			c.Headers[i].Secret = r.string()
+		}
 	}
 	return t, r.end("timer")
 }

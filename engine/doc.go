@@ -12,6 +12,7 @@
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
 //	engine/object     what users configure beside timers, in memory
+//	engine/secret     the values that callbacks name and nobody reads back
 //	engine/process    whether the process starts, serves or ends, and its stages
 //	engine/cluster    which node owns which shard; the scheduler can be a node, the server not yet
 //	engine/change     makes the changes that callers ask for

@@ -14,7 +14,7 @@ const MaxCarried = 4 << 10
 func (t *Timer) Payload() int {
 	n := int(t.Omitted) + len(t.Callback.Body)
 	for i := range t.Callback.Headers {
-		n += len(t.Callback.Headers[i].Name) + len(t.Callback.Headers[i].Value)
+		n += len(t.Callback.Headers[i].Name) + len(t.Callback.Headers[i].Value) + len(t.Callback.Headers[i].Secret)
 	}
 	for i := range t.Labels {
 		n += len(t.Labels[i].Key) + len(t.Labels[i].Value)

@@ -135,8 +135,9 @@ const (
 	BodyBase64
 )
 
-// Header is one header of a callback.
-type Header struct{ Name, Value string }
+// Header is one header of a callback. If Secret is set, each attempt sends the value that the
+// secret of this name, of the timer's app, has then; Value is "".
+type Header struct{ Name, Value, Secret string }
 
 // Label is one key=value of a timer; a timer's labels are sorted by key.
 type Label struct{ Key, Value string }
@@ -304,6 +305,10 @@ func (d *Definition) Equal(o *Definition) bool {
 		d.Callback.equal(&o.Callback) && d.Retry == o.Retry && d.Misfire == o.Misfire &&
 		d.Overlap == o.Overlap && d.Delivery == o.Delivery && d.Priority == o.Priority && d.StaleAfter == o.StaleAfter && d.Flow == o.Flow &&
 		slices.Equal(d.Labels, o.Labels)
+}
+
+func (c *Callback) hasSecrets() bool {
+	return slices.ContainsFunc(c.Headers, func(h Header) bool { return h.Secret != "" })
 }
 
 func (c *Callback) equal(o *Callback) bool {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"xtimer/engine/secret"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/nodes"
 )
@@ -17,6 +18,8 @@ type ServerConfig struct {
 	// Cluster tells of the nodes that share the cold tier, if the engine is one of several;
 	// nil: it is alone.
 	Cluster nodes.Cluster
+	// Secrets are those of the engine's objects; nil: the server makes them, unsealed.
+	Secrets *secret.Vault
 	// CursorKey seals the cursors of lists, CursorKeySize bytes; nil: one of the process's
 	// own, whose cursors end with it.
 	CursorKey []byte

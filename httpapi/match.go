@@ -43,6 +43,8 @@ func ifMatch(r *request) (p precondition, err error) {
 	return p, nil
 }
 
+func (p precondition) has(version uint32) bool { return slices.Contains(p.versions, version) }
+
 // onlyNew reads the If-None-Match of a PUT: with *, the timer must not exist.
 func onlyNew(r *request) (bool, error) {
 	h := &r.http.Request.Header
@@ -51,7 +53,7 @@ func onlyNew(r *request) (bool, error) {
 	case sent == nil:
 		return false, nil
 	case strings.TrimSpace(string(sent)) != "*":
-		return false, problem.BadField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "must be *: the timer must not exist yet")
+		return false, problem.BadField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "must be *: what is put must not exist yet")
 	case h.Peek(fasthttp.HeaderIfMatch) != nil:
 		return false, problem.BadField(fasthttp.HeaderIfNoneMatch, "bad_if_none_match", "contradicts If-Match")
 	}
@@ -111,7 +113,7 @@ func (p precondition) try(look func() (inspect.View, error), change func(version
 		if err != nil {
 			return err
 		}
-		if !p.any && !slices.Contains(p.versions, v.Version) {
+		if !p.any && !p.has(v.Version) {
 			return errStale
 		}
 		err = change(v.Version)

@@ -218,6 +218,11 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("PUT", byName, "/v1/apps/a/timers/p", `{"schedule":{"delay":"1h"},"callback":{"url":"http://x/","body_base64":"AAAA"}}`)
 	do("GET", byName, "/v1/apps/a/timers/p", "")
 	do("DELETE", byName, "/v1/apps/a/timers/p", "")
+	const secret = "/v1/apps/{app}/secrets/{name}"
+	do("PUT", secret, "/v1/apps/a/secrets/s", `{"value":"v"}`)
+	do("GET", secret, "/v1/apps/a/secrets/s", "")
+	do("GET", "/v1/apps/{app}/secrets", "/v1/apps/a/secrets", "")
+	do("DELETE", secret, "/v1/apps/a/secrets/s", "")
 	const timer = "/v1/timers/{id}"
 	do("PATCH", timer, "/v1/timers/"+id, `{"priority":null}`)
 	do("POST", timer+"/disable", "/v1/timers/"+id+"/disable", `{"reason":"r","until":"2099-01-01T00:00:00Z"}`)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -37,7 +38,7 @@ func (rt *route) thing() string {
 	case strings.HasPrefix(rt.path, "/v1/operations"):
 		return "operation"
 	}
-	return "timer"
+	return cmp.Or(thingOf(rt.path), "timer")
 }
 
 const batchPath = "/v1/timers/batch"
@@ -113,6 +114,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/metrics", handle: (*Server).getMetrics},
 		{method: get, path: "/openapi.json", handle: (*Server).getOpenAPI},
 	}
+	table = append(table, objectRoutes()...)
 	if cfg.Pprof {
 		table = append(
 			table,

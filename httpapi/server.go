@@ -28,6 +28,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/engine/secret"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/conn"
 	"xtimer/httpapi/nodes"
@@ -72,6 +73,11 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	}
 	if s.cursors, err = newCursors(cfg.CursorKey); err != nil {
 		return nil, err
+	}
+	if cfg.Secrets == nil && e.Objects() != nil {
+		if s.cfg.Secrets, err = secret.New(e.Objects(), nil, cfg.Log); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Cluster != nil {
 		s.nodes = nodes.NewClient(cfg.Cluster.Secret)

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 	"xtimer/cmd/xtimer/machine"
 	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/store"
 	"xtimer/cmd/xtimer/terminal"
 )
 
@@ -33,10 +36,11 @@ can run beside a server, but then measures only what the server leaves unused.`,
   xtimer doctor --data-dir /var/lib/xtimer`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return examine(cmd.Context(), cmd.OutOrStdout(), s.DataDir)
+			return examine(cmd.Context(), cmd.OutOrStdout(), s.DataDir, cmp.Or(s.SecretKeyFile, os.Getenv("XTIMER_SECRET_KEY_FILE")))
 		},
 	}
 	cmd.Flags().StringVar(&s.DataDir, "data-dir", s.DataDir, "the data directory that a server would use")
+	cmd.Flags().StringVar(&s.SecretKeyFile, "secret-key-file", "", "the `FILE` with the key that seals secrets (default: XTIMER_SECRET_KEY_FILE)")
 	return cmd
 }
 
@@ -68,7 +72,7 @@ func (r *report) unusablef(format string, args ...any) {
 }
 
 // examine measures, one thing after the other, and draws the conclusions.
-func examine(ctx context.Context, out io.Writer, dataDir string) error {
+func examine(ctx context.Context, out io.Writer, dataDir, secretKey string) error {
 	r := &report{out: out, paint: terminal.NewPainter(out)}
 
 	late, err := r.timers(ctx)
@@ -78,6 +82,7 @@ func examine(ctx context.Context, out io.Writer, dataDir string) error {
 	sync := r.disk(ctx, dataDir)
 	r.clock()
 	r.limits()
+	r.secrets(secretKey)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -118,6 +123,19 @@ func (r *report) limits() {
 	if m := machine.MemoryLimit(); m < math.MaxInt64 {
 		r.line("limits", "memory", "%s (of this container)", size(uint64(m)))
 	}
+}
+
+// secrets says how secrets are stored with this key file; "": there is none.
+func (r *report) secrets(file string) {
+	if file == "" {
+		r.line("secrets", "key file", "none: secrets are stored as they are; --secret-key-file seals them")
+		return
+	}
+	if _, err := store.SecretKey(file); err != nil {
+		r.unusablef("%v", err)
+		return
+	}
+	r.line("secrets", "key file", "%s: secrets are sealed", file)
 }
 
 func size(n uint64) string {

@@ -11,10 +11,10 @@ import (
 func TestDoctor(t *testing.T) {
 	var out bytes.Buffer
 	dir := t.TempDir()
-	if err := examine(t.Context(), &out, filepath.Join(dir, "not", "there", "yet")); err != nil {
+	if err := examine(t.Context(), &out, filepath.Join(dir, "not", "there", "yet"), ""); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{"plain sleep", "exact sleep", "fsync", "free space", "synchronised", "open files", "What to expect", "never before it"} {
+	for _, want := range []string{"plain sleep", "exact sleep", "fsync", "free space", "synchronised", "open files", "secrets are stored as they are", "What to expect", "never before it"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is nothing about %q:\n%s", want, out.String())
 		}

@@ -17,6 +17,7 @@ import (
 	"xtimer/cmd/xtimer/store"
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
+	"xtimer/engine/secret"
 	"xtimer/httpapi"
 	"xtimer/httpapi/callback"
 	"xtimer/httpapi/console"
@@ -38,35 +39,27 @@ type node struct {
 // files may be open.
 func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error) {
 	b := readBuild()
-	tokens, secrets := s.Access()
-
+	tokens, _ := s.Access()
 	calls := int(min(uint64(s.MaxCalls), files/4))
-	caller, err := callback.New(callback.Config{
-		Version:         b.version,
-		Secrets:         secrets,
-		MaxConnsPerHost: min(s.MaxCallsPerTarget, calls),
-		MaxIdleConns:    calls,
-		Egress:          callback.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
-		Log:             log,
-	})
+	cold := store.LockedCold(s, log)
+	objects, vault, err := store.Objects(s, cold, log)
 	if err != nil {
 		return nil, err
 	}
-	journal := wal.New(wal.Config{
-		Dir:            filepath.Join(s.DataDir, scheduler.JournalFolder),
-		MemTable:       machine.MemTable(machine.MemoryLimit()) / 2,
-		AcceptDataLoss: s.AcceptDataLoss,
-		Logger:         log,
-	})
+	caller, err := newCaller(s, vault, calls, log)
+	if err != nil {
+		return nil, err
+	}
+	journal := newJournal(s, log)
 	guard := wal.NewGuard(s.DataDir, nil, log)
 	warm, err := store.Warm(s, log)
 	if err != nil {
 		return nil, err
 	}
 	counted := metrics.NewSet()
-	cold := store.LockedCold(s, log)
 	e := scheduler.New(scheduler.Config{
 		Cold:              cold,
+		Objects:           objects,
 		Cluster:           newLife(s, cold, log),
 		ColdName:          store.ColdName(s),
 		Warm:              warm,
@@ -91,6 +84,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
 		Tokens:        tokens,
 		Cluster:       newPeers(e.Life()),
+		Secrets:       vault,
 		CursorKey:     store.CursorKey(s.DataDir, log),
 		MaxConns:      int(min(65536, files/2)),
 		MaxConnsPerIP: s.ConnectionsPerAddress,
@@ -114,6 +108,30 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		return nil, err
 	}
 	return &node{guard, caller, e, server, s.NoWait, log}, nil
+}
+
+// newCaller builds what makes the calls.
+func newCaller(s *settings.Settings, vault *secret.Vault, calls int, log *slog.Logger) (*callback.Caller, error) {
+	_, secrets := s.Access()
+	return callback.New(callback.Config{
+		Version:         readBuild().version,
+		Secrets:         secrets,
+		Secret:          vault.Value,
+		MaxConnsPerHost: min(s.MaxCallsPerTarget, calls),
+		MaxIdleConns:    calls,
+		Egress:          callback.Egress{Allow: s.EgressAllow, Deny: s.EgressDeny, PublicOnly: s.EgressPublicOnly},
+		Log:             log,
+	})
+}
+
+// newJournal builds the journal of a data directory.
+func newJournal(s *settings.Settings, log *slog.Logger) *wal.Log {
+	return wal.New(wal.Config{
+		Dir:            filepath.Join(s.DataDir, scheduler.JournalFolder),
+		MemTable:       machine.MemTable(machine.MemoryLimit()) / 2,
+		AcceptDataLoss: s.AcceptDataLoss,
+		Logger:         log,
+	})
 }
 
 // run serves the API on ln and fires until ctx ends, then drains.

@@ -8,6 +8,7 @@ import (
 	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/figures"
 	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/secret"
 	"xtimer/cmd/xtimer/task"
 	"xtimer/cmd/xtimer/timer"
 	"xtimer/cmd/xtimer/transfer"
@@ -35,6 +36,7 @@ records the result of every call.`,
 		newDemo(),
 		timer.New(),
 		task.New(),
+		secret.New(),
 		contexts.New(),
 		figures.NewStats(),
 		figures.NewTop(),

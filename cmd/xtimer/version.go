@@ -85,8 +85,10 @@ type formats struct {
 
 // newestFormats are the formats that this program writes: each the first byte of a record.
 func newestFormats() formats {
+	t := &engine.Timer{}
+	t.Callback.Headers = []engine.Header{{Secret: "x"}}
 	return formats{
-		Timer: int(engine.AppendTimer(nil, &engine.Timer{UpdatedBy: "x"})[0]),
+		Timer: int(engine.AppendTimer(nil, t)[0]),
 		Task:  int(engine.AppendTask(nil, &engine.Task{Dismissed: 1})[0]),
 		Owed:  int(engine.AppendOwed(nil, &engine.Owed{OneShot: true})[0]),
 	}

@@ -1,8 +1,8 @@
 // Package object holds what users configure beside timers: the objects of all apps, in
 // memory. The cold tier has them durably.
 //
-// A package that has a kind of objects registers the kind before Load, and keeps what it
-// needs of its objects in a form of its own, which Kind.Changed renews:
+// A package that has a kind of objects registers the kind, and keeps what it needs of
+// its objects in a form of its own, which Kind.Changed renews:
 //
 //	set.Register(object.Kind{Name: "flow", Check: check, Changed: changed})
 //	res, err := set.Put(ctx, engine.ObjectKey{Kind: "flow", App: app, Name: name}, body, nil)

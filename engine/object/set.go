@@ -46,7 +46,7 @@ type Set struct {
 
 	writes sync.Mutex // held for each write, and for a load
 	loaded bool       // guarded by writes
-	kinds  []Kind     // not changed after Load
+	kinds  []Kind     // guarded by writes
 	// doubted holds one: there was a write whose outcome is not known, see Follow.
 	doubted chan struct{}
 
@@ -63,8 +63,15 @@ func New(store Store, now func() time.Time, log *slog.Logger) *Set {
 	return &Set{store: store, now: now, log: log, doubted: make(chan struct{}, 1), all: map[part][]*engine.Object{}, of: map[string]int{}}
 }
 
-// Register adds a kind. It may be called before Load only.
-func (s *Set) Register(k Kind) { s.kinds = append(s.kinds, k) }
+// Register adds a kind.
+func (s *Set) Register(k Kind) {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	s.kinds = append(s.kinds, k)
+	if s.loaded && k.Changed != nil {
+		k.Changed(engine.ObjectKey{})
+	}
+}
 
 // Load reads all objects from the store. It leaves out damaged ones, and logs them.
 func (s *Set) Load(ctx context.Context) error {

@@ -2,6 +2,7 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -23,45 +24,65 @@ const (
 // none does.
 type Precondition func(stands *engine.Object) error
 
+// Write is a put with all that it can be told.
+type Write struct {
+	Key  engine.ObjectKey
+	Body []byte
+	When Precondition // may be nil
+	// Same reports whether two bodies say the same; nil: bytes.Equal.
+	Same func(a, b []byte) bool
+	Dry  bool // judge it, and store nothing
+}
+
 // Put stores an object under a key. An object with the same body is left as it is. when may
 // be nil. The author is that of the context, see engine.WithAuthor.
 func (s *Set) Put(ctx context.Context, k engine.ObjectKey, body []byte, when Precondition) (Result, *engine.Object, error) {
-	return s.PutSealed(ctx, k, body, when, bytes.Equal)
+	return s.Write(ctx, Write{Key: k, Body: body, When: when})
 }
 
-// PutSealed is Put for bodies whose sameness only same can see.
-func (s *Set) PutSealed(ctx context.Context, k engine.ObjectKey, body []byte, when Precondition, same func(a, b []byte) bool) (Result, *engine.Object, error) {
-	if err := CheckName(k.Name); err != nil {
+// Write makes a put. The object is what stands afterwards; of a dry one, what would.
+func (s *Set) Write(ctx context.Context, w Write) (Result, *engine.Object, error) {
+	if err := cmp.Or(checkApp(w.Key.App), CheckName(w.Key.Name)); err != nil {
 		return "", nil, err
 	}
-	if len(body) > MaxBody {
-		return "", nil, &engine.Fault{Kind: engine.FaultInvalid, Code: "too_large", Detail: "an object has 64 KiB at most"}
+	if len(w.Body) > MaxBody {
+		return "", nil, &engine.Fault{Kind: engine.FaultInvalid, Code: "too_large", Detail: "the object is larger than 64 KiB"}
+	}
+	if w.Same == nil {
+		w.Same = bytes.Equal
 	}
 	var result Result
 	var o *engine.Object
-	err := s.write(ctx, k, when, body, func(stands *engine.Object) error {
-		if stands != nil && same(stands.Body, body) {
-			result, o = Unchanged, stands
-			return nil
-		}
-		o = &engine.Object{ObjectKey: k, Version: 1, UpdatedAt: s.now().UnixMilli(), UpdatedBy: engine.Author(ctx), Body: bytes.Clone(body)}
-		result = Created
-		was := uint32(0)
-		if stands != nil {
-			was, o.Version, result = stands.Version, stands.Version+1, Updated
-		} else if s.count(k.App) >= MaxOfApp {
-			return errTooMany
-		}
-		if err := s.store.PutObject(ctx, o, was); err != nil {
-			return err
-		}
-		s.replace(k, o)
-		s.changed(k)
-		return nil
+	err := s.write(ctx, w.Key, w.When, w.Body, func(stands *engine.Object) (err error) {
+		result, o, err = s.put(ctx, &w, stands)
+		return err
 	})
 	if err != nil {
 		return "", nil, err
 	}
+	return result, o, nil
+}
+
+// put replaces what stands.
+func (s *Set) put(ctx context.Context, w *Write, stands *engine.Object) (Result, *engine.Object, error) {
+	if stands != nil && w.Same(stands.Body, w.Body) {
+		return Unchanged, stands, nil
+	}
+	o := &engine.Object{ObjectKey: w.Key, Version: 1, UpdatedAt: s.now().UnixMilli(), UpdatedBy: engine.Author(ctx), Body: bytes.Clone(w.Body)}
+	result, was := Created, uint32(0)
+	if stands != nil {
+		was, o.Version, result = stands.Version, stands.Version+1, Updated
+	} else if s.count(w.Key.App) >= MaxOfApp {
+		return "", nil, errTooMany
+	}
+	if w.Dry {
+		return result, o, nil
+	}
+	if err := s.store.PutObject(ctx, o, was); err != nil {
+		return "", nil, err
+	}
+	s.replace(w.Key, o)
+	s.changed(w.Key)
 	return result, o, nil
 }
 
@@ -150,13 +171,29 @@ func (s *Set) Follow(ctx context.Context) error {
 	}
 }
 
+// checkApp returns an error for what is no name of an app, nor "*".
+func checkApp(app string) error {
+	ok := len(app) > 0 && len(app) <= 64 && app != "." && app != ".."
+	for i := 0; ok && i < len(app); i++ {
+		ok = isLetter(app[i]) || app[i] != '/' && isPunctuation(app[i])
+	}
+	if !ok && app != "*" {
+		return engine.Invalid("app", "bad_name", "must be 1 to 64 letters, digits or characters from ._:-, or * for all apps")
+	}
+	return nil
+}
+
+func isLetter(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func isPunctuation(c byte) bool { return c == '.' || c == '_' || c == ':' || c == '/' || c == '-' }
+
 // CheckName returns an error for what is no name of an object.
 func CheckName(name string) error {
 	ok := len(name) > 0 && len(name) <= 128
 	for i := 0; ok && i < len(name); i++ {
-		c := name[i]
-		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			c == '.' || c == '_' || c == ':' || c == '/' || c == '-' || c == '*' && i == len(name)-1
+		ok = isLetter(name[i]) || isPunctuation(name[i]) || name[i] == '*' && i == len(name)-1
 	}
 	if !ok || name == "." || name == ".." {
 		return engine.Invalid("name", "bad_name", "must be 1 to 128 letters, digits or characters from ._:/-, and may end in *")

@@ -65,13 +65,14 @@ func (c *checks) headers(hs []engine.Header) {
 	size, seen := 0, map[string]bool{}
 	for _, h := range hs {
 		f, name := fieldOf(field, h.Name), strings.ToLower(h.Name)
-		size += len(h.Name) + len(h.Value)
+		size += len(h.Name) + len(h.Value) + len(h.Secret)
 		// The characters of a token, RFC 9110.
 		c.want(word(h.Name, maxHeaderName, "!#$%&'*+-.^_`|~"), f, "a header name must be 1 to %d token characters", maxHeaderName)
 		c.want(!isOwn(name), f, "this header is set by xtimer or by the connection")
 		c.want(!seen[name], f, "the header is given twice")
 		seen[name] = true
 		c.want(len(h.Value) <= maxHeaderValue, f, "the value has %d bytes; at most %d are allowed", len(h.Value), maxHeaderValue)
+		c.want(h.Secret == "" || word(h.Secret, 128, "._:/-"), f, "the name of a secret must be 1 to 128 letters, digits or characters from ._:/-")
 		c.want(strings.IndexFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0, f,
 			"the value contains a control character")
 	}

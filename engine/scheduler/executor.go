@@ -87,10 +87,10 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 }
 
 // answered says what a call showed of its target: a whole answer came, or none. A
-// panic shows nothing.
+// panic, and a call that was not made, show nothing.
 func answered(out *engine.Outcome) fair.Ended {
 	switch {
-	case out.ErrorClass == "panic":
+	case out.ErrorClass == "panic", out.ErrorClass == "secret_missing":
 		return fair.NotMade
 	case out.Code != 0 && out.Class != engine.ClassUnknown:
 		return fair.Answered

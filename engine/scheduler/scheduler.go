@@ -185,6 +185,9 @@ func New(cfg Config) *Scheduler {
 	return e
 }
 
+// Objects are what users configure beside timers.
+func (e *Scheduler) Objects() *object.Set { return e.cfg.Objects }
+
 func (e *Scheduler) now() int64 { return e.cfg.Now().UnixMilli() }
 
 // Open opens the cold tier and the journal and recovers what the former process

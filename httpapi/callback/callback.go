@@ -52,6 +52,8 @@ type Config struct {
 	// Secrets by app: "whsec_" and the base64 of 24 to 64 bytes each. Several
 	// while one is being rotated: every one signs.
 	Secrets map[string][]string
+	// Secret returns the value that a secret of an app has now; default: there is none.
+	Secret func(app, name string) (value string, ok bool)
 	// MaxConnsPerHost bounds the connections to one scheme://host:port; a call
 	// beyond waits, within its timeout. Default 512.
 	MaxConnsPerHost int
@@ -100,6 +102,9 @@ func New(cfg Config) (*Caller, error) {
 	if cfg.MaxIdleConns <= 0 {
 		cfg.MaxIdleConns = 4096
 	}
+	if cfg.Secret == nil {
+		cfg.Secret = func(string, string) (string, bool) { return "", false }
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -147,7 +152,8 @@ func (c *Caller) Close() {
 // scratch is what one call needs for its length.
 type scratch struct {
 	request []byte
-	body    []byte // the default envelope
+	body    []byte   // the default envelope
+	secrets []string // the values of the headers that are secrets, in their order
 	key     [48]byte
 	due     [40]byte // as in JSON
 	stamp   [20]byte
@@ -171,11 +177,22 @@ func (c *Caller) Call(call *engine.Call) engine.Outcome {
 		// Nothing that a repeat could mend.
 		return engine.Outcome{Class: engine.ClassRejected, ErrorClass: wordProtocol, Took: time.Since(start)}
 	}
+	secrets, missing := c.secretsOf(call.Timer)
+	if missing != "" {
+		c.cfg.Log.Debug("a call was not made: a secret is missing", "task", call.Key, "secret", missing)
+		return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: wordSecret, Took: time.Since(start)}
+	}
 	s := c.scratch.Get().(*scratch)
+	s.secrets = secrets
 	s.request = c.appendRequest(s, call, t, path, start)
 	o, err := c.attempt(t, s, call, start, start.Add(timeout))
 	s.resp.Reset()
 	s.answer.Reset(nil)
+	s.secrets = nil
+	if len(secrets) > 0 {
+		o.Response = withoutSecrets(o.Response, secrets)
+		clear(s.request)
+	}
 	if cap(s.request) > maxScratch {
 		s.request = nil
 	}

@@ -28,6 +28,7 @@ const (
 	wordProtocol = "protocol"
 	wordTooLarge = "too_large" // the answer's headers
 	wordStatus   = "status"
+	wordSecret   = "secret_missing"
 )
 
 // stageError says where an attempt was when err ended it, by the word that fits

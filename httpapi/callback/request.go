@@ -41,7 +41,7 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, t.authority...)
 
-	b, typed, agent := appendOwn(b, cb.Headers)
+	b, typed, agent := appendOwn(b, cb.Headers, s.secrets)
 	if !agent {
 		b = append(b, "\r\nUser-Agent: "...)
 		b = append(b, c.agent...)
@@ -98,11 +98,16 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 	return b
 }
 
-// appendOwn writes the user's own headers, in the order given. It reports whether a
+// appendOwn writes the user's own headers, in the order given, with the values of those that
+// are secrets. It reports whether a
 // Content-Type and a User-Agent are among them.
-func appendOwn(b []byte, headers []engine.Header) (_ []byte, typed, agent bool) {
+func appendOwn(b []byte, headers []engine.Header, secrets []string) (_ []byte, typed, agent bool) {
 	for i := range headers {
 		h := &headers[i]
+		value := h.Value
+		if h.Secret != "" {
+			value, secrets = secrets[0], secrets[1:]
+		}
 		if !isToken(h.Name) || isReserved(h.Name) {
 			continue
 		}
@@ -111,7 +116,7 @@ func appendOwn(b []byte, headers []engine.Header) (_ []byte, typed, agent bool) 
 		b = append(b, "\r\n"...)
 		b = append(b, h.Name...)
 		b = append(b, ": "...)
-		b = appendValue(b, h.Value)
+		b = appendValue(b, value)
 	}
 	return b, typed, agent
 }

@@ -42,6 +42,8 @@ type Callback struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
+	// SecretHeaders are headers whose value is a secret of the app, by the secret's name.
+	SecretHeaders map[string]string `json:"-"`
 	// Body becomes JSON; read from an answer, it is a json.RawMessage.
 	Body       any           `json:"body,omitempty"`
 	BodyText   *string       `json:"body_text,omitempty"`

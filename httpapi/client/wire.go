@@ -129,12 +129,67 @@ func (s *Schedule) UnmarshalJSON(b []byte) error {
 
 type wireCallback struct {
 	*plainCallback
-	Timeout *Duration `json:"timeout,omitzero"`
+	Timeout *Duration              `json:"timeout,omitzero"`
+	Headers map[string]headerValue `json:"headers,omitempty"`
+}
+
+// headerValue is a value, or a secret by its name.
+type headerValue struct{ value, secret string }
+
+type secretName struct {
+	Secret string `json:"secret"`
+}
+
+// MarshalJSON writes a string, or {"secret":…}.
+func (h headerValue) MarshalJSON() ([]byte, error) {
+	if h.secret != "" {
+		return marshal(secretName{h.secret})
+	}
+	return marshal(h.value)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (h *headerValue) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var s secretName
+		err := json.Unmarshal(b, &s)
+		h.secret = s.Secret
+		return err
+	}
+	return json.Unmarshal(b, &h.value)
+}
+
+func (c *Callback) headers() map[string]headerValue {
+	all := make(map[string]headerValue, len(c.Headers)+len(c.SecretHeaders))
+	for name, v := range c.Headers {
+		all[name] = headerValue{value: v}
+	}
+	for name, s := range c.SecretHeaders {
+		all[name] = headerValue{secret: s}
+	}
+	return all
+}
+
+func (c *Callback) setHeaders(all map[string]headerValue) {
+	c.Headers, c.SecretHeaders = nil, nil
+	put := func(to *map[string]string, name, v string) {
+		if *to == nil {
+			*to = map[string]string{}
+		}
+		(*to)[name] = v
+	}
+	for name, h := range all {
+		if h.secret != "" {
+			put(&c.SecretHeaders, name, h.secret)
+		} else {
+			put(&c.Headers, name, h.value)
+		}
+	}
 }
 
 // MarshalJSON writes the wire form.
 func (c Callback) MarshalJSON() ([]byte, error) {
-	return marshal(wireCallback{(*plainCallback)(&c), (*Duration)(&c.Timeout)})
+	return marshal(wireCallback{(*plainCallback)(&c), (*Duration)(&c.Timeout), c.headers()})
 }
 
 // UnmarshalJSON reads the wire form.
@@ -142,8 +197,11 @@ func (c *Callback) UnmarshalJSON(b []byte) error {
 	w := struct {
 		wireCallback
 		Body json.RawMessage `json:"body"` // its numbers keep their digits
-	}{wireCallback: wireCallback{(*plainCallback)(c), (*Duration)(&c.Timeout)}}
+	}{wireCallback: wireCallback{plainCallback: (*plainCallback)(c), Timeout: (*Duration)(&c.Timeout)}}
 	err := json.Unmarshal(b, &w)
+	if w.Headers != nil {
+		c.setHeaders(w.Headers)
+	}
 	if c.Body = nil; len(w.Body) > 0 {
 		c.Body = w.Body
 	}

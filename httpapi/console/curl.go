@@ -25,6 +25,9 @@ func sentHeaders(timer *client.Timer, t *client.Task, attempt int, kind string) 
 		all = append(all, header{name, own[name]})
 		typed = typed || strings.EqualFold(name, "Content-Type")
 	}
+	for _, name := range slices.Sorted(maps.Keys(timer.Callback.SecretHeaders)) {
+		all = append(all, header{name, dots})
+	}
 	if kind != "" && !typed {
 		all = append(all, header{"Content-Type", kind})
 	}
@@ -82,4 +85,28 @@ func (v *visit) Curl(d *timerData) string {
 // quoteShell makes a text one word of a POSIX shell.
 func quoteShell(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// secretLines are the headers that are secrets, one a line, as withSecrets reads them.
+func secretLines(secrets map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		b.WriteString(name + `: {"secret":"` + secrets[name] + "\"}\n")
+	}
+	return b.String()
+}
+
+// withSecrets makes objects of the headers that are written as one, {"secret":"NAME"}, if the
+// input is that of headers.
+func withSecrets(input string, headers map[string]any) map[string]any {
+	for name, v := range headers {
+		var secret struct {
+			Secret string `json:"secret"`
+		}
+		s, _ := v.(string)
+		if input == headersInput && strings.HasPrefix(s, `{"secret":`) && json.Unmarshal([]byte(s), &secret) == nil && secret.Secret != "" {
+			headers[name] = map[string]any{"secret": secret.Secret}
+		}
+	}
+	return headers
 }

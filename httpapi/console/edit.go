@@ -63,7 +63,7 @@ func formOf(d client.Definition) *form {
 			f.Values[scheduleKind], f.Values[scheduleWhen] = kind, when
 		}
 	}
-	f.Values[headersInput] = lines(d.Callback.Headers, ": ")
+	f.Values[headersInput] = lines(d.Callback.Headers, ": ") + secretLines(d.Callback.SecretHeaders)
 	f.Values[labelsInput] = lines(d.Labels, "=")
 	f.Values[flowInput] = strings.Join(d.Flow, " ")
 	callback, _ := t["callback"].(map[string]any)
@@ -128,7 +128,7 @@ func (f *form) document() map[string]any {
 	}
 	for name, between := range map[string]string{headersInput: ":", labelsInput: "="} {
 		if m := pairs(f.Values[name], between); len(m) > 0 {
-			put(doc, name, m)
+			put(doc, name, withSecrets(name, m))
 		}
 	}
 	if keys := strings.Fields(f.Values[flowInput]); len(keys) > 0 {

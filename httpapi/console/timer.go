@@ -96,6 +96,9 @@ func (d *timerData) HasHidden() bool {
 	return !maps.Equal(d.Timer.Callback.Headers, hidden(d.Timer.Callback.Headers))
 }
 
+// dots stand for a secret.
+const dots = "••••••"
+
 // hidden has dots for the values of headers that are likely secrets: somebody
 // may look over the shoulder.
 func hidden(headers map[string]string) map[string]string {
@@ -104,7 +107,7 @@ func hidden(headers map[string]string) map[string]string {
 		n := strings.ToLower(name)
 		for _, word := range []string{"authorization", "cookie", "token", "secret", "key", "password"} {
 			if strings.Contains(n, word) {
-				out[name] = "••••••"
+				out[name] = dots
 			}
 		}
 	}

@@ -80,8 +80,11 @@ var timerFields = []Field[engine.Definition]{
 		v.Flow = engine.FlowOf(keys)
 	}},
 	{"labels", func(d *Decoder, v *engine.Definition) {
-		pairs(d, &v.Labels, func(k, v string) engine.Label { return engine.Label{Key: k, Value: v} },
-			func(a, b engine.Label) int { return strings.Compare(a.Key, b.Key) })
+		pairs(d, &v.Labels, func(k string) engine.Label {
+			l := engine.Label{Key: k}
+			d.Text(&l.Value)
+			return l
+		}, func(a, b engine.Label) int { return strings.Compare(a.Key, b.Key) })
 	}},
 }
 
@@ -103,8 +106,11 @@ var callbackFields = []Field[engine.Callback]{
 	{"url", func(d *Decoder, v *engine.Callback) { d.Text(&v.URL) }},
 	{"method", func(d *Decoder, v *engine.Callback) { d.Text(&v.Method) }},
 	{"headers", func(d *Decoder, v *engine.Callback) {
-		pairs(d, &v.Headers, func(k, v string) engine.Header { return engine.Header{Name: k, Value: v} },
-			func(a, b engine.Header) int { return strings.Compare(a.Name, b.Name) })
+		pairs(d, &v.Headers, func(k string) engine.Header {
+			h := engine.Header{Name: k}
+			d.TextOrSecret(&h.Value, &h.Secret)
+			return h
+		}, func(a, b engine.Header) int { return strings.Compare(a.Name, b.Name) })
 	}},
 	{"body", func(d *Decoder, v *engine.Callback) { d.oneBody(v, engine.BodyJSON); d.json(&v.Body) }},
 	{"body_text", func(d *Decoder, v *engine.Callback) {

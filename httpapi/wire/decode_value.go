@@ -223,9 +223,23 @@ func isRFC3339(s string) bool {
 	return offset[:2] < "24" && offset[3:] < "60"
 }
 
-// pairs reads an object of strings into a list sorted by name, for the order of
-// an object's fields says nothing.
-func pairs[T any](d *Decoder, to *[]T, pair func(k, v string) T, compare func(a, b T) int) {
+// TextOrSecret reads a string, or the name of a secret: {"secret":"NAME"}.
+func (d *Decoder) TextOrSecret(text, secret *string) {
+	if d.dec.PeekKind() != '{' {
+		d.Text(text)
+		return
+	}
+	Object(d, secret, secretFields)
+	if *secret == "" && d.err == nil {
+		d.wrong("must be a string or name a secret: {\"secret\":\"NAME\"}")
+	}
+}
+
+var secretFields = []Field[string]{{"secret", func(d *Decoder, v *string) { d.required(v) }}}
+
+// pairs reads an object into a list sorted by name, for the order of an object's fields says
+// nothing. pair reads the value of a name.
+func pairs[T any](d *Decoder, to *[]T, pair func(k string) T, compare func(a, b T) int) {
 	if !d.open('{', "an object of strings") {
 		return
 	}
@@ -239,9 +253,7 @@ func pairs[T any](d *Decoder, to *[]T, pair func(k, v string) T, compare func(a,
 		if d.err != nil {
 			return
 		}
-		var v string
-		d.Text(&v)
-		list = append(list, pair(k, v))
+		list = append(list, pair(k))
 	}
 	if len(list) == 0 {
 		return

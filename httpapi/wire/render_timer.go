@@ -116,7 +116,16 @@ func appendCallback(b []byte, c *engine.Callback) []byte {
 	b = TextMember(b, "method", c.Method)
 	b = append(Member(b, "headers"), '{')
 	for i := range c.Headers {
-		b = pairMember(b, c.Headers[i].Name, c.Headers[i].Value)
+		h := &c.Headers[i]
+		if h.Secret == "" {
+			b = pairMember(b, h.Name, h.Value)
+			continue
+		}
+		if b[len(b)-1] != '{' {
+			b = append(b, ',')
+		}
+		b = append(AppendText(b, h.Name), `:{"secret":`...)
+		b = append(AppendText(b, h.Secret), '}')
 	}
 	b = append(b, '}')
 	if c.HasBody {

@@ -108,6 +108,9 @@ func Fill(d *api.Definition) {
 	if len(d.Callback.Headers) == 0 {
 		d.Callback.Headers = nil
 	}
+	if len(d.Callback.SecretHeaders) == 0 {
+		d.Callback.SecretHeaders = nil
+	}
 }
 
 func or[T comparable](to *T, def T) { *to = cmp.Or(*to, def) }

@@ -280,6 +280,8 @@ type shape struct {
 	known  []string
 	fields map[string]*shape
 	texts  bool // an object of strings, whatever their names
+	// secrets: a value may name a secret in the place of a string
+	secrets bool
 }
 
 var timerShape = ShapeOf(reflect.TypeFor[api.Timer]())
@@ -297,10 +299,16 @@ func ShapeOf(t reflect.Type) *shape {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 			s.known = append(s.known, name)
 			s.fields[name] = ShapeOf(f.Type)
+			if t == reflect.TypeFor[api.Callback]() && name == "headers" {
+				s.fields[name] = &shape{texts: true, secrets: true}
+			}
 		}
 	}
 	return s
 }
+
+// secretName is the shape of what names a secret in the place of a text.
+var secretName = &shape{known: []string{"secret"}, fields: map[string]*shape{}}
 
 // Check sees that there is no field which the shape does not have: one with a
 // typing error is one that would not be in force.
@@ -310,6 +318,9 @@ func (s *shape) Check(p document.Place) error {
 		return nil
 	case s.texts:
 		return p.Each(nil, func(_ string, at document.Place) error {
+			if s.secrets && at.Node.Tag == "!!map" {
+				return secretName.Check(at)
+			}
 			if at.Node.Tag != "!!str" {
 				return at.Errorf("has to be a string: put it in quotes")
 			}

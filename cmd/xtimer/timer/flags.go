@@ -36,6 +36,7 @@ type creation struct {
 	jitter             span.Value
 	headers, labels    []string
 	flow               []string
+	secretHeaders      []string
 	body, bodyText     string
 	bodyBase64         []byte
 	timeout            span.Value
@@ -65,6 +66,7 @@ func (c *creation) flags(cmd *cobra.Command) {
 	fs.StringVar(&call.URL, "url", "", "call this `URL`")
 	fs.StringVar(&call.Method, "method", "", "the HTTP `METHOD` of the call (default POST)")
 	fs.StringArrayVar(&c.headers, "header", nil, "a header of the call, `NAME: VALUE`; may be repeated")
+	fs.StringArrayVar(&c.secretHeaders, "secret-header", nil, "a header of the call whose value is a secret of the app, `NAME: SECRET`; may be repeated")
 	fs.StringVar(&c.body, "body", "", "the body as `JSON` (default: a description of the task)")
 	fs.StringVar(&c.bodyText, "body-text", "", "the body as `TEXT`")
 	fs.BytesBase64Var(&c.bodyBase64, "body-base64", nil, "the body as any bytes, in base64")
@@ -154,6 +156,9 @@ func (c *creation) definition(cmd *cobra.Command, app string) (*api.Definition, 
 	}
 	var err error
 	if d.Callback.Headers, err = pairs("header", c.headers, ":"); err != nil {
+		return nil, err
+	}
+	if d.Callback.SecretHeaders, err = pairs("secret-header", c.secretHeaders, ":"); err != nil {
 		return nil, err
 	}
 	if d.Labels, err = pairs("label", c.labels, "="); err != nil {

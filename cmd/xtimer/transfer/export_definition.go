@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"xtimer/engine"
@@ -35,10 +36,11 @@ func sentDefinition(d *engine.Definition) api.Definition {
 	if s.HasDelay {
 		out.Schedule.Delay = &s.Delay
 	}
-	if len(c.Headers) > 0 {
-		out.Callback.Headers = make(map[string]string, len(c.Headers))
-		for _, h := range c.Headers {
-			out.Callback.Headers[h.Name] = h.Value
+	for _, h := range c.Headers {
+		if h.Secret != "" {
+			put(&out.Callback.SecretHeaders, h.Name, h.Secret)
+		} else {
+			put(&out.Callback.Headers, h.Name, h.Value)
 		}
 	}
 	if len(d.Labels) > 0 {
@@ -105,6 +107,13 @@ func storedDefinition(in *api.Definition) (engine.Definition, error) {
 	return d, plan.Validate(&d)
 }
 
+func put(to *map[string]string, name, value string) {
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	(*to)[name] = value
+}
+
 func storedCallback(c *engine.Callback, in *api.Callback) error {
 	c.URL = in.URL
 	fillIn(&c.Method, in.Method)
@@ -113,6 +122,10 @@ func storedCallback(c *engine.Callback, in *api.Callback) error {
 	for _, name := range slices.Sorted(maps.Keys(in.Headers)) {
 		c.Headers = append(c.Headers, engine.Header{Name: name, Value: in.Headers[name]})
 	}
+	for name, secret := range in.SecretHeaders {
+		c.Headers = append(c.Headers, engine.Header{Name: name, Secret: secret})
+	}
+	slices.SortFunc(c.Headers, func(a, b engine.Header) int { return strings.Compare(a.Name, b.Name) })
 	bodies := 0
 	have := func(kind engine.BodyKind, b []byte) {
 		bodies++

@@ -322,7 +322,7 @@ var chineseWords = map[string]string{
 	"overlap_queue_full": "排队已满", "max_attempts": "尝试次数用尽", "max_age": "超过放弃期限", "stale": "超过最迟开始时间", "rejected": "目标拒绝",
 	"clock_reset": "时钟重置", "may_have_been_sent": "可能已发送", "crashed": "进程崩溃",
 	"timeout": "超时", "refused": "连接被拒绝", "dns": "域名解析失败", "tls": "TLS 错误", "egress_denied": "地址被禁止",
-	"stale_connection": "连接失效", "reset": "连接中断", "protocol": "协议错误", "too_large": "过大", "status": "状态码",
+	"stale_connection": "连接失效", "reset": "连接中断", "protocol": "协议错误", "too_large": "过大", "status": "状态码", "secret_missing": "缺少密钥",
 	"journal": "预写日志", "panic": "内部错误",
 	"enable": "启用", "disable": "停用", "run": "立即运行", "delete": "删除", "retry": "重试", "dismiss": "忽略",
 	"read": "只读", "write": "读写", "admin": "管理员", "cold": "冷层", "warm": "温层", "cold_tier": "冷层存储", "warm_tier": "温层存储",

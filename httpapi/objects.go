@@ -1,0 +1,229 @@
+package httpapi
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"xtimer/engine"
+	"xtimer/engine/object"
+	"xtimer/engine/secret"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
+	"xtimer/httpapi/wire"
+)
+
+// objects is a kind of objects as the API has it: each is PUT, read and deleted under
+// /v1/apps/{app}/PATH/{name}, and listed one up.
+type objects struct {
+	kind   string // of its keys
+	thing  string // what people call one; also the member of an answer
+	path   string // below the app's
+	plural string // the member of a list
+	// decode reads a request's body as what is stored.
+	decode func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error)
+	// same reports whether two bodies say the same; nil: if they are equal.
+	same func(s *Server, k engine.ObjectKey) func(a, b []byte) bool
+	// members appends the members of an answer, after those that every object has.
+	members func(s *Server, b []byte, o *engine.Object) []byte
+}
+
+// objectKinds are the kinds of objects that the API has.
+var objectKinds = []*objects{secretObjects}
+
+// objectRoutes are the routes of all kinds.
+func objectRoutes() (table []route) {
+	for _, k := range objectKinds {
+		list := "/v1/apps/{app}/" + k.path
+		one := list + "/{name}"
+		table = append(
+			table,
+			route{method: fasthttp.MethodGet, path: list, role: access.RoleRead, handle: k.list, list: true, query: paging},
+			route{method: fasthttp.MethodGet, path: one, role: access.RoleRead, handle: k.get},
+			route{method: fasthttp.MethodPut, path: one, role: access.RoleWrite, handle: k.put, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
+			route{method: fasthttp.MethodDelete, path: one, role: access.RoleWrite, handle: k.delete, preconditions: []string{fasthttp.HeaderIfMatch}},
+		)
+	}
+	return table
+}
+
+// thingOf is what the objects of a path are called, "" for a path of no objects.
+func thingOf(path string) string {
+	for _, k := range objectKinds {
+		if strings.HasPrefix(path, "/v1/apps/{app}/"+k.path+"/") {
+			return k.thing
+		}
+	}
+	return ""
+}
+
+// key is the object that a path names, which the request may read, and with write change.
+// What holds for all apps only an admin of all apps changes.
+func (k *objects) key(s *Server, r *request, write bool) (engine.ObjectKey, error) {
+	key := engine.ObjectKey{Kind: k.kind, App: r.vars[0], Name: r.vars[1]}
+	switch {
+	case !r.MayUse(key.App):
+		return key, wrongApp(r.Grant.App)
+	case write && key.App == access.AllApps && r.Grant.Role < access.RoleAdmin:
+		return key, problem.Forbidden("this holds for all apps: the request needs an admin token for all apps")
+	}
+	return key, s.e.Ready()
+}
+
+// put is PUT of one.
+func (k *objects) put(s *Server, r *request) (reply, error) {
+	key, err := k.key(s, r, true)
+	if err != nil {
+		return reply{}, err
+	}
+	body, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	match, errMatch := ifMatch(r)
+	create, errNew := onlyNew(r)
+	dry, errDry := r.boolean("dry_run")
+	if err := problem.Together(errMatch, errNew, errDry); err != nil {
+		return reply{}, err
+	}
+	w := object.Write{Key: key, When: match.ofObject(create), Dry: dry}
+	if w.Body, err = k.decode(s, key, body); err != nil {
+		return reply{}, err
+	}
+	if k.same != nil {
+		w.Same = k.same(s, key)
+	}
+	result, o, err := s.e.Objects().Write(r.ctx, w)
+	if err != nil {
+		return reply{}, err
+	}
+	if dry {
+		return reply{body: renderFunc(func(b []byte) []byte {
+			return append(wire.BoolMember(wire.TextMember(append(b, '{'), "result", string(result)), "dry_run", true), '}')
+		})}, nil
+	}
+	out := reply{version: o.Version, body: renderFunc(func(b []byte) []byte {
+		b = wire.TextMember(append(b, '{'), "result", string(result))
+		return append(k.append(s, wire.Member(b, k.thing), o), '}')
+	})}
+	if result == object.Created {
+		out.status = fasthttp.StatusCreated
+	}
+	return out, nil
+}
+
+// ofObject is the precondition of a write of an object.
+func (p precondition) ofObject(create bool) object.Precondition {
+	return func(stands *engine.Object) error {
+		switch {
+		case create && stands != nil:
+			return &engine.Fault{Kind: engine.FaultPrecondition, Code: errExists.Code, Detail: "the object exists, and If-None-Match is *"}
+		case !p.given || stands != nil && (p.any || p.has(stands.Version)):
+			return nil
+		}
+		return &engine.Fault{Kind: engine.FaultPrecondition, Code: errStale.Code, Detail: "the current version of the object is not one that If-Match names"}
+	}
+}
+
+// get is GET of one.
+func (k *objects) get(s *Server, r *request) (reply, error) {
+	key, err := k.key(s, r, false)
+	if err != nil {
+		return reply{}, err
+	}
+	o := s.e.Objects().Get(key)
+	if o == nil {
+		return reply{}, engine.ErrNotFound
+	}
+	return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return k.append(s, b, o) })}, nil
+}
+
+// delete is DELETE of one.
+func (k *objects) delete(s *Server, r *request) (reply, error) {
+	key, err := k.key(s, r, true)
+	if err != nil {
+		return reply{}, err
+	}
+	match, err := ifMatch(r)
+	if err != nil {
+		return reply{}, err
+	}
+	when := match.ofObject(false)
+	err = s.e.Objects().Delete(r.ctx, key, func(stands *engine.Object) error {
+		if stands == nil {
+			return engine.ErrNotFound
+		}
+		return when(stands)
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return resultReply("deleted"), nil
+}
+
+// list is GET of all of an app.
+func (k *objects) list(s *Server, r *request) (reply, error) {
+	key, err := k.key(s, r, false)
+	if err != nil {
+		return reply{}, err
+	}
+	after, limit, err := s.page(r)
+	if err != nil {
+		return reply{}, err
+	}
+	if after != "" { // its first part: a cursor of one app is none of another's list
+		app, name, _ := strings.Cut(after, "\n")
+		if app != key.App {
+			return reply{}, errBadCursor
+		}
+		after = name
+	}
+	page := s.e.Objects().Page(k.kind, key.App, after, limit+1)
+	b := buffers.Get().(*[]byte)
+	*b = append(wire.Member(append((*b)[:0], '{'), k.plural), '[')
+	next := ""
+	for i, o := range page {
+		if i == limit || len(*b) > pageBytes {
+			next = key.App + "\n" + page[i-1].Name
+			break
+		}
+		*b = k.append(s, wire.Comma(*b), o)
+	}
+	*b = append(s.cursorMember(append(*b, ']'), r, next), '}')
+	return reply{made: b}, nil
+}
+
+// append appends an object.
+func (k *objects) append(s *Server, b []byte, o *engine.Object) []byte {
+	b = wire.TextMember(append(b, '{'), "app", o.App)
+	b = wire.TextMember(b, "name", o.Name)
+	b = k.members(s, b, o)
+	b = wire.IntMember(b, "version", int64(o.Version))
+	b = wire.TimeMember(b, "updated_at", o.UpdatedAt)
+	if o.UpdatedBy != "" {
+		b = wire.TextMember(b, "updated_by", o.UpdatedBy)
+	}
+	return append(b, '}')
+}
+
+// secretObjects are the secrets, whose values no answer has.
+var secretObjects = &objects{
+	kind: secret.Kind, thing: "secret", path: "secrets", plural: "secrets",
+	decode: func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
+		var value string
+		err := wire.Decode(body, func(d *wire.Decoder) {
+			wire.Object(d, &value, []wire.Field[string]{{Name: "value", Read: func(d *wire.Decoder, v *string) { d.Text(v) }}})
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case len(value) == 0 || len(value) > secret.MaxValue:
+			return nil, engine.Invalid("value", "out_of_range", "must have 1 to %d bytes", secret.MaxValue)
+		case strings.HasSuffix(k.Name, "*"):
+			return nil, engine.Invalid("name", "bad_name", "the name of a secret must not end in *")
+		}
+		return s.cfg.Secrets.Body(k, value)
+	},
+	same:    func(s *Server, k engine.ObjectKey) func(a, b []byte) bool { return s.cfg.Secrets.Same(k) },
+	members: func(_ *Server, b []byte, _ *engine.Object) []byte { return b },
+}
