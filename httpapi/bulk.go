@@ -1,13 +1,20 @@
 package httpapi
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
 	"xtimer/engine/change"
+	"xtimer/httpapi/nodes"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
@@ -64,7 +71,7 @@ func (s *Server) retryTasks(r *request) (reply, error) {
 	}
 	f.HasDismissed = true // what was dismissed is asked for by dismissed=true
 	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
-		return operationReply(change.Operation{Action: change.RedriveAll, App: f.App, Ended: true}, b.dryRun), err
+		return operationReply(change.Operation{Action: change.RedriveAll, App: f.App, Ended: true}, b.dryRun, true), err
 	}
 	return s.startBulk(r, change.Bulk{Action: change.RedriveAll, Tasks: f, DryRun: b.dryRun})
 }
@@ -147,38 +154,173 @@ func (r *request) bulk(names []string, disable bool) (b bulkRequest, err error) 
 
 // startBulk answers the count: 200 when it is done, 202 when it goes on.
 func (s *Server) startBulk(r *request, b change.Bulk) (reply, error) {
-	op, err := s.e.StartBulk(r.ctx, b)
+	return s.start(r, b.DryRun, func(part change.Part) (change.Operation, error) {
+		b.Part = part
+		return s.e.StartBulk(r.ctx, b)
+	})
+}
+
+// start starts a bulk operation: of a process that is alone, of the part that another node
+// asks for, or of all nodes.
+func (s *Server) start(r *request, dryRun bool, do func(change.Part) (change.Operation, error)) (reply, error) {
+	var op change.Operation
+	var whole bool
+	var err error
+	switch {
+	case s.cfg.Cluster == nil:
+		op, err = do(change.Part{})
+		whole = true
+	case r.ofNode:
+		var part change.Part
+		if part, err = readPart(r.http.Request.Header.Peek(nodes.PartHeader)); err == nil {
+			op, err = do(part)
+			r.http.Response.Header.Set(nodes.PartHeader, renderPart(change.Part{ID: op.ID, Done: op.Shards}))
+		}
+		whole = true
+	default:
+		op, whole, err = s.startEverywhere(r, do)
+	}
 	if err != nil {
 		return reply{}, err
 	}
-	return startedReply(op, b.DryRun), nil
-}
-
-// startedReply answers an operation that was just started.
-func startedReply(op change.Operation, dryRun bool) reply {
-	out := operationReply(op, dryRun)
+	out := operationReply(op, dryRun, whole)
 	if !op.Ended && !dryRun {
 		out.status = fasthttp.StatusAccepted
 		out.location = "/v1/operations/" + op.ID
 	}
-	return out
+	return out, nil
 }
 
 // getOperation is GET /v1/operations/{id}.
 func (s *Server) getOperation(r *request) (reply, error) {
 	op, ok := s.e.Operation(r.vars[0])
-	if !ok || !r.MayUse(op.App) {
+	ok = ok && r.MayUse(op.App)
+	whole := true
+	if s.cfg.Cluster != nil && !r.ofNode {
+		for _, a := range s.askAll(r, nil) {
+			part, err := readOperation(a)
+			switch {
+			case err == nil:
+				op.Add(&part)
+				ok = true
+			case a.err != nil || a.Status != fasthttp.StatusNotFound:
+				whole = false
+			}
+		}
+		op.ID = r.vars[0]
+	}
+	if !ok {
 		return reply{}, engine.ErrNotFound
 	}
-	return operationReply(op, false), nil
+	return operationReply(op, false, whole), nil
 }
+
+// startEverywhere starts an operation at each node. A shard that moves meanwhile is asked
+// for again, until ownerWait is over; whole tells that each shard was selected from.
+func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operation, error)) (sum change.Operation, whole bool, err error) {
+	part := change.Part{ID: s.e.OperationID()}
+	began := false
+	take := func(op change.Operation, failed error) {
+		if failed != nil {
+			err = cmp.Or(err, failed)
+			return
+		}
+		sum.Add(&op)
+		part.Done, began = part.Done.Union(op.Shards), true
+	}
+	for until := time.Now().Add(ownerWait); ; {
+		here, asked := make(chan func(), 1), part
+		go func() {
+			op, err := do(asked)
+			here <- func() { take(op, err) }
+		}()
+		for _, a := range s.askAll(r, func(q *nodes.Request) { q.Header[nodes.PartHeader] = []string{renderPart(asked)} }) {
+			take(readOperation(a))
+		}
+		(<-here)()
+		if whole = part.Done == engine.AllShards; whole || time.Now().After(until) {
+			break
+		}
+		select {
+		case <-time.After(longestPause):
+		case <-r.ctx.Done():
+			return sum, false, r.ctx.Err()
+		}
+	}
+	if !began {
+		return sum, false, err
+	}
+	if sum.ID != "" {
+		sum.ID = part.ID
+	}
+	if !whole && err != nil {
+		sum.Error = cmp.Or(sum.Error, problem.Of(err).Detail)
+	}
+	return sum, whole, nil
+}
+
+// readOperation reads what another node answers of its part.
+func readOperation(a nodeAnswer) (op change.Operation, err error) {
+	if a.err != nil {
+		return op, errUnreachable(a.node)
+	}
+	if a.Status >= fasthttp.StatusMultipleChoices {
+		return op, readProblem(a)
+	}
+	var is struct {
+		ID, App, Error      string
+		Count, Done, Failed int64
+		Ended               bool
+		Started             time.Time
+		Action              string
+	}
+	if err := json.Unmarshal(a.Body, &is); err != nil {
+		return op, fmt.Errorf("the answer of node %s: %w", a.node.Name, err)
+	}
+	part, err := readPart([]byte(a.Header.Get(nodes.PartHeader)))
+	return change.Operation{
+		ID: is.ID, App: is.App, Error: is.Error, Total: is.Count, Done: is.Done, Failed: is.Failed, Ended: is.Ended, Started: is.Started,
+		Action: change.BulkAction(max(0, slices.Index(actionNames[:], is.Action))), Shards: part.Done,
+	}, err
+}
+
+// renderPart renders a part for another node: the shards in hexadecimal, and the id.
+func renderPart(p change.Part) string {
+	s := ""
+	for _, word := range p.Done {
+		s += fmt.Sprintf("%016x", word)
+	}
+	return s + ";" + p.ID
+}
+
+// readPart reads what renderPart rendered; of nothing it is the zero part.
+func readPart(b []byte) (p change.Part, err error) {
+	if len(b) == 0 {
+		return p, nil
+	}
+	hex, id, _ := strings.Cut(string(b), ";")
+	p.ID = id
+	for i := range p.Done {
+		if len(hex) < 16 {
+			return p, errBadPart
+		}
+		if p.Done[i], err = strconv.ParseUint(hex[:16], 16, 64); err != nil {
+			return p, errBadPart
+		}
+		hex = hex[16:]
+	}
+	return p, nil
+}
+
+var errBadPart = problem.Malformed("bad_part", "the part of the operation that a node asks for cannot be read")
 
 var actionNames = [...]string{
 	change.EnableAll: "enable", change.DisableAll: "disable", change.DeleteAll: "delete", change.RedriveAll: "retry",
 	change.ResetClock: "clock_reset",
 }
 
-func operationReply(op change.Operation, dryRun bool) reply {
+// operationReply renders an operation. One that is not whole has not reached all timers.
+func operationReply(op change.Operation, dryRun, whole bool) reply {
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(b, '{')
 		if op.ID != "" {
@@ -198,6 +340,9 @@ func operationReply(op change.Operation, dryRun bool) reply {
 		}
 		if !op.Started.IsZero() {
 			b = wire.TimeMember(b, "started", op.Started.UnixMilli())
+		}
+		if !whole {
+			b = wire.BoolMember(b, "partial", true)
 		}
 		return append(b, '}')
 	})}

@@ -37,6 +37,7 @@ type clusterNode struct {
 	// told replaces what the node knows of the owner of a shard.
 	mu   sync.Mutex
 	told func(shard int) (nodes.Node, bool)
+	cut  bool // it reaches no other node
 }
 
 // tcp is a listener on loopback.
@@ -118,6 +119,9 @@ func (n *clusterNode) look() (all []nodes.Node, holders *[engine.Shards]engine.H
 			if o.row.Name == row.Name {
 				x.Address = o.address
 			}
+			if n.isCut() {
+				x.Address = nowhere
+			}
 		}
 		for _, h := range seen.Shards {
 			if h.Holder == row.Life {
@@ -151,11 +155,36 @@ func (n *clusterNode) holder(shard int) (nodes.Node, bool) {
 	return nodes.Node{}, false
 }
 
+// nowhere is an address where nobody listens.
+const nowhere = "127.0.0.1:1"
+
+func (n *clusterNode) isCut() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cut
+}
+
+func (n *clusterNode) setCut(cut bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut = cut
+}
+
 // tell has the node know something else of the owners.
 func (n *clusterNode) tell(told func(shard int) (nodes.Node, bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.told = told
+}
+
+// count is a number of an answer.
+func (a answer) count(path ...any) int {
+	a.t.Helper()
+	n, ok := a.get(path...).(float64)
+	if !ok {
+		a.t.Errorf("no number %v in %s", path, a.body)
+	}
+	return int(n)
 }
 
 // Nodes is nodes.Cluster's.

@@ -2,10 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -159,7 +163,9 @@ func (s *Server) owner(shard int) (n nodes.Node, ok bool) {
 
 // forward has another node answer.
 func (s *Server) forward(r *request, n nodes.Node) (reply, error) {
-	a, err := s.ask(r, n)
+	ctx, cancel := context.WithTimeout(r.ctx, answerWait)
+	defer cancel()
+	a, err := s.ask(ctx, n, r.forNode())
 	switch {
 	case err == nil && a.Status == fasthttp.StatusMisdirectedRequest:
 		s.stats.forwarded.moved.Inc()
@@ -180,14 +186,19 @@ func (s *Server) forward(r *request, n nodes.Node) (reply, error) {
 	return reply{}, errInDoubt(n)
 }
 
-// ask makes the request at another node. It gives up when that node lives no more.
-func (s *Server) ask(r *request, n nodes.Node) (a nodes.Answer, err error) {
+// forNode is the request as another node gets it.
+func (r *request) forNode() *nodes.Request {
 	q := asked(&r.http.Request)
-	q.Body, q.For = slices.Clone(r.http.PostBody()), r.Grant // the connection needs its buffer back when this has returned
+	q.Body, q.For = slices.Clone(r.http.PostBody()), r.Grant // the connection may need its buffer before the other node has read it
 	if !r.isCreate() {
 		delete(q.Header, idempotencyKey) // it says nothing there, and a client of HTTP would repeat the request
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, answerWait)
+	return q
+}
+
+// ask makes a request at another node. It gives up when that node lives no more.
+func (s *Server) ask(ctx context.Context, n nodes.Node, q *nodes.Request) (a nodes.Answer, err error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan struct{})
 	go func() {
@@ -220,6 +231,45 @@ func asked(h *fasthttp.Request) *nodes.Request {
 	}
 	q.Keep(h.Header.Peek)
 	return q
+}
+
+// nodeAnswer is what one of several nodes answers.
+type nodeAnswer struct {
+	node nodes.Node
+	nodes.Answer
+	err error
+}
+
+// askAll makes the request at each other node, in its own words if change is not nil.
+func (s *Server) askAll(r *request, change func(*nodes.Request)) []nodeAnswer {
+	q := r.forNode()
+	if change != nil {
+		change(q)
+	}
+	others := slices.DeleteFunc(s.cfg.Cluster.Nodes(), func(n nodes.Node) bool { return n.Own })
+	all := make([]nodeAnswer, len(others))
+	var asked sync.WaitGroup
+	for i, n := range others {
+		asked.Go(func() {
+			a, err := s.ask(r.ctx, n, q)
+			if err != nil {
+				s.log.Warn("a node does not respond; the answer to a client lacks its part", "node", n.Name, "address", n.Address, "error", err)
+			}
+			all[i] = nodeAnswer{n, a, err}
+		})
+	}
+	asked.Wait()
+	return all
+}
+
+// readProblem is the problem that a node answers.
+func readProblem(a nodeAnswer) error {
+	p := &problem.Problem{Status: a.Status}
+	if json.Unmarshal(a.Body, p) != nil || p.Code == "" {
+		return fmt.Errorf("node %s answers with status %d", a.node.Name, a.Status)
+	}
+	p.Retry, _ = strconv.Atoi(a.Header.Get(fasthttp.HeaderRetryAfter))
+	return p
 }
 
 const idempotencyKey = "Idempotency-Key"

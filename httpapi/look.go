@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/fair"
 	"xtimer/engine/inspect"
 	"xtimer/httpapi/access"
@@ -204,11 +205,7 @@ func (s *Server) resetClock(r *request) (reply, error) {
 	if r.Grant.App != access.AllApps {
 		return reply{}, problem.Forbidden("the clock affects all apps: the request needs an admin token for all apps")
 	}
-	op, err := s.e.ResetClock(r.ctx, dryRun)
-	if err != nil {
-		return reply{}, err
-	}
-	return startedReply(op, dryRun), nil
+	return s.start(r, dryRun, func(part change.Part) (change.Operation, error) { return s.e.ResetClock(r.ctx, dryRun, part) })
 }
 
 // warningsMember says what is amiss although the server serves and fires, if anything is.

@@ -37,84 +37,19 @@ type Bulk struct {
 	DryRun bool               // only count
 	Reason string             // of DisableAll
 	Until  int64              // of DisableAll; of ResetClock, the watermark
+	Part   Part
 }
 
-// Operation is the progress of a bulk operation.
-type Operation struct {
-	ID      string
-	Action  BulkAction
-	App     string // "" when it was not limited to one
-	Total   int64  // how many were selected
-	Done    int64
-	Failed  int64
-	Ended   bool
-	Error   string // the first failure
-	Started time.Time
+// Part is what this node does of an operation in which several nodes take part, each with
+// the timers in its own shards.
+type Part struct {
+	ID   string     // of the operation; "": a new one
+	Done engine.Set // shards that are left out
 }
 
 // bulkAtOnce is how many a call does before it answers; more go on in the
 // background.
 const bulkAtOnce = 10_000
-
-// operationsKept bounds the operations that have ended and can still be looked up.
-const operationsKept = 1000
-
-type operations struct {
-	mu    sync.Mutex // guards the next three
-	byID  map[string]*Operation
-	order []string
-	going int // in the background
-
-	selecting chan struct{} // full while one selects: that has all that it selects in memory
-	working   chan struct{} // full while as many go on in the background as may at once
-}
-
-const (
-	// bulkGoing is how many operations there may be in the background: each has a file.
-	bulkGoing = 64
-	// bulkWorking is how many of them work at once. The others wait.
-	bulkWorking = 4
-	// selectWait is how long an operation waits for others that select.
-	selectWait = 30 * time.Second
-)
-
-var (
-	errManyOperations = &engine.Fault{
-		Kind: engine.FaultUnavailable, Code: "too_many_operations",
-		Detail: fmt.Sprintf("%d bulk operations are under way: retry when one of them has ended", bulkGoing),
-	}
-	errSelecting = &engine.Fault{
-		Kind: engine.FaultUnavailable, Code: "too_many_operations",
-		Detail: "other bulk operations select what they work on: retry later",
-	}
-)
-
-func newOperations() *operations {
-	return &operations{byID: map[string]*Operation{}, selecting: make(chan struct{}, 1), working: make(chan struct{}, bulkWorking)}
-}
-
-// count counts the operations in the background, and n more.
-func (o *operations) count(n int) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.going += n
-	return o.going
-}
-
-// turn waits until no other operation selects. The caller ends its turn by a receive from
-// selecting.
-func (o *operations) turn(ctx context.Context) error {
-	late := time.NewTimer(selectWait)
-	defer late.Stop()
-	select {
-	case o.selecting <- struct{}{}:
-		return nil
-	case <-late.C:
-		return errSelecting
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // StartBulk selects, counts, and does: up to 10,000 within the call, more of
 // them in the background (then Ended is false), also after a restart. What is created
@@ -136,8 +71,7 @@ func (e *Maker) StartBulk(ctx context.Context, b Bulk) (Operation, error) {
 	} else {
 		e.bulkGo(&w)
 	}
-	op, _ = e.Operation(op.ID)
-	return op, nil
+	return e.operations.look(w.op), nil
 }
 
 // selectBulk selects what an operation is to do. One that has nothing to do is Ended.
@@ -147,6 +81,10 @@ func (e *Maker) selectBulk(ctx context.Context, b Bulk) (op Operation, w bulkWor
 		return op, w, err
 	}
 	defer func() { <-e.operations.selecting }()
+	if op.Shards = e.memory.Owned().Without(b.Part.Done); op.Shards == (engine.Set{}) {
+		op.Ended = true
+		return op, w, nil
+	}
 	var items []engine.Key
 	switch b.Action {
 	case RedriveAll:
@@ -160,16 +98,13 @@ func (e *Maker) selectBulk(ctx context.Context, b Bulk) (op Operation, w bulkWor
 	if err != nil {
 		return op, w, err
 	}
+	items = slices.DeleteFunc(items, func(k engine.Key) bool { return !op.Shards.Has(k.Timer.Shard()) })
 	op.Total = int64(len(items))
 	if b.DryRun || op.Total == 0 {
 		op.Ended = true
 		return op, w, nil
 	}
-	own := e.memory.Owned() // so that no other node makes the same id
-	if own == (engine.Set{}) {
-		return op, w, engine.ErrElsewhere
-	}
-	op.ID = e.IDs.Next(e.now(), own).String()
+	op.ID = e.operations.free(cmp.Or(b.Part.ID, e.OperationID()))
 	w = bulkWork{items: items, bulkHeader: bulkHeader{
 		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(),
 	}}
@@ -370,29 +305,4 @@ func (e *Maker) selectTasks(ctx context.Context, f engine.TaskFilter) ([]engine.
 			return keys, nil
 		}
 	}
-}
-
-// Operation finds a bulk operation of this process by its id, or one that it went on with.
-func (e *Maker) Operation(id string) (Operation, bool) {
-	e.operations.mu.Lock()
-	defer e.operations.mu.Unlock()
-	p := e.operations.byID[id]
-	if p == nil {
-		return Operation{}, false
-	}
-	return *p, true
-}
-
-func (o *operations) enter(op Operation) *Operation {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.order) >= operationsKept {
-		if i := slices.IndexFunc(o.order, func(id string) bool { return o.byID[id].Ended }); i >= 0 {
-			delete(o.byID, o.order[i])
-			o.order = slices.Delete(o.order, i, i+1)
-		}
-	}
-	o.byID[op.ID] = &op
-	o.order = append(o.order, op.ID)
-	return &op
 }

@@ -29,9 +29,9 @@ import (
 // ResetClock makes the dues of all timers count again that are later than now and not
 // later than the watermark, unless their keys were used. It is a bulk operation over the
 // timers that have such dues.
-func (e *Maker) ResetClock(ctx context.Context, dryRun bool) (Operation, error) {
+func (e *Maker) ResetClock(ctx context.Context, dryRun bool, part Part) (Operation, error) {
 	_, w := e.memory.Watermarks()
-	op, err := e.StartBulk(ctx, Bulk{Action: ResetClock, DryRun: dryRun, Until: w})
+	op, err := e.StartBulk(ctx, Bulk{Action: ResetClock, DryRun: dryRun, Until: w, Part: part})
 	if err == nil && !dryRun && op.Total == 0 {
 		e.noteReset(w)
 	}

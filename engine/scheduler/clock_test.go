@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/change"
 	"xtimer/engine/scheduler"
 )
 
@@ -163,12 +164,12 @@ func TestClockReset(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
 			ahead(t, func(t *testing.T, w *world, id engine.TimerID) {
-				op, err := w.ResetClock(t.Context(), true)
+				op, err := w.ResetClock(t.Context(), true, change.Part{})
 				if err != nil || op.Total != 1 || w.ClockBehind() == 0 {
 					t.Fatalf("dry: %+v %v", op, err)
 				}
 				for range 2 { // again changes nothing
-					if op, err = w.ResetClock(t.Context(), false); err != nil || op.Total != 1 || op.Failed != 0 || !op.Ended {
+					if op, err = w.ResetClock(t.Context(), false, change.Part{}); err != nil || op.Total != 1 || op.Failed != 0 || !op.Ended {
 						t.Fatalf("%+v %v", op, err)
 					}
 				}
@@ -206,7 +207,7 @@ func TestClockResetOfWhatWasFinished(t *testing.T) {
 		time.Sleep(30 * time.Second) // the janitor archives them
 		w.setClock(true, -time.Hour)
 		time.Sleep(time.Second)
-		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Failed != 0 || op.Total != 3 {
+		if op, err := w.ResetClock(t.Context(), false, change.Part{}); err != nil || op.Failed != 0 || op.Total != 3 {
 			t.Fatalf("%+v %v", op, err)
 		}
 		time.Sleep(40 * time.Minute)
@@ -240,7 +241,7 @@ func TestClockResetOfASample(t *testing.T) {
 		w.settle()
 		w.step(-clockAhead)
 		time.Sleep(time.Second)
-		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Failed != 0 {
+		if op, err := w.ResetClock(t.Context(), false, change.Part{}); err != nil || op.Failed != 0 {
 			t.Fatalf("%+v %v", op, err)
 		}
 		now := w.now()
@@ -302,7 +303,7 @@ func TestClockResetBesideCalls(t *testing.T) {
 		w.disable(id, 0)
 		w.enable(id, engine.CatchUpNone)
 		resets.Store(true)
-		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Total != 1 || op.Failed != 0 {
+		if op, err := w.ResetClock(t.Context(), false, change.Part{}); err != nil || op.Total != 1 || op.Failed != 0 {
 			t.Fatalf("%+v %v", op, err)
 		}
 		resets.Store(false)
@@ -332,7 +333,7 @@ func TestStepForwardDuringAClockReset(t *testing.T) {
 		w.step(-clockAhead)
 		time.Sleep(2 * time.Second)
 		resets.Store(true)
-		if op, err := w.ResetClock(t.Context(), false); err != nil || op.Total != 1 || op.Failed != 0 {
+		if op, err := w.ResetClock(t.Context(), false, change.Part{}); err != nil || op.Total != 1 || op.Failed != 0 {
 			t.Fatalf("%+v %v", op, err)
 		}
 		if !stepped.Load() {

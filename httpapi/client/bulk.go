@@ -19,6 +19,8 @@ type Operation struct {
 	Ended   bool      `json:"ended"`
 	Error   string    `json:"error,omitempty"` // the first failure
 	Started time.Time `json:"started,omitzero"`
+	// Partial: a node of the cluster did not respond, and its timers are not among them.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // EnableAll enables the timers that f selects. More than 10,000 go on after the

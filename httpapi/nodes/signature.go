@@ -18,9 +18,13 @@ import (
 // digest of the body, the time, and the signature of these and of the request.
 const Header = "X-Xtimer-Node"
 
+// PartHeader says which part of a request the node is to do, and in its answer which part it
+// has done.
+const PartHeader = "X-Xtimer-Part"
+
 // signed are the headers of a client's request that change what it means. A node passes
 // them on, and signs them.
-var signed = [...]string{"If-Match", "If-None-Match", "Idempotency-Key", "Content-Type", "Content-Encoding", "Last-Event-Id"}
+var signed = [...]string{"If-Match", "If-None-Match", "Idempotency-Key", "Content-Type", "Content-Encoding", "Last-Event-Id", PartHeader}
 
 // Request is what one node asks another.
 type Request struct {
