@@ -197,7 +197,7 @@ func (s *Server) getOperation(r *request) (reply, error) {
 	ok = ok && r.MayUse(op.App)
 	whole := true
 	if s.cfg.Cluster != nil && !r.ofNode {
-		for _, a := range s.askAll(r, nil) {
+		for _, a := range s.askEach(r, s.others(), nil) {
 			part, err := readOperation(a)
 			switch {
 			case err == nil:
@@ -234,7 +234,7 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 			op, err := do(asked)
 			here <- func() { take(op, err) }
 		}()
-		for _, a := range s.askAll(r, func(q *nodes.Request) { q.Header[nodes.PartHeader] = []string{renderPart(asked)} }) {
+		for _, a := range s.askEach(r, s.others(), func(q *nodes.Request) { q.Header[nodes.PartHeader] = []string{renderPart(asked)} }) {
 			take(readOperation(a))
 		}
 		(<-here)()

@@ -2,8 +2,14 @@ package httpapi
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"xtimer/engine"
+	"xtimer/httpapi/nodes"
 )
 
 // A bulk operation works on the timers of all nodes, and each node tells of all of it.
@@ -86,5 +92,108 @@ func TestBulkWithoutANode(t *testing.T) {
 	time.AfterFunc(time.Second, func() { a.setCut(false) })
 	if op = a.do("POST", "/v1/timers/delete?app=a", "").want(200); op.count("count") != 2 || op.get("partial") != nil {
 		t.Error(op.body)
+	}
+}
+
+// Each node tells of all nodes, and of the owner of each shard.
+func TestCluster(t *testing.T) {
+	c := newCluster(t, 3, answers(200), ServerConfig{Tokens: tokens()})
+	for i, n := range c.n {
+		n.token = "a-admin"
+		n.do("GET", "/v1/cluster", "").want(403)
+		n.token = "all-read"
+		got := n.do("GET", "/v1/cluster", "").want(200)
+		if got.str("node") != n.row.Name || got.get("cluster") != true || len(got.get("nodes").([]any)) != 3 || len(got.get("shards").([]any)) != engine.Shards {
+			t.Error(got.body)
+		}
+		for j, x := range c.n {
+			if got.str("nodes", j, "name") != x.row.Name || got.str("nodes", j, "address") != x.address || got.str("nodes", j, "state") != "serving" ||
+				got.count("nodes", j, "weight") != 1000 || got.count("nodes", j, "shards") < engine.Shards/3 || got.str("shards", 240+j) != x.row.Name {
+				t.Errorf("node %d of %s", j, got.body)
+			}
+		}
+		if i > 0 {
+			continue
+		}
+		n.tell(func(int) (nodes.Node, bool) { return nodes.Node{}, false })
+		if got := n.do("GET", "/v1/cluster", "").want(200); got.str("shards", 0) != "" {
+			t.Error(got.body)
+		}
+	}
+	if got := newNode(t).do("GET", "/v1/cluster", "").want(200); got.get("cluster") != false || len(got.get("nodes").([]any)) != 0 {
+		t.Error(got.body)
+	}
+}
+
+// A list of tasks has at each node those that any node has in memory, in one order.
+func TestTasksInACluster(t *testing.T) {
+	release := make(chan struct{})
+	c := newCluster(t, 3, func(call *engine.Call) engine.Outcome {
+		if call.Timer.Name != "quick" {
+			<-release
+		}
+		return answers(200)(call)
+	}, ServerConfig{Tokens: tokens()})
+	defer sync.OnceFunc(func() { close(release) })()
+	for _, n := range c.n {
+		n.token = "root"
+	}
+	quick := c.n[0].timer("a", "quick", "")
+	var want []string
+	for i := range 9 {
+		n := c.n[i%3]
+		want = append(want, n.do("POST", "/v1/timers/"+n.timer("a", fmt.Sprint("slow-", i), "")+"/run", "").want(202).str("key"))
+		if i%4 == 3 {
+			key := n.do("POST", "/v1/timers/"+quick+"/run", "").want(202).str("key")
+			until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").want(200).str("status") == "succeeded" })
+			want = append(want, key)
+		}
+	}
+	other := c.n[1].timer("b", "other", "")
+	c.n[1].do("POST", "/v1/timers/"+other+"/run", "").want(202)
+	slices.SortFunc(want, func(a, b string) int {
+		x, _ := engine.ParseKey(a)
+		y, _ := engine.ParseKey(b)
+		return y.Compare(x)
+	})
+	if got := c.n[2].do("GET", "/v1/tasks?status=waiting&limit=20", "").want(200); len(got.get("tasks").([]any)) != 10 {
+		t.Error(got.body)
+	}
+	for i := range c.n {
+		var got []string
+		for cursor := ""; ; {
+			n := c.n[(i+len(got))%3] // each page of another node
+			n.token = "a-read"
+			page := n.do("GET", "/v1/tasks?limit=4"+cursor, "").want(200)
+			if page.get("partial") != nil {
+				t.Errorf("%s", page.body)
+			}
+			for j := range page.get("tasks").([]any) {
+				got = append(got, page.str("tasks", j, "key"))
+				if is := page.str("tasks", j, "status"); is != "waiting" && is != "succeeded" {
+					t.Errorf("status %s", is)
+				}
+			}
+			if cursor = page.str("next_cursor"); cursor == "" {
+				break
+			}
+			cursor = "&cursor=" + url.QueryEscape(cursor)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("node %d lists %v, want %v", i, got, want)
+		}
+	}
+	a := c.n[0]
+	a.token = "root"
+	if got := a.do("GET", "/v1/tasks?timer_id="+other, "").want(200); got.str("tasks", 0, "status") != "waiting" {
+		t.Error(got.body)
+	}
+	a.setCut(true)
+	if got := a.do("GET", "/v1/tasks?status=waiting", "").want(200); got.get("partial") != true || len(got.get("tasks").([]any)) != 3 {
+		t.Error(got.body)
+	}
+	old := time.Now().Add(-time.Hour).UnixMilli()
+	if got := a.do("GET", fmt.Sprint("/v1/tasks?status=succeeded&to=", old), "").want(200); got.get("partial") != nil {
+		t.Error(got.body)
 	}
 }

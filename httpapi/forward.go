@@ -240,21 +240,25 @@ type nodeAnswer struct {
 	err error
 }
 
-// askAll makes the request at each other node, in its own words if change is not nil.
-func (s *Server) askAll(r *request, change func(*nodes.Request)) []nodeAnswer {
+// others are the other nodes.
+func (s *Server) others() []nodes.Node {
+	return slices.DeleteFunc(s.cfg.Cluster.Nodes(), func(n nodes.Node) bool { return n.Own })
+}
+
+// askEach makes the request at each of some nodes; change may change it before.
+func (s *Server) askEach(r *request, of []nodes.Node, change func(*nodes.Request)) []nodeAnswer {
+	if len(of) == 0 {
+		return nil
+	}
 	q := r.forNode()
 	if change != nil {
 		change(q)
 	}
-	others := slices.DeleteFunc(s.cfg.Cluster.Nodes(), func(n nodes.Node) bool { return n.Own })
-	all := make([]nodeAnswer, len(others))
+	all := make([]nodeAnswer, len(of))
 	var asked sync.WaitGroup
-	for i, n := range others {
+	for i, n := range of {
 		asked.Go(func() {
 			a, err := s.ask(r.ctx, n, q)
-			if err != nil {
-				s.log.Warn("a node does not respond; the answer to a client lacks its part", "node", n.Name, "address", n.Address, "error", err)
-			}
 			all[i] = nodeAnswer{n, a, err}
 		})
 	}

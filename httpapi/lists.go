@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"runtime"
@@ -271,6 +273,28 @@ func newCursors(key []byte) (c cursors, err error) {
 	return c, err
 }
 
+// sealed are the cursors of the server: of a cluster, each node takes those of the others.
+func (s *Server) sealed() *cursors {
+	if s.cfg.Cluster == nil {
+		return &s.cursors
+	}
+	if all := s.clusterCursors.Load(); all != nil {
+		return all
+	}
+	secret := s.cfg.Cluster.Secret()
+	if secret == nil {
+		return &s.cursors
+	}
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte("xtimer cursors of lists, 1"))
+	all, err := newCursors(h.Sum(nil))
+	if err != nil {
+		return &s.cursors
+	}
+	s.clusterCursors.Store(&all)
+	return &all
+}
+
 // scope is what a cursor is good for: the list, and the app of the token.
 func (r *request) scope() []byte { return []byte(r.route.path + "\n" + r.Grant.App) }
 
@@ -280,7 +304,7 @@ func (s *Server) cursorMember(b []byte, r *request, next string) []byte {
 		return b
 	}
 	b = append(wire.Member(b, "next_cursor"), '"')
-	return append(base64.RawURLEncoding.AppendEncode(b, s.cursors.aead.Seal(nil, nil, []byte(next), r.scope())), '"')
+	return append(base64.RawURLEncoding.AppendEncode(b, s.sealed().aead.Seal(nil, nil, []byte(next), r.scope())), '"')
 }
 
 // cursor reads the place that a cursor of this list names; "" is the beginning.
@@ -291,7 +315,7 @@ func (s *Server) cursor(r *request) (string, error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
-		b, err = s.cursors.aead.Open(nil, nil, b, r.scope())
+		b, err = s.sealed().aead.Open(nil, nil, b, r.scope())
 	}
 	if err != nil {
 		return "", errBadCursor

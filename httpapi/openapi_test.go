@@ -251,7 +251,7 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("POST", "/v1/system/clock/reset", "/v1/system/clock/reset?dry_run=true", "")
 	do("POST", "/v1/admin/backup", "/v1/admin/backup", "")
 	do("GET", "/v1/admin/verify", fmt.Sprintf("/v1/admin/verify?from=%d&late=10s", time.Now().Add(-time.Minute).UnixMilli()), "")
-	for _, path := range []string{"/v1/apps", "/v1/upcoming/hours", "/v1/stats", "/v1/stats/trend", "/v1/system", "/v1/token", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {
+	for _, path := range []string{"/v1/apps", "/v1/upcoming/hours", "/v1/stats", "/v1/stats/trend", "/v1/system", "/v1/cluster", "/v1/token", "/v1/version", "/livez", "/readyz", "/metrics", "/openapi.json"} {
 		do("GET", path, path, "")
 	}
 	well["GET /v1/tasks/stream"] = true // TestStream

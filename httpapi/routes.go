@@ -106,6 +106,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/v1/stats", role: access.RoleRead, handle: (*Server).getStats},
 		{method: get, path: "/v1/stats/trend", role: access.RoleRead, handle: (*Server).getTrend, query: []string{"minutes"}},
 		{method: get, path: "/v1/system", role: access.RoleAdmin, handle: (*Server).getSystem},
+		{method: get, path: "/v1/cluster", role: access.RoleRead, handle: (*Server).getCluster},
 		{method: post, path: "/v1/system/clock/reset", role: access.RoleAdmin, handle: (*Server).resetClock, query: []string{"dry_run"}},
 		{method: get, path: "/v1/token", role: access.RoleRead, handle: (*Server).getToken},
 		{method: get, path: "/v1/version", handle: (*Server).getVersion},

@@ -49,7 +49,10 @@ type Server struct {
 	trends map[string]*trend       // by app
 	pages  fasthttp.RequestHandler // the console's; nil: there is none
 
-	cursors   cursors
+	cursors cursors
+	// clusterCursors are made of the secret of the nodes when that is known.
+	clusterCursors atomic.Pointer[cursors]
+
 	answers   *conn.Budget
 	bodies    *conn.Bodies
 	listing   *access.Turns
@@ -216,7 +219,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx) {
 	var out reply
 	err := s.admit(&r)
 	rt = r.route
-	if err == nil && rt.list {
+	if err == nil && rt.list && !r.ofNode { // or two nodes that ask each other wait for each other's turn
 		var leave func()
 		if leave, err = s.reading(&r); err == nil {
 			defer leave()

@@ -1,11 +1,21 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/httpapi/access"
+	"xtimer/httpapi/nodes"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
@@ -13,6 +23,9 @@ import (
 // listTasks is GET /v1/tasks.
 func (s *Server) listTasks(r *request) (reply, error) {
 	f, badFilter := r.taskFilter(r.query)
+	if r.ofNode {
+		return s.newestTasks(r, &f, badFilter)
+	}
 	after, limit, err := s.page(r)
 	if err := problem.Together(badFilter, err); err != nil {
 		return reply{}, err
@@ -26,11 +39,12 @@ func (s *Server) listTasks(r *request) (reply, error) {
 	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
 		return reply{fixed: noTasks}, err
 	}
-	ts, last, err := s.e.Tasks(r.ctx, f, before, limit)
+	ts, last, whole, err := s.tasks(r, &f, before, limit)
 	for begun := time.Now(); err == nil && f.Searches() && len(ts) < limit && last != (engine.Key{}) && time.Since(begun) < searchTime; {
 		var more []*engine.Task
-		more, last, err = s.e.Tasks(r.ctx, f, last, limit-len(ts))
-		ts = append(ts, more...)
+		var all bool
+		more, last, all, err = s.tasks(r, &f, last, limit-len(ts))
+		ts, whole = append(ts, more...), whole && all
 	}
 	if err != nil {
 		return reply{}, err
@@ -47,9 +61,108 @@ func (s *Server) listTasks(r *request) (reply, error) {
 				break
 			}
 		}
-		return append(s.cursorMember(append(b, ']'), r, next), '}')
+		if b = s.cursorMember(append(b, ']'), r, next); !whole {
+			b = wire.BoolMember(b, "partial", true)
+		}
+		return append(b, '}')
 	})}, nil
 }
+
+// tasks is a page of tasks of all nodes; not whole: a node did not say what it has in memory.
+func (s *Server) tasks(r *request, f *engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, whole bool, err error) {
+	whole = true
+	var elsewhere []inspect.Newest
+	if s.cfg.Cluster != nil && s.mayBeInMemory(f, before) {
+		var of []nodes.Node
+		if of = s.others(); f.Timer != 0 {
+			n, ok := s.owner(f.Timer.Shard())
+			if of = []nodes.Node{n}; !ok {
+				of, whole = nil, s.e.Owned().Has(f.Timer.Shard())
+			}
+		}
+		part := func(q *nodes.Request) {
+			q.Header[nodes.PartHeader] = []string{before.String() + ";" + strconv.Itoa(limit)}
+		}
+		for _, a := range s.askEach(r, of, part) {
+			n, err := readNewest(a)
+			if err != nil {
+				whole = false
+				s.log.Warn("a list of tasks lacks those in the memory of a node", "node", a.node.Name, "error", err)
+			}
+			elsewhere = append(elsewhere, n)
+		}
+	}
+	ts, next, err = s.e.Tasks(r.ctx, *f, before, limit, elsewhere...)
+	return ts, next, whole, err
+}
+
+// settledWithin is how long after its due a task that has ended is in the cold tier.
+const settledWithin = time.Minute
+
+// mayBeInMemory reports whether a node may have a task of a list in memory that is not, or
+// not as it stands, in the cold tier.
+func (s *Server) mayBeInMemory(f *engine.TaskFilter, before engine.Key) bool {
+	now, _ := s.e.Now()
+	lately := now - settledWithin.Milliseconds()
+	open := len(f.Statuses) == 0 || slices.ContainsFunc(f.Statuses, func(st engine.TaskStatus) bool { return !st.Final() })
+	return open || (f.To == 0 || f.To > lately) && (before == engine.Key{} || before.Due > lately)
+}
+
+// newestTasks tells another node what this one has in memory.
+func (s *Server) newestTasks(r *request, f *engine.TaskFilter, badFilter error) (reply, error) {
+	from, n, _ := strings.Cut(string(r.http.Request.Header.Peek(nodes.PartHeader)), ";")
+	limit, err := strconv.Atoi(n)
+	if badFilter != nil || err != nil || limit < 1 || limit > maxLimit {
+		return reply{}, cmp.Or(badFilter, error(errBadPart))
+	}
+	var before engine.Key
+	if from != (engine.Key{}).String() {
+		if before, err = engine.ParseKey(from); err != nil {
+			return reply{}, errBadPart
+		}
+	}
+	newest := s.e.Newest(f, before, limit)
+	b := buffers.Get().(*[]byte)
+	*b = newest.Next.Append((*b)[:0])
+	for _, t := range newest.Tasks {
+		task := engine.EncodeTask(t)
+		*b = binary.BigEndian.AppendUint32(append(*b, '\n'), uint32(len(task)))
+		*b = append(*b, task...)
+	}
+	return reply{made: b, kind: "application/octet-stream"}, nil
+}
+
+// readNewest reads what newestTasks of another node has rendered.
+func readNewest(a nodeAnswer) (n inspect.Newest, err error) {
+	if a.err != nil || a.Status != fasthttp.StatusOK {
+		return n, cmp.Or(a.err, readProblem(a))
+	}
+	next, rest, more := bytes.Cut(a.Body, []byte{'\n'})
+	if string(next) != (engine.Key{}).String() {
+		if n.Next, err = engine.ParseKey(string(next)); err != nil {
+			return n, err
+		}
+	}
+	for more {
+		if len(rest) < 4 || uint64(len(rest)-4) < uint64(binary.BigEndian.Uint32(rest)) {
+			return n, errShortAnswer
+		}
+		end := 4 + int(binary.BigEndian.Uint32(rest))
+		t, err := engine.DecodeTask(rest[4:end])
+		if err != nil {
+			return n, err
+		}
+		n.Tasks = append(n.Tasks, t)
+		if rest = rest[end:]; len(rest) > 0 {
+			rest = rest[1:]
+			continue
+		}
+		break
+	}
+	return n, nil
+}
+
+var errShortAnswer = errors.New("the answer of the node ends too soon")
 
 var noTasks = []byte(`{"tasks":[]}`)
 

@@ -39,24 +39,34 @@ func (r *Reader) HadTask(ctx context.Context, k engine.Key) (bool, error) {
 	return err == nil, err
 }
 
+// Newest is the newest tasks in the memory of a process that a list selects.
+type Newest struct {
+	Tasks []*engine.Task // with their last attempts only
+	// Next: all that are selected and not older are among them; zero: all are.
+	Next engine.Key
+}
+
 // Tasks lists tasks newest first, by (due, timer), those in memory included:
 // what is older than before (zero: from the newest on). A zero next is the end. Of a
-// task's attempts it has the last only; Task has all.
-func (r *Reader) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) (page []*engine.Task, next engine.Key, err error) {
-	memory, inMemory := r.newest(&f, before, limit) // first: what is settled meanwhile is then in both
+// task's attempts it has the last only; Task has all. elsewhere is what Newest of the other
+// nodes said of the same list before.
+func (r *Reader) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int, elsewhere ...Newest) (page []*engine.Task, next engine.Key, err error) {
+	inMemory := append(elsewhere, r.Newest(&f, before, limit)) // first: what is settled meanwhile is then in both
 	stored, next, err := r.stored(ctx, f, before, limit)
 	if err != nil {
 		return nil, engine.Key{}, err
 	}
-	if next.Compare(inMemory) < 0 {
-		next = inMemory
-	}
-	byKey := make(map[engine.Key]*engine.Task, len(stored)+len(memory))
+	byKey := make(map[engine.Key]*engine.Task, len(stored))
 	for _, t := range stored {
 		byKey[t.Key] = t
 	}
-	for _, t := range memory {
-		byKey[t.Key] = t // as it stands now
+	for _, n := range inMemory {
+		if next.Compare(n.Next) < 0 {
+			next = n.Next
+		}
+		for _, t := range n.Tasks {
+			byKey[t.Key] = t // as it stands now
+		}
 	}
 	maps.DeleteFunc(byKey, func(k engine.Key, _ *engine.Task) bool { return k.Compare(next) < 0 })
 	page = slices.SortedFunc(maps.Values(byKey), func(a, b *engine.Task) int { return b.Key.Compare(a.Key) })
@@ -97,11 +107,10 @@ func (r *Reader) stored(ctx context.Context, f engine.TaskFilter, before engine.
 	return ts, next, nil
 }
 
-// newest copies the newest tasks in memory that f selects and that are older than
+// Newest copies the newest tasks in memory that f selects and that are older than
 // before (zero: all of them), limit of them at most: a look costs the memory of what it
-// returns, however many tasks wait. All that f selects and that is not older than next
-// is among them.
-func (r *Reader) newest(f *engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key) {
+// returns, however many tasks wait.
+func (r *Reader) Newest(f *engine.TaskFilter, before engine.Key, limit int) (n Newest) {
 	found := newestTasks{limit: limit}
 	add := func(t *resident.Task) {
 		if f.Matches(&t.Task) && (before == engine.Key{} || t.Key.Compare(before) < 0) {
@@ -114,16 +123,16 @@ func (r *Reader) newest(f *engine.TaskFilter, before engine.Key, limit int) (ts 
 		r.memory.EachTask(add)
 	}
 	if found.more {
-		next = found.heap[0].Key
+		n.Next = found.heap[0].Key
 	}
 	for _, t := range found.heap {
 		r.memory.Look(t, func() {
 			if f.Matches(&t.Task) { // as it stands now
-				ts = append(ts, Listed(&t.Task))
+				n.Tasks = append(n.Tasks, Listed(&t.Task))
 			}
 		})
 	}
-	return ts, next
+	return n
 }
 
 // newestTasks keeps the newest of the tasks that are added, the oldest of them first.

@@ -83,6 +83,8 @@ type TaskFilter struct {
 type TaskList struct {
 	Tasks      []Task `json:"tasks"`
 	NextCursor string `json:"next_cursor,omitempty"`
+	// Partial: a node of the cluster did not respond, and tasks in its memory may be missing.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Failing reports whether the last thing known of the task is a failure: it ended as one,

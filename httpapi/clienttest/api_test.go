@@ -166,6 +166,7 @@ func TestTheClientKnowsEveryOperation(t *testing.T) {
 		"listFailures": func() error { _, err := c.Failures(ctx, client.TaskFilter{App: "a"}); return err },
 		"getTrend":     func() error { _, err := c.Trend(ctx, 3); return err },
 		"resetClock":   func() error { _, err := c.ResetClock(ctx, client.DryRun()); return err },
+		"getCluster":   func() error { _, err := c.Cluster(ctx); return err },
 		"getSystem":    func() error { _, err := c.System(ctx); return err },
 		"getToken":     func() error { _, err := c.Grant(ctx); return err },
 		"verify": func() error {

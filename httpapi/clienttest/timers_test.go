@@ -120,6 +120,7 @@ func TestTheTypesAreTheDocuments(t *testing.T) {
 		"Task": client.Task{}, "Attempt": client.Attempt{}, "Phases": client.Phases{}, "TaskList": client.TaskList{}, "Operation": client.Operation{},
 		"Preview": client.Preview{}, "Stats": client.Stats{}, "Version": client.Version{}, "Backup": client.Backup{},
 		"Coming": client.Coming{}, "FailureList": client.Failures{}, "Trend": client.Trend{}, "System": client.System{}, "TokenGrant": client.Grant{},
+		"Cluster": client.Cluster{}, "Node": client.Node{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {

@@ -40,6 +40,19 @@ func TestTables(t *testing.T) {
 	golden.Hold(t, "testdata/stats.txt", out.String())
 }
 
+// TestClusterTable: the nodes, and what no node owns.
+func TestClusterTable(t *testing.T) {
+	c := &api.Cluster{Node: "b", Cluster: true, Shards: []string{"a", "", "b", ""}, Nodes: []api.Node{
+		{Name: "a", Address: "10.0.0.1:8080", State: "serving", Weight: 1, Shards: 86, BeatAgeMS: 312},
+		{Name: "b", Address: "10.0.0.2:8080", State: "draining", Weight: 2, Shards: 168},
+	}}
+	var out strings.Builder
+	if err := tableCluster(&out, c); err != nil {
+		t.Fatal(err)
+	}
+	golden.Hold(t, "testdata/cluster.txt", out.String())
+}
+
 // TestLive: top draws the table in the place of the former one, waits for a server that is
 // unavailable, and ends at Ctrl-C.
 func TestLive(t *testing.T) {
