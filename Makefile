@@ -84,8 +84,8 @@ torture kills: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
 TRIAL = go test -count=1 -timeout 0 -v ./bench -run
 
 .PHONY: torture
-torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 20 takeovers, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, big bodies, long downtime, suspended machines, readers that do not read, an hour of simulation; all drawn from SEED (the time)
-	$(call lines,local servers judged memory tiers takeover hostile hour journal disk service settings failpoints mutations mute backlog lane slow bodies downtime step suspend readers simulate)
+torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 20 takeovers, 33 kills, stops and rolling restarts of three nodes, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, big bodies, long downtime, suspended machines, readers that do not read, an hour of simulation; all drawn from SEED (the time)
+	$(call lines,local servers judged memory tiers takeover nodes hostile hour journal disk service settings failpoints mutations mute backlog lane slow bodies downtime step suspend readers simulate)
 
 torture-local:
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) $(TRIAL) '^Test(Kill|Terminate)$$/local'
@@ -99,6 +99,8 @@ torture-tiers:
 	XTIMER_AWAY=60 XTIMER_RATE=1000 $(TRIAL) '^TestLosingATier$$'
 torture-takeover:
 	XTIMER_TAKEOVERS=$(or $(TAKEOVERS),20) $(TRIAL) '^TestTakeover'
+torture-nodes:
+	XTIMER_NODE_FAULTS=$(or $(FAULTS),33) $(TRIAL) '^TestNode'
 torture-hostile:
 	XTIMER_HOSTILE=120 XTIMER_FULL=60 $(TRIAL) '^Test(ThousandHostileReceivers|FullFileSystem)$$'
 torture-hour:
