@@ -69,8 +69,12 @@ func (e *Maker) cancel(ctx context.Context, c *engine.Change, end *policy.Ending
 }
 
 // syncEnds waits until the journal has what ended of a timer and is not settled: no
-// plan will derive it any more, should a crash take it away.
+// plan will derive it any more, should a crash take it away. Of a node it is stored, for
+// whoever takes the shard over does not have its journal; a settle stores it once more.
 func (e *Maker) syncEnds(ctx context.Context, id engine.TimerID) error {
+	if ends := e.memory.Ends(id); len(ends) > 0 {
+		return e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Replayed: true, Tasks: ends})
+	}
 	if next := e.journal.Next(); e.memory.IsUnsettled(id) && next > 0 {
 		return e.journal.Sync(ctx, next-1)
 	}

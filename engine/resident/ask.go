@@ -79,6 +79,22 @@ func (m *Memory) IsUnsettled(id engine.TimerID) bool {
 	})
 }
 
+// Ends are the records of the tasks of a timer that have ended, are not settled and have no
+// row; none in a process that is alone.
+func (m *Memory) Ends(id engine.TimerID) (ends []engine.Record) {
+	if !m.cfg.IsNode {
+		return nil
+	}
+	sh := m.lock(id)
+	defer sh.mu.Unlock()
+	for _, t := range sh.order {
+		if t.Key.Timer == id && t.state == Done && t.row == noRow {
+			ends = append(ends, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
+		}
+	}
+	return ends
+}
+
 // Unsettled counts the tasks that have ended and are not settled, and the bytes of their
 // records.
 func (m *Memory) Unsettled() (n int, bytes int64) {

@@ -420,3 +420,49 @@ func TestNodeWithAWrongClock(t *testing.T) {
 		})
 	}
 }
+
+// Timers are changed, and their node is killed at once: what they had called before, and was
+// not settled, has its record, though the other node has no journal of it.
+func TestNodeThatDiesAfterAChange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		var ids []engine.TimerID
+		for i := range 9 {
+			ids = append(ids, a.make(timer(fmt.Sprint("often-", i), every(100*time.Millisecond))))
+		}
+		time.Sleep(4*time.Second + 430*time.Millisecond)
+		for i, id := range ids {
+			var err error
+			switch i % 3 {
+			case 0:
+				_, err = a.Delete(t.Context(), id, 0)
+			case 1:
+				_, err = a.Disable(t.Context(), id, 0, "", 0)
+			case 2:
+				_, err = a.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+					d.Schedule = every(10 * time.Second)
+					return d, nil
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		called := map[engine.TimerID]int{}
+		for i, id := range ids {
+			called[id] = len(a.of(fmt.Sprint("often-", i)))
+		}
+		a.kill()
+		time.Sleep(5 * time.Second)
+		for i, id := range ids {
+			if n := len(b.records(id)); n != called[id] {
+				t.Errorf("timer %d was called %d times before its node died, and has %d records", i, called[id], n)
+			}
+		}
+	})
+}

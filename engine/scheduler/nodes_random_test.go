@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,12 +17,14 @@ import (
 
 // storm is nodes to which anything happens.
 type storm struct {
-	*world // the first of them: the cold tier, and what is proven of it
-	rng    *rand.Rand
-	nodes  []*world
-	calm   atomic.Bool // all targets answer at once
-	timers map[string]engine.TimerID
-	did    []string
+	*world     // the first of them: the cold tier, and what is proven of it
+	rng        *rand.Rand
+	nodes      []*world
+	calm       atomic.Bool // all targets answer at once
+	away       atomic.Bool // the cold tier is away
+	background sync.WaitGroup
+	timers     map[string]engine.TimerID
+	did        []string
 }
 
 // Nodes are killed, started again, cut off and stopped while timers are made, changed and
@@ -50,20 +54,35 @@ func TestNodesAtRandom(t *testing.T) {
 
 func (s *storm) run(crowded bool) {
 	for _, n := range s.nodes {
+		n.before.set(func(op string, _ any) error {
+			switch {
+			case s.away.Load():
+				return engine.ErrUnavailable
+			case op == "Apply": // a hand-over comes in between
+				time.Sleep(70 * time.Millisecond)
+			}
+			return nil
+		})
 		if crowded {
 			n.config.MaxWaiting, n.config.MaxCalls, n.config.MaxCallsPerTarget, n.config.MaxCallsPerApp = 40, 6, 6, 6
 		}
 		n.start()
 	}
 	time.Sleep(1300 * time.Millisecond)
-	for range 14 {
+	for range 18 {
 		for range s.rng.IntN(6) {
 			s.create()
 		}
 		s.change()
-		time.Sleep(time.Duration(s.rng.Int64N(int64(15 * time.Second))))
+		most := 15 * time.Second
+		if s.rng.IntN(2) == 0 { // in the middle of what the last one has begun
+			most = 2 * time.Second
+		}
+		time.Sleep(time.Duration(s.rng.Int64N(int64(most))))
 		s.happen(s.nodes[s.rng.IntN(len(s.nodes))])
 	}
+	s.background.Wait()
+	s.away.Store(false)
 	s.calm.Store(true)
 	time.Sleep(5 * time.Second) // a life that is over drains
 	for _, n := range s.nodes {
@@ -112,7 +131,23 @@ func (s *storm) happen(n *world) {
 		n.start()
 		return
 	}
-	switch s.rng.IntN(5) {
+	switch s.rng.IntN(8) {
+	case 5:
+		d := time.Duration(s.rng.Int64N(int64(8 * time.Second)))
+		s.note(n, fmt.Sprint("the cold tier is away for ", d))
+		s.away.Store(true)
+		s.background.Go(func() {
+			time.Sleep(d)
+			s.away.Store(false)
+		})
+	case 6:
+		s.note(n, "restart")
+		_ = n.stop()
+		n.start()
+	case 7:
+		d := time.Duration(s.rng.Int64N(int64(200 * time.Millisecond)))
+		s.note(n, fmt.Sprint("the clock is set forward by ", d))
+		n.step(d)
 	case 0:
 		s.note(n, "kill")
 		n.kill()
@@ -143,11 +178,15 @@ func (s *storm) create() {
 	if n.life == nil {
 		return
 	}
-	kind := []string{"fast", "slow", "fails", "alone", "queue", "shot", "mute"}[s.rng.IntN(7)]
+	kind := []string{"fast", "slow", "fails", "alone", "queue", "shot", "mute", "once", "often"}[s.rng.IntN(9)]
 	name := fmt.Sprint(kind, "-", len(s.timers))
 	d := timer(name, every(time.Duration(1+s.rng.IntN(70))*time.Second), misfire(engine.MisfireAll, time.Hour))
 	r := ok
 	switch kind {
+	case "once":
+		r, d.Delivery = slow(time.Duration(s.rng.Int64N(int64(6*time.Second)))), engine.AtMostOnce
+	case "often":
+		d.Schedule = every(200 * time.Millisecond)
 	case "slow":
 		r = slow(time.Duration(s.rng.Int64N(int64(6 * time.Second))))
 	case "fails":
@@ -226,6 +265,9 @@ func (s *storm) judge(name string) {
 			s.t.Errorf("%s, due %s, was called early, at %s", name, stamp(c.key.Due), stamp(c.at))
 		}
 		a := attempt{c.key.Due, c.attempt}
+		if seen[a] && strings.HasPrefix(name, "once") {
+			s.t.Errorf("%s, due %s, attempt %d, was called twice", name, stamp(c.key.Due), c.attempt)
+		}
 		if seen[a] && !c.redelivered {
 			s.t.Errorf("%s, due %s, attempt %d, was called again at %s without a mark", name, stamp(c.key.Due), c.attempt, stamp(c.at))
 		}
