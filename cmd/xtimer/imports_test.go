@@ -35,7 +35,7 @@ var house = map[string][]string{
 	},
 	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
-		"xtimer/engine", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/inspect", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
+		"xtimer/engine", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/inspect", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
 	},
 	"xtimer/wal/disk": {},
 	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},

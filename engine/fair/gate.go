@@ -313,6 +313,9 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 func (q *Queue[T]) Keep(it *Item[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if it.Lane.dead {
+		it.Lane = q.laneLocked(it.Lane.name)
+	}
 	if it.Lane.held == nil {
 		return
 	}
@@ -325,6 +328,13 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 			it.gated.kept = append(it.gated.kept, g)
 		}
 	}
+}
+
+// KeepsPlaces reports whether items of a lane keep places until Leave.
+func (q *Queue[T]) KeepsPlaces(l *Lane[T]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return l.held != nil && slices.ContainsFunc(l.held.gates, func(g *gate[T]) bool { return g.Gate.Keeps() })
 }
 
 // pruneGates forgets the gates that no lane names and that know nothing. mu is held.

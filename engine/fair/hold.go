@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -136,7 +137,29 @@ func (q *Queue[T]) HoldOf(it *Item[T]) (by HoldSum, next time.Duration, sums []H
 	return by, next, g.since(l, now)
 }
 
-// IsGated reports whether the lane goes through gates. It may be asked without a lock.
+// Cause is what holds a lane, or has held it for longest.
+func (q *Queue[T]) Cause(l *Lane[T]) (s HoldSum) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h, now := l.held, q.now()
+	switch {
+	case h == nil || len(h.gates) == 0 && len(h.sums) == 0:
+		return HoldSum{By: flow.ByFlow, Name: strings.Split(l.name.flow, " ")[0]}
+	case h.at != nil:
+		return h.sums[h.cause]
+	case len(h.sums) > 0:
+		return slices.MaxFunc(h.sums, func(a, b HoldSum) int { return cmp.Compare(a.Took, b.Took) })
+	}
+	s = HoldSum{By: flow.ByFlow, Name: h.gates[0].name.Text()}
+	for _, g := range h.gates {
+		if by, _ := g.Ask(now, false); by != flow.ByNone {
+			return HoldSum{By: by, Name: g.name.Text()}
+		}
+	}
+	return s
+}
+
+// IsGated reports whether the lane goes through gates, or may. It may be asked without a lock.
 func (l *Lane[T]) IsGated() bool { return l.limited.Load() }
 
 // HeldItems is how many items wait in lanes that are held, by flow.By.

@@ -52,6 +52,7 @@ func (q *Queue[T]) prune() {
 		}
 		delete(q.lanes, n)
 		l.dead = true
+		l.limited.Store(true) // nobody knows: another lane may stand in its place
 		if l.held != nil {
 			for _, g := range l.held.gates {
 				g.users--

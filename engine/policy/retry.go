@@ -40,7 +40,7 @@ func AfterAttempt(d *engine.Timer, t *engine.Task, out *engine.Outcome, now int6
 		wait = max(min(out.RetryAfter, d.Retry.MaxBackoff), wait)
 	}
 	at := now + max(wait.Milliseconds(), 1)
-	if at-t.Since > d.Retry.MaxAge.Milliseconds() {
+	if at-t.Since > d.Retry.MaxAge.Milliseconds()+stood(t) {
 		return Next{Status: engine.Dead, Reason: engine.ReasonAge}
 	}
 	return Next{Status: engine.Retrying, NotBefore: at}
@@ -56,7 +56,7 @@ func AfterAttempt(d *engine.Timer, t *engine.Task, out *engine.Outcome, now int6
 // or a step of the clock found, at the instant found, waits for max_age from then on:
 // misfire.window has decided that it is called.
 func BeforeAttempt(d *engine.Timer, t *engine.Task, begun bool, found, now int64) (v Next, ok bool) {
-	maxAge := d.Retry.MaxAge.Milliseconds()
+	maxAge := d.Retry.MaxAge.Milliseconds() + stood(t)
 	if len(t.Attempts) > t.Base {
 		return Next{Status: engine.Dead, Reason: engine.ReasonAge}, now-t.Since <= maxAge
 	}
@@ -64,7 +64,18 @@ func BeforeAttempt(d *engine.Timer, t *engine.Task, begun bool, found, now int64
 	if len(t.Attempts) > 0 {
 		v.Status = engine.Dead // it was called before, and can be retried by hand
 	}
-	return v, begun || max(t.Since, d.ValidFrom) >= StaleBefore(d, found, now)
+	return v, begun || max(t.Since, d.ValidFrom) >= staleBefore(d, maxAge, found, now)
+}
+
+// stood is for how long (ms) max_age stood still: somebody has paused the task, or its
+// target failed.
+func stood(t *engine.Task) (ms int64) {
+	for i := range t.Holds {
+		if h := &t.Holds[i]; h.By == "pause" || h.By == "breaker" {
+			ms += h.Took.Milliseconds()
+		}
+	}
+	return ms
 }
 
 // MissedShot reports whether the due of a one-shot timer, which waited in a row when the
@@ -72,7 +83,7 @@ func BeforeAttempt(d *engine.Timer, t *engine.Task, begun bool, found, now int64
 // its first attempt and not by the start: a start that read the definitions of a million
 // rows was ready after 23 s, where it now takes 1 s.
 func MissedShot(d *engine.Timer, t *engine.Task, started, now int64) bool {
-	first := t.Origin == engine.FromSchedule && len(t.Attempts) == 0
+	first := t.Origin == engine.FromSchedule && len(t.Attempts) == 0 && len(t.Holds) == 0
 	return first && d.Schedule.OneShot() && d.ValidFrom <= started && started <= now &&
 		started-t.Key.Due > max(MisfireAfter, d.Misfire.Window.Milliseconds())
 }
@@ -80,7 +91,11 @@ func MissedShot(d *engine.Timer, t *engine.Task, started, now int64) bool {
 // StaleBefore is the instant before which no task may have begun to wait whose first
 // attempt is to start now; see BeforeAttempt.
 func StaleBefore(d *engine.Timer, found, now int64) (before int64) {
-	if old := now - d.Retry.MaxAge.Milliseconds(); found < old {
+	return staleBefore(d, d.Retry.MaxAge.Milliseconds(), found, now)
+}
+
+func staleBefore(d *engine.Timer, maxAge, found, now int64) (before int64) {
+	if old := now - maxAge; found < old {
 		before = old
 	}
 	if d.StaleAfter > 0 {

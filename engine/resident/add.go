@@ -96,6 +96,13 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 		lv.busy++
 	}
 	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
+	if o.Held != 0 {
+		m.wasHeld(sh, t, &o, now)
+	}
+	if t.busy && lv.lane.IsGated() {
+		t.turn.Lane = lv.lane
+		m.Queue.Keep(&t.turn)
+	}
 	sh.attach(t)
 	if o.NotBefore > now {
 		t.move(Retrying)
@@ -191,7 +198,7 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-
 		return RowOutdated, nil, nil, nil
 	case def == nil || def.Generation != r.Generation:
 		return RowEnded, nil, nil, nil
-	case r.To == 0 && (!r.ByLane || r.Lane != def.Lane()) && !m.Lanes.Of(def.Lane()).admits(r.Place()):
+	case r.To == 0 && (!r.ByLane || r.Lane != def.Lane()) && !m.Lanes.of(def).admits(r.Place()):
 		return RowWaits, nil, nil, nil
 	}
 	ready, err = m.addRow(sh, def, r.Owed, r.Spent, now)
@@ -313,6 +320,9 @@ func (m *Memory) Fire(due int64, batch []Item) {
 			if t = sh.take(lv, due, now); t != nil && lv.plan.OneShot() && !t.Lane.takes(t) {
 				t.move(Leaving)
 				t = nil
+			}
+			if t != nil {
+				t = m.takesTurn(sh, t, now)
 			}
 			failpoint.Hit("next-compute")
 			m.schedule(lv, due)

@@ -283,7 +283,7 @@ func (m *Memory) Owns(id engine.TimerID) error {
 func (m *Memory) Own(shard int, found engine.Shard) {
 	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
-	sh.watermark, sh.settling, sh.fence = found.Watermark, 0, found.Fence
+	sh.watermark, sh.former, sh.settling, sh.fence = found.Watermark, found.Watermark, 0, found.Fence
 	if sh.stay == away {
 		sh.stay, sh.opened = here, m.Reads.note()
 	}

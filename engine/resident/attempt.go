@@ -23,7 +23,10 @@ type Attempt struct {
 	task   *Task
 	was    engine.TaskStatus // before it was sent
 	Noted  engine.Position   // in the journal
-	Over   bool              // the task is another's by now: nothing here may touch it
+	// Held is for how long the task was held since the attempt before, and HeldBy by what for most of it.
+	Held   time.Duration
+	HeldBy string
+	Over   bool // the task is another's by now: nothing here may touch it
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
@@ -145,6 +148,7 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
 		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
 	})
+	t.held = 0
 	if t.past == wasUnended {
 		t.past = mayRepeat
 	}
@@ -160,7 +164,7 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	} else {
 		freed = m.conclude(sh, t, v.Status, v.Reason, now)
 	}
-	e = Ended{Counts: true, First: first && !out.Sent.IsZero(), At: now, Lateness: t.Lateness}
+	e = Ended{Counts: true, First: first && !out.Sent.IsZero(), At: now, Lateness: t.OwnLateness()}
 	sh.mu.Unlock()
 	if freed != nil {
 		m.Enqueue([]*Task{freed})
@@ -173,7 +177,7 @@ type Ended struct {
 	Counts   bool // false: nothing was sent for a timer that was changed
 	First    bool // the first of its task, and it was sent
 	At       int64
-	Lateness time.Duration // of its task
+	Lateness time.Duration // of its task, without what held it
 }
 
 // Enqueue has tasks wait for their turn, that are ready.
@@ -200,6 +204,9 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
 	lv := t.timer
+	if t.state == Queued {
+		t.noteHolds()
+	}
 	Raise(&m.UpTo, now) // also for one that ends here, for its timer is busy
 	switch {
 	case t.state != Queued:
@@ -238,7 +245,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	if m.Intents != nil && t.row == noRow && lv.def.Delivery == engine.AtMostOnce {
 		t.row = rowStale
 	}
-	a = &Attempt{memory: m, task: t, was: t.Status}
+	a = &Attempt{memory: m, task: t, was: t.Status, Held: t.held, HeldBy: t.heldBy()}
 	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.past != noPast, Gate: a}
 	if m.cfg.IsNode {
 		a.Call.Fence = sh.fence

@@ -132,10 +132,10 @@ func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.S
 			c.end(s, t, critical)
 		case t.state == Done: // forced: it is called once more
 		case t.inCall():
-			c.keep(s, t)
+			c.keep(m, s, t)
 			s.Owe[len(s.Owe)-1].NotBefore = now + t.timer.def.Callback.Timeout.Milliseconds() + stillRuns
 		case t.row == rowStale, t.row == noRow && (passed || t.isBegun()):
-			c.keep(s, t)
+			c.keep(m, s, t)
 		}
 	}
 	c.pay(s)

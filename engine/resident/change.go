@@ -227,7 +227,7 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 				inFlight++
 				if k.row != rowCurrent { // for a crash: no plan derives it any more
 					k.row = rowStale
-					c.Owe = append(c.Owe, k.owed())
+					c.Owe = append(c.Owe, m.owed(k))
 				}
 				continue
 			case k.row != noRow && came:

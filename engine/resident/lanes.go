@@ -49,6 +49,7 @@ type Lane struct {
 	mu   sync.Mutex // guards all below
 	dead bool       // forgotten: another may stand in its place
 
+	keyed    bool // it has flow keys: see heldMost
 	resident int  // unfinished tasks in memory
 	spilled  bool // rows wait that are not in memory
 	// leaving are the tasks that wait for their row, and go then; while staying, they
@@ -79,6 +80,17 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 		}
 		l = &Lane{ID: id, all: ls, lowest: lastPlace, leaving: map[*Task]struct{}{}}
 		ls.byID[id] = l
+	}
+	return l
+}
+
+// of finds or makes that of a timer.
+func (ls *Lanes) of(t *engine.Timer) *Lane {
+	l := ls.Of(t.Lane())
+	if t.Flow != "" {
+		l.mu.Lock()
+		l.keyed = true
+		l.mu.Unlock()
 	}
 	return l
 }
@@ -125,7 +137,11 @@ func (l *Lane) room() int {
 		lanes++
 	}
 	share := max(l.all.limit/max(lanes, 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
-	return int(max(free, share))
+	room := int(max(free, share))
+	if l.keyed {
+		room = min(room, heldMost-l.resident)
+	}
+	return room
 }
 
 // isFull reports whether the lane has no room for another task.
@@ -245,6 +261,9 @@ func (l *Lane) Begin() (t Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.Room = min(refillTo-l.resident, l.room(), refillPage)
+	if l.keyed && l.resident > heldMost-refillPage {
+		t.Room = 0 // a page at a time, not a row for each call that its keys let through
+	}
 	t.From = l.next
 	if l.lowest.Compare(t.From) < 0 {
 		t.From = l.lowest

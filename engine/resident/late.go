@@ -144,6 +144,9 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		if first, ok := lv.plan.Next(begin); ok && first <= end {
 			o := policy.Row(lv.def, first)
 			o.To = end
+			if lv.lane.IsGated() {
+				o.Held = 1
+			}
 			d.Owe = append(d.Owe, o)
 			x.goesOn = end == engine.Endless
 		}

@@ -136,6 +136,7 @@ type shard struct {
 
 	watermark int64 // as settled
 	settling  int64 // the highest that a settle may have set: its answer is still to come, or was lost
+	former    int64 // the watermark that the former process left: it ran until then at least
 	fence     uint64
 	recovered int64 // up to when a start, or a gain of the shard, has decided what was due
 	// repeats: what is owed that was due up to then may have been begun by a former life.

@@ -105,7 +105,7 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
 		case t.state != Done && (t.row == rowStale && !t.timer.frozen || t.row == noRow && passed):
-			c.keep(s, t)
+			c.keep(m, s, t)
 		case t.journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
 			if c.Needed = min(c.Needed, t.journaled-1); k.Due > now {
 				c.Ahead = min(c.Ahead, t.journaled-1)
@@ -156,9 +156,9 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 }
 
 // keep has a row of an unfinished task stored, and its attempts. mu is held.
-func (c *Captured) keep(s *engine.Settlement, t *Task) {
+func (c *Captured) keep(m *Memory, s *engine.Settlement, t *Task) {
 	c.owe = append(c.owe, t)
-	s.Owe = append(s.Owe, t.owed())
+	s.Owe = append(s.Owe, m.owed(t))
 	if len(t.Attempts) > 0 {
 		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
 	}
@@ -236,10 +236,10 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 }
 
 // owed is its row, as it stands. mu is held.
-func (t *Task) owed() engine.Owed {
+func (m *Memory) owed(t *Task) engine.Owed {
 	o := engine.Owed{
 		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == Preparing || t.inCall(),
-		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID, OneShot: t.alone(),
+		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID, OneShot: t.alone(), Held: m.heldFor(t),
 	}
 	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
 		c := t.Task
@@ -309,7 +309,7 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 // its lane has no room for, and a retry that is far or whose lane is crowded. A far
 // retry comes back through the migrator, the others through refill. mu is held.
 func (t *Task) mayLeave(horizon int64) bool {
-	if t.row == rowStale || t.timer.frozen {
+	if t.row == rowStale || t.timer.frozen || t.turn.Keeps() {
 		return false
 	}
 	return t.state == Leaving && !t.Lane.stays() ||

@@ -2,6 +2,7 @@ package resident
 
 import (
 	"slices"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
@@ -28,6 +29,8 @@ type Task struct {
 	turn         fair.Item[*Task] // in the queue
 	handle       wheel.Handle     // of its retry
 	encoded      []byte           // AppendTask of it, once done
+	// held: for how long it was held since its last attempt, so far as it has been counted.
+	held time.Duration
 }
 
 // used reports whether a task's key may have been sent, or was given away.
@@ -114,7 +117,7 @@ func (t *Task) await(now int64) {
 
 // renew makes its item of the queue. mu is held.
 func (t *Task) renew(now int64) {
-	t.turn = fair.Item[*Task]{Value: t, Lane: t.timer.lane, Ready: now, Priority: uint8(t.timer.def.Priority)}
+	t.turn.Again(t, t.timer.lane, now, uint8(t.timer.def.Priority))
 }
 
 // attach puts an unfinished task into memory, where none has its key. mu is held.
@@ -147,6 +150,7 @@ func (m *Memory) detach(sh *shard, t *Task) {
 	case Leaving:
 		t.Lane.left(t)
 	}
+	m.Queue.Leave(&t.turn)
 	t.Lane.leave()
 	sh.dismiss(t.timer)
 }

@@ -220,7 +220,7 @@ func (m *Memory) join(sh *shard, t *engine.Timer, p *plan.Plan) *Timer {
 // assign gives a timer the lane of its app and target. mu is held.
 func (m *Memory) assign(lv *Timer) {
 	lv.lane = m.Queue.Lane(lv.def.App, engine.TargetOf(lv.def.Callback.URL), string(lv.def.Flow))
-	lv.laneMemory = m.Lanes.Of(lv.def.Lane())
+	lv.laneMemory = m.Lanes.of(lv.def)
 }
 
 // schedule puts the first due after the instant into the wheel, when it lies

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -61,12 +62,27 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	e.metrics.inFlight.Dec()
 	failpoint.Hit("response-before-result")
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
-	out.Phases.Queue += max(0, began.Sub(left))
+	out.Phases.Hold = a.Held
+	out.Phases.Queue += max(0, began.Sub(left)-a.Held)
 	e.end(a, began, out)
 	if a.Over {
 		return fair.Result{} // nothing was sent: it shows nothing of the target
 	}
-	return fair.Result{Ended: answered(&out), Took: out.Took}
+	return fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out), Close: closes(&out)}
+}
+
+// isBad reports whether an outcome counts against a breaker: it may be repeated, or there
+// was no answer, and it is no 4xx.
+func isBad(out *engine.Outcome) bool {
+	return out.Class != engine.ClassOK && out.Class != engine.ClassRejected && out.Code/100 != 4
+}
+
+// closes is for how long an answer asks that its target be left alone.
+func closes(out *engine.Outcome) time.Duration {
+	if out.Code == http.StatusTooManyRequests || out.Code == http.StatusServiceUnavailable {
+		return out.RetryAfter
+	}
+	return 0
 }
 
 // end ends an attempt, and counts it.
@@ -81,6 +97,9 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 	}
 	e.metrics.attempt(code)
 	e.tally.Attempt(a.Timer, ended, class == "", took)
+	if a.Held > 0 {
+		e.metrics.held(a.HeldBy, a.Held)
+	}
 	if ended.First {
 		e.metrics.fired(ended.Lateness)
 	}

@@ -1,6 +1,9 @@
 package scheduler
 
-import "xtimer/engine"
+import (
+	"xtimer/engine"
+	"xtimer/engine/flow"
+)
 
 // BoundUnsettled sets how much may wait for the cold tier, before Run.
 func (e *Scheduler) BoundUnsettled(outcomes int, bytes int64) {
@@ -43,3 +46,6 @@ func BoundEnded(n int) (restore func()) {
 	endedRows = n
 	return func() { endedRows = was }
 }
+
+// SetRule puts a rule of a flow into force.
+func (e *Scheduler) SetRule(n flow.Name, r *flow.Rule) { e.memory.Queue.SetRule(n, r) }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	vm "github.com/VictoriaMetrics/metrics"
+
+	"xtimer/engine/flow"
 )
 
 // counters are what the engine counts; names and units are API.md's.
@@ -18,7 +20,8 @@ type counters struct {
 	clockSteps    *vm.Counter
 	audit         *vm.Counter
 	redelivered   *vm.Counter
-	unwritten     *vm.Counter // successes left out of history, the disk being all but full
+	holds         map[string]*vm.PrometheusHistogram // by what held a task
+	unwritten     *vm.Counter                        // successes left out of history, the disk being all but full
 }
 
 func newCounters(set *vm.Set) *counters {
@@ -37,6 +40,14 @@ func newCounters(set *vm.Set) *counters {
 		redelivered: set.NewCounter("xtimer_redelivered_total"),
 		unwritten:   set.NewCounter("xtimer_history_left_out_total"),
 	}
+	c.holds = map[string]*vm.PrometheusHistogram{}
+	for by := range flow.Causes {
+		if by != flow.ByNone {
+			c.holds[by.String()] = set.NewPrometheusHistogramExt(fmt.Sprintf("xtimer_hold_seconds{by=%q}", by), []float64{
+				.01, .1, 1, 10, 60, 600, 3600, 86_400,
+			})
+		}
+	}
 	for i, class := range [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx", "other"} {
 		c.attempts[i] = set.NewCounter(fmt.Sprintf("xtimer_attempts_total{code_class=%q}", class))
 	}
@@ -49,6 +60,13 @@ func (c *counters) fired(late time.Duration) {
 		late = 0
 	}
 	c.lateness.Update(late.Seconds())
+}
+
+// held counts for how long a task was held before an attempt.
+func (c *counters) held(by string, took time.Duration) {
+	if h := c.holds[by]; h != nil {
+		h.Update(took.Seconds())
+	}
 }
 
 func (c *counters) attempt(code int) {

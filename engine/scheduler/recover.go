@@ -188,14 +188,19 @@ func (r *recovery) row(o engine.Owed) {
 		r.ended(o, t)
 		return
 	}
-	never := o.Task == nil && o.Origin == engine.FromSchedule && r.now-o.Key.Due > policy.MisfireAfter &&
-		!r.clean.Has(o.Key.Timer.Shard()) // else it waited for its turn
 	switch {
-	case o.Begun || never:
+	case o.Begun || r.isMisfire(&o):
 		r.late[o.Key.Timer] = append(r.late[o.Key.Timer], o)
 	case o.Task != nil && len(o.Task.Attempts) > 0:
 		r.keepBusy(o)
 	}
+}
+
+// isMisfire reports whether a row is of a due that was never tried, and is late without
+// anybody's will: one that was held, or whose shard was given, waited for its turn.
+func (r *recovery) isMisfire(o *engine.Owed) bool {
+	return o.Task == nil && o.Origin == engine.FromSchedule && r.now-o.Key.Due > policy.MisfireAfter &&
+		o.Held == 0 && !r.clean.Has(o.Key.Timer.Shard())
 }
 
 // unended sorts a row whose last attempt has no end. What the journal has of earlier ones,
@@ -310,7 +315,7 @@ func (r *recovery) unknown(d *policy.Triage, t *engine.Timer, k engine.Key, orig
 	rec := policy.NotCalled(t, k.Due, engine.Unknown, engine.ReasonMayHaveBeen, r.now)
 	rec.DueLast, rec.Count, rec.Origin = 0, 0, origin
 	if was != nil {
-		rec.Attempts, rec.Origin, rec.Lateness = was.Attempts, was.Origin, was.Lateness
+		rec.Attempts, rec.Holds, rec.Origin, rec.Lateness = was.Attempts, was.Holds, was.Origin, was.Lateness
 	}
 	policy.PerhapsSent(rec)
 	d.Records = append(d.Records, rec)
@@ -331,7 +336,7 @@ func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 			return nil, err
 		}
 		for i, t := range ts {
-			if t != nil && t.Overlap != engine.OverlapAllow {
+			if t != nil && (t.Overlap != engine.OverlapAllow || r.e.memory.KeepsPlaces(t)) {
 				part[i].Lane = t.Lane() // it comes into memory whatever room its lane has
 				early = append(early, part[i])
 			}

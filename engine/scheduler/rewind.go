@@ -128,7 +128,7 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	slices.SortFunc(own, policy.CompareSpans)
 	r.pay = append(r.pay, o.Key)
 	open := own.Open(p, o.Key.Due-1, min(r.now, r.endOf(o)))
-	if !r.clean.Has(t.ID.Shard()) {
+	if o.Held == 0 && !r.clean.Has(t.ID.Shard()) {
 		r.d.Decide(t, p, open)
 		return nil
 	}

@@ -49,9 +49,9 @@ func (x *entry) run() bool { return x.last > x.due }
 type debt struct {
 	id       engine.TimerID
 	due, end int64 // end > due: a range
-	tried    bool  // an attempt was made, or is under way
+	tried    bool  // an attempt was made, or is under way, or something holds it
 }
 
 func debtOf(o *engine.Owed) debt {
-	return debt{o.Key.Timer, o.Key.Due, max(o.Key.Due, o.To), o.Begun || o.Task != nil && len(o.Task.Attempts) > 0}
+	return debt{o.Key.Timer, o.Key.Due, max(o.Key.Due, o.To), o.Begun || o.Held != 0 || o.Task != nil && len(o.Task.Attempts) > 0}
 }

@@ -1,0 +1,110 @@
+package resident
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/fair"
+)
+
+// A task is held while its lane is (engine/fair, gate.go): by a pause of its app, or by the
+// limits of its target and of its flow keys. What held it, and for how long, goes into its
+// record, and tells a start that its row is no misfire.
+
+// heldMost is how many tasks of a lane with flow keys are in memory at most: what its keys
+// let through needs no more, and the rest are rows.
+const heldMost = 10_000
+
+// noteHolds adds to a task that is handed out what held it meanwhile. mu is held.
+func (t *Task) noteHolds() {
+	if sums := t.turn.Held(); len(sums) > 0 {
+		t.addHolds(sums)
+	}
+}
+
+func (t *Task) addHolds(sums []fair.HoldSum) {
+	holds := make([]engine.Hold, len(sums))
+	for i, s := range sums {
+		holds[i] = engine.Hold{By: s.By.String(), Name: s.Name, Took: s.Took}
+		t.held += s.Took
+	}
+	t.AddHolds(holds)
+}
+
+// heldBy is what held the task for longest, "" if nothing did since its last attempt. mu is held.
+func (t *Task) heldBy() string {
+	if t.held == 0 || len(t.Holds) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(t.Holds, func(a, b engine.Hold) int { return cmp.Compare(a.Took, b.Took) }).By
+}
+
+// KeepsPlaces reports whether tasks of a timer keep a place of a key until they end.
+func (m *Memory) KeepsPlaces(t *engine.Timer) bool {
+	return t.Flow != "" && m.Queue.KeepsPlaces(m.Queue.Lane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow)))
+}
+
+// wasHeld adds to a task that comes from a row which was held that it was held since: a
+// lane that has rows waits for its gates. Where a start came between, what was before it
+// is as the row knows it, and the time without a process is not counted. mu is held.
+func (m *Memory) wasHeld(sh *shard, t *Task, o *engine.Owed, now int64) {
+	from, more := max(o.NotBefore, o.Key.Due), int64(0)
+	if from <= sh.recovered {
+		from, more = sh.recovered, max(o.Held-t.Held().Milliseconds(), sh.former-from, 0)
+	}
+	took := time.Duration(max(now-from, 0)+more) * time.Millisecond
+	if cause := m.Queue.Cause(t.timer.lane); took > 0 {
+		cause.Took = took
+		t.addHolds([]fair.HoldSum{cause})
+	}
+}
+
+// heldFor is for how long (ms) a task that waits was held; not 0 if it is now. mu is held.
+func (m *Memory) heldFor(t *Task) int64 {
+	held := t.Held()
+	if lane := t.timer.lane; lane.IsGated() {
+		by, _, sums := m.Queue.HoldOf(&t.turn)
+		for _, s := range sums {
+			held += s.Took
+		}
+		if by.Name != "" || t.state == Leaving {
+			held = max(held, time.Millisecond)
+		}
+	}
+	return held.Milliseconds()
+}
+
+// takesTurn has a task that came due in a lane with gates take the turn of its timer
+// before it is called: while it is held, it is busy. It returns nil if another is, and the
+// task is set aside. mu is held.
+func (m *Memory) takesTurn(sh *shard, t *Task, now int64) *Task {
+	lv := t.timer
+	if lv.def.Overlap == engine.OverlapAllow || !lv.lane.IsGated() {
+		return t
+	}
+	if lv.busy > 0 {
+		m.overlap(sh, t, now)
+		return nil
+	}
+	t.busy = true
+	lv.busy++
+	return t
+}
+
+// Hold is what holds a task that waits, and when its lane may have its next call (Unix ms; 0: nobody
+// knows); by is zero if nothing does.
+func (m *Memory) Hold(k engine.Key) (by fair.HoldSum, next int64) {
+	sh := m.lock(k.Timer)
+	defer sh.mu.Unlock()
+	t := sh.tasks.find(k)
+	if t == nil || t.state != Queued || !t.timer.lane.IsGated() {
+		return by, 0
+	}
+	by, at, _ := m.Queue.HoldOf(&t.turn)
+	if wait := at - m.Queue.Now(); by.Name != "" && wait < 1<<62 {
+		next = m.now() + wait.Milliseconds()
+	}
+	return by, next
+}

@@ -1,0 +1,226 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/flow"
+	"xtimer/engine/scheduler"
+)
+
+var (
+	keyK   = flow.Name{Kind: flow.OfFlow, App: "app", Key: "k"}
+	appApp = flow.Name{Kind: flow.OfApp, App: "app"}
+	pause  = flow.Rule{Paused: flow.Never}
+)
+
+func flows(keys ...string) func(*engine.Definition) {
+	return func(d *engine.Definition) { d.Flow = engine.FlowOf(keys) }
+}
+
+// rules has each life of the world begin with rules.
+func (w *world) rules(rules map[flow.Name]flow.Rule) {
+	w.tune = func(e *scheduler.Scheduler) {
+		for n, r := range rules {
+			r.Started = true
+			e.SetRule(n, &r)
+		}
+	}
+}
+
+func perSecond(n int) flow.Rule {
+	return flow.Rule{Limit: &flow.Limit{Rate: n, Per: time.Second, Burst: 1}}
+}
+
+// All calls of a key keep its rate, retries and those after a crash included, and what
+// held a task is in its record.
+func TestARateHoldsAcrossRetriesAndCrashes(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(10)})
+		w.start()
+		due := w.now() + 5_000
+		for i := range 100 {
+			name := fmt.Sprint(i)
+			if i%5 == 0 {
+				w.replies(name, fail, ok)
+			}
+			w.make(timer(name, at(due), flows("k"), retry(3, 300*time.Millisecond, 1)))
+		}
+		id := w.make(timer("free", at(due)))
+		time.Sleep(10 * time.Second)
+		w.crash(3 * time.Second)
+		time.Sleep(20 * time.Second)
+		w.settle()
+		var at []int64
+		for i := range 100 {
+			for _, c := range w.of(fmt.Sprint(i)) {
+				at = append(at, c.at)
+			}
+		}
+		slices.Sort(at)
+		if len(at) < 120 {
+			t.Errorf("%d calls", len(at))
+		}
+		for i := 10; i < len(at); i++ {
+			if at[i]-at[i-10] < 1000 {
+				t.Fatalf("11 calls within %d ms, from %s on", at[i]-at[i-10], stamp(at[i-10]))
+			}
+		}
+		if late := w.record(engine.Key{Timer: id, Due: due}).Lateness; late > time.Millisecond {
+			t.Errorf("a timer without a key was %v late", late)
+		}
+	})
+}
+
+func TestARecordSaysWhatHeldTheTask(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		w.SetRule(keyK, new(perSecond(1)))
+		due := w.now() + 5_000
+		var ids []engine.TimerID
+		for i := range 4 {
+			ids = append(ids, w.make(timer(fmt.Sprint(i), at(due), flows("k"))))
+		}
+		time.Sleep(12 * time.Second)
+		var held []time.Duration
+		for _, id := range ids {
+			r := w.record(engine.Key{Timer: id, Due: due})
+			if own := r.OwnLateness(); own > time.Millisecond || r.Lateness < r.Held() {
+				t.Errorf("its own lateness is %v of %v, held for %v", own, r.Lateness, r.Held())
+			}
+			if p := r.Attempts[0].Phases; p.Queue > time.Millisecond || p.Hold != r.Held() {
+				t.Errorf("%+v", p)
+			}
+			for _, h := range r.Holds {
+				if h.By != "flow" || h.Name != "k" {
+					t.Errorf("%+v", h)
+				}
+			}
+			held = append(held, r.Held().Round(time.Second))
+		}
+		if slices.Sort(held); !slices.Equal(held, []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}) {
+			t.Errorf("held for %v", held)
+		}
+		if n := w.metric(`xtimer_hold_seconds_count{by="flow"}`); n != 3 {
+			t.Errorf("%v holds are counted", n)
+		}
+	})
+}
+
+// A row that was held is no misfire: its due is late by somebody's will.
+func TestWhatIsHeldIsNoMisfire(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{appApp: pause})
+		w.start()
+		from := w.now()
+		w.make(timer("cron", every(20*time.Second), misfire(engine.MisfireSkip, time.Hour)))
+		shot := w.make(timer("shot", at(from+10_000), misfire(engine.MisfireSkip, time.Minute)))
+		time.Sleep(3 * time.Minute)
+		if n := len(w.of("cron")) + len(w.of("shot")); n != 0 {
+			t.Fatalf("%d calls of an app that is paused", n)
+		}
+		w.crash(5 * time.Minute)
+		time.Sleep(30 * time.Second)
+		w.SetRule(appApp, nil)
+		time.Sleep(30 * time.Second)
+		w.settle()
+		called := dues(w.of("cron"))
+		for due := from + 20_000; due <= from+160_000; due += 20_000 {
+			if !slices.Contains(called, due) {
+				t.Errorf("due %s was not called", stamp(due))
+			}
+		}
+		if slices.Contains(called, from+300_000) {
+			t.Error("a due of the outage was called, under misfire skip")
+		}
+		r := w.record(engine.Key{Timer: shot, Due: from + 10_000})
+		if r == nil || r.Status != engine.Succeeded {
+			t.Fatalf("the one-shot: %+v", r)
+		}
+		// Without the time of the outage it was held for about 170 s and 30 s.
+		if h := r.Held(); h < 180*time.Second || h > 215*time.Second || r.Holds[0].By != "pause" {
+			t.Errorf("held for %v: %+v", h, r.Holds)
+		}
+	})
+}
+
+// A held task is busy: what comes due meanwhile does not pile up behind it.
+func TestAHeldTaskIsBusy(t *testing.T) {
+	for _, o := range []engine.Overlap{engine.OverlapSkip, engine.OverlapQueue} {
+		t.Run(o.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.start()
+				w.SetRule(appApp, &pause)
+				id := w.make(timer("cron", every(time.Second), overlap(o)))
+				time.Sleep(10500 * time.Millisecond)
+				w.SetRule(appApp, nil)
+				time.Sleep(400 * time.Millisecond)
+				want := map[engine.Overlap]int{engine.OverlapSkip: 1, engine.OverlapQueue: 10}[o]
+				if n := len(w.of("cron")); n != want {
+					t.Errorf("%d calls, want %d", n, want)
+				}
+				w.settle()
+				if skipped := slices.DeleteFunc(w.records(id), func(t *engine.Task) bool { return t.Status != engine.Skipped }); o == engine.OverlapSkip && len(skipped) != 9 {
+					t.Errorf("%d were skipped", len(skipped))
+				}
+			})
+		})
+	}
+}
+
+// With a place that is kept until the end, tasks run strictly one after the other, in the
+// order of their dues, also across a crash.
+func TestOneAfterTheOther(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Concurrency: 1, HoldTask: true}}})
+		w.start()
+		due := w.now() + 2_000
+		for i := range 6 {
+			name := fmt.Sprint(i)
+			w.make(timer(name, at(due+int64(i)*100), flows("k"), retry(4, 2*time.Second, 1)))
+			w.replies(name, fail, reply{after: 500 * time.Millisecond})
+		}
+		time.Sleep(7 * time.Second)
+		w.crash(2 * time.Second)
+		time.Sleep(time.Minute)
+		w.settle()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var order []string
+		for _, c := range w.calls {
+			order = append(order, c.name)
+		}
+		if got := slices.Compact(slices.Clone(order)); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5"}) {
+			t.Errorf("the calls were of %v", order)
+		}
+	})
+}
+
+// A key that lets little through keeps little in memory: the rest are rows, which come
+// back in order.
+func TestMuchForASlowKey(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		w.SetRule(keyK, new(perSecond(400)))
+		due := w.now() + 5_000
+		const n = 30_000
+		for i := range n {
+			w.make(timer(fmt.Sprint(i), at(due), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+		}
+		time.Sleep(15 * time.Second)
+		if r := w.Resident(); r > 10_500 {
+			t.Errorf("%d tasks are in memory", r)
+		}
+		time.Sleep(70 * time.Second)
+		w.settle()
+		if r := w.Resident(); r != 0 || len(w.calls) != n {
+			t.Errorf("%d tasks are left, %d calls", r, len(w.calls))
+		}
+	})
+}
