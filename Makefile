@@ -31,6 +31,10 @@ build: ## build bin/xtimer; with debug symbols: make build LDFLAGS=
 run: build ## build, and show it at work: server, receiver and a few timers; Ctrl-C ends it
 	@bin/xtimer demo
 
+.PHONY: run-cluster
+run-cluster: build servers ## three nodes over MariaDB and Redis on this machine; one is killed while you watch; Ctrl-C ends it
+	@bin/xtimer demo cluster
+
 .PHONY: test
 test: promtool servers chromium ## run all tests with the race detector, as .ci/run does
 	go test -race -count=1 -timeout 25m ./...

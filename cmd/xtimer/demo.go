@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/clusterdemo"
 	"xtimer/cmd/xtimer/machine"
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/settings"
@@ -39,6 +40,7 @@ how late the call is. Ctrl-C ends the demo with a summary and deletes the folder
 		},
 	}
 	cmd.Flags().StringVar(&d.settings.Listen, "listen", d.settings.Listen, "serve the API on `HOST:PORT`, or on any free port if that port is taken")
+	cmd.AddCommand(clusterdemo.New())
 	cmd.Flags().DurationVar(&d.length, "for", 0, "end after this long (default: at Ctrl-C)")
 	return cmd
 }

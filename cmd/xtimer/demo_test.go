@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -32,6 +33,37 @@ func TestDemo(t *testing.T) {
 	}
 	if strings.Contains(out, "\x1b") {
 		t.Error("there are colours, and this is no terminal")
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
+// TestDemoCluster shows the demonstration of several nodes until one was killed. Nothing of
+// it stays.
+func TestDemoCluster(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	cmd := program(t, "demo", "cluster", "--for", "30s")
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	b, err := cmd.CombinedOutput()
+	out := string(b)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		`MariaDB listens on 127\.0\.0\.1:\d+, Redis on 127\.0\.0\.1:\d+\n`,
+		`the shards are divided: a 86, b 85, c 85;`,
+		`node b, process \d+, is killed with SIGKILL; it has called [1-9]\d* timers\n`,
+		`the other nodes called all of them within \d`,
+		`  \d+ calls, \d+ of them repeated, 0 early\n$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("nothing matches %s", want)
+		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 	if t.Failed() {
 		t.Log(out)
