@@ -14,7 +14,7 @@
 //	engine/object     what users configure beside timers, in memory
 //	engine/secret     the values that callbacks name and nobody reads back
 //	engine/process    whether the process starts, serves or ends, and its stages
-//	engine/cluster    which node owns which shard; the scheduler can be a node, the server not yet
+//	engine/cluster    which node owns which shard, and until when a node may call (serve --cluster)
 //	engine/change     makes the changes that callers ask for
 //	engine/scheduler  fires on time: wires the stages, one file a stage
 //	engine/failpoint  where a trial may stop the process

@@ -1,7 +1,7 @@
 // Package cluster decides which node owns which shard, and when a node is silent.
 //
 // Several nodes share one cold tier. No node is special, and no two clocks are compared.
-// Nothing of this package is wired into the server yet.
+// The scheduler runs a Member for each process of a node (xtimer serve --cluster).
 //
 //	plan.go    which node should own which shard
 //	lease.go   until when a life may call, by its own clock
