@@ -212,7 +212,7 @@ func (s *Server) ask(ctx context.Context, n nodes.Node, q *nodes.Request) (a nod
 		case <-answered:
 			return a, err
 		case <-tick.C:
-			if !slices.ContainsFunc(s.cfg.Cluster.Nodes(), func(x nodes.Node) bool { return x.Life == n.Life }) {
+			if !s.lives(n) {
 				cancel()
 			}
 		}

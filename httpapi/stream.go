@@ -23,6 +23,8 @@ import (
 //	id: …                the place of the last event; with each task, and with each heartbeat
 //	:                    a heartbeat, so that both sides see that the other is there
 //
+// In a cluster the stream has the events of all nodes, see otherStreams.
+//
 // A stream ends when the reader goes, cannot take a write within 10 s, or the server
 // shuts down. A reader that comes back with Last-Event-ID gets what ended meanwhile.
 func (s *Server) streamTasks(r *request) (reply, error) {
@@ -47,13 +49,14 @@ func (s *Server) streamTasks(r *request) (reply, error) {
 	}
 	ctx, cancel := context.WithCancel(s.streams)
 	tasks := s.e.Subscribers().Subscribe(ctx, f, last)
+	others := s.otherStreams(r, last)
 	conn.InPieces(r.http)
 	r.http.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.answers.ReleaseLasting(holder, streamBytes)
 		defer cancel()
 		s.stats.streams.Add(1)
 		defer s.stats.streams.Add(-1)
-		s.stream(ctx, w, tasks)
+		s.stream(ctx, w, tasks, others(ctx))
 	})
 	return reply{sent: true}, nil
 }
@@ -77,15 +80,20 @@ func (r *request) lastEvent() (*inspect.EventID, error) {
 }
 
 // stream writes events until the reader or the server has gone.
-func (s *Server) stream(ctx context.Context, w *bufio.Writer, tasks *inspect.Subscription) {
+func (s *Server) stream(ctx context.Context, w *bufio.Writer, tasks *inspect.Subscription, others *otherStreams) {
 	beat := time.NewTicker(s.cfg.Heartbeat)
 	defer beat.Stop()
-	b := appendPosition([]byte(": xtimer\nretry: 2000\n"), tasks)
+	b := appendPosition([]byte(": xtimer\nretry: 2000\n"), tasks, others)
 	for {
 		if _, err := w.Write(b); err != nil {
 			return // the reader has gone, though there is more to catch up on
 		}
 		b = b[:0]
+		select {
+		case e := <-others.next():
+			b = others.append(b, &e)
+		default:
+		}
 		e, more, err := tasks.Next(ctx)
 		switch {
 		case err != nil:
@@ -93,14 +101,17 @@ func (s *Server) stream(ctx context.Context, w *bufio.Writer, tasks *inspect.Sub
 				s.cfg.Log.Warn("a stream of tasks ends, for history cannot be read", "error", err)
 			}
 			return // a reader that comes back goes on where it was
+		case !more && len(b) > 0:
 		case !more:
 			if w.Flush() != nil {
 				return
 			}
 			select {
 			case <-tasks.Ready():
+			case e := <-others.next():
+				b = others.append(b, &e)
 			case <-beat.C:
-				b = appendPosition(append(b, ":\n"...), tasks)
+				b = appendPosition(append(b, ":\n"...), tasks, others)
 			case <-ctx.Done():
 				return
 			}
@@ -108,15 +119,18 @@ func (s *Server) stream(ctx context.Context, w *bufio.Writer, tasks *inspect.Sub
 			s.stats.dropped.Add(int(e.Gap.Count))
 			b = appendGap(b, &e.Gap)
 		default:
-			b = append(e.ID.Append(append(b, "event: task\nid: "...)), "\ndata: "...)
-			b = append(wire.AppendTask(b, e.Task), "\n\n"...)
+			b = others.appendID(append(b, "event: task\n"...), e.ID)
+			b = append(wire.AppendTask(append(b, "data: "...), e.Task), "\n\n"...)
 		}
 	}
 }
 
 // appendPosition gives the reader an ID without an event.
-func appendPosition(b []byte, tasks *inspect.Subscription) []byte {
-	return append(tasks.Position().Append(append(b, "id: "...)), "\n\n"...)
+func appendPosition(b []byte, tasks *inspect.Subscription, others *otherStreams) []byte {
+	if place := tasks.Position(); !others.isBehind(place) {
+		b = others.appendID(b, place)
+	}
+	return append(b, '\n')
 }
 
 func appendGap(b []byte, g *inspect.Gap) []byte {

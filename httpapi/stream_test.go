@@ -181,7 +181,7 @@ func TestStreamIsLeft(t *testing.T) {
 	}
 	gone, w := io.Pipe()
 	gone.Close()
-	n.s.stream(t.Context(), bufio.NewWriterSize(w, 16), tasks)
+	n.s.stream(t.Context(), bufio.NewWriterSize(w, 16), tasks, nil)
 	if _, more, err := tasks.Next(t.Context()); !more || err != nil {
 		t.Errorf("the stream read all tasks for a reader that had gone: %v", err)
 	}
@@ -232,4 +232,68 @@ func TestStreamOfAnOldClient(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(b), "{") || !strings.Contains(string(b), `"verdict"`) || !strings.HasSuffix(string(b), "}\n") {
 		t.Errorf("the verdict is %q, %v", b, err)
 	}
+}
+
+// A stream has what ends at any node, also at one that joins, and one that comes back misses
+// nothing, whatever node it comes back to.
+func TestStreamOfACluster(t *testing.T) {
+	c := newCluster(t, 3, answers(200), ServerConfig{Heartbeat: 20 * time.Millisecond})
+	var ids []string
+	for i, n := range c.n {
+		ids = append(ids, n.timer("a", strconv.Itoa(i), ""))
+	}
+	run := func(i int) (key string) {
+		t.Helper()
+		key = c.n[0].do("POST", "/v1/timers/"+ids[i]+"/run", "").want(202).str("key")
+		until(t, func() bool { return c.n[0].do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
+		return key
+	}
+	told := func(lines <-chan string, key string) (id string) {
+		t.Helper()
+		for !strings.HasSuffix(id, "-"+key) {
+			next(t, lines, "event: task")
+			id = next(t, lines, "id: ")
+			next(t, lines, "data: ")
+		}
+		return strings.TrimPrefix(id, "id: ")
+	}
+	lines, hang := c.n[1].events("/v1/tasks/stream?app=a")
+	next(t, lines, "id: ")
+	last := ""
+	for i := range ids {
+		last = told(lines, run(i))
+	}
+	hang()
+	var missed []string
+	for i := range ids {
+		missed = append(missed, run(i))
+	}
+	lines, hang = c.n[2].events("/v1/tasks/stream?app=a", "Last-Event-ID: "+last)
+	defer hang()
+	for len(missed) > 0 {
+		next(t, lines, "event: task")
+		_, key, _ := strings.Cut(next(t, lines, "id: "), "-")
+		missed = slices.DeleteFunc(missed, func(m string) bool { return m == key })
+	}
+	// A place is never before an event that the reader has.
+	newest := told(lines, run(0))
+	for range 3 {
+		next(t, lines, ":")
+		select {
+		case l := <-lines:
+			if id, ok := strings.CutPrefix(l, "id: "); ok && id < newest[:13] {
+				t.Errorf("place %s after event %s", id, newest)
+			}
+		case <-time.After(time.Second):
+		}
+	}
+	// A node that is gone may have had more.
+	if err := c.table.Leave(t.Context(), c.n[0].row.Life); err != nil {
+		t.Fatal(err)
+	}
+	c.n[0].client.CloseIdleConnections()
+	if err := c.n[0].stop(); err != nil {
+		t.Fatal(err)
+	}
+	next(t, lines, "event: gap")
 }

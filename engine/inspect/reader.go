@@ -4,6 +4,8 @@ package inspect
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -111,8 +113,22 @@ func (h history) EndedInMemory(give func(*engine.Task)) {
 	})
 }
 
+// Task finds a task that has ended, also one whose shard another node has by now.
+func (h history) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
+	t, err := h.Reader.Task(ctx, k)
+	if errors.Is(err, engine.ErrElsewhere) {
+		return h.cfg.Cold.Task(ctx, k)
+	}
+	return t, err
+}
+
+// Stored leaves the records of other nodes to them: each tells its own.
 func (h history) Stored(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
-	return h.cfg.Cold.Tasks(ctx, f, before, limit)
+	ts, next, err := h.cfg.Cold.Tasks(ctx, f, before, limit)
+	if own := h.memory.Owned(); own != engine.AllShards {
+		ts = slices.DeleteFunc(ts, func(t *engine.Task) bool { return !own.Has(t.Key.Timer.Shard()) })
+	}
+	return ts, next, err
 }
 
 func (h history) LeftOut(ctx context.Context, from, to int64) ([]int64, error) {

@@ -21,8 +21,8 @@ import (
 // closes a kept connection; fasthttp's finds out by losing the next request, and then nobody
 // knows whether the node has carried that out. And a request of it can be given up.
 type Client struct {
-	http   *http.Client
-	secret func() []byte
+	http, streams *http.Client
+	secret        func() []byte
 }
 
 // Bounds of a client.
@@ -31,18 +31,21 @@ const (
 	dialTimeout     = time.Second
 	keptFor         = 30 * time.Second // less than the node keeps it
 	mostAnswer      = 64 << 20
+	openTimeout     = 5 * time.Second // until a stream begins
 )
 
 // NewClient returns a client that signs with a secret.
 func NewClient(secret func() []byte) *Client {
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
-	return &Client{secret: secret, http: &http.Client{
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext, MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections,
-			IdleConnTimeout: keptFor, DisableCompression: true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	client := func(t *http.Transport) *http.Client {
+		t.DialContext, t.DisableCompression = dialer.DialContext, true
+		return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	return &Client{
+		secret:  secret,
+		http:    client(&http.Transport{MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections, IdleConnTimeout: keptFor}),
+		streams: client(&http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: openTimeout}),
+	}
 }
 
 // Close closes the connections that are kept.
@@ -61,10 +64,6 @@ var ErrNotSent = errors.New("the request did not reach the node")
 
 // Ask sends a request to the node at an address. It returns with ctx.
 func (c *Client) Ask(ctx context.Context, address string, r *Request) (Answer, error) {
-	secret := c.secret()
-	if len(secret) != SecretSize {
-		return Answer{}, fmt.Errorf("the secret of the nodes is not known yet: %w", ErrNotSent)
-	}
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
@@ -74,21 +73,7 @@ func (c *Client) Ask(ctx context.Context, address string, r *Request) (Answer, e
 			}
 		},
 	})
-	path, query, _ := strings.Cut(r.Target, "?")
-	q, err := http.NewRequestWithContext(ctx, r.Method, "http://"+address, bytes.NewReader(r.Body))
-	if err != nil {
-		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, err)
-	}
-	q.URL = &url.URL{Scheme: "http", Host: address, Opaque: path, RawQuery: query} // not a byte of it changes
-	if len(r.Body) == 0 {
-		q.Body, q.GetBody = http.NoBody, nil
-	}
-	for name, v := range r.Header {
-		q.Header[name] = v
-	}
-	q.Header["User-Agent"] = []string{"xtimer"}
-	q.Header[Header] = []string{r.Sign(secret, time.Now())}
-	p, err := c.http.Do(q)
+	p, err := c.send(ctx, c.http, address, r)
 	if err != nil {
 		if !sent.Load() {
 			err = fmt.Errorf("%w: %w", ErrNotSent, err)
@@ -103,3 +88,41 @@ func (c *Client) Ask(ctx context.Context, address string, r *Request) (Answer, e
 	}
 	return a, err
 }
+
+// Open opens a stream at the node at an address. It ends with ctx.
+func (c *Client) Open(ctx context.Context, address string, r *Request) (io.ReadCloser, error) {
+	p, err := c.send(ctx, c.streams, address, r)
+	if err != nil {
+		return nil, err
+	}
+	if p.StatusCode != http.StatusOK {
+		p.Body.Close()
+		return nil, fmt.Errorf("the node answers with status %d", p.StatusCode)
+	}
+	return p.Body, nil
+}
+
+// send signs a request and sends it.
+func (c *Client) send(ctx context.Context, by *http.Client, address string, r *Request) (*http.Response, error) {
+	secret := c.secret()
+	if len(secret) != SecretSize {
+		return nil, errNoSecret
+	}
+	path, query, _ := strings.Cut(r.Target, "?")
+	q, err := http.NewRequestWithContext(ctx, r.Method, "http://"+address, bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	q.URL = &url.URL{Scheme: "http", Host: address, Opaque: path, RawQuery: query} // not a byte of it changes
+	if len(r.Body) == 0 {
+		q.Body, q.GetBody = http.NoBody, nil
+	}
+	for name, v := range r.Header {
+		q.Header[name] = v
+	}
+	q.Header["User-Agent"] = []string{"xtimer"}
+	q.Header[Header] = []string{r.Sign(secret, time.Now())}
+	return by.Do(q)
+}
+
+var errNoSecret = errors.New("the secret of the nodes is not known yet")
