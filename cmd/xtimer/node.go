@@ -31,6 +31,7 @@ type node struct {
 	caller *callback.Caller
 	engine *scheduler.Scheduler
 	server *httpapi.Server
+	cold   engine.Cold
 	noWait bool // exit instead of waiting for tiers at the start
 	log    *slog.Logger
 }
@@ -107,7 +108,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 	if err != nil {
 		return nil, err
 	}
-	return &node{guard, caller, e, server, s.NoWait, log}, nil
+	return &node{guard, caller, e, server, cold, s.NoWait, log}, nil
 }
 
 // newCaller builds what makes the calls.
@@ -194,7 +195,14 @@ func (n *node) fire(ctx context.Context) error {
 		case <-time.After(time.Second):
 		}
 	}
-	err := n.engine.Run(ctx)
+	weak, err := store.Weaknesses(ctx, n.cold)
+	if err != nil && ctx.Err() == nil {
+		n.log.Warn("cannot see whether the settings of the database keep what is committed", "error", err)
+	}
+	for _, w := range weak {
+		n.log.Warn(w)
+	}
+	err = n.engine.Run(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -229,3 +230,37 @@ func (s *writerStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 	r, err := s.realStmt.ExecContext(ctx, args)
 	return r, s.c.heard(err)
 }
+
+// Weaknesses says what of the server's settings makes a commit less than it promises: each a
+// sentence for the one who runs the server.
+func (s *Store) Weaknesses(ctx context.Context) (found []string, err error) {
+	set := map[string]string{}
+	read := func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		set[strings.ToLower(name)] = value
+		return err
+	}
+	err = s.read(ctx, "read the settings of the server", func(ctx context.Context) error {
+		const variables = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit','sync_binlog','log_bin','wsrep_on')"
+		if err := s.scan(ctx, variables, read); err != nil {
+			return err
+		}
+		return s.scan(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'", read)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if v := set["innodb_flush_log_at_trx_commit"]; v != "1" && v != "" {
+		found = append(found, fmt.Sprintf("innodb_flush_log_at_trx_commit of the database is %s: if its machine crashes, timers and results of the last second are lost although they were acknowledged. Set it to 1", v))
+	}
+	if v := set["sync_binlog"]; v != "1" && v != "" && isOn(set["log_bin"]) {
+		found = append(found, fmt.Sprintf("sync_binlog of the database is %s: after a crash its replicas may lack timers and results that were acknowledged. Set it to 1", v))
+	}
+	if v := set["wsrep_cluster_size"]; isOn(set["wsrep_on"]) && v != "0" && v != "1" {
+		found = append(found, fmt.Sprintf("the database is a Galera cluster of %s servers: let all of xtimer write to one and the same of them, since Galera may lose an update that another server makes at the same time", v))
+	}
+	return found, nil
+}
+
+func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "ON") }

@@ -44,3 +44,26 @@ func TestStrictMySQL(t *testing.T) {
 	server.Do("SET GLOBAL offline_mode=0")
 	works(t, s)
 }
+
+// A server that may lose what it has committed is told of; the usual one is not.
+func TestWeaknesses(t *testing.T) {
+	for _, x := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, nil},
+		{[]string{"--innodb-flush-log-at-trx-commit=2"}, []string{"innodb_flush_log_at_trx_commit of the database is 2"}},
+		{[]string{"--log-bin=binlog", "--server-id=1", "--sync-binlog=0"}, []string{"sync_binlog of the database is 0"}},
+	} {
+		s := open(t, New(Config{DSN: servertest.MariaDB(t, x.args...).DSN("xtimer")}))
+		got, err := s.Weaknesses(t.Context())
+		if err != nil || len(got) != len(x.want) {
+			t.Fatalf("%q: %q, %v", x.args, got, err)
+		}
+		for i, w := range x.want {
+			if !strings.HasPrefix(got[i], w) {
+				t.Errorf("%q: %q", x.args, got)
+			}
+		}
+	}
+}

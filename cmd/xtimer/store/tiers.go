@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -38,6 +39,14 @@ func LockedCold(s *settings.Settings, log *slog.Logger) engine.Cold {
 
 // Members is the table of the nodes that share a cold tier of LockedCold, and that has one.
 func Members(cold engine.Cold) engine.Members { return mysql.NewMembers(cold.(*mysql.Store)) }
+
+// Weaknesses says what of the settings of an open cold tier's server weakens it.
+func Weaknesses(ctx context.Context, cold engine.Cold) ([]string, error) {
+	if db, ok := cold.(*mysql.Store); ok {
+		return db.Weaknesses(ctx)
+	}
+	return nil, nil
+}
 
 // ColdName is what the users of a node call its cold tier.
 func ColdName(s *settings.Settings) string {
