@@ -22,12 +22,18 @@ func metricNames(t *testing.T, file string) []string {
 	return slices.Compact(names)
 }
 
-// TestDeployMetrics holds the dashboard and the alerts against what a server
-// really exposes: a panel without data looks like a service without trouble.
+// TestDeployMetrics holds the dashboard and the alerts against what a server, or a node of a
+// cluster, really exposes: a panel without data looks like a service without trouble.
 func TestDeployMetrics(t *testing.T) {
 	code, page := serves(t, "--data-dir", t.TempDir()).get("/metrics")
 	if code != 200 {
 		t.Fatalf("/metrics = %d %s", code, page)
+	}
+	// A node exposes its metrics while it waits for the database, which is not there.
+	code, ofNode := starts(t, "--data-dir", t.TempDir(), "--cluster", "--node", "a", "--advertise", "127.0.0.1:1",
+		"--mysql-dsn", "x:x@tcp(127.0.0.1:1)/x", "--redis-addr", "127.0.0.1:1").get("/metrics")
+	if code != 200 {
+		t.Fatalf("/metrics of a node = %d %s", code, ofNode)
 	}
 	for _, file := range []string{"../../deploy/grafana.json", "../../deploy/alerts.yml"} {
 		names := metricNames(t, file)
@@ -35,7 +41,7 @@ func TestDeployMetrics(t *testing.T) {
 			t.Errorf("%s names only %v", file, names)
 		}
 		for _, n := range names {
-			if !regexp.MustCompile(`(?m)^` + n + `[{ ]`).MatchString(page) {
+			if !regexp.MustCompile(`(?m)^` + n + `[{ ]`).MatchString(page + ofNode) {
 				t.Errorf("%s uses %s, which no server exposes", file, n)
 			}
 		}
