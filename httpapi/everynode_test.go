@@ -197,3 +197,43 @@ func TestTasksInACluster(t *testing.T) {
 		t.Error(got.body)
 	}
 }
+
+// The figures are the sums of those of all nodes.
+func TestStatsOfACluster(t *testing.T) {
+	release := make(chan struct{})
+	c := newCluster(t, 2, func(call *engine.Call) engine.Outcome {
+		if call.Timer.Name != "quick" {
+			<-release
+		}
+		return answers(200)(call)
+	}, ServerConfig{Tokens: tokens()})
+	defer close(release)
+	a, b := c.n[0], c.n[1]
+	a.token, b.token = "root", "root"
+	for i, n := range c.n {
+		for j := range 2 + i {
+			n.do("POST", "/v1/timers/"+n.timer("a", fmt.Sprint("slow-", i, j), "")+"/run", "").want(202)
+		}
+		id := n.timer("b", "quick", "")
+		key := n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
+		n.do("DELETE", "/v1/timers/"+id, "").want(200)
+	}
+	for _, n := range c.n {
+		for token, open := range map[string]int{"root": 5, "a-read": 5, "b-admin": 0} {
+			n.token = token
+			got := n.do("GET", "/v1/stats", "").want(200)
+			if got.count("tasks", "open") != open || got.get("partial") != nil {
+				t.Errorf("%s: %s", token, got.body)
+			}
+			if token == "root" && (got.count("tasks", "since_start", "succeeded") != 2 || got.count("timers", "enabled") != 5) {
+				t.Error(got.body)
+			}
+		}
+	}
+	a.token = "root"
+	a.setCut(true)
+	if got := a.do("GET", "/v1/stats", "").want(200); got.count("tasks", "open") != 2 || got.get("partial") != true {
+		t.Error(got.body)
+	}
+}

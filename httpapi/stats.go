@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
@@ -16,22 +19,77 @@ import (
 
 // getStats is GET /v1/stats.
 func (s *Server) getStats(r *request) (reply, error) {
+	a := statsAnswer{whole: true}
 	if r.Grant.App != access.AllApps {
 		st := s.e.AppStats(r.Grant.App)
-		return reply{body: statsAnswer{&st, r.Grant.App}}, nil
+		a.s, a.app = &st, r.Grant.App
+	} else {
+		st, err := s.e.Stats(r.ctx)
+		if err != nil {
+			return reply{}, err
+		}
+		a.s = &st
 	}
-	st, err := s.e.Stats(r.ctx)
-	if err != nil {
-		return reply{}, err
+	if s.cfg.Cluster != nil && !r.ofNode {
+		for _, other := range s.askEach(r, s.others(), nil) {
+			a.whole = a.add(other) && a.whole
+		}
 	}
-	return reply{body: statsAnswer{&st, ""}}, nil
+	return reply{body: a}, nil
+}
+
+// add adds what another node answers. Of the lateness it keeps the worst of a node: that of
+// all cannot be told from those of each.
+func (a statsAnswer) add(of nodeAnswer) (ok bool) {
+	var x struct {
+		Tasks struct {
+			Open       int64            `json:"open"`
+			InFlight   int64            `json:"in_flight"`
+			Overdue    int64            `json:"overdue"`
+			Oldest     float64          `json:"oldest_overdue_ms"`
+			SinceStart map[string]int64 `json:"since_start"`
+		} `json:"tasks"`
+		Minute        map[string]float64 `json:"last_minute"`
+		DueByMinute   []int64            `json:"due_by_minute"`
+		Wheel         int                `json:"wheel"`
+		SettleBacklog int64              `json:"settle_backlog"`
+		Journal       int64              `json:"journal"`
+		Watermark     time.Time          `json:"watermark"`
+		Warnings      []inspect.Warning  `json:"warnings"`
+	}
+	if of.err != nil || of.Status != fasthttp.StatusOK || json.Unmarshal(of.Body, &x) != nil {
+		return false
+	}
+	s := a.s
+	s.Open, s.InFlight, s.Overdue = s.Open+x.Tasks.Open, s.InFlight+x.Tasks.InFlight, s.Overdue+x.Tasks.Overdue
+	s.OldestOverdue = max(s.OldestOverdue, time.Duration(x.Tasks.Oldest*float64(time.Millisecond)))
+	for i := range s.Ended {
+		s.Ended[i] += x.Tasks.SinceStart[engine.TaskStatus(i).String()]
+	}
+	s.FiresPerSec += x.Minute["fires_per_second"]
+	for i, name := range latenessNames {
+		s.Lateness[i] = max(s.Lateness[i], x.Minute[name])
+	}
+	for i := range min(len(x.DueByMinute), len(s.DueByMinute)) {
+		s.DueByMinute[i] += x.DueByMinute[i]
+	}
+	s.Wheel, s.SettleBacklog, s.Journal = s.Wheel+x.Wheel, s.SettleBacklog+x.SettleBacklog, s.Journal+x.Journal
+	if at := x.Watermark.UnixMilli(); !x.Watermark.IsZero() && (s.Watermark <= 0 || at < s.Watermark) {
+		s.Watermark = at
+	}
+	for _, w := range x.Warnings {
+		w.Detail = "node " + of.node.Name + ": " + w.Detail
+		s.Warnings = append(s.Warnings, w)
+	}
+	return true
 }
 
 // statsAnswer renders the figures of the service, or those of one app: its tasks, and
 // what belongs to no app.
 type statsAnswer struct {
-	s   *inspect.Stats
-	app string // "": the service
+	s     *inspect.Stats
+	app   string // "": the service
+	whole bool   // each node is in it
 }
 
 var latenessNames = [...]string{"lateness_ms_p50", "lateness_ms_p99", "lateness_ms_p99.9"}
@@ -81,7 +139,10 @@ func (a statsAnswer) render(b []byte) []byte {
 	if s.Watermark > 0 {
 		b = wire.TimeMember(b, "watermark", s.Watermark)
 	}
-	return append(warningsMember(tiersMember(b, s.Tiers), s.Warnings), '}')
+	if b = warningsMember(tiersMember(b, s.Tiers), s.Warnings); !a.whole {
+		b = wire.BoolMember(b, "partial", true)
+	}
+	return append(b, '}')
 }
 
 func tiersMember(b []byte, up map[string]bool) []byte {

@@ -38,6 +38,7 @@ type Stats struct {
 	Watermark     time.Time       `json:"watermark,omitzero"`
 	Tiers         map[string]bool `json:"tiers"` // whether each is there
 	Warnings      []Warning       `json:"warnings,omitempty"`
+	Partial       bool            `json:"partial,omitempty"` // a node of the cluster did not respond
 }
 
 // Stats reads the server's figures.
