@@ -2,9 +2,11 @@ package bench
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -91,6 +93,69 @@ func TestNodesRoll(t *testing.T) {
 	if setting("XTIMER_NODE_FAULTS", 0) > 0 && late > time.Second {
 		t.Errorf("a call was %v late", late)
 	}
+}
+
+// TestNodesDelete deletes timers at any of three nodes while they fire: after the answer no
+// call of the timer begins, on any node. 250 ms are left for calls that began before.
+//
+// XTIMER_NODE_DELETES is how many, 200 at a time.
+func TestNodesDelete(t *testing.T) {
+	beside(t)
+	x := startNodes(t, 3)
+	var took []time.Duration
+	for range max(setting("XTIMER_NODE_DELETES", 200)/200, 1) {
+		from := len(x.ids)
+		for _, s := range x.all {
+			x.create(t, s, 67)
+		}
+		ids := x.ids[from:]
+		time.Sleep(time.Second)
+		answered := make([]time.Time, len(ids))
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for w := range 8 {
+			wg.Go(func() {
+				for i := w; i < len(ids); i += 8 {
+					began := time.Now()
+					q, _ := http.NewRequest(http.MethodDelete, x.all[(i*7+w)%3].url("/v1/timers/"+ids[i]), nil)
+					r, err := client.Do(q)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					answered[i] = time.Now()
+					r.Body.Close()
+					if r.StatusCode != 200 {
+						t.Errorf("a delete got %d", r.StatusCode)
+					}
+					mu.Lock()
+					took = append(took, time.Since(began))
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		late := 0
+		x.mu.Lock()
+		for key, as := range x.arrivals {
+			timer, _, _ := strings.Cut(key, "_")
+			if i := slices.Index(ids, timer); i >= 0 && !answered[i].IsZero() {
+				for _, a := range as {
+					if a.at.Sub(answered[i]) > 250*time.Millisecond {
+						late++
+					}
+				}
+			}
+		}
+		x.mu.Unlock()
+		x.ids = x.ids[:from]
+		if late > 0 {
+			t.Errorf("%d calls after the answer to their delete", late)
+		}
+	}
+	slices.Sort(took)
+	t.Logf("%d deletes at any node: p50 %v, p99 %v, max %v", len(took), round(took[len(took)/2]), round(took[len(took)*99/100]), round(took[len(took)-1]))
 }
 
 // nodes are servers that share a MariaDB and a Redis, with 60 timers between them.
