@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,11 +80,14 @@ func TestNodeJoins(t *testing.T) {
 		a, b := ws[0], ws[1]
 		a.start()
 		time.Sleep(1300 * time.Millisecond)
-		all := makeMany(ws[:1], 160)
+		all := makeMany(ws[:1], 80)
 		shots := map[string]int64{}
 		for i := range 400 {
 			name := fmt.Sprint("shot-", i)
 			shots[name] = w.now() + int64(i)*50 + 9_025
+			if i%4 == 0 { // in a minute that is loaded later
+				shots[name] += 120_000
+			}
 			a.make(timer(name, at(shots[name])))
 		}
 		tries := map[string]engine.TimerID{}
@@ -105,7 +109,7 @@ func TestNodeJoins(t *testing.T) {
 		if n, m := a.node.owns(), b.node.owns(); n != 128 || m != 128 {
 			t.Errorf("they own %d and %d shards", n, m)
 		}
-		time.Sleep(90 * time.Second)
+		time.Sleep(140 * time.Second)
 		to := w.now()
 		byB := 0
 		for _, x := range all {
@@ -138,6 +142,59 @@ func TestNodeJoins(t *testing.T) {
 		w.settle()
 		if n := a.journal.length() + b.journal.length(); n > 0 {
 			t.Errorf("the journals have %d records", n)
+		}
+	})
+}
+
+// A call that takes its time keeps the journal from forgetting. All the same it has nothing
+// of a shard that has left: when the shard comes back, and the node dies, what it has would be
+// taken for the last that is known.
+func TestJournalOfShardsThatLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		time.Sleep(1300 * time.Millisecond)
+		for i := range 8 {
+			name := fmt.Sprint("slow-", i)
+			behaveAll(ws, name, slow(14*time.Second))
+			a.make(timer(name, delay(time.Second), timeout(30*time.Second)))
+		}
+		makeMany(ws[:1], 80)
+		time.Sleep(3 * time.Second)
+		b.start()
+		time.Sleep(6 * time.Second)
+		if n := b.node.owns(); n != engine.Shards/2 {
+			t.Fatalf("the second node owns %d shards", n)
+		}
+		seen, err := a.node.table.Look(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, others := 0, 0
+		a.journal.mu.Lock()
+		defer a.journal.mu.Unlock()
+		for _, r := range a.journal.records {
+			var k engine.Key
+			switch r := r.(type) {
+			case engine.Begun:
+				k = r.Key
+			case []byte:
+				task, err := engine.DecodeTask(bytes.Clone(r))
+				if err != nil {
+					t.Fatal(err)
+				}
+				k = task.Key
+			}
+			if seen.Shards[k.Timer.Shard()].Holder == a.node.life.Load() {
+				mine++
+			} else {
+				others++
+			}
+		}
+		if mine == 0 || others > 0 {
+			t.Errorf("the journal has %d records of the node's shards, and %d of the other's", mine, others)
 		}
 	})
 }
