@@ -63,7 +63,7 @@ var mutations = []mutation{
 		{"engine/scheduler/start.go", "			delete(f.begun, t.Key)\n", ""},
 	}},
 	{"a row of owed is lost when a retry is settled", []replacement{
-		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, t.owed())\n", "			if t.state != Retrying {\n				s.Owe = append(s.Owe, t.owed())\n			}\n"},
+		{"engine/resident/settle.go", "	s.Owe = append(s.Owe, m.owed(t))\n", "			if t.state != Retrying {\n				s.Owe = append(s.Owe, m.owed(t))\n			}\n"},
 	}},
 	{"misfires are called, not decided", []replacement{
 		{"engine/policy/misfire.go", "	if p.OneShot() || t.Misfire.Policy == engine.MisfireAll {\n", "	if true {\n"},
@@ -172,11 +172,33 @@ var mutations = []mutation{
 	{outageIsSilence, []replacement{
 		{"engine/cluster/watch.go", "	if now-w.last > w.times.Gap {\n		was = nil\n	}\n", ""},
 	}},
+	{takesWithoutFence, []replacement{
+		{"tier/memory/members.go", "m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})", "m.holders[s], m.moves, m.cold.shards[s].Owner = engine.Holding{Holder: life, Clean: h.Clean}, m.moves+1, n.Name"},
+	}},
 	{onceByJournal, []replacement{
 		{"engine/scheduler/executor.go", "	case once && e.life != nil:\n", "	case once && e.life != nil && false:\n"},
 	}},
-	{takesWithoutFence, []replacement{
-		{"tier/memory/members.go", "m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})", "m.holders[s], m.moves, m.cold.shards[s].Owner = engine.Holding{Holder: life, Clean: h.Clean}, m.moves+1, n.Name"},
+	{alwaysClean, []replacement{
+		{"engine/scheduler/gain.go", "if s.Clean {", "if s.Clean || true {"},
+	}},
+	{trustsWarm, []replacement{
+		{"engine/scheduler/gain.go", "		m.gaps.add(e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))\n", ""},
+	}},
+	{mintsAnywhere, []replacement{
+		{"engine/change/create.go", "e.IDs.Next(now, own)", "e.IDs.Next(now, engine.AllShards)"},
+		{"engine/resident/change.go", "if sh.stay != here {", "if false {"},
+	}},
+	{cedesDuringChanges, []replacement{
+		{"engine/resident/cede.go", "if len(sh.changing) > 0 {", "if false {"},
+	}},
+	{cedesBehind, []replacement{
+		{"engine/resident/cede.go", "!sh.isQuiet() || w < sh.lastBegun() && !forced", "!sh.isQuiet()"},
+	}},
+	{cedesCalls, []replacement{
+		{"engine/resident/cede.go", "			s.Owe[len(s.Owe)-1].NotBefore = now + t.timer.def.Callback.Timeout.Milliseconds() + stillRuns\n", ""},
+	}},
+	{keepsJournal, []replacement{
+		{"engine/scheduler/cede.go", "return e.settler.forgetAll(ctx)", "return nil"},
 	}},
 }
 
@@ -190,6 +212,14 @@ const (
 	outageIsSilence   = "all are silent after an outage of the table"
 	takesWithoutFence = "a shard is taken under its former fence"
 	onceByJournal     = "a node notes at_most_once calls in its journal only"
+
+	alwaysClean        = "the shards of a dead node are recovered as if it had given them"
+	trustsWarm         = "the warm minutes of a gained shard are trusted"
+	mintsAnywhere      = "a node creates timers in shards of other nodes"
+	cedesDuringChanges = "a shard is given away while a timer is being changed"
+	cedesBehind        = "a shard is given away before the watermark passes what began"
+	cedesCalls         = "the heir of a shard calls at once what is still in a call"
+	keepsJournal       = "the journal keeps records of shards that were given away"
 )
 
 // noticedBy has the test, a package and its name, that has to notice a mutation for which
@@ -203,6 +233,14 @@ var noticedBy = map[string][2]string{
 	outageIsSilence:   {"../../engine/cluster", "TestOutageBuriesNobody"},
 	takesWithoutFence: {"../../tier/memory", "TestMembers"},
 	onceByJournal:     {"../../engine/scheduler", "TestNodeThatDiesCallsOnce"},
+
+	alwaysClean:        {"../../engine/scheduler", "TestNodeTakesOver"},
+	trustsWarm:         {"../../engine/scheduler", "TestNodeJoins"},
+	mintsAnywhere:      {"../../engine/scheduler", "TestChangeDuringHandOver"},
+	cedesDuringChanges: {"../../engine/scheduler", "TestChangeDuringHandOver"},
+	cedesBehind:        {"../../engine/resident", "TestCede"},
+	cedesCalls:         {"../../engine/scheduler", "TestCallsDuringHandOver"},
+	keepsJournal:       {"../../engine/scheduler", "TestJournalOfShardsThatLeft"},
 
 	"tasks that wait for each other go in any order":             {"../../engine/resident", "TestQueueGoesByDue"},
 	"a row that changes its lane is not read again":              {"../../engine/scheduler", "TestRowThatChangesItsLane"},
