@@ -237,3 +237,32 @@ func TestStatsOfACluster(t *testing.T) {
 		t.Error(got.body)
 	}
 }
+
+// A minute has the dues of all nodes, in their order.
+func TestUpcomingOfACluster(t *testing.T) {
+	c := newCluster(t, 3, answers(200), ServerConfig{})
+	at := time.Now().Add(25 * time.Second).Truncate(time.Minute).Add(time.Minute) // or some may be in another minute
+	until(t, func() bool {
+		return c.n[0].do("GET", fmt.Sprint("/v1/upcoming?at=", at.UnixMilli()), "").want(200).get("partial") == false
+	})
+	for i := range 9 {
+		due := at.Add(time.Duration(30-i) * time.Second).UnixMilli()
+		c.n[i%3].do("POST", "/v1/timers", fmt.Sprintf(`{"app":"a","name":"n-%d","schedule":{"at":%d},"callback":{"url":"http://127.0.0.1:9/x"}}`, i, due)).want(201)
+	}
+	path := fmt.Sprint("/v1/upcoming?at=", at.UnixMilli())
+	for _, n := range c.n {
+		got := n.do("GET", path, "").want(200)
+		for i := range 9 {
+			if got.str("dues", i, "name") != fmt.Sprint("n-", 8-i) || got.count("due_by_second", 22+i) != 1 {
+				t.Fatal(got.body)
+			}
+		}
+		if got = n.do("GET", path+"&limit=4", "").want(200); len(got.get("dues").([]any)) != 4 || got.str("dues", 3, "name") != "n-5" || got.get("partial") != true {
+			t.Error(got.body)
+		}
+	}
+	c.n[0].setCut(true)
+	if got := c.n[0].do("GET", path, "").want(200); got.get("partial") != true {
+		t.Error(got.body)
+	}
+}

@@ -2,8 +2,13 @@ package httpapi
 
 import (
 	"cmp"
+	"encoding/json"
 	"runtime"
+	"slices"
 	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
 	"xtimer/engine/change"
@@ -101,6 +106,15 @@ func (s *Server) coming(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if s.cfg.Cluster != nil && !r.ofNode {
+		for _, a := range s.askEach(r, s.others(), nil) {
+			c.Partial = !addComing(&c, a) || c.Partial
+		}
+		slices.SortFunc(c.Dues, func(a, b inspect.ComingDue) int { return a.Key.Compare(b.Key) })
+		if len(c.Dues) > limit {
+			c.Dues, c.Partial = c.Dues[:limit], true
+		}
+	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TimeMember(append(b, '{'), "minute", c.Minute)
 		b = append(wire.Member(b, "due_by_second"), '[')
@@ -118,6 +132,34 @@ func (s *Server) coming(r *request) (reply, error) {
 		}
 		return append(wire.BoolMember(append(b, ']'), "partial", c.Partial), '}')
 	})}, nil
+}
+
+// addComing adds the dues of another node; false: there are more, or it did not answer.
+func addComing(c *inspect.Coming, of nodeAnswer) (whole bool) {
+	var x struct {
+		Seconds [60]int64 `json:"due_by_second"`
+		Dues    []struct {
+			Timer string    `json:"timer_id"`
+			App   string    `json:"app"`
+			Name  string    `json:"name"`
+			Due   time.Time `json:"due"`
+		} `json:"dues"`
+		Partial bool `json:"partial"`
+	}
+	if of.err != nil || of.Status != fasthttp.StatusOK || json.Unmarshal(of.Body, &x) != nil {
+		return false
+	}
+	for i, n := range x.Seconds {
+		c.Seconds[i] += n
+	}
+	for _, d := range x.Dues {
+		id, err := engine.ParseTimerID(d.Timer)
+		if err != nil {
+			return false
+		}
+		c.Dues = append(c.Dues, inspect.ComingDue{Key: engine.Key{Timer: id, Due: d.Due.UnixMilli()}, App: d.App, Name: d.Name})
+	}
+	return !x.Partial
 }
 
 // listFailures is GET /v1/tasks/failures: what failed or is dead, grouped. The
