@@ -28,7 +28,8 @@ func tokens() []access.Token {
 
 // TestEveryRouteAsksForItsRole walks the routing table with every token.
 func TestEveryRouteAsksForItsRole(t *testing.T) {
-	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: tokens(), Pprof: true})
+	e := newEngine(t, answers(200), nil)
+	n := serve(t, e, ServerConfig{Tokens: tokens(), Pprof: true, Alerts: idleAlerts(e)})
 	fill := strings.NewReplacer("{id}", "7", "{key}", "7_8", "{app}", "a", "{name}", "n", "{profile}", "cmdline")
 	for _, rt := range routes(ServerConfig{Pprof: true}) {
 		path := fill.Replace(rt.path)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"xtimer/engine/alert"
 	"xtimer/engine/secret"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/nodes"
@@ -20,6 +21,8 @@ type ServerConfig struct {
 	Cluster nodes.Cluster
 	// Secrets are those of the engine's objects; nil: the server makes them, unsealed.
 	Secrets *secret.Vault
+	// Alerts tells people of failures; nil: nobody does.
+	Alerts *alert.Alerter
 	// CursorKey seals the cursors of lists, CursorKeySize bytes; nil: one of the process's
 	// own, whose cursors end with it.
 	CursorKey []byte

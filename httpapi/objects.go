@@ -29,7 +29,7 @@ type objects struct {
 }
 
 // objectKinds are the kinds of objects that the API has.
-var objectKinds = []*objects{secretObjects}
+var objectKinds = []*objects{secretObjects, channelObjects, ruleObjects, muteObjects}
 
 // objectRoutes are the routes of all kinds.
 func objectRoutes() (table []route) {

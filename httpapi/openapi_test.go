@@ -192,6 +192,15 @@ func TestEverySchemaCompiles(t *testing.T) {
 	}
 }
 
+// testAlertsAnswer marks the routes that TestAlerts asks.
+func testAlertsAnswer(well map[string]bool) {
+	for _, rt := range append(objectRoutes(), alertRoutes()...) {
+		if strings.Contains(rt.path, "/alerts/") {
+			well[rt.method+" "+rt.path] = true
+		}
+	}
+}
+
 // TestEveryRouteKeepsTheDocument has each route answer well at least once; do
 // holds what is sent and answered against the document.
 func TestEveryRouteKeepsTheDocument(t *testing.T) {
@@ -223,6 +232,7 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("GET", secret, "/v1/apps/a/secrets/s", "")
 	do("GET", "/v1/apps/{app}/secrets", "/v1/apps/a/secrets", "")
 	do("DELETE", secret, "/v1/apps/a/secrets/s", "")
+	testAlertsAnswer(well) // TestAlerts
 	const timer = "/v1/timers/{id}"
 	do("PATCH", timer, "/v1/timers/"+id, `{"priority":null}`)
 	do("POST", timer+"/disable", "/v1/timers/"+id+"/disable", `{"reason":"r","until":"2099-01-01T00:00:00Z"}`)

@@ -37,6 +37,8 @@ func (rt *route) thing() string {
 		return "task"
 	case strings.HasPrefix(rt.path, "/v1/operations"):
 		return "operation"
+	case strings.HasPrefix(rt.path, "/v1/alerts/incidents"):
+		return "incident"
 	}
 	return cmp.Or(thingOf(rt.path), "timer")
 }
@@ -115,7 +117,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/metrics", handle: (*Server).getMetrics},
 		{method: get, path: "/openapi.json", handle: (*Server).getOpenAPI},
 	}
-	table = append(table, objectRoutes()...)
+	table = append(append(table, objectRoutes()...), alertRoutes()...)
 	if cfg.Pprof {
 		table = append(
 			table,

@@ -16,6 +16,7 @@ import (
 	"xtimer/cmd/xtimer/settings"
 	"xtimer/cmd/xtimer/store"
 	"xtimer/engine"
+	"xtimer/engine/alert"
 	"xtimer/engine/scheduler"
 	"xtimer/engine/secret"
 	"xtimer/httpapi"
@@ -32,6 +33,7 @@ type node struct {
 	engine *scheduler.Scheduler
 	server *httpapi.Server
 	cold   engine.Cold
+	alerts *alert.Alerter
 	noWait bool // exit instead of waiting for tiers at the start
 	log    *slog.Logger
 }
@@ -58,7 +60,9 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		return nil, err
 	}
 	counted := metrics.NewSet()
+	alerts := newAlerter(s, cold, objects, vault, caller, counted, log)
 	e := scheduler.New(scheduler.Config{
+		Ended:             alerts.Ended,
 		Cold:              cold,
 		Objects:           objects,
 		Cluster:           newLife(s, cold, log),
@@ -86,6 +90,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		Tokens:        tokens,
 		Cluster:       newPeers(e.Life()),
 		Secrets:       vault,
+		Alerts:        alerts,
 		CursorKey:     store.CursorKey(s.DataDir, log),
 		MaxConns:      int(min(65536, files/2)),
 		MaxConnsPerIP: s.ConnectionsPerAddress,
@@ -108,7 +113,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 	if err != nil {
 		return nil, err
 	}
-	return &node{guard, caller, e, server, cold, s.NoWait, log}, nil
+	return &node{guard, caller, e, server, cold, alerts, s.NoWait, log}, nil
 }
 
 // newCaller builds what makes the calls.
@@ -202,7 +207,9 @@ func (n *node) fire(ctx context.Context) error {
 	for _, w := range weak {
 		n.log.Warn(w)
 	}
+	stop := alerting(ctx, n.alerts)
 	err = n.engine.Run(ctx)
+	stop()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}

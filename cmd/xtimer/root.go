@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"xtimer/cmd/xtimer/alert"
 	"xtimer/cmd/xtimer/bench"
 	"xtimer/cmd/xtimer/contexts"
 	"xtimer/cmd/xtimer/exit"
@@ -37,6 +38,7 @@ records the result of every call.`,
 		timer.New(),
 		task.New(),
 		secret.New(),
+		alert.New(),
 		contexts.New(),
 		figures.NewStats(),
 		figures.NewTop(),

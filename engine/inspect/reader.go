@@ -32,7 +32,8 @@ type Config struct {
 	Window           time.Duration    // how far ahead the warm tier is filled
 	HistoryRetention time.Duration
 	HistorySampled   bool
-	Metrics          *metrics.Set // gets what is read of the service
+	Ended            func(*engine.Task) // is told of each task that ended; nil: nobody is
+	Metrics          *metrics.Set       // gets what is read of the service
 }
 
 // Reader answers what readers ask. It changes neither memory nor the tiers.
@@ -54,7 +55,7 @@ func New(cfg Config) (*Reader, *Tally) {
 		Lanes: r.memory.Queue.Lanes, Stored: r.overdue.storedIn, Now: r.now,
 	}
 	cfg.Tiers.Counts.CompareAndSwap(nil, &engine.Counts{})
-	r.tally = newTally(r.apps.Figures, r.subscribers, cfg.Metrics)
+	r.tally = newTally(r.apps.Figures, r.subscribers, cfg.Ended, cfg.Metrics)
 	r.register(cfg.Metrics)
 	return r, r.tally
 }

@@ -17,10 +17,11 @@ type Tally struct {
 	recent      Recent
 	figures     *Figures
 	subscribers *Subscribers
+	watcher     func(*engine.Task) // nil: nobody is told besides
 }
 
-func newTally(f *Figures, s *Subscribers, set *metrics.Set) *Tally {
-	y := &Tally{recent: newRecent(), figures: f, subscribers: s}
+func newTally(f *Figures, s *Subscribers, ended func(*engine.Task), set *metrics.Set) *Tally {
+	y := &Tally{recent: newRecent(), figures: f, subscribers: s, watcher: ended}
 	for status := range y.results {
 		y.results[status] = &metrics.Counter{}
 		if s := engine.TaskStatus(status); s.Final() {
@@ -56,6 +57,9 @@ func (y *Tally) Found(ts []*engine.Task) {
 func (y *Tally) tell(t *engine.Task) {
 	y.figures.Ended(t)
 	y.subscribers.Tell(t)
+	if y.watcher != nil {
+		y.watcher(t)
+	}
 }
 
 // Attempt counts a call of a timer that was made.

@@ -36,6 +36,8 @@ type Kind struct {
 	// returns, and with a zero key after a load, when any may have changed. No write of any
 	// kind is made meanwhile.
 	Changed func(k engine.ObjectKey)
+	// Uncounted: the objects do not count towards MaxOfApp, for the program makes them.
+	Uncounted bool
 }
 
 // Set has all objects. Its methods may be called by many goroutines.
@@ -90,7 +92,9 @@ func (s *Set) load(ctx context.Context) error {
 			}
 			p := part{o.Kind, o.App}
 			all[p] = append(all[p], &o)
-			of[o.App]++
+			if !s.kind(o.ObjectKey).Uncounted {
+				of[o.App]++
+			}
 		}
 		return nil
 	})
@@ -163,12 +167,18 @@ func (s *Set) replace(k engine.ObjectKey, next *engine.Object) {
 		list[i] = next
 	case ok:
 		list = slices.Delete(list, i, i+1)
-		s.of[k.App]--
+		s.countOne(k, -1)
 	case next != nil:
 		list = slices.Insert(list, i, next)
-		s.of[k.App]++
+		s.countOne(k, +1)
 	}
 	s.all[p] = list
+}
+
+func (s *Set) countOne(k engine.ObjectKey, n int) {
+	if !s.kind(k).Uncounted {
+		s.of[k.App] += n
+	}
 }
 
 // changed tells the package of a kind that an object was changed.

@@ -72,7 +72,7 @@ func (s *Set) put(ctx context.Context, w *Write, stands *engine.Object) (Result,
 	result, was := Created, uint32(0)
 	if stands != nil {
 		was, o.Version, result = stands.Version, stands.Version+1, Updated
-	} else if s.count(w.Key.App) >= MaxOfApp {
+	} else if !s.kind(w.Key).Uncounted && s.count(w.Key.App) >= MaxOfApp {
 		return "", nil, errTooMany
 	}
 	if w.Dry {

@@ -34,6 +34,10 @@ type Config struct {
 	// a set of its own.
 	Objects *object.Set
 
+	// Ended is told of each task that got its final status, and must not block; nil: nobody
+	// is. It must not keep the task.
+	Ended func(*engine.Task)
+
 	// ColdName is what people call the cold tier; default "the cold tier".
 	ColdName string
 	Node     string // the owner's name in the cold tier; default "xtimer"
@@ -175,7 +179,7 @@ func New(cfg Config) *Scheduler {
 	})
 	read := inspect.Config{
 		Cold: cfg.Cold, Warm: cfg.Warm, Journal: cfg.Journal, Memory: e.memory, Process: e.process, Minutes: &e.migrator.minutes, Tiers: e.tiers,
-		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics,
+		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics, Ended: cfg.Ended,
 	}
 	e.Reader, e.tally = inspect.New(read)
 	e.Maker = change.New(change.Config{

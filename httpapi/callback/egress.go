@@ -109,6 +109,9 @@ func (c *Caller) Forbids(target string) error {
 	return c.egress.check(ap.String())
 }
 
+// Allowed returns an error for an address (IP:PORT) that may not be dialled.
+func (c *Caller) Allowed(address string) error { return c.egress.check(address) }
+
 // isOwn reports whether one of an address's forms is this machine's, with a port
 // that is listened on. The machine's addresses are looked up each time, for
 // they change, and the question is rare: only for that port.

@@ -44,6 +44,7 @@ type Settings struct {
 	Drain             time.Duration // default 30 s
 	ClockWait         time.Duration // for a synchronised clock at the start; default 30 s, 0: none
 
+	PublicURL     string // where people reach the console, for links in messages; default none
 	SecretKeyFile string // has the key that seals secrets; default none: they are stored as they are
 
 	EgressAllow      []netip.Prefix // exceptions from the next two
@@ -137,6 +138,7 @@ func settingList(s *Settings) []setting {
 		{"backup-dir", (*textValue)(&s.BackupDir), "the folder `DIR` for the backups that xtimer backup and POST /v1/admin/backup make"},
 		{"drain", (*span.Value)(&s.Drain), "how long calls in flight may take after SIGTERM"},
 		{"clock-wait", (*span.Value)(&s.ClockWait), "how long a start waits for the clock to be synchronised, if the machine has booted since the last finished due or the clock is a minute behind that due; 0: do not wait"},
+		{"public-url", (*textValue)(&s.PublicURL), "the `URL` at which people reach the console, for links in the messages of alerts"},
 		{"secret-key-file", (*textValue)(&s.SecretKeyFile), "seal the secrets that are stored with the key in this `FILE`: 32 bytes, or these in hex or base64; without it, they are stored as they are"},
 		{"egress-allow", (*cidrsValue)(&s.EgressAllow), "call targets in these `CIDRs` even if --egress-deny or --egress-public-only denies them"},
 		{"egress-deny", (*cidrsValue)(&s.EgressDeny), "do not call targets in these `CIDRs`"},

@@ -1,0 +1,349 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"xtimer/engine"
+	"xtimer/engine/object"
+	"xtimer/tier/memory"
+)
+
+// world is an alerter on a tier in memory, and what its channels were sent.
+type world struct {
+	*testing.T
+	*Alerter
+	cold *memory.Cold
+	set  *object.Set
+	mu   sync.Mutex
+	sent []Message
+	send func(d *Delivery) Result
+	stop func()
+}
+
+func newWorld(t *testing.T, cold *memory.Cold) *world {
+	w := &world{T: t, cold: cold}
+	log := slog.New(slog.DiscardHandler)
+	w.set = object.New(cold, time.Now, log)
+	w.Alerter = New(Config{Objects: w.set, Cold: cold, Log: log, Metrics: metrics.NewSet(), Send: func(_ context.Context, d *Delivery) Result {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.sent = append(w.sent, d.Message)
+		if w.send != nil {
+			return w.send(d)
+		}
+		return Result{Delivered: true}
+	}})
+	if err := w.set.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = w.Alerter.Run(ctx)
+	}()
+	w.stop = func() {
+		cancel()
+		<-ended
+	}
+	synctest.Wait()
+}
+
+func (w *world) put(kind, app, name string, v any) {
+	w.Helper()
+	body, err := json.Marshal(v)
+	if err == nil {
+		_, _, err = w.set.Put(w.Context(), engine.ObjectKey{Kind: kind, App: app, Name: name}, body, nil)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) rule(name string, edit func(*Rule)) {
+	w.Helper()
+	r := NewRule()
+	r.On, r.Channels = []string{"dead", "failed"}, []string{"ops"}
+	edit(&r)
+	w.put(RuleKind, "shop", name, r)
+}
+
+func (w *world) channel(perMinute int) {
+	w.put(ChannelKind, "shop", "ops", Channel{Kind: "webhook", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: perMinute})
+}
+
+func (w *world) ends(timer engine.TimerID, status engine.TaskStatus) {
+	now := time.Now().UnixMilli()
+	w.Ended(&engine.Task{Key: engine.Key{Timer: timer, Due: now}, App: "shop", Name: fmt.Sprint("t", timer), Status: status, Ended: now})
+}
+
+// says waits, and wants the types of the messages sent since.
+func (w *world) says(after time.Duration, want ...string) []Message {
+	w.Helper()
+	time.Sleep(after)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var got []string
+	for _, m := range w.sent {
+		got = append(got, m.Type)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		w.Errorf("%q was sent, want %q", got, want)
+	}
+	sent := w.sent
+	w.sent = nil
+	return sent
+}
+
+// An incident opens once, counts, is repeated, and closes with the next success of the timer.
+func TestIncident(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.run()
+		w.ends(1, engine.Dead) // before there is a rule
+		w.rule("r", func(r *Rule) { r.Repeat = time.Hour })
+		w.ends(1, engine.Succeeded)
+		w.ends(1, engine.Missed) // not of the rule
+		w.says(time.Minute)
+		w.ends(1, engine.Dead)
+		m := w.says(2*time.Second, "incident.opened")
+		if i := m[0].Incident; i.By != "t1" || i.Count != 1 || i.App != "shop" || i.Rule != "r" || m[0].ID != "al_"+i.ID+"_1" {
+			t.Errorf("%+v", i)
+		}
+		w.ends(1, engine.Failed)
+		w.ends(2, engine.Dead)
+		w.says(2*time.Second, "incident.opened") // of the second timer
+		again := w.says(time.Hour, "incident.repeated", "incident.repeated")
+		if again[0].Incident.Count+again[1].Incident.Count != 3 {
+			t.Errorf("%+v %+v", again[0].Incident, again[1].Incident)
+		}
+		w.ends(2, engine.Succeeded)
+		if m := w.says(2*time.Second, "incident.recovered"); m[0].Incident.By != "t2" || m[0].Incident.Why != "recovered" {
+			t.Errorf("%+v", m[0].Incident)
+		}
+		for _, i := range w.Incidents("shop") {
+			if i.By == "t1" {
+				if _, err := w.Ack(t.Context(), "shop", i.ID, "on it"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		w.says(3 * time.Hour) // nothing: it is acknowledged
+		w.stop()
+	})
+}
+
+func TestThresholds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.run()
+		w.rule("three", func(r *Rule) { r.After, r.Within, r.By = 3, time.Minute, "app" })
+		w.ends(1, engine.Dead)
+		w.ends(2, engine.Dead)
+		w.says(61 * time.Second)
+		w.ends(3, engine.Dead)
+		w.says(2 * time.Second)
+		w.ends(4, engine.Dead)
+		w.ends(5, engine.Dead)
+		if m := w.says(2*time.Second, "incident.opened"); m[0].Incident.By != "shop" || m[0].Incident.Count != 3 {
+			t.Errorf("%+v", m[0].Incident)
+		}
+		w.says(2 * time.Minute) // no success yet
+		w.ends(9, engine.Succeeded)
+		w.says(2*time.Second, "incident.recovered")
+
+		w.rule("three", func(r *Rule) { r.Streak = 2 })
+		w.ends(1, engine.Dead)
+		w.says(2 * time.Second)
+		w.ends(1, engine.Succeeded)
+		w.says(2 * time.Second)
+		w.ends(1, engine.Dead)
+		w.says(2 * time.Second)
+		w.ends(1, engine.Dead)
+		w.says(2*time.Second, "incident.opened")
+		if err := w.set.Delete(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "three"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.says(2 * time.Second)
+		for _, i := range w.Incidents("") {
+			if i.Closed == 0 {
+				t.Errorf("an incident of a rule that is gone is open: %+v", i)
+			}
+		}
+		if w.matcher.Load() != nil {
+			t.Error("there is a matcher without a rule")
+		}
+		w.stop()
+	})
+}
+
+// Beyond the rate of a channel all messages of a minute are one digest, which counts all.
+func TestDigest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(5)
+		w.rule("r", func(*Rule) {})
+		w.run()
+		for i := range 1000 {
+			w.ends(engine.TimerID(i+1), engine.Dead)
+		}
+		w.says(2*time.Second, "incident.opened", "incident.opened", "incident.opened", "incident.opened")
+		if m := w.says(time.Minute, "digest"); m[0].Count != 996 || len(m[0].Incidents) != 20 {
+			t.Errorf("%d of 996 are counted, %d named", m[0].Count, len(m[0].Incidents))
+		}
+		w.stop()
+	})
+}
+
+// A channel that does not answer is tried again for an hour, under the same id; one that
+// refuses for good is not. Another channel is not held up.
+func TestRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(r *Rule) { r.Repeat = 0 })
+		w.run()
+		failures := 3
+		w.send = func(*Delivery) Result {
+			failures--
+			return Result{Delivered: failures < 0}
+		}
+		w.ends(1, engine.Dead)
+		m := w.says(40*time.Second, "incident.opened", "incident.opened", "incident.opened", "incident.opened")
+		if m[0].ID != m[3].ID {
+			t.Error("a message has another id when it is repeated")
+		}
+		w.send = func(*Delivery) Result { return Result{Final: true} }
+		w.ends(2, engine.Dead)
+		w.says(2*time.Hour, "incident.opened")
+		w.send = func(*Delivery) Result { return Result{} }
+		w.ends(3, engine.Dead)
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		w.mu.Lock()
+		n := len(w.sent)
+		w.sent, w.send = nil, nil
+		w.mu.Unlock()
+		if n < 10 || n > 30 {
+			t.Errorf("%d tries in an hour", n)
+		}
+		w.ends(4, engine.Dead)
+		w.says(2*time.Second, "incident.opened")
+		w.stop()
+	})
+}
+
+// After a start, incidents go on, what was not sent is sent under its id, and failures since
+// the cursor are found in history.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.run()
+		w.send = func(*Delivery) Result { return Result{} }
+		w.ends(1, engine.Dead)
+		first := w.says(10*time.Second, "incident.opened", "incident.opened")
+		w.stop()
+
+		now := time.Now().Add(time.Second).UnixMilli()
+		late := &engine.Task{Key: engine.Key{Timer: 2, Due: now - 1000}, App: "shop", Name: "t2", Status: engine.Dead, Ended: now}
+		record := engine.Record{Key: late.Key, Status: late.Status, Encoded: engine.AppendTask(nil, late)}
+		if err := cold.Settle(t.Context(), &engine.Settlement{Owner: "n", Tasks: []engine.Record{record}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w = newWorld(t, cold)
+		w.run()
+		m := w.says(2*time.Second, "incident.opened", "incident.opened")
+		if m[0].ID != first[0].ID || m[1].Incident.By != "t2" {
+			t.Errorf("%+v %+v", m[0], m[1])
+		}
+		w.ends(1, engine.Succeeded)
+		w.says(2*time.Second, "incident.recovered")
+		w.stop()
+	})
+}
+
+// What found the ring full is read from history, once.
+func TestOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(r *Rule) { r.By = "app" })
+		const n = ringSize + 5000
+		now := time.Now().UnixMilli()
+		var records []engine.Record
+		for i := range n {
+			task := &engine.Task{Key: engine.Key{Timer: engine.TimerID(i + 1), Due: now}, App: "shop", Status: engine.Dead, Ended: now}
+			records = append(records, engine.Record{Key: task.Key, Status: task.Status, Encoded: engine.AppendTask(nil, task)})
+			w.Ended(task)
+		}
+		if err := w.cold.Settle(t.Context(), &engine.Settlement{Owner: "n", Tasks: records}); err != nil {
+			t.Fatal(err)
+		}
+		w.run()
+		w.says(10*time.Second, "incident.opened")
+		if all := w.Incidents("shop"); len(all) != 1 || all[0].Count != n {
+			t.Errorf("%d failures are counted, want %d", all[0].Count, n)
+		}
+		w.stop()
+	})
+}
+
+// A mute has an incident recorded, and not sent.
+func TestMute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.put(MuteKind, "shop", "m", Mute{Match: Match{NamePrefix: "t1"}, Until: time.Now().Add(time.Hour).UnixMilli()})
+		w.run()
+		w.ends(1, engine.Dead)
+		w.says(2 * time.Second)
+		if all := w.Incidents("shop"); len(all) != 1 || !all[0].Muted {
+			t.Errorf("%+v", all)
+		}
+		w.ends(2, engine.Dead)
+		w.says(2*time.Second, "incident.opened")
+		w.stop()
+	})
+}
+
+func TestInUse(t *testing.T) {
+	w := newWorld(t, memory.NewCold())
+	w.channel(60)
+	w.rule("r", func(*Rule) {})
+	if err := w.set.Delete(t.Context(), engine.ObjectKey{Kind: ChannelKind, App: "shop", Name: "ops"}, nil); err == nil || err.Error() != "it is used by rule r" {
+		t.Error(err)
+	}
+	if _, _, err := w.set.Put(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "s"}, []byte(`{"channels":["none"]}`), nil); err == nil {
+		t.Error("a rule names a channel that is not there")
+	}
+}
+
+// Without a rule, the end of a task costs a load of a pointer.
+func BenchmarkEndedWithoutRules(b *testing.B) {
+	a := &Alerter{}
+	task := &engine.Task{App: "shop", Status: engine.Dead}
+	for b.Loop() {
+		a.Ended(task)
+	}
+}

@@ -1,0 +1,336 @@
+package alert
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"xtimer/engine"
+	"xtimer/engine/object"
+)
+
+// Config of an Alerter.
+type Config struct {
+	Objects *object.Set
+	Cold    engine.Cold
+	// Send delivers a message; see Delivery. It returns within a minute.
+	Send    func(ctx context.Context, d *Delivery) Result
+	Link    string // where people look, in messages; "": nowhere
+	Log     *slog.Logger
+	Metrics *metrics.Set
+}
+
+// Alerter has the rules in force and the open incidents.
+type Alerter struct {
+	cfg     Config
+	matcher atomic.Pointer[matcher] // nil: there are no rules
+	ring    ring
+	watch   watch
+	box     *outbox
+	renewed atomic.Bool // rules were changed since the alerter looked
+
+	mu    sync.Mutex // guards what follows
+	judge *judge
+	open  map[string]*Incident // by id
+	seen  map[engine.Key]bool  // what was judged lately, so that a look into history counts nothing twice
+	last  int64                // the latest end (Unix ms) that was judged
+	saved int64                // the cursor as it is stored
+}
+
+// New returns an alerter; it does nothing before Run.
+func New(cfg Config) *Alerter {
+	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, seen: map[engine.Key]bool{}}
+	a.ring.wake = make(chan struct{}, 1)
+	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
+	a.box = newOutbox(a)
+	cfg.Objects.Register(object.Kind{Name: RuleKind, Changed: a.rulesChanged, Check: a.checkRule})
+	cfg.Objects.Register(object.Kind{Name: ChannelKind, Check: a.checkChannel})
+	cfg.Objects.Register(object.Kind{Name: MuteKind})
+	cfg.Objects.Register(object.Kind{Name: incidentKind, Uncounted: true})
+	cfg.Objects.Register(object.Kind{Name: cursorKind, Uncounted: true})
+	cfg.Metrics.NewGauge("xtimer_alert_overflow_total", func() float64 {
+		a.ring.mu.Lock()
+		defer a.ring.mu.Unlock()
+		return float64(a.ring.lost)
+	})
+	for _, severity := range []string{"critical", "warning"} {
+		cfg.Metrics.NewGauge(`xtimer_incidents{severity="`+severity+`"}`, func() float64 { return float64(a.count(severity)) })
+	}
+	return a
+}
+
+func (a *Alerter) count(severity string) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, i := range a.open {
+		if i.Severity == severity {
+			n++
+		}
+	}
+	return n
+}
+
+// checkRule refuses a rule that names a channel which is not there.
+func (a *Alerter) checkRule(k engine.ObjectKey, next []byte) error {
+	if next == nil {
+		return nil
+	}
+	r, ok := read[Rule](&engine.Object{Body: next})
+	if !ok {
+		return nil
+	}
+	for _, c := range r.Channels {
+		if a.cfg.Objects.Get(engine.ObjectKey{Kind: ChannelKind, App: k.App, Name: c}) == nil {
+			return engine.Invalid("channels", "unknown_channel", "the app has no channel %q", c)
+		}
+	}
+	return nil
+}
+
+// checkChannel refuses to delete a channel that a rule names.
+func (a *Alerter) checkChannel(k engine.ObjectKey, next []byte) error {
+	var users []string
+	if next == nil {
+		for _, o := range a.cfg.Objects.List(RuleKind, k.App) {
+			r, _ := read[Rule](o)
+			for _, c := range r.Channels {
+				if c == k.Name {
+					users = append(users, "rule "+o.Name)
+				}
+			}
+		}
+	}
+	if users != nil {
+		return object.InUse(users)
+	}
+	return nil
+}
+
+// rulesChanged has new rules looked at: by the engine at once, by the alerter soon.
+func (a *Alerter) rulesChanged(engine.ObjectKey) {
+	m := &matcher{apps: map[string]statusSet{}}
+	for app, list := range a.rules() {
+		for _, r := range list {
+			m.apps[app] |= r.on
+		}
+	}
+	if len(m.apps) == 0 {
+		m = nil
+	}
+	a.matcher.Store(m)
+	a.renewed.Store(true)
+	a.ring.poke()
+}
+
+func (a *Alerter) rules() map[string][]*ruleAt {
+	all := map[string][]*ruleAt{}
+	for _, app := range a.cfg.Objects.Apps(RuleKind) {
+		for _, o := range a.cfg.Objects.List(RuleKind, app) {
+			if r, ok := read[Rule](o); ok {
+				all[app] = append(all[app], newRuleAt(app, o.Name, r))
+			}
+		}
+	}
+	return all
+}
+
+// Times of the alerter.
+const (
+	tick        = time.Second
+	saveEvery   = 5 * time.Second
+	settles     = 2 * time.Second // after which the end of a task is in history
+	mostSeen    = 200_000
+	keptClosed  = 7 * 24 * time.Hour
+	furthestDue = 24 * time.Hour // before the end of a task that history is searched for
+)
+
+// Run judges what the ring has, until ctx ends. It begins with what ended since the cursor.
+func (a *Alerter) Run(ctx context.Context) error {
+	defer a.box.stop()
+	a.restore(ctx)
+	for saved := time.Now(); ; {
+		wait := tick
+		if a.isIdle() {
+			wait = time.Hour
+		}
+		select {
+		case <-ctx.Done():
+			a.save(context.WithoutCancel(ctx))
+			return nil
+		case <-a.ring.wake:
+		case <-time.After(wait):
+		}
+		a.work(ctx)
+		if time.Since(saved) >= saveEvery {
+			a.save(ctx)
+			saved = time.Now()
+		}
+	}
+}
+
+func (a *Alerter) isIdle() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.open) == 0 && a.saved == a.last
+}
+
+// work judges what waits, and repeats and closes what is to be.
+func (a *Alerter) work(ctx context.Context) {
+	a.mu.Lock()
+	if a.renewed.Swap(false) {
+		for _, i := range a.judge.setRules(a.rules(), time.Now().UnixMilli()) {
+			a.closed(i)
+		}
+	}
+	a.mu.Unlock()
+	events, from, to := a.ring.take()
+	a.judgeAll(ctx, events)
+	if from != 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settles):
+		}
+		a.lookBack(ctx, from, to)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now().UnixMilli()
+	for _, i := range a.judge.pass(now, a.watch.sawSuccess) {
+		a.closed(i)
+	}
+	for _, i := range a.open {
+		if i.Next != 0 && i.Next <= now && i.Acked == 0 {
+			a.tell(i, "incident.repeated")
+		}
+	}
+	a.watch.replace(a.judge.watched())
+}
+
+func (a *Alerter) judgeAll(ctx context.Context, events []event) {
+	for k := range events {
+		ev := &events[k]
+		a.mu.Lock()
+		needs := ev.Status != engine.Succeeded && a.judge.needsTimer(ev)
+		a.mu.Unlock()
+		var t *engine.Timer
+		if needs {
+			t, _ = a.cfg.Cold.Timer(ctx, ev.Key.Timer) // of one that is gone nothing more is known
+		}
+		a.mu.Lock()
+		a.judgeOne(ev, t)
+		a.mu.Unlock()
+	}
+}
+
+// judgeOne judges an event. a.mu is held.
+func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
+	a.last = max(a.last, ev.Ended)
+	if ev.Status == engine.Succeeded {
+		for _, i := range a.judge.succeeded(ev) {
+			a.closed(i)
+		}
+		return
+	}
+	if len(a.seen) >= mostSeen {
+		clear(a.seen)
+	}
+	a.seen[ev.Key] = true
+	for _, i := range a.judge.failed(ev, t) {
+		a.open[i.ID] = i
+		i.Muted = a.muted(i, t)
+		a.tell(i, "incident.opened")
+	}
+}
+
+// muted reports whether a mute holds for an incident. a.mu is held.
+func (a *Alerter) muted(i *Incident, t *engine.Timer) bool {
+	now := time.Now().UnixMilli()
+	for _, app := range [...]string{i.App, "*"} {
+		for _, o := range a.cfg.Objects.List(MuteKind, app) {
+			if m, ok := read[Mute](o); ok && m.Until > now && m.Match.matches(i.By, t) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// closed notes the end of an incident. a.mu is held.
+func (a *Alerter) closed(i *Incident) {
+	delete(a.open, i.ID)
+	i.Next = 0
+	if r := a.rule(i); r != nil && r.Recovered {
+		a.tell(i, "incident.recovered")
+	}
+	a.store(context.Background(), i)
+}
+
+func (a *Alerter) rule(i *Incident) *Rule {
+	o := a.cfg.Objects.Get(engine.ObjectKey{Kind: RuleKind, App: i.RuleApp, Name: i.Rule})
+	if o == nil {
+		return nil
+	}
+	r, _ := read[Rule](o)
+	return &r
+}
+
+// tell has the channels of an incident's rule told. a.mu is held.
+func (a *Alerter) tell(i *Incident, what string) {
+	i.changed = true
+	r := a.rule(i)
+	if r == nil {
+		return
+	}
+	i.Next = 0
+	if r.Repeat > 0 && i.Closed == 0 {
+		i.Next = time.Now().Add(r.Repeat).UnixMilli()
+	}
+	if i.Muted {
+		return
+	}
+	i.Told++
+	a.box.put(i, what, r.Channels)
+}
+
+// sent notes that a message was delivered, or given up.
+func (a *Alerter) sent(id string, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := a.open[id]; i != nil && i.Sent < n {
+		i.Sent, i.changed = n, true
+	}
+}
+
+// lookBack judges the failures that ended from an instant to another, but not those that were
+// judged already. History is in the order of dues, and a task may end long after its due.
+func (a *Alerter) lookBack(ctx context.Context, from, to int64) {
+	f := engine.TaskFilter{From: from - furthestDue.Milliseconds(), To: to + 1, Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}
+	for before := (engine.Key{}); ; {
+		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
+		if err != nil {
+			if ctx.Err() == nil {
+				a.cfg.Log.Error("cannot read the failures that alerts are to see", "error", err)
+			}
+			return
+		}
+		var events []event
+		a.mu.Lock()
+		for _, t := range page {
+			if t.Ended >= from && t.Ended <= to && !a.seen[t.Key] {
+				events = append(events, eventOf(t))
+			}
+		}
+		a.mu.Unlock()
+		a.judgeAll(ctx, events)
+		if before = next; next == (engine.Key{}) {
+			return
+		}
+	}
+}

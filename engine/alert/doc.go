@@ -1,0 +1,13 @@
+// Package alert tells people of tasks that failed.
+//
+//	Alerter.Ended   the end of a task, in the engine's goroutine: one load of a pointer where no
+//	                rule is; a match puts an event into a ring, and nothing else
+//	judge           which event opens, counts or closes an incident                     (pure)
+//	Alerter.Run     ring → judge → incidents, which are objects → outbox
+//	outbox          a goroutine a channel: rate, digest, retries
+//
+// An event that found the ring full is not lost: the alerter reads the failures of that time
+// from history. So does a start, from the cursor on, which is stored every few seconds.
+// A message is sent at least once, under the same id when it is repeated. The outbox sends
+// with a function that package notify has, so this package knows no HTTP.
+package alert

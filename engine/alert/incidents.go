@@ -1,0 +1,137 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"time"
+
+	"xtimer/engine"
+)
+
+// restore reads the incidents of a former process, and judges what ended since it stored its
+// cursor.
+func (a *Alerter) restore(ctx context.Context) {
+	a.mu.Lock()
+	a.renewed.Store(false)
+	a.judge.setRules(a.rules(), time.Now().UnixMilli())
+	for _, app := range a.cfg.Objects.Apps(incidentKind) {
+		for _, o := range a.cfg.Objects.List(incidentKind, app) {
+			i, ok := read[Incident](o)
+			if !ok || i.Closed != 0 || !a.judge.restore(&i) {
+				continue
+			}
+			a.open[i.ID] = &i
+			if r := a.rule(&i); r != nil && i.Sent < i.Told && !i.Muted {
+				a.box.put(&i, "incident.opened", r.Channels) // under the id that it had
+			}
+		}
+	}
+	a.watch.replace(a.judge.watched())
+	cursor := int64(0)
+	if o := a.cfg.Objects.Get(cursorKey); o != nil {
+		cursor, _ = read[int64](o)
+	}
+	a.last, a.saved = cursor, cursor
+	a.mu.Unlock()
+	if cursor != 0 && a.matcher.Load() != nil {
+		a.lookBack(ctx, cursor+1, time.Now().UnixMilli())
+	}
+}
+
+var cursorKey = engine.ObjectKey{Kind: cursorKind, App: "*", Name: "cursor"}
+
+// save stores what has changed, and the cursor.
+func (a *Alerter) save(ctx context.Context) {
+	a.mu.Lock()
+	var changed []*Incident
+	for _, i := range a.open {
+		if i.changed {
+			i.changed = false
+			c := *i
+			changed = append(changed, &c)
+		}
+	}
+	last, saved := a.last, a.saved
+	a.mu.Unlock()
+	for _, i := range changed {
+		a.store(ctx, i)
+	}
+	if last == saved {
+		return
+	}
+	body, _ := json.Marshal(last)
+	if _, _, err := a.cfg.Objects.Put(ctx, cursorKey, body, nil); err == nil {
+		a.mu.Lock()
+		a.saved = last
+		a.mu.Unlock()
+	}
+	a.forget(ctx, time.Now().Add(-keptClosed).UnixMilli())
+}
+
+func (a *Alerter) store(ctx context.Context, i *Incident) {
+	body, err := json.Marshal(i)
+	if err == nil {
+		_, _, err = a.cfg.Objects.Put(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, body, nil)
+	}
+	if err != nil && ctx.Err() == nil {
+		a.cfg.Log.Warn("cannot store an incident", "incident", i.ID, "error", err)
+	}
+}
+
+// forget deletes incidents that were closed before an instant.
+func (a *Alerter) forget(ctx context.Context, before int64) {
+	for _, i := range a.stored("") {
+		if i.Closed != 0 && i.Closed < before {
+			_ = a.cfg.Objects.Delete(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, nil) // the next save tries again
+		}
+	}
+}
+
+func (a *Alerter) stored(app string) (all []Incident) {
+	for _, of := range a.cfg.Objects.Apps(incidentKind) {
+		if app != "" && of != app {
+			continue
+		}
+		for _, o := range a.cfg.Objects.List(incidentKind, of) {
+			if i, ok := read[Incident](o); ok {
+				all = append(all, i)
+			}
+		}
+	}
+	return all
+}
+
+// Incidents lists the incidents of an app ("": of all), open ones as they stand now.
+func (a *Alerter) Incidents(app string) (all []Incident) {
+	by := map[string]Incident{}
+	for _, i := range a.stored(app) {
+		by[i.ID] = i
+	}
+	a.mu.Lock()
+	for _, i := range a.open {
+		if app == "" || i.App == app {
+			by[i.ID] = *i
+		}
+	}
+	a.mu.Unlock()
+	for i := range maps.Values(by) {
+		all = append(all, i)
+	}
+	return all
+}
+
+// Ack stops the repeats of an open incident that an app ("": any) may see.
+func (a *Alerter) Ack(ctx context.Context, app, id, note string) (Incident, error) {
+	a.mu.Lock()
+	i := a.open[id]
+	if i == nil || app != "" && i.App != app {
+		a.mu.Unlock()
+		return Incident{}, engine.ErrNotFound
+	}
+	i.Acked, i.AckedBy, i.Note, i.Next, i.changed = time.Now().UnixMilli(), engine.Author(ctx), note, 0, true
+	c := *i
+	a.mu.Unlock()
+	a.store(ctx, &c)
+	return c, nil
+}

@@ -1,0 +1,279 @@
+package alert
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"xtimer/engine"
+)
+
+// Incident is something that a rule found, from its opening to its end.
+type Incident struct {
+	ID       string   `json:"id"`
+	Rule     string   `json:"rule"`
+	RuleApp  string   `json:"rule_app"` // the rule's; "*": of all apps
+	App      string   `json:"app"`
+	By       string   `json:"by"` // the timer's name or id, the target, the app or the rule
+	Severity string   `json:"severity"`
+	On       []string `json:"on"` // the statuses that were seen
+	Opened   int64    `json:"opened"`
+	Last     int64    `json:"last"` // the last failure
+	Closed   int64    `json:"closed,omitempty"`
+	Why      string   `json:"why,omitempty"` // it was closed: recovered, gone
+	Count    int64    `json:"count"`
+	Muted    bool     `json:"muted,omitempty"`
+	Acked    int64    `json:"acked,omitempty"`
+	AckedBy  string   `json:"acked_by,omitempty"`
+	Note     string   `json:"note,omitempty"`
+	// Told is how many messages there are of it, Sent how many were delivered or given up.
+	Told  int    `json:"told"`
+	Sent  int    `json:"sent"`
+	Next  int64  `json:"next,omitempty"` // when it is repeated
+	Tasks []Task `json:"tasks"`          // the last, at most 5
+
+	Timer engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
+
+	changed bool // since it was stored
+}
+
+// Task is one task of an incident.
+type Task struct {
+	Key    string `json:"key"`
+	Name   string `json:"name"`
+	Due    int64  `json:"due"`
+	Status string `json:"status"`
+	Code   int    `json:"code,omitempty"`
+	Class  string `json:"error_class,omitempty"`
+}
+
+const mostTasks = 5
+
+func (i *Incident) add(ev *event) {
+	i.Count++
+	i.Last = max(i.Last, ev.Ended)
+	if s := ev.Status.String(); !slices.Contains(i.On, s) {
+		i.On = append(i.On, s)
+	}
+	if len(i.Tasks) == mostTasks {
+		i.Tasks = i.Tasks[1:]
+	}
+	i.Tasks = append(slices.Clip(i.Tasks), Task{ev.Key.String(), ev.Name, ev.Key.Due, ev.Status.String(), int(ev.Code), ev.class()})
+	i.changed = true
+}
+
+// ruleAt is a rule in force.
+type ruleAt struct {
+	Rule
+	app, name string
+	on        statusSet
+}
+
+func newRuleAt(app, name string, r Rule) *ruleAt {
+	at := &ruleAt{Rule: r, app: app, name: name}
+	for _, w := range r.On {
+		at.on |= 1 << statuses[w]
+	}
+	return at
+}
+
+// group is what a rule counts together: the tasks of a timer, a target, an app, or all.
+type group struct {
+	rule   *ruleAt
+	app    string
+	by     string
+	timer  engine.TimerID
+	recent []int64 // when the failures within Rule.Within ended
+	streak int
+	open   *Incident
+}
+
+// judge decides what events mean. It reads no clock and no store.
+type judge struct {
+	rules  map[string][]*ruleAt // by app
+	groups map[string]*group    // by rule and value
+	of     map[engine.TimerID][]*group
+	newID  func() string
+}
+
+func newJudge(newID func() string) *judge {
+	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID}
+}
+
+// mostGroups bounds what is counted at a time; beyond it, what has no incident is forgotten.
+const mostGroups = 100_000
+
+func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
+	app, by, timer := ev.App, r.app+"/"+r.name, engine.TimerID(0)
+	switch r.By {
+	case "timer":
+		by, timer = cmp.Or(ev.Name, ev.Key.Timer.String()), ev.Key.Timer
+	case "target":
+		by = ""
+		if t != nil {
+			by = engine.TargetOf(t.Callback.URL)
+		}
+	case "app":
+		by = ev.App
+	case "rule":
+		app = r.app
+	}
+	return j.groupOf(r, app, by, timer)
+}
+
+func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group {
+	key := strings.Join([]string{r.app, r.name, r.By, app, by, timer.String()}, "\x00")
+	g := j.groups[key]
+	if g == nil {
+		if len(j.groups) >= mostGroups {
+			maps.DeleteFunc(j.groups, func(_ string, g *group) bool { return g.open == nil })
+			j.index()
+		}
+		g = &group{rule: r, app: app, by: by, timer: timer}
+		j.groups[key] = g
+		if timer != 0 {
+			j.of[timer] = append(j.of[timer], g)
+		}
+	}
+	return g
+}
+
+// needsTimer reports whether the definition of the event's timer is needed to judge it.
+func (j *judge) needsTimer(ev *event) bool {
+	needs := func(r *ruleAt) bool { return r.on.has(ev.Status) && (r.Match.needsTimer() || r.By == "target") }
+	return slices.ContainsFunc(j.rules[ev.App], needs) || slices.ContainsFunc(j.rules["*"], needs)
+}
+
+// failed counts a failure, and returns the incidents that it opens.
+func (j *judge) failed(ev *event, t *engine.Timer) (opened []*Incident) {
+	for _, app := range [...]string{ev.App, "*"} {
+		for _, r := range j.rules[app] {
+			if !r.on.has(ev.Status) || !r.Match.matches(ev.Name, t) {
+				continue
+			}
+			g := j.group(r, ev, t)
+			if g.open != nil {
+				g.count(ev)
+				g.open.add(ev)
+				continue
+			}
+			if n := g.count(ev); n == 0 {
+				continue
+			} else {
+				g.open = &Incident{ID: j.newID(), Rule: r.name, RuleApp: r.app, App: g.app, By: g.by, Severity: r.Severity, Opened: ev.Ended, Timer: g.timer}
+				g.open.add(ev)
+				g.open.Count = int64(n)
+				opened = append(opened, g.open)
+			}
+		}
+	}
+	return opened
+}
+
+// count counts a failure, and returns how many make an incident, 0 if they do not yet.
+func (g *group) count(ev *event) int {
+	if g.rule.Streak > 0 {
+		if g.streak++; g.streak >= g.rule.Streak {
+			return g.streak
+		}
+		return 0
+	}
+	g.recent = append(g.recent, ev.Ended)
+	if len(g.recent) > g.rule.After {
+		g.recent = g.recent[len(g.recent)-g.rule.After:]
+	}
+	if len(g.recent) == g.rule.After && ev.Ended-g.recent[0] <= g.rule.Within.Milliseconds() {
+		return g.rule.After
+	}
+	return 0
+}
+
+// succeeded ends the streaks and the incidents of a timer, and returns those.
+func (j *judge) succeeded(ev *event) (closed []*Incident) {
+	for _, g := range j.of[ev.Key.Timer] {
+		g.streak = 0
+		if g.open != nil && ev.Ended >= g.open.Last {
+			closed = append(closed, g.close(ev.Ended, "recovered"))
+		}
+	}
+	return closed
+}
+
+func (g *group) close(at int64, why string) *Incident {
+	i := g.open
+	i.Closed, i.Why, i.changed = at, why, true
+	g.open, g.streak, g.recent = nil, 0, nil
+	return i
+}
+
+// pass closes the incidents of several timers that had no failure for a time, and a success.
+func (j *judge) pass(now int64, sawSuccess func(app string) bool) (closed []*Incident) {
+	for _, g := range j.groups {
+		if g.open != nil && g.timer == 0 && now-g.open.Last > g.rule.Within.Milliseconds() && sawSuccess(g.app) {
+			closed = append(closed, g.close(now, "recovered"))
+		}
+	}
+	return closed
+}
+
+// setRules puts rules into force, and returns the incidents of rules that are gone.
+func (j *judge) setRules(rules map[string][]*ruleAt, now int64) (closed []*Incident) {
+	j.rules = rules
+	find := func(app, name string) *ruleAt {
+		for _, r := range rules[app] {
+			if r.name == name {
+				return r
+			}
+		}
+		return nil
+	}
+	for key, g := range j.groups {
+		r := find(g.rule.app, g.rule.name)
+		if r != nil && r.By == g.rule.By {
+			g.rule = r
+			continue
+		}
+		if g.open != nil {
+			closed = append(closed, g.close(now, "gone"))
+		}
+		delete(j.groups, key)
+	}
+	j.index()
+	return closed
+}
+
+// index makes the groups of each timer anew.
+func (j *judge) index() {
+	clear(j.of)
+	for _, g := range j.groups {
+		if g.timer != 0 {
+			j.of[g.timer] = append(j.of[g.timer], g)
+		}
+	}
+}
+
+// watched are the timers and apps whose successes matter.
+func (j *judge) watched() (timers map[engine.TimerID]bool, apps map[string]bool) {
+	timers, apps = map[engine.TimerID]bool{}, map[string]bool{}
+	for _, g := range j.groups {
+		switch {
+		case g.timer != 0 && (g.open != nil || g.streak > 0):
+			timers[g.timer] = true
+		case g.timer == 0 && g.open != nil:
+			apps[g.app] = false
+		}
+	}
+	return timers, apps
+}
+
+// restore takes an incident of a former process; it reports whether its rule still is there.
+func (j *judge) restore(i *Incident) bool {
+	for _, r := range j.rules[i.RuleApp] {
+		if r.name == i.Rule && (r.By == "timer") == (i.Timer != 0) {
+			j.groupOf(r, i.App, i.By, i.Timer).open = i
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,244 @@
+package alert
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"xtimer/engine"
+)
+
+// Delivery is a message for a channel.
+type Delivery struct {
+	App     string
+	Channel Channel
+	Message Message
+}
+
+// Message is what a channel is told.
+type Message struct {
+	Type      string     `json:"type"` // incident.opened, repeated, recovered; digest; test
+	ID        string     `json:"id"`   // the same when it is repeated
+	Incident  *Incident  `json:"-"`
+	Incidents []Incident `json:"-"`               // of a digest: the largest, at most 20
+	Count     int        `json:"count,omitempty"` // of a digest: how many there are
+	Link      string     `json:"link,omitempty"`
+}
+
+// Result is what came of a delivery.
+type Result struct {
+	Delivered bool
+	Final     bool   // a repeat would not help
+	Status    int    // of the answer; 0: there was none
+	Answer    string // its beginning
+	Error     string
+	After     time.Duration // how long the channel asked to wait; 0: it did not
+}
+
+// Times and bounds of the outbox.
+const (
+	firstRetry   = 5 * time.Second
+	longestRetry = 5 * time.Minute
+	giveUpAfter  = time.Hour
+	mostNamed    = 20
+	mostTests    = 6      // a minute
+	mostWaiting  = 10_000 // messages of a channel; more replace the oldest
+)
+
+// outbox has a goroutine for each channel that has something to send, so that one that hangs
+// holds up no other.
+type outbox struct {
+	a      *Alerter
+	ctx    context.Context
+	cancel context.CancelFunc
+	works  sync.WaitGroup
+
+	mu    sync.Mutex
+	boxes map[engine.ObjectKey]*box // guarded by mu
+	over  bool
+	// The minute in which tests are counted, and how many there were.
+	minute time.Time
+	tests  int
+}
+
+// box is what waits for a channel.
+type box struct {
+	waiting []letter // guarded by outbox.mu
+	busy    bool     // a goroutine sends; likewise
+	// The minute that is counted, and how many were sent in it; the goroutine's.
+	minute time.Time
+	sent   int
+}
+
+type letter struct {
+	Message
+	incident string // "": of none
+	n        int
+}
+
+func newOutbox(a *Alerter) *outbox {
+	o := &outbox{a: a, boxes: map[engine.ObjectKey]*box{}}
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	return o
+}
+
+// put has a message about an incident sent to channels. a.mu is held.
+func (o *outbox) put(i *Incident, what string, channels []string) {
+	c := *i
+	l := letter{Message{Type: what, ID: fmt.Sprintf("al_%s_%d", i.ID, i.Told), Incident: &c, Link: o.a.cfg.Link}, i.ID, i.Told}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return
+	}
+	for _, name := range channels {
+		k := engine.ObjectKey{Kind: ChannelKind, App: i.RuleApp, Name: name}
+		b := o.boxes[k]
+		if b == nil {
+			b = &box{}
+			o.boxes[k] = b
+		}
+		if len(b.waiting) >= mostWaiting {
+			b.waiting = b.waiting[1:]
+		}
+		b.waiting = append(b.waiting, l)
+		if !b.busy {
+			b.busy = true
+			o.works.Go(func() { o.send(k, b) })
+		}
+	}
+}
+
+// stop ends what is being sent; the next start sends it again.
+func (o *outbox) stop() {
+	o.mu.Lock()
+	o.over = true
+	o.mu.Unlock()
+	o.cancel()
+	o.works.Wait()
+}
+
+// send sends what waits for a channel: one by one while the channel takes so many in a minute,
+// and beyond that one digest of all at the end of the minute.
+func (o *outbox) send(k engine.ObjectKey, b *box) {
+	for o.ctx.Err() == nil {
+		c, ok := o.channel(k)
+		if now := time.Now(); now.Sub(b.minute) >= time.Minute {
+			b.minute, b.sent = now, 0
+		}
+		digest := ok && b.sent >= c.PerMinute-1
+		if digest {
+			o.sleep(time.Until(b.minute.Add(time.Minute)))
+			b.minute, b.sent = time.Now(), 0
+		}
+		letters := o.take(b, digest)
+		switch {
+		case letters == nil:
+			return
+		case !ok: // the channel was deleted
+			continue
+		}
+		m := letters[0].Message
+		if len(letters) > 1 {
+			m = digestOf(letters)
+		}
+		b.sent++
+		o.deliver(&Delivery{App: k.App, Channel: c, Message: m})
+		for _, l := range letters {
+			if o.ctx.Err() == nil {
+				o.a.sent(l.incident, l.n)
+			}
+		}
+	}
+}
+
+func (o *outbox) channel(k engine.ObjectKey) (c Channel, ok bool) {
+	if found := o.a.cfg.Objects.Get(k); found != nil {
+		return read[Channel](found)
+	}
+	return c, false
+}
+
+// take takes one message, or all; nil ends the goroutine of the box.
+func (o *outbox) take(b *box, all bool) (letters []letter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := min(1, len(b.waiting))
+	if all {
+		n = len(b.waiting)
+	}
+	if n == 0 {
+		b.busy = false
+		return nil
+	}
+	letters, b.waiting = b.waiting[:n:n], b.waiting[n:]
+	return letters
+}
+
+func (o *outbox) sleep(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-o.ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func digestOf(letters []letter) Message {
+	m := Message{Type: "digest", ID: "al_digest_" + letters[0].ID + "_" + letters[len(letters)-1].ID, Count: len(letters), Link: letters[0].Link}
+	largest := slices.SortedStableFunc(slices.Values(letters), func(x, y letter) int { return cmp.Compare(y.Incident.Count, x.Incident.Count) })
+	for _, l := range largest[:min(len(largest), mostNamed)] {
+		m.Incidents = append(m.Incidents, *l.Incident)
+	}
+	return m
+}
+
+// deliver sends a message until it is taken, refused for good, or an hour has passed.
+func (o *outbox) deliver(d *Delivery) {
+	wait := firstRetry
+	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(2*wait, longestRetry) {
+		r := o.a.cfg.Send(o.ctx, d)
+		switch {
+		case r.Delivered:
+			o.count(d, "delivered")
+			return
+		case r.Final:
+			o.count(d, "refused")
+			o.a.cfg.Log.Warn("an alert channel refuses a message", "app", d.App, "kind", d.Channel.Kind, "status", r.Status, "error", r.Error)
+			return
+		case time.Now().Add(max(wait, r.After)).After(until):
+			o.count(d, "given_up")
+			o.a.cfg.Log.Warn("a message to an alert channel is given up", "app", d.App, "kind", d.Channel.Kind, "status", r.Status, "error", r.Error)
+			return
+		}
+		o.sleep(max(wait, r.After))
+	}
+}
+
+func (o *outbox) count(d *Delivery, result string) {
+	o.a.cfg.Metrics.GetOrCreateCounter(fmt.Sprintf("xtimer_alerts_total{kind=%q,result=%q}", d.Channel.Kind, result)).Inc()
+}
+
+// Test sends a test message to a channel, once.
+func (a *Alerter) Test(ctx context.Context, app, name string) (Result, error) {
+	c, ok := a.box.channel(engine.ObjectKey{Kind: ChannelKind, App: app, Name: name})
+	if !ok {
+		return Result{}, engine.ErrNotFound
+	}
+	a.box.mu.Lock()
+	now := time.Now()
+	if now.Sub(a.box.minute) >= time.Minute {
+		a.box.minute, a.box.tests = now, 0
+	}
+	a.box.tests++
+	many := a.box.tests > mostTests
+	a.box.mu.Unlock()
+	if many {
+		return Result{}, &engine.Fault{Kind: engine.FaultTooMany, Code: "too_many_tests", Detail: "channels were tested 6 times in the last minute: retry later"}
+	}
+	return a.cfg.Send(ctx, &Delivery{App: app, Channel: c, Message: Message{Type: "test", ID: fmt.Sprintf("al_test_%d", now.UnixMilli()), Link: a.cfg.Link}}), nil
+}

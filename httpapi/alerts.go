@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/alert"
+	"xtimer/httpapi/access"
+	"xtimer/httpapi/problem"
+	"xtimer/httpapi/wire"
+)
+
+var (
+	channelObjects = &objects{
+		kind: alert.ChannelKind, thing: "channel", path: "alerts/channels", plural: "channels",
+		decode: func(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
+			c, err := wire.DecodeChannel(body)
+			if err == nil {
+				err = c.Check()
+			}
+			return marshalled(c, err)
+		},
+		members: func(_ *Server, b []byte, o *engine.Object) []byte { return wire.AppendChannel(b, o.Body) },
+	}
+	ruleObjects = &objects{
+		kind: alert.RuleKind, thing: "rule", path: "alerts/rules", plural: "rules",
+		decode: func(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
+			r, err := wire.DecodeRule(body)
+			if err == nil {
+				err = r.Check()
+			}
+			return marshalled(r, err)
+		},
+		members: func(_ *Server, b []byte, o *engine.Object) []byte { return wire.AppendRule(b, o.Body) },
+	}
+	muteObjects = &objects{
+		kind: alert.MuteKind, thing: "mute", path: "alerts/mutes", plural: "mutes",
+		decode: func(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
+			m, err := wire.DecodeMute(body)
+			if err == nil {
+				err = m.Check(time.Now())
+			}
+			return marshalled(m, err)
+		},
+		members: func(_ *Server, b []byte, o *engine.Object) []byte { return wire.AppendMute(b, o.Body) },
+	}
+)
+
+func marshalled(v any, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+var errNoAlerts = &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server has no alerts"}
+
+// alerts is the alerter, once the server is ready.
+func (s *Server) alerts() (*alert.Alerter, error) {
+	if s.cfg.Alerts == nil {
+		return nil, errNoAlerts
+	}
+	return s.cfg.Alerts, s.e.Ready()
+}
+
+// listIncidents is GET /v1/alerts/incidents: open ones first, then those closed, newest first.
+func (s *Server) listIncidents(r *request) (reply, error) {
+	a, err := s.alerts()
+	if err != nil {
+		return reply{}, err
+	}
+	app, badApp := r.limitApp(r.query["app"])
+	limit, badLimit := r.number("limit", defaultLimit, 1, maxLimit)
+	state := r.query["state"]
+	var badState error
+	if state != "" && state != "open" && state != "closed" {
+		badState = problem.BadField("state", "unknown_value", "must be open or closed")
+	}
+	if err := problem.Together(badApp, badLimit, badState); err != nil {
+		return reply{}, err
+	}
+	all := slices.DeleteFunc(a.Incidents(app), func(i alert.Incident) bool {
+		return state == "open" && i.Closed != 0 || state == "closed" && i.Closed == 0
+	})
+	isClosed := func(i *alert.Incident) int { return min(int(i.Closed), 1) }
+	slices.SortFunc(all, func(x, y alert.Incident) int {
+		return cmp.Or(cmp.Compare(isClosed(&x), isClosed(&y)), cmp.Compare(y.Opened, x.Opened), strings.Compare(x.ID, y.ID))
+	})
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = append(wire.Member(append(b, '{'), "incidents"), '[')
+		for k := range all[:min(limit, len(all))] {
+			b = wire.AppendIncident(wire.Comma(b), &all[k])
+		}
+		return append(wire.IntMember(append(b, ']'), "total", int64(len(all))), '}')
+	})}, nil
+}
+
+// ackIncident is POST /v1/alerts/incidents/{id}/ack.
+func (s *Server) ackIncident(r *request) (reply, error) {
+	a, err := s.alerts()
+	if err != nil {
+		return reply{}, err
+	}
+	var note string
+	if err := readOptional(r, &note, []wire.Field[string]{{Name: "note", Read: func(d *wire.Decoder, v *string) { d.Text(v) }}}); err != nil {
+		return reply{}, err
+	}
+	if len(note) > 1000 {
+		return reply{}, engine.Invalid("note", "out_of_range", "must have at most 1000 bytes")
+	}
+	i, err := a.Ack(r.ctx, r.ownApp(), r.vars[0], note)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: renderFunc(func(b []byte) []byte { return wire.AppendIncident(b, &i) })}, nil
+}
+
+// previewRule is POST /v1/apps/{app}/alerts/rules/{name}/preview.
+func (s *Server) previewRule(r *request) (reply, error) {
+	a, err := s.alerts()
+	if err != nil {
+		return reply{}, err
+	}
+	key, err := ruleObjects.key(s, r, false)
+	if err != nil {
+		return reply{}, err
+	}
+	o := s.e.Objects().Get(key)
+	if o == nil {
+		return reply{}, engine.ErrNotFound
+	}
+	hours := 24
+	if err := readOptional(r, &hours, []wire.Field[int]{{Name: "hours", Read: func(d *wire.Decoder, v *int) { d.Count(v, 1, 168) }}}); err != nil {
+		return reply{}, err
+	}
+	var rule alert.Rule
+	if err := json.Unmarshal(o.Body, &rule); err != nil {
+		return reply{}, err
+	}
+	from := time.Now().Add(-time.Duration(hours) * time.Hour).UnixMilli()
+	opened, failures, err := a.Preview(r.ctx, key.App, rule, from)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = wire.TimeMember(append(b, '{'), "from", from)
+		return append(wire.IntMember(wire.IntMember(b, "incidents", int64(opened)), "failures", int64(failures)), '}')
+	})}, nil
+}
+
+// testChannel is POST /v1/apps/{app}/alerts/channels/{name}/test.
+func (s *Server) testChannel(r *request) (reply, error) {
+	a, err := s.alerts()
+	if err != nil {
+		return reply{}, err
+	}
+	key, err := channelObjects.key(s, r, true)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := readOptional(r, new(struct{}), nil); err != nil {
+		return reply{}, err
+	}
+	got, err := a.Test(r.ctx, key.App, key.Name)
+	switch {
+	case err != nil:
+		return reply{}, err
+	case got.Error == "secret_missing":
+		return reply{}, &engine.Fault{Kind: engine.FaultInvalid, Code: got.Error, Detail: "a secret that the channel names does not exist"}
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = wire.BoolMember(append(b, '{'), "delivered", got.Delivered)
+		if got.Status != 0 {
+			b = wire.TextMember(wire.IntMember(b, "status", int64(got.Status)), "answer", got.Answer)
+		}
+		if got.Error != "" {
+			b = wire.TextMember(b, "error", got.Error)
+		}
+		return append(b, '}')
+	})}, nil
+}
+
+// alertRoutes are the routes of alerts that are not those of objects.
+func alertRoutes() []route {
+	return []route{
+		{method: "GET", path: "/v1/alerts/incidents", role: access.RoleRead, handle: (*Server).listIncidents, list: true, query: []string{"app", "state", "limit"}},
+		{method: "POST", path: "/v1/alerts/incidents/{id}/ack", role: access.RoleWrite, handle: (*Server).ackIncident},
+		{method: "POST", path: "/v1/apps/{app}/alerts/rules/{name}/preview", role: access.RoleRead, handle: (*Server).previewRule},
+		{method: "POST", path: "/v1/apps/{app}/alerts/channels/{name}/test", role: access.RoleWrite, handle: (*Server).testChannel},
+	}
+}

@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Incident is something that a rule of alerts found, from its opening to its end.
+type Incident struct {
+	ID       string    `json:"id"`
+	App      string    `json:"app"`
+	Rule     string    `json:"rule"`
+	RuleApp  string    `json:"rule_app"` // "*": of a rule of all apps
+	By       string    `json:"by"`       // the timer, target, app or rule that has the incident
+	Severity string    `json:"severity"`
+	On       []string  `json:"on"`    // the statuses that were seen
+	State    string    `json:"state"` // open, closed
+	Count    int64     `json:"count"`
+	Opened   time.Time `json:"opened"`
+	Last     time.Time `json:"last"` // the last failure
+	Closed   time.Time `json:"closed,omitzero"`
+	Why      string    `json:"why,omitempty"` // recovered, gone
+	Acked    time.Time `json:"acked,omitzero"`
+	AckedBy  string    `json:"acked_by,omitempty"`
+	Note     string    `json:"note,omitempty"`
+	Muted    bool      `json:"muted"`
+	Tasks    []struct {
+		Key        string    `json:"key"`
+		Name       string    `json:"name"`
+		Due        time.Time `json:"due"`
+		Status     string    `json:"status"`
+		Code       int       `json:"code,omitempty"`
+		ErrorClass string    `json:"error_class,omitempty"`
+	} `json:"tasks"`
+}
+
+// Incidents are the incidents of an app ("": of all) in a state ("": both): open ones first,
+// then the newest, limit of them at most.
+func (c *Client) Incidents(ctx context.Context, app, state string, limit int) ([]Incident, error) {
+	q := make(url.Values)
+	set(q, "app", app)
+	set(q, "state", state)
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	out, err := get[struct{ Incidents []Incident }](ctx, c, "/v1/alerts/incidents", q)
+	if err != nil {
+		return nil, err
+	}
+	return out.Incidents, nil
+}
+
+// AckIncident acknowledges an open incident, which ends its repeats.
+func (c *Client) AckIncident(ctx context.Context, id, note string) (*Incident, error) {
+	body := map[string]string{"note": note}
+	return send[Incident](ctx, c, request{method: http.MethodPost, path: path("/v1/alerts/incidents/%s/ack", id), body: body})
+}
+
+// PutAlert creates or replaces a channel, a rule or a mute (kind: channels, rules, mutes),
+// and says Created, Updated or Unchanged.
+func (c *Client) PutAlert(ctx context.Context, app, kind, name string, definition json.RawMessage) (string, error) {
+	q := request{method: http.MethodPut, path: objectPath(app, "alerts/"+kind, name), body: definition, twice: true}
+	out, err := send[struct{ Result string }](ctx, c, q)
+	if err != nil {
+		return "", err
+	}
+	return out.Result, nil
+}
+
+// DeleteAlert deletes a channel, a rule or a mute.
+func (c *Client) DeleteAlert(ctx context.Context, app, kind, name string) error {
+	_, err := c.delete(ctx, objectPath(app, "alerts/"+kind, name), nil)
+	return err
+}
+
+// ChannelTest is what came of a test message.
+type ChannelTest struct {
+	Delivered bool   `json:"delivered"`
+	Status    int    `json:"status,omitempty"` // of the answer; 0: there was none
+	Answer    string `json:"answer,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// TestChannel sends a test message to a channel, once.
+func (c *Client) TestChannel(ctx context.Context, app, name string) (*ChannelTest, error) {
+	return send[ChannelTest](ctx, c, request{method: http.MethodPost, path: objectPath(app, "alerts/channels", name) + "/test"})
+}
+
+// RulePreview is how many incidents a rule would have opened.
+type RulePreview struct {
+	From      time.Time `json:"from"`
+	Incidents int64     `json:"incidents"`
+	Failures  int64     `json:"failures"`
+}
+
+// PreviewRule counts what a rule would have found in the last hours.
+func (c *Client) PreviewRule(ctx context.Context, app, name string, hours int) (*RulePreview, error) {
+	body := map[string]int{"hours": hours}
+	return send[RulePreview](ctx, c, request{method: http.MethodPost, path: objectPath(app, "alerts/rules", name) + "/preview", body: body})
+}

@@ -1,0 +1,152 @@
+package notify
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"xtimer/engine/alert"
+)
+
+// seen is a request that a channel got.
+type seen struct {
+	header http.Header
+	query  url.Values
+	body   string
+	json   map[string]any
+}
+
+// sends sends a message to a channel that answers so, and returns what it got.
+func sends(t *testing.T, kind string, status int, answer string, edit func(d *alert.Delivery)) (alert.Result, seen) {
+	t.Helper()
+	var got seen
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got = seen{r.Header, r.URL.Query(), string(b), nil}
+		_ = json.Unmarshal(b, &got.json)
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(status)
+		io.WriteString(w, answer)
+	}))
+	defer target.Close()
+	s := New(Config{Secret: func(_, name string) (string, bool) { return "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=", name == "s" }})
+	d := &alert.Delivery{App: "shop", Channel: alert.Channel{Kind: kind, URL: alert.Text{Value: target.URL + "/?key=1"}, Lang: "en"}}
+	d.Message = alert.Message{Type: "incident.opened", ID: "al_1_1", Incident: &alert.Incident{
+		ID: "1", Rule: "r", App: "shop", By: "<@all> *x*\n@all", Severity: "critical", On: []string{"dead"}, Opened: 1763640000000, Count: 3,
+		Tasks: []alert.Task{{Key: "1_2", Name: "n", Due: 1763640000000, Status: "dead", Code: 503, Class: "status"}},
+	}}
+	if edit != nil {
+		edit(d)
+	}
+	return s.Send(t.Context(), d), got
+}
+
+func signed(d *alert.Delivery) { d.Channel.Secret = alert.Text{Secret: "s"} }
+
+func hmacOf(key, text string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func TestWebhook(t *testing.T) {
+	r, got := sends(t, "webhook", 204, "", signed)
+	if !r.Delivered || got.json["type"] != "incident.opened" || got.json["id"] != "al_1_1" {
+		t.Errorf("%+v %s", r, got.body)
+	}
+	want := "v1," + hmacOf("secret-secret-secret", "al_1_1."+got.header.Get("Webhook-Timestamp")+"."+got.body)
+	if got.header.Get("Webhook-Signature") != want || got.header.Get("Webhook-Id") != "al_1_1" {
+		t.Errorf("%v", got.header)
+	}
+	if r, _ := sends(t, "webhook", 302, "", nil); r.Delivered || !r.Final {
+		t.Errorf("a redirect: %+v", r)
+	}
+	if r, _ := sends(t, "webhook", 503, "", nil); r.Delivered || r.Final || r.After != 7*time.Second {
+		t.Errorf("503: %+v", r)
+	}
+	if r, _ := sends(t, "webhook", 204, "", func(d *alert.Delivery) { d.Channel.Secret = alert.Text{Secret: "none"} }); r.Error != "secret_missing" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Names of users neither mention nor mark up anything, and the robots are signed and judged
+// as each wants it.
+func TestRobots(t *testing.T) {
+	const secret = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+	for _, x := range []struct {
+		kind, answer string
+		want         alert.Result
+	}{
+		{"slack", "ok", alert.Result{Delivered: true}},
+		{"slack", "no_text", alert.Result{Final: true}},
+		{"wecom", `{"errcode":0}`, alert.Result{Delivered: true}},
+		{"wecom", `{"errcode":45009}`, alert.Result{After: time.Minute}},
+		{"wecom", `{"errcode":93000}`, alert.Result{Final: true}},
+		{"wecom", `<html>`, alert.Result{}},
+		{"dingtalk", `{"errcode":0}`, alert.Result{Delivered: true}},
+		{"dingtalk", `{"errcode":310000}`, alert.Result{Final: true}},
+		{"dingtalk", `{"errcode":130101}`, alert.Result{After: 10 * time.Minute}},
+		{"feishu", `{"code":0}`, alert.Result{Delivered: true}},
+		{"feishu", `{"code":19021}`, alert.Result{Final: true}},
+		{"feishu", `{"code":11232}`, alert.Result{After: 20 * time.Second}},
+	} {
+		r, got := sends(t, x.kind, 200, x.answer, signed)
+		if r.Delivered != x.want.Delivered || r.Final != x.want.Final || r.After != x.want.After || r.Answer != x.answer {
+			t.Errorf("%s %s: %+v", x.kind, x.answer, r)
+		}
+		var texts string
+		_ = json.Unmarshal([]byte(got.body), &got.json)
+		for _, v := range got.json {
+			b, _ := json.Marshal(v)
+			texts += string(b)
+		}
+		if strings.Contains(texts, "@all") || strings.Contains(texts, `\u003c`) || strings.Contains(texts, "*x*") || !strings.Contains(texts, "shop/") {
+			t.Errorf("%s says %s", x.kind, got.body)
+		}
+		switch x.kind {
+		case "dingtalk":
+			stamp := got.query.Get("timestamp")
+			if got.query.Get("sign") != hmacOf(secret, stamp+"\n"+secret) || len(stamp) != 13 || got.query.Get("key") != "1" {
+				t.Errorf("%v", got.query)
+			}
+		case "feishu":
+			if stamp, _ := got.json["timestamp"].(string); got.json["sign"] != hmacOf(stamp+"\n"+secret, "") || len(stamp) != 10 {
+				t.Errorf("%s", got.body)
+			}
+		}
+	}
+}
+
+func TestMentionsAndLanguage(t *testing.T) {
+	_, got := sends(t, "wecom", 200, `{"errcode":0}`, func(d *alert.Delivery) {
+		d.Channel.Mention, d.Channel.Lang = []string{"all", "zhang"}, "zh"
+	})
+	text := got.json["markdown"].(map[string]any)["content"].(string)
+	if !strings.Contains(text, "<@all> <@zhang>") || !strings.Contains(text, "出现失败") {
+		t.Error(text)
+	}
+}
+
+func TestCut(t *testing.T) {
+	if got := cut(strings.Repeat("失", 2000), 4096); len(got) > 4096 || !strings.HasSuffix(got, "失…") {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// An address that may not be called is not dialled, and no error has the URL.
+func TestForbidden(t *testing.T) {
+	s := New(Config{Allowed: func(string) error { return errors.New("may not be called") }})
+	d := &alert.Delivery{Channel: alert.Channel{Kind: "webhook", URL: alert.Text{Value: "http://127.0.0.1:1/secret-path"}, Lang: "en"}}
+	if r := s.Send(t.Context(), d); r.Delivered || !strings.Contains(r.Error, "may not be called") || strings.Contains(r.Error, "secret-path") {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,208 @@
+// Package notify sends messages about incidents to the channels of alerts: webhooks, and the
+// robots of Slack, WeCom, DingTalk and Feishu.
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"xtimer/engine/alert"
+)
+
+// Config of a Sender.
+type Config struct {
+	Version string // for User-Agent
+	// Secret returns the value that a secret of an app has now.
+	Secret func(app, name string) (string, bool)
+	// Allowed returns an error for an address that may not be dialled; nil: all may be.
+	Allowed func(address string) error
+}
+
+// Sender sends messages, with a client of its own.
+type Sender struct {
+	cfg    Config
+	client *http.Client
+}
+
+// patience is how long a channel may take to answer.
+const patience = 15 * time.Second
+
+// New returns a sender.
+func New(cfg Config) *Sender {
+	dial := &net.Dialer{Timeout: 5 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		if cfg.Allowed == nil {
+			return nil
+		}
+		return cfg.Allowed(address)
+	}}
+	return &Sender{cfg: cfg, client: &http.Client{
+		Timeout:       patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DialContext: dial.DialContext, MaxIdleConns: 32, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 5 * time.Second},
+	}}
+}
+
+// Send sends a message once.
+func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
+	to, ok := s.value(d.App, d.Channel.URL)
+	secret, also := s.value(d.App, d.Channel.Secret)
+	if !ok || !also {
+		return alert.Result{Error: "secret_missing"}
+	}
+	now := time.Now()
+	body, header := []byte(nil), http.Header{"Content-Type": {"application/json"}, "User-Agent": {"xtimer/" + s.cfg.Version}}
+	switch d.Channel.Kind {
+	case "webhook":
+		body = payload(&d.Message)
+		if err := signWebhook(header, secret, d.Message.ID, body, now); err != nil {
+			return alert.Result{Final: true, Error: err.Error()}
+		}
+	case "slack":
+		body = marshal(map[string]any{"text": text(d, slackMention)})
+	case "wecom":
+		body = marshal(map[string]any{"msgtype": "markdown", "markdown": map[string]any{"content": cut(text(d, wecomMention), 4096)}})
+	case "dingtalk":
+		to = signDingTalk(to, secret, now)
+		body = marshal(map[string]any{
+			"msgtype": "markdown", "markdown": map[string]any{"title": title(d), "text": cut(text(d, atMention), 16<<10)}, "at": atOf(d.Channel.Mention),
+		})
+	case "feishu":
+		m := map[string]any{"msg_type": "text", "content": map[string]any{"text": cut(text(d, feishuMention), 16<<10)}}
+		if secret != "" {
+			m["timestamp"], m["sign"] = strconv.FormatInt(now.Unix(), 10), signFeishu(secret, now)
+		}
+		body = marshal(m)
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return alert.Result{Final: true, Error: "the URL is not valid"} // the error has the URL, which may be a secret
+	}
+	q.Header = header
+	p, err := s.client.Do(q)
+	if err != nil {
+		return alert.Result{Error: hide(err, to)}
+	}
+	defer p.Body.Close()
+	answer, _ := io.ReadAll(io.LimitReader(p.Body, 1<<10)) // what came of it is judged
+	r := judge(d.Channel.Kind, p, answer)
+	r.Status, r.Answer = p.StatusCode, string(answer)
+	return r
+}
+
+func (s *Sender) value(app string, t alert.Text) (string, bool) {
+	if t.Secret == "" {
+		return t.Value, true
+	}
+	return s.cfg.Secret(app, t.Secret)
+}
+
+// hide is the text of an error of a request, without the URL.
+func hide(err error, to string) string {
+	var u *url.Error
+	if e, ok := err.(*url.Error); ok {
+		u = e
+		return strings.ReplaceAll(u.Err.Error(), to, "the URL")
+	}
+	return "the request failed"
+}
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return b
+}
+
+// signWebhook signs as Standard Webhooks has it, if there is a secret.
+func signWebhook(h http.Header, secret, id string, body []byte, now time.Time) error {
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	h.Set("Webhook-Id", id)
+	h.Set("Webhook-Timestamp", stamp)
+	if secret == "" {
+		return nil
+	}
+	coded, _ := strings.CutPrefix(secret, "whsec_")
+	key, err := base64.StdEncoding.DecodeString(coded)
+	if err != nil {
+		return fmt.Errorf("the secret is not whsec_ and base64")
+	}
+	h.Set("Webhook-Signature", "v1,"+sum(key, id+"."+stamp+"."+string(body)))
+	return nil
+}
+
+// sum is the HMAC-SHA256 of a text, in base64.
+func sum(key []byte, text string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func signDingTalk(to, secret string, now time.Time) string {
+	if secret == "" {
+		return to
+	}
+	stamp := strconv.FormatInt(now.UnixMilli(), 10)
+	return to + "&timestamp=" + stamp + "&sign=" + url.QueryEscape(sum([]byte(secret), stamp+"\n"+secret))
+}
+
+// signFeishu: the text to sign is the key, and what is signed is empty.
+func signFeishu(secret string, now time.Time) string {
+	return sum([]byte(strconv.FormatInt(now.Unix(), 10)+"\n"+secret), "")
+}
+
+// judge says what an answer means. The robots answer a refusal with 200, too.
+func judge(kind string, p *http.Response, answer []byte) alert.Result {
+	if p.StatusCode == http.StatusTooManyRequests || p.StatusCode == http.StatusRequestTimeout || p.StatusCode >= 500 {
+		seconds, _ := strconv.Atoi(p.Header.Get("Retry-After"))
+		return alert.Result{Error: p.Status, After: time.Duration(min(max(seconds, 0), 600)) * time.Second}
+	}
+	if p.StatusCode/100 != 2 {
+		return alert.Result{Final: true, Error: p.Status}
+	}
+	switch kind {
+	case "webhook":
+		return alert.Result{Delivered: true}
+	case "slack":
+		if strings.TrimSpace(string(answer)) == "ok" {
+			return alert.Result{Delivered: true}
+		}
+		return alert.Result{Final: true, Error: "the answer is not ok"}
+	}
+	var said struct {
+		ErrCode *int `json:"errcode"`
+		Code    *int `json:"code"`
+	}
+	code := said.ErrCode
+	if json.Unmarshal(answer, &said) == nil {
+		if code = said.ErrCode; kind == "feishu" {
+			code = said.Code
+		}
+	}
+	switch {
+	case code == nil:
+		return alert.Result{Error: "the answer has no code"}
+	case *code == 0:
+		return alert.Result{Delivered: true}
+	case *code == 45009: // WeCom: too many messages
+		return alert.Result{Error: "too many messages", After: time.Minute}
+	case *code == 130101: // DingTalk: silenced for 10 minutes
+		return alert.Result{Error: "too many messages", After: 10 * time.Minute}
+	case *code == 11232: // Feishu: too many messages
+		return alert.Result{Error: "too many messages", After: 20 * time.Second}
+	}
+	return alert.Result{Final: true, Error: fmt.Sprintf("the answer has the code %d", *code)}
+}

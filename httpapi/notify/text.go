@@ -1,0 +1,183 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"xtimer/engine/alert"
+)
+
+// incident is an incident in the JSON of a webhook.
+type incident struct {
+	ID       string   `json:"id"`
+	Rule     string   `json:"rule"`
+	App      string   `json:"app"`
+	By       string   `json:"by"`
+	Severity string   `json:"severity"`
+	On       []string `json:"on"`
+	Opened   string   `json:"opened"`
+	Closed   string   `json:"closed,omitempty"`
+	Count    int64    `json:"count"`
+}
+
+type task struct {
+	Key    string `json:"key"`
+	Name   string `json:"name"`
+	Due    string `json:"due"`
+	Status string `json:"status"`
+	Code   int    `json:"code,omitempty"`
+	Class  string `json:"error_class,omitempty"`
+}
+
+func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func incidentOf(i *alert.Incident) incident {
+	out := incident{i.ID, i.Rule, i.App, i.By, i.Severity, i.On, instant(i.Opened), "", i.Count}
+	if i.Closed != 0 {
+		out.Closed = instant(i.Closed)
+	}
+	return out
+}
+
+// payload is the body of a webhook.
+func payload(m *alert.Message) []byte {
+	out := struct {
+		Type      string     `json:"type"`
+		ID        string     `json:"id"`
+		Incident  *incident  `json:"incident,omitempty"`
+		Tasks     []task     `json:"tasks,omitempty"`
+		Count     int        `json:"count,omitempty"`
+		Incidents []incident `json:"incidents,omitempty"`
+		Link      string     `json:"link,omitempty"`
+	}{Type: m.Type, ID: m.ID, Count: m.Count, Link: m.Link}
+	if i := m.Incident; i != nil {
+		one := incidentOf(i)
+		out.Incident = &one
+		for _, t := range i.Tasks {
+			out.Tasks = append(out.Tasks, task{t.Key, t.Name, instant(t.Due), t.Status, t.Code, t.Class})
+		}
+	}
+	for i := range m.Incidents {
+		out.Incidents = append(out.Incidents, incidentOf(&m.Incidents[i]))
+	}
+	return marshal(out)
+}
+
+// words are the texts of a language: what happened, and the lines of a message.
+type words struct{ opened, repeated, recovered, digest, test, rule, failures, last string }
+
+var languages = map[string]words{
+	"en": {"failing", "still failing", "recovered", "%d messages in the last minute", "a test of this channel", "rule", "failures", "last"},
+	"zh": {"出现失败", "仍在失败", "已恢复", "最近一分钟共 %d 条消息", "通道测试", "规则", "失败次数", "最近"},
+}
+
+func title(d *alert.Delivery) string {
+	w, m := languages[d.Channel.Lang], &d.Message
+	what := map[string]string{"incident.opened": w.opened, "incident.repeated": w.repeated, "incident.recovered": w.recovered}[m.Type]
+	switch {
+	case m.Type == "digest":
+		return "xtimer: " + fmt.Sprintf(w.digest, m.Count)
+	case m.Incident == nil:
+		return "xtimer: " + w.test
+	}
+	return "xtimer: " + plain(m.Incident.App) + "/" + plain(m.Incident.By) + " " + what
+}
+
+// text is a message for people. Names are what users wrote, and steer nothing.
+func text(d *alert.Delivery, mention func(who string) string) string {
+	w, m := languages[d.Channel.Lang], &d.Message
+	var b strings.Builder
+	b.WriteString(title(d))
+	if i := m.Incident; i != nil {
+		fmt.Fprintf(&b, "\n%s: %s (%s)\n%s: %d", w.rule, plain(i.Rule), i.Severity, w.failures, i.Count)
+		if n := len(i.Tasks); n > 0 {
+			t := i.Tasks[n-1]
+			fmt.Fprintf(&b, "\n%s: %s %s", w.last, instant(t.Due), t.Status)
+			if t.Code != 0 {
+				fmt.Fprintf(&b, " %d", t.Code)
+			}
+			if t.Class != "" {
+				fmt.Fprintf(&b, " %s", t.Class)
+			}
+		}
+	}
+	for i := range m.Incidents {
+		one := &m.Incidents[i]
+		fmt.Fprintf(&b, "\n- %s/%s: %d", plain(one.App), plain(one.By), one.Count)
+	}
+	if more := m.Count - len(m.Incidents); m.Type == "digest" && more > 0 {
+		fmt.Fprintf(&b, "\n+ %d", more)
+	}
+	if m.Link != "" {
+		b.WriteString("\n" + m.Link)
+	}
+	if m.Type != "incident.recovered" {
+		for _, who := range d.Channel.Mention {
+			b.WriteString(" " + mention(who))
+		}
+	}
+	return b.String()
+}
+
+// plain is a user's text without what would mean something to a channel: markup, mentions,
+// line breaks; 100 characters of it at most.
+func plain(s string) string {
+	n := 0
+	return strings.Map(func(c rune) rune {
+		if n++; n > 100 || c == utf8.RuneError {
+			return -1
+		}
+		if i := strings.IndexRune("<>@`*[]()#~|&!", c); i >= 0 {
+			return []rune("‹›＠ˋ∗［］（）＃～｜＆！")[slices.Index([]rune("<>@`*[]()#~|&!"), c)]
+		}
+		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+// cut cuts a text to so many bytes, between two characters.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most -= len("…"); most > 0 && !utf8.RuneStart(s[most]); most-- {
+	}
+	return s[:most] + "…"
+}
+
+func slackMention(who string) string {
+	if who == "all" {
+		return "<!channel>"
+	}
+	return "<@" + plain(who) + ">"
+}
+
+func wecomMention(who string) string {
+	if who == "all" {
+		return "<@all>"
+	}
+	return "<@" + plain(who) + ">"
+}
+
+func atMention(who string) string { return "@" + plain(who) }
+
+func feishuMention(who string) string {
+	return `<at user_id="` + plain(who) + `"></at>`
+}
+
+// atOf says whom DingTalk is to mention, besides in the text.
+func atOf(mention []string) map[string]any {
+	var mobiles []string
+	for _, who := range mention {
+		if who != "all" {
+			mobiles = append(mobiles, who)
+		}
+	}
+	return map[string]any{"isAtAll": slices.Contains(mention, "all"), "atMobiles": mobiles}
+}
