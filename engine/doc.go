@@ -8,6 +8,7 @@
 //	engine/policy     what becomes of a due: misfire, retry, catch-up                 (pure)
 //	engine/verify     recomputes what should have fired and compares that with history
 //	engine/flow       when a call may be made that names a key with a limit           (pure)
+//	engine/limit      the objects of flow keys and pauses, as rules of the queue
 //	engine/fair       hands waiting work to bounded workers, fairly
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/limit"
 	"xtimer/engine/object"
 	"xtimer/engine/secret"
 	"xtimer/httpapi/access"
@@ -29,7 +32,7 @@ type objects struct {
 }
 
 // objectKinds are the kinds of objects that the API has.
-var objectKinds = []*objects{secretObjects, channelObjects, ruleObjects, muteObjects}
+var objectKinds = []*objects{secretObjects, flowObjects, channelObjects, ruleObjects, muteObjects}
 
 // objectRoutes are the routes of all kinds.
 func objectRoutes() (table []route) {
@@ -227,3 +230,166 @@ var secretObjects = &objects{
 	same:    func(s *Server, k engine.ObjectKey) func(a, b []byte) bool { return s.cfg.Secrets.Same(k) },
 	members: func(_ *Server, b []byte, _ *engine.Object) []byte { return b },
 }
+
+// flowObjects are the limits of flow keys. A key that somebody only paused has one, too.
+var flowObjects = &objects{
+	kind: limit.FlowKind, thing: "flow", path: "flows", plural: "flows",
+	decode: func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
+		x, err := limit.Read(s.e.Objects().Get(k)) // a pause stays
+		if err != nil {
+			return nil, err
+		}
+		if x.Limit, err = wire.DecodeLimit(body); err != nil {
+			return nil, err
+		}
+		return x.Body(), nil
+	},
+	members: (*Server).appendFlow,
+}
+
+// appendFlow appends what a flow allows, and how it stands.
+func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
+	x, err := limit.Read(o)
+	if err != nil {
+		return b
+	}
+	if x.Limit != nil {
+		b = wire.AppendLimit(b, x.Limit)
+	}
+	b = appendPause(b, &x, time.Now().UnixMilli())
+	if g, next, ok := s.e.Flow(o.App, o.Name); ok {
+		b = wire.IntMember(b, "waiting", int64(g.Waiting))
+		b = wire.IntMember(b, "in_flight", int64(g.InFlight))
+		if g.Breaker != "" {
+			b = wire.TextMember(b, "breaker_state", g.Breaker)
+		}
+		if next != 0 {
+			b = wire.TimeMember(b, "next_at", next)
+		}
+	}
+	return b
+}
+
+func appendPause(b []byte, x *limit.Object, now int64) []byte {
+	if x.PausedUntil > now {
+		b = wire.BoolMember(b, "paused", true)
+		if x.PausedUntil != engine.MaxDue {
+			b = wire.TimeMember(b, "paused_until", x.PausedUntil)
+		}
+		if x.Reason != "" {
+			b = wire.TextMember(b, "reason", x.Reason)
+		}
+	}
+	if x.CooldownUntil > now {
+		b = wire.TimeMember(b, "cooldown_until", x.CooldownUntil)
+	}
+	return b
+}
+
+// flowRoutes are the routes that pause.
+func flowRoutes() []route {
+	const app, one = "/v1/apps/{app}", "/v1/apps/{app}/flows/{name}"
+	return []route{
+		{method: fasthttp.MethodPost, path: one + "/pause", role: access.RoleWrite, handle: ofFlow(paused)},
+		{method: fasthttp.MethodPost, path: one + "/resume", role: access.RoleWrite, handle: ofFlow(resumed)},
+		{method: fasthttp.MethodPost, path: one + "/cooldown", role: access.RoleWrite, handle: ofFlow(cooled)},
+		{method: fasthttp.MethodPost, path: app + "/pause", role: access.RoleWrite, handle: ofApp(paused)},
+		{method: fasthttp.MethodPost, path: app + "/resume", role: access.RoleWrite, handle: ofApp(resumed)},
+	}
+}
+
+// verb changes the object of a flow or an app; exists: there is one.
+type verb func(x *limit.Object, how disabling, exists bool) error
+
+func paused(x *limit.Object, how disabling, _ bool) error {
+	x.PausedUntil, x.Reason = how.until, how.reason
+	if how.until == 0 {
+		x.PausedUntil = engine.MaxDue
+	}
+	return nil
+}
+
+func resumed(x *limit.Object, _ disabling, exists bool) error {
+	if !exists {
+		return engine.ErrNotFound
+	}
+	x.PausedUntil, x.Reason, x.CooldownUntil = 0, "", 0
+	return nil
+}
+
+func cooled(x *limit.Object, how disabling, _ bool) error {
+	if how.until == 0 {
+		return engine.Invalid("until", "required", "is required")
+	}
+	x.CooldownUntil = how.until
+	return nil
+}
+
+func ofFlow(v verb) func(*Server, *request) (reply, error) {
+	return func(s *Server, r *request) (reply, error) {
+		key, err := flowObjects.key(s, r, true)
+		if err != nil {
+			return reply{}, err
+		}
+		o, err := s.change(r, key, v)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return flowObjects.append(s, b, o) })}, nil
+	}
+}
+
+func ofApp(v verb) func(*Server, *request) (reply, error) {
+	return func(s *Server, r *request) (reply, error) {
+		app := r.vars[0]
+		if !r.MayUse(app) {
+			return reply{}, wrongApp(r.Grant.App)
+		}
+		if err := s.e.Ready(); err != nil {
+			return reply{}, err
+		}
+		o, err := s.change(r, limit.AppKey(app), v)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{body: renderFunc(func(b []byte) []byte {
+			b = wire.TextMember(append(b, '{'), "app", app)
+			if x, err := limit.Read(o); err == nil {
+				if b = appendPause(b, &x, time.Now().UnixMilli()); x.PausedUntil == 0 {
+					b = wire.BoolMember(b, "paused", false)
+				}
+			}
+			return append(b, '}')
+		})}, nil
+	}
+}
+
+// change changes an object as it stands.
+func (s *Server) change(r *request, k engine.ObjectKey, v verb) (*engine.Object, error) {
+	var how disabling
+	if err := readOptional(r, &how, disablingFields); err != nil {
+		return nil, err
+	}
+	for {
+		was := s.e.Objects().Get(k)
+		x, err := limit.Read(was)
+		if err != nil {
+			return nil, err
+		}
+		if err := v(&x, how, was != nil); err != nil {
+			return nil, err
+		}
+		_, o, err := s.e.Objects().Write(r.ctx, object.Write{Key: k, Body: x.Body(), When: func(stands *engine.Object) error {
+			if (stands == nil) != (was == nil) || stands != nil && stands.Version != was.Version {
+				return errChanged
+			}
+			return nil
+		}})
+		if !errors.Is(err, errChanged) {
+			return o, err
+		}
+	}
+}
+
+// errChanged has change look again.
+var errChanged = errors.New("the object was changed meanwhile")

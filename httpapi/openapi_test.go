@@ -227,6 +227,16 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("PUT", byName, "/v1/apps/a/timers/p", `{"schedule":{"delay":"1h"},"callback":{"url":"http://x/","body_base64":"AAAA"}}`)
 	do("GET", byName, "/v1/apps/a/timers/p", "")
 	do("DELETE", byName, "/v1/apps/a/timers/p", "")
+	const flow = "/v1/apps/{app}/flows/{name}"
+	do("PUT", flow, "/v1/apps/a/flows/k", `{"rate":10,"burst":2,"concurrency":3,"hold":"task","cooldown":true,"breaker":{"of":5}}`)
+	do("GET", flow, "/v1/apps/a/flows/k", "")
+	do("POST", flow+"/pause", "/v1/apps/a/flows/k/pause", `{"reason":"why","until":4000000000000}`)
+	do("GET", "/v1/apps/{app}/flows", "/v1/apps/a/flows", "")
+	do("POST", flow+"/resume", "/v1/apps/a/flows/k/resume", "")
+	do("POST", flow+"/cooldown", "/v1/apps/a/flows/k/cooldown", `{"until":4000000000000}`)
+	do("DELETE", flow, "/v1/apps/a/flows/k", "")
+	do("POST", "/v1/apps/{app}/pause", "/v1/apps/a/pause", "")
+	do("POST", "/v1/apps/{app}/resume", "/v1/apps/a/resume", "")
 	const secret = "/v1/apps/{app}/secrets/{name}"
 	do("PUT", secret, "/v1/apps/a/secrets/s", `{"value":"v"}`)
 	do("GET", secret, "/v1/apps/a/secrets/s", "")

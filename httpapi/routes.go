@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -117,7 +118,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/metrics", handle: (*Server).getMetrics},
 		{method: get, path: "/openapi.json", handle: (*Server).getOpenAPI},
 	}
-	table = append(append(table, objectRoutes()...), alertRoutes()...)
+	table = slices.Concat(table, objectRoutes(), alertRoutes(), flowRoutes())
 	if cfg.Pprof {
 		table = append(
 			table,

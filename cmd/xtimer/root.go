@@ -8,6 +8,7 @@ import (
 	"xtimer/cmd/xtimer/contexts"
 	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/figures"
+	"xtimer/cmd/xtimer/flow"
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/secret"
 	"xtimer/cmd/xtimer/task"
@@ -37,6 +38,8 @@ records the result of every call.`,
 		newDemo(),
 		timer.New(),
 		task.New(),
+		flow.New(),
+		flow.NewApp(),
 		secret.New(),
 		alert.New(),
 		contexts.New(),

@@ -168,3 +168,25 @@ func (q *Queue[T]) HeldItems() (n [flow.Causes]int) {
 	defer q.mu.Unlock()
 	return q.held
 }
+
+// GateStats is how the gate of a name stands.
+type GateStats struct {
+	flow.State
+	Waiting int // items in lanes that it holds
+}
+
+// Gate describes the gate of a name; ok is false if no lane goes through one.
+func (q *Queue[T]) Gate(n flow.Name) (s GateStats, ok bool) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	g := q.gates[n]
+	if g == nil {
+		return s, false
+	}
+	s.State = g.State(now)
+	for i := range g.lanes.entries {
+		s.Waiting += g.lanes.entries[i].member.waiting
+	}
+	return s, true
+}

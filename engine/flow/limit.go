@@ -5,26 +5,27 @@ import "time"
 // Limit is what a key allows. Zero fields limit nothing.
 type Limit struct {
 	// Rate calls per Per, evenly spaced but for Burst at once: see Bucket.
-	Rate  int
-	Per   time.Duration
-	Burst int
+	Rate  int           `json:"rate,omitempty"`
+	Per   time.Duration `json:"per,omitempty"`
+	Burst int           `json:"burst,omitempty"`
 	// Concurrency bounds the calls in flight; HoldTask: a place is kept from the first
 	// attempt of a task to its final status, also while it waits for the next attempt.
-	Concurrency int
-	HoldTask    bool
+	Concurrency int  `json:"concurrency,omitempty"`
+	HoldTask    bool `json:"hold_task,omitempty"`
 	// Cooldown: an answer that asks for it closes the key for a while.
-	Cooldown bool
-	Breaker  Breaker
+	Cooldown bool    `json:"cooldown,omitempty"`
+	Breaker  Breaker `json:"breaker,omitzero"`
 }
 
 // Breaker opens a key when Share of the last Of outcomes, all within Within, were bad; 0: never.
 // It tries one call after Open, and after a time that doubles up to MaxOpen while that
 // one is bad, too.
 type Breaker struct {
-	Share         float64
-	Of            int
-	Within        time.Duration
-	Open, MaxOpen time.Duration
+	Share   float64       `json:"share"`
+	Of      int           `json:"of"`
+	Within  time.Duration `json:"within"`
+	Open    time.Duration `json:"open"`
+	MaxOpen time.Duration `json:"max_open"`
 }
 
 // MaxCooldown is the longest that an answer can close a key for.

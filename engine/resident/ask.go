@@ -33,7 +33,7 @@ func (m *Memory) Task(k engine.Key) *engine.Task {
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	if t := sh.tasks.find(k); t != nil {
-		return t.snapshot()
+		return m.shown(t)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
+	"xtimer/engine/flow"
 )
 
 // A task is held while its lane is (engine/fair, gate.go): by a pause of its app, or by the
@@ -93,18 +94,22 @@ func (m *Memory) takesTurn(sh *shard, t *Task, now int64) *Task {
 	return t
 }
 
-// Hold is what holds a task that waits, and when its lane may have its next call (Unix ms; 0: nobody
-// knows); by is zero if nothing does.
-func (m *Memory) Hold(k engine.Key) (by fair.HoldSum, next int64) {
-	sh := m.lock(k.Timer)
-	defer sh.mu.Unlock()
-	t := sh.tasks.find(k)
-	if t == nil || t.state != Queued || !t.timer.lane.IsGated() {
-		return by, 0
+// shown is a copy of a task for readers: of one that is held, it says what holds it, what
+// has, and when its lane may have its next call, if that is known. mu is held.
+func (m *Memory) shown(t *Task) *engine.Task {
+	c := t.snapshot()
+	if t.state != Queued || !t.timer.lane.IsGated() {
+		return c
 	}
-	by, at, _ := m.Queue.HoldOf(&t.turn)
-	if wait := at - m.Queue.Now(); by.Name != "" && wait < 1<<62 {
-		next = m.now() + wait.Milliseconds()
+	by, next, sums := m.Queue.HoldOf(&t.turn)
+	for _, s := range sums {
+		c.AddHolds([]engine.Hold{{By: s.By.String(), Name: s.Name, Took: s.Took}})
 	}
-	return by, next
+	if by.Name != "" {
+		c.Reason = by.By.String() + " " + by.Name
+		if next != flow.Never {
+			c.NotBefore = m.now() + max(next-m.Queue.Now(), 0).Milliseconds()
+		}
+	}
+	return c
 }

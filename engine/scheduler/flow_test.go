@@ -8,6 +8,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/flow"
+	"xtimer/engine/limit"
 	"xtimer/engine/scheduler"
 )
 
@@ -84,7 +85,11 @@ func TestARecordSaysWhatHeldTheTask(t *testing.T) {
 		for i := range 4 {
 			ids = append(ids, w.make(timer(fmt.Sprint(i), at(due), flows("k"))))
 		}
-		time.Sleep(12 * time.Second)
+		time.Sleep(5500 * time.Millisecond)
+		if now, _ := w.Task(t.Context(), engine.Key{Timer: ids[3], Due: due}); now == nil || now.Reason != "flow k" || now.Held().Round(time.Millisecond) != 500*time.Millisecond || now.NotBefore < due+999 {
+			t.Errorf("while it is held: %+v", now)
+		}
+		time.Sleep(6500 * time.Millisecond)
 		var held []time.Duration
 		for _, id := range ids {
 			r := w.record(engine.Key{Timer: id, Due: due})
@@ -221,6 +226,45 @@ func TestMuchForASlowKey(t *testing.T) {
 		w.settle()
 		if r := w.Resident(); r != 0 || len(w.calls) != n {
 			t.Errorf("%d tasks are left, %d calls", r, len(w.calls))
+		}
+	})
+}
+
+// What an object says is in force when its write returns, and after a start.
+func TestObjectsAreRules(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		put := func(k engine.ObjectKey, x limit.Object) {
+			t.Helper()
+			if _, _, err := w.Objects().Put(t.Context(), k, x.Body(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(limit.FlowKey("app", "user-*"), limit.Object{Limit: &flow.Limit{Rate: 1, Per: 2 * time.Second, Burst: 1}})
+		put(limit.AppKey("app"), limit.Object{PausedUntil: engine.MaxDue})
+		due := w.now() + 1000
+		for i := range 4 {
+			w.make(timer(fmt.Sprint(i), at(due), flows(fmt.Sprint("user-", i%2))))
+		}
+		time.Sleep(30 * time.Second)
+		w.crash(time.Second)
+		time.Sleep(5 * time.Second)
+		if n := len(w.calls); n != 0 {
+			t.Fatalf("%d calls of an app that is paused", n)
+		}
+		if n := w.metric(`xtimer_held_tasks{by="pause"}`); n != 4 {
+			t.Errorf("%v tasks are held", n)
+		}
+		if err := w.Objects().Delete(t.Context(), limit.AppKey("app"), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := len(w.calls); n != 2 {
+			t.Errorf("%d calls of two keys", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(w.calls); n != 4 {
+			t.Errorf("%d calls at last", n)
 		}
 	})
 }

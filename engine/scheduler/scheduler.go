@@ -17,7 +17,9 @@ import (
 	"xtimer/engine/cluster"
 	"xtimer/engine/failpoint"
 	"xtimer/engine/fair"
+	"xtimer/engine/flow"
 	"xtimer/engine/inspect"
+	"xtimer/engine/limit"
 	"xtimer/engine/object"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
@@ -177,6 +179,12 @@ func New(cfg Config) *Scheduler {
 		Journal: cfg.Journal, Now: cfg.Now, Owned: owned, IsNode: e.life != nil, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
+	limit.New(cfg.Objects, queue, e.now, cfg.Log)
+	for by := range flow.Causes {
+		if by != flow.ByNone {
+			cfg.Metrics.NewGauge(fmt.Sprintf("xtimer_held_tasks{by=%q}", by), func() float64 { return float64(queue.HeldItems()[by]) })
+		}
+	}
 	read := inspect.Config{
 		Cold: cfg.Cold, Warm: cfg.Warm, Journal: cfg.Journal, Memory: e.memory, Process: e.process, Minutes: &e.migrator.minutes, Tiers: e.tiers,
 		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics, Ended: cfg.Ended,
@@ -187,6 +195,15 @@ func New(cfg Config) *Scheduler {
 		Open: e.open, Entries: e.migrator.entriesOf, AddWarm: func(ctx context.Context, es []engine.Entry) { e.addWarm(ctx, es, true) },
 	})
 	return e
+}
+
+// Flow is how a key of an app stands, and when its next call may be made (Unix ms; 0: not known).
+func (e *Scheduler) Flow(app, key string) (s fair.GateStats, next int64, ok bool) {
+	q := e.memory.Queue
+	if s, ok = q.Gate(flow.Name{Kind: flow.OfFlow, App: app, Key: key}); ok && s.Next != flow.Never {
+		next = e.now() + max(0, s.Next-q.Now()).Milliseconds()
+	}
+	return s, next, ok
 }
 
 // Objects are what users configure beside timers.
@@ -219,6 +236,9 @@ func (e *Scheduler) Open(ctx context.Context) (err error) {
 	e.tiers.Read(nil)
 	e.ReadReset()
 	if err = e.awaitClock(ctx); err != nil {
+		return err
+	}
+	if err = e.cfg.Objects.Load(ctx); err != nil { // a start has to know which places are kept
 		return err
 	}
 	e.process.StartsWith("it takes the timers over")

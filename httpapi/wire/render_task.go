@@ -34,7 +34,7 @@ func AppendTask(b []byte, t *engine.Task) []byte {
 	if len(t.Holds) > 0 {
 		b = appendHolds(b, t)
 	}
-	if t.Status == engine.Retrying && t.NotBefore != 0 {
+	if t.NotBefore != 0 && (t.Status == engine.Retrying || t.Status == engine.Waiting && t.Reason != "") {
 		b = TimeMember(b, "next_attempt", t.NotBefore)
 	}
 	if t.Ended != 0 {

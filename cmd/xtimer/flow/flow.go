@@ -1,0 +1,303 @@
+// Package flow is the commands of flow keys and of pauses.
+package flow
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xtimer/cmd/xtimer/exit"
+	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/span"
+	"xtimer/cmd/xtimer/terminal"
+	api "xtimer/httpapi/client"
+)
+
+// New is the group of the commands of flow keys.
+func New() *cobra.Command {
+	r := &remote.Server{}
+	group := r.Attach(
+		&cobra.Command{
+			Use:   "flow",
+			Short: "Limit, pause and list the flow keys of an app",
+			Long: `flow limits how fast xtimer calls. A timer names up to 4 keys (--flow), and each
+call waits until the limit of each key allows the call. A call that waits is held:
+xtimer does not drop it, and counts the wait apart from its own lateness.
+
+A key that ends in * is a pattern: each key that matches has a limit of its own.
+The longest match counts. A key without a limit limits nothing.
+
+` + exit.Help,
+			Example: `  xtimer flow set partner --rate 10 -n shop
+  xtimer timer create -n shop --name pay --delay 1h --url https://pay.example.com/ --flow partner
+  xtimer flow list -n shop`,
+		},
+		newSet(r), newList(r), newPause(r), newResume(r), newDelete(r),
+	)
+	r.AppFlag(group, "the `APP` of the keys")
+	return group
+}
+
+// NewApp is the group of the commands that hold a whole app.
+func NewApp() *cobra.Command {
+	r := &remote.Server{}
+	var p pausing
+	pause := &cobra.Command{
+		Use:   "pause APP",
+		Short: "Hold all calls of an app",
+		Long: `pause holds all calls of an app until resume, or until the time of --until. Dues are
+kept, and called late. To drop the dues of a time, disable the timers instead.`,
+		Example: `  xtimer app pause shop --until 2h --reason "the partner is down"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			how, err := p.pause()
+			if err != nil {
+				return err
+			}
+			if err := r.PauseApp(cmd.Context(), args[0], how); err != nil {
+				return err
+			}
+			return say(cmd, "%s paused\n", args[0])
+		},
+	}
+	p.flags(pause)
+	resume := &cobra.Command{
+		Use:     "resume APP",
+		Short:   "End the pause of an app: what was held is called",
+		Example: `  xtimer app resume shop`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := notPaused(r.ResumeApp(cmd.Context(), args[0]), "app", args[0]); err != nil {
+				return err
+			}
+			return say(cmd, "%s resumed\n", args[0])
+		},
+	}
+	return r.Attach(&cobra.Command{
+		Use:   "app",
+		Short: "Hold all calls of an app, and call what was held",
+		Long:  "app pauses and resumes whole apps.\n\n" + exit.Help,
+		Example: `  xtimer app pause shop
+  xtimer app resume shop`,
+	}, pause, resume)
+}
+
+func say(cmd *cobra.Command, format string, args ...any) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), format, args...)
+	return err
+}
+
+func needApp(r *remote.Server) error {
+	if r.App == "" {
+		return exit.Usage("required: --app")
+	}
+	return nil
+}
+
+func notPaused(err error, what, name string) error {
+	if api.IsNotFound(err) {
+		return exit.NotFound("%s %s was never paused or limited", what, name)
+	}
+	return err
+}
+
+// pausing is the flags of a pause.
+type pausing struct{ until, reason string }
+
+func (p *pausing) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.until, "until", "", "end by itself at this `TIME`: RFC 3339, Unix ms, or a time from now such as 2h")
+	cmd.Flags().StringVar(&p.reason, "reason", "", "why, for readers")
+}
+
+func (p *pausing) pause() (api.Pause, error) {
+	until, err := remote.Ahead(p.until, time.Now())
+	if err != nil {
+		return api.Pause{}, exit.Usage("--until: %w", err)
+	}
+	return api.Pause{Until: until, Reason: p.reason}, nil
+}
+
+func newSet(r *remote.Server) *cobra.Command {
+	var l api.FlowLimit
+	var per span.Value
+	cmd := &cobra.Command{
+		Use:   "set KEY",
+		Short: "Set the limit of a key, or of all keys that a pattern matches",
+		Long: `set creates or replaces the limit of a key. The new limit is in force at once, for
+tasks that wait as well. A pause of the key stays.`,
+		Example: `  xtimer flow set partner --rate 10 -n shop
+  xtimer flow set "user-*" --rate 1 --per 1m --concurrency 2 -n shop
+  xtimer flow set export --concurrency 1 --hold task -n shop`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needApp(r); err != nil {
+				return err
+			}
+			l.Per = api.Duration(per)
+			result, err := r.PutFlow(cmd.Context(), r.App, args[0], l)
+			if err != nil {
+				return err
+			}
+			return say(cmd, "%s/%s %s\n", r.App, args[0], result)
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&l.Rate, "rate", 0, "the largest `NUMBER` of calls in any window of --per")
+	fs.Var(&per, "per", "the window of --rate, 1s to 24h (default 1s)")
+	fs.IntVar(&l.Burst, "burst", 0, "the `NUMBER` of calls that may go at once (default 1: evenly spaced)")
+	fs.IntVar(&l.Concurrency, "concurrency", 0, "the largest `NUMBER` of calls in flight")
+	fs.StringVar(&l.Hold, "hold", "", "until when a task keeps its place in --concurrency: the end of the `call`, or task: its final status (default call)")
+	fs.BoolVar(&l.Cooldown, "cooldown", false, "close the key for the time of Retry-After after a response 429 or 503")
+	return cmd
+}
+
+func newList(r *remote.Server) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the keys of an app that have a limit or a pause, with what waits for them",
+		Example: `  xtimer flow list -n shop`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needApp(r); err != nil {
+				return err
+			}
+			all, more, err := remote.Take(r.Flows(cmd.Context(), r.App), limit)
+			if err != nil {
+				return err
+			}
+			err = r.Output.Show(cmd.OutOrStdout(), view(all, func(t time.Time) string { return r.Zone.Instant(t, "") }))
+			return remote.TellMore(cmd, more, limit, err)
+		},
+	}
+	remote.AddLimit(cmd, &limit)
+	return cmd
+}
+
+func view(all []api.Flow, instant func(time.Time) string) terminal.View {
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Name)
+	}
+	return terminal.View{Value: map[string]any{"flows": all}, Names: names, Table: func(out io.Writer, _ bool) error {
+		g := terminal.Grid{Head: []string{"KEY", "LIMIT", "WAITING", "IN FLIGHT", "STATE"}}
+		for i := range all {
+			f := &all[i]
+			g.Add(f.Name, limitWords(&f.FlowLimit), fmt.Sprint(f.Waiting), fmt.Sprint(f.InFlight), stateWords(f, instant))
+		}
+		return g.Print(out)
+	}}
+}
+
+func limitWords(l *api.FlowLimit) string {
+	var words []string
+	if l.Rate > 0 {
+		words = append(words, fmt.Sprintf("%d per %s", l.Rate, span.Format(time.Duration(l.Per))))
+	}
+	if l.Burst > 1 {
+		words = append(words, fmt.Sprintf("bursts of %d", l.Burst))
+	}
+	if l.Concurrency > 0 {
+		words = append(words, fmt.Sprintf("%d at a time", l.Concurrency))
+	}
+	if l.Hold == "task" {
+		words = append(words, "held by the task")
+	}
+	if l.Cooldown {
+		words = append(words, "cooldown")
+	}
+	if l.Breaker != nil {
+		words = append(words, "breaker")
+	}
+	return strings.Join(words, ", ")
+}
+
+func stateWords(f *api.Flow, instant func(time.Time) string) string {
+	switch {
+	case f.Paused && f.PausedUntil.IsZero():
+		return strings.TrimSuffix("paused: "+f.Reason, ": ")
+	case f.Paused:
+		return "paused until " + instant(f.PausedUntil)
+	case !f.CooldownUntil.IsZero():
+		return "closed until " + instant(f.CooldownUntil)
+	case f.BreakerState != "" && f.BreakerState != "closed":
+		return "breaker " + f.BreakerState
+	}
+	return ""
+}
+
+func newPause(r *remote.Server) *cobra.Command {
+	var p pausing
+	cmd := &cobra.Command{
+		Use:     "pause KEY",
+		Short:   "Hold all calls of a key",
+		Long:    `pause holds all calls of a key, or of all keys that a pattern matches, until resume, or until the time of --until.`,
+		Example: `  xtimer flow pause partner --until 30m --reason "maintenance" -n shop`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needApp(r); err != nil {
+				return err
+			}
+			how, err := p.pause()
+			if err != nil {
+				return err
+			}
+			if _, err := r.PauseFlow(cmd.Context(), r.App, args[0], how); err != nil {
+				return err
+			}
+			return say(cmd, "%s/%s paused\n", r.App, args[0])
+		},
+	}
+	p.flags(cmd)
+	return cmd
+}
+
+func newResume(r *remote.Server) *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume KEY",
+		Short:   "End the pause and the cooldown of a key: what was held is called",
+		Example: `  xtimer flow resume partner -n shop`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needApp(r); err != nil {
+				return err
+			}
+			_, err := r.ResumeFlow(cmd.Context(), r.App, args[0])
+			if err := notPaused(err, "flow", r.App+"/"+args[0]); err != nil {
+				return err
+			}
+			return say(cmd, "%s/%s resumed\n", r.App, args[0])
+		},
+	}
+}
+
+func newDelete(r *remote.Server) *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete KEY …",
+		Short:   "Delete the limits and the pauses of keys",
+		Long:    `delete deletes the limits and the pauses of keys. What they held is called.`,
+		Example: `  xtimer flow delete partner -n shop`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := needApp(r); err != nil {
+				return err
+			}
+			for _, key := range args {
+				err := r.DeleteFlow(cmd.Context(), r.App, key)
+				if api.IsNotFound(err) {
+					return exit.NotFound("flow %s/%s not found", r.App, key)
+				}
+				if err == nil {
+					err = say(cmd, "%s/%s deleted\n", r.App, key)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,6 @@
+// Package limit has the objects that say what a flow key allows, and who is paused: it puts
+// them into force as rules of the queue (engine/flow).
+//
+//	kind "flow"    the limit of a key of an app, or of all keys that a pattern matches, and its pause and cooldown
+//	kind "pause"   the pause of an app, under the name "app"
+package limit

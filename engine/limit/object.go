@@ -1,0 +1,77 @@
+package limit
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/flow"
+)
+
+// The kinds of objects.
+const (
+	FlowKind  = "flow"
+	PauseKind = "pause"
+)
+
+// FlowKey is the key of a flow's object, and AppKey that of an app's pause.
+func FlowKey(app, key string) engine.ObjectKey {
+	return engine.ObjectKey{Kind: FlowKind, App: app, Name: key}
+}
+
+// AppKey is the key of an app's pause.
+func AppKey(app string) engine.ObjectKey {
+	return engine.ObjectKey{Kind: PauseKind, App: app, Name: "app"}
+}
+
+// Object is the body of an object.
+type Object struct {
+	Limit *flow.Limit `json:"limit,omitempty"` // nil: none
+	// PausedUntil and CooldownUntil are Unix ms, MaxDue for a pause without an end; 0: not.
+	PausedUntil   int64  `json:"paused_until,omitempty"`
+	Reason        string `json:"reason,omitempty"` // of the pause
+	CooldownUntil int64  `json:"cooldown_until,omitempty"`
+}
+
+// Read reads the body of an object; nil gives a zero one.
+func Read(o *engine.Object) (x Object, err error) {
+	if o == nil {
+		return x, nil
+	}
+	if err := json.Unmarshal(o.Body, &x); err != nil {
+		return x, fmt.Errorf("cannot read the object %s: %w", o.ObjectKey, err)
+	}
+	return x, nil
+}
+
+// Body is the body that is stored.
+func (x *Object) Body() []byte {
+	b, err := json.Marshal(x)
+	if err != nil {
+		panic("BUG: an object cannot be encoded: " + err.Error())
+	}
+	return b
+}
+
+// rule is the rule of an object: now is the instant (Unix ms) that is at in the time of rules.
+func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
+	until := func(ms int64) time.Duration {
+		switch {
+		case ms <= now:
+			return 0
+		case ms == engine.MaxDue:
+			return flow.Never
+		}
+		return at + time.Duration(ms-now)*time.Millisecond
+	}
+	return &flow.Rule{Limit: x.Limit, Paused: until(x.PausedUntil), Cooldown: until(x.CooldownUntil)}
+}
+
+// name is the name of the rule of an object.
+func name(k engine.ObjectKey) flow.Name {
+	if k.Kind == PauseKind {
+		return flow.Name{Kind: flow.OfApp, App: k.App}
+	}
+	return flow.Name{Kind: flow.OfFlow, App: k.App, Key: k.Name}
+}

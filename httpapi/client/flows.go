@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// FlowLimit is what a flow key allows. A zero field limits nothing.
+type FlowLimit struct {
+	Rate        int      `json:"rate,omitempty"` // at most so many calls in any window of Per
+	Per         Duration `json:"per,omitzero"`   // 1s by default
+	Burst       int      `json:"burst,omitempty"`
+	Concurrency int      `json:"concurrency,omitempty"` // calls in flight at most
+	Hold        string   `json:"hold,omitempty"`        // call, or task: a place is kept until the final status
+	Cooldown    bool     `json:"cooldown,omitempty"`
+	Breaker     *Breaker `json:"breaker,omitempty"`
+}
+
+// Breaker opens a key when Share of the last Of outcomes failed within Within.
+type Breaker struct {
+	Share   float64  `json:"share,omitempty"`
+	Of      int      `json:"of,omitempty"`
+	Within  Duration `json:"within,omitzero"`
+	Open    Duration `json:"open,omitzero"`
+	MaxOpen Duration `json:"max_open,omitzero"`
+}
+
+// Flow is a flow key of an app, or a pattern of keys, and how it stands.
+type Flow struct {
+	App  string `json:"app"`
+	Name string `json:"name"`
+	FlowLimit
+	Paused        bool      `json:"paused,omitempty"`
+	PausedUntil   time.Time `json:"paused_until,omitzero"`
+	Reason        string    `json:"reason,omitempty"`
+	CooldownUntil time.Time `json:"cooldown_until,omitzero"`
+	Waiting       int       `json:"waiting,omitempty"`
+	InFlight      int       `json:"in_flight,omitempty"`
+	BreakerState  string    `json:"breaker_state,omitempty"`
+	NextAt        time.Time `json:"next_at,omitzero"`
+	Version       int       `json:"version"` // counts every change; for IfMatch
+	UpdatedAt     time.Time `json:"updated_at"`
+	UpdatedBy     string    `json:"updated_by,omitempty"`
+}
+
+// Pause is until when, and why. The zero one has no end.
+type Pause struct {
+	Until  time.Time `json:"until,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// PutFlow sets the limit of a flow key, or of all keys that a pattern such as user-*
+// matches, and says Created, Updated or Unchanged.
+func (c *Client) PutFlow(ctx context.Context, app, key string, limit FlowLimit, options ...CallOption) (string, error) {
+	q := request{method: http.MethodPut, path: objectPath(app, "flows", key), body: limit, twice: true}
+	out, err := send[struct{ Result string }](ctx, c, q, options...)
+	if err != nil {
+		return "", err
+	}
+	return out.Result, nil
+}
+
+// Flow is one flow key.
+func (c *Client) Flow(ctx context.Context, app, key string) (*Flow, error) {
+	return get[Flow](ctx, c, objectPath(app, "flows", key), nil)
+}
+
+// Flows are all flow keys of an app that have a limit or a pause, in the order of their
+// names. An error is the last thing it yields.
+func (c *Client) Flows(ctx context.Context, app string) iter.Seq2[Flow, error] {
+	return pages(func(cursor string) ([]Flow, string, error) {
+		out, err := get[struct {
+			Flows      []Flow `json:"flows"`
+			NextCursor string `json:"next_cursor"`
+		}](ctx, c, path("/v1/apps/%s/flows", app), page(make(url.Values), pageSize, cursor))
+		if err != nil {
+			return nil, "", err
+		}
+		return out.Flows, out.NextCursor, nil
+	})
+}
+
+// DeleteFlow deletes the limit and the pause of a flow key.
+func (c *Client) DeleteFlow(ctx context.Context, app, key string, options ...CallOption) error {
+	_, err := c.delete(ctx, objectPath(app, "flows", key), options)
+	return err
+}
+
+// PauseFlow holds all calls of a flow key.
+func (c *Client) PauseFlow(ctx context.Context, app, key string, p Pause) (*Flow, error) {
+	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/pause", body: p, twice: true})
+}
+
+// ResumeFlow ends a pause and a cooldown: what was held is called.
+func (c *Client) ResumeFlow(ctx context.Context, app, key string) (*Flow, error) {
+	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/resume", twice: true})
+}
+
+// CoolFlow closes a flow key until an instant.
+func (c *Client) CoolFlow(ctx context.Context, app, key string, until time.Time) (*Flow, error) {
+	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/cooldown", body: Pause{Until: until}, twice: true})
+}
+
+// PauseApp holds all calls of an app. Its dues are kept.
+func (c *Client) PauseApp(ctx context.Context, app string, p Pause) error {
+	_, err := send[struct{}](ctx, c, request{method: http.MethodPost, path: path("/v1/apps/%s/pause", app), body: p, twice: true})
+	return err
+}
+
+// ResumeApp ends a pause of an app: what was held is called.
+func (c *Client) ResumeApp(ctx context.Context, app string) error {
+	_, err := send[struct{}](ctx, c, request{method: http.MethodPost, path: path("/v1/apps/%s/resume", app), twice: true})
+	return err
+}
