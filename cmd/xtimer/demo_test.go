@@ -44,7 +44,7 @@ func TestDemo(t *testing.T) {
 func TestDemoCluster(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
-	cmd := program(t, "demo", "cluster", "--for", "30s")
+	cmd := program(t, "demo", "cluster", "--kills", "1")
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 	b, err := cmd.CombinedOutput()
 	out := string(b)

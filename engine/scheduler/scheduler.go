@@ -145,17 +145,22 @@ type Scheduler struct {
 	tally *inspect.Tally
 	tiers *inspect.Tiers
 
-	migrator     migrator
-	ownership    *process.Ownership // nil: nobody else can open the cold tier
-	life         *cluster.Member    // nil: the process is alone
-	cedes        cedes
-	former       atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
+	migrator  migrator
+	ownership *process.Ownership // nil: nobody else can open the cold tier
+	nodeParts
 	settler      settler
 	backlog      backlog
 	backpressure backpressure
 	pieces       pieces
 	bodyTrouble  trouble       // with reading timers that are to be called
 	early        []engine.Owed // what is to be in memory before the first fire; see recovery.early
+}
+
+// nodeParts are of a process that is one of several nodes.
+type nodeParts struct {
+	life   *cluster.Member // nil: the process is alone
+	cedes  cedes
+	former atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
 }
 
 // New builds an engine; nothing runs before Run.

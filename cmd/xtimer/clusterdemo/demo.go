@@ -37,33 +37,28 @@ cost. Ctrl-C ends all processes and deletes the folder.
 It needs mariadbd, mariadb-install-db and redis-server:
 apt-get install mariadb-server redis-server`,
 		Example: `  xtimer demo cluster
-  xtimer demo cluster --for 60s`,
+  xtimer demo cluster --kills 1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.out = cmd.OutOrStdout()
 			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().DurationVar(&d.length, "for", 0, "end after this long (default: at Ctrl-C)")
+	cmd.Flags().IntVar(&d.kills, "kills", 0, "end after `N` kills (default: at Ctrl-C)")
 	return cmd
 }
 
 // demo is a run of the demonstration.
 type demo struct {
-	out    io.Writer
-	length time.Duration
-	dir    string
-	nodes  []*node
-	calls  *calls
+	out   io.Writer
+	kills int // 0: until ctx ends
+	dir   string
+	nodes []*node
+	calls *calls
 }
 
-// run shows it, until ctx ends or the length is over.
+// run shows it, until ctx ends or the kills are over.
 func (d *demo) run(ctx context.Context) (err error) {
-	if d.length > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.length)
-		defer cancel()
-	}
 	if d.dir, err = os.MkdirTemp("", "xtimer-demo-"); err != nil {
 		return fmt.Errorf("cannot make a temporary folder: %w", err)
 	}
@@ -117,14 +112,14 @@ func (d *demo) show(ctx context.Context, s *servers) error {
 		}
 	}
 	d.sayf("each node has %d timers, due every second", timers)
-	for k := range 1 << 20 { // until ctx ends
+	for k := 0; d.kills == 0 || k < d.kills; k++ {
 		if err := d.watch(ctx, 8*time.Second); err != nil {
 			return err
 		}
 		if err := d.strike(ctx, d.nodes[(k+1)%len(d.nodes)]); err != nil {
 			return err
 		}
-		if d.length == 0 && k == 0 {
+		if d.kills == 0 && k == 0 {
 			d.sayf("the demonstration goes on with the next node; Ctrl-C ends it")
 		}
 	}
