@@ -23,6 +23,9 @@
 // is left blocked until the process has ended. TestDiskErrors breaks it outside,
 // each operation with -every.
 //
+// Nor do several nodes run here: engine/scheduler.TestNodesAtRandom kills, stops, restarts and
+// cuts off two or three over one cold tier, and proves the ledger.
+//
 // # Which rules are judged here
 //
 // What a call may be, and what a record may say, are rules of bench/checker, for these
