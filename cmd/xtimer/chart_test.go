@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +13,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// podFields are what Kubernetes tells a pod of itself, by the paths of the fields.
+var podFields = map[string]string{"metadata.name": "xtimer-0", "status.podIP": "fd00::7"}
+
 // pod is what the chart for Kubernetes runs, as much as is held here.
 type pod struct {
+	Replicas   int `yaml:"-"` // how many there are
 	Grace      int `yaml:"terminationGracePeriodSeconds"`
 	Containers []struct {
-		Args     []string
+		Args []string
+		Env  []struct {
+			Name      string
+			ValueFrom struct {
+				FieldRef struct {
+					FieldPath string `yaml:"fieldPath"`
+				} `yaml:"fieldRef"`
+			} `yaml:"valueFrom"`
+		}
 		Liveness struct {
 			HTTPGet struct{ Path string } `yaml:"httpGet"`
 		} `yaml:"livenessProbe"`
@@ -37,7 +50,10 @@ func charted(t *testing.T, file string) (p pod, settings string) {
 	for d := yaml.NewDecoder(strings.NewReader(string(b))); ; {
 		var object struct {
 			StringData map[string]string `yaml:"stringData"`
-			Spec       struct{ Template struct{ Spec pod } }
+			Spec       struct {
+				Replicas int
+				Template struct{ Spec pod }
+			}
 		}
 		err := d.Decode(&object)
 		if errors.Is(err, io.EOF) {
@@ -51,6 +67,7 @@ func charted(t *testing.T, file string) (p pod, settings string) {
 		}
 		if len(object.Spec.Template.Spec.Containers) > 0 {
 			p = object.Spec.Template.Spec
+			p.Replicas = object.Spec.Replicas
 		}
 	}
 }
@@ -73,9 +90,12 @@ func TestChart(t *testing.T) {
 		if err := os.WriteFile(name, []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		args := append([]string{}, c.Args...)
+		args := slices.Clone(c.Args)
 		for i := range args {
 			args[i] = strings.Replace(args[i], "/etc/xtimer/xtimer.yaml", name, 1)
+			for _, v := range c.Env {
+				args[i] = strings.ReplaceAll(args[i], "$("+v.Name+")", podFields[v.ValueFrom.FieldRef.FieldPath])
+			}
 		}
 		out, stderr, status := runs(t, append(args, "--print-config")...)
 		if status != 0 {
@@ -83,8 +103,9 @@ func TestChart(t *testing.T) {
 			continue
 		}
 		var shown struct {
-			Listen string
-			Drain  string
+			Listen, Drain   string
+			Cluster         bool
+			Node, Advertise string
 		}
 		if err := yaml.Unmarshal([]byte(out), &shown); err != nil {
 			t.Fatal(err)
@@ -95,6 +116,9 @@ func TestChart(t *testing.T) {
 		}
 		if shown.Listen != ":8080" {
 			t.Errorf("%s: the server listens on %s, the port of the pod is 8080", file, shown.Listen)
+		}
+		if shown.Cluster != (p.Replicas > 1) || shown.Cluster && (shown.Node != "xtimer-0" || shown.Advertise != "[fd00::7]:8080") {
+			t.Errorf("%s: one of %d servers has the settings %+v", file, p.Replicas, shown)
 		}
 		for path, says := range map[string]string{c.Liveness.HTTPGet.Path: `{"status":"ok"`, c.Readiness.HTTPGet.Path: `{"status":"ready"`} {
 			if code, answer := s.get(path); code != 200 || !strings.HasPrefix(answer, says) {

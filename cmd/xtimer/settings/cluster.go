@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,12 @@ func (s *Settings) fillCluster() error {
 	}
 	if s.Advertise == "" {
 		s.Advertise = s.Listen
+	}
+	// Kubernetes tells a pod its IPv6 address without brackets.
+	if i := strings.LastIndexByte(s.Advertise, ':'); i > 0 {
+		if ip := net.ParseIP(s.Advertise[:i]); ip != nil && ip.To4() == nil {
+			s.Advertise = net.JoinHostPort(s.Advertise[:i], s.Advertise[i+1:])
+		}
 	}
 	return nil
 }

@@ -20,6 +20,11 @@ func TestCluster(t *testing.T) {
 	if s, err = loaded(t, append(whole, "--node", "a", "--advertise", "10.0.0.1:80"), nil, ""); err != nil || s.Node != "a" || s.Advertise != "10.0.0.1:80" {
 		t.Errorf("the node is %s at %s, %v", s.Node, s.Advertise, err)
 	}
+	for advertised, want := range map[string]string{"[fd00::1]:80": "[fd00::1]:80", "fd00::1:80": "[fd00::1]:80", "a.example.com:80": "a.example.com:80"} {
+		if s, err = loaded(t, append(whole, "--advertise", advertised), nil, ""); err != nil || s.Advertise != want {
+			t.Errorf("--advertise %s is %s, %v", advertised, s.Advertise, err)
+		}
+	}
 	for _, x := range []struct{ want, args string }{
 		{"--cluster needs --mysql-dsn", "--cluster --redis-addr=127.0.0.1:2"},
 		{"--cluster needs --redis-addr", "--cluster --mysql-dsn=a:b@tcp(127.0.0.1:1)/c"},
@@ -30,6 +35,7 @@ func TestCluster(t *testing.T) {
 		{"--lease must be between", strings.Join(whole, " ") + " --lease=2m"},
 		{"--weight must be between", strings.Join(whole, " ") + " --weight=0"},
 		{"--node must have at most", strings.Join(whole, " ") + " --node=" + strings.Repeat("a", 65)},
+		{"too many colons", strings.Join(whole, " ") + " --advertise=fd00::"},
 		{"missing port", strings.Join(whole, " ") + " --advertise=here"},
 		{"is no address that other nodes can reach", strings.Join(whole, " ") + " --insecure --listen=:8080"},
 		{"is no address that other nodes can reach", strings.Join(whole, " ") + " --advertise=127.0.0.1:0"},

@@ -11,6 +11,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* True for several nodes. */}}
+{{- define "xtimer.cluster" -}}
+{{- if gt (int .Values.nodes) 1 }}true{{ end }}
+{{- end }}
+
 {{/* The version as a label and as the tag of an image, in which + may not be. */}}
 {{- define "xtimer.version" -}}
 {{ .Chart.AppVersion | replace "+" "_" }}
