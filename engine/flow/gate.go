@@ -23,16 +23,6 @@ var byNames = [...]string{"", "pause", "quota", "flow", "cooldown", "breaker"}
 
 func (b By) String() string { return byNames[b] }
 
-// ParseBy reads what String wrote.
-func ParseBy(s string) (By, bool) {
-	for i, name := range byNames {
-		if s == name && i > 0 {
-			return By(i), true
-		}
-	}
-	return ByNone, false
-}
-
 // Never is the instant to ask again of a gate that something else has to open: a call
 // that ends, or somebody who ends a pause.
 const Never = time.Duration(math.MaxInt64)
