@@ -35,6 +35,9 @@ type Config struct {
 	// unclean are those that the heir is not to take for clean. After an error Cede is called
 	// again. Without it the life gives nothing away.
 	Cede func(ctx context.Context, shards []int) (unclean engine.Set, err error)
+	// Mirror has what other lives have finished, and gets what this one finishes, see
+	// Mirrored; nil: there is none.
+	Mirror engine.Mirror
 	// Log is told of what changes among the nodes; nil: nobody is.
 	Log *slog.Logger
 }
