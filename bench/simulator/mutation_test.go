@@ -173,7 +173,7 @@ var mutations = []mutation{
 		{"engine/cluster/watch.go", "	if now-w.last > w.times.Gap {\n		was = nil\n	}\n", ""},
 	}},
 	{takesWithoutFence, []replacement{
-		{"tier/memory/members.go", "m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})", "m.holders[s], m.moves, m.cold.shards[s].Owner = engine.Holding{Holder: life, Clean: h.Clean}, m.moves+1, n.Name"},
+		{"tier/memory/members.go", "m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean, Former: h.Former})", "m.holders[s], m.moves, m.cold.shards[s].Owner = engine.Holding{Holder: life, Clean: h.Clean, Former: h.Former}, m.moves+1, n.Name"},
 	}},
 	{onceByJournal, []replacement{
 		{"engine/scheduler/executor.go", "	case once && e.life != nil:\n", "	case once && e.life != nil && false:\n"},

@@ -31,7 +31,9 @@ func (m *Member) join(ctx context.Context) error {
 			}
 			last = now
 			if p.Life == 0 || now-since >= m.listen(&before) {
-				m.kept = m.heldBy(p.Life)
+				if before.Journal == n.Journal {
+					m.kept = m.heldBy(p.Life)
+				}
 				err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Join(ctx, n, p) })
 				if err == nil {
 					return nil

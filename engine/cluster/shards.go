@@ -16,6 +16,8 @@ type Gained struct {
 	// Kept: the former life of the node held it until this life joined, so no other life has
 	// had it since, and the node's journal tells of it.
 	Kept bool
+	// Former is the life whose mirror tells of it, see engine.Holding; 0 for none.
+	Former uint64
 }
 
 // shards is what one life holds. Only looks add to it and remove from it. A hand-over
@@ -62,7 +64,7 @@ func (x *shards) see(life uint64, read *[engine.Shards]engine.Holding) (gained [
 		case h.state != foreign && same:
 		case r.Holder == life:
 			*h = held{r.Fence, owned}
-			gained = append(gained, Gained{Shard: s, Fence: r.Fence, Clean: r.Clean})
+			gained = append(gained, Gained{Shard: s, Fence: r.Fence, Clean: r.Clean, Former: r.Former})
 		default:
 			*h = held{}
 		}

@@ -46,7 +46,7 @@ func (m *Members) Join(_ context.Context, n engine.Node, was engine.Pulse) error
 	m.nodes[n.Name] = n
 	if before.Life != 0 {
 		for _, s := range m.held(before.Life) {
-			m.hold(s, n.Name, engine.Holding{Holder: n.Life})
+			m.hold(s, n.Name, engine.Holding{Holder: n.Life, Former: before.Life})
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (m *Members) Take(_ context.Context, life uint64, shards engine.Set) error 
 	}
 	for s := range shards.All() {
 		if h := m.holders[s]; h.Holder == 0 {
-			m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean})
+			m.hold(s, n.Name, engine.Holding{Holder: life, Clean: h.Clean, Former: h.Former})
 		}
 	}
 	return nil
@@ -122,7 +122,11 @@ func (m *Members) Give(_ context.Context, life uint64, shards []engine.Handover)
 	}
 	for _, g := range shards {
 		if m.holders[g.Shard].Holder == life && m.cold.shards[g.Shard].Fence == g.Fence {
-			m.holders[g.Shard] = engine.Holding{Heir: g.Heir, Clean: !g.Unclean}
+			h := engine.Holding{Heir: g.Heir, Clean: !g.Unclean}
+			if g.Unclean {
+				h.Former = life
+			}
+			m.holders[g.Shard] = h
 			m.moves++
 		}
 	}
@@ -159,7 +163,7 @@ func (m *Members) living(life uint64) (engine.Node, error) {
 // end ends a life.
 func (m *Members) end(n engine.Node) {
 	for _, s := range m.held(n.Life) {
-		m.hold(s, "", engine.Holding{})
+		m.hold(s, "", engine.Holding{Former: n.Life})
 	}
 	n.Life = 0
 	m.nodes[n.Name] = n

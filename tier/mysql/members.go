@@ -80,7 +80,7 @@ func (m *Members) Join(ctx context.Context, n engine.Node, was engine.Pulse) err
 			return makeSecret(t)
 		}
 		return moveShards(t, before.Life, engine.AllShards, func(b []byte) []byte {
-			b = strconv.AppendUint(append(b, "fence=fence+1,clean=0,holder="...), n.Life, 10)
+			b = fmt.Appendf(b, "fence=fence+1,clean=0,former=%d,holder=%d", before.Life, n.Life)
 			return appendBytes(append(b, ",owner="...), n.Name)
 		})
 	})
@@ -154,7 +154,7 @@ func (m *Members) Look(ctx context.Context, moves uint64) (seen engine.Membershi
 			return err
 		}
 		seen.Shards = new([engine.Shards]engine.Holding)
-		return scan(ctx, tx, "SELECT shard,holder,fence,heir,clean FROM shards", readHoldings(seen.Shards))
+		return scan(ctx, tx, "SELECT shard,holder,fence,heir,clean,former FROM shards", readHoldings(seen.Shards))
 	})
 	return seen, err
 }
@@ -188,7 +188,7 @@ func readHoldings(into *[engine.Shards]engine.Holding) func(*sql.Rows) error {
 	return func(rows *sql.Rows) error {
 		var i int
 		var h engine.Holding
-		if err := rows.Scan(&i, &h.Holder, &h.Fence, &h.Heir, &h.Clean); err != nil {
+		if err := rows.Scan(&i, &h.Holder, &h.Fence, &h.Heir, &h.Clean, &h.Former); err != nil {
 			return err
 		}
 		if i < 0 || i >= len(into) {
@@ -229,7 +229,11 @@ func (m *Members) Give(ctx context.Context, id uint64, shards []engine.Handover)
 		given := int64(0)
 		for _, g := range shards {
 			b := appendBytes(append(t.buf[:0], "UPDATE shards SET holder=0,heir="...), g.Heir)
-			t.buf = fmt.Appendf(b, ",clean=%t WHERE shard=%d AND holder=%d AND fence=%d", !g.Unclean, g.Shard, id, g.Fence)
+			former := uint64(0)
+			if g.Unclean {
+				former = id
+			}
+			t.buf = fmt.Appendf(b, ",clean=%t,former=%d WHERE shard=%d AND holder=%d AND fence=%d", !g.Unclean, former, g.Shard, id, g.Fence)
 			n, err := t.affect(string(t.buf))
 			if err != nil {
 				return err
@@ -300,7 +304,9 @@ func endNode(t *transaction, p engine.Pulse) error {
 	if err := t.run("UPDATE nodes SET life=0 WHERE name=" + string(appendBytes(nil, p.Node))); err != nil {
 		return err
 	}
-	return moveShards(t, p.Life, engine.AllShards, func(b []byte) []byte { return append(b, "holder=0,heir='',clean=0"...) })
+	return moveShards(t, p.Life, engine.AllShards, func(b []byte) []byte {
+		return fmt.Appendf(b, "holder=0,heir='',clean=0,former=%d", p.Life)
+	})
 }
 
 // moveShards changes those of the shards that a life holds; 0: those that are free. They are

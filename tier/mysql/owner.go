@@ -152,7 +152,7 @@ func (m *Members) succeed(ctx context.Context) error {
 			for _, q := range []string{
 				deleteFences,
 				"UPDATE owner SET process='',folder='',heir='',ended=1",
-				"UPDATE shards SET fence=fence+1,holder=0,heir='',clean=0",
+				"UPDATE shards SET fence=fence+1,holder=0,heir='',clean=0,former=0",
 			} {
 				if err := t.run(q); err != nil {
 					return err

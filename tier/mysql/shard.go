@@ -65,7 +65,7 @@ func (s *Store) Take(ctx context.Context, owner string) (shards []engine.Shard, 
 		if newest, err = s.newest.read(t.ctx, t.tx); err != nil {
 			return err
 		}
-		b := fmt.Appendf(t.buf[:0], "UPDATE shards SET fence=fence+1,heir='',clean=0,holder=%d,owner=", mine.id)
+		b := fmt.Appendf(t.buf[:0], "UPDATE shards SET fence=fence+1,heir='',clean=0,former=0,holder=%d,owner=", mine.id)
 		if err := t.run(string(appendBytes(b, owner))); err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func joins(s *members) {
 	s.ok(s.Join(node("a", 2), was))
 	s.is(s.Beat(node("a", 1)), engine.ErrFenced)
 	s.ok(s.Beat(node("a", 2)))
-	s.holder(4, engine.Holding{Holder: 2, Fence: fence + 1})
+	s.holder(4, engine.Holding{Holder: 2, Fence: fence + 1, Former: 1})
 	s.is(s.mark(1, 4, fence), engine.ErrFenced)
 	s.ok(s.mark(2, 4, fence+1))
 	s.same("the journal", s.row("a").Journal, node("a", 2).Journal)
@@ -239,7 +239,9 @@ func evictsByPulse(s *members) {
 	s.ok(s.Evict(1, now))
 	s.same("the life", s.row("b").Life, 0)
 	h := s.look().Shards[5]
-	s.same("a shard of it", [...]any{h.Holder, h.Heir, h.Clean}, [...]any{0, "", false})
+	s.same("a shard of it", [...]any{h.Holder, h.Heir, h.Clean, h.Former}, [...]any{0, "", false, 2})
+	s.ok(s.Take(1, engine.SetOf(5)))
+	s.same("its former life", s.look().Shards[5].Former, 2)
 	s.is(s.Evict(1, now), engine.ErrConflict)
 }
 
@@ -325,7 +327,9 @@ func gives(s *members) {
 	s.holder(5, engine.Holding{Holder: 1, Fence: fence + 2, Clean: true})
 	s.ok(s.Give(1, engine.Handover{Shard: 5, Fence: fence + 2, Heir: "b", Unclean: true}))
 	s.ok(s.Take(2, engine.SetOf(5)))
-	s.holder(5, engine.Holding{Holder: 2, Fence: fence + 3})
+	s.holder(5, engine.Holding{Holder: 2, Fence: fence + 3, Former: 1})
+	s.ok(s.Give(2, engine.Handover{Shard: 5, Fence: fence + 3, Heir: "a"}))
+	s.holder(5, engine.Holding{Fence: fence + 3, Heir: "a", Clean: true})
 }
 
 func settlesOfFormer(s *members) {
@@ -343,7 +347,7 @@ func leaves(s *members) {
 	s.ok(s.Take(1, engine.SetOf(5)))
 	s.ok(s.Leave(1))
 	h := s.look().Shards[5]
-	s.same("its shard", [...]any{h.Holder, h.Heir, h.Clean}, [...]any{0, "", false})
+	s.same("its shard", [...]any{h.Holder, h.Heir, h.Clean, h.Former}, [...]any{0, "", false, 1})
 	s.is(s.Beat(node("a", 1)), engine.ErrFenced)
 	s.ok(s.Leave(1))
 	s.ok(s.Beat(node("b", 2)))
