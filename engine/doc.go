@@ -147,7 +147,11 @@
 // shards while it fires (scheduler/gain.go), and gives shards to a node that joins, or all
 // when it is stopped (scheduler/cede.go). Before a call of an at_most_once task
 // the cold tier has a row that says that the call has begun (resident/intent.go): whoever takes
-// the shard over has no journal of the node. A process that is alone has all
+// the shard over has no journal of the node. What a life has finished and not settled is
+// copied to the mirror each 20 ms (cluster/mirrored.go). Who takes the shards of a life that
+// did not give them reads its mirror, and calls again what was under way, and what was finished
+// in the last 50 ms; where there is no mirror, or where it has lost something, more is called
+// again. A process that is alone has all
 // shards, and none of this costs it more than the test of a bit.
 //
 // # Time

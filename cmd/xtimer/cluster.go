@@ -14,7 +14,7 @@ import (
 
 // newLife is the life of a node among several, over the cold tier that they share; nil: the
 // server is alone.
-func newLife(s *settings.Settings, cold engine.Cold, log *slog.Logger) *cluster.Config {
+func newLife(s *settings.Settings, cold engine.Cold, warm engine.Warm, log *slog.Logger) *cluster.Config {
 	if !s.Cluster {
 		return nil
 	}
@@ -24,6 +24,7 @@ func newLife(s *settings.Settings, cold engine.Cold, log *slog.Logger) *cluster.
 			Journal: store.Journal(s.DataDir, log), Weight: s.Weight, Address: s.Advertise,
 		},
 		Members: store.Members(cold),
+		Mirror:  store.Mirror(warm),
 		Times:   cluster.TimesOf(s.Lease),
 		Boot:    bootClock(),
 		After:   time.After,

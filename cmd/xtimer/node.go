@@ -65,7 +65,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		Ended:             alerts.Ended,
 		Cold:              cold,
 		Objects:           objects,
-		Cluster:           newLife(s, cold, log),
+		Cluster:           newLife(s, cold, warm, log),
 		ColdName:          store.ColdName(s),
 		Warm:              warm,
 		Journal:           journal,

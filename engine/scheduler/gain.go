@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 //	the migrator  found       fence, watermark and the newest id, read after the take: the former owner
 //	                          writes no more
 //	              decided     what is due in (W, now], by a recovery of these shards alone, as at any start,
-//	                          and settled with W = now; the first gain has the journal of the former life
+//	                          and settled with W = now; the first gain has the journal of the former life,
+//	                          each has the mirrors of the lives that did not give their shards
 //	              busy        the rows of tasks under way come into memory before anything fires
 //	              loaded      what is due in (now, Loaded) comes into the wheel
 //	              distrusted  the minutes of the warm tier from Loaded on, until they are filled anew
@@ -57,7 +59,7 @@ func (g *gains) take() *gaining {
 	if len(g.list) == 0 {
 		return nil
 	}
-	x := &gaining{began: time.Now(), fences: map[int]uint64{}}
+	x := &gaining{began: time.Now(), fences: map[int]uint64{}, formers: map[uint64]engine.Set{}}
 	for _, s := range g.list {
 		of := engine.SetOf(s.Shard)
 		x.of, x.fences[s.Shard] = x.of.Union(of), s.Fence
@@ -66,6 +68,8 @@ func (g *gains) take() *gaining {
 		}
 		if s.Kept {
 			x.kept = x.kept.Union(of)
+		} else if s.Former != 0 {
+			x.formers[s.Former] = x.formers[s.Former].Union(of)
 		}
 	}
 	g.list = nil
@@ -74,14 +78,15 @@ func (g *gains) take() *gaining {
 
 // gaining is a gain under way.
 type gaining struct {
-	began  time.Time
-	of     engine.Set
-	fences map[int]uint64
-	clean  engine.Set // see cluster.Gained
-	kept   engine.Set // likewise
-	done   gainStep
-	now    int64         // up to which the recovery has decided
-	busy   []engine.Owed // see recovery.early
+	began   time.Time
+	of      engine.Set
+	fences  map[int]uint64
+	clean   engine.Set            // see cluster.Gained
+	kept    engine.Set            // likewise
+	formers map[uint64]engine.Set // lives whose mirrors tell of shards
+	done    gainStep
+	now     int64         // up to which the recovery has decided
+	busy    []engine.Owed // see recovery.early
 }
 
 // gainStep is the last step of a gain that was made.
@@ -164,13 +169,40 @@ func (m *migrator) decide(ctx context.Context, g *gaining) error {
 		return fmt.Errorf("cannot read the newest id: %w", err)
 	}
 	e.IDs.Above(newest) // the former owner's clock may be ahead
-	r, err := e.recoverShards(ctx, g.of, g.clean, found, e.former.Load().in(g.kept))
+	j := e.former.Load().in(g.kept)
+	for life, of := range g.formers {
+		e.readMirror(ctx, life, of, &j)
+	}
+	r, err := e.recoverShards(ctx, g.of, g.clean, found, j)
 	if err != nil {
 		return err
 	}
 	e.former.Store(nil)
 	g.now, g.busy = r.now, r.busy
 	return nil
+}
+
+// readMirror adds what the mirror of a life tells of shards. What a mirror lacks is called
+// again, so nothing waits for one that cannot be read.
+func (e *Scheduler) readMirror(ctx context.Context, life uint64, of engine.Set, j *former) {
+	if e.cfg.Cluster.Mirror == nil {
+		return
+	}
+	began, n := time.Now(), 0
+	err := e.cfg.Cluster.Mirror.Read(ctx, life, func(b []byte) error {
+		t, err := engine.DecodeTask(b)
+		if err == nil && of.Has(t.Key.Timer.Shard()) && !engine.RankOf(t).Below(engine.RankOf(j.finished[t.Key])) {
+			j.finished[t.Key] = t
+			n++
+		}
+		return nil // one that is of another version of the program is called again
+	})
+	level := slog.LevelInfo
+	if err != nil {
+		level = slog.LevelWarn
+	}
+	e.log.Log(ctx, level, "read what a former owner of shards has finished", "life", life, "tasks", n,
+		"took", time.Since(began).Round(time.Millisecond), "error", err)
 }
 
 // openAmong begins a process that is one among several: it has no shards yet, and its

@@ -20,6 +20,7 @@ type node struct {
 	table           *memory.Members // that all share
 	life            atomic.Uint64   // of the process that runs
 	cut             atomic.Bool     // the table does not answer
+	glass           *glass          // the mirror; nil: there is none
 	*world
 }
 
@@ -77,6 +78,9 @@ func (n *node) begin(l *life) *cluster.Config {
 	l.node = cfg.Node.Life
 	n.Config.Node.Life++
 	cfg.Members = &mortalMembers{n.table, n, l}
+	if n.glass != nil {
+		cfg.Mirror = &mortalMirror{n.glass, l}
+	}
 	return &cfg
 }
 

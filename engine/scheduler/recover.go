@@ -16,8 +16,8 @@ import (
 // process left, put together from the journal and the cold tier, decided, and settled
 // before anything is sent.
 //
-//	journal   finished                       → history (and owed, when it is to be tried again)
-//	          begun, at_most_once            → unknown: it may have been sent
+//	journal,  finished                       → history (and owed, when it is to be tried again)
+//	mirror    begun, at_most_once            → unknown: it may have been sent
 //	plan      dues in (W, now], not finished → late ≤ 10 s: owed, called again as redelivered
 //	                                           later: by the misfire policy
 //	owed      rows                           → as they stand; the rest as above
@@ -181,8 +181,7 @@ func (r *recovery) row(o engine.Owed) {
 	}
 	r.found(&o)
 	switch {
-	case t != nil && o.Task != nil && t.Base < o.Task.Base:
-		// An end from before the redrive that the row is of.
+	case t != nil && precedes(t, &o):
 		delete(r.finished, o.Key)
 	case t != nil:
 		r.ended(o, t)
@@ -201,6 +200,16 @@ func (r *recovery) row(o engine.Owed) {
 func (r *recovery) isMisfire(o *engine.Owed) bool {
 	return o.Task == nil && o.Origin == engine.FromSchedule && r.now-o.Key.Due > policy.MisfireAfter &&
 		o.Held == 0 && !r.clean.Has(o.Key.Timer.Shard())
+}
+
+// precedes reports whether a record is of an attempt from before the row: of an end before the
+// redrive that the row is of; or, where later records are missing, of an attempt before the
+// last one that the row knows, or before the one that may have been sent.
+func precedes(t *engine.Task, o *engine.Owed) bool {
+	if o.Task != nil && t.Base < o.Task.Base || engine.RankOf(t).Below(engine.RankOf(o.Task)) {
+		return true
+	}
+	return o.Begun && !t.Status.Final() && t.LastAttempt() <= engine.RankOf(o.Task).Attempt
 }
 
 // unended sorts a row whose last attempt has no end. What the journal has of earlier ones,

@@ -166,6 +166,11 @@ type nodeParts struct {
 // New builds an engine; nothing runs before Run.
 func New(cfg Config) *Scheduler {
 	cfg.fill()
+	if cfg.Cluster != nil && cfg.Cluster.Mirror != nil {
+		j := cluster.NewMirrored(cfg.Journal, cfg.Cluster.Mirror, cfg.Cluster.Node.Life, cfg.Log)
+		cfg.Metrics.NewGauge("xtimer_mirror_lag_seconds", func() float64 { return j.Lag().Seconds() })
+		cfg.Journal = j
+	}
 	e := &Scheduler{cfg: cfg, log: cfg.Log, process: process.NewState(), journal: cfg.Journal, tiers: &inspect.Tiers{}, metrics: newCounters(cfg.Metrics)}
 	e.backpressure.outcomes, e.backpressure.bytes, e.backpressure.age = maxUnsettled, maxUnsettledBytes, cfg.Window
 	e.settler.e, e.settler.turn, e.migrator.e, e.migrator.more, e.migrator.gaps.minutes = e, make(chan struct{}, 1), e, make(chan struct{}, 1), map[int64]uint64{}

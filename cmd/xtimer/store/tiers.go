@@ -48,6 +48,15 @@ func Weaknesses(ctx context.Context, cold engine.Cold) ([]string, error) {
 	return nil, nil
 }
 
+// Mirror is what the nodes that share a cold tier have finished, on the servers of a warm tier;
+// nil: it has none, and whoever takes a node's shards over calls that again.
+func Mirror(warm engine.Warm) engine.Mirror {
+	if w, ok := warm.(*redis.Warm); ok {
+		return w.Mirror()
+	}
+	return nil
+}
+
 // ColdName is what the users of a node call its cold tier.
 func ColdName(s *settings.Settings) string {
 	if s.MySQLDSN != "" {

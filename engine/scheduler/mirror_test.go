@@ -1,0 +1,194 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+// glass is a mirror that all nodes share, and that may lose something.
+type glass struct {
+	mirror atomic.Pointer[memory.Mirror]
+	away   atomic.Bool                      // it takes nothing, and tells nothing
+	loses  func(g *engine.MirrorGroup) bool // nil: nothing
+}
+
+func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) error {
+	if g.away.Load() {
+		return engine.ErrUnavailable
+	}
+	var kept []engine.MirrorGroup
+	for i := range groups {
+		if g.loses == nil || !g.loses(&groups[i]) {
+			kept = append(kept, groups[i])
+		}
+	}
+	return g.mirror.Load().Append(ctx, life, kept, keep)
+}
+
+func (g *glass) Read(ctx context.Context, life uint64, yield func([]byte) error) error {
+	if g.away.Load() {
+		return engine.ErrUnavailable
+	}
+	return g.mirror.Load().Read(ctx, life, yield)
+}
+
+// mortalMirror is the mirror as one life sees it.
+type mortalMirror struct {
+	*glass
+	l *life
+}
+
+func (m *mortalMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (err error) {
+	if dead := m.l.do(func() { err = m.glass.Append(ctx, life, groups, keep) }); dead != nil {
+		return dead
+	}
+	return err
+}
+
+// One of several nodes is killed between two settles. What it had finished 50 ms before is in
+// its mirror, and is not called again; an at_most_once task of it has its end. Where the mirror
+// is away, was flushed or has holes, more is called again, and nothing is missing.
+func TestMirrorSparesRepeats(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes int
+		has   bool           // the mirror has all of it
+		begin func(g *glass) // before the start
+		end   func(g *glass) // at the kill
+	}{
+		{name: "whole", nodes: 2, has: true},
+		{name: "two take over", nodes: 3, has: true},
+		{name: "none", nodes: 2},
+		{name: "away", nodes: 2, begin: func(g *glass) { g.away.Store(true) }},
+		{name: "away at the kill", nodes: 2, end: func(g *glass) { g.away.Store(true) }},
+		{name: "flushed", nodes: 3, end: func(g *glass) { g.mirror.Store(memory.NewMirror()) }},
+		{name: "has holes", nodes: 2, begin: func(g *glass) { g.loses = func(g *engine.MirrorGroup) bool { return g.N%3 == 0 } }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws, g := w.nodes(c.nodes), &glass{}
+				g.mirror.Store(memory.NewMirror())
+				defer endNodes(ws)
+				if c.begin != nil {
+					c.begin(g)
+				}
+				for _, n := range ws {
+					if c.name != "none" {
+						n.node.glass = g
+					}
+					n.start()
+				}
+				killedBetweenSettles(t, ws, c.has, func() {
+					if c.end != nil {
+						c.end(g)
+					}
+				})
+			})
+		})
+	}
+}
+
+// killedBetweenSettles kills the first of nodes. has: all that it finished until 50 ms before
+// can be known.
+func killedBetweenSettles(t *testing.T, ws []*world, has bool, killed func()) {
+	a, b := ws[0], ws[1]
+	time.Sleep(1300 * time.Millisecond)
+	type made struct {
+		name  string
+		id    engine.TimerID
+		from  int64
+		every int64
+		once  bool
+	}
+	var all []made
+	for i := range 24 {
+		x := made{name: fmt.Sprint("every-", i), every: int64(170 + 10*i), once: i%4 == 1, from: a.now()}
+		d := timer(x.name, every(time.Duration(x.every)*time.Millisecond), misfire(engine.MisfireAll, time.Hour))
+		switch {
+		case x.once:
+			atMostOnce(&d)
+		case i%4 == 2: // each task has two attempts
+			retry(3, 250*time.Millisecond, 1)(&d)
+			for _, w := range ws {
+				w.behave(x.name, func(c *call) reply {
+					if c.attempt < 2 {
+						return fail
+					}
+					return ok
+				})
+			}
+		case i%4 == 3:
+			behaveAll(ws, x.name, slow(40*time.Millisecond))
+		}
+		x.id = a.make(d)
+		all = append(all, x)
+	}
+	time.Sleep(15*time.Second + 483*time.Millisecond)
+	o := takenOver{killed: a.now(), within: 3000, unknown: 2500}
+	a.kill()
+	killed()
+	time.Sleep(20 * time.Second)
+	repeats, early, unknown := 0, 0, 0
+	for _, x := range all {
+		owner := b
+		for _, w := range ws[1:] {
+			if _, err := w.Timer(t.Context(), x.id); err == nil {
+				owner = w
+			}
+		}
+		if _, err := owner.Disable(t.Context(), x.id, 0, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		to := a.now()
+		time.Sleep(time.Second)
+		owner.settle()
+		first, attempts := map[[2]int64]call{}, map[int64]int{}
+		for _, c := range ofAll(ws, x.name) {
+			k := [2]int64{c.key.Due, int64(c.attempt)}
+			if was, is := first[k]; is {
+				repeats++
+				if was.ended > 0 && was.ended < o.killed-50 {
+					early++
+				}
+				if !c.redelivered || x.once {
+					t.Errorf("%s, due %s, was called again, once %v, redelivered %v", x.name, stamp(c.key.Due), x.once, c.redelivered)
+				}
+			} else {
+				first[k] = c
+			}
+			if attempts[c.key.Due] > c.attempt {
+				if has {
+					t.Errorf("%s, due %s, has attempt %d after attempt %d", x.name, stamp(c.key.Due), c.attempt, attempts[c.key.Due])
+				}
+			}
+			attempts[c.key.Due] = max(attempts[c.key.Due], c.attempt)
+		}
+		for _, due := range grid(x.from, to, x.every, x.from) {
+			if attempts[due] == 0 && !x.once {
+				t.Errorf("%s, due %s, was not called", x.name, stamp(due))
+			}
+		}
+		for _, r := range owner.records(x.id) {
+			switch {
+			case r.Status == engine.Unknown && x.once:
+				unknown++
+				if c := first[[2]int64{r.Key.Due, 1}]; c.ended > 0 && c.ended < o.killed-50 {
+					early++
+				}
+			case r.Status == engine.Cancelled && r.Key.Due > to-1000: // it was to be tried again when the timer was disabled
+			case r.Status != engine.Succeeded || attempts[r.Key.Due] == 0:
+				t.Errorf("%s, due %s, ended as %v after attempt %d", x.name, stamp(r.Key.Due), r.Status, attempts[r.Key.Due])
+			}
+		}
+	}
+	t.Logf("%d calls were made again, %d tasks are unknown; %d of them had ended 50 ms before", repeats, unknown, early)
+	if has && early > 0 || !has && early == 0 || repeats == 0 {
+		t.Errorf("%d of %d repeats and %d unknown are of what had ended 50 ms before", early, repeats, unknown)
+	}
+}

@@ -1,0 +1,40 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+
+	"xtimer/engine"
+)
+
+// A record brings a row forward, never back; and of a task that may have been sent since, the
+// record of an earlier attempt tells nothing.
+func TestRecordFromBeforeARow(t *testing.T) {
+	task := func(status engine.TaskStatus, base, last int) *engine.Task {
+		x := &engine.Task{Status: status, Base: base}
+		for n := 1; n <= last; n++ {
+			x.Attempts = append(x.Attempts, engine.Attempt{N: n})
+		}
+		return x
+	}
+	for _, c := range []struct {
+		record *engine.Task
+		row    engine.Owed
+		former bool
+	}{
+		{task(engine.Retrying, 0, 1), engine.Owed{}, false},
+		{task(engine.Retrying, 0, 2), engine.Owed{Task: task(engine.Retrying, 0, 1)}, false},
+		{task(engine.Retrying, 0, 2), engine.Owed{Task: task(engine.Retrying, 0, 2)}, false},
+		{task(engine.Retrying, 0, 1), engine.Owed{Task: task(engine.Retrying, 0, 2)}, true},
+		{task(engine.Succeeded, 0, 1), engine.Owed{Begun: true}, false},
+		{task(engine.Retrying, 0, 1), engine.Owed{Begun: true}, false},
+		{task(engine.Retrying, 0, 1), engine.Owed{Begun: true, Task: task(engine.Retrying, 0, 1)}, true},
+		{task(engine.Retrying, 0, 2), engine.Owed{Begun: true, Task: task(engine.Retrying, 0, 1)}, false},
+		{task(engine.Dead, 0, 2), engine.Owed{Task: task(engine.Waiting, 2, 2)}, true},
+		{task(engine.Succeeded, 2, 3), engine.Owed{Task: task(engine.Waiting, 2, 2)}, false},
+	} {
+		if got := precedes(c.record, &c.row); got != c.former {
+			t.Errorf("%v after attempt %d beside %s: %v", c.record.Status, c.record.LastAttempt(), fmt.Sprintf("%+v", c.row), got)
+		}
+	}
+}
