@@ -166,8 +166,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 		case <-a.ring.wake:
 		case <-time.After(wait):
 		}
-		a.work(ctx)
-		if time.Since(saved) >= saveEvery {
+		if opened := a.work(ctx); opened || time.Since(saved) >= saveEvery {
 			a.save(ctx)
 			saved = time.Now()
 		}
@@ -180,9 +179,13 @@ func (a *Alerter) isIdle() bool {
 	return len(a.open) == 0 && a.saved == a.last
 }
 
-// work judges what waits, and repeats and closes what is to be.
-func (a *Alerter) work(ctx context.Context) {
+// work judges what waits, and repeats and closes what is to be. It reports whether that is to
+// be stored at once: an incident was opened, or the first rule is in force.
+func (a *Alerter) work(ctx context.Context) (urgent bool) {
 	a.mu.Lock()
+	if a.last == 0 && a.matcher.Load() != nil {
+		a.last, urgent = time.Now().UnixMilli()-1, true
+	}
 	if a.renewed.Swap(false) {
 		for _, i := range a.judge.setRules(a.rules(), time.Now().UnixMilli()) {
 			a.closed(i)
@@ -194,7 +197,7 @@ func (a *Alerter) work(ctx context.Context) {
 	if from != 0 {
 		select {
 		case <-ctx.Done():
-			return
+			return urgent
 		case <-time.After(settles):
 		}
 		a.lookBack(ctx, from, to)
@@ -206,11 +209,13 @@ func (a *Alerter) work(ctx context.Context) {
 		a.closed(i)
 	}
 	for _, i := range a.open {
+		urgent = urgent || i.fresh
 		if i.Next != 0 && i.Next <= now && i.Acked == 0 {
 			a.tell(i, "incident.repeated")
 		}
 	}
 	a.watch.replace(a.judge.watched())
+	return urgent
 }
 
 func (a *Alerter) judgeAll(ctx context.Context, events []event) {
@@ -243,7 +248,7 @@ func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
 	}
 	a.seen[ev.Key] = true
 	for _, i := range a.judge.failed(ev, t) {
-		a.open[i.ID] = i
+		a.open[i.ID], i.fresh = i, true
 		i.Muted = a.muted(i, t)
 		a.tell(i, "incident.opened")
 	}

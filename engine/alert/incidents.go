@@ -47,7 +47,7 @@ func (a *Alerter) save(ctx context.Context) {
 	var changed []*Incident
 	for _, i := range a.open {
 		if i.changed {
-			i.changed = false
+			i.changed, i.fresh = false, false
 			c := *i
 			changed = append(changed, &c)
 		}

@@ -36,6 +36,7 @@ type Incident struct {
 	Timer engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
 
 	changed bool // since it was stored
+	fresh   bool // it was not stored yet
 }
 
 // Task is one task of an incident.

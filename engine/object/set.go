@@ -101,6 +101,9 @@ func (s *Set) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the objects: %w", err)
 	}
+	if s.loaded && s.isAs(all) {
+		return nil
+	}
 	s.mu.Lock()
 	s.all, s.of = all, of
 	s.mu.Unlock()
@@ -111,6 +114,24 @@ func (s *Set) load(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isAs reports whether the set has these objects already.
+func (s *Set) isAs(all map[part][]*engine.Object) bool {
+	same := func(a, b *engine.Object) bool {
+		return a.Name == b.Name && a.Version == b.Version && a.UpdatedAt == b.UpdatedAt && string(a.Body) == string(b.Body)
+	}
+	for p, list := range s.all {
+		if !slices.EqualFunc(list, all[p], same) {
+			return false
+		}
+	}
+	for p := range all {
+		if _, ok := s.all[p]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func byName(o *engine.Object, name string) int { return strings.Compare(o.Name, name) }

@@ -200,3 +200,42 @@ type damagedStore struct{ *memory.Cold }
 func (d *damagedStore) Objects(_ context.Context, yield func([]engine.Object) error) error {
 	return yield([]engine.Object{{ObjectKey: key("b"), Damaged: &engine.Damage{Row: "b", Err: errors.New("cut")}}})
 }
+
+// What another node writes is in the set a second later; a kind is told of changes only.
+func TestFollowOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		told := 0
+		s, other := opened(t, cold, Kind{Name: "flow", Changed: func(engine.ObjectKey) { told++ }}), opened(t, cold)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = s.FollowOthers(ctx) }()
+		body := func() string {
+			time.Sleep(1100 * time.Millisecond)
+			synctest.Wait()
+			if o := s.Get(key("a")); o != nil {
+				return string(o.Body)
+			}
+			return ""
+		}
+		for i, want := range []string{"1", "2"} {
+			if _, _, err := other.Put(ctx, key("a"), []byte(want), nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := body(); got != want || told != i+2 {
+				t.Errorf("it has %q, want %q; told %d times", got, want, told)
+			}
+		}
+		if err := other.Delete(ctx, key("a"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := body(); got != "" || told != 4 {
+			t.Errorf("it has %q; told %d times", got, told)
+		}
+		body()
+		if told != 4 {
+			t.Errorf("told %d times without a change", told)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}

@@ -171,6 +171,19 @@ func (s *Set) Follow(ctx context.Context) error {
 	}
 }
 
+// FollowOthers reads the objects again each second, for other nodes write them too. It returns
+// nil when ctx ends.
+func (s *Set) FollowOthers(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+		_ = s.Load(ctx) // of a store that is away the next second tells
+	}
+}
+
 // checkApp returns an error for what is no name of an app, nor "*".
 func checkApp(app string) error {
 	ok := len(app) > 0 && len(app) <= 64 && app != "." && app != ".."

@@ -216,6 +216,14 @@ func (e *Scheduler) Flow(app, key string) (s fair.GateStats, next int64, ok bool
 	return s, next, ok
 }
 
+// followObjects has the objects read again when others may have written them.
+func (e *Scheduler) followObjects(ctx context.Context) error {
+	if e.life != nil {
+		return e.cfg.Objects.FollowOthers(ctx)
+	}
+	return e.cfg.Objects.Follow(ctx)
+}
+
 // Objects are what users configure beside timers.
 func (e *Scheduler) Objects() *object.Set { return e.cfg.Objects }
 
@@ -318,7 +326,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.process.Stage("places", e.followMemory),
 		e.process.Stage("overdue", e.watchOverdue),
 		e.process.Stage("journal's watch", e.watchJournal),
-		e.process.Stage("objects", e.cfg.Objects.Follow),
+		e.process.Stage("objects", e.followObjects),
 	}
 	e.process.Serve()
 	e.log.Info("firing")
