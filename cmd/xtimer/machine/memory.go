@@ -19,8 +19,9 @@ import (
 // ballast, before it is collected. At 60,000 fires a second 60 MB of garbage a
 // second are made: with little room the collector takes more, with much the memory
 // that no cache holds does (without a ballast 15.9 µs of processor time a fire at
-// 150 %, 17.8 at 400).
-const gcPercent = 100
+// 150 %, 17.8 at 400). Below minBallasted it is smallGCPercent, for less
+// memory: in 512 MiB a fire costs the same at 60 and at 100 %.
+const gcPercent, smallGCPercent = 100, 75
 
 // ballast is alive for the collector's arithmetic alone. It is never touched, so it
 // takes no memory; without it the room for garbage of a server with few timers is
@@ -36,10 +37,12 @@ const (
 	minBallasted = 2 << 30
 )
 
-// What Pebble keeps is not in the Go heap: of the cold store a cache of four
-// memtables (which takes the memtables in), of the journal three memtables of half
+// What Pebble keeps is not in the Go heap, in a build with cgo: of the cold store a cache
+// of four memtables (which takes the memtables in), of the journal three memtables of half
 // the size; with compactions and what malloc wastes, seven to eight memtables were
-// seen. A quarter of a memory limit is theirs, and never more than 256 MB.
+// seen. In a build without cgo, as the releases are, they are in the Go heap, and the room
+// for garbage grows with them. An eighth of a memory limit is theirs, and never more than
+// 256 MB: with a quarter of 512 MiB a fire costs the same.
 const (
 	maxMemTable = 32 << 20
 	minMemTable = 1 << 20
@@ -49,7 +52,7 @@ const (
 // MemTable is the size of the cold store's memtables within a memory limit, in
 // bytes.
 func MemTable(limit int64) uint64 {
-	return uint64(min(max(float64(limit)/4/memTables, minMemTable), maxMemTable))
+	return uint64(min(max(float64(limit)/8/memTables, minMemTable), maxMemTable))
 }
 
 // heapLimit is what of a memory limit the Go heap may use before the collector
@@ -67,11 +70,11 @@ const (
 )
 
 // MaxWaiting is how many tasks may wait in memory for their call within the memory
-// limit in force: a sixteenth of it, at some 700 bytes a task, 900 with the timer of a
-// one-shot. As many again may be on their way out.
+// limit in force: a sixteenth of it, at some 1,100 bytes a one-shot: 480 of its
+// definition, 240 of its timer, 350 of its task. As many again may be on their way out.
 func MaxWaiting() int {
 	limit := debug.SetMemoryLimit(-1) - int64(len(ballast))
-	return int(min(max(limit/16/700, 20_000), 1_000_000))
+	return int(min(max(limit/16/1100, 20_000), 1_000_000))
 }
 
 // BodyLimit is how many bytes of memory they may take within the memory limit in
@@ -86,10 +89,14 @@ func TuneMemory() {
 	limit := MemoryLimit()
 	own := os.Getenv("GOMEMLIMIT") == ""
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-		if own && limit >= minBallasted {
+		percent := gcPercent
+		switch {
+		case limit < minBallasted:
+			percent = smallGCPercent
+		case own:
 			ballast = make([]byte, ballastBytes)
 		}
+		debug.SetGCPercent(percent)
 	}
 	if own && limit < math.MaxInt64 {
 		debug.SetMemoryLimit(heapLimit(limit) + int64(len(ballast)))
