@@ -120,6 +120,10 @@ func TestChartRefuses(t *testing.T) {
 		{"no token is set", []string{"--set", "image.repository=x"}},
 		{"settings and existingSecret are both set", []string{"-f", embedded, "--set", "existingSecret=x"}},
 		{"replicas", []string{"-f", embedded, "--set", "replicas=2"}},
+		{"several nodes share a MySQL and a Redis", []string{"-f", embedded, "--set", "nodes=2"}},
+		{"several nodes share a MySQL and a Redis", []string{"-f", embedded, "--set", "nodes=2,settings.mysql_dsn=x"}},
+		{"several nodes share a MySQL and a Redis", []string{"-f", embedded, "--set", "nodes=2,settings.redis_addr=x"}},
+		{"nodes", []string{"-f", embedded, "--set", "nodes=0"}},
 		{"clasName", []string{"-f", embedded, "--set", "storage.clasName=fast"}},
 	} {
 		out, err := chartTool(t, nil, append([]string{"helm", "template", "xtimer", "../chart"}, c.args...)...)

@@ -21,9 +21,10 @@ const (
 
 // kinds are the objects of the chart, by the names that kubeconform gives their schemas.
 var kinds = map[string]string{
-	"secret-v1":           "io.k8s.api.core.v1.Secret",
-	"service-v1":          "io.k8s.api.core.v1.Service",
-	"statefulset-apps-v1": "io.k8s.api.apps.v1.StatefulSet",
+	"poddisruptionbudget-policy-v1": "io.k8s.api.policy.v1.PodDisruptionBudget",
+	"secret-v1":                     "io.k8s.api.core.v1.Secret",
+	"service-v1":                    "io.k8s.api.core.v1.Service",
+	"statefulset-apps-v1":           "io.k8s.api.apps.v1.StatefulSet",
 }
 
 func main() {
