@@ -224,8 +224,8 @@ func TestMuchForASlowKey(t *testing.T) {
 		}
 		time.Sleep(70 * time.Second)
 		w.settle()
-		if r := w.Resident(); r != 0 || len(w.calls) != n {
-			t.Errorf("%d tasks are left, %d calls", r, len(w.calls))
+		if r := w.Resident(); r != 0 || w.made() != n {
+			t.Errorf("%d tasks are left, %d calls", r, w.made())
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestObjectsAreRules(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		w.crash(time.Second)
 		time.Sleep(5 * time.Second)
-		if n := len(w.calls); n != 0 {
+		if n := w.made(); n != 0 {
 			t.Fatalf("%d calls of an app that is paused", n)
 		}
 		if n := w.metric(`xtimer_held_tasks{by="pause"}`); n != 4 {
@@ -259,12 +259,19 @@ func TestObjectsAreRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if n := len(w.calls); n != 2 {
+		if n := w.made(); n != 2 {
 			t.Errorf("%d calls of two keys", n)
 		}
 		time.Sleep(2 * time.Second)
-		if n := len(w.calls); n != 4 {
+		if n := w.made(); n != 4 {
 			t.Errorf("%d calls at last", n)
 		}
 	})
+}
+
+// made is how many calls the receiver saw.
+func (w *world) made() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls)
 }
