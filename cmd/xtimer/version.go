@@ -89,7 +89,7 @@ func newestFormats() formats {
 	t.Callback.Headers = []engine.Header{{Secret: "x"}}
 	return formats{
 		Timer: int(engine.AppendTimer(nil, t)[0]),
-		Task:  int(engine.AppendTask(nil, &engine.Task{Dismissed: 1})[0]),
-		Owed:  int(engine.AppendOwed(nil, &engine.Owed{OneShot: true})[0]),
+		Task:  int(engine.AppendTask(nil, &engine.Task{Holds: []engine.Hold{{}}})[0]),
+		Owed:  int(engine.AppendOwed(nil, &engine.Owed{Held: 1})[0]),
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 func TestVersion(t *testing.T) {
 	out, _, status := runs(t, "version")
-	want := regexp.MustCompile(`^xtimer   \S+\ncommit   .+\ngo       go1\.\S+ \w+/\w+\nformats  timer 5, task 3, owed 3\n$`)
+	want := regexp.MustCompile(`^xtimer   \S+\ncommit   .+\ngo       go1\.\S+ \w+/\w+\nformats  timer 5, task 4, owed 4\n$`)
 	if status != 0 || !want.MatchString(out) {
 		t.Errorf("status %d, %q", status, out)
 	}
@@ -22,7 +22,7 @@ func TestVersionAsJSON(t *testing.T) {
 		Version, Commit, Platform string
 		Formats                   map[string]int
 	}
-	if err := json.Unmarshal([]byte(out), &v); err != nil || status != 0 || v.Version == "" || v.Commit == "" || v.Formats["timer"] != 5 {
+	if err := json.Unmarshal([]byte(out), &v); err != nil || status != 0 || v.Version == "" || v.Commit == "" || v.Formats["timer"] != 5 || v.Formats["task"] != 4 || v.Formats["owed"] != 4 {
 		t.Errorf("status %d, %v, %q", status, err, out)
 	}
 }
