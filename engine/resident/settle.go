@@ -17,8 +17,9 @@ const (
 	// waits for its turn it waits longer, up to settleWait: a row for each of
 	// 400,000 waiting tasks took a third of the machine. But not where a lane is
 	// full: what it has no room for can leave only when the watermark passes it, and
-	// 15 s of 10,000 one-shots a second filled 512 MiB.
+	// 15 s of 10,000 one-shots a second filled 512 MiB. There it waits for leavingLag.
 	settleLag  = 2000
+	leavingLag = 1000
 	settleWait = 15_000
 	// rowCost is how many settled results a row in owed has to be worth.
 	rowCost = 16
@@ -36,6 +37,8 @@ type Captured struct {
 	paid   []engine.Key
 	Seen   int // tasks that it looked at
 	Lines  int
+	// Leaving: some of the tasks wait for their row, to leave memory.
+	Leaving bool
 	// unwritten are successes whose records were left out.
 	unwritten int
 	// needed is the first record of the journal that tells what nothing stored does,
@@ -101,6 +104,7 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
+		c.Leaving = c.Leaving || t.state == Leaving
 		switch {
 		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
@@ -200,8 +204,8 @@ func (m *Memory) tidy(sh *shard) {
 
 // reach is how far the watermark of a shard may go: to the cut; but it waits for
 // tasks that are not finished as long as rows for them would cost more than
-// what is settled by passing them, settleWait at most, and no task is to leave. It never
-// passes a task whose timer is being changed. mu is held.
+// what is settled by passing them, settleWait at most; where a task is to leave, for
+// leavingLag. It never passes a task whose timer is being changed. mu is held.
 func (sh *shard) reach(cut int64, last bool) int64 {
 	oldest, held, lagging, leaving := cut, cut, cut-settleLag, false
 	var old, behind int // tasks due before lagging: unfinished; finished
@@ -229,7 +233,9 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	switch {
 	case last:
 		floor = cut
-	case leaving || rowCost*old <= behind:
+	case leaving:
+		floor = cut - leavingLag
+	case rowCost*old <= behind:
 		floor = lagging
 	}
 	return min(max(oldest, floor), held)

@@ -36,6 +36,47 @@ func TestSettlePace(t *testing.T) {
 	}
 }
 
+// Looking at tasks that a settle stores does not make the next settle later, however long
+// it takes; looking at tasks that only wait does.
+func TestSettlePaceBySettled(t *testing.T) {
+	for _, x := range []struct {
+		waiting, least, most int // settles in 30 s
+	}{{0, 45, 60}, {1000, 5, 20}} {
+		t.Run(fmt.Sprint(x.waiting, " wait"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var settles atomic.Int64
+				w.after.set(func(op string, _ any) {
+					if op == "Settle" {
+						settles.Add(1)
+					}
+				})
+				w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 16, 8, 8
+				w.settlesLookFor(300 * time.Microsecond)
+				w.start()
+				w.make(timer("good", every(20*time.Millisecond)))
+				for i := range x.waiting {
+					w.make(timer(fmt.Sprint("mute", i), delay(time.Second), elsewhere("mute", "http://127.0.0.1:2/"), timeout(10*time.Minute)))
+					w.replies(fmt.Sprint("mute", i), slow(9*time.Minute))
+				}
+				time.Sleep(30 * time.Second)
+				before := settles.Load()
+				time.Sleep(30 * time.Second)
+				if n := int(settles.Load() - before); n < x.least || n > x.most {
+					t.Errorf("%d settles, want %d to %d", n, x.least, x.most)
+				}
+			})
+		})
+	}
+}
+
+// settlesLookFor has each settle take so long to look at the tasks of each shard.
+func (w *world) settlesLookFor(d time.Duration) {
+	w.config.DiskCritical = func() bool { // asked by a settle before each shard
+		time.Sleep(d)
+		return false
+	}
+}
+
 // The journal has what is not stored yet, and no more, also for as long as the clock stands
 // behind where it was: it forgets by what its records are needed for.
 func TestJournalForgetsWhateverTheClockDid(t *testing.T) {
