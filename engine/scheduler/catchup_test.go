@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -331,7 +332,8 @@ func TestUnfoldBesideAChange(t *testing.T) {
 	})
 }
 
-// BenchmarkStart opens a store on a disk after a downtime.
+// BenchmarkStart opens a store on a disk after a downtime. B/timer is what it has in memory
+// then.
 func BenchmarkStart(b *testing.B) {
 	minutely := engine.Schedule{Cron: "* * * * *", TimeZone: "America/New_York"}
 	for _, x := range []struct {
@@ -348,19 +350,27 @@ func BenchmarkStart(b *testing.B) {
 		{"5000,second,10m,latest", 5000, every(time.Second), engine.MisfireLatest, 10 * time.Minute},
 		{"100000,at,1m,latest", 100_000, engine.Schedule{At: time.Now().Add(-30 * time.Second).UnixMilli()}, engine.MisfireLatest, time.Minute},
 		{"5000,second,10m,skip", 5000, every(time.Second), engine.MisfireSkip, 10 * time.Minute},
+		{"100000,second,30s,all", 100_000, every(time.Second), engine.MisfireAll, 30 * time.Second},
+		{"100000,second,30s,latest", 100_000, every(time.Second), engine.MisfireLatest, 30 * time.Second},
+		{"100000,second,30s,skip", 100_000, every(time.Second), engine.MisfireSkip, 30 * time.Second},
 	} {
 		b.Run(x.name, func(b *testing.B) {
+			took, kept := time.Duration(0), 0
 			for b.Loop() {
 				b.StopTimer()
 				d := timer("", x.s, misfire(x.policy, 24*time.Hour))
 				cfg := scheduler.Config{Log: slog.New(slog.DiscardHandler), Warm: memory.NewWarm(), Cold: missedStore(b, d, x.timers, x.down)}
 				cfg.Journal = wal.New(wal.Config{Dir: b.TempDir()})
+				former := heap()
 				b.StartTimer()
+				started := time.Now()
 				e := scheduler.New(cfg)
 				if err := e.Open(b.Context()); err != nil {
 					b.Fatal(err)
 				}
+				took += time.Since(started)
 				b.StopTimer()
+				kept += heap() - former
 				ended, cancel := context.WithCancel(b.Context())
 				cancel()
 				if err := e.Run(ended); err != nil { // closes the tiers
@@ -368,8 +378,18 @@ func BenchmarkStart(b *testing.B) {
 				}
 				b.StartTimer()
 			}
+			b.ReportMetric(float64(took.Milliseconds())/float64(b.N), "start-ms")
+			b.ReportMetric(float64(kept)/float64(b.N*x.timers), "B/timer")
 		})
 	}
+}
+
+// heap is how many bytes are alive.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }
 
 // BenchmarkStep is how long after a step of 72 hours forward the last call is made that
