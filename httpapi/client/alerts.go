@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -69,6 +71,30 @@ func (c *Client) PutAlert(ctx context.Context, app, kind, name string, definitio
 		return "", err
 	}
 	return out.Result, nil
+}
+
+// Alert reads a channel, a rule or a mute, as the server has it.
+func (c *Client) Alert(ctx context.Context, app, kind, name string) (json.RawMessage, error) {
+	out, err := get[json.RawMessage](ctx, c, objectPath(app, "alerts/"+kind, name), nil)
+	if err != nil {
+		return nil, err
+	}
+	return *out, nil
+}
+
+// Alerts are all channels, rules or mutes of an app, in the order of their names. An error is
+// the last thing it yields.
+func (c *Client) Alerts(ctx context.Context, app, kind string) iter.Seq2[json.RawMessage, error] {
+	return pages(func(cursor string) ([]json.RawMessage, string, error) {
+		out, err := get[struct {
+			Channels, Rules, Mutes []json.RawMessage
+			NextCursor             string `json:"next_cursor"`
+		}](ctx, c, path("/v1/apps/%s/alerts/"+kind, app), page(make(url.Values), pageSize, cursor))
+		if err != nil {
+			return nil, "", err
+		}
+		return slices.Concat(out.Channels, out.Rules, out.Mutes), out.NextCursor, nil
+	})
 }
 
 // DeleteAlert deletes a channel, a rule or a mute.

@@ -35,6 +35,11 @@ func (c *Client) PutSecret(ctx context.Context, app, name, value string, options
 	return out.Result, nil
 }
 
+// Secret finds a secret, without its value.
+func (c *Client) Secret(ctx context.Context, app, name string) (*Secret, error) {
+	return get[Secret](ctx, c, objectPath(app, "secrets", name), nil)
+}
+
 // Secrets are all secrets of an app, in the order of their names. An error is the last thing
 // it yields.
 func (c *Client) Secrets(ctx context.Context, app string) iter.Seq2[Secret, error] {

@@ -183,6 +183,7 @@ func TestTheClientKnowsEveryOperation(t *testing.T) {
 		"getMetrics": func() error { _, err := c.Metrics(ctx); return err },
 		"getOpenAPI": func() error { _, err := c.OpenAPI(ctx); return err },
 	}
+	maps.Copy(calls, objectCalls(ctx, c))
 	all := operations(t)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		call := calls[id]

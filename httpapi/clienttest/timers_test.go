@@ -124,7 +124,7 @@ func TestTheTypesAreTheDocuments(t *testing.T) {
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
-			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 				names = append(names, name)
 			}
 		}

@@ -16,6 +16,9 @@ import (
 func leaves(path string, v reflect.Value, give func(path string, v reflect.Value)) {
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" { // no field of the document: it is written as part of another one
+			continue
+		}
 		if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[time.Time]() {
 			leaves(path+name+".", v.FieldByIndex(f.Index), give)
 		} else {
