@@ -378,6 +378,7 @@ func (m *Member) handOver(ctx context.Context, given []engine.Handover) error {
 	for {
 		unclean, err := m.cfg.Cede(ctx, ceded)
 		if err == nil {
+			given = slices.Clone(given) // a call that was given up may read the former ones still
 			for i := range given {
 				given[i].Unclean = unclean.Has(given[i].Shard)
 			}
