@@ -135,6 +135,13 @@ var help = map[string]string{
 	"xtimer_warm_entries":           "Entries in the warm tier.",
 	"xtimer_wheel_tasks":            "Timers and retries in the wheel.",
 
+	"xtimer_alert_overflow_total":           "Failed tasks that came faster than the alerter took them; the alerter reads them from history.",
+	"xtimer_alerts_total":                   "Messages of alerts, by the kind of their channel and what came of them.",
+	"xtimer_incidents":                      "Open incidents of this server's alerts, by severity.",
+	"xtimer_lease_age_seconds":              "In a cluster: how long ago the last beat began that the database confirmed; the node calls nothing while it is above two thirds of --lease.",
+	"xtimer_clock_offset_seconds":           "In a cluster: by how much the clock of this node is ahead of the database's.",
+	"xtimer_shards_owned":                   "In a cluster: the shards of this node, of 256.",
+	"xtimer_mirror_lag_seconds":             "In a cluster: how long the oldest result waits that is not copied to Redis yet.",
 	"xtimer_forwarded_total":                "In a cluster: requests that this server made at another node, for its clients: answered, moved (that node did not have the timer any more) or failed.",
 	"xtimer_http_accept_errors_total":       "Temporary errors of accept, such as a lack of file descriptors.",
 	"xtimer_http_connections":               "Connections open to the API.",

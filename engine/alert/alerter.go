@@ -54,11 +54,7 @@ func New(cfg Config) *Alerter {
 	cfg.Objects.Register(object.Kind{Name: MuteKind})
 	cfg.Objects.Register(object.Kind{Name: incidentKind, Uncounted: true})
 	cfg.Objects.Register(object.Kind{Name: cursorKind, Uncounted: true})
-	cfg.Metrics.NewGauge("xtimer_alert_overflow_total", func() float64 {
-		a.ring.mu.Lock()
-		defer a.ring.mu.Unlock()
-		return float64(a.ring.lost)
-	})
+	a.ring.lost = cfg.Metrics.NewCounter("xtimer_alert_overflow_total")
 	for _, severity := range []string{"critical", "warning"} {
 		cfg.Metrics.NewGauge(`xtimer_incidents{severity="`+severity+`"}`, func() float64 { return float64(a.count(severity)) })
 	}

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"xtimer/engine"
 )
 
@@ -61,8 +63,8 @@ type ring struct {
 	events []event
 	// From when to when (Unix ms) events ended that found no room; 0: none.
 	lostFrom, lostTo int64
-	lost             int64         // how many, of all time
-	wake             chan struct{} // holds one
+	lost             *metrics.Counter // how many, of all time
+	wake             chan struct{}    // holds one
 }
 
 func (r *ring) put(ev event) {
@@ -72,7 +74,7 @@ func (r *ring) put(ev event) {
 			r.lostFrom = ev.Ended
 		}
 		r.lostFrom, r.lostTo = min(r.lostFrom, ev.Ended), max(r.lostTo, ev.Ended)
-		r.lost++
+		r.lost.Inc()
 	} else {
 		r.events = append(r.events, ev)
 	}
