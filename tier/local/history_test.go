@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -111,14 +112,20 @@ func TestTasksOfAChangedTimer(t *testing.T) {
 	if err := s.Settle(t.Context(), &engine.Settlement{Tasks: []engine.Record{{Key: done.Key, Status: done.Status, Encoded: engine.AppendTask(nil, done), Alone: true}}}); err != nil {
 		t.Fatal(err)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	ts, _, err := s.Tasks(t.Context(), engine.TaskFilter{Timer: 1}, engine.Key{}, 10)
-	runtime.ReadMemStats(&after)
-	if err != nil || len(ts) != 1 {
-		t.Fatal(ts, err)
+	// The least of several reads: a Pebble built with -race copies all that an iterator
+	// passes, in about one iterator of seven, to find callers that keep it.
+	least := uint64(math.MaxUint64)
+	for range 10 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ts, _, err := s.Tasks(t.Context(), engine.TaskFilter{Timer: 1}, engine.Key{}, 10)
+		runtime.ReadMemStats(&after)
+		if err != nil || len(ts) != 1 {
+			t.Fatal(ts, err)
+		}
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
-	if n := after.TotalAlloc - before.TotalAlloc; n > versions*large/4 {
-		t.Errorf("%d bytes were allocated for %d versions of %d", n, versions, large)
+	if least > versions*large/4 {
+		t.Errorf("%d bytes were allocated for %d versions of %d", least, versions, large)
 	}
 }
