@@ -232,13 +232,14 @@ func lastDue(t *engine.Timer) int64 {
 func (c *Cold) Raise(_ context.Context, bounds []engine.Bound) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	owing := c.owing()
 	for _, b := range bounds {
 		t := c.timers[b.ID]
 		if t == nil || t.Version != b.Version || t.Status != engine.Enabled || t.Schedule.OneShot() {
 			continue
 		}
 		if b.Finished {
-			c.archive(t)
+			c.archive(t, owing)
 		} else {
 			c.bounds[b.ID] = max(c.bounds[b.ID], b.Due)
 		}
@@ -248,8 +249,8 @@ func (c *Cold) Raise(_ context.Context, bounds []engine.Bound) error {
 
 // archive marks a timer as finished if its last due is settled and nothing of
 // it is owed.
-func (c *Cold) archive(t *engine.Timer) {
-	if t.Status != engine.Enabled || lastDue(t) > c.shards[t.ID.Shard()].Watermark || t.ValidFrom > c.clock || c.owes(t.ID) {
+func (c *Cold) archive(t *engine.Timer, owing map[engine.TimerID]bool) {
+	if t.Status != engine.Enabled || lastDue(t) > c.shards[t.ID.Shard()].Watermark || t.ValidFrom > c.clock || owing[t.ID] {
 		return
 	}
 	done := *t
@@ -258,13 +259,13 @@ func (c *Cold) archive(t *engine.Timer) {
 	delete(c.bounds, t.ID)
 }
 
-func (c *Cold) owes(id engine.TimerID) bool {
+// owing are the timers that have owed rows.
+func (c *Cold) owing() map[engine.TimerID]bool {
+	owing := map[engine.TimerID]bool{}
 	for k := range c.owed {
-		if k.Timer == id {
-			return true
-		}
+		owing[k.Timer] = true
 	}
-	return false
+	return owing
 }
 
 // Owed pages through the owed rows with NotBefore in (from, to].

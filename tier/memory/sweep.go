@@ -15,11 +15,12 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clock = max(c.clock, now)
+	owing := c.owing()
 	for _, id := range c.ids() {
 		if t := c.timers[id]; lastDue(t) != 0 {
-			c.archive(t)
+			c.archive(t, owing)
 		}
-		if t := c.timers[id]; t.Status == engine.Finished && max(lastDue(t), t.UpdatedAt) < finishedBefore && !c.owes(id) {
+		if t := c.timers[id]; t.Status == engine.Finished && max(lastDue(t), t.UpdatedAt) < finishedBefore && !owing[id] {
 			delete(c.timers, id)
 			delete(c.names, pair{t.App, t.Name})
 			delete(c.former, id)
@@ -31,7 +32,7 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 		}
 	}
 	for id, fs := range c.former {
-		if c.owes(id) {
+		if owing[id] {
 			continue
 		}
 		c.former[id] = slices.DeleteFunc(fs, func(f former) bool { return f.replaced < historyBefore })
