@@ -92,10 +92,10 @@ var mutations = []mutation{
 		{"engine/scheduler/settle.go", "	cut = min(cut, e.memory.Wheel.LowUpTo(now))\n", ""},
 	}},
 	{"a start forgets the dues that nobody had begun", []replacement{
-		{"engine/policy/misfire.go", "		d.Call(t, p, max(s[0], called), s[1])\n", ""},
+		{"engine/policy/misfire.go", "		d.Call(t, p, from, s[1])\n", ""},
 	}},
 	{"the latest misfire is called and skipped", []replacement{
-		{"engine/policy/misfire.go", "			skipped = latest - 1\n", "			skipped = latest\n"},
+		{"engine/policy/misfire.go", "min(s[1], from-1), engine.Skipped", "min(s[1], from), engine.Skipped"},
 	}},
 	{"a catch-up calls again what is in memory", []replacement{
 		{"engine/resident/late.go", "	d.Triage.Decide(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).", "	d.Triage.Decide(lv.def, &lv.plan, policy.Spans(nil)."},

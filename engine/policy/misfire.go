@@ -10,8 +10,9 @@ import (
 const MisfireAfter = 10_000
 
 // MaxSingles is the most dues in a row of one timer that are owed one by one; more of
-// them are owed as one range, and become rows of their own as calls get through.
-const MaxSingles = 16
+// them are owed as one range, and become rows of their own as calls get through. A start
+// stores the decisions of all timers before it is ready, so a timer leaves it few rows.
+const MaxSingles = 2
 
 // Triage is what was decided of dues that nobody served in time. The cost of a decision
 // goes with the spans that it is about, not with the dues in them: a span leaves at
@@ -37,17 +38,14 @@ func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, open Spans) {
 	if t.Misfire.Policy == engine.MisfireLatest {
 		latest = open.last(p, old, called-1)
 	}
-	if latest >= 0 { // before the rest: rows are taken up in this order
-		d.Owe = append(d.Owe, Row(t, latest))
-	}
 	for _, s := range open {
 		d.Pass(t, p, s[0], min(s[1], old-1), engine.Missed, engine.ReasonWindow)
-		skipped := min(s[1], called-1)
-		if s[0] <= latest && latest <= skipped {
-			skipped = latest - 1
+		from := max(s[0], called) // what is called of the span
+		if s[0] <= latest && latest <= s[1] {
+			from = latest
 		}
-		d.Pass(t, p, max(s[0], old), skipped, engine.Skipped, engine.ReasonMisfire)
-		d.Call(t, p, max(s[0], called), s[1])
+		d.Pass(t, p, max(s[0], old), min(s[1], from-1), engine.Skipped, engine.ReasonMisfire)
+		d.Call(t, p, from, s[1])
 	}
 }
 

@@ -60,6 +60,9 @@ type Lane struct {
 	next engine.Place
 	// lowest is the lowest place of the rows that joined since refill last looked.
 	lowest engine.Place
+	// page is how many rows refill reads at a time: fewer where they are ranges, of which
+	// only some are taken in a turn.
+	page int
 }
 
 // LastPlace is later than all places.
@@ -78,7 +81,7 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 		if len(ls.byID) >= max(ls.pruneAt, fewLanes) {
 			ls.prune()
 		}
-		l = &Lane{ID: id, all: ls, lowest: lastPlace, leaving: map[*Task]struct{}{}}
+		l = &Lane{ID: id, all: ls, lowest: lastPlace, leaving: map[*Task]struct{}{}, page: refillPage}
 		ls.byID[id] = l
 	}
 	return l
@@ -239,17 +242,19 @@ func (ls *Lanes) AnySpilled() bool {
 
 const (
 	// refillTo is how many tasks of a spilled lane refill keeps in memory, and
-	// refillPage how many rows it reads at a time. A lane with 1,000 calls in flight,
-	// each of 100 ms, has 1 s of them.
+	// refillPage how many tasks it makes, and rows it reads, at most at a time; fewestRead is
+	// the least page of rows. A lane with 1,000 calls in flight, each of 100 ms, has 1 s of them.
 	refillTo   = 10_000
 	refillPage = 1_000
+	fewestRead = 16
 )
 
 // Turn is what a spilled lane may have read in its turn.
 type Turn struct {
 	From    engine.Place // the rows that are later
 	UpTo    int64        // those that may be tried before this instant
-	Room    int          // how many at most; 0 or less: none
+	Room    int          // how many tasks may come of them; 0 or less: none
+	Rows    int          // how many rows at most
 	staying bool
 }
 
@@ -264,6 +269,7 @@ func (l *Lane) Begin() (t Turn) {
 	if l.keyed && l.resident > heldMost-refillPage {
 		t.Room = 0 // a page at a time, not a row for each call that its keys let through
 	}
+	t.Rows = min(t.Room, l.page)
 	t.From = l.next
 	if l.lowest.Compare(t.From) < 0 {
 		t.From = l.lowest
@@ -286,12 +292,16 @@ func (l *Lane) Fail(t Turn) {
 	}
 }
 
-// EndTurn ends a turn that brought rows; last reports whether the lane needs no other.
-func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed) (last bool) {
+// EndTurn ends a turn that brought rows, of which so many were taken; last reports whether the
+// lane needs no other.
+func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken int) (last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.page = min(l.page+l.page/4, refillPage); taken < len(rows) {
+		l.page = max(taken, fewestRead)
+	}
 	switch {
-	case len(rows) == t.Room:
+	case len(rows) == t.Rows:
 		l.next, l.staying = rows[len(rows)-1].Place(), false
 	case t.staying && l.lowest == lastPlace && t.UpTo == l.all.resuming.Load():
 		return m.unspill(l)

@@ -1,6 +1,10 @@
 package resident
 
-import "testing"
+import (
+	"testing"
+
+	"xtimer/engine"
+)
 
 // A lane that has nothing in memory counts itself when it asks for its share: the second
 // of two lanes gets half of what may wait, also while the first has taken all of it.
@@ -12,5 +16,22 @@ func TestShareOfASecondLane(t *testing.T) {
 	}
 	if n := second.room(); n != 20 {
 		t.Errorf("the second lane has room for %d, want 20", n)
+	}
+}
+
+// A turn reads about as many rows as the one before has taken: of ranges only some are taken.
+func TestPageOfATurn(t *testing.T) {
+	m := &Memory{Lanes: newLanes(1 << 20)}
+	m.Lanes.resuming = &m.Resuming
+	l := m.Lanes.Of(1)
+	l.Waits(engine.Place{})
+	for _, x := range []struct{ want, taken int }{
+		{refillPage, 62}, {62, 62}, {77, 62}, {62, 0}, {fewestRead, fewestRead}, {20, 20}, {25, 25},
+	} {
+		turn := l.Begin()
+		if turn.Rows != x.want || turn.Room != refillPage {
+			t.Errorf("a turn reads %d rows for %d tasks, want %d for %d", turn.Rows, turn.Room, x.want, refillPage)
+		}
+		m.EndTurn(l, turn, make([]engine.Owed, turn.Rows), x.taken)
 	}
 }

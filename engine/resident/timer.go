@@ -154,6 +154,10 @@ func (lv *Timer) inMemory() *Lane {
 // decided at once, and not to go through the wheel.
 const behindAfter = minute
 
+// fewBehind is how many late dues of a timer go through the wheel all the same after a
+// stall or an outage.
+const fewBehind = 16
+
 // fellBehind leaves a timer to misfires whose next due is late by a step of the clock.
 // mu is held.
 func (m *Memory) fellBehind(lv *Timer, due int64) bool {
@@ -173,7 +177,7 @@ func (m *Memory) fellBehind(lv *Timer, due int64) bool {
 // outage. Only fire may ask: it runs when the wheel has looked for a step of the clock,
 // and what a step made late is decided by policy, not called. mu is held.
 func (lv *Timer) lags(due, now int64) bool {
-	return now-due > behindAfter && lv.plan.Count(due, now) > policy.MaxSingles
+	return now-due > behindAfter && lv.plan.Count(due, now) > fewBehind
 }
 
 // ended is the reason why a task's generation is over, "" while it is in force.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,57 @@ func TestStartAfterAYear(t *testing.T) {
 				from := w.starts[1]/60_000*60_000 + 60_000
 				time.Sleep(90 * time.Second)
 				w.wantOnTime(from, w.now()-1000)
+			})
+		})
+	}
+}
+
+// A start after an outage of seconds stores a few rows and records of each timer, not one of
+// each due that is called, and calls all of them; a neighbour is on time from the first
+// second on.
+func TestStartAfterSeconds(t *testing.T) {
+	for _, policy := range []engine.MisfirePolicy{engine.MisfireLatest, engine.MisfireSkip, engine.MisfireAll} {
+		t.Run(fmt.Sprint(policy), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				k := w.counted()
+				w.start()
+				from := w.now()
+				ids := make([]engine.TimerID, 300)
+				for i := range ids {
+					ids[i] = w.make(timer(fmt.Sprint(i), every(time.Second), misfire(policy, time.Hour)))
+				}
+				w.make(timer("neighbour", every(100*time.Millisecond), elsewhere("neighbour", "http://127.0.0.1:2/")))
+				time.Sleep(2300 * time.Millisecond)
+				k.reset()
+				w.crash(30 * time.Second)
+				if n := k.sum().start; n > 3*len(ids) {
+					t.Errorf("the start stored %d rows and records of %d timers", n, len(ids))
+				}
+				ready := w.now()
+				time.Sleep(5 * time.Second)
+				seen := map[int64]bool{}
+				for _, c := range w.of("neighbour") {
+					seen[c.key.Due] = seen[c.key.Due] || c.at-c.key.Due <= 20
+				}
+				for _, due := range grid(ready+1000, w.now()-100, 100, from) {
+					if !seen[due] {
+						t.Errorf("the due %s of the neighbour was not called on time", stamp(due))
+					}
+				}
+				w.settle()
+				called := 0
+				for i, id := range ids {
+					w.accounted(id, from, ready+3000, 1000)
+					for _, c := range w.of(fmt.Sprint(i)) {
+						if c.at >= ready && c.key.Due <= ready {
+							called++
+						}
+					}
+				}
+				want := map[engine.MisfirePolicy]int{engine.MisfireLatest: 11, engine.MisfireSkip: 10, engine.MisfireAll: 30}[policy]
+				if called < want*len(ids) {
+					t.Errorf("%d missed dues were called, want %d of each timer", called, want)
+				}
 			})
 		})
 	}
@@ -332,8 +384,8 @@ func TestUnfoldBesideAChange(t *testing.T) {
 	})
 }
 
-// BenchmarkStart opens a store on a disk after a downtime. B/timer is what it has in memory
-// then.
+// BenchmarkStart opens a store on a disk after a downtime, and again when nothing was called since.
+// B/timer is what it has in memory then.
 func BenchmarkStart(b *testing.B) {
 	minutely := engine.Schedule{Cron: "* * * * *", TimeZone: "America/New_York"}
 	for _, x := range []struct {
@@ -355,7 +407,7 @@ func BenchmarkStart(b *testing.B) {
 		{"100000,second,30s,skip", 100_000, every(time.Second), engine.MisfireSkip, 30 * time.Second},
 	} {
 		b.Run(x.name, func(b *testing.B) {
-			took, kept := time.Duration(0), 0
+			took, again, kept := time.Duration(0), time.Duration(0), 0
 			for b.Loop() {
 				b.StopTimer()
 				d := timer("", x.s, misfire(x.policy, 24*time.Hour))
@@ -376,11 +428,83 @@ func BenchmarkStart(b *testing.B) {
 				if err := e.Run(ended); err != nil { // closes the tiers
 					b.Log(err)
 				}
+				cfg.Metrics = nil
+				started = time.Now()
+				if e = scheduler.New(cfg); e.Open(b.Context()) != nil {
+					b.Fatal("the second start failed")
+				}
+				again += time.Since(started)
+				if err := e.Run(ended); err != nil {
+					b.Log(err)
+				}
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(took.Milliseconds())/float64(b.N), "start-ms")
+			b.ReportMetric(float64(again.Milliseconds())/float64(b.N), "again-ms")
 			b.ReportMetric(float64(kept)/float64(b.N*x.timers), "B/timer")
 		})
+	}
+}
+
+// BenchmarkAfterStart has 100,000 timers of each second that end while nobody serves them, for
+// 30 s: how long the start takes and then the calls of the last 10 s, and how late the calls of
+// a neighbour are meanwhile.
+func BenchmarkAfterStart(b *testing.B) {
+	const timers, neighbours = 100_000, 100
+	for b.Loop() {
+		d := timer("", every(time.Second), misfire(engine.MisfireSkip, time.Hour))
+		d.Schedule.EndAt = time.Now().Add(10 * time.Second).UnixMilli() // the store is made before
+		cold := missedStore(b, d, timers, 20*time.Second)
+		time.Sleep(time.Until(time.UnixMilli(d.Schedule.EndAt)))
+		var late []time.Duration
+		var mu sync.Mutex
+		var calls atomic.Int64
+		cfg := scheduler.Config{Log: slog.New(slog.DiscardHandler), Warm: memory.NewWarm(), Cold: cold, Journal: wal.New(wal.Config{Dir: b.TempDir()})}
+		cfg.Caller = callee(func(c *engine.Call) engine.Outcome {
+			now := time.Now()
+			if c.Timer.App != "neighbour" {
+				calls.Add(1)
+			} else {
+				mu.Lock()
+				late = append(late, now.Sub(time.UnixMilli(c.Key.Due)))
+				mu.Unlock()
+			}
+			return engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: now}
+		})
+		started := time.Now()
+		e := scheduler.New(cfg)
+		if err := e.Open(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(time.Since(started).Milliseconds()), "start-ms")
+		ctx, stop := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx) }()
+		untilReady(e)
+		ready := time.Now()
+		for i := range neighbours {
+			n := timer(fmt.Sprint("n", i), every(100*time.Millisecond), elsewhere("neighbour", "http://127.0.0.1:2/"))
+			if c := e.Create(b.Context(), n, nil); c.Err != nil {
+				b.Fatal(c.Err)
+			}
+		}
+		for was := int64(-1); calls.Load() != was; time.Sleep(time.Second) {
+			if was = calls.Load(); was < 10*timers {
+				b.Logf("%v: %d calls", time.Since(ready).Round(time.Millisecond), was)
+			}
+		}
+		b.ReportMetric(time.Since(ready).Seconds()-1, "drain-s")
+		b.ReportMetric(float64(calls.Load()), "calls")
+		mu.Lock()
+		slices.Sort(late)
+		b.ReportMetric(float64(late[len(late)/2].Microseconds())/1e3, "neighbour-p50-ms")
+		b.ReportMetric(float64(late[len(late)*99/100].Microseconds())/1e3, "neighbour-p99-ms")
+		b.ReportMetric(float64(late[len(late)-1].Microseconds())/1e3, "neighbour-max-ms")
+		mu.Unlock()
+		stop()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 	}
 	begun := e.memory.Reads.Begin()
 	defer begun.End()
-	rows, err := e.cfg.Cold.OwedIn(ctx, e.memory.Owned(), l.ID, turn.From, turn.UpTo-1, turn.Room)
+	rows, err := e.cfg.Cold.OwedIn(ctx, e.memory.Owned(), l.ID, turn.From, turn.UpTo-1, turn.Rows)
 	if err == nil {
 		read, err = e.bring(ctx, rows, turn.Room, begun)
 	}
@@ -73,7 +73,7 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 		l.Fail(turn)
 		return 0, err // the caller gives it another turn
 	}
-	if e.memory.EndTurn(l, turn, rows) {
+	if e.memory.EndTurn(l, turn, rows, read) {
 		return read + 1, nil
 	}
 	e.memory.Lanes.Turns.Add(l)

@@ -37,7 +37,10 @@ func startedIn(t *testing.T, parts ...engine.Set) (became map[string][]string) {
 		time.Sleep(300 * time.Millisecond) // no call falls on a settle
 		from := w.now()
 		ids := map[string]engine.TimerID{}
+		kinds := 0
 		add := func(kind string, s engine.Schedule, r reply, opts ...func(*engine.Definition)) {
+			kinds++ // each has a target of its own: which of its calls wait for a slow one of another kind is chance
+			opts = append(opts, func(d *engine.Definition) { d.Callback.URL = fmt.Sprintf("http://127.0.0.1:%d/", kinds) })
 			for i := range 6 { // in either part
 				name := fmt.Sprint(kind, "-", i)
 				w.behave(name, func(*call) reply { return r })
