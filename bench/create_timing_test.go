@@ -51,39 +51,44 @@ func benchCreate(b *testing.B, conns, batch, total int, t *tiers) {
 		if batch > 1 {
 			path, kind = "/v1/timers/batch", "application/x-ndjson"
 		}
-		var at atomic.Int64
-		var wg sync.WaitGroup
 		b.ResetTimer()
 		since = spent(p, t)
 		started := time.Now()
-		for range conns {
-			wg.Go(func() {
-				req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-				for {
-					i := int(at.Add(1)) - 1
-					if i >= len(bodies) {
-						return
-					}
-					req.SetRequestURI(p.url(path))
-					req.Header.SetMethod("POST")
-					req.Header.SetContentType(kind)
-					req.SetBodyRaw(bodies[i])
-					err := c.Do(req, resp)
-					if want := 201 - min(batch-1, 1); err != nil || resp.StatusCode() != want {
-						b.Errorf("%v: %d %.200s", err, resp.StatusCode(), resp.Body())
-						return
-					}
-					if batch > 1 && bytes.Count(resp.Body(), []byte(`"status":201`)) != batch {
-						b.Errorf("not all of a batch were made: %.300s", resp.Body())
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
+		createAll(b, c, p.url(path), kind, bodies, conns, batch)
 		rate = max(rate, float64(total)/time.Since(started).Seconds())
 		until = spent(p, t)
 	}
 	b.ReportMetric(rate, "creates/s")
 	until.tell(b, since, total, "create")
+}
+
+// createAll sends each body once, over so many connections at a time. A body has batch timers.
+func createAll(b *testing.B, c *fasthttp.HostClient, url, kind string, bodies [][]byte, conns, batch int) {
+	var at atomic.Int64
+	var wg sync.WaitGroup
+	for range conns {
+		wg.Go(func() {
+			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+			for {
+				i := int(at.Add(1)) - 1
+				if i >= len(bodies) {
+					return
+				}
+				req.SetRequestURI(url)
+				req.Header.SetMethod("POST")
+				req.Header.SetContentType(kind)
+				req.SetBodyRaw(bodies[i])
+				err := c.Do(req, resp)
+				if want := 201 - min(batch-1, 1); err != nil || resp.StatusCode() != want {
+					b.Errorf("%v: %d %.200s", err, resp.StatusCode(), resp.Body())
+					return
+				}
+				if batch > 1 && bytes.Count(resp.Body(), []byte(`"status":201`)) != batch {
+					b.Errorf("not all of a batch were made: %.300s", resp.Body())
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
