@@ -137,6 +137,34 @@ func TestAlertsRefused(t *testing.T) {
 }
 
 // idleAlerts is an alerter that does not run.
+// A channel of mails has a server instead of a URL, and a password that is the name of a secret.
+func TestMailChannel(t *testing.T) {
+	n, _ := alertNode(t)
+	const path = "/v1/apps/a/alerts/channels/mail"
+	channel := func(edit string) string {
+		return `{"kind":"email","smtp":{"host":"mail.example.com","user":"me","password":{"secret":"pw"},"from":"Timer <t@example.com>","to":["a@example.com"]` + edit + `}}`
+	}
+	n.do("PUT", path, channel("")).want(201)
+	a := n.do("GET", path, "").want(200)
+	if a.get("smtp", "port") != 587.0 || a.str("smtp", "tls") != "starttls" || a.str("smtp", "password", "secret") != "pw" || a.get("per_minute") != 10.0 || a.get("url") != nil {
+		t.Error(a.body)
+	}
+	for body, field := range map[string]string{
+		`{"kind":"email"}`: "smtp",
+		`{"kind":"email","url":"http://x/","smtp":{"host":"x","from":"a@x","to":["a@x"]}}`: "url",
+		`{"kind":"slack","url":"http://x/","smtp":{"host":"x","from":"a@x","to":["a@x"]}}`: "smtp",
+		`{"kind":"email","smtp":{"host":"x\r\nQUIT","from":"a@x","to":["a@x"]}}`:           "smtp.host",
+		`{"kind":"email","smtp":{"host":"x","from":"a@x\r\nBcc: b@x","to":["a@x"]}}`:       "smtp.from",
+		`{"kind":"email","smtp":{"host":"x","from":"a@x","to":["a@x, b@x"]}}`:              "smtp.to",
+		channel(`,"tls":"none"`):              "smtp.tls",
+		channel(`,"tls":"starttls","port":0`): "smtp.port",
+	} {
+		if a := n.do("PUT", path, body).want(422); a.str("errors", 0, "field") != field {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+}
+
 func idleAlerts(e *scheduler.Scheduler) *alert.Alerter {
 	return alert.New(alert.Config{Objects: e.Objects(), Cold: memory.NewCold(), Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewSet()})
 }

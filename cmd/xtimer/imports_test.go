@@ -131,6 +131,8 @@ var owners = map[string]struct {
 	"github.com/spf13/pflag":             {[]string{"cmd/xtimer", "cmd/xtimer/remote"}, "cobra's flags are enough, except for what is said about wrong ones"},
 	"go.yaml.in/yaml/v3":                 {[]string{"cmd/xtimer", "cmd/xtimer/definition", "cmd/xtimer/document", "cmd/xtimer/remote", "cmd/xtimer/settings", "cmd/xtimer/terminal", "cmd/xtimer/transfer"}, "files for people are read and written in cmd"},
 	"github.com/rivo/uniseg":             {[]string{"cmd/xtimer/terminal"}, "how wide a text is on a screen is the business of what prints tables"},
+	"github.com/wneessen/go-mail":        {[]string{"httpapi/notify"}, "mails are messages of alerts"},
+	"github.com/emersion":                {nil, "it is for tests of mails"},
 	"github.com/VictoriaMetrics/metrics": {[]string{"*"}, ""},
 	"golang.org/x/sys":                   {[]string{"wheel", "wal", "tier/local", "httpapi/callback", "cmd/xtimer", "bench"}, "the engine knows no operating system"},
 	"pgregory.net/rapid":                 {[]string{"tier/tiertest"}, "it is for tests, and the suite of a tier is one"},

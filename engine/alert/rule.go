@@ -47,32 +47,10 @@ type Mute struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Channel is where messages go.
-type Channel struct {
-	Kind      string   `json:"kind"`
-	URL       Text     `json:"url,omitzero"`
-	Secret    Text     `json:"secret,omitzero"`
-	Lang      string   `json:"lang"`
-	Mention   []string `json:"mention,omitempty"`
-	PerMinute int      `json:"per_minute"`
-}
-
-// Text is a text, or the name of a secret of the channel's app.
-type Text struct {
-	Value  string `json:"value,omitempty"`
-	Secret string `json:"secret,omitempty"`
-}
-
-// IsZero reports whether there is none.
-func (t Text) IsZero() bool { return t == Text{} }
-
 // NewRule is a rule with every default filled in.
 func NewRule() Rule {
 	return Rule{After: 1, Within: 10 * time.Minute, By: "timer", Repeat: 4 * time.Hour, Recovered: true, Severity: "warning"}
 }
-
-// PerMinute is how many messages a minute each kind of channel takes, by default.
-var PerMinute = map[string]int{"webhook": 60, "slack": 30, "feishu": 60, "wecom": 18, "dingtalk": 18}
 
 var statuses = map[string]engine.TaskStatus{
 	"failed": engine.Failed, "dead": engine.Dead, "unknown": engine.Unknown, "missed": engine.Missed,
@@ -140,28 +118,6 @@ func (m *Mute) Check(now time.Time) error {
 		return engine.Invalid("until", "out_of_range", "must be a time within the next 30 days")
 	}
 	return m.Match.check()
-}
-
-// Check returns an error for a channel that cannot be in force.
-func (c *Channel) Check() error {
-	most, ok := PerMinute[c.Kind]
-	if !ok {
-		return engine.Invalid("kind", "unknown_value", "must be webhook, slack, wecom, dingtalk or feishu")
-	}
-	if c.PerMinute == 0 {
-		c.PerMinute = most
-	}
-	switch {
-	case c.URL.IsZero(), c.URL.Secret == "" && !strings.HasPrefix(c.URL.Value, "http://") && !strings.HasPrefix(c.URL.Value, "https://"):
-		return engine.Invalid("url", "bad_url", "must begin with http:// or https://, or name a secret")
-	case c.PerMinute < 1 || c.PerMinute > 1000:
-		return engine.Invalid("per_minute", "out_of_range", "must be between 1 and 1000")
-	case c.Lang != "en" && c.Lang != "zh":
-		return engine.Invalid("lang", "unknown_value", "must be en or zh")
-	case len(c.Mention) > 20:
-		return engine.Invalid("mention", "out_of_range", "must have at most 20 entries")
-	}
-	return nil
 }
 
 // read decodes the body of an object; what does not decode is left out.

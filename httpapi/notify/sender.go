@@ -1,5 +1,5 @@
-// Package notify sends messages about incidents to the channels of alerts: webhooks, and the
-// robots of Slack, WeCom, DingTalk and Feishu.
+// Package notify sends messages about incidents to the channels of alerts: webhooks, the
+// robots of Slack, WeCom, DingTalk and Feishu, and mail servers.
 package notify
 
 import (
@@ -35,6 +35,7 @@ type Config struct {
 type Sender struct {
 	cfg    Config
 	client *http.Client
+	mail   mailer
 }
 
 // patience is how long a channel may take to answer.
@@ -48,7 +49,7 @@ func New(cfg Config) *Sender {
 		}
 		return cfg.Allowed(address)
 	}}
-	return &Sender{cfg: cfg, client: &http.Client{
+	return &Sender{cfg: cfg, mail: mailer{dialer: dial}, client: &http.Client{
 		Timeout:       patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{DialContext: dial.DialContext, MaxIdleConns: 32, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 5 * time.Second},
@@ -57,6 +58,13 @@ func New(cfg Config) *Sender {
 
 // Send sends a message once.
 func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
+	if d.Channel.Kind == "email" {
+		password, ok := s.value(d.App, d.Channel.SMTP.Password)
+		if !ok {
+			return alert.Result{Error: "secret_missing"}
+		}
+		return s.mail.send(ctx, d, password)
+	}
 	to, ok := s.value(d.App, d.Channel.URL)
 	secret, also := s.value(d.App, d.Channel.Secret)
 	if !ok || !also {

@@ -87,7 +87,8 @@ func title(d *alert.Delivery) string {
 	return "xtimer: " + plain(m.Incident.App) + "/" + plain(m.Incident.By) + " " + what
 }
 
-// text is a message for people. Names are what users wrote, and steer nothing.
+// text is a message for people. Names are what users wrote, and steer nothing. A channel
+// without mentions has nil.
 func text(d *alert.Delivery, mention func(who string) string) string {
 	w, m := languages[d.Channel.Lang], &d.Message
 	var b strings.Builder
@@ -115,7 +116,7 @@ func text(d *alert.Delivery, mention func(who string) string) string {
 	if m.Link != "" {
 		b.WriteString("\n" + m.Link)
 	}
-	if m.Type != "incident.recovered" {
+	if m.Type != "incident.recovered" && mention != nil {
 		for _, who := range d.Channel.Mention {
 			b.WriteString(" " + mention(who))
 		}

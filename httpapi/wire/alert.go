@@ -37,10 +37,25 @@ var muteFields = []Field[alert.Mute]{
 var channelFields = []Field[alert.Channel]{
 	{"kind", func(d *Decoder, v *alert.Channel) { d.Text(&v.Kind) }},
 	{"url", func(d *Decoder, v *alert.Channel) { d.TextOrSecret(&v.URL.Value, &v.URL.Secret) }},
+	{"smtp", func(d *Decoder, v *alert.Channel) {
+		to := alert.NewSMTP()
+		v.SMTP = &to
+		Object(d, v.SMTP, smtpFields)
+	}},
 	{"secret", func(d *Decoder, v *alert.Channel) { Object(d, &v.Secret.Secret, secretFields) }},
 	{"lang", func(d *Decoder, v *alert.Channel) { d.Text(&v.Lang) }},
 	{"mention", func(d *Decoder, v *alert.Channel) { d.texts(&v.Mention) }},
 	{"per_minute", func(d *Decoder, v *alert.Channel) { d.Count(&v.PerMinute, 1, 1000) }},
+}
+
+var smtpFields = []Field[alert.SMTP]{
+	{"host", func(d *Decoder, v *alert.SMTP) { d.Text(&v.Host) }},
+	{"port", func(d *Decoder, v *alert.SMTP) { d.Count(&v.Port, 1, 65535) }},
+	{"tls", func(d *Decoder, v *alert.SMTP) { d.Text(&v.TLS) }},
+	{"user", func(d *Decoder, v *alert.SMTP) { d.Text(&v.User) }},
+	{"password", func(d *Decoder, v *alert.SMTP) { Object(d, &v.Password.Secret, secretFields) }},
+	{"from", func(d *Decoder, v *alert.SMTP) { d.Text(&v.From) }},
+	{"to", func(d *Decoder, v *alert.SMTP) { d.texts(&v.To) }},
 }
 
 // texts reads an array of strings.
@@ -129,12 +144,26 @@ func AppendMute(b, stored []byte) []byte {
 func AppendChannel(b, stored []byte) []byte {
 	var c alert.Channel
 	_ = json.Unmarshal(stored, &c) // likewise
-	b = secretMember(TextMember(b, "kind", c.Kind), "url", c.URL)
+	b = TextMember(b, "kind", c.Kind)
+	if c.SMTP != nil {
+		b = appendSMTP(b, c.SMTP)
+	} else {
+		b = secretMember(b, "url", c.URL)
+	}
 	if !c.Secret.IsZero() {
 		b = secretMember(b, "secret", c.Secret)
 	}
 	b = textList(TextMember(b, "lang", c.Lang), "mention", c.Mention)
 	return IntMember(b, "per_minute", int64(c.PerMinute))
+}
+
+func appendSMTP(b []byte, s *alert.SMTP) []byte {
+	b = TextMember(append(Member(b, "smtp"), '{'), "host", s.Host)
+	b = TextMember(IntMember(b, "port", int64(s.Port)), "tls", s.TLS)
+	if s.User != "" {
+		b = secretMember(TextMember(b, "user", s.User), "password", s.Password)
+	}
+	return append(textList(TextMember(b, "from", s.From), "to", s.To), '}')
 }
 
 // AppendIncident appends an incident.
