@@ -33,7 +33,9 @@ func (f *Folder) Fatalf(format string, args ...any) {
 			wrote <- struct{}{}
 		}()
 		go func() {
-			_ = writeFile(f.cfg.FS, f.cfg.FS.PathJoin(f.cfg.Dir, lastFatalName), own)
+			if !f.isMoved() {
+				_ = writeFile(f.cfg.FS, f.cfg.FS.PathJoin(f.cfg.Dir, lastFatalName), own)
+			}
 			wrote <- struct{}{}
 		}()
 		timeout := time.NewTimer(time.Second)

@@ -2,10 +2,12 @@
 // rather than lie about what is in it.
 //
 // A Folder gives its owner, the journal or the embedded cold tier, the database
-// itself and four promises:
+// itself and five promises:
 //
 //   - One process at a time has the folder (a lock), and no other user of the
 //     machine can read it (mode 0700).
+//   - When the folder is moved, deleted or replaced, the process ends, before it creates a
+//     file elsewhere. See moved.go.
 //   - After an error of a write or a sync of the log, of the manifest or of the
 //     folder, the process ends (status 70): nobody knows what is durable then, and
 //     a second sync may report success for what was lost. A start reads what is
@@ -71,7 +73,9 @@ type Folder struct {
 	log     *slog.Logger
 	lock    *pebble.Lock
 	mark    *Mark
-	ended   sync.Once // see Fatalf
+	opened  inode         // of the lock's file; see moved.go
+	closing chan struct{} // closed by Close
+	ended   sync.Once     // see Fatalf
 	trouble seldom
 	damage  seldom
 
@@ -100,7 +104,7 @@ func Open(cfg Config) (f *Folder, err error) {
 	if cfg.stderr == nil {
 		cfg.stderr = os.Stderr
 	}
-	f = &Folder{cfg: cfg, log: cfg.Log.With("part", cfg.Part)}
+	f = &Folder{cfg: cfg, log: cfg.Log.With("part", cfg.Part), closing: make(chan struct{})}
 	if err := makeDir(cfg.FS, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("cannot make the folder: %w", err)
 	}
@@ -110,8 +114,14 @@ func Open(cfg Config) (f *Folder, err error) {
 		}
 		return nil, fmt.Errorf("cannot lock the folder: %w", err)
 	}
-	if err := f.open(); err != nil {
+	if f.opened, err = inodeOf(cfg.FS, cfg.FS.PathJoin(cfg.Dir, lockName)); err == nil {
+		err = f.open()
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.lock.Close())
+	}
+	if f.opened != (inode{}) {
+		go f.watch()
 	}
 	return f, nil
 }
@@ -156,6 +166,7 @@ func (f *Folder) Close() error {
 		return nil
 	}
 	f.closed = true
+	close(f.closing)
 	f.mu.Unlock()
 	f.copies.Wait()
 	var err error

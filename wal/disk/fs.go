@@ -21,6 +21,8 @@ import (
 // Pebble syncs the folder once for both, so that a power failure could keep the
 // marker of a manifest and lose the manifest.
 //
+// No file is created in a folder that has taken the place of the store's own: see moved.go.
+//
 // All folders are private (0700), whatever mode Pebble asks for.
 type FS struct {
 	vfs.FS
@@ -35,6 +37,9 @@ func (s FS) MkdirAll(dir string, _ os.FileMode) error { return s.FS.MkdirAll(dir
 
 // Create creates a file, and watches it when it is a log.
 func (s FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if s.owns(name) {
+		s.folder.stays()
+	}
 	if strings.HasPrefix(s.PathBase(name), "marker.") {
 		dir := s.PathDir(name)
 		if err := s.check("sync", dir, syncDir(s.FS, dir)); err != nil {
@@ -50,6 +55,9 @@ func (s FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 
 // ReuseForWrite is Create for a log that is used again.
 func (s FS) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if s.owns(name) {
+		s.folder.stays()
+	}
 	f, err := s.FS.ReuseForWrite(old, name, c)
 	return s.watch("reuse", name, f, err)
 }
