@@ -155,13 +155,14 @@ func (e *Scheduler) closeShards(ctx context.Context, of engine.Set, stopped time
 }
 
 // giveAll gives all shards away before the process ends, if another node serves. It goes on
-// firing meanwhile. What nobody takes within the drain time is settled, and left.
-func (e *Scheduler) giveAll() {
+// firing meanwhile. What nobody takes within the drain time is settled, and left; calls in
+// flight have what is left of that time.
+func (e *Scheduler) giveAll(until time.Time) {
 	if e.life == nil || !e.life.HasOthers() {
 		return
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Drain)
+	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	err := e.life.Drain(ctx)
 	e.log.Info("gave all shards away", "took", time.Since(began).Round(time.Millisecond), "error", err)

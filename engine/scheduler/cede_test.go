@@ -250,6 +250,44 @@ func TestNodeDrains(t *testing.T) {
 	})
 }
 
+// A node whose shards cannot leave it, and whose targets do not answer, ends when the drain
+// time is over: the hand-over and the calls have one such time, and not one each.
+func TestNodeDrainsInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		for i := range 8 {
+			name := fmt.Sprint("mute-", i)
+			behaveAll(ws, name, slow(2*time.Minute))
+			d := timer(name, every(20*time.Second))
+			d.Callback.Timeout = 2 * time.Minute
+			a.make(d)
+		}
+		time.Sleep(30 * time.Second)
+		a.before.set(func(op string, _ any) error {
+			if op == "Apply" { // its shard cannot leave before it is made
+				time.Sleep(40 * time.Second)
+			}
+			return nil
+		})
+		var made sync.WaitGroup
+		made.Go(func() { a.Create(t.Context(), timer("slow", every(time.Hour)), nil) })
+		time.Sleep(time.Second)
+		began := time.Now()
+		if err := a.stop(); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		if d := time.Since(began); d < 29*time.Second || d > 45*time.Second {
+			t.Errorf("it ended after %v", d)
+		}
+		made.Wait()
+	})
+}
+
 // Timers are created, changed and deleted while their shards are handed over, by commits
 // that take their time. What is acknowledged is in force on all nodes; what is refused has
 // changed nothing, and the other node does it.

@@ -332,12 +332,15 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.log.Info("firing")
 	e.ResumeBulk()
 
+	var until time.Time
 	select {
 	case <-ctx.Done():
 		e.log.Info("draining", "at_most", e.cfg.Drain)
-		e.giveAll()
+		until = time.Now().Add(e.cfg.Drain)
+		e.giveAll(until)
 	case name := <-e.process.Failed():
 		e.log.Error("a stage has failed; ending", "stage", name)
+		until = time.Now().Add(e.cfg.Drain)
 	}
 	e.process.End()
 	e.process.Wait()
@@ -349,7 +352,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.memory.Queue.Close()
 	e.memory.Bodies.Close()
 	failpoint.Hit("drain")
-	e.drain()
+	e.drain(until)
 	errs = append(errs, history.Stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -363,10 +366,10 @@ func (e *Scheduler) Run(ctx context.Context) error {
 // last settle, and not for long.
 const handOver = 500 * time.Millisecond
 
-// drain waits for the calls in flight, within the drain time. What is cut off
+// drain waits for the calls in flight, until the drain time is over. What is cut off
 // then is no failed attempt: it stays begun, and is sent again at the next start.
-func (e *Scheduler) drain() {
-	most := e.cfg.Drain
+func (e *Scheduler) drain(until time.Time) {
+	most := time.Until(until)
 	if e.ownership.IsOver() {
 		most = min(most, handOver)
 	}
