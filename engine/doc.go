@@ -13,7 +13,7 @@
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
 //	engine/object     what users configure beside timers, in memory
-//	engine/alert      tells people of tasks that failed
+//	engine/alert      tells people of tasks that failed, of late calls and of states
 //	engine/secret     the values that callbacks name and nobody reads back
 //	engine/process    whether the process starts, serves or ends, and its stages
 //	engine/cluster    which node owns which shard, and until when a node may call (serve --cluster)

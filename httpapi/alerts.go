@@ -28,10 +28,10 @@ var (
 	}
 	ruleObjects = &objects{
 		kind: alert.RuleKind, thing: "rule", path: "alerts/rules", plural: "rules",
-		decode: func(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
+		decode: func(_ *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
 			r, err := wire.DecodeRule(body)
 			if err == nil {
-				err = r.Check()
+				err = r.Check(k.App)
 			}
 			return marshalled(r, err)
 		},

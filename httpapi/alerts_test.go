@@ -109,7 +109,7 @@ func TestAlertsRefused(t *testing.T) {
 	n.do("PUT", "/v1/apps/a/alerts/channels/ops", aChannel).want(201)
 	for body, code := range map[string]string{
 		`{"channels":["ops"]}`:                                      "out_of_range",
-		`{"on":["late"],"channels":["ops"]}`:                        "unknown_value",
+		`{"on":["sunk"],"channels":["ops"]}`:                        "unknown_value",
 		`{"on":["dead"],"channels":[]}`:                             "out_of_range",
 		`{"on":["dead"],"channels":["none"]}`:                       "unknown_channel",
 		`{"on":["dead"],"channels":["ops"],"streak":3,"after":2}`:   "streak_and_after",

@@ -17,10 +17,10 @@ import (
 )
 
 // newAlerter builds what tells people of failures. Its messages go where calls may go.
-func newAlerter(s *settings.Settings, cold engine.Cold, set *objects.Set, vault *secret.Vault, caller *callback.Caller, counted *metrics.Set, log *slog.Logger) *alert.Alerter {
+func newAlerter(s *settings.Settings, cold engine.Cold, set *objects.Set, vault *secret.Vault, caller *callback.Caller, counted *metrics.Set, states func() []alert.State, log *slog.Logger) *alert.Alerter {
 	sender := notify.New(notify.Config{Version: readBuild().version, Secret: vault.Value, Allowed: caller.Allowed})
 	return alert.New(alert.Config{
-		Objects: set, Cold: cold, Send: sender.Send, Log: log, Metrics: counted, Link: strings.TrimSuffix(s.PublicURL, "/"),
+		Objects: set, Cold: cold, Send: sender.Send, States: states, Log: log, Metrics: counted, Link: strings.TrimSuffix(s.PublicURL, "/"),
 	})
 }
 

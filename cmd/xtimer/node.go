@@ -60,9 +60,12 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		return nil, err
 	}
 	counted := metrics.NewSet()
-	alerts := newAlerter(s, cold, objects, vault, caller, counted, log)
+	memory := machine.NewMemoryGuard()
+	states := &alertStates{guard: guard, isFull: func() bool { return memory.IsFull(0) }, counted: counted}
+	alerts := newAlerter(s, cold, objects, vault, caller, counted, states.now, log)
 	e := scheduler.New(scheduler.Config{
 		Ended:             alerts.Ended,
+		First:             alerts.First,
 		Cold:              cold,
 		Objects:           objects,
 		Cluster:           newLife(s, cold, warm, log),
@@ -80,12 +83,13 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		HistorySampled: s.HistorySample > 1,
 		DiskFull:       func() bool { return guard.State() != wal.SpaceOK },
 		DiskCritical:   func() bool { return guard.State() == wal.SpaceCritical },
-		MemoryFull:     machine.NewMemoryGuard().IsFull,
+		MemoryFull:     memory.IsFull,
 		Bodies:         machine.BodyLimit(),
 		MaxWaiting:     machine.MaxWaiting(),
 		Log:            log,
 		Metrics:        counted,
 	})
+	states.engine = e
 	server, err := httpapi.NewServer(e, httpapi.ServerConfig{
 		Tokens:        tokens,
 		Cluster:       newPeers(e.Life()),

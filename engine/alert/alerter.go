@@ -20,7 +20,10 @@ type Config struct {
 	Objects *object.Set
 	Cold    engine.Cold
 	// Send delivers a message; see Delivery. It returns within a minute.
-	Send    func(ctx context.Context, d *Delivery) Result
+	Send func(ctx context.Context, d *Delivery) Result
+	// States are the states that hold now; nil: nobody knows. It is asked every few seconds
+	// while some rule is about states.
+	States  func() []State
 	Link    string // where people look, in messages; "": nowhere
 	Log     *slog.Logger
 	Metrics *metrics.Set
@@ -37,15 +40,17 @@ type Alerter struct {
 
 	mu    sync.Mutex // guards what follows
 	judge *judge
-	open  map[string]*Incident // by id
-	seen  map[engine.Key]bool  // what was judged lately, so that a look into history counts nothing twice
-	last  int64                // the latest end (Unix ms) that was judged
-	saved int64                // the cursor as it is stored
+	open  map[string]*Incident  // by id
+	seen  map[engine.Key]bool   // what was judged lately, so that a look into history counts nothing twice
+	late  map[engine.Key]uint32 // likewise, the lateness (ms) of first attempts
+	asked int64                 // when (Unix ms) it asked for states
+	last  int64                 // the latest end (Unix ms) that was judged
+	saved int64                 // the cursor as it is stored
 }
 
 // New returns an alerter; it does nothing before Run.
 func New(cfg Config) *Alerter {
-	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, seen: map[engine.Key]bool{}}
+	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, seen: map[engine.Key]bool{}, late: map[engine.Key]uint32{}}
 	a.ring.wake = make(chan struct{}, 1)
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)
@@ -110,10 +115,19 @@ func (a *Alerter) checkChannel(k engine.ObjectKey, next []byte) error {
 
 // rulesChanged has new rules looked at: by the engine at once, by the alerter soon.
 func (a *Alerter) rulesChanged(engine.ObjectKey) {
-	m := &matcher{apps: map[string]statusSet{}}
+	m := &matcher{apps: map[string]wordSet{}}
 	for app, list := range a.rules() {
 		for _, r := range list {
 			m.apps[app] |= r.on
+			if !r.on.has(firstAttempt) {
+				continue
+			}
+			if m.late == nil {
+				m.late = map[string]time.Duration{}
+			}
+			if least, is := m.late[app]; !is || r.Late < least {
+				m.late[app] = r.Late
+			}
 		}
 	}
 	if len(m.apps) == 0 {
@@ -140,6 +154,7 @@ func (a *Alerter) rules() map[string][]*ruleAt {
 const (
 	tick        = time.Second
 	saveEvery   = 5 * time.Second
+	askEvery    = 5 * time.Second
 	settles     = 2 * time.Second // after which the end of a task is in history
 	mostSeen    = 200_000
 	keptClosed  = 7 * 24 * time.Hour
@@ -172,7 +187,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 func (a *Alerter) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open) == 0 && a.saved == a.last
+	return len(a.open) == 0 && a.saved == a.last && !a.judge.hasStates()
 }
 
 // work judges what waits, and repeats and closes what is to be. It reports whether that is to
@@ -198,9 +213,13 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		}
 		a.lookBack(ctx, from, to)
 	}
+	states, asked := a.askStates()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now().UnixMilli()
+	if asked {
+		a.judgeStates(states, now)
+	}
 	for _, i := range a.judge.pass(now, a.watch.sawSuccess) {
 		a.closed(i)
 	}
@@ -214,11 +233,39 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 	return urgent
 }
 
+// askStates asks for the states, if it is time to and a rule is about one.
+func (a *Alerter) askStates() (all []State, asked bool) {
+	a.mu.Lock()
+	now := time.Now().UnixMilli()
+	asked = a.cfg.States != nil && now-a.asked >= askEvery.Milliseconds() && a.judge.hasStates()
+	if asked {
+		a.asked = now
+	}
+	a.mu.Unlock()
+	if asked {
+		all = a.cfg.States()
+	}
+	return all, asked
+}
+
+// judgeStates judges the states. a.mu is held.
+func (a *Alerter) judgeStates(all []State, now int64) {
+	opened, closed := a.judge.states(now, all)
+	for _, i := range closed {
+		a.closed(i)
+	}
+	for _, i := range opened {
+		a.open[i.ID], i.fresh = i, true
+		i.Muted = a.muted(i.App, "", nil)
+		a.tell(i, "incident.opened")
+	}
+}
+
 func (a *Alerter) judgeAll(ctx context.Context, events []event) {
 	for k := range events {
 		ev := &events[k]
 		a.mu.Lock()
-		needs := ev.Status != engine.Succeeded && a.judge.needsTimer(ev)
+		needs := ev.Status != engine.Succeeded && (a.judge.needsTimer(ev) || a.mutesNeedTimer(ev.App))
 		a.mu.Unlock()
 		var t *engine.Timer
 		if needs {
@@ -232,6 +279,15 @@ func (a *Alerter) judgeAll(ctx context.Context, events []event) {
 
 // judgeOne judges an event. a.mu is held.
 func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
+	if ev.Status == firstAttempt {
+		for _, i := range a.judge.succeeded(ev) {
+			a.closed(i)
+		}
+		was := a.late[ev.Key] // it may have been told of already, as one that waits
+		remember(a.late, ev.Key, max(was, ev.Late))
+		a.judgeNews(ev, t, was)
+		return
+	}
 	a.last = max(a.last, ev.Ended)
 	if ev.Status == engine.Succeeded {
 		for _, i := range a.judge.succeeded(ev) {
@@ -239,28 +295,26 @@ func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
 		}
 		return
 	}
-	if len(a.seen) >= mostSeen {
-		clear(a.seen)
-	}
-	a.seen[ev.Key] = true
-	for _, i := range a.judge.failed(ev, t) {
-		a.open[i.ID], i.fresh = i, true
-		i.Muted = a.muted(i, t)
-		a.tell(i, "incident.opened")
-	}
+	remember(a.seen, ev.Key, true)
+	a.judgeNews(ev, t, 0)
 }
 
-// muted reports whether a mute holds for an incident. a.mu is held.
-func (a *Alerter) muted(i *Incident, t *engine.Timer) bool {
-	now := time.Now().UnixMilli()
-	for _, app := range [...]string{i.App, "*"} {
-		for _, o := range a.cfg.Objects.List(MuteKind, app) {
-			if m, ok := read[Mute](o); ok && m.Until > now && m.Match.matches(i.By, t) {
-				return true
-			}
-		}
+// remember notes what was judged; it forgets all before there is too much.
+func remember[T any](seen map[engine.Key]T, k engine.Key, v T) {
+	if len(seen) >= mostSeen {
+		clear(seen)
 	}
-	return false
+	seen[k] = v
+}
+
+// judgeNews judges a failure, or a first attempt whose lateness was judged up to was. a.mu is
+// held.
+func (a *Alerter) judgeNews(ev *event, t *engine.Timer, was uint32) {
+	for _, i := range a.judge.failed(ev, t, was) {
+		a.open[i.ID], i.fresh = i, true
+		i.Muted = a.muted(ev.App, ev.Name, t)
+		a.tell(i, "incident.opened")
+	}
 }
 
 // closed notes the end of an incident. a.mu is held.

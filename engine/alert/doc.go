@@ -1,7 +1,9 @@
-// Package alert tells people of tasks that failed.
+// Package alert tells people of tasks that failed, of calls that are late, and of states.
 //
 //	Alerter.Ended   the end of a task, in the engine's goroutine: one load of a pointer where no
 //	                rule is; a match puts an event into a ring, and nothing else
+//	Alerter.First   a first attempt, likewise: what is late goes into the ring while there is room
+//	Config.States   what is so now, asked every few seconds while a rule is about a state
 //	judge           which event opens, counts or closes an incident                     (pure)
 //	Alerter.Run     ring → judge → incidents, which are objects → outbox
 //	outbox          a goroutine a channel: rate, digest, retries

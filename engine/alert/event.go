@@ -10,7 +10,11 @@ import (
 	"xtimer/engine"
 )
 
-// event is the end of a task: 64 bytes.
+// firstAttempt is the status of an event that is no end of a task: the first attempt of one
+// was made, or waits.
+const firstAttempt engine.TaskStatus = 30
+
+// event is the end of a task, or a first attempt: 64 bytes.
 type event struct {
 	Key       engine.Key
 	App, Name string
@@ -18,6 +22,7 @@ type event struct {
 	Code      uint16
 	Class     uint8 // the place in engine.ErrorClasses, from 1 on; 0: none
 	Status    engine.TaskStatus
+	Late      uint32 // of a first attempt: its own lateness (ms)
 }
 
 func eventOf(t *engine.Task) event {
@@ -40,14 +45,33 @@ func (ev *event) class() string {
 	return engine.ErrorClasses[ev.Class-1]
 }
 
-// statusSet is a set of final statuses.
-type statusSet uint32
+// word is what a rule calls the event.
+func (ev *event) word() string {
+	if ev.Status == firstAttempt {
+		return "late"
+	}
+	return ev.Status.String()
+}
 
-func (s statusSet) has(st engine.TaskStatus) bool { return s&(1<<st) != 0 }
+// wordSet is a set of words.
+type wordSet uint32
+
+func (s wordSet) has(st engine.TaskStatus) bool { return s&(1<<st) != 0 }
 
 // matcher is what the engine's goroutines look at: which ends of tasks matter to some rule.
 type matcher struct {
-	apps map[string]statusSet // "*": of every app
+	apps map[string]wordSet       // "*": of every app
+	late map[string]time.Duration // the least lateness that matters; nil: none does
+}
+
+// isLate reports whether a lateness matters to some rule.
+func (m *matcher) isLate(app string, late time.Duration) bool {
+	for _, of := range [...]string{app, "*"} {
+		if over, is := m.late[of]; is && late > over {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *matcher) wants(app string, st engine.TaskStatus) bool {
@@ -77,6 +101,18 @@ func (r *ring) put(ev event) {
 		r.lost.Inc()
 	} else {
 		r.events = append(r.events, ev)
+	}
+	r.mu.Unlock()
+	r.poke()
+}
+
+// offer is put for what need not be seen: it is dropped while the ring is half full.
+func (r *ring) offer(ev event) {
+	r.mu.Lock()
+	if len(r.events) < ringSize/2 {
+		r.events = append(r.events, ev)
+	} else {
+		r.lost.Inc()
 	}
 	r.mu.Unlock()
 	r.poke()
@@ -131,6 +167,16 @@ func (w *watch) succeeded(t *engine.Task) bool {
 	return timer
 }
 
+// has reports whether the timer has an open incident.
+func (w *watch) has(timer engine.TimerID) bool {
+	if !w.any.Load() {
+		return false
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.timers[timer]
+}
+
 // replace watches others; what was seen of an app that stays is kept.
 func (w *watch) replace(timers map[engine.TimerID]bool, apps map[string]bool) {
 	w.mu.Lock()
@@ -166,5 +212,18 @@ func (a *Alerter) Ended(t *engine.Task) {
 			ev.Ended = time.Now().UnixMilli()
 		}
 		a.ring.put(ev)
+	}
+}
+
+// First is told of each first attempt, and of each that is still waited for, with its own
+// lateness. It never blocks.
+func (a *Alerter) First(k engine.Key, app, name string, late time.Duration) {
+	m := a.matcher.Load()
+	if m == nil || m.late == nil {
+		return
+	}
+	if m.isLate(app, late) || a.watch.has(k.Timer) {
+		ms := uint32(min(max(late, 0), 24*24*time.Hour).Milliseconds())
+		a.ring.offer(event{Key: k, App: app, Name: name, Ended: time.Now().UnixMilli(), Status: firstAttempt, Late: ms})
 	}
 }

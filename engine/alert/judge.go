@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"xtimer/engine"
 )
@@ -30,8 +31,9 @@ type Incident struct {
 	// Told is how many messages there are of it, Sent how many were delivered or given up.
 	Told  int    `json:"told"`
 	Sent  int    `json:"sent"`
-	Next  int64  `json:"next,omitempty"` // when it is repeated
-	Tasks []Task `json:"tasks"`          // the last, at most 5
+	Next  int64  `json:"next,omitempty"`  // when it is repeated
+	Tasks []Task `json:"tasks"`           // the last, at most 5
+	State string `json:"state,omitempty"` // the word, of an incident that is a state
 
 	Timer engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
 
@@ -54,13 +56,13 @@ const mostTasks = 5
 func (i *Incident) add(ev *event) {
 	i.Count++
 	i.Last = max(i.Last, ev.Ended)
-	if s := ev.Status.String(); !slices.Contains(i.On, s) {
+	if s := ev.word(); !slices.Contains(i.On, s) {
 		i.On = append(i.On, s)
 	}
 	if len(i.Tasks) == mostTasks {
 		i.Tasks = i.Tasks[1:]
 	}
-	i.Tasks = append(slices.Clip(i.Tasks), Task{ev.Key.String(), ev.Name, ev.Key.Due, ev.Status.String(), int(ev.Code), ev.class()})
+	i.Tasks = append(slices.Clip(i.Tasks), Task{ev.Key.String(), ev.Name, ev.Key.Due, ev.word(), int(ev.Code), ev.class()})
 	i.changed = true
 }
 
@@ -68,15 +70,22 @@ func (i *Incident) add(ev *event) {
 type ruleAt struct {
 	Rule
 	app, name string
-	on        statusSet
+	on        wordSet
 }
 
 func newRuleAt(app, name string, r Rule) *ruleAt {
-	at := &ruleAt{Rule: r, app: app, name: name}
-	for _, w := range r.On {
-		at.on |= 1 << statuses[w]
-	}
+	at := &ruleAt{Rule: r, app: app, name: name, on: setOf(r.On)}
+	was := NewRule() // what an earlier build stored has not these
+	at.Late, at.Over, at.For = cmp.Or(r.Late, was.Late), cmp.Or(r.Over, was.Over), cmp.Or(r.For, was.For)
 	return at
+}
+
+// wants reports whether an event is one of the rule's, but for its match.
+func (r *ruleAt) wants(ev *event) bool { return r.on.has(ev.Status) && !r.inBounds(ev) }
+
+// inBounds reports whether a first attempt was not late.
+func (r *ruleAt) inBounds(ev *event) bool {
+	return ev.Status == firstAttempt && time.Duration(ev.Late)*time.Millisecond <= r.Late
 }
 
 // group is what a rule counts together: the tasks of a timer, a target, an app, or all.
@@ -88,6 +97,9 @@ type group struct {
 	recent []int64 // when the failures within Rule.Within ended
 	streak int
 	open   *Incident
+	// Of a state: its word, since when (Unix ms) it is so, and when it was seen last.
+	word        string
+	since, seen int64
 }
 
 // judge decides what events mean. It reads no clock and no store.
@@ -142,15 +154,16 @@ func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group 
 
 // needsTimer reports whether the definition of the event's timer is needed to judge it.
 func (j *judge) needsTimer(ev *event) bool {
-	needs := func(r *ruleAt) bool { return r.on.has(ev.Status) && (r.Match.needsTimer() || r.By == "target") }
+	needs := func(r *ruleAt) bool { return r.wants(ev) && (r.Match.needsTimer() || r.By == "target") }
 	return slices.ContainsFunc(j.rules[ev.App], needs) || slices.ContainsFunc(j.rules["*"], needs)
 }
 
-// failed counts a failure, and returns the incidents that it opens.
-func (j *judge) failed(ev *event, t *engine.Timer) (opened []*Incident) {
+// failed counts a failure, or a first attempt whose lateness (ms) was counted up to was, and
+// returns the incidents that it opens.
+func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incident) {
 	for _, app := range [...]string{ev.App, "*"} {
 		for _, r := range j.rules[app] {
-			if !r.on.has(ev.Status) || !r.Match.matches(ev.Name, t) {
+			if !r.wants(ev) || time.Duration(was)*time.Millisecond > r.Late || !r.Match.matches(ev.Name, t) {
 				continue
 			}
 			g := j.group(r, ev, t)
@@ -190,16 +203,26 @@ func (g *group) count(ev *event) int {
 	return 0
 }
 
-// succeeded ends the streaks and the incidents of a timer, and returns those.
+// succeeded ends the streaks and the incidents of a timer, and returns those. A first attempt
+// in bounds ends those about late ones.
 func (j *judge) succeeded(ev *event) (closed []*Incident) {
 	for _, g := range j.of[ev.Key.Timer] {
+		if ev.Status == firstAttempt {
+			if g.open != nil && g.isLate() && g.rule.inBounds(ev) {
+				closed = append(closed, g.close(ev.Ended, "recovered"))
+			}
+			continue
+		}
 		g.streak = 0
-		if g.open != nil && ev.Ended >= g.open.Last {
+		if g.open != nil && !g.isLate() && ev.Ended >= g.open.Last {
 			closed = append(closed, g.close(ev.Ended, "recovered"))
 		}
 	}
 	return closed
 }
+
+// isLate reports whether the open incident is about first attempts only.
+func (g *group) isLate() bool { return len(g.open.On) == 1 && g.open.On[0] == "late" }
 
 func (g *group) close(at int64, why string) *Incident {
 	i := g.open
@@ -211,7 +234,7 @@ func (g *group) close(at int64, why string) *Incident {
 // pass closes the incidents of several timers that had no failure for a time, and a success.
 func (j *judge) pass(now int64, sawSuccess func(app string) bool) (closed []*Incident) {
 	for _, g := range j.groups {
-		if g.open != nil && g.timer == 0 && now-g.open.Last > g.rule.Within.Milliseconds() && sawSuccess(g.app) {
+		if g.open != nil && g.timer == 0 && g.word == "" && now-g.open.Last > g.rule.Within.Milliseconds() && sawSuccess(g.app) {
 			closed = append(closed, g.close(now, "recovered"))
 		}
 	}
@@ -261,7 +284,7 @@ func (j *judge) watched() (timers map[engine.TimerID]bool, apps map[string]bool)
 		switch {
 		case g.timer != 0 && (g.open != nil || g.streak > 0):
 			timers[g.timer] = true
-		case g.timer == 0 && g.open != nil:
+		case g.timer == 0 && g.word == "" && g.open != nil:
 			apps[g.app] = false
 		}
 	}
@@ -271,7 +294,12 @@ func (j *judge) watched() (timers map[engine.TimerID]bool, apps map[string]bool)
 // restore takes an incident of a former process; it reports whether its rule still is there.
 func (j *judge) restore(i *Incident) bool {
 	for _, r := range j.rules[i.RuleApp] {
-		if r.name == i.Rule && (r.By == "timer") == (i.Timer != 0) {
+		switch {
+		case r.name != i.Rule:
+		case i.State != "":
+			j.stateGroup(r, i.State, i.App, i.By).open = i
+			return true
+		case (r.By == "timer") == (i.Timer != 0):
 			j.groupOf(r, i.App, i.By, i.Timer).open = i
 			return true
 		}

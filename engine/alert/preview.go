@@ -40,7 +40,7 @@ func (a *Alerter) Preview(ctx context.Context, app string, r Rule, from int64) (
 		if j.needsTimer(ev) {
 			t, _ = a.cfg.Cold.Timer(ctx, ev.Key.Timer)
 		}
-		opened += len(j.failed(ev, t))
+		opened += len(j.failed(ev, t, 0))
 	}
 	return opened, failures, nil
 }

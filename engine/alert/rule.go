@@ -21,11 +21,14 @@ const (
 
 // Rule says which ends of tasks make an incident, and who is told.
 type Rule struct {
-	On        []string      `json:"on"` // failed, dead, unknown, missed
+	On        []string      `json:"on"` // see words
 	Match     Match         `json:"match,omitzero"`
 	After     int           `json:"after,omitempty"`  // so many within Within
 	Within    time.Duration `json:"within,omitempty"` //
 	Streak    int           `json:"streak,omitempty"` // or so many of a timer in a row
+	Late      time.Duration `json:"late,omitempty"`   // of late: a first attempt is later than this
+	Over      int           `json:"over,omitempty"`   // of backlog: more tasks are overdue
+	For       time.Duration `json:"for,omitempty"`    // likewise: for so long
 	By        string        `json:"by"`               // timer, target, app, rule: what has an incident of its own
 	Channels  []string      `json:"channels"`
 	Repeat    time.Duration `json:"repeat"` // 0: told once
@@ -40,21 +43,29 @@ type Match struct {
 	Target     string `json:"target,omitempty"` // scheme://host:port
 }
 
-// Mute has incidents recorded and not sent until an instant.
-type Mute struct {
-	Match  Match  `json:"match,omitzero"`
-	Until  int64  `json:"until"` // Unix ms
-	Reason string `json:"reason,omitempty"`
-}
-
 // NewRule is a rule with every default filled in.
 func NewRule() Rule {
-	return Rule{After: 1, Within: 10 * time.Minute, By: "timer", Repeat: 4 * time.Hour, Recovered: true, Severity: "warning"}
+	return Rule{
+		After: 1, Within: 10 * time.Minute, Late: time.Second, Over: 1000, For: time.Minute,
+		By: "timer", Repeat: 4 * time.Hour, Recovered: true, Severity: "warning",
+	}
 }
 
-var statuses = map[string]engine.TaskStatus{
-	"failed": engine.Failed, "dead": engine.Dead, "unknown": engine.Unknown, "missed": engine.Missed,
+// words are what a rule may be about: bits of a wordSet. The first are the final statuses of
+// tasks, then a first attempt that is late; the rest are states.
+var words = map[string]int{
+	"failed": int(engine.Failed), "dead": int(engine.Dead), "unknown": int(engine.Unknown), "missed": int(engine.Missed),
+	"late":    int(firstAttempt),
+	"backlog": 16, "breaker": 17, "paused": 18,
+	"tier": 24, "clock": 25, "disk": 26, "memory": 27, "early": 28, "audit": 29,
 }
+
+// Sets of words.
+const (
+	allStates    wordSet = 0x3fff_0000
+	systemStates wordSet = 0x3f00_0000 // of the app "*" only
+	stays        wordSet = 3 << 28     // early, audit: what was found does not end by itself
+)
 
 // needsTimer reports whether the definition of a timer is needed to match.
 func (m *Match) needsTimer() bool { return m.Label != "" || m.Target != "" }
@@ -74,14 +85,47 @@ func (m *Match) matches(name string, t *engine.Timer) bool {
 	return (m.Label == "" || t.Label(key) == value) && (m.Target == "" || engine.TargetOf(t.Callback.URL) == m.Target)
 }
 
-// Check returns an error for a rule that cannot be in force.
-func (r *Rule) Check() error {
-	between := func(d, low, high time.Duration) bool { return low <= d && d <= high }
-	switch {
-	case len(r.On) < 1 || len(r.On) > 10:
+func setOf(on []string) (set wordSet) {
+	for _, w := range on {
+		set |= 1 << words[w]
+	}
+	return set
+}
+
+func between(d, low, high time.Duration) bool { return low <= d && d <= high }
+
+// checkWords returns an error for words that a rule of the app cannot have.
+func (r *Rule) checkWords(app string) error {
+	if len(r.On) < 1 || len(r.On) > 10 {
 		return engine.Invalid("on", "out_of_range", "must have 1 to 10 words")
-	case slices.ContainsFunc(r.On, func(w string) bool { _, ok := statuses[w]; return !ok }):
-		return engine.Invalid("on", "unknown_value", "must have the words failed, dead, unknown and missed")
+	}
+	for _, w := range r.On {
+		if _, ok := words[w]; !ok {
+			return engine.Invalid("on", "unknown_value", "must have words from failed, dead, unknown, missed, late, backlog, breaker, paused; and, in the app *, tier, clock, disk, memory, early, audit")
+		}
+	}
+	set := setOf(r.On)
+	switch {
+	case set&systemStates != 0 && app != "*":
+		return engine.Invalid("on", "system_event", "must not have tier, clock, disk, memory, early or audit: these are of the service, and for rules of the app *")
+	case r.Streak != 0 && set&(allStates|1<<firstAttempt) != 0:
+		return engine.Invalid("streak", "out_of_range", "must be given only with failed, dead, unknown and missed")
+	case set.has(firstAttempt) && !between(r.Late, time.Millisecond, time.Hour):
+		return engine.Invalid("late", "out_of_range", "must be between 1ms and 1h")
+	case r.Over < 1:
+		return engine.Invalid("over", "out_of_range", "must be at least 1")
+	case !between(r.For, 10*time.Second, time.Hour):
+		return engine.Invalid("for", "out_of_range", "must be between 10s and 1h")
+	}
+	return nil
+}
+
+// Check returns an error for a rule that cannot be in force in an app.
+func (r *Rule) Check(app string) error {
+	if err := r.checkWords(app); err != nil {
+		return err
+	}
+	switch {
 	case len(r.Channels) < 1 || len(r.Channels) > 10:
 		return engine.Invalid("channels", "out_of_range", "must name 1 to 10 channels")
 	case r.Streak != 0 && (r.Streak < 2 || r.Streak > 1000):
@@ -107,17 +151,6 @@ func (m *Match) check() error {
 		return engine.Invalid("match.label", "out_of_range", "must be one term like team=a")
 	}
 	return nil
-}
-
-// maxMute is for how long a mute may be.
-const maxMute = 30 * 24 * time.Hour
-
-// Check returns an error for a mute that cannot be in force.
-func (m *Mute) Check(now time.Time) error {
-	if until := time.UnixMilli(m.Until); !until.After(now) || until.After(now.Add(maxMute)) {
-		return engine.Invalid("until", "out_of_range", "must be a time within the next 30 days")
-	}
-	return m.Match.check()
 }
 
 // read decodes the body of an object; what does not decode is left out.

@@ -175,6 +175,19 @@ type GateStats struct {
 	Waiting int // items in lanes that it holds
 }
 
+// Broken are the names of the gates whose breaker is open, or tried again.
+func (q *Queue[T]) Broken() (names []flow.Name) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n, g := range q.gates {
+		if b := g.State(now).Breaker; b == "open" || b == "trying" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
 // Gate describes the gate of a name; ok is false if no lane goes through one.
 func (q *Queue[T]) Gate(n flow.Name) (s GateStats, ok bool) {
 	now := q.now()

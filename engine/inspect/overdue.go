@@ -13,6 +13,9 @@ import (
 // lateAfter is how late (ms) the oldest task of a lane must be for a warning.
 const lateAfter = minute
 
+// mostTold is of how many tasks that wait Config.First is told in a count.
+const mostTold = 10_000
+
 // overdue is what is due and not begun, by lane: the tasks in memory, and the dues whose
 // rows wait in the cold tier. It is counted in the background, for a count goes through
 // all of them.
@@ -26,8 +29,9 @@ type overdue struct {
 // waiting is what of a lane waits.
 type waiting struct {
 	tasks  int64
-	rows   int64 // how many of them are not in memory
-	oldest int64 // the first instant at which one might have been tried (Unix ms)
+	rows   int64  // how many of them are not in memory
+	app    string // "": none of its tasks is in memory
+	oldest int64  // the first instant at which one might have been tried (Unix ms)
 }
 
 // CountOverdue counts what is due and not begun, for those that read of it later.
@@ -40,12 +44,20 @@ func (r *Reader) CountOverdue(ctx context.Context) error {
 		stored, err = r.countRows(ctx, now)
 	}
 	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
+	told := 0
 	r.memory.EachTask(func(t *resident.Task) {
+		if r.cfg.First != nil && told < mostTold {
+			if late := r.memory.LateSoFar(t, now); late > 0 {
+				told++
+				r.cfg.First(t.Key, t.App, t.Name, late)
+			}
+		}
 		if t.HasOpenRow() && max(t.NotBefore, t.Key.Due) <= now {
 			inMemory[t.Lane.ID]++
 		}
 		if t.Waits() { // parked tasks wait for their timer
 			l := lanes[t.Lane.ID]
+			l.app = t.App
 			l.add(1, max(t.NotBefore, t.Key.Due))
 			lanes[t.Lane.ID] = l
 		}
@@ -177,6 +189,17 @@ func (o *overdue) storedIn(id engine.Lane) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lanes[id].rows
+}
+
+// OverdueOf is how many tasks of each app are due and not begun, as counted of late.
+func (r *Reader) OverdueOf() map[string]int64 {
+	of := map[string]int64{}
+	r.overdue.mu.Lock()
+	defer r.overdue.mu.Unlock()
+	for _, l := range r.overdue.lanes {
+		of[l.app] += l.tasks
+	}
+	return of
 }
 
 // late are the lanes whose oldest task is late by more than lateAfter.

@@ -32,8 +32,9 @@ type Config struct {
 	Window           time.Duration    // how far ahead the warm tier is filled
 	HistoryRetention time.Duration
 	HistorySampled   bool
-	Ended            func(*engine.Task) // is told of each task that ended; nil: nobody is
-	Metrics          *metrics.Set       // gets what is read of the service
+	Ended            func(*engine.Task)                                       // is told of each task that ended; nil: nobody is
+	First            func(k engine.Key, app, name string, late time.Duration) // is told of tasks that wait for their first attempt; nil: nobody is
+	Metrics          *metrics.Set                                             // gets what is read of the service
 }
 
 // Reader answers what readers ask. It changes neither memory nor the tiers.

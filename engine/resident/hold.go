@@ -62,6 +62,15 @@ func (m *Memory) wasHeld(sh *shard, t *Task, o *engine.Owed, now int64) {
 	}
 }
 
+// LateSoFar is how late a task is that waits for its first attempt, without what held it; 0
+// of others. Mu of its shard is held.
+func (m *Memory) LateSoFar(t *Task, now int64) time.Duration {
+	if !t.Waits() || len(t.Attempts) > 0 || t.Key.Due >= now {
+		return 0
+	}
+	return max(0, time.Duration(now-t.Key.Due-m.heldFor(t))*time.Millisecond)
+}
+
 // heldFor is for how long (ms) a task that waits was held; not 0 if it is now. mu is held.
 func (m *Memory) heldFor(t *Task) int64 {
 	held := t.Held()

@@ -102,6 +102,9 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 	}
 	if ended.First {
 		e.metrics.fired(ended.Lateness)
+		if e.cfg.First != nil {
+			e.cfg.First(a.Key, a.Timer.App, a.Timer.Name, ended.Lateness)
+		}
 	}
 }
 

@@ -40,6 +40,10 @@ type Config struct {
 	// is. It must not keep the task.
 	Ended func(*engine.Task)
 
+	// First is told the own lateness of each first attempt that is made, and of some that are
+	// waited for, every few seconds. It must not block; nil: nobody is.
+	First func(k engine.Key, app, name string, late time.Duration)
+
 	// ColdName is what people call the cold tier; default "the cold tier".
 	ColdName string
 	Node     string // the owner's name in the cold tier; default "xtimer"
@@ -197,7 +201,7 @@ func New(cfg Config) *Scheduler {
 	}
 	read := inspect.Config{
 		Cold: cfg.Cold, Warm: cfg.Warm, Journal: cfg.Journal, Memory: e.memory, Process: e.process, Minutes: &e.migrator.minutes, Tiers: e.tiers,
-		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics, Ended: cfg.Ended,
+		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics, Ended: cfg.Ended, First: cfg.First,
 	}
 	e.Reader, e.tally = inspect.New(read)
 	e.Maker = change.New(change.Config{
@@ -215,6 +219,9 @@ func (e *Scheduler) Flow(app, key string) (s fair.GateStats, next int64, ok bool
 	}
 	return s, next, ok
 }
+
+// BrokenFlows are the names of the keys whose breaker is open, or tried again.
+func (e *Scheduler) BrokenFlows() []flow.Name { return e.memory.Queue.Broken() }
 
 // followObjects has the objects read again when others may have written them.
 func (e *Scheduler) followObjects(ctx context.Context) error {

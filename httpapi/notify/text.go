@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,9 +76,24 @@ var languages = map[string]words{
 	"zh": {"出现失败", "仍在失败", "已恢复", "最近一分钟共 %d 条消息", "通道测试", "规则", "失败次数", "最近"},
 }
 
+// ofStates are the texts of what is no failure: by language and word.
+var ofStates = map[string]map[string]string{
+	"en": {
+		"late": "calls are late", "backlog": "tasks pile up", "breaker": "the breaker is open", "paused": "calls are paused", "tier": "a store is unavailable",
+		"clock": "the clock was set back", "disk": "the disk is full", "memory": "the memory is full", "early": "a call was early", "audit": "the audit found a fault",
+	},
+	"zh": {
+		"late": "调用延迟", "backlog": "任务积压", "breaker": "熔断器打开", "paused": "调用已暂停", "tier": "存储不可用",
+		"clock": "时钟被回拨", "disk": "磁盘已满", "memory": "内存已满", "early": "调用过早", "audit": "审计发现问题",
+	},
+}
+
 func title(d *alert.Delivery) string {
 	w, m := languages[d.Channel.Lang], &d.Message
 	what := map[string]string{"incident.opened": w.opened, "incident.repeated": w.repeated, "incident.recovered": w.recovered}[m.Type]
+	if i := m.Incident; i != nil && len(i.On) == 1 && m.Type != "incident.recovered" {
+		what = cmp.Or(ofStates[d.Channel.Lang][i.On[0]], what)
+	}
 	switch {
 	case m.Type == "digest":
 		return "xtimer: " + fmt.Sprintf(w.digest, m.Count)
@@ -94,7 +110,10 @@ func text(d *alert.Delivery, mention func(who string) string) string {
 	var b strings.Builder
 	b.WriteString(title(d))
 	if i := m.Incident; i != nil {
-		fmt.Fprintf(&b, "\n%s: %s (%s)\n%s: %d", w.rule, plain(i.Rule), i.Severity, w.failures, i.Count)
+		fmt.Fprintf(&b, "\n%s: %s (%s)", w.rule, plain(i.Rule), i.Severity)
+		if i.State == "" {
+			fmt.Fprintf(&b, "\n%s: %d", w.failures, i.Count)
+		}
 		if n := len(i.Tasks); n > 0 {
 			t := i.Tasks[n-1]
 			fmt.Fprintf(&b, "\n%s: %s %s", w.last, instant(t.Due), t.Status)

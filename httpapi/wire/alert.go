@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 
 	"xtimer/engine"
 	"xtimer/engine/alert"
@@ -15,6 +16,9 @@ var ruleFields = []Field[alert.Rule]{
 	{"after", func(d *Decoder, v *alert.Rule) { d.Count(&v.After, 1, 10_000) }},
 	{"within", func(d *Decoder, v *alert.Rule) { d.positive(&v.Within) }},
 	{"streak", func(d *Decoder, v *alert.Rule) { d.Count(&v.Streak, 2, 1000) }},
+	{"late", func(d *Decoder, v *alert.Rule) { d.positive(&v.Late) }},
+	{"over", func(d *Decoder, v *alert.Rule) { d.Count(&v.Over, 1, 1_000_000_000) }},
+	{"for", func(d *Decoder, v *alert.Rule) { d.positive(&v.For) }},
 	{"by", func(d *Decoder, v *alert.Rule) { d.Text(&v.By) }},
 	{"channels", func(d *Decoder, v *alert.Rule) { d.texts(&v.Channels) }},
 	{"repeat", func(d *Decoder, v *alert.Rule) { d.duration(&v.Repeat) }},
@@ -126,6 +130,12 @@ func AppendRule(b, stored []byte) []byte {
 		b = IntMember(b, "streak", int64(r.Streak))
 	} else {
 		b = durationMember(IntMember(b, "after", int64(r.After)), "within", r.Within)
+	}
+	if slices.Contains(r.On, "late") {
+		b = durationMember(b, "late", r.Late)
+	}
+	if slices.Contains(r.On, "backlog") {
+		b = durationMember(IntMember(b, "over", int64(r.Over)), "for", r.For)
 	}
 	b = textList(TextMember(b, "by", r.By), "channels", r.Channels)
 	b = BoolMember(durationMember(b, "repeat", r.Repeat), "recovered", r.Recovered)

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"xtimer/engine"
+	"xtimer/engine/alert"
+	"xtimer/engine/limit"
+	"xtimer/engine/scheduler"
+	"xtimer/wal"
+)
+
+// alertStates says which of the states hold that rules of alerts may be about.
+type alertStates struct {
+	engine  *scheduler.Scheduler
+	guard   *wal.Guard
+	isFull  func() bool // the memory
+	counted *metrics.Set
+}
+
+func (s *alertStates) now() []alert.State {
+	return append(s.ofService(), s.ofApps()...)
+}
+
+// ofService are the states of this process.
+func (s *alertStates) ofService() (all []alert.State) {
+	add := func(is bool, word, of string) {
+		if is {
+			all = append(all, alert.State{Word: word, App: "*", Of: of})
+		}
+	}
+	for name, up := range s.engine.Tiers() {
+		add(!up, "tier", name+" tier")
+	}
+	add(s.engine.ClockBehind() > 0, "clock", "clock")
+	add(s.guard.State() != wal.SpaceOK, "disk", "disk")
+	add(s.isFull(), "memory", "memory")
+	add(s.counted.GetOrCreateCounter("xtimer_fired_early_total").Get() > 0, "early", "early")
+	add(s.counted.GetOrCreateCounter("xtimer_audit_violations_total").Get() > 0, "audit", "audit")
+	return all
+}
+
+// ofApps are the states of apps and of their flow keys.
+func (s *alertStates) ofApps() (all []alert.State) {
+	for app, n := range s.engine.OverdueOf() {
+		all = append(all, alert.State{Word: "backlog", App: app, Of: app, N: n})
+	}
+	set, now, breakers := s.engine.Objects(), time.Now().UnixMilli(), false
+	for _, kind := range [...]string{limit.FlowKind, limit.PauseKind} {
+		for _, app := range set.Apps(kind) {
+			for _, o := range set.List(kind, app) {
+				x, err := limit.Read(o)
+				if err != nil {
+					continue
+				}
+				breakers = breakers || x.Limit != nil && x.Limit.Breaker.Of > 0
+				if x.PausedUntil > now {
+					all = append(all, alert.State{Word: "paused", App: app, Of: pausedOf(o)})
+				}
+			}
+		}
+	}
+	if breakers {
+		for _, n := range s.engine.BrokenFlows() {
+			all = append(all, alert.State{Word: "breaker", App: n.App, Of: "flow " + n.Key})
+		}
+	}
+	return all
+}
+
+func pausedOf(o *engine.Object) string {
+	if o.Kind == limit.FlowKind {
+		return "flow " + o.Name
+	}
+	return "app"
+}
