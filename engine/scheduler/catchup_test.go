@@ -135,7 +135,7 @@ func TestStartAfterSeconds(t *testing.T) {
 				time.Sleep(2300 * time.Millisecond)
 				k.reset()
 				w.crash(30 * time.Second)
-				if n := k.sum().start; n > 3*len(ids) {
+				if n := k.sum().start; n > 4*len(ids) { // with a due for each second: more than 10
 					t.Errorf("the start stored %d rows and records of %d timers", n, len(ids))
 				}
 				ready := w.now()
