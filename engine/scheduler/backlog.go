@@ -60,7 +60,8 @@ func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resid
 }
 
 // resumeLater resumes rows when the change of their timer is over, those of several
-// pages in order.
+// pages in order. Refill may have read them, and as many again while the change lasted:
+// those whose lane has no room stay in the cold tier, and are read once more.
 func (e *Scheduler) resumeLater(os []engine.Owed, change <-chan struct{}) {
 	b := &e.backlog
 	b.mu.Lock()
@@ -78,11 +79,11 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change <-chan struct{}) {
 		os := b.later[change]
 		delete(b.later, change)
 		b.mu.Unlock()
-		err := e.resumeAnew(ctx, os, true)
+		err := e.resumeAnew(ctx, os, false)
 		for err != nil && ctx.Err() == nil {
 			e.log.Error("cannot resume rows of a timer that was changed; trying again", "error", err)
 			process.Sleep(ctx, time.Second)
-			err = e.resumeAnew(ctx, os, true)
+			err = e.resumeAnew(ctx, os, false)
 		}
 	})
 }

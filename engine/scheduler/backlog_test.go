@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,6 +142,40 @@ func TestAlreadyFiredWithoutARecord(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		if n := len(w.of("a")); n != 1 {
 			t.Errorf("called %d times", n)
+		}
+	})
+}
+
+// Rows that refill reads while their timer is being changed come into memory as far as
+// their lane has room, however many pages it reads meanwhile.
+func TestRowsReadDuringAChange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		const room = 40
+		w.config.MaxWaiting = room
+		w.after.set(func(op string, arg any) {
+			s, is := arg.(*engine.Settlement)
+			if is && op == "Settle" && slices.ContainsFunc(s.Owe, func(o engine.Owed) bool { return o.To == engine.Endless }) {
+				time.Sleep(2 * time.Second) // the timer falls behind
+			}
+		})
+		w.start()
+		w.behave("a", func(*call) reply { return slow(500 * time.Millisecond) })
+		id := w.make(timer("a", every(250*time.Millisecond)))
+		time.Sleep(time.Second)
+		w.disable(id, 0)
+		time.Sleep(80 * time.Second)
+		w.enable(id, engine.CatchUpAll)
+		most := int64(0)
+		for range 1000 {
+			time.Sleep(10 * time.Millisecond)
+			most = max(most, w.Resident())
+		}
+		if most < room/2 || most > 2*room {
+			t.Errorf("%d tasks were in memory, of a lane that has room for %d", most, room)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := w.made(); n < 300 {
+			t.Errorf("%d calls were made of what is caught up", n)
 		}
 	})
 }
