@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -39,6 +40,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	a.lanes++
 	t.lanes = append(t.lanes, l)
 	q.lanes[n] = l
+	q.listed = append(q.listed, l)
 	q.resolve(l, q.now())
 	return l
 }
@@ -72,5 +74,6 @@ func (q *Queue[T]) prune() {
 		}
 	}
 	q.pruneGates(q.now())
+	q.listed = slices.AppendSeq(make([]*Lane[T], 0, len(q.lanes)), maps.Values(q.lanes))
 	q.pruneAt = 2 * len(q.lanes)
 }

@@ -38,7 +38,8 @@ type Queue[T any] struct {
 	apps    map[string]*app[T]
 	targets map[string]*target[T]
 	lanes   map[laneName]*Lane[T]
-	pruneAt int // at so many lanes the next prune is worth its time
+	listed  []*Lane[T] // the same lanes; only appended to, and made anew by prune: see Lanes
+	pruneAt int        // at so many lanes the next prune is worth its time
 
 	rules flow.Rules
 	gates map[flow.Name]*gate[T]

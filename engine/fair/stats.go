@@ -22,21 +22,48 @@ type TargetStats struct {
 	Answering bool
 }
 
+// piece is how many lanes or targets are described while the queue is locked: whoever is to
+// make a call waits meanwhile, and there may be a million lanes.
+const piece = 256
+
 // Stats describes at most n of the limited targets.
 func (q *Queue[T]) Stats(n int) Stats {
-	now := q.now()
 	q.mu.Lock()
 	s := Stats{
 		Places: q.places, InFlight: q.calls, Silent: q.pools[silent].calls,
 		Waiting: q.waiting, Limited: len(q.limited),
 	}
-	for _, t := range q.limited[:len(q.limited)*min(n, 1)] {
-		s.Targets = append(s.Targets, TargetStats{t.name, t.most, t.calls, t.waiting, t.answers(now)})
-	}
 	q.mu.Unlock()
-	slices.SortFunc(s.Targets, func(a, b TargetStats) int { return b.Waiting - a.Waiting })
-	s.Targets = s.Targets[:min(n, len(s.Targets))]
+	if n <= 0 {
+		return s
+	}
+	// From the last one down: one that leaves the list has the last one take its place, which
+	// may come twice then and is not missed.
+	var all []TargetStats
+	for end := s.Limited; end > 0; end -= piece {
+		all = q.describeLimited(all, end-piece, end)
+	}
+	slices.SortFunc(all, func(a, b TargetStats) int { return b.Waiting - a.Waiting })
+	seen := map[string]bool{}
+	for _, t := range all {
+		if len(s.Targets) < n && !seen[t.Target] {
+			seen[t.Target] = true
+			s.Targets = append(s.Targets, t)
+		}
+	}
 	return s
+}
+
+// describeLimited appends how the limited targets of some places stand, as far as there are any.
+func (q *Queue[T]) describeLimited(ts []TargetStats, from, end int) []TargetStats {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.limited)
+	for _, t := range q.limited[min(max(from, 0), n):min(end, n)] {
+		ts = append(ts, TargetStats{t.name, t.most, t.calls, t.waiting, t.answers(now)})
+	}
+	return ts
 }
 
 // Load is how many items wait and how many calls are in flight.
@@ -75,14 +102,33 @@ type LaneStats struct {
 	Answering bool
 }
 
-// Lanes describes the lanes of the apps that are selected.
+// Lanes describes the lanes of the apps that are selected. Each is described as it stands when
+// its turn comes; those that are made meanwhile may be missing.
 func (q *Queue[T]) Lanes(selected func(app string) bool) (ls []LaneStats) {
+	q.mu.Lock()
+	all := q.listed // never changed but at its end
+	q.mu.Unlock()
+	var mine []*Lane[T]
+	for _, l := range all {
+		if selected(l.name.app) {
+			mine = append(mine, l)
+		}
+	}
+	ls = make([]LaneStats, 0, len(mine))
+	for part := range slices.Chunk(mine, piece) {
+		ls = q.describe(ls, part)
+	}
+	return ls
+}
+
+// describe appends how lanes stand.
+func (q *Queue[T]) describe(ls []LaneStats, lanes []*Lane[T]) []LaneStats {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, l := range q.lanes {
-		if selected(l.app.name) {
-			ls = append(ls, LaneStats{l.app.name, l.calls, l.waiting, l.target.name, l.name.flow, l.target.most, l.target.answers(now)})
+	for _, l := range lanes {
+		if !l.dead {
+			ls = append(ls, LaneStats{l.name.app, l.calls, l.waiting, l.target.name, l.name.flow, l.target.most, l.target.answers(now)})
 		}
 	}
 	return ls

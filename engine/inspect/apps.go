@@ -27,8 +27,9 @@ type App struct {
 	Timers            engine.Counts
 	Waiting, InFlight int64
 	Figure
-	Targets []AppTarget // at most appTargets, most calls first
-	More    int         // how many are left out
+	Targets []AppTarget    // at most appTargets, most calls first
+	More    int            // how many are left out
+	at      map[string]int // the place of each target in Targets
 }
 
 // AppTarget is the work of an app for one target.
@@ -70,8 +71,9 @@ func (a *Apps) Page(ctx context.Context, only, after string, limit int) AppPage 
 		if c := p.Count.Apps[name]; c != nil {
 			x.Timers = c.Counts
 		}
-		for _, t := range x.Figure.Targets {
-			x.Targets = append(x.Targets, AppTarget{Target: t})
+		x.at = map[string]int{}
+		for i, t := range x.Figure.Targets {
+			x.Targets, x.at[t.Target] = append(x.Targets, AppTarget{Target: t}), i
 		}
 	}
 	for _, l := range a.Lanes(func(app string) bool { _, ok := at[app]; return ok }) {
@@ -99,13 +101,13 @@ func (a *Apps) names(n *Count, after string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// work adds the work of a lane to that for its target, which is among those with figures,
-// or new. There may be very many. An app has a lane for each set of flow keys.
+// work adds the work of a lane to that for its target. There may be very many lanes: an app
+// has one for each target and set of flow keys.
 func (x *App) work(l *fair.LaneStats, stored int64) {
-	i := slices.IndexFunc(x.Figure.Targets, func(t Target) bool { return t.Target == l.Target })
-	if i < 0 {
+	i, ok := x.at[l.Target]
+	if !ok {
 		i = len(x.Targets)
-		x.Targets = append(x.Targets, AppTarget{Target: Target{Target: l.Target}})
+		x.Targets, x.at[l.Target] = append(x.Targets, AppTarget{Target: Target{Target: l.Target}}), i
 	}
 	t := &x.Targets[i]
 	inFlight, waiting := int64(l.InFlight), int64(l.Waiting)+stored

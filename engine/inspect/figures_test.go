@@ -98,7 +98,10 @@ func TestTargetsOfAnApp(t *testing.T) {
 		Lanes: func(selected func(string) bool) (ls []fair.LaneStats) {
 			for i := range appTargets + 5 {
 				if selected("a") {
-					ls = append(ls, fair.LaneStats{App: "a", Target: fmt.Sprint("http://", i), InFlight: 1, Waiting: i, Limit: 48, Answering: true})
+					l := fair.LaneStats{App: "a", Target: fmt.Sprint("http://", i), InFlight: 1, Waiting: i, Limit: 48, Answering: true}
+					keyed := l // another lane to the same target
+					keyed.Flow, keyed.InFlight, keyed.Waiting = "k", 0, 0
+					ls = append(ls, l, keyed)
 				}
 			}
 			return ls

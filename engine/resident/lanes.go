@@ -27,6 +27,7 @@ type Lanes struct {
 	limit    int64
 	Resident atomic.Int64 // unfinished tasks in memory
 	used     atomic.Int64 // lanes that have any
+	spilled  atomic.Int64 // lanes that are spilled
 
 	mu      sync.Mutex // guards the next two; it comes before that of a lane
 	byID    map[engine.Lane]*Lane
@@ -220,25 +221,14 @@ func (l *Lane) joins(at engine.Place) {
 // spill has refill read the lane. mu is held.
 func (l *Lane) spill() {
 	if !l.spilled {
+		l.all.spilled.Add(1)
 		l.spilled, l.next = true, lastPlace
 		l.all.Turns.Add(l)
 	}
 }
 
 // AnySpilled reports whether a lane has rows that are not in memory.
-func (ls *Lanes) AnySpilled() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, l := range ls.byID {
-		l.mu.Lock()
-		spilled := l.spilled
-		l.mu.Unlock()
-		if spilled {
-			return true
-		}
-	}
-	return false
-}
+func (ls *Lanes) AnySpilled() bool { return ls.spilled.Load() > 0 }
 
 const (
 	// refillTo is how many tasks of a spilled lane refill keeps in memory, and
@@ -340,5 +330,6 @@ func (m *Memory) unspill(l *Lane) bool {
 		return false
 	}
 	l.spilled, l.staying = false, false
+	l.all.spilled.Add(-1)
 	return true
 }
