@@ -74,29 +74,61 @@ func (s *Server) listIncidents(r *request) (reply, error) {
 		return reply{}, err
 	}
 	app, badApp := r.limitApp(r.query["app"])
-	limit, badLimit := r.number("limit", defaultLimit, 1, maxLimit)
+	after, limit, badPage := s.page(r)
+	var span engine.TaskFilter
+	badSpan := spanFilter(r.query, &span)
 	state := r.query["state"]
 	var badState error
 	if state != "" && state != "open" && state != "closed" {
 		badState = problem.BadField("state", "unknown_value", "must be open or closed")
 	}
-	if err := problem.Together(badApp, badLimit, badState); err != nil {
+	if err := problem.Together(badApp, badPage, badSpan, badState); err != nil {
 		return reply{}, err
 	}
 	all := slices.DeleteFunc(a.Incidents(app), func(i alert.Incident) bool {
-		return state == "open" && i.Closed != 0 || state == "closed" && i.Closed == 0
+		return state == "open" && i.Closed != 0 || state == "closed" && i.Closed == 0 ||
+			i.Opened < span.From || span.To != 0 && i.Opened >= span.To
 	})
-	isClosed := func(i *alert.Incident) int { return min(int(i.Closed), 1) }
-	slices.SortFunc(all, func(x, y alert.Incident) int {
-		return cmp.Or(cmp.Compare(isClosed(&x), isClosed(&y)), cmp.Compare(y.Opened, x.Opened), strings.Compare(x.ID, y.ID))
-	})
+	place := func(i *alert.Incident) incidentPlace { return incidentPlace{min(i.Closed, 1), i.Opened, i.ID} }
+	slices.SortFunc(all, func(x, y alert.Incident) int { return place(&x).compare(place(&y)) })
+	total, from := len(all), incidentPlace{}
+	if after != "" {
+		if err := json.Unmarshal([]byte(after), &from); err != nil {
+			return reply{}, errBadCursor
+		}
+		i, found := slices.BinarySearchFunc(all, from, func(i alert.Incident, p incidentPlace) int { return place(&i).compare(p) })
+		if found {
+			i++
+		}
+		all = all[i:]
+	}
+	next := ""
+	if len(all) > limit {
+		all = all[:limit]
+		b, err := json.Marshal(place(&all[limit-1]))
+		if err != nil {
+			return reply{}, err
+		}
+		next = string(b)
+	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(wire.Member(append(b, '{'), "incidents"), '[')
-		for k := range all[:min(limit, len(all))] {
+		for k := range all {
 			b = wire.AppendIncident(wire.Comma(b), &all[k])
 		}
-		return append(wire.IntMember(append(b, ']'), "total", int64(len(all))), '}')
+		b = wire.IntMember(append(b, ']'), "total", int64(total))
+		return append(s.cursorMember(b, r, next), '}')
 	})}, nil
+}
+
+// incidentPlace is where an incident stands in the list.
+type incidentPlace struct {
+	Closed, Opened int64
+	ID             string
+}
+
+func (p incidentPlace) compare(q incidentPlace) int {
+	return cmp.Or(cmp.Compare(p.Closed, q.Closed), cmp.Compare(q.Opened, p.Opened), strings.Compare(p.ID, q.ID))
 }
 
 // ackIncident is POST /v1/alerts/incidents/{id}/ack.
@@ -187,7 +219,7 @@ func (s *Server) testChannel(r *request) (reply, error) {
 // alertRoutes are the routes of alerts that are not those of objects.
 func alertRoutes() []route {
 	return []route{
-		{method: "GET", path: "/v1/alerts/incidents", role: access.RoleRead, handle: (*Server).listIncidents, list: true, query: []string{"app", "state", "limit"}},
+		{method: "GET", path: "/v1/alerts/incidents", role: access.RoleRead, handle: (*Server).listIncidents, list: true, query: []string{"app", "state", "from", "to", "limit", "cursor"}},
 		{method: "POST", path: "/v1/alerts/incidents/{id}/ack", role: access.RoleWrite, handle: (*Server).ackIncident},
 		{method: "POST", path: "/v1/apps/{app}/alerts/rules/{name}/preview", role: access.RoleRead, handle: (*Server).previewRule},
 		{method: "POST", path: "/v1/apps/{app}/alerts/channels/{name}/test", role: access.RoleWrite, handle: (*Server).testChannel},

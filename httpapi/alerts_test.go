@@ -2,7 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +79,35 @@ func TestAlerts(t *testing.T) {
 	if list.get("total") != 1.0 || incident != d.Message.Incident.ID {
 		t.Error(list.body)
 	}
+	for range 3 {
+		id := n.do("POST", "/v1/timers", hourly("a", fmt.Sprint("n", rand.Int()), "")).str("id")
+		n.do("POST", "/v1/timers/"+id+"/run", "").want(202)
+		<-told
+	}
+	var seen []string
+	for path := "/v1/alerts/incidents?app=a&limit=3"; ; {
+		a := n.do("GET", path, "").want(200)
+		for _, i := range a.get("incidents").([]any) {
+			seen = append(seen, i.(map[string]any)["id"].(string))
+		}
+		cursor, more := a.get("next_cursor").(string)
+		if !more {
+			break
+		}
+		path = "/v1/alerts/incidents?app=a&limit=3&cursor=" + cursor
+	}
+	if sorted := slices.Sorted(slices.Values(seen)); len(slices.Compact(sorted)) != 4 || len(seen) != 4 {
+		t.Errorf("the pages have %q", seen)
+	}
+	opened := d.Message.Incident.Opened
+	if a := n.do("GET", fmt.Sprintf("/v1/alerts/incidents?app=a&from=%d&to=%d", opened, opened+1), "").want(200); !strings.Contains(a.body, incident) {
+		t.Error(a.body)
+	}
+	if a := n.do("GET", fmt.Sprintf("/v1/alerts/incidents?app=a&to=%d", opened), "").want(200); a.get("total") != 0.0 {
+		t.Error(a.body)
+	}
+	n.do("GET", "/v1/alerts/incidents?app=a&from=2&to=1", "").want(400)
+	n.do("GET", "/v1/alerts/incidents?app=a&cursor=x", "").want(400)
 	if a := n.do("POST", "/v1/alerts/incidents/"+incident+"/ack", `{"note":"on it"}`).want(200); a.str("note") != "on it" || a.str("acked") == "" {
 		t.Error(a.body)
 	}
@@ -83,7 +115,7 @@ func TestAlerts(t *testing.T) {
 		t.Error(a.body)
 	}
 	until(t, func() bool {
-		return n.do("POST", "/v1/apps/a/alerts/rules/r/preview", `{"hours":1}`).want(200).get("incidents") == 1.0
+		return n.do("POST", "/v1/apps/a/alerts/rules/r/preview", `{"hours":1}`).want(200).get("incidents") == 4.0
 	})
 	n.do("POST", "/v1/apps/a/alerts/rules/none/preview", "").want(404)
 	if a := n.do("POST", "/v1/apps/a/alerts/channels/ops/test", "").want(200); a.get("delivered") != true || (<-told).Message.Type != "test" {

@@ -135,6 +135,7 @@ var help = map[string]string{
 	"xtimer_warm_entries":           "Entries in the warm tier.",
 	"xtimer_wheel_tasks":            "Timers and retries in the wheel.",
 
+	"xtimer_alert_queue":                    "Messages of alerts that wait for their channels.",
 	"xtimer_alert_overflow_total":           "Failed tasks that came faster than the alerter took them; the alerter reads them from history.",
 	"xtimer_alerts_total":                   "Messages of alerts, by the kind of their channel and what came of them.",
 	"xtimer_incidents":                      "Open incidents of this server's alerts, by severity.",

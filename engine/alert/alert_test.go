@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,13 +28,27 @@ type world struct {
 	sent []Message
 	send func(d *Delivery) Result
 	stop func()
+	gone atomic.Uint64 // the timer that is not there
+}
+
+// timers is a cold tier that has each timer but one.
+type timers struct {
+	*memory.Cold
+	w *world
+}
+
+func (c timers) Timer(_ context.Context, id engine.TimerID) (*engine.Timer, error) {
+	if uint64(id) == c.w.gone.Load() {
+		return nil, engine.ErrNotFound
+	}
+	return &engine.Timer{ID: id}, nil
 }
 
 func newWorld(t *testing.T, cold *memory.Cold) *world {
 	w := &world{T: t, cold: cold}
 	log := slog.New(slog.DiscardHandler)
 	w.set = object.New(cold, time.Now, log)
-	w.Alerter = New(Config{Objects: w.set, Cold: cold, Log: log, Metrics: metrics.NewSet(), Send: func(_ context.Context, d *Delivery) Result {
+	w.Alerter = New(Config{Objects: w.set, Cold: timers{cold, w}, Log: log, Metrics: metrics.NewSet(), Send: func(_ context.Context, d *Delivery) Result {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.sent = append(w.sent, d.Message)

@@ -38,14 +38,15 @@ type Alerter struct {
 	box     *outbox
 	renewed atomic.Bool // rules were changed since the alerter looked
 
-	mu    sync.Mutex // guards what follows
-	judge *judge
-	open  map[string]*Incident  // by id
-	seen  map[engine.Key]bool   // what was judged lately, so that a look into history counts nothing twice
-	late  map[engine.Key]uint32 // likewise, the lateness (ms) of first attempts
-	asked int64                 // when (Unix ms) it asked for states
-	last  int64                 // the latest end (Unix ms) that was judged
-	saved int64                 // the cursor as it is stored
+	mu     sync.Mutex // guards what follows
+	judge  *judge
+	open   map[string]*Incident  // by id
+	seen   map[engine.Key]bool   // what was judged lately, so that a look into history counts nothing twice
+	late   map[engine.Key]uint32 // likewise, the lateness (ms) of first attempts
+	asked  int64                 // when (Unix ms) it asked for states
+	looked int64                 // when (Unix ms) it looked for timers that are gone
+	last   int64                 // the latest end (Unix ms) that was judged
+	saved  int64                 // the cursor as it is stored
 }
 
 // New returns an alerter; it does nothing before Run.
@@ -60,6 +61,7 @@ func New(cfg Config) *Alerter {
 	cfg.Objects.Register(object.Kind{Name: incidentKind, Uncounted: true})
 	cfg.Objects.Register(object.Kind{Name: cursorKind, Uncounted: true})
 	a.ring.lost = cfg.Metrics.NewCounter("xtimer_alert_overflow_total")
+	cfg.Metrics.NewGauge("xtimer_alert_queue", func() float64 { return float64(a.box.len()) })
 	for _, severity := range []string{"critical", "warning"} {
 		cfg.Metrics.NewGauge(`xtimer_incidents{severity="`+severity+`"}`, func() float64 { return float64(a.count(severity)) })
 	}
@@ -157,6 +159,8 @@ const (
 	askEvery    = 5 * time.Second
 	settles     = 2 * time.Second // after which the end of a task is in history
 	mostSeen    = 200_000
+	lookEvery   = 10 * time.Second // at whether the timers of incidents are still there
+	mostLooked  = 1000
 	keptClosed  = 7 * 24 * time.Hour
 	furthestDue = 24 * time.Hour // before the end of a task that history is searched for
 )
@@ -213,6 +217,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		}
 		a.lookBack(ctx, from, to)
 	}
+	a.closeGone(ctx)
 	states, asked := a.askStates()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -3,6 +3,7 @@ package alert
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"time"
 
@@ -119,6 +120,36 @@ func (a *Alerter) Incidents(app string) (all []Incident) {
 		all = append(all, i)
 	}
 	return all
+}
+
+// closeGone closes the incidents of timers that were deleted. It looks at some of them every
+// few seconds.
+func (a *Alerter) closeGone(ctx context.Context) {
+	a.mu.Lock()
+	now := time.Now().UnixMilli()
+	if len(a.open) == 0 || now-a.looked < lookEvery.Milliseconds() {
+		a.mu.Unlock()
+		return
+	}
+	a.looked = now
+	var some []*Incident
+	for _, i := range a.open {
+		if i.Timer != 0 && len(some) < mostLooked {
+			some = append(some, i)
+		}
+	}
+	a.mu.Unlock()
+	for _, i := range some {
+		if _, err := a.cfg.Cold.Timer(ctx, i.Timer); !errors.Is(err, engine.ErrNotFound) {
+			continue
+		}
+		a.mu.Lock()
+		if a.open[i.ID] != nil {
+			a.judge.gone(i, now)
+			a.closed(i)
+		}
+		a.mu.Unlock()
+	}
 }
 
 // Ack stops the repeats of an open incident that an app ("": any) may see.

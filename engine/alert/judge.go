@@ -231,6 +231,15 @@ func (g *group) close(at int64, why string) *Incident {
 	return i
 }
 
+// gone closes an incident of a timer that was deleted.
+func (j *judge) gone(i *Incident, now int64) {
+	for _, g := range j.of[i.Timer] {
+		if g.open == i {
+			g.close(now, "gone")
+		}
+	}
+}
+
 // pass closes the incidents of several timers that had no failure for a time, and a success.
 func (j *judge) pass(now int64, sawSuccess func(app string) bool) (closed []*Incident) {
 	for _, g := range j.groups {

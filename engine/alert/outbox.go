@@ -112,6 +112,16 @@ func (o *outbox) put(i *Incident, what string, channels []string) {
 	}
 }
 
+// len is how many messages wait for their channels.
+func (o *outbox) len() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, b := range o.boxes {
+		n += len(b.waiting)
+	}
+	return n
+}
+
 // stop ends what is being sent; the next start sends it again.
 func (o *outbox) stop() {
 	o.mu.Lock()

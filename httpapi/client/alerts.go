@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -40,20 +39,30 @@ type Incident struct {
 	} `json:"tasks"`
 }
 
-// Incidents are the incidents of an app ("": of all) in a state ("": both): open ones first,
-// then the newest, limit of them at most.
-func (c *Client) Incidents(ctx context.Context, app, state string, limit int) ([]Incident, error) {
-	q := make(url.Values)
-	set(q, "app", app)
-	set(q, "state", state)
-	if limit > 0 {
-		q.Set("limit", strconv.Itoa(limit))
-	}
-	out, err := get[struct{ Incidents []Incident }](ctx, c, "/v1/alerts/incidents", q)
-	if err != nil {
-		return nil, err
-	}
-	return out.Incidents, nil
+// IncidentFilter selects incidents; zero fields select all.
+type IncidentFilter struct {
+	App, State string
+	From, To   time.Time // when they were opened; To is excluded
+}
+
+// Incidents are the incidents that a filter selects: open ones first, then the newest. An
+// error is the last thing it yields.
+func (c *Client) Incidents(ctx context.Context, f IncidentFilter) iter.Seq2[Incident, error] {
+	return pages(func(cursor string) ([]Incident, string, error) {
+		q := make(url.Values)
+		set(q, "app", f.App)
+		set(q, "state", f.State)
+		setTime(q, "from", f.From)
+		setTime(q, "to", f.To)
+		out, err := get[struct {
+			Incidents  []Incident
+			NextCursor string `json:"next_cursor"`
+		}](ctx, c, "/v1/alerts/incidents", page(q, pageSize, cursor))
+		if err != nil {
+			return nil, "", err
+		}
+		return out.Incidents, out.NextCursor, nil
+	})
 }
 
 // AckIncident acknowledges an open incident, which ends its repeats.

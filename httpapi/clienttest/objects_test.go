@@ -82,8 +82,10 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 		}
 	}
 	all["listIncidents"] = func() error {
-		if _, err := c.Incidents(ctx, "a", "open", 10); !hasCode(err, http.StatusServiceUnavailable) {
-			return errors.Join(err, errors.New("it was answered"))
+		for _, err := range c.Incidents(ctx, client.IncidentFilter{App: "a", State: "open", From: time.Now()}) {
+			if !hasCode(err, http.StatusServiceUnavailable) {
+				return errors.Join(err, errors.New("it was answered"))
+			}
 		}
 		return nil
 	}

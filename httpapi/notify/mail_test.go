@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/mail"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -252,6 +253,7 @@ func TestMailHostile(t *testing.T) {
 	}
 	defer l.Close()
 	ctx, cancel := context.WithCancel(t.Context())
+	var silence atomic.Bool
 	s := New(Config{})
 	d := &alert.Delivery{Channel: alert.Channel{Kind: "email", Lang: "en", SMTP: &alert.SMTP{
 		Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, TLS: "starttls", From: "a@example.com", To: []string{"a@example.com"},
@@ -262,7 +264,7 @@ func TestMailHostile(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if d.Channel.SMTP.TLS == "none" {
+			if silence.Load() {
 				cancel() // and nothing is said
 				continue
 			}
@@ -283,6 +285,7 @@ func TestMailHostile(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	d.Channel.SMTP.TLS = "none"
+	silence.Store(true)
 	if r := s.Send(ctx, d); r.Delivered {
 		t.Errorf("%+v", r)
 	}

@@ -3,6 +3,7 @@ package alert
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/remote"
+	"xtimer/cmd/xtimer/span"
 	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
@@ -51,24 +53,49 @@ func say(cmd *cobra.Command, format string, args ...any) error {
 }
 
 func newList(r *remote.Server) *cobra.Command {
-	var state string
+	var state, from, to string
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List incidents: open ones first, then the newest",
-		Example: `  xtimer alert list -n shop --state open`,
-		Args:    cobra.NoArgs,
+		Use:   "list",
+		Short: "List incidents: open ones first, then the newest",
+		Example: `  xtimer alert list -n shop --state open
+  xtimer alert list -n shop --from 24h`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := r.Incidents(cmd.Context(), r.App, state, limit)
-			if err != nil {
+			f := api.IncidentFilter{App: r.App, State: state}
+			if err := errors.Join(moment("from", from, &f.From), moment("to", to, &f.To)); err != nil {
 				return err
+			}
+			var all []api.Incident
+			for i, err := range r.Incidents(cmd.Context(), f) {
+				if err != nil {
+					return err
+				}
+				if all = append(all, i); len(all) >= limit {
+					break
+				}
 			}
 			return r.Output.Show(cmd.OutOrStdout(), view(all, func(t time.Time) string { return r.Zone.Instant(t, "") }))
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only incidents in this `STATE`: open or closed")
+	cmd.Flags().StringVar(&from, "from", "", "only incidents opened at this `TIME` or later: RFC 3339, Unix ms, or how long ago, such as 24h")
+	cmd.Flags().StringVar(&to, "to", "", "only incidents opened before this `TIME`, likewise")
 	cmd.Flags().IntVar(&limit, "limit", 100, "show at most this `NUMBER`")
 	return cmd
+}
+
+// moment reads the time of a flag; "" is none.
+func moment(flag, text string, to *time.Time) error {
+	if text == "" {
+		return nil
+	}
+	ms, err := span.Moment(text, time.Now())
+	if err != nil {
+		return exit.Usage("--%s: %w", flag, err)
+	}
+	*to = time.UnixMilli(ms)
+	return nil
 }
 
 func view(all []api.Incident, instant func(time.Time) string) terminal.View {
