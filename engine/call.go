@@ -22,6 +22,9 @@ type Call struct {
 	// Fence is the fence under which the node has the timer's shard; 0: the process is alone.
 	Fence uint64
 	Gate  Gate // see Send; nil: always open
+	// Batch: the call is of many tasks. Key and Attempt are of none then, and Timer is that of one
+	// of them. nil: it is of one.
+	Batch *BatchCall
 }
 
 // Gate decides whether a call that has been prepared (name resolved, connection
@@ -71,7 +74,7 @@ type Outcome struct {
 
 // ErrorClasses are the words for how an attempt fails.
 var ErrorClasses = []string{
-	"timeout", "refused", "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol", "too_large", "status", "journal", "panic", "secret_missing",
+	"timeout", "refused", "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol", "too_large", "status", "journal", "panic", "secret_missing", "bad_answer",
 }
 
 // Phases say where an attempt spent its time, one after the other. The last one

@@ -19,10 +19,12 @@ import (
 // the bytes must not be changed afterwards.
 const (
 	// 2: stale_after, and what a head leaves out; 3: who made the version; 4: flow keys; 5: the
-	// secrets of headers; each if needed
-	timerVersion = 5
-	taskVersion  = 4 // 2: the phases of an attempt; 3: that it was dismissed, if it was; 4: what held it, if something did
-	owedVersion  = 4 // 2: the lane; 3: that its timer is a one-shot, if it is; 4: for how long it was held, if it was
+	// secrets of headers; 6: the batch; each if needed
+	timerVersion = 6
+	// 2: the phases of an attempt; 3: that it was dismissed, if it was; 4: what held it, if
+	// something did; 5: the batches of its attempts, if one was in a batch
+	taskVersion = 5
+	owedVersion = 4 // 2: the lane; 3: that its timer is a one-shot, if it is; 4: for how long it was held, if it was
 )
 
 // AppendTimer appends the stored form of t, which has to be whole, to b.
@@ -33,18 +35,25 @@ func AppendTimer(b []byte, t *Timer) []byte {
 	return appendTimer(b, t)
 }
 
-func appendTimer(b []byte, t *Timer) []byte {
-	version := byte(1) // as former programs read it
+// leastTimerVersion is the oldest that can say all of t: former programs read it.
+func leastTimerVersion(t *Timer) byte {
 	switch {
+	case t.Callback.Batch != nil:
+		return 6
 	case t.Callback.hasSecrets():
-		version = 5
+		return 5
 	case t.Flow != "":
-		version = 4
+		return 4
 	case t.UpdatedBy != "":
-		version = 3
+		return 3
 	case t.StaleAfter != 0 || t.Omitted != 0:
-		version = 2
+		return 2
 	}
+	return 1
+}
+
+func appendTimer(b []byte, t *Timer) []byte {
+	version := leastTimerVersion(t)
 	b = append(b, version)
 	b = putUint(b, uint64(t.ID))
 	b = putString(b, t.App)
@@ -107,6 +116,9 @@ func appendTimer(b []byte, t *Timer) []byte {
 			b = putString(b, h.Secret)
 		}
 	}
+	if version >= 6 {
+		b = putBatch(b, t)
+	}
 	return b
 }
 
@@ -157,6 +169,9 @@ func DecodeTimer(b []byte) (*Timer, error) {
 			c.Headers[i].Secret = r.string()
 		}
 	}
+	if version >= 6 {
+		c.Batch = r.batch()
+	}
 	return t, r.end("timer")
 }
 
@@ -200,6 +215,8 @@ func EncodeTask(t *Task) []byte {
 func AppendTask(b []byte, t *Task) []byte {
 	version := byte(2) // as former programs read it
 	switch {
+	case t.inBatch():
+		version = 5
 	case len(t.Holds) > 0:
 		version = 4
 	case t.Dismissed != 0:
@@ -234,6 +251,9 @@ func AppendTask(b []byte, t *Task) []byte {
 	}
 	if version >= 4 {
 		b = putHolds(b, t)
+	}
+	if version >= 5 {
+		b = putBatches(b, t)
 	}
 	return b
 }
@@ -313,63 +333,9 @@ func (r *reader) task(t *Task) {
 	if version >= 4 {
 		r.holds(t)
 	}
-}
-
-// AppendOwed appends the stored form of o to b.
-func AppendOwed(b []byte, o *Owed) []byte {
-	if o.Damaged != nil {
-		panic("BUG: a row that could not be read is to be stored")
+	if version >= 5 {
+		r.batches(t)
 	}
-	version := byte(2) // as former programs read it
-	switch {
-	case o.Held != 0:
-		version = 4
-	case o.OneShot:
-		version = 3
-	}
-	b = append(b, version)
-	b = putUint(b, uint64(o.Key.Timer))
-	b = putInt(b, o.Key.Due)
-	b = putInt(b, o.To)
-	b = putUint(b, uint64(o.Generation))
-	b = append(b, byte(o.Origin))
-	b = putBool(b, o.Begun)
-	b = putInt(b, o.NotBefore)
-	b = binary.LittleEndian.AppendUint64(b, uint64(o.Lane))
-	if version >= 3 {
-		b = putBool(b, o.OneShot)
-	}
-	if version >= 4 {
-		b = putInt(b, o.Held)
-	}
-	b = putBool(b, o.Task != nil)
-	if o.Task != nil {
-		b = AppendTask(b, o.Task)
-	}
-	return b
-}
-
-// DecodeOwed reads what AppendOwed wrote.
-func DecodeOwed(b []byte) (Owed, error) {
-	r := reader{b: b}
-	version := r.version("owed row", owedVersion)
-	o := Owed{Key: Key{TimerID(r.uint()), r.int()}, To: r.int(), Generation: uint32(r.uint())}
-	o.Origin = Origin(r.enum(len(originNames)))
-	o.Begun, o.NotBefore = r.bool(), r.int()
-	if version >= 2 {
-		o.Lane = Lane(r.fixed())
-	}
-	if version >= 3 {
-		o.OneShot = r.bool()
-	}
-	if version >= 4 {
-		o.Held = r.int()
-	}
-	if r.bool() {
-		o.Task = &Task{}
-		r.task(o.Task)
-	}
-	return o, r.end("owed row")
 }
 
 func putUint(b []byte, v uint64) []byte   { return binary.AppendUvarint(b, v) }

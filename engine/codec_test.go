@@ -87,6 +87,20 @@ func fifthTimer() *engine.Timer {
 	return t
 }
 
+// batchTimer is what the fifth version cannot say.
+func batchTimer() *engine.Timer {
+	t := fifthTimer()
+	t.Callback.Batch = &engine.Batch{Max: 100, Wait: 50 * time.Millisecond}
+	return t
+}
+
+// batchTask is what the fourth version of a task cannot say.
+func batchTask() *engine.Task {
+	t := heldTask()
+	t.Attempts[1].Batch, t.Attempts[1].BatchSize = 0x0102030405060708, 100
+	return t
+}
+
 func fullOwed() engine.Owed {
 	return engine.Owed{
 		Key: engine.Key{Timer: 7354, Due: 1763658000250}, To: 1763658000999, Generation: 3, Origin: engine.FromCatchUp,
@@ -127,6 +141,8 @@ func TestCodecGolden(t *testing.T) {
 		{"task 4", engine.AppendTask(nil, heldTask()), "04ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000cea9aba3d466026369809f49000204666c6f7706737472697065809f490570617573650762696c6c696e6701"},
 		{"owed 4", engine.AppendOwed(nil, heldRow()), "04ba39f49daba3d4660000000000080706050403020101e01200"},
 		{"timer 5", engine.AppendTimer(nil, fifthTimer()), "05ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535402014101620143000101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d016180c8afa025000263690e757365722d313720737472697065000173"},
+		{"timer 6", engine.AppendTimer(nil, batchTimer()), "06ba390762696c6c696e67076f726465722d310103776879020308090c0ef49daba3d466120b302039202a202a20312d350d417369612f5368616e676861690000000002040680c8afa0250b68747470733a2f2f612f6204504f535402014101620143000101027b7d80d88ee16f033278780880a8d6b907000000000000104080e0a596bb119a9999999999c93f8080f89492a527028080c58bc6d10102010901047465616d016180c8afa025000263690e757365722d3137207374726970650001736480c2d72f0000000000000000"},
+		{"task 5", engine.AppendTask(nil, batchTask()), "05ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000cea9aba3d466026369809f49000204666c6f7706737472697065809f490570617573650762696c6c696e670100640807060504030201"},
 		{"task 3", engine.AppendTask(nil, dismissedTask()), "03ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000cea9aba3d466026369"},
 		{"task", engine.AppendTask(nil, fullTask()), "02ba39f49daba3d4660762696c6c696e67076f726465722d310302050c6d61785f617474656d70747302040106080a0c020296d4e189b482a20680a8d6b907e80706737461747573026e6f0102ac02040506c0843d04000000000000000000000000"},
 		{"owed 3", engine.AppendOwed(nil, oneShotRow()), "03ba39f49daba3d466000000000008070605040302010100"},
@@ -178,6 +194,12 @@ func TestCodecRoundTrip(t *testing.T) {
 	if got, err := engine.DecodeTimer(engine.AppendTimer(nil, fourthTimer())); err != nil || !reflect.DeepEqual(got, fourthTimer()) {
 		t.Errorf("timer 4: %+v, %v", got, err)
 	}
+	if got, err := engine.DecodeTimer(engine.AppendTimer(nil, batchTimer())); err != nil || !reflect.DeepEqual(got, batchTimer()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err := engine.DecodeTask(engine.AppendTask(nil, batchTask())); err != nil || !reflect.DeepEqual(got, batchTask()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
 	if got, err := engine.DecodeTask(engine.AppendTask(nil, heldTask())); err != nil || !reflect.DeepEqual(got, heldTask()) {
 		t.Errorf("task 4: %+v, %v", got, err)
 	}
@@ -227,7 +249,7 @@ func TestCodecRefuses(t *testing.T) {
 	o := fullOwed()
 	o.Held = 1200
 	for name, b := range map[string][]byte{
-		"timer": engine.AppendTimer(nil, fourthTimer()), "task": engine.AppendTask(nil, heldTask()), "owed": engine.AppendOwed(nil, &o),
+		"timer": engine.AppendTimer(nil, batchTimer()), "task": engine.AppendTask(nil, batchTask()), "owed": engine.AppendOwed(nil, &o),
 	} {
 		decode := func(b []byte) error {
 			switch name {

@@ -10,6 +10,7 @@
 //	engine/flow       when a call may be made that names a key with a limit           (pure)
 //	engine/limit      the objects of flow keys and pauses, as rules of the queue
 //	engine/fair       hands waiting work to bounded workers, fairly
+//	engine/batch      makes one call of many tasks that are due
 //	engine/inspect    what readers ask
 //	engine/resident   timers and tasks in memory
 //	engine/object     what users configure beside timers, in memory
@@ -50,6 +51,7 @@
 //	           engine/fair    fair turns: limits per target and app, priority with ageing
 //	call       bodies.go      the body of a call is read when the call is near
 //	           executor.go    begin → journal → call; policy/retry.go: what follows
+//	           engine/batch   likewise for many tasks at once: take those that wait → begin each → one call → end each
 //	           resident/attempt.go  the last look before the first byte; the end of an attempt
 //	after      settle.go      settle: results, owed, watermarks, in one transaction; then forget
 //	start      start.go       a process that is alone takes all shards, and recovers them before it fires

@@ -31,8 +31,18 @@ func Head(t *Timer) *Timer {
 	return h
 }
 
+// Without is t without its payload, whose strings it shares.
+func Without(t *Timer) *Timer {
+	h := *t
+	h.Omitted = uint32(h.Payload())
+	h.Callback.Batch = batchOfHead(t)
+	h.Callback.Headers, h.Callback.Body, h.Labels = nil, nil, nil
+	return &h
+}
+
 func appendHead(b []byte, t *Timer) []byte {
 	h := *t
+	h.Callback.Batch = batchOfHead(t)
 	h.Callback.Headers, h.Callback.Body, h.Labels, h.UpdatedBy = nil, nil, nil, ""
 	h.Omitted = uint32(t.Payload())
 	return appendTimer(b, &h)

@@ -83,6 +83,8 @@ type Attempt struct {
 	ErrorClass string // "" when the target took it: see Class
 	Response   []byte // the first KiB of the answer
 	Phases     Phases // to the µs
+	Batch      uint64 // names the call, of which it is a member; 0: it had a call of its own
+	BatchSize  int    // members of the call
 }
 
 // LastAttempt is the number of the last attempt made, 0 before the first.

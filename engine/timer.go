@@ -122,6 +122,7 @@ type Callback struct {
 	BodyKind BodyKind
 	Timeout  time.Duration
 	Success  string // codes and ranges: "2xx", "200,202,300-399"
+	Batch    *Batch // nil: each task has a call of its own
 }
 
 // BodyKind is the field in which a body was given.
@@ -314,7 +315,7 @@ func (c *Callback) hasSecrets() bool {
 func (c *Callback) equal(o *Callback) bool {
 	return c.URL == o.URL && c.Method == o.Method && slices.Equal(c.Headers, o.Headers) &&
 		c.HasBody == o.HasBody && c.BodyKind == o.BodyKind && string(c.Body) == string(o.Body) &&
-		c.Timeout == o.Timeout && c.Success == o.Success
+		c.Timeout == o.Timeout && c.Success == o.Success && c.Batch.equal(o.Batch)
 }
 
 // StatusAt is the status that a reader sees. done tells that nothing of the

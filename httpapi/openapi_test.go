@@ -216,7 +216,7 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 		return a
 	}
 	full := `{"app":"a","name":"full","schedule":{"cron":"0 9 * * MON-FRI","time_zone":"Asia/Shanghai","start_at":"2027-01-01T00:00:00Z","end_at":4102444800000,"max_runs":100,"jitter":"5s"},` +
-		`"callback":{"url":"https://x.example/","method":"PUT","headers":{"A":"b"},"body":{"a":[1]},"timeout":"15s","success":"200,300-399"},` +
+		`"callback":{"url":"https://x.example/","method":"PUT","headers":{"A":"b"},"body":{"a":[1]},"timeout":"15s","success":"200,300-399","batch":{"max":100,"wait":"50ms"}},` +
 		`"retry":{"max_attempts":4,"backoff":"1s","multiplier":4.5,"max_backoff":"5m","jitter":0.2,"max_age":86400000},` +
 		`"misfire":{"policy":"all","window":"24h"},"overlap":"queue","delivery":"at_most_once","priority":9,"stale_after":"5s","labels":{"team":"a"}}`
 	do("POST", "/v1/timers", "/v1/timers", full)

@@ -113,7 +113,7 @@ func TestGuide(t *testing.T) {
 func TestGuideInOrder(t *testing.T) {
 	blocks := guideBlocks(t)
 	order := []string{
-		"README.md", "start.md", "schedules.md", "delivery.md", "promises.md", "running.md", "mysql-redis.md", "cluster.md", "console.md", "cli.md", "api.md", "coming-from.md", "figures.md", "README.zh-CN.md",
+		"README.md", "start.md", "schedules.md", "delivery.md", "batches.md", "promises.md", "running.md", "mysql-redis.md", "cluster.md", "console.md", "cli.md", "api.md", "coming-from.md", "figures.md", "README.zh-CN.md",
 	}
 	var script strings.Builder
 	for _, page := range order {

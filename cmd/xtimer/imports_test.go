@@ -33,12 +33,13 @@ var house = map[string][]string{
 	"xtimer/engine/fair":    {"xtimer/engine/flow"},
 	"xtimer/engine/limit":   {"xtimer/engine", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/object", "xtimer/engine/resident"},
 	"xtimer/engine/secret":  {"xtimer/engine", "xtimer/engine/object"},
+	"xtimer/engine/batch":   {"xtimer/engine", "xtimer/engine/fair", "xtimer/engine/resident"},
 	"xtimer/engine/inspect": {
 		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/engine/resident",
 	},
 	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/process", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
-		"xtimer/engine", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/inspect", "xtimer/engine/limit", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
+		"xtimer/engine", "xtimer/engine/batch", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/inspect", "xtimer/engine/limit", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
 	},
 	"xtimer/wal/disk": {},
 	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},

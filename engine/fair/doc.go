@@ -51,5 +51,10 @@
 // pause of its app, the limits of its target and of its flow keys (gate.go). A lane that is
 // held takes no place, and stands again at the ms at which its gate admits a call.
 //
+// Tasks that may share a call have lanes of their own (BatchLane). A place is for a call there:
+// the worker that has it takes more items of the lane. One call at a time takes its items, and
+// at most four are in flight, so that those which come meanwhile fill the next. A gate counts a
+// call, whatever the number of its items; where items keep places of a gate, they go one by one.
+//
 //	Push → Lane (app, target, flow keys) → gates → share (app) → pool → worker
 package fair

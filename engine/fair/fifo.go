@@ -6,8 +6,9 @@ package fair
 type Item[T any] struct {
 	Value    T
 	Lane     *Lane[T]
-	Ready    int64 // since when it could run (Unix ms)
-	Priority uint8 // 0…9
+	Ready    int64  // since when it could run (Unix ms)
+	Priority uint8  // 0…9
+	Bytes    uint32 // what it takes in a call of many items; for a BatchLane
 
 	waits          bool
 	former, latter *Item[T]

@@ -32,13 +32,19 @@ type Lane[T any] struct {
 	place   int      // in the lanes of its app's share of the pool; -1: it has none
 	held    *held[T] // what it knows of its gates; nil: it has none
 	limited atomic.Bool
+	bytes   int      // of the items that wait
+	gathers bool     // a call has still to take its items
+	filling *filling // a call waits for more items; nil: none does
 
 	parked bool     // waits in target.parked
 	behind *Lane[T] // the next one there
 	dead   bool     // forgotten: another may stand in its place
 }
 
-type laneName struct{ app, target, flow string }
+type laneName struct {
+	app, target, flow string
+	class             uint64 // of items that may share a call; 0: each has its own
+}
 
 // keepers is the row of the items that have a place at a gate already: they go before all
 // others, which may wait for it.
@@ -58,6 +64,7 @@ func (l *Lane[T]) push(it *Item[T]) bool {
 	l.rows[p].push(it)
 	it.waits = true
 	l.waiting++
+	l.bytes += int(it.Bytes)
 	l.target.waiting++
 	if l.filled&(1<<p) != 0 {
 		return false
@@ -74,6 +81,7 @@ func (l *Lane[T]) remove(it *Item[T]) {
 	l.rows[p].remove(it)
 	it.waits = false
 	l.waiting--
+	l.bytes -= int(it.Bytes)
 	l.target.waiting--
 	if l.rows[p].first == nil {
 		l.filled &^= 1 << p

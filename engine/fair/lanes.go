@@ -11,10 +11,13 @@ const manyLanes = 1 << 14
 
 // Lane finds or makes the lane of an app, a target and flow keys (engine.Flow). An item may keep it: when
 // the lane is forgotten meanwhile, Push finds another.
-func (q *Queue[T]) Lane(app, to, flow string) *Lane[T] {
+func (q *Queue[T]) Lane(app, to, flow string) *Lane[T] { return q.BatchLane(app, to, flow, 0) }
+
+// BatchLane is Lane for items that may share a call with others of their class; 0: with none.
+func (q *Queue[T]) BatchLane(app, to, flow string, class uint64) *Lane[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.laneLocked(laneName{app, to, flow})
+	return q.laneLocked(laneName{app, to, flow, class})
 }
 
 func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
@@ -25,7 +28,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 		q.prune()
 	}
 	// Names may be views of a whole record, which a lane must not keep in memory.
-	n = laneName{strings.Clone(n.app), strings.Clone(n.target), strings.Clone(n.flow)}
+	n = laneName{strings.Clone(n.app), strings.Clone(n.target), strings.Clone(n.flow), n.class}
 	a := q.apps[n.app]
 	if a == nil {
 		a = newApp[T](n.app)

@@ -7,13 +7,15 @@ import (
 	"xtimer/engine/flow"
 )
 
-// Config of a Queue. All fields are needed.
+// Config of a Queue.
 type Config[T any] struct {
 	// Places bounds the calls in flight; PerApp those of one app, PerTarget those
 	// to one target.
 	Places, PerApp, PerTarget int
-	// Run makes one call, on a worker.
-	Run func(T) Result
+	// Run makes one call, on a worker. RunBatch makes one of an item of a BatchLane, and of
+	// what it takes from More; it is needed where there are such lanes.
+	Run      func(T) Result
+	RunBatch func(T, *More[T]) Result
 }
 
 // Queue hands waiting items to workers; see the package comment. Its methods may be
@@ -77,6 +79,7 @@ func (q *Queue[T]) Push(items ...*Item[T]) {
 		if q.push(it, now) {
 			q.place(it.Lane, now)
 		}
+		it.Lane.come()
 	}
 	out := q.dispatch(now, few[:0])
 	q.mu.Unlock()
@@ -202,6 +205,7 @@ func (q *Queue[T]) take(l *Lane[T], now time.Duration) run[T] {
 	l.app.calls++
 	l.calls++
 	l.target.begin(now)
+	l.gathers = l.name.class != 0
 	r := run[T]{it.Value, l, l.pool, now, passed}
 	q.place(l, now)
 	for _, p := range passed {
@@ -264,7 +268,7 @@ func (q *Queue[T]) feed(now time.Duration) {
 // held.
 func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 	t, kind := l.target, -1
-	stands := l.waiting > 0 && !l.parked && !t.full()
+	stands := l.waiting > 0 && !l.parked && l.open()
 	if l.held != nil {
 		if stands {
 			stands = q.passes(l, now)
@@ -289,7 +293,7 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 		}
 		l.pool = kind
 		l.app.shares[kind].lanes.put(l, &l.place, l.key())
-	case l.waiting > 0 && !l.parked && (l.held == nil || l.held.at == nil):
+	case l.waiting > 0 && !l.parked && t.full() && (l.held == nil || l.held.at == nil):
 		t.park(l)
 		q.list(t)
 	}

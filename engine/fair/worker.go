@@ -52,7 +52,7 @@ func (q *Queue[T]) dispatch(now time.Duration, out []handout[T]) []handout[T] {
 // work runs items until there is nothing to do, or the queue is closed.
 func (q *Queue[T]) work(w *worker[T], r run[T]) {
 	for r.lane != nil {
-		r = q.swap(w, r, q.cfg.Run(r.value))
+		r = q.swap(w, r, q.run(r))
 	}
 }
 

@@ -76,8 +76,14 @@ func (a *Apps) Page(ctx context.Context, only, after string, limit int) AppPage 
 			x.Targets, x.at[t.Target] = append(x.Targets, AppTarget{Target: t}), i
 		}
 	}
+	seen := map[engine.Lane]bool{} // tasks that are called in batches have lanes of their own, and share the rows
 	for _, l := range a.Lanes(func(app string) bool { _, ok := at[app]; return ok }) {
-		p.Apps[at[l.App]].work(&l, a.Stored(engine.LaneOf(l.App, l.Target, engine.Flow(l.Flow))))
+		id, stored := engine.LaneOf(l.App, l.Target, engine.Flow(l.Flow)), int64(0)
+		if !seen[id] {
+			seen[id] = true
+			stored = a.Stored(id)
+		}
+		p.Apps[at[l.App]].work(&l, stored)
 	}
 	for i := range p.Apps {
 		p.Apps[i].order()

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,7 +35,10 @@ const (
 )
 
 // checks collects what is wrong with a definition.
-type checks struct{ faults []engine.FieldFault }
+type checks struct {
+	faults []engine.FieldFault
+	code   string // of the fault; "": invalid_timer
+}
 
 // want notes a fault of a field unless ok.
 func (c *checks) want(ok bool, field, format string, args ...any) {
@@ -57,7 +61,7 @@ func (c *checks) fault() error {
 	if len(c.faults) == 0 {
 		return nil
 	}
-	f := &engine.Fault{Kind: engine.FaultInvalid, Code: "invalid_timer", Fields: c.faults}
+	f := &engine.Fault{Kind: engine.FaultInvalid, Code: cmp.Or(c.code, "invalid_timer"), Fields: c.faults}
 	f.Detail = c.faults[0].Field + ": " + c.faults[0].Detail
 	if n := len(c.faults) - 1; n > 0 {
 		f.Detail += fmt.Sprintf(" (and %d more)", n)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"xtimer/engine"
 )
@@ -19,6 +20,9 @@ const (
 	maxHeaderName  = 64
 	maxHeaderValue = 4 << 10
 	maxHeaderBytes = 16 << 10
+	minBatch       = 2
+	maxBatch       = 1000
+	maxBatchWait   = time.Second
 )
 
 // ownHeaders are those that the connection, the client or xtimer itself writes;
@@ -42,6 +46,20 @@ func (c *checks) callback(b *engine.Callback) {
 	c.between(b.Timeout, minTimeout, maxTimeout, "callback.timeout")
 	c.err("callback.success", checkSuccess(b.Success))
 	c.headers(b.Headers)
+	c.batch(b)
+}
+
+func (c *checks) batch(b *engine.Callback) {
+	if b.Batch == nil {
+		return
+	}
+	const method = "callback.method"
+	if b.Method != "POST" && b.Method != "PUT" {
+		c.code = "batch_method"
+		c.want(false, method, "a batch is sent with POST or PUT, not with %.32q", b.Method)
+	}
+	c.want(minBatch <= b.Batch.Max && b.Batch.Max <= maxBatch, "callback.batch.max", "%d is not in the range %d to %d", b.Batch.Max, minBatch, maxBatch)
+	c.between(b.Batch.Wait, 0, maxBatchWait, "callback.batch.wait")
 }
 
 // bodyField is the field of a request that the body was given in.

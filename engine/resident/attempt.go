@@ -27,6 +27,9 @@ type Attempt struct {
 	Held   time.Duration
 	HeldBy string
 	Over   bool // the task is another's by now: nothing here may touch it
+	// InBatch and BatchSize are of the batch that it is in, if it is in one.
+	InBatch   uint64
+	BatchSize int
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
@@ -66,6 +69,21 @@ func (a *Attempt) withdraw() {
 		a.task.touch()
 		a.Over = true
 	}
+}
+
+// PutBack ends an attempt of which nothing was sent, and none will be: the task waits for
+// another turn. It is for the caller to queue; nil: it is another's by now.
+func (a *Attempt) PutBack() (again *Task) {
+	sh := a.memory.shardOf(a.Key.Timer)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	again, ok := a.stands()
+	if ok {
+		a.task.await(a.memory.now())
+		a.task.touch()
+		a.Over, again = true, a.task
+	}
+	return again
 }
 
 // Leave implements Gate.
@@ -146,7 +164,7 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	n := t.LastAttempt() + 1
 	t.Attempts = append(t.Attempts, engine.Attempt{
 		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
-		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases,
+		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases, Batch: a.InBatch, BatchSize: a.BatchSize,
 	})
 	t.held = 0
 	if t.past == wasUnended {
@@ -205,7 +223,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	defer sh.mu.Unlock()
 	lv := t.timer
 	if t.state == Queued {
-		t.noteHolds()
+		m.leaveQueue(t)
 	}
 	Raise(&m.UpTo, now) // also for one that ends here, for its timer is busy
 	switch {

@@ -114,10 +114,7 @@ func (b *Bodies) leave(lv *Timer) {
 	}
 	b.drop(lv.def)
 	if lv.def.Omitted == 0 {
-		h := *lv.def
-		h.Omitted = uint32(h.Payload())
-		h.Callback.Headers, h.Callback.Body, h.Labels = nil, nil, nil
-		lv.def = &h
+		lv.def = engine.Without(lv.def)
 	}
 }
 
@@ -171,6 +168,24 @@ func (b *Bodies) Take(k engine.Lane, bytes int64) (s *Share, ok bool) {
 	b.grant()
 	b.mu.Unlock()
 	return s, <-w.has
+}
+
+// Try is Take without a wait: for who has room already, for which others may wait.
+func (b *Bodies) Try(k engine.Lane, bytes int64) (s *Share, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s = b.shares[k]
+	if s == nil {
+		s = &Share{}
+	}
+	if b.closed || len(b.waiting) > 0 || s.flying+bytes > b.free() {
+		return nil, false
+	}
+	b.shares[k] = s
+	s.users++
+	b.flying += bytes
+	s.flying += bytes
+	return s, true
 }
 
 // grant gives room to those who wait, in order. Who has none goes before all who came

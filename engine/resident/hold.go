@@ -34,6 +34,15 @@ func (t *Task) addHolds(sums []fair.HoldSum) {
 	t.AddHolds(holds)
 }
 
+// leaveQueue ends the waiting of a task for its turn. One whose batch waited for others may
+// wait again, after a change of its timer. mu is held.
+func (m *Memory) leaveQueue(t *Task) {
+	if t.timer.def.Callback.Batch != nil {
+		m.Queue.Remove(&t.turn)
+	}
+	t.noteHolds()
+}
+
 // heldBy is what held the task for longest, "" if nothing did since its last attempt. mu is held.
 func (t *Task) heldBy() string {
 	if t.held == 0 || len(t.Holds) == 0 {
@@ -44,7 +53,7 @@ func (t *Task) heldBy() string {
 
 // KeepsPlaces reports whether tasks of a timer keep a place of a key until they end.
 func (m *Memory) KeepsPlaces(t *engine.Timer) bool {
-	return t.Flow != "" && m.Queue.KeepsPlaces(m.Queue.Lane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow)))
+	return t.Flow != "" && m.Queue.KeepsPlaces(m.laneOf(t))
 }
 
 // wasHeld adds to a task that comes from a row which was held that it was held since: a

@@ -51,6 +51,19 @@ func (a *Attempt) Intend() bool {
 	return <-c.granted
 }
 
+// Intend waits until the rows of all attempts are stored, and returns those that may still be
+// made.
+func Intend(all []*Attempt) []*Attempt {
+	var wg sync.WaitGroup
+	may := make([]bool, len(all))
+	for i, a := range all {
+		wg.Go(func() { may[i] = a.Intend() })
+	}
+	wg.Wait()
+	i := -1
+	return slices.DeleteFunc(all, func(*Attempt) bool { i++; return !may[i] })
+}
+
 // Wait is ready when there may be intents.
 func (x *Intents) Wait() <-chan struct{} {
 	if x == nil {

@@ -118,6 +118,9 @@ func (t *Task) await(now int64) {
 // renew makes its item of the queue. mu is held.
 func (t *Task) renew(now int64) {
 	t.turn.Again(t, t.timer.lane, now, uint8(t.timer.def.Priority))
+	if def := t.timer.def; def.Callback.Batch != nil {
+		t.turn.Bytes = uint32(engine.MemberBytes(def))
+	}
 }
 
 // attach puts an unfinished task into memory, where none has its key. mu is held.
@@ -275,6 +278,9 @@ func (t *Task) InFlight() bool { return t.state == Preparing || t.inCall() }
 
 // Waits reports whether it is due, and waits for its turn in its lane.
 func (t *Task) Waits() bool { return t.state == Queued || t.state == Leaving }
+
+// Bytes is how many bytes it takes in the body of a batch, at most. It is for who has it from the queue.
+func (t *Task) Bytes() int { return int(t.turn.Bytes) }
 
 // HasOpenRow reports whether the cold tier has a row of it.
 func (t *Task) HasOpenRow() bool { return t.row != noRow }

@@ -14,6 +14,22 @@ import (
 // ready gets what the call of a task needs, before it begins. ok is false when the
 // task is put off, for the cold tier cannot be read, or the process ends.
 func (e *Scheduler) ready(t *resident.Task) (b resident.Body, ok bool) {
+	return e.body(t, e.memory.Bodies.Take)
+}
+
+// readyToo is ready for a task that shares the call of another, and does not wait for room.
+func (e *Scheduler) readyToo(t *resident.Task) (b resident.Body, ok, again bool) {
+	b, ok = e.body(t, func(of engine.Lane, bytes int64) (s *resident.Share, ok bool) {
+		s, ok = e.memory.Bodies.Try(of, bytes)
+		again = !ok
+		return s, ok
+	})
+	return b, ok, again
+}
+
+type taking func(of engine.Lane, bytes int64) (*resident.Share, bool)
+
+func (e *Scheduler) body(t *resident.Task, take taking) (b resident.Body, ok bool) {
 	if !t.IsHeavy() {
 		return resident.Body{}, true
 	}
@@ -22,7 +38,7 @@ func (e *Scheduler) ready(t *resident.Task) (b resident.Body, ok bool) {
 		if def == nil {
 			return resident.Body{}, true // begin sets the task aside
 		}
-		if b, ok = e.room(def); !ok || def.Omitted == 0 {
+		if b, ok = room(&e.memory.Bodies, def, take); !ok || def.Omitted == 0 {
 			return b, ok
 		}
 		whole, err := e.whole(def.ID)
@@ -39,13 +55,13 @@ func (e *Scheduler) ready(t *resident.Task) (b resident.Body, ok bool) {
 	}
 }
 
-// room waits for what a call of the timer takes: its request, and what is read for it.
-func (e *Scheduler) room(def *engine.Timer) (b resident.Body, ok bool) {
+// room takes what a call of the timer takes: its request, and what is read for it.
+func room(of *resident.Bodies, def *engine.Timer, take taking) (b resident.Body, ok bool) {
 	b = resident.Body{
-		Of: &e.memory.Bodies, Key: def.Lane(),
+		Of: of, Key: def.Lane(),
 		Bytes: int64(def.Payload()) + int64(def.Omitted), Version: def.Version,
 	}
-	if b.Share, ok = e.memory.Bodies.Take(b.Key, b.Bytes); !ok {
+	if b.Share, ok = take(b.Key, b.Bytes); !ok {
 		return resident.Body{}, false
 	}
 	return b, true

@@ -18,14 +18,8 @@ import (
 //
 //	the timers are ours → its body is there → begin, noted in the journal → call → end
 func (e *Scheduler) execute(t *resident.Task) fair.Result {
-	if e.backpressure.stalled.Load() {
-		e.awaitCalm()
-		if e.process.Context().Err() != nil {
-			return fair.Result{} // the last settle leaves a row of it
-		}
-	}
-	if !e.ownership.Await() {
-		return fair.Result{} // likewise
+	if !e.mayCall() {
+		return fair.Result{}
 	}
 	body, ok := e.ready(t)
 	if !ok {
@@ -49,18 +43,13 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	case once:
 		// The promise not to repeat needs the note on the disk before the call.
 		if err := e.journal.Sync(context.Background(), a.Noted); err != nil {
-			e.log.Error("cannot note an at_most_once attempt; it is not made", "task", t.Key, "error", err)
-			e.end(a, e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
+			e.notNoted(a, err)
 			return fair.Result{}
 		}
 		began = e.cfg.Now()
 	}
 	left := time.UnixMicro(t.QueuedAt)
-	failpoint.Hit("intent-before-send")
-	e.metrics.inFlight.Inc()
 	out := e.call(&a.Call)
-	e.metrics.inFlight.Dec()
-	failpoint.Hit("response-before-result")
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
 	out.Phases.Hold = a.Held
 	out.Phases.Queue += max(0, began.Sub(left)-a.Held)
@@ -69,6 +58,54 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 		return fair.Result{} // nothing was sent: it shows nothing of the target
 	}
 	return fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out), Close: closes(&out)}
+}
+
+// mayCall waits until calls may be made. If none may, the last settle leaves a row of the task.
+func (e *Scheduler) mayCall() bool {
+	if e.backpressure.stalled.Load() {
+		e.awaitCalm()
+		if e.process.Context().Err() != nil {
+			return false
+		}
+	}
+	return e.ownership.Await()
+}
+
+// executeBatch makes one attempt of a task, and of others that share its call.
+func (e *Scheduler) executeBatch(t *resident.Task, more *fair.More[*resident.Task]) fair.Result {
+	if !e.mayCall() {
+		return fair.Result{}
+	}
+	def := e.memory.Next(t)
+	if def == nil || def.Callback.Batch == nil { // it is set aside, or its timer was changed
+		return e.execute(t)
+	}
+	out, size, failed := e.batches.Run(t, def.Callback.Batch, more)
+	if size == 0 {
+		return fair.Result{}
+	}
+	return fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out) || 2*failed > size, Close: closes(&out)}
+}
+
+// note notes on the disk that attempts of at_most_once tasks begin, before a byte is sent.
+// It returns those that may go on.
+func (e *Scheduler) note(all []*resident.Attempt) []*resident.Attempt {
+	if e.life != nil {
+		return resident.Intend(all)
+	}
+	if err := e.journal.Sync(context.Background(), all[len(all)-1].Noted); err != nil {
+		for _, a := range all {
+			e.notNoted(a, err)
+		}
+		return nil
+	}
+	return all
+}
+
+// notNoted ends an attempt whose begin is not on the disk: it is not made.
+func (e *Scheduler) notNoted(a *resident.Attempt, err error) {
+	e.log.Error("cannot note an at_most_once attempt; it is not made", "task", a.Key, "error", err)
+	e.end(a, e.cfg.Now(), engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "journal"})
 }
 
 // isBad reports whether an outcome counts against a breaker: it may be repeated, or there
@@ -112,6 +149,8 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 // panic, and a call that was not made, show nothing.
 func answered(out *engine.Outcome) fair.Ended {
 	switch {
+	case out.ErrorClass == "bad_answer":
+		return fair.Answered
 	case out.ErrorClass == "panic", out.ErrorClass == "secret_missing":
 		return fair.NotMade
 	case out.Code != 0 && out.Class != engine.ClassUnknown:
@@ -122,6 +161,10 @@ func answered(out *engine.Outcome) fair.Ended {
 
 // call makes the call; a panic in it is one unknown outcome and no more.
 func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
+	failpoint.Hit("intent-before-send")
+	defer failpoint.Hit("response-before-result")
+	e.metrics.inFlight.Inc()
+	defer e.metrics.inFlight.Dec()
 	defer func() {
 		if r := recover(); r != nil {
 			e.metrics.panics.Inc()

@@ -13,6 +13,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"xtimer/engine"
+	"xtimer/engine/batch"
 	"xtimer/engine/change"
 	"xtimer/engine/cluster"
 	"xtimer/engine/failpoint"
@@ -156,6 +157,7 @@ type Scheduler struct {
 	backlog      backlog
 	backpressure backpressure
 	pieces       pieces
+	batches      batch.Runner
 	bodyTrouble  trouble       // with reading timers that are to be called
 	early        []engine.Owed // what is to be in memory before the first fire; see recovery.early
 }
@@ -188,11 +190,12 @@ func New(cfg Config) *Scheduler {
 		e.ownership = process.NewOwnership(c.Owns, cfg.Now)
 		cfg.Metrics.NewGauge("xtimer_ownership_age_seconds", e.ownership.Age)
 	}
-	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute})
+	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute, RunBatch: e.executeBatch})
 	e.memory = resident.New(resident.Config{
 		Journal: cfg.Journal, Now: cfg.Now, Owned: owned, IsNode: e.life != nil, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
+	e.batches.Config = batch.Config{Memory: e.memory, Now: cfg.Now, Ready: e.ready, ReadyToo: e.readyToo, Note: e.note, Call: e.call, End: e.end}
 	limit.New(cfg.Objects, queue, e.now, cfg.Log)
 	for by := range flow.Causes {
 		if by != flow.ByNone {

@@ -184,17 +184,27 @@ func (c *Caller) Call(call *engine.Call) engine.Outcome {
 	}
 	s := c.scratch.Get().(*scratch)
 	s.secrets = secrets
-	s.request = c.appendRequest(s, call, t, path, start)
+	if call.Batch != nil {
+		s.request = c.appendBatch(s, call, t, path, start)
+	} else {
+		s.request = c.appendRequest(s, call, t, path, start)
+	}
 	o, err := c.attempt(t, s, call, start, start.Add(timeout))
 	s.resp.Reset()
 	s.answer.Reset(nil)
 	s.secrets = nil
 	if len(secrets) > 0 {
 		o.Response = withoutSecrets(o.Response, secrets)
+		if call.Batch != nil {
+			hideIn(call.Batch, secrets)
+		}
 		clear(s.request)
 	}
 	if cap(s.request) > maxScratch {
 		s.request = nil
+	}
+	if cap(s.body) > maxScratch {
+		s.body = nil
 	}
 	c.scratch.Put(s)
 
@@ -237,7 +247,16 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
 		failpoint.Hit("connected-before-write")
-		n, err := cn.send(call, s.request, s.ahead[:])
+		var n int
+		if call.Batch != nil {
+			n, err = cn.sendBatch(call, s.request, func() []byte {
+				_, path := splitURL(call.Timer.Callback.URL)
+				s.request = c.appendBatch(s, call, t, path, start)
+				return s.request
+			})
+		} else {
+			n, err = cn.send(call, s.request, s.ahead[:])
+		}
 		if err == errWithdrawn {
 			t.release(cn, true, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, nil
@@ -262,7 +281,7 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 			// said why: 413, 401.
 		}
 		failpoint.Hit("sent-before-response")
-		o, keep, rerr := readAnswer(cn, s, call.Timer.Callback.Success)
+		o, keep, rerr := readAnswer(cn, s, call.Timer.Callback.Success, call.Batch)
 		if !cn.answered.IsZero() {
 			ph.FirstByte = cn.answered.Sub(cn.written)
 		}

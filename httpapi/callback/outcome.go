@@ -29,6 +29,8 @@ const (
 	wordTooLarge = "too_large" // the answer's headers
 	wordStatus   = "status"
 	wordSecret   = "secret_missing"
+	// wordBadAnswer: the answer to a batch does not say which tasks failed.
+	wordBadAnswer = "bad_answer"
 )
 
 // stageError says where an attempt was when err ended it, by the word that fits
@@ -48,14 +50,18 @@ func (e *stageError) Unwrap() error { return e.err }
 // larger than is read (maxBody), and its first KiB is here. An
 // answer that breaks off, by a timeout or a hang-up, leaves it unknown, also
 // with a status: a target that dies while it answers has not said yes.
-func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bool, err error) {
+func readAnswer(cn *link, s *scratch, success string, batch *engine.BatchCall) (o engine.Outcome, keep bool, err error) {
 	o.Class = engine.ClassUnknown
 	s.answer.Reset(cn)
 	head, err := readHead(s, &o)
 	if err != nil {
 		return o, false, err
 	}
-	whole, err := readBody(s, &o)
+	read := readBody
+	if batch != nil {
+		read = readBatchBody
+	}
+	whole, err := read(s, &o)
 	if err != nil {
 		return o, false, answerError(err)
 	}
@@ -67,6 +73,9 @@ func readAnswer(cn *link, s *scratch, success string) (o engine.Outcome, keep bo
 		cn.maxIdle = idleTime(h.Peek("Keep-Alive"))
 	}
 	classify(&o, success, h)
+	if batch != nil {
+		spread(&o, batch, s.resp.Body(), whole, success)
+	}
 	return o, keep, nil
 }
 
@@ -141,18 +150,25 @@ func readBody(s *scratch, o *engine.Outcome) (whole bool, err error) {
 
 // classify says by the status what became of the call.
 func classify(o *engine.Outcome, success string, h *fasthttp.ResponseHeader) {
-	switch {
-	case matchSuccess(success, o.Code):
-		o.Class = engine.ClassOK
+	o.Class = classOf(o.Code, success)
+	switch o.Class {
+	case engine.ClassOK:
 		return
-	case o.Code == fasthttp.StatusRequestTimeout, o.Code == 425,
-		o.Code == fasthttp.StatusTooManyRequests, o.Code >= 500 && o.Code <= 599:
-		o.Class = engine.ClassRetry
+	case engine.ClassRetry:
 		o.RetryAfter = retryAfter(h.Peek("Retry-After"), time.Now())
-	default:
-		o.Class = engine.ClassRejected
 	}
 	o.ErrorClass = wordStatus
+}
+
+func classOf(code int, success string) engine.Class {
+	switch {
+	case matchSuccess(success, code):
+		return engine.ClassOK
+	case code == fasthttp.StatusRequestTimeout, code == 425,
+		code == fasthttp.StatusTooManyRequests, code >= 500 && code <= 599:
+		return engine.ClassRetry
+	}
+	return engine.ClassRejected
 }
 
 // answerHead is what must be known of an answer's head and fasthttp does not tell.

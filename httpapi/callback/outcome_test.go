@@ -54,7 +54,7 @@ func FuzzReadAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, text, success string) {
 		read := func(s *scratch, text string) (engine.Outcome, bool, error) {
 			s.resp.Reset()
-			return readAnswer(&link{Conn: saying{Reader: strings.NewReader(text)}}, s, success)
+			return readAnswer(&link{Conn: saying{Reader: strings.NewReader(text)}}, s, success, nil)
 		}
 		fresh, used := &scratch{answer: bufio.NewReaderSize(nil, maxHead)}, &scratch{answer: bufio.NewReaderSize(nil, maxHead)}
 		o, keep, err := read(fresh, text)

@@ -79,21 +79,29 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 		b = strconv.AppendUint(b, call.Fence, 10)
 	}
 
-	if signers := c.signers[tm.App]; len(signers) > 0 {
-		stamp := strconv.AppendInt(s.stamp[:0], now.Unix(), 10)
-		b = append(b, "\r\nwebhook-id: "...)
-		b = append(b, key...)
-		b = append(b, "\r\nwebhook-timestamp: "...)
-		b = append(b, stamp...)
-		b = append(b, "\r\nwebhook-signature:"...)
-		for _, sg := range signers {
-			b = append(b, ' ')
-			b = sg.append(b, key, stamp, body)
-		}
-	}
+	b = c.appendSignature(b, s, tm.App, key, body, now)
 	b = append(b, "\r\n\r\n"...)
 	if sendsBody {
 		b = append(b, body...)
+	}
+	return b
+}
+
+// appendSignature signs a body for an app that has secrets.
+func (c *Caller) appendSignature(b []byte, s *scratch, app string, id, body []byte, now time.Time) []byte {
+	signers := c.signers[app]
+	if len(signers) == 0 {
+		return b
+	}
+	stamp := strconv.AppendInt(s.stamp[:0], now.Unix(), 10)
+	b = append(b, "\r\nwebhook-id: "...)
+	b = append(b, id...)
+	b = append(b, "\r\nwebhook-timestamp: "...)
+	b = append(b, stamp...)
+	b = append(b, "\r\nwebhook-signature:"...)
+	for _, sg := range signers {
+		b = append(b, ' ')
+		b = sg.append(b, id, stamp, body)
 	}
 	return b
 }

@@ -23,6 +23,14 @@ func (c *Caller) secretsOf(t *engine.Timer) (values []string, missing string) {
 	return values, ""
 }
 
+// hideIn hides the secrets in what an answer says of the members of a batch.
+func hideIn(b *engine.BatchCall, secrets []string) {
+	for key, o := range b.Failures {
+		o.Response = withoutSecrets(o.Response, secrets)
+		b.Failures[key] = o
+	}
+}
+
 // leastHidden is the length from which a part of a secret is hidden, where an excerpt ends in
 // it. A shorter one tells little, and an answer may well have it by chance.
 const leastHidden = 4

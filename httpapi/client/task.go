@@ -46,7 +46,9 @@ type Attempt struct {
 	TookMS     float64   `json:"took_ms"`
 	Code       int       `json:"code,omitempty"` // status of the answer; 0: there was none
 	ErrorClass string    `json:"error_class,omitempty"`
-	Response   string    `json:"response,omitempty"` // the first KiB of the answer
+	Response   string    `json:"response,omitempty"`   // the first KiB of the answer
+	Batch      string    `json:"batch,omitempty"`      // the id of the batch that it was in
+	BatchSize  int       `json:"batch_size,omitempty"` // how many tasks the batch had
 	PhasesUS   *Phases   `json:"phases_us,omitempty"`
 }
 

@@ -50,6 +50,13 @@ type Callback struct {
 	BodyBase64 []byte        `json:"body_base64,omitzero"` // any bytes; not nil, though empty: an empty body
 	Timeout    time.Duration `json:"timeout,omitzero"`
 	Success    string        `json:"success,omitempty"` // codes and ranges: 2xx, or 200,202,300-399
+	Batch      *Batch        `json:"batch,omitempty"`   // nil: each task has a call of its own
+}
+
+// Batch has tasks of timers called together whose callbacks differ in their bodies only.
+type Batch struct {
+	Max  int      `json:"max"`           // tasks in a call, 2 to 1,000
+	Wait Duration `json:"wait,omitzero"` // for more tasks, after the first due; at most 1s
 }
 
 // Retry says how often and when a failed attempt is repeated.

@@ -122,6 +122,15 @@ var callbackFields = []Field[engine.Callback]{
 	{"body_base64", func(d *Decoder, v *engine.Callback) { d.oneBody(v, engine.BodyBase64); d.base64(&v.Body) }},
 	{"timeout", func(d *Decoder, v *engine.Callback) { d.duration(&v.Timeout) }},
 	{"success", func(d *Decoder, v *engine.Callback) { d.Text(&v.Success) }},
+	{"batch", func(d *Decoder, v *engine.Callback) {
+		v.Batch = &engine.Batch{}
+		Object(d, v.Batch, batchFields)
+	}},
+}
+
+var batchFields = []Field[engine.Batch]{
+	{"max", func(d *Decoder, v *engine.Batch) { d.Count(&v.Max, 0, math.MaxInt32) }},
+	{"wait", func(d *Decoder, v *engine.Batch) { d.duration(&v.Wait) }},
 }
 
 var retryFields = []Field[engine.Retry]{

@@ -78,6 +78,10 @@ func appendAttempt(b []byte, a *engine.Attempt) []byte {
 	if len(a.Response) > 0 {
 		b = appendTextBytes(Member(b, "response"), a.Response)
 	}
+	if a.BatchSize != 0 {
+		b = TextMember(b, "batch", engine.BatchName(a.Batch))
+		b = IntMember(b, "batch_size", int64(a.BatchSize))
+	}
 	if p := &a.Phases; *p != (engine.Phases{}) {
 		b = append(Member(b, "phases_us"), '{')
 		for _, x := range [...]struct {

@@ -140,7 +140,12 @@ func appendCallback(b []byte, c *engine.Callback) []byte {
 		}
 	}
 	b = durationMember(b, "timeout", c.Timeout)
-	return append(TextMember(b, "success", c.Success), '}')
+	b = TextMember(b, "success", c.Success)
+	if c.Batch != nil {
+		b = IntMember(append(Member(b, "batch"), '{'), "max", int64(c.Batch.Max))
+		b = append(durationMember(b, "wait", c.Batch.Wait), '}')
+	}
+	return append(b, '}')
 }
 
 // pairMember appends a field whose name is a user's text.

@@ -20,7 +20,7 @@ var fieldFlags = map[string]string{
 	"schedule.cron": "cron", "schedule.time_zone": "time-zone", "schedule.every": "every", "schedule.at": "at", "schedule.delay": "delay",
 	"schedule.start_at": "start-at", "schedule.end_at": "end-at", "schedule.max_runs": "max-runs", "schedule.jitter": "jitter",
 	"callback.url": "url", "callback.method": "method", "callback.headers": "header", "callback.body": "body", "callback.body_text": "body-text",
-	"callback.body_base64": "body-base64", "callback.timeout": "timeout", "callback.success": "success",
+	"callback.body_base64": "body-base64", "callback.timeout": "timeout", "callback.success": "success", "callback.batch": "batch",
 	"retry.max_attempts": "max-attempts", "retry.backoff": "backoff", "retry.multiplier": "backoff-multiplier", "retry.max_backoff": "max-backoff",
 	"retry.jitter": "backoff-jitter", "retry.max_age": "max-age",
 	"misfire.policy": "misfire", "misfire.window": "misfire-window",
@@ -40,6 +40,8 @@ type creation struct {
 	body, bodyText     string
 	bodyBase64         []byte
 	timeout            span.Value
+	batch              int
+	batchWait          span.Value
 	backoff, maxBackoff, maxAge,
 	window span.Value
 	backoffJitter float64
@@ -72,6 +74,8 @@ func (c *creation) flags(cmd *cobra.Command) {
 	fs.BytesBase64Var(&c.bodyBase64, "body-base64", nil, "the body as any bytes, in base64")
 	fs.Var(&c.timeout, "timeout", "the longest duration of an attempt (default 15s)")
 	fs.StringVar(&call.Success, "success", "", "the status `CODES` that mean success: 200,202,300-399 (default 2xx)")
+	fs.IntVar(&c.batch, "batch", 0, "send up to this `NUMBER` of tasks in one call, 2 to 1000: tasks of the app whose callbacks differ only in the body (default: one call for each)")
+	fs.Var(&c.batchWait, "batch-wait", "let a batch wait for more tasks until so long after its first due, up to 1s (default 0s)")
 
 	fs.IntVar(&retry.MaxAttempts, "max-attempts", 0, "the largest `NUMBER` of attempts of a task (default 4)")
 	fs.Var(&c.backoff, "backoff", "the wait before the second attempt (default 1s)")
@@ -132,6 +136,7 @@ func (c *creation) definition(cmd *cobra.Command, app string) (*api.Definition, 
 		"delay":          func() { d.Schedule.Delay = new(time.Duration(c.delay)) },
 		"body-text":      func() { d.Callback.BodyText = &c.bodyText },
 		"priority":       func() { d.Priority = &c.priority },
+		"batch":          func() { d.Callback.Batch = &api.Batch{Max: c.batch, Wait: api.Duration(c.batchWait)} },
 		"backoff-jitter": func() { d.Retry.Jitter = &c.backoffJitter },
 		"misfire-window": func() { d.Misfire.Window = new(time.Duration(c.window)) },
 	} {
@@ -147,6 +152,9 @@ func (c *creation) definition(cmd *cobra.Command, app string) (*api.Definition, 
 		if *to.to, err = remote.Ahead(to.from, time.Now()); err != nil {
 			return nil, exit.Usage("--%s: %w", flag, err)
 		}
+	}
+	if given("batch-wait") && !given("batch") {
+		return nil, exit.Usage("--batch-wait needs --batch")
 	}
 	if given("body") {
 		if !json.Valid([]byte(c.body)) {
@@ -198,7 +206,12 @@ func withFlags(err error) error {
 	if errors.As(err, &e) {
 		for i, f := range e.Fields {
 			path := f.Field
-			if strings.HasPrefix(path, "callback.headers.") {
+			if path == "callback.batch.wait" {
+				e.Fields[i].Field = "--batch-wait"
+				continue
+			} else if path == "callback.batch.max" {
+				path = "callback.batch"
+			} else if strings.HasPrefix(path, "callback.headers.") {
 				path = "callback.headers"
 			} else if strings.HasPrefix(path, "labels.") {
 				path = "labels"

@@ -32,7 +32,7 @@ func leaves(path string, v reflect.Value, give func(path string, v reflect.Value
 func TestEveryFieldHasAFlag(t *testing.T) {
 	values := map[string]string{
 		"cron": "@daily", "time-zone": "Asia/Shanghai", "at": "2030-01-01T00:00:00Z", "start-at": "2030-01-01T00:00:00Z", "end-at": "2030-01-01T00:00:00Z",
-		"header": "X-A: b", "body": "{}", "body-base64": "AAE=", "label": "team=a", "max-runs": "3", "max-attempts": "3", "backoff-multiplier": "1.5", "backoff-jitter": "0", "priority": "0",
+		"header": "X-A: b", "body": "{}", "body-base64": "AAE=", "label": "team=a", "max-runs": "3", "max-attempts": "3", "backoff-multiplier": "1.5", "backoff-jitter": "0", "priority": "0", "batch": "100",
 	}
 	fields := 0
 	leaves("", reflect.ValueOf(api.Definition{}), func(path string, _ reflect.Value) {

@@ -80,6 +80,9 @@ func sheetTimer(out io.Writer, t *api.Timer, z remote.Zone) error {
 	}
 	s.Add("calls", "%s %s", t.Callback.Method, t.Callback.URL)
 	s.Add("timeout", "%s, success is %s", span.Format(t.Callback.Timeout), t.Callback.Success)
+	if b := t.Callback.Batch; b != nil {
+		s.Add("batch", "up to %d tasks, waits %s", b.Max, span.Format(time.Duration(b.Wait)))
+	}
 	s.Add("retry", "%d attempts, from %s ×%g up to %s, for %s", t.Retry.MaxAttempts,
 		span.Format(t.Retry.Backoff), t.Retry.Multiplier, span.Format(t.Retry.MaxBackoff), span.Format(t.Retry.MaxAge))
 	if t.Misfire.Window != nil {

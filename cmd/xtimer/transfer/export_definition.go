@@ -36,6 +36,9 @@ func sentDefinition(d *engine.Definition) api.Definition {
 	if s.HasDelay {
 		out.Schedule.Delay = &s.Delay
 	}
+	if c.Batch != nil {
+		out.Callback.Batch = &api.Batch{Max: c.Batch.Max, Wait: api.Duration(c.Batch.Wait)}
+	}
 	for _, h := range c.Headers {
 		if h.Secret != "" {
 			put(&out.Callback.SecretHeaders, h.Name, h.Secret)
@@ -119,6 +122,9 @@ func storedCallback(c *engine.Callback, in *api.Callback) error {
 	fillIn(&c.Method, in.Method)
 	fillIn(&c.Timeout, in.Timeout)
 	fillIn(&c.Success, in.Success)
+	if b := in.Batch; b != nil {
+		c.Batch = &engine.Batch{Max: b.Max, Wait: time.Duration(b.Wait)}
+	}
 	for _, name := range slices.Sorted(maps.Keys(in.Headers)) {
 		c.Headers = append(c.Headers, engine.Header{Name: name, Value: in.Headers[name]})
 	}

@@ -87,6 +87,8 @@ type attemptLine struct {
 	Code       int    `json:"code,omitempty"`
 	ErrorClass string `json:"error_class,omitempty"`
 	Response   []byte `json:"response,omitempty"` // base64: it may be any bytes
+	Batch      string `json:"batch,omitempty"`
+	BatchSize  int    `json:"batch_size,omitempty"`
 	// PhasesUS are those of engine.Phases in its order, the hold last; none when nobody knows.
 	PhasesUS []int64 `json:"phases_us,omitempty"`
 }
@@ -107,7 +109,12 @@ func recordLineOf(t *engine.Task) *recordLine {
 	}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		l.Attempts = append(l.Attempts, attemptLine{a.N, a.Started, int64(a.Took), a.Code, a.ErrorClass, a.Response, nil})
+		l.Attempts = append(l.Attempts, attemptLine{
+			N: a.N, StartedUS: a.Started, TookNS: int64(a.Took), Code: a.Code, ErrorClass: a.ErrorClass, Response: a.Response, BatchSize: a.BatchSize,
+		})
+		if a.BatchSize != 0 {
+			l.Attempts[i].Batch = engine.BatchName(a.Batch)
+		}
 		if a.Phases != (engine.Phases{}) {
 			places := phasesOf(&a.Phases)
 			if a.Phases.Hold == 0 { // as former programs read it
@@ -149,6 +156,12 @@ func (l *recordLine) task() (*engine.Task, error) {
 		t.Attempts = append(t.Attempts, engine.Attempt{
 			N: a.N, Started: a.StartedUS, Took: time.Duration(a.TookNS), Code: a.Code, ErrorClass: a.ErrorClass, Response: a.Response,
 		})
+		if a.BatchSize != 0 {
+			if t.Attempts[i].Batch, err = engine.ParseBatchName(a.Batch); err != nil {
+				return nil, err
+			}
+			t.Attempts[i].BatchSize = a.BatchSize
+		}
 		places := phasesOf(&t.Attempts[i].Phases)
 		if len(a.PhasesUS) > len(places) {
 			return nil, fmt.Errorf("an attempt has %d phases; this program knows %d", len(a.PhasesUS), len(places))

@@ -1,0 +1,2 @@
+// Package batch makes one call of many tasks that are due at once.
+package batch
