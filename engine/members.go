@@ -1,6 +1,9 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Members is the table of the nodes that share a cold tier: which of them live, and which
 // life holds which shard. tier/memory and tier/mysql implement Members; tier/tiertest tests
@@ -15,7 +18,8 @@ import "context"
 // ErrFenced from a call of a life means that the life is over: nothing that it writes is
 // stored any more, by a settle neither.
 type Members interface {
-	// Join begins the life n.Life of the node n.Name. was is the pulse of the node, as a Look
+	// Join begins the life n.Life of the node n.Name. The rows of nodes that have had no life
+	// for NodeKept may be removed. was is the pulse of the node, as a Look
 	// showed it, or zero if the node had no row. The former life is over, and its shards are
 	// the new life's, with fences moved on; they are not clean. ErrConflict: the node has
 	// another pulse. So a Join that is carried out late never begins a life that is over.
@@ -38,6 +42,9 @@ type Members interface {
 	// Leave ends a life: its shards are free, and not clean. It returns nil if the life is
 	// over.
 	Leave(ctx context.Context, life uint64) error
+	// Wish stores what is wished of a life, until the node's next life. ErrConflict: the life
+	// is over. Any process may call it.
+	Wish(ctx context.Context, life uint64, w Wish) error
 	// Newest is not less than the id of any timer that a life stored or named which is over,
 	// or which gave its shard before the call; see Cold.Take.
 	Newest(ctx context.Context) (TimerID, error)
@@ -77,6 +84,8 @@ type Node struct {
 	Weight int // its part of the shards, relative to the other nodes'; below 1 counts as 1
 	// Skew is by how many ms the wall clock of the node is ahead of the table's.
 	Skew int64
+	// Wish is what is wished of the life.
+	Wish Wish
 	// Address is where the other nodes reach the API of the life, host:port; at most 255 bytes.
 	Address string
 }
@@ -89,6 +98,19 @@ type Pulse struct {
 
 // Pulse returns the beat of the node's life.
 func (n *Node) Pulse() Pulse { return Pulse{n.Name, n.Life, n.Beat} }
+
+// NodeKept is for how long the row of a node without a life is kept.
+const NodeKept = time.Hour
+
+// Wish is what an administrator wishes of a life.
+type Wish uint8
+
+// The wishes.
+const (
+	WishServe Wish = iota // it owns its part of the shards
+	WishDrain             // it owns no shards while another node can own them
+	WishEnd               // it ends at once, as if it were killed
+)
 
 // NodeState is what a node says of itself.
 type NodeState uint8

@@ -114,7 +114,7 @@ func (n *clusterNode) look() (all []nodes.Node, holders *[engine.Shards]engine.H
 		if row.Life == 0 {
 			continue
 		}
-		x := nodes.Node{Name: row.Name, Own: row.Name == n.row.Name, Life: row.Life, State: row.State, Weight: row.Weight}
+		x := nodes.Node{Name: row.Name, Own: row.Name == n.row.Name, Life: row.Life, State: row.State, Wish: row.Wish, Weight: row.Weight}
 		for _, o := range n.of.n {
 			if o.row.Name == row.Name {
 				x.Address = o.address
@@ -191,6 +191,11 @@ func (a answer) count(path ...any) int {
 func (n *clusterNode) Nodes() []nodes.Node {
 	all, _ := n.look()
 	return all
+}
+
+// Ask is nodes.Cluster's.
+func (n *clusterNode) Ask(ctx context.Context, life uint64, w engine.Wish) error {
+	return n.of.table.Wish(ctx, life, w)
 }
 
 var testSecret = make([]byte, nodes.SecretSize)

@@ -125,6 +125,47 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// Any node takes what is wished of another one, which does it; nobody may ask the last node
+// that serves for its shards.
+func TestNodeIsAsked(t *testing.T) {
+	c := newCluster(t, 3, answers(200), ServerConfig{Tokens: tokens()})
+	a := c.n[0]
+	const drain, evict = "/v1/cluster/nodes/node-1/drain", "/v1/cluster/nodes/node-1/evict"
+	for token, status := range map[string]int{"a-admin": 403, "all-read": 403, "": 401} {
+		a.token = token
+		for _, path := range []string{drain, evict} {
+			a.do("POST", path, "").want(status)
+		}
+		a.do("DELETE", drain, "").want(status)
+	}
+	a.token = "root"
+	owned := func(i int) int { return a.do("GET", "/v1/cluster", "").want(200).count("nodes", i, "shards") }
+	a.do("POST", drain, `{"x":1}`).want(400)
+	a.do("POST", "/v1/cluster/nodes/other/drain", "").want(404)
+	if got := a.do("POST", drain, "").want(200); got.str("name") != "node-1" || got.str("wish") != "drain" {
+		t.Error(got.body)
+	}
+	until(t, func() bool { return owned(1) == 0 })
+	if got := a.do("POST", "/v1/cluster/nodes/node-2/drain", "").want(200); got.str("wish") != "drain" {
+		t.Error(got.body)
+	}
+	until(t, func() bool { return owned(0) == engine.Shards })
+	for _, path := range []string{"/v1/cluster/nodes/node-0/drain", "/v1/cluster/nodes/node-0/evict"} {
+		if got := a.do("POST", path, "").want(409); got.str("code") != "no_other_node" {
+			t.Error(got.body)
+		}
+	}
+	if got := a.do("DELETE", drain, "").want(200); got.str("wish") != "serve" {
+		t.Error(got.body)
+	}
+	until(t, func() bool { return owned(1) == engine.Shards/2 })
+	a.do("POST", evict, "").want(200)
+	until(t, func() bool {
+		return len(a.do("GET", "/v1/cluster", "").want(200).get("nodes").([]any)) == 2 && owned(0) == engine.Shards
+	})
+	a.do("POST", evict, "").want(404)
+}
+
 // A list of tasks has at each node those that any node has in memory, in one order.
 func TestTasksInACluster(t *testing.T) {
 	release := make(chan struct{})

@@ -275,6 +275,9 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 		do("GET", path, path, "")
 	}
 	well["GET /v1/tasks/stream"] = true // TestStream
+	for _, of := range []string{"POST /v1/cluster/nodes/{node}/drain", "DELETE /v1/cluster/nodes/{node}/drain", "POST /v1/cluster/nodes/{node}/evict"} {
+		well[of] = true // TestNodeIsAsked
+	}
 	for _, rt := range routes(ServerConfig{}) {
 		if !well[rt.method+" "+rt.path] {
 			t.Errorf("%s %s was not asked", rt.method, rt.path)

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	_ "embed"
+	"errors"
 	"net/http/pprof"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -112,12 +114,69 @@ func (s *Server) getCluster(r *request) (reply, error) {
 	})}, nil
 }
 
+// drainNode is POST /v1/cluster/nodes/{node}/drain: the node gives its shards to the others,
+// and lives on.
+func (s *Server) drainNode(r *request) (reply, error) { return s.askNode(r, engine.WishDrain) }
+
+// undrainNode is DELETE /v1/cluster/nodes/{node}/drain.
+func (s *Server) undrainNode(r *request) (reply, error) { return s.askNode(r, engine.WishServe) }
+
+// evictNode is POST /v1/cluster/nodes/{node}/evict: the process of the node ends, and the
+// other nodes take its shards.
+func (s *Server) evictNode(r *request) (reply, error) { return s.askNode(r, engine.WishEnd) }
+
+// askNode stores what the administrator wishes of a node, which the node reads at its next look.
+func (s *Server) askNode(r *request, w engine.Wish) (reply, error) {
+	if r.http.IsPost() {
+		if err := readOptional(r, new(struct{}), nil); err != nil {
+			return reply{}, err
+		}
+	}
+	if r.Grant.App != access.AllApps {
+		return reply{}, problem.Forbidden("the nodes serve all apps: the request needs an admin token for all apps")
+	}
+	var all []nodes.Node
+	if s.cfg.Cluster != nil {
+		all = s.cfg.Cluster.Nodes()
+	}
+	gone := &problem.Problem{
+		Status: fasthttp.StatusNotFound, Code: "not_found",
+		Detail: "no node " + wire.Printable(r.vars[0]) + " has a process: GET /v1/cluster lists the nodes",
+	}
+	i := slices.IndexFunc(all, func(n nodes.Node) bool { return n.Name == r.vars[0] })
+	if i < 0 {
+		return reply{}, gone
+	}
+	n := all[i]
+	others := slices.ContainsFunc(all, func(o nodes.Node) bool {
+		return o.Life != n.Life && o.State == engine.Serving && o.Wish == engine.WishServe
+	})
+	if w != engine.WishServe && !others {
+		return reply{}, &problem.Problem{
+			Status: fasthttp.StatusConflict, Code: "no_other_node",
+			Detail: "no other node serves that could call the timers of node " + wire.Printable(n.Name),
+		}
+	}
+	err := s.cfg.Cluster.Ask(r.ctx, n.Life, w)
+	if errors.Is(err, engine.ErrConflict) {
+		return reply{}, gone
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	n.Wish = w
+	return reply{body: renderFunc(func(b []byte) []byte { return appendNode(b, &n) })}, nil
+}
+
+var nodeWishes = [...]string{engine.WishServe: "serve", engine.WishDrain: "drain", engine.WishEnd: "end"}
+
 var nodeStates = [...]string{engine.Serving: "serving", engine.Draining: "draining", engine.Unfit: "unfit"}
 
 func appendNode(b []byte, n *nodes.Node) []byte {
 	b = wire.TextMember(append(b, '{'), "name", n.Name)
 	b = wire.TextMember(b, "address", n.Address)
 	b = wire.TextMember(b, "state", nodeStates[n.State])
+	b = wire.TextMember(b, "wish", nodeWishes[n.Wish])
 	b = wire.IntMember(b, "weight", int64(n.Weight))
 	b = wire.IntMember(b, "shards", int64(n.Shards))
 	b = wire.AppendMillis(wire.Member(b, "beat_age_ms"), max(0, n.Beaten.Truncate(time.Millisecond)))

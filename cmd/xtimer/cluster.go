@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -85,11 +86,16 @@ func (p peers) Nodes() (ns []nodes.Node) {
 		if n := &seen.Nodes[i]; n.Life != 0 {
 			ns = append(ns, nodes.Node{
 				Name: n.Name, Address: n.Address, Own: n.Life == p.Node().Life, Life: n.Life,
-				State: n.State, Weight: n.Weight, Shards: owned[n.Life], Beaten: seen.Unbeaten(n.Name),
+				State: n.State, Wish: n.Wish, Weight: n.Weight, Shards: owned[n.Life], Beaten: seen.Unbeaten(n.Name),
 			})
 		}
 	}
 	return ns
+}
+
+// Ask implements nodes.Cluster.
+func (p peers) Ask(ctx context.Context, life uint64, w engine.Wish) error {
+	return p.Wish(ctx, life, w)
 }
 
 // Secret implements nodes.Cluster.

@@ -73,3 +73,15 @@ func (c *clock) isSet() bool {
 	moved := c.read() - time.Duration(c.drift.Load())
 	return moved > tolerance || -moved > tolerance
 }
+
+// judgeClock makes a life with a wrong clock unfit, and fit again.
+func (m *Member) judgeClock() {
+	m.clock.vote(m.cfg.Node.Life, m.seen.Nodes)
+	was, now := engine.Serving, engine.Unfit
+	if !m.clock.differs.Load() {
+		was, now = now, was
+	}
+	if m.state.CompareAndSwap(int32(was), int32(now)) { // a life that drains goes on with that
+		m.cfg.Log.Warn("compared the clock with those of the other nodes", "ahead_of_database", m.Skew(), "serves", now == engine.Serving)
+	}
+}

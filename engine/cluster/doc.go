@@ -8,5 +8,6 @@
 //	watch.go   which lives are silent, by the looker's own clock
 //	member.go  the loop of one life: beat; look → bury → take → give
 //	shards.go  the shards of the life
+//	wish.go    what an administrator wishes of a node
 //	join.go    the beginning of the life
 package cluster

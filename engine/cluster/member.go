@@ -57,10 +57,11 @@ type Member struct {
 	lease  *Lease
 	clock  clock
 	shards shards
-	state  atomic.Int32 // engine.NodeState
-	looked atomic.Int64 // when the last round of looks ended
-	giving atomic.Bool
-	others atomic.Bool // another node serves, as the last look read it
+	state  atomic.Int32               // engine.NodeState
+	looked atomic.Int64               // when the last round of looks ended
+	giving atomic.Pointer[engine.Set] // what a hand-over is under way of; nil: none is
+	leaves atomic.Bool                // the process ends: Draining is for good
+	others atomic.Bool                // another node serves, as the last look read it
 
 	last atomic.Pointer[Seen] // see Seen
 
@@ -118,16 +119,14 @@ func (m *Member) Seen() *Seen { return m.last.Load() }
 // Node is the name of the node, its address, and the number of this life.
 func (m *Member) Node() *engine.Node { return &m.cfg.Node }
 
-// Become changes what the node says of itself from its next beat on.
-func (m *Member) Become(state engine.NodeState) { m.state.Store(int32(state)) }
-
 // HasOthers reports whether another node serves, to which the life could give its shards.
 func (m *Member) HasOthers() bool { return m.others.Load() }
 
 // Drain gives all shards away. It returns when no node takes more of them, when the life
 // has ended, or with ctx.
 func (m *Member) Drain(ctx context.Context) error {
-	m.Become(engine.Draining)
+	m.leaves.Store(true)
+	m.state.Store(int32(engine.Draining))
 	select {
 	case <-m.drained:
 	case <-m.ended:
@@ -161,12 +160,15 @@ func (m *Member) Run(ctx context.Context) error {
 	run(func(ctx context.Context) error { return m.looks(ctx, run) })
 	parts.Wait()
 	m.lease.End()
+	var over error
 	if ctx.Err() == nil {
-		return fmt.Errorf("this life of node %s is over: %w", m.cfg.Node.Name, context.Cause(within))
+		over = fmt.Errorf("this life of node %s is over: %w", m.cfg.Node.Name, context.Cause(within))
 	}
-	// If the table is away, the other nodes will see that the life is silent.
-	_ = m.ask(context.WithoutCancel(ctx), func(ctx context.Context) error { return m.cfg.Members.Leave(ctx, m.cfg.Node.Life) })
-	return nil
+	if over == nil || errors.Is(over, errWishedEnd) {
+		// If the table is away, the other nodes will see that the life is silent.
+		_ = m.ask(context.WithoutCancel(ctx), func(ctx context.Context) error { return m.cfg.Members.Leave(ctx, m.cfg.Node.Life) })
+	}
+	return over
 }
 
 // ask bounds a call to the table. After a beat whose answer is lost, the next one begins
@@ -249,6 +251,9 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	if me < 0 {
 		return false, fmt.Errorf("another life was begun, or this one was silent: %w", engine.ErrFenced)
 	}
+	if err := m.heed(m.seen.Nodes[me].Wish); err != nil {
+		return false, err
+	}
 	gained, err := m.shards.see(m.cfg.Node.Life, m.seen.Shards)
 	if err != nil {
 		return false, err
@@ -291,18 +296,6 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	return moved, err
 }
 
-// judgeClock makes a life with a wrong clock unfit, and fit again.
-func (m *Member) judgeClock() {
-	m.clock.vote(m.cfg.Node.Life, m.seen.Nodes)
-	was, now := engine.Serving, engine.Unfit
-	if !m.clock.differs.Load() {
-		was, now = now, was
-	}
-	if m.state.CompareAndSwap(int32(was), int32(now)) { // a life that drains goes on with that
-		m.cfg.Log.Warn("compared the clock with those of the other nodes", "ahead_of_database", m.Skew(), "serves", now == engine.Serving)
-	}
-}
-
 // read reads the table into m.seen. It returns an instant after the answer.
 func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	var seen engine.Membership
@@ -327,6 +320,9 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 // yet be unable to take, so it is shunned: this node gives it no shards for a while.
 func (m *Member) takes(now time.Duration, p *Plan, me int) []int {
 	free := m.free.planned(p, me)
+	if of := m.giving.Load(); of != nil { // they are taken back when their hand-over has ended
+		free = slices.DeleteFunc(free, of.Has)
+	}
 	if m.seen.Nodes[me].State != engine.Serving {
 		return free
 	}
@@ -336,15 +332,18 @@ func (m *Member) takes(now time.Duration, p *Plan, me int) []int {
 			m.shunned[m.seen.Nodes[p[s]].Name] = now
 		}
 	}
+	if of := m.giving.Load(); of != nil {
+		left = slices.DeleteFunc(left, of.Has)
+	}
 	return append(free, left...)
 }
 
 // give begins to hand over what a plan has for others, if no hand-over is under way.
 func (m *Member) give(run running, now time.Duration, p *Plan, me int) {
-	if m.giving.Load() {
+	if m.giving.Load() != nil {
 		return
 	}
-	leaves := m.seen.Nodes[me].State == engine.Draining
+	leaves := m.seen.Nodes[me].State == engine.Draining && m.leaves.Load()
 	var given []engine.Handover
 	if m.cfg.Cede != nil {
 		given = m.shards.cede(m.seen.Nodes, p, me, handed, func(name string) bool {
@@ -353,9 +352,13 @@ func (m *Member) give(run running, now time.Duration, p *Plan, me int) {
 		})
 	}
 	if len(given) > 0 {
-		m.giving.Store(true)
+		of := engine.Set{}
+		for i := range given {
+			of = of.Union(engine.SetOf(given[i].Shard))
+		}
+		m.giving.Store(&of)
 		run(func(ctx context.Context) error {
-			defer m.giving.Store(false)
+			defer m.giving.Store(nil)
 			return m.handOver(ctx, given)
 		})
 		return

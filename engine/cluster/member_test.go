@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -327,6 +328,93 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// wish stores a wish of the life of a station, if it has one.
+func (w *world) wish(s *station, what engine.Wish) {
+	seen, err := w.table.Look(context.Background(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, n := range seen.Nodes {
+		if n.Name == s.name && n.Life != 0 {
+			_ = w.table.Wish(context.Background(), n.Life, what)
+		}
+	}
+}
+
+// owned is how many shards a station may call for.
+func (w *world) owned(s *station) (n int) {
+	for _, by := range w.owners() {
+		if slices.Contains(by, s.name) {
+			n++
+		}
+	}
+	return n
+}
+
+// A node that is to drain gives all its shards and lives on, until that is taken back, or no
+// other node is left that serves; two that are to drain serve on if there are no others.
+// Then it can be stopped as any node can.
+func TestWishToDrain(t *testing.T) {
+	w := live(t, 5, 3, func(w *world) {
+		w.still()
+		w.settles(10 * time.Second)
+		a, b, c := w.nodes[0], w.nodes[1], w.nodes[2]
+		is := func(want ...int) {
+			t.Helper()
+			time.Sleep(10 * time.Second)
+			if got := []int{w.owned(a), w.owned(b), w.owned(c)}; !slices.Equal(got, want) {
+				t.Errorf("the nodes own %v shards, want %v", got, want)
+			}
+		}
+		w.wish(c, engine.WishDrain)
+		is(128, 128, 0)
+		w.wish(c, engine.WishServe)
+		is(86, 85, 85)
+		w.wish(c, engine.WishDrain)
+		is(128, 128, 0)
+		for _, s := range []*station{a, b} {
+			s.at(func() { s.down = true })
+			s.at(s.stop)
+		}
+		is(0, 0, 256)
+		b.at(func() { b.down = false })
+		is(0, 256, 0)
+		w.wish(b, engine.WishDrain)
+		is(0, 128, 128) // neither can give to the other
+		w.wish(c, engine.WishServe)
+		is(0, 0, 256)
+		var p *process
+		c.at(func() { c.down, p = true, c.process })
+		w.wish(b, engine.WishServe)
+		time.Sleep(time.Second)
+		if err := p.Drain(context.Background()); err != nil || w.owned(c) > 0 {
+			t.Error(err, w.owned(c))
+		}
+		c.at(c.stop)
+		is(0, 256, 0)
+	})
+	if w.evictions.Load() > 0 || w.ends.Load() > 0 {
+		t.Errorf("%d evictions, %d lives that were ended", w.evictions.Load(), w.ends.Load())
+	}
+}
+
+// A node that is to end does so at once, and frees its shards; its next life is as any.
+func TestWishToEnd(t *testing.T) {
+	w := live(t, 5, 3, func(w *world) {
+		w.still()
+		w.settles(10 * time.Second)
+		s := w.nodes[2]
+		s.at(func() { s.down = true })
+		w.wish(s, engine.WishEnd)
+		w.settles(time.Second)
+		s.at(func() { s.down = false })
+		w.settles(5 * time.Second)
+	})
+	if w.evictions.Load() > 0 || w.ends.Load() != 1 {
+		t.Errorf("%d evictions, %d lives that were ended", w.evictions.Load(), w.ends.Load())
+	}
+}
+
 // A life that ends by itself frees its shards at once: no other node waits for a silence.
 func TestLeave(t *testing.T) {
 	w := live(t, 12, 3, func(w *world) {
@@ -422,7 +510,9 @@ func TestMembersUnderFaults(t *testing.T) {
 func (w *world) fault() {
 	s := w.nodes[w.rng.IntN(len(w.nodes))]
 	until := time.Now().Add(time.Duration(w.rng.Int64N(int64(5 * time.Second))))
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(10) {
+	case 9:
+		w.wish(s, engine.Wish(w.rng.IntN(3)))
 	case 0:
 		s.kill()
 	case 1:
@@ -446,7 +536,7 @@ func (w *world) fault() {
 		var p *process
 		s.at(func() { s.journal, p = s.journal+1, s.process })
 		if p != nil {
-			p.Become(engine.Draining)
+			w.sent.Go(func() { _ = p.Drain(context.Background()) })
 			time.Sleep(time.Second)
 			s.at(func() { s.stop() })
 		}
@@ -460,6 +550,7 @@ func (w *world) calms() {
 	w.stalled = time.Time{}
 	w.mu.Unlock()
 	for _, s := range w.nodes {
+		w.wish(s, engine.WishServe)
 		s.at(func() { s.frozen, s.cut, s.slow, s.down = time.Time{}, [2]time.Time{}, time.Time{}, false })
 	}
 }

@@ -309,6 +309,10 @@ func (p *process) Give(ctx context.Context, life uint64, shards []engine.Handove
 	return p.write(ctx, func() error { return p.table.Give(ctx, life, shards) })
 }
 
+func (p *process) Wish(ctx context.Context, life uint64, what engine.Wish) error {
+	return p.write(ctx, func() error { return p.table.Wish(ctx, life, what) })
+}
+
 func (p *process) Leave(ctx context.Context, life uint64) error {
 	return p.write(ctx, func() error { return p.table.Leave(ctx, life) })
 }

@@ -1,6 +1,9 @@
 package client
 
-import "context"
+import (
+	"context"
+	"net/http"
+)
 
 // Cluster is the nodes that share a database, as one of them knows them.
 type Cluster struct {
@@ -15,6 +18,7 @@ type Node struct {
 	Name      string  `json:"name"`
 	Address   string  `json:"address"` // host:port
 	State     string  `json:"state"`   // serving, draining, unfit
+	Wish      string  `json:"wish"`    // what an administrator wishes of it: serve, drain, end
 	Weight    int     `json:"weight"`
 	Shards    int     `json:"shards"`      // how many it owns
 	BeatAgeMS float64 `json:"beat_age_ms"` // since its last beat that was seen
@@ -23,4 +27,21 @@ type Node struct {
 // Cluster asks the server for the nodes. It needs a token of all apps.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	return get[Cluster](ctx, c, "/v1/cluster", nil)
+}
+
+// DrainNode asks a node to give its shards to the other nodes. The node lives on and keeps
+// none until UndrainNode, or until it starts again. It needs an admin token of all apps.
+func (c *Client) DrainNode(ctx context.Context, node string) (*Node, error) {
+	return send[Node](ctx, c, request{method: http.MethodPost, path: path("/v1/cluster/nodes/%s/drain", node), twice: true})
+}
+
+// UndrainNode takes DrainNode back: the node owns its part of the shards again.
+func (c *Client) UndrainNode(ctx context.Context, node string) (*Node, error) {
+	return send[Node](ctx, c, request{method: http.MethodDelete, path: path("/v1/cluster/nodes/%s/drain", node), twice: true})
+}
+
+// EvictNode ends the process of a node, as if it were killed: the calls that it has in
+// flight are repeated by the other nodes. It needs an admin token of all apps.
+func (c *Client) EvictNode(ctx context.Context, node string) (*Node, error) {
+	return send[Node](ctx, c, request{method: http.MethodPost, path: path("/v1/cluster/nodes/%s/evict", node)})
 }

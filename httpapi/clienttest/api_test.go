@@ -3,6 +3,7 @@ package client_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -52,6 +53,16 @@ func (w *watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.seen = append(w.seen, r.Method+" "+r.URL.EscapedPath())
 	w.mu.Unlock()
 	return http.DefaultTransport.RoundTrip(r)
+}
+
+// alone makes a call that a server without nodes refuses.
+func alone(call func() error) func() error {
+	return func() error {
+		if err := call(); !client.IsNotFound(err) {
+			return fmt.Errorf("a server that is alone answers %w", err)
+		}
+		return nil
+	}
 }
 
 // TestTheClientKnowsEveryOperation: each operation of the document is there as a
@@ -167,6 +178,9 @@ func TestTheClientKnowsEveryOperation(t *testing.T) {
 		"getTrend":     func() error { _, err := c.Trend(ctx, 3); return err },
 		"resetClock":   func() error { _, err := c.ResetClock(ctx, client.DryRun()); return err },
 		"getCluster":   func() error { _, err := c.Cluster(ctx); return err },
+		"drainNode":    alone(func() error { _, err := c.DrainNode(ctx, "n"); return err }),
+		"undrainNode":  alone(func() error { _, err := c.UndrainNode(ctx, "n"); return err }),
+		"evictNode":    alone(func() error { _, err := c.EvictNode(ctx, "n"); return err }),
 		"getSystem":    func() error { _, err := c.System(ctx); return err },
 		"getToken":     func() error { _, err := c.Grant(ctx); return err },
 		"verify": func() error {

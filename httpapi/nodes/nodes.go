@@ -9,13 +9,14 @@
 package nodes
 
 import (
+	"context"
 	"time"
 
 	"xtimer/engine"
 )
 
 // Cluster is what a node knows of the nodes that share its cold tier, itself included. Its
-// methods may be called by many goroutines, and wait for nothing.
+// methods may be called by many goroutines, and but for Ask wait for nothing.
 type Cluster interface {
 	// Owner is the node that owns a shard, as far as this node knows; false: no node does.
 	Owner(shard int) (Node, bool)
@@ -24,6 +25,8 @@ type Cluster interface {
 	// Secret is known to all nodes and to nobody else, SecretSize bytes; nil: this node does
 	// not know it yet.
 	Secret() []byte
+	// Ask stores what is wished of the life of a node. engine.ErrConflict: the life is over.
+	Ask(ctx context.Context, life uint64, w engine.Wish) error
 }
 
 // SecretSize is the length of Cluster.Secret, in bytes.
@@ -36,6 +39,7 @@ type Node struct {
 	Own     bool   // the node that tells of it
 	Life    uint64
 	State   engine.NodeState
+	Wish    engine.Wish // what an administrator wishes of it
 	Weight  int
 	Shards  int           // how many it owns
 	Beaten  time.Duration // since when this node has seen no new beat of it

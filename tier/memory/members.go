@@ -19,6 +19,7 @@ type Members struct {
 	cold *Cold // its lock guards all below
 	// nodes by name; also those without a life.
 	nodes   map[string]engine.Node
+	ended   map[string]time.Time          // when a node lost its last life
 	holders [engine.Shards]engine.Holding // without the fences
 	moves   uint64
 	secret  [32]byte
@@ -26,7 +27,7 @@ type Members struct {
 
 // NewMembers builds the table of a tier without nodes.
 func NewMembers(c *Cold) *Members {
-	m := &Members{cold: c, nodes: map[string]engine.Node{}, moves: 1}
+	m := &Members{cold: c, nodes: map[string]engine.Node{}, ended: map[string]time.Time{}, moves: 1}
 	rand.Read(m.secret[:])
 	return m
 }
@@ -44,6 +45,13 @@ func (m *Members) Join(_ context.Context, n engine.Node, was engine.Pulse) error
 	}
 	n.Beat = before.Beat + 1
 	m.nodes[n.Name] = n
+	delete(m.ended, n.Name)
+	for name, at := range m.ended {
+		if time.Since(at) > engine.NodeKept {
+			delete(m.nodes, name)
+			delete(m.ended, name)
+		}
+	}
 	if before.Life != 0 {
 		for _, s := range m.held(before.Life) {
 			m.hold(s, n.Name, engine.Holding{Holder: n.Life, Former: before.Life})
@@ -63,6 +71,19 @@ func (m *Members) Beat(_ context.Context, n engine.Node) error {
 	row.Beat++
 	row.State, row.Weight, row.Skew = n.State, n.Weight, n.Skew
 	m.nodes[row.Name] = row
+	return nil
+}
+
+// Wish stores what is wished of a life.
+func (m *Members) Wish(_ context.Context, life uint64, w engine.Wish) error {
+	m.cold.mu.Lock()
+	defer m.cold.mu.Unlock()
+	n, err := m.living(life)
+	if err != nil {
+		return engine.ErrConflict
+	}
+	n.Wish = w
+	m.nodes[n.Name] = n
 	return nil
 }
 
@@ -167,6 +188,7 @@ func (m *Members) end(n engine.Node) {
 	}
 	n.Life = 0
 	m.nodes[n.Name] = n
+	m.ended[n.Name] = time.Now()
 }
 
 func (m *Members) held(life uint64) (shards []int) {

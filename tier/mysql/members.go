@@ -50,6 +50,9 @@ func (m *Members) Join(ctx context.Context, n engine.Node, was engine.Pulse) err
 	if err := m.store.fillShards(ctx); err != nil {
 		return err
 	}
+	if err := m.forgetGone(ctx); err != nil {
+		return err
+	}
 	mine := &life{node: n.Name, id: n.Life}
 	m.store.life.Store(mine) // what the store writes before that life has begun is refused
 	return m.store.transact(ctx, "join the other nodes", func(t *transaction) error {
@@ -103,7 +106,7 @@ func putNode(t *transaction, n *engine.Node, isNew bool) error {
 	b = appendBytes(append(b, "name="...), n.Name)
 	b = appendBytes(append(b, ",journal="...), n.Journal[:])
 	b = appendBytes(append(b, ",address="...), n.Address)
-	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d,skew=%d", n.Life, n.Beat, n.State, n.Weight, n.Skew)
+	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d,skew=%d,wish=%d", n.Life, n.Beat, n.State, n.Weight, n.Skew, n.Wish)
 	if !isNew {
 		b = appendBytes(append(b, " WHERE name="...), n.Name)
 	}
@@ -117,6 +120,51 @@ func makeSecret(t *transaction) error {
 	rand.Read(secret[:])
 	t.buf = append(appendBytes(append(t.buf[:0], "UPDATE cluster SET secret="...), secret[:]), " WHERE one=1 AND secret=''"...)
 	return t.run(string(t.buf))
+}
+
+// forgetGone removes the rows of nodes that have had no life for engine.NodeKept, with their
+// fences. It locks no row of another node.
+func (m *Members) forgetGone(ctx context.Context) error {
+	gone := fmt.Sprintf("life=0 AND ended<%s-%d", serverTime, engine.NodeKept.Milliseconds())
+	var names []string
+	err := m.store.read(ctx, "look for nodes that are gone", func(ctx context.Context) error {
+		return scan(ctx, m.store.db, "SELECT name FROM nodes WHERE "+gone, func(rows *sql.Rows) error {
+			var name string
+			err := rows.Scan(&name)
+			names = append(names, name)
+			return err
+		})
+	})
+	for _, name := range names {
+		err = errors.Join(err, m.store.transact(ctx, "forget a node that is gone", func(t *transaction) error {
+			n, err := t.affect(string(appendBytes(append(t.buf[:0], "DELETE FROM nodes WHERE "+gone+" AND name="...), name)))
+			if err != nil || n == 0 {
+				return err
+			}
+			return t.run(string(appendBytes(appendSlots(append(t.buf[:0], "DELETE FROM fences WHERE life=0 AND "...)), name)))
+		}))
+	}
+	return err
+}
+
+// serverTime is the server's clock, in Unix ms.
+const serverTime = "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"
+
+// Wish stores what is wished of a life.
+func (m *Members) Wish(ctx context.Context, life uint64, w engine.Wish) error {
+	found := int64(0)
+	err := m.store.readWithin(ctx, m.store.patience, "store what is wished of a node", func(ctx context.Context) error {
+		res, err := m.store.asks.ExecContext(ctx, fmt.Sprintf("UPDATE nodes SET wish=%d WHERE life=%d AND life<>0", w, life))
+		if err != nil {
+			return err
+		}
+		found, err = res.RowsAffected()
+		return err
+	})
+	if err == nil && found == 0 {
+		err = engine.ErrConflict
+	}
+	return err
 }
 
 // Beat changes the beat of n's life, over a connection that waits for nothing else.
@@ -160,20 +208,20 @@ func (m *Members) Look(ctx context.Context, moves uint64) (seen engine.Membershi
 }
 
 func lookAtNodes(ctx context.Context, from querier) (seen engine.Membership, err error) {
-	const q = "SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED),c.moves,c.secret,n.name,n.journal,n.life,n.beat,n.state,n.weight,n.skew,n.address FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
+	const q = "SELECT " + serverTime + ",c.moves,c.secret,n.name,n.journal,n.life,n.beat,n.state,n.weight,n.skew,n.wish,n.address FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
 	err = scan(ctx, from, q, func(rows *sql.Rows) error {
 		var name, address sql.NullString // NULL in the row that stands for no nodes
 		var secret, journal sql.RawBytes
 		var life, beat sql.Null[uint64]
-		var state, weight, skew sql.NullInt64
-		if err := rows.Scan(&seen.Now, &seen.Moves, &secret, &name, &journal, &life, &beat, &state, &weight, &skew, &address); err != nil {
+		var state, weight, skew, wish sql.NullInt64
+		if err := rows.Scan(&seen.Now, &seen.Moves, &secret, &name, &journal, &life, &beat, &state, &weight, &skew, &wish, &address); err != nil {
 			return err
 		}
 		copy(seen.Secret[:], secret)
 		if !name.Valid {
 			return nil
 		}
-		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64), Skew: skew.Int64, Address: address.String}
+		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64), Skew: skew.Int64, Wish: engine.Wish(wish.Int64), Address: address.String}
 		copy(n.Journal[:], journal)
 		seen.Nodes = append(seen.Nodes, n)
 		return nil
@@ -290,23 +338,29 @@ func (m *Members) write(ctx context.Context, what string, id uint64, slot int64,
 
 // endNode ends the life of a node, whose row is locked, and frees its shards.
 func endNode(t *transaction, p engine.Pulse) error {
-	b := append(t.buf[:0], "UPDATE fences SET life=0 WHERE slot IN ("...) // only its rows are looked at
+	b := appendBytes(appendSlots(append(t.buf[:0], "UPDATE fences SET life=0 WHERE "...)), p.Node)
+	if err := t.run(string(fmt.Appendf(b, " AND life=%d", p.Life))); err != nil {
+		return err
+	}
+	if err := t.run("UPDATE nodes SET life=0,ended=" + serverTime + " WHERE name=" + string(appendBytes(nil, p.Node))); err != nil {
+		return err
+	}
+	return moveShards(t, p.Life, engine.AllShards, func(b []byte) []byte {
+		return fmt.Appendf(b, "holder=0,heir='',clean=0,former=%d", p.Life)
+	})
+}
+
+// appendSlots appends the condition of the fences of a node, whose name follows. Only their
+// rows are looked at.
+func appendSlots(b []byte) []byte {
+	b = append(b, "slot IN ("...)
 	for slot := range int64(slotsMade) {
 		if slot > 0 {
 			b = append(b, ',')
 		}
 		b = appendInt(b, slot)
 	}
-	b = appendBytes(append(b, ") AND node="...), p.Node)
-	if err := t.run(string(fmt.Appendf(b, " AND life=%d", p.Life))); err != nil {
-		return err
-	}
-	if err := t.run("UPDATE nodes SET life=0 WHERE name=" + string(appendBytes(nil, p.Node))); err != nil {
-		return err
-	}
-	return moveShards(t, p.Life, engine.AllShards, func(b []byte) []byte {
-		return fmt.Appendf(b, "holder=0,heir='',clean=0,former=%d", p.Life)
-	})
+	return append(b, ") AND node="...)
 }
 
 // moveShards changes those of the shards that a life holds; 0: those that are free. They are

@@ -3,6 +3,7 @@ package mysql
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,36 @@ func (s *station) holders(want map[int]uint64) {
 			s.Errorf("shard %d: %+v, want the holder %d", shard, h, life)
 		}
 	}
+}
+
+// TestNodesThatAreGone: a join removes the rows of nodes that have had no life for an hour.
+func TestNodesThatAreGone(t *testing.T) {
+	ns := nodes(t, "a", "b", "c", "d")
+	a, b, c := ns[0], ns[1], ns[2]
+	for _, x := range []*station{b, c} {
+		x.ok(x.take(int(x.node.Life)))
+		x.ok(x.leaveNodes())
+	}
+	_, err := a.db.Exec("UPDATE nodes SET ended=ended-3600000 WHERE name IN ('b','d')")
+	a.ok(err)
+	e := stationOver(t, a.Store, "e", 9)
+	e.ok(e.join())
+	var names []string
+	for _, n := range e.look().Nodes {
+		names = append(names, n.Name)
+	}
+	if !slices.Equal(names, []string{"a", "c", "d", "e"}) {
+		t.Errorf("the nodes are %v", names)
+	}
+	fences := 0
+	a.ok(a.db.QueryRow("SELECT COUNT(*) FROM fences WHERE node='b'").Scan(&fences))
+	if fences > 0 {
+		t.Errorf("%d fences of a node that is gone", fences)
+	}
+	b.node.Life = 10
+	b.ok(b.join())
+	b.ok(b.take(2))
+	b.holders(map[int]uint64{2: 10})
 }
 
 // TestMembersLockTheirOwn: no call waits for what another node writes, except for the node

@@ -30,6 +30,7 @@ func Members(t *testing.T, make func(t *testing.T) (process func() (engine.Cold,
 		{"a shard is given under its fence only", gives},
 		{"a settle under a former fence is refused", settlesOfFormer},
 		{"a life that leaves frees its shards", leaves},
+		{"a wish is of one life", wishes},
 		{"the newest id is that of all nodes", newestOfAll},
 		{"the table survives a restart", tableSurvives},
 	} {

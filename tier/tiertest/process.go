@@ -56,4 +56,22 @@ func (s *members) Give(life uint64, shards ...engine.Handover) error {
 	return s.of(life).Give(s.ctx, life, shards)
 }
 
+func (s *members) Wish(life uint64, w engine.Wish) error { return s.of(9).Members.Wish(s.ctx, life, w) }
+
 func (s *members) Leave(life uint64) error { return s.of(life).Leave(s.ctx, life) }
+
+func wishes(s *members) {
+	s.join(node("a", 1), node("b", 2))
+	s.ok(s.Wish(2, engine.WishDrain))
+	s.ok(s.Wish(2, engine.WishDrain))
+	s.ok(s.Beat(node("b", 2)))
+	s.same("the wishes", []engine.Wish{s.row("a").Wish, s.row("b").Wish}, []engine.Wish{engine.WishServe, engine.WishDrain})
+	s.ok(s.Join(node("b", 3), s.pulse("b")))
+	s.same("the wish of the next life", s.row("b").Wish, engine.WishServe)
+	s.is(s.Wish(2, engine.WishEnd), engine.ErrConflict)
+	s.is(s.Wish(0, engine.WishEnd), engine.ErrConflict)
+	s.ok(s.Wish(3, engine.WishEnd))
+	s.same("the wish", s.row("b").Wish, engine.WishEnd)
+	s.ok(s.Leave(3))
+	s.is(s.Wish(3, engine.WishServe), engine.ErrConflict)
+}

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,10 +22,10 @@ func NewCluster() *cobra.Command {
 	r := &remote.Server{}
 	return r.Attach(&cobra.Command{
 		Use:     "cluster",
-		Short:   "Show the nodes of a cluster",
-		Long:    "cluster shows the nodes of a cluster: several servers that share one database.\n\n" + exit.Help,
-		Example: "  xtimer cluster list",
-	}, newClusterList(r))
+		Short:   "Show the nodes of a cluster, and take timers away from a node",
+		Long:    "cluster shows and changes the nodes of a cluster: several servers that share one database.\n\n" + exit.Help,
+		Example: "  xtimer cluster list\n  xtimer cluster drain node-2",
+	}, newClusterList(r), newClusterDrain(r), newClusterEvict(r))
 }
 
 func newClusterList(r *remote.Server) *cobra.Command {
@@ -49,6 +50,98 @@ list requires a token for all apps.`,
 				return errAlone
 			}
 			return r.Output.Show(cmd.OutOrStdout(), viewCluster(c))
+		},
+	}
+}
+
+// Times of a drain: between two looks, and until it fails.
+var drainLook, drainMost = 250 * time.Millisecond, time.Minute
+
+func newClusterDrain(r *remote.Server) *cobra.Command {
+	undo := false
+	cmd := &cobra.Command{
+		Use:   "drain NODE",
+		Short: "Give the shards of a node to the other nodes",
+		Long: `drain has a node give its shards to the other nodes, and waits until the node owns none.
+No call is repeated. The node lives on without shards, until drain --undo or until it
+starts again. If no other node serves any more, the node serves in spite of the drain.
+
+Before you stop a node you need not drain it: on SIGTERM, a node gives its shards away.
+
+drain requires an admin token for all apps.`,
+		Example: `  xtimer cluster drain node-2
+  xtimer cluster drain node-2 --undo`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if undo {
+				if _, err := r.UndrainNode(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s gets its part of the shards\n", args[0])
+				return err
+			}
+			n, err := r.DrainNode(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := drained(cmd.Context(), r, args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s gave %d shards away\n", n.Name, n.Shards)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&undo, "undo", false, "take a drain back: the node gets its part of the shards")
+	return cmd
+}
+
+// drained waits until a node owns no shards.
+func drained(ctx context.Context, r *remote.Server, node string) error {
+	for until := time.Now().Add(drainMost); ; {
+		c, err := r.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		left := 0
+		for _, owner := range c.Shards {
+			if owner == node {
+				left++
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("after %v, node %s still owns %d shards; it continues to give them away", drainMost, node, left)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(drainLook):
+		}
+	}
+}
+
+func newClusterEvict(r *remote.Server) *cobra.Command {
+	return &cobra.Command{
+		Use:   "evict NODE",
+		Short: "End the process of a node that cannot be drained",
+		Long: `evict ends the process of a node within a second, as if it were killed: the other nodes
+take its shards, and repeat its calls in flight. The process exits with status 75, and
+its supervisor may start it again. Use evict if a node lives and cannot be drained.
+
+A node that gives no sign of life is evicted without this command, see --lease of serve.
+
+evict requires an admin token for all apps.`,
+		Example: `  xtimer cluster evict node-2`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := r.EvictNode(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s ends; the other nodes take its %d shards\n", n.Name, n.Shards)
+			return err
 		},
 	}
 }

@@ -3,8 +3,10 @@ package figures
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,54 @@ func TestClusterTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Hold(t, "testdata/cluster.txt", out.String())
+}
+
+// TestClusterDrain: drain waits until the node owns no shards, and says so if it keeps some.
+func TestClusterDrain(t *testing.T) {
+	t.Setenv("XTIMER_TOKEN", "x")
+	drainLook, drainMost = time.Millisecond, 100*time.Millisecond
+	var asked []string
+	left := 3
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		asked = append(asked, q.Method+" "+q.URL.Path)
+		if q.URL.Path != "/v1/cluster" {
+			_, _ = io.WriteString(w, `{"name":"b","shards":2}`)
+			return
+		}
+		left--
+		shards := []string{`"a"`}
+		for range left {
+			shards = append(shards, `"b"`)
+		}
+		_, _ = io.WriteString(w, `{"cluster":true,"shards":[`+strings.Join(shards, ",")+`]}`)
+	}))
+	defer server.Close()
+	run := func(args ...string) (string, error) {
+		var out strings.Builder
+		c := NewCluster()
+		c.SilenceUsage, c.SilenceErrors = true, true
+		c.SetOut(&out)
+		c.SetArgs(append(args, "--server", server.URL))
+		err := c.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	for _, x := range [][]string{
+		{"b gave 2 shards away\n", "drain", "b"},
+		{"b gets its part of the shards\n", "drain", "b", "--undo"},
+		{"b ends; the other nodes take its 2 shards\n", "evict", "b"},
+	} {
+		if out, err := run(x[1:]...); err != nil || out != x[0] {
+			t.Errorf("%q, %v", out, err)
+		}
+	}
+	const cluster = "GET /v1/cluster"
+	if want := []string{"POST /v1/cluster/nodes/b/drain", cluster, cluster, cluster, "DELETE /v1/cluster/nodes/b/drain", "POST /v1/cluster/nodes/b/evict"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q", asked)
+	}
+	left = 1 << 20
+	if _, err := run("drain", "b"); err == nil || !strings.Contains(err.Error(), "still owns") {
+		t.Error(err)
+	}
 }
 
 // TestLive: top draws the table in the place of the former one, waits for a server that is
