@@ -17,10 +17,14 @@ import (
 )
 
 // newAlerter builds what tells people of failures. Its messages go where calls may go.
-func newAlerter(s *settings.Settings, cold engine.Cold, set *objects.Set, vault *secret.Vault, caller *callback.Caller, counted *metrics.Set, states func() []alert.State, log *slog.Logger) *alert.Alerter {
+func newAlerter(s *settings.Settings, cold engine.Cold, set *objects.Set, vault *secret.Vault, caller *callback.Caller, counted *metrics.Set, states *alertStates, log *slog.Logger) *alert.Alerter {
 	sender := notify.New(notify.Config{Version: readBuild().version, Secret: vault.Value, Allowed: caller.Allowed})
+	var leads func() bool
+	if s.Cluster {
+		leads = states.leads
+	}
 	return alert.New(alert.Config{
-		Objects: set, Cold: cold, Send: sender.Send, States: states, Log: log, Metrics: counted, Link: strings.TrimSuffix(s.PublicURL, "/"),
+		Leads: leads, Objects: set, Cold: cold, Send: sender.Send, States: states.now, Log: log, Metrics: counted, Link: strings.TrimSuffix(s.PublicURL, "/"),
 	})
 }
 

@@ -20,6 +20,9 @@ type alertStates struct {
 	counted *metrics.Set
 }
 
+// leads reports whether this one of several nodes judges.
+func (s *alertStates) leads() bool { return s.engine.Leads() }
+
 func (s *alertStates) now() []alert.State {
 	return append(s.ofService(), s.ofApps()...)
 }

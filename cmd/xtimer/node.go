@@ -62,7 +62,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 	counted := metrics.NewSet()
 	memory := machine.NewMemoryGuard()
 	states := &alertStates{guard: guard, isFull: func() bool { return memory.IsFull(0) }, counted: counted}
-	alerts := newAlerter(s, cold, objects, vault, caller, counted, states.now, log)
+	alerts := newAlerter(s, cold, objects, vault, caller, counted, states, log)
 	e := scheduler.New(scheduler.Config{
 		Ended:             alerts.Ended,
 		First:             alerts.First,

@@ -65,6 +65,9 @@ func newWorld(t *testing.T, cold *memory.Cold) *world {
 
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
+	if w.cfg.Leads != nil {
+		go func() { _ = w.set.FollowOthers(ctx) }()
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

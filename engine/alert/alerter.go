@@ -23,7 +23,10 @@ type Config struct {
 	Send func(ctx context.Context, d *Delivery) Result
 	// States are the states that hold now; nil: nobody knows. It is asked every few seconds
 	// while some rule is about states.
-	States  func() []State
+	States func() []State
+	// Leads reports whether this one of several nodes judges now, for all of them, by what is
+	// in history; nil: the process is alone, and judges what its own engine tells.
+	Leads   func() bool
 	Link    string // where people look, in messages; "": nowhere
 	Log     *slog.Logger
 	Metrics *metrics.Set
@@ -40,18 +43,19 @@ type Alerter struct {
 
 	mu     sync.Mutex // guards what follows
 	judge  *judge
-	open   map[string]*Incident  // by id
-	seen   map[engine.Key]bool   // what was judged lately, so that a look into history counts nothing twice
-	late   map[engine.Key]uint32 // likewise, the lateness (ms) of first attempts
-	asked  int64                 // when (Unix ms) it asked for states
-	looked int64                 // when (Unix ms) it looked for timers that are gone
-	last   int64                 // the latest end (Unix ms) that was judged
-	saved  int64                 // the cursor as it is stored
+	open   map[string]*Incident // by id
+	seen   recent[bool]         // what was judged lately, so that a look into history counts nothing twice
+	late   recent[uint32]       // likewise, the lateness (ms) of first attempts
+	asked  int64                // when (Unix ms) it asked for states
+	looked int64                // when (Unix ms) it looked for timers that are gone
+	last   int64                // the latest end (Unix ms) that was judged
+	lead   lead
+	saved  int64 // the cursor as it is stored
 }
 
 // New returns an alerter; it does nothing before Run.
 func New(cfg Config) *Alerter {
-	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, seen: map[engine.Key]bool{}, late: map[engine.Key]uint32{}}
+	a := &Alerter{cfg: cfg, open: map[string]*Incident{}}
 	a.ring.wake = make(chan struct{}, 1)
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)
@@ -157,8 +161,7 @@ const (
 	tick        = time.Second
 	saveEvery   = 5 * time.Second
 	askEvery    = 5 * time.Second
-	settles     = 2 * time.Second // after which the end of a task is in history
-	mostSeen    = 200_000
+	settles     = 2 * time.Second  // after which the end of a task is in history
 	lookEvery   = 10 * time.Second // at whether the timers of incidents are still there
 	mostLooked  = 1000
 	keptClosed  = 7 * 24 * time.Hour
@@ -168,18 +171,25 @@ const (
 // Run judges what the ring has, until ctx ends. It begins with what ended since the cursor.
 func (a *Alerter) Run(ctx context.Context) error {
 	defer a.box.stop()
-	a.restore(ctx)
+	if a.cfg.Leads == nil {
+		a.restore(ctx)
+	}
 	for saved := time.Now(); ; {
 		wait := tick
-		if a.isIdle() {
+		if a.cfg.Leads == nil && a.isIdle() {
 			wait = time.Hour
 		}
 		select {
 		case <-ctx.Done():
-			a.save(context.WithoutCancel(ctx))
+			if a.mayJudge() {
+				a.save(context.WithoutCancel(ctx))
+			}
 			return nil
 		case <-a.ring.wake:
 		case <-time.After(wait):
+		}
+		if a.cfg.Leads != nil && !a.takeLead(ctx) {
+			continue
 		}
 		if opened := a.work(ctx); opened || time.Since(saved) >= saveEvery {
 			a.save(ctx)
@@ -216,6 +226,9 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		case <-time.After(settles):
 		}
 		a.lookBack(ctx, from, to)
+	}
+	if a.cfg.Leads != nil {
+		a.follow(ctx)
 	}
 	a.closeGone(ctx)
 	states, asked := a.askStates()
@@ -288,8 +301,8 @@ func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
 		for _, i := range a.judge.succeeded(ev) {
 			a.closed(i)
 		}
-		was := a.late[ev.Key] // it may have been told of already, as one that waits
-		remember(a.late, ev.Key, max(was, ev.Late))
+		was := a.late.of(ev.Key) // it may have been told of already, as one that waits
+		a.late.put(ev.Key, max(was, ev.Late))
 		a.judgeNews(ev, t, was)
 		return
 	}
@@ -300,16 +313,11 @@ func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
 		}
 		return
 	}
-	remember(a.seen, ev.Key, true)
-	a.judgeNews(ev, t, 0)
-}
-
-// remember notes what was judged; it forgets all before there is too much.
-func remember[T any](seen map[engine.Key]T, k engine.Key, v T) {
-	if len(seen) >= mostSeen {
-		clear(seen)
+	if a.seen.of(ev.Key) {
+		return
 	}
-	seen[k] = v
+	a.seen.put(ev.Key, true)
+	a.judgeNews(ev, t, 0)
 }
 
 // judgeNews judges a failure, or a first attempt whose lateness was judged up to was. a.mu is
@@ -365,32 +373,5 @@ func (a *Alerter) sent(id string, n int) {
 	defer a.mu.Unlock()
 	if i := a.open[id]; i != nil && i.Sent < n {
 		i.Sent, i.changed = n, true
-	}
-}
-
-// lookBack judges the failures that ended from an instant to another, but not those that were
-// judged already. History is in the order of dues, and a task may end long after its due.
-func (a *Alerter) lookBack(ctx context.Context, from, to int64) {
-	f := engine.TaskFilter{From: from - furthestDue.Milliseconds(), To: to + 1, Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}
-	for before := (engine.Key{}); ; {
-		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
-		if err != nil {
-			if ctx.Err() == nil {
-				a.cfg.Log.Error("cannot read the failures that alerts are to see", "error", err)
-			}
-			return
-		}
-		var events []event
-		a.mu.Lock()
-		for _, t := range page {
-			if t.Ended >= from && t.Ended <= to && !a.seen[t.Key] {
-				events = append(events, eventOf(t))
-			}
-		}
-		a.mu.Unlock()
-		a.judgeAll(ctx, events)
-		if before = next; next == (engine.Key{}) {
-			return
-		}
 	}
 }

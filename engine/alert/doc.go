@@ -8,6 +8,9 @@
 //	Alerter.Run     ring → judge → incidents, which are objects → outbox
 //	outbox          a goroutine a channel: rate, digest, retries
 //
+// Of several nodes the owner of shard 0 judges (lead.go): it reads the failures of all nodes
+// from history every few seconds, so that an incident opens once, and not once a node.
+//
 // An event that found the ring full is not lost: the alerter reads the failures of that time
 // from history. So does a start, from the cursor on, which is stored every few seconds.
 // A message is sent at least once, under the same id when it is repeated. The outbox sends

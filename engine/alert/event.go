@@ -167,6 +167,15 @@ func (w *watch) succeeded(t *engine.Task) bool {
 	return timer
 }
 
+// saw notes a success of an app.
+func (w *watch) saw(app string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, is := w.apps[app]; is {
+		w.apps[app] = true
+	}
+}
+
 // has reports whether the timer has an open incident.
 func (w *watch) has(timer engine.TimerID) bool {
 	if !w.any.Load() {
@@ -197,8 +206,8 @@ func (w *watch) sawSuccess(app string) bool {
 // Ended is told of each task that got its final status. It never blocks.
 func (a *Alerter) Ended(t *engine.Task) {
 	m := a.matcher.Load()
-	if m == nil {
-		return
+	if m == nil || a.cfg.Leads != nil {
+		return // of several nodes, one reads of it
 	}
 	if t.Status == engine.Succeeded {
 		if a.watch.succeeded(t) {
@@ -219,7 +228,7 @@ func (a *Alerter) Ended(t *engine.Task) {
 // lateness. It never blocks.
 func (a *Alerter) First(k engine.Key, app, name string, late time.Duration) {
 	m := a.matcher.Load()
-	if m == nil || m.late == nil {
+	if m == nil || m.late == nil || !a.mayJudge() {
 		return
 	}
 	if m.isLate(app, late) || a.watch.has(k.Timer) {

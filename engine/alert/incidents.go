@@ -156,6 +156,10 @@ func (a *Alerter) closeGone(ctx context.Context) {
 func (a *Alerter) Ack(ctx context.Context, app, id, note string) (Incident, error) {
 	a.mu.Lock()
 	i := a.open[id]
+	if i == nil && a.cfg.Leads != nil {
+		a.mu.Unlock()
+		return a.ackStored(ctx, app, id, note)
+	}
 	if i == nil || app != "" && i.App != app {
 		a.mu.Unlock()
 		return Incident{}, engine.ErrNotFound

@@ -37,8 +37,9 @@ type Incident struct {
 
 	Timer engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
 
-	changed bool // since it was stored
-	fresh   bool // it was not stored yet
+	changed bool   // since it was stored
+	version uint32 // of the object that was looked at last, of one of several nodes
+	fresh   bool   // it was not stored yet
 }
 
 // Task is one task of an incident.

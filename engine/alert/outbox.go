@@ -122,6 +122,15 @@ func (o *outbox) len() (n int) {
 	return n
 }
 
+// drop forgets what waits: another node sends it.
+func (o *outbox) drop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, b := range o.boxes {
+		b.waiting = nil
+	}
+}
+
 // stop ends what is being sent; the next start sends it again.
 func (o *outbox) stop() {
 	o.mu.Lock()

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,8 +60,9 @@ func TestStates(t *testing.T) {
 		cold := memory.NewCold()
 		w := newWorld(t, cold)
 		w.channel(60)
-		var now []State
-		w.cfg.States = func() []State { return now }
+		var now atomic.Pointer[[]State]
+		now.Store(new([]State))
+		w.cfg.States = func() []State { return *now.Load() }
 		w.rule("r", func(r *Rule) { r.On = []string{"backlog", "paused"} })
 		w.put(ChannelKind, "*", "ops", Channel{Kind: "webhook", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
 		r := NewRule()
@@ -68,16 +70,16 @@ func TestStates(t *testing.T) {
 		w.put(RuleKind, "*", "all", r)
 		w.run()
 		w.says(10 * time.Second)
-		now = []State{{"backlog", "shop", "shop", 1001}, {"backlog", "else", "else", 5000}, {"paused", "shop", "flow k", 0}, {"breaker", "shop", "flow k", 0}}
+		now.Store(&[]State{{"backlog", "shop", "shop", 1001}, {"backlog", "else", "else", 5000}, {"paused", "shop", "flow k", 0}, {"breaker", "shop", "flow k", 0}})
 		if m := w.says(10*time.Second, "incident.opened"); m[0].Incident.By != "flow k" || m[0].Incident.State != "paused" || m[0].Incident.App != "shop" {
 			t.Errorf("%+v", m[0].Incident)
 		}
 		if m := w.says(time.Minute, "incident.opened"); m[0].Incident.State != "backlog" || m[0].Incident.App != "shop" {
 			t.Errorf("%+v", m[0].Incident)
 		}
-		now = []State{{"backlog", "shop", "shop", 1000}}
+		now.Store(&[]State{{"backlog", "shop", "shop", 1000}})
 		w.says(10*time.Second, "incident.recovered")
-		now = []State{{"tier", "*", "cold tier", 0}, {"audit", "*", "audit", 0}}
+		now.Store(&[]State{{"tier", "*", "cold tier", 0}, {"audit", "*", "audit", 0}})
 		w.says(10*time.Second, "incident.opened", "incident.opened")
 		w.stop()
 

@@ -15,6 +15,10 @@ const (
 	janitorShare = 10 // 10 %
 )
 
+// Leads reports whether the process does what one of several nodes does for all: it owns
+// shard 0.
+func (e *Scheduler) Leads() bool { return e.memory.Owned().Has(0) }
+
 // janitor archives what is finished and drops what retention lets go, in small
 // pieces, and keeps the count of timers fresh. Of several nodes the owner of shard 0
 // does that for all.
@@ -23,7 +27,7 @@ func (e *Scheduler) janitor(ctx context.Context) error {
 		now, started := e.now(), time.Now()
 		var more bool
 		var err error
-		if e.memory.Owned().Has(0) {
+		if e.Leads() {
 			more, err = e.cfg.Cold.Sweep(ctx, now,
 				now-e.cfg.FinishedRetention.Milliseconds(), now-e.cfg.HistoryRetention.Milliseconds())
 		}

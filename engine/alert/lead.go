@@ -1,0 +1,163 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"xtimer/engine"
+)
+
+// lead is the state of the one of several nodes that judges for all. It reads the failures of
+// all nodes from history: those of the last minutes every few seconds, and those whose due is
+// longer ago less often. Only Run uses it, but for has.
+type lead struct {
+	has  atomic.Bool
+	from int64 // the cursor (Unix ms) with which the node began
+	// Up to when (Unix ms) failures were read, and when they are read again: of late dues, and of all.
+	late, all         int64
+	nextLate, nextAll time.Time
+}
+
+// Times of a lead.
+const (
+	readEvery  = 2 * time.Second
+	readAll    = time.Minute
+	latestDues = 10 * time.Minute
+	// settleSlack is how long after its end a task is in history at the latest, but for an
+	// outage of the tier.
+	settleSlack = 30 * time.Second
+	readRest    = 10 // times what a read took
+)
+
+// mayJudge reports whether this process judges now.
+func (a *Alerter) mayJudge() bool { return a.cfg.Leads == nil || a.lead.has.Load() }
+
+// takeLead reports whether the node judges now; it begins where the former one ended, or
+// forgets what is another's now.
+func (a *Alerter) takeLead(ctx context.Context) bool {
+	leads, led := a.cfg.Leads(), a.lead.has.Load()
+	switch {
+	case leads && !led:
+		if a.cfg.Objects.Load(ctx) != nil {
+			return false // it is asked again in a second
+		}
+		a.forgetAll()
+		a.restore(ctx)
+		a.mu.Lock()
+		now := time.Now().UnixMilli()
+		a.lead.late, a.lead.all, a.lead.from = now, now, a.last
+		if a.saved == 0 {
+			a.lead.from = now - 1
+		}
+		a.mu.Unlock()
+	case !leads && led:
+		a.forgetAll()
+	}
+	a.lead.has.Store(leads)
+	return leads
+}
+
+// forgetAll forgets all that was judged.
+func (a *Alerter) forgetAll() {
+	a.box.drop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.open)
+	a.seen, a.late = recent[bool]{}, recent[uint32]{}
+	a.judge = newJudge(a.judge.newID)
+	a.watch.replace(nil, nil)
+	a.ring.take()
+}
+
+// follow judges the failures of all nodes that are in history since it looked last, and the
+// successes of the timers and apps with an incident.
+func (a *Alerter) follow(ctx context.Context) {
+	began := time.Now()
+	if a.matcher.Load() == nil || began.Before(a.lead.nextLate) {
+		return
+	}
+	a.mergeAcks()
+	now := began.UnixMilli()
+	upTo, furthest := &a.lead.late, latestDues
+	if !began.Before(a.lead.nextAll) {
+		upTo, furthest = &a.lead.all, furthestDue
+	}
+	from := max(*upTo-settleSlack.Milliseconds(), a.lead.from+1)
+	if a.lookBackFrom(ctx, from, now, furthest) {
+		*upTo = now
+	}
+	a.readSuccesses(ctx)
+	rest := readRest * time.Since(began)
+	if a.lead.nextLate = began.Add(max(readEvery, rest)); furthest == furthestDue {
+		a.lead.nextAll = began.Add(max(readAll, rest))
+	}
+}
+
+// readSuccesses judges the last records of timers with an incident or a streak, and notes the
+// apps with an incident that had a success since.
+func (a *Alerter) readSuccesses(ctx context.Context) {
+	a.mu.Lock()
+	timers, apps := a.judge.watched()
+	since := map[string]int64{}
+	for _, i := range a.open {
+		if _, is := apps[i.App]; is && i.Timer == 0 {
+			since[i.App] = max(since[i.App], i.Last)
+		}
+	}
+	a.mu.Unlock()
+	n := 0
+	for id := range timers {
+		if n++; n > mostLooked {
+			break // others follow: the order is another each time
+		}
+		if t, err := a.cfg.Cold.LastTask(ctx, id); err == nil && t.Status == engine.Succeeded {
+			ev := eventOf(t)
+			a.mu.Lock()
+			a.judgeOne(&ev, nil)
+			a.mu.Unlock()
+		}
+	}
+	for app, last := range since {
+		f := engine.TaskFilter{App: app, From: last, Statuses: []engine.TaskStatus{engine.Succeeded}}
+		if app == "*" {
+			f.App = ""
+		}
+		if page, _, err := a.cfg.Cold.Tasks(ctx, f, engine.Key{}, 1); err == nil && len(page) > 0 {
+			a.watch.saw(app)
+		}
+	}
+}
+
+// ackStored acknowledges an incident that another node judges, which sees it within seconds.
+func (a *Alerter) ackStored(ctx context.Context, app, id, note string) (Incident, error) {
+	for _, i := range a.stored(app) {
+		if i.ID != id || i.Closed != 0 {
+			continue
+		}
+		i.Acked, i.AckedBy, i.Note, i.Next = time.Now().UnixMilli(), engine.Author(ctx), note, 0
+		body, err := json.Marshal(&i)
+		if err == nil {
+			_, _, err = a.cfg.Objects.Put(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, body, nil)
+		}
+		return i, err
+	}
+	return Incident{}, engine.ErrNotFound
+}
+
+// mergeAcks takes over what other nodes have acknowledged.
+func (a *Alerter) mergeAcks() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, i := range a.open {
+		o := a.cfg.Objects.Get(engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID})
+		if o == nil || o.Version == i.version || i.Acked != 0 {
+			continue
+		}
+		i.version = o.Version
+		if was, ok := read[Incident](o); ok && was.Acked != 0 {
+			i.Acked, i.AckedBy, i.Note, i.Next, i.changed = was.Acked, was.AckedBy, was.Note, 0, true
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package alert
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+// settled puts the end of a task of some node into history.
+func (w *world) settled(timer engine.TimerID, status engine.TaskStatus) {
+	w.Helper()
+	now := time.Now().UnixMilli()
+	t := &engine.Task{Key: engine.Key{Timer: timer, Due: now}, App: "shop", Name: "t" + timer.String(), Status: status, Ended: now}
+	w.Ended(t) // its own engine tells it too
+	record := engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, t)}
+	if err := w.cold.Settle(w.Context(), &engine.Settlement{Owner: "n", Tasks: []engine.Record{record}}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Of several nodes one judges, what all have called; another goes on where that ended, and
+// any acknowledges.
+func TestLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		var leader atomic.Int32
+		nodes := [2]*world{newWorld(t, cold), newWorld(t, cold)}
+		for i, w := range nodes {
+			w.cfg.Leads = func() bool { return leader.Load() == int32(i) }
+		}
+		a, b := nodes[0], nodes[1]
+		a.channel(60)
+		a.rule("r", func(r *Rule) { r.After, r.By, r.Repeat = 3, "app", 10*time.Minute })
+		a.rule("timer", func(r *Rule) { r.On, r.Repeat = []string{"unknown"}, 10*time.Minute })
+		a.run()
+		b.run()
+		time.Sleep(10 * time.Second)
+		a.settled(1, engine.Dead)
+		b.settled(2, engine.Dead)
+		a.says(5 * time.Second)
+		b.settled(3, engine.Dead)
+		if m := a.says(5*time.Second, "incident.opened"); m[0].Incident.Count != 3 {
+			t.Errorf("%+v", m[0].Incident)
+		}
+		b.settled(4, engine.Unknown)
+		a.says(5*time.Second, "incident.opened")
+		a.says(2 * time.Minute) // nothing is counted twice
+		for _, i := range b.Incidents("shop") {
+			if i.Timer != 0 {
+				if _, err := b.Ack(t.Context(), "shop", i.ID, "on it"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		a.says(10*time.Minute, "incident.repeated") // of the other one
+
+		leader.Store(1)
+		b.says(10 * time.Second)
+		for _, i := range b.Incidents("shop") {
+			if i.Timer == 0 && i.Count != 3 || i.Timer != 0 && (i.Count != 1 || i.Acked == 0) {
+				t.Errorf("%+v", i)
+			}
+		}
+		a.settled(4, engine.Succeeded)
+		b.says(time.Minute, "incident.recovered", "incident.recovered")
+		b.settled(5, engine.Unknown)
+		b.says(10*time.Second, "incident.opened")
+		a.says(time.Second)
+		a.stop()
+		b.stop()
+	})
+}
