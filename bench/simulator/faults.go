@@ -58,7 +58,10 @@ func (m *machine) diskOf(l *life) vfs.FS {
 			m.die(l, st.Kept, st.Draw)
 		}
 		if wait > 0 && !locked() {
-			time.Sleep(wait)
+			select { // what is left of a dead life must get to its end, see tier/local.Store.Close
+			case <-l.gone:
+			case <-time.After(wait):
+			}
 		}
 		return nil
 	})
