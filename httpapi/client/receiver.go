@@ -22,7 +22,9 @@ type Call struct {
 	Due         time.Time
 	Attempt     int  // 1, 2, …
 	Redelivered bool // it may have been sent before
-	Body        []byte
+	// Body is that of the timer. In a batch, of a timer without a body, it is the task as the batch has it.
+	Body  []byte
+	Batch string // the id of the batch that the task came in; "": it came alone
 }
 
 // Receiver is the http.Handler of a callback's URL. It verifies the signature,
@@ -45,11 +47,15 @@ type Call struct {
 //
 // The signature covers the key and the body, so that Key, TimerID, Due and Body
 // are beyond doubt. App, Name, Attempt and Redelivered are as the headers say.
+//
+// A call may be a batch of tasks. The function is run for each of them, for some at once, and
+// the answer names those for which it returns an error, or panics.
 type Receiver struct {
 	handle func(context.Context, *Call) error
 	keys   [][]byte // nil: unsigned
 	store  Store
 	log    *slog.Logger
+	atOnce int // tasks of a batch
 
 	mu      sync.Mutex
 	running map[string]chan struct{} // guarded by mu: closed when the call has ended
@@ -64,6 +70,8 @@ type ReceiverConfig struct {
 	Unsigned bool
 	// Store remembers what was handled; default NewMemoryStore(time.Hour).
 	Store Store
+	// BatchAtOnce is how many tasks of a batch are handled at once; default 16.
+	BatchAtOnce int
 	// Log says what went wrong with the store; default slog.Default().
 	Log *slog.Logger
 }
@@ -89,9 +97,12 @@ const (
 
 // NewReceiver is a handler that hands each task to handle.
 func NewReceiver(handle func(context.Context, *Call) error, cfg ReceiverConfig) (*Receiver, error) {
-	r := &Receiver{handle: handle, store: cfg.Store, log: cfg.Log, running: make(map[string]chan struct{})}
+	r := &Receiver{handle: handle, store: cfg.Store, log: cfg.Log, atOnce: cfg.BatchAtOnce, running: make(map[string]chan struct{})}
 	if r.store == nil {
 		r.store = NewMemoryStore(time.Hour)
+	}
+	if r.atOnce <= 0 {
+		r.atOnce = batchAtOnce
 	}
 	if r.log == nil {
 		r.log = slog.Default()
@@ -104,8 +115,10 @@ func NewReceiver(handle func(context.Context, *Call) error, cfg ReceiverConfig) 
 	return r, err
 }
 
-// maxCall bounds the body of a call; the server's are at most 512 KiB.
+// maxCall bounds the body of a call; the server's are at most 512 KiB, and 1 MiB of a batch.
 const maxCall = 1 << 20
+
+const batchHeader = "X-Xtimer-Batch"
 
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxCall))
@@ -114,6 +127,10 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	if !r.verified(w, q, body) {
+		return
+	}
+	if q.Header.Get(batchHeader) != "" {
+		r.serveBatch(w, q, body)
 		return
 	}
 	c, err := parseCall(q.Header, body)
@@ -139,8 +156,13 @@ func (r *Receiver) verified(w http.ResponseWriter, q *http.Request, body []byte)
 		return true
 	}
 	id, err := verify(r.keys, q.Header, body, time.Now())
-	if err == nil && id != q.Header.Get("X-Xtimer-Task") {
+	batch := q.Header.Get(batchHeader)
+	switch {
+	case err != nil:
+	case batch == "" && id != q.Header.Get("X-Xtimer-Task"):
 		err = errors.New("the task is not the one that was signed")
+	case batch != "" && (id != batch || strings.Contains(id, "_")): // no call of a task passes for a batch
+		err = errors.New("the batch is not the one that was signed")
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusUnauthorized)
@@ -152,15 +174,10 @@ func (r *Receiver) verified(w http.ResponseWriter, q *http.Request, body []byte)
 // parseCall reads the headers of a call.
 func parseCall(h http.Header, body []byte) (*Call, error) {
 	c := &Call{Key: h.Get("X-Xtimer-Task"), Redelivered: h.Get("X-Xtimer-Redelivered") == "1", Body: body}
-	id, due, _ := strings.Cut(c.Key, "_")
-	n, _ := strconv.ParseInt(id, 10, 64)
-	ms, _ := strconv.ParseInt(due, 10, 64)
-	// A key is written in one way: in another it would pass for another task.
-	if n <= 0 || ms <= 0 || c.Key != fmt.Sprintf("%d_%d", n, ms) {
-		return nil, fmt.Errorf("X-Xtimer-Task: %q is not the key of a task", c.Key)
-	}
-	c.TimerID, c.Due = id, time.UnixMilli(ms).UTC()
 	var err error
+	if c.TimerID, c.Due, err = parseKey(c.Key); err != nil {
+		return nil, fmt.Errorf("X-Xtimer-Task: %w", err)
+	}
 	attempt := h.Get("X-Xtimer-Attempt")
 	if c.Attempt, err = strconv.Atoi(attempt); err != nil || c.Attempt < 1 {
 		return nil, fmt.Errorf("X-Xtimer-Attempt: %q is not the number of an attempt", attempt)
@@ -172,6 +189,18 @@ func parseCall(h http.Header, body []byte) (*Call, error) {
 		return nil, fmt.Errorf("X-Xtimer-Name: %w", err)
 	}
 	return c, nil
+}
+
+// parseKey takes the key of a task apart.
+func parseKey(key string) (timer string, due time.Time, err error) {
+	timer, ms, _ := strings.Cut(key, "_")
+	n, _ := strconv.ParseInt(timer, 10, 64)
+	at, _ := strconv.ParseInt(ms, 10, 64)
+	// A key is written in one way: in another it would pass for another task.
+	if n <= 0 || at <= 0 || key != fmt.Sprintf("%d_%d", n, at) {
+		return "", time.Time{}, fmt.Errorf("%q is not the key of a task", key)
+	}
+	return timer, time.UnixMilli(at).UTC(), nil
 }
 
 // begin claims a task; it waits for another call that has it in this process.
