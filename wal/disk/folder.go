@@ -14,7 +14,8 @@
 //     there. See Fatalf and FS.
 //   - A start that finds less than was durable refuses, unless the loss is
 //     accepted. Pebble alone cannot see it: a log whose last blocks are damaged
-//     looks to Pebble like a log that ends there. See Mark.
+//     looks to Pebble like a log that ends there, and so does a manifest. See Mark and
+//     manifest.go.
 //   - A backup is whole and was read once, or it is not there. See Backup.
 //
 // What does not end the process: a table that cannot be written (Pebble tries
@@ -69,15 +70,17 @@ type Folder struct {
 	// DB is the store itself.
 	DB *pebble.DB
 
-	cfg     Config
-	log     *slog.Logger
-	lock    *pebble.Lock
-	mark    *Mark
-	opened  inode         // of the lock's file; see moved.go
-	closing chan struct{} // closed by Close
-	ended   sync.Once     // see Fatalf
-	trouble seldom
-	damage  seldom
+	cfg  Config
+	log  *slog.Logger
+	lock *pebble.Lock
+	mark *Mark
+
+	manifests manifestMark  // used with Pebble's lock of its manifest
+	opened    inode         // of the lock's file; see moved.go
+	closing   chan struct{} // closed by Close
+	ended     sync.Once     // see Fatalf
+	trouble   seldom
+	damage    seldom
 
 	mu     sync.Mutex // guards closed, and copies against Wait
 	closed bool
@@ -118,7 +121,7 @@ func Open(cfg Config) (f *Folder, err error) {
 		err = f.open()
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.lock.Close())
+		return nil, errors.Join(err, f.manifests.close(), f.lock.Close())
 	}
 	if f.opened != (inode{}) {
 		go f.watch()
@@ -133,6 +136,9 @@ func (f *Folder) open() (err error) {
 			err = fmt.Errorf("the disk failed: %v", r)
 		}
 	}()
+	if err := f.checkManifest(); err != nil {
+		return err
+	}
 	o := f.options(FS{f.cfg.FS, f})
 	o.Lock = f.lock
 	f.DB, err = pebble.Open(f.cfg.Dir, o)
@@ -173,7 +179,7 @@ func (f *Folder) Close() error {
 	if f.mark != nil {
 		err = f.mark.close()
 	}
-	return errors.Join(err, f.DB.Close(), f.lock.Close())
+	return errors.Join(err, f.DB.Close(), f.manifests.close(), f.lock.Close())
 }
 
 // makeDir makes a folder and whatever is missing above it, and syncs all that is

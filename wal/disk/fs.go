@@ -50,6 +50,9 @@ func (s FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err == nil && strings.HasSuffix(name, ".sst") {
 		return tableFile{f}, nil
 	}
+	if n, is := manifestNumber(s.PathBase(name)); is && err == nil && s.owns(name) {
+		return &manifestFile{File: f, folder: s.folder, number: n}, nil
+	}
 	return s.watch("create", name, f, err)
 }
 
