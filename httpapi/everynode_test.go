@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/httpapi/access"
 	"xtimer/httpapi/nodes"
 )
 
@@ -236,6 +238,37 @@ func TestTasksInACluster(t *testing.T) {
 	old := time.Now().Add(-time.Hour).UnixMilli()
 	if got := a.do("GET", fmt.Sprint("/v1/tasks?status=succeeded&to=", old), "").want(200); got.get("partial") != nil {
 		t.Error(got.body)
+	}
+}
+
+// TestTrendOfACluster: the minutes are those of all nodes, also of one that started earlier.
+func TestTrendOfACluster(t *testing.T) {
+	c := newCluster(t, 2, answers(200), ServerConfig{})
+	a, b := c.n[0], c.n[1]
+	ends := func(n *clusterNode) {
+		key := n.do("POST", "/v1/timers/"+n.timer("a", fmt.Sprint("n", time.Now().UnixNano()), "")+"/run", "").want(202).str("key")
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
+	}
+	ends(b)
+	for range 2 {
+		b.s.trends[access.AllApps].take(b.e)
+	}
+	ends(a)
+	ends(b)
+	for _, n := range c.n {
+		got := n.do("GET", "/v1/stats/trend", "").want(200)
+		if len(got.get("minutes").([]any)) != 3 || got.get("partial") != nil {
+			t.Fatal(string(got.body))
+		}
+		for i, want := range []int{1, 0, 2} {
+			if n := got.count("minutes", i, "ended"); n != want || strings.HasPrefix(got.str("minutes", i, "end"), "1970") {
+				t.Errorf("%d tasks ended in minute %d, want %d: %s", n, i, want, got.body)
+			}
+		}
+	}
+	a.setCut(true)
+	if got := a.do("GET", "/v1/stats/trend?minutes=1", "").want(200); got.get("partial") != true || got.count("minutes", 0, "ended") != 1 {
+		t.Error(string(got.body))
 	}
 }
 

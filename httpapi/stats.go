@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -229,6 +230,41 @@ func (t *trend) now(e *scheduler.Scheduler) (p trendPoint) {
 	return p
 }
 
+// addTrend adds the minutes that another node tells of to the same ones before now of this
+// node. Where this node has none, because it started later, it takes the other's.
+func addTrend(points []trendPoint, of nodeAnswer) (all []trendPoint, ok bool) {
+	var x struct {
+		Minutes []map[string]json.RawMessage `json:"minutes"`
+	}
+	if of.err != nil || of.Status != fasthttp.StatusOK || json.Unmarshal(of.Body, &x) != nil {
+		return points, false
+	}
+	if more := len(x.Minutes) - len(points); more > 0 {
+		points = append(make([]trendPoint, more), points...)
+	}
+	for i, m := range x.Minutes {
+		p := &points[len(points)-len(x.Minutes)+i]
+		var end time.Time
+		var rate, late float64
+		var ended, failures int64
+		err := errors.Join(json.Unmarshal(m["end"], &end), json.Unmarshal(m["fires_per_second"], &rate),
+			json.Unmarshal(m["ended"], &ended), json.Unmarshal(m["failures"], &failures))
+		for i, name := range latenessNames {
+			err = errors.Join(err, json.Unmarshal(m[name], &late))
+			p.minute.Lateness[i] = max(p.minute.Lateness[i], late)
+		}
+		if err != nil {
+			return points, false
+		}
+		if p.at == 0 {
+			p.at = end.UnixMilli()
+		}
+		p.minute.FiresPerSec += rate
+		p.ended, p.failures = p.ended+ended, p.failures+failures
+	}
+	return points, true
+}
+
 // getTrend is GET /v1/stats/trend: the last minutes, the present one last.
 func (s *Server) getTrend(r *request) (reply, error) {
 	n, err := r.number("minutes", 180, 1, trendLength)
@@ -237,8 +273,15 @@ func (s *Server) getTrend(r *request) (reply, error) {
 	}
 	t := s.trends[r.Grant.App]
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	points := append(t.points[max(0, len(t.points)-n+1):len(t.points):len(t.points)], t.now(s.e))
+	points := append(slices.Clone(t.points[max(0, len(t.points)-n+1):]), t.now(s.e))
+	t.mu.Unlock()
+	whole, ok := true, false
+	if s.cfg.Cluster != nil && !r.ofNode {
+		for _, other := range s.askEach(r, s.others(), nil) {
+			points, ok = addTrend(points, other)
+			whole = whole && ok
+		}
+	}
 	now, steps := s.e.Now()
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TimeMember(append(b, '{'), "now", now)
@@ -254,6 +297,9 @@ func (s *Server) getTrend(r *request) (reply, error) {
 			b = wire.IntMember(b, "ended", p.ended)
 			b = append(wire.IntMember(b, "failures", p.failures), '}')
 		}
-		return append(b, ']', '}')
+		if b = append(b, ']'); !whole {
+			b = wire.BoolMember(b, "partial", true)
+		}
+		return append(b, '}')
 	})}, nil
 }

@@ -25,7 +25,7 @@ func (m *Member) join(ctx context.Context) error {
 			case before.Life == n.Life: // a Join in doubt was carried out
 				return nil
 			case heard.Life != 0 && p.Life != 0 && p != heard:
-				return fmt.Errorf("node %s has another process that beats: give this process another name, or end the other process", n.Name)
+				return fmt.Errorf("node %s has another process that beats, at %s: give this process another name with --node, or end the other process", n.Name, before.Address)
 			case p != heard || now-last > m.cfg.Times.Gap:
 				heard, since = p, now
 			}

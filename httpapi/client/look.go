@@ -82,6 +82,7 @@ type Trend struct {
 	Now        time.Time     `json:"now"`
 	ClockSteps int64         `json:"clock_steps"`
 	Minutes    []TrendMinute `json:"minutes"` // the present one last
+	Partial    bool          `json:"partial"` // a node of the cluster did not respond: its figures are missing
 }
 
 // TrendMinute is one minute of a Trend.
