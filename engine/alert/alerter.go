@@ -50,7 +50,9 @@ type Alerter struct {
 	looked int64                // when (Unix ms) it looked for timers that are gone
 	last   int64                // the latest end (Unix ms) that was judged
 	lead   lead
-	saved  int64 // the cursor as it is stored
+	// Messages that wait until their incidents are stored.
+	unsaved []unsaved
+	saved   int64 // the cursor as it is stored
 }
 
 // New returns an alerter; it does nothing before Run.
@@ -164,6 +166,7 @@ const (
 	settles     = 2 * time.Second  // after which the end of a task is in history
 	lookEvery   = 10 * time.Second // at whether the timers of incidents are still there
 	mostLooked  = 1000
+	forgetEvery = time.Minute
 	keptClosed  = 7 * 24 * time.Hour
 	furthestDue = 24 * time.Hour // before the end of a task that history is searched for
 )
@@ -174,7 +177,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 	if a.cfg.Leads == nil {
 		a.restore(ctx)
 	}
-	for saved := time.Now(); ; {
+	for saved, forgot := time.Now(), time.Now(); ; {
 		wait := tick
 		if a.cfg.Leads == nil && a.isIdle() {
 			wait = time.Hour
@@ -194,6 +197,11 @@ func (a *Alerter) Run(ctx context.Context) error {
 		if opened := a.work(ctx); opened || time.Since(saved) >= saveEvery {
 			a.save(ctx)
 			saved = time.Now()
+		}
+		a.release("")
+		if time.Since(forgot) >= forgetEvery {
+			a.forget(ctx, time.Now().Add(-keptClosed).UnixMilli())
+			forgot = time.Now()
 		}
 	}
 }
@@ -363,8 +371,11 @@ func (a *Alerter) tell(i *Incident, what string) {
 	if i.Muted {
 		return
 	}
-	i.Told++
-	a.box.put(i, what, r.Channels)
+	if i.Told++; i.fresh {
+		a.unsaved = append(a.unsaved, unsaved{i.ID, i.letter(what, a.cfg.Link), r})
+		return
+	}
+	a.box.put(i.RuleApp, i.letter(what, a.cfg.Link), r.Channels)
 }
 
 // sent notes that a message was delivered, or given up.

@@ -24,7 +24,7 @@ func (a *Alerter) restore(ctx context.Context) {
 			}
 			a.open[i.ID] = &i
 			if r := a.rule(&i); r != nil && i.Sent < i.Told && !i.Muted {
-				a.box.put(&i, "incident.opened", r.Channels) // under the id that it had
+				a.box.put(i.RuleApp, i.letter("incident.opened", a.cfg.Link), r.Channels) // under the id that it had
 			}
 		}
 	}
@@ -55,8 +55,10 @@ func (a *Alerter) save(ctx context.Context) {
 	}
 	last, saved := a.last, a.saved
 	a.mu.Unlock()
-	for _, i := range changed {
-		a.store(ctx, i)
+	for n, i := range changed {
+		if a.store(ctx, i); n < 100 { // of the first, a message does not wait for all
+			a.release(i.ID)
+		}
 	}
 	if last == saved {
 		return
@@ -67,7 +69,6 @@ func (a *Alerter) save(ctx context.Context) {
 		a.saved = last
 		a.mu.Unlock()
 	}
-	a.forget(ctx, time.Now().Add(-keptClosed).UnixMilli())
 }
 
 func (a *Alerter) store(ctx context.Context, i *Incident) {

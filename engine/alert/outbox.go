@@ -68,9 +68,19 @@ type outbox struct {
 type box struct {
 	waiting []letter // guarded by outbox.mu
 	busy    bool     // a goroutine sends; likewise
-	// The minute that is counted, and how many were sent in it; the goroutine's.
-	minute time.Time
-	sent   int
+	// When messages were sent in the last minute, repeats too; the goroutine's.
+	sent []time.Time
+}
+
+// full returns until when the channel takes nothing more, if it has had so many in the last
+// minute.
+func (b *box) full(most int) (until time.Time, is bool) {
+	now := time.Now()
+	b.sent = slices.DeleteFunc(b.sent, func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	if len(b.sent) < max(most, 1) {
+		return until, false
+	}
+	return b.sent[len(b.sent)-max(most, 1)].Add(time.Minute), true
 }
 
 type letter struct {
@@ -85,17 +95,21 @@ func newOutbox(a *Alerter) *outbox {
 	return o
 }
 
-// put has a message about an incident sent to channels. a.mu is held.
-func (o *outbox) put(i *Incident, what string, channels []string) {
+// letter is a message about an incident as it stands.
+func (i *Incident) letter(what, link string) letter {
 	c := *i
-	l := letter{Message{Type: what, ID: fmt.Sprintf("al_%s_%d", i.ID, i.Told), Incident: &c, Link: o.a.cfg.Link}, i.ID, i.Told}
+	return letter{Message{Type: what, ID: fmt.Sprintf("al_%s_%d", i.ID, i.Told), Incident: &c, Link: link}, i.ID, i.Told}
+}
+
+// put has a message about an incident of a rule of an app sent to channels. a.mu is held.
+func (o *outbox) put(app string, l letter, channels []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.over {
 		return
 	}
 	for _, name := range channels {
-		k := engine.ObjectKey{Kind: ChannelKind, App: i.RuleApp, Name: name}
+		k := engine.ObjectKey{Kind: ChannelKind, App: app, Name: name}
 		b := o.boxes[k]
 		if b == nil {
 			b = &box{}
@@ -141,17 +155,13 @@ func (o *outbox) stop() {
 }
 
 // send sends what waits for a channel: one by one while the channel takes so many in a minute,
-// and beyond that one digest of all at the end of the minute.
+// and beyond that one digest of all when the minute since the first is over.
 func (o *outbox) send(k engine.ObjectKey, b *box) {
 	for o.ctx.Err() == nil {
 		c, ok := o.channel(k)
-		if now := time.Now(); now.Sub(b.minute) >= time.Minute {
-			b.minute, b.sent = now, 0
-		}
-		digest := ok && b.sent >= c.PerMinute-1
-		if digest {
-			o.sleep(time.Until(b.minute.Add(time.Minute)))
-			b.minute, b.sent = time.Now(), 0
+		until, digest := b.full(c.PerMinute - 1)
+		if digest = digest && ok; digest {
+			o.sleep(time.Until(until))
 		}
 		letters := o.take(b, digest)
 		switch {
@@ -164,8 +174,7 @@ func (o *outbox) send(k engine.ObjectKey, b *box) {
 		if len(letters) > 1 {
 			m = digestOf(letters)
 		}
-		b.sent++
-		o.deliver(&Delivery{App: k.App, Channel: c, Message: m})
+		o.deliver(b, &Delivery{App: k.App, Channel: c, Message: m})
 		for _, l := range letters {
 			if o.ctx.Err() == nil {
 				o.a.sent(l.incident, l.n)
@@ -217,9 +226,13 @@ func digestOf(letters []letter) Message {
 }
 
 // deliver sends a message until it is taken, refused for good, or an hour has passed.
-func (o *outbox) deliver(d *Delivery) {
+func (o *outbox) deliver(b *box, d *Delivery) {
 	wait := firstRetry
 	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(2*wait, longestRetry) {
+		if until, is := b.full(d.Channel.PerMinute); is {
+			o.sleep(time.Until(until))
+		}
+		b.sent = append(b.sent, time.Now())
 		r := o.a.cfg.Send(o.ctx, d)
 		switch {
 		case r.Delivered:

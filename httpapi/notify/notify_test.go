@@ -41,7 +41,7 @@ func sends(t *testing.T, kind string, status int, answer string, edit func(d *al
 	s := New(Config{Secret: func(_, name string) (string, bool) { return "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=", name == "s" }})
 	d := &alert.Delivery{App: "shop", Channel: alert.Channel{Kind: kind, URL: alert.Text{Value: target.URL + "/?key=1"}, Lang: "en"}}
 	d.Message = alert.Message{Type: "incident.opened", ID: "al_1_1", Incident: &alert.Incident{
-		ID: "1", Rule: "r", App: "shop", By: "<@all> *x*\n@all", Severity: "critical", On: []string{"dead"}, Opened: 1763640000000, Count: 3,
+		ID: "1", Rule: "r", App: "shop", By: "<@all> *x*\n@all \u202ehttp://evil", Severity: "critical", On: []string{"dead"}, Opened: 1763640000000, Count: 3,
 		Tasks: []alert.Task{{Key: "1_2", Name: "n", Due: 1763640000000, Status: "dead", Code: 503, Class: "status"}},
 	}}
 	if edit != nil {
@@ -109,7 +109,7 @@ func TestRobots(t *testing.T) {
 			b, _ := json.Marshal(v)
 			texts += string(b)
 		}
-		if strings.Contains(texts, "@all") || strings.Contains(texts, `\u003c`) || strings.Contains(texts, "*x*") || !strings.Contains(texts, "shop/") {
+		if strings.Contains(texts, "://evil") || strings.Contains(texts, "\u202e") || strings.Contains(texts, "@all") || strings.Contains(texts, `\u003c`) || strings.Contains(texts, "*x*") || !strings.Contains(texts, "shop/") {
 			t.Errorf("%s says %s", x.kind, got.body)
 		}
 		switch x.kind {

@@ -144,11 +144,12 @@ func text(d *alert.Delivery, mention func(who string) string) string {
 }
 
 // plain is a user's text without what would mean something to a channel: markup, mentions,
-// line breaks; 100 characters of it at most.
+// links, line breaks, a change of direction; 100 characters of it at most.
 func plain(s string) string {
 	n := 0
+	s = strings.ReplaceAll(s, "://", "：//")
 	return strings.Map(func(c rune) rune {
-		if n++; n > 100 || c == utf8.RuneError {
+		if n++; n > 100 || c == utf8.RuneError || unicode.Is(unicode.Bidi_Control, c) {
 			return -1
 		}
 		if i := strings.IndexRune("<>@`*[]()#~|&!", c); i >= 0 {

@@ -1,0 +1,117 @@
+package alert
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+// In no minute a channel gets more messages than it takes, repeats included, and every
+// incident is in one of them.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(18)
+		w.rule("r", func(r *Rule) { r.Repeat = 0 })
+		w.run()
+		var at []time.Time
+		told := 0
+		w.send = func(d *Delivery) Result {
+			at = append(at, time.Now())
+			if len(at)%4 == 0 {
+				return Result{} // it is tried again
+			}
+			told += max(d.Message.Count, 1)
+			return Result{Delivered: true}
+		}
+		w.ends(1, engine.Dead)
+		time.Sleep(55 * time.Second)
+		for i := range 600 {
+			w.ends(engine.TimerID(i+2), engine.Dead)
+			time.Sleep(250 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		for i := range at {
+			if i >= 18 && at[i].Sub(at[i-18]) < time.Minute {
+				t.Fatalf("19 messages in %v", at[i].Sub(at[i-18]))
+			}
+		}
+		if told != 601 {
+			t.Errorf("%d incidents were told, want 601", told)
+		}
+		w.stop()
+	})
+}
+
+// A message is sent when its incident is stored: a process that is killed then sends it again
+// under the same id.
+func TestStoredFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.run()
+		w.send = func(d *Delivery) Result {
+			o := w.set.Get(engine.ObjectKey{Kind: incidentKind, App: "shop", Name: d.Message.Incident.ID})
+			if o == nil {
+				t.Error("the incident is not stored")
+			} else if i, _ := read[Incident](o); i.Told != 1 || i.Sent != 0 {
+				t.Errorf("stored is %+v", i)
+			}
+			return Result{Delivered: true}
+		}
+		for i := range 200 {
+			w.ends(engine.TimerID(i+1), engine.Dead)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		w.mu.Lock()
+		w.send = nil
+		n := len(w.sent)
+		w.mu.Unlock()
+		if n != 59 {
+			t.Errorf("%d messages were sent, want 59", n)
+		}
+		w.stop()
+	})
+}
+
+// A channel that hangs holds up neither the engine nor another channel.
+func TestHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.put(ChannelKind, "shop", "stuck", Channel{Kind: "slack", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		w.rule("r", func(r *Rule) { r.Channels, r.Repeat = []string{"stuck", "ops"}, 0 })
+		hang := make(chan struct{})
+		got := 0
+		w.Alerter.cfg.Send = func(_ context.Context, d *Delivery) Result {
+			if d.Channel.Kind == "slack" {
+				<-hang
+			} else {
+				got += max(d.Message.Count, 1)
+			}
+			return Result{Delivered: true}
+		}
+		w.run()
+		began := time.Now()
+		for i := range 2000 {
+			w.ends(engine.TimerID(i+1), engine.Dead)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the engine waited for %v", took)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got != 2000 {
+			t.Errorf("the other channel was told of %d incidents, want 2000", got)
+		}
+		close(hang)
+		w.stop()
+	})
+}
