@@ -379,3 +379,28 @@ func TestTimerThatIsBehindRests(t *testing.T) {
 		})
 	}
 }
+
+// A timer that is behind while it is still owed a range of earlier dues is called in order,
+// if its overlap is queue: what is left of the range has a place behind the later one.
+func TestQueueBehindARange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 40
+		w.start()
+		w.behave("a", func(*call) reply { return slow(400 * time.Millisecond) })
+		w.make(timer("a", every(250*time.Millisecond), overlap(engine.OverlapQueue), misfire(engine.MisfireAll, time.Hour)))
+		time.Sleep(3 * time.Second)
+		w.step(30 * time.Second)
+		time.Sleep(3 * time.Minute)
+		last := int64(0)
+		calls := w.of("a")
+		for _, c := range calls {
+			if c.attempt == 1 && c.key.Due < last {
+				t.Fatalf("%s was called after %s", stamp(c.key.Due), stamp(last))
+			}
+			last = max(last, c.key.Due)
+		}
+		if len(calls) < 300 {
+			t.Errorf("%d calls", len(calls))
+		}
+	})
+}

@@ -165,7 +165,23 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
 		return nil
 	}
+	if t.Overlap == engine.OverlapQueue {
+		// What is left of an earlier range has a place behind this one.
+		if earlier, err := u.isLater(ctx, o); err != nil || earlier {
+			u.waits = append(u.waits, o)
+			return err
+		}
+	}
 	return u.unfold(ctx, t, &p, o, most)
+}
+
+// isLater reports whether the timer of a range has an earlier range.
+func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err error) {
+	err = u.e.EachRow(ctx, o.Key.Timer, -1, func(x *engine.Owed) bool {
+		later = x.To != 0 && x.Key.Due < o.Key.Due
+		return !later && x.Key.Due < o.Key.Due
+	})
+	return later, err
 }
 
 func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, most int) error {
