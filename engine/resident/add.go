@@ -36,23 +36,41 @@ func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool, 
 	if max(sh.changed[id], sh.opened) > read.from && !own {
 		return true, nil, nil
 	}
-	lv, err := m.enroll(sh, t)
-	if err != nil {
+	after := max(from-1, sh.watermark, sh.decided[id])
+	lv, err := m.enrollToLoad(sh, t, after)
+	if lv == nil {
 		return false, nil, err
 	}
-	after := max(from-1, sh.watermark, sh.decided[id])
+	m.scheduleLoaded(sh, lv, after)
+	sh.dismiss(lv)
+	return false, nil, nil
+}
+
+// enrollToLoad is enroll for a timer that is loaded; nil: it is deferred. mu is held.
+func (m *Memory) enrollToLoad(sh *shard, t *engine.Timer, after int64) (*Timer, error) {
+	if t.Flow != "" && sh.timers[t.ID] == nil {
+		p, err := plan.Of(t)
+		if err != nil || m.defers(t, &p, after) {
+			return nil, err
+		}
+	}
+	return m.enroll(sh, t)
+}
+
+// scheduleLoaded schedules the first due after the instant of a timer that is loaded. mu is held.
+func (m *Memory) scheduleLoaded(sh *shard, lv *Timer, after int64) {
 	// The decision about a timer that is late begins at the watermark, and what
 	// follows is scheduled when it was made.
 	if !lv.late && !lv.behind && !lv.frozen && !lv.deleted {
 		if lv.next == 0 {
-			m.schedule(lv, after)
+			if !m.addFull(lv, after) {
+				m.schedule(lv, after)
+			}
 		} else if due, ok := sh.skipped(lv, after); ok {
 			m.unschedule(lv)
 			m.schedule(lv, due-1)
 		}
 	}
-	sh.dismiss(lv)
-	return false, nil, nil
 }
 
 // addRow makes the task of a row; it is returned when it is to be queued now. spent are
@@ -130,6 +148,9 @@ func (m *Memory) add(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed
 		return nil
 	}
 	lv := sh.timers[t.ID]
+	if lv == nil && len(owe) == 0 && m.defers(t, p, t.ValidFrom) {
+		return nil
+	}
 	if lv == nil || lv.def.Version != t.Version {
 		lv = m.join(sh, t, p)
 	}
@@ -313,9 +334,9 @@ func (m *Memory) Fire(due int64, batch []Item) {
 		case lv.frozen && due <= lv.rangeTo:
 			// The change under way decides about the whole range. If it fails, Thaw has the due fire.
 		case stepped-due > policy.MisfireAfter:
-			m.addLate(lv, due, stepped, false)
+			m.addLate(lv, LateTimer{due: due, at: stepped})
 		case sh.fallsBehind(lv, due, now):
-			m.addLate(lv, due, now, true)
+			m.addLate(lv, LateTimer{due: due, at: now, behind: true})
 		default:
 			if t = sh.take(lv, due, now); t != nil && lv.plan.OneShot() && !t.Lane.takes(t) {
 				t.move(Leaving)

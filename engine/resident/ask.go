@@ -262,7 +262,7 @@ func (m *Memory) Coming(from, end int64, app string, most int) (es []engine.Entr
 		es = m.shards[i].coming(es, from, end, app)
 		runtime.Gosched() // what is due goes first
 	}
-	return es
+	return m.Deferred.coming(es, from, end, most)
 }
 
 // Owned are the shards of this process. What is due and what is owed of their timers is

@@ -50,9 +50,10 @@ type Lane struct {
 	mu   sync.Mutex // guards all below
 	dead bool       // forgotten: another may stand in its place
 
-	keyed    bool // it has flow keys: see heldMost
-	resident int  // unfinished tasks in memory
-	spilled  bool // rows wait that are not in memory
+	keyed    bool         // it has flow keys: see heldMost
+	ahead    atomic.Int64 // one-shots with flow keys in the wheel; not guarded
+	resident int          // unfinished tasks in memory
+	spilled  bool         // rows wait that are not in memory
 	// leaving are the tasks that wait for their row, and go then; while staying, they
 	// stay: refill has read all rows and is about to queue them.
 	leaving map[*Task]struct{}
@@ -104,7 +105,7 @@ func (ls *Lanes) of(t *engine.Timer) *Lane {
 func (ls *Lanes) prune() {
 	for id, l := range ls.byID {
 		l.mu.Lock()
-		if l.resident == 0 && !l.spilled {
+		if l.resident == 0 && !l.spilled && l.ahead.Load() == 0 {
 			l.dead = true
 			delete(ls.byID, id)
 		}

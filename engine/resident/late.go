@@ -16,7 +16,7 @@ import (
 // the watermark back until then.
 type LateTimers struct {
 	Inbox[LateTimer]
-	Waiting atomic.Int64 // those that a step of the clock made late, in the list or being decided
+	Waiting atomic.Int64 // those that are not behind, in the list or being decided
 }
 
 // LateTimer is one of them.
@@ -32,26 +32,28 @@ type LateTimer struct {
 	// behind: no step of the clock made it late, so all of it is called: its dues become
 	// a range without end; see engine/scheduler/unfold.go.
 	behind bool
+	alone  bool  // a one-shot that its lane has no room for: it is called when its row's turn comes
 	goesOn bool  // it has dues that are not decided
 	upTo   int64 // … else: up to when they are
 }
 
 // addLate leaves a timer that is behind from a due on to run. Never blocks. Mu of its shard
 // is held.
-func (m *Memory) addLate(lv *Timer, due, at int64, behind bool) {
+func (m *Memory) addLate(lv *Timer, x LateTimer) {
 	l := &m.Late
-	lv.next, lv.late = 0, true
+	lv.leaveWheel()
+	lv.late = true
 	// The decision begins at the watermark as it is now: dues from there on may be
 	// admitted while the timer waits for it, and are left to it.
-	from, sh := due-1, m.shardOf(lv.def.ID)
-	if due > sh.watermark {
+	from, sh := x.due-1, m.shardOf(lv.def.ID)
+	if x.due > sh.watermark {
 		from = min(from, max(sh.watermark, sh.decided[lv.def.ID]))
 	}
-	h := m.Pins.Pin(from)
-	if !behind {
+	x.id, x.generation, x.pin = lv.def.ID, lv.def.Generation, m.Pins.Pin(from)
+	if !x.behind {
 		l.Waiting.Add(1)
 	}
-	l.Add(LateTimer{id: lv.def.ID, generation: lv.def.Generation, due: due, pin: h, at: at, behind: behind})
+	l.Add(x)
 }
 
 // of is the timer, while it is as it was when it was added: a change says itself what
@@ -129,6 +131,14 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 	d.Now = x.at
 	if lv.rangeTo != 0 { // what is decided of a range leaves it
 		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.rangeFrom})
+	}
+	if x.alone {
+		if open := sh.duesOf(lv, x.due-1, x.due).Open(&lv.plan, max(after, x.due-1), x.due); len(open) > 0 {
+			o := policy.Row(lv.def, x.due)
+			o.Held = 1
+			d.Owe = append(d.Owe, o)
+		}
+		return
 	}
 	if x.behind {
 		end := int64(engine.Endless)

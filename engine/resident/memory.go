@@ -44,18 +44,20 @@ type Config struct {
 type Memory struct {
 	cfg Config
 
-	owned   atomic.Pointer[engine.Set] // see Owned
-	held    atomic.Pointer[engine.Set] // see Held
-	shards  [engine.Shards]shard
-	Queue   *fair.Queue[*Task]
-	Wheel   *wheel.Wheel[Item]
-	Pins    Pins
-	Reads   Reads
-	Bodies  Bodies
-	Lanes   *Lanes
-	Late    LateTimers
-	Former  FormerRows
-	Intents *Intents
+	owned  atomic.Pointer[engine.Set] // see Owned
+	held   atomic.Pointer[engine.Set] // see Held
+	shards [engine.Shards]shard
+	Queue  *fair.Queue[*Task]
+	Wheel  *wheel.Wheel[Item]
+	Pins   Pins
+	Reads  Reads
+	Bodies Bodies
+	Lanes  *Lanes
+	Late   LateTimers
+	// Deferred: what flow keys hold, and need not be in memory before its due.
+	Deferred Deferred
+	Former   FormerRows
+	Intents  *Intents
 	// Settled wakes those who wait for a settle, a decision or the end of a first byte.
 	Settled Signal
 
@@ -98,6 +100,7 @@ func New(cfg Config) *Memory {
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
 	m.Lanes.resuming = &m.Resuming
+	m.Deferred = newDeferred()
 	m.Late.Inbox, m.Former = newInbox[LateTimer](), FormerRows{Inbox: newInbox[*FormerTimer](), timers: map[engine.TimerID]*FormerTimer{}}
 	return m
 }

@@ -31,6 +31,7 @@ type Timer struct {
 	lane       *fair.Lane[*Task] // of its app and target
 	laneMemory *Lane
 	next       int64 // the due that lies in the wheel; 0: none
+	ahead      *Lane // counts it there: see countAhead
 	handle     wheel.Handle
 	// Dues up to RangeTo are in owed as a range of the plan (its key's due is
 	// RangeFrom), because the clock had stepped back behind the watermark.
@@ -169,7 +170,7 @@ func (m *Memory) fellBehind(lv *Timer, due int64) bool {
 	if stepped-due <= policy.MisfireAfter {
 		return false
 	}
-	m.addLate(lv, due, stepped, false)
+	m.addLate(lv, LateTimer{due: due, at: stepped})
 	return true
 }
 
@@ -237,12 +238,13 @@ func (m *Memory) assign(lv *Timer) {
 // fires in the wheel's next batch, or is decided with those that follow it when the
 // timer is far behind. mu is held.
 func (m *Memory) schedule(lv *Timer, after int64) {
-	lv.next = 0
+	lv.leaveWheel()
 	due, ok := lv.plan.Next(after)
 	if !ok || due >= m.Horizon.Load() && due > lv.rangeTo || m.fellBehind(lv, due) {
 		return
 	}
 	lv.next = due
+	lv.countAhead()
 	lv.handle = m.Wheel.Add(due, Item{id: lv.def.ID})
 }
 
@@ -250,6 +252,6 @@ func (m *Memory) schedule(lv *Timer, after int64) {
 func (m *Memory) unschedule(lv *Timer) {
 	if lv.next != 0 {
 		m.Wheel.Remove(lv.handle)
-		lv.next = 0
+		lv.leaveWheel()
 	}
 }

@@ -169,3 +169,42 @@ func (m *migrator) entriesOf(t *engine.Timer, p *plan.Plan, next, from int64) []
 
 // missing stands for a definition that could not be read.
 var missing = []byte{}
+
+// deferredEvery is how often what is deferred is looked at.
+const deferredEvery = 20 * time.Millisecond
+
+// admitDeferred brings one-shots into memory, or into rows, that wait for room in the lanes of
+// their flow keys, until ctx ends: see resident.Deferred.
+func (e *Scheduler) admitDeferred(ctx context.Context) error {
+	turns := resident.NewDeferredTurns(e.memory)
+	for ctx.Err() == nil {
+		if turns.IsEmpty() {
+			select {
+			case <-ctx.Done():
+			case <-e.memory.Deferred.More():
+			}
+			continue
+		}
+		began := time.Now()
+		es := turns.Take(e.now(), page)
+		if len(es) == 0 {
+			process.Sleep(ctx, deferredEvery)
+			continue
+		}
+		read := e.memory.Reads.Begin()
+		err := e.migrator.admit(ctx, es, es[0].Due, read)
+		read.End()
+		for err != nil && ctx.Err() == nil {
+			e.log.Error("cannot read one-shots whose flow keys have held them back; trying again", "error", err)
+			process.Sleep(ctx, time.Second)
+			read := e.memory.Reads.Begin()
+			err = e.migrator.admit(ctx, es, es[0].Due, read)
+			read.End()
+		}
+		if ctx.Err() == nil {
+			turns.Done()
+		}
+		process.Sleep(ctx, time.Since(began)) // half of a core: nobody waits for them
+	}
+	return nil
+}

@@ -330,6 +330,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.process.Stage("refill", e.refill),
 		e.process.Stage("ended", e.cancelFormer),
 		e.process.Stage("misfires", e.decideLate),
+		e.process.Stage("deferred", e.admitDeferred),
 		e.process.Stage("migrator", e.migrator.run),
 		e.process.Stage("auditor", e.audit),
 		e.process.Stage("janitor", e.janitor),

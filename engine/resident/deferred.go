@@ -1,0 +1,218 @@
+package resident
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+)
+
+// Deferred are one-shots whose flow keys let fewer calls through than come due: an id and a
+// due each (16 bytes), where a timer in memory takes 1 KB.
+//
+//	load, create ──► the wheel, while fewer than heldMost of the lane are there or wait
+//	     └── else ─► Deferred ── there is room 2 s before the due ──► the wheel
+//	                        └── else, at the due ──► a row, which refill brings (LateTimer.alone)
+//
+// The watermark waits for them.
+type Deferred struct {
+	mu      sync.Mutex
+	seconds map[int64]*deferredSecond // by the second in which they are due
+	more    chan struct{}
+}
+
+// deferredSecond has those of a second that were added until the second was taken.
+type deferredSecond struct {
+	pin   *Pin
+	lanes map[*Lane][]deferredDue
+}
+
+type deferredDue struct {
+	id  engine.TimerID
+	due int64
+}
+
+func newDeferred() Deferred {
+	return Deferred{seconds: map[int64]*deferredSecond{}, more: make(chan struct{}, 1)}
+}
+
+// More tells that there is one, where there was none.
+func (d *Deferred) More() <-chan struct{} { return d.more }
+
+const second = int64(1000)
+
+// defers reports whether a one-shot does not come into memory before its due, because
+// enough others of its lane are there. The mu of its shard is held.
+func (m *Memory) defers(t *engine.Timer, p *plan.Plan, after int64) bool {
+	if t.Flow == "" || !p.OneShot() || !m.Queue.Lane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow)).IsGated() {
+		return false
+	}
+	due, ok := p.Next(after)
+	if !ok || due >= m.Horizon.Load() || due <= m.now() {
+		return false
+	}
+	l := m.Lanes.of(t)
+	if l.roomAhead() > 0 {
+		return false
+	}
+	d, at := &m.Deferred, due/second
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.seconds[at]
+	if s == nil {
+		s = &deferredSecond{m.Pins.Pin(at*second - 1), map[*Lane][]deferredDue{}}
+		d.seconds[at] = s
+	}
+	s.lanes[l] = append(s.lanes[l], deferredDue{t.ID, due})
+	select {
+	case d.more <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// coming appends those that are due in [from, end), until there are more than most.
+func (d *Deferred) coming(es []engine.Entry, from, end int64, most int) []engine.Entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at := from / second; at*second < end; at++ {
+		s := d.seconds[at]
+		if s == nil {
+			continue
+		}
+		for _, ds := range s.lanes {
+			for _, x := range ds {
+				if len(es) > most {
+					return es
+				}
+				if x.due >= from && x.due < end {
+					es = append(es, engine.Entry{ID: x.id, Due: x.due})
+				}
+			}
+		}
+	}
+	return es
+}
+
+// roomAhead is how many more one-shots of the lane may lie in the wheel.
+func (l *Lane) roomAhead() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spilled {
+		return 0
+	}
+	return heldMost - l.resident - int(l.ahead.Load())
+}
+
+// addFull leaves a one-shot whose due is past to a decision, which makes it a row, when the
+// flow keys of its lane have enough in memory. mu is held.
+func (m *Memory) addFull(lv *Timer, after int64) bool {
+	if lv.def.Flow == "" || !lv.plan.OneShot() || !lv.lane.IsGated() {
+		return false
+	}
+	due, ok := lv.plan.Next(after)
+	if !ok || due > m.now() || m.fellBehind(lv, due) || !lv.inMemory().isFull() {
+		return lv.late
+	}
+	m.addLate(lv, LateTimer{due: due, at: due, alone: true})
+	return true
+}
+
+// countAhead counts a one-shot in the wheel that has flow keys. mu is held.
+func (lv *Timer) countAhead() {
+	if lv.def.Flow != "" && lv.plan.OneShot() {
+		lv.ahead = lv.inMemory()
+		lv.ahead.ahead.Add(1)
+	}
+}
+
+// leaveWheel notes that no due of a timer lies in the wheel. mu is held.
+func (lv *Timer) leaveWheel() {
+	lv.next = 0
+	if lv.ahead != nil {
+		lv.ahead.ahead.Add(-1)
+		lv.ahead = nil
+	}
+}
+
+// DeferredTurns goes through what is deferred. It is not for several goroutines at once.
+type DeferredTurns struct {
+	m    *Memory
+	open []*deferredTurn
+}
+
+// deferredTurn is one second. The list of a lane is in order of due.
+type deferredTurn struct {
+	pin   *Pin
+	lanes map[*Lane][]deferredDue
+}
+
+// NewDeferredTurns makes one.
+func NewDeferredTurns(m *Memory) *DeferredTurns { return &DeferredTurns{m: m} }
+
+// IsEmpty reports whether nothing is deferred.
+func (ts *DeferredTurns) IsEmpty() bool {
+	d := &ts.m.Deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(ts.open) == 0 && len(d.seconds) == 0
+}
+
+// soon is how long (ms) before its due a one-shot comes into the wheel, if there is room.
+const soon = 2 * second
+
+// Take takes those whose due has come, and those that come soon and that there is room for:
+// of one lane, most at most. When they are in memory, Done is to be called.
+func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
+	ts.openSeconds(now + soon)
+	for _, t := range ts.open {
+		for l, ds := range t.lanes {
+			n := 0
+			for room := l.roomAhead(); n < min(len(ds), most) && (ds[n].due <= now || n < room); n++ {
+				es = append(es, engine.Entry{ID: ds[n].id, Due: ds[n].due})
+			}
+			if n == 0 {
+				continue
+			}
+			if t.lanes[l] = ds[n:]; n == len(ds) {
+				delete(t.lanes, l)
+			}
+			return es
+		}
+	}
+	return nil
+}
+
+// Done lets the watermark pass the seconds of which all are taken.
+func (ts *DeferredTurns) Done() {
+	ts.open = slices.DeleteFunc(ts.open, func(t *deferredTurn) bool {
+		if len(t.lanes) > 0 {
+			return false
+		}
+		ts.m.Pins.Release(t.pin)
+		return true
+	})
+}
+
+// openSeconds takes the seconds that begin before the instant, and sorts them.
+func (ts *DeferredTurns) openSeconds(before int64) {
+	d := &ts.m.Deferred
+	var opened []*deferredSecond
+	d.mu.Lock()
+	for at, s := range d.seconds {
+		if at*second < before {
+			opened = append(opened, s)
+			delete(d.seconds, at)
+		}
+	}
+	d.mu.Unlock()
+	for _, s := range opened {
+		for _, ds := range s.lanes {
+			slices.SortFunc(ds, func(a, b deferredDue) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
+		}
+		ts.open = append(ts.open, &deferredTurn{s.pin, s.lanes})
+	}
+	slices.SortFunc(ts.open, func(a, b *deferredTurn) int { return cmp.Compare(a.pin.at, b.pin.at) })
+}

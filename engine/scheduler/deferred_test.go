@@ -1,0 +1,100 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/flow"
+)
+
+// Of one-shots that wait for one key not more than 10,000 come into memory before their due;
+// the rest is called in its turn, once, also across a crash; and not if it was deleted.
+func TestOneShotsOfASlowKeyStayOutOfMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(400)})
+		w.start()
+		due := w.now() + 100_000 // after the minute that is loaded, and the next
+		const n = 10_500
+		var ids []engine.TimerID
+		target := func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }
+		for i := range n {
+			ids = append(ids, w.make(timer(fmt.Sprint(i), at(due+int64(i%7)), flows("k"), target)))
+		}
+		time.Sleep(95 * time.Second)
+		for i := range 500 { // their minute is loaded
+			w.make(timer(fmt.Sprint("late", i), at(due), flows("k"), target))
+		}
+		if m := w.metric("xtimer_wheel_tasks"); m > 10_100 || m < 9_000 {
+			t.Errorf("%v lie in the wheel", m)
+		}
+		if c, err := w.Coming(t.Context(), due, "app", 1); err != nil || c.Seconds[due/1000%60] != n+500 {
+			t.Errorf("%d are said to be due, %v", c.Seconds[due/1000%60], err)
+		}
+		deleted := 0
+		for i := 0; i < n; i += 100 {
+			if _, err := w.Delete(t.Context(), ids[i], 0); err != nil {
+				t.Fatal(err)
+			}
+			deleted++
+		}
+		time.Sleep(8 * time.Second)
+		if r := w.Resident(); r > 10_000 {
+			t.Errorf("%d tasks are in memory", r)
+		}
+		w.crash(time.Second)
+		time.Sleep(60 * time.Second)
+		w.settle()
+		if r := w.Resident(); r != 0 {
+			t.Errorf("%d tasks are left", r)
+		}
+		called := map[engine.TimerID]int{}
+		w.mu.Lock()
+		for _, c := range w.calls {
+			if called[c.key.Timer]++; c.at < c.key.Due {
+				t.Errorf("%s was called early", c.key)
+			}
+		}
+		w.mu.Unlock()
+		if want := n + 500 - deleted; len(called) != want {
+			t.Errorf("%d were called, want %d", len(called), want)
+		}
+		for i := 0; i < n; i += 100 {
+			if called[ids[i]] > 0 {
+				t.Errorf("a timer was called that was deleted")
+			}
+		}
+	})
+}
+
+// What is deferred comes into the wheel as room is made there, and is on time then.
+func TestDeferredOneShotsAreOnTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(1_000_000)})
+		w.start()
+		due := w.now() + 100_000
+		const n = 11_000
+		for i := range n { // 2,000 a second
+			w.make(timer(fmt.Sprint(i), at(due+int64(i)/2), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+		}
+		time.Sleep(120 * time.Second)
+		w.settle()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.calls) != n {
+			t.Errorf("%d calls", len(w.calls))
+		}
+		for _, c := range w.calls {
+			if c.at-c.key.Due > 2 {
+				t.Fatalf("%s was called %d ms late", c.key, c.at-c.key.Due)
+			}
+		}
+	})
+}
