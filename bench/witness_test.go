@@ -3,6 +3,7 @@ package bench
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -53,6 +54,10 @@ func startWitness(t testing.TB) *witness {
 func (w *witness) take(c *fasthttp.RequestCtx) {
 	a := checker.Arrived{At: time.Now().UnixMicro()}
 	h := &c.Request.Header
+	if len(h.Peek("X-Xtimer-Batch")) > 0 {
+		w.takeBatch(c, a.At)
+		return
+	}
 	a.App, a.Name = string(h.Peek("X-Xtimer-App")), string(h.Peek("X-Xtimer-Name"))
 	timer, due, _ := strings.Cut(string(h.Peek("Idempotency-Key")), "_")
 	a.Timer = timer
@@ -84,6 +89,56 @@ func (w *witness) take(c *fasthttp.RequestCtx) {
 	w.mu.Lock()
 	w.logs.Arrived = append(w.logs.Arrived, a)
 	w.mu.Unlock()
+}
+
+// takeBatch notes each task of a batch as an arrival, with what is answered to it. Who would
+// hang up on a task alone fails it.
+func (w *witness) takeBatch(c *fasthttp.RequestCtx, at int64) {
+	h := &c.Request.Header
+	var b struct {
+		Tasks []struct {
+			Task, Timer, Name string
+			Due               time.Time
+			Attempt           int
+			Redelivered       bool
+			Body              []byte `json:"body_base64"`
+		}
+	}
+	err := json.Unmarshal(c.PostBody(), &b)
+	if err != nil || string(h.Peek("X-Xtimer-Tasks")) != strconv.Itoa(len(b.Tasks)) || len(h.Peek("Idempotency-Key")) > 0 {
+		b.Tasks[0].Timer += " in a batch that is none" // a phantom
+	}
+	type failure struct {
+		Task   string `json:"task"`
+		Status int    `json:"status"`
+	}
+	var failures []failure
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range b.Tasks {
+		a := checker.Arrived{Timer: t.Timer, Due: t.Due.UnixMilli(), App: string(h.Peek("X-Xtimer-App")), Name: t.Name, Attempt: t.Attempt, Redelivered: t.Redelivered, At: at, Code: 200}
+		if t.Task != fmt.Sprintf("%s_%d", t.Timer, a.Due) {
+			a.Timer += " by one field, but not by the others" // likewise
+		}
+		a.RequestSHA = sha(string(h.Method()), string(h.Peek("X-Owner")), string(h.ContentType()), t.Body)
+		switch kind, _, _ := strings.Cut(a.Name, "-"); {
+		case kind == refuses:
+			a.Code = 404
+		case kind == fails:
+			a.Code = 500
+		case (kind == stumbles || kind == drops) && a.Attempt == 1:
+			a.Code = 503
+		}
+		if a.Code != 200 {
+			failures = append(failures, failure{t.Task, a.Code})
+		}
+		a.Done = time.Now().UnixMicro()
+		w.logs.Arrived = append(w.logs.Arrived, a)
+	}
+	if failures != nil {
+		out, _ := json.Marshal(map[string]any{"failures": failures})
+		c.SetBody(out)
+	}
 }
 
 // sha is of what an owner says of a request.
