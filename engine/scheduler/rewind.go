@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"xtimer/engine"
@@ -48,49 +49,52 @@ func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after,
 // fromRanges decides what is past of the ranges that are owed, and puts what is to
 // come into new ones.
 func (r *recovery) fromRanges(ctx context.Context) error {
-	if len(r.ranges) == 0 {
-		return nil
-	}
-	for id, rows := range r.ranges {
-		ts, _, err := r.definitions(ctx, []engine.TimerID{id})
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.ranges)), page) {
+		ts, _, err := r.definitions(ctx, ids)
 		if err != nil {
 			return err
 		}
-		t := ts[0]
-		if t == nil {
-			continue // gone, and resume drops them; or left out, and they stay
-		}
-		p, err := plan.Of(t)
-		if err != nil {
-			r.e.leaveOut(id, err)
-			continue
-		}
-		w := r.watermark(id)
-		from, to := w, int64(0)
-		for i := range rows {
-			if rows[i].Generation != t.Generation {
-				continue
+		for i, id := range ids {
+			if ts[i] == nil {
+				continue // gone, and resume drops them; or left out, and they stay
 			}
-			if err := r.fromRange(ctx, t, &p, &rows[i]); err != nil {
+			if err := r.fromRangesOf(ctx, ts[i], r.ranges[id]); err != nil {
 				return err
 			}
-			from, to = min(from, rows[i].Key.Due-1), max(to, r.endOf(&rows[i]))
-		}
-		if !r.hasRange(t) {
-			continue
-		}
-		if to <= r.now {
-			from = w
-		}
-		if mark := r.mark(id.Shard()); mark > w {
-			to = max(to, mark)
-		}
-		r.ahead(&r.d, t, &p, from, to)
-		if err := r.flushMany(ctx); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// fromRangesOf does it for one timer.
+func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer, rows []engine.Owed) error {
+	p, err := plan.Of(t)
+	if err != nil {
+		r.e.leaveOut(t.ID, err)
+		return nil
+	}
+	w := r.watermark(t.ID)
+	from, to := w, int64(0)
+	for i := range rows {
+		if rows[i].Generation != t.Generation {
+			continue
+		}
+		if err := r.fromRange(ctx, t, &p, &rows[i]); err != nil {
+			return err
+		}
+		from, to = min(from, rows[i].Key.Due-1), max(to, r.endOf(&rows[i]))
+	}
+	if !r.hasRange(t) {
+		return nil
+	}
+	if to <= r.now {
+		from = w
+	}
+	if mark := r.mark(t.ID.Shard()); mark > w {
+		to = max(to, mark)
+	}
+	r.ahead(&r.d, t, &p, from, to)
+	return r.flushMany(ctx)
 }
 
 // hasRange reports whether dues of the timer were owed as a range.
