@@ -84,6 +84,9 @@ type Node struct {
 	Weight int // its part of the shards, relative to the other nodes'; below 1 counts as 1
 	// Skew is by how many ms the wall clock of the node is ahead of the table's.
 	Skew int64
+	// Speaks is the version of the program in what nodes say to each other and store for
+	// each other: lives run beside each other whose versions are at most one apart.
+	Speaks int
 	// Wish is what is wished of the life.
 	Wish Wish
 	// Address is where the other nodes reach the API of the life, host:port; at most 255 bytes.
@@ -98,6 +101,10 @@ type Pulse struct {
 
 // Pulse returns the beat of the node's life.
 func (n *Node) Pulse() Pulse { return Pulse{n.Name, n.Life, n.Beat} }
+
+// Speaks is the version of this program, see Node.Speaks. 1 are the programs before there was
+// such a version; 2 heed a Wish.
+const Speaks = 2
 
 // NodeKept is for how long the row of a node without a life is kept.
 const NodeKept = time.Hour

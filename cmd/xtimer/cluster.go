@@ -22,7 +22,7 @@ func newLife(s *settings.Settings, cold engine.Cold, warm engine.Warm, log *slog
 	return &cluster.Config{
 		Node: engine.Node{
 			Name: s.Node, Life: 1 + rand.Uint64N(1<<64-1), // 0 is no life
-			Journal: store.Journal(s.DataDir, log), Weight: s.Weight, Address: s.Advertise,
+			Journal: store.Journal(s.DataDir, log), Weight: s.Weight, Address: s.Advertise, Speaks: engine.Speaks,
 		},
 		Members: store.Members(cold),
 		Mirror:  store.Mirror(warm),

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,4 +53,32 @@ func TestLifeWithoutCede(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestVersionsApart: a life joins lives whose version is one apart, and refuses others with
+// their name. A life that is over does not matter.
+func TestVersionsApart(t *testing.T) {
+	for speaks, older := range map[int]string{1: "that node", 2: "", 3: "", 4: "", 5: "this program"} {
+		synctest.Test(t, func(t *testing.T) {
+			table, began := memory.NewMembers(memory.NewCold()), time.Now()
+			for i, name := range []string{"gone", "other"} {
+				n := engine.Node{Name: name, Life: uint64(9 + i), State: engine.Serving, Speaks: speaks + 9 - 9*i, Address: "10.0.0.2:8080"}
+				if err := table.Join(t.Context(), n, engine.Pulse{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := table.Leave(t.Context(), 9); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := New(Config{
+				Node: engine.Node{Name: "own", Life: 1, Speaks: 3}, Members: table, Times: usual,
+				Boot: func() time.Duration { return time.Since(began) }, After: time.After, Gain: func([]Gained) {},
+			}).Run(ctx)
+			if older == "" && err != nil || older != "" && (err == nil || !strings.HasSuffix(err.Error(), "upgrade "+older+" first")) {
+				t.Errorf("beside version %d: %v", speaks, err)
+			}
+		})
+	}
 }

@@ -30,6 +30,9 @@ func (m *Member) join(ctx context.Context) error {
 				heard, since = p, now
 			}
 			last = now
+			if err := m.understands(); err != nil {
+				return err
+			}
 			if p.Life == 0 || now-since >= m.listen(&before) {
 				if before.Journal == n.Journal {
 					m.kept = m.heldBy(p.Life)
@@ -44,6 +47,23 @@ func (m *Member) join(ctx context.Context) error {
 			return fmt.Errorf("join the cluster: %w", ctx.Err())
 		}
 	}
+}
+
+// understands refuses to join lives of programs that are more than one version apart.
+func (m *Member) understands() error {
+	own := &m.cfg.Node
+	for i := range m.seen.Nodes {
+		n := &m.seen.Nodes[i]
+		if n.Life == 0 || n.Name == own.Name || max(n.Speaks-own.Speaks, own.Speaks-n.Speaks) <= 1 {
+			continue
+		}
+		older := "this program"
+		if n.Speaks < own.Speaks {
+			older = "that node"
+		}
+		return fmt.Errorf("node %s at %s speaks version %d of the protocol of the nodes, and this program version %d: they may be one apart; upgrade %s first", n.Name, n.Address, n.Speaks, own.Speaks, older)
+	}
+	return nil
 }
 
 // before is the row of the node, as a look read it.

@@ -106,7 +106,7 @@ func putNode(t *transaction, n *engine.Node, isNew bool) error {
 	b = appendBytes(append(b, "name="...), n.Name)
 	b = appendBytes(append(b, ",journal="...), n.Journal[:])
 	b = appendBytes(append(b, ",address="...), n.Address)
-	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d,skew=%d,wish=%d", n.Life, n.Beat, n.State, n.Weight, n.Skew, n.Wish)
+	b = fmt.Appendf(b, ",life=%d,beat=%d,state=%d,weight=%d,skew=%d,wish=%d,speaks=%d", n.Life, n.Beat, n.State, n.Weight, n.Skew, n.Wish, n.Speaks)
 	if !isNew {
 		b = appendBytes(append(b, " WHERE name="...), n.Name)
 	}
@@ -208,20 +208,20 @@ func (m *Members) Look(ctx context.Context, moves uint64) (seen engine.Membershi
 }
 
 func lookAtNodes(ctx context.Context, from querier) (seen engine.Membership, err error) {
-	const q = "SELECT " + serverTime + ",c.moves,c.secret,n.name,n.journal,n.life,n.beat,n.state,n.weight,n.skew,n.wish,n.address FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
+	const q = "SELECT " + serverTime + ",c.moves,c.secret,n.name,n.journal,n.life,n.beat,n.state,n.weight,n.skew,n.wish,n.speaks,n.address FROM cluster c LEFT JOIN nodes n ON TRUE WHERE c.one=1 ORDER BY n.name"
 	err = scan(ctx, from, q, func(rows *sql.Rows) error {
 		var name, address sql.NullString // NULL in the row that stands for no nodes
 		var secret, journal sql.RawBytes
 		var life, beat sql.Null[uint64]
-		var state, weight, skew, wish sql.NullInt64
-		if err := rows.Scan(&seen.Now, &seen.Moves, &secret, &name, &journal, &life, &beat, &state, &weight, &skew, &wish, &address); err != nil {
+		var state, weight, skew, wish, speaks sql.NullInt64
+		if err := rows.Scan(&seen.Now, &seen.Moves, &secret, &name, &journal, &life, &beat, &state, &weight, &skew, &wish, &speaks, &address); err != nil {
 			return err
 		}
 		copy(seen.Secret[:], secret)
 		if !name.Valid {
 			return nil
 		}
-		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64), Skew: skew.Int64, Wish: engine.Wish(wish.Int64), Address: address.String}
+		n := engine.Node{Name: name.String, Life: life.V, Beat: beat.V, State: engine.NodeState(state.Int64), Weight: int(weight.Int64), Skew: skew.Int64, Wish: engine.Wish(wish.Int64), Speaks: int(speaks.Int64), Address: address.String}
 		copy(n.Journal[:], journal)
 		seen.Nodes = append(seen.Nodes, n)
 		return nil

@@ -124,7 +124,7 @@ func looks(s *members) {
 	s.same("nodes", len(empty.Nodes), 0)
 	s.same("a shard", empty.Shards[7].Holder, 0)
 	b, a := node("b", 2), node("a", 1)
-	a.State, a.Weight, a.Skew = engine.Unfit, 7, -1234
+	a.State, a.Weight, a.Skew, a.Speaks = engine.Unfit, 7, -1234, 3
 	s.join(b, a)
 	joined := s.look()
 	s.same("the clock", time.Since(time.UnixMilli(joined.Now)).Abs() < time.Minute, true)
