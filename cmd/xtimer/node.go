@@ -105,7 +105,7 @@ func newNode(s *settings.Settings, log *slog.Logger, files uint64) (*node, error
 		Pprof:         s.Pprof,
 		Settings:      s.Shown(),
 		Console: func(api http.RoundTripper) http.Handler {
-			return console.New(console.Config{API: api, NoRedis: len(s.RedisAddr) == 0, Log: log})
+			return console.New(console.Config{API: api, NoRedis: len(s.RedisAddr) == 0, Cluster: s.Cluster, Log: log})
 		},
 		Version: httpapi.Version{Version: b.version, Commit: b.commit, Go: b.goVersion},
 		Metrics: func(w io.Writer) {

@@ -30,6 +30,8 @@ type Config struct {
 	API http.RoundTripper
 	// NoRedis: the warm tier is the memory of the process, which is always available.
 	NoRedis bool
+	// Cluster: the server is one of several nodes.
+	Cluster bool
 	Log     *slog.Logger // default slog.Default()
 }
 
@@ -76,6 +78,7 @@ func New(cfg Config) http.Handler {
 		"POST /work/{id}/stop":       stopWork,
 		"GET /system":                showSystem,
 		"POST /system/backup":        backUp,
+		"GET /cluster":               showCluster,
 		"GET /live":                  showLive,
 		"GET /live/events":           liveEvents,
 		"POST /sign-out":             signOut,

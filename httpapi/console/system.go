@@ -48,3 +48,59 @@ func backUp(v *visit) error {
 	}
 	return v.system(b)
 }
+
+// showCluster is GET /cluster: the nodes that share a database, and who owns each shard.
+func showCluster(v *visit) error {
+	c, err := v.api.Cluster(v.ctx)
+	if err != nil {
+		return err
+	}
+	return v.show("cluster", v.T("Nodes"), &clusterData{Cluster: *c, Rows: shardRows(c)})
+}
+
+type clusterData struct {
+	client.Cluster
+	Rows [][]shardCell
+}
+
+// shardCell is a shard in the grid. The number of its owner, which the cell shows, is the
+// place in the list of nodes: its colour is not all that tells it.
+type shardCell struct {
+	Shard, N int    // N 0: no node in the list owns it
+	Owner    string // "": no node owns it
+	Color    int
+}
+
+const (
+	shardsOfRow = 16
+	nodeColors  = 6 // in app.css
+)
+
+func shardRows(c *client.Cluster) (rows [][]shardCell) {
+	place := make(map[string]int, len(c.Nodes))
+	for i := range c.Nodes {
+		place[c.Nodes[i].Name] = i + 1
+	}
+	for i, owner := range c.Shards {
+		if i%shardsOfRow == 0 {
+			rows = append(rows, nil)
+		}
+		cell := shardCell{Shard: i, N: place[owner], Owner: owner}
+		if cell.N > 0 {
+			cell.Color = nodeColor(cell.N - 1)
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], cell)
+	}
+	return rows
+}
+
+func nodeColor(i int) int { return i%nodeColors + 1 }
+
+// NodeColor is the colour of a node, by its place in the list.
+func (v *visit) NodeColor(i int) int { return nodeColor(i) }
+
+// Plus1 is the number of a place in a list, for people.
+func (v *visit) Plus1(i int) int { return i + 1 }
+
+// Cluster reports whether the server is one of several nodes, and the visitor may see them.
+func (v *visit) Cluster() bool { return v.c.cfg.Cluster && v.AllApps() }

@@ -100,3 +100,17 @@ func (v *visit) phases(p *client.Phases) []phase {
 	}
 	return shown
 }
+
+// Own is the lateness of a task in ms without the time for which its first attempt was held;
+// nil: it was not held, or was not sent.
+func (v *visit) Own(t *client.Task) *float64 {
+	if t.LatenessMS == nil || len(t.Attempts) == 0 {
+		return nil
+	}
+	first := &t.Attempts[0]
+	if first.N != 1 || first.PhasesUS == nil || first.PhasesUS.Hold == 0 {
+		return nil
+	}
+	own := max(0, *t.LatenessMS-float64(first.PhasesUS.Hold)/1000)
+	return &own
+}
