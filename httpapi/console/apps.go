@@ -1,7 +1,10 @@
 package console
 
 import (
+	"net/http"
+	"net/url"
 	"strconv"
+	"time"
 
 	"xtimer/httpapi/client"
 )
@@ -29,6 +32,70 @@ func listApps(v *visit) error {
 	}
 	return v.show("apps", title, &d)
 }
+
+// flowsOfPage is how many flow keys a page lists.
+const flowsOfPage = 500
+
+// listFlows is GET /flows?app=: the flow keys of an app that have a limit or a pause.
+func listFlows(v *visit) error {
+	d := flowsData{App: v.query("app"), All: v.AllApps()}
+	if !d.All {
+		d.App = v.grant.App
+	}
+	if d.App != "" {
+		for f, err := range v.api.Flows(v.ctx, d.App) {
+			if err != nil {
+				return err
+			}
+			if len(d.Flows) == flowsOfPage {
+				d.More = true
+				break
+			}
+			d.Flows = append(d.Flows, f)
+		}
+	}
+	return v.show("flows", v.T("Flow keys"), &d)
+}
+
+type flowsData struct {
+	App   string // "": none was asked for
+	All   bool   // the visitor may see other apps
+	Flows []client.Flow
+	More  bool // some are not listed
+}
+
+// actOnFlow is POST /flows: it pauses or resumes a flow key, or an app where no key is named.
+func actOnFlow(v *visit) error {
+	form := v.r.PostForm
+	app, key, pause := form.Get("app"), form.Get("key"), client.Pause{Reason: typed("reason", form.Get("reason"))}
+	var err error
+	switch action := form.Get("action"); {
+	case app == "":
+		err = &fault{http.StatusBadRequest, "The form is invalid."}
+	case action == "pause" && key == "":
+		err = v.api.PauseApp(v.ctx, app, pause)
+	case action == "pause":
+		_, err = v.api.PauseFlow(v.ctx, app, key, pause)
+	case action == "resume" && key == "":
+		if err = v.api.ResumeApp(v.ctx, app); client.IsNotFound(err) {
+			err = nil // the app was never paused
+		}
+	case action == "resume":
+		_, err = v.api.ResumeFlow(v.ctx, app, key)
+	default:
+		err = &fault{http.StatusBadRequest, "The form is invalid."}
+	}
+	if err != nil {
+		return err
+	}
+	return redirect("/flows?app=" + url.QueryEscape(app))
+}
+
+// Per is the time in which the rate of a flow key counts.
+func (v *visit) Per(l client.FlowLimit) string { return millis(float64(l.Per) / 1e6) }
+
+// Endless reports whether a pause has no end that a person would wait for.
+func (v *visit) Endless(until time.Time) bool { return until.Sub(v.Now) > 100*365*24*time.Hour }
 
 type appsData struct {
 	client.AppPage

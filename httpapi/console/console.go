@@ -79,6 +79,8 @@ func New(cfg Config) http.Handler {
 		"GET /system":                showSystem,
 		"POST /system/backup":        backUp,
 		"GET /cluster":               showCluster,
+		"GET /flows":                 listFlows,
+		"POST /flows":                actOnFlow,
 		"GET /live":                  showLive,
 		"GET /live/events":           liveEvents,
 		"POST /sign-out":             signOut,
