@@ -2,7 +2,6 @@ package alert
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,8 +114,8 @@ func newJudge(newID func() string) *judge {
 	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID}
 }
 
-// mostGroups bounds what is counted at a time; beyond it, what has no incident is forgotten.
-const mostGroups = 100_000
+// mostGroups bounds what is counted apart; beyond it, what is new is counted by app.
+const mostGroups = 10_000
 
 func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	app, by, timer := ev.App, r.app+"/"+r.name, engine.TimerID(0)
@@ -140,9 +139,11 @@ func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group 
 	key := strings.Join([]string{r.app, r.name, r.By, app, by, timer.String()}, "\x00")
 	g := j.groups[key]
 	if g == nil {
-		if len(j.groups) >= mostGroups {
-			maps.DeleteFunc(j.groups, func(_ string, g *group) bool { return g.open == nil })
-			j.index()
+		if len(j.groups) >= mostGroups && (timer != 0 || r.By == "target" && by != app) {
+			if r.Streak > 0 {
+				return &group{rule: r, app: app, by: by, timer: timer} // a streak is of one timer
+			}
+			return j.groupOf(r, app, app, 0)
 		}
 		g = &group{rule: r, app: app, by: by, timer: timer}
 		j.groups[key] = g
@@ -243,12 +244,27 @@ func (j *judge) gone(i *Incident, now int64) {
 
 // pass closes the incidents of several timers that had no failure for a time, and a success.
 func (j *judge) pass(now int64, sawSuccess func(app string) bool) (closed []*Incident) {
-	for _, g := range j.groups {
+	full, removed := len(j.groups) >= mostGroups/2, false
+	for key, g := range j.groups {
+		if g.open == nil && full && g.isStale(now) {
+			delete(j.groups, key)
+			removed = true
+			continue
+		}
 		if g.open != nil && g.timer == 0 && g.word == "" && now-g.open.Last > g.rule.Within.Milliseconds() && sawSuccess(g.app) {
 			closed = append(closed, g.close(now, "recovered"))
 		}
 	}
+	if removed {
+		j.index()
+	}
 	return closed
+}
+
+// isStale reports whether nothing that the group has counted matters any more.
+func (g *group) isStale(now int64) bool {
+	n := len(g.recent)
+	return g.streak == 0 && g.word == "" && (n == 0 || now-g.recent[n-1] > g.rule.Within.Milliseconds())
 }
 
 // setRules puts rules into force, and returns the incidents of rules that are gone.
@@ -309,7 +325,7 @@ func (j *judge) restore(i *Incident) bool {
 		case i.State != "":
 			j.stateGroup(r, i.State, i.App, i.By).open = i
 			return true
-		case (r.By == "timer") == (i.Timer != 0):
+		case r.By == "timer" || i.Timer == 0:
 			j.groupOf(r, i.App, i.By, i.Timer).open = i
 			return true
 		}

@@ -115,3 +115,32 @@ func TestHangs(t *testing.T) {
 		w.stop()
 	})
 }
+
+// Beyond 10,000 incidents, failures are counted by app: none is missed, and a judge that is
+// full does not go through all it has for each.
+func TestMerged(t *testing.T) {
+	j := newJudge(func() string { return "i" })
+	r := NewRule()
+	r.On = []string{"dead"}
+	j.rules["shop"] = []*ruleAt{newRuleAt("shop", "r", r)}
+	const n = 300_000
+	var all []*Incident
+	for i := range n {
+		ev := event{Key: engine.Key{Timer: engine.TimerID(i + 1), Due: 1}, App: "shop", Status: engine.Dead, Ended: 1}
+		all = append(all, j.failed(&ev, nil, 0)...)
+	}
+	sum := int64(0)
+	for _, i := range all {
+		sum += i.Count
+	}
+	if len(all) != mostGroups+1 || sum != n || all[mostGroups].By != "shop" {
+		t.Errorf("%d incidents of %d failures", len(all), sum)
+	}
+	for i := range mostGroups { // all timers but the merged ones succeed
+		ev := event{Key: engine.Key{Timer: engine.TimerID(i + 1), Due: 2}, App: "shop", Status: engine.Succeeded, Ended: 2}
+		j.succeeded(&ev)
+	}
+	if j.pass(3_600_000, func(string) bool { return true }); len(j.groups) != 1 {
+		t.Errorf("%d groups are left", len(j.groups))
+	}
+}
