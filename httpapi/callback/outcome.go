@@ -57,11 +57,12 @@ func readAnswer(cn *link, s *scratch, success string, batch *engine.BatchCall) (
 	if err != nil {
 		return o, false, err
 	}
-	read := readBody
-	if batch != nil {
-		read = readBatchBody
+	whole := false
+	if batch != nil { // not by a variable for both: o would be garbage
+		whole, err = readBatchBody(s, &o)
+	} else {
+		whole, err = readBody(s, &o)
 	}
-	whole, err := read(s, &o)
 	if err != nil {
 		return o, false, answerError(err)
 	}
