@@ -34,7 +34,7 @@ var Statuses = []struct {
 	{StatusRefused, "the server refused the request as invalid"},
 	{StatusDenied, "the token is missing or unknown, or its role does not allow the request"},
 	{StatusUnavailable, "no server responds, or the server cannot serve the request now"},
-	{StatusDisk, "serve: the disk failed, or the data directory was moved; the server exited to protect its data"},
+	{StatusDisk, "serve: the disk failed, or the data directory was moved; exited to protect the data"},
 	{StatusTakenOver, "serve --cluster: other nodes took over; start the server again"},
 	{StatusInterrupted, "interrupted by Ctrl-C"},
 }
