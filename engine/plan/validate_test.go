@@ -296,3 +296,17 @@ func TestValidateFlow(t *testing.T) {
 		}
 	}
 }
+
+// A batch with a method that it cannot have has a code of its own.
+func TestValidateTellsTheMethodOfABatch(t *testing.T) {
+	d := engine.NewDefinition()
+	d.App, d.Name, d.Schedule.Every = "a", "n", time.Minute
+	d.Callback.URL, d.Callback.Batch = "http://a/", &engine.Batch{Max: 1000, Wait: time.Second}
+	for method, code := range map[string]string{"POST": "", "PUT": "", "GET": "batch_method", "PATCH": "batch_method", "DELETE": "batch_method"} {
+		d.Callback.Method = method
+		var f *engine.Fault
+		if errors.As(Validate(&d), &f); (f == nil) != (code == "") || f != nil && f.Code != code {
+			t.Errorf("%s: %+v", method, f)
+		}
+	}
+}
