@@ -190,7 +190,6 @@ func (d *Decisions) Failed() []LateTimer { return append(d.again, d.decided...) 
 
 // Stored notes that the commit was made.
 func (d *Decisions) Stored() {
-	d.m.NoteRemoved(d.Pay)
 	d.each(func(sh *shard, lv *Timer, x *LateTimer) {
 		if lv.rangeTo != 0 {
 			o, ok := d.rest[x.id]

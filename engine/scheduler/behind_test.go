@@ -404,3 +404,32 @@ func TestQueueBehindARange(t *testing.T) {
 		}
 	})
 }
+
+// The dues of a range are called in order from its first one on, whose row has the key that
+// the range had.
+func TestQueueOfARange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.before.set(func(op string, _ any) error {
+			if op == "OwedPage" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return nil
+		})
+		w.start()
+		w.behave("a", func(*call) reply { return slow(400 * time.Millisecond) })
+		w.make(timer("a", every(1700*time.Millisecond), overlap(engine.OverlapQueue)))
+		w.make(timer("b", every(time.Second)))
+		time.Sleep(3 * time.Second)
+		w.step(time.Hour)
+		time.Sleep(20 * time.Second)
+		calls := w.of("a")
+		for i := 1; i < len(calls); i++ {
+			if calls[i].key.Due < calls[i-1].key.Due {
+				t.Fatalf("%s was called after %s", stamp(calls[i].key.Due), stamp(calls[i-1].key.Due))
+			}
+		}
+		if len(calls) < 15 {
+			t.Errorf("%d calls", len(calls))
+		}
+	})
+}

@@ -84,6 +84,7 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 	if e.pieces.heard(len(s.Tasks)+len(s.Owe)+len(s.Pay), err); err != nil {
 		return d.Failed(), err
 	}
+	e.memory.NoteRemoved(d.Pay)    // first: the rows of d.Owe that have their keys are new
 	read := e.memory.Reads.Begin() // before a change that waits for it goes on
 	defer read.End()
 	e.tally.Decided(d.Records)

@@ -121,9 +121,9 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	for _, c := range u.caught {
 		e.memory.CaughtUp(c.timer, c.after)
 	}
+	e.memory.NoteRemoved(u.pay)    // first: the row of a range's first due has the key of the range, and is new
 	read := e.memory.Reads.Begin() // before a change goes on
 	defer read.End()
-	e.memory.NoteRemoved(u.pay)
 	u.end()
 	if err := e.resumeAll(ctx, u.d.Owe, read, true); err != nil {
 		return 0, err
