@@ -16,12 +16,12 @@ import (
 // it says of a field is shown beside it.
 
 // numbers are the inputs that are numbers in JSON; all others are text.
-var numbers = []string{"schedule.max_runs", "retry.max_attempts", "retry.multiplier", "retry.jitter", "priority"}
+var numbers = []string{"schedule.max_runs", "retry.max_attempts", "retry.multiplier", "retry.jitter", "priority", "callback.batch.max"}
 
 // inputs are the texts and choices; those below have a form of their own.
 var inputs = append([]string{
 	"app", "name", "schedule.time_zone", "schedule.start_at", "schedule.end_at", "schedule.jitter",
-	"callback.url", "callback.method", "callback.timeout", "callback.success",
+	"callback.url", "callback.method", "callback.timeout", "callback.success", "callback.batch.wait",
 	"retry.backoff", "retry.max_backoff", "retry.max_age", "stale_after", "misfire.policy", "misfire.window", "overlap", "delivery",
 }, numbers...)
 

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,9 +14,40 @@ import (
 )
 
 const fullDefinition = `{"app":"shop","name":"full","schedule":{"cron":"0 9 * * MON-FRI","time_zone":"Asia/Shanghai","start_at":"2027-01-01T00:00:00.000Z","max_runs":100,"jitter":"5s"},` +
-	`"callback":{"url":"https://x.example/","method":"PUT","headers":{"A":"b","Authorization":"Bearer hunter2"},"body":{"a":[1,{"big":12345678901234567890}]},"timeout":"20s","success":"200,300-399"},` +
+	`"callback":{"url":"https://x.example/","method":"PUT","headers":{"A":"b","Authorization":"Bearer hunter2"},"body":{"a":[1,{"big":12345678901234567890}]},"timeout":"20s","success":"200,300-399","batch":{"max":50,"wait":"20ms"}},` +
 	`"retry":{"max_attempts":7,"backoff":"2s","multiplier":4.5,"max_backoff":"6m","jitter":0.3,"max_age":"25h"},` +
-	`"misfire":{"policy":"all","window":"12h"},"overlap":"queue","delivery":"at_most_once","priority":9,"flow":["user-17","stripe"],"labels":{"team":"a","env":"prod"}}`
+	`"misfire":{"policy":"all","window":"12h"},"overlap":"queue","delivery":"at_most_once","priority":9,"stale_after":"30s","flow":["user-17","stripe"],"labels":{"team":"a","env":"prod"}}`
+
+// TestFullDefinition: a field of a definition that the form does not have would be removed by
+// each save, so the form is tried with all of them.
+func TestFullDefinition(t *testing.T) {
+	elsewhere := []string{ // other kinds of what is there, and what has a test of its own
+		"schedule.every", "schedule.at", "schedule.delay", "schedule.end_at", "callback.body_text", "callback.body_base64", "callback.secret_headers",
+	}
+	var full map[string]any
+	if err := json.Unmarshal([]byte(fullDefinition), &full); err != nil {
+		t.Fatal(err)
+	}
+	var look func(path string, of reflect.Type, is map[string]any)
+	look = func(path string, of reflect.Type, is map[string]any) {
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			inner, x := of.Field(i).Type, is[name]
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			object, deeper := x.(map[string]any)
+			switch {
+			case name == "-" || slices.Contains(elsewhere, path+name):
+			case x == nil:
+				t.Errorf("%s is not tried", path+name)
+			case deeper && inner.Kind() == reflect.Struct:
+				look(path+name+".", inner, object)
+			}
+		}
+	}
+	look("", reflect.TypeFor[client.Definition](), full)
+}
 
 // create makes a timer of a definition in JSON.
 func (n *node) create(definition string) *client.Timer {

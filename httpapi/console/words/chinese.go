@@ -116,6 +116,8 @@ var chinese = map[string]string{
 	"Delivery":                                          "投递保证",
 	"Connecting":                                        "建立连接",
 	"Disable":                                           "停用",
+	"Tasks in a call at most":                           "每次调用最多任务数",
+	"Wait for more tasks":                               "等待更多任务",
 	"Latest start after the due":                        "最迟开始时间（到期后）",
 	"Done.":                                             "完成。",
 	"Due":                                               "到期",
