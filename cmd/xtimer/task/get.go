@@ -62,15 +62,23 @@ func sheetTask(out io.Writer, t *api.Task, z remote.Zone) error {
 	if err := s.Print(out); err != nil || len(t.Attempts) == 0 {
 		return err
 	}
-	g := terminal.Grid{Head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "RESPONSE"}}
+	g := terminal.Grid{Head: []string{"ATTEMPT", "STARTED", "TOOK", "CODE", "PHASES", "BATCH", "RESPONSE"}}
 	for i := range t.Attempts {
 		a := &t.Attempts[i]
-		g.Add(fmt.Sprint(a.N), z.Instant(a.Started, ""), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), a.Response)
+		g.Add(fmt.Sprint(a.N), z.Instant(a.Started, ""), fmt.Sprintf("%.1fms", a.TookMS), outcomeWords(a), phaseWords(a.PhasesUS), batchWords(a), a.Response)
 	}
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
 	return g.Print(out)
+}
+
+// batchWords say in which batch an attempt was, and of how many tasks; "" for none.
+func batchWords(a *api.Attempt) string {
+	if a.Batch == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (%d)", a.Batch, a.BatchSize)
 }
 
 // holdWords say what held a task.

@@ -302,6 +302,7 @@ var chinese = map[string]string{
 	"in %s":                              "%s后",
 	"its timer was deleted":              "所属定时器已删除",
 	"kept connection":                    "复用连接",
+	"batch %s, size %d":                  "批量 %s，任务数 %d",
 	"last minute":                        "最近一分钟",
 	"listening":                          "监听中",
 	"oldest":                             "最久等待",
