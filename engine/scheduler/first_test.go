@@ -30,11 +30,10 @@ func TestFirst(t *testing.T) {
 			t.Errorf("overdue are %v, want 1 of app", of)
 		}
 		mu.Lock()
-		waits := len(told["app/b"])
-		mu.Unlock()
-		if waits == 0 || told["app/b"][0] <= 0 || len(told["app/a"]) != 0 {
+		if b := told["app/b"]; len(b) == 0 || b[0] <= 0 || len(told["app/a"]) != 0 {
 			t.Errorf("while b waits, %v was told", told)
 		}
+		mu.Unlock()
 		time.Sleep(30 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
