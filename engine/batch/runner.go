@@ -91,7 +91,7 @@ func (r *Runner) gather(first *resident.Task, spec *engine.Batch, more *fair.Mor
 		return nil
 	}
 	room := engine.BatchBytes - frameBytes - first.Bytes()
-	wait := time.UnixMilli(first.Key.Due).Add(spec.Wait).Sub(r.Now())
+	wait := min(time.UnixMilli(first.Key.Due).Add(spec.Wait).Sub(r.Now()), spec.Wait) // the clock may have been set back
 	others := more.Take(spec.Max-1, room, wait)
 	var again []*resident.Task
 	members, again = r.begin(make([]member, 0, 1+len(others)), again, first, body)

@@ -160,6 +160,51 @@ func TestABatchWaitsForMore(t *testing.T) {
 	})
 }
 
+// Four calls of batches to one target are in flight at most: what comes due meanwhile goes with
+// the next one.
+func TestFewBatchesAreInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		posted := w.posts(postbox{took: 5 * time.Second})
+		w.start()
+		due := w.now() + 5_000
+		for i := range int64(200) {
+			w.make(timer(fmt.Sprint(i), at(due+20*i), batches(100, 0)))
+		}
+		time.Sleep(30 * time.Second)
+		early := 0
+		for _, p := range posted() {
+			if p.at < due+5_000 {
+				early++
+			}
+		}
+		if n := len(posted()); early != maxBatches || n < 6 || n > 9 {
+			t.Errorf("%d calls before the first was answered, %d in all", early, n)
+		}
+	})
+}
+
+const maxBatches = 4
+
+// A call waits for no longer than wait: a task whose due is ahead again, because the clock was
+// set back, does not hold up the others.
+func TestABatchWaitsWhileTheClockIsSetBack(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.posts(postbox{})
+		w.start()
+		w.SetRule(appApp, &pause)
+		w.make(timer("ahead", at(w.now()+5_000), batches(10, 50*time.Millisecond)))
+		time.Sleep(10 * time.Second)
+		w.step(-time.Hour)
+		w.SetRule(appApp, nil)
+		time.Sleep(time.Second)
+		w.make(timer("next", at(w.now()+1_000), batches(10, 50*time.Millisecond)))
+		time.Sleep(2 * time.Second)
+		if n := len(w.of("next")); n != 1 {
+			t.Errorf("%d calls of the timer that is due now", n)
+		}
+	})
+}
+
 // A task that is cancelled before the first byte of its call is left out, and the others go.
 func TestACancelledTaskIsLeftOutOfItsBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
