@@ -12,7 +12,7 @@ import (
 // appendBatch is the request of a batch as it goes on the wire: one message of all members,
 // with the headers that they share.
 func (c *Caller) appendBatch(s *scratch, call *engine.Call, t *target, path string, now time.Time) []byte {
-	tm, cb, batch := call.Timer, &call.Timer.Callback, call.Batch
+	tm, batch := call.Timer, call.Batch
 	id := engine.BatchName(batch.ID)
 
 	body := append(s.body[:0], `{"tasks":[`...)
@@ -25,17 +25,7 @@ func (c *Caller) appendBatch(s *scratch, call *engine.Call, t *target, path stri
 	body = append(body, ']', '}')
 	s.body = body
 
-	b := s.request[:0]
-	b = append(b, cb.Method...)
-	b = append(b, ' ')
-	b = appendPath(b, path)
-	b = append(b, " HTTP/1.1\r\nHost: "...)
-	b = append(b, t.authority...)
-	b, typed, agent := appendOwn(b, cb.Headers, s.secrets)
-	if !agent {
-		b = append(b, "\r\nUser-Agent: "...)
-		b = append(b, c.agent...)
-	}
+	b, typed := c.appendHead(s.request[:0], s, &tm.Callback, t, path)
 	if !typed {
 		b = append(b, "\r\nContent-Type: application/json"...)
 	}
@@ -69,9 +59,7 @@ func appendMember(b []byte, m *engine.Call, s *scratch) []byte {
 	b = strconv.AppendBool(b, m.Redelivered)
 	if m.Fence != 0 {
 		b = append(b, `,"fence":"`...)
-		b = strconv.AppendInt(b, int64(m.Key.Timer.Shard()), 10)
-		b = append(b, '.')
-		b = strconv.AppendUint(b, m.Fence, 10)
+		b = appendFence(b, m)
 		b = append(b, '"')
 	}
 	switch {

@@ -34,18 +34,7 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 		body, kind, sendsBody = s.body, engine.BodyJSON, true
 	}
 
-	b := s.request[:0]
-	b = append(b, cb.Method...)
-	b = append(b, ' ')
-	b = appendPath(b, path)
-	b = append(b, " HTTP/1.1\r\nHost: "...)
-	b = append(b, t.authority...)
-
-	b, typed, agent := appendOwn(b, cb.Headers, s.secrets)
-	if !agent {
-		b = append(b, "\r\nUser-Agent: "...)
-		b = append(b, c.agent...)
-	}
+	b, typed := c.appendHead(s.request[:0], s, cb, t, path)
 	if sendsBody {
 		if !typed {
 			b = append(b, "\r\nContent-Type: "...)
@@ -74,9 +63,7 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 	}
 	if call.Fence != 0 {
 		b = append(b, "\r\nX-Xtimer-Fence: "...)
-		b = strconv.AppendInt(b, int64(call.Key.Timer.Shard()), 10)
-		b = append(b, '.')
-		b = strconv.AppendUint(b, call.Fence, 10)
+		b = appendFence(b, call)
 	}
 
 	b = c.appendSignature(b, s, tm.App, key, body, now)
@@ -85,6 +72,29 @@ func (c *Caller) appendRequest(s *scratch, call *engine.Call, t *target, path st
 		b = append(b, body...)
 	}
 	return b
+}
+
+// appendHead is the beginning of a request: the request line, and the headers that do not
+// depend on the task. typed: the timer has a Content-Type of its own.
+func (c *Caller) appendHead(b []byte, s *scratch, cb *engine.Callback, t *target, path string) (_ []byte, typed bool) {
+	b = append(b, cb.Method...)
+	b = append(b, ' ')
+	b = appendPath(b, path)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, t.authority...)
+	b, typed, agent := appendOwn(b, cb.Headers, s.secrets)
+	if !agent {
+		b = append(b, "\r\nUser-Agent: "...)
+		b = append(b, c.agent...)
+	}
+	return b, typed
+}
+
+// appendFence is the shard of a call's task, and the fence under which the node has it.
+func appendFence(b []byte, call *engine.Call) []byte {
+	b = strconv.AppendInt(b, int64(call.Key.Timer.Shard()), 10)
+	b = append(b, '.')
+	return strconv.AppendUint(b, call.Fence, 10)
 }
 
 // appendSignature signs a body for an app that has secrets.
