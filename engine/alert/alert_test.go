@@ -29,6 +29,7 @@ type world struct {
 	send func(d *Delivery) Result
 	stop func()
 	gone atomic.Uint64 // the timer that is not there
+	puts time.Duration // how long it takes to store an object
 }
 
 // timers is a cold tier that has each timer but one.
@@ -44,10 +45,15 @@ func (c timers) Timer(_ context.Context, id engine.TimerID) (*engine.Timer, erro
 	return &engine.Timer{ID: id}, nil
 }
 
+func (c timers) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
+	time.Sleep(c.w.puts)
+	return c.Cold.PutObject(ctx, o, was)
+}
+
 func newWorld(t *testing.T, cold *memory.Cold) *world {
 	w := &world{T: t, cold: cold}
 	log := slog.New(slog.DiscardHandler)
-	w.set = object.New(cold, time.Now, log)
+	w.set = object.New(timers{cold, w}, time.Now, log)
 	w.Alerter = New(Config{Objects: w.set, Cold: timers{cold, w}, Log: log, Metrics: metrics.NewSet(), Send: func(_ context.Context, d *Delivery) Result {
 		w.mu.Lock()
 		defer w.mu.Unlock()

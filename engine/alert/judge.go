@@ -80,7 +80,7 @@ func newRuleAt(app, name string, r Rule) *ruleAt {
 	return at
 }
 
-// wants reports whether an event is one of the rule's, but for its match.
+// wants reports whether the rule is about an event, if the timer of the event matches.
 func (r *ruleAt) wants(ev *event) bool { return r.on.has(ev.Status) && !r.inBounds(ev) }
 
 // inBounds reports whether a first attempt was not late.

@@ -11,7 +11,7 @@ import (
 
 // lead is the state of the one of several nodes that judges for all. It reads the failures of
 // all nodes from history: those of the last minutes every few seconds, and those whose due is
-// longer ago less often. Only Run uses it, but for has.
+// longer ago less often. Only Run uses the fields; any goroutine may read has.
 type lead struct {
 	has  atomic.Bool
 	from int64 // the cursor (Unix ms) with which the node began
@@ -25,8 +25,8 @@ const (
 	readEvery  = 2 * time.Second
 	readAll    = time.Minute
 	latestDues = 10 * time.Minute
-	// settleSlack is how long after its end a task is in history at the latest, but for an
-	// outage of the tier.
+	// settleSlack is how long after its end a task is in history at the latest, while the
+	// tier can be written.
 	settleSlack = 30 * time.Second
 	readRest    = 10 // times what a read took
 )

@@ -98,3 +98,39 @@ func TestDeferredOneShotsAreOnTime(t *testing.T) {
 		}
 	})
 }
+
+// The watermark does not pass what is deferred and could not be read at its due: a crash then
+// loses none of it.
+func TestDeferredOneShotsSurviveACrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(1_000_000)})
+		away := w.outage("Load")
+		w.start()
+		due := w.now() + 100_000
+		const n = 10_300
+		for i := range n {
+			w.make(timer(fmt.Sprint(i), at(due), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+		}
+		time.Sleep(90 * time.Second)
+		away.Store(true)
+		time.Sleep(30 * time.Second)
+		if c := w.made(); c >= n || c == 0 {
+			t.Fatalf("%d calls, although not all could be read", c)
+		}
+		away.Store(false)
+		w.crash(time.Second)
+		time.Sleep(30 * time.Second)
+		called := map[engine.TimerID]bool{}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, c := range w.calls {
+			called[c.key.Timer] = true
+		}
+		if len(called) != n {
+			t.Errorf("%d were called, want %d", len(called), n)
+		}
+	})
+}
