@@ -71,9 +71,9 @@ func (l *Lane[T]) come() {
 // room reports whether the items that wait leave room in a call.
 func (l *Lane[T]) room(f *filling) bool { return l.waiting < f.items && l.bytes < f.bytes }
 
-// Take takes up to so many items, of so many bytes, in the order in which they go. It waits
-// for more of them for the duration, and the lane gets no other place meanwhile. It has none where items keep places of a gate: those go
-// one by one.
+// Take takes up to so many items, of so many bytes, in the order in which they go. Take waits
+// for more of them for the duration, and the lane gets no other place meanwhile. Where items
+// keep places of a gate, Take takes none: those items go one by one.
 func (m *More[T]) Take(items, bytes int, wait time.Duration) (taken []T) {
 	q, l := m.q, m.lane
 	m.taken = true

@@ -23,7 +23,8 @@ type Deferred struct {
 	more    chan struct{}
 }
 
-// deferredSecond has those of a second that were added until the second was taken.
+// deferredSecond has those of a second that were added until the second was opened. Then the
+// list of each lane is in order of due.
 type deferredSecond struct {
 	pin   *Pin
 	lanes map[*Lane][]deferredDue
@@ -140,13 +141,7 @@ func (lv *Timer) leaveWheel() {
 // DeferredTurns goes through what is deferred. It is not for several goroutines at once.
 type DeferredTurns struct {
 	m    *Memory
-	open []*deferredTurn
-}
-
-// deferredTurn is one second. The list of a lane is in order of due.
-type deferredTurn struct {
-	pin   *Pin
-	lanes map[*Lane][]deferredDue
+	open []*deferredSecond
 }
 
 // NewDeferredTurns makes one.
@@ -167,8 +162,8 @@ const soon = 2 * second
 // of one lane, most at most. When they are in memory, Done is to be called.
 func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
 	ts.openSeconds(now + soon)
-	for _, t := range ts.open {
-		for l, ds := range t.lanes {
+	for _, s := range ts.open {
+		for l, ds := range s.lanes {
 			n := 0
 			for room := l.roomAhead(); n < min(len(ds), most) && (ds[n].due <= now || n < room); n++ {
 				es = append(es, engine.Entry{ID: ds[n].id, Due: ds[n].due})
@@ -176,8 +171,8 @@ func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
 			if n == 0 {
 				continue
 			}
-			if t.lanes[l] = ds[n:]; n == len(ds) {
-				delete(t.lanes, l)
+			if s.lanes[l] = ds[n:]; n == len(ds) {
+				delete(s.lanes, l)
 			}
 			return es
 		}
@@ -187,11 +182,11 @@ func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
 
 // Done lets the watermark pass the seconds of which all are taken.
 func (ts *DeferredTurns) Done() {
-	ts.open = slices.DeleteFunc(ts.open, func(t *deferredTurn) bool {
-		if len(t.lanes) > 0 {
+	ts.open = slices.DeleteFunc(ts.open, func(s *deferredSecond) bool {
+		if len(s.lanes) > 0 {
 			return false
 		}
-		ts.m.Pins.Release(t.pin)
+		ts.m.Pins.Release(s.pin)
 		return true
 	})
 }
@@ -212,7 +207,7 @@ func (ts *DeferredTurns) openSeconds(before int64) {
 		for _, ds := range s.lanes {
 			slices.SortFunc(ds, func(a, b deferredDue) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
 		}
-		ts.open = append(ts.open, &deferredTurn{s.pin, s.lanes})
 	}
-	slices.SortFunc(ts.open, func(a, b *deferredTurn) int { return cmp.Compare(a.pin.at, b.pin.at) })
+	ts.open = append(ts.open, opened...)
+	slices.SortFunc(ts.open, func(a, b *deferredSecond) int { return cmp.Compare(a.pin.at, b.pin.at) })
 }

@@ -167,9 +167,13 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 	}
 	if t.Overlap == engine.OverlapQueue {
 		// What is left of an earlier range has a place behind this one.
-		if earlier, err := u.isLater(ctx, o); err != nil || earlier {
-			u.waits = append(u.waits, o)
+		later, err := u.isLater(ctx, o)
+		if err != nil {
 			return err
+		}
+		if later {
+			u.waits = append(u.waits, o)
+			return nil
 		}
 	}
 	return u.unfold(ctx, t, &p, o, most)

@@ -16,7 +16,7 @@ import (
 )
 
 // Cluster is what a node knows of the nodes that share its cold tier, itself included. Its
-// methods may be called by many goroutines, and but for Ask wait for nothing.
+// methods may be called by many goroutines. Only Ask waits for the cold tier.
 type Cluster interface {
 	// Owner is the node that owns a shard, as far as this node knows; false: no node does.
 	Owner(shard int) (Node, bool)
