@@ -6,6 +6,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
+	"xtimer/engine/limit"
 	"xtimer/httpapi/wire"
 )
 
@@ -27,7 +28,7 @@ func (s *Server) listApps(r *request) (reply, error) {
 		b = censusMembers(b, p.Count.At, p.Count.Whole)
 		b = append(wire.Member(b, "apps"), '[')
 		for i := range p.Apps {
-			b = appendApp(wire.Comma(b), &p.Apps[i])
+			b = s.appendApp(wire.Comma(b), &p.Apps[i])
 		}
 		return append(s.cursorMember(append(b, ']'), r, strings.Clone(p.Next)), '}')
 	})}, nil
@@ -41,8 +42,9 @@ func censusMembers(b []byte, at int64, exact bool) []byte {
 	return wire.BoolMember(b, "exact", exact)
 }
 
-func appendApp(b []byte, a *inspect.App) []byte {
+func (s *Server) appendApp(b []byte, a *inspect.App) []byte {
 	b = wire.TextMember(append(b, '{'), "app", a.Name)
+	b = s.pauseMember(b, "pause", a.Name)
 	b = append(wire.Member(b, "timers"), '{')
 	b = wire.IntMember(b, "enabled", a.Timers.Enabled)
 	b = wire.IntMember(b, "disabled", a.Timers.Disabled)
@@ -116,4 +118,75 @@ func (s *Server) upcomingHours(r *request) (reply, error) {
 		}
 		return append(b, ']', '}')
 	})}, nil
+}
+
+// pauseMember appends the pause of an app, or of limit.EachApp, while it lasts.
+func (s *Server) pauseMember(b []byte, name, app string) []byte {
+	now, _ := s.e.Now()
+	p := limit.PauseOf(s.e.Objects(), app, now)
+	if p == nil {
+		return b
+	}
+	b = wire.TimeMember(append(wire.Member(b, name), '{'), "since", p.Since)
+	if p.Until != engine.MaxDue {
+		b = wire.TimeMember(b, "until", p.Until)
+	}
+	if p.Reason != "" {
+		b = wire.TextMember(b, "reason", p.Reason)
+	}
+	if p.By != "" {
+		b = wire.TextMember(b, "by", p.By)
+	}
+	return append(b, '}')
+}
+
+// getPause is GET of the pause of an app, or of all apps.
+func (s *Server) getPause(r *request) (reply, error) {
+	app := r.vars[0]
+	if !r.MayUse(app) {
+		return reply{}, wrongApp(r.Grant.App)
+	}
+	if err := s.e.Ready(); err != nil {
+		return reply{}, err
+	}
+	return s.pauseReply(app, s.e.Objects().Get(limit.AppKey(app))), nil
+}
+
+// ofApp changes the pause of an app, or of all apps.
+func ofApp(v verb) func(*Server, *request) (reply, error) {
+	return func(s *Server, r *request) (reply, error) {
+		app := r.vars[0]
+		switch {
+		case !r.MayUse(app):
+			return reply{}, wrongApp(r.Grant.App)
+		case !r.mayChange(app):
+			return reply{}, errHoldsForAll
+		}
+		if err := s.e.Ready(); err != nil {
+			return reply{}, err
+		}
+		o, err := s.change(r, limit.AppKey(app), v)
+		if err != nil {
+			return reply{}, err
+		}
+		return s.pauseReply(app, o), nil
+	}
+}
+
+// pauseReply says whether an app is paused; o is its object, nil for none.
+func (s *Server) pauseReply(app string, o *engine.Object) reply {
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = wire.TextMember(append(b, '{'), "app", app)
+		n := len(b)
+		if x, err := limit.Read(o); err == nil {
+			b = s.appendPause(b, &x, o)
+		}
+		if len(b) == n {
+			b = wire.BoolMember(b, "paused", false)
+		}
+		if app != limit.EachApp {
+			b = s.pauseMember(b, "all", limit.EachApp)
+		}
+		return append(b, '}')
+	})}
 }

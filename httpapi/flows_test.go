@@ -50,3 +50,76 @@ func TestFlows(t *testing.T) {
 		t.Error(a.body)
 	}
 }
+
+// The pause of an app, and that of all apps, is told where apps and figures are. Only an admin
+// of all apps changes the latter.
+func TestPausesAreTold(t *testing.T) {
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: tokens()})
+	as := func(token string) *testNode {
+		n.token = token
+		return n
+	}
+	as("root").do("POST", "/v1/timers", hourly("a", "n", "")).want(201)
+	for _, token := range []string{"a-admin", "all-read"} {
+		as(token).do("POST", "/v1/apps/*/pause", "").want(403)
+		as(token).do("POST", "/v1/apps/*/resume", "").want(403)
+	}
+	if a := as("a-read").do("GET", "/v1/apps/a/pause", "").want(200); a.get("paused") != false || a.get("all") != nil {
+		t.Error(a.body)
+	}
+	as("a-write").do("POST", "/v1/apps/a/pause", `{"reason":"why","until":"2099-01-01T00:00:00Z"}`).want(200)
+	one := as("a-read").do("GET", "/v1/apps/a/pause", "").want(200)
+	if one.get("paused") != true || one.str("reason") != "why" || one.str("paused_by") == "" || one.str("paused_since") == "" || one.str("paused_until") != "2099-01-01T00:00:00.000Z" {
+		t.Error(one.body)
+	}
+	as("a-admin").do("POST", "/v1/apps/a/pause", "").want(200)
+	again := as("a-read").do("GET", "/v1/apps/a/pause", "").want(200)
+	if again.str("paused_since") != one.str("paused_since") || again.str("paused_by") == one.str("paused_by") || again.get("paused_until") != nil || again.get("reason") != nil {
+		t.Errorf("%s, after %s", again.body, one.body)
+	}
+	if a := as("all-read").do("GET", "/v1/apps?app=a", "").want(200); a.str("apps", 0, "pause", "since") != one.str("paused_since") || a.get("apps", 0, "pause", "until") != nil {
+		t.Error(a.body)
+	}
+	if a := as("all-read").do("GET", "/v1/stats", "").want(200); a.get("pause") != nil {
+		t.Error(a.body)
+	}
+	if a := as("a-read").do("GET", "/v1/stats", "").want(200); a.get("pause") == nil {
+		t.Error(a.body)
+	}
+	as("root").do("POST", "/v1/apps/*/pause", `{"reason":"all"}`).want(200)
+	if a := as("all-read").do("GET", "/v1/apps/*/pause", "").want(200); a.get("paused") != true || a.str("reason") != "all" {
+		t.Error(a.body)
+	}
+	as("a-read").do("GET", "/v1/apps/*/pause", "").want(403)
+	if a := as("a-read").do("GET", "/v1/apps/a/pause", "").want(200); a.str("all", "reason") != "all" {
+		t.Error(a.body)
+	}
+	for _, token := range []string{"a-read", "all-read"} {
+		if a := as(token).do("GET", "/v1/stats", "").want(200); a.str("pause", "reason") != "all" {
+			t.Error(a.body)
+		}
+	}
+	as("root").do("POST", "/v1/apps/*/resume", "").want(200)
+	as("a-write").do("POST", "/v1/apps/a/resume", "").want(200)
+	if a := as("a-read").do("GET", "/v1/apps/a/pause", "").want(200); a.get("paused") != false || a.get("all") != nil || a.get("paused_since") != nil {
+		t.Error(a.body)
+	}
+}
+
+// A pause of all apps holds each task until it ends, and none is lost.
+func TestAllAppsHold(t *testing.T) {
+	n := newNode(t)
+	n.do("POST", "/v1/apps/*/pause", "").want(200)
+	var keys []string
+	for _, app := range []string{"a", "b"} {
+		id := n.do("POST", "/v1/timers", hourly(app, "n", "")).want(201).str("id")
+		keys = append(keys, n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key"))
+	}
+	for _, key := range keys {
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("reason") == "pause *" })
+	}
+	n.do("POST", "/v1/apps/*/resume", "").want(200)
+	for _, key := range keys {
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
+	}
+}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -67,11 +66,18 @@ func (k *objects) key(s *Server, r *request, write bool) (engine.ObjectKey, erro
 	switch {
 	case !r.MayUse(key.App):
 		return key, wrongApp(r.Grant.App)
-	case write && key.App == access.AllApps && r.Grant.Role < access.RoleAdmin:
-		return key, problem.Forbidden("this holds for all apps: the request needs an admin token for all apps")
+	case write && !r.mayChange(key.App):
+		return key, errHoldsForAll
 	}
 	return key, s.e.Ready()
 }
+
+// mayChange reports whether the request may change what holds for an app.
+func (r *request) mayChange(app string) bool {
+	return app != access.AllApps || r.Grant.Role >= access.RoleAdmin
+}
+
+var errHoldsForAll = problem.Forbidden("this holds for all apps: the request needs an admin token for all apps")
 
 // put is PUT of one.
 func (k *objects) put(s *Server, r *request) (reply, error) {
@@ -256,7 +262,7 @@ func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
 	if x.Limit != nil {
 		b = wire.AppendLimit(b, x.Limit)
 	}
-	b = appendPause(b, &x, time.Now().UnixMilli())
+	b = s.appendPause(b, &x, o)
 	if g, next, ok := s.e.Flow(o.App, o.Name); ok {
 		b = wire.IntMember(b, "waiting", int64(g.Waiting))
 		b = wire.IntMember(b, "in_flight", int64(g.InFlight))
@@ -270,14 +276,20 @@ func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
 	return b
 }
 
-func appendPause(b []byte, x *limit.Object, now int64) []byte {
-	if x.PausedUntil > now {
+// appendPause appends the members of a pause and a cooldown.
+func (s *Server) appendPause(b []byte, x *limit.Object, o *engine.Object) []byte {
+	now, _ := s.e.Now()
+	if p := x.Paused(o, now); p != nil {
 		b = wire.BoolMember(b, "paused", true)
-		if x.PausedUntil != engine.MaxDue {
-			b = wire.TimeMember(b, "paused_until", x.PausedUntil)
+		if p.Until != engine.MaxDue {
+			b = wire.TimeMember(b, "paused_until", p.Until)
 		}
-		if x.Reason != "" {
-			b = wire.TextMember(b, "reason", x.Reason)
+		if p.Reason != "" {
+			b = wire.TextMember(b, "reason", p.Reason)
+		}
+		b = wire.TimeMember(b, "paused_since", p.Since)
+		if p.By != "" {
+			b = wire.TextMember(b, "paused_by", p.By)
 		}
 	}
 	if x.CooldownUntil > now {
@@ -293,31 +305,30 @@ func flowRoutes() []route {
 		{method: fasthttp.MethodPost, path: one + "/pause", role: access.RoleWrite, handle: ofFlow(paused)},
 		{method: fasthttp.MethodPost, path: one + "/resume", role: access.RoleWrite, handle: ofFlow(resumed)},
 		{method: fasthttp.MethodPost, path: one + "/cooldown", role: access.RoleWrite, handle: ofFlow(cooled)},
+		{method: fasthttp.MethodGet, path: app + "/pause", role: access.RoleRead, handle: (*Server).getPause},
 		{method: fasthttp.MethodPost, path: app + "/pause", role: access.RoleWrite, handle: ofApp(paused)},
 		{method: fasthttp.MethodPost, path: app + "/resume", role: access.RoleWrite, handle: ofApp(resumed)},
 	}
 }
 
 // verb changes the object of a flow or an app; exists: there is one.
-type verb func(x *limit.Object, how disabling, exists bool) error
+type verb func(s *Server, r *request, x *limit.Object, how disabling, exists bool) error
 
-func paused(x *limit.Object, how disabling, _ bool) error {
-	x.PausedUntil, x.Reason = how.until, how.reason
-	if how.until == 0 {
-		x.PausedUntil = engine.MaxDue
-	}
+func paused(s *Server, r *request, x *limit.Object, how disabling, _ bool) error {
+	now, _ := s.e.Now()
+	x.Pause(limit.Pause{Until: how.until, Reason: how.reason, By: engine.Author(r.ctx)}, now)
 	return nil
 }
 
-func resumed(x *limit.Object, _ disabling, exists bool) error {
+func resumed(_ *Server, _ *request, x *limit.Object, _ disabling, exists bool) error {
 	if !exists {
 		return engine.ErrNotFound
 	}
-	x.PausedUntil, x.Reason, x.CooldownUntil = 0, "", 0
+	x.Resume()
 	return nil
 }
 
-func cooled(x *limit.Object, how disabling, _ bool) error {
+func cooled(_ *Server, _ *request, x *limit.Object, how disabling, _ bool) error {
 	if how.until == 0 {
 		return engine.Invalid("until", "required", "is required")
 	}
@@ -339,31 +350,6 @@ func ofFlow(v verb) func(*Server, *request) (reply, error) {
 	}
 }
 
-func ofApp(v verb) func(*Server, *request) (reply, error) {
-	return func(s *Server, r *request) (reply, error) {
-		app := r.vars[0]
-		if !r.MayUse(app) {
-			return reply{}, wrongApp(r.Grant.App)
-		}
-		if err := s.e.Ready(); err != nil {
-			return reply{}, err
-		}
-		o, err := s.change(r, limit.AppKey(app), v)
-		if err != nil {
-			return reply{}, err
-		}
-		return reply{body: renderFunc(func(b []byte) []byte {
-			b = wire.TextMember(append(b, '{'), "app", app)
-			if x, err := limit.Read(o); err == nil {
-				if b = appendPause(b, &x, time.Now().UnixMilli()); x.PausedUntil == 0 {
-					b = wire.BoolMember(b, "paused", false)
-				}
-			}
-			return append(b, '}')
-		})}, nil
-	}
-}
-
 // change changes an object as it stands.
 func (s *Server) change(r *request, k engine.ObjectKey, v verb) (*engine.Object, error) {
 	var how disabling
@@ -376,7 +362,7 @@ func (s *Server) change(r *request, k engine.ObjectKey, v verb) (*engine.Object,
 		if err != nil {
 			return nil, err
 		}
-		if err := v(&x, how, was != nil); err != nil {
+		if err := v(s, r, &x, how, was != nil); err != nil {
 			return nil, err
 		}
 		_, o, err := s.e.Objects().Write(r.ctx, object.Write{Key: k, Body: x.Body(), When: func(stands *engine.Object) error {

@@ -235,7 +235,12 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("POST", flow+"/resume", "/v1/apps/a/flows/k/resume", "")
 	do("POST", flow+"/cooldown", "/v1/apps/a/flows/k/cooldown", `{"until":4000000000000}`)
 	do("DELETE", flow, "/v1/apps/a/flows/k", "")
-	do("POST", "/v1/apps/{app}/pause", "/v1/apps/a/pause", "")
+	do("POST", "/v1/apps/{app}/pause", "/v1/apps/*/pause", "")
+	do("POST", "/v1/apps/{app}/pause", "/v1/apps/a/pause", `{"reason":"why","until":4000000000000}`)
+	do("GET", "/v1/apps/{app}/pause", "/v1/apps/a/pause", "")
+	do("GET", "/v1/apps", "/v1/apps?app=a", "")
+	do("GET", "/v1/stats", "/v1/stats", "")
+	do("POST", "/v1/apps/{app}/resume", "/v1/apps/*/resume", "")
 	do("POST", "/v1/apps/{app}/resume", "/v1/apps/a/resume", "")
 	const secret = "/v1/apps/{app}/secrets/{name}"
 	do("PUT", secret, "/v1/apps/a/secrets/s", `{"value":"v"}`)

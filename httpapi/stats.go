@@ -13,6 +13,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
+	"xtimer/engine/limit"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/wire"
@@ -20,7 +21,7 @@ import (
 
 // getStats is GET /v1/stats.
 func (s *Server) getStats(r *request) (reply, error) {
-	a := statsAnswer{whole: true}
+	a := statsAnswer{server: s, whole: true}
 	if r.Grant.App != access.AllApps {
 		st := s.e.AppStats(r.Grant.App)
 		a.s, a.app = &st, r.Grant.App
@@ -88,9 +89,10 @@ func (a statsAnswer) add(of nodeAnswer) (ok bool) {
 // statsAnswer renders the figures of the service, or those of one app: its tasks, and
 // what belongs to no app.
 type statsAnswer struct {
-	s     *inspect.Stats
-	app   string // "": the service
-	whole bool   // each node is in it
+	server *Server
+	s      *inspect.Stats
+	app    string // "": the service
+	whole  bool   // each node is in it
 }
 
 var latenessNames = [...]string{"lateness_ms_p50", "lateness_ms_p99", "lateness_ms_p99.9"}
@@ -105,6 +107,10 @@ func (a statsAnswer) render(b []byte) []byte {
 		b = wire.IntMember(b, "enabled", s.Timers.Enabled)
 		b = wire.IntMember(b, "disabled", s.Timers.Disabled)
 		b = append(wire.IntMember(b, "finished", s.Timers.Finished), '}')
+	}
+	n := len(b)
+	if b = a.server.pauseMember(b, "pause", limit.EachApp); len(b) == n && a.app != "" {
+		b = a.server.pauseMember(b, "pause", a.app)
 	}
 	b = append(wire.Member(b, "tasks"), '{')
 	b = wire.IntMember(b, "open", s.Open)

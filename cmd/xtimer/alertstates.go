@@ -74,8 +74,11 @@ func (s *alertStates) ofApps() (all []alert.State) {
 }
 
 func pausedOf(o *engine.Object) string {
-	if o.Kind == limit.FlowKind {
+	switch {
+	case o.Kind == limit.FlowKind:
 		return "flow " + o.Name
+	case o.App == limit.EachApp:
+		return "all apps"
 	}
 	return "app"
 }

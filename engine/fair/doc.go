@@ -48,7 +48,7 @@
 // are, none is free for others meanwhile.
 //
 // Before a lane stands for a place, every gate that it names has to admit its next item: a
-// pause of its app, the limits of its target and of its flow keys (gate.go). A lane that is
+// pause of its app or of all apps, the limits of its target and of its flow keys (gate.go). A lane that is
 // held takes no place, and stands again at the ms at which its gate admits a call.
 //
 // Tasks that may share a call have lanes of their own (BatchLane). A place is for a call there:

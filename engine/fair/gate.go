@@ -13,7 +13,7 @@ import (
 //	              └── one does not ──► held in its heap, by rank ── admit: its time has come, ──► place
 //	                                                              a call has ended, a rule has changed
 //
-// One lane of a gate at a time is let out, the one whose item goes next. It takes what the
+// One lane of a gate with a limit at a time is let out, the one whose item goes next. It takes what the
 // gate admits, and then lets out the next. All is guarded by the mu of the queue.
 type gate[T any] struct {
 	flow.Gate
@@ -200,9 +200,10 @@ func (q *Queue[T]) stoodAt(l *Lane[T], stands bool, now time.Duration) {
 	}
 }
 
-// admit lets lanes out of a gate, as it admits calls. mu is held.
+// admit lets lanes out of a gate, as it admits calls: all of them out of one that limits
+// nothing any more, for one whose target has no place would have the others wait. mu is held.
 func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
-	for g.stands == 0 && !g.lanes.empty() {
+	for (g.stands == 0 || g.IsOpen(now)) && !g.lanes.empty() {
 		l := g.lanes.entries[0].member
 		if at, _ := l.refused(now); at == g {
 			break

@@ -303,3 +303,46 @@ func TestGatesKeepTheirRules(t *testing.T) {
 		})
 	})
 }
+
+// A pause of all apps holds the calls of each, and a target that does not answer has no other
+// app wait when the pause ends by itself.
+func TestAllAppsArePausedAndResumed(t *testing.T) {
+	byHand(t, 8, 8, 8, func(q *hand) {
+		all := flow.Name{Kind: flow.OfApp, App: flow.EachApp}
+		var mute []*call
+		for range 8 {
+			mute = append(mute, q.call("a", "mute", 5, 0))
+		}
+		q.push(mute...)
+		flying := q.look() // as many as a target may have that never answered
+		q.SetRule(all, &flow.Rule{Paused: q.Now() + time.Minute})
+		b, c := q.call("b", "t", 5, 0), q.call("c", "u", 5, 0)
+		q.push(b, c)
+		time.Sleep(time.Minute - 1)
+		if made := q.look(); len(made) != 0 {
+			t.Fatalf("%d calls in the pause", len(made))
+		}
+		if by, _, _ := q.HoldOf(&b.Item); by.By != flow.ByPause || by.Name != "*" {
+			t.Errorf("held by %+v", by)
+		}
+		time.Sleep(time.Nanosecond)
+		if made := q.look(); !slices.Contains(made, b) || !slices.Contains(made, c) {
+			t.Errorf("%d calls after the pause, %d in flight before", len(made), len(flying))
+		}
+		q.SetRule(all, &flow.Rule{Paused: flow.Never})
+		d := q.call("d", "v", 5, 0)
+		q.push(d)
+		if made := q.look(); len(made) != 0 {
+			t.Fatalf("%d calls in the second pause", len(made))
+		}
+		q.SetRule(all, nil)
+		if made := q.look(); !slices.Contains(made, d) {
+			t.Error("no call after the second pause")
+		}
+		for _, x := range append(mute, b, c, d) {
+			if !x.waits {
+				x.end()
+			}
+		}
+	})
+}

@@ -50,7 +50,7 @@ func (it *Item[T]) Again(value T, l *Lane[T], ready int64, priority uint8) {
 
 // gates are the names of the gates that a lane goes through.
 func (n laneName) gates() []flow.Name {
-	names := []flow.Name{{Kind: flow.OfApp, App: n.app}, {Kind: flow.OfTarget, Key: n.target}}
+	names := []flow.Name{{Kind: flow.OfApp, App: flow.EachApp}, {Kind: flow.OfApp, App: n.app}, {Kind: flow.OfTarget, Key: n.target}}
 	for key := range strings.FieldsSeq(n.flow) {
 		names = append(names, flow.Name{Kind: flow.OfFlow, App: n.app, Key: key})
 	}
@@ -63,7 +63,7 @@ func (n laneName) concerns(r flow.Name) bool {
 	case flow.OfTarget:
 		return n.target == r.Key
 	case flow.OfApp:
-		return n.app == r.App
+		return r.App == n.app || r.App == flow.EachApp
 	}
 	return n.app == r.App && strings.Contains(n.flow, strings.TrimSuffix(r.Key, "*"))
 }

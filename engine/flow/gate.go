@@ -110,6 +110,11 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 	return ByNone, now
 }
 
+// IsOpen reports whether the gate limits nothing.
+func (g *Gate) IsOpen(now time.Duration) bool {
+	return g.limit == nil && now >= g.paused && now >= g.cooldown
+}
+
 // Take hands a call out. keeps: see Ask.
 func (g *Gate) Take(now time.Duration, keeps bool) Pass {
 	if !keeps {

@@ -10,10 +10,13 @@ type Kind uint8
 
 // The kinds of names.
 const (
-	OfApp    Kind = iota // all calls of an app
+	OfApp    Kind = iota // all calls of an app, or of EachApp
 	OfTarget             // all calls to scheme://host:port, of all apps: App is ""
 	OfFlow               // the calls of an app that name a key
 )
+
+// EachApp is the App of what holds for all apps together.
+const EachApp = "*"
 
 // Name names a gate, or the rule of one; that of a rule may end in *.
 type Name struct {

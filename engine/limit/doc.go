@@ -2,5 +2,5 @@
 // them into force as rules of the queue (engine/flow).
 //
 //	kind "flow"    the limit of a key of an app, or of all keys that a pattern matches, and its pause and cooldown
-//	kind "pause"   the pause of an app, under the name "app"
+//	kind "pause"   the pause of an app, under the name "app"; of EachApp, that of all apps
 package limit

@@ -15,14 +15,9 @@ const (
 	PauseKind = "pause"
 )
 
-// FlowKey is the key of a flow's object, and AppKey that of an app's pause.
+// FlowKey is the key of a flow's object.
 func FlowKey(app, key string) engine.ObjectKey {
 	return engine.ObjectKey{Kind: FlowKind, App: app, Name: key}
-}
-
-// AppKey is the key of an app's pause.
-func AppKey(app string) engine.ObjectKey {
-	return engine.ObjectKey{Kind: PauseKind, App: app, Name: "app"}
 }
 
 // Object is the body of an object.
@@ -31,6 +26,8 @@ type Object struct {
 	// PausedUntil and CooldownUntil are Unix ms, MaxDue for a pause without an end; 0: not.
 	PausedUntil   int64  `json:"paused_until,omitempty"`
 	Reason        string `json:"reason,omitempty"` // of the pause
+	PausedSince   int64  `json:"paused_since,omitempty"`
+	PausedBy      string `json:"paused_by,omitempty"`
 	CooldownUntil int64  `json:"cooldown_until,omitempty"`
 }
 

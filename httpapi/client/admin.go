@@ -10,7 +10,8 @@ import (
 // Stats are the server's figures of itself; with a token of one app those of the app,
 // where Timers, DueByMinute, Wheel, Warm, SettleBacklog and Journal are not told.
 type Stats struct {
-	App    string `json:"app,omitempty"` // "": of the whole service
+	App    string      `json:"app,omitempty"`   // "": of the whole service
+	Pause  *PauseState `json:"pause,omitempty"` // of all apps, or of that app; nil: there is none
 	Timers struct {
 		Enabled  int64 `json:"enabled"`
 		Disabled int64 `json:"disabled"`

@@ -19,7 +19,8 @@ type AppPage struct {
 
 // AppFigures is what an app has, and what became of its tasks.
 type AppFigures struct {
-	App    string `json:"app"`
+	App    string      `json:"app"`
+	Pause  *PauseState `json:"pause,omitempty"` // nil: the app is not paused
 	Timers struct {
 		Enabled  int64 `json:"enabled"`
 		Disabled int64 `json:"disabled"`

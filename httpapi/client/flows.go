@@ -35,6 +35,8 @@ type Flow struct {
 	FlowLimit
 	Paused        bool      `json:"paused,omitempty"`
 	PausedUntil   time.Time `json:"paused_until,omitzero"`
+	PausedSince   time.Time `json:"paused_since,omitzero"`
+	PausedBy      string    `json:"paused_by,omitempty"` // the name of the token
 	Reason        string    `json:"reason,omitempty"`
 	CooldownUntil time.Time `json:"cooldown_until,omitzero"`
 	Waiting       int       `json:"waiting,omitempty"`
@@ -104,13 +106,40 @@ func (c *Client) CoolFlow(ctx context.Context, app, key string, until time.Time)
 	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/cooldown", body: Pause{Until: until}, twice: true})
 }
 
-// PauseApp holds all calls of an app. Its dues are kept.
+// AppPause says whether an app is paused.
+type AppPause struct {
+	App         string      `json:"app"` // EachApp: all apps together
+	Paused      bool        `json:"paused"`
+	PausedUntil time.Time   `json:"paused_until,omitzero"` // zero: without an end
+	PausedSince time.Time   `json:"paused_since,omitzero"`
+	PausedBy    string      `json:"paused_by,omitempty"` // the name of the token
+	Reason      string      `json:"reason,omitempty"`
+	All         *PauseState `json:"all,omitempty"` // the pause of all apps; nil: there is none
+}
+
+// PauseState is a pause that is in force.
+type PauseState struct {
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until,omitzero"` // zero: without an end
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"` // the name of the token
+}
+
+// EachApp is the app whose pause is that of all apps: only an admin of all apps changes it.
+const EachApp = "*"
+
+// AppPause says whether an app is paused, or EachApp.
+func (c *Client) AppPause(ctx context.Context, app string) (*AppPause, error) {
+	return get[AppPause](ctx, c, path("/v1/apps/%s/pause", app), nil)
+}
+
+// PauseApp holds all calls of an app, or of EachApp. Dues are kept.
 func (c *Client) PauseApp(ctx context.Context, app string, p Pause) error {
 	_, err := send[struct{}](ctx, c, request{method: http.MethodPost, path: path("/v1/apps/%s/pause", app), body: p, twice: true})
 	return err
 }
 
-// ResumeApp ends a pause of an app: what was held is called.
+// ResumeApp ends a pause of an app, or of EachApp: what was held is called.
 func (c *Client) ResumeApp(ctx context.Context, app string) error {
 	_, err := send[struct{}](ctx, c, request{method: http.MethodPost, path: path("/v1/apps/%s/resume", app), twice: true})
 	return err

@@ -31,6 +31,7 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 	all["coolFlow"] = flow(func(key string) error { _, err := c.CoolFlow(ctx, "a", key, time.Now().Add(time.Minute)); return err })
 	all["deleteFlow"] = flow(func(key string) error { return c.DeleteFlow(ctx, "a", key) })
 	all["pauseApp"] = func() error { return c.PauseApp(ctx, "b", client.Pause{}) }
+	all["getAppPause"] = func() error { _, err := c.AppPause(ctx, "b"); return err }
 	all["resumeApp"] = func() error { return c.ResumeApp(ctx, "b") }
 
 	secret := func(call func(name string) error) func() error {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -54,11 +55,19 @@ func listFlows(v *visit) error {
 			d.Flows = append(d.Flows, f)
 		}
 	}
+	switch {
+	case d.App == "" && v.MayAdmin():
+		d.Hold = client.EachApp
+	case d.App == client.EachApp && !v.MayAdmin(), !v.MayWrite():
+	default:
+		d.Hold = d.App
+	}
 	return v.show("flows", v.T("Flow keys"), &d)
 }
 
 type flowsData struct {
 	App   string // "": none was asked for
+	Hold  string // the app that may be paused here, or client.EachApp; "": none
 	All   bool   // the visitor may see other apps
 	Flows []client.Flow
 	More  bool // some are not listed
@@ -88,7 +97,41 @@ func actOnFlow(v *visit) error {
 	if err != nil {
 		return err
 	}
+	if to := form.Get("to"); to != "" {
+		return redirect(inside(to))
+	}
 	return redirect("/flows?app=" + url.QueryEscape(app))
+}
+
+// pauseBanner is what each page says of a pause while it lasts.
+type pauseBanner struct {
+	App string // client.EachApp: of all apps
+	client.PauseState
+	MayEnd bool // the visitor may
+}
+
+// Pauses are the pause of all apps, and that of the app that the page is about. A page whose
+// pauses cannot be asked for has none.
+func (v *visit) Pauses() (all []pauseBanner) {
+	app := v.grant.App
+	if app == client.EachApp {
+		app = cmp.Or(v.app, v.query("app"), app)
+	}
+	if app == "" {
+		return nil
+	}
+	p, err := v.api.AppPause(v.ctx, app)
+	if err != nil {
+		return nil
+	}
+	if p.All != nil {
+		all = append(all, pauseBanner{client.EachApp, *p.All, v.MayAdmin()})
+	}
+	if p.Paused {
+		state := client.PauseState{Since: p.PausedSince, Until: p.PausedUntil, Reason: p.Reason, By: p.PausedBy}
+		all = append(all, pauseBanner{app, state, v.MayWrite() && (app != client.EachApp || v.MayAdmin())})
+	}
+	return all
 }
 
 // Per is the time in which the rate of a flow key counts.

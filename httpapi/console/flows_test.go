@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,4 +56,50 @@ func TestFlows(t *testing.T) {
 	if page := n.signedIn("all-read").get("/flows", "Accept-Language", "zh").body; !strings.Contains(page, "输入应用名称") {
 		t.Error(page)
 	}
+}
+
+// TestPausesShow: while all apps or the app of a page are paused, each page says so, with a
+// button for whoever may end the pause.
+func TestPausesShow(t *testing.T) {
+	n := serve(t, tokens...)
+	made, err := n.api.Create(t.Context(), client.Definition{App: "shop", Name: "n", Schedule: client.Schedule{Cron: "0 0 1 1 *"}, Callback: client.Callback{URL: "http://127.0.0.1:9/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, shop := "All apps are paused", "App shop is paused"
+	shows := func(token, path string, want ...string) {
+		t.Helper()
+		page := n.signedIn(token).get(path, "Accept", "text/html").body
+		for _, text := range []string{all, shop, ">Resume all apps<", "why&lt;script"} {
+			if is, should := strings.Contains(page, text), slices.Contains(want, text); is != should {
+				t.Errorf("%s for %s has %q: %v", path, token, text, is)
+			}
+		}
+	}
+	timer := "/timers/" + made.Timer.ID
+	shows("all-admin", timer)
+	if err := n.api.PauseApp(t.Context(), "shop", client.Pause{}); err != nil {
+		t.Fatal(err)
+	}
+	shows("all-admin", "/system")
+	shows("all-admin", timer, shop)
+	shows("all-admin", "/tasks?app=shop", shop)
+	shows("shop-read", "/", shop)
+	v := n.signedIn("all-admin")
+	if a := v.post("/flows", url.Values{"app": {"*"}, "action": {"pause"}, "reason": {"why" + evil}}); a.status != http.StatusSeeOther {
+		t.Fatal(a.status, a.body)
+	}
+	for _, path := range []string{"/", "/timers", "/system", "/live", "/flows", "/timers/1"} {
+		shows("all-admin", path, all, ">Resume all apps<", "why&lt;script")
+	}
+	shows("all-read", "/", all, "why&lt;script")
+	shows("shop-write", "/", all, shop, "why&lt;script")
+	shows("all-admin", timer, all, shop, ">Resume all apps<", "why&lt;script")
+	if a := n.signedIn("shop-write").post("/flows", url.Values{"app": {"*"}, "action": {"resume"}}); a.status != http.StatusForbidden {
+		t.Errorf("a token of an app resumed all: %d", a.status)
+	}
+	if a := v.post("/flows", url.Values{"app": {"*"}, "action": {"resume"}, "to": {"/timers"}}); a.status != http.StatusSeeOther || a.header.Get("Location") != "/timers" {
+		t.Error(a.status, a.header)
+	}
+	shows("all-admin", "/")
 }

@@ -13,6 +13,7 @@ func showTask(v *visit) error {
 	if err != nil {
 		return err
 	}
+	v.app = t.App
 	d := taskData{Task: *t, Fall: waterfall(t)}
 	for i := range d.Fall {
 		d.Fall[i].Phases = v.phases(d.Fall[i].PhasesUS)

@@ -29,7 +29,7 @@ func showTimer(v *visit) error {
 		}
 		d.Timer, d.Gone = vs[0], true
 	}
-	v.timer = d.Timer.Schedule.TimeZone
+	v.timer, v.app = d.Timer.Schedule.TimeZone, d.Timer.App
 	err = together(
 		func() error {
 			vs, err := v.api.Versions(v.ctx, id, 20)

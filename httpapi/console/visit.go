@@ -26,6 +26,7 @@ type visit struct {
 	api     *client.Client
 	grant   client.Grant
 	status  int
+	app     string // that the page is about; "": that of the query, or all
 
 	words.Language
 	zones

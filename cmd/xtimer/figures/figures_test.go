@@ -34,9 +34,10 @@ func TestTables(t *testing.T) {
 
 	s := &api.Stats{DueByMinute: []int64{1, 2}, UptimeSeconds: 90, Tiers: map[string]bool{"cold": true, "warm": false}, Warnings: []api.Warning{{Code: "late", Detail: "a\ntarget"}}}
 	s.Timers.Enabled, s.Tasks.Overdue, s.Tasks.OldestOverdueMS = 3, 1, 1500
+	s.Pause = &api.PauseState{Since: at, Until: at.Add(time.Hour), By: "root", Reason: "repairs"}
 	s.Tasks.SinceStart = map[string]int64{"succeeded": 5, "dead": 0}
 	out.Reset()
-	if err := sheetStats(&out, s); err != nil {
+	if err := sheetStats(&out, s, func(t time.Time) string { return t.Format(time.TimeOnly) }); err != nil {
 		t.Fatal(err)
 	}
 	golden.Hold(t, "testdata/stats.txt", out.String())

@@ -23,8 +23,8 @@ func NewStats() *cobra.Command {
 		Use:   "stats",
 		Short: "Show the figures of a server: timers, tasks, lateness, stores, warnings",
 		Long: `stats shows the number of timers and tasks of a server, its rate of calls, their
-lateness, whether its stores are available, and warnings. With a token for one app,
-stats shows the figures of that app.
+lateness, whether its stores are available, a pause of all apps, and warnings. With a
+token for one app, stats shows the figures of that app.
 
 ` + exit.Help,
 		Example: `  xtimer stats
@@ -36,16 +36,19 @@ stats shows the figures of that app.
 				return err
 			}
 			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: s, Table: func(out io.Writer, _ bool) error {
-				return sheetStats(out, s)
+				return sheetStats(out, s, func(t time.Time) string { return r.Zone.Instant(t, "") })
 			}})
 		},
 	})
 }
 
 // sheetStats shows the figures of a server.
-func sheetStats(out io.Writer, s *api.Stats) error {
+func sheetStats(out io.Writer, s *api.Stats, instant func(time.Time) string) error {
 	var sheet terminal.Sheet
 	sheet.Has("app", s.App)
+	if s.Pause != nil {
+		sheet.Add("calls held", "%s", remote.PauseWords(s.Pause, instant))
+	}
 	if s.App == "" {
 		sheet.Add("timers", "%d enabled, %d disabled, %d finished", s.Timers.Enabled, s.Timers.Disabled, s.Timers.Finished)
 	}

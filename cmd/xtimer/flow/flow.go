@@ -41,50 +41,6 @@ The longest match counts. A key without a limit limits nothing.
 	return group
 }
 
-// NewApp is the group of the commands that hold a whole app.
-func NewApp() *cobra.Command {
-	r := &remote.Server{}
-	var p pausing
-	pause := &cobra.Command{
-		Use:   "pause APP",
-		Short: "Hold all calls of an app",
-		Long: `pause holds all calls of an app until resume, or until the time of --until. Dues are
-kept, and called late. To drop the dues of a time, disable the timers instead.`,
-		Example: `  xtimer app pause shop --until 2h --reason "the partner is down"`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			how, err := p.pause()
-			if err != nil {
-				return err
-			}
-			if err := r.PauseApp(cmd.Context(), args[0], how); err != nil {
-				return err
-			}
-			return say(cmd, "%s paused\n", args[0])
-		},
-	}
-	p.flags(pause)
-	resume := &cobra.Command{
-		Use:     "resume APP",
-		Short:   "End the pause of an app: what was held is called",
-		Example: `  xtimer app resume shop`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := notPaused(r.ResumeApp(cmd.Context(), args[0]), "app", args[0]); err != nil {
-				return err
-			}
-			return say(cmd, "%s resumed\n", args[0])
-		},
-	}
-	return r.Attach(&cobra.Command{
-		Use:   "app",
-		Short: "Hold all calls of an app, and call what was held",
-		Long:  "app pauses and resumes whole apps.\n\n" + exit.Help,
-		Example: `  xtimer app pause shop
-  xtimer app resume shop`,
-	}, pause, resume)
-}
-
 func say(cmd *cobra.Command, format string, args ...any) error {
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), format, args...)
 	return err

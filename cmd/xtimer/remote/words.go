@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"strings"
 	"time"
 
 	"xtimer/cmd/xtimer/span"
@@ -37,4 +38,20 @@ var StatusColours = map[string]string{
 	api.Disabled: terminal.Yellow, api.Finished: terminal.Dim,
 	api.Succeeded: terminal.Green, api.Failed: terminal.Red, api.Dead: terminal.Red, api.Unknown: terminal.Red,
 	api.Retrying: terminal.Yellow, api.Skipped: terminal.Yellow, api.Missed: terminal.Yellow, api.Cancelled: terminal.Dim,
+}
+
+// PauseWords says of a pause since when, until when, by whom and why.
+func PauseWords(p *api.PauseState, instant func(time.Time) string) string {
+	words := []string{"paused since " + instant(p.Since)}
+	if !p.Until.IsZero() {
+		words = append(words, "until "+instant(p.Until))
+	}
+	if p.By != "" {
+		words = append(words, "by "+p.By)
+	}
+	text := strings.Join(words, " ")
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
 }
