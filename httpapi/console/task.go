@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"xtimer/httpapi/client"
+	"xtimer/httpapi/console/waterfall"
 )
 
 // showTask is GET /tasks/{key}.
@@ -14,9 +15,9 @@ func showTask(v *visit) error {
 		return err
 	}
 	v.app = t.App
-	d := taskData{Task: *t, Fall: waterfall(t)}
+	d := taskData{Task: *t, Fall: waterfall.Bars(t)}
 	for i := range d.Fall {
-		d.Fall[i].Phases = v.phases(d.Fall[i].PhasesUS)
+		d.Fall[i].Phases = waterfall.Phases(v.Language, d.Fall[i].PhasesUS)
 	}
 	switch t.Status {
 	case client.Failed, client.Dead, client.Unknown:
@@ -36,12 +37,15 @@ type taskData struct {
 	Task       client.Task
 	CanRetry   bool
 	CanDismiss bool
-	Fall       []bar
+	Fall       []waterfall.Bar
 	Requests   []requestData
 }
 
 // Open: it is not over, and the page looks again by itself.
 func (d *taskData) Open() bool { return isOpen(&d.Task) }
+
+// Own is the lateness without the time for which the task was held; nil: it was not held.
+func (d *taskData) Own() *float64 { return waterfall.Own(&d.Task) }
 
 func isOpen(t *client.Task) bool {
 	switch t.Status {

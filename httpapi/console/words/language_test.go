@@ -41,6 +41,7 @@ func TestBothLanguages(t *testing.T) {
 	}
 	find(os.DirFS(".."), "pages/*.html", inPages)
 	find(os.DirFS(".."), "*.go", inCode)
+	find(os.DirFS(".."), "*/*.go", inCode)
 	pages, err := filepath.Glob("../pages/*.html")
 	if err != nil {
 		t.Fatal(err)

@@ -1,25 +1,27 @@
-package console
+// Package waterfall lays the attempts of a task, and the phases of an attempt, out in time.
+package waterfall
 
 import (
 	"fmt"
 
 	"xtimer/httpapi/client"
+	"xtimer/httpapi/console/words"
 )
 
-// bar is one attempt on the time axis from the due to the end of the task, in
+// Bar is one attempt on the time axis from the due to the end of the task, in
 // per cent.
-type bar struct {
+type Bar struct {
 	client.Attempt
 	After     float64 // ms from the due to its start
 	WaitX, W  float64 // the wait before it: where it begins, how wide
 	CallX, CW float64 // the call
 	Label     string
 	Bad       bool
-	Phases    []phase
+	Phases    []Phase
 }
 
-// waterfall lays the attempts of a task out in time.
-func waterfall(t *client.Task) []bar {
+// Bars lays the attempts of a task out in time.
+func Bars(t *client.Task) []Bar {
 	if len(t.Attempts) == 0 {
 		return nil
 	}
@@ -28,7 +30,7 @@ func waterfall(t *client.Task) []bar {
 	if t.LatenessMS != nil && len(t.Attempts) == 1 {
 		span = max(*t.LatenessMS+last.TookMS, 0.001)
 	}
-	bars := make([]bar, len(t.Attempts))
+	bars := make([]Bar, len(t.Attempts))
 	before := 0.0
 	for i, a := range t.Attempts {
 		after := float64(a.Started.Sub(t.Due)) / 1e6
@@ -36,7 +38,7 @@ func waterfall(t *client.Task) []bar {
 			after = *t.LatenessMS // exact to the µs
 		}
 		after = max(after, 0)
-		b := bar{Attempt: a, After: after, Bad: a.ErrorClass != ""}
+		b := Bar{Attempt: a, After: after, Bad: a.ErrorClass != ""}
 		b.WaitX, b.W = percent(before, span), percent(max(after-before, 0), span)
 		b.CallX, b.CW = percent(after, span), max(percent(a.TookMS, span), 0.4)
 		b.CallX = min(b.CallX, 100-b.CW)
@@ -54,8 +56,8 @@ func waterfall(t *client.Task) []bar {
 
 func percent(x, of float64) float64 { return min(100, float64(int(x/of*10000))/100) }
 
-// phase is one stretch of an attempt on the attempt's own time axis, in per cent.
-type phase struct {
+// Phase is one stretch of an attempt on the attempt's own time axis, in per cent.
+type Phase struct {
 	Name string
 	US   int64
 	X, W float64
@@ -63,13 +65,13 @@ type phase struct {
 	Kept bool // the connection was there already
 }
 
-// phases lays an attempt out by where its time went. What took none is left out,
+// Phases lays an attempt out by where its time went. What took none is left out,
 // except for those that people look for: the waits, and whether the connection was new.
-func (v *visit) phases(p *client.Phases) []phase {
+func Phases(v words.Language, p *client.Phases) []Phase {
 	if p == nil {
 		return nil
 	}
-	all := []phase{
+	all := []Phase{
 		{Name: v.T("In the wheel"), US: p.Wheel, Wait: true},
 		{Name: v.T("Held"), US: p.Hold},
 		{Name: v.T("In the queue"), US: p.Queue, Wait: true},
@@ -103,7 +105,7 @@ func (v *visit) phases(p *client.Phases) []phase {
 
 // Own is the lateness of a task in ms without the time for which its first attempt was held;
 // nil: it was not held, or was not sent.
-func (v *visit) Own(t *client.Task) *float64 {
+func Own(t *client.Task) *float64 {
 	if t.LatenessMS == nil || len(t.Attempts) == 0 {
 		return nil
 	}
