@@ -63,10 +63,11 @@ var house = map[string][]string{
 	"xtimer/bench/checker":    {},
 	"xtimer/bench/target":     {},
 	"xtimer/bench/simulator":  {"*"},
-	"xtimer/httpapi/console":  {"xtimer/httpapi/client", "xtimer/httpapi/console/waterfall", "xtimer/httpapi/console/words"},
+	"xtimer/httpapi/console":  {"xtimer/httpapi/client", "xtimer/httpapi/console/alerts", "xtimer/httpapi/console/waterfall", "xtimer/httpapi/console/words"},
 
 	"xtimer/httpapi/console/words": {"xtimer/httpapi/client"},
 
+	"xtimer/httpapi/console/alerts":    {"xtimer/httpapi/client"},
 	"xtimer/httpapi/console/waterfall": {"xtimer/httpapi/client", "xtimer/httpapi/console/words"},
 
 	"xtimer/httpapi/clienttest": {},

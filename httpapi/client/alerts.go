@@ -45,23 +45,33 @@ type IncidentFilter struct {
 	From, To   time.Time // when they were opened; To is excluded
 }
 
+// IncidentList is a page of incidents.
+type IncidentList struct {
+	Incidents  []Incident `json:"incidents"`
+	Total      int        `json:"total"` // of all pages
+	NextCursor string     `json:"next_cursor,omitempty"`
+}
+
+// IncidentPage is one page of the incidents that f selects, open ones first, then the newest:
+// up to limit (0: the server's 100) after the cursor of the page before ("": the first).
+func (c *Client) IncidentPage(ctx context.Context, f IncidentFilter, limit int, cursor string) (*IncidentList, error) {
+	q := make(url.Values)
+	set(q, "app", f.App)
+	set(q, "state", f.State)
+	setTime(q, "from", f.From)
+	setTime(q, "to", f.To)
+	return get[IncidentList](ctx, c, "/v1/alerts/incidents", page(q, limit, cursor))
+}
+
 // Incidents are the incidents that a filter selects: open ones first, then the newest. An
 // error is the last thing it yields.
 func (c *Client) Incidents(ctx context.Context, f IncidentFilter) iter.Seq2[Incident, error] {
 	return pages(func(cursor string) ([]Incident, string, error) {
-		q := make(url.Values)
-		set(q, "app", f.App)
-		set(q, "state", f.State)
-		setTime(q, "from", f.From)
-		setTime(q, "to", f.To)
-		out, err := get[struct {
-			Incidents  []Incident
-			NextCursor string `json:"next_cursor"`
-		}](ctx, c, "/v1/alerts/incidents", page(q, pageSize, cursor))
+		l, err := c.IncidentPage(ctx, f, pageSize, cursor)
 		if err != nil {
 			return nil, "", err
 		}
-		return out.Incidents, out.NextCursor, nil
+		return l.Incidents, l.NextCursor, nil
 	})
 }
 
@@ -73,9 +83,9 @@ func (c *Client) AckIncident(ctx context.Context, id, note string) (*Incident, e
 
 // PutAlert creates or replaces a channel, a rule or a mute (kind: channels, rules, mutes),
 // and says Created, Updated or Unchanged.
-func (c *Client) PutAlert(ctx context.Context, app, kind, name string, definition json.RawMessage) (string, error) {
+func (c *Client) PutAlert(ctx context.Context, app, kind, name string, definition json.RawMessage, options ...CallOption) (string, error) {
 	q := request{method: http.MethodPut, path: objectPath(app, "alerts/"+kind, name), body: definition, twice: true}
-	out, err := send[struct{ Result string }](ctx, c, q)
+	out, err := send[struct{ Result string }](ctx, c, q, options...)
 	if err != nil {
 		return "", err
 	}

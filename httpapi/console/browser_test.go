@@ -188,8 +188,8 @@ func (b *browser) look(t *testing.T) {
 const kindOf = `location.pathname.replace(/^\/(timers|tasks|work)\/(?!(new|act)$)[^/]+/, "/$1/*")`
 
 // nameOf is a button's name: the kind of its page, and its id; the head of a page
-// is the same on all.
-const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id || b.outerHTML))`
+// is the same on all. One row's button stands for those of all.
+const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id.replace(/^ack-\d+$/, "ack") || b.outerHTML))`
 
 // click presses what has the id, and waits until then is true; a click that
 // leaves the page waits for the next one.
@@ -270,7 +270,7 @@ func (b *browser) axe(t *testing.T, where string) {
 // TestBrowser goes over every page and presses every button, in English and
 // light, and in Chinese and dark.
 func TestBrowser(t *testing.T) {
-	n := serve(t, tokens...)
+	n := serveAs(t, target{}, Config{Cluster: true}, tokens...)
 	paths := n.pages()
 	b := open(t, n)
 	for _, x := range []struct{ lang, theme, title string }{{"en", "light", "Overview"}, {"zh", "dark", "总览"}} {
@@ -295,7 +295,7 @@ func TestBrowser(t *testing.T) {
 		})
 	}
 	for _, lang := range []string{"en", "zh-CN"} {
-		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/upcoming/hours", "/apps", "/live", "/system"} {
+		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/upcoming/hours", "/apps", "/live", "/system", "/flows", "/cluster", "/alerts"} {
 			if !b.checked[lang+" "+kind] {
 				t.Errorf("axe has not looked at %s in %s", kind, lang)
 			}
@@ -601,8 +601,37 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.wait(t, `document.querySelector("[role=status]")`)
 
 	b.live(t)
+	b.flows(t)
+	b.alerts(t, name)
 	b.visit(t, "/")
 	b.leave(t, "sign-out", "/sign-in")
+}
+
+// flows pauses and resumes an app and a key.
+func (b *browser) flows(t *testing.T) {
+	t.Helper()
+	b.visit(t, "/flows")
+	b.fill(t, "#app", "shop")
+	b.leave(t, "show", "/flows?app=shop")
+	for _, button := range []string{"pause-app", "resume-app", "pause-stripe", "resume-stripe"} {
+		b.leave(t, button, "/flows?app=shop")
+	}
+}
+
+// alerts acknowledges an incident, and tests channels.
+func (b *browser) alerts(t *testing.T, name string) {
+	t.Helper()
+	b.incident("shop", name)
+	b.visit(t, "/alerts")
+	b.fill(t, "#app", "shop")
+	b.leave(t, "show", "/alerts?app=shop")
+	b.fill(t, "#open [name=note]", "seen by "+name)
+	b.leave(t, "ack-0", "/alerts?app=shop")
+	b.wait(t, `document.getElementById("open").innerText.includes("seen by `+name+`") && !window.pwned`)
+	for channel, role := range map[string]string{"ops": "status", "mail": "status", "bad": "alert"} {
+		b.leave(t, "test-"+channel, "/alerts")
+		b.wait(t, `document.querySelector("main [role=`+role+`]")`)
+	}
 }
 
 // live sees tasks come in as they end, and stand still while it is paused.

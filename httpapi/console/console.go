@@ -81,6 +81,8 @@ func New(cfg Config) http.Handler {
 		"GET /cluster":               showCluster,
 		"GET /flows":                 listFlows,
 		"POST /flows":                actOnFlow,
+		"GET /alerts":                showAlerts,
+		"POST /alerts":               actOnAlerts,
 		"GET /live":                  showLive,
 		"GET /live/events":           liveEvents,
 		"POST /sign-out":             signOut,

@@ -22,9 +22,15 @@ func (n *node) pages() []string {
 	no := n.timer("shop", "orders", "/no")
 	failed := n.run(bad.ID)
 	n.run(no.ID)
+	n.alerting("shop")
+	n.incident("shop", "report")
+	if _, err := n.api.PutFlow(n.t.Context(), "shop", "stripe", client.FlowLimit{Rate: 20, Concurrency: 3}); err != nil {
+		n.t.Fatal(err)
+	}
 	return []string{
 		"/", "/timers", "/timers?app=shop&sort=-name", "/timers/new", "/timers/" + ok.ID, "/timers/" + bad.ID, "/timers/" + bad.ID + "/edit",
 		"/tasks/" + failed.Key, "/tasks/" + n.run(ok.ID).Key, "/dead", "/dead?since=24h&status=dead", "/system", "/live", "/upcoming", "/apps", "/apps?app=shop", "/upcoming/hours", "/tasks", "/tasks?status=problems&from=2026-01-01T00:00", "/timers/new?from=" + bad.ID, "/nothing",
+		"/alerts?app=shop", "/flows?app=shop", "/cluster",
 	}
 }
 

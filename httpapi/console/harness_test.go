@@ -15,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"xtimer/engine"
+	"xtimer/engine/alert"
+	"xtimer/engine/object"
 	"xtimer/engine/scheduler"
 	"xtimer/httpapi"
 	"xtimer/httpapi/access"
@@ -52,6 +56,14 @@ func (target) Call(c *engine.Call) engine.Outcome {
 	return o
 }
 
+// sent is what becomes of a message, by the URL of the channel.
+func sent(_ context.Context, d *alert.Delivery) alert.Result {
+	if strings.HasSuffix(d.Channel.URL.Value, "/refuses") {
+		return alert.Result{Final: true, Status: 200, Error: "the answer has the code 19021", Answer: `{"code":19021,"msg":"` + evil + `"}`}
+	}
+	return alert.Result{Delivered: true, Status: 200, Answer: "ok"}
+}
+
 // The tokens of a server that wants some.
 var tokens = []access.Token{
 	{App: "*", Role: access.RoleAdmin, Token: "all-admin"},
@@ -67,18 +79,58 @@ func serve(t testing.TB, tokens ...access.Token) *node {
 
 func serveCalling(t testing.TB, caller engine.Caller, tokens ...access.Token) *node {
 	t.Helper()
+	return serveAs(t, caller, Config{}, tokens...)
+}
+
+// several answers what the API answers, but as one of two nodes.
+type several struct {
+	http.RoundTripper
+	cluster client.Cluster
+}
+
+func (s *several) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/v1/cluster") {
+		return s.RoundTripper.RoundTrip(r)
+	}
+	return fakeAPI(func(*http.Request) (int, any) { return 200, s.cluster }).RoundTrip(r)
+}
+
+// twoNodes are nodes of which one has a script for a name.
+func twoNodes() client.Cluster {
+	c := client.Cluster{Node: "a", Cluster: true, Nodes: []client.Node{
+		{Name: "a", Address: "10.0.0.1:8080", State: "serving", Weight: 1, Shards: 128, BeatAgeMS: 120},
+		{Name: "b" + evil, Address: "10.0.0.2:8080", State: "draining", Wish: "drain", Weight: 2, Shards: 127, BeatAgeMS: 900},
+	}}
+	for i := range 256 {
+		c.Shards = append(c.Shards, c.Nodes[i%2].Name)
+	}
+	c.Shards[7] = ""
+	return c
+}
+
+// serveAs serves a console with a configuration. With Cluster, the API answers as one of two nodes.
+func serveAs(t testing.TB, caller engine.Caller, cfg Config, tokens ...access.Token) *node {
+	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	cold := local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute})
+	objects := object.New(cold, time.Now, log)
+	a := alert.New(alert.Config{Objects: objects, Cold: cold, Log: log, Metrics: metrics.NewSet(), Send: sent})
 	e := scheduler.New(scheduler.Config{
-		Cold:    local.New(local.Config{Dir: filepath.Join(dir, "cold"), StallAfter: time.Minute}),
+		Cold: cold, Objects: objects, Ended: a.Ended, First: a.First,
 		Warm:    memory.NewWarm(),
 		Journal: wal.New(wal.Config{Dir: filepath.Join(dir, "journal"), Logger: log}),
 		Caller:  caller, Log: log,
 	})
 	s, err := httpapi.NewServer(e, httpapi.ServerConfig{
-		Tokens: tokens, BackupDir: t.TempDir(), Version: httpapi.Version{Version: "v1", Commit: "abc", Go: "go"}, Log: log,
+		Alerts: a, Tokens: tokens, BackupDir: t.TempDir(), Version: httpapi.Version{Version: "v1", Commit: "abc", Go: "go"}, Log: log,
 		Settings: []httpapi.Setting{{Name: "listen", Value: "127.0.0.1:0", From: "flag"}},
-		Console:  func(api http.RoundTripper) http.Handler { return New(Config{API: api, NoRedis: true, Log: log}) },
+		Console: func(api http.RoundTripper) http.Handler {
+			if cfg.API, cfg.NoRedis, cfg.Log = api, true, log; cfg.Cluster {
+				cfg.API = &several{api, twoNodes()}
+			}
+			return New(cfg)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -91,12 +143,13 @@ func serveCalling(t testing.TB, caller engine.Caller, tokens ...access.Token) *n
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
+	go func() { ended <- a.Run(ctx) }()
 	go func() { ended <- e.Run(ctx) }()
 	go func() { ended <- s.Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := errors.Join(<-ended, <-ended); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(<-ended, <-ended, <-ended); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

@@ -11,14 +11,7 @@ import (
 
 // TestCluster: the nodes and the owner of each shard are shown, names as texts.
 func TestCluster(t *testing.T) {
-	c := client.Cluster{Node: "a", Cluster: true, Nodes: []client.Node{
-		{Name: "a", Address: "10.0.0.1:8080", State: "serving", Weight: 1, Shards: 128, BeatAgeMS: 120},
-		{Name: "b" + evil, Address: "10.0.0.2:8080", State: "draining", Wish: "drain", Weight: 2, Shards: 127, BeatAgeMS: 900},
-	}}
-	for i := range 256 {
-		c.Shards = append(c.Shards, c.Nodes[i%2].Name)
-	}
-	c.Shards[7] = ""
+	c := twoNodes()
 	api := fakeAPI(func(r *http.Request) (int, any) {
 		if r.URL.Path == "/v1/cluster" {
 			return 200, c
