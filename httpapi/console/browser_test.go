@@ -607,13 +607,16 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.leave(t, "sign-out", "/sign-in")
 }
 
-// flows pauses and resumes an app and a key.
+// flows pauses and resumes all apps, an app and a key, by the page and by the banner.
 func (b *browser) flows(t *testing.T) {
 	t.Helper()
 	b.visit(t, "/flows")
+	for _, button := range []string{"pause-app", "end-pause-all", "pause-app", "resume-app"} {
+		b.leave(t, button, "/flows")
+	}
 	b.fill(t, "#app", "shop")
 	b.leave(t, "show", "/flows?app=shop")
-	for _, button := range []string{"pause-app", "resume-app", "pause-stripe", "resume-stripe"} {
+	for _, button := range []string{"pause-app", "end-pause-app", "pause-app", "resume-app", "pause-stripe", "resume-stripe"} {
 		b.leave(t, button, "/flows?app=shop")
 	}
 }
