@@ -24,7 +24,13 @@ var (
 			}
 			return marshalled(c, err)
 		},
-		members: func(_ *Server, b []byte, o *engine.Object) []byte { return wire.AppendChannel(b, o.Body) },
+		members: func(s *Server, b []byte, o *engine.Object) []byte {
+			b = wire.AppendChannel(b, o.Body)
+			if s.cfg.Alerts == nil {
+				return b
+			}
+			return wire.AppendDeliveries(b, s.cfg.Alerts.Deliveries(o.App, o.Name))
+		},
 	}
 	ruleObjects = &objects{
 		kind: alert.RuleKind, thing: "rule", path: "alerts/rules", plural: "rules",

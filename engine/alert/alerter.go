@@ -39,7 +39,9 @@ type Alerter struct {
 	ring    ring
 	watch   watch
 	box     *outbox
-	renewed atomic.Bool // rules were changed since the alerter looked
+	// What was sent to the channels lately.
+	delivered deliveries
+	renewed   atomic.Bool // rules were changed since the alerter looked
 
 	mu     sync.Mutex // guards what follows
 	judge  *judge
@@ -62,7 +64,7 @@ func New(cfg Config) *Alerter {
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)
 	cfg.Objects.Register(object.Kind{Name: RuleKind, Changed: a.rulesChanged, Check: a.checkRule})
-	cfg.Objects.Register(object.Kind{Name: ChannelKind, Check: a.checkChannel})
+	cfg.Objects.Register(object.Kind{Name: ChannelKind, Check: a.checkChannel, Changed: a.channelChanged})
 	cfg.Objects.Register(object.Kind{Name: MuteKind})
 	cfg.Objects.Register(object.Kind{Name: incidentKind, Uncounted: true})
 	cfg.Objects.Register(object.Kind{Name: cursorKind, Uncounted: true})

@@ -38,6 +38,17 @@ type Result struct {
 	After     time.Duration // how long the channel asked to wait; 0: it did not
 }
 
+// outcome is what came of one attempt.
+func (r *Result) outcome() string {
+	switch {
+	case r.Delivered:
+		return "delivered"
+	case r.Final:
+		return "refused"
+	}
+	return "retrying"
+}
+
 // Times and bounds of the outbox.
 const (
 	firstRetry   = 5 * time.Second
@@ -174,7 +185,7 @@ func (o *outbox) send(k engine.ObjectKey, b *box) {
 		if len(letters) > 1 {
 			m = digestOf(letters)
 		}
-		o.deliver(b, &Delivery{App: k.App, Channel: c, Message: m})
+		o.deliver(k, b, &Delivery{App: k.App, Channel: c, Message: m})
 		for _, l := range letters {
 			if o.ctx.Err() == nil {
 				o.a.sent(l.incident, l.n)
@@ -226,7 +237,7 @@ func digestOf(letters []letter) Message {
 }
 
 // deliver sends a message until it is taken, refused for good, or an hour has passed.
-func (o *outbox) deliver(b *box, d *Delivery) {
+func (o *outbox) deliver(k engine.ObjectKey, b *box, d *Delivery) {
 	wait := firstRetry
 	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(2*wait, longestRetry) {
 		if until, is := b.full(d.Channel.PerMinute); is {
@@ -234,16 +245,21 @@ func (o *outbox) deliver(b *box, d *Delivery) {
 		}
 		b.sent = append(b.sent, time.Now())
 		r := o.a.cfg.Send(o.ctx, d)
-		switch {
-		case r.Delivered:
-			o.count(d, "delivered")
+		outcome := r.outcome()
+		if outcome == "retrying" && time.Now().Add(max(wait, r.After)).After(until) {
+			outcome = "given_up"
+		}
+		o.a.delivered.note(k, &d.Message, &r, outcome)
+		switch outcome {
+		case "delivered":
+			o.count(d, outcome)
 			return
-		case r.Final:
-			o.count(d, "refused")
+		case "refused":
+			o.count(d, outcome)
 			o.a.cfg.Log.Warn("an alert channel refuses a message", "app", d.App, "kind", d.Channel.Kind, "status", r.Status, "error", r.Error)
 			return
-		case time.Now().Add(max(wait, r.After)).After(until):
-			o.count(d, "given_up")
+		case "given_up":
+			o.count(d, outcome)
 			o.a.cfg.Log.Warn("a message to an alert channel is given up", "app", d.App, "kind", d.Channel.Kind, "status", r.Status, "error", r.Error)
 			return
 		}
@@ -257,7 +273,8 @@ func (o *outbox) count(d *Delivery, result string) {
 
 // Test sends a test message to a channel, once.
 func (a *Alerter) Test(ctx context.Context, app, name string) (Result, error) {
-	c, ok := a.box.channel(engine.ObjectKey{Kind: ChannelKind, App: app, Name: name})
+	k := engine.ObjectKey{Kind: ChannelKind, App: app, Name: name}
+	c, ok := a.box.channel(k)
 	if !ok {
 		return Result{}, engine.ErrNotFound
 	}
@@ -272,5 +289,12 @@ func (a *Alerter) Test(ctx context.Context, app, name string) (Result, error) {
 	if many {
 		return Result{}, &engine.Fault{Kind: engine.FaultTooMany, Code: "too_many_tests", Detail: "channels were tested 6 times in the last minute: retry later"}
 	}
-	return a.cfg.Send(ctx, &Delivery{App: app, Channel: c, Message: Message{Type: "test", ID: fmt.Sprintf("al_test_%d", now.UnixMilli()), Link: a.cfg.Link}}), nil
+	d := &Delivery{App: app, Channel: c, Message: Message{Type: "test", ID: fmt.Sprintf("al_test_%d", now.UnixMilli()), Link: a.cfg.Link}}
+	r := a.cfg.Send(ctx, d)
+	outcome := r.outcome()
+	if outcome == "retrying" { // a test is sent once
+		outcome = "given_up"
+	}
+	a.delivered.note(k, &d.Message, &r, outcome)
+	return r, nil
 }

@@ -61,6 +61,14 @@ func actOnAlerts(v *visit) error {
 			return err
 		}
 		return v.alerts(app, &channelTest{name, *r})
+	case "mute":
+		if err := alerts.AddMute(v.ctx, v.api, of, form, v.Now); err != nil {
+			return err
+		}
+	case "unmute":
+		if err := v.api.DeleteAlert(v.ctx, of, "mutes", name); err != nil && !client.IsNotFound(err) {
+			return err
+		}
 	default:
 		return &fault{http.StatusBadRequest, "The form is invalid."}
 	}

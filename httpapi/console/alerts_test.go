@@ -80,6 +80,31 @@ func TestAlerts(t *testing.T) {
 	if got := test("bad"); !strings.Contains(got, "The channel bad did not take the test message. the answer has the code 19021 (200)") || !strings.Contains(got, "&lt;script") || strings.Contains(got, "<script>d") {
 		t.Error(got)
 	}
+	page = v.get("/alerts").body
+	for _, want := range []string{"refused by the channel", "Last messages to bad", `<td data-label="Message">test</td>`, "&#34;code&#34;:19021", "the answer has the code 19021"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q: %s", want, page)
+		}
+	}
+	if a := v.post("/alerts", url.Values{"of": {"shop"}, "action": {"mute"}, "prefix": {"test"}, "label": {""}, "for": {"4h"}, "reason": {"moving"}}); a.status != http.StatusSeeOther {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	var mutes []string
+	for b, err := range n.api.Alerts(t.Context(), "shop", "mutes") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		mutes = append(mutes, string(b))
+	}
+	if len(mutes) != 2 || !strings.Contains(mutes[0], `"reason":"moving"`) || !strings.Contains(mutes[0], `"match":{"name_prefix":"test"}`) {
+		t.Errorf("%q", mutes)
+	}
+	if a := v.post("/alerts", url.Values{"of": {"shop"}, "name": {"night"}, "action": {"unmute"}}); a.status != http.StatusSeeOther || strings.Contains(v.get("/alerts").body, "unmute-night") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := v.post("/alerts", url.Values{"of": {"shop"}, "action": {"mute"}, "for": {"9999h"}}); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 	if a := v.post("/alerts", url.Values{"id": {i.ID}, "action": {"ack"}, "note": {" seen" + evil + " "}}); a.status != http.StatusSeeOther {
 		t.Errorf("%d %s", a.status, a.body)
 	}

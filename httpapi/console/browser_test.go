@@ -189,7 +189,7 @@ const kindOf = `location.pathname.replace(/^\/(timers|tasks|work)\/(?!(new|act)$
 
 // nameOf is a button's name: the kind of its page, and its id; the head of a page
 // is the same on all. One row's button stands for those of all.
-const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id.replace(/^ack-\d+$/, "ack") || b.outerHTML))`
+const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id.replace(/^(ack|unmute)-.*$/, "$1") || b.outerHTML))`
 
 // click presses what has the id, and waits until then is true; a click that
 // leaves the page waits for the next one.
@@ -631,6 +631,19 @@ func (b *browser) alerts(t *testing.T, name string) {
 	b.fill(t, "#open [name=note]", "seen by "+name)
 	b.leave(t, "ack-0", "/alerts?app=shop")
 	b.wait(t, `document.getElementById("open").innerText.includes("seen by `+name+`") && !window.pwned`)
+	b.fill(t, "#mute-prefix", "test")
+	b.leave(t, "mute", "/alerts?app=shop")
+	b.wait(t, `document.querySelectorAll("button[value=unmute]").length >= 1`)
+	for more := true; more; {
+		id, err := eval[string](b, `document.querySelector("button[value=unmute]").id`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.leave(t, id, "/alerts?app=shop")
+		if more, err = eval[bool](b, `!!document.querySelector("button[value=unmute]")`); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for channel, role := range map[string]string{"ops": "status", "mail": "status", "bad": "alert"} {
 		b.leave(t, "test-"+channel, "/alerts")
 		b.wait(t, `document.querySelector("main [role=`+role+`]")`)

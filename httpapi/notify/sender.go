@@ -106,8 +106,20 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 	defer p.Body.Close()
 	answer, _ := io.ReadAll(io.LimitReader(p.Body, 1<<10)) // what came of it is judged
 	r := judge(d.Channel.Kind, p, answer)
-	r.Status, r.Answer = p.StatusCode, string(answer)
+	r.Status, r.Answer = p.StatusCode, without(string(answer), to, secret)
 	return r
+}
+
+// without is what a channel answered, without its URL and its secret, which it may repeat.
+func without(answer, to, secret string) string {
+	answer = strings.ReplaceAll(answer, to, "the URL")
+	if u, err := url.Parse(to); err == nil && len(u.RequestURI()) > 1 {
+		answer = strings.ReplaceAll(answer, u.RequestURI(), "/…")
+	}
+	if secret != "" {
+		answer = strings.ReplaceAll(answer, secret, "…")
+	}
+	return answer
 }
 
 func (s *Sender) value(app string, t alert.Text) (string, bool) {

@@ -167,6 +167,30 @@ func AppendChannel(b, stored []byte) []byte {
 	return IntMember(b, "per_minute", int64(c.PerMinute))
 }
 
+// AppendDeliveries appends the member deliveries.
+func AppendDeliveries(b []byte, all []alert.Delivered) []byte {
+	b = append(Member(b, "deliveries"), '[')
+	for i := range all {
+		d := &all[i]
+		b = TextMember(TextMember(TimeMember(append(Comma(b), '{'), "at", d.At), "id", d.ID), "type", d.Type)
+		if d.Incident != "" {
+			b = TextMember(TextMember(b, "incident", d.Incident), "by", d.By)
+		}
+		if d.Count != 0 {
+			b = IntMember(b, "count", int64(d.Count))
+		}
+		b = TextMember(IntMember(b, "attempts", int64(d.Attempts)), "outcome", d.Outcome)
+		if d.Status != 0 {
+			b = TextMember(IntMember(b, "status", int64(d.Status)), "answer", d.Answer)
+		}
+		if d.Error != "" {
+			b = TextMember(b, "error", d.Error)
+		}
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
 func appendSMTP(b []byte, s *alert.SMTP) []byte {
 	b = TextMember(append(Member(b, "smtp"), '{'), "host", s.Host)
 	b = TextMember(IntMember(b, "port", int64(s.Port)), "tls", s.TLS)

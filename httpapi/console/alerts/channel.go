@@ -22,6 +22,29 @@ type Channel struct {
 	PerMinute int       `json:"per_minute"`
 	Version   int       `json:"version"`
 	UpdatedAt time.Time `json:"updated_at"`
+
+	Deliveries []Delivery `json:"deliveries"` // the newest first
+}
+
+// Delivery is a message to a channel, and what came of it.
+type Delivery struct {
+	At       time.Time `json:"at"`
+	Type     string    `json:"type"`
+	By       string    `json:"by"`
+	Count    int64     `json:"count"`
+	Attempts int       `json:"attempts"`
+	Outcome  string    `json:"outcome"`
+	Status   int       `json:"status"`
+	Answer   string    `json:"answer"`
+	Error    string    `json:"error"`
+}
+
+// Last is the newest delivery; nil: there is none.
+func (c *Channel) Last() *Delivery {
+	if len(c.Deliveries) == 0 {
+		return nil
+	}
+	return &c.Deliveries[0]
 }
 
 // SMTP is the mail server of a channel.

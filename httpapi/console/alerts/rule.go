@@ -48,16 +48,3 @@ var endings = []string{"failed", "dead", "unknown", "missed"}
 func (r *Rule) CountsTasks() bool {
 	return slices.ContainsFunc(r.On, func(w string) bool { return slices.Contains(endings, w) })
 }
-
-// Mute is a mute as the API has it.
-type Mute struct {
-	App       string    `json:"app"`
-	Name      string    `json:"name"`
-	Match     Match     `json:"match"`
-	Until     time.Time `json:"until"`
-	Reason    string    `json:"reason"`
-	UpdatedBy string    `json:"updated_by"`
-}
-
-// Over reports whether the mute has ended.
-func (m Mute) Over(now time.Time) bool { return !m.Until.After(now) }
