@@ -61,6 +61,8 @@ func actOnAlerts(v *visit) error {
 			return err
 		}
 		return v.alerts(app, &channelTest{name, *r})
+	case "delete":
+		return deleteAlert(v, of, form.Get("kind"), name)
 	case "mute":
 		if err := alerts.AddMute(v.ctx, v.api, of, form, v.Now); err != nil {
 			return err
@@ -73,4 +75,89 @@ func actOnAlerts(v *visit) error {
 		return &fault{http.StatusBadRequest, "The form is invalid."}
 	}
 	return redirect("/alerts?" + url.Values{"app": {app}}.Encode())
+}
+
+// deleteAlert deletes a rule or a channel, once that is confirmed.
+func deleteAlert(v *visit, of, kind, name string) error {
+	back := "/alerts?" + url.Values{"app": {of}}.Encode()
+	if kind != "rules" && kind != "channels" {
+		return &fault{http.StatusBadRequest, "The form is invalid."}
+	}
+	if v.r.PostForm.Get("confirmed") == "" {
+		q := v.T("Delete the rule %s", name)
+		if kind == "channels" {
+			q = v.T("Delete the channel %s", name)
+		}
+		return v.show("sure", v.T("Are you sure?"), &sure{
+			Path: "/alerts", Question: q, Label: v.T("Delete"), Back: back,
+			Values: map[string]string{"action": "delete", "of": of, "kind": kind, "name": name},
+		})
+	}
+	if err := v.api.DeleteAlert(v.ctx, of, kind, name); err != nil && !client.IsNotFound(err) {
+		return err
+	}
+	return redirect(back)
+}
+
+// sure asks whether an action is meant.
+type sure struct {
+	Path, Back       string
+	Question, Effect string
+	Label            string            // of the button
+	Values           map[string]string // of the form
+}
+
+// editRule and editChannel are GET /alerts/rule and /alerts/channel?app=&name=; without a name,
+// the form is for a new one.
+func editRule(v *visit) error    { return v.editAlert("rules") }
+func editChannel(v *visit) error { return v.editAlert("channels") }
+
+func (v *visit) editAlert(kind string) error {
+	if !v.MayWrite() {
+		return errLooks
+	}
+	app, name := v.query("app"), v.query("name")
+	if !v.AllApps() {
+		app = v.grant.App
+	}
+	f := alerts.NewForm(kind, app)
+	if name != "" {
+		var err error
+		if f, err = alerts.Open(v.ctx, v.api, kind, f.App, name); err != nil {
+			return err
+		}
+	}
+	return v.alertForm(f)
+}
+
+func (v *visit) alertForm(f *alerts.Form) error {
+	if f.Kind == "channels" {
+		if f.Version == 0 {
+			return v.show("alertchannel", v.T("New channel"), f)
+		}
+		return v.show("alertchannel", v.T("Channel"), f)
+	}
+	if err := f.Channels(v.ctx, v.api); err != nil {
+		return err
+	}
+	if f.Version == 0 {
+		return v.show("alertrule", v.T("New rule"), f)
+	}
+	return v.show("alertrule", v.T("Rule"), f)
+}
+
+// saveRule and saveChannel are POST of the same paths.
+func saveRule(v *visit) error    { return v.saveAlert("rules") }
+func saveChannel(v *visit) error { return v.saveAlert("channels") }
+
+func (v *visit) saveAlert(kind string) error {
+	f := alerts.ReadForm(kind, v.r.PostForm.Get("app"), v.r.PostForm)
+	switch saved, err := f.Save(v.ctx, v.api); {
+	case err != nil:
+		return err
+	case !saved:
+		v.status = http.StatusUnprocessableEntity
+		return v.alertForm(f)
+	}
+	return redirect("/alerts?" + url.Values{"app": {f.App}}.Encode())
 }

@@ -189,7 +189,7 @@ const kindOf = `location.pathname.replace(/^\/(timers|tasks|work)\/(?!(new|act)$
 
 // nameOf is a button's name: the kind of its page, and its id; the head of a page
 // is the same on all. One row's button stands for those of all.
-const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id.replace(/^(ack|unmute)-.*$/, "$1") || b.outerHTML))`
+const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id.replace(/^(ack|unmute|test)-.*$/, "$1") || b.outerHTML))`
 
 // click presses what has the id, and waits until then is true; a click that
 // leaves the page waits for the next one.
@@ -295,7 +295,7 @@ func TestBrowser(t *testing.T) {
 		})
 	}
 	for _, lang := range []string{"en", "zh-CN"} {
-		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/upcoming/hours", "/apps", "/live", "/system", "/flows", "/cluster", "/alerts"} {
+		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/upcoming/hours", "/apps", "/live", "/system", "/flows", "/cluster", "/alerts", "/alerts/rule", "/alerts/channel"} {
 			if !b.checked[lang+" "+kind] {
 				t.Errorf("axe has not looked at %s in %s", kind, lang)
 			}
@@ -631,6 +631,27 @@ func (b *browser) alerts(t *testing.T, name string) {
 	b.fill(t, "#open [name=note]", "seen by "+name)
 	b.leave(t, "ack-0", "/alerts?app=shop")
 	b.wait(t, `document.getElementById("open").innerText.includes("seen by `+name+`") && !window.pwned`)
+	for _, kind := range []string{"rule", "channel"} {
+		path := "/alerts/" + kind
+		b.leave(t, "new-"+kind, path)
+		b.leave(t, "cancel", "/alerts?app=shop")
+		b.leave(t, "new-"+kind, path)
+		b.leave(t, "save", path)
+		b.wait(t, `document.querySelector("#f-name").getAttribute("aria-invalid") === "true"`)
+		b.fill(t, "#f-name", "made")
+		if kind == "rule" {
+			b.tick(t, "#channel-ops")
+		} else {
+			b.fill(t, "#f-url", "http://x.test/")
+		}
+		b.leave(t, "save", "/alerts?app=shop")
+		b.visit(t, path+"?app=shop&name=made")
+		b.leave(t, "delete", "/alerts")
+		b.leave(t, "cancel", "/alerts?app=shop")
+		b.visit(t, path+"?app=shop&name=made")
+		b.leave(t, "delete", "/alerts")
+		b.leave(t, "confirm", "/alerts?app=shop")
+	}
 	b.fill(t, "#mute-prefix", "test")
 	b.leave(t, "mute", "/alerts?app=shop")
 	b.wait(t, `document.querySelectorAll("button[value=unmute]").length >= 1`)

@@ -30,7 +30,7 @@ func (n *node) pages() []string {
 	return []string{
 		"/", "/timers", "/timers?app=shop&sort=-name", "/timers/new", "/timers/" + ok.ID, "/timers/" + bad.ID, "/timers/" + bad.ID + "/edit",
 		"/tasks/" + failed.Key, "/tasks/" + n.run(ok.ID).Key, "/dead", "/dead?since=24h&status=dead", "/system", "/live", "/upcoming", "/apps", "/apps?app=shop", "/upcoming/hours", "/tasks", "/tasks?status=problems&from=2026-01-01T00:00", "/timers/new?from=" + bad.ID, "/nothing",
-		"/alerts?app=shop", "/flows?app=shop", "/cluster",
+		"/alerts?app=shop", "/alerts/rule?app=shop&name=twice", "/alerts/channel?app=shop&name=mail", "/flows?app=shop", "/cluster",
 	}
 }
 
@@ -210,7 +210,7 @@ func TestReadToken(t *testing.T) {
 	v := n.signedIn("shop-read")
 	buttons := regexp.MustCompile(`<button[^>]*id="(?:run|enable|disable|delete|save|retry|dismiss|backup|confirm|act-[a-z]+)"|id="(?:edit|clone|new-timer)"|type="checkbox" name`)
 	for _, path := range pages {
-		if strings.HasPrefix(path, "/timers/new") || strings.HasSuffix(path, "/edit") {
+		if strings.HasPrefix(path, "/timers/new") || strings.HasPrefix(path, "/alerts/") || strings.HasSuffix(path, "/edit") {
 			if got := v.get(path); got.status != http.StatusForbidden {
 				t.Errorf("%s: %d", path, got.status)
 			}

@@ -1,7 +1,16 @@
 package words
 
-// chinese has the texts of the pages, by what they are in English.
-var chinese = map[string]string{
+import "maps"
+
+// chinese has the texts of all pages, by what they are in English.
+var chinese = func() map[string]string {
+	all := maps.Clone(chinesePages)
+	maps.Copy(all, chineseAlerts)
+	return all
+}()
+
+// chinesePages has those of all pages but Alerts.
+var chinesePages = map[string]string{
 	"the newest %d": "最新 %d 个",
 	"Tasks that ended from %s to %s may be missing here.": "%s 至 %s 之间结束的任务可能未显示。",
 	"%s dues":                      "%s 次到期",
@@ -343,51 +352,5 @@ var chinese = map[string]string{
 	"Last beat":                        "最近心跳",
 	"Shards by owner":                  "各分片所属节点",
 	"This server is not one of several nodes.": "这个服务端不是多节点之一。",
-	"refused by the channel":                   "通道拒绝",
-	"Last message":                             "最近的消息",
-	"Last messages to %s":                      "最近发往 %s 的消息",
-	"Message":                                  "消息",
-	"%s incidents":                             "%s 个事件",
-	"The last 20 messages to each channel since the start of this server are shown.": "显示这个服务端启动以来最近发往每个通道的 20 条消息。",
-	"New mute":                              "新建静默",
-	"Mute":                                  "静默",
-	"End the mute":                          "结束静默",
-	"Duration":                              "时长",
-	"Label":                                 "标签",
-	"Alerts":                                "告警",
-	"Incident":                              "事件",
-	"Severity":                              "级别",
-	"About":                                 "内容",
-	"Count":                                 "次数",
-	"Opened":                                "开始",
-	"Last":                                  "最近一次",
-	"Closed":                                "结束时间",
-	"Acknowledged":                          "已确认",
-	"Acknowledge":                           "确认",
-	"Note":                                  "备注",
-	"rule %s":                               "规则 %s",
-	"muted":                                 "已静默",
-	"all timers":                            "所有定时器",
-	"The incident is closed.":               "事件已结束。",
-	"The channel %s took the test message.": "通道 %s 已接受测试消息。",
-	"The channel %s did not take the test message.": "通道 %s 没有接受测试消息。",
-	"Open incidents":   "未结束的事件",
-	"Closed incidents": "已结束的事件",
-	"The rules, mutes and channels below hold for all apps. Enter an app to see its own.": "以下规则、静默和通道适用于所有应用。输入应用名称，查看该应用自己的。",
-	"Rules":                     "规则",
-	"Channels":                  "通道",
-	"Mutes":                     "静默",
-	"Last 24 hours":             "最近 24 小时",
-	"%d in a row":               "连续 %d 次",
-	"%d in %s":                  "%d 次 / %s",
-	"later than %s":             "晚于 %s",
-	"more than %d for %s":       "超过 %d 个，持续 %s",
-	"would have fired %s times": "会触发 %s 次",
-	"Language":                  "语言",
-	"Messages a minute":         "每分钟消息数",
-	"secret %s":                 "密钥 %s",
-	"Test":                      "测试",
-	"Until":                     "直到",
-	"over":                      "已过期",
 	"Each cell is a shard. Its number is that of the node in the list; 0: no node in the list owns the shard.": "每一格是一个分片，数字是所属节点在列表中的序号；0 表示列表中没有节点拥有这个分片。",
 }
