@@ -189,7 +189,7 @@ const kindOf = `location.pathname.replace(/^\/(timers|tasks|work)\/(?!(new|act)$
 
 // nameOf is a button's name: the kind of its page, and its id; the head of a page
 // is the same on all. One row's button stands for those of all.
-const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id.replace(/^(ack|unmute|test)-.*$/, "$1") || b.outerHTML))`
+const nameOf = `(b => (b.closest("main") ? ` + kindOf + ` + " " : "") + (b.id.replace(/^(ack|unmute|test|drain|undrain|evict)-.*$/, "$1") || b.outerHTML))`
 
 // click presses what has the id, and waits until then is true; a click that
 // leaves the page waits for the next one.
@@ -603,6 +603,7 @@ func (b *browser) press(t *testing.T, lang string) {
 	b.live(t)
 	b.flows(t)
 	b.alerts(t, name)
+	b.nodes(t)
 	b.visit(t, "/")
 	b.leave(t, "sign-out", "/sign-in")
 }
@@ -619,6 +620,21 @@ func (b *browser) flows(t *testing.T) {
 	for _, button := range []string{"pause-app", "end-pause-app", "pause-app", "resume-app", "pause-stripe", "resume-stripe"} {
 		b.leave(t, button, "/flows?app=shop")
 	}
+}
+
+// nodes drains and evicts a node.
+func (b *browser) nodes(t *testing.T) {
+	t.Helper()
+	b.visit(t, "/cluster")
+	b.click(t, "pause", `document.getElementById("pause").getAttribute("aria-pressed") === "true"`)
+	for _, action := range []string{"drain-0", "evict-1"} {
+		b.leave(t, action, "/cluster")
+		b.wait(t, `document.getElementById("confirm") && !window.pwned`)
+		b.leave(t, "cancel", "/cluster")
+		b.leave(t, action, "/cluster")
+		b.leave(t, "confirm", "/cluster")
+	}
+	b.leave(t, "undrain-1", "/cluster")
 }
 
 // alerts acknowledges an incident, and tests channels.

@@ -79,6 +79,7 @@ func New(cfg Config) http.Handler {
 		"GET /system":                showSystem,
 		"POST /system/backup":        backUp,
 		"GET /cluster":               showCluster,
+		"POST /cluster":              actOnNode,
 		"GET /flows":                 listFlows,
 		"POST /flows":                actOnFlow,
 		"GET /alerts":                showAlerts,

@@ -92,7 +92,12 @@ func (s *several) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(r.URL.Path, "/v1/cluster") {
 		return s.RoundTripper.RoundTrip(r)
 	}
-	return fakeAPI(func(*http.Request) (int, any) { return 200, s.cluster }).RoundTrip(r)
+	return fakeAPI(func(r *http.Request) (int, any) {
+		if r.Method != http.MethodGet {
+			return 200, s.cluster.Nodes[0]
+		}
+		return 200, s.cluster
+	}).RoundTrip(r)
 }
 
 // twoNodes are nodes of which one has a script for a name.

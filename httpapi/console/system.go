@@ -58,6 +58,32 @@ func showCluster(v *visit) error {
 	return v.show("cluster", v.T("Nodes"), &clusterData{Cluster: *c, Rows: shardRows(c)})
 }
 
+// actOnNode is POST /cluster: it drains or evicts a node, once that is confirmed.
+func actOnNode(v *visit) error {
+	node, action := v.r.PostForm.Get("node"), v.r.PostForm.Get("action")
+	ask := &sure{Path: "/cluster", Back: "/cluster", Values: map[string]string{"node": node, "action": action}}
+	do := v.api.DrainNode
+	switch action {
+	case "drain":
+		ask.Question, ask.Label = v.T("Drain node %s", node), v.T("Drain")
+		ask.Effect = v.T("The node gives its shards to the other nodes and gets none until that is undone. No call is repeated.")
+	case "undrain":
+		do = v.api.UndrainNode
+	case "evict":
+		ask.Question, ask.Label, do = v.T("Evict node %s", node), v.T("Evict"), v.api.EvictNode
+		ask.Effect = v.T("The process of the node ends as if it were killed: the other nodes repeat the calls that it has in flight.")
+	default:
+		return &fault{http.StatusBadRequest, "The form is invalid."}
+	}
+	if ask.Question != "" && v.r.PostForm.Get("confirmed") == "" {
+		return v.show("sure", v.T("Are you sure?"), ask)
+	}
+	if _, err := do(v.ctx, node); err != nil {
+		return err
+	}
+	return redirect("/cluster")
+}
+
 type clusterData struct {
 	client.Cluster
 	Rows [][]shardCell

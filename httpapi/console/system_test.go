@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -38,6 +39,49 @@ func TestCluster(t *testing.T) {
 	}
 	c = client.Cluster{Node: "a"}
 	if page := get("/cluster", "en", false); strings.Contains(page, `href="/cluster"`) || !strings.Contains(page, "This server is not one of several nodes.") {
+		t.Error(page)
+	}
+}
+
+// TestNodeActions: a node is drained and evicted once that is confirmed, by an admin of all apps.
+func TestNodeActions(t *testing.T) {
+	var asked []string
+	api := fakeAPI(func(r *http.Request) (int, any) {
+		if r.Method != http.MethodGet {
+			asked = append(asked, r.Method+" "+r.URL.EscapedPath())
+			return 200, twoNodes().Nodes[0]
+		}
+		return 200, twoNodes()
+	})
+	console := New(Config{API: api, Cluster: true})
+	send := func(method string, form url.Values) (int, string) {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(method, "/cluster", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		console.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	_, page := send(http.MethodGet, nil)
+	token := csrfInput.FindStringSubmatch(page)[1]
+	for _, x := range []struct {
+		action, confirmed string
+		status            int
+		want              string
+	}{
+		{"drain", "", 200, ""},
+		{"evict", "", 200, ""},
+		{"nonsense", "yes", 400, ""},
+		{"drain", "yes", 303, "POST /v1/cluster/nodes/b%2F1/drain"},
+		{"undrain", "", 303, "DELETE /v1/cluster/nodes/b%2F1/drain"},
+		{"evict", "yes", 303, "POST /v1/cluster/nodes/b%2F1/evict"},
+	} {
+		asked = nil
+		status, body := send(http.MethodPost, url.Values{"csrf": {token}, "node": {"b/1"}, "action": {x.action}, "confirmed": {x.confirmed}})
+		if status != x.status || strings.Join(asked, ",") != x.want {
+			t.Errorf("%+v: %d %v %s", x, status, asked, body)
+		}
+	}
+	n := serveAs(t, target{}, Config{Cluster: true}, tokens...)
+	if page := n.signedIn("all-read").get("/cluster").body; strings.Contains(page, `value="drain"`) || strings.Contains(page, `value="evict"`) || !strings.Contains(page, "10.0.0.2") {
 		t.Error(page)
 	}
 }

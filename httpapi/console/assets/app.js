@@ -65,6 +65,10 @@
     if (updates(e) && (paused || document.hidden)) e.preventDefault();
   });
 
+  document.addEventListener("htmx:beforeSwap", (e) => {
+    if (paused && updates(e)) e.detail.shouldSwap = false; // it was asked for before
+  });
+
   // Outage: what a page shows is as old as the last answer that it had. Every page
   // asks the server for a sign of life, and notes when one of its own updates fails.
   const outage = $("#outage"), lost = { server: 0, page: 0 };
