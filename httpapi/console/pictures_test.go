@@ -60,6 +60,7 @@ func TestPictures(t *testing.T) {
 		{"tasks", "/tasks?status=problems", "en", "light", 1200, 640, `document.querySelector("#tasks tbody a")`},
 		{"apps", "/apps", "en", "light", 1200, 480, `document.querySelector("main tbody a")`},
 		{"dead-letters", "/dead", "en", "light", 1200, 560, `document.querySelector("#list")`},
+		{"alerts", "/alerts?app=partners", "en", "light", 1200, 900, `document.querySelector("#open form")`},
 	} {
 		if p.file == "task" { // the overview is of a service without trouble
 			s.fail()
@@ -208,9 +209,20 @@ func seed(n *node) seeded {
 	return seeded{n, beat.ID}
 }
 
+// alerting gives the app partners rules, channels and a mute.
+func (s seeded) alerting() {
+	s.t.Helper()
+	s.putAlert("partners", "channels", "on-call", `{"kind":"feishu","url":{"secret":"feishu-url"},"secret":{"secret":"feishu-sign"},"lang":"zh","mention":["all"]}`)
+	s.putAlert("partners", "channels", "team", `{"kind":"email","smtp":{"host":"smtp.example.com","from":"xtimer@example.com","to":["partners@example.com"]}}`)
+	s.putAlert("partners", "rules", "feed-fails-twice", `{"on":["failed","dead"],"match":{"name_prefix":"partner-"},"streak":2,"channels":["on-call","team"],"severity":"critical"}`)
+	s.putAlert("partners", "rules", "late", `{"on":["late","backlog"],"late":"5s","channels":["team"]}`)
+	s.putAlert("partners", "mutes", "migration", `{"match":{"label":"team=legacy"},"until":`+quoted(time.Now().Add(26*time.Hour).UTC().Format(time.RFC3339))+`,"reason":"the warehouse moves"}`)
+}
+
 // fail makes two timers whose calls fail, and runs them a few times.
 func (s seeded) fail() {
 	s.t.Helper()
+	s.alerting()
 	for _, x := range []struct {
 		runs int
 		client.Definition
