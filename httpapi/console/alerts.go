@@ -123,7 +123,11 @@ func (v *visit) editAlert(kind string) error {
 	f := alerts.NewForm(kind, app)
 	if name != "" {
 		var err error
-		if f, err = alerts.Open(v.ctx, v.api, kind, f.App, name); err != nil {
+		f, err = alerts.Open(v.ctx, v.api, kind, f.App, name)
+		switch {
+		case client.IsNotFound(err):
+			return &fault{http.StatusNotFound, "The rule or channel does not exist: it was deleted."}
+		case err != nil:
 			return err
 		}
 	}

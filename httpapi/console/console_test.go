@@ -177,6 +177,7 @@ func TestForgedRequests(t *testing.T) {
 		forms := []string{
 			"/timers/" + tm.ID + "/delete", "/timers/" + tm.ID + "/disable", "/timers/" + tm.ID + "/run", "/timers/act", "/timers/new", "/timers/preview",
 			"/timers/" + tm.ID + "/edit", "/timers/" + tm.ID + "/enable", "/tasks/" + tm.ID + "_1/retry", "/work/x/stop", "/dead/retry", "/dead/dismiss", "/tasks/" + tm.ID + "_1/dismiss", "/system/backup", "/preferences", "/sign-in", "/sign-out",
+			"/flows", "/alerts", "/alerts/rule", "/alerts/channel", "/cluster",
 		}
 		for _, path := range forms {
 			body := func(csrf string) string {

@@ -78,7 +78,11 @@ func actOnNode(v *visit) error {
 	if ask.Question != "" && v.r.PostForm.Get("confirmed") == "" {
 		return v.show("sure", v.T("Are you sure?"), ask)
 	}
-	if _, err := do(v.ctx, node); err != nil {
+	_, err := do(v.ctx, node)
+	switch {
+	case client.IsNotFound(err):
+		return &fault{http.StatusConflict, "The node has no process any more."}
+	case err != nil:
 		return err
 	}
 	return redirect("/cluster")

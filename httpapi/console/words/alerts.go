@@ -2,6 +2,7 @@ package words
 
 // chineseAlerts has the texts of the page Alerts and of its forms.
 var chineseAlerts = map[string]string{
+	"The rule or channel does not exist: it was deleted.": "规则或通道不存在：可能已删除。",
 	"Encryption":             "加密",
 	"refused by the channel": "通道拒绝",
 	"Last message":           "最近的消息",
