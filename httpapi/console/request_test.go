@@ -76,9 +76,12 @@ type fakeAPI func(r *http.Request) (status int, body any)
 
 func (f fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	status, body := http.StatusOK, any(nil)
-	if r.URL.Path == "/v1/token" {
+	switch {
+	case r.URL.Path == "/v1/token":
 		body = client.Grant{App: "*", Role: "admin"}
-	} else {
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pause"): // each page asks for it
+		body = client.AppPause{}
+	default:
 		status, body = f(r)
 	}
 	kind := "application/json"
