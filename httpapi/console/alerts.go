@@ -19,10 +19,13 @@ func (v *visit) alerts(app string, test *channelTest) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Objects(v.ctx, v.api); err != nil {
-		return err
+	if v.query("only") != "incidents" { // an update of the page asks for these alone
+		if err := p.Objects(v.ctx, v.api); err != nil {
+			return err
+		}
 	}
 	d := alertsData{Page: p, All: v.AllApps(), Test: test}
+	d.Updates = "/alerts?" + url.Values{"app": {app}, "only": {"incidents"}}.Encode()
 	d.MayChange = v.MayWrite() && p.Of != "*" || v.MayAdmin()
 	if p.Closed.NextCursor != "" {
 		d.Older = "/alerts?" + url.Values{"app": {app}, "cursor": {p.Closed.NextCursor}}.Encode()
@@ -35,6 +38,7 @@ type alertsData struct {
 	All       bool // the visitor may see all apps
 	MayChange bool // the rules, mutes and channels
 	Older     string
+	Updates   string       // where the open incidents are as they stand then
 	Test      *channelTest // one that was just made
 }
 

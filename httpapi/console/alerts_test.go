@@ -115,6 +115,9 @@ func TestAlerts(t *testing.T) {
 	if a := v.post("/alerts", url.Values{"id": {"none"}, "action": {"ack"}}); a.status != http.StatusConflict || !strings.Contains(a.body, "The incident is closed.") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
+	if page := v.get("/alerts?app=shop&only=incidents").body; !strings.Contains(page, `hx-get="/alerts?app=shop&amp;only=incidents"`) || strings.Contains(page, `id="test-ops"`) {
+		t.Error(page)
+	}
 	reader := n.signedIn("shop-read")
 	if page := reader.get("/alerts").body; strings.Contains(page, `id="ack-`) || strings.Contains(page, `id="test-`) || strings.Contains(page, "very-secret") || !strings.Contains(page, "ops") {
 		t.Error(page)

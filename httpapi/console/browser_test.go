@@ -644,7 +644,11 @@ func (b *browser) alerts(t *testing.T, name string) {
 	b.visit(t, "/alerts")
 	b.fill(t, "#app", "shop")
 	b.leave(t, "show", "/alerts?app=shop")
-	b.fill(t, "#open [name=note]", "seen by "+name)
+	b.wait(t, `document.getElementById("open").former = true`)
+	b.wait(t, `!document.getElementById("open").former`) // it moves by itself
+	b.click(t, "pause", `document.getElementById("pause").getAttribute("aria-pressed") === "true"`)
+	b.click(t, "pause", `document.getElementById("pause").getAttribute("aria-pressed") === "false"`)
+	b.fill(t, "#open [name=note]", "seen by "+name) // nor is it swapped away
 	b.leave(t, "ack-0", "/alerts?app=shop")
 	b.wait(t, `document.getElementById("open").innerText.includes("seen by `+name+`") && !window.pwned`)
 	for _, kind := range []string{"rule", "channel"} {

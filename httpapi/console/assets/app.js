@@ -62,11 +62,13 @@
     document.dispatchEvent(new Event("paused"));
   });
   document.addEventListener("htmx:beforeRequest", (e) => {
-    if (updates(e) && (paused || document.hidden)) e.preventDefault();
+    if (updates(e) && (paused || document.hidden || inUse(e.detail.requestConfig.elt))) e.preventDefault();
   });
+  // What somebody types into is not swapped away.
+  const inUse = (e) => $$("input:not([type=hidden])", e).some((i) => i.matches(":focus") || i.value !== i.defaultValue);
 
   document.addEventListener("htmx:beforeSwap", (e) => {
-    if (paused && updates(e)) e.detail.shouldSwap = false; // it was asked for before
+    if (updates(e) && (paused || inUse(e.detail.requestConfig.elt))) e.detail.shouldSwap = false; // it was asked for before
   });
 
   // Outage: what a page shows is as old as the last answer that it had. Every page
