@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
@@ -21,17 +24,91 @@ func (s *Server) listApps(r *request) (reply, error) {
 		return reply{}, err
 	}
 	p := s.e.Apps().Page(r.ctx, app, after, limit)
+	since, whole := s.e.Started(), true
+	if s.cfg.Cluster != nil && !r.ofNode {
+		for _, of := range s.askEach(r, s.others(), nil) {
+			x, ok := readApps(of)
+			whole = whole && ok
+			p.Add(x.apps(), x.Next != "", limit)
+			since = max(since, x.Since.UnixMilli())
+		}
+	}
 	now, _ := s.e.Now()
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TimeMember(append(b, '{'), "now", now)
-		b = wire.TimeMember(b, "since", s.e.Started())
+		b = wire.TimeMember(b, "since", since)
 		b = censusMembers(b, p.Count.At, p.Count.Whole)
 		b = append(wire.Member(b, "apps"), '[')
 		for i := range p.Apps {
 			b = s.appendApp(wire.Comma(b), &p.Apps[i])
 		}
-		return append(s.cursorMember(append(b, ']'), r, strings.Clone(p.Next)), '}')
+		if b = s.cursorMember(append(b, ']'), r, strings.Clone(p.Next)); !whole {
+			b = wire.BoolMember(b, "partial", true)
+		}
+		return append(b, '}')
 	})}, nil
+}
+
+// otherApps is a page of apps as another node answers it.
+type otherApps struct {
+	Since time.Time `json:"since"`
+	Next  string    `json:"next_cursor"` // not "": there are more
+	Apps  []struct {
+		App      string           `json:"app"`
+		Timers   engine.Counts    `json:"timers"`
+		Waiting  int64            `json:"waiting"`
+		InFlight int64            `json:"in_flight"`
+		Minute   map[string]any   `json:"last_minute"`
+		Hour     map[string]any   `json:"last_hour"`
+		Targets  []map[string]any `json:"targets"`
+		More     int              `json:"more_targets"`
+	} `json:"apps"`
+}
+
+// readApps reads the answer of another node; false: it did not answer.
+func readApps(of nodeAnswer) (x otherApps, ok bool) {
+	if of.err != nil || of.Status != fasthttp.StatusOK || json.Unmarshal(of.Body, &x) != nil {
+		return otherApps{}, false
+	}
+	return x, true
+}
+
+// apps are the apps of the page.
+func (x *otherApps) apps() []inspect.App {
+	all := make([]inspect.App, len(x.Apps))
+	for i := range x.Apps {
+		of, a := &x.Apps[i], &all[i]
+		a.Name, a.Timers, a.Waiting, a.InFlight, a.More = of.App, of.Timers, of.Waiting, of.InFlight, of.More
+		a.Minute, a.Hour = outcomesOf(of.Minute), outcomesOf(of.Hour)
+		for _, t := range of.Targets {
+			var u inspect.AppTarget
+			u.Target.Target, _ = t["target"].(string)
+			u.Answering, _ = t["answering"].(bool)
+			u.Limit, u.InFlight, u.Waiting = int64(number(t["limit"])), int64(number(t["in_flight"])), int64(number(t["waiting"]))
+			u.OK, u.Failed = int64(number(t["attempts_ok"])), int64(number(t["attempts_failed"]))
+			u.Took = [2]float64{number(t["took_ms_p50"]), number(t["took_ms_p99"])}
+			a.Targets = append(a.Targets, u)
+		}
+	}
+	return all
+}
+
+// number is a number of JSON; 0 for none.
+func number(v any) float64 {
+	n, _ := v.(float64)
+	return n
+}
+
+// outcomesOf reads what outcomesMember renders.
+func outcomesOf(m map[string]any) (o inspect.Outcomes) {
+	for i := range o.Ended {
+		o.Ended[i] = int64(number(m[engine.TaskStatus(i).String()]))
+	}
+	o.FiresPerSec = number(m["fires_per_second"])
+	if late, ok := m[latenessNames[0]]; ok {
+		o.Called, o.Lateness[0], o.Lateness[1] = 1, number(late), number(m[latenessNames[1]])
+	}
+	return o
 }
 
 // censusMembers says when the timers were counted, and whether all of them were.

@@ -166,17 +166,25 @@ func addComing(c *inspect.Coming, of nodeAnswer) (whole bool) {
 // newest 1,000 are looked at.
 func (s *Server) listFailures(r *request) (reply, error) {
 	f, err := r.taskFilter(r.query)
+	if err == nil {
+		err = retryable(&f)
+	}
+	f.HasDismissed = true // what was dismissed is asked for by dismissed=true
+	if r.ofNode {
+		return s.newestTasks(r, &f, err)
+	}
 	if err != nil {
 		return reply{}, err
 	}
-	if err := retryable(&f); err != nil {
-		return reply{}, err
-	}
-	f.HasDismissed = true // what was dismissed is asked for by dismissed=true
 	if mine, err := s.owns(r, f.Timer); err != nil || !mine {
 		return reply{fixed: noGroups}, err
 	}
-	groups, partial, err := s.e.Failures(r.ctx, f)
+	whole := true
+	groups, partial, err := s.e.Failures(r.ctx, func(before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+		ts, next, all, err := s.tasks(r, &f, before, limit)
+		whole = whole && all
+		return ts, next, err
+	})
 	if err != nil {
 		return reply{}, err
 	}
@@ -198,7 +206,7 @@ func (s *Server) listFailures(r *request) (reply, error) {
 			}
 			b = append(b, ']', '}')
 		}
-		return append(wire.BoolMember(append(b, ']'), "partial", partial), '}')
+		return append(wire.BoolMember(append(b, ']'), "partial", partial || !whole), '}')
 	})}, nil
 }
 

@@ -91,6 +91,57 @@ func (a *Apps) Page(ctx context.Context, only, after string, limit int) AppPage 
 	return p
 }
 
+// Add adds the apps of a page that another node has of the same list, with more after it or
+// not, and leaves at most limit of them. The timers are those that the page's own census has
+// counted, if it knows the app.
+func (p *AppPage) Add(apps []App, more bool, limit int) {
+	at := map[string]int{}
+	for i := range p.Apps {
+		at[p.Apps[i].Name] = i
+	}
+	for i := range apps {
+		if k, ok := at[apps[i].Name]; ok {
+			p.Apps[k].add(&apps[i])
+		} else {
+			p.Apps = append(p.Apps, apps[i])
+		}
+	}
+	slices.SortFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
+	// A page with more after it has limit apps, and so the end of all of them is not after its end.
+	more = more || p.Next != "" || len(p.Apps) > limit
+	p.Apps = p.Apps[:min(len(p.Apps), limit)]
+	if more {
+		p.Next = p.Apps[len(p.Apps)-1].Name
+	}
+}
+
+// add adds the work of another node for the app. Of durations it keeps those of the worst node.
+func (x *App) add(y *App) {
+	x.Waiting, x.InFlight, x.More = x.Waiting+y.Waiting, x.InFlight+y.InFlight, x.More+y.More
+	x.Minute.add(&y.Minute)
+	x.Hour.add(&y.Hour)
+	for _, t := range y.Targets {
+		i := slices.IndexFunc(x.Targets, func(u AppTarget) bool { return u.Target.Target == t.Target.Target })
+		if i < 0 {
+			x.Targets = append(x.Targets, t)
+			continue
+		}
+		u := &x.Targets[i]
+		switch {
+		case u.Limit == 0:
+			u.Answering = t.Answering
+		case t.Limit > 0:
+			u.Answering = u.Answering && t.Answering
+		}
+		u.Limit, u.InFlight, u.Waiting = u.Limit+t.Limit, u.InFlight+t.InFlight, u.Waiting+t.Waiting
+		u.OK, u.Failed = u.OK+t.OK, u.Failed+t.Failed
+		for k := range u.Took {
+			u.Took[k] = max(u.Took[k], t.Took[k])
+		}
+	}
+	x.order()
+}
+
 // names are the apps after one: those with timers, with tasks that ended, or with work.
 func (a *Apps) names(n *Count, after string) []string {
 	all := map[string]struct{}{}
@@ -129,7 +180,7 @@ func (x *App) order() {
 	slices.SortStableFunc(x.Targets, func(a, b AppTarget) int {
 		return cmp.Or(cmp.Compare(b.OK+b.Failed, a.OK+a.Failed), cmp.Compare(b.Waiting+b.InFlight, a.Waiting+a.InFlight), cmp.Compare(a.Target.Target, b.Target.Target))
 	})
-	if x.More = max(0, len(x.Targets)-appTargets); x.More > 0 {
-		x.Targets = x.Targets[:appTargets]
+	if more := len(x.Targets) - appTargets; more > 0 {
+		x.Targets, x.More = x.Targets[:appTargets], x.More+more
 	}
 }

@@ -24,13 +24,13 @@ const (
 	failuresFor = 100 * time.Millisecond
 )
 
-// Failures groups the newest tasks that a filter selects, the largest group
-// first. partial tells that there are older ones.
-func (r *Reader) Failures(ctx context.Context, f engine.TaskFilter) (groups []FailureGroup, partial bool, err error) {
+// Failures groups the newest of the tasks that pages have, as Tasks lists them, the largest
+// group first. partial tells that there are older ones.
+func (r *Reader) Failures(ctx context.Context, pages func(before engine.Key, limit int) ([]*engine.Task, engine.Key, error)) (groups []FailureGroup, partial bool, err error) {
 	var ts []*engine.Task
 	before := engine.Key{}
 	for begun := time.Now(); len(ts) < maxFailures; {
-		page, next, err := r.Tasks(ctx, f, before, maxFailures-len(ts))
+		page, next, err := pages(before, maxFailures-len(ts))
 		if err != nil {
 			return nil, false, err
 		}

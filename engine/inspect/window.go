@@ -94,6 +94,17 @@ func (w *window) outcomes(now int64) (o Outcomes) {
 	return o
 }
 
+// add adds what ended at another node. Of the lateness it keeps that of the worst node.
+func (o *Outcomes) add(of *Outcomes) {
+	for i, n := range of.Ended {
+		o.Ended[i] += n
+	}
+	o.Called, o.FiresPerSec = o.Called+of.Called, o.FiresPerSec+of.FiresPerSec
+	for i, late := range of.Lateness {
+		o.Lateness[i] = max(o.Lateness[i], late)
+	}
+}
+
 // SuccessRate is the share of the tasks that were called which succeeded; ok is false
 // without any.
 func (o *Outcomes) SuccessRate() (rate float64, ok bool) {

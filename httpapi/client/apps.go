@@ -15,6 +15,7 @@ type AppPage struct {
 	Exact      bool         `json:"exact"`          // false: Timers are lower bounds
 	Apps       []AppFigures `json:"apps"`
 	NextCursor string       `json:"next_cursor,omitempty"`
+	Partial    bool         `json:"partial,omitempty"` // a node of the cluster did not respond: its figures are missing
 }
 
 // AppFigures is what an app has, and what became of its tasks.

@@ -35,7 +35,7 @@ type Coming struct {
 	Minute      time.Time   `json:"minute"`
 	DueBySecond []int64     `json:"due_by_second"`
 	Dues        []ComingDue `json:"dues"`
-	Partial     bool        `json:"partial"` // there are more
+	Partial     bool        `json:"partial"` // there are more, or a node of the cluster did not respond
 }
 
 // ComingDue is the first due of a timer in a minute.
@@ -58,7 +58,7 @@ func (c *Client) Coming(ctx context.Context, app string, at time.Time, limit int
 // Failures is what failed or is dead, by target and error.
 type Failures struct {
 	Groups  []FailureGroup `json:"groups"`  // the largest first
-	Partial bool           `json:"partial"` // there are older ones
+	Partial bool           `json:"partial"` // there are older ones, or a node of the cluster did not respond
 }
 
 // FailureGroup is what failed in one way at one target.
