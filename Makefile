@@ -146,6 +146,14 @@ torture-suspend:
 torture-readers:
 	$(BOUND) '^TestSilentReaders$$'
 
+# One hour of faults: each of eight draws has its part of NEMESIS minutes.
+.PHONY: torture-cluster
+torture-cluster: servers ## an hour of faults for three nodes, their MariaDB, Redis and links, in eight parts, all judged; drawn from SEED (the time)
+	@mkdir -p bench/results; for part in 1 2 3 4 5 6 7 8; do \
+		seed=$$(( $(or $(SEED),$(shell date +%s)) + part )); echo "XTIMER_SEED=$$seed"; \
+		XTIMER_SEED=$$seed XTIMER_NEMESIS=$$(( $(or $(NEMESIS),60) * 60 / 8 ))s $(TRIAL) '^TestNemesis$$' || exit 1; \
+	done 2>&1 | tee -a bench/results/$@-$(or $(SEED),$(shell date +%s)).log
+
 .PHONY: trials
 trials: ## the trials of bounds in their short forms: mute and slow targets, backlogs, big bodies, long downtime … (some minutes)
 	XTIMER_TRIALS=1 $(TRIAL) '^Test(MuteNeighbours|BacklogBehindKill|WaitingLane|SlowTargets|BigBodies|LongDowntime|ClockStepForward|Suspended|SilentReaders)$$'

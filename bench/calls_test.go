@@ -32,6 +32,7 @@ type arrival struct {
 	by          int
 	at          time.Time
 	redelivered bool
+	fence       string // X-Xtimer-Fence: the shard, and a number that rises with its owners
 }
 
 func receiveCalls(t testing.TB) *calls {
@@ -78,6 +79,7 @@ func (x *calls) create(t testing.TB, s *server, n int) {
 
 func (x *calls) take(c *fasthttp.RequestCtx) {
 	a := arrival{at: time.Now(), redelivered: len(c.Request.Header.Peek("X-Xtimer-Redelivered")) > 0, by: bytes.Count(c.Request.Header.Peek("webhook-signature"), []byte("v1,")) - 1}
+	a.fence = string(c.Request.Header.Peek("X-Xtimer-Fence"))
 	key := string(c.Request.Header.Peek("Idempotency-Key"))
 	x.mu.Lock()
 	x.arrivals[key] = append(x.arrivals[key], a)

@@ -185,20 +185,29 @@ func startNodes(t *testing.T, n int) *nodes {
 // balance waits until each node has its part of the shards.
 func (x *nodes) balance() {
 	x.t.Helper()
-	var owned []int
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		owned = owned[:0]
-		sum, least := 0, engine.Shards
-		for _, s := range x.all {
-			n, _ := s.askMetric("xtimer_shards_owned")
-			owned = append(owned, int(n))
-			sum, least = sum+int(n), min(least, int(n))
-		}
-		if sum == engine.Shards && least >= engine.Shards/len(x.all) {
+		if x.isBalanced() {
 			return
 		}
 	}
-	x.t.Fatalf("the nodes own %d shards", owned)
+	x.t.Fatalf("the nodes own %d shards", x.owned())
+}
+
+func (x *nodes) isBalanced() bool {
+	sum, least := 0, engine.Shards
+	for _, n := range x.owned() {
+		sum, least = sum+n, min(least, n)
+	}
+	return sum == engine.Shards && least >= engine.Shards/len(x.all)
+}
+
+// owned is how many shards each node has.
+func (x *nodes) owned() (owned []int) {
+	for _, s := range x.all {
+		n, _ := s.askMetric("xtimer_shards_owned")
+		owned = append(owned, int(n))
+	}
+	return owned
 }
 
 // timersOf are those of which a node has made the last call.

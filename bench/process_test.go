@@ -44,6 +44,13 @@ func startProcess(t testing.TB, args ...string) *process {
 
 func startProgram(t testing.TB, program string, args ...string) *process {
 	t.Helper()
+	p := newProcess(t, program, args...)
+	p.start()
+	return p
+}
+
+// newProcess is a process that is not started yet.
+func newProcess(t testing.TB, program string, args ...string) *process {
 	p := &process{t: t, program: program, dir: t.TempDir(), addr: servertest.FreeAddr(t), args: args, log: &tail{}}
 	t.Cleanup(func() {
 		p.kill()
@@ -52,7 +59,6 @@ func startProgram(t testing.TB, program string, args ...string) *process {
 			t.Logf("its data is kept in %s (%v); the last of xtimer's log:\n%s", dir, err, p.log)
 		}
 	})
-	p.start()
 	return p
 }
 

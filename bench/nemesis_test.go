@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"xtimer/tier/servertest"
+)
+
+// TestNemesis strikes three nodes, their MariaDB and their Redis with one fault after another,
+// while 300 calls a second are due and an owner creates and deletes one-shots at any node.
+// Each link is a proxy:
+//
+//	node ──► MariaDB    node ──► Redis    node ──► node
+//
+// A fault ends; within 10 s each node has its part of the shards again, and calls are on time.
+// At the end all calls are judged: see nemesis.judge.
+//
+// XTIMER_NEMESIS is how long (1h), XTIMER_SEED draws; XTIMER_FAULT is the only fault that
+// comes, by its name. Without the first, each fault of a few comes once, and only the figures
+// that a busy machine does not change are judged.
+func TestNemesis(t *testing.T) {
+	beside(t)
+	seed := seedOf(t)
+	length, err := time.ParseDuration(os.Getenv("XTIMER_NEMESIS"))
+	x := startNemesis(t, seed)
+	if x.timed = err == nil; !x.timed {
+		for _, name := range []string{"a node cannot reach MySQL", "a node cannot be reached", "MySQL is killed"} {
+			x.strike(x.all[0], x.fault(name))
+		}
+	}
+	r, only := draw(seed, 0), os.Getenv("XTIMER_FAULT")
+	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
+		if only != "" {
+			x.strike(x.all[r.IntN(len(x.all))], x.fault(only))
+		} else {
+			x.strikeAny(r)
+		}
+	}
+	x.judge()
+}
+
+// nemesis is three nodes, with all that can be done to them.
+type nemesis struct {
+	*nodes
+	mysql, redis *servertest.Server
+	links        []links
+	owner        *shotOwner
+	restore      func() // puts the snapshot of MySQL back
+	struck       []*struck
+	timed        bool // how long things take is judged, too
+}
+
+// links are the ways of a node to MySQL and to Redis, and of the other nodes to it.
+type links struct{ mysql, redis, node *servertest.Proxy }
+
+func (l links) heal() {
+	l.mysql.Heal()
+	l.redis.Heal()
+	l.node.Heal()
+}
+
+func startNemesis(t *testing.T, seed uint64) *nemesis {
+	t.Helper()
+	x := &nemesis{nodes: &nodes{t: t, calls: receiveCalls(t)}, mysql: servertest.MariaDB(t), redis: servertest.Redis(t)}
+	dsn := x.mysql.DSN("xtimer")
+	for i := range 3 {
+		p := newProcess(t, binary)
+		l := links{servertest.NewProxy(t, x.mysql.Addr()), servertest.NewProxy(t, x.redis.Addr()), servertest.NewProxy(t, p.addr)}
+		p.args = append(signsAs(t, i), "--cluster", "--node", fmt.Sprint("node-", i), "--advertise", l.node.Addr(),
+			"--mysql-dsn", strings.Replace(dsn, x.mysql.Addr(), l.mysql.Addr(), 1), "--redis-addr", l.redis.Addr())
+		p.start()
+		x.all, x.links = append(x.all, &server{process: p, n: i}), append(x.links, l)
+	}
+	x.balance()
+	x.from = time.Now().Truncate(200 * time.Millisecond).Add(3 * time.Second)
+	for _, s := range x.all {
+		x.create(t, s, 20)
+	}
+	time.Sleep(time.Until(x.from.Add(2 * time.Second)))
+	x.owner = startShots(x.nodes, seed)
+	return x
+}
+
+// strikeAny strikes any node with any fault, and another node at the same time in one of four.
+func (x *nemesis) strikeAny(r *rand.Rand) {
+	n, f := r.IntN(len(x.all)), &faults[r.IntN(drawn)]
+	if r.IntN(4) > 0 || f.alone {
+		x.strike(x.all[n], f)
+		return
+	}
+	second := &faults[r.IntN(drawn)]
+	if second.alone || second.all && f.all {
+		x.strike(x.all[n], f)
+		return
+	}
+	x.strike(x.all[n], f, pair{x.all[(n+1)%len(x.all)], second})
+}
+
+type pair struct {
+	on    *server
+	fault *fault
+}
+
+// struck is a fault that came, or two at the same time.
+type struck struct {
+	names        string
+	from, healed time.Time
+	repeats      int // that are allowed
+	came         int // that came
+	goesBack     bool
+	late         time.Duration
+}
+
+// strike strikes a node, and another one, and heals both.
+func (x *nemesis) strike(n *server, f *fault, more ...pair) {
+	x.t.Helper()
+	s := &struck{from: time.Now()}
+	pairs := append([]pair{{n, f}}, more...)
+	for _, p := range pairs {
+		s.names += fmt.Sprintf("%s (node %d) ", p.fault.name, p.on.n)
+		s.repeats += p.fault.repeats
+		s.goesBack = s.goesBack || p.fault.goesBack
+		p.fault.begin(x, p.on)
+	}
+	for _, p := range pairs {
+		time.Sleep(p.fault.lasts)
+		if p.fault.end != nil {
+			p.fault.end(x, p.on)
+		}
+	}
+	for _, l := range x.links {
+		l.heal()
+	}
+	s.healed = time.Now()
+	x.struck = append(x.struck, s)
+	for x.revive(); !x.isBalanced(); x.revive() {
+		if time.Since(s.healed) > time.Minute {
+			x.t.Fatalf("%s: the nodes own %d shards", s.names, x.owned())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	took := time.Since(s.healed)
+	x.t.Logf("%sfor %v; healed within %v", s.names, round(s.healed.Sub(s.from)), round(took))
+	if took > healing && x.timed {
+		x.t.Errorf("the nodes have their shards %v after the fault was over", round(took))
+	}
+	time.Sleep(time.Until(s.healed.Add(healing)))
+}
+
+// healing is how long after a fault all is as before.
+const healing = 10 * time.Second
+
+// revive starts what has ended, as a supervisor does.
+func (x *nemesis) revive() {
+	x.t.Helper()
+	for _, s := range x.all {
+		if s.cmd == nil {
+			s.start()
+			continue
+		}
+		select {
+		case <-s.done:
+			x.t.Logf("node %d has ended with %d", s.n, s.cmd.ProcessState.ExitCode())
+			s.start()
+		default:
+		}
+	}
+}
