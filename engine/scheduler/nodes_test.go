@@ -593,3 +593,39 @@ func TestNodeSweeps(t *testing.T) {
 		}
 	})
 }
+
+// A node whose clock is 5 s behind takes the shards of a node that died during a call of an
+// at_most_once timer: the due lies ahead for it, and is not called again.
+func TestGainByAClockThatIsBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		behaveAll(ws, "once", slow(3*time.Second))
+		from := a.now()
+		id := a.make(timer("once", at(from+10_000), atMostOnce))
+		often := a.make(timer("often", every(time.Second), atMostOnce, misfire(engine.MisfireAll, time.Hour)))
+		time.Sleep(9 * time.Second)
+		b.step(-5 * time.Second)
+		time.Sleep(1500 * time.Millisecond)
+		a.kill()
+		time.Sleep(30 * time.Second)
+		b.settle()
+		if n := len(ofAll(ws, "once")); n != 1 {
+			t.Errorf("the call was made %d times", n)
+		}
+		if r := b.record(engine.Key{Timer: id, Due: from + 10_000}); r == nil || r.Status != engine.Unknown {
+			t.Errorf("its record is %+v", r)
+		}
+		b.accounted(often, from, from+20_000, 1000)
+		seen := map[int64]int{}
+		for _, c := range ofAll(ws, "often") {
+			if seen[c.key.Due]++; seen[c.key.Due] > 1 {
+				t.Errorf("due %d was called again", c.key.Due)
+			}
+		}
+	})
+}

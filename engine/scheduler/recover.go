@@ -168,6 +168,9 @@ func (r *recovery) row(o engine.Owed) {
 	if o.Key.Due >= r.now {
 		r.keys[o.Key] = true
 	}
+	if shard := o.Key.Timer.Shard(); o.Begun && o.Key.Due > r.now {
+		r.reach[shard] = max(r.reach[shard], o.Key.Due)
+	}
 	if o.Key.Due > r.watermark(o.Key.Timer) {
 		r.owed[o.Key] = true
 	}
