@@ -41,10 +41,15 @@ func (c *clock) measure(from time.Duration, at int64) {
 		return
 	}
 	now, drift := c.boot(), c.read()
-	c.drift.Store(int64(drift))
-	if now-from <= tolerance { // else nobody knows when in that time the table was read
+	was := time.Duration(c.drift.Swap(int64(drift)))
+	set := drift - was
+	switch {
+	case now-from <= tolerance:
 		mid := drift + from + (now-from)/2
-		c.skew.Store(time.Duration(mid).Milliseconds() - at)
+		c.skew.Store(mid.Milliseconds() - at)
+	case was != 0 && (set > tolerance || -set > tolerance):
+		// Nobody knows when in that time the table was read. But the clock was set meanwhile.
+		c.skew.Add(set.Milliseconds())
 	}
 }
 

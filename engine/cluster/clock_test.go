@@ -38,7 +38,7 @@ func TestClockVotes(t *testing.T) {
 }
 
 // A clock that is set is noticed before the next look, and measured by it; a look that took
-// long measures nothing.
+// long measures only by how much the clock was set.
 func TestClockIsSet(t *testing.T) {
 	boot, wall := time.Hour, time.UnixMilli(1_000_000)
 	c := clock{wall: func() time.Time { return wall }, boot: func() time.Duration { return boot }}
@@ -68,5 +68,16 @@ func TestClockIsSet(t *testing.T) {
 	look(501*time.Millisecond, 0)
 	if got := c.skew.Load(); got != 5000 {
 		t.Errorf("%d ms ahead after a look that took long", got)
+	}
+	wall = wall.Add(-3 * time.Second)
+	look(2*time.Second, 0)
+	if got := c.skew.Load(); got != 2000 || c.isSet() {
+		t.Errorf("%d ms ahead, set %v, after a step back and a look that took long", got, c.isSet())
+	}
+	fresh := clock{wall: c.wall, boot: c.boot}
+	from := boot
+	pass(time.Second)
+	if fresh.measure(from, 0); fresh.skew.Load() != 0 {
+		t.Errorf("%d ms ahead by a first look that took long", fresh.skew.Load())
 	}
 }
