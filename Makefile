@@ -89,7 +89,7 @@ TRIAL = go test -count=1 -timeout 0 -v ./bench -run
 
 .PHONY: torture
 torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, tiers lost for a minute, 20 takeovers, 33 kills, stops and rolling restarts of three nodes, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, big bodies, long downtime, suspended machines, readers that do not read, an hour of simulation; all drawn from SEED (the time)
-	$(call lines,local servers judged memory tiers takeover nodes hostile hour journal disk service settings failpoints mutations mute backlog lane slow bodies downtime step suspend readers simulate)
+	$(call lines,local servers judged memory tiers takeover nodes hostile hour journal disk service settings failpoints mutations mute backlog lane slow bodies downtime step suspend readers fleet simulate)
 
 torture-local:
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) $(TRIAL) '^Test(Kill|Terminate)$$/local'
@@ -121,6 +121,8 @@ torture-failpoints:
 	XTIMER_FAILPOINTS=$(or $(FAILPOINTS),10) $(TRIAL) '^TestFailpoints$$'
 torture-mutations:
 	XTIMER_SEED= XTIMER_MUTATIONS=1 go test -run '^TestMutations$$' -count=1 -timeout 0 -v ./bench/simulator
+torture-fleet:
+	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestNodes$$' -count=1 -timeout 0 -v ./bench/simulator
 torture-simulate:
 	XTIMER_SIMULATE=$(or $(SIMULATE),1h) go test -run '^TestSimulate$$' -count=1 -timeout 0 -v ./bench/simulator
 

@@ -148,9 +148,14 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 	}
 	id := v.ID
 	p.view = v
-	asked, askedWall := m.since(), m.now().UnixMilli()
+	wall := func() int64 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.wallOf(l).UnixMilli()
+	}
+	asked, askedWall := m.since(), wall()
 	unchanged := func(version uint32) bool { // or changed by one before it that was in doubt
-		return p.err == nil && (p.view.Version == version || p.view.UpdatedAt < m.earliest(asked, askedWall, m.since()))
+		return p.err == nil && (p.view.Version == version || p.view.UpdatedAt < m.earliest(asked, min(askedWall, wall()), m.since()))
 	}
 	switch s.Kind {
 	case Patch:

@@ -32,6 +32,14 @@ func (m *machine) now() time.Time {
 	return m.wall()
 }
 
+// wallOf is the clock that a life sees; mu is held.
+func (m *machine) wallOf(l *life) time.Time {
+	if l.node != nil {
+		return l.node.wall()
+	}
+	return m.wall()
+}
+
 // wall is now; mu is held.
 func (m *machine) wall() time.Time { return time.Now().Add(m.offset) }
 

@@ -23,8 +23,29 @@
 // is left blocked until the process has ended. TestDiskErrors breaks it outside,
 // each operation with -every.
 //
-// Nor do several nodes run here: engine/scheduler.TestNodesAtRandom kills, stops, restarts and
-// cuts off two or three over one cold tier, and proves the ledger.
+// # Several nodes
+//
+// TestNodes runs three engines over one cold tier in memory with its table of nodes, and one
+// mirror. Each has a journal on a disk of its own, a wall clock, and a monotonic clock with a
+// rate of its own:
+//
+//	nodes_script.go  a seed becomes requests and faults of nodes
+//	nodes.go         the nodes, and what happens to all of them
+//	node.go          a node, and one life of it after another: killed, stopped, frozen
+//	link.go          the ways to MySQL and Redis, which are cut, and delay what goes there
+//	shared.go        the tiers and the mirror as one life sees them; table.go: the table
+//	route.go         a request goes to a node, and to the others when the timer is another's
+//	judge_nodes.go   what is promised of several nodes
+//
+// A node that is frozen stops at whatever it asks of a tier, of the table, of the mirror and of
+// a receiver. It is judged that each call is made by the holder of its shard, under the fence
+// of the holder; that fences come in order; that no call is early by the clock of its node, nor
+// by more than half a second by the true time unless the node is alone; that a second node makes an attempt only marked;
+// that what was taken is called again only where a life ended before that was known, or where it
+// gave the shard while the call was under way; that no call begins after the answer to a delete
+// or a change; that nothing is missing; and that ten seconds after the last fault each node has
+// its part of the shards. How late a hand-over is, overlap and order are not judged there. Of
+// the mutations of several nodes other tests notice each: see mutation_test.go.
 //
 // # Which rules are judged here
 //

@@ -24,7 +24,9 @@ func (m *machine) judge() Outcome {
 
 func (m *machine) hold(r *remains, out *Outcome) {
 	timers := m.match(r.lives)
-	m.holdIDs()
+	if !m.clocks { // nodes make ids in shards of their own, each by its clock
+		m.holdIDs()
+	}
 	m.holdMute()
 	for _, k := range r.tasks {
 		if t := timers[k.Key.Timer]; t != nil {
@@ -47,8 +49,10 @@ func (m *machine) hold(r *remains, out *Outcome) {
 		m.complete(t, upTo)
 		m.holdRecords(t, upTo, out)
 		m.holdCalls(t)
-		m.holdOverlap(t)
-		m.holdOrder(t)
+		if !m.clocks {
+			m.holdOverlap(t)
+			m.holdOrder(t)
+		}
 	}
 	m.check(timers, upTo)
 	for _, o := range r.owed {

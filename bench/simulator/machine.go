@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"xtimer/bench/checker"
 	"xtimer/engine"
 	"xtimer/engine/scheduler"
 	"xtimer/tier/local"
@@ -47,14 +48,20 @@ type machine struct {
 	ended   []end  // of lives
 	looks   []look // when each start looked what was late
 	steps   []clockStep
+	// wasSet: the clock of one of several nodes was set. A call that was on its way then tells
+	// that it began before its due.
+	wasSet  bool
 	calls   []*call
 	refused []engine.Key          // attempts that reached nobody
 	order   int                   // of calls and answers so far
 	asked   map[string][]*request // by the name of the timer
 	last    map[string]chan struct{}
 	calm    bool
-	slow    time.Duration // when the disk last kept somebody waiting, since the run began
-	broken  []string      // what must not have happened
+	clocks  bool             // there are several
+	stood   time.Duration    // the most that a call waited for its note
+	others  []checker.Broken // faults beside those above
+	slow    time.Duration    // when the disk last kept somebody waiting, since the run began
+	broken  []string         // what must not have happened
 	log     strings.Builder
 
 	disk *vfs.MemFS // of the next life
@@ -69,6 +76,7 @@ type life struct {
 	cold  *local.Store
 	wal   *wal.Log
 	stop  context.CancelFunc
+	node  *node         // nil: there is one machine
 	over  bool          // nothing of it reaches anybody any more; guarded by machine.mu
 	gone  chan struct{} // closed when it is over
 	ended chan error    // Run has returned
@@ -83,6 +91,7 @@ type end struct {
 	at      time.Duration // since the run began
 	wall    int64
 	crashed bool
+	node    int // that the life was of
 	life    int
 	upWall  int64         // when the next looked what was late; 0: never
 	up      time.Duration // when that was, since the run began

@@ -206,7 +206,7 @@ const (
 	forgetsOperation = "a start forgets an operation on many timers"
 	looksOnce        = "a call is not looked at again before its first byte" // the simulator hangs
 
-	// Of several nodes, which the simulator does not run yet.
+	// Of several nodes.
 	leaseOfAnswer     = "a lease runs from the answer of a beat"
 	evictsTheLiving   = "a life that has beaten is evicted"
 	outageIsSilence   = "all are silent after an outage of the table"

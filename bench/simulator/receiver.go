@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"fmt"
 	"hash/fnv"
 	"time"
 
@@ -16,6 +17,7 @@ type call struct {
 	version     uint32 // of the timer, in force when it was sent
 	generation  uint32
 	life        int
+	fence       uint64        // of the shard; 0: there is one node
 	asked       time.Duration // since the run began: when it was to be made
 	at          time.Duration // of its first byte
 	wall        time.Time
@@ -97,6 +99,8 @@ func (m *machine) answer(c *engine.Call) (a answer) {
 // Call takes a call of a life that is not over.
 func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	m := r.m
+	r.l.pass()
+	defer r.l.pass()
 	m.mu.Lock()
 	if r.l.over {
 		m.mu.Unlock()
@@ -104,7 +108,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	}
 	seen := &call{
 		app: c.Timer.App, name: c.Timer.Name, key: c.Key, attempt: c.Attempt, redelivered: c.Redelivered, version: c.Timer.Version,
-		generation: c.Timer.Generation, life: r.l.n, asked: m.since(), answer: m.answer(c), mute: m.isMute(c),
+		generation: c.Timer.Generation, life: r.l.n, fence: c.Fence, asked: m.since(), answer: m.answer(c), mute: m.isMute(c),
 	}
 	m.mu.Unlock()
 	if seen.answer.dial > 0 {
@@ -113,6 +117,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 		case <-r.l.gone:
 			return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "dead"}
 		}
+		r.l.pass()
 	}
 	out := engine.Outcome{Class: seen.answer.class, Code: seen.answer.code}
 	if out.Class == engine.ClassNotSent {
@@ -157,11 +162,17 @@ func (r *receiver) arrive(seen *call, c *engine.Call) bool {
 		return false
 	}
 	m.order++
-	seen.began, seen.at, seen.wall = m.order, m.since(), m.wall()
+	seen.began, seen.at, seen.wall = m.order, m.since(), m.wallOf(r.l)
 	m.calls = append(m.calls, seen)
+	if r.l.node != nil {
+		r.l.node.holdArrival(seen)
+	}
 	mark := ""
 	if c.Redelivered {
 		mark = " again"
+	}
+	if r.l.node != nil {
+		mark += fmt.Sprintf(" by life %d under %d", r.l.n, c.Fence)
 	}
 	m.tell("  %s %s attempt %d%s: %d after %v", c.Timer.Name, c.Key, c.Attempt, mark, seen.answer.code, seen.answer.after)
 	return true

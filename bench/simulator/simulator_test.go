@@ -18,7 +18,7 @@ import (
 // How many seeds each test runs. For TestSimulate XTIMER_SEEDS says it, XTIMER_SEED
 // which is the first (alone: that one only), XTIMER_SIMULATE how long instead: 1h;
 // for TestSettings XTIMER_SETTINGS says it.
-var seeds, repeats, settings uint64 = 200, 4, 20
+var seeds, repeats, settings, fleets uint64 = 200, 4, 20, 40
 
 func setting(name string, def uint64) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
@@ -28,8 +28,8 @@ func setting(name string, def uint64) uint64 {
 }
 
 // asked is the first seed of TestSimulate, and how many it runs.
-func asked() (first, count uint64) {
-	first, count = setting("XTIMER_SEED", 0), seeds
+func asked(usual uint64) (first, count uint64) {
+	first, count = setting("XTIMER_SEED", 0), usual
 	switch {
 	case os.Getenv("XTIMER_SEED") != "":
 		count = 1
@@ -51,7 +51,7 @@ func TestAsked(t *testing.T) {
 	} {
 		t.Setenv("XTIMER_SEED", c.seed)
 		t.Setenv("XTIMER_SEEDS", c.seeds)
-		if first, count := asked(); first != c.first || count != c.count {
+		if first, count := asked(seeds); first != c.first || count != c.count {
 			t.Errorf("XTIMER_SEED=%s XTIMER_SEEDS=%s runs %d seeds from %d on", c.seed, c.seeds, count, first)
 		}
 	}
@@ -60,7 +60,7 @@ func TestAsked(t *testing.T) {
 // TestSimulate runs seeds, several at a time. A run that breaks a promise is kept
 // in a file.
 func TestSimulate(t *testing.T) {
-	first, count := asked()
+	first, count := asked(seeds)
 	until := time.Time{}
 	if d, err := time.ParseDuration(os.Getenv("XTIMER_SIMULATE")); err == nil {
 		until, count = time.Now().Add(d), 1<<62

@@ -1,0 +1,212 @@
+package simulator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"xtimer/bench/checker"
+	"xtimer/engine"
+)
+
+const (
+	// tolerated is by how much the clock of a node may differ from the others' while the node
+	// calls.
+	tolerated = 500 * time.Millisecond
+	// farthest is by how much a script sets the clock of a node.
+	farthest = 5 * time.Second
+	// buried is how long a fault may keep the timers of a node from being called after it is
+	// over: until the node is known to be silent, and its shards are taken and recovered.
+	buried = 5 * time.Second
+)
+
+// judge holds what was called, answered and recorded against what was asked for.
+func (f *fleet) judge() Outcome {
+	f.holdFences()
+	f.holdOneCaller()
+	for _, x := range f.ills {
+		f.others = append(f.others, checker.Broken{Fault: x.kind.String(), From: f.milli(x.from), To: f.milli(x.to + buried)})
+	}
+	f.ended = f.deaths()
+	f.stood = f.slowest()
+	f.holdRepeats()
+	for _, g := range f.gives { // calls that are under way then are made again
+		f.others = append(f.others, checker.Broken{Fault: "hand-over", From: f.milli(g.at), To: f.milli(g.at + buried), Life: g.life})
+	}
+	return f.machine.judge()
+}
+
+// holdArrival: who calls for a shard holds it, under the fence that the call bears. mu is
+// held.
+func (f *fleet) holdArrival(c *call) {
+	shard := c.key.Timer.Shard()
+	seen, err := f.table.Look(context.Background(), 0)
+	if err != nil {
+		return
+	}
+	if h := seen.Shards[shard]; h.Holder != uint64(c.life) || h.Fence != c.fence {
+		f.broken = append(f.broken, fmt.Sprintf("%s: %s is called at %v by life %d under fence %d, and life %d holds shard %d under fence %d",
+			c.name, c.key, c.at, c.life, c.fence, h.Holder, shard, h.Fence))
+	}
+	if due := time.UnixMilli(c.key.Due); time.Now().Add(tolerated).Before(due) && f.hasOthers(&seen, c.life) {
+		f.broken = append(f.broken, fmt.Sprintf("%s: %s is called at %v, %v early by the true time", c.name, c.key, c.at, time.Until(due)))
+	}
+	if c.wall.UnixMilli() < c.key.Due && !f.isJustSet(c) {
+		f.broken = append(f.broken, fmt.Sprintf("%s: %s is called at %v, early by the clock of its node", c.name, c.key, c.at))
+	}
+}
+
+// hasOthers reports whether another node serves. A node that is alone calls by its own clock,
+// whatever the table's says.
+func (f *fleet) hasOthers(seen *engine.Membership, life int) bool {
+	return slices.ContainsFunc(seen.Nodes, func(n engine.Node) bool {
+		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving
+	})
+}
+
+// isJustSet reports whether the clock of the node was set while a call was on its way from
+// the wheel.
+func (f *fleet) isJustSet(c *call) bool {
+	const onItsWay = 100 * time.Millisecond
+	return slices.ContainsFunc(f.ills, func(x ill) bool {
+		return x.kind == NodeClock && x.node == f.homes[c.life] && (x.from <= c.at && c.at < x.from+onItsWay || x.to <= c.at && c.at < x.to+onItsWay)
+	})
+}
+
+// holdFences (L9): the calls for a shard begin in the order of its fences.
+func (f *fleet) holdFences() {
+	var last [engine.Shards]*call
+	for _, c := range f.calls { // in the order in which they began
+		shard := c.key.Timer.Shard()
+		if was := last[shard]; was != nil && c.fence < was.fence {
+			f.wrong("%s: %s is called at %v under fence %d, after a call under fence %d of its shard", c.name, c.key, c.at, c.fence, was.fence)
+		}
+		last[shard] = c
+	}
+}
+
+// holdOneCaller (L13): an attempt that two nodes make is made by the second under a later
+// fence, and marked.
+func (f *fleet) holdOneCaller() {
+	by := map[engine.Key][]*call{}
+	for _, c := range f.calls {
+		for _, was := range by[c.key] {
+			switch {
+			case was.life == c.life:
+			case c.fence <= was.fence:
+				f.wrong("%s: %s is called at %v by life %d under fence %d, and was at %v by life %d under fence %d", c.name, c.key, c.at, c.life, c.fence,
+					was.at, was.life, was.fence)
+			case c.attempt <= was.attempt && !c.redelivered && !f.redriven(c) && !f.isSet(was.at, c.at):
+				f.wrong("%s: attempt %d of %s is made at %v by life %d, and attempt %d was at %v by life %d: it is not marked", c.name, c.attempt, c.key, c.at,
+					c.life, was.attempt, was.at, was.life)
+			}
+		}
+		by[c.key] = append(by[c.key], c)
+	}
+}
+
+// redriven reports whether somebody may have asked for a task once more.
+func (f *fleet) redriven(c *call) bool {
+	return slices.ContainsFunc(f.asked[c.name], func(r *request) bool { return r.Kind == Retry && r.state != refused && r.sent < c.at })
+}
+
+// deaths are when lives were over, and since when what they had done may be unknown to
+// whoever has their shards then.
+func (f *fleet) deaths() (ends []end) {
+	of := map[int]end{}
+	for _, x := range f.ended {
+		of[x.life] = x
+	}
+	for life, at := range f.graves {
+		if x, is := of[life]; !is || at < x.at {
+			of[life] = end{at: at, life: life, node: f.homes[life], crashed: true, wall: f.begin.Add(at).UnixMilli()}
+		}
+	}
+	for _, x := range of {
+		x.up = x.at + buried
+		x.upWall = f.begin.Add(x.up).UnixMilli()
+		x.at = f.unknownSince(&x)
+		ends = append(ends, x)
+	}
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+	return ends
+}
+
+// unsettled is for how long what was answered may not be settled when nothing ails MySQL.
+const unsettled = 3 * time.Second
+
+// unknownSince is since when it is not known what a life has done: while its node was
+// frozen it told nobody, and while its mirror was away, or was lost, only MySQL.
+func (f *fleet) unknownSince(x *end) (since time.Duration) {
+	since = x.at
+	for again := true; again; {
+		again = false
+		for _, y := range f.ills {
+			from := y.from
+			switch y.kind {
+			case NodeFreeze:
+				if y.node != x.node {
+					continue
+				}
+			case NodeWarm, MirrorLost: // of another node: of the one that takes the shards
+				from = max(0, from-f.slowest()-unsettled)
+			default:
+				continue
+			}
+			if from < since && since <= y.to+buried {
+				since, again = from, true
+			}
+		}
+	}
+	return since
+}
+
+// isSet reports whether the clock of a node was far off in a time: what is later than that
+// clock the node does not know for begun.
+func (f *fleet) isSet(from, to time.Duration) bool {
+	return slices.ContainsFunc(f.ills, func(x ill) bool { return x.kind == NodeClock && x.from <= to && from <= x.to+buried })
+}
+
+// slowest is for how long MySQL may have stored nothing of a node, at most.
+func (f *fleet) slowest() (d time.Duration) {
+	for _, x := range f.ills {
+		switch x.kind {
+		case NodeCut, NodeSlow, AllAway, AllSlow, NodeFreeze:
+			d += x.to - x.from + buried
+		}
+	}
+	return d
+}
+
+// holdRepeats (L4, L14, L15): a call that was taken comes again only when the life that made
+// it was over before it was known, or gave the shard while the call was under way.
+func (f *fleet) holdRepeats() {
+	of := map[int]end{}
+	for _, x := range f.ended {
+		of[x.life] = x
+	}
+	window := f.unsynced()
+	taken := map[engine.Key]*call{}
+	for _, c := range f.calls {
+		was := taken[c.key]
+		if c.answer.class == engine.ClassOK {
+			taken[c.key] = c
+		}
+		if was == nil || f.redriven(c) {
+			continue
+		}
+		x, died := of[was.life]
+		given := slices.ContainsFunc(f.gives, func(g give) bool {
+			return g.life == was.life && g.shard == c.key.Timer.Shard() && was.at <= g.at && (was.ended == 0 || was.ended-was.at >= callsGet)
+		})
+		if lost := died && (was.ended == 0 || x.at-was.ended <= window); !lost && !given {
+			f.wrong("%s: %s is called at %v by life %d, and was taken at %v, answered at %v, by life %d, which was over at %v", c.name, c.key, c.at, c.life,
+				was.at, was.ended, was.life, x.at)
+		}
+	}
+}
+
+// callsGet is how long a call under way may take at a hand-over and is not made again.
+const callsGet = 300 * time.Millisecond

@@ -1,0 +1,121 @@
+package simulator
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// nodeKind is a fault of nodes.
+type nodeKind uint8
+
+const (
+	NodeKill   nodeKind = iota // as Crash, down For; Kept < 0: its disk is lost
+	NodeStop                   // SIGTERM, down For
+	NodeFreeze                 // nothing of it goes on, for For
+	NodeCut                    // nothing goes between it and MySQL, for For
+	NodeSlow                   // each way between it and MySQL takes up to By more
+	NodeWarm                   // nothing goes between it and Redis
+	NodeClock                  // its wall clock is set By, and back after For
+	NodeDrain                  // an administrator asks for its shards, for For
+	AllAway                    // MySQL is away
+	AllSlow                    // MySQL is slow
+	MirrorLost                 // Redis loses what it has of the mirror
+	nodeKinds
+)
+
+var nodeKindNames = [nodeKinds]string{
+	"kill", "stop", "freeze", "cut from MySQL", "slow to MySQL", "cut from Redis", "clock", "drain", "MySQL away", "MySQL slow", "mirror lost",
+}
+
+func (k nodeKind) String() string { return nodeKindNames[k] }
+
+// NodeStep is one fault. Only what its kind needs is set.
+type NodeStep struct {
+	At      time.Duration // since the run began
+	Kind    nodeKind
+	Node    int // -1: all
+	Kept    int
+	By, For time.Duration
+	Silent  bool // of a cut: nobody says so
+	Draw    uint64
+}
+
+func (s NodeStep) String() string {
+	return fmt.Sprintf("node %d: %s for %v, by %v, kept %d, silent %v", s.Node, s.Kind, s.For, s.By, s.Kept, s.Silent)
+}
+
+// FleetScript is what happens in a run of several nodes.
+type FleetScript struct {
+	Script
+	Nodes  int
+	Starts []time.Duration // when each node is started first
+	Faults []NodeStep
+}
+
+// NewFleetScript draws a script.
+func NewFleetScript(seed uint64) *FleetScript {
+	d := draw{rand.New(rand.NewPCG(seed, 6))}
+	s := &FleetScript{Nodes: 3, Script: Script{
+		Seed: seed, Epoch: oneOf(d, epochs...), Calm: time.Minute + d.upTo(90*time.Second),
+		Settings: Settings{
+			Workers: oneOf(d, 8, 64, 1024), Window: oneOf(d, 2*time.Minute, 10*time.Minute, time.Hour),
+			Spacing: oneOf(d, -1, time.Millisecond, 10*time.Millisecond), MemTable: oneOf[uint64](d, 256<<10, 1<<20),
+			Waiting: oneOf(d, 4, 40, 1_000_000),
+		},
+	}}
+	s.Pace = oneOf(d, 0, 300*time.Microsecond, 2*time.Millisecond)
+	for range s.Nodes {
+		s.Starts = append(s.Starts, oneOf(d, 0, 0, d.upTo(time.Second), d.upTo(s.Calm/2)))
+	}
+	s.Starts[d.IntN(s.Nodes)] = 0
+	w := writer{draw: d, Script: &s.Script}
+	for range 8 + d.IntN(14) {
+		w.life(fmt.Sprintf("t%d", len(w.names)))
+	}
+	for i := range s.Steps { // nobody listens before
+		s.Steps[i].At = max(s.Steps[i].At, 3*time.Second)
+	}
+	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
+	for range 3 + d.IntN(10) {
+		s.fault(w)
+	}
+	for i := range s.Faults { // no fault outlasts the calm
+		f := &s.Faults[i]
+		f.At = min(f.At, s.Calm)
+		f.For = min(f.For, s.Calm-f.At)
+	}
+	slices.SortStableFunc(s.Faults, func(a, b NodeStep) int { return cmp.Compare(a.At, b.At) })
+	return s
+}
+
+// fault draws one fault, or two at about the same time.
+func (s *FleetScript) fault(w writer) {
+	f := NodeStep{
+		At: w.instant(2 * time.Second), Node: w.IntN(s.Nodes), Silent: w.chance(50), Draw: w.Uint64(),
+		Kind: oneOf(w.draw, NodeKill, NodeKill, NodeKill, NodeStop, NodeStop, NodeFreeze, NodeFreeze, NodeFreeze, NodeCut, NodeCut, NodeSlow,
+			NodeWarm, NodeClock, NodeDrain, AllAway, AllSlow, MirrorLost),
+	}
+	f.For = oneOf(w.draw, 500*time.Millisecond, w.upTo(2*time.Second), w.upTo(4*time.Second), w.upTo(30*time.Second))
+	switch f.Kind {
+	case NodeKill:
+		f.Kept = oneOf(w.draw, -1, 0, 30, 100, 100)
+	case NodeSlow, AllSlow:
+		f.By = 100*time.Millisecond + w.upTo(3*time.Second)
+	case NodeClock:
+		f.By = oneOf(w.draw, 200*time.Millisecond, -200*time.Millisecond, 5*time.Second, -5*time.Second)
+	case NodeFreeze:
+		f.For = max(f.For, 500*time.Millisecond)
+	case NodeStop, NodeCut, NodeWarm, NodeDrain, AllAway, MirrorLost:
+	}
+	if f.Kind >= AllAway {
+		f.Node = -1
+	}
+	s.Faults = append(s.Faults, f)
+	if w.chance(25) && len(s.Faults) < 20 {
+		s.fault(w)
+		s.Faults[len(s.Faults)-1].At = f.At + w.upTo(2*time.Second)
+	}
+}

@@ -1,0 +1,110 @@
+package simulator
+
+import (
+	"context"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+// sharedTable is the table of the nodes as one life sees it. A call that was given up may be
+// carried out later.
+type sharedTable struct {
+	*memory.Members
+	l *life
+}
+
+// call makes a call of a life that is not dead when it is carried out.
+func (t *sharedTable) call(ctx context.Context, do func() error) error {
+	n := t.l.node
+	answer := make(chan error, 1)
+	n.gate(t.l)
+	n.sent.Go(func() {
+		answer <- t.l.cross(context.WithoutCancel(ctx), func() error {
+			n.writing.Lock()
+			defer n.writing.Unlock()
+			if t.l.isOver() {
+				return errDead
+			}
+			return do()
+		}, &n.all, &n.mysql)
+	})
+	defer n.gate(t.l)
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return errLost
+	}
+}
+
+func (t *sharedTable) Join(ctx context.Context, r engine.Node, was engine.Pulse) error {
+	return t.call(ctx, func() error {
+		err := t.Members.Join(ctx, r, was)
+		if err == nil && was.Life != r.Life {
+			t.l.node.died(was.Life, "its node has begun another")
+		}
+		return err
+	})
+}
+
+func (t *sharedTable) Beat(ctx context.Context, r engine.Node) error {
+	return t.call(ctx, func() error { return t.Members.Beat(ctx, r) })
+}
+
+func (t *sharedTable) Look(ctx context.Context, moves uint64) (seen engine.Membership, err error) {
+	read := make(chan engine.Membership, 1) // a call that was given up must not write what was returned
+	err = t.call(ctx, func() error {
+		seen, err := t.Members.Look(ctx, moves)
+		read <- seen
+		return err
+	})
+	if err != nil {
+		return engine.Membership{}, err
+	}
+	return <-read, nil
+}
+
+func (t *sharedTable) Evict(ctx context.Context, life uint64, dead engine.Pulse) error {
+	return t.call(ctx, func() error {
+		err := t.Members.Evict(ctx, life, dead)
+		if err == nil {
+			t.l.node.died(dead.Life, "it was silent")
+		}
+		return err
+	})
+}
+
+func (t *sharedTable) Take(ctx context.Context, life uint64, shards engine.Set) error {
+	return t.call(ctx, func() error { return t.Members.Take(ctx, life, shards) })
+}
+
+func (t *sharedTable) Give(ctx context.Context, life uint64, shards []engine.Handover) error {
+	return t.call(ctx, func() error {
+		err := t.Members.Give(ctx, life, shards)
+		if err == nil {
+			f := t.l.node.fleet
+			f.mu.Lock()
+			for i := range shards {
+				f.gives = append(f.gives, give{f.since(), shards[i].Shard, int(life)})
+			}
+			f.mu.Unlock()
+		}
+		return err
+	})
+}
+
+func (t *sharedTable) Leave(ctx context.Context, life uint64) error {
+	return t.call(ctx, func() error {
+		err := t.Members.Leave(ctx, life)
+		if err == nil {
+			t.l.node.died(life, "it has left")
+		}
+		return err
+	})
+}
+
+func (t *sharedTable) Newest(ctx context.Context) (id engine.TimerID, err error) {
+	err = t.l.read(ctx, func() (err error) { id, err = t.Members.Newest(ctx); return err })
+	return id, err
+}
