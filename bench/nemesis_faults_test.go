@@ -18,11 +18,15 @@ type fault struct {
 	// repeats is how many calls may come again: of 100 a second and a node, those of the last
 	// 50 ms, and those in flight.
 	repeats  int
+	noMirror bool // what a node has finished is not in Redis: a death at the same time repeats more
 	goesBack bool // what MySQL has committed is lost
 }
 
 // ofADeath is how many calls may come again after a death. A busy machine mirrors later.
 const ofADeath = 25
+
+// ofALostMirror is how many more: those of the last 2.5 s.
+const ofALostMirror = 250
 
 var faults = []fault{
 	{name: "killed", lasts: 0, begin: killNode, repeats: ofADeath},
@@ -40,8 +44,8 @@ var faults = []fault{
 	{name: "a node cannot reach MySQL", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].mysql.Cut() }, repeats: ofADeath},
 	{name: "a node's link to MySQL hangs", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].mysql.Hang() }, repeats: ofADeath},
 	{name: "a node's answers of MySQL are lost", lasts: 4 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].mysql.SwallowReplies(true) }, repeats: ofADeath},
-	{name: "a node cannot reach Redis", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].redis.Cut() }, repeats: withoutRedis},
-	{name: "a node's link to Redis hangs", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].redis.Hang() }, repeats: withoutRedis},
+	{name: "a node cannot reach Redis", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].redis.Cut() }, noMirror: true},
+	{name: "a node's link to Redis hangs", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].redis.Hang() }, noMirror: true},
 	{name: "a node cannot be reached", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].node.Hang() }},
 	{name: "MySQL is killed", all: true, lasts: 2 * time.Second, begin: func(x *nemesis, s *server) { x.mysql.Kill() }, end: startMySQL, repeats: ofADeath},
 	{name: "MySQL is stopped for 5 s", all: true, lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.mysql.Pause() }, end: func(x *nemesis, s *server) { x.mysql.Resume() }, repeats: ofADeath},
@@ -53,9 +57,9 @@ var faults = []fault{
 	{name: "the fences are locked", all: true, alone: true, begin: func(x *nemesis, s *server) {
 		x.mysql.Do("USE xtimer; BEGIN; SELECT COUNT(*) FROM fences FOR UPDATE; DO SLEEP(3); ROLLBACK;")
 	}, repeats: ofADeath},
-	{name: "Redis is emptied", all: true, begin: func(x *nemesis, s *server) { x.redis.Do("FLUSHALL") }, repeats: withoutRedis},
-	{name: "Redis is killed", all: true, lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Kill() }, end: func(x *nemesis, s *server) { x.redis.Start() }, repeats: withoutRedis},
-	{name: "Redis is stopped for 5 s", all: true, lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Pause() }, end: func(x *nemesis, s *server) { x.redis.Resume() }, repeats: withoutRedis},
+	{name: "Redis is emptied", all: true, begin: func(x *nemesis, s *server) { x.redis.Do("FLUSHALL") }, noMirror: true},
+	{name: "Redis is killed", all: true, lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Kill() }, end: func(x *nemesis, s *server) { x.redis.Start() }, noMirror: true},
+	{name: "Redis is stopped for 5 s", all: true, lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Pause() }, end: func(x *nemesis, s *server) { x.redis.Resume() }, noMirror: true},
 
 	// Not drawn: calls of the time that was lost are made again, those of at_most_once as
 	// well (1,550 of 300 calls a second for 9 s, 2026-11-27).
@@ -66,10 +70,6 @@ var faults = []fault{
 
 // drawn is how many of the faults are drawn. The last one comes only if XTIMER_FAULT names it.
 var drawn = len(faults) - 1
-
-// withoutRedis is how many calls may come again when a node dies while the mirror is lost.
-// Alone, a fault of Redis repeats none.
-const withoutRedis = 0
 
 func killNode(_ *nemesis, s *server) { s.kill() }
 func freeze(_ *nemesis, s *server)   { s.signal(syscall.SIGSTOP) }

@@ -120,12 +120,16 @@ type struck struct {
 func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 	x.t.Helper()
 	s := &struck{from: time.Now()}
-	pairs := append([]pair{{n, f}}, more...)
+	pairs, noMirror := append([]pair{{n, f}}, more...), false
 	for _, p := range pairs {
+		noMirror = noMirror || p.fault.noMirror
 		s.names += fmt.Sprintf("%s (node %d) ", p.fault.name, p.on.n)
 		s.repeats += p.fault.repeats
 		s.goesBack = s.goesBack || p.fault.goesBack
 		p.fault.begin(x, p.on)
+	}
+	if noMirror && s.repeats > 0 {
+		s.repeats += ofALostMirror
 	}
 	for _, p := range pairs {
 		time.Sleep(p.fault.lasts)

@@ -60,31 +60,36 @@ func TestAsked(t *testing.T) {
 // TestSimulate runs seeds, several at a time. A run that breaks a promise is kept
 // in a file.
 func TestSimulate(t *testing.T) {
-	first, count := asked(seeds)
+	failures := uint64(3)
+	if os.Getenv("XTIMER_MUTATED") != "" {
+		failures = 1
+	}
+	runSeeds(t, seeds, failures, one)
+}
+
+// runSeeds runs as many seeds as are asked for, else count, until so many have failed.
+func runSeeds(t *testing.T, count uint64, failures uint64, run func(*testing.T, uint64) Outcome) {
+	first, count := asked(count)
 	until := time.Time{}
 	if d, err := time.ParseDuration(os.Getenv("XTIMER_SIMULATE")); err == nil {
 		until, count = time.Now().Add(d), 1<<62
 	}
-	failures := int64(3)
-	if os.Getenv("XTIMER_MUTATED") != "" {
-		failures = 1
-	}
-	var calls, lives, failed, ran atomic.Int64
+	var calls, lives, failed, ran atomic.Uint64
 	minute := time.Tick(time.Minute)
 	several(t, func(t *testing.T, n uint64) (over bool) {
 		if n >= count || failed.Load() >= failures || !until.IsZero() && time.Now().After(until) {
 			return true
 		}
-		out := one(t, first+n)
+		out := run(t, first+n)
 		if len(out.Broken) > 0 {
 			failed.Add(1)
 		}
-		calls.Add(int64(out.Calls))
-		lives.Add(int64(out.Lives))
+		calls.Add(uint64(out.Calls))
+		lives.Add(uint64(out.Lives))
 		ran.Add(1)
 		select {
 		case <-minute:
-			t.Logf("%d seeds ran; XTIMER_SEED=%d goes on", ran.Load(), first+uint64(ran.Load()))
+			t.Logf("%d seeds ran; XTIMER_SEED=%d goes on", ran.Load(), first+ran.Load())
 		default:
 		}
 		return false
