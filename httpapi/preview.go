@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/limit"
 	"xtimer/engine/plan"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
@@ -14,12 +16,16 @@ type previewRequest struct {
 	given    bool
 	n        int
 	from     int64
+	app      string
+	flow     engine.Flow
 }
 
 var previewFields = []wire.Field[previewRequest]{
 	{Name: "schedule", Read: func(d *wire.Decoder, v *previewRequest) { v.given = true; d.Schedule(&v.schedule) }},
 	{Name: "n", Read: func(d *wire.Decoder, v *previewRequest) { d.Count(&v.n, 1, maxLimit) }},
 	{Name: "from", Read: func(d *wire.Decoder, v *previewRequest) { d.Instant(&v.from) }},
+	{Name: "app", Read: func(d *wire.Decoder, v *previewRequest) { d.Text(&v.app) }},
+	{Name: "flow", Read: func(d *wire.Decoder, v *previewRequest) { d.Flow(&v.flow) }},
 }
 
 // preview is POST /v1/schedules/preview.
@@ -39,6 +45,10 @@ func (s *Server) preview(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	undefined, err := s.undefinedFlow(r, &p)
+	if err != nil {
+		return reply{}, err
+	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TextMember(append(b, '{'), "sentence", v.Sentence)
 		b = append(wire.Member(b, "clauses"), '[')
@@ -50,8 +60,35 @@ func (s *Server) preview(r *request) (reply, error) {
 		for i := range v.Warnings {
 			b = appendWarning(wire.Comma(b), &v.Warnings[i])
 		}
-		return append(b, ']', '}')
+		return append(appendUndefined(b, undefined), ']', '}')
 	})}, nil
+}
+
+// undefinedFlow are the flow keys of a request that no flow limits.
+func (s *Server) undefinedFlow(r *request, p *previewRequest) ([]string, error) {
+	app := cmp.Or(p.app, r.ownApp())
+	switch {
+	case p.app != "" && !r.MayUse(p.app):
+		return nil, wrongApp(r.Grant.App)
+	case p.flow == "":
+		return nil, nil
+	case app == "":
+		return nil, problem.BadField("app", "missing", "is missing: the flow keys are those of an app")
+	}
+	if err := plan.CheckFlow(p.flow); err != nil {
+		return nil, err
+	}
+	return limit.Undefined(s.e.Objects(), app, p.flow), nil
+}
+
+// appendUndefined appends a warning of each flow key that no flow limits.
+func appendUndefined(b []byte, keys []string) []byte {
+	for _, key := range keys {
+		b = wire.TextMember(append(wire.Comma(b), '{'), "code", "flow_undefined")
+		b = wire.TextMember(b, "detail", "no flow limits the key "+key+": its calls have no limit until one is set")
+		b = append(wire.TextMember(b, "flow", key), '}')
+	}
+	return b
 }
 
 func appendClause(b []byte, c *plan.Clause) []byte {

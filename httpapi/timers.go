@@ -12,6 +12,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/change"
 	"xtimer/engine/inspect"
+	"xtimer/engine/limit"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
@@ -214,7 +215,11 @@ func (s *Server) putTimer(r *request) (reply, error) {
 	if dry {
 		return reply{body: renderFunc(func(b []byte) []byte {
 			b = wire.TextMember(append(b, '{'), "result", putNames[did])
-			return append(wire.BoolMember(b, "dry_run", true), '}')
+			b = wire.BoolMember(b, "dry_run", true)
+			if undefined := limit.Undefined(s.e.Objects(), app, d.Flow); len(undefined) > 0 {
+				b = append(appendUndefined(append(wire.Member(b, "warnings"), '['), undefined), ']')
+			}
+			return append(b, '}')
 		})}, nil
 	}
 	return putReply(v, did), nil

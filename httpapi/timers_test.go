@@ -441,6 +441,44 @@ func TestPreview(t *testing.T) {
 	n.do("POST", "/v1/schedules/preview", `{"schedule":{"cron":"61 * * * *"}}`).want(422)
 }
 
+// A preview and a dry run warn of flow keys that no flow limits: a pause is no limit.
+func TestUndefinedFlows(t *testing.T) {
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: tokens()})
+	n.token = "root"
+	n.do("PUT", "/v1/apps/a/flows/user-*", `{"rate":1}`).want(201)
+	n.do("PUT", "/v1/apps/b/flows/stripe", `{"rate":1}`).want(201)
+	n.do("POST", "/v1/apps/a/flows/stripe/pause", "").want(200)
+	preview := func(rest string) answer {
+		return n.do("POST", "/v1/schedules/preview", `{"schedule":{"cron":"0 9 * * *"}`+rest+`}`)
+	}
+	warns := func(got answer, keys ...string) {
+		t.Helper()
+		for i, key := range keys {
+			if got.str("warnings", i, "code") != "flow_undefined" || got.str("warnings", i, "flow") != key {
+				t.Errorf("%s does not warn of %s", got.body, key)
+			}
+		}
+		if strings.Count(got.body, "flow_undefined") != len(keys) {
+			t.Errorf("%s, want warnings of %v", got.body, keys)
+		}
+	}
+	const put = "/v1/apps/a/timers/n?dry_run=true"
+	const timer = `{"schedule":{"cron":"0 9 * * *"},"callback":{"url":"http://x/"},"flow":["stripe","user-17","other"]}`
+	warns(preview(`,"app":"a","flow":["stripe","user-17","other"]`).want(200), "stripe", "other")
+	warns(n.do("PUT", put, timer).want(200), "stripe", "other")
+	n.do("PUT", "/v1/apps/a/flows/stripe", `{"rate":1}`).want(200)
+	n.do("PUT", "/v1/apps/a/flows/*", `{"rate":1}`).want(201)
+	warns(preview(`,"app":"a","flow":["stripe","user-17","other"]`).want(200))
+	warns(n.do("PUT", put, timer).want(200))
+
+	preview(`,"flow":["stripe"]`).want(400)
+	preview(`,"app":"a","flow":["a!"]`).want(422)
+	preview(`,"app":"a","flow":["1","2","3","4","5"]`).want(422)
+	n.token = "a-read"
+	warns(preview(`,"flow":["stripe"]`).want(200))
+	preview(`,"app":"b","flow":["stripe"]`).want(403)
+}
+
 // A URL that may not be called is refused wherever a definition comes in.
 func TestForbiddenURL(t *testing.T) {
 	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Forbids: func(url string) error {

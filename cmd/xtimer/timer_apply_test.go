@@ -76,6 +76,9 @@ func TestApply(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.do("timer", "apply", "-f", dir, "-o", "json", "--dry-run")), &told); err != nil {
 		t.Fatal(err)
 	}
+	write(t, dir, "b.json", strings.Replace(applyB, `"labels"`, `"flow":["partner"],"labels"`, 1))
+	const undefined = "~ b/three\n    flow: not set → [\"partner\"]\n    flow_undefined: no flow limits the key partner"
+	s.run("", "timer", "apply", "-f", dir, "--dry-run").want(0, undefined)
 	if len(told.Results) != 3 || told.Results[2].Result != "updated" || told.Results[2].Changes[0] != (struct{ Field, From, To string }{"schedule.every", `"1h"`, `"2h"`}) || !told.DryRun {
 		t.Errorf("%+v", told)
 	}

@@ -98,6 +98,13 @@ func Validate(d *engine.Definition) error {
 	return c.fault()
 }
 
+// CheckFlow is Validate of the flow keys of a definition.
+func CheckFlow(f engine.Flow) error {
+	var c checks
+	c.flow(f.Keys())
+	return c.fault()
+}
+
 func (c *checks) flow(keys []string) {
 	c.want(len(keys) <= maxFlow, "flow", "has %d keys; at most %d are allowed", len(keys), maxFlow)
 	for i, k := range keys {

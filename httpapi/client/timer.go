@@ -120,7 +120,10 @@ type Total struct {
 // has no Timer.
 type PutResult struct {
 	Result string `json:"result"`
-	Timer  Timer  `json:"timer"`
+	Timer  Timer  `json:"timer"` // zero in a dry run
+	DryRun bool   `json:"dry_run,omitempty"`
+	// Warnings of a dry run name the flow keys that no flow limits.
+	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // The words that answers use.

@@ -216,6 +216,7 @@ type Warning struct {
 	Zone        string    `json:"zone,omitempty"`
 	ClockBefore string    `json:"clock_before,omitempty"` // what the clock of the zone shows
 	ClockAfter  string    `json:"clock_after,omitempty"`
+	Flow        string    `json:"flow,omitempty"` // of flow_undefined: the key
 }
 
 // Clause is one part of what a schedule means, to be said in any language. Kind is
@@ -254,10 +255,18 @@ type Units struct {
 
 // Preview says when a schedule is due: n dues after from (zero: now).
 func (c *Client) Preview(ctx context.Context, s Schedule, n int, from time.Time) (*Preview, error) {
+	return c.PreviewTimer(ctx, Definition{Schedule: s}, n, from)
+}
+
+// PreviewTimer is Preview of the schedule of a timer, and warns of its flow keys that no
+// flow limits.
+func (c *Client) PreviewTimer(ctx context.Context, d Definition, n int, from time.Time) (*Preview, error) {
 	body := struct {
 		Schedule Schedule `json:"schedule"`
 		N        int      `json:"n"`
 		From     instant  `json:"from,omitzero"`
-	}{s, n, instant(from)}
+		App      string   `json:"app,omitempty"`
+		Flow     []string `json:"flow,omitempty"`
+	}{d.Schedule, n, instant(from), d.App, d.Flow}
 	return send[Preview](ctx, c, request{method: http.MethodPost, path: "/v1/schedules/preview", body: body, twice: true})
 }

@@ -116,7 +116,7 @@ func TestTheTypesAreTheDocuments(t *testing.T) {
 	}
 	for schema, v := range map[string]any{
 		"TimerInput": client.Definition{}, "ScheduleInput": client.Schedule{}, "CallbackInput": client.Callback{}, "RetryInput": client.Retry{},
-		"MisfireInput": client.Misfire{}, "Timer": client.Timer{}, "TimerList": client.TimerList{}, "PutResult": client.PutResult{},
+		"MisfireInput": client.Misfire{}, "Timer": client.Timer{}, "TimerList": client.TimerList{}, "PutResult PutDryRun": client.PutResult{},
 		"Task": client.Task{}, "Attempt": client.Attempt{}, "Phases": client.Phases{}, "TaskList": client.TaskList{}, "Operation": client.Operation{},
 		"Preview": client.Preview{}, "Stats": client.Stats{}, "Version": client.Version{}, "Backup": client.Backup{},
 		"Coming": client.Coming{}, "FailureList": client.Failures{}, "Trend": client.Trend{}, "System": client.System{}, "TokenGrant": client.Grant{},
@@ -128,10 +128,16 @@ func TestTheTypesAreTheDocuments(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		if doc.Components.Schemas[schema].Properties == nil {
-			t.Errorf("there is no schema %s", schema)
+		fields := map[string]bool{}
+		for one := range strings.FieldsSeq(schema) {
+			if doc.Components.Schemas[one].Properties == nil {
+				t.Errorf("there is no schema %s", one)
+			}
+			for name := range doc.Components.Schemas[one].Properties {
+				fields[name] = true
+			}
 		}
-		for name := range doc.Components.Schemas[schema].Properties {
+		for name := range fields {
 			if i := slices.Index(names, name); i >= 0 {
 				names = slices.Delete(names, i, i+1)
 			} else {
@@ -202,6 +208,15 @@ func TestChanges(t *testing.T) {
 	p, err := c.Preview(ctx, client.Schedule{Cron: "0 9 * * *"}, 2, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	if err != nil || len(p.Dues) != 2 || !p.Dues[0].Equal(time.Date(2030, 1, 1, 9, 0, 0, 0, time.UTC)) || p.Sentence == "" {
 		t.Errorf("%+v, %v", p, err)
+	}
+	keyed := hourly("keyed")
+	keyed.Flow = []string{"stripe"}
+	p, err = c.PreviewTimer(ctx, keyed, 2, time.Time{})
+	if err != nil || len(p.Warnings) != 1 || p.Warnings[0].Code != "flow_undefined" || p.Warnings[0].Flow != "stripe" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if put, err := c.Put(ctx, keyed, client.DryRun()); err != nil || !slices.Equal(put.Warnings, p.Warnings) {
+		t.Errorf("%+v, %v", put, err)
 	}
 }
 

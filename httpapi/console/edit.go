@@ -365,36 +365,3 @@ func changeTimer(v *visit) error {
 	}
 	return v.again(f, v.T("Edit"), err)
 }
-
-// previewData is what a schedule would do.
-type previewData struct {
-	client.Preview
-	Error string
-}
-
-// preview asks what the schedule in the form would do.
-func (v *visit) preview(f *form) *previewData {
-	var s client.Schedule
-	p := &previewData{}
-	err := json.Unmarshal([]byte(text(f.document()["schedule"])), &s)
-	if err == nil {
-		v.timer = s.TimeZone
-		err = into(&p.Preview)(v.api.Preview(v.ctx, s, 10, v.Now))
-	}
-	if err != nil {
-		p.Error = detail(err)
-	}
-	return p
-}
-
-// preview is POST /timers/preview: the part of the form that shows it.
-func preview(v *visit) error {
-	f := readForm(v)
-	f.Preview = v.preview(f)
-	f.Errors = nil
-	title := v.T("Edit")
-	if f.Version == "" {
-		title = v.T("New timer")
-	}
-	return v.show("edit", title, f)
-}

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"xtimer/httpapi/client"
@@ -88,4 +90,41 @@ func (d *upcomingData) passed(v *visit) error {
 	}
 	d.Seconds = cells(d.Minute, time.Second, counts)
 	return nil
+}
+
+// previewData is what a schedule would do.
+type previewData struct {
+	client.Preview
+	Error string
+}
+
+// preview asks what the schedule in the form would do.
+func (v *visit) preview(f *form) *previewData {
+	var s client.Schedule
+	p := &previewData{}
+	err := json.Unmarshal([]byte(text(f.document()["schedule"])), &s)
+	if err == nil {
+		v.timer = s.TimeZone
+		d := client.Definition{Schedule: s}
+		if d.App = f.Values["app"]; d.App != "" {
+			d.Flow = strings.Fields(f.Values[flowInput])
+		}
+		err = into(&p.Preview)(v.api.PreviewTimer(v.ctx, d, 10, v.Now))
+	}
+	if err != nil {
+		p.Error = detail(err)
+	}
+	return p
+}
+
+// preview is POST /timers/preview: the part of the form that shows it.
+func preview(v *visit) error {
+	f := readForm(v)
+	f.Preview = v.preview(f)
+	f.Errors = nil
+	title := v.T("Edit")
+	if f.Version == "" {
+		title = v.T("New timer")
+	}
+	return v.show("edit", title, f)
 }

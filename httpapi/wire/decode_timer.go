@@ -71,14 +71,7 @@ var timerFields = []Field[engine.Definition]{
 	}},
 	{"priority", func(d *Decoder, v *engine.Definition) { d.Count(&v.Priority, 0, 9) }},
 	{"stale_after", func(d *Decoder, v *engine.Definition) { d.positive(&v.StaleAfter) }},
-	{"flow", func(d *Decoder, v *engine.Definition) {
-		var keys []string
-		d.List(func(int) {
-			keys = append(keys, "")
-			d.Text(&keys[len(keys)-1])
-		})
-		v.Flow = engine.FlowOf(keys)
-	}},
+	{"flow", func(d *Decoder, v *engine.Definition) { d.Flow(&v.Flow) }},
 	{"labels", func(d *Decoder, v *engine.Definition) {
 		pairs(d, &v.Labels, func(k string) engine.Label {
 			l := engine.Label{Key: k}

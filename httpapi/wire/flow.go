@@ -32,6 +32,16 @@ var breakerFields = []Field[flow.Breaker]{
 	{"max_open", func(d *Decoder, v *flow.Breaker) { d.positive(&v.MaxOpen) }},
 }
 
+// Flow reads flow keys.
+func (d *Decoder) Flow(to *engine.Flow) {
+	var keys []string
+	d.List(func(int) {
+		keys = append(keys, "")
+		d.Text(&keys[len(keys)-1])
+	})
+	*to = engine.FlowOf(keys)
+}
+
 // DecodeLimit reads the limit of a flow key, fills in its defaults, and judges it.
 func DecodeLimit(b []byte) (*flow.Limit, error) {
 	l := &flow.Limit{}

@@ -21,6 +21,8 @@ type applied struct {
 	Result  string              `json:"result"` // created, updated, unchanged, deleted, failed
 	Changes []definition.Change `json:"changes,omitempty"`
 	Error   string              `json:"error,omitempty"`
+	// Warnings are of the server, in a dry run.
+	Warnings []api.Warning `json:"warnings,omitempty"`
 
 	source  definition.Source
 	id      string // of what is to be deleted
@@ -105,6 +107,9 @@ func tellEach(out io.Writer, all []*applied) error {
 			fmt.Fprintf(&b, "%s %s\n", p.Paint(terminal.Red, "-"), name)
 		case ResultFailed:
 			fmt.Fprintf(&b, "%s %s: %s\n", p.Paint(terminal.Red, "!"), name, terminal.Printable(t.Error))
+		}
+		for _, w := range t.Warnings {
+			fmt.Fprintf(&b, "    %s %s\n", p.Paint(terminal.Yellow, w.Code+":"), terminal.Printable(w.Detail))
 		}
 	}
 	_, err := io.WriteString(out, b.String())

@@ -34,8 +34,9 @@ With --prune, apply then deletes the timers that have the labels of -l and are i
 none of the files. It asks for confirmation, and deletes nothing if a change failed.
 
 With --dry-run, apply changes nothing: the server checks each timer that would be
-created or changed, and the exit status is the one that apply would have. This check
-does not look up the addresses of host names; the server does that at each call.`,
+created or changed, and warns of flow keys without a limit. The exit status is the
+one that apply would have. This check does not look up the addresses of host names;
+the server does that at each call.`,
 		Example: `  xtimer timer apply -f timers.yaml --dry-run
   xtimer timer apply -f timers/ --prune -l team=a --yes
   xtimer timer list --app billing -o yaml | sed s/9000/9001/ | xtimer timer apply -f -`,
@@ -267,7 +268,7 @@ func (a *apply) put(ctx context.Context, work []*applied, options ...api.CallOpt
 	a.each(ctx, work, func(p *applied) error {
 		put, err := a.Put(ctx, p.source.Definition, options...)
 		if err == nil {
-			p.Result = put.Result
+			p.Result, p.Warnings = put.Result, put.Warnings
 		}
 		return err
 	})
