@@ -60,16 +60,10 @@ var faults = []fault{
 	{name: "Redis is emptied", all: true, begin: func(x *nemesis, s *server) { x.redis.Do("FLUSHALL") }, noMirror: true},
 	{name: "Redis is killed", all: true, lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Kill() }, end: func(x *nemesis, s *server) { x.redis.Start() }, noMirror: true},
 	{name: "Redis is stopped for 5 s", all: true, lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Pause() }, end: func(x *nemesis, s *server) { x.redis.Resume() }, noMirror: true},
-
-	// Not drawn: calls of the time that was lost are made again, those of at_most_once as
-	// well (1,550 of 300 calls a second for 9 s, 2026-11-27).
 	{name: "MySQL goes back", all: true, alone: true, goesBack: true, lasts: 8 * time.Second, begin: func(x *nemesis, s *server) {
 		x.restore = x.mysql.Snapshot()
 	}, end: func(x *nemesis, s *server) { x.restore() }, repeats: ofADeath},
 }
-
-// drawn is how many of the faults are drawn. The last one comes only if XTIMER_FAULT names it.
-var drawn = len(faults) - 1
 
 func killNode(_ *nemesis, s *server) { s.kill() }
 func freeze(_ *nemesis, s *server)   { s.signal(syscall.SIGSTOP) }

@@ -88,12 +88,12 @@ func startNemesis(t *testing.T, seed uint64) *nemesis {
 
 // strikeAny strikes any node with any fault, and another node at the same time in one of four.
 func (x *nemesis) strikeAny(r *rand.Rand) {
-	n, f := r.IntN(len(x.all)), &faults[r.IntN(drawn)]
+	n, f := r.IntN(len(x.all)), &faults[r.IntN(len(faults))]
 	if r.IntN(4) > 0 || f.alone {
 		x.strike(x.all[n], f)
 		return
 	}
-	second := &faults[r.IntN(drawn)]
+	second := &faults[r.IntN(len(faults))]
 	if second.alone || second.all && f.all {
 		x.strike(x.all[n], f)
 		return
@@ -142,18 +142,20 @@ func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 	}
 	s.healed = time.Now()
 	x.struck = append(x.struck, s)
-	for x.revive(); !x.isBalanced(); x.revive() {
-		if time.Since(s.healed) > time.Minute {
+	var took time.Duration // until the shards were shared for good
+	for since := took; since < healing || took > since-time.Second; since = time.Since(s.healed) {
+		if x.revive(); !x.isBalanced() {
+			took = since
+		}
+		if since > time.Minute {
 			x.t.Fatalf("%s: the nodes own %d shards", s.names, x.owned())
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
-	took := time.Since(s.healed)
 	x.t.Logf("%sfor %v; healed within %v", s.names, round(s.healed.Sub(s.from)), round(took))
 	if took > healing && x.timed {
 		x.t.Errorf("the nodes have their shards %v after the fault was over", round(took))
 	}
-	time.Sleep(time.Until(s.healed.Add(healing)))
 }
 
 // healing is how long after a fault all is as before.

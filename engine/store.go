@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Cold is the authoritative tier: definitions, progress and history. tier/local
 // (Pebble, embedded) and tier/mysql implement Cold; tier/tiertest tests its promises.
@@ -339,50 +336,4 @@ type Entry struct {
 	// Definition is the encoded definition, as it is carried. A tier may keep it beside the
 	// bucket; of two the one of the later version. nil: ask the cold tier.
 	Definition []byte
-}
-
-// Position is a place in the journal: the number of records before it.
-type Position uint64
-
-// Journal keeps the attempts that this node has begun and finished until they are
-// settled. wal.Log implements Journal.
-//
-// Records are appended in the order of calls and become durable in that order,
-// many in one sync. Begin and Finish never wait for the disk.
-type Journal interface {
-	Open(ctx context.Context) error
-	// Run commits what is appended, until ctx ends; then it commits the rest.
-	Run(ctx context.Context) error
-	Close() error
-
-	// Begin notes that an attempt starts.
-	Begin(b Begun) Position
-	// Finish notes an outcome: task is a record encoded by AppendTask, copied
-	// before Finish returns.
-	Finish(task []byte) Position
-	// Sync waits until all records up to and including p are durable.
-	Sync(ctx context.Context, p Position) error
-	// Next is the position that the next record will get.
-	Next() Position
-	// Forget drops what was appended before p; it may keep some for longer.
-	Forget(p Position) error
-	// Replay reads all records that are not forgotten, in order. Call Replay after
-	// Open and before the first Begin.
-	Replay(begun func(Begun) error, finished func(task []byte) error) error
-	// Len is the number of records not forgotten.
-	Len() int64
-	// Unsynced is how many records are not durable yet, and for how long the
-	// oldest of them has not been.
-	Unsynced() (records int64, age time.Duration)
-	// Backup writes a consistent copy to a new folder.
-	Backup(ctx context.Context, dir string) error
-}
-
-// Begun is the note that an attempt starts.
-type Begun struct {
-	Key        Key
-	Generation uint32
-	Attempt    uint32
-	Origin     Origin
-	AtMostOnce bool
 }

@@ -30,7 +30,7 @@ func TestBackup(t *testing.T) {
 				_ = j.Sync(t.Context(), p)
 			}
 			if n%100 == 0 {
-				_ = j.Forget(max(p, 200) - 200)
+				_ = j.Forget(max(p, 200)-200, nil)
 			}
 		}
 	}()

@@ -2,8 +2,6 @@ package wal
 
 import (
 	"context"
-	"encoding/binary"
-	"sort"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -71,7 +69,7 @@ func (l *Log) urgency() urgency {
 	switch {
 	case u != urgeNone && l.wanted > l.durable.Load():
 		return urgeNow
-	case u < urgeFinish && l.forgettable() > l.floor:
+	case u < urgeFinish && l.forgettable() > l.kept.settled:
 		return urgeFinish
 	}
 	return u
@@ -106,18 +104,8 @@ func (c *committer) due(stopping bool) (wait time.Duration, idle bool, err error
 	return time.Until(at), false, nil
 }
 
-// forgettable is how far whole groups may be dropped. mu is held.
-func (l *Log) forgettable() uint64 {
-	durable := l.durable.Load()
-	if l.wish >= durable {
-		return durable
-	}
-	i := sort.Search(len(l.firsts), func(i int) bool { return l.firsts[i] > l.wish })
-	if i == 0 {
-		return l.floor
-	}
-	return l.firsts[i-1]
-}
+// forgettable is how far whole groups may be forgotten. mu is held.
+func (l *Log) forgettable() uint64 { return l.kept.boundary(l.wish, l.durable.Load()) }
 
 // commit makes the oldest groups durable, and forgets what may be forgotten,
 // in one batch.
@@ -125,8 +113,9 @@ func (c *committer) commit() error {
 	c.mu.Lock()
 	gs := c.pending.take(c.taken[:0], int(c.memTable()/4))
 	c.taken = gs
-	floor, forget := c.floor, c.forgettable()
 	now := time.Now()
+	forget := c.forgettable()
+	step := c.kept.step(forget, now)
 	c.flying, c.waited = now, 0
 	if len(gs) > 0 {
 		c.oldest = gs[0].since
@@ -142,10 +131,8 @@ func (c *committer) commit() error {
 	b := c.folder.DB.NewBatchWithSize(size)
 	defer b.Close()
 	durable := c.durable.Load()
-	if forget > floor {
-		if err := forgetBatch(b, floor, forget); err != nil {
-			return err
-		}
+	if err := step.write(b); err != nil {
+		return err
 	}
 	// Forgetting alone need not be durable: what comes back after a crash is
 	// settled and forgotten again.
@@ -171,11 +158,10 @@ func (c *committer) commit() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range gs {
-		c.firsts = append(c.firsts, g.first)
+		c.kept.add(g.first, len(g.b), now)
 	}
-	c.floor = forget
+	c.kept.made(&step)
 	c.durable.Store(durable)
-	c.firsts = c.firsts[sort.Search(len(c.firsts), func(i int) bool { return c.firsts[i] >= forget }):]
 	c.pending.release(gs)
 	c.flying, c.oldest = time.Time{}, time.Time{}
 	c.release()
@@ -209,24 +195,4 @@ func (c *committer) stalled() {
 	}
 	c.log.Error("the disk stalls: a commit has not ended", "dir", c.cfg.Dir, "seconds", int(d.Seconds()))
 	c.alarm.Reset(c.cfg.StallAfter)
-}
-
-// The keys of the store; see doc.go.
-var (
-	keyForgotten = []byte("f")
-	keyVersion   = []byte("v")
-)
-
-const groupPrefix = 'g'
-
-func groupKey(first uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{groupPrefix}, first)
-}
-
-// forgetBatch drops the groups of [from, to) and says so.
-func forgetBatch(b *pebble.Batch, from, to uint64) error {
-	if err := b.DeleteRange(groupKey(from), groupKey(to), nil); err != nil {
-		return err
-	}
-	return b.Set(keyForgotten, binary.BigEndian.AppendUint64(nil, to), nil)
 }

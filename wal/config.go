@@ -21,6 +21,10 @@ type Config struct {
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 
+	// Keep is for how long the results stay that the cold tier has stored, for a cold tier
+	// that may go back to an earlier state: at most four memtables of them. Defaults to 0: not.
+	Keep time.Duration
+
 	// Spacing is the least time from one commit to the next while nobody waits
 	// in Sync. Defaults to 10 ms; negative: none.
 	Spacing time.Duration

@@ -29,13 +29,13 @@ func recovered(t *testing.T, fs vfs.FS, acked, forgotten uint64) error {
 	}
 	defer l.Close()
 	var r replayed
-	if err := l.Replay(r.begin, r.finish); err != nil {
+	if err := l.Replay(false, r.begin, r.finish); err != nil {
 		return err
 	}
-	if l.floor > forgotten {
-		return fmt.Errorf("forgotten up to %d, asked for was %d", l.floor, forgotten)
+	if l.kept.floor > forgotten {
+		return fmt.Errorf("forgotten up to %d, asked for was %d", l.kept.floor, forgotten)
 	}
-	next, err := r.inOrder(l.floor)
+	next, err := r.inOrder(l.kept.floor)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func TestCrashClones(t *testing.T) {
 			}
 			if rnd.IntN(4) == 0 {
 				forgotten = max(forgotten, rnd.Uint64N(n+1))
-				_ = j.Forget(engine.Position(forgotten))
+				_ = j.Forget(engine.Position(forgotten), nil)
 			}
 			acked := j.durable.Load()
 			clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percents[rnd.IntN(4)], RNG: rnd})
@@ -125,9 +125,9 @@ func TestForgetThenCrash(t *testing.T) {
 		for n := range uint64(50) {
 			j.sync(j.Finish(nth(n)))
 		}
-		_ = j.Forget(50)
+		_ = j.Forget(50, nil)
 		for j.Len() > 0 {
-			_ = j.Forget(50)
+			_ = j.Forget(50, nil)
 		}
 		crash := func() *vfs.MemFS {
 			return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
@@ -141,8 +141,8 @@ func TestForgetThenCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := start(t, quiet(clone))
-		if again.floor != 50 || again.Len() != 1 {
-			t.Errorf("forgotten up to %d, %d left", again.floor, again.Len())
+		if again.kept.floor != 50 || again.Len() != 1 {
+			t.Errorf("forgotten up to %d, %d left", again.kept.floor, again.Len())
 		}
 		again.end()
 		j.end()
@@ -187,11 +187,11 @@ func TestLostTail(t *testing.T) {
 	if r := j.replay(); len(r.finished) != 11 || j.Len() != 21 {
 		t.Errorf("%d records, len %d", len(r.finished), j.Len())
 	}
-	_ = j.Forget(15) // into the gap
+	_ = j.Forget(15, nil) // into the gap
 	j.end()
 	j = start(t, cfg)
-	if j.floor != 10 || j.Len() != 11 {
-		t.Errorf("floor %d, len %d", j.floor, j.Len())
+	if j.kept.floor != 10 || j.Len() != 11 {
+		t.Errorf("floor %d, len %d", j.kept.floor, j.Len())
 	}
 	j.end()
 }

@@ -93,7 +93,7 @@ func recoveredOrRefused(t *testing.T, fs vfs.FS, acked, forgotten uint64) error 
 		return nil
 	}
 	var r replayed
-	err := l.Replay(r.begin, r.finish)
+	err := l.Replay(false, r.begin, r.finish)
 	_ = l.Close()
 	if err != nil {
 		return nil

@@ -19,7 +19,9 @@
 //	                 (a mutex, an append)          └► Forget: one DeleteRange
 //
 //	keys     g + first position (8, big endian)    a group
-//	         f                                     forgotten up to (8, big endian)
+//	         f                                     gone up to (8, big endian)
+//	         s                                     over MySQL: forgotten up to (8), and
+//	                                               the watermarks of 256 shards (8 each)
 //	         v                                     version of these keys (1)
 //
 //	group    0   1    2            10                         -4
@@ -46,6 +48,9 @@
 //     in order, no holes, nothing after a missing record.
 //   - Positions of durable records are never given again.
 //   - Begin, Finish and Forget never wait for the disk.
+//
+// What is forgotten is dropped, or with Config.Keep kept for a while for a cold tier that
+// goes back to an earlier state, see kept. At 50,000 fires/s that costs 0.35 µs a fire.
 //
 // Forget takes effect with the next commit and is not synced itself. After a power
 // failure whole groups may come back; the engine settles them once more, which

@@ -37,7 +37,7 @@ func script(j *journal, steps int) (acked, forgotten uint64) {
 		acked = n + 1
 		if n%16 == 8 {
 			forgotten = n - 4
-			_ = j.Forget(engine.Position(forgotten))
+			_ = j.Forget(engine.Position(forgotten), nil)
 		}
 	}
 	return acked, forgotten

@@ -76,7 +76,7 @@ func (j *journal) sync(p engine.Position) {
 
 func (j *journal) replay() (r replayed) {
 	j.t.Helper()
-	if err := j.Replay(r.begin, r.finish); err != nil {
+	if err := j.Replay(false, r.begin, r.finish); err != nil {
 		j.t.Fatal(err)
 	}
 	return r

@@ -33,8 +33,7 @@ type Log struct {
 	told      urgency       // the urgency that the committer knows of
 	wanted    uint64        // somebody waits for the positions below it
 	wish      uint64        // the highest Forget so far
-	floor     uint64        // positions below it are forgotten
-	firsts    []uint64      // of the committed groups from floor on
+	kept      kept          // the committed groups
 	committed chan struct{} // closed after the next commit; nil when nobody waits
 	flying    time.Time     // start of the commit under way; zero when none is
 	oldest    time.Time     // of the records in that commit
@@ -148,26 +147,38 @@ func (l *Log) Next() engine.Position {
 	return engine.Position(l.pending.next)
 }
 
-// Forget drops what was appended before p, with the next commit, as far as it
+// Forget forgets what was appended before p, with the next commit, as far as it
 // is durable and fills whole groups; the rest goes with a later one.
-func (l *Log) Forget(p engine.Position) error {
+func (l *Log) Forget(p engine.Position, w *engine.Watermarks) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
 		return l.err
 	}
 	l.wish = max(l.wish, min(uint64(p), l.pending.next))
-	if l.forgettable() > l.floor {
+	l.kept.note(w)
+	if l.forgettable() > l.kept.settled {
 		l.rouse(urgeFinish)
 	}
 	return nil
+}
+
+// Settled are the watermarks that Forget was told of each shard last; nil: nothing is kept.
+func (l *Log) Settled() *engine.Watermarks {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept.w == nil {
+		return nil
+	}
+	w := *l.kept.w
+	return &w
 }
 
 // Len is the number of records not forgotten, durable or not.
 func (l *Log) Len() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int64(l.pending.next - l.floor)
+	return int64(l.pending.next - l.kept.settled)
 }
 
 // Unsynced returns how many records are not durable yet, and for how long the

@@ -60,7 +60,7 @@ func TestPositionsGoOn(t *testing.T) {
 			}
 			if round%2 == 0 {
 				j.sync(want - 1)
-				if err := j.Forget(want); err != nil {
+				if err := j.Forget(want, nil); err != nil {
 					t.Fatal(err)
 				}
 				if round == 2 {
@@ -90,7 +90,7 @@ func TestForget(t *testing.T) {
 			j.sync(engine.Position(n))
 		}
 		for _, c := range []struct{ forget, len int }{{0, 9}, {2, 9}, {3, 6}, {5, 6}, {1, 6}, {7, 3}, {99, 0}} {
-			if err := j.Forget(engine.Position(c.forget)); err != nil {
+			if err := j.Forget(engine.Position(c.forget), nil); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -115,7 +115,7 @@ func TestForgetAhead(t *testing.T) {
 		j := start(t, quiet(vfs.NewMem()))
 		defer j.end()
 		j.Finish(nth(0))
-		if err := j.Forget(1); err != nil {
+		if err := j.Forget(1, nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -246,7 +246,7 @@ func TestAfterTheEnd(t *testing.T) {
 		if err := j.Sync(t.Context(), j.Finish(nth(1))); !errors.Is(err, ErrEnded) {
 			t.Errorf("Sync after the end: %v", err)
 		}
-		if err := j.Forget(1); !errors.Is(err, ErrEnded) {
+		if err := j.Forget(1, nil); !errors.Is(err, ErrEnded) {
 			t.Errorf("Forget after the end: %v", err)
 		}
 		if err := j.Close(); err != nil {

@@ -14,13 +14,14 @@ import (
 
 // found is what a scan of the store found.
 type found struct {
-	version     bool // the store says which format it has: it was used before
-	floor, next uint64
-	firsts      []uint64
+	version bool // the store says which format it has: it was used before
+	kept    kept
+	next    uint64
 }
 
 // scan verifies every group and that they follow one another without a gap.
 func scan(db *pebble.DB) (f found, err error) {
+	now := time.Now()
 	v, ok, err := get(db, keyVersion)
 	if err != nil {
 		return f, err
@@ -37,9 +38,9 @@ func scan(db *pebble.DB) (f found, err error) {
 		if len(v) != 8 {
 			return f, fmt.Errorf("the note of what is forgotten has %d bytes", len(v))
 		}
-		f.floor = binary.BigEndian.Uint64(v)
+		f.kept.floor = binary.BigEndian.Uint64(v)
 	}
-	f.next = f.floor
+	f.next = f.kept.floor
 	err = eachGroup(db, func(first uint64, v []byte) error {
 		count, err := checkGroup(first, v)
 		if err != nil {
@@ -48,10 +49,19 @@ func scan(db *pebble.DB) (f found, err error) {
 		if first != f.next {
 			return fmt.Errorf("group at position %d: position %d should come next, there is a gap", first, f.next)
 		}
-		f.firsts = append(f.firsts, first)
+		f.kept.add(first, len(v), now)
 		f.next += count
 		return nil
 	})
+	if err != nil {
+		return f, err
+	}
+	if v, ok, err = get(db, keySettled); err != nil || !ok {
+		f.kept.settled = f.kept.floor
+		return f, err
+	}
+	settled, w, err := readNote(v)
+	f.kept.settled, f.kept.w = min(max(settled, f.kept.floor), f.next), w
 	return f, err
 }
 
@@ -90,10 +100,16 @@ func eachGroup(db *pebble.DB, fn func(first uint64, v []byte) error) (err error)
 	return it.Error()
 }
 
-// Replay reads all that is not forgotten, in order. What finished gets is valid
-// until it returns.
-func (l *Log) Replay(begun func(engine.Begun) error, finished func(task []byte) error) error {
+// Replay reads all that is not forgotten, in order; kept: after what is forgotten and
+// kept. What finished gets is valid until it returns.
+func (l *Log) Replay(kept bool, begun func(engine.Begun) error, finished func(task []byte) error) error {
+	l.mu.Lock()
+	settled := l.kept.settled
+	l.mu.Unlock()
 	return eachGroup(l.folder.DB, func(first uint64, v []byte) error {
+		if first < settled && !kept {
+			return nil
+		}
 		if err := decodeGroup(first, v, begun, finished); err != nil {
 			return fmt.Errorf("journal %s: %w", l.cfg.Dir, err)
 		}
@@ -129,7 +145,7 @@ func (l *Log) concede(db *pebble.DB, f *found, marked uint64) error {
 	if err := db.Set(groupKey(g.first), g.seal(kindLost), pebble.Sync); err != nil {
 		return err
 	}
-	f.firsts = append(f.firsts, g.first)
+	f.kept.add(g.first, len(g.b), time.Now())
 	f.next = marked
 	return nil
 }

@@ -21,7 +21,8 @@ import (
 //
 // What is left below critical is the reserve of what fires anyway: a journal
 // takes at most eight log files and as many tables of the size of its memtable
-// (2 × 8 × 16 MiB, and on a disk under 4 GiB 2 × 8 × 1/256 of it), progress and
+// (2 × 8 × 16 MiB, and on a disk under 4 GiB 2 × 8 × 1/256 of it; over MySQL 4 more
+// for what is kept), progress and
 // owed rows take the rest. What lies between low and critical, as much again,
 // is for the history of all that was acknowledged before creates were refused:
 // 512 MiB are 4 million records. Both states end a quarter above where they

@@ -134,7 +134,7 @@ func TestFatal(t *testing.T) {
 	if c := <-code; c != 70 {
 		t.Errorf("exit code %d", c)
 	}
-	if j.Err() == nil || j.Forget(1) == nil {
+	if j.Err() == nil || j.Forget(1, nil) == nil {
 		t.Error("a broken journal says it is well")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"xtimer/engine"
 	"xtimer/engine/failpoint"
 	"xtimer/wal/disk"
 )
@@ -61,7 +62,13 @@ func (l *Log) begin(f *disk.Folder, found found) {
 	if l.err == ErrEnded {
 		l.err = nil
 	}
-	l.wish, l.floor, l.firsts = found.floor, found.floor, found.firsts
+	l.kept, l.wish = found.kept, found.kept.settled
+	switch l.kept.keep, l.kept.bytes = l.cfg.Keep, keptMemTables*l.memTable(); {
+	case l.cfg.Keep == 0:
+		l.kept.w = nil
+	case l.kept.w == nil:
+		l.kept.w = &engine.Watermarks{}
+	}
 	l.durable.Store(found.next)
 }
 
@@ -125,6 +132,8 @@ func (l *Log) options() *pebble.Options {
 const (
 	maxMemTable = 16 << 20
 	minMemTable = 256 << 10
+	// keptMemTables is how many memtables what is forgotten may take, see kept.
+	keptMemTables = 4
 )
 
 // memTable is the size of a memtable. A log file is as large, and about eight

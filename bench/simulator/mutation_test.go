@@ -43,7 +43,7 @@ var mutations = []mutation{
 		{"wal/committer.go", "		opts = pebble.Sync\n", "		opts = pebble.NoSync\n"},
 	}},
 	{"the journal forgets before a settle", []replacement{
-		{"engine/scheduler/settle.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next)\n	caps := h.caps[:0]\n"},
+		{"engine/scheduler/settle.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next, nil)\n	caps := h.caps[:0]\n"},
 	}},
 	{"a delete forgets memory only", []replacement{
 		{"engine/change/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(engine.Applied{}, nil); ed.timer == nil && err == nil {

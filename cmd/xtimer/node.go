@@ -134,12 +134,22 @@ func newCaller(s *settings.Settings, vault *secret.Vault, calls int, log *slog.L
 	})
 }
 
-// newJournal builds the journal of a data directory.
+// backBy is by how much MySQL may go back to an earlier state (a replica is promoted without
+// the last commits, a snapshot is restored) without a result being lost.
+const backBy = time.Minute
+
+// newJournal builds the journal of a data directory. A store in the data directory does not go
+// back without the journal.
 func newJournal(s *settings.Settings, log *slog.Logger) *wal.Log {
+	keep := backBy
+	if s.MySQLDSN == "" {
+		keep = 0
+	}
 	return wal.New(wal.Config{
 		Dir:            filepath.Join(s.DataDir, scheduler.JournalFolder),
 		MemTable:       machine.MemTable(machine.MemoryLimit()) / 2,
 		AcceptDataLoss: s.AcceptDataLoss,
+		Keep:           keep,
 		Logger:         log,
 	})
 }

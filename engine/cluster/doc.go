@@ -10,4 +10,5 @@
 //	shards.go  the shards of the life
 //	wish.go    what an administrator wishes of a node
 //	join.go    the beginning of the life
+//	leave.go   the end of the life
 package cluster

@@ -61,7 +61,9 @@ type Member struct {
 	looked atomic.Int64               // when the last round of looks ended
 	giving atomic.Pointer[engine.Set] // what a hand-over is under way of; nil: none is
 	leaves atomic.Bool                // the process ends: Draining is for good
-	others atomic.Bool                // another node serves, as the last look read it
+	// abandoned: the life ends without leaving, see Abandon.
+	abandoned atomic.Bool
+	others    atomic.Bool // another node serves, as the last look read it
 
 	last atomic.Pointer[Seen] // see Seen
 
@@ -122,19 +124,6 @@ func (m *Member) Node() *engine.Node { return &m.cfg.Node }
 // HasOthers reports whether another node serves, to which the life could give its shards.
 func (m *Member) HasOthers() bool { return m.others.Load() }
 
-// Drain gives all shards away. It returns when no node takes more of them, when the life
-// has ended, or with ctx.
-func (m *Member) Drain(ctx context.Context) error {
-	m.leaves.Store(true)
-	m.state.Store(int32(engine.Draining))
-	select {
-	case <-m.drained:
-	case <-m.ended:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
-}
-
 // Run joins, and lives until ctx ends; then the life leaves, and Run returns nil. Run
 // returns an error when another process runs under the name, when ctx ends before the life
 // has joined, or when the life was ended.
@@ -164,7 +153,7 @@ func (m *Member) Run(ctx context.Context) error {
 	if ctx.Err() == nil {
 		over = fmt.Errorf("this life of node %s is over: %w", m.cfg.Node.Name, context.Cause(within))
 	}
-	if over == nil || errors.Is(over, errWishedEnd) {
+	if (over == nil || errors.Is(over, errWishedEnd)) && !m.abandoned.Load() {
 		// If the table is away, the other nodes will see that the life is silent.
 		_ = m.ask(context.WithoutCancel(ctx), func(ctx context.Context) error { return m.cfg.Members.Leave(ctx, m.cfg.Node.Life) })
 	}

@@ -88,8 +88,8 @@ func (m *Mirrored) Finish(task []byte) engine.Position {
 }
 
 // Forget drops what was appended before p.
-func (m *Mirrored) Forget(p engine.Position) error {
-	if err := m.Journal.Forget(p); err != nil {
+func (m *Mirrored) Forget(p engine.Position, w *engine.Watermarks) error {
+	if err := m.Journal.Forget(p, w); err != nil {
 		return err
 	}
 	m.mu.Lock()

@@ -27,7 +27,7 @@ func (j *counted) Finish([]byte) engine.Position {
 	return j.next - 1
 }
 
-func (j *counted) Forget(engine.Position) error { return nil }
+func (j *counted) Forget(engine.Position, *engine.Watermarks) error { return nil }
 
 func (j *counted) Run(ctx context.Context) error {
 	<-ctx.Done()
@@ -139,14 +139,14 @@ func TestFinishedIsMirrored(t *testing.T) {
 			upTo engine.Position
 			left []int64
 		}{{2, []int64{1, 2, 3, 4}}, {3, []int64{4}}, {4, nil}} {
-			if err := m.Forget(f.upTo); err != nil {
+			if err := m.Forget(f.upTo, nil); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(20 * time.Millisecond)
 			g.want(t, f.left...)
 		}
 		finish(5)
-		if err := m.Forget(5); err != nil { // before it is copied
+		if err := m.Forget(5, nil); err != nil { // before it is copied
 			t.Fatal(err)
 		}
 		finish(6)
@@ -202,7 +202,7 @@ func TestMirrorIsAway(t *testing.T) {
 				if lag := m.Lag(); lag < 28*time.Second || lag > 30*time.Second {
 					t.Errorf("it lags %v", lag)
 				}
-				if err := m.Forget(200); err != nil {
+				if err := m.Forget(200, nil); err != nil {
 					t.Fatal(err)
 				}
 				g.be(nil, nil, 0)

@@ -196,6 +196,15 @@ func (m *Memory) Watermarks() (lowest, highest int64) {
 	return min(lowest, highest), highest
 }
 
+// AllWatermarks are those that are settled of the shards that are owned.
+func (m *Memory) AllWatermarks() *engine.Watermarks {
+	w := &engine.Watermarks{}
+	for i := range m.Owned().All() {
+		w[i] = m.Shard(i).Watermark
+	}
+	return w
+}
+
 // LastUsed is the last due of a timer whose key may have been sent, 0 for none, and the
 // watermark of its shard.
 func (m *Memory) LastUsed(id engine.TimerID) (due, watermark int64) {

@@ -245,7 +245,7 @@ func (h *settler) forgetAll(ctx context.Context) error {
 	if h.noted = noted; err != nil {
 		return err
 	}
-	if err := h.e.journal.Forget(needed); err != nil {
+	if err := h.e.journal.Forget(needed, h.e.memory.AllWatermarks()); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
 	return nil

@@ -170,6 +170,9 @@ func (m *migrator) decide(ctx context.Context, g *gaining) error {
 	}
 	e.IDs.Above(newest) // the former owner's clock may be ahead
 	j := e.former.Load().in(g.kept)
+	if err := e.readKept(g.kept, found, &j); err != nil {
+		return err
+	}
 	for life, of := range g.formers {
 		e.readMirror(ctx, life, of, &j)
 	}
@@ -208,7 +211,7 @@ func (e *Scheduler) readMirror(ctx context.Context, life uint64, of engine.Set, 
 // openAmong begins a process that is one among several: it has no shards yet, and its
 // first gain is of the journal of its former life.
 func (e *Scheduler) openAmong() error {
-	j, err := readFormer(e.journal)
+	j, err := readFormer(e.journal, false)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,9 @@ func (h *settler) run(ctx context.Context) error {
 		}
 		if errors.Is(err, engine.ErrFenced) {
 			h.e.ownership.End()
+			if h.e.life != nil { // MySQL may have gone back: what the journal keeps is of these shards
+				h.e.life.Abandon()
+			}
 			return process.TakenOver(err)
 		}
 		h.e.memory.Intents.Answer()
@@ -191,7 +194,7 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	if e.former.Load() != nil {
 		return nil // the first gain is to come
 	}
-	if err := e.journal.Forget(needed); err != nil {
+	if err := e.journal.Forget(needed, e.memory.AllWatermarks()); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
 	return nil

@@ -27,7 +27,10 @@ func (e *Scheduler) recover(ctx context.Context) error {
 	}
 	e.IDs.Above(newest)
 	failpoint.Hit("take-before-recovery")
-	j, err := readFormer(e.cfg.Journal)
+	j, err := readFormer(e.cfg.Journal, false)
+	if err == nil {
+		err = e.readKept(engine.AllShards, shards, j)
+	}
 	if err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 		now = min(now, r.now) // what is due later is read with the next minute
 	}
 	failpoint.Hit("recovery-before-forget")
-	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next()); err != nil {
+	if err := e.cfg.Journal.Forget(e.cfg.Journal.Next(), e.memory.AllWatermarks()); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
 	e.beginAt(now)
@@ -81,10 +84,10 @@ type former struct {
 	begun    map[engine.Key]engine.Begun // attempts without a finish
 }
 
-// readFormer reads the journal, before the first Begin.
-func readFormer(j engine.Journal) (*former, error) {
+// readFormer reads the journal, before the first Begin; kept: see engine.Journal.
+func readFormer(j engine.Journal, kept bool) (*former, error) {
 	f := &former{map[engine.Key]*engine.Task{}, map[engine.Key]engine.Begun{}}
-	err := j.Replay(func(b engine.Begun) error {
+	err := j.Replay(kept, func(b engine.Begun) error {
 		f.begun[b.Key] = b
 		return nil
 	}, func(b []byte) error {
@@ -99,6 +102,39 @@ func readFormer(j engine.Journal) (*former, error) {
 		return nil, fmt.Errorf("cannot replay the journal: %w", err)
 	}
 	return f, nil
+}
+
+// readKept has j tell of those of some shards that the cold tier has gone back with, as if
+// what the journal keeps had not been settled. found is how the shards stand.
+func (e *Scheduler) readKept(of engine.Set, found []engine.Shard, j *former) error {
+	settled, back := e.cfg.Journal.Settled(), engine.Set{}
+	if settled == nil {
+		return nil
+	}
+	for i := range of.All() {
+		if found[i].Watermark < settled[i] {
+			back = back.Union(engine.SetOf(i))
+		}
+	}
+	if back == (engine.Set{}) {
+		return nil
+	}
+	all, err := readFormer(e.cfg.Journal, true)
+	if err != nil {
+		return err
+	}
+	for k, t := range all.finished {
+		if back.Has(k.Timer.Shard()) {
+			j.finished[k] = t
+		}
+	}
+	for k, b := range all.begun {
+		if back.Has(k.Timer.Shard()) {
+			j.begun[k] = b
+		}
+	}
+	e.log.Warn("the database has lost results that were stored: those that the journal keeps are stored again", "shards", back.Len(), "tasks", len(all.finished))
+	return nil
 }
 
 // in returns what the journal tells of some shards, in maps of its own. A nil former tells

@@ -635,6 +635,9 @@ type disk struct {
 	synced  int           // records[:synced-first] are
 	pace    time.Duration // between an append and its sync; 0: 2 ms
 	slow    time.Duration // what a sync that is waited for takes; 0: 1 ms
+	// kept are the records that are forgotten, and settled as Forget was told; nil: they are dropped.
+	kept    []any
+	settled *engine.Watermarks
 }
 
 // tune sets how fast it is.
@@ -728,8 +731,14 @@ func (j *mortalJournal) Next() (p engine.Position) {
 	return p
 }
 
-func (j *mortalJournal) Forget(p engine.Position) error {
+func (j *mortalJournal) Forget(p engine.Position, w *engine.Watermarks) error {
 	return j.locked(func() {
+		if d := j.d; d.settled != nil {
+			for i, t := range w {
+				d.settled[i] = cmp.Or(t, d.settled[i])
+			}
+			d.kept = append(d.kept, d.records[:min(max(int(p)-d.first, 0), len(d.records))]...)
+		}
 		n := min(int(p)-j.d.first, len(j.d.records))
 		if n <= 0 {
 			return
@@ -740,9 +749,20 @@ func (j *mortalJournal) Forget(p engine.Position) error {
 	})
 }
 
-func (j *mortalJournal) Replay(begun func(engine.Begun) error, finished func([]byte) error) error {
+func (j *mortalJournal) Settled() (w *engine.Watermarks) {
+	_ = j.locked(func() { w = j.d.settled })
+	return w
+}
+
+func (j *mortalJournal) Replay(kept bool, begun func(engine.Begun) error, finished func([]byte) error) error {
 	var rs []any
-	if err := j.locked(func() { rs = slices.Clone(j.d.records) }); err != nil {
+	err := j.locked(func() {
+		if kept {
+			rs = j.d.kept
+		}
+		rs = slices.Concat(rs, j.d.records)
+	})
+	if err != nil {
 		return err
 	}
 	for _, r := range rs {

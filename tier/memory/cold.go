@@ -317,3 +317,22 @@ func (c *Cold) owedRows(want func(*engine.Owed) bool) []engine.Owed {
 	slices.SortFunc(rows, func(a, b engine.Owed) int { return a.Place().Compare(b.Place()) })
 	return rows
 }
+
+// Snapshot returns a function that puts the tier back to what it holds now, as a server is
+// restored from a backup. It may be called once.
+func (c *Cold) Snapshot() (restore func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := &Cold{
+		timers: maps.Clone(c.timers), names: maps.Clone(c.names), former: maps.Clone(c.former), deleted: maps.Clone(c.deleted),
+		bounds: maps.Clone(c.bounds), once: maps.Clone(c.once), owed: maps.Clone(c.owed), tasks: maps.Clone(c.tasks),
+		leftOut: maps.Clone(c.leftOut), objects: maps.Clone(c.objects), shards: c.shards, newest: c.newest, clock: c.clock,
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.timers, c.names, c.former, c.deleted = was.timers, was.names, was.former, was.deleted
+		c.bounds, c.once, c.owed, c.tasks = was.bounds, was.once, was.owed, was.tasks
+		c.leftOut, c.objects, c.shards, c.newest, c.clock = was.leftOut, was.objects, was.shards, was.newest, was.clock
+	}
+}
