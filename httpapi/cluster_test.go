@@ -193,6 +193,9 @@ func (n *clusterNode) Nodes() []nodes.Node {
 	return all
 }
 
+// Moves is nodes.Cluster's.
+func (n *clusterNode) Moves() []cluster.Move { return n.e.Life().Moves() }
+
 // Ask is nodes.Cluster's.
 func (n *clusterNode) Ask(ctx context.Context, life uint64, w engine.Wish) error {
 	return n.of.table.Wish(ctx, life, w)

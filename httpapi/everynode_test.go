@@ -114,6 +114,9 @@ func TestCluster(t *testing.T) {
 				t.Errorf("node %d of %s", j, got.body)
 			}
 		}
+		if got.str("moves", 0, "how") != "start" || got.str("moves", 0, "to") == "" || len(got.get("moves", 0, "shards").([]any)) == 0 {
+			t.Errorf("moves of %s", got.body)
+		}
 		if i > 0 {
 			continue
 		}
@@ -122,7 +125,7 @@ func TestCluster(t *testing.T) {
 			t.Error(got.body)
 		}
 	}
-	if got := newNode(t).do("GET", "/v1/cluster", "").want(200); got.get("cluster") != false || len(got.get("nodes").([]any)) != 0 {
+	if got := newNode(t).do("GET", "/v1/cluster", "").want(200); got.get("cluster") != false || len(got.get("nodes").([]any))+len(got.get("moves").([]any)) != 0 {
 		t.Error(got.body)
 	}
 }

@@ -34,6 +34,7 @@ func TestEveryMetricIsExplained(t *testing.T) {
 		"xtimer_alert_overflow_total":  true, "xtimer_alerts_total": true, "xtimer_incidents": true, "xtimer_alert_queue": true, // of alerts
 		// of a node
 		"xtimer_lease_age_seconds": true, "xtimer_clock_offset_seconds": true, "xtimer_shards_owned": true, "xtimer_mirror_lag_seconds": true,
+		"xtimer_quiet_seconds_total": true, "xtimer_takeovers_total": true, "xtimer_handover_seconds": true,
 	}
 	for name := range help {
 		if types[name] == "" && !elsewhere[name] {

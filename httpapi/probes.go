@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/pprof"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -12,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"xtimer/engine"
+	"xtimer/engine/cluster"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/nodes"
 	"xtimer/httpapi/problem"
@@ -95,8 +97,9 @@ func (s *Server) getCluster(r *request) (reply, error) {
 		return reply{}, problem.Forbidden("the nodes serve all apps: the request needs a token for all apps")
 	}
 	var all []nodes.Node
+	var moves []cluster.Move
 	if s.cfg.Cluster != nil {
-		all = s.cfg.Cluster.Nodes()
+		all, moves = s.cfg.Cluster.Nodes(), s.cfg.Cluster.Moves()
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TextMember(append(b, '{'), "node", s.e.Node())
@@ -110,8 +113,29 @@ func (s *Server) getCluster(r *request) (reply, error) {
 			owner, _ := s.cfg.Cluster.Owner(shard)
 			b = wire.AppendText(wire.Comma(b), owner.Name)
 		}
+		b = append(wire.Member(append(b, ']'), "moves"), '[')
+		for i := range moves {
+			b = appendMove(wire.Comma(b), &moves[i])
+		}
 		return append(b, ']', '}')
 	})}, nil
+}
+
+func appendMove(b []byte, m *cluster.Move) []byte {
+	b = wire.TimeMember(append(b, '{'), "at", m.At)
+	b = wire.TextMember(b, "how", string(m.How))
+	if m.From != "" {
+		b = wire.TextMember(b, "from", m.From)
+	}
+	b = wire.TextMember(b, "to", m.To)
+	b = wire.AppendMillis(wire.Member(b, "gap_ms"), m.Gap.Truncate(time.Millisecond))
+	b = append(wire.Member(b, "shards"), '[')
+	for shard := range engine.Shards {
+		if m.Shards.Has(shard) {
+			b = strconv.AppendInt(wire.Comma(b), int64(shard), 10)
+		}
+	}
+	return append(b, ']', '}')
 }
 
 // drainNode is POST /v1/cluster/nodes/{node}/drain: the node gives its shards to the others,
@@ -180,5 +204,9 @@ func appendNode(b []byte, n *nodes.Node) []byte {
 	b = wire.IntMember(b, "weight", int64(n.Weight))
 	b = wire.IntMember(b, "shards", int64(n.Shards))
 	b = wire.AppendMillis(wire.Member(b, "beat_age_ms"), max(0, n.Beaten.Truncate(time.Millisecond)))
+	if n.Why != cluster.WhyNothing {
+		b = wire.TextMember(b, "reason", string(n.Why))
+	}
+	b = wire.IntMember(b, "clock_offset_ms", n.Skew.Milliseconds())
 	return append(b, '}')
 }

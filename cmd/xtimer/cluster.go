@@ -86,7 +86,8 @@ func (p peers) Nodes() (ns []nodes.Node) {
 		if n := &seen.Nodes[i]; n.Life != 0 {
 			ns = append(ns, nodes.Node{
 				Name: n.Name, Address: n.Address, Own: n.Life == p.Node().Life, Life: n.Life,
-				State: n.State, Wish: n.Wish, Weight: n.Weight, Shards: owned[n.Life], Beaten: seen.Unbeaten(n.Name),
+				State: n.State, Wish: n.Wish, Weight: n.Weight, Shards: owned[n.Life], Skew: time.Duration(n.Skew) * time.Millisecond,
+				Beaten: p.Unbeaten(n), Why: p.Why(n),
 			})
 		}
 	}

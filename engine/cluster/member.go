@@ -35,6 +35,9 @@ type Config struct {
 	// unclean are those that the heir is not to take for clean. After an error Cede is called
 	// again. Without it the life gives nothing away.
 	Cede func(ctx context.Context, shards []int) (unclean engine.Set, err error)
+	// Given is told for how long no node could call for shards that the life gave away, if
+	// anyone waits for it: until their heirs may take them.
+	Given func(took time.Duration)
 	// Mirror has what other lives have finished, and gets what this one finishes, see
 	// Mirrored; nil: there is none.
 	Mirror engine.Mirror
@@ -65,7 +68,9 @@ type Member struct {
 	abandoned atomic.Bool
 	others    atomic.Bool // another node serves, as the last look read it
 
-	last atomic.Pointer[Seen] // see Seen
+	last  atomic.Pointer[Seen] // see Seen
+	moves moves
+	quiet quiet
 
 	drained chan struct{} // closed when a draining life has nothing left to give
 	ended   chan struct{} // closed at the end of Run
@@ -93,37 +98,6 @@ func New(cfg Config) *Member {
 	return m
 }
 
-// Owns reports whether the life may call now for a shard, and under which fence.
-func (m *Member) Owns(shard int) (fence uint64, ok bool) {
-	fence, ok = m.shards.owns(shard)
-	return fence, ok && m.Fresh()
-}
-
-// Fresh reports whether the life may call now.
-func (m *Member) Fresh() bool { return m.lease.Fresh(m.cfg.Boot()) && !m.ClockDiffers() }
-
-// ClockDiffers reports whether the life may not call because its clock is not that of the
-// other nodes, or was set a moment ago.
-func (m *Member) ClockDiffers() bool {
-	return m.clock.differs.Load() && m.HasOthers() || m.clock.isSet()
-}
-
-// Skew is by how much the clock of the node is ahead of the table's.
-func (m *Member) Skew() time.Duration { return time.Duration(m.clock.skew.Load()) * time.Millisecond }
-
-// LeaseAge is how long ago the last request began that the table acknowledged. It is the
-// time since the boot before the first one.
-func (m *Member) LeaseAge() time.Duration { return m.cfg.Boot() - m.lease.acknowledged() }
-
-// Seen is what the last look has read: nil before the first one. Nobody changes it.
-func (m *Member) Seen() *Seen { return m.last.Load() }
-
-// Node is the name of the node, its address, and the number of this life.
-func (m *Member) Node() *engine.Node { return &m.cfg.Node }
-
-// HasOthers reports whether another node serves, to which the life could give its shards.
-func (m *Member) HasOthers() bool { return m.others.Load() }
-
 // Run joins, and lives until ctx ends; then the life leaves, and Run returns nil. Run
 // returns an error when another process runs under the name, when ctx ends before the life
 // has joined, or when the life was ended.
@@ -134,6 +108,7 @@ func (m *Member) Run(ctx context.Context) error {
 	}
 	m.cfg.Log.Info("joined the cluster", "node", m.cfg.Node.Name, "address", m.cfg.Node.Address)
 	m.looked.Store(int64(m.cfg.Boot()))
+	m.quiet.joined(m.cfg.Boot())
 	within, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var parts sync.WaitGroup
@@ -192,6 +167,7 @@ func (m *Member) beats(ctx context.Context) error {
 				return err
 			}
 			if err == nil {
+				m.Quiet() // what it counts up to now is known before the lease is fresh again
 				m.lease.Acknowledge(began)
 				if m.cfg.Acknowledged != nil {
 					m.cfg.Acknowledged()
@@ -301,7 +277,9 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	}
 	m.seen = seen
 	m.clock.measure(from, seen.Now)
-	return m.cfg.Boot(), nil
+	now = m.cfg.Boot()
+	m.moves.see(now, m.cfg.Node.Name, &m.seen)
+	return now, nil
 }
 
 // takes lists the free shards to take: those that the plan has for this node, and those
@@ -367,7 +345,7 @@ func (m *Member) handOver(ctx context.Context, given []engine.Handover) error {
 	for i := range given {
 		ceded[i] = given[i].Shard
 	}
-	for {
+	for began := m.cfg.Boot(); ; {
 		unclean, err := m.cfg.Cede(ctx, ceded)
 		if err == nil {
 			given = slices.Clone(given) // a call that was given up may read the former ones still
@@ -375,6 +353,9 @@ func (m *Member) handOver(ctx context.Context, given []engine.Handover) error {
 				given[i].Unclean = unclean.Has(given[i].Shard)
 			}
 			err = m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Give(ctx, m.cfg.Node.Life, given) })
+		}
+		if err == nil && m.cfg.Given != nil {
+			m.cfg.Given(m.cfg.Boot() - began)
 		}
 		if err == nil || errors.Is(err, engine.ErrFenced) {
 			return err

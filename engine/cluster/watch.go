@@ -35,9 +35,9 @@ type Seen struct {
 	boot   func() time.Duration
 }
 
-// Unbeaten is how long a node has not beaten, as far as the looker knows: 0 for the looker's
+// unbeaten is how long a node has not beaten, as far as the looker knows: 0 for the looker's
 // own.
-func (s *Seen) Unbeaten(node string) time.Duration {
+func (s *Seen) unbeaten(node string) time.Duration {
 	if x, ok := s.sights[node]; ok {
 		return max(s.boot()-x.since, 0)
 	}

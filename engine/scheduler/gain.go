@@ -3,9 +3,12 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
+
+	vm "github.com/VictoriaMetrics/metrics"
 
 	"xtimer/engine"
 	"xtimer/engine/cluster"
@@ -241,9 +244,21 @@ func (e *Scheduler) join(cfg cluster.Config) {
 		e.migrator.wake()
 	}
 	cfg.Acknowledged = func() { e.ownership.Answered() }
+	handover := e.cfg.Metrics.NewPrometheusHistogramExt("xtimer_handover_seconds", []float64{.05, .1, .2, .3, .5, 1, 2, 5, 10})
+	cfg.Given = func(took time.Duration) { handover.Update(took.Seconds()) }
 	e.life = cluster.New(cfg)
 	e.ownership = process.OfLife(e.life.Fresh)
 	e.cfg.Metrics.NewGauge("xtimer_lease_age_seconds", func() float64 { return e.life.LeaseAge().Seconds() })
 	e.cfg.Metrics.NewGauge("xtimer_clock_offset_seconds", func() float64 { return e.life.Skew().Seconds() })
 	e.cfg.Metrics.NewGauge("xtimer_shards_owned", func() float64 { return float64(e.memory.Owned().Len()) })
+	e.cfg.Metrics.RegisterMetricsWriter(e.writeLife)
+}
+
+// writeLife writes what the life counts.
+func (e *Scheduler) writeLife(w io.Writer) {
+	vm.WriteCounterFloat64(w, "xtimer_quiet_seconds_total", e.life.Quiet().Seconds())
+	vm.WriteMetadataIfNeeded(w, "xtimer_takeovers_total", "counter")
+	for _, how := range cluster.Ways {
+		_, _ = fmt.Fprintf(w, "xtimer_takeovers_total{how=%q} %d\n", how, e.life.Taken(how))
+	}
 }

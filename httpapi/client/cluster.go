@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // Cluster is the nodes that share a database, as one of them knows them.
@@ -11,6 +12,17 @@ type Cluster struct {
 	Cluster bool     `json:"cluster"` // false: it is not one of several nodes
 	Nodes   []Node   `json:"nodes"`   // that have a process, by name
 	Shards  []string `json:"shards"`  // the owner of each shard; "": no node owns it
+	Moves   []Move   `json:"moves"`   // the last ones that the node that was asked has seen, the newest first
+}
+
+// Move is shards that went from one node to another.
+type Move struct {
+	At     time.Time `json:"at"`             // when the last of them had its owner
+	How    string    `json:"how"`            // start, handover, takeover, eviction
+	From   string    `json:"from,omitempty"` // "": no node is known to have owned them
+	To     string    `json:"to"`
+	GapMS  float64   `json:"gap_ms"` // for how long one of them had no owner, at most
+	Shards []int     `json:"shards"`
 }
 
 // Node is one of several nodes.
@@ -21,7 +33,10 @@ type Node struct {
 	Wish      string  `json:"wish"`    // what an administrator wishes of it: serve, drain, end
 	Weight    int     `json:"weight"`
 	Shards    int     `json:"shards"`      // how many it owns
-	BeatAgeMS float64 `json:"beat_age_ms"` // since its last beat that was seen
+	BeatAgeMS float64 `json:"beat_age_ms"` // since its last beat that was seen; of the node that was asked, since the last that was confirmed
+	// Reason why it makes no calls or gives its shards away: no_beat, clock, drain, leaves.
+	Reason        string `json:"reason,omitempty"`
+	ClockOffsetMS int64  `json:"clock_offset_ms"` // its clock is ahead of the database's
 }
 
 // Cluster asks the server for the nodes. It needs a token of all apps.

@@ -104,8 +104,12 @@ func (s *several) RoundTrip(r *http.Request) (*http.Response, error) {
 func twoNodes() client.Cluster {
 	c := client.Cluster{Node: "a", Cluster: true, Nodes: []client.Node{
 		{Name: "a", Address: "10.0.0.1:8080", State: "serving", Weight: 1, Shards: 128, BeatAgeMS: 120},
-		{Name: "b" + evil, Address: "10.0.0.2:8080", State: "draining", Wish: "drain", Weight: 2, Shards: 127, BeatAgeMS: 900},
+		{Name: "b" + evil, Address: "10.0.0.2:8080", State: "draining", Wish: "drain", Reason: "drain", Weight: 2, Shards: 127, BeatAgeMS: 900},
 	}}
+	c.Moves = []client.Move{
+		{At: time.Now(), How: "takeover", From: "c" + evil, To: "a", GapMS: 2100, Shards: []int{1, 2, 3}},
+		{At: time.Now(), How: "start", To: "a", GapMS: 200, Shards: []int{4}},
+	}
 	for i := range 256 {
 		c.Shards = append(c.Shards, c.Nodes[i%2].Name)
 	}

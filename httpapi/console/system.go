@@ -93,6 +93,9 @@ type clusterData struct {
 	Rows [][]shardCell
 }
 
+// LastMoves are the last moves of shards.
+func (d *clusterData) LastMoves() []client.Move { return d.Moves[:min(len(d.Moves), 20)] }
+
 // shardCell is a shard in the grid. The number of its owner, which the cell shows, is the
 // place in the list of nodes: its colour is not all that tells it.
 type shardCell struct {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/cluster"
 )
 
 // Cluster is what a node knows of the nodes that share its cold tier, itself included. Its
@@ -27,6 +28,8 @@ type Cluster interface {
 	Secret() []byte
 	// Ask stores what is wished of the life of a node. engine.ErrConflict: the life is over.
 	Ask(ctx context.Context, life uint64, w engine.Wish) error
+	// Moves are the last moves of shards that this node has seen, the newest first.
+	Moves() []cluster.Move
 }
 
 // SecretSize is the length of Cluster.Secret, in bytes.
@@ -41,6 +44,10 @@ type Node struct {
 	State   engine.NodeState
 	Wish    engine.Wish // what an administrator wishes of it
 	Weight  int
-	Shards  int           // how many it owns
-	Beaten  time.Duration // since when this node has seen no new beat of it
+	Shards  int // how many it owns
+	// Beaten is how long ago the last confirmed beat of this node began, and since when this
+	// node has seen no new beat of another.
+	Beaten time.Duration
+	Why    cluster.Why   // it makes no calls, or gives its shards away
+	Skew   time.Duration // its clock is ahead of the database's
 }

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,10 @@ func newClusterList(r *remote.Server) *cobra.Command {
 		Use:   "list",
 		Short: "List the nodes, and how many shards each owns",
 		Long: `list shows the nodes of a cluster as the server that you ask knows them: address,
-state, weight, the number of shards that each node owns, and the time since its last
-beat. All timers are divided into 256 shards; the owner of a shard calls its timers.
--o json shows the owner of each shard.
+state, weight, the number of shards that each node owns, the time since its last beat,
+and why a node makes no calls or gives its shards away. Below the nodes are the last
+10 moves of shards between nodes. All timers are divided into 256 shards; the owner of
+a shard calls its timers. -o json shows the owner of each shard, and the last 256 moves.
 
 list requires a token for all apps.`,
 		Example: `  xtimer cluster list
@@ -49,7 +51,7 @@ list requires a token for all apps.`,
 			if !c.Cluster {
 				return errAlone
 			}
-			return r.Output.Show(cmd.OutOrStdout(), viewCluster(c))
+			return r.Output.Show(cmd.OutOrStdout(), viewCluster(c, func(t time.Time) string { return r.Zone.Instant(t, "") }))
 		},
 	}
 }
@@ -148,24 +150,31 @@ evict requires an admin token for all apps.`,
 
 var errAlone = errors.New("the server is not a node of a cluster")
 
-func viewCluster(c *api.Cluster) terminal.View {
+func viewCluster(c *api.Cluster, instant func(time.Time) string) terminal.View {
 	var names []string
 	for i := range c.Nodes {
 		names = append(names, c.Nodes[i].Name)
 	}
-	return terminal.View{Value: c, Names: names, Table: func(out io.Writer, _ bool) error { return tableCluster(out, c) }}
+	return terminal.View{Value: c, Names: names, Table: func(out io.Writer, _ bool) error { return tableCluster(out, c, instant) }}
 }
 
-// tableCluster shows each node, and how many shards no node owns.
-func tableCluster(out io.Writer, c *api.Cluster) error {
-	g := terminal.Grid{Head: []string{"NODE", "ADDRESS", "STATE", "WEIGHT", "SHARDS", "LAST BEAT"}}
+// mostMoves is how many moves of shards a table has.
+const mostMoves = 10
+
+// tableCluster shows each node, how many shards no node owns, and the last moves of shards.
+func tableCluster(out io.Writer, c *api.Cluster, instant func(time.Time) string) error {
+	g := terminal.Grid{Head: []string{"NODE", "ADDRESS", "STATE", "WEIGHT", "SHARDS", "LAST BEAT", "REASON"}}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		name := n.Name
 		if name == c.Node {
 			name += " (asked)"
 		}
-		g.Add(name, n.Address, n.State, strconv.Itoa(n.Weight), strconv.Itoa(n.Shards), span.Millis(time.Duration(n.BeatAgeMS*float64(time.Millisecond)))+" ago")
+		reason := n.Reason
+		if reason == "clock" {
+			reason = fmt.Sprintf("clock (%+d ms)", n.ClockOffsetMS)
+		}
+		g.Add(name, n.Address, n.State, strconv.Itoa(n.Weight), strconv.Itoa(n.Shards), millis(n.BeatAgeMS)+" ago", reason)
 	}
 	if err := g.Print(out); err != nil {
 		return err
@@ -176,9 +185,23 @@ func tableCluster(out io.Writer, c *api.Cluster) error {
 			free++
 		}
 	}
-	if free == 0 {
+	if free > 0 {
+		if _, err := fmt.Fprintf(out, "\n%d shards have no owner at present.\n", free); err != nil {
+			return err
+		}
+	}
+	if len(c.Moves) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "\n%d shards have no owner at present.\n", free)
-	return err
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	g = terminal.Grid{Head: []string{"MOVED", "SHARDS", "FROM", "TO", "HOW", "WITHOUT OWNER"}}
+	for i := range c.Moves[:min(len(c.Moves), mostMoves)] {
+		m := &c.Moves[i]
+		g.Add(instant(m.At), strconv.Itoa(len(m.Shards)), cmp.Or(m.From, "-"), m.To, m.How, "at most "+millis(m.GapMS))
+	}
+	return g.Print(out)
 }
+
+func millis(ms float64) string { return span.Millis(time.Duration(ms * float64(time.Millisecond))) }

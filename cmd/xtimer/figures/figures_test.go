@@ -43,14 +43,17 @@ func TestTables(t *testing.T) {
 	golden.Hold(t, "testdata/stats.txt", out.String())
 }
 
-// TestClusterTable: the nodes, and what no node owns.
+// TestClusterTable: the nodes, what no node owns, and the last moves.
 func TestClusterTable(t *testing.T) {
 	c := &api.Cluster{Node: "b", Cluster: true, Shards: []string{"a", "", "b", ""}, Nodes: []api.Node{
 		{Name: "a", Address: "10.0.0.1:8080", State: "serving", Weight: 1, Shards: 86, BeatAgeMS: 312},
-		{Name: "b", Address: "10.0.0.2:8080", State: "draining", Weight: 2, Shards: 168},
+		{Name: "b", Address: "10.0.0.2:8080", State: "unfit", Weight: 2, Shards: 168, Reason: "clock", ClockOffsetMS: -5012},
+	}, Moves: []api.Move{
+		{At: time.Date(2026, 11, 20, 17, 0, 1, 0, time.UTC), How: "takeover", From: "c", To: "b", GapMS: 2100, Shards: []int{3, 9}},
+		{At: time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC), How: "start", To: "a", GapMS: 200, Shards: []int{0}},
 	}}
 	var out strings.Builder
-	if err := tableCluster(&out, c); err != nil {
+	if err := tableCluster(&out, c, func(t time.Time) string { return t.Format(time.TimeOnly) }); err != nil {
 		t.Fatal(err)
 	}
 	golden.Hold(t, "testdata/cluster.txt", out.String())

@@ -20,6 +20,7 @@ var chineseWords = map[string]string{
 	"at_least_once": "至少一次", "at_most_once": "至多一次",
 	"ms": "毫秒", "s": "秒", "min": "分钟", "h": "小时", "d": "天",
 	"serving": "服务中", "draining": "正在移交", "unfit": "不适合服务", "drain": "移交分片", "end": "结束进程",
+	"no_beat": "心跳未得到确认", "leaves": "进程正在退出", "start": "启动", "handover": "移交", "takeover": "接管", "eviction": "强制结束",
 	"closed": "闭合", "open": "断开", "trying": "试探中", "pause": "暂停", "quota": "配额", "flow": "流控", "cooldown": "冷却", "breaker": "熔断",
 	"critical": "严重", "warning": "警告", "recovered": "已恢复", "gone": "定时器已删除", "late": "晚触发", "backlog": "积压", "tier": "存储不可用",
 	"paused": "已暂停", "clock": "时钟", "disk": "磁盘", "memory": "内存", "early": "提前触发", "audit": "内存核对", "target": "目标", "timer": "定时器", "app": "应用", "rule": "规则",

@@ -359,6 +359,13 @@ var chinesePages = map[string]string{
 	"Weight":          "权重",
 	"Last beat":       "最近心跳",
 	"Shards by owner": "各分片所属节点",
+	"Moves of shards": "分片的转移",
+	"The last moves of shards between nodes that node %s has seen since its start.": "节点 %s 启动以来看到的最近几次分片转移。",
+	"Without owner": "无所属节点",
+	"at most %s":    "最多 %s",
+	"How":           "方式",
+	"From":          "原节点",
+	"To":            "新节点",
 	"This server is not one of several nodes.": "这个服务端不是多节点之一。",
 	"Each cell is a shard. Its number is that of the node in the list; 0: no node in the list owns the shard.": "每一格是一个分片，数字是所属节点在列表中的序号；0 表示列表中没有节点拥有这个分片。",
 }
