@@ -23,6 +23,7 @@ type gate[T any] struct {
 	stands int            // of them, that stand for a place
 	lanes  heap[*Lane[T]] // of them, that it holds
 	wake   int            // its place in Queue.wakes; -1: not there
+	goesOn bool           // look lets out more lanes, and until then nobody does
 }
 
 // pass is a call that went through a gate.
@@ -42,20 +43,35 @@ type held[T any] struct {
 	sums  []HoldSum
 }
 
-// SetRule puts a rule into force for a name, or a pattern; nil removes it.
+// atOnce is how many lanes change their gates, or are let out of one, while mu is held: some
+// 0.5 ms. A pause of all apps may hold 100,000.
+const atOnce = 256
+
+// SetRule puts a rule into force for a name, or a pattern; nil removes it. The rule is in
+// force for all lanes when SetRule returns.
 func (q *Queue[T]) SetRule(n flow.Name, r *flow.Rule) {
-	now := q.now()
 	q.mu.Lock()
 	q.rules.Set(n, r)
+	var lanes []*Lane[T]
 	for name, l := range q.lanes {
 		if name.concerns(n) {
-			q.resolve(l, now)
-			q.place(l, now)
+			lanes = append(lanes, l)
 		}
 	}
-	out := q.dispatch(now, nil)
 	q.mu.Unlock()
-	deliver(out)
+	for some := range slices.Chunk(lanes, atOnce) {
+		now := q.now()
+		q.mu.Lock()
+		for _, l := range some {
+			if !l.dead {
+				q.resolve(l, now)
+				q.place(l, now)
+			}
+		}
+		out := q.dispatch(now, nil)
+		q.mu.Unlock()
+		deliver(out)
+	}
 }
 
 // Now is the time of rules.
@@ -113,7 +129,10 @@ func (q *Queue[T]) gate(n flow.Name, now time.Duration) *gate[T] {
 		g = &gate[T]{name: n, wake: -1}
 		q.gates[n] = g
 	}
-	if rule == g.rule && rule != (flow.Rule{}) {
+	if rule == g.rule {
+		if rule == (flow.Rule{}) {
+			return nil
+		}
 		return g
 	}
 	if rule.Limit != g.rule.Limit {
@@ -201,9 +220,18 @@ func (q *Queue[T]) stoodAt(l *Lane[T], stands bool, now time.Duration) {
 }
 
 // admit lets lanes out of a gate, as it admits calls: all of them out of one that limits
-// nothing any more, for one whose target has no place would have the others wait. mu is held.
+// nothing any more, for one whose target has no place would have the others wait. If these are
+// many, look lets out the rest. mu is held.
 func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
-	for (g.stands == 0 || g.IsOpen(now)) && !g.lanes.empty() {
+	if g.goesOn && g.IsOpen(now) {
+		return
+	}
+	for n := 0; (g.stands == 0 || g.IsOpen(now)) && !g.lanes.empty(); n++ {
+		if n == atOnce {
+			g.goesOn = true
+			q.lookAt(g, now+1, now)
+			return
+		}
 		l := g.lanes.entries[0].member
 		if at, _ := l.refused(now); at == g {
 			break
@@ -218,6 +246,7 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 // is held.
 func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
 	at := flow.Never
+	g.goesOn = false
 	if g.stands == 0 && !g.lanes.empty() {
 		_, at = g.Ask(now, g.lanes.entries[0].member.next().keeps(g))
 	}
@@ -225,6 +254,11 @@ func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
 		q.wakes.drop(&g.wake)
 		return
 	}
+	q.lookAt(g, at, now)
+}
+
+// lookAt has look see to a gate at an instant. mu is held.
+func (q *Queue[T]) lookAt(g *gate[T], at, now time.Duration) {
 	q.wakes.put(g, &g.wake, key{0, int64(at)})
 	q.arm(now)
 }
@@ -255,6 +289,7 @@ func (q *Queue[T]) look() {
 	for !q.wakes.empty() && time.Duration(q.wakes.entries[0].order) <= now {
 		g := q.wakes.entries[0].member
 		q.wakes.drop(&g.wake)
+		g.goesOn = false
 		q.admit(g, now)
 	}
 	out := q.dispatch(now, few[:0])

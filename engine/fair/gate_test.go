@@ -346,3 +346,43 @@ func TestAllAppsArePausedAndResumed(t *testing.T) {
 		}
 	})
 }
+
+// TestManyLanesAreLetOut: a pause of all apps that holds more lanes than are let out at once
+// ends for all of them, by its time or by a rule, some at a time.
+func TestManyLanesAreLetOut(t *testing.T) {
+	const lanes = 10*atOnce + 7
+	for _, byTime := range []bool{true, false} {
+		byHand(t, 2*lanes, 2*lanes, 2*lanes, func(q *hand) {
+			all := flow.Name{Kind: flow.OfApp, App: flow.EachApp}
+			end := q.Now() + 100*time.Millisecond
+			for i := range lanes / 2 {
+				q.push(q.keyed(fmt.Sprint("a", i%3), fmt.Sprint("t", i), "", 5))
+			}
+			before := len(q.within(10*time.Millisecond, (*call).end))
+			q.SetRule(all, &flow.Rule{Paused: end})
+			for i := range lanes {
+				q.push(q.keyed(fmt.Sprint("a", i%3), fmt.Sprint("t", i), "", 5))
+			}
+			if n := q.HeldItems()[flow.ByPause]; n != lanes {
+				t.Errorf("%d calls are held, want %d", n, lanes)
+			}
+			first := 0
+			if byTime {
+				time.Sleep(end - q.Now())
+				for _, c := range q.look() {
+					first++
+					defer c.end()
+				}
+				if n := q.HeldItems()[flow.ByPause]; first != atOnce || n != lanes-atOnce {
+					t.Errorf("at the end of the pause %d calls begin, and %d are held; want %d and %d", first, n, atOnce, lanes-atOnce)
+				}
+			} else {
+				q.SetRule(all, nil)
+			}
+			after := first + len(q.within(10*time.Millisecond, (*call).end))
+			if before != lanes/2 || after != lanes {
+				t.Errorf("%d and %d calls, want %d and %d", before, after, lanes/2, lanes)
+			}
+		})
+	}
+}
