@@ -38,6 +38,8 @@ type clusterNode struct {
 	mu   sync.Mutex
 	told func(shard int) (nodes.Node, bool)
 	cut  bool // it reaches no other node
+
+	slowest time.Duration // of its beats
 }
 
 // tcp is a listener on loopback.
@@ -195,6 +197,14 @@ func (n *clusterNode) Nodes() []nodes.Node {
 
 // Moves is nodes.Cluster's.
 func (n *clusterNode) Moves() []cluster.Move { return n.e.Life().Moves() }
+
+// Times is nodes.Cluster's.
+func (n *clusterNode) Times() cluster.Times { return n.e.Life().Times() }
+
+// SlowestBeat is nodes.Cluster's.
+func (n *clusterNode) SlowestBeat() (time.Duration, bool) {
+	return n.slowest, n.slowest > 800*time.Millisecond
+}
 
 // Ask is nodes.Cluster's.
 func (n *clusterNode) Ask(ctx context.Context, life uint64, w engine.Wish) error {

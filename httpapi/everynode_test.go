@@ -114,11 +114,18 @@ func TestCluster(t *testing.T) {
 				t.Errorf("node %d of %s", j, got.body)
 			}
 		}
+		if got.count("lease_ms") != 1800 || got.get("lease_too_short") != false {
+			t.Error(got.body)
+		}
 		if got.str("moves", 0, "how") != "start" || got.str("moves", 0, "to") == "" || len(got.get("moves", 0, "shards").([]any)) == 0 {
 			t.Errorf("moves of %s", got.body)
 		}
 		if i > 0 {
 			continue
+		}
+		n.slowest = 900 * time.Millisecond
+		if got := n.do("GET", "/v1/cluster", "").want(200); got.count("slowest_beat_ms") != 900 || got.get("lease_too_short") != true {
+			t.Error(got.body)
 		}
 		n.tell(func(int) (nodes.Node, bool) { return nodes.Node{}, false })
 		if got := n.do("GET", "/v1/cluster", "").want(200); got.str("shards", 0) != "" {

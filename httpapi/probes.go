@@ -104,6 +104,12 @@ func (s *Server) getCluster(r *request) (reply, error) {
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.TextMember(append(b, '{'), "node", s.e.Node())
 		b = wire.BoolMember(b, "cluster", s.cfg.Cluster != nil)
+		if s.cfg.Cluster != nil {
+			slowest, tooSlow := s.cfg.Cluster.SlowestBeat()
+			b = wire.AppendMillis(wire.Member(b, "lease_ms"), s.cfg.Cluster.Times().Silence)
+			b = wire.AppendMillis(wire.Member(b, "slowest_beat_ms"), slowest.Truncate(time.Millisecond))
+			b = wire.BoolMember(b, "lease_too_short", tooSlow)
+		}
 		b = append(wire.Member(b, "nodes"), '[')
 		for i := range all {
 			b = appendNode(wire.Comma(b), &all[i])

@@ -86,7 +86,12 @@ func (m *Member) judgeClock() {
 	if !m.clock.differs.Load() {
 		was, now = now, was
 	}
-	if m.state.CompareAndSwap(int32(was), int32(now)) { // a life that drains goes on with that
-		m.cfg.Log.Warn("compared the clock with those of the other nodes", "ahead_of_database", m.Skew(), "serves", now == engine.Serving)
+	if !m.state.CompareAndSwap(int32(was), int32(now)) { // a life that drains goes on with that
+		return
+	}
+	if now == engine.Unfit {
+		m.cfg.Log.Warn("the clock of this node differs by more than 500ms from those of the other nodes and of the database: while another node serves, this node makes no calls and owns no timers. Synchronize the clock of this machine", "ahead_of_database", m.Skew())
+	} else {
+		m.cfg.Log.Info("the clock of this node agrees with those of the other nodes and of the database again", "ahead_of_database", m.Skew())
 	}
 }

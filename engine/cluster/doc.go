@@ -8,6 +8,7 @@
 //	watch.go     which lives are silent, by the looker's own clock
 //	standing.go  whether the life may call, and why not
 //	moves.go     which shards went from which node to which, as the life has seen it
+//	answers.go   how long the beats take
 //	member.go    the loop of one life: beat; look → bury → take → give
 //	shards.go    the shards of the life
 //	wish.go      what an administrator wishes of a node

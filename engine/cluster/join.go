@@ -37,6 +37,12 @@ func (m *Member) join(ctx context.Context) error {
 				if before.Journal == n.Journal {
 					m.kept = m.heldBy(p.Life)
 				}
+				m.judgeClock() // so that a life with a wrong clock is given nothing
+				if m.clock.differs.Load() {
+					n.State = engine.Unfit
+				} else {
+					n.State = engine.Serving
+				}
 				err := m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Join(ctx, n, p) })
 				if err == nil {
 					return nil

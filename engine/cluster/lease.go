@@ -32,6 +32,10 @@ func TimesOf(lease time.Duration) Times {
 	}
 }
 
+// answer is how long an answer of the table may take. After a beat whose answer is lost, the
+// next one begins no later than the lease ends.
+func (t *Times) answer() time.Duration { return t.Hold - t.Beat }
+
 // Lease says until when a life may call: for a hold from the *start* of its last request
 // that was acknowledged. The other nodes see what the request did after that start, so the
 // lease is over before they bury the life, however long the answer took. A request without

@@ -68,9 +68,10 @@ type Member struct {
 	abandoned atomic.Bool
 	others    atomic.Bool // another node serves, as the last look read it
 
-	last  atomic.Pointer[Seen] // see Seen
-	moves moves
-	quiet quiet
+	last    atomic.Pointer[Seen] // see Seen
+	moves   moves
+	quiet   quiet
+	answers answers
 
 	drained chan struct{} // closed when a draining life has nothing left to give
 	ended   chan struct{} // closed at the end of Run
@@ -135,10 +136,9 @@ func (m *Member) Run(ctx context.Context) error {
 	return over
 }
 
-// ask bounds a call to the table. After a beat whose answer is lost, the next one begins
-// no later than the lease ends.
+// ask bounds a call to the table.
 func (m *Member) ask(ctx context.Context, call func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, m.cfg.Times.Hold-m.cfg.Times.Beat)
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Times.answer())
 	defer cancel()
 	return call(ctx)
 }
@@ -166,6 +166,7 @@ func (m *Member) beats(ctx context.Context) error {
 			if errors.Is(err, engine.ErrFenced) {
 				return err
 			}
+			m.noteBeat(m.cfg.Boot() - began)
 			if err == nil {
 				m.Quiet() // what it counts up to now is known before the lease is fresh again
 				m.lease.Acknowledge(began)

@@ -8,11 +8,16 @@ import (
 
 // Cluster is the nodes that share a database, as one of them knows them.
 type Cluster struct {
-	Node    string   `json:"node"`    // that was asked
-	Cluster bool     `json:"cluster"` // false: it is not one of several nodes
-	Nodes   []Node   `json:"nodes"`   // that have a process, by name
-	Shards  []string `json:"shards"`  // the owner of each shard; "": no node owns it
-	Moves   []Move   `json:"moves"`   // the last ones that the node that was asked has seen, the newest first
+	Node    string  `json:"node"`               // that was asked
+	Cluster bool    `json:"cluster"`            // false: it is not one of several nodes
+	LeaseMS float64 `json:"lease_ms,omitempty"` // --lease of the node that was asked
+	// SlowestBeatMS is how long the database took at most to confirm a beat of that node, in the
+	// last 5 to 10 minutes. LeaseTooShort: so long that the node gave a beat up.
+	SlowestBeatMS float64  `json:"slowest_beat_ms,omitempty"`
+	LeaseTooShort bool     `json:"lease_too_short,omitempty"`
+	Nodes         []Node   `json:"nodes"`  // that have a process, by name
+	Shards        []string `json:"shards"` // the owner of each shard; "": no node owns it
+	Moves         []Move   `json:"moves"`  // the last ones that the node that was asked has seen, the newest first
 }
 
 // Move is shards that went from one node to another.

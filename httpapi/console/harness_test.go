@@ -102,7 +102,7 @@ func (s *several) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // twoNodes are nodes of which one has a script for a name.
 func twoNodes() client.Cluster {
-	c := client.Cluster{Node: "a", Cluster: true, Nodes: []client.Node{
+	c := client.Cluster{Node: "a", Cluster: true, LeaseMS: 1800, SlowestBeatMS: 812, LeaseTooShort: true, Nodes: []client.Node{
 		{Name: "a", Address: "10.0.0.1:8080", State: "serving", Weight: 1, Shards: 128, BeatAgeMS: 120},
 		{Name: "b" + evil, Address: "10.0.0.2:8080", State: "draining", Wish: "drain", Reason: "drain", Weight: 2, Shards: 127, BeatAgeMS: 900},
 	}}

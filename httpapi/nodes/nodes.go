@@ -30,6 +30,11 @@ type Cluster interface {
 	Ask(ctx context.Context, life uint64, w engine.Wish) error
 	// Moves are the last moves of shards that this node has seen, the newest first.
 	Moves() []cluster.Move
+	// Times are those of this node.
+	Times() cluster.Times
+	// SlowestBeat is how long its slowest beat of the last minutes took; tooSlow: the lease is
+	// too short for that.
+	SlowestBeat() (took time.Duration, tooSlow bool)
 }
 
 // SecretSize is the length of Cluster.Secret, in bytes.

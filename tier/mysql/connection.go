@@ -251,6 +251,11 @@ func (s *Store) Weaknesses(ctx context.Context) (found []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return weaknesses(set), nil
+}
+
+// weaknesses judges the settings of a server.
+func weaknesses(set map[string]string) (found []string) {
 	if v := set["innodb_flush_log_at_trx_commit"]; v != "1" && v != "" {
 		found = append(found, fmt.Sprintf("innodb_flush_log_at_trx_commit of the database is %s: if its machine crashes, timers and results of the last second are lost although they were acknowledged. Set it to 1", v))
 	}
@@ -260,7 +265,7 @@ func (s *Store) Weaknesses(ctx context.Context) (found []string, err error) {
 	if v := set["wsrep_cluster_size"]; isOn(set["wsrep_on"]) && v != "0" && v != "1" {
 		found = append(found, fmt.Sprintf("the database is a Galera cluster of %s servers: let all of xtimer write to one and the same of them, since Galera may lose an update that another server makes at the same time", v))
 	}
-	return found, nil
+	return found
 }
 
 func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "ON") }

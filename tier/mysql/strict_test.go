@@ -67,3 +67,13 @@ func TestWeaknesses(t *testing.T) {
 		}
 	}
 }
+
+// Of a Galera cluster all of xtimer must write to one server; a cluster of one is as any server.
+func TestGaleraIsToldOf(t *testing.T) {
+	for size, want := range map[string]int{"3": 1, "1": 0, "0": 0} {
+		got := weaknesses(map[string]string{"innodb_flush_log_at_trx_commit": "1", "wsrep_on": "ON", "wsrep_cluster_size": size})
+		if len(got) != want || want == 1 && !strings.Contains(got[0], "Galera cluster of 3 servers") {
+			t.Errorf("of %s servers: %q", size, got)
+		}
+	}
+}

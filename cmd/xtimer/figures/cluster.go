@@ -190,6 +190,12 @@ func tableCluster(out io.Writer, c *api.Cluster, instant func(time.Time) string)
 			return err
 		}
 	}
+	if c.LeaseTooShort {
+		_, err := fmt.Fprintf(out, "\nNode %s gave up a beat after %s: MySQL or the machine is too slow for a --lease of %s.\n", c.Node, millis(c.SlowestBeatMS), millis(c.LeaseMS))
+		if err != nil {
+			return err
+		}
+	}
 	if len(c.Moves) == 0 {
 		return nil
 	}

@@ -45,7 +45,7 @@ func TestTables(t *testing.T) {
 
 // TestClusterTable: the nodes, what no node owns, and the last moves.
 func TestClusterTable(t *testing.T) {
-	c := &api.Cluster{Node: "b", Cluster: true, Shards: []string{"a", "", "b", ""}, Nodes: []api.Node{
+	c := &api.Cluster{Node: "b", Cluster: true, LeaseMS: 1800, SlowestBeatMS: 812, LeaseTooShort: true, Shards: []string{"a", "", "b", ""}, Nodes: []api.Node{
 		{Name: "a", Address: "10.0.0.1:8080", State: "serving", Weight: 1, Shards: 86, BeatAgeMS: 312},
 		{Name: "b", Address: "10.0.0.2:8080", State: "unfit", Weight: 2, Shards: 168, Reason: "clock", ClockOffsetMS: -5012},
 	}, Moves: []api.Move{

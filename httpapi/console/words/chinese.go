@@ -359,6 +359,7 @@ var chinesePages = map[string]string{
 	"Weight":          "权重",
 	"Last beat":       "最近心跳",
 	"Shards by owner": "各分片所属节点",
+	"Node %s gave up a beat after %s: MySQL or the machine is too slow for a --lease of %s.": "节点 %s 在 %s 后放弃了一次心跳：对 --lease %s 来说，MySQL 或这台机器太慢。",
 	"Moves of shards": "分片的转移",
 	"The last moves of shards between nodes that node %s has seen since its start.": "节点 %s 启动以来看到的最近几次分片转移。",
 	"Without owner": "无所属节点",

@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+// told runs a life beside a node that beats, and returns what it logged. slow is how long each
+// answer to a beat takes.
+func told(t *testing.T, ahead time.Duration, slow *atomic.Int64, script func(m *Member, table *memory.Members, gained *atomic.Int64)) string {
+	var log bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		table, began := memory.NewMembers(memory.NewCold()), time.Now()
+		other := engine.Node{Name: "b", Life: 2, State: engine.Serving}
+		if err := table.Join(t.Context(), other, engine.Pulse{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var beats sync.WaitGroup
+		beats.Go(func() {
+			for ; ctx.Err() == nil; time.Sleep(usual.Beat) {
+				_ = table.Beat(ctx, other)
+			}
+		})
+		var gained atomic.Int64
+		m := New(Config{
+			Node: engine.Node{Name: "a", Life: 1}, Members: slowTable{table, slow}, Times: usual,
+			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
+			Wall: func() time.Time { return time.Now().Add(ahead) },
+			Gain: func(list []Gained) { gained.Add(int64(len(list))) },
+			Log:  slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		script(m, table, &gained)
+		cancel()
+		<-ended
+		beats.Wait()
+	})
+	return log.String()
+}
+
+// slowTable answers beats late.
+type slowTable struct {
+	*memory.Members
+	slow *atomic.Int64
+}
+
+func (x slowTable) Beat(ctx context.Context, n engine.Node) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(x.slow.Load())):
+	}
+	return x.Members.Beat(ctx, n)
+}
+
+// A node whose clock is wrong when it starts says so before it joins, joins as unfit, and is
+// given nothing, also where shards are free.
+func TestWrongClockAtTheStart(t *testing.T) {
+	for _, ahead := range []time.Duration{5 * time.Second, -5 * time.Second} {
+		log := told(t, ahead, new(atomic.Int64), func(_ *Member, table *memory.Members, gained *atomic.Int64) {
+			for range 20 {
+				time.Sleep(50 * ms)
+				seen, err := table.Look(context.Background(), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := seen.Nodes[0]; n.Name == "a" && n.State != engine.Unfit {
+					t.Errorf("the node joined in the state %d", n.State)
+				}
+			}
+			if gained.Load() > 0 {
+				t.Errorf("a node with a wrong clock got %d shards", gained.Load())
+			}
+		})
+		clock, joined := strings.Index(log, "the clock of this node differs by more than 500ms"), strings.Index(log, "joined the cluster")
+		if clock < 0 || joined < clock || !strings.Contains(log, "ahead_of_database="+ahead.String()) {
+			t.Errorf("the log says: %s", log)
+		}
+	}
+}
+
+// A beat that takes too long for the lease is told of once, and is known for some minutes.
+func TestLeaseTooShort(t *testing.T) {
+	var slow atomic.Int64
+	const text = "the database did not confirm a beat of this node in time"
+	log := told(t, 0, &slow, func(m *Member, _ *memory.Members, _ *atomic.Int64) {
+		is := func(most time.Duration, want bool) {
+			t.Helper()
+			if took, tooSlow := m.SlowestBeat(); took > most || took < most-100*ms || tooSlow != want {
+				t.Errorf("the slowest beat took %v, too slow: %v", took, tooSlow)
+			}
+		}
+		slow.Store(int64(700 * ms))
+		time.Sleep(10 * time.Second)
+		is(700*ms, false)
+		for range 3 {
+			slow.Store(int64(2 * time.Second))
+			time.Sleep(time.Second)
+			slow.Store(0)
+			time.Sleep(time.Minute)
+			is(800*ms, true)
+		}
+		time.Sleep(2 * answersSpan)
+		is(0, false)
+	})
+	if strings.Count(log, text) != 1 {
+		t.Errorf("the log says: %s", log)
+	}
+	log = told(t, 0, &slow, func(*Member, *memory.Members, *atomic.Int64) { time.Sleep(time.Minute) })
+	if strings.Contains(log, text) {
+		t.Errorf("of a quick table the log says: %s", log)
+	}
+}
