@@ -166,13 +166,13 @@ func (x *nemesis) revive() {
 	x.t.Helper()
 	for _, s := range x.all {
 		if s.cmd == nil {
-			s.start()
+			s.launch()
 			continue
 		}
 		select {
 		case <-s.done:
 			x.t.Logf("node %d has ended with %d", s.n, s.cmd.ProcessState.ExitCode())
-			s.start()
+			s.launch()
 		default:
 		}
 	}

@@ -110,6 +110,27 @@ func (p *process) url(path string) string { return "http://" + p.addr + path }
 func (p *process) start() (took time.Duration) {
 	p.t.Helper()
 	started := time.Now()
+	p.launch()
+	for time.Since(started) < 60*time.Second {
+		if r, err := http.Get(p.url("/readyz")); err == nil {
+			r.Body.Close()
+			if r.StatusCode == 200 {
+				return time.Since(started)
+			}
+		}
+		select {
+		case <-p.done:
+			p.t.Fatalf("xtimer ended at its start:\n%s", p.log)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	p.t.Fatalf("xtimer was not ready within a minute:\n%s", p.log)
+	return 0
+}
+
+// launch starts it, and does not wait until it is ready.
+func (p *process) launch() {
+	p.t.Helper()
 	p.cmd = exec.Command(p.program, append([]string{"serve", "--listen", p.addr, "--data-dir", p.dir}, p.args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -123,21 +144,6 @@ func (p *process) start() (took time.Duration) {
 		cmd.Wait()
 		close(done)
 	}()
-	for time.Since(started) < 60*time.Second {
-		if r, err := http.Get(p.url("/readyz")); err == nil {
-			r.Body.Close()
-			if r.StatusCode == 200 {
-				return time.Since(started)
-			}
-		}
-		select {
-		case <-done:
-			p.t.Fatalf("xtimer ended at its start:\n%s", p.log)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	p.t.Fatalf("xtimer was not ready within a minute:\n%s", p.log)
-	return 0
 }
 
 // kill ends it with SIGKILL.
