@@ -226,9 +226,14 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-
 	return RowKept, ready, nil, err
 }
 
-// AddStored takes a row into memory that was just stored. Its timer is claimed.
+// AddStored takes a row into memory that was just stored. Its timer is claimed. A row of a
+// shard that leaves stays in the cold tier.
 func (m *Memory) AddStored(t *engine.Timer, o engine.Owed) error {
 	sh := m.lock(t.ID)
+	if sh.stay == away || sh.stay == closed {
+		sh.mu.Unlock()
+		return nil
+	}
 	ready, err := m.addRow(sh, t, o, nil, m.now())
 	sh.mu.Unlock()
 	if err == nil && ready != nil {

@@ -433,3 +433,40 @@ func TestQueueOfARange(t *testing.T) {
 		}
 	})
 }
+
+// TestQueueThatCatchesUp: the dues of a timer that is behind are called in order also where the
+// cold tier is slow, so that more come due between a commit and what follows from it.
+func TestQueueThatCatchesUp(t *testing.T) {
+	for _, pace := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 1100 * time.Millisecond} {
+		bubble(t, func(t *testing.T, w *world) {
+			w.config.MaxWaiting = 4
+			w.start()
+			var answers atomic.Bool
+			w.behave("a", func(*call) reply {
+				if answers.Load() {
+					return ok
+				}
+				return slow(12 * time.Second)
+			})
+			w.make(timer("a", every(time.Second), overlap(engine.OverlapQueue)))
+			for range 5 {
+				answers.Store(false)
+				time.Sleep(20 * time.Second)
+				w.before.set(func(string, any) error { time.Sleep(pace); return nil })
+				answers.Store(true)
+				time.Sleep(20 * time.Second)
+				w.before.set(func(string, any) error { return nil })
+				time.Sleep(5 * time.Second)
+			}
+			cs := w.of("a")
+			for k := 1; k < len(cs); k++ {
+				if cs[k].key.Due < cs[k-1].key.Due {
+					t.Fatalf("with %v for each access, %s is called at %s, after %s", pace, stamp(cs[k].key.Due), stamp(cs[k].at), stamp(cs[k-1].key.Due))
+				}
+			}
+			if c := cs[len(cs)-1]; c.at-c.key.Due > 20 || len(cs) < 200 {
+				t.Errorf("%d calls, the last one %d ms late", len(cs), c.at-c.key.Due)
+			}
+		})
+	}
+}

@@ -53,6 +53,7 @@ func (e *Scheduler) standAgain(os []engine.Owed) {
 // unfolding is one transaction.
 type unfolding struct {
 	e       *Scheduler
+	timers  map[engine.TimerID]*engine.Timer
 	d       policy.Triage // the dues that become rows, or are not called
 	pay     []engine.Key
 	rests   []engine.Owed
@@ -69,7 +70,7 @@ type caughtUp struct {
 }
 
 func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) (done int, err error) {
-	u := &unfolding{e: e}
+	u := &unfolding{e: e, timers: map[engine.TimerID]*engine.Timer{}}
 	defer func() { u.end() }()
 	var mine []engine.Owed
 	for _, o := range os {
@@ -118,14 +119,22 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		}
 	}
 	e.tally.Decided(u.d.Records)
-	for _, c := range u.caught {
+	e.memory.NoteRemoved(u.pay) // first: the row of a range's first due has the key of the range, and is new
+	var ranges []engine.Owed
+	for _, o := range u.d.Owe {
+		if o.To != 0 {
+			ranges = append(ranges, o)
+		} else if err := e.memory.AddStored(u.timers[o.Key.Timer], o); err != nil {
+			return 0, err
+		}
+	}
+	for _, c := range u.caught { // last: what came due meanwhile is called after the rows
 		e.memory.CaughtUp(c.timer, c.after)
 	}
-	e.memory.NoteRemoved(u.pay)    // first: the row of a range's first due has the key of the range, and is new
 	read := e.memory.Reads.Begin() // before a change goes on
 	defer read.End()
 	u.end()
-	if err := e.resumeAll(ctx, u.d.Owe, read, true); err != nil {
+	if err := e.resumeAll(ctx, ranges, read, true); err != nil {
 		return 0, err
 	}
 	return len(u.pay), e.resumeAll(ctx, u.rests, read, false)
@@ -206,7 +215,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 		u.waits = append(u.waits, o)
 		return nil
 	}
-	u.pay = append(u.pay, o.Key)
+	u.pay, u.timers[t.ID] = append(u.pay, o.Key), t
 	var after int64
 	var err error
 	if steps {
