@@ -49,10 +49,8 @@ func (m *machine) hold(r *remains, out *Outcome) {
 		m.complete(t, upTo)
 		m.holdRecords(t, upTo, out)
 		m.holdCalls(t)
-		if !m.clocks {
-			m.holdOverlap(t)
-			m.holdOrder(t)
-		}
+		m.holdOverlap(t)
+		m.holdOrder(t)
 	}
 	m.check(timers, upTo)
 	for _, o := range r.owed {

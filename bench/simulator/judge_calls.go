@@ -52,13 +52,17 @@ func (m *machine) holdOverlap(t *timer) {
 	slices.SortFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	for i, b := range busy {
 		for _, a := range busy[:i] {
-			if a.first.life == b.first.life && a.first.key != b.first.key && b.from < a.to {
+			if a.first.sameHolder(b.first) && a.first.key != b.first.key && b.from < a.to {
 				m.wrong("%s: the call of %s at %v comes while %s is busy, since %v", t.name(), stamp(b.first.key.Due), b.first.at,
 					stamp(a.first.key.Due), a.first.at)
 			}
 		}
 	}
 }
+
+// sameHolder reports whether two calls are of one life, which has held the shard since the
+// first one.
+func (c *call) sameHolder(d *call) bool { return c.life == d.life && c.fence == d.fence }
 
 // holdOrder: tasks of a timer that wait for each other have their first attempts in the
 // order of their dues, in each life and generation. The order is not held over steps back
@@ -77,7 +81,7 @@ func (m *machine) holdOrder(t *timer) {
 	}
 	slices.SortFunc(firsts, func(a, b *call) int { return cmp.Compare(a.began, b.began) })
 	for i := 1; i < len(firsts); i++ {
-		if a, b := firsts[i-1], firsts[i]; a.life == b.life && a.generation == b.generation && b.key.Due < a.key.Due {
+		if a, b := firsts[i-1], firsts[i]; a.sameHolder(b) && a.generation == b.generation && b.key.Due < a.key.Due {
 			m.wrong("%s: %s was first called at %v, after %s, which was due later", t.name(), stamp(b.key.Due), b.at, stamp(a.key.Due))
 		}
 	}
