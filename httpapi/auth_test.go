@@ -30,7 +30,7 @@ func tokens() []access.Token {
 func TestEveryRouteAsksForItsRole(t *testing.T) {
 	e := newEngine(t, answers(200), nil)
 	n := serve(t, e, ServerConfig{Tokens: tokens(), Pprof: true, Alerts: idleAlerts(e)})
-	fill := strings.NewReplacer("{id}", "7", "{key}", "7_8", "{app}", "a", "{name}", "n", "{profile}", "cmdline")
+	fill := strings.NewReplacer("{id}", "7", "{key}", "7_8", "{app}", "a", "{name}", "n", "{profile}", "cmdline", "{scheme}", "http", "{host}", "h", "{port}", "1")
 	for _, rt := range routes(ServerConfig{Pprof: true}) {
 		path := fill.Replace(rt.path)
 		for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 				if got.want(403).str("code") != "forbidden" {
 					t.Errorf("%s %s: %s", rt.method, path, got.body)
 				}
-			case got.status == 401 || got.status == 403 && path != "/v1/admin/backup" && !strings.HasPrefix(path, "/v1/cluster") && !strings.HasPrefix(path, "/v1/system") && !strings.HasPrefix(path, "/debug/pprof/") || got.status >= 500:
+			case got.status == 401 || got.status == 403 && path != "/v1/admin/backup" && !strings.HasPrefix(path, "/v1/cluster") && !strings.HasPrefix(path, "/v1/targets") && !strings.HasPrefix(path, "/v1/system") && !strings.HasPrefix(path, "/debug/pprof/") || got.status >= 500:
 				t.Errorf("%s %s with %q: %d %s", rt.method, path, c.token, got.status, got.body)
 			}
 		}

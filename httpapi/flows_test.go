@@ -123,3 +123,54 @@ func TestAllAppsHold(t *testing.T) {
 		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
 	}
 }
+
+// A target is limited and paused for all apps, by an admin of all apps; each spelling of a URL
+// leads to the same one.
+func TestTargets(t *testing.T) {
+	n := serve(t, newEngine(t, answers(200), nil), ServerConfig{Tokens: tokens()})
+	as := func(token string) *testNode {
+		n.token = token
+		return n
+	}
+	const one = "/v1/targets/http/127.0.0.1/9"
+	for _, token := range []string{"a-read", "a-write", "a-admin", "all-read"} {
+		as(token).do("PUT", one, `{"rate":1}`).want(403)
+		as(token).do("GET", "/v1/targets", "").want(403)
+		as(token).do("GET", one, "").want(403)
+		as(token).do("POST", one+"/pause", "").want(403)
+	}
+	as("root").do("GET", one, "").want(404)
+	n.do("POST", one+"/resume", "").want(404)
+	if a := n.do("PUT", "/v1/targets/HTTP/127.0.0.1/0009", `{"rate":1000}`).want(201); a.str("target", "target") != "http://127.0.0.1:9" {
+		t.Error(a.body)
+	}
+	n.do("PUT", "/v1/targets/https/partner/443", `{"cooldown":true}`).want(201)
+	n.do("PUT", one, `{}`).want(422)
+	for _, bad := range []string{"ftp/h/1", "http/h/0", "http/h/x", "http/a%2Fb/1"} {
+		n.do("PUT", "/v1/targets/"+bad, `{"rate":1}`).want(422)
+	}
+	n.do("POST", one+"/pause", `{"reason":"why"}`).want(200)
+	if a := n.do("GET", "/v1/targets?limit=1", "").want(200); a.str("targets", 0, "target") != "http://127.0.0.1:9" || a.get("targets", 0, "paused") != true || a.str("next_cursor") == "" {
+		t.Error(a.body)
+	} else if a = n.do("GET", "/v1/targets?limit=1&cursor="+a.str("next_cursor"), "").want(200); a.str("targets", 0, "target") != "https://partner:443" {
+		t.Error(a.body)
+	}
+
+	var keys []string
+	for _, app := range []string{"a", "b"} {
+		id := n.do("POST", "/v1/timers", hourly(app, "n", "")).want(201).str("id")
+		keys = append(keys, n.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key"))
+	}
+	for _, key := range keys {
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("reason") == "pause http://127.0.0.1:9" })
+	}
+	if a := n.do("GET", one, "").want(200); a.get("waiting") != 2.0 || a.get("rate") != 1000.0 {
+		t.Error(a.body)
+	}
+	n.do("POST", one+"/resume", "").want(200)
+	for _, key := range keys {
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
+	}
+	n.do("DELETE", one, "").want(200)
+	n.do("GET", one, "").want(404)
+}

@@ -14,6 +14,8 @@ import (
 	"xtimer/engine/change"
 	"xtimer/engine/fair"
 	"xtimer/engine/inspect"
+	"xtimer/engine/limit"
+	"xtimer/engine/plan"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
@@ -304,4 +306,74 @@ func retryable(f *engine.TaskFilter) error {
 		f.Statuses = []engine.TaskStatus{engine.Failed, engine.Dead}
 	}
 	return nil
+}
+
+type previewRequest struct {
+	schedule engine.Schedule
+	given    bool
+	n        int
+	from     int64
+	app      string
+	flow     engine.Flow
+}
+
+var previewFields = []wire.Field[previewRequest]{
+	{Name: "schedule", Read: func(d *wire.Decoder, v *previewRequest) { v.given = true; d.Schedule(&v.schedule) }},
+	{Name: "n", Read: func(d *wire.Decoder, v *previewRequest) { d.Count(&v.n, 1, maxLimit) }},
+	{Name: "from", Read: func(d *wire.Decoder, v *previewRequest) { d.Instant(&v.from) }},
+	{Name: "app", Read: func(d *wire.Decoder, v *previewRequest) { d.Text(&v.app) }},
+	{Name: "flow", Read: func(d *wire.Decoder, v *previewRequest) { d.Flow(&v.flow) }},
+}
+
+// preview is POST /v1/schedules/preview.
+func (s *Server) preview(r *request) (reply, error) {
+	body, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	p := previewRequest{n: defaultDues, from: time.Now().UnixMilli()}
+	if err := wire.Decode(body, func(d *wire.Decoder) { wire.Object(d, &p, previewFields) }); err != nil {
+		return reply{}, err
+	}
+	if !p.given {
+		return reply{}, problem.BadField("schedule", "missing", "is missing")
+	}
+	v, err := plan.PreviewSchedule(p.schedule, p.n, p.from)
+	if err != nil {
+		return reply{}, err
+	}
+	undefined, err := s.undefinedFlow(r, &p)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: renderFunc(func(b []byte) []byte {
+		b = wire.TextMember(append(b, '{'), "sentence", v.Sentence)
+		b = append(wire.Member(b, "clauses"), '[')
+		for i := range v.Clauses {
+			b = wire.AppendClause(wire.Comma(b), &v.Clauses[i])
+		}
+		b = duesMember(append(b, ']'), v.Dues)
+		b = append(wire.Member(b, "warnings"), '[')
+		for i := range v.Warnings {
+			b = wire.AppendWarning(wire.Comma(b), &v.Warnings[i])
+		}
+		return append(wire.AppendUndefined(b, undefined), ']', '}')
+	})}, nil
+}
+
+// undefinedFlow are the flow keys of a request that no flow limits.
+func (s *Server) undefinedFlow(r *request, p *previewRequest) ([]string, error) {
+	app := cmp.Or(p.app, r.ownApp())
+	switch {
+	case p.app != "" && !r.MayUse(p.app):
+		return nil, wrongApp(r.Grant.App)
+	case p.flow == "":
+		return nil, nil
+	case app == "":
+		return nil, problem.BadField("app", "missing", "is missing: the flow keys are those of an app")
+	}
+	if err := plan.CheckFlow(p.flow); err != nil {
+		return nil, err
+	}
+	return limit.Undefined(s.e.Objects(), app, p.flow), nil
 }

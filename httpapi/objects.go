@@ -22,6 +22,10 @@ type objects struct {
 	thing  string // what people call one; also the member of an answer
 	path   string // below the app's
 	plural string // the member of a list
+	// of is the key that a path names, and name appends the members of a key; nil: the app and
+	// the name.
+	of   func(r *request) (engine.ObjectKey, error)
+	name func(b []byte, k engine.ObjectKey) []byte
 	// decode reads a request's body as what is stored.
 	decode func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error)
 	// same reports whether two bodies say the same; nil: if they are equal.
@@ -63,6 +67,12 @@ func thingOf(path string) string {
 // What holds for all apps only an admin of all apps changes.
 func (k *objects) key(s *Server, r *request, write bool) (engine.ObjectKey, error) {
 	key := engine.ObjectKey{Kind: k.kind, App: r.vars[0], Name: r.vars[1]}
+	if k.of != nil {
+		var err error
+		if key, err = k.of(r); err != nil {
+			return key, err
+		}
+	}
 	switch {
 	case !r.MayUse(key.App):
 		return key, wrongApp(r.Grant.App)
@@ -204,8 +214,12 @@ func (k *objects) list(s *Server, r *request) (reply, error) {
 
 // append appends an object.
 func (k *objects) append(s *Server, b []byte, o *engine.Object) []byte {
-	b = wire.TextMember(append(b, '{'), "app", o.App)
-	b = wire.TextMember(b, "name", o.Name)
+	b = append(b, '{')
+	if k.name != nil {
+		b = k.name(b, o.ObjectKey)
+	} else {
+		b = wire.TextMember(wire.TextMember(b, "app", o.App), "name", o.Name)
+	}
 	b = k.members(s, b, o)
 	b = wire.IntMember(b, "version", int64(o.Version))
 	b = wire.TimeMember(b, "updated_at", o.UpdatedAt)
@@ -240,17 +254,18 @@ var secretObjects = &objects{
 // flowObjects are the limits of flow keys. A key that somebody only paused has one, too.
 var flowObjects = &objects{
 	kind: limit.FlowKind, thing: "flow", path: "flows", plural: "flows",
-	decode: func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
-		x, err := limit.Read(s.e.Objects().Get(k)) // a pause stays
-		if err != nil {
-			return nil, err
-		}
-		if x.Limit, err = wire.DecodeLimit(body); err != nil {
-			return nil, err
-		}
-		return x.Body(), nil
-	},
-	members: (*Server).appendFlow,
+	decode: decodeFlow, members: (*Server).appendFlow,
+}
+
+func decodeFlow(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
+	x, err := limit.Read(s.e.Objects().Get(k)) // a pause stays
+	if err != nil {
+		return nil, err
+	}
+	if x.Limit, err = wire.DecodeLimit(body); err != nil {
+		return nil, err
+	}
+	return x.Body(), nil
 }
 
 // appendFlow appends what a flow allows, and how it stands.
@@ -263,7 +278,7 @@ func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
 		b = wire.AppendLimit(b, x.Limit)
 	}
 	b = s.appendPause(b, &x, o)
-	if g, next, ok := s.e.Flow(o.App, o.Name); ok {
+	if g, next, ok := s.e.Gate(limit.NameOf(o.ObjectKey)); ok {
 		b = wire.IntMember(b, "waiting", int64(g.Waiting))
 		b = wire.IntMember(b, "in_flight", int64(g.InFlight))
 		if g.Breaker != "" {
@@ -302,9 +317,9 @@ func (s *Server) appendPause(b []byte, x *limit.Object, o *engine.Object) []byte
 func flowRoutes() []route {
 	const app, one = "/v1/apps/{app}", "/v1/apps/{app}/flows/{name}"
 	return []route{
-		{method: fasthttp.MethodPost, path: one + "/pause", role: access.RoleWrite, handle: ofFlow(paused)},
-		{method: fasthttp.MethodPost, path: one + "/resume", role: access.RoleWrite, handle: ofFlow(resumed)},
-		{method: fasthttp.MethodPost, path: one + "/cooldown", role: access.RoleWrite, handle: ofFlow(cooled)},
+		{method: fasthttp.MethodPost, path: one + "/pause", role: access.RoleWrite, handle: flowObjects.changedBy(paused)},
+		{method: fasthttp.MethodPost, path: one + "/resume", role: access.RoleWrite, handle: flowObjects.changedBy(resumed)},
+		{method: fasthttp.MethodPost, path: one + "/cooldown", role: access.RoleWrite, handle: flowObjects.changedBy(cooled)},
 		{method: fasthttp.MethodGet, path: app + "/pause", role: access.RoleRead, handle: (*Server).getPause},
 		{method: fasthttp.MethodPost, path: app + "/pause", role: access.RoleWrite, handle: ofApp(paused)},
 		{method: fasthttp.MethodPost, path: app + "/resume", role: access.RoleWrite, handle: ofApp(resumed)},
@@ -336,9 +351,9 @@ func cooled(_ *Server, _ *request, x *limit.Object, how disabling, _ bool) error
 	return nil
 }
 
-func ofFlow(v verb) func(*Server, *request) (reply, error) {
+func (k *objects) changedBy(v verb) func(*Server, *request) (reply, error) {
 	return func(s *Server, r *request) (reply, error) {
-		key, err := flowObjects.key(s, r, true)
+		key, err := k.key(s, r, true)
 		if err != nil {
 			return reply{}, err
 		}
@@ -346,7 +361,7 @@ func ofFlow(v verb) func(*Server, *request) (reply, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return flowObjects.append(s, b, o) })}, nil
+		return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return k.append(s, b, o) })}, nil
 	}
 }
 

@@ -40,6 +40,8 @@ func (rt *route) thing() string {
 		return "operation"
 	case strings.HasPrefix(rt.path, "/v1/alerts/incidents"):
 		return "incident"
+	case strings.HasPrefix(rt.path, "/v1/targets"):
+		return "target"
 	}
 	return cmp.Or(thingOf(rt.path), "timer")
 }
@@ -121,7 +123,7 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/metrics", handle: (*Server).getMetrics},
 		{method: get, path: "/openapi.json", handle: (*Server).getOpenAPI},
 	}
-	table = slices.Concat(table, objectRoutes(), alertRoutes(), flowRoutes())
+	table = slices.Concat(table, objectRoutes(), alertRoutes(), flowRoutes(), targetRoutes())
 	if cfg.Pprof {
 		table = append(
 			table,

@@ -217,7 +217,7 @@ func (s *Server) putTimer(r *request) (reply, error) {
 			b = wire.TextMember(append(b, '{'), "result", putNames[did])
 			b = wire.BoolMember(b, "dry_run", true)
 			if undefined := limit.Undefined(s.e.Objects(), app, d.Flow); len(undefined) > 0 {
-				b = append(appendUndefined(append(wire.Member(b, "warnings"), '['), undefined), ']')
+				b = append(wire.AppendUndefined(append(wire.Member(b, "warnings"), '['), undefined), ']')
 			}
 			return append(b, '}')
 		})}, nil

@@ -7,6 +7,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/alert"
+	"xtimer/engine/flow"
 	"xtimer/engine/limit"
 	"xtimer/engine/scheduler"
 	"xtimer/wal"
@@ -45,13 +46,13 @@ func (s *alertStates) ofService() (all []alert.State) {
 	return all
 }
 
-// ofApps are the states of apps and of their flow keys.
+// ofApps are the states of apps, of their flow keys and of targets.
 func (s *alertStates) ofApps() (all []alert.State) {
 	for app, n := range s.engine.OverdueOf() {
 		all = append(all, alert.State{Word: "backlog", App: app, Of: app, N: n})
 	}
 	set, now, breakers := s.engine.Objects(), time.Now().UnixMilli(), false
-	for _, kind := range [...]string{limit.FlowKind, limit.PauseKind} {
+	for _, kind := range [...]string{limit.FlowKind, limit.TargetKind, limit.PauseKind} {
 		for _, app := range set.Apps(kind) {
 			for _, o := range set.List(kind, app) {
 				x, err := limit.Read(o)
@@ -67,7 +68,11 @@ func (s *alertStates) ofApps() (all []alert.State) {
 	}
 	if breakers {
 		for _, n := range s.engine.BrokenFlows() {
-			all = append(all, alert.State{Word: "breaker", App: n.App, Of: "flow " + n.Key})
+			app, of := n.App, "flow "+n.Key
+			if n.Kind == flow.OfTarget {
+				app, of = limit.EachApp, "target "+n.Key
+			}
+			all = append(all, alert.State{Word: "breaker", App: app, Of: of})
 		}
 	}
 	return all
@@ -77,6 +82,8 @@ func pausedOf(o *engine.Object) string {
 	switch {
 	case o.Kind == limit.FlowKind:
 		return "flow " + o.Name
+	case o.Kind == limit.TargetKind:
+		return "target " + limit.NameOf(o.ObjectKey).Key
 	case o.App == limit.EachApp:
 		return "all apps"
 	}

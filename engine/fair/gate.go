@@ -54,7 +54,7 @@ func (q *Queue[T]) SetRule(n flow.Name, r *flow.Rule) {
 	q.rules.Set(n, r)
 	var lanes []*Lane[T]
 	for name, l := range q.lanes {
-		if name.concerns(n) {
+		if name.concerns(n, l.target.key) {
 			lanes = append(lanes, l)
 		}
 	}
@@ -83,7 +83,7 @@ func (q *Queue[T]) resolve(l *Lane[T], now time.Duration) {
 		return
 	}
 	var gates []*gate[T]
-	for _, n := range l.name.gates() {
+	for _, n := range l.name.gates(l.target.key) {
 		if g := q.gate(n, now); g != nil {
 			gates = append(gates, g)
 		}
@@ -364,6 +364,13 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 			it.gated.kept = append(it.gated.kept, g)
 		}
 	}
+}
+
+// HasRules reports whether any rule is in force.
+func (q *Queue[T]) HasRules() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.rules.IsEmpty()
 }
 
 // KeepsPlaces reports whether items of a lane keep places until Leave.

@@ -158,6 +158,39 @@ func TestATargetCoolsDown(t *testing.T) {
 	})
 }
 
+// The limit of a target is that of all apps together, however their URLs spell the target. A
+// lane to another target has no gate, and goes on.
+func TestATargetIsOneForAllApps(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		name := flow.Name{Kind: flow.OfTarget, Key: flow.TargetOf("https://Partner")}
+		q.SetRule(name, &flow.Rule{Limit: &flow.Limit{Rate: 10, Per: time.Second, Burst: 1}})
+		for i := range 30 {
+			q.push(q.keyed([]string{"a", "b", "c"}[i%3], []string{"https://partner", "HTTPS://PARTNER:443", "https://u@partner:0443"}[i%3], []string{"", "k"}[i%2], 5))
+		}
+		other := q.call("a", "https://partner:444", 5, 0)
+		q.push(other)
+		begun := q.look()
+		if len(begun) != 2 || other.waits || other.Lane.IsGated() {
+			t.Error("the limit of a target holds calls to another")
+		}
+		for _, c := range begun {
+			c.end()
+		}
+		if s, _ := q.Gate(name); s.Waiting != 29 {
+			t.Errorf("%+v", s)
+		}
+		at := q.within(3*time.Second, (*call).end)
+		for i := range at {
+			if i >= 10 && at[i]-at[i-10] < 1000 {
+				t.Fatalf("more than 10 calls in a second: %v", at)
+			}
+		}
+		if len(at) != 29 {
+			t.Errorf("%d calls: %v", len(at), at)
+		}
+	})
+}
+
 // A task that is to be tried again goes before those that wait for its place.
 func TestATaskKeepsItsPlaceUntilItLeaves(t *testing.T) {
 	byHand(t, 100, 100, 100, func(q *hand) {
@@ -254,7 +287,7 @@ func TestGatesKeepTheirRules(t *testing.T) {
 			var open []*call
 			step := func(n int) {
 				for _, c := range q.look() {
-					for _, name := range c.Lane.name.gates()[2:] {
+					for _, name := range c.Lane.name.gates(c.Lane.target.key)[2:] {
 						calls[name.Key] = append(calls[name.Key], c.began.Sub(began))
 						if flying[name.Key]++; limits[name.Key].places > 0 && flying[name.Key] > limits[name.Key].places {
 							rt.Fatalf("%d calls of %s in flight", flying[name.Key], name.Key)
@@ -265,7 +298,7 @@ func TestGatesKeepTheirRules(t *testing.T) {
 				if len(open) > 0 && n%3 == 0 {
 					c := open[n%len(open)]
 					open = slices.DeleteFunc(open, func(x *call) bool { return x == c })
-					for _, name := range c.Lane.name.gates()[2:] {
+					for _, name := range c.Lane.name.gates(c.Lane.target.key)[2:] {
 						flying[name.Key]--
 					}
 					done++

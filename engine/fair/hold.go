@@ -48,9 +48,9 @@ func (it *Item[T]) Again(value T, l *Lane[T], ready int64, priority uint8) {
 	}
 }
 
-// gates are the names of the gates that a lane goes through.
-func (n laneName) gates() []flow.Name {
-	names := []flow.Name{{Kind: flow.OfApp, App: flow.EachApp}, {Kind: flow.OfApp, App: n.app}, {Kind: flow.OfTarget, Key: n.target}}
+// gates are the names of the gates that a lane goes through; target is that of its target.
+func (n laneName) gates(target string) []flow.Name {
+	names := []flow.Name{{Kind: flow.OfApp, App: flow.EachApp}, {Kind: flow.OfApp, App: n.app}, {Kind: flow.OfTarget, Key: target}}
 	for key := range strings.FieldsSeq(n.flow) {
 		names = append(names, flow.Name{Kind: flow.OfFlow, App: n.app, Key: key})
 	}
@@ -58,10 +58,10 @@ func (n laneName) gates() []flow.Name {
 }
 
 // concerns reports whether a rule of a name can be of a lane.
-func (n laneName) concerns(r flow.Name) bool {
+func (n laneName) concerns(r flow.Name, target string) bool {
 	switch r.Kind {
 	case flow.OfTarget:
-		return n.target == r.Key
+		return target == r.Key
 	case flow.OfApp:
 		return r.App == n.app || r.App == flow.EachApp
 	}
@@ -144,7 +144,7 @@ func (q *Queue[T]) Cause(l *Lane[T]) (s HoldSum) {
 	h, now := l.held, q.now()
 	switch {
 	case h == nil || len(h.gates) == 0 && len(h.sums) == 0:
-		return HoldSum{By: flow.ByFlow, Name: strings.Split(l.name.flow, " ")[0]}
+		return HoldSum{By: flow.ByFlow, Name: cmp.Or(strings.Split(l.name.flow, " ")[0], l.target.key)}
 	case h.at != nil:
 		return h.sums[h.cause]
 	case len(h.sums) > 0:

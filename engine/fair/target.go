@@ -4,6 +4,7 @@ package fair
 type target[T any] struct {
 	limit
 	name    string
+	key     string     // of its gate: see flow.TargetOf
 	waiting int        // items in its lanes
 	lanes   []*Lane[T] // all
 	// parked are the lanes with items that wait for the limit, first come first

@@ -11,7 +11,7 @@ type Kind uint8
 // The kinds of names.
 const (
 	OfApp    Kind = iota // all calls of an app, or of EachApp
-	OfTarget             // all calls to scheme://host:port, of all apps: App is ""
+	OfTarget             // all calls to a target, of all apps: App is "", Key is of TargetOf
 	OfFlow               // the calls of an app that name a key
 )
 

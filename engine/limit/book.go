@@ -22,7 +22,7 @@ type Book struct {
 // New registers the kinds of objects of a set that is not loaded yet.
 func New(set *object.Set, queue *fair.Queue[*resident.Task], now func() int64, log *slog.Logger) *Book {
 	b := &Book{set: set, queue: queue, now: now, log: log, inForce: map[engine.ObjectKey]bool{}}
-	for _, kind := range []string{FlowKind, PauseKind} {
+	for _, kind := range []string{FlowKind, PauseKind, TargetKind} {
 		set.Register(object.Kind{Name: kind, Changed: func(k engine.ObjectKey) {
 			if k == (engine.ObjectKey{}) {
 				b.load(kind)
@@ -66,5 +66,5 @@ func (b *Book) put(k engine.ObjectKey, started bool) {
 	if b.inForce[k] = o != nil; o == nil {
 		delete(b.inForce, k)
 	}
-	b.queue.SetRule(name(k), rule)
+	b.queue.SetRule(NameOf(k), rule)
 }

@@ -65,10 +65,13 @@ func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
 	return &flow.Rule{Limit: x.Limit, Paused: until(x.PausedUntil), Cooldown: until(x.CooldownUntil)}
 }
 
-// name is the name of the rule of an object.
-func name(k engine.ObjectKey) flow.Name {
-	if k.Kind == PauseKind {
+// NameOf is the name of the rule of an object.
+func NameOf(k engine.ObjectKey) flow.Name {
+	switch k.Kind {
+	case PauseKind:
 		return flow.Name{Kind: flow.OfApp, App: k.App}
+	case TargetKind:
+		return targetName(k.Name)
 	}
 	return flow.Name{Kind: flow.OfFlow, App: k.App, Key: k.Name}
 }

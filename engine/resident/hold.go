@@ -51,9 +51,10 @@ func (t *Task) heldBy() string {
 	return slices.MaxFunc(t.Holds, func(a, b engine.Hold) int { return cmp.Compare(a.Took, b.Took) }).By
 }
 
-// KeepsPlaces reports whether tasks of a timer keep a place of a key until they end.
+// KeepsPlaces reports whether tasks of a timer keep a place of a key or of a target until they
+// end.
 func (m *Memory) KeepsPlaces(t *engine.Timer) bool {
-	return t.Flow != "" && m.Queue.KeepsPlaces(m.laneOf(t))
+	return m.Queue.HasRules() && m.Queue.KeepsPlaces(m.laneOf(t))
 }
 
 // wasHeld adds to a task that comes from a row which was held that it was held since: a

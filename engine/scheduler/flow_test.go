@@ -177,31 +177,35 @@ func TestAHeldTaskIsBusy(t *testing.T) {
 }
 
 // With a place that is kept until the end, tasks run strictly one after the other, in the
-// order of their dues, also across a crash.
+// order of their dues, also across a crash; likewise for a target, where no key is named.
 func TestOneAfterTheOther(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Concurrency: 1, HoldTask: true}}})
-		w.start()
-		due := w.now() + 2_000
-		for i := range 6 {
-			name := fmt.Sprint(i)
-			w.make(timer(name, at(due+int64(i)*100), flows("k"), retry(4, 2*time.Second, 1)))
-			w.replies(name, fail, reply{after: 500 * time.Millisecond})
-		}
-		time.Sleep(7 * time.Second)
-		w.crash(2 * time.Second)
-		time.Sleep(time.Minute)
-		w.settle()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		var order []string
-		for _, c := range w.calls {
-			order = append(order, c.name)
-		}
-		if got := slices.Compact(slices.Clone(order)); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5"}) {
-			t.Errorf("the calls were of %v", order)
-		}
-	})
+	for of, keys := range map[flow.Name][]string{keyK: {"k"}, {Kind: flow.OfTarget, Key: "http://127.0.0.1:1"}: nil} {
+		t.Run(of.Key, func(t *testing.T) { bubble(t, func(t *testing.T, w *world) { oneAfterTheOther(t, w, of, keys) }) })
+	}
+}
+
+func oneAfterTheOther(t *testing.T, w *world, of flow.Name, keys []string) {
+	w.rules(map[flow.Name]flow.Rule{of: {Limit: &flow.Limit{Concurrency: 1, HoldTask: true}}})
+	w.start()
+	due := w.now() + 2_000
+	for i := range 6 {
+		name := fmt.Sprint(i)
+		w.make(timer(name, at(due+int64(i)*100), flows(keys...), retry(4, 5*time.Minute, 1)))
+		w.replies(name, fail, reply{after: 500 * time.Millisecond})
+	}
+	time.Sleep(7 * time.Second)
+	w.crash(2 * time.Second)
+	time.Sleep(time.Hour)
+	w.settle()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var order []string
+	for _, c := range w.calls {
+		order = append(order, c.name)
+	}
+	if got := slices.Compact(slices.Clone(order)); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5"}) {
+		t.Errorf("the calls were of %v", order)
+	}
 }
 
 // A key that lets little through keeps little in memory: the rest are rows, which come

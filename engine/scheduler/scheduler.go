@@ -214,16 +214,16 @@ func New(cfg Config) *Scheduler {
 	return e
 }
 
-// Flow is how a key of an app stands, and when its next call may be made (Unix ms; 0: not known).
-func (e *Scheduler) Flow(app, key string) (s fair.GateStats, next int64, ok bool) {
+// Gate is how a flow key or a target stands, and when its next call may be made (Unix ms; 0: not known).
+func (e *Scheduler) Gate(n flow.Name) (s fair.GateStats, next int64, ok bool) {
 	q := e.memory.Queue
-	if s, ok = q.Gate(flow.Name{Kind: flow.OfFlow, App: app, Key: key}); ok && s.Next != flow.Never {
+	if s, ok = q.Gate(n); ok && s.Next != flow.Never {
 		next = e.now() + max(0, s.Next-q.Now()).Milliseconds()
 	}
 	return s, next, ok
 }
 
-// BrokenFlows are the names of the keys whose breaker is open, or tried again.
+// BrokenFlows are the names of the keys and targets whose breaker is open, or tried again.
 func (e *Scheduler) BrokenFlows() []flow.Name { return e.memory.Queue.Broken() }
 
 // followObjects has the objects read again when others may have written them.

@@ -33,6 +33,11 @@ type Flow struct {
 	App  string `json:"app"`
 	Name string `json:"name"`
 	FlowLimit
+	FlowState
+}
+
+// FlowState is how a flow key or a target stands.
+type FlowState struct {
 	Paused        bool      `json:"paused,omitempty"`
 	PausedUntil   time.Time `json:"paused_until,omitzero"`
 	PausedSince   time.Time `json:"paused_since,omitzero"`

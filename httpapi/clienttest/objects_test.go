@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -30,6 +31,29 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 	all["resumeFlow"] = flow(func(key string) error { _, err := c.ResumeFlow(ctx, "a", key); return err })
 	all["coolFlow"] = flow(func(key string) error { _, err := c.CoolFlow(ctx, "a", key, time.Now().Add(time.Minute)); return err })
 	all["deleteFlow"] = flow(func(key string) error { return c.DeleteFlow(ctx, "a", key) })
+	target := func(call func(url string) error) func() error {
+		return func() error {
+			const url = "https://Partner.example.com/pay"
+			_, err := c.PutTarget(ctx, url, client.FlowLimit{Rate: 10})
+			return errors.Join(err, call(url))
+		}
+	}
+	all["putTarget"] = target(func(string) error { return nil })
+	all["getTarget"] = target(func(url string) error {
+		t, err := c.Target(ctx, url)
+		if err == nil && (t.Target != "https://partner.example.com:443" || t.Rate != 10) {
+			err = fmt.Errorf("%+v", t)
+		}
+		return err
+	})
+	all["listTargets"] = target(func(string) error { return drain(c.Targets(ctx)) })
+	all["pauseTarget"] = target(func(url string) error {
+		_, err := c.PauseTarget(ctx, url, client.Pause{Reason: "a test"})
+		return err
+	})
+	all["resumeTarget"] = target(func(url string) error { _, err := c.ResumeTarget(ctx, url); return err })
+	all["coolTarget"] = target(func(url string) error { _, err := c.CoolTarget(ctx, url, time.Now().Add(time.Minute)); return err })
+	all["deleteTarget"] = target(func(url string) error { return c.DeleteTarget(ctx, url) })
 	all["pauseApp"] = func() error { return c.PauseApp(ctx, "b", client.Pause{}) }
 	all["getAppPause"] = func() error { _, err := c.AppPause(ctx, "b"); return err }
 	all["resumeApp"] = func() error { return c.ResumeApp(ctx, "b") }

@@ -62,7 +62,7 @@ func (n *node[R]) child(segment string) *node[R] {
 }
 
 // MaxVars is the most variables that a path has.
-const MaxVars = 2
+const MaxVars = 3
 
 // Find walks the tree along a raw path, of which every segment is percent-decoded by
 // itself: a name may hold any UTF-8, an encoded slash among it. Nothing is

@@ -76,9 +76,29 @@ func (p *pausing) pause() (api.Pause, error) {
 	return api.Pause{Until: until, Reason: p.reason}, nil
 }
 
+// limiting is the flags of a limit.
+type limiting struct {
+	api.FlowLimit
+	per span.Value
+}
+
+func (l *limiting) limit() api.FlowLimit {
+	l.Per = api.Duration(l.per)
+	return l.FlowLimit
+}
+
+func (l *limiting) flags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.IntVar(&l.Rate, "rate", 0, "the largest `NUMBER` of calls in any window of --per")
+	fs.Var(&l.per, "per", "the window of --rate, 1s to 24h (default 1s)")
+	fs.IntVar(&l.Burst, "burst", 0, "the `NUMBER` of calls that may go at once (default 1: evenly spaced)")
+	fs.IntVar(&l.Concurrency, "concurrency", 0, "the largest `NUMBER` of calls in flight")
+	fs.StringVar(&l.Hold, "hold", "", "until when a task keeps its place in --concurrency: the end of the `call`, or task: its final status (default call)")
+	fs.BoolVar(&l.Cooldown, "cooldown", false, "hold calls for the time of Retry-After after a response 429 or 503")
+}
+
 func newSet(r *remote.Server) *cobra.Command {
-	var l api.FlowLimit
-	var per span.Value
+	var l limiting
 	cmd := &cobra.Command{
 		Use:   "set KEY",
 		Short: "Set the limit of a key, or of all keys that a pattern matches",
@@ -92,21 +112,14 @@ tasks that wait as well. A pause of the key stays.`,
 			if err := needApp(r); err != nil {
 				return err
 			}
-			l.Per = api.Duration(per)
-			result, err := r.PutFlow(cmd.Context(), r.App, args[0], l)
+			result, err := r.PutFlow(cmd.Context(), r.App, args[0], l.limit())
 			if err != nil {
 				return err
 			}
 			return say(cmd, "%s/%s %s\n", r.App, args[0], result)
 		},
 	}
-	fs := cmd.Flags()
-	fs.IntVar(&l.Rate, "rate", 0, "the largest `NUMBER` of calls in any window of --per")
-	fs.Var(&per, "per", "the window of --rate, 1s to 24h (default 1s)")
-	fs.IntVar(&l.Burst, "burst", 0, "the `NUMBER` of calls that may go at once (default 1: evenly spaced)")
-	fs.IntVar(&l.Concurrency, "concurrency", 0, "the largest `NUMBER` of calls in flight")
-	fs.StringVar(&l.Hold, "hold", "", "until when a task keeps its place in --concurrency: the end of the `call`, or task: its final status (default call)")
-	fs.BoolVar(&l.Cooldown, "cooldown", false, "close the key for the time of Retry-After after a response 429 or 503")
+	l.flags(cmd)
 	return cmd
 }
 
@@ -142,7 +155,7 @@ func view(all []api.Flow, instant func(time.Time) string) terminal.View {
 		g := terminal.Grid{Head: []string{"KEY", "LIMIT", "WAITING", "IN FLIGHT", "STATE"}}
 		for i := range all {
 			f := &all[i]
-			g.Add(f.Name, limitWords(&f.FlowLimit), fmt.Sprint(f.Waiting), fmt.Sprint(f.InFlight), stateWords(f, instant))
+			g.Add(f.Name, limitWords(&f.FlowLimit), fmt.Sprint(f.Waiting), fmt.Sprint(f.InFlight), stateWords(&f.FlowState, instant))
 		}
 		return g.Print(out)
 	}}
@@ -171,7 +184,7 @@ func limitWords(l *api.FlowLimit) string {
 	return strings.Join(words, ", ")
 }
 
-func stateWords(f *api.Flow, instant func(time.Time) string) string {
+func stateWords(f *api.FlowState, instant func(time.Time) string) string {
 	switch {
 	case f.Paused && f.PausedUntil.IsZero():
 		return strings.TrimSuffix("paused: "+f.Reason, ": ")
