@@ -53,12 +53,36 @@ func TestTakeoverOfStopped(t *testing.T) {
 	x.missing(t)
 }
 
+// TestMySQLGoesBack restores MySQL as it was 5 s before, under a server that fires: the server
+// ends, and its next start repeats no call.
+func TestMySQLGoesBack(t *testing.T) {
+	beside(t)
+	x := startTakeover(t)
+	restore := x.mysql.Snapshot()
+	time.Sleep(5 * time.Second)
+	restore()
+	x.awaitEnd(x.owner)
+	x.owner.start()
+	time.Sleep(2 * time.Second)
+	x.missing(t)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	repeats := 0
+	for _, as := range x.arrivals {
+		repeats += len(as) - 1
+	}
+	if repeats > 0 {
+		t.Errorf("%d calls came again", repeats)
+	}
+}
+
 // takeover is a load on servers that take one another over. The first signs its calls
 // with one secret, the second with two and so on, so that the receiver knows them apart.
 type takeover struct {
 	t    *testing.T
 	args []string
 	*calls
+	mysql *servertest.Server
 	owner *server
 	all   []*server
 }
@@ -77,8 +101,8 @@ func (s *server) signal(sig syscall.Signal) {
 
 // startTakeover starts the first server, with 200 calls a second, half of them at_most_once.
 func startTakeover(t *testing.T) *takeover {
-	x := &takeover{t: t, calls: receiveCalls(t)}
-	x.args = []string{"--mysql-dsn", servertest.MariaDB(t).DSN("xtimer"), "--redis-addr", servertest.Redis(t).Addr()}
+	x := &takeover{t: t, calls: receiveCalls(t), mysql: servertest.MariaDB(t)}
+	x.args = []string{"--mysql-dsn", x.mysql.DSN("xtimer"), "--redis-addr", servertest.Redis(t).Addr()}
 	x.succeed()
 
 	x.from = time.Now().Truncate(200 * time.Millisecond).Add(2 * time.Second)
