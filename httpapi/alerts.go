@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"xtimer/engine"
@@ -230,4 +232,34 @@ func alertRoutes() []route {
 		{method: "POST", path: "/v1/apps/{app}/alerts/rules/{name}/preview", role: access.RoleRead, handle: (*Server).previewRule},
 		{method: "POST", path: "/v1/apps/{app}/alerts/channels/{name}/test", role: access.RoleWrite, handle: (*Server).testChannel},
 	}
+}
+
+// reportAlerts is POST /v1/internal/alerts: the node that judges asks for states and late calls.
+func (s *Server) reportAlerts(r *request) (reply, error) {
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if !r.ofNode {
+		return reply{}, problem.Forbidden("the path is for the nodes of the cluster")
+	}
+	if b, err = s.cfg.Alerts.Report(b); err != nil {
+		return reply{}, problem.Malformed("bad_message", err.Error())
+	}
+	return reply{made: &b}, nil
+}
+
+// askAlerts is an alert.Ask.
+func (s *Server) askAlerts(ctx context.Context, message []byte) map[string][]byte {
+	others := s.others()
+	all, answers := make([][]byte, len(others)), make(map[string][]byte, len(others))
+	var asked sync.WaitGroup
+	for i, n := range others {
+		asked.Go(func() { all[i] = s.nodes.AskAlerts(ctx, n.Address, message) })
+	}
+	asked.Wait()
+	for i, n := range others {
+		answers[n.Name] = all[i]
+	}
+	return answers
 }

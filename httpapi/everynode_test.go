@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -9,9 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"xtimer/engine"
+	"xtimer/engine/alert"
+	"xtimer/engine/object"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/nodes"
+	"xtimer/tier/memory"
 )
 
 // A bulk operation works on the timers of all nodes, and each node tells of all of it.
@@ -348,5 +355,34 @@ func TestUpcomingOfACluster(t *testing.T) {
 	c.n[0].setCut(true)
 	if got := c.n[0].do("GET", path, "").want(200); got.get("partial") != true {
 		t.Error(got.body)
+	}
+}
+
+// The node that judges is told the states of each other node, and nobody else is.
+func TestNodesTellTheJudge(t *testing.T) {
+	cold := memory.NewCold()
+	log := slog.New(slog.DiscardHandler)
+	a := alert.New(alert.Config{
+		Objects: object.New(cold, time.Now, log), Cold: cold, Log: log, Metrics: metrics.NewSet(),
+		States: func() []alert.State { return []alert.State{{Word: "backlog", App: "shop", Of: "shop", N: 7}} },
+	})
+	c := newCluster(t, 3, answers(200), ServerConfig{Alerts: a})
+	resp, err := http.Post("http://"+c.n[0].address+nodes.AlertsPath, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != 403 {
+		t.Errorf("a client is answered with status %d", resp.StatusCode)
+	}
+	got := c.n[0].s.askAlerts(t.Context(), []byte(`{"watched":[5]}`))
+	if len(got) != 2 || !strings.Contains(string(got["node-1"]), `"N":7`) || !strings.Contains(string(got["node-2"]), `"N":7`) {
+		t.Errorf("%s", got)
+	}
+	if got := c.n[0].s.askAlerts(t.Context(), []byte(`[]`)); len(got) != 2 || got["node-1"] != nil {
+		t.Errorf("a message that is none is answered: %s", got)
+	}
+	c.n[0].setCut(true)
+	if got := c.n[0].s.askAlerts(t.Context(), []byte(`{}`)); len(got) != 2 || got["node-1"] != nil || got["node-2"] != nil {
+		t.Errorf("nodes that are not reached: %s", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"xtimer/httpapi/access"
+	"xtimer/httpapi/nodes"
 	"xtimer/httpapi/paths"
 )
 
@@ -124,6 +125,9 @@ func routes(cfg ServerConfig) []route {
 		{method: get, path: "/openapi.json", handle: (*Server).getOpenAPI},
 	}
 	table = slices.Concat(table, objectRoutes(), alertRoutes(), flowRoutes(), targetRoutes())
+	if cfg.Cluster != nil && cfg.Alerts != nil {
+		table = append(table, route{method: post, path: nodes.AlertsPath, role: access.RoleAdmin, handle: (*Server).reportAlerts})
+	}
 	if cfg.Pprof {
 		table = append(
 			table,

@@ -84,6 +84,9 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	}
 	if cfg.Cluster != nil {
 		s.nodes = nodes.NewClient(cfg.Cluster.Secret)
+		if cfg.Alerts != nil {
+			cfg.Alerts.AskBy(s.askAlerts)
+		}
 	}
 	s.trends = trends(e, s.guard.Apps())
 	s.work, s.endWork = context.WithCancel(context.Background())

@@ -21,7 +21,7 @@ func newAlerter(s *settings.Settings, cold engine.Cold, set *objects.Set, vault 
 	sender := notify.New(notify.Config{Version: readBuild().version, Secret: vault.Value, Allowed: caller.Allowed})
 	var leads func() bool
 	if s.Cluster {
-		leads = states.leads
+		leads, states.node = states.leads, s.Node
 	}
 	return alert.New(alert.Config{
 		Leads: leads, Objects: set, Cold: cold, Send: sender.Send, States: states.now, Log: log, Metrics: counted, Link: strings.TrimSuffix(s.PublicURL, "/"),

@@ -19,6 +19,7 @@ type alertStates struct {
 	guard   *wal.Guard
 	isFull  func() bool // the memory
 	counted *metrics.Set
+	node    string // of several; "": the process is alone
 }
 
 // leads reports whether this one of several nodes judges.
@@ -38,11 +39,18 @@ func (s *alertStates) ofService() (all []alert.State) {
 	for name, up := range s.engine.Tiers() {
 		add(!up, "tier", name+" tier")
 	}
-	add(s.engine.ClockBehind() > 0, "clock", "clock")
-	add(s.guard.State() != wal.SpaceOK, "disk", "disk")
-	add(s.isFull(), "memory", "memory")
-	add(s.counted.GetOrCreateCounter("xtimer_fired_early_total").Get() > 0, "early", "early")
-	add(s.counted.GetOrCreateCounter("xtimer_audit_violations_total").Get() > 0, "audit", "audit")
+	own := func(is bool, word string) {
+		of := word
+		if s.node != "" {
+			of += " of " + s.node
+		}
+		add(is, word, of)
+	}
+	own(s.engine.ClockBehind() > 0, "clock")
+	own(s.guard.State() != wal.SpaceOK, "disk")
+	own(s.isFull(), "memory")
+	own(s.counted.GetOrCreateCounter("xtimer_fired_early_total").Get() > 0, "early")
+	own(s.counted.GetOrCreateCounter("xtimer_audit_violations_total").Get() > 0, "audit")
 	return all
 }
 

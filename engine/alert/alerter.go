@@ -52,6 +52,7 @@ type Alerter struct {
 	looked int64                // when (Unix ms) it looked for timers that are gone
 	last   int64                // the latest end (Unix ms) that was judged
 	lead   lead
+	ask    Ask // nil: there are no other nodes
 	// Messages that wait until their incidents are stored.
 	unsaved []unsaved
 	saved   int64 // the cursor as it is stored
@@ -179,7 +180,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 	if a.cfg.Leads == nil {
 		a.restore(ctx)
 	}
-	for saved, forgot := time.Now(), time.Now(); ; {
+	for saved, forgot, expired := time.Now(), time.Now(), time.Now(); ; {
 		wait := tick
 		if a.cfg.Leads == nil && a.isIdle() {
 			wait = time.Hour
@@ -194,6 +195,10 @@ func (a *Alerter) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 		if a.cfg.Leads != nil && !a.takeLead(ctx) {
+			if now := time.Now(); now.Sub(expired) >= tick {
+				a.ring.expire(now.Add(-keptFirst).UnixMilli())
+				expired = now
+			}
 			continue
 		}
 		if opened := a.work(ctx); opened || time.Since(saved) >= saveEvery {
@@ -271,7 +276,7 @@ func (a *Alerter) askStates() (all []State, asked bool) {
 	}
 	a.mu.Unlock()
 	if asked {
-		all = a.cfg.States()
+		all = a.withOthers(a.cfg.States())
 	}
 	return all, asked
 }

@@ -9,7 +9,8 @@
 //	outbox          a goroutine a channel: rate, digest, retries
 //
 // Of several nodes the owner of shard 0 judges (lead.go): it reads the failures of all nodes
-// from history every few seconds, so that an incident opens once, and not once a node.
+// from history every few seconds, and asks the nodes for late calls and states (others.go), so
+// that an incident opens once, and not once a node.
 //
 // An event that found the ring full is not lost: the alerter reads the failures of that time
 // from history. So does a start, from the cursor on, which is stored every few seconds.

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,6 +135,13 @@ func (r *ring) take() (events []event, from, to int64) {
 	return events, from, to
 }
 
+// expire drops the events that ended before an instant (Unix ms).
+func (r *ring) expire(before int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = slices.DeleteFunc(r.events, func(ev event) bool { return ev.Ended < before })
+}
+
 // watch is the timers and apps with an open incident, or a streak, whose successes matter.
 type watch struct {
 	any    atomic.Bool
@@ -228,7 +236,7 @@ func (a *Alerter) Ended(t *engine.Task) {
 // lateness. It never blocks.
 func (a *Alerter) First(k engine.Key, app, name string, late time.Duration) {
 	m := a.matcher.Load()
-	if m == nil || m.late == nil || !a.mayJudge() {
+	if m == nil || m.late == nil {
 		return
 	}
 	if m.isLate(app, late) || a.watch.has(k.Timer) {

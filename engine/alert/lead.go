@@ -11,13 +11,15 @@ import (
 
 // lead is the state of the one of several nodes that judges for all. It reads the failures of
 // all nodes from history: those of the last minutes every few seconds, and those whose due is
-// longer ago less often. Only Run uses the fields; any goroutine may read has.
+// longer ago less often; and it asks the other nodes, see others.go. Only Run uses the fields; any goroutine may read has.
 type lead struct {
 	has  atomic.Bool
 	from int64 // the cursor (Unix ms) with which the node began
 	// Up to when (Unix ms) failures were read, and when they are read again: of late dues, and of all.
 	late, all         int64
 	nextLate, nextAll time.Time
+	// What the other nodes are in, by their names.
+	states map[string][]State
 }
 
 // Times of a lead.
@@ -68,7 +70,7 @@ func (a *Alerter) forgetAll() {
 	a.seen, a.late = recent[bool]{}, recent[uint32]{}
 	a.judge = newJudge(a.judge.newID)
 	a.watch.replace(nil, nil)
-	a.ring.take()
+	a.lead.states = nil
 }
 
 // follow judges the failures of all nodes that are in history since it looked last, and the
@@ -79,6 +81,7 @@ func (a *Alerter) follow(ctx context.Context) {
 		return
 	}
 	a.mergeAcks()
+	a.askOthers(ctx)
 	now := began.UnixMilli()
 	upTo, furthest := &a.lead.late, latestDues
 	if !began.Before(a.lead.nextAll) {

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,85 @@ func TestLead(t *testing.T) {
 		b.settled(5, engine.Unknown)
 		b.says(10*time.Second, "incident.opened")
 		a.says(time.Second)
+		a.stop()
+		b.stop()
+	})
+}
+
+// The node that judges is told of late calls and states of the others: a backlog is the sum of
+// all, and what a node says holds while the node lives and does not answer. Late calls that
+// were not asked for are told after a change of the judge.
+func TestLeadAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		var leader, silent, dead, backlog atomic.Int32
+		nodes := [2]*world{newWorld(t, cold), newWorld(t, cold)}
+		for i, w := range nodes {
+			other := nodes[1-i]
+			w.cfg.Leads = func() bool { return leader.Load() == int32(i) }
+			w.cfg.States = func() []State {
+				all := []State{{Word: "backlog", App: "shop", Of: "shop", N: int64(backlog.Load())}}
+				if i == 1 && backlog.Load() > 0 {
+					all = append(all, State{Word: "breaker", App: "shop", Of: "flow x"})
+				}
+				return all
+			}
+			w.AskBy(func(_ context.Context, message []byte) map[string][]byte {
+				answer, err := other.Report(message)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case dead.Load() > 0:
+					return nil
+				case silent.Load() > 0:
+					answer = nil
+				}
+				return map[string][]byte{"other": answer}
+			})
+		}
+		a, b := nodes[0], nodes[1]
+		a.channel(60)
+		a.rule("late", func(r *Rule) { r.On, r.Late, r.Repeat = []string{"late"}, 2*time.Second, 0 })
+		a.rule("state", func(r *Rule) {
+			r.On, r.Over, r.For, r.Repeat = []string{"backlog", "breaker"}, 100, 10*time.Second, 0
+		})
+		a.run()
+		b.run()
+		time.Sleep(10 * time.Second)
+
+		b.first(7, 1, time.Minute)
+		if m := a.says(5*time.Second, "incident.opened"); m[0].Incident.On[0] != "late" || m[0].Incident.Tasks[0].Key == "" {
+			t.Errorf("%+v", m[0].Incident)
+		}
+		b.first(8, 1, time.Millisecond)
+		a.says(5 * time.Second)
+		b.first(7, 2, time.Millisecond) // in time again
+		a.says(5*time.Second, "incident.recovered")
+
+		backlog.Store(60) // on each of the two
+		a.says(30*time.Second, "incident.opened", "incident.opened")
+		silent.Store(1)
+		a.says(time.Minute)
+		dead.Store(1)
+		a.says(time.Minute, "incident.recovered", "incident.recovered")
+		dead.Store(0)
+		silent.Store(0)
+		backlog.Store(0)
+		a.says(time.Minute)
+
+		silent.Store(1)
+		leader.Store(2) // nobody, for a while
+		time.Sleep(3 * time.Second)
+		b.first(9, 1, time.Minute)
+		time.Sleep(10 * time.Second)
+		leader.Store(1)
+		b.says(10*time.Second, "incident.opened")
+		leader.Store(2)
+		time.Sleep(3 * time.Second)
+		b.first(10, 1, time.Minute)
+		time.Sleep(time.Minute) // too long ago
+		leader.Store(1)
+		b.says(10 * time.Second)
 		a.stop()
 		b.stop()
 	})
