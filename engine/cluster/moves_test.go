@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,16 +101,17 @@ func TestMovesAreBounded(t *testing.T) {
 // While it may call nothing, it says why.
 func TestQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table, began, ahead := memory.NewMembers(memory.NewCold()), time.Now(), time.Duration(0)
+		table, began := memory.NewMembers(memory.NewCold()), time.Now()
+		var ahead atomic.Int64
 		p := &process{station: &station{world: &world{t: t, began: began, table: table, calm: true}, rate: 1}}
 		p.rng = rand.New(rand.NewPCG(1, 1))
 		var given []time.Duration
 		m := New(Config{
 			Node: engine.Node{Name: "a", Life: 1}, Members: p, Times: usual, Gain: func([]Gained) {},
 			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
-			Wall:  func() time.Time { return time.Now().Add(ahead) },
+			Wall:  func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 			Cede:  func(context.Context, []int) (engine.Set, error) { time.Sleep(200 * ms); return engine.Set{}, nil },
-			Given: func(took time.Duration) { given = append(given, took) },
+			Given: func(took time.Duration) { p.at(func() { given = append(given, took) }) },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -153,13 +155,15 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 		beats(5)
-		p.at(func() { ahead = 5 * time.Second })
+		ahead.Store(int64(5 * time.Second))
 		beats(25)
 		why(WhyClock)
 		between(was+9*time.Second, was+10500*ms)
+		p.mu.Lock()
 		if len(given) == 0 || given[0] < 200*ms || given[0] > 250*ms {
 			t.Errorf("shards were given within %v", given)
 		}
+		p.mu.Unlock()
 		cancel()
 		<-ended
 		p.sent.Wait()
