@@ -123,7 +123,8 @@ func (s *Server) SetDraining() { s.draining.Store(true) }
 
 // Serve answers requests from ln until ctx ends; then it takes no new
 // connection, ends the event streams, and returns when all requests in flight
-// are answered, or Grace is over. A server serves once.
+// are answered. What they wait for ends with Grace: an answer of a node that hangs, or of a
+// tier. A second later Serve returns without them. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	l := conn.Listen(ln, conn.Limits{
 		PerIP: s.cfg.MaxConnsPerIP, Total: s.cfg.MaxConns,
@@ -146,7 +147,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	s.SetDraining()
 	s.endFlow()
-	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
+	defer time.AfterFunc(s.cfg.Grace, s.endWork).Stop()
+	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace+time.Second)
 	defer cancel()
 	err := s.fast.ShutdownWithContext(grace)
 	if s.nodes != nil {

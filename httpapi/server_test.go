@@ -279,6 +279,36 @@ func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
 	})
 }
 
+// TestShutdownEndsWhatWaits: a request that waits for something that does not come, as the
+// answer of a node that hangs, is answered when Grace is over.
+func TestShutdownEndsWhatWaits(t *testing.T) {
+	bubble(t, ServerConfig{}, func(t *testing.T, n *testNode) {
+		begun := make(chan struct{})
+		for i := range n.s.routes {
+			if n.s.routes[i].path == "/v1/version" {
+				n.s.routes[i].handle = func(_ *Server, r *request) (reply, error) {
+					close(begun)
+					<-r.ctx.Done()
+					return reply{}, engine.ErrUnavailable
+				}
+			}
+		}
+		busy := n.raw()
+		busy.send("GET /v1/version HTTP/1.1\nHost: x\n\n")
+		<-begun
+		begin := time.Now()
+		ended := make(chan error, 1)
+		go func() { ended <- n.stop() }()
+		busy.receive().want(503)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took < n.s.cfg.Grace || took > n.s.cfg.Grace+time.Second {
+			t.Errorf("shutdown took %v", took)
+		}
+	})
+}
+
 func TestReadyUntilDraining(t *testing.T) {
 	n := newNode(t)
 	n.do("GET", "/livez", "").want(200)
