@@ -103,8 +103,8 @@ type Pulse struct {
 func (n *Node) Pulse() Pulse { return Pulse{n.Name, n.Life, n.Beat} }
 
 // Speaks is the version of this program, see Node.Speaks. 1 are the programs before there was
-// such a version; 2 heed a Wish.
-const Speaks = 2
+// such a version; 2 heed a Wish; 3 ask the owners of flow keys (engine/allot).
+const Speaks = 3
 
 // NodeKept is for how long the row of a node without a life is kept.
 const NodeKept = time.Hour

@@ -93,6 +93,7 @@ func (c *testCluster) build(weight int) (x *clusterNode, open func()) {
 		c.t.Fatal(err)
 	}
 	x.address = ln.Addr().String()
+	x.row.Address, x.row.Speaks = x.address, engine.Speaks
 	cfg := c.cfg
 	cfg.Cluster = x
 	e, open := builtEngineOn(c.t, c.call, nil, func(s *scheduler.Config) {

@@ -334,6 +334,21 @@ func (s *Server) authorize(r *request) (access.Grant, error) {
 	return may, nil
 }
 
+// allot is POST /v1/internal/flows: another node asks for calls of flow keys.
+func (s *Server) allot(r *request) (reply, error) {
+	if !r.ofNode {
+		return reply{}, problem.Forbidden("the path is for the nodes of the cluster")
+	}
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if b, err = s.e.Allot(b); err != nil {
+		return reply{}, problem.Malformed("bad_message", err.Error())
+	}
+	return reply{made: &b}, nil
+}
+
 // sender is the app that the memory of a body counts for.
 func (s *Server) sender(h *fasthttp.RequestHeader) (app string, err error) {
 	if signature := string(h.Peek(nodes.Header)); s.cfg.Cluster != nil && signature != "" {

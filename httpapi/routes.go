@@ -128,6 +128,9 @@ func routes(cfg ServerConfig) []route {
 	if cfg.Cluster != nil && cfg.Alerts != nil {
 		table = append(table, route{method: post, path: nodes.AlertsPath, role: access.RoleAdmin, handle: (*Server).reportAlerts})
 	}
+	if cfg.Cluster != nil {
+		table = append(table, route{method: post, path: nodes.FlowsPath, role: access.RoleAdmin, handle: (*Server).allot})
+	}
 	if cfg.Pprof {
 		table = append(
 			table,

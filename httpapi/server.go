@@ -87,6 +87,7 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 		if cfg.Alerts != nil {
 			cfg.Alerts.AskBy(s.askAlerts)
 		}
+		e.AllotBy(s.nodes.AskFlows)
 	}
 	s.trends = trends(e, s.guard.Apps())
 	s.work, s.endWork = context.WithCancel(context.Background())

@@ -27,6 +27,7 @@ var house = map[string][]string{
 	"xtimer/engine/process": {"xtimer/engine"},
 	"xtimer/engine/cluster": {"xtimer/engine"},
 	"xtimer/engine/flow":    {},
+	"xtimer/engine/allot":   {"xtimer/engine", "xtimer/engine/fair", "xtimer/engine/flow"},
 	"xtimer/engine/object":  {"xtimer/engine"},
 	"xtimer/engine/alert":   {"xtimer/engine", "xtimer/engine/object"},
 	"xtimer/httpapi/notify": {"xtimer/engine/alert"},
@@ -39,7 +40,7 @@ var house = map[string][]string{
 	},
 	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/process", "xtimer/wheel"},
 	"xtimer/engine/scheduler": {
-		"xtimer/engine", "xtimer/engine/batch", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/inspect", "xtimer/engine/limit", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
+		"xtimer/engine", "xtimer/engine/allot", "xtimer/engine/batch", "xtimer/engine/change", "xtimer/engine/cluster", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/inspect", "xtimer/engine/limit", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/resident", "xtimer/wheel",
 	},
 	"xtimer/wal/disk": {},
 	"xtimer/wal":      {"xtimer/engine", "xtimer/engine/failpoint", "xtimer/wal/disk"},

@@ -24,6 +24,7 @@ type gate[T any] struct {
 	lanes  heap[*Lane[T]] // of them, that it holds
 	wake   int            // its place in Queue.wakes; -1: not there
 	goesOn bool           // look lets out more lanes, and until then nobody does
+	asks   *asks          // of the owner of the key; nil: its calls are not granted by one
 }
 
 // pass is a call that went through a gate.
@@ -139,6 +140,7 @@ func (q *Queue[T]) gate(n flow.Name, now time.Duration) *gate[T] {
 		if g.Set(rule.Limit, now); rule.Started {
 			g.Started()
 		}
+		q.share(g, now)
 	}
 	g.Pause(rule.Paused)
 	if rule.Cooldown != g.rule.Cooldown {
@@ -168,6 +170,7 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 	}
 	g.lanes.put(l, &h.place, key{0, l.rank})
 	q.expect(g, now)
+	q.want(g, now)
 	return false
 }
 
@@ -324,6 +327,7 @@ func (q *Queue[T]) back(ps []pass[T], res Result, now time.Duration) {
 	for _, p := range ps {
 		p.gate.Give(p.Pass, flow.Ended{Made: res.Ended != NotMade, Bad: res.Bad, Close: res.Close, Keeps: p.keeps}, now)
 		q.admit(p.gate, now)
+		q.gave(p.gate, res.Close, now)
 	}
 }
 
@@ -337,6 +341,7 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 	for _, g := range it.gated.kept {
 		g.Leave()
 		q.admit(g, now)
+		q.gave(g, 0, now)
 	}
 	it.gated.kept = nil
 	out := q.dispatch(now, nil)
@@ -361,6 +366,7 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 	for _, g := range it.Lane.held.gates {
 		if g.Gate.Keeps() && !it.keeps(g) {
 			g.Gate.Keep()
+			q.gave(g, 0, q.now())
 			it.gated.kept = append(it.gated.kept, g)
 		}
 	}
@@ -383,8 +389,9 @@ func (q *Queue[T]) KeepsPlaces(l *Lane[T]) bool {
 // pruneGates forgets the gates that no lane names and that know nothing. mu is held.
 func (q *Queue[T]) pruneGates(now time.Duration) {
 	for n, g := range q.gates {
-		if g.users == 0 && g.IsIdle(now) {
+		if g.users == 0 && g.IsIdle(now) && g.isTold() {
 			q.wakes.drop(&g.wake)
+			q.unshare(g)
 			delete(q.gates, n)
 		}
 	}

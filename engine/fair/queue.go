@@ -16,6 +16,9 @@ type Config[T any] struct {
 	// what it takes from More; it is needed where there are such lanes.
 	Run      func(T) Result
 	RunBatch func(T, *More[T]) Result
+	// Wanting, if set, has the calls of flow keys with a limit granted by the owner of the key
+	// (Wants, Grant). It is told when Wants has more to tell, and must not block.
+	Wanting func()
 }
 
 // Queue hands waiting items to workers; see the package comment. Its methods may be
@@ -46,6 +49,8 @@ type Queue[T any] struct {
 	rules flow.Rules
 	gates map[flow.Name]*gate[T]
 	wakes heap[*gate[T]] // by when they are to be looked at
+	wants heap[*gate[T]] // by when their owners are to be asked
+	alone bool           // see SetAlone
 	timer *time.Timer
 	armed time.Duration    // when timer fires; 0: it does not
 	held  [flow.Causes]int // items in lanes that are held, by what holds them

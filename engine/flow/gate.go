@@ -36,12 +36,14 @@ type Gate struct {
 	opens    time.Duration // after a start: no call before
 	paused   time.Duration // no call before; 0: it is not paused
 	cooldown time.Duration // likewise
+	grants   *Grants       // of the owner of the key, among several nodes; nil: bucket and limit count
 }
 
 // Pass is one call through a gate.
 type Pass struct {
-	took, former time.Duration
-	trial        bool // its outcome says whether the breaker closes
+	took, former time.Duration // of the bucket; of a call that was granted, its instant and for how long it was good
+	trial        bool          // its outcome says whether the breaker closes
+	granted      bool
 }
 
 // Set puts a limit into force, nil for none.
@@ -49,11 +51,14 @@ func (g *Gate) Set(l *Limit, now time.Duration) {
 	same := l != nil && g.limit != nil && l.Rate == g.limit.Rate && l.Per == g.limit.Per && l.Burst == g.limit.Burst
 	g.limit = l
 	if l == nil {
-		g.bucket, g.breaker = Bucket{}, nil
+		g.bucket, g.breaker, g.grants = Bucket{}, nil, nil
 		return
 	}
 	if !same {
 		g.bucket = newBucket(l.Rate, l.Per, l.Burst, now)
+		if g.grants != nil {
+			g.grants.runs = nil
+		}
 	}
 	switch {
 	case l.Breaker.Of == 0:
@@ -76,7 +81,7 @@ func (g *Gate) Limit() *Limit { return g.limit }
 
 // IsIdle reports whether the gate knows nothing that a new one would not.
 func (g *Gate) IsIdle(now time.Duration) bool {
-	return g.calls == 0 && g.bucket.isFull(now) && g.cooldown <= now && (g.breaker == nil || g.breaker.until == 0)
+	return g.calls == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && g.cooldown <= now && (g.breaker == nil || g.breaker.until == 0)
 }
 
 // Ask reports whether a call may be made: by is what holds it, and at when to ask again.
@@ -95,10 +100,10 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 	if now < g.opens {
 		return ByFlow, g.opens
 	}
-	if l.Concurrency > 0 && g.calls >= l.Concurrency && !keeps {
+	if l.Concurrency > 0 && g.calls >= g.places() && !keeps {
 		return ByFlow, Never
 	}
-	if next := g.bucket.next(now); next > now {
+	if next := g.next(now, keeps); next > now {
 		return ByFlow, next
 	}
 	if now < g.cooldown {
@@ -115,10 +120,36 @@ func (g *Gate) IsOpen(now time.Duration) bool {
 	return g.limit == nil && now >= g.paused && now >= g.cooldown
 }
 
+// places is how many calls may be in flight.
+func (g *Gate) places() int {
+	if g.grants != nil {
+		return g.grants.places
+	}
+	return g.limit.Concurrency
+}
+
+// next is when the rate allows the next call.
+func (g *Gate) next(now time.Duration, keeps bool) time.Duration {
+	if g.takesGrant(keeps) {
+		return g.grants.next(now)
+	}
+	return g.bucket.next(now)
+}
+
+// takesGrant reports whether a call is to be one that the owner has granted: it needs to be by
+// the rate, or has to have a place. keeps: it has one.
+func (g *Gate) takesGrant(keeps bool) bool {
+	return g.grants != nil && (g.limit.Rate > 0 || !keeps)
+}
+
 // Take hands a call out. keeps: see Ask.
 func (g *Gate) Take(now time.Duration, keeps bool) Pass {
 	if !keeps {
 		g.calls++
+	}
+	if g.takesGrant(keeps) {
+		call := g.grants.take(now)
+		return Pass{took: call.At, former: call.For, trial: g.breaker.take(), granted: true}
 	}
 	return Pass{took: now, former: g.bucket.take(now), trial: g.breaker.take()}
 }
@@ -135,8 +166,12 @@ type Ended struct {
 
 // Give takes back what a call has.
 func (g *Gate) Give(p Pass, e Ended, now time.Duration) {
-	if !e.Made {
+	switch {
+	case e.Made:
+	case !p.granted:
 		g.bucket.refund(p.former, p.took)
+	case g.grants != nil:
+		g.grants.back(p.took, p.former)
 	}
 	l := g.limit
 	if l != nil {
@@ -146,7 +181,7 @@ func (g *Gate) Give(p Pass, e Ended, now time.Duration) {
 		}
 	}
 	if !e.Keeps {
-		g.calls--
+		g.Leave()
 	}
 }
 
@@ -154,10 +189,20 @@ func (g *Gate) Give(p Pass, e Ended, now time.Duration) {
 func (g *Gate) Keeps() bool { return g.limit != nil && g.limit.HoldTask && g.limit.Concurrency > 0 }
 
 // Leave takes a place back that a task has kept until its end.
-func (g *Gate) Leave() { g.calls-- }
+func (g *Gate) Leave() {
+	g.calls--
+	if x := g.grants; x != nil && x.places > g.calls {
+		x.places--
+	}
+}
 
 // Keep has a task keep a place that it had before a start.
-func (g *Gate) Keep() { g.calls++ }
+func (g *Gate) Keep() {
+	g.calls++
+	if x := g.grants; x != nil {
+		x.places = max(x.places, g.calls)
+	}
+}
 
 // Pause closes the gate until an instant; 0 opens it.
 func (g *Gate) Pause(until time.Duration) { g.paused = until }

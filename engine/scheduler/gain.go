@@ -6,13 +6,17 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	vm "github.com/VictoriaMetrics/metrics"
 
 	"xtimer/engine"
+	"xtimer/engine/allot"
 	"xtimer/engine/cluster"
+	"xtimer/engine/fair"
 	"xtimer/engine/process"
+	"xtimer/engine/resident"
 )
 
 // A node among several begins without shards, and gains them while it fires: at first those
@@ -262,3 +266,49 @@ func (e *Scheduler) writeLife(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "xtimer_takeovers_total{how=%q} %d\n", how, e.life.Taken(how))
 	}
 }
+
+// nodeParts are of a process that is one of several nodes.
+type nodeParts struct {
+	life   *cluster.Member // nil: the process is alone
+	cedes  cedes
+	former atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
+	allots *allot.Asker[*resident.Task]
+}
+
+// newQueue makes the queue. Among several nodes the owner of a flow key grants its calls.
+func (e *Scheduler) newQueue() *fair.Queue[*resident.Task] {
+	cfg := fair.Config[*resident.Task]{Places: e.cfg.MaxCalls, PerApp: e.cfg.MaxCallsPerApp, PerTarget: e.cfg.MaxCallsPerTarget, Run: e.execute, RunBatch: e.executeBatch}
+	if e.life == nil {
+		return fair.New(cfg)
+	}
+	cfg.Wanting = func() { e.allots.Wake() }
+	queue := fair.New(cfg)
+	e.allots = allot.New(allot.Config[*resident.Task]{
+		Queue: queue, Life: e.life.Node().Life, Owns: e.life.Owns, Log: e.log,
+		Seen: func() *engine.Membership {
+			if seen := e.life.Seen(); seen != nil {
+				return &seen.Membership
+			}
+			return nil
+		},
+	})
+	return queue
+}
+
+// allotCalls is the stage that asks the owners of flow keys.
+func (e *Scheduler) allotCalls(ctx context.Context) error {
+	if e.allots == nil {
+		return nil
+	}
+	return e.allots.Run(ctx)
+}
+
+// AllotBy has what this node asks the owners of flow keys sent to other nodes.
+func (e *Scheduler) AllotBy(send allot.Send) {
+	if e.allots != nil {
+		e.allots.SendBy(send)
+	}
+}
+
+// Allot answers another node that asks for calls of flow keys which this one owns.
+func (e *Scheduler) Allot(message []byte) ([]byte, error) { return e.allots.Answer(message) }

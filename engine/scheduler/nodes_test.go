@@ -43,7 +43,7 @@ func (w *world) nodesOf(n, have int) (ws []*world) {
 		if i > 0 {
 			x = newWorld(w.t, w.cold)
 		}
-		row := engine.Node{Name: fmt.Sprint("node-", i), Life: uint64(i+1) * livesOfNode, Weight: 1, Journal: [16]byte{byte(i + 1)}, State: engine.Serving}
+		row := engine.Node{Name: fmt.Sprint("node-", i), Life: uint64(i+1) * livesOfNode, Weight: 1, Journal: [16]byte{byte(i + 1)}, State: engine.Serving, Address: fmt.Sprint("address-", i), Speaks: engine.Speaks}
 		x.config.Node = row.Name
 		x.node = &node{table: table, world: x, Config: &cluster.Config{
 			Node: row, Times: cluster.TimesOf(1800 * time.Millisecond),

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -162,13 +161,6 @@ type Scheduler struct {
 	early        []engine.Owed // what is to be in memory before the first fire; see recovery.early
 }
 
-// nodeParts are of a process that is one of several nodes.
-type nodeParts struct {
-	life   *cluster.Member // nil: the process is alone
-	cedes  cedes
-	former atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
-}
-
 // New builds an engine; nothing runs before Run.
 func New(cfg Config) *Scheduler {
 	cfg.fill()
@@ -190,7 +182,7 @@ func New(cfg Config) *Scheduler {
 		e.ownership = process.NewOwnership(c.Owns, cfg.Now)
 		cfg.Metrics.NewGauge("xtimer_ownership_age_seconds", e.ownership.Age)
 	}
-	queue := fair.New(fair.Config[*resident.Task]{Places: cfg.MaxCalls, PerApp: cfg.MaxCallsPerApp, PerTarget: cfg.MaxCallsPerTarget, Run: e.execute, RunBatch: e.executeBatch})
+	queue := e.newQueue()
 	e.memory = resident.New(resident.Config{
 		Journal: cfg.Journal, Now: cfg.Now, Owned: owned, IsNode: e.life != nil, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
@@ -318,6 +310,7 @@ func (e *Scheduler) awaitClock(ctx context.Context) error {
 func (e *Scheduler) Run(ctx context.Context) error {
 	journal := e.process.Stage("journal", e.journal.Run)
 	ownership := e.process.Stage("ownership", e.own)
+	allots := e.process.Stage("flow keys", e.allotCalls)
 	history := e.process.Stage("history", e.settler.run)
 	read := e.memory.Reads.Begin()
 	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
@@ -367,7 +360,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	errs = append(errs, history.Stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	errs = append(errs, e.settler.settle(last, true), ownership.Stop(), journal.Stop())
+	errs = append(errs, e.settler.settle(last, true), allots.Stop(), ownership.Stop(), journal.Stop())
 	errs = append(errs, e.cfg.Warm.Close(), e.journal.Close(), e.cfg.Cold.Close())
 	e.log.Info("ended")
 	return errors.Join(errs...)

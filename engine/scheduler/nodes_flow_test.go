@@ -1,0 +1,94 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"xtimer/engine/allot"
+	"xtimer/engine/flow"
+	"xtimer/engine/scheduler"
+)
+
+// The rate of a key holds for the calls of three nodes together: while all run, and when the
+// node that owns the key is killed. No node starves.
+func TestNodesKeepTheRateOfAKey(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		const rate, each = 20, 300
+		ws := w.nodes(3)
+		defer endNodes(ws)
+		var now sync.Map // the schedulers of the nodes that run, by their addresses
+		for _, x := range ws {
+			address := x.node.Node.Address
+			x.tune = func(e *scheduler.Scheduler) {
+				r := perSecond(rate)
+				r.Started = true
+				e.SetRule(keyK, &r)
+				now.Store(address, e)
+				e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
+					if o, ok := now.Load(address); ok {
+						return o.(*scheduler.Scheduler).Allot(message)
+					}
+					return nil, errors.New("the node does not answer")
+				})
+			}
+			x.start()
+		}
+		time.Sleep(time.Second)
+		due := w.now() + 1000
+		for i, x := range ws {
+			for n := range each {
+				x.make(timer(fmt.Sprint(i, "-", n), at(due), flows("k")))
+			}
+		}
+		by := func(since int64) (by [3]int, all []int64) {
+			for i, x := range ws {
+				x.mu.Lock()
+				for _, c := range x.calls {
+					if all = append(all, c.at); c.at >= since {
+						by[i]++
+					}
+				}
+				x.mu.Unlock()
+			}
+			slices.Sort(all)
+			return by, all
+		}
+		time.Sleep(6 * time.Second)
+		if n, _ := by(0); min(n[0], n[1], n[2]) < rate {
+			t.Errorf("calls by node in 5 s: %v", n)
+		}
+		seen, err := w.node.table.Look(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := slices.IndexFunc(ws, func(x *world) bool {
+			return x.node.life.Load() == seen.Shards[allot.Shard(flow.Name{Kind: flow.OfFlow, App: "app", Key: "k"})].Holder
+		})
+		now.Delete(ws[owner].node.Node.Address)
+		ws[owner].kill()
+		time.Sleep(6 * time.Second)
+		since := w.now()
+		time.Sleep(3 * time.Second)
+		n, _ := by(since)
+		for i := range ws {
+			if i != owner && n[i] < rate/2 {
+				t.Errorf("calls by node after the owner, node %d, was killed: %v", owner, n)
+			}
+		}
+		time.Sleep(60 * time.Second)
+		_, all := by(0)
+		if len(all) < len(ws)*each {
+			t.Errorf("%d calls of %d tasks", len(all), len(ws)*each)
+		}
+		for i := rate; i < len(all); i++ {
+			if all[i]-all[i-rate] < 1000 {
+				t.Fatalf("%d calls within %d ms, from %s on", rate+1, all[i]-all[i-rate], stamp(all[i-rate]))
+			}
+		}
+	})
+}
