@@ -55,6 +55,16 @@ func listFlows(v *visit) error {
 			d.Flows = append(d.Flows, f)
 		}
 	}
+	if v.MayAdmin() && (d.App == "" || d.App == client.EachApp) {
+		for t, err := range v.api.Targets(v.ctx) {
+			if err != nil {
+				return err
+			}
+			if d.Targets = append(d.Targets, t); len(d.Targets) == flowsOfPage {
+				break
+			}
+		}
+	}
 	switch {
 	case d.App == "" && v.MayAdmin():
 		d.Hold = client.EachApp
@@ -71,6 +81,8 @@ type flowsData struct {
 	All   bool   // the visitor may see other apps
 	Flows []client.Flow
 	More  bool // some are not listed
+	// Targets have a limit or a pause, for the calls of all apps.
+	Targets []client.Target
 }
 
 // actOnFlow is POST /flows: it pauses or resumes a flow key, or an app where no key is named.

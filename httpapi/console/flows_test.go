@@ -53,6 +53,15 @@ func TestFlows(t *testing.T) {
 	if page := n.signedIn("shop-read").get("/flows").body; strings.Contains(page, "pause-app") || strings.Contains(page, `value="resume"`) || !strings.Contains(page, "stripe") {
 		t.Error(page)
 	}
+	if _, err := n.api.PutTarget(t.Context(), "https://partner", client.FlowLimit{Rate: 7}); err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]bool{"all-admin": true, "all-read": false, "shop-write": false} {
+		page := n.signedIn(token).get("/flows").body
+		if is := strings.Contains(page, "<code>https://partner:443</code>") && strings.Contains(page, ">7 / 1.00 s<"); is != want {
+			t.Errorf("%s sees the target: %v: %s", token, is, page)
+		}
+	}
 	if page := n.signedIn("all-read").get("/flows", "Accept-Language", "zh").body; !strings.Contains(page, "输入应用名称") {
 		t.Error(page)
 	}

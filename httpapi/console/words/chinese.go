@@ -343,6 +343,8 @@ var chinesePages = map[string]string{
 	"Show":                               "显示",
 	"Enter an app to see its flow keys.": "输入应用名称，查看它的流控键。",
 	"The keys that have a limit or a pause. The tasks that wait and the calls in flight are those of this node.": "有限制或已暂停的流控键。等待的任务和进行中的调用只计这个节点。",
+	"Targets": "目标",
+	"The targets that have a limit or a pause, for the calls of all apps; xtimer target changes them. The tasks that wait and the calls in flight are those of this node.": "有限制或已暂停的目标，对所有应用的调用有效；用 xtimer target 修改。等待的任务和进行中的调用只计这个节点。",
 	"More keys exist than are listed.":  "还有更多的键未列出。",
 	"Drain":                             "移交分片",
 	"Undo the drain":                    "取消移交",
