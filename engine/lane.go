@@ -30,6 +30,24 @@ func LaneOf(app, target string, flow Flow) Lane {
 // Lane is the lane of the timer as it stands.
 func (t *Timer) Lane() Lane { return LaneOf(t.App, TargetOf(t.Callback.URL), t.Flow) }
 
+// forced stands for the flow keys in the lane of forced rows: no key has this character.
+const forced = Flow("!")
+
+// ForcedLane is the lane of the rows of manual tasks whose calls no flow key and no target
+// limits.
+func (t *Timer) ForcedLane() Lane { return LaneOf(t.App, TargetOf(t.Callback.URL), forced) }
+
+// IsForced reports whether a row of the timer is of such a task.
+func (t *Timer) IsForced(o *Owed) bool { return o.Origin == FromManual && o.Lane == t.ForcedLane() }
+
+// LaneFor is the lane that a row of the timer belongs to.
+func (t *Timer) LaneFor(o *Owed) Lane {
+	if t.IsForced(o) {
+		return o.Lane
+	}
+	return t.Lane()
+}
+
 // TargetOf is scheme://host:port of a URL, which is what a lane is made of.
 func TargetOf(url string) string {
 	_, rest, ok := strings.Cut(url, "://")

@@ -174,3 +174,24 @@ func TestTargets(t *testing.T) {
 	n.do("DELETE", one, "").want(200)
 	n.do("GET", one, "").want(404)
 }
+
+// A forced run is held by a pause, and by no limit.
+func TestForcedRun(t *testing.T) {
+	n := newNode(t)
+	const one = "/v1/apps/a/flows/k"
+	n.do("PUT", one, `{"rate":1,"per":"24h"}`).want(201)
+	n.do("POST", one+"/cooldown", `{"until":"2099-01-01T00:00:00Z"}`).want(200)
+	id := n.do("POST", "/v1/timers", hourly("a", "n", `,"flow":["k"],"overlap":"allow"`)).want(201).str("id")
+	run := func(body string) string {
+		return n.do("POST", "/v1/timers/"+id+"/run", body).want(202).str("key")
+	}
+	held, forced := run(""), run(`{"force":true}`)
+	until(t, func() bool { return n.do("GET", "/v1/tasks/"+forced, "").str("status") == "succeeded" })
+	n.do("POST", one+"/pause", "").want(200)
+	forced = run(`{"force":true}`)
+	for _, key := range []string{held, forced} {
+		until(t, func() bool { return n.do("GET", "/v1/tasks/"+key, "").str("reason") == "pause k" })
+	}
+	n.do("POST", "/v1/timers/"+id+"/run", `{"force":1}`).want(400)
+	n.do("POST", "/v1/timers/"+id+"/run", `{"forced":true}`).want(400)
+}

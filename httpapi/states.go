@@ -101,12 +101,17 @@ func (s *Server) runTimer(r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := readOptional(r, new(struct{}), nil); err != nil {
+	var force bool
+	if err := readOptional(r, &force, []wire.Field[bool]{{Name: "force", Read: func(d *wire.Decoder, v *bool) { d.Flag(v) }}}); err != nil {
 		return reply{}, err
+	}
+	run := s.e.RunNow
+	if force {
+		run = s.e.RunForced
 	}
 	var k engine.Key
 	err = s.matched(r, id, func(version uint32) (err error) {
-		k, err = s.e.RunNow(r.ctx, id, version)
+		k, err = run(r.ctx, id, version)
 		return err
 	})
 	if err != nil {

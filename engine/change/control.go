@@ -242,6 +242,15 @@ func (e *Maker) Delete(ctx context.Context, id engine.TimerID, match uint32) (De
 // RunNow makes a manual task and returns its key. Its due is the first ms from
 // now on that is neither a due of the timer nor a key that was used. match as in Put.
 func (e *Maker) RunNow(ctx context.Context, id engine.TimerID, match uint32) (engine.Key, error) {
+	return e.run(ctx, id, match, false)
+}
+
+// RunForced is RunNow of a task whose calls no flow key and no target limits. A pause holds it.
+func (e *Maker) RunForced(ctx context.Context, id engine.TimerID, match uint32) (engine.Key, error) {
+	return e.run(ctx, id, match, true)
+}
+
+func (e *Maker) run(ctx context.Context, id engine.TimerID, match uint32, force bool) (engine.Key, error) {
 	if err := e.cfg.Open(); err != nil {
 		return engine.Key{}, err
 	}
@@ -284,6 +293,9 @@ func (e *Maker) RunNow(ctx context.Context, id engine.TimerID, match uint32) (en
 		return engine.Key{}, ctx.Err()
 	}
 	o := engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromManual, NotBefore: k.Due, Lane: t.Lane()}
+	if force {
+		o.Lane = t.ForcedLane()
+	}
 	over = func() {} // oweNow's
 	return k, e.oweNow(ctx, t, o, release)
 }

@@ -168,7 +168,11 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 		h.at, h.since, h.cause = g, now, l.sum(by, g.name)
 		q.held[by] += l.waiting
 	}
-	g.lanes.put(l, &h.place, key{0, l.rank})
+	first := key{0, l.rank}
+	if l.name.forced {
+		first.cost = -1 // when the pause ends, no limit keeps those behind it waiting
+	}
+	g.lanes.put(l, &h.place, first)
 	q.expect(g, now)
 	q.want(g, now)
 	return false
@@ -179,7 +183,7 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 func (l *Lane[T]) refused(now time.Duration) (at *gate[T], by flow.By) {
 	it := l.next()
 	for _, g := range l.held.gates {
-		if b, _ := g.Ask(now, it.keeps(g)); b != flow.ByNone && (at == nil || b < by) {
+		if b, _ := g.Ask(now, it.keeps(g)); b != flow.ByNone && (b == flow.ByPause || !l.name.forced) && (at == nil || b < by) {
 			at, by = g, b
 		}
 	}
@@ -202,7 +206,7 @@ func (q *Queue[T]) unhold(l *Lane[T], now time.Duration) {
 // standsAt counts a lane that stands for a place at its gates, or does not any more. mu is
 // held.
 func (q *Queue[T]) standsAt(l *Lane[T], n int) {
-	if l.held != nil && l.place >= 0 {
+	if l.held != nil && l.place >= 0 && !l.name.forced {
 		for _, g := range l.held.gates {
 			g.stands += n
 		}
@@ -212,6 +216,9 @@ func (q *Queue[T]) standsAt(l *Lane[T], n int) {
 // stoodAt counts at its gates a lane that has begun to stand for a place, or has ceased to,
 // and then lets out others. mu is held.
 func (q *Queue[T]) stoodAt(l *Lane[T], stands bool, now time.Duration) {
+	if l.name.forced {
+		return // it keeps nobody waiting
+	}
 	for _, g := range l.held.gates {
 		if stands {
 			g.stands++
@@ -310,6 +317,9 @@ func (q *Queue[T]) through(l *Lane[T], it *Item[T], now time.Duration) (ps []pas
 		it.gated = &gated[T]{}
 	}
 	it.gated.end(l, now)
+	if l.name.forced {
+		return nil
+	}
 	for _, g := range l.held.gates {
 		p := pass[T]{gate: g, keeps: it.keeps(g)}
 		p.Pass = g.Take(now, p.keeps)
@@ -357,7 +367,7 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 	if it.Lane.dead {
 		it.Lane = q.laneLocked(it.Lane.name)
 	}
-	if it.Lane.held == nil {
+	if it.Lane.held == nil || it.Lane.name.forced {
 		return
 	}
 	if it.gated == nil {
@@ -370,20 +380,6 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 			it.gated.kept = append(it.gated.kept, g)
 		}
 	}
-}
-
-// HasRules reports whether any rule is in force.
-func (q *Queue[T]) HasRules() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return !q.rules.IsEmpty()
-}
-
-// KeepsPlaces reports whether items of a lane keep places until Leave.
-func (q *Queue[T]) KeepsPlaces(l *Lane[T]) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return l.held != nil && slices.ContainsFunc(l.held.gates, func(g *gate[T]) bool { return g.Gate.Keeps() })
 }
 
 // pruneGates forgets the gates that no lane names and that know nothing. mu is held.

@@ -191,6 +191,40 @@ func TestATargetIsOneForAllApps(t *testing.T) {
 	})
 }
 
+// No limit holds a forced item, and its call does not count; a pause of the key does, and then
+// no limit keeps it waiting behind others.
+func TestAForcedItemSkipsLimits(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		limit := &flow.Limit{Rate: 1, Per: time.Minute, Burst: 1, Concurrency: 1, HoldTask: true}
+		q.SetRule(flowName("a", "k"), &flow.Rule{Limit: limit, Paused: time.Second})
+		forced := func() *call {
+			c := q.keyed("a", "t", "k", 0)
+			c.Lane = q.ForcedLane("a", "t", "k", 0)
+			return c
+		}
+		plain, other, first, second := q.keyed("a", "t", "k", 9), q.keyed("a", "t", "k", 9), forced(), forced()
+		q.push(plain, other, first)
+		if len(q.look()) != 0 {
+			t.Fatal("a call in a pause")
+		}
+		time.Sleep(time.Second)
+		if begun := q.look(); len(begun) != 2 || first.waits || plain.waits {
+			t.Fatalf("%d calls after the pause; forced waits %v, the first of the others %v", len(begun), first.waits, plain.waits)
+		}
+		q.push(second)
+		if begun := q.look(); len(begun) != 1 || second.waits {
+			t.Fatal("a limit holds a forced item")
+		}
+		if s, _ := q.Gate(flowName("a", "k")); s.InFlight != 1 {
+			t.Errorf("%d calls count", s.InFlight)
+		}
+		for _, c := range []*call{plain, first, second} {
+			c.end()
+		}
+		q.Remove(&other.Item)
+	})
+}
+
 // A task that is to be tried again goes before those that wait for its place.
 func TestATaskKeepsItsPlaceUntilItLeaves(t *testing.T) {
 	byHand(t, 100, 100, 100, func(q *hand) {

@@ -203,3 +203,17 @@ func (q *Queue[T]) Gate(n flow.Name) (s GateStats, ok bool) {
 	}
 	return s, true
 }
+
+// HasRules reports whether any rule is in force.
+func (q *Queue[T]) HasRules() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.rules.IsEmpty()
+}
+
+// KeepsPlaces reports whether items of a lane keep places until Leave.
+func (q *Queue[T]) KeepsPlaces(l *Lane[T]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return l.held != nil && slices.ContainsFunc(l.held.gates, func(g *gate[T]) bool { return g.Gate.Keeps() })
+}

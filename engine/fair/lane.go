@@ -44,6 +44,8 @@ type Lane[T any] struct {
 type laneName struct {
 	app, target, flow string
 	class             uint64 // of items that may share a call; 0: each has its own
+	// forced: a pause holds the lane; a limit does not, and its calls do not count there.
+	forced bool
 }
 
 // keepers is the row of the items that have a place at a gate already: they go before all

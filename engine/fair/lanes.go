@@ -19,7 +19,15 @@ func (q *Queue[T]) Lane(app, to, flow string) *Lane[T] { return q.BatchLane(app,
 func (q *Queue[T]) BatchLane(app, to, flow string, class uint64) *Lane[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.laneLocked(laneName{app, to, flow, class})
+	return q.laneLocked(laneName{app, to, flow, class, false})
+}
+
+// ForcedLane is BatchLane for items that no limit of a target or of a flow key holds, and that
+// count at none.
+func (q *Queue[T]) ForcedLane(app, to, flow string, class uint64) *Lane[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.laneLocked(laneName{app, to, flow, class, true})
 }
 
 func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
@@ -30,7 +38,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 		q.prune()
 	}
 	// Names may be views of a whole record, which a lane must not keep in memory.
-	n = laneName{strings.Clone(n.app), strings.Clone(n.target), strings.Clone(n.flow), n.class}
+	n = laneName{strings.Clone(n.app), strings.Clone(n.target), strings.Clone(n.flow), n.class, n.forced}
 	a := q.apps[n.app]
 	if a == nil {
 		a = newApp[T](n.app)

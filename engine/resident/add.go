@@ -114,10 +114,13 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 		lv.busy++
 	}
 	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
+	if t.forced = def.IsForced(&o); t.forced {
+		t.Lane, t.turn.Lane = m.Lanes.Of(o.Lane), m.Queue.ForcedLane(def.App, engine.TargetOf(def.Callback.URL), string(def.Flow), def.BatchClass())
+	}
 	if o.Held != 0 {
 		m.wasHeld(sh, t, &o, now)
 	}
-	if t.busy && lv.lane.IsGated() {
+	if t.busy && !t.forced && lv.lane.IsGated() {
 		t.turn.Lane = lv.lane
 		m.Queue.Keep(&t.turn)
 	}
@@ -219,7 +222,7 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-
 		return RowOutdated, nil, nil, nil
 	case def == nil || def.Generation != r.Generation:
 		return RowEnded, nil, nil, nil
-	case r.To == 0 && (!r.ByLane || r.Lane != def.Lane()) && !m.Lanes.of(def).admits(r.Place()):
+	case r.To == 0 && (!r.ByLane || r.Lane != def.LaneFor(&r.Owed)) && !m.Lanes.ofRow(def, &r.Owed).admits(r.Place()):
 		return RowWaits, nil, nil, nil
 	}
 	ready, err = m.addRow(sh, def, r.Owed, r.Spent, now)

@@ -66,7 +66,7 @@ func (m *Memory) wasHeld(sh *shard, t *Task, o *engine.Owed, now int64) {
 		from, more = sh.recovered, max(o.Held-t.Held().Milliseconds(), sh.former-from, 0)
 	}
 	took := time.Duration(max(now-from, 0)+more) * time.Millisecond
-	if cause := m.Queue.Cause(t.timer.lane); took > 0 {
+	if cause := m.Queue.Cause(t.lane()); took > 0 {
 		cause.Took = took
 		t.addHolds([]fair.HoldSum{cause})
 	}
@@ -84,7 +84,7 @@ func (m *Memory) LateSoFar(t *Task, now int64) time.Duration {
 // heldFor is for how long (ms) a task that waits was held; not 0 if it is now. mu is held.
 func (m *Memory) heldFor(t *Task) int64 {
 	held := t.Held()
-	if lane := t.timer.lane; lane.IsGated() {
+	if t.lane().IsGated() {
 		by, _, sums := m.Queue.HoldOf(&t.turn)
 		for _, s := range sums {
 			held += s.Took
@@ -101,7 +101,7 @@ func (m *Memory) heldFor(t *Task) int64 {
 // task is set aside. mu is held.
 func (m *Memory) takesTurn(sh *shard, t *Task, now int64) *Task {
 	lv := t.timer
-	if lv.def.Overlap == engine.OverlapAllow || !lv.lane.IsGated() {
+	if lv.def.Overlap == engine.OverlapAllow || !t.lane().IsGated() {
 		return t
 	}
 	if lv.busy > 0 {
@@ -117,7 +117,7 @@ func (m *Memory) takesTurn(sh *shard, t *Task, now int64) *Task {
 // has, and when its lane may have its next call, if that is known. mu is held.
 func (m *Memory) shown(t *Task) *engine.Task {
 	c := t.snapshot()
-	if t.state != Queued || !t.timer.lane.IsGated() {
+	if t.state != Queued || !t.lane().IsGated() {
 		return c
 	}
 	by, next, sums := m.Queue.HoldOf(&t.turn)

@@ -100,6 +100,14 @@ func (ls *Lanes) of(t *engine.Timer) *Lane {
 	return l
 }
 
+// ofRow finds or makes that of a row of a timer.
+func (ls *Lanes) ofRow(t *engine.Timer, o *engine.Owed) *Lane {
+	if t.IsForced(o) {
+		return ls.Of(o.Lane)
+	}
+	return ls.of(t)
+}
+
 // prune forgets the lanes that have nothing. Timers may still point to a dead one: see
 // live.memory. mu is held.
 func (ls *Lanes) prune() {

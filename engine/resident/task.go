@@ -20,6 +20,7 @@ type Task struct {
 	row          rowState
 	past         past
 	cancelled    bool             // a change under way has its record
+	forced       bool             // its row is forced: turn.Lane is that of the queue for such tasks
 	ranged       bool             // its due lies in a range, whose row does not tell which are over
 	busy         bool             // counts in Timer.busy
 	version      uint32           // of the timer, which its attempt is made with
@@ -115,9 +116,17 @@ func (t *Task) await(now int64) {
 	t.renew(now)
 }
 
+// lane is the lane of the queue that the task waits in. mu is held.
+func (t *Task) lane() *fair.Lane[*Task] {
+	if t.forced {
+		return t.turn.Lane
+	}
+	return t.timer.lane
+}
+
 // renew makes its item of the queue. mu is held.
 func (t *Task) renew(now int64) {
-	t.turn.Again(t, t.timer.lane, now, uint8(t.timer.def.Priority))
+	t.turn.Again(t, t.lane(), now, uint8(t.timer.def.Priority))
 	if def := t.timer.def; def.Callback.Batch != nil {
 		t.turn.Bytes = uint32(engine.MemberBytes(def))
 	}
@@ -130,7 +139,9 @@ func (sh *shard) attach(t *Task) {
 	lv := t.timer
 	lv.latest = max(lv.latest, t.Key.Due)
 	sh.latest = max(sh.latest, lv.latest)
-	t.Lane = lv.inMemory()
+	if !t.forced {
+		t.Lane = lv.inMemory()
+	}
 	t.Lane.enter()
 	lv.insert(t)
 }

@@ -173,8 +173,8 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 		case resident.RowEnded:
 			e.memory.Former.End(o.Key.Timer, nil, def, now)
 		case resident.RowWaits:
-			if o.Lane != def.Lane() {
-				o.Lane = def.Lane()
+			if lane := def.LaneFor(&o); o.Lane != lane {
+				o.Lane = lane
 				moved = append(moved, o)
 			}
 		}

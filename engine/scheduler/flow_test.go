@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -206,6 +207,45 @@ func oneAfterTheOther(t *testing.T, w *world, of flow.Name, keys []string) {
 	if got := slices.Compact(slices.Clone(order)); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5"}) {
 		t.Errorf("the calls were of %v", order)
 	}
+}
+
+// No limit holds a forced run, before and after a crash; a pause of the app does.
+func TestAForcedRunSkipsLimits(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		rules := map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Cooldown: true}, Cooldown: flow.Never}}
+		w.rules(rules)
+		w.start()
+		id := w.make(timer("a", every(24*time.Hour), flows("k"), overlap(engine.OverlapAllow), retry(4, 10*time.Minute, 1)))
+		w.replies("a", fail, fail, reply{})
+		run := func(run func(context.Context, engine.TimerID, uint32) (engine.Key, error)) {
+			t.Helper()
+			if _, err := run(t.Context(), id, 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		calls := func(want int) {
+			t.Helper()
+			if n := w.made(); n != want {
+				t.Fatalf("%d calls, want %d", n, want)
+			}
+		}
+		run(w.RunNow)
+		calls(0)
+		run(w.RunForced)
+		calls(1)
+		rules[appApp] = pause
+		w.crash(time.Second)
+		time.Sleep(15 * time.Minute)
+		calls(1)
+		w.SetRule(appApp, nil)
+		time.Sleep(time.Second)
+		calls(2) // the retry
+		time.Sleep(11 * time.Minute)
+		calls(3)
+		time.Sleep(2 * time.Hour)
+		calls(3)
+	})
 }
 
 // A key that lets little through keeps little in memory: the rest are rows, which come

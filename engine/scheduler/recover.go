@@ -349,7 +349,7 @@ func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 		}
 		for i, t := range ts {
 			if t != nil && (t.Overlap != engine.OverlapAllow || r.e.memory.KeepsPlaces(t)) {
-				part[i].Lane = t.Lane() // it comes into memory whatever room its lane has
+				part[i].Lane = t.LaneFor(&part[i]) // it comes into memory whatever room its lane has
 				early = append(early, part[i])
 			}
 		}

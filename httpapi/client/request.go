@@ -56,6 +56,11 @@ func IdempotencyKey(key string) CallOption {
 // Put it says what the Result would be, without a Timer, or why it is refused.
 func DryRun() CallOption { return func(q *request) { q.query.Set("dry_run", "true") } }
 
+// Force has a Run skip the limits of flow keys and of the target. A pause holds it still.
+func Force() CallOption {
+	return func(q *request) { q.body = map[string]bool{"force": true} }
+}
+
 // LastTasks has a list of timers say the LastTask of each: it costs the server a read
 // of the history for each timer of a page.
 func LastTasks() CallOption { return func(q *request) { q.query.Set("last_task", "true") } }

@@ -122,7 +122,7 @@ func TestTheClientKnowsEveryOperation(t *testing.T) {
 			_, err := c.Disable(ctx, id, client.Disabling{Until: time.Now().Add(time.Hour)})
 			return err
 		},
-		"runTimer":  func() error { _, err := c.Run(ctx, id); return err },
+		"runTimer":  func() error { _, err := c.Run(ctx, id, client.Force()); return err },
 		"upcoming":  func() error { _, err := c.Upcoming(ctx, id, 3); return err },
 		"preview":   func() error { _, err := c.Preview(ctx, client.Schedule{Cron: "@daily"}, 3, time.Time{}); return err },
 		"listTasks": func() error { return drain(c.Tasks(ctx, client.TaskFilter{App: "a"})) },

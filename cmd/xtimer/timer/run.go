@@ -8,14 +8,20 @@ import (
 
 	"xtimer/cmd/xtimer/remote"
 	"xtimer/cmd/xtimer/terminal"
+	api "xtimer/httpapi/client"
 )
 
 func newTimerRun(r *remote.Server) *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use:   "run ID|APP/NAME",
 		Short: "Call the target of a timer now",
 		Long: `run creates a task that is due now, independently of the schedule, and prints the
-key of the task. The timer may be disabled.`,
+key of the task. The timer may be disabled.
+
+A pause or the limit of a flow key or of a target holds the task as any other. With
+--force, the limits do not hold it, and its calls do not count there; a pause still
+holds it.`,
 		Example: `  xtimer timer run billing/report
   xtimer task get $(xtimer timer run billing/report)`,
 		Args:              cobra.ExactArgs(1),
@@ -25,7 +31,11 @@ key of the task. The timer may be disabled.`,
 			if err != nil {
 				return err
 			}
-			key, err := r.Run(cmd.Context(), id)
+			var options []api.CallOption
+			if force {
+				options = append(options, api.Force())
+			}
+			key, err := r.Run(cmd.Context(), id, options...)
 			if err != nil {
 				return r.TimerError(err, args[0])
 			}
@@ -35,4 +45,6 @@ key of the task. The timer may be disabled.`,
 			}})
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "skip the limits of flow keys and of the target, but no pause")
+	return cmd
 }
