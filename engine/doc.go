@@ -9,6 +9,7 @@
 //	engine/verify     recomputes what should have fired and compares that with history
 //	engine/flow       when a call may be made that names a key with a limit           (pure)
 //	engine/limit      the objects of flow keys and pauses, as rules of the queue
+//	engine/resume     decides what becomes of the dues that a pause held
 //	engine/fair       hands waiting work to bounded workers, fairly
 //	engine/allot      has the limits of flow keys hold for several nodes together
 //	engine/batch      makes one call of many tasks that are due
@@ -67,6 +68,7 @@
 //	late       backlog.go     owed rows → memory
 //	           refill.go      … of the lanes that had no room, a page of each in turns
 //	           unfold.go      … ranges of dues, some of each timer in turns
+//	           engine/resume  the dues that a pause held, when not all of them are to be called
 //	watch      audit.go       is what must be in memory there?  janitor.go: retention
 //	           unsettled.go   what waits for the cold tier, and its bounds
 //	look       engine/inspect  view.go, upcoming.go, tasks.go, failures.go, coming.go, stats.go: what

@@ -196,6 +196,7 @@ const (
 	ReasonRejected    = "rejected"
 	ReasonMayHaveBeen = "may_have_been_sent"
 	ReasonCrashed     = "crashed"
+	ReasonPaused      = "paused"
 	ReasonClockReset  = "clock_reset"
 )
 

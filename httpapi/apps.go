@@ -267,3 +267,41 @@ func (s *Server) pauseReply(app string, o *engine.Object) reply {
 		return append(b, '}')
 	})}
 }
+
+// verb reads a request. What it returns changes the object of a flow or an app; exists: there is one.
+type verb func(s *Server, r *request) (func(x *limit.Object, exists bool) error, error)
+
+func paused(s *Server, r *request) (func(*limit.Object, bool) error, error) {
+	var how disabling
+	err := readOptional(r, &how, disablingFields)
+	return func(x *limit.Object, _ bool) error {
+		now, _ := s.e.Now()
+		x.Pause(limit.Pause{Until: how.until, Reason: how.reason, By: engine.Author(r.ctx)}, now)
+		return nil
+	}, err
+}
+
+func resumed(s *Server, r *request) (func(*limit.Object, bool) error, error) {
+	backlog := engine.BacklogCall
+	err := readOptional(r, &backlog, wire.ResumeFields)
+	return func(x *limit.Object, exists bool) error {
+		if !exists {
+			return engine.ErrNotFound
+		}
+		now, _ := s.e.Now()
+		x.Resume(backlog, now)
+		return nil
+	}, err
+}
+
+func cooled(_ *Server, r *request) (func(*limit.Object, bool) error, error) {
+	var how disabling
+	err := readOptional(r, &how, disablingFields)
+	return func(x *limit.Object, _ bool) error {
+		if how.until == 0 {
+			return engine.Invalid("until", "required", "is required")
+		}
+		x.CooldownUntil = how.until
+		return nil
+	}, err
+}

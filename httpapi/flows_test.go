@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"fmt"
+	"path"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A flow is limited, paused and resumed; its pause stays when its limit changes.
@@ -194,4 +197,28 @@ func TestForcedRun(t *testing.T) {
 	}
 	n.do("POST", "/v1/timers/"+id+"/run", `{"force":1}`).want(400)
 	n.do("POST", "/v1/timers/"+id+"/run", `{"forced":true}`).want(400)
+}
+
+// Whoever resumes says which of the held dues are called; the others are recorded.
+func TestResumeSaysWhatBecomesOfTheBacklog(t *testing.T) {
+	n := newNode(t)
+	for _, one := range []string{"/v1/apps/shop", "/v1/apps/shop/flows/partner"} {
+		key := func(backlog string) string {
+			n.do("POST", one+"/pause", "").want(200)
+			due := time.Now().Add(20 * time.Millisecond).UnixMilli()
+			timer := fmt.Sprintf(`{"app":"shop","name":"%s of %s","schedule":{"at":%d},"callback":{"url":"http://127.0.0.1:9/"},"flow":["partner"]}`, backlog, path.Base(one), due)
+			task := fmt.Sprintf("/v1/tasks/%s_%d", n.do("POST", "/v1/timers", timer).want(201).str("id"), due)
+			until(t, func() bool { return strings.HasPrefix(n.do("GET", task, "").str("reason"), "pause") })
+			n.do("POST", one+"/resume", `{"backlog":"`+backlog+`"}`).want(200)
+			return task
+		}
+		for backlog, status := range map[string]string{"call": "succeeded", "latest": "succeeded", "skip": "skipped"} {
+			task := key(backlog)
+			until(t, func() bool { return n.do("GET", task, "").str("status") == status })
+		}
+		if a := n.do("POST", one+"/resume", `{"backlog":"none"}`).want(422); a.str("code") != "unknown_value" || a.str("errors", 0, "field") != "backlog" {
+			t.Error(a.body)
+		}
+		n.do("POST", one+"/resume", `{"until":"2099-01-01T00:00:00Z"}`).want(400)
+	}
 }

@@ -326,31 +326,6 @@ func flowRoutes() []route {
 	}
 }
 
-// verb changes the object of a flow or an app; exists: there is one.
-type verb func(s *Server, r *request, x *limit.Object, how disabling, exists bool) error
-
-func paused(s *Server, r *request, x *limit.Object, how disabling, _ bool) error {
-	now, _ := s.e.Now()
-	x.Pause(limit.Pause{Until: how.until, Reason: how.reason, By: engine.Author(r.ctx)}, now)
-	return nil
-}
-
-func resumed(_ *Server, _ *request, x *limit.Object, _ disabling, exists bool) error {
-	if !exists {
-		return engine.ErrNotFound
-	}
-	x.Resume()
-	return nil
-}
-
-func cooled(_ *Server, _ *request, x *limit.Object, how disabling, _ bool) error {
-	if how.until == 0 {
-		return engine.Invalid("until", "required", "is required")
-	}
-	x.CooldownUntil = how.until
-	return nil
-}
-
 func (k *objects) changedBy(v verb) func(*Server, *request) (reply, error) {
 	return func(s *Server, r *request) (reply, error) {
 		key, err := k.key(s, r, true)
@@ -367,8 +342,8 @@ func (k *objects) changedBy(v verb) func(*Server, *request) (reply, error) {
 
 // change changes an object as it stands.
 func (s *Server) change(r *request, k engine.ObjectKey, v verb) (*engine.Object, error) {
-	var how disabling
-	if err := readOptional(r, &how, disablingFields); err != nil {
+	apply, err := v(s, r)
+	if err != nil {
 		return nil, err
 	}
 	for {
@@ -377,7 +352,7 @@ func (s *Server) change(r *request, k engine.ObjectKey, v verb) (*engine.Object,
 		if err != nil {
 			return nil, err
 		}
-		if err := v(s, r, &x, how, was != nil); err != nil {
+		if err := apply(&x, was != nil); err != nil {
 			return nil, err
 		}
 		_, o, err := s.e.Objects().Write(r.ctx, object.Write{Key: k, Body: x.Body(), When: func(stands *engine.Object) error {

@@ -3,6 +3,8 @@ package flow
 import (
 	"strings"
 	"time"
+
+	"xtimer/engine"
 )
 
 // Kind is what a name is the name of.
@@ -38,6 +40,8 @@ type Rule struct {
 	Paused, Cooldown time.Duration // until when; 0: not
 	// Started: the rule was in force before the process started; see Gate.Started.
 	Started bool
+	// Backlog says what becomes of what was held. It is no matter of the gate.
+	Backlog engine.Backlog
 }
 
 // Rules are the rules in force. The zero value has none.
@@ -76,7 +80,7 @@ func (r *Rules) Set(n Name, rule *Rule) {
 func (r *Rules) IsEmpty() bool { return len(r.byName) == 0 }
 
 // Match is what is in force for a name: the limit of the longest match that has one, and
-// the longest pause and cooldown of all.
+// the longest pause and cooldown of all, and what is said of its backlog.
 func (r *Rules) Match(n Name) (m Rule) {
 	if len(r.byName) == 0 {
 		return m
@@ -87,6 +91,7 @@ func (r *Rules) Match(n Name) (m Rule) {
 			return
 		}
 		m.Paused, m.Cooldown = max(m.Paused, rule.Paused), max(m.Cooldown, rule.Cooldown)
+		m.Backlog = m.Backlog.And(rule.Backlog)
 		if rule.Limit != nil && length > longest {
 			m.Limit, m.Started, longest = rule.Limit, rule.Started, length
 		}

@@ -14,14 +14,15 @@ import (
 type Book struct {
 	set     *object.Set
 	queue   *fair.Queue[*resident.Task]
+	held    *resident.Backlogs
 	now     func() int64
 	log     *slog.Logger
 	inForce map[engine.ObjectKey]bool // guarded by the set: no write is made meanwhile
 }
 
 // New registers the kinds of objects of a set that is not loaded yet.
-func New(set *object.Set, queue *fair.Queue[*resident.Task], now func() int64, log *slog.Logger) *Book {
-	b := &Book{set: set, queue: queue, now: now, log: log, inForce: map[engine.ObjectKey]bool{}}
+func New(set *object.Set, memory *resident.Memory, now func() int64, log *slog.Logger) *Book {
+	b := &Book{set: set, queue: memory.Queue, held: &memory.Backlogs, now: now, log: log, inForce: map[engine.ObjectKey]bool{}}
 	for _, kind := range []string{FlowKind, PauseKind, TargetKind} {
 		set.Register(object.Kind{Name: kind, Changed: func(k engine.ObjectKey) {
 			if k == (engine.ObjectKey{}) {
@@ -54,6 +55,7 @@ func (b *Book) load(kind string) {
 func (b *Book) put(k engine.ObjectKey, started bool) {
 	o := b.set.Get(k)
 	var rule *flow.Rule
+	var backlog engine.Backlog
 	if o != nil {
 		x, err := Read(o)
 		if err != nil {
@@ -61,10 +63,11 @@ func (b *Book) put(k engine.ObjectKey, started bool) {
 			return
 		}
 		rule = x.rule(b.now(), b.queue.Now())
-		rule.Started = started
+		rule.Started, backlog = started, x.backlog()
 	}
 	if b.inForce[k] = o != nil; o == nil {
 		delete(b.inForce, k)
 	}
+	b.held.Set(NameOf(k), backlog) // first: what the gate lets through is to know it
 	b.queue.SetRule(NameOf(k), rule)
 }

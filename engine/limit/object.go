@@ -29,7 +29,18 @@ type Object struct {
 	PausedSince   int64  `json:"paused_since,omitempty"`
 	PausedBy      string `json:"paused_by,omitempty"`
 	CooldownUntil int64  `json:"cooldown_until,omitempty"`
+	// SkippedTo and LatestTo say what becomes of what a former pause held: see engine.Backlog.
+	SkippedTo int64 `json:"skipped_to,omitempty"`
+	LatestTo  int64 `json:"latest_to,omitempty"`
 }
+
+// backlog is what the object says of dues that were held.
+func (x *Object) backlog() engine.Backlog {
+	return engine.Backlog{Skip: x.SkippedTo, Latest: x.LatestTo}
+}
+
+// otherClock is how far ahead the clock of the node may be that has written an object.
+const otherClock = 10_000
 
 // Read reads the body of an object; nil gives a zero one.
 func Read(o *engine.Object) (x Object, err error) {
@@ -62,7 +73,11 @@ func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
 		}
 		return at + time.Duration(ms-now)*time.Millisecond
 	}
-	return &flow.Rule{Limit: x.Limit, Paused: until(x.PausedUntil), Cooldown: until(x.CooldownUntil)}
+	paused := until(x.PausedUntil)
+	if end := x.backlog().UpTo(); end-now < otherClock { // here the pause ends by the clock of who has ended it
+		paused = max(paused, until(end))
+	}
+	return &flow.Rule{Limit: x.Limit, Paused: paused, Cooldown: until(x.CooldownUntil)}
 }
 
 // NameOf is the name of the rule of an object.

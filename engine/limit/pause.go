@@ -33,8 +33,18 @@ func (x *Object) Pause(p Pause, now int64) {
 	x.PausedUntil, x.Reason, x.PausedBy = cmp.Or(p.Until, engine.MaxDue), p.Reason, p.By
 }
 
-// Resume ends a pause and a cooldown.
-func (x *Object) Resume() { *x = Object{Limit: x.Limit} }
+// Resume ends a pause and a cooldown at an instant (Unix ms). backlog says which of the dues that
+// were held until then are called.
+func (x *Object) Resume(backlog string, now int64) {
+	held := x.PausedUntil > now || x.CooldownUntil > now
+	*x = Object{Limit: x.Limit, SkippedTo: x.SkippedTo, LatestTo: x.LatestTo}
+	switch {
+	case held && backlog == engine.BacklogSkip:
+		x.SkippedTo = now
+	case held && backlog == engine.BacklogLatest:
+		x.LatestTo = now
+	}
+}
 
 // Paused is the pause in force of what an object is of, nil for none.
 func (x *Object) Paused(o *engine.Object, now int64) *Pause {

@@ -231,7 +231,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 		return nil, 0, nil // cancelled while it waited
 	case sh.stay != here:
 		return nil, 0, nil // another node will call it
-	case lv.frozen:
+	case m.isFrozen(t, now):
 		t.move(Frozen)
 		return nil, 0, nil
 	case now < t.Key.Due:

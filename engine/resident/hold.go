@@ -89,7 +89,7 @@ func (m *Memory) heldFor(t *Task) int64 {
 		for _, s := range sums {
 			held += s.Took
 		}
-		if by.Name != "" || t.state == Leaving {
+		if by.Name != "" || t.state == Leaving || t.state == Parked {
 			held = max(held, time.Millisecond)
 		}
 	}

@@ -57,6 +57,7 @@ type Memory struct {
 	// Deferred: what flow keys hold, and need not be in memory before its due.
 	Deferred Deferred
 	Former   FormerRows
+	Backlogs Backlogs
 	Intents  *Intents
 	// Settled wakes those who wait for a settle, a decision or the end of a first byte.
 	Settled Signal
@@ -93,14 +94,14 @@ func New(cfg Config) *Memory {
 		if cfg.Owned.Has(i) {
 			sh.stay = here
 		}
-		sh.bodies = &m.Bodies
+		sh.bodies, sh.backlogs = &m.Bodies, &m.Backlogs
 		sh.timers = map[engine.TimerID]*Timer{}
 		sh.changing, sh.decided = map[engine.TimerID]claim{}, map[engine.TimerID]int64{}
 		sh.removed, sh.changed = map[engine.Key]uint64{}, map[engine.TimerID]uint64{}
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
 	m.Lanes.resuming = &m.Resuming
-	m.Deferred = newDeferred()
+	m.Deferred, m.Backlogs.Inbox = newDeferred(), newInbox[engine.TimerID]()
 	m.Late.Inbox, m.Former = newInbox[LateTimer](), FormerRows{Inbox: newInbox[*FormerTimer](), timers: map[engine.TimerID]*FormerTimer{}}
 	return m
 }
@@ -112,8 +113,9 @@ const minute = int64(60_000)
 // shard is what this process knows of the timers that have
 // something in the wheel or under way. Everything else is in the tiers.
 type shard struct {
-	bodies *Bodies
-	mu     sync.Mutex // guards all below
+	bodies   *Bodies
+	backlogs *Backlogs
+	mu       sync.Mutex // guards all below
 
 	timers map[engine.TimerID]*Timer
 	// tasks in memory: those not finished, and those finished and not settled.

@@ -25,6 +25,7 @@ import "fmt"
 // and what it waits for beside its turn:
 //
 //	Queued, Preparing ──► Frozen    a change of its timer is being committed  ──► Queued
+//	Queued ────────────► Frozen     its backlog is being decided              ──► Queued
 //	Queued ────────────► Parked     another task of its timer (overlap: queue) ──► Queued
 //	Queued ────────────► Leaving    its lane has no room: its row is stored    ──► Gone, or Queued
 //

@@ -32,6 +32,8 @@ type Task struct {
 	encoded      []byte           // AppendTask of it, once done
 	// held: for how long it was held since its last attempt, so far as it has been counted.
 	held time.Duration
+	// decided: up to the end of which backlog it was decided that it is called.
+	decided int64
 }
 
 // used reports whether a task's key may have been sent, or was given away.
@@ -65,6 +67,12 @@ func (t *Task) leave(now int64) (freed *Task) {
 		t.busy = false
 		lv.busy--
 	}
+	return lv.nextTurn(now)
+}
+
+// nextTurn gives the turn of a timer to the task that is due first of those that wait for it;
+// see leave. mu is held.
+func (lv *Timer) nextTurn(now int64) (freed *Task) {
 	if lv.busy > 0 || lv.parked == 0 {
 		return nil
 	}
@@ -144,6 +152,7 @@ func (sh *shard) attach(t *Task) {
 	}
 	t.Lane.enter()
 	lv.insert(t)
+	sh.backlogs.comes(t)
 }
 
 // forget takes an unfinished task out of memory. mu is held.

@@ -9,6 +9,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
+	"xtimer/engine/resume"
 )
 
 // resume takes rows of owed into memory: what is due is queued, what has to
@@ -228,6 +229,16 @@ func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
 		mine[i].Lane = lanes[mine[i].Key]
 	}
 	return e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: mine})
+}
+
+// decider decides what becomes of what a pause held.
+func (e *Scheduler) decider() *resume.Decider {
+	return resume.New(resume.Config{
+		Cold: e.cfg.Cold, Memory: e.memory, Reader: e.Reader, Tally: e.tally, Node: e.cfg.Node, Now: e.now, Log: e.log, LeaveOut: e.leaveOut,
+		Resume: func(ctx context.Context, rows []engine.Owed, read *resident.Read) error {
+			return e.resumeAll(ctx, rows, read, false)
+		},
+	})
 }
 
 // backlog has the rows, of any kind, that wait for the end of their timer's change.

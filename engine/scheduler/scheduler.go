@@ -188,7 +188,7 @@ func New(cfg Config) *Scheduler {
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
 	e.batches.Config = batch.Config{Memory: e.memory, Now: cfg.Now, Ready: e.ready, ReadyToo: e.readyToo, Note: e.note, Call: e.call, End: e.end}
-	limit.New(cfg.Objects, queue, e.now, cfg.Log)
+	limit.New(cfg.Objects, e.memory, e.now, cfg.Log)
 	for by := range flow.Causes {
 		if by != flow.ByNone {
 			cfg.Metrics.NewGauge(fmt.Sprintf("xtimer_held_tasks{by=%q}", by), func() float64 { return float64(queue.HeldItems()[by]) })
@@ -323,6 +323,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 		e.process.Stage("refill", e.refill),
 		e.process.Stage("ended", e.cancelFormer),
 		e.process.Stage("misfires", e.decideLate),
+		e.process.Stage("backlogs", e.decider().Run),
 		e.process.Stage("deferred", e.admitDeferred),
 		e.process.Stage("migrator", e.migrator.run),
 		e.process.Stage("auditor", e.audit),

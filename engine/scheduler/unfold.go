@@ -174,6 +174,10 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
 		return nil
 	}
+	if held := &u.e.memory.Backlogs; held.IsOpen(t, &o, u.e.now()) {
+		held.Add(t.ID) // see package resume
+		return nil
+	}
 	if t.Overlap == engine.OverlapQueue {
 		// What is left of an earlier range has a place behind this one.
 		later, err := u.isLater(ctx, o)
@@ -287,7 +291,7 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 	for _, due := range dues {
 		if !own.Has(due) {
 			r := policy.Row(t, due)
-			r.Origin = o.Origin
+			r.Origin, r.Held = o.Origin, o.Held
 			u.d.Owe = append(u.d.Owe, r)
 		}
 	}

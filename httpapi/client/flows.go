@@ -59,6 +59,20 @@ type Pause struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
+// Resume says which of the held dues are called: BacklogCall (the zero value) calls all of
+// them, BacklogLatest of each timer the last, BacklogSkip none. Each due that is not called gets
+// a record: skipped, reason paused. One-shots are left out only by BacklogSkip.
+type Resume struct {
+	Backlog string `json:"backlog,omitempty"`
+}
+
+// What Resume says.
+const (
+	BacklogCall   = "call"
+	BacklogLatest = "latest"
+	BacklogSkip   = "skip"
+)
+
 // PutFlow sets the limit of a flow key, or of all keys that a pattern such as user-*
 // matches, and says Created, Updated or Unchanged.
 func (c *Client) PutFlow(ctx context.Context, app, key string, limit FlowLimit, options ...CallOption) (string, error) {
@@ -101,9 +115,9 @@ func (c *Client) PauseFlow(ctx context.Context, app, key string, p Pause) (*Flow
 	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/pause", body: p, twice: true})
 }
 
-// ResumeFlow ends a pause and a cooldown: what was held is called.
-func (c *Client) ResumeFlow(ctx context.Context, app, key string) (*Flow, error) {
-	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/resume", twice: true})
+// ResumeFlow ends a pause and a cooldown.
+func (c *Client) ResumeFlow(ctx context.Context, app, key string, r Resume) (*Flow, error) {
+	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/resume", body: r, twice: true})
 }
 
 // CoolFlow closes a flow key until an instant.
@@ -144,8 +158,8 @@ func (c *Client) PauseApp(ctx context.Context, app string, p Pause) error {
 	return err
 }
 
-// ResumeApp ends a pause of an app, or of EachApp: what was held is called.
-func (c *Client) ResumeApp(ctx context.Context, app string) error {
-	_, err := send[struct{}](ctx, c, request{method: http.MethodPost, path: path("/v1/apps/%s/resume", app), twice: true})
+// ResumeApp ends a pause of an app, or of EachApp.
+func (c *Client) ResumeApp(ctx context.Context, app string, r Resume) error {
+	_, err := send[struct{}](ctx, c, request{method: http.MethodPost, path: path("/v1/apps/%s/resume", app), body: r, twice: true})
 	return err
 }

@@ -85,9 +85,9 @@ func (c *Client) PauseTarget(ctx context.Context, url string, p Pause) (*Target,
 	return c.toTarget(ctx, url, "/pause", p)
 }
 
-// ResumeTarget ends a pause and a cooldown: what was held is called.
-func (c *Client) ResumeTarget(ctx context.Context, url string) (*Target, error) {
-	return c.toTarget(ctx, url, "/resume", nil)
+// ResumeTarget ends a pause and a cooldown.
+func (c *Client) ResumeTarget(ctx context.Context, url string, r Resume) (*Target, error) {
+	return c.toTarget(ctx, url, "/resume", r)
 }
 
 // CoolTarget closes the target of a URL until an instant.

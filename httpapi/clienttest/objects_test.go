@@ -28,7 +28,10 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 		_, err := c.PauseFlow(ctx, "a", key, client.Pause{Reason: "a test"})
 		return err
 	})
-	all["resumeFlow"] = flow(func(key string) error { _, err := c.ResumeFlow(ctx, "a", key); return err })
+	all["resumeFlow"] = flow(func(key string) error {
+		_, err := c.ResumeFlow(ctx, "a", key, client.Resume{Backlog: client.BacklogLatest})
+		return err
+	})
 	all["coolFlow"] = flow(func(key string) error { _, err := c.CoolFlow(ctx, "a", key, time.Now().Add(time.Minute)); return err })
 	all["deleteFlow"] = flow(func(key string) error { return c.DeleteFlow(ctx, "a", key) })
 	target := func(call func(url string) error) func() error {
@@ -51,12 +54,15 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 		_, err := c.PauseTarget(ctx, url, client.Pause{Reason: "a test"})
 		return err
 	})
-	all["resumeTarget"] = target(func(url string) error { _, err := c.ResumeTarget(ctx, url); return err })
+	all["resumeTarget"] = target(func(url string) error {
+		_, err := c.ResumeTarget(ctx, url, client.Resume{Backlog: client.BacklogSkip})
+		return err
+	})
 	all["coolTarget"] = target(func(url string) error { _, err := c.CoolTarget(ctx, url, time.Now().Add(time.Minute)); return err })
 	all["deleteTarget"] = target(func(url string) error { return c.DeleteTarget(ctx, url) })
 	all["pauseApp"] = func() error { return c.PauseApp(ctx, "b", client.Pause{}) }
 	all["getAppPause"] = func() error { _, err := c.AppPause(ctx, "b"); return err }
-	all["resumeApp"] = func() error { return c.ResumeApp(ctx, "b") }
+	all["resumeApp"] = func() error { return c.ResumeApp(ctx, "b", client.Resume{}) }
 
 	secret := func(call func(name string) error) func() error {
 		return func() error {

@@ -98,11 +98,11 @@ func actOnFlow(v *visit) error {
 	case action == "pause":
 		_, err = v.api.PauseFlow(v.ctx, app, key, pause)
 	case action == "resume" && key == "":
-		if err = v.api.ResumeApp(v.ctx, app); client.IsNotFound(err) {
+		if err = v.api.ResumeApp(v.ctx, app, client.Resume{}); client.IsNotFound(err) {
 			err = nil // the app was never paused
 		}
 	case action == "resume":
-		_, err = v.api.ResumeFlow(v.ctx, app, key)
+		_, err = v.api.ResumeFlow(v.ctx, app, key, client.Resume{})
 	default:
 		err = &fault{http.StatusBadRequest, "The form is invalid."}
 	}

@@ -42,6 +42,15 @@ func (d *Decoder) Flow(to *engine.Flow) {
 	*to = engine.FlowOf(keys)
 }
 
+// ResumeFields are what a resume says: which of the dues that were held are called.
+var ResumeFields = []Field[string]{
+	{"backlog", func(d *Decoder, v *string) {
+		Choice(d, v, func(s string) (string, bool) {
+			return s, s == engine.BacklogCall || s == engine.BacklogLatest || s == engine.BacklogSkip
+		}, "call, latest, skip")
+	}},
+}
+
 // DecodeLimit reads the limit of a flow key, fills in its defaults, and judges it.
 func DecodeLimit(b []byte) (*flow.Limit, error) {
 	l := &flow.Limit{}

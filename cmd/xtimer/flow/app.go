@@ -61,10 +61,13 @@ apps. The end of that pause does not end the pauses of single apps.`,
 
 func newAppResume(r *remote.Server) *cobra.Command {
 	var all bool
+	var held resuming
 	cmd := &cobra.Command{
 		Use:   "resume APP | --all",
 		Short: "End the pause of an app, or of all apps: what was held is called",
+		Long:  "resume ends the pause of an app, or of all apps.\n\n" + resumeHelp,
 		Example: `  xtimer app resume shop
+  xtimer app resume shop --backlog latest
   xtimer app resume --all`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,12 +75,13 @@ func newAppResume(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := notPaused(r.ResumeApp(cmd.Context(), app), "app", app); err != nil {
+			if err := notPaused(r.ResumeApp(cmd.Context(), app, held.resume()), "app", app); err != nil {
 				return err
 			}
 			return say(cmd, "%s resumed\n", appWords(app))
 		},
 	}
+	held.flags(cmd)
 	allFlag(cmd, &all)
 	return cmd
 }

@@ -60,6 +60,20 @@ func notPaused(err error, what, name string) error {
 	return err
 }
 
+// resuming is the flag of a resume.
+type resuming struct{ backlog string }
+
+const resumeHelp = `--backlog says which dues are called of those that were held and wait for their
+first attempt: call (all of them), latest (of each timer the last) or skip (none).
+One-shots are left out only by skip. The others are recorded as skipped, reason paused.`
+
+func (h *resuming) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&h.backlog, "backlog", api.BacklogCall, "`WHICH` of the held dues are called: call, latest or skip")
+	_ = cmd.RegisterFlagCompletionFunc("backlog", cobra.FixedCompletions([]string{api.BacklogCall, api.BacklogLatest, api.BacklogSkip}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (h *resuming) resume() api.Resume { return api.Resume{Backlog: h.backlog} }
+
 // pausing is the flags of a pause.
 type pausing struct{ until, reason string }
 
@@ -225,22 +239,27 @@ func newPause(r *remote.Server) *cobra.Command {
 }
 
 func newResume(r *remote.Server) *cobra.Command {
-	return &cobra.Command{
-		Use:     "resume KEY",
-		Short:   "End the pause and the cooldown of a key: what was held is called",
-		Example: `  xtimer flow resume partner -n shop`,
-		Args:    cobra.ExactArgs(1),
+	var held resuming
+	cmd := &cobra.Command{
+		Use:   "resume KEY",
+		Short: "End the pause and the cooldown of a key: what was held is called",
+		Long:  "resume ends the pause and the cooldown of a key.\n\n" + resumeHelp,
+		Example: `  xtimer flow resume partner -n shop
+  xtimer flow resume partner --backlog skip -n shop`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := needApp(r); err != nil {
 				return err
 			}
-			_, err := r.ResumeFlow(cmd.Context(), r.App, args[0])
+			_, err := r.ResumeFlow(cmd.Context(), r.App, args[0], held.resume())
 			if err := notPaused(err, "flow", r.App+"/"+args[0]); err != nil {
 				return err
 			}
 			return say(cmd, "%s/%s resumed\n", r.App, args[0])
 		},
 	}
+	held.flags(cmd)
+	return cmd
 }
 
 func newDelete(r *remote.Server) *cobra.Command {

@@ -132,19 +132,24 @@ func newTargetPause(r *remote.Server) *cobra.Command {
 }
 
 func newTargetResume(r *remote.Server) *cobra.Command {
-	return &cobra.Command{
-		Use:     "resume URL",
-		Short:   "End the pause and the cooldown of a target: what was held is called",
-		Example: `  xtimer target resume https://partner.example.com`,
-		Args:    cobra.ExactArgs(1),
+	var held resuming
+	cmd := &cobra.Command{
+		Use:   "resume URL",
+		Short: "End the pause and the cooldown of a target: what was held is called",
+		Long:  "resume ends the pause and the cooldown of a target.\n\n" + resumeHelp,
+		Example: `  xtimer target resume https://partner.example.com
+  xtimer target resume https://partner.example.com --backlog latest`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := r.ResumeTarget(cmd.Context(), args[0])
+			_, err := r.ResumeTarget(cmd.Context(), args[0], held.resume())
 			if err := notPaused(err, "target", args[0]); err != nil {
 				return err
 			}
 			return say(cmd, "%s resumed\n", args[0])
 		},
 	}
+	held.flags(cmd)
+	return cmd
 }
 
 func newTargetCooldown(r *remote.Server) *cobra.Command {

@@ -1,0 +1,140 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/limit"
+)
+
+// pauseApp pauses the app without an end, and resumeIt ends a pause.
+func (w *world) pauseIt(t *testing.T, k engine.ObjectKey) {
+	t.Helper()
+	w.change(t, k, func(x *limit.Object) { x.PausedUntil = engine.MaxDue })
+}
+
+func (w *world) resumeIt(t *testing.T, k engine.ObjectKey, backlog string) {
+	t.Helper()
+	w.change(t, k, func(x *limit.Object) { x.Resume(backlog, w.now()) })
+}
+
+func (w *world) change(t *testing.T, k engine.ObjectKey, f func(x *limit.Object)) {
+	t.Helper()
+	x, err := limit.Read(w.Objects().Get(k))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(&x)
+	if _, _, err := w.Objects().Put(t.Context(), k, x.Body(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told is what the records of a timer say of its dues in [from, to]: each must have one.
+func (w *world) told(t *testing.T, id engine.TimerID, dues []int64) (called []int64, records int) {
+	t.Helper()
+	of := map[int64]int{}
+	for _, r := range w.records(id) {
+		if r.Key.Due > dues[len(dues)-1] {
+			continue
+		}
+		records++
+		n := int64(0)
+		for _, due := range dues {
+			if r.Key.Due <= due && due <= max(r.Key.Due, r.DueLast) {
+				of[due]++
+				n++
+			}
+		}
+		switch {
+		case r.Status == engine.Succeeded:
+			called = append(called, r.Key.Due)
+		case r.Status != engine.Skipped || r.Reason != engine.ReasonPaused || max(r.Count, 1) != n:
+			t.Errorf("timer %s: %v %q of %d dues from %s, which are %d", id, r.Status, r.Reason, r.Count, stamp(r.Key.Due), n)
+		}
+	}
+	for _, due := range dues {
+		if of[due] != 1 {
+			t.Fatalf("timer %s: due %s has %d records", id, stamp(due), of[due])
+		}
+	}
+	slices.Sort(called)
+	return called, records
+}
+
+// What a pause held, in each of the places where it may be: in memory, in rows, and in a
+// range, for each overlap. A crash comes a while after the resume; -1: none does.
+func TestResumeWithABacklog(t *testing.T) {
+	for _, policy := range []string{engine.BacklogCall, engine.BacklogLatest, engine.BacklogSkip} {
+		for crash, pause := range map[time.Duration]int64{-1: 300, 0: 20, 2 * time.Millisecond: 20, 12 * time.Millisecond: 300, 600 * time.Millisecond: 300} {
+			t.Run(fmt.Sprintf("%s after %d s, crash %v", policy, pause, crash), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) { resumeWith(t, w, policy, pause*1000, crash) })
+			})
+		}
+	}
+}
+
+func resumeWith(t *testing.T, w *world, policy string, pause int64, crash time.Duration) {
+	w.config.MaxWaiting = 200
+	w.start()
+	from := w.now() - w.now()%60_000 + 60_000
+	time.Sleep(time.Duration(from-w.now()-500) * time.Millisecond)
+	app := limit.AppKey("app")
+	w.pauseIt(t, app)
+	var ids []engine.TimerID
+	for i := range 8 {
+		ids = append(ids, w.make(timer(fmt.Sprint("every", i), cron("*/2 * * * * *"), misfire(engine.MisfireAll, time.Hour))))
+	}
+	shot := w.make(timer("shot", at(from+10_000)))
+	queued := w.make(timer("queue", cron("*/10 * * * * *"), overlap(engine.OverlapQueue), elsewhere("app", "http://127.0.0.2:1/x")))
+	skipped := w.make(timer("skip", cron("*/10 * * * * *"), overlap(engine.OverlapSkip), elsewhere("app", "http://127.0.0.2:1/x")))
+	time.Sleep(time.Duration(from+pause-w.now()+250) * time.Millisecond)
+	if n := w.made(); n != 0 {
+		t.Fatalf("%d calls of an app that is paused", n)
+	}
+	w.resumeIt(t, app, policy)
+	if crash >= 0 {
+		time.Sleep(crash)
+		w.crash(0)
+	}
+	time.Sleep(3 * time.Second)
+	want := func(dues []int64) []int64 {
+		switch policy {
+		case engine.BacklogLatest:
+			return dues[len(dues)-1:]
+		case engine.BacklogSkip:
+			return nil
+		}
+		return dues
+	}
+	time.Sleep(20 * time.Second)
+	w.settle()
+	for i, id := range ids {
+		dues := grid(from-1, from+pause, 2000, 0)
+		called, _ := w.told(t, id, dues)
+		equal(t, fmt.Sprint("every", i), called, want(dues))
+	}
+	called, _ := w.told(t, queued, grid(from-1, from+pause, 10_000, 0))
+	equal(t, "queue", called, want(grid(from-1, from+pause, 10_000, 0)))
+	r := w.record(engine.Key{Timer: shot, Due: from + 10_000})
+	if r == nil || (r.Status == engine.Skipped) != (policy == engine.BacklogSkip) {
+		t.Errorf("the one-shot: %+v", r)
+	}
+	n := 0
+	for _, r := range w.records(skipped) {
+		if r.Key.Due <= from+pause && r.Status == engine.Succeeded {
+			n++
+		}
+	}
+	if n != len(want([]int64{1})) {
+		t.Errorf("of the timer with overlap skip %d dues were called", n)
+	}
+	for _, id := range ids { // what comes later is called
+		if r := w.record(engine.Key{Timer: id, Due: from + pause + 2000}); crash < 0 && (r == nil || r.Status != engine.Succeeded) {
+			t.Errorf("the next due: %+v", r)
+		}
+	}
+}
