@@ -6,8 +6,8 @@ import (
 	"xtimer/engine/flow"
 )
 
-// Among several nodes the calls of a flow key with a limit are granted by the node that owns
-// the key (engine/allot):
+// Among several nodes the calls of a flow key or of a target with a limit are granted by the node
+// that owns the key (engine/allot):
 //
 //	passes ── the gate has no call that was granted ──► wants ── Wants ──► the owner ── Grant ──► admit
 //	                                                      ▲                                        │
@@ -38,7 +38,7 @@ type Want struct {
 // share has the calls of a gate granted by the owner of its key, if its limit is of that
 // kind. mu is held.
 func (q *Queue[T]) share(g *gate[T], now time.Duration) {
-	if q.cfg.Wanting == nil || g.name.Kind != flow.OfFlow {
+	if q.cfg.Wanting == nil || g.name.Kind == flow.OfApp {
 		return
 	}
 	if q.alone {

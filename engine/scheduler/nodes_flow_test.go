@@ -9,14 +9,22 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/engine"
 	"xtimer/engine/allot"
 	"xtimer/engine/flow"
 	"xtimer/engine/scheduler"
 )
 
-// The rate of a key holds for the calls of three nodes together: while all run, and when the
-// node that owns the key is killed. No node starves.
+// The rate of a key, or of a target, holds for the calls of three nodes together: while all
+// run, and when the node that owns the key is killed. No node starves.
 func TestNodesKeepTheRateOfAKey(t *testing.T) {
+	t.Run("key", func(t *testing.T) { nodesKeepTheRate(t, keyK, flows("k")) })
+	t.Run("target", func(t *testing.T) {
+		nodesKeepTheRate(t, flow.Name{Kind: flow.OfTarget, Key: flow.TargetOf("http://127.0.0.1:1")})
+	})
+}
+
+func nodesKeepTheRate(t *testing.T, name flow.Name, opts ...func(*engine.Definition)) {
 	bubble(t, func(t *testing.T, w *world) {
 		const rate, each = 20, 300
 		ws := w.nodes(3)
@@ -27,7 +35,7 @@ func TestNodesKeepTheRateOfAKey(t *testing.T) {
 			x.tune = func(e *scheduler.Scheduler) {
 				r := perSecond(rate)
 				r.Started = true
-				e.SetRule(keyK, &r)
+				e.SetRule(name, &r)
 				now.Store(address, e)
 				e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
 					if o, ok := now.Load(address); ok {
@@ -42,7 +50,7 @@ func TestNodesKeepTheRateOfAKey(t *testing.T) {
 		due := w.now() + 1000
 		for i, x := range ws {
 			for n := range each {
-				x.make(timer(fmt.Sprint(i, "-", n), at(due), flows("k")))
+				x.make(timer(fmt.Sprint(i, "-", n), at(due), opts...))
 			}
 		}
 		by := func(since int64) (by [3]int, all []int64) {
@@ -67,7 +75,7 @@ func TestNodesKeepTheRateOfAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner := slices.IndexFunc(ws, func(x *world) bool {
-			return x.node.life.Load() == seen.Shards[allot.Shard(flow.Name{Kind: flow.OfFlow, App: "app", Key: "k"})].Holder
+			return x.node.life.Load() == seen.Shards[allot.Shard(name)].Holder
 		})
 		now.Delete(ws[owner].node.Node.Address)
 		ws[owner].kill()
