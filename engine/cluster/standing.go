@@ -96,7 +96,7 @@ func (m *Member) Quiet() time.Duration {
 		return 0
 	}
 	now := m.cfg.Boot()
-	from := q.upTo // of a clock that differs it is not known since when, but for a beat
+	from := q.upTo // nobody noted when the clock began to differ; Quiet is asked at each beat, so the error is a beat
 	if !m.ClockDiffers() {
 		from = max(from, m.lease.acknowledged()+m.cfg.Times.Hold)
 	}

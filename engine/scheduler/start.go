@@ -104,8 +104,9 @@ func readFormer(j engine.Journal, kept bool) (*former, error) {
 	return f, nil
 }
 
-// readKept has j tell of those of some shards that the cold tier has gone back with, as if
-// what the journal keeps had not been settled. found is how the shards stand.
+// readKept adds to j what the journal keeps of the shards whose watermark is earlier than the
+// journal has noted: the cold tier has lost these results, so they are as if not settled yet.
+// found is how the shards stand.
 func (e *Scheduler) readKept(of engine.Set, found []engine.Shard, j *former) error {
 	settled, back := e.cfg.Journal.Settled(), engine.Set{}
 	if settled == nil {
