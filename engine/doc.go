@@ -47,7 +47,7 @@
 //	ahead      migrator.go    warm → wheel (the next minutes); owed → memory
 //	           fill.go        cold → warm (the next hour), and what the warm tier lost
 //	           admit.go       an entry becomes a timer in memory
-//	           resident/deferred.go  … or waits outside, where its flow keys have enough in memory
+//	           resident/deferred.go  … or waits outside, where its lane is held and has enough in memory
 //	memory     engine/resident  the timers and tasks that are in memory, in 256 shards; state.go draws a task's way
 //	due        resident/add.go    wheel → tasks; each timer's next due back into the wheel
 //	           resident/lanes.go  what of a lane waits in memory; the rest are rows, see refill.go

@@ -48,7 +48,7 @@ func (m *Memory) Load(id engine.TimerID, t *engine.Timer, from int64, own bool, 
 
 // enrollToLoad is enroll for a timer that is loaded; nil: it is deferred. mu is held.
 func (m *Memory) enrollToLoad(sh *shard, t *engine.Timer, after int64) (*Timer, error) {
-	if t.Flow != "" && sh.timers[t.ID] == nil {
+	if t.Schedule.OneShot() && sh.timers[t.ID] == nil && m.Lanes.of(t).isGated() {
 		p, err := plan.Of(t)
 		if err != nil || m.defers(t, &p, after) {
 			return nil, err
@@ -115,7 +115,7 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	}
 	t.Status, t.NotBefore = engine.Waiting, o.NotBefore
 	if t.forced = def.IsForced(&o); t.forced {
-		t.Lane, t.turn.Lane = m.Lanes.Of(o.Lane), m.Queue.ForcedLane(def.App, engine.TargetOf(def.Callback.URL), string(def.Flow), def.BatchClass())
+		t.Lane, t.turn.Lane = m.Lanes.ofRow(def, &o), m.Lanes.forcedQueueOf(def)
 	}
 	if o.Held != 0 {
 		m.wasHeld(sh, t, &o, now)

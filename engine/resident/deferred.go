@@ -2,6 +2,7 @@ package resident
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -9,8 +10,8 @@ import (
 	"xtimer/engine/plan"
 )
 
-// Deferred are one-shots whose flow keys let fewer calls through than come due: an id and a
-// due each (16 bytes), where a timer in memory takes 1 KB.
+// Deferred are one-shots of lanes with gates (Lanes) which let fewer calls through than come due:
+// an id and a due each (16 bytes), where a timer in memory takes 1 KB.
 //
 //	load, create ──► the wheel, while fewer than heldMost of the lane are there or wait
 //	     └── else ─► Deferred ── there is room 2 s before the due ──► the wheel
@@ -47,14 +48,17 @@ const second = int64(1000)
 // defers reports whether a one-shot does not come into memory before its due, because
 // enough others of its lane are there. The mu of its shard is held.
 func (m *Memory) defers(t *engine.Timer, p *plan.Plan, after int64) bool {
-	if t.Flow == "" || !p.OneShot() || !m.Queue.Lane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow)).IsGated() {
+	if !p.OneShot() {
+		return false
+	}
+	l := m.Lanes.of(t)
+	if !l.isGated() {
 		return false
 	}
 	due, ok := p.Next(after)
 	if !ok || due >= m.Horizon.Load() || due <= m.now() {
 		return false
 	}
-	l := m.Lanes.of(t)
 	if l.roomAhead() > 0 {
 		return false
 	}
@@ -101,16 +105,19 @@ func (d *Deferred) coming(es []engine.Entry, from, end int64, most int) []engine
 func (l *Lane) roomAhead() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.spilled {
+	switch {
+	case l.spilled:
 		return 0
+	case !l.isGated(): // any more
+		return math.MaxInt
 	}
 	return heldMost - l.resident - int(l.ahead.Load())
 }
 
 // addFull leaves a one-shot whose due is past to a decision, which makes it a row, when the
-// flow keys of its lane have enough in memory. mu is held.
+// lane has gates and enough in memory. mu is held.
 func (m *Memory) addFull(lv *Timer, after int64) bool {
-	if lv.def.Flow == "" || !lv.plan.OneShot() || !lv.lane.IsGated() {
+	if !lv.plan.OneShot() || !lv.lane.IsGated() {
 		return false
 	}
 	due, ok := lv.plan.Next(after)
@@ -121,9 +128,9 @@ func (m *Memory) addFull(lv *Timer, after int64) bool {
 	return true
 }
 
-// countAhead counts a one-shot in the wheel that has flow keys. mu is held.
+// countAhead counts a one-shot in the wheel whose lane has gates. mu is held.
 func (lv *Timer) countAhead() {
-	if lv.def.Flow != "" && lv.plan.OneShot() {
+	if lv.plan.OneShot() && lv.lane.IsGated() {
 		lv.ahead = lv.inMemory()
 		lv.ahead.ahead.Add(1)
 	}

@@ -14,7 +14,7 @@ import (
 // limits of its target and of its flow keys. What held it, and for how long, goes into its
 // record, and tells a start that its row is no misfire.
 
-// heldMost is how many tasks of a lane with flow keys are in memory at most: what its keys
+// heldMost is how many tasks of a lane with gates are in memory at most: what the gates
 // let through needs no more, and the rest are rows.
 const heldMost = 10_000
 
@@ -54,7 +54,7 @@ func (t *Task) heldBy() string {
 // KeepsPlaces reports whether tasks of a timer keep a place of a key or of a target until they
 // end.
 func (m *Memory) KeepsPlaces(t *engine.Timer) bool {
-	return m.Queue.HasRules() && m.Queue.KeepsPlaces(m.laneOf(t))
+	return m.Queue.HasRules() && m.Queue.KeepsPlaces(m.Lanes.queueOf(t))
 }
 
 // wasHeld adds to a task that comes from a row which was held that it was held since: a

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"xtimer/engine"
+	"xtimer/engine/fair"
 )
 
 // Lanes bound what waits in memory, so that no target's backlog costs memory without
@@ -23,6 +24,9 @@ import (
 // is spilled: a one-shot that comes due in it meanwhile becomes a row behind those that
 // wait, so that their order stays, and a recurring timer falls behind: one row stands for
 // all its dues (unfold.go). A task in memory costs about 700 bytes.
+//
+// A lane that goes through a gate of the queue (engine/fair: a pause, the limit of a target or
+// of a flow key) may be held for days, whatever holds it. It has heldMost tasks in memory at most.
 type Lanes struct {
 	limit    int64
 	Resident atomic.Int64 // unfinished tasks in memory
@@ -35,6 +39,7 @@ type Lanes struct {
 
 	Turns    Inbox[*Lane]  // the spilled lanes, which refill reads in turns
 	resuming *atomic.Int64 // see Memory
+	queue    *fair.Queue[*Task]
 }
 
 const (
@@ -50,8 +55,10 @@ type Lane struct {
 	mu   sync.Mutex // guards all below
 	dead bool       // forgotten: another may stand in its place
 
-	keyed    bool         // it has flow keys: see heldMost
-	ahead    atomic.Int64 // one-shots with flow keys in the wheel; not guarded
+	// queued is the lane of the queue in which its tasks wait, or one of them; nil: no timer of
+	// the lane came yet. Not guarded.
+	queued   atomic.Pointer[fair.Lane[*Task]]
+	ahead    atomic.Int64 // one-shots in the wheel that came while the lane was gated; not guarded
 	resident int          // unfinished tasks in memory
 	spilled  bool         // rows wait that are not in memory
 	// leaving are the tasks that wait for their row, and go then; while staying, they
@@ -70,8 +77,8 @@ type Lane struct {
 // LastPlace is later than all places.
 var lastPlace = engine.Place{NotBefore: math.MaxInt64}
 
-func newLanes(limit int) *Lanes {
-	return &Lanes{limit: int64(limit), byID: map[engine.Lane]*Lane{}, Turns: newInbox[*Lane]()}
+func newLanes(limit int, q *fair.Queue[*Task]) *Lanes {
+	return &Lanes{limit: int64(limit), queue: q, byID: map[engine.Lane]*Lane{}, Turns: newInbox[*Lane]()}
 }
 
 // Of finds or makes the memory of a lane.
@@ -92,18 +99,34 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 // of finds or makes that of a timer.
 func (ls *Lanes) of(t *engine.Timer) *Lane {
 	l := ls.Of(t.Lane())
-	if t.Flow != "" {
-		l.mu.Lock()
-		l.keyed = true
-		l.mu.Unlock()
+	if l.queued.Load() == nil || l.isGated() { // the queue may have forgotten it
+		l.queued.Store(ls.queueOf(t))
 	}
 	return l
+}
+
+// queueOf is the lane of the queue in which tasks of a timer wait.
+func (ls *Lanes) queueOf(t *engine.Timer) *fair.Lane[*Task] {
+	return ls.queue.BatchLane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow), t.BatchClass())
+}
+
+// forcedQueueOf is that of its tasks that are forced.
+func (ls *Lanes) forcedQueueOf(t *engine.Timer) *fair.Lane[*Task] {
+	return ls.queue.ForcedLane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow), t.BatchClass())
+}
+
+// isGated reports whether the lane goes through a gate, or may.
+func (l *Lane) isGated() bool {
+	q := l.queued.Load()
+	return q != nil && q.IsGated()
 }
 
 // ofRow finds or makes that of a row of a timer.
 func (ls *Lanes) ofRow(t *engine.Timer, o *engine.Owed) *Lane {
 	if t.IsForced(o) {
-		return ls.Of(o.Lane)
+		l := ls.Of(o.Lane)
+		l.queued.Store(ls.forcedQueueOf(t))
+		return l
 	}
 	return ls.of(t)
 }
@@ -151,7 +174,7 @@ func (l *Lane) room() int {
 	}
 	share := max(l.all.limit/max(lanes, 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
 	room := int(max(free, share))
-	if l.keyed {
+	if l.isGated() {
 		room = min(room, heldMost-l.resident)
 	}
 	return room
@@ -265,8 +288,8 @@ func (l *Lane) Begin() (t Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.Room = min(refillTo-l.resident, l.room(), refillPage)
-	if l.keyed && l.resident > heldMost-refillPage {
-		t.Room = 0 // a page at a time, not a row for each call that its keys let through
+	if l.isGated() && l.resident > heldMost-refillPage {
+		t.Room = 0 // a page at a time, not a row for each call that its gates let through
 	}
 	t.Rows = min(t.Room, l.page)
 	t.From = l.next

@@ -9,7 +9,7 @@ import (
 // A lane that has nothing in memory counts itself when it asks for its share: the second
 // of two lanes gets half of what may wait, also while the first has taken all of it.
 func TestShareOfASecondLane(t *testing.T) {
-	lanes := newLanes(40)
+	lanes := newLanes(40, nil)
 	first, second := lanes.Of(1), lanes.Of(2)
 	for range 40 {
 		first.enter()
@@ -21,7 +21,7 @@ func TestShareOfASecondLane(t *testing.T) {
 
 // A turn reads about as many rows as the one before has taken: of ranges only some are taken.
 func TestPageOfATurn(t *testing.T) {
-	m := &Memory{Lanes: newLanes(1 << 20)}
+	m := &Memory{Lanes: newLanes(1<<20, nil)}
 	m.Lanes.resuming = &m.Resuming
 	l := m.Lanes.Of(1)
 	l.Waits(engine.Place{})

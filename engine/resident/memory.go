@@ -54,7 +54,7 @@ type Memory struct {
 	Bodies Bodies
 	Lanes  *Lanes
 	Late   LateTimers
-	// Deferred: what flow keys hold, and need not be in memory before its due.
+	// Deferred: what is held, and need not be in memory before its due.
 	Deferred Deferred
 	Former   FormerRows
 	Backlogs Backlogs
@@ -83,7 +83,7 @@ type Memory struct {
 
 // New makes an empty one.
 func New(cfg Config) *Memory {
-	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting)}
+	m := &Memory{cfg: cfg, Queue: cfg.Queue, Wheel: cfg.Wheel, Lanes: newLanes(cfg.MaxWaiting, cfg.Queue)}
 	m.owned.Store(&cfg.Owned)
 	m.held.Store(&cfg.Owned)
 	if cfg.IsNode {

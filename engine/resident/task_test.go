@@ -12,7 +12,8 @@ import (
 // A timer that left the roster and comes back has tasks of its former time there:
 // what ended and is not settled is not called again.
 func TestTakeAfterATimerCameBack(t *testing.T) {
-	m, sh := &Memory{Lanes: newLanes(1000), Queue: fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1})}, &shard{backlogs: &Backlogs{}, timers: map[engine.TimerID]*Timer{}}
+	q := fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1})
+	m, sh := &Memory{Lanes: newLanes(1000, q), Queue: q}, &shard{backlogs: &Backlogs{}, timers: map[engine.TimerID]*Timer{}}
 	def := &engine.Timer{ID: 1}
 	def.Callback.URL = "http://127.0.0.1:9/"
 	lv := m.join(sh, def, &plan.Plan{})

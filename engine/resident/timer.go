@@ -222,14 +222,9 @@ func (m *Memory) join(sh *shard, t *engine.Timer, p *plan.Plan) *Timer {
 	return lv
 }
 
-// laneOf is the lane of the queue in which tasks of a timer wait.
-func (m *Memory) laneOf(t *engine.Timer) *fair.Lane[*Task] {
-	return m.Queue.BatchLane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow), t.BatchClass())
-}
-
 // assign gives a timer the lane of its app and target. mu is held.
 func (m *Memory) assign(lv *Timer) {
-	lv.lane = m.laneOf(lv.def)
+	lv.lane = m.Lanes.queueOf(lv.def)
 	lv.laneMemory = m.Lanes.of(lv.def)
 }
 

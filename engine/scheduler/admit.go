@@ -173,8 +173,8 @@ var missing = []byte{}
 // deferredEvery is how often what is deferred is looked at.
 const deferredEvery = 20 * time.Millisecond
 
-// admitDeferred brings one-shots into memory, or into rows, that wait for room in the lanes of
-// their flow keys, until ctx ends: see resident.Deferred.
+// admitDeferred brings one-shots into memory, or into rows, that wait for room in lanes that
+// are held, until ctx ends: see resident.Deferred.
 func (e *Scheduler) admitDeferred(ctx context.Context) error {
 	turns := resident.NewDeferredTurns(e.memory)
 	for ctx.Err() == nil {
@@ -195,7 +195,7 @@ func (e *Scheduler) admitDeferred(ctx context.Context) error {
 		err := e.migrator.admit(ctx, es, es[0].Due, read)
 		read.End()
 		for err != nil && ctx.Err() == nil {
-			e.log.Error("cannot read one-shots whose flow keys have held them back; trying again", "error", err)
+			e.log.Error("cannot read one-shots that are held; trying again", "error", err)
 			process.Sleep(ctx, time.Second)
 			read := e.memory.Reads.Begin()
 			err = e.migrator.admit(ctx, es, es[0].Due, read)

@@ -134,3 +134,52 @@ func TestDeferredOneShotsSurviveACrash(t *testing.T) {
 		}
 	})
 }
+
+// Whatever holds a lane: at most 10,000 one-shots of it are in memory, before their due and after
+// it. When the pause ends, each is called once, in the order of the dues.
+func TestOneShotsOfAPauseStayOutOfMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip()
+	}
+	for name, held := range map[string]flow.Name{"app": appApp, "target": {Kind: flow.OfTarget, Key: flow.TargetOf("http://127.0.0.1:1")}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) { pauseOneShots(t, w, held) })
+		})
+	}
+}
+
+func pauseOneShots(t *testing.T, w *world, held flow.Name) {
+	const n, inFlight = 11_000, 20
+	w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = inFlight, inFlight, inFlight
+	w.start()
+	w.SetRule(held, &pause)
+	due := w.now() + 100_000 // after the minute that is loaded, and the next
+	for i := range n {
+		name := fmt.Sprint(i)
+		w.replies(name, slow(5*time.Millisecond))
+		w.make(timer(name, at(due+int64(i)), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+	}
+	time.Sleep(95 * time.Second)
+	if m := w.metric("xtimer_wheel_tasks"); m > 10_100 || m < 9_000 {
+		t.Errorf("%v lie in the wheel", m)
+	}
+	time.Sleep(15 * time.Second)
+	if m := w.Resident(); m > 10_000 {
+		t.Errorf("%d tasks are in memory", m)
+	}
+	w.SetRule(held, nil)
+	time.Sleep(10 * time.Second)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	called, latest := map[engine.TimerID]int{}, int64(0)
+	for _, c := range w.calls {
+		called[c.key.Timer]++
+		if c.key.Due < latest-2*inFlight {
+			t.Fatalf("the due %d ms before another is called after it", latest-c.key.Due)
+		}
+		latest = max(latest, c.key.Due)
+	}
+	if len(called) != n || len(w.calls) != n {
+		t.Errorf("%d calls of %d one-shots, want %d", len(w.calls), len(called), n)
+	}
+}
