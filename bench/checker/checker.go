@@ -21,6 +21,17 @@
 //	L11 audit         the auditor found nothing
 //	L12 load          enough was going on for the rest to mean anything
 //	L13 fresh         what has waited for too long is not called for the first time
+//	L14 rate          no window of per has more calls of a flow key than its rate
+//	L15 in line       tasks of a flow key with one place, which a task keeps until its end, go
+//	                  one after the other, in the order of their dues
+//	L16 paused        no call is handed out while its app or one of its flow keys is paused
+//
+// L14 and L16 are about calls that are handed out to a worker. A receiver sees their first
+// byte later, by the time that a connection, a busy machine and the receiver itself take: by
+// OnTheWay at most. So a call that arrived at t was handed out in [t−OnTheWay, t], and rate+1
+// calls break L14 if they were handed out within per wherever in that time each of them was:
+// at the receiver no window of per−OnTheWay may have more than rate. Where it is known when a
+// call was begun, per is judged exactly.
 package checker
 
 import (
@@ -40,6 +51,7 @@ type Report struct {
 	Repeats    int // calls that came again after they were taken, all of them beside a crash
 	Beside     int // the most of them beside one crash
 	Faults     int
+	Full       int // calls of flow keys that came as soon as the rate allowed, or nearly
 	Late       Lateness
 }
 
@@ -67,6 +79,9 @@ func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d dues, %d arrivals, %d repeats beside %d faults (%d at most beside one), %d violations",
 		r.Dues, r.Arrivals, r.Repeats, r.Faults, r.Beside, len(r.Violations))
+	if r.Full > 0 {
+		fmt.Fprintf(&b, "; %d calls of flow keys came as soon as the rate allowed", r.Full)
+	}
 	if l := r.Late; l.Dues > 0 {
 		fmt.Fprintf(&b, "; lateness of %d outside faults: p50 %d, p99 %d, max %d µs", l.Dues, l.P50, l.P99, l.Max)
 	}
@@ -199,6 +214,7 @@ func (c *court) judge(timers []*Timer) {
 		c.retries(o)
 	}
 	c.repeats()
+	c.flows()
 	c.lateness()
 }
 

@@ -9,8 +9,8 @@ import (
 func (c *court) lateness() {
 	var late []int64
 	for _, o := range c.all {
-		if len(o.arrivals) == 0 {
-			continue
+		if len(o.arrivals) == 0 || o.timer.some(func(d *Definition) bool { return d.Flow != "" }) {
+			continue // what a flow holds is late by somebody's will
 		}
 		first := o.arrivals[0]
 		if o.At < max(o.Eras[0].From, c.run.Settled) {

@@ -17,6 +17,9 @@ func (c *court) load() {
 	if c.run.P99 > 0 && c.Late.Dues < minLate {
 		invalid(fmt.Sprintf("the lateness of %d dues outside faults is known, fewer than %d", c.Late.Dues, minLate))
 	}
+	if c.Full < c.run.MinFull {
+		invalid(fmt.Sprintf("%d calls of flow keys came as soon as the rate allowed, fewer than %d", c.Full, c.run.MinFull))
+	}
 	var dues []int64
 	for _, o := range c.all {
 		if o.Must {

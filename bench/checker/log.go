@@ -40,6 +40,9 @@ const (
 	List    = "list"    // at the end: the ids of all timers that there are
 	Task    = "task"    // at the end: a task, or a run of them, that did not succeed
 	Audit   = "audit"   // at the end: violations that the auditor has counted
+	Limits  = "limit"   // the limit of a flow key, or of all that match a pattern; none: it is removed
+	Pause   = "pause"   // of a flow key, of all that match a pattern, or of an app
+	Resume  = "resume"  // likewise
 )
 
 // Asked is a request and its answer.
@@ -67,6 +70,19 @@ type Asked struct {
 	Final      *Final     `json:"final,omitempty"`      // of a task
 	Violations int64      `json:"violations,omitempty"` // of an audit
 	Conditions *Condition `json:"conditions,omitempty"` // of a run
+
+	Flow  string `json:"flow,omitempty"`  // the key, or the pattern; "" of a pause: the app
+	Limit *Limit `json:"limit,omitempty"` // of a flow
+	Until int64  `json:"until,omitempty"` // Unix ms: of a pause; 0: it has no end
+}
+
+// Limit is what a flow key allows. Zero fields limit nothing.
+type Limit struct {
+	Rate        int    `json:"rate,omitempty"`
+	Per         int64  `json:"per,omitempty"` // ms
+	Burst       int    `json:"burst,omitempty"`
+	Concurrency int    `json:"concurrency,omitempty"`
+	Hold        string `json:"hold,omitempty"` // task: see L15
 }
 
 // Definition is what of a timer's definition can be judged.
@@ -81,7 +97,9 @@ type Definition struct {
 	MisfireWindow int64  `json:"misfire_window,omitempty"` // ms
 	Timeout       int64  `json:"timeout,omitempty"`        // ms
 	StaleAfter    int64  `json:"stale_after,omitempty"`    // ms; 0: max_age alone
-	Retry         Retry  `json:"retry"`
+	// Flow has the flow keys, with a space between two of them.
+	Flow  string `json:"flow,omitempty"`
+	Retry Retry  `json:"retry"`
 }
 
 // Schedule says when. Jitter is not judged: it is the service's own secret.
@@ -126,6 +144,9 @@ type Condition struct {
 	MinRate int   `json:"min_rate"` // arrivals in the second before each fault, or the run is invalid
 	MinOpen int   `json:"min_open"` // calls due or arriving in the 100 ms before each fault, or it is invalid
 	Recover int64 `json:"recover"`  // ms: what a fault made late has arrived so long after it
+	// MinFull is how many calls of flow keys have to have come as soon as the rate allows, or
+	// the run is invalid: see L14.
+	MinFull int `json:"min_full,omitempty"`
 	// Lateness outside faults (µs), at p50, p99 and the most; 0: not judged. Calm
 	// is how long (ms) after a fault it counts as outside; 0: Recover.
 	P50, P99, Max int64 `json:",omitempty"`
@@ -137,6 +158,9 @@ type Condition struct {
 	// until it arrives. 0: 2 s and 1 s, on a machine with more to do than it has cores.
 	Unsynced int64 `json:"unsynced,omitempty"`
 	OnTheWay int64 `json:"on_the_way,omitempty"`
+	// Waits is how long (ms) a call that was handed out may wait for the journal until it is
+	// begun. It is looked at where Begun is known.
+	Waits int64 `json:"waits,omitempty"`
 }
 
 // Arrived is a call that reached the receiver.
