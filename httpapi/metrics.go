@@ -136,7 +136,7 @@ var help = map[string]string{
 	"xtimer_wheel_tasks":            "Timers and retries in the wheel.",
 
 	"xtimer_alert_queue":                    "Messages of alerts that wait for their channels.",
-	"xtimer_alert_overflow_total":           "Failed tasks that came faster than the alerter took them; the alerter reads them from history.",
+	"xtimer_alert_overflow_total":           "Failed tasks that came faster than the alerter took them; they are judged later, and none is lost.",
 	"xtimer_alerts_total":                   "Messages of alerts, by the kind of their channel and what came of them.",
 	"xtimer_incidents":                      "Open incidents of this server's alerts, by severity.",
 	"xtimer_lease_age_seconds":              "In a cluster: how long ago the last beat began that the database confirmed; the node calls nothing while it is above two thirds of --lease.",

@@ -29,6 +29,7 @@ type world struct {
 	send func(d *Delivery) Result
 	stop func()
 	gone atomic.Uint64 // the timer that is not there
+	away atomic.Bool   // definitions cannot be read
 	puts time.Duration // how long it takes to store an object
 }
 
@@ -43,6 +44,19 @@ func (c timers) Timer(_ context.Context, id engine.TimerID) (*engine.Timer, erro
 		return nil, engine.ErrNotFound
 	}
 	return &engine.Timer{ID: id}, nil
+}
+
+func (c timers) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) {
+	if c.w.away.Load() {
+		return nil, engine.ErrUnavailable
+	}
+	all := make([][]byte, len(ids))
+	for i, id := range ids {
+		if uint64(id) != c.w.gone.Load() {
+			all[i] = engine.Carried(&engine.Timer{ID: id, Definition: engine.Definition{App: "shop", Name: fmt.Sprint("t", id), Labels: []engine.Label{{Key: "team", Value: "a"}}}})
+		}
+	}
+	return all, nil
 }
 
 func (c timers) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
@@ -302,32 +316,6 @@ func TestRestart(t *testing.T) {
 		}
 		w.ends(1, engine.Succeeded)
 		w.says(2*time.Second, "incident.recovered")
-		w.stop()
-	})
-}
-
-// What found the ring full is read from history, once.
-func TestOverflow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory.NewCold())
-		w.channel(60)
-		w.rule("r", func(r *Rule) { r.By = "app" })
-		const n = ringSize + 5000
-		now := time.Now().UnixMilli()
-		var records []engine.Record
-		for i := range n {
-			task := &engine.Task{Key: engine.Key{Timer: engine.TimerID(i + 1), Due: now}, App: "shop", Status: engine.Dead, Ended: now}
-			records = append(records, engine.Record{Key: task.Key, Status: task.Status, Encoded: engine.AppendTask(nil, task)})
-			w.Ended(task)
-		}
-		if err := w.cold.Settle(t.Context(), &engine.Settlement{Owner: "n", Tasks: records}); err != nil {
-			t.Fatal(err)
-		}
-		w.run()
-		w.says(10*time.Second, "incident.opened")
-		if all := w.Incidents("shop"); len(all) != 1 || all[0].Count != n {
-			t.Errorf("%d failures are counted, want %d", all[0].Count, n)
-		}
 		w.stop()
 	})
 }

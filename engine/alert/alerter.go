@@ -46,7 +46,7 @@ type Alerter struct {
 	mu     sync.Mutex // guards what follows
 	judge  *judge
 	open   map[string]*Incident // by id
-	seen   recent[bool]         // what was judged lately, so that a look into history counts nothing twice
+	seen   recent[int64]        // when what was judged lately ended, so that a look into history counts nothing twice
 	late   recent[uint32]       // likewise, the lateness (ms) of first attempts
 	asked  int64                // when (Unix ms) it asked for states
 	looked int64                // when (Unix ms) it looked for timers that are gone
@@ -56,12 +56,18 @@ type Alerter struct {
 	// Messages that wait until their incidents are stored.
 	unsaved []unsaved
 	saved   int64 // the cursor as it is stored
+
+	// The rest is Run's own: what was taken from the ring and is not judged yet, what is to be
+	// read from history, and whether the tier could not be read last.
+	taken   []event
+	gaps    []gap
+	trouble bool
 }
 
 // New returns an alerter; it does nothing before Run.
 func New(cfg Config) *Alerter {
 	a := &Alerter{cfg: cfg, open: map[string]*Incident{}}
-	a.ring.wake = make(chan struct{}, 1)
+	a.ring.wake, a.ring.most, a.ring.briefs.most = make(chan struct{}, 1), ringSize, mostBriefs
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)
 	cfg.Objects.Register(object.Kind{Name: RuleKind, Changed: a.rulesChanged, Check: a.checkRule})
@@ -166,19 +172,19 @@ const (
 	tick        = time.Second
 	saveEvery   = 5 * time.Second
 	askEvery    = 5 * time.Second
-	settles     = 2 * time.Second  // after which the end of a task is in history
 	lookEvery   = 10 * time.Second // at whether the timers of incidents are still there
 	mostLooked  = 1000
 	forgetEvery = time.Minute
 	keptClosed  = 7 * 24 * time.Hour
 	furthestDue = 24 * time.Hour // before the end of a task that history is searched for
+	mostTurn    = 200 * time.Millisecond
 )
 
 // Run judges what the ring has, until ctx ends. It begins with what ended since the cursor.
 func (a *Alerter) Run(ctx context.Context) error {
 	defer a.box.stop()
 	if a.cfg.Leads == nil {
-		a.restore(ctx)
+		a.restore()
 	}
 	for saved, forgot, expired := time.Now(), time.Now(), time.Now(); ; {
 		wait := tick
@@ -216,7 +222,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 func (a *Alerter) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open) == 0 && a.saved == a.last && !a.judge.hasStates()
+	return len(a.open) == 0 && a.saved == a.last && !a.judge.hasStates() && len(a.taken) == 0 && len(a.gaps) == 0
 }
 
 // work judges what waits, and repeats and closes what is to be. It reports whether that is to
@@ -232,16 +238,8 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		}
 	}
 	a.mu.Unlock()
-	events, from, to := a.ring.take()
-	a.judgeAll(ctx, events)
-	if from != 0 {
-		select {
-		case <-ctx.Done():
-			return urgent
-		case <-time.After(settles):
-		}
-		a.lookBack(ctx, from, to)
-	}
+	a.judgeWaiting(ctx)
+	a.fillGaps(ctx)
 	if a.cfg.Leads != nil {
 		a.follow(ctx)
 	}
@@ -290,57 +288,6 @@ func (a *Alerter) judgeStates(all []State, now int64) {
 	for _, i := range opened {
 		a.open[i.ID], i.fresh = i, true
 		i.Muted = a.muted(i.App, "", nil)
-		a.tell(i, "incident.opened")
-	}
-}
-
-func (a *Alerter) judgeAll(ctx context.Context, events []event) {
-	for k := range events {
-		ev := &events[k]
-		a.mu.Lock()
-		needs := ev.Status != engine.Succeeded && (a.judge.needsTimer(ev) || a.mutesNeedTimer(ev.App))
-		a.mu.Unlock()
-		var t *engine.Timer
-		if needs {
-			t, _ = a.cfg.Cold.Timer(ctx, ev.Key.Timer) // of one that is gone nothing more is known
-		}
-		a.mu.Lock()
-		a.judgeOne(ev, t)
-		a.mu.Unlock()
-	}
-}
-
-// judgeOne judges an event. a.mu is held.
-func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
-	if ev.Status == firstAttempt {
-		for _, i := range a.judge.succeeded(ev) {
-			a.closed(i)
-		}
-		was := a.late.of(ev.Key) // it may have been told of already, as one that waits
-		a.late.put(ev.Key, max(was, ev.Late))
-		a.judgeNews(ev, t, was)
-		return
-	}
-	a.last = max(a.last, ev.Ended)
-	if ev.Status == engine.Succeeded {
-		for _, i := range a.judge.succeeded(ev) {
-			a.closed(i)
-		}
-		return
-	}
-	if a.seen.of(ev.Key) {
-		return
-	}
-	a.seen.put(ev.Key, true)
-	a.judgeNews(ev, t, 0)
-}
-
-// judgeNews judges a failure, or a first attempt whose lateness was judged up to was. a.mu is
-// held.
-func (a *Alerter) judgeNews(ev *event, t *engine.Timer, was uint32) {
-	for _, i := range a.judge.failed(ev, t, was) {
-		a.open[i.ID], i.fresh = i, true
-		i.Muted = a.muted(ev.App, ev.Name, t)
 		a.tell(i, "incident.opened")
 	}
 }

@@ -12,8 +12,10 @@
 // from history every few seconds, and asks the nodes for late calls and states (others.go), so
 // that an incident opens once, and not once a node.
 //
-// An event that found the ring full is not lost: the alerter reads the failures of that time
-// from history. So does a start, from the cursor on, which is stored every few seconds.
+// An event that found the ring full is not lost: it waits behind the ring without the names of
+// its timer, which the alerter reads from the definitions. Beyond a million of those, the alerter
+// reads the failures of that time from history until it has as many as there were. A start reads
+// history from the cursor on, which is stored every few seconds.
 // A message is sent at least once, under the same id when it is repeated. The outbox sends
 // with a function that package notify has, so this package knows no HTTP.
 package alert

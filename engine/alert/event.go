@@ -82,26 +82,28 @@ func (m *matcher) wants(app string, st engine.TaskStatus) bool {
 // ringSize is how many events wait for the alerter.
 const ringSize = 1 << 16
 
-// ring is where events wait.
+// ring is where events wait. What finds it full waits behind it, without names; and of what
+// finds no room there either, the ring knows only when it ended.
 type ring struct {
 	mu     sync.Mutex
-	events []event
-	// From when to when (Unix ms) events ended that found no room; 0: none.
-	lostFrom, lostTo int64
-	lost             *metrics.Counter // how many, of all time
-	wake             chan struct{}    // holds one
+	events []event // at most most
+	most   int
+	briefs briefs
+	gap    gap
+	lost   *metrics.Counter // how many found the ring full, of all time
+	wake   chan struct{}    // holds one
 }
 
+// put keeps the order: while something waits behind the ring, all that comes does.
 func (r *ring) put(ev event) {
 	r.mu.Lock()
-	if len(r.events) >= ringSize {
-		if r.lostFrom == 0 {
-			r.lostFrom = ev.Ended
-		}
-		r.lostFrom, r.lostTo = min(r.lostFrom, ev.Ended), max(r.lostTo, ev.Ended)
-		r.lost.Inc()
-	} else {
+	if len(r.events) < r.most && r.briefs.len == 0 {
 		r.events = append(r.events, ev)
+	} else {
+		r.lost.Inc()
+		if b := briefOf(&ev); !r.briefs.put(b) {
+			r.gap.add(b)
+		}
 	}
 	r.mu.Unlock()
 	r.poke()
@@ -110,7 +112,7 @@ func (r *ring) put(ev event) {
 // offer is put for what need not be seen: it is dropped while the ring is half full.
 func (r *ring) offer(ev event) {
 	r.mu.Lock()
-	if len(r.events) < ringSize/2 {
+	if len(r.events) < r.most/2 && r.briefs.len == 0 {
 		r.events = append(r.events, ev)
 	} else {
 		r.lost.Inc()
@@ -126,13 +128,37 @@ func (r *ring) poke() {
 	}
 }
 
-// take returns what waits, and from when to when events were lost since.
-func (r *ring) take() (events []event, from, to int64) {
+// take returns the events that wait.
+func (r *ring) take() (events []event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	events, from, to = r.events, r.lostFrom, r.lostTo
-	r.events, r.lostFrom, r.lostTo = nil, 0, 0
-	return events, from, to
+	events, r.events = r.events, nil
+	return events
+}
+
+// takeGap returns when those ended that found no room at all since.
+func (r *ring) takeGap() (g gap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g, r.gap = r.gap, gap{}
+	return g
+}
+
+// first returns the first of those that wait behind the ring, if the ring is empty; drop ends
+// their wait.
+func (r *ring) first() []brief {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) > 0 {
+		return nil
+	}
+	return r.briefs.first()
+}
+
+func (r *ring) drop(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.briefs.drop(n)
 }
 
 // expire drops the events that ended before an instant (Unix ms).

@@ -10,9 +10,9 @@ import (
 	"xtimer/engine"
 )
 
-// restore reads the incidents of a former process, and judges what ended since it stored its
-// cursor.
-func (a *Alerter) restore(ctx context.Context) {
+// restore reads the incidents of a former process, and has that judged what ended since it
+// stored its cursor.
+func (a *Alerter) restore() {
 	a.mu.Lock()
 	a.renewed.Store(false)
 	a.judge.setRules(a.rules(), time.Now().UnixMilli())
@@ -36,7 +36,8 @@ func (a *Alerter) restore(ctx context.Context) {
 	a.last, a.saved = cursor, cursor
 	a.mu.Unlock()
 	if cursor != 0 && a.matcher.Load() != nil {
-		a.lookBack(ctx, cursor+1, time.Now().UnixMilli())
+		now := time.Now()
+		a.gaps = append(a.gaps[:0], gap{from: cursor + 1, to: now.UnixMilli(), due: cursor - furthestDue.Milliseconds(), since: now, next: now})
 	}
 }
 

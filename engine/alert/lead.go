@@ -46,7 +46,7 @@ func (a *Alerter) takeLead(ctx context.Context) bool {
 			return false // it is asked again in a second
 		}
 		a.forgetAll()
-		a.restore(ctx)
+		a.restore()
 		a.mu.Lock()
 		now := time.Now().UnixMilli()
 		a.lead.late, a.lead.all, a.lead.from = now, now, a.last
@@ -67,10 +67,11 @@ func (a *Alerter) forgetAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.open)
-	a.seen, a.late = recent[bool]{}, recent[uint32]{}
+	a.seen, a.late = recent[int64]{}, recent[uint32]{}
 	a.judge = newJudge(a.judge.newID)
 	a.watch.replace(nil, nil)
 	a.lead.states = nil
+	a.taken, a.gaps = nil, nil
 }
 
 // follow judges the failures of all nodes that are in history since it looked last, and the
@@ -88,7 +89,7 @@ func (a *Alerter) follow(ctx context.Context) {
 		upTo, furthest = &a.lead.all, furthestDue
 	}
 	from := max(*upTo-settleSlack.Milliseconds(), a.lead.from+1)
-	if a.lookBackFrom(ctx, from, now, furthest) {
+	if _, ok := a.lookBack(ctx, from, now, from-furthest.Milliseconds()); ok {
 		*upTo = now
 	}
 	a.readSuccesses(ctx)

@@ -1,7 +1,9 @@
 package alert
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -29,33 +31,105 @@ func (r *recent[T]) put(k engine.Key, v T) {
 	r.now[k] = v
 }
 
-// lookBack judges the failures that ended from an instant to another, but not those that were
-// judged already. History is in the order of dues, and a task may end long after its due.
-func (a *Alerter) lookBack(ctx context.Context, from, to int64) {
-	a.lookBackFrom(ctx, from, to, furthestDue)
+// gap is a time whose failures are to be read from history.
+type gap struct {
+	from, to int64 // the first and the last end of a task (Unix ms); from 0: there is none
+	due      int64 // the first due (Unix ms)
+	n        int   // how many there are; 0: as many as one look finds
+	found    int   // how many of them were judged
+	since    time.Time
+	next     time.Time // when it is looked for them
 }
 
-// lookBackFrom looks only at the failures whose due is at most so long before from. It
-// reports whether all could be read.
-func (a *Alerter) lookBackFrom(ctx context.Context, from, to int64, furthest time.Duration) bool {
-	f := engine.TaskFilter{From: from - furthest.Milliseconds(), To: to + 1, Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}
+func (g *gap) add(b brief) {
+	if b.Status == engine.Succeeded {
+		return // history is asked for the last task of a timer
+	}
+	if g.from == 0 {
+		g.from, g.due = b.Ended, b.Key.Due
+	}
+	g.from, g.to, g.due = min(g.from, b.Ended), max(g.to, b.Ended), min(g.due, b.Key.Due)
+	g.n++
+}
+
+// Times of gaps. A result is in history within seconds of its end, while the tier can be
+// written; those that are not all there are looked for again.
+const (
+	settles   = 2 * time.Second
+	lookAgain = 10 * time.Second
+	lookUntil = 2 * time.Hour
+)
+
+// fillGaps judges the failures of the gaps.
+func (a *Alerter) fillGaps(ctx context.Context) {
+	if g := a.ring.takeGap(); g.from != 0 {
+		g.since = time.Now()
+		g.next = g.since.Add(settles)
+		a.gaps = append(a.gaps, g)
+	}
+	a.gaps = slices.DeleteFunc(a.gaps, func(g gap) bool { return g.from == 0 })
+	for i := range a.gaps {
+		g := &a.gaps[i]
+		if time.Now().Before(g.next) {
+			continue
+		}
+		found, ok := a.lookBack(ctx, g.from, g.to, g.due)
+		if g.found += found; ok && g.found >= g.n {
+			*g = gap{}
+			continue
+		}
+		if g.next = time.Now().Add(lookAgain); time.Since(g.since) > lookUntil {
+			a.cfg.Log.Error("failures that alerts are to see are not in history", "failures", g.n, "found", g.found)
+			*g = gap{}
+		}
+	}
+}
+
+// lookBack judges the failures that ended from an instant to another and were due at a third
+// or later, but not those that were judged already, in the order of their ends. It returns
+// how many it judged, and whether all could be read.
+func (a *Alerter) lookBack(ctx context.Context, from, to, due int64) (judged int, ok bool) {
+	var all []brief
+	f := engine.TaskFilter{From: due, To: to + 1, Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}
 	for before := (engine.Key{}); ; {
 		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
 		if err != nil {
-			if ctx.Err() == nil {
-				a.cfg.Log.Error("cannot read the failures that alerts are to see", "error", err)
-			}
-			return false
+			a.cannotRead(ctx, err)
+			return judged, false
 		}
-		var events []event
 		for _, t := range page {
-			if t.Ended >= from && t.Ended <= to {
-				events = append(events, eventOf(t))
+			if t.Ended >= from && t.Ended <= to && a.isNews(t) {
+				ev := eventOf(t)
+				all = append(all, briefOf(&ev))
 			}
 		}
-		a.judgeAll(ctx, events)
-		if before = next; next == (engine.Key{}) {
-			return true
+		if before = next; next != (engine.Key{}) && len(all) < mostBriefs {
+			continue
 		}
+		slices.SortStableFunc(all, func(x, y brief) int { return cmp.Compare(x.Ended, y.Ended) })
+		for page := range slices.Chunk(all, pageSize) {
+			if !a.judgePage(ctx, page) {
+				return judged, false
+			}
+			judged += len(page)
+		}
+		if all = nil; next == (engine.Key{}) {
+			return judged, true
+		}
+	}
+}
+
+// isNews reports whether the end of a task was not judged yet.
+func (a *Alerter) isNews(t *engine.Task) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.seen.of(t.Key) != t.Ended
+}
+
+// cannotRead tells once that the tier cannot be read.
+func (a *Alerter) cannotRead(ctx context.Context, err error) {
+	if ctx.Err() == nil && !a.trouble {
+		a.trouble = true
+		a.cfg.Log.Error("cannot read what alerts need; failures wait until it can be read", "error", err)
 	}
 }

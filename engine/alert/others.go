@@ -65,7 +65,7 @@ func (a *Alerter) Report(message []byte) ([]byte, error) {
 			watched[id] = true
 		}
 		a.watch.replace(watched, nil)
-		events, _, _ := a.ring.take()
+		events := a.ring.take()
 		for i := range events {
 			ev := &events[i]
 			r.Firsts = append(r.Firsts, first{Timer: ev.Key.Timer, Due: ev.Key.Due, App: ev.App, Name: ev.Name, At: ev.Ended, Late: ev.Late})
@@ -109,7 +109,7 @@ func (a *Alerter) askOthers(ctx context.Context) {
 		}
 	}
 	a.lead.states = states
-	a.judgeAll(ctx, events)
+	a.judgeAll(ctx, events) // a late call whose timer cannot be read is not told
 }
 
 // withOthers are the states of this node and of the others: a backlog is the sum of all.

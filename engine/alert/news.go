@@ -1,0 +1,175 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"xtimer/engine"
+)
+
+// judgeWaiting judges what waits in the ring and behind it, for a while, in the order in which
+// it came. What cannot be judged because a definition cannot be read waits until it can be.
+func (a *Alerter) judgeWaiting(ctx context.Context) {
+	for began := time.Now(); ; {
+		if len(a.taken) == 0 {
+			a.taken = a.ring.take()
+		}
+		n := a.judgeAll(ctx, a.taken)
+		if a.taken = a.taken[n:]; len(a.taken) > 0 {
+			return
+		}
+		page := a.ring.first()
+		if page == nil || !a.judgePage(ctx, page) {
+			return
+		}
+		a.ring.drop(len(page))
+		if time.Since(began) > mostTurn {
+			a.ring.poke()
+			return
+		}
+	}
+}
+
+// judgeAll judges events, and returns how many it judged: all that can be judged now.
+func (a *Alerter) judgeAll(ctx context.Context, events []event) (judged int) {
+	for page := range slices.Chunk(events, pageSize) {
+		needs := map[engine.TimerID]bool{}
+		a.mu.Lock()
+		for i := range page {
+			if ev := &page[i]; ev.Status != engine.Succeeded && (a.judge.needsTimer(ev) || a.mutesNeedTimer(ev.App)) {
+				needs[ev.Key.Timer] = true
+			}
+		}
+		a.mu.Unlock()
+		timers, ok := a.definitions(ctx, needs)
+		if !ok {
+			return judged
+		}
+		a.mu.Lock()
+		for i := range page {
+			a.judgeOne(&page[i], timers[page[i].Key.Timer])
+		}
+		a.mu.Unlock()
+		judged += len(page)
+	}
+	return judged
+}
+
+// judgePage judges events without names, and reports whether it could.
+func (a *Alerter) judgePage(ctx context.Context, page []brief) bool {
+	needs := map[engine.TimerID]bool{}
+	for i := range page {
+		if page[i].Status != engine.Succeeded {
+			needs[page[i].Key.Timer] = true
+		}
+	}
+	timers, ok := a.definitions(ctx, needs)
+	if !ok {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range page {
+		app, name, t := "", "", timers[page[i].Key.Timer]
+		if t != nil {
+			app, name = t.App, t.Name
+		}
+		ev := page[i].named(app, name)
+		a.judgeOne(&ev, t)
+	}
+	return true
+}
+
+// definitions reads definitions, of timers that are gone the last ones that are kept; ok is
+// false if the tier cannot be read now.
+func (a *Alerter) definitions(ctx context.Context, of map[engine.TimerID]bool) (found map[engine.TimerID]*engine.Timer, ok bool) {
+	if len(of) == 0 {
+		return nil, true
+	}
+	ids := make([]engine.TimerID, 0, len(of))
+	for id := range of {
+		ids = append(ids, id)
+	}
+	all, err := a.cfg.Cold.Load(ctx, ids)
+	found = make(map[engine.TimerID]*engine.Timer, len(all))
+	for i := 0; err == nil && i < len(all); i++ {
+		var t *engine.Timer
+		if all[i] == nil {
+			t, err = a.former(ctx, ids[i])
+		} else if t, _ = engine.DecodeTimer(all[i]); t != nil && t.Omitted > 0 {
+			t, err = a.whole(ctx, t)
+		}
+		found[ids[i]] = t
+	}
+	if err != nil {
+		a.cannotRead(ctx, err)
+		return nil, false
+	}
+	a.trouble = false
+	return found, true
+}
+
+// former is the last definition of a timer that is gone; nil if it is not kept any more.
+func (a *Alerter) former(ctx context.Context, id engine.TimerID) (*engine.Timer, error) {
+	kept, err := a.cfg.Cold.Versions(ctx, id, 0, 1)
+	if err != nil || len(kept) == 0 {
+		return nil, unavailable(err)
+	}
+	return kept[0], nil
+}
+
+// whole is a timer whose labels were left out.
+func (a *Alerter) whole(ctx context.Context, head *engine.Timer) (*engine.Timer, error) {
+	t, err := a.cfg.Cold.Timer(ctx, head.ID)
+	if err != nil {
+		return head, unavailable(err)
+	}
+	return t, nil
+}
+
+// unavailable is an error with which a tier may be asked again; one of a row that is damaged or
+// gone is none.
+func unavailable(err error) error {
+	var damaged *engine.Damage
+	if errors.Is(err, engine.ErrNotFound) || errors.As(err, &damaged) {
+		return nil
+	}
+	return err
+}
+
+// judgeOne judges an event. a.mu is held.
+func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
+	if ev.Status == firstAttempt {
+		for _, i := range a.judge.succeeded(ev) {
+			a.closed(i)
+		}
+		was := a.late.of(ev.Key) // it may have been told of already, as one that waits
+		a.late.put(ev.Key, max(was, ev.Late))
+		a.judgeNews(ev, t, was)
+		return
+	}
+	a.last = max(a.last, ev.Ended)
+	if ev.Status == engine.Succeeded {
+		for _, i := range a.judge.succeeded(ev) {
+			a.closed(i)
+		}
+		return
+	}
+	if a.seen.of(ev.Key) == ev.Ended {
+		return
+	}
+	a.seen.put(ev.Key, ev.Ended)
+	a.judgeNews(ev, t, 0)
+}
+
+// judgeNews judges a failure, or a first attempt whose lateness was judged up to was. a.mu is
+// held.
+func (a *Alerter) judgeNews(ev *event, t *engine.Timer, was uint32) {
+	for _, i := range a.judge.failed(ev, t, was) {
+		a.open[i.ID], i.fresh = i, true
+		i.Muted = a.muted(ev.App, ev.Name, t)
+		a.tell(i, "incident.opened")
+	}
+}
