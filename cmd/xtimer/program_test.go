@@ -51,21 +51,6 @@ var binary = sync.OnceValues(func() (string, error) {
 	return name, nil
 })
 
-// stray is how a line begins that the metrics library prints before main, on
-// machines whose kernel does not tell about pressure. Nothing can stop it.
-const stray = " INFO: metrics: disable exposing PSI metrics"
-
-// ours is what the program itself wrote.
-func ours(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if !strings.Contains(line, stray) {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
-}
-
 // program is the command with its output, to be started.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
@@ -94,7 +79,7 @@ func runs(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return out.String(), ours(errs.String()), cmd.ProcessState.ExitCode()
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // server is a running "xtimer serve".
@@ -161,9 +146,6 @@ func (s *server) awaitReady() {
 func (s *server) read(stderr io.Reader, addr chan<- string) {
 	defer close(s.done)
 	for sc := bufio.NewScanner(stderr); sc.Scan(); {
-		if strings.Contains(sc.Text(), stray) {
-			continue
-		}
 		s.mu.Lock()
 		s.log = append(s.log, sc.Text())
 		s.mu.Unlock()
