@@ -30,6 +30,7 @@ type world struct {
 	stop func()
 	gone atomic.Uint64 // the timer that is not there
 	away atomic.Bool   // definitions cannot be read
+	full atomic.Bool   // objects cannot be stored
 	puts time.Duration // how long it takes to store an object
 }
 
@@ -60,7 +61,9 @@ func (c timers) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) 
 }
 
 func (c timers) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
-	time.Sleep(c.w.puts)
+	if time.Sleep(c.w.puts); c.w.full.Load() {
+		return engine.ErrUnavailable
+	}
 	return c.Cold.PutObject(ctx, o, was)
 }
 

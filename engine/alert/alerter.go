@@ -46,6 +46,7 @@ type Alerter struct {
 	mu     sync.Mutex // guards what follows
 	judge  *judge
 	open   map[string]*Incident // by id
+	ending map[string]*Incident // likewise: closed, and not yet stored or told of
 	seen   recent[int64]        // when what was judged lately ended, so that a look into history counts nothing twice
 	late   recent[uint32]       // likewise, the lateness (ms) of first attempts
 	asked  int64                // when (Unix ms) it asked for states
@@ -61,12 +62,13 @@ type Alerter struct {
 	// read from history, and whether the tier could not be read last.
 	taken   []event
 	gaps    []gap
+	unsure  []engine.TimerID // those whose last task is to be asked for
 	trouble bool
 }
 
 // New returns an alerter; it does nothing before Run.
 func New(cfg Config) *Alerter {
-	a := &Alerter{cfg: cfg, open: map[string]*Incident{}}
+	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, ending: map[string]*Incident{}}
 	a.ring.wake, a.ring.most, a.ring.briefs.most = make(chan struct{}, 1), ringSize, mostBriefs
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)
@@ -186,6 +188,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 	if a.cfg.Leads == nil {
 		a.restore()
 	}
+	stored := true
 	for saved, forgot, expired := time.Now(), time.Now(), time.Now(); ; {
 		wait := tick
 		if a.cfg.Leads == nil && a.isIdle() {
@@ -207,8 +210,8 @@ func (a *Alerter) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if opened := a.work(ctx); opened || time.Since(saved) >= saveEvery {
-			a.save(ctx)
+		if urgent := a.work(ctx); urgent && stored || time.Since(saved) >= saveEvery {
+			stored = a.save(ctx)
 			saved = time.Now()
 		}
 		a.release("")
@@ -222,11 +225,11 @@ func (a *Alerter) Run(ctx context.Context) error {
 func (a *Alerter) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open) == 0 && a.saved == a.last && !a.judge.hasStates() && len(a.taken) == 0 && len(a.gaps) == 0
+	return len(a.open)+len(a.ending) == 0 && a.saved == a.last && !a.judge.hasStates() && len(a.taken)+len(a.gaps)+len(a.unsure) == 0
 }
 
 // work judges what waits, and repeats and closes what is to be. It reports whether that is to
-// be stored at once: an incident was opened, or the first rule is in force.
+// be stored at once: an incident was opened or closed, or the first rule is in force.
 func (a *Alerter) work(ctx context.Context) (urgent bool) {
 	a.mu.Lock()
 	if a.last == 0 && a.matcher.Load() != nil {
@@ -240,6 +243,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 	a.mu.Unlock()
 	a.judgeWaiting(ctx)
 	a.fillGaps(ctx)
+	a.askLast(ctx)
 	if a.cfg.Leads != nil {
 		a.follow(ctx)
 	}
@@ -259,6 +263,9 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		if i.Next != 0 && i.Next <= now && i.Acked == 0 {
 			a.tell(i, "incident.repeated")
 		}
+	}
+	for _, i := range a.ending {
+		urgent = urgent || i.changed
 	}
 	a.watch.replace(a.judge.watched())
 	return urgent
@@ -295,11 +302,12 @@ func (a *Alerter) judgeStates(all []State, now int64) {
 // closed notes the end of an incident. a.mu is held.
 func (a *Alerter) closed(i *Incident) {
 	delete(a.open, i.ID)
-	i.Next = 0
+	a.ending[i.ID] = i
+	i.Next, i.changed = 0, true
 	if r := a.rule(i); r != nil && r.Recovered {
 		a.tell(i, "incident.recovered")
 	}
-	a.store(context.Background(), i)
+	i.Ending = i.Sent < i.Told
 }
 
 func (a *Alerter) rule(i *Incident) *Rule {
@@ -325,18 +333,30 @@ func (a *Alerter) tell(i *Incident, what string) {
 	if i.Muted {
 		return
 	}
-	if i.Told++; i.fresh {
-		a.unsaved = append(a.unsaved, unsaved{i.ID, i.letter(what, a.cfg.Link), r})
+	i.Told++
+	l := i.letter(what, i.Told, a.cfg.Link)
+	if i.fresh {
+		a.unsaved = append(a.unsaved, unsaved{i.ID, l, r})
 		return
 	}
-	a.box.put(i.RuleApp, i.letter(what, a.cfg.Link), r.Channels)
+	a.box.put(i.RuleApp, l, r.Channels)
 }
 
-// sent notes that a message was delivered, or given up.
+// sent notes that all channels have a message, or that it was given up.
 func (a *Alerter) sent(id string, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i := a.open[id]; i != nil && i.Sent < n {
+	a.noteSent(id, n)
+}
+
+// noteSent is sent while a.mu is held.
+func (a *Alerter) noteSent(id string, n int) {
+	i := a.open[id]
+	if i == nil {
+		i = a.ending[id]
+	}
+	if i != nil && i.Sent < n {
 		i.Sent, i.changed = n, true
+		i.Ending = i.Closed != 0 && n < i.Told
 	}
 }

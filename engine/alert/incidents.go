@@ -19,13 +19,17 @@ func (a *Alerter) restore() {
 	for _, app := range a.cfg.Objects.Apps(incidentKind) {
 		for _, o := range a.cfg.Objects.List(incidentKind, app) {
 			i, ok := read[Incident](o)
-			if !ok || i.Closed != 0 || !a.judge.restore(&i) {
+			switch {
+			case !ok || i.Closed != 0 && !i.Ending:
+				continue
+			case i.Closed != 0:
+				a.ending[i.ID] = &i
+			case a.judge.restore(&i):
+				a.open[i.ID] = &i
+			default:
 				continue
 			}
-			a.open[i.ID] = &i
-			if r := a.rule(&i); r != nil && i.Sent < i.Told && !i.Muted {
-				a.box.put(i.RuleApp, i.letter("incident.opened", a.cfg.Link), r.Channels) // under the id that it had
-			}
+			a.tellAgain(&i)
 		}
 	}
 	a.watch.replace(a.judge.watched())
@@ -41,28 +45,58 @@ func (a *Alerter) restore() {
 	}
 }
 
+// tellAgain has the messages sent, under the ids that they had, that not all channels may have.
+// a.mu is held.
+func (a *Alerter) tellAgain(i *Incident) {
+	r := a.rule(i)
+	if r == nil || i.Muted {
+		i.Ending = false
+		return
+	}
+	for n := i.Sent + 1; n <= i.Told; n++ {
+		what := "incident.repeated"
+		switch {
+		case n == 1:
+			what = "incident.opened"
+		case n == i.Told && i.Closed != 0 && r.Recovered:
+			what = "incident.recovered"
+		}
+		a.box.put(i.RuleApp, i.letter(what, n, a.cfg.Link), r.Channels)
+	}
+}
+
 var cursorKey = engine.ObjectKey{Kind: cursorKind, App: "*", Name: "cursor"}
 
-// save stores what has changed, and the cursor.
-func (a *Alerter) save(ctx context.Context) {
+// save stores what has changed, and the cursor. It reports whether all incidents are stored.
+func (a *Alerter) save(ctx context.Context) (stored bool) {
+	stored = true
 	a.mu.Lock()
 	var changed []*Incident
-	for _, i := range a.open {
-		if i.changed {
-			i.changed, i.fresh = false, false
-			c := *i
-			changed = append(changed, &c)
+	for _, of := range [...]map[string]*Incident{a.open, a.ending} {
+		for _, i := range of {
+			if i.changed {
+				i.changed, i.fresh = false, false
+				c := *i
+				changed = append(changed, &c)
+			}
 		}
 	}
 	last, saved := a.last, a.saved
 	a.mu.Unlock()
 	for n, i := range changed {
-		if a.store(ctx, i); n < 100 { // of the first, a message does not wait for all
+		if !a.store(ctx, i) {
+			a.storeAgain(i.ID)
+			stored = false
+		}
+		if n < 100 { // of the first, a message does not wait for all
 			a.release(i.ID)
 		}
 	}
-	if last == saved {
-		return
+	a.mu.Lock()
+	maps.DeleteFunc(a.ending, func(_ string, i *Incident) bool { return !i.changed && !i.Ending })
+	a.mu.Unlock()
+	if last == saved || !stored {
+		return stored
 	}
 	body, _ := json.Marshal(last)
 	if _, _, err := a.cfg.Objects.Put(ctx, cursorKey, body, nil); err == nil {
@@ -70,9 +104,22 @@ func (a *Alerter) save(ctx context.Context) {
 		a.saved = last
 		a.mu.Unlock()
 	}
+	return stored
 }
 
-func (a *Alerter) store(ctx context.Context, i *Incident) {
+// storeAgain has an incident stored with the next save.
+func (a *Alerter) storeAgain(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, of := range [...]map[string]*Incident{a.open, a.ending} {
+		if i := of[id]; i != nil {
+			i.changed = true
+		}
+	}
+}
+
+// store reports whether an incident is stored.
+func (a *Alerter) store(ctx context.Context, i *Incident) bool {
 	body, err := json.Marshal(i)
 	if err == nil {
 		_, _, err = a.cfg.Objects.Put(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, body, nil)
@@ -80,6 +127,7 @@ func (a *Alerter) store(ctx context.Context, i *Incident) {
 	if err != nil && ctx.Err() == nil {
 		a.cfg.Log.Warn("cannot store an incident", "incident", i.ID, "error", err)
 	}
+	return err == nil
 }
 
 // forget deletes incidents that were closed before an instant.
@@ -112,9 +160,11 @@ func (a *Alerter) Incidents(app string) (all []Incident) {
 		by[i.ID] = i
 	}
 	a.mu.Lock()
-	for _, i := range a.open {
-		if app == "" || i.App == app {
-			by[i.ID] = *i
+	for _, of := range [...]map[string]*Incident{a.open, a.ending} {
+		for _, i := range of {
+			if app == "" || i.App == app {
+				by[i.ID] = *i
+			}
 		}
 	}
 	a.mu.Unlock()

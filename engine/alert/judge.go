@@ -27,12 +27,15 @@ type Incident struct {
 	Acked    int64    `json:"acked,omitempty"`
 	AckedBy  string   `json:"acked_by,omitempty"`
 	Note     string   `json:"note,omitempty"`
-	// Told is how many messages there are of it, Sent how many were delivered or given up.
-	Told  int    `json:"told"`
-	Sent  int    `json:"sent"`
-	Next  int64  `json:"next,omitempty"`  // when it is repeated
-	Tasks []Task `json:"tasks"`           // the last, at most 5
-	State string `json:"state,omitempty"` // the word, of an incident that is a state
+	// Told is how many messages there are of it, Sent how many all channels have, or were given up.
+	Told int `json:"told"`
+	Sent int `json:"sent"`
+	// Ending: it was closed, and a message is still to be sent. Former builds did not store
+	// this, nor what was sent after the end.
+	Ending bool   `json:"ending,omitempty"`
+	Next   int64  `json:"next,omitempty"`  // when it is repeated
+	Tasks  []Task `json:"tasks"`           // the last, at most 5
+	State  string `json:"state,omitempty"` // the word, of an incident that is a state
 
 	Timer engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
 

@@ -67,11 +67,12 @@ func (a *Alerter) forgetAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.open)
+	clear(a.ending)
 	a.seen, a.late = recent[int64]{}, recent[uint32]{}
 	a.judge = newJudge(a.judge.newID)
 	a.watch.replace(nil, nil)
 	a.lead.states = nil
-	a.taken, a.gaps = nil, nil
+	a.taken, a.gaps, a.unsure = nil, nil, nil
 }
 
 // follow judges the failures of all nodes that are in history since it looked last, and the
@@ -99,17 +100,11 @@ func (a *Alerter) follow(ctx context.Context) {
 	}
 }
 
-// readSuccesses judges the last records of timers with an incident or a streak, and notes the
-// apps with an incident that had a success since.
+// readSuccesses judges the last records of timers with an incident or a streak, and looks at
+// the apps with an incident.
 func (a *Alerter) readSuccesses(ctx context.Context) {
 	a.mu.Lock()
-	timers, apps := a.judge.watched()
-	since := map[string]int64{}
-	for _, i := range a.open {
-		if _, is := apps[i.App]; is && i.Timer == 0 {
-			since[i.App] = max(since[i.App], i.Last)
-		}
-	}
+	timers, _ := a.judge.watched()
 	a.mu.Unlock()
 	n := 0
 	for id := range timers {
@@ -123,6 +118,20 @@ func (a *Alerter) readSuccesses(ctx context.Context) {
 			a.mu.Unlock()
 		}
 	}
+	a.readApps(ctx)
+}
+
+// readApps notes the apps with an incident that had a success since.
+func (a *Alerter) readApps(ctx context.Context) {
+	a.mu.Lock()
+	_, apps := a.judge.watched()
+	since := map[string]int64{}
+	for _, i := range a.open {
+		if _, is := apps[i.App]; is && i.Timer == 0 {
+			since[i.App] = max(since[i.App], i.Last)
+		}
+	}
+	a.mu.Unlock()
 	for app, last := range since {
 		f := engine.TaskFilter{App: app, From: last, Statuses: []engine.TaskStatus{engine.Succeeded}}
 		if app == "*" {

@@ -3,6 +3,7 @@ package alert
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -76,6 +77,7 @@ func (a *Alerter) fillGaps(ctx context.Context) {
 		found, ok := a.lookBack(ctx, g.from, g.to, g.due)
 		if g.found += found; ok && g.found >= g.n {
 			*g = gap{}
+			a.doubt(ctx)
 			continue
 		}
 		if g.next = time.Now().Add(lookAgain); time.Since(g.since) > lookUntil {
@@ -131,5 +133,36 @@ func (a *Alerter) cannotRead(ctx context.Context, err error) {
 	if ctx.Err() == nil && !a.trouble {
 		a.trouble = true
 		a.cfg.Log.Error("cannot read what alerts need; failures wait until it can be read", "error", err)
+	}
+}
+
+// doubt has the last tasks looked at of the timers and apps with an incident: nobody may have
+// told of a success.
+func (a *Alerter) doubt(ctx context.Context) {
+	if a.cfg.Leads != nil {
+		return // they are looked at all the time
+	}
+	a.mu.Lock()
+	timers, _ := a.judge.watched()
+	a.watch.replace(a.judge.watched())
+	a.mu.Unlock()
+	a.unsure = slices.Collect(maps.Keys(timers))
+	a.readApps(ctx)
+}
+
+// askLast judges the last tasks of timers, as far as they are successes.
+func (a *Alerter) askLast(ctx context.Context) {
+	for n := 0; len(a.unsure) > 0 && n < mostLooked; n++ {
+		t, err := a.cfg.Cold.LastTask(ctx, a.unsure[0])
+		if unavailable(err) != nil {
+			a.cannotRead(ctx, err)
+			return
+		}
+		if a.unsure = a.unsure[1:]; err == nil && t.Status == engine.Succeeded {
+			ev := eventOf(t)
+			a.mu.Lock()
+			a.judgeOne(&ev, nil)
+			a.mu.Unlock()
+		}
 	}
 }

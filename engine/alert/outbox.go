@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"xtimer/engine"
@@ -78,6 +79,7 @@ type outbox struct {
 // box is what waits for a channel.
 type box struct {
 	waiting []letter // guarded by outbox.mu
+	over    int      // likewise: how many were replaced that no digest has counted
 	busy    bool     // a goroutine sends; likewise
 	// When messages were sent in the last minute, repeats too; the goroutine's.
 	sent []time.Time
@@ -96,8 +98,9 @@ func (b *box) full(most int) (until time.Time, is bool) {
 
 type letter struct {
 	Message
-	incident string // "": of none
+	incident string
 	n        int
+	left     *atomic.Int32 // how many channels do not have it yet
 }
 
 func newOutbox(a *Alerter) *outbox {
@@ -106,10 +109,10 @@ func newOutbox(a *Alerter) *outbox {
 	return o
 }
 
-// letter is a message about an incident as it stands.
-func (i *Incident) letter(what, link string) letter {
+// letter is the nth message about an incident, which it tells as it stands.
+func (i *Incident) letter(what string, n int, link string) letter {
 	c := *i
-	return letter{Message{Type: what, ID: fmt.Sprintf("al_%s_%d", i.ID, i.Told), Incident: &c, Link: link}, i.ID, i.Told}
+	return letter{Message{Type: what, ID: fmt.Sprintf("al_%s_%d", i.ID, n), Incident: &c, Link: link}, i.ID, n, new(atomic.Int32)}
 }
 
 // put has a message about an incident of a rule of an app sent to channels. a.mu is held.
@@ -119,6 +122,7 @@ func (o *outbox) put(app string, l letter, channels []string) {
 	if o.over {
 		return
 	}
+	l.left.Store(int32(len(channels)))
 	for _, name := range channels {
 		k := engine.ObjectKey{Kind: ChannelKind, App: app, Name: name}
 		b := o.boxes[k]
@@ -127,7 +131,11 @@ func (o *outbox) put(app string, l letter, channels []string) {
 			o.boxes[k] = b
 		}
 		if len(b.waiting) >= mostWaiting {
+			if first := &b.waiting[0]; first.left.Add(-1) == 0 {
+				o.a.noteSent(first.incident, first.n)
+			}
 			b.waiting = b.waiting[1:]
+			b.over++
 		}
 		b.waiting = append(b.waiting, l)
 		if !b.busy {
@@ -174,20 +182,19 @@ func (o *outbox) send(k engine.ObjectKey, b *box) {
 		if digest = digest && ok; digest {
 			o.sleep(time.Until(until))
 		}
-		letters := o.take(b, digest)
-		switch {
-		case letters == nil:
+		letters, over := o.take(b, digest)
+		if letters == nil {
 			return
-		case !ok: // the channel was deleted
-			continue
 		}
 		m := letters[0].Message
 		if len(letters) > 1 {
-			m = digestOf(letters)
+			m = digestOf(letters, over)
 		}
-		o.deliver(k, b, &Delivery{App: k.App, Channel: c, Message: m})
+		if ok { // or the channel was deleted
+			o.deliver(k, b, &Delivery{App: k.App, Channel: c, Message: m})
+		}
 		for _, l := range letters {
-			if o.ctx.Err() == nil {
+			if o.ctx.Err() == nil && l.left.Add(-1) == 0 {
 				o.a.sent(l.incident, l.n)
 			}
 		}
@@ -201,20 +208,20 @@ func (o *outbox) channel(k engine.ObjectKey) (c Channel, ok bool) {
 	return c, false
 }
 
-// take takes one message, or all; nil ends the goroutine of the box.
-func (o *outbox) take(b *box, all bool) (letters []letter) {
+// take takes one message, or all and how many were replaced; nil ends the goroutine of the box.
+func (o *outbox) take(b *box, all bool) (letters []letter, over int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := min(1, len(b.waiting))
-	if all {
-		n = len(b.waiting)
+	if all || b.over > 0 {
+		n, over, b.over = len(b.waiting), b.over, 0
 	}
 	if n == 0 {
 		b.busy = false
-		return nil
+		return nil, 0
 	}
 	letters, b.waiting = b.waiting[:n:n], b.waiting[n:]
-	return letters
+	return letters, over
 }
 
 func (o *outbox) sleep(d time.Duration) {
@@ -227,8 +234,8 @@ func (o *outbox) sleep(d time.Duration) {
 	}
 }
 
-func digestOf(letters []letter) Message {
-	m := Message{Type: "digest", ID: "al_digest_" + letters[0].ID + "_" + letters[len(letters)-1].ID, Count: len(letters), Link: letters[0].Link}
+func digestOf(letters []letter, over int) Message {
+	m := Message{Type: "digest", ID: "al_digest_" + letters[0].ID + "_" + letters[len(letters)-1].ID, Count: len(letters) + over, Link: letters[0].Link}
 	largest := slices.SortedStableFunc(slices.Values(letters), func(x, y letter) int { return cmp.Compare(y.Incident.Count, x.Incident.Count) })
 	for _, l := range largest[:min(len(largest), mostNamed)] {
 		m.Incidents = append(m.Incidents, *l.Incident)

@@ -1,0 +1,131 @@
+package alert
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+// A message that one of two channels did not get before the process was killed is sent again
+// under the same id, and so is the message of the end of an incident.
+func TestToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(60)
+		w.put(ChannelKind, "shop", "stuck", Channel{Kind: "slack", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		w.rule("r", func(r *Rule) { r.Channels = []string{"ops", "stuck"} })
+		w.run()
+		hang := make(chan struct{})
+		got := map[string]string{}
+		w.cfg.Send = func(_ context.Context, d *Delivery) Result {
+			if d.Channel.Kind == "slack" {
+				<-hang
+			} else {
+				got[d.Message.Type] = d.Message.ID
+			}
+			return Result{Delivered: true}
+		}
+		w.ends(1, engine.Dead)
+		time.Sleep(10 * time.Second)
+		w.ends(1, engine.Succeeded)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+
+		again := newWorld(t, cold) // beside the first, which stores nothing more
+		stuck := map[string]string{}
+		again.send = func(d *Delivery) Result {
+			if d.Channel.Kind == "slack" {
+				stuck[d.Message.Type] = d.Message.ID
+			}
+			return Result{Delivered: true}
+		}
+		again.run()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(again.sent) != 4 || len(stuck) != 2 || stuck["incident.opened"] != got["incident.opened"] || stuck["incident.recovered"] != got["incident.recovered"] {
+			t.Errorf("%v, want %v", stuck, got)
+		}
+		again.stop()
+		third := newWorld(t, cold)
+		third.run()
+		third.says(time.Minute)
+		third.stop()
+		close(hang)
+		w.stop()
+	})
+}
+
+// A success that was settled while no process ran ends an incident of its timer, and one of
+// its app.
+func TestSucceededBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.rule("app", func(r *Rule) { r.By, r.Within = "app", time.Minute })
+		w.run()
+		w.ends(1, engine.Dead)
+		w.says(10*time.Second, "incident.opened", "incident.opened")
+		w.stop()
+		w.settled(1, engine.Succeeded)
+		time.Sleep(time.Minute)
+		w = newWorld(t, cold)
+		w.run()
+		w.says(10*time.Second, "incident.recovered", "incident.recovered")
+		w.stop()
+	})
+}
+
+// An incident that cannot be stored is told, and stored later.
+func TestStoredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.run()
+		w.full.Store(true)
+		w.ends(1, engine.Dead)
+		m := w.says(time.Minute, "incident.opened")
+		w.full.Store(false)
+		time.Sleep(10 * time.Second)
+		again := newWorld(t, cold)
+		if all := again.Incidents("shop"); len(all) != 1 || all[0].ID != m[0].Incident.ID {
+			t.Errorf("%+v", all)
+		}
+		w.stop()
+	})
+}
+
+// A digest counts also the messages that had to make room for others.
+func TestDigestCountsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(2)
+		w.rule("r", func(r *Rule) { r.Repeat = 0 })
+		w.run()
+		const n = 9000
+		for i := range n {
+			w.ends(engine.TimerID(i+1), engine.Dead)
+		}
+		w.says(20*time.Second, "incident.opened")
+		for i := range n {
+			w.ends(engine.TimerID(i+1), engine.Succeeded)
+		}
+		time.Sleep(20 * time.Second)
+		if m := w.says(time.Minute, "digest"); m[0].Count != 2*n-1 {
+			t.Errorf("%d messages are counted, want %d", m[0].Count, 2*n-1)
+		}
+		w.says(10 * time.Second)
+		if len(w.ending) != 0 {
+			t.Errorf("%d incidents are still to be told of", len(w.ending))
+		}
+		w.stop()
+	})
+}
