@@ -147,7 +147,11 @@ func (o *owners) watch(done chan struct{}) {
 // the most. A machine whose own timers are later than 1 ms is too busy to say
 // anything about it.
 func (o *owners) bounds(c *checker.Condition) {
-	if !o.onTime() {
+	if o.keys > 0 {
+		c.OnTheWay = o.onTheWay().Milliseconds()
+		o.t.Logf("this machine's own timers were up to %v late: a call may be on its way for %d ms", slices.Max(o.own), c.OnTheWay)
+	}
+	if !o.onTime() || o.keys > 0 {
 		return
 	}
 	slices.Sort(o.own)

@@ -22,6 +22,7 @@ type owners struct {
 	w    *witness
 	rate int // one-shots a second
 	seed uint64
+	keys int // of TestFlows
 
 	mu   sync.Mutex
 	mine []*owned // recurring timers

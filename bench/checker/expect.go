@@ -56,6 +56,8 @@ type Due struct {
 	Redriven int
 	// Unreached: an attempt reached nobody.
 	Unreached bool
+	// Doubtful: a request that gave it was in doubt. Nobody knows from when the service knew of it.
+	Doubtful bool
 
 	timer    *Timer
 	arrivals []*Arrived

@@ -53,6 +53,7 @@ func (c *court) overtaken(hs []handout) bool {
 // ordered reports whether nothing but its key keeps a due from being called in its turn.
 func (o *Due) ordered() bool {
 	d := o.timer.Definitions[0]
-	return o.Redriven == 0 && !o.Unreached && len(o.timer.flowKeys()) == 2 &&
+	doubtful := o.Doubtful || slices.ContainsFunc(o.Eras, func(e *Era) bool { return e.unsure })
+	return o.Redriven == 0 && !o.Unreached && !doubtful && len(o.timer.flowKeys()) == 2 &&
 		o.timer.all(func(x *Definition) bool { return x.Flow == d.Flow && (x.Overlap == "" || x.Overlap == "allow") })
 }
