@@ -241,7 +241,7 @@ func (s *Server) reportAlerts(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if !r.ofNode {
-		return reply{}, problem.Forbidden("the path is for the nodes of the cluster")
+		return reply{}, errForNodes
 	}
 	if b, err = s.cfg.Alerts.Report(b); err != nil {
 		return reply{}, problem.Malformed("bad_message", err.Error())

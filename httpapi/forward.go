@@ -337,7 +337,7 @@ func (s *Server) authorize(r *request) (access.Grant, error) {
 // allot is POST /v1/internal/flows: another node asks for calls of flow keys.
 func (s *Server) allot(r *request) (reply, error) {
 	if !r.ofNode {
-		return reply{}, problem.Forbidden("the path is for the nodes of the cluster")
+		return reply{}, errForNodes
 	}
 	b, err := r.body()
 	if err != nil {
@@ -366,6 +366,7 @@ var (
 		Status: fasthttp.StatusServiceUnavailable, Code: "no_owner", Retry: 1,
 		Detail: "no node of the cluster has the timer at present, and nothing was changed: repeat the request",
 	}
+	errForNodes = problem.Forbidden("the path is for the nodes of the cluster")
 	// errMisdirected is for nodes.
 	errMisdirected = &problem.Problem{
 		Status: fasthttp.StatusMisdirectedRequest, Code: "misdirected", Detail: "this node does not have the timer",

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/inspect"
 	"xtimer/httpapi/access"
+	"xtimer/httpapi/nodes"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
@@ -35,10 +37,9 @@ func (s *Server) listTimers(r *request) (reply, error) {
 	}
 	b := buffers.Get().(*[]byte)
 	for {
-		vs, next, err := s.timers(r.ctx, f, after, limit)
-		if err == nil && withLast {
-			err = s.e.LastTasks(r.ctx, vs)
-		}
+		whole := true
+		owners := s.owners(&whole)
+		vs, next, err := s.timers(r.ctx, f, after, limit, withLast, owners)
 		if err != nil {
 			return reply{}, err
 		}
@@ -47,12 +48,15 @@ func (s *Server) listTimers(r *request) (reply, error) {
 		if fit == len(vs) {
 			*b = s.cursorMember(append(*b, ']'), r, next)
 			if withTotal {
-				n, exact, err := s.e.CountTimers(r.ctx, f)
+				n, exact, err := s.e.CountTimers(r.ctx, f, owners)
 				if err != nil {
 					return reply{}, err
 				}
 				*b = wire.IntMember(append(wire.Member(*b, "total"), '{'), "count", n)
 				*b = append(wire.BoolMember(*b, "exact", exact), '}')
+			}
+			if !whole {
+				*b = wire.BoolMember(*b, "partial", true)
 			}
 			*b = append(*b, '}')
 			return reply{made: b}, nil
@@ -66,14 +70,59 @@ func (s *Server) listTimers(r *request) (reply, error) {
 const searchTime = 100 * time.Millisecond
 
 // timers is a page of timers; a search fills it for as long as searchTime.
-func (s *Server) timers(ctx context.Context, f engine.TimerFilter, after string, limit int) (vs []inspect.View, next string, err error) {
-	vs, next, err = s.e.Timers(ctx, f, after, limit)
+func (s *Server) timers(ctx context.Context, f engine.TimerFilter, after string, limit int, last bool, owners inspect.Owners) (vs []inspect.View, next string, err error) {
+	vs, next, err = s.e.Timers(ctx, f, after, limit, last, owners)
 	for begun := time.Now(); err == nil && f.Searches() && len(vs) < limit && next != "" && time.Since(begun) < searchTime; {
 		var more []inspect.View
-		more, next, err = s.e.Timers(ctx, f, next, limit-len(vs))
+		more, next, err = s.e.Timers(ctx, f, next, limit-len(vs), last, owners)
 		vs = append(vs, more...)
 	}
 	return vs, next, err
+}
+
+// owners asks the other nodes how their timers stand; whole becomes false if one does not say.
+func (s *Server) owners(whole *bool) inspect.Owners {
+	if s.cfg.Cluster == nil {
+		return nil
+	}
+	return func(ctx context.Context, ids []engine.TimerID, last bool) (told []inspect.Told) {
+		ctx, cancel := context.WithTimeout(ctx, ownerWait)
+		defer cancel()
+		all, err := nodes.AskTimers(ids, last, s.owner, func(n nodes.Node, q *nodes.Request) (nodes.Answer, error) { return s.ask(ctx, n, q) })
+		if err != nil {
+			*whole = false
+			s.log.Warn("a list of timers lacks what is in the memory of other nodes", "error", err)
+		}
+		for _, x := range all {
+			told = append(told, inspect.Told(x))
+		}
+		return told
+	}
+}
+
+// tellTimers is POST /v1/internal/timers: another node asks how timers of this one stand.
+func (s *Server) tellTimers(r *request) (reply, error) {
+	if !r.ofNode {
+		return reply{}, errForNodes
+	}
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	q, err := nodes.ReadTimersAsk(b)
+	if err != nil {
+		return reply{}, problem.Malformed("bad_message", err.Error())
+	}
+	all, elsewhere, err := s.e.Tell(r.ctx, q.IDs, q.Last)
+	if err != nil {
+		return reply{}, err
+	}
+	answer := nodes.TimersTold{Elsewhere: elsewhere}
+	for _, x := range all {
+		answer.Timers = append(answer.Timers, nodes.Told(x))
+	}
+	b, err = json.Marshal(answer)
+	return reply{made: &b}, err
 }
 
 // appendViews appends timers until the page is full, and says how many.

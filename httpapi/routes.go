@@ -93,7 +93,7 @@ func routes(cfg ServerConfig) []route {
 		{method: post, path: timer + "/disable", role: access.RoleWrite, about: timerOfID, handle: (*Server).disableTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
 		{method: post, path: timer + "/run", role: access.RoleWrite, about: timerOfID, handle: (*Server).runTimer, preconditions: []string{fasthttp.HeaderIfMatch}},
 		{method: get, path: timer + "/upcoming", role: access.RoleRead, about: timerOfID, handle: (*Server).upcoming, query: []string{"n"}},
-		{method: get, path: timer + "/versions", role: access.RoleRead, handle: (*Server).timerVersions, list: true, query: paging},
+		{method: get, path: timer + "/versions", role: access.RoleRead, about: timerOfID, handle: (*Server).timerVersions, list: true, query: paging},
 		{method: get, path: "/v1/upcoming", role: access.RoleRead, handle: (*Server).coming, list: true, query: []string{"app", "at", "limit"}},
 		{method: get, path: "/v1/upcoming/hours", role: access.RoleRead, handle: (*Server).upcomingHours, list: true, query: []string{"app", "hours"}},
 		{method: get, path: "/v1/apps", role: access.RoleRead, handle: (*Server).listApps, list: true, query: parameters([]string{"app"}, paging)},
@@ -129,7 +129,11 @@ func routes(cfg ServerConfig) []route {
 		table = append(table, route{method: post, path: nodes.AlertsPath, role: access.RoleAdmin, handle: (*Server).reportAlerts})
 	}
 	if cfg.Cluster != nil {
-		table = append(table, route{method: post, path: nodes.FlowsPath, role: access.RoleAdmin, handle: (*Server).allot})
+		table = append(
+			table,
+			route{method: post, path: nodes.FlowsPath, role: access.RoleAdmin, handle: (*Server).allot},
+			route{method: post, path: nodes.TimersPath, role: access.RoleAdmin, handle: (*Server).tellTimers},
+		)
 	}
 	if cfg.Pprof {
 		table = append(

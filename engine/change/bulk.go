@@ -274,7 +274,7 @@ func (e *Maker) bulkSome(ctx context.Context, w *bulkWork, items []engine.Key) {
 func (e *Maker) selectTimers(ctx context.Context, f engine.TimerFilter) ([]engine.Key, error) {
 	var ids []engine.Key
 	for after := ""; ; {
-		vs, next, err := e.Timers(ctx, f, after, 1000)
+		vs, next, err := e.Timers(ctx, f, after, 1000, false, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -160,12 +160,16 @@ func (h *newestTasks) add(t *resident.Task) {
 	}
 }
 
-// LastTasks gives each view its LastTask: one read of the history each, of one record.
+// LastTasks gives each view its LastTask, unless its owner has told it: one read of the history
+// each, of one record.
 // A shard's tasks in memory are looked through once for all of its timers.
 func (r *Reader) LastTasks(ctx context.Context, vs []View) error {
 	open := r.newestOf(vs)
 	ended := r.memory.Former.Timers()
 	for i := range vs {
+		if vs[i].told {
+			continue
+		}
 		id := vs[i].ID
 		last, err := r.cfg.Cold.LastTask(ctx, id)
 		if err != nil && !errors.Is(err, engine.ErrNotFound) {

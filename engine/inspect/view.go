@@ -16,6 +16,7 @@ type View struct {
 	Until    int64         // disabled until (Unix ms); 0: none
 	NextDue  int64         // Unix ms; 0: none
 	LastTask *engine.Task  // with its last attempt only; nil: none yet
+	told     bool          // its owner has told its last task
 }
 
 // Standing is a timer as it stands now, without its last task. A timer whose rows cannot
@@ -135,30 +136,25 @@ func (r *Reader) View(ctx context.Context, t *engine.Timer) (v View, err error) 
 	return vs[0], err
 }
 
-// Timers lists timers by keyset; views have no LastTask: see LastTasks. f.Status is the status
+// Timers lists timers by keyset, with their last tasks if last is set. f.Status is the status
 // that a reader sees. A page may be short and still have a next cursor.
-func (r *Reader) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int) ([]View, string, error) {
-	stored := f
-	if f.HasStatus {
-		// What a reader sees as finished or disabled may be stored as enabled.
-		stored.HasStatus = f.Status == engine.Enabled
-	}
-	ts, next, err := r.cfg.Cold.Timers(ctx, stored, after, limit)
+func (r *Reader) Timers(ctx context.Context, f engine.TimerFilter, after string, limit int, last bool, owners Owners) ([]View, string, error) {
+	ts, next, err := r.cfg.Cold.Timers(ctx, stored(f), after, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	vs := make([]View, 0, len(ts))
-	now := r.now()
-	for _, t := range ts {
-		status, err := r.standing(ctx, t, now)
-		if err != nil {
-			return nil, "", err
-		}
-		if !f.HasStatus || status == f.Status { // else without a look for its next due
-			vs = append(vs, r.viewAs(ctx, t, status, now))
-		}
+	vs, err := r.views(ctx, ts, &f, last, owners)
+	if err != nil {
+		return nil, "", err
 	}
 	return vs, next, nil
+}
+
+// stored is a filter for the cold tier: what a reader sees as finished or disabled may be
+// stored as enabled.
+func stored(f engine.TimerFilter) engine.TimerFilter {
+	f.HasStatus = f.HasStatus && f.Status == engine.Enabled
+	return f
 }
 
 // What a count of timers goes through: so many that it finds, or for so long.
@@ -168,33 +164,23 @@ const (
 )
 
 // CountTimers counts the timers that f selects; not exact: there are at least so many.
-func (r *Reader) CountTimers(ctx context.Context, f engine.TimerFilter) (n int64, exact bool, err error) {
+func (r *Reader) CountTimers(ctx context.Context, f engine.TimerFilter, owners Owners) (n int64, exact bool, err error) {
 	if f.IsEmpty() {
 		c, err := r.cfg.Cold.Counts(ctx)
 		return c.Enabled + c.Disabled + c.Finished, true, err
 	}
-	stored := f
-	if f.HasStatus {
-		stored.HasStatus = f.Status == engine.Enabled
-	}
-	now := r.now()
 	for begun, after := time.Now(), ""; ; {
-		ts, next, err := r.cfg.Cold.Timers(ctx, stored, after, 1000)
+		ts, next, err := r.cfg.Cold.Timers(ctx, stored(f), after, 1000)
 		if err != nil {
 			return 0, false, err
 		}
-		for _, t := range ts {
-			if f.HasStatus {
-				status, err := r.standing(ctx, t, now)
-				if err != nil {
-					return 0, false, err
-				}
-				if status != f.Status {
-					continue
-				}
+		more := len(ts)
+		if f.HasStatus {
+			if more, err = r.count(ctx, ts, f.Status, owners); err != nil {
+				return 0, false, err
 			}
-			n++
 		}
+		n += int64(more)
 		if after = next; next == "" || n >= mostCounted || time.Since(begun) >= countFor {
 			return min(n, mostCounted), next == "" && n <= mostCounted, nil
 		}

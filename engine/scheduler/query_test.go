@@ -323,7 +323,7 @@ func TestLastTasksOfAList(t *testing.T) {
 		w.replies("ended", fail)
 		w.replies("open", ok, slow(time.Hour))
 		time.Sleep(2*time.Minute + time.Second)
-		vs, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10)
+		vs, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10, false, nil)
 		if err != nil || len(vs) != 3 {
 			t.Fatalf("%d timers, %v", len(vs), err)
 		}
@@ -362,7 +362,7 @@ func TestLastTasksAfterARestart(t *testing.T) {
 		time.Sleep(10*time.Minute + 10*time.Second)
 		w.crash(time.Second)
 		time.Sleep(time.Minute)
-		vs, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10)
+		vs, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10, false, nil)
 		if err == nil {
 			err = w.LastTasks(t.Context(), vs)
 		}
@@ -388,17 +388,17 @@ func TestFarRetryIsNotFinished(t *testing.T) {
 		if err != nil || v.Status != engine.Enabled {
 			t.Errorf("the timer is %v, %v", v.Status, err)
 		}
-		all, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10)
+		all, _, err := w.Timers(t.Context(), engine.TimerFilter{}, "", 10, false, nil)
 		if err != nil || len(all) != 1 || all[0].Status != engine.Enabled {
 			t.Errorf("listed: %+v, %v", all, err)
 		}
 		for status, want := range map[engine.Status]int64{engine.Enabled: 1, engine.Finished: 0} {
 			f := engine.TimerFilter{HasStatus: true, Status: status}
-			listed, _, err := w.Timers(t.Context(), f, "", 10)
+			listed, _, err := w.Timers(t.Context(), f, "", 10, false, nil)
 			if err != nil || int64(len(listed)) != want {
 				t.Errorf("%d are listed as %v, %v", len(listed), status, err)
 			}
-			if n, _, err := w.CountTimers(t.Context(), f); err != nil || n != want {
+			if n, _, err := w.CountTimers(t.Context(), f, nil); err != nil || n != want {
 				t.Errorf("%d are counted as %v, %v", n, status, err)
 			}
 			op, err := w.StartBulk(t.Context(), change.Bulk{Action: change.DeleteAll, Timers: f, DryRun: true})

@@ -108,6 +108,9 @@ type TimerList struct {
 	Timers     []Timer `json:"timers"`
 	NextCursor string  `json:"next_cursor,omitempty"`
 	Total      *Total  `json:"total,omitempty"` // with WithTotal
+	// Partial: a node of the cluster did not respond, and Status and LastTask of its timers may
+	// be out of date.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Total is how many entries a list has: so many, or at least so many.
