@@ -46,7 +46,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	}
 	t := q.targets[n.target]
 	if t == nil {
-		t = &target[T]{name: n.target, key: flow.TargetOf(n.target), limit: limit{most: min(startLimit, q.cfg.PerTarget)}, limited: -1}
+		t = &target[T]{name: n.target, key: flow.TargetOf(n.target), limit: limit{most: min(startLimit, q.perTarget)}, limited: -1}
 		q.targets[n.target] = t
 	}
 	l := &Lane[T]{name: n, app: a, target: t, place: -1}

@@ -10,7 +10,7 @@ import (
 // Config of a Queue.
 type Config[T any] struct {
 	// Places bounds the calls in flight; PerApp those of one app, PerTarget those
-	// to one target.
+	// to one target; of these two see SetPart.
 	Places, PerApp, PerTarget int
 	// Run makes one call, on a worker. RunBatch makes one of an item of a BatchLane, and of
 	// what it takes from More; it is needed where there are such lanes.
@@ -30,6 +30,7 @@ type Queue[T any] struct {
 
 	mu      sync.Mutex // guards all below, lanes, targets and apps
 	places  int        // cfg.Places, or what SetPlaces said
+	bounds             // of the configuration, or what SetPart said
 	calls   int        // in flight
 	waiting int        // items in lanes
 	turn    int64      // how many items were handed out
@@ -59,7 +60,7 @@ type Queue[T any] struct {
 // New makes a Queue.
 func New[T any](cfg Config[T]) *Queue[T] {
 	return &Queue[T]{
-		cfg: cfg, started: time.Now(), places: cfg.Places,
+		cfg: cfg, started: time.Now(), places: cfg.Places, bounds: bounds{cfg.PerApp, cfg.PerTarget},
 		apps: map[string]*app[T]{}, targets: map[string]*target[T]{}, lanes: map[laneName]*Lane[T]{}, gates: map[flow.Name]*gate[T]{},
 	}
 }
@@ -228,7 +229,7 @@ func (q *Queue[T]) release(r run[T], res Result, now time.Duration) {
 	l.app.shares[r.pool].calls--
 	l.app.calls--
 	l.calls--
-	t.end(r.began, now, res, q.cfg.PerTarget)
+	t.end(r.began, now, res, q.perTarget)
 	if t.silent > 0 && t.answers(now) {
 		for _, other := range t.lanes {
 			q.place(other, now)
@@ -313,7 +314,7 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 func (q *Queue[T]) stand(a *app[T]) {
 	for kind := range a.shares {
 		s, p := &a.shares[kind], &q.pools[kind]
-		if s.fits(kind, q.cfg.PerApp, q.cfg.PerApp-a.calls) {
+		if s.fits(kind, q.perApp, q.perApp-a.calls) {
 			p.shares.put(s, &s.place, key{s.cost(), s.turn})
 		} else {
 			p.shares.drop(&s.place)

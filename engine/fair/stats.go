@@ -77,7 +77,7 @@ func (q *Queue[T]) Load() (waiting, inFlight int) {
 // no lanes any more, does not. mu is held.
 func (q *Queue[T]) list(t *target[T]) {
 	last := len(q.limited)
-	switch is := len(t.lanes) > 0 && (t.parked != nil || t.most < min(startLimit, q.cfg.PerTarget)); {
+	switch is := len(t.lanes) > 0 && (t.parked != nil || t.most < min(startLimit, q.perTarget)); {
 	case is && t.limited < 0:
 		t.limited = last
 		q.limited = append(q.limited, t)

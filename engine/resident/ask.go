@@ -321,6 +321,13 @@ func (m *Memory) Recovered(id engine.TimerID) int64 {
 func (m *Memory) Gain(of engine.Set) {
 	changeSet(&m.held, of.Union) // first: a settle that sees them owned is to move their watermarks
 	changeSet(&m.owned, of.Union)
+	m.setPart()
+}
+
+// setPart has the queue keep the part of the limits of apps and targets that this process has
+// of the shards: the other nodes have the rest.
+func (m *Memory) setPart() {
+	m.Queue.SetPart(func() int { return m.Owned().Len() }, engine.Shards)
 }
 
 // Shard is the watermark and the fence of a shard.

@@ -44,6 +44,7 @@ func (m *Memory) Held() engine.Set { return *m.held.Load() }
 // there. What began before may go on.
 func (m *Memory) Cede(of engine.Set) {
 	changeSet(&m.owned, func(s engine.Set) engine.Set { return s.Without(of) })
+	m.setPart()
 	for i := range of.All() {
 		sh := m.lockShard(i)
 		if sh.stay == here {
