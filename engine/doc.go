@@ -10,6 +10,7 @@
 //	engine/flow       when a call may be made that names a key with a limit           (pure)
 //	engine/limit      the objects of flow keys and pauses, as rules of the queue
 //	engine/resume     decides what becomes of the dues that a pause held
+//	engine/quota      what an app may have and do
 //	engine/fair       hands waiting work to bounded workers, fairly
 //	engine/allot      has the limits of flow keys hold for several nodes together
 //	engine/batch      makes one call of many tasks that are due

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Fault is an error that the API reports to the client. Its Kind decides the HTTP
@@ -12,6 +13,15 @@ type Fault struct {
 	Code   string // stable, for programs: "unsatisfiable_cron"
 	Detail string // for people
 	Fields []FieldFault
+	Rate   *RateLimit // that a FaultTooMany is about; nil: none
+}
+
+// RateLimit is a limit of requests that is used up.
+type RateLimit struct {
+	Name   string
+	Most   int // requests in any Window
+	Window time.Duration
+	Wait   time.Duration // until the next is allowed
 }
 
 // FieldFault describes the error of one field.

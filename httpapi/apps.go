@@ -10,6 +10,8 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/inspect"
 	"xtimer/engine/limit"
+	"xtimer/engine/quota"
+	"xtimer/engine/secret"
 	"xtimer/httpapi/wire"
 )
 
@@ -169,6 +171,52 @@ func outcomesMember(b []byte, name string, o *inspect.Outcomes) []byte {
 		b = wire.FloatMember(b, latenessNames[1], o.Lateness[1])
 	}
 	return append(b, '}')
+}
+
+// secretObjects are the secrets, whose values no answer has.
+var secretObjects = &objects{
+	kind: secret.Kind, thing: "secret", path: "secrets", plural: "secrets",
+	decode: func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
+		var value string
+		err := wire.Decode(body, func(d *wire.Decoder) {
+			wire.Object(d, &value, []wire.Field[string]{{Name: "value", Read: func(d *wire.Decoder, v *string) { d.Text(v) }}})
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case len(value) == 0 || len(value) > secret.MaxValue:
+			return nil, engine.Invalid("value", "out_of_range", "must have 1 to %d bytes", secret.MaxValue)
+		case strings.HasSuffix(k.Name, "*"):
+			return nil, engine.Invalid("name", "bad_name", "the name of a secret must not end in *")
+		}
+		return s.cfg.Secrets.Body(k, value)
+	},
+	same:    func(s *Server, k engine.ObjectKey) func(a, b []byte) bool { return s.cfg.Secrets.Same(k) },
+	members: func(_ *Server, b []byte, _ *engine.Object) []byte { return b },
+}
+
+// quotaObjects are the quotas of apps, with what is used of them.
+var quotaObjects = &objects{
+	kind: quota.Kind, thing: "quota", path: "quota", ofApp: true,
+	of:   func(r *request) (engine.ObjectKey, error) { return quota.Key(r.vars[0]), nil },
+	name: func(b []byte, k engine.ObjectKey) []byte { return wire.TextMember(b, "app", k.App) },
+	decode: func(_ *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
+		l, err := wire.DecodeQuota(body)
+		if err == nil {
+			err = l.Check(k.App)
+		}
+		return l.Body(), err
+	},
+	members: func(s *Server, b []byte, o *engine.Object) []byte {
+		l, err := quota.Read(o)
+		if err != nil {
+			return b
+		}
+		b = append(wire.Member(wire.AppendQuota(b, &l), "use"), '{')
+		use := s.e.QuotaUse(o.App)
+		b = wire.IntMember(b, "in_flight", int64(use.InFlight))
+		return append(wire.IntMember(b, "held", int64(use.Held)), '}')
+	},
 }
 
 // upcomingHours is GET /v1/upcoming/hours.

@@ -9,7 +9,6 @@ import (
 	"xtimer/engine"
 	"xtimer/engine/limit"
 	"xtimer/engine/object"
-	"xtimer/engine/secret"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
@@ -32,22 +31,29 @@ type objects struct {
 	same func(s *Server, k engine.ObjectKey) func(a, b []byte) bool
 	// members appends the members of an answer, after those that every object has.
 	members func(s *Server, b []byte, o *engine.Object) []byte
+	// ofApp: an app has one at most, which stands at PATH without a name. Only an admin of all
+	// apps changes one.
+	ofApp bool
 }
 
 // objectKinds are the kinds of objects that the API has.
-var objectKinds = []*objects{secretObjects, flowObjects, channelObjects, ruleObjects, muteObjects}
+var objectKinds = []*objects{secretObjects, flowObjects, quotaObjects, channelObjects, ruleObjects, muteObjects}
 
 // objectRoutes are the routes of all kinds.
 func objectRoutes() (table []route) {
 	for _, k := range objectKinds {
 		list := "/v1/apps/{app}/" + k.path
-		one := list + "/{name}"
+		one, write := list+"/{name}", access.RoleWrite
+		if k.ofApp {
+			one, write = list, access.RoleAdmin
+		} else {
+			table = append(table, route{method: fasthttp.MethodGet, path: list, role: access.RoleRead, handle: k.list, list: true, query: paging})
+		}
 		table = append(
 			table,
-			route{method: fasthttp.MethodGet, path: list, role: access.RoleRead, handle: k.list, list: true, query: paging},
 			route{method: fasthttp.MethodGet, path: one, role: access.RoleRead, handle: k.get},
-			route{method: fasthttp.MethodPut, path: one, role: access.RoleWrite, handle: k.put, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
-			route{method: fasthttp.MethodDelete, path: one, role: access.RoleWrite, handle: k.delete, preconditions: []string{fasthttp.HeaderIfMatch}},
+			route{method: fasthttp.MethodPut, path: one, role: write, handle: k.put, query: []string{"dry_run"}, preconditions: []string{fasthttp.HeaderIfMatch, fasthttp.HeaderIfNoneMatch}},
+			route{method: fasthttp.MethodDelete, path: one, role: write, handle: k.delete, preconditions: []string{fasthttp.HeaderIfMatch}},
 		)
 	}
 	return table
@@ -56,7 +62,7 @@ func objectRoutes() (table []route) {
 // thingOf is what the objects of a path are called, "" for a path of no objects.
 func thingOf(path string) string {
 	for _, k := range objectKinds {
-		if strings.HasPrefix(path, "/v1/apps/{app}/"+k.path+"/") {
+		if at := "/v1/apps/{app}/" + k.path; strings.HasPrefix(path, at+"/") || path == at && k.ofApp {
 			return k.thing
 		}
 	}
@@ -76,6 +82,8 @@ func (k *objects) key(s *Server, r *request, write bool) (engine.ObjectKey, erro
 	switch {
 	case !r.MayUse(key.App):
 		return key, wrongApp(r.Grant.App)
+	case write && k.ofApp && r.Grant.App != access.AllApps:
+		return key, problem.Forbidden("the request needs an admin token for all apps")
 	case write && !r.mayChange(key.App):
 		return key, errHoldsForAll
 	}
@@ -227,28 +235,6 @@ func (k *objects) append(s *Server, b []byte, o *engine.Object) []byte {
 		b = wire.TextMember(b, "updated_by", o.UpdatedBy)
 	}
 	return append(b, '}')
-}
-
-// secretObjects are the secrets, whose values no answer has.
-var secretObjects = &objects{
-	kind: secret.Kind, thing: "secret", path: "secrets", plural: "secrets",
-	decode: func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
-		var value string
-		err := wire.Decode(body, func(d *wire.Decoder) {
-			wire.Object(d, &value, []wire.Field[string]{{Name: "value", Read: func(d *wire.Decoder, v *string) { d.Text(v) }}})
-		})
-		switch {
-		case err != nil:
-			return nil, err
-		case len(value) == 0 || len(value) > secret.MaxValue:
-			return nil, engine.Invalid("value", "out_of_range", "must have 1 to %d bytes", secret.MaxValue)
-		case strings.HasSuffix(k.Name, "*"):
-			return nil, engine.Invalid("name", "bad_name", "the name of a secret must not end in *")
-		}
-		return s.cfg.Secrets.Body(k, value)
-	},
-	same:    func(s *Server, k engine.ObjectKey) func(a, b []byte) bool { return s.cfg.Secrets.Same(k) },
-	members: func(_ *Server, b []byte, _ *engine.Object) []byte { return b },
 }
 
 // flowObjects are the limits of flow keys. A key that somebody only paused has one, too.

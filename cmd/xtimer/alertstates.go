@@ -83,6 +83,9 @@ func (s *alertStates) ofApps() (all []alert.State) {
 			all = append(all, alert.State{Word: "breaker", App: app, Of: of})
 		}
 	}
+	for _, app := range s.engine.RefusingQuotas() {
+		all = append(all, alert.State{Word: "quota", App: app, Of: "quota"})
+	}
 	return all
 }
 

@@ -56,7 +56,7 @@ func NewRule() Rule {
 var words = map[string]int{
 	"failed": int(engine.Failed), "dead": int(engine.Dead), "unknown": int(engine.Unknown), "missed": int(engine.Missed),
 	"late":    int(firstAttempt),
-	"backlog": 16, "breaker": 17, "paused": 18,
+	"backlog": 16, "breaker": 17, "paused": 18, "quota": 19,
 	"tier": 24, "clock": 25, "disk": 26, "memory": 27, "early": 28, "audit": 29,
 }
 
@@ -101,7 +101,7 @@ func (r *Rule) checkWords(app string) error {
 	}
 	for _, w := range r.On {
 		if _, ok := words[w]; !ok {
-			return engine.Invalid("on", "unknown_value", "must have words from failed, dead, unknown, missed, late, backlog, breaker, paused; and, in the app *, tier, clock, disk, memory, early, audit")
+			return engine.Invalid("on", "unknown_value", "must have words from failed, dead, unknown, missed, late, backlog, breaker, paused, quota; and, in the app *, tier, clock, disk, memory, early, audit")
 		}
 	}
 	set := setOf(r.On)

@@ -120,7 +120,7 @@ func TestWords(t *testing.T) {
 		app, code string
 		edit      func(r *Rule)
 	}{
-		{"shop", "", func(r *Rule) { r.On = []string{"late", "backlog", "breaker", "paused", "dead"} }},
+		{"shop", "", func(r *Rule) { r.On = []string{"late", "backlog", "breaker", "paused", "quota", "dead"} }},
 		{"*", "", func(r *Rule) { r.On = []string{"tier", "clock", "disk", "memory", "early", "audit"} }},
 		{"shop", "system_event", func(r *Rule) { r.On = []string{"dead", "disk"} }},
 		{"shop", "unknown_value", func(r *Rule) { r.On = []string{"sunk"} }},

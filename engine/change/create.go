@@ -70,10 +70,16 @@ func (e *Maker) create(ctx context.Context, ds []engine.Definition, once *engine
 // draft makes the changes, and claims their timers. places are those of the timers that may
 // be created; the others have their error in out.
 func (b *creation) draft(ctx context.Context, ds []engine.Definition, once *engine.Once, now int64, out []Created) (places []int) {
-	for ok := false; !ok; {
+	for ok, again := false, false; !ok; again = true {
 		b.changes, places = nil, nil
 		for i := range ds {
+			if out[i].Err != nil {
+				continue
+			}
 			c, err := b.e.draft(ctx, &ds[i], now)
+			if err == nil && !again {
+				err = b.e.cfg.Quotas.Create(ds[i].App)
+			}
 			if err != nil {
 				out[i].Err = err
 				continue

@@ -12,6 +12,7 @@ import (
 	"xtimer/engine/inspect"
 	"xtimer/engine/plan"
 	"xtimer/engine/process"
+	"xtimer/engine/quota"
 	"xtimer/engine/resident"
 )
 
@@ -20,6 +21,7 @@ type Config struct {
 	inspect.Config
 	Reader *inspect.Reader
 	Tally  *inspect.Tally
+	Quotas *quota.Book // nil: no app has one
 	// OperationsDir is where bulk operations are kept that go on after a restart; "": they
 	// end with the process.
 	OperationsDir string
@@ -58,5 +60,11 @@ func New(cfg Config) *Maker {
 		operations: newOperations(), made: cfg.Metrics.NewCounter("xtimer_timers_created_total"),
 	}
 }
+
+// QuotaUse is what an app uses of its quota.
+func (e *Maker) QuotaUse(app string) quota.Use { return e.cfg.Quotas.Use(app) }
+
+// RefusingQuotas are the apps whose quota has refused a create within the last minute.
+func (e *Maker) RefusingQuotas() []string { return e.cfg.Quotas.Refusing() }
 
 func (e *Maker) now() int64 { return e.cfg.Now().UnixMilli() }

@@ -1,6 +1,10 @@
 package fair
 
-import "time"
+import (
+	"time"
+
+	"xtimer/engine/flow"
+)
 
 // maxBatches is how many calls of a batch lane are in flight, unless the limit of a key says
 // how many. With one call under way the next one fills; more of them only make each smaller.
@@ -44,13 +48,15 @@ func (l *Lane[T]) batched() bool {
 
 // open reports whether a place could be taken for the lane, so far as its target and its own
 // calls are concerned. mu is held.
-func (l *Lane[T]) open() bool { return !l.target.full() && !l.batched() }
+func (l *Lane[T]) open(now time.Duration) bool {
+	return !l.target.full() && !l.batched() && !l.fillsQuota(now)
+}
 
 // limitsCalls reports whether a gate of the lane says how many calls may be in flight.
 func (l *Lane[T]) limitsCalls() bool {
 	if l.held != nil {
 		for _, g := range l.held.gates {
-			if lim := g.rule.Limit; lim != nil && lim.Concurrency > 0 {
+			if lim := g.rule.Limit; lim != nil && lim.Concurrency > 0 && g.name.Kind != flow.OfQuota {
 				return true
 			}
 		}

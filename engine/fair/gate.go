@@ -169,7 +169,10 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 		q.held[by] += l.waiting
 	}
 	first := key{0, l.rank}
-	if l.name.forced {
+	switch {
+	case g.name.Kind == flow.OfQuota:
+		first.cost = l.calls // the lanes of an app share evenly
+	case l.name.forced:
 		first.cost = -1 // when the pause ends, no limit keeps those behind it waiting
 	}
 	g.lanes.put(l, &h.place, first)
@@ -183,7 +186,7 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 func (l *Lane[T]) refused(now time.Duration) (at *gate[T], by flow.By) {
 	it := l.next()
 	for _, g := range l.held.gates {
-		if b, _ := g.Ask(now, it.keeps(g)); b != flow.ByNone && (b == flow.ByPause || !l.name.forced) && (at == nil || b < by) {
+		if b, _ := g.Ask(now, it.keeps(g)); b != flow.ByNone && (b == flow.ByPause || l.counts(g)) && (at == nil || b < by) {
 			at, by = g, b
 		}
 	}
@@ -206,9 +209,11 @@ func (q *Queue[T]) unhold(l *Lane[T], now time.Duration) {
 // standsAt counts a lane that stands for a place at its gates, or does not any more. mu is
 // held.
 func (q *Queue[T]) standsAt(l *Lane[T], n int) {
-	if l.held != nil && l.place >= 0 && !l.name.forced {
+	if l.held != nil && l.place >= 0 {
 		for _, g := range l.held.gates {
-			g.stands += n
+			if l.counts(g) {
+				g.stands += n
+			}
 		}
 	}
 }
@@ -216,10 +221,10 @@ func (q *Queue[T]) standsAt(l *Lane[T], n int) {
 // stoodAt counts at its gates a lane that has begun to stand for a place, or has ceased to,
 // and then lets out others. mu is held.
 func (q *Queue[T]) stoodAt(l *Lane[T], stands bool, now time.Duration) {
-	if l.name.forced {
-		return // it keeps nobody waiting
-	}
 	for _, g := range l.held.gates {
+		if !l.counts(g) {
+			continue // it keeps nobody waiting
+		}
 		if stands {
 			g.stands++
 			continue
@@ -317,10 +322,10 @@ func (q *Queue[T]) through(l *Lane[T], it *Item[T], now time.Duration) (ps []pas
 		it.gated = &gated[T]{}
 	}
 	it.gated.end(l, now)
-	if l.name.forced {
-		return nil
-	}
 	for _, g := range l.held.gates {
+		if !l.counts(g) {
+			continue
+		}
 		p := pass[T]{gate: g, keeps: it.keeps(g)}
 		p.Pass = g.Take(now, p.keeps)
 		if !p.keeps && g.Keeps() {
@@ -378,17 +383,6 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 			g.Gate.Keep()
 			q.gave(g, 0, q.now())
 			it.gated.kept = append(it.gated.kept, g)
-		}
-	}
-}
-
-// pruneGates forgets the gates that no lane names and that know nothing. mu is held.
-func (q *Queue[T]) pruneGates(now time.Duration) {
-	for n, g := range q.gates {
-		if g.users == 0 && g.IsIdle(now) && g.isTold() {
-			q.wakes.drop(&g.wake)
-			q.unshare(g)
-			delete(q.gates, n)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (it *Item[T]) Again(value T, l *Lane[T], ready int64, priority uint8) {
 
 // gates are the names of the gates that a lane goes through; target is that of its target.
 func (n laneName) gates(target string) []flow.Name {
-	names := []flow.Name{{Kind: flow.OfApp, App: flow.EachApp}, {Kind: flow.OfApp, App: n.app}, {Kind: flow.OfTarget, Key: target}}
+	names := []flow.Name{{Kind: flow.OfApp, App: flow.EachApp}, {Kind: flow.OfApp, App: n.app}, {Kind: flow.OfQuota, App: n.app}, {Kind: flow.OfTarget, Key: target}}
 	for key := range strings.FieldsSeq(n.flow) {
 		names = append(names, flow.Name{Kind: flow.OfFlow, App: n.app, Key: key})
 	}
@@ -64,6 +64,8 @@ func (n laneName) concerns(r flow.Name, target string) bool {
 		return target == r.Key
 	case flow.OfApp:
 		return r.App == n.app || r.App == flow.EachApp
+	case flow.OfQuota:
+		return r.App == n.app
 	}
 	return n.app == r.App && strings.Contains(n.flow, strings.TrimSuffix(r.Key, "*"))
 }

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"time"
+
+	"xtimer/engine/flow"
 )
 
 // ageing is how much longer an item of one priority less has to have waited to
@@ -44,7 +46,8 @@ type Lane[T any] struct {
 type laneName struct {
 	app, target, flow string
 	class             uint64 // of items that may share a call; 0: each has its own
-	// forced: a pause holds the lane; a limit does not, and its calls do not count there.
+	// forced: a pause holds the lane, and the quota of the app; another limit does not, and its
+	// calls do not count there.
 	forced bool
 }
 
@@ -123,3 +126,7 @@ func (l *Lane[T]) kind(now time.Duration) int {
 }
 
 func (l *Lane[T]) key() key { return key{l.calls, l.rank} }
+
+// counts reports whether the calls of a lane count at a gate. Those that are forced count at
+// the quota of the app alone.
+func (l *Lane[T]) counts(g *gate[T]) bool { return !l.name.forced || g.name.Kind == flow.OfQuota }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"xtimer/engine/flow"
 )
@@ -89,4 +90,15 @@ func (q *Queue[T]) prune() {
 	q.pruneGates(q.now())
 	q.listed = slices.AppendSeq(make([]*Lane[T], 0, len(q.lanes)), maps.Values(q.lanes))
 	q.pruneAt = 2 * len(q.lanes)
+}
+
+// pruneGates forgets the gates that no lane names and that know nothing. mu is held.
+func (q *Queue[T]) pruneGates(now time.Duration) {
+	for n, g := range q.gates {
+		if g.users == 0 && g.IsIdle(now) && g.isTold() {
+			q.wakes.drop(&g.wake)
+			q.unshare(g)
+			delete(q.gates, n)
+		}
+	}
 }

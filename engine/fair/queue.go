@@ -274,7 +274,7 @@ func (q *Queue[T]) feed(now time.Duration) {
 // held.
 func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 	t, kind := l.target, -1
-	stands := l.waiting > 0 && !l.parked && l.open()
+	stands := l.waiting > 0 && !l.parked && l.open(now)
 	if l.held != nil {
 		if stands {
 			stands = q.passes(l, now)

@@ -38,7 +38,7 @@ type Want struct {
 // share has the calls of a gate granted by the owner of its key, if its limit is of that
 // kind. mu is held.
 func (q *Queue[T]) share(g *gate[T], now time.Duration) {
-	if q.cfg.Wanting == nil || g.name.Kind == flow.OfApp {
+	if q.cfg.Wanting == nil || g.name.Kind == flow.OfApp || g.name.Kind == flow.OfQuota {
 		return
 	}
 	if q.alone {

@@ -15,6 +15,7 @@ const (
 	OfApp    Kind = iota // all calls of an app, or of EachApp
 	OfTarget             // all calls to a target, of all apps: App is "", Key is of TargetOf
 	OfFlow               // the calls of an app that name a key
+	OfQuota              // all calls of an app, likewise: what its quota allows
 )
 
 // EachApp is the App of what holds for all apps together.
@@ -28,7 +29,7 @@ type Name struct {
 
 // Text is the name for people: the key, or the app.
 func (n Name) Text() string {
-	if n.Kind == OfApp {
+	if n.Kind == OfApp || n.Kind == OfQuota {
 		return n.App
 	}
 	return n.Key

@@ -6,7 +6,9 @@ import (
 
 	vm "github.com/VictoriaMetrics/metrics"
 
+	"xtimer/engine/fair"
 	"xtimer/engine/flow"
+	"xtimer/engine/resident"
 )
 
 // counters are what the engine counts; names and units are API.md's.
@@ -52,6 +54,15 @@ func newCounters(set *vm.Set) *counters {
 		c.attempts[i] = set.NewCounter(fmt.Sprintf("xtimer_attempts_total{code_class=%q}", class))
 	}
 	return c
+}
+
+// gaugeHolds shows what holds tasks now.
+func gaugeHolds(set *vm.Set, queue *fair.Queue[*resident.Task]) {
+	for by := range flow.Causes {
+		if by != flow.ByNone {
+			set.NewGauge(fmt.Sprintf("xtimer_held_tasks{by=%q}", by), func() float64 { return float64(queue.HeldItems()[by]) })
+		}
+	}
 }
 
 func (c *counters) fired(late time.Duration) {

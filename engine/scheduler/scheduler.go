@@ -22,6 +22,7 @@ import (
 	"xtimer/engine/limit"
 	"xtimer/engine/object"
 	"xtimer/engine/process"
+	"xtimer/engine/quota"
 	"xtimer/engine/resident"
 	"xtimer/wheel"
 )
@@ -189,18 +190,15 @@ func New(cfg Config) *Scheduler {
 	})
 	e.batches.Config = batch.Config{Memory: e.memory, Now: cfg.Now, Ready: e.ready, ReadyToo: e.readyToo, Note: e.note, Call: e.call, End: e.end}
 	limit.New(cfg.Objects, e.memory, e.now, cfg.Log)
-	for by := range flow.Causes {
-		if by != flow.ByNone {
-			cfg.Metrics.NewGauge(fmt.Sprintf("xtimer_held_tasks{by=%q}", by), func() float64 { return float64(queue.HeldItems()[by]) })
-		}
-	}
+	quotas := quota.New(cfg.Objects, queue, cfg.Metrics, cfg.Log)
+	gaugeHolds(cfg.Metrics, queue)
 	read := inspect.Config{
 		Cold: cfg.Cold, Warm: cfg.Warm, Journal: cfg.Journal, Memory: e.memory, Process: e.process, Minutes: &e.migrator.minutes, Tiers: e.tiers,
 		Node: cfg.Node, Now: cfg.Now, Window: cfg.Window, HistoryRetention: cfg.HistoryRetention, HistorySampled: cfg.HistorySampled, Metrics: cfg.Metrics, Ended: cfg.Ended, First: cfg.First,
 	}
 	e.Reader, e.tally = inspect.New(read)
 	e.Maker = change.New(change.Config{
-		Config: read, Reader: e.Reader, Tally: e.tally, Log: cfg.Log, OperationsDir: cfg.OperationsDir, Rows: min(endedRows, fewestRows),
+		Config: read, Reader: e.Reader, Tally: e.tally, Quotas: quotas, Log: cfg.Log, OperationsDir: cfg.OperationsDir, Rows: min(endedRows, fewestRows),
 		Open: e.open, Entries: e.migrator.entriesOf, AddWarm: func(ctx context.Context, es []engine.Entry) { e.addWarm(ctx, es, true) },
 	})
 	return e

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -94,4 +95,51 @@ func (c *Client) UpcomingHours(ctx context.Context, app string, hours int) (*For
 		q.Set("hours", strconv.Itoa(hours))
 	}
 	return get[Forecast](ctx, c, "/v1/upcoming/hours", q)
+}
+
+// QuotaLimits is what an app may do. A zero field limits nothing.
+type QuotaLimits struct {
+	CreatesPerSecond int `json:"creates_per_second,omitempty"` // timers created in any second; more are refused
+	FiresPerSecond   int `json:"fires_per_second,omitempty"`   // calls begun in any second; more are held
+	InFlight         int `json:"in_flight,omitempty"`          // calls in flight; more are held
+}
+
+// Quota is the quota of an app, and what is used of it.
+type Quota struct {
+	App string `json:"app"`
+	QuotaLimits
+	Use       QuotaUse  `json:"use"`
+	Version   int       `json:"version"` // counts every change; for IfMatch
+	UpdatedAt time.Time `json:"updated_at"`
+	UpdatedBy string    `json:"updated_by,omitempty"` // the name of the token that set it
+}
+
+// QuotaUse is what an app uses of its quota, on the node that answers.
+type QuotaUse struct {
+	InFlight int `json:"in_flight"` // calls
+	Held     int `json:"held"`      // tasks in memory that the quota holds
+}
+
+func quotaPath(app string) string { return path("/v1/apps/%s/quota", app) }
+
+// PutQuota sets the quota of an app, and says Created, Updated or Unchanged. Only an admin of
+// all apps may.
+func (c *Client) PutQuota(ctx context.Context, app string, limits QuotaLimits, options ...CallOption) (string, error) {
+	q := request{method: http.MethodPut, path: quotaPath(app), body: limits, twice: true}
+	out, err := send[struct{ Result string }](ctx, c, q, options...)
+	if err != nil {
+		return "", err
+	}
+	return out.Result, nil
+}
+
+// Quota is the quota of an app.
+func (c *Client) Quota(ctx context.Context, app string) (*Quota, error) {
+	return get[Quota](ctx, c, quotaPath(app), nil)
+}
+
+// DeleteQuota deletes the quota of an app. Only an admin of all apps may.
+func (c *Client) DeleteQuota(ctx context.Context, app string, options ...CallOption) error {
+	_, err := c.delete(ctx, quotaPath(app), options)
+	return err
 }

@@ -23,6 +23,10 @@
 // leaves open whether they were done. A repeat answers what it finds: a Put that
 // came through, and whose answer was lost, says Unchanged; with IfMatch, 412.
 //
+// The timers of a batch that the quota of their app refuses for a second (rate_limited) are
+// made again, as long as some of them are made each second. What is beyond the number or the
+// bytes that the quota allows (quota_exceeded) is not made again.
+//
 // Errors are *Error when the server answered, and what net/http says when it
 // did not. Redirects are not followed: a server that sends one is named wrongly.
 package client

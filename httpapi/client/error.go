@@ -39,6 +39,12 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
+// passes reports whether the same request may be taken a little later. One that is beyond
+// what an app may have is taken only after something of the app was deleted.
+func (e *Error) passes() bool {
+	return e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests && e.Code != "quota_exceeded"
+}
+
 // readError is errorOf an answer that was not read yet.
 func readError(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))

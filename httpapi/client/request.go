@@ -121,7 +121,7 @@ func (c *Client) do(ctx context.Context, q request, options []CallOption) (*answ
 			if q.method == http.MethodDelete && a.status == http.StatusNotFound && lost {
 				return &answer{body: []byte(`{"result":"` + Unknown + `"}`)}, nil
 			}
-			if err = problem; a.status != http.StatusTooManyRequests && a.status != http.StatusServiceUnavailable {
+			if err = problem; !problem.passes() {
 				return nil, err
 			}
 		}

@@ -60,6 +60,21 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 	})
 	all["coolTarget"] = target(func(url string) error { _, err := c.CoolTarget(ctx, url, time.Now().Add(time.Minute)); return err })
 	all["deleteTarget"] = target(func(url string) error { return c.DeleteTarget(ctx, url) })
+	quota := func(call func() error) func() error {
+		return func() error {
+			_, err := c.PutQuota(ctx, "b", client.QuotaLimits{InFlight: 1000})
+			return errors.Join(err, call())
+		}
+	}
+	all["putQuota"] = quota(func() error { return nil })
+	all["getQuota"] = quota(func() error {
+		q, err := c.Quota(ctx, "b")
+		if err == nil && (q.App != "b" || q.InFlight != 1000 || q.Version == 0) {
+			err = fmt.Errorf("the quota is %+v", q)
+		}
+		return err
+	})
+	all["deleteQuota"] = quota(func() error { return c.DeleteQuota(ctx, "b") })
 	all["pauseApp"] = func() error { return c.PauseApp(ctx, "b", client.Pause{}) }
 	all["getAppPause"] = func() error { _, err := c.AppPause(ctx, "b"); return err }
 	all["resumeApp"] = func() error { return c.ResumeApp(ctx, "b", client.Resume{}) }

@@ -5,8 +5,10 @@ package problem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -23,6 +25,7 @@ type Problem struct {
 	Fields []engine.FieldFault
 	Retry  int                   // Retry-After in seconds; 0: none
 	Allow  string                // of a 405
+	Rate   *engine.RateLimit     // of a 429 by a limit of requests
 	More   func(b []byte) []byte // appends further members; nil: there are none
 }
 
@@ -53,6 +56,9 @@ func Of(err error) *Problem {
 		if f.Kind == engine.FaultTooMany || f.Kind == engine.FaultUnavailable {
 			p.Retry = 1
 		}
+		if p.Rate = f.Rate; p.Rate != nil {
+			p.Retry = seconds(p.Rate.Wait)
+		}
 		return p
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &Problem{
@@ -66,6 +72,9 @@ func Of(err error) *Problem {
 		}
 	}
 }
+
+// seconds rounds up, to one at least.
+func seconds(d time.Duration) int { return max(1, int((d+time.Second-1)/time.Second)) }
 
 // Malformed is a 400 about what is not as HTTP or JSON want it.
 func Malformed(code, detail string) *Problem {
@@ -139,6 +148,10 @@ func (p *Problem) Send(ctx *fasthttp.RequestCtx) {
 	h.SetContentType("application/problem+json")
 	if p.Retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.Retry))
+	}
+	if r := p.Rate; r != nil { // draft-ietf-httpapi-ratelimit-headers
+		h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", r.Name, r.Most, seconds(r.Window)))
+		h.Set("RateLimit", fmt.Sprintf("%q;r=0;t=%d", r.Name, p.Retry))
 	}
 	if p.Allow != "" {
 		h.Set("Allow", p.Allow)

@@ -12,17 +12,18 @@ import (
 	api "xtimer/httpapi/client"
 )
 
-// NewApp is the group of the commands that hold a whole app, or all apps.
+// NewApp is the group of the commands that hold or limit a whole app, or all apps.
 func NewApp() *cobra.Command {
 	r := &remote.Server{}
 	return r.Attach(&cobra.Command{
 		Use:   "app",
-		Short: "Hold all calls of an app or of all apps, and call what was held",
-		Long:  "app pauses and resumes whole apps, and shows their pauses.\n\n" + exit.Help,
+		Short: "Hold all calls of an app or of all apps, call what was held, and set quotas",
+		Long:  "app pauses and resumes whole apps, shows their pauses, and limits what an app may do.\n\n" + exit.Help,
 		Example: `  xtimer app pause shop
   xtimer app show shop
-  xtimer app resume shop`,
-	}, newAppPause(r), newAppResume(r), newAppShow(r))
+  xtimer app resume shop
+  xtimer app quota shop --creates-per-second 100 --in-flight 50`,
+	}, newAppPause(r), newAppResume(r), newAppShow(r), newAppQuota(r))
 }
 
 func newAppPause(r *remote.Server) *cobra.Command {

@@ -27,7 +27,7 @@ type Form struct {
 
 // Words are what a rule may be about; the last ones only in the app *.
 func (f *Form) Words() []string {
-	all := append(slices.Clone(endings), "late", "backlog", "breaker", "paused")
+	all := append(slices.Clone(endings), "late", "backlog", "breaker", "paused", "quota")
 	if f.App == allApps {
 		all = append(all, "tier", "disk", "memory", "clock", "early", "audit")
 	}

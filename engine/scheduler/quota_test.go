@@ -1,0 +1,121 @@
+package scheduler_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/quota"
+)
+
+// limitApp sets the quota of the app of the world's timers.
+func (w *world) limitApp(l quota.Limits) {
+	w.t.Helper()
+	if _, _, err := w.Objects().Put(w.t.Context(), quota.Key("app"), l.Body(), nil); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A quota of calls holds them and loses none, over a crash too.
+func TestAQuotaHoldsCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		w.limitApp(quota.Limits{FiresPerSecond: 10, InFlight: 4})
+		due := w.now() + 5_000
+		ids := map[string]engine.TimerID{}
+		for i := range 60 {
+			name := fmt.Sprint(i)
+			w.behave(name, func(*call) reply { return slow(100 * time.Millisecond) })
+			ids[name] = w.make(timer(name, at(due)))
+		}
+		time.Sleep(7 * time.Second)
+		w.crash(3 * time.Second)
+		time.Sleep(12 * time.Second)
+		w.settle()
+		var begun []int64
+		held := 0
+		for name, id := range ids {
+			calls := w.of(name)
+			if len(calls) == 0 || len(calls) > 2 {
+				t.Errorf("%d calls of %s", len(calls), name)
+			}
+			for _, c := range calls {
+				begun = append(begun, c.at)
+			}
+			r := w.record(engine.Key{Timer: id, Due: due})
+			if r.Status != engine.Succeeded {
+				t.Errorf("%s is %s", name, r.Status)
+			}
+			for _, h := range r.Holds {
+				if h.By == "quota" && h.Name == "app" {
+					held++
+				} else {
+					t.Errorf("%s was held by %+v", name, h)
+				}
+			}
+		}
+		if held < 30 {
+			t.Errorf("%d tasks say that the quota held them", held)
+		}
+		slices.Sort(begun)
+		for i := 10; i < len(begun); i++ {
+			if begun[i]-begun[i-10] < 1000 {
+				t.Fatalf("11 calls within %d ms, from %s on", begun[i]-begun[i-10], stamp(begun[i-10]))
+			}
+		}
+		for i := 4; i < len(begun); i++ {
+			if begun[i]-begun[i-4] < 100 {
+				t.Fatalf("5 calls in flight at %s", stamp(begun[i]))
+			}
+		}
+	})
+}
+
+// A create beyond the quota stores nothing, and is made a second later: at most a 64th more, for
+// so long may a create count longer than it should.
+func TestAQuotaOfCreates(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		w.limitApp(quota.Limits{CreatesPerSecond: 3})
+		create := func(name string) error {
+			return w.Create(t.Context(), timer(name, every(time.Hour)), nil).Err
+		}
+		for range 2 {
+			var refused *engine.Fault
+			for i := range 5 {
+				err := create(fmt.Sprintf("%d-%d", w.now(), i))
+				if i < 3 && err != nil {
+					t.Errorf("create %d: %v %+v", i, err, refused)
+				}
+				if i >= 3 && (!errors.As(err, &refused) || refused.Code != "rate_limited" || refused.Rate.Wait <= 0 || refused.Rate.Wait > time.Second+time.Second/64) {
+					t.Errorf("create %d: %v %+v", i, err, refused)
+				}
+			}
+			time.Sleep(refused.Rate.Wait)
+		}
+		if n, err := w.cold.Counts(t.Context()); err != nil || n.Enabled != 6 {
+			t.Errorf("%+v, %v", n, err)
+		}
+		if n := w.metric(`xtimer_quota_refusals_total{what="creates"}`); n != 4 {
+			t.Errorf("%v refusals are counted", n)
+		}
+		if apps := w.RefusingQuotas(); !slices.Equal(apps, []string{"app"}) {
+			t.Errorf("the quotas of %v refuse", apps)
+		}
+		time.Sleep(time.Minute)
+		if apps := w.RefusingQuotas(); len(apps) != 0 {
+			t.Errorf("the quotas of %v refuse", apps)
+		}
+		other := timer("x", every(time.Hour))
+		other.App = "other"
+		for i := range 5 {
+			other.Name = fmt.Sprint(i)
+			if c := w.Create(t.Context(), other, nil); c.Err != nil {
+				t.Errorf("an app without a quota: %v", c.Err)
+			}
+		}
+	})
+}
