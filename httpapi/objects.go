@@ -176,12 +176,13 @@ func (k *objects) delete(s *Server, r *request) (reply, error) {
 		return reply{}, err
 	}
 	when := match.ofObject(false)
-	err = s.e.Objects().Delete(r.ctx, key, func(stands *engine.Object) error {
+	now, _ := s.e.Now()
+	err = limit.Delete(r.ctx, s.e.Objects(), key, func(stands *engine.Object) error {
 		if stands == nil {
 			return engine.ErrNotFound
 		}
 		return when(stands)
-	})
+	}, now)
 	if err != nil {
 		return reply{}, err
 	}

@@ -77,6 +77,9 @@ func (r *Rules) Set(n Name, rule *Rule) {
 	}
 }
 
+// Of is the rule in force of a name itself, nil for none.
+func (r *Rules) Of(n Name) *Rule { return r.byName[n] }
+
 // IsEmpty reports whether there is no rule.
 func (r *Rules) IsEmpty() bool { return len(r.byName) == 0 }
 

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"log/slog"
+	"strings"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
@@ -23,8 +24,8 @@ type Book struct {
 // New registers the kinds of objects of a set that is not loaded yet.
 func New(set *object.Set, memory *resident.Memory, now func() int64, log *slog.Logger) *Book {
 	b := &Book{set: set, queue: memory.Queue, held: &memory.Backlogs, now: now, log: log, inForce: map[engine.ObjectKey]bool{}}
-	for _, kind := range []string{FlowKind, PauseKind, TargetKind} {
-		set.Register(object.Kind{Name: kind, Changed: func(k engine.ObjectKey) {
+	for _, kind := range []string{FlowKind, PauseKind, TargetKind, FlowKind + leftBehind, TargetKind + leftBehind} {
+		set.Register(object.Kind{Name: kind, Uncounted: strings.HasSuffix(kind, leftBehind), Changed: func(k engine.ObjectKey) {
 			if k == (engine.ObjectKey{}) {
 				b.load(kind)
 			} else {
@@ -54,20 +55,34 @@ func (b *Book) load(kind string) {
 // put puts an object into force, as it stands. started: it was there before the process.
 func (b *Book) put(k engine.ObjectKey, started bool) {
 	o := b.set.Get(k)
-	var rule *flow.Rule
-	var backlog engine.Backlog
-	if o != nil {
-		x, err := Read(o)
-		if err != nil {
-			b.log.Error("a limit is not in force", "error", err)
-			return
-		}
-		rule = x.rule(b.now(), b.queue.Now())
-		rule.Started, backlog = started, x.backlog()
+	x, err := Read(o)
+	if err != nil {
+		b.log.Error("a limit is not in force", "error", err)
+		return
 	}
 	if b.inForce[k] = o != nil; o == nil {
 		delete(b.inForce, k)
 	}
-	b.held.Set(NameOf(k), backlog) // first: what the gate lets through is to know it
+	of := k
+	of.Kind = strings.TrimSuffix(k.Kind, leftBehind)
+	b.held.Set(NameOf(of), b.backlog(of)) // first: what the gate lets through is to know it
+	if of != k {
+		return
+	}
+	var rule *flow.Rule
+	if o != nil {
+		rule = x.rule(b.now(), b.queue.Now())
+		rule.Started = started
+	}
 	b.queue.SetRule(NameOf(k), rule)
+}
+
+// backlog is what an object says of dues that were held, and what a former one has left behind.
+func (b *Book) backlog(k engine.ObjectKey) (all engine.Backlog) {
+	for _, k := range []engine.ObjectKey{k, leftKey(k)} {
+		if x, err := Read(b.set.Get(k)); err == nil {
+			all = all.And(x.backlog())
+		}
+	}
+	return all
 }

@@ -23,16 +23,20 @@ type Backlogs struct {
 	rules flow.Rules
 }
 
-// Set puts the backlog of a name into force; the zero one says nothing.
+// Set puts the backlog of a name into force; the zero one says nothing. All timers are looked
+// at only if it is new: the object of the name keeps it, and is written for other reasons.
 func (b *Backlogs) Set(n flow.Name, x engine.Backlog) {
 	b.mu.Lock()
-	if x == (engine.Backlog{}) {
-		b.rules.Set(n, nil)
-	} else {
+	stands := b.rules.Of(n)
+	isNew := x != (engine.Backlog{}) && (stands == nil || stands.Backlog != x)
+	switch {
+	case isNew:
 		b.rules.Set(n, &flow.Rule{Backlog: x})
+	case x == (engine.Backlog{}):
+		b.rules.Set(n, nil)
 	}
 	b.mu.Unlock()
-	if x != (engine.Backlog{}) {
+	if isNew {
 		Raise(&b.upTo, x.UpTo())
 		b.Add(0)
 	}

@@ -5,7 +5,7 @@
 //	Begin, a task comes into memory, unfold             ──► a due up to T waits: its timer is to be decided
 //	here, timer by timer: claim → freeze → read its rows → store → memory → thaw
 //
-// The object has the decision, so that nothing is lost by a crash at any place: until it has
+// The object has the decision, and leaves it behind when it is deleted (engine/limit), so that nothing is lost by a crash at any place: until it has
 // been decided about a timer, none of its dues up to T begins. What was begun ends as usual:
 // whoever has had an attempt, or may have had one, is called on.
 //

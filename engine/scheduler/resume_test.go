@@ -138,3 +138,43 @@ func resumeWith(t *testing.T, w *world, policy string, pause int64, crash time.D
 		}
 	}
 }
+
+// What a resume has said of dues that were held holds when its key is deleted at once, also after
+// a crash: most of the dues are rows then.
+func TestABacklogOutlivesItsKey(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 50
+		w.start()
+		from := w.now() - w.now()%60_000 + 60_000
+		time.Sleep(time.Duration(from-w.now()-500) * time.Millisecond)
+		k := limit.FlowKey("app", "k")
+		w.pauseIt(t, k)
+		var ids []engine.TimerID
+		for i := range 8 {
+			ids = append(ids, w.make(timer(fmt.Sprint("every", i), cron("*/2 * * * * *"), flows("k"), misfire(engine.MisfireAll, time.Hour))))
+		}
+		const held = 120_000
+		time.Sleep(time.Duration(from+held-w.now()+250) * time.Millisecond)
+		w.resumeIt(t, k, engine.BacklogLatest)
+		found := func(o *engine.Object) error {
+			if o == nil {
+				return engine.ErrNotFound
+			}
+			return nil
+		}
+		if err := limit.Delete(t.Context(), w.Objects(), k, found, w.now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := limit.Delete(t.Context(), w.Objects(), k, found, w.now()); err != engine.ErrNotFound {
+			t.Errorf("it is deleted twice: %v", err)
+		}
+		w.crash(0)
+		time.Sleep(20 * time.Second)
+		w.settle()
+		for i, id := range ids {
+			dues := grid(from-1, from+held, 2000, 0)
+			called, _ := w.told(t, id, dues)
+			equal(t, fmt.Sprint("every", i), called, dues[len(dues)-1:])
+		}
+	})
+}
