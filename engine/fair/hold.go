@@ -161,6 +161,23 @@ func (q *Queue[T]) Cause(l *Lane[T]) (s HoldSum) {
 	return s
 }
 
+// PausedSince is when the first pause began (Unix ms) that holds a lane; 0: none does, or it is not
+// known.
+func (q *Queue[T]) PausedSince(l *Lane[T]) (since int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l.held == nil {
+		return 0
+	}
+	now := q.now()
+	for _, g := range l.held.gates {
+		if r := &g.rule; r.Paused > now && r.PausedSince != 0 && (since == 0 || r.PausedSince < since) {
+			since = r.PausedSince
+		}
+	}
+	return since
+}
+
 // IsGated reports whether the lane goes through gates, or may. It may be asked without a lock.
 func (l *Lane[T]) IsGated() bool { return l.limited.Load() }
 

@@ -41,8 +41,10 @@ type Rule struct {
 	Paused, Cooldown time.Duration // until when; 0: not
 	// Started: the rule was in force before the process started; see Gate.Started.
 	Started bool
-	// Backlog says what becomes of what was held. It is no matter of the gate.
-	Backlog engine.Backlog
+	// Backlog says what becomes of what was held, and PausedSince (Unix ms; 0: not known) when the
+	// pause began. They are no matter of the gate.
+	Backlog     engine.Backlog
+	PausedSince int64
 }
 
 // Rules are the rules in force. The zero value has none.
@@ -94,7 +96,10 @@ func (r *Rules) Match(n Name) (m Rule) {
 		if rule == nil {
 			return
 		}
-		m.Paused, m.Cooldown = max(m.Paused, rule.Paused), max(m.Cooldown, rule.Cooldown)
+		if rule.Paused > m.Paused {
+			m.Paused, m.PausedSince = rule.Paused, rule.PausedSince
+		}
+		m.Cooldown = max(m.Cooldown, rule.Cooldown)
 		m.Backlog = m.Backlog.And(rule.Backlog)
 		if rule.Limit != nil && length > longest {
 			m.Limit, m.Started, longest = rule.Limit, rule.Started, length

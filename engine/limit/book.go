@@ -73,6 +73,9 @@ func (b *Book) put(k engine.ObjectKey, started bool) {
 	if o != nil {
 		rule = x.rule(b.now(), b.queue.Now())
 		rule.Started = started
+		if p := x.Paused(o, b.now()); p != nil {
+			rule.PausedSince = p.Since
+		}
 	}
 	b.queue.SetRule(NameOf(k), rule)
 }

@@ -85,6 +85,15 @@ func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
 	}
 }
 
+// Hold owes the dues in [from, to], which a pause holds.
+func (d *Triage) Hold(t *engine.Timer, p *plan.Plan, from, to int64) {
+	n := len(d.Owe)
+	d.Call(t, p, from, to)
+	for i := range d.Owe[n:] {
+		d.Owe[n+i].Held = 1
+	}
+}
+
 // Row owes one due of a timer.
 func Row(t *engine.Timer, due int64) engine.Owed {
 	return engine.Owed{Key: engine.Key{Timer: t.ID, Due: due}, Generation: t.Generation, NotBefore: due, Lane: t.Lane(), OneShot: t.Schedule.OneShot()}

@@ -57,6 +57,14 @@ func (m *Memory) KeepsPlaces(t *engine.Timer) bool {
 	return m.Queue.HasRules() && m.Queue.KeepsPlaces(m.Lanes.queueOf(t))
 }
 
+// PausedSince is when a pause began (Unix ms) that holds the tasks of a timer; 0: none does.
+func (m *Memory) PausedSince(t *engine.Timer) int64 {
+	if !m.Queue.HasRules() {
+		return 0
+	}
+	return m.Queue.PausedSince(m.Lanes.queueOf(t))
+}
+
 // wasHeld adds to a task that comes from a row which was held that it was held since: a
 // lane that has rows waits for its gates. Where a start came between, what was before it
 // is as the row knows it, and the time without a process is not counted. mu is held.

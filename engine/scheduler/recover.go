@@ -19,7 +19,8 @@ import (
 //	journal,  finished                       → history (and owed, when it is to be tried again)
 //	mirror    begun, at_most_once            → unknown: it may have been sent
 //	plan      dues in (W, now], not finished → late ≤ 10 s: owed, called again as redelivered
-//	                                           later: by the misfire policy
+//	                                           later: by the misfire policy; from the instant of a
+//	                                           pause on that is in force: owed, and held
 //	owed      rows                           → as they stand; the rest as above
 //	          … of one-shots not begun yet   → not looked at: judged when their turn comes
 //	then W = now, in the same transaction.

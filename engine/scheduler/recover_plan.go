@@ -151,11 +151,24 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 			r.again(d, t, k)
 		}
 	}
-	d.Decide(t, p, over.Open(p, w, r.now))
+	held := max(w, min(r.now, r.heldFrom(t)-1))
+	d.Decide(t, p, over.Open(p, w, held))
+	for _, s := range over.Open(p, held, r.now) {
+		d.Hold(t, p, s[0], s[1])
+	}
 	if !r.hasRange(t) { // else they were owed with what is left of it
 		r.ahead(d, t, p, w, mark)
 	}
 	r.shards.held += len(d.Records) + len(d.Owe) - was
+}
+
+// heldFrom is from when on the dues of a timer are held by a pause that is in force. They are no
+// misfires, whether or not they have a row.
+func (r *recovery) heldFrom(t *engine.Timer) int64 {
+	if since := r.e.memory.PausedSince(t); since != 0 {
+		return since
+	}
+	return engine.MaxDue
 }
 
 // touch lists the keys of the journal and of rows.
@@ -217,6 +230,10 @@ func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
 // were never tried to the misfire policy. What is decided of a row stays together; of a
 // timer there may be more than fits into one transaction.
 func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed) error {
+	held := int64(engine.MaxDue)
+	if t != nil {
+		held = r.heldFrom(t)
+	}
 	for i, o := range os {
 		if err := r.flushMany(ctx); err != nil {
 			return err
@@ -229,6 +246,7 @@ func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed)
 		case o.Begun:
 			r.d.Owe = append(r.d.Owe, o) // again at once
 			r.keepBusy(o)
+		case o.Key.Due >= held:
 		case t.Schedule.OneShot() && r.now-o.Key.Due <= t.Misfire.Window.Milliseconds():
 		case r.now-o.Key.Due > t.Misfire.Window.Milliseconds():
 			r.pay = append(r.pay, o.Key)

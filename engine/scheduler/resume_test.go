@@ -178,3 +178,38 @@ func TestABacklogOutlivesItsKey(t *testing.T) {
 		}
 	})
 }
+
+// A due that a pause held is no misfire, also if the server was killed before the due had a row,
+// and while it was down: the pause in force says since when it holds.
+func TestADueWithoutARowThatAPauseHeld(t *testing.T) {
+	for _, k := range []engine.ObjectKey{limit.AppKey("app"), limit.AppKey(limit.EachApp), limit.FlowKey("app", "k")} {
+		bubble(t, func(t *testing.T, w *world) {
+			w.start()
+			id := w.make(timer("cron", cron("*/2 * * * * *"), flows("k"), misfire(engine.MisfireSkip, time.Minute)))
+			free := w.make(timer("free", cron("*/2 * * * * *"), elsewhere("other", "http://127.0.0.1:1/"), misfire(engine.MisfireSkip, time.Minute)))
+			time.Sleep(20 * time.Second)
+			from := w.now()
+			w.change(t, k, func(x *limit.Object) { x.Pause(limit.Pause{}, from) })
+			shot := w.make(timer("shot", at(from+3000), flows("k"), misfire(engine.MisfireSkip, time.Minute)))
+			time.Sleep(5 * time.Second)
+			w.crash(100 * time.Second)
+			time.Sleep(5 * time.Second)
+			w.crash(20 * time.Second) // what a start has decided is not judged again
+			to := w.now()
+			w.resumeIt(t, k, engine.BacklogCall)
+			time.Sleep(20 * time.Second)
+			w.settle()
+			called, _ := w.told(t, id, grid(from, to, 2000, 0))
+			called = slices.DeleteFunc(called, func(due int64) bool { return due <= from })
+			equal(t, k.String(), called, grid(from, to, 2000, 0))
+			if r := w.record(engine.Key{Timer: shot, Due: from + 3000}); r == nil || r.Status != engine.Succeeded {
+				t.Errorf("the one-shot: %+v", r)
+			}
+			if k.App != limit.EachApp {
+				if n := len(w.of("free")); n > 40 {
+					t.Errorf("%d dues of timer %s are called, most of them misfires", n, free)
+				}
+			}
+		})
+	}
+}
