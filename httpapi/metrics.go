@@ -109,6 +109,7 @@ var help = map[string]string{
 	"xtimer_attempts_total":         "HTTP calls made for tasks, by status class of the response; none means no response.",
 	"xtimer_audit_violations_total": "Timers that the auditor found misplaced and corrected, and stored timers and pending tasks that cannot be read or planned; each is a bug.",
 	"xtimer_call_panics_total":      "Calls that panicked; each is a bug.",
+	"xtimer_verify_findings_total":  "Dues about which a verification on this server found a fault; must stay 0.",
 	"xtimer_calls_in_flight":        "HTTP calls in flight.",
 	"xtimer_clock_behind_seconds":   "Seconds by which the clock is behind the last finished due, if more than a minute: existing timers are not called for this time, see xtimer clock reset.",
 	"xtimer_calls_limit":            "Limit of HTTP calls in flight: --max-calls, or less while memory is full.",

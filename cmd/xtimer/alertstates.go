@@ -51,6 +51,7 @@ func (s *alertStates) ofService() (all []alert.State) {
 	own(s.isFull(), "memory")
 	own(s.counted.GetOrCreateCounter("xtimer_fired_early_total").Get() > 0, "early")
 	own(s.counted.GetOrCreateCounter("xtimer_audit_violations_total").Get() > 0, "audit")
+	own(s.counted.GetOrCreateCounter("xtimer_verify_findings_total").Get() > 0, "verify")
 	return all
 }
 

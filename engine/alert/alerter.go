@@ -225,7 +225,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 func (a *Alerter) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open)+len(a.ending) == 0 && a.saved == a.last && !a.judge.hasStates() && len(a.taken)+len(a.gaps)+len(a.unsure) == 0
+	return len(a.open)+len(a.ending) == 0 && len(a.box.failing()) == 0 && a.saved == a.last && !a.judge.hasStates() && len(a.taken)+len(a.gaps)+len(a.unsure) == 0
 }
 
 // work judges what waits, and repeats and closes what is to be. It reports whether that is to
@@ -236,7 +236,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		a.last, urgent = time.Now().UnixMilli()-1, true
 	}
 	if a.renewed.Swap(false) {
-		for _, i := range a.judge.setRules(a.rules(), time.Now().UnixMilli()) {
+		for _, i := range a.judge.setRules(a.inForce(), time.Now().UnixMilli()) {
 			a.closed(i)
 		}
 	}
@@ -275,15 +275,16 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 func (a *Alerter) askStates() (all []State, asked bool) {
 	a.mu.Lock()
 	now := time.Now().UnixMilli()
-	asked = a.cfg.States != nil && now-a.asked >= askEvery.Milliseconds() && a.judge.hasStates()
+	channels := a.box.failing()
+	asked = now-a.asked >= askEvery.Milliseconds() && (a.judge.hasStates() || len(channels) > 0)
 	if asked {
 		a.asked = now
 	}
 	a.mu.Unlock()
-	if asked {
+	if asked && a.cfg.States != nil {
 		all = a.withOthers(a.cfg.States())
 	}
-	return all, asked
+	return append(all, channels...), asked
 }
 
 // judgeStates judges the states. a.mu is held.

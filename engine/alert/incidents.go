@@ -15,7 +15,7 @@ import (
 func (a *Alerter) restore() {
 	a.mu.Lock()
 	a.renewed.Store(false)
-	a.judge.setRules(a.rules(), time.Now().UnixMilli())
+	a.judge.setRules(a.inForce(), time.Now().UnixMilli())
 	for _, app := range a.cfg.Objects.Apps(incidentKind) {
 		for _, o := range a.cfg.Objects.List(incidentKind, app) {
 			i, ok := read[Incident](o)
@@ -26,6 +26,9 @@ func (a *Alerter) restore() {
 				a.ending[i.ID] = &i
 			case a.judge.restore(&i):
 				a.open[i.ID] = &i
+				if i.State == "channel" {
+					a.box.fails(i.By)
+				}
 			default:
 				continue
 			}

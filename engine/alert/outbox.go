@@ -71,6 +71,8 @@ type outbox struct {
 	mu    sync.Mutex
 	boxes map[engine.ObjectKey]*box // guarded by mu
 	over  bool
+	// How many attempts in a row each channel did not take.
+	failed map[engine.ObjectKey]int
 	// The minute in which tests are counted, and how many there were.
 	minute time.Time
 	tests  int
@@ -104,7 +106,7 @@ type letter struct {
 }
 
 func newOutbox(a *Alerter) *outbox {
-	o := &outbox{a: a, boxes: map[engine.ObjectKey]*box{}}
+	o := &outbox{a: a, boxes: map[engine.ObjectKey]*box{}, failed: map[engine.ObjectKey]int{}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
@@ -159,6 +161,7 @@ func (o *outbox) len() (n int) {
 func (o *outbox) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	clear(o.failed)
 	for _, b := range o.boxes {
 		b.waiting = nil
 	}
@@ -256,6 +259,9 @@ func (o *outbox) deliver(k engine.ObjectKey, b *box, d *Delivery) {
 		if outcome == "retrying" && time.Now().Add(max(wait, r.After)).After(until) {
 			outcome = "given_up"
 		}
+		if o.ctx.Err() == nil {
+			o.attempted(k, r.Delivered)
+		}
 		o.a.delivered.note(k, &d.Message, &r, outcome)
 		switch outcome {
 		case "delivered":
@@ -298,6 +304,9 @@ func (a *Alerter) Test(ctx context.Context, app, name string) (Result, error) {
 	}
 	d := &Delivery{App: app, Channel: c, Message: Message{Type: "test", ID: fmt.Sprintf("al_test_%d", now.UnixMilli()), Link: a.cfg.Link}}
 	r := a.cfg.Send(ctx, d)
+	if r.Delivered { // one that is not is often of a channel that is being set up
+		a.box.attempted(k, true)
+	}
 	outcome := r.outcome()
 	if outcome == "retrying" { // a test is sent once
 		outcome = "given_up"

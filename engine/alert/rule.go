@@ -57,14 +57,14 @@ var words = map[string]int{
 	"failed": int(engine.Failed), "dead": int(engine.Dead), "unknown": int(engine.Unknown), "missed": int(engine.Missed),
 	"late":    int(firstAttempt),
 	"backlog": 16, "breaker": 17, "paused": 18, "quota": 19,
-	"tier": 24, "clock": 25, "disk": 26, "memory": 27, "early": 28, "audit": 29,
+	"channel": 22, "tier": 23, "clock": 24, "disk": 25, "memory": 26, "early": 27, "audit": 28, "verify": 29,
 }
 
 // Sets of words.
 const (
 	allStates    wordSet = 0x3fff_0000
-	systemStates wordSet = 0x3f00_0000 // of the app "*" only
-	stays        wordSet = 3 << 28     // early, audit: what was found does not end by itself
+	systemStates wordSet = 0x3fc0_0000 // of the app "*" only
+	stays        wordSet = 7 << 27     // early, audit, verify: what was found does not end by itself
 )
 
 // needsTimer reports whether the definition of a timer is needed to match.
@@ -101,13 +101,13 @@ func (r *Rule) checkWords(app string) error {
 	}
 	for _, w := range r.On {
 		if _, ok := words[w]; !ok {
-			return engine.Invalid("on", "unknown_value", "must have words from failed, dead, unknown, missed, late, backlog, breaker, paused, quota; and, in the app *, tier, clock, disk, memory, early, audit")
+			return engine.Invalid("on", "unknown_value", "must have words from failed, dead, unknown, missed, late, backlog, breaker, paused, quota; and, in the app *, channel, tier, clock, disk, memory, early, audit, verify")
 		}
 	}
 	set := setOf(r.On)
 	switch {
 	case set&systemStates != 0 && app != "*":
-		return engine.Invalid("on", "system_event", "must not have tier, clock, disk, memory, early or audit: these are of the service, and for rules of the app *")
+		return engine.Invalid("on", "system_event", "must not have channel, tier, clock, disk, memory, early, audit or verify: these are of the service, and for rules of the app *")
 	case r.Streak != 0 && set&(allStates|1<<firstAttempt) != 0:
 		return engine.Invalid("streak", "out_of_range", "must be given only with failed, dead, unknown and missed")
 	case set.has(firstAttempt) && !between(r.Late, time.Millisecond, time.Hour):

@@ -20,13 +20,18 @@ func (j *judge) stateGroup(r *ruleAt, word, app, of string) *group {
 	return g
 }
 
-// hasStates reports whether some rule is about a state.
+// hasStates reports whether some rule but the built-in one is about a state, or one is open.
 func (j *judge) hasStates() bool {
 	for _, list := range j.rules {
 		for _, r := range list {
-			if r.on&allStates != 0 {
+			if r.on&allStates != 0 && r.name != builtIn {
 				return true
 			}
+		}
+	}
+	for _, g := range j.groups {
+		if g.word != "" {
+			return true
 		}
 	}
 	return false

@@ -66,7 +66,7 @@ func TestStates(t *testing.T) {
 		w.rule("r", func(r *Rule) { r.On = []string{"backlog", "paused"} })
 		w.put(ChannelKind, "*", "ops", Channel{Kind: "webhook", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
 		r := NewRule()
-		r.On, r.Channels = []string{"tier", "audit"}, []string{"ops"}
+		r.On, r.Channels = []string{"tier", "audit", "verify"}, []string{"ops"}
 		w.put(RuleKind, "*", "all", r)
 		w.run()
 		w.says(10 * time.Second)
@@ -79,8 +79,8 @@ func TestStates(t *testing.T) {
 		}
 		now.Store(&[]State{{"backlog", "shop", "shop", 1000}})
 		w.says(10*time.Second, "incident.recovered")
-		now.Store(&[]State{{"tier", "*", "cold tier", 0}, {"audit", "*", "audit", 0}})
-		w.says(10*time.Second, "incident.opened", "incident.opened")
+		now.Store(&[]State{{"tier", "*", "cold tier", 0}, {"audit", "*", "audit", 0}, {"verify", "*", "verify", 0}})
+		w.says(10*time.Second, "incident.opened", "incident.opened", "incident.opened")
 		w.stop()
 
 		w = newWorld(t, cold)
@@ -88,7 +88,7 @@ func TestStates(t *testing.T) {
 		w.run()
 		w.says(15*time.Second, "incident.recovered") // the tier
 		w.says(60*time.Second, "incident.recovered") // the backlog
-		if all := w.Incidents("*"); len(all) != 2 || all[0].Closed != 0 && all[1].Closed != 0 {
+		if all := w.Incidents("*"); len(all) != 3 || min(all[0].Closed, 1)+min(all[1].Closed, 1)+min(all[2].Closed, 1) != 1 {
 			t.Errorf("%+v", all)
 		}
 		w.stop()
@@ -121,7 +121,10 @@ func TestWords(t *testing.T) {
 		edit      func(r *Rule)
 	}{
 		{"shop", "", func(r *Rule) { r.On = []string{"late", "backlog", "breaker", "paused", "quota", "dead"} }},
-		{"*", "", func(r *Rule) { r.On = []string{"tier", "clock", "disk", "memory", "early", "audit"} }},
+		{"*", "", func(r *Rule) {
+			r.On = []string{"tier", "clock", "disk", "memory", "early", "audit", "verify", "channel"}
+		}},
+		{"shop", "system_event", func(r *Rule) { r.On = []string{"channel"} }},
 		{"shop", "system_event", func(r *Rule) { r.On = []string{"dead", "disk"} }},
 		{"shop", "unknown_value", func(r *Rule) { r.On = []string{"sunk"} }},
 		{"shop", "out_of_range", func(r *Rule) { r.On, r.Late = []string{"late"}, 2*time.Hour }},

@@ -45,6 +45,7 @@ type Reader struct {
 	apps        Apps
 	subscribers *Subscribers
 	overdue     overdue
+	findings    *metrics.Counter // of verifications
 }
 
 // New makes a reader, and the tally of what it reads.
@@ -57,6 +58,7 @@ func New(cfg Config) (*Reader, *Tally) {
 	}
 	cfg.Tiers.Counts.CompareAndSwap(nil, &engine.Counts{})
 	r.tally = newTally(r.apps.Figures, r.subscribers, cfg.Ended, cfg.Metrics)
+	r.findings = cfg.Metrics.NewCounter("xtimer_verify_findings_total")
 	r.register(cfg.Metrics)
 	return r, r.tally
 }
@@ -96,7 +98,13 @@ func (r *Reader) Verify(ctx context.Context, v verify.Request, tell func(*verify
 		}
 		process.Sleep(ctx, worked)
 	}
-	return verify.Online(ctx, r.cfg.Cold, v, r.now(), r.cfg.HistoryRetention, pace, tell)
+	count := func(f *verify.Finding) error {
+		if f.Kind != verify.Unproven && f.Kind != verify.FoundLate { // how late is late is the caller's to say
+			r.findings.AddInt64(f.Count)
+		}
+		return tell(f)
+	}
+	return verify.Online(ctx, r.cfg.Cold, v, r.now(), r.cfg.HistoryRetention, pace, count)
 }
 
 // CheckVerification finds what is wrong with a request.

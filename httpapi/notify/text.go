@@ -81,10 +81,12 @@ var ofStates = map[string]map[string]string{
 	"en": {
 		"late": "calls are late", "backlog": "tasks pile up", "breaker": "the breaker is open", "paused": "calls are paused", "quota": "the quota refuses timers", "tier": "a store is unavailable",
 		"clock": "the clock was set back", "disk": "the disk is full", "memory": "the memory is full", "early": "a call was early", "audit": "the audit found a fault",
+		"verify": "a verification found a fault", "channel": "an alert channel fails",
 	},
 	"zh": {
 		"late": "调用延迟", "backlog": "任务积压", "breaker": "熔断器打开", "paused": "调用已暂停", "quota": "配额拒绝创建定时器", "tier": "存储不可用",
 		"clock": "时钟被回拨", "disk": "磁盘已满", "memory": "内存已满", "early": "调用过早", "audit": "审计发现问题",
+		"verify": "核对发现问题", "channel": "告警通道失败",
 	},
 }
 

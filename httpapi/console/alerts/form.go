@@ -29,7 +29,7 @@ type Form struct {
 func (f *Form) Words() []string {
 	all := append(slices.Clone(endings), "late", "backlog", "breaker", "paused", "quota")
 	if f.App == allApps {
-		all = append(all, "tier", "disk", "memory", "clock", "early", "audit")
+		all = append(all, "tier", "disk", "memory", "clock", "early", "audit", "verify", "channel")
 	}
 	return all
 }

@@ -23,7 +23,7 @@ var chineseWords = map[string]string{
 	"no_beat": "心跳未得到确认", "leaves": "进程正在退出", "start": "启动", "handover": "移交", "takeover": "接管", "eviction": "强制结束",
 	"closed": "闭合", "open": "断开", "trying": "试探中", "pause": "暂停", "quota": "配额", "flow": "流控", "cooldown": "冷却", "breaker": "熔断",
 	"critical": "严重", "warning": "警告", "recovered": "已恢复", "gone": "定时器已删除", "late": "晚触发", "backlog": "积压", "tier": "存储不可用",
-	"paused": "已暂停", "clock": "时钟", "disk": "磁盘", "memory": "内存", "early": "提前触发", "audit": "内存核对", "target": "目标", "timer": "定时器", "app": "应用", "rule": "规则",
+	"paused": "已暂停", "clock": "时钟", "disk": "磁盘", "memory": "内存", "early": "提前触发", "audit": "内存核对", "verify": "记录核对", "channel": "告警通道", "target": "目标", "timer": "定时器", "app": "应用", "rule": "规则",
 	"delivered": "已送达", "given_up": "已放弃", "incident.opened": "事件开始", "incident.repeated": "事件重复通知", "incident.recovered": "事件结束", "digest": "摘要", "test": "测试",
 	"webhook": "Webhook", "slack": "Slack", "wecom": "企业微信", "dingtalk": "钉钉", "feishu": "飞书", "email": "邮件",
 	"POST": "POST", "GET": "GET", "PUT": "PUT", "PATCH": "PATCH", "DELETE": "DELETE",
