@@ -63,7 +63,11 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 		if !ok {
 			return alert.Result{Error: "secret_missing"}
 		}
-		return s.mail.send(ctx, d, password)
+		r := s.mail.send(ctx, d, password)
+		if password != "" {
+			r.Answer, r.Error = strings.ReplaceAll(r.Answer, password, "…"), strings.ReplaceAll(r.Error, password, "…")
+		}
+		return r
 	}
 	to, ok := s.value(d.App, d.Channel.URL)
 	secret, also := s.value(d.App, d.Channel.Secret)
@@ -104,23 +108,40 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 		return alert.Result{Error: hide(err, to)}
 	}
 	defer p.Body.Close()
-	answer, _ := io.ReadAll(io.LimitReader(p.Body, 1<<10)) // what came of it is judged
-	r := judge(d.Channel.Kind, p, answer)
-	r.Status, r.Answer = p.StatusCode, without(string(answer), to, secret)
+	answer, _ := io.ReadAll(io.LimitReader(p.Body, 2*mostAnswer)) // what came of it is judged
+	r := judge(d.Channel.Kind, p, answer[:min(len(answer), mostAnswer)])
+	r.Status, r.Answer = p.StatusCode, cut(without(string(answer), to, secret), mostAnswer)
 	return r
 }
 
-// without is what a channel answered, without its URL and its secret, which it may repeat.
+// mostAnswer is how much of an answer is judged and shown. As much again is read, so that what
+// is shown does not end within a secret.
+const mostAnswer = 1 << 10
+
+// without is what a channel answered, without its URL and its secret, which it may repeat in
+// whole or in parts.
 func without(answer, to, secret string) string {
 	answer = strings.ReplaceAll(answer, to, "the URL")
 	if u, err := url.Parse(to); err == nil && len(u.RequestURI()) > 1 {
 		answer = strings.ReplaceAll(answer, u.RequestURI(), "/…")
+		parts := append(strings.Split(u.Path, "/"), strings.Split(u.EscapedPath(), "/")...)
+		for _, values := range u.Query() {
+			parts = append(parts, values...)
+		}
+		for _, part := range parts {
+			if len(part) >= leastPart {
+				answer = strings.ReplaceAll(answer, part, "…")
+			}
+		}
 	}
 	if secret != "" {
 		answer = strings.ReplaceAll(answer, secret, "…")
 	}
 	return answer
 }
+
+// leastPart is the length from which a part of a URL may be a key.
+const leastPart = 8
 
 func (s *Sender) value(app string, t alert.Text) (string, bool) {
 	if t.Secret == "" {
