@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,9 @@ func (ev *event) class() string {
 	}
 	return engine.ErrorClasses[ev.Class-1]
 }
+
+// by is the timer in an incident of it.
+func (ev *event) by() string { return cmp.Or(ev.Name, ev.Key.Timer.String()) }
 
 // word is what a rule calls the event.
 func (ev *event) word() string {

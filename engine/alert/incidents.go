@@ -19,6 +19,9 @@ func (a *Alerter) restore() {
 	for _, app := range a.cfg.Objects.Apps(incidentKind) {
 		for _, o := range a.cfg.Objects.List(incidentKind, app) {
 			i, ok := read[Incident](o)
+			if ok && i.Closed != 0 {
+				a.judge.ended(&i)
+			}
 			switch {
 			case !ok || i.Closed != 0 && !i.Ending:
 				continue
@@ -44,7 +47,8 @@ func (a *Alerter) restore() {
 	a.mu.Unlock()
 	if cursor != 0 && a.matcher.Load() != nil {
 		now := time.Now()
-		a.gaps = append(a.gaps[:0], gap{from: cursor + 1, to: now.UnixMilli(), due: cursor - furthestDue.Milliseconds(), since: now, next: now})
+		from := cursor + 1 - a.judge.longest().Milliseconds()
+		a.gaps = append(a.gaps[:0], gap{from: from, to: now.UnixMilli(), due: from - furthestDue.Milliseconds(), past: cursor, since: now, next: now})
 	}
 }
 

@@ -111,10 +111,15 @@ type judge struct {
 	groups map[string]*group    // by rule and value
 	of     map[engine.TimerID][]*group
 	newID  func() string
+
+	// Of groups that are not in memory yet: the streak that history has, and when (Unix ms)
+	// the last incident ended.
+	streaks map[string]int
+	lastEnd map[string]int64
 }
 
 func newJudge(newID func() string) *judge {
-	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID}
+	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[string]int{}, lastEnd: map[string]int64{}}
 }
 
 // mostGroups bounds what is counted apart; beyond it, what is new is counted by app.
@@ -124,7 +129,7 @@ func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	app, by, timer := ev.App, r.app+"/"+r.name, engine.TimerID(0)
 	switch r.By {
 	case "timer":
-		by, timer = cmp.Or(ev.Name, ev.Key.Timer.String()), ev.Key.Timer
+		by, timer = ev.by(), ev.Key.Timer
 	case "target":
 		by = ""
 		if t != nil {
@@ -138,8 +143,12 @@ func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	return j.groupOf(r, app, by, timer)
 }
 
+func groupKey(r *ruleAt, app, by string, timer engine.TimerID) string {
+	return strings.Join([]string{r.app, r.name, r.By, app, by, timer.String()}, "\x00")
+}
+
 func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group {
-	key := strings.Join([]string{r.app, r.name, r.By, app, by, timer.String()}, "\x00")
+	key := groupKey(r, app, by, timer)
 	g := j.groups[key]
 	if g == nil {
 		if len(j.groups) >= mostGroups && (timer != 0 || r.By == "target" && by != app) {
@@ -148,8 +157,9 @@ func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group 
 			}
 			return j.groupOf(r, app, app, 0)
 		}
-		g = &group{rule: r, app: app, by: by, timer: timer}
+		g = &group{rule: r, app: app, by: by, timer: timer, streak: j.streaks[key]}
 		j.groups[key] = g
+		delete(j.streaks, key)
 		if timer != 0 {
 			j.of[timer] = append(j.of[timer], g)
 		}

@@ -90,7 +90,7 @@ func (a *Alerter) follow(ctx context.Context) {
 		upTo, furthest = &a.lead.all, furthestDue
 	}
 	from := max(*upTo-settleSlack.Milliseconds(), a.lead.from+1)
-	if _, ok := a.lookBack(ctx, from, now, from-furthest.Milliseconds()); ok {
+	if _, ok := a.lookBack(ctx, &gap{from: from, to: now, due: from - furthest.Milliseconds()}); ok {
 		*upTo = now
 	}
 	a.readSuccesses(ctx)

@@ -36,6 +36,7 @@ func (r *recent[T]) put(k engine.Key, v T) {
 type gap struct {
 	from, to int64 // the first and the last end of a task (Unix ms); from 0: there is none
 	due      int64 // the first due (Unix ms)
+	past     int64 // what ended until then (Unix ms) was judged by a former process
 	n        int   // how many there are; 0: as many as one look finds
 	found    int   // how many of them were judged
 	since    time.Time
@@ -74,7 +75,7 @@ func (a *Alerter) fillGaps(ctx context.Context) {
 		if time.Now().Before(g.next) {
 			continue
 		}
-		found, ok := a.lookBack(ctx, g.from, g.to, g.due)
+		found, ok := a.lookBack(ctx, g)
 		if g.found += found; ok && g.found >= g.n {
 			*g = gap{}
 			a.doubt(ctx)
@@ -87,12 +88,11 @@ func (a *Alerter) fillGaps(ctx context.Context) {
 	}
 }
 
-// lookBack judges the failures that ended from an instant to another and were due at a third
-// or later, but not those that were judged already, in the order of their ends. It returns
-// how many it judged, and whether all could be read.
-func (a *Alerter) lookBack(ctx context.Context, from, to, due int64) (judged int, ok bool) {
+// lookBack judges the failures of a gap, but not those that were judged already, in the order
+// of their ends. It returns how many it judged, and whether all could be read.
+func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 	var all []brief
-	f := engine.TaskFilter{From: due, To: to + 1, Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}
+	f := engine.TaskFilter{From: g.due, To: g.to + 1, Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}
 	for before := (engine.Key{}); ; {
 		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
 		if err != nil {
@@ -100,7 +100,7 @@ func (a *Alerter) lookBack(ctx context.Context, from, to, due int64) (judged int
 			return judged, false
 		}
 		for _, t := range page {
-			if t.Ended >= from && t.Ended <= to && a.isNews(t) {
+			if t.Ended >= g.from && t.Ended <= g.to && a.isNews(t) {
 				ev := eventOf(t)
 				all = append(all, briefOf(&ev))
 			}
@@ -110,7 +110,7 @@ func (a *Alerter) lookBack(ctx context.Context, from, to, due int64) (judged int
 		}
 		slices.SortStableFunc(all, func(x, y brief) int { return cmp.Compare(x.Ended, y.Ended) })
 		for page := range slices.Chunk(all, pageSize) {
-			if !a.judgePage(ctx, page) {
+			if !a.judgePage(ctx, page, g.past) {
 				return judged, false
 			}
 			judged += len(page)

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,7 +22,7 @@ func (a *Alerter) judgeWaiting(ctx context.Context) {
 			return
 		}
 		page := a.ring.first()
-		if page == nil || !a.judgePage(ctx, page) {
+		if page == nil || !a.judgePage(ctx, page, 0) {
 			return
 		}
 		a.ring.drop(len(page))
@@ -44,21 +45,23 @@ func (a *Alerter) judgeAll(ctx context.Context, events []event) (judged int) {
 		}
 		a.mu.Unlock()
 		timers, ok := a.definitions(ctx, needs)
-		if !ok {
+		if !ok || !a.readStreaks(ctx, page, timers) {
 			return judged
 		}
 		a.mu.Lock()
 		for i := range page {
 			a.judgeOne(&page[i], timers[page[i].Key.Timer])
 		}
+		clear(a.judge.streaks)
 		a.mu.Unlock()
 		judged += len(page)
 	}
 	return judged
 }
 
-// judgePage judges events without names, and reports whether it could.
-func (a *Alerter) judgePage(ctx context.Context, page []brief) bool {
+// judgePage judges events without names, and reports whether it could. Those that ended until
+// past, which are the first of them, are only remembered.
+func (a *Alerter) judgePage(ctx context.Context, page []brief, past int64) bool {
 	needs := map[engine.TimerID]bool{}
 	for i := range page {
 		if page[i].Status != engine.Succeeded {
@@ -69,16 +72,30 @@ func (a *Alerter) judgePage(ctx context.Context, page []brief) bool {
 	if !ok {
 		return false
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	events := make([]event, len(page))
 	for i := range page {
 		app, name, t := "", "", timers[page[i].Key.Timer]
 		if t != nil {
 			app, name = t.App, t.Name
 		}
-		ev := page[i].named(app, name)
-		a.judgeOne(&ev, t)
+		events[i] = page[i].named(app, name)
 	}
+	news, _ := slices.BinarySearchFunc(events, past+1, func(ev event, at int64) int { return cmp.Compare(ev.Ended, at) })
+	if past == 0 {
+		news = 0
+	}
+	if !a.readStreaks(ctx, events[news:], timers) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range events[:news] {
+		a.judge.remember(&events[i], timers[events[i].Key.Timer])
+	}
+	for i := range events[news:] {
+		a.judgeOne(&events[news+i], timers[events[news+i].Key.Timer])
+	}
+	clear(a.judge.streaks)
 	return true
 }
 

@@ -1,0 +1,123 @@
+package alert
+
+import (
+	"context"
+	"time"
+
+	"xtimer/engine"
+)
+
+// What a rule counts is not stored: a process that begins to judge finds it in history, the
+// failures within a time when it starts, and a streak with the next failure of its timer.
+
+// longest is the longest time in which some rule counts failures.
+func (j *judge) longest() (longest time.Duration) {
+	for _, list := range j.rules {
+		for _, r := range list {
+			if r.After > 1 && r.Streak == 0 {
+				longest = max(longest, r.Within)
+			}
+		}
+	}
+	return longest
+}
+
+// remember counts a failure that a former process judged, but for what an incident that has
+// ended had of it.
+func (j *judge) remember(ev *event, t *engine.Timer) {
+	for _, app := range [...]string{ev.App, "*"} {
+		for _, r := range j.rules[app] {
+			if r.After < 2 || r.Streak > 0 || !r.wants(ev) || !r.Match.matches(ev.Name, t) {
+				continue
+			}
+			if g := j.group(r, ev, t); g.open == nil && ev.Ended > j.lastEnd[groupKey(r, g.app, g.by, g.timer)] {
+				g.count(ev)
+			}
+		}
+	}
+}
+
+// ended notes an incident that has ended.
+func (j *judge) ended(i *Incident) {
+	for _, r := range j.rules[i.RuleApp] {
+		if r.name == i.Rule {
+			key := groupKey(r, i.App, i.By, i.Timer)
+			j.lastEnd[key] = max(j.lastEnd[key], i.Closed)
+		}
+	}
+}
+
+// newStreaks are the rules that count the streak of an event's timer and know nothing of it.
+func (j *judge) newStreaks(ev *event, t *engine.Timer) (rules []*ruleAt) {
+	for _, app := range [...]string{ev.App, "*"} {
+		for _, r := range j.rules[app] {
+			if r.Streak == 0 || !r.wants(ev) || !r.Match.matches(ev.Name, t) {
+				continue
+			}
+			key := streakKey(r, ev)
+			if _, known := j.streaks[key]; !known && j.groups[key] == nil {
+				rules = append(rules, r)
+			}
+		}
+	}
+	return rules
+}
+
+func streakKey(r *ruleAt, ev *event) string { return groupKey(r, ev.App, ev.by(), ev.Key.Timer) }
+
+// mostOfStreak is how many records of a timer are looked at for its streak.
+const mostOfStreak = 2000
+
+// readStreaks reads from history how often timers failed in a row before events, where no
+// process has counted it. It reports whether history could be read.
+func (a *Alerter) readStreaks(ctx context.Context, events []event, timers map[engine.TimerID]*engine.Timer) bool {
+	for i := range events {
+		ev := &events[i]
+		if ev.Status == engine.Succeeded || ev.Status == firstAttempt {
+			continue
+		}
+		a.mu.Lock()
+		rules := a.judge.newStreaks(ev, timers[ev.Key.Timer])
+		a.mu.Unlock()
+		if rules == nil {
+			continue
+		}
+		before, err := a.before(ctx, ev.Key)
+		if err != nil {
+			a.cannotRead(ctx, err)
+			return false
+		}
+		a.mu.Lock()
+		for _, r := range rules {
+			n := 0
+			for _, t := range before {
+				if r.on.has(t.Status) {
+					n++
+				}
+			}
+			a.judge.streaks[streakKey(r, ev)] = n
+		}
+		a.mu.Unlock()
+	}
+	return true
+}
+
+// before are the records of a timer before a task, down to the last success.
+func (a *Alerter) before(ctx context.Context, k engine.Key) (all []*engine.Task, err error) {
+	for looked := 0; looked < mostOfStreak; looked += 20 {
+		page, next, err := a.cfg.Cold.Tasks(ctx, engine.TaskFilter{Timer: k.Timer}, k, 20)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		for _, t := range page {
+			if t.Status == engine.Succeeded {
+				return all, nil
+			}
+			all = append(all, t)
+		}
+		if k = next; next == (engine.Key{}) {
+			break
+		}
+	}
+	return all, nil
+}
