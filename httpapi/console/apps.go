@@ -89,6 +89,7 @@ type flowsData struct {
 func actOnFlow(v *visit) error {
 	form := v.r.PostForm
 	app, key, pause := form.Get("app"), form.Get("key"), client.Pause{Reason: typed("reason", form.Get("reason"))}
+	resume := client.Resume{Backlog: form.Get("backlog")}
 	var err error
 	switch action := form.Get("action"); {
 	case app == "":
@@ -98,11 +99,11 @@ func actOnFlow(v *visit) error {
 	case action == "pause":
 		_, err = v.api.PauseFlow(v.ctx, app, key, pause)
 	case action == "resume" && key == "":
-		if err = v.api.ResumeApp(v.ctx, app, client.Resume{}); client.IsNotFound(err) {
+		if err = v.api.ResumeApp(v.ctx, app, resume); client.IsNotFound(err) {
 			err = nil // the app was never paused
 		}
 	case action == "resume":
-		_, err = v.api.ResumeFlow(v.ctx, app, key, client.Resume{})
+		_, err = v.api.ResumeFlow(v.ctx, app, key, resume)
 	default:
 		err = &fault{http.StatusBadRequest, "The form is invalid."}
 	}

@@ -22,7 +22,7 @@ func TestFlows(t *testing.T) {
 	}
 	v := n.signedIn("shop-write")
 	page := v.get("/flows?app=bank").body
-	for _, want := range []string{"<code>stripe</code>", `aria-label="Pause stripe"`, `aria-label="Resume mail"`, "why&lt;script", `<span class="tag s-dead">paused</span>`, ">20 / 1.00 s<", ">3<", "· shop"} {
+	for _, want := range []string{"<code>stripe</code>", `aria-label="Pause stripe"`, `aria-label="Resume mail"`, `aria-label="Held dues mail"><option value="call">`, `<option value="latest">`, `<option value="skip">`, "why&lt;script", `<span class="tag s-dead">paused</span>`, ">20 / 1.00 s<", ">3<", "· shop"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q: %s", want, page)
 		}
@@ -32,7 +32,7 @@ func TestFlows(t *testing.T) {
 	}
 	act := func(key, action string, want bool) {
 		t.Helper()
-		if a := v.post("/flows", url.Values{"app": {"shop"}, "key": {key}, "action": {action}}); a.status != http.StatusSeeOther {
+		if a := v.post("/flows", url.Values{"app": {"shop"}, "key": {key}, "action": {action}, "backlog": {"skip"}}); a.status != http.StatusSeeOther {
 			t.Errorf("%s %q: %d %s", action, key, a.status, a.body)
 		}
 		if key == "" {
@@ -41,6 +41,9 @@ func TestFlows(t *testing.T) {
 		if f, err := n.api.Flow(t.Context(), "shop", key); err != nil || f.Paused != want {
 			t.Errorf("%s %q: %+v %v", action, key, f, err)
 		}
+	}
+	if a := v.post("/flows", url.Values{"app": {"shop"}, "key": {"mail"}, "action": {"resume"}, "backlog": {"sunk"}}); a.status == http.StatusSeeOther || !strings.Contains(a.body, "backlog") {
+		t.Errorf("a backlog that does not exist: %d %s", a.status, a.body)
 	}
 	act("", "resume", false)
 	act("", "pause", true)
