@@ -3,6 +3,7 @@ package alert
 import (
 	"context"
 	"crypto/rand"
+	"hash/maphash"
 	"log/slog"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ type Alerter struct {
 	judge  *judge
 	open   map[string]*Incident // by id
 	ending map[string]*Incident // likewise: closed, and not yet stored or told of
-	seen   recent[int64]        // when what was judged lately ended, so that a look into history counts nothing twice
+	seen   ends                 // what was judged lately, so that a look into history counts nothing twice
 	late   recent[uint32]       // likewise, the lateness (ms) of first attempts
 	asked  int64                // when (Unix ms) it asked for states
 	looked int64                // when (Unix ms) it looked for timers that are gone
@@ -68,7 +69,7 @@ type Alerter struct {
 
 // New returns an alerter; it does nothing before Run.
 func New(cfg Config) *Alerter {
-	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, ending: map[string]*Incident{}}
+	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, ending: map[string]*Incident{}, seen: ends{seed: maphash.MakeSeed()}}
 	a.ring.wake, a.ring.most, a.ring.briefs.most = make(chan struct{}, 1), ringSize, mostBriefs
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)

@@ -27,9 +27,10 @@ const (
 	readEvery  = 2 * time.Second
 	readAll    = time.Minute
 	latestDues = 10 * time.Minute
-	// settleSlack is how long after its end a task is in history at the latest, while the
-	// tier can be written.
+	// settleSlack is how long after its end a task is in history, while its node can write the
+	// tier; settledLate is for how long those are looked for that come later.
 	settleSlack = 30 * time.Second
+	settledLate = 5 * time.Minute
 	readRest    = 10 // times what a read took
 )
 
@@ -68,7 +69,7 @@ func (a *Alerter) forgetAll() {
 	defer a.mu.Unlock()
 	clear(a.open)
 	clear(a.ending)
-	a.seen, a.late = recent[int64]{}, recent[uint32]{}
+	a.seen, a.late = ends{seed: a.seen.seed}, recent[uint32]{}
 	a.judge = newJudge(a.judge.newID)
 	a.watch.replace(nil, nil)
 	a.lead.states = nil
@@ -85,11 +86,11 @@ func (a *Alerter) follow(ctx context.Context) {
 	a.mergeAcks()
 	a.askOthers(ctx)
 	now := began.UnixMilli()
-	upTo, furthest := &a.lead.late, latestDues
+	upTo, furthest, slack := &a.lead.late, latestDues, settleSlack
 	if !began.Before(a.lead.nextAll) {
-		upTo, furthest = &a.lead.all, furthestDue
+		upTo, furthest, slack = &a.lead.all, furthestDue, settledLate
 	}
-	from := max(*upTo-settleSlack.Milliseconds(), a.lead.from+1)
+	from := max(*upTo-slack.Milliseconds(), a.lead.from+1)
 	if _, ok := a.lookBack(ctx, &gap{from: from, to: now, due: from - furthest.Milliseconds()}); ok {
 		*upTo = now
 	}

@@ -76,6 +76,27 @@ func TestLead(t *testing.T) {
 	})
 }
 
+// The failures of a node that could not store them for minutes are counted, each once.
+func TestLeadSettledLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.cfg.Leads = func() bool { return true }
+		w.channel(60)
+		w.rule("r", func(r *Rule) { r.By = "app" })
+		w.run()
+		time.Sleep(10 * time.Second)
+		records := w.fails(1, 1000, 23*time.Hour)
+		time.Sleep(3 * time.Minute)
+		w.settles(records[:500])
+		w.says(2*time.Minute, "incident.opened")
+		w.counted(500)
+		w.settles(records[500:])
+		w.says(10 * time.Minute)
+		w.counted(1000)
+		w.stop()
+	})
+}
+
 // The node that judges is told of late calls and states of the others: a backlog is the sum of
 // all, and what a node says holds while the node lives and does not answer. Late calls that
 // were not asked for are told after a change of the judge.

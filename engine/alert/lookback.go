@@ -3,6 +3,7 @@ package alert
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"time"
@@ -30,6 +31,39 @@ func (r *recent[T]) put(k engine.Key, v T) {
 		r.now = map[engine.Key]T{}
 	}
 	r.now[k] = v
+}
+
+// ends is which ends of tasks were judged lately, as hashes: the last mostEnds at least.
+type ends struct {
+	seed        maphash.Seed
+	now, before map[uint64]struct{}
+}
+
+// mostEnds takes 16 to 40 MB, twice.
+const mostEnds = 1 << 20
+
+type end struct {
+	key engine.Key
+	at  int64
+}
+
+func (e *ends) has(k engine.Key, at int64) bool {
+	h := maphash.Comparable(e.seed, end{k, at})
+	_, is := e.now[h]
+	if !is {
+		_, is = e.before[h]
+	}
+	return is
+}
+
+func (e *ends) put(k engine.Key, at int64) {
+	if len(e.now) >= mostEnds {
+		e.before, e.now = e.now, nil
+	}
+	if e.now == nil {
+		e.now = map[uint64]struct{}{}
+	}
+	e.now[maphash.Comparable(e.seed, end{k, at})] = struct{}{}
 }
 
 // gap is a time whose failures are to be read from history.
@@ -125,7 +159,7 @@ func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 func (a *Alerter) isNews(t *engine.Task) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.seen.of(t.Key) != t.Ended
+	return !a.seen.has(t.Key, t.Ended)
 }
 
 // cannotRead tells once that the tier cannot be read.

@@ -10,11 +10,12 @@ import (
 	"xtimer/tier/memory"
 )
 
-// fails tells of the failures of n timers at once, in reverse order, and returns their records.
-func (w *world) fails(first, n int) (records []engine.Record) {
+// fails tells of the failures of n timers that were due so long ago, at once and in reverse
+// order, and returns their records.
+func (w *world) fails(first, n int, due time.Duration) (records []engine.Record) {
 	now := time.Now().UnixMilli()
 	for i := n - 1; i >= 0; i-- {
-		t := &engine.Task{Key: engine.Key{Timer: engine.TimerID(first + i), Due: now - 90_000_000}, App: "shop", Name: fmt.Sprint("t", first+i), Status: engine.Dead, Ended: now}
+		t := &engine.Task{Key: engine.Key{Timer: engine.TimerID(first + i), Due: now - due.Milliseconds()}, App: "shop", Name: fmt.Sprint("t", first+i), Status: engine.Dead, Ended: now}
 		records = append(records, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, t)})
 		w.Ended(t)
 	}
@@ -50,7 +51,7 @@ func TestOverflow(t *testing.T) {
 		w.rule("other", func(r *Rule) { r.By, r.Match.NamePrefix = "app", "x" })
 		w.run()
 		for i := range 10 {
-			w.fails(i*10_000+1, 10_000)
+			w.fails(i*10_000+1, 10_000, time.Second)
 			time.Sleep(time.Second)
 		}
 		if w.ring.lost.Get() == 0 {
@@ -74,12 +75,12 @@ func TestGap(t *testing.T) {
 		w.ring.most, w.ring.briefs.most = 500, 1000
 		w.channel(18)
 		w.rule("r", func(r *Rule) { r.By = "app" })
-		records := w.fails(1, 4500)
+		records := w.fails(1, 4500, 25*time.Hour)
 		w.run()
 		w.says(2*time.Second, "incident.opened")
 		w.counted(1500)
 		w.settles(records[:3000])
-		w.fails(1_000_000, 10)
+		w.fails(1_000_000, 10, time.Second)
 		w.says(time.Minute)
 		w.counted(3010)
 		w.settles(records[3000:])

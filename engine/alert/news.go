@@ -174,7 +174,7 @@ func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
 		}
 		return
 	}
-	if a.seen.of(ev.Key) == ev.Ended {
+	if a.seen.has(ev.Key, ev.Ended) {
 		return
 	}
 	a.seen.put(ev.Key, ev.Ended)
