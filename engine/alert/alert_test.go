@@ -20,7 +20,7 @@ import (
 
 // world is an alerter on a tier in memory, and what its channels were sent.
 type world struct {
-	*testing.T
+	testing.TB
 	*Alerter
 	cold *memory.Cold
 	set  *object.Set
@@ -67,8 +67,8 @@ func (c timers) PutObject(ctx context.Context, o *engine.Object, was uint32) err
 	return c.Cold.PutObject(ctx, o, was)
 }
 
-func newWorld(t *testing.T, cold *memory.Cold) *world {
-	w := &world{T: t, cold: cold}
+func newWorld(t testing.TB, cold *memory.Cold) *world {
+	w := &world{TB: t, cold: cold}
 	log := slog.New(slog.DiscardHandler)
 	w.set = object.New(timers{cold, w}, time.Now, log)
 	w.Alerter = New(Config{Objects: w.set, Cold: timers{cold, w}, Log: log, Metrics: metrics.NewSet(), Send: func(_ context.Context, d *Delivery) Result {

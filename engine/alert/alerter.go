@@ -181,6 +181,8 @@ const (
 	keptClosed  = 7 * 24 * time.Hour
 	furthestDue = 24 * time.Hour // before the end of a task that history is searched for
 	mostTurn    = 200 * time.Millisecond
+	restShare   = 9 // times what a look took, it rests
+	mostRest    = 100 * time.Millisecond
 )
 
 // Run judges what the ring has, until ctx ends. It begins with what ended since the cursor.
@@ -211,6 +213,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 			}
 			continue
 		}
+		began := time.Now()
 		if urgent := a.work(ctx); urgent && stored || time.Since(saved) >= saveEvery {
 			stored = a.save(ctx)
 			saved = time.Now()
@@ -219,6 +222,10 @@ func (a *Alerter) Run(ctx context.Context) error {
 		if time.Since(forgot) >= forgetEvery {
 			a.forget(ctx, time.Now().Add(-keptClosed).UnixMilli())
 			forgot = time.Now()
+		}
+		select { // with many open incidents a look takes its time, and what comes waits together
+		case <-ctx.Done():
+		case <-time.After(min(restShare*time.Since(began), mostRest)):
 		}
 	}
 }
