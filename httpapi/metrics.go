@@ -116,6 +116,7 @@ var help = map[string]string{
 	"xtimer_clock_steps_total":      "Steps of the wall clock that were detected.",
 	"xtimer_fired_early_total":      "Attempts sent before their due; must stay 0.",
 	"xtimer_fires_total":            "Tasks that got a final status, by that status, whether or not they were called; a task counts once, whatever the number of its attempts.",
+	"xtimer_breakers_open":          "Flow keys and targets whose breaker holds their calls now, those of which one call is tried included.",
 	"xtimer_held_tasks":             "Tasks in memory that are held now: by a pause, a quota, the limit of a flow key, a cooldown or a breaker.",
 	"xtimer_history_left_out_total": "Successes not recorded in history because the disk was nearly full.",
 	"xtimer_hold_seconds":           "Time for which tasks were held before an attempt, by what held them for longest.",

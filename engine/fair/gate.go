@@ -140,6 +140,7 @@ func (q *Queue[T]) gate(n flow.Name, now time.Duration) *gate[T] {
 		if g.Set(rule.Limit, now); rule.Started {
 			g.Started()
 		}
+		q.noteBreaker(g)
 		q.share(g, now)
 	}
 	g.Pause(rule.Paused)
@@ -341,6 +342,7 @@ func (q *Queue[T]) through(l *Lane[T], it *Item[T], now time.Duration) (ps []pas
 func (q *Queue[T]) back(ps []pass[T], res Result, now time.Duration) {
 	for _, p := range ps {
 		p.gate.Give(p.Pass, flow.Ended{Made: res.Ended != NotMade, Bad: res.Bad, Close: res.Close, Keeps: p.keeps}, now)
+		q.noteBreaker(p.gate)
 		q.admit(p.gate, now)
 		q.gave(p.gate, res.Close, now)
 	}

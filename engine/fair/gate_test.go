@@ -453,3 +453,46 @@ func TestManyLanesAreLetOut(t *testing.T) {
 		})
 	}
 }
+
+// A breaker that opens is counted until a call succeeds, or the limit has none any more.
+func TestOpenBreakersAreCounted(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		limit := flow.Limit{Breaker: flow.Breaker{Share: 0.5, Of: 2, Within: time.Minute, Open: time.Second, MaxOpen: time.Minute}}
+		for _, end := range []func(k flow.Name){
+			func(k flow.Name) {
+				time.Sleep(2 * time.Second)
+				for _, c := range q.look() { // the one that is tried
+					if q.OpenBreakers() != 1 {
+						t.Error("a breaker that is tried is not counted")
+					}
+					c.end()
+				}
+				q.look()
+			},
+			func(k flow.Name) { q.SetRule(k, &flow.Rule{Limit: &flow.Limit{Concurrency: 5}}) },
+			func(k flow.Name) { q.SetRule(k, nil) },
+		} {
+			k := flowName("a", "k")
+			q.SetRule(k, &flow.Rule{Limit: &limit})
+			for range 2 {
+				q.push(q.keyed("a", "t", "k", 5))
+				for _, c := range q.look() {
+					c.done <- Result{Ended: Answered, Bad: true}
+				}
+				q.look()
+			}
+			if names := q.Broken(); len(names) != 1 || names[0] != k || q.OpenBreakers() != 1 {
+				t.Errorf("%v are open, %d", names, q.OpenBreakers())
+			}
+			q.push(q.keyed("a", "t", "k", 5))
+			if end(k); q.OpenBreakers() != 0 || len(q.Broken()) != 0 {
+				t.Errorf("%d are open", q.OpenBreakers())
+			}
+			for _, c := range q.look() {
+				c.end()
+			}
+			q.look()
+			q.SetRule(k, nil)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package fair
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -194,17 +195,27 @@ type GateStats struct {
 	Waiting int // items in lanes that it holds
 }
 
+// noteBreaker notes whether the breaker of a gate is open, or tried again. mu is held.
+func (q *Queue[T]) noteBreaker(g *gate[T]) {
+	if g.IsBroken() {
+		q.broken[g.name] = struct{}{}
+	} else {
+		delete(q.broken, g.name)
+	}
+}
+
 // Broken are the names of the gates whose breaker is open, or tried again.
-func (q *Queue[T]) Broken() (names []flow.Name) {
-	now := q.now()
+func (q *Queue[T]) Broken() []flow.Name {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for n, g := range q.gates {
-		if b := g.State(now).Breaker; b == "open" || b == "trying" {
-			names = append(names, n)
-		}
-	}
-	return names
+	return slices.Collect(maps.Keys(q.broken))
+}
+
+// OpenBreakers is how many they are.
+func (q *Queue[T]) OpenBreakers() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.broken)
 }
 
 // Gate describes the gate of a name; ok is false if no lane goes through one.

@@ -55,6 +55,8 @@ type Queue[T any] struct {
 	timer *time.Timer
 	armed time.Duration    // when timer fires; 0: it does not
 	held  [flow.Causes]int // items in lanes that are held, by what holds them
+	// broken are the gates whose breaker is not closed.
+	broken map[flow.Name]struct{}
 }
 
 // New makes a Queue.
@@ -62,6 +64,7 @@ func New[T any](cfg Config[T]) *Queue[T] {
 	return &Queue[T]{
 		cfg: cfg, started: time.Now(), places: cfg.Places, bounds: bounds{cfg.PerApp, cfg.PerTarget},
 		apps: map[string]*app[T]{}, targets: map[string]*target[T]{}, lanes: map[laneName]*Lane[T]{}, gates: map[flow.Name]*gate[T]{},
+		broken: map[flow.Name]struct{}{},
 	}
 }
 

@@ -115,6 +115,9 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 	return ByNone, now
 }
 
+// IsBroken reports whether the breaker is open, or tried again.
+func (g *Gate) IsBroken() bool { return g.breaker != nil && g.breaker.until != 0 }
+
 // IsOpen reports whether the gate limits nothing.
 func (g *Gate) IsOpen(now time.Duration) bool {
 	return g.limit == nil && now >= g.paused && now >= g.cooldown

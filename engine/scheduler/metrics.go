@@ -63,6 +63,7 @@ func gaugeHolds(set *vm.Set, queue *fair.Queue[*resident.Task]) {
 			set.NewGauge(fmt.Sprintf("xtimer_held_tasks{by=%q}", by), func() float64 { return float64(queue.HeldItems()[by]) })
 		}
 	}
+	set.NewGauge("xtimer_breakers_open", func() float64 { return float64(queue.OpenBreakers()) })
 }
 
 func (c *counters) fired(late time.Duration) {
