@@ -48,7 +48,7 @@ type Pass struct {
 
 // Set puts a limit into force, nil for none.
 func (g *Gate) Set(l *Limit, now time.Duration) {
-	same := l != nil && g.limit != nil && l.Rate == g.limit.Rate && l.Per == g.limit.Per && l.Burst == g.limit.Burst
+	same := l.hasRateOf(g.limit)
 	g.limit = l
 	if l == nil {
 		g.bucket, g.breaker, g.grants = Bucket{}, nil, nil

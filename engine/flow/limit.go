@@ -17,6 +17,11 @@ type Limit struct {
 	Breaker  Breaker `json:"breaker,omitzero"`
 }
 
+// hasRateOf reports whether two limits have the same bucket.
+func (l *Limit) hasRateOf(o *Limit) bool {
+	return l != nil && o != nil && l.Rate == o.Rate && l.Per == o.Per && l.Burst == o.Burst
+}
+
 // Breaker opens a key when Share of the last Of outcomes, all within Within, were bad; 0: never.
 // It tries one call after Open, and after a time that doubles up to MaxOpen while that
 // one is bad, too.

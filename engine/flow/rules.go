@@ -39,7 +39,8 @@ func (n Name) Text() string {
 type Rule struct {
 	Limit            *Limit        // nil: none
 	Paused, Cooldown time.Duration // until when; 0: not
-	// Started: the rule was in force before the process started; see Gate.Started.
+	// Started: the limit was in force before the process started, see Gate.Started. It stays so
+	// in a rule that takes the place of another with the same rate.
 	Started bool
 	// Backlog says what becomes of what was held, and PausedSince (Unix ms; 0: not known) when the
 	// pause began. They are no matter of the gate.
@@ -60,8 +61,12 @@ func (r *Rules) Set(n Name, rule *Rule) {
 		r.byName, r.prefixes = map[Name]*Rule{}, map[string]map[int]int{}
 	}
 	change := 0
-	if r.byName[n] != nil {
+	if was := r.byName[n]; was != nil {
 		change--
+		if rule != nil && was.Started && rule.Limit.hasRateOf(was.Limit) { // as after a pause
+			next := *rule
+			next.Started, rule = true, &next
+		}
 	}
 	if delete(r.byName, n); rule != nil {
 		r.byName[n] = rule

@@ -77,6 +77,32 @@ func TestARateHoldsAcrossRetriesAndCrashes(t *testing.T) {
 	})
 }
 
+// A limit that is written again after a start, as a pause and its end do, is as old as it was: a
+// key that nobody has named since waits for what the former process may have called.
+func TestALimitThatIsWrittenAgainIsNotNew(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		limit := flow.Limit{Rate: 1, Per: 10 * time.Second, Burst: 1}
+		w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &limit}})
+		w.start()
+		time.Sleep(20 * time.Second) // else the first start holds the key
+		from := w.now()
+		w.make(timer("before", at(from+1000), flows("k")))
+		time.Sleep(1100 * time.Millisecond)
+		w.crash(100 * time.Millisecond)
+		for _, paused := range []time.Duration{flow.Never, 0} {
+			again := limit
+			w.SetRule(keyK, &flow.Rule{Limit: &again, Paused: paused})
+		}
+		w.make(timer("after", at(w.now()+500), flows("k")))
+		time.Sleep(time.Minute)
+		w.settle()
+		a, b := w.of("before"), w.of("after")
+		if len(a) != 1 || len(b) != 1 || b[0].at-a[0].at < 10_000 {
+			t.Errorf("called %+v, then %+v", a, b)
+		}
+	})
+}
+
 func TestARecordSaysWhatHeldTheTask(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start()
