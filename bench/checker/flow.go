@@ -101,11 +101,12 @@ func (k flowKey) concerns(a *Asked) bool {
 // its answer, and of one that nobody knows to be in force nothing is judged.
 func (k flowKey) terms(asked []*Asked) (all []term) {
 	type known struct {
+		name  string
 		limit *Limit
 		sure  bool
 	}
 	said := map[string]known{}
-	effective := func() (l *Limit) {
+	effective := func() (in known) {
 		longest := -1
 		for name, s := range said {
 			prefix, pattern := strings.CutSuffix(name, "*")
@@ -114,30 +115,29 @@ func (k flowKey) terms(asked []*Asked) (all []term) {
 				length++
 			}
 			if (s.limit != nil || !s.sure) && length > longest {
-				l, longest = s.limit, length
+				in, longest = s, length
 			}
 		}
-		return l
+		return in
 	}
-	var now *Limit
+	var now known
 	for _, a := range asked {
 		if a.Op != Limits || !k.concerns(a) {
 			continue
 		}
 		was := now
-		said[a.Flow] = known{a.Limit, a.OK}
-		if !a.OK {
+		if said[a.Flow] = (known{a.Flow, a.Limit, true}); !a.OK {
 			said[a.Flow] = known{}
 		}
 		now = effective()
-		if was != nil && now != nil && *was == *now {
+		if was.limit != nil && now.limit != nil && was.name == now.name && *was.limit == *now.limit {
 			continue
 		}
-		if was != nil {
+		if was.limit != nil {
 			all[len(all)-1].to = a.Invoked * 1000
 		}
-		if now != nil {
-			all = append(all, term{*now, (a.Answered + 1) * 1000, forever})
+		if now.limit != nil {
+			all = append(all, term{*now.limit, (a.Answered + 1) * 1000, forever})
 		}
 	}
 	return all

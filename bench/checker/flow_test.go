@@ -265,6 +265,7 @@ func TestLimitsInForce(t *testing.T) {
 		"a limit from now on":          {true, []Asked{limit(Limits, "k-*", 0, 1), limit(Limits, "k-*", 600, 1000)}, []int64{500, 700, 700}},
 		"a limit that was removed":     {true, []Asked{limit(Limits, "k-*", 0, 1), limit(Limits, "k-*", 600, 0)}, []int64{500, 700, 700}},
 		"the same limit again":         {false, []Asked{limit(Limits, "k-*", 0, 1), limit(Limits, "k-*", 600, 1)}, []int64{500, 700}},
+		"the same limit of another":    {true, []Asked{limit(Limits, "k-*", 0, 1), limit(Limits, "k-1", 600, 1)}, []int64{500, 700}},
 		"a limit that may be in force": {true, []Asked{limit(Limits, "k-*", 0, 1), unsure(limit(Limits, "k-*", 600, 1))}, []int64{500, 700, 700}},
 		"a limit that was refused":     {false, []Asked{limit(Limits, "k-*", 0, 1), failed(limit(Limits, "k-*", 600, 9))}, []int64{500, 700, 700}},
 		"a pause that has ended":       {true, []Asked{limit(Pause, "k-1", 400, 0), limit(Resume, "k-1", 700, 0)}, []int64{300, 800}},

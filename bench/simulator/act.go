@@ -141,6 +141,8 @@ func (m *machine) perform(ctx context.Context, l *life, s Step) (p reply) {
 		now := m.now().UnixMilli()
 		_, err := (&cold{l.cold, m, l}).Sweep(ctx, now, now-(24*time.Hour).Milliseconds(), now-(24*time.Hour).Milliseconds())
 		return reply{err: err}
+	case SetLimit, PauseFlow, ResumeFlow, RemoveLimit:
+		return reply{err: m.writeRule(ctx, l, s)}
 	}
 	v, err := e.TimerByName(ctx, "app", s.Name)
 	if err != nil {

@@ -8,13 +8,14 @@
 //	             another; step.go makes a step happen
 //	faults.go    what a life's disk and tiers do to it
 //	crowd.go     a burst for a target that is mute, and what may be in memory and in flight
+//	flows.go     timers name flow keys, whose limits are changed, and which are paused
 //	receiver.go  what is called, and what it answers
 //	act.go       a request is made, and what is known of its outcome noted
 //	match.go     who asked for each version that is stored
 //	dues.go      what should have been called, by brute force
 //	logs.go      what was called and recorded goes to the checker, which judges it
 //	judge.go     what only the inside tells is judged here: of calls judge_calls.go, of
-//	             records judge_records.go; judge_excuses.go is what a death or a clock excuses
+//	             records judge_records.go; clock.go has what a clock that is set excuses
 //
 // A run has two phases. First faults, then none: all that was owed has to be
 // over within a bound. Then the promises are checked one by one.

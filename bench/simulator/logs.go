@@ -71,6 +71,7 @@ func (m *machine) logs(timers map[engine.TimerID]*timer, upTo int64) *checker.Lo
 		l.Broken = append(l.Broken, checker.Broken{Fault: checker.Clock, From: m.milli(s.at), To: m.milli(s.at), By: s.to - s.from})
 	}
 	l.Broken = append(l.Broken, m.others...)
+	l.Asked = append(l.Asked, m.rules()...)
 	return l
 }
 
@@ -80,10 +81,24 @@ func (m *machine) conditions(upTo int64) *checker.Condition {
 		Ended: upTo, InCall: math.MaxInt32, Recover: math.MaxInt32, Unsynced: m.unsynced().Milliseconds(),
 		OnTheWay: (m.unsynced() + m.stood + slowDial).Milliseconds(),
 	}
+	if slices.ContainsFunc(m.script.Steps, func(s Step) bool { return s.Kind == Slow || s.Kind == Stall }) {
+		c.Waits = c.Unsynced
+	}
 	if m.script.Settings.Workers >= 8 && len(m.steps) == 0 { // then nothing ails the machine in the end
 		c.Settled, c.Calm, c.Max = m.milli(m.script.Calm+30*time.Second), 1, 100_000
 	}
 	return c
+}
+
+// unsynced is how long an answer may take to the disk.
+func (m *machine) unsynced() time.Duration {
+	d := 100*time.Millisecond + 4*m.script.Pace
+	for _, s := range m.script.Steps {
+		if s.Kind == Slow || s.Kind == Stall {
+			d = max(d, 4*s.By+100*time.Millisecond)
+		}
+	}
+	return d
 }
 
 // known is a timer as the checker takes it: from the store, which knows what became of
@@ -116,9 +131,10 @@ func (t *timer) known() *checker.Timer {
 			again++
 		}
 	}
+	doubtful := !t.all(func(v version) bool { return v.by != nil && v.by.state == done })
 	for due, must := range dues {
 		k.Dues = append(k.Dues, &checker.Due{
-			At: due, Eras: eras, Must: must, Redriven: t.redriven[due] + again, Unreached: slices.Contains(t.refused, due),
+			At: due, Eras: eras, Must: must, Redriven: t.redriven[due] + again, Unreached: slices.Contains(t.refused, due), Doubtful: doubtful,
 		})
 	}
 	return k
@@ -127,7 +143,7 @@ func (t *timer) known() *checker.Timer {
 func definitionOf(t *engine.Timer) *checker.Definition {
 	return &checker.Definition{
 		Schedule: scheduleOf(t), Delivery: t.Delivery.String(), Overlap: t.Overlap.String(), Misfire: t.Misfire.Policy.String(),
-		MisfireWindow: t.Misfire.Window.Milliseconds(), StaleAfter: t.StaleAfter.Milliseconds(),
+		MisfireWindow: t.Misfire.Window.Milliseconds(), StaleAfter: t.StaleAfter.Milliseconds(), Flow: string(t.Flow),
 		Retry: checker.Retry{
 			MaxAttempts: t.Retry.MaxAttempts, Backoff: t.Retry.Backoff.Milliseconds(), Multiplier: t.Retry.Multiplier,
 			MaxBackoff: t.Retry.MaxBackoff.Milliseconds(), Jitter: t.Retry.Jitter, MaxAge: t.Retry.MaxAge.Milliseconds(),

@@ -221,6 +221,7 @@ func (m *machine) heal() {
 		m.wrong("it does not start")
 		return
 	}
+	m.liftLimits()
 	time.Sleep(healing)
 	m.asking.Wait()
 	m.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 )
 
 // Kind is what a step does.
@@ -25,6 +26,10 @@ const (
 	Retry
 	Backup
 	Sweep
+	SetLimit    // of a flow key, or of a pattern
+	PauseFlow   // likewise, or of the app
+	ResumeFlow  // likewise
+	RemoveLimit // likewise; a pause goes with it
 
 	Crash   // the process dies; of what was not synced Kept percent stay
 	CrashAt // the same, at the Nth operation of the disk from here on
@@ -41,6 +46,7 @@ const (
 
 var kindNames = [kinds]string{
 	"create", "put", "patch", "delete", "disable", "enable", "run", "retry", "backup", "sweep",
+	"limit", "pause", "resume", "remove the limit",
 	"crash", "crash at", "stop", "clock", "slow disk", "stall", "warm away", "warm loss", "cold away", "cold mute",
 }
 
@@ -54,6 +60,8 @@ type Step struct {
 	Definition engine.Definition
 	Until      time.Duration // of a disable; 0: for good
 	CatchUp    engine.CatchUp
+	Flow       string // the key or the pattern; "": the app
+	Limit      flow.Limit
 	Kept       int
 	Nth        int
 	By, For    time.Duration
@@ -71,6 +79,12 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" until %v", s.Until)
 	case Enable:
 		text += fmt.Sprintf(" catch up %d", s.CatchUp)
+	case SetLimit:
+		text += fmt.Sprintf(" %s %+v", s.Flow, s.Limit)
+	case PauseFlow:
+		text += fmt.Sprintf(" %q until %v", s.Flow, s.Until)
+	case ResumeFlow, RemoveLimit:
+		text += fmt.Sprintf(" %q", s.Flow)
 	case Crash:
 		text += fmt.Sprintf(" %d %% of the unsynced kept, down %v", s.Kept, s.For)
 	case CrashAt:
@@ -177,6 +191,7 @@ func NewScript(seed uint64) *Script {
 	}
 	w.faults()
 	w.crowd()
+	w.flows()
 	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return s
 }

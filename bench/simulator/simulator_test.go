@@ -154,11 +154,11 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// peace takes the faults and the lies out of a script, and what depends on how
+// peace takes the faults, the limits and the lies out of a script, and what depends on how
 // long things take: a run by hand is called or cancelled by a change in the same ms,
 // and dues that come at once, as those of a catch-up, overlap or do not.
 func (s *Script) peace() {
-	s.Steps = slices.DeleteFunc(s.Steps, func(st Step) bool { return st.Kind >= Crash || st.Kind == Retry })
+	s.Steps = slices.DeleteFunc(s.Steps, func(st Step) bool { return st.Kind >= SetLimit || st.Kind == Retry })
 	s.Steps = slices.CompactFunc(s.Steps, func(a, b Step) bool { return a.Name == b.Name && b.At-a.At < 2*time.Millisecond })
 	for i := range s.Steps {
 		d := &s.Steps[i].Definition

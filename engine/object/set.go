@@ -46,9 +46,9 @@ type Set struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	writes sync.Mutex // held for each write, and for a load
-	loaded bool       // guarded by writes
-	kinds  []Kind     // guarded by writes
+	writes chan struct{} // has room for one: held for each write, and for a load
+	loaded bool          // guarded by writes
+	kinds  []Kind        // guarded by writes
 	// doubted holds one: there was a write whose outcome is not known, see Follow.
 	doubted chan struct{}
 
@@ -62,13 +62,13 @@ type part struct{ kind, app string }
 
 // New returns a set without objects, until Load.
 func New(store Store, now func() time.Time, log *slog.Logger) *Set {
-	return &Set{store: store, now: now, log: log, doubted: make(chan struct{}, 1), all: map[part][]*engine.Object{}, of: map[string]int{}}
+	return &Set{store: store, now: now, log: log, writes: make(chan struct{}, 1), doubted: make(chan struct{}, 1), all: map[part][]*engine.Object{}, of: map[string]int{}}
 }
 
 // Register adds a kind.
 func (s *Set) Register(k Kind) {
-	s.writes.Lock()
-	defer s.writes.Unlock()
+	s.writes <- struct{}{}
+	defer func() { <-s.writes }()
 	s.kinds = append(s.kinds, k)
 	if s.loaded && k.Changed != nil {
 		k.Changed(engine.ObjectKey{})
@@ -77,8 +77,8 @@ func (s *Set) Register(k Kind) {
 
 // Load reads all objects from the store. It leaves out damaged ones, and logs them.
 func (s *Set) Load(ctx context.Context) error {
-	s.writes.Lock()
-	defer s.writes.Unlock()
+	s.writes <- struct{}{}
+	defer func() { <-s.writes }()
 	return s.load(ctx)
 }
 

@@ -107,8 +107,8 @@ const doubtful = 20 * time.Second
 // write judges a write and makes it. If the store has another version than the set, which
 // can be after a write whose outcome is not known, the set is read again first.
 func (s *Set) write(ctx context.Context, k engine.ObjectKey, when Precondition, next []byte, make func(stands *engine.Object) error) error {
-	s.writes.Lock()
-	defer s.writes.Unlock()
+	s.writes <- struct{}{}
+	defer func() { <-s.writes }()
 	if !s.loaded {
 		return errNotLoaded
 	}
