@@ -111,7 +111,7 @@ func (a *Alerter) fillGaps(ctx context.Context) {
 		}
 		found, ok := a.lookBack(ctx, g)
 		if g.found += found; ok && g.found >= g.n {
-			*g = gap{}
+			*g, a.trouble = gap{}, false
 			a.doubt(ctx)
 			continue
 		}
