@@ -160,6 +160,15 @@ var mutations = []mutation{
 	{"a record of many dues counts too many", []replacement{
 		{"engine/policy/misfire.go", "r.DueLast, r.Count = last, n\n", "r.DueLast, r.Count = last, n+n/2\n"},
 	}},
+	{"a start forgets that calls of a flow key may have been made", []replacement{
+		{"engine/flow/gate.go", "g.opens = min(g.limit.Per, LongestStart)", "g.opens = 0"},
+	}},
+	{"a start forgets pauses", []replacement{
+		{"engine/limit/book.go", "		rule.Started = started\n", "		rule.Started = started\n		if started {\n			rule.Paused = 0\n		}\n"},
+	}},
+	{"a burst is not bounded by its window", []replacement{
+		{"engine/flow/bucket.go", "		at = b.window.next(at)\n", "		b.window.next(at)\n"},
+	}},
 	{forgetsOperation, []replacement{
 		{"engine/change/bulk.go", "bulkFiles(e.cfg.OperationsDir)", `bulkFiles("")`},
 	}},
