@@ -98,3 +98,42 @@ func TestNodesShareAKey(t *testing.T) {
 		t.Errorf("the nodes made %d calls within %v, and not %v", called, took, least)
 	}
 }
+
+// Any node tells how a flow key and a target stand at all nodes together.
+func TestFlowsStandAtAllNodes(t *testing.T) {
+	release := make(chan struct{})
+	c := newCluster(t, 3, func(call *engine.Call) engine.Outcome {
+		<-release
+		return answers(200)(call)
+	}, ServerConfig{})
+	defer close(release)
+	const flow, target = "/v1/apps/a/flows/k", "/v1/targets/http/127.0.0.1/9"
+	for _, n := range c.n { // a limit is in force at once on the node that the request is made at
+		n.do("PUT", flow, `{"concurrency":2}`)
+		n.do("PUT", target, `{"concurrency":1000}`)
+	}
+	for i := range 9 {
+		c.n[i%3].do("POST", "/v1/timers", fmt.Sprintf(`{"app":"a","name":"n-%d","flow":["k"],"schedule":{"delay":"1ms"},"callback":{"url":"http://127.0.0.1:9/x"}}`, i)).want(201)
+	}
+	stands := func(a answer, path ...any) bool {
+		count := func(name string) int {
+			if n, is := a.get(append(path, name)...).(float64); is {
+				return int(n)
+			}
+			return -1
+		}
+		return a.get(append(path, "partial")...) == nil && count("in_flight") == 2 && count("waiting") == 7
+	}
+	for _, n := range c.n {
+		until(t, func() bool {
+			return stands(n.do("GET", flow, "").want(200)) && stands(n.do("GET", "/v1/apps/a/flows", "").want(200), "flows", 0)
+		})
+		if a := n.do("GET", target, "").want(200); a.count("in_flight") != 2 {
+			t.Error(a.body)
+		}
+	}
+	c.n[0].setCut(true)
+	if a := c.n[0].do("GET", flow, "").want(200); a.get("partial") != true {
+		t.Error(a.body)
+	}
+}

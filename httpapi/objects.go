@@ -34,6 +34,8 @@ type objects struct {
 	// ofApp: an app has one at most, which stands at PATH without a name. Only an admin of all
 	// apps changes one.
 	ofApp bool
+	// stands: they are flow keys or targets, and answers tell how they stand.
+	stands bool
 }
 
 // objectKinds are the kinds of objects that the API has.
@@ -129,9 +131,10 @@ func (k *objects) put(s *Server, r *request) (reply, error) {
 			return append(wire.BoolMember(wire.TextMember(append(b, '{'), "result", string(result)), "dry_run", true), '}')
 		})}, nil
 	}
+	g := s.gatesOf(r, k, o)
 	out := reply{version: o.Version, body: renderFunc(func(b []byte) []byte {
 		b = wire.TextMember(append(b, '{'), "result", string(result))
-		return append(k.append(s, wire.Member(b, k.thing), o), '}')
+		return append(k.append(s, wire.Member(b, k.thing), o, g), '}')
 	})}
 	if result == object.Created {
 		out.status = fasthttp.StatusCreated
@@ -162,7 +165,8 @@ func (k *objects) get(s *Server, r *request) (reply, error) {
 	if o == nil {
 		return reply{}, engine.ErrNotFound
 	}
-	return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return k.append(s, b, o) })}, nil
+	g := s.gatesOf(r, k, o)
+	return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return k.append(s, b, o, g) })}, nil
 }
 
 // delete is DELETE of one.
@@ -209,27 +213,27 @@ func (k *objects) list(s *Server, r *request) (reply, error) {
 	page := s.e.Objects().Page(k.kind, key.App, after, limit+1)
 	b := buffers.Get().(*[]byte)
 	*b = append(wire.Member(append((*b)[:0], '{'), k.plural), '[')
-	next := ""
+	g, next := s.gatesOf(r, k, page...), ""
 	for i, o := range page {
 		if i == limit || len(*b) > pageBytes {
 			next = key.App + "\n" + page[i-1].Name
 			break
 		}
-		*b = k.append(s, wire.Comma(*b), o)
+		*b = k.append(s, wire.Comma(*b), o, g)
 	}
 	*b = append(s.cursorMember(append(*b, ']'), r, next), '}')
 	return reply{made: b}, nil
 }
 
 // append appends an object.
-func (k *objects) append(s *Server, b []byte, o *engine.Object) []byte {
+func (k *objects) append(s *Server, b []byte, o *engine.Object, g gates) []byte {
 	b = append(b, '{')
 	if k.name != nil {
 		b = k.name(b, o.ObjectKey)
 	} else {
 		b = wire.TextMember(wire.TextMember(b, "app", o.App), "name", o.Name)
 	}
-	b = k.members(s, b, o)
+	b = g.append(k.members(s, b, o), o.ObjectKey)
 	b = wire.IntMember(b, "version", int64(o.Version))
 	b = wire.TimeMember(b, "updated_at", o.UpdatedAt)
 	if o.UpdatedBy != "" {
@@ -241,7 +245,7 @@ func (k *objects) append(s *Server, b []byte, o *engine.Object) []byte {
 // flowObjects are the limits of flow keys. A key that somebody only paused has one, too.
 var flowObjects = &objects{
 	kind: limit.FlowKind, thing: "flow", path: "flows", plural: "flows",
-	decode: decodeFlow, members: (*Server).appendFlow,
+	decode: decodeFlow, members: (*Server).appendFlow, stands: true,
 }
 
 func decodeFlow(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
@@ -255,7 +259,7 @@ func decodeFlow(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
 	return x.Body(), nil
 }
 
-// appendFlow appends what a flow allows, and how it stands.
+// appendFlow appends what a flow allows.
 func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
 	x, err := limit.Read(o)
 	if err != nil {
@@ -264,18 +268,7 @@ func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
 	if x.Limit != nil {
 		b = wire.AppendLimit(b, x.Limit)
 	}
-	b = s.appendPause(b, &x, o)
-	if g, next, ok := s.e.Gate(limit.NameOf(o.ObjectKey)); ok {
-		b = wire.IntMember(b, "waiting", int64(g.Waiting))
-		b = wire.IntMember(b, "in_flight", int64(g.InFlight))
-		if g.Breaker != "" {
-			b = wire.TextMember(b, "breaker_state", g.Breaker)
-		}
-		if next != 0 {
-			b = wire.TimeMember(b, "next_at", next)
-		}
-	}
-	return b
+	return s.appendPause(b, &x, o)
 }
 
 // appendPause appends the members of a pause and a cooldown.
@@ -323,7 +316,8 @@ func (k *objects) changedBy(v verb) func(*Server, *request) (reply, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return k.append(s, b, o) })}, nil
+		g := s.gatesOf(r, k, o)
+		return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return k.append(s, b, o, g) })}, nil
 	}
 }
 

@@ -129,11 +129,7 @@ func routes(cfg ServerConfig) []route {
 		table = append(table, route{method: post, path: nodes.AlertsPath, role: access.RoleAdmin, handle: (*Server).reportAlerts})
 	}
 	if cfg.Cluster != nil {
-		table = append(
-			table,
-			route{method: post, path: nodes.FlowsPath, role: access.RoleAdmin, handle: (*Server).allot},
-			route{method: post, path: nodes.TimersPath, role: access.RoleAdmin, handle: (*Server).tellTimers},
-		)
+		table = append(table, nodeRoutes()...)
 	}
 	if cfg.Pprof {
 		table = append(
@@ -143,6 +139,15 @@ func routes(cfg ServerConfig) []route {
 		)
 	}
 	return table
+}
+
+// nodeRoutes are for the other nodes of a cluster.
+func nodeRoutes() []route {
+	return []route{
+		{method: fasthttp.MethodPost, path: nodes.FlowsPath, role: access.RoleAdmin, handle: (*Server).allot},
+		{method: fasthttp.MethodPost, path: nodes.TimersPath, role: access.RoleAdmin, handle: (*Server).tellTimers},
+		{method: fasthttp.MethodPost, path: nodes.GatesPath, role: access.RoleAdmin, handle: (*Server).tellGates},
+	}
 }
 
 // tree finds the routes of a table.

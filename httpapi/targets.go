@@ -1,11 +1,16 @@
 package httpapi
 
 import (
+	"cmp"
+	"encoding/json"
+
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
 	"xtimer/engine/limit"
 	"xtimer/httpapi/access"
+	"xtimer/httpapi/nodes"
+	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
 
@@ -25,7 +30,7 @@ var targetObjects = &objects{
 	name: func(b []byte, k engine.ObjectKey) []byte {
 		return wire.TextMember(b, "target", limit.NameOf(k).Key)
 	},
-	decode: decodeFlow, members: (*Server).appendFlow,
+	decode: decodeFlow, members: (*Server).appendFlow, stands: true,
 }
 
 func targetRoutes() []route {
@@ -40,4 +45,85 @@ func targetRoutes() []route {
 		{method: fasthttp.MethodPost, path: one + "/resume", role: access.RoleAdmin, handle: k.changedBy(resumed)},
 		{method: fasthttp.MethodPost, path: one + "/cooldown", role: access.RoleAdmin, handle: k.changedBy(cooled)},
 	}
+}
+
+// gates are how flow keys and targets stand at all nodes together.
+type gates struct {
+	of      map[engine.ObjectKey]nodes.Gate
+	partial bool // a node did not tell
+}
+
+// gatesOf asks all nodes how objects stand.
+func (s *Server) gatesOf(r *request, k *objects, os ...*engine.Object) (g gates) {
+	if !k.stands || len(os) == 0 {
+		return g
+	}
+	keys := make([]engine.ObjectKey, len(os))
+	for i, o := range os {
+		keys[i] = o.ObjectKey
+	}
+	all := s.gates(keys)
+	if s.cfg.Cluster != nil {
+		for _, a := range s.askEach(r, s.others(), func(q *nodes.Request) { *q = nodes.AskGates(keys) }) {
+			of, err := nodes.ReadGates(a.Answer, len(keys))
+			if a.err != nil || err != nil {
+				g.partial = true
+				s.log.Warn("a node does not tell how flow keys stand", "node", a.node.Name, "error", cmp.Or(a.err, err))
+				continue
+			}
+			for i := range of {
+				all[i].Add(of[i])
+			}
+		}
+	}
+	g.of = make(map[engine.ObjectKey]nodes.Gate, len(keys))
+	for i, key := range keys {
+		g.of[key] = all[i]
+	}
+	return g
+}
+
+// gates are how flow keys and targets stand at this node.
+func (s *Server) gates(keys []engine.ObjectKey) []nodes.Gate {
+	all := make([]nodes.Gate, len(keys))
+	for i, k := range keys {
+		g, next, used := s.e.Gate(limit.NameOf(k))
+		all[i] = nodes.Gate{Used: used, Waiting: g.Waiting, InFlight: g.InFlight, Breaker: g.Breaker, Next: next}
+	}
+	return all
+}
+
+// append appends how an object stands.
+func (g *gates) append(b []byte, k engine.ObjectKey) []byte {
+	if x := g.of[k]; x.Used {
+		b = wire.IntMember(b, "waiting", int64(x.Waiting))
+		b = wire.IntMember(b, "in_flight", int64(x.InFlight))
+		if x.Breaker != "" {
+			b = wire.TextMember(b, "breaker_state", x.Breaker)
+		}
+		if x.Next != 0 {
+			b = wire.TimeMember(b, "next_at", x.Next)
+		}
+	}
+	if g.partial {
+		b = wire.BoolMember(b, "partial", true)
+	}
+	return b
+}
+
+// tellGates is POST /v1/internal/gates: another node asks how flow keys and targets stand.
+func (s *Server) tellGates(r *request) (reply, error) {
+	if !r.ofNode {
+		return reply{}, errForNodes
+	}
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	var keys []engine.ObjectKey
+	if err := json.Unmarshal(b, &keys); err != nil {
+		return reply{}, problem.Malformed("bad_message", err.Error())
+	}
+	b, err = json.Marshal(s.gates(keys))
+	return reply{made: &b}, err
 }

@@ -48,7 +48,8 @@ type FlowState struct {
 	InFlight      int       `json:"in_flight,omitempty"`
 	BreakerState  string    `json:"breaker_state,omitempty"`
 	NextAt        time.Time `json:"next_at,omitzero"`
-	Version       int       `json:"version"` // counts every change; for IfMatch
+	Partial       bool      `json:"partial,omitempty"` // a node of the cluster did not respond: its tasks and calls are not counted
+	Version       int       `json:"version"`           // counts every change; for IfMatch
 	UpdatedAt     time.Time `json:"updated_at"`
 	UpdatedBy     string    `json:"updated_by,omitempty"`
 }
