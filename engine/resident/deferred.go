@@ -21,6 +21,7 @@ import (
 type Deferred struct {
 	mu      sync.Mutex
 	seconds map[int64]*deferredSecond // by the second in which they are due
+	open    []*deferredSecond         // which DeferredTurns goes through; only its goroutine changes them
 	more    chan struct{}
 }
 
@@ -83,18 +84,26 @@ func (d *Deferred) coming(es []engine.Entry, from, end int64, most int) []engine
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for at := from / second; at*second < end; at++ {
-		s := d.seconds[at]
-		if s == nil {
-			continue
-		}
-		for _, ds := range s.lanes {
-			for _, x := range ds {
-				if len(es) > most {
-					return es
-				}
-				if x.due >= from && x.due < end {
-					es = append(es, engine.Entry{ID: x.id, Due: x.due})
-				}
+		es = d.seconds[at].coming(es, from, end, most)
+	}
+	for _, s := range d.open {
+		es = s.coming(es, from, end, most)
+	}
+	return es
+}
+
+// coming is that of a second; nil has none.
+func (s *deferredSecond) coming(es []engine.Entry, from, end int64, most int) []engine.Entry {
+	if s == nil {
+		return es
+	}
+	for _, ds := range s.lanes {
+		for _, x := range ds {
+			if len(es) > most {
+				return es
+			}
+			if x.due >= from && x.due < end {
+				es = append(es, engine.Entry{ID: x.id, Due: x.due})
 			}
 		}
 	}
@@ -146,20 +155,17 @@ func (lv *Timer) leaveWheel() {
 }
 
 // DeferredTurns goes through what is deferred. It is not for several goroutines at once.
-type DeferredTurns struct {
-	m    *Memory
-	open []*deferredSecond
-}
+type DeferredTurns struct{ m *Memory }
 
 // NewDeferredTurns makes one.
-func NewDeferredTurns(m *Memory) *DeferredTurns { return &DeferredTurns{m: m} }
+func NewDeferredTurns(m *Memory) *DeferredTurns { return &DeferredTurns{m} }
 
 // IsEmpty reports whether nothing is deferred.
 func (ts *DeferredTurns) IsEmpty() bool {
 	d := &ts.m.Deferred
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(ts.open) == 0 && len(d.seconds) == 0
+	return len(d.open) == 0 && len(d.seconds) == 0
 }
 
 // soon is how long (ms) before its due a one-shot comes into the wheel, if there is room.
@@ -168,8 +174,11 @@ const soon = 2 * second
 // Take takes those whose due has come, and those that come soon and that there is room for:
 // of one lane, most at most. When they are in memory, Done is to be called.
 func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
-	ts.openSeconds(now + soon)
-	for _, s := range ts.open {
+	d := &ts.m.Deferred
+	d.openSeconds(now + soon)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.open {
 		for l, ds := range s.lanes {
 			n := 0
 			for room := l.roomAhead(); n < min(len(ds), most) && (ds[n].due <= now || n < room); n++ {
@@ -189,7 +198,10 @@ func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
 
 // Done lets the watermark pass the seconds of which all are taken.
 func (ts *DeferredTurns) Done() {
-	ts.open = slices.DeleteFunc(ts.open, func(s *deferredSecond) bool {
+	d := &ts.m.Deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = slices.DeleteFunc(d.open, func(s *deferredSecond) bool {
 		if len(s.lanes) > 0 {
 			return false
 		}
@@ -198,9 +210,9 @@ func (ts *DeferredTurns) Done() {
 	})
 }
 
-// openSeconds takes the seconds that begin before the instant, and sorts them.
-func (ts *DeferredTurns) openSeconds(before int64) {
-	d := &ts.m.Deferred
+// openSeconds takes the seconds that begin before the instant, and sorts them: a copy, for a
+// second may have a million, and whoever adds to another one does not wait meanwhile.
+func (d *Deferred) openSeconds(before int64) {
 	var opened []*deferredSecond
 	d.mu.Lock()
 	for at, s := range d.seconds {
@@ -209,12 +221,16 @@ func (ts *DeferredTurns) openSeconds(before int64) {
 			delete(d.seconds, at)
 		}
 	}
+	d.open = append(d.open, opened...)
+	slices.SortFunc(d.open, func(a, b *deferredSecond) int { return cmp.Compare(a.pin.at, b.pin.at) })
 	d.mu.Unlock()
 	for _, s := range opened {
-		for _, ds := range s.lanes {
-			slices.SortFunc(ds, func(a, b deferredDue) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
+		for l, ds := range s.lanes {
+			sorted := slices.Clone(ds)
+			slices.SortFunc(sorted, func(a, b deferredDue) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) })
+			d.mu.Lock()
+			s.lanes[l] = sorted
+			d.mu.Unlock()
 		}
 	}
-	ts.open = append(ts.open, opened...)
-	slices.SortFunc(ts.open, func(a, b *deferredSecond) int { return cmp.Compare(a.pin.at, b.pin.at) })
 }

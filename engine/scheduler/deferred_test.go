@@ -163,7 +163,16 @@ func pauseOneShots(t *testing.T, w *world, held flow.Name) {
 	if m := w.metric("xtimer_wheel_tasks"); m > 10_100 || m < 9_000 {
 		t.Errorf("%v lie in the wheel", m)
 	}
-	time.Sleep(15 * time.Second)
+	time.Sleep(14 * time.Second)
+	coming := int64(0)
+	c, err := w.Coming(t.Context(), due, "app", 1)
+	for _, n := range c.Seconds {
+		coming += n
+	}
+	if left := due + n - w.now(); err != nil || coming < left-10 || coming > left+10 {
+		t.Errorf("%d are said to be due, of %d; %v", coming, left, err)
+	}
+	time.Sleep(5 * time.Second)
 	if m := w.Resident(); m > 10_000 {
 		t.Errorf("%d tasks are in memory", m)
 	}
