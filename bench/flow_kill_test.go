@@ -20,7 +20,7 @@ var flowLimits = []struct {
 	kind  string
 	limit checker.Limit
 }{
-	{"even", checker.Limit{Rate: 1, Per: 1000}},
+	{"even", checker.Limit{Rate: 2, Per: 1000}},
 	{"burst", checker.Limit{Rate: 4, Per: 1000, Burst: 4}},
 	{"line", checker.Limit{Concurrency: 1, Hold: "task"}},
 	{"both", checker.Limit{Rate: 2, Per: 1000, Concurrency: 1, Hold: "task"}},
@@ -49,7 +49,7 @@ func TestFlows(t *testing.T) {
 func judgedFlows(t *testing.T, seed uint64, kills int) {
 	o := &owners{
 		t: t, seed: seed, p: startProcess(t), w: startWitness(t),
-		rate: setting("XTIMER_RATE", 400), keys: setting("XTIMER_KEYS", 400),
+		rate: setting("XTIMER_RATE", 400), keys: setting("XTIMER_KEYS", 800),
 	}
 	o.w.asked(checker.Asked{Op: checker.Run, Conditions: &checker.Condition{
 		Ended: time.Now().Add(24 * time.Hour).UnixMilli(), InCall: 4096, MinRate: o.enough(), MinOpen: 1, MinFull: 10 * kills, Recover: 60_000,
@@ -106,7 +106,7 @@ func (o *owners) key(r *rand.Rand) string {
 	return fmt.Sprint(flowLimits[n%len(flowLimits)].kind, "-", n)
 }
 
-// loadFlows creates one-shots at the share of one creator, up to five at a time for one key.
+// loadFlows creates one-shots at the share of one creator, up to four at a time for one key.
 func (o *owners) loadFlows(done chan struct{}, r *rand.Rand) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -121,7 +121,7 @@ func (o *owners) loadFlows(done chan struct{}, r *rand.Rand) {
 		now := time.Now()
 		for len(asked) < max(o.rate/20/creators, 1) {
 			key, due := o.key(r), now.UnixMilli()+300+r.Int64N(900)
-			for range 1 + r.IntN(5) {
+			for range 1 + r.IntN(4) {
 				due += r.Int64N(20)
 				asked = append(asked, o.flowShot(&b, key, due, r))
 			}
