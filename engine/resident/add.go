@@ -346,7 +346,7 @@ func (m *Memory) Fire(due int64, batch []Item) {
 		case sh.fallsBehind(lv, due, now):
 			m.addLate(lv, LateTimer{due: due, at: now, behind: true})
 		default:
-			if t = sh.take(lv, due, now); t != nil && lv.plan.OneShot() && !t.Lane.takes(t) {
+			if t = sh.take(lv, due, now); t != nil && (lv.plan.OneShot() || lv.def.Overlap == engine.OverlapAllow) && !t.Lane.takes(t) {
 				t.move(Leaving)
 				t = nil
 			}

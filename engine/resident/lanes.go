@@ -187,6 +187,15 @@ func (l *Lane) isFull() bool {
 	return l.spilled || l.room() <= 0
 }
 
+// isShut reports whether a timer that may fall behind does: the lane has no room, or refill has
+// not read all its rows yet. While it is about to queue what waits, a due waits in memory
+// with them: or of a lane with a due in each pass of refill there would be another row.
+func (l *Lane) isShut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spilled && !l.staying || l.room() <= 0
+}
+
 // takes reports whether the task of a due may wait in memory. If it may not, it leaves
 // when it has a row: its state must be Leaving.
 func (l *Lane) takes(t *Task) bool {

@@ -134,8 +134,17 @@ func (lv *Timer) newerOf(t *Task) **Task {
 // that has no task yet: too many came during a stall or an outage, or its lane has no
 // room. mu is held.
 func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
-	return !lv.plan.OneShot() && (lv.lags(due, now) || lv.inMemory().isFull()) &&
+	return !lv.plan.OneShot() && (lv.lags(due, now) || lv.isShut()) &&
 		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
+}
+
+// isShut reports whether a due of the timer is not to become a task. The order of dues with
+// another overlap than allow is that of their rows. mu is held.
+func (lv *Timer) isShut() bool {
+	if lv.def.Overlap != engine.OverlapAllow {
+		return lv.inMemory().isFull()
+	}
+	return lv.inMemory().isShut()
 }
 
 // inMemory is the memory of the timer's lane. The mu of its shard is held.
