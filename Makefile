@@ -106,7 +106,7 @@ torture-tiers:
 torture-takeover:
 	XTIMER_TAKEOVERS=$(or $(TAKEOVERS),20) $(TRIAL) '^TestTakeover'
 torture-nodes:
-	XTIMER_NODE_FAULTS=$(or $(FAULTS),33) $(TRIAL) '^TestNode'
+	XTIMER_NODE_FAULTS=$(or $(FAULTS),33) XTIMER_NODE_KILLS=$(or $(KILLS),100) $(TRIAL) '^TestNode'
 torture-hostile:
 	XTIMER_HOSTILE=120 XTIMER_FULL=60 $(TRIAL) '^Test(ThousandHostileReceivers|FullFileSystem)$$'
 torture-hour:
