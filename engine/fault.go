@@ -37,7 +37,8 @@ const (
 	FaultNotFound                      // 404
 	FaultConflict                      // 409
 	FaultPrecondition                  // 412
-	FaultTooMany                       // 429
+	FaultTooMany                       // 429: later the same request may be taken
+	FaultExceeded                      // 429: something has to be deleted or to end first
 	FaultUnavailable                   // 503: a tier that the response needs is unavailable
 	FaultFull                          // 507: the disk is nearly full
 )

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -195,6 +196,9 @@ var secretObjects = &objects{
 	members: func(_ *Server, b []byte, _ *engine.Object) []byte { return b },
 }
 
+// countWithin is how long an answer waits for the number of timers of an app.
+const countWithin = 2 * time.Second
+
 // quotaObjects are the quotas of apps, with what is used of them.
 var quotaObjects = &objects{
 	kind: quota.Kind, thing: "quota", path: "quota", ofApp: true,
@@ -213,7 +217,13 @@ var quotaObjects = &objects{
 			return b
 		}
 		b = append(wire.Member(wire.AppendQuota(b, &l), "use"), '{')
-		use := s.e.QuotaUse(o.App)
+		ctx, cancel := context.WithTimeout(context.Background(), countWithin)
+		defer cancel()
+		use := s.e.QuotaUse(ctx, o.App)
+		if use.HasStock {
+			b = wire.IntMember(b, "timers", use.Stock.Timers)
+			b = wire.IntMember(b, "bytes", use.Stock.Bytes)
+		}
 		b = wire.IntMember(b, "in_flight", int64(use.InFlight))
 		return append(wire.IntMember(b, "held", int64(use.Held)), '}')
 	},

@@ -120,7 +120,7 @@ var help = map[string]string{
 	"xtimer_held_tasks":             "Tasks in memory that are held now: by a pause, a quota, the limit of a flow key, a cooldown or a breaker.",
 	"xtimer_history_left_out_total": "Successes not recorded in history because the disk was nearly full.",
 	"xtimer_hold_seconds":           "Time for which tasks were held before an attempt, by what held them for longest.",
-	"xtimer_quota_refusals_total":   "Creates that the quota of an app refused.",
+	"xtimer_quota_refusals_total":   "Creates and changes of timers that the quota of an app refused.",
 	"xtimer_lateness_seconds":       "Time from the due of a task until its first attempt was written to the socket, without the time for which it was held.",
 	"xtimer_migrator_lag_seconds":   "Time by which the loading of coming dues is behind.",
 	"xtimer_ownership_age_seconds":  "With MySQL: seconds since MySQL last answered that the timers are this server's.",

@@ -251,7 +251,7 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("POST", "/v1/apps/{app}/resume", "/v1/apps/*/resume", "")
 	do("POST", "/v1/apps/{app}/resume", "/v1/apps/a/resume", "")
 	const quota = "/v1/apps/{app}/quota"
-	do("PUT", quota, "/v1/apps/q/quota", `{"creates_per_second":10,"fires_per_second":20,"in_flight":30}`)
+	do("PUT", quota, "/v1/apps/q/quota", `{"timers":10,"bytes":1000,"creates_per_second":10,"fires_per_second":20,"in_flight":30}`)
 	do("GET", quota, "/v1/apps/q/quota", "")
 	do("DELETE", quota, "/v1/apps/q/quota", "")
 	const secret = "/v1/apps/{app}/secrets/{name}"

@@ -16,7 +16,7 @@ func TestQuota(t *testing.T) {
 		t.Error(a.body)
 	}
 	a := n.do("GET", one, "").want(200)
-	for _, want := range []string{`{"app":"shop","creates_per_second":3,"fires_per_second":0,"in_flight":2,"use":{`, `"in_flight":0,"held":0}`, `"version":1`} {
+	for _, want := range []string{`{"app":"shop","timers":0,"bytes":0,"creates_per_second":3,"fires_per_second":0,"in_flight":2,"use":{`, `"in_flight":0,"held":0}`, `"version":1`} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("%s is not in %s", want, a.body)
 		}
@@ -76,4 +76,35 @@ func TestCreatesPerSecond(t *testing.T) {
 	n.do("PUT", "/v1/apps/shop/timers/a", strings.Replace(timer("shop", "a"), "1h", "2h", 1)).want(200)
 	n.do("DELETE", "/v1/apps/shop/quota", "").want(200)
 	n.do("POST", "/v1/timers", timer("shop", "f")).want(201)
+}
+
+// What is beyond the stock of an app gets 429 without Retry-After, and the error has the figures.
+func TestAQuotaOfTimers(t *testing.T) {
+	n := newNode(t)
+	const one = "/v1/apps/shop/quota"
+	timer := func(name, body string) string {
+		return fmt.Sprintf(`{"app":"shop","name":%q,"schedule":{"delay":"1h"},"callback":{"url":"http://127.0.0.1:1/","body":%q}}`, name, body)
+	}
+	n.do("POST", "/v1/timers", timer("a", "1")).want(201)
+	n.do("PUT", one, `{"timers":2,"bytes":100}`).want(201)
+	n.do("POST", "/v1/timers", timer("b", "1")).want(201)
+	n.do("POST", "/v1/timers", timer("b", "1")).want(200)
+	a := n.do("POST", "/v1/timers", timer("c", "1")).want(429)
+	if want := "the quota of app shop allows 2 timers: the app has 2, and the request adds 1"; a.str("code") != "quota_exceeded" || a.str("detail") != want || a.header["Retry-After"] != "" {
+		t.Error(a.body, a.header)
+	}
+	a = n.do("PUT", "/v1/apps/shop/timers/b", timer("b", strings.Repeat("x", 200))).want(429)
+	if a.str("code") != "quota_exceeded" || !strings.Contains(a.str("detail"), "100 bytes") {
+		t.Error(a.body)
+	}
+	a = n.do("POST", batchPath, `{"timers":[`+timer("a", "1")+","+timer("d", "1")+`]}`).want(200)
+	if a.get("results", 0, "status") != 200.0 || a.get("results", 1, "status") != 429.0 {
+		t.Error(a.body)
+	}
+	a = n.do("GET", one, "").want(200)
+	if a.get("use", "timers") != 2.0 || a.get("use", "bytes") == nil {
+		t.Error(a.body)
+	}
+	n.do("DELETE", "/v1/apps/shop/timers/a", "").want(200)
+	n.do("POST", "/v1/timers", timer("c", "1")).want(201)
 }

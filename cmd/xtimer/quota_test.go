@@ -14,6 +14,7 @@ func TestAppQuota(t *testing.T) {
 	s.run("", "app", "quota", "shop", "--creates-per-second", "100", "--in-flight", "50").want(0, "the quota of shop created")
 	s.run("", "app", "quota", "shop", "--creates-per-second", "2", "--in-flight", "50").want(0, "the quota of shop updated")
 	s.run("", "app", "quota", "shop").want(0, "creates per second  2\n", "fires per second    no limit\n", "in flight           0 of 50\n")
+	s.run("", "app", "quota", "shop").want(0, "timers              no limit\n")
 	s.run("", "app", "quota", "shop", "-o", "json").want(0, `"creates_per_second": 2`)
 	s.run("", "app", "quota", "shop", "--none", "--in-flight", "1").want(exit.StatusUsage, "--none")
 
@@ -24,6 +25,9 @@ func TestAppQuota(t *testing.T) {
 	}
 	s.run(lines.String(), "import").want(0, "3 created, 0 unchanged, 0 skipped, 0 conflict, 0 failed")
 
+	s.run("", "app", "quota", "shop", "--timers", "3").want(0, "the quota of shop updated")
+	s.run("", "app", "quota", "shop").want(0, "timers              3 of 3\n", "bytes               ")
+	s.run(strings.Replace(lines.String(), "n0", "n3", 1), "import").want(exit.StatusPartly, "allows 3 timers: the app has 3, and the request adds 1")
 	s.run("", "app", "quota", "shop", "--none").want(0, "the quota of shop deleted")
 	s.run("", "app", "quota", "shop", "--none").want(exit.StatusNotFound, "app shop has no quota")
 }

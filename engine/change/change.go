@@ -9,6 +9,7 @@ import (
 	"xtimer/engine/failpoint"
 	"xtimer/engine/policy"
 	"xtimer/engine/process"
+	"xtimer/engine/quota"
 	"xtimer/engine/resident"
 )
 
@@ -58,7 +59,9 @@ func (e *Maker) change(ctx context.Context, id engine.TimerID, match uint32, f f
 	steps := e.memory.Steps.Load()
 	now := e.now()
 	h := e.memory.Pins.Pin(now)
+	var under *quota.Changes
 	over := func() {
+		under.End()
 		e.memory.Pins.Release(h)
 		release()
 	}
@@ -69,6 +72,9 @@ func (e *Maker) change(ctx context.Context, id engine.TimerID, match uint32, f f
 		return changed{}, err
 	}
 	if err := stands(t, match); err != nil {
+		return changed{}, err
+	}
+	if under, err = e.cfg.Quotas.Begin(ctx, t.App); err != nil {
 		return changed{}, err
 	}
 	out := changed{was: t, now: t, finished: e.Status(t, now) == engine.Finished}
@@ -104,18 +110,7 @@ func (e *Maker) change(ctx context.Context, id engine.TimerID, match uint32, f f
 			return out, err
 		}
 	}
-	failpoint.Hit("change-before-commit")
-	if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {
-		if inDoubt(err) {
-			end := over
-			over = func() {}
-			e.process.Go(func(ctx context.Context) { e.endDoubt(ctx, t, ed, c, now, end) })
-			return out, err
-		}
-		e.memory.Thaw(id)
-		if errors.Is(err, engine.ErrConflict) {
-			return out, &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "another request changed the timer at the same time"}
-		}
+	if err := e.commitChange(ctx, t, ed, c, now, under, &over); err != nil {
 		return out, err
 	}
 	failpoint.Hit("change-after-commit")
@@ -124,10 +119,41 @@ func (e *Maker) change(ctx context.Context, id engine.TimerID, match uint32, f f
 	return out, nil
 }
 
+// commitChange commits a change of a timer, if the quota of its app has room for it. A commit in
+// doubt takes over, which ends the change, along.
+func (e *Maker) commitChange(ctx context.Context, t *engine.Timer, ed *edit, c *engine.Change, now int64, under *quota.Changes, over *func()) error {
+	room, err := under.Take(t, ed.timer, nil)
+	if err != nil {
+		e.memory.Thaw(t.ID)
+		return err
+	}
+	failpoint.Hit("change-before-commit")
+	_, err = applied(e.cfg.Cold.Apply(ctx, c))
+	switch {
+	case err == nil:
+		room.End(true)
+		return nil
+	case inDoubt(err):
+		end := *over
+		*over = func() {}
+		e.process.Go(func(ctx context.Context) { e.endDoubt(ctx, t, ed, c, now, &room, end) })
+		return err
+	}
+	room.End(false)
+	e.memory.Thaw(t.ID)
+	if errors.Is(err, engine.ErrConflict) {
+		return &engine.Fault{Kind: engine.FaultConflict, Code: "changed_meanwhile", Detail: "another request changed the timer at the same time"}
+	}
+	return err
+}
+
 // endDoubt ends a change whose commit is in doubt, once that is resolved. If the process
 // ends first, what is frozen stays so.
-func (e *Maker) endDoubt(ctx context.Context, t *engine.Timer, ed *edit, c *engine.Change, now int64, end func()) {
+func (e *Maker) endDoubt(ctx context.Context, t *engine.Timer, ed *edit, c *engine.Change, now int64, room *quota.Room, end func()) {
 	made, sure := e.resolveChange(ctx, c)
+	if sure {
+		room.End(made)
+	}
 	switch {
 	case !sure:
 		return

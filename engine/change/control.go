@@ -245,7 +245,8 @@ func (e *Maker) RunNow(ctx context.Context, id engine.TimerID, match uint32) (en
 	return e.run(ctx, id, match, false)
 }
 
-// RunForced is RunNow of a task whose calls no flow key and no target limits. A pause holds it.
+// RunForced is RunNow of a task whose calls no flow key and no target limits. A pause holds
+// it, and so does the quota of its app.
 func (e *Maker) RunForced(ctx context.Context, id engine.TimerID, match uint32) (engine.Key, error) {
 	return e.run(ctx, id, match, true)
 }

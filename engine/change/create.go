@@ -9,6 +9,7 @@ import (
 	"xtimer/engine/inspect"
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
+	"xtimer/engine/quota"
 	"xtimer/engine/resident"
 )
 
@@ -41,15 +42,18 @@ func (e *Maker) create(ctx context.Context, ds []engine.Definition, once *engine
 		}
 		return out
 	}
-	now := e.now()
-	b := creation{e: e, pin: e.memory.Pins.Pin(now)}
-	defer func() {
-		if b.release == nil {
-			e.memory.Pins.Release(b.pin)
+	room, err := e.cfg.Quotas.Begin(ctx, appsOf(ds)...)
+	if err != nil {
+		for i := range out {
+			out[i].Err = err
 		}
-	}()
-	places := b.draft(ctx, ds, once, now, out)
+		return out
+	}
+	now := e.now()
+	b := creation{e: e, pin: e.memory.Pins.Pin(now), under: room, release: func() {}}
+	places := b.takeRoom(ctx, b.draft(ctx, ds, once, now, out), out)
 	if len(places) == 0 {
+		b.end()
 		return out
 	}
 	failpoint.Hit("create-before-commit")
@@ -90,9 +94,41 @@ func (b *creation) draft(ctx context.Context, ds []engine.Definition, once *engi
 		if len(places) == 0 {
 			return nil
 		}
-		b.release, ok = b.e.memory.ClaimNew(b.changes) // else with ids of other shards
+		var release func()
+		if release, ok = b.e.memory.ClaimNew(b.changes); ok { // else with ids of other shards
+			b.release = release
+		}
 	}
 	return places
+}
+
+// takeRoom takes room for the changes; those that a quota does not allow are not made. places
+// are those of the timers that are left. A timer that is there already needs no room.
+func (b *creation) takeRoom(ctx context.Context, places []int, out []Created) (left []int) {
+	all := b.changes
+	b.changes = nil // all is of release
+	for j, c := range all {
+		room, err := b.under.Take(nil, c.Timer, func() bool {
+			_, err := b.e.cfg.Cold.TimerByName(ctx, c.Timer.App, c.Timer.Name)
+			return err == nil
+		})
+		if err != nil {
+			out[places[j]].Err = err
+			continue
+		}
+		b.changes, b.rooms, left = append(b.changes, c), append(b.rooms, room), append(left, places[j])
+	}
+	return left
+}
+
+// appsOf are the apps of some timers.
+func appsOf(ds []engine.Definition) (apps []string) {
+	for i := range ds {
+		if i == 0 || ds[i].App != ds[i-1].App {
+			apps = append(apps, ds[i].App)
+		}
+	}
+	return apps
 }
 
 // commit makes changes in the cold tier.
@@ -108,13 +144,15 @@ func (e *Maker) commit(ctx context.Context, cs []*engine.Change) []engine.Applie
 }
 
 // creation is timers being created. They are claimed, so that who finds one in a tier
-// before it is in memory waits. The watermark is pinned since before their changes were
-// drafted: what is owed of them was read off it.
+// before it is in memory waits, and have room in the quotas of their apps. The watermark is
+// pinned since before their changes were drafted: what is owed of them was read off it.
 type creation struct {
 	e       *Maker
 	changes []*engine.Change
 	pin     *resident.Pin
 	release func()
+	under   *quota.Changes
+	rooms   []quota.Room
 }
 
 // take adds to memory what was made and ends the creation; it returns the next dues. Those
@@ -125,11 +163,13 @@ func (b *creation) take(ctx context.Context, as []engine.Applied) (next []int64)
 	next = make([]int64, len(as))
 	for i, a := range as {
 		switch {
-		case a.Existing != nil:
-		case a.Err == nil:
+		case a.Existing == nil && a.Err == nil:
 			next[i] = b.e.add(b.changes[i].Timer, b.changes[i].Owe, nil, &warm)
-		case inDoubt(a.Err):
+			b.rooms[i].End(true)
+		case a.Existing == nil && inDoubt(a.Err):
 			doubt = true
+		default:
+			b.rooms[i].End(false)
 		}
 	}
 	b.e.cfg.AddWarm(ctx, warm)
@@ -150,6 +190,7 @@ func (b *creation) take(ctx context.Context, as []engine.Applied) (next []int64)
 			if made {
 				b.e.add(b.changes[i].Timer, b.changes[i].Owe, nil, &warm)
 			}
+			b.rooms[i].End(made)
 		}
 		b.e.cfg.AddWarm(ctx, warm)
 		b.end()
@@ -158,6 +199,7 @@ func (b *creation) take(ctx context.Context, as []engine.Applied) (next []int64)
 }
 
 func (b *creation) end() {
+	b.under.End()
 	b.release()
 	b.e.memory.Pins.Release(b.pin)
 }

@@ -62,9 +62,11 @@ func New(cfg Config) *Maker {
 }
 
 // QuotaUse is what an app uses of its quota.
-func (e *Maker) QuotaUse(app string) quota.Use { return e.cfg.Quotas.Use(app) }
+func (e *Maker) QuotaUse(ctx context.Context, app string) quota.Use {
+	return e.cfg.Quotas.Use(ctx, app)
+}
 
-// RefusingQuotas are the apps whose quota has refused a create within the last minute.
+// RefusingQuotas are the apps whose quota has refused a change within the last minute.
 func (e *Maker) RefusingQuotas() []string { return e.cfg.Quotas.Refusing() }
 
 func (e *Maker) now() int64 { return e.cfg.Now().UnixMilli() }

@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -19,28 +21,47 @@ import (
 // Book keeps the quotas in force as the objects say. A quota is in force when the write of
 // its object returns.
 type Book struct {
-	set     *object.Set
-	queue   *fair.Queue[*resident.Task]
-	log     *slog.Logger
-	tooFast *metrics.Counter // creates that were refused
+	cfg      Config
+	refusals map[string]*metrics.Counter // by what a change was refused for
 
 	// accounts are those of the apps that have a quota; nil: there are none. The map is not
 	// changed once it is shared.
 	accounts atomic.Pointer[map[string]*account]
+
+	underWay underWay
+	counting sync.Mutex // one stock at a time
+}
+
+// Config is what a Book works with.
+type Config struct {
+	Set     *object.Set // not loaded yet
+	Queue   *fair.Queue[*resident.Task]
+	Metrics *metrics.Set
+	Log     *slog.Logger
+
+	Now   func() time.Time
+	Owned func() engine.Set // the shards of this node
+	// Timers lists timers as engine.Cold does.
+	Timers func(ctx context.Context, f engine.TimerFilter, after string, limit int) (ts []*engine.Timer, next string, err error)
 }
 
 // account is a quota, and what the app has used of it.
 type account struct {
+	app    string
 	limits Limits
+	stock  *stock // nil: the quota does not limit it
 
 	mu      sync.Mutex
 	creates flow.Gate
-	refused time.Duration // when a create was last refused, on the clock of the queue; 0: never
+	refused time.Duration // when a change was last refused, on the clock of the queue; 0: never
 }
 
-// New registers the kind of a set that is not loaded yet.
-func New(set *object.Set, queue *fair.Queue[*resident.Task], counted *metrics.Set, log *slog.Logger) *Book {
-	b := &Book{set: set, queue: queue, log: log, tooFast: counted.NewCounter(`xtimer_quota_refusals_total{what="creates"}`)}
+// New registers the kind of the objects.
+func New(cfg Config) *Book {
+	b, set := &Book{cfg: cfg, refusals: map[string]*metrics.Counter{}}, cfg.Set
+	for _, what := range []string{"creates", "timers", "bytes"} {
+		b.refusals[what] = cfg.Metrics.NewCounter(fmt.Sprintf("xtimer_quota_refusals_total{what=%q}", what))
+	}
 	set.Register(object.Kind{Name: Kind, Changed: func(k engine.ObjectKey) {
 		if k == (engine.ObjectKey{}) {
 			b.load()
@@ -53,11 +74,11 @@ func New(set *object.Set, queue *fair.Queue[*resident.Task], counted *metrics.Se
 
 // load puts all quotas into force, after they were read from the store.
 func (b *Book) load() {
-	for _, app := range b.set.Apps(Kind) {
-		b.put(app, b.set.Get(Key(app)), true)
+	for _, app := range b.cfg.Set.Apps(Kind) {
+		b.put(app, b.cfg.Set.Get(Key(app)), true)
 	}
 	for app := range b.all() {
-		if b.set.Get(Key(app)) == nil {
+		if b.cfg.Set.Get(Key(app)) == nil {
 			b.put(app, nil, true)
 		}
 	}
@@ -78,7 +99,7 @@ func (b *Book) put(app string, o *engine.Object, started bool) {
 	if o != nil {
 		var err error
 		if limits, err = Read(o); err != nil {
-			b.log.Error("a quota is not in force", "error", err)
+			b.cfg.Log.Error("a quota is not in force", "error", err)
 			return
 		}
 	}
@@ -90,7 +111,7 @@ func (b *Book) put(app string, o *engine.Object, started bool) {
 		next = map[string]*account{}
 	}
 	if delete(next, app); o != nil {
-		next[app] = newAccount(limits, b.queue.Now())
+		next[app] = newAccount(app, limits, was, b.cfg.Queue.Now())
 	}
 	if len(next) == 0 {
 		b.accounts.Store(nil)
@@ -101,11 +122,19 @@ func (b *Book) put(app string, o *engine.Object, started bool) {
 	if rule != nil {
 		rule.Started = started && was == nil
 	}
-	b.queue.SetRule(flow.Name{Kind: flow.OfQuota, App: app}, rule)
+	b.cfg.Queue.SetRule(flow.Name{Kind: flow.OfQuota, App: app}, rule)
 }
 
-func newAccount(l Limits, now time.Duration) *account {
-	a := &account{limits: l}
+// newAccount makes the account of a quota that replaces another; nil: none.
+func newAccount(app string, l Limits, was *account, now time.Duration) *account {
+	a := &account{app: app, limits: l}
+	switch {
+	case l.Timers == 0 && l.Bytes == 0:
+	case was != nil && was.stock != nil:
+		a.stock = was.stock
+	default:
+		a.stock = &stock{}
+	}
 	if n := l.CreatesPerSecond; n > 0 {
 		a.creates.Set(&flow.Limit{Rate: n, Per: time.Second, Burst: n}, now)
 	}
@@ -114,22 +143,33 @@ func newAccount(l Limits, now time.Duration) *account {
 
 // Use is what an app uses of its quota.
 type Use struct {
-	InFlight int // calls
-	Held     int // tasks that the quota holds now
+	InFlight int  // calls
+	Held     int  // tasks that the quota holds now
+	HasStock bool // the quota limits the stock, which is known
+	Stock    Size
 }
 
 // Use is what an app uses of its quota.
-func (b *Book) Use(app string) Use {
-	s, _ := b.queue.Gate(flow.Name{Kind: flow.OfQuota, App: app})
-	return Use{InFlight: b.queue.CallsOf(app), Held: s.Waiting}
+func (b *Book) Use(ctx context.Context, app string) (u Use) {
+	s, _ := b.cfg.Queue.Gate(flow.Name{Kind: flow.OfQuota, App: app})
+	u = Use{InFlight: b.cfg.Queue.CallsOf(app), Held: s.Waiting}
+	c, err := b.Begin(ctx, app)
+	if err != nil {
+		return u
+	}
+	defer c.End()
+	if a := b.all()[app]; a != nil && a.stock != nil {
+		u.HasStock, u.Stock = true, a.stock.has(b.cfg.Now().UnixMilli())
+	}
+	return u
 }
 
 // refusedFor is for how long an app counts as one whose quota refuses something.
 const refusedFor = time.Minute
 
-// Refusing are the apps whose quota has refused a create within the last minute.
+// Refusing are the apps whose quota has refused a change within the last minute.
 func (b *Book) Refusing() (apps []string) {
-	now := b.queue.Now()
+	now := b.cfg.Queue.Now()
 	for app, a := range b.all() {
 		if a.refusing(now) {
 			apps = append(apps, app)
@@ -154,23 +194,29 @@ func (b *Book) Create(app string) error {
 	if a == nil {
 		return nil
 	}
-	err := a.create(app, b.queue.Now())
-	if err != nil {
-		b.tooFast.Inc()
+	if no := a.create(b.cfg.Queue.Now()); no != nil {
+		return b.refuse(a, no)
 	}
-	return err
+	return nil
 }
 
-func (a *account) create(app string, now time.Duration) error {
+// refuse counts a refusal, and is its error.
+func (b *Book) refuse(a *account, no *refusal) error {
+	b.refusals[no.what].Inc()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused = b.cfg.Queue.Now()
+	return no.fault
+}
+
+func (a *account) create(now time.Duration) *refusal {
 	if a.limits.CreatesPerSecond == 0 {
 		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	by, at := a.creates.Ask(now, false)
-	if by != flow.ByNone {
-		a.refused = now
-		return tooFast(app, a.limits.CreatesPerSecond, at-now)
+	if by, at := a.creates.Ask(now, false); by != flow.ByNone {
+		return tooFast(a.app, a.limits.CreatesPerSecond, at-now)
 	}
 	a.creates.Give(a.creates.Take(now, false), flow.Ended{Made: true}, now)
 	return nil

@@ -1,5 +1,6 @@
 // Package quota bounds what an app may have and do:
 //
+//	timers, bytes              a change that adds to them beyond is refused (Changes.Take)
 //	creates_per_second         a create beyond is refused (Book.Create)
 //	fires_per_second           a call beyond is held: a rule of the queue (engine/flow)
 //	in_flight                  likewise

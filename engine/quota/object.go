@@ -17,6 +17,8 @@ func Key(app string) engine.ObjectKey { return engine.ObjectKey{Kind: Kind, App:
 
 // Limits is what an app may have and do. Zero fields limit nothing.
 type Limits struct {
+	Timers           int `json:"timers,omitempty"`
+	Bytes            int `json:"bytes,omitempty"` // of payloads
 	CreatesPerSecond int `json:"creates_per_second,omitempty"`
 	FiresPerSecond   int `json:"fires_per_second,omitempty"`
 	InFlight         int `json:"in_flight,omitempty"`

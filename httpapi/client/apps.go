@@ -99,6 +99,8 @@ func (c *Client) UpcomingHours(ctx context.Context, app string, hours int) (*For
 
 // QuotaLimits is what an app may do. A zero field limits nothing.
 type QuotaLimits struct {
+	Timers           int `json:"timers,omitempty"`             // that have a due to come or are disabled; more are refused
+	Bytes            int `json:"bytes,omitempty"`              // of their bodies, headers and labels; more are refused
 	CreatesPerSecond int `json:"creates_per_second,omitempty"` // timers created in any second; more are refused
 	FiresPerSecond   int `json:"fires_per_second,omitempty"`   // calls begun in any second; more are held
 	InFlight         int `json:"in_flight,omitempty"`          // calls in flight; more are held
@@ -116,8 +118,10 @@ type Quota struct {
 
 // QuotaUse is what an app uses of its quota, on the node that answers.
 type QuotaUse struct {
-	InFlight int `json:"in_flight"` // calls
-	Held     int `json:"held"`      // tasks in memory that the quota holds
+	Timers   int `json:"timers,omitempty"` // only if the quota limits timers or bytes
+	Bytes    int `json:"bytes,omitempty"`  // likewise
+	InFlight int `json:"in_flight"`        // calls
+	Held     int `json:"held"`             // tasks in memory that the quota holds
 }
 
 func quotaPath(app string) string { return path("/v1/apps/%s/quota", app) }

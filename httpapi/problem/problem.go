@@ -39,6 +39,7 @@ var statusOf = [...]int{
 	engine.FaultConflict:     fasthttp.StatusConflict,
 	engine.FaultPrecondition: fasthttp.StatusPreconditionFailed,
 	engine.FaultTooMany:      fasthttp.StatusTooManyRequests,
+	engine.FaultExceeded:     fasthttp.StatusTooManyRequests,
 	engine.FaultUnavailable:  fasthttp.StatusServiceUnavailable,
 	engine.FaultFull:         fasthttp.StatusInsufficientStorage,
 }
