@@ -38,6 +38,7 @@ type node struct {
 	down    bool          // none is started before up
 	last    bool          // none is started any more
 	frozen  time.Duration // until then
+	trap    NodeStep      // a freeze at a place, when a life comes there; the zero one: none is set
 	offset  time.Duration // of its wall clock
 	mysql   link
 	redis   link
@@ -78,15 +79,26 @@ func (n *node) gate(l *life) {
 	}
 }
 
-// pass is the gate of a life that is a node's.
-func (l *life) pass() {
-	if l.node != nil {
-		l.node.gate(l)
+// reach is where a life stays that comes to a place where its node is to freeze.
+func (l *life) reach(place string) {
+	n := l.node
+	if n == nil {
+		return
 	}
+	n.mu.Lock()
+	if now := n.since(); n.trap.Place == place && !l.over && now < n.script.Calm {
+		until := min(now+n.trap.For, n.script.Calm)
+		n.tell("%s: life %d freezes %s", n.name, l.n, place)
+		n.ills = append(n.ills, ill{NodeFreeze, n.i, now, until})
+		n.frozen, n.trap = until, NodeStep{}
+	}
+	n.mu.Unlock()
+	n.gate(l)
 }
 
 // well ends what ails the node. mu is held.
 func (n *node) well() {
+	n.trap = NodeStep{}
 	n.frozen, n.offset, n.mysql, n.redis, n.up = 0, 0, link{}, link{}, n.since()
 }
 
@@ -96,7 +108,9 @@ func (n *node) happen(s NodeStep) {
 	l, until := n.life, n.since()+s.For
 	switch s.Kind {
 	case NodeFreeze:
-		n.frozen = until
+		if n.trap = s; s.Place == "" {
+			n.frozen = until
+		}
 	case NodeCut:
 		n.mysql.cut, n.mysql.silent = until, s.Silent
 	case NodeSlow:

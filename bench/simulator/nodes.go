@@ -177,7 +177,9 @@ func (f *fleet) happen(s NodeStep) {
 	f.did = append(f.did, fmt.Sprint(f.since(), " ", s))
 	f.mu.Lock()
 	now := f.since()
-	f.ills = append(f.ills, ill{s.Kind, s.Node, now, now + s.For})
+	if s.Place == "" {
+		f.ills = append(f.ills, ill{s.Kind, s.Node, now, now + s.For})
+	}
 	until := now + s.For
 	switch s.Kind {
 	case AllAway:

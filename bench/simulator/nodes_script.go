@@ -32,6 +32,12 @@ var nodeKindNames = [nodeKinds]string{
 
 func (k nodeKind) String() string { return nodeKindNames[k] }
 
+// places are where a node may freeze.
+var places = []string{
+	"after a beat", "before an eviction", "after an eviction", "before a take", "after a take", "before a gain", "before a release", "after a release",
+	"before a settle", "after a settle", "before a copy", "before a call", "after a call",
+}
+
 // NodeStep is one fault. Only what its kind needs is set.
 type NodeStep struct {
 	At      time.Duration // since the run began
@@ -39,12 +45,13 @@ type NodeStep struct {
 	Node    int // -1: all
 	Kept    int
 	By, For time.Duration
-	Silent  bool // of a cut: nobody says so
+	Silent  bool   // of a cut: nobody says so
+	Place   string // of a freeze: when a life comes there next; "": at once
 	Draw    uint64
 }
 
 func (s NodeStep) String() string {
-	return fmt.Sprintf("node %d: %s for %v, by %v, kept %d, silent %v", s.Node, s.Kind, s.For, s.By, s.Kept, s.Silent)
+	return fmt.Sprintf("node %d: %s %s for %v, by %v, kept %d, silent %v", s.Node, s.Kind, s.Place, s.For, s.By, s.Kept, s.Silent)
 }
 
 // FleetScript is what happens in a run of several nodes.
@@ -108,6 +115,7 @@ func (s *FleetScript) fault(w writer) {
 		f.By = oneOf(w.draw, 200*time.Millisecond, -200*time.Millisecond, 5*time.Second, -5*time.Second)
 	case NodeFreeze:
 		f.For = max(f.For, 500*time.Millisecond)
+		f.Place = oneOf(w.draw, "", oneOf(w.draw, places...))
 	case NodeStop, NodeCut, NodeWarm, NodeDrain, AllAway, MirrorLost:
 	}
 	if f.Kind >= AllAway {

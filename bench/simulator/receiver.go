@@ -99,8 +99,8 @@ func (m *machine) answer(c *engine.Call) (a answer) {
 // Call takes a call of a life that is not over.
 func (r *receiver) Call(c *engine.Call) engine.Outcome {
 	m := r.m
-	r.l.pass()
-	defer r.l.pass()
+	r.l.reach("before a call")
+	defer r.l.reach("after a call")
 	m.mu.Lock()
 	if r.l.over {
 		m.mu.Unlock()
@@ -117,7 +117,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 		case <-r.l.gone:
 			return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: "dead"}
 		}
-		r.l.pass()
+		r.l.reach("before a call")
 	}
 	out := engine.Outcome{Class: seen.answer.class, Code: seen.answer.code}
 	if out.Class == engine.ClassNotSent {

@@ -71,6 +71,8 @@ func (c *sharedCold) ApplyAll(ctx context.Context, cs []*engine.Change) (as []en
 }
 
 func (c *sharedCold) Settle(ctx context.Context, s *engine.Settlement) error {
+	c.l.reach("before a settle")
+	defer c.l.reach("after a settle")
 	return c.l.write(ctx, func() error { return c.Cold.Settle(ctx, s) })
 }
 
@@ -105,6 +107,7 @@ func (c *sharedCold) Counts(ctx context.Context) (n engine.Counts, err error) {
 
 // Shards is what a gain reads first: now it looks what is late.
 func (c *sharedCold) Shards(ctx context.Context) (shards []engine.Shard, err error) {
+	c.l.reach("before a gain")
 	err = c.l.read(ctx, func() (err error) { shards, err = c.Cold.Shards(ctx); return err })
 	n := c.l.node
 	n.mu.Lock()
@@ -259,6 +262,7 @@ func (m *sharedMirror) now() *memory.Mirror {
 }
 
 func (m *sharedMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) error {
+	m.l.reach("before a copy")
 	return m.l.cross(ctx, func() error {
 		if m.l.isOver() {
 			return errDead

@@ -49,6 +49,7 @@ func (t *sharedTable) Join(ctx context.Context, r engine.Node, was engine.Pulse)
 }
 
 func (t *sharedTable) Beat(ctx context.Context, r engine.Node) error {
+	defer t.l.reach("after a beat")
 	return t.call(ctx, func() error { return t.Members.Beat(ctx, r) })
 }
 
@@ -66,6 +67,8 @@ func (t *sharedTable) Look(ctx context.Context, moves uint64) (seen engine.Membe
 }
 
 func (t *sharedTable) Evict(ctx context.Context, life uint64, dead engine.Pulse) error {
+	t.l.reach("before an eviction")
+	defer t.l.reach("after an eviction")
 	return t.call(ctx, func() error {
 		err := t.Members.Evict(ctx, life, dead)
 		if err == nil {
@@ -76,10 +79,14 @@ func (t *sharedTable) Evict(ctx context.Context, life uint64, dead engine.Pulse)
 }
 
 func (t *sharedTable) Take(ctx context.Context, life uint64, shards engine.Set) error {
+	t.l.reach("before a take")
+	defer t.l.reach("after a take")
 	return t.call(ctx, func() error { return t.Members.Take(ctx, life, shards) })
 }
 
 func (t *sharedTable) Give(ctx context.Context, life uint64, shards []engine.Handover) error {
+	t.l.reach("before a release")
+	defer t.l.reach("after a release")
 	return t.call(ctx, func() error {
 		err := t.Members.Give(ctx, life, shards)
 		if err == nil {
