@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"xtimer/bench/checker"
@@ -147,6 +148,28 @@ func (m *machine) liftLimits() {
 	for _, key := range append(limited, "", "even-0", "line-1") {
 		m.request(Step{Kind: RemoveLimit, Name: rulesName, Flow: key})
 	}
+}
+
+// mayBePaused reports whether a pause of the app, or of a key of a timer, may be in force.
+func (m *machine) mayBePaused(t *timer, at time.Duration) bool {
+	asked := m.asked[rulesName]
+	return slices.ContainsFunc(asked, func(p *request) bool {
+		if p.Kind != PauseFlow || p.state == refused || p.sent > at || !t.names(p.Flow) {
+			return false
+		}
+		return !slices.ContainsFunc(asked, func(r *request) bool {
+			ends := r.Kind == ResumeFlow || r.Kind == RemoveLimit
+			return ends && r.Flow == p.Flow && r.state == done && r.sent >= p.sent && r.answered < at
+		})
+	})
+}
+
+// names reports whether a version of a timer names a key that matches; "" is the app.
+func (t *timer) names(key string) bool {
+	prefix, pattern := strings.CutSuffix(key, "*")
+	return key == "" || slices.ContainsFunc(t.versions, func(v version) bool {
+		return slices.ContainsFunc(v.Flow.Keys(), func(k string) bool { return k == key || pattern && strings.HasPrefix(k, prefix) })
+	})
 }
 
 // rules are the requests for limits and pauses, as the checker takes them.

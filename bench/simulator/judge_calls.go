@@ -112,7 +112,7 @@ func (m *machine) holdVersion(t *timer, c *call, bad func(string, ...any)) {
 }
 
 // holdMisfire: what a timer wants skipped is not called, when it was found late
-// by a start or a step of the clock.
+// by a start or a step of the clock. A due that a pause holds then is no misfire.
 func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 	due := c.key.Due
 	if !t.skipsLate(due) {
@@ -126,13 +126,13 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 		return // it was begun before, and goes on
 	}
 	for _, x := range m.ended {
-		if x.upWall != 0 && x.at < c.at && x.wall < due && due < x.upWall-late && m.forward(x) {
+		if x.upWall != 0 && x.at < c.at && x.wall < due && due < x.upWall-late && m.forward(x) && !m.mayBePaused(t, x.up) {
 			bad("it was found %v late by a start, and its timer skips such", time.Duration(x.upWall-due)*time.Millisecond)
 		}
 	}
 	since := t.has(due)
 	for _, s := range m.steps {
-		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) {
+		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) && !m.mayBePaused(t, s.at) {
 			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
 		}
 	}
