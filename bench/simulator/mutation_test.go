@@ -46,8 +46,9 @@ var mutations = []mutation{
 		{"engine/scheduler/settle.go", "	caps := h.caps[:0]\n", "	_ = e.journal.Forget(next, nil)\n	caps := h.caps[:0]\n"},
 	}},
 	{"a delete forgets memory only", []replacement{
-		{"engine/change/change.go", `if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`, `if _, err := applied(engine.Applied{}, nil); ed.timer == nil && err == nil {
-	} else if _, err := applied(e.cfg.Cold.Apply(ctx, c)); err != nil {`},
+		{"engine/change/change.go", `	_, err = applied(e.cfg.Cold.Apply(ctx, c))`, `	if ed.timer != nil {
+		_, err = applied(e.cfg.Cold.Apply(ctx, c))
+	}`},
 	}},
 	{"a delete forgets the store only", []replacement{
 		{"engine/resident/change.go", `	if lv := sh.timers[was.ID]; lv != nil {
