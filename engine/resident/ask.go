@@ -296,6 +296,16 @@ func (m *Memory) Own(shard int, found engine.Shard) {
 	if sh.stay == away {
 		sh.stay, sh.opened = here, m.Reads.note()
 	}
+	sh.unread = true
+}
+
+// Known notes that the lanes know of the rows of shards that wait.
+func (m *Memory) Known(of engine.Set) {
+	for i := range of.All() {
+		sh := m.lockShard(i)
+		sh.unread = false
+		sh.mu.Unlock()
+	}
 }
 
 // Mark has a start note a watermark that was stored. clean: the shard was given, see

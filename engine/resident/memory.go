@@ -155,6 +155,7 @@ type shard struct {
 	left   chan struct{} // closed when the shard has left memory; of one that is ceding or closed
 	last   int64         // the watermark of a closed shard
 	opened uint64        // the note of when it came: what was read before is of a former stay
+	unread bool          // rows may wait that no lane knows of, from Own to Known
 }
 
 // cancelledDues are the records that cancel the dues in (after, to] that are not in memory

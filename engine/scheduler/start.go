@@ -75,6 +75,7 @@ func (e *Scheduler) waitInLanes(ctx context.Context, of engine.Set, upTo int64) 
 	for _, id := range waiting {
 		e.memory.Lanes.Of(id).Waits(engine.Place{})
 	}
+	e.memory.Known(of)
 	return nil
 }
 

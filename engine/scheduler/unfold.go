@@ -179,7 +179,8 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 		return nil
 	}
 	if t.Overlap == engine.OverlapQueue {
-		// What is left of an earlier range has a place behind this one.
+		// What is left of an earlier range has a place behind this one, and where shards were
+		// just gained, refill may read the range first.
 		later, err := u.isLater(ctx, o)
 		if err != nil {
 			return err
@@ -192,11 +193,17 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 	return u.unfold(ctx, t, &p, o, most)
 }
 
-// isLater reports whether the timer of a range has an earlier range.
+// isLater reports whether the timer of a range has an earlier range, or an earlier row that is
+// not in memory.
 func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err error) {
+	inMemory := u.e.memory.TaskDues(o.Key.Timer, -1, o.Key.Due-1) // first: what ends meanwhile has no row
+	slices.SortFunc(inMemory, policy.CompareSpans)
 	err = u.e.EachRow(ctx, o.Key.Timer, -1, func(x *engine.Owed) bool {
-		later = x.To != 0 && x.Key.Due < o.Key.Due
-		return !later && x.Key.Due < o.Key.Due
+		if x.Key.Due >= o.Key.Due {
+			return false
+		}
+		later = x.To != 0 || x.Generation == o.Generation && !inMemory.Has(x.Key.Due)
+		return !later
 	})
 	return later, err
 }
