@@ -22,8 +22,8 @@ func (j *judge) longest() (longest time.Duration) {
 	return longest
 }
 
-// remember counts a failure that a former process judged, but for what an incident that has
-// ended had of it.
+// remember counts a failure that a former process judged, unless an incident that has ended
+// counted the failure.
 func (j *judge) remember(ev *event, t *engine.Timer) {
 	for _, app := range [...]string{ev.App, "*"} {
 		for _, r := range j.rules[app] {

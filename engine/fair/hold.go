@@ -211,7 +211,7 @@ func (q *Queue[T]) Broken() []flow.Name {
 	return slices.Collect(maps.Keys(q.broken))
 }
 
-// OpenBreakers is how many they are.
+// OpenBreakers is the number of breakers that are open, or tried again.
 func (q *Queue[T]) OpenBreakers() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

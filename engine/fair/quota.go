@@ -10,7 +10,7 @@ import (
 // its target does not answer: the other targets of the app need the rest.
 const quotaPart = 4
 
-// Ask is that of flow.Gate, but for the cause of what a quota holds.
+// Ask is Ask of flow.Gate. The cause that the gate of a quota gives is the quota.
 func (g *gate[T]) Ask(now time.Duration, keeps bool) (by flow.By, at time.Duration) {
 	if by, at = g.Gate.Ask(now, keeps); by == flow.ByFlow && g.name.Kind == flow.OfQuota {
 		by = flow.ByQuota

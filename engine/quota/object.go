@@ -52,7 +52,7 @@ func (l *Limits) Check(app string) error {
 	return nil
 }
 
-// rule is what the queue is to know of it; nil: nothing.
+// rule has the limits that the queue enforces; nil: there are none.
 func (l *Limits) rule() *flow.Rule {
 	if l.FiresPerSecond == 0 && l.InFlight == 0 {
 		return nil

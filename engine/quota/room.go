@@ -41,7 +41,7 @@ func (b *Book) Begin(ctx context.Context, apps ...string) (*Changes, error) {
 	}
 }
 
-// uncounted is the account of one of some apps whose stock is to be counted.
+// uncounted is the account of an app, of those given, whose stock has to be counted; nil: none.
 func (b *Book) uncounted(apps []string) *account {
 	for _, app := range apps {
 		if a := b.all()[app]; a != nil && a.stock != nil && !a.stock.counted(b.cfg.Owned()) {

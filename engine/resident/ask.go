@@ -299,7 +299,7 @@ func (m *Memory) Own(shard int, found engine.Shard) {
 	sh.unread = true
 }
 
-// Known notes that the lanes know of the rows of shards that wait.
+// Known notes that the lanes know which rows of the shards wait.
 func (m *Memory) Known(of engine.Set) {
 	for i := range of.All() {
 		sh := m.lockShard(i)

@@ -1000,6 +1000,11 @@ func (m *mortalCold) OwedPage(ctx context.Context, id engine.TimerID, after int6
 	return m.damage(os), err
 }
 
+func (m *mortalCold) Lanes(ctx context.Context, of engine.Set, to int64) (ids []engine.Lane, err error) {
+	err = m.do("Lanes", to, func() (err error) { ids, err = m.Cold.Lanes(ctx, of, to); return err })
+	return ids, err
+}
+
 func (m *mortalCold) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (os []engine.Owed, err error) {
 	err = m.do("OwedIn", lane, func() (err error) {
 		os, err = m.Cold.OwedIn(ctx, of, lane, after, to, limit)
