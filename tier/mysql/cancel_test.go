@@ -26,11 +26,7 @@ func TestCancelledMeanwhile(t *testing.T) {
 	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: []engine.Owed{o}}); err != nil {
 		t.Fatal(err)
 	}
-	other, err := s.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Rollback() }()
+	other := holder(t, s)
 	if _, err := other.Exec("SELECT 1 FROM owed FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +96,12 @@ func TestPool(t *testing.T) {
 	if _, err := fmt.Sscanf(most, "Max_used_connections %d", &n); err != nil || n > 35 { // ours, and those that look
 		t.Errorf("%s connections were open", most)
 	}
+	variable := "@@idle_transaction_timeout"
+	if servertest.IsMySQL() {
+		variable = "@@wait_timeout"
+	}
 	var silent int
-	if err := s.db.QueryRow("SELECT @@wait_timeout").Scan(&silent); err != nil || silent != 15 {
+	if err := s.db.QueryRow("SELECT " + variable).Scan(&silent); err != nil || silent != 2 {
 		t.Errorf("the server waits %d s for a session that is silent, %v", silent, err)
 	}
 	root, err := sql.Open("mysql", "root@tcp("+server.Addr()+")/")

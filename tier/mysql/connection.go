@@ -20,12 +20,14 @@ import (
 // longest bounds a statement of the slow pool: an index on 100 million timers takes minutes.
 const longest = time.Hour
 
-// session is what every connection says first. A lock is waited for less long
-// than an answer, so that a wait ends in its own error; a session of ours that
-// fell silent, perhaps holding locks behind a cut network, is ended by the
-// server soon after.
+// session is what every connection says first. A lock is waited for less long than an answer,
+// so that a wait ends in its own error. The server ends a session that is silent for 2 s within a
+// transaction: its process was stopped, or is behind a cut network, and whoever evicts that node
+// waits for its locks. MariaDB has a timeout for that. MySQL has none, and ends a session that
+// is silent for 2 s anywhere; a connection that has ended is noticed before it is used.
 var session = []string{
-	"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout=2, lock_wait_timeout=3, wait_timeout=15, autocommit=1",
+	"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout=2, lock_wait_timeout=3, " +
+		"wait_timeout=2/*M!100300 +13, idle_transaction_timeout=2*/, autocommit=1",
 	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 }
 

@@ -67,11 +67,7 @@ func TestKilledQuery(t *testing.T) {
 	s := New(Config{DSN: server.DSN("x") + "?readTimeout=1m"})
 	s.patience = time.Minute
 	open(t, s)
-	other, err := s.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Rollback()
+	other := holder(t, s)
 	const lock = "SELECT fence FROM fences WHERE slot=0 FOR UPDATE"
 	if _, err := other.Exec(lock); err != nil {
 		t.Fatal(err)

@@ -53,11 +53,7 @@ func TestFeed(t *testing.T) {
 // one. It is found by who reads the last seconds again, and is forgotten like the others.
 func TestFeedOutOfOrder(t *testing.T) {
 	s := opened(t)
-	slow, err := s.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = slow.Rollback() }()
+	slow := holder(t, s)
 	if _, err := slow.Exec("INSERT INTO changes (at,made) VALUES (?,'')", benchNow); err != nil {
 		t.Fatal(err)
 	}

@@ -33,11 +33,7 @@ func TestOwedIsNotLocked(t *testing.T) {
 	if err := s.Settle(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	other, err := s.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Rollback() }()
+	other := holder(t, s)
 	if _, err := other.Exec("SELECT id FROM timers WHERE id=1 FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}

@@ -163,9 +163,7 @@ func TestMembersLockTheirOwn(t *testing.T) {
 	b.ok(b.take(3, 4))
 	c.ok(c.take(5, 6, 250))
 	d, next := stationOver(t, a.Store, "d", 4), stationOver(t, a.Store, "a", 9)
-	other, err := c.db.BeginTx(t.Context(), nil)
-	c.ok(err)
-	defer func() { _ = other.Rollback() }()
+	other := holder(t, c.Store)
 	for _, q := range []string{
 		"UPDATE fences SET n=n+1 WHERE node='c'", "UPDATE nodes SET beat=beat+1 WHERE name='c'", "UPDATE shards SET watermark=watermark+1 WHERE holder=3",
 	} {
@@ -193,7 +191,8 @@ func TestMembersLockTheirOwn(t *testing.T) {
 }
 
 // TestEvictWaits: an eviction waits for what the dead life has under way, or until the server
-// ends the session of the dead life. After that nothing is stored under the life.
+// ends the session of the dead life, which it does 2 s after the last statement. After that
+// nothing is stored under the life.
 func TestEvictWaits(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		t.Run(fmt.Sprint("ended by the server=", ended), func(t *testing.T) {
@@ -210,8 +209,8 @@ func TestEvictWaits(t *testing.T) {
 						return nil
 					}
 					first = false
-					if ended {
-						if err := tx.run("SET SESSION wait_timeout=4"); err != nil { // longer than an eviction waits at a time
+					if !ended {
+						if err := tx.run(maySilent); err != nil {
 							return err
 						}
 					}
@@ -224,7 +223,7 @@ func TestEvictWaits(t *testing.T) {
 				})
 			}()
 			<-written
-			evicted := make(chan error, 1)
+			evicted, silent := make(chan error, 1), time.Now()
 			go func() { evicted <- a.evict(b) }()
 			want := benchNow
 			if !ended {
@@ -238,6 +237,9 @@ func TestEvictWaits(t *testing.T) {
 			}
 			a.ok(<-evicted)
 			if ended {
+				if took := time.Since(silent); took > 8*time.Second {
+					t.Errorf("the node was evicted %v after its last statement", took)
+				}
 				close(goOn)
 				b.is(<-dead, engine.ErrFenced)
 			}
@@ -261,9 +263,7 @@ func TestMembersDeadlock(t *testing.T) {
 	f := &faulty{}
 	f.under(t, a.Store)
 	dead := b.pulse()
-	other, err := b.db.BeginTx(t.Context(), nil)
-	b.ok(err)
-	defer func() { _ = other.Rollback() }()
+	other := holder(t, b.Store)
 	exec := func(q string) {
 		t.Helper()
 		_, err := other.Exec(q)

@@ -194,10 +194,8 @@ func TestJoinBesideTake(t *testing.T) {
 	}
 	open(t, s)
 	a := stationOver(t, s, "a", 1)
-	other, err := a.db.BeginTx(t.Context(), nil)
-	a.ok(err)
-	defer func() { _ = other.Rollback() }()
-	_, err = other.Exec("SELECT 1 FROM timers WHERE id=1 FOR UPDATE")
+	other := holder(t, a.Store)
+	_, err := other.Exec("SELECT 1 FROM timers WHERE id=1 FOR UPDATE")
 	a.ok(err)
 	joined, taken := make(chan error, 1), make(chan error, 1)
 	go func() { joined <- a.table.Join(t.Context(), a.node, engine.Pulse{}) }()

@@ -24,11 +24,7 @@ func TestExpiredKeyIsUsedByTwo(t *testing.T) {
 	for i := range groups { // both look before either writes
 		g := newGroup(s, []*op{prepare([]*engine.Change{with(engine.TimerID(2+i), benchNow+86_400_000)})}, int64(i+1))
 		g.blind = false
-		tx, err := s.db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }()
+		tx := holder(t, s)
 		groups[i], ts[i] = g, &transaction{tx: tx, ctx: t.Context()}
 		if whole, err := g.judgeAll(ts[i]); !whole || err != nil {
 			t.Fatal(whole, err)

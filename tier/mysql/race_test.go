@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,23 @@ func patient(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// holder begins a transaction of a session that may be silent for as long as a test takes.
+func holder(t testing.TB, s *Store) *sql.Tx {
+	t.Helper()
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	if _, err := tx.Exec(maySilent); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// maySilent lets a session be silent for ten minutes.
+const maySilent = "SET SESSION wait_timeout=600/*M!100300 , idle_transaction_timeout=600*/"
+
 func waiting(server *servertest.Server, n int) func() bool {
 	return func() bool {
 		out := server.Do("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state='LOCK WAIT'")
@@ -35,11 +53,7 @@ func TestDeadlock(t *testing.T) {
 	server := servertest.SharedMariaDB(t)
 	mustApply(t, s, create(shot(1, "a")))
 	mustApply(t, s, create(shot(2, "b")))
-	other, err := s.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Rollback() }()
+	other := holder(t, s)
 	exec := func(q string) {
 		t.Helper()
 		if _, err := other.Exec(q); err != nil {
@@ -83,10 +97,7 @@ func TestLockWait(t *testing.T) {
 	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: []engine.Owed{o}}); err != nil {
 		t.Fatal(err)
 	}
-	other, err := s.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := holder(t, s)
 	if _, err := other.Exec("SELECT 1 FROM owed FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
