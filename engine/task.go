@@ -200,6 +200,12 @@ const (
 	ReasonClockReset  = "clock_reset"
 )
 
+// Reasons are the reasons of tasks that have ended.
+var Reasons = []string{
+	ReasonOverlap, ReasonMisfire, ReasonWindow, ReasonReplaced, ReasonDisabled, ReasonDeleted, ReasonQueueFull, ReasonAttempts,
+	ReasonAge, ReasonStale, ReasonRejected, ReasonMayHaveBeen, ReasonCrashed, ReasonPaused, ReasonClockReset,
+}
+
 // Failure says in a word or two how the task's last attempt went wrong; "" when
 // it did not.
 func (t *Task) Failure() string {

@@ -20,24 +20,35 @@ const firstAttempt engine.TaskStatus = 30
 type event struct {
 	Key       engine.Key
 	App, Name string
-	Ended     int64 // Unix ms
-	Code      uint16
-	Class     uint8 // the place in engine.ErrorClasses, from 1 on; 0: none
+	Ended     int64  // Unix ms
+	Code      uint16 // the HTTP status, and from codeBits on the place in engine.Reasons, from 1 on
+	Class     uint8  // the place in engine.ErrorClasses, from 1 on; 0: none
 	Status    engine.TaskStatus
 	Late      uint32 // of a first attempt: its own lateness (ms)
 }
 
+// codeBits are the bits of an HTTP status.
+const codeBits = 10
+
 func eventOf(t *engine.Task) event {
 	ev := event{Key: t.Key, App: t.App, Name: t.Name, Ended: t.Ended, Status: t.Status}
+	ev.Code = uint16(slices.Index(engine.Reasons, t.Reason)+1) << codeBits
 	if n := len(t.Attempts); n > 0 {
-		ev.Code = uint16(t.Attempts[n-1].Code)
-		for i, c := range engine.ErrorClasses {
-			if c == t.Attempts[n-1].ErrorClass {
-				ev.Class = uint8(i + 1)
-			}
-		}
+		ev.Code |= uint16(t.Attempts[n-1].Code) & (1<<codeBits - 1)
+		ev.Class = uint8(slices.Index(engine.ErrorClasses, t.Attempts[n-1].ErrorClass) + 1)
 	}
 	return ev
+}
+
+// code is the HTTP status of the last answer; 0: there was none.
+func (ev *event) code() int { return int(ev.Code & (1<<codeBits - 1)) }
+
+// reason is that of the task; "": it has none.
+func (ev *event) reason() string {
+	if n := ev.Code >> codeBits; n != 0 {
+		return engine.Reasons[n-1]
+	}
+	return ""
 }
 
 func (ev *event) class() string {

@@ -50,6 +50,7 @@ type Task struct {
 	Name   string `json:"name"`
 	Due    int64  `json:"due"`
 	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
 	Code   int    `json:"code,omitempty"`
 	Class  string `json:"error_class,omitempty"`
 }
@@ -65,7 +66,7 @@ func (i *Incident) add(ev *event) {
 	if len(i.Tasks) == mostTasks {
 		i.Tasks = i.Tasks[1:]
 	}
-	i.Tasks = append(slices.Clip(i.Tasks), Task{ev.Key.String(), ev.Name, ev.Key.Due, ev.word(), int(ev.Code), ev.class()})
+	i.Tasks = append(slices.Clip(i.Tasks), Task{ev.Key.String(), ev.Name, ev.Key.Due, ev.word(), ev.reason(), ev.code(), ev.class()})
 	i.changed = true
 }
 

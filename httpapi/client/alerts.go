@@ -34,6 +34,7 @@ type Incident struct {
 		Name       string    `json:"name"`
 		Due        time.Time `json:"due"`
 		Status     string    `json:"status"`
+		Reason     string    `json:"reason,omitempty"`
 		Code       int       `json:"code,omitempty"`
 		ErrorClass string    `json:"error_class,omitempty"`
 	} `json:"tasks"`

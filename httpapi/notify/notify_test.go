@@ -42,7 +42,7 @@ func sends(t *testing.T, kind string, status int, answer string, edit func(d *al
 	d := &alert.Delivery{App: "shop", Channel: alert.Channel{Kind: kind, URL: alert.Text{Value: target.URL + "/?key=1"}, Lang: "en"}}
 	d.Message = alert.Message{Type: "incident.opened", ID: "al_1_1", Incident: &alert.Incident{
 		ID: "1", Rule: "r", App: "shop", By: "<@all> *x*\n@all \u202ehttp://evil", Severity: "critical", On: []string{"dead"}, Opened: 1763640000000, Count: 3,
-		Tasks: []alert.Task{{Key: "1_2", Name: "n", Due: 1763640000000, Status: "dead", Code: 503, Class: "status"}},
+		Tasks: []alert.Task{{Key: "1_2", Name: "n", Due: 1763640000000, Status: "dead", Reason: "max_attempts", Code: 503, Class: "status"}},
 	}}
 	if edit != nil {
 		edit(d)
@@ -62,6 +62,10 @@ func TestWebhook(t *testing.T) {
 	r, got := sends(t, "webhook", 204, "", signed)
 	if !r.Delivered || got.json["type"] != "incident.opened" || got.json["id"] != "al_1_1" {
 		t.Errorf("%+v %s", r, got.body)
+	}
+	tasks, _ := got.json["tasks"].([]any)
+	if want := `{"code":503,"due":"2025-11-20T12:00:00.000Z","error_class":"status","key":"1_2","name":"n","reason":"max_attempts","status":"dead"}`; len(tasks) != 1 || string(marshal(tasks[0])) != want {
+		t.Errorf("%s, want %s", marshal(tasks), want)
 	}
 	want := "v1," + hmacOf("secret-secret-secret", "al_1_1."+got.header.Get("Webhook-Timestamp")+"."+got.body)
 	if got.header.Get("Webhook-Signature") != want || got.header.Get("Webhook-Id") != "al_1_1" {

@@ -30,6 +30,7 @@ type task struct {
 	Name   string `json:"name"`
 	Due    string `json:"due"`
 	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
 	Code   int    `json:"code,omitempty"`
 	Class  string `json:"error_class,omitempty"`
 }
@@ -59,7 +60,7 @@ func payload(m *alert.Message) []byte {
 		one := incidentOf(i)
 		out.Incident = &one
 		for _, t := range i.Tasks {
-			out.Tasks = append(out.Tasks, task{t.Key, t.Name, instant(t.Due), t.Status, t.Code, t.Class})
+			out.Tasks = append(out.Tasks, task{t.Key, t.Name, instant(t.Due), t.Status, t.Reason, t.Code, t.Class})
 		}
 	}
 	for i := range m.Incidents {
@@ -122,8 +123,8 @@ func text(d *alert.Delivery, mention func(who string) string) string {
 			if t.Code != 0 {
 				fmt.Fprintf(&b, " %d", t.Code)
 			}
-			if t.Class != "" {
-				fmt.Fprintf(&b, " %s", t.Class)
+			if why := cmp.Or(t.Class, t.Reason); why != "" {
+				fmt.Fprintf(&b, " %s", why)
 			}
 		}
 	}

@@ -222,6 +222,9 @@ func AppendIncident(b []byte, i *alert.Incident) []byte {
 		t := &i.Tasks[k]
 		b = TextMember(append(Comma(b), '{'), "key", t.Key)
 		b = TextMember(TimeMember(TextMember(b, "name", t.Name), "due", t.Due), "status", t.Status)
+		if t.Reason != "" {
+			b = TextMember(b, "reason", t.Reason)
+		}
 		if t.Code != 0 {
 			b = IntMember(b, "code", int64(t.Code))
 		}
