@@ -57,6 +57,7 @@ type TaskFilter struct {
 	Timer     TimerID
 	Statuses  []TaskStatus
 	From, To  int64
+	Misfires  bool // only dues that were skipped as misfires
 	HasOrigin bool
 	Origin    Origin
 	// Of the last attempt: its HTTP status, from CodeFrom to CodeTo; or its error class.
@@ -80,7 +81,7 @@ func (f *TaskFilter) Matches(t *Task) bool {
 		f.HasOrigin && t.Origin != f.Origin || t.Key.Due < f.From || f.To != 0 && t.Key.Due >= f.To {
 		return false
 	}
-	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, t.Status) {
+	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, t.Status) || f.Misfires && !t.IsMisfire() {
 		return false
 	}
 	return f.matchesEnd(t)

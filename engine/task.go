@@ -136,6 +136,10 @@ func (s TaskStatus) IsFailure() bool {
 	return false
 }
 
+// IsMisfire reports whether the task is of dues that were skipped as misfires. The tiers keep
+// an index of these, too.
+func (t *Task) IsMisfire() bool { return t.Status == Skipped && t.Reason == ReasonMisfire }
+
 // Rank orders the records of one task: more attempts stand above fewer, of the same
 // number the final one above one that is not, and one that was dismissed above both.
 type Rank struct {

@@ -9,12 +9,13 @@ type brief struct {
 	Code   uint16
 	Class  uint8
 	Status engine.TaskStatus
+	N      uint32
 }
 
-func briefOf(ev *event) brief { return brief{ev.Key, ev.Ended, ev.Code, ev.Class, ev.Status} }
+func briefOf(ev *event) brief { return brief{ev.Key, ev.Ended, ev.Code, ev.Class, ev.Status, ev.N} }
 
 func (b *brief) named(app, name string) event {
-	return event{Key: b.Key, App: app, Name: name, Ended: b.Ended, Code: b.Code, Class: b.Class, Status: b.Status}
+	return event{Key: b.Key, App: app, Name: name, Ended: b.Ended, Code: b.Code, Class: b.Class, Status: b.Status, N: b.N}
 }
 
 // Bounds of what waits behind the ring: 32 MiB, in pages.

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,14 +25,14 @@ type event struct {
 	Code      uint16 // the HTTP status, and from codeBits on the place in engine.Reasons, from 1 on
 	Class     uint8  // the place in engine.ErrorClasses, from 1 on; 0: none
 	Status    engine.TaskStatus
-	Late      uint32 // of a first attempt: its own lateness (ms)
+	N         uint32 // of a first attempt: its own lateness (ms); else how many dues ended so
 }
 
 // codeBits are the bits of an HTTP status.
 const codeBits = 10
 
 func eventOf(t *engine.Task) event {
-	ev := event{Key: t.Key, App: t.App, Name: t.Name, Ended: t.Ended, Status: t.Status}
+	ev := event{Key: t.Key, App: t.App, Name: t.Name, Ended: t.Ended, Status: countsAs(t), N: uint32(min(t.Count, math.MaxUint32))}
 	ev.Code = uint16(slices.Index(engine.Reasons, t.Reason)+1) << codeBits
 	if n := len(t.Attempts); n > 0 {
 		ev.Code |= uint16(t.Attempts[n-1].Code) & (1<<codeBits - 1)
@@ -39,6 +40,25 @@ func eventOf(t *engine.Task) event {
 	}
 	return ev
 }
+
+// countsAs is the status that a rule sees: dues that were skipped as misfires count as missed.
+func countsAs(t *engine.Task) engine.TaskStatus {
+	if t.IsMisfire() {
+		return engine.Missed
+	}
+	return t.Status
+}
+
+// dues is how many failures the event is: a record may be of many dues that were not called.
+func (ev *event) dues() int64 {
+	if ev.Status == firstAttempt {
+		return 1
+	}
+	return max(int64(ev.N), 1)
+}
+
+// late is the own lateness of a first attempt.
+func (ev *event) late() time.Duration { return time.Duration(ev.N) * time.Millisecond }
 
 // code is the HTTP status of the last answer; 0: there was none.
 func (ev *event) code() int { return int(ev.Code & (1<<codeBits - 1)) }
@@ -67,6 +87,14 @@ func (ev *event) word() string {
 		return "late"
 	}
 	return ev.Status.String()
+}
+
+// status is the status of the task.
+func (ev *event) status() string {
+	if ev.reason() == engine.ReasonMisfire {
+		return engine.Skipped.String()
+	}
+	return ev.word()
 }
 
 // wordSet is a set of words.
@@ -264,7 +292,7 @@ func (a *Alerter) Ended(t *engine.Task) {
 		}
 		return
 	}
-	if m.wants(t.App, t.Status) {
+	if m.wants(t.App, countsAs(t)) {
 		ev := eventOf(t)
 		if ev.Ended == 0 {
 			ev.Ended = time.Now().UnixMilli()
@@ -282,6 +310,6 @@ func (a *Alerter) First(k engine.Key, app, name string, late time.Duration) {
 	}
 	if m.isLate(app, late) || a.watch.has(k.Timer) {
 		ms := uint32(min(max(late, 0), 24*24*time.Hour).Milliseconds())
-		a.ring.offer(event{Key: k, App: app, Name: name, Ended: time.Now().UnixMilli(), Status: firstAttempt, Late: ms})
+		a.ring.offer(event{Key: k, App: app, Name: name, Ended: time.Now().UnixMilli(), Status: firstAttempt, N: ms})
 	}
 }

@@ -58,7 +58,7 @@ type Task struct {
 const mostTasks = 5
 
 func (i *Incident) add(ev *event) {
-	i.Count++
+	i.Count += ev.dues()
 	i.Last = max(i.Last, ev.Ended)
 	if s := ev.word(); !slices.Contains(i.On, s) {
 		i.On = append(i.On, s)
@@ -66,7 +66,7 @@ func (i *Incident) add(ev *event) {
 	if len(i.Tasks) == mostTasks {
 		i.Tasks = i.Tasks[1:]
 	}
-	i.Tasks = append(slices.Clip(i.Tasks), Task{ev.Key.String(), ev.Name, ev.Key.Due, ev.word(), ev.reason(), ev.code(), ev.class()})
+	i.Tasks = append(slices.Clip(i.Tasks), Task{ev.Key.String(), ev.Name, ev.Key.Due, ev.status(), ev.reason(), ev.code(), ev.class()})
 	i.changed = true
 }
 
@@ -89,7 +89,7 @@ func (r *ruleAt) wants(ev *event) bool { return r.on.has(ev.Status) && !r.inBoun
 
 // inBounds reports whether a first attempt was not late.
 func (r *ruleAt) inBounds(ev *event) bool {
-	return ev.Status == firstAttempt && time.Duration(ev.Late)*time.Millisecond <= r.Late
+	return ev.Status == firstAttempt && ev.late() <= r.Late
 }
 
 // group is what a rule counts together: the tasks of a timer, a target, an app, or all.
@@ -203,20 +203,30 @@ func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incide
 
 // count counts a failure, and returns how many make an incident, 0 if they do not yet.
 func (g *group) count(ev *event) int {
+	n := int(ev.dues())
 	if g.rule.Streak > 0 {
-		if g.streak++; g.streak >= g.rule.Streak {
+		if g.streak += n; g.streak >= g.rule.Streak {
 			return g.streak
 		}
 		return 0
 	}
-	g.recent = append(g.recent, ev.Ended)
+	was := g.recent
+	for range min(n, g.rule.After) {
+		g.recent = append(g.recent, ev.Ended)
+	}
 	if len(g.recent) > g.rule.After {
 		g.recent = g.recent[len(g.recent)-g.rule.After:]
 	}
-	if len(g.recent) == g.rule.After && ev.Ended-g.recent[0] <= g.rule.Within.Milliseconds() {
-		return g.rule.After
+	within := g.rule.Within.Milliseconds()
+	if len(g.recent) < g.rule.After || ev.Ended-g.recent[0] > within {
+		return 0
 	}
-	return 0
+	for _, at := range was {
+		if ev.Ended-at <= within {
+			n++
+		}
+	}
+	return n
 }
 
 // succeeded ends the streaks and the incidents of a timer, and returns those. A first attempt

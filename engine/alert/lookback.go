@@ -122,12 +122,20 @@ func (a *Alerter) fillGaps(ctx context.Context) {
 	}
 }
 
+// failures select what rules count: the failures in history, and dues skipped as misfires.
+var failures = [...]engine.TaskFilter{
+	{Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}},
+	{Misfires: true},
+}
+
 // lookBack judges the failures of a gap, but not those that were judged already, in the order
 // of their ends. It returns how many it judged, and whether all could be read.
 func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 	var all []brief
-	f := engine.TaskFilter{From: g.due, To: g.to + 1, Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}
+	of := 0
 	for before := (engine.Key{}); ; {
+		f := failures[of]
+		f.From, f.To = g.due, g.to+1
 		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
 		if err != nil {
 			a.cannotRead(ctx, err)
@@ -139,7 +147,11 @@ func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 				all = append(all, briefOf(&ev))
 			}
 		}
-		if before = next; next != (engine.Key{}) && len(all) < mostBriefs {
+		if before = next; next == (engine.Key{}) && of < len(failures)-1 {
+			of++
+			continue
+		}
+		if next != (engine.Key{}) && len(all) < mostBriefs {
 			continue
 		}
 		slices.SortStableFunc(all, func(x, y brief) int { return cmp.Compare(x.Ended, y.Ended) })

@@ -163,7 +163,7 @@ func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
 			a.closed(i)
 		}
 		was := a.late.of(ev.Key) // it may have been told of already, as one that waits
-		a.late.put(ev.Key, max(was, ev.Late))
+		a.late.put(ev.Key, max(was, ev.N))
 		a.judgeNews(ev, t, was)
 		return
 	}

@@ -68,7 +68,7 @@ func (a *Alerter) Report(message []byte) ([]byte, error) {
 		events := a.ring.take()
 		for i := range events {
 			ev := &events[i]
-			r.Firsts = append(r.Firsts, first{Timer: ev.Key.Timer, Due: ev.Key.Due, App: ev.App, Name: ev.Name, At: ev.Ended, Late: ev.Late})
+			r.Firsts = append(r.Firsts, first{Timer: ev.Key.Timer, Due: ev.Key.Due, App: ev.App, Name: ev.Name, At: ev.Ended, Late: ev.N})
 		}
 	}
 	return json.Marshal(&r)
@@ -104,7 +104,7 @@ func (a *Alerter) askOthers(ctx context.Context) {
 		states[node] = r.States
 		for _, f := range r.Firsts {
 			events = append(events, event{
-				Key: engine.Key{Timer: f.Timer, Due: f.Due}, App: f.App, Name: f.Name, Ended: f.At, Status: firstAttempt, Late: f.Late,
+				Key: engine.Key{Timer: f.Timer, Due: f.Due}, App: f.App, Name: f.Name, Ended: f.At, Status: firstAttempt, N: f.Late,
 			})
 		}
 	}

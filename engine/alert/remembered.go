@@ -89,13 +89,13 @@ func (a *Alerter) readStreaks(ctx context.Context, events []event, timers map[en
 		}
 		a.mu.Lock()
 		for _, r := range rules {
-			n := 0
+			n := int64(0)
 			for _, t := range before {
-				if r.on.has(t.Status) {
-					n++
+				if r.on.has(countsAs(t)) {
+					n += max(t.Count, 1)
 				}
 			}
-			a.judge.streaks[streakKey(r, ev)] = n
+			a.judge.streaks[streakKey(r, ev)] = int(n)
 		}
 		a.mu.Unlock()
 	}

@@ -111,6 +111,8 @@ func (s *Store) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Ke
 	switch {
 	case f.Timer != 0:
 		err = p.byTimer(ctx, before)
+	case f.Misfires:
+		err = p.byTime(ctx, kindMisfire, before)
 	case onlyFailures(f.Statuses):
 		err = p.byTime(ctx, kindFailure, before)
 	default:
@@ -158,7 +160,7 @@ func (p *taskPage) add(k engine.Key, t *engine.Task) (more bool) {
 	return len(p.tasks) < p.limit && p.steps < taskSteps
 }
 
-// byTime walks the records, or the index of failures, down from before.
+// byTime walks the records, or the index of failures or of misfires, down from before.
 func (p *taskPage) byTime(ctx context.Context, kind byte, before engine.Key) error {
 	lo := appendTime([]byte{kind}, p.f.From)
 	p.ended = true

@@ -22,6 +22,7 @@ const (
 	kindLane    = 'j' // lane, not before, timer, due → nothing
 	kindOnce    = 'k' // app, Idempotency-Key → timer, hash, expiry
 	kindLabel   = 'l' // key, value, timer → nothing
+	kindMisfire = 'm' // due, timer → app
 	kindName    = 'n' // app, name (timer when it has no name) → timer
 	kindLast    = 'o' // last due, timer → whether Due lists it: of a one-shot
 	kindObject  = 'p' // kind, app, name → object

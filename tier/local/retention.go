@@ -66,7 +66,7 @@ func (s *Store) dropRange(ctx context.Context, from, to int64, early bool) (bool
 			return nil
 		}
 		dropped = true
-		for _, kind := range []byte{kindRecord, kindFailure} {
+		for _, kind := range []byte{kindRecord, kindFailure, kindMisfire} {
 			g.ranges = append(g.ranges, span{appendTime([]byte{kind}, from), appendTime([]byte{kind}, to)})
 		}
 		for m := from; early && m < to; m += minute {
@@ -89,7 +89,7 @@ func (s *Store) historyBytes() (sum int64, err error) {
 		return 0, err
 	}
 	defer s.views.release(w)
-	for _, kind := range []byte{kindRecord, kindByTimer, kindFailure} {
+	for _, kind := range []byte{kindRecord, kindByTimer, kindFailure, kindMisfire} {
 		n, e := s.db.EstimateDiskUsage([]byte{kind}, []byte{kind + 1})
 		sum += int64(n)
 		err = errors.Join(err, e)

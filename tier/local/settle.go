@@ -172,20 +172,31 @@ func recordWrites(ws []write, buf []byte, k engine.Key, st engine.TaskStatus, en
 	n := len(buf)
 	buf = recordKey(buf, k)
 	ws = append(ws, write{key: cut(n), val: encoded})
-	if st.IsFailure() {
+	if kind, value := indexOf(st, encoded); kind != 0 {
 		n = len(buf)
-		buf = timeKey(buf, kindFailure, k.Due, k.Timer)
-		ws = append(ws, write{key: cut(n), val: failureValue(encoded)})
+		buf = timeKey(buf, kind, k.Due, k.Timer)
+		ws = append(ws, write{key: cut(n), val: value})
 	}
 	return ws, buf
 }
 
-// failureValue is the value of a failure in the index: its app, so that a search
-// for the failures of one app does not read the records of the others.
-func failureValue(encoded []byte) []byte {
-	t, err := engine.DecodeTask(encoded)
-	if err != nil {
-		return none // the reader finds the damage in the record
+// indexOf is the index that has a record, that of failures or that of misfires, and what the
+// index says: the record's app, so that a search for those of one app does not read the records
+// of the others. 0: none has it.
+func indexOf(st engine.TaskStatus, encoded []byte) (kind byte, value []byte) {
+	if !st.IsFailure() && st != engine.Skipped {
+		return 0, nil
 	}
-	return append(slices.Clone(none), t.App...)
+	t, err := engine.DecodeTask(encoded)
+	switch {
+	case err != nil && st.IsFailure():
+		return kindFailure, none // the reader finds the damage in the record
+	case err == nil && st.IsFailure():
+		kind = kindFailure
+	case err == nil && t.IsMisfire():
+		kind = kindMisfire
+	default:
+		return 0, nil
+	}
+	return kind, append(slices.Clone(none), t.App...)
 }

@@ -129,6 +129,8 @@ func taskPath(f *engine.TaskFilter) (where, order string) {
 	switch {
 	case f.Timer != 0:
 		return is("timer", f.Timer.String()), "timer DESC,due DESC"
+	case f.Misfires:
+		return is("failure", "2"), "failure DESC,due DESC,timer DESC"
 	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(st engine.TaskStatus) bool { return !st.IsFailure() }):
 		return is("failure", "1"), "failure DESC,due DESC,timer DESC"
 	}

@@ -203,12 +203,22 @@ func succeededAtOnce(r *engine.Record) bool {
 func (s *Store) putTasks(t *transaction, rs []engine.Record) error {
 	return t.insert(&s.inserts.tasks, len(rs), func(args []any, i int) []any {
 		r := &rs[i]
-		failed := int64(0)
-		if r.Status.IsFailure() {
-			failed = 1
-		}
-		return append(args, r.Key.Due, int64(r.Key.Timer), int64(r.Status), failed, r.Encoded)
+		return append(args, r.Key.Due, int64(r.Key.Timer), int64(r.Status), failureOf(r), r.Encoded)
 	})
+}
+
+// failureOf is the column failure of a record: 1 of a failure, 2 of dues that were skipped as
+// misfires, 0 of all else.
+func failureOf(r *engine.Record) int64 {
+	switch {
+	case r.Status.IsFailure():
+		return 1
+	case r.Status == engine.Skipped:
+		if t, err := engine.DecodeTask(r.Encoded); err == nil && t.IsMisfire() {
+			return 2
+		}
+	}
+	return 0
 }
 
 // laterRecords picks those records of a journal that say more than what is

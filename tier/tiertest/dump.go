@@ -150,9 +150,9 @@ func (d *dump) due() error {
 	return err
 }
 
-// history writes the records as they are found in all, and by status.
+// history writes the records as they are found in all, by status, and as misfires.
 func (d *dump) history() error {
-	for _, f := range []engine.TaskFilter{{}, {Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}} {
+	for _, f := range []engine.TaskFilter{{}, {Statuses: []engine.TaskStatus{engine.Failed, engine.Dead, engine.Unknown, engine.Missed}}, {Misfires: true}} {
 		for before := (engine.Key{}); ; {
 			ts, next, err := d.Tasks(d.ctx, f, before, 50)
 			if err != nil {

@@ -17,6 +17,9 @@ func (s *cold) past(n int) (ts []*engine.Task) {
 		t.App = fmt.Sprint("app", i%3)
 		t.Origin = engine.Origin(i % 4)
 		t.Name = fmt.Sprint("name", i%4)
+		if t.Status == engine.Skipped && i%2 == 0 {
+			t.Reason = engine.ReasonMisfire
+		}
 		switch last := &t.Attempts[len(t.Attempts)-1]; i % 3 {
 		case 0:
 			last.Code, last.ErrorClass = 0, "timeout"
@@ -81,6 +84,9 @@ func historyFilters(s *cold) {
 		statuses(engine.Failed, engine.Dead, engine.Unknown, engine.Missed),
 		statuses(engine.Succeeded, engine.Dead),
 		mixed, ofTimer,
+		{Misfires: true},
+		{Misfires: true, App: "app1", From: t0 + hour, To: t0 + 2*day},
+		{Misfires: true, Timer: 4},
 		{CodeFrom: 500, CodeTo: 599},
 		{Class: "timeout"},
 		{Search: "NAME1"},
@@ -97,7 +103,7 @@ func historyFilters(s *cold) {
 
 func historyPages(s *cold) {
 	ts := s.past(300)
-	for _, f := range []engine.TaskFilter{{}, {Timer: 8}, {Statuses: []engine.TaskStatus{engine.Dead}}} {
+	for _, f := range []engine.TaskFilter{{}, {Timer: 8}, {Statuses: []engine.TaskStatus{engine.Dead}}, {Misfires: true}} {
 		want := keysOf(ts, f)
 		// From any key on, whether there is a record of it or not.
 		for _, before := range []engine.Key{want[3], {Timer: want[3].Timer, Due: want[3].Due + 1}, {Timer: 1 << 62, Due: want[3].Due}, {Due: want[3].Due}} {

@@ -118,13 +118,17 @@ func sweepDropsDays(s *cold) {
 	var ts []*engine.Task
 	for d := range int64(5) {
 		for i := range int64(20) {
-			ts = append(ts, task(engine.TimerID(i+1), first+d*day+i*hour, engine.TaskStatus(int64(engine.Succeeded)+i%4), 1))
+			t := task(engine.TimerID(i+1), first+d*day+i*hour, engine.TaskStatus(int64(engine.Succeeded)+i%4), 1)
+			if t.Status == engine.Skipped {
+				t.Reason = engine.ReasonMisfire
+			}
+			ts = append(ts, t)
 		}
 	}
 	s.settleTasks(ts...)
 	s.settle(&engine.Settlement{Owner: "n", Owe: []engine.Owed{owed(3, first+day+hour, t0+30*day)}})
 	s.sweep(t0+8*day, 0, first+3*day+hour) // days 0, 1 and 2 are over
-	for _, f := range []engine.TaskFilter{{}, {Timer: 3}, {Statuses: []engine.TaskStatus{engine.Failed, engine.Dead}}} {
+	for _, f := range []engine.TaskFilter{{}, {Timer: 3}, {Statuses: []engine.TaskStatus{engine.Failed, engine.Dead}}, {Misfires: true}} {
 		for _, k := range s.history(f, 50) {
 			if d := (k.Due - first) / day; d == 0 {
 				s.Fatalf("%v of a day that is over is still told by %+v", k, f)
