@@ -158,11 +158,16 @@ func TestAlertsRefused(t *testing.T) {
 	}
 	for body, code := range map[string]string{
 		`{"kind":"sms","url":"http://x"}`: "unknown_value", `{}`: "bad_url", `{"url":"ftp://x"}`: "bad_url",
+		`{"url":"http://x","proxy":"x:3128"}`: "bad_url", `{"kind":"email","proxy":"http://p","smtp":{"host":"x","from":"a@x","to":["a@x"]}}`: "bad_url",
 		`{"url":"http://x","lang":"fr"}`: "unknown_value", `{"url":"http://x","secret":"plain"}`: "wrong_type",
 	} {
 		if a := n.do("PUT", "/v1/apps/a/alerts/channels/c", body); a.str("code") != code {
 			t.Errorf("%s: %s", body, a.body)
 		}
+	}
+	n.do("PUT", "/v1/apps/a/alerts/channels/far", `{"url":"http://x","proxy":{"secret":"p"}}`).want(201)
+	if a := n.do("PUT", "/v1/apps/a/alerts/channels/far", `{"url":"http://x","proxy":"http://p:3128"}`).want(200); a.str("channel", "proxy") != "http://p:3128" {
+		t.Error(a.body)
 	}
 	n.do("PUT", "/v1/apps/a/alerts/mutes/m", `{"until":"2020-01-01T00:00:00Z"}`).want(422)
 	n.do("GET", "/v1/alerts/incidents?state=x", "").want(400)

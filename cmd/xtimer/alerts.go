@@ -18,7 +18,7 @@ import (
 
 // newAlerter builds what tells people of failures. Its messages go where calls may go.
 func newAlerter(s *settings.Settings, cold engine.Cold, set *objects.Set, vault *secret.Vault, caller *callback.Caller, counted *metrics.Set, states *alertStates, log *slog.Logger) *alert.Alerter {
-	sender := notify.New(notify.Config{Version: readBuild().version, Secret: vault.Value, Allowed: caller.Allowed})
+	sender := notify.New(notify.Config{Version: readBuild().version, Secret: vault.Value, Allowed: caller.Allowed, Forbids: caller.Forbids})
 	var leads func() bool
 	if s.Cluster {
 		leads, states.node = states.leads, s.Node

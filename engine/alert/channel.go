@@ -15,6 +15,7 @@ type Channel struct {
 	URL       Text     `json:"url,omitzero"` // of all kinds but email
 	SMTP      *SMTP    `json:"smtp,omitempty"`
 	Secret    Text     `json:"secret,omitzero"`
+	Proxy     Text     `json:"proxy,omitzero"` // through which messages go to URL; zero: they go straight there
 	Lang      string   `json:"lang"`
 	Mention   []string `json:"mention,omitempty"`
 	PerMinute int      `json:"per_minute"`
@@ -64,16 +65,25 @@ func (c *Channel) Check() error {
 		return engine.Invalid("mention", "out_of_range", "must have at most 20 entries")
 	case c.Kind == "email" && !c.URL.IsZero():
 		return engine.Invalid("url", "bad_url", "must not be given: the kind email has smtp instead")
+	case c.Kind == "email" && !c.Proxy.IsZero():
+		return engine.Invalid("proxy", "bad_url", "must not be given: mails do not go through a proxy")
 	case c.Kind == "email" && c.SMTP == nil:
 		return engine.Invalid("smtp", "required", "must be given: the kind email sends through a mail server")
 	case c.Kind == "email":
 		return c.SMTP.check()
 	case c.SMTP != nil:
 		return engine.Invalid("smtp", "unknown_value", "must not be given: only the kind email has it")
-	case c.URL.IsZero(), c.URL.Secret == "" && !strings.HasPrefix(c.URL.Value, "http://") && !strings.HasPrefix(c.URL.Value, "https://"):
+	case !c.URL.isWeb():
 		return engine.Invalid("url", "bad_url", "must begin with http:// or https://, or name a secret")
+	case !c.Proxy.IsZero() && !c.Proxy.isWeb():
+		return engine.Invalid("proxy", "bad_url", "must begin with http:// or https://, or name a secret")
 	}
 	return nil
+}
+
+// isWeb reports whether a text begins as a URL of HTTP, or is a secret.
+func (t Text) isWeb() bool {
+	return t.Secret != "" || strings.HasPrefix(t.Value, "http://") || strings.HasPrefix(t.Value, "https://")
 }
 
 func (s *SMTP) check() error {

@@ -91,7 +91,8 @@ func TestAlertForms(t *testing.T) {
 	save("channel", url.Values{
 		"name": {"mail"}, "kind": {"email"}, "lang": {"zh"}, "smtp.host": {"smtp.test"}, "smtp.user": {"u"}, "smtp.password": {"mail"}, "smtp.tls": {"starttls"}, "smtp.from": {"a@b.test"}, "smtp.to": {"c@d.test\r\ne@f.test"},
 	}, 303)
-	save("channel", url.Values{"name": {"feishu"}, "kind": {"feishu"}, "url_secret": {"hook"}, "secret": {"sign"}, "lang": {"zh"}}, 303)
+	save("channel", url.Values{"name": {"feishu"}, "kind": {"feishu"}, "url_secret": {"hook"}, "secret": {"sign"}, "lang": {"zh"}, "proxy": {"ftp://p"}}, 422, `id="e-proxy">must begin with http`)
+	save("channel", url.Values{"name": {"feishu"}, "kind": {"feishu"}, "url_secret": {"hook"}, "secret": {"sign"}, "lang": {"zh"}, "proxy": {"http://p:3128"}}, 303)
 	save("rule", url.Values{"name": {"r"}, "on": {"failed"}, "channels": {"none"}}, 422, "the app has no channel")
 	save("rule", url.Values{"name": {"r"}, "on": {"failed"}, "channels": {"ops"}, "after": {"2"}, "streak": {"3"}}, 422, `id="e-streak">must not be given together with after`)
 	save("rule", url.Values{"name": {"r"}, "on": {"failed", "late"}, "channels": {"mail", "ops"}, "after": {"2"}, "within": {"1h"}, "late": {"5s"}, "match.label": {"team=a"}, "severity": {"critical"}, "repeat": {"0s"}}, 303)

@@ -29,6 +29,9 @@ type Config struct {
 	Secret func(app, name string) (string, bool)
 	// Allowed returns an error for an address that may not be dialled; nil: all may be.
 	Allowed func(address string) error
+	// Forbids returns an error for a URL whose host is an address that may not be called; nil:
+	// all may be. It is asked for what a proxy is to call.
+	Forbids func(url string) error
 }
 
 // Sender sends messages, with a client of its own.
@@ -52,7 +55,7 @@ func New(cfg Config) *Sender {
 	return &Sender{cfg: cfg, mail: mailer{dialer: dial}, client: &http.Client{
 		Timeout:       patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{DialContext: dial.DialContext, MaxIdleConns: 32, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 5 * time.Second},
+		Transport:     &http.Transport{Proxy: proxyOf, DialContext: dial.DialContext, MaxIdleConns: 32, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 5 * time.Second},
 	}}
 }
 
@@ -71,8 +74,13 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 	}
 	to, ok := s.value(d.App, d.Channel.URL)
 	secret, also := s.value(d.App, d.Channel.Secret)
-	if !ok || !also {
+	through, too := s.value(d.App, d.Channel.Proxy)
+	if !ok || !also || !too {
 		return alert.Result{Error: "secret_missing"}
+	}
+	via, bad := s.proxy(through, to)
+	if bad.Error != "" {
+		return bad
 	}
 	now := time.Now()
 	body, header := []byte(nil), http.Header{"Content-Type": {"application/json"}, "User-Agent": {"xtimer/" + s.cfg.Version}}
@@ -98,19 +106,19 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 		}
 		body = marshal(m)
 	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(via.context(ctx), http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return alert.Result{Final: true, Error: "the URL is not valid"} // the error has the URL, which may be a secret
 	}
 	q.Header = header
 	p, err := s.client.Do(q)
 	if err != nil {
-		return alert.Result{Error: hide(err, to)}
+		return alert.Result{Error: via.without(hide(err, to))}
 	}
 	defer p.Body.Close()
 	answer, _ := io.ReadAll(io.LimitReader(p.Body, 2*mostAnswer)) // what came of it is judged
 	r := judge(d.Channel.Kind, p, answer[:min(len(answer), mostAnswer)])
-	r.Status, r.Answer = p.StatusCode, cut(without(string(answer), to, secret), mostAnswer)
+	r.Status, r.Answer = p.StatusCode, cut(via.without(without(string(answer), to, secret)), mostAnswer)
 	return r
 }
 

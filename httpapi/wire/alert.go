@@ -47,6 +47,7 @@ var channelFields = []Field[alert.Channel]{
 		Object(d, v.SMTP, smtpFields)
 	}},
 	{"secret", func(d *Decoder, v *alert.Channel) { Object(d, &v.Secret.Secret, secretFields) }},
+	{"proxy", func(d *Decoder, v *alert.Channel) { d.TextOrSecret(&v.Proxy.Value, &v.Proxy.Secret) }},
 	{"lang", func(d *Decoder, v *alert.Channel) { d.Text(&v.Lang) }},
 	{"mention", func(d *Decoder, v *alert.Channel) { d.texts(&v.Mention) }},
 	{"per_minute", func(d *Decoder, v *alert.Channel) { d.Count(&v.PerMinute, 1, 1000) }},
@@ -162,6 +163,9 @@ func AppendChannel(b, stored []byte) []byte {
 	}
 	if !c.Secret.IsZero() {
 		b = secretMember(b, "secret", c.Secret)
+	}
+	if !c.Proxy.IsZero() {
+		b = secretMember(b, "proxy", c.Proxy)
 	}
 	b = textList(TextMember(b, "lang", c.Lang), "mention", c.Mention)
 	return IntMember(b, "per_minute", int64(c.PerMinute))

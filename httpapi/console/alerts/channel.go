@@ -16,6 +16,7 @@ type Channel struct {
 	Kind      string    `json:"kind"`
 	URL       Text      `json:"url"`
 	Secret    Text      `json:"secret"`
+	Proxy     Text      `json:"proxy"`
 	SMTP      *SMTP     `json:"smtp"`
 	Lang      string    `json:"lang"`
 	Mention   []string  `json:"mention"`

@@ -95,7 +95,8 @@ func (f *Form) ofRule(r *Rule) {
 func (f *Form) ofChannel(c *Channel) {
 	f.Version = c.Version
 	f.Values = url.Values{
-		"name": {c.Name}, "kind": {c.Kind}, "url_secret": {c.URL.Secret}, "secret": {c.Secret.Secret}, "lang": {c.Lang}, "mention": {strings.Join(c.Mention, " ")},
+		"name": {c.Name}, "kind": {c.Kind}, "url_secret": {c.URL.Secret}, "secret": {c.Secret.Secret}, "lang": {c.Lang},
+		"proxy": {c.Proxy.Value}, "proxy_secret": {c.Proxy.Secret}, "mention": {strings.Join(c.Mention, " ")},
 	}
 	f.number("per_minute", c.PerMinute)
 	if s := c.SMTP; s != nil {
@@ -167,7 +168,7 @@ func (f *Form) refused(err error) (bool, error) {
 	f.Error, f.Errors = problem.Detail, map[string]string{}
 	for _, x := range problem.Fields {
 		name := x.Field
-		for _, list := range []string{"on", "channels", "mention", "smtp.to", "url", "secret", "smtp.password"} {
+		for _, list := range []string{"on", "channels", "mention", "smtp.to", "url", "proxy", "secret", "smtp.password"} {
 			if strings.HasPrefix(name, list+".") || strings.HasPrefix(name, list+"[") {
 				name = list
 			}
@@ -226,15 +227,21 @@ func (f *Form) channel(stands json.RawMessage) map[string]any {
 	}
 	var was Channel
 	_ = json.Unmarshal(stands, &was) // of a new one there is nothing
-	switch name, to := f.Get("url_secret"), f.Get("url"); {
-	case to != "":
-		doc["url"] = to
-	case name != "":
-		doc["url"] = secret(name)
-	case was.URL.Value != "":
-		doc["url"] = was.URL.Value
-	}
+	f.web(doc, "url", was.URL)
+	f.web(doc, "proxy", Text{}) // it is shown, so that an empty input removes it
 	return doc
+}
+
+// web sets a URL that is typed, or that a secret has; without one, what was typed before stays.
+func (f *Form) web(doc map[string]any, member string, was Text) {
+	switch name, to := f.Get(member+"_secret"), f.Get(member); {
+	case to != "":
+		doc[member] = to
+	case name != "":
+		doc[member] = secret(name)
+	case was.Value != "":
+		doc[member] = was.Value
+	}
 }
 
 func (f *Form) smtp() map[string]any {

@@ -36,6 +36,8 @@ var chineseAlerts = map[string]string{
 	"Or the URL; empty: unchanged":          "或 URL；留空则不变",
 	"Or the URL":                            "或 URL",
 	"Secret that signs messages":            "给消息签名的密钥",
+	"Proxy":                                 "代理",
+	"Or the secret with its URL":            "或保存代理 URL 的密钥",
 	"Mail":                                  "邮件",
 	"Only for the kind email.":              "只用于邮件通道。",
 	"Mail server":                           "邮件服务器",
