@@ -173,15 +173,18 @@ func (s *Server) previewRule(r *request) (reply, error) {
 	if o == nil {
 		return reply{}, engine.ErrNotFound
 	}
-	hours := 24
-	if err := readOptional(r, &hours, []wire.Field[int]{{Name: "hours", Read: func(d *wire.Decoder, v *int) { d.Count(v, 1, 168) }}}); err != nil {
+	back := 24 * time.Hour
+	if err := readOptional(r, &back, wire.PreviewFields); err != nil {
 		return reply{}, err
+	}
+	if back < time.Minute || back > 168*time.Hour {
+		return reply{}, engine.Invalid("from", "out_of_range", "must be between 1m and 168h")
 	}
 	var rule alert.Rule
 	if err := json.Unmarshal(o.Body, &rule); err != nil {
 		return reply{}, err
 	}
-	from := time.Now().Add(-time.Duration(hours) * time.Hour).UnixMilli()
+	from := time.Now().Add(-back).UnixMilli()
 	opened, failures, err := a.Preview(r.ctx, key.App, rule, from)
 	if err != nil {
 		return reply{}, err

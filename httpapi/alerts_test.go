@@ -115,9 +115,14 @@ func TestAlerts(t *testing.T) {
 		t.Error(a.body)
 	}
 	until(t, func() bool {
-		return n.do("POST", "/v1/apps/a/alerts/rules/r/preview", `{"hours":1}`).want(200).get("incidents") == 4.0
+		return n.do("POST", "/v1/apps/a/alerts/rules/r/preview", `{"from":"1h"}`).want(200).get("incidents") == 4.0
 	})
 	n.do("POST", "/v1/apps/a/alerts/rules/none/preview", "").want(404)
+	for _, from := range []string{"59s", "169h"} {
+		if a := n.do("POST", "/v1/apps/a/alerts/rules/r/preview", `{"from":"`+from+`"}`).want(422); a.str("errors", 0, "field") != "from" {
+			t.Error(a.body)
+		}
+	}
 	if a := n.do("POST", "/v1/apps/a/alerts/channels/ops/test", "").want(200); a.get("delivered") != true || (<-told).Message.Type != "test" {
 		t.Error(a.body)
 	}

@@ -143,8 +143,8 @@ type RulePreview struct {
 	Failures  int64     `json:"failures"`
 }
 
-// PreviewRule counts what a rule would have found in the last hours.
-func (c *Client) PreviewRule(ctx context.Context, app, name string, hours int) (*RulePreview, error) {
-	body := map[string]int{"hours": hours}
+// PreviewRule counts what a rule would have found since a time ago.
+func (c *Client) PreviewRule(ctx context.Context, app, name string, ago time.Duration) (*RulePreview, error) {
+	body := map[string]string{"from": ago.String()}
 	return send[RulePreview](ctx, c, request{method: http.MethodPost, path: objectPath(app, "alerts/rules", name) + "/preview", body: body})
 }

@@ -114,7 +114,7 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 		case "channels":
 			all["testChannel"] = made(func(name string) error { _, err := c.TestChannel(ctx, "a", name); return err })
 		case "rules":
-			all["previewRule"] = made(func(name string) error { _, err := c.PreviewRule(ctx, "a", name, 24); return err })
+			all["previewRule"] = made(func(name string) error { _, err := c.PreviewRule(ctx, "a", name, 24*time.Hour); return err })
 		}
 	}
 	// The server of the test has no alerter: it refuses what only that one knows.

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/alert"
@@ -62,6 +63,9 @@ var smtpFields = []Field[alert.SMTP]{
 	{"from", func(d *Decoder, v *alert.SMTP) { d.Text(&v.From) }},
 	{"to", func(d *Decoder, v *alert.SMTP) { d.texts(&v.To) }},
 }
+
+// PreviewFields are those of the preview of a rule: from how long ago on it looks.
+var PreviewFields = []Field[time.Duration]{{"from", func(d *Decoder, v *time.Duration) { d.positive(v) }}}
 
 // texts reads an array of strings.
 func (d *Decoder) texts(to *[]string) {

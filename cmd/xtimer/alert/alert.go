@@ -198,7 +198,7 @@ func newDelete(r *remote.Server) *cobra.Command {
 }
 
 func newMute(r *remote.Server) *cobra.Command {
-	var until, reason, prefix string
+	var until, reason, prefix, label, target string
 	cmd := &cobra.Command{
 		Use:     "mute NAME",
 		Short:   "Send no messages about timers until a time",
@@ -213,7 +213,7 @@ func newMute(r *remote.Server) *cobra.Command {
 			if err != nil || at.IsZero() {
 				return exit.Usage("--until is required: RFC 3339, Unix ms, or a time from now such as 2h")
 			}
-			body, err := json.Marshal(map[string]any{"match": map[string]any{"name_prefix": prefix}, "until": at.UnixMilli(), "reason": reason})
+			body, err := json.Marshal(map[string]any{"match": map[string]any{"name_prefix": prefix, "label": label, "target": target}, "until": at.UnixMilli(), "reason": reason})
 			if err != nil {
 				return err
 			}
@@ -227,6 +227,8 @@ func newMute(r *remote.Server) *cobra.Command {
 	cmd.Flags().StringVar(&until, "until", "", "mute until this `TIME`: RFC 3339, Unix ms, or a time from now such as 2h or 7d")
 	cmd.Flags().StringVar(&reason, "reason", "", "the `REASON` of the mute")
 	cmd.Flags().StringVar(&prefix, "name-prefix", "", "only timers whose name has this `PREFIX`")
+	cmd.Flags().StringVar(&label, "label", "", "only timers with this `LABEL`, such as team=a")
+	cmd.Flags().StringVar(&target, "target", "", "only timers that call this `TARGET`, such as https://example.com:443")
 	return cmd
 }
 
@@ -255,17 +257,17 @@ func newTest(r *remote.Server) *cobra.Command {
 }
 
 func newPreview(r *remote.Server) *cobra.Command {
-	hours := 24
+	from := 24 * time.Hour
 	cmd := &cobra.Command{
 		Use:     "preview RULE",
 		Short:   "Count the incidents that a rule would have opened",
-		Example: `  xtimer alert preview all -n shop --hours 48`,
+		Example: `  xtimer alert preview all -n shop --from 48h`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := needApp(r); err != nil {
 				return err
 			}
-			p, err := r.PreviewRule(cmd.Context(), r.App, args[0], hours)
+			p, err := r.PreviewRule(cmd.Context(), r.App, args[0], from)
 			if api.IsNotFound(err) {
 				return exit.NotFound("rule %s/%s not found", r.App, args[0])
 			}
@@ -275,6 +277,6 @@ func newPreview(r *remote.Server) *cobra.Command {
 			return say(cmd, "%d incidents of %d failures since %s", p.Incidents, p.Failures, r.Zone.Instant(p.From, ""))
 		},
 	}
-	cmd.Flags().IntVar(&hours, "hours", hours, "look back this `NUMBER` of hours")
+	cmd.Flags().DurationVar(&from, "from", from, "look back this `TIME`, at most 168h")
 	return cmd
 }

@@ -18,7 +18,7 @@ const (
 	// Previews read history: the first rules have them, and only in this time.
 	mostPreviews = 20
 	previewTime  = 2 * time.Second
-	previewHours = 24
+	previewed    = 24 * time.Hour
 )
 
 // allApps is the app of what holds for all apps.
@@ -102,7 +102,7 @@ func (p *Page) preview(ctx context.Context, api *client.Client) {
 			continue
 		}
 		asked++
-		found, err := api.PreviewRule(ctx, r.App, r.Name, previewHours)
+		found, err := api.PreviewRule(ctx, r.App, r.Name, previewed)
 		if err != nil {
 			return
 		}
