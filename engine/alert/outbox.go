@@ -60,6 +60,9 @@ const (
 	mostWaiting  = 10_000 // messages of a channel; more replace the oldest
 )
 
+// apart is the time between two messages to a channel of a kind, where that is bounded.
+var apart = map[string]time.Duration{"slack": time.Second, "feishu": 200 * time.Millisecond}
+
 // outbox has a goroutine for each channel that has something to send, so that one that hangs
 // holds up no other.
 type outbox struct {
@@ -252,6 +255,9 @@ func (o *outbox) deliver(k engine.ObjectKey, b *box, d *Delivery) {
 	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(2*wait, longestRetry) {
 		if until, is := b.full(d.Channel.PerMinute); is {
 			o.sleep(time.Until(until))
+		}
+		if n := len(b.sent); n > 0 {
+			o.sleep(time.Until(b.sent[n-1].Add(apart[d.Channel.Kind])))
 		}
 		b.sent = append(b.sent, time.Now())
 		r := o.a.cfg.Send(o.ctx, d)

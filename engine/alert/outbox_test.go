@@ -82,6 +82,31 @@ func TestStoredFirst(t *testing.T) {
 	})
 }
 
+// Slack takes one message a second.
+func TestApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.put(ChannelKind, "shop", "ops", Channel{Kind: "slack", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		w.rule("r", func(*Rule) {})
+		w.run()
+		var at []time.Time
+		w.send = func(*Delivery) Result {
+			at = append(at, time.Now())
+			return Result{Delivered: true}
+		}
+		for i := range 5 {
+			w.ends(engine.TimerID(i+1), engine.Dead)
+		}
+		w.says(time.Minute, "incident.opened", "incident.opened", "incident.opened", "incident.opened", "incident.opened")
+		for i := 1; i < len(at); i++ {
+			if at[i].Sub(at[i-1]) < time.Second {
+				t.Errorf("two messages in %v", at[i].Sub(at[i-1]))
+			}
+		}
+		w.stop()
+	})
+}
+
 // A channel that hangs holds up neither the engine nor another channel.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

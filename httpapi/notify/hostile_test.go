@@ -57,6 +57,9 @@ func TestHostileNames(t *testing.T) {
 			if m.Incident.State == "" {
 				lines = 4
 			}
+			if m.Incident.Closed != 0 {
+				lines++
+			}
 		}
 		check := func(kind, title, text string) {
 			t.Helper()

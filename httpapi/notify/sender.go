@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -91,7 +92,7 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 			return alert.Result{Final: true, Error: err.Error()}
 		}
 	case "slack":
-		body = marshal(map[string]any{"text": text(d, slackMention)})
+		body = slackBody(d)
 	case "wecom":
 		body = marshal(map[string]any{"msgtype": "markdown", "markdown": map[string]any{"content": cut(text(d, wecomMention), 4096)}})
 	case "dingtalk":
@@ -251,7 +252,8 @@ func judge(kind string, p *http.Response, answer []byte) alert.Result {
 	case *code == 130101: // DingTalk: silenced for 10 minutes
 		return alert.Result{Error: "too many messages", After: 10 * time.Minute}
 	case *code == 11232: // Feishu: too many messages
-		return alert.Result{Error: "too many messages", After: 20 * time.Second}
+		// Its load is highest at full and half hours, so the repeats are spread.
+		return alert.Result{Error: "too many messages", After: rand.N(20 * time.Second)}
 	}
 	return alert.Result{Final: true, Error: fmt.Sprintf("the answer has the code %d", *code)}
 }

@@ -70,11 +70,11 @@ func payload(m *alert.Message) []byte {
 }
 
 // words are the texts of a language: what happened, and the lines of a message.
-type words struct{ opened, repeated, recovered, digest, test, rule, failures, last string }
+type words struct{ opened, repeated, recovered, digest, test, rule, failures, lasted, last string }
 
 var languages = map[string]words{
-	"en": {"failing", "still failing", "recovered", "%d messages in the last minute", "a test of this channel", "rule", "failures", "last"},
-	"zh": {"出现失败", "仍在失败", "已恢复", "最近一分钟共 %d 条消息", "通道测试", "规则", "失败次数", "最近"},
+	"en": {"failing", "still failing", "recovered", "%d messages in the last minute", "a test of this channel", "rule", "failures", "lasted", "last"},
+	"zh": {"出现失败", "仍在失败", "已恢复", "最近一分钟共 %d 条消息", "通道测试", "规则", "失败次数", "持续", "最近"},
 }
 
 // ofStates are the texts of what is no failure: by language and word.
@@ -106,44 +106,66 @@ func title(d *alert.Delivery) string {
 	return "xtimer: " + plain(m.Incident.App) + "/" + plain(m.Incident.By) + " " + what
 }
 
-// text is a message for people. Names are what users wrote, and steer nothing. A channel
-// without mentions has nil.
+// text is a message for people. A channel without mentions has nil.
 func text(d *alert.Delivery, mention func(who string) string) string {
+	lines := append([]string{title(d)}, details(d)...)
+	if link := d.Message.Link; link != "" {
+		lines = append(lines, link)
+	}
+	s := strings.Join(lines, "\n")
+	for _, who := range mentioned(d, mention) {
+		s += " " + who
+	}
+	return s
+}
+
+// mentioned are the mentions of a message: its end mentions nobody.
+func mentioned(d *alert.Delivery, mention func(who string) string) (all []string) {
+	if d.Message.Type == "incident.recovered" || mention == nil {
+		return nil
+	}
+	for _, who := range d.Channel.Mention {
+		all = append(all, mention(who))
+	}
+	return all
+}
+
+// details are the lines below the title. Names are what users wrote, and steer nothing.
+func details(d *alert.Delivery) (lines []string) {
 	w, m := languages[d.Channel.Lang], &d.Message
-	var b strings.Builder
-	b.WriteString(title(d))
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if i := m.Incident; i != nil {
-		fmt.Fprintf(&b, "\n%s: %s (%s)", w.rule, plain(i.Rule), i.Severity)
+		add("%s: %s (%s)", w.rule, plain(i.Rule), i.Severity)
 		if i.State == "" {
-			fmt.Fprintf(&b, "\n%s: %d", w.failures, i.Count)
+			add("%s: %d", w.failures, i.Count)
+		}
+		if i.Closed != 0 {
+			add("%s: %v", w.lasted, (time.Duration(i.Closed-i.Opened) * time.Millisecond).Round(time.Second))
 		}
 		if n := len(i.Tasks); n > 0 {
-			t := i.Tasks[n-1]
-			fmt.Fprintf(&b, "\n%s: %s %s", w.last, instant(t.Due), t.Status)
-			if t.Code != 0 {
-				fmt.Fprintf(&b, " %d", t.Code)
-			}
-			if why := cmp.Or(t.Class, t.Reason); why != "" {
-				fmt.Fprintf(&b, " %s", why)
-			}
+			add("%s: %s", w.last, last(&i.Tasks[n-1]))
 		}
 	}
 	for i := range m.Incidents {
 		one := &m.Incidents[i]
-		fmt.Fprintf(&b, "\n- %s/%s: %d", plain(one.App), plain(one.By), one.Count)
+		add("- %s/%s: %d", plain(one.App), plain(one.By), one.Count)
 	}
 	if more := m.Count - len(m.Incidents); m.Type == "digest" && more > 0 {
-		fmt.Fprintf(&b, "\n+ %d", more)
+		add("+ %d", more)
 	}
-	if m.Link != "" {
-		b.WriteString("\n" + m.Link)
+	return lines
+}
+
+// last is the last task of an incident.
+func last(t *alert.Task) string {
+	s := instant(t.Due) + " " + t.Status
+	if t.Code != 0 {
+		s += fmt.Sprintf(" %d", t.Code)
 	}
-	if m.Type != "incident.recovered" && mention != nil {
-		for _, who := range d.Channel.Mention {
-			b.WriteString(" " + mention(who))
-		}
+	if why := cmp.Or(t.Class, t.Reason); why != "" {
+		s += " " + why
 	}
-	return b.String()
+	return s
 }
 
 // plain is a user's text without what would mean something to a channel: markup, mentions,
@@ -173,13 +195,6 @@ func cut(s string, most int) string {
 	for most -= len("…"); most > 0 && !utf8.RuneStart(s[most]); most-- {
 	}
 	return s[:most] + "…"
-}
-
-func slackMention(who string) string {
-	if who == "all" {
-		return "<!channel>"
-	}
-	return "<@" + plain(who) + ">"
 }
 
 func wecomMention(who string) string {
