@@ -37,7 +37,7 @@ var house = map[string][]string{
 	"xtimer/engine/secret":  {"xtimer/engine", "xtimer/engine/object"},
 	"xtimer/engine/batch":   {"xtimer/engine", "xtimer/engine/fair", "xtimer/engine/resident"},
 	"xtimer/engine/inspect": {
-		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/process", "xtimer/engine/resident",
+		"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/verify", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/process", "xtimer/engine/resident",
 	},
 	"xtimer/engine/resident": {"xtimer/engine", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/failpoint", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/process", "xtimer/wheel"},
 	"xtimer/engine/resume":   {"xtimer/engine", "xtimer/engine/inspect", "xtimer/engine/plan", "xtimer/engine/policy", "xtimer/engine/process", "xtimer/engine/resident"},

@@ -11,8 +11,11 @@ type Item[T any] struct {
 	Bytes    uint32 // what it takes in a call of many items; for a BatchLane
 
 	waits          bool
+	marked         bool   // it is in Lane.marks
+	ofLane         uint32 // its number among the items of its lane
 	former, latter *Item[T]
 	gated          *gated[T] // nil: its lane has no gates, and had none
+	came           uint64    // its number: the greater, the later it came to the queue
 }
 
 // fifo is a list of items through the items themselves: any of them can leave at

@@ -25,6 +25,8 @@ type gate[T any] struct {
 	wake   int            // its place in Queue.wakes; -1: not there
 	goesOn bool           // look lets out more lanes, and until then nobody does
 	asks   *asks          // of the owner of the key; nil: its calls are not granted by one
+	// members are the lanes that name a flow key.
+	members map[*Lane[T]]struct{}
 }
 
 // pass is a call that went through a gate.
@@ -99,10 +101,10 @@ func (q *Queue[T]) resolve(l *Lane[T], now time.Duration) {
 	q.unhold(l, now)
 	q.standsAt(l, -1)
 	for _, g := range former {
-		g.users--
+		g.leaves(l)
 	}
 	for _, g := range gates {
-		g.users++
+		g.joins(l)
 	}
 	switch {
 	case len(gates) == 0 && l.waiting == 0:

@@ -114,7 +114,7 @@ func TestAnAppIsPausedAndResumed(t *testing.T) {
 		}
 		b.end()
 		time.Sleep(10 * time.Second)
-		if by, _, sums := q.HoldOf(&a.Item); by.By != flow.ByPause || by.Name != "a" || len(sums) != 1 || sums[0].Took != 10*time.Second {
+		if by, sums := q.HoldOf(&a.Item); by.By != flow.ByPause || by.Name != "a" || len(sums) != 1 || sums[0].Took != 10*time.Second {
 			t.Errorf("held by %+v: %+v", by, sums)
 		}
 		q.SetRule(paused, nil)
@@ -389,7 +389,7 @@ func TestAllAppsArePausedAndResumed(t *testing.T) {
 		if made := q.look(); len(made) != 0 {
 			t.Fatalf("%d calls in the pause", len(made))
 		}
-		if by, _, _ := q.HoldOf(&b.Item); by.By != flow.ByPause || by.Name != "*" {
+		if by, _ := q.HoldOf(&b.Item); by.By != flow.ByPause || by.Name != "*" {
 			t.Errorf("held by %+v", by)
 		}
 		time.Sleep(time.Nanosecond)

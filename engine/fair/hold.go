@@ -119,25 +119,23 @@ func (g *gated[T]) since(l *Lane[T], now time.Duration) (sums []HoldSum) {
 func (g *gated[T]) end(l *Lane[T], now time.Duration) { g.sums = g.since(l, now) }
 
 // HoldOf is what holds the lane of an item that waits, and what has held the item since it
-// came; by is ByNone if nothing does. next is when the next call of the lane may be made
-// (Queue.Now), flow.Never if nobody knows.
-func (q *Queue[T]) HoldOf(it *Item[T]) (by HoldSum, next time.Duration, sums []HoldSum) {
+// came; by is ByNone if nothing does.
+func (q *Queue[T]) HoldOf(it *Item[T]) (by HoldSum, sums []HoldSum) {
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := it.Lane
 	if !it.waits || l.held == nil {
-		return HoldSum{}, now, nil
+		return HoldSum{}, nil
 	}
 	g := it.gated
 	if g == nil {
 		g = &gated[T]{}
 	}
-	if at := l.held.at; at != nil {
+	if l.held.at != nil {
 		by = l.held.sums[l.held.cause]
-		_, next = at.Ask(now, false)
 	}
-	return by, next, g.since(l, now)
+	return by, g.since(l, now)
 }
 
 // Cause is what holds a lane, or has held it for longest.

@@ -38,6 +38,9 @@ type Lane[T any] struct {
 	gathers bool     // a call has still to take its items
 	filling *filling // a call waits for more items; nil: none does
 
+	came  uint32     // how many items have come
+	marks []*Item[T] // some of those that wait, as they came: see waiting.go
+
 	parked bool     // waits in target.parked
 	behind *Lane[T] // the next one there
 	dead   bool     // forgotten: another may stand in its place
@@ -82,6 +85,9 @@ func (l *Lane[T]) push(it *Item[T]) bool {
 // remove takes out an item that waits.
 func (l *Lane[T]) remove(it *Item[T]) {
 	p := it.row()
+	if it.marked {
+		l.unmark(it)
+	}
 	next := l.rows[p].first == it
 	l.rows[p].remove(it)
 	it.waits = false

@@ -71,7 +71,7 @@ func (q *Queue[T]) prune() {
 		l.limited.Store(true) // nobody knows: another lane may stand in its place
 		if l.held != nil {
 			for _, g := range l.held.gates {
-				g.users--
+				g.leaves(l)
 			}
 			l.held = nil
 		}

@@ -34,6 +34,7 @@ type Queue[T any] struct {
 	calls   int        // in flight
 	waiting int        // items in lanes
 	turn    int64      // how many items were handed out
+	came    uint64     // how many have come
 	closed  bool
 	idle    []*worker[T] // the last one used is on top: its stack is warm
 
@@ -109,6 +110,8 @@ func (q *Queue[T]) push(it *Item[T], now time.Duration) bool {
 	} else if it.gated != nil && len(it.gated.kept) == 0 {
 		it.gated = nil
 	}
+	q.came++
+	it.Lane.number(it, q.came)
 	return it.Lane.push(it)
 }
 

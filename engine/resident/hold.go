@@ -69,15 +69,20 @@ func (m *Memory) PausedSince(t *engine.Timer) int64 {
 // lane that has rows waits for its gates. Where a start came between, what was before it
 // is as the row knows it, and the time without a process is not counted. mu is held.
 func (m *Memory) wasHeld(sh *shard, t *Task, o *engine.Owed, now int64) {
-	from, more := max(o.NotBefore, o.Key.Due), int64(0)
-	if from <= sh.recovered {
-		from, more = sh.recovered, max(o.Held-t.Held().Milliseconds(), sh.former-from, 0)
-	}
-	took := time.Duration(max(now-from, 0)+more) * time.Millisecond
+	took := sh.heldAsRow(&t.Task, o, now)
 	if cause := m.Queue.Cause(t.lane()); took > 0 {
 		cause.Took = took
 		t.addHolds([]fair.HoldSum{cause})
 	}
+}
+
+// heldAsRow is for how long a row was held besides what its task knows of. mu is held.
+func (sh *shard) heldAsRow(t *engine.Task, o *engine.Owed, now int64) time.Duration {
+	from, more := max(o.NotBefore, o.Key.Due), int64(0)
+	if from <= sh.recovered {
+		from, more = sh.recovered, max(o.Held-t.Held().Milliseconds(), sh.former-from, 0)
+	}
+	return time.Duration(max(now-from, 0)+more) * time.Millisecond
 }
 
 // LateSoFar is how late a task is that waits for its first attempt, without what held it; 0
@@ -93,7 +98,7 @@ func (m *Memory) LateSoFar(t *Task, now int64) time.Duration {
 func (m *Memory) heldFor(t *Task) int64 {
 	held := t.Held()
 	if t.lane().IsGated() {
-		by, _, sums := m.Queue.HoldOf(&t.turn)
+		by, sums := m.Queue.HoldOf(&t.turn)
 		for _, s := range sums {
 			held += s.Took
 		}
@@ -122,19 +127,19 @@ func (m *Memory) takesTurn(sh *shard, t *Task, now int64) *Task {
 }
 
 // shown is a copy of a task for readers: of one that is held, it says what holds it, what
-// has, and when its lane may have its next call, if that is known. mu is held.
+// has, and about when it may be called, if that is known. mu is held.
 func (m *Memory) shown(t *Task) *engine.Task {
 	c := t.snapshot()
 	if t.state != Queued || !t.lane().IsGated() {
 		return c
 	}
-	by, next, sums := m.Queue.HoldOf(&t.turn)
+	by, sums := m.Queue.HoldOf(&t.turn)
 	for _, s := range sums {
 		c.AddHolds([]engine.Hold{{By: s.By.String(), Name: s.Name, Took: s.Took}})
 	}
 	if by.Name != "" {
 		c.Reason = by.By.String() + " " + by.Name
-		if next != flow.Never {
+		if next := m.Queue.Expected(&t.turn); next != flow.Never {
 			c.NotBefore = m.now() + max(next-m.Queue.Now(), 0).Milliseconds()
 		}
 	}

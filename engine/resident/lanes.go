@@ -306,7 +306,7 @@ func (l *Lane) Begin() (t Turn) {
 		t.From = l.lowest
 	}
 	if t.Room > 0 {
-		l.lowest = lastPlace
+		l.next, l.lowest = t.From, lastPlace
 	} else {
 		l.staying = false // what is to leave takes the room: it leaves first
 	}
