@@ -293,13 +293,14 @@ func (s *Server) appendPause(b []byte, x *limit.Object, o *engine.Object) []byte
 	return b
 }
 
-// flowRoutes are the routes that pause.
+// flowRoutes are the routes that pause, and the list of what waits.
 func flowRoutes() []route {
 	const app, one = "/v1/apps/{app}", "/v1/apps/{app}/flows/{name}"
 	return []route{
 		{method: fasthttp.MethodPost, path: one + "/pause", role: access.RoleWrite, handle: flowObjects.changedBy(paused)},
 		{method: fasthttp.MethodPost, path: one + "/resume", role: access.RoleWrite, handle: flowObjects.changedBy(resumed)},
 		{method: fasthttp.MethodPost, path: one + "/cooldown", role: access.RoleWrite, handle: flowObjects.changedBy(cooled)},
+		{method: fasthttp.MethodGet, path: one + "/waiting", role: access.RoleRead, handle: (*Server).waitingFor, list: true, query: paging},
 		{method: fasthttp.MethodGet, path: app + "/pause", role: access.RoleRead, handle: (*Server).getPause},
 		{method: fasthttp.MethodPost, path: app + "/pause", role: access.RoleWrite, handle: ofApp(paused)},
 		{method: fasthttp.MethodPost, path: app + "/resume", role: access.RoleWrite, handle: ofApp(resumed)},

@@ -232,6 +232,7 @@ func TestEveryRouteKeepsTheDocument(t *testing.T) {
 	do("GET", flow, "/v1/apps/a/flows/k", "")
 	do("POST", flow+"/pause", "/v1/apps/a/flows/k/pause", `{"reason":"why","until":4000000000000}`)
 	do("GET", "/v1/apps/{app}/flows", "/v1/apps/a/flows", "")
+	do("GET", flow+"/waiting", "/v1/apps/a/flows/k/waiting?limit=10", "")
 	do("POST", flow+"/resume", "/v1/apps/a/flows/k/resume", "")
 	do("POST", flow+"/cooldown", "/v1/apps/a/flows/k/cooldown", `{"until":4000000000000}`)
 	do("DELETE", flow, "/v1/apps/a/flows/k", "")

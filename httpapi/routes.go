@@ -147,6 +147,7 @@ func nodeRoutes() []route {
 		{method: fasthttp.MethodPost, path: nodes.FlowsPath, role: access.RoleAdmin, handle: (*Server).allot},
 		{method: fasthttp.MethodPost, path: nodes.TimersPath, role: access.RoleAdmin, handle: (*Server).tellTimers},
 		{method: fasthttp.MethodPost, path: nodes.GatesPath, role: access.RoleAdmin, handle: (*Server).tellGates},
+		{method: fasthttp.MethodPost, path: nodes.WaitingPath, role: access.RoleAdmin, handle: (*Server).tellWaiting},
 	}
 }
 

@@ -3,10 +3,12 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/inspect"
 	"xtimer/engine/limit"
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/nodes"
@@ -125,5 +127,114 @@ func (s *Server) tellGates(r *request) (reply, error) {
 		return reply{}, problem.Malformed("bad_message", err.Error())
 	}
 	b, err = json.Marshal(s.gates(keys))
+	return reply{made: &b}, err
+}
+
+// waitingAsk is what a node asks another for.
+type waitingAsk struct {
+	inspect.WaitingCursor
+	Limit int
+}
+
+// waitingFor is GET /v1/apps/{app}/flows/{name}/waiting.
+func (s *Server) waitingFor(r *request) (reply, error) {
+	key, err := flowObjects.key(s, r, false)
+	if err != nil {
+		return reply{}, err
+	}
+	after, limit, err := s.page(r)
+	if err != nil {
+		return reply{}, err
+	}
+	if strings.HasSuffix(key.Name, "*") {
+		return reply{}, engine.Invalid("name", "is_pattern", "%s is a pattern, and each key that matches has its own queue: name one key", wire.Quote(key.Name))
+	}
+	c := inspect.WaitingCursor{App: key.App, Key: key.Name}
+	if after != "" {
+		if json.Unmarshal([]byte(after), &c) != nil || c.App != key.App || c.Key != key.Name {
+			return reply{}, errBadCursor
+		}
+	}
+	l, whole, err := s.waiting(r, &c, limit)
+	if err != nil {
+		return reply{}, err
+	}
+	b := buffers.Get().(*[]byte)
+	*b = append((*b)[:0], `{"tasks":[`...)
+	for n := 0; n < limit && len(*b) <= pageBytes; n++ {
+		t := l.Take()
+		if t == nil {
+			break
+		}
+		*b = wire.AppendTask(wire.Comma(*b), t)
+	}
+	*b = append(*b, ']')
+	if next, more := l.Cursor(&c); more {
+		at, err := json.Marshal(next)
+		if err != nil {
+			return reply{}, err
+		}
+		*b = s.cursorMember(*b, r, string(at))
+	}
+	if !whole {
+		*b = wire.BoolMember(*b, "partial", true)
+	}
+	*b = append(*b, '}')
+	return reply{made: b}, nil
+}
+
+// waiting asks all nodes what waits for a flow key.
+func (s *Server) waiting(r *request, c *inspect.WaitingCursor, limit int) (l *inspect.WaitingList, whole bool, err error) {
+	l, whole = inspect.NewWaitingList(c), true
+	own, err := s.e.Waiting(r.ctx, c.App, c.Key, c.Of[s.e.Node()], limit)
+	if err != nil {
+		return nil, false, err
+	}
+	l.Add(s.e.Node(), own)
+	if s.cfg.Cluster == nil {
+		return l, true, nil
+	}
+	for _, a := range s.askEach(r, s.others(), func(q *nodes.Request) { *q = nodes.AskWaiting(waitingAsk{*c, limit}) }) {
+		page, err := readWaiting(a)
+		if err != nil {
+			whole = false
+			s.log.Warn("the list of what waits for a flow key lacks a node", "node", a.node.Name, "error", err)
+			continue
+		}
+		l.Add(a.node.Name, page)
+	}
+	return l, whole, nil
+}
+
+// readWaiting reads what tellWaiting of another node has answered.
+func readWaiting(a nodeAnswer) (page inspect.WaitingPage, err error) {
+	if a.err != nil {
+		return page, a.err
+	}
+	if err := nodes.ReadWaiting(a.Answer, &page); err != nil {
+		return page, err
+	}
+	return page, page.Decode()
+}
+
+// tellWaiting is POST /v1/internal/waiting: another node asks what waits for a flow key.
+func (s *Server) tellWaiting(r *request) (reply, error) {
+	if !r.ofNode {
+		return reply{}, errForNodes
+	}
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	var q waitingAsk
+	if err := json.Unmarshal(b, &q); err != nil {
+		return reply{}, problem.Malformed("bad_message", err.Error())
+	}
+	page, err := s.e.Waiting(r.ctx, q.App, q.Key, q.Of[s.e.Node()], min(max(q.Limit, 1), maxLimit))
+	if err != nil {
+		return reply{}, err
+	}
+	page.Encode(pageBytes)
+	b, err = json.Marshal(&page)
 	return reply{made: &b}, err
 }

@@ -105,6 +105,24 @@ func (c *Client) Flows(ctx context.Context, app string) iter.Seq2[Flow, error] {
 	})
 }
 
+// WaitingPage is a page of the tasks that are due and wait for a flow key, in the order in which
+// they will be called. The NextAttempt of each is an estimate.
+func (c *Client) WaitingPage(ctx context.Context, app, key string, limit int, cursor string) (*TaskList, error) {
+	return get[TaskList](ctx, c, objectPath(app, "flows", key)+"/waiting", page(make(url.Values), limit, cursor))
+}
+
+// Waiting are all tasks that wait for a flow key, see WaitingPage. An error is the last thing it
+// yields.
+func (c *Client) Waiting(ctx context.Context, app, key string) iter.Seq2[Task, error] {
+	return pages(func(cursor string) ([]Task, string, error) {
+		l, err := c.WaitingPage(ctx, app, key, pageSize, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		return l.Tasks, l.NextCursor, nil
+	})
+}
+
 // DeleteFlow deletes the limit and the pause of a flow key.
 func (c *Client) DeleteFlow(ctx context.Context, app, key string, options ...CallOption) error {
 	_, err := c.delete(ctx, objectPath(app, "flows", key), options)

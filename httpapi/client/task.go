@@ -19,7 +19,7 @@ type Task struct {
 	// Holds has what held it.
 	HeldMS float64 `json:"held_ms,omitempty"`
 	Holds  []Hold  `json:"holds,omitempty"`
-	// NextAttempt is set while it waits for one.
+	// NextAttempt is set while it waits for one; while it is held, it is an estimate.
 	NextAttempt time.Time `json:"next_attempt,omitzero"`
 	Ended       time.Time `json:"ended,omitzero"`
 	// Dismissed is when somebody said that nothing is left to do about the failure, and

@@ -24,6 +24,7 @@ func objectCalls(ctx context.Context, c *client.Client) map[string]func() error 
 	all["putFlow"] = flow(func(string) error { return nil })
 	all["getFlow"] = flow(func(key string) error { _, err := c.Flow(ctx, "a", key); return err })
 	all["listFlows"] = flow(func(string) error { return drain(c.Flows(ctx, "a")) })
+	all["listWaiting"] = flow(func(key string) error { return drain(c.Waiting(ctx, "a", key)) })
 	all["pauseFlow"] = flow(func(key string) error {
 		_, err := c.PauseFlow(ctx, "a", key, client.Pause{Reason: "a test"})
 		return err

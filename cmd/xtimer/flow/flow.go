@@ -35,7 +35,7 @@ The longest match counts. A key without a limit limits nothing.
   xtimer timer create -n shop --name pay --delay 1h --url https://pay.example.com/ --flow partner
   xtimer flow list -n shop`,
 		},
-		newSet(r), newList(r), newPause(r), newResume(r), newDelete(r),
+		newSet(r), newList(r), newWaiting(r), newPause(r), newResume(r), newDelete(r),
 	)
 	r.AppFlag(group, "the `APP` of the keys")
 	return group
