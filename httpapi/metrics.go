@@ -124,7 +124,7 @@ var help = map[string]string{
 	"xtimer_lateness_seconds":       "Time from the due of a task until its first attempt was written to the socket, without the time for which it was held.",
 	"xtimer_migrator_lag_seconds":   "Time by which the loading of coming dues is behind.",
 	"xtimer_ownership_age_seconds":  "With MySQL: seconds since MySQL last answered that the timers are this server's.",
-	"xtimer_redelivered_total":      "Attempts that an earlier process may already have sent.",
+	"xtimer_redelivered_total":      "Attempts that may already have been made, by why: a start of the process, a takeover of a dead node's shard, or a handover by a living one.",
 	"xtimer_settle_backlog":         "Results not yet stored in the cold tier.",
 	"xtimer_settle_seconds":         "Duration of a settle, which stores results and progress in the cold tier.",
 	"xtimer_targets_limited":        "Targets whose limit of calls in flight makes tasks wait, or was lowered by timeouts.",

@@ -88,6 +88,7 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 			cfg.Alerts.AskBy(s.askAlerts)
 		}
 		e.AllotBy(s.nodes.AskFlows)
+		e.TellBy(s.nodes.TellResult)
 	}
 	s.trends = trends(e, s.guard.Apps())
 	s.work, s.endWork = context.WithCancel(context.Background())

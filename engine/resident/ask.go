@@ -320,6 +320,29 @@ func (m *Memory) Mark(shard int, watermark, now int64, clean bool) {
 	sh.watermark, sh.marked, sh.recovered = watermark, now, now
 }
 
+// Came says how a shard came to this process, and so why an attempt there may have been made
+// before.
+type Came uint8
+
+// How a shard came.
+const (
+	ByStart    Came = iota // of the process, or of the node whose former life had it
+	ByTakeover             // its owner was dead
+	ByHandover             // its owner gave it
+	Comes
+)
+
+func (c Came) String() string { return [...]string{"start", "takeover", "handover"}[c] }
+
+// Came notes how shards came.
+func (m *Memory) Came(of engine.Set, how Came) {
+	for i := range of.All() {
+		sh := m.lockShard(i)
+		sh.came = how
+		sh.mu.Unlock()
+	}
+}
+
 // Recovered is up to when a start, or a gain of a timer's shard, has decided what was due.
 func (m *Memory) Recovered(id engine.TimerID) int64 {
 	sh := m.lock(id)

@@ -27,6 +27,8 @@ type Attempt struct {
 	Held   time.Duration
 	HeldBy string
 	Over   bool // the task is another's by now: nothing here may touch it
+	// Came is how its shard came: if the attempt may have been made before, that is why.
+	Came Came
 	// InBatch and BatchSize are of the batch that it is in, if it is in one.
 	InBatch   uint64
 	BatchSize int
@@ -141,6 +143,11 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	now := m.now()
 	sh.mu.Lock()
 	if a.Over || !t.inCall() {
+		if t.state == Gone && !a.Over && !out.Sent.IsZero() {
+			e = a.left(began, &out, now)
+			sh.mu.Unlock()
+			return e
+		}
 		if again, ok := a.stands(); !ok {
 			sh.mu.Unlock()
 			if again != nil {
@@ -150,27 +157,11 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 		}
 	}
 	lv := t.timer
-	first := len(t.Attempts) == 0
-	if first {
-		t.Lateness = -1
-		if !out.Sent.IsZero() {
-			t.Lateness = out.Sent.Sub(time.UnixMilli(t.Key.Due))
-		}
-	}
-	started := out.Sent
-	if started.IsZero() {
-		started = began
-	}
-	n := t.LastAttempt() + 1
-	t.Attempts = append(t.Attempts, engine.Attempt{
-		N: n, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
-		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases, Batch: a.InBatch, BatchSize: a.BatchSize,
-	})
+	v, first := a.take(began, &out, now)
 	t.held = 0
 	if t.past == wasUnended {
 		t.past = mayRepeat
 	}
-	v := policy.AfterAttempt(lv.def, &t.Task, &out, now, lv.ended(t.Generation))
 	var freed *Task
 	if v.Status == engine.Retrying {
 		if m.IsFull() && lv.def.Overlap == engine.OverlapAllow {
@@ -190,12 +181,47 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	return e
 }
 
+// take adds the attempt to its task, and decides what is next. mu is held.
+func (a *Attempt) take(began time.Time, out *engine.Outcome, now int64) (v policy.Next, first bool) {
+	t := a.task
+	if first = len(t.Attempts) == 0; first {
+		t.Lateness = -1
+		if !out.Sent.IsZero() {
+			t.Lateness = out.Sent.Sub(time.UnixMilli(t.Key.Due))
+		}
+	}
+	started := out.Sent
+	if started.IsZero() {
+		started = began
+	}
+	t.Attempts = append(t.Attempts, engine.Attempt{
+		N: t.LastAttempt() + 1, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
+		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases, Batch: a.InBatch, BatchSize: a.BatchSize,
+	})
+	return policy.AfterAttempt(t.timer.def, &t.Task, out, now, t.timer.ended(t.Generation)), first
+}
+
+// left ends an attempt whose shard was given away while the call was under way: the task is
+// nobody's here. mu is held.
+func (a *Attempt) left(began time.Time, out *engine.Outcome, now int64) Ended {
+	v, first := a.take(began, out, now)
+	t := a.task.Task
+	t.Status, t.Reason, t.NotBefore = v.Status, v.Reason, v.NotBefore
+	if v.Status.Final() {
+		t.Ended = now
+	}
+	return Ended{Counts: true, First: first, At: now, Lateness: t.OwnLateness(), Left: &t}
+}
+
 // Ended is how an attempt counts.
 type Ended struct {
 	Counts   bool // false: nothing was sent for a timer that was changed
 	First    bool // the first of its task, and it was sent
 	At       int64
 	Lateness time.Duration // of its task, without what held it
+	// Left is its task as it stands since, if its shard was given away while the call was under
+	// way: see Memory.Learn.
+	Left *engine.Task
 }
 
 // Enqueue has tasks wait for their turn, that are ready.
@@ -263,7 +289,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	if m.Intents != nil && t.row == noRow && lv.def.Delivery == engine.AtMostOnce {
 		t.row = rowStale
 	}
-	a = &Attempt{memory: m, task: t, was: t.Status, Held: t.held, HeldBy: t.heldBy()}
+	a = &Attempt{memory: m, task: t, was: t.Status, Held: t.held, HeldBy: t.heldBy(), Came: sh.came}
 	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.past != noPast, Gate: a}
 	if m.cfg.IsNode {
 		a.Call.Fence = sh.fence

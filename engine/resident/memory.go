@@ -146,6 +146,7 @@ type shard struct {
 	recovered int64 // up to when a start, or a gain of the shard, has decided what was due
 	// repeats: what is owed that was due up to then may have been begun by a former life.
 	repeats int64
+	came    Came
 	// handed: what was due up to then waited at another node that gave the shard; it was not
 	// late for want of an owner.
 	handed int64

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/allot"
 	"xtimer/engine/cluster"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
@@ -31,9 +33,10 @@ import (
 // Clean means: what is later than the watermark was not begun, and what is owed was begun
 // only if its row says so. So the heir repeats nothing but the calls that still run when their
 // shard is closed. Their rows say that they have begun, and are not to be tried before the
-// timeout of the call and a second are over; the heir calls them once more, marked as
-// redelivered. What becomes of such a call here is not told to the heir: this is the one
-// repeat of a hand-over.
+// timeout of the call and a second are over. What becomes of such a call is told to the
+// owner of the shard (tellOwner, Learn), who goes on from there. If that cannot be told, or the
+// process ends before the call, the owner calls once more, marked as redelivered: this is the
+// one repeat of a hand-over. An at_most_once task ends as unknown when the heir finds its row.
 //
 // The settle and the gift are two transactions. If the life ends between them the shards are
 // still its own, and whoever takes them takes them for not clean.
@@ -51,6 +54,10 @@ const (
 	passes = 5 * time.Second
 	// cedeAgain is how often it is looked at whether a shard can be closed.
 	cedeAgain = 5 * time.Millisecond
+	// tellsFor is for how long it is tried to tell the owner of a shard what became of a call, and
+	// tellAgain the pause between two tries.
+	tellsFor  = 5 * time.Second
+	tellAgain = 50 * time.Millisecond
 	// lastSettles is how often the calls are settled that ended during the settle before.
 	lastSettles = 3
 )
@@ -249,4 +256,80 @@ func (h *settler) forgetAll(ctx context.Context) error {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
 	return nil
+}
+
+// TellBy has what this node tells the owners of shards that it gave sent to them.
+func (e *Scheduler) TellBy(send allot.Send) { e.tells.Store(&send) }
+
+// What Learn answers.
+const (
+	answerLearned = "learned"
+	answerLater   = "later" // the task is not there yet
+	answerLate    = "late"  // the call was made again, or the task is over
+)
+
+// tellOwner tells the owner of a shard what became of a call that was under way when this node
+// gave the shard. The worker that made the call waits for that, so a process that ends does, too.
+// After a call of which that could not be told, others are not told either for as long as was
+// tried: a batch is many.
+func (e *Scheduler) tellOwner(t *engine.Task) {
+	began := time.Now()
+	if e.tells.Load() == nil || began.UnixNano() < e.untold.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tellsFor)
+	defer cancel()
+	for message := engine.EncodeTask(t); ctx.Err() == nil; process.Sleep(ctx, tellAgain) {
+		answer, err := e.tellOnce(ctx, t.Key.Timer.Shard(), message)
+		if err == nil && string(answer) != answerLater {
+			e.log.Debug("told the owner of a shard what became of a call", "task", t.Key, "answer", string(answer))
+			return
+		}
+	}
+	e.untold.Store(time.Now().Add(time.Since(began)).UnixNano())
+	e.log.Warn("cannot tell the owner of a shard what became of a call; the call is made again", "task", t.Key)
+}
+
+// tellOnce tells whoever holds the shard by the last look.
+func (e *Scheduler) tellOnce(ctx context.Context, shard int, message []byte) (answer []byte, err error) {
+	seen, send := e.life.Seen(), e.tells.Load()
+	if seen == nil || seen.Shards == nil {
+		return []byte(answerLater), nil
+	}
+	holder := seen.Shards[shard].Holder
+	if holder == e.life.Node().Life {
+		return e.Learn(ctx, message)
+	}
+	for i := range seen.Nodes {
+		if n := &seen.Nodes[i]; n.Life == holder && holder != 0 {
+			return (*send)(ctx, n.Address, message)
+		}
+	}
+	return []byte(answerLater), nil
+}
+
+// Learn takes what another node tells of a call that was under way when that node gave the
+// shard.
+func (e *Scheduler) Learn(ctx context.Context, message []byte) (answer []byte, err error) {
+	t, err := engine.DecodeTask(bytes.Clone(message))
+	if err != nil {
+		return nil, fmt.Errorf("this is no task: %w", err)
+	}
+	learned := e.memory.Learn(t)
+	if learned == resident.LearnedLater && !e.memory.Has(t.Key) && e.memory.Owned().Has(t.Key.Timer.Shard()) {
+		read := e.memory.Reads.Begin()
+		row, err := e.RowAt(ctx, t.Key)
+		if err == nil && row != nil && row.Begun {
+			err = e.resume(ctx, []engine.Owed{*row}, read, true)
+		}
+		read.End()
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("cannot see what is owed: %w", err)
+		case row == nil && !e.memory.Has(t.Key):
+			return []byte(answerLate), nil
+		}
+		learned = e.memory.Learn(t)
+	}
+	return []byte(map[resident.Learned]string{resident.LearnedNow: answerLearned, resident.LearnedLater: answerLater, resident.LearnedLate: answerLate}[learned]), nil
 }

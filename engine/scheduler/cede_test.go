@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // handedOver holds the calls of a timer by all nodes against its dues: each was called once,
@@ -450,11 +452,99 @@ func TestCallsDuringHandOver(t *testing.T) {
 		if rec := w.records(ids["once"])[0]; rec.Status != engine.Unknown {
 			t.Errorf("at_most_once is %v", rec.Status)
 		}
+		if n := b.metric(`xtimer_redelivered_total{cause="handover"}`); n != 2 {
+			t.Errorf("%v calls may have been made before because of a handover", n)
+		}
 		if _, err := b.Delete(t.Context(), ids["alone"], 0); err != nil {
 			t.Error(err)
 		}
 		w.settle()
 	})
+}
+
+// tellEachOther has nodes tell each other what became of calls.
+func tellEachOther(ws []*world) {
+	var now sync.Map // the schedulers that run, by the addresses of their nodes
+	for _, x := range ws {
+		x.tune = func(e *scheduler.Scheduler) {
+			now.Store(x.node.Node.Address, e)
+			e.TellBy(func(ctx context.Context, address string, message []byte) ([]byte, error) {
+				if o, ok := now.Load(address); ok {
+					return o.(*scheduler.Scheduler).Learn(ctx, message)
+				}
+				return nil, errors.New("the node does not answer")
+			})
+		}
+	}
+}
+
+// Calls are under way when their shards are given away. The node that makes them tells the next
+// owner what became of them: none is made again, a failed one is followed by the next attempt
+// after its backoff, and what waits for a task of its timer goes on when its call has ended.
+func TestResultsOfAHandOver(t *testing.T) {
+	for _, lasts := range []time.Duration{4 * time.Second, 3 * time.Minute} { // by then the row is in memory, or not
+		t.Run(lasts.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws := w.nodes(2)
+				defer endNodes(ws)
+				a, b := ws[0], ws[1]
+				a.config.Drain = 10 * time.Minute
+				tellEachOther(ws)
+				a.start()
+				b.start()
+				time.Sleep(1300 * time.Millisecond)
+				due := w.now() + 10_000
+				first := map[string]reply{"succeeds": slow(lasts), "fails": {class: engine.ClassRetry, code: 500, after: lasts}, "queue": slow(lasts)}
+				ids := map[string]engine.TimerID{}
+				for name, answer := range first {
+					d := timer(name, at(due), timeout(lasts+time.Minute), retry(3, 2*time.Second, 1))
+					if name == "queue" {
+						d = timer(name, every(10*time.Second), timeout(lasts+time.Minute), overlap(engine.OverlapQueue))
+					}
+					isFirst := true
+					for _, n := range ws {
+						n.behave(name, func(*call) reply {
+							if !isFirst {
+								return ok
+							}
+							isFirst = false
+							return answer
+						})
+					}
+					ids[name] = a.make(d)
+				}
+				time.Sleep(10*time.Second + 100*time.Millisecond)
+				if err := a.stop(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(15 * time.Second)
+				ended := due + lasts.Milliseconds()
+				for name, want := range map[string]int{"succeeds": 1, "fails": 2} {
+					cs := ofAll(ws, name)
+					if len(cs) != want {
+						t.Fatalf("%s was called %d times", name, len(cs))
+					}
+					if last := cs[want-1]; last.redelivered || last.attempt != want || want == 2 && (last.at < ended+2000 || last.at > ended+3000) {
+						t.Errorf("%s: attempt %d at %s, redelivered %v; the call before ended at %s", name, last.attempt, stamp(last.at), last.redelivered, stamp(ended))
+					}
+				}
+				for i, c := range ofAll(ws, "queue")[:2] {
+					if from := max(ended, c.key.Due); c.redelivered || i == 1 && (c.at < from || c.at > from+1000) {
+						t.Errorf("queue, due %s, was called at %s, redelivered %v; the call before ended at %s", stamp(c.key.Due), stamp(c.at), c.redelivered, stamp(ended))
+					}
+				}
+				w.settle()
+				for name, want := range map[string]int{"succeeds": 1, "fails": 2} {
+					if rec := w.records(ids[name])[0]; rec.Status != engine.Succeeded || len(rec.Attempts) != want {
+						t.Errorf("%s is %v after %d attempts", name, rec.Status, len(rec.Attempts))
+					}
+				}
+				if _, err := b.Delete(t.Context(), ids["queue"], 0); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // The clock of one of three nodes is set. The node calls nothing by that clock, and gives its

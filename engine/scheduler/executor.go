@@ -130,7 +130,7 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 		return
 	}
 	if a.Redelivered {
-		e.metrics.redelivered.Inc()
+		e.metrics.redelivered[a.Came].Inc()
 	}
 	e.metrics.attempt(code)
 	e.tally.Attempt(a.Timer, ended, class == "", took)
@@ -142,6 +142,9 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 		if e.cfg.First != nil {
 			e.cfg.First(a.Key, a.Timer.App, a.Timer.Name, ended.Lateness)
 		}
+	}
+	if ended.Left != nil {
+		e.tellOwner(ended.Left)
 	}
 }
 

@@ -188,6 +188,9 @@ func (m *migrator) decide(ctx context.Context, g *gaining) error {
 	if err != nil {
 		return err
 	}
+	e.memory.Came(g.of, resident.ByTakeover)
+	e.memory.Came(g.clean, resident.ByHandover)
+	e.memory.Came(g.kept, resident.ByStart)
 	e.former.Store(nil)
 	g.now, g.busy = r.now, r.busy
 	return nil
@@ -274,6 +277,8 @@ type nodeParts struct {
 	cedes  cedes
 	former atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
 	allots *allot.Asker[*resident.Task]
+	tells  atomic.Pointer[allot.Send] // results to other nodes; nil: there is no way
+	untold atomic.Int64               // until then nothing is told, Unix ns: see tellOwner
 }
 
 // newQueue makes the queue. Among several nodes the owner of a flow key grants its calls.

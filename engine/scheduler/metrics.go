@@ -21,7 +21,7 @@ type counters struct {
 	panics        *vm.Counter
 	clockSteps    *vm.Counter
 	audit         *vm.Counter
-	redelivered   *vm.Counter
+	redelivered   [resident.Comes]*vm.Counter        // by how the shard came
 	holds         map[string]*vm.PrometheusHistogram // by what held a task
 	unwritten     *vm.Counter                        // successes left out of history, the disk being all but full
 }
@@ -35,12 +35,11 @@ func newCounters(set *vm.Set) *counters {
 		settleSeconds: set.NewPrometheusHistogramExt("xtimer_settle_seconds", []float64{
 			.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10,
 		}),
-		inFlight:    set.NewGauge("xtimer_calls_in_flight", nil),
-		panics:      set.NewCounter("xtimer_call_panics_total"),
-		clockSteps:  set.NewCounter("xtimer_clock_steps_total"),
-		audit:       set.NewCounter("xtimer_audit_violations_total"),
-		redelivered: set.NewCounter("xtimer_redelivered_total"),
-		unwritten:   set.NewCounter("xtimer_history_left_out_total"),
+		inFlight:   set.NewGauge("xtimer_calls_in_flight", nil),
+		panics:     set.NewCounter("xtimer_call_panics_total"),
+		clockSteps: set.NewCounter("xtimer_clock_steps_total"),
+		audit:      set.NewCounter("xtimer_audit_violations_total"),
+		unwritten:  set.NewCounter("xtimer_history_left_out_total"),
 	}
 	c.holds = map[string]*vm.PrometheusHistogram{}
 	for by := range flow.Causes {
@@ -49,6 +48,9 @@ func newCounters(set *vm.Set) *counters {
 				.01, .1, 1, 10, 60, 600, 3600, 86_400,
 			})
 		}
+	}
+	for how := range c.redelivered {
+		c.redelivered[how] = set.NewCounter(fmt.Sprintf("xtimer_redelivered_total{cause=%q}", resident.Came(how)))
 	}
 	for i, class := range [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx", "other"} {
 		c.attempts[i] = set.NewCounter(fmt.Sprintf("xtimer_attempts_total{code_class=%q}", class))

@@ -310,6 +310,11 @@ func TestNodeTakesOver(t *testing.T) {
 		if repeats == 0 || n > 1 {
 			t.Errorf("%d repeats, and %d of the slow one: the test tests nothing, or too much was called again", repeats, n)
 		}
+		for cause, some := range map[string]bool{"takeover": true, "start": false, "handover": false} {
+			if n := b.metric(fmt.Sprintf("xtimer_redelivered_total{cause=%q}", cause)); n > 0 != some {
+				t.Errorf("%v calls may have been made before because of a %s", n, cause)
+			}
+		}
 		b.settle()
 	})
 }

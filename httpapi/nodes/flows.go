@@ -12,10 +12,24 @@ import (
 // engine/allot. It is for nodes alone, and in no document.
 const FlowsPath = "/v1/internal/flows"
 
+// ResultsPath is where a node tells another what became of a call that was under way when the
+// node gave the shard, see engine/scheduler. It is for nodes alone, and in no document.
+const ResultsPath = "/v1/internal/results"
+
 // AskFlows sends a message of engine/allot to the node at an address, and returns its answer.
 func (c *Client) AskFlows(ctx context.Context, address string, message []byte) ([]byte, error) {
+	return c.post(ctx, address, FlowsPath, "application/json", message)
+}
+
+// TellResult sends a task to the node at an address, and returns its answer.
+func (c *Client) TellResult(ctx context.Context, address string, task []byte) ([]byte, error) {
+	return c.post(ctx, address, ResultsPath, "application/octet-stream", task)
+}
+
+// post sends a message of the node itself.
+func (c *Client) post(ctx context.Context, address, path, kind string, message []byte) ([]byte, error) {
 	a, err := c.Ask(ctx, address, &Request{
-		Method: http.MethodPost, Target: FlowsPath, Header: map[string][]string{"Content-Type": {"application/json"}}, Body: message,
+		Method: http.MethodPost, Target: path, Header: map[string][]string{"Content-Type": {kind}}, Body: message,
 		For: access.Grant{App: access.AllApps, Role: access.RoleAdmin, Name: "another node"},
 	})
 	if err == nil && a.Status != http.StatusOK {

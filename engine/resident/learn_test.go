@@ -1,0 +1,87 @@
+package resident
+
+import (
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/fair"
+	"xtimer/wheel"
+)
+
+// The owner of a shard learns what became of a call that was under way when the shard was given:
+// once, of the attempt that its row tells of, and while the timer is not being changed.
+func TestLearn(t *testing.T) {
+	now := int64(100_000)
+	clock := func() time.Time { return time.UnixMilli(now) }
+	m := New(Config{
+		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20, IsNode: true,
+		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
+		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
+		MemoryFull:   func(int64) bool { return false },
+		DiskCritical: func() bool { return false },
+		Ended:        func(*engine.Task) {},
+	})
+	def := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
+	def.Schedule.Every, def.Callback.URL = time.Second, "http://127.0.0.1:9/"
+	row := func(due int64, task *engine.Task) {
+		t.Helper()
+		o := engine.Owed{Key: engine.Key{Timer: 1, Due: due}, Generation: 1, Begun: true, NotBefore: now + 60_000, Lane: def.Lane(), Task: task}
+		read := m.Reads.Begin()
+		defer read.End()
+		if fate, ready, _, err := m.AddRow(&Row{Owed: o, Timer: def, Read: read, ByLane: true}, now); fate != RowKept || ready != nil || err != nil {
+			t.Fatalf("the row: %v, %v, %v", fate, ready, err)
+		}
+	}
+	told := func(due int64, attempts int, status engine.TaskStatus) *engine.Task {
+		x := &engine.Task{Key: engine.Key{Timer: 1, Due: due}, Generation: 1, Since: due, Status: status}
+		for n := range attempts {
+			x.Attempts = append(x.Attempts, engine.Attempt{N: n + 1, Code: 500})
+		}
+		if status == engine.Retrying {
+			x.NotBefore = now + 5000
+		}
+		return x
+	}
+	learns := func(what string, x *engine.Task, want Learned) {
+		t.Helper()
+		if got := m.Learn(x); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	learns("a task that is not in memory", told(5000, 1, engine.Succeeded), LearnedLater)
+	row(5000, nil)
+	row(6000, told(6000, 2, engine.Retrying))
+	release, err := m.Claim(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	learns("a change is under way", told(5000, 1, engine.Succeeded), LearnedLater)
+	release()
+	former := told(5000, 1, engine.Succeeded)
+	former.Generation = 2
+	learns("another generation", former, LearnedLate)
+	learns("a second attempt, and no first one", told(5000, 2, engine.Succeeded), LearnedLate)
+	learns("the attempt", told(5000, 1, engine.Succeeded), LearnedNow)
+	learns("the attempt once more", told(5000, 1, engine.Succeeded), LearnedLate)
+	learns("a former attempt", told(6000, 2, engine.Succeeded), LearnedLate)
+	learns("a failed attempt", told(6000, 3, engine.Retrying), LearnedNow)
+	learns("a failed attempt once more", told(6000, 3, engine.Retrying), LearnedLate)
+	sh := m.shardOf(1)
+	if done := sh.tasks.find(engine.Key{Timer: 1, Due: 5000}); done.state != Done || done.Status != engine.Succeeded || len(done.Attempts) != 1 {
+		t.Errorf("what succeeded is %v, %v", done.state, done.Status)
+	}
+	tried := sh.tasks.find(engine.Key{Timer: 1, Due: 6000})
+	if tried.state != Retrying || tried.NotBefore != now+5000 || tried.row != rowStale || len(tried.Attempts) != 3 {
+		t.Errorf("what failed is %v until %d", tried.state, tried.NotBefore)
+	}
+	now = tried.NotBefore
+	sh.mu.Lock()
+	sh.wake(tried.Key, now)
+	sh.mu.Unlock()
+	if a, _, _ := m.Begin(tried, now, &Body{}); a == nil || a.Call.Attempt != 4 || a.Redelivered {
+		t.Errorf("the next attempt: %+v", a)
+	}
+	m.Cede(engine.SetOf(def.ID.Shard()))
+	learns("of a shard that is another's", told(6000, 4, engine.Succeeded), LearnedLater)
+}
