@@ -32,6 +32,12 @@ type Object struct {
 	Damaged *Damage
 }
 
+// ObjectPut is an object, and the version in whose place it is stored; 0: none stands.
+type ObjectPut struct {
+	*Object
+	Was uint32
+}
+
 // objectVersion is the newest version of the stored form.
 const objectVersion = 1
 
@@ -53,17 +59,16 @@ func ReadObject(k ObjectKey, stored []byte) Object {
 	return o
 }
 
-// JudgePut judges a put for a tier: whether o, which is to replace the version was, may be
-// stored in place of what stands; nil: nothing does. done: it is stored already, by the same
-// call that was repeated.
-func JudgePut(o, stands *Object, was uint32) (done bool, err error) {
+// JudgePut judges a put for a tier: whether it may be made in place of what stands; nil:
+// nothing does. done: it is stored already, by the same call that was repeated.
+func JudgePut(p ObjectPut, stands *Object) (done bool, err error) {
 	if stands == nil || stands.Damaged != nil {
 		stands = &Object{}
 	}
-	if stands.Version == o.Version && stands.UpdatedAt == o.UpdatedAt && string(stands.Body) == string(o.Body) {
+	if stands.Version == p.Version && stands.UpdatedAt == p.UpdatedAt && string(stands.Body) == string(p.Body) {
 		return true, nil
 	}
-	if stands.Version != was {
+	if stands.Version != p.Was {
 		return false, ErrConflict
 	}
 	return false, nil

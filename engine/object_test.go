@@ -21,14 +21,14 @@ func TestObjectStored(t *testing.T) {
 		if got.Damaged == nil || got.ObjectKey != k || got.Version != 0 {
 			t.Errorf("%q: %+v", stored, got)
 		}
-		if done, err := JudgePut(&o, &got, 0); done || err != nil {
+		if done, err := JudgePut(ObjectPut{&o, 0}, &got); done || err != nil {
 			t.Errorf("%q cannot be replaced: %v", stored, err)
 		}
 		if done, err := JudgeDelete(&got, 0); done || err != nil {
 			t.Errorf("%q cannot be deleted: %v", stored, err)
 		}
 	}
-	if _, err := JudgePut(&o, &Object{Version: 1}, 0); !errors.Is(err, ErrConflict) {
+	if _, err := JudgePut(ObjectPut{&o, 0}, &Object{Version: 1}); !errors.Is(err, ErrConflict) {
 		t.Error(err)
 	}
 }

@@ -101,10 +101,10 @@ type Cold interface {
 	// idempotency keys. more tells that there is more to do.
 	Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (more bool, err error)
 
-	// PutObject stores an object in place of the version was, and returns ErrConflict if
-	// another version stands; 0: none stands. It returns nil if the object is stored
-	// already, so a call whose outcome is not known can be repeated.
-	PutObject(ctx context.Context, o *Object, was uint32) error
+	// PutObjects stores objects of different keys, 1 MiB at most: all of them or none. It
+	// returns ErrConflict if another version than Was stands of one. What is stored already is
+	// left, so a call whose outcome is not known can be repeated.
+	PutObjects(ctx context.Context, puts ...ObjectPut) error
 	// DeleteObject deletes the version was of an object, and returns ErrConflict if another
 	// version stands. It returns nil if none does.
 	DeleteObject(ctx context.Context, k ObjectKey, was uint32) error

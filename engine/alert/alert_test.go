@@ -31,7 +31,7 @@ type world struct {
 	gone atomic.Uint64 // the timer that is not there
 	away atomic.Bool   // definitions cannot be read
 	full atomic.Bool   // objects cannot be stored
-	puts time.Duration // how long it takes to store an object
+	puts time.Duration // how long it takes to store objects
 }
 
 // timers is a cold tier that has each timer but one.
@@ -60,11 +60,11 @@ func (c timers) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) 
 	return all, nil
 }
 
-func (c timers) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
+func (c timers) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error {
 	if time.Sleep(c.w.puts); c.w.full.Load() {
 		return engine.ErrUnavailable
 	}
-	return c.Cold.PutObject(ctx, o, was)
+	return c.Cold.PutObjects(ctx, puts...)
 }
 
 func newWorld(t testing.TB, cold *memory.Cold) *world {

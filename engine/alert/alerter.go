@@ -191,8 +191,11 @@ func (a *Alerter) Run(ctx context.Context) error {
 	if a.cfg.Leads == nil {
 		a.restore()
 	}
+	var forgetting sync.WaitGroup
+	defer forgetting.Wait()
+	forgetting.Go(func() { a.forgetOld(ctx) })
 	stored := true
-	for saved, forgot, expired := time.Now(), time.Now(), time.Now(); ; {
+	for saved, expired := time.Now(), time.Now(); ; {
 		wait := tick
 		if a.cfg.Leads == nil && a.isIdle() {
 			wait = time.Hour
@@ -218,11 +221,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 			stored = a.save(ctx)
 			saved = time.Now()
 		}
-		a.release("")
-		if time.Since(forgot) >= forgetEvery {
-			a.forget(ctx, time.Now().Add(-keptClosed).UnixMilli())
-			forgot = time.Now()
-		}
+		a.release(nil)
 		select { // with many open incidents a look takes its time, and what comes waits together
 		case <-ctx.Done():
 		case <-time.After(min(restShare*time.Since(began), mostRest)):

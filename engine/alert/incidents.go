@@ -1,13 +1,16 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/object"
 )
 
 // restore reads the incidents of a former process, and has that judged what ended since it
@@ -90,14 +93,8 @@ func (a *Alerter) save(ctx context.Context) (stored bool) {
 	}
 	last, saved := a.last, a.saved
 	a.mu.Unlock()
-	for n, i := range changed {
-		if !a.store(ctx, i) {
-			a.storeAgain(i.ID)
-			stored = false
-		}
-		if n < 100 { // of the first, a message does not wait for all
-			a.release(i.ID)
-		}
+	for some := range slices.Chunk(changed, storedAtOnce) { // a message does not wait for all
+		stored = a.storeAll(ctx, some) && stored
 	}
 	a.mu.Lock()
 	maps.DeleteFunc(a.ending, func(_ string, i *Incident) bool { return !i.changed && !i.Ending })
@@ -114,6 +111,42 @@ func (a *Alerter) save(ctx context.Context) (stored bool) {
 	return stored
 }
 
+// storedAtOnce is how many incidents are stored before the messages about them are sent.
+const storedAtOnce = 250
+
+// storeAll stores incidents, and has those messages sent that waited for them. Those that it
+// cannot store are stored with the next save. It reports whether all are stored.
+func (a *Alerter) storeAll(ctx context.Context, some []*Incident) (stored bool) {
+	items, of := make([]object.Item, len(some)), make(map[string]bool, len(some))
+	for n, i := range some {
+		items[n] = i.item()
+		of[i.ID] = true
+	}
+	stored = true
+	for n, err := range a.cfg.Objects.PutAll(ctx, items) {
+		if err == nil {
+			continue
+		}
+		if stored && ctx.Err() == nil {
+			a.cfg.Log.Warn("cannot store incidents", "incident", some[n].ID, "error", err)
+		}
+		stored = false
+		delete(of, some[n].ID)
+		a.storeAgain(some[n].ID)
+	}
+	a.release(of)
+	return stored
+}
+
+// item is the object of an incident.
+func (i *Incident) item() object.Item {
+	body, err := json.Marshal(i)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return object.Item{Key: engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, Body: body}
+}
+
 // storeAgain has an incident stored with the next save.
 func (a *Alerter) storeAgain(id string) {
 	a.mu.Lock()
@@ -125,33 +158,45 @@ func (a *Alerter) storeAgain(id string) {
 	}
 }
 
-// store reports whether an incident is stored.
-func (a *Alerter) store(ctx context.Context, i *Incident) bool {
-	body, err := json.Marshal(i)
-	if err == nil {
-		_, _, err = a.cfg.Objects.Put(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, body, nil)
-	}
-	if err != nil && ctx.Err() == nil {
-		a.cfg.Log.Warn("cannot store an incident", "incident", i.ID, "error", err)
-	}
-	return err == nil
-}
-
-// forget deletes incidents that were closed before an instant.
-func (a *Alerter) forget(ctx context.Context, before int64) {
-	for _, i := range a.stored("") {
-		if i.Closed != 0 && i.Closed < before {
-			_ = a.cfg.Objects.Delete(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, nil) // the next save tries again
+// forgetOld deletes old incidents each minute until ctx ends: to delete many takes its time.
+func (a *Alerter) forgetOld(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(forgetEvery):
+		}
+		if a.mayJudge() {
+			a.forget(ctx, time.Now().Add(-keptClosed).UnixMilli())
 		}
 	}
 }
 
-func (a *Alerter) stored(app string) (all []Incident) {
+// mostClosed is how many incidents that were closed are kept; a variable for tests.
+var mostClosed = 10_000
+
+// forget deletes incidents that were closed before an instant, and those beyond mostClosed that
+// were closed first.
+func (a *Alerter) forget(ctx context.Context, before int64) {
+	closed := slices.DeleteFunc(a.stored("", nil), func(i Incident) bool { return i.Closed == 0 || i.Ending })
+	slices.SortFunc(closed, func(x, y Incident) int { return cmp.Compare(y.Closed, x.Closed) })
+	for n, i := range closed {
+		if (n >= mostClosed || i.Closed < before) && ctx.Err() == nil {
+			_ = a.cfg.Objects.Delete(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, nil) // it is tried again in a minute
+		}
+	}
+}
+
+// stored reads the incidents of an app ("": of all) that are stored, but for some.
+func (a *Alerter) stored(app string, but map[string]bool) (all []Incident) {
 	for _, of := range a.cfg.Objects.Apps(incidentKind) {
 		if app != "" && of != app {
 			continue
 		}
 		for _, o := range a.cfg.Objects.List(incidentKind, of) {
+			if but[o.Name] {
+				continue
+			}
 			if i, ok := read[Incident](o); ok {
 				all = append(all, i)
 			}
@@ -162,23 +207,17 @@ func (a *Alerter) stored(app string) (all []Incident) {
 
 // Incidents lists the incidents of an app ("": of all), open ones as they stand now.
 func (a *Alerter) Incidents(app string) (all []Incident) {
-	by := map[string]Incident{}
-	for _, i := range a.stored(app) {
-		by[i.ID] = i
-	}
+	known := map[string]bool{}
 	a.mu.Lock()
 	for _, of := range [...]map[string]*Incident{a.open, a.ending} {
 		for _, i := range of {
-			if app == "" || i.App == app {
-				by[i.ID] = *i
+			if known[i.ID] = true; app == "" || i.App == app {
+				all = append(all, *i)
 			}
 		}
 	}
 	a.mu.Unlock()
-	for i := range maps.Values(by) {
-		all = append(all, i)
-	}
-	return all
+	return append(all, a.stored(app, known)...)
 }
 
 // closeGone closes the incidents of timers that were deleted. It looks at some of them every
@@ -226,6 +265,6 @@ func (a *Alerter) Ack(ctx context.Context, app, id, note string) (Incident, erro
 	i.Acked, i.AckedBy, i.Note, i.Next, i.changed = time.Now().UnixMilli(), engine.Author(ctx), note, 0, true
 	c := *i
 	a.mu.Unlock()
-	a.store(ctx, &c)
+	a.storeAll(ctx, []*Incident{&c})
 	return c, nil
 }

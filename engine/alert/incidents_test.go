@@ -1,6 +1,8 @@
 package alert
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,73 @@ func TestGone(t *testing.T) {
 		w.gone.Store(2)
 		if m := w.says(time.Minute, "incident.recovered"); m[0].Incident.By != "t2" || m[0].Incident.Why != "gone" {
 			t.Errorf("%+v", m[0].Incident)
+		}
+		w.stop()
+	})
+}
+
+// Many incidents are stored together: a store that takes 10 ms for each transaction holds up the
+// judging for less than a second. A start knows all of them.
+func TestStoredTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(18)
+		for _, name := range []string{"a", "b"} {
+			w.rule(name, func(r *Rule) { r.Repeat = 0 })
+		}
+		w.run()
+		w.puts = 10 * time.Millisecond
+		const n = 600 // of each rule
+		for i := range n {
+			w.ends(engine.TimerID(i+1), engine.Dead)
+		}
+		time.Sleep(4 * time.Second)
+		count := func(all []Incident) (n int64) {
+			for _, i := range all {
+				n += i.Count
+			}
+			return n
+		}
+		if all := w.stored("shop", nil); len(all) != 2*n || count(all) != 2*n {
+			t.Errorf("%d incidents of %d failures are stored", len(all), count(all))
+		}
+		w.stop()
+		again := newWorld(t, cold)
+		again.run()
+		if len(again.open) != 2*n {
+			t.Errorf("a start knows %d incidents", len(again.open))
+		}
+		again.stop()
+	})
+}
+
+// Of the incidents that were closed, the newest are kept, for a time.
+func TestForgotten(t *testing.T) {
+	defer func(was int) { mostClosed = was }(mostClosed)
+	mostClosed = 100
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(r *Rule) { r.Repeat, r.Recovered = 0, false })
+		w.run()
+		for _, n := range []int{50, mostClosed - 20} {
+			for _, status := range []engine.TaskStatus{engine.Dead, engine.Succeeded} {
+				for i := range n {
+					w.ends(engine.TimerID(i+1), status)
+				}
+				time.Sleep(4 * time.Second)
+			}
+		}
+		time.Sleep(2 * time.Minute) // until all are told
+		all := w.Incidents("shop")
+		slices.SortFunc(all, func(x, y Incident) int { return cmp.Compare(x.Opened, y.Opened) })
+		if len(all) != mostClosed || all[19].Opened == all[20].Opened {
+			t.Errorf("%d incidents are kept", len(all))
+		}
+		w.forget(t.Context(), all[20].Closed)
+		if n := len(w.Incidents("shop")); n != mostClosed-20 {
+			t.Errorf("%d incidents are kept", n)
 		}
 		w.stop()
 	})

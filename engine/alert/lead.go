@@ -2,7 +2,6 @@ package alert
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"time"
 
@@ -146,15 +145,13 @@ func (a *Alerter) readApps(ctx context.Context) {
 
 // ackStored acknowledges an incident that another node judges, which sees it within seconds.
 func (a *Alerter) ackStored(ctx context.Context, app, id, note string) (Incident, error) {
-	for _, i := range a.stored(app) {
+	for _, i := range a.stored(app, nil) {
 		if i.ID != id || i.Closed != 0 {
 			continue
 		}
 		i.Acked, i.AckedBy, i.Note, i.Next = time.Now().UnixMilli(), engine.Author(ctx), note, 0
-		body, err := json.Marshal(&i)
-		if err == nil {
-			_, _, err = a.cfg.Objects.Put(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, body, nil)
-		}
+		x := i.item()
+		_, _, err := a.cfg.Objects.Put(ctx, x.Key, x.Body, nil)
 		return i, err
 	}
 	return Incident{}, engine.ErrNotFound

@@ -10,12 +10,12 @@ type unsaved struct {
 	rule     *Rule
 }
 
-// release has the messages sent that waited until an incident ("": any) was stored.
-func (a *Alerter) release(incident string) {
+// release has the messages sent that waited until incidents (nil: all) were stored.
+func (a *Alerter) release(stored map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unsaved = slices.DeleteFunc(a.unsaved, func(u unsaved) bool {
-		if incident != "" && u.incident != incident {
+		if stored != nil && !stored[u.incident] {
 			return false
 		}
 		a.box.put(u.letter.Incident.RuleApp, u.letter, u.rule.Channels)

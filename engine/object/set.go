@@ -20,7 +20,7 @@ const MaxBody = 64 << 10
 
 // Store is the part of engine.Cold that a set writes to.
 type Store interface {
-	PutObject(ctx context.Context, o *engine.Object, was uint32) error
+	PutObjects(ctx context.Context, puts ...engine.ObjectPut) error
 	DeleteObject(ctx context.Context, k engine.ObjectKey, was uint32) error
 	Objects(ctx context.Context, yield func([]engine.Object) error) error
 }
@@ -148,7 +148,11 @@ func (s *Set) Get(k engine.ObjectKey) *engine.Object {
 }
 
 // List returns the objects of a kind and an app, in the order of their names.
-func (s *Set) List(kind, app string) []*engine.Object { return s.Page(kind, app, "", MaxOfApp) }
+func (s *Set) List(kind, app string) []*engine.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.all[part{kind, app}])
+}
 
 // Page returns the objects of a kind and an app whose names are greater than after, in the
 // order of their names; limit of them at most.

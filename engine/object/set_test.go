@@ -23,8 +23,8 @@ type faulty struct {
 	lose error
 }
 
-func (f *faulty) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
-	err := f.Cold.PutObject(ctx, o, was)
+func (f *faulty) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error {
+	err := f.Cold.PutObjects(ctx, puts...)
 	if f.lose != nil {
 		return f.lose
 	}
@@ -181,6 +181,52 @@ func TestPutInDoubt(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// Of many puts those that the store does not have yet are made, also those of which another
+// version stands there than in the set.
+func TestPutAll(t *testing.T) {
+	f := &faulty{Cold: memory.NewCold()}
+	var heard int
+	s := opened(t, f, Kind{Name: "incident", Uncounted: true, Changed: func(engine.ObjectKey) { heard++ }})
+	var puts []Item
+	for i := range 1000 {
+		k := engine.ObjectKey{Kind: "incident", App: "app", Name: fmt.Sprint(i)}
+		puts = append(puts, Item{k, []byte(strings.Repeat("x", 10_000))})
+	}
+	all := func(want error, version uint32) {
+		t.Helper()
+		for i, err := range s.PutAll(t.Context(), puts) {
+			if o := s.Get(puts[i].Key); !errors.Is(err, want) || want == nil && (o == nil || o.Version != version || string(o.Body) != string(puts[i].Body)) {
+				t.Fatalf("%d: %v, %+v", i, err, o)
+			}
+		}
+	}
+	all(nil, 1)
+	all(nil, 1) // they are as they are
+	if heard != 1+1000 {
+		t.Errorf("%d changes are told", heard)
+	}
+	puts[7].Body = []byte("two")
+	f.lose = engine.ErrUnavailable
+	if err := s.PutAll(t.Context(), puts[:20]); !errors.Is(err[7], engine.ErrUnavailable) || s.Get(puts[7].Key).Version != 1 {
+		t.Error(err)
+	}
+	f.lose = nil
+	puts[7].Body, puts[8].Body = []byte("three"), []byte("two")
+	if err := errors.Join(s.PutAll(t.Context(), puts[:20])...); err != nil || s.Get(puts[7].Key).Version != 3 || s.Get(puts[8].Key).Version != 2 {
+		t.Error(err, s.Get(puts[7].Key).Version)
+	}
+	more := make([]Item, MaxOfApp)
+	for i := range more {
+		more[i] = Item{engine.ObjectKey{Kind: "incident", App: "app", Name: fmt.Sprint("more", i)}, []byte("1")}
+	}
+	if err := errors.Join(s.PutAll(t.Context(), more)...); err != nil || len(s.List("incident", "app")) != 1000+MaxOfApp {
+		t.Errorf("%d objects are listed, %v", len(s.List("incident", "app")), err)
+	}
+	if again := opened(t, f.Cold); string(again.Get(puts[7].Key).Body) != "three" || len(again.List("incident", "app")) != 1000+MaxOfApp {
+		t.Error("a start reads other objects")
+	}
 }
 
 // A damaged object is left out, and a put replaces it.

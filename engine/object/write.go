@@ -46,7 +46,7 @@ func (s *Set) Write(ctx context.Context, w Write) (Result, *engine.Object, error
 		return "", nil, err
 	}
 	if len(w.Body) > MaxBody {
-		return "", nil, &engine.Fault{Kind: engine.FaultInvalid, Code: "too_large", Detail: "the object is larger than 64 KiB"}
+		return "", nil, errTooLarge
 	}
 	if w.Same == nil {
 		w.Same = bytes.Equal
@@ -68,22 +68,30 @@ func (s *Set) put(ctx context.Context, w *Write, stands *engine.Object) (Result,
 	if stands != nil && w.Same(stands.Body, w.Body) {
 		return Unchanged, stands, nil
 	}
-	o := &engine.Object{ObjectKey: w.Key, Version: 1, UpdatedAt: s.now().UnixMilli(), UpdatedBy: engine.Author(ctx), Body: bytes.Clone(w.Body)}
-	result, was := Created, uint32(0)
+	p, result := s.next(ctx, w.Key, w.Body, stands), Created
 	if stands != nil {
-		was, o.Version, result = stands.Version, stands.Version+1, Updated
+		result = Updated
 	} else if !s.kind(w.Key).Uncounted && s.count(w.Key.App) >= MaxOfApp {
 		return "", nil, errTooMany
 	}
 	if w.Dry {
-		return result, o, nil
+		return result, p.Object, nil
 	}
-	if err := s.store.PutObject(ctx, o, was); err != nil {
+	if err := s.store.PutObjects(ctx, p); err != nil {
 		return "", nil, err
 	}
-	s.replace(w.Key, o)
+	s.replace(w.Key, p.Object)
 	s.changed(w.Key)
-	return result, o, nil
+	return result, p.Object, nil
+}
+
+// next is the put of the object that follows what stands.
+func (s *Set) next(ctx context.Context, k engine.ObjectKey, body []byte, stands *engine.Object) engine.ObjectPut {
+	p := engine.ObjectPut{Object: &engine.Object{ObjectKey: k, Version: 1, UpdatedAt: s.now().UnixMilli(), UpdatedBy: engine.Author(ctx), Body: bytes.Clone(body)}}
+	if stands != nil {
+		p.Was, p.Version = stands.Version, stands.Version+1
+	}
+	return p
 }
 
 // Delete deletes an object; it returns engine.ErrNotFound if there is none.
@@ -119,6 +127,13 @@ func (s *Set) write(ctx context.Context, k engine.ObjectKey, when Precondition, 
 		}
 		err = s.attempt(k, when, next, make)
 	}
+	s.doubt(err)
+	return err
+}
+
+// doubt has Follow read the objects again after an error that does not tell whether the write
+// is made.
+func (s *Set) doubt(err error) {
 	var f *engine.Fault
 	if err != nil && (!errors.As(err, &f) || f.Kind == engine.FaultUnavailable) {
 		select {
@@ -126,7 +141,6 @@ func (s *Set) write(ctx context.Context, k engine.ObjectKey, when Precondition, 
 		default:
 		}
 	}
-	return err
 }
 
 func (s *Set) attempt(k engine.ObjectKey, when Precondition, next []byte, make func(stands *engine.Object) error) error {
@@ -218,6 +232,7 @@ var (
 	errTooMany = &engine.Fault{
 		Kind: engine.FaultInvalid, Code: "too_many_objects", Detail: "the app has 10,000 objects already: delete some that are not needed",
 	}
+	errTooLarge  = &engine.Fault{Kind: engine.FaultInvalid, Code: "too_large", Detail: "the object is larger than 64 KiB"}
 	errNotLoaded = &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server is starting: it has not read the objects yet"}
 )
 

@@ -7,19 +7,27 @@ import (
 	"xtimer/engine"
 )
 
-// PutObject stores an object in place of the version was.
-func (s *Store) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
-	row := engine.AppendObject(nil, o)
-	return s.do(ctx, 1+len(row)/changeBytes, func(g *group) error {
-		stands, err := g.object(o.ObjectKey)
-		if err != nil {
-			return err
+// PutObjects stores objects, each in place of the version Was: all of them or none.
+func (s *Store) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error {
+	rows, weight := make([][]byte, len(puts)), 0
+	for i, p := range puts {
+		rows[i] = engine.AppendObject(nil, p.Object)
+		weight += 1 + len(rows[i])/changeBytes
+	}
+	return s.do(ctx, weight, func(g *group) error {
+		for _, p := range puts {
+			stands, err := g.object(p.ObjectKey)
+			if err == nil {
+				_, err = engine.JudgePut(p, stands)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if done, err := engine.JudgePut(o, stands, was); done || err != nil {
-			return err
+		for i, p := range puts {
+			g.objects[p.ObjectKey] = rows[i]
+			g.put(objectKey(nil, p.ObjectKey), rows[i])
 		}
-		g.objects[o.ObjectKey] = row
-		g.put(objectKey(nil, o.ObjectKey), row)
 		return nil
 	})
 }

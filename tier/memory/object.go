@@ -8,15 +8,19 @@ import (
 	"xtimer/engine"
 )
 
-// PutObject stores an object in place of the version was.
-func (c *Cold) PutObject(_ context.Context, o *engine.Object, was uint32) error {
+// PutObjects stores objects, each in place of the version Was: all of them or none.
+func (c *Cold) PutObjects(_ context.Context, puts ...engine.ObjectPut) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	done, err := engine.JudgePut(o, c.object(o.ObjectKey), was)
-	if !done && err == nil {
-		c.objects[o.ObjectKey] = *o
+	for _, p := range puts {
+		if _, err := engine.JudgePut(p, c.object(p.ObjectKey)); err != nil {
+			return err
+		}
 	}
-	return err
+	for _, p := range puts {
+		c.objects[p.ObjectKey] = *p.Object
+	}
+	return nil
 }
 
 // DeleteObject deletes the version was of an object.

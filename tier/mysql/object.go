@@ -8,28 +8,60 @@ import (
 	"xtimer/engine"
 )
 
-// PutObject stores an object in place of the version was. A transaction that is repeated
-// finds the object stored.
-func (s *Store) PutObject(ctx context.Context, o *engine.Object, was uint32) error {
-	return s.write(ctx, "store an object", slotObjects, func(t *transaction) error {
-		stands, err := lockObject(t, o.ObjectKey)
+// PutObjects stores objects, each in place of the version Was: all of them or none. A
+// transaction that is repeated finds the objects stored.
+func (s *Store) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error {
+	return s.write(ctx, "store objects", slotObjects, func(t *transaction) error {
+		stand, err := lockObjects(t, puts)
 		if err != nil {
 			return err
 		}
-		if done, err := engine.JudgePut(o, stands, was); done || err != nil {
-			return ended(done, err)
+		var left []engine.ObjectPut
+		for _, p := range puts {
+			switch done, err := engine.JudgePut(p, stand[p.ObjectKey]); {
+			case err != nil:
+				return err
+			case !done:
+				left = append(left, p)
+			}
 		}
-		if stands != nil {
-			b := append(t.buf[:0], "UPDATE objects SET object="...)
-			b = appendBytes(b, engine.AppendObject(nil, o))
-			return t.run(string(appendObjectKey(b, o.ObjectKey)))
+		if len(left) == 0 {
+			return errNothing
 		}
-		b := append(t.buf[:0], "INSERT INTO objects (kind,app,name,object) VALUES ("...)
-		for _, part := range []string{o.Kind, o.App, o.Name} {
-			b = append(appendBytes(b, part), ',')
-		}
-		return t.run(string(append(appendBytes(b, engine.AppendObject(nil, o)), ')')))
+		return t.many("INSERT INTO objects (kind,app,name,object) VALUES ", ",", " ON DUPLICATE KEY UPDATE object=VALUES(object)", len(left), func(b []byte, i int) []byte {
+			b = append(appendNames(append(b, '('), left[i].ObjectKey), ',')
+			return append(appendBytes(b, engine.AppendObject(nil, left[i].Object)), ')')
+		})
 	})
+}
+
+// lockObjects reads the objects that stand, and locks their rows.
+func lockObjects(t *transaction, puts []engine.ObjectPut) (map[engine.ObjectKey]*engine.Object, error) {
+	stand := map[engine.ObjectKey]*engine.Object{}
+	err := keyed(&t.buf, "SELECT t.kind,t.app,t.name,t.object FROM objects", []string{"kind", "app", "name"}, " FOR UPDATE", len(puts),
+		func(b []byte, i int) []byte { return appendNames(b, puts[i].ObjectKey) },
+		func(q string) error {
+			return t.scan(q, func(rows *sql.Rows) error {
+				o, err := scanObject(rows)
+				stand[o.ObjectKey] = &o
+				return err
+			})
+		})
+	return stand, err
+}
+
+func scanObject(rows *sql.Rows) (engine.Object, error) {
+	var k engine.ObjectKey
+	var b []byte
+	err := rows.Scan(&k.Kind, &k.App, &k.Name, &b)
+	return engine.ReadObject(k, b), err
+}
+
+// appendNames appends the columns of a key.
+func appendNames(b []byte, k engine.ObjectKey) []byte {
+	b = append(appendBytes(b, k.Kind), ',')
+	b = append(appendBytes(b, k.App), ',')
+	return appendBytes(b, k.Name)
 }
 
 // DeleteObject deletes the version was of an object.
@@ -86,10 +118,8 @@ func (s *Store) Objects(ctx context.Context, yield func([]engine.Object) error) 
 		err := s.read(ctx, "read the objects", func(ctx context.Context) error {
 			page = page[:0]
 			return s.scan(ctx, q, func(rows *sql.Rows) error {
-				var k engine.ObjectKey
-				var b []byte
-				err := rows.Scan(&k.Kind, &k.App, &k.Name, &b)
-				page = append(page, engine.ReadObject(k, b))
+				o, err := scanObject(rows)
+				page = append(page, o)
 				return err
 			})
 		})

@@ -28,21 +28,49 @@ func (s *cold) objects() (all []engine.Object) {
 	return all
 }
 
+func (s *cold) putObject(o *engine.Object, was uint32) error {
+	return s.PutObjects(s.ctx, engine.ObjectPut{Object: o, Was: was})
+}
+
+// objectsTogether: of several objects all are stored or none.
+func objectsTogether(s *cold) {
+	var want []engine.Object
+	var puts []engine.ObjectPut
+	for i := range 300 {
+		want = append(want, object("incident", "app", fmt.Sprintf("n%03d", i), 1, strings.Repeat("x", 3000)))
+		puts = append(puts, engine.ObjectPut{Object: &want[i]})
+	}
+	s.ok(s.PutObjects(s.ctx, puts...))
+	s.same("new ones", s.objects(), want)
+	next, other := object("incident", "app", "n007", 2, "two"), object("incident", "app", "n008", 2, "two")
+	s.is(s.PutObjects(s.ctx, engine.ObjectPut{Object: &next, Was: 1}, engine.ObjectPut{Object: &other, Was: 5}), engine.ErrConflict)
+	s.same("after a conflict", s.objects(), want)
+	first := object("incident", "app", "n000", 2, "two")
+	for range 2 {
+		s.ok(s.PutObjects(s.ctx, engine.ObjectPut{Object: &next, Was: 1}, engine.ObjectPut{Object: &want[8]}, engine.ObjectPut{Object: &first, Was: 1}))
+	}
+	want[0], want[7] = first, next
+	s.same("changed ones", s.objects(), want)
+	s.ok(s.Close())
+	s.ok(s.Open(s.ctx))
+	s.same("after a restart", s.objects(), want)
+}
+
 func objectVersions(s *cold) {
 	s.same("none", len(s.objects()), 0)
 	one, two := object("flow", "app", "a", 1, `{"rate":1}`), object("flow", "app", "a", 2, `{"rate":2}`)
-	s.is(s.PutObject(s.ctx, &two, 1), engine.ErrConflict)
-	s.ok(s.PutObject(s.ctx, &one, 0))
+	s.is(s.putObject(&two, 1), engine.ErrConflict)
+	s.ok(s.putObject(&one, 0))
 	s.same("one", s.objects(), []engine.Object{one})
 	other := object("flow", "app", "a", 1, `{"rate":3}`)
-	s.is(s.PutObject(s.ctx, &other, 0), engine.ErrConflict)
-	s.ok(s.PutObject(s.ctx, &two, 1))
-	s.is(s.PutObject(s.ctx, &other, 1), engine.ErrConflict)
+	s.is(s.putObject(&other, 0), engine.ErrConflict)
+	s.ok(s.putObject(&two, 1))
+	s.is(s.putObject(&other, 1), engine.ErrConflict)
 	s.same("two", s.objects(), []engine.Object{two})
 	s.is(s.DeleteObject(s.ctx, two.ObjectKey, 1), engine.ErrConflict)
 	s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
 	s.same("deleted", len(s.objects()), 0)
-	s.ok(s.PutObject(s.ctx, &other, 0))
+	s.ok(s.putObject(&other, 0))
 	s.ok(s.Close())
 	s.ok(s.Open(s.ctx))
 	s.same("after a restart", s.objects(), []engine.Object{other})
@@ -51,12 +79,12 @@ func objectVersions(s *cold) {
 func objectRepeated(s *cold) {
 	one, two := object("flow", "app", "a", 1, "1"), object("flow", "app", "a", 2, "2")
 	for range 2 {
-		s.ok(s.PutObject(s.ctx, &one, 0))
+		s.ok(s.putObject(&one, 0))
 	}
 	for range 2 {
-		s.ok(s.PutObject(s.ctx, &two, 1))
+		s.ok(s.putObject(&two, 1))
 	}
-	s.is(s.PutObject(s.ctx, &one, 0), engine.ErrConflict)
+	s.is(s.putObject(&one, 0), engine.ErrConflict)
 	for range 2 {
 		s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
 	}
@@ -68,7 +96,7 @@ func oneObjectWins(s *cold) {
 	for i := range 16 {
 		wg.Go(func() {
 			o := object("flow", "app", "a", 1, fmt.Sprint(i))
-			switch err := s.PutObject(s.ctx, &o, 0); {
+			switch err := s.putObject(&o, 0); {
 			case err == nil:
 				won.Add(1)
 			case !errors.Is(err, engine.ErrConflict):
@@ -93,7 +121,7 @@ func objectPages(s *cold) {
 	odd.Body = bytes.Repeat([]byte{0, 1, '\'', '\\', 0xff}, 12<<10)
 	want = append(want, odd)
 	for i := range want {
-		s.ok(s.PutObject(s.ctx, &want[i], 0))
+		s.ok(s.putObject(&want[i], 0))
 	}
 	slices.SortFunc(want, func(a, b engine.Object) int { return a.Compare(b.ObjectKey) })
 	s.same("objects", s.objects(), want)

@@ -79,6 +79,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"a repeated put or delete of an object is done once", objectRepeated},
 		{"of many puts of an object at once one wins", oneObjectWins},
 		{"objects are paged in the order of their keys", objectPages},
+		{"of several objects all are stored or none", objectsTogether},
 		{"all of it survives a restart", survivesRestart},
 		{"calls end with their context", contexts},
 	} {

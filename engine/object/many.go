@@ -1,0 +1,75 @@
+package object
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"xtimer/engine"
+)
+
+// Item is one of many puts.
+type Item struct {
+	Key  engine.ObjectKey
+	Body []byte
+}
+
+// Bounds of what PutAll stores at a time: other writes wait for that.
+const (
+	mostItems = 250
+	mostBytes = 512 << 10
+)
+
+// PutAll stores objects of different keys, hundreds at a time, for a program that makes many:
+// their kinds are uncounted, and have no Check. It returns an error for each, nil if it is
+// stored.
+func (s *Set) PutAll(ctx context.Context, items []Item) []error {
+	errs := make([]error, len(items))
+	for from := 0; from < len(items); {
+		n, size := 0, 0
+		for ; from+n < len(items) && n < mostItems && (n == 0 || size+len(items[from+n].Body) <= mostBytes); n++ {
+			size += len(items[from+n].Body)
+		}
+		piece := items[from : from+n]
+		err := s.putPiece(ctx, piece)
+		for i := range piece {
+			if errs[from+i] = err; errors.Is(err, engine.ErrConflict) {
+				_, _, errs[from+i] = s.Put(ctx, piece[i].Key, piece[i].Body, nil)
+			}
+		}
+		from += n
+	}
+	return errs
+}
+
+// putPiece stores all of the items, or none.
+func (s *Set) putPiece(ctx context.Context, items []Item) error {
+	s.writes <- struct{}{}
+	defer func() { <-s.writes }()
+	if !s.loaded {
+		return errNotLoaded
+	}
+	var puts []engine.ObjectPut
+	for _, x := range items {
+		if len(x.Body) > MaxBody {
+			return errTooLarge
+		}
+		if stands := s.Get(x.Key); stands == nil || !bytes.Equal(stands.Body, x.Body) {
+			puts = append(puts, s.next(ctx, x.Key, x.Body, stands))
+		}
+	}
+	if len(puts) == 0 {
+		return nil
+	}
+	if err := s.store.PutObjects(ctx, puts...); err != nil {
+		if !errors.Is(err, engine.ErrConflict) {
+			s.doubt(err)
+		}
+		return err
+	}
+	for _, p := range puts {
+		s.replace(p.ObjectKey, p.Object)
+		s.changed(p.ObjectKey)
+	}
+	return nil
+}
