@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"xtimer/httpapi/client"
@@ -37,7 +38,14 @@ func listApps(v *visit) error {
 // flowsOfPage is how many flow keys a page lists.
 const flowsOfPage = 500
 
-// listFlows is GET /flows?app=: the flow keys of an app that have a limit or a pause.
+// waitingOfPage is how many of the tasks that wait for a key a page lists.
+const waitingOfPage = 100
+
+// IsPattern reports whether a flow is that of many keys, each with its own queue.
+func (v *visit) IsPattern(f client.Flow) bool { return strings.HasSuffix(f.Name, "*") }
+
+// listFlows is GET /flows?app=&key=: the flow keys of an app that have a limit or a pause, and what
+// waits for a key.
 func listFlows(v *visit) error {
 	d := flowsData{App: v.query("app"), All: v.AllApps()}
 	if !d.All {
@@ -53,6 +61,15 @@ func listFlows(v *visit) error {
 				break
 			}
 			d.Flows = append(d.Flows, f)
+		}
+	}
+	if d.Key = v.query("key"); d.App != "" && d.Key != "" {
+		p, err := v.api.WaitingPage(v.ctx, d.App, d.Key, waitingOfPage, v.query("cursor"))
+		if err != nil {
+			return err
+		}
+		if d.Waiting = p; p.NextCursor != "" {
+			d.NextPage = withQuery(v.r.URL, "cursor", p.NextCursor)
 		}
 	}
 	if v.MayAdmin() && (d.App == "" || d.App == client.EachApp) {
@@ -81,6 +98,10 @@ type flowsData struct {
 	All   bool   // the visitor may see other apps
 	Flows []client.Flow
 	More  bool // some are not listed
+	// Waiting is a page of what waits for Key; nil: no key was asked for.
+	Key      string
+	Waiting  *client.TaskList
+	NextPage string
 	// Targets have a limit or a pause, for the calls of all apps.
 	Targets []client.Target
 }

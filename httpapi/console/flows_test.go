@@ -1,11 +1,13 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"xtimer/httpapi/client"
 )
@@ -66,6 +68,43 @@ func TestFlows(t *testing.T) {
 		}
 	}
 	if page := n.signedIn("all-read").get("/flows", "Accept-Language", "zh").body; !strings.Contains(page, "输入应用名称") {
+		t.Error(page)
+	}
+}
+
+// TestFlowWaiting: the page of a key lists what waits for the key, and links to the tasks.
+func TestFlowWaiting(t *testing.T) {
+	n := serve(t, tokens...)
+	if _, err := n.api.PauseFlow(t.Context(), "shop", "mail", client.Pause{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.api.PutFlow(t.Context(), "shop", "user-*", client.FlowLimit{Rate: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		d := client.Definition{App: "shop", Name: fmt.Sprint("mail-", i), Flow: []string{"mail"}, Schedule: client.Schedule{Delay: new(time.Millisecond)}, Callback: client.Callback{URL: "http://127.0.0.1:9/"}}
+		if _, err := n.api.Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var l *client.TaskList
+	for l == nil || len(l.Tasks) < 3 {
+		var err error
+		if l, err = n.api.WaitingPage(t.Context(), "shop", "mail", 10, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := n.signedIn("shop-read")
+	if page := v.get("/flows").body; !strings.Contains(page, `href="/flows?app=shop&amp;key=mail#waiting"`) || strings.Contains(page, "key=user-") || strings.Contains(page, "h-waiting") {
+		t.Error(page)
+	}
+	page := v.get("/flows?key=mail").body
+	for _, k := range l.Tasks {
+		if !strings.Contains(page, `href="/tasks/`+k.Key+`"`) || !strings.Contains(page, ">"+k.Name+"<") {
+			t.Errorf("the page lacks %s: %s", k.Name, page)
+		}
+	}
+	if page := v.get("/flows?key=mail", "Accept-Language", "zh").body; !strings.Contains(page, "等待 mail 的任务") {
 		t.Error(page)
 	}
 }
