@@ -49,7 +49,7 @@ func (l *Lane[T]) batched() bool {
 // open reports whether a place could be taken for the lane, so far as its target and its own
 // calls are concerned. mu is held.
 func (l *Lane[T]) open(now time.Duration) bool {
-	return !l.target.full() && !l.batched() && !l.fillsQuota(now)
+	return !l.target.full() && !l.batched() && !l.fillsQuota(now) && !l.leavesRoom(now)
 }
 
 // limitsCalls reports whether a gate of the lane says how many calls may be in flight.

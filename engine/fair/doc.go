@@ -51,6 +51,10 @@
 // pause of its app or of all apps, the limits of its target and of its flow keys (gate.go). A lane that is
 // held takes no place, and stands again at the ms at which its gate admits a call.
 //
+// A backlog that a former process left has a lane of its own beside that of the same app and
+// target (BacklogLane): so what comes on time has turns, too. The lane of a backlog takes
+// at most half of the places of its target while calls begin there that are on time.
+//
 // Tasks that may share a call have lanes of their own (BatchLane). A place is for a call there:
 // the worker that has it takes more items of the lane. One call at a time takes its items, and
 // at most four are in flight, so that those which come meanwhile fill the next. A gate counts a

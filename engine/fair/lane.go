@@ -51,7 +51,8 @@ type laneName struct {
 	class             uint64 // of items that may share a call; 0: each has its own
 	// forced: a pause holds the lane, and the quota of the app; another limit does not, and its
 	// calls do not count there.
-	forced bool
+	forced  bool
+	backlog bool // see BacklogLane
 }
 
 // keepers is the row of the items that have a place at a gate already: they go before all
@@ -132,6 +133,13 @@ func (l *Lane[T]) kind(now time.Duration) int {
 }
 
 func (l *Lane[T]) key() key { return key{l.calls, l.rank} }
+
+// leavesRoom reports whether the lane takes no further place of its target because it is of a
+// backlog and has half of them, and calls of other lanes have begun there within the last second:
+// the next of those finds room.
+func (l *Lane[T]) leavesRoom(now time.Duration) bool {
+	return l.name.backlog && l.calls >= max(l.target.most/2, 1) && now-l.target.onTime < time.Second
+}
 
 // counts reports whether the calls of a lane count at a gate. Those that are forced count at
 // the quota of the app alone.

@@ -20,7 +20,15 @@ func (q *Queue[T]) Lane(app, to, flow string) *Lane[T] { return q.BatchLane(app,
 func (q *Queue[T]) BatchLane(app, to, flow string, class uint64) *Lane[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.laneLocked(laneName{app, to, flow, class, false})
+	return q.laneLocked(laneName{app: app, target: to, flow: flow, class: class})
+}
+
+// BacklogLane is BatchLane for items of a backlog that is to be caught up with. They have turns of
+// their own, and leave room for those that come on time: see leavesRoom.
+func (q *Queue[T]) BacklogLane(app, to, flow string, class uint64) *Lane[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.laneLocked(laneName{app: app, target: to, flow: flow, class: class, backlog: true})
 }
 
 // ForcedLane is BatchLane for items that no limit of a target or of a flow key holds, and that
@@ -28,7 +36,7 @@ func (q *Queue[T]) BatchLane(app, to, flow string, class uint64) *Lane[T] {
 func (q *Queue[T]) ForcedLane(app, to, flow string, class uint64) *Lane[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.laneLocked(laneName{app, to, flow, class, true})
+	return q.laneLocked(laneName{app: app, target: to, flow: flow, class: class, forced: true})
 }
 
 func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
@@ -39,7 +47,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 		q.prune()
 	}
 	// Names may be views of a whole record, which a lane must not keep in memory.
-	n = laneName{strings.Clone(n.app), strings.Clone(n.target), strings.Clone(n.flow), n.class, n.forced}
+	n.app, n.target, n.flow = strings.Clone(n.app), strings.Clone(n.target), strings.Clone(n.flow)
 	a := q.apps[n.app]
 	if a == nil {
 		a = newApp[T](n.app)
@@ -47,7 +55,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	}
 	t := q.targets[n.target]
 	if t == nil {
-		t = &target[T]{name: n.target, key: flow.TargetOf(n.target), limit: limit{most: min(startLimit, q.perTarget)}, limited: -1}
+		t = &target[T]{name: n.target, key: flow.TargetOf(n.target), limit: limit{most: min(startLimit, q.perTarget)}, limited: -1, onTime: q.now() - time.Second}
 		q.targets[n.target] = t
 	}
 	l := &Lane[T]{name: n, app: a, target: t, place: -1}

@@ -218,6 +218,9 @@ func (q *Queue[T]) take(l *Lane[T], now time.Duration) run[T] {
 	l.calls++
 	l.target.begin(now)
 	l.gathers = l.name.class != 0
+	if !l.name.backlog {
+		l.target.onTime = now
+	}
 	r := run[T]{it.Value, l, l.pool, now, passed}
 	q.place(l, now)
 	for _, p := range passed {

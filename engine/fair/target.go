@@ -1,5 +1,7 @@
 package fair
 
+import "time"
+
 // target is what is called: its limit, and the lanes of all apps to it.
 type target[T any] struct {
 	limit
@@ -10,9 +12,10 @@ type target[T any] struct {
 	// parked are the lanes with items that wait for the limit, first come first
 	// served, a list through Lane.behind.
 	parked, parkedLast *Lane[T]
-	hungry             bool // in Queue.hungry: it has parked lanes and may have room
-	silent             int  // how many of lanes stand in that pool
-	limited            int  // its index in Queue.limited; -1: not there
+	hungry             bool          // in Queue.hungry: it has parked lanes and may have room
+	onTime             time.Duration // when a call began last that is of no backlog
+	silent             int           // how many of lanes stand in that pool
+	limited            int           // its index in Queue.limited; -1: not there
 }
 
 // park makes a lane wait for a place of its target.

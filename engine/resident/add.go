@@ -81,15 +81,7 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 		return nil, err
 	}
 	if o.To != 0 {
-		switch {
-		case lv.rangeTo != 0 && lv.rangeFrom == o.Key.Due: // the wheel goes through it already
-		case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
-			lv.rangeFrom, lv.rangeTo, lv.spent = o.Key.Due, o.To, spent
-			m.unschedule(lv)
-			m.schedule(lv, o.Key.Due)
-		default:
-			m.Lanes.Of(o.Lane).Waits(o.Place())
-		}
+		m.addRange(lv, &o, spent, now)
 		sh.dismiss(lv)
 		return nil, nil
 	}
@@ -117,6 +109,7 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	if t.forced = def.IsForced(&o); t.forced {
 		t.Lane, t.turn.Lane = m.Lanes.ofRow(def, &o), m.Lanes.forcedQueueOf(def)
 	}
+	t.backlog = !t.forced && o.Origin == engine.FromSchedule && lv.hasBacklogLane(t.past != noPast)
 	if o.Held != 0 {
 		m.wasHeld(sh, t, &o, now)
 	}
@@ -133,6 +126,19 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	}
 	t.await(now)
 	return t, nil
+}
+
+// addRange has the wheel go through a range, or leaves the range to refill. mu is held.
+func (m *Memory) addRange(lv *Timer, o *engine.Owed, spent policy.Spans, now int64) {
+	switch {
+	case lv.rangeTo != 0 && lv.rangeFrom == o.Key.Due: // the wheel goes through it already
+	case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
+		lv.rangeFrom, lv.rangeTo, lv.spent = o.Key.Due, o.To, spent
+		m.unschedule(lv)
+		m.schedule(lv, o.Key.Due)
+	default:
+		m.Lanes.Of(o.Lane).Waits(o.Place())
+	}
 }
 
 // Add puts a timer into memory whose definition was just committed, with its rows: what
@@ -348,6 +354,7 @@ func (m *Memory) Fire(due int64, batch []Item) {
 		default:
 			if t = sh.take(lv, due, now); t != nil && (lv.plan.OneShot() || lv.def.Overlap == engine.OverlapAllow) && !t.Lane.takes(t) {
 				t.move(Leaving)
+				t.backlog = lv.hasBacklogLane(false)
 				t = nil
 			}
 			if t != nil {

@@ -130,7 +130,7 @@ func (m *Memory) addFull(lv *Timer, after int64) bool {
 		return false
 	}
 	due, ok := lv.plan.Next(after)
-	if !ok || due > m.now() || m.fellBehind(lv, due) || !lv.inMemory().isFull() {
+	if !ok || due > m.now() || m.fellBehind(lv, due) || !lv.inMemory().isFull(lv.def.ID.Shard()) {
 		return lv.late
 	}
 	m.addLate(lv, LateTimer{due: due, at: due, alone: true})

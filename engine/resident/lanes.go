@@ -23,7 +23,8 @@ import (
 // 16th). From the first task that found no room until its last row is read back, a lane
 // is spilled: a one-shot that comes due in it meanwhile becomes a row behind those that
 // wait, so that their order stays, and a recurring timer falls behind: one row stands for
-// all its dues (unfold.go). A task in memory costs about 700 bytes.
+// all its dues (unfold.go); not so in a shard without such rows, see isBehind. A task in
+// memory costs about 700 bytes.
 //
 // A lane that goes through a gate of the queue (engine/fair: a pause, the limit of a target or
 // of a flow key) may be held for days, whatever holds it. It has heldMost tasks in memory at most.
@@ -61,6 +62,8 @@ type Lane struct {
 	ahead    atomic.Int64 // one-shots in the wheel that came while the lane was gated; not guarded
 	resident int          // unfinished tasks in memory
 	spilled  bool         // rows wait that are not in memory
+	rowsIn   engine.Set   // … of timers in these shards
+	formerIn engine.Set   // … among which are what a former process, or another node, left
 	// leaving are the tasks that wait for their row, and go then; while staying, they
 	// stay: refill has read all rows and is about to queue them.
 	leaving map[*Task]struct{}
@@ -103,16 +106,6 @@ func (ls *Lanes) of(t *engine.Timer) *Lane {
 		l.queued.Store(ls.queueOf(t))
 	}
 	return l
-}
-
-// queueOf is the lane of the queue in which tasks of a timer wait.
-func (ls *Lanes) queueOf(t *engine.Timer) *fair.Lane[*Task] {
-	return ls.queue.BatchLane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow), t.BatchClass())
-}
-
-// forcedQueueOf is that of its tasks that are forced.
-func (ls *Lanes) forcedQueueOf(t *engine.Timer) *fair.Lane[*Task] {
-	return ls.queue.ForcedLane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow), t.BatchClass())
 }
 
 // isGated reports whether the lane goes through a gate, or may.
@@ -180,20 +173,34 @@ func (l *Lane) room() int {
 	return room
 }
 
-// isFull reports whether the lane has no room for another task.
-func (l *Lane) isFull() bool {
+// isBehind reports whether a due in a shard is to come behind the rows that wait. Where none of
+// them is of a timer in the shard, as of what another node left, and there is plenty of room,
+// the order of each timer stays without. mu is held.
+func (l *Lane) isBehind(shard int) bool {
+	return l.spilled && (l.rowsIn.Has(shard) || l.resident >= plenty || l.isGated())
+}
+
+// readsFormer reports whether rows of a shard are read that were there when it was taken.
+func (l *Lane) readsFormer(shard int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.spilled || l.room() <= 0
+	return l.formerIn.Has(shard)
+}
+
+// isFull reports whether the lane has no room for another task of a timer in a shard.
+func (l *Lane) isFull(shard int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isBehind(shard) || l.room() <= 0
 }
 
 // isShut reports whether a timer that may fall behind does: the lane has no room, or refill has
 // not read all its rows yet. While it is about to queue what waits, a due waits in memory
 // with them: or of a lane with a due in each pass of refill there would be another row.
-func (l *Lane) isShut() bool {
+func (l *Lane) isShut(shard int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.spilled && !l.staying || l.room() <= 0
+	return l.isBehind(shard) && !l.staying || l.room() <= 0
 }
 
 // takes reports whether the task of a due may wait in memory. If it may not, it leaves
@@ -201,11 +208,12 @@ func (l *Lane) isShut() bool {
 func (l *Lane) takes(t *Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.spilled && l.room() >= 0 {
+	shard := t.Key.Timer.Shard()
+	if !l.isBehind(shard) && l.room() >= 0 {
 		return true
 	}
 	l.leaving[t] = struct{}{}
-	l.spill()
+	l.spill(engine.SetOf(shard))
 	return false
 }
 
@@ -218,7 +226,6 @@ func (l *Lane) admits(at engine.Place) bool {
 		return true
 	}
 	l.joins(at)
-	l.spill()
 	return false
 }
 
@@ -241,7 +248,14 @@ func (l *Lane) Waits(at engine.Place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.joins(at)
-	l.spill()
+}
+
+// WaitsIn notes that rows may wait, at any place, of timers in shards that were taken.
+func (l *Lane) WaitsIn(of engine.Set) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lowest, l.formerIn = engine.Place{}, l.formerIn.Union(of)
+	l.spill(of)
 }
 
 // crowded reports whether the lane has more in memory than it may, or rows that wait.
@@ -251,16 +265,19 @@ func (l *Lane) crowded() bool {
 	return l.spilled || l.room() < 0
 }
 
-// joins notes a row that waits. mu is held.
+// joins notes a row that waits, and has refill read the lane. mu is held.
 func (l *Lane) joins(at engine.Place) {
+	shard := at.Key.Timer.Shard()
 	at.Key.Due-- // a place before it
 	if at.Compare(l.lowest) < 0 {
 		l.lowest = at
 	}
+	l.spill(engine.SetOf(shard))
 }
 
-// spill has refill read the lane. mu is held.
-func (l *Lane) spill() {
+// spill has refill read the lane, in which rows wait of timers in shards. mu is held.
+func (l *Lane) spill(of engine.Set) {
+	l.rowsIn = l.rowsIn.Union(of)
 	if !l.spilled {
 		l.all.spilled.Add(1)
 		l.spilled, l.next = true, lastPlace
@@ -277,6 +294,9 @@ const (
 	// the least page of rows. A lane with 1,000 calls in flight, each of 100 ms, has 1 s of them.
 	refillTo   = 10_000
 	refillPage = 1_000
+	// plenty is how many tasks a spilled lane has in memory at most while dues come that need
+	// not wait for its rows: half is left for the rows.
+	plenty     = refillTo / 2
 	fewestRead = 16
 )
 
@@ -370,7 +390,7 @@ func (m *Memory) unspill(l *Lane) bool {
 	if l.lowest != lastPlace {
 		return false
 	}
-	l.spilled, l.staying = false, false
+	l.spilled, l.staying, l.rowsIn, l.formerIn = false, false, engine.Set{}, engine.Set{}
 	l.all.spilled.Add(-1)
 	return true
 }

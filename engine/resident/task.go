@@ -21,6 +21,7 @@ type Task struct {
 	past         past
 	cancelled    bool             // a change under way has its record
 	forced       bool             // its row is forced: turn.Lane is that of the queue for such tasks
+	backlog      bool             // see Lanes.backlogQueueOf
 	ranged       bool             // its due lies in a range, whose row does not tell which are over
 	busy         bool             // counts in Timer.busy
 	version      uint32           // of the timer, which its attempt is made with
@@ -113,6 +114,7 @@ func (sh *shard) enlist(lv *Timer, k engine.Key, origin engine.Origin, row rowSt
 	t := &Task{timer: lv, row: row}
 	t.Key, t.Origin, t.Since = k, origin, k.Due
 	t.App, t.Name, t.Generation = lv.def.App, lv.def.Name, lv.def.Generation
+	t.backlog = lv.newest != nil && lv.newest.backlog && lv.newest.state == Queued
 	t.await(now)
 	sh.attach(t)
 	return t
@@ -134,8 +136,12 @@ func (t *Task) lane() *fair.Lane[*Task] {
 
 // renew makes its item of the queue. mu is held.
 func (t *Task) renew(now int64) {
-	t.turn.Again(t, t.lane(), now, uint8(t.timer.def.Priority))
-	if def := t.timer.def; def.Callback.Batch != nil {
+	def, lane := t.timer.def, t.lane()
+	if t.backlog {
+		lane = t.timer.laneMemory.all.backlogQueueOf(def)
+	}
+	t.turn.Again(t, lane, now, uint8(def.Priority))
+	if def.Callback.Batch != nil {
 		t.turn.Bytes = uint32(engine.MemberBytes(def))
 	}
 }

@@ -143,9 +143,9 @@ func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
 // another overlap than allow is that of their rows. mu is held.
 func (lv *Timer) isShut() bool {
 	if lv.def.Overlap != engine.OverlapAllow {
-		return lv.inMemory().isFull()
+		return lv.inMemory().isFull(lv.def.ID.Shard())
 	}
-	return lv.inMemory().isShut()
+	return lv.inMemory().isShut(lv.def.ID.Shard())
 }
 
 // inMemory is the memory of the timer's lane. The mu of its shard is held.

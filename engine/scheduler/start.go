@@ -73,7 +73,7 @@ func (e *Scheduler) waitInLanes(ctx context.Context, of engine.Set, upTo int64) 
 		return fmt.Errorf("cannot see what waits: %w", err)
 	}
 	for _, id := range waiting {
-		e.memory.Lanes.Of(id).Waits(engine.Place{})
+		e.memory.Lanes.Of(id).WaitsIn(of)
 	}
 	e.memory.Known(of)
 	return nil

@@ -1,0 +1,61 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// A node takes over from one that died, with timers of the same app and target as its own. Its
+// own calls stay on time: while the rows of the others are read slowly, and while their calls,
+// of which there are many more than the target takes at once, are made.
+func TestCallsBesideATakeover(t *testing.T) {
+	for _, access := range []string{"OwedIn", "none"} {
+		t.Run(access, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws := w.nodes(2)
+				defer endNodes(ws)
+				a, b := ws[0], ws[1]
+				a.start()
+				b.start()
+				time.Sleep(1300 * time.Millisecond)
+				makeSteady := func(x *world, n int) {
+					for i := range n {
+						s := every(100 * time.Millisecond)
+						s.StartAt = x.now() + 1000 + int64(i)
+						x.make(timer(fmt.Sprint(x.config.Node, "-", i), s, misfire(engine.MisfireAll, time.Hour)))
+						behaveAll(ws, fmt.Sprint(x.config.Node, "-", i), slow(20*time.Millisecond))
+					}
+				}
+				makeSteady(a, 40)
+				makeSteady(b, 5)
+				time.Sleep(4 * time.Second)
+				b.before.set(func(op string, _ any) error {
+					if op == access {
+						time.Sleep(500 * time.Millisecond)
+					}
+					return nil
+				})
+				a.kill()
+				time.Sleep(10 * time.Second)
+				own, other := int64(0), int64(0)
+				b.mu.Lock()
+				for _, c := range b.calls {
+					if late := c.at - c.key.Due; strings.HasPrefix(c.name, b.config.Node) {
+						own = max(own, late)
+					} else {
+						other = max(other, late)
+					}
+				}
+				b.mu.Unlock()
+				if own > 5 || other < 2000 {
+					t.Errorf("the node's own calls are up to %d ms late, those that it took over %d ms", own, other)
+				}
+				b.settle()
+			})
+		})
+	}
+}
