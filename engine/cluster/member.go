@@ -355,6 +355,9 @@ func (m *Member) handOver(ctx context.Context, given []engine.Handover) error {
 			}
 			err = m.ask(ctx, func(ctx context.Context) error { return m.cfg.Members.Give(ctx, m.cfg.Node.Life, given) })
 		}
+		if err == nil {
+			m.shards.gave(given)
+		}
 		if err == nil && m.cfg.Given != nil {
 			m.cfg.Given(m.cfg.Boot() - began)
 		}

@@ -29,8 +29,9 @@ type shards struct {
 }
 
 type held struct {
-	fence uint64
+	fence uint64 // also of a shard that the life has given: the last one
 	state holds
+	gone  int // of a given one: how many looks have shown the shard as the life's since
 }
 
 type holds uint8
@@ -39,6 +40,7 @@ const (
 	foreign holds = iota // another life's, or free
 	owned
 	ceded // the life does not call for it any more, and gives it away
+	given // … and the table has said that the shard is given
 )
 
 // owns reports whether the life owns a shard, and under which fence.
@@ -51,22 +53,31 @@ func (x *shards) owns(shard int) (fence uint64, ok bool) {
 
 // see brings the shards in line with what a look read. A Take in doubt that was carried
 // out shows here too. ErrFenced: a shard is not the life's any more, and the life did not
-// give it.
+// give it; or it is the life's again under the fence under which the life has given it, so
+// the table has gone back to an earlier state, and what it says of the shard is not true of
+// what the life has called since.
 func (x *shards) see(life uint64, read *[engine.Shards]engine.Holding) (gained []Gained, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for s := range read {
 		h, r := &x.held[s], &read[s]
 		same := r.Holder == life && r.Fence == h.fence
+		if h.gone++; h.state != given || !same {
+			h.gone = 0
+		}
 		switch {
+		case h.gone > 1: // the look that was under way when the shard was given may have read that it was not
+			return nil, fmt.Errorf("shard %d was given, and is not: the table has gone back: %w", s, engine.ErrFenced)
 		case h.state == owned && !same:
 			return nil, fmt.Errorf("shard %d is held by %x under fence %d: %w", s, r.Holder, r.Fence, engine.ErrFenced)
 		case h.state != foreign && same:
+		case r.Holder == life && r.Fence <= h.fence:
+			return nil, fmt.Errorf("shard %d was given under fence %d and is held under fence %d: the table has gone back: %w", s, h.fence, r.Fence, engine.ErrFenced)
 		case r.Holder == life:
-			*h = held{r.Fence, owned}
+			*h = held{fence: r.Fence, state: owned}
 			gained = append(gained, Gained{Shard: s, Fence: r.Fence, Clean: r.Clean, Former: r.Former})
 		default:
-			*h = held{}
+			h.state = foreign
 		}
 	}
 	return gained, nil
@@ -85,6 +96,17 @@ func (x *shards) cede(nodes []engine.Node, p *Plan, me, n int, heir func(name st
 		}
 	}
 	return given
+}
+
+// gave notes that the table has said that shards are given.
+func (x *shards) gave(list []engine.Handover) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range list {
+		if h := &x.held[list[i].Shard]; h.state == ceded && h.fence == list[i].Fence {
+			h.state = given
+		}
+	}
 }
 
 // free is since when a looker has seen each shard free.

@@ -57,6 +57,52 @@ func TestShardThatWasCeded(t *testing.T) {
 	}
 }
 
+// A table that goes back says that a life holds a shard under the fence under which the life gave
+// the shard, perhaps as clean. What the life has called since is not in the table: the life is over.
+func TestShardThatIsBack(t *testing.T) {
+	for _, fence := range []uint64{2, 3} {
+		var x shards
+		read := [engine.Shards]engine.Holding{7: {Holder: 1, Fence: 3}}
+		plan := Plan{7: 1}
+		if _, err := x.see(1, &read); err != nil {
+			t.Fatal(err)
+		}
+		x.cede([]engine.Node{{Name: "a"}, {Name: "b"}}, &plan, 0, handed, func(string) bool { return true })
+		read[7] = engine.Holding{Holder: 2, Fence: 4}
+		if _, err := x.see(1, &read); err != nil {
+			t.Fatal(err)
+		}
+		read[7] = engine.Holding{Holder: 1, Fence: fence, Clean: true}
+		if gained, err := x.see(1, &read); !errors.Is(err, engine.ErrFenced) || len(gained) > 0 {
+			t.Errorf("under fence %d: gained %v, %v", fence, gained, err)
+		}
+	}
+}
+
+// The table goes back right after it has said that a shard is given: no look has shown the shard as
+// another's, and none ever will. One look may have begun before the gift.
+func TestGiftThatIsLost(t *testing.T) {
+	var x shards
+	read := [engine.Shards]engine.Holding{7: {Holder: 1, Fence: 3}}
+	plan := Plan{7: 1}
+	if _, err := x.see(1, &read); err != nil {
+		t.Fatal(err)
+	}
+	list := x.cede([]engine.Node{{Name: "a"}, {Name: "b"}}, &plan, 0, handed, func(string) bool { return true })
+	for range 3 { // it takes its time
+		if _, err := x.see(1, &read); err != nil {
+			t.Error(err)
+		}
+	}
+	x.gave(list)
+	if _, err := x.see(1, &read); err != nil {
+		t.Errorf("by a look that began before the gift: %v", err)
+	}
+	if _, err := x.see(1, &read); !errors.Is(err, engine.ErrFenced) {
+		t.Errorf("by the next look: %v", err)
+	}
+}
+
 // A shard that was taken and freed between two looks counts as free from the second on.
 func TestFreeSince(t *testing.T) {
 	var f free

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"maps"
+	mrand "math/rand/v2"
 	"slices"
 	"time"
 
@@ -148,7 +149,7 @@ func (m *Members) Give(_ context.Context, life uint64, shards []engine.Handover)
 				h.Former = life
 			}
 			m.holders[g.Shard] = h
-			m.moves++
+			m.countMove()
 		}
 	}
 	return nil
@@ -203,7 +204,11 @@ func (m *Members) held(life uint64) (shards []int) {
 // hold changes the holder of a shard, and shuts out the former holder.
 func (m *Members) hold(shard int, owner string, h engine.Holding) {
 	m.holders[shard] = h
-	m.moves++
+	m.countMove()
 	m.cold.shards[shard].Fence++
 	m.cold.shards[shard].Owner = owner
 }
+
+// countMove notes that a shard was taken or freed. The moves grow by a random number, so that
+// one that a node knows does not come again when the table goes back (Snapshot).
+func (m *Members) countMove() { m.moves += 1 + mrand.Uint64N(1<<20) }

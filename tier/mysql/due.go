@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -90,7 +91,10 @@ func (s *Store) due(ctx context.Context, of engine.Set, kind int, from, to int64
 	}
 }
 
-// Raise stores new lower bounds, each for one version of its timer.
+// Raise stores new lower bounds, each for one version of its timer. A bound says that all dues
+// before it are over, or owed. In a database that went back that is not so, and this life may be
+// about to end for it; so shards are looked at as by a mark. Timers in shards that this life does
+// not hold any more are left to the next owner.
 func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
 	bounds = slices.Clone(bounds)
 	slices.SortStableFunc(bounds, func(a, b engine.Bound) int { return compareKeys(engine.Key{Timer: a.ID}, engine.Key{Timer: b.ID}) })
@@ -104,7 +108,13 @@ func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
 		}
 	}
 	for part := range slices.Chunk(raised, keyedRows) {
-		err := s.write(ctx, "raise the bounds of what is due", slotRaise, func(t *transaction) error { return raise(t, part) })
+		err := s.write(ctx, "raise the bounds of what is due", slotRaise, func(t *transaction) error {
+			held, err := s.ofHeld(t, part)
+			if err != nil || len(held) == 0 {
+				return cmp.Or(err, error(errNothing))
+			}
+			return raise(t, held)
+		})
 		if err != nil {
 			return err
 		}
@@ -115,6 +125,40 @@ func (s *Store) Raise(ctx context.Context, bounds []engine.Bound) error {
 		}
 	}
 	return nil
+}
+
+// ofHeld are the bounds of timers in shards that this life holds. It returns an error if the
+// database has lost what this life has stored of one of the shards.
+func (s *Store) ofHeld(t *transaction, bs []engine.Bound) (held []engine.Bound, err error) {
+	mine := s.life.Load()
+	if mine == nil || len(bs) == 0 {
+		return bs, nil
+	}
+	var of engine.Set
+	for i := range bs {
+		of = of.Union(engine.SetOf(bs[i].ID.Shard()))
+	}
+	here, lost := engine.Set{}, false
+	q := fmt.Sprintf("SELECT shard,watermark FROM shards WHERE %s AND holder=%d", inShards(slices.Collect(of.All())...), mine.id)
+	err = t.scan(q, func(rows *sql.Rows) error {
+		var i int
+		var w int64
+		if err := rows.Scan(&i, &w); err != nil {
+			return err
+		}
+		if i < 0 || i >= engine.Shards {
+			return &rowError{damaged("shards", i, errNoShard)}
+		}
+		here, lost = here.Union(engine.SetOf(i)), lost || w < s.marked[i].Load()
+		return nil
+	})
+	if err == nil && lost {
+		err = errWentBack
+	}
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(bs), func(b engine.Bound) bool { return !here.Has(b.ID.Shard()) }), nil
 }
 
 func raise(t *transaction, bs []engine.Bound) error {

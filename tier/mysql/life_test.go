@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"xtimer/engine"
@@ -121,6 +122,78 @@ func TestDatabaseWentBack(t *testing.T) {
 	}
 	if err := s.Settle(t.Context(), st); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestWriteAfterTheDatabaseWentBack: whatever a process has written is lost, its next write of that
+// kind is refused. A settle without marks leaves no other trace: the row of a timer that is behind.
+func TestWriteAfterTheDatabaseWentBack(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	o := engine.Owed{Key: engine.Key{Timer: 1, Due: benchNow}, NotBefore: benchNow}
+	settle := func() error {
+		return s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: []engine.Owed{o}})
+	}
+	for range 2 {
+		if err := settle(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []string{"UPDATE fences SET n=n-1 WHERE n>0", "DELETE FROM owed"} {
+		if _, err := s.db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var f *engine.Fault
+	if err := settle(); !errors.Is(err, engine.ErrFenced) || !errors.As(err, &f) || f.Code != "database_went_back" {
+		t.Error(err)
+	}
+	mustTake(t, s)
+	if err := settle(); err != nil {
+		t.Errorf("the next life: %v", err)
+	}
+}
+
+// TestRaiseAfterTheDatabaseWentBack: a bound says that all dues before it are over. A process
+// whose database has lost what the process stored raises none, and ends; and none of a timer in
+// a shard that another has.
+func TestRaiseAfterTheDatabaseWentBack(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	mustApply(t, s, create(recurringTimer(1)))
+	shard := engine.TimerID(1).Shard()
+	st := &engine.Settlement{Owner: "n", Marks: []engine.Mark{{Shard: shard, Fence: 1, W: benchNow}}}
+	if err := s.Settle(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	raise := func() error {
+		return s.Raise(t.Context(), []engine.Bound{{ID: 1, Version: 1, Due: benchNow + dayMs}})
+	}
+	bound := func() (at int64) {
+		t.Helper()
+		if err := s.db.QueryRow("SELECT bound FROM timers WHERE id=1").Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	exec := func(q string) {
+		t.Helper()
+		if _, err := s.db.Exec(fmt.Sprintf("UPDATE shards SET %s WHERE shard=%d", q, shard)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("holder=holder+1")
+	if err := raise(); err != nil || bound() == benchNow+dayMs {
+		t.Errorf("the shard is another's: %v, the bound %d", err, bound())
+	}
+	exec("holder=holder-1,watermark=watermark-1")
+	var f *engine.Fault
+	if err := raise(); !errors.Is(err, engine.ErrFenced) || !errors.As(err, &f) || f.Code != "database_went_back" || bound() == benchNow+dayMs {
+		t.Errorf("the watermark is lost: %v, the bound %d", err, bound())
+	}
+	exec("watermark=watermark+1")
+	if err := raise(); err != nil || bound() != benchNow+dayMs {
+		t.Errorf("all is there: %v, the bound %d", err, bound())
 	}
 }
 

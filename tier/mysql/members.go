@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	mrand "math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
@@ -386,5 +387,9 @@ func moveShards(t *transaction, holder uint64, of engine.Set, set func(b []byte)
 	return countMove(t)
 }
 
-// countMove notes that shards were taken or freed. It is the last statement of a transaction.
-func countMove(t *transaction) error { return t.run("UPDATE cluster SET moves=moves+1 WHERE one=1") }
+// countMove notes that shards were taken or freed. It is the last statement of a transaction. The
+// moves grow by a random number: where the database goes back, as a failover that loses commits
+// has it, the number that a node knows does not come again for other holders.
+func countMove(t *transaction) error {
+	return t.run(fmt.Sprintf("UPDATE cluster SET moves=moves+%d WHERE one=1", 1+mrand.Uint64N(1<<20)))
+}

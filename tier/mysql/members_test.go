@@ -255,6 +255,25 @@ func TestEvictWaits(t *testing.T) {
 	}
 }
 
+// TestMovesAfterTheDatabaseWentBack: the number of moves that a node knows does not come again
+// for other holders when the database goes back and shards move anew.
+func TestMovesAfterTheDatabaseWentBack(t *testing.T) {
+	a := nodes(t, "a")[0]
+	before := a.look().Moves
+	a.ok(a.take(1))
+	known := a.look().Moves
+	for _, q := range []string{fmt.Sprintf("UPDATE cluster SET moves=%d", before), "UPDATE shards SET holder=0,fence=0 WHERE shard=1"} {
+		_, err := a.db.Exec(q)
+		a.ok(err)
+	}
+	a.ok(a.take(2))
+	seen, err := a.table.Look(t.Context(), known)
+	a.ok(err)
+	if seen.Shards == nil {
+		t.Errorf("there are %d moves again: the node does not see that shard 1 is free", known)
+	}
+}
+
 // TestMembersDeadlock: an eviction that the server gives up for another transaction is made
 // again.
 func TestMembersDeadlock(t *testing.T) {

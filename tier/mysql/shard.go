@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -93,9 +94,13 @@ var errTaken = fmt.Errorf("%w: %w", engine.ErrFenced, &engine.Fault{
 // another life, and the next transaction fails. The row is written, and not only locked,
 // because a cluster that certifies transactions (Galera, Group Replication) compares only
 // writes: two of its members could each grant the lock.
+//
+// The row has at least the n that the life has committed there. If not, the database has gone
+// back, and what the life goes by is not stored: the life is over.
 type life struct {
-	node string
-	id   uint64 // not 0
+	node    string
+	id      uint64                  // not 0
+	counted [slotsMade]atomic.Int64 // n of each slot, as committed
 }
 
 // The slots of a process, from Store.slots on: writers of one slot wait for each other.
@@ -139,14 +144,31 @@ func (l *life) begin(t *transaction) error {
 
 // own adds 1 to n in the row of a slot.
 func (l *life) own(t *transaction, slot int64) error {
-	b := appendInt(append(t.buf[:0], "UPDATE fences SET n=n+1 WHERE slot="...), slot)
-	b = appendBytes(append(b, " AND node="...), l.node)
-	t.buf = strconv.AppendUint(append(b, " AND life="...), l.id, 10)
-	n, err := t.affect(string(t.buf))
-	if err == nil && n != 1 {
-		err = errTaken
+	of := strconv.AppendUint(append(appendBytes(append(appendInt([]byte(" WHERE slot="), slot), " AND node="...), l.node), " AND life="...), l.id, 10)
+	b := append(append(t.buf[:0], "UPDATE fences SET n=LAST_INSERT_ID(n+1)"...), of...)
+	t.buf = appendInt(append(b, " AND n>="...), l.counted[slot].Load())
+	res, err := t.exec(string(t.buf))
+	if err != nil {
+		return err
 	}
-	return err
+	rows, err := res.RowsAffected()
+	if err == nil && rows == 1 {
+		t.life, t.slot = l, slot
+		t.n, err = res.LastInsertId()
+		return err
+	}
+	found := false
+	err = cmp.Or(err, t.scan("SELECT n FROM fences"+string(of), func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(&t.n)
+	}))
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return errWentBack
+	}
+	return errTaken
 }
 
 // own adds 1 to n in the row of a slot, see life. It does nothing in a store that has taken

@@ -23,6 +23,10 @@ type transaction struct {
 	// proof is a row of changes that this transaction inserted. If the commit gets no
 	// answer, the row shows whether it was made.
 	proof proof
+	// life adds to a row of fences in it: n is what slot has then. nil: none does.
+	life *life
+	slot int64
+	n    int64
 }
 
 // proof is a row of changes. Its number alone proves nothing: a server that was
@@ -105,6 +109,10 @@ func (s *Store) attempt(ctx context.Context, f func(*transaction) error) (made b
 	err = tx.Commit()
 	if err == nil {
 		s.newest.committed(t.created, t.noted)
+		if t.life != nil {
+			counted := &t.life.counted[t.slot]
+			counted.Store(max(counted.Load(), t.n))
+		}
 		return true, nil
 	}
 	_ = tx.Rollback()
