@@ -55,6 +55,9 @@
 // target (BacklogLane): so what comes on time has turns, too. The lane of a backlog takes
 // at most half of the places of its target while calls begin there that are on time.
 //
+// A gate with one place, which a task keeps until its end, keeps order: its items go by their dues, whatever
+// their lanes, and none goes before what is due earlier and is not in the queue yet (order.go).
+//
 // Tasks that may share a call have lanes of their own (BatchLane). A place is for a call there:
 // the worker that has it takes more items of the lane. One call at a time takes its items, and
 // at most four are in flight, so that those which come meanwhile fill the next. A gate counts a

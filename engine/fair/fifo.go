@@ -7,6 +7,7 @@ type Item[T any] struct {
 	Value    T
 	Lane     *Lane[T]
 	Ready    int64  // since when it could run (Unix ms)
+	Due      int64  // its place in the order of a gate that keeps one (Unix ms); 0: Ready
 	Priority uint8  // 0…9
 	Bytes    uint32 // what it takes in a call of many items; for a BatchLane
 

@@ -22,6 +22,7 @@ type gate[T any] struct {
 	users  int            // lanes that name it
 	stands int            // of them, that stand for a place
 	lanes  heap[*Lane[T]] // of them, that it holds
+	marks  heap[*Lane[T]] // of them, by their first marks
 	wake   int            // its place in Queue.wakes; -1: not there
 	goesOn bool           // look lets out more lanes, and until then nobody does
 	asks   *asks          // of the owner of the key; nil: its calls are not granted by one
@@ -44,6 +45,9 @@ type held[T any] struct {
 	since time.Duration
 	cause int // of sums, which grows since then
 	sums  []HoldSum
+
+	marks  []int // for each of gates, its place in the marks there
+	marked bool  // it has one
 }
 
 // atOnce is how many lanes change their gates, or are let out of one, while mu is held: some
@@ -96,9 +100,11 @@ func (q *Queue[T]) resolve(l *Lane[T], now time.Duration) {
 		former = l.held.gates
 	}
 	if slices.Equal(gates, former) {
+		q.reorder(l)
 		return
 	}
 	q.unhold(l, now)
+	q.unmark(l, now)
 	q.standsAt(l, -1)
 	for _, g := range former {
 		g.leaves(l)
@@ -114,6 +120,11 @@ func (q *Queue[T]) resolve(l *Lane[T], now time.Duration) {
 	default:
 		l.held.gates = gates
 	}
+	if l.held != nil {
+		l.held.marks = slices.Repeat([]int{-1}, len(gates))
+	}
+	q.mark(l, now)
+	q.reorder(l)
 	l.limited.Store(len(gates) > 0)
 	q.standsAt(l, 1)
 	for _, g := range former {
@@ -160,7 +171,7 @@ func (q *Queue[T]) gate(n flow.Name, now time.Duration) *gate[T] {
 // passes reports whether every gate of a lane with items admits the next one; else one
 // of them holds the lane. mu is held.
 func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
-	g, by := l.refused(now)
+	g, by := q.refused(l, now)
 	if g == nil {
 		q.unhold(l, now)
 		return true
@@ -170,9 +181,12 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 		q.unhold(l, now)
 		h.at, h.since, h.cause = g, now, l.sum(by, g.name)
 		q.held[by] += l.waiting
+		q.mark(l, now)
 	}
 	first := key{0, l.rank}
 	switch {
+	case g.keepsOrder() && l.counts(g):
+		first.order = l.turn(g)
 	case g.name.Kind == flow.OfQuota:
 		first.cost = l.calls // the lanes of an app share evenly
 	case l.name.forced:
@@ -186,10 +200,9 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 
 // refused is the gate that does not admit the next item of a lane, nil for none, and why:
 // of several, the one that comes first in the order of causes.
-func (l *Lane[T]) refused(now time.Duration) (at *gate[T], by flow.By) {
-	it := l.next()
+func (q *Queue[T]) refused(l *Lane[T], now time.Duration) (at *gate[T], by flow.By) {
 	for _, g := range l.held.gates {
-		if b, _ := g.Ask(now, it.keeps(g)); b != flow.ByNone && (b == flow.ByPause || l.counts(g)) && (at == nil || b < by) {
+		if b, _ := q.ask(g, l, now); b != flow.ByNone && (b == flow.ByPause || l.counts(g)) && (at == nil || b < by) {
 			at, by = g, b
 		}
 	}
@@ -207,6 +220,7 @@ func (q *Queue[T]) unhold(l *Lane[T], now time.Duration) {
 	s.Took += now - h.since
 	q.held[s.By] -= l.waiting
 	h.at = nil
+	q.mark(l, now)
 }
 
 // standsAt counts a lane that stands for a place at its gates, or does not any more. mu is
@@ -251,7 +265,7 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 			return
 		}
 		l := g.lanes.entries[0].member
-		if at, _ := l.refused(now); at == g {
+		if at, _ := q.refused(l, now); at == g {
 			break
 		}
 		q.unhold(l, now)
@@ -266,7 +280,7 @@ func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
 	at := flow.Never
 	g.goesOn = false
 	if g.stands == 0 && !g.lanes.empty() {
-		_, at = g.Ask(now, g.lanes.entries[0].member.next().keeps(g))
+		_, at = q.ask(g, g.lanes.entries[0].member, now)
 	}
 	if at == flow.Never {
 		q.wakes.drop(&g.wake)
@@ -322,7 +336,7 @@ func (q *Queue[T]) through(l *Lane[T], it *Item[T], now time.Duration) (ps []pas
 		return nil
 	}
 	if it.gated == nil { // it came before the gates
-		it.gated = &gated[T]{}
+		it.gated = newGated[T]()
 	}
 	it.gated.end(l, now)
 	for _, g := range l.held.gates {
@@ -347,46 +361,5 @@ func (q *Queue[T]) back(ps []pass[T], res Result, now time.Duration) {
 		q.noteBreaker(p.gate)
 		q.admit(p.gate, now)
 		q.gave(p.gate, res.Close, now)
-	}
-}
-
-// Leave gives the places back that an item has kept, which does not wait any more.
-func (q *Queue[T]) Leave(it *Item[T]) {
-	if it.gated == nil || len(it.gated.kept) == 0 {
-		return
-	}
-	now := q.now()
-	q.mu.Lock()
-	for _, g := range it.gated.kept {
-		g.Leave()
-		q.admit(g, now)
-		q.gave(g, 0, now)
-	}
-	it.gated.kept = nil
-	out := q.dispatch(now, nil)
-	q.mu.Unlock()
-	deliver(out)
-}
-
-// Keep has an item keep the places that it had before a start, whether or not there are as
-// many.
-func (q *Queue[T]) Keep(it *Item[T]) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if it.Lane.dead {
-		it.Lane = q.laneLocked(it.Lane.name)
-	}
-	if it.Lane.held == nil || it.Lane.name.forced {
-		return
-	}
-	if it.gated == nil {
-		it.gated = &gated[T]{}
-	}
-	for _, g := range it.Lane.held.gates {
-		if g.Gate.Keeps() && !it.keeps(g) {
-			g.Gate.Keep()
-			q.gave(g, 0, q.now())
-			it.gated.kept = append(it.gated.kept, g)
-		}
 	}
 }

@@ -22,7 +22,10 @@ type gated[T any] struct {
 	marks []time.Duration // sums of the lane when the item came
 	kept  []*gate[T]      // at which it has a place until Leave
 	sums  []HoldSum       // what held it, since it was handed out
+	place int             // in the line of its lane; -1: it is not there
 }
+
+func newGated[T any](kept ...*gate[T]) *gated[T] { return &gated[T]{kept: kept, place: -1} }
 
 // keeps reports whether the item has a place at a gate that it keeps.
 func (it *Item[T]) keeps(g *gate[T]) bool {
@@ -31,6 +34,47 @@ func (it *Item[T]) keeps(g *gate[T]) bool {
 
 // Keeps reports whether the item has places that it keeps until Leave.
 func (it *Item[T]) Keeps() bool { return it.gated != nil && len(it.gated.kept) > 0 }
+
+// Leave gives the places back that an item has kept, which does not wait any more.
+func (q *Queue[T]) Leave(it *Item[T]) {
+	if it.gated == nil || len(it.gated.kept) == 0 {
+		return
+	}
+	now := q.now()
+	q.mu.Lock()
+	for _, g := range it.gated.kept {
+		g.Leave()
+		q.admit(g, now)
+		q.gave(g, 0, now)
+	}
+	it.gated.kept = nil
+	out := q.dispatch(now, nil)
+	q.mu.Unlock()
+	deliver(out)
+}
+
+// Keep has an item keep the places that it had before a start, whether or not there are as
+// many.
+func (q *Queue[T]) Keep(it *Item[T]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it.Lane.dead {
+		it.Lane = q.laneLocked(it.Lane.name)
+	}
+	if it.Lane.held == nil || it.Lane.name.forced {
+		return
+	}
+	if it.gated == nil {
+		it.gated = newGated[T]()
+	}
+	for _, g := range it.Lane.held.gates {
+		if g.Gate.Keeps() && !it.keeps(g) {
+			g.Gate.Keep()
+			q.gave(g, 0, q.now())
+			it.gated.kept = append(it.gated.kept, g)
+		}
+	}
+}
 
 // Held is what held the item before it was handed out.
 func (it *Item[T]) Held() []HoldSum {
@@ -45,7 +89,7 @@ func (it *Item[T]) Again(value T, l *Lane[T], ready int64, priority uint8) {
 	was := it.gated
 	*it = Item[T]{Value: value, Lane: l, Ready: ready, Priority: priority}
 	if was != nil && len(was.kept) > 0 {
-		it.gated = &gated[T]{kept: was.kept}
+		it.gated = newGated(was.kept...)
 	}
 }
 
@@ -86,7 +130,7 @@ func (l *Lane[T]) sum(by flow.By, n flow.Name) int {
 // mark notes what the lane has been held for when an item comes.
 func (it *Item[T]) mark(l *Lane[T], now time.Duration) {
 	if it.gated == nil {
-		it.gated = &gated[T]{}
+		it.gated = newGated[T]()
 	}
 	g, h := it.gated, l.held
 	g.sums, g.marks = nil, make([]time.Duration, len(h.sums))

@@ -20,7 +20,8 @@ type Lane[T any] struct {
 	app    *app[T]
 	target *target[T]
 
-	rows    [keepers + 1]fifo[T] // by priority
+	rows    [inOrder + 1]fifo[T] // by priority
+	line    *line[T]             // those of inOrder by due; nil: they wait by priority
 	filled  uint16               // which rows have items
 	waiting int
 	calls   int // in flight
@@ -34,9 +35,11 @@ type Lane[T any] struct {
 	place   int      // in the lanes of its app's share of the pool; -1: it has none
 	held    *held[T] // what it knows of its gates; nil: it has none
 	limited atomic.Bool
-	bytes   int      // of the items that wait
-	gathers bool     // a call has still to take its items
-	filling *filling // a call waits for more items; nil: none does
+	ordered atomic.Bool    // it has a line
+	outside heap[*Mark[T]] // by their instants
+	bytes   int            // of the items that wait
+	gathers bool           // a call has still to take its items
+	filling *filling       // a call waits for more items; nil: none does
 
 	came  uint32     // how many items have come
 	marks []*Item[T] // some of those that wait, as they came: see waiting.go
@@ -59,9 +62,23 @@ type laneName struct {
 // others, which may wait for it.
 const keepers = 10
 
-// row is the one that an item waits in.
+// rowOf is the row that an item is to wait in.
+func (l *Lane[T]) rowOf(it *Item[T]) int {
+	switch {
+	case it.Keeps():
+		return keepers
+	case l.line != nil:
+		return inOrder
+	}
+	return int(it.Priority)
+}
+
+// row is the row that an item waits in.
 func (it *Item[T]) row() int {
-	if it.Keeps() {
+	switch {
+	case it.gated != nil && it.gated.place >= 0:
+		return inOrder
+	case it.Keeps():
 		return keepers
 	}
 	return int(it.Priority)
@@ -69,12 +86,23 @@ func (it *Item[T]) row() int {
 
 // push adds an item and reports whether it goes next.
 func (l *Lane[T]) push(it *Item[T]) bool {
-	p := it.row()
-	l.rows[p].push(it)
 	it.waits = true
 	l.waiting++
 	l.bytes += int(it.Bytes)
 	l.target.waiting++
+	return l.put(it)
+}
+
+// put has an item wait in its row and reports whether it goes next.
+func (l *Lane[T]) put(it *Item[T]) bool {
+	p := l.rowOf(it)
+	l.rows[p].push(it)
+	if p == inOrder {
+		l.line.push(it)
+		l.filled |= 1 << p
+		l.look()
+		return l.next() == it
+	}
 	if l.filled&(1<<p) != 0 {
 		return false
 	}
@@ -89,13 +117,16 @@ func (l *Lane[T]) remove(it *Item[T]) {
 	if it.marked {
 		l.unmark(it)
 	}
-	next := l.rows[p].first == it
+	next := l.first(p) == it
 	l.rows[p].remove(it)
+	if p == inOrder {
+		l.line.items.drop(&it.gated.place)
+	}
 	it.waits = false
 	l.waiting--
 	l.bytes -= int(it.Bytes)
 	l.target.waiting--
-	if l.rows[p].first == nil {
+	if l.first(p) == nil {
 		l.filled &^= 1 << p
 	}
 	if next {
@@ -108,17 +139,32 @@ func (l *Lane[T]) look() {
 	l.rank = math.MaxInt64
 	for rows := l.filled; rows != 0; rows &= rows - 1 {
 		p := bits.TrailingZeros16(rows)
-		if r := l.rows[p].first.Ready - int64(p)*ageing; r <= l.rank {
+		r := l.first(p).Ready - int64(p)*ageing
+		if p == inOrder {
+			r = l.first(p).due() - usual*ageing
+		}
+		if r <= l.rank {
 			l.rank, l.row = r, p
 		}
 	}
-	if l.filled>>keepers != 0 {
+	if l.filled>>keepers&1 != 0 {
 		l.rank, l.row = math.MinInt64, keepers
 	}
 }
 
+// first is the item of a row that goes first, nil for none.
+func (l *Lane[T]) first(row int) *Item[T] {
+	switch {
+	case row != inOrder:
+		return l.rows[row].first
+	case l.line.items.empty():
+		return nil
+	}
+	return l.line.items.entries[0].member
+}
+
 // next is the item that goes next; the lane is not empty.
-func (l *Lane[T]) next() *Item[T] { return l.rows[l.row].first }
+func (l *Lane[T]) next() *Item[T] { return l.first(l.row) }
 
 // kind is the pool that the lane belongs to.
 func (l *Lane[T]) kind(now time.Duration) int {

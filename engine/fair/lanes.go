@@ -71,7 +71,7 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 // apps and targets without lanes. mu is held.
 func (q *Queue[T]) prune() {
 	for n, l := range q.lanes {
-		if l.waiting > 0 || l.target.calls > 0 {
+		if l.waiting > 0 || l.target.calls > 0 || !l.outside.empty() {
 			continue
 		}
 		delete(q.lanes, n)

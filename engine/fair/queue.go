@@ -53,9 +53,12 @@ type Queue[T any] struct {
 	wakes heap[*gate[T]] // by when they are to be looked at
 	wants heap[*gate[T]] // by when their owners are to be asked
 	alone bool           // see SetAlone
-	timer *time.Timer
-	armed time.Duration    // when timer fires; 0: it does not
-	held  [flow.Causes]int // items in lanes that are held, by what holds them
+	known int64          // see SetKnown
+	// unknown: it has held a lane, which is to go on when it moves.
+	unknown bool
+	timer   *time.Timer
+	armed   time.Duration    // when timer fires; 0: it does not
+	held    [flow.Causes]int // items in lanes that are held, by what holds them
 	// broken are the gates whose breaker is not closed.
 	broken map[flow.Name]struct{}
 }
@@ -65,7 +68,7 @@ func New[T any](cfg Config[T]) *Queue[T] {
 	return &Queue[T]{
 		cfg: cfg, started: time.Now(), places: cfg.Places, bounds: bounds{cfg.PerApp, cfg.PerTarget},
 		apps: map[string]*app[T]{}, targets: map[string]*target[T]{}, lanes: map[laneName]*Lane[T]{}, gates: map[flow.Name]*gate[T]{},
-		broken: map[flow.Name]struct{}{},
+		broken: map[flow.Name]struct{}{}, known: None,
 	}
 }
 
@@ -313,6 +316,7 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 		q.list(t)
 	}
 	q.stand(l.app)
+	q.lead(l, now)
 	if l.held != nil && stood != stands {
 		q.stoodAt(l, stands, now)
 	}

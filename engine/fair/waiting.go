@@ -22,7 +22,7 @@ import (
 const (
 	// ofForced is the row of the list for forced items: whatever their priority, they go first when
 	// the pause ends that holds them.
-	ofForced = keepers + 1
+	ofForced = inOrder + 1
 	// marking: one item of a lane in so many is a mark, which a reader goes on from.
 	marking = 256
 	// looksAtOnce is how many items a reader looks at while mu is held.
@@ -154,8 +154,11 @@ func (r *keyReader[T]) set(h *head[T], it *Item[T]) bool {
 		return false
 	}
 	h.item, h.came, h.round, h.rank = it, it.came, r.round, it.Ready-int64(h.row)*ageing
-	if h.of >= keepers {
+	switch h.of {
+	case keepers, ofForced:
 		h.rank = math.MinInt64
+	case inOrder:
+		h.rank = it.due() - usual*ageing
 	}
 	return true
 }

@@ -315,11 +315,12 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 // its lane has no room for, and a retry that is far or whose lane is crowded. A far
 // retry comes back through the migrator, the others through refill. mu is held.
 func (t *Task) mayLeave(horizon int64) bool {
-	if t.row == rowStale || t.timer.frozen || t.turn.Keeps() {
+	if t.row == rowStale || t.timer.frozen {
 		return false
 	}
-	return t.state == Leaving && !t.Lane.stays() ||
+	mayLeave := t.state == Leaving && !t.Lane.stays() ||
 		t.state == Retrying && t.timer.def.Overlap == engine.OverlapAllow && (t.NotBefore >= horizon || t.Lane.crowded())
+	return mayLeave && !t.turn.Keeps() // last: the item of another task may be on its way into the queue
 }
 
 // GiveBack undoes a capture that was not stored: the tasks are owed in memory

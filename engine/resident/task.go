@@ -141,6 +141,7 @@ func (t *Task) renew(now int64) {
 		lane = t.timer.laneMemory.all.backlogQueueOf(def)
 	}
 	t.turn.Again(t, lane, now, uint8(def.Priority))
+	t.turn.Due = t.place().NotBefore
 	if def.Callback.Batch != nil {
 		t.turn.Bytes = uint32(engine.MemberBytes(def))
 	}
@@ -168,8 +169,15 @@ func (m *Memory) forget(sh *shard, t *Task) {
 	t.move(Gone)
 }
 
-// detach takes an unfinished task out of its timer's list, the queue and the wheel. mu is held.
+// detach takes an unfinished task out of its timer's list, the queue and the wheel, and gives back the
+// places that it keeps. mu is held.
 func (m *Memory) detach(sh *shard, t *Task) {
+	m.takeOut(sh, t)
+	m.Queue.Leave(&t.turn)
+}
+
+// takeOut is detach for a task that keeps its places. mu is held.
+func (m *Memory) takeOut(sh *shard, t *Task) {
 	t.timer.remove(t)
 	switch t.state {
 	case Queued:
@@ -179,7 +187,6 @@ func (m *Memory) detach(sh *shard, t *Task) {
 	case Leaving:
 		t.Lane.left(t)
 	}
-	m.Queue.Leave(&t.turn)
 	t.Lane.leave()
 	sh.dismiss(t.timer)
 }
@@ -187,9 +194,14 @@ func (m *Memory) detach(sh *shard, t *Task) {
 // ends gives a task its final status; it stays in memory until it is settled. freed:
 // see leave. mu is held.
 func (m *Memory) ends(sh *shard, t *Task, status engine.TaskStatus, reason string, now int64) (freed *Task) {
-	m.detach(sh, t)
+	m.takeOut(sh, t)
 	t.move(Done)
 	freed = t.leave(now)
+	if freed != nil && t.lane().IsOrdered() { // it stands there before the place goes to another
+		m.Enqueue([]*Task{freed})
+		freed = nil
+	}
+	m.Queue.Leave(&t.turn)
 	t.Status, t.Reason, t.Ended, t.NotBefore = status, reason, now, 0
 	t.encoded = engine.EncodeTask(&t.Task)
 	sh.done++
