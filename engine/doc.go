@@ -52,6 +52,7 @@
 //	memory     engine/resident  the timers and tasks that are in memory, in 256 shards; state.go draws a task's way
 //	due        resident/add.go    wheel → tasks; each timer's next due back into the wheel
 //	           resident/lanes.go  what of a lane waits in memory; the rest are rows, see refill.go
+//	           resident/order.go  what of a key whose tasks go in order is due, and not in the queue
 //	           engine/fair    fair turns: limits per target and app, priority with ageing
 //	call       bodies.go      the body of a call is read when the call is near
 //	           executor.go    begin → journal → call; policy/retry.go: what follows

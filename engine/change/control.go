@@ -273,6 +273,10 @@ func (e *Maker) run(ctx context.Context, id engine.TimerID, match uint32, force 
 		return engine.Key{}, err
 	}
 	now := e.now()
+	if !force {
+		release = e.expects(t, now, release)
+		over = release
+	}
 	k := engine.Key{Timer: id, Due: now}
 	for ; ; k.Due++ {
 		if p.Hits(k.Due) {
@@ -296,6 +300,9 @@ func (e *Maker) run(ctx context.Context, id engine.TimerID, match uint32, force 
 	o := engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromManual, NotBefore: k.Due, Lane: t.Lane()}
 	if force {
 		o.Lane = t.ForcedLane()
+	}
+	if e.memory.IsGated(t) {
+		o.Held = 1
 	}
 	over = func() {} // oweNow's
 	return k, e.oweNow(ctx, t, o, release)
@@ -340,6 +347,7 @@ func (e *Maker) Redrive(ctx context.Context, k engine.Key) error {
 	}
 	n := *was
 	now := e.now()
+	release = e.expects(t, now, release)
 	n.Status, n.Reason, n.Ended, n.Origin, n.Generation = engine.Waiting, "", 0, engine.FromRedrive, t.Generation
 	n.Base, n.Since, n.NotBefore, n.DueLast, n.Count = n.LastAttempt(), now, now, 0, 0
 	n.Dismissed, n.DismissedBy = 0, ""

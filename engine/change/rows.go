@@ -14,6 +14,16 @@ func (e *Maker) isTaken(ctx context.Context, k engine.Key) (bool, error) {
 	return e.HadTask(ctx, k)
 }
 
+// expects has tasks that are due later wait, where order is kept, for one that is requested now, until it is
+// over.
+func (e *Maker) expects(t *engine.Timer, now int64, over func()) func() {
+	come := e.memory.Expect(t, &engine.Owed{NotBefore: now, Lane: t.Lane()})
+	return func() {
+		come()
+		over()
+	}
+}
+
 // oweNow commits a row, takes it into memory and ends the claim of its timer,
 // which it keeps while the commit is in doubt.
 func (e *Maker) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, release func()) error {
@@ -25,7 +35,7 @@ func (e *Maker) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, rele
 				return row != nil && row.To == 0, err
 			})
 			if made {
-				if err := e.memory.AddStored(t, o); err != nil {
+				if err := e.memory.AddRequested(t, o); err != nil {
 					e.log.Error("cannot take in a task; the next start will", "task", o.Key, "error", err)
 				}
 			}
@@ -37,5 +47,5 @@ func (e *Maker) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, rele
 	if err != nil {
 		return err
 	}
-	return e.memory.AddStored(t, o)
+	return e.memory.AddRequested(t, o)
 }

@@ -212,6 +212,9 @@ type Row struct {
 // the one that is under way.
 func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-chan struct{}, err error) {
 	k, def := r.Key, r.Timer
+	if def != nil && r.ByLane {
+		m.Lanes.Identify(def)
+	}
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	lv := sh.timers[k.Timer]
@@ -233,6 +236,18 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-
 	}
 	ready, err = m.addRow(sh, def, r.Owed, r.Spent, now)
 	return RowKept, ready, nil, err
+}
+
+// AddRequested is AddStored for the row of a task that somebody has requested. Where its lane has gates and
+// no room, refill brings it.
+func (m *Memory) AddRequested(t *engine.Timer, o engine.Owed) error {
+	if l := m.Lanes.ofRow(t, &o); l.isGated() {
+		if !l.admits(o.Place()) {
+			return nil
+		}
+		o.Held = 0
+	}
+	return m.AddStored(t, o)
 }
 
 // AddStored takes a row into memory that was just stored. Its timer is claimed. A row of a

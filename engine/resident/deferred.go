@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"xtimer/engine"
+	"xtimer/engine/fair"
 	"xtimer/engine/plan"
 )
 
@@ -30,6 +31,7 @@ type Deferred struct {
 type deferredSecond struct {
 	pin   *Pin
 	lanes map[*Lane][]deferredDue
+	marks map[*Lane]*fair.Mark[*Task] // at the first due of each lane
 }
 
 type deferredDue struct {
@@ -68,8 +70,11 @@ func (m *Memory) defers(t *engine.Timer, p *plan.Plan, after int64) bool {
 	defer d.mu.Unlock()
 	s := d.seconds[at]
 	if s == nil {
-		s = &deferredSecond{m.Pins.Pin(at*second - 1), map[*Lane][]deferredDue{}}
+		s = &deferredSecond{m.Pins.Pin(at*second - 1), map[*Lane][]deferredDue{}, map[*Lane]*fair.Mark[*Task]{}}
 		d.seconds[at] = s
+	}
+	if s.marks[l] == nil {
+		s.marks[l] = m.Queue.Mark(m.Lanes.queueOf(t), at*second)
 	}
 	s.lanes[l] = append(s.lanes[l], deferredDue{t.ID, due})
 	select {
@@ -155,10 +160,15 @@ func (lv *Timer) leaveWheel() {
 }
 
 // DeferredTurns goes through what is deferred. It is not for several goroutines at once.
-type DeferredTurns struct{ m *Memory }
+type DeferredTurns struct {
+	m *Memory
+	// from and of are where the last were taken.
+	from *deferredSecond
+	of   *Lane
+}
 
 // NewDeferredTurns makes one.
-func NewDeferredTurns(m *Memory) *DeferredTurns { return &DeferredTurns{m} }
+func NewDeferredTurns(m *Memory) *DeferredTurns { return &DeferredTurns{m: m} }
 
 // IsEmpty reports whether nothing is deferred.
 func (ts *DeferredTurns) IsEmpty() bool {
@@ -190,17 +200,23 @@ func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
 			if s.lanes[l] = ds[n:]; n == len(ds) {
 				delete(s.lanes, l)
 			}
+			ts.from, ts.of = s, l
 			return es
 		}
 	}
 	return nil
 }
 
-// Done lets the watermark pass the seconds of which all are taken.
+// Done lets the watermark pass the seconds of which all are taken, and the order of a lane what was.
 func (ts *DeferredTurns) Done() {
 	d := &ts.m.Deferred
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	next := int64(fair.None)
+	if ds := ts.from.lanes[ts.of]; len(ds) > 0 {
+		next = ds[0].due
+	}
+	ts.m.Queue.Move(ts.from.marks[ts.of], next)
 	d.open = slices.DeleteFunc(d.open, func(s *deferredSecond) bool {
 		if len(s.lanes) > 0 {
 			return false

@@ -41,6 +41,7 @@ type Lanes struct {
 	Turns    Inbox[*Lane]  // the spilled lanes, which refill reads in turns
 	resuming *atomic.Int64 // see Memory
 	queue    *fair.Queue[*Task]
+	order    order
 }
 
 const (
@@ -66,12 +67,13 @@ type Lane struct {
 	formerIn engine.Set   // … among which are what a former process, or another node, left
 	// leaving are the tasks that wait for their row, and go then; while staying, they
 	// stay: refill has read all rows and is about to queue them.
-	leaving map[*Task]struct{}
+	leaving map[*Task]*fair.Mark[*Task]
 	staying bool
 	// next: all rows that wait are later than this place.
 	next engine.Place
 	// lowest is the lowest place of the rows that joined since refill last looked.
 	lowest engine.Place
+	told
 	// page is how many rows refill reads at a time: fewer where they are ranges, of which
 	// only some are taken in a turn.
 	page int
@@ -93,7 +95,7 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 		if len(ls.byID) >= max(ls.pruneAt, fewLanes) {
 			ls.prune()
 		}
-		l = &Lane{ID: id, all: ls, lowest: lastPlace, leaving: map[*Task]struct{}{}, page: refillPage}
+		l = &Lane{ID: id, all: ls, lowest: lastPlace, told: told{from: fair.None}, leaving: map[*Task]*fair.Mark[*Task]{}, page: refillPage}
 		ls.byID[id] = l
 	}
 	return l
@@ -103,7 +105,7 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 func (ls *Lanes) of(t *engine.Timer) *Lane {
 	l := ls.Of(t.Lane())
 	if l.queued.Load() == nil || l.isGated() { // the queue may have forgotten it
-		l.queued.Store(ls.queueOf(t))
+		l.isIn(ls.queueOf(t))
 	}
 	return l
 }
@@ -118,7 +120,7 @@ func (l *Lane) isGated() bool {
 func (ls *Lanes) ofRow(t *engine.Timer, o *engine.Owed) *Lane {
 	if t.IsForced(o) {
 		l := ls.Of(o.Lane)
-		l.queued.Store(ls.forcedQueueOf(t))
+		l.isIn(ls.forcedQueueOf(t))
 		return l
 	}
 	return ls.of(t)
@@ -180,13 +182,6 @@ func (l *Lane) isBehind(shard int) bool {
 	return l.spilled && (l.rowsIn.Has(shard) || l.resident >= plenty || l.isGated())
 }
 
-// readsFormer reports whether rows of a shard are read that were there when it was taken.
-func (l *Lane) readsFormer(shard int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.formerIn.Has(shard)
-}
-
 // isFull reports whether the lane has no room for another task of a timer in a shard.
 func (l *Lane) isFull(shard int) bool {
 	l.mu.Lock()
@@ -212,7 +207,7 @@ func (l *Lane) takes(t *Task) bool {
 	if !l.isBehind(shard) && l.room() >= 0 {
 		return true
 	}
-	l.leaving[t] = struct{}{}
+	l.leaving[t] = l.markOf(t)
 	l.spill(engine.SetOf(shard))
 	return false
 }
@@ -233,6 +228,7 @@ func (l *Lane) admits(at engine.Place) bool {
 func (l *Lane) left(t *Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.all.queue.Move(l.leaving[t], fair.None)
 	delete(l.leaving, t)
 }
 
@@ -256,6 +252,7 @@ func (l *Lane) WaitsIn(of engine.Set) {
 	defer l.mu.Unlock()
 	l.lowest, l.formerIn = engine.Place{}, l.formerIn.Union(of)
 	l.spill(of)
+	l.tell()
 }
 
 // crowded reports whether the lane has more in memory than it may, or rows that wait.
@@ -273,6 +270,7 @@ func (l *Lane) joins(at engine.Place) {
 		l.lowest = at
 	}
 	l.spill(engine.SetOf(shard))
+	l.tell()
 }
 
 // spill has refill read the lane, in which rows wait of timers in shards. mu is held.
@@ -320,6 +318,9 @@ func (l *Lane) Begin() (t Turn) {
 	if l.isGated() && l.resident > heldMost-refillPage {
 		t.Room = 0 // a page at a time, not a row for each call that its gates let through
 	}
+	if t.Room <= 0 && l.lacksRows() {
+		t.Room = fewestRead
+	}
 	t.Rows = min(t.Room, l.page)
 	t.From = l.next
 	if l.lowest.Compare(t.From) < 0 {
@@ -351,6 +352,7 @@ func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken int) (last b
 	if l.page = min(l.page+l.page/4, refillPage); taken < len(rows) {
 		l.page = max(taken, fewestRead)
 	}
+	defer l.tell()
 	switch {
 	case len(rows) == t.Rows:
 		l.next, l.staying = rows[len(rows)-1].Place(), false

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"xtimer/engine"
+	"xtimer/engine/fair"
 )
 
 // A lane that has nothing in memory counts itself when it asks for its share: the second
@@ -21,8 +22,8 @@ func TestShareOfASecondLane(t *testing.T) {
 
 // A turn reads about as many rows as the one before has taken: of ranges only some are taken.
 func TestPageOfATurn(t *testing.T) {
-	m := &Memory{Lanes: newLanes(1<<20, nil)}
-	m.Lanes.resuming = &m.Resuming
+	m := &Memory{Lanes: newLanes(1<<20, fair.New(fair.Config[*Task]{}))}
+	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
 	l := m.Lanes.Of(1)
 	l.Waits(engine.Place{})
 	for _, x := range []struct{ want, taken int }{

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"xtimer/engine"
+	"xtimer/engine/fair"
 	"xtimer/engine/policy"
 )
 
@@ -25,6 +26,7 @@ type LateTimer struct {
 	generation uint32
 	due        int64
 	pin        *Pin
+	mark       *fair.Mark[*Task] // nil: the lane has no gates
 	// at is when the clock had been set (Unix ms): by that it is judged, however late
 	// it is found for another reason, and however often its commit is tried: one that
 	// seemed to fail may have been made.
@@ -52,6 +54,9 @@ func (m *Memory) addLate(lv *Timer, x LateTimer) {
 	x.id, x.generation, x.pin = lv.def.ID, lv.def.Generation, m.Pins.Pin(from)
 	if !x.behind {
 		l.Waiting.Add(1)
+	}
+	if lv.lane.IsGated() {
+		x.mark = m.Queue.Mark(lv.lane, x.due)
 	}
 	l.Add(x)
 }
@@ -231,6 +236,7 @@ func (d *Decisions) Done() []LateTimer {
 
 // over counts a timer that is done with.
 func (d *Decisions) over(x *LateTimer) {
+	d.m.Queue.Move(x.mark, fair.None)
 	if !x.behind {
 		d.m.Late.Waiting.Add(-1)
 	}

@@ -100,7 +100,7 @@ func New(cfg Config) *Memory {
 		sh.removed, sh.changed = map[engine.Key]uint64{}, map[engine.TimerID]uint64{}
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
-	m.Lanes.resuming = &m.Resuming
+	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
 	m.Deferred, m.Backlogs.Inbox = newDeferred(), newInbox[engine.TimerID]()
 	m.Late.Inbox, m.Former = newInbox[LateTimer](), FormerRows{Inbox: newInbox[*FormerTimer](), timers: map[engine.TimerID]*FormerTimer{}}
 	return m

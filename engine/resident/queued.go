@@ -29,6 +29,13 @@ func (lv *Timer) hasBacklogLane(former bool) bool {
 	return former || lv.inMemory().readsFormer(lv.def.ID.Shard())
 }
 
+// readsFormer reports whether rows of a shard are read that were there when it was taken.
+func (l *Lane) readsFormer(shard int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.formerIn.Has(shard)
+}
+
 func (ls *Lanes) forcedQueueOf(t *engine.Timer) *fair.Lane[*Task] {
 	return ls.queue.ForcedLane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow), t.BatchClass())
 }

@@ -156,6 +156,7 @@ func (lv *Timer) inMemory() *Lane {
 	l.mu.Unlock()
 	if dead {
 		l = l.all.Of(l.ID)
+		l.isIn(lv.lane)
 		lv.laneMemory = l
 	}
 	return l

@@ -67,7 +67,8 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change <-chan struct{}) {
 	b := &e.backlog
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.later[change] = append(b.later[change], os...); len(b.later[change]) > len(os) {
+	x := b.later[change]
+	if b.later[change] = (laterRows{append(x.rows, os...), append(x.come, e.expect(os))}); len(x.rows) > 0 {
 		return
 	}
 	e.process.Go(func(ctx context.Context) {
@@ -77,9 +78,11 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change <-chan struct{}) {
 			return
 		}
 		b.mu.Lock()
-		os := b.later[change]
+		x := b.later[change]
 		delete(b.later, change)
 		b.mu.Unlock()
+		defer x.end()
+		os := x.rows
 		err := e.resumeAnew(ctx, os, false)
 		for err != nil && ctx.Err() == nil {
 			e.log.Error("cannot resume rows of a timer that was changed; trying again", "error", err)
@@ -244,6 +247,33 @@ func (e *Scheduler) decider() *resume.Decider {
 // backlog has the rows, of any kind, that wait for the end of their timer's change.
 type backlog struct {
 	mu      sync.Mutex
-	later   map[<-chan struct{}][]engine.Owed
+	later   map[<-chan struct{}]laterRows
 	damaged damagedRows
+}
+
+// laterRows are those that wait for the end of one change; come: see expect.
+type laterRows struct {
+	rows []engine.Owed
+	come []func()
+}
+
+func (x *laterRows) end() {
+	for _, f := range x.come {
+		f()
+	}
+}
+
+// expect notes that rows are on their way to memory, until come is called.
+func (e *Scheduler) expect(os []engine.Owed) (come func()) {
+	x := laterRows{}
+	first := map[engine.Lane]*engine.Owed{}
+	for i := range os {
+		if f := first[os[i].Lane]; f == nil || os[i].NotBefore < f.NotBefore {
+			first[os[i].Lane] = &os[i]
+		}
+	}
+	for _, o := range first {
+		x.come = append(x.come, e.memory.Expect(nil, o))
+	}
+	return x.end
 }

@@ -92,6 +92,7 @@ type gaining struct {
 	clean   engine.Set            // see cluster.Gained
 	kept    engine.Set            // likewise
 	formers map[uint64]engine.Set // lives whose mirrors tell of shards
+	known   func()                // the lanes know which rows wait; nil: they have not been asked yet
 	done    gainStep
 	now     int64         // up to which the recovery has decided
 	busy    []engine.Owed // see recovery.early
@@ -142,6 +143,9 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 		g.done, g.busy = gainBusy, nil
 	}
 	if g.done < gainOwned {
+		if g.known == nil {
+			g.known = e.memory.Gaining()
+		}
 		if from, to := g.now+1, e.memory.Loaded.Load(); from < to {
 			read := e.memory.Reads.Begin()
 			err := m.loadCold(ctx, g.of, from, to, read)
@@ -156,6 +160,10 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 	}
 	if err := e.waitInLanes(ctx, g.of, g.now); err != nil {
 		return err
+	}
+	if g.known != nil {
+		g.known()
+		g.known = nil
 	}
 	return m.resumeOf(ctx, g.of, g.now, m.resumed-1)
 }

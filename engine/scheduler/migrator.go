@@ -140,6 +140,7 @@ func (m *migrator) loadTo(ctx context.Context, to int64) error {
 			err := m.load(ctx, at, current+minute)
 			if err == nil {
 				e.memory.Loaded.Store(current + minute)
+				e.memory.TellLoaded()
 				continue
 			}
 			if !m.trusted(at) {
@@ -151,6 +152,7 @@ func (m *migrator) loadTo(ctx context.Context, to int64) error {
 			return fmt.Errorf("cannot load the minute of %s: %w", time.UnixMilli(at).UTC().Format(time.RFC3339), err)
 		}
 		e.memory.Loaded.Store(next)
+		e.memory.TellLoaded()
 	}
 	return nil
 }

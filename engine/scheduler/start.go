@@ -63,6 +63,7 @@ func (e *Scheduler) beginAt(now int64) {
 	e.memory.StartedAt = now
 	e.memory.Resuming.Store(now + 1)
 	e.memory.Loaded.Store(now + 1)
+	e.memory.TellLoaded()
 	e.memory.Horizon.Store(now + 1)
 }
 

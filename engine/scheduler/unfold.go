@@ -98,9 +98,11 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		}
 	}
 	if len(u.waits) > 0 {
+		come := e.expect(u.waits)
 		e.process.Go(func(ctx context.Context) {
 			process.Sleep(ctx, settleEvery)
 			e.standAgain(u.waits)
+			come()
 		})
 	}
 	if len(u.pay) == 0 {
@@ -157,6 +159,7 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 			u.e.leaveOut(o.Key.Timer, err)
 			return nil // its row stays
 		}
+		u.e.memory.Lanes.Identify(t)
 	}
 	if t == nil || t.Generation != o.Generation {
 		u.e.memory.Former.End(o.Key.Timer, nil, t, u.e.now())
@@ -242,6 +245,9 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	case ok && due <= to && due <= now:
 		r := o // keyed by its first due, which has no row yet
 		r.Key.Due, r.NotBefore, r.Lane = due, now, t.Lane()
+		if e.memory.InOrder(t) { // else the ranges of the lane take turns
+			r.NotBefore = due
+		}
 		u.rests = append(u.rests, r)
 		return nil
 	case ok && due <= to: // the clock was set back: the wheel goes through it

@@ -1,0 +1,157 @@
+package resident
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"xtimer/engine"
+	"xtimer/engine/fair"
+)
+
+// Where the tasks of a flow key, or of a target, go one after the other in the order of their dues
+// (engine/fair, order.go), the queue has to know what is due and not in it, or a task of another lane
+// would go before an older one. A mark in the queue says from which due on that may be:
+//
+//	rows of a spilled lane           Lane.mark: the first place that refill has not read
+//	a task that leaves for its row   Lane.leaving
+//	dues that are being decided      LateTimer.mark, from the due to the row
+//	one-shots that are deferred      deferredSecond.marks
+//	rows on their way                Expect: a commit, a change of the timer
+//
+// Marks are made of lanes with gates. Of a lane that no timer in memory has, as after a start, nobody knows the
+// keys; while such a lane has rows, or shards are gained, nothing is known (order.tell).
+
+// order is what the queue knows of what is due.
+type order struct {
+	mu      sync.Mutex    // comes after that of a lane
+	loaded  *atomic.Int64 // see Memory
+	unknown int           // spilled lanes of unknown keys, and gains under way
+}
+
+// tell tells the queue up to when it knows what is due. mu is held.
+func (o *order) tell(q *fair.Queue[*Task]) {
+	if o.unknown > 0 {
+		q.SetKnown(0)
+	} else {
+		q.SetKnown(o.loaded.Load())
+	}
+}
+
+// add counts what is not known: 1 more, or (-1) less.
+func (ls *Lanes) addUnknown(n int) {
+	ls.order.mu.Lock()
+	defer ls.order.mu.Unlock()
+	was := ls.order.unknown
+	if ls.order.unknown += n; (was > 0) != (ls.order.unknown > 0) {
+		ls.order.tell(ls.queue)
+	}
+}
+
+// TellLoaded tells the queue up to when all dues are loaded.
+func (m *Memory) TellLoaded() {
+	o := &m.Lanes.order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tell(m.Queue)
+}
+
+// Gaining notes that shards come whose rows no lane knows yet; the caller calls known when they do.
+func (m *Memory) Gaining() (known func()) {
+	m.Lanes.addUnknown(1)
+	return func() { m.Lanes.addUnknown(-1) }
+}
+
+// told is what the queue knows of the rows of a lane that wait.
+type told struct {
+	from    int64 // outside
+	mark    *fair.Mark[*Task]
+	unknown bool // mark is nil, for the keys of the lane are not known
+}
+
+// outside is from which instant on rows of the lane wait outside memory. mu is held.
+func (l *Lane) outside() int64 {
+	if !l.spilled {
+		return fair.None
+	}
+	return min(l.next.NotBefore, l.lowest.NotBefore)
+}
+
+// tell tells the queue which rows wait. mu is held.
+func (l *Lane) tell() {
+	at := l.outside()
+	if at == l.from {
+		return
+	}
+	l.from = at
+	switch q := l.queued.Load(); {
+	case q == nil && l.unknown != (at != fair.None):
+		if l.unknown = !l.unknown; l.unknown {
+			l.all.addUnknown(1)
+		} else {
+			l.all.addUnknown(-1)
+		}
+	case q == nil:
+	case l.mark == nil:
+		l.mark = l.all.queue.Mark(q, at)
+	default:
+		l.all.queue.Move(l.mark, at)
+	}
+}
+
+// isIn notes in which lane of the queue the tasks of the lane wait.
+func (l *Lane) isIn(q *fair.Lane[*Task]) {
+	if l.queued.Swap(q) != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.from != fair.None && l.mark == nil {
+		l.mark = l.all.queue.Mark(q, l.from)
+	}
+	if l.unknown {
+		l.unknown = false
+		l.all.addUnknown(-1)
+	}
+}
+
+// Identify has the lane of a timer know its keys.
+func (ls *Lanes) Identify(t *engine.Timer) {
+	if l := ls.Of(t.Lane()); l.queued.Load() == nil {
+		l.isIn(ls.queueOf(t))
+	}
+}
+
+// markOf makes a mark of a task that leaves; nil: its lane has no gates. mu is held.
+func (l *Lane) markOf(t *Task) *fair.Mark[*Task] {
+	if !l.isGated() {
+		return nil
+	}
+	return l.all.queue.Mark(t.lane(), t.place().NotBefore)
+}
+
+// lacksRows reports whether the lane is to have rows read although it has no room: its key is
+// unknown, or keeps order, and those that wait in memory have to wait for the rows. mu is held.
+func (l *Lane) lacksRows() bool {
+	q := l.queued.Load()
+	return l.resident < heldMost+refillPage && (q == nil || l.all.queue.Lacks(q))
+}
+
+// IsGated reports whether the tasks of a timer go through gates, or may.
+func (m *Memory) IsGated(t *engine.Timer) bool { return m.Lanes.queueOf(t).IsGated() }
+
+// InOrder reports whether the tasks of a timer go in the order of their dues.
+func (m *Memory) InOrder(t *engine.Timer) bool { return m.Lanes.queueOf(t).IsOrdered() }
+
+// Expect notes that a row is on its way to memory, of a timer if it is known; the caller calls come when it is
+// there, or its lane knows of it.
+func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
+	if t != nil {
+		m.Lanes.Identify(t)
+	}
+	q := m.Lanes.Of(o.Lane).queued.Load()
+	if q == nil || !q.IsGated() {
+		return func() {}
+	}
+	mark := m.Queue.Mark(q, o.NotBefore)
+	return func() { m.Queue.Move(mark, fair.None) }
+}

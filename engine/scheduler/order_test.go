@@ -1,0 +1,186 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/flow"
+)
+
+var inLine = map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Concurrency: 1, HoldTask: true}}}
+
+// to has a timer call another target.
+func to(port int) func(*engine.Definition) {
+	return func(d *engine.Definition) { d.Callback.URL = fmt.Sprintf("http://127.0.0.1:%d/x", port) }
+}
+
+// slowly has an access to the cold tier take its time.
+func (w *world) slowly(op string, d time.Duration) {
+	w.before.set(func(of string, _ any) error {
+		if of == op {
+			time.Sleep(d)
+		}
+		return nil
+	})
+}
+
+// wantInOrder fails unless so many calls were made, in the order of their dues.
+func (w *world) wantInOrder(n int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.calls) != n {
+		w.t.Errorf("%d calls, want %d", len(w.calls), n)
+	}
+	latest := int64(0)
+	for _, c := range w.calls {
+		if c.key.Due < latest {
+			w.t.Errorf("%s, due at %s, is called at %s, after the due of %s", c.name, stamp(c.key.Due), stamp(c.at), stamp(latest))
+		}
+		latest = max(latest, c.key.Due)
+	}
+}
+
+// After a start, what waits in rows is read slowly: a task of the same key with another target,
+// that comes due meanwhile, is called after the older ones. So is one that is requested.
+func TestOrderOfRowsAfterAStart(t *testing.T) {
+	for name, late := range map[string]func(w *world){
+		"due": func(w *world) { w.make(timer("late", delay(time.Second), flows("k"), to(2))) },
+		"requested": func(w *world) {
+			id := w.make(timer("late", at(w.now()+int64(24*time.Hour/time.Millisecond)), flows("k"), to(1)))
+			if _, err := w.RunNow(w.t.Context(), id, 0); err != nil {
+				w.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.rules(inLine)
+				w.start()
+				due := w.now() + 1000
+				for i := range 10 {
+					w.make(timer(fmt.Sprint(i), at(due+int64(i)*100), flows("k"), to(1)))
+				}
+				w.slowly("OwedIn", 3*time.Second)
+				w.crash(5 * time.Second)
+				late(w)
+				time.Sleep(time.Minute)
+				w.wantInOrder(11)
+				w.settle()
+			})
+		})
+	}
+}
+
+// Tasks that lie in rows since their lane has no room are called in their order, and those of
+// another lane after them; a lane that has room does not go before.
+func TestOrderOfASpilledLane(t *testing.T) {
+	for _, op := range []string{"OwedIn", "Settle"} {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting = 4
+				w.rules(inLine)
+				w.start()
+				first := w.now() + 1000
+				for i := range 30 {
+					name := fmt.Sprint(i)
+					w.replies(name, slow(500*time.Millisecond))
+					w.make(timer(name, at(first+int64(i)*20), flows("k"), to(1+i%3/2)))
+				}
+				time.Sleep(300 * time.Millisecond)
+				w.slowly(op, 2*time.Second)
+				time.Sleep(3 * time.Minute)
+				w.wantInOrder(30)
+				w.settle()
+			})
+		})
+	}
+}
+
+// Two timers that fall behind are called in the order of the dues of both.
+func TestOrderOfTimersThatAreBehind(t *testing.T) {
+	for _, port := range []int{1, 2} {
+		t.Run(fmt.Sprint(port), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting = 4
+				w.rules(inLine)
+				w.start()
+				all := overlap(engine.OverlapAllow)
+				w.behave("fast", func(*call) reply { return slow(300 * time.Millisecond) })
+				w.behave("slow", func(*call) reply { return slow(300 * time.Millisecond) })
+				ids := []engine.TimerID{
+					w.make(timer("fast", every(250*time.Millisecond), flows("k"), all, to(1))),
+					w.make(timer("slow", every(700*time.Millisecond), flows("k"), all, to(port))),
+				}
+				w.slowly("Settle", 300*time.Millisecond)
+				time.Sleep(40 * time.Second)
+				for _, id := range ids {
+					if _, err := w.Disable(t.Context(), id, 0, "", 0); err != nil {
+						t.Error(err)
+					}
+				}
+				w.mu.Lock()
+				n := len(w.calls)
+				w.mu.Unlock()
+				w.wantInOrder(n)
+				if n < 100 {
+					t.Errorf("only %d calls", n)
+				}
+				w.settle()
+			})
+		})
+	}
+}
+
+// A paused target keeps nobody else of its key waiting, however many tasks of it lie in rows.
+func TestAPausedTargetInALine(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 4
+		w.rules(inLine)
+		w.start()
+		target := flow.Name{Kind: flow.OfTarget, Key: flow.TargetOf("http://127.0.0.1:1")}
+		w.SetRule(target, &pause)
+		due := w.now() + 1000
+		for i := range 20 {
+			w.make(timer(fmt.Sprint(i), at(due+int64(i)), flows("k"), to(1)))
+		}
+		w.make(timer("other", at(due+2000), flows("k"), to(2)))
+		time.Sleep(10 * time.Second)
+		if cs := w.of("other"); len(cs) != 1 || cs[0].at > due+3000 {
+			t.Errorf("the other target: %+v", cs)
+		}
+		w.SetRule(target, nil)
+		time.Sleep(10 * time.Second)
+		var order []string
+		w.mu.Lock()
+		for _, c := range w.calls[1:] {
+			order = append(order, c.name)
+		}
+		w.mu.Unlock()
+		if len(order) != 20 || !slices.IsSortedFunc(order, func(a, b string) int { return len(a) - len(b) }) {
+			t.Errorf("after the pause: %v", order)
+		}
+		w.settle()
+	})
+}
+
+// With overlap queue, a due that waits for the one before it of its timer stands in the line, too.
+func TestOrderOfQueues(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(inLine)
+		w.start()
+		for i := range 3 {
+			name := fmt.Sprint("queue-", i)
+			w.behave(name, func(*call) reply { return slow(400 * time.Millisecond) })
+			w.make(timer(name, every(time.Second+time.Duration(i)*10*time.Millisecond), flows("k"), overlap(engine.OverlapQueue), to(1+i)))
+		}
+		time.Sleep(30 * time.Second)
+		w.mu.Lock()
+		n := len(w.calls)
+		w.mu.Unlock()
+		w.wantInOrder(n)
+	})
+}
