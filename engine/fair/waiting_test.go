@@ -63,6 +63,21 @@ func TestTheListIsInTheOrderOfTheCalls(t *testing.T) {
 
 func rankOf(c *call) int64 { return c.Ready - int64(c.Priority)*ageing }
 
+// A page of a key with many lanes is made of the first of them, and says that there are more.
+func TestAPageOfManyLanes(t *testing.T) {
+	byHand(t, 10, 10, 10, func(q *hand) {
+		q.SetRule(flowName("a", "k"), &flow.Rule{Paused: flow.Never})
+		var calls []*call
+		for i := range 2 * looksAtOnce { // after the last of them others have the queue
+			calls = append(calls, q.keyed("a", fmt.Sprint("t", i), "k", 5))
+			q.push(calls[i])
+		}
+		if listed := q.list(func() int { return 100 }, func() {}); !slices.Equal(listed, calls) {
+			t.Errorf("%d of %d are listed, or in another order", len(listed), len(calls))
+		}
+	})
+}
+
 // Between two pages items come and go, in lanes with marks too: those that stay are listed once.
 func TestPagesHaveWhatStays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
