@@ -113,8 +113,8 @@ func TestPagesOfWaitingHaveWhatStays(t *testing.T) {
 			listed := map[engine.Key]int{}
 			page := 0
 			between := func() {
-				if page++; page == 15 { // rows are listed, and the next of them come into memory
-					time.Sleep(5 * time.Second)
+				if page++; page == 30 { // rows are listed, and the next of them come into memory
+					time.Sleep(7 * time.Second)
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
