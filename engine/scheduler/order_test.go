@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,5 +183,58 @@ func TestOrderOfQueues(t *testing.T) {
 		n := len(w.calls)
 		w.mu.Unlock()
 		w.wantInOrder(n)
+	})
+}
+
+// While a node takes shards over and does not know yet which rows wait there, it makes no call of a key with an
+// order; then the tasks that it has taken over go before its own that are due later.
+func TestOrderOfATakeover(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		for _, x := range ws {
+			x.rules(inLine)
+			x.start()
+		}
+		time.Sleep(1300 * time.Millisecond)
+		for i, x := range ws {
+			x.make(timer(fmt.Sprint("second-", i), every(time.Second), flows("k"), overlap(engine.OverlapAllow), to(1+i)))
+		}
+		time.Sleep(4 * time.Second)
+		var from, until atomic.Int64
+		b.before.set(func(op string, _ any) error {
+			if op == "Lanes" {
+				from.Store(w.now())
+				time.Sleep(15 * time.Second)
+				until.Store(w.now())
+			}
+			return nil
+		})
+		a.kill()
+		time.Sleep(45 * time.Second)
+		latest, seen := int64(0), map[engine.Key]bool{}
+		for _, name := range []string{"second-0", "second-1"} {
+			for _, c := range b.of(name) {
+				if c.at > from.Load()+20 && c.at < until.Load() {
+					t.Errorf("%s, due at %s, is called at %s, before it is known what waits", name, stamp(c.key.Due), stamp(c.at))
+				}
+			}
+		}
+		b.mu.Lock()
+		for _, c := range b.calls {
+			if c.at < until.Load() || seen[c.key] {
+				continue
+			}
+			if seen[c.key] = true; c.key.Due < latest {
+				t.Errorf("%s, due at %s, is called at %s, after the due of %s", c.name, stamp(c.key.Due), stamp(c.at), stamp(latest))
+			}
+			latest = max(latest, c.key.Due)
+		}
+		b.mu.Unlock()
+		if latest < w.now()-2000 || from.Load() == 0 {
+			t.Errorf("the last due that was called is of %s; it is %s", stamp(latest), stamp(w.now()))
+		}
+		b.settle()
 	})
 }
