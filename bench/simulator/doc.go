@@ -45,7 +45,9 @@
 // that what was taken is called again only where a life ended before that was known, or where it
 // gave the shard while the call was under way; that no call begins after the answer to a delete
 // or a change; that nothing is missing; and that ten seconds after the last fault each node has
-// its part of the shards. Overlap and order are judged of the calls of one life under one
+// its part of the shards. Where MySQL goes back, all that stands there is called, and what was
+// taken comes again only if what was stored of it may be lost, and who calls does not have the
+// journal of who has called. Overlap and order are judged of the calls of one life under one
 // fence. How late a hand-over is is not judged there. Of
 // the mutations of several nodes other tests notice each: see mutation_test.go.
 //

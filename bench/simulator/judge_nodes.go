@@ -29,6 +29,11 @@ func (f *fleet) judge() Outcome {
 	for _, x := range f.ills {
 		f.others = append(f.others, checker.Broken{Fault: x.kind.String(), From: f.milli(x.from), To: f.milli(x.to + buried)})
 	}
+	for _, b := range f.backs { // it is for holdRepeats to say which calls may come again
+		for life := range f.born {
+			f.others = append(f.others, checker.Broken{Fault: AllBack.String(), From: f.milli(b.from - unsettled - f.slowest()), To: f.milli(b.to + buried), Life: life + 1})
+		}
+	}
 	f.ended = f.deaths()
 	f.stood = f.slowest()
 	f.holdRepeats()
@@ -46,7 +51,7 @@ func (f *fleet) holdArrival(c *call) {
 	if err != nil {
 		return
 	}
-	if h := seen.Shards[shard]; h.Holder != uint64(c.life) || h.Fence != c.fence {
+	if h := seen.Shards[shard]; (h.Holder != uint64(c.life) || h.Fence != c.fence) && !f.hasGoneBack(c.at) {
 		f.broken = append(f.broken, fmt.Sprintf("%s: %s is called at %v by life %d under fence %d, and life %d holds shard %d under fence %d",
 			c.name, c.key, c.at, c.life, c.fence, h.Holder, shard, h.Fence))
 	}
@@ -75,11 +80,45 @@ func (f *fleet) isJustSet(c *call) bool {
 	})
 }
 
-// holdFences (L9): the calls for a shard begin in the order of its fences.
+// hasGoneBack reports whether MySQL went back so shortly before an instant that lives may not
+// have seen that yet.
+func (f *fleet) hasGoneBack(at time.Duration) bool {
+	return slices.ContainsFunc(f.backs, func(b *back) bool { return b.to <= at && at <= b.to+buried })
+}
+
+// lostBy is the time that MySQL has lost, if what was stored of a call may be lost with it.
+func (f *fleet) lostBy(c *call) *back {
+	for _, b := range f.backs {
+		if c.at <= b.to+buried && (c.ended == 0 || c.ended >= b.from-unsettled-f.slowest()) {
+			return b
+		}
+	}
+	return nil
+}
+
+// mayComeBack reports whether a call may be made again because MySQL went back: what was stored of
+// the call before is lost, and who calls does not know of it. The node that made the call knows,
+// from its journal, if the node had the shard at the time to which MySQL went back and kept it.
+func (f *fleet) mayComeBack(was, c *call) bool {
+	b := f.lostBy(was)
+	if b == nil || c.at < b.to {
+		return false
+	}
+	h, home := b.shards[c.key.Timer.Shard()], f.homes[was.life]
+	kept := f.homes[c.life] == home && f.homes[int(h.Holder)] == home && c.fence == h.Fence+1
+	return !kept || slices.ContainsFunc(f.ended, func(x end) bool { return x.crashed && x.node == home && was.at <= x.at && x.at <= c.at })
+}
+
+// holdFences (L9): the calls for a shard begin in the order of its fences, which go on from those
+// of before when MySQL goes back.
 func (f *fleet) holdFences() {
 	var last [engine.Shards]*call
 	for _, c := range f.calls { // in the order in which they began
 		shard := c.key.Timer.Shard()
+		if f.hasGoneBack(c.at) {
+			last[shard] = nil
+			continue
+		}
 		if was := last[shard]; was != nil && c.fence < was.fence {
 			f.wrong("%s: %s is called at %v under fence %d, after a call under fence %d of its shard", c.name, c.key, c.at, c.fence, was.fence)
 		}
@@ -95,6 +134,11 @@ func (f *fleet) holdOneCaller() {
 		for _, was := range by[c.key] {
 			switch {
 			case was.life == c.life:
+			case f.lostBy(was) != nil && c.at >= f.lostBy(was).to:
+				if shard := c.key.Timer.Shard(); c.attempt <= was.attempt && !c.redelivered && !f.redriven(c) && !f.wasGiven(f.lostBy(was), shard) {
+					f.wrong("%s: attempt %d of %s is made at %v by life %d, and attempt %d was at %v by life %d: it is not marked", c.name, c.attempt, c.key, c.at,
+						c.life, was.attempt, was.at, was.life)
+				}
 			case c.fence <= was.fence:
 				f.wrong("%s: %s is called at %v by life %d under fence %d, and was at %v by life %d under fence %d", c.name, c.key, c.at, c.life, c.fence,
 					was.at, was.life, was.fence)
@@ -105,6 +149,13 @@ func (f *fleet) holdOneCaller() {
 		}
 		by[c.key] = append(by[c.key], c)
 	}
+}
+
+// wasGiven reports whether a shard was free, and clean, when the time began that MySQL has lost:
+// who takes it then knows of no call.
+func (f *fleet) wasGiven(b *back, shard int) bool {
+	h := b.shards[shard]
+	return h.Holder == 0 && h.Clean
 }
 
 // redriven reports whether somebody may have asked for a task once more.
@@ -201,7 +252,7 @@ func (f *fleet) holdRepeats() {
 		given := slices.ContainsFunc(f.gives, func(g give) bool {
 			return g.life == was.life && g.shard == c.key.Timer.Shard() && was.at <= g.at && (was.ended == 0 || was.ended-was.at >= callsGet)
 		})
-		if lost := died && (was.ended == 0 || x.at-was.ended <= window); !lost && !given {
+		if lost := died && (was.ended == 0 || x.at-was.ended <= window); !lost && !given && !f.mayComeBack(was, c) {
 			f.wrong("%s: %s is called at %v by life %d, and was taken at %v, answered at %v, by life %d, which was over at %v", c.name, c.key, c.at, c.life,
 				was.at, was.ended, was.life, x.at)
 		}

@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -87,4 +88,30 @@ func (l *life) cross(ctx context.Context, do func() error, links ...*link) error
 		return errLost
 	}
 	return err
+}
+
+// lostTells is one of how many results that lives tell each other get lost, or their answers.
+const lostTells = 8
+
+// tell has a life tell another node what became of a call.
+func (l *life) tell(ctx context.Context, address string, task []byte) (answer []byte, err error) {
+	f := l.node.fleet
+	l.node.gate(l)
+	defer l.node.gate(l)
+	f.mu.Lock()
+	i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.name == address })
+	to, draw := f.nodes[i].life, f.rng.IntN(2*lostTells)
+	f.mu.Unlock()
+	takes, _, _ := f.way()
+	if !l.wait(ctx, takes) || to == nil || draw == 0 {
+		return nil, errLost
+	}
+	to.node.gate(to)
+	if to.isOver() || l.isOver() {
+		return nil, errLost
+	}
+	if answer, err = to.e.Learn(ctx, task); draw == 1 {
+		return nil, errLost
+	}
+	return answer, err
 }

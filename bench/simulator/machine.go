@@ -50,19 +50,22 @@ type machine struct {
 	steps   []clockStep
 	// wasSet: the clock of one of several nodes was set. A call that was on its way then tells
 	// that it began before its due.
-	wasSet  bool
-	calls   []*call
-	refused []engine.Key          // attempts that reached nobody
-	order   int                   // of calls and answers so far
-	asked   map[string][]*request // by the name of the timer
-	last    map[string]chan struct{}
-	calm    bool
-	clocks  bool             // there are several
-	stood   time.Duration    // the most that a call waited for its note
-	others  []checker.Broken // faults beside those above
-	slow    time.Duration    // when the disk last kept somebody waiting, since the run began
-	broken  []string         // what must not have happened
-	log     strings.Builder
+	wasSet bool
+	// goneBack: the cold tier of several nodes went back, and with it the rows that say that calls
+	// begin of which there may be one at most.
+	goneBack bool
+	calls    []*call
+	refused  []engine.Key          // attempts that reached nobody
+	order    int                   // of calls and answers so far
+	asked    map[string][]*request // by the name of the timer
+	last     map[string]chan struct{}
+	calm     bool
+	clocks   bool             // there are several
+	stood    time.Duration    // the most that a call waited for its note
+	others   []checker.Broken // faults beside those above
+	slow     time.Duration    // when the disk last kept somebody waiting, since the run began
+	broken   []string         // what must not have happened
+	log      strings.Builder
 
 	disk *vfs.MemFS // of the next life
 	left *remains   // what is durable in the end
@@ -70,18 +73,21 @@ type machine struct {
 
 // life is one process, from its start to its end.
 type life struct {
-	n     int
-	disk  *vfs.MemFS
-	e     *scheduler.Scheduler
-	cold  *local.Store
-	wal   *wal.Log
-	stop  context.CancelFunc
-	node  *node         // nil: there is one machine
-	over  bool          // nothing of it reaches anybody any more; guarded by machine.mu
-	gone  chan struct{} // closed when it is over
-	ended chan error    // Run has returned
-	up    bool          // it has started; guarded by machine.mu
-	look  look          // guarded by machine.mu
+	n    int
+	disk *vfs.MemFS
+	e    *scheduler.Scheduler
+	cold *local.Store
+	wal  *wal.Log
+	stop context.CancelFunc
+	node *node // nil: there is one machine
+	// marked are the watermarks that it has stored, settled is how often; guarded by fleet.writing.
+	marked  [engine.Shards]int64
+	settled int
+	over    bool          // nothing of it reaches anybody any more; guarded by machine.mu
+	gone    chan struct{} // closed when it is over
+	ended   chan error    // Run has returned
+	up      bool          // it has started; guarded by machine.mu
+	look    look          // guarded by machine.mu
 
 	sweeping chan struct{} // holds who sweeps
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,18 +200,19 @@ func (n *node) live() {
 	quiet := slog.New(slog.DiscardHandler)
 	set := n.script.Settings
 	l.wal = wal.New(wal.Config{
-		Dir: "/data/journal", FS: n.diskOf(l), Cache: cache, MemTable: set.MemTable, Spacing: set.Spacing, Logger: quiet,
+		Dir: "/data/journal", FS: n.diskOf(l), Cache: cache, MemTable: set.MemTable, Spacing: set.Spacing, Keep: time.Minute, Logger: quiet,
 		Exit: func(int) { n.wrong("life %d has ended itself", l.n) },
 	})
 	l.e = scheduler.New(scheduler.Config{
 		Cold: &sharedCold{n.fleet.cold, l}, Warm: &sharedWarm{memory.NewWarm(), l, map[engine.TimerID][]byte{}}, Journal: l.wal, Caller: &receiver{n.machine, l},
 		Node: n.name, Now: n.now, Window: set.Window, MaxCalls: set.Workers, MaxWaiting: set.Waiting, Log: quiet, Metrics: metrics.NewSet(),
 		Cluster: &cluster.Config{
-			Node:    engine.Node{Name: n.name, Life: uint64(l.n), Weight: 1, Journal: [16]byte{journal}, State: engine.Serving, Speaks: engine.Speaks},
+			Node:    engine.Node{Name: n.name, Address: n.name, Life: uint64(l.n), Weight: 1, Journal: [16]byte{journal}, State: engine.Serving, Speaks: engine.Speaks},
 			Members: &sharedTable{n.table, l}, Mirror: &sharedMirror{l}, Times: cluster.TimesOf(1800 * time.Millisecond),
 			Boot: n.sinceBoot, After: l.after, Wall: n.now, Log: quiet,
 		},
 	})
+	l.e.TellBy(l.tell)
 	n.mu.Lock()
 	n.life = l
 	n.mu.Unlock()
@@ -302,12 +304,18 @@ func (n *node) finish(l *life, err error) {
 	n.ended = append(n.ended, end{at: n.since(), wall: n.wall().UnixMilli(), life: l.n, node: n.i})
 	_, over := n.graves[l.n]
 	switch {
-	case err == nil, over && errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrUnavailable) && n.troubled(30*time.Second):
+	case err == nil, (over || n.wentBack()) && errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrUnavailable) && n.troubled(30*time.Second):
 	case strings.Contains(err.Error(), "has another process that beats") && n.troubled(10*time.Second): // a beat of its former life came late
 	case errors.Is(err, context.Canceled) && n.troubled(30*time.Second): // it was told to end before it had joined
 	default:
 		n.broken = append(n.broken, fmt.Sprintf("life %d of %s ended with an error: %v", l.n, n.name, err))
 	}
+}
+
+// wentBack reports whether MySQL has gone back. A life that stores nothing finds that out late.
+// mu is held.
+func (n *node) wentBack() bool {
+	return slices.ContainsFunc(n.backs, func(b *back) bool { return b.to <= n.since() })
 }
 
 // troubled reports whether there was a fault within a time. mu is held.

@@ -3,9 +3,11 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,11 +29,13 @@ type fleet struct {
 	table *memory.Members
 	nodes []*node
 	sent  sync.WaitGroup // calls to the table under way, also given up ones
+	open  atomic.Int64   // requests under way, also those that nobody waits for any more
 
 	// writing guards the cold tier and the table against each other: who writes looks there
 	// first whether its life is over, and that is one transaction. machine.mu may be taken
 	// while it is held.
 	writing sync.Mutex
+	settled map[int]int // how often each life has stored results; MySQL counts that, and goes back with it
 
 	// Guarded by machine.mu.
 	rng    *rand.Rand
@@ -41,6 +45,7 @@ type fleet struct {
 	graves map[int]time.Duration // when the table ended a life, by its number
 	gives  []give
 	ills   []ill
+	backs  []*back
 }
 
 // give is a shard that a life gave to another node.
@@ -48,6 +53,12 @@ type give struct {
 	at    time.Duration
 	shard int
 	life  int
+}
+
+// back is a time of which MySQL has lost all commits, and what the shards were when it began.
+type back struct {
+	from, to time.Duration
+	shards   [engine.Shards]engine.Holding
 }
 
 // ill is a fault, as the judge sees it.
@@ -63,7 +74,7 @@ func SimulateFleet(t *testing.T, s *FleetScript) (out Outcome) {
 		time.Sleep(time.Until(s.Epoch))
 		f := &fleet{
 			machine: &machine{script: &s.Script, clocks: true, begin: time.Now(), asked: map[string][]*request{}, last: map[string]chan struct{}{}},
-			plan:    s, cold: memory.NewCold(), mirror: memory.NewMirror(), rng: rand.New(rand.NewPCG(s.Seed, 5)), graves: map[int]time.Duration{}, homes: map[int]int{},
+			plan:    s, cold: memory.NewCold(), mirror: memory.NewMirror(), rng: rand.New(rand.NewPCG(s.Seed, 5)), graves: map[int]time.Duration{}, homes: map[int]int{}, settled: map[int]int{},
 		}
 		f.table = memory.NewMembers(f.cold)
 		for i := range s.Nodes {
@@ -94,6 +105,11 @@ func (f *fleet) run() {
 		if isFault {
 			f.happen(faults[0])
 			faults = faults[1:]
+			continue
+		}
+		if f.goesBack() {
+			f.note("nobody asks, for what is answered now is lost: %s", steps[0])
+			steps = steps[1:]
 			continue
 		}
 		f.note("%s", steps[0])
@@ -175,6 +191,10 @@ func (f *fleet) pick(draw uint64) *life {
 func (f *fleet) happen(s NodeStep) {
 	f.note("%s", s)
 	f.did = append(f.did, fmt.Sprint(f.since(), " ", s))
+	if s.Kind == AllBack {
+		f.goBack(s.For)
+		return
+	}
 	f.mu.Lock()
 	now := f.since()
 	if s.Place == "" {
@@ -193,6 +213,43 @@ func (f *fleet) happen(s NodeStep) {
 	if s.Node >= 0 {
 		f.nodes[s.Node].happen(s)
 	}
+}
+
+// goBack has MySQL go back after a time to what it has now. Nothing that somebody asked for is
+// under way now, and nobody asks meanwhile: who was answered then would have been told of what
+// is lost. So all that was acknowledged stands.
+func (f *fleet) goBack(after time.Duration) {
+	for f.open.Load() > 0 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	b := &back{from: f.since(), to: f.since() + after}
+	seen, err := f.table.Look(context.Background(), 0)
+	if err != nil {
+		f.wrong("the table cannot be read: %v", err)
+		return
+	}
+	b.shards = *seen.Shards
+	restore, settled := f.table.Snapshot(), maps.Clone(f.settled)
+	f.mu.Lock()
+	f.goneBack, f.backs, f.ills = true, append(f.backs, b), append(f.ills, ill{AllBack, -1, b.from, b.to})
+	f.mu.Unlock()
+	f.sent.Go(func() {
+		time.Sleep(after)
+		f.writing.Lock()
+		defer f.writing.Unlock()
+		restore()
+		f.settled = settled
+		f.note("MySQL is as it was at %v", b.from)
+	})
+}
+
+// goesBack reports whether what MySQL stores now is lost.
+func (f *fleet) goesBack() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.backs, func(b *back) bool { return f.since() <= b.to })
 }
 
 // died notes that the table has ended a life. writing is held.

@@ -23,11 +23,12 @@ const (
 	AllAway                    // MySQL is away
 	AllSlow                    // MySQL is slow
 	MirrorLost                 // Redis loses what it has of the mirror
+	AllBack                    // after For, MySQL is as it was
 	nodeKinds
 )
 
 var nodeKindNames = [nodeKinds]string{
-	"kill", "stop", "freeze", "cut from MySQL", "slow to MySQL", "cut from Redis", "clock", "drain", "MySQL away", "MySQL slow", "mirror lost",
+	"kill", "stop", "freeze", "cut from MySQL", "slow to MySQL", "cut from Redis", "clock", "drain", "MySQL away", "MySQL slow", "mirror lost", "MySQL goes back",
 }
 
 func (k nodeKind) String() string { return nodeKindNames[k] }
@@ -94,8 +95,21 @@ func NewFleetScript(seed uint64) *FleetScript {
 		f.At = min(f.At, s.Calm)
 		f.For = min(f.For, s.Calm-f.At)
 	}
+	if w.chance(25) {
+		s.back(w)
+	}
 	slices.SortStableFunc(s.Faults, func(a, b NodeStep) int { return cmp.Compare(a.At, b.At) })
 	return s
+}
+
+// back has MySQL go back once, beside faults of nodes. No other fault keeps the nodes from what is
+// due for so long that a due is a misfire.
+func (s *FleetScript) back(w writer) {
+	s.Faults = slices.DeleteFunc(s.Faults, func(f NodeStep) bool {
+		return f.Kind == NodeClock || f.Kind == NodeSlow || f.Kind == NodeCut || f.Kind == AllAway || f.Kind == AllSlow
+	})
+	lasts := oneOf(w.draw, 200*time.Millisecond, w.upTo(2*time.Second), w.upTo(5*time.Second))
+	s.Faults = append(s.Faults, NodeStep{Kind: AllBack, Node: -1, For: lasts, At: min(w.instant(5*time.Second), s.Calm-lasts-time.Second)})
 }
 
 // fault draws one fault, or two at about the same time.
@@ -116,7 +130,7 @@ func (s *FleetScript) fault(w writer) {
 	case NodeFreeze:
 		f.For = max(f.For, 500*time.Millisecond)
 		f.Place = oneOf(w.draw, "", oneOf(w.draw, places...))
-	case NodeStop, NodeCut, NodeWarm, NodeDrain, AllAway, MirrorLost:
+	case NodeStop, NodeCut, NodeWarm, NodeDrain, AllAway, MirrorLost, AllBack:
 	}
 	if f.Kind >= AllAway {
 		f.Node = -1

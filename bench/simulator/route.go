@@ -20,7 +20,9 @@ func (f *fleet) ask(s Step) {
 	before := f.last[s.Name]
 	over := make(chan struct{})
 	f.last[s.Name] = over
+	f.open.Add(1)
 	f.asking.Go(func() {
+		defer f.open.Add(-1)
 		defer close(over)
 		if before != nil {
 			<-before
@@ -67,7 +69,9 @@ func (f *fleet) askNode(l *life, s Step) (p reply, answered bool) {
 	got := make(chan reply, 1)
 	ctx, cancel := context.WithCancel(context.Background()) // what a dead engine is asked never ends
 	defer cancel()
+	f.open.Add(1)
 	f.asking.Go(func() {
+		defer f.open.Add(-1)
 		l.node.gate(l)
 		p := f.perform(ctx, l, s)
 		l.node.gate(l)

@@ -73,11 +73,63 @@ func (c *sharedCold) ApplyAll(ctx context.Context, cs []*engine.Change) (as []en
 func (c *sharedCold) Settle(ctx context.Context, s *engine.Settlement) error {
 	c.l.reach("before a settle")
 	defer c.l.reach("after a settle")
-	return c.l.write(ctx, func() error { return c.Cold.Settle(ctx, s) })
+	return c.l.write(ctx, func() error {
+		f := c.l.node.fleet
+		if c.l.settled > f.settled[c.l.n] { // MySQL has lost some
+			return engine.ErrFenced
+		}
+		if err := c.l.holds(ctx, s.Marks); err != nil {
+			return err
+		}
+		err := c.Cold.Settle(ctx, s)
+		if err == nil {
+			f.settled[c.l.n]++
+			c.l.settled = f.settled[c.l.n]
+		}
+		for _, m := range s.Marks {
+			if err == nil {
+				c.l.marked[m.Shard] = max(c.l.marked[m.Shard], m.W)
+			}
+		}
+		return err
+	})
+}
+
+// holds refuses marks as MySQL does: of shards that another life holds, be it under the same
+// fence, and of those whose watermark is earlier than the life has stored. writing is held.
+func (l *life) holds(ctx context.Context, marks []engine.Mark) error {
+	seen, err := l.node.table.Look(ctx, 0)
+	if err != nil {
+		return err
+	}
+	shards, err := l.node.cold.Shards(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		if seen.Shards[m.Shard].Holder != uint64(l.n) || shards[m.Shard].Watermark < l.marked[m.Shard] {
+			return engine.ErrFenced
+		}
+	}
+	return nil
 }
 
 func (c *sharedCold) Raise(ctx context.Context, bs []engine.Bound) error {
-	return c.l.write(ctx, func() error { return c.Cold.Raise(ctx, bs) })
+	return c.l.write(ctx, func() error {
+		seen, err := c.l.node.table.Look(ctx, 0)
+		if err != nil {
+			return err
+		}
+		held := slices.DeleteFunc(slices.Clone(bs), func(b engine.Bound) bool { return seen.Shards[b.ID.Shard()].Holder != uint64(c.l.n) })
+		marks := make([]engine.Mark, len(held))
+		for i := range held {
+			marks[i].Shard = held[i].ID.Shard()
+		}
+		if err := c.l.holds(ctx, marks); err != nil {
+			return err
+		}
+		return c.Cold.Raise(ctx, held)
+	})
 }
 
 func (c *sharedCold) Sweep(ctx context.Context, now, finishedBefore, historyBefore int64) (more bool, err error) {
