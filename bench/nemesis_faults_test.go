@@ -3,7 +3,10 @@ package bench
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -40,7 +43,20 @@ var faults = []fault{
 			x.t.Errorf("node %d ended with %d", s.n, code)
 		}
 	}},
-	{name: "drained", lasts: 5 * time.Second, begin: drain("POST"), end: drain("DELETE")},
+	{name: "SIGTERM, and killed while it gives its shards", lasts: time.Second, begin: func(x *nemesis, s *server) {
+		s.signal(syscall.SIGTERM)
+		time.Sleep(100 * time.Millisecond)
+		s.kill()
+	}, repeats: ofADeath},
+	{name: "all nodes are killed", all: true, alone: true, begin: func(x *nemesis, s *server) {
+		for _, s := range x.all {
+			s.kill()
+		}
+	}, repeats: 3 * ofADeath},
+	{name: "drained", lasts: 5 * time.Second, begin: administer("POST", "drain"), end: administer("DELETE", "drain")},
+	{name: "evicted", lasts: 2 * time.Second, begin: administer("POST", "evict"), repeats: ofADeath},
+	{name: "another process has its name", lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.double(s, false) }, end: refused},
+	{name: "a copy of it is started", lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.double(s, true) }, end: refused},
 	{name: "a node cannot reach MySQL", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].mysql.Cut() }, repeats: ofADeath},
 	{name: "a node's link to MySQL hangs", lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].mysql.Hang() }, repeats: ofADeath},
 	{name: "a node's answers of MySQL are lost", lasts: 4 * time.Second, begin: func(x *nemesis, s *server) { x.links[s.n].mysql.SwallowReplies(true) }, repeats: ofADeath},
@@ -54,12 +70,20 @@ var faults = []fault{
 			l.mysql.Delay(150 * time.Millisecond)
 		}
 	}, repeats: ofADeath},
+	{name: "MySQL is too slow for beats", all: true, lasts: 6 * time.Second, begin: func(x *nemesis, s *server) {
+		for _, l := range x.links {
+			l.mysql.Delay(700 * time.Millisecond)
+		}
+	}, repeats: ofADeath},
 	{name: "the fences are locked", all: true, alone: true, begin: func(x *nemesis, s *server) {
 		x.mysql.Do("USE xtimer; BEGIN; SELECT COUNT(*) FROM fences FOR UPDATE; DO SLEEP(3); ROLLBACK;")
 	}, repeats: ofADeath},
 	{name: "Redis is emptied", all: true, begin: func(x *nemesis, s *server) { x.redis.Do("FLUSHALL") }, noMirror: true},
 	{name: "Redis is killed", all: true, lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Kill() }, end: func(x *nemesis, s *server) { x.redis.Start() }, noMirror: true},
 	{name: "Redis is stopped for 5 s", all: true, lasts: 5 * time.Second, begin: func(x *nemesis, s *server) { x.redis.Pause() }, end: func(x *nemesis, s *server) { x.redis.Resume() }, noMirror: true},
+	{name: "Redis goes back", all: true, alone: true, lasts: 5 * time.Second, begin: func(x *nemesis, s *server) {
+		x.restore = x.redis.Snapshot()
+	}, end: func(x *nemesis, s *server) { x.restore() }, noMirror: true},
 	{name: "MySQL goes back", all: true, alone: true, goesBack: true, lasts: 8 * time.Second, begin: func(x *nemesis, s *server) {
 		x.restore = x.mysql.Snapshot()
 	}, end: func(x *nemesis, s *server) { x.restore() }, repeats: ofADeath},
@@ -71,20 +95,56 @@ func thaw(_ *nemesis, s *server)     { s.signal(syscall.SIGCONT) }
 
 func startMySQL(x *nemesis, _ *server) { x.mysql.Start() }
 
-// drain asks another node to have the node give its shards away, or (DELETE) take its part again.
-func drain(method string) func(*nemesis, *server) {
+// administer asks another node to have the node give its shards away (drain), or to end it (evict).
+func administer(method, what string) func(*nemesis, *server) {
 	return func(x *nemesis, s *server) {
 		by := x.all[(s.n+1)%len(x.all)]
-		q, _ := http.NewRequest(method, by.url(fmt.Sprintf("/v1/cluster/nodes/node-%d/drain", s.n)), nil)
+		q, _ := http.NewRequest(method, by.url(fmt.Sprintf("/v1/cluster/nodes/node-%d/%s", s.n, what)), nil)
 		r, err := client.Do(q)
 		if err != nil {
-			x.t.Logf("the drain: %v", err)
+			x.t.Logf("the %s: %v", what, err)
 			return
 		}
 		r.Body.Close()
 		if r.StatusCode/100 != 2 {
-			x.t.Logf("the drain got %d", r.StatusCode)
+			x.t.Logf("the %s got %d", what, r.StatusCode)
 		}
+	}
+}
+
+// double starts another process under the name of a node: with a data directory of its own, or
+// with a copy of the node's, as of a cloned volume.
+func (x *nemesis) double(s *server, copied bool) {
+	x.t.Helper()
+	x.twin = newProcess(x.t, binary, s.args...)
+	for try := 0; copied; try++ { // the node writes meanwhile: a file may be gone before it is copied
+		err := os.CopyFS(x.twin.dir, os.DirFS(s.dir))
+		if err == nil {
+			break
+		}
+		if try == 5 {
+			x.t.Fatalf("cannot copy the data of node %d: %v", s.n, err)
+		}
+		x.twin.dir = x.t.TempDir()
+	}
+	x.twin.launch()
+}
+
+// refused wants that the other process has ended, and has said why; the node goes on.
+func refused(x *nemesis, s *server) {
+	x.t.Helper()
+	select {
+	case <-x.twin.done:
+	case <-time.After(20 * time.Second):
+	}
+	x.twin.kill()
+	if log := x.twin.log.String(); !strings.Contains(log, "has another process that beats") {
+		x.t.Errorf("a second process has the name of node %d, and says:\n%s", s.n, log)
+	}
+	select {
+	case <-s.done:
+		x.t.Errorf("node %d has ended beside a second process of its name", s.n)
+	default:
 	}
 }
 
@@ -96,4 +156,19 @@ func (x *nemesis) fault(name string) *fault {
 	}
 	x.t.Fatalf("there is no fault %q", name)
 	return nil
+}
+
+// TestFaultsAreListed: RELIABILITY.md says of which failure each fault is a trial.
+func TestFaultsAreListed(t *testing.T) {
+	b, err := os.ReadFile("RELIABILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(b), "\n## Failures of a cluster, each as a trial\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for i := range faults {
+		if !strings.Contains(section, "`"+faults[i].name+"`") {
+			t.Errorf("the page does not name the fault %q", faults[i].name)
+		}
+	}
 }

@@ -50,7 +50,8 @@ type nemesis struct {
 	mysql, redis *servertest.Server
 	links        []links
 	owner        *shotOwner
-	restore      func() // puts the snapshot of MySQL back
+	restore      func()   // puts the snapshot of MySQL or Redis back
+	twin         *process // the last one that had the name of a node
 	struck       []*struck
 	timed        bool // how long things take is judged, too
 }

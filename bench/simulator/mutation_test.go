@@ -210,6 +210,32 @@ var mutations = []mutation{
 	{keepsJournal, []replacement{
 		{"engine/scheduler/cede.go", "return e.settler.forgetAll(ctx)", "return nil"},
 	}},
+	{checksNoLease, []replacement{
+		{"engine/resident/attempt.go", "holds := owns.Holds() //", "holds := owns.Holds() || true //"},
+	}},
+	{settlesForOthers, []replacement{
+		{"tier/mysql/settle.go", `" AND holder="`, `" AND 0<"`},
+	}},
+	{mirrorsTooSoon, []replacement{
+		{"engine/cluster/mirrored.go", "// Finish notes an outcome.\n", `// Begin notes an outcome that nobody knows.
+func (m *Mirrored) Begin(b engine.Begun) engine.Position {
+	m.mu.Lock()
+	t := engine.Task{Key: b.Key, Generation: b.Generation, Status: engine.Succeeded, Attempts: []engine.Attempt{{N: int(b.Attempt)}}}
+	m.next.Tasks = append(m.next.Tasks, engine.EncodeTask(&t))
+	m.rouse()
+	m.mu.Unlock()
+	return m.Journal.Begin(b)
+}
+
+`},
+	}},
+	{takesBack, []replacement{
+		{"engine/cluster/shards.go", "r.Holder == life && r.Fence <= h.fence:", "r.Holder == life && r.Fence == 0:"},
+	}},
+	{believesLate, []replacement{
+		{"engine/resident/learn.go", " || x.LastAttempt() != t.LastAttempt()+1:", ":"},
+		{"engine/resident/learn.go", "t.state != Retrying || t.past != wasUnended || ", "t.state != Retrying || "},
+	}},
 }
 
 const (
@@ -230,6 +256,11 @@ const (
 	cedesBehind        = "a shard is given away before the watermark passes what began"
 	cedesCalls         = "the heir of a shard calls at once what is still in a call"
 	keepsJournal       = "the journal keeps records of shards that were given away"
+	checksNoLease      = "a call does not look before its first byte whether its node may still call"
+	settlesForOthers   = "a node settles for a shard that another has under the same fence"
+	mirrorsTooSoon     = "the mirror has a result before the answer"
+	takesBack          = "a node goes on with a shard that it gave when the database goes back"
+	believesLate       = "the owner of a shard takes a result of an attempt that was followed by another"
 )
 
 // noticedBy has the test, a package and its name, that has to notice a mutation for which
@@ -251,6 +282,11 @@ var noticedBy = map[string][2]string{
 	cedesBehind:        {"../../engine/resident", "TestCede"},
 	cedesCalls:         {"../../engine/scheduler", "TestCallsDuringHandOver"},
 	keepsJournal:       {"../../engine/scheduler", "TestJournalOfShardsThatLeft"},
+	checksNoLease:      {"../../engine/scheduler", "TestTakenOverWhileStopped"},
+	settlesForOthers:   {"../../tier/mysql", "TestHolder"},
+	mirrorsTooSoon:     {"../../engine/scheduler", "TestMirrorSparesRepeats"},
+	takesBack:          {"../../engine/cluster", "TestShardThatIsBack"},
+	believesLate:       {"../../engine/resident", "TestLearn"},
 
 	"tasks that wait for each other go in any order":             {"../../engine/resident", "TestQueueGoesByDue"},
 	"a row that changes its lane is not read again":              {"../../engine/scheduler", "TestRowThatChangesItsLane"},
