@@ -33,6 +33,8 @@ func TestNodeKills(t *testing.T) {
 	time.Sleep(quietFor)
 	quiet := x.lateness(x.from, time.Now(), nil)
 	t.Logf("without a kill: %s", percentiles(quiet))
+	burst := x.burst(5)
+	t.Logf("beside a burst of calls of another app: %s", percentiles(burst))
 	for i := range kills {
 		x.strike(x.all[i%len(x.all)])
 	}
@@ -50,10 +52,11 @@ const (
 // killTrial is the nodes, and each call in the order in which they came.
 type killTrial struct {
 	*nodes
-	t    *testing.T
-	mu   sync.Mutex
-	log  []killCall
-	died []death
+	t        *testing.T
+	receiver net.Addr
+	mu       sync.Mutex
+	log      []killCall
+	died     []death
 }
 
 type killCall struct {
@@ -77,6 +80,7 @@ func (x *killTrial) begin(timers int) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
+	x.receiver = ln.Addr()
 	srv := &fasthttp.Server{Handler: x.take, NoDefaultDate: true, NoDefaultServerHeader: true}
 	go srv.Serve(ln)
 	x.t.Cleanup(func() { srv.Shutdown() })
@@ -107,7 +111,35 @@ func (x *killTrial) first(timer int) int64 {
 	return x.from.UnixMilli() + int64(timer)%killPace.Milliseconds()
 }
 
+// burst has the nodes make as many calls at once, again and again, as a kill leaves them to
+// make, of timers of another app. It returns the lateness of all others in the 3 s after each:
+// as a kill, but no node was killed.
+func (x *killTrial) burst(times int) (late []time.Duration) {
+	const calls = 2 * 1000 / 3 // of a third of the timers, in 2 s
+	for i := range times {
+		at := time.Now().Add(3 * time.Second).Truncate(time.Second)
+		for n, s := range x.all {
+			var lines bytes.Buffer
+			for j := n; j < calls; j += len(x.all) {
+				fmt.Fprintf(&lines, `{"app":"burst","name":"burst-%d-%d","schedule":{"at":%d},"delivery":%q,"callback":{"url":"http://%s/burst","timeout":"5s"}}`+"\n",
+					i, j, at.UnixMilli(), []string{"at_least_once", "at_most_once"}[j/3%2], x.receiver)
+			}
+			if _, err := createBatch(s.url(""), lines.Bytes()); err != nil {
+				x.t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Until(at.Add(takenIn + time.Second)))
+		late = append(late, x.lateness(at, at.Add(takenIn), nil)...)
+	}
+	slices.Sort(late)
+	return late
+}
+
 func (x *killTrial) take(c *fasthttp.RequestCtx) {
+	if string(c.Path()) == "/burst" {
+		time.Sleep(callTakes)
+		return
+	}
 	a := killCall{at: time.Now(), redelivered: len(c.Request.Header.Peek("X-Xtimer-Redelivered")) > 0, by: bytes.Count(c.Request.Header.Peek("webhook-signature"), []byte("v1,")) - 1}
 	_, due, _ := strings.Cut(string(c.Request.Header.Peek("Idempotency-Key")), "_")
 	a.due, _ = strconv.ParseInt(due, 10, 64)

@@ -21,7 +21,7 @@ import (
 // that no cache holds does (without a ballast 15.9 µs of processor time a fire at
 // 150 %, 17.8 at 400). Below minBallasted it is smallGCPercent, for less
 // memory: in 512 MiB a fire costs the same at 60 and at 100 %.
-const gcPercent, smallGCPercent = 100, 75
+const gcPercent, smallGCPercent = 100, 60
 
 // ballast is alive for the collector's arithmetic alone. It is never touched, so it
 // takes no memory; without it the room for garbage of a server with few timers is
