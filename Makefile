@@ -88,8 +88,8 @@ torture kills: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
 TRIAL = go test -count=1 -timeout 0 -v ./bench -run
 
 .PHONY: torture
-torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, flow keys with 200 × kill -9, tiers lost for a minute, 20 takeovers, 33 kills, stops and rolling restarts of three nodes, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, big bodies, long downtime, suspended machines, readers that do not read, a million failures at once, an hour of simulation; all drawn from SEED (the time)
-	$(call lines,local servers judged flow memory tiers takeover nodes hostile hour journal disk service settings failpoints mutations mute backlog lane slow bodies downtime step suspend readers failures fleet simulate)
+torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, flow keys with 200 × kill -9, tiers lost for a minute, 20 takeovers, 33 kills, stops and rolling restarts of three nodes, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, a million held by a flow key, big bodies, long downtime, suspended machines, readers that do not read, a million failures at once, an hour of simulation; all drawn from SEED (the time)
+	$(call lines,local servers judged flow memory tiers takeover nodes hostile hour journal disk service settings failpoints mutations mute backlog lane held slow bodies downtime step suspend readers failures fleet simulate)
 
 torture-local:
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) $(TRIAL) '^Test(Kill|Terminate)$$/local'
@@ -137,6 +137,8 @@ torture-backlog:
 	$(BOUND) '^TestBacklogBehindKill$$'
 torture-lane:
 	$(BOUND) '^TestWaitingLane$$'
+torture-held:
+	$(BOUND) '^TestHeldAtOneInstant$$'
 torture-slow:
 	$(BOUND) '^TestSlowTargets$$'
 torture-bodies:
@@ -162,7 +164,7 @@ torture-cluster: servers ## an hour of faults for three nodes, their MariaDB, Re
 
 .PHONY: trials
 trials: ## the trials of bounds in their short forms: mute and slow targets, backlogs, big bodies, long downtime … (some minutes)
-	XTIMER_TRIALS=1 $(TRIAL) '^Test(MuteNeighbours|BacklogBehindKill|WaitingLane|SlowTargets|BigBodies|LongDowntime|ClockStepForward|Suspended|SilentReaders)$$'
+	XTIMER_TRIALS=1 $(TRIAL) '^Test(MuteNeighbours|BacklogBehindKill|WaitingLane|HeldAtOneInstant|SlowTargets|BigBodies|LongDowntime|ClockStepForward|Suspended|SilentReaders)$$'
 
 .PHONY: kills
 kills: servers ## 1,000 × kill -9 at 1,000, 5,000 and 20,000 due a second and 200 over MariaDB and Redis, all judged by bench/checker; drawn from SEED (the time)
