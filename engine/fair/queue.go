@@ -19,6 +19,8 @@ type Config[T any] struct {
 	// Wanting, if set, has the calls of flow keys with a limit granted by the owner of the key
 	// (Wants, Grant). It is told when Wants has more to tell, and must not block.
 	Wanting func()
+	// OnlySlow: that is so only of limits that are slow (flow.Limit.IsSlow): the process is alone.
+	OnlySlow bool
 }
 
 // Queue hands waiting items to workers; see the package comment. Its methods may be

@@ -41,7 +41,7 @@ func (q *Queue[T]) share(g *gate[T], now time.Duration) {
 	if q.cfg.Wanting == nil || g.name.Kind == flow.OfApp || g.name.Kind == flow.OfQuota {
 		return
 	}
-	if q.alone {
+	if q.alone || q.cfg.OnlySlow && !g.Limit().IsSlow() {
 		g.Unshare()
 	} else {
 		g.Share()

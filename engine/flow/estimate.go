@@ -16,7 +16,7 @@ func (g *Gate) Estimate(now time.Duration) Estimate {
 	case l.Rate > 0:
 		e.Every = l.Per / time.Duration(l.Rate)
 		if at == Never && by == ByFlow && g.grants != nil && l.Concurrency == 0 {
-			e.Next = now // the owner of the key grants a call when it is asked for one
+			e.Next = max(now, g.grants.again) // the owner of the key grants a call when it is asked for one
 		}
 	case l.Concurrency > 0:
 		e.Every = Never

@@ -225,6 +225,9 @@ type State struct {
 // State describes the gate.
 func (g *Gate) State(now time.Duration) (s State) {
 	s.By, s.Next = g.Ask(now, false)
+	if s.Next == Never && g.grants != nil && g.grants.again > now && g.limit.Concurrency == 0 {
+		s.Next = g.grants.again
+	}
 	s.InFlight = g.calls
 	if g.paused > now {
 		s.Paused = g.paused

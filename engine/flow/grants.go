@@ -36,9 +36,10 @@ type Run struct {
 // Grants are the calls of a key that its owner has granted to this node and that were not
 // handed out, and the places that the node has.
 type Grants struct {
-	runs   []Run  // in the order of their instants
-	places int    // with a call, or for a call of runs
-	unused uint64 // see Gate.Unused
+	runs   []Run         // in the order of their instants
+	places int           // with a call, or for a call of runs
+	unused uint64        // see Gate.Unused
+	again  time.Duration // before it the owner grants no call, as far as it has told; 0: it has not
 }
 
 // first is the first call that may be handed out now or later.
@@ -198,6 +199,9 @@ func (g *Gate) Grant(a *Granted, sent, got time.Duration) {
 		return
 	}
 	x.places += a.Places
+	if x.again = 0; a.Again > Lookahead {
+		x.again = got + a.Again + Lookahead/2
+	}
 	for _, r := range a.Runs {
 		// A tenth is for clocks that do not run equally fast.
 		if r.For = r.For - r.For/10 - (got - sent); r.For >= 0 {

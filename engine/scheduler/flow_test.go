@@ -77,6 +77,39 @@ func TestARateHoldsAcrossRetriesAndCrashes(t *testing.T) {
 	})
 }
 
+// The rate of a key also holds across crashes if it is for longer than a start waits.
+func TestASlowRateHoldsAcrossCrashes(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 10, Per: 10 * time.Minute, Burst: 10}}})
+		w.start()
+		due := w.now() + 5_000
+		for i := range 25 {
+			w.make(timer(fmt.Sprint(i), at(due), flows("k")))
+		}
+		for range 5 {
+			time.Sleep(5 * time.Minute)
+			w.crash(3 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		w.settle()
+		var at []int64
+		for i := range 25 {
+			for _, c := range w.of(fmt.Sprint(i)) {
+				at = append(at, c.at)
+			}
+		}
+		slices.Sort(at)
+		if len(at) != 25 {
+			t.Errorf("%d calls, want 25", len(at))
+		}
+		for i := 10; i < len(at); i++ {
+			if at[i]-at[i-10] < 600_000 {
+				t.Fatalf("11 calls within %d ms, from %s on", at[i]-at[i-10], stamp(at[i-10]))
+			}
+		}
+	})
+}
+
 // A limit that is written again after a start, as a pause and its end do, is as old as it was: a
 // key that nobody has named since waits for what the former process may have called.
 func TestALimitThatIsWrittenAgainIsNotNew(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"xtimer/engine/allot"
 	"xtimer/engine/cluster"
 	"xtimer/engine/fair"
+	"xtimer/engine/limit"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
@@ -285,15 +286,20 @@ type nodeParts struct {
 	cedes  cedes
 	former atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
 	allots *allot.Asker[*resident.Task]
-	tells  atomic.Pointer[allot.Send] // results to other nodes; nil: there is no way
-	untold atomic.Int64               // until then nothing is told, Unix ns: see tellOwner
+	tells  atomic.Pointer[allot.Send]    // results to other nodes; nil: there is no way
+	untold atomic.Int64                  // until then nothing is told, Unix ns: see tellOwner
+	keeper *allot.Keeper[*resident.Task] // of a process that is alone
 }
 
-// newQueue makes the queue. Among several nodes the owner of a flow key grants its calls.
+// newQueue makes the queue. Among several nodes the owner of a flow key grants its calls; of a
+// process that is alone, a keeper those of slow keys.
 func (e *Scheduler) newQueue() *fair.Queue[*resident.Task] {
 	cfg := fair.Config[*resident.Task]{Places: e.cfg.MaxCalls, PerApp: e.cfg.MaxCallsPerApp, PerTarget: e.cfg.MaxCallsPerTarget, Run: e.execute, RunBatch: e.executeBatch}
 	if e.life == nil {
-		return fair.New(cfg)
+		cfg.Wanting, cfg.OnlySlow = func() { e.keeper.Wake() }, true
+		queue, calls := fair.New(cfg), limit.NewCalls(e.cfg.Objects, e.cfg.Now)
+		e.keeper = allot.NewKeeper(allot.KeeperConfig[*resident.Task]{Queue: queue, Load: calls.Load, Save: calls.Save, Wall: e.now, Log: e.log})
+		return queue
 	}
 	cfg.Wanting = func() { e.allots.Wake() }
 	queue := fair.New(cfg)
@@ -312,7 +318,7 @@ func (e *Scheduler) newQueue() *fair.Queue[*resident.Task] {
 // allotCalls is the stage that asks the owners of flow keys.
 func (e *Scheduler) allotCalls(ctx context.Context) error {
 	if e.allots == nil {
-		return nil
+		return e.keeper.Run(ctx)
 	}
 	return e.allots.Run(ctx)
 }
