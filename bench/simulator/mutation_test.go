@@ -140,6 +140,9 @@ var mutations = []mutation{
 	{"a target that does not answer keeps its places", []replacement{
 		{"engine/fair/limit.go", "max(startLimit, l.calls))/2)", "max(startLimit, l.calls)))"},
 	}},
+	{"a task of a key with an order does not wait for older rows", []replacement{
+		{"engine/fair/order.go", "if it.due() > g.marked() {", "if it.due() > None-1 {"},
+	}},
 	{"a lane takes more tasks into memory than it has room for", []replacement{
 		{"engine/resident/lanes.go", "if !l.isBehind(shard) && l.room() >= 0 {", "if !l.isBehind(shard) {"},
 	}},
@@ -288,6 +291,7 @@ var noticedBy = map[string][2]string{
 	takesBack:          {"../../engine/cluster", "TestShardThatIsBack"},
 	believesLate:       {"../../engine/resident", "TestLearn"},
 
+	"a task of a key with an order does not wait for older rows": {"../../engine/scheduler", "TestOrderOfRowsAfterAStart"},
 	"tasks that wait for each other go in any order":             {"../../engine/resident", "TestQueueGoesByDue"},
 	"a row that changes its lane is not read again":              {"../../engine/scheduler", "TestRowThatChangesItsLane"},
 	"a due of a range is taken while its timer is being changed": {"../../engine/scheduler", "TestDeleteAfterALongStepBack"},
