@@ -111,7 +111,7 @@ var mutations = []mutation{
 		{"engine/scheduler/rewind.go", "	r.pay = append(r.pay, o.Key)\n", ""},
 	}},
 	{"a start decides again what the journal knows", []replacement{
-		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, w, held))\n", "	d.Decide(t, p, over[:0].Open(p, w, held))\n"},
+		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, after, held))\n", "	d.Decide(t, p, over[:0].Open(p, after, held))\n"},
 	}},
 	{"a redelivery is not marked", []replacement{
 		{"engine/resident/attempt.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},

@@ -212,6 +212,46 @@ func TestWhatIsHeldIsNoMisfire(t *testing.T) {
 	})
 }
 
+// A timer has fallen behind by the rate of its key. What was due before a stop or a crash is called,
+// also if there are two of them; what was due without a process is judged by the misfire policy.
+func TestAnOutageOfATimerBehindItsRate(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		bubble(t, func(t *testing.T, w *world) {
+			w.config.MaxWaiting = 20
+			w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 1, Per: 10 * time.Second, Burst: 1}}})
+			w.start()
+			from := w.now()
+			w.make(timer("behind", cron("* * * * * *"), flows("k"), misfire(engine.MisfireSkip, time.Hour)))
+			time.Sleep(100*time.Second + 500*time.Millisecond)
+			down := w.now()
+			end := func(away time.Duration) {
+				if crash {
+					w.crash(away)
+					return
+				}
+				if err := w.stop(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(away)
+				w.start()
+			}
+			end(60 * time.Second)
+			up := w.now()
+			time.Sleep(5 * time.Second)
+			end(40 * time.Second)
+			w.SetRule(keyK, nil)
+			time.Sleep(20 * time.Second)
+			w.settle()
+			called := dues(w.of("behind"))
+			for _, due := range grid(from, up-11_000, 1000, 0) {
+				if is := slices.Contains(called, due); is != (due < down) && (due < down-2000 || due > down) {
+					t.Errorf("crash %v: due %s, %d ms after the end, is called: %v", crash, stamp(due), due-down, is)
+				}
+			}
+		})
+	}
+}
+
 // A held task is busy: what comes due meanwhile does not pile up behind it.
 func TestAHeldTaskIsBusy(t *testing.T) {
 	for _, o := range []engine.Overlap{engine.OverlapSkip, engine.OverlapQueue} {

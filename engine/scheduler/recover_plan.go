@@ -151,15 +151,21 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 			r.again(d, t, k)
 		}
 	}
-	held := max(w, min(r.now, r.heldFrom(t)-1))
-	d.Decide(t, p, over.Open(p, w, held))
-	for _, s := range over.Open(p, held, r.now) {
-		d.Hold(t, p, s[0], s[1])
-	}
+	r.judgeOpen(d, t, p, over, w, r.now)
 	if !r.hasRange(t) { // else they were owed with what is left of it
 		r.ahead(d, t, p, w, mark)
 	}
 	r.shards.held += len(d.Records) + len(d.Owe) - was
+}
+
+// judgeOpen decides the dues in (after, to] that are not over by the misfire policy; those that a
+// pause holds are no misfires.
+func (r *recovery) judgeOpen(d *policy.Triage, t *engine.Timer, p *plan.Plan, over policy.Spans, after, to int64) {
+	held := max(after, min(to, r.heldFrom(t)-1))
+	d.Decide(t, p, over.Open(p, after, held))
+	for _, s := range over.Open(p, held, to) {
+		d.Hold(t, p, s[0], s[1])
+	}
 }
 
 // heldFrom is from when on the dues of a timer are held by a pause that is in force. They are no

@@ -131,15 +131,31 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 	}
 	slices.SortFunc(own, policy.CompareSpans)
 	r.pay = append(r.pay, o.Key)
-	open := own.Open(p, o.Key.Due-1, min(r.now, r.endOf(o)))
-	if o.Held == 0 && !r.clean.Has(t.ID.Shard()) {
-		r.d.Decide(t, p, open)
-		return nil
+	waited, end := r.waitedTo(o), min(r.now, r.endOf(o))
+	call := r.d.Call
+	if o.Held != 0 {
+		call = r.d.Hold // the next start does not judge them either
 	}
-	for _, s := range open { // it waited for its turn
-		r.d.Call(t, p, s[0], s[1])
+	for _, x := range own.Open(p, o.Key.Due-1, min(waited, end)) {
+		call(t, p, x[0], x[1])
 	}
+	r.judgeOpen(&r.d, t, p, own, max(waited, o.Key.Due-1), end)
 	return nil
+}
+
+// waitedTo is up to when the dues of a range waited for their turn, and are called. What is due
+// later was never decided: of a range without end that was held, these are the dues of the time without
+// a process.
+func (r *recovery) waitedTo(o *engine.Owed) int64 {
+	switch {
+	case r.clean.Has(o.Key.Timer.Shard()):
+		return r.now
+	case o.Held == 0:
+		return 0
+	case o.To == engine.Endless:
+		return r.watermark(o.Key.Timer)
+	}
+	return o.To
 }
 
 // endOf is the end of a range; of one without end the watermark that its shard will have:
