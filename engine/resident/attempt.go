@@ -108,11 +108,11 @@ func (a *Attempt) Leave(sent bool) {
 }
 
 // stands reports whether an attempt of which nothing was sent may go on. If not, its
-// task is gone, or set aside until the change of its timer has ended, or, with the
+// task is gone, or set aside until its due or the end of a change of its timer, or, with the
 // definition replaced, to be queued again: what was prepared is not what is to be
 // sent. mu is held.
 func (a *Attempt) stands() (again *Task, ok bool) {
-	t := a.task
+	t, sh := a.task, a.memory.shardOf(a.Key.Timer)
 	switch {
 	case a.Over:
 		return nil, false
@@ -120,13 +120,15 @@ func (a *Attempt) stands() (again *Task, ok bool) {
 	case t.timer.frozen:
 		t.move(Frozen)
 		t.touch()
-	case a.memory.shardOf(t.Key.Timer).stay != here: // another node will call it
+	case sh.stay != here: // another node will call it
 		t.await(a.memory.now())
 		t.touch()
 	case t.timer.def.Version != a.Timer.Version:
 		t.await(a.memory.now())
 		t.touch()
 		again = t
+	case a.memory.now() < t.Key.Due: // the clock stepped back since Begin: never early
+		again = a.memory.waitForDue(sh, t)
 	default:
 		return nil, true
 	}
@@ -241,6 +243,16 @@ func (m *Memory) Enqueue(ts []*Task) {
 	m.Queue.Push(items...)
 }
 
+// waitForDue puts a task back into the wheel until its due. Another task of its timer need not
+// wait for it: freed is to be queued. mu is held.
+func (m *Memory) waitForDue(sh *shard, t *Task) (freed *Task) {
+	m.later(sh, t, t.Key.Due)
+	if t.yields() {
+		freed = t.leave(m.now())
+	}
+	return freed
+}
+
 // Begin takes a task out of the queue: it becomes Preparing, or is set aside (a
 // is nil). The attempt should have begun at from (Unix ms). freed is a task whose
 // turn it is, to be queued: another, or t with the body that it has now.
@@ -261,12 +273,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 		t.move(Frozen)
 		return nil, 0, nil
 	case now < t.Key.Due:
-		// The clock stepped back while it waited: never early. Who waits for it need not.
-		m.later(sh, t, t.Key.Due)
-		if t.yields() {
-			freed = t.leave(now)
-		}
-		return nil, 0, freed
+		return nil, 0, m.waitForDue(sh, t) // the clock stepped back while it waited: never early
 	case !t.busy && lv.overlaps(t):
 		m.overlap(sh, t, now)
 		return nil, 0, nil
