@@ -31,6 +31,7 @@ var mutations = []mutation{
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
 		{"engine/resident/attempt.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
+		{"engine/resident/attempt.go", `case a.memory.now() < t.Key.Due:`, `case a.memory.now() < t.Key.Due-3:`},
 	}},
 	{"a result is noted before the call", []replacement{
 		{"engine/scheduler/executor.go", "	out := e.call(&a.Call)\n", "	e.end(a, began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	a.Gate = nil\n	out := e.call(&a.Call)\n"},
