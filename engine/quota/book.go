@@ -29,7 +29,7 @@ type Book struct {
 	accounts atomic.Pointer[map[string]*account]
 
 	underWay underWay
-	counting sync.Mutex // one stock at a time
+	counting chan struct{} // full while a stock is counted: one at a time
 }
 
 // Config is what a Book works with.
@@ -58,7 +58,7 @@ type account struct {
 
 // New registers the kind of the objects.
 func New(cfg Config) *Book {
-	b, set := &Book{cfg: cfg, refusals: map[string]*metrics.Counter{}}, cfg.Set
+	b, set := &Book{cfg: cfg, refusals: map[string]*metrics.Counter{}, counting: make(chan struct{}, 1)}, cfg.Set
 	for _, what := range []string{"creates", "timers", "bytes"} {
 		b.refusals[what] = cfg.Metrics.NewCounter(fmt.Sprintf("xtimer_quota_refusals_total{what=%q}", what))
 	}

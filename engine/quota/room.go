@@ -133,8 +133,12 @@ func (r *Room) End(made bool) {
 
 // count counts the stock of an app, when no change is under way that does not know of it.
 func (b *Book) count(ctx context.Context, a *account) error {
-	b.counting.Lock()
-	defer b.counting.Unlock()
+	select {
+	case b.counting <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-b.counting }()
 	of, s := b.cfg.Owned(), a.stock
 	if s.counted(of) {
 		return nil
