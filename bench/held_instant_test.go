@@ -17,7 +17,7 @@ import (
 // are at most 1.2 times as late as without the others.
 func TestHeldAtOneInstant(t *testing.T) {
 	n, watched := byForm(t, 20_000, 1_000_000), time.Duration(byForm(t, 3, 30))*time.Second
-	const most, slack = 300_000_000, time.Millisecond
+	const most = 300_000_000
 	limitMemory(t, 512<<20)
 	p, slow := startProcess(t), listen(t, 0)
 	limit, _ := http.NewRequest("PUT", p.url("/v1/apps/held/flows/slow"), strings.NewReader(`{"rate":1,"per":"1s"}`))
@@ -52,7 +52,8 @@ func TestHeldAtOneInstant(t *testing.T) {
 	if rss > most {
 		t.Errorf("%d MB are resident, of at most %d", rss/1e6, most/1_000_000)
 	}
-	if bar := alone*6/5 + slack + 50*max(0, own-aloneOwn); beside > bar {
+	// Beside them the machine's own timers are later, too, by what the server takes of the cores.
+	if bar := max(alone*6/5, time.Millisecond) + max(0, own-aloneOwn); beside > bar {
 		t.Errorf("the neighbour is %v late at p99, of at most %v", beside, bar)
 	}
 	if took := int(time.Since(from)/time.Second) + 2; calls == 0 || calls > took {

@@ -31,7 +31,7 @@ func listWaiting(n *testNode, limit int) (names []string) {
 	}
 }
 
-// isAbout reports whether two instants are the same but for what clocks round.
+// isAbout reports whether two instants differ by no more than the rounding of clocks.
 func isAbout(a, b string) bool {
 	x, errX := time.Parse(time.RFC3339, a)
 	y, errY := time.Parse(time.RFC3339, b)

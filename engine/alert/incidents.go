@@ -187,7 +187,7 @@ func (a *Alerter) forget(ctx context.Context, before int64) {
 	}
 }
 
-// stored reads the incidents of an app ("": of all) that are stored, but for some.
+// stored reads the stored incidents of an app, or of all apps (""), and leaves those out that it is given.
 func (a *Alerter) stored(app string, but map[string]bool) (all []Incident) {
 	for _, of := range a.cfg.Objects.Apps(incidentKind) {
 		if app != "" && of != app {

@@ -180,9 +180,9 @@ func (l *Lane[T]) kind(now time.Duration) int {
 
 func (l *Lane[T]) key() key { return key{l.calls, l.rank} }
 
-// leavesRoom reports whether the lane takes no further place of its target because it is of a
-// backlog and has half of them, and calls of other lanes have begun there within the last second:
-// the next of those finds room.
+// leavesRoom reports whether the lane of a backlog leaves the free places of its target to other
+// lanes: the backlog has half of the places, and within the last second another lane has begun
+// a call there.
 func (l *Lane[T]) leavesRoom(now time.Duration) bool {
 	return l.name.backlog && l.calls >= max(l.target.most/2, 1) && now-l.target.onTime < time.Second
 }

@@ -23,8 +23,8 @@ func (q *Queue[T]) BatchLane(app, to, flow string, class uint64) *Lane[T] {
 	return q.laneLocked(laneName{app: app, target: to, flow: flow, class: class})
 }
 
-// BacklogLane is BatchLane for items of a backlog that is to be caught up with. They have turns of
-// their own, and leave room for those that come on time: see leavesRoom.
+// BacklogLane is BatchLane for items that a former process left. The lane has turns of its own, and
+// leaves room for items that come on time: see leavesRoom.
 func (q *Queue[T]) BacklogLane(app, to, flow string, class uint64) *Lane[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()

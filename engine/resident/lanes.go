@@ -64,7 +64,7 @@ type Lane struct {
 	resident int          // unfinished tasks in memory
 	spilled  bool         // rows wait that are not in memory
 	rowsIn   engine.Set   // … of timers in these shards
-	formerIn engine.Set   // … among which are what a former process, or another node, left
+	formerIn engine.Set   // … and in these shards a former process, or another node, left rows
 	// leaving are the tasks that wait for their row, and go then; while staying, they
 	// stay: refill has read all rows and is about to queue them.
 	leaving map[*Task]*fair.Mark[*Task]
@@ -175,9 +175,9 @@ func (l *Lane) room() int {
 	return room
 }
 
-// isBehind reports whether a due in a shard is to come behind the rows that wait. Where none of
-// them is of a timer in the shard, as of what another node left, and there is plenty of room,
-// the order of each timer stays without. mu is held.
+// isBehind reports whether a due of a timer in a shard waits behind the rows of the lane. If no row
+// is of a timer in the shard, the order of each timer does not need that; so the due goes on while
+// the lane has plenty of room and no gate. After a takeover only the shards that were taken have rows. mu is held.
 func (l *Lane) isBehind(shard int) bool {
 	return l.spilled && (l.rowsIn.Has(shard) || l.resident >= plenty || l.isGated())
 }
@@ -246,7 +246,7 @@ func (l *Lane) Waits(at engine.Place) {
 	l.joins(at)
 }
 
-// WaitsIn notes that rows may wait, at any place, of timers in shards that were taken.
+// WaitsIn notes that timers in shards that were just taken may have rows, at any place of the lane.
 func (l *Lane) WaitsIn(of engine.Set) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,8 +292,8 @@ const (
 	// the least page of rows. A lane with 1,000 calls in flight, each of 100 ms, has 1 s of them.
 	refillTo   = 10_000
 	refillPage = 1_000
-	// plenty is how many tasks a spilled lane has in memory at most while dues come that need
-	// not wait for its rows: half is left for the rows.
+	// plenty: with so many tasks in memory, a spilled lane has all dues wait behind its rows. The
+	// other half of the room is for the rows.
 	plenty     = refillTo / 2
 	fewestRead = 16
 )

@@ -37,7 +37,7 @@ func (o *order) tell(q *fair.Queue[*Task]) {
 	}
 }
 
-// add counts what is not known: 1 more, or (-1) less.
+// addUnknown adds to the number of unknown lanes and gains, and tells the queue if all is known now, or no more.
 func (ls *Lanes) addUnknown(n int) {
 	ls.order.mu.Lock()
 	defer ls.order.mu.Unlock()

@@ -19,9 +19,9 @@ func (ls *Lanes) backlogQueueOf(t *engine.Timer) *fair.Lane[*Task] {
 	return ls.queue.BacklogLane(t.App, engine.TargetOf(t.Callback.URL), string(t.Flow), t.BatchClass())
 }
 
-// hasBacklogLane reports whether a task of the timer that was a row, or is to become one, waits in
-// another lane than those that come due: of such as a former process left, or come while those
-// are read. Where gates may limit them, all keep to one lane, and to its order.
+// hasBacklogLane reports whether a task of the timer, which comes from a row or is to become one,
+// waits in the lane of the backlog: a former process left the row, or the lane still reads
+// such rows of the shard. All tasks of a lane with gates keep to one lane, and so to its order.
 func (lv *Timer) hasBacklogLane(former bool) bool {
 	if lv.def.Flow != "" || lv.lane.IsGated() {
 		return false
@@ -29,7 +29,7 @@ func (lv *Timer) hasBacklogLane(former bool) bool {
 	return former || lv.inMemory().readsFormer(lv.def.ID.Shard())
 }
 
-// readsFormer reports whether rows of a shard are read that were there when it was taken.
+// readsFormer reports whether the lane still reads rows that a shard had when this process took it.
 func (l *Lane) readsFormer(shard int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
