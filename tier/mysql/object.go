@@ -16,22 +16,35 @@ func (s *Store) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error 
 		if err != nil {
 			return err
 		}
-		var left []engine.ObjectPut
+		var fresh, changed []engine.ObjectPut
 		for _, p := range puts {
-			switch done, err := engine.JudgePut(p, stand[p.ObjectKey]); {
+			found := stand[p.ObjectKey]
+			switch done, err := engine.JudgePut(p, found); {
 			case err != nil:
 				return err
-			case !done:
-				left = append(left, p)
+			case done:
+			case found == nil:
+				fresh = append(fresh, p)
+			default:
+				changed = append(changed, p)
 			}
 		}
-		if len(left) == 0 {
+		if len(fresh)+len(changed) == 0 {
 			return errNothing
 		}
-		return t.many("INSERT INTO objects (kind,app,name,object) VALUES ", ",", " ON DUPLICATE KEY UPDATE object=VALUES(object)", len(left), func(b []byte, i int) []byte {
-			b = append(appendNames(append(b, '('), left[i].ObjectKey), ',')
-			return append(appendBytes(b, engine.AppendObject(nil, left[i].Object)), ')')
-		})
+		// The lock holds the rows that were found. A row that was not may be another's by
+		// now: then the insert fails, and the transaction is judged anew.
+		if err := t.putObjects(fresh, ""); err != nil {
+			return err
+		}
+		return t.putObjects(changed, " ON DUPLICATE KEY UPDATE object=VALUES(object)")
+	})
+}
+
+func (t *transaction) putObjects(puts []engine.ObjectPut, tail string) error {
+	return t.many("INSERT INTO objects (kind,app,name,object) VALUES ", ",", tail, len(puts), func(b []byte, i int) []byte {
+		b = append(appendNames(append(b, '('), puts[i].ObjectKey), ',')
+		return append(appendBytes(b, engine.AppendObject(nil, puts[i].Object)), ')')
 	})
 }
 

@@ -91,21 +91,23 @@ func objectRepeated(s *cold) {
 }
 
 func oneObjectWins(s *cold) {
-	var wg sync.WaitGroup
-	var won atomic.Int32
-	for i := range 16 {
-		wg.Go(func() {
-			o := object("flow", "app", "a", 1, fmt.Sprint(i))
-			switch err := s.putObject(&o, 0); {
-			case err == nil:
-				won.Add(1)
-			case !errors.Is(err, engine.ErrConflict):
-				s.Error(err)
-			}
-		})
+	for round := range 30 {
+		var wg sync.WaitGroup
+		var won atomic.Int32
+		for i := range 16 {
+			wg.Go(func() {
+				o := object("flow", "app", fmt.Sprint(round), 1, fmt.Sprint(i))
+				switch err := s.putObject(&o, 0); {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, engine.ErrConflict):
+					s.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		s.same("winners", won.Load(), 1)
 	}
-	wg.Wait()
-	s.same("winners", won.Load(), 1)
 }
 
 func objectPages(s *cold) {
