@@ -38,11 +38,17 @@ type waiting struct {
 func (r *Reader) CountOverdue(ctx context.Context) error {
 	now := r.now()
 	lanes := map[engine.Lane]waiting{}
-	var stored map[engine.Lane]waiting
+	stored := map[engine.Lane]waiting{}
+	add := func(id engine.Lane, n, oldest int64) {
+		l := stored[id]
+		l.add(n, oldest)
+		stored[id] = l
+	}
 	var err error
 	if r.memory.Lanes.AnySpilled() { // else all that waits is in memory
-		stored, err = r.countRows(ctx, now)
+		err = r.countRows(ctx, now, add)
 	}
+	r.memory.Deferred.Overdue(now, add)
 	inMemory := map[engine.Lane]int64{} // rows of tasks in memory
 	told := 0
 	r.memory.EachTask(func(t *resident.Task) {
@@ -77,13 +83,7 @@ func (r *Reader) CountOverdue(ctx context.Context) error {
 }
 
 // countRows counts the dues of the rows that may be tried by now, by lane.
-func (r *Reader) countRows(ctx context.Context, now int64) (map[engine.Lane]waiting, error) {
-	lanes := map[engine.Lane]waiting{}
-	add := func(id engine.Lane, n, oldest int64) {
-		l := lanes[id]
-		l.add(n, oldest)
-		lanes[id] = l
-	}
+func (r *Reader) countRows(ctx context.Context, now int64, add func(id engine.Lane, n, oldest int64)) error {
 	err := r.cfg.Cold.Owed(ctx, r.memory.Owned(), -1, now, func(os []engine.Owed) error {
 		var ranges []engine.Owed
 		var ids []engine.TimerID
@@ -108,7 +108,7 @@ func (r *Reader) countRows(ctx context.Context, now int64) (map[engine.Lane]wait
 		return ctx.Err()
 	})
 	r.cfg.Tiers.Read(err)
-	return lanes, err
+	return err
 }
 
 // waitingIn is how many dues of a range have come that refill has still to go through.

@@ -115,6 +115,20 @@ func (s *deferredSecond) coming(es []engine.Entry, from, end int64, most int) []
 	return es
 }
 
+// Overdue tells how many dues of each lane have come, and the first of them.
+func (d *Deferred) Overdue(now int64, tell func(l engine.Lane, dues, oldest int64)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.open {
+		for l, ds := range s.lanes {
+			n, _ := slices.BinarySearchFunc(ds, now+1, func(x deferredDue, at int64) int { return cmp.Compare(x.due, at) })
+			if n > 0 {
+				tell(l.ID, int64(n), ds[0].due)
+			}
+		}
+	}
+}
+
 // roomAhead is how many more one-shots of the lane may lie in the wheel.
 func (l *Lane) roomAhead() int {
 	l.mu.Lock()
@@ -205,6 +219,15 @@ func (ts *DeferredTurns) Take(now int64, most int) (es []engine.Entry) {
 		}
 	}
 	return nil
+}
+
+// IsHurried reports whether the lane of which the last were taken may soon call those that are
+// taken next: it has room in memory.
+func (ts *DeferredTurns) IsHurried() bool {
+	l := ts.of
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.isGated() || l.resident < heldMost-refillPage && l.room() > 0
 }
 
 // Done lets the watermark pass the seconds of which all are taken, and the order of a lane what was.

@@ -25,7 +25,7 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from int64, rea
 		if es = es[n:]; len(es) > 0 {
 			time.Sleep(time.Millisecond)
 		}
-		m.e.awaitDecisions(ctx)
+		m.e.awaitDecisions(ctx, maxDecided)
 	}
 	return ctx.Err()
 }
@@ -170,8 +170,15 @@ func (m *migrator) entriesOf(t *engine.Timer, p *plan.Plan, next, from int64) []
 // missing stands for a definition that could not be read.
 var missing = []byte{}
 
-// deferredEvery is how often what is deferred is looked at.
-const deferredEvery = 20 * time.Millisecond
+const (
+	// deferredEvery is how often what is deferred is looked at.
+	deferredEvery = 20 * time.Millisecond
+	// idleTurns is for how many times as long as a turn took nothing more is taken of a lane
+	// that has enough in memory. A million became rows in 10 s that took 1.4 of 2 cores, in
+	// which a neighbour's calls were 9.5 ms late at p99; now in 210 s of 0.2 cores, 4.1 ms,
+	// as without them.
+	idleTurns = 7
+)
 
 // admitDeferred brings one-shots into memory, or into rows, that wait for room in lanes that
 // are held, until ctx ends: see resident.Deferred.
@@ -204,7 +211,12 @@ func (e *Scheduler) admitDeferred(ctx context.Context) error {
 		if ctx.Err() == nil {
 			turns.Done()
 		}
-		process.Sleep(ctx, time.Since(began)) // half of a core: nobody waits for them
+		if turns.IsHurried() {
+			process.Sleep(ctx, time.Since(began)) // half of a core
+			continue
+		}
+		e.awaitDecisions(ctx, 1)
+		process.Sleep(ctx, idleTurns*time.Since(began))
 	}
 	return nil
 }

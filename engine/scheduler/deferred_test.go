@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,6 +132,47 @@ func TestDeferredOneShotsSurviveACrash(t *testing.T) {
 		}
 		if len(called) != n {
 			t.Errorf("%d were called, want %d", len(called), n)
+		}
+	})
+}
+
+// One-shots of a slow key whose due has come are overdue at once, and leave the processor to others
+// while they become rows.
+func TestDeferredOneShotsHaveTime(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(1)})
+		var busy atomic.Int64
+		w.before.set(func(op string, arg any) error {
+			if ids, ok := arg.([]engine.TimerID); ok && op == "Load" && len(ids) > 100 {
+				time.Sleep(50 * time.Millisecond)
+				busy.Add(50)
+			}
+			return nil
+		})
+		w.start()
+		due := w.now() + 100_000
+		const n, most = 14_000, 10_000
+		for i := range n {
+			w.make(timer(fmt.Sprint(i), at(due), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+		}
+		time.Sleep(time.Duration(due-w.now()) * time.Millisecond)
+		const seconds = 2
+		before := busy.Load()
+		for range seconds {
+			time.Sleep(time.Second)
+			if err := w.CountOverdue(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if m := w.metric("xtimer_tasks_overdue"); m < n-10 {
+				t.Errorf("%v are overdue, of %d", m, n)
+			}
+		}
+		if took := busy.Load() - before; took == 0 || took > seconds*1000/5 {
+			t.Errorf("loads took %d ms in %d s", took, seconds)
+		}
+		time.Sleep(10 * time.Second)
+		if rows := w.metric("xtimer_tasks_overdue"); rows < n-most/100 {
+			t.Errorf("%v are overdue, of %d", rows, n)
 		}
 	})
 }

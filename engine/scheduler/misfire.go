@@ -33,10 +33,10 @@ func (e *Scheduler) endedNow(ts []*engine.Task) []engine.Record {
 	return records(ts)
 }
 
-// awaitDecisions returns when few enough timers wait for their decision, or ctx has ended: those
-// that wait are in memory.
-func (e *Scheduler) awaitDecisions(ctx context.Context) {
-	for ctx.Err() == nil && e.memory.Late.Waiting.Load() >= maxDecided {
+// awaitDecisions returns when fewer than most timers wait for their decision, or ctx has ended:
+// those that wait are in memory.
+func (e *Scheduler) awaitDecisions(ctx context.Context, most int64) {
+	for ctx.Err() == nil && e.memory.Late.Waiting.Load() >= most {
 		process.Sleep(ctx, 5*time.Millisecond)
 	}
 }
