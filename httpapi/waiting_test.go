@@ -63,6 +63,18 @@ func TestWaiting(t *testing.T) {
 	if one := n.do("GET", "/v1/tasks/"+a.str("tasks", 2, "key"), "").want(200); !isAbout(one.str("next_attempt"), "2099-01-01T02:00:00Z") {
 		t.Error(one.body)
 	}
+	if list := n.do("GET", "/v1/tasks?app=a&q=n-2", "").want(200); len(list.get("tasks").([]any)) != 6 {
+		t.Error(list.body)
+	} else {
+		for i := range 6 { // n-24 … n-20, n-2: newest first
+			if list.str("tasks", i, "name") == "n-2" && (list.str("tasks", i, "reason") != "pause k" || list.get("tasks", i, "held_ms") == nil || !isAbout(list.str("tasks", i, "next_attempt"), "2099-01-01T02:00:00Z")) {
+				t.Error(list.body)
+			}
+		}
+	}
+	if list := n.do("GET", "/v1/timers?app=a&q=n-2&last_task=true&limit=1", "").want(200); list.str("timers", 0, "last_task", "reason") != "pause k" || list.get("timers", 0, "last_task", "next_attempt") == nil {
+		t.Error(list.body)
+	}
 	next := "?cursor=" + a.str("next_cursor")
 	n.do("GET", "/v1/apps/a/flows/other/waiting"+next, "").want(400)
 	n.do("GET", path+"?cursor=x", "").want(400)
@@ -96,6 +108,12 @@ func TestWaitingAtAllNodes(t *testing.T) {
 		}
 		if all := listWaiting(n.testNode, 7); len(had) != 30 || len(all) != 30 {
 			t.Errorf("%d tasks in %d entries", len(had), len(all))
+		}
+	}
+	held := c.n[1].do("GET", "/v1/tasks?app=a", "").want(200)
+	for i := range held.get("tasks").([]any) {
+		if held.str("tasks", i, "reason") != "pause k" || held.get("tasks", i, "held_ms") == nil {
+			t.Error(held.body)
 		}
 	}
 	c.n[0].setCut(true)

@@ -128,7 +128,7 @@ func (r *Reader) Newest(f *engine.TaskFilter, before engine.Key, limit int) (n N
 	for _, t := range found.heap {
 		r.memory.Look(t, func() {
 			if f.Matches(&t.Task) { // as it stands now
-				n.Tasks = append(n.Tasks, Listed(&t.Task))
+				n.Tasks = append(n.Tasks, r.open(t))
 			}
 		})
 	}
@@ -210,12 +210,19 @@ func (r *Reader) newestOf(vs []View) map[engine.TimerID]*engine.Task {
 		})
 		for id, t := range newest {
 			if t != nil {
-				r.memory.Look(t, func() { copies[id] = Listed(&t.Task) })
+				r.memory.Look(t, func() { copies[id] = r.open(t) })
 			}
 		}
 		runtime.Gosched() // what is due goes first
 	}
 	return copies
+}
+
+// open is a copy for a list of a task in memory. Mu of its shard is held.
+func (r *Reader) open(t *resident.Task) *engine.Task {
+	c := Listed(&t.Task)
+	r.memory.Holding(t, c)
+	return c
 }
 
 // Listed is a copy of a task for a list: of the attempts it has the last only, and it

@@ -126,12 +126,19 @@ func (m *Memory) takesTurn(sh *shard, t *Task, now int64) *Task {
 	return t
 }
 
-// shown is a copy of a task for readers: of one that is held, it says what holds it, what
-// has, and about when it may be called, if that is known. mu is held.
+// shown is a copy of a task for readers: of one that is held, it says what Holding does. mu is held.
 func (m *Memory) shown(t *Task) *engine.Task {
 	c := t.snapshot()
+	m.Holding(t, c)
+	return c
+}
+
+// Holding adds to a copy of a task that is held what holds it, what has held it, and about when it may
+// be called, if that is known. It looks at a bounded number of lanes, however many tasks wait. Mu of
+// the shard of the task is held.
+func (m *Memory) Holding(t *Task, c *engine.Task) {
 	if t.state != Queued || !t.lane().IsGated() {
-		return c
+		return
 	}
 	by, sums := m.Queue.HoldOf(&t.turn)
 	for _, s := range sums {
@@ -143,5 +150,4 @@ func (m *Memory) shown(t *Task) *engine.Task {
 			c.NotBefore = m.now() + max(next-m.Queue.Now(), 0).Milliseconds()
 		}
 	}
-	return c
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"xtimer/httpapi/client"
 )
@@ -18,6 +19,21 @@ func TestHolds(t *testing.T) {
 		return 404, nil
 	}).page("/tasks/7_1", "Accept-Language", "zh")
 	for _, want := range []string{"流控 <code>k" + evil + "</code> 1.50 s", "不计被阻挡的时间：2.0 ms", "批量 b" + evil + "，任务数 7"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s: %s", want, page)
+		}
+	}
+}
+
+// TestListOfHeldTasks: the list of tasks says what holds a task, and about when it is called.
+func TestListOfHeldTasks(t *testing.T) {
+	page := fakeAPI(func(r *http.Request) (int, any) {
+		if r.URL.Path == "/v1/tasks" {
+			return 200, client.TaskList{Tasks: []client.Task{{Key: "7_1", TimerID: "7", Status: client.Waiting, Reason: "flow k" + evil, HeldMS: 1500, NextAttempt: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}}}
+		}
+		return 404, nil
+	}).page("/tasks", "Accept-Language", "zh")
+	for _, want := range []string{"flow k" + evil, "下次尝试 "} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s: %s", want, page)
 		}

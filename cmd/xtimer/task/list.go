@@ -129,7 +129,7 @@ func tableTasks(out io.Writer, tasks []api.Task, z remote.Zone, wide bool) error
 func taskHead(wide bool) []string {
 	head := []string{"DUE", "LATE", "STATUS", "CODE", "ATTEMPTS", "TIMER", "KEY"}
 	if wide {
-		head = append(head, "ORIGIN", "ENDED", "NEXT TRY", "RESPONSE")
+		head = append(head, "ORIGIN", "ENDED", "HELD", "NEXT TRY", "RESPONSE")
 	}
 	return head
 }
@@ -144,7 +144,7 @@ func itemsOf(tasks []api.Task, z remote.Zone, wide bool) (items []remote.Item) {
 			if n := len(t.Attempts); n > 0 {
 				answer = t.Attempts[n-1].Response
 			}
-			cells = append(cells, t.Origin, z.Instant(t.Ended, ""), z.Instant(t.NextAttempt, ""), answer)
+			cells = append(cells, t.Origin, z.Instant(t.Ended, ""), heldWords(t), z.Instant(t.NextAttempt, ""), answer)
 		}
 		colours := []string{terminal.Plain, terminal.Plain, remote.StatusColours[t.Status]}
 		items = append(items, remote.Item{Name: t.Key, Value: t, Cells: cells, Colours: colours})
@@ -158,6 +158,14 @@ func lateWords(t *api.Task) string {
 		return ""
 	}
 	return strconv.FormatFloat(*t.LatenessMS, 'f', 2, 64) + "ms"
+}
+
+// heldWords is for how long a task was held, "" if it was not.
+func heldWords(t *api.Task) string {
+	if t.HeldMS == 0 {
+		return ""
+	}
+	return span.Format(time.Duration(t.HeldMS * 1e6).Round(time.Millisecond))
 }
 
 // statusWords is the status and why; of a record of many dues, of how many.

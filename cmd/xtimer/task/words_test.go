@@ -22,6 +22,10 @@ func someTasks() []api.Task {
 			Key: "7354_1763658000252", TimerID: "7354", App: "billing", Name: "expire", Due: at, Origin: "manual", Status: api.Retrying, LatenessMS: new(12.0), NextAttempt: at.Add(time.Minute),
 			AttemptCount: 1, Attempts: []api.Attempt{{N: 1, Started: at, TookMS: 0.3, ErrorClass: "refused", PhasesUS: &api.Phases{Wheel: 11900, Queue: 100, Dial: 300}}},
 		},
+		{
+			Key: "7354_1763658000253", TimerID: "7354", App: "billing", Name: "charge", Due: at, Origin: "schedule", Status: api.Waiting, Reason: "flow stripe", NextAttempt: at.Add(time.Minute),
+			HeldMS: 1234.567, Holds: []api.Hold{{By: "flow", Name: "stripe", MS: 1234.567}},
+		},
 	}
 }
 
