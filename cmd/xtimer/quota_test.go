@@ -28,6 +28,8 @@ func TestAppQuota(t *testing.T) {
 	s.run("", "app", "quota", "shop", "--timers", "3").want(0, "the quota of shop updated")
 	s.run("", "app", "quota", "shop").want(0, "timers              3 of 3\n", "bytes               ")
 	s.run(strings.Replace(lines.String(), "n0", "n3", 1), "import").want(exit.StatusPartly, "allows 3 timers: the app has 3, and the request adds 1")
+	s.run(strings.Replace(lines.String(), "n0", "n3", 1), "import").want(exit.StatusPartly, "an admin can change the quota: xtimer app quota")
+	s.run("", "timer", "create", "--app", "shop", "--name", "n3", "--every", "1h", "--url", "http://127.0.0.1:9/").want(exit.StatusExceeded, "adds 1; delete timers, or wait")
 	s.run("", "app", "quota", "shop", "--none").want(0, "the quota of shop deleted")
 	s.run("", "app", "quota", "shop", "--none").want(exit.StatusNotFound, "app shop has no quota")
 }

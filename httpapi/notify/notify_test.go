@@ -72,6 +72,13 @@ func TestWebhook(t *testing.T) {
 	if got.header.Get("Webhook-Signature") != want || got.header.Get("Webhook-Id") != "al_1_1" {
 		t.Errorf("%v", got.header)
 	}
+	_, got = sends(t, "webhook", 204, "", func(d *alert.Delivery) {
+		i := d.Message.Incident
+		d.Message.Type, i.By, i.Closed, i.Why = "incident.recovered", "report", i.Opened+90_500, "recovered"
+	})
+	if want := `{"app":"shop","by":"report","closed":"2025-11-20T12:01:30.500Z","count":3,"duration_ms":90500,"id":"1","on":["dead"],"opened":"2025-11-20T12:00:00.000Z","rule":"r","severity":"critical","why":"recovered"}`; string(marshal(got.json["incident"])) != want {
+		t.Errorf("%s, want %s", marshal(got.json["incident"]), want)
+	}
 	if r, _ := sends(t, "webhook", 302, "", nil); r.Delivered || !r.Final {
 		t.Errorf("a redirect: %+v", r)
 	}

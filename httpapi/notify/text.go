@@ -22,6 +22,8 @@ type incident struct {
 	On       []string `json:"on"`
 	Opened   string   `json:"opened"`
 	Closed   string   `json:"closed,omitempty"`
+	Why      string   `json:"why,omitempty"`         // it was closed
+	Duration *int64   `json:"duration_ms,omitempty"` // of one that is closed
 	Count    int64    `json:"count"`
 }
 
@@ -38,9 +40,9 @@ type task struct {
 func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func incidentOf(i *alert.Incident) incident {
-	out := incident{i.ID, i.Rule, i.App, i.By, i.Severity, i.On, instant(i.Opened), "", i.Count}
+	out := incident{i.ID, i.Rule, i.App, i.By, i.Severity, i.On, instant(i.Opened), "", "", nil, i.Count}
 	if i.Closed != 0 {
-		out.Closed = instant(i.Closed)
+		out.Closed, out.Why, out.Duration = instant(i.Closed), i.Why, new(i.Closed-i.Opened)
 	}
 	return out
 }

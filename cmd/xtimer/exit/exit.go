@@ -42,7 +42,7 @@ func StatusOf(err error) int {
 	case errors.As(err, &own):
 		return own.status
 	case errors.As(err, &answer):
-		return statusOfAnswer(answer.Status)
+		return statusOfAnswer(answer)
 	case errors.Is(err, context.Canceled):
 		return StatusInterrupted
 	case errors.As(err, &request), errors.Is(err, context.DeadlineExceeded):
@@ -51,8 +51,11 @@ func StatusOf(err error) int {
 	return StatusFailed
 }
 
-func statusOfAnswer(status int) int {
-	switch status {
+func statusOfAnswer(answer *api.Error) int {
+	if answer.Code == "quota_exceeded" {
+		return StatusExceeded
+	}
+	switch answer.Status {
 	case http.StatusNotFound:
 		return StatusNotFound
 	case http.StatusConflict, http.StatusPreconditionFailed:
@@ -62,7 +65,7 @@ func statusOfAnswer(status int) int {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage:
 		return StatusUnavailable
 	}
-	if status/100 == 4 {
+	if answer.Status/100 == 4 {
 		return StatusRefused
 	}
 	return StatusFailed

@@ -32,6 +32,8 @@ func TestStatusOf(t *testing.T) {
 		{&api.Error{Status: 401}, StatusDenied},
 		{&api.Error{Status: 403}, StatusDenied},
 		{&api.Error{Status: 429}, StatusUnavailable},
+		{&api.Error{Status: 429, Code: "rate_limited"}, StatusUnavailable},
+		{&api.Error{Status: 429, Code: "quota_exceeded"}, StatusExceeded},
 		{&api.Error{Status: 503}, StatusUnavailable},
 		{&api.Error{Status: 507}, StatusUnavailable},
 		{&api.Error{Status: 500}, StatusFailed},

@@ -15,6 +15,7 @@ const (
 	StatusRefused     = 6
 	StatusDenied      = 7
 	StatusUnavailable = 8
+	StatusExceeded    = 9
 	StatusDisk        = 70  // wal/disk ends the process with it
 	StatusTakenOver   = 75  // serve --cluster
 	StatusInterrupted = 130 // as a shell reports a process that SIGINT ended
@@ -34,6 +35,7 @@ var Statuses = []struct {
 	{StatusRefused, "the server refused the request as invalid"},
 	{StatusDenied, "the token is missing or unknown, or its role does not allow the request"},
 	{StatusUnavailable, "no server responds, or the server cannot serve the request now"},
+	{StatusExceeded, "the quota of the app is used up: delete timers, or wait until some end"},
 	{StatusDisk, "serve: the disk failed, or the data directory was moved; exited to protect the data"},
 	{StatusTakenOver, "serve --cluster: other nodes took over; start the server again"},
 	{StatusInterrupted, "interrupted by Ctrl-C"},

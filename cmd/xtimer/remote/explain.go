@@ -69,6 +69,8 @@ func (p *Place) explainAnswer(e *api.Error) string {
 		return fmt.Sprintf("%s responded with %d %s, but is not an xtimer server: check the address", p.url, e.Status, http.StatusText(e.Status))
 	case e.Code == "name_taken":
 		return e.Detail + "; to change it, use: xtimer timer apply"
+	case e.Code == "quota_exceeded":
+		return e.Detail + "; delete timers, or wait until some have ended; an admin can change the quota: xtimer app quota"
 	case e.Code == "version_mismatch" || e.Code == "changed_meanwhile":
 		return "the timer was changed in the meantime: read it again and repeat"
 	case e.Status == http.StatusInternalServerError:
