@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"xtimer/engine"
 )
@@ -98,51 +96,6 @@ func changeWantsVersion(s *cold) {
 	_, err = s.Apply(s.ctx, &engine.Change{Timer: shot(9, "m", t0), ID: 9, Was: 1})
 	s.is(err, engine.ErrNotFound)
 	s.sameTimer(s.get(1), v2)
-}
-
-func oneChangeWins(s *cold) {
-	v1 := shot(1, "n", t0+hour)
-	s.create(v1)
-	var won atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			next := edited(v1, func(t *engine.Timer) { t.Callback.URL = fmt.Sprint("http://h/", i) })
-			_, err := s.Apply(s.ctx, &engine.Change{Timer: next, ID: 1, Was: 1})
-			if err == nil {
-				won.Add(1)
-			} else if !errors.Is(err, engine.ErrConflict) {
-				s.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	s.same("winners", won.Load(), 1)
-	s.same("version", s.get(1).Version, 2)
-}
-
-func oneCreateWins(s *cold) {
-	var won atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			id := engine.TimerID(i + 1)
-			a, err := s.Apply(s.ctx, &engine.Change{Timer: shot(id, "n", t0+hour), ID: id})
-			switch {
-			case err == nil:
-				if !won.CompareAndSwap(0, int64(id)) {
-					s.Error("two have the name")
-				}
-			case !errors.Is(err, engine.ErrConflict) || a.Existing == nil || a.Existing.Name != "n":
-				s.Errorf("%v, existing %+v", err, a.Existing)
-			}
-		})
-	}
-	wg.Wait()
-	got, err := s.TimerByName(s.ctx, "app", "n")
-	s.ok(err)
-	s.same("winner", got.ID, won.Load())
-	s.same("all", len(s.list(engine.TimerFilter{}, 100)), 1)
 }
 
 func outcomesInOrder(s *cold) {

@@ -2,7 +2,6 @@ package tiertest
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +26,7 @@ func Members(t *testing.T, make func(t *testing.T) (process func() (engine.Cold,
 		{"of many evictions at once one is made", oneEvictWins},
 		{"a life takes only what is free, under a new fence", takes},
 		{"of many takes at once each shard has one holder", oneTakeWins},
+		{"a settle beside an eviction is stored before it, or refused", settleBesideEviction},
 		{"a shard is given under its fence only", gives},
 		{"a settle under a former fence is refused", settlesOfFormer},
 		{"a life that leaves frees its shards", leaves},
@@ -97,26 +97,6 @@ func (s *members) fence(shard int) uint64 {
 // mark is a settle of a shard under a fence, by a life.
 func (s *members) mark(life uint64, shard int, fence uint64) error {
 	return s.of(life).Settle(s.ctx, &engine.Settlement{Owner: "n", Marks: []engine.Mark{{Shard: shard, Fence: fence, W: t0}}})
-}
-
-// atOnce runs n calls beside each other, and counts those that returned nil; the others
-// must return want.
-func (s *members) atOnce(n int, want error, call func(i int) error) (ok int) {
-	s.Helper()
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { errs[i] = call(i) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err == nil {
-			ok++
-		} else {
-			s.is(err, want)
-		}
-	}
-	return ok
 }
 
 func looks(s *members) {
@@ -202,16 +182,6 @@ func joinsLate(s *members) {
 	}
 }
 
-func oneJoinWins(s *members) {
-	s.same("joins", s.atOnce(8, engine.ErrConflict, func(i int) error {
-		return s.Join(node("a", uint64(10+i)), engine.Pulse{})
-	}), 1)
-	was := s.pulse("a")
-	s.same("joins", s.atOnce(8, engine.ErrConflict, func(i int) error {
-		return s.Join(node("a", uint64(20+i)), was)
-	}), 1)
-}
-
 func beats(s *members) {
 	s.is(s.Beat(node("a", 1)), engine.ErrFenced)
 	s.join(node("a", 1), node("b", 2))
@@ -263,15 +233,6 @@ func overWritesNothing(s *members) {
 	s.same("shards", *s.look().Shards, *before.Shards)
 }
 
-func oneEvictWins(s *members) {
-	for i := range 8 {
-		s.join(node(fmt.Sprint("n", i), uint64(i+1)))
-	}
-	s.join(node("dead", 99))
-	dead := s.pulse("dead")
-	s.same("evictions", s.atOnce(8, engine.ErrConflict, func(i int) error { return s.Evict(uint64(i+1), dead) }), 1)
-}
-
 func takes(s *members) {
 	s.join(node("a", 1), node("b", 2))
 	fence := s.fence(5)
@@ -284,19 +245,6 @@ func takes(s *members) {
 	s.is(s.Take(3, engine.SetOf(8)), engine.ErrFenced)
 	s.ok(s.mark(1, 5, fence+1))
 	s.ok(s.Take(1, engine.Set{}))
-}
-
-func oneTakeWins(s *members) {
-	for i := range 8 {
-		s.join(node(fmt.Sprint("n", i), uint64(i+1)))
-	}
-	before := s.look()
-	s.same("takes", s.atOnce(8, nil, func(i int) error { return s.Take(uint64(i+1), engine.AllShards) }), 8)
-	for i, h := range s.look().Shards {
-		if h.Holder == 0 || h.Fence != before.Shards[i].Fence+1 {
-			s.Fatalf("shard %d: %+v, its fence was %d", i, h, before.Shards[i].Fence)
-		}
-	}
 }
 
 func gives(s *members) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"xtimer/engine"
 )
@@ -87,26 +85,6 @@ func objectRepeated(s *cold) {
 	s.is(s.putObject(&one, 0), engine.ErrConflict)
 	for range 2 {
 		s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
-	}
-}
-
-func oneObjectWins(s *cold) {
-	for round := range 30 {
-		var wg sync.WaitGroup
-		var won atomic.Int32
-		for i := range 16 {
-			wg.Go(func() {
-				o := object("flow", "app", fmt.Sprint(round), 1, fmt.Sprint(i))
-				switch err := s.putObject(&o, 0); {
-				case err == nil:
-					won.Add(1)
-				case !errors.Is(err, engine.ErrConflict):
-					s.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		s.same("winners", won.Load(), 1)
 	}
 }
 

@@ -28,6 +28,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"many creates of one name make one timer", oneCreateWins},
 		{"outcomes are in order", outcomesInOrder},
 		{"an Idempotency-Key answers with the first", onceAnswers},
+		{"many creates with one Idempotency-Key make one timer", oneOfAKeyWins},
 		{"an expired Idempotency-Key is free", onceExpires},
 		{"a change without a new version keeps none", sameVersion},
 		{"former versions are kept", versionsAreKept},
