@@ -180,9 +180,13 @@ const (
 	forgetEvery = time.Minute
 	keptClosed  = 7 * 24 * time.Hour
 	furthestDue = 24 * time.Hour // before the end of a task that history is searched for
-	mostTurn    = 200 * time.Millisecond
-	restShare   = 9 // times what a look took, it rests
-	mostRest    = 100 * time.Millisecond
+	mostTurn    = 20 * time.Millisecond
+	saveShare   = 9 // times what a save took, the next one waits
+	mostRest    = 5 * time.Second
+	// For how many times what a look took the alerter rests: a wake-up that was late by
+	// busyAfter says that others wait for the processors, too.
+	restIdle, restBusy = 1, 19
+	busyAfter          = 2 * time.Millisecond
 )
 
 // Run judges what the ring has, until ctx ends. It begins with what ended since the cursor.
@@ -194,7 +198,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 	var forgetting sync.WaitGroup
 	defer forgetting.Wait()
 	forgetting.Go(func() { a.forgetOld(ctx) })
-	stored := true
+	stored, took, share := true, time.Duration(0), time.Duration(restIdle)
 	for saved, expired := time.Now(), time.Now(); ; {
 		wait := tick
 		if a.cfg.Leads == nil && a.isIdle() {
@@ -217,14 +221,23 @@ func (a *Alerter) Run(ctx context.Context) error {
 			continue
 		}
 		began := time.Now()
-		if urgent := a.work(ctx); urgent && stored || time.Since(saved) >= saveEvery {
+		urgent := a.work(ctx)
+		rest := min(share*time.Since(began), mostRest)
+		if from := time.Now(); from.Sub(saved) >= max(saveEvery, saveShare*took) {
 			stored = a.save(ctx)
 			saved = time.Now()
+			took = saved.Sub(from)
+		} else if urgent && stored {
+			stored = a.saveNews(ctx)
 		}
 		a.release(nil)
+		from := time.Now()
 		select { // with many open incidents a look takes its time, and what comes waits together
 		case <-ctx.Done():
-		case <-time.After(min(restShare*time.Since(began), mostRest)):
+		case <-time.After(rest):
+		}
+		if share = restIdle; time.Since(from)-rest > busyAfter {
+			share = restBusy
 		}
 	}
 }

@@ -79,26 +79,10 @@ var cursorKey = engine.ObjectKey{Kind: cursorKind, App: "*", Name: "cursor"}
 
 // save stores what has changed, and the cursor. It reports whether all incidents are stored.
 func (a *Alerter) save(ctx context.Context) (stored bool) {
-	stored = true
 	a.mu.Lock()
-	var changed []*Incident
-	for _, of := range [...]map[string]*Incident{a.open, a.ending} {
-		for _, i := range of {
-			if i.changed {
-				i.changed, i.fresh = false, false
-				c := *i
-				changed = append(changed, &c)
-			}
-		}
-	}
 	last, saved := a.last, a.saved
 	a.mu.Unlock()
-	for some := range slices.Chunk(changed, storedAtOnce) { // a message does not wait for all
-		stored = a.storeAll(ctx, some) && stored
-	}
-	a.mu.Lock()
-	maps.DeleteFunc(a.ending, func(_ string, i *Incident) bool { return !i.changed && !i.Ending })
-	a.mu.Unlock()
+	stored = a.saveOf(ctx, func(*Incident) bool { return true })
 	if last == saved || !stored {
 		return stored
 	}
@@ -108,6 +92,42 @@ func (a *Alerter) save(ctx context.Context) (stored bool) {
 		a.saved = last
 		a.mu.Unlock()
 	}
+	return stored
+}
+
+// saveNews stores the incidents that were opened or closed, for people are told of those, and not
+// those that only count; the first time all and a cursor. It reports whether they are stored.
+func (a *Alerter) saveNews(ctx context.Context) (stored bool) {
+	a.mu.Lock()
+	first := a.saved == 0
+	a.mu.Unlock()
+	if first {
+		return a.save(ctx)
+	}
+	return a.saveOf(ctx, func(i *Incident) bool { return i.fresh || i.Closed != 0 })
+}
+
+// saveOf stores what has changed of the incidents that are selected.
+func (a *Alerter) saveOf(ctx context.Context, selects func(*Incident) bool) (stored bool) {
+	a.mu.Lock()
+	var changed []*Incident
+	for _, of := range [...]map[string]*Incident{a.open, a.ending} {
+		for _, i := range of {
+			if i.changed && selects(i) {
+				i.changed, i.fresh = false, false
+				c := *i
+				changed = append(changed, &c)
+			}
+		}
+	}
+	a.mu.Unlock()
+	stored = true
+	for some := range slices.Chunk(changed, storedAtOnce) { // a message does not wait for all
+		stored = a.storeAll(ctx, some) && stored
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.ending, func(_ string, i *Incident) bool { return !i.changed && !i.Ending })
 	return stored
 }
 

@@ -13,50 +13,47 @@ import (
 // judgeWaiting judges what waits in the ring and behind it, for a while, in the order in which
 // it came. What cannot be judged because a definition cannot be read waits until it can be.
 func (a *Alerter) judgeWaiting(ctx context.Context) {
-	for began := time.Now(); ; {
+	for began := time.Now(); time.Since(began) < mostTurn; {
 		if len(a.taken) == 0 {
 			a.taken = a.ring.take()
 		}
-		n := a.judgeAll(ctx, a.taken)
-		if a.taken = a.taken[n:]; len(a.taken) > 0 {
-			return
+		if page := a.taken[:min(pageSize, len(a.taken))]; len(page) > 0 {
+			if !a.judgeEvents(ctx, page) {
+				return
+			}
+			a.taken = a.taken[len(page):]
+			continue
 		}
 		page := a.ring.first()
 		if page == nil || !a.judgePage(ctx, page, 0) {
 			return
 		}
 		a.ring.drop(len(page))
-		if time.Since(began) > mostTurn {
-			a.ring.poke()
-			return
-		}
 	}
+	a.ring.poke()
 }
 
-// judgeAll judges events, and returns how many it judged: all that can be judged now.
-func (a *Alerter) judgeAll(ctx context.Context, events []event) (judged int) {
-	for page := range slices.Chunk(events, pageSize) {
-		needs := map[engine.TimerID]bool{}
-		a.mu.Lock()
-		for i := range page {
-			if ev := &page[i]; ev.Status != engine.Succeeded && (a.judge.needsTimer(ev) || a.mutesNeedTimer(ev.App)) {
-				needs[ev.Key.Timer] = true
-			}
+// judgeEvents judges events, and reports whether it could.
+func (a *Alerter) judgeEvents(ctx context.Context, page []event) bool {
+	needs := map[engine.TimerID]bool{}
+	a.mu.Lock()
+	for i := range page {
+		if ev := &page[i]; ev.Status != engine.Succeeded && (a.judge.needsTimer(ev) || a.mutesNeedTimer(ev.App)) {
+			needs[ev.Key.Timer] = true
 		}
-		a.mu.Unlock()
-		timers, ok := a.definitions(ctx, needs)
-		if !ok || !a.readStreaks(ctx, page, timers) {
-			return judged
-		}
-		a.mu.Lock()
-		for i := range page {
-			a.judgeOne(&page[i], timers[page[i].Key.Timer])
-		}
-		clear(a.judge.streaks)
-		a.mu.Unlock()
-		judged += len(page)
 	}
-	return judged
+	a.mu.Unlock()
+	timers, ok := a.definitions(ctx, needs)
+	if !ok || !a.readStreaks(ctx, page, timers) {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range page {
+		a.judgeOne(&page[i], timers[page[i].Key.Timer])
+	}
+	clear(a.judge.streaks)
+	return true
 }
 
 // judgePage judges events without names, and reports whether it could. Those that ended until

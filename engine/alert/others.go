@@ -109,7 +109,11 @@ func (a *Alerter) askOthers(ctx context.Context) {
 		}
 	}
 	a.lead.states = states
-	a.judgeAll(ctx, events) // a late call whose timer cannot be read is not told
+	for page := range slices.Chunk(events, pageSize) {
+		if !a.judgeEvents(ctx, page) {
+			return // a late call whose timer cannot be read is not told
+		}
+	}
 }
 
 // withOthers are the states of this node and of the others: a backlog is the sum of all.

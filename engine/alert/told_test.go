@@ -129,3 +129,30 @@ func TestDigestCountsAll(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A new incident is stored at once, and not with it the others that count meanwhile.
+func TestCountsAreStoredEveryFewSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.run()
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.ends(1, engine.Dead)
+		first := w.says(time.Second, "incident.opened")[0].Incident.ID
+		stored := func() (i Incident) {
+			i, _ = read[Incident](w.set.Get(engine.ObjectKey{Kind: incidentKind, App: "shop", Name: first}))
+			return i
+		}
+		w.ends(1, engine.Dead)
+		w.ends(2, engine.Dead)
+		w.says(time.Second, "incident.opened")
+		if i := stored(); i.Count != 1 {
+			t.Errorf("of %d failures is stored after a second", i.Count)
+		}
+		time.Sleep(2 * saveEvery)
+		if i := stored(); i.Count != 2 {
+			t.Errorf("%d failures are stored, want 2", i.Count)
+		}
+		w.stop()
+	})
+}
