@@ -90,7 +90,7 @@ func TestStream(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("a stream holds the shutdown up")
 	}
 	for range lines {

@@ -33,16 +33,21 @@ func TestMute(t *testing.T) {
 	}
 	defer s.Close()
 	due := time.Now().UnixMilli()
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if s.call(short, due, 1) == nil {
+	noted := func(want int) {
+		for calls := 0; calls < want; time.Sleep(time.Millisecond) {
+			s.Look(func(l *Log) { calls = l.Calls[Key{7, due}] })
+		}
+	}
+	short, cancel := context.WithCancel(t.Context())
+	answered := make(chan error, 1)
+	go func() { answered <- s.call(short, due, 1) }()
+	noted(1)
+	cancel()
+	if <-answered == nil {
 		t.Fatal("a mute target has answered")
 	}
-	answered := make(chan error, 1)
 	go func() { answered <- s.call(t.Context(), due, 2) }()
-	for calls := 0; calls < 2; time.Sleep(time.Millisecond) {
-		s.Look(func(l *Log) { calls = l.Calls[Key{7, due}] })
-	}
+	noted(2)
 	s.Answer()
 	if err := <-answered; err != nil {
 		t.Error(err)

