@@ -75,9 +75,9 @@ func TestColdTierAway(t *testing.T) {
 				from := w.now()
 				id := w.make(timer("fast", every(5*time.Second)))
 				w.replies("again", fail, ok)
-				again := w.make(timer("again", at(from+7*60_000), retry(3, 3*time.Minute, 1)))
-				once := w.make(timer("once", at(from+20*60_000+1)))
-				deleted := w.make(timer("deleted", at(from+20*60_000)))
+				again := w.make(timer("again", at(from+5*60_000), retry(3, 3*time.Minute, 1)))
+				once := w.make(timer("once", at(from+11*60_000+1)))
+				deleted := w.make(timer("deleted", at(from+11*60_000)))
 				time.Sleep(time.Minute)
 				if _, err := w.Delete(t.Context(), deleted, 0); err != nil {
 					t.Fatal(err)
@@ -88,7 +88,7 @@ func TestColdTierAway(t *testing.T) {
 				if !errors.Is(c.Err, engine.ErrUnavailable) {
 					t.Errorf("a create without the cold tier: %v", c.Err)
 				}
-				time.Sleep(25 * time.Minute)
+				time.Sleep(14 * time.Minute)
 				if err := w.Ready(); err == nil {
 					t.Error("it says it is ready")
 				}
@@ -112,11 +112,11 @@ func TestColdTierAway(t *testing.T) {
 				} else {
 					w.exact("fast", id, grid(from, to, 5000, from), 0)
 				}
-				w.exact("once", once, []int64{from + 20*60_000 + 1}, 0)
+				w.exact("once", once, []int64{from + 11*60_000 + 1}, 0)
 				if cs := w.of("again"); len(cs) != 2 || cs[1].at-cs[0].at > 5*60_000 {
 					t.Errorf("the retry: %+v", cs)
 				}
-				if r := w.record(engine.Key{Timer: again, Due: from + 7*60_000}); r.Status != engine.Succeeded {
+				if r := w.record(engine.Key{Timer: again, Due: from + 5*60_000}); r.Status != engine.Succeeded {
 					t.Errorf("the retry ended as %s", r.Status)
 				}
 				if n := len(w.of("deleted")); n != 0 {

@@ -59,7 +59,7 @@ func (p *postbox) Call(c *engine.Call) engine.Outcome {
 			for _, m := range c.Batch.Calls {
 				one.keys = append(one.keys, m.Key)
 				seen := &call{name: m.Timer.Name, key: m.Key, attempt: m.Attempt, redelivered: m.Redelivered, at: one.at, ended: one.at, by: p.l}
-				w.calls = append(w.calls, seen)
+				w.saw(seen)
 				if f := w.script[m.Timer.Name]; f != nil {
 					if rep := f(seen); rep.class != engine.ClassOK {
 						failures[m.Key] = engine.Outcome{Class: rep.class, Code: rep.code, ErrorClass: "status"}

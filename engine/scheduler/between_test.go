@@ -240,7 +240,7 @@ func TestRowReadBeforeItsTimerWasDeleted(t *testing.T) {
 func TestPutOfADelayWhileItsRetryIsFar(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
 		w.replies("a", fail, ok)
-		d := timer("a", delay(10200*time.Millisecond), retry(4, 20*time.Minute, 1))
+		d := timer("a", delay(10200*time.Millisecond), retry(4, 5*time.Minute, 1))
 		w.make(d)
 		due := w.now() + 10_200
 		for _, after := range []time.Duration{11 * time.Second, time.Minute} {
@@ -249,11 +249,11 @@ func TestPutOfADelayWhileItsRetryIsFar(t *testing.T) {
 				t.Errorf("after %v: %v, %v", after, is, err)
 			}
 		}
-		time.Sleep(time.Until(time.UnixMilli(due + 20*60_000 + 10)))
+		time.Sleep(time.Until(time.UnixMilli(due + 5*60_000 + 10)))
 		if _, is, err := w.Put(t.Context(), d, 0); err != nil || is != change.PutUpdated { // it has just ended
 			t.Errorf("when it has ended: %v, %v", is, err)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(12 * time.Minute)
 		w.settle()
 		if n := len(w.of("a")); n != 3 {
 			t.Errorf("%d calls, want 3", n)

@@ -127,7 +127,7 @@ func TestStartAfterSeconds(t *testing.T) {
 				k := w.counted()
 				w.start()
 				from := w.now()
-				ids := make([]engine.TimerID, 300)
+				ids := make([]engine.TimerID, 100)
 				for i := range ids {
 					ids[i] = w.make(timer(fmt.Sprint(i), every(time.Second), misfire(policy, time.Hour)))
 				}

@@ -111,7 +111,7 @@ func TestNodeJoins(t *testing.T) {
 		if n, m := a.node.owns(), b.node.owns(); n != 128 || m != 128 {
 			t.Errorf("they own %d and %d shards", n, m)
 		}
-		time.Sleep(140 * time.Second)
+		time.Sleep(30 * time.Second)
 		to := w.now()
 		byB := 0
 		for _, x := range all {
@@ -126,6 +126,7 @@ func TestNodeJoins(t *testing.T) {
 		if byB < len(all)/4 {
 			t.Errorf("%d of %d timers are the second node's", byB, len(all))
 		}
+		time.Sleep(110 * time.Second)
 		for name, due := range shots {
 			handedOver(t, ws, name, []int64{due})
 		}
@@ -211,7 +212,7 @@ func TestNodeDrains(t *testing.T) {
 		a.start()
 		b.start()
 		time.Sleep(1300 * time.Millisecond)
-		all := makeMany(ws, 160)
+		all := makeMany(ws, 90)
 		time.Sleep(20*time.Second + 37*time.Millisecond)
 		for range 3 {
 			if err := a.stop(); err != nil {

@@ -184,9 +184,9 @@ func TestChangeWhileTheMigratorLoads(t *testing.T) {
 					return nil
 				})
 				w.start()
-				id := w.make(timer("a", delay(10*time.Minute)))
-				due := w.now() + (10 * time.Minute).Milliseconds()
-				time.Sleep(8*time.Minute - 10*time.Second) // its minute is loaded one to two minutes ahead
+				id := w.make(timer("a", delay(5*time.Minute)))
+				due := w.now() + (5 * time.Minute).Milliseconds()
+				time.Sleep(3*time.Minute - 10*time.Second) // its minute is loaded one to two minutes ahead
 				slow.Store(true)
 				if err := x.do(w, id); (err != nil) != x.fail {
 					t.Fatal(err)
@@ -249,14 +249,14 @@ func TestCreateWhileTheMigratorLoads(t *testing.T) {
 // is refused: it must not make a second timer.
 func TestRepeatOfARemovedTimer(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.config.FinishedRetention, w.config.HistoryRetention = time.Hour, time.Hour
+		w.config.FinishedRetention, w.config.HistoryRetention = 10*time.Minute, 10*time.Minute
 		w.start()
 		d := timer("a", delay(time.Second))
 		once := &engine.Once{App: d.App, Key: "k", Expires: w.now() + 24*time.Hour.Milliseconds()}
 		if c := w.Create(t.Context(), d, once); c.Err != nil {
 			t.Fatal(c.Err)
 		}
-		time.Sleep(3 * time.Hour)
+		time.Sleep(25 * time.Minute)
 		if c := w.Create(t.Context(), d, once); code(c.Err) != "timer_removed" {
 			t.Errorf("%+v", c)
 		}
@@ -571,8 +571,8 @@ func TestRunNowBesideACatchUp(t *testing.T) {
 // timer is disabled, over a crash.
 func TestRunNow(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
-		id := w.make(timer("a", every(time.Hour), overlap(engine.OverlapSkip)))
-		time.Sleep(time.Hour - 5*time.Second)
+		id := w.make(timer("a", every(5*time.Minute), overlap(engine.OverlapSkip)))
+		time.Sleep(5*time.Minute - 5*time.Second)
 		keys := map[engine.Key]bool{}
 		run := func() engine.Key {
 			k, err := w.RunNow(t.Context(), id, 0)
@@ -584,7 +584,7 @@ func TestRunNow(t *testing.T) {
 		}
 		run()
 		run()
-		due := w.starts[0] + time.Hour.Milliseconds()
+		due := w.starts[0] + (5 * time.Minute).Milliseconds()
 		time.Sleep(time.Duration(due-w.now()) * time.Millisecond) // the due of the plan, at this very ms
 		if k := run(); k.Due != due+1 {
 			t.Errorf("the key by hand is %d ms from the due, want 1", k.Due-due)

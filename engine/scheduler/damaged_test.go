@@ -29,7 +29,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 					w.replies(name, fail, ok)
 				}
 				later := func(name string) engine.TimerID {
-					return w.make(timer(name, delay(time.Second), retry(2, time.Hour, 1)))
+					return w.make(timer(name, delay(time.Second), retry(2, 10*time.Minute, 1)))
 				}
 				stays, deleted, disabled := later("stays"), later("deleted"), later("disabled")
 				later("good")
@@ -42,9 +42,9 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 				violations := w.metric("xtimer_audit_violations_total")
 				if restart {
 					violations = 0
-					w.crash(15 * time.Minute)
+					w.crash(3 * time.Minute)
 				}
-				time.Sleep(90 * time.Minute)
+				time.Sleep(20 * time.Minute) // the auditor looks every five
 				if n := len(w.of("good")); n != 2 {
 					t.Errorf("%d calls beside rows that cannot be read, want 2", n)
 				}
@@ -127,17 +127,17 @@ func TestDamagedRowThatTheJournalKnows(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.start()
 				w.replies("a", fail, answers, ok)
-				id := w.make(timer("a", delay(time.Second), retry(3, 10*time.Minute, 1)))
+				id := w.make(timer("a", delay(time.Second), retry(3, 3*time.Minute, 1)))
 				time.Sleep(20 * time.Second)
 				away := w.outage("Settle")
 				away.Store(true)
-				time.Sleep(10 * time.Minute) // the second attempt is in the journal alone
+				time.Sleep(3 * time.Minute) // the second attempt is in the journal alone
 				if n := len(w.of("a")); n != 2 || w.damage(id) != 1 {
 					t.Fatalf("%d calls", n)
 				}
 				away.Store(false)
 				w.crash(time.Second)
-				time.Sleep(20 * time.Minute)
+				time.Sleep(7 * time.Minute)
 				r := w.records(id)
 				if len(w.rowsOf(id)) != 0 || len(r) != 1 || r[0].Status != engine.Succeeded {
 					t.Errorf("%d rows are left, and history has %+v", len(w.rowsOf(id)), *r[0])

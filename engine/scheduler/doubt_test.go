@@ -251,8 +251,8 @@ func TestCancelAfterAnOutage(t *testing.T) {
 			return nil
 		})
 		away.Store(true)
-		time.Sleep(5 * time.Minute)
-		if n := w.Resident(); n < 10_000 {
+		time.Sleep(2 * time.Minute)
+		if n := w.Resident(); n < 5_000 {
 			t.Errorf("only %d tasks wait", n)
 		}
 		time.AfterFunc(3*time.Second, func() { away.Store(false) })

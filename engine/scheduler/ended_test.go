@@ -154,7 +154,7 @@ func TestLastTaskOfATimerThatEnded(t *testing.T) {
 // Wherever a process is killed while it cancels what waited, the next one ends with each
 // of it cancelled once.
 func TestKillWhileRowsEnd(t *testing.T) {
-	defer scheduler.BoundEnded(75)()
+	defer scheduler.BoundEnded(35)()
 	for name, end := range ends {
 		for kill := range 16 { // before or after the n-th settle
 			t.Run(fmt.Sprint(name, kill), func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestKillWhileRowsEnd(t *testing.T) {
 						<-killed
 					}
 				}
-				waiting(t, 10*time.Second, func(w *world) {
+				waiting(t, 5*time.Second, func(w *world) {
 					reached, killed = make(chan struct{}), make(chan struct{}) // of the bubble
 					w.before.set(func(op string, _ any) error { at(op, 0); return nil })
 					w.after.set(func(op string, _ any) { at(op, 1) })

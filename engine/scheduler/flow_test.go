@@ -290,12 +290,12 @@ func oneAfterTheOther(t *testing.T, w *world, of flow.Name, keys []string) {
 	due := w.now() + 2_000
 	for i := range 6 {
 		name := fmt.Sprint(i)
-		w.make(timer(name, at(due+int64(i)*100), flows(keys...), retry(4, 5*time.Minute, 1)))
+		w.make(timer(name, at(due+int64(i)*100), flows(keys...), retry(4, 150*time.Second, 1)))
 		w.replies(name, fail, reply{after: 500 * time.Millisecond})
 	}
 	time.Sleep(7 * time.Second)
 	w.crash(2 * time.Second)
-	time.Sleep(time.Hour)
+	time.Sleep(20 * time.Minute)
 	w.settle()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -314,7 +314,7 @@ func TestAForcedRunSkipsLimits(t *testing.T) {
 		rules := map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Cooldown: true}, Cooldown: flow.Never}}
 		w.rules(rules)
 		w.start()
-		id := w.make(timer("a", every(24*time.Hour), flows("k"), overlap(engine.OverlapAllow), retry(4, 10*time.Minute, 1)))
+		id := w.make(timer("a", every(24*time.Hour), flows("k"), overlap(engine.OverlapAllow), retry(4, 3*time.Minute, 1)))
 		w.replies("a", fail, fail, reply{})
 		run := func(run func(context.Context, engine.TimerID, uint32) (engine.Key, error)) {
 			t.Helper()
@@ -335,14 +335,14 @@ func TestAForcedRunSkipsLimits(t *testing.T) {
 		calls(1)
 		rules[appApp] = pause
 		w.crash(time.Second)
-		time.Sleep(15 * time.Minute)
+		time.Sleep(4 * time.Minute)
 		calls(1)
 		w.SetRule(appApp, nil)
 		time.Sleep(time.Second)
 		calls(2) // the retry
-		time.Sleep(11 * time.Minute)
+		time.Sleep(4 * time.Minute)
 		calls(3)
-		time.Sleep(2 * time.Hour)
+		time.Sleep(15 * time.Minute)
 		calls(3)
 	})
 }

@@ -18,18 +18,18 @@ func TestDefinitionsThatCannotBeRead(t *testing.T) {
 				bubble(t, func(t *testing.T, w *world) {
 					w.keeps = keeps
 					w.start()
-					w.replies("owing", fail, ok)
+					w.replies("owing", fail, ok) // retries are farther than what is loaded
 					w.unread = map[engine.TimerID]bool{
-						w.make(timer("owing", delay(time.Second), retry(2, time.Hour, 1))):                    true,
+						w.make(timer("owing", delay(time.Second), retry(2, 10*time.Minute, 1))):               true,
 						w.make(timer("often", every(10*time.Second))):                                         true,
-						w.make(timer("once", at(w.now()+20*time.Minute.Milliseconds()))):                      true,
+						w.make(timer("once", at(w.now()+7*time.Minute.Milliseconds()))):                       true,
 						w.make(timer("behind", every(time.Second), misfire(engine.MisfireAll, 24*time.Hour))): true,
 						w.make(timer("queued", every(time.Minute), overlap(engine.OverlapQueue))):             true,
 					}
 					from := w.now()
 					good := w.make(timer("good", every(10*time.Second), misfire(engine.MisfireAll, 24*time.Hour)))
 					w.replies("late", fail, ok)
-					w.make(timer("late", delay(time.Second), retry(2, time.Hour, 1)))
+					w.make(timer("late", delay(time.Second), retry(2, 10*time.Minute, 1)))
 					time.Sleep(10 * time.Second)
 
 					w.garbled.set(func(id engine.TimerID, b []byte) []byte {
@@ -38,8 +38,8 @@ func TestDefinitionsThatCannotBeRead(t *testing.T) {
 						}
 						return b[:(len(b)+end)%len(b)]
 					})
-					w.crash(15 * time.Minute)
-					time.Sleep(90 * time.Minute)
+					w.crash(4 * time.Minute)
+					time.Sleep(12 * time.Minute)
 					if n := len(w.of("late")); n != 2 {
 						t.Errorf("%d calls of a timer that was to be tried again, want 2", n)
 					}

@@ -105,6 +105,8 @@ func killedBetweenSettles(t *testing.T, ws []*world, has bool, killed func()) {
 		from  int64
 		every int64
 		once  bool
+		owner *world // when it was disabled, and when that was
+		to    int64
 	}
 	var all []made
 	for i := range 24 {
@@ -134,20 +136,23 @@ func killedBetweenSettles(t *testing.T, ws []*world, has bool, killed func()) {
 	a.kill()
 	killed()
 	time.Sleep(20 * time.Second)
-	repeats, early, unknown := 0, 0, 0
-	for _, x := range all {
-		owner := b
+	for i := range all {
+		x := &all[i]
+		x.owner = b
 		for _, w := range ws[1:] {
 			if _, err := w.Timer(t.Context(), x.id); err == nil {
-				owner = w
+				x.owner = w
 			}
 		}
-		if _, err := owner.Disable(t.Context(), x.id, 0, "", 0); err != nil {
+		if _, err := x.owner.Disable(t.Context(), x.id, 0, "", 0); err != nil {
 			t.Fatal(err)
 		}
-		to := a.now()
-		time.Sleep(time.Second)
-		owner.settle()
+		x.to = a.now()
+	}
+	time.Sleep(time.Second)
+	b.settle()
+	repeats, early, unknown := 0, 0, 0
+	for _, x := range all {
 		first, attempts := map[[2]int64]call{}, map[int64]int{}
 		for _, c := range ofAll(ws, x.name) {
 			k := [2]int64{c.key.Due, int64(c.attempt)}
@@ -169,19 +174,19 @@ func killedBetweenSettles(t *testing.T, ws []*world, has bool, killed func()) {
 			}
 			attempts[c.key.Due] = max(attempts[c.key.Due], c.attempt)
 		}
-		for _, due := range grid(x.from, to, x.every, x.from) {
+		for _, due := range grid(x.from, x.to, x.every, x.from) {
 			if attempts[due] == 0 && !x.once {
 				t.Errorf("%s, due %s, was not called", x.name, stamp(due))
 			}
 		}
-		for _, r := range owner.records(x.id) {
+		for _, r := range x.owner.records(x.id) {
 			switch {
 			case r.Status == engine.Unknown && x.once:
 				unknown++
 				if c := first[[2]int64{r.Key.Due, 1}]; c.ended > 0 && c.ended < o.killed-50 {
 					early++
 				}
-			case r.Status == engine.Cancelled && r.Key.Due > to-1000: // it was to be tried again when the timer was disabled
+			case r.Status == engine.Cancelled && r.Key.Due > x.to-1000: // it was to be tried again when the timer was disabled
 			case r.Status != engine.Succeeded || attempts[r.Key.Due] == 0:
 				t.Errorf("%s, due %s, ended as %v after attempt %d", x.name, stamp(r.Key.Due), r.Status, attempts[r.Key.Due])
 			}

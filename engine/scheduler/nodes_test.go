@@ -16,11 +16,12 @@ import (
 
 // node is a world's place among those that share a cold tier.
 type node struct {
-	*cluster.Config                 // of each life; the life's number is set at its start
-	table           *memory.Members // that all share
-	life            atomic.Uint64   // of the process that runs
-	cut             atomic.Bool     // the table does not answer
-	glass           *glass          // the mirror; nil: there is none
+	*cluster.Config                   // of each life; the life's number is set at its start
+	table           *memory.Members   // that all share
+	life            atomic.Uint64     // of the process that runs
+	cut             atomic.Bool       // the table does not answer
+	glass           *glass            // the mirror; nil: there is none
+	seen            engine.Membership // the last look that had the shards; guarded by mu
 	*world
 }
 
@@ -101,12 +102,15 @@ func (n *node) calls(l *life, c *call) {
 	if n == nil {
 		return
 	}
-	seen, err := n.table.Look(context.Background(), 0)
+	seen, err := n.table.Look(context.Background(), n.seen.Moves)
 	if err != nil {
 		n.t.Error(err)
 		return
 	}
-	if h := seen.Shards[c.key.Timer.Shard()]; h.Holder != l.node || h.Fence != c.fence {
+	if seen.Shards != nil {
+		n.seen = seen
+	}
+	if h := n.seen.Shards[c.key.Timer.Shard()]; h.Holder != l.node || h.Fence != c.fence {
 		n.t.Errorf("%s, due %s, was called at %s by life %d under fence %d, and life %d has the shard under fence %d",
 			c.name, stamp(c.key.Due), stamp(c.at), l.node, c.fence, h.Holder, h.Fence)
 	}

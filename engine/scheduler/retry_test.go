@@ -41,7 +41,7 @@ func TestRetry(t *testing.T) {
 			begin(t, func(t *testing.T, w *world) {
 				w.replies("a", x.replies...)
 				id := w.make(timer("a", delay(s), plain(x.retry)))
-				time.Sleep(10 * m)
+				time.Sleep(2 * m)
 				cs := w.of("a")
 				if x.gaps != nil {
 					equal(t, "waits", gaps(cs), x.gaps)
@@ -94,15 +94,15 @@ func TestFarRetry(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
 		w.replies("a", fail, ok)
 		from := w.now()
-		id := w.make(timer("a", delay(time.Second), retry(3, time.Hour, 1)))
+		id := w.make(timer("a", delay(time.Second), retry(3, 12*time.Minute, 1)))
 		time.Sleep(time.Minute)
 		if v, err := w.Timer(t.Context(), id); err != nil || v.Status != engine.Enabled {
 			t.Errorf("while its retry waits the timer is %v, %v", v.Status, err)
 		}
-		time.Sleep(20 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		w.crash(time.Minute)
-		time.Sleep(time.Hour)
-		equal(t, "waits", gaps(w.of("a")), []int64{3_600_000})
+		time.Sleep(6 * time.Minute)
+		equal(t, "waits", gaps(w.of("a")), []int64{720_000})
 		equal(t, "verdicts", w.verdicts(id, from), []string{"1s succeeded"})
 		if v, err := w.Timer(t.Context(), id); err != nil || v.Status != engine.Finished {
 			t.Errorf("after it the timer is %v, %v", v.Status, err)

@@ -17,7 +17,7 @@ import (
 // gauge stands still and creates are refused with the reason; when it takes
 // something again all that was due has been called, once.
 func TestBacklogIsBounded(t *testing.T) {
-	const each = 1000 // ms between two calls
+	const each = 500 // ms between two calls
 	for _, c := range []struct {
 		bound    string
 		outcomes int
@@ -25,14 +25,14 @@ func TestBacklogIsBounded(t *testing.T) {
 		reaches  time.Duration // after which at latest it is at its bound
 		calls    [2]int        // how many may have been made by then
 	}{
-		{"outcomes", 100, 1 << 40, 2 * time.Minute, [2]int{99, 103}},
-		{"bytes", 1 << 40, 100 << 10, 2 * time.Minute, [2]int{80, 103}}, // answers of 1 KiB
-		{"age", 1 << 40, 1 << 40, 12 * time.Minute, [2]int{598, 604}},   // the window
+		{"outcomes", 100, 1 << 40, time.Minute, [2]int{99, 103}},
+		{"bytes", 1 << 40, 100 << 10, time.Minute, [2]int{80, 103}},  // answers of 1 KiB
+		{"age", 1 << 40, 1 << 40, 6 * time.Minute, [2]int{598, 604}}, // the window
 	} {
 		for _, crash := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.bound, ", crash ", crash), func(t *testing.T) {
 				bubble(t, func(t *testing.T, w *world) {
-					w.config.Window = 10 * time.Minute
+					w.config.Window = 5 * time.Minute
 					w.tune = func(e *scheduler.Scheduler) { e.BoundUnsettled(c.outcomes, c.bytes) }
 					away := w.outage("Settle") // it can be read
 					w.start()
@@ -58,7 +58,7 @@ func TestBacklogIsBounded(t *testing.T) {
 					}
 					time.Sleep(3 * time.Minute) // what is loaded comes due
 					open := w.open()
-					time.Sleep(5 * time.Minute)
+					time.Sleep(2 * time.Minute)
 					if is := len(w.of("a")) - before; is != n || w.metric("xtimer_settle_backlog") != backlog {
 						t.Errorf("%d calls at the bound, and a backlog of %v", is-n, w.metric("xtimer_settle_backlog"))
 					}
@@ -95,7 +95,7 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestColdTierAwayForHours(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.keeps = true
-		w.config.Window = 10 * time.Minute
+		w.config.Window = 5 * time.Minute
 		away := w.outage()
 		w.start()
 		from := w.now()
@@ -103,16 +103,16 @@ func TestColdTierAwayForHours(t *testing.T) {
 		time.Sleep(2*time.Minute + 2*time.Second)
 		lost := w.now()
 		away.Store(true)
-		time.Sleep(30 * time.Minute)
+		time.Sleep(15 * time.Minute)
 		calls := w.of("a")
-		if last := calls[len(calls)-1].key.Due; last < lost+5*60_000 || last > lost+22*60_000 {
+		if last := calls[len(calls)-1].key.Due; last < lost+3*60_000 || last > lost+12*60_000 {
 			t.Errorf("the last call is of a due %v after the tier was lost", time.Duration(last-lost)*time.Millisecond)
 		}
 		backlog := w.metric("xtimer_settle_backlog")
 		if n := (calls[len(calls)-1].key.Due - lost) / 5000; int64(backlog) < n || int64(backlog) > n+2 {
 			t.Errorf("a backlog of %v, want about %d", backlog, n)
 		}
-		time.Sleep(20 * time.Minute)
+		time.Sleep(10 * time.Minute)
 		if n := len(w.of("a")); n != len(calls) || w.metric("xtimer_settle_backlog") != backlog {
 			t.Errorf("%d calls more, a backlog of %v", n-len(calls), w.metric("xtimer_settle_backlog"))
 		}

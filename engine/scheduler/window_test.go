@@ -45,12 +45,12 @@ func TestEachDueOnceOverHourChanges(t *testing.T) {
 			return ds
 		})
 		add(timer("every", every(7*time.Minute+250*time.Millisecond)), steps(7*m+250, from))
-		for _, d := range []time.Duration{0, time.Millisecond, 29 * time.Second, 30 * time.Second, 119 * time.Second, time.Hour + 30*time.Second, time.Hour + 59*time.Minute} {
+		for _, d := range []time.Duration{0, time.Millisecond, 29 * time.Second, 30 * time.Second, 119 * time.Second, time.Hour + 30*time.Second, time.Hour + 4*time.Minute} {
 			once := func(int64) []int64 { return []int64{from + d.Milliseconds()} }
 			add(timer("delay-"+d.String(), delay(d)), once)
 			add(timer("at-"+d.String(), at(from+d.Milliseconds())), once)
 		}
-		time.Sleep(2*time.Hour + 250*time.Millisecond) // no due falls on the instants looked at
+		time.Sleep(time.Hour + 5*time.Minute + 250*time.Millisecond) // no due falls on the instants looked at
 		to := w.now()
 		w.settle()
 		for _, d := range all {
@@ -105,10 +105,11 @@ func TestCreatedInAnyWindow(t *testing.T) {
 			}
 			return nil
 		})
+		w.config.Window = 15 * time.Minute
 		w.start()
 		want := map[string]int64{}
 		ids := map[string]engine.TimerID{}
-		for i := range 300 {
+		for i := range 200 {
 			name := fmt.Sprint(i)
 			d := time.Duration(i%31) * 5 * time.Second
 			if i%7 == 0 {
@@ -118,7 +119,7 @@ func TestCreatedInAnyWindow(t *testing.T) {
 			ids[name] = w.make(timer(name, at(want[name])))
 			time.Sleep(time.Duration(i*37%1900) * time.Millisecond)
 		}
-		time.Sleep(45 * time.Minute)
+		time.Sleep(30 * time.Minute)
 		w.settle()
 		for name, due := range want {
 			w.exact(name, ids[name], []int64{due}, 0)
@@ -134,7 +135,7 @@ func TestWarmTierFaults(t *testing.T) {
 		fault func(w *world, op string, since time.Duration) error
 	}{
 		{"away", func(_ *world, _ string, since time.Duration) error {
-			if since > 4*time.Minute && since < 14*time.Minute {
+			if since > 4*time.Minute && since < 8*time.Minute {
 				return away
 			}
 			return nil
@@ -162,15 +163,15 @@ func TestWarmTierFaults(t *testing.T) {
 				minute := w.make(timer("minute", every(time.Minute)))
 				seven := w.make(timer("seven", every(7*time.Minute)))
 				time.Sleep(2 * time.Second)
-				once := w.make(timer("once", at(from+10*60_000+10)))
-				far := w.make(timer("far", at(from+20*60_000)))
-				time.Sleep(25 * time.Minute)
+				once := w.make(timer("once", at(from+6*60_000+10)))
+				far := w.make(timer("far", at(from+13*60_000)))
+				time.Sleep(15 * time.Minute)
 				to := w.now()
 				w.settle()
 				w.exact("minute", minute, grid(from, to, 60_000, from), 0)
 				w.exact("seven", seven, grid(from, to, 7*60_000, from), 0)
-				w.exact("once", once, []int64{from + 10*60_000 + 10}, 0)
-				w.exact("far", far, []int64{from + 20*60_000}, 0)
+				w.exact("once", once, []int64{from + 6*60_000 + 10}, 0)
+				w.exact("far", far, []int64{from + 13*60_000}, 0)
 			})
 		})
 	}
@@ -212,20 +213,20 @@ func TestWarmAddAndColdDueFail(t *testing.T) {
 // The auditor puts back what the warm tier has lost, and counts it.
 func TestAuditorRepairs(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
-		due := w.now() + 40*60_000
+		due := w.now() + 12*60_000
 		id := w.make(timer("a", at(due)))
 		time.Sleep(time.Minute)
 		w.mu.Lock()
 		w.lost[id] = true
 		w.mu.Unlock()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(6 * time.Minute)
 		w.mu.Lock()
 		lost := w.lost[id]
 		w.mu.Unlock()
 		if n := w.metric("xtimer_audit_violations_total"); n != 1 || lost {
 			t.Errorf("%v violations counted, want 1; still lost: %v", n, lost)
 		}
-		time.Sleep(30 * time.Minute)
+		time.Sleep(6 * time.Minute)
 		w.settle()
 		w.exact("a", id, []int64{due}, 0)
 	})

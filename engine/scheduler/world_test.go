@@ -66,6 +66,7 @@ type world struct {
 	mu     sync.Mutex // guards all below
 	script map[string]func(c *call) reply
 	calls  []*call
+	named  map[string][]*call // likewise, by timer
 }
 
 // A hook is a function of a test inside a tier. A test may set it while an engine runs.
@@ -177,7 +178,7 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 
 func newWorld(t *testing.T, cold *memory.Cold) *world {
 	w := &world{
-		t: t, cold: cold, journal: &disk{}, script: map[string]func(*call) reply{},
+		t: t, cold: cold, journal: &disk{}, script: map[string]func(*call) reply{}, named: map[string][]*call{},
 		lost: map[engine.TimerID]bool{}, tune: func(*scheduler.Scheduler) {},
 	}
 	w.before.set(func(string, any) error { return nil })
@@ -394,12 +395,16 @@ func (w *world) of(name string) []call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var cs []call
-	for _, c := range w.calls {
-		if c.name == name {
-			cs = append(cs, *c)
-		}
+	for _, c := range w.named[name] {
+		cs = append(cs, *c)
 	}
 	return cs
+}
+
+// saw notes a call; w.mu is held.
+func (w *world) saw(c *call) {
+	w.calls = append(w.calls, c)
+	w.named[c.name] = append(w.named[c.name], c)
 }
 
 // dues are the dues that were called, in the order of calls.
@@ -585,7 +590,7 @@ func (r *receiver) Call(c *engine.Call) engine.Outcome {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				seen.at, out.Sent = w.now(), w.clock()
-				w.calls = append(w.calls, seen)
+				w.saw(seen)
 				w.node.calls(r.l, seen)
 			})
 			return true
