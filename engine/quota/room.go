@@ -160,7 +160,7 @@ func (b *Book) count(ctx context.Context, a *account) error {
 			}
 		}
 		if after = next; next == "" {
-			s.of = of
+			s.is, s.of = true, of
 		}
 		s.mu.Unlock()
 		if next == "" {

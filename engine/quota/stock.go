@@ -21,7 +21,8 @@ func (a Size) growth(b Size) Size {
 // timer with a last due is in it up to the end of the minute of that due.
 type stock struct {
 	mu   sync.Mutex
-	of   engine.Set     // the timers in these shards are in it; none: it has to be counted
+	is   bool           // else it has to be counted
+	of   engine.Set     // the timers in these shards are in it
 	sum  Size           // with the room that changes under way have taken
 	ends map[int64]Size // of sum, by the minute of the last due
 	past int64          // the timers that ended in minutes before are not in sum
@@ -86,14 +87,14 @@ func (s *stock) pass(now int64) {
 func (s *stock) counted(of engine.Set) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.of == of && of != (engine.Set{})
+	return s.is && s.of == of
 }
 
 // recount has the stock counted anew, before the next change begins.
 func (s *stock) recount() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of = engine.Set{}
+	s.is = false
 }
 
 // empty begins to count the timers that have not ended before now (Unix ms).
