@@ -29,15 +29,15 @@ func TestWarmTierAway(t *testing.T) {
 				w.start()
 				from := w.now()
 				id := w.make(timer("fast", every(7*time.Second)))
-				gone := w.make(timer("gone", at(from+20*60_000)))
-				moved := w.make(timer("moved", at(from+21*60_000)))
-				time.Sleep(5 * time.Minute)
+				gone := w.make(timer("gone", at(from+11*60_000)))
+				moved := w.make(timer("moved", at(from+12*60_000)))
+				time.Sleep(3 * time.Minute)
 				away.Store(true)
-				late := w.make(timer("late", at(from+30*60_000)))
+				late := w.make(timer("late", at(from+15*60_000)))
 				if _, err := w.Delete(t.Context(), gone, 0); err != nil {
 					t.Fatal(err)
 				}
-				if _, _, err := w.Put(t.Context(), timer("moved", at(from+22*60_000)), 0); err != nil {
+				if _, _, err := w.Put(t.Context(), timer("moved", at(from+13*60_000)), 0); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(4 * time.Minute)
@@ -45,7 +45,7 @@ func TestWarmTierAway(t *testing.T) {
 					t.Errorf("ready: %v, tiers: %v", err, w.Tiers())
 				}
 				away.Store(false)
-				time.Sleep(30 * time.Minute)
+				time.Sleep(10 * time.Minute)
 				if !w.Tiers()["warm"] {
 					t.Error("the warm tier is not back")
 				}
@@ -53,8 +53,8 @@ func TestWarmTierAway(t *testing.T) {
 				to := w.now()
 				w.settle()
 				w.exact("fast", id, grid(from, to, 7000, from), 0)
-				w.exact("late", late, []int64{from + 30*60_000}, 0)
-				w.exact("moved", moved, []int64{from + 22*60_000}, 0)
+				w.exact("late", late, []int64{from + 15*60_000}, 0)
+				w.exact("moved", moved, []int64{from + 13*60_000}, 0)
 				if n := len(w.of("gone")); n != 0 {
 					t.Errorf("a deleted timer was called %d times", n)
 				}

@@ -92,7 +92,7 @@ func TestStaleDuesOfATimerThatIsBehind(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		from := w.now()
 		ids, answer := w.crowdedBy(10, staleAfter(time.Minute))
-		time.Sleep(20 * time.Minute)
+		time.Sleep(10 * time.Minute)
 		answer()
 		time.Sleep(2 * time.Minute)
 		for _, id := range ids {

@@ -79,7 +79,7 @@ func TestFormerRowsWhileTheColdTierIsReadOnly(t *testing.T) {
 		}
 		from := w.now()
 		w.replies("a", ok)
-		time.Sleep(30 * time.Minute)
+		time.Sleep(13 * time.Minute)
 		to := w.now()
 		var got []int64
 		for _, c := range w.of("a") {
@@ -117,7 +117,7 @@ func TestRunInDoubtLeavesItsTimerFiring(t *testing.T) {
 		if _, err := w.RunNow(t.Context(), id, 0); err == nil {
 			t.Fatal("run")
 		}
-		time.Sleep(30 * time.Minute)
+		time.Sleep(13 * time.Minute)
 		if diff := difference(dues(w.of("a")), grid(from, w.now(), 180_000, from)); diff != "" {
 			t.Errorf("dues: %s", diff)
 		}
