@@ -98,7 +98,7 @@
 //
 // What could break it, and what keeps it:
 //
-//	W overtakes a due that memory does not know yet    pins (resident/settle.go); W ≤ memory.Loaded; W ≤ wheel.Low
+//	W overtakes a due that memory does not know yet    pins (resident/pins.go); W ≤ memory.Loaded; W ≤ wheel.Low
 //	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
 //	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
 //	the journal forgets too soon                       a task knows its first record that nothing stored makes
@@ -107,6 +107,8 @@
 //	a change races with a send                         both take the shard's lock, the send right before its first byte:
 //	                                                   Frozen, or Sending, never both (resident/attempt.go)
 //	a settle races with a change                       a change waits for the settle that names its tasks
+//	a settle races with the row of a begin             a settle names no task that intends, the watermark does not pass
+//	                                                   it, and an intent waits for a settle that named it before
 //	a read from a tier is older than a change          resident.Reads: a change, and a row that is removed or whose task
 //	… or than a row's task                             leaves memory, is noted while a read is under way; what is older than
 //	                                                   a note is read again
@@ -154,9 +156,9 @@
 // ends as a whole when another life has any of its shards that it has not given. It gains
 // shards while it fires (scheduler/gain.go), and gives shards to a node that joins, or all
 // when it is stopped (scheduler/cede.go). Before a call of an at_most_once task
-// the cold tier has a row that says that the call has begun (resident/intent.go): whoever takes
-// the shard over has no journal of the node. What a life has finished and not settled is
-// copied to the mirror each 20 ms (cluster/mirrored.go). Who takes the shards of a life that
+// the cold tier has a row that says that the call has begun (resident/intent.go), stored beside
+// the settles: whoever takes the shard over has no journal of the node. What a life has
+// finished and not settled is copied to the mirror each 20 ms (cluster/mirrored.go). Who takes the shards of a life that
 // did not give them reads its mirror, and calls again what was under way, and what was finished
 // in the last 50 ms; where there is no mirror, or where it has lost something, more is called
 // again. A process that is alone has all

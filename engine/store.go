@@ -75,7 +75,7 @@ type Cold interface {
 	// id above it was never used.
 	Take(ctx context.Context, owner string) (shards []Shard, newest TimerID, err error)
 	// Settle stores results and progress of this node, in one transaction.
-	// Settle is idempotent. It returns ErrFenced and stores nothing if the fence of
+	// Settle is idempotent; a Settle waits for another one, see Settlement.Beside. It returns ErrFenced and stores nothing if the fence of
 	// a mark is not the current fence. The caller may reuse the lists afterwards;
 	// the bytes of a record never change.
 	Settle(ctx context.Context, s *Settlement) error
@@ -262,6 +262,9 @@ type Settlement struct {
 	// is left out for want of space: verify must not take it for lost. A tier that
 	// keeps a sample of the successes adds those of the others.
 	LeftOut []int64
+	// Beside: the settlement does not wait for another one that is under way, nor for changes
+	// whose commit is in doubt. It has no key of theirs, and no marks.
+	Beside bool
 	// Replayed: the records come from the journal of a former process and some
 	// may be stored already; one with fewer attempts than the stored one is
 	// dropped.

@@ -63,27 +63,29 @@ func (a *Attempt) Enter() bool {
 // withdraw ends an attempt of which nothing was sent, and none will be: the task waits
 // for a turn, which the next process gives it.
 func (a *Attempt) withdraw() {
-	sh := a.memory.shardOf(a.Key.Timer)
-	sh.mu.Lock()
+	sh := a.memory.lock(a.Key.Timer)
 	defer sh.mu.Unlock()
-	if _, ok := a.stands(); ok {
+	a.retreat()
+}
+
+// retreat is withdraw, and reports whether the attempt stood. mu is held.
+func (a *Attempt) retreat() (again *Task, ok bool) {
+	if again, ok = a.stands(); ok {
 		a.task.await(a.memory.now())
 		a.task.touch()
 		a.Over = true
 	}
+	return again, ok
 }
 
 // PutBack ends an attempt of which nothing was sent, and none will be: the task waits for
 // another turn. It is for the caller to queue; nil: it is another's by now.
 func (a *Attempt) PutBack() (again *Task) {
-	sh := a.memory.shardOf(a.Key.Timer)
-	sh.mu.Lock()
+	sh := a.memory.lock(a.Key.Timer)
 	defer sh.mu.Unlock()
-	again, ok := a.stands()
+	again, ok := a.retreat()
 	if ok {
-		a.task.await(a.memory.now())
-		a.task.touch()
-		a.Over, again = true, a.task
+		again = a.task
 	}
 	return again
 }

@@ -2,6 +2,7 @@ package resident
 
 import (
 	"math"
+	"slices"
 
 	"xtimer/engine"
 )
@@ -69,10 +70,13 @@ func (m *Memory) InCall(of engine.Set) bool {
 	return false
 }
 
-// isQuiet reports whether no timer of a shard is being changed, and nothing of it is being
-// decided or to be decided. mu is held.
+// isQuiet reports whether no timer of a shard is being changed, nothing of it is being decided
+// or to be decided, and no row of it is the Intents' to write. mu is held.
 func (sh *shard) isQuiet() bool {
 	if len(sh.changing) > 0 {
+		return false
+	}
+	if slices.ContainsFunc(sh.order, func(t *Task) bool { return t.intends }) {
 		return false
 	}
 	for _, lv := range sh.timers {
@@ -103,8 +107,8 @@ const stillRuns = 1000
 
 // CaptureLast takes all from a shard that is being ceded: its results, and a row of each task
 // that is not finished and not later than the watermark. From then on the shard is closed.
-// ok is false while changes are under way there, or while the watermark may not pass all that
-// began; forced does not wait for that. What CaptureLast takes of a closed shard are the
+// ok is false while changes or intents are under way there, or while the watermark may not pass
+// all that began; forced does not wait for that. What CaptureLast takes of a closed shard are the
 // calls that have ended since.
 func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.Settlement) (c Captured, ok bool) {
 	critical := m.cfg.DiskCritical()

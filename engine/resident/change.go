@@ -253,8 +253,8 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 }
 
 // Freeze stops attempts of the timer from starting, waits until no settle that
-// names one of its tasks is under way, no decision of its misfires, and no write of
-// a first byte. With a cold tier that does not answer it waits for freezeFor.
+// names one of its tasks is under way, no intent of one, no decision of its misfires, and no
+// write of a first byte. With a cold tier that does not answer it waits for freezeFor.
 func (m *Memory) Freeze(ctx context.Context, id engine.TimerID) error {
 	sh := m.shardOf(id)
 	limited, cancel := context.WithTimeout(ctx, freezeFor)
@@ -267,7 +267,7 @@ func (m *Memory) Freeze(ctx context.Context, id engine.TimerID) error {
 			lv.frozen = true
 			busy = lv.deciding
 			for t := lv.newest; t != nil; t = t.older {
-				busy = busy || t.settle > m.settled.Load() || t.state == Writing
+				busy = busy || t.settle > m.settled.Load() || t.intends || t.state == Writing
 			}
 		}
 		sh.mu.Unlock()

@@ -87,7 +87,7 @@ func New(cfg Config) *Memory {
 	m.owned.Store(&cfg.Owned)
 	m.held.Store(&cfg.Owned)
 	if cfg.IsNode {
-		m.Intents = &Intents{wake: make(chan struct{}, 1)}
+		m.Intents = &Intents{memory: m, wake: make(chan struct{}, 1)}
 	}
 	for i := range m.shards {
 		sh := &m.shards[i]

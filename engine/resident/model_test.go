@@ -30,6 +30,9 @@ type model struct {
 	frozen   int                // 1 + the place of the timer that is frozen; 0: none
 	settle   *engine.Settlement // under way
 	caps     []Captured
+	intents  map[*Attempt]*Intent // of at_most_once attempts; nil: it may be made
+	beside   *engine.Settlement   // of intents, under way
+	taken    []*Intent
 }
 
 // silent is a journal that notes nothing.
@@ -44,11 +47,11 @@ func (j *silent) Finish([]byte) engine.Position      { j.next++; return j.next -
 func newModel(t *rapid.T) *model {
 	x := &model{
 		T: t, now: 1_000_000,
-		rows: map[engine.Key]engine.Owed{}, records: map[engine.Key]engine.TaskStatus{}, ok: map[engine.Key]int{},
+		rows: map[engine.Key]engine.Owed{}, records: map[engine.Key]engine.TaskStatus{}, ok: map[engine.Key]int{}, intents: map[*Attempt]*Intent{},
 	}
 	now := func() time.Time { return time.UnixMilli(x.now) }
 	x.m = New(Config{
-		Owned:   engine.AllShards,
+		Owned: engine.AllShards, IsNode: true,
 		Journal: &silent{}, Now: now, MaxWaiting: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most waiting"), Bodies: 1 << 20,
 		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
 		Wheel:        wheel.New(wheel.Config{Now: now}, func(int64, []Item) {}),
@@ -61,6 +64,7 @@ func newModel(t *rapid.T) *model {
 		def := &engine.Timer{Definition: engine.NewDefinition(), ID: engine.TimerID(1 + i), Version: 1, Generation: 1, ValidFrom: x.now, Anchor: x.now}
 		def.App, def.Name, def.Callback.URL, def.Overlap = "a", "t", "http://127.0.0.1:9/", overlap
 		def.Schedule.Every = time.Duration(1+i) * time.Second
+		def.Delivery = rapid.SampledFrom([]engine.Delivery{engine.AtLeastOnce, engine.AtMostOnce}).Draw(t, "delivery")
 		x.m.shardOf(def.ID).watermark = x.now
 		x.timers = append(x.timers, def)
 		x.m.Add(def, x.plan(def), nil, nil)
@@ -135,7 +139,11 @@ func (x *model) Begin(t *rapid.T) {
 	if a == nil {
 		return
 	}
-	x.attempts = append(x.attempts, a)
+	if a.Timer.Delivery == engine.AtLeastOnce {
+		x.attempts = append(x.attempts, a)
+	} else if c := a.intend(); c != nil {
+		x.attempts, x.intents[a] = append(x.attempts, a), c
+	}
 	if hadTurn || tk.timer.def.Overlap != engine.OverlapQueue {
 		return
 	}
@@ -153,8 +161,9 @@ func (x *model) PutOff(t *rapid.T) {
 // attempt is one under way, its place among them.
 func (x *model) attempt(t *rapid.T, f func(*Attempt) bool) (int, *Attempt) {
 	var places []int
+	x.answers()
 	for i, a := range x.attempts {
-		if f(a) {
+		if x.intents[a] == nil && f(a) {
 			places = append(places, i)
 		}
 	}
@@ -163,6 +172,47 @@ func (x *model) attempt(t *rapid.T, f func(*Attempt) bool) (int, *Attempt) {
 	}
 	i := rapid.SampledFrom(places).Draw(t, "attempt")
 	return i, x.attempts[i]
+}
+
+// answers hears what became of intents.
+func (x *model) answers() {
+	x.attempts = slices.DeleteFunc(x.attempts, func(a *Attempt) bool {
+		c := x.intents[a]
+		if c == nil {
+			return false
+		}
+		select {
+		case may := <-c.granted:
+			delete(x.intents, a)
+			return !may
+		default:
+			return false
+		}
+	})
+}
+
+// Take begins to store intents.
+func (x *model) Take(t *rapid.T) {
+	if x.beside != nil {
+		t.Skip("some are being stored")
+	}
+	s := &engine.Settlement{}
+	if x.taken = x.m.Intents.Take(s); len(x.taken) > 0 {
+		x.beside = s
+	}
+}
+
+// Stored ends it. One that failed may have been stored.
+func (x *model) Stored(t *rapid.T) {
+	if x.beside == nil {
+		t.Skip("none are being stored")
+	}
+	fails := rapid.IntRange(0, 3).Draw(t, "fails")
+	if fails != 1 {
+		x.apply(x.beside)
+	}
+	x.m.Intents.Stored(x.taken, fails > 1)
+	x.beside, x.taken = nil, nil
 }
 
 func (x *model) Enter(t *rapid.T) {
@@ -200,7 +250,7 @@ func (x *model) End(t *rapid.T) {
 
 // Freeze begins a change of a timer.
 func (x *model) Freeze(t *rapid.T) {
-	if x.frozen != 0 || x.settle != nil || len(x.tasks(func(tk *Task) bool { return tk.state == Writing })) > 0 {
+	if x.frozen != 0 || x.settle != nil || len(x.tasks(func(tk *Task) bool { return tk.state == Writing || tk.intends })) > 0 {
 		t.Skip("a change would wait")
 	}
 	x.frozen = rapid.IntRange(1, len(x.timers)).Draw(t, "timer")
@@ -374,8 +424,12 @@ func (x *model) Check(t *rapid.T) {
 		if _, ended := x.records[k]; ended && tk.state != Done {
 			t.Fatalf("%s has ended, and is %v in memory", k, tk.state)
 		}
-		switch _, stored := x.rows[k]; {
-		case x.settle != nil:
+		row, stored := x.rows[k]
+		if tk.inCall() && tk.timer.def.Delivery == engine.AtMostOnce && !row.Begun {
+			t.Fatalf("%s is called, and no row says that it has begun", k)
+		}
+		switch {
+		case x.settle != nil, tk.intends:
 		case stored && tk.row == noRow:
 			t.Fatalf("%s has a row, and memory does not know", k)
 		case !stored && tk.row == rowCurrent:
@@ -390,7 +444,8 @@ func (x *model) Check(t *rapid.T) {
 	}
 }
 
-// checkDues: each due that has come is in one place at least.
+// checkDues: each due that has come is in one place at least, and not in memory alone once the
+// watermark has passed it.
 func (x *model) checkDues(t *rapid.T, def *engine.Timer, inMemory map[engine.Key]*Task) {
 	p, w := x.plan(def), x.m.shardOf(def.ID).watermark
 	lv := x.m.shardOf(def.ID).timers[def.ID]
@@ -401,8 +456,8 @@ func (x *model) checkDues(t *rapid.T, def *engine.Timer, inMemory map[engine.Key
 		k := engine.Key{Timer: def.ID, Due: due}
 		_, stored := x.rows[k]
 		_, ended := x.records[k]
-		if inMemory[k] == nil && !stored && !ended && (due <= w || lv == nil || lv.next == 0 || due < lv.next) {
-			t.Fatalf("%s is lost: the watermark is %d", k, w)
+		if !stored && !ended && (due <= w || inMemory[k] == nil && (lv == nil || lv.next == 0 || due < lv.next)) {
+			t.Fatalf("%s is lost, at the latest by a crash: the watermark is %d", k, w)
 		}
 	}
 }
@@ -416,6 +471,7 @@ func TestModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"": x.Check, "advance": x.Advance, "fire": x.Fire, "fire again": x.Fire, "begin": x.Begin, "begin again": x.Begin, "put off": x.PutOff,
 			"enter": x.Enter, "leave": x.Leave, "end": x.End, "freeze": x.Freeze, "change": x.Change, "capture": x.Capture, "settle": x.Settle, "resume": x.Resume,
+			"take": x.Take, "stored": x.Stored, "take again": x.Take, "stored again": x.Stored,
 		})
 	})
 }

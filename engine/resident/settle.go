@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 
 	"xtimer/engine"
 )
@@ -88,6 +87,7 @@ func (m *Memory) BeginSettle() { m.settle.Add(1) }
 func (m *Memory) EndSettle() {
 	m.settled.Store(m.settle.Load())
 	m.Settled.Broadcast()
+	m.Intents.poke()
 }
 
 // Capture takes from a shard what can be settled now.
@@ -108,7 +108,7 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 		switch {
 		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
-		case t.state != Done && (t.row == rowStale && !t.timer.frozen || t.row == noRow && passed):
+		case t.state != Done && t.needsRow(passed):
 			c.keep(m, s, t)
 		case t.journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
 			if c.Needed = min(c.Needed, t.journaled-1); k.Due > now {
@@ -125,6 +125,12 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 		c.Lines++
 	}
 	return c
+}
+
+// needsRow reports whether a settle has to write the row of an unfinished task, which the
+// watermark has passed or not. mu is held.
+func (t *Task) needsRow(passed bool) bool {
+	return !t.intends && (t.row == rowStale && !t.timer.frozen || t.row == noRow && passed)
 }
 
 // needed is the first record of the journal that tells what nothing stored does. mu is held.
@@ -162,11 +168,17 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 // keep has a row of an unfinished task stored, and its attempts. mu is held.
 func (c *Captured) keep(m *Memory, s *engine.Settlement, t *Task) {
 	c.owe = append(c.owe, t)
+	m.write(s, t)
+	t.settle = c.settle
+}
+
+// write adds the row of an unfinished task to a settlement, and its attempts. mu is held.
+func (m *Memory) write(s *engine.Settlement, t *Task) {
 	s.Owe = append(s.Owe, m.owed(t))
 	if len(t.Attempts) > 0 {
 		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
 	}
-	t.row, t.settle = rowCurrent, c.settle
+	t.row = rowCurrent
 }
 
 // pay has the ranges removed that are over. mu is held.
@@ -205,14 +217,14 @@ func (m *Memory) tidy(sh *shard) {
 // reach is how far the watermark of a shard may go: to the cut; but it waits for
 // tasks that are not finished as long as rows for them would cost more than
 // what is settled by passing them, settleWait at most; where a task is to leave, for
-// leavingLag. It never passes a task whose timer is being changed. mu is held.
+// leavingLag. It never passes a task whose timer is being changed, or that intends. mu is held.
 func (sh *shard) reach(cut int64, last bool) int64 {
 	oldest, held, lagging, leaving := cut, cut, cut-settleLag, false
 	var old, behind int // tasks due before lagging: unfinished; finished
 	for _, t := range sh.order {
 		due := t.Key.Due
-		if t.timer.frozen && (t.state == Done || t.row != rowCurrent) {
-			held = min(held, due-1) // no row of it may be there: its change decides what becomes of it
+		if t.timer.frozen && (t.state == Done || t.row != rowCurrent) || t.intends && due > sh.watermark {
+			held = min(held, due-1) // no row of it may be there: its change, or its intent, decides what becomes of it
 		}
 		switch {
 		case t.row != noRow:
@@ -333,59 +345,4 @@ func (m *Memory) GiveBack(c *Captured) {
 	for _, t := range c.owe {
 		t.touch()
 	}
-}
-
-// Pins keep the watermark back: while one is there, no watermark passes it.
-// Who is about to admit a due that the wheel does not know yet (a create being
-// committed, a misfire being decided) takes a hold just before that due and
-// gives it up once the wheel or the roster has it.
-type Pins struct {
-	mu    sync.Mutex
-	list  []*Pin // a handful: one per commit under way
-	taken int64  // the lowest that was taken since lowest was asked
-}
-
-type Pin struct {
-	at    int64
-	place int
-}
-
-func (h *Pins) Pin(at int64) *Pin {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	x := &Pin{at, len(h.list)}
-	h.list = append(h.list, x)
-	h.taken = min(h.taken, at)
-	return x
-}
-
-func (h *Pins) Release(x *Pin) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	last := len(h.list) - 1
-	h.list[x.place] = h.list[last]
-	h.list[x.place].place = x.place
-	h.list[last] = nil
-	h.list = h.list[:last]
-}
-
-// Lowest is the lowest hold, or limit when there is none below it. A settle asks
-// once, before it looks at what the wheel knows.
-func (h *Pins) Lowest(limit int64) int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.taken = math.MaxInt64
-	for _, x := range h.list {
-		limit = min(limit, x.at)
-	}
-	return limit
-}
-
-// since is the lowest that was taken since lowest was asked, given up or not, or limit.
-// A settle asks for each shard: the clock may have been set back under it, and a
-// change has read the watermark of a shard that this settle has yet to come to.
-func (h *Pins) since(limit int64) int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return min(limit, h.taken)
 }

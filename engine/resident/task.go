@@ -24,6 +24,7 @@ type Task struct {
 	backlog      bool             // see Lanes.backlogQueueOf
 	ranged       bool             // its due lies in a range, whose row does not tell which are over
 	busy         bool             // counts in Timer.busy
+	intends      bool             // its row is the Intents' to write
 	version      uint32           // of the timer, which its attempt is made with
 	settle       uint64           // the last settle that names it, see Memory.settle
 	QueuedAt     int64            // when it came to the queue for its next attempt (Unix µs), 0: not yet; see enqueue

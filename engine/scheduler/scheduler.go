@@ -304,12 +304,13 @@ func (e *Scheduler) awaitClock(ctx context.Context) error {
 //
 // The last stage starts first and stops last:
 //
-//	journal ◄ ownership ◄ history ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
+//	journal ◄ ownership ◄ history ◄ intents ◄ workers ◄ wheel ◄ backlog, misfires ◄ migrator, auditor, janitor
 func (e *Scheduler) Run(ctx context.Context) error {
 	journal := e.process.Stage("journal", e.journal.Run)
 	ownership := e.process.Stage("ownership", e.own)
 	allots := e.process.Stage("flow keys", e.allotCalls)
 	history := e.process.Stage("history", e.settler.run)
+	intents := e.process.Stage("intents", e.storeIntents)
 	read := e.memory.Reads.Begin()
 	if err := e.resume(ctx, e.early, read, true); err != nil && ctx.Err() == nil {
 		e.log.Error("cannot resume what was under way; it follows with the rest", "error", err)
@@ -356,7 +357,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	e.memory.Bodies.Close()
 	failpoint.Hit("drain")
 	e.drain(until)
-	errs = append(errs, history.Stop())
+	errs = append(errs, intents.Stop(), history.Stop())
 	last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	errs = append(errs, e.settler.settle(last, true), allots.Stop(), ownership.Stop(), journal.Stop())

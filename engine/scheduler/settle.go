@@ -59,36 +59,21 @@ const keptRecords = 1 << 16
 
 // run settles until ctx ends.
 func (h *settler) run(ctx context.Context) error {
-	defer h.e.memory.Intents.Close()
 	var t trouble
 	last := time.Now()
 	for next := last.Add(settleEvery); ; {
-		intended := h.rest(ctx, next)
-		if ctx.Err() != nil {
+		if process.Sleep(ctx, time.Until(next)); ctx.Err() != nil {
 			return nil
 		}
 		started := time.Now()
-		var err error
-		if intended {
-			err = h.settleIntents(ctx)
-		} else {
-			err = h.settle(ctx, false)
-		}
+		err := h.settle(ctx, false)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if errors.Is(err, engine.ErrFenced) {
-			h.e.ownership.End()
-			if h.e.life != nil { // MySQL may have gone back: what the journal keeps is of these shards
-				h.e.life.Abandon()
-			}
-			return process.TakenOver(err)
+			return h.e.endFenced(err)
 		}
-		h.e.memory.Intents.Answer()
 		t.tell(h.e.log, "cannot settle; outcomes wait in the journal", err)
-		if intended {
-			continue
-		}
 		every := settleEvery
 		if h.lines > 0 {
 			every = min(max(started.Sub(last)*settleBatch/time.Duration(h.lines), settleSoon), settleEvery)
@@ -104,40 +89,44 @@ func (h *settler) run(ctx context.Context) error {
 	}
 }
 
-// rest waits until an instant. It reports true when it returns earlier because there are intents.
-func (h *settler) rest(ctx context.Context, until time.Time) (intended bool) {
-	d := time.Until(until)
-	if d <= 0 {
-		return false
+// endFenced ends the process, whose shards are another's by what a settle has found.
+func (e *Scheduler) endFenced(err error) error {
+	e.ownership.End()
+	if e.life != nil { // MySQL may have gone back: what the journal keeps is of these shards
+		e.life.Abandon()
 	}
-	select {
-	case <-ctx.Done():
-	case <-h.e.memory.Intents.Wait():
-		return true
-	case <-time.After(d):
-	}
-	return false
+	return process.TakenOver(err)
 }
 
-// settleIntents settles the shards that have intents, up to where their watermarks are.
-func (h *settler) settleIntents(ctx context.Context) error {
-	h.turn <- struct{}{}
-	defer func() { <-h.turn }()
-	e := h.e
-	next, now := e.journal.Next(), e.now()
-	s := &engine.Settlement{Owner: e.cfg.Node}
-	var caps []resident.Captured
-	e.memory.BeginSettle()
-	for i := range e.memory.Intents.Shards().All() {
-		if c := e.memory.Capture(i, 0, now, false, s); c.Lines > 0 {
-			caps = append(caps, c)
-		}
-	}
-	if len(caps) == 0 {
-		e.memory.EndSettle()
+// storeIntents stores what at_most_once calls of a node wait for, beside the settles, until
+// ctx ends.
+func (e *Scheduler) storeIntents(ctx context.Context) error {
+	x := e.memory.Intents
+	if x == nil {
 		return nil
 	}
-	return h.store(ctx, s, caps, next)
+	defer x.Close()
+	var t trouble
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-x.Wait():
+		}
+		s := &engine.Settlement{Owner: e.cfg.Node, Beside: true}
+		taken := x.Take(s)
+		if len(taken) == 0 {
+			continue
+		}
+		err := e.cfg.Cold.Settle(ctx, s)
+		x.Stored(taken, err == nil)
+		if errors.Is(err, engine.ErrFenced) {
+			return e.endFenced(err)
+		}
+		if t.tell(e.log, "cannot store that at_most_once calls begin; they wait", err); err != nil {
+			process.Sleep(ctx, time.Second)
+		}
+	}
 }
 
 // settle does it once; last is the one at the end of a drain, which leaves no

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -131,30 +132,112 @@ func BenchmarkSettle(b *testing.B) {
 	if _, err := s.Sweep(b.Context(), benchNow, 0, 0); err != nil {
 		b.Fatal(err)
 	}
-	const batch = 10_000
 	s.begin()
 	n := 0
-	recs := make([]engine.Record, batch)
-	for b.Loop() {
-		st := &engine.Settlement{Owner: "n", Tasks: recs}
-		for i := range recs {
-			t := &engine.Task{
-				Key: engine.Key{Timer: engine.TimerID(1<<40 + n*7919%1_000_000), Due: benchNow + int64(n/100)},
-				App: "billing", Name: "order-1842-expire", Generation: 1, Status: engine.Succeeded, Lateness: 400 * time.Microsecond,
-				Attempts: []engine.Attempt{{N: 1, Started: benchNow * 1000, Took: time.Millisecond, Code: 200, Response: []byte(`{"ok":true}`)}},
-				Ended:    benchNow + int64(n/100),
-			}
-			recs[i] = engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(recs[i].Encoded[:0], t)}
-			n++
-		}
-		for i := range engine.Shards {
-			st.Marks = append(st.Marks, engine.Mark{Shard: i, W: benchNow + int64(n/100)})
-		}
+	for st := (&engine.Settlement{Owner: "n"}); b.Loop(); {
+		n = benchSettlement(st, n)
 		if err := s.Settle(context.Background(), st); err != nil {
 			b.Fatal(err)
 		}
 	}
 	s.tell("record", n)
+}
+
+// benchSettlement fills a settlement with the 10,000 records from the nth on, and progress of
+// all shards; it returns the place of the next.
+func benchSettlement(st *engine.Settlement, n int) int {
+	if st.Tasks == nil {
+		st.Tasks = make([]engine.Record, 10_000)
+	}
+	for i := range st.Tasks {
+		t := &engine.Task{
+			Key: engine.Key{Timer: engine.TimerID(1<<40 + n*7919%1_000_000), Due: benchNow + int64(n/100)},
+			App: "billing", Name: "order-1842-expire", Generation: 1, Status: engine.Succeeded, Lateness: 400 * time.Microsecond,
+			Attempts: []engine.Attempt{{N: 1, Started: benchNow * 1000, Took: time.Millisecond, Code: 200, Response: []byte(`{"ok":true}`)}},
+			Ended:    benchNow + int64(n/100),
+		}
+		st.Tasks[i] = engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(st.Tasks[i].Encoded[:0], t)}
+		n++
+	}
+	st.Marks = st.Marks[:0]
+	for i := range engine.Shards {
+		st.Marks = append(st.Marks, engine.Mark{Shard: i, W: benchNow + int64(n/100)})
+	}
+	return n
+}
+
+// BenchmarkIntents has 1,000 at_most_once calls a second wait until it is stored that they
+// begin, for 10 s, while 10,000 records are settled each second: by a settlement that waits for
+// the one under way, and by one that is stored beside it. Calls that come while intents are
+// stored share the next settlement.
+func BenchmarkIntents(b *testing.B) {
+	for _, beside := range []bool{false, true} {
+		b.Run(fmt.Sprint("beside=", beside), func(b *testing.B) {
+			s := openBench(b)
+			if _, err := s.Sweep(b.Context(), benchNow, 0, 0); err != nil {
+				b.Fatal(err)
+			}
+			shards, _, err := s.Take(b.Context(), "n")
+			if err != nil {
+				b.Fatal(err)
+			}
+			var burst sync.WaitGroup
+			s.begin()
+			began := time.Now()
+			const rounds = 10
+			burst.Go(func() {
+				n := 0
+				st := &engine.Settlement{Owner: "n"}
+				for i := range rounds {
+					n = benchSettlement(st, n)
+					for i := range st.Marks {
+						st.Marks[i].Fence = shards[i].Fence
+					}
+					time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second)))
+					if err := s.Settle(context.Background(), st); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			late := s.intend(began, rounds*1000, beside)
+			burst.Wait()
+			slices.Sort(late)
+			s.tell("intent", len(late))
+			for _, q := range []struct {
+				name string
+				at   int
+			}{{"p50", 50}, {"p99", 99}} {
+				b.ReportMetric(float64(late[len(late)*q.at/100].Microseconds())/1000, "intent-"+q.name+"-ms")
+			}
+		})
+	}
+}
+
+// intend stores so many intents, one each millisecond, and
+// returns how long each took.
+func (b *bench) intend(began time.Time, n int, beside bool) (late []time.Duration) {
+	st := &engine.Settlement{Owner: "n", Beside: beside}
+	for len(late) < n {
+		from := len(late)
+		came := min(int(time.Since(began).Milliseconds()), n)
+		if came == from {
+			time.Sleep(time.Until(began.Add(time.Duration(from+1) * time.Millisecond)))
+			continue
+		}
+		st.Owe = st.Owe[:0]
+		for i := from; i < came; i++ {
+			st.Owe = append(st.Owe, engine.Owed{
+				Key: engine.Key{Timer: engine.TimerID(1<<40 + i), Due: benchNow}, Generation: 1, Begun: true, NotBefore: benchNow, Lane: 1,
+			})
+		}
+		if err := b.Settle(context.Background(), st); err != nil {
+			b.Fatal(err)
+		}
+		for i := from; i < came; i++ {
+			late = append(late, time.Since(began.Add(time.Duration(i)*time.Millisecond)))
+		}
+	}
+	return late
 }
 
 // BenchmarkDue reads 200,000 one-shots of an hour, definitions and all.

@@ -37,6 +37,9 @@ func TestLifeEnds(t *testing.T) {
 		"a settle without marks": func() error {
 			return s.Settle(t.Context(), &engine.Settlement{Owner: "n", Pay: []engine.Key{{Timer: 1, Due: benchNow}}})
 		},
+		"a settle beside another": func() error {
+			return s.Settle(t.Context(), &engine.Settlement{Owner: "n", Beside: true, Owe: []engine.Owed{{Key: engine.Key{Timer: 1, Due: benchNow}}}})
+		},
 		"a bound": func() error {
 			return s.Raise(t.Context(), []engine.Bound{{ID: 1, Version: 1, Due: benchNow + dayMs}})
 		},
@@ -78,6 +81,46 @@ func TestEachWriteIsCounted(t *testing.T) {
 	}
 	if n := counted(); n != 2 {
 		t.Errorf("%d after a settle", n)
+	}
+}
+
+// TestSettleBeside: a settlement beside another is stored while the other is under way, in the
+// table that both write, and while the fate of a commit is not known.
+func TestSettleBeside(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	row := func(i int) engine.Owed {
+		return engine.Owed{Key: engine.Key{Timer: engine.TimerID(i), Due: benchNow}, Begun: true, NotBefore: benchNow}
+	}
+	var stored, under []engine.Owed
+	for i := range 300 {
+		stored, under = append(stored, row(3*i)), append(under, row(3*i+1))
+	}
+	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: stored}); err != nil {
+		t.Fatal(err)
+	}
+	tx := &transaction{tx: holder(t, s), ctx: t.Context()}
+	err := errors.Join(s.own(tx, s.slot(slotSettle)), s.mark(tx, "n", marking(benchNow).Marks), putOwed(tx, under))
+	for i := range stored[:100] {
+		err = errors.Join(err, payOwed(tx, []engine.Key{stored[i].Key}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	doubt := &op{done: make(chan struct{})}
+	s.doubts.leave(doubt)
+	for i := 300; i < 900; i += 10 { // rows that stand, too
+		st := &engine.Settlement{Owner: "n", Beside: true, Owe: []engine.Owed{row(i)}}
+		if i%3 == 1 {
+			st.Owe[0].Key.Due++
+		}
+		if err := s.Settle(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(doubt.done)
+	if err := tx.tx.Commit(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -24,15 +24,19 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 	slices.SortFunc(paid, compareKeys)
 	owe := slices.Clone(st.Owe)
 	slices.SortStableFunc(owe, func(a, b engine.Owed) int { return compareKeys(a.Key, b.Key) })
-	if err := s.read(ctx, "settle the commits in doubt", func(ctx context.Context) error { return s.doubts.settleAll(ctx, s.db) }); err != nil {
-		return err
+	slot := int64(slotBeside)
+	if !st.Beside {
+		slot = slotSettle
+		if err := s.read(ctx, "settle the commits in doubt", func(ctx context.Context) error { return s.doubts.settleAll(ctx, s.db) }); err != nil {
+			return err
+		}
 	}
 	if st.Replayed && len(records) > 0 {
 		if err := s.expectHistory(ctx); err != nil {
 			return err
 		}
 	}
-	err = s.write(ctx, "settle", slotSettle, func(t *transaction) error {
+	err = s.write(ctx, "settle", slot, func(t *transaction) error {
 		if err := s.mark(t, st.Owner, marks); err != nil {
 			return err
 		}
@@ -58,7 +62,7 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		if err := s.putTasks(t, records); err != nil {
 			return err
 		}
-		return note(t, &s.newest.used, s.slots, newest)
+		return note(t, &s.newest.used, s.slot(slot), newest)
 	})
 	if err == nil {
 		for _, m := range marks {

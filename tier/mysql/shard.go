@@ -111,6 +111,7 @@ const (
 	slotMembers = committers + 3
 	slotEvict   = committers + 4 // it may wait for long
 	slotObjects = committers + 5
+	slotBeside  = committers + 6 // a settlement that waits for no other
 )
 
 func (s *Store) slot(i int64) int64 { return (s.slots + i) % slotsMade }

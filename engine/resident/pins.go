@@ -1,0 +1,61 @@
+package resident
+
+import (
+	"math"
+	"sync"
+)
+
+// Pins keep the watermark back: while one is there, no watermark passes it.
+// Who is about to admit a due that the wheel does not know yet (a create being
+// committed, a misfire being decided) takes a hold just before that due and
+// gives it up once the wheel or the roster has it.
+type Pins struct {
+	mu    sync.Mutex
+	list  []*Pin // a handful: one per commit under way
+	taken int64  // the lowest that was taken since lowest was asked
+}
+
+type Pin struct {
+	at    int64
+	place int
+}
+
+func (h *Pins) Pin(at int64) *Pin {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := &Pin{at, len(h.list)}
+	h.list = append(h.list, x)
+	h.taken = min(h.taken, at)
+	return x
+}
+
+func (h *Pins) Release(x *Pin) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := len(h.list) - 1
+	h.list[x.place] = h.list[last]
+	h.list[x.place].place = x.place
+	h.list[last] = nil
+	h.list = h.list[:last]
+}
+
+// Lowest is the lowest hold, or limit when there is none below it. A settle asks
+// once, before it looks at what the wheel knows.
+func (h *Pins) Lowest(limit int64) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = math.MaxInt64
+	for _, x := range h.list {
+		limit = min(limit, x.at)
+	}
+	return limit
+}
+
+// since is the lowest that was taken since lowest was asked, given up or not, or limit.
+// A settle asks for each shard: the clock may have been set back under it, and a
+// change has read the watermark of a shard that this settle has yet to come to.
+func (h *Pins) since(limit int64) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(limit, h.taken)
+}
