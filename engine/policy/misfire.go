@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"xtimer/engine"
 	"xtimer/engine/plan"
 )
@@ -18,7 +20,9 @@ const MaxSingles = 2
 // goes with the spans that it is about, not with the dues in them: a span leaves at
 // most two records, and MaxSingles rows or one range.
 type Triage struct {
-	Now     int64
+	Now int64
+	// Ranged: earlier dues of the timer that is decided next are owed as a range.
+	Ranged  bool
 	Records []*engine.Task // of dues that are not called
 	Owe     []engine.Owed  // of dues that are, those of a timer by due
 }
@@ -70,10 +74,12 @@ func (d *Triage) Pass(t *engine.Timer, p *plan.Plan, from, to int64, status engi
 	d.Records = append(d.Records, r)
 }
 
-// Call owes the dues in [from, to]: one by one, or as a range when there are many.
+// Call owes the dues in [from, to]: one by one, or as a range when there are many. Behind a
+// range of a timer whose dues are called in order, also few are a range: a row of one due would
+// come into memory at once, and a range waits until all of an earlier one is there.
 func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
 	first, last, n := p.Run(from-1, to)
-	if n > MaxSingles {
+	if n > MaxSingles || n > 0 && t.Overlap == engine.OverlapQueue && d.owesRange(t.ID) {
 		o := Row(t, first)
 		o.To = last
 		d.Owe = append(d.Owe, o)
@@ -83,6 +89,19 @@ func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
 		d.Owe = append(d.Owe, Row(t, due))
 		due, _ = p.Next(due)
 	}
+}
+
+// owesRange reports whether dues of the timer that is being decided are owed as a range.
+func (d *Triage) owesRange(id engine.TimerID) bool {
+	for _, o := range slices.Backward(d.Owe) {
+		if o.Key.Timer != id {
+			break
+		}
+		if o.To != 0 {
+			return true
+		}
+	}
+	return d.Ranged
 }
 
 // Hold owes the dues in [from, to], which a pause holds.

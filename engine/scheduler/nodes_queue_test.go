@@ -47,3 +47,42 @@ func TestQueueOfATakeover(t *testing.T) {
 		b.settle()
 	})
 }
+
+// Also where some of the dues are a range, as they were not later than the watermark when the timer
+// was made, and those behind the watermark are few: here the clock of a node is set back by 5 s.
+func TestQueueOfANodeWhoseClockIsBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(20 * time.Second)
+		b.before.set(func(op string, _ any) error {
+			if op == "Settle" {
+				time.Sleep(5 * time.Millisecond)
+			}
+			return nil
+		})
+		a.step(-5 * time.Second)
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprint("queue-", i))
+			a.make(timer(names[i], every([]time.Duration{time.Second, 300 * time.Millisecond}[i%2]), overlap(engine.OverlapQueue)))
+		}
+		time.Sleep(20 * time.Second)
+		for _, name := range names {
+			dues, latest := 0, int64(0)
+			for _, c := range b.of(name) {
+				if c.key.Due < latest {
+					t.Errorf("%s of %s is called at %s, after %s", stamp(c.key.Due), name, stamp(c.at), stamp(latest))
+				}
+				dues, latest = dues+1, max(latest, c.key.Due)
+			}
+			if dues < 10 {
+				t.Errorf("%d dues of %s were called", dues, name)
+			}
+		}
+		b.settle()
+	})
+}

@@ -144,7 +144,7 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 	w, mark := r.watermark(t.ID), r.mark(shard)
 	d := &r.shards.of[shard]
 	was := len(d.Records) + len(d.Owe)
-	d.Now = r.now
+	d.Now, d.Ranged = r.now, r.hasRange(t)
 	over := r.over(t)
 	for _, k := range r.touchedOf(t.ID) {
 		if _, ok := r.begun[k]; ok && w < k.Due && k.Due <= mark && !r.owed[k] && !r.ranged(t, k.Due) && p.Has(k.Due) {
