@@ -8,6 +8,7 @@ import (
 // lateness is L7.
 func (c *court) lateness() {
 	var late []int64
+	var latest *Due
 	for _, o := range c.all {
 		if len(o.arrivals) == 0 || o.timer.some(func(d *Definition) bool { return d.Flow != "" }) {
 			continue // what a flow holds is late by somebody's will
@@ -24,6 +25,9 @@ func (c *court) lateness() {
 			}
 		case o.timer.all(func(d *Definition) bool { return d.Overlap != "queue" }) && c.between(o.At-cmp.Or(c.run.Calm, c.run.Recover), o.At, anyFault) == nil:
 			late = append(late, first.At-o.At*1000)
+			if latest == nil || late[len(late)-1] > latest.arrivals[0].At-latest.At*1000 {
+				latest = o
+			}
 		}
 	}
 	slices.Sort(late)
@@ -39,7 +43,7 @@ func (c *court) lateness() {
 	}{{"p50", 0.5, c.run.P50, &c.Late.P50}, {"p99", 0.99, c.run.P99, &c.Late.P99}, {"the most", 1, c.run.Max, &c.Late.Max}} {
 		*q.got = late[min(int(q.at*float64(len(late))), len(late)-1)]
 		if q.bound > 0 && *q.got > q.bound {
-			c.broken("L7", "lateness outside faults: %s is %d µs, more than %d", q.name, *q.got, q.bound)
+			c.broken("L7", "lateness outside faults: %s is %d µs, more than %d; the latest is %s", q.name, *q.got, q.bound, latest.key())
 		}
 	}
 }

@@ -29,6 +29,9 @@ func (m *machine) check(timers map[engine.TimerID]*timer, upTo int64) {
 		if m.clocks && v.Rule == "L2" {
 			continue // see fleet.holdArrival
 		}
+		if m.wasSet && strings.HasSuffix(v.Detail, "is not marked") {
+			continue // see fleet.holdOneCaller
+		}
 		if m.goneBack && (v.Rule == "L8" || strings.HasSuffix(v.Detail, "is not marked")) {
 			continue // see fleet.holdRepeats and fleet.holdOneCaller
 		}
@@ -89,7 +92,7 @@ func (m *machine) conditions(upTo int64) *checker.Condition {
 		c.Waits = c.Unsynced
 	}
 	if m.script.Settings.Workers >= 8 && len(m.steps) == 0 { // then nothing ails the machine in the end
-		c.Settled, c.Calm, c.Max = m.milli(m.script.Calm+30*time.Second), 1, 100_000
+		c.Settled, c.Calm, c.Max = m.milli(m.calmAt+30*time.Second), 1, 100_000
 	}
 	return c
 }

@@ -60,6 +60,7 @@ type machine struct {
 	asked    map[string][]*request // by the name of the timer
 	last     map[string]chan struct{}
 	calm     bool
+	calmAt   time.Duration    // since when
 	clocks   bool             // there are several
 	stood    time.Duration    // the most that a call waited for its note
 	others   []checker.Broken // faults beside those above
@@ -207,7 +208,7 @@ func (m *machine) run() {
 // heal ends all trouble and sees that the machine gets over it.
 func (m *machine) heal() {
 	m.mu.Lock()
-	m.trouble, m.calm = trouble{}, true
+	m.trouble, m.calm, m.calmAt = trouble{}, true, m.since()
 	m.tell("calm")
 	l := m.life
 	m.mu.Unlock()

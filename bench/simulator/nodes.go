@@ -124,7 +124,7 @@ func (f *fleet) run() {
 // heal ends all faults, looks whether the nodes get over them, and ends the run.
 func (f *fleet) heal() {
 	f.mu.Lock()
-	f.calm, f.all = true, link{}
+	f.calm, f.calmAt, f.all = true, f.since(), link{}
 	var lives []*life
 	for _, n := range f.nodes {
 		n.well()
