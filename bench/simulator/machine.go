@@ -60,7 +60,7 @@ type machine struct {
 	asked    map[string][]*request // by the name of the timer
 	last     map[string]chan struct{}
 	calm     bool
-	calmAt   time.Duration    // since when
+	calmAt   time.Duration    // since when nothing holds calls; not guarded
 	clocks   bool             // there are several
 	stood    time.Duration    // the most that a call waited for its note
 	others   []checker.Broken // faults beside those above
@@ -208,7 +208,7 @@ func (m *machine) run() {
 // heal ends all trouble and sees that the machine gets over it.
 func (m *machine) heal() {
 	m.mu.Lock()
-	m.trouble, m.calm, m.calmAt = trouble{}, true, m.since()
+	m.trouble, m.calm = trouble{}, true
 	m.tell("calm")
 	l := m.life
 	m.mu.Unlock()
@@ -229,6 +229,7 @@ func (m *machine) heal() {
 		return
 	}
 	m.liftLimits()
+	m.calmAt = m.since()
 	time.Sleep(healing)
 	m.asking.Wait()
 	m.mu.Lock()
