@@ -319,6 +319,9 @@ func (s *Server) pauseReply(app string, o *engine.Object) reply {
 		if len(b) == n {
 			b = wire.BoolMember(b, "paused", false)
 		}
+		if word := s.e.Resuming(limit.NameOf(limit.AppKey(app))); word != "" {
+			b = wire.TextMember(b, "resuming", word)
+		}
 		if app != limit.EachApp {
 			b = s.pauseMember(b, "all", limit.EachApp)
 		}

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/limit"
+	"xtimer/httpapi/nodes"
 )
 
 // A flow is limited, paused and resumed; its pause stays when its limit changes.
@@ -220,5 +224,17 @@ func TestResumeSaysWhatBecomesOfTheBacklog(t *testing.T) {
 			t.Error(a.body)
 		}
 		n.do("POST", one+"/resume", `{"until":"2099-01-01T00:00:00Z"}`).want(400)
+	}
+}
+
+// A flow key or a target tells that a resume goes on at any node, whether or not anything waits for it.
+func TestAResumeIsTold(t *testing.T) {
+	k := limit.FlowKey("a", "k")
+	var all nodes.Gate
+	all.Add(nodes.Gate{Resuming: "skip"})
+	all.Add(nodes.Gate{})
+	g := gates{of: map[engine.ObjectKey]nodes.Gate{k: all}}
+	if got := string(g.append([]byte(`{"a":1`), k)); got != `{"a":1,"resuming":"skip"` {
+		t.Error(got)
 	}
 }

@@ -90,14 +90,18 @@ func (s *Server) gates(keys []engine.ObjectKey) []nodes.Gate {
 	all := make([]nodes.Gate, len(keys))
 	for i, k := range keys {
 		g, next, used := s.e.Gate(limit.NameOf(k))
-		all[i] = nodes.Gate{Used: used, Waiting: g.Waiting, InFlight: g.InFlight, Breaker: g.Breaker, Next: next}
+		all[i] = nodes.Gate{Used: used, Waiting: g.Waiting, InFlight: g.InFlight, Breaker: g.Breaker, Next: next, Resuming: s.e.Resuming(limit.NameOf(k))}
 	}
 	return all
 }
 
 // append appends how an object stands.
 func (g *gates) append(b []byte, k engine.ObjectKey) []byte {
-	if x := g.of[k]; x.Used {
+	x := g.of[k]
+	if x.Resuming != "" {
+		b = wire.TextMember(b, "resuming", x.Resuming)
+	}
+	if x.Used {
 		b = wire.IntMember(b, "waiting", int64(x.Waiting))
 		b = wire.IntMember(b, "in_flight", int64(x.InFlight))
 		if x.Breaker != "" {

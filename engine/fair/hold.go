@@ -115,6 +115,9 @@ func (n laneName) concerns(r flow.Name, target string) bool {
 	return n.app == r.App && strings.Contains(n.flow, strings.TrimSuffix(r.Key, "*"))
 }
 
+// IsUnder reports whether a rule of a name can be of the lane.
+func (l *Lane[T]) IsUnder(n flow.Name) bool { return l.name.concerns(n, l.target.key) }
+
 // sum is the index of what the lane knows of a cause.
 func (l *Lane[T]) sum(by flow.By, n flow.Name) int {
 	h, name := l.held, n.Text()

@@ -3,7 +3,9 @@ package resident
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,25 +23,85 @@ type Backlogs struct {
 	upTo  atomic.Int64 // no backlog decides about later dues
 	mu    sync.RWMutex // comes after that of a shard; guards rules
 	rules flow.Rules
+	// open are the backlogs that may not be decided yet about all timers: false until those in memory
+	// were looked at once. idle: nothing was to be decided when the stage last asked.
+	open map[flow.Name]bool
+	idle bool
 }
 
 // Set puts the backlog of a name into force; the zero one says nothing. All timers are looked
 // at only if it is new: the object of the name keeps it, and is written for other reasons.
 func (b *Backlogs) Set(n flow.Name, x engine.Backlog) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	stands := b.rules.Of(n)
 	isNew := x != (engine.Backlog{}) && (stands == nil || stands.Backlog != x)
 	switch {
 	case isNew:
 		b.rules.Set(n, &flow.Rule{Backlog: x})
-	case x == (engine.Backlog{}):
-		b.rules.Set(n, nil)
-	}
-	b.mu.Unlock()
-	if isNew {
+		if b.open == nil {
+			b.open = map[flow.Name]bool{}
+		}
+		b.open[n] = false
 		Raise(&b.upTo, x.UpTo())
 		b.Add(0)
+	case x == (engine.Backlog{}):
+		b.rules.Set(n, nil)
+		delete(b.open, n)
 	}
+}
+
+// Next are the timers that are to be decided about.
+func (b *Backlogs) Next() []engine.TimerID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ids := b.Take()
+	if b.idle = len(ids) == 0; b.idle {
+		for n := range b.open {
+			b.open[n] = true
+		}
+	}
+	return ids
+}
+
+// Deciding says what becomes of the dues that a pause of a name held, BacklogLatest or BacklogSkip, while
+// that is being decided in this process; "" when it is decided, or all are called.
+func (m *Memory) Deciding(n flow.Name) string {
+	b := &m.Backlogs
+	b.mu.RLock()
+	looked, is := b.open[n]
+	busy := !looked || !b.idle || !b.IsEmpty()
+	var x engine.Backlog
+	if r := b.rules.Of(n); r != nil {
+		x = r.Backlog
+	}
+	b.mu.RUnlock()
+	switch {
+	case !is:
+		return ""
+	case !busy && !m.Lanes.haveRowsUpTo(n, x.UpTo()):
+		return ""
+	case x.Latest > x.Skip:
+		return engine.BacklogLatest
+	}
+	return engine.BacklogSkip
+}
+
+// haveRowsUpTo reports whether lanes that a name is about may have rows of dues up to an instant that
+// are not in memory.
+func (ls *Lanes) haveRowsUpTo(n flow.Name, upTo int64) bool {
+	if ls.spilled.Load() == 0 {
+		return false
+	}
+	ls.mu.Lock()
+	all := slices.Collect(maps.Values(ls.byID))
+	ls.mu.Unlock()
+	return slices.ContainsFunc(all, func(l *Lane) bool {
+		q := l.queued.Load()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.spilled && min(l.next.NotBefore, l.lowest.NotBefore) <= upTo && (q == nil || q.IsUnder(n))
+	})
 }
 
 // Of is what is said of a timer.

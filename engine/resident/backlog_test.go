@@ -21,3 +21,39 @@ func TestABacklogIsLookedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A backlog is shown as being decided until all timers were looked at once and nothing waits for a decision.
+func TestABacklogIsShown(t *testing.T) {
+	m := &Memory{Backlogs: Backlogs{Inbox: newInbox[engine.TimerID]()}, Lanes: newLanes(1, nil)}
+	b, n, other := &m.Backlogs, flow.Name{Kind: flow.OfFlow, App: "a", Key: "k"}, flow.Name{Kind: flow.OfApp, App: "a"}
+	shows := func(want string) {
+		t.Helper()
+		if got := m.Deciding(n); got != want || m.Deciding(other) != "" {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	shows("")
+	b.Set(n, engine.Backlog{Skip: 10})
+	shows(engine.BacklogSkip)
+	b.Next()
+	shows(engine.BacklogSkip)
+	b.Return([]engine.TimerID{7})
+	b.Next()
+	shows(engine.BacklogSkip)
+	b.Next()
+	shows("")
+	b.Add(7)
+	shows(engine.BacklogSkip)
+	b.Next()
+	b.Next()
+	l := m.Lanes.Of(1)
+	l.spilled, l.next.NotBefore = true, 10
+	m.Lanes.spilled.Store(1)
+	shows(engine.BacklogSkip)
+	l.next.NotBefore = 11
+	shows("")
+	b.Set(n, engine.Backlog{Skip: 10, Latest: 20})
+	shows(engine.BacklogLatest)
+	b.Set(n, engine.Backlog{})
+	shows("")
+}

@@ -19,6 +19,13 @@ func (b *Inbox[T]) Add(x T) {
 	b.poke()
 }
 
+// IsEmpty reports whether nothing waits.
+func (b *Inbox[T]) IsEmpty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.list) == 0
+}
+
 // Take gives all that waits.
 func (b *Inbox[T]) Take() []T {
 	b.mu.Lock()

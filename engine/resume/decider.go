@@ -50,7 +50,7 @@ const (
 func (d *Decider) Run(ctx context.Context) error {
 	in := &d.memory.Backlogs.Inbox
 	for ctx.Err() == nil {
-		ids := in.Take()
+		ids := d.memory.Backlogs.Next()
 		if len(ids) == 0 {
 			select {
 			case <-ctx.Done():

@@ -179,6 +179,52 @@ func TestABacklogOutlivesItsKey(t *testing.T) {
 	})
 }
 
+// A resume is shown until it has been decided about all that the pause held, and goes on after a crash.
+func TestAResumeIsShown(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 50
+		w.start()
+		k := limit.FlowKey("app", "k")
+		shows := func(want string) {
+			t.Helper()
+			if got := w.Resuming(limit.NameOf(k)); got != want {
+				t.Fatalf("%q is shown, not %q", got, want)
+			}
+		}
+		w.pauseIt(t, k)
+		var ids []engine.TimerID
+		for i := range 8 {
+			ids = append(ids, w.make(timer(fmt.Sprint("every", i), cron("*/2 * * * * *"), flows("k"), misfire(engine.MisfireAll, time.Hour))))
+		}
+		time.Sleep(2 * time.Minute)
+		shows("")
+		down := w.outage("Settle")
+		down.Store(true)
+		w.resumeIt(t, k, engine.BacklogSkip)
+		until := w.now()
+		for range 10 {
+			time.Sleep(time.Second)
+			shows(engine.BacklogSkip)
+		}
+		down.Store(false)
+		w.crash(0)
+		for n := 0; w.Resuming(limit.NameOf(k)) != ""; n++ {
+			if time.Sleep(time.Second); n == 30 {
+				t.Fatal("it does not go on")
+			}
+		}
+		w.settle()
+		for _, id := range ids {
+			for _, r := range w.records(id) {
+				if last := max(r.Key.Due, r.DueLast); last <= until && r.Status != engine.Skipped {
+					t.Errorf("%+v", r)
+				}
+			}
+		}
+		shows("")
+	})
+}
+
 // A due that a pause held is no misfire, also if the server was killed before the due had a row,
 // and while it was down: the pause in force says since when it holds.
 func TestADueWithoutARowThatAPauseHeld(t *testing.T) {

@@ -213,6 +213,9 @@ func (e *Scheduler) Gate(n flow.Name) (s fair.GateStats, next int64, ok bool) {
 	return s, next, ok
 }
 
+// Resuming is what becomes of the dues that a pause of a name held; see resident.Memory.Deciding.
+func (e *Scheduler) Resuming(n flow.Name) string { return e.memory.Deciding(n) }
+
 // BrokenFlows are the names of the keys and targets whose breaker is open, or tried again.
 func (e *Scheduler) BrokenFlows() []flow.Name { return e.memory.Queue.Broken() }
 

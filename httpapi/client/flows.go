@@ -43,6 +43,7 @@ type FlowState struct {
 	PausedSince   time.Time `json:"paused_since,omitzero"`
 	PausedBy      string    `json:"paused_by,omitempty"` // the name of the token
 	Reason        string    `json:"reason,omitempty"`
+	Resuming      string    `json:"resuming,omitempty"` // BacklogLatest or BacklogSkip, while that is being done with the dues of a pause that has ended
 	CooldownUntil time.Time `json:"cooldown_until,omitzero"`
 	Waiting       int       `json:"waiting,omitempty"`
 	InFlight      int       `json:"in_flight,omitempty"`
@@ -152,7 +153,8 @@ type AppPause struct {
 	PausedSince time.Time   `json:"paused_since,omitzero"`
 	PausedBy    string      `json:"paused_by,omitempty"` // the name of the token
 	Reason      string      `json:"reason,omitempty"`
-	All         *PauseState `json:"all,omitempty"` // the pause of all apps; nil: there is none
+	Resuming    string      `json:"resuming,omitempty"` // as in FlowState, at the node that responds
+	All         *PauseState `json:"all,omitempty"`      // the pause of all apps; nil: there is none
 }
 
 // PauseState is a pause that is in force.

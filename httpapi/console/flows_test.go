@@ -154,3 +154,18 @@ func TestPausesShow(t *testing.T) {
 	}
 	shows("all-admin", "/")
 }
+
+// TestAResumeIsShown: a key says what its resume is doing with the held dues.
+func TestAResumeIsShown(t *testing.T) {
+	page := fakeAPI(func(r *http.Request) (int, any) {
+		if strings.HasSuffix(r.URL.Path, "/flows") {
+			return 200, map[string]any{"flows": []client.Flow{{App: "shop", Name: "mail", FlowState: client.FlowState{Resuming: "skip"}}, {App: "shop", Name: "sms", FlowState: client.FlowState{Resuming: "latest"}}}}
+		}
+		return 404, nil
+	}).page("/flows?app=shop", "Accept-Language", "zh")
+	for _, want := range []string{"暂停期间的到期正在跳过", "只调用暂停期间的最后一次到期"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s: %s", want, page)
+		}
+	}
+}

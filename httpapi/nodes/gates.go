@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -20,11 +21,14 @@ type Gate struct {
 	Waiting, InFlight int
 	Breaker           string
 	Next              int64 // when its next call may be made (Unix ms); 0: not known
+	// Resuming is what becomes of the dues that a pause held, while that is being decided.
+	Resuming string `json:",omitempty"`
 }
 
 // Add adds how it stands at another node.
 func (g *Gate) Add(o Gate) {
 	g.Used = g.Used || o.Used
+	g.Resuming = cmp.Or(g.Resuming, o.Resuming)
 	g.Waiting, g.InFlight = g.Waiting+o.Waiting, g.InFlight+o.InFlight
 	breakers := []string{"", "closed", "trying", "open"}
 	if slices.Index(breakers, o.Breaker) > slices.Index(breakers, g.Breaker) {

@@ -120,6 +120,9 @@ func sheetPause(out io.Writer, p *api.AppPause, instant func(time.Time) string) 
 	if p.Paused {
 		word = remote.PauseWords(&api.PauseState{Since: p.PausedSince, Until: p.PausedUntil, Reason: p.Reason, By: p.PausedBy}, instant)
 	}
+	if p.Resuming != "" {
+		word += ", resuming: " + p.Resuming
+	}
 	sheet.Add("state", "%s", word)
 	if p.All != nil {
 		sheet.Add("all apps", "%s", remote.PauseWords(p.All, instant))

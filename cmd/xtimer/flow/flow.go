@@ -204,6 +204,8 @@ func stateWords(f *api.FlowState, instant func(time.Time) string) string {
 		return strings.TrimSuffix("paused: "+f.Reason, ": ")
 	case f.Paused:
 		return "paused until " + instant(f.PausedUntil)
+	case f.Resuming != "":
+		return "resuming: " + f.Resuming
 	case !f.CooldownUntil.IsZero():
 		return "closed until " + instant(f.CooldownUntil)
 	case f.BreakerState != "" && f.BreakerState != "closed":
