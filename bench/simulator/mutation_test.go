@@ -192,6 +192,12 @@ var mutations = []mutation{
 	{onceByJournal, []replacement{
 		{"engine/scheduler/executor.go", "	case once && e.life != nil:\n", "	case once && e.life != nil && false:\n"},
 	}},
+	{storesBeside, []replacement{
+		{"engine/resident/intent.go", "		case t.settle > m.settled.Load():\n", "		case t.settle > m.settled.Load()+1:\n"},
+	}},
+	{passesIntents, []replacement{
+		{"engine/resident/settle.go", " || t.intends && due > sh.watermark {", " {"},
+	}},
 	{alwaysClean, []replacement{
 		{"engine/scheduler/gain.go", "if s.Clean {", "if s.Clean || true {"},
 	}},
@@ -252,6 +258,8 @@ const (
 	outageIsSilence   = "all are silent after an outage of the table"
 	takesWithoutFence = "a shard is taken under its former fence"
 	onceByJournal     = "a node notes at_most_once calls in its journal only"
+	storesBeside      = "the begin of an at_most_once call is stored beside a settle that has its task"
+	passesIntents     = "the watermark passes an at_most_once call whose begin is being stored"
 
 	alwaysClean        = "the shards of a dead node are recovered as if it had given them"
 	trustsWarm         = "the warm minutes of a gained shard are trusted"
@@ -278,6 +286,8 @@ var noticedBy = map[string][2]string{
 	outageIsSilence:   {"../../engine/cluster", "TestOutageBuriesNobody"},
 	takesWithoutFence: {"../../tier/memory", "TestMembers"},
 	onceByJournal:     {"../../engine/scheduler", "TestNodeThatDiesCallsOnce"},
+	storesBeside:      {"../../engine/resident", "TestIntentOfATaskThatIsBeingSettled"},
+	passesIntents:     {"../../engine/resident", "TestIntentBesideASettle"},
 
 	alwaysClean:        {"../../engine/scheduler", "TestNodeTakesOver"},
 	trustsWarm:         {"../../engine/scheduler", "TestNodeJoins"},
