@@ -288,7 +288,7 @@ func TestOutageIsOnePass(t *testing.T) {
 		ids := w.zoned(engine.MisfireSkip, 24*time.Hour)
 		time.Sleep(10 * time.Second)
 		away.Store(true)
-		time.Sleep(15 * time.Minute)
+		time.Sleep(40 * time.Minute) // more than it may be gone through
 		away.Store(false)
 		k.reset()
 		time.Sleep(5 * time.Second)
