@@ -35,7 +35,9 @@ func TestFlows(t *testing.T) {
 	n.do("POST", one+"/cooldown", "").want(422)
 	n.do("PUT", "/v1/apps/shop/flows/user-*", `{"concurrency":1}`).want(201)
 	n.do("PUT", "/v1/apps/shop/flows/z%2Fa", `{"concurrency":1}`).want(201)
-	n.do("PUT", "/v1/apps/shop/flows/user-*-x", `{"concurrency":1}`).want(422)
+	if a := n.do("PUT", "/v1/apps/shop/flows/user-*-x", `{"concurrency":1}`).want(422); a.str("code") != "star_inside" {
+		t.Error(a.body)
+	}
 	if a := n.do("GET", "/v1/apps/shop/flows", "").want(200); a.str("flows", 1, "name") != "user-*" {
 		t.Error(a.body)
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"xtimer/engine"
@@ -218,6 +219,9 @@ func isPunctuation(c byte) bool { return c == '.' || c == '_' || c == ':' || c =
 
 // CheckName returns an error for what is no name of an object.
 func CheckName(name string) error {
+	if star := strings.IndexByte(name, '*'); star >= 0 && star < len(name)-1 {
+		return engine.Invalid("name", "star_inside", "must have no * but at its end")
+	}
 	ok := len(name) > 0 && len(name) <= 128
 	for i := 0; ok && i < len(name); i++ {
 		ok = isLetter(name[i]) || isPunctuation(name[i]) || name[i] == '*' && i == len(name)-1

@@ -106,6 +106,9 @@ func CheckFlow(f engine.Flow) error {
 }
 
 func (c *checks) flow(keys []string) {
+	if len(keys) > maxFlow {
+		c.code = "too_many_flows"
+	}
 	c.want(len(keys) <= maxFlow, "flow", "has %d keys; at most %d are allowed", len(keys), maxFlow)
 	for i, k := range keys {
 		c.want(word(k, maxFlowKey, "._:/-"), "flow", "a key must be 1 to %d letters, digits or characters from ._:/-", maxFlowKey)

@@ -297,6 +297,16 @@ func TestValidateFlow(t *testing.T) {
 	}
 }
 
+// More flow keys than a timer may have have a code of their own.
+func TestTooManyFlows(t *testing.T) {
+	for keys, code := range map[string]string{"a b c d": "", "a b c d e": "too_many_flows", "a *": "invalid_timer"} {
+		var f *engine.Fault
+		if errors.As(CheckFlow(engine.FlowOf(strings.Fields(keys))), &f); (f == nil) != (code == "") || f != nil && f.Code != code {
+			t.Errorf("%s: %+v", keys, f)
+		}
+	}
+}
+
 // A batch with a method that it cannot have has a code of its own.
 func TestValidateTellsTheMethodOfABatch(t *testing.T) {
 	d := engine.NewDefinition()
