@@ -110,14 +110,15 @@ func (m *Memory) heldFor(t *Task) int64 {
 }
 
 // takesTurn has a task that came due in a lane with gates take the turn of its timer
-// before it is called: while it is held, it is busy. It returns nil if another is, and the
-// task is set aside. mu is held.
+// before it is called: while it is held, it is busy. It returns nil, and the task is set aside, if
+// another is busy, or, where tasks go in order, an older one waits that is not: one of a row. mu is held.
 func (m *Memory) takesTurn(sh *shard, t *Task, now int64) *Task {
 	lv := t.timer
 	if lv.def.Overlap == engine.OverlapAllow || !t.lane().IsGated() {
 		return t
 	}
-	if lv.busy > 0 {
+	older := lv.first()
+	if lv.busy > 0 || lv.def.Overlap == engine.OverlapQueue && older != nil && older.Key.Due < t.Key.Due {
 		m.overlap(sh, t, now)
 		return nil
 	}

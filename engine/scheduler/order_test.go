@@ -238,3 +238,28 @@ func TestOrderOfATakeover(t *testing.T) {
 		b.settle()
 	})
 }
+
+// A due that comes while its flow key is paused does not go before older ones of its timer, which a
+// step of the clock made late, where the overlap is queue.
+func TestOrderOfMisfiresThatAreHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{appApp: pause})
+		w.start()
+		w.make(timer("held", every(1700*time.Millisecond), overlap(engine.OverlapQueue), misfire(engine.MisfireAll, time.Hour)))
+		time.Sleep(100 * time.Millisecond)
+		w.step(time.Minute)
+		time.Sleep(20 * time.Second)
+		w.SetRule(appApp, nil)
+		time.Sleep(20 * time.Second)
+		dues, latest := 0, int64(0)
+		for _, c := range w.of("held") {
+			if c.key.Due < latest {
+				t.Errorf("%s is called at %s, after %s", stamp(c.key.Due), stamp(c.at), stamp(latest))
+			}
+			dues, latest = dues+1, max(latest, c.key.Due)
+		}
+		if dues < 50 {
+			t.Errorf("%d dues were called", dues)
+		}
+	})
+}
