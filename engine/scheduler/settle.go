@@ -124,7 +124,7 @@ func (e *Scheduler) storeIntents(ctx context.Context) error {
 			return e.endFenced(err)
 		}
 		if t.tell(e.log, "cannot store that at_most_once calls begin; they wait", err); err != nil {
-			process.Sleep(ctx, time.Second)
+			process.Sleep(ctx, 100*time.Millisecond)
 		}
 	}
 }
