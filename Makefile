@@ -6,9 +6,6 @@ export PATH := $(CURDIR)/bin:$(PATH)
 FUZZTIME ?= 30s
 BENCH    ?= .
 COUNT    ?= 1
-# Tests of servers, disks and shells wait for half of their time: a package more than there are
-# cores uses it.
-PACKAGES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PROBLEM   = { echo "$(1)"; exit 1; }
 
 .PHONY: help
@@ -40,7 +37,7 @@ run-cluster: build servers ## three nodes over MariaDB and Redis on this machine
 
 .PHONY: test
 test: promtool servers mailserver chromium ## run all tests with the race detector, as .ci/run does
-	go test -race -count=1 -timeout 25m -p $(PACKAGES) ./...
+	go test -race -count=1 -timeout 25m ./...
 	cd httpapi/client && go vet ./... && go test -race -count=1 ./...
 
 .PHONY: test-mysql
