@@ -10,6 +10,9 @@ import (
 	"xtimer/engine"
 )
 
+// judgedAtOnce is how many events are judged before the alerter may rest: that takes 1 ms.
+const judgedAtOnce = 250
+
 // judgeWaiting judges what waits in the ring and behind it, for a while, in the order in which
 // it came. What cannot be judged because a definition cannot be read waits until it can be.
 func (a *Alerter) judgeWaiting(ctx context.Context) {
@@ -17,7 +20,7 @@ func (a *Alerter) judgeWaiting(ctx context.Context) {
 		if len(a.taken) == 0 {
 			a.taken = a.ring.take()
 		}
-		if page := a.taken[:min(pageSize, len(a.taken))]; len(page) > 0 {
+		if page := a.taken[:min(judgedAtOnce, len(a.taken))]; len(page) > 0 {
 			if !a.judgeEvents(ctx, page) {
 				return
 			}
@@ -25,7 +28,8 @@ func (a *Alerter) judgeWaiting(ctx context.Context) {
 			continue
 		}
 		page := a.ring.first()
-		if page == nil || !a.judgePage(ctx, page, 0) {
+		page = page[:min(judgedAtOnce, len(page))]
+		if len(page) == 0 || !a.judgePage(ctx, page, 0) {
 			return
 		}
 		a.ring.drop(len(page))
