@@ -55,9 +55,6 @@ type Alerter struct {
 	last   int64                // the latest end (Unix ms) that was judged
 	lead   lead
 	ask    Ask // nil: there are no other nodes
-	// When the open incidents were gone through, and how long that took: 3 ms for 10,000.
-	passed   time.Time
-	passTook time.Duration
 	// Messages that wait until their incidents are stored.
 	unsaved []unsaved
 	saved   int64 // the cursor as it is stored
@@ -68,6 +65,11 @@ type Alerter struct {
 	gaps    []gap
 	unsure  []engine.TimerID // those whose last task is to be asked for
 	trouble bool
+	// When the open incidents were gone through, how long that took (3 ms for 10,000), and in
+	// how long it is to be done again; 0 or less: it was done in this look.
+	passed   time.Time
+	passTook time.Duration
+	nextPass time.Duration
 }
 
 // New returns an alerter; it does nothing before Run.
@@ -207,6 +209,9 @@ func (a *Alerter) Run(ctx context.Context) error {
 		if a.cfg.Leads == nil && a.isIdle() {
 			wait = time.Hour
 		}
+		if a.nextPass > 0 {
+			wait = a.nextPass
+		}
 		select {
 		case <-ctx.Done():
 			if a.mayJudge() {
@@ -279,8 +284,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		a.judgeStates(states, now)
 	}
 	from := time.Now()
-	if from.Sub(a.passed) < restBusy*a.passTook {
-		a.ring.poke()
+	if a.nextPass = restBusy*a.passTook - from.Sub(a.passed); a.nextPass > 0 {
 		return urgent
 	}
 	for _, i := range a.judge.pass(now, a.watch.sawSuccess) {
