@@ -43,7 +43,8 @@ func (a *Attempt) Intend() bool {
 	return c != nil && <-c.granted
 }
 
-// intend is Intend, but for the waiting; nil: the attempt may not be made.
+// intend has the row of the attempt stored, and does not wait for that. It returns nil if the
+// attempt may not be made.
 func (a *Attempt) intend() *Intent {
 	m := a.memory
 	sh := m.lock(a.Key.Timer)

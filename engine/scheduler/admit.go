@@ -180,6 +180,9 @@ const (
 	idleTurns = 7
 	// idlePage is how many are taken in such a turn: it is over in 2 ms.
 	idlePage = 64
+	// mostIdle bounds the rest, and half of it the wait for decisions: the tier may be slow, or a
+	// change in doubt, and a lane that may call soon waits for its turn behind.
+	mostIdle = 400 * time.Millisecond
 )
 
 // admitDeferred brings one-shots into memory, or into rows, that wait for room in lanes that
@@ -218,8 +221,10 @@ func (e *Scheduler) admitDeferred(ctx context.Context) error {
 			process.Sleep(ctx, time.Since(began)) // half of a core
 			continue
 		}
-		e.awaitDecisions(ctx, 1)
-		process.Sleep(ctx, idleTurns*time.Since(began))
+		limited, cancel := context.WithTimeout(ctx, mostIdle/2)
+		e.awaitDecisions(limited, 1)
+		cancel()
+		process.Sleep(ctx, min(idleTurns*time.Since(began), mostIdle))
 	}
 	return nil
 }

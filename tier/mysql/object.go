@@ -32,8 +32,8 @@ func (s *Store) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error 
 		if len(fresh)+len(changed) == 0 {
 			return errNothing
 		}
-		// The lock holds the rows that were found. A row that was not may be another's by
-		// now: then the insert fails, and the transaction is judged anew.
+		// Only rows that were found are locked. Another transaction may have inserted one that
+		// was not found: then this insert fails, and the transaction is judged anew.
 		if err := t.putObjects(fresh, ""); err != nil {
 			return err
 		}
