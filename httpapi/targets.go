@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 	"xtimer/engine/inspect"
 	"xtimer/engine/limit"
 	"xtimer/httpapi/access"
@@ -52,6 +54,7 @@ func targetRoutes() []route {
 // gates are how flow keys and targets stand at all nodes together.
 type gates struct {
 	of      map[engine.ObjectKey]nodes.Gate
+	now     int64
 	partial bool // a node did not tell
 }
 
@@ -60,6 +63,7 @@ func (s *Server) gatesOf(r *request, k *objects, os ...*engine.Object) (g gates)
 	if !k.stands || len(os) == 0 {
 		return g
 	}
+	g.now, _ = s.e.Now()
 	keys := make([]engine.ObjectKey, len(os))
 	for i, o := range os {
 		keys[i] = o.ObjectKey
@@ -89,8 +93,11 @@ func (s *Server) gatesOf(r *request, k *objects, os ...*engine.Object) (g gates)
 func (s *Server) gates(keys []engine.ObjectKey) []nodes.Gate {
 	all := make([]nodes.Gate, len(keys))
 	for i, k := range keys {
-		g, next, used := s.e.Gate(limit.NameOf(k))
-		all[i] = nodes.Gate{Used: used, Waiting: g.Waiting, InFlight: g.InFlight, Breaker: g.Breaker, Next: next, Resuming: s.e.Resuming(limit.NameOf(k))}
+		g, oldest, used := s.e.Gate(limit.NameOf(k))
+		all[i] = nodes.Gate{Used: used, Waiting: g.Waiting, InFlight: g.InFlight, Oldest: oldest, Breaker: g.Breaker, Every: g.Every, Resuming: s.e.Resuming(limit.NameOf(k))}
+		if g.Next != flow.Never {
+			all[i].Next = g.Next.Milliseconds()
+		}
 	}
 	return all
 }
@@ -103,12 +110,18 @@ func (g *gates) append(b []byte, k engine.ObjectKey) []byte {
 	}
 	if x.Used {
 		b = wire.IntMember(b, "waiting", int64(x.Waiting))
+		if x.Oldest != 0 {
+			b = wire.TimeMember(b, "oldest_at", x.Oldest)
+		}
 		b = wire.IntMember(b, "in_flight", int64(x.InFlight))
 		if x.Breaker != "" {
 			b = wire.TextMember(b, "breaker_state", x.Breaker)
 		}
 		if x.Next != 0 {
 			b = wire.TimeMember(b, "next_at", x.Next)
+		}
+		if wait, known := x.Wait(g.now); known {
+			b = wire.DurationMember(b, "wait_estimate", wait.Truncate(time.Millisecond))
 		}
 	}
 	if g.partial {

@@ -60,6 +60,11 @@ func TestWaiting(t *testing.T) {
 	if a.str("tasks", 0, "reason") != "pause k" || a.str("tasks", 0, "status") != "waiting" || a.get("tasks", 0, "held_ms") == nil || !isAbout(a.str("tasks", 2, "next_attempt"), "2099-01-01T02:00:00Z") {
 		t.Error(a.body)
 	}
+	stands := n.do("GET", flow, "").want(200) // a call an hour from 2099 on, and 25 wait
+	wait, err := time.ParseDuration(stands.str("wait_estimate"))
+	if next := time.Now().Add(wait).Format(time.RFC3339Nano); err != nil || stands.count("waiting") != 25 || !isAbout(stands.str("next_at"), "2099-01-01T00:00:00Z") || !isAbout(next, "2099-01-02T01:00:00Z") {
+		t.Errorf("%v in %s", err, stands.body)
+	}
 	if one := n.do("GET", "/v1/tasks/"+a.str("tasks", 2, "key"), "").want(200); !isAbout(one.str("next_attempt"), "2099-01-01T02:00:00Z") {
 		t.Error(one.body)
 	}

@@ -279,7 +279,7 @@ func (w *apiWriter) schema(s *apiSchema, name string) {
 func (w *apiWriter) words(s *apiSchema) string {
 	if s.Ref != "" {
 		name := s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
-		return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name))
+		return w.join(", ", fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name)), w.say(s.Description))
 	}
 	var is string
 	switch {

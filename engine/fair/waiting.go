@@ -223,15 +223,32 @@ func (q *Queue[T]) Came(it *Item[T]) uint64 {
 	return it.came
 }
 
-// LaneName is the target and the flow keys of a lane.
-type LaneName struct{ Target, Flow string }
+// LaneName is the app, the target and the flow keys of a lane.
+type LaneName struct{ App, Target, Flow string }
 
 // LanesFor are the names of the lanes of an app with a flow key, but those of forced items.
 func (q *Queue[T]) LanesFor(app, key string) (ns []LaneName) {
 	_, ls, _ := q.lanesFor(app, key)
 	for _, l := range ls {
 		if !l.name.forced {
-			ns = append(ns, LaneName{l.name.target, l.name.flow})
+			ns = append(ns, LaneName{l.name.app, l.name.target, l.name.flow})
+		}
+	}
+	return ns
+}
+
+// HeldBy are the names of the lanes that the gate of a name holds, but those of forced items. Several
+// lanes may have one name.
+func (q *Queue[T]) HeldBy(n flow.Name) (ns []LaneName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	g := q.gates[n]
+	if g == nil {
+		return nil
+	}
+	for i := range g.lanes.entries {
+		if l := g.lanes.entries[i].member; !l.name.forced {
+			ns = append(ns, LaneName{l.name.app, l.name.target, l.name.flow})
 		}
 	}
 	return ns

@@ -219,15 +219,13 @@ type State struct {
 	Paused, Cooldown time.Duration // until when; 0: not
 	Breaker          string        // closed, open or trying; "" without one
 	By               By            // what the next call is held by
-	Next             time.Duration // when it may be made
+	Estimate                       // when it, and those after it, may be made
 }
 
 // State describes the gate.
 func (g *Gate) State(now time.Duration) (s State) {
-	s.By, s.Next = g.Ask(now, false)
-	if s.Next == Never && g.grants != nil && g.grants.again > now && g.limit.Concurrency == 0 {
-		s.Next = g.grants.again
-	}
+	s.By, _ = g.Ask(now, false)
+	s.Estimate = g.Estimate(now)
 	s.InFlight = g.calls
 	if g.paused > now {
 		s.Paused = g.paused

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 	"xtimer/engine/plan"
 	"xtimer/engine/resident"
 )
@@ -189,6 +190,21 @@ func (o *overdue) storedIn(id engine.Lane) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lanes[id].rows
+}
+
+// HeldBy is what a flow key or a target holds, as counted of late: how many tasks that are not in
+// memory, and since when the oldest of all might have been tried (Unix ms; 0: none was counted).
+func (r *Reader) HeldBy(n flow.Name) (stored, oldest int64) {
+	ids := r.memory.HeldBy(n)
+	r.overdue.mu.Lock()
+	defer r.overdue.mu.Unlock()
+	for _, id := range ids {
+		l, ok := r.overdue.lanes[id]
+		if stored += l.rows; ok && (oldest == 0 || l.oldest < oldest) {
+			oldest = l.oldest
+		}
+	}
+	return stored, oldest
 }
 
 // OverdueOf is how many tasks of each app are due and not begun, as counted of late.

@@ -56,9 +56,17 @@ func (m *Memory) StoredFor(app, key string) (stored []StoredLane) {
 
 // LanesFor are the lanes of a flow key of an app.
 func (m *Memory) LanesFor(app, key string) (ids []engine.Lane) {
+	return lanesOf(m.Queue.LanesFor(app, key))
+}
+
+// HeldBy are the lanes that a flow key, a target or a pause holds.
+func (m *Memory) HeldBy(n flow.Name) []engine.Lane { return lanesOf(m.Queue.HeldBy(n)) }
+
+// lanesOf has each lane once: the queue has one for each class of batches.
+func lanesOf(ns []fair.LaneName) (ids []engine.Lane) {
 	had := map[engine.Lane]bool{}
-	for _, n := range m.Queue.LanesFor(app, key) {
-		if id := engine.LaneOf(app, n.Target, engine.Flow(n.Flow)); !had[id] { // else of another class of batches
+	for _, n := range ns {
+		if id := engine.LaneOf(n.App, n.Target, engine.Flow(n.Flow)); !had[id] {
 			had[id] = true
 			ids = append(ids, id)
 		}

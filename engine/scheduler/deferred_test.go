@@ -174,6 +174,13 @@ func TestDeferredOneShotsHaveTime(t *testing.T) {
 		if rows := w.metric("xtimer_tasks_overdue"); rows < n-most/100 {
 			t.Errorf("%v are overdue, of %d", rows, n)
 		}
+		if err := w.CountOverdue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The key tells of those that are not in memory, too.
+		if s, oldest, ok := w.Gate(keyK); !ok || s.Waiting < n-20 || s.Waiting > n || oldest != due || s.Every != time.Second {
+			t.Errorf("%+v, the oldest since %d, want %d", s, oldest, due)
+		}
 	})
 }
 

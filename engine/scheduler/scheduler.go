@@ -204,13 +204,18 @@ func New(cfg Config) *Scheduler {
 	return e
 }
 
-// Gate is how a flow key or a target stands, and when its next call may be made (Unix ms; 0: not known).
-func (e *Scheduler) Gate(n flow.Name) (s fair.GateStats, next int64, ok bool) {
+// Gate is how a flow key or a target stands. Waiting has what is not in memory too, and oldest is
+// since when the oldest task of all waits (Unix ms; 0: not known), both as counted of late. Next is
+// by Unix time.
+func (e *Scheduler) Gate(n flow.Name) (s fair.GateStats, oldest int64, ok bool) {
 	q := e.memory.Queue
-	if s, ok = q.Gate(n); ok && s.Next != flow.Never {
-		next = e.now() + max(0, s.Next-q.Now()).Milliseconds()
+	s, ok = q.Gate(n)
+	if ok && s.Next != flow.Never {
+		s.Next = time.Duration(e.now())*time.Millisecond + max(0, s.Next-q.Now())
 	}
-	return s, next, ok
+	stored, oldest := e.HeldBy(n)
+	s.Waiting += int(stored)
+	return s, oldest, ok
 }
 
 // Resuming is what becomes of the dues that a pause of a name held; see resident.Memory.Deciding.

@@ -46,11 +46,13 @@ type FlowState struct {
 	Resuming      string    `json:"resuming,omitempty"` // BacklogLatest or BacklogSkip, while that is being done with the dues of a pause that has ended
 	CooldownUntil time.Time `json:"cooldown_until,omitzero"`
 	Waiting       int       `json:"waiting,omitempty"`
+	OldestAt      time.Time `json:"oldest_at,omitzero"` // since when the oldest of them waits, as counted a few seconds ago
 	InFlight      int       `json:"in_flight,omitempty"`
 	BreakerState  string    `json:"breaker_state,omitempty"`
 	NextAt        time.Time `json:"next_at,omitzero"`
-	Partial       bool      `json:"partial,omitempty"` // a node of the cluster did not respond: its tasks and calls are not counted
-	Version       int       `json:"version"`           // counts every change; for IfMatch
+	WaitEstimate  *Duration `json:"wait_estimate,omitempty"` // about how long a task that becomes due now waits; nil: nobody knows
+	Partial       bool      `json:"partial,omitempty"`       // a node of the cluster did not respond: its tasks and calls are not counted
+	Version       int       `json:"version"`                 // counts every change; for IfMatch
 	UpdatedAt     time.Time `json:"updated_at"`
 	UpdatedBy     string    `json:"updated_by,omitempty"`
 }

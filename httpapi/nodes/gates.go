@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 	"xtimer/httpapi/access"
 )
 
@@ -19,8 +21,10 @@ const GatesPath = "/v1/internal/gates"
 type Gate struct {
 	Used              bool // or the rest says nothing
 	Waiting, InFlight int
+	Oldest            int64 // since when the oldest task waits (Unix ms); 0: not known
 	Breaker           string
-	Next              int64 // when its next call may be made (Unix ms); 0: not known
+	Next              int64         // when its next call may be made (Unix ms); 0: not known
+	Every             time.Duration // between the calls after it, see flow.Estimate
 	// Resuming is what becomes of the dues that a pause held, while that is being decided.
 	Resuming string `json:",omitempty"`
 }
@@ -34,9 +38,24 @@ func (g *Gate) Add(o Gate) {
 	if slices.Index(breakers, o.Breaker) > slices.Index(breakers, g.Breaker) {
 		g.Breaker = o.Breaker
 	}
+	if g.Oldest == 0 || o.Oldest != 0 && o.Oldest < g.Oldest {
+		g.Oldest = o.Oldest
+	}
 	if g.Next == 0 || o.Next != 0 && o.Next < g.Next {
 		g.Next = o.Next
 	}
+	g.Every = max(g.Every, o.Every)
+}
+
+// Wait is about how long a task that becomes due now (Unix ms) waits until it is called: those that
+// wait go before it. known is false if nobody knows.
+func (g *Gate) Wait(now int64) (wait time.Duration, known bool) {
+	if !g.Used || g.Next == 0 {
+		return 0, false
+	}
+	e := flow.Estimate{Next: time.Duration(g.Next-now) * time.Millisecond, Every: g.Every}
+	wait = e.After(g.Waiting)
+	return max(wait, 0), wait != flow.Never
 }
 
 // AskGates asks how flow keys and targets stand.

@@ -134,16 +134,16 @@ func AppendRule(b, stored []byte) []byte {
 	if r.Streak != 0 {
 		b = IntMember(b, "streak", int64(r.Streak))
 	} else {
-		b = durationMember(IntMember(b, "after", int64(r.After)), "within", r.Within)
+		b = DurationMember(IntMember(b, "after", int64(r.After)), "within", r.Within)
 	}
 	if slices.Contains(r.On, "late") {
-		b = durationMember(b, "late", r.Late)
+		b = DurationMember(b, "late", r.Late)
 	}
 	if slices.Contains(r.On, "backlog") {
-		b = durationMember(IntMember(b, "over", int64(r.Over)), "for", r.For)
+		b = DurationMember(IntMember(b, "over", int64(r.Over)), "for", r.For)
 	}
 	b = textList(TextMember(b, "by", r.By), "channels", r.Channels)
-	b = BoolMember(durationMember(b, "repeat", r.Repeat), "recovered", r.Recovered)
+	b = BoolMember(DurationMember(b, "repeat", r.Repeat), "recovered", r.Recovered)
 	return TextMember(b, "severity", r.Severity)
 }
 

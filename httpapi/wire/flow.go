@@ -77,7 +77,7 @@ func DecodeLimit(b []byte) (*flow.Limit, error) {
 func AppendLimit(b []byte, l *flow.Limit) []byte {
 	if l.Rate != 0 {
 		b = IntMember(b, "rate", int64(l.Rate))
-		b = durationMember(b, "per", l.Per)
+		b = DurationMember(b, "per", l.Per)
 		b = IntMember(b, "burst", int64(l.Burst))
 	}
 	if l.Concurrency != 0 {
@@ -93,9 +93,9 @@ func AppendLimit(b []byte, l *flow.Limit) []byte {
 		b = append(Member(b, "breaker"), '{')
 		b = FloatMember(b, "share", k.Share)
 		b = IntMember(b, "of", int64(k.Of))
-		b = durationMember(b, "within", k.Within)
-		b = durationMember(b, "open", k.Open)
-		b = append(durationMember(b, "max_open", k.MaxOpen), '}')
+		b = DurationMember(b, "within", k.Within)
+		b = DurationMember(b, "open", k.Open)
+		b = append(DurationMember(b, "max_open", k.MaxOpen), '}')
 	}
 	return b
 }

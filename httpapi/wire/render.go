@@ -112,7 +112,8 @@ func FloatMember(b []byte, name string, v float64) []byte {
 // TimeMember appends a field whose value is a time, as AppendTime does.
 func TimeMember(b []byte, name string, ms int64) []byte { return AppendTime(Member(b, name), ms) }
 
-func durationMember(b []byte, name string, v time.Duration) []byte {
+// DurationMember appends a field whose value is a Go duration.
+func DurationMember(b []byte, name string, v time.Duration) []byte {
 	return appendDuration(Member(b, name), v)
 }
 

@@ -51,21 +51,21 @@ func appendDefinition(b []byte, d *engine.Definition) []byte {
 
 	b = append(Member(b, "retry"), '{')
 	b = IntMember(b, "max_attempts", int64(d.Retry.MaxAttempts))
-	b = durationMember(b, "backoff", d.Retry.Backoff)
+	b = DurationMember(b, "backoff", d.Retry.Backoff)
 	b = FloatMember(b, "multiplier", d.Retry.Multiplier)
-	b = durationMember(b, "max_backoff", d.Retry.MaxBackoff)
+	b = DurationMember(b, "max_backoff", d.Retry.MaxBackoff)
 	b = FloatMember(b, "jitter", d.Retry.Jitter)
-	b = append(durationMember(b, "max_age", d.Retry.MaxAge), '}')
+	b = append(DurationMember(b, "max_age", d.Retry.MaxAge), '}')
 
 	b = append(Member(b, "misfire"), '{')
 	b = TextMember(b, "policy", d.Misfire.Policy.String())
-	b = append(durationMember(b, "window", d.Misfire.Window), '}')
+	b = append(DurationMember(b, "window", d.Misfire.Window), '}')
 
 	b = TextMember(b, "overlap", d.Overlap.String())
 	b = TextMember(b, "delivery", d.Delivery.String())
 	b = IntMember(b, "priority", int64(d.Priority))
 	if d.StaleAfter != 0 {
-		b = durationMember(b, "stale_after", d.StaleAfter)
+		b = DurationMember(b, "stale_after", d.StaleAfter)
 	}
 	if d.Flow != "" {
 		b = append(Member(b, "flow"), '[')
@@ -87,11 +87,11 @@ func appendSchedule(b []byte, s *engine.Schedule) []byte {
 	case s.Cron != "":
 		b = TextMember(b, "cron", s.Cron)
 	case s.Every != 0:
-		b = durationMember(b, "every", s.Every)
+		b = DurationMember(b, "every", s.Every)
 	case s.At != 0:
 		b = TimeMember(b, "at", s.At)
 	case s.HasDelay:
-		b = durationMember(b, "delay", s.Delay)
+		b = DurationMember(b, "delay", s.Delay)
 	}
 	if s.TimeZone != "" {
 		b = TextMember(b, "time_zone", s.TimeZone)
@@ -106,7 +106,7 @@ func appendSchedule(b []byte, s *engine.Schedule) []byte {
 		b = IntMember(b, "max_runs", s.MaxRuns)
 	}
 	if s.Jitter != 0 {
-		b = durationMember(b, "jitter", s.Jitter)
+		b = DurationMember(b, "jitter", s.Jitter)
 	}
 	return append(b, '}')
 }
@@ -139,11 +139,11 @@ func appendCallback(b []byte, c *engine.Callback) []byte {
 			b = append(Member(b, "body"), c.Body...)
 		}
 	}
-	b = durationMember(b, "timeout", c.Timeout)
+	b = DurationMember(b, "timeout", c.Timeout)
 	b = TextMember(b, "success", c.Success)
 	if c.Batch != nil {
 		b = IntMember(append(Member(b, "batch"), '{'), "max", int64(c.Batch.Max))
-		b = append(durationMember(b, "wait", c.Batch.Wait), '}')
+		b = append(DurationMember(b, "wait", c.Batch.Wait), '}')
 	}
 	return append(b, '}')
 }

@@ -3,16 +3,12 @@ package flow
 
 import (
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"xtimer/cmd/xtimer/exit"
 	"xtimer/cmd/xtimer/remote"
-	"xtimer/cmd/xtimer/span"
-	"xtimer/cmd/xtimer/terminal"
 	api "xtimer/httpapi/client"
 )
 
@@ -35,7 +31,7 @@ The longest match counts. A key without a limit limits nothing.
   xtimer timer create -n shop --name pay --delay 1h --url https://pay.example.com/ --flow partner
   xtimer flow list -n shop`,
 		},
-		newSet(r), newList(r), newWaiting(r), newPause(r), newResume(r), newDelete(r),
+		newSet(r), newList(r), newShow(r), newWaiting(r), newPause(r), newResume(r), newCooldown(r), newDelete(r),
 	)
 	r.AppFlag(group, "the `APP` of the keys")
 	return group
@@ -90,27 +86,6 @@ func (p *pausing) pause() (api.Pause, error) {
 	return api.Pause{Until: until, Reason: p.reason}, nil
 }
 
-// limiting is the flags of a limit.
-type limiting struct {
-	api.FlowLimit
-	per span.Value
-}
-
-func (l *limiting) limit() api.FlowLimit {
-	l.Per = api.Duration(l.per)
-	return l.FlowLimit
-}
-
-func (l *limiting) flags(cmd *cobra.Command) {
-	fs := cmd.Flags()
-	fs.IntVar(&l.Rate, "rate", 0, "the largest `NUMBER` of calls in any window of --per")
-	fs.Var(&l.per, "per", "the window of --rate, 1s to 24h (default 1s)")
-	fs.IntVar(&l.Burst, "burst", 0, "the `NUMBER` of calls that may go at once (default 1: evenly spaced)")
-	fs.IntVar(&l.Concurrency, "concurrency", 0, "the largest `NUMBER` of calls in flight")
-	fs.StringVar(&l.Hold, "hold", "", "until when a task keeps its place in --concurrency: the end of the `call`, or task: its final status (default call)")
-	fs.BoolVar(&l.Cooldown, "cooldown", false, "hold calls for the time of Retry-After after a response 429 or 503")
-}
-
 func newSet(r *remote.Server) *cobra.Command {
 	var l limiting
 	cmd := &cobra.Command{
@@ -152,66 +127,12 @@ func newList(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = r.Output.Show(cmd.OutOrStdout(), view(all, func(t time.Time) string { return r.Zone.Instant(t, "") }))
+			err = r.Output.Show(cmd.OutOrStdout(), flowsView(all, map[string]any{"flows": all}, r))
 			return remote.TellMore(cmd, more, limit, err)
 		},
 	}
 	remote.AddLimit(cmd, &limit)
 	return cmd
-}
-
-func view(all []api.Flow, instant func(time.Time) string) terminal.View {
-	var names []string
-	for i := range all {
-		names = append(names, all[i].Name)
-	}
-	return terminal.View{Value: map[string]any{"flows": all}, Names: names, Table: func(out io.Writer, _ bool) error {
-		g := terminal.Grid{Head: []string{"KEY", "LIMIT", "WAITING", "IN FLIGHT", "STATE"}}
-		for i := range all {
-			f := &all[i]
-			g.Add(f.Name, limitWords(&f.FlowLimit), fmt.Sprint(f.Waiting), fmt.Sprint(f.InFlight), stateWords(&f.FlowState, instant))
-		}
-		return g.Print(out)
-	}}
-}
-
-func limitWords(l *api.FlowLimit) string {
-	var words []string
-	if l.Rate > 0 {
-		words = append(words, fmt.Sprintf("%d per %s", l.Rate, span.Format(time.Duration(l.Per))))
-	}
-	if l.Burst > 1 {
-		words = append(words, fmt.Sprintf("bursts of %d", l.Burst))
-	}
-	if l.Concurrency > 0 {
-		words = append(words, fmt.Sprintf("%d at a time", l.Concurrency))
-	}
-	if l.Hold == "task" {
-		words = append(words, "held by the task")
-	}
-	if l.Cooldown {
-		words = append(words, "cooldown")
-	}
-	if l.Breaker != nil {
-		words = append(words, "breaker")
-	}
-	return strings.Join(words, ", ")
-}
-
-func stateWords(f *api.FlowState, instant func(time.Time) string) string {
-	switch {
-	case f.Paused && f.PausedUntil.IsZero():
-		return strings.TrimSuffix("paused: "+f.Reason, ": ")
-	case f.Paused:
-		return "paused until " + instant(f.PausedUntil)
-	case f.Resuming != "":
-		return "resuming: " + f.Resuming
-	case !f.CooldownUntil.IsZero():
-		return "closed until " + instant(f.CooldownUntil)
-	case f.BreakerState != "" && f.BreakerState != "closed":
-		return "breaker " + f.BreakerState
-	}
-	return ""
 }
 
 func newPause(r *remote.Server) *cobra.Command {

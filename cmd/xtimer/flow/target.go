@@ -1,9 +1,7 @@
 package flow
 
 import (
-	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -80,6 +78,7 @@ func newTargetShow(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show URL",
 		Short:   "Show the limit of a target, its pause, and what waits for it",
+		Long:    "show shows the limit and the pause of a target, and what waits for it.\n" + waitHelp,
 		Example: `  xtimer target show https://partner.example.com`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,19 +92,14 @@ func newTargetShow(r *remote.Server) *cobra.Command {
 }
 
 func targetsView(all []api.Target, value any, r *remote.Server) terminal.View {
-	var names []string
+	v := terminal.View{Value: value}
+	g := terminal.Grid{Head: append([]string{"TARGET"}, standsHead...)}
 	for i := range all {
-		names = append(names, all[i].Target)
+		v.Names = append(v.Names, all[i].Target)
+		g.Add(append([]string{all[i].Target}, stands(&all[i].FlowLimit, &all[i].FlowState, r)...)...)
 	}
-	return terminal.View{Value: value, Names: names, Table: func(out io.Writer, _ bool) error {
-		g := terminal.Grid{Head: []string{"TARGET", "LIMIT", "WAITING", "IN FLIGHT", "STATE"}}
-		for i := range all {
-			t := &all[i]
-			state := stateWords(&t.FlowState, func(at time.Time) string { return r.Zone.Instant(at, "") })
-			g.Add(t.Target, limitWords(&t.FlowLimit), fmt.Sprint(t.Waiting), fmt.Sprint(t.InFlight), state)
-		}
-		return g.Print(out)
-	}}
+	v.Table = func(out io.Writer, _ bool) error { return g.Print(out) }
+	return v
 }
 
 func newTargetPause(r *remote.Server) *cobra.Command {
@@ -160,9 +154,9 @@ func newTargetCooldown(r *remote.Server) *cobra.Command {
 		Example: `  xtimer target cooldown https://partner.example.com --until 5m`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := remote.Ahead(until, time.Now())
-			if err != nil || at.IsZero() {
-				return exit.Usage("required: --until: RFC 3339, Unix ms, or a time from now such as 5m")
+			at, err := coolUntil(until)
+			if err != nil {
+				return err
 			}
 			if _, err := r.CoolTarget(cmd.Context(), args[0], at); err != nil {
 				return err
@@ -170,7 +164,7 @@ func newTargetCooldown(r *remote.Server) *cobra.Command {
 			return say(cmd, "%s closed until %s\n", args[0], r.Zone.Instant(at, ""))
 		},
 	}
-	cmd.Flags().StringVar(&until, "until", "", "hold until this `TIME`: RFC 3339, Unix ms, or a time from now such as 5m")
+	coolFlag(cmd, &until)
 	return cmd
 }
 
