@@ -112,6 +112,12 @@ type Cold interface {
 	// must not keep the page, but may keep what is in it.
 	Objects(ctx context.Context, yield func([]Object) error) error
 
+	// PutBuckets stores buckets of different names: all of them or none. A bucket that stands
+	// under a greater fence stays.
+	PutBuckets(ctx context.Context, bs []Bucket) error
+	// Buckets reads the bodies of buckets, in the order of the names; nil: there is none.
+	Buckets(ctx context.Context, names []string) ([][]byte, error)
+
 	// Backup writes a consistent copy to a new folder.
 	Backup(ctx context.Context, dir string) error
 }

@@ -82,7 +82,8 @@ func (d draw) keys() (keys []string) {
 	return keys
 }
 
-// limit of a key. A bucket is not stored: after a start, a key waits for a minute at most.
+// limit of a key: for a minute at most, where no bucket is stored and a key waits after a start, or
+// for 2 to 10 minutes.
 func (d draw) limit(key string) (l flow.Limit) {
 	per := oneOf(d, time.Second, 2*time.Second, 5*time.Second, time.Minute)
 	switch key[:4] {
@@ -101,6 +102,9 @@ func (d draw) limit(key string) (l flow.Limit) {
 		if d.chance(50) {
 			l.Breaker = flow.Breaker{Share: 0.5, Of: 4, Within: 30 * time.Second, Open: 5 * time.Second, MaxOpen: 20 * time.Second}
 		}
+	}
+	if l.Per == time.Minute && l.Rate%2 == 0 {
+		l.Per *= time.Duration(l.Rate)
 	}
 	return l
 }

@@ -23,6 +23,10 @@ type Config[T any] struct {
 	Life  uint64
 	Owns  func(shard int) (fence uint64, ok bool)
 	Seen  func() *engine.Membership
+	Alone bool // what is seen does not change
+	// Store and Clock: see OwnerConfig.
+	Store Store
+	Clock func() (earliest, latest int64, ok bool)
 	Log   *slog.Logger
 }
 
@@ -37,13 +41,20 @@ type Asker[T any] struct {
 	mu     sync.Mutex // guards all below; the queue's is taken within
 	seen   *engine.Membership
 	number uint64
-	lines  map[uint64]*line // by the lives that are asked
+	lines  map[lineKey]*line
 	asking sync.WaitGroup
+}
+
+// lineKey is who is asked. Calls of slow keys are asked for beside the others, for they are stored
+// before the owner answers.
+type lineKey struct {
+	life uint64
+	slow bool
 }
 
 // line is the asks of one owner, one after the other.
 type line struct {
-	life    uint64
+	lineKey
 	address string
 	wants   []fair.Want
 	busy    bool
@@ -74,8 +85,11 @@ var (
 // New makes an asker.
 func New[T any](cfg Config[T]) *Asker[T] {
 	return &Asker[T]{
-		cfg: cfg, wake: make(chan struct{}, 1), lines: map[uint64]*line{},
-		owner: NewOwner(OwnerConfig{Life: cfg.Life, Owns: cfg.Owns, Seen: cfg.Seen, Limit: cfg.Queue.Limit, Now: cfg.Queue.Now}),
+		cfg: cfg, wake: make(chan struct{}, 1), lines: map[lineKey]*line{},
+		owner: NewOwner(OwnerConfig{
+			Life: cfg.Life, Owns: cfg.Owns, Seen: cfg.Seen, Limit: cfg.Queue.Limit, Now: cfg.Queue.Now,
+			Store: cfg.Store, Clock: cfg.Clock, Log: cfg.Log,
+		}),
 	}
 }
 
@@ -96,7 +110,7 @@ func (a *Asker[T]) Answer(message []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(a.owner.answer(&q)), nil
+	return encode(a.owner.answer(context.Background(), &q)), nil
 }
 
 // Run asks until ctx ends.
@@ -110,10 +124,14 @@ func (a *Asker[T]) Run(ctx context.Context) error {
 		if len(list) == mostKeys {
 			continue
 		}
+		wait := max(next-a.cfg.Queue.Now(), time.Microsecond)
+		if !a.cfg.Alone {
+			wait = min(looks, wait)
+		}
 		select {
 		case <-ctx.Done():
 		case <-a.wake:
-		case <-time.After(min(looks, max(next-a.cfg.Queue.Now(), time.Microsecond))):
+		case <-time.After(wait):
 		}
 	}
 	return nil
@@ -143,17 +161,19 @@ func (a *Asker[T]) look(ctx context.Context) {
 			continue
 		}
 		living[n.Life] = true
-		l := a.lines[n.Life]
-		if l == nil {
-			l = &line{life: n.Life}
-			a.lines[n.Life] = l
+		for _, k := range []lineKey{{n.Life, false}, {n.Life, true}} {
+			l := a.lines[k]
+			if l == nil {
+				l = &line{lineKey: k}
+				a.lines[k] = l
+			}
+			l.address = n.Address
+			a.start(ctx, l)
 		}
-		l.address = n.Address
-		a.start(ctx, l)
 	}
-	for life, l := range a.lines {
-		if !living[life] && !l.busy {
-			delete(a.lines, life)
+	for k, l := range a.lines {
+		if !living[k.life] && !l.busy {
+			delete(a.lines, k)
 		}
 	}
 }
@@ -166,7 +186,7 @@ func (a *Asker[T]) put(ctx context.Context, list []fair.Want) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range list {
-		l := a.lineOf(list[i].Name)
+		l := a.lines[lineKey{a.holder(list[i].Name), list[i].Slow}]
 		if l == nil {
 			a.cfg.Queue.Grant(&list[i], nil, a.cfg.Queue.Now())
 			continue
@@ -176,18 +196,20 @@ func (a *Asker[T]) put(ctx context.Context, list []fair.Want) {
 	}
 }
 
-// lineOf is the line to the owner of a key, as far as this node knows; nil: there is none. mu
-// is held.
-func (a *Asker[T]) lineOf(n flow.Name) *line {
+// holder is the owner of a key, as far as this node knows; 0: nobody. mu is held.
+func (a *Asker[T]) holder(n flow.Name) uint64 {
 	if a.seen == nil {
-		return nil
+		return 0
 	}
-	return a.lines[a.seen.Shards[Shard(n)].Holder]
+	return a.seen.Shards[Shard(n)].Holder
 }
+
+// hasWork reports whether a line has something to say. mu is held.
+func (a *Asker[T]) hasWork(l *line) bool { return len(l.wants) > 0 || !l.slow && l.told < a.seen.Moves }
 
 // start has a line ask if it has something to say. mu is held.
 func (a *Asker[T]) start(ctx context.Context, l *line) {
-	if !l.busy && (len(l.wants) > 0 || l.told < a.seen.Moves) {
+	if !l.busy && a.hasWork(l) {
 		l.busy = true
 		a.asking.Go(func() { a.work(ctx, l) })
 	}
@@ -219,7 +241,7 @@ func (a *Asker[T]) next(ctx context.Context, l *line) (wants []fair.Want, q *ask
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	lives := slices.ContainsFunc(a.seen.Nodes, func(n engine.Node) bool { return n.Life == l.life })
-	if ctx.Err() != nil || !lives || len(l.wants) == 0 && l.told >= a.seen.Moves {
+	if ctx.Err() != nil || !lives || !a.hasWork(l) {
 		for i := range l.wants {
 			a.cfg.Queue.Grant(&l.wants[i], nil, a.cfg.Queue.Now())
 		}
@@ -230,7 +252,7 @@ func (a *Asker[T]) next(ctx context.Context, l *line) (wants []fair.Want, q *ask
 	wants, l.wants = l.wants[:n:n], l.wants[n:]
 	a.number++
 	q = &ask{Life: a.cfg.Life, Number: a.number, Told: l.told}
-	if l.told < a.seen.Moves && a.cfg.Queue.HasTold(func(n flow.Name) bool { return a.lineOf(n) == l }) {
+	if l.told < a.seen.Moves && a.cfg.Queue.HasTold(func(n flow.Name) bool { return a.holder(n) == l.life }) {
 		q.Told = a.seen.Moves
 	}
 	for i := range wants {
@@ -246,7 +268,7 @@ func (a *Asker[T]) next(ctx context.Context, l *line) (wants []fair.Want, q *ask
 // exchange sends an ask and reads its answer.
 func (a *Asker[T]) exchange(ctx context.Context, l *line, address string, q *ask) (ans answer, err error) {
 	if l.life == a.cfg.Life {
-		ans = a.owner.answer(q)
+		ans = a.owner.answer(ctx, q)
 	} else if ans, err = a.remote(ctx, address, q); err != nil {
 		return ans, err
 	}
@@ -286,7 +308,7 @@ func (a *Asker[T]) apply(l *line, wants []fair.Want, q *ask, ans answer, err err
 	}
 	for i := range wants {
 		var g *flow.Granted
-		if err == nil && a.lineOf(wants[i].Name) == l {
+		if err == nil && a.holder(wants[i].Name) == l.life {
 			g = ans.Keys[i].granted()
 		}
 		a.cfg.Queue.Grant(&wants[i], g, sent)

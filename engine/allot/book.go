@@ -15,6 +15,9 @@ type book struct {
 	turn   *uint64           // of the owner
 	last   uint64            // the turn of the last call
 	closed time.Duration     // until when answers have asked that the key be closed
+	// Of a slow key: what is stored counts in slots; or it was read, and will.
+	known bool
+	read  *flow.Kept
 }
 
 // taker is a life that asks for calls of a key.
@@ -23,7 +26,8 @@ type taker struct {
 	holds  int           // places that it has, and that it was granted
 	calls  int           // it wants, each with a place if the key has places, …
 	kept   int           // … and without one, for tasks that have kept theirs …
-	until  time.Duration // … unless it has not asked again by then
+	asks   time.Duration // when it is to ask again …
+	until  time.Duration // … and by when, or it wants nothing
 	turn   uint64        // of the last call that it was granted
 	since  time.Duration // it waits
 	// What it was granted since its last answer. Instants are the owner's.
@@ -48,9 +52,10 @@ func (b *book) set(l *flow.Limit, since, now time.Duration) {
 	if b.limit == *l {
 		return
 	}
-	isNew := b.limit == (flow.Limit{})
-	b.slots.Set(l, now)
-	if isNew {
+	if b.slots.Set(l, now) {
+		b.known, b.read = false, nil
+	}
+	if b.limit == (flow.Limit{}) && !l.IsSlow() { // of a slow key it is known what was granted
 		b.slots.Owned(since)
 	}
 	b.limit = *l
@@ -91,7 +96,7 @@ func (b *book) grant(life uint64, k *keyAsk, number uint64, placed bool, now tim
 	for _, r := range t.runs {
 		granted += r.N
 	}
-	t.number, t.holds, t.until = number, max(0, k.Holds)+t.places, now
+	t.number, t.holds, t.asks, t.until = number, max(0, k.Holds)+t.places, now, now
 	t.calls = max(0, min(k.Calls, most)-t.places)
 	if t.kept = 0; b.limit.Concurrency == 0 {
 		t.calls = max(0, min(k.Calls, most)-granted)
@@ -107,7 +112,8 @@ func (b *book) grant(life uint64, k *keyAsk, number uint64, placed bool, now tim
 		r.At -= now
 		a.Runs = append(a.Runs, r)
 	}
-	t.runs, t.places, t.until = nil, 0, now+a.Again+grace
+	t.runs, t.places, t.asks = nil, 0, now+a.Again
+	t.until = t.asks + grace
 	return a
 }
 
@@ -126,7 +132,7 @@ func (b *book) allot(placed bool, now time.Duration) {
 		if at > now+flow.Lookahead {
 			return
 		}
-		t := b.first(free, now)
+		t := b.first(at, free, now)
 		if t == nil {
 			return
 		}
@@ -160,10 +166,11 @@ func (b *book) free(now time.Duration) int {
 	return n
 }
 
-// first is the taker that goes first of those that want what there is, nil if none does.
-func (b *book) first(free int, now time.Duration) (first *taker) {
+// first is the taker that goes first of those that want what there is and ask again before a call
+// for an instant lapses, nil if none does.
+func (b *book) first(at time.Duration, free int, now time.Duration) (first *taker) {
 	for _, t := range b.takers {
-		if now > t.until || t.kept == 0 && (t.calls == 0 || b.limit.Concurrency > 0 && free <= 0) {
+		if now > t.until || t.asks > at+flow.Validity(&b.limit)/2 || t.kept == 0 && (t.calls == 0 || b.limit.Concurrency > 0 && free <= 0) {
 			continue
 		}
 		if first == nil || t.turn < first.turn {

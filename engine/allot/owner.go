@@ -1,6 +1,9 @@
 package allot
 
 import (
+	"context"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,11 +21,19 @@ type OwnerConfig struct {
 	// Limit is the limit of a key that the rules of this node say; nil: none.
 	Limit func(flow.Name) *flow.Limit
 	Now   func() time.Duration
+	Store Store
+	// Clock is between which instants (Unix ms) a clock is now that all owners have; false: it is
+	// not known.
+	Clock func() (earliest, latest int64, ok bool)
+	Log   *slog.Logger
 }
 
 // Owner grants calls of the keys that this node owns.
 type Owner struct {
 	cfg OwnerConfig
+
+	slow    chan struct{} // has room for one: held while calls of slow keys are granted and stored
+	trouble bool          // the store has failed; guarded by slow
 
 	mu     sync.Mutex // guards all below
 	seen   *engine.Membership
@@ -59,7 +70,7 @@ const (
 // NewOwner makes an owner.
 func NewOwner(cfg OwnerConfig) *Owner {
 	return &Owner{
-		cfg: cfg, lives: map[uint64]*asker{}, books: map[flow.Name]*book{}, prune: fewBooks,
+		cfg: cfg, lives: map[uint64]*asker{}, books: map[flow.Name]*book{}, prune: fewBooks, slow: make(chan struct{}, 1),
 		turn: cfg.Life << 24, // so that no two owners give calls of a key the same number
 	}
 }
@@ -141,9 +152,19 @@ func (o *Owner) placed(x *owned, l *flow.Limit, now time.Duration) bool {
 }
 
 // answer grants what a life asks for.
-func (o *Owner) answer(q *ask) (a answer) {
+func (o *Owner) answer(ctx context.Context, q *ask) answer {
+	if slices.ContainsFunc(q.Keys, func(k keyAsk) bool { return o.cfg.Limit(k.name()).IsSlow() }) {
+		return o.answerSlow(ctx, q)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.grantAll(q, func(*book, flow.Name, time.Duration, func() keyAnswer) keyAnswer {
+		return keyAnswer{Elsewhere: true} // the limit was changed
+	})
+}
+
+// grantAll grants what a life asks for, of slow keys as slow does. mu is held.
+func (o *Owner) grantAll(q *ask, slow func(b *book, n flow.Name, now time.Duration, grant func() keyAnswer) keyAnswer) (a answer) {
 	now := o.cfg.Now() // before it is looked at whether the shards are owned: see DESIGN.md
 	o.look(now)
 	x := o.lives[q.Life]
@@ -152,17 +173,34 @@ func (o *Owner) answer(q *ask) (a answer) {
 	}
 	x.told = max(x.told, q.Told)
 	for i := range q.Keys {
-		a.Keys = append(a.Keys, o.grant(q, &q.Keys[i], now))
+		k := &q.Keys[i]
+		n := k.name()
+		b, l := o.book(n, now)
+		if b == nil {
+			a.Keys = append(a.Keys, keyAnswer{Elsewhere: true})
+			continue
+		}
+		grant := func() keyAnswer { return b.grant(q.Life, k, q.Number, o.placed(&o.shards[Shard(n)], l, now), now) }
+		switch {
+		case l.IsSlow():
+			a.Keys = append(a.Keys, slow(b, n, now, grant))
+		case l.IsShared():
+			a.Keys = append(a.Keys, grant())
+		default:
+			k := grant()
+			k.Again = unknownLimit
+			a.Keys = append(a.Keys, k)
+		}
 	}
 	return a
 }
 
-func (o *Owner) grant(q *ask, k *keyAsk, now time.Duration) keyAnswer {
-	n := k.name()
+// book is that of a key, with the limit in force; nil: this node does not own the key. mu is held.
+func (o *Owner) book(n flow.Name, now time.Duration) (*book, *flow.Limit) {
 	shard := Shard(n)
 	x := &o.shards[shard]
 	if fence, ok := o.cfg.Owns(shard); !ok || x.fence == 0 || fence != x.fence {
-		return keyAnswer{Elsewhere: true}
+		return nil, nil
 	}
 	b := o.books[n]
 	if b == nil || b.fence != x.fence {
@@ -174,9 +212,5 @@ func (o *Owner) grant(q *ask, k *keyAsk, now time.Duration) keyAnswer {
 		l = &flow.Limit{}
 	}
 	b.set(l, x.since, now)
-	a := b.grant(q.Life, k, q.Number, o.placed(x, l, now), now)
-	if !l.IsShared() {
-		a.Again = unknownLimit
-	}
-	return a
+	return b, l
 }

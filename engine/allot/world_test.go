@@ -24,6 +24,7 @@ type among struct {
 	table atomic.Pointer[engine.Membership]
 	cut   sync.Map // of the addresses that nobody reaches
 	delay atomic.Int64
+	store *store
 
 	mu    sync.Mutex // guards all, when nodes read it, and calls
 	all   []*node
@@ -59,7 +60,7 @@ type item struct {
 
 func withNodes(t *testing.T, n int, f func(t *testing.T, x *among)) {
 	synctest.Test(t, func(t *testing.T) {
-		x := &among{t: t, began: time.Now()}
+		x := &among{t: t, began: time.Now(), store: newStore()}
 		x.table.Store(&engine.Membership{Moves: 1, Shards: new([engine.Shards]engine.Holding)})
 		for range n {
 			x.join()
@@ -94,22 +95,29 @@ func name(key string) flow.Name { return flow.Name{Kind: flow.OfFlow, App: "app"
 // join adds a node.
 func (x *among) join() *node {
 	n := &node{among: x, life: uint64(len(x.all) + 1), done: make(chan struct{})}
-	var ctx context.Context
-	ctx, n.stop = context.WithCancel(context.Background())
-	n.queue = fair.New(fair.Config[*item]{Places: 10_000, PerApp: 10_000, PerTarget: 10_000, Run: n.run, Wanting: func() { n.asker.Wake() }})
-	n.asker = New(Config[*item]{Queue: n.queue, Life: n.life, Owns: n.owns, Seen: x.table.Load, Log: slog.New(slog.DiscardHandler)})
-	n.asker.SendBy(x.send)
+	n.start(false)
 	x.mu.Lock()
 	x.all = append(x.all, n)
 	x.mu.Unlock()
 	x.change(func(m *engine.Membership) {
 		m.Nodes = append(m.Nodes, engine.Node{Name: fmt.Sprint(n.life), Life: n.life, Address: fmt.Sprint(n.life), Speaks: engine.Speaks})
 	})
+	return n
+}
+
+// start begins to call and to ask.
+func (n *node) start(alone bool) {
+	var ctx context.Context
+	ctx, n.stop = context.WithCancel(context.Background())
+	n.queue = fair.New(fair.Config[*item]{Places: 10_000, PerApp: 10_000, PerTarget: 10_000, Run: n.run, Wanting: func() { n.asker.Wake() }, OnlySlow: alone})
+	n.asker = New(Config[*item]{
+		Queue: n.queue, Life: n.life, Alone: alone, Owns: n.owns, Seen: n.table.Load, Store: n.store, Clock: wall, Log: slog.New(slog.DiscardHandler),
+	})
+	n.asker.SendBy(n.send)
 	go func() {
 		defer close(n.done)
 		_ = n.asker.Run(ctx)
 	}()
-	return n
 }
 
 func (n *node) owns(shard int) (uint64, bool) {

@@ -79,6 +79,7 @@ type Member struct {
 	// Of the looks.
 	watch *Watch
 	seen  engine.Membership
+	from  time.Duration // when the look began that has read seen
 	free  free
 	kept  engine.Set // what the former life of the node held until the join
 	// shunned is when a node was last seen to leave a shard free that the plan had for it.
@@ -235,7 +236,7 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	m.judgeClock()
 	fresh := m.lease.Fresh(now)
 	silent := m.watch.See(now, fresh, m.seen.Nodes)
-	m.last.Store(&Seen{m.seen, m.watch.seen, m.cfg.Boot})
+	m.last.Store(&Seen{m.seen, m.watch.seen, m.cfg.Boot, m.from})
 	if !fresh { // only the living bury, and take
 		return false, nil
 	}
@@ -276,7 +277,7 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	if seen.Shards == nil {
 		seen.Shards = m.seen.Shards
 	}
-	m.seen = seen
+	m.seen, m.from = seen, from
 	m.clock.measure(from, seen.Now)
 	now = m.cfg.Boot()
 	m.moves.see(now, m.cfg.Node.Name, &m.seen)

@@ -33,6 +33,17 @@ type Seen struct {
 	engine.Membership
 	sights map[string]sight
 	boot   func() time.Duration
+	from   time.Duration // when the look began
+}
+
+// oldest is how old a look may be that tells the time of the table.
+const oldest = 2 * time.Second
+
+// Time is between which instants (Unix ms) the clock of the table is now, whatever the clocks of
+// the nodes are and if their rates differ by half; false: the look is too old.
+func (s *Seen) Time() (earliest, latest int64, ok bool) {
+	age := s.boot() - s.from
+	return s.Now, s.Now + (age + age/2).Milliseconds() + 1, age <= oldest
 }
 
 // unbeaten is how long a node has not beaten, as far as the looker knows: 0 for the looker's

@@ -33,6 +33,7 @@ type Want struct {
 	Name flow.Name
 	flow.Need
 	Closed time.Duration // answers have asked that the key be closed for so long
+	Slow   bool          // see flow.Limit.IsSlow: the owner answers later
 }
 
 // share has the calls of a gate granted by the owner of its key, if its limit is of that
@@ -176,7 +177,7 @@ func (q *Queue[T]) Wants(most int) (list []Want, next time.Duration) {
 // wanted is what the gate needs. mu is held.
 func (g *gate[T]) wanted(now time.Duration) Want {
 	waiting, kept := g.waits()
-	w := Want{Name: g.name, Need: g.Need(now, waiting, kept)}
+	w := Want{Name: g.name, Need: g.Need(now, waiting, kept), Slow: g.Limit().IsSlow()}
 	if a := g.asks; a.closed > now {
 		w.Closed, a.closed = a.closed-now, 0
 	}

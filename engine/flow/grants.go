@@ -226,15 +226,26 @@ type Slots struct {
 	opens  time.Duration
 }
 
-// Set puts a limit into force.
-func (s *Slots) Set(l *Limit, now time.Duration) {
-	if s.limit.Rate != l.Rate || s.limit.Per != l.Per || s.limit.Burst != l.Burst {
+// Set puts a limit into force. It reports whether no call counts any more, as of a new rate.
+func (s *Slots) Set(l *Limit, now time.Duration) (fresh bool) {
+	if fresh = s.limit.Rate != l.Rate || s.limit.Per != l.Per || s.limit.Burst != l.Burst; fresh {
 		s.bucket, s.taken = newBucket(l.Rate, l.Per+Validity(l), l.Burst, now), false
 	}
 	s.limit = *l
+	return fresh
 }
 
-// Owned has the first call wait for what a former owner may have granted until an instant.
+// Clone is a copy that changes by itself.
+func (s *Slots) Clone() Slots {
+	c := *s
+	if w := s.bucket.window; w != nil {
+		c.bucket.window = new(*w)
+	}
+	return c
+}
+
+// Owned has the first call wait for what a former owner may have granted until an instant. Of a slow
+// limit that is known, see Restore.
 func (s *Slots) Owned(since time.Duration) {
 	l := &s.limit
 	if l.Rate == 0 {
@@ -244,7 +255,7 @@ func (s *Slots) Owned(since time.Duration) {
 	if l.Burst <= 1 { // evenly spaced
 		wait = s.bucket.every + s.bucket.credit
 	}
-	s.opens = since + min(wait, LongestStart) + Lookahead + Validity(l)
+	s.opens = since + wait + Lookahead + Validity(l)
 }
 
 // Next is the next instant that a call can be granted for.

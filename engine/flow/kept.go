@@ -2,8 +2,8 @@ package flow
 
 import "time"
 
-// IsSlow reports whether calls of a limit count for longer than a start waits: what was made is
-// stored, so that the rate also holds across a start.
+// IsSlow reports whether calls of a limit count for longer than a start waits, or a new owner of the
+// key: what was granted is stored, so that the rate also holds across both.
 func (l *Limit) IsSlow() bool { return l != nil && l.Rate > 0 && l.Per > LongestStart }
 
 // Kept is what is stored of the bucket of a slow limit. Instants are Unix ms.
@@ -18,7 +18,8 @@ type Kept struct {
 	Calls [][2]int64 `json:"calls,omitempty"`
 }
 
-// Keep is what to store at an instant, which is at by Unix ms. It rounds up.
+// Keep is what to store at an instant, which is not later than at (Unix ms) by the clock of all
+// owners. It rounds up.
 func (s *Slots) Keep(now time.Duration, at int64) Kept {
 	wall := func(t time.Duration) int64 { return at + int64((t-now+time.Millisecond-1)/time.Millisecond) }
 	k := Kept{Rate: s.limit.Rate, Per: s.limit.Per, Burst: s.limit.Burst, Due: wall(s.bucket.due)}
@@ -33,16 +34,18 @@ func (s *Slots) Keep(now time.Duration, at int64) Kept {
 	return k
 }
 
-// Restore has what was kept count, if it is of the limit in force.
+// Restore has what was kept count, if it is of the limit in force: at an instant, which is not
+// earlier than at by the clock of all owners. No call was granted for later than Lookahead from
+// now, so a clock that was set back makes none count for longer than it could.
 func (s *Slots) Restore(k Kept, now time.Duration, at int64) {
 	if k.Rate != s.limit.Rate || k.Per != s.limit.Per || k.Burst != s.limit.Burst {
 		return
 	}
 	instant := func(ms int64) time.Duration { return now + time.Duration(ms-at)*time.Millisecond }
-	s.bucket.due = max(s.bucket.due, instant(k.Due))
+	s.bucket.due = max(s.bucket.due, min(instant(k.Due), now+Lookahead+s.bucket.credit+s.bucket.every))
 	if w := s.bucket.window; w != nil {
 		for _, c := range k.Calls {
-			w.addAt(min(instant(c[0]), now), uint32(c[1]))
+			w.addAt(min(instant(c[0]), now+Lookahead), uint32(c[1]))
 		}
 	}
 }

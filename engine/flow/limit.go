@@ -36,5 +36,6 @@ type Breaker struct {
 // MaxCooldown is the longest that an answer can close a key for.
 const MaxCooldown = 5 * time.Minute
 
-// LongestStart is the longest that a key waits after a start before its first call.
+// LongestStart is the longest that a key waits before its first call after a start, or after its
+// owner has changed.
 const LongestStart = time.Minute

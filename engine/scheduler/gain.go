@@ -15,7 +15,6 @@ import (
 	"xtimer/engine/allot"
 	"xtimer/engine/cluster"
 	"xtimer/engine/fair"
-	"xtimer/engine/limit"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
@@ -286,49 +285,53 @@ type nodeParts struct {
 	cedes  cedes
 	former atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
 	allots *allot.Asker[*resident.Task]
-	tells  atomic.Pointer[allot.Send]    // results to other nodes; nil: there is no way
-	untold atomic.Int64                  // until then nothing is told, Unix ns: see tellOwner
-	keeper *allot.Keeper[*resident.Task] // of a process that is alone
+	tells  atomic.Pointer[allot.Send] // results to other nodes; nil: there is no way
+	untold atomic.Int64               // until then nothing is told, Unix ns: see tellOwner
 }
 
-// newQueue makes the queue. Among several nodes the owner of a flow key grants its calls; of a
-// process that is alone, a keeper those of slow keys.
+// newQueue makes the queue. The owner of a flow key grants its calls: among several nodes one of
+// them, of a process that is alone the process, which does that for slow keys.
 func (e *Scheduler) newQueue() *fair.Queue[*resident.Task] {
 	cfg := fair.Config[*resident.Task]{Places: e.cfg.MaxCalls, PerApp: e.cfg.MaxCallsPerApp, PerTarget: e.cfg.MaxCallsPerTarget, Run: e.execute, RunBatch: e.executeBatch}
-	if e.life == nil {
-		cfg.Wanting, cfg.OnlySlow = func() { e.keeper.Wake() }, true
-		queue, calls := fair.New(cfg), limit.NewCalls(e.cfg.Objects, e.cfg.Now)
-		e.keeper = allot.NewKeeper(allot.KeeperConfig[*resident.Task]{Queue: queue, Load: calls.Load, Save: calls.Save, Wall: e.now, Log: e.log})
-		return queue
-	}
-	cfg.Wanting = func() { e.allots.Wake() }
+	cfg.Wanting, cfg.OnlySlow = func() { e.allots.Wake() }, e.life == nil
 	queue := fair.New(cfg)
-	e.allots = allot.New(allot.Config[*resident.Task]{
-		Queue: queue, Life: e.life.Node().Life, Owns: e.life.Owns, Log: e.log,
-		Seen: func() *engine.Membership {
+	allots := allot.Config[*resident.Task]{Queue: queue, Store: e.cfg.Cold, Log: e.log}
+	if e.life == nil {
+		allots.Life, allots.Alone = aloneLife, true
+		allots.Owns = func(shard int) (uint64, bool) { return e.memory.Shard(shard).Fence, true }
+		allots.Seen = sync.OnceValue(e.seenAlone)
+		allots.Clock = func() (earliest, latest int64, ok bool) { return e.now(), e.now(), true }
+	} else {
+		allots.Life, allots.Owns = e.life.Node().Life, e.life.Owns
+		allots.Seen = func() *engine.Membership {
 			if seen := e.life.Seen(); seen != nil {
 				return &seen.Membership
 			}
 			return nil
-		},
-	})
+		}
+		allots.Clock = func() (earliest, latest int64, ok bool) { return e.life.Seen().Time() }
+	}
+	e.allots = allot.New(allots)
 	return queue
 }
 
-// allotCalls is the stage that asks the owners of flow keys.
-func (e *Scheduler) allotCalls(ctx context.Context) error {
-	if e.allots == nil {
-		return e.keeper.Run(ctx)
+// aloneLife is the life of a process that is alone, in seenAlone.
+const aloneLife = 1
+
+// seenAlone is what a process that is alone would see of its nodes. It has taken its shards.
+func (e *Scheduler) seenAlone() *engine.Membership {
+	m := &engine.Membership{Moves: 1, Nodes: []engine.Node{{Life: aloneLife, Speaks: engine.Speaks}}, Shards: new([engine.Shards]engine.Holding)}
+	for i := range m.Shards {
+		m.Shards[i] = engine.Holding{Holder: aloneLife, Fence: e.memory.Shard(i).Fence}
 	}
-	return e.allots.Run(ctx)
+	return m
 }
 
+// allotCalls is the stage that asks the owners of flow keys.
+func (e *Scheduler) allotCalls(ctx context.Context) error { return e.allots.Run(ctx) }
+
 // AllotBy has what this node asks the owners of flow keys sent to other nodes.
-func (e *Scheduler) AllotBy(send allot.Send) {
-	if e.allots != nil {
-		e.allots.SendBy(send)
-	}
-}
+func (e *Scheduler) AllotBy(send allot.Send) { e.allots.SendBy(send) }
 
 // Allot answers another node that asks for calls of flow keys which this one owns.
 func (e *Scheduler) Allot(message []byte) ([]byte, error) { return e.allots.Answer(message) }

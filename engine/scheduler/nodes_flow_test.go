@@ -100,3 +100,70 @@ func nodesKeepTheRate(t *testing.T, name flow.Name, opts ...func(*engine.Definit
 		}
 	})
 }
+
+// The calls of a key that may be called 4 times in 10 minutes count when the key gets another owner:
+// the one that is killed, and one that gives its shards away in good order.
+func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		const rate, per = 4, 10 * time.Minute
+		ws := w.nodes(3)
+		defer endNodes(ws)
+		var now sync.Map // the schedulers of the nodes that run, by their addresses
+		for _, x := range ws {
+			address := x.node.Node.Address
+			x.tune = func(e *scheduler.Scheduler) {
+				e.SetRule(keyK, &flow.Rule{Limit: &flow.Limit{Rate: rate, Per: per, Burst: rate}, Started: true})
+				now.Store(address, e)
+				e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
+					if o, ok := now.Load(address); ok {
+						return o.(*scheduler.Scheduler).Allot(message)
+					}
+					return nil, errors.New("the node does not answer")
+				})
+			}
+			x.start()
+		}
+		time.Sleep(time.Second)
+		due := w.now() + 1000
+		for i, x := range ws {
+			for n := range 6 {
+				x.make(timer(fmt.Sprint(i, "-", n), at(due), flows("k")))
+			}
+		}
+		for _, end := range []func(*world) error{func(x *world) error { x.kill(); return nil }, (*world).stop} {
+			time.Sleep(2 * time.Minute)
+			seen, err := w.node.table.Look(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			owner := slices.IndexFunc(ws, func(x *world) bool { return x.node.life.Load() == seen.Shards[allot.Shard(keyK)].Holder })
+			if owner < 0 {
+				t.Fatal("nobody owns the key")
+			}
+			now.Delete(ws[owner].node.Node.Address)
+			if err := end(ws[owner]); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(2 * time.Minute)
+			ws[owner].start()
+		}
+		time.Sleep(2 * per)
+		var all []int64
+		for _, x := range ws {
+			x.mu.Lock()
+			for _, c := range x.calls {
+				all = append(all, c.at)
+			}
+			x.mu.Unlock()
+		}
+		slices.Sort(all)
+		if len(all) < 2*rate {
+			t.Errorf("%d calls", len(all))
+		}
+		for i := rate; i < len(all); i++ {
+			if all[i]-all[i-rate] < per.Milliseconds() {
+				t.Fatalf("%d calls within %d ms, from %s on", rate+1, all[i]-all[i-rate], stamp(all[i-rate]))
+			}
+		}
+	})
+}

@@ -30,6 +30,7 @@ const (
 	kindRecur   = 'r' // bound, timer → nothing
 	kindStatus  = 's' // status, app, timer → nothing
 	kindTimer   = 't' // timer → definition
+	kindBucket  = 'u' // name → until, fence, body of a bucket
 	kindVersion = 'v' // timer, version → former definition
 	kindShard   = 'w' // shard → fence, owner, watermark
 	kindOnceAt  = 'x' // expiry, app, Idempotency-Key → nothing

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 
 	"xtimer/engine"
@@ -96,4 +97,98 @@ func (s *Store) Objects(ctx context.Context, yield func([]engine.Object) error) 
 		err = yield(page)
 	}
 	return err
+}
+
+func bucketKey(name string) []byte { return append([]byte{kindBucket}, name...) }
+
+func appendBucket(b []byte, x *engine.Bucket) []byte {
+	b = binary.AppendUvarint(appendTime(append(b, valueVersion), x.Until), x.Fence)
+	return append(b, x.Body...)
+}
+
+// readBucket reads what appendBucket wrote; the body is part of v.
+func readBucket(v []byte) (x engine.Bucket, ok bool) {
+	if len(v) < 7 || v[0] != valueVersion {
+		return x, false
+	}
+	var n int
+	x.Until = readTime(v[1:])
+	x.Fence, n = binary.Uvarint(v[7:])
+	if n <= 0 {
+		return x, false
+	}
+	x.Body = v[7+n:]
+	return x, true
+}
+
+// PutBuckets stores buckets, but for those that stand under a greater fence. A damaged one is
+// replaced.
+func (s *Store) PutBuckets(ctx context.Context, bs []engine.Bucket) error {
+	return s.do(ctx, len(bs), func(g *group) error {
+		for i := range bs {
+			key := bucketKey(bs[i].Name)
+			v, err := g.look(key)
+			if err != nil {
+				return err
+			}
+			if x, ok := readBucket(v); !ok || x.Fence <= bs[i].Fence {
+				g.put(key, appendBucket(nil, &bs[i]))
+			}
+		}
+		return nil
+	})
+}
+
+// Buckets reads the bodies of buckets.
+func (s *Store) Buckets(_ context.Context, names []string) ([][]byte, error) {
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer s.views.release(w)
+	bodies := make([][]byte, len(names))
+	for i, n := range names {
+		key := bucketKey(n)
+		v, err := w.get(key)
+		if err != nil {
+			return nil, err
+		}
+		x, ok := readBucket(v)
+		if v != nil && !ok {
+			return nil, damaged(key, errShort)
+		}
+		bodies[i] = x.Body
+	}
+	return bodies, nil
+}
+
+// forgetBuckets removes the buckets whose time is over, and damaged ones. A call looks at the
+// next ones of all: nothing is in the order of their times.
+func (s *Store) forgetBuckets(ctx context.Context, now int64) (more bool, err error) {
+	from := []byte{kindBucket}
+	if s.sweep.buckets != nil {
+		from = append(s.sweep.buckets, 0)
+	}
+	ks, more, err := s.keys(from, []byte{kindBucket + 1}, sweepPiece)
+	if err != nil {
+		return false, err
+	}
+	if s.sweep.buckets = nil; more {
+		s.sweep.buckets = ks[len(ks)-1]
+	}
+	if len(ks) == 0 {
+		return false, nil
+	}
+	return more, s.do(ctx, len(ks), func(g *group) error {
+		for _, k := range ks {
+			v, err := g.look(k)
+			if err != nil {
+				return err
+			}
+			if x, ok := readBucket(v); v != nil && (!ok || x.Until <= now) {
+				g.delete(slices.Clone(k))
+			}
+		}
+		return nil
+	})
 }

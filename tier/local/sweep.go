@@ -18,6 +18,7 @@ type sweep struct {
 	// of former versions to go on after: what is owed stays at their front, and need
 	// not be looked at in every call. nil: from the front.
 	ended, finished, former []byte
+	buckets                 []byte // likewise, of all buckets
 	// capped is the now of the call that last dropped history for its size.
 	capped int64
 }
@@ -47,6 +48,7 @@ func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore in
 		s.archiveEnded,
 		func(ctx context.Context) (bool, error) { return s.removeFinished(ctx, finishedBefore) },
 		func(ctx context.Context) (bool, error) { return s.forgetOnce(ctx, now) },
+		func(ctx context.Context) (bool, error) { return s.forgetBuckets(ctx, now) },
 		func(ctx context.Context) (bool, error) { return s.forgetVersions(ctx, historyBefore) },
 		func(ctx context.Context) (bool, error) { return s.forgetLeftOut(ctx, historyBefore) },
 		func(ctx context.Context) (bool, error) { return s.dropHistory(ctx, now, historyBefore) },

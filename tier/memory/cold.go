@@ -30,6 +30,7 @@ type Cold struct {
 	tasks   map[engine.Key][]byte // as AppendTask wrote them
 	leftOut map[int64]bool        // minutes
 	objects map[engine.ObjectKey]engine.Object
+	buckets map[string]engine.Bucket
 	shards  [engine.Shards]engine.Shard
 	newest  engine.TimerID // the greatest id that was ever stored
 	clock   int64          // the latest instant heard of
@@ -55,6 +56,7 @@ func NewCold() *Cold {
 		tasks:   map[engine.Key][]byte{},
 		leftOut: map[int64]bool{},
 		objects: map[engine.ObjectKey]engine.Object{},
+		buckets: map[string]engine.Bucket{},
 	}
 }
 

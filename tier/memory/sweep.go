@@ -41,6 +41,7 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 			delete(c.deleted, id)
 		}
 	}
+	maps.DeleteFunc(c.buckets, func(_ string, b engine.Bucket) bool { return b.Until <= now })
 	maps.DeleteFunc(c.leftOut, func(m int64, _ bool) bool { return m+minuteMs <= historyBefore })
 	for k := range c.tasks {
 		if day := k.Due / dayMs; (day+1)*dayMs <= historyBefore && !c.holds(day) {

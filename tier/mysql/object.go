@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 
 	"xtimer/engine"
 )
@@ -146,4 +147,67 @@ func (s *Store) Objects(ctx context.Context, yield func([]engine.Object) error) 
 		kind, app, name := string(appendBytes(nil, last.Kind)), string(appendBytes(nil, last.App)), string(appendBytes(nil, last.Name))
 		where = fmt.Sprintf(" WHERE kind>%[1]s OR kind=%[1]s AND (app>%[2]s OR app=%[2]s AND name>%[3]s)", kind, app, name)
 	}
+}
+
+// PutBuckets stores buckets, but for those that stand under a greater fence: a transaction of
+// a life that has given a shard away may be late.
+func (s *Store) PutBuckets(ctx context.Context, bs []engine.Bucket) error {
+	return s.write(ctx, "store buckets", slotBuckets, func(t *transaction) error {
+		const tail = " ON DUPLICATE KEY UPDATE bucket=IF(VALUES(fence)>=fence,VALUES(bucket),bucket)," +
+			"`until`=IF(VALUES(fence)>=fence,VALUES(`until`),`until`),fence=GREATEST(VALUES(fence),fence)"
+		return t.many("INSERT INTO buckets (name,fence,`until`,bucket) VALUES ", ",", tail, len(bs), func(b []byte, i int) []byte {
+			b = strconv.AppendUint(append(appendBytes(append(b, '('), bs[i].Name), ','), bs[i].Fence, 10)
+			b = append(appendInt(append(b, ','), bs[i].Until), ',')
+			return append(appendBytes(b, bs[i].Body), ')')
+		})
+	})
+}
+
+// Buckets reads the bodies of buckets.
+func (s *Store) Buckets(ctx context.Context, names []string) ([][]byte, error) {
+	bodies, at := make([][]byte, len(names)), make(map[string]int, len(names))
+	for i, n := range names {
+		at[n] = i
+	}
+	err := s.read(ctx, "read buckets", func(ctx context.Context) error {
+		var buf []byte
+		return many(&buf, "SELECT name,bucket FROM buckets WHERE name IN (", ",", ")", len(names), func(b []byte, i int) []byte {
+			return appendBytes(b, names[i])
+		}, func(q string) error {
+			return s.scan(ctx, q, func(rows *sql.Rows) error {
+				var name string
+				var body []byte
+				err := rows.Scan(&name, &body)
+				if i, is := at[name]; is {
+					bodies[i] = body
+				}
+				return err
+			})
+		})
+	})
+	return bodies, err
+}
+
+// forgetBuckets removes the buckets whose time is over.
+func (s *Store) forgetBuckets(ctx context.Context, now int64) (more bool, err error) {
+	var names []string
+	err = s.read(ctx, "look for buckets whose time is over", func(ctx context.Context) error {
+		names = nil
+		return s.scan(ctx, fmt.Sprintf("SELECT name FROM buckets WHERE `until`<=%d LIMIT %d", now, sweepPiece), func(rows *sql.Rows) error {
+			var n string
+			err := rows.Scan(&n)
+			names = append(names, n)
+			return err
+		})
+	})
+	if err != nil || len(names) == 0 {
+		return false, err
+	}
+	err = s.write(ctx, "remove buckets whose time is over", slotSweep, func(t *transaction) error {
+		tail := fmt.Sprintf(") AND `until`<=%d", now) // one may have been stored again
+		return t.many("DELETE FROM buckets WHERE name IN (", ",", tail, len(names), func(b []byte, i int) []byte {
+			return appendBytes(b, names[i])
+		})
+	})
+	return len(names) == sweepPiece, err
 }

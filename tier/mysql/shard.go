@@ -112,6 +112,7 @@ const (
 	slotEvict   = committers + 4 // it may wait for long
 	slotObjects = committers + 5
 	slotBeside  = committers + 6 // a settlement that waits for no other
+	slotBuckets = committers + 7
 )
 
 func (s *Store) slot(i int64) int64 { return (s.slots + i) % slotsMade }

@@ -31,6 +31,7 @@ func (s *Store) Sweep(ctx context.Context, now, finishedBefore, historyBefore in
 		func() (bool, error) { return s.archiveEnded(ctx) },
 		func() (bool, error) { return s.removeFinished(ctx, finishedBefore) },
 		func() (bool, error) { return s.forgetOnce(ctx, now) },
+		func() (bool, error) { return s.forgetBuckets(ctx, now) },
 		func() (bool, error) { return s.forgetVersions(ctx, historyBefore) },
 		func() (bool, error) { return s.forgetLeftOut(ctx, historyBefore) },
 		func() (bool, error) { return s.forgetFeed(ctx, now-feedKept) },

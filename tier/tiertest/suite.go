@@ -81,6 +81,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"of many puts of an object at once one wins", oneObjectWins},
 		{"objects are paged in the order of their keys", objectPages},
 		{"of several objects all are stored or none", objectsTogether},
+		{"a bucket is kept until its time, and that of a greater fence stays", buckets},
 		{"all of it survives a restart", survivesRestart},
 		{"calls end with their context", contexts},
 	} {
