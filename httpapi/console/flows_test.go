@@ -155,15 +155,16 @@ func TestPausesShow(t *testing.T) {
 	shows("all-admin", "/")
 }
 
-// TestAResumeIsShown: a key says what its resume is doing with the held dues.
+// TestAResumeIsShown: a key says what its resume is doing with the held dues, since when the oldest
+// task waits, and about how long one waits that becomes due now.
 func TestAResumeIsShown(t *testing.T) {
 	page := fakeAPI(func(r *http.Request) (int, any) {
 		if strings.HasSuffix(r.URL.Path, "/flows") {
-			return 200, map[string]any{"flows": []client.Flow{{App: "shop", Name: "mail", FlowState: client.FlowState{Resuming: "skip"}}, {App: "shop", Name: "sms", FlowState: client.FlowState{Resuming: "latest"}}}}
+			return 200, map[string]any{"flows": []client.Flow{{App: "shop", Name: "mail", FlowState: client.FlowState{Resuming: "skip", Waiting: 3, OldestAt: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC), WaitEstimate: new(client.Duration(90 * time.Minute))}}, {App: "shop", Name: "sms", FlowState: client.FlowState{Resuming: "latest"}}}}
 		}
 		return 404, nil
 	}).page("/flows?app=shop", "Accept-Language", "zh")
-	for _, want := range []string{"暂停期间的到期正在跳过", "只调用暂停期间的最后一次到期"} {
+	for _, want := range []string{"暂停期间的到期正在跳过", "只调用暂停期间的最后一次到期", `data-label="最早的任务">2026-11-27 `, "约等待 90 分钟"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s: %s", want, page)
 		}

@@ -29,11 +29,11 @@ func TestHolds(t *testing.T) {
 func TestListOfHeldTasks(t *testing.T) {
 	page := fakeAPI(func(r *http.Request) (int, any) {
 		if r.URL.Path == "/v1/tasks" {
-			return 200, client.TaskList{Tasks: []client.Task{{Key: "7_1", TimerID: "7", Status: client.Waiting, Reason: "flow k" + evil, HeldMS: 1500, NextAttempt: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}}}
+			return 200, client.TaskList{Tasks: []client.Task{{Key: "7_1", TimerID: "7", Status: client.Waiting, Reason: "flow k_1" + evil, HeldMS: 1500, NextAttempt: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}}}
 		}
 		return 404, nil
 	}).page("/tasks", "Accept-Language", "zh")
-	for _, want := range []string{"flow k" + evil, "下次尝试 "} {
+	for _, want := range []string{"流控 k_1" + evil, "下次尝试 "} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s: %s", want, page)
 		}

@@ -165,6 +165,9 @@ func (v *visit) brief(d time.Duration) string {
 	return n + " " + v.Word(unit)
 }
 
+// About is about how long a duration of the API is.
+func (v *visit) About(d client.Duration) string { return v.brief(time.Duration(d)) }
+
 // Each is a list for a template to range over.
 func (v *visit) Each(words ...string) []string { return words }
 

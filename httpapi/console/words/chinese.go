@@ -292,6 +292,8 @@ var chinesePages = map[string]string{
 	"Version %d":                      "版本 %d",
 	"Versions":                        "历史版本",
 	"Waiting":                         "等待中",
+	"Oldest":                          "最早的任务",
+	"wait about %s":                   "约等待 %s",
 	"Latest failures":                 "最近的失败",
 	"When":                            "时间或表达式",
 	"Failure handling":                "失败处理",

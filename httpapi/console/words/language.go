@@ -82,6 +82,15 @@ func (l Language) Word(word string) string {
 	return strings.ReplaceAll(word, "_", " ")
 }
 
+// Reason is a reason of a task. That of a task that is held is a word and a name, which stays as it is.
+func (l Language) Reason(reason string) string {
+	word, name, held := strings.Cut(reason, " ")
+	if !held {
+		return l.Word(reason)
+	}
+	return l.Word(word) + " " + name
+}
+
 // Grouped writes a number with thin spaces between its thousands.
 func Grouped[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
