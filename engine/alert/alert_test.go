@@ -15,6 +15,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/object"
+	"xtimer/engine/secret"
 	"xtimer/tier/memory"
 )
 
@@ -348,6 +349,24 @@ func TestInUse(t *testing.T) {
 	w.rule("r", func(*Rule) {})
 	if err := w.set.Delete(t.Context(), engine.ObjectKey{Kind: ChannelKind, App: "shop", Name: "ops"}, nil); err == nil || err.Error() != "it is used by rule r" {
 		t.Error(err)
+	}
+	token, err := secret.New(w.set, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.put(ChannelKind, "shop", "mail", Channel{Kind: "email", SMTP: &SMTP{Password: Text{Secret: "password"}}})
+	for _, k := range []engine.ObjectKey{{Kind: secret.Kind, App: "shop", Name: "password"}, {Kind: secret.Kind, App: "other", Name: "password"}} {
+		body, err := token.Body(k, "value")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.set.Put(t.Context(), k, body, nil); err != nil {
+			t.Fatal(err)
+		}
+		err = w.set.Delete(t.Context(), k, nil)
+		if want := "it is used by channel mail"; (k.App == "shop") != (err != nil && err.Error() == want) {
+			t.Errorf("%v: %v", k, err)
+		}
 	}
 	if _, _, err := w.set.Put(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "s"}, []byte(`{"channels":["none"]}`), nil); err == nil {
 		t.Error("a rule names a channel that is not there")

@@ -14,6 +14,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/object"
+	"xtimer/engine/secret"
 )
 
 // Config of an Alerter.
@@ -79,7 +80,9 @@ func New(cfg Config) *Alerter {
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)
 	cfg.Objects.Register(object.Kind{Name: RuleKind, Changed: a.rulesChanged, Check: a.checkRule})
-	cfg.Objects.Register(object.Kind{Name: ChannelKind, Check: a.checkChannel, Changed: a.channelChanged})
+	cfg.Objects.Register(object.Kind{Name: ChannelKind, Changed: a.channelChanged})
+	cfg.Objects.UsedBy(ChannelKind, a.rulesOf)
+	cfg.Objects.UsedBy(secret.Kind, a.channelsOf)
 	cfg.Objects.Register(object.Kind{Name: MuteKind})
 	cfg.Objects.Register(object.Kind{Name: incidentKind, Uncounted: true})
 	cfg.Objects.Register(object.Kind{Name: cursorKind, Uncounted: true})
@@ -115,25 +118,6 @@ func (a *Alerter) checkRule(k engine.ObjectKey, next []byte) error {
 		if a.cfg.Objects.Get(engine.ObjectKey{Kind: ChannelKind, App: k.App, Name: c}) == nil {
 			return engine.Invalid("channels", "unknown_channel", "the app has no channel %q", c)
 		}
-	}
-	return nil
-}
-
-// checkChannel refuses to delete a channel that a rule names.
-func (a *Alerter) checkChannel(k engine.ObjectKey, next []byte) error {
-	var users []string
-	if next == nil {
-		for _, o := range a.cfg.Objects.List(RuleKind, k.App) {
-			r, _ := read[Rule](o)
-			for _, c := range r.Channels {
-				if c == k.Name {
-					users = append(users, "rule "+o.Name)
-				}
-			}
-		}
-	}
-	if users != nil {
-		return object.InUse(users)
 	}
 	return nil
 }

@@ -125,3 +125,18 @@ func isMail(s string) bool {
 	a, err := mail.ParseAddress(s)
 	return err == nil && len(s) <= 320 && !strings.ContainsFunc(s+a.Name+a.Address, unicode.IsControl)
 }
+
+// channelsOf are the channels that name a secret.
+func (a *Alerter) channelsOf(of engine.ObjectKey) (users []string) {
+	for _, o := range a.cfg.Objects.List(ChannelKind, of.App) {
+		c, _ := read[Channel](o)
+		texts := []Text{c.URL, c.Secret, c.Proxy}
+		if c.SMTP != nil {
+			texts = append(texts, c.SMTP.Password)
+		}
+		if slices.ContainsFunc(texts, func(t Text) bool { return t.Secret == of.Name }) {
+			users = append(users, "channel "+o.Name)
+		}
+	}
+	return users
+}

@@ -158,3 +158,13 @@ func read[T any](o *engine.Object) (v T, ok bool) {
 	ok = json.Unmarshal(o.Body, &v) == nil
 	return v, ok
 }
+
+// rulesOf are the rules that name a channel.
+func (a *Alerter) rulesOf(channel engine.ObjectKey) (users []string) {
+	for _, o := range a.cfg.Objects.List(RuleKind, channel.App) {
+		if r, _ := read[Rule](o); slices.Contains(r.Channels, channel.Name) {
+			users = append(users, "rule "+o.Name)
+		}
+	}
+	return users
+}

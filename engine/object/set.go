@@ -49,6 +49,8 @@ type Set struct {
 	writes chan struct{} // has room for one: held for each write, and for a load
 	loaded bool          // guarded by writes
 	kinds  []Kind        // guarded by writes
+	// users return the objects that name an object of a kind; guarded by writes.
+	users map[string]func(engine.ObjectKey) []string
 	// doubted holds one: there was a write whose outcome is not known, see Follow.
 	doubted chan struct{}
 
@@ -62,7 +64,15 @@ type part struct{ kind, app string }
 
 // New returns a set without objects, until Load.
 func New(store Store, now func() time.Time, log *slog.Logger) *Set {
-	return &Set{store: store, now: now, log: log, writes: make(chan struct{}, 1), doubted: make(chan struct{}, 1), all: map[part][]*engine.Object{}, of: map[string]int{}}
+	return &Set{store: store, now: now, log: log, writes: make(chan struct{}, 1), doubted: make(chan struct{}, 1), all: map[part][]*engine.Object{}, of: map[string]int{}, users: map[string]func(engine.ObjectKey) []string{}}
+}
+
+// UsedBy has the delete of an object of a kind refused while other objects name it: users returns
+// those. No write of any kind is made meanwhile.
+func (s *Set) UsedBy(kind string, users func(engine.ObjectKey) []string) {
+	s.writes <- struct{}{}
+	defer func() { <-s.writes }()
+	s.users[kind] = users
 }
 
 // Register adds a kind.

@@ -95,16 +95,12 @@ func TestPutGetListDelete(t *testing.T) {
 	}
 }
 
-// Kinds and preconditions refuse a write, and nothing is stored.
+// Preconditions and those that name an object refuse a write, and nothing is stored.
 func TestRefused(t *testing.T) {
 	no := errors.New("no")
 	cold := memory.NewCold()
-	s := opened(t, cold, Kind{Name: "flow", Check: func(_ engine.ObjectKey, next []byte) error {
-		if next == nil {
-			return InUse(slices.Repeat([]string{"rule app/r"}, 11))
-		}
-		return nil
-	}})
+	s := opened(t, cold, Kind{Name: "flow"})
+	s.UsedBy("flow", func(engine.ObjectKey) []string { return slices.Repeat([]string{"rule app/r"}, 11) })
 	if _, _, err := s.Put(t.Context(), key("a"), []byte("1"), func(o *engine.Object) error {
 		if o != nil {
 			t.Error("something stands")

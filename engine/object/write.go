@@ -156,6 +156,11 @@ func (s *Set) attempt(k engine.ObjectKey, when Precondition, next []byte, make f
 			return err
 		}
 	}
+	if users := s.users[k.Kind]; users != nil && next == nil && stands != nil {
+		if names := users(k); len(names) > 0 {
+			return inUse(names)
+		}
+	}
 	return make(stands)
 }
 
@@ -240,8 +245,8 @@ var (
 	errNotLoaded = &engine.Fault{Kind: engine.FaultUnavailable, Code: "not_ready", Detail: "the server is starting: it has not read the objects yet"}
 )
 
-// InUse is the error of a delete of an object that others name; users are their names.
-func InUse(users []string) error {
+// inUse is the error of a delete of an object that others name; users are their names.
+func inUse(users []string) error {
 	const most = 10
 	detail := "it is used by "
 	for i, u := range users[:min(len(users), most)] {
