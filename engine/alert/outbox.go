@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -56,12 +57,25 @@ const (
 	longestRetry = 5 * time.Minute
 	giveUpAfter  = time.Hour
 	mostNamed    = 20
-	mostTests    = 6      // a minute
+	mostTests    = 6      // of an app in a minute
 	mostWaiting  = 10_000 // messages of a channel; more replace the oldest
 )
 
 // apart is the time between two messages to a channel of a kind, where that is bounded.
 var apart = map[string]time.Duration{"slack": time.Second, "feishu": 200 * time.Millisecond}
+
+// crowded is for how long after each full and half hour Feishu has the most messages, and refuses
+// some (code 11232).
+const crowded = 20 * time.Second
+
+// spread is how long a message to a channel of a kind waits first: those of such a time are spread
+// over it.
+func spread(kind string, now time.Time) time.Duration {
+	if kind != "feishu" || now.Sub(now.Truncate(30*time.Minute)) >= crowded {
+		return 0
+	}
+	return rand.N(crowded)
+}
 
 // outbox has a goroutine for each channel that has something to send, so that one that hangs
 // holds up no other.
@@ -76,9 +90,9 @@ type outbox struct {
 	over  bool
 	// How many attempts in a row each channel did not take.
 	failed map[engine.ObjectKey]int
-	// The minute in which tests are counted, and how many there were.
+	// The minute in which tests are counted, and how many there were of each app.
 	minute time.Time
-	tests  int
+	tests  map[string]int
 }
 
 // box is what waits for a channel.
@@ -253,6 +267,7 @@ func digestOf(letters []letter, over int) Message {
 func (o *outbox) deliver(k engine.ObjectKey, b *box, d *Delivery) {
 	wait := firstRetry
 	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(2*wait, longestRetry) {
+		o.sleep(spread(d.Channel.Kind, time.Now()))
 		if until, is := b.full(d.Channel.PerMinute); is {
 			o.sleep(time.Until(until))
 		}
@@ -300,13 +315,16 @@ func (a *Alerter) Test(ctx context.Context, app, name string) (Result, error) {
 	a.box.mu.Lock()
 	now := time.Now()
 	if now.Sub(a.box.minute) >= time.Minute {
-		a.box.minute, a.box.tests = now, 0
+		a.box.minute, a.box.tests = now, map[string]int{}
 	}
-	a.box.tests++
-	many := a.box.tests > mostTests
+	a.box.tests[app]++
+	many, wait := a.box.tests[app] > mostTests, a.box.minute.Add(time.Minute).Sub(now)
 	a.box.mu.Unlock()
 	if many {
-		return Result{}, &engine.Fault{Kind: engine.FaultTooMany, Code: "too_many_tests", Detail: "channels were tested 6 times in the last minute: retry later"}
+		return Result{}, &engine.Fault{
+			Kind: engine.FaultTooMany, Code: "too_many_tests", Detail: fmt.Sprintf("channels of app %s were tested %d times in a minute: retry later", app, mostTests),
+			Rate: &engine.RateLimit{Name: "tests", Most: mostTests, Window: time.Minute, Wait: wait},
+		}
 	}
 	d := &Delivery{App: app, Channel: c, Message: Message{Type: "test", ID: fmt.Sprintf("al_test_%d", now.UnixMilli()), Link: a.cfg.Link}}
 	r := a.cfg.Send(ctx, d)

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,4 +170,81 @@ func TestMerged(t *testing.T) {
 	if j.pass(3_600_000, func(string) bool { return true }); len(j.groups) != 1 {
 		t.Errorf("%d groups are left", len(j.groups))
 	}
+}
+
+// Messages to Feishu of a full or half hour are spread over 20 s; others, and those to other
+// channels, are sent at once.
+func TestSpread(t *testing.T) {
+	for _, at := range []string{"2026-11-27T10:00:00Z", "2026-11-27T10:30:19.999Z"} {
+		now, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least, most := time.Hour, time.Duration(0)
+		for range 1000 {
+			wait := spread("feishu", now)
+			least, most = min(least, wait), max(most, wait)
+		}
+		if least > 3*time.Second || most < 17*time.Second || most >= 20*time.Second {
+			t.Errorf("%s: messages wait between %v and %v", at, least, most)
+		}
+		if wait := spread("wecom", now); wait != 0 {
+			t.Errorf("%s: a message to WeCom waits %v", at, wait)
+		}
+		if wait := spread("feishu", now.Add(20*time.Second)); wait != 0 {
+			t.Errorf("20 s after %s a message waits %v", at, wait)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.put(ChannelKind, "shop", "ops", Channel{Kind: "feishu", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		w.rule("r", func(r *Rule) { r.Repeat = 0 })
+		w.run()
+		var longest time.Duration
+		sent := 0
+		w.send = func(*Delivery) Result {
+			sent++
+			longest = max(longest, time.Since(time.Now().Truncate(30*time.Minute)))
+			return Result{Delivered: true}
+		}
+		for i := range 10 {
+			w.ends(engine.TimerID(i+1), engine.Dead)
+			time.Sleep(30 * time.Minute)
+		}
+		w.stop()
+		w.mu.Lock() // held by each call of send
+		defer w.mu.Unlock()
+		if sent != 10 || longest < 2*time.Second || longest > 22*time.Second {
+			t.Errorf("%d messages were sent, the last one %v late", sent, longest)
+		}
+	})
+}
+
+// An app tests its channels 6 times a minute, and is told when it may again; others are not held up.
+func TestTestsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		for _, app := range []string{"shop", "other"} {
+			w.put(ChannelKind, app, "ops", Channel{Kind: "webhook", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		}
+		for range 6 {
+			if _, err := w.Test(t.Context(), "shop", "ops"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		_, err := w.Test(t.Context(), "shop", "ops")
+		var f *engine.Fault
+		if !errors.As(err, &f) || f.Code != "too_many_tests" || f.Rate.Wait != 40*time.Second {
+			t.Errorf("%+v", err)
+		}
+		if _, err := w.Test(t.Context(), "other", "ops"); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(40 * time.Second)
+		if _, err := w.Test(t.Context(), "shop", "ops"); err != nil {
+			t.Error(err)
+		}
+	})
 }
