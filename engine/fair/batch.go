@@ -111,9 +111,7 @@ func (m *More[T]) Take(items, bytes int, wait time.Duration) (taken []T) {
 	}
 	l.gathers = false
 	q.place(l, now)
-	out := q.dispatch(now, nil)
-	q.mu.Unlock()
-	deliver(out)
+	q.handOut(now)
 	return taken
 }
 

@@ -75,9 +75,7 @@ func (q *Queue[T]) SetRule(n flow.Name, r *flow.Rule) {
 				q.place(l, now)
 			}
 		}
-		out := q.dispatch(now, nil)
-		q.mu.Unlock()
-		deliver(out)
+		q.handOut(now)
 	}
 }
 
@@ -314,7 +312,6 @@ func (q *Queue[T]) arm(now time.Duration) {
 
 // look lets lanes out of the gates whose time has come.
 func (q *Queue[T]) look() {
-	var few [16]handout[T]
 	q.mu.Lock()
 	now := q.now()
 	q.armed = 0
@@ -324,10 +321,10 @@ func (q *Queue[T]) look() {
 		g.goesOn = false
 		q.admit(g, now)
 	}
-	out := q.dispatch(now, few[:0])
+	q.handOut(now)
+	q.mu.Lock()
 	q.arm(now)
 	q.mu.Unlock()
-	deliver(out)
 }
 
 // through hands the next item of a lane through its gates. mu is held.

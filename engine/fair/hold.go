@@ -48,9 +48,7 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 		q.gave(g, 0, now)
 	}
 	it.gated.kept = nil
-	out := q.dispatch(now, nil)
-	q.mu.Unlock()
-	deliver(out)
+	q.handOut(now)
 }
 
 // Keep has an item keep the places that it had before a start, whether or not there are as

@@ -216,7 +216,6 @@ func (q *Queue[T]) unmark(l *Lane[T], now time.Duration) {
 
 // SetKnown notes that what is due before an instant (Unix ms) is in the queue, or has a mark.
 func (q *Queue[T]) SetKnown(until int64) {
-	var few [16]handout[T]
 	q.mu.Lock()
 	now := q.now()
 	more := until > q.known
@@ -228,9 +227,7 @@ func (q *Queue[T]) SetKnown(until int64) {
 			}
 		}
 	}
-	out := q.dispatch(now, few[:0])
-	q.mu.Unlock()
-	deliver(out)
+	q.handOut(now)
 }
 
 // turn is the place of a lane among those that a gate which keeps order holds.

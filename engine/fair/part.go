@@ -24,7 +24,5 @@ func (q *Queue[T]) SetPart(part func() int, whole int) {
 	for _, a := range q.apps {
 		q.stand(a)
 	}
-	out := q.dispatch(q.now(), nil)
-	q.mu.Unlock()
-	deliver(out)
+	q.handOut(q.now())
 }

@@ -84,7 +84,6 @@ func (q *Queue[T]) Push(items ...*Item[T]) {
 		return
 	}
 	now := q.now()
-	var few [16]handout[T]
 	q.mu.Lock()
 	for _, it := range items {
 		if it.Lane.dead {
@@ -96,9 +95,7 @@ func (q *Queue[T]) Push(items ...*Item[T]) {
 		}
 		it.Lane.come()
 	}
-	out := q.dispatch(now, few[:0])
-	q.mu.Unlock()
-	deliver(out)
+	q.handOut(now)
 }
 
 // push adds an item to its lane and reports whether it goes next. mu is held.
@@ -146,9 +143,7 @@ func (q *Queue[T]) Remove(it *Item[T]) bool {
 func (q *Queue[T]) SetPlaces(n int) {
 	q.mu.Lock()
 	q.places = max(n, 1)
-	out := q.dispatch(q.now(), nil)
-	q.mu.Unlock()
-	deliver(out)
+	q.handOut(q.now())
 }
 
 // Close ends the handing out: items that wait keep waiting, and workers end with the

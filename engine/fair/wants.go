@@ -196,7 +196,6 @@ func (q *Queue[T]) Grant(w *Want, a *flow.Granted, sent time.Duration) {
 	}
 	x := g.asks
 	x.under = false
-	var out []handout[T]
 	if a == nil {
 		x.again = now + retryAsk
 		if g.Limit().Concurrency > 0 {
@@ -206,18 +205,21 @@ func (q *Queue[T]) Grant(w *Want, a *flow.Granted, sent time.Duration) {
 			x.closed = max(x.closed, sent+w.Closed)
 		}
 		q.askAt(g, x.again)
-	} else {
-		g.Grant(a, sent, now)
-		x.told, x.again, x.unused = w.Holds+a.Places, now+a.Again, w.Unused
-		q.admit(g, now)
-		out = q.dispatch(now, nil)
+		q.mu.Unlock()
+		return
+	}
+	g.Grant(a, sent, now)
+	x.told, x.again, x.unused = w.Holds+a.Places, now+a.Again, w.Unused
+	q.admit(g, now)
+	q.handOut(now)
+	q.mu.Lock()
+	if g.asks == x { // the limit is still there
 		if !g.lanes.empty() {
 			q.want(g, now)
 		}
 		q.gave(g, 0, now)
 	}
 	q.mu.Unlock()
-	deliver(out)
 }
 
 // Retell has the owners of some keys told anew how many places this node has: they have

@@ -23,18 +23,28 @@ type handout[T any] struct {
 // keptIdle is how many workers are kept that have nothing to do.
 const keptIdle = 256
 
-// deliver wakes the workers. mu is not held: a wake-up may take a system call, and
-// other workers would wait for it (bench/PROFILE.md, "Locks").
-func deliver[T any](out []handout[T]) {
-	for _, h := range out {
-		h.to.next <- h.run // never blocks: the worker waits and its channel holds one
+// handOut has workers run what may run. mu is held, and given back: to wake an idle worker may
+// take a system call, and other workers would wait for it (bench/PROFILE.md, "Locks"). A few are
+// woken at a time, so that of many items the first runs before the last is looked at.
+func (q *Queue[T]) handOut(now time.Duration) {
+	var few [8]handout[T]
+	for {
+		out := q.dispatch(now, few[:0])
+		q.mu.Unlock()
+		for _, h := range out {
+			h.to.next <- h.run // never blocks: the worker waits and its channel holds one
+		}
+		if len(out) < len(few) {
+			return
+		}
+		q.mu.Lock()
 	}
 }
 
 // dispatch starts workers for what may run, and appends to out what idle ones get
-// once mu, which is held, is given back.
+// once mu, which is held, is given back, as many as out has room for.
 func (q *Queue[T]) dispatch(now time.Duration, out []handout[T]) []handout[T] {
-	for {
+	for len(out) < cap(out) {
 		r := q.pick(now)
 		if r.lane == nil {
 			return out
@@ -47,6 +57,7 @@ func (q *Queue[T]) dispatch(now time.Duration, out []handout[T]) []handout[T] {
 		}
 		q.workers.Go(func() { q.work(&worker[T]{make(chan run[T], 1)}, r) })
 	}
+	return out
 }
 
 // work runs items until there is nothing to do, or the queue is closed.
@@ -72,8 +83,6 @@ func (q *Queue[T]) swap(w *worker[T], r run[T], res Result) run[T] {
 		q.mu.Unlock()
 		return <-w.next
 	}
-	out := q.dispatch(now, nil) // one end can let several begin
-	q.mu.Unlock()
-	deliver(out)
+	q.handOut(now) // one end can let several begin
 	return next
 }
