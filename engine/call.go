@@ -70,6 +70,10 @@ type Outcome struct {
 	Phases Phases
 	// RetryAfter that the target asked for; 0: none.
 	RetryAfter time.Duration
+	// Batch names the call that the task was a member of, and BatchSize says of how many; the
+	// engine sets both. 0: it had a call of its own.
+	Batch     uint64
+	BatchSize int
 }
 
 // ErrorClasses are the words for how an attempt fails.

@@ -77,7 +77,7 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 		o.Phases.Wheel = max(0, members[i].queued.Sub(time.UnixMilli(members[i].from)))
 		o.Phases.Hold = a.Held
 		o.Phases.Queue += max(0, began.Sub(members[i].queued)-a.Held)
-		a.InBatch, a.BatchSize = b.ID, size
+		o.Batch, o.BatchSize = b.ID, size
 		r.End(a, began, o)
 	}
 	return out, size, len(b.Failures)

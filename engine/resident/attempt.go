@@ -21,17 +21,12 @@ type Attempt struct {
 	engine.Call
 	memory *Memory
 	task   *Task
-	was    engine.TaskStatus // before it was sent
 	Noted  engine.Position   // in the journal
-	// Held is for how long the task was held since the attempt before, and HeldBy by what for most of it.
-	Held   time.Duration
-	HeldBy string
-	Over   bool // the task is another's by now: nothing here may touch it
+	Held   time.Duration     // for how long the task was held since the attempt before
+	was    engine.TaskStatus // before it was sent
+	Over   bool              // the task is another's by now: nothing here may touch it
 	// Came is how its shard came: if the attempt may have been made before, that is why.
 	Came Came
-	// InBatch and BatchSize are of the batch that it is in, if it is in one.
-	InBatch   uint64
-	BatchSize int
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
@@ -162,6 +157,7 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	}
 	lv := t.timer
 	v, first := a.take(began, &out, now)
+	e = Ended{Counts: true, First: first && !out.Sent.IsZero(), At: now, Lateness: t.OwnLateness(), HeldBy: t.heldBy()}
 	t.held = 0
 	if t.past == wasUnended {
 		t.past = mayRepeat
@@ -177,7 +173,6 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 	} else {
 		freed = m.conclude(sh, t, v.Status, v.Reason, now)
 	}
-	e = Ended{Counts: true, First: first && !out.Sent.IsZero(), At: now, Lateness: t.OwnLateness()}
 	sh.mu.Unlock()
 	if freed != nil {
 		m.Enqueue([]*Task{freed})
@@ -200,7 +195,7 @@ func (a *Attempt) take(began time.Time, out *engine.Outcome, now int64) (v polic
 	}
 	t.Attempts = append(t.Attempts, engine.Attempt{
 		N: t.LastAttempt() + 1, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
-		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases, Batch: a.InBatch, BatchSize: a.BatchSize,
+		ErrorClass: out.ErrorClass, Response: out.Response, Phases: out.Phases, Batch: out.Batch, BatchSize: out.BatchSize,
 	})
 	return policy.AfterAttempt(t.timer.def, &t.Task, out, now, t.timer.ended(t.Generation)), first
 }
@@ -214,7 +209,7 @@ func (a *Attempt) left(began time.Time, out *engine.Outcome, now int64) Ended {
 	if v.Status.Final() {
 		t.Ended = now
 	}
-	return Ended{Counts: true, First: first, At: now, Lateness: t.OwnLateness(), Left: &t}
+	return Ended{Counts: true, First: first, At: now, Lateness: t.OwnLateness(), HeldBy: a.task.heldBy(), Left: &t}
 }
 
 // Ended is how an attempt counts.
@@ -223,6 +218,7 @@ type Ended struct {
 	First    bool // the first of its task, and it was sent
 	At       int64
 	Lateness time.Duration // of its task, without what held it
+	HeldBy   string        // what held the task for longest since the attempt before; "": nothing
 	// Left is its task as it stands since, if its shard was given away while the call was under
 	// way: see Memory.Learn.
 	Left *engine.Task
@@ -298,7 +294,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	if m.Intents != nil && t.row == noRow && lv.def.Delivery == engine.AtMostOnce {
 		t.row = rowStale
 	}
-	a = &Attempt{memory: m, task: t, was: t.Status, Held: t.held, HeldBy: t.heldBy(), Came: sh.came}
+	a = &Attempt{memory: m, task: t, was: t.Status, Held: t.held, Came: sh.came}
 	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.past != noPast, Gate: a}
 	if m.cfg.IsNode {
 		a.Call.Fence = sh.fence

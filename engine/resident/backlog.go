@@ -100,7 +100,7 @@ func (ls *Lanes) haveRowsUpTo(n flow.Name, upTo int64) bool {
 		q := l.queued.Load()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.spilled && min(l.next.NotBefore, l.lowest.NotBefore) <= upTo && (q == nil || q.IsUnder(n))
+		return l.spilled.Load() && min(l.next.NotBefore, l.lowest.NotBefore) <= upTo && (q == nil || q.IsUnder(n))
 	})
 }
 

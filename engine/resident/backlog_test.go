@@ -47,7 +47,8 @@ func TestABacklogIsShown(t *testing.T) {
 	b.Next()
 	b.Next()
 	l := m.Lanes.Of(1)
-	l.spilled, l.next.NotBefore = true, 10
+	l.next.NotBefore = 10
+	l.spilled.Store(true)
 	m.Lanes.spilled.Store(1)
 	shows(engine.BacklogSkip)
 	l.next.NotBefore = 11

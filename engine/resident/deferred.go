@@ -134,12 +134,12 @@ func (l *Lane) roomAhead() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.spilled:
+	case l.spilled.Load():
 		return 0
 	case !l.isGated(): // any more
 		return math.MaxInt
 	}
-	return heldMost - l.resident - int(l.ahead.Load())
+	return heldMost - int(l.resident.Load()) - int(l.ahead.Load())
 }
 
 // addFull leaves a one-shot whose due is past to a decision, which makes it a row, when the
@@ -227,7 +227,7 @@ func (ts *DeferredTurns) IsHurried() bool {
 	l := ts.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.isGated() || l.resident < heldMost-refillPage && l.room() > 0
+	return !l.isGated() || l.resident.Load() < heldMost-refillPage && l.room() > 0
 }
 
 // Done lets the watermark pass the seconds of which all are taken, and the order of a lane what was.

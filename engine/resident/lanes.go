@@ -52,19 +52,21 @@ const (
 
 // Lane is what one lane has in memory. Its Mu may be taken under that of a shard.
 type Lane struct {
-	ID   engine.Lane
-	all  *Lanes
-	mu   sync.Mutex // guards all below
-	dead bool       // forgotten: another may stand in its place
+	ID  engine.Lane
+	all *Lanes
 
+	// Each due looks at these, and takes no lock for it. Resident is how many unfinished tasks
+	// are in memory, or forgotten; spilled says that rows wait that are not, and is written under mu.
+	resident atomic.Int64
+	spilled  atomic.Bool
 	// queued is the lane of the queue in which its tasks wait, or one of them; nil: no timer of
-	// the lane came yet. Not guarded.
-	queued   atomic.Pointer[fair.Lane[*Task]]
-	ahead    atomic.Int64 // one-shots in the wheel that came while the lane was gated; not guarded
-	resident int          // unfinished tasks in memory
-	spilled  bool         // rows wait that are not in memory
-	rowsIn   engine.Set   // … of timers in these shards
-	formerIn engine.Set   // … and in these shards a former process, or another node, left rows
+	// the lane came yet.
+	queued atomic.Pointer[fair.Lane[*Task]]
+	ahead  atomic.Int64 // one-shots in the wheel that came while the lane was gated
+
+	mu       sync.Mutex // guards all below
+	rowsIn   engine.Set // rows wait of timers in these shards
+	formerIn engine.Set // … and in these shards a former process, or another node, left rows
 	// leaving are the tasks that wait for their row, and go then; while staying, they
 	// stay: refill has read all rows and is about to queue them.
 	leaving map[*Task]*fair.Mark[*Task]
@@ -126,102 +128,17 @@ func (ls *Lanes) ofRow(t *engine.Timer, o *engine.Owed) *Lane {
 	return ls.of(t)
 }
 
-// prune forgets the lanes that have nothing. Timers may still point to a dead one: see
-// live.memory. mu is held.
+// prune forgets the lanes that have nothing. Timers may still point to one of those: see
+// Lane.current. mu is held.
 func (ls *Lanes) prune() {
 	for id, l := range ls.byID {
 		l.mu.Lock()
-		if l.resident == 0 && !l.spilled && l.ahead.Load() == 0 {
-			l.dead = true
+		if !l.spilled.Load() && l.ahead.Load() == 0 && l.resident.CompareAndSwap(0, forgotten) {
 			delete(ls.byID, id)
 		}
 		l.mu.Unlock()
 	}
 	ls.pruneAt = 2 * len(ls.byID)
-}
-
-// enter counts a task that is in memory now.
-func (l *Lane) enter() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.resident++; l.resident == 1 {
-		l.all.used.Add(1)
-	}
-	l.all.Resident.Add(1)
-}
-
-// leave counts a task that has gone.
-func (l *Lane) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all.Resident.Add(-1)
-	if l.resident--; l.resident == 0 {
-		l.all.used.Add(-1)
-	}
-}
-
-// room is how many more tasks the lane may have in memory. mu is held.
-func (l *Lane) room() int {
-	free := l.all.limit - l.all.Resident.Load()
-	lanes := l.all.used.Load()
-	if l.resident == 0 { // this one is not among them yet
-		lanes++
-	}
-	share := max(l.all.limit/max(lanes, 1), min(leastShare, l.all.limit/16)) - int64(l.resident)
-	room := int(max(free, share))
-	if l.isGated() {
-		room = min(room, heldMost-l.resident)
-	}
-	return room
-}
-
-// isBehind reports whether a due of a timer in a shard waits behind the rows of the lane. If no row
-// is of a timer in the shard, the order of each timer does not need that; so the due goes on while
-// the lane has plenty of room and no gate. After a takeover only the shards that were taken have rows. mu is held.
-func (l *Lane) isBehind(shard int) bool {
-	return l.spilled && (l.rowsIn.Has(shard) || l.resident >= plenty || l.isGated())
-}
-
-// isFull reports whether the lane has no room for another task of a timer in a shard.
-func (l *Lane) isFull(shard int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.isBehind(shard) || l.room() <= 0
-}
-
-// isShut reports whether a timer that may fall behind does: the lane has no room, or refill has
-// not read all its rows yet. While it is about to queue what waits, a due waits in memory
-// with them: or of a lane with a due in each pass of refill there would be another row.
-func (l *Lane) isShut(shard int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.isBehind(shard) && !l.staying || l.room() <= 0
-}
-
-// takes reports whether the task of a due may wait in memory. If it may not, it leaves
-// when it has a row: its state must be Leaving.
-func (l *Lane) takes(t *Task) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	shard := t.Key.Timer.Shard()
-	if !l.isBehind(shard) && l.room() >= 0 {
-		return true
-	}
-	l.leaving[t] = l.markOf(t)
-	l.spill(engine.SetOf(shard))
-	return false
-}
-
-// admits reports whether a row at a place may come into memory. If it may not, refill
-// brings it when there is room.
-func (l *Lane) admits(at engine.Place) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.spilled && l.room() > 0 {
-		return true
-	}
-	l.joins(at)
-	return false
 }
 
 // left notes that a task that was to leave has left, is cancelled, or is queued.
@@ -259,7 +176,7 @@ func (l *Lane) WaitsIn(of engine.Set) {
 func (l *Lane) crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.spilled || l.room() < 0
+	return l.spilled.Load() || l.room() < 0
 }
 
 // joins notes a row that waits, and has refill read the lane. mu is held.
@@ -276,9 +193,10 @@ func (l *Lane) joins(at engine.Place) {
 // spill has refill read the lane, in which rows wait of timers in shards. mu is held.
 func (l *Lane) spill(of engine.Set) {
 	l.rowsIn = l.rowsIn.Union(of)
-	if !l.spilled {
+	if !l.spilled.Load() {
 		l.all.spilled.Add(1)
-		l.spilled, l.next = true, lastPlace
+		l.next = lastPlace
+		l.spilled.Store(true)
 		l.all.Turns.Add(l)
 	}
 }
@@ -314,8 +232,8 @@ func (l *Lane) Begin() (t Turn) {
 	t.UpTo = l.all.resuming.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.Room = min(refillTo-l.resident, l.room(), refillPage)
-	if l.isGated() && l.resident > heldMost-refillPage {
+	t.Room = min(refillTo-int(l.resident.Load()), l.room(), refillPage)
+	if l.isGated() && l.resident.Load() > heldMost-refillPage {
 		t.Room = 0 // a page at a time, not a row for each call that its gates let through
 	}
 	if t.Room <= 0 && l.lacksRows() {
@@ -392,7 +310,8 @@ func (m *Memory) unspill(l *Lane) bool {
 	if l.lowest != lastPlace {
 		return false
 	}
-	l.spilled, l.staying, l.rowsIn, l.formerIn = false, false, engine.Set{}, engine.Set{}
+	l.spilled.Store(false)
+	l.staying, l.rowsIn, l.formerIn = false, engine.Set{}, engine.Set{}
 	l.all.spilled.Add(-1)
 	return true
 }

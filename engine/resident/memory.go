@@ -113,21 +113,36 @@ const minute = int64(60_000)
 // shard is what this process knows of the timers that have
 // something in the wheel or under way. Everything else is in the tiers.
 type shard struct {
-	bodies   *Bodies
-	backlogs *Backlogs
-	mu       sync.Mutex // guards all below
+	bodies *Bodies
+	mu     sync.Mutex // guards all below; what each fire looks at comes first, in few lines of memory
 
 	timers map[engine.TimerID]*Timer
 	// tasks in memory: those not finished, and those finished and not settled.
-	tasks     Index
-	done      int   // how many of them are finished
-	doneBytes int64 // of their records
+	tasks Index
 	// order has the same tasks (and some that are out), oldest first: history
 	// goes through them twice a second.
-	order []*Task
+	order    []*Task
+	backlogs *Backlogs // not guarded
 	// latest is the latest due that a task in memory ever had: a timer that comes
 	// into the roster knows no better.
-	latest int64
+	latest    int64
+	watermark int64 // as settled
+	stay      stay
+	came      Came
+	unread    bool  // rows may wait that no lane knows of, from Own to Known
+	done      int   // how many tasks in memory are finished
+	doneBytes int64 // of their records
+	recovered int64 // up to when a start, or a gain of the shard, has decided what was due
+	// handed: what was due up to then waited at another node that gave the shard; it was not
+	// late for want of an owner.
+	handed int64
+	fence  uint64
+
+	settling int64 // the highest watermark that a settle may have set: its answer is still to come, or was lost
+	former   int64 // the watermark that the former process left: it ran until then at least
+	// repeats: what is owed that was due up to then may have been begun by a former life.
+	repeats int64
+	marked  int64 // when the watermark was last written (Unix ms)
 	// removed and changed are notes for reads, see Reads.
 	removed map[engine.Key]uint64
 	changed map[engine.TimerID]uint64
@@ -139,24 +154,9 @@ type shard struct {
 	// later than the watermark.
 	decided map[engine.TimerID]int64
 
-	watermark int64 // as settled
-	settling  int64 // the highest that a settle may have set: its answer is still to come, or was lost
-	former    int64 // the watermark that the former process left: it ran until then at least
-	fence     uint64
-	recovered int64 // up to when a start, or a gain of the shard, has decided what was due
-	// repeats: what is owed that was due up to then may have been begun by a former life.
-	repeats int64
-	came    Came
-	// handed: what was due up to then waited at another node that gave the shard; it was not
-	// late for want of an owner.
-	handed int64
-	marked int64 // when the watermark was last written (Unix ms)
-
-	stay   stay
 	left   chan struct{} // closed when the shard has left memory; of one that is ceding or closed
 	last   int64         // the watermark of a closed shard
 	opened uint64        // the note of when it came: what was read before is of a former stay
-	unread bool          // rows may wait that no lane knows of, from Own to Known
 }
 
 // cancelledDues are the records that cancel the dues in (after, to] that are not in memory

@@ -70,7 +70,7 @@ type told struct {
 
 // outside is from which instant on rows of the lane wait outside memory. mu is held.
 func (l *Lane) outside() int64 {
-	if !l.spilled {
+	if !l.spilled.Load() {
 		return fair.None
 	}
 	return min(l.next.NotBefore, l.lowest.NotBefore)
@@ -133,7 +133,7 @@ func (l *Lane) markOf(t *Task) *fair.Mark[*Task] {
 // unknown, or keeps order, and those that wait in memory have to wait for the rows. mu is held.
 func (l *Lane) lacksRows() bool {
 	q := l.queued.Load()
-	return l.resident < heldMost+refillPage && (q == nil || l.all.queue.Lacks(q))
+	return l.resident.Load() < heldMost+refillPage && (q == nil || l.all.queue.Lacks(q))
 }
 
 // IsGated reports whether the tasks of a timer go through gates, or may.

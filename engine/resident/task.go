@@ -158,7 +158,9 @@ func (sh *shard) attach(t *Task) {
 	if !t.forced {
 		t.Lane = lv.inMemory()
 	}
-	t.Lane.enter()
+	for !t.Lane.enter() {
+		t.Lane = t.Lane.current(t.lane())
+	}
 	lv.insert(t)
 	sh.backlogs.comes(t)
 }

@@ -150,16 +150,8 @@ func (lv *Timer) isShut() bool {
 
 // inMemory is the memory of the timer's lane. The mu of its shard is held.
 func (lv *Timer) inMemory() *Lane {
-	l := lv.laneMemory
-	l.mu.Lock()
-	dead := l.dead
-	l.mu.Unlock()
-	if dead {
-		l = l.all.Of(l.ID)
-		l.isIn(lv.lane)
-		lv.laneMemory = l
-	}
-	return l
+	lv.laneMemory = lv.laneMemory.current(lv.lane)
+	return lv.laneMemory
 }
 
 // behindAfter is how late (ms) the next due of a timer must be for its dues to be

@@ -88,7 +88,7 @@ func (ls *Lanes) storedAfter(id engine.Lane) (after engine.Place, ok bool) {
 	if after = l.next; l.lowest.Compare(after) < 0 {
 		after = l.lowest
 	}
-	return after, l.spilled
+	return after, l.spilled.Load()
 }
 
 // AtRow is the task of a row of a timer as it waits; nil if it does not, or if it came to the queue

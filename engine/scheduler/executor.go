@@ -135,7 +135,7 @@ func (e *Scheduler) end(a *resident.Attempt, began time.Time, out engine.Outcome
 	e.metrics.attempt(code)
 	e.tally.Attempt(a.Timer, ended, class == "", took)
 	if a.Held > 0 {
-		e.metrics.held(a.HeldBy, a.Held)
+		e.metrics.held(ended.HeldBy, a.Held)
 	}
 	if ended.First {
 		e.metrics.fired(ended.Lateness)
