@@ -51,6 +51,7 @@
 //	           resident/deferred.go  … or waits outside, where its lane is held and has enough in memory
 //	memory     engine/resident  the timers and tasks that are in memory, in 256 shards; state.go draws a task's way
 //	due        resident/add.go    wheel → tasks; each timer's next due back into the wheel
+//	           resident/room.go   how much of a lane may wait in memory
 //	           resident/lanes.go  what of a lane waits in memory; the rest are rows, see refill.go
 //	           resident/order.go  what of a key whose tasks go in order is due, and not in the queue
 //	           engine/fair    fair turns: limits per target and app, priority with ageing

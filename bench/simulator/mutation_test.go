@@ -145,7 +145,7 @@ var mutations = []mutation{
 		{"engine/fair/order.go", "if it.due() > g.marked() {", "if it.due() > None-1 {"},
 	}},
 	{"a lane takes more tasks into memory than it has room for", []replacement{
-		{"engine/resident/lanes.go", "if !l.isBehind(shard) && l.room() >= 0 {", "if !l.isBehind(shard) {"},
+		{"engine/resident/room.go", "if !l.isBehind(shard) && l.room() >= 0 {", "if !l.isBehind(shard) {"},
 	}},
 	{"bodies stay in memory whatever room there is", []replacement{
 		{"engine/resident/bodies.go", "if n := int64(h.Omitted); b.kept+n <= b.limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
