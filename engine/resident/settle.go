@@ -99,6 +99,10 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 	if sh.stay == closed { // CaptureLast takes what is left
 		return Captured{sh: sh, Needed: sh.needed(), Ahead: math.MaxUint64}
 	}
+	marks := last || now-sh.marked >= markEvery
+	if len(sh.order)+len(sh.paid) == 0 && !marks { // an idle process looks at each shard twice a second
+		return Captured{sh: sh, Needed: math.MaxUint64, Ahead: math.MaxUint64}
+	}
 	cut = m.Pins.since(cut)
 	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	for _, t := range sh.order {
@@ -119,7 +123,7 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 	c.pay(s)
 	c.Seen = len(sh.order)
 	c.Lines = len(c.owe) + len(c.done) + len(c.paid)
-	if c.w > sh.watermark && (c.Lines > 0 || now-sh.marked >= markEvery || last) {
+	if c.w > sh.watermark && (c.Lines > 0 || marks) {
 		s.Marks = append(s.Marks, engine.Mark{Shard: shard, Fence: sh.fence, W: c.w})
 		sh.settling = max(sh.settling, c.w)
 		c.Lines++

@@ -154,6 +154,9 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 		began := time.Now()
 		c := e.memory.Capture(i, upTo, now, last, s)
 		h.looked += time.Since(began)
+		if c.Seen == 0 && c.Lines == 0 {
+			continue // of an idle process all shards are so
+		}
 		seen, settled = seen+c.Seen, settled+c.Settled()
 		h.leaving = h.leaving || c.Leaving
 		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead)
