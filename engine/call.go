@@ -70,8 +70,8 @@ type Outcome struct {
 	Phases Phases
 	// RetryAfter that the target asked for; 0: none.
 	RetryAfter time.Duration
-	// Batch names the call that the task was a member of, and BatchSize says of how many; the
-	// engine sets both. 0: it had a call of its own.
+	// Batch identifies the call that several tasks shared, and BatchSize is how many did; the engine
+	// sets both. 0: the task had a call of its own.
 	Batch     uint64
 	BatchSize int
 }

@@ -68,8 +68,8 @@ var apart = map[string]time.Duration{"slack": time.Second, "feishu": 200 * time.
 // some (code 11232).
 const crowded = 20 * time.Second
 
-// spread is how long a message to a channel of a kind waits first: those of such a time are spread
-// over it.
+// spread is how long a message to a channel of a kind waits before it is sent: the messages to Feishu
+// of a crowded time are spread over as long.
 func spread(kind string, now time.Time) time.Duration {
 	if kind != "feishu" || now.Sub(now.Truncate(30*time.Minute)) >= crowded {
 		return 0

@@ -226,28 +226,34 @@ func (q *Queue[T]) Came(it *Item[T]) uint64 {
 // LaneName is the app, the target and the flow keys of a lane.
 type LaneName struct{ App, Target, Flow string }
 
-// LanesFor are the names of the lanes of an app with a flow key, but those of forced items.
-func (q *Queue[T]) LanesFor(app, key string) (ns []LaneName) {
+// LanesFor are the names of the lanes of an app with a flow key, except the lanes of forced items.
+// Several lanes may have one name.
+func (q *Queue[T]) LanesFor(app, key string) []LaneName {
 	_, ls, _ := q.lanesFor(app, key)
-	for _, l := range ls {
-		if !l.name.forced {
-			ns = append(ns, LaneName{l.name.app, l.name.target, l.name.flow})
-		}
-	}
-	return ns
+	return namesOf(ls)
 }
 
-// HeldBy are the names of the lanes that the gate of a name holds, but those of forced items. Several
-// lanes may have one name.
-func (q *Queue[T]) HeldBy(n flow.Name) (ns []LaneName) {
+// HeldBy are the names of the lanes that the gate of a name holds, as LanesFor tells them.
+func (q *Queue[T]) HeldBy(n flow.Name) []LaneName { return namesOf(q.heldBy(n)) }
+
+// heldBy copies pointers only: there may be 100,000 lanes, and calls wait for mu meanwhile.
+func (q *Queue[T]) heldBy(n flow.Name) []*Lane[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	g := q.gates[n]
 	if g == nil {
 		return nil
 	}
-	for i := range g.lanes.entries {
-		if l := g.lanes.entries[i].member; !l.name.forced {
+	ls := make([]*Lane[T], len(g.lanes.entries))
+	for i := range ls {
+		ls[i] = g.lanes.entries[i].member
+	}
+	return ls
+}
+
+func namesOf[T any](ls []*Lane[T]) (ns []LaneName) {
+	for _, l := range ls {
+		if !l.name.forced {
 			ns = append(ns, LaneName{l.name.app, l.name.target, l.name.flow})
 		}
 	}

@@ -33,7 +33,7 @@ type Want struct {
 	Name flow.Name
 	flow.Need
 	Closed time.Duration // answers have asked that the key be closed for so long
-	Slow   bool          // see flow.Limit.IsSlow: the owner answers later
+	Slow   bool          // see flow.Limit.IsSlow: the owner stores the calls before it answers
 }
 
 // share has the calls of a gate granted by the owner of its key, if its limit is of that

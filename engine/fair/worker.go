@@ -23,9 +23,10 @@ type handout[T any] struct {
 // keptIdle is how many workers are kept that have nothing to do.
 const keptIdle = 256
 
-// handOut has workers run what may run. mu is held, and given back: to wake an idle worker may
-// take a system call, and other workers would wait for it (bench/PROFILE.md, "Locks"). A few are
-// woken at a time, so that of many items the first runs before the last is looked at.
+// handOut has workers run all items that may run. The caller holds mu, and handOut unlocks it before
+// it wakes idle workers: a wake-up may take a system call, and other workers would wait for it
+// (bench/PROFILE.md, "Locks"). A few workers are woken at a time, so the first of many items runs before
+// the last one is picked.
 func (q *Queue[T]) handOut(now time.Duration) {
 	var few [8]handout[T]
 	for {
@@ -41,8 +42,8 @@ func (q *Queue[T]) handOut(now time.Duration) {
 	}
 }
 
-// dispatch starts workers for what may run, and appends to out what idle ones get
-// once mu, which is held, is given back, as many as out has room for.
+// dispatch picks items that may run: it starts workers for them, or appends to out what idle workers
+// get once mu is unlocked, until out is full. mu is held.
 func (q *Queue[T]) dispatch(now time.Duration, out []handout[T]) []handout[T] {
 	for len(out) < cap(out) {
 		r := q.pick(now)

@@ -55,8 +55,8 @@ type Lane struct {
 	ID  engine.Lane
 	all *Lanes
 
-	// Each due looks at these, and takes no lock for it. Resident is how many unfinished tasks
-	// are in memory, or forgotten; spilled says that rows wait that are not, and is written under mu.
+	// Each due reads these four without a lock. Resident is how many unfinished tasks are in memory,
+	// or forgotten. Spilled says that rows wait which are not in memory; it is written under mu.
 	resident atomic.Int64
 	spilled  atomic.Bool
 	// queued is the lane of the queue in which its tasks wait, or one of them; nil: no timer of

@@ -36,3 +36,31 @@ func TestPageOfATurn(t *testing.T) {
 		m.EndTurn(l, turn, make([]engine.Owed, turn.Rows), x.taken)
 	}
 }
+
+// A lane that was forgotten takes no task: a timer that points to it goes on in the lane that stands
+// in its place, and both ways there lead to the same one. A lane with a task is not forgotten.
+func TestForgottenLane(t *testing.T) {
+	queue := fair.New(fair.Config[*Task]{})
+	lanes := newLanes(1000, queue)
+	def := &engine.Timer{}
+	former := lanes.of(def)
+	sh := &shard{backlogs: &Backlogs{}, timers: map[engine.TimerID]*Timer{}}
+	lv := &Timer{def: def, lane: lanes.queueOf(def), laneMemory: former}
+	prune := func() {
+		lanes.mu.Lock()
+		defer lanes.mu.Unlock()
+		lanes.prune()
+	}
+	prune()
+	if former.enter() {
+		t.Error("a task has entered a forgotten lane")
+	}
+	task := sh.enlist(lv, engine.Key{Timer: 1, Due: 1}, engine.FromSchedule, noRow, 0)
+	prune()
+	if now := lanes.of(def); task.Lane != now || now == former || now.resident.Load() != 1 {
+		t.Errorf("the task is in lane %p with %d tasks, the forgotten one is %p", task.Lane, now.resident.Load(), former)
+	}
+	if used, resident := lanes.used.Load(), lanes.Resident.Load(); used != 1 || resident != 1 {
+		t.Errorf("%d lanes have %d tasks in memory, want 1 and 1", used, resident)
+	}
+}

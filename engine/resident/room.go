@@ -11,7 +11,8 @@ import (
 // its place.
 const forgotten = -1
 
-// enter counts a task that is in memory now, and reports whether it could: the lane is not forgotten.
+// enter counts a task that is in memory now. It reports false, and counts nothing, if the lane is
+// forgotten: see current.
 func (l *Lane) enter() bool {
 	for {
 		n := l.resident.Load()
@@ -45,7 +46,8 @@ func (l *Lane) leave() {
 	}
 }
 
-// isOpen reports whether a task more surely has room, and no row waits before it.
+// isOpen reports whether the lane certainly has room for one more task, and no rows that wait before
+// it. isOpen takes no lock, so that a due takes none in a lane without gates that is not spilled.
 func (l *Lane) isOpen() bool {
 	return !l.spilled.Load() && l.all.Resident.Load() < l.all.limit && !l.isGated()
 }

@@ -100,7 +100,7 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 		return Captured{sh: sh, Needed: sh.needed(), Ahead: math.MaxUint64}
 	}
 	marks := last || now-sh.marked >= markEvery
-	if len(sh.order)+len(sh.paid) == 0 && !marks { // an idle process looks at each shard twice a second
+	if len(sh.order)+len(sh.paid) == 0 && !marks { // so are all shards of an idle process, twice a second
 		return Captured{sh: sh, Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	}
 	cut = m.Pins.since(cut)

@@ -163,7 +163,7 @@ func TestDeferredOneShotsHaveTime(t *testing.T) {
 			if err := w.CountOverdue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if m := w.metric("xtimer_tasks_overdue"); m < n-100 { // but for a turn on its way to its rows
+			if m := w.metric("xtimer_tasks_overdue"); m < n-100 { // a turn of them may be on its way to its rows
 				t.Errorf("%v are overdue, of %d", m, n)
 			}
 		}
@@ -177,7 +177,7 @@ func TestDeferredOneShotsHaveTime(t *testing.T) {
 		if err := w.CountOverdue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The key tells of those that are not in memory, too, but for those on their way out.
+		// The key tells of those that are not in memory, except those on their way to their rows.
 		if s, oldest, ok := w.Gate(keyK); !ok || s.Waiting < n-n/10 || s.Waiting > n || oldest != due || s.Every != time.Second {
 			t.Errorf("%+v, the oldest since %d, want %d", s, oldest, due)
 		}

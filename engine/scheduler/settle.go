@@ -155,7 +155,7 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 		c := e.memory.Capture(i, upTo, now, last, s)
 		h.looked += time.Since(began)
 		if c.Seen == 0 && c.Lines == 0 {
-			continue // of an idle process all shards are so
+			continue // so are all shards of an idle process
 		}
 		seen, settled = seen+c.Seen, settled+c.Settled()
 		h.leaving = h.leaving || c.Leaving

@@ -121,7 +121,7 @@ func readBucket(v []byte) (x engine.Bucket, ok bool) {
 	return x, true
 }
 
-// PutBuckets stores buckets, but for those that stand under a greater fence. A damaged one is
+// PutBuckets stores buckets, except those that stand under a greater fence. A damaged one is
 // replaced.
 func (s *Store) PutBuckets(ctx context.Context, bs []engine.Bucket) error {
 	return s.do(ctx, len(bs), func(g *group) error {

@@ -7,7 +7,7 @@ import (
 	"xtimer/engine"
 )
 
-// PutBuckets stores buckets, but for those that stand under a greater fence.
+// PutBuckets stores buckets, except those that stand under a greater fence.
 func (c *Cold) PutBuckets(_ context.Context, bs []engine.Bucket) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

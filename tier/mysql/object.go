@@ -149,7 +149,7 @@ func (s *Store) Objects(ctx context.Context, yield func([]engine.Object) error) 
 	}
 }
 
-// PutBuckets stores buckets, but for those that stand under a greater fence: a transaction of
+// PutBuckets stores buckets, except those that stand under a greater fence: a transaction of
 // a life that has given a shard away may be late.
 func (s *Store) PutBuckets(ctx context.Context, bs []engine.Bucket) error {
 	return s.write(ctx, "store buckets", slotBuckets, func(t *transaction) error {

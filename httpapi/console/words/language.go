@@ -82,7 +82,7 @@ func (l Language) Word(word string) string {
 	return strings.ReplaceAll(word, "_", " ")
 }
 
-// Reason is a reason of a task. That of a task that is held is a word and a name, which stays as it is.
+// Reason translates the reason of a task. The reason of a held task is a word and a name; the name stays as it is.
 func (l Language) Reason(reason string) string {
 	word, name, held := strings.Cut(reason, " ")
 	if !held {
