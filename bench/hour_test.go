@@ -258,12 +258,12 @@ type bucket struct {
 	told   map[engine.TimerID]int64
 }
 
-func (b *bucket) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
+func (b *bucket) Load(ctx context.Context, of engine.Set, minute int64, yield func([]engine.Entry) error) error {
 	if minute != b.minute {
-		return b.Warm.Load(ctx, minute, yield)
+		return b.Warm.Load(ctx, of, minute, yield)
 	}
 	told := map[engine.TimerID]int64{}
-	err := b.Warm.Load(ctx, minute, func(es []engine.Entry) error {
+	err := b.Warm.Load(ctx, of, minute, func(es []engine.Entry) error {
 		for _, x := range es {
 			told[x.ID] = x.Due
 		}

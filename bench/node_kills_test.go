@@ -30,9 +30,11 @@ func TestNodeKills(t *testing.T) {
 	}
 	x := &killTrial{t: t, nodes: &nodes{t: t, calls: &calls{}}}
 	x.begin(200)
+	began := x.used(nil)
 	time.Sleep(quietFor)
 	quiet := x.lateness(x.from, time.Now(), nil)
 	t.Logf("without a kill: %s", percentiles(quiet))
+	x.idle = x.used(nil).since(began).times(afterKill.Seconds() / quietFor.Seconds())
 	burst := x.burst(5)
 	t.Logf("beside a burst of calls of another app: %s", percentiles(burst))
 	for i := range kills {
@@ -47,6 +49,7 @@ const (
 	callTakes = 20 * time.Millisecond
 	mirrored  = 50 * time.Millisecond // how old a result may be that is not mirrored
 	takenIn   = 3 * time.Second
+	afterKill = takenIn + time.Second
 )
 
 // killTrial is the nodes, and each call in the order in which they came.
@@ -54,6 +57,9 @@ type killTrial struct {
 	*nodes
 	t        *testing.T
 	receiver net.Addr
+	servers  [2]*servertest.Server // MariaDB and Redis
+	idle     processorTime         // without a kill, for as long as is looked at after a kill
+	costs    processorTime         // after all kills
 	mu       sync.Mutex
 	log      []killCall
 	died     []death
@@ -74,6 +80,35 @@ type death struct {
 	of map[int]bool
 }
 
+// processorTime is that of MariaDB, of Redis and of the nodes.
+type processorTime [3]time.Duration
+
+// used is the processor time so far, without that of a node that does not run.
+func (x *killTrial) used(dead *server) (p processorTime) {
+	p[0], p[1] = x.servers[0].CPU(), x.servers[1].CPU()
+	for _, n := range x.all {
+		if n != dead {
+			p[2] += n.cpu()
+		}
+	}
+	return p
+}
+
+func (p processorTime) since(o processorTime) processorTime {
+	return processorTime{p[0] - o[0], p[1] - o[1], p[2] - o[2]}
+}
+
+func (p processorTime) times(f float64) processorTime {
+	for i := range p {
+		p[i] = time.Duration(float64(p[i]) * f)
+	}
+	return p
+}
+
+func (p processorTime) String() string {
+	return fmt.Sprintf("MariaDB %.2f s, Redis %.2f s, nodes %.2f s", p[0].Seconds(), p[1].Seconds(), p[2].Seconds())
+}
+
 // begin starts three nodes, and makes so many timers, each of which is due 5 times a second.
 func (x *killTrial) begin(timers int) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +119,8 @@ func (x *killTrial) begin(timers int) {
 	srv := &fasthttp.Server{Handler: x.take, NoDefaultDate: true, NoDefaultServerHeader: true}
 	go srv.Serve(ln)
 	x.t.Cleanup(func() { srv.Shutdown() })
-	tiers := []string{"--mysql-dsn", servertest.MariaDB(x.t).DSN("xtimer"), "--redis-addr", servertest.Redis(x.t).Addr()}
+	x.servers = [2]*servertest.Server{servertest.MariaDB(x.t), servertest.Redis(x.t)}
+	tiers := []string{"--mysql-dsn", x.servers[0].DSN("xtimer"), "--redis-addr", x.servers[1].Addr()}
 	for i := range 3 {
 		args := append(signsAs(x.t, i), append(tiers, "--cluster", "--node", fmt.Sprint("node-", i))...)
 		x.all = append(x.all, &server{process: startProcess(x.t, args...), n: i})
@@ -168,10 +204,14 @@ func (x *killTrial) strike(n *server) {
 	for _, c := range x.since(time.Now().Add(-2 * killPace)) {
 		d.of[c.timer] = c.by == n.n
 	}
+	before := x.used(n)
 	d.at = time.Now()
 	n.kill()
 	x.died = append(x.died, d)
-	time.Sleep(takenIn + time.Second)
+	time.Sleep(afterKill)
+	for i, cost := range x.used(n).since(before) {
+		x.costs[i] += cost
+	}
 	n.start()
 	x.balance()
 	time.Sleep(time.Second)
@@ -225,6 +265,7 @@ func (x *killTrial) end(quiet []time.Duration) {
 	slices.Sort(before)
 	t.Logf("%d kills: the others called the timers of the dead node within %s", len(x.died), percentiles(firsts))
 	t.Logf("the calls of the others: without a kill %s; in the second before a kill %s; in the 3 s after a kill %s", percentiles(quiet), percentiles(before), percentiles(beside))
+	t.Logf("processor time in the %v after a kill: %v; without a kill, of all nodes: %v", afterKill, x.costs.times(1/float64(len(x.died))), x.idle)
 	t.Logf("called again by one kill: at most %d, in all %d of %d calls", slices.Max(repeats), sum(repeats), len(x.log))
 	if p50 := rank(firsts, .5); p50 > 2300*time.Millisecond {
 		t.Errorf("the median of the first calls is %v", round(p50))

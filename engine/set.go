@@ -46,6 +46,14 @@ func (s Set) Without(t Set) Set {
 	return s
 }
 
+// Both is the set of the shards that are in both.
+func (s Set) Both(t Set) Set {
+	for i := range s {
+		s[i] &= t[i]
+	}
+	return s
+}
+
 // All gives the shards of the set, in order.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {

@@ -320,13 +320,13 @@ type Warm interface {
 	// the same as adding it once, and of two dues of a timer in one minute the
 	// earlier stays.
 	Add(ctx context.Context, es []Entry) error
-	// Seal declares the minutes that begin in [from, to) complete: all entries that
-	// the cold tier had for them were added. Seal returns ErrGap if some of these
-	// entries were lost since; the caller must add them again.
-	Seal(ctx context.Context, from, to int64) error
-	// Load pages through the bucket of the minute that begins at minute (Unix
-	// ms): ErrGap when it was not sealed or is no longer what was sealed.
-	Load(ctx context.Context, minute int64, yield func([]Entry) error) error
+	// Seal declares the minutes that begin in [from, to) complete for the shards: all
+	// entries that the cold tier had for them were added. Seal returns ErrGap if some of
+	// these entries were lost since; the caller must add them again.
+	Seal(ctx context.Context, of Set, from, to int64) error
+	// Load pages through the entries of the shards in the minute that begins at minute (Unix
+	// ms): ErrGap when it was not sealed for all of them, or has lost what was sealed.
+	Load(ctx context.Context, of Set, minute int64, yield func([]Entry) error) error
 	// Update reports that the definition of a timer changed; nil means that the timer
 	// was deleted. After Update returns, the tier returns the new definition or none,
 	// even if its server is unreachable. An Add of entries that were read earlier does

@@ -112,15 +112,15 @@ func (w *warm) Add(ctx context.Context, es []engine.Entry) error {
 	return w.Warm.Add(ctx, es)
 }
 
-func (w *warm) Seal(ctx context.Context, from, to int64) error {
+func (w *warm) Seal(ctx context.Context, of engine.Set, from, to int64) error {
 	if err := w.away(); err != nil {
 		return err
 	}
-	return w.Warm.Seal(ctx, from, to)
+	return w.Warm.Seal(ctx, of, from, to)
 }
 
 // Load finds a gap where entries were lost, as a tier with a manifest does.
-func (w *warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
+func (w *warm) Load(ctx context.Context, of engine.Set, minute int64, yield func([]engine.Entry) error) error {
 	if err := w.away(); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (w *warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry
 	if lost != nil {
 		return engine.ErrGap
 	}
-	return w.Warm.Load(ctx, minute, yield)
+	return w.Warm.Load(ctx, of, minute, yield)
 }
 
 func (w *warm) Drop(ctx context.Context, before int64) error {

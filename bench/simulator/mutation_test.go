@@ -202,7 +202,7 @@ var mutations = []mutation{
 		{"engine/scheduler/gain.go", "if s.Clean {", "if s.Clean || true {"},
 	}},
 	{trustsWarm, []replacement{
-		{"engine/scheduler/gain.go", "		m.gaps.add(e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))\n", ""},
+		{"engine/scheduler/gain.go", "		m.gaps.add(g.of, e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))\n", ""},
 	}},
 	{mintsAnywhere, []replacement{
 		{"engine/change/create.go", "e.IDs.Next(now, own)", "e.IDs.Next(now, engine.AllShards)"},

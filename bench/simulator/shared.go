@@ -256,14 +256,14 @@ func (w *sharedWarm) Add(ctx context.Context, es []engine.Entry) error {
 	})
 }
 
-func (w *sharedWarm) Seal(ctx context.Context, from, to int64) error {
-	return w.do(ctx, func() error { return w.Warm.Seal(ctx, from, to) })
+func (w *sharedWarm) Seal(ctx context.Context, of engine.Set, from, to int64) error {
+	return w.do(ctx, func() error { return w.Warm.Seal(ctx, of, from, to) })
 }
 
-func (w *sharedWarm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
+func (w *sharedWarm) Load(ctx context.Context, of engine.Set, minute int64, yield func([]engine.Entry) error) error {
 	var pages [][]engine.Entry
 	err := w.do(ctx, func() error {
-		return w.Warm.Load(ctx, minute, func(es []engine.Entry) error {
+		return w.Warm.Load(ctx, of, minute, func(es []engine.Entry) error {
 			w.l.node.mu.Lock()
 			for i := range es {
 				es[i].Definition = w.definitions[es[i].ID]

@@ -97,12 +97,8 @@ func (r *Reader) comingEntries(ctx context.Context, from, end int64, app string)
 		}
 		return es, partial, nil
 	}
-	own := r.memory.Owned() // the tier may have the entries of other nodes
-	err = r.cfg.Warm.Load(ctx, from, func(page []engine.Entry) error {
+	err = r.cfg.Warm.Load(ctx, r.memory.Owned(), from, func(page []engine.Entry) error {
 		for _, x := range page {
-			if !own.Has(x.ID.Shard()) {
-				continue
-			}
 			if len(es) == maxComing {
 				return errEnough
 			}

@@ -15,11 +15,11 @@ type Minutes struct {
 	of [128]minuteCount // by minute modulo 128
 }
 
-// minuteCount is the count of one minute.
+// minuteCount is the count of one minute, by shard.
 type minuteCount struct {
 	minute int64 // due / minute
-	n      int64
-	anew   int64 // since the fill under way began
+	n      [engine.Shards]int32
+	anew   [engine.Shards]int32 // since the fill under way began
 }
 
 // slot is the count of a minute; that of another which was there is over. mu is held.
@@ -36,18 +36,21 @@ func (m *Minutes) Add(es []engine.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range es {
-		c := m.slot(es[i].Due / minute)
-		c.n++
-		c.anew++
+		c, shard := m.slot(es[i].Due/minute), es[i].ID.Shard()
+		c.n[shard]++
+		c.anew[shard]++
 	}
 }
 
-// Refill begins to count the minutes of [from, to) anew.
-func (m *Minutes) Refill(from, to int64) {
+// Refill begins to count what is due of shards in the minutes of [from, to) anew.
+func (m *Minutes) Refill(of engine.Set, from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for n := from / minute; n*minute < to; n++ {
-		m.slot(n).anew = 0
+		c := m.slot(n)
+		for shard := range of.All() {
+			c.anew[shard] = 0
+		}
 	}
 }
 
@@ -56,28 +59,32 @@ func (m *Minutes) Filled(es []engine.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range es {
-		m.slot(es[i].Due/minute).anew++
+		m.slot(es[i].Due / minute).anew[es[i].ID.Shard()]++
 	}
 }
 
 // Refilled ends what Refill began.
-func (m *Minutes) Refilled(from, to int64) {
+func (m *Minutes) Refilled(of engine.Set, from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for n := from / minute; n*minute < to; n++ {
 		c := m.slot(n)
-		c.n = c.anew
+		for shard := range of.All() {
+			c.n[shard] = c.anew[shard]
+		}
 	}
 }
 
-// Look tells the counts of the coming hour.
-func (m *Minutes) Look(now int64) (out [60]int64) {
+// Look tells what is due of shards in each minute of the coming hour.
+func (m *Minutes) Look(of engine.Set, now int64) (out [60]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range out {
 		n := now/minute + int64(i)
 		if c := &m.of[n%int64(len(m.of))]; c.minute == n {
-			out[i] = c.n
+			for shard := range of.All() {
+				out[i] += int64(c.n[shard])
+			}
 		}
 	}
 	return out

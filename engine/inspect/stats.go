@@ -46,7 +46,7 @@ func (r *Reader) Memory() (tasks, payload int64) {
 // Stats takes a look at everything.
 func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 	now := r.now()
-	s := Stats{Minute: r.LastMinute(), DueByMinute: r.cfg.Minutes.Look(now), Wheel: r.memory.Wheel.Len(), Warm: r.cfg.Warm.Len(), Journal: r.cfg.Journal.Len()}
+	s := Stats{Minute: r.LastMinute(), DueByMinute: r.cfg.Minutes.Look(r.memory.Owned(), now), Wheel: r.memory.Wheel.Len(), Warm: r.cfg.Warm.Len(), Journal: r.cfg.Journal.Len()}
 	s.Uptime = time.Duration(now-r.memory.StartedAt) * time.Millisecond
 	unsettled, _ := r.memory.Unsettled()
 	lowest, _ := r.memory.Watermarks()

@@ -138,7 +138,7 @@ func (e *Scheduler) addWarm(ctx context.Context, es []engine.Entry, own bool) {
 	}
 	if lost {
 		for i := range es {
-			e.migrator.distrust(es[i].Due)
+			e.migrator.distrust(es[i])
 		}
 	}
 	// The migrator may have loaded a minute since its horizon was looked at:

@@ -62,7 +62,7 @@ func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err
 		return 0, nil // in the wheel by now
 	}
 	of := e.memory.Owned() // first: the warm tier may not have the timers of a shard that is gained later
-	held, err := e.inWarmTier(ctx, at)
+	held, err := e.inWarmTier(ctx, of, at)
 	if errors.Is(err, engine.ErrGap) || e.migrator.gaps.has(at) {
 		return 0, nil // the migrator reads that minute from the cold tier
 	}
@@ -85,7 +85,7 @@ func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err
 			}
 		}
 		if len(lost) > 0 {
-			if lost, err = e.stillThere(ctx, lost, at); err != nil {
+			if lost, err = e.stillThere(ctx, of, lost, at); err != nil {
 				return err
 			}
 			missing += len(lost)
@@ -97,10 +97,10 @@ func (e *Scheduler) auditMinute(ctx context.Context, at int64) (missing int, err
 	return missing, err
 }
 
-// inWarmTier are the timers that the warm tier has in a minute.
-func (e *Scheduler) inWarmTier(ctx context.Context, at int64) (map[engine.TimerID]struct{}, error) {
+// inWarmTier are the timers of shards that the warm tier has in a minute.
+func (e *Scheduler) inWarmTier(ctx context.Context, of engine.Set, at int64) (map[engine.TimerID]struct{}, error) {
 	held := map[engine.TimerID]struct{}{}
-	err := e.cfg.Warm.Load(ctx, at, func(es []engine.Entry) error {
+	err := e.cfg.Warm.Load(ctx, of, at, func(es []engine.Entry) error {
 		for _, x := range es {
 			held[x.ID] = struct{}{}
 		}
@@ -131,7 +131,7 @@ func firstDue(c *engine.Candidate, from, to int64) (due int64, ok bool, err erro
 
 // stillThere looks again at what seems lost: a change or a create that was
 // under way during the first look is no violation.
-func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int64) ([]engine.Entry, error) {
+func (e *Scheduler) stillThere(ctx context.Context, of engine.Set, lost []engine.Entry, at int64) ([]engine.Entry, error) {
 	process.Sleep(ctx, time.Second)
 	ids := make([]engine.TimerID, len(lost))
 	for i := range lost {
@@ -141,7 +141,7 @@ func (e *Scheduler) stillThere(ctx context.Context, lost []engine.Entry, at int6
 	if err != nil {
 		return nil, err
 	}
-	held, err := e.inWarmTier(ctx, at)
+	held, err := e.inWarmTier(ctx, of, at)
 	if err != nil && !errors.Is(err, engine.ErrGap) {
 		return nil, err
 	}

@@ -73,8 +73,7 @@ type cedes struct {
 func (c *cedes) noted(of engine.Set) (left, unclean engine.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	none := engine.AllShards.Without(of)
-	return c.left.Without(none), c.unclean.Without(none)
+	return c.left.Both(of), c.unclean.Both(of)
 }
 
 func (c *cedes) note(left, unclean engine.Set) {

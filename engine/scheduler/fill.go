@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -58,25 +59,21 @@ func (m *migrator) fillTo(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		from, losses, ok := m.gaps.next(e.memory.Loaded.Load(), m.filled.Load())
+		g, ok := m.gaps.next(e.memory.Loaded.Load(), m.filled.Load())
 		if !ok {
 			break
 		}
-		to := from + minute
-		for to < min(from+slice, m.filled.Load()) && m.gaps.has(to) {
-			to += minute
-		}
-		if whole, err := m.fill(ctx, from, to); !whole {
+		whole, err := m.fill(ctx, g.of, g.from, g.to)
+		if m.gaps.mended(whole); !whole {
 			return err
 		}
-		m.gaps.mended(to, losses)
 	}
 	end := (e.now()+e.cfg.Window.Milliseconds())/minute*minute + minute
 	for m.filled.Load() < end {
 		from := max(m.filled.Load(), e.memory.Loaded.Load())
 		to := min(from+slice, end)
 		resident.Raise(&m.warmed, to)
-		if whole, err := m.fill(ctx, from, to); !whole {
+		if whole, err := m.fill(ctx, engine.AllShards, from, to); !whole {
 			return err
 		}
 		resident.Raise(&m.filled, to)
@@ -89,16 +86,18 @@ func (m *migrator) fillTo(ctx context.Context) error {
 	return nil
 }
 
-// fill puts what is due in [from, to) into its buckets and declares them whole.
+// fill puts what is due of the process's shards in [from, to) into its buckets, of those in a
+// set, and declares them whole.
 // What was filled before stays: only these minutes are filled again if it fails.
 // The error is not the warm tier's.
-func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err error) {
+func (m *migrator) fill(ctx context.Context, of engine.Set, from, to int64) (whole bool, err error) {
 	if err := m.keepAhead(ctx); err != nil {
 		return false, err
 	}
-	m.minutes.Refill(from, to)
+	of = m.e.memory.Owned().Both(of)
+	m.minutes.Refill(of, from, to)
 	in := newFilling(m.e, from, to)
-	err = m.e.cfg.Cold.Due(ctx, m.e.memory.Owned(), from-1, to-1, func(cs []engine.Candidate) error {
+	err = m.e.cfg.Cold.Due(ctx, of, from-1, to-1, func(cs []engine.Candidate) error {
 		if err := in.add(ctx, cs); err != nil {
 			return err
 		}
@@ -107,8 +106,8 @@ func (m *migrator) fill(ctx context.Context, from, to int64) (whole bool, err er
 	warm, cold := in.end()
 	failpoint.Hit("warm-rebuild")
 	if err = cmp.Or(err, cold); err == nil && warm == nil {
-		if warm = m.e.cfg.Warm.Seal(ctx, from, to); warm == nil {
-			m.minutes.Refilled(from, to)
+		if warm = m.e.cfg.Warm.Seal(ctx, of, from, to); warm == nil {
+			m.minutes.Refilled(of, from, to)
 			return true, nil
 		}
 	}
@@ -255,59 +254,77 @@ func (e *Scheduler) bound(t *engine.Timer, p *plan.Plan, was int64) (engine.Boun
 	return engine.Bound{ID: t.ID, Version: t.Version, Due: due}, due-was >= 60*minute
 }
 
-// gaps are the minutes whose buckets cannot be trusted: an entry could not be
-// added, or what was read was not what had been written. They are read from the
-// cold tier until they are filled anew.
+// gaps are the minutes whose buckets cannot be trusted, each for some shards: an entry could
+// not be added, what was read was not what had been written, or the shards were gained. The
+// minutes are read from the cold tier until they are filled anew for these shards.
 type gaps struct {
 	mu      sync.Mutex
-	minutes map[int64]uint64 // by due / minute: the number of the last loss
-	losses  uint64
+	lost    map[int64]engine.Set // by due / minute
+	mending gap                  // what is lost of it meanwhile is in lost again
+}
+
+// gap is the minutes of [from, to), lost for some shards.
+type gap struct {
+	of       engine.Set
+	from, to int64
 }
 
 // add notes a loss in each minute that begins in [from, to).
-func (g *gaps) add(from, to int64) {
+func (g *gaps) add(of engine.Set, from, to int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.losses++
-	for m := from / minute; m*minute < to; m++ {
-		g.minutes[m] = g.losses
+	g.lose(gap{of, from, to})
+}
+
+// lose is add; mu is held.
+func (g *gaps) lose(x gap) {
+	for m := x.from / minute; m*minute < x.to; m++ {
+		g.lost[m] = g.lost[m].Union(x.of)
 	}
 }
 
 func (g *gaps) has(at int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.minutes[at/minute] != 0
+	_, lost := g.lost[at/minute]
+	return lost || at >= g.mending.from && at < g.mending.to
 }
 
-// next is the first minute in [from, to) that has a gap, and the number of
-// losses so far.
-func (g *gaps) next(from, to int64) (at int64, losses uint64, ok bool) {
+// next begins to fill the first gap in [from, to), of minutes that are lost for the same
+// shards. What is before is over.
+func (g *gaps) next(from, to int64) (x gap, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	maps.DeleteFunc(g.lost, func(m int64, _ engine.Set) bool { return m < from/minute })
 	for m := from / minute; m*minute < to; m++ {
-		if g.minutes[m] != 0 {
-			return m * minute, g.losses, true
+		of, lost := g.lost[m]
+		if lost && !ok {
+			x, ok = gap{of: of, from: m * minute, to: m * minute}, true
+		}
+		if ok && (!lost || of != x.of || x.to-x.from == slice) {
+			break
+		}
+		if ok {
+			x.to += minute
+			delete(g.lost, m)
 		}
 	}
-	return 0, g.losses, false
+	g.mending = x
+	return x, ok
 }
 
-// mended forgets the losses up to a number, of what lies before to: those that came
-// later stay, also those before from, which had none when the mending began.
-func (g *gaps) mended(to int64, losses uint64) {
+// mended ends what next began. If the gap is not whole, it is lost as before.
+func (g *gaps) mended(whole bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for m, n := range g.minutes {
-		if m*minute < to && n <= losses {
-			delete(g.minutes, m)
-		}
+	if !whole {
+		g.lose(g.mending)
 	}
+	g.mending = gap{}
 }
 
-// distrust notes that the warm tier does not have what is due at the instant, and
-// wakes who mends it.
-func (m *migrator) distrust(due int64) {
-	m.gaps.add(due, due+1)
+// distrust notes that the warm tier does not have an entry, and wakes who mends it.
+func (m *migrator) distrust(x engine.Entry) {
+	m.gaps.add(engine.SetOf(x.ID.Shard()), x.Due, x.Due+1)
 	m.wake()
 }

@@ -18,11 +18,11 @@ func (m *mortalWarm) Open(ctx context.Context) error {
 	return m.Warm.Open(ctx)
 }
 
-func (m *mortalWarm) Seal(ctx context.Context, from, to int64) error {
+func (m *mortalWarm) Seal(ctx context.Context, of engine.Set, from, to int64) error {
 	if err := m.w.warmFault.get()("Seal"); err != nil {
 		return err
 	}
-	return m.Warm.Seal(ctx, from, to)
+	return m.Warm.Seal(ctx, of, from, to)
 }
 
 func (m *mortalWarm) Drop(ctx context.Context, before int64) error {

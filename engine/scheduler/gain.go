@@ -30,7 +30,7 @@ import (
 //	                          each has the mirrors of the lives that did not give their shards
 //	              busy        the rows of tasks under way come into memory before anything fires
 //	              loaded      what is due in (now, Loaded) comes into the wheel
-//	              distrusted  the minutes of the warm tier from Loaded on, until they are filled anew
+//	              distrusted  the minutes of the warm tier from Loaded on, until the shards are filled anew
 //	              owned       the shards are this process's
 //	              known       the lanes know which rows wait; until then the dues of a queue fall behind
 //	              rows        what is owed and may be tried before resumed comes into memory
@@ -154,7 +154,7 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 				return fmt.Errorf("cannot load what is due next: %w", err)
 			}
 		}
-		m.gaps.add(e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))
+		m.gaps.add(g.of, e.memory.Loaded.Load(), max(m.filled.Load(), m.warmed.Load()))
 		e.memory.Gain(g.of)
 		g.done = gainOwned
 	}

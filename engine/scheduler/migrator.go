@@ -165,7 +165,7 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 	if to-from <= minute && m.trusted(from) {
 		var admitting error
 		elsewhere := m.e.cedes.wereElsewhere()
-		err := m.e.cfg.Warm.Load(ctx, from/minute*minute, func(es []engine.Entry) error {
+		err := m.e.cfg.Warm.Load(ctx, m.e.memory.Owned(), from/minute*minute, func(es []engine.Entry) error {
 			distrust(es, elsewhere)
 			admitting = m.admit(ctx, es, from, read)
 			return admitting
@@ -175,7 +175,7 @@ func (m *migrator) load(ctx context.Context, from, to int64) error {
 			return err
 		case errors.Is(err, engine.ErrGap):
 			m.e.log.Warn("the warm tier has lost what it held; it is filled anew", "minute", time.UnixMilli(from).UTC())
-			m.gaps.add(from, m.filled.Load())
+			m.gaps.add(engine.AllShards, from, m.filled.Load())
 		default:
 			m.lose(err)
 		}

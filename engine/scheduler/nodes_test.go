@@ -117,17 +117,20 @@ func (n *node) calls(l *life, c *call) {
 }
 
 // owns is how many shards the node holds by the table.
-func (n *node) owns() (shards int) {
+func (n *node) owns() (shards int) { return n.has().Len() }
+
+// has is these shards.
+func (n *node) has() (of engine.Set) {
 	seen, err := n.table.Look(context.Background(), 0)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	for i := range seen.Shards {
 		if seen.Shards[i].Holder == n.life.Load() {
-			shards++
+			of = of.Union(engine.SetOf(i))
 		}
 	}
-	return shards
+	return of
 }
 
 // mortalMembers is the table as one life sees it.

@@ -47,6 +47,7 @@ type world struct {
 	// lost are warm entries that Load does not find, and warmFault an error of it.
 	lost      map[engine.TimerID]bool
 	warmFault hook[func(op string) error]
+	puts      hook[func(es []engine.Entry)]                           // into the warm tier
 	keeps     bool                                                    // the warm tier keeps definitions
 	garbled   hook[func(id engine.TimerID, definition []byte) []byte] // what the cold tier has of a definition
 	unread    map[engine.TimerID]bool                                 // timers that were garbled: what they did not call is missing
@@ -184,6 +185,7 @@ func newWorld(t *testing.T, cold *memory.Cold) *world {
 	w.before.set(func(string, any) error { return nil })
 	w.after.set(func(string, any) {})
 	w.warmFault.set(func(string) error { return nil })
+	w.puts.set(func([]engine.Entry) {})
 	w.garbled.set(func(_ engine.TimerID, definition []byte) []byte { return definition })
 	return w
 }
@@ -835,14 +837,15 @@ func (m *mortalWarm) Add(ctx context.Context, es []engine.Entry) (err error) {
 		m.keep(e.ID, e.Definition)
 	}
 	m.w.mu.Unlock()
+	m.w.puts.get()(es)
 	return m.Warm.Add(ctx, es)
 }
 
-func (m *mortalWarm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
+func (m *mortalWarm) Load(ctx context.Context, of engine.Set, minute int64, yield func([]engine.Entry) error) error {
 	if err := m.w.warmFault.get()("Load"); err != nil {
 		return err
 	}
-	return m.Warm.Load(ctx, minute, func(es []engine.Entry) error {
+	return m.Warm.Load(ctx, of, minute, func(es []engine.Entry) error {
 		m.w.mu.Lock()
 		es = slices.DeleteFunc(es, func(e engine.Entry) bool { return m.w.lost[e.ID] })
 		for i := range es {

@@ -32,8 +32,8 @@ type Warm struct {
 type bucket struct {
 	chunks []*chunk
 	n      int
-	sealed bool
-	tidy   bool // sorted by id, each id once
+	sealed engine.Set // the shards for which it is whole
+	tidy   bool       // sorted by id, each id once
 }
 
 type chunk struct {
@@ -63,29 +63,32 @@ func (w *Warm) Add(_ context.Context, es []engine.Entry) error {
 	return nil
 }
 
-// Seal declares minutes whole.
-func (w *Warm) Seal(_ context.Context, from, to int64) error {
+// Seal declares minutes whole for the shards.
+func (w *Warm) Seal(_ context.Context, of engine.Set, from, to int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for m := (from + minuteMs - 1) / minuteMs; m*minuteMs < to; m++ {
 		b := w.bucket(m)
-		b.sealed = true
+		b.sealed = b.sealed.Union(of)
 		w.clean(b)
 	}
 	return nil
 }
 
-// Load pages through the bucket of a minute in the order of ids.
-func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
+// Load pages through the entries of the shards in a minute in the order of ids.
+func (w *Warm) Load(ctx context.Context, of engine.Set, minute int64, yield func([]engine.Entry) error) error {
 	w.mu.Lock()
 	b := w.minutes[minute/minuteMs]
-	if b == nil || !b.sealed {
+	if b == nil || of.Without(b.sealed) != (engine.Set{}) {
 		w.mu.Unlock()
 		return engine.ErrGap
 	}
 	w.clean(b)
 	es := b.entries(minute / minuteMs * minuteMs)
 	w.mu.Unlock()
+	if of != engine.AllShards {
+		es = slices.DeleteFunc(es, func(e engine.Entry) bool { return !of.Has(e.ID.Shard()) })
+	}
 	for len(es) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -10,12 +10,12 @@ import (
 )
 
 // Add puts entries into their buckets, and their definitions beside them, once
-// an hour and timer. After an error the minutes of the entries are gaps.
+// an hour and timer. After an error the minutes of the entries are gaps, in their shards.
 func (w *Warm) Add(ctx context.Context, es []engine.Entry) error {
 	err := w.add(ctx, es)
 	if err != nil {
 		for _, e := range es {
-			w.unseal(e.Due / minuteMs)
+			w.unseal(e.ID.Shard(), e.Due/minuteMs)
 		}
 	}
 	return err

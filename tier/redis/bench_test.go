@@ -32,7 +32,7 @@ func BenchmarkHour(b *testing.B) {
 				for i := 0; i < n; i += page {
 					must(b, w.Add(b.Context(), es[i:i+page]))
 				}
-				must(b, w.Seal(b.Context(), m0, m0+3_600_000))
+				must(b, w.Seal(b.Context(), engine.AllShards, m0, m0+3_600_000))
 				b.ReportMetric(time.Since(began).Seconds(), "s/add")
 				b.ReportMetric(cpuSeconds(s)-cpu, "cpu-s/add")
 				for _, line := range strings.Split(s.Do("INFO memory"), "\n") {
@@ -43,7 +43,7 @@ func BenchmarkHour(b *testing.B) {
 				began, cpu = time.Now(), cpuSeconds(s)
 				got := 0
 				for m := range int64(60) {
-					must(b, w.Load(b.Context(), m0+m*minute, func(es []engine.Entry) error { got += len(es); return nil }))
+					must(b, w.Load(b.Context(), engine.AllShards, m0+m*minute, func(es []engine.Entry) error { got += len(es); return nil }))
 				}
 				b.ReportMetric(time.Since(began).Seconds(), "s/load")
 				b.ReportMetric(cpuSeconds(s)-cpu, "cpu-s/load")

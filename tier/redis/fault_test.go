@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -78,6 +79,33 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// What is lost of one shard is a gap in that shard alone, and to fill that again is enough.
+func TestLossOfOneShard(t *testing.T) {
+	s := servertest.Redis(t)
+	w, c := open(t, s.Addr()), dial(t, s.Addr())
+	es := entries(2000, 0, 1)
+	fill(t, w, es, 0, 2)
+	one := engine.SetOf(es[0].ID.Shard())
+	others := engine.AllShards.Without(one)
+	must(t, c.Del(t.Context(), w.shards[es[0].ID.Shard()].bucketKey(m0/minute, 0)).Err())
+	isGap(t, w, 0)
+	must(t, w.Load(t.Context(), others, m0, func([]engine.Entry) error { return nil }))
+	if err := w.Load(t.Context(), one, m0, func([]engine.Entry) error { return nil }); !errors.Is(err, engine.ErrGap) {
+		t.Errorf("what was lost: %v", err)
+	}
+	whole(t, w, 1, es, true)
+	must(t, w.Add(t.Context(), slices.DeleteFunc(slices.Clone(es), func(x engine.Entry) bool { return !one.Has(x.ID.Shard()) })))
+	must(t, w.Seal(t.Context(), one, m0, m0+minute))
+	whole(t, w, 0, es, true)
+
+	// Another process has the shard meanwhile: that is no loss to who asks for the others.
+	must(t, open(t, s.Addr()).Add(t.Context(), es[:1]))
+	must(t, w.Load(t.Context(), others, m0, func([]engine.Entry) error { return nil }))
+	must(t, w.Load(t.Context(), others, m0+minute, func([]engine.Entry) error { return nil }))
+	isGap(t, w, 0)
+	isGap(t, w, 1)
+}
+
 // A loss that a write finds, not a read.
 func TestLossFoundByAdd(t *testing.T) {
 	s := servertest.Redis(t)
@@ -97,7 +125,7 @@ func TestLossFoundByAdd(t *testing.T) {
 	must(t, w.Add(t.Context(), entries(500, 2)))
 	s.Do("FLUSHALL")
 	must(t, w.Add(t.Context(), entries(1000, 2)[500:]))
-	if err := w.Seal(t.Context(), m0+2*minute, m0+3*minute); !errors.Is(err, engine.ErrGap) {
+	if err := w.Seal(t.Context(), engine.AllShards, m0+2*minute, m0+3*minute); !errors.Is(err, engine.ErrGap) {
 		t.Fatalf("Seal: %v", err)
 	}
 	isGap(t, w, 2)
@@ -313,7 +341,7 @@ func TestOutages(t *testing.T) {
 			}
 			w.Update(t.Context(), 1, nil)
 			w.Update(t.Context(), 2, definition(2, 2))
-			must(t, w.Seal(t.Context(), m0+3*minute, m0+4*minute))
+			must(t, w.Seal(t.Context(), engine.AllShards, m0+3*minute, m0+4*minute))
 			if err := build(t, p.Addr()).openSoon(t); !errors.Is(err, engine.ErrUnavailable) {
 				t.Errorf("Open: %v", err)
 			}
@@ -421,7 +449,7 @@ func TestFullRedis(t *testing.T) {
 					}
 					continue
 				}
-				_ = w.Seal(t.Context(), m0+m*minute, m0+(m+1)*minute)
+				_ = w.Seal(t.Context(), engine.AllShards, m0+m*minute, m0+(m+1)*minute)
 			}
 			gaps := 0
 			for m := range int64(20) {
@@ -477,7 +505,7 @@ func TestFlushesMeanwhile(t *testing.T) {
 		es := append([]engine.Entry(nil), truth...)
 		mu.Unlock()
 		must(t, w.Add(t.Context(), es))
-		if err := w.Seal(t.Context(), m0, m0+3*minute); err != nil {
+		if err := w.Seal(t.Context(), engine.AllShards, m0, m0+3*minute); err != nil {
 			return false
 		}
 		for m := range int64(3) {

@@ -19,10 +19,14 @@ const (
 	pageSize      = 1024
 )
 
-// Load pages through the buckets of a minute, each held against what was put
+// Load pages through the buckets of shards in a minute, each held against what was put
 // there before any of it is told. While some shards are told the next are read.
-func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry) error) error {
+func (w *Warm) Load(ctx context.Context, of engine.Set, minute int64, yield func([]engine.Entry) error) error {
 	m := minute / minuteMs
+	var shards []*shard
+	for n := range of.All() {
+		shards = append(shards, w.shards[n])
+	}
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -30,7 +34,7 @@ func (w *Warm) Load(ctx context.Context, minute int64, yield func([]engine.Entry
 	groups := make(chan group)
 	reading.Go(func() {
 		defer close(groups)
-		for shards := w.shards[:]; len(shards) > 0; {
+		for len(shards) > 0 {
 			n := together(m, shards)
 			var g group
 			g.es, g.err = w.read(ctx, m, shards[:n])
@@ -97,7 +101,7 @@ func (w *Warm) read(ctx context.Context, m int64, shards []*shard) ([]engine.Ent
 		defer sh.mu.Unlock()
 	}
 	// Now, for what another's write finds lost meanwhile has no buckets here either.
-	if !w.isSealed(m) {
+	if !w.isSealed(m, shards) {
 		return nil, engine.ErrGap
 	}
 	if err := w.outage.refusal(); err != nil {

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -14,10 +15,10 @@ const (
 	slack    = 15 * time.Minute
 )
 
-// Seal declares minutes whole. ErrGap when something was lost that was added
-// since the last Seal: it may be a part of what is declared, so it has to be
+// Seal declares minutes whole for the shards. ErrGap when something was lost that was
+// added since the last Seal: it may be a part of what is declared, so it has to be
 // filled again.
-func (w *Warm) Seal(_ context.Context, from, to int64) error {
+func (w *Warm) Seal(_ context.Context, of engine.Set, from, to int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seals++
@@ -26,15 +27,17 @@ func (w *Warm) Seal(_ context.Context, from, to int64) error {
 		return fmt.Errorf("what was just added was lost: %w", engine.ErrGap)
 	}
 	for m := (from + minuteMs - 1) / minuteMs; m*minuteMs < to; m++ {
-		w.sealed[m] = true
+		w.sealed[m] = w.sealed[m].Union(of)
 	}
 	return nil
 }
 
-func (w *Warm) isSealed(m int64) bool {
+// isSealed reports whether a minute is whole for all of the shards.
+func (w *Warm) isSealed(m int64, shards []*shard) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sealed[m]
+	of := w.sealed[m]
+	return !slices.ContainsFunc(shards, func(sh *shard) bool { return !of.Has(sh.n) })
 }
 
 // sealCount is how often something was sealed.
@@ -44,11 +47,11 @@ func (w *Warm) sealCount() int {
 	return w.seals
 }
 
-// unseal notes that a minute is not whole any more.
-func (w *Warm) unseal(m int64) {
+// unseal notes that a minute of a shard is not whole any more.
+func (w *Warm) unseal(shard int, m int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.sealed, m)
+	w.sealed[m] = w.sealed[m].Without(engine.SetOf(shard))
 }
 
 // loseMinute forgets the buckets of a minute: they are not what they should be.
@@ -63,7 +66,7 @@ func (w *Warm) loseMinute(sh *shard, m int64) {
 	w.entries.Add(-n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.sealed, m)
+	w.sealed[m] = w.sealed[m].Without(engine.SetOf(sh.n))
 	if n > 0 && b.seals == w.seals {
 		w.torn = true
 	}

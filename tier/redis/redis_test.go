@@ -80,7 +80,7 @@ func entries(n int, minutes ...int64) (es []engine.Entry) {
 func told(t testing.TB, w *Warm, m int64) (map[engine.TimerID]engine.Entry, error) {
 	t.Helper()
 	got := map[engine.TimerID]engine.Entry{}
-	err := w.Load(t.Context(), m0+m*minute, func(es []engine.Entry) error {
+	err := w.Load(t.Context(), engine.AllShards, m0+m*minute, func(es []engine.Entry) error {
 		for _, e := range es {
 			if _, ok := got[e.ID]; ok {
 				t.Fatalf("timer %d was told twice", e.ID)
@@ -97,7 +97,7 @@ func fill(t testing.TB, w *Warm, es []engine.Entry, from, to int64) {
 	t.Helper()
 	for range 5 {
 		must(t, w.Add(t.Context(), es))
-		err := w.Seal(t.Context(), m0+from*minute, m0+to*minute)
+		err := w.Seal(t.Context(), engine.AllShards, m0+from*minute, m0+to*minute)
 		if err == nil {
 			return
 		}

@@ -63,12 +63,12 @@ type Warm struct {
 	entries atomic.Int64
 	outage  outage
 
-	mu     sync.Mutex     // taken after a shard's
-	sealed map[int64]bool // by due / minuteMs; guarded by mu, as all that follows
-	seals  int            // calls of Seal
-	torn   bool           // something was lost that was added since the last of them
-	lost   int            // shards that were lost, ever
-	told   time.Time      // when that was logged last
+	mu     sync.Mutex           // taken after a shard's
+	sealed map[int64]engine.Set // by due / minuteMs: the shards for which it is whole; guarded by mu, as all that follows
+	seals  int                  // calls of Seal
+	torn   bool                 // something was lost that was added since the last of them
+	lost   int                  // shards that were lost, ever
+	told   time.Time            // when that was logged last
 }
 
 // patience of a call. An answer takes a millisecond, a bulk one some twenty; half
@@ -81,7 +81,7 @@ func New(cfg Config) (*Warm, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Warm{log: cfg.Log, options: o, patience: patience, sealed: map[int64]bool{}}
+	w := &Warm{log: cfg.Log, options: o, patience: patience, sealed: map[int64]engine.Set{}}
 	run := rand.Text()
 	for i := range w.shards {
 		w.shards[i] = newShard(i, run)

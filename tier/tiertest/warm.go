@@ -22,6 +22,7 @@ func Warm(t *testing.T, make func(t *testing.T) engine.Warm) {
 		{"a minute that is not sealed is a gap", warmGap},
 		{"adding twice is adding once, and the earlier due stays", warmTwice},
 		{"a minute takes more after it was sealed", warmAfterSeal},
+		{"a minute is whole for the shards that it was sealed for", warmShards},
 		{"dropped minutes are gone", warmDrops},
 		{"a large minute is told in pages, each entry once", warmPages},
 		{"a dense minute of one shard is whole", warmDense},
@@ -63,14 +64,14 @@ func (w *warm) add(es ...engine.Entry) {
 
 func (w *warm) seal(from, to int64) {
 	w.Helper()
-	w.ok(w.Seal(w.Context(), from, to))
+	w.ok(w.Seal(w.Context(), engine.AllShards, from, to))
 }
 
 // entries is what the minute holds, by timer.
 func (w *warm) entries(m int64) map[engine.TimerID]engine.Entry {
 	w.Helper()
 	got := map[engine.TimerID]engine.Entry{}
-	w.ok(w.Load(w.Context(), m, func(es []engine.Entry) error {
+	w.ok(w.Load(w.Context(), engine.AllShards, m, func(es []engine.Entry) error {
 		for _, e := range es {
 			if _, ok := got[e.ID]; ok {
 				w.Fatalf("timer %d was told twice", e.ID)
@@ -115,7 +116,7 @@ func (w *warm) tells(m int64, id engine.TimerID, version uint32) {
 
 func (w *warm) gap(m int64) {
 	w.Helper()
-	if err := w.Load(w.Context(), m, func([]engine.Entry) error { return nil }); !errors.Is(err, engine.ErrGap) {
+	if err := w.Load(w.Context(), engine.AllShards, m, func([]engine.Entry) error { return nil }); !errors.Is(err, engine.ErrGap) {
 		w.Fatalf("the minute %d: %v", m, err)
 	}
 }
@@ -180,6 +181,45 @@ func warmAfterSeal(w *warm) {
 	w.want(m0, map[engine.TimerID]int64{1: m0 + 4, 3: m0 + 4})
 }
 
+func warmShards(w *warm) {
+	one := engine.TimerID(1)
+	other := one + 1
+	for other.Shard() == one.Shard() {
+		other++
+	}
+	w.add(engine.Entry{ID: one, Due: m0}, engine.Entry{ID: other, Due: m0})
+	seal := func(ids ...engine.TimerID) {
+		w.Helper()
+		for _, id := range ids {
+			w.ok(w.Seal(w.Context(), engine.SetOf(id.Shard()), m0, m0+minute))
+		}
+	}
+	want := func(of engine.Set, want error, ids ...engine.TimerID) {
+		w.Helper()
+		var got []engine.TimerID
+		err := w.Load(w.Context(), of, m0, func(es []engine.Entry) error {
+			for _, e := range es {
+				got = append(got, e.ID)
+			}
+			return nil
+		})
+		if slices.Sort(got); !errors.Is(err, want) || want == nil && !slices.Equal(got, ids) {
+			w.Fatalf("of %d shards: %v, %v, want %v, %v", of.Len(), got, err, ids, want)
+		}
+	}
+	seal(one)
+	want(engine.SetOf(one.Shard()), nil, one)
+	want(engine.SetOf(other.Shard()), engine.ErrGap)
+	want(engine.AllShards, engine.ErrGap)
+	seal(other)
+	want(engine.SetOf(one.Shard(), other.Shard()), nil, one, other)
+	want(engine.SetOf(one.Shard()), nil, one)
+	want(engine.AllShards, engine.ErrGap)
+	w.seal(m0, m0+minute)
+	want(engine.AllShards, nil, one, other)
+	want(engine.Set{}, nil)
+}
+
 func warmDrops(w *warm) {
 	for i := range int64(5) {
 		w.add(engine.Entry{ID: 1, Due: m0 + i*minute})
@@ -210,7 +250,7 @@ func warmPages(w *warm) {
 	w.want(m0, want)
 	stop := errors.New("stop")
 	pages := 0
-	err := w.Load(w.Context(), m0, func([]engine.Entry) error { pages++; return stop })
+	err := w.Load(w.Context(), engine.AllShards, m0, func([]engine.Entry) error { pages++; return stop })
 	if !errors.Is(err, stop) || pages != 1 {
 		w.Fatalf("%v after %d pages", err, pages)
 	}

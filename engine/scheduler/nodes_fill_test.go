@@ -1,0 +1,128 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// A node that gains shards fills the warm tier for those alone: shards of a node that died, and
+// of one that had them from this node, changed timers and died. The minutes are whole then, also
+// if the node gains while it fills all of the hour: what is due is called.
+func TestGainFillsItsShards(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		from := w.now()
+		names := map[string][]int64{} // what each is due
+		until := from/60_000*60_000 + 25*60_000
+		var gone engine.TimerID
+		for i := range 40 {
+			name := fmt.Sprint("minutely-", i)
+			id := ws[i%2].make(timer(name, cron(fmt.Sprint(i, " * * * * *"))))
+			if names[name] = grid(from, until, 60_000, int64(i)*1000); i == 0 {
+				gone = id // node a's
+			}
+		}
+		time.Sleep(time.Minute)
+		var mu sync.Mutex
+		var put []engine.Entry
+		b.puts.set(func(es []engine.Entry) {
+			mu.Lock()
+			put = append(put, es...)
+			mu.Unlock()
+		})
+		// taken holds what was put since against the shards that b gains when a dies.
+		taken := func() {
+			mu.Lock()
+			put = nil
+			mu.Unlock()
+			owned := b.node.has()
+			a.kill()
+			time.Sleep(8 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			per := map[int64]int{}
+			for _, x := range put {
+				if owned.Has(x.ID.Shard()) {
+					t.Errorf("timer %d was put into the warm tier, in a shard that was the node's before", x.ID)
+				}
+				per[x.Due/60_000]++
+			}
+			if n := per[w.now()/60_000+10]; n < 10 || len(per) < 55 {
+				t.Errorf("what a gain put: %d timers in a minute, of %d minutes", n, len(per))
+			}
+		}
+		taken()
+
+		var loads atomic.Int64
+		b.warmFault.set(func(op string) error {
+			if op == "Load" {
+				loads.Add(1)
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		if loads.Load() == 0 {
+			t.Error("the minutes are read from the cold tier still")
+		}
+		a.start()
+		time.Sleep(10 * time.Second)
+		if n := a.node.owns(); n != 128 {
+			t.Errorf("the node that came back owns %d shards", n)
+		}
+		onOwner(t, ws, func(n *world) error { _, err := n.Delete(t.Context(), gone, 0); return err })
+		names["minutely-0"] = grid(from, w.now(), 60_000, 0)
+		names["new"] = []int64{from/60_000*60_000 + 20*60_000 + 30_500}
+		a.make(timer("new", at(names["new"][0])))
+		taken()
+
+		a.start()
+		time.Sleep(10 * time.Second)
+		var lost, slow atomic.Bool
+		b.warmFault.set(func(op string) error {
+			switch {
+			case op == "Load" && lost.CompareAndSwap(true, false):
+				slow.Store(true)
+				return engine.ErrGap
+			case op == "Add" && slow.Load():
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		})
+		lost.Store(true)
+		time.Sleep(time.Minute)
+		time.Sleep(time.Duration(60_000-w.now()%60_000+4000) * time.Millisecond)
+		if !slow.Load() {
+			t.Error("the hour is not filled anew")
+		}
+		a.kill()
+		time.Sleep(time.Until(time.UnixMilli(until)))
+		for name, want := range names {
+			seen := map[int64]bool{}
+			var got []int64
+			for _, c := range ofAll(ws, name) {
+				if late := c.at - c.key.Due; late < 0 || late > 5000 {
+					t.Errorf("%s, due %s, was called %d ms late", name, stamp(c.key.Due), late)
+				}
+				if !seen[c.key.Due] {
+					seen[c.key.Due], got = true, append(got, c.key.Due)
+				}
+			}
+			slices.Sort(got)
+			if diff := difference(got, want); diff != "" {
+				t.Errorf("%s was called for %d dues, want %d: %s", name, len(got), len(want), diff)
+			}
+		}
+		b.settle()
+	})
+}
