@@ -68,7 +68,7 @@ func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
 		switch {
 		case ms <= now:
 			return 0
-		case ms == engine.MaxDue:
+		case ms > int64(flow.Never/time.Millisecond): // in 2262 a Duration since 1970 ends
 			return flow.Never
 		}
 		return at + time.Duration(ms-now)*time.Millisecond
