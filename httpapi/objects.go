@@ -27,6 +27,8 @@ type objects struct {
 	name func(b []byte, k engine.ObjectKey) []byte
 	// decode reads a request's body as what is stored.
 	decode func(s *Server, k engine.ObjectKey, body []byte) ([]byte, error)
+	// keep is what a body that is put keeps of the object that stands then; nil: nothing.
+	keep func(stands *engine.Object, body []byte) ([]byte, error)
 	// same reports whether two bodies say the same; nil: if they are equal.
 	same func(s *Server, k engine.ObjectKey) func(a, b []byte) bool
 	// members appends the members of an answer, after those that every object has.
@@ -115,7 +117,7 @@ func (k *objects) put(s *Server, r *request) (reply, error) {
 	if err := problem.Together(errMatch, errNew, errDry); err != nil {
 		return reply{}, err
 	}
-	w := object.Write{Key: key, When: match.ofObject(create), Dry: dry}
+	w := object.Write{Key: key, When: match.ofObject(create), Dry: dry, Keep: k.keep}
 	if w.Body, err = k.decode(s, key, body); err != nil {
 		return reply{}, err
 	}
@@ -245,17 +247,15 @@ func (k *objects) append(s *Server, b []byte, o *engine.Object, g gates) []byte 
 // flowObjects are the limits of flow keys. A key that somebody only paused has one, too.
 var flowObjects = &objects{
 	kind: limit.FlowKind, thing: "flow", path: "flows", plural: "flows",
-	decode: decodeFlow, members: (*Server).appendFlow, stands: true,
+	decode: decodeFlow, keep: limit.Keep, members: (*Server).appendFlow, stands: true,
 }
 
-func decodeFlow(s *Server, k engine.ObjectKey, body []byte) ([]byte, error) {
-	x, err := limit.Read(s.e.Objects().Get(k)) // a pause stays
+func decodeFlow(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
+	l, err := wire.DecodeLimit(body)
 	if err != nil {
 		return nil, err
 	}
-	if x.Limit, err = wire.DecodeLimit(body); err != nil {
-		return nil, err
-	}
+	x := limit.Object{Limit: l}
 	return x.Body(), nil
 }
 

@@ -34,7 +34,7 @@ var targetObjects = &objects{
 	name: func(b []byte, k engine.ObjectKey) []byte {
 		return wire.TextMember(b, "target", limit.NameOf(k).Key)
 	},
-	decode: decodeFlow, members: (*Server).appendFlow, stands: true,
+	decode: decodeFlow, keep: limit.Keep, members: (*Server).appendFlow, stands: true,
 }
 
 func targetRoutes() []route {

@@ -63,6 +63,20 @@ func (x *Object) Body() []byte {
 }
 
 // rule is the rule of an object: now is the instant (Unix ms) that is at in the time of rules.
+// Keep is the body of an object that stands, with the limit of another body: a pause stays when the limit changes.
+func Keep(stands *engine.Object, body []byte) ([]byte, error) {
+	x, err := Read(stands)
+	if err != nil {
+		return nil, err
+	}
+	next, err := Read(&engine.Object{Body: body})
+	if err != nil {
+		return nil, err
+	}
+	x.Limit = next.Limit
+	return x.Body(), nil
+}
+
 func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
 	until := func(ms int64) time.Duration {
 		switch {

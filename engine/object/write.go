@@ -30,6 +30,8 @@ type Write struct {
 	Key  engine.ObjectKey
 	Body []byte
 	When Precondition // may be nil
+	// Keep, if set, returns the body with what it keeps of what stands when the write is made; nil: nothing does.
+	Keep func(stands *engine.Object, body []byte) ([]byte, error)
 	// Same reports whether two bodies say the same; nil: bytes.Equal.
 	Same func(a, b []byte) bool
 	Dry  bool // judge it, and store nothing
@@ -66,10 +68,17 @@ func (s *Set) Write(ctx context.Context, w Write) (Result, *engine.Object, error
 
 // put replaces what stands.
 func (s *Set) put(ctx context.Context, w *Write, stands *engine.Object) (Result, *engine.Object, error) {
-	if stands != nil && w.Same(stands.Body, w.Body) {
+	body := w.Body
+	if w.Keep != nil {
+		var err error
+		if body, err = w.Keep(stands, body); err != nil {
+			return "", nil, err
+		}
+	}
+	if stands != nil && w.Same(stands.Body, body) {
 		return Unchanged, stands, nil
 	}
-	p, result := s.next(ctx, w.Key, w.Body, stands), Created
+	p, result := s.next(ctx, w.Key, body, stands), Created
 	if stands != nil {
 		result = Updated
 	} else if !s.kind(w.Key).Uncounted && s.count(w.Key.App) >= MaxOfApp {
