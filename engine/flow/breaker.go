@@ -8,7 +8,8 @@ import "time"
 //	                               ▲                                 │
 //	                               └────── bad: twice as long ───────┘
 type breaker struct {
-	outcomes []outcome // the last Of, a ring
+	of       int
+	outcomes []outcome // the last of so many, a ring; 100,000 keys may have a breaker, most of them with few calls
 	next     int
 	until    time.Duration // it is open until then; 0: it is closed
 	open     time.Duration // for how long it was opened last

@@ -270,3 +270,25 @@ func TestTheLongestMatchWins(t *testing.T) {
 		t.Errorf("after a delete: %+v", got)
 	}
 }
+
+// 100,000 keys of a pattern may have a breaker that looks at 1,000 outcomes, most of them with few calls: a key
+// costs memory for the outcomes that it has.
+func TestABreakerOfFewCallsIsSmall(t *testing.T) {
+	var g Gate
+	g.Set(&Limit{Breaker: Breaker{Share: 1, Of: 1000, Within: time.Hour, Open: time.Second, MaxOpen: time.Minute}}, 0)
+	for range 10 {
+		g.Give(g.Take(0, false), Ended{Made: true, Bad: true}, 0)
+	}
+	if n := cap(g.breaker.outcomes); n > 20 {
+		t.Errorf("there is room for %d outcomes after 10 calls", n)
+	}
+	for range 990 {
+		if by, _ := g.Ask(0, false); by != ByNone {
+			t.Fatalf("the call is held by %v after fewer than 1,000 outcomes", by)
+		}
+		g.Give(g.Take(0, false), Ended{Made: true, Bad: true}, 0)
+	}
+	if by, _ := g.Ask(0, false); by != ByBreaker {
+		t.Error("the breaker is closed after 1,000 bad outcomes")
+	}
+}

@@ -63,8 +63,8 @@ func (g *Gate) Set(l *Limit, now time.Duration) {
 	switch {
 	case l.Breaker.Of == 0:
 		g.breaker = nil
-	case g.breaker == nil || cap(g.breaker.outcomes) < l.Breaker.Of || len(g.breaker.outcomes) > l.Breaker.Of:
-		g.breaker = &breaker{outcomes: make([]outcome, 0, l.Breaker.Of)}
+	case g.breaker == nil || g.breaker.of != l.Breaker.Of:
+		g.breaker = &breaker{of: l.Breaker.Of}
 	}
 }
 
