@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,7 +237,37 @@ func TestAResumeIsTold(t *testing.T) {
 	all.Add(nodes.Gate{Resuming: "skip"})
 	all.Add(nodes.Gate{})
 	g := gates{of: map[engine.ObjectKey]nodes.Gate{k: all}}
-	if got := string(g.append([]byte(`{"a":1`), k)); got != `{"a":1,"resuming":"skip"` {
+	if got := string(g.append([]byte(`{"a":1`), &engine.Object{ObjectKey: k})); got != `{"a":1,"resuming":"skip"` {
 		t.Error(got)
 	}
+}
+
+// A response closes a key: the key says until when, resume ends that.
+func TestResponsesCloseAKey(t *testing.T) {
+	var calls atomic.Int64
+	n := serve(t, newEngine(t, func(c *engine.Call) engine.Outcome {
+		calls.Add(1)
+		o := answers(429)(c)
+		o.RetryAfter = 100 * time.Second
+		return o
+	}, nil), ServerConfig{})
+	const one = "/v1/apps/shop/flows/k"
+	n.do("PUT", one, `{"rate":1000,"cooldown":true}`).want(201)
+	create := func(name string) {
+		n.do("POST", "/v1/timers", `{"app":"shop","name":"`+name+`","flow":["k"],"schedule":{"delay":"1ms"},"callback":{"url":"http://127.0.0.1:9/"}}`).want(201)
+	}
+	create("first")
+	until(t, func() bool { return calls.Load() == 1 && n.do("GET", one, "").get("cooldown_until") != nil })
+	create("second")
+	until(t, func() bool { return n.do("GET", one, "").get("waiting") == 1.0 })
+	a := n.do("GET", one, "").want(200)
+	if at, err := time.Parse(time.RFC3339, a.str("cooldown_until")); err != nil || at.Before(time.Now().Add(80*time.Second)) || at.After(time.Now().Add(101*time.Second)) {
+		t.Errorf("%v in %s", err, a.body)
+	}
+	n.do("PUT", one, `{"rate":100,"cooldown":true}`).want(200)
+	if a := n.do("GET", one, ""); calls.Load() != 1 || a.get("cooldown_until") == nil {
+		t.Errorf("%d calls after another limit: %s", calls.Load(), a.body)
+	}
+	n.do("POST", one+"/resume", "").want(200)
+	until(t, func() bool { return calls.Load() == 2 })
 }

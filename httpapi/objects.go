@@ -235,7 +235,7 @@ func (k *objects) append(s *Server, b []byte, o *engine.Object, g gates) []byte 
 	} else {
 		b = wire.TextMember(wire.TextMember(b, "app", o.App), "name", o.Name)
 	}
-	b = g.append(k.members(s, b, o), o.ObjectKey)
+	b = g.append(k.members(s, b, o), o)
 	b = wire.IntMember(b, "version", int64(o.Version))
 	b = wire.TimeMember(b, "updated_at", o.UpdatedAt)
 	if o.UpdatedBy != "" {
@@ -271,7 +271,7 @@ func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
 	return s.appendPause(b, &x, o)
 }
 
-// appendPause appends the members of a pause and a cooldown.
+// appendPause appends the members of a pause.
 func (s *Server) appendPause(b []byte, x *limit.Object, o *engine.Object) []byte {
 	now, _ := s.e.Now()
 	if p := x.Paused(o, now); p != nil {
@@ -286,9 +286,6 @@ func (s *Server) appendPause(b []byte, x *limit.Object, o *engine.Object) []byte
 		if p.By != "" {
 			b = wire.TextMember(b, "paused_by", p.By)
 		}
-	}
-	if x.CooldownUntil > now {
-		b = wire.TimeMember(b, "cooldown_until", x.CooldownUntil)
 	}
 	return b
 }

@@ -95,6 +95,7 @@ func (s *Server) gates(keys []engine.ObjectKey) []nodes.Gate {
 	for i, k := range keys {
 		g, oldest, used := s.e.Gate(limit.NameOf(k))
 		all[i] = nodes.Gate{Used: used, Waiting: g.Waiting, InFlight: g.InFlight, Oldest: oldest, Breaker: g.Breaker, Every: g.Every, Resuming: s.e.Resuming(limit.NameOf(k))}
+		all[i].Closed = g.Closed.Milliseconds()
 		if g.Next != flow.Never {
 			all[i].Next = g.Next.Milliseconds()
 		}
@@ -103,8 +104,18 @@ func (s *Server) gates(keys []engine.ObjectKey) []nodes.Gate {
 }
 
 // append appends how an object stands.
-func (g *gates) append(b []byte, k engine.ObjectKey) []byte {
-	x := g.of[k]
+func (g *gates) append(b []byte, o *engine.Object) []byte {
+	x, stands := g.of[o.ObjectKey]
+	if !stands {
+		return b
+	}
+	closed := x.Closed
+	if said, err := limit.Read(o); err == nil {
+		closed = max(closed, said.CooldownUntil)
+	}
+	if closed > g.now {
+		b = wire.TimeMember(b, "cooldown_until", closed)
+	}
 	if x.Resuming != "" {
 		b = wire.TextMember(b, "resuming", x.Resuming)
 	}

@@ -87,7 +87,7 @@ func New[T any](cfg Config[T]) *Asker[T] {
 	return &Asker[T]{
 		cfg: cfg, wake: make(chan struct{}, 1), lines: map[lineKey]*line{},
 		owner: NewOwner(OwnerConfig{
-			Life: cfg.Life, Owns: cfg.Owns, Seen: cfg.Seen, Limit: cfg.Queue.Limit, Now: cfg.Queue.Now,
+			Life: cfg.Life, Owns: cfg.Owns, Seen: cfg.Seen, Rule: cfg.Queue.Rule, Now: cfg.Queue.Now,
 			Store: cfg.Store, Clock: cfg.Clock, Log: cfg.Log,
 		}),
 	}

@@ -14,7 +14,8 @@ type book struct {
 	takers map[uint64]*taker // by their lives
 	turn   *uint64           // of the owner
 	last   uint64            // the turn of the last call
-	closed time.Duration     // until when answers have asked that the key be closed
+	closed time.Duration     // until when answers have asked that the key be closed, since …
+	opened int64             // … somebody has ended that, see flow.Rule
 	// Of a slow key: what is stored counts in slots; or it was read, and will.
 	known bool
 	read  *flow.Kept

@@ -18,8 +18,8 @@ type OwnerConfig struct {
 	Owns func(shard int) (fence uint64, ok bool)
 	// Seen is what the life has last seen of the nodes; nil: nothing yet.
 	Seen func() *engine.Membership
-	// Limit is the limit of a key that the rules of this node say; nil: none.
-	Limit func(flow.Name) *flow.Limit
+	// Rule is what the rules of this node say of a key.
+	Rule  func(flow.Name) flow.Rule
 	Now   func() time.Duration
 	Store Store
 	// Clock is between which instants (Unix ms) a clock is now that all owners have; false: it is
@@ -153,7 +153,7 @@ func (o *Owner) placed(x *owned, l *flow.Limit, now time.Duration) bool {
 
 // answer grants what a life asks for.
 func (o *Owner) answer(ctx context.Context, q *ask) answer {
-	if slices.ContainsFunc(q.Keys, func(k keyAsk) bool { return o.cfg.Limit(k.name()).IsSlow() }) {
+	if slices.ContainsFunc(q.Keys, func(k keyAsk) bool { return o.cfg.Rule(k.name()).Limit.IsSlow() }) {
 		return o.answerSlow(ctx, q)
 	}
 	o.mu.Lock()
@@ -207,10 +207,14 @@ func (o *Owner) book(n flow.Name, now time.Duration) (*book, *flow.Limit) {
 		b = &book{fence: x.fence, turn: &o.turn, takers: map[uint64]*taker{}}
 		o.books[n] = b
 	}
-	l := o.cfg.Limit(n)
+	r := o.cfg.Rule(n)
+	l := r.Limit
 	if !l.IsShared() {
 		l = &flow.Limit{}
 	}
 	b.set(l, x.since, now)
+	if r.Opened > b.opened {
+		b.opened, b.closed = r.Opened, 0
+	}
 	return b, l
 }

@@ -56,6 +56,7 @@ type item struct {
 	took  time.Duration
 	again int           // how often it is called once more …
 	after time.Duration // … so much later
+	close time.Duration // for how long its response asks that the key be closed
 }
 
 func withNodes(t *testing.T, n int, f func(t *testing.T, x *among)) {
@@ -188,7 +189,7 @@ func (n *node) run(it *item) fair.Result {
 			n.queue.Push(&it.Item)
 		})
 	}
-	return fair.Result{Ended: fair.Answered, Took: it.took}
+	return fair.Result{Ended: fair.Answered, Took: it.took, Close: it.close}
 }
 
 // set puts a limit into force at all nodes.

@@ -155,8 +155,8 @@ func (q *Queue[T]) gate(n flow.Name, now time.Duration) *gate[T] {
 		q.share(g, now)
 	}
 	g.Pause(rule.Paused)
-	if rule.Cooldown != g.rule.Cooldown {
-		g.Cool(rule.Cooldown)
+	if g.Cool(rule.Cooldown); rule.Opened > g.rule.Opened {
+		q.open(g, now)
 	}
 	g.rule = rule
 	q.admit(g, now)

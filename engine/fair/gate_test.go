@@ -496,3 +496,36 @@ func TestOpenBreakersAreCounted(t *testing.T) {
 		}
 	})
 }
+
+// For how long a response has closed a key counts as long as its limit does, and until somebody opens the key; a
+// pause, a cooldown of the rule and another limit do not change that.
+func TestACooldownEnds(t *testing.T) {
+	k := flowName("a", "k")
+	limit := func(cooldown bool) *flow.Limit {
+		return &flow.Limit{Rate: 1000, Per: time.Second, Burst: 1, Cooldown: cooldown}
+	}
+	for _, rule := range []*flow.Rule{{Limit: limit(true), Opened: 1}, {Limit: limit(false)}, {Paused: 1}, nil} {
+		byHand(t, 100, 100, 100, func(q *hand) {
+			q.SetRule(k, &flow.Rule{Limit: limit(true)})
+			q.push(q.keyed("a", "t", "k", 5))
+			q.look()[0].done <- Result{Ended: Answered, Close: 3 * time.Minute}
+			q.push(q.keyed("a", "t", "k", 5))
+			calls := func(d time.Duration) int { return len(q.within(d, (*call).end)) }
+			n := calls(time.Second)
+			q.SetRule(k, &flow.Rule{Limit: limit(true), Cooldown: q.Now() + time.Second})
+			n += calls(2 * time.Second)
+			q.SetRule(k, &flow.Rule{Limit: limit(true), Paused: q.Now() + time.Second})
+			n += calls(2 * time.Second)
+			q.SetRule(k, &flow.Rule{Limit: &flow.Limit{Rate: 2000, Per: time.Second, Burst: 1, Cooldown: true}})
+			n += calls(time.Second)
+			if s, _ := q.Gate(k); n != 0 || s.Closed < 2*time.Minute {
+				t.Errorf("%d calls while a response has closed the key; closed until %v", n, s.Closed)
+			}
+			q.SetRule(k, rule)
+			n = calls(time.Second)
+			if s, _ := q.Gate(k); n != 1 || s.Closed != 0 {
+				t.Errorf("%d calls under %+v; closed until %v", n, rule, s.Closed)
+			}
+		})
+	}
+}

@@ -119,6 +119,15 @@ func (q *Queue[T]) gave(g *gate[T], closes, now time.Duration) {
 	}
 }
 
+// open opens a gate that responses have asked to be closed. mu is held.
+func (q *Queue[T]) open(g *gate[T], now time.Duration) {
+	if g.Open(now); g.asks != nil {
+		if g.asks.closed, g.asks.again = 0, 0; !g.lanes.empty() {
+			q.want(g, now)
+		}
+	}
+}
+
 // askAt has a gate in Wants from an instant on. mu is held.
 func (q *Queue[T]) askAt(g *gate[T], at time.Duration) {
 	if a := g.asks; a.place >= 0 && time.Duration(q.wants.entries[a.place].order) <= at {
@@ -210,6 +219,9 @@ func (q *Queue[T]) Grant(w *Want, a *flow.Granted, sent time.Duration) {
 	}
 	g.Grant(a, sent, now)
 	x.told, x.again, x.unused = w.Holds+a.Places, now+a.Again, w.Unused
+	if at := g.Hears(); now < at {
+		x.again = min(x.again, at) // the owner may not know yet that the key is open
+	}
 	q.admit(g, now)
 	q.handOut(now)
 	q.mu.Lock()
@@ -254,9 +266,9 @@ func (q *Queue[T]) HasTold(of func(flow.Name) bool) bool {
 	return true
 }
 
-// Limit is the limit of a name that the rules say; nil: there is none.
-func (q *Queue[T]) Limit(n flow.Name) *flow.Limit {
+// Rule is what the rules say of a name.
+func (q *Queue[T]) Rule(n flow.Name) flow.Rule {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.rules.Match(n).Limit
+	return q.rules.Match(n)
 }

@@ -35,7 +35,9 @@ type Gate struct {
 	calls    int           // places taken
 	opens    time.Duration // after a start: no call before
 	paused   time.Duration // no call before; 0: it is not paused
-	cooldown time.Duration // likewise
+	cooldown time.Duration // likewise, as the rule says
+	closed   time.Duration // likewise, as responses have asked
+	hears    time.Duration // from then on counts what the owner of the key has heard of responses
 	grants   *Grants       // of the owner of the key, among several nodes; nil: bucket and limit count
 }
 
@@ -50,6 +52,9 @@ type Pass struct {
 func (g *Gate) Set(l *Limit, now time.Duration) {
 	same := l.hasRateOf(g.limit)
 	g.limit = l
+	if l == nil || !l.Cooldown {
+		g.closed = 0
+	}
 	if l == nil {
 		g.bucket, g.breaker, g.grants = Bucket{}, nil, nil
 		return
@@ -81,7 +86,7 @@ func (g *Gate) Limit() *Limit { return g.limit }
 
 // IsIdle reports whether the gate knows nothing that a new one would not.
 func (g *Gate) IsIdle(now time.Duration) bool {
-	return g.calls == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && g.cooldown <= now && (g.breaker == nil || g.breaker.until == 0)
+	return g.calls == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && max(g.cooldown, g.closed) <= now && (g.breaker == nil || g.breaker.until == 0)
 }
 
 // Ask reports whether a call may be made: by is what holds it, and at when to ask again.
@@ -106,8 +111,8 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 	if next := g.next(now, keeps); next > now {
 		return ByFlow, next
 	}
-	if now < g.cooldown {
-		return ByCooldown, g.cooldown
+	if until := max(g.cooldown, g.closed); now < until {
+		return ByCooldown, until
 	}
 	if at, ok := g.breaker.ask(now); !ok {
 		return ByBreaker, at
@@ -180,7 +185,7 @@ func (g *Gate) Give(p Pass, e Ended, now time.Duration) {
 	if l != nil {
 		g.breaker.give(&l.Breaker, p.trial, e.Made, e.Bad, now)
 		if l.Cooldown && e.Close > 0 {
-			g.cooldown = max(g.cooldown, now+min(e.Close, MaxCooldown))
+			g.closed = max(g.closed, now+min(e.Close, MaxCooldown))
 		}
 	}
 	if !e.Keeps {
@@ -213,13 +218,21 @@ func (g *Gate) Pause(until time.Duration) { g.paused = until }
 // Cool closes the gate until an instant; 0 opens it.
 func (g *Gate) Cool(until time.Duration) { g.cooldown = until }
 
+// Open opens a gate that responses have asked to be closed. What the owner of the key says of them does not count
+// before all nodes know that.
+func (g *Gate) Open(now time.Duration) { g.closed, g.hears = 0, now+2*time.Second }
+
+// Hears is from when on what the owner of the key says counts, see Open.
+func (g *Gate) Hears() time.Duration { return g.hears }
+
 // State is how a gate stands.
 type State struct {
-	InFlight         int
-	Paused, Cooldown time.Duration // until when; 0: not
-	Breaker          string        // closed, open or trying; "" without one
-	By               By            // what the next call is held by
-	Estimate                       // when it, and those after it, may be made
+	InFlight int
+	Paused   time.Duration // until when; 0: not
+	Closed   time.Duration // until when responses have closed it; 0: not
+	Breaker  string        // closed, open or trying; "" without one
+	By       By            // what the next call is held by
+	Estimate               // when it, and those after it, may be made
 }
 
 // State describes the gate.
@@ -230,8 +243,8 @@ func (g *Gate) State(now time.Duration) (s State) {
 	if g.paused > now {
 		s.Paused = g.paused
 	}
-	if g.cooldown > now {
-		s.Cooldown = g.cooldown
+	if g.closed > now {
+		s.Closed = g.closed
 	}
 	if b := g.breaker; b != nil {
 		switch s.Breaker = "closed"; {

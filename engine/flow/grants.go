@@ -191,8 +191,8 @@ type Granted struct {
 // Grant takes what the owner has granted, at an instant that the node knows to be between two:
 // its request left at sent, and the answer was there at got.
 func (g *Gate) Grant(a *Granted, sent, got time.Duration) {
-	if a.Closed > 0 && g.limit != nil && g.limit.Cooldown {
-		g.cooldown = max(g.cooldown, got+a.Closed)
+	if a.Closed > 0 && g.limit != nil && g.limit.Cooldown && got >= g.hears {
+		g.closed = max(g.closed, got+a.Closed)
 	}
 	x := g.grants
 	if x == nil {

@@ -39,6 +39,9 @@ func (n Name) Text() string {
 type Rule struct {
 	Limit            *Limit        // nil: none
 	Paused, Cooldown time.Duration // until when; 0: not
+	// Opened (Unix ms) is when somebody has last ended the cooldown: for how long responses have asked before
+	// that a gate be closed does not count.
+	Opened int64
 	// Started: the limit was in force before the process started, see Gate.Started. It stays so
 	// in a rule that takes the place of another with the same rate.
 	Started bool
@@ -104,7 +107,7 @@ func (r *Rules) Match(n Name) (m Rule) {
 		if rule.Paused > m.Paused {
 			m.Paused, m.PausedSince = rule.Paused, rule.PausedSince
 		}
-		m.Cooldown = max(m.Cooldown, rule.Cooldown)
+		m.Cooldown, m.Opened = max(m.Cooldown, rule.Cooldown), max(m.Opened, rule.Opened)
 		m.Backlog = m.Backlog.And(rule.Backlog)
 		if rule.Limit != nil && length > longest {
 			m.Limit, m.Started, longest = rule.Limit, rule.Started, length

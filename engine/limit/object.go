@@ -29,6 +29,7 @@ type Object struct {
 	PausedSince   int64  `json:"paused_since,omitempty"`
 	PausedBy      string `json:"paused_by,omitempty"`
 	CooldownUntil int64  `json:"cooldown_until,omitempty"`
+	OpenedAt      int64  `json:"opened_at,omitempty"` // of flow.Rule
 	// SkippedTo and LatestTo say what becomes of what a former pause held: see engine.Backlog.
 	SkippedTo int64 `json:"skipped_to,omitempty"`
 	LatestTo  int64 `json:"latest_to,omitempty"`
@@ -62,7 +63,6 @@ func (x *Object) Body() []byte {
 	return b
 }
 
-// rule is the rule of an object: now is the instant (Unix ms) that is at in the time of rules.
 // Keep is the body of an object that stands, with the limit of another body: a pause stays when the limit changes.
 func Keep(stands *engine.Object, body []byte) ([]byte, error) {
 	x, err := Read(stands)
@@ -77,6 +77,7 @@ func Keep(stands *engine.Object, body []byte) ([]byte, error) {
 	return x.Body(), nil
 }
 
+// rule is the rule of an object: now is the instant (Unix ms) that is at in the time of rules.
 func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
 	until := func(ms int64) time.Duration {
 		switch {
@@ -91,7 +92,7 @@ func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
 	if end := x.backlog().UpTo(); end-now < otherClock { // here the pause ends by the clock of who has ended it
 		paused = max(paused, until(end))
 	}
-	return &flow.Rule{Limit: x.Limit, Paused: paused, Cooldown: until(x.CooldownUntil)}
+	return &flow.Rule{Limit: x.Limit, Paused: paused, Cooldown: until(x.CooldownUntil), Opened: x.OpenedAt}
 }
 
 // NameOf is the name of the rule of an object.

@@ -38,6 +38,9 @@ func (x *Object) Pause(p Pause, now int64) {
 func (x *Object) Resume(backlog string, now int64) {
 	held := x.PausedUntil > now || x.CooldownUntil > now
 	*x = Object{Limit: x.Limit, SkippedTo: x.SkippedTo, LatestTo: x.LatestTo}
+	if x.Limit != nil && x.Limit.Cooldown {
+		x.OpenedAt = now
+	}
 	switch {
 	case held && backlog == engine.BacklogSkip:
 		x.SkippedTo = now

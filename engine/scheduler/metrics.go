@@ -90,3 +90,29 @@ func (c *counters) attempt(code int) {
 	}
 	c.attempts[i].Inc()
 }
+
+// Gate is how a flow key or a target stands. Waiting has what is not in memory too, and oldest is
+// since when the oldest task of all waits (Unix ms; 0: not known), both as counted of late. Next and
+// Closed are by Unix time.
+func (e *Scheduler) Gate(n flow.Name) (s fair.GateStats, oldest int64, ok bool) {
+	q := e.memory.Queue
+	s, ok = q.Gate(n)
+	unix := func(at time.Duration) time.Duration {
+		return time.Duration(e.now())*time.Millisecond + max(0, at-q.Now())
+	}
+	if ok && s.Next != flow.Never {
+		s.Next = unix(s.Next)
+	}
+	if s.Closed > 0 {
+		s.Closed = unix(s.Closed)
+	}
+	stored, oldest := e.HeldBy(n)
+	s.Waiting += int(stored)
+	return s, oldest, ok
+}
+
+// Resuming is what becomes of the dues that a pause of a name held; see resident.Memory.Deciding.
+func (e *Scheduler) Resuming(n flow.Name) string { return e.memory.Deciding(n) }
+
+// BrokenFlows are the names of the keys and targets whose breaker is open, or tried again.
+func (e *Scheduler) BrokenFlows() []flow.Name { return e.memory.Queue.Broken() }

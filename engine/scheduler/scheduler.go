@@ -16,8 +16,6 @@ import (
 	"xtimer/engine/change"
 	"xtimer/engine/cluster"
 	"xtimer/engine/failpoint"
-	"xtimer/engine/fair"
-	"xtimer/engine/flow"
 	"xtimer/engine/inspect"
 	"xtimer/engine/limit"
 	"xtimer/engine/object"
@@ -203,26 +201,6 @@ func New(cfg Config) *Scheduler {
 	})
 	return e
 }
-
-// Gate is how a flow key or a target stands. Waiting has what is not in memory too, and oldest is
-// since when the oldest task of all waits (Unix ms; 0: not known), both as counted of late. Next is
-// by Unix time.
-func (e *Scheduler) Gate(n flow.Name) (s fair.GateStats, oldest int64, ok bool) {
-	q := e.memory.Queue
-	s, ok = q.Gate(n)
-	if ok && s.Next != flow.Never {
-		s.Next = time.Duration(e.now())*time.Millisecond + max(0, s.Next-q.Now())
-	}
-	stored, oldest := e.HeldBy(n)
-	s.Waiting += int(stored)
-	return s, oldest, ok
-}
-
-// Resuming is what becomes of the dues that a pause of a name held; see resident.Memory.Deciding.
-func (e *Scheduler) Resuming(n flow.Name) string { return e.memory.Deciding(n) }
-
-// BrokenFlows are the names of the keys and targets whose breaker is open, or tried again.
-func (e *Scheduler) BrokenFlows() []flow.Name { return e.memory.Queue.Broken() }
 
 // followObjects has the objects read again when others may have written them.
 func (e *Scheduler) followObjects(ctx context.Context) error {

@@ -22,6 +22,7 @@ type Gate struct {
 	Used              bool // or the rest says nothing
 	Waiting, InFlight int
 	Oldest            int64 // since when the oldest task waits (Unix ms); 0: not known
+	Closed            int64 `json:",omitempty"` // until when responses have closed it (Unix ms); 0: none has
 	Breaker           string
 	Next              int64         // when its next call may be made (Unix ms); 0: not known
 	Every             time.Duration // between the calls after it, see flow.Estimate
@@ -41,6 +42,7 @@ func (g *Gate) Add(o Gate) {
 	if g.Oldest == 0 || o.Oldest != 0 && o.Oldest < g.Oldest {
 		g.Oldest = o.Oldest
 	}
+	g.Closed = max(g.Closed, o.Closed)
 	if g.Next == 0 || o.Next != 0 && o.Next < g.Next {
 		g.Next = o.Next
 	}
