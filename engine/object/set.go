@@ -118,12 +118,30 @@ func (s *Set) load(ctx context.Context) error {
 	s.all, s.of = all, of
 	s.mu.Unlock()
 	s.loaded = true
+	s.anyChanged()
+	return nil
+}
+
+// anyChanged tells all packages that any object may have changed. Writes is held.
+func (s *Set) anyChanged() {
 	for _, k := range s.kinds {
 		if k.Changed != nil {
 			k.Changed(engine.ObjectKey{})
 		}
 	}
-	return nil
+}
+
+// ClockSet has all packages look at their objects again, as after a load: an object may say until when it counts.
+func (s *Set) ClockSet(ctx context.Context) {
+	select {
+	case s.writes <- struct{}{}:
+		defer func() { <-s.writes }()
+	case <-ctx.Done():
+		return
+	}
+	if s.loaded {
+		s.anyChanged()
+	}
 }
 
 // isAs reports whether the set has these objects already.

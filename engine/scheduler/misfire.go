@@ -105,4 +105,5 @@ func (e *Scheduler) onStep(delta time.Duration) {
 		resident.Raise(&e.memory.Stepped, now)
 	}
 	e.migrator.wake()
+	e.process.Go(e.cfg.Objects.ClockSet)
 }

@@ -33,6 +33,27 @@ func (w *world) change(t *testing.T, k engine.ObjectKey, f func(x *limit.Object)
 	}
 }
 
+// A pause until an instant ends by the clock as it was set last: on a machine that was suspended, on one whose clock was
+// ahead.
+func TestAPauseEndsByTheClockThatWasSet(t *testing.T) {
+	for step, lasts := range map[time.Duration]time.Duration{5 * time.Hour: 0, 40 * time.Minute: 20 * time.Minute, -time.Hour: 2 * time.Hour} {
+		begin(t, func(t *testing.T, w *world) {
+			w.change(t, limit.FlowKey("app", "k"), func(x *limit.Object) { x.PausedUntil = w.now() + time.Hour.Milliseconds() })
+			w.make(timer("a", at(w.now()+1000), flows("k")))
+			time.Sleep(10 * time.Second)
+			w.step(step)
+			time.Sleep(max(lasts-time.Minute, 0))
+			if n := len(w.of("a")); n != 0 && lasts > 0 {
+				t.Errorf("after a step of %v: %d calls a minute before the pause ends", step, n)
+			}
+			time.Sleep(2 * time.Minute)
+			if n := len(w.of("a")); n != 1 {
+				t.Errorf("after a step of %v: %d calls a minute after the end of the pause", step, n)
+			}
+		})
+	}
+}
+
 // told is what the records of a timer say of its dues in [from, to]: each must have one.
 func (w *world) told(t *testing.T, id engine.TimerID, dues []int64) (called []int64, records int) {
 	t.Helper()
