@@ -120,20 +120,23 @@ func appendObjectKey(b []byte, k engine.ObjectKey) []byte {
 	return appendBytes(append(b, " AND name="...), k.Name)
 }
 
-// objectPage is how many objects, of 64 KiB each at most, one statement reads.
-const objectPage = 100
+// objectPage is how many objects, of 64 KiB each at most, one statement reads at most. Each node of a
+// cluster reads all of them each second.
+const objectPage = 1000
 
-// Objects pages through all objects in the order of their keys.
+// Objects pages through all objects in the order of their keys: after the first page, so many
+// at a time as s.pageBytes have room for, by the size of those before.
 func (s *Store) Objects(ctx context.Context, yield func([]engine.Object) error) error {
 	where := ""
-	for {
+	for n := firstPage; ; {
 		var page []engine.Object
-		q := fmt.Sprintf("SELECT kind,app,name,object FROM objects%s ORDER BY kind,app,name LIMIT %d", where, objectPage)
+		size := 0
+		q := fmt.Sprintf("SELECT kind,app,name,object FROM objects%s ORDER BY kind,app,name LIMIT %d", where, n)
 		err := s.read(ctx, "read the objects", func(ctx context.Context) error {
-			page = page[:0]
+			page, size = page[:0], 0
 			return s.scan(ctx, q, func(rows *sql.Rows) error {
 				o, err := scanObject(rows)
-				page = append(page, o)
+				page, size = append(page, o), size+len(o.Body)
 				return err
 			})
 		})
@@ -141,9 +144,10 @@ func (s *Store) Objects(ctx context.Context, yield func([]engine.Object) error) 
 			return err
 		}
 		last, read := page[len(page)-1].ObjectKey, len(page)
-		if err := yield(page); err != nil || read < objectPage {
+		if err := yield(page); err != nil || read < n {
 			return err
 		}
+		n = min(max(s.pageBytes*read/max(size, 1), 10), objectPage)
 		kind, app, name := string(appendBytes(nil, last.Kind)), string(appendBytes(nil, last.App)), string(appendBytes(nil, last.Name))
 		where = fmt.Sprintf(" WHERE kind>%[1]s OR kind=%[1]s AND (app>%[2]s OR app=%[2]s AND name>%[3]s)", kind, app, name)
 	}

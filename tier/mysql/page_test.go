@@ -158,6 +158,46 @@ func TestPagesReadOnce(t *testing.T) {
 	}
 }
 
+// TestObjectsInPages: a walk of all objects reads each about once, a thousand at a time; of large
+// objects so many as fit into a page.
+func TestObjectsInPages(t *testing.T) {
+	s := opened(t)
+	const n, large, size = 3000, 150, 32 << 10
+	var puts []engine.ObjectPut
+	for i := range n + large {
+		o := &engine.Object{ObjectKey: engine.ObjectKey{Kind: "flow", App: fmt.Sprint("app-", i%3), Name: fmt.Sprintf("%05d", i)}, Version: 1, Body: []byte("{}")}
+		if i >= n {
+			o.Kind, o.Body = "channel", bytes.Repeat([]byte("x"), size)
+		}
+		puts = append(puts, engine.ObjectPut{Object: o})
+	}
+	for len(puts) > 0 {
+		m := min(250, len(puts))
+		if err := s.PutObjects(t.Context(), puts[:m]...); err != nil {
+			t.Fatal(err)
+		}
+		puts = puts[m:]
+	}
+	if _, err := s.db.Exec("ANALYZE TABLE objects"); err != nil {
+		t.Fatal(err)
+	}
+	read := countReads(t, s)
+	s.pageBytes = 4 * size
+	told, pages, most := 0, 0, 0 // most: large ones in a page, after the first
+	before := read()
+	err := s.Objects(t.Context(), func(page []engine.Object) error {
+		if told > 0 && page[0].Kind == "channel" {
+			most = max(most, len(page))
+		}
+		told, pages = told+len(page), pages+1
+		return nil
+	})
+	cost := read() - before
+	if err != nil || told != n+large || cost > 4*told || pages > 10 || most != 10 {
+		t.Errorf("%d objects of %d in %d pages, %d large ones at most, %d rows read, %v", told, n+large, pages, most, cost, err)
+	}
+}
+
 // countReads counts the rows that the server has read for the only session of a store.
 func countReads(t *testing.T, s *Store) func() int {
 	s.db.SetMaxOpenConns(1) // what a session reads is counted by session
