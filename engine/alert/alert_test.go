@@ -33,6 +33,9 @@ type world struct {
 	away atomic.Bool   // definitions cannot be read
 	full atomic.Bool   // objects cannot be stored
 	puts time.Duration // how long it takes to store objects
+	// How long it takes to read definitions, and when each read began.
+	loads time.Duration
+	began []time.Time
 }
 
 // timers is a cold tier that has each timer but one.
@@ -52,6 +55,8 @@ func (c timers) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) 
 	if c.w.away.Load() {
 		return nil, engine.ErrUnavailable
 	}
+	c.w.began = append(c.w.began, time.Now())
+	time.Sleep(c.w.loads)
 	all := make([][]byte, len(ids))
 	for i, id := range ids {
 		if uint64(id) != c.w.gone.Load() {

@@ -178,6 +178,17 @@ const (
 	busyAfter          = time.Millisecond
 )
 
+// restAfter is for how long the alerter rests after a look that took so long; late is how late it
+// woke after its last rest. So it takes a quarter of a processor at most, a twentieth while others
+// wait for one, and what comes meanwhile is seen after mostRest at the latest.
+func restAfter(took, late time.Duration) time.Duration {
+	share := time.Duration(restIdle)
+	if late > busyAfter {
+		share = restBusy
+	}
+	return min(share*took, mostRest)
+}
+
 // Run judges what the ring has, until ctx ends. It begins with what ended since the cursor.
 func (a *Alerter) Run(ctx context.Context) error {
 	defer a.box.stop()
@@ -187,7 +198,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 	var forgetting sync.WaitGroup
 	defer forgetting.Wait()
 	forgetting.Go(func() { a.forgetOld(ctx) })
-	stored, took, share := true, time.Duration(0), time.Duration(restIdle)
+	stored, took, late := true, time.Duration(0), time.Duration(0)
 	for saved, expired := time.Now(), time.Now(); ; {
 		wait := tick
 		if a.cfg.Leads == nil && a.isIdle() {
@@ -214,7 +225,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		urgent := a.work(ctx)
-		rest := min(share*time.Since(began), mostRest)
+		rest := restAfter(time.Since(began), late)
 		if from := time.Now(); from.Sub(saved) >= max(saveEvery, saveShare*took) {
 			stored = a.save(ctx)
 			saved = time.Now()
@@ -228,9 +239,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-time.After(rest):
 		}
-		if share = restIdle; time.Since(from)-rest > busyAfter {
-			share = restBusy
-		}
+		late = time.Since(from) - rest
 	}
 }
 
