@@ -60,7 +60,8 @@ type Outcome struct {
 	// ErrorClass is a stable word for what went wrong, one of ErrorClasses; "" when Class
 	// is OK.
 	ErrorClass string
-	// Response is the first KiB of the answer's body; the callee may keep it.
+	// Response is the first KiB of the answer's body; with SecretMissing, the name of the secret.
+	// The callee may keep it.
 	Response []byte
 	// Sent is when the request was handed to the socket; zero when it was not.
 	Sent time.Time
@@ -78,8 +79,12 @@ type Outcome struct {
 
 // ErrorClasses are the words for how an attempt fails.
 var ErrorClasses = []string{
-	"timeout", "refused", "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol", "too_large", "status", "journal", "panic", "secret_missing", "bad_answer",
+	"timeout", "refused", "dns", "tls", "egress_denied", "stale_connection", "reset", "protocol", "too_large", "status", "journal", "panic", SecretMissing, "bad_answer",
 }
+
+// SecretMissing is the word of an attempt that was not made, for a secret that it was to send does
+// not exist.
+const SecretMissing = "secret_missing"
 
 // Phases say where an attempt spent its time, one after the other. The last one
 // that is not zero is the one in which it ended. All are zero when nobody knows.

@@ -81,7 +81,7 @@ type Attempt struct {
 	Took       time.Duration
 	Code       int    // HTTP status; 0 when there was none
 	ErrorClass string // "" when the target took it: see Class
-	Response   []byte // the first KiB of the answer
+	Response   []byte // the first KiB of the answer; with SecretMissing, the name of the secret
 	Phases     Phases // to the µs
 	Batch      uint64 // names the call, of which it is a member; 0: it had a call of its own
 	BatchSize  int    // members of the call

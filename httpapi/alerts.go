@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -212,8 +213,8 @@ func (s *Server) testChannel(r *request) (reply, error) {
 	switch {
 	case err != nil:
 		return reply{}, err
-	case got.Error == "secret_missing":
-		return reply{}, &engine.Fault{Kind: engine.FaultInvalid, Code: got.Error, Detail: "a secret that the channel names does not exist"}
+	case got.Secret != "":
+		return reply{}, &engine.Fault{Kind: engine.FaultInvalid, Code: got.Error, Detail: fmt.Sprintf("the channel names the secret %q, and app %s has no such secret: set it", got.Secret, key.App)}
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = wire.BoolMember(append(b, '{'), "delivered", got.Delivered)

@@ -134,6 +134,13 @@ func TestSecretHeader(t *testing.T) {
 	def := `{"schedule":{"delay":"1h"},"callback":{"url":"http://x/","headers":{"A":"plain","B":{"secret":"s:1"}}}}`
 	id := n.do("PUT", "/v1/apps/a/timers/n", def).want(201).str("timer", "id")
 	n.do("PUT", "/v1/apps/a/timers/n", def).want(200)
+	if a := n.do("PUT", "/v1/apps/a/timers/n?dry_run=true", def).want(200); a.str("warnings", 0, "code") != "secret_missing" || a.str("warnings", 0, "secret") != "s:1" {
+		t.Error(a.body)
+	}
+	n.do("PUT", "/v1/apps/a/secrets/s:1", `{"value":"v"}`).want(201)
+	if a := n.do("PUT", "/v1/apps/a/timers/n?dry_run=true", def).want(200); a.get("warnings") != nil {
+		t.Error(a.body)
+	}
 	if a := n.do("GET", "/v1/timers/"+id, "").want(200); a.str("callback", "headers", "B", "secret") != "s:1" || a.str("callback", "headers", "A") != "plain" {
 		t.Error(a.body)
 	}

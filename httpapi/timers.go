@@ -216,13 +216,28 @@ func (s *Server) putTimer(r *request) (reply, error) {
 		return reply{body: renderFunc(func(b []byte) []byte {
 			b = wire.TextMember(append(b, '{'), "result", putNames[did])
 			b = wire.BoolMember(b, "dry_run", true)
-			if undefined := limit.Undefined(s.e.Objects(), app, d.Flow); len(undefined) > 0 {
-				b = append(wire.AppendUndefined(append(wire.Member(b, "warnings"), '['), undefined), ']')
+			undefined, missing := limit.Undefined(s.e.Objects(), app, d.Flow), s.missingSecrets(app, d.Callback.Headers)
+			if len(undefined)+len(missing) > 0 {
+				b = wire.AppendUndefined(append(wire.Member(b, "warnings"), '['), undefined)
+				b = append(wire.AppendMissing(b, missing), ']')
 			}
 			return append(b, '}')
 		})}, nil
 	}
 	return putReply(v, did), nil
+}
+
+// missingSecrets are the names of the secrets in the headers of a timer that its app does not have.
+func (s *Server) missingSecrets(app string, headers []engine.Header) (missing []string) {
+	for _, h := range headers {
+		if h.Secret == "" {
+			continue
+		}
+		if _, ok := s.cfg.Secrets.Value(app, h.Secret); !ok {
+			missing = append(missing, h.Secret)
+		}
+	}
+	return missing
 }
 
 // createOnly is a PUT with If-None-Match: *.

@@ -20,7 +20,7 @@ type Delivered struct {
 	Outcome  string // delivered, refused, given_up; retrying: it is sent again
 	Status   int    // of the answer; 0: there was none
 	Answer   string // its beginning
-	Error    string
+	Error    string // of a secret that is missing: the word and its name
 }
 
 // Bounds of what is kept in memory.
@@ -40,7 +40,7 @@ type deliveries struct {
 func (s *deliveries) note(k engine.ObjectKey, m *Message, r *Result, outcome string) {
 	d := Delivered{
 		At: time.Now().UnixMilli(), ID: m.ID, Type: m.Type, Count: m.Count, Attempts: 1, Outcome: outcome,
-		Status: r.Status, Answer: beginning(r.Answer), Error: beginning(r.Error),
+		Status: r.Status, Answer: beginning(r.Answer), Error: beginning(strings.TrimSpace(r.Error + " " + r.Secret)),
 	}
 	if m.Incident != nil {
 		d.Incident, d.By = m.Incident.ID, m.Incident.By

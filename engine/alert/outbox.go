@@ -37,6 +37,7 @@ type Result struct {
 	Status    int    // of the answer; 0: there was none
 	Answer    string // its beginning
 	Error     string
+	Secret    string        // with engine.SecretMissing as the error: its name
 	After     time.Duration // how long the channel asked to wait; 0: it did not
 }
 

@@ -154,7 +154,7 @@ func answered(out *engine.Outcome) fair.Ended {
 	switch {
 	case out.ErrorClass == "bad_answer":
 		return fair.Answered
-	case out.ErrorClass == "panic", out.ErrorClass == "secret_missing":
+	case out.ErrorClass == "panic", out.ErrorClass == engine.SecretMissing:
 		return fair.NotMade
 	case out.Code != 0 && out.Class != engine.ClassUnknown:
 		return fair.Answered

@@ -180,7 +180,7 @@ func (c *Caller) Call(call *engine.Call) engine.Outcome {
 	secrets, missing := c.secretsOf(call.Timer)
 	if missing != "" {
 		c.cfg.Log.Debug("a call was not made: a secret is missing", "task", call.Key, "secret", missing)
-		return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: wordSecret, Took: time.Since(start)}
+		return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: engine.SecretMissing, Response: []byte(missing), Took: time.Since(start)}
 	}
 	s := c.scratch.Get().(*scratch)
 	s.secrets = secrets

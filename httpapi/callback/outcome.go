@@ -28,7 +28,6 @@ const (
 	wordProtocol = "protocol"
 	wordTooLarge = "too_large" // the answer's headers
 	wordStatus   = "status"
-	wordSecret   = "secret_missing"
 	// wordBadAnswer: the answer to a batch does not say which tasks failed.
 	wordBadAnswer = "bad_answer"
 )

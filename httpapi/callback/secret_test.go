@@ -11,7 +11,7 @@ import (
 	"xtimer/engine"
 )
 
-// Each attempt sends the value that the secret has then. Without one nothing is sent. A
+// Each attempt sends the value that the secret has then. Without one nothing is sent, and the outcome names it. A
 // target that sends a secret back brings it into no outcome.
 func TestSecretHeader(t *testing.T) {
 	var got []string
@@ -36,7 +36,7 @@ func TestSecretHeader(t *testing.T) {
 	tm.Callback.Headers = []engine.Header{{Name: "A", Value: "b"}, {Name: "Authorization", Secret: "token"}}
 	call := &engine.Call{Timer: tm, Key: engine.Key{Timer: 1, Due: 1}, Attempt: 1}
 
-	if o := c.Call(call); o.Class != engine.ClassNotSent || o.ErrorClass != "secret_missing" || len(got) != 0 {
+	if o := c.Call(call); o.Class != engine.ClassNotSent || o.ErrorClass != "secret_missing" || string(o.Response) != "token" || len(got) != 0 {
 		t.Errorf("without the secret: %+v, %d sent", o, len(got))
 	}
 	for _, value = range []string{"Bearer hunter2-hunter2-hunter2", "Bearer hunter3"} {

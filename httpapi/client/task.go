@@ -46,6 +46,7 @@ type Attempt struct {
 	TookMS     float64   `json:"took_ms"`
 	Code       int       `json:"code,omitempty"` // status of the answer; 0: there was none
 	ErrorClass string    `json:"error_class,omitempty"`
+	Secret     string    `json:"secret,omitempty"`     // of secret_missing: its name
 	Response   string    `json:"response,omitempty"`   // the first KiB of the answer
 	Batch      string    `json:"batch,omitempty"`      // the id of the batch that it was in
 	BatchSize  int       `json:"batch_size,omitempty"` // how many tasks the batch had

@@ -125,7 +125,8 @@ type PutResult struct {
 	Result string `json:"result"`
 	Timer  Timer  `json:"timer"` // zero in a dry run
 	DryRun bool   `json:"dry_run,omitempty"`
-	// Warnings of a dry run name the flow keys that no flow limits.
+	// Warnings of a dry run name the flow keys that no flow limits, and the secrets that the app does
+	// not have.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 

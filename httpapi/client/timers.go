@@ -216,7 +216,8 @@ type Warning struct {
 	Zone        string    `json:"zone,omitempty"`
 	ClockBefore string    `json:"clock_before,omitempty"` // what the clock of the zone shows
 	ClockAfter  string    `json:"clock_after,omitempty"`
-	Flow        string    `json:"flow,omitempty"` // of flow_undefined: the key
+	Flow        string    `json:"flow,omitempty"`   // of flow_undefined: the key
+	Secret      string    `json:"secret,omitempty"` // of secret_missing: its name
 }
 
 // Clause is one part of what a schedule means, to be said in any language. Kind is

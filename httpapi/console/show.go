@@ -183,7 +183,7 @@ func (v *visit) Answer(t client.Task) string {
 	if a.Code != 0 && (a.ErrorClass == "" || a.ErrorClass == "status") {
 		return strconv.Itoa(a.Code)
 	}
-	return v.Word(a.ErrorClass)
+	return strings.TrimSpace(v.Word(a.ErrorClass) + " " + a.Secret)
 }
 
 // Failure is how tasks failed, as the API says it: "status 503", "timeout".

@@ -85,7 +85,7 @@ func TestWebhook(t *testing.T) {
 	if r, _ := sends(t, "webhook", 503, "", nil); r.Delivered || r.Final || r.After != 7*time.Second {
 		t.Errorf("503: %+v", r)
 	}
-	if r, _ := sends(t, "webhook", 204, "", func(d *alert.Delivery) { d.Channel.Secret = alert.Text{Secret: "none"} }); r.Error != "secret_missing" {
+	if r, _ := sends(t, "webhook", 204, "", func(d *alert.Delivery) { d.Channel.Secret = alert.Text{Secret: "none"} }); r.Error != "secret_missing" || r.Secret != "none" {
 		t.Errorf("%+v", r)
 	}
 }

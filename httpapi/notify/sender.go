@@ -63,22 +63,22 @@ func New(cfg Config) *Sender {
 // Send sends a message once.
 func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 	if d.Channel.Kind == "email" {
-		password, ok := s.value(d.App, d.Channel.SMTP.Password)
-		if !ok {
-			return alert.Result{Error: "secret_missing"}
+		values, missing := s.values(d.App, d.Channel.SMTP.Password)
+		if missing != "" {
+			return alert.Result{Error: "secret_missing", Secret: missing}
 		}
+		password := values[0]
 		r := s.mail.send(ctx, d, password)
 		if password != "" {
 			r.Answer, r.Error = strings.ReplaceAll(r.Answer, password, "…"), strings.ReplaceAll(r.Error, password, "…")
 		}
 		return r
 	}
-	to, ok := s.value(d.App, d.Channel.URL)
-	secret, also := s.value(d.App, d.Channel.Secret)
-	through, too := s.value(d.App, d.Channel.Proxy)
-	if !ok || !also || !too {
-		return alert.Result{Error: "secret_missing"}
+	values, missing := s.values(d.App, d.Channel.URL, d.Channel.Secret, d.Channel.Proxy)
+	if missing != "" {
+		return alert.Result{Error: "secret_missing", Secret: missing}
 	}
+	to, secret, through := values[0], values[1], values[2]
 	via, bad := s.proxy(through, to)
 	if bad.Error != "" {
 		return bad
@@ -152,11 +152,20 @@ func without(answer, to, secret string) string {
 // leastPart is the length from which a part of a URL may be a key.
 const leastPart = 8
 
-func (s *Sender) value(app string, t alert.Text) (string, bool) {
-	if t.Secret == "" {
-		return t.Value, true
+// values are those of some texts of a channel; missing is the name of the first secret of them that
+// does not exist.
+func (s *Sender) values(app string, texts ...alert.Text) (values []string, missing string) {
+	for _, t := range texts {
+		value, ok := t.Value, true
+		if t.Secret != "" {
+			value, ok = s.cfg.Secret(app, t.Secret)
+		}
+		if !ok {
+			return nil, t.Secret
+		}
+		values = append(values, value)
 	}
-	return s.cfg.Secret(app, t.Secret)
+	return values, ""
 }
 
 // hide is the text of an error of a request, without the URL.

@@ -47,7 +47,7 @@ var channelFields = []Field[alert.Channel]{
 		v.SMTP = &to
 		Object(d, v.SMTP, smtpFields)
 	}},
-	{"secret", func(d *Decoder, v *alert.Channel) { Object(d, &v.Secret.Secret, secretFields) }},
+	{"secret", func(d *Decoder, v *alert.Channel) { d.secret(&v.Secret.Secret) }},
 	{"proxy", func(d *Decoder, v *alert.Channel) { d.TextOrSecret(&v.Proxy.Value, &v.Proxy.Secret) }},
 	{"lang", func(d *Decoder, v *alert.Channel) { d.Text(&v.Lang) }},
 	{"mention", func(d *Decoder, v *alert.Channel) { d.texts(&v.Mention) }},
@@ -59,7 +59,7 @@ var smtpFields = []Field[alert.SMTP]{
 	{"port", func(d *Decoder, v *alert.SMTP) { d.Count(&v.Port, 1, 65535) }},
 	{"tls", func(d *Decoder, v *alert.SMTP) { d.Text(&v.TLS) }},
 	{"user", func(d *Decoder, v *alert.SMTP) { d.Text(&v.User) }},
-	{"password", func(d *Decoder, v *alert.SMTP) { Object(d, &v.Password.Secret, secretFields) }},
+	{"password", func(d *Decoder, v *alert.SMTP) { d.secret(&v.Password.Secret) }},
 	{"from", func(d *Decoder, v *alert.SMTP) { d.Text(&v.From) }},
 	{"to", func(d *Decoder, v *alert.SMTP) { d.texts(&v.To) }},
 }

@@ -235,6 +235,16 @@ func (d *Decoder) TextOrSecret(text, secret *string) {
 	}
 }
 
+// secret reads the name of a secret, where its value may not stand.
+func (d *Decoder) secret(name *string) {
+	if d.dec.PeekKind() == '"' {
+		d.token()
+		d.wrong("must name a secret, and not have its value: {\"secret\":\"NAME\"}")
+		return
+	}
+	Object(d, name, secretFields)
+}
+
 var secretFields = []Field[string]{{"secret", func(d *Decoder, v *string) { d.required(v) }}}
 
 // pairs reads an object into a list sorted by name, for the order of an object's fields says

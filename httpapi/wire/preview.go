@@ -1,6 +1,9 @@
 package wire
 
-import "xtimer/engine/plan"
+import (
+	"xtimer/engine"
+	"xtimer/engine/plan"
+)
 
 // AppendClause appends a clause of a schedule.
 func AppendClause(b []byte, c *plan.Clause) []byte {
@@ -97,6 +100,16 @@ func AppendUndefined(b []byte, keys []string) []byte {
 		b = TextMember(append(Comma(b), '{'), "code", "flow_undefined")
 		b = TextMember(b, "detail", "no flow limits the key "+key+": its calls have no limit until one is set")
 		b = append(TextMember(b, "flow", key), '}')
+	}
+	return b
+}
+
+// AppendMissing appends a warning of each secret that the app does not have.
+func AppendMissing(b []byte, secrets []string) []byte {
+	for _, name := range secrets {
+		b = TextMember(append(Comma(b), '{'), "code", engine.SecretMissing)
+		b = TextMember(b, "detail", "the app has no secret "+name+": the timer makes no calls until it is set")
+		b = append(TextMember(b, "secret", name), '}')
 	}
 	return b
 }

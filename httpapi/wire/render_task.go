@@ -75,7 +75,11 @@ func appendAttempt(b []byte, a *engine.Attempt) []byte {
 	if a.ErrorClass != "" {
 		b = TextMember(b, "error_class", a.ErrorClass)
 	}
-	if len(a.Response) > 0 {
+	switch {
+	case len(a.Response) == 0:
+	case a.ErrorClass == engine.SecretMissing:
+		b = appendTextBytes(Member(b, "secret"), a.Response)
+	default:
 		b = appendTextBytes(Member(b, "response"), a.Response)
 	}
 	if a.BatchSize != 0 {

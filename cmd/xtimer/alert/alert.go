@@ -156,8 +156,8 @@ func newSet(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("cannot read the definition from stdin: %w", err)
 			}
-			if !json.Valid(b) {
-				return exit.Usage("stdin has no JSON")
+			if err := json.Unmarshal(b, new(any)); err != nil {
+				return exit.Usage("stdin is not valid JSON: %w", err)
 			}
 			result, err := r.PutAlert(cmd.Context(), r.App, args[0], args[1], b)
 			if err != nil {
@@ -248,6 +248,8 @@ func newTest(r *remote.Server) *cobra.Command {
 				return exit.NotFound("channel %s/%s not found", r.App, args[0])
 			case err != nil:
 				return err
+			case !got.Delivered && got.Status == 0:
+				return fmt.Errorf("the channel did not take the message: %s", got.Error)
 			case !got.Delivered:
 				return fmt.Errorf("the channel did not take the message: %s; status %d, answer %q", got.Error, got.Status, got.Answer)
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -190,7 +191,7 @@ func codeWords(t *api.Task) string {
 
 func outcomeWords(a *api.Attempt) string {
 	if a.Code == 0 {
-		return a.ErrorClass
+		return strings.TrimSpace(a.ErrorClass + " " + a.Secret)
 	}
 	return strconv.Itoa(a.Code)
 }

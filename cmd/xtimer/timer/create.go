@@ -48,6 +48,8 @@ A due is an instant at which the timer is to be called. A TIME is RFC 3339
 				return withFlags(err)
 			}
 			t := &made.Timer
+			d.App, d.Name = t.App, t.Name
+			warn(r, cmd, d)
 			return r.Output.Show(cmd.OutOrStdout(), terminal.View{Value: made, Names: []string{t.App + "/" + t.Name}, Table: func(out io.Writer, _ bool) error {
 				next := ""
 				if !t.NextDue.IsZero() {
@@ -61,6 +63,21 @@ A due is an instant at which the timer is to be called. A TIME is RFC 3339
 	cmd.Flags().StringArrayVarP(&c.files, "file", "f", nil, "create the timers of this `FILE` or folder; -: stdin; may be repeated")
 	c.flags(cmd)
 	return cmd
+}
+
+// warn tells of the flow keys of a timer that no flow limits, and of its secrets that the app does not
+// have: often the name has a typo, and without the warning it would show when the timer is due.
+func warn(r *remote.Server, cmd *cobra.Command, d *api.Definition) {
+	if len(d.Flow)+len(d.Callback.SecretHeaders) == 0 {
+		return
+	}
+	put, err := r.Put(cmd.Context(), *d, api.DryRun())
+	if err != nil {
+		return // the timer was created all the same
+	}
+	for _, w := range put.Warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", terminal.Printable(w.Detail))
+	}
 }
 
 // createAll makes the timers of files, in batches.

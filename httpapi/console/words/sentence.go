@@ -296,6 +296,8 @@ func (l Language) Warning(w client.Warning, stamp func(time.Time) string) string
 		return "时钟被回拨：已有的定时器暂不调用，直到时钟走到回拨之前的时间。如果错的是回拨之前的时间，请运行 xtimer clock reset"
 	case "flow_undefined":
 		return "流控键 " + w.Flow + " 没有限制：设置限制之前，它的调用不受限制"
+	case "secret_missing":
+		return "应用没有密钥 " + w.Secret + "：设置密钥之前，定时器不会发出调用"
 	case "targets_late":
 		return "有的目标响应太慢或没有响应，对它们的调用已经晚了一分钟以上"
 	case "dst_fold":
