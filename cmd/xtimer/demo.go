@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -57,6 +58,9 @@ type demo struct {
 const app = "demo"
 
 func (d *demo) run(ctx context.Context) (err error) {
+	// A reader that has gone, such as head, ends the demonstration as Ctrl-C does.
+	ctx, stopped := signal.NotifyContext(ctx, syscall.SIGPIPE)
+	defer stopped()
 	// All that it writes goes into a folder that ends with it.
 	d.settings.DataDir, err = os.MkdirTemp("", "xtimer-demo-")
 	if err != nil {

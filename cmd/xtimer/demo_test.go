@@ -39,6 +39,30 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestDemoEndsWithItsReader: when its reader goes, such as head, the demonstration ends, and nothing of
+// it stays.
+func TestDemoEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	cmd := program(t, "demo")
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	_ = out.Close()
+	_ = cmd.Wait()
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 // TestDemoCluster shows the demonstration of several nodes until one was killed. Nothing of
 // it stays.
 func TestDemoCluster(t *testing.T) {

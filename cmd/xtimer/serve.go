@@ -149,7 +149,7 @@ func listen(addr string) (net.Listener, error) {
 	case err == nil:
 		return ln, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("cannot listen on %s: %w", addr, syscall.EADDRINUSE)
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another with --listen", addr, syscall.EADDRINUSE)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("cannot listen on %s: %w: ports below 1024 need a privilege", addr, syscall.EACCES)
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,6 +61,10 @@ type demo struct {
 
 // run shows it, until ctx ends or the kills are over.
 func (d *demo) run(ctx context.Context) (err error) {
+	// A reader that has gone, such as head, ends the demonstration as Ctrl-C does: the nodes and the
+	// servers would outlive this process.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGPIPE)
+	defer stop()
 	if d.dir, err = os.MkdirTemp("", "xtimer-demo-"); err != nil {
 		return fmt.Errorf("cannot make a temporary folder: %w", err)
 	}
