@@ -44,7 +44,10 @@ type held[T any] struct {
 	place int      // in at.lanes
 	since time.Duration
 	cause int // of sums, which grows since then
-	sums  []HoldSum
+	// broken is for how long the breaker of at was not closed, up to since.
+	broken time.Duration
+	sums   []HoldSum
+	last   []time.Duration // for each of sums, when it held the lane last
 
 	marks  []int // for each of gates, its place in the marks there
 	marked bool  // it has one
@@ -177,7 +180,7 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 	h := l.held
 	if h.at != g || h.sums[h.cause].By != by {
 		q.unhold(l, now)
-		h.at, h.since, h.cause = g, now, l.sum(by, g.name)
+		h.at, h.since, h.broken, h.cause = g, now, g.Broken(now), l.sum(by, g.name)
 		q.held[by] += l.waiting
 		q.mark(l, now)
 	}
@@ -214,9 +217,8 @@ func (q *Queue[T]) unhold(l *Lane[T], now time.Duration) {
 		return
 	}
 	h.at.lanes.drop(&h.place)
-	s := &h.sums[h.cause]
-	s.Took += now - h.since
-	q.held[s.By] -= l.waiting
+	l.note(now)
+	q.held[h.sums[h.cause].By] -= l.waiting
 	h.at = nil
 	q.mark(l, now)
 }
@@ -263,7 +265,10 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 			return
 		}
 		l := g.lanes.entries[0].member
-		if at, _ := q.refused(l, now); at == g {
+		if at, by := q.refused(l, now); at == g {
+			if l.held.sums[l.held.cause].By != by {
+				q.passes(l, now) // what holds it is another thing now
+			}
 			break
 		}
 		q.unhold(l, now)

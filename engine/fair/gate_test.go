@@ -529,3 +529,58 @@ func TestACooldownEnds(t *testing.T) {
 		})
 	}
 }
+
+// A breaker that opens while the rate holds lanes has held their items for as long as it was open: max_age of a task
+// stands still meanwhile.
+func TestABreakerThatOpensHasHeld(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		k := flowName("a", "k")
+		breaker := flow.Breaker{Share: 1, Of: 2, Within: time.Minute, Open: 10 * time.Second, MaxOpen: time.Minute}
+		q.SetRule(k, &flow.Rule{Limit: &flow.Limit{Rate: 2, Per: time.Second, Burst: 1, Breaker: breaker}})
+		for i := range 6 {
+			q.push(q.keyed("a", fmt.Sprint("t", i%3), "k", 5))
+		}
+		bad := 2
+		held := map[string]time.Duration{}
+		q.within(20*time.Second, func(c *call) {
+			if bad--; bad >= 0 {
+				c.done <- Result{Ended: Answered, Bad: true}
+				return
+			}
+			for _, h := range c.Item.Held() {
+				held[fmt.Sprint(h.By, " ", c.to)] += h.Took.Round(time.Second)
+			}
+			c.end()
+		})
+		if held["breaker t2"] != 20*time.Second || held["breaker t0"]+held["breaker t1"] != 20*time.Second || held["flow t2"] > 5*time.Second {
+			t.Errorf("%v; the breaker was open for 10 s, and two calls to each target waited meanwhile, but for two", held)
+		}
+	})
+}
+
+// What is a row while its lane is paused, and comes when the rate of a key holds the lane, was held by the pause.
+func TestRowsOfAPauseWereHeldByIt(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		app := flow.Name{Kind: flow.OfApp, App: "a"}
+		q.SetRule(flowName("a", "k"), &flow.Rule{Limit: &flow.Limit{Rate: 1, Per: time.Second, Burst: 1}})
+		q.SetRule(app, &flow.Rule{Paused: flow.Never})
+		for range 100 {
+			q.push(q.keyed("a", "t", "k", 5))
+		}
+		time.Sleep(time.Hour)
+		q.SetRule(app, nil)
+		time.Sleep(5 * time.Second)
+		for _, c := range q.look() {
+			c.end()
+		}
+		for row, want := range map[time.Duration]time.Duration{time.Hour: time.Hour - 5*time.Second, 2 * time.Hour: time.Hour, 5 * time.Second: 0} {
+			rows := map[flow.By]time.Duration{}
+			for _, s := range q.Causes(q.Lane("a", "t", "k"), row) {
+				rows[s.By] += s.Took
+			}
+			if rows[flow.ByPause].Round(time.Second) != want || rows[flow.ByPause]+rows[flow.ByFlow] != row {
+				t.Errorf("a row of %v ago: %v, want %v by the pause", row, rows, want)
+			}
+		}
+	})
+}

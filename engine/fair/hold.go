@@ -124,8 +124,30 @@ func (l *Lane[T]) sum(by flow.By, n flow.Name) int {
 			return i
 		}
 	}
-	h.sums = append(h.sums, HoldSum{By: by, Name: name})
+	h.sums, h.last = append(h.sums, HoldSum{By: by, Name: name}), append(h.last, 0)
 	return len(h.sums) - 1
+}
+
+// note adds to the sums what has held the lane up to now: the breaker of the gate while it was not closed, also where the
+// rate or the places of the gate held the lane before.
+func (l *Lane[T]) note(now time.Duration) {
+	h := l.held
+	if h.at == nil {
+		return
+	}
+	took, all, broken := now-h.since, h.at.Broken(now), time.Duration(0)
+	if h.sums[h.cause].By != flow.ByPause {
+		broken = all - h.broken
+	}
+	h.since, h.broken = now, all
+	h.add(h.cause, took-broken, now)
+	if broken > 0 {
+		h.add(l.sum(flow.ByBreaker, h.at.name), broken, now)
+	}
+}
+
+func (h *held[T]) add(i int, took, now time.Duration) {
+	h.sums[i].Took, h.last[i] = h.sums[i].Took+took, now
 }
 
 // mark notes what the lane has been held for when an item comes.
@@ -133,23 +155,18 @@ func (it *Item[T]) mark(l *Lane[T], now time.Duration) {
 	if it.gated == nil {
 		it.gated = newGated[T]()
 	}
+	l.note(now)
 	g, h := it.gated, l.held
 	g.sums, g.marks = nil, make([]time.Duration, len(h.sums))
 	for i := range h.sums {
 		g.marks[i] = h.sums[i].Took
 	}
-	if h.at != nil {
-		g.marks[h.cause] += now - h.since
-	}
 }
 
 // since is for how long the lane has been held since an item came.
 func (g *gated[T]) since(l *Lane[T], now time.Duration) (sums []HoldSum) {
-	h := l.held
-	for i, s := range h.sums {
-		if h.at != nil && i == h.cause {
-			s.Took += now - h.since
-		}
+	l.note(now)
+	for i, s := range l.held.sums {
 		if i < len(g.marks) {
 			s.Took -= g.marks[i]
 		}
@@ -183,11 +200,41 @@ func (q *Queue[T]) HoldOf(it *Item[T]) (by HoldSum, sums []HoldSum) {
 	return by, g.since(l, now)
 }
 
-// Cause is what holds a lane, or has held it for longest.
-func (q *Queue[T]) Cause(l *Lane[T]) (s HoldSum) {
+// Causes says what has held a lane for some time up to now: pauses and breakers for as long as they have, so far as the lane
+// knows, and for the rest what holds the lane, or has held it for longest.
+func (q *Queue[T]) Causes(l *Lane[T], took time.Duration) (sums []HoldSum) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	h, now := l.held, q.now()
+	now := q.now()
+	rest := l.cause(now)
+	if h := l.held; h != nil {
+		l.note(now)
+		from := now - took
+		for i, s := range h.sums {
+			if s.By != flow.ByPause && s.By != flow.ByBreaker || s.By == rest.By && s.Name == rest.Name {
+				continue
+			}
+			if s.Took = min(s.Took, h.last[i]-from, took); s.Took > 0 {
+				sums, took = append(sums, s), took-s.Took
+			}
+		}
+	}
+	if rest.Took = took; took > 0 {
+		sums = append(sums, rest)
+	}
+	return sums
+}
+
+// Cause is what holds a lane, or has held it for longest.
+func (q *Queue[T]) Cause(l *Lane[T]) HoldSum {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return l.cause(q.now())
+}
+
+// cause: see Cause. mu is held.
+func (l *Lane[T]) cause(now time.Duration) (s HoldSum) {
+	h := l.held
 	switch {
 	case h == nil || len(h.gates) == 0 && len(h.sums) == 0:
 		return HoldSum{By: flow.ByFlow, Name: cmp.Or(strings.Split(l.name.flow, " ")[0], l.target.key)}

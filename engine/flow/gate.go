@@ -32,6 +32,8 @@ type Gate struct {
 	limit    *Limit // nil: none
 	bucket   Bucket
 	breaker  *breaker
+	broken   time.Duration // since when the breaker is not closed; 0: it is
+	brokeFor time.Duration // how long it was not closed before
 	calls    int           // places taken
 	opens    time.Duration // after a start: no call before
 	paused   time.Duration // no call before; 0: it is not paused
@@ -50,6 +52,7 @@ type Pass struct {
 
 // Set puts a limit into force, nil for none.
 func (g *Gate) Set(l *Limit, now time.Duration) {
+	defer g.noteBroken(now)
 	same := l.hasRateOf(g.limit)
 	g.limit = l
 	if l == nil || !l.Cooldown {
@@ -123,6 +126,23 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 // IsBroken reports whether the breaker is open, or tried again.
 func (g *Gate) IsBroken() bool { return g.breaker != nil && g.breaker.until != 0 }
 
+// Broken is for how long the breaker was not closed, all times together.
+func (g *Gate) Broken(now time.Duration) time.Duration {
+	if g.broken == 0 {
+		return g.brokeFor
+	}
+	return g.brokeFor + now - g.broken
+}
+
+func (g *Gate) noteBroken(now time.Duration) {
+	switch is := g.IsBroken(); {
+	case is && g.broken == 0:
+		g.broken = max(now, 1)
+	case !is && g.broken != 0:
+		g.brokeFor, g.broken = g.Broken(now), 0
+	}
+}
+
 // IsOpen reports whether the gate limits nothing.
 func (g *Gate) IsOpen(now time.Duration) bool {
 	return g.limit == nil && now >= g.paused && now >= g.cooldown
@@ -184,6 +204,7 @@ func (g *Gate) Give(p Pass, e Ended, now time.Duration) {
 	l := g.limit
 	if l != nil {
 		g.breaker.give(&l.Breaker, p.trial, e.Made, e.Bad, now)
+		g.noteBroken(now)
 		if l.Cooldown && e.Close > 0 {
 			g.closed = max(g.closed, now+min(e.Close, MaxCooldown))
 		}

@@ -26,12 +26,19 @@ func (t *Task) noteHolds() {
 }
 
 func (t *Task) addHolds(sums []fair.HoldSum) {
+	for i := range sums {
+		t.held += sums[i].Took
+	}
+	t.AddHolds(holdsOf(sums))
+}
+
+// holdsOf are sums as the record of a task has them.
+func holdsOf(sums []fair.HoldSum) []engine.Hold {
 	holds := make([]engine.Hold, len(sums))
 	for i, s := range sums {
 		holds[i] = engine.Hold{By: s.By.String(), Name: s.Name, Took: s.Took}
-		t.held += s.Took
 	}
-	t.AddHolds(holds)
+	return holds
 }
 
 // leaveQueue ends the waiting of a task for its turn. One whose batch waited for others may
@@ -70,9 +77,8 @@ func (m *Memory) PausedSince(t *engine.Timer) int64 {
 // is as the row knows it, and the time without a process is not counted. mu is held.
 func (m *Memory) wasHeld(sh *shard, t *Task, o *engine.Owed, now int64) {
 	took := sh.heldAsRow(&t.Task, o, now)
-	if cause := m.Queue.Cause(t.lane()); took > 0 {
-		cause.Took = took
-		t.addHolds([]fair.HoldSum{cause})
+	if took > 0 {
+		t.addHolds(m.Queue.Causes(t.lane(), took))
 	}
 }
 

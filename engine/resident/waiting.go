@@ -112,10 +112,11 @@ func (m *Memory) AtRow(def *engine.Timer, o *engine.Owed, upTo uint64, read *Rea
 	}
 	t.Key, t.Origin, t.Generation = o.Key, o.Origin, o.Generation
 	t.App, t.Name, t.Status, t.NotBefore = def.App, def.Name, engine.Waiting, 0
-	cause := m.Queue.Cause(m.Lanes.queueOf(def))
+	l := m.Lanes.queueOf(def)
+	cause := m.Queue.Cause(l)
 	t.Reason = cause.By.String() + " " + cause.Name
 	if took := sh.heldAsRow(t, o, now); took > 0 {
-		t.AddHolds([]engine.Hold{{By: cause.By.String(), Name: cause.Name, Took: took}})
+		t.AddHolds(holdsOf(m.Queue.Causes(l, took)))
 	}
 	return t
 }

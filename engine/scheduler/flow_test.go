@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -417,4 +418,39 @@ func (w *world) made() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.calls)
+}
+
+// The max_age of a task stands still while a breaker is open, also of one that the rate held when it opened.
+func TestMaxAgeStandsStillWhileABreakerIsOpen(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		limit := perSecond(10)
+		limit.Limit.Breaker = flow.Breaker{Share: 1, Of: 3, Within: time.Minute, Open: time.Minute, MaxOpen: time.Hour}
+		w.rules(map[flow.Name]flow.Rule{keyK: limit})
+		w.start()
+		var heals atomic.Bool
+		var ids []engine.TimerID
+		for i := range 60 {
+			name := fmt.Sprint(i)
+			w.behave(name, func(*call) reply {
+				if heals.Load() {
+					return ok
+				}
+				return fail
+			})
+			ids = append(ids, w.make(timer(name, at(w.now()+1000), flows("k"), func(d *engine.Definition) {
+				d.Callback.URL, d.Retry.MaxAge = fmt.Sprintf("http://127.0.0.1:%d/", 1+i%3), 20*time.Second
+			})))
+		}
+		time.Sleep(30 * time.Second)
+		heals.Store(true)
+		time.Sleep(time.Minute)
+		w.settle()
+		for i, id := range ids {
+			for _, r := range w.records(id) {
+				if r.Status != engine.Succeeded {
+					t.Errorf("task %d is %v, %s: %+v", i, r.Status, r.Reason, r.Holds)
+				}
+			}
+		}
+	})
 }
