@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,12 +25,14 @@ type calls struct {
 
 	mu       sync.Mutex
 	arrivals map[string][]arrival // by key
+	order    []arrival            // all of them, as they came
 	last     time.Time            // of those that callsOf counted
 }
 
 // arrival is a call by the server by.
 type arrival struct {
-	by          int
+	key         string
+	by, attempt int
 	at          time.Time
 	redelivered bool
 	fence       string // X-Xtimer-Fence: the shard, and a number that rises with its owners
@@ -80,22 +83,33 @@ func (x *calls) create(t testing.TB, s *server, n int) {
 func (x *calls) take(c *fasthttp.RequestCtx) {
 	a := arrival{at: time.Now(), redelivered: len(c.Request.Header.Peek("X-Xtimer-Redelivered")) > 0, by: bytes.Count(c.Request.Header.Peek("webhook-signature"), []byte("v1,")) - 1}
 	a.fence = string(c.Request.Header.Peek("X-Xtimer-Fence"))
-	key := string(c.Request.Header.Peek("Idempotency-Key"))
+	a.key = string(c.Request.Header.Peek("Idempotency-Key"))
+	a.attempt, _ = strconv.Atoi(string(c.Request.Header.Peek("X-Xtimer-Attempt")))
 	x.mu.Lock()
-	x.arrivals[key] = append(x.arrivals[key], a)
+	x.arrivals[a.key] = append(x.arrivals[a.key], a)
+	x.order = append(x.order, a)
 	x.mu.Unlock()
+}
+
+// repeats are the calls of a task whose attempt was made before. An attempt after one that was
+// not answered in time is none: on a busy machine that happens.
+func repeats(as []arrival) (again []arrival) {
+	for i, a := range as {
+		if slices.ContainsFunc(as[:i], func(b arrival) bool { return a.attempt == b.attempt }) {
+			again = append(again, a)
+		}
+	}
+	return again
 }
 
 // callsOf counts the calls of a server since an instant.
 func (x *calls) callsOf(s *server, since time.Time) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, as := range x.arrivals {
-		for _, a := range as {
-			if a.by == s.n && a.at.After(since) {
-				n++
-				x.last = later(x.last, a.at)
-			}
+	for _, a := range x.order {
+		if a.by == s.n && a.at.After(since) {
+			n++
+			x.last = later(x.last, a.at)
 		}
 	}
 	return n

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -38,6 +39,18 @@ func beside(t *testing.T) {
 		}
 	}
 	t.Parallel()
+}
+
+// oneCluster is held by the trial whose nodes run.
+var oneCluster sync.Mutex
+
+// besideAsCluster lets a trial of several nodes run beside others, but not beside another cluster:
+// six nodes and their servers are seconds late on two cores.
+func besideAsCluster(t *testing.T) {
+	t.Helper()
+	beside(t)
+	oneCluster.Lock()
+	t.Cleanup(oneCluster.Unlock)
 }
 
 // pulse measures how late this machine's own timers are while a trial runs: what is

@@ -36,7 +36,7 @@ func (x *nemesis) judge() {
 			x.t.Errorf("%s was called %v late, by node %d", key, round(late), as[0].by)
 			noted++
 		}
-		for _, a := range as[1:] {
+		for _, a := range repeats(as) {
 			if s := x.at(a.at); s != nil {
 				s.came++
 			} else {

@@ -24,7 +24,7 @@ import (
 // comes, by its name. Without the first, each fault of a few comes once, and only the figures
 // that a busy machine does not change are judged.
 func TestNemesis(t *testing.T) {
-	beside(t)
+	besideAsCluster(t)
 	seed := seedOf(t)
 	length, err := time.ParseDuration(os.Getenv("XTIMER_NEMESIS"))
 	x := startNemesis(t, seed)

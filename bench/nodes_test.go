@@ -20,7 +20,7 @@ import (
 //
 // XTIMER_NODE_FAULTS is how often; then the first calls must come within 3 s too.
 func TestNodeIsKilled(t *testing.T) {
-	beside(t)
+	besideAsCluster(t)
 	x := startNodes(t, 3)
 	for i := range setting("XTIMER_NODE_FAULTS", 2) {
 		n := x.all[i%len(x.all)]
@@ -37,7 +37,7 @@ func TestNodeIsKilled(t *testing.T) {
 // TestNodeIsStopped stops one of three nodes with SIGSTOP. Its timers are called by the other
 // nodes, and by the stopped one no more.
 func TestNodeIsStopped(t *testing.T) {
-	beside(t)
+	besideAsCluster(t)
 	x := startNodes(t, 3)
 	for i := range setting("XTIMER_NODE_FAULTS", 1) {
 		n := x.all[i%len(x.all)]
@@ -70,7 +70,7 @@ func TestNodeIsStopped(t *testing.T) {
 // TestNodesRoll restarts each of three nodes with SIGTERM: the node gives its shards to the
 // others, and gets its part back. Nothing is called twice, and nothing more than a second late.
 func TestNodesRoll(t *testing.T) {
-	beside(t)
+	besideAsCluster(t)
 	x := startNodes(t, 3)
 	from := time.Now()
 	for range setting("XTIMER_NODE_FAULTS", 1) {
@@ -85,10 +85,10 @@ func TestNodesRoll(t *testing.T) {
 		}
 	}
 	time.Sleep(time.Second)
-	repeats, late := x.judge(), x.latest(from)
+	again, late := x.judge(), x.latest(from)
 	t.Logf("the latest call was %v late", round(late))
-	if repeats > 0 {
-		t.Errorf("%d calls came again", repeats)
+	if again > 0 {
+		t.Errorf("%d calls came again", again)
 	}
 	if setting("XTIMER_NODE_FAULTS", 0) > 0 && late > time.Second {
 		t.Errorf("a call was %v late", late)
@@ -100,7 +100,7 @@ func TestNodesRoll(t *testing.T) {
 //
 // XTIMER_NODE_DELETES is how many, 200 at a time.
 func TestNodesDelete(t *testing.T) {
-	beside(t)
+	besideAsCluster(t)
 	x := startNodes(t, 3)
 	var took []time.Duration
 	for range max(setting("XTIMER_NODE_DELETES", 200)/200, 1) {
@@ -214,17 +214,9 @@ func (x *nodes) owned() (owned []int) {
 func (x *nodes) timersOf(n *server) map[string]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	last := map[string]arrival{}
-	for key, as := range x.arrivals {
-		timer, _, _ := strings.Cut(key, "_")
-		for _, a := range as {
-			if a.at.After(last[timer].at) {
-				last[timer] = a
-			}
-		}
-	}
 	of := map[string]bool{}
-	for timer, a := range last {
+	for _, a := range x.order {
+		timer, _, _ := strings.Cut(a.key, "_")
 		of[timer] = a.by == n.n
 	}
 	return of
@@ -235,20 +227,19 @@ func (x *nodes) timersOf(n *server) map[string]bool {
 func (x *nodes) taken(how string, n *server, of map[string]bool, struck time.Time) {
 	x.t.Helper()
 	first := map[string]time.Duration{}
-	late := time.Duration(0)
+	late, seen := time.Duration(0), 0
 	for deadline := struck.Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		x.mu.Lock()
-		for key, as := range x.arrivals {
-			timer, due, _ := strings.Cut(key, "_")
+		for ; seen < len(x.order); seen++ {
+			a := x.order[seen]
+			timer, due, _ := strings.Cut(a.key, "_")
 			ms, _ := strconv.ParseInt(due, 10, 64)
-			for _, a := range as {
-				switch d := a.at.Sub(struck); {
-				case d < 0 || a.by == n.n:
-				case !of[timer]:
-					late = max(late, a.at.Sub(time.UnixMilli(ms)))
-				case first[timer] == 0 || d < first[timer]:
-					first[timer] = d
-				}
+			switch d := a.at.Sub(struck); {
+			case d < 0 || a.by == n.n:
+			case !of[timer]:
+				late = max(late, a.at.Sub(time.UnixMilli(ms)))
+			case first[timer] == 0 || d < first[timer]:
+				first[timer] = d
 			}
 		}
 		x.mu.Unlock()
@@ -279,8 +270,8 @@ func (x *nodes) taken(how string, n *server, of map[string]bool, struck time.Tim
 }
 
 // judge looks at all calls: none is missing or early, what comes again is marked, and what is
-// at_most_once does not come again. It returns how many came again.
-func (x *nodes) judge() (repeats int) {
+// at_most_once is called once. It returns how many calls came again.
+func (x *nodes) judge() (again int) {
 	x.t.Helper()
 	x.missing(x.t)
 	x.mu.Lock()
@@ -291,17 +282,17 @@ func (x *nodes) judge() (repeats int) {
 		if as[0].at.Before(time.UnixMilli(ms)) {
 			x.t.Errorf("%s was called %v early", key, time.UnixMilli(ms).Sub(as[0].at))
 		}
-		for _, a := range as[1:] {
-			repeats++
-			if x.isOnce(key) {
-				x.t.Errorf("%s is at most once, and was called by %d and by %d", key, as[0].by, a.by)
-			} else if !a.redelivered {
+		if len(as) > 1 && x.isOnce(key) {
+			x.t.Errorf("%s is at most once, and was called by %d and by %d", key, as[0].by, as[1].by)
+		}
+		for _, a := range repeats(as) {
+			if again++; !a.redelivered {
 				x.t.Errorf("%s came again by %d after %d, unmarked", key, a.by, as[0].by)
 			}
 		}
 	}
-	x.t.Logf("%d dues were called, %d calls came again", len(x.arrivals), repeats)
-	return repeats
+	x.t.Logf("%d dues were called, %d calls came again", len(x.arrivals), again)
+	return again
 }
 
 // latest is how late the latest call is of those that were due since an instant.
