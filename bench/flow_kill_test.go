@@ -38,6 +38,7 @@ const flowWay = 300 * time.Millisecond
 // XTIMER_KILLS, XTIMER_KEYS and XTIMER_RATE make it longer and heavier. It is judged in parts,
 // as TestJudged.
 func TestFlows(t *testing.T) {
+	beside(t)
 	const part = 50
 	seed := seedOf(t)
 	for left := setting("XTIMER_KILLS", 3); left > 0; left -= part {

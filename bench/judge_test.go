@@ -44,6 +44,7 @@ func TestCheck(t *testing.T) {
 // which each has data and a seed of its own, the next number: a run that fails is
 // saved, and small enough to be looked at.
 func TestJudged(t *testing.T) {
+	beside(t)
 	const part = 50
 	seed := seedOf(t)
 	for left := setting("XTIMER_KILLS", 3); left > 0; left -= part {

@@ -56,6 +56,7 @@ func (tr *trial) logs() *checker.Logs {
 
 // TestFailedTrialKeepsItsLogs: each timer that was acknowledged, each call, each end.
 func TestFailedTrialKeepsItsLogs(t *testing.T) {
+	beside(t)
 	f := &failed{TB: t}
 	tr := &trial{t: f, rate: 100, intervals: 1}
 	tr.begin()

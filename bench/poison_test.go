@@ -52,6 +52,7 @@ func (p *poison) made(name string) []string {
 // allows. The poison comes again, marked as such; what is at_most_once does not,
 // and ends as unknown.
 func TestPoisonTimer(t *testing.T) {
+	beside(t)
 	const times = 6
 	ft := &failTrial{trial: trial{t: t, rate: setting("XTIMER_RATE", 100), intervals: 20}}
 	ft.begin()

@@ -23,6 +23,7 @@ import (
 
 // A bulk operation works on the timers of all nodes, and each node tells of all of it.
 func TestBulkInACluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(400), ServerConfig{Tokens: tokens()})
 	for _, n := range c.n {
 		n.token = "root"
@@ -80,6 +81,7 @@ func TestBulkInACluster(t *testing.T) {
 
 // An operation that does not reach a node says so; what it reaches it does.
 func TestBulkWithoutANode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{})
 	a, b := c.n[0], c.n[1]
 	mine, other := a.timer("a", "mine", ""), b.timer("a", "other", "")
@@ -106,6 +108,7 @@ func TestBulkWithoutANode(t *testing.T) {
 
 // Each node tells of all nodes, and of the owner of each shard.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(200), ServerConfig{Tokens: tokens()})
 	for i, n := range c.n {
 		n.token = "a-admin"
@@ -147,6 +150,7 @@ func TestCluster(t *testing.T) {
 // Any node takes what is wished of another one, which does it; nobody may ask the last node
 // that serves for its shards.
 func TestNodeIsAsked(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(200), ServerConfig{Tokens: tokens()})
 	a := c.n[0]
 	const drain, evict = "/v1/cluster/nodes/node-1/drain", "/v1/cluster/nodes/node-1/evict"
@@ -187,6 +191,7 @@ func TestNodeIsAsked(t *testing.T) {
 
 // A list of tasks has at each node those that any node has in memory, in one order.
 func TestTasksInACluster(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	c := newCluster(t, 3, func(call *engine.Call) engine.Outcome {
 		if call.Timer.Name != "quick" {
@@ -260,6 +265,7 @@ func TestTasksInACluster(t *testing.T) {
 
 // TestTrendOfACluster: the minutes are those of all nodes, also of one that started earlier.
 func TestTrendOfACluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{})
 	a, b := c.n[0], c.n[1]
 	ends := func(n *clusterNode) {
@@ -291,6 +297,7 @@ func TestTrendOfACluster(t *testing.T) {
 
 // The figures are the sums of those of all nodes.
 func TestStatsOfACluster(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	c := newCluster(t, 2, func(call *engine.Call) engine.Outcome {
 		if call.Timer.Name != "quick" {
@@ -331,6 +338,7 @@ func TestStatsOfACluster(t *testing.T) {
 
 // A minute has the dues of all nodes, in their order.
 func TestUpcomingOfACluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(200), ServerConfig{})
 	at := time.Now().Add(25 * time.Second).Truncate(time.Minute).Add(time.Minute) // or some may be in another minute
 	until(t, func() bool {
@@ -360,6 +368,7 @@ func TestUpcomingOfACluster(t *testing.T) {
 
 // The node that judges is told the states of each other node, and nobody else is.
 func TestNodesTellTheJudge(t *testing.T) {
+	t.Parallel()
 	cold := memory.NewCold()
 	log := slog.New(slog.DiscardHandler)
 	a := alert.New(alert.Config{

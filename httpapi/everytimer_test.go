@@ -11,6 +11,7 @@ import (
 // A list of timers has at each node the status and the last task of each timer as its owner
 // tells them, also while the task is in the memory of the owner only.
 func TestTimersInACluster(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	c := newCluster(t, 3, func(call *engine.Call) engine.Outcome {
 		<-release

@@ -21,6 +21,7 @@ import (
 
 // Each request about a timer gets at each node the answer that it gets at the owner.
 func TestAnyNodeAnswers(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(400), ServerConfig{Tokens: tokens()})
 	for _, n := range c.n {
 		n.token = "root"
@@ -94,6 +95,7 @@ func TestAnyNodeAnswers(t *testing.T) {
 // A create is made where it arrives, whatever node has a timer of its name, or its
 // Idempotency-Key.
 func TestCreatesInACluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{})
 	a, b := c.n[0], c.n[1]
 	a.timer("a", "n", "")
@@ -113,6 +115,7 @@ func TestCreatesInACluster(t *testing.T) {
 
 // A node without shards has another one create.
 func TestNodeWithoutShards(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{Tokens: tokens()})
 	a := c.n[0]
 	a.token = "root"
@@ -137,6 +140,7 @@ func TestNodeWithoutShards(t *testing.T) {
 
 // A node that has lost a shard says so to the node that asks, which asks the next.
 func TestOwnerMoves(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(200), ServerConfig{})
 	a, b := c.n[0], c.n[1]
 	id := b.timer("a", "n", "")
@@ -159,6 +163,7 @@ func TestOwnerMoves(t *testing.T) {
 
 // When no node has a timer, or its node does not answer, a request is refused after 4 s.
 func TestNoOwnerAnswers(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{})
 	a, b := c.n[0], c.n[1]
 	id := b.timer("a", "n", "")
@@ -213,6 +218,7 @@ func deafNode(t *testing.T, stopped bool) (address string, got *atomic.Int64) {
 
 // A request whose answer is lost is made again only if that changes nothing.
 func TestLostAnswer(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{})
 	a, b := c.n[0], c.n[1]
 	id := b.timer("a", "n", "")
@@ -262,6 +268,7 @@ func TestLostAnswer(t *testing.T) {
 // A node that dies with a request, and one that stops, are not waited for any longer than
 // they live.
 func TestOwnerStops(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{})
 	a, b := c.n[0], c.n[1]
 	id := b.timer("a", "n", "")
@@ -290,6 +297,7 @@ func TestOwnerStops(t *testing.T) {
 
 // What no node has signed is done for nobody, and nobody but a node is told of another.
 func TestForgedRequestOfANode(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{Tokens: tokens()})
 	a, b := c.n[0], c.n[1]
 	a.token, b.token = "root", "root"

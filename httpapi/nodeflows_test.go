@@ -19,6 +19,7 @@ import (
 // Only nodes ask a node for calls of flow keys, and it does not mind what it does not
 // understand.
 func TestAllotIsForNodes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, answers(200), ServerConfig{Tokens: tokens()})
 	ask := func(n *testNode, token string) (status int) {
 		q, p := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -65,6 +66,7 @@ func TestAllotIsForNodes(t *testing.T) {
 // Two nodes ask each other for the calls of a key: they make 40 calls in the time that one
 // node alone needs for them at least.
 func TestNodesShareAKey(t *testing.T) {
+	t.Parallel()
 	const rate, each = 20, 20
 	var mu sync.Mutex
 	var last time.Time
@@ -101,6 +103,7 @@ func TestNodesShareAKey(t *testing.T) {
 
 // Any node tells how a flow key and a target stand at all nodes together.
 func TestFlowsStandAtAllNodes(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	c := newCluster(t, 3, func(call *engine.Call) engine.Outcome {
 		<-release

@@ -130,6 +130,7 @@ func TestStreamRefusesBadFilters(t *testing.T) {
 
 // A reader that is cut three times has each of 1,000 tasks once, in order.
 func TestStreamGoesOn(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	id := n.do("POST", "/v1/timers", hourly("a", "n", "")).want(201).str("id")
 	const all = 1000
@@ -237,6 +238,7 @@ func TestStreamOfAnOldClient(t *testing.T) {
 // A stream has what ends at any node, also at one that joins, and one that comes back misses
 // nothing, whatever node it comes back to.
 func TestStreamOfACluster(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(200), ServerConfig{Heartbeat: 20 * time.Millisecond})
 	var ids []string
 	for i, n := range c.n {

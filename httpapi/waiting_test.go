@@ -101,6 +101,7 @@ func TestWaiting(t *testing.T) {
 
 // Any node lists what waits for a key at all nodes together.
 func TestWaitingAtAllNodes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 3, answers(200), ServerConfig{})
 	for _, n := range c.n { // a pause is in force at once on the node that the request is made at
 		n.do("POST", "/v1/apps/a/flows/k/pause", "").want(200)

@@ -13,6 +13,7 @@ import (
 // TestMySQLAway: at the start /readyz names what is waited for; a MySQL that hangs
 // later has creates and lookups answered within five seconds, with when to repeat them.
 func TestMySQLAway(t *testing.T) {
+	t.Parallel()
 	mysql := servertest.MariaDB(t)
 	dsn := mysql.DSN("x")
 	mysql.Stop()

@@ -84,6 +84,7 @@ func blockOf(t *testing.T, page, language, text string) string {
 // promises that what it says can be pasted. What needs root, systemd, Docker or a database is
 // a block of another kind and not run.
 func TestGuide(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]bool{
 		"sh": true, "console": true, "text": true, "json": true, "yaml": true,
 		"go": true, "python": true, "js": true, "java": true, "php": true, "sql": true, "mermaid": true,

@@ -160,6 +160,7 @@ func TestHostile(t *testing.T) {
 			rate   float64
 		}{{2, true, 200}, {100, false, 30}, {1000, true, 3}, {1000, false, 3}} {
 			t.Run(fmt.Sprintf("%s/%d/one app %v", name, c.n, c.oneApp), func(t *testing.T) {
+				t.Parallel()
 				same := &stream{app: "hostile", to: "healthy", rate: 100, manner: answers(10 * time.Millisecond)}
 				other := &stream{app: "other", to: "other", rate: 100, manner: answers(10 * time.Millisecond)}
 				late := &stream{app: "hostile", to: "new", rate: 20, from: 12 * time.Second, manner: answers(10 * time.Millisecond)}

@@ -66,6 +66,7 @@ func TestWarmTierAway(t *testing.T) {
 // Without the cold tier firing goes on to the end of what is loaded, on time and
 // once; creates are refused; what came of it is settled when the tier is back.
 func TestColdTierAway(t *testing.T) {
+	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash after ", crash), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -209,6 +209,7 @@ func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
 // The dues of a range that were called before the clock was set back stay so when their
 // timer falls behind: neither a start nor a delete takes them for dues that wait.
 func TestSpentDuesOfATimerThatIsBehind(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"crash", "delete"} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -329,6 +330,7 @@ func TestTimerThatIsBehindInDoubt(t *testing.T) {
 // A timer that falls behind within a range rests after the range: dues up to the watermark
 // may have been called, where history does not tell.
 func TestTimerThatIsBehindRests(t *testing.T) {
+	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -45,6 +45,7 @@ func TestChangeTellsItsSize(t *testing.T) {
 // A bulk operation that was answered before it had ended goes on at the next start: with
 // what it had selected, not with what was made meanwhile.
 func TestBulkGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprint("alone ", alone), func(t *testing.T) { bulkGoesOn(t, alone) })
 	}
@@ -156,6 +157,7 @@ func TestBulkSelectsByTurns(t *testing.T) {
 
 // Beyond a number of operations in the background, more are refused.
 func TestManyBulkOperations(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	begin(t, func(t *testing.T, w *world) {
 		w.config.OperationsDir = dir

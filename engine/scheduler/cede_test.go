@@ -205,6 +205,7 @@ func TestJournalOfShardsThatLeft(t *testing.T) {
 // A node that is stopped gives all its shards to the other, and joins again. Nothing is
 // called twice, late or with a mark. A node that is alone ends at once.
 func TestNodeDrains(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
@@ -295,6 +296,7 @@ func TestNodeDrainsInTime(t *testing.T) {
 // that take their time. What is acknowledged is in force on all nodes; what is refused has
 // changed nothing, and the other node does it.
 func TestChangeDuringHandOver(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		ws := w.nodesOf(2, 1)
 		defer endNodes(ws)
@@ -551,6 +553,7 @@ func TestResultsOfAHandOver(t *testing.T) {
 // The clock of one of three nodes is set. The node calls nothing by that clock, and gives its
 // shards to the others; when the clock is right again it gets its part back.
 func TestNodeWithAWrongClock(t *testing.T) {
+	t.Parallel()
 	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second} {
 		t.Run(step.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

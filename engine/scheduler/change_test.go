@@ -145,6 +145,7 @@ func TestDisableOneShotUntil(t *testing.T) {
 // A change, a run by hand or a change that failed, at the moment when the
 // migrator loads the timer's minute, does not cost it its due.
 func TestChangeWhileTheMigratorLoads(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		name string
 		op   string // of the cold tier that takes its time

@@ -161,6 +161,7 @@ func (w *world) accountedFrom(id engine.TimerID, from, to int64) {
 
 // After a reset of the clock all timers are called by the clock as it is, each key once.
 func TestClockReset(t *testing.T) {
+	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
 			ahead(t, func(t *testing.T, w *world, id engine.TimerID) {

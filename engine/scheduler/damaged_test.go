@@ -21,6 +21,7 @@ func (w *world) damage(id engine.TimerID) (n int) {
 // its time comes. It is told of once, nothing of it is called, and it stays until it can be
 // read: then it is called. A change that ends its generation cancels it.
 func TestRowsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{true, false} {
 		t.Run(fmt.Sprint("found by a start ", restart), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -13,6 +13,7 @@ import (
 // Of one-shots that wait for one key not more than 10,000 come into memory before their due;
 // the rest is called in its turn, once, also across a crash; and not if it was deleted.
 func TestOneShotsOfASlowKeyStayOutOfMemory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip()
 	}
@@ -74,6 +75,7 @@ func TestOneShotsOfASlowKeyStayOutOfMemory(t *testing.T) {
 
 // What is deferred comes into the wheel as room is made there, and is on time then.
 func TestDeferredOneShotsAreOnTime(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip()
 	}
@@ -103,6 +105,7 @@ func TestDeferredOneShotsAreOnTime(t *testing.T) {
 // The watermark does not pass what is deferred and could not be read at its due: a crash then
 // loses none of it.
 func TestDeferredOneShotsSurviveACrash(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip()
 	}
@@ -139,6 +142,7 @@ func TestDeferredOneShotsSurviveACrash(t *testing.T) {
 // One-shots of a slow key whose due has come are overdue at once, and leave the processor to others
 // while they become rows.
 func TestDeferredOneShotsHaveTime(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(1)})
 		var busy atomic.Int64
@@ -187,6 +191,7 @@ func TestDeferredOneShotsHaveTime(t *testing.T) {
 // Whatever holds a lane: at most 10,000 one-shots of it are in memory, before their due and after
 // it. When the pause ends, each is called once, in the order of the dues.
 func TestOneShotsOfAPauseStayOutOfMemory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip()
 	}

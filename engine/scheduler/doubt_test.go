@@ -227,6 +227,7 @@ func TestCancelledByAChangeInDoubt(t *testing.T) {
 // settles that go first give them theirs. The commit has what came due since, also when it is
 // in doubt and stored once more.
 func TestCancelAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 16, 16, 16
 		w.start()

@@ -51,6 +51,7 @@ func (w *world) crowd(n int, due int64) {
 // To fill the hour anew takes longer than the wheel is ahead: what is due
 // meanwhile, a retry too, is on time.
 func TestLongFillLeavesTheWheelAhead(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		var lost, slow atomic.Bool
 		var took atomic.Int64
@@ -91,6 +92,7 @@ func TestLongFillLeavesTheWheelAhead(t *testing.T) {
 // A warm tier that refuses what is new is asked again ever less often, and what it
 // holds is not given up: without the cold tier too all of the hour fires.
 func TestFullWarmTier(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.keeps = true
 		var full atomic.Bool
@@ -191,6 +193,7 @@ func TestHiccupOfTheWarmTier(t *testing.T) {
 // A caller who leaves while his timer goes into the warm tier says nothing about
 // that: others are not kept from it.
 func TestCallerLeavesTheWarmTier(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		ctx, leave := context.WithCancel(t.Context())
 		var leaves atomic.Bool

@@ -80,6 +80,7 @@ func TestARateHoldsAcrossRetriesAndCrashes(t *testing.T) {
 
 // The rate of a key also holds across crashes if it is for longer than a start waits.
 func TestASlowRateHoldsAcrossCrashes(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 10, Per: 10 * time.Minute, Burst: 10}}})
 		w.start()
@@ -280,6 +281,7 @@ func TestAHeldTaskIsBusy(t *testing.T) {
 // With a place that is kept until the end, tasks run strictly one after the other, in the
 // order of their dues, also across a crash; likewise for a target, where no key is named.
 func TestOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	for of, keys := range map[flow.Name][]string{keyK: {"k"}, {Kind: flow.OfTarget, Key: "http://127.0.0.1:1"}: nil} {
 		t.Run(of.Key, func(t *testing.T) { bubble(t, func(t *testing.T, w *world) { oneAfterTheOther(t, w, of, keys) }) })
 	}
@@ -311,6 +313,7 @@ func oneAfterTheOther(t *testing.T, w *world, of flow.Name, keys []string) {
 
 // No limit holds a forced run, before and after a crash; a pause of the app does.
 func TestAForcedRunSkipsLimits(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		rules := map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Cooldown: true}, Cooldown: flow.Never}}
 		w.rules(rules)
@@ -351,6 +354,7 @@ func TestAForcedRunSkipsLimits(t *testing.T) {
 // A key that lets little through keeps little in memory: the rest are rows, which come
 // back in order.
 func TestMuchForASlowKey(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip()
 	}

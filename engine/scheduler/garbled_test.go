@@ -12,6 +12,7 @@ import (
 // from firing: not at a start, not while minutes are loaded, and not in a lane. What is
 // owed of them stays, and is called once the definitions can be read.
 func TestDefinitionsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for _, keeps := range []bool{false, true} {
 		for _, end := range []int{1, -1} {
 			t.Run(fmt.Sprint("warm tier keeps definitions ", keeps, ", cut at ", end), func(t *testing.T) {

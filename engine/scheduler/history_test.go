@@ -12,6 +12,7 @@ import (
 
 // Few results are settled twice a second; many sooner, in shorter pieces.
 func TestSettlePace(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct{ timers, least, most int }{{1, 1, 2}, {30, 2, 4}, {100, 4, 5}} {
 		t.Run(fmt.Sprint(x.timers*100, " fires a second"), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -39,6 +40,7 @@ func TestSettlePace(t *testing.T) {
 // Looking at tasks that a settle stores does not make the next settle later, however long
 // it takes; looking at tasks that only wait does.
 func TestSettlePaceBySettled(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		waiting, least, most int // settles in 30 s
 	}{{0, 45, 60}, {1000, 5, 20}} {
@@ -80,6 +82,7 @@ func (w *world) settlesLookFor(d time.Duration) {
 // The journal has what is not stored yet, and no more, also for as long as the clock stands
 // behind where it was: it forgets by what its records are needed for.
 func TestJournalForgetsWhateverTheClockDid(t *testing.T) {
+	t.Parallel()
 	for _, step := range []time.Duration{0, 8 * time.Hour, -8 * time.Hour} {
 		bubble(t, func(t *testing.T, w *world) {
 			w.step(step)

@@ -11,6 +11,7 @@ import (
 // Many timers of one lane fell behind while the process was down, and a dozen dues of the lane
 // come while the cold tier answers once. Their dues come through the wheel again, on time.
 func TestLaneIsOnTimeAgain(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.before.set(func(op string, _ any) error {
 			if op == "OwedIn" || op == "Settle" || op == "Load" {

@@ -19,6 +19,7 @@ func elsewhere(app, url string) func(*engine.Definition) {
 // A start beside the backlog of a target that does not answer calls what is overdue of
 // another target at once, however much stands before it.
 func TestBacklogOfAMuteTarget(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.config.MaxWaiting = 400
 		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 32, 8, 16
@@ -53,6 +54,7 @@ func TestBacklogOfAMuteTarget(t *testing.T) {
 // What a lane has no room for waits in the cold tier and comes back, each due once; and
 // when all is back new dues wait in memory again: they are on time.
 func TestLaneThatIsSpilled(t *testing.T) {
+	t.Parallel()
 	for _, o := range []engine.Overlap{engine.OverlapAllow, engine.OverlapQueue} {
 		t.Run(o.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -90,6 +92,7 @@ func TestLaneThatIsSpilled(t *testing.T) {
 // What a full lane has no room for leaves memory within seconds, also where older tasks
 // wait that have no row, and where a settle takes long to look at all that waits.
 func TestFullLaneLetsGo(t *testing.T) {
+	t.Parallel()
 	for _, look := range []time.Duration{0, time.Millisecond} { // of a shard
 		t.Run(look.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

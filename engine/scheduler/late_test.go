@@ -20,6 +20,7 @@ func maxAge(v time.Duration) func(*engine.Definition) {
 // What waited for a target that did not answer is not called when that is no use any
 // more: neither while the process lives, nor after a crash.
 func TestNothingStaleIsCalled(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]func(*engine.Definition){"stale_after": staleAfter(20 * time.Second), "max_age": maxAge(20 * time.Second)} {
 		for _, crash := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", crash ", crash), func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 // A stored timer that cannot be planned keeps nobody else from firing, and can be
 // deleted.
 func TestTimerThatCannotBePlanned(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		bad := &engine.Timer{Definition: timer("bad", cron("* * * * * *")), ID: 7, Version: 1, Generation: 1, ValidFrom: w.now()}
 		bad.Schedule.TimeZone = "Mars/Olympus"

@@ -10,6 +10,7 @@ import (
 
 // How far loading is behind is told while it hangs, not only when it is over.
 func TestLagOfALoadThatHangs(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		var hangs atomic.Bool
 		w.warmFault.set(func(op string) error {

@@ -55,6 +55,7 @@ func (m *mortalMirror) Append(ctx context.Context, life uint64, groups []engine.
 // its mirror, and is not called again; an at_most_once task of it has its end. Where the mirror
 // is away, was flushed or has holes, more is called again, and nothing is missing.
 func TestMirrorSparesRepeats(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		nodes int

@@ -70,6 +70,7 @@ func TestMisfire(t *testing.T) {
 // Under the policy all, more than a thousand dues are owed as a range and all
 // called, once, also over a second crash in the middle of it.
 func TestMisfireRange(t *testing.T) {
+	t.Parallel()
 	begin(t, func(t *testing.T, w *world) {
 		from := w.now()
 		w.behave("a", func(*call) reply { return slow(300 * time.Millisecond) })
@@ -128,6 +129,7 @@ func TestChangeOfDecidedMisfires(t *testing.T) {
 }
 
 func TestChangeWhileMisfiresAreStored(t *testing.T) {
+	t.Parallel()
 	changes := map[string]func(w *world, id engine.TimerID){
 		"disable": func(w *world, id engine.TimerID) { w.disable(id, 0) },
 		"delete": func(w *world, id engine.TimerID) {

@@ -14,6 +14,7 @@ import (
 // of which there are many more than the target takes at once, are made. The dues of each timer are
 // called in their order, unless the rows are read slowly: a due may go before older rows then.
 func TestCallsBesideATakeover(t *testing.T) {
+	t.Parallel()
 	for _, access := range []string{"OwedIn", "none"} {
 		t.Run(access, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

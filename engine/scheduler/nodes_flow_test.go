@@ -18,6 +18,7 @@ import (
 // The rate of a key, or of a target, holds for the calls of three nodes together: while all
 // run, and when the node that owns the key is killed. No node starves.
 func TestNodesKeepTheRateOfAKey(t *testing.T) {
+	t.Parallel()
 	t.Run("key", func(t *testing.T) { nodesKeepTheRate(t, keyK, flows("k")) })
 	t.Run("target", func(t *testing.T) {
 		nodesKeepTheRate(t, flow.Name{Kind: flow.OfTarget, Key: flow.TargetOf("http://127.0.0.1:1")})
@@ -101,11 +102,12 @@ func nodesKeepTheRate(t *testing.T, name flow.Name, opts ...func(*engine.Definit
 	})
 }
 
-// The calls of a key that may be called 4 times in 10 minutes count when the key gets another owner:
+// The calls of a key that may be called 4 times in 3 minutes count when the key gets another owner:
 // the one that is killed, and one that gives its shards away in good order.
 func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
-		const rate, per = 4, 10 * time.Minute
+		const rate, per = 4, 3 * time.Minute
 		ws := w.nodes(3)
 		defer endNodes(ws)
 		var now sync.Map // the schedulers of the nodes that run, by their addresses
@@ -131,7 +133,7 @@ func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
 			}
 		}
 		for _, end := range []func(*world) error{func(x *world) error { x.kill(); return nil }, (*world).stop} {
-			time.Sleep(2 * time.Minute)
+			time.Sleep(30 * time.Second)
 			seen, err := w.node.table.Look(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
@@ -144,7 +146,7 @@ func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
 			if err := end(ws[owner]); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(2 * time.Minute)
+			time.Sleep(30 * time.Second)
 			ws[owner].start()
 		}
 		time.Sleep(2 * per)

@@ -9,6 +9,7 @@ import (
 // The limits of calls to one target and for one app are those of all nodes together: each node
 // has its part, and after the death of a node the others have that node's, too.
 func TestNodesShareTheLimits(t *testing.T) {
+	t.Parallel()
 	for _, limited := range []string{"target", "app"} {
 		t.Run(limited, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -403,6 +403,7 @@ func TestNodeThatIsCutOff(t *testing.T) {
 // A node that is started again before the others bury it keeps its shards, and has its
 // journal: only what was in flight is called again, and never an at_most_once task.
 func TestNodeComesBack(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{2, 1} {
 		for _, outage := range []bool{false, true} {
 			t.Run(fmt.Sprint(nodes, " nodes, outage ", outage), func(t *testing.T) {
@@ -463,6 +464,7 @@ func comesBack(t *testing.T, w *world, nodes int, outage bool) {
 // A gain that fails at any of its steps goes on from there when the cold tier is back, and
 // the timers of the node's own shards are on time meanwhile.
 func TestGainIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	for _, op := range []string{"Settle", "Due", "Due of the load", "Owed", "OwedIn", "Load"} {
 		t.Run(op, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -311,9 +311,10 @@ func (c *Cold) owedRows(want func(*engine.Owed) bool) []engine.Owed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var rows []engine.Owed
-	for _, o := range c.owed {
-		if want(&o) {
-			rows = append(rows, o)
+	o := new(engine.Owed) // one for all: what want is given is on the heap
+	for _, *o = range c.owed {
+		if want(o) {
+			rows = append(rows, *o)
 		}
 	}
 	slices.SortFunc(rows, func(a, b engine.Owed) int { return a.Place().Compare(b.Place()) })
