@@ -86,6 +86,7 @@ func startInbox(t testing.TB) *inbox {
 // storm is what came of failures at once, and of a healthy app beside them.
 type storm struct {
 	took  time.Duration // until the last failure
+	spent time.Duration // processor time of the server until then
 	p99   time.Duration // of the lateness of the healthy app
 	calls int           // to it
 }
@@ -119,6 +120,7 @@ func (f *failures) storm(app string) (s storm) {
 	}
 	time.Sleep(time.Until(from))
 	f.healthy.target.Reset()
+	spent := f.p.cpu()
 	for deadline := from.Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		r.mu.Lock()
 		tasks, last := r.tasks, r.last
@@ -127,6 +129,7 @@ func (f *failures) storm(app string) (s storm) {
 			if s.took = last.Sub(from); tasks != f.n {
 				f.t.Fatalf("%d calls of %s were made, want %d", tasks, app, f.n)
 			}
+			s.spent = f.p.cpu() - spent
 			break
 		}
 	}
@@ -180,72 +183,90 @@ func (f *failures) counted(app string) (incidents, count int) {
 	}
 }
 
-// TestFailures lets the timers of an app fail at once beside a healthy app: first without rules
-// of alerts, and then with a rule that tells two channels, one of which hangs. Each failure is
-// counted in an incident, no minute has more messages than the channel takes, and the healthy
-// app and the failing one are called about as they are without alerts: by how much they differ is
-// logged, and says something on a machine that does nothing else.
+// noisy is a storm of an app that has a rule of alerts and two channels, one of which hangs. It
+// returns when each failure is counted in an incident, and checks what was told.
+func (f *failures) noisy(app string) storm {
+	f.t.Helper()
+	told := startInbox(f.t)
+	var done struct{}
+	for name, url := range map[string]string{"ops": told.url, "stuck": listenMute(f.t).URL} {
+		f.ask("PUT", "/v1/apps/"+app+"/alerts/channels/"+name, fmt.Sprintf(`{"kind":"webhook","url":%q,"per_minute":18}`, url), &done)
+	}
+	f.ask("PUT", "/v1/apps/"+app+"/alerts/rules/r", `{"on":["failed"],"match":{"label":"team=a"},"channels":["stuck","ops"],"repeat":"0s"}`, &done)
+	s, ended := f.storm(app), time.Now()
+	incidents, count := f.counted(app)
+	for pause := 100 * time.Millisecond; count < f.n && time.Since(ended) < 2*time.Minute; pause = min(2*pause, 2*time.Second) {
+		time.Sleep(pause)
+		incidents, count = f.counted(app)
+	}
+	if count != f.n {
+		f.t.Errorf("%d failures are counted, want %d", count, f.n)
+	}
+	counted := time.Since(ended)
+	if f.n >= full {
+		time.Sleep(65 * time.Second) // the digest of the first minute
+	}
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	f.t.Logf("counted after %v more, in %d incidents; %d messages about %d of them; %d MB resident",
+		round(counted), incidents, len(told.at), told.about, f.p.rss()>>20)
+	for i := 18; i < len(told.at); i++ {
+		if told.at[i].Sub(told.at[i-18]) < 59*time.Second { // the way to the channel may differ
+			f.t.Errorf("19 messages came in %v", told.at[i].Sub(told.at[i-18]))
+		}
+	}
+	if len(told.at) == 0 || f.n >= full && told.about != incidents {
+		f.t.Errorf("%d of %d incidents were told", told.about, incidents)
+	}
+	return s
+}
+
+// full is how many failures make a long trial.
+const full = 100_000
+
+// TestFailures lets the timers of an app fail at once beside a healthy app: without rules of
+// alerts, and with a rule that tells two channels, one of which hangs. Each failure is counted in
+// an incident, no minute has more messages than the channel takes, and the healthy app and the
+// failing one are called about as they are without alerts: by how much they differ is logged, and
+// says something on a machine that does nothing else.
 //
-// XTIMER_FAILURES is how many failures there are. Of a million, due within 10 s, the trial also
-// waits until each incident was told; there is a storm before it, for the first one finds an empty
-// store, and one without alerts behind it, so that those without are on both sides.
+// XTIMER_FAILURES is how many failures there are, of a long trial within 10 s. A long trial also
+// waits until each incident was told, and has pairs of storms, without alerts and with, in turns: the
+// first storm of all is not counted, for it finds an empty store.
 func TestFailures(t *testing.T) {
 	beside(t)
-	const full = 1_000_000
-	f := failures{t: t, n: setting("XTIMER_FAILURES", 6000), p: startProcess(t)}
-	f.dues = min(10, max(2, f.n/100_000))
-	f.n -= f.n % f.dues
+	f := failures{t: t, n: setting("XTIMER_FAILURES", 6000), p: startProcess(t), dues: 2}
+	pairs := 1
 	f.healthy = traffic{app: "healthy", target: listen(t, 0), rate: 100}
 	if f.n >= full {
-		f.healthy.rate = 1000
+		f.dues, pairs, f.healthy.rate = 10, 5, 1000
 	}
+	f.n -= f.n % f.dues
 	f.healthy.create(t, f.p, 200*time.Millisecond)
-	own := startPulse()
 	if f.n >= full {
 		first := f.storm("first")
 		t.Logf("first: %v, the healthy app: p99 %v", round(first.took), round(first.p99))
 	}
-	without := f.storm("calm")
-
-	told := startInbox(t)
-	var done struct{}
-	for name, url := range map[string]string{"ops": told.url, "stuck": listenMute(t).URL} {
-		f.ask("PUT", "/v1/apps/noisy/alerts/channels/"+name, fmt.Sprintf(`{"kind":"webhook","url":%q,"per_minute":18}`, url), &done)
-	}
-	f.ask("PUT", "/v1/apps/noisy/alerts/rules/r", `{"on":["failed"],"match":{"label":"team=a"},"channels":["stuck","ops"],"repeat":"0s"}`, &done)
-	with, ended := f.storm("noisy"), time.Now()
-	incidents, count := f.counted("noisy")
-	for pause := 100 * time.Millisecond; count < f.n && time.Since(ended) < 2*time.Minute; pause = min(2*pause, 2*time.Second) {
-		time.Sleep(pause)
-		incidents, count = f.counted("noisy")
-	}
-	t.Logf("%d failures in %v without alerts, in %v with; counted after %v more, in %d incidents; %d MB resident",
-		f.n, round(without.took), round(with.took), round(time.Since(ended)), incidents, f.p.rss()>>20)
-	t.Logf("the healthy app: p99 %v of %d calls without alerts, %v of %d with", round(without.p99), without.calls, round(with.p99), with.calls)
-	if count != f.n {
-		t.Errorf("%d failures are counted, want %d", count, f.n)
-	}
-	if f.n >= full {
-		time.Sleep(65 * time.Second) // the digest of the first minute
-	}
-	if f.n >= full {
-		again := f.storm("again")
-		t.Logf("without alerts again in %v, with in %.3f of the mean; the healthy app: p99 %v",
-			round(again.took), 2*with.took.Seconds()/(without.took+again.took).Seconds(), round(again.p99))
-	}
-	told.mu.Lock()
-	defer told.mu.Unlock()
-	t.Logf("%d messages about %d incidents", len(told.at), told.about)
-	for i := 18; i < len(told.at); i++ {
-		if told.at[i].Sub(told.at[i-18]) < 59*time.Second { // the way to the channel may differ
-			t.Errorf("19 messages came in %v", told.at[i].Sub(told.at[i-18]))
+	var took, spent, late []float64
+	for i := range pairs {
+		var without, with storm
+		own := startPulse()
+		for j := range 2 {
+			if i%2 == j {
+				without = f.storm(fmt.Sprint("calm-", i))
+			} else {
+				with = f.noisy(fmt.Sprint("noisy-", i))
+			}
 		}
+		t.Logf("%d failures in %v without alerts, %v with; %v and %v of processor time; the healthy app: p99 %v of %d calls, and %v of %d",
+			f.n, round(without.took), round(with.took), round(without.spent), round(with.spent), round(without.p99), without.calls, round(with.p99), with.calls)
+		if bar := without.took*3/2 + 5*time.Second; with.took > bar {
+			t.Errorf("the failing app took %v with alerts, %v without", with.took, without.took)
+		}
+		took = append(took, with.took.Seconds()/without.took.Seconds())
+		spent = append(spent, with.spent.Seconds()/without.spent.Seconds())
+		late = append(late, with.p99.Seconds()/without.p99.Seconds())
+		onTime(t, "the healthy app beside alerts", with.p99, 2*without.p99+2*time.Second, own.end())
 	}
-	if len(told.at) == 0 || f.n >= full && told.about != incidents {
-		t.Errorf("%d of %d incidents were told", told.about, incidents)
-	}
-	onTime(t, "the healthy app beside alerts", with.p99, 2*without.p99+2*time.Second, own.end())
-	if bar := without.took*3/2 + 5*time.Second; with.took > bar {
-		t.Errorf("the failing app took %v with alerts, %v without", with.took, without.took)
-	}
+	t.Logf("with alerts to without, medians: %.3f of the time, %.3f of the processor time, %.3f of the healthy app's p99", median(took), median(spent), median(late))
 }
