@@ -32,7 +32,7 @@ func TestRetry(t *testing.T) {
 	}{
 		{"backoff", engine.Retry{MaxAttempts: 5, Backoff: s, Multiplier: 4, MaxBackoff: 20 * s, MaxAge: 24 * time.Hour}, []reply{fail, timedOut, fail, fail, ok}, []int64{1000, 4000, 16000, 20000}, "succeeded"},
 		{"dead by attempts", engine.Retry{MaxAttempts: 3, Backoff: s, Multiplier: 1, MaxBackoff: s, MaxAge: 24 * time.Hour}, []reply{fail}, []int64{1000, 1000}, "dead max_attempts"},
-		{"dead by age", engine.Retry{MaxAttempts: 100, Backoff: 10 * s, Multiplier: 1, MaxBackoff: 10 * s, MaxAge: 35 * s}, []reply{fail}, []int64{10_000, 10_000, 10_000}, "dead max_age"},
+		{"dead by age", engine.Retry{MaxAttempts: 100, Backoff: 10 * s, Multiplier: 1, MaxBackoff: 10 * s, MaxAge: 30 * s}, []reply{fail}, []int64{10_000, 10_000, 10_000}, "dead max_age"},
 		{"rejected is final", engine.Retry{MaxAttempts: 5, Backoff: s, Multiplier: 1, MaxBackoff: s, MaxAge: 24 * time.Hour}, []reply{fail, reject, ok}, []int64{1000}, "failed rejected"},
 		{"a panic is one attempt", engine.Retry{MaxAttempts: 5, Backoff: s, Multiplier: 1, MaxBackoff: s, MaxAge: 24 * time.Hour}, []reply{{panic: true}, ok}, nil, "succeeded"},
 		{"retry after", engine.Retry{MaxAttempts: 5, Backoff: s, Multiplier: 1, MaxBackoff: m, MaxAge: 24 * time.Hour}, []reply{{class: engine.ClassRetry, code: 429, retry: 30 * s}, {class: engine.ClassRetry, code: 503, retry: time.Hour}, {class: engine.ClassRetry, code: 503, retry: time.Millisecond}, ok}, []int64{30_000, 60_000, 1000}, "succeeded"},
@@ -52,8 +52,12 @@ func TestRetry(t *testing.T) {
 					}
 				}
 				equal(t, "verdicts", w.verdicts(id, w.starts[0]), []string{"1s " + x.want})
-				if r := w.records(id)[0]; len(r.Attempts) != len(cs) {
+				r := w.records(id)[0]
+				if len(r.Attempts) != len(cs) {
 					t.Errorf("the record has %d attempts, want %d", len(r.Attempts), len(cs))
+				}
+				if last := cs[len(cs)-1].ended; r.Ended != last { // it does not wait for an attempt that is not made
+					t.Errorf("the task ended %d ms after its last attempt", r.Ended-last)
 				}
 			})
 		})
