@@ -290,7 +290,7 @@ var noticedBy = map[string][2]string{
 	passesIntents:     {"../../engine/resident", "TestIntentBesideASettle"},
 
 	alwaysClean:        {"../../engine/scheduler", "TestNodeTakesOver"},
-	trustsWarm:         {"../../engine/scheduler", "TestNodeJoins"},
+	trustsWarm:         {"../../engine/scheduler", "TestGainFillsItsShards"},
 	mintsAnywhere:      {"../../engine/scheduler", "TestChangeDuringHandOver"},
 	cedesDuringChanges: {"../../engine/scheduler", "TestChangeDuringHandOver"},
 	cedesBehind:        {"../../engine/resident", "TestCede"},
