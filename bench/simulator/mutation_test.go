@@ -130,7 +130,7 @@ var mutations = []mutation{
 		{"engine/resident/timer.go", `return lv.busy > 0 || lv.first() != t`, `return lv.busy > 0`},
 	}},
 	{"a row that changes its lane is not read again", []replacement{
-		{"engine/scheduler/backlog.go", `return again, e.resumeAnew(ctx, moved, false)`, `return again, nil`},
+		{"engine/scheduler/backlog.go", `return later.again, e.resumeAnew(ctx, moved, false)`, `return later.again, nil`},
 	}},
 	{"a due of a range is taken while its timer is being changed", []replacement{
 		{"engine/resident/add.go", `case lv.frozen && due <= lv.rangeTo:`, `case lv.frozen && due <= lv.rangeTo && due == 0:`},

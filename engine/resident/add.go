@@ -191,7 +191,7 @@ type RowFate uint8
 
 const (
 	RowKept     RowFate = iota // its task is in memory, or refill brings it
-	RowChanging                // its timer is being changed, or decided about: it is read again when that is over
+	RowChanging                // its timer is being changed, or decided about, or an earlier row is: it is read again when that is over
 	RowOutdated                // it, or the definition, may have changed since it was read
 	RowEnded                   // its generation is over
 	RowWaits                   // its lane has no room
@@ -209,33 +209,27 @@ type Row struct {
 }
 
 // AddRow takes a row into memory. ready is its task, if it is to be queued now; change is
-// the one that is under way.
+// what it waits for.
 func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-chan struct{}, err error) {
-	k, def := r.Key, r.Timer
-	if def != nil && r.ByLane {
-		m.Lanes.Identify(def)
+	if r.Timer != nil && r.ByLane {
+		m.Lanes.Identify(r.Timer)
 	}
-	sh := m.lock(k.Timer)
+	sh := m.lock(r.Key.Timer)
 	defer sh.mu.Unlock()
-	lv := sh.timers[k.Timer]
-	switch ch := sh.changing[k.Timer].over; {
+	switch ch := sh.changing[r.Key.Timer].over; {
 	case sh.stay == away || sh.stay == closed: // another node has it
-		return RowKept, nil, nil, nil
 	case ch != nil:
 		return RowChanging, nil, ch, nil
-	case sh.tasks.find(k) != nil:
-		return RowKept, nil, nil, nil
-	case lv != nil && lv.deciding: // it may be of the decision, which will be stored once more
-		return RowChanging, nil, m.Settled.Wait(), nil
-	case max(sh.removed[k], sh.changed[k.Timer], sh.opened) > r.Read.from:
-		return RowOutdated, nil, nil, nil
-	case def == nil || def.Generation != r.Generation:
-		return RowEnded, nil, nil, nil
-	case r.To == 0 && (!r.ByLane || r.Lane != def.LaneFor(&r.Owed)) && !m.Lanes.ofRow(def, &r.Owed).admits(r.Place()):
-		return RowWaits, nil, nil, nil
+	case sh.tasks.find(r.Key) != nil:
+	default:
+		if fate, change = m.fateOf(sh, r); fate == RowKept {
+			ready, err = m.addRow(sh, r.Timer, r.Owed, r.Spent, now)
+		}
 	}
-	ready, err = m.addRow(sh, def, r.Owed, r.Spent, now)
-	return RowKept, ready, nil, err
+	if fate != RowChanging && fate != RowOutdated {
+		sh.notAside(r.Key)
+	}
+	return fate, ready, change, err
 }
 
 // AddRequested is AddStored for the row of a task that somebody has requested. Where its lane has gates and

@@ -201,6 +201,7 @@ func (m *Memory) leaveShard(shard int) (clean bool) {
 	clear(sh.decided)
 	clear(sh.removed)
 	clear(sh.changed)
+	clear(sh.aside)
 	sh.order, sh.done, sh.doneBytes, sh.latest, sh.paid, sh.tasks = nil, 0, 0, 0, nil, Index{}
 	sh.stay = away
 	close(sh.left)

@@ -98,6 +98,7 @@ func New(cfg Config) *Memory {
 		sh.timers = map[engine.TimerID]*Timer{}
 		sh.changing, sh.decided = map[engine.TimerID]claim{}, map[engine.TimerID]int64{}
 		sh.removed, sh.changed = map[engine.Key]uint64{}, map[engine.TimerID]uint64{}
+		sh.aside = map[engine.TimerID][]int64{}
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
 	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
@@ -150,6 +151,8 @@ type shard struct {
 	paid []engine.Key
 	// changing holds the timers that a change is being made of.
 	changing map[engine.TimerID]claim
+	// aside has the dues of rows that wait for a change or a decision, in order.
+	aside map[engine.TimerID][]int64
 	// decided: up to when the misfires of a timer were decided, while that is
 	// later than the watermark.
 	decided map[engine.TimerID]int64

@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -154,4 +155,96 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 	}
 	mark := m.Queue.Mark(q, o.NotBefore)
 	return func() { m.Queue.Move(mark, fair.None) }
+}
+
+// The tasks of a timer with overlap "queue" are called in the order of their dues, so its rows come
+// into memory in this order. Refill reads them so, but a row may have to wait: for a change of the timer, for a
+// decision about it, or for room. Until the row is in memory, or its lane has refill read it again, no later row
+// of the timer goes before it:
+//
+//	it waits for a change or a decision   SetAside, until it is resumed
+//	it waits for room                     Lane.lowest; what refill has read before is read again
+//
+// A row whose task was begun does not wait: its timer is busy with it.
+
+// SetAside notes rows that wait for a change of their timer, or for a decision; end is called when all have
+// been resumed.
+func (m *Memory) SetAside(os []engine.Owed) (end func()) {
+	for i := range os {
+		k := os[i].Key
+		sh := m.lock(k.Timer)
+		dues := sh.aside[k.Timer]
+		at, _ := slices.BinarySearch(dues, k.Due)
+		sh.aside[k.Timer] = slices.Insert(dues, at, k.Due)
+		sh.mu.Unlock()
+	}
+	return func() {
+		for i := range os {
+			sh := m.lock(os[i].Key.Timer)
+			sh.notAside(os[i].Key)
+			sh.mu.Unlock()
+		}
+	}
+}
+
+// notAside notes that a row is not set aside any more. mu is held.
+func (sh *shard) notAside(k engine.Key) {
+	dues, ok := sh.aside[k.Timer]
+	if !ok {
+		return
+	}
+	at, found := slices.BinarySearch(dues, k.Due)
+	switch {
+	case !found:
+	case len(dues) == 1:
+		delete(sh.aside, k.Timer)
+	case at == 0: // the usual one: rows are resumed in order
+		sh.aside[k.Timer] = dues[1:]
+	default:
+		sh.aside[k.Timer] = slices.Delete(dues, at, at+1)
+	}
+}
+
+// overtakes reports whether a row would come before an earlier one of its timer, which is set
+// aside. mu is held.
+func (sh *shard) overtakes(r *Row) bool {
+	dues := sh.aside[r.Key.Timer]
+	return r.KeepsOrder() && len(dues) > 0 && dues[0] < r.Key.Due
+}
+
+// KeepsOrder reports whether a row comes into memory after all earlier ones of its timer.
+func (r *Row) KeepsOrder() bool {
+	return r.To == 0 && !r.Begun && r.Timer != nil && r.Timer.Overlap == engine.OverlapQueue
+}
+
+// isPassed reports whether refill is to read a place again, since rows before it have joined after it was read.
+// Refill does then.
+func (l *Lane) isPassed(at engine.Place) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lowest.Compare(at) >= 0 {
+		return false
+	}
+	l.joins(at)
+	return true
+}
+
+// fateOf is what becomes of a row that is not in memory, and whose timer is not being changed. mu is held.
+func (m *Memory) fateOf(sh *shard, r *Row) (fate RowFate, change <-chan struct{}) {
+	k, def, lv := r.Key, r.Timer, sh.timers[r.Key.Timer]
+	switch {
+	case lv != nil && lv.deciding: // it may be of the decision, which will be stored once more
+		return RowChanging, m.Settled.Wait()
+	case max(sh.removed[k], sh.changed[k.Timer], sh.opened) > r.Read.from:
+		return RowOutdated, nil
+	case def == nil || def.Generation != r.Generation:
+		return RowEnded, nil
+	case sh.overtakes(r):
+		return RowChanging, m.Settled.Wait()
+	case r.ByLane && r.KeepsOrder() && m.Lanes.ofRow(def, &r.Owed).isPassed(r.Place()):
+		return RowWaits, nil
+	case r.To == 0 && (!r.ByLane || r.Lane != def.LaneFor(&r.Owed)) && !m.Lanes.ofRow(def, &r.Owed).admits(r.Place()):
+		return RowWaits, nil
+	}
+	return RowKept, nil
 }

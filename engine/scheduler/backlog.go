@@ -68,7 +68,7 @@ func (e *Scheduler) resumeLater(os []engine.Owed, change <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	x := b.later[change]
-	if b.later[change] = (laterRows{append(x.rows, os...), append(x.come, e.expect(os))}); len(x.rows) > 0 {
+	if b.later[change] = (laterRows{append(x.rows, os...), append(x.come, e.expect(os), e.memory.SetAside(os))}); len(x.rows) > 0 {
 		return
 	}
 	e.process.Go(func(ctx context.Context) {
@@ -146,7 +146,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	}
 	var ready []*resident.Task
 	var moved []engine.Owed // to the lane that their timer has now
-	changing := map[<-chan struct{}][]engine.Owed{}
+	later := setAside{changing: map[<-chan struct{}][]engine.Owed{}, of: map[engine.TimerID]<-chan struct{}{}}
 	recurring := map[engine.TimerID]*engine.Timer{} // only such a timer has many rows
 	for _, o := range os {
 		if o.Damaged != nil {
@@ -164,6 +164,10 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 			}
 		}
 		row := resident.Row{Owed: o, Timer: def, Spent: spent[o.Key], Read: read, ByLane: byLane}
+		if change, ok := later.of[o.Key.Timer]; ok && row.KeepsOrder() {
+			later.add(o, change)
+			continue
+		}
 		fate, t, change, err := e.memory.AddRow(&row, now)
 		if err != nil {
 			e.leaveOut(def.ID, err)
@@ -171,9 +175,9 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 		}
 		switch fate {
 		case resident.RowChanging:
-			changing[change] = append(changing[change], o)
+			later.add(o, change)
 		case resident.RowOutdated:
-			again = append(again, o)
+			later.add(o, nil)
 		case resident.RowEnded:
 			e.memory.Former.End(o.Key.Timer, nil, def, now)
 		case resident.RowWaits:
@@ -187,17 +191,33 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 		}
 	}
 	e.memory.Enqueue(ready)
-	for ch, os := range changing {
+	for ch, os := range later.changing {
 		e.resumeLater(os, ch)
 	}
 	if len(moved) == 0 {
-		return again, nil
+		return later.again, nil
 	}
 	if err := e.changeLanes(ctx, moved); err != nil {
 		return nil, err
 	}
 	// Refill may have read a lane to its end before its row was stored there.
-	return again, e.resumeAnew(ctx, moved, false)
+	return later.again, e.resumeAnew(ctx, moved, false)
+}
+
+// setAside are rows of a page that are resumed later, and the timers that they are of.
+type setAside struct {
+	changing map[<-chan struct{}][]engine.Owed // by what they wait for
+	again    []engine.Owed                     // they are read again
+	of       map[engine.TimerID]<-chan struct{}
+}
+
+// add sets a row aside until a change is over; nil: the row is read again.
+func (x *setAside) add(o engine.Owed, change <-chan struct{}) {
+	if x.of[o.Key.Timer] = change; change == nil {
+		x.again = append(x.again, o)
+	} else {
+		x.changing[change] = append(x.changing[change], o)
+	}
 }
 
 // changeLanes stores rows in other lanes. Their timers are claimed meanwhile: otherwise

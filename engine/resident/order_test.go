@@ -1,0 +1,65 @@
+package resident
+
+import (
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/fair"
+	"xtimer/wheel"
+)
+
+// A row of a timer whose tasks are queued does not come into memory before an earlier one: neither while that waits
+// for a change or a decision, nor after it has joined the rows that refill reads again.
+func TestRowsKeepTheirOrder(t *testing.T) {
+	now := int64(100_000)
+	clock := func() time.Time { return time.UnixMilli(now) }
+	m := New(Config{
+		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1, Bodies: 1 << 20,
+		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
+		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
+		MemoryFull:   func(int64) bool { return false },
+		DiskCritical: func() bool { return false },
+		Ended:        func(*engine.Task) {},
+	})
+	def := func(id engine.TimerID, o engine.Overlap) *engine.Timer {
+		d := &engine.Timer{Definition: engine.NewDefinition(), ID: id, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
+		d.Schedule.Every, d.Callback.URL, d.Overlap = time.Second, "http://127.0.0.1:9/", o
+		return d
+	}
+	queued, other := def(1, engine.OverlapQueue), def(2, engine.OverlapAllow)
+	row := func(d *engine.Timer, due int64) engine.Owed {
+		return engine.Owed{Key: engine.Key{Timer: d.ID, Due: due}, Generation: 1, NotBefore: due, Lane: d.Lane()}
+	}
+	add := func(d *engine.Timer, due int64, byLane, begun bool, want RowFate) {
+		t.Helper()
+		o := row(d, due)
+		o.Begun = begun
+		read := m.Reads.Begin()
+		defer read.End()
+		if fate, _, _, err := m.AddRow(&Row{Owed: o, Timer: d, Read: read, ByLane: byLane}, now); fate != want || err != nil {
+			t.Fatalf("the row of %d: %v, %v, want %v", due, fate, err, want)
+		}
+	}
+	end := m.SetAside([]engine.Owed{row(queued, 5000), row(queued, 6000), row(queued, 7000), row(other, 5000)})
+	add(queued, 4000, true, false, RowKept)
+	add(queued, 8000, true, false, RowChanging)
+	add(queued, 9000, true, true, RowKept) // its timer is busy with it
+	add(other, 8000, true, false, RowKept)
+
+	later := row(queued, 20_000)
+	m.Lanes.Of(queued.Lane()).Waits(later.Place()) // rows wait: what is not read by refill does too
+	add(queued, 5000, false, false, RowWaits)
+	add(queued, 6000, false, false, RowWaits)
+	add(queued, 8000, true, false, RowChanging)
+	end() // the row of 7000 is gone
+	add(queued, 8000, true, false, RowWaits)
+	if at := m.Lanes.Of(queued.Lane()).lowest; at.Key.Due >= 5000 {
+		t.Errorf("refill is to read from %d on", at.Key.Due)
+	}
+	add(other, 9000, true, false, RowKept)
+	m.Lanes.Of(queued.Lane()).lowest = lastPlace // refill reads
+	for due := int64(5000); due <= 8000; due += 1000 {
+		add(queued, due, true, false, RowKept)
+	}
+}
