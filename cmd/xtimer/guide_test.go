@@ -141,6 +141,7 @@ func runPages(t *testing.T, script string) {
 	script = strings.NewReplacer(
 		"http://127.0.0.1:8080", s.url,
 		"http://127.0.0.1:9000", receiver.URL,
+		"seq 100000", "seq 2000", // beside the others, all pages that follow took minutes
 	).Replace(script)
 
 	name, err := binary()
