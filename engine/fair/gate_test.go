@@ -553,7 +553,7 @@ func TestABreakerThatOpensHasHeld(t *testing.T) {
 			c.end()
 		})
 		if held["breaker t2"] != 20*time.Second || held["breaker t0"]+held["breaker t1"] != 20*time.Second || held["flow t2"] > 5*time.Second {
-			t.Errorf("%v; the breaker was open for 10 s, and two calls to each target waited meanwhile, but for two", held)
+			t.Errorf("the breaker was open for 10 s, while two calls to t2 and two to the other targets waited; held: %v", held)
 		}
 	})
 }

@@ -191,7 +191,7 @@ type RowFate uint8
 
 const (
 	RowKept     RowFate = iota // its task is in memory, or refill brings it
-	RowChanging                // its timer is being changed, or decided about, or an earlier row is: it is read again when that is over
+	RowChanging                // it waits for a change of its timer, for a decision, or for an earlier row, and is read again then
 	RowOutdated                // it, or the definition, may have changed since it was read
 	RowEnded                   // its generation is over
 	RowWaits                   // its lane has no room

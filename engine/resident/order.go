@@ -158,14 +158,14 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 }
 
 // The tasks of a timer with overlap "queue" are called in the order of their dues, so its rows come
-// into memory in this order. Refill reads them so, but a row may have to wait: for a change of the timer, for a
-// decision about it, or for room. Until the row is in memory, or its lane has refill read it again, no later row
-// of the timer goes before it:
+// into memory in this order. Refill reads the rows in order, but a row may have to wait: for a change of the
+// timer, for a decision about its late dues, or for room. Until the row is in memory, or refill is to read it again,
+// no later row of the timer comes into memory:
 //
-//	it waits for a change or a decision   SetAside, until it is resumed
-//	it waits for room                     Lane.lowest; what refill has read before is read again
+//	the row waits for a change or a decision   SetAside notes it until it is resumed
+//	the row waits for room                     Lane.lowest is its place, from which refill reads again
 //
-// A row whose task was begun does not wait: its timer is busy with it.
+// A row whose task was begun does not wait for earlier rows: the task goes on.
 
 // SetAside notes rows that wait for a change of their timer, or for a decision; end is called when all have
 // been resumed.
@@ -217,8 +217,8 @@ func (r *Row) KeepsOrder() bool {
 	return r.To == 0 && !r.Begun && r.Timer != nil && r.Timer.Overlap == engine.OverlapQueue
 }
 
-// isPassed reports whether refill is to read a place again, since rows before it have joined after it was read.
-// Refill does then.
+// isPassed reports whether an earlier row has joined the lane since refill read the row at a place. If so,
+// refill reads both rows again.
 func (l *Lane) isPassed(at engine.Place) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -204,7 +204,7 @@ func (e *Scheduler) resumePage(ctx context.Context, os []engine.Owed, read *resi
 	return later.again, e.resumeAnew(ctx, moved, false)
 }
 
-// setAside are rows of a page that are resumed later, and the timers that they are of.
+// setAside has the rows of a page that are resumed later, and their timers.
 type setAside struct {
 	changing map[<-chan struct{}][]engine.Owed // by what they wait for
 	again    []engine.Owed                     // they are read again

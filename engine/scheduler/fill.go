@@ -86,8 +86,8 @@ func (m *migrator) fillTo(ctx context.Context) error {
 	return nil
 }
 
-// fill puts what is due of the process's shards in [from, to) into its buckets, of those in a
-// set, and declares them whole.
+// fill puts the dues of the shards of a set, as far as the process owns them, in [from, to) into
+// their buckets, and declares the minutes whole for these shards.
 // What was filled before stays: only these minutes are filled again if it fails.
 // The error is not the warm tier's.
 func (m *migrator) fill(ctx context.Context, of engine.Set, from, to int64) (whole bool, err error) {
