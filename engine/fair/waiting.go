@@ -228,36 +228,39 @@ type LaneName struct{ App, Target, Flow string }
 
 // LanesFor are the names of the lanes of an app with a flow key, except the lanes of forced items.
 // Several lanes may have one name.
-func (q *Queue[T]) LanesFor(app, key string) []LaneName {
+func (q *Queue[T]) LanesFor(app, key string) (ns []LaneName) {
 	_, ls, _ := q.lanesFor(app, key)
-	return namesOf(ls)
-}
-
-// HeldBy are the names of the lanes that the gate of a name holds, as LanesFor tells them.
-func (q *Queue[T]) HeldBy(n flow.Name) []LaneName { return namesOf(q.heldBy(n)) }
-
-// heldBy copies pointers only: there may be 100,000 lanes, and calls wait for mu meanwhile.
-func (q *Queue[T]) heldBy(n flow.Name) []*Lane[T] {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	g := q.gates[n]
-	if g == nil {
-		return nil
-	}
-	ls := make([]*Lane[T], len(g.lanes.entries))
-	for i := range ls {
-		ls[i] = g.lanes.entries[i].member
-	}
-	return ls
-}
-
-func namesOf[T any](ls []*Lane[T]) (ns []LaneName) {
 	for _, l := range ls {
 		if !l.name.forced {
 			ns = append(ns, LaneName{l.name.app, l.name.target, l.name.flow})
 		}
 	}
 	return ns
+}
+
+// HeldBy describes the lanes that the gate of a name holds, except the lanes of forced items.
+func (q *Queue[T]) HeldBy(n flow.Name) (ls []LaneStats) {
+	for some := range slices.Chunk(q.heldBy(n), piece) {
+		ls = q.describe(ls, some)
+	}
+	return ls
+}
+
+// heldBy copies pointers only: there may be 100,000 lanes, and calls wait for mu meanwhile.
+func (q *Queue[T]) heldBy(n flow.Name) (ls []*Lane[T]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	g := q.gates[n]
+	if g == nil {
+		return nil
+	}
+	ls = make([]*Lane[T], 0, len(g.lanes.entries))
+	for i := range g.lanes.entries {
+		if l := g.lanes.entries[i].member; !l.name.forced {
+			ls = append(ls, l)
+		}
+	}
+	return ls
 }
 
 // EstimateOf is when what waits for a flow key may be called (Queue.Now).

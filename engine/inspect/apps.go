@@ -16,8 +16,8 @@ type Apps struct {
 	Census  *Census
 	// Lanes describes the work of the apps that are selected, by target.
 	Lanes func(selected func(app string) bool) []fair.LaneStats
-	// Stored is how many tasks of a lane are due and not in memory.
-	Stored func(engine.Lane) int64
+	// Stored is how many tasks of a lane are due and not in memory, where so many are in memory.
+	Stored func(id engine.Lane, inMemory int64) int64
 	Now    func() int64
 }
 
@@ -76,12 +76,16 @@ func (a *Apps) Page(ctx context.Context, only, after string, limit int) AppPage 
 			x.Targets, x.at[t.Target] = append(x.Targets, AppTarget{Target: t}), i
 		}
 	}
+	lanes, inMemory := a.Lanes(func(app string) bool { _, ok := at[app]; return ok }), map[engine.Lane]int64{}
+	for i := range lanes {
+		inMemory[laneOf(&lanes[i])] += int64(lanes[i].Waiting)
+	}
 	seen := map[engine.Lane]bool{} // tasks that are called in batches have lanes of their own, and share the rows
-	for _, l := range a.Lanes(func(app string) bool { _, ok := at[app]; return ok }) {
-		id, stored := engine.LaneOf(l.App, l.Target, engine.Flow(l.Flow)), int64(0)
+	for _, l := range lanes {
+		id, stored := laneOf(&l), int64(0)
 		if !seen[id] {
 			seen[id] = true
-			stored = a.Stored(id)
+			stored = a.Stored(id, inMemory[id])
 		}
 		p.Apps[at[l.App]].work(&l, stored)
 	}
@@ -140,6 +144,10 @@ func (x *App) add(y *App) {
 		}
 	}
 	x.order()
+}
+
+func laneOf(l *fair.LaneStats) engine.Lane {
+	return engine.LaneOf(l.App, l.Target, engine.Flow(l.Flow))
 }
 
 // names are the apps after one: those with timers, with tasks that ended, or with work.

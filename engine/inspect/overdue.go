@@ -24,7 +24,7 @@ type overdue struct {
 	mu    sync.Mutex
 	lanes map[engine.Lane]waiting
 
-	inMemory rested
+	all rested
 }
 
 // waiting is what of a lane waits.
@@ -141,12 +141,15 @@ func (w *waiting) add(tasks, oldest int64) {
 // countOverdue counts what is due and not begun; what is not in memory as it was counted
 // of late. The queue cannot tell: it also has what was cancelled while it waited.
 func (r *Reader) countOverdue() int64 {
-	inMemory := r.overdue.inMemory.of(func() int64 {
+	return r.overdue.all.of(func() int64 {
 		var s Stats
-		r.memory.EachTask(func(t *resident.Task) { s.add(t, t.Key.Due) })
-		return s.Overdue
+		spilled := r.overdue.spilled()
+		r.memory.EachTask(func(t *resident.Task) {
+			s.add(t, t.Key.Due)
+			spilled.takeOut(t)
+		})
+		return s.Overdue + spilled.sum(nil).tasks
 	})
-	return inMemory + r.overdue.stored(nil).tasks
 }
 
 // countRest is for how many times the time that a count took its result stands.
@@ -172,35 +175,67 @@ func (c *rested) of(count func() int64) int64 {
 	return c.n
 }
 
-// stored are the rows that wait and are not in memory, and the oldest of them: of all
-// lanes, or of those that are selected.
-func (o *overdue) stored(selected func(engine.Lane) bool) (sum waiting) {
+// stored is how many tasks of a lane wait that are not in memory, where so many are in memory now: some of the
+// rows that were counted may have come into memory since.
+func (w waiting) stored(inMemory int64) int64 {
+	if w.rows == 0 {
+		return 0
+	}
+	return max(0, w.tasks-inMemory)
+}
+
+// storedIn is that of a lane.
+func (o *overdue) storedIn(id engine.Lane, inMemory int64) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lanes[id].stored(inMemory)
+}
+
+// spilled is what waited when it was counted in the lanes of which not all was in memory.
+func (o *overdue) spilled() spilled {
+	s := spilled{}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for id, l := range o.lanes {
-		if l.rows > 0 && (selected == nil || selected(id)) {
-			sum.add(l.rows, l.oldest)
+		if l.rows > 0 {
+			s[id] = &l
+		}
+	}
+	return s
+}
+
+// spilled is what waits in some lanes, without the tasks that were taken out.
+type spilled map[engine.Lane]*waiting
+
+// takeOut takes out a task that is in memory now.
+func (s spilled) takeOut(t *resident.Task) {
+	if len(s) == 0 || !t.Waits() {
+		return
+	}
+	if l := s[t.Lane.ID]; l != nil {
+		l.tasks--
+	}
+}
+
+// sum is that of all lanes together, or of those that are selected.
+func (s spilled) sum(selected func(engine.Lane) bool) (sum waiting) {
+	for id, l := range s {
+		if l.tasks > 0 && (selected == nil || selected(id)) {
+			sum.add(l.tasks, l.oldest)
 		}
 	}
 	return sum
 }
 
-// storedIn is how many tasks of a lane are due and not in memory.
-func (o *overdue) storedIn(id engine.Lane) int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.lanes[id].rows
-}
-
 // HeldBy is what a flow key or a target holds, as counted of late: how many tasks that are not in
 // memory, and since when the oldest of all might have been tried (Unix ms; 0: none was counted).
 func (r *Reader) HeldBy(n flow.Name) (stored, oldest int64) {
-	ids := r.memory.HeldBy(n)
+	lanes := r.memory.HeldBy(n)
 	r.overdue.mu.Lock()
 	defer r.overdue.mu.Unlock()
-	for _, id := range ids {
+	for id, inMemory := range lanes {
 		l, ok := r.overdue.lanes[id]
-		if stored += l.rows; ok && (oldest == 0 || l.oldest < oldest) {
+		if stored += l.stored(inMemory); ok && (oldest == 0 || l.oldest < oldest) {
 			oldest = l.oldest
 		}
 	}

@@ -51,8 +51,12 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 	unsettled, _ := r.memory.Unsettled()
 	lowest, _ := r.memory.Watermarks()
 	s.SettleBacklog, s.Watermark = int64(unsettled), min(now, lowest)
-	r.memory.EachTask(func(t *resident.Task) { s.add(t, now) })
-	s.addStored(r.overdue.stored(nil), now)
+	spilled := r.overdue.spilled()
+	r.memory.EachTask(func(t *resident.Task) {
+		s.add(t, now)
+		spilled.takeOut(t)
+	})
+	s.addStored(spilled.sum(nil), now)
 	s.Tiers, s.Warnings = r.Tiers(), r.Warnings()
 	var err error
 	s.Timers, err = r.cfg.Cold.Counts(ctx)
@@ -69,6 +73,7 @@ func (r *Reader) AppStats(app string) (s Stats) {
 		s.Warnings = append(s.Warnings, w)
 	}
 	lanes := map[engine.Lane]bool{} // of which some of the app is in memory
+	spilled := r.overdue.spilled()
 	r.memory.EachTask(func(t *resident.Task) {
 		if t.App != app {
 			return
@@ -76,8 +81,9 @@ func (r *Reader) AppStats(app string) (s Stats) {
 		if s.add(t, now); t.IsOverdue() {
 			lanes[t.Lane.ID] = true
 		}
+		spilled.takeOut(t)
 	})
-	s.addStored(r.overdue.stored(func(l engine.Lane) bool { return lanes[l] }), now)
+	s.addStored(spilled.sum(func(l engine.Lane) bool { return lanes[l] }), now)
 	return s
 }
 

@@ -59,8 +59,14 @@ func (m *Memory) LanesFor(app, key string) (ids []engine.Lane) {
 	return lanesOf(m.Queue.LanesFor(app, key))
 }
 
-// HeldBy are the lanes that a flow key, a target or a pause holds.
-func (m *Memory) HeldBy(n flow.Name) []engine.Lane { return lanesOf(m.Queue.HeldBy(n)) }
+// HeldBy are the lanes that a flow key, a target or a pause holds, each with how many tasks wait in memory.
+func (m *Memory) HeldBy(n flow.Name) map[engine.Lane]int64 {
+	held := map[engine.Lane]int64{}
+	for _, l := range m.Queue.HeldBy(n) {
+		held[engine.LaneOf(l.App, l.Target, engine.Flow(l.Flow))] += int64(l.Waiting)
+	}
+	return held
+}
 
 // lanesOf has each lane once: the queue has one for each class of batches.
 func lanesOf(ns []fair.LaneName) (ids []engine.Lane) {

@@ -146,6 +146,31 @@ func TestPagesOfWaitingHaveWhatStays(t *testing.T) {
 	}
 }
 
+// Each task that waits is counted once, also where rows were counted that have come into memory since, as after a start.
+func TestWaitingIsCountedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: pause})
+		w.start()
+		const n = 300
+		due := w.now() + 1000
+		for i := range n {
+			w.make(timer(fmt.Sprint(i), at(due), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
+		}
+		time.Sleep(10 * time.Second)
+		w.crash(time.Second)
+		for range 12 {
+			time.Sleep(time.Second)
+			s, oldest, ok := w.Gate(keyK)
+			stats, err := w.Stats(t.Context())
+			apps := w.Apps().Page(t.Context(), "app", "", 1)
+			if !ok || s.Waiting != n || oldest != due || err != nil || stats.Overdue != n || apps.Apps[0].Waiting != n || w.AppStats("app").Overdue != n || w.metric("xtimer_tasks_overdue") != n {
+				t.Fatalf("the key says %d, the figures %d and %d, the app %d, the metric %v: of %d; the oldest %d of %d, %v",
+					s.Waiting, stats.Overdue, w.AppStats("app").Overdue, apps.Apps[0].Waiting, w.metric("xtimer_tasks_overdue"), n, oldest, due, err)
+			}
+		}
+	})
+}
+
 // A recurring timer that is behind is one entry.
 func TestARangeIsOneEntry(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
