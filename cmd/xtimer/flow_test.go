@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"xtimer/cmd/xtimer/exit"
@@ -27,5 +28,40 @@ func TestFlowAndTarget(t *testing.T) {
 		run("set", name, "--breaker=shares=1").want(exit.StatusUsage, "share, of, within, open, max_open")
 		run("set", name, "--breaker=of=x").want(exit.StatusUsage, "of")
 		run("delete", name).want(0, name+" deleted")
+	}
+}
+
+// A pause of what no timer uses has a warning, for it may have a typo.
+func TestPauseOfWhatNothingUses(t *testing.T) {
+	s := newShell(t)
+	for _, name := range []string{"one", "two"} {
+		s.do("timer", "create", "-n", "shop", "--name", name, "--delay", "1h", "--url", "http://127.0.0.1:9/x", "--flow", "partner-"+name)
+	}
+	const warning = "warning: "
+	for _, args := range [][]string{
+		{"flow", "-n", "shop", "pause", "partner-two"},
+		{"flow", "-n", "shop", "pause", "partner*"},
+		{"flow", "-n", "shop", "cooldown", "partner-one", "--until", "1m"},
+		{"target", "pause", "HTTP://127.0.0.1:9"},
+		{"target", "cooldown", "http://127.0.0.1:9", "--until", "1m"},
+		{"app", "pause", "shop"},
+		{"app", "pause", "--all"},
+	} {
+		if r := s.run("", args...); r.status != 0 || r.stderr != "" {
+			t.Errorf("%s: %d %s", r.line, r.status, r.stderr)
+		}
+	}
+	for args, want := range map[string]string{
+		"flow -n shop pause partner-tow":                 "no timer of shop has the flow key partner-tow",
+		"flow -n shop pause partners*":                   "no timer of shop has the flow key partners*",
+		"flow -n shap pause partner-two":                 "no timer of shap has the flow key partner-two",
+		"flow -n shop cooldown partner-tow --until 1m":   "no timer of shop has the flow key partner-tow",
+		"target pause http://127.0.0.1:90":               "no timer calls http://127.0.0.1:90",
+		"target cooldown http://127.0.0.1:90 --until=1m": "no timer calls http://127.0.0.1:90",
+		"app pause shap":                                 "app shap has no timers",
+	} {
+		if r := s.run("", strings.Fields(args)...); r.status != 0 || r.stderr != warning+want+"\n" || r.out == "" {
+			t.Errorf("%s: %d %q", r.line, r.status, r.stderr)
+		}
 	}
 }

@@ -33,7 +33,8 @@ func newAppPause(r *remote.Server) *cobra.Command {
 		Use:   "pause APP | --all",
 		Short: "Hold all calls of an app, or of all apps",
 		Long: `pause holds all calls of an app until resume, or until the time of --until. Dues are
-kept, and called late. To drop the dues of a time, disable the timers instead.
+kept, and called late. To drop the dues of a time, disable the timers instead. It prints
+a warning if the app has no timers.
 
 --all, or the APP '*', holds the calls of all apps, and requires an admin token for all
 apps. The end of that pause does not end the pauses of single apps.`,
@@ -52,6 +53,7 @@ apps. The end of that pause does not end the pauses of single apps.`,
 			if err := r.PauseApp(cmd.Context(), app, how); err != nil {
 				return err
 			}
+			warnUnusedApp(r, cmd, app)
 			return say(cmd, "%s paused\n", appWords(app))
 		},
 	}

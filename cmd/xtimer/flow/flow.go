@@ -138,9 +138,10 @@ func newList(r *remote.Server) *cobra.Command {
 func newPause(r *remote.Server) *cobra.Command {
 	var p pausing
 	cmd := &cobra.Command{
-		Use:     "pause KEY",
-		Short:   "Hold all calls of a key",
-		Long:    `pause holds all calls of a key, or of all keys that a pattern matches, until resume, or until the time of --until.`,
+		Use:   "pause KEY",
+		Short: "Hold all calls of a key",
+		Long: `pause holds all calls of a key, or of all keys that a pattern matches, until resume, or until the time of --until.
+It prints a warning if no timer has the key: a key can be paused before timers have it.`,
 		Example: `  xtimer flow pause partner --until 30m --reason "maintenance" -n shop`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,6 +155,7 @@ func newPause(r *remote.Server) *cobra.Command {
 			if _, err := r.PauseFlow(cmd.Context(), r.App, args[0], how); err != nil {
 				return err
 			}
+			warnUnusedKey(r, cmd, args[0])
 			return say(cmd, "%s/%s paused\n", r.App, args[0])
 		},
 	}

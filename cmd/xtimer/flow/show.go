@@ -94,6 +94,7 @@ func newCooldown(r *remote.Server) *cobra.Command {
 			if _, err := r.CoolFlow(cmd.Context(), r.App, args[0], at); err != nil {
 				return err
 			}
+			warnUnusedKey(r, cmd, args[0])
 			return say(cmd, "%s/%s closed until %s\n", r.App, args[0], r.Zone.Instant(at, ""))
 		},
 	}

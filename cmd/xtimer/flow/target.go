@@ -105,9 +105,10 @@ func targetsView(all []api.Target, value any, r *remote.Server) terminal.View {
 func newTargetPause(r *remote.Server) *cobra.Command {
 	var p pausing
 	cmd := &cobra.Command{
-		Use:     "pause URL",
-		Short:   "Hold the calls of all apps to a target",
-		Long:    `pause holds the calls of all apps to a target, until resume, or until the time of --until.`,
+		Use:   "pause URL",
+		Short: "Hold the calls of all apps to a target",
+		Long: `pause holds the calls of all apps to a target, until resume, or until the time of --until.
+It prints a warning if no timer calls the target.`,
 		Example: `  xtimer target pause https://partner.example.com --until 30m --reason maintenance`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,9 +116,11 @@ func newTargetPause(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := r.PauseTarget(cmd.Context(), args[0], how); err != nil {
+			t, err := r.PauseTarget(cmd.Context(), args[0], how)
+			if err != nil {
 				return err
 			}
+			warnUnusedTarget(r, cmd, t.Target)
 			return say(cmd, "%s paused\n", args[0])
 		},
 	}
@@ -158,9 +161,11 @@ func newTargetCooldown(r *remote.Server) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := r.CoolTarget(cmd.Context(), args[0], at); err != nil {
+			t, err := r.CoolTarget(cmd.Context(), args[0], at)
+			if err != nil {
 				return err
 			}
+			warnUnusedTarget(r, cmd, t.Target)
 			return say(cmd, "%s closed until %s\n", args[0], r.Zone.Instant(at, ""))
 		},
 	}
