@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -11,8 +12,14 @@ import (
 // have no space in them.
 type Flow string
 
-// FlowOf makes one of keys.
-func FlowOf(keys []string) Flow { return Flow(strings.Join(keys, " ")) }
+// FlowOf makes one of keys. A key that is empty, or has a space, is one word, too, which is not valid.
+func FlowOf(keys []string) Flow {
+	words := make([]string, len(keys))
+	for i, k := range keys {
+		words[i] = strings.ReplaceAll(cmp.Or(k, " "), " ", "\x00")
+	}
+	return Flow(strings.Join(words, " "))
+}
 
 // Keys are the names.
 func (f Flow) Keys() []string {

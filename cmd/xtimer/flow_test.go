@@ -65,3 +65,8 @@ func TestPauseOfWhatNothingUses(t *testing.T) {
 		}
 	}
 }
+
+// A flow key with a space is refused, and is not two keys.
+func TestFlowKeyWithSpace(t *testing.T) {
+	newShell(t).run("", "timer", "create", "-n", "shop", "--name", "one", "--delay", "1h", "--url", "http://127.0.0.1:9/", "--flow", "a b").want(exit.StatusRefused, "--flow: a key must be 1 to 128 letters, digits")
+}

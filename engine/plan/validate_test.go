@@ -297,6 +297,16 @@ func TestValidateFlow(t *testing.T) {
 	}
 }
 
+// A flow key that is empty, or has a space, is refused: it is not another number of keys.
+func TestValidateFlowKeyWithSpace(t *testing.T) {
+	for _, keys := range [][]string{{"a b"}, {""}, {" "}, {"a "}, {" a"}, {"a", ""}, {"a", "b c"}} {
+		var f *engine.Fault
+		if errors.As(CheckFlow(engine.FlowOf(keys)), &f); f == nil || f.Code != "invalid_timer" || len(f.Fields) != 1 || f.Fields[0].Field != "flow" {
+			t.Errorf("%q: %+v", keys, f)
+		}
+	}
+}
+
 // More flow keys than a timer may have have a code of their own.
 func TestTooManyFlows(t *testing.T) {
 	for keys, code := range map[string]string{"a b c d": "", "a b c d e": "too_many_flows", "a *": "invalid_timer"} {
