@@ -31,9 +31,10 @@ func New() *cobra.Command {
 			Example: `  xtimer alert set channels ops -n shop < channel.json
   xtimer alert set rules dead -n shop < rule.json
   xtimer alert test ops -n shop
+  xtimer alert show rules -n shop
   xtimer alert list -n shop`,
 		},
-		newList(r), newAck(r), newSet(r), newDelete(r), newMute(r), newTest(r), newPreview(r),
+		newList(r), newAck(r), newShow(r), newSet(r), newDelete(r), newMute(r), newTest(r), newPreview(r),
 	)
 	r.AppFlag(group, "the `APP` of the alerts")
 	return group
