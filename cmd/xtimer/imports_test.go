@@ -128,6 +128,7 @@ var owners = map[string]struct {
 	"github.com/RussellLuo/timingwheel":  {[]string{"wheel"}, "the clockwork is disposable: only the wheel knows that there is one"},
 	"github.com/robfig/cron/v3":          {[]string{"engine/plan"}, "it panics and spins on bad input: engine/plan/cronspec.go guards it"},
 	"github.com/cockroachdb/pebble/v2":   {[]string{"wal/disk", "wal", "tier/local", "tier/tiertest", "bench/simulator"}, "how bytes reach the disk is the business of the journal and the cold tier, and of what breaks it for them"},
+	"github.com/RaduBerinde/btreemap":    {[]string{"tier/memory"}, "order is the business of a tier"},
 	"github.com/go-sql-driver/mysql":     {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
 	"database/sql":                       {[]string{"tier/mysql"}, "only the MySQL tier speaks SQL"},
 	"github.com/redis/go-redis/v9":       {[]string{"tier/redis"}, "only the Redis tier speaks to Redis"},

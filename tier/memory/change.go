@@ -32,24 +32,24 @@ func (c *Cold) change(ch *engine.Change) engine.Applied {
 	if ch.Timer != nil {
 		id = ch.Timer.ID
 	}
-	old := c.timers[id]
+	old := c.get(id)
 	if a := policy.Judge(ch, old, standing{c}); a != (engine.Applied{}) {
 		return a
 	}
 	for _, k := range ch.Pay {
-		delete(c.owed, k)
+		c.owed.remove(k)
 	}
 	for _, o := range ch.Owe {
-		c.owed[o.Key] = o
+		c.owed.put(o)
 	}
 	for _, t := range ch.Tasks {
-		c.tasks[t.Key] = engine.AppendTask(nil, t)
+		c.tasks.ReplaceOrInsert(t.Key, engine.AppendTask(nil, t))
 	}
 	if old != nil {
 		c.forget(old, ch.Timer, ch.At)
 	}
 	if t := ch.Timer; t != nil {
-		c.timers[id] = t
+		c.timers.ReplaceOrInsert(id, t)
 		c.newest = max(c.newest, id)
 		c.clock = max(c.clock, t.UpdatedAt)
 		if t.Name != "" {
@@ -66,21 +66,21 @@ func (c *Cold) change(ch *engine.Change) engine.Applied {
 type standing struct{ *Cold }
 
 func (s standing) Named(app, name string) (*engine.Timer, error) {
-	return s.timers[s.names[pair{app, name}]], nil
+	return s.get(s.names[pair{app, name}]), nil
 }
 
 func (s standing) Used(app, key string) (*policy.Use, error) { return s.once[pair{app, key}], nil }
 
 func (s standing) Made(id engine.TimerID) (*engine.Timer, error) {
-	if vs := s.former[id]; s.timers[id] == nil && len(vs) > 0 {
+	if vs := s.former[id]; s.get(id) == nil && len(vs) > 0 {
 		return vs[len(vs)-1].timer, nil
 	}
-	return s.timers[id], nil
+	return s.get(id), nil
 }
 
 // forget takes old out before t, or nothing, takes its place.
 func (c *Cold) forget(old, t *engine.Timer, at int64) {
-	delete(c.timers, old.ID)
+	c.timers.Delete(old.ID)
 	delete(c.names, pair{old.App, old.Name})
 	if t == nil {
 		c.deleted[old.ID] = at

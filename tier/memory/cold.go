@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
+	"iter"
 	"slices"
 	"sync"
+
+	"github.com/RaduBerinde/btreemap"
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
@@ -19,16 +21,16 @@ var _ engine.Cold = (*Cold)(nil)
 // it holds over Close and Open, as a disk does.
 type Cold struct {
 	mu     sync.Mutex // guards all below
-	timers map[engine.TimerID]*engine.Timer
+	timers *btreemap.BTreeMap[engine.TimerID, *engine.Timer]
 	names  map[pair]engine.TimerID // (app, name), of timers with a name
 	former map[engine.TimerID][]former
 	// deleted is when a timer was deleted whose former versions are kept.
 	deleted map[engine.TimerID]int64
 	bounds  map[engine.TimerID]int64 // of recurring timers, once raised
 	once    map[pair]*policy.Use     // (app, Idempotency-Key)
-	owed    map[engine.Key]engine.Owed
-	tasks   map[engine.Key][]byte // as AppendTask wrote them
-	leftOut map[int64]bool        // minutes
+	owed    rows
+	tasks   *btreemap.BTreeMap[engine.Key, []byte] // newest first, as AppendTask wrote them
+	leftOut map[int64]bool                         // minutes
 	objects map[engine.ObjectKey]engine.Object
 	buckets map[string]engine.Bucket
 	shards  [engine.Shards]engine.Shard
@@ -46,14 +48,14 @@ type former struct {
 // NewCold builds an empty tier.
 func NewCold() *Cold {
 	return &Cold{
-		timers:  map[engine.TimerID]*engine.Timer{},
+		timers:  btreemap.New[engine.TimerID, *engine.Timer](degree, cmp.Compare[engine.TimerID]),
 		names:   map[pair]engine.TimerID{},
 		former:  map[engine.TimerID][]former{},
 		deleted: map[engine.TimerID]int64{},
 		bounds:  map[engine.TimerID]int64{},
 		once:    map[pair]*policy.Use{},
-		owed:    map[engine.Key]engine.Owed{},
-		tasks:   map[engine.Key][]byte{},
+		owed:    newRows(),
+		tasks:   btreemap.New[engine.Key, []byte](degree, newestFirst),
 		leftOut: map[int64]bool{},
 		objects: map[engine.ObjectKey]engine.Object{},
 		buckets: map[string]engine.Bucket{},
@@ -86,10 +88,21 @@ func (c *Cold) TimerByName(_ context.Context, app, name string) (*engine.Timer, 
 }
 
 func (c *Cold) timer(id engine.TimerID) (*engine.Timer, error) {
-	if t := c.timers[id]; t != nil {
+	if t := c.get(id); t != nil {
 		return t, nil
 	}
 	return nil, engine.ErrNotFound
+}
+
+// get is nil for a timer that does not stand. mu is held.
+func (c *Cold) get(id engine.TimerID) *engine.Timer {
+	_, t, _ := c.timers.Get(id)
+	return t
+}
+
+// all are the timers by id. mu is held.
+func (c *Cold) all() iter.Seq2[engine.TimerID, *engine.Timer] {
+	return c.timers.Ascend(btreemap.Min[engine.TimerID](), btreemap.Max[engine.TimerID]())
 }
 
 // Load reads many encoded definitions, as they are carried, in the order of ids.
@@ -98,7 +111,7 @@ func (c *Cold) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) {
 	defer c.mu.Unlock()
 	out := make([][]byte, len(ids))
 	for i, id := range ids {
-		if t := c.timers[id]; t != nil {
+		if t := c.get(id); t != nil {
 			out[i] = engine.Carried(t)
 		}
 	}
@@ -115,8 +128,8 @@ func (c *Cold) Timers(_ context.Context, f engine.TimerFilter, after string, lim
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, id := range c.ids() {
-		if id <= last || !f.Matches(c.timers[id]) {
+	for _, t := range c.timers.Ascend(btreemap.GT(last), btreemap.Max[engine.TimerID]()) {
+		if !f.Matches(t) {
 			continue
 		}
 		if len(ts) >= limit {
@@ -125,12 +138,10 @@ func (c *Cold) Timers(_ context.Context, f engine.TimerFilter, after string, lim
 			}
 			return ts, makeCursor(ts[len(ts)-1].ID), nil
 		}
-		ts = append(ts, c.timers[id])
+		ts = append(ts, t)
 	}
 	return ts, "", nil
 }
-
-func (c *Cold) ids() []engine.TimerID { return slices.Sorted(maps.Keys(c.timers)) }
 
 // Versions lists former versions of a timer, newest first.
 func (c *Cold) Versions(_ context.Context, id engine.TimerID, before uint32, limit int) ([]*engine.Timer, error) {
@@ -149,18 +160,26 @@ func (c *Cold) Versions(_ context.Context, id engine.TimerID, before uint32, lim
 func (c *Cold) Lives(_ context.Context, after engine.TimerID, limit int) ([]engine.Life, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ids := append(c.ids(), slices.Collect(maps.Keys(c.former))...)
+	var ids []engine.TimerID
+	for id := range c.timers.Ascend(btreemap.GT(after), btreemap.Max[engine.TimerID]()) {
+		ids = append(ids, id)
+	}
+	for id := range c.former {
+		if id > after {
+			ids = append(ids, id)
+		}
+	}
 	slices.Sort(ids)
 	var ls []engine.Life
 	for _, id := range slices.Compact(ids) {
-		if id <= after || len(ls) == limit {
-			continue
+		if len(ls) == limit {
+			break
 		}
 		l := engine.Life{ID: id}
 		for _, f := range c.former[id] {
 			l.Versions = append(l.Versions, carried(f.timer))
 		}
-		if t := c.timers[id]; t != nil {
+		if t := c.get(id); t != nil {
 			l.Versions = append(l.Versions, carried(t))
 		} else {
 			l.Deleted = c.deleted[id]
@@ -182,7 +201,7 @@ func carried(t *engine.Timer) *engine.Timer {
 func (c *Cold) Counts(context.Context) (n engine.Counts, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, t := range c.timers {
+	for _, t := range c.all() {
 		switch t.Status {
 		case engine.Enabled:
 			n.Enabled++
@@ -199,8 +218,7 @@ func (c *Cold) Counts(context.Context) (n engine.Counts, err error) {
 func (c *Cold) Due(_ context.Context, of engine.Set, from, to int64, yield func([]engine.Candidate) error) error {
 	c.mu.Lock()
 	var cs []engine.Candidate
-	for _, id := range c.ids() {
-		t := c.timers[id]
+	for id, t := range c.all() {
 		if t.Status != engine.Enabled || !of.Has(id.Shard()) {
 			continue
 		}
@@ -234,14 +252,13 @@ func lastDue(t *engine.Timer) int64 {
 func (c *Cold) Raise(_ context.Context, bounds []engine.Bound) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	owing := c.owing()
 	for _, b := range bounds {
-		t := c.timers[b.ID]
+		t := c.get(b.ID)
 		if t == nil || t.Version != b.Version || t.Status != engine.Enabled || t.Schedule.OneShot() {
 			continue
 		}
 		if b.Finished {
-			c.archive(t, owing)
+			c.archive(t)
 		} else {
 			c.bounds[b.ID] = max(c.bounds[b.ID], b.Due)
 		}
@@ -251,91 +268,12 @@ func (c *Cold) Raise(_ context.Context, bounds []engine.Bound) error {
 
 // archive marks a timer as finished if its last due is settled and nothing of
 // it is owed.
-func (c *Cold) archive(t *engine.Timer, owing map[engine.TimerID]bool) {
-	if t.Status != engine.Enabled || lastDue(t) > c.shards[t.ID.Shard()].Watermark || t.ValidFrom > c.clock || owing[t.ID] {
+func (c *Cold) archive(t *engine.Timer) {
+	if t.Status != engine.Enabled || lastDue(t) > c.shards[t.ID.Shard()].Watermark || t.ValidFrom > c.clock || c.owed.has(t.ID) {
 		return
 	}
 	done := *t
 	done.Status = engine.Finished
-	c.timers[t.ID] = &done
+	c.timers.ReplaceOrInsert(t.ID, &done)
 	delete(c.bounds, t.ID)
-}
-
-// owing are the timers that have owed rows.
-func (c *Cold) owing() map[engine.TimerID]bool {
-	owing := map[engine.TimerID]bool{}
-	for k := range c.owed {
-		owing[k.Timer] = true
-	}
-	return owing
-}
-
-// Owed pages through the owed rows with NotBefore in (from, to].
-func (c *Cold) Owed(_ context.Context, of engine.Set, from, to int64, yield func([]engine.Owed) error) error {
-	rows := c.owedRows(func(o *engine.Owed) bool {
-		return of.Has(o.Key.Timer.Shard()) && o.NotBefore > from && o.NotBefore <= to
-	})
-	for page := range slices.Chunk(rows, pageSize) {
-		if err := yield(page); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// OwedPage lists the owed rows of one timer that are due after an instant.
-func (c *Cold) OwedPage(_ context.Context, id engine.TimerID, after int64, limit int) ([]engine.Owed, error) {
-	rows := c.owedRows(func(o *engine.Owed) bool { return o.Key.Timer == id && o.Key.Due > after })
-	slices.SortFunc(rows, func(a, b engine.Owed) int { return cmp.Compare(a.Key.Due, b.Key.Due) })
-	return rows[:min(len(rows), limit)], nil
-}
-
-// Lanes lists the lanes that have a row with NotBefore ≤ to.
-func (c *Cold) Lanes(_ context.Context, of engine.Set, to int64) ([]engine.Lane, error) {
-	seen := map[engine.Lane]bool{}
-	for _, o := range c.owedRows(func(o *engine.Owed) bool { return of.Has(o.Key.Timer.Shard()) && o.NotBefore <= to }) {
-		seen[o.Lane] = true
-	}
-	return slices.Sorted(maps.Keys(seen)), nil
-}
-
-// OwedIn lists the rows of a lane after a place.
-func (c *Cold) OwedIn(_ context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) ([]engine.Owed, error) {
-	rows := c.owedRows(func(o *engine.Owed) bool {
-		return of.Has(o.Key.Timer.Shard()) && o.Lane == lane && o.NotBefore <= to && o.Place().Compare(after) > 0
-	})
-	return rows[:min(limit, len(rows))], nil
-}
-
-func (c *Cold) owedRows(want func(*engine.Owed) bool) []engine.Owed {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var rows []engine.Owed
-	o := new(engine.Owed) // one for all: what want is given is on the heap
-	for _, *o = range c.owed {
-		if want(o) {
-			rows = append(rows, *o)
-		}
-	}
-	slices.SortFunc(rows, func(a, b engine.Owed) int { return a.Place().Compare(b.Place()) })
-	return rows
-}
-
-// Snapshot returns a function that puts the tier back to what it holds now, as a server is
-// restored from a backup. It may be called once.
-func (c *Cold) Snapshot() (restore func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := &Cold{
-		timers: maps.Clone(c.timers), names: maps.Clone(c.names), former: maps.Clone(c.former), deleted: maps.Clone(c.deleted),
-		bounds: maps.Clone(c.bounds), once: maps.Clone(c.once), owed: maps.Clone(c.owed), tasks: maps.Clone(c.tasks),
-		leftOut: maps.Clone(c.leftOut), objects: maps.Clone(c.objects), shards: c.shards, newest: c.newest, clock: c.clock,
-	}
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.timers, c.names, c.former, c.deleted = was.timers, was.names, was.former, was.deleted
-		c.bounds, c.once, c.owed, c.tasks = was.bounds, was.once, was.owed, was.tasks
-		c.leftOut, c.objects, c.shards, c.newest, c.clock = was.leftOut, was.objects, was.shards, was.newest, was.clock
-	}
 }

@@ -16,10 +16,8 @@ func TestDamagedOwed(t *testing.T) {
 	tiertest.DamagedOwed(t, func(*testing.T) (engine.Cold, func(engine.Key)) {
 		c := NewCold()
 		return c, func(k engine.Key) {
-			o := c.owed[k]
-			o = engine.Owed{Key: k, NotBefore: o.NotBefore, Lane: o.Lane}
-			o.Damaged = engine.ReadOwed(k, nil).Damaged
-			c.owed[k] = o
+			o := c.owed.get(k)
+			c.owed.put(engine.Owed{Key: k, NotBefore: o.NotBefore, Lane: o.Lane, Damaged: engine.ReadOwed(k, nil).Damaged})
 		}
 	})
 }

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+
+	"github.com/RaduBerinde/btreemap"
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
@@ -31,13 +34,13 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 		}
 	}
 	for _, r := range tasks {
-		c.tasks[r.Key] = slices.Clone(r.Encoded)
+		c.tasks.ReplaceOrInsert(r.Key, slices.Clone(r.Encoded))
 	}
 	for _, k := range s.Pay {
-		delete(c.owed, k)
+		c.owed.remove(k)
 	}
 	for _, o := range owe {
-		c.owed[o.Key] = o
+		c.owed.put(o)
 	}
 	for _, m := range s.LeftOut {
 		c.leftOut[m] = true
@@ -55,17 +58,12 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 func (c *Cold) replayed(s *engine.Settlement) ([]engine.Record, []engine.Owed, error) {
 	ranks := map[engine.Key]engine.Rank{}
 	for _, r := range s.Tasks {
-		if stored := c.tasks[r.Key]; stored != nil {
+		if _, stored, ok := c.tasks.Get(r.Key); ok {
 			ranks[r.Key] = engine.RankOf(decode(stored))
 		}
 	}
 	tasks, err := policy.LaterRecords(s.Tasks, ranks)
-	return tasks, policy.LaterRows(s.Owe, func(k engine.Key) *engine.Owed {
-		if o, ok := c.owed[k]; ok {
-			return &o
-		}
-		return nil
-	}), err
+	return tasks, policy.LaterRows(s.Owe, c.owed.get), err
 }
 
 // decode reads a record that AppendTask wrote.
@@ -81,7 +79,7 @@ func decode(b []byte) *engine.Task {
 func (c *Cold) Task(_ context.Context, k engine.Key) (*engine.Task, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b, ok := c.tasks[k]; ok {
+	if _, b, ok := c.tasks.Get(k); ok {
 		return decode(b), nil
 	}
 	return nil, engine.ErrNotFound
@@ -116,16 +114,21 @@ func (c *Cold) LeftOut(_ context.Context, from, to int64) (minutes []int64, err 
 func (c *Cold) Tasks(_ context.Context, f engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var keys []engine.Key // those that the filter may select: sorting and decoding all of them takes most of a simulation
-	for k := range c.tasks {
-		if (f.Timer == 0 || k.Timer == f.Timer) && k.Due >= f.From && (f.To == 0 || k.Due < f.To) &&
-			(before == (engine.Key{}) || newestFirst(k, before) > 0) {
-			keys = append(keys, k)
-		}
+	from, to := btreemap.Min[engine.Key](), btreemap.Max[engine.Key]()
+	switch {
+	case before != engine.Key{}:
+		from = btreemap.GT(before)
+	case f.To != 0:
+		from = btreemap.GE(engine.Key{Due: f.To - 1, Timer: math.MaxUint64})
 	}
-	slices.SortFunc(keys, newestFirst)
-	for _, k := range keys {
-		t := decode(c.tasks[k])
+	for k, b := range c.tasks.Ascend(from, to) {
+		if k.Due < f.From {
+			break
+		}
+		if f.Timer != 0 && k.Timer != f.Timer || f.To != 0 && k.Due >= f.To {
+			continue
+		}
+		t := decode(b)
 		if !f.Matches(t) {
 			continue
 		}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/RaduBerinde/btreemap"
+
 	"xtimer/engine"
 )
 
@@ -15,13 +17,17 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clock = max(c.clock, now)
-	owing := c.owing()
-	for _, id := range c.ids() {
-		if t := c.timers[id]; lastDue(t) != 0 {
-			c.archive(t, owing)
+	var all []*engine.Timer
+	for _, t := range c.all() {
+		all = append(all, t)
+	}
+	for _, t := range all {
+		id := t.ID
+		if lastDue(t) != 0 {
+			c.archive(t)
 		}
-		if t := c.timers[id]; t.Status == engine.Finished && max(lastDue(t), t.UpdatedAt) < finishedBefore && !owing[id] {
-			delete(c.timers, id)
+		if t := c.get(id); t.Status == engine.Finished && max(lastDue(t), t.UpdatedAt) < finishedBefore && !c.owed.has(id) {
+			c.timers.Delete(id)
 			delete(c.names, pair{t.App, t.Name})
 			delete(c.former, id)
 		}
@@ -32,7 +38,7 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 		}
 	}
 	for id, fs := range c.former {
-		if owing[id] {
+		if c.owed.has(id) {
 			continue
 		}
 		c.former[id] = slices.DeleteFunc(fs, func(f former) bool { return f.replaced < historyBefore })
@@ -43,10 +49,14 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 	}
 	maps.DeleteFunc(c.buckets, func(_ string, b engine.Bucket) bool { return b.Until <= now })
 	maps.DeleteFunc(c.leftOut, func(m int64, _ bool) bool { return m+minuteMs <= historyBefore })
-	for k := range c.tasks {
+	var over []engine.Key
+	for k := range c.tasks.Ascend(btreemap.GT(engine.Key{Due: historyBefore}), btreemap.Max[engine.Key]()) {
 		if day := k.Due / dayMs; (day+1)*dayMs <= historyBefore && !c.holds(day) {
-			delete(c.tasks, k)
+			over = append(over, k)
 		}
+	}
+	for _, k := range over {
+		c.tasks.Delete(k)
 	}
 	return false, nil
 }
@@ -54,7 +64,7 @@ func (c *Cold) Sweep(_ context.Context, now, finishedBefore, historyBefore int64
 // holds reports whether an owed row keeps the history of a day: a due of it, or a
 // range that begins on it or before.
 func (c *Cold) holds(day int64) bool {
-	for _, o := range c.owed {
+	for _, o := range c.owed.all() {
 		if d := o.Key.Due / dayMs; d == day || o.To != 0 && d < day {
 			return true
 		}
