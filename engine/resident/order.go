@@ -160,7 +160,7 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 // The tasks of a timer with overlap "queue" are called in the order of their dues, so its rows come
 // into memory in this order. Refill reads the rows in order, but a row may have to wait: for a change of the
 // timer, for a decision about its late dues, or for room. Until the row is in memory, or refill is to read it again,
-// no later row of the timer comes into memory:
+// no later row of the timer comes into memory, and no later due becomes a task (fallsBehind):
 //
 //	the row waits for a change or a decision   SetAside notes it until it is resumed
 //	the row waits for room                     Lane.lowest is its place, from which refill reads again
@@ -208,8 +208,13 @@ func (sh *shard) notAside(k engine.Key) {
 // overtakes reports whether a row would come before an earlier one of its timer, which is set
 // aside. mu is held.
 func (sh *shard) overtakes(r *Row) bool {
-	dues := sh.aside[r.Key.Timer]
-	return r.KeepsOrder() && len(dues) > 0 && dues[0] < r.Key.Due
+	return r.KeepsOrder() && sh.hasAside(r.Key.Timer, r.Key.Due)
+}
+
+// hasAside reports whether a row of a timer is set aside that is earlier than a due. mu is held.
+func (sh *shard) hasAside(id engine.TimerID, due int64) bool {
+	dues := sh.aside[id]
+	return len(dues) > 0 && dues[0] < due
 }
 
 // KeepsOrder reports whether a row comes into memory after all earlier ones of its timer.

@@ -10,12 +10,12 @@ import (
 )
 
 // A row of a timer whose tasks are queued does not come into memory before an earlier one: neither while that waits
-// for a change or a decision, nor after it has joined the rows that refill reads again.
+// for a change or a decision, nor after it has joined the rows that refill reads again. Nor does a due become a task.
 func TestRowsKeepTheirOrder(t *testing.T) {
 	now := int64(100_000)
 	clock := func() time.Time { return time.UnixMilli(now) }
 	m := New(Config{
-		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1, Bodies: 1 << 20,
+		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 100, Bodies: 1 << 20,
 		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
 		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
 		MemoryFull:   func(int64) bool { return false },
@@ -27,7 +27,7 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 		d.Schedule.Every, d.Callback.URL, d.Overlap = time.Second, "http://127.0.0.1:9/", o
 		return d
 	}
-	queued, other := def(1, engine.OverlapQueue), def(2, engine.OverlapAllow)
+	queued, other := def(1, engine.OverlapQueue), def(2, engine.OverlapSkip)
 	row := func(d *engine.Timer, due int64) engine.Owed {
 		return engine.Owed{Key: engine.Key{Timer: d.ID, Due: due}, Generation: 1, NotBefore: due, Lane: d.Lane()}
 	}
@@ -41,8 +41,20 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 			t.Fatalf("the row of %d: %v, %v, want %v", due, fate, err, want)
 		}
 	}
-	end := m.SetAside([]engine.Owed{row(queued, 5000), row(queued, 6000), row(queued, 7000), row(other, 5000)})
+	falls := func(want bool) {
+		t.Helper()
+		for _, d := range []*engine.Timer{queued, other} {
+			sh := m.shardOf(d.ID)
+			if falls := sh.fallsBehind(sh.timers[d.ID], now, now); falls != (want && d == queued) {
+				t.Errorf("timer %d falls behind: %v, while rows are set aside: %v", d.ID, falls, want)
+			}
+		}
+	}
 	add(queued, 4000, true, false, RowKept)
+	add(other, 7000, true, false, RowKept)
+	falls(false)
+	end := m.SetAside([]engine.Owed{row(queued, 5000), row(queued, 6000), row(queued, 7000), row(other, 5000)})
+	falls(true)
 	add(queued, 8000, true, false, RowChanging)
 	add(queued, 9000, true, true, RowKept) // its timer is busy with it
 	add(other, 8000, true, false, RowKept)

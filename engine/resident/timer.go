@@ -132,10 +132,10 @@ func (lv *Timer) newerOf(t *Task) **Task {
 
 // fallsBehind reports whether a timer is not to have its dues one by one, from one on
 // that has no task yet: too many came during a stall or an outage, its lane has no
-// room, or a queue has rows before it that its lane does not know. mu is held.
+// room, or a queue has rows before it that its lane does not know, or that wait for a change. mu is held.
 func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
-	unread := sh.unread && lv.def.Overlap == engine.OverlapQueue
-	return !lv.plan.OneShot() && (unread || lv.lags(due, now) || lv.isShut()) &&
+	outside := lv.def.Overlap == engine.OverlapQueue && (sh.unread || sh.hasAside(lv.def.ID, due))
+	return !lv.plan.OneShot() && (outside || lv.lags(due, now) || lv.isShut()) &&
 		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
 }
 
