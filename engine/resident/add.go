@@ -322,6 +322,7 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 	}
 	if !ranged && lv.rangeTo != 0 {
 		sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.rangeFrom})
+		sh.toSettle.Store(true)
 		lv.rangeTo, lv.spent = 0, nil
 	}
 	return t

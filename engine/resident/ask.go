@@ -317,7 +317,7 @@ func (m *Memory) Mark(shard int, watermark, now int64, clean bool) {
 	if clean {
 		sh.repeats, sh.handed = 0, sh.watermark
 	}
-	sh.watermark, sh.marked, sh.recovered = watermark, now, now
+	sh.watermark, sh.recovered = watermark, now
 }
 
 // Came says how a shard came to this process, and so why an attempt there may have been made

@@ -82,6 +82,7 @@ func (rs *Reads) note() uint64 {
 func (m *Memory) noteRemoved(sh *shard, k engine.Key) {
 	if n := m.Reads.note(); n != 0 {
 		sh.removed[k] = n
+		sh.toSettle.Store(true)
 	}
 }
 
@@ -101,6 +102,7 @@ func (m *Memory) NoteChanged(id engine.TimerID) {
 	defer sh.mu.Unlock()
 	if n := m.Reads.note(); n != 0 {
 		sh.changed[id] = n
+		sh.toSettle.Store(true)
 	}
 }
 

@@ -53,7 +53,7 @@ func (x *intending) capture() (Captured, *engine.Settlement) {
 	s := &engine.Settlement{}
 	cut := x.Pins.Lowest(x.now)
 	x.BeginSettle()
-	return x.Capture(x.shard, cut, x.now, true, s), s
+	return x.Capture(x.shard, cut, x.now, true, true, s), s
 }
 
 func (c *Intent) answer() (may, ok bool) {

@@ -31,6 +31,7 @@ import (
 type Lanes struct {
 	limit    int64
 	Resident atomic.Int64 // unfinished tasks in memory
+	Leaving  atomic.Int64 // those that wait for their row, to leave memory
 	used     atomic.Int64 // lanes that have any
 	spilled  atomic.Int64 // lanes that are spilled
 
@@ -147,6 +148,7 @@ func (l *Lane) left(t *Task) {
 	defer l.mu.Unlock()
 	l.all.queue.Move(l.leaving[t], fair.None)
 	delete(l.leaving, t)
+	l.all.Leaving.Add(-1)
 }
 
 // stays reports whether what was to leave stays.

@@ -115,7 +115,11 @@ const minute = int64(60_000)
 // something in the wheel or under way. Everything else is in the tiers.
 type shard struct {
 	bodies *Bodies
-	mu     sync.Mutex // guards all below; what each fire looks at comes first, in few lines of memory
+	// toSettle: a settle has something to look at. Set with mu held, by whoever adds to order,
+	// paid, removed or changed; tidy sets it anew.
+	toSettle atomic.Bool
+
+	mu sync.Mutex // guards all below; what each fire looks at comes first, in few lines of memory
 
 	timers map[engine.TimerID]*Timer
 	// tasks in memory: those not finished, and those finished and not settled.
@@ -143,7 +147,6 @@ type shard struct {
 	former   int64 // the watermark that the former process left: it ran until then at least
 	// repeats: what is owed that was due up to then may have been begun by a former life.
 	repeats int64
-	marked  int64 // when the watermark was last written (Unix ms)
 	// removed and changed are notes for reads, see Reads.
 	removed map[engine.Key]uint64
 	changed map[engine.TimerID]uint64

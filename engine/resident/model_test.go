@@ -309,8 +309,9 @@ func (x *model) Capture(t *rapid.T) {
 	x.settle, x.caps = &engine.Settlement{}, nil
 	x.m.BeginSettle()
 	last := rapid.Bool().Draw(t, "last")
+	marks := last || rapid.Bool().Draw(t, "marks")
 	for i := range engine.Shards {
-		if c := x.m.Capture(i, cut, x.now, last, x.settle); c.Lines > 0 {
+		if c := x.m.Capture(i, cut, x.now, marks, last, x.settle); c.Lines > 0 {
 			x.caps = append(x.caps, c)
 		}
 	}
@@ -388,6 +389,9 @@ func (x *model) Check(t *rapid.T) {
 			if inMemory[tk.Key] = tk; tk.state == Done {
 				done++
 			}
+		}
+		if len(sh.order)+len(sh.paid)+len(sh.removed)+len(sh.changed) > 0 && !sh.toSettle.Load() {
+			t.Fatalf("shard %d has something to settle, and no settle will look at it", i)
 		}
 		if sh.done != done {
 			t.Fatalf("%d tasks are done, and %d counted", done, sh.done)

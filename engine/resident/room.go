@@ -109,6 +109,7 @@ func (l *Lane) takes(t *Task) bool {
 		return true
 	}
 	l.leaving[t] = l.markOf(t)
+	l.all.Leaving.Add(1)
 	l.spill(engine.SetOf(shard))
 	return false
 }

@@ -22,8 +22,6 @@ const (
 	settleWait = 15_000
 	// rowCost is how many settled results a row in owed has to be worth.
 	rowCost = 16
-	// markEvery is the longest that a moving watermark goes unwritten (ms).
-	markEvery = 10_000
 )
 
 // Captured is what one settle took of a shard.
@@ -36,8 +34,6 @@ type Captured struct {
 	paid   []engine.Key
 	Seen   int // tasks that it looked at
 	Lines  int
-	// Leaving: some of the tasks wait for their row, to leave memory.
-	Leaving bool
 	// unwritten are successes whose records were left out.
 	unwritten int
 	// needed is the first record of the journal that tells what nothing stored does,
@@ -90,8 +86,19 @@ func (m *Memory) EndSettle() {
 	m.Intents.poke()
 }
 
-// Capture takes from a shard what can be settled now.
-func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlement) Captured {
+// ToSettle are the shards where a settle has something to look at: none in an idle process.
+func (m *Memory) ToSettle() (of engine.Set) {
+	for i := range m.shards {
+		if m.shards[i].toSettle.Load() {
+			of[i/64] |= 1 << (i % 64)
+		}
+	}
+	return of
+}
+
+// Capture takes from a shard what can be settled now. Where that is nothing, the watermark
+// stays unwritten, unless marks is set.
+func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.Settlement) Captured {
 	critical := m.cfg.DiskCritical()
 	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
@@ -99,16 +106,11 @@ func (m *Memory) Capture(shard int, cut, now int64, last bool, s *engine.Settlem
 	if sh.stay == closed { // CaptureLast takes what is left
 		return Captured{sh: sh, Needed: sh.needed(), Ahead: math.MaxUint64}
 	}
-	marks := last || now-sh.marked >= markEvery
-	if len(sh.order)+len(sh.paid) == 0 && !marks { // so are all shards of an idle process, twice a second
-		return Captured{sh: sh, Needed: math.MaxUint64, Ahead: math.MaxUint64}
-	}
 	cut = m.Pins.since(cut)
 	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
-		c.Leaving = c.Leaving || t.state == Leaving
 		switch {
 		case t.state == Done && !t.timer.frozen && (passed || t.row != noRow && t.Origin != engine.FromSchedule):
 			c.end(s, t, critical)
@@ -216,6 +218,7 @@ func (m *Memory) tidy(sh *shard) {
 	if sh.order = kept; len(kept) == 0 && cap(kept) > 64 {
 		sh.order = nil
 	}
+	sh.toSettle.Store(len(sh.order)+len(sh.paid)+len(sh.removed)+len(sh.changed) > 0)
 }
 
 // reach is how far the watermark of a shard may go: to the cut; but it waits for
@@ -289,7 +292,6 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.watermark = max(sh.watermark, c.w)
-	sh.marked = m.now()
 	for _, k := range c.paid {
 		m.noteRemoved(sh, k)
 	}
@@ -346,6 +348,7 @@ func (m *Memory) GiveBack(c *Captured) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.paid = append(sh.paid, c.paid...)
+	sh.toSettle.Store(true)
 	for _, t := range c.owe {
 		t.touch()
 	}

@@ -8,17 +8,17 @@ import (
 	"xtimer/engine"
 )
 
-// A shard without tasks has its watermark written every 10 s and at the end of a drain, and
-// its ranges that are over removed at once.
+// A shard without tasks has its watermark written when all are, and its ranges that are over
+// removed at once.
 func TestIdleShard(t *testing.T) {
 	now := int64(1_000_000)
 	m := New(Config{
 		Owned: engine.AllShards, Now: func() time.Time { return time.UnixMilli(now) }, DiskCritical: func() bool { return false },
 	})
 	const shard = 7
-	settle := func(last bool) engine.Settlement {
+	settle := func(marks bool) engine.Settlement {
 		var s engine.Settlement
-		if c := m.Capture(shard, m.Pins.Lowest(now), now, last, &s); c.Lines > 0 {
+		if c := m.Capture(shard, m.Pins.Lowest(now), now, marks, false, &s); c.Lines > 0 {
 			m.Release(&c, 0)
 		}
 		return s
@@ -33,16 +33,14 @@ func TestIdleShard(t *testing.T) {
 			t.Errorf("%s: %+v, want the watermark %d and the rows %v removed", when, s, watermark, paid)
 		}
 	}
-	want("the first settle", settle(false), now)
-	now += markEvery - 1
-	want("before 10 s", settle(false), 0)
-	now++
-	want("after 10 s", settle(false), now)
+	want("the first settle", settle(true), now)
 	now += 500
-	over := engine.Key{Timer: shard, Due: 5000}
-	m.shards[shard].paid = []engine.Key{over}
-	want("a range is over", settle(false), now, over)
+	want("nothing to settle", settle(false), 0)
+	k := engine.Key{Timer: shard, Due: 5000}
+	m.shards[shard].paid = []engine.Key{k}
+	m.GiveBack(&Captured{sh: &m.shards[shard]})
+	want("a range is over", settle(false), now, k)
 	now += 500
 	want("a range was over", settle(false), 0)
-	want("the end of a drain", settle(true), now)
+	want("all are written", settle(true), now)
 }

@@ -152,6 +152,7 @@ func (t *Task) renew(now int64) {
 func (sh *shard) attach(t *Task) {
 	sh.tasks.put(t)
 	sh.order = append(sh.order, t)
+	sh.toSettle.Store(true)
 	lv := t.timer
 	lv.latest = max(lv.latest, t.Key.Due)
 	sh.latest = max(sh.latest, lv.latest)

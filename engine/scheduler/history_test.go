@@ -37,6 +37,32 @@ func TestSettlePace(t *testing.T) {
 	}
 }
 
+// The watermarks of an idle process are written each 10 s, all in one settle.
+func TestMarksOfAnIdleProcess(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		time.Sleep(time.Second)
+		settles := make(chan time.Time, 10)
+		w.after.set(func(op string, x any) {
+			if s, is := x.(*engine.Settlement); is && op == "Settle" {
+				if len(s.Marks) != engine.Shards {
+					t.Errorf("a settle with %d watermarks, want those of %d shards", len(s.Marks), engine.Shards)
+				}
+				settles <- time.Now()
+			}
+		})
+		var last time.Time
+		for range 6 {
+			at := <-settles
+			if since := at.Sub(last); !last.IsZero() && (since < 9900*time.Millisecond || since > 10100*time.Millisecond) {
+				t.Errorf("the watermarks were written after %s, want 10 s", since)
+			}
+			last = at
+		}
+	})
+}
+
 // Looking at tasks that a settle stores does not make the next settle later, however long
 // it takes; looking at tasks that only wait does.
 func TestSettlePaceBySettled(t *testing.T) {

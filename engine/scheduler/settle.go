@@ -30,6 +30,8 @@ const (
 	// 350 ms, on a busy machine, was followed by 8 s without a settle, and 85,000 tasks
 	// took 110 MB more. What is settled does not count: 200,000 waited for their row.
 	settleShare = 25
+	// markEvery is the longest that a moving watermark goes unwritten.
+	markEvery = 10 * time.Second
 )
 
 // settler settles: what has ended becomes history, what has not but is overtaken
@@ -43,12 +45,12 @@ const (
 // A result whose due is later than W' waits: settled alone it would not be
 // finished, for it is neither ≤ W nor owed.
 type settler struct {
-	e       *Scheduler
-	turn    chan struct{} // full while there is a settle; it guards all below
-	looked  time.Duration // how long the last settle looked at tasks that it did not settle
-	leaving bool          // tasks waited for their row, to leave memory, at the last settle
-	lines   int           // rows of the last settle, but watermarks
-	noted   int           // tasks that noteAgain found last
+	e      *Scheduler
+	turn   chan struct{} // full while there is a settle; it guards all below
+	looked time.Duration // how long the last settle looked at tasks that it did not settle
+	lines  int           // rows of the last settle, but watermarks
+	noted  int           // tasks that noteAgain found last
+	marked time.Time     // when all watermarks that had moved were last written
 	// Lists of the last settle, for the next.
 	caps    []resident.Captured
 	records []engine.Record
@@ -61,9 +63,14 @@ const keptRecords = 1 << 16
 func (h *settler) run(ctx context.Context) error {
 	var t trouble
 	last := time.Now()
-	for next := last.Add(settleEvery); ; {
+	h.marked = last // by the start
+	for next, rested := last.Add(settleEvery), last; ; {
 		if process.Sleep(ctx, time.Until(next)); ctx.Err() != nil {
 			return nil
+		}
+		if time.Until(rested) > 0 && h.e.memory.Lanes.Leaving.Load() == 0 {
+			next = next.Add(settleEvery)
+			continue
 		}
 		started := time.Now()
 		err := h.settle(ctx, false)
@@ -80,11 +87,9 @@ func (h *settler) run(ctx context.Context) error {
 		}
 		last = started
 		rest := h.looked * (settleShare - 1)
-		if h.leaving {
-			rest = min(rest, settleEvery)
-		}
-		if next = started.Add(max(every, rest)); err != nil {
-			next = time.Now().Add(time.Second)
+		next, rested = started.Add(max(every, min(rest, settleEvery))), started.Add(rest)
+		if err != nil {
+			next, rested = time.Now().Add(time.Second), last
 		}
 	}
 }
@@ -135,7 +140,8 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	h.turn <- struct{}{}
 	defer func() { <-h.turn }()
 	e := h.e
-	now := e.now()
+	began, now, shards := time.Now(), e.now(), engine.AllShards
+	marks := last || began.Sub(h.marked) >= markEvery
 	next := e.journal.Next() // first: what is appended after it stays
 	held := e.memory.Held()  // before the cut: all that the wheel is to know of them lies there
 	cut := h.cut(now)
@@ -145,20 +151,22 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	needed, ahead := next, next
 	e.memory.BeginSettle()
 	seen, settled := 0, 0
-	h.looked, h.leaving = 0, false
-	for i := range engine.Shards {
+	h.looked = 0
+	if !marks {
+		shards = e.memory.ToSettle()
+	}
+	for i := range shards.All() {
 		upTo := cut
 		if !held.Has(i) {
 			upTo = 0 // its watermark stays where it is
 		}
-		began := time.Now()
-		c := e.memory.Capture(i, upTo, now, last, s)
-		h.looked += time.Since(began)
+		look := time.Now()
+		c := e.memory.Capture(i, upTo, now, marks, last, s)
+		h.looked += time.Since(look)
 		if c.Seen == 0 && c.Lines == 0 {
-			continue // so are all shards of an idle process
+			continue
 		}
 		seen, settled = seen+c.Seen, settled+c.Settled()
-		h.leaving = h.leaving || c.Leaving
 		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead)
 		if c.Lines > 0 {
 			caps = append(caps, c)
@@ -177,6 +185,9 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 			return err
 		}
 	}
+	if marks {
+		h.marked = began
+	}
 	if next-ahead > engine.Position(fewNoted+16*h.noted) {
 		var err error
 		if needed, err = h.noteAgain(ctx, next, now); err != nil {
@@ -186,7 +197,11 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	if e.former.Load() != nil {
 		return nil // the first gain is to come
 	}
-	if err := e.journal.Forget(needed, e.memory.AllWatermarks()); err != nil {
+	var moved *engine.Watermarks
+	if len(caps) > 0 {
+		moved = e.memory.AllWatermarks()
+	}
+	if err := e.journal.Forget(needed, moved); err != nil {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
 	return nil

@@ -741,8 +741,10 @@ func (j *mortalJournal) Next() (p engine.Position) {
 func (j *mortalJournal) Forget(p engine.Position, w *engine.Watermarks) error {
 	return j.locked(func() {
 		if d := j.d; d.settled != nil {
-			for i, t := range w {
-				d.settled[i] = cmp.Or(t, d.settled[i])
+			if w != nil {
+				for i, t := range w {
+					d.settled[i] = cmp.Or(t, d.settled[i])
+				}
 			}
 			d.kept = append(d.kept, d.records[:min(max(int(p)-d.first, 0), len(d.records))]...)
 		}
