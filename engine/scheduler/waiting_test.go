@@ -150,6 +150,7 @@ func TestPagesOfWaitingHaveWhatStays(t *testing.T) {
 func TestWaitingIsCountedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.rules(map[flow.Name]flow.Rule{keyK: pause})
+		w.config.MaxWaiting = 40
 		w.start()
 		const n = 300
 		due := w.now() + 1000
@@ -157,6 +158,13 @@ func TestWaitingIsCountedOnce(t *testing.T) {
 			w.make(timer(fmt.Sprint(i), at(due), flows("k"), func(d *engine.Definition) { d.Callback.URL = "http://127.0.0.1:1/x" }))
 		}
 		time.Sleep(10 * time.Second)
+		w.config.MaxWaiting = 10_000
+		w.before.set(func(op string, _ any) error {
+			if op == "OwedIn" { // after the first count
+				time.Sleep(100 * time.Millisecond)
+			}
+			return nil
+		})
 		w.crash(time.Second)
 		for range 12 {
 			time.Sleep(time.Second)
