@@ -300,7 +300,7 @@ func ofApp(v verb) func(*Server, *request) (reply, error) {
 		if err := s.e.Ready(); err != nil {
 			return reply{}, err
 		}
-		o, err := s.change(r, limit.AppKey(app), v)
+		o, err := s.change(r, limit.AppKey(app), v, false)
 		if err != nil {
 			return reply{}, err
 		}
@@ -329,7 +329,7 @@ func (s *Server) pauseReply(app string, o *engine.Object) reply {
 	})}
 }
 
-// verb reads a request. What it returns changes the object of a flow or an app; exists: there is one.
+// verb reads a request. What it returns changes the object of a flow or an app; exists: something is said of it.
 type verb func(s *Server, r *request) (func(x *limit.Object, exists bool) error, error)
 
 func paused(s *Server, r *request) (func(*limit.Object, bool) error, error) {

@@ -61,6 +61,53 @@ func TestFlows(t *testing.T) {
 	}
 }
 
+// A key that a pattern matches has the pattern's limit and pause, and is opened by itself after a response has closed it.
+func TestAKeyOfAPattern(t *testing.T) {
+	var calls atomic.Int64
+	n := serve(t, newEngine(t, func(c *engine.Call) engine.Outcome {
+		calls.Add(1)
+		o := answers(429)(c)
+		o.RetryAfter = 100 * time.Second
+		return o
+	}, nil), ServerConfig{})
+	const pattern, one, two = "/v1/apps/shop/flows/user-*", "/v1/apps/shop/flows/user-1", "/v1/apps/shop/flows/user-2"
+	n.do("GET", one, "").want(404)
+	n.do("PUT", pattern, `{"rate":1000,"cooldown":true}`).want(201)
+	if a := n.do("GET", one, "").want(200); a.body != `{"app":"shop","name":"user-1","rate":1000,"per":"1s","burst":1,"cooldown":true,"pattern":"user-*"}` {
+		t.Error(a.body)
+	}
+	n.do("DELETE", one, "").want(404)
+	n.do("GET", "/v1/apps/shop/flows/user", "").want(404)
+	n.do("POST", "/v1/apps/shop/flows/user/resume", "").want(404)
+
+	create := func(name string) {
+		n.do("POST", "/v1/timers", `{"app":"shop","name":"`+name+`","flow":["user-1"],"schedule":{"delay":"1ms"},"callback":{"url":"http://127.0.0.1:9/"}}`).want(201)
+	}
+	create("first")
+	until(t, func() bool { return calls.Load() == 1 && n.do("GET", one, "").get("cooldown_until") != nil })
+	create("second")
+	until(t, func() bool { return n.do("GET", one, "").get("waiting") == 1.0 })
+	if a := n.do("GET", two, "").want(200); a.get("cooldown_until") != nil {
+		t.Error(a.body)
+	}
+	n.do("POST", one+"/resume", "").want(200)
+	until(t, func() bool { return calls.Load() == 2 })
+
+	n.do("POST", pattern+"/pause", `{"reason":"why","until":"2099-01-01T00:00:00Z"}`).want(200)
+	for _, a := range []answer{n.do("GET", one, ""), n.do("GET", two, ""), n.do("POST", one+"/resume", "")} {
+		if a.want(200); a.get("paused") != true || a.str("reason") != "why" || a.str("paused_until") != "2099-01-01T00:00:00.000Z" || a.get("rate") != 1000.0 || a.str("pattern") != "user-*" {
+			t.Error(a.body)
+		}
+	}
+	n.do("PUT", one, `{"rate":5}`).want(200)
+	if a := n.do("GET", one, "").want(200); a.get("rate") != 5.0 || a.get("pattern") != nil || a.get("paused") != true {
+		t.Error(a.body)
+	}
+	n.do("DELETE", one, "").want(200)
+	n.do("DELETE", pattern, "").want(200)
+	n.do("GET", one, "").want(404)
+}
+
 // The pause of an app, and that of all apps, is told where apps and figures are. Only an admin
 // of all apps changes the latter.
 func TestPausesAreTold(t *testing.T) {

@@ -38,6 +38,8 @@ type objects struct {
 	ofApp bool
 	// stands: they are flow keys or targets, and answers tell how they stand.
 	stands bool
+	// implied is what there is of one that nobody has put; nil: nothing.
+	implied func(set *object.Set, k engine.ObjectKey) *engine.Object
 }
 
 // objectKinds are the kinds of objects that the API has.
@@ -163,12 +165,21 @@ func (k *objects) get(s *Server, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	o := s.e.Objects().Get(key)
+	o := k.look(s, key)
 	if o == nil {
 		return reply{}, engine.ErrNotFound
 	}
 	g := s.gatesOf(r, k, o)
 	return reply{version: o.Version, body: renderFunc(func(b []byte) []byte { return k.append(s, b, o, g) })}, nil
+}
+
+// look is the object of a key, nil for none.
+func (k *objects) look(s *Server, key engine.ObjectKey) *engine.Object {
+	o := s.e.Objects().Get(key)
+	if o == nil && k.implied != nil {
+		o = k.implied(s.e.Objects(), key)
+	}
+	return o
 }
 
 // delete is DELETE of one.
@@ -235,7 +246,9 @@ func (k *objects) append(s *Server, b []byte, o *engine.Object, g gates) []byte 
 	} else {
 		b = wire.TextMember(wire.TextMember(b, "app", o.App), "name", o.Name)
 	}
-	b = g.append(k.members(s, b, o), o)
+	if b = g.append(k.members(s, b, o), o); o.Version == 0 {
+		return append(b, '}')
+	}
 	b = wire.IntMember(b, "version", int64(o.Version))
 	b = wire.TimeMember(b, "updated_at", o.UpdatedAt)
 	if o.UpdatedBy != "" {
@@ -244,10 +257,10 @@ func (k *objects) append(s *Server, b []byte, o *engine.Object, g gates) []byte 
 	return append(b, '}')
 }
 
-// flowObjects are the limits of flow keys. A key that somebody only paused has one, too.
+// flowObjects are the limits of flow keys. A key that somebody only paused has one, too, and so has one that a pattern matches.
 var flowObjects = &objects{
 	kind: limit.FlowKind, thing: "flow", path: "flows", plural: "flows",
-	decode: decodeFlow, keep: limit.Keep, members: (*Server).appendFlow, stands: true,
+	decode: decodeFlow, keep: limit.Keep, members: (*Server).appendFlow, stands: true, implied: limit.OfPattern,
 }
 
 func decodeFlow(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
@@ -261,12 +274,16 @@ func decodeFlow(_ *Server, _ engine.ObjectKey, body []byte) ([]byte, error) {
 
 // appendFlow appends what a flow allows.
 func (s *Server) appendFlow(b []byte, o *engine.Object) []byte {
-	x, err := limit.Read(o)
+	now, _ := s.e.Now()
+	x, pattern, err := limit.InForce(s.e.Objects(), o, now)
 	if err != nil {
 		return b
 	}
 	if x.Limit != nil {
 		b = wire.AppendLimit(b, x.Limit)
+	}
+	if pattern != "" {
+		b = wire.TextMember(b, "pattern", pattern)
 	}
 	return s.appendPause(b, &x, o)
 }
@@ -310,7 +327,7 @@ func (k *objects) changedBy(v verb) func(*Server, *request) (reply, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		o, err := s.change(r, key, v)
+		o, err := s.change(r, key, v, k.look(s, key) != nil)
 		if err != nil {
 			return reply{}, err
 		}
@@ -319,8 +336,8 @@ func (k *objects) changedBy(v verb) func(*Server, *request) (reply, error) {
 	}
 }
 
-// change changes an object as it stands.
-func (s *Server) change(r *request, k engine.ObjectKey, v verb) (*engine.Object, error) {
+// change changes an object as it stands. implied: something is said of the key although there may be no object.
+func (s *Server) change(r *request, k engine.ObjectKey, v verb, implied bool) (*engine.Object, error) {
 	apply, err := v(s, r)
 	if err != nil {
 		return nil, err
@@ -331,7 +348,7 @@ func (s *Server) change(r *request, k engine.ObjectKey, v verb) (*engine.Object,
 		if err != nil {
 			return nil, err
 		}
-		if err := apply(&x, was != nil); err != nil {
+		if err := apply(&x, was != nil || implied); err != nil {
 			return nil, err
 		}
 		_, o, err := s.e.Objects().Write(r.ctx, object.Write{Key: k, Body: x.Body(), When: func(stands *engine.Object) error {

@@ -83,8 +83,11 @@ func (s *Server) gatesOf(r *request, k *objects, os ...*engine.Object) (g gates)
 		}
 	}
 	g.of = make(map[engine.ObjectKey]nodes.Gate, len(keys))
-	for i, key := range keys {
-		g.of[key] = all[i]
+	for i, o := range os {
+		if x, _, err := limit.InForce(s.e.Objects(), o, g.now); err == nil {
+			all[i].Closed = max(all[i].Closed, x.CooldownUntil)
+		}
+		g.of[o.ObjectKey] = all[i]
 	}
 	return g
 }
@@ -109,12 +112,8 @@ func (g *gates) append(b []byte, o *engine.Object) []byte {
 	if !stands {
 		return b
 	}
-	closed := x.Closed
-	if said, err := limit.Read(o); err == nil {
-		closed = max(closed, said.CooldownUntil)
-	}
-	if closed > g.now {
-		b = wire.TimeMember(b, "cooldown_until", closed)
+	if x.Closed > g.now {
+		b = wire.TimeMember(b, "cooldown_until", x.Closed)
 	}
 	if x.Resuming != "" {
 		b = wire.TextMember(b, "resuming", x.Resuming)

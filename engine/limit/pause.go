@@ -33,14 +33,11 @@ func (x *Object) Pause(p Pause, now int64) {
 	x.PausedUntil, x.Reason, x.PausedBy = cmp.Or(p.Until, engine.MaxDue), p.Reason, p.By
 }
 
-// Resume ends a pause and a cooldown at an instant (Unix ms). backlog says which of the dues that
+// Resume ends a pause and a cooldown at an instant (Unix ms), also one that a response has asked for. backlog says which of the dues that
 // were held until then are called.
 func (x *Object) Resume(backlog string, now int64) {
 	held := x.PausedUntil > now || x.CooldownUntil > now
-	*x = Object{Limit: x.Limit, SkippedTo: x.SkippedTo, LatestTo: x.LatestTo}
-	if x.Limit != nil && x.Limit.Cooldown {
-		x.OpenedAt = now
-	}
+	*x = Object{Limit: x.Limit, OpenedAt: now, SkippedTo: x.SkippedTo, LatestTo: x.LatestTo}
 	switch {
 	case held && backlog == engine.BacklogSkip:
 		x.SkippedTo = now

@@ -30,8 +30,9 @@ type Breaker struct {
 
 // Flow is a flow key of an app, or a pattern of keys, and how it stands.
 type Flow struct {
-	App  string `json:"app"`
-	Name string `json:"name"`
+	App     string `json:"app"`
+	Name    string `json:"name"`
+	Pattern string `json:"pattern,omitempty"` // whose limit the key has, if the key has none of its own
 	FlowLimit
 	FlowState
 }
@@ -52,7 +53,7 @@ type FlowState struct {
 	NextAt        time.Time `json:"next_at,omitzero"`
 	WaitEstimate  *Duration `json:"wait_estimate,omitempty"` // about how long a task that becomes due now waits; nil: nobody knows
 	Partial       bool      `json:"partial,omitempty"`       // a node of the cluster did not respond: its tasks and calls are not counted
-	Version       int       `json:"version"`                 // counts every change; for IfMatch
+	Version       int       `json:"version"`                 // counts every change; for IfMatch. 0: only a pattern is about the key
 	UpdatedAt     time.Time `json:"updated_at"`
 	UpdatedBy     string    `json:"updated_by,omitempty"`
 }
@@ -88,7 +89,7 @@ func (c *Client) PutFlow(ctx context.Context, app, key string, limit FlowLimit, 
 	return out.Result, nil
 }
 
-// Flow is one flow key.
+// Flow is one flow key that has a limit or a pause, of its own or by a pattern that matches.
 func (c *Client) Flow(ctx context.Context, app, key string) (*Flow, error) {
 	return get[Flow](ctx, c, objectPath(app, "flows", key), nil)
 }
@@ -137,7 +138,7 @@ func (c *Client) PauseFlow(ctx context.Context, app, key string, p Pause) (*Flow
 	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/pause", body: p, twice: true})
 }
 
-// ResumeFlow ends a pause and a cooldown.
+// ResumeFlow ends a pause and a cooldown of a key. The key stays paused while a pattern is that matches.
 func (c *Client) ResumeFlow(ctx context.Context, app, key string, r Resume) (*Flow, error) {
 	return send[Flow](ctx, c, request{method: http.MethodPost, path: objectPath(app, "flows", key) + "/resume", body: r, twice: true})
 }

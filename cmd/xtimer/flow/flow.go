@@ -168,7 +168,7 @@ func newResume(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume KEY",
 		Short: "End the pause and the cooldown of a key: what was held is called",
-		Long:  "resume ends the pause and the cooldown of a key.\n\n" + resumeHelp,
+		Long:  "resume ends the pause and the cooldown of a key. The pause of a pattern ends with a\nresume of the pattern.\n\n" + resumeHelp,
 		Example: `  xtimer flow resume partner -n shop
   xtimer flow resume partner --backlog skip -n shop`,
 		Args: cobra.ExactArgs(1),
@@ -176,9 +176,12 @@ func newResume(r *remote.Server) *cobra.Command {
 			if err := needApp(r); err != nil {
 				return err
 			}
-			_, err := r.ResumeFlow(cmd.Context(), r.App, args[0], held.resume())
+			f, err := r.ResumeFlow(cmd.Context(), r.App, args[0], held.resume())
 			if err := notPaused(err, "flow", r.App+"/"+args[0]); err != nil {
 				return err
+			}
+			if f.Paused {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s stays paused: a pattern that matches the key is paused\n", args[0])
 			}
 			return say(cmd, "%s/%s resumed\n", r.App, args[0])
 		},

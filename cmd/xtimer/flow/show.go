@@ -19,7 +19,7 @@ func newShow(r *remote.Server) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show KEY",
 		Short:   "Show the limit of a key, its pause, and what waits for it",
-		Long:    "show shows the limit and the pause of a key or of a pattern, and what waits for a key.\n" + waitHelp,
+		Long:    "show shows the limit and the pause of a key or of a pattern, and what waits for a key. A limit\nthat a key has from a pattern is followed by the pattern.\n" + waitHelp,
 		Example: `  xtimer flow show partner -n shop`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,7 +40,11 @@ func flowsView(all []api.Flow, value any, r *remote.Server) terminal.View {
 	g := terminal.Grid{Head: append([]string{"KEY"}, standsHead...)}
 	for i := range all {
 		v.Names = append(v.Names, all[i].Name)
-		g.Add(append([]string{all[i].Name}, stands(&all[i].FlowLimit, &all[i].FlowState, r)...)...)
+		cells := append([]string{all[i].Name}, stands(&all[i].FlowLimit, &all[i].FlowState, r)...)
+		if all[i].Pattern != "" {
+			cells[1] += " (" + all[i].Pattern + ")"
+		}
+		g.Add(cells...)
 	}
 	v.Table = func(out io.Writer, _ bool) error { return g.Print(out) }
 	return v
