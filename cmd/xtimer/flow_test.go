@@ -70,3 +70,19 @@ func TestPauseOfWhatNothingUses(t *testing.T) {
 func TestFlowKeyWithSpace(t *testing.T) {
 	newShell(t).run("", "timer", "create", "-n", "shop", "--name", "one", "--delay", "1h", "--url", "http://127.0.0.1:9/", "--flow", "a b").want(exit.StatusRefused, "--flow: a key must be 1 to 128 letters, digits")
 }
+
+// A key that only a pattern limits is shown with the pattern, and stays paused while the pattern is.
+func TestFlowOfAPattern(t *testing.T) {
+	s := newShell(t)
+	run := func(args ...string) result { return s.run("", append([]string{"flow", "-n", "shop"}, args...)...) }
+	run("set", "user-*", "--rate", "10").want(0)
+	run("show", "user-1").want(0, "10 per 1s (user-*)")
+	run("pause", "user-*").want(0)
+	run("show", "user-1").want(0, "paused")
+	run("resume", "user-1").want(0, "warning: user-1 stays paused", "user-1 resumed")
+	run("resume", "user-*").want(0)
+	if r := run("resume", "user-1"); r.status != 0 || r.stderr != "" {
+		t.Errorf("%d %s", r.status, r.stderr)
+	}
+	run("resume", "other").want(exit.StatusNotFound, "was never paused or limited")
+}
