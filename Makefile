@@ -35,6 +35,9 @@ run: build ## build, and show it at work: server, receiver and a few timers; Ctr
 run-cluster: build servers ## three nodes over MariaDB and Redis on this machine; one is killed while you watch; Ctrl-C ends it
 	@bin/xtimer demo cluster
 
+# A program with the race detector waits for a second when it ends; there are 60 of them.
+test: export GORACE = atexit_sleep_ms=0
+
 .PHONY: test
 test: promtool servers mailserver chromium ## run all tests with the race detector, as .ci/run does
 	go test -race -count=1 -timeout 25m ./...

@@ -14,7 +14,7 @@ import (
 // A bit is flipped, or a file cut or zeroed from some place on, in every kind
 // of file: then a start fails, or finds all that was acknowledged.
 func TestDamagedFiles(t *testing.T) {
-	flips := 300
+	flips := 160
 	if testing.Short() {
 		flips = 60
 	}

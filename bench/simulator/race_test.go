@@ -10,7 +10,7 @@ import (
 )
 
 // A seed takes ten times as long with the race detector.
-func init() { seeds, repeats, settings, fleets = 12, 1, 1, 4 }
+func init() { seeds, repeats, settings, fleets = 8, 1, 1, 3 }
 
 // TestManySeeds runs in every run of the tests as many as without the race
 // detector: faults that meet in one seed of a hundred are not in the first few.

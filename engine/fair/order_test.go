@@ -238,7 +238,7 @@ func (m *lineModel) handOut() {
 // Whatever comes, is read, paused and tried again: the items of a key with an order are handed
 // out in that order, none before an older row, and none waits that may go.
 func TestOrderModel(t *testing.T) {
-	for range 20 {
+	for range 8 {
 		rapid.Check(t, orderModel)
 	}
 }

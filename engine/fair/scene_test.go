@@ -208,7 +208,7 @@ func TestGoesMute(t *testing.T) {
 		for _, s := range fresh {
 			s.from = 28 * time.Second
 		}
-		play(t, 60*time.Second, append(slices.Concat(ss, fresh), busy, other), nil)
+		play(t, 45*time.Second, append(slices.Concat(ss, fresh), busy, other), nil)
 		busy.onTime(t, 5*2000)
 		other.onTime(t, 0)
 		for _, s := range fresh {
@@ -247,8 +247,8 @@ func TestRecovery(t *testing.T) {
 func TestShares(t *testing.T) {
 	small := many(4, false, 300, always(answers(10*time.Second)))
 	big := many(40, true, 300, always(answers(10*time.Second)))
-	play(t, 3*time.Minute, slices.Concat(small, big), func(at time.Duration, q *Queue[*due]) {
-		if at != 170*time.Second {
+	play(t, 100*time.Second, slices.Concat(small, big), func(at time.Duration, q *Queue[*due]) {
+		if at != 95*time.Second {
 			return
 		}
 		q.mu.Lock()

@@ -90,7 +90,7 @@ func TestDecisionsAreStoredInPieces(t *testing.T) {
 				})
 				w.start()
 				from := w.now()
-				const timers = 2000
+				const timers = 1500
 				ids := make([]engine.TimerID, timers)
 				for i := range ids {
 					ids[i] = w.make(timer(fmt.Sprint(i), every(5*time.Second), misfire(engine.MisfireAll, time.Hour)))

@@ -31,7 +31,7 @@ type storm struct {
 // called, so that shards are taken over and given back. Every due is called; none early; none
 // again without a mark; and only by the node that has the shard.
 func TestNodesAtRandom(t *testing.T) {
-	seeds := 12
+	seeds := 6
 	if n, err := strconv.Atoi(os.Getenv("XTIMER_SEEDS")); err == nil {
 		seeds = n
 	}
