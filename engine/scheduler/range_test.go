@@ -118,7 +118,7 @@ func TestRangeOfATimerThatEnds(t *testing.T) {
 	})
 }
 
-// A delete by a clock that was set back by days records what was not called in runs,
+// A delete by a clock that was set back by hours records what was not called in runs,
 // without going through each due: 86,400,000 of them took 3.2 s, with the shard locked.
 // Dues that come while the delete is being stored are in the run, and only there.
 func TestDeleteAfterALongStepBack(t *testing.T) {
