@@ -38,6 +38,7 @@ type Queue[T any] struct {
 	turn    int64      // how many items were handed out
 	came    uint64     // how many have come
 	closed  bool
+	halted  bool         // see Halt
 	idle    []*worker[T] // the last one used is on top: its stack is warm
 
 	pools   [pools]pool[T]
@@ -146,6 +147,14 @@ func (q *Queue[T]) SetPlaces(n int) {
 	q.handOut(q.now())
 }
 
+// Halt has nothing handed out until it is called with false: while no call may begin, those of a
+// key would gather at the workers in the pace of its rate, and then begin all at once.
+func (q *Queue[T]) Halt(halted bool) {
+	q.mu.Lock()
+	q.halted = halted
+	q.handOut(q.now())
+}
+
 // Close ends the handing out: items that wait keep waiting, and workers end with the
 // call they make.
 func (q *Queue[T]) Close() {
@@ -168,7 +177,7 @@ func (q *Queue[T]) Wait() { q.workers.Wait() }
 // pick gives a place to the lane whose turn it is; no lane: none may have one. mu is
 // held.
 func (q *Queue[T]) pick(now time.Duration) run[T] {
-	for !q.closed {
+	for !q.closed && !q.halted {
 		q.feed(now)
 		l := q.cheapest()
 		switch {
