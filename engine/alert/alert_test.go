@@ -386,26 +386,3 @@ func BenchmarkEndedWithoutRules(b *testing.B) {
 		a.Ended(task)
 	}
 }
-
-// A process that is killed right after a message, without an end, leaves the incident.
-func TestKilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cold := memory.NewCold()
-		w := newWorld(t, cold)
-		w.run()
-		w.channel(60)
-		w.rule("r", func(*Rule) {})
-		w.ends(1, engine.Dead)
-		first := w.says(100*time.Millisecond, "incident.opened")
-		again := newWorld(t, cold) // beside the first, which stores nothing more
-		again.run()
-		if all := again.Incidents("shop"); len(all) != 1 || all[0].ID != first[0].Incident.ID || all[0].Count != 1 {
-			t.Errorf("%+v", all)
-		}
-		if again.saved == 0 {
-			t.Error("there is no cursor")
-		}
-		again.stop()
-		w.stop()
-	})
-}

@@ -22,23 +22,26 @@ func (a *Alerter) restore() {
 	for _, app := range a.cfg.Objects.Apps(incidentKind) {
 		for _, o := range a.cfg.Objects.List(incidentKind, app) {
 			i, ok := read[Incident](o)
-			if ok && i.Closed != 0 {
-				a.judge.ended(&i)
+			if ok {
+				a.judge.stored(&i)
 			}
 			switch {
 			case !ok || i.Closed != 0 && !i.Ending:
 				continue
 			case i.Closed != 0:
 				a.ending[i.ID] = &i
+				a.tellAgain(&i)
 			case a.judge.restore(&i):
 				a.open[i.ID] = &i
 				if i.State == "channel" {
 					a.box.fails(i.By)
 				}
-			default:
-				continue
+				a.tellAgain(&i)
+			default: // the former process was killed after its rule was deleted or changed
+				a.tellAgain(&i)
+				i.Closed, i.Why = time.Now().UnixMilli(), "gone"
+				a.closed(&i)
 			}
-			a.tellAgain(&i)
 		}
 	}
 	a.watch.replace(a.judge.watched())

@@ -113,14 +113,16 @@ type judge struct {
 	of     map[engine.TimerID][]*group
 	newID  func() string
 
-	// Of groups that are not in memory yet: the streak that history has, and when (Unix ms)
-	// the last incident ended.
-	streaks map[string]int
-	lastEnd map[string]int64
+	streaks map[string]int // of groups that are not in memory yet, as history has them
+	// Of groups of which a former process had an incident: the last end (Unix ms) that was
+	// counted in it, or at which it was closed. Again: failures are read from history that this
+	// process may have counted.
+	judged map[string]int64
+	again  bool
 }
 
 func newJudge(newID func() string) *judge {
-	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[string]int{}, lastEnd: map[string]int64{}}
+	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[string]int{}, judged: map[string]int64{}}
 }
 
 // mostGroups bounds what is counted apart; beyond it, what is new is counted by app.
@@ -143,6 +145,8 @@ func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	}
 	return j.groupOf(r, app, by, timer)
 }
+
+func (g *group) key() string { return groupKey(g.rule, g.app, g.by, g.timer) }
 
 func groupKey(r *ruleAt, app, by string, timer engine.TimerID) string {
 	return strings.Join([]string{r.app, r.name, r.By, app, by, timer.String()}, "\x00")
@@ -183,6 +187,9 @@ func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incide
 				continue
 			}
 			g := j.group(r, ev, t)
+			if j.again && ev.Ended <= j.judged[g.key()] {
+				continue
+			}
 			if g.open != nil {
 				g.count(ev)
 				g.open.add(ev)

@@ -93,9 +93,11 @@ func (a *Alerter) judgePage(ctx context.Context, page []brief, past int64) bool 
 	for i := range events[:news] {
 		a.judge.remember(&events[i], timers[events[i].Key.Timer])
 	}
+	a.judge.again = past != 0
 	for i := range events[news:] {
 		a.judgeOne(&events[news+i], timers[events[news+i].Key.Timer])
 	}
+	a.judge.again = false
 	clear(a.judge.streaks)
 	return true
 }

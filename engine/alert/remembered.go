@@ -22,27 +22,27 @@ func (j *judge) longest() (longest time.Duration) {
 	return longest
 }
 
-// remember counts a failure that a former process judged, unless an incident that has ended
-// counted the failure.
+// remember counts a failure that a former process judged, unless that counted it in an incident.
 func (j *judge) remember(ev *event, t *engine.Timer) {
 	for _, app := range [...]string{ev.App, "*"} {
 		for _, r := range j.rules[app] {
 			if r.After < 2 || r.Streak > 0 || !r.wants(ev) || !r.Match.matches(ev.Name, t) {
 				continue
 			}
-			if g := j.group(r, ev, t); g.open == nil && ev.Ended > j.lastEnd[groupKey(r, g.app, g.by, g.timer)] {
+			if g := j.group(r, ev, t); g.open == nil && ev.Ended > j.judged[g.key()] {
 				g.count(ev)
 			}
 		}
 	}
 }
 
-// ended notes an incident that has ended.
-func (j *judge) ended(i *Incident) {
+// stored notes what a former process has judged of an incident: it may have been killed after it
+// stored the incident, and before it stored the cursor.
+func (j *judge) stored(i *Incident) {
 	for _, r := range j.rules[i.RuleApp] {
 		if r.name == i.Rule {
 			key := groupKey(r, i.App, i.By, i.Timer)
-			j.lastEnd[key] = max(j.lastEnd[key], i.Closed)
+			j.judged[key] = max(j.judged[key], i.Last, i.Closed)
 		}
 	}
 }

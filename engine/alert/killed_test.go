@@ -1,0 +1,112 @@
+package alert
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
+)
+
+// A process that is killed right after a message, without an end, leaves the incident.
+func TestKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.run()
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.ends(1, engine.Dead)
+		first := w.says(100*time.Millisecond, "incident.opened")
+		again := newWorld(t, cold) // beside the first, which stores nothing more
+		again.run()
+		if all := again.Incidents("shop"); len(all) != 1 || all[0].ID != first[0].Incident.ID || all[0].Count != 1 {
+			t.Errorf("%+v", all)
+		}
+		if again.saved == 0 {
+			t.Error("there is no cursor")
+		}
+		again.stop()
+		w.stop()
+	})
+}
+
+// A process that is killed before it stores its cursor leaves incidents whose failures the next
+// one finds in history: they are not counted again, and open nothing again.
+func TestCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.run()
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.rule("app", func(r *Rule) { r.By = "app" })
+		w.says(10 * time.Millisecond)
+		w.settled(1, engine.Dead)
+		told := map[string]bool{}
+		for _, m := range w.says(500*time.Millisecond, "incident.opened", "incident.opened") {
+			told[m.ID] = true
+		}
+		w.settled(2, engine.Dead)
+		told[w.says(500*time.Millisecond, "incident.opened")[0].ID] = true
+		w.settled(2, engine.Succeeded)
+		told[w.says(500*time.Millisecond, "incident.recovered")[0].ID] = true
+		again := newWorld(t, cold) // beside the first, which stores nothing more
+		again.settled(3, engine.Dead)
+		again.run()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		opened := ""
+		for _, m := range again.sent {
+			if !told[m.ID] {
+				opened += m.Type + " " + m.Incident.By + " "
+			}
+		}
+		if opened != "incident.opened t3 " {
+			t.Errorf("%q is new", opened)
+		}
+		want := map[string]int64{"t1": 1, "t2": 1, "t3": 1, "shop": 3}
+		for _, i := range again.Incidents("") {
+			if i.Count != want[i.By] || (i.Closed != 0) != (i.By == "t2") {
+				t.Errorf("%s counts %d failures, want %d: %+v", i.By, i.Count, want[i.By], i)
+			}
+			delete(want, i.By)
+		}
+		if len(want) != 0 {
+			t.Errorf("there is no incident of %v", want)
+		}
+		again.stop()
+		w.stop()
+	})
+}
+
+// An incident whose rule was deleted, or counts by something else since, is closed by a start if
+// the former process was killed before it did.
+func TestKilledBeforeItCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(60)
+		w.rule("deleted", func(*Rule) {})
+		w.rule("changed", func(*Rule) {})
+		w.run()
+		w.ends(1, engine.Dead)
+		w.says(10*time.Second, "incident.opened", "incident.opened")
+		again := newWorld(t, cold) // beside the first, which stores nothing more
+		if err := again.set.Delete(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "deleted"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		again.rule("changed", func(r *Rule) { r.By = "app" })
+		again.run()
+		again.says(2*time.Second, "incident.recovered") // of the rule that is there
+		third := newWorld(t, cold)
+		for _, i := range third.Incidents("") {
+			if i.Why != "gone" {
+				t.Errorf("%+v", i)
+			}
+		}
+		again.stop()
+		w.stop()
+	})
+}
