@@ -33,6 +33,7 @@ type world struct {
 	away atomic.Bool   // definitions cannot be read
 	full atomic.Bool   // objects cannot be stored
 	puts time.Duration // how long it takes to store objects
+	back atomic.Int64  // by how much (ns) the clock is set back
 	// How long it takes to read definitions, and when each read began.
 	loads time.Duration
 	began []time.Time
@@ -77,7 +78,7 @@ func newWorld(t testing.TB, cold *memory.Cold) *world {
 	w := &world{TB: t, cold: cold}
 	log := slog.New(slog.DiscardHandler)
 	w.set = object.New(timers{cold, w}, time.Now, log)
-	w.Alerter = New(Config{Objects: w.set, Cold: timers{cold, w}, Log: log, Metrics: metrics.NewSet(), Send: func(_ context.Context, d *Delivery) Result {
+	w.Alerter = New(Config{Objects: w.set, Cold: timers{cold, w}, Log: log, Metrics: metrics.NewSet(), Now: w.time, Send: func(_ context.Context, d *Delivery) Result {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.sent = append(w.sent, d.Message)
@@ -91,6 +92,8 @@ func newWorld(t testing.TB, cold *memory.Cold) *world {
 	}
 	return w
 }
+
+func (w *world) time() time.Time { return time.Now().Add(-time.Duration(w.back.Load())) }
 
 func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -133,7 +136,7 @@ func (w *world) channel(perMinute int) {
 }
 
 func (w *world) ends(timer engine.TimerID, status engine.TaskStatus) {
-	now := time.Now().UnixMilli()
+	now := w.now()
 	w.Ended(&engine.Task{Key: engine.Key{Timer: timer, Due: now}, App: "shop", Name: fmt.Sprint("t", timer), Status: status, Ended: now})
 }
 

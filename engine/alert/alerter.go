@@ -32,6 +32,7 @@ type Config struct {
 	Link    string // where people look, in messages; "": nowhere
 	Log     *slog.Logger
 	Metrics *metrics.Set
+	Now     func() time.Time // the wall clock; nil: time.Now
 }
 
 // Alerter has the rules in force and the open incidents.
@@ -51,8 +52,8 @@ type Alerter struct {
 	ending map[string]*Incident // likewise: closed, and not yet stored or told of
 	seen   ends                 // what was judged lately, so that a look into history counts nothing twice
 	late   recent[uint32]       // likewise, the lateness (ms) of first attempts
-	asked  int64                // when (Unix ms) it asked for states
-	looked int64                // when (Unix ms) it looked for timers that are gone
+	asked  time.Time            // when it asked for states
+	looked time.Time            // when it looked for timers that are gone
 	last   int64                // the latest end (Unix ms) that was judged
 	lead   lead
 	ask    Ask // nil: there are no other nodes
@@ -66,6 +67,7 @@ type Alerter struct {
 	gaps    []gap
 	unsure  []engine.TimerID // those whose last task is to be asked for
 	trouble bool
+	clock   clock
 	// When the open incidents were gone through, how long that took (3 ms for 10,000), and in
 	// how long it is to be done again; 0 or less: it was done in this look.
 	passed   time.Time
@@ -75,6 +77,9 @@ type Alerter struct {
 
 // New returns an alerter; it does nothing before Run.
 func New(cfg Config) *Alerter {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, ending: map[string]*Incident{}, seen: ends{seed: maphash.MakeSeed()}}
 	a.ring.wake, a.ring.most, a.ring.briefs.most = make(chan struct{}, 1), ringSize, mostBriefs
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
@@ -253,11 +258,12 @@ func (a *Alerter) isIdle() bool {
 // be stored at once: an incident was opened or closed, or the first rule is in force.
 func (a *Alerter) work(ctx context.Context) (urgent bool) {
 	a.mu.Lock()
+	a.readClock()
 	if a.last == 0 && a.matcher.Load() != nil {
-		a.last, urgent = time.Now().UnixMilli()-1, true
+		a.last, urgent = a.now()-1, true
 	}
 	if a.renewed.Swap(false) {
-		for _, i := range a.judge.setRules(a.inForce(), time.Now().UnixMilli()) {
+		for _, i := range a.judge.setRules(a.inForce(), a.now()) {
 			a.closed(i)
 		}
 	}
@@ -272,7 +278,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 	states, asked := a.askStates()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := time.Now().UnixMilli()
+	now := a.now()
 	if asked {
 		a.judgeStates(states, now)
 	}
@@ -301,11 +307,10 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 // askStates asks for the states, if it is time to and a rule is about one.
 func (a *Alerter) askStates() (all []State, asked bool) {
 	a.mu.Lock()
-	now := time.Now().UnixMilli()
 	channels := a.box.failing()
-	asked = now-a.asked >= askEvery.Milliseconds() && (a.judge.hasStates() || len(channels) > 0)
+	asked = time.Since(a.asked) >= askEvery && (a.judge.hasStates() || len(channels) > 0)
 	if asked {
-		a.asked = now
+		a.asked = time.Now()
 	}
 	a.mu.Unlock()
 	if asked && a.cfg.States != nil {
@@ -356,7 +361,7 @@ func (a *Alerter) tell(i *Incident, what string) {
 	}
 	i.Next = 0
 	if r.Repeat > 0 && i.Closed == 0 {
-		i.Next = time.Now().Add(r.Repeat).UnixMilli()
+		i.Next = a.now() + r.Repeat.Milliseconds()
 	}
 	if i.Muted {
 		return

@@ -295,7 +295,7 @@ func (a *Alerter) Ended(t *engine.Task) {
 	if m.wants(t.App, countsAs(t)) {
 		ev := eventOf(t)
 		if ev.Ended == 0 {
-			ev.Ended = time.Now().UnixMilli()
+			ev.Ended = a.now()
 		}
 		a.ring.put(ev)
 	}
@@ -310,6 +310,6 @@ func (a *Alerter) First(k engine.Key, app, name string, late time.Duration) {
 	}
 	if m.isLate(app, late) || a.watch.has(k.Timer) {
 		ms := uint32(min(max(late, 0), 24*24*time.Hour).Milliseconds())
-		a.ring.offer(event{Key: k, App: app, Name: name, Ended: time.Now().UnixMilli(), Status: firstAttempt, N: ms})
+		a.ring.offer(event{Key: k, App: app, Name: name, Ended: a.now(), Status: firstAttempt, N: ms})
 	}
 }

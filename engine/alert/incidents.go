@@ -18,7 +18,7 @@ import (
 func (a *Alerter) restore() {
 	a.mu.Lock()
 	a.renewed.Store(false)
-	a.judge.setRules(a.inForce(), time.Now().UnixMilli())
+	a.judge.setRules(a.inForce(), a.now())
 	for _, app := range a.cfg.Objects.Apps(incidentKind) {
 		for _, o := range a.cfg.Objects.List(incidentKind, app) {
 			i, ok := read[Incident](o)
@@ -39,7 +39,7 @@ func (a *Alerter) restore() {
 				a.tellAgain(&i)
 			default: // the former process was killed after its rule was deleted or changed
 				a.tellAgain(&i)
-				i.Closed, i.Why = time.Now().UnixMilli(), "gone"
+				i.Closed, i.Why = a.now(), "gone"
 				a.closed(&i)
 			}
 		}
@@ -50,11 +50,19 @@ func (a *Alerter) restore() {
 		cursor, _ = read[int64](o)
 	}
 	a.last, a.saved = cursor, cursor
+	newest := cursor
+	for _, i := range a.open {
+		newest = max(newest, i.Last)
+	}
+	if now := a.now(); newest > now { // the clock was set back since
+		a.setBack(now, newest-now)
+		cursor = a.last
+	}
 	a.mu.Unlock()
 	if cursor != 0 && a.matcher.Load() != nil {
 		now := time.Now()
 		from := cursor + 1 - a.judge.longest().Milliseconds()
-		a.gaps = append(a.gaps[:0], gap{from: from, to: now.UnixMilli(), due: from - furthestDue.Milliseconds(), past: cursor, since: now, next: now})
+		a.gaps = append(a.gaps[:0], gap{from: from, to: a.now(), due: from - furthestDue.Milliseconds(), past: cursor, since: now, next: now})
 	}
 }
 
@@ -190,7 +198,7 @@ func (a *Alerter) forgetOld(ctx context.Context) {
 		case <-time.After(forgetEvery):
 		}
 		if a.mayJudge() {
-			a.forget(ctx, time.Now().Add(-keptClosed).UnixMilli())
+			a.forget(ctx, a.now()-keptClosed.Milliseconds())
 		}
 	}
 }
@@ -247,12 +255,11 @@ func (a *Alerter) Incidents(app string) (all []Incident) {
 // few seconds.
 func (a *Alerter) closeGone(ctx context.Context) {
 	a.mu.Lock()
-	now := time.Now().UnixMilli()
-	if len(a.open) == 0 || now-a.looked < lookEvery.Milliseconds() {
+	if len(a.open) == 0 || time.Since(a.looked) < lookEvery {
 		a.mu.Unlock()
 		return
 	}
-	a.looked = now
+	a.looked = time.Now()
 	var some []*Incident
 	for _, i := range a.open {
 		if i.Timer != 0 && len(some) < mostLooked {
@@ -266,7 +273,7 @@ func (a *Alerter) closeGone(ctx context.Context) {
 		}
 		a.mu.Lock()
 		if a.open[i.ID] != nil {
-			a.judge.gone(i, now)
+			a.judge.gone(i, a.now())
 			a.closed(i)
 		}
 		a.mu.Unlock()
@@ -285,7 +292,7 @@ func (a *Alerter) Ack(ctx context.Context, app, id, note string) (Incident, erro
 		a.mu.Unlock()
 		return Incident{}, engine.ErrNotFound
 	}
-	i.Acked, i.AckedBy, i.Note, i.Next, i.changed = time.Now().UnixMilli(), engine.Author(ctx), note, 0, true
+	i.Acked, i.AckedBy, i.Note, i.Next, i.changed = a.now(), engine.Author(ctx), note, 0, true
 	c := *i
 	a.mu.Unlock()
 	a.storeAll(ctx, []*Incident{&c})

@@ -48,7 +48,7 @@ func (a *Alerter) takeLead(ctx context.Context) bool {
 		a.forgetAll()
 		a.restore()
 		a.mu.Lock()
-		now := time.Now().UnixMilli()
+		now := a.now()
 		a.lead.late, a.lead.all, a.lead.from = now, now, a.last
 		if a.saved == 0 {
 			a.lead.from = now - 1
@@ -84,7 +84,7 @@ func (a *Alerter) follow(ctx context.Context) {
 	}
 	a.mergeAcks()
 	a.askOthers(ctx)
-	now := began.UnixMilli()
+	now := a.now()
 	upTo, furthest, slack := &a.lead.late, latestDues, settleSlack
 	if !began.Before(a.lead.nextAll) {
 		upTo, furthest, slack = &a.lead.all, furthestDue, settledLate
@@ -149,7 +149,7 @@ func (a *Alerter) ackStored(ctx context.Context, app, id, note string) (Incident
 		if i.ID != id || i.Closed != 0 {
 			continue
 		}
-		i.Acked, i.AckedBy, i.Note, i.Next = time.Now().UnixMilli(), engine.Author(ctx), note, 0
+		i.Acked, i.AckedBy, i.Note, i.Next = a.now(), engine.Author(ctx), note, 0
 		x := i.item()
 		_, _, err := a.cfg.Objects.Put(ctx, x.Key, x.Body, nil)
 		return i, err

@@ -14,7 +14,7 @@ import (
 // settled puts the end of a task of some node into history.
 func (w *world) settled(timer engine.TimerID, status engine.TaskStatus) {
 	w.Helper()
-	now := time.Now().UnixMilli()
+	now := w.now()
 	t := &engine.Task{Key: engine.Key{Timer: timer, Due: now}, App: "shop", Name: "t" + timer.String(), Status: status, Ended: now}
 	w.Ended(t) // its own engine tells it too
 	record := engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, t)}

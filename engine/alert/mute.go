@@ -27,7 +27,7 @@ func (m *Mute) Check(now time.Time) error {
 
 // mutes are the mutes that hold in an app now. a.mu is held.
 func (a *Alerter) mutes(app string) (all []Mute) {
-	now := time.Now().UnixMilli()
+	now := a.now()
 	for _, of := range [...]string{app, "*"} {
 		for _, o := range a.cfg.Objects.List(MuteKind, of) {
 			if m, ok := read[Mute](o); ok && m.Until > now {
