@@ -32,6 +32,7 @@ func (a *Alerter) setBack(upTo, by int64) {
 	for _, at := range [...]*int64{&a.last, &a.lead.from, &a.lead.late, &a.lead.all} {
 		*at = min(*at, upTo)
 	}
+	a.watch.setBack(upTo)
 	for _, g := range a.judge.groups {
 		for k := range g.recent {
 			g.recent[k] -= by

@@ -216,7 +216,7 @@ type watch struct {
 	any    atomic.Bool
 	mu     sync.RWMutex
 	timers map[engine.TimerID]bool
-	apps   map[string]bool // true: a success was seen since it is watched
+	apps   map[string]*atomic.Int64 // when (Unix ms) the last success was, since the app is watched
 }
 
 // succeeded notes a success, and reports whether the alerter must be told.
@@ -225,31 +225,21 @@ func (w *watch) succeeded(t *engine.Task) bool {
 		return false
 	}
 	w.mu.RLock()
-	timer := w.timers[t.Key.Timer]
-	news := false
+	defer w.mu.RUnlock()
 	for _, app := range [...]string{t.App, "*"} {
-		seen, is := w.apps[app]
-		news = news || is && !seen
-	}
-	w.mu.RUnlock()
-	if news {
-		w.mu.Lock()
-		for _, app := range [...]string{t.App, "*"} {
-			if _, is := w.apps[app]; is {
-				w.apps[app] = true
-			}
+		if last := w.apps[app]; last != nil {
+			last.Store(t.Ended)
 		}
-		w.mu.Unlock()
 	}
-	return timer
+	return w.timers[t.Key.Timer]
 }
 
-// saw notes a success of an app.
-func (w *watch) saw(app string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, is := w.apps[app]; is {
-		w.apps[app] = true
+// saw notes that an app had a success at an instant.
+func (w *watch) saw(app string, at int64) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if last := w.apps[app]; last != nil {
+		last.Store(max(last.Load(), at))
 	}
 }
 
@@ -267,17 +257,31 @@ func (w *watch) has(timer engine.TimerID) bool {
 func (w *watch) replace(timers map[engine.TimerID]bool, apps map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	was := w.apps
+	w.timers, w.apps = timers, make(map[string]*atomic.Int64, len(apps))
 	for app := range apps {
-		apps[app] = w.apps[app]
+		if w.apps[app] = was[app]; was[app] == nil {
+			w.apps[app] = new(atomic.Int64)
+		}
 	}
-	w.timers, w.apps = timers, apps
 	w.any.Store(len(timers)+len(apps) > 0)
 }
 
-func (w *watch) sawSuccess(app string) bool {
+// sawSuccess reports whether an app had a success since an instant.
+func (w *watch) sawSuccess(app string, since int64) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.apps[app]
+	last := w.apps[app]
+	return last != nil && last.Load() >= since
+}
+
+// setBack has no success lie after an instant.
+func (w *watch) setBack(upTo int64) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, last := range w.apps {
+		last.Store(min(last.Load(), upTo))
+	}
 }
 
 // Ended is told of each task that got its final status. It never blocks.

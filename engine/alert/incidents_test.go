@@ -95,3 +95,23 @@ func TestForgotten(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A success before the last failure does not end an incident of an app, though it was seen while
+// the incident, or another one of the app, was open.
+func TestASuccessBeforeEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("app", func(r *Rule) { r.By, r.Within = "app", time.Minute })
+		w.run()
+		w.ends(1, engine.Dead)
+		w.says(10*time.Second, "incident.opened")
+		w.ends(2, engine.Succeeded)
+		time.Sleep(10 * time.Second)
+		w.ends(1, engine.Dead)
+		w.says(10 * time.Minute)
+		w.ends(2, engine.Succeeded)
+		w.says(2*time.Second, "incident.recovered")
+		w.stop()
+	})
+}

@@ -273,8 +273,9 @@ func (j *judge) gone(i *Incident, now int64) {
 	}
 }
 
-// pass closes the incidents of several timers that had no failure for a time, and a success.
-func (j *judge) pass(now int64, sawSuccess func(app string) bool) (closed []*Incident) {
+// pass closes the incidents of several timers that had no failure for a time, and a success since
+// the last one.
+func (j *judge) pass(now int64, sawSuccess func(app string, since int64) bool) (closed []*Incident) {
 	full, removed := len(j.groups) >= mostGroups/2, false
 	for key, g := range j.groups {
 		if g.open == nil && full && g.isStale(now) {
@@ -282,7 +283,7 @@ func (j *judge) pass(now int64, sawSuccess func(app string) bool) (closed []*Inc
 			removed = true
 			continue
 		}
-		if g.open != nil && g.timer == 0 && g.word == "" && now-g.open.Last > g.rule.Within.Milliseconds() && sawSuccess(g.app) {
+		if g.open != nil && g.timer == 0 && g.word == "" && now-g.open.Last > g.rule.Within.Milliseconds() && sawSuccess(g.app, g.open.Last) {
 			closed = append(closed, g.close(now, "recovered"))
 		}
 	}
@@ -342,7 +343,7 @@ func (j *judge) watched() (timers map[engine.TimerID]bool, apps map[string]bool)
 		case g.timer != 0 && (g.open != nil || g.streak > 0):
 			timers[g.timer] = true
 		case g.timer == 0 && g.word == "" && g.open != nil:
-			apps[g.app] = false
+			apps[g.app] = true
 		}
 	}
 	return timers, apps

@@ -138,7 +138,7 @@ func (a *Alerter) readApps(ctx context.Context) {
 			f.App = ""
 		}
 		if page, _, err := a.cfg.Cold.Tasks(ctx, f, engine.Key{}, 1); err == nil && len(page) > 0 {
-			a.watch.saw(app)
+			a.watch.saw(app, page[0].Ended)
 		}
 	}
 }

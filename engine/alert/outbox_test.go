@@ -167,7 +167,7 @@ func TestMerged(t *testing.T) {
 		ev := event{Key: engine.Key{Timer: engine.TimerID(i + 1), Due: 2}, App: "shop", Status: engine.Succeeded, Ended: 2}
 		j.succeeded(&ev)
 	}
-	if j.pass(3_600_000, func(string) bool { return true }); len(j.groups) != 1 {
+	if j.pass(3_600_000, func(string, int64) bool { return true }); len(j.groups) != 1 {
 		t.Errorf("%d groups are left", len(j.groups))
 	}
 }
