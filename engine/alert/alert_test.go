@@ -332,25 +332,6 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A mute has an incident recorded, and not sent.
-func TestMute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory.NewCold())
-		w.channel(60)
-		w.rule("r", func(*Rule) {})
-		w.put(MuteKind, "shop", "m", Mute{Match: Match{NamePrefix: "t1"}, Until: time.Now().Add(time.Hour).UnixMilli()})
-		w.run()
-		w.ends(1, engine.Dead)
-		w.says(2 * time.Second)
-		if all := w.Incidents("shop"); len(all) != 1 || !all[0].Muted {
-			t.Errorf("%+v", all)
-		}
-		w.ends(2, engine.Dead)
-		w.says(2*time.Second, "incident.opened")
-		w.stop()
-	})
-}
-
 func TestInUse(t *testing.T) {
 	w := newWorld(t, memory.NewCold())
 	w.channel(60)

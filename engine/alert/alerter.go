@@ -45,6 +45,7 @@ type Alerter struct {
 	// What was sent to the channels lately.
 	delivered deliveries
 	renewed   atomic.Bool // rules were changed since the alerter looked
+	mutes     mutes
 
 	mu     sync.Mutex // guards what follows
 	judge  *judge
@@ -88,7 +89,7 @@ func New(cfg Config) *Alerter {
 	cfg.Objects.Register(object.Kind{Name: ChannelKind, Changed: a.channelChanged})
 	cfg.Objects.UsedBy(ChannelKind, a.rulesOf)
 	cfg.Objects.UsedBy(secret.Kind, a.channelsOf)
-	cfg.Objects.Register(object.Kind{Name: MuteKind})
+	cfg.Objects.Register(object.Kind{Name: MuteKind, Changed: a.mutesChanged})
 	cfg.Objects.Register(object.Kind{Name: incidentKind, Uncounted: true})
 	cfg.Objects.Register(object.Kind{Name: cursorKind, Uncounted: true})
 	a.ring.lost = cfg.Metrics.NewCounter("xtimer_alert_overflow_total")
@@ -275,6 +276,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		a.follow(ctx)
 	}
 	a.closeGone(ctx)
+	a.unmute(ctx)
 	states, asked := a.askStates()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 func (a *Alerter) restore() {
 	a.mu.Lock()
 	a.renewed.Store(false)
+	a.mutes.renewed.Store(true)
 	a.judge.setRules(a.inForce(), a.now())
 	for _, app := range a.cfg.Objects.Apps(incidentKind) {
 		for _, o := range a.cfg.Objects.List(incidentKind, app) {

@@ -37,7 +37,8 @@ type Incident struct {
 	Tasks  []Task `json:"tasks"`           // the last, at most 5
 	State  string `json:"state,omitempty"` // the word, of an incident that is a state
 
-	Timer engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
+	Timer  engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
+	Opener *Opener        `json:"opener,omitempty"`       // of one that is muted and no state
 
 	changed bool   // since it was stored
 	version uint32 // of the object that was looked at last, of one of several nodes

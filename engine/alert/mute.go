@@ -1,13 +1,16 @@
 package alert
 
 import (
+	"context"
+	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"xtimer/engine"
 )
 
-// Mute has incidents recorded and not sent until an instant.
+// Mute has incidents recorded and not sent until an instant. One that is open then is sent.
 type Mute struct {
 	Match  Match  `json:"match,omitzero"`
 	Until  int64  `json:"until"` // Unix ms
@@ -25,25 +28,109 @@ func (m *Mute) Check(now time.Time) error {
 	return m.Match.check()
 }
 
-// mutes are the mutes that hold in an app now. a.mu is held.
-func (a *Alerter) mutes(app string) (all []Mute) {
+// mutes is when the muted incidents are to be looked at.
+type mutes struct {
+	renewed atomic.Bool // mutes were changed since
+	next    int64       // when (Unix ms) the next of those ends that held then; Run's own
+}
+
+// mutesChanged has the muted incidents looked at.
+func (a *Alerter) mutesChanged(engine.ObjectKey) {
+	a.mutes.renewed.Store(true)
+	a.ring.poke()
+}
+
+// Opener is the timer whose task has opened an incident.
+type Opener struct {
+	Timer engine.TimerID `json:"timer,string"`
+	App   string         `json:"app"`
+	Name  string         `json:"name"`
+}
+
+// opener is what mutes match for an incident. Former builds did not store it.
+func (i *Incident) opener() Opener {
+	switch {
+	case i.Opener != nil:
+		return *i.Opener
+	case i.Timer != 0:
+		return Opener{i.Timer, i.App, i.By}
+	}
+	return Opener{App: i.App} // a state
+}
+
+// unmute tells of the open incidents for which no mute holds any more.
+func (a *Alerter) unmute(ctx context.Context) {
 	now := a.now()
-	for _, of := range [...]string{app, "*"} {
-		for _, o := range a.cfg.Objects.List(MuteKind, of) {
-			if m, ok := read[Mute](o); ok && m.Until > now {
-				all = append(all, m)
-			}
+	if !a.mutes.renewed.Swap(false) && now < a.mutes.next {
+		return
+	}
+	a.mutes.next = math.MaxInt64
+	for _, app := range a.cfg.Objects.Apps(MuteKind) {
+		for _, m := range a.mutesOf(app) {
+			a.mutes.next = min(a.mutes.next, m.Until)
+		}
+	}
+	var some []*Incident
+	a.mu.Lock()
+	for _, i := range a.open {
+		if i.Muted && i.Acked == 0 {
+			some = append(some, i)
+		}
+	}
+	a.mu.Unlock()
+	for page := range slices.Chunk(some, pageSize) {
+		if !a.unmuteSome(ctx, page) {
+			a.mutes.renewed.Store(true) // it is tried again
+			return
+		}
+	}
+}
+
+// unmuteSome reports whether the definitions could be read that mutes need.
+func (a *Alerter) unmuteSome(ctx context.Context, some []*Incident) bool {
+	needs := map[engine.TimerID]bool{}
+	a.mu.Lock()
+	for _, i := range some {
+		if of := i.opener(); of.Timer != 0 && a.mutesNeedTimer(of.App) {
+			needs[of.Timer] = true
+		}
+	}
+	a.mu.Unlock()
+	timers, ok := a.definitions(ctx, needs)
+	if !ok {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, i := range some {
+		if of := i.opener(); a.open[i.ID] == i && i.Acked == 0 && !a.muted(of.App, of.Name, timers[of.Timer]) {
+			i.Muted, i.Opener = false, nil
+			a.tell(i, "incident.opened")
+		}
+	}
+	return true
+}
+
+// mutesOf are the mutes of an app that hold now.
+func (a *Alerter) mutesOf(app string) (all []Mute) {
+	now := a.now()
+	for _, o := range a.cfg.Objects.List(MuteKind, app) {
+		if m, ok := read[Mute](o); ok && m.Until > now {
+			all = append(all, m)
 		}
 	}
 	return all
 }
 
+// mutesIn are the mutes that hold in an app now.
+func (a *Alerter) mutesIn(app string) []Mute { return append(a.mutesOf(app), a.mutesOf("*")...) }
+
 func (a *Alerter) mutesNeedTimer(app string) bool {
-	return slices.ContainsFunc(a.mutes(app), func(m Mute) bool { return m.Match.needsTimer() })
+	return slices.ContainsFunc(a.mutesIn(app), func(m Mute) bool { return m.Match.needsTimer() })
 }
 
 // muted reports whether a mute holds for an incident that a timer opens; a state is of no
-// timer, and only a mute of all timers holds for it. a.mu is held.
+// timer, and only a mute of all timers holds for it.
 func (a *Alerter) muted(app, name string, t *engine.Timer) bool {
-	return slices.ContainsFunc(a.mutes(app), func(m Mute) bool { return m.Match.matches(name, t) })
+	return slices.ContainsFunc(a.mutesIn(app), func(m Mute) bool { return m.Match.matches(name, t) })
 }

@@ -189,7 +189,9 @@ func (a *Alerter) judgeOne(ev *event, t *engine.Timer) {
 func (a *Alerter) judgeNews(ev *event, t *engine.Timer, was uint32) {
 	for _, i := range a.judge.failed(ev, t, was) {
 		a.open[i.ID], i.fresh = i, true
-		i.Muted = a.muted(ev.App, ev.Name, t)
+		if i.Muted = a.muted(ev.App, ev.Name, t); i.Muted {
+			i.Opener = &Opener{ev.Key.Timer, ev.App, ev.Name}
+		}
 		a.tell(i, "incident.opened")
 	}
 }

@@ -203,7 +203,8 @@ func newMute(r *remote.Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "mute NAME",
 		Short:   "Send no messages about timers until a time",
-		Long:    `mute keeps new incidents of an app from being sent until a time. They are recorded.`,
+		Long:    `mute keeps new incidents of an app from being sent until a time. They are recorded; those that
+are still open then are sent.`,
 		Example: `  xtimer alert mute move -n shop --until 2h --reason "the target moves" --name-prefix order-`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
