@@ -47,6 +47,8 @@ type Alerter struct {
 	renewed   atomic.Bool // rules were changed since the alerter looked
 	mutes     mutes
 
+	storing sync.Mutex // held while incidents are stored
+
 	mu     sync.Mutex // guards what follows
 	judge  *judge
 	open   map[string]*Incident // by id

@@ -126,16 +126,14 @@ func (a *Alerter) saveOf(ctx context.Context, selects func(*Incident) bool) (sto
 	for _, of := range [...]map[string]*Incident{a.open, a.ending} {
 		for _, i := range of {
 			if i.changed && selects(i) {
-				i.changed, i.fresh = false, false
-				c := *i
-				changed = append(changed, &c)
+				changed = append(changed, i)
 			}
 		}
 	}
 	a.mu.Unlock()
 	stored = true
 	for some := range slices.Chunk(changed, storedAtOnce) { // a message does not wait for all
-		stored = a.storeAll(ctx, some) && stored
+		stored = a.storeAll(ctx, some) == nil && stored
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,28 +144,39 @@ func (a *Alerter) saveOf(ctx context.Context, selects func(*Incident) bool) (sto
 // storedAtOnce is how many incidents are stored before the messages about them are sent.
 const storedAtOnce = 250
 
-// storeAll stores incidents, and has those messages sent that waited for them. Those that it
-// cannot store are stored with the next save. It reports whether all are stored.
-func (a *Alerter) storeAll(ctx context.Context, some []*Incident) (stored bool) {
+// storeAll stores incidents as they are, and has those messages sent that waited for them. Those
+// that it cannot store are stored with the next save; it returns why the first of them was not.
+func (a *Alerter) storeAll(ctx context.Context, some []*Incident) (first error) {
+	a.storing.Lock() // one that was copied later is stored later
+	defer a.storing.Unlock()
 	items, of := make([]object.Item, len(some)), make(map[string]bool, len(some))
+	copies := make([]Incident, len(some))
+	a.mu.Lock()
 	for n, i := range some {
-		items[n] = i.item()
-		of[i.ID] = true
+		i.changed, i.fresh = false, false
+		copies[n] = *i
 	}
-	stored = true
+	a.mu.Unlock()
+	for n := range copies {
+		items[n] = copies[n].item()
+		if a.cfg.Leads != nil {
+			items[n].Keep = keepAck
+		}
+		of[copies[n].ID] = true
+	}
 	for n, err := range a.cfg.Objects.PutAll(ctx, items) {
 		if err == nil {
 			continue
 		}
-		if stored && ctx.Err() == nil {
-			a.cfg.Log.Warn("cannot store incidents", "incident", some[n].ID, "error", err)
+		if first == nil && ctx.Err() == nil {
+			a.cfg.Log.Warn("cannot store incidents", "incident", copies[n].ID, "error", err)
 		}
-		stored = false
-		delete(of, some[n].ID)
-		a.storeAgain(some[n].ID)
+		first = cmp.Or(first, err)
+		delete(of, copies[n].ID)
+		a.storeAgain(copies[n].ID)
 	}
 	a.release(of)
-	return stored
+	return first
 }
 
 // item is the object of an incident.
@@ -296,6 +305,5 @@ func (a *Alerter) Ack(ctx context.Context, app, id, note string) (Incident, erro
 	i.Acked, i.AckedBy, i.Note, i.Next, i.changed = a.now(), engine.Author(ctx), note, 0, true
 	c := *i
 	a.mu.Unlock()
-	a.storeAll(ctx, []*Incident{&c})
-	return c, nil
+	return c, a.storeAll(ctx, []*Incident{i})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/object"
 )
 
 // lead is the state of the one of several nodes that judges for all. It reads the failures of
@@ -144,17 +145,42 @@ func (a *Alerter) readApps(ctx context.Context) {
 }
 
 // ackStored acknowledges an incident that another node judges, which sees it within seconds.
-func (a *Alerter) ackStored(ctx context.Context, app, id, note string) (Incident, error) {
+func (a *Alerter) ackStored(ctx context.Context, app, id, note string) (acked Incident, err error) {
 	for _, i := range a.stored(app, nil) {
-		if i.ID != id || i.Closed != 0 {
+		if i.ID != id {
 			continue
 		}
-		i.Acked, i.AckedBy, i.Note, i.Next = a.now(), engine.Author(ctx), note, 0
-		x := i.item()
-		_, _, err := a.cfg.Objects.Put(ctx, x.Key, x.Body, nil)
-		return i, err
+		_, _, err := a.cfg.Objects.Write(ctx, object.Write{
+			Key: i.item().Key,
+			When: func(stands *engine.Object) error {
+				if stands != nil {
+					acked, _ = read[Incident](stands)
+				}
+				if stands == nil || acked.Closed != 0 {
+					return engine.ErrNotFound
+				}
+				return nil
+			},
+			Keep: func(*engine.Object, []byte) ([]byte, error) {
+				acked.Acked, acked.AckedBy, acked.Note, acked.Next = a.now(), engine.Author(ctx), note, 0
+				return acked.item().Body, nil
+			},
+		})
+		return acked, err
 	}
 	return Incident{}, engine.ErrNotFound
+}
+
+// keepAck is the body of an incident with the acknowledgement of what stands, which another node
+// may have stored.
+func keepAck(stands *engine.Object, body []byte) ([]byte, error) {
+	was, _ := read[Incident](stands)
+	i, ok := read[Incident](&engine.Object{Body: body})
+	if !ok || was.Acked == 0 || i.Acked != 0 {
+		return body, nil
+	}
+	i.Acked, i.AckedBy, i.Note, i.Next = was.Acked, was.AckedBy, was.Note, 0
+	return i.item().Body, nil
 }
 
 // mergeAcks takes over what other nodes have acknowledged.

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -173,5 +174,48 @@ func TestLeadAsks(t *testing.T) {
 		b.says(10 * time.Second)
 		a.stop()
 		b.stop()
+	})
+}
+
+// An acknowledgement that another node has stored is not lost when the node that judges stores
+// the incident before it has seen that; and a closed incident does not open by one.
+func TestAckOfAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		a, b := newWorld(t, cold), newWorld(t, cold)
+		a.cfg.Leads = func() bool { return true }
+		b.cfg.Leads = func() bool { return false }
+		a.channel(60)
+		a.rule("r", func(*Rule) {})
+		a.run()
+		b.run()
+		time.Sleep(10 * time.Second)
+		a.settled(1, engine.Dead)
+		id := a.says(10*time.Second, "incident.opened")[0].Incident.ID
+		if _, err := b.Ack(t.Context(), "shop", id, "on it"); err != nil {
+			t.Fatal(err)
+		}
+		a.mu.Lock()
+		a.open[id].changed = true
+		a.mu.Unlock()
+		a.save(t.Context())
+		a.says(24 * time.Hour)
+		if all := a.Incidents("shop"); all[0].Note != "on it" {
+			t.Errorf("%+v", all[0])
+		}
+		a.mu.Lock()
+		i := a.open[id]
+		i.Closed, i.Acked = a.now(), 0
+		a.closed(i)
+		a.mu.Unlock()
+		a.save(t.Context())
+		if _, err := b.Ack(t.Context(), "shop", id, ""); !errors.Is(err, engine.ErrNotFound) {
+			t.Error(err)
+		}
+		a.stop()
+		b.stop()
+		if all := newWorld(t, cold).Incidents("shop"); len(all) != 1 || all[0].Closed == 0 {
+			t.Errorf("%+v", all)
+		}
 	})
 }

@@ -156,3 +156,26 @@ func TestCountsAreStoredEveryFewSeconds(t *testing.T) {
 		w.stop()
 	})
 }
+
+// An acknowledgement that cannot be stored is an error, and is stored with the next save.
+func TestAckIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.run()
+		w.ends(1, engine.Dead)
+		id := w.says(10*time.Second, "incident.opened")[0].Incident.ID
+		w.full.Store(true)
+		if _, err := w.Ack(t.Context(), "shop", id, "on it"); err == nil {
+			t.Error("an acknowledgement that is not stored is no error")
+		}
+		w.full.Store(false)
+		time.Sleep(10 * time.Second)
+		if i := newWorld(t, cold).Incidents("shop")[0]; i.Note != "on it" {
+			t.Errorf("%+v", i)
+		}
+		w.stop()
+	})
+}

@@ -12,6 +12,17 @@ import (
 type Item struct {
 	Key  engine.ObjectKey
 	Body []byte
+	// Keep, if set, returns the body with what it keeps of what stands when the put is made; it
+	// is not asked if nothing does.
+	Keep func(stands *engine.Object, body []byte) ([]byte, error)
+}
+
+// body is what is stored where an object stands, nil if none does.
+func (x *Item) body(stands *engine.Object, body []byte) ([]byte, error) {
+	if x.Keep == nil || stands == nil {
+		return body, nil
+	}
+	return x.Keep(stands, body)
 }
 
 // Bounds of what PutAll stores at a time: other writes wait for that.
@@ -34,7 +45,7 @@ func (s *Set) PutAll(ctx context.Context, items []Item) []error {
 		err := s.putPiece(ctx, piece)
 		for i := range piece {
 			if errs[from+i] = err; errors.Is(err, engine.ErrConflict) {
-				_, _, errs[from+i] = s.Put(ctx, piece[i].Key, piece[i].Body, nil)
+				_, _, errs[from+i] = s.Write(ctx, Write{Key: piece[i].Key, Body: piece[i].Body, Keep: piece[i].body})
 			}
 		}
 		from += n
@@ -54,8 +65,13 @@ func (s *Set) putPiece(ctx context.Context, items []Item) error {
 		if len(x.Body) > MaxBody {
 			return errTooLarge
 		}
-		if stands := s.Get(x.Key); stands == nil || !bytes.Equal(stands.Body, x.Body) {
-			puts = append(puts, s.next(ctx, x.Key, x.Body, stands))
+		stands := s.Get(x.Key)
+		body, err := x.body(stands, x.Body)
+		if err != nil {
+			return err
+		}
+		if stands == nil || !bytes.Equal(stands.Body, body) {
+			puts = append(puts, s.next(ctx, x.Key, body, stands))
 		}
 	}
 	if len(puts) == 0 {

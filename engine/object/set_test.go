@@ -191,7 +191,7 @@ func TestPutAll(t *testing.T) {
 	var puts []Item
 	for i := range 1000 {
 		k := engine.ObjectKey{Kind: "incident", App: "app", Name: fmt.Sprint(i)}
-		puts = append(puts, Item{k, []byte(strings.Repeat("x", 10_000))})
+		puts = append(puts, Item{Key: k, Body: []byte(strings.Repeat("x", 10_000))})
 	}
 	all := func(want error, version uint32) {
 		t.Helper()
@@ -218,7 +218,7 @@ func TestPutAll(t *testing.T) {
 	}
 	more := make([]Item, MaxOfApp)
 	for i := range more {
-		more[i] = Item{engine.ObjectKey{Kind: "incident", App: "app", Name: fmt.Sprint("more", i)}, []byte("1")}
+		more[i] = Item{Key: engine.ObjectKey{Kind: "incident", App: "app", Name: fmt.Sprint("more", i)}, Body: []byte("1")}
 	}
 	if err := errors.Join(s.PutAll(t.Context(), more)...); err != nil || len(s.List("incident", "app")) != 1000+MaxOfApp {
 		t.Errorf("%d objects are listed, %v", len(s.List("incident", "app")), err)
