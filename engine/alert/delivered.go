@@ -97,8 +97,9 @@ func (a *Alerter) Deliveries(app, channel string) []Delivered {
 	return all
 }
 
-// channelChanged forgets what was sent to a channel that is gone.
+// channelChanged has what waits for a channel sent, and forgets what was sent to one that is gone.
 func (a *Alerter) channelChanged(k engine.ObjectKey) {
+	a.box.changed(k, false)
 	if k.Name != "" && a.cfg.Objects.Get(k) == nil {
 		a.delivered.forget(k)
 	}

@@ -101,6 +101,9 @@ type box struct {
 	waiting []letter // guarded by outbox.mu
 	over    int      // likewise: how many were replaced that no digest has counted
 	busy    bool     // a goroutine sends; likewise
+	version uint32   // of the channel that was sent to last; likewise
+	// changed holds one: the channel was changed, or has taken a test.
+	changed chan struct{}
 	// When messages were sent in the last minute, repeats too; the goroutine's.
 	sent []time.Time
 }
@@ -147,7 +150,7 @@ func (o *outbox) put(app string, l letter, channels []string) {
 		k := engine.ObjectKey{Kind: ChannelKind, App: app, Name: name}
 		b := o.boxes[k]
 		if b == nil {
-			b = &box{}
+			b = &box{changed: make(chan struct{}, 1)}
 			o.boxes[k] = b
 		}
 		if len(b.waiting) >= mostWaiting {
@@ -212,7 +215,7 @@ func (o *outbox) send(k engine.ObjectKey, b *box) {
 			m = digestOf(letters, over)
 		}
 		if ok { // or the channel was deleted
-			o.deliver(k, b, &Delivery{App: k.App, Channel: c, Message: m})
+			o.deliver(k, b, &m)
 		}
 		for _, l := range letters {
 			if o.ctx.Err() == nil && l.left.Add(-1) == 0 {
@@ -264,18 +267,24 @@ func digestOf(letters []letter, over int) Message {
 	return m
 }
 
-// deliver sends a message until it is taken, refused for good, or an hour has passed.
-func (o *outbox) deliver(k engine.ObjectKey, b *box, d *Delivery) {
+// deliver sends a message until it is taken, refused for good, or an hour has passed. Each time
+// it goes where the channel says then, and a change of the channel has it sent again at once.
+func (o *outbox) deliver(k engine.ObjectKey, b *box, m *Message) {
 	wait := firstRetry
-	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(2*wait, longestRetry) {
-		o.sleep(spread(d.Channel.Kind, time.Now()))
-		if until, is := b.full(d.Channel.PerMinute); is {
+	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(max(2*wait, firstRetry), longestRetry) {
+		c, ok := o.next(k, b)
+		if !ok {
+			return // it was deleted
+		}
+		o.sleep(spread(c.Kind, time.Now()))
+		if until, is := b.full(c.PerMinute); is {
 			o.sleep(time.Until(until))
 		}
 		if n := len(b.sent); n > 0 {
-			o.sleep(time.Until(b.sent[n-1].Add(apart[d.Channel.Kind])))
+			o.sleep(time.Until(b.sent[n-1].Add(apart[c.Kind])))
 		}
 		b.sent = append(b.sent, time.Now())
+		d := &Delivery{App: k.App, Channel: c, Message: *m}
 		r := o.a.cfg.Send(o.ctx, d)
 		outcome := r.outcome()
 		if outcome == "retrying" && time.Now().Add(max(wait, r.After)).After(until) {
@@ -284,21 +293,60 @@ func (o *outbox) deliver(k engine.ObjectKey, b *box, d *Delivery) {
 		if o.ctx.Err() == nil {
 			o.attempted(k, r.Delivered)
 		}
-		o.a.delivered.note(k, &d.Message, &r, outcome)
+		o.a.delivered.note(k, m, &r, outcome)
 		switch outcome {
 		case "delivered":
 			o.count(d, outcome)
 			return
 		case "refused":
 			o.count(d, outcome)
-			o.a.cfg.Log.Warn("an alert channel refuses a message", "app", d.App, "kind", d.Channel.Kind, "status", r.Status, "error", r.Error)
+			o.a.cfg.Log.Warn("an alert channel refuses a message", "app", d.App, "kind", c.Kind, "status", r.Status, "error", r.Error)
 			return
 		case "given_up":
 			o.count(d, outcome)
-			o.a.cfg.Log.Warn("a message to an alert channel is given up", "app", d.App, "kind", d.Channel.Kind, "status", r.Status, "error", r.Error)
+			o.a.cfg.Log.Warn("a message to an alert channel is given up", "app", d.App, "kind", c.Kind, "status", r.Status, "error", r.Error)
 			return
 		}
-		o.sleep(max(wait, r.After))
+		select {
+		case <-o.ctx.Done():
+		case <-b.changed:
+			wait = 0
+		case <-time.After(max(wait, r.After)):
+		}
+	}
+}
+
+// next is the channel for the next attempt.
+func (o *outbox) next(k engine.ObjectKey, b *box) (c Channel, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-b.changed:
+	default:
+	}
+	found := o.a.cfg.Objects.Get(k)
+	if found == nil {
+		return c, false
+	}
+	b.version = found.Version
+	return read[Channel](found)
+}
+
+// changed has the message that waits for a channel sent again, if that was changed or took a
+// test; zero: any may have been changed.
+func (o *outbox) changed(k engine.ObjectKey, tested bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for of, b := range o.boxes {
+		if of != k && k.Name != "" {
+			continue
+		}
+		if now := o.a.cfg.Objects.Get(of); tested || now == nil || now.Version != b.version {
+			select {
+			case b.changed <- struct{}{}:
+			default:
+			}
+		}
 	}
 }
 
@@ -331,6 +379,7 @@ func (a *Alerter) Test(ctx context.Context, app, name string) (Result, error) {
 	r := a.cfg.Send(ctx, d)
 	if r.Delivered { // one that is not is often of a channel that is being set up
 		a.box.attempted(k, true)
+		a.box.changed(k, true)
 	}
 	outcome := r.outcome()
 	if outcome == "retrying" { // a test is sent once

@@ -248,3 +248,61 @@ func TestTestsAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// A message that a channel does not take goes where the channel says when it is sent again, at
+// once when that was changed or takes a test; and it ends with the channel.
+func TestChannelIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		url := func(to string) {
+			w.put(ChannelKind, "shop", "ops", Channel{Kind: "webhook", URL: Text{Value: to}, Lang: "en", PerMinute: 60})
+		}
+		url("http://wrong/")
+		w.rule("r", func(r *Rule) { r.Repeat = 0 })
+		w.run()
+		var attempts []string
+		right := "http://right/"
+		set := func(to string) {
+			synctest.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			right, attempts, w.sent = to, nil, nil
+		}
+		w.send = func(d *Delivery) Result {
+			attempts = append(attempts, d.Channel.URL.Value)
+			return Result{Delivered: d.Channel.URL.Value == right}
+		}
+		w.ends(1, engine.Dead)
+		time.Sleep(20 * time.Minute)
+		set(right)
+		w.put(ChannelKind, "shop", "other", Channel{Kind: "webhook", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		w.channelChanged(engine.ObjectKey{}) // some may have changed
+		w.says(time.Second)
+		url(right)
+		w.says(time.Second, "incident.opened")
+
+		set("none")
+		w.ends(2, engine.Dead)
+		time.Sleep(20 * time.Minute)
+		set("http://right/")
+		if _, err := w.Test(t.Context(), "shop", "ops"); err != nil {
+			t.Error(err)
+		}
+		w.says(time.Second, "test", "incident.opened")
+
+		set("none")
+		w.ends(3, engine.Dead)
+		w.ends(4, engine.Dead)
+		time.Sleep(time.Second)
+		for _, k := range []engine.ObjectKey{{Kind: RuleKind, App: "shop", Name: "r"}, {Kind: ChannelKind, App: "shop", Name: "ops"}} {
+			if err := w.set.Delete(t.Context(), k, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Hour)
+		w.stop()
+		if len(attempts) != 1 {
+			t.Errorf("%d attempts, want 1 before the channel was deleted", len(attempts))
+		}
+	})
+}

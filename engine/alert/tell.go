@@ -1,0 +1,65 @@
+package alert
+
+import "xtimer/engine"
+
+// closed notes the end of an incident. a.mu is held.
+func (a *Alerter) closed(i *Incident) {
+	delete(a.open, i.ID)
+	a.ending[i.ID] = i
+	i.Next, i.changed = 0, true
+	if r := a.rule(i); r != nil && r.Recovered {
+		a.tell(i, "incident.recovered")
+	}
+	i.Ending = i.Sent < i.Told
+}
+
+func (a *Alerter) rule(i *Incident) *Rule {
+	o := a.cfg.Objects.Get(engine.ObjectKey{Kind: RuleKind, App: i.RuleApp, Name: i.Rule})
+	if o == nil {
+		return nil
+	}
+	r, _ := read[Rule](o)
+	return &r
+}
+
+// tell has the channels of an incident's rule told. a.mu is held.
+func (a *Alerter) tell(i *Incident, what string) {
+	i.changed = true
+	r := a.rule(i)
+	if r == nil {
+		return
+	}
+	i.Next = 0
+	if r.Repeat > 0 && i.Closed == 0 {
+		i.Next = a.now() + r.Repeat.Milliseconds()
+	}
+	if i.Muted {
+		return
+	}
+	i.Told++
+	l := i.letter(what, i.Told, a.cfg.Link)
+	if i.fresh {
+		a.unsaved = append(a.unsaved, unsaved{i.ID, l, r})
+		return
+	}
+	a.box.put(i.RuleApp, l, r.Channels)
+}
+
+// sent notes that all channels have a message, or that it was given up.
+func (a *Alerter) sent(id string, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.noteSent(id, n)
+}
+
+// noteSent is sent while a.mu is held.
+func (a *Alerter) noteSent(id string, n int) {
+	i := a.open[id]
+	if i == nil {
+		i = a.ending[id]
+	}
+	if i != nil && i.Sent < n {
+		i.Sent, i.changed = n, true
+		i.Ending = i.Closed != 0 && n < i.Told
+	}
+}
