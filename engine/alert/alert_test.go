@@ -230,7 +230,9 @@ func TestThresholds(t *testing.T) {
 		if err := w.set.Delete(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "three"}, nil); err != nil {
 			t.Fatal(err)
 		}
-		w.says(2 * time.Second)
+		if m := w.says(2*time.Second, "incident.recovered"); m[0].Incident.Why != "gone" {
+			t.Errorf("%+v", m[0].Incident)
+		}
 		for _, i := range w.Incidents("") {
 			if i.Closed == 0 {
 				t.Errorf("an incident of a rule that is gone is open: %+v", i)

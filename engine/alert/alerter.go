@@ -241,7 +241,9 @@ func (a *Alerter) Run(ctx context.Context) error {
 		} else if urgent && stored {
 			stored = a.saveNews(ctx)
 		}
-		a.release(nil)
+		if a.nextPass <= 0 { // else the incidents that are new were not stored
+			a.release(nil)
+		}
 		from := time.Now()
 		select { // with many open incidents a look takes its time, and what comes waits together
 		case <-ctx.Done():

@@ -40,6 +40,7 @@ type Incident struct {
 	Timer  engine.TimerID `json:"timer,string,omitempty"` // 0: it is of several
 	Opener *Opener        `json:"opener,omitempty"`       // of one that is muted and no state
 
+	was     *Rule  // the rule, of one that was closed because that is gone
 	changed bool   // since it was stored
 	version uint32 // of the object that was looked at last, of one of several nodes
 	fresh   bool   // it was not stored yet
@@ -314,10 +315,14 @@ func (j *judge) setRules(rules map[string][]*ruleAt, now int64) (closed []*Incid
 	for key, g := range j.groups {
 		r := find(g.rule.app, g.rule.name)
 		if r != nil && r.By == g.rule.By {
+			if i := g.open; i != nil && i.Acked == 0 && r.Repeat != g.rule.Repeat {
+				i.renew(g.rule.Repeat, r.Repeat, now)
+			}
 			g.rule = r
 			continue
 		}
 		if g.open != nil {
+			g.open.was = &g.rule.Rule
 			closed = append(closed, g.close(now, "gone"))
 		}
 		delete(j.groups, key)

@@ -1,6 +1,10 @@
 package alert
 
-import "xtimer/engine"
+import (
+	"time"
+
+	"xtimer/engine"
+)
 
 // closed notes the end of an incident. a.mu is held.
 func (a *Alerter) closed(i *Incident) {
@@ -13,10 +17,23 @@ func (a *Alerter) closed(i *Incident) {
 	i.Ending = i.Sent < i.Told
 }
 
+// renew has the incident repeated as its rule says now.
+func (i *Incident) renew(was, repeat time.Duration, now int64) {
+	i.changed = true
+	switch {
+	case repeat == 0:
+		i.Next = 0
+	case i.Next == 0:
+		i.Next = now + repeat.Milliseconds()
+	default:
+		i.Next += (repeat - was).Milliseconds()
+	}
+}
+
 func (a *Alerter) rule(i *Incident) *Rule {
 	o := a.cfg.Objects.Get(engine.ObjectKey{Kind: RuleKind, App: i.RuleApp, Name: i.Rule})
 	if o == nil {
-		return nil
+		return i.was
 	}
 	r, _ := read[Rule](o)
 	return &r

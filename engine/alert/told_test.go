@@ -179,3 +179,48 @@ func TestAckIsStored(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A change of how often a rule repeats holds for the incidents that are open.
+func TestRepeatIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		repeat := func(d time.Duration) { w.rule("r", func(r *Rule) { r.Repeat = d }) }
+		repeat(4 * time.Hour)
+		w.run()
+		w.ends(1, engine.Dead)
+		w.says(5*time.Minute, "incident.opened")
+		repeat(10 * time.Minute)
+		w.says(4 * time.Minute)
+		w.says(2*time.Minute, "incident.repeated")
+		repeat(0)
+		w.says(24 * time.Hour)
+		repeat(time.Hour)
+		w.says(59 * time.Minute)
+		w.says(2*time.Minute, "incident.repeated")
+		w.stop()
+	})
+}
+
+// An incident is stored before it is told also while the open incidents are not gone through,
+// because that takes long.
+func TestStoredFirstBetweenLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(*Rule) {})
+		w.run()
+		w.send = func(d *Delivery) Result {
+			if w.set.Get(d.Message.Incident.item().Key) == nil {
+				t.Error("it is told before it is stored")
+			}
+			return Result{Delivered: true}
+		}
+		w.ends(1, engine.Dead)
+		w.says(10*time.Second, "incident.opened")
+		w.passTook = 100 * time.Millisecond
+		w.ends(2, engine.Dead)
+		w.says(10*time.Second, "incident.opened")
+		w.stop()
+	})
+}

@@ -72,11 +72,11 @@ func payload(m *alert.Message) []byte {
 }
 
 // words are the texts of a language: what happened, and the lines of a message.
-type words struct{ opened, repeated, recovered, digest, test, rule, failures, lasted, last string }
+type words struct{ opened, repeated, recovered, gone, digest, test, rule, failures, lasted, last string }
 
 var languages = map[string]words{
-	"en": {"failing", "still failing", "recovered", "%d messages in the last minute", "a test of this channel", "rule", "failures", "lasted", "last"},
-	"zh": {"出现失败", "仍在失败", "已恢复", "最近一分钟共 %d 条消息", "通道测试", "规则", "失败次数", "持续", "最近"},
+	"en": {"failing", "still failing", "recovered", "closed: its timer or rule was deleted", "%d messages in the last minute", "a test of this channel", "rule", "failures", "lasted", "last"},
+	"zh": {"出现失败", "仍在失败", "已恢复", "已关闭：定时器或规则已删除", "最近一分钟共 %d 条消息", "通道测试", "规则", "失败次数", "持续", "最近"},
 }
 
 // ofStates are the texts of what is no failure: by language and word.
@@ -98,6 +98,9 @@ func title(d *alert.Delivery) string {
 	what := map[string]string{"incident.opened": w.opened, "incident.repeated": w.repeated, "incident.recovered": w.recovered}[m.Type]
 	if i := m.Incident; i != nil && len(i.On) == 1 && m.Type != "incident.recovered" {
 		what = cmp.Or(ofStates[d.Channel.Lang][i.On[0]], what)
+	}
+	if m.Type == "incident.recovered" && m.Incident != nil && m.Incident.Why == "gone" {
+		what = w.gone
 	}
 	switch {
 	case m.Type == "digest":
