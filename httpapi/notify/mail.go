@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/textproto"
 	"strings"
@@ -22,7 +23,7 @@ type mailer struct {
 	roots  *x509.CertPool // nil: those of the machine
 }
 
-// mostRead is how much of what a mail server says in one conversation is read.
+// mostRead is how much of an answer is read, and of what a mail server says in one conversation.
 const mostRead = 1 << 20
 
 // bounded is a connection that ends after it has read so much.
@@ -143,6 +144,6 @@ func mailOf(d *alert.Delivery, now time.Time) (*mail.Msg, error) {
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
 	m.SetDateWithValue(now)
 	m.Subject(title(d))
-	m.SetBodyString(mail.TypeTextPlain, text(d, nil)+"\n")
+	m.SetBodyString(mail.TypeTextPlain, text(d, nil, math.MaxInt)+"\n")
 	return m, nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"xtimer/engine/alert"
 )
@@ -103,7 +104,10 @@ func TestRobots(t *testing.T) {
 		{"wecom", `{"errcode":0}`, alert.Result{Delivered: true}},
 		{"wecom", `{"errcode":45009}`, alert.Result{After: time.Minute}},
 		{"wecom", `{"errcode":93000}`, alert.Result{Final: true}},
+		{"wecom", `{"errcode":-1}`, alert.Result{}},
+		{"wecom", `{"errcode":null}`, alert.Result{}},
 		{"wecom", `<html>`, alert.Result{}},
+		{"dingtalk", `{"errcode":0,"code":"ok"}`, alert.Result{Delivered: true}},
 		{"dingtalk", `{"errcode":0}`, alert.Result{Delivered: true}},
 		{"dingtalk", `{"errcode":310000}`, alert.Result{Final: true}},
 		{"dingtalk", `{"errcode":130101}`, alert.Result{After: 10 * time.Minute}},
@@ -137,6 +141,40 @@ func TestRobots(t *testing.T) {
 			if stamp, _ := got.json["timestamp"].(string); got.json["sign"] != hmacOf(stamp+"\n"+secret, "") || len(stamp) != 10 {
 				t.Errorf("%s", got.body)
 			}
+		}
+	}
+}
+
+// A long answer is judged whole, and shown in part.
+func TestLongAnswer(t *testing.T) {
+	r, _ := sends(t, "dingtalk", 200, `{"errmsg":"`+strings.Repeat("x", 2000)+`","errcode":0}`, nil)
+	if !r.Delivered || len(r.Answer) > mostAnswer {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A message of many long names is no longer than its channel takes, and ends with the link and the
+// mentions.
+func TestLongNames(t *testing.T) {
+	for kind, most := range map[string]int{"wecom": 4096, "dingtalk": 16 << 10, "feishu": 16 << 10} {
+		_, got := sends(t, kind, 200, "", func(d *alert.Delivery) {
+			name := strings.Repeat("失败🔥", 100)
+			for range 20 {
+				d.Message.Incidents = append(d.Message.Incidents, alert.Incident{App: "shop", By: name, Count: 1})
+			}
+			d.Message.Type, d.Message.Count, d.Message.Incident = "digest", 1000, nil
+			d.Message.Link, d.Channel.Mention = "https://x.example.com", []string{"zhang", strings.Repeat("x", 5000), "all"}
+		})
+		text := ""
+		for _, where := range [][]string{{"markdown", "content"}, {"markdown", "text"}, {"content", "text"}} {
+			if s, _ := at(got.json, where...).(string); s != "" {
+				text = s
+			}
+		}
+		_, end, _ := strings.Cut(text, "\nhttps://x.example.com ")
+		all := map[string]string{"wecom": "<@all>", "dingtalk": "@all", "feishu": `<at user_id="all"></at>`}[kind]
+		if len(text) > most || !strings.HasSuffix(end, all) || !strings.Contains(end, "zhang") || !utf8.ValidString(text) {
+			t.Errorf("%s: %d bytes, which end in %q", kind, len(text), end)
 		}
 	}
 }

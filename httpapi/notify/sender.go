@@ -94,14 +94,14 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 	case "slack":
 		body = slackBody(d)
 	case "wecom":
-		body = marshal(map[string]any{"msgtype": "markdown", "markdown": map[string]any{"content": cut(text(d, wecomMention), 4096)}})
+		body = marshal(map[string]any{"msgtype": "markdown", "markdown": map[string]any{"content": text(d, wecomMention, 4096)}})
 	case "dingtalk":
 		to = signDingTalk(to, secret, now)
 		body = marshal(map[string]any{
-			"msgtype": "markdown", "markdown": map[string]any{"title": title(d), "text": cut(text(d, atMention), 16<<10)}, "at": atOf(d.Channel.Mention),
+			"msgtype": "markdown", "markdown": map[string]any{"title": title(d), "text": text(d, atMention, 16<<10)}, "at": atOf(d.Channel.Mention),
 		})
 	case "feishu":
-		m := map[string]any{"msg_type": "text", "content": map[string]any{"text": cut(text(d, feishuMention), 16<<10)}}
+		m := map[string]any{"msg_type": "text", "content": map[string]any{"text": text(d, feishuMention, 16<<10)}}
 		if secret != "" {
 			m["timestamp"], m["sign"] = strconv.FormatInt(now.Unix(), 10), signFeishu(secret, now)
 		}
@@ -117,14 +117,15 @@ func (s *Sender) Send(ctx context.Context, d *alert.Delivery) alert.Result {
 		return alert.Result{Error: via.without(hide(err, to))}
 	}
 	defer p.Body.Close()
-	answer, _ := io.ReadAll(io.LimitReader(p.Body, 2*mostAnswer)) // what came of it is judged
-	r := judge(d.Channel.Kind, p, answer[:min(len(answer), mostAnswer)])
+	answer, _ := io.ReadAll(io.LimitReader(p.Body, mostRead)) // what came of it is judged
+	r := judge(d.Channel.Kind, p, answer)
+	answer = answer[:min(len(answer), 2*mostAnswer)]
 	r.Status, r.Answer = p.StatusCode, cut(via.without(without(string(answer), to, secret)), mostAnswer)
 	return r
 }
 
-// mostAnswer is how much of an answer is judged and shown. As much again is read, so that what
-// is shown does not end within a secret.
+// mostAnswer is how much of an answer is shown. As much again is looked at, so that what is shown
+// does not end within a secret.
 const mostAnswer = 1 << 10
 
 // without is what a channel answered, without its URL and its secret, which it may repeat in
@@ -226,8 +227,7 @@ func signFeishu(secret string, now time.Time) string {
 // judge says what an answer means. The robots answer a refusal with 200, too.
 func judge(kind string, p *http.Response, answer []byte) alert.Result {
 	if p.StatusCode == http.StatusTooManyRequests || p.StatusCode == http.StatusRequestTimeout || p.StatusCode >= 500 {
-		seconds, _ := strconv.Atoi(p.Header.Get("Retry-After"))
-		return alert.Result{Error: p.Status, After: time.Duration(min(max(seconds, 0), 600)) * time.Second}
+		return alert.Result{Error: p.Status, After: min(max(retryAfter(p.Header.Get("Retry-After")), 0), 10*time.Minute)}
 	}
 	if p.StatusCode/100 != 2 {
 		return alert.Result{Final: true, Error: p.Status}
@@ -241,28 +241,46 @@ func judge(kind string, p *http.Response, answer []byte) alert.Result {
 		}
 		return alert.Result{Final: true, Error: "the answer is not ok"}
 	}
-	var said struct {
-		ErrCode *int `json:"errcode"`
-		Code    *int `json:"code"`
-	}
-	code := said.ErrCode
-	if json.Unmarshal(answer, &said) == nil {
-		if code = said.ErrCode; kind == "feishu" {
-			code = said.Code
-		}
-	}
+	code, ok := codeOf(kind, answer)
 	switch {
-	case code == nil:
+	case !ok:
 		return alert.Result{Error: "the answer has no code"}
-	case *code == 0:
+	case code == 0:
 		return alert.Result{Delivered: true}
-	case *code == 45009: // WeCom: too many messages
+	case code == -1: // WeCom and DingTalk: busy
+		return alert.Result{Error: "the channel is busy"}
+	case code == 45009: // WeCom: too many messages
 		return alert.Result{Error: "too many messages", After: time.Minute}
-	case *code == 130101: // DingTalk: silenced for 10 minutes
+	case code == 130101: // DingTalk: silenced for 10 minutes
 		return alert.Result{Error: "too many messages", After: 10 * time.Minute}
-	case *code == 11232: // Feishu: too many messages
+	case code == 11232: // Feishu: too many messages
 		// Its load is highest at full and half hours, so the repeats are spread.
 		return alert.Result{Error: "too many messages", After: rand.N(20 * time.Second)}
 	}
-	return alert.Result{Final: true, Error: fmt.Sprintf("the answer has the code %d", *code)}
+	return alert.Result{Final: true, Error: fmt.Sprintf("the answer has the code %d", code)}
+}
+
+// codeOf is the code that a robot answers.
+func codeOf(kind string, answer []byte) (code int, ok bool) {
+	name, said := "errcode", map[string]json.RawMessage{}
+	if kind == "feishu" {
+		name = "code"
+	}
+	var found *int
+	if json.Unmarshal(answer, &said) != nil || json.Unmarshal(said[name], &found) != nil || found == nil {
+		return 0, false
+	}
+	return *found, true
+}
+
+// retryAfter reads the header of that name: seconds, or a date.
+func retryAfter(s string) time.Duration {
+	if seconds, err := strconv.Atoi(s); err == nil {
+		return time.Duration(min(seconds, 3600)) * time.Second
+	}
+	at, err := http.ParseTime(s)
+	if err != nil {
+		return 0
+	}
+	return time.Until(at)
 }

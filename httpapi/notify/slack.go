@@ -25,7 +25,7 @@ func slackBody(d *alert.Delivery) []byte {
 			blocks = append(blocks, map[string]any{"type": "section", "text": map[string]any{"type": "mrkdwn", "text": cut(s, mostSection), "verbatim": true}})
 		}
 	}
-	return marshal(map[string]any{"text": cut(text(d, nil), mostSection), "blocks": blocks})
+	return marshal(map[string]any{"text": text(d, nil, mostSection), "blocks": blocks})
 }
 
 func slackMention(who string) string {

@@ -111,17 +111,19 @@ func title(d *alert.Delivery) string {
 	return "xtimer: " + plain(m.Incident.App) + "/" + plain(m.Incident.By) + " " + what
 }
 
-// text is a message for people. A channel without mentions has nil.
-func text(d *alert.Delivery, mention func(who string) string) string {
-	lines := append([]string{title(d)}, details(d)...)
-	if link := d.Message.Link; link != "" {
-		lines = append(lines, link)
+// text is a message for people, of so many bytes at most. A channel without mentions has nil. The
+// link and the mentions are whole, as far as they fit into half of that.
+func text(d *alert.Delivery, mention func(who string) string, most int) string {
+	end := ""
+	if link := d.Message.Link; link != "" && len(link) < most/2 {
+		end = "\n" + link
 	}
-	s := strings.Join(lines, "\n")
 	for _, who := range mentioned(d, mention) {
-		s += " " + who
+		if len(end)+len(" ")+len(who) <= most/2 {
+			end += " " + who
+		}
 	}
-	return s
+	return cut(strings.Join(append([]string{title(d)}, details(d)...), "\n"), most-len(end)) + end
 }
 
 // mentioned are the mentions of a message: its end mentions nobody.
