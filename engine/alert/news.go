@@ -108,6 +108,17 @@ func (a *Alerter) definitions(ctx context.Context, of map[engine.TimerID]bool) (
 	if len(of) == 0 {
 		return nil, true
 	}
+	found, err := a.load(ctx, of)
+	if err != nil {
+		a.cannotRead(ctx, err)
+		return nil, false
+	}
+	a.trouble = false
+	return found, true
+}
+
+// load reads definitions likewise.
+func (a *Alerter) load(ctx context.Context, of map[engine.TimerID]bool) (found map[engine.TimerID]*engine.Timer, err error) {
 	ids := make([]engine.TimerID, 0, len(of))
 	for id := range of {
 		ids = append(ids, id)
@@ -123,12 +134,7 @@ func (a *Alerter) definitions(ctx context.Context, of map[engine.TimerID]bool) (
 		}
 		found[ids[i]] = t
 	}
-	if err != nil {
-		a.cannotRead(ctx, err)
-		return nil, false
-	}
-	a.trouble = false
-	return found, true
+	return found, err
 }
 
 // former is the last definition of a timer that is gone; nil if it is not kept any more.

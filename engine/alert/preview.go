@@ -8,19 +8,69 @@ import (
 	"xtimer/engine"
 )
 
-// Preview counts how often a rule would have opened an incident from an instant on, by the
-// failures in history. What ends an incident is not looked at: a value counts once in Repeat.
+// Bounds of a preview: the failures that are looked at, the newest; and how often it looks for a
+// success between two of them. Beyond that, none is found.
+const (
+	mostPreviewed = 100_000
+	mostBetween   = 10_000
+)
+
+// preview judges failures as if a rule had been in force.
+type preview struct {
+	*Alerter
+	judge   *judge
+	rule    *ruleAt
+	last    map[*group]engine.Key // the last failure
+	between int                   // how often it looked between failures
+}
+
+// Preview counts how many incidents a rule would have opened from an instant on, by the failures
+// in history and the successes between them, and how many failures the rule is about.
 func (a *Alerter) Preview(ctx context.Context, app string, r Rule, from int64) (opened, failed int, err error) {
-	var events []event
-	const most = 100_000
+	events, err := a.failuresOf(ctx, app, from)
+	if err != nil {
+		return 0, 0, err
+	}
+	p := preview{Alerter: a, judge: newJudge(func() string { return "" }), rule: newRuleAt(app, "preview", r), last: map[*group]engine.Key{}}
+	p.judge.rules[app] = []*ruleAt{p.rule}
+	for page := range slices.Chunk(events, pageSize) {
+		needs := map[engine.TimerID]bool{}
+		for k := range page {
+			if p.judge.needsTimer(&page[k]) {
+				needs[page[k].Key.Timer] = true
+			}
+		}
+		timers := map[engine.TimerID]*engine.Timer{}
+		if len(needs) > 0 {
+			if timers, err = a.load(ctx, needs); err != nil {
+				return 0, 0, err
+			}
+		}
+		for k := range page {
+			ev, t := &page[k], timers[page[k].Key.Timer]
+			if !p.rule.wants(ev) || !p.rule.Match.matches(ev.Name, t) {
+				continue
+			}
+			failed += int(ev.dues())
+			if err := p.recover(ctx, p.judge.group(p.rule, ev, t), ev); err != nil {
+				return 0, 0, err
+			}
+			opened += len(p.judge.failed(ev, t, 0))
+		}
+	}
+	return opened, failed, nil
+}
+
+// failuresOf are the failures of an app whose dues are from an instant on, by their ends.
+func (a *Alerter) failuresOf(ctx context.Context, app string, from int64) (events []event, err error) {
 	for _, f := range failures {
 		if f.From = from; app != "*" {
 			f.App = app
 		}
-		for before := (engine.Key{}); len(events) < most; {
+		for before := (engine.Key{}); len(events) < mostPreviewed; {
 			page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
 			if err != nil {
-				return 0, 0, err
+				return nil, err
 			}
 			for _, t := range page {
 				events = append(events, eventOf(t))
@@ -31,20 +81,37 @@ func (a *Alerter) Preview(ctx context.Context, app string, r Rule, from int64) (
 		}
 	}
 	slices.SortStableFunc(events, func(x, y event) int { return cmp.Compare(x.Ended, y.Ended) })
-	j := newJudge(func() string { return "" })
-	at := newRuleAt(app, "preview", r)
-	j.rules[app] = []*ruleAt{at}
-	for k := range events {
-		ev := &events[k]
-		if !at.on.has(ev.Status) {
-			continue
-		}
-		failed += int(ev.dues())
-		var t *engine.Timer
-		if j.needsTimer(ev) {
-			t, _ = a.cfg.Cold.Timer(ctx, ev.Key.Timer)
-		}
-		opened += len(j.failed(ev, t, 0))
+	return events, nil
+}
+
+// recover ends what a group has counted if a success before the next failure does.
+func (p *preview) recover(ctx context.Context, g *group, next *event) error {
+	last := p.last[g]
+	p.last[g] = next.Key
+	if g.open == nil && g.streak == 0 || p.between >= mostBetween {
+		return nil
 	}
-	return opened, failed, nil
+	f := engine.TaskFilter{Statuses: []engine.TaskStatus{engine.Succeeded}}
+	switch {
+	case g.timer != 0:
+		f.Timer, f.From, f.To = g.timer, last.Due+1, next.Key.Due
+	case next.Ended-g.open.Last <= g.rule.Within.Milliseconds():
+		return nil
+	default:
+		if f.From, f.To = g.open.Last, next.Ended+1; g.app != "*" {
+			f.App = g.app
+		}
+	}
+	if f.From >= f.To {
+		return nil
+	}
+	p.between++
+	page, _, err := p.cfg.Cold.Tasks(ctx, f, engine.Key{}, 1)
+	if err != nil || len(page) == 0 {
+		return err
+	}
+	if g.streak = 0; g.open != nil {
+		g.close(next.Ended, "recovered")
+	}
+	return nil
 }
