@@ -19,6 +19,7 @@
 //	         it among failures (resident.Attempt.End): result, retry, history
 //
 // A crash at any place leaves each task as a call of its own would have left it. To the queue
-// and its gates, and to the breaker of a key, a batch is one call; half of its tasks failed
-// make it a bad one.
+// and its gates, and to the breaker of a key, a batch is one call. It is a bad one if more than
+// half of its tasks failed in a way that counts there, and closes the key for the longest time
+// that a task was answered.
 package batch

@@ -40,9 +40,9 @@ type member struct {
 //
 //	take the others → begin each, noted in the journal → one call → end each
 //
-// It returns the outcome of the call, of how many tasks it was, and how many of them its
-// answer named as failures. A call of none was not made.
-func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*resident.Task]) (out engine.Outcome, size, failed int) {
+// It returns the outcome of the call, of how many tasks it was, and the outcomes of those that
+// its answer named as failures. A call of none was not made.
+func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*resident.Task]) (out engine.Outcome, size int, failures map[engine.Key]engine.Outcome) {
 	members := r.gather(first, spec, more)
 	defer func() {
 		for i := range members {
@@ -59,7 +59,7 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 		began = r.Now()
 	}
 	if len(attempts) == 0 {
-		return out, 0, 0
+		return out, 0, nil
 	}
 	b := &engine.BatchCall{ID: max(rand.Uint64(), 1), Calls: make([]*engine.Call, len(attempts))}
 	for i, a := range attempts {
@@ -80,7 +80,7 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 		o.Batch, o.BatchSize = b.ID, size
 		r.End(a, began, o)
 	}
-	return out, size, len(b.Failures)
+	return out, size, b.Failures
 }
 
 // gather takes the tasks that wait in the lane of the first, as many as the call may have,

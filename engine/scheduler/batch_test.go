@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 )
 
 // postbox takes batches; other calls go on to the receiver of the world.
@@ -62,7 +63,7 @@ func (p *postbox) Call(c *engine.Call) engine.Outcome {
 				w.saw(seen)
 				if f := w.script[m.Timer.Name]; f != nil {
 					if rep := f(seen); rep.class != engine.ClassOK {
-						failures[m.Key] = engine.Outcome{Class: rep.class, Code: rep.code, ErrorClass: "status"}
+						failures[m.Key] = engine.Outcome{Class: rep.class, Code: rep.code, ErrorClass: "status", RetryAfter: rep.retry}
 					}
 				}
 			}
@@ -260,6 +261,51 @@ func TestTheOutcomeOfABatch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What an answer says of a task has the effect on its key that an answer to that task alone has: a
+// breaker does not count 4xx, and cooldown closes the key.
+func TestFailuresOfABatchCountForItsKey(t *testing.T) {
+	breaker := flow.Limit{Breaker: flow.Breaker{Share: 0.5, Of: 2, Within: time.Minute, Open: time.Minute, MaxOpen: time.Minute}}
+	for _, x := range []struct {
+		name   string
+		limit  flow.Limit
+		reply  reply
+		failed int // of three tasks in each call
+		held   bool
+	}{
+		{"rejected", breaker, reply{class: engine.ClassRejected, code: 404}, 3, false},
+		{"too many requests", breaker, reply{class: engine.ClassRetry, code: 429}, 3, false},
+		{"a third fails", breaker, reply{class: engine.ClassRetry, code: 503}, 1, false},
+		{"two thirds fail", breaker, reply{class: engine.ClassRetry, code: 503}, 2, true},
+		{"without a wait", flow.Limit{Cooldown: true}, reply{class: engine.ClassRetry, code: 429}, 1, false},
+		{"with a wait", flow.Limit{Cooldown: true}, reply{class: engine.ClassRetry, code: 429, retry: 10 * time.Second}, 1, true},
+		{"with a wait, rejected", flow.Limit{Cooldown: true}, reply{class: engine.ClassRejected, code: 404, retry: 10 * time.Second}, 1, false},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.posts(postbox{})
+				w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &x.limit}})
+				w.start()
+				due := w.now() + 5_000
+				var last engine.TimerID
+				for call := range int64(3) {
+					for i := range 3 {
+						name := fmt.Sprint(call, ".", i)
+						if i < x.failed && call < 2 {
+							w.replies(name, x.reply)
+						}
+						last = w.make(timer(name, at(due+call*2_000), batches(10, 0), flows("k"), retry(1, time.Second, 1)))
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				w.settle()
+				if r := w.record(engine.Key{Timer: last, Due: due + 4_000}); (r.Lateness > time.Second) != x.held {
+					t.Errorf("the third call was %v late", r.Lateness)
+				}
+			})
+		})
+	}
 }
 
 // A crash while batches of at_most_once tasks are under way leaves them unknown: none is called again.

@@ -80,11 +80,19 @@ func (e *Scheduler) executeBatch(t *resident.Task, more *fair.More[*resident.Tas
 	if def == nil || def.Callback.Batch == nil { // it is set aside, or its timer was changed
 		return e.execute(t)
 	}
-	out, size, failed := e.batches.Run(t, def.Callback.Batch, more)
+	out, size, failures := e.batches.Run(t, def.Callback.Batch, more)
 	if size == 0 {
 		return fair.Result{}
 	}
-	return fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out) || 2*failed > size, Close: closes(&out)}
+	res, bad := fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out), Close: closes(&out)}, 0
+	for _, f := range failures { // as if each had been answered so
+		if isBad(&f) {
+			bad++
+		}
+		res.Close = max(res.Close, closes(&f))
+	}
+	res.Bad = res.Bad || 2*bad > size
+	return res
 }
 
 // note notes on the disk that attempts of at_most_once tasks begin, before a byte is sent.

@@ -51,12 +51,15 @@ type failure struct {
 // spread reads from a good answer which members failed. An answer that is no JSON object has
 // no failures; one that names a task that is no member, or that cannot be read, says nothing
 // that can be relied on: then the outcome is of all members.
-func spread(o *engine.Outcome, b *engine.BatchCall, body []byte, whole bool, success string) {
+func spread(o *engine.Outcome, b *engine.BatchCall, h *fasthttp.ResponseHeader, body []byte, whole bool, success string) {
 	b.Failures = nil
 	if o.Class != engine.ClassOK {
 		return
 	}
-	body = bytes.TrimSpace(body)
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff"))) // which .NET writes
+	if coding := h.ContentEncoding(); len(body) > 0 && len(coding) > 0 && !bytes.EqualFold(coding, []byte("identity")) {
+		whole = false // nobody has asked for it to be compressed
+	}
 	if whole && (len(body) == 0 || body[0] != '{') {
 		o.Response = nil // the same for each of them
 		return
@@ -71,7 +74,7 @@ func spread(o *engine.Outcome, b *engine.BatchCall, body []byte, whole bool, suc
 
 func parseFailures(body []byte, whole bool, b *engine.BatchCall, success string) (map[engine.Key]engine.Outcome, error) {
 	if !whole {
-		return nil, fmt.Errorf("the body has more than %d bytes", maxBatchBody)
+		return nil, fmt.Errorf("the body has more than %d bytes, or is compressed", maxBatchBody)
 	}
 	var a struct {
 		Failures []failure `json:"failures"`

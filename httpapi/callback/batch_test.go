@@ -122,6 +122,7 @@ func TestAnswersToBatches(t *testing.T) {
 		"retry after never": {200, `{"failures":[{"task":"` + one + `","retry_after":"never"}]}`, engine.ClassUnknown, wordBadAnswer, 0, nil},
 		"all of 1,000":      {200, `{"failures":[` + strings.Join(many, ",") + `]}`, engine.ClassOK, "", 1000, nil},
 		"too large":         {200, `{"x":"` + strings.Repeat("x", maxBatchBody) + `"}`, engine.ClassUnknown, wordBadAnswer, 0, nil},
+		"byte order mark":   {200, "\ufeff{\"failures\":[{\"task\":\"" + one + "\"}]}", engine.ClassOK, "", 1, nil},
 		"503":               {503, `{"failures":[]}`, engine.ClassRetry, wordStatus, 0, nil},
 		"400":               {400, "why", engine.ClassRejected, wordStatus, 0, nil},
 	} {
@@ -152,6 +153,18 @@ func TestAnswersToBatches(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A compressed answer may name failures: without reading it nobody can say.
+func TestACompressedAnswerToABatch(t *testing.T) {
+	for coding, want := range map[string]string{"gzip": wordBadAnswer, "identity": "", "Identity": ""} {
+		p := listen(t, nil, answering("HTTP/1.1 200 OK\r\nContent-Encoding: "+coding+"\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00"))
+		if o := newCaller(t, Config{}).Call(batchCall(p.url, 2, nil)); o.ErrorClass != want {
+			t.Errorf("%s: %+v", coding, o)
+		}
+	}
+	p := listen(t, nil, answering("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"))
+	expect(t, newCaller(t, Config{}).Call(batchCall(p.url, 2, nil)), engine.ClassOK, "")
 }
 
 // leaving is the gate of a call whose first task is not wanted any more.

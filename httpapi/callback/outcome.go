@@ -74,7 +74,7 @@ func readAnswer(cn *link, s *scratch, success string, batch *engine.BatchCall) (
 	}
 	classify(&o, success, h)
 	if batch != nil {
-		spread(&o, batch, s.resp.Body(), whole, success)
+		spread(&o, batch, h, s.resp.Body(), whole, success)
 	}
 	return o, keep, nil
 }
