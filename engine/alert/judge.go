@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 )
 
 // Incident is something that a rule found, from its opening to its end.
@@ -138,7 +139,7 @@ func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	case "target":
 		by = ""
 		if t != nil {
-			by = engine.TargetOf(t.Callback.URL)
+			by = flow.TargetOf(t.Callback.URL)
 		}
 	case "app":
 		by = ev.App

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
 )
 
 // The kinds of objects of this package.
@@ -82,7 +83,7 @@ func (m *Match) matches(name string, t *engine.Timer) bool {
 		return false
 	}
 	key, value, _ := strings.Cut(m.Label, "=")
-	return (m.Label == "" || t.Label(key) == value) && (m.Target == "" || engine.TargetOf(t.Callback.URL) == m.Target)
+	return (m.Label == "" || t.Label(key) == value) && (m.Target == "" || flow.TargetOf(t.Callback.URL) == flow.TargetOf(m.Target))
 }
 
 func setOf(on []string) (set wordSet) {
@@ -149,6 +150,9 @@ func (r *Rule) Check(app string) error {
 func (m *Match) check() error {
 	if m.Label != "" && strings.Count(m.Label, "=") != 1 {
 		return engine.Invalid("match.label", "out_of_range", "must be one term like team=a")
+	}
+	if scheme, host, _ := strings.Cut(flow.TargetOf(m.Target), "://"); m.Target != "" && (scheme != "http" && scheme != "https" || strings.HasPrefix(host, ":")) {
+		return engine.Invalid("match.target", "bad_url", "must be like https://api.example.com:443")
 	}
 	return nil
 }

@@ -115,6 +115,25 @@ func TestMuteMatches(t *testing.T) {
 	})
 }
 
+// The target of a match is the same with or without the port of its scheme, and in any case of letters.
+func TestMatchTarget(t *testing.T) {
+	of := &engine.Timer{Definition: engine.Definition{Callback: engine.Callback{URL: "https://API.example.com/pay?x=1"}}}
+	for target, want := range map[string]bool{
+		"https://api.example.com": true, "https://api.example.com:443": true, "HTTPS://Api.Example.com:443/": true,
+		"http://api.example.com": false, "https://api.example.com:444": false, "https://example.com": false,
+	} {
+		m := Match{Target: target}
+		if err := m.check(); err != nil || m.matches("t", of) != want {
+			t.Errorf("%s matches: %v, want %v; %v", target, !want, want, err)
+		}
+	}
+	for _, target := range []string{"api.example.com", "ftp://api.example.com", "https://", "https:///x", "x"} {
+		if m := (Match{Target: target}); m.check() == nil {
+			t.Errorf("%s is taken", target)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	for _, x := range []struct {
 		app, code string
