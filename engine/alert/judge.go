@@ -356,18 +356,24 @@ func (j *judge) watched() (timers map[engine.TimerID]bool, apps map[string]bool)
 	return timers, apps
 }
 
-// restore takes an incident of a former process; it reports whether its rule still is there.
+// restore takes an incident of a former process. It reports whether its rule still is there, and
+// has no other open incident of the same: two nodes may have judged for a moment.
 func (j *judge) restore(i *Incident) bool {
 	for _, r := range j.rules[i.RuleApp] {
+		var g *group
 		switch {
 		case r.name != i.Rule:
+			continue
 		case i.State != "":
-			j.stateGroup(r, i.State, i.App, i.By).open = i
-			return true
+			g = j.stateGroup(r, i.State, i.App, i.By)
 		case r.By == "timer" || i.Timer == 0:
-			j.groupOf(r, i.App, i.By, i.Timer).open = i
-			return true
+			g = j.groupOf(r, i.App, i.By, i.Timer)
 		}
+		if g == nil || g.open != nil {
+			return false
+		}
+		g.open = i
+		return true
 	}
 	return false
 }

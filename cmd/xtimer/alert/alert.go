@@ -201,9 +201,9 @@ func newDelete(r *remote.Server) *cobra.Command {
 func newMute(r *remote.Server) *cobra.Command {
 	var until, reason, prefix, label, target string
 	cmd := &cobra.Command{
-		Use:     "mute NAME",
-		Short:   "Send no messages about timers until a time",
-		Long:    `mute keeps new incidents of an app from being sent until a time. They are recorded; those that
+		Use:   "mute NAME",
+		Short: "Send no messages about timers until a time",
+		Long: `mute keeps new incidents of an app from being sent until a time. They are recorded; those that
 are still open then are sent.`,
 		Example: `  xtimer alert mute move -n shop --until 2h --reason "the target moves" --name-prefix order-`,
 		Args:    cobra.ExactArgs(1),
