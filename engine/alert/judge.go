@@ -103,6 +103,7 @@ type group struct {
 	timer  engine.TimerID
 	recent []int64 // when the failures within Rule.Within ended
 	streak int
+	last   engine.Key // the last failure
 	open   *Incident
 	// Of a state: its word, since when (Unix ms) it is so, and when it was seen last.
 	word        string
@@ -116,7 +117,8 @@ type judge struct {
 	of     map[engine.TimerID][]*group
 	newID  func() string
 
-	streaks map[string]int // of groups that are not in memory yet, as history has them
+	streaks map[string]int      // of groups that are not in memory yet, as history has them
+	breaks  map[engine.Key]bool // failures before which their timers have succeeded since the one before
 	// Of groups of which a former process had an incident: the last end (Unix ms) that was
 	// counted in it, or at which it was closed. Again: failures are read from history that this
 	// process may have counted.
@@ -125,7 +127,7 @@ type judge struct {
 }
 
 func newJudge(newID func() string) *judge {
-	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[string]int{}, judged: map[string]int64{}}
+	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[string]int{}, breaks: map[engine.Key]bool{}, judged: map[string]int64{}}
 }
 
 // mostGroups bounds what is counted apart; beyond it, what is new is counted by app.
@@ -156,15 +158,20 @@ func groupKey(r *ruleAt, app, by string, timer engine.TimerID) string {
 }
 
 func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group {
+	if j.groups[groupKey(r, app, by, timer)] == nil && len(j.groups) >= mostGroups && (timer != 0 || r.By == "target" && by != app) {
+		if r.Streak > 0 {
+			return &group{rule: r, app: app, by: by, timer: timer} // a streak is of one timer
+		}
+		return j.ownGroup(r, app, app, 0)
+	}
+	return j.ownGroup(r, app, by, timer)
+}
+
+// ownGroup is the group of these alone, however many there are.
+func (j *judge) ownGroup(r *ruleAt, app, by string, timer engine.TimerID) *group {
 	key := groupKey(r, app, by, timer)
 	g := j.groups[key]
 	if g == nil {
-		if len(j.groups) >= mostGroups && (timer != 0 || r.By == "target" && by != app) {
-			if r.Streak > 0 {
-				return &group{rule: r, app: app, by: by, timer: timer} // a streak is of one timer
-			}
-			return j.groupOf(r, app, app, 0)
-		}
 		g = &group{rule: r, app: app, by: by, timer: timer, streak: j.streaks[key]}
 		j.groups[key] = g
 		delete(j.streaks, key)
@@ -198,6 +205,9 @@ func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incide
 				g.open.add(ev)
 				continue
 			}
+			if j.breaks[ev.Key] {
+				g.streak = 0
+			}
 			if n := g.count(ev); n == 0 {
 				continue
 			} else {
@@ -214,6 +224,7 @@ func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incide
 // count counts a failure, and returns how many make an incident, 0 if they do not yet.
 func (g *group) count(ev *event) int {
 	n := int(ev.dues())
+	g.last = ev.Key
 	if g.rule.Streak > 0 {
 		if g.streak += n; g.streak >= g.rule.Streak {
 			return g.streak
@@ -367,7 +378,7 @@ func (j *judge) restore(i *Incident) bool {
 		case i.State != "":
 			g = j.stateGroup(r, i.State, i.App, i.By)
 		case r.By == "timer" || i.Timer == 0:
-			g = j.groupOf(r, i.App, i.By, i.Timer)
+			g = j.ownGroup(r, i.App, i.By, i.Timer)
 		}
 		if g == nil || g.open != nil {
 			return false

@@ -156,7 +156,7 @@ func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 		}
 		slices.SortStableFunc(all, func(x, y brief) int { return cmp.Compare(x.Ended, y.Ended) })
 		for page := range slices.Chunk(all, pageSize) {
-			if !a.judgePage(ctx, page, g.past) {
+			if !a.judgePage(ctx, page, g) {
 				return judged, false
 			}
 			judged += len(page)

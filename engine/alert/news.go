@@ -29,7 +29,7 @@ func (a *Alerter) judgeWaiting(ctx context.Context) {
 		}
 		page := a.ring.first()
 		page = page[:min(judgedAtOnce, len(page))]
-		if len(page) == 0 || !a.judgePage(ctx, page, 0) {
+		if len(page) == 0 || !a.judgePage(ctx, page, nil) {
 			return
 		}
 		a.ring.drop(len(page))
@@ -60,9 +60,10 @@ func (a *Alerter) judgeEvents(ctx context.Context, page []event) bool {
 	return true
 }
 
-// judgePage judges events without names, and reports whether it could. Those that ended until
-// past, which are the first of them, are only remembered.
-func (a *Alerter) judgePage(ctx context.Context, page []brief, past int64) bool {
+// judgePage judges events without names, and reports whether it could. Of a gap, they are from
+// history, which was asked for no success; and those that ended until its past, which are the first
+// of them, are only remembered.
+func (a *Alerter) judgePage(ctx context.Context, page []brief, of *gap) bool {
 	needs := map[engine.TimerID]bool{}
 	for i := range page {
 		if page[i].Status != engine.Succeeded {
@@ -81,11 +82,11 @@ func (a *Alerter) judgePage(ctx context.Context, page []brief, past int64) bool 
 		}
 		events[i] = page[i].named(app, name)
 	}
-	news, _ := slices.BinarySearchFunc(events, past+1, func(ev event, at int64) int { return cmp.Compare(ev.Ended, at) })
-	if past == 0 {
-		news = 0
+	news := 0
+	if of != nil && of.past != 0 {
+		news, _ = slices.BinarySearchFunc(events, of.past+1, func(ev event, at int64) int { return cmp.Compare(ev.Ended, at) })
 	}
-	if !a.readStreaks(ctx, events[news:], timers) {
+	if !a.readStreaks(ctx, events[news:], timers) || of != nil && !a.readBreaks(ctx, events[news:], timers) {
 		return false
 	}
 	a.mu.Lock()
@@ -93,12 +94,13 @@ func (a *Alerter) judgePage(ctx context.Context, page []brief, past int64) bool 
 	for i := range events[:news] {
 		a.judge.remember(&events[i], timers[events[i].Key.Timer])
 	}
-	a.judge.again = past != 0
+	a.judge.again = of != nil && of.past != 0
 	for i := range events[news:] {
 		a.judgeOne(&events[news+i], timers[events[news+i].Key.Timer])
 	}
 	a.judge.again = false
 	clear(a.judge.streaks)
+	clear(a.judge.breaks)
 	return true
 }
 

@@ -20,8 +20,7 @@ type preview struct {
 	*Alerter
 	judge   *judge
 	rule    *ruleAt
-	last    map[*group]engine.Key // the last failure
-	between int                   // how often it looked between failures
+	between int // how often it looked between failures
 }
 
 // Preview counts how many incidents a rule would have opened from an instant on, by the failures
@@ -31,7 +30,7 @@ func (a *Alerter) Preview(ctx context.Context, app string, r Rule, from int64) (
 	if err != nil {
 		return 0, 0, err
 	}
-	p := preview{Alerter: a, judge: newJudge(func() string { return "" }), rule: newRuleAt(app, "preview", r), last: map[*group]engine.Key{}}
+	p := preview{Alerter: a, judge: newJudge(func() string { return "" }), rule: newRuleAt(app, "preview", r)}
 	p.judge.rules[app] = []*ruleAt{p.rule}
 	for page := range slices.Chunk(events, pageSize) {
 		needs := map[engine.TimerID]bool{}
@@ -85,29 +84,26 @@ func (a *Alerter) failuresOf(ctx context.Context, app string, from int64) (event
 }
 
 // recover ends what a group has counted if a success before the next failure does.
-func (p *preview) recover(ctx context.Context, g *group, next *event) error {
-	last := p.last[g]
-	p.last[g] = next.Key
+func (p *preview) recover(ctx context.Context, g *group, next *event) (err error) {
 	if g.open == nil && g.streak == 0 || p.between >= mostBetween {
 		return nil
 	}
-	f := engine.TaskFilter{Statuses: []engine.TaskStatus{engine.Succeeded}}
+	is := false
 	switch {
 	case g.timer != 0:
-		f.Timer, f.From, f.To = g.timer, last.Due+1, next.Key.Due
-	case next.Ended-g.open.Last <= g.rule.Within.Milliseconds():
-		return nil
-	default:
-		if f.From, f.To = g.open.Last, next.Ended+1; g.app != "*" {
+		p.between++
+		is, err = p.succeededBetween(ctx, g.timer, g.last.Due, next.Key.Due)
+	case next.Ended-g.open.Last > g.rule.Within.Milliseconds():
+		p.between++
+		f := engine.TaskFilter{From: g.open.Last, To: next.Ended + 1, Statuses: []engine.TaskStatus{engine.Succeeded}}
+		if g.app != "*" {
 			f.App = g.app
 		}
+		var page []*engine.Task
+		page, _, err = p.cfg.Cold.Tasks(ctx, f, engine.Key{}, 1)
+		is = len(page) > 0
 	}
-	if f.From >= f.To {
-		return nil
-	}
-	p.between++
-	page, _, err := p.cfg.Cold.Tasks(ctx, f, engine.Key{}, 1)
-	if err != nil || len(page) == 0 {
+	if !is {
 		return err
 	}
 	if g.streak = 0; g.open != nil {

@@ -102,6 +102,65 @@ func (a *Alerter) readStreaks(ctx context.Context, events []event, timers map[en
 	return true
 }
 
+// readBreaks finds the failures before which their timers have succeeded since the failure
+// before, where a streak is counted: history was asked for failures only. It reports whether
+// history could be read.
+func (a *Alerter) readBreaks(ctx context.Context, events []event, timers map[engine.TimerID]*engine.Timer) bool {
+	last := map[engine.TimerID]int64{} // the due of the last failure
+	for i := range events {
+		ev := &events[i]
+		a.mu.Lock()
+		counts, due := a.judge.counts(ev, timers[ev.Key.Timer])
+		a.mu.Unlock()
+		if !counts {
+			continue
+		}
+		due = max(due, last[ev.Key.Timer])
+		last[ev.Key.Timer] = ev.Key.Due
+		if due == 0 {
+			continue // readStreaks has read it
+		}
+		is, err := a.succeededBetween(ctx, ev.Key.Timer, due, ev.Key.Due)
+		if err != nil {
+			a.cannotRead(ctx, err)
+			return false
+		}
+		if is {
+			a.mu.Lock()
+			a.judge.breaks[ev.Key] = true
+			a.mu.Unlock()
+		}
+	}
+	return true
+}
+
+// counts reports whether a rule counts an event in a streak, and the due of the last failure that
+// was counted there.
+func (j *judge) counts(ev *event, t *engine.Timer) (is bool, last int64) {
+	for _, app := range [...]string{ev.App, "*"} {
+		for _, r := range j.rules[app] {
+			if r.Streak == 0 || !r.wants(ev) || !r.Match.matches(ev.Name, t) {
+				continue
+			}
+			is = true
+			if g := j.groups[streakKey(r, ev)]; g != nil {
+				last = max(last, g.last.Due)
+			}
+		}
+	}
+	return is, last
+}
+
+// succeededBetween reports whether a timer succeeded with a due between two others.
+func (a *Alerter) succeededBetween(ctx context.Context, id engine.TimerID, after, before int64) (bool, error) {
+	if before-after < 2 {
+		return false, nil
+	}
+	f := engine.TaskFilter{Timer: id, From: after + 1, To: before, Statuses: []engine.TaskStatus{engine.Succeeded}}
+	page, _, err := a.cfg.Cold.Tasks(ctx, f, engine.Key{}, 1)
+	return len(page) > 0, unavailable(err)
+}
+
 // before are the records of a timer before a task, down to the last success.
 func (a *Alerter) before(ctx context.Context, k engine.Key) (all []*engine.Task, err error) {
 	for looked := 0; looked < mostOfStreak; looked += 20 {

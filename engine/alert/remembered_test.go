@@ -64,3 +64,48 @@ func TestRemembered(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A success between failures that are read from history ends a streak: of failures that a start
+// finds, and of those of all nodes.
+func TestStreaksInHistory(t *testing.T) {
+	for _, leads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			cold := memory.NewCold()
+			start := func() (w *world) {
+				w = newWorld(t, cold)
+				if leads {
+					w.cfg.Leads = func() bool { return true }
+				}
+				return w
+			}
+			w := start()
+			w.channel(60)
+			w.rule("streak", func(r *Rule) { r.Streak = 3 })
+			w.run()
+			w.says(10 * time.Second)
+			w.settled(1, engine.Dead)
+			w.says(10 * time.Second)
+			if !leads {
+				w.stop()
+			}
+			for range 3 {
+				for _, status := range []engine.TaskStatus{engine.Dead, engine.Succeeded, engine.Dead} {
+					time.Sleep(100 * time.Millisecond)
+					w.settled(1, status)
+				}
+			}
+			if !leads {
+				w = start()
+				w.run()
+			}
+			w.says(10 * time.Second)
+			w.settled(1, engine.Dead)
+			w.says(10 * time.Second)
+			w.settled(1, engine.Dead)
+			if m := w.says(10*time.Second, "incident.opened"); m[0].Incident.Count != 3 {
+				t.Errorf("%+v", m[0].Incident)
+			}
+			w.stop()
+		})
+	}
+}
