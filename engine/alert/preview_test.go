@@ -35,10 +35,18 @@ func TestPreviewCountsAsTheRule(t *testing.T) {
 			status engine.TaskStatus
 			wait   time.Duration
 		}{
-			{1, engine.Dead, 10 * time.Second}, {1, engine.Succeeded, 10 * time.Second}, {1, engine.Dead, 2 * time.Minute},
-			{1, engine.Succeeded, 10 * time.Second}, {2, engine.Failed, 10 * time.Second}, {2, engine.Failed, 10 * time.Second},
-			{2, engine.Skipped, time.Second}, {2, engine.Failed, 10 * time.Second}, {1, engine.Succeeded, 2 * time.Minute}, {2, engine.Succeeded, 2 * time.Minute},
-			{2, engine.Failed, 2 * time.Minute}, {2, engine.Failed, 2 * time.Minute},
+			{1, engine.Dead, 10 * time.Second},
+			{1, engine.Succeeded, 10 * time.Second},
+			{1, engine.Dead, 2 * time.Minute},
+			{1, engine.Succeeded, 10 * time.Second},
+			{2, engine.Failed, 10 * time.Second},
+			{2, engine.Failed, 10 * time.Second},
+			{2, engine.Skipped, time.Second},
+			{2, engine.Failed, 10 * time.Second},
+			{1, engine.Succeeded, 2 * time.Minute},
+			{2, engine.Succeeded, 2 * time.Minute},
+			{2, engine.Failed, 2 * time.Minute},
+			{2, engine.Failed, 2 * time.Minute},
 		} {
 			w.settled(x.timer, x.status)
 			time.Sleep(x.wait)
