@@ -17,6 +17,10 @@ const (
 	// further away is called for in hops.
 	hop = 4 * time.Hour
 
+	// turning is for how long hand 2 moves calls to hand 1 when it turns, which is at each
+	// whole turn of hand 1.
+	turning = 5 * time.Millisecond
+
 	// ahead of a drawer's first tick the clockwork is asked to call.
 	ahead = 4 * time.Millisecond
 )
@@ -26,6 +30,7 @@ const (
 // a call to it. So only the winder, a goroutine of its own, touches it, and when
 // it is discarded nobody waits for it.
 type clockwork struct {
+	turn  time.Duration                 // of hand 1
 	call  func(c *clockwork, key int64) // on a goroutine of the library's, once per arm
 	now   func() time.Time
 	works *timingwheel.TimingWheel
@@ -44,6 +49,7 @@ type alarm struct {
 
 func newClockwork(slots int64, now func() time.Time, call func(*clockwork, int64)) *clockwork {
 	c := &clockwork{
+		turn:  time.Duration(slots) * time.Millisecond,
 		call:  call,
 		now:   now,
 		works: timingwheel.NewTimingWheel(time.Millisecond, slots),
@@ -76,7 +82,7 @@ func (c *clockwork) wind() {
 	for {
 		select {
 		case <-c.quit:
-			c.works.Stop()
+			c.stop()
 			return
 		case <-c.kick:
 		}
@@ -86,7 +92,7 @@ func (c *clockwork) wind() {
 		for _, a := range batch {
 			select {
 			case <-c.quit:
-				c.works.Stop()
+				c.stop()
 				return
 			default:
 			}
@@ -97,6 +103,13 @@ func (c *clockwork) wind() {
 			batch = nil
 		}
 	}
+}
+
+// stop stops the library, but not while hand 2 turns: if the poller leaves meanwhile, the
+// goroutine that moves the calls waits for it for ever.
+func (c *clockwork) stop() {
+	time.Sleep(turning - time.Duration(time.Now().UnixNano())%c.turn)
+	c.works.Stop()
 }
 
 // discard ends a clockwork without waiting for it: ended says when it is over.

@@ -1,6 +1,7 @@
 package wheel
 
 import (
+	"context"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -580,4 +581,26 @@ func TestRemoveManyBeforeACall(t *testing.T) {
 			t.Errorf("it came %d ms late", late)
 		}
 	})
+}
+
+// A clockwork that stops at the instant at which its second hand turns ends all the same.
+func TestStopWhileHand2Turns(t *testing.T) {
+	for range 1000 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			w := New(Config{}, func(int64, []int) {})
+			w.slots = 64
+			from := time.Now().UnixMilli()
+			for i := range 100 {
+				w.Add(from+int64(i)*40, i)
+			}
+			done := make(chan error)
+			go func() { done <- w.Run(ctx) }()
+			time.Sleep(time.Duration(1024-from%64) * time.Millisecond)
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
