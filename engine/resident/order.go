@@ -165,7 +165,8 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 //	the row waits for a change or a decision   SetAside notes it until it is resumed
 //	the row waits for room                     Lane.lowest is its place, from which refill reads again
 //
-// A row whose task was begun does not wait for earlier rows: the task goes on.
+// A row whose task was begun does not wait for earlier rows, wherever its next attempt stands in its lane: the
+// task goes on, and its timer is busy with it before a later due is called.
 
 // SetAside notes rows that wait for a change of their timer, or for a decision; end is called when all have
 // been resumed.
@@ -219,7 +220,12 @@ func (sh *shard) hasAside(id engine.TimerID, due int64) bool {
 
 // KeepsOrder reports whether a row comes into memory after all earlier ones of its timer.
 func (r *Row) KeepsOrder() bool {
-	return r.To == 0 && !r.Begun && r.Timer != nil && r.Timer.Overlap == engine.OverlapQueue
+	return r.To == 0 && !isUnderWay(&r.Owed) && r.Timer != nil && r.Timer.Overlap == engine.OverlapQueue
+}
+
+// isUnderWay reports whether an attempt of a row's task was begun.
+func isUnderWay(o *engine.Owed) bool {
+	return o.Begun || o.Task != nil && len(o.Task.Attempts) > o.Task.Base
 }
 
 // isPassed reports whether an earlier row has joined the lane since refill read the row at a place. If so,

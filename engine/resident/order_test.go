@@ -31,10 +31,15 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 	row := func(d *engine.Timer, due int64) engine.Owed {
 		return engine.Owed{Key: engine.Key{Timer: d.ID, Due: due}, Generation: 1, NotBefore: due, Lane: d.Lane()}
 	}
-	add := func(d *engine.Timer, due int64, byLane, begun bool, want RowFate) {
+	tried := func(o *engine.Owed) {
+		o.NotBefore, o.Task = now+5000, &engine.Task{Key: o.Key, Attempts: []engine.Attempt{{N: 1}}}
+	}
+	add := func(d *engine.Timer, due int64, byLane bool, begun func(*engine.Owed), want RowFate) {
 		t.Helper()
 		o := row(d, due)
-		o.Begun = begun
+		if begun != nil {
+			begun(&o)
+		}
 		read := m.Reads.Begin()
 		defer read.End()
 		if fate, _, _, err := m.AddRow(&Row{Owed: o, Timer: d, Read: read, ByLane: byLane}, now); fate != want || err != nil {
@@ -50,28 +55,30 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 			}
 		}
 	}
-	add(queued, 4000, true, false, RowKept)
-	add(other, 7000, true, false, RowKept)
+	add(queued, 4000, true, nil, RowKept)
+	add(other, 7000, true, nil, RowKept)
 	falls(false)
 	end := m.SetAside([]engine.Owed{row(queued, 5000), row(queued, 6000), row(queued, 7000), row(other, 5000)})
 	falls(true)
-	add(queued, 8000, true, false, RowChanging)
-	add(queued, 9000, true, true, RowKept) // its timer is busy with it
-	add(other, 8000, true, false, RowKept)
+	add(queued, 8000, true, nil, RowChanging)
+	add(queued, 9000, true, func(o *engine.Owed) { o.Begun = true }, RowKept) // its timer is busy with it
+	add(queued, 10_000, true, tried, RowKept)
+	add(other, 8000, true, nil, RowKept)
 
 	later := row(queued, 20_000)
 	m.Lanes.Of(queued.Lane()).Waits(later.Place()) // rows wait: what is not read by refill does too
-	add(queued, 5000, false, false, RowWaits)
-	add(queued, 6000, false, false, RowWaits)
-	add(queued, 8000, true, false, RowChanging)
+	add(queued, 5000, false, nil, RowWaits)
+	add(queued, 6000, false, nil, RowWaits)
+	add(queued, 8000, true, nil, RowChanging)
 	end() // the row of 7000 is gone
-	add(queued, 8000, true, false, RowWaits)
+	add(queued, 8000, true, nil, RowWaits)
+	add(queued, 11_000, true, tried, RowKept)
 	if at := m.Lanes.Of(queued.Lane()).lowest; at.Key.Due >= 5000 {
 		t.Errorf("refill is to read from %d on", at.Key.Due)
 	}
-	add(other, 9000, true, false, RowKept)
+	add(other, 9000, true, nil, RowKept)
 	m.Lanes.Of(queued.Lane()).lowest = lastPlace // refill reads
 	for due := int64(5000); due <= 8000; due += 1000 {
-		add(queued, due, true, false, RowKept)
+		add(queued, due, true, nil, RowKept)
 	}
 }

@@ -94,6 +94,25 @@ func TestOverlapOverACrash(t *testing.T) {
 	}
 }
 
+// Nor does a due of a queue that was missed meanwhile pass that task, be the crash before or after
+// the task has got a row.
+func TestOverlapQueueOverACrash(t *testing.T) {
+	for _, at := range []time.Duration{15 * time.Second, 75 * time.Second} {
+		t.Run(at.String(), func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				from := w.now()
+				w.replies("a", fail, ok)
+				w.make(timer("a", every(10*time.Second), overlap(engine.OverlapQueue), retry(4, 2*time.Minute, 1), misfire(engine.MisfireAll, time.Hour)))
+				time.Sleep(at)
+				w.crash(8 * time.Second)
+				time.Sleep(4 * time.Minute)
+				got := dues(w.of("a"))
+				equal(t, "dues", got[:min(6, len(got))], []int64{from + 10_000, from + 10_000, from + 20_000, from + 30_000, from + 40_000, from + 50_000})
+			})
+		})
+	}
+}
+
 // What waits for a busy task goes first when that ends, also before a due that
 // has come and finds no worker until then; and a change of schedule in that
 // moment leaves the timer able to go on.
