@@ -203,8 +203,7 @@ type Row struct {
 	Timer *engine.Timer // nil: there is none
 	Spent policy.Spans  // of a range
 	Read  *Read
-	// ByLane: refill has read it, or it must be in memory; else it stays in the cold tier
-	// when its lane has no room.
+	// ByLane: refill has read it; else it stays in the cold tier when its lane has no room.
 	ByLane bool
 }
 

@@ -228,6 +228,12 @@ func isUnderWay(o *engine.Owed) bool {
 	return o.Begun || o.Task != nil && len(o.Task.Attempts) > o.Task.Base
 }
 
+// KeepsTurn reports whether an attempt of a row's task was begun, and others wait for the end of the task: later
+// ones of its timer, or those that want its places. Such a row comes into memory whatever room its lane has.
+func (m *Memory) KeepsTurn(t *engine.Timer, o *engine.Owed) bool {
+	return isUnderWay(o) && (t.Overlap != engine.OverlapAllow || m.KeepsPlaces(t))
+}
+
 // isPassed reports whether an earlier row has joined the lane since refill read the row at a place. If so,
 // refill reads both rows again.
 func (l *Lane) isPassed(at engine.Place) bool {
@@ -254,7 +260,8 @@ func (m *Memory) fateOf(sh *shard, r *Row) (fate RowFate, change <-chan struct{}
 		return RowChanging, m.Settled.Wait()
 	case r.ByLane && r.KeepsOrder() && m.Lanes.ofRow(def, &r.Owed).isPassed(r.Place()):
 		return RowWaits, nil
-	case r.To == 0 && (!r.ByLane || r.Lane != def.LaneFor(&r.Owed)) && !m.Lanes.ofRow(def, &r.Owed).admits(r.Place()):
+	case r.To != 0 || m.KeepsTurn(def, &r.Owed):
+	case (!r.ByLane || r.Lane != def.LaneFor(&r.Owed)) && !m.Lanes.ofRow(def, &r.Owed).admits(r.Place()):
 		return RowWaits, nil
 	}
 	return RowKept, nil

@@ -20,8 +20,8 @@ import (
 // then it is read again. Rows of a timer that is being changed are taken in when that is
 // over: it may be in doubt for as long as the cold tier cannot be written.
 //
-// byLane: refill has read them, or they must be in memory; else a row whose lane has no
-// room stays in the cold tier until refill reads it.
+// byLane: refill has read them; else a row whose lane has no room stays in the cold tier until
+// refill reads it.
 func (e *Scheduler) resume(ctx context.Context, os []engine.Owed, read *resident.Read, byLane bool) error {
 	for part := range slices.Chunk(os, page) {
 		again, err := e.resumePage(ctx, part, read, byLane)

@@ -113,6 +113,35 @@ func TestOverlapQueueOverACrash(t *testing.T) {
 	}
 }
 
+// Also where the cold tier is away for a while, after the start has recovered and before it
+// has read the task.
+func TestOverlapOverAnOutageAtAStart(t *testing.T) {
+	for _, o := range []engine.Overlap{engine.OverlapSkip, engine.OverlapQueue} {
+		t.Run(o.String(), func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				from := w.now()
+				w.replies("a", fail, ok)
+				w.make(timer("a", every(10*time.Second), overlap(o), retry(4, 10*time.Minute, 1)))
+				time.Sleep(15 * time.Second)
+				var back atomic.Int64
+				w.before.set(func(op string, _ any) error {
+					switch {
+					case op == "Lanes":
+						back.Store(w.now() + 5000)
+					case op == "Load" && w.now() < back.Load():
+						return engine.ErrUnavailable
+					}
+					return nil
+				})
+				w.crash(8 * time.Second)
+				time.Sleep(12 * time.Minute)
+				got := dues(w.of("a"))
+				equal(t, "dues", got[:min(2, len(got))], []int64{from + 10_000, from + 10_000})
+			})
+		})
+	}
+}
+
 // What waits for a busy task goes first when that ends, also before a due that
 // has come and finds no worker until then; and a change of schedule in that
 // moment leaves the timer able to go on.

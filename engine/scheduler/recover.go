@@ -334,8 +334,8 @@ func (r *recovery) unknown(d *policy.Triage, t *engine.Timer, k engine.Key, orig
 	d.Records = append(d.Records, rec)
 }
 
-// early are the rows that have to be in memory before the first fire: of timers
-// that do not allow overlap, for those are busy.
+// early are the rows that have to be in memory before the first fire: others wait for the end of
+// their tasks.
 func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 	for len(r.busy) > 0 {
 		part := r.busy[:min(page, len(r.busy))]
@@ -349,8 +349,7 @@ func (r *recovery) early(ctx context.Context) (early []engine.Owed, err error) {
 			return nil, err
 		}
 		for i, t := range ts {
-			if t != nil && (t.Overlap != engine.OverlapAllow || r.e.memory.KeepsPlaces(t)) {
-				part[i].Lane = t.LaneFor(&part[i]) // it comes into memory whatever room its lane has
+			if t != nil && r.e.memory.KeepsTurn(t, &part[i]) {
 				early = append(early, part[i])
 			}
 		}
