@@ -151,7 +151,7 @@ var mutations = []mutation{
 		{"engine/resident/bodies.go", "if n := int64(h.Omitted); b.kept+n <= b.limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
 	}},
 	{looksOnce, []replacement{
-		{"engine/resident/attempt.go", "		again, ok := a.stands()\n", "		again, ok := (*Task)(nil), true\n"},
+		{"engine/resident/attempt.go", "	again, ok := a.stands()\n", "	again, ok := (*Task)(nil), true\n"},
 	}},
 	{"later attempts after a start are not marked", []replacement{
 		{"engine/resident/attempt.go", "	if t.past == wasUnended {\n		t.past = mayRepeat\n	}\n", "	t.past = noPast\n"},

@@ -38,7 +38,7 @@ type Queue[T any] struct {
 	turn    int64      // how many items were handed out
 	came    uint64     // how many have come
 	closed  bool
-	halted  bool         // see Halt
+	halts   int          // how many have called Halt, and not yet Resume
 	idle    []*worker[T] // the last one used is on top: its stack is warm
 
 	pools   [pools]pool[T]
@@ -147,11 +147,19 @@ func (q *Queue[T]) SetPlaces(n int) {
 	q.handOut(q.now())
 }
 
-// Halt has nothing handed out until it is called with false: while no call may begin, those of a
-// key would gather at the workers in the pace of its rate, and then begin all at once.
-func (q *Queue[T]) Halt(halted bool) {
+// Halt has nothing handed out until Resume. Each worker that finds that no call may begin calls it:
+// else calls of a key would gather at the workers in the pace of its rate, and then begin all at
+// once. The queue goes on with the last Resume.
+func (q *Queue[T]) Halt() {
 	q.mu.Lock()
-	q.halted = halted
+	q.halts++
+	q.mu.Unlock()
+}
+
+// Resume ends one Halt.
+func (q *Queue[T]) Resume() {
+	q.mu.Lock()
+	q.halts--
 	q.handOut(q.now())
 }
 
@@ -177,7 +185,7 @@ func (q *Queue[T]) Wait() { q.workers.Wait() }
 // pick gives a place to the lane whose turn it is; no lane: none may have one. mu is
 // held.
 func (q *Queue[T]) pick(now time.Duration) run[T] {
-	for !q.closed && !q.halted {
+	for !q.closed && q.halts == 0 {
 		q.feed(now)
 		l := q.cheapest()
 		switch {

@@ -30,29 +30,34 @@ type Attempt struct {
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
-// shard's lock. It waits until the timers are known to be this process's.
+// shard's lock. If the timers are not known to be this process's, it waits for that, and the
+// task waits for another turn: as its rates allow.
 func (a *Attempt) Enter() bool {
-	sh, t, owns := a.memory.shardOf(a.Key.Timer), a.task, a.memory.cfg.Ownership
-	for {
-		sh.mu.Lock()
-		again, ok := a.stands()
-		holds := owns.Holds() // last: nothing that takes time follows
-		if ok && holds {
-			t.move(Writing)
-			t.Status = engine.Running
-		}
-		sh.mu.Unlock()
-		if again != nil {
-			a.memory.Enqueue([]*Task{again})
-		}
-		if !ok || holds {
-			return ok
-		}
-		if !owns.Await() { // without the lock: a change may still end the attempt
+	sh, t, m := a.memory.shardOf(a.Key.Timer), a.task, a.memory
+	sh.mu.Lock()
+	again, ok := a.stands()
+	holds := m.cfg.Ownership.Holds() // last: nothing that takes time follows
+	if ok && holds {
+		t.move(Writing)
+		t.Status = engine.Running
+	}
+	sh.mu.Unlock()
+	switch {
+	case ok && holds:
+		return true
+	case ok:
+		m.Queue.Halt()
+		defer m.Queue.Resume()
+		if !m.cfg.Ownership.Await() { // without the lock: a change may still end the attempt
 			a.withdraw()
 			return false
 		}
+		again = a.PutBack()
 	}
+	if again != nil {
+		m.Enqueue([]*Task{again})
+	}
+	return false
 }
 
 // withdraw ends an attempt of which nothing was sent, and none will be: the task waits

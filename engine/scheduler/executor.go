@@ -18,7 +18,7 @@ import (
 //
 //	the timers are ours → its body is there → begin, noted in the journal → call → end
 func (e *Scheduler) execute(t *resident.Task) fair.Result {
-	if !e.mayCall() {
+	if !e.mayCall(t) {
 		return fair.Result{}
 	}
 	body, ok := e.ready(t)
@@ -60,20 +60,25 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	return fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out), Close: closes(&out)}
 }
 
-// mayCall waits until calls may be made. If none may, the last settle leaves a row of the task.
-func (e *Scheduler) mayCall() bool {
-	if e.backpressure.stalled.Load() {
-		e.awaitCalm()
-		if e.process.Context().Err() != nil {
-			return false
-		}
+// mayCall reports whether a call may begin. If not, it waits for that, with nothing handed out
+// meanwhile, and the task waits for another turn: calls of a flow key that had waited here would
+// begin all at once. If none may begin any more, the last settle leaves a row of the task.
+func (e *Scheduler) mayCall(t *resident.Task) bool {
+	if !e.backpressure.stalled.Load() && e.ownership.Holds() {
+		return true
 	}
-	return e.ownership.Await()
+	e.memory.Queue.Halt()
+	defer e.memory.Queue.Resume()
+	e.awaitCalm()
+	if e.process.Context().Err() == nil && e.ownership.Await() {
+		e.memory.Enqueue([]*resident.Task{t})
+	}
+	return false
 }
 
 // executeBatch makes one attempt of a task, and of others that share its call.
 func (e *Scheduler) executeBatch(t *resident.Task, more *fair.More[*resident.Task]) fair.Result {
-	if !e.mayCall() {
+	if !e.mayCall(t) {
 		return fair.Result{}
 	}
 	def := e.memory.Next(t)

@@ -38,42 +38,55 @@ func perSecond(n int) flow.Rule {
 	return flow.Rule{Limit: &flow.Limit{Rate: n, Per: time.Second, Burst: 1}}
 }
 
-// A rate holds as well after a time in which no call began, for the results could not be stored.
+// A rate holds as well after a time in which no call began: the results could not be stored, or
+// the process did not know whether the timers are its own.
 func TestARateHoldsAfterAStall(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(10)})
-		limit := w.tune
-		w.tune = func(e *scheduler.Scheduler) { limit(e); e.BoundUnsettled(20, 1<<40) }
-		away := w.outage("Settle")
-		w.start()
-		due := w.now() + 5_000
-		for i := range 300 {
-			w.make(timer(fmt.Sprint(i), at(due), flows("k")))
-		}
-		time.Sleep(10 * time.Second)
-		away.Store(true)
-		time.Sleep(20 * time.Second)
-		away.Store(false)
-		time.Sleep(30 * time.Second)
-		var at []int64
-		for i := range 300 {
-			for _, c := range w.of(fmt.Sprint(i)) {
-				at = append(at, c.at)
-			}
-		}
-		slices.Sort(at)
-		longest := int64(0)
-		for i := 10; i < len(at); i++ {
-			longest = max(longest, at[i]-at[i-1])
-			if at[i]-at[i-10] < 1000 {
-				t.Fatalf("11 calls within %d ms, from %s on", at[i]-at[i-10], stamp(at[i-10]))
-			}
-		}
-		if len(at) != 300 || longest < 10_000 {
-			t.Errorf("%d calls, and none for %d ms", len(at), longest)
-		}
-		w.settle()
-	})
+	for how, stalls := range map[string]func(w *world) *atomic.Bool{
+		"results": func(w *world) *atomic.Bool {
+			limit := w.tune
+			w.tune = func(e *scheduler.Scheduler) { limit(e); e.BoundUnsettled(20, 1<<40) }
+			return w.outage("Settle")
+		},
+		"ownership": func(w *world) *atomic.Bool {
+			paused, _ := w.pausable()
+			return paused
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.rules(map[flow.Name]flow.Rule{keyK: perSecond(10)})
+				stalled := stalls(w)
+				w.start()
+				due := w.now() + 5_000
+				for i := range 300 {
+					w.make(timer(fmt.Sprint(i), at(due), flows("k")))
+				}
+				time.Sleep(10 * time.Second)
+				stalled.Store(true)
+				time.Sleep(20 * time.Second)
+				stalled.Store(false)
+				time.Sleep(30 * time.Second)
+				var at []int64
+				for i := range 300 {
+					for _, c := range w.of(fmt.Sprint(i)) {
+						at = append(at, c.at)
+					}
+				}
+				slices.Sort(at)
+				longest := int64(0)
+				for i := 10; i < len(at); i++ {
+					longest = max(longest, at[i]-at[i-1])
+					if at[i]-at[i-10] < 1000 {
+						t.Fatalf("11 calls within %d ms, from %s on", at[i]-at[i-10], stamp(at[i-10]))
+					}
+				}
+				if len(at) != 300 || longest < 10_000 {
+					t.Errorf("%d calls, and none for %d ms", len(at), longest)
+				}
+				w.settle()
+			})
+		})
+	}
 }
 
 // All calls of a key keep its rate, retries and those after a crash included, and what

@@ -88,11 +88,8 @@ func (e *Scheduler) watchJournal(ctx context.Context) error {
 			e.migrator.wake()
 		}
 		stalled := full || unsynced > maxUnsynced || age > maxUnsyncedAge
-		if b.stalled.Swap(stalled) != stalled {
-			e.memory.Queue.Halt(stalled)
-			if !full {
-				e.log.Warn("calls wait for the journal's disk", "wait", stalled, "unsynced", unsynced, "age", age)
-			}
+		if b.stalled.Swap(stalled) != stalled && !full {
+			e.log.Warn("calls wait for the journal's disk", "wait", stalled, "unsynced", unsynced, "age", age)
 		}
 		if !stalled {
 			b.calm.Broadcast()
