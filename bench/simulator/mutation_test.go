@@ -221,7 +221,7 @@ var mutations = []mutation{
 		{"engine/scheduler/cede.go", "return e.settler.forgetAll(ctx)", "return nil"},
 	}},
 	{checksNoLease, []replacement{
-		{"engine/resident/attempt.go", "holds := owns.Holds() //", "holds := owns.Holds() || true //"},
+		{"engine/resident/attempt.go", "holds := m.cfg.Ownership.Holds() //", "holds := m.cfg.Ownership.Holds() || true //"},
 	}},
 	{settlesForOthers, []replacement{
 		{"tier/mysql/settle.go", `" AND holder="`, `" AND 0<"`},
