@@ -296,14 +296,17 @@ func (m *Memory) Own(shard int, found engine.Shard) {
 	if sh.stay == away {
 		sh.stay, sh.opened = here, m.Reads.note()
 	}
-	sh.unread = true
+	sh.unread, sh.early = true, nil
 }
 
-// Known notes that the lanes know which rows of the shards wait.
+// Known notes that the lanes know which rows of the shards wait. Refill reads those again that came before.
 func (m *Memory) Known(of engine.Set) {
 	for i := range of.All() {
 		sh := m.lockShard(i)
-		sh.unread = false
+		for id, at := range sh.early {
+			m.Lanes.Of(id).Waits(at)
+		}
+		sh.unread, sh.early = false, nil
 		sh.mu.Unlock()
 	}
 }

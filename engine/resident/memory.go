@@ -134,7 +134,9 @@ type shard struct {
 	watermark int64 // as settled
 	stay      stay
 	came      Came
-	unread    bool  // rows may wait that no lane knows of, from Own to Known
+	unread    bool // rows may wait that no lane knows of, from Own to Known
+	// early are the lanes of rows that came before Known, see fateOf, with the first place of each.
+	early     map[engine.Lane]engine.Place
 	done      int   // how many tasks in memory are finished
 	doneBytes int64 // of their records
 	recovered int64 // up to when a start, or a gain of the shard, has decided what was due

@@ -164,6 +164,8 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 //
 //	the row waits for a change or a decision   SetAside notes it until it is resumed
 //	the row waits for room                     Lane.lowest is its place, from which refill reads again
+//	its shard was gained, and no lane knows    no row comes before Known; refill may be beyond the place of an earlier
+//	yet which rows wait there                  row where it reads one of the shard
 //
 // A row whose task was begun does not wait for earlier rows, wherever its next attempt stands in its lane: the
 // task goes on, and its timer is busy with it before a later due is called.
@@ -218,6 +220,16 @@ func (sh *shard) hasAside(id engine.TimerID, due int64) bool {
 	return len(dues) > 0 && dues[0] < due
 }
 
+// comesEarly notes a row that has come before the lanes know which rows of the shard wait. mu is held.
+func (sh *shard) comesEarly(id engine.Lane, at engine.Place) {
+	if sh.early == nil {
+		sh.early = map[engine.Lane]engine.Place{}
+	}
+	if first, ok := sh.early[id]; !ok || at.Compare(first) < 0 {
+		sh.early[id] = at
+	}
+}
+
 // KeepsOrder reports whether a row comes into memory after all earlier ones of its timer.
 func (r *Row) KeepsOrder() bool {
 	return r.To == 0 && !isUnderWay(&r.Owed) && r.Timer != nil && r.Timer.Overlap == engine.OverlapQueue
@@ -256,6 +268,9 @@ func (m *Memory) fateOf(sh *shard, r *Row) (fate RowFate, change <-chan struct{}
 		return RowOutdated, nil
 	case def == nil || def.Generation != r.Generation:
 		return RowEnded, nil
+	case sh.unread && r.KeepsOrder():
+		sh.comesEarly(m.Lanes.ofRow(def, &r.Owed).ID, r.Place())
+		return RowWaits, nil
 	case sh.overtakes(r):
 		return RowChanging, m.Settled.Wait()
 	case r.ByLane && r.KeepsOrder() && m.Lanes.ofRow(def, &r.Owed).isPassed(r.Place()):

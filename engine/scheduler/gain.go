@@ -32,7 +32,7 @@ import (
 //	              loaded      what is due in (now, Loaded) comes into the wheel
 //	              distrusted  the minutes of the warm tier from Loaded on, until the shards are filled anew
 //	              owned       the shards are this process's
-//	              known       the lanes know which rows wait; until then the dues of a queue fall behind
+//	              known       the lanes know which rows wait; until then the dues of a queue fall behind, and its rows wait
 //	              rows        what is owed and may be tried before resumed comes into memory
 //
 // One rule makes that right beside all that runs: until they are owned, nobody but the gain

@@ -48,6 +48,45 @@ func TestQueueOfATakeover(t *testing.T) {
 	})
 }
 
+// Nor does refill begin with a later one, where it has been beyond the rows of the shards in a lane of its own
+// when they come.
+func TestQueueOfATakeoverInALaneThatIsFull(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		for _, x := range ws {
+			x.config.MaxWaiting = 40
+			x.start()
+		}
+		time.Sleep(1300 * time.Millisecond)
+		var names []string
+		for i := range 10 {
+			names = append(names, fmt.Sprint("queue-", i))
+			for _, x := range ws {
+				x.behave(names[i], func(*call) reply { return slow(300 * time.Millisecond) })
+			}
+			ws[i%2].make(timer(names[i], every(250*time.Millisecond), overlap(engine.OverlapQueue)))
+		}
+		time.Sleep(20 * time.Second)
+		b.slowly("Lanes", 3*time.Second)
+		a.kill()
+		time.Sleep(40 * time.Second)
+		for _, name := range names {
+			seen, latest := map[int64]bool{}, int64(0)
+			for _, c := range b.of(name) {
+				if !seen[c.key.Due] && c.key.Due < latest {
+					t.Errorf("%s of %s is called at %s, after %s", stamp(c.key.Due), name, stamp(c.at), stamp(latest))
+				}
+				seen[c.key.Due], latest = true, max(latest, c.key.Due)
+			}
+			if len(seen) < 20 {
+				t.Errorf("%d dues of %s were called, the last one of %s", len(seen), name, stamp(latest))
+			}
+		}
+	})
+}
+
 // Also where some of the dues are a range, as they were not later than the watermark when the timer
 // was made, and those behind the watermark are few: here the clock of a node is set back by 5 s.
 func TestQueueOfANodeWhoseClockIsBehind(t *testing.T) {
