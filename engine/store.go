@@ -133,6 +133,14 @@ type Shared interface {
 	Owns(ctx context.Context) error
 }
 
+// Revised is a cold tier whose objects other processes change too. tier/mysql and tier/memory
+// implement Revised.
+type Revised interface {
+	// ObjectsRevision returns a number that is another one after each change of an object. Who
+	// has read it before the objects has them as they are while it stays the same.
+	ObjectsRevision(ctx context.Context) (uint64, error)
+}
+
 // Change of one timer: what stood before, what stands after, and what of its
 // occurrences is decided by it, all in one transaction.
 //

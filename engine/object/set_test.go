@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,12 +247,32 @@ func (d *damagedStore) Objects(_ context.Context, yield func([]engine.Object) er
 	return yield([]engine.Object{{ObjectKey: key("b"), Damaged: &engine.Damage{Row: "b", Err: errors.New("cut")}}})
 }
 
-// What another node writes is in the set a second later; a kind is told of changes only.
+// reading is a store that counts how often all objects are read.
+type reading struct {
+	*memory.Cold
+	n     atomic.Int64
+	after chan func() // each is called when they have been read once
+}
+
+func (r *reading) Objects(ctx context.Context, yield func([]engine.Object) error) error {
+	r.n.Add(1)
+	err := r.Cold.Objects(ctx, yield)
+	select {
+	case after := <-r.after:
+		after()
+	default:
+	}
+	return err
+}
+
+// What another node writes is in the set a second later, also if it is written while the objects
+// are read. A kind is told of changes only, and the objects are read after changes and each minute.
 func TestFollowOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cold := memory.NewCold()
-		told := 0
-		s, other := opened(t, cold, Kind{Name: "flow", Changed: func(engine.ObjectKey) { told++ }}), opened(t, cold)
+		store := &reading{Cold: cold, after: make(chan func(), 1)}
+		var told atomic.Int64
+		s, other := opened(t, store, Kind{Name: "flow", Changed: func(engine.ObjectKey) { told.Add(1) }}), opened(t, cold)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = s.FollowOthers(ctx) }()
 		body := func() string {
@@ -266,19 +287,34 @@ func TestFollowOthers(t *testing.T) {
 			if _, _, err := other.Put(ctx, key("a"), []byte(want), nil); err != nil {
 				t.Fatal(err)
 			}
-			if got := body(); got != want || told != i+2 {
-				t.Errorf("it has %q, want %q; told %d times", got, want, told)
+			if got := body(); got != want || told.Load() != int64(i+2) || store.n.Load() != int64(i+2) {
+				t.Errorf("it has %q, want %q; told %d times; read %d times", got, want, told.Load(), store.n.Load())
 			}
 		}
 		if err := other.Delete(ctx, key("a"), nil); err != nil {
 			t.Fatal(err)
 		}
-		if got := body(); got != "" || told != 4 {
-			t.Errorf("it has %q; told %d times", got, told)
+		store.after <- func() {
+			if _, _, err := other.Put(ctx, key("a"), []byte("3"), nil); err != nil {
+				t.Error(err)
+			}
 		}
-		body()
-		if told != 4 {
-			t.Errorf("told %d times without a change", told)
+		if got := body(); got != "" || told.Load() != 4 || store.n.Load() != 4 {
+			t.Errorf("it has %q; told %d times; read %d times", got, told.Load(), store.n.Load())
+		}
+		if got := body(); got != "3" || told.Load() != 5 || store.n.Load() != 5 {
+			t.Errorf("it has %q; told %d times; read %d times", got, told.Load(), store.n.Load())
+		}
+		for range 2 {
+			time.Sleep(unrevised - 2*time.Second)
+			if synctest.Wait(); told.Load() != 5 || store.n.Load() != 5 {
+				t.Errorf("told %d times, read %d times without a change", told.Load(), store.n.Load())
+			}
+			time.Sleep(2 * time.Second)
+			if synctest.Wait(); told.Load() != 5 || store.n.Load() != 6 {
+				t.Errorf("told %d times, read %d times in a minute", told.Load(), store.n.Load())
+			}
+			store.n.Store(5)
 		}
 		cancel()
 		synctest.Wait()

@@ -200,16 +200,33 @@ func (s *Set) Follow(ctx context.Context) error {
 	}
 }
 
-// FollowOthers reads the objects again each second, for other nodes write them too. It returns
-// nil when ctx ends.
+// unrevised is how long FollowOthers goes by the revision of the objects alone: a node of a
+// former program, in an upgrade of one node after the other, does not change it.
+const unrevised = time.Minute
+
+// FollowOthers asks each second whether the revision of the objects has changed, and reads them
+// again if so, for other nodes write them too. It returns nil when ctx ends.
 func (s *Set) FollowOthers(ctx context.Context) error {
+	revised, is := s.store.(engine.Revised)
+	var seen uint64
+	var read time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Second):
 		}
-		_ = s.Load(ctx) // of a store that is away the next second tells
+		// Of a store that is away the next second tells.
+		began, revision := time.Now(), uint64(0)
+		if is {
+			var err error
+			if revision, err = revised.ObjectsRevision(ctx); err != nil || revision == seen && began.Sub(read) < unrevised {
+				continue
+			}
+		}
+		if s.Load(ctx) == nil {
+			seen, read = revision, began
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ type Cold struct {
 	tasks   *btreemap.BTreeMap[engine.Key, []byte] // newest first, as AppendTask wrote them
 	leftOut map[int64]bool                         // minutes
 	objects map[engine.ObjectKey]engine.Object
+	revised uint64 // grows with each change of the objects
 	buckets map[string]engine.Bucket
 	shards  [engine.Shards]engine.Shard
 	newest  engine.TimerID // the greatest id that was ever stored

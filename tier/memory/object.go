@@ -8,18 +8,27 @@ import (
 	"xtimer/engine"
 )
 
+var _ engine.Revised = (*Cold)(nil)
+
 // PutObjects stores objects, each in place of the version Was: all of them or none.
 func (c *Cold) PutObjects(_ context.Context, puts ...engine.ObjectPut) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	stored := true
 	for _, p := range puts {
-		if _, err := engine.JudgePut(p, c.object(p.ObjectKey)); err != nil {
+		done, err := engine.JudgePut(p, c.object(p.ObjectKey))
+		if err != nil {
 			return err
 		}
+		stored = stored && done
+	}
+	if stored {
+		return nil
 	}
 	for _, p := range puts {
 		c.objects[p.ObjectKey] = *p.Object
 	}
+	c.revised++
 	return nil
 }
 
@@ -30,8 +39,16 @@ func (c *Cold) DeleteObject(_ context.Context, k engine.ObjectKey, was uint32) e
 	done, err := engine.JudgeDelete(c.object(k), was)
 	if !done && err == nil {
 		delete(c.objects, k)
+		c.revised++
 	}
 	return err
+}
+
+// ObjectsRevision grows with each change of an object.
+func (c *Cold) ObjectsRevision(context.Context) (uint64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revised, nil
 }
 
 func (c *Cold) object(k engine.ObjectKey) *engine.Object {

@@ -49,5 +49,6 @@ func (c *Cold) copy() (restore func()) {
 		c.timers, c.names, c.former, c.deleted, c.bounds = timers, names, versions, deleted, bounds
 		c.once, c.owed, c.tasks, c.leftOut, c.objects = once, owed, tasks, leftOut, objects
 		c.shards, c.newest, c.clock = shards, newest, clock
+		c.revised++ // as no number comes again for other objects
 	}
 }

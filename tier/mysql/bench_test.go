@@ -339,3 +339,39 @@ func BenchmarkLookMoved(b *testing.B) {
 		b.tell("look", b.N)
 	})
 }
+
+// BenchmarkObjects is a second of a node with 10,000 objects: what it asks while none is changed, and the read of all.
+func BenchmarkObjects(b *testing.B) {
+	s := openBench(b)
+	for from := 0; from < 10_000; from += 250 {
+		var puts []engine.ObjectPut
+		for i := range 250 {
+			k := engine.ObjectKey{Kind: "flow", App: "billing", Name: fmt.Sprintf("order-%d", from+i)}
+			body := []byte(`{"rate":100,"per":"1s","concurrency":10}`)
+			puts = append(puts, engine.ObjectPut{Object: &engine.Object{ObjectKey: k, Version: 1, UpdatedAt: benchNow, UpdatedBy: "editor", Body: body}})
+		}
+		if err := s.PutObjects(b.Context(), puts...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("revision", func(b *testing.B) {
+		s := &bench{B: b, Store: s.Store, server: s.server}
+		s.begin()
+		for range b.N {
+			if _, err := s.ObjectsRevision(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		s.tell("second", b.N)
+	})
+	b.Run("all", func(b *testing.B) {
+		s := &bench{B: b, Store: s.Store, server: s.server}
+		s.begin()
+		for range b.N {
+			if err := s.Objects(b.Context(), func([]engine.Object) error { return nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+		s.tell("second", b.N)
+	})
+}

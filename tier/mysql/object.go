@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	mrand "math/rand/v2"
 	"strconv"
 
 	"xtimer/engine"
 )
+
+var _ engine.Revised = (*Store)(nil)
 
 // PutObjects stores objects, each in place of the version Was: all of them or none. A
 // transaction that is repeated finds the objects stored.
@@ -38,8 +41,27 @@ func (s *Store) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error 
 		if err := t.putObjects(fresh, ""); err != nil {
 			return err
 		}
-		return t.putObjects(changed, " ON DUPLICATE KEY UPDATE object=VALUES(object)")
+		if err := t.putObjects(changed, " ON DUPLICATE KEY UPDATE object=VALUES(object)"); err != nil {
+			return err
+		}
+		return reviseObjects(t)
 	})
+}
+
+// reviseObjects changes the revision of the objects. It is the last statement of a transaction:
+// the lock on the row, which all nodes share, then waits for nothing but the commit. The revision
+// grows by a random number: where the database goes back, the one that a node knows does not come
+// again for other objects.
+func reviseObjects(t *transaction) error {
+	return t.run(fmt.Sprintf("UPDATE objects_revision SET revision=revision+%d WHERE one=1", 1+mrand.Uint64N(1<<20)))
+}
+
+// ObjectsRevision returns a number that is another one after each change of an object.
+func (s *Store) ObjectsRevision(ctx context.Context) (revision uint64, err error) {
+	err = s.read(ctx, "ask whether objects were changed", func(ctx context.Context) error {
+		return s.scan(ctx, "SELECT revision FROM objects_revision WHERE one=1", func(rows *sql.Rows) error { return rows.Scan(&revision) })
+	})
+	return revision, err
 }
 
 func (t *transaction) putObjects(puts []engine.ObjectPut, tail string) error {
@@ -88,7 +110,10 @@ func (s *Store) DeleteObject(ctx context.Context, k engine.ObjectKey, was uint32
 		if done, err := engine.JudgeDelete(stands, was); done || err != nil {
 			return ended(done, err)
 		}
-		return t.run(string(appendObjectKey(append(t.buf[:0], "DELETE FROM objects"...), k)))
+		if err := t.run(string(appendObjectKey(append(t.buf[:0], "DELETE FROM objects"...), k))); err != nil {
+			return err
+		}
+		return reviseObjects(t)
 	})
 }
 
@@ -121,7 +146,7 @@ func appendObjectKey(b []byte, k engine.ObjectKey) []byte {
 }
 
 // objectPage is how many objects, of 64 KiB each at most, one statement reads at most. Each node of a
-// cluster reads all of them each second.
+// cluster reads all of them when one was changed.
 const objectPage = 1000
 
 // Objects pages through all objects in the order of their keys: after the first page, so many

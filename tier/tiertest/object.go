@@ -88,6 +88,41 @@ func objectRepeated(s *cold) {
 	}
 }
 
+// objectsRevised is for tiers whose objects other processes change too.
+func objectsRevised(s *cold) {
+	tier, is := s.Cold.(engine.Revised)
+	if !is {
+		return
+	}
+	last, err := tier.ObjectsRevision(s.ctx)
+	s.ok(err)
+	revised := func(what string, want bool) {
+		s.Helper()
+		now, err := tier.ObjectsRevision(s.ctx)
+		s.ok(err)
+		s.same(what, now != last, want)
+		last = now
+	}
+	one, two, other := object("flow", "app", "a", 1, "1"), object("flow", "app", "a", 2, "2"), object("flow", "app", "b", 1, "1")
+	s.is(s.putObject(&two, 1), engine.ErrConflict)
+	revised("a put that is refused", false)
+	s.ok(s.putObject(&one, 0))
+	revised("a put", true)
+	s.ok(s.putObject(&one, 0))
+	revised("a repeated put", false)
+	s.ok(s.PutObjects(s.ctx, engine.ObjectPut{Object: &other}, engine.ObjectPut{Object: &two, Was: 1}))
+	revised("a put of several", true)
+	s.is(s.DeleteObject(s.ctx, two.ObjectKey, 1), engine.ErrConflict)
+	revised("a delete that is refused", false)
+	s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
+	revised("a delete", true)
+	s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
+	revised("a repeated delete", false)
+	s.ok(s.Close())
+	s.ok(s.Open(s.ctx))
+	revised("a restart", false)
+}
+
 func objectPages(s *cold) {
 	var want []engine.Object
 	for _, kind := range []string{"channel", "flow"} {

@@ -79,6 +79,7 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"an object is put, changed and deleted by its version", objectVersions},
 		{"a repeated put or delete of an object is done once", objectRepeated},
 		{"of many puts of an object at once one wins", oneObjectWins},
+		{"a change of an object changes the revision, and nothing else does", objectsRevised},
 		{"objects are paged in the order of their keys", objectPages},
 		{"of several objects all are stored or none", objectsTogether},
 		{"a bucket is kept until its time, and that of a greater fence stays", buckets},
@@ -86,10 +87,9 @@ func Cold(t *testing.T, make func(t *testing.T) engine.Cold) {
 		{"calls end with their context", contexts},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			c := make(t)
-			s := &cold{T: t, Cold: c, ctx: t.Context()}
-			s.ok(c.Open(s.ctx))
-			t.Cleanup(func() { _ = c.Close() })
+			s := &cold{T: t, Cold: make(t), ctx: t.Context()}
+			s.ok(s.Open(s.ctx))
+			t.Cleanup(func() { _ = s.Close() })
 			p.run(s)
 		})
 	}
