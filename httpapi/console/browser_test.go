@@ -168,20 +168,26 @@ func (b *browser) look(t *testing.T) {
 		return
 	}
 	b.checked[kind] = true
+	b.axe(t, kind)
+	if !strings.HasPrefix(kind, "en ") {
+		return // the other colours are the same in each language
+	}
 	const theme = `document.documentElement.dataset.theme`
 	was, err := eval[string](b, theme+` || ""`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range []string{"light", "dark", was} {
-		if _, err := eval[string](b, theme+" = "+quoted(x)); err != nil {
-			t.Fatal(err)
-		}
-		if x != was {
-			b.axe(t, kind+" "+x)
-		}
+	other := "dark"
+	if was == other {
+		other = "light"
 	}
-	b.axe(t, kind+" "+was)
+	if _, err := eval[string](b, theme+" = "+quoted(other)); err != nil {
+		t.Fatal(err)
+	}
+	b.axe(t, kind+" "+other)
+	if _, err := eval[string](b, theme+" = "+quoted(was)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // kindOf is the kind of a page: its path, without the ids in it.
@@ -277,11 +283,14 @@ func TestBrowser(t *testing.T) {
 		t.Run(x.lang, func(t *testing.T) {
 			b.signIn(t, x.lang, x.theme)
 			for _, path := range paths {
+				kinds := len(b.checked)
 				b.visit(t, path)
 				if path == "/nothing" {
 					continue
 				}
-				b.axe(t, x.lang+" "+path)
+				if len(b.checked) == kinds { // another page of its kind, or one that is not at rest
+					b.axe(t, x.lang+" "+path)
+				}
 				b.wait(t, fmt.Sprintf(`document.documentElement.lang.startsWith(%q) && document.documentElement.dataset.theme === %q`, x.lang, x.theme))
 				b.narrow(t, path)
 				if x.lang == "en" {
