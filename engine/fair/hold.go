@@ -51,8 +51,8 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 	q.handOut(now)
 }
 
-// Keep has an item keep the places that it had before a start, whether or not there are as
-// many.
+// Keep has an item keep the places that it had before a start. Those who come when all places of a gate
+// are kept wait for one, so the items that were handed out last are to come first.
 func (q *Queue[T]) Keep(it *Item[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,8 +66,7 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 		it.gated = newGated[T]()
 	}
 	for _, g := range it.Lane.held.gates {
-		if g.Gate.Keeps() && !it.keeps(g) {
-			g.Gate.Keep()
+		if g.Gate.Keeps() && !it.keeps(g) && g.Gate.Keep() {
 			q.gave(g, 0, q.now())
 			it.gated.kept = append(it.gated.kept, g)
 		}

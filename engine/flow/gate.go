@@ -225,12 +225,17 @@ func (g *Gate) Leave() {
 	}
 }
 
-// Keep has a task keep a place that it had before a start.
-func (g *Gate) Keep() {
+// Keep has a task keep a place that it had before a start. It reports false if no place is left, as when
+// the last call of the task was before the limit was set, or was lowered: then the task waits for one.
+func (g *Gate) Keep() bool {
+	if g.calls >= g.limit.Concurrency {
+		return false
+	}
 	g.calls++
 	if x := g.grants; x != nil {
 		x.places = max(x.places, g.calls)
 	}
+	return true
 }
 
 // Pause closes the gate until an instant; 0 opens it.

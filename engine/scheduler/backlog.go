@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -58,6 +60,19 @@ func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resid
 		err = e.resumeAnew(ctx, os, byLane)
 	}
 	return ctx.Err()
+}
+
+// resumeBusy resumes the rows of tasks that are under way. Those that were called last come first: they
+// keep their places at limits. A limit may have been set after the last calls of the others, which have none.
+func (e *Scheduler) resumeBusy(ctx context.Context, os []engine.Owed, read *resident.Read) error {
+	called := func(o *engine.Owed) int64 {
+		if o.Begun || o.Task == nil || len(o.Task.Attempts) == 0 {
+			return math.MaxInt64 // the call was under way at the end
+		}
+		return o.Task.Attempts[len(o.Task.Attempts)-1].Started
+	}
+	slices.SortStableFunc(os, func(a, b engine.Owed) int { return cmp.Compare(called(&b), called(&a)) })
+	return e.resumeAll(ctx, os, read, false)
 }
 
 // resumeLater resumes rows when the change of their timer is over, those of several

@@ -135,7 +135,7 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 	}
 	if g.done < gainBusy {
 		read := e.memory.Reads.Begin()
-		err := e.resumeAll(ctx, g.busy, read, false)
+		err := e.resumeBusy(ctx, g.busy, read)
 		read.End()
 		if err != nil {
 			return err

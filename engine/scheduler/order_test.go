@@ -186,6 +186,36 @@ func TestOrderOfQueues(t *testing.T) {
 	})
 }
 
+// A task keeps its place over a crash also where others were called before the limit was set, and
+// wait for their retries: those wait for the place.
+func TestAPlaceIsKeptOverACrash(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(inLine)
+		w.start()
+		w.SetRule(keyK, nil)
+		for i := range 5 {
+			name := fmt.Sprint("before-", i)
+			w.replies(name, fail, ok)
+			w.make(timer(name, delay(time.Duration(i)*time.Second), flows("k"), retry(3, 40*time.Second, 1)))
+		}
+		time.Sleep(10 * time.Second)
+		rule := inLine[keyK]
+		w.SetRule(keyK, &rule)
+		w.replies("holder", fail, ok)
+		w.make(timer("holder", delay(0), flows("k"), retry(3, 2*time.Minute, 1)))
+		time.Sleep(5 * time.Second)
+		w.crash(5 * time.Second)
+		time.Sleep(10 * time.Minute)
+		ended := w.of("holder")[1].at
+		for i := range 5 {
+			if cs := w.of(fmt.Sprint("before-", i)); len(cs) != 2 || cs[1].at < ended {
+				t.Errorf("%d calls of a task that has no place, the last one at %s; the place is kept until %s", len(cs), stamp(cs[len(cs)-1].at), stamp(ended))
+			}
+		}
+		w.settle()
+	})
+}
+
 // While a node takes shards over and does not know yet which rows wait there, it makes no call of a key with an
 // order; then the tasks that it has taken over go before its own that are due later.
 func TestOrderOfATakeover(t *testing.T) {

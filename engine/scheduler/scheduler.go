@@ -298,7 +298,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	history := e.process.Stage("history", e.settler.run)
 	intents := e.process.Stage("intents", e.storeIntents)
 	read := e.memory.Reads.Begin()
-	_ = e.resumeAll(ctx, e.early, read, false) // nothing fires before; it fails only when ctx ends
+	_ = e.resumeBusy(ctx, e.early, read) // nothing fires before; it fails only when ctx ends
 	e.early = nil
 	read.End()
 	turning := e.process.Stage("wheel", e.memory.Wheel.Run)
