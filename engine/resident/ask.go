@@ -196,11 +196,16 @@ func (m *Memory) Watermarks() (lowest, highest int64) {
 	return min(lowest, highest), highest
 }
 
-// AllWatermarks are those that are settled of the shards that are owned.
+// AllWatermarks are those that this process knows to be settled: of the shards that it holds, and of those that it has
+// given away, up to then. That of a shard whose gain is under way was only found: the tier may have gone back to it.
 func (m *Memory) AllWatermarks() *engine.Watermarks {
-	w := &engine.Watermarks{}
-	for i := range m.Owned().All() {
-		w[i] = m.Shard(i).Watermark
+	w, held := &engine.Watermarks{}, m.Held()
+	for i := range engine.Shards {
+		sh := m.lockShard(i)
+		if held.Has(i) || sh.stay == away {
+			w[i] = sh.watermark
+		}
+		sh.mu.Unlock()
 	}
 	return w
 }

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -60,4 +61,44 @@ func TestColdGoesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The tier goes back to the time before a node gave a part of its shards to another, and the node starts again and has
+// them: it repeats no call, also of the results that it settled as it gave the shards.
+func TestColdGoesBackOverAHandover(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.journal.settled = &engine.Watermarks{}
+		a.start()
+		time.Sleep(1300 * time.Millisecond)
+		var names []string
+		for i := range 400 {
+			names = append(names, fmt.Sprint("shot-", i))
+			a.make(timer(names[i], at(w.now()+2000+10*int64(i))))
+		}
+		time.Sleep(3 * time.Second)
+		restore := a.node.table.Snapshot()
+		b.start()
+		time.Sleep(4 * time.Second)
+		if n := b.node.owns(); n != engine.Shards/2 {
+			t.Fatalf("the second node owns %d shards", n)
+		}
+		a.kill()
+		b.kill()
+		restore()
+		a.start()
+		time.Sleep(5 * time.Second)
+		repeats := 0
+		for _, name := range names {
+			if len(ofAll(ws, name)) == 0 {
+				t.Errorf("%s was not called", name)
+			}
+			repeats += max(0, len(a.of(name))-1)
+		}
+		if repeats > 0 {
+			t.Errorf("the node called %d tasks again", repeats)
+		}
+	})
 }
