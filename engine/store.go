@@ -133,11 +133,10 @@ type Shared interface {
 	Owns(ctx context.Context) error
 }
 
-// Revised is a cold tier whose objects other processes change too. tier/mysql and tier/memory
-// implement Revised.
+// Revised is a cold tier whose objects other processes change too: tier/mysql and tier/memory.
 type Revised interface {
-	// ObjectsRevision returns a number that is another one after each change of an object. Who
-	// has read it before the objects has them as they are while it stays the same.
+	// ObjectsRevision returns a number that each change of an object changes. A caller that reads
+	// the number first and the objects then has the present objects while the number is the same.
 	ObjectsRevision(ctx context.Context) (uint64, error)
 }
 

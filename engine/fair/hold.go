@@ -51,8 +51,8 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 	q.handOut(now)
 }
 
-// Keep has an item keep the places that it had before a start. Those who come when all places of a gate
-// are kept wait for one, so the items that were handed out last are to come first.
+// Keep has an item keep the places that it had before a start. An item that comes when all places of a
+// gate are kept waits for one, so the caller begins with the items that were handed out last.
 func (q *Queue[T]) Keep(it *Item[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

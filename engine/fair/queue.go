@@ -38,7 +38,7 @@ type Queue[T any] struct {
 	turn    int64      // how many items were handed out
 	came    uint64     // how many have come
 	closed  bool
-	halts   int          // how many have called Halt, and not yet Resume
+	halts   int          // calls of Halt without their Resume yet
 	idle    []*worker[T] // the last one used is on top: its stack is warm
 
 	pools   [pools]pool[T]
@@ -147,9 +147,9 @@ func (q *Queue[T]) SetPlaces(n int) {
 	q.handOut(q.now())
 }
 
-// Halt has nothing handed out until Resume. Each worker that finds that no call may begin calls it:
-// else calls of a key would gather at the workers in the pace of its rate, and then begin all at
-// once. The queue goes on with the last Resume.
+// Halt stops the queue from handing items out until Resume. Each worker that finds that no call may
+// begin calls Halt: else calls of a key would gather at the workers at the pace of its rate, and then
+// begin all at once. The queue goes on after as many calls of Resume as of Halt.
 func (q *Queue[T]) Halt() {
 	q.mu.Lock()
 	q.halts++

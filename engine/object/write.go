@@ -200,8 +200,8 @@ func (s *Set) Follow(ctx context.Context) error {
 	}
 }
 
-// unrevised is how long FollowOthers goes by the revision of the objects alone: a node of a
-// former program, in an upgrade of one node after the other, does not change it.
+// unrevised is how long FollowOthers trusts the revision alone. A node of an older version, which
+// runs beside newer ones during an upgrade, changes objects without changing the revision.
 const unrevised = time.Minute
 
 // FollowOthers asks each second whether the revision of the objects has changed, and reads them
@@ -216,7 +216,7 @@ func (s *Set) FollowOthers(ctx context.Context) error {
 			return nil
 		case <-time.After(time.Second):
 		}
-		// Of a store that is away the next second tells.
+		// If the store is away, the next second tries again.
 		began, revision := time.Now(), uint64(0)
 		if is {
 			var err error

@@ -196,8 +196,9 @@ func (m *Memory) Watermarks() (lowest, highest int64) {
 	return min(lowest, highest), highest
 }
 
-// AllWatermarks are those that this process knows to be settled: of the shards that it holds, and of those that it has
-// given away, up to then. That of a shard whose gain is under way was only found: the tier may have gone back to it.
+// AllWatermarks are the watermarks that this process knows to be settled: of the shards that it holds, and of the shards
+// that it gave away, as they were then. The watermark of a shard whose gain is under way is left out: the process has only
+// read it, and the tier may have gone back to it.
 func (m *Memory) AllWatermarks() *engine.Watermarks {
 	w, held := &engine.Watermarks{}, m.Held()
 	for i := range engine.Shards {
@@ -304,7 +305,7 @@ func (m *Memory) Own(shard int, found engine.Shard) {
 	sh.unread, sh.early = true, nil
 }
 
-// Known notes that the lanes know which rows of the shards wait. Refill reads those again that came before.
+// Known notes that the lanes know which rows of the shards wait. Refill reads the rows again that came before Known.
 func (m *Memory) Known(of engine.Set) {
 	for i := range of.All() {
 		sh := m.lockShard(i)

@@ -30,8 +30,8 @@ type Attempt struct {
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
-// shard's lock. If the timers are not known to be this process's, it waits for that, and the
-// task waits for another turn: as its rates allow.
+// shard's lock. While the timers are not known to be this process's, Enter waits; then the task
+// waits for another turn, which the limits of its keys allow.
 func (a *Attempt) Enter() bool {
 	sh, t, m := a.memory.shardOf(a.Key.Timer), a.task, a.memory
 	sh.mu.Lock()
@@ -227,6 +227,16 @@ type Ended struct {
 	// Left is its task as it stands since, if its shard was given away while the call was under
 	// way: see Memory.Learn.
 	Left *engine.Task
+}
+
+// Again queues a task that was handed out and not begun. One that was cancelled since is not queued.
+func (m *Memory) Again(t *Task) {
+	sh := m.lock(t.Key.Timer)
+	queued := t.state == Queued
+	sh.mu.Unlock()
+	if queued {
+		m.Enqueue([]*Task{t})
+	}
 }
 
 // Enqueue has tasks wait for their turn, that are ready.

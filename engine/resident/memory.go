@@ -135,7 +135,7 @@ type shard struct {
 	stay      stay
 	came      Came
 	unread    bool // rows may wait that no lane knows of, from Own to Known
-	// early are the lanes of rows that came before Known, see fateOf, with the first place of each.
+	// early has the lanes of rows that came before Known, each with its first such place: see fateOf.
 	early     map[engine.Lane]engine.Place
 	done      int   // how many tasks in memory are finished
 	doneBytes int64 // of their records

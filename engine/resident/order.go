@@ -164,11 +164,11 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 //
 //	the row waits for a change or a decision   SetAside notes it until it is resumed
 //	the row waits for room                     Lane.lowest is its place, from which refill reads again
-//	its shard was gained, and no lane knows    no row comes before Known; refill may be beyond the place of an earlier
-//	yet which rows wait there                  row where it reads one of the shard
+//	the lanes do not know yet which rows of    the row waits until Known, and refill reads its lane again from there:
+//	its shard wait (it was just gained)        refill may have passed the place of an earlier row
 //
-// A row whose task was begun does not wait for earlier rows, wherever its next attempt stands in its lane: the
-// task goes on, and its timer is busy with it before a later due is called.
+// A row whose task was begun does not wait for earlier rows, wherever its next attempt stands in its lane: its
+// timer is busy with that task before a later due is called.
 
 // SetAside notes rows that wait for a change of their timer, or for a decision; end is called when all have
 // been resumed.

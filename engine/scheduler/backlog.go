@@ -62,8 +62,8 @@ func (e *Scheduler) resumeAll(ctx context.Context, os []engine.Owed, read *resid
 	return ctx.Err()
 }
 
-// resumeBusy resumes the rows of tasks that are under way. Those that were called last come first: they
-// keep their places at limits. A limit may have been set after the last calls of the others, which have none.
+// resumeBusy resumes the rows of tasks that are under way. The tasks that were called last come first, and
+// keep their places at limits. A task that was last called before a limit was set has no place there.
 func (e *Scheduler) resumeBusy(ctx context.Context, os []engine.Owed, read *resident.Read) error {
 	called := func(o *engine.Owed) int64 {
 		if o.Begun || o.Task == nil || len(o.Task.Attempts) == 0 {

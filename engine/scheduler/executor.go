@@ -60,9 +60,9 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	return fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out), Close: closes(&out)}
 }
 
-// mayCall reports whether a call may begin. If not, it waits for that, with nothing handed out
-// meanwhile, and the task waits for another turn: calls of a flow key that had waited here would
-// begin all at once. If none may begin any more, the last settle leaves a row of the task.
+// mayCall reports whether a call may begin. If not, mayCall halts the queue, waits until calls may
+// begin, and queues the task again: calls of a flow key that went on from here would begin all at
+// once. If no call may begin any more, the last settle leaves a row of the task.
 func (e *Scheduler) mayCall(t *resident.Task) bool {
 	if !e.backpressure.stalled.Load() && e.ownership.Holds() {
 		return true
@@ -71,7 +71,7 @@ func (e *Scheduler) mayCall(t *resident.Task) bool {
 	defer e.memory.Queue.Resume()
 	e.awaitCalm()
 	if e.process.Context().Err() == nil && e.ownership.Await() {
-		e.memory.Enqueue([]*resident.Task{t})
+		e.memory.Again(t)
 	}
 	return false
 }

@@ -89,6 +89,27 @@ func TestARateHoldsAfterAStall(t *testing.T) {
 	}
 }
 
+// A task that is deleted while its call waits until calls may begin does not wait any more.
+func TestADeletedTaskIsNotQueuedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(10)})
+		paused, _ := w.pausable()
+		w.start()
+		paused.Store(true)
+		id := w.make(timer("a", delay(5*time.Second), flows("k")))
+		time.Sleep(10 * time.Second)
+		w.SetRule(keyK, &pause)
+		if _, err := w.Delete(t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+		paused.Store(false)
+		time.Sleep(10 * time.Second)
+		if s, _, ok := w.Gate(keyK); !ok || s.Waiting != 0 || len(w.of("a")) != 0 {
+			t.Errorf("%d tasks wait, and %d calls were made", s.Waiting, len(w.of("a")))
+		}
+	})
+}
+
 // All calls of a key keep its rate, retries and those after a crash included, and what
 // held a task is in its record.
 func TestARateHoldsAcrossRetriesAndCrashes(t *testing.T) {
