@@ -18,6 +18,9 @@ const (
 	// due, which the exact sleep then fills.
 	late = 1 * time.Millisecond
 
+	// tooLate is how late a value is when the wheel tells OnLate.
+	tooLate = 20 // ms
+
 	// poll is how long the hand sleeps at most: a clock step is noticed within it.
 	poll = 250 * time.Millisecond
 )
@@ -30,6 +33,7 @@ type hand struct {
 	missed   time.Duration // when, on the monotonic clock
 	calls    uint64        // counted then
 	patience time.Duration // how long a suspect has to call after all
+	late     bool          // what OnLate was told
 }
 
 // Run fires what is due until ctx ends, then returns nil, when nothing it started
@@ -53,14 +57,21 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 	batch := make([]V, 0, batchLen)
 	for ctx.Err() == nil {
 		now := w.watch()
-		due, ok := w.collect(now, &batch)
-		if !ok {
+		due, late := w.collect(now, &batch)
+		if late || w.hand.late {
+			w.hand.late = late
+			w.onLate(late)
+		}
+		if len(batch) == 0 {
 			w.wait(now)
 			continue
 		}
 		w.fire(due, batch)
 		clear(batch) // do not keep alive what V points to
 		batch = batch[:0]
+	}
+	if w.hand.late {
+		w.onLate(false)
 	}
 	if !stop() {
 		<-woken
@@ -77,8 +88,8 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 }
 
 // collect moves the values of a tick, or the first 1,024 of them, into batch, if the
-// wall clock has reached it.
-func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
+// wall clock has reached it. late is what OnLate is to be told.
+func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, late bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.firing = never
@@ -114,8 +125,12 @@ func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, ok bool) {
 		w.last = max(w.last, due) // one that was added late lies before the crowd
 		w.spare -= len(*batch)
 	}
+	first := due
+	if due == w.crowd {
+		_, first = w.behind(due)
+	}
 	w.close(d)
-	return due, true
+	return due, now.UnixMilli()-first > tooLate
 }
 
 // turn is the tick whose values are fired next; nil: none is due. It is the earliest;

@@ -26,6 +26,12 @@ type Config struct {
 	// called once a step; changes below 50 ms are not told from slewing. It may use
 	// the wheel. Defaults to nothing.
 	OnStep func(delta time.Duration)
+
+	// OnLate is called, from the goroutine that calls fire, with true before each batch while
+	// values are more than 20 ms late, and then once with false. What waits in a crowd, a tick
+	// with more than a batch, does not count: what is due behind a crowd has turns. OnLate may
+	// use the wheel. Defaults to nothing.
+	OnLate func(late bool)
 }
 
 // Handle names a value in the wheel. The zero Handle names nothing, and a handle
@@ -41,6 +47,7 @@ type Wheel[V any] struct {
 	fire   func(due int64, batch []V)
 	now    func() time.Time
 	onStep func(time.Duration)
+	onLate func(bool)
 	alarm  alarmClock
 	slots  int64 // of a clockwork; tests use few
 	hand   hand  // touched by Run only
@@ -77,10 +84,14 @@ func New[V any](cfg Config, fire func(due int64, batch []V)) *Wheel[V] {
 	if cfg.OnStep == nil {
 		cfg.OnStep = func(time.Duration) {}
 	}
+	if cfg.OnLate == nil {
+		cfg.OnLate = func(bool) {}
+	}
 	w := &Wheel[V]{
 		fire:    fire,
 		now:     cfg.Now,
 		onStep:  cfg.OnStep,
+		onLate:  cfg.OnLate,
 		slots:   slots,
 		drawers: make(map[int64]*drawer),
 		firing:  never,

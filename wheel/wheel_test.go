@@ -198,6 +198,56 @@ func TestCrowdDoesNotStarve(t *testing.T) {
 	})
 }
 
+// Values that fire has no time for are late, a crowd is not. What was told is taken back at the end.
+func TestOnLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []bool
+		var late, onTime int // batches, by what was told last
+		slow := 3 * time.Millisecond
+		w := New(Config{OnLate: func(late bool) { told = append(told, late) }}, func(due int64, batch []int) {
+			was := time.Now().UnixMilli()-due > 20
+			if is := len(told) > 0 && told[len(told)-1]; is != was && len(batch) < batchLen {
+				t.Errorf("%v was told of a batch %d ms late", is, time.Now().UnixMilli()-due)
+			}
+			if was {
+				late++
+			} else {
+				onTime++
+			}
+			time.Sleep(slow)
+		})
+		from := time.Now().Truncate(time.Millisecond).Add(time.Second).UnixMilli()
+		for i := range int64(100) {
+			w.Add(from+i, 0)
+		}
+		end := start(w)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if late < 80 || onTime < 5 || len(told) != late+1 {
+			t.Errorf("%d batches were late, %d were not, and OnLate was told %d times", late, onTime, len(told))
+		}
+
+		told, slow = nil, 10*time.Millisecond
+		from = time.Now().UnixMilli() + 1000
+		for range 20 * batchLen {
+			w.Add(from, 0)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("OnLate was told %d times of a crowd", len(told))
+		}
+
+		slow = time.Minute
+		w.Add(from-1, 0) // late
+		time.Sleep(time.Second)
+		end()
+		if !slices.Equal(told, []bool{true, false}) {
+			t.Errorf("of one late value and the end, OnLate was told %v", told)
+		}
+	})
+}
+
 func TestRunTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fired atomic.Int64

@@ -63,5 +63,9 @@
 // at most four are in flight, so that those which come meanwhile fill the next. A gate counts a
 // call, whatever the number of its items; where items keep places of a gate, they go one by one.
 //
+// The queue can take turns only between what has come, and all comes from one goroutine, the
+// wheel's. While the wheel is late nothing is handed out (halt.go), so the wheel has a core, and what
+// is too much for the machine waits here, in the lane that it belongs to.
+//
 //	Push → Lane (app, target, flow keys) → gates → share (app) → pool → worker
 package fair

@@ -38,7 +38,8 @@ type Queue[T any] struct {
 	turn    int64      // how many items were handed out
 	came    uint64     // how many have come
 	closed  bool
-	halts   int          // calls of Halt without their Resume yet
+	halts   int // calls of Halt without their Resume yet
+	yield   yield
 	idle    []*worker[T] // the last one used is on top: its stack is warm
 
 	pools   [pools]pool[T]
@@ -147,22 +148,6 @@ func (q *Queue[T]) SetPlaces(n int) {
 	q.handOut(q.now())
 }
 
-// Halt stops the queue from handing items out until Resume. Each worker that finds that no call may
-// begin calls Halt: else calls of a key would gather at the workers at the pace of its rate, and then
-// begin all at once. The queue goes on after as many calls of Resume as of Halt.
-func (q *Queue[T]) Halt() {
-	q.mu.Lock()
-	q.halts++
-	q.mu.Unlock()
-}
-
-// Resume ends one Halt.
-func (q *Queue[T]) Resume() {
-	q.mu.Lock()
-	q.halts--
-	q.handOut(q.now())
-}
-
 // Close ends the handing out: items that wait keep waiting, and workers end with the
 // call they make.
 func (q *Queue[T]) Close() {
@@ -185,7 +170,7 @@ func (q *Queue[T]) Wait() { q.workers.Wait() }
 // pick gives a place to the lane whose turn it is; no lane: none may have one. mu is
 // held.
 func (q *Queue[T]) pick(now time.Duration) run[T] {
-	for !q.closed && q.halts == 0 {
+	for !q.closed && q.halts == 0 && !q.yield.on {
 		q.feed(now)
 		l := q.cheapest()
 		switch {

@@ -344,3 +344,41 @@ func TestSetPlaces(t *testing.T) {
 		endAll(append(more, got[40:]...))
 	})
 }
+
+// While the wheel is late nothing begins, for at most so long at a time.
+func TestYield(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		begun := func(want int, when string) {
+			t.Helper()
+			got := q.look()
+			if len(got) != want {
+				t.Errorf("%s: %d began, want %d", when, len(got), want)
+			}
+			endAll(got)
+		}
+		begin := func(late bool) {
+			q.Yield(late)
+			q.push(q.call("a", "x", 5, 0))
+		}
+		time.Sleep(leastYielded)
+		begin(true)
+		begun(0, "late")
+		q.Yield(false)
+		begun(1, "not late any more")
+		begin(true)
+		begun(1, "late again at once")
+		time.Sleep(leastYielded)
+		begin(true)
+		time.Sleep(mostYield - 1)
+		q.Yield(true)
+		begun(0, "late for long")
+		time.Sleep(time.Nanosecond)
+		q.Yield(true)
+		begun(1, "late for longer")
+		time.Sleep(leastYielded)
+		begin(true)
+		begun(0, "late for longer still")
+		q.Yield(false)
+		begun(1, "at the end")
+	})
+}

@@ -183,7 +183,7 @@ func New(cfg Config) *Scheduler {
 	}
 	queue := e.newQueue()
 	e.memory = resident.New(resident.Config{
-		Journal: cfg.Journal, Now: cfg.Now, Owned: owned, IsNode: e.life != nil, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
+		Journal: cfg.Journal, Now: cfg.Now, Owned: owned, IsNode: e.life != nil, Ownership: e.ownership, Queue: queue, Wheel: wheel.New(wheel.Config{Now: cfg.Now, OnStep: e.onStep, OnLate: queue.Yield}, func(due int64, batch []resident.Item) { e.memory.Fire(due, batch) }),
 		MaxWaiting: cfg.MaxWaiting, Bodies: cfg.Bodies, MemoryFull: cfg.MemoryFull, DiskCritical: cfg.DiskCritical, Ended: func(t *engine.Task) { e.tally.Ended(t) },
 	})
 	e.batches.Config = batch.Config{Memory: e.memory, Now: cfg.Now, Ready: e.ready, ReadyToo: e.readyToo, Note: e.note, Call: e.call, End: e.end}
