@@ -163,19 +163,13 @@ func (f *fleet) redriven(c *call) bool {
 	return slices.ContainsFunc(f.asked[c.name], func(r *request) bool { return r.Kind == Retry && r.state != refused && r.sent < c.at })
 }
 
-// deaths are when lives were over, and since when what they had done may be unknown to
-// whoever has their shards then.
+// deaths are when lives were over, be it for the table, and since when what they had done may
+// be unknown to whoever has their shards then.
 func (f *fleet) deaths() (ends []end) {
-	of := map[int]end{}
 	for _, x := range f.ended {
-		of[x.life] = x
-	}
-	for life, at := range f.graves {
-		if x, is := of[life]; !is || at < x.at {
-			of[life] = end{at: at, life: life, node: f.homes[life], crashed: true, wall: f.begin.Add(at).UnixMilli()}
+		if at, is := f.graves[x.life]; is && at < x.at {
+			x.at, x.wall = at, f.begin.Add(at).UnixMilli()
 		}
-	}
-	for _, x := range of {
 		x.up = x.at + buried
 		x.upWall = f.begin.Add(x.up).UnixMilli()
 		x.at = f.unknownSince(&x)

@@ -63,7 +63,7 @@ func (m *machine) logs(timers map[engine.TimerID]*timer, upTo int64) *checker.Lo
 	}
 	for _, x := range m.ended {
 		b := checker.Broken{Fault: checker.Terminate, From: m.milli(x.at), To: m.milli(m.since()), Life: x.life}
-		if x.crashed {
+		if x.crashed || x.failed {
 			b.Fault = checker.Kill
 		}
 		if x.upWall != 0 {

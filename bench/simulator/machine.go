@@ -97,8 +97,9 @@ type life struct {
 type end struct {
 	at      time.Duration // since the run began
 	wall    int64
-	crashed bool
-	node    int // that the life was of
+	crashed bool // it was killed: what its disk had not synced may be lost
+	failed  bool // it ended with an error, and did not wait for its calls under way
+	node    int  // that the life was of
 	life    int
 	upWall  int64         // when the next looked what was late; 0: never
 	up      time.Duration // when that was, since the run began

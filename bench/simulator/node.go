@@ -301,7 +301,7 @@ func (n *node) finish(l *life, err error) {
 	l.over = true
 	n.tell("%s: life %d has ended: %v", n.name, l.n, err)
 	close(l.gone)
-	n.ended = append(n.ended, end{at: n.since(), wall: n.wall().UnixMilli(), life: l.n, node: n.i})
+	n.ended = append(n.ended, end{at: n.since(), wall: n.wall().UnixMilli(), failed: err != nil, life: l.n, node: n.i})
 	_, over := n.graves[l.n]
 	switch {
 	case err == nil, (over || n.wentBack()) && errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrUnavailable) && n.troubled(30*time.Second):
