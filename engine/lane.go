@@ -11,7 +11,8 @@ import (
 // share one also share a bound, and nothing else.
 //
 // A row keeps the lane of its timer at the time of writing. A timer whose target
-// changed later leaves rows behind in its former lane; they are read from there.
+// changed later leaves rows behind in its former lane; they are read from there, or, with overlap
+// "queue", stored in the present lane when the shard is recovered.
 type Lane uint64
 
 // LaneOf is the lane of an app, a target (see TargetOf) and flow keys: FNV-1a of them.

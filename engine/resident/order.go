@@ -158,9 +158,10 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 }
 
 // The tasks of a timer with overlap "queue" are called in the order of their dues, so its rows come
-// into memory in this order. Refill reads the rows in order, but a row may have to wait: for a change of the
-// timer, for a decision about its late dues, or for room. Until the row is in memory, or refill is to read it again,
-// no later row of the timer comes into memory, and no later due becomes a task (fallsBehind):
+// into memory in this order. A start, and a gain, stores them in one lane (recovery.changeLanes), and refill reads the
+// rows of a lane in order, but a row may have to wait: for a change of the timer, for a decision about its late dues, or
+// for room. Until the row is in memory, or refill is to read it again, no later row of the timer comes into memory, and
+// no later due becomes a task (fallsBehind):
 //
 //	the row waits for a change or a decision   SetAside notes it until it is resumed
 //	the row waits for room                     Lane.lowest is its place, from which refill reads again

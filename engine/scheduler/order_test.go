@@ -293,3 +293,30 @@ func TestOrderOfMisfiresThatAreHeld(t *testing.T) {
 		}
 	})
 }
+
+// After a crash, the dues of a queue whose target was changed while they waited are called in their order: some have
+// rows in the lane of the former target. Refill reads either lane first.
+func TestQueueInTwoLanes(t *testing.T) {
+	for from := range 2 {
+		t.Run(fmt.Sprint(from), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.start()
+				w.replies("queue", slow(5*time.Minute), ok)
+				id := w.make(timer("queue", every(5*time.Second), overlap(engine.OverlapQueue), timeout(10*time.Minute), misfire(engine.MisfireAll, time.Hour), to(1+from)))
+				time.Sleep(2 * time.Minute)
+				if _, err := w.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+					to(2 - from)(&d)
+					return d, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				w.config.MaxWaiting = 4
+				w.crash(time.Second)
+				time.Sleep(5 * time.Second)
+				w.wantInOrder(50)
+				w.settle()
+			})
+		})
+	}
+}

@@ -35,6 +35,8 @@ type recovery struct {
 	now      int64
 	former                                    // what it finds in the journal; what is dealt with is taken out
 	oldest   map[engine.TimerID]uint32        // generation that a timer has a row of
+	lanes    map[engine.TimerID]engine.Lane   // of these rows; 0: they are in several
+	strays   []engine.TimerID                 // timers with overlap queue that have rows in another lane than theirs
 	late     map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
 	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
 	busy     []engine.Owed                    // rows of tasks that are under way
@@ -58,7 +60,7 @@ type recovery struct {
 func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, found []engine.Shard, j former) (*recovery, error) {
 	started := time.Now()
 	r := &recovery{
-		e: e, of: of, clean: clean, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, owed: map[engine.Key]bool{},
+		e: e, of: of, clean: clean, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, lanes: map[engine.TimerID]engine.Lane{}, owed: map[engine.Key]bool{},
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{}, outdated: map[engine.TimerID]*engine.Timer{},
 	}
 	r.d.Now = r.now
@@ -77,6 +79,9 @@ func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, fou
 	}
 	if err := r.fromJournal(ctx); err != nil {
 		return nil, fmt.Errorf("cannot go through the journal: %w", err)
+	}
+	if err := r.changeLanes(ctx); err != nil {
+		return nil, fmt.Errorf("cannot store what is owed in other lanes: %w", err)
 	}
 	if err := r.fromPlans(ctx, lowest); err != nil {
 		return nil, fmt.Errorf("cannot go through what was due: %w", err)
@@ -146,6 +151,9 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 			}
 			if t == nil || r.oldest[ids[i]] < t.Generation {
 				r.outdated[ids[i]] = t
+			}
+			if t != nil && t.Overlap == engine.OverlapQueue && r.lanes[t.ID] != t.Lane() {
+				r.strays = append(r.strays, t.ID)
 			}
 			os, err := r.judgeFormer(ctx, ids[i], t, r.late[ids[i]])
 			if err != nil {
@@ -233,6 +241,11 @@ func (r *recovery) unended(o engine.Owed, t *engine.Task) {
 func (r *recovery) found(o *engine.Owed) {
 	if g, ok := r.oldest[o.Key.Timer]; !ok || o.Generation < g {
 		r.oldest[o.Key.Timer] = o.Generation
+	}
+	if lane, ok := r.lanes[o.Key.Timer]; !ok {
+		r.lanes[o.Key.Timer] = o.Lane
+	} else if lane != o.Lane {
+		r.lanes[o.Key.Timer] = 0
 	}
 }
 

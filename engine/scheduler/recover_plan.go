@@ -41,6 +41,46 @@ func (s *shardDecisions) trim() {
 	}
 }
 
+// changeLanes stores the rows of timers with overlap queue in the present lanes of these timers. A timer whose target
+// or flow keys were changed has left rows in its former lane, and rows of later dues were, or are, stored in the
+// present one: refill reads the rows of one lane in order, but may begin with either lane. A range stays where it
+// is: it is not unfolded before the earlier rows of its timer.
+func (r *recovery) changeLanes(ctx context.Context) error {
+	if len(r.strays) == 0 {
+		return nil
+	}
+	if err := r.flush(ctx); err != nil { // the rows are as they were decided
+		return err
+	}
+	for ids := range slices.Chunk(r.strays, page) {
+		ts, _, err := r.definitions(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, t := range ts {
+			if t == nil {
+				continue
+			}
+			if err := r.changeLane(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *recovery) changeLane(ctx context.Context, t *engine.Timer) (err error) {
+	read := r.e.EachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
+		if lane := t.LaneFor(o); o.To == 0 && o.Damaged == nil && o.Generation == t.Generation && o.Lane != lane {
+			o.Lane = lane
+			r.d.Owe = append(r.d.Owe, *o)
+			err = r.flushMany(ctx)
+		}
+		return err == nil
+	})
+	return cmp.Or(err, read)
+}
+
 // fromPlans decides the dues in (W, now] of all timers, and stores that with the
 // watermarks.
 func (r *recovery) fromPlans(ctx context.Context, lowest int64) error {
