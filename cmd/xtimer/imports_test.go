@@ -30,7 +30,7 @@ var house = map[string][]string{
 	"xtimer/engine/flow":    {"xtimer/engine"},
 	"xtimer/engine/allot":   {"xtimer/engine", "xtimer/engine/fair", "xtimer/engine/flow"},
 	"xtimer/engine/object":  {"xtimer/engine"},
-	"xtimer/engine/alert":   {"xtimer/engine", "xtimer/engine/flow", "xtimer/engine/object", "xtimer/engine/secret"},
+	"xtimer/engine/alert":   {"xtimer/engine", "xtimer/engine/flow", "xtimer/engine/object", "xtimer/engine/process", "xtimer/engine/secret"},
 	"xtimer/httpapi/notify": {"xtimer/engine/alert"},
 	"xtimer/engine/fair":    {"xtimer/engine/flow"},
 	"xtimer/engine/limit":   {"xtimer/engine", "xtimer/engine/fair", "xtimer/engine/flow", "xtimer/engine/object", "xtimer/engine/resident"},

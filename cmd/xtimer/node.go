@@ -171,7 +171,7 @@ func (n *node) run(ctx context.Context, ln net.Listener) error {
 	go func() { served <- n.server.Serve(serving, ln) }()
 
 	fired := make(chan error, 1)
-	firing, stopFiring := context.WithCancel(ctx)
+	firing, stopFiring := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFiring()
 	go func() { fired <- n.fire(firing) }()
 
@@ -180,7 +180,8 @@ func (n *node) run(ctx context.Context, ln net.Listener) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		n.server.SetDraining()
+		n.server.SetDraining() // first: /readyz tells why it is 503
+		stopFiring()
 		err = <-fired
 	case err = <-fired:
 	case err = <-served:

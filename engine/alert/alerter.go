@@ -14,6 +14,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/object"
+	"xtimer/engine/process"
 	"xtimer/engine/secret"
 )
 
@@ -245,10 +246,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 			a.release(nil)
 		}
 		from := time.Now()
-		select { // with many open incidents a look takes its time, and what comes waits together
-		case <-ctx.Done():
-		case <-time.After(rest):
-		}
+		process.Sleep(ctx, rest) // with many open incidents a look takes its time, and what comes waits together
 		late = time.Since(from) - rest
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/process"
 )
 
 // Delivery is a message for a channel.
@@ -204,7 +205,7 @@ func (o *outbox) send(k engine.ObjectKey, b *box) {
 		c, ok := o.channel(k)
 		until, digest := b.full(c.PerMinute - 1)
 		if digest = digest && ok; digest {
-			o.sleep(time.Until(until))
+			process.Sleep(o.ctx, time.Until(until))
 		}
 		letters, over := o.take(b, digest)
 		if letters == nil {
@@ -248,16 +249,6 @@ func (o *outbox) take(b *box, all bool) (letters []letter, over int) {
 	return letters, over
 }
 
-func (o *outbox) sleep(d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	select {
-	case <-o.ctx.Done():
-	case <-time.After(d):
-	}
-}
-
 func digestOf(letters []letter, over int) Message {
 	m := Message{Type: "digest", ID: "al_digest_" + letters[0].ID + "_" + letters[len(letters)-1].ID, Count: len(letters) + over, Link: letters[0].Link}
 	largest := slices.SortedStableFunc(slices.Values(letters), func(x, y letter) int { return cmp.Compare(y.Incident.Count, x.Incident.Count) })
@@ -276,12 +267,12 @@ func (o *outbox) deliver(k engine.ObjectKey, b *box, m *Message) {
 		if !ok {
 			return // it was deleted
 		}
-		o.sleep(spread(c.Kind, time.Now()))
+		process.Sleep(o.ctx, spread(c.Kind, time.Now()))
 		if until, is := b.full(c.PerMinute); is {
-			o.sleep(time.Until(until))
+			process.Sleep(o.ctx, time.Until(until))
 		}
 		if n := len(b.sent); n > 0 {
-			o.sleep(time.Until(b.sent[n-1].Add(apart[c.Kind])))
+			process.Sleep(o.ctx, time.Until(b.sent[n-1].Add(apart[c.Kind])))
 		}
 		b.sent = append(b.sent, time.Now())
 		d := &Delivery{App: k.App, Channel: c, Message: *m}
