@@ -158,8 +158,8 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 }
 
 // The tasks of a timer with overlap "queue" are called in the order of their dues, so its rows come
-// into memory in this order. A start, and a gain, stores them in one lane (recovery.changeLanes), and refill reads the
-// rows of a lane in order, but a row may have to wait: for a change of the timer, for a decision about its late dues, or
+// into memory in this order. A start, and a gain, stores them in one lane (recovery.changeLanes), as does a change of
+// the target (Moves), and refill reads the rows of a lane in order, but a row may have to wait: for a change of the timer, for a decision about its late dues, or
 // for room. Until the row is in memory, or refill is to read it again, no later row of the timer comes into memory, and
 // no later due becomes a task (fallsBehind):
 //
@@ -189,6 +189,24 @@ func (m *Memory) SetAside(os []engine.Owed) (end func()) {
 			sh.mu.Unlock()
 		}
 	}
+}
+
+// Moves reports whether rows of a timer that is given another target, or other flow keys, may wait in the lane that it
+// had: end is nil if there are none. Else no later due becomes a task, and no row comes into memory, until end is
+// called: the caller stores the rows in the present lane first. Refill would read them when it has room for the
+// former lane, whose target may be mute.
+func (m *Memory) Moves(was, now *engine.Timer) (end func()) {
+	if was.Lane() == now.Lane() || !m.Lanes.Of(was.Lane()).hasRows(was.ID.Shard()) {
+		return nil
+	}
+	return m.SetAside([]engine.Owed{{Key: engine.Key{Timer: was.ID}}})
+}
+
+// hasRows reports whether rows of timers in a shard may wait in the lane.
+func (l *Lane) hasRows(shard int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.spilled.Load() && l.rowsIn.Has(shard)
 }
 
 // notAside notes that a row is not set aside any more. mu is held.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -259,7 +260,12 @@ func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
 		}
 		mine, lanes[o.Key] = append(mine, o), o.Lane
 	}
-	mine, err := e.reread(ctx, mine)
+	return e.storeInLanes(ctx, mine, lanes)
+}
+
+// storeInLanes is changeLanes for rows of timers that the caller has claimed.
+func (e *Scheduler) storeInLanes(ctx context.Context, os []engine.Owed, lanes map[engine.Key]engine.Lane) error {
+	mine, err := e.reread(ctx, os)
 	if err != nil || len(mine) == 0 {
 		return err
 	}
@@ -267,6 +273,63 @@ func (e *Scheduler) changeLanes(ctx context.Context, os []engine.Owed) error {
 		mine[i].Lane = lanes[mine[i].Key]
 	}
 	return e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: mine})
+}
+
+// moveRows stores the rows of a timer that wait in a former lane of it in the present one, and calls moved then: see
+// resident.Memory.Moves. If the process ends before, refill and the next start do so.
+func (e *Scheduler) moveRows(id engine.TimerID, moved func()) {
+	e.process.Go(func(ctx context.Context) {
+		defer moved()
+		for after, more := int64(-1), true; more && ctx.Err() == nil; {
+			var err error
+			if after, more, err = e.movePage(ctx, id, after); err != nil {
+				e.log.Error("cannot move rows of a timer that was changed; trying again", "timer", id, "error", err)
+				more = true
+				process.Sleep(ctx, time.Second)
+			}
+		}
+	})
+}
+
+// movePage moves some of the rows that are later than after; last is the latest of them.
+func (e *Scheduler) movePage(ctx context.Context, id engine.TimerID, after int64) (last int64, more bool, err error) {
+	release, err := e.memory.ClaimRows(ctx, id)
+	if errors.Is(err, engine.ErrElsewhere) {
+		return after, false, nil
+	} else if err != nil {
+		return after, true, err
+	}
+	defer release()
+	t, err := e.cfg.Cold.Timer(ctx, id)
+	if errors.Is(err, engine.ErrNotFound) {
+		return after, false, nil
+	} else if err != nil {
+		return after, true, err
+	}
+	var os []engine.Owed
+	lanes, first := map[engine.Key]engine.Lane{}, map[engine.Lane]engine.Place{}
+	last = after
+	err = e.EachRow(ctx, id, after, func(o *engine.Owed) bool {
+		last = o.Key.Due
+		if lane := t.LaneFor(o); o.To == 0 && o.Damaged == nil && o.Generation == t.Generation && o.Lane != lane {
+			os, lanes[o.Key] = append(os, *o), lane
+			if at, ok := first[lane]; !ok || o.Place().Compare(at) < 0 {
+				first[lane] = o.Place()
+			}
+		}
+		more = len(os) == page
+		return !more
+	})
+	if err == nil {
+		err = e.storeInLanes(ctx, os, lanes)
+	}
+	if err != nil {
+		return after, true, err
+	}
+	for lane, at := range first {
+		e.memory.Lanes.Of(lane).Waits(at)
+	}
+	return last, more, nil
 }
 
 // decider decides what becomes of what a pause held.

@@ -320,3 +320,27 @@ func TestQueueInTwoLanes(t *testing.T) {
 		})
 	}
 }
+
+// The dues of a queue whose target is changed while rows of it wait for room are called in their order, and do not
+// wait for the former target, which is mute by then.
+func TestQueueMovesAway(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		w.replies("queue", slow(5*time.Minute), ok)
+		id := w.make(timer("queue", every(5*time.Second), overlap(engine.OverlapQueue), timeout(10*time.Minute), misfire(engine.MisfireAll, time.Hour), to(1)))
+		time.Sleep(2 * time.Minute)
+		w.config.MaxWaiting = 2
+		w.replies("queue", slow(time.Minute), ok)
+		w.crash(time.Second)
+		time.Sleep(2 * time.Second)
+		if _, err := w.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+			to(2)(&d)
+			return d, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		w.wantInOrder(49) // 48 dues, the first of them twice
+		w.settle()
+	})
+}
