@@ -290,6 +290,9 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	case !t.busy && lv.overlaps(t):
 		m.overlap(sh, t, now)
 		return nil, 0, nil
+	case lv.overtakes(t):
+		t.move(Parked)
+		return nil, 0, t.leave(now)
 	case lv.heavy.Load() && body.Version != lv.def.Version:
 		return nil, 0, t // changed since
 	}

@@ -84,6 +84,12 @@ func (lv *Timer) overlaps(t *Task) bool {
 	return lv.busy > 0
 }
 
+// overtakes reports whether a task that has the turn of its timer, and was never called, would go before one that is due
+// earlier: one that waited for an instant when the turn was given, after the clock was set back. mu is held.
+func (lv *Timer) overtakes(t *Task) bool {
+	return t.busy && lv.def.Overlap == engine.OverlapQueue && len(t.Attempts) == t.Base && t.past != wasUnended && lv.first() != t
+}
+
 // first is the task that is due first of those that wait for the timer's turn, nil for
 // none. mu is held. Before it in the list are only those that have the turn, or that wait
 // for an instant.
