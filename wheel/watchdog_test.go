@@ -90,7 +90,7 @@ func TestRewind(t *testing.T) {
 		}
 		old := s.works
 		s.set(-time.Minute)
-		time.Sleep(poll)
+		time.Sleep(poll + 2*turning)
 		synctest.Wait()
 		if s.works == old || !old.over() {
 			t.Fatal("the old clockwork still runs")
