@@ -269,8 +269,8 @@ chromium:
 			-o DPkg::Lock::Timeout=300 chromium-headless-shell; \
 	}; \
 	command -v chromium-headless-shell >/dev/null && exit 0; \
-	root >/dev/null || { found >/dev/null && exit 0; }; \
-	root >/dev/null || $(call PROBLEM,Chromium is missing: apt-get install --no-install-recommends chromium-headless-shell); \
+	root >/dev/null || { found >/dev/null && exit 0; \
+		$(call PROBLEM,Chromium is missing: apt-get install --no-install-recommends chromium-headless-shell); }; \
 	log=$$(mktemp) && trap 'rm -f "$$log"' EXIT; \
 	{ install || found || { apt-get update -q && install; }; } >"$$log" 2>&1 </dev/null || \
 		{ tail -5 "$$log"; exit 1; }; \

@@ -10,8 +10,9 @@ import (
 // is bounded by. It is a hash, so that it is a number in every index; two of them that
 // share one also share a bound, and nothing else.
 //
-// A row keeps the lane of its timer at the time of writing. A timer whose target changed later leaves rows behind in its
-// former lane; they are read from there, or, with overlap "queue", stored in the present lane when the shard is recovered.
+// A row keeps the lane of its timer at the time of writing. Where the target of a timer changes later, its rows
+// are moved to the present lane after the change (resident.Memory.Move), and those of a queue by a recovery. Refill reads
+// the others from the former lane.
 type Lane uint64
 
 // LaneOf is the lane of an app, a target (see TargetOf) and flow keys: FNV-1a of them.

@@ -106,8 +106,8 @@ func (c *clockwork) wind() {
 }
 
 // stop stops the library, but not while hand 2 turns: if the poller leaves meanwhile, the
-// goroutine that moves the calls waits for it for ever. What was armed last may be moved at any time: after
-// 4 s without a call hand 1 is behind, and the library puts it on hand 2 first.
+// goroutine that moves the calls waits for the poller for ever. A call that was armed last may also be
+// moved at once: after a turn without a call hand 1 is behind, and the library puts the call on hand 2.
 func (c *clockwork) stop() {
 	time.Sleep(turning)
 	time.Sleep(turning - time.Duration(time.Now().UnixNano())%c.turn)

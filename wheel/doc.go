@@ -50,9 +50,8 @@
 // Beside 300,000 at once, 1,000 other fires a second had a p99 of 1,444 ms without that
 // (bench, BenchmarkNoisyApp).
 //
-// Where more is due than the machine has time for, fire is late for all: what is due at one
-// ms is fired before what is due at the next one. OnLate tells, so that who has the cores can
-// leave them to the wheel.
+// Where more is due than the machine has time for, every value is late, for values are fired
+// in the order of their dues. OnLate tells the caller, who can then leave a core to the wheel.
 //
 // # What it costs
 //

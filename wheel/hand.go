@@ -18,7 +18,7 @@ const (
 	// due, which the exact sleep then fills.
 	late = 1 * time.Millisecond
 
-	// tooLate is how late a value is when the wheel tells OnLate.
+	// tooLate is by how much a value is late before OnLate is called.
 	tooLate = 20 // ms
 
 	// poll is how long the hand sleeps at most: a clock step is noticed within it.
@@ -88,7 +88,8 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 }
 
 // collect moves the values of a tick, or the first 1,024 of them, into batch, if the
-// wall clock has reached it. late is what OnLate is to be told.
+// wall clock has reached it. late reports whether the first
+// value that is not of a crowd is too late.
 func (w *Wheel[V]) collect(now time.Time, batch *[]V) (due int64, late bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,9 +28,9 @@ type Config struct {
 	OnStep func(delta time.Duration)
 
 	// OnLate is called, from the goroutine that calls fire, with true before each batch while
-	// values are more than 20 ms late, and then once with false. What waits in a crowd, a tick
-	// with more than a batch, does not count: what is due behind a crowd has turns. OnLate may
-	// use the wheel. Defaults to nothing.
+	// values are more than 20 ms late, and with false when no value is. Values of a crowd, a
+	// tick with more than a batch, do not count: other values take turns with a crowd. OnLate
+	// may use the wheel. Defaults to nothing.
 	OnLate func(late bool)
 }
 

@@ -202,10 +202,10 @@ func TestCrowdDoesNotStarve(t *testing.T) {
 func TestOnLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []bool
-		var late, onTime int // batches, by what was told last
+		var late, onTime int // batches
 		slow := 3 * time.Millisecond
 		w := New(Config{OnLate: func(late bool) { told = append(told, late) }}, func(due int64, batch []int) {
-			was := time.Now().UnixMilli()-due > 20
+			was := time.Now().UnixMilli()-due > tooLate
 			if is := len(told) > 0 && told[len(told)-1]; is != was && len(batch) < batchLen {
 				t.Errorf("%v was told of a batch %d ms late", is, time.Now().UnixMilli()-due)
 			}
@@ -651,6 +651,25 @@ func TestStopWhileHand2Turns(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// A clockwork that is stopped right after calls were armed ends, although these calls move from hand 2 to hand 1.
+func TestStopRightAfterArm(t *testing.T) {
+	for i := range 1000 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClockwork(64, time.Now, func(*clockwork, int64) {})
+			time.Sleep(time.Duration(1000+i%64) * time.Millisecond) // hand 1 is behind
+			now := time.Now().Add(ahead).UnixMilli()
+			for k := range int64(20) {
+				c.arm(k, now+5+3*k)
+			}
+			for range i % 100 {
+				runtime.Gosched()
+			}
+			c.discard()
+			<-c.ended
 		})
 	}
 }

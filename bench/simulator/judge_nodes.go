@@ -163,8 +163,8 @@ func (f *fleet) redriven(c *call) bool {
 	return slices.ContainsFunc(f.asked[c.name], func(r *request) bool { return r.Kind == Retry && r.state != refused && r.sent < c.at })
 }
 
-// deaths are when lives were over, be it for the table, and since when what they had done may
-// be unknown to whoever has their shards then.
+// deaths are when lives ended, or when the table of nodes said so if that was earlier, and since
+// when the next owners of their shards may not know what they had done.
 func (f *fleet) deaths() (ends []end) {
 	for _, x := range f.ended {
 		if at, is := f.graves[x.life]; is && at < x.at {

@@ -294,9 +294,7 @@ func (e *Maker) resolveChange(ctx context.Context, c *engine.Change) (made, sure
 // replace puts a committed change into force in memory.
 func (e *Maker) replace(ctx context.Context, was *engine.Timer, ed *edit, c *engine.Change, now int64) (next int64) {
 	if ed.keep {
-		if moved := e.memory.Moves(was, ed.timer); moved != nil {
-			e.cfg.MoveRows(was.ID, moved)
-		}
+		e.memory.Move(was, ed.timer)
 		e.memory.Revise(ed.timer, now)
 		e.memory.AwaitWrites(ctx, was.ID)
 	} else {

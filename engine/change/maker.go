@@ -36,9 +36,6 @@ type Config struct {
 	Entries func(t *engine.Timer, p *plan.Plan, next, from int64) []engine.Entry
 	// AddWarm puts them there, or into memory where the warm tier was read already.
 	AddWarm func(ctx context.Context, es []engine.Entry)
-	// MoveRows has the rows of a timer stored in the lane that it has when its change is over,
-	// and calls moved after that. It does not wait.
-	MoveRows func(id engine.TimerID, moved func())
 }
 
 // Maker makes changes, of one timer at a time.

@@ -63,9 +63,9 @@
 // at most four are in flight, so that those which come meanwhile fill the next. A gate counts a
 // call, whatever the number of its items; where items keep places of a gate, they go one by one.
 //
-// The queue can take turns only between what has come, and all comes from one goroutine, the
-// wheel's. While the wheel is late nothing is handed out (halt.go), so the wheel has a core, and what
-// is too much for the machine waits here, in the lane that it belongs to.
+// The queue can take turns only between items that have come, and all items come from the one
+// goroutine of the wheel. While the wheel is late the queue hands nothing out (halt.go). So the wheel has
+// a core, and the items that are too many for the machine wait in their lanes.
 //
 //	Push → Lane (app, target, flow keys) → gates → share (app) → pool → worker
 package fair

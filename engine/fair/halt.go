@@ -18,36 +18,31 @@ func (q *Queue[T]) Resume() {
 	q.handOut(q.now())
 }
 
-// yield is whether the queue hands nothing out so that the wheel finds a core.
-type yield struct {
-	on    bool
-	since time.Duration // by Queue.now
-}
-
 const (
-	// mostYield is how long the queue yields at a time, and leastYielded how long it hands items
-	// out before it yields again: where even the wheel alone has not enough of a core, calls
-	// still have a sixth of the time.
+	// mostYield is for how long the queue yields at a time, and leastYielded for how long the queue hands
+	// items out before it yields again. So calls have a sixth of the time even where the wheel is always late.
 	mostYield    = 100 * time.Millisecond
 	leastYielded = 20 * time.Millisecond
 )
 
-// Yield tells whether the wheel is late: it is told with each batch while it is. The queue hands
-// nothing out meanwhile. Else, where more is due than the machine can call, calls and what follows
-// them would take the time of the one goroutine on which the dues of all apps depend: the queue
-// can take turns only between those that have come. Calls that are under way go on.
+// Yield halts the queue while the wheel is late, for at most 100 ms at a time. The wheel calls Yield with
+// true before each batch while it is late, and with false when it is not late any more. The queue can take
+// turns only between items that have come, and the dues of all apps come from the one goroutine of the
+// wheel: where more is due than the machine can call, that goroutine would wait for a core behind calls
+// and the work that follows them. Calls that are under way go on.
 func (q *Queue[T]) Yield(late bool) {
 	now := q.now()
 	q.mu.Lock()
-	y := &q.yield
-	switch past := now - y.since; {
-	case !y.on && late && past >= leastYielded:
-		*y = yield{true, now}
-		q.mu.Unlock()
-	case y.on && (!late || past >= mostYield):
-		*y = yield{false, now}
+	past := now - q.turned
+	switch {
+	case !q.yields && late && past >= leastYielded:
+		q.yields, q.turned = true, now
+		q.halts++
+	case q.yields && (!late || past >= mostYield):
+		q.yields, q.turned = false, now
+		q.halts--
 		q.handOut(now)
-	default:
-		q.mu.Unlock()
+		return
 	}
+	q.mu.Unlock()
 }

@@ -38,9 +38,10 @@ type Queue[T any] struct {
 	turn    int64      // how many items were handed out
 	came    uint64     // how many have come
 	closed  bool
-	halts   int // calls of Halt without their Resume yet
-	yield   yield
-	idle    []*worker[T] // the last one used is on top: its stack is warm
+	halts   int           // calls of Halt without their Resume yet, and one while the queue yields
+	yields  bool          // see Yield
+	turned  time.Duration // when yields changed
+	idle    []*worker[T]  // the last one used is on top: its stack is warm
 
 	pools   [pools]pool[T]
 	hungry  []*target[T] // which have parked lanes and may have room
@@ -170,7 +171,7 @@ func (q *Queue[T]) Wait() { q.workers.Wait() }
 // pick gives a place to the lane whose turn it is; no lane: none may have one. mu is
 // held.
 func (q *Queue[T]) pick(now time.Duration) run[T] {
-	for !q.closed && q.halts == 0 && !q.yield.on {
+	for !q.closed && q.halts == 0 {
 		q.feed(now)
 		l := q.cheapest()
 		switch {

@@ -57,6 +57,7 @@ type Memory struct {
 	// Deferred: what is held, and need not be in memory before its due.
 	Deferred Deferred
 	Former   FormerRows
+	Moving   Inbox[*MovingTimer]
 	Backlogs Backlogs
 	Intents  *Intents
 	// Settled wakes those who wait for a settle, a decision or the end of a first byte.
@@ -103,6 +104,7 @@ func New(cfg Config) *Memory {
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
 	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
 	m.Deferred, m.Backlogs.Inbox = newDeferred(), newInbox[engine.TimerID]()
+	m.Moving = newInbox[*MovingTimer]()
 	m.Late.Inbox, m.Former = newInbox[LateTimer](), FormerRows{Inbox: newInbox[*FormerTimer](), timers: map[engine.TimerID]*FormerTimer{}}
 	return m
 }

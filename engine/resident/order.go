@@ -159,7 +159,7 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 
 // The tasks of a timer with overlap "queue" are called in the order of their dues, so its rows come
 // into memory in this order. A start, and a gain, stores them in one lane (recovery.changeLanes), as does a change of
-// the target (Moves), and refill reads the rows of a lane in order, but a row may have to wait: for a change of the timer, for a decision about its late dues, or
+// the target (Move), and refill reads the rows of a lane in order, but a row may have to wait: for a change of the timer, for a decision about its late dues, or
 // for room. Until the row is in memory, or refill is to read it again, no later row of the timer comes into memory, and
 // no later due becomes a task (fallsBehind):
 //
@@ -175,12 +175,7 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 // been resumed.
 func (m *Memory) SetAside(os []engine.Owed) (end func()) {
 	for i := range os {
-		k := os[i].Key
-		sh := m.lock(k.Timer)
-		dues := sh.aside[k.Timer]
-		at, _ := slices.BinarySearch(dues, k.Due)
-		sh.aside[k.Timer] = slices.Insert(dues, at, k.Due)
-		sh.mu.Unlock()
+		m.setAside(os[i].Key)
 	}
 	return func() {
 		for i := range os {
@@ -191,15 +186,36 @@ func (m *Memory) SetAside(os []engine.Owed) (end func()) {
 	}
 }
 
-// Moves reports whether rows of a timer that is given another target, or other flow keys, may wait in the lane that it
-// had: end is nil if there are none. Else no later due becomes a task, and no row comes into memory, until end is
-// called: the caller stores the rows in the present lane first. Refill would read them when it has room for the
-// former lane, whose target may be mute.
-func (m *Memory) Moves(was, now *engine.Timer) (end func()) {
-	if was.Lane() == now.Lane() || !m.Lanes.Of(was.Lane()).hasRows(was.ID.Shard()) {
-		return nil
+func (m *Memory) setAside(k engine.Key) {
+	sh := m.lock(k.Timer)
+	defer sh.mu.Unlock()
+	dues := sh.aside[k.Timer]
+	at, _ := slices.BinarySearch(dues, k.Due)
+	sh.aside[k.Timer] = slices.Insert(dues, at, k.Due)
+}
+
+// MovingTimer is a timer whose rows are to be stored in its present lane.
+type MovingTimer struct {
+	ID    engine.TimerID
+	After int64 // the due of the last row that was looked at
+}
+
+// Move adds a timer that is given another target, or other flow keys, to Moving if rows may wait in its former lane.
+// Refill would read them when that lane has room, and the former target may be mute. Until Moved no later due of a
+// timer with overlap "queue" becomes a task, and none of its rows comes into memory. The only row of a one-shot
+// overtakes none, and stays where it is.
+func (m *Memory) Move(was, now *engine.Timer) {
+	if was.Lane() != now.Lane() && !now.Schedule.OneShot() && m.Lanes.Of(was.Lane()).hasRows(was.ID.Shard()) {
+		m.setAside(engine.Key{Timer: was.ID})
+		m.Moving.Add(&MovingTimer{was.ID, -1})
 	}
-	return m.SetAside([]engine.Owed{{Key: engine.Key{Timer: was.ID}}})
+}
+
+// Moved notes that the rows of a timer are in its present lane.
+func (m *Memory) Moved(id engine.TimerID) {
+	sh := m.lock(id)
+	defer sh.mu.Unlock()
+	sh.notAside(engine.Key{Timer: id})
 }
 
 // hasRows reports whether rows of timers in a shard may wait in the lane.

@@ -275,61 +275,72 @@ func (e *Scheduler) storeInLanes(ctx context.Context, os []engine.Owed, lanes ma
 	return e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: mine})
 }
 
-// moveRows stores the rows of a timer that wait in a former lane of it in the present one, and calls moved then: see
-// resident.Memory.Moves. If the process ends before, refill and the next start do so.
-func (e *Scheduler) moveRows(id engine.TimerID, moved func()) {
-	e.process.Go(func(ctx context.Context) {
-		defer moved()
-		for after, more := int64(-1), true; more && ctx.Err() == nil; {
-			var err error
-			if after, more, err = e.movePage(ctx, id, after); err != nil {
-				e.log.Error("cannot move rows of a timer that was changed; trying again", "timer", id, "error", err)
-				more = true
-				process.Sleep(ctx, time.Second)
-			}
+// moveRows stores the rows of memory.Moving in the present lanes of their timers, a page of each timer in turns, until
+// ctx ends. What is left by then is moved by refill, or, of a queue, by the next start.
+func (e *Scheduler) moveRows(ctx context.Context) error {
+	moving := &e.memory.Moving
+	return inTurns(ctx, moving, func(x *resident.MovingTimer) (looked bool) {
+		looked, more, err := e.movePage(ctx, x)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			e.log.Error("cannot move rows of a timer that was changed; trying again", "timer", x.ID, "error", err)
+			process.Sleep(ctx, time.Second)
+			moving.Add(x)
+		case more:
+			moving.Add(x)
+		default:
+			e.memory.Moved(x.ID)
 		}
+		return looked
 	})
 }
 
-// movePage moves some of the rows that are later than after; last is the latest of them.
-func (e *Scheduler) movePage(ctx context.Context, id engine.TimerID, after int64) (last int64, more bool, err error) {
-	release, err := e.memory.ClaimRows(ctx, id)
-	if errors.Is(err, engine.ErrElsewhere) {
-		return after, false, nil
-	} else if err != nil {
-		return after, true, err
+// movePage moves a page of the rows of a timer. looked is false while the timer is being changed.
+func (e *Scheduler) movePage(ctx context.Context, x *resident.MovingTimer) (looked, more bool, err error) {
+	if e.memory.Owns(x.ID) != nil {
+		return true, false, nil // another node has recovered them
+	}
+	release, change := e.memory.TryClaimRows(x.ID)
+	if change != nil {
+		return false, true, nil
 	}
 	defer release()
-	t, err := e.cfg.Cold.Timer(ctx, id)
+	t, err := e.cfg.Cold.Timer(ctx, x.ID)
 	if errors.Is(err, engine.ErrNotFound) {
-		return after, false, nil
+		return true, false, nil
 	} else if err != nil {
-		return after, true, err
+		return true, true, err
+	}
+	rows, err := e.cfg.Cold.OwedPage(ctx, x.ID, x.After, page)
+	if err != nil {
+		return true, true, err
 	}
 	var os []engine.Owed
 	lanes, first := map[engine.Key]engine.Lane{}, map[engine.Lane]engine.Place{}
-	last = after
-	err = e.EachRow(ctx, id, after, func(o *engine.Owed) bool {
-		last = o.Key.Due
-		if lane := t.LaneFor(o); o.To == 0 && o.Damaged == nil && o.Generation == t.Generation && o.Lane != lane {
-			os, lanes[o.Key] = append(os, *o), lane
+	for _, o := range rows {
+		if lane := t.LaneFor(&o); isStray(t, &o) {
+			os, lanes[o.Key] = append(os, o), lane
 			if at, ok := first[lane]; !ok || o.Place().Compare(at) < 0 {
 				first[lane] = o.Place()
 			}
 		}
-		more = len(os) == page
-		return !more
-	})
-	if err == nil {
-		err = e.storeInLanes(ctx, os, lanes)
 	}
-	if err != nil {
-		return after, true, err
+	if err := e.storeInLanes(ctx, os, lanes); err != nil {
+		return true, true, err
 	}
 	for lane, at := range first {
 		e.memory.Lanes.Of(lane).Waits(at)
 	}
-	return last, more, nil
+	if len(rows) > 0 {
+		x.After = rows[len(rows)-1].Key.Due
+	}
+	return true, len(rows) == page, nil
+}
+
+// isStray reports whether a row is in a former lane of its timer. A range stays there: it is not unfolded before the
+// earlier rows of its timer.
+func isStray(t *engine.Timer, o *engine.Owed) bool {
+	return o.To == 0 && o.Damaged == nil && o.Generation == t.Generation && o.Lane != t.LaneFor(o)
 }
 
 // decider decides what becomes of what a pause held.

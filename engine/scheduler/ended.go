@@ -32,23 +32,32 @@ var endedRows = 5000
 // the timer, as this stage does for each page.
 func (e *Scheduler) cancelFormer(ctx context.Context) error {
 	former := &e.memory.Former
+	return inTurns(ctx, &former.Inbox, func(x *resident.FormerTimer) (looked bool) {
+		looked, more, err := e.endPage(ctx, x)
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("cannot cancel what waited for a timer that was changed; trying again", "timer", x.ID, "error", err)
+			process.Sleep(ctx, time.Second)
+		}
+		former.Seen(x, more || err != nil)
+		return looked
+	})
+}
+
+// inTurns gives each timer of an inbox its turns until ctx ends. look takes a page of a timer, and adds the timer to the
+// inbox again if that was not all; look reports false while the timer is being changed.
+func inTurns[T any](ctx context.Context, in *resident.Inbox[T], look func(T) (looked bool)) error {
 	for ctx.Err() == nil {
-		list := former.Take()
+		list := in.Take()
 		if len(list) == 0 {
 			select {
 			case <-ctx.Done():
-			case <-former.More:
+			case <-in.More:
 			}
 			continue
 		}
 		did := false
 		for _, x := range list {
-			looked, more, err := e.endPage(ctx, x)
-			if did = did || looked; err != nil && ctx.Err() == nil {
-				e.log.Error("cannot cancel what waited for a timer that was changed; trying again", "timer", x.ID, "error", err)
-				process.Sleep(ctx, time.Second)
-			}
-			former.Seen(x, more || err != nil)
+			did = look(x) || did
 		}
 		if !did {
 			process.Sleep(ctx, 10*time.Millisecond) // they are being changed

@@ -304,12 +304,7 @@ func TestQueueInTwoLanes(t *testing.T) {
 				w.replies("queue", slow(5*time.Minute), ok)
 				id := w.make(timer("queue", every(5*time.Second), overlap(engine.OverlapQueue), timeout(10*time.Minute), misfire(engine.MisfireAll, time.Hour), to(1+from)))
 				time.Sleep(2 * time.Minute)
-				if _, err := w.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
-					to(2 - from)(&d)
-					return d, nil
-				}); err != nil {
-					t.Fatal(err)
-				}
+				w.retarget(id, 2-from)
 				time.Sleep(2 * time.Minute)
 				w.config.MaxWaiting = 4
 				w.crash(time.Second)
@@ -321,8 +316,7 @@ func TestQueueInTwoLanes(t *testing.T) {
 	}
 }
 
-// The dues of a queue whose target is changed while rows of it wait for room are called in their order, and do not
-// wait for the former target, which is mute by then.
+// The dues of a queue whose target is changed while rows of it wait for room are called in their order.
 func TestQueueMovesAway(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start()
@@ -333,14 +327,65 @@ func TestQueueMovesAway(t *testing.T) {
 		w.replies("queue", slow(time.Minute), ok)
 		w.crash(time.Second)
 		time.Sleep(2 * time.Second)
-		if _, err := w.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
-			to(2)(&d)
-			return d, nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		w.retarget(id, 2)
 		time.Sleep(2 * time.Minute)
 		w.wantInOrder(49) // 48 dues, the first of them twice
 		w.settle()
+	})
+}
+
+// retarget gives a timer another target.
+func (w *world) retarget(id engine.TimerID, port int) {
+	w.t.Helper()
+	if _, err := w.Replace(w.t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+		to(port)(&d)
+		return d, nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The rows of a timer that is given another target do not wait for the former one, which is mute.
+func TestRowsLeaveAMuteTarget(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		mute := slow(10 * time.Minute)
+		w.start()
+		w.replies("mute", mute)
+		w.replies("mended", mute)
+		long := timeout(10 * time.Minute)
+		w.make(timer("mute", every(time.Second), long, misfire(engine.MisfireAll, time.Hour), to(1)))
+		id := w.make(timer("mended", every(5*time.Second), long, misfire(engine.MisfireAll, time.Hour), to(1)))
+		time.Sleep(2 * time.Minute)
+		w.config.MaxWaiting, w.config.MaxCalls = 8, 4
+		w.crash(time.Second)
+		time.Sleep(time.Second)
+		before := len(w.of("mended"))
+		w.replies("mended", ok)
+		w.retarget(id, 2)
+		time.Sleep(30 * time.Second)
+		if n := len(w.of("mended")) - before; n < 20 { // 6 of them have come due since
+			t.Errorf("%d calls in 30 s, want those that waited, too", n)
+		}
+	})
+}
+
+// While the wheel is late no call begins: when the clock was set forward, the task with the highest priority is called
+// first, although it is due last.
+func TestCallsYieldToTheWheel(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxCalls = 1
+		w.start()
+		from := w.now() + 2000
+		for i := range int64(1000) {
+			w.make(timer(fmt.Sprint(i), at(from+i), func(d *engine.Definition) { d.Priority = 1 + int(i/999)*8 }))
+		}
+		time.Sleep(time.Second)
+		w.step(5 * time.Second)
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.calls) != 1000 || w.calls[0].name != "999" {
+			t.Errorf("%d calls, the first of %s", len(w.calls), w.calls[0].name)
+		}
 	})
 }

@@ -34,8 +34,7 @@ type recovery struct {
 	clean    engine.Set // those of them that were given, see engine.Holding
 	now      int64
 	former                                    // what it finds in the journal; what is dealt with is taken out
-	oldest   map[engine.TimerID]uint32        // generation that a timer has a row of
-	lanes    map[engine.TimerID]engine.Lane   // of these rows; 0: they are in several
+	rows     map[engine.TimerID]rowsFound     // of the timers whose definitions are to be looked at
 	strays   []engine.TimerID                 // timers with overlap queue that have rows in another lane than theirs
 	late     map[engine.TimerID][]engine.Owed // rows that may be misfires, or were begun
 	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
@@ -60,7 +59,7 @@ type recovery struct {
 func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, found []engine.Shard, j former) (*recovery, error) {
 	started := time.Now()
 	r := &recovery{
-		e: e, of: of, clean: clean, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, oldest: map[engine.TimerID]uint32{}, lanes: map[engine.TimerID]engine.Lane{}, owed: map[engine.Key]bool{},
+		e: e, of: of, clean: clean, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, rows: map[engine.TimerID]rowsFound{}, owed: map[engine.Key]bool{},
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{}, outdated: map[engine.TimerID]*engine.Timer{},
 	}
 	r.d.Now = r.now
@@ -140,7 +139,7 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.oldest)), page) {
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.rows)), page) {
 		ts, unread, err := r.definitions(ctx, ids)
 		if err != nil {
 			return err
@@ -149,10 +148,10 @@ func (r *recovery) fromOwed(ctx context.Context) error {
 			if unread[ids[i]] != nil {
 				continue
 			}
-			if t == nil || r.oldest[ids[i]] < t.Generation {
+			if t == nil || r.rows[ids[i]].oldest < t.Generation {
 				r.outdated[ids[i]] = t
 			}
-			if t != nil && t.Overlap == engine.OverlapQueue && r.lanes[t.ID] != t.Lane() {
+			if t != nil && t.Overlap == engine.OverlapQueue && r.rows[t.ID].lane != t.Lane() {
 				r.strays = append(r.strays, t.ID)
 			}
 			os, err := r.judgeFormer(ctx, ids[i], t, r.late[ids[i]])
@@ -239,14 +238,13 @@ func (r *recovery) unended(o engine.Owed, t *engine.Task) {
 
 // found notes that the definition of a row is to be looked at.
 func (r *recovery) found(o *engine.Owed) {
-	if g, ok := r.oldest[o.Key.Timer]; !ok || o.Generation < g {
-		r.oldest[o.Key.Timer] = o.Generation
+	x, ok := r.rows[o.Key.Timer]
+	if !ok {
+		x = rowsFound{o.Generation, o.Lane}
+	} else if x.oldest = min(x.oldest, o.Generation); x.lane != o.Lane {
+		x.lane = 0
 	}
-	if lane, ok := r.lanes[o.Key.Timer]; !ok {
-		r.lanes[o.Key.Timer] = o.Lane
-	} else if lane != o.Lane {
-		r.lanes[o.Key.Timer] = 0
-	}
+	r.rows[o.Key.Timer] = x
 }
 
 // judgeFormer ends the rows that were begun under a definition that is not in force any

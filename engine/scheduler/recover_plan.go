@@ -41,10 +41,15 @@ func (s *shardDecisions) trim() {
 	}
 }
 
+// rowsFound are the rows of a timer: their oldest generation, and their lane; 0: they are in several.
+type rowsFound struct {
+	oldest uint32
+	lane   engine.Lane
+}
+
 // changeLanes stores the rows of timers with overlap queue in the present lanes of these timers. A timer whose target
 // or flow keys were changed has left rows in its former lane, and rows of later dues were, or are, stored in the
-// present one: refill reads the rows of one lane in order, but may begin with either lane. A range stays where it
-// is: it is not unfolded before the earlier rows of its timer.
+// present one: refill reads the rows of one lane in order, but may begin with either lane.
 func (r *recovery) changeLanes(ctx context.Context) error {
 	if len(r.strays) == 0 {
 		return nil
@@ -71,8 +76,8 @@ func (r *recovery) changeLanes(ctx context.Context) error {
 
 func (r *recovery) changeLane(ctx context.Context, t *engine.Timer) (err error) {
 	read := r.e.EachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		if lane := t.LaneFor(o); o.To == 0 && o.Damaged == nil && o.Generation == t.Generation && o.Lane != lane {
-			o.Lane = lane
+		if isStray(t, o) {
+			o.Lane = t.LaneFor(o)
 			r.d.Owe = append(r.d.Owe, *o)
 			err = r.flushMany(ctx)
 		}

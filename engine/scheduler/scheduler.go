@@ -197,7 +197,7 @@ func New(cfg Config) *Scheduler {
 	e.Reader, e.tally = inspect.New(read)
 	e.Maker = change.New(change.Config{
 		Config: read, Reader: e.Reader, Tally: e.tally, Quotas: quotas, Log: cfg.Log, OperationsDir: cfg.OperationsDir, Rows: min(endedRows, fewestRows),
-		Open: e.open, Entries: e.migrator.entriesOf, MoveRows: e.moveRows, AddWarm: func(ctx context.Context, es []engine.Entry) { e.addWarm(ctx, es, true) },
+		Open: e.open, Entries: e.migrator.entriesOf, AddWarm: func(ctx context.Context, es []engine.Entry) { e.addWarm(ctx, es, true) },
 	})
 	return e
 }
@@ -305,6 +305,7 @@ func (e *Scheduler) Run(ctx context.Context) error {
 	loading := []*process.Stage{
 		e.process.Stage("refill", e.refill),
 		e.process.Stage("ended", e.cancelFormer),
+		e.process.Stage("moves", e.moveRows),
 		e.process.Stage("misfires", e.decideLate),
 		e.process.Stage("backlogs", e.decider().Run),
 		e.process.Stage("deferred", e.admitDeferred),
