@@ -10,7 +10,9 @@ import (
 )
 
 // The owner of a shard learns what became of a call that was under way when the shard was given:
-// once, of the attempt that its row tells of, and while the timer is not being changed.
+// once, of the attempt that its row tells of, and while the timer is not being changed. An
+// owner that is not told repeats the call, marked; its row says that the call has begun until
+// the repeat has ended, over any number of hand-overs.
 func TestLearn(t *testing.T) {
 	now := int64(100_000)
 	clock := func() time.Time { return time.UnixMilli(now) }
@@ -52,6 +54,7 @@ func TestLearn(t *testing.T) {
 	learns("a task that is not in memory", told(5000, 1, engine.Succeeded), LearnedLater)
 	row(5000, nil)
 	row(6000, told(6000, 2, engine.Retrying))
+	row(7000, nil)
 	release, err := m.Claim(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -75,13 +78,31 @@ func TestLearn(t *testing.T) {
 	if tried.state != Retrying || tried.NotBefore != now+5000 || tried.row != rowStale || len(tried.Attempts) != 3 {
 		t.Errorf("what failed is %v until %d", tried.state, tried.NotBefore)
 	}
-	now = tried.NotBefore
-	sh.mu.Lock()
-	sh.wake(tried.Key, now)
-	sh.mu.Unlock()
-	if a, _, _ := m.Begin(tried, now, &Body{}); a == nil || a.Call.Attempt != 4 || a.Redelivered {
+	begin := func(tk *Task) *Attempt {
+		now = tk.NotBefore
+		sh.mu.Lock()
+		sh.wake(tk.Key, now)
+		sh.mu.Unlock()
+		a, _, _ := m.Begin(tk, now, &Body{})
+		return a
+	}
+	if a := begin(tried); a == nil || a.Call.Attempt != 4 || a.Redelivered {
 		t.Errorf("the next attempt: %+v", a)
+	}
+	if a := begin(sh.tasks.find(engine.Key{Timer: 1, Due: 7000})); a == nil || !a.Redelivered {
+		t.Errorf("the attempt whose end was not told: %+v", a)
 	}
 	m.Cede(engine.SetOf(def.ID.Shard()))
 	learns("of a shard that is another's", told(6000, 4, engine.Succeeded), LearnedLater)
+	s := &engine.Settlement{}
+	if _, ok := m.CaptureLast(def.ID.Shard(), now, now, true, s); !ok {
+		t.Fatal("the shard is not closed")
+	}
+	begun := map[int64]bool{}
+	for _, o := range s.Owe {
+		begun[o.Key.Due] = o.Begun
+	}
+	if !begun[7000] || begun[6000] {
+		t.Errorf("no byte of either call was sent here; what the rows tell of calls whose end is not known: %v", begun)
+	}
 }

@@ -260,10 +260,12 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	return min(max(oldest, floor), held)
 }
 
-// owed is its row, as it stands. mu is held.
+// owed is its row, as it stands. An attempt of a former process stays begun until it was
+// repeated: the owner that is next would repeat it without its mark. mu is held.
 func (m *Memory) owed(t *Task) engine.Owed {
 	o := engine.Owed{
-		Key: t.Key, Generation: t.Generation, Origin: t.Origin, Begun: t.state == Preparing || t.inCall(),
+		Key: t.Key, Generation: t.Generation, Origin: t.Origin,
+		Begun:     t.past == wasUnended || t.state == Preparing || t.inCall(),
 		NotBefore: max(t.NotBefore, t.Key.Due), Lane: t.Lane.ID, OneShot: t.alone(), Held: m.heldFor(t),
 	}
 	if len(t.Attempts) > 0 || t.Base > 0 || t.Since != t.Key.Due {
