@@ -14,7 +14,7 @@ import (
 // Deferred are one-shots of lanes with gates (Lanes) which let fewer calls through than come due:
 // an id and a due each (16 bytes), where a timer in memory takes 1 KB.
 //
-//	load, create ──► the wheel, while fewer than heldMost of the lane are there or wait
+//	load, create ──► the wheel, while fewer than HeldMost of the lane are there or wait
 //	     └── else ─► Deferred ── there is room 2 s before the due ──► the wheel
 //	                        └── else, at the due ──► a row, which refill brings (LateTimer.alone)
 //
@@ -139,7 +139,7 @@ func (l *Lane) roomAhead() int {
 	case !l.isGated(): // any more
 		return math.MaxInt
 	}
-	return heldMost - int(l.resident.Load()) - int(l.ahead.Load())
+	return l.all.HeldMost - int(l.resident.Load()) - int(l.ahead.Load())
 }
 
 // addFull leaves a one-shot whose due is past to a decision, which makes it a row, when the
@@ -227,7 +227,7 @@ func (ts *DeferredTurns) IsHurried() bool {
 	l := ts.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.isGated() || l.resident.Load() < heldMost-refillPage && l.room() > 0
+	return !l.isGated() || l.resident.Load() < int64(l.all.HeldMost-refillPage) && l.room() > 0
 }
 
 // Done lets the watermark pass the seconds of which all are taken, and the order of a lane what was.

@@ -14,8 +14,7 @@ import (
 // limits of its target and of its flow keys. What held it, and for how long, goes into its
 // record, and tells a start that its row is no misfire.
 
-// heldMost is how many tasks of a lane with gates are in memory at most: what the gates
-// let through needs no more, and the rest are rows.
+// heldMost is the default of Lanes.HeldMost: what the gates let through needs no more.
 const heldMost = 10_000
 
 // noteHolds adds to a task that is handed out what held it meanwhile. mu is held.

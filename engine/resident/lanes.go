@@ -27,13 +27,15 @@ import (
 // memory costs about 700 bytes.
 //
 // A lane that goes through a gate of the queue (engine/fair: a pause, the limit of a target or
-// of a flow key) may be held for days, whatever holds it. It has heldMost tasks in memory at most.
+// of a flow key) may be held for days, whatever holds it. It has HeldMost tasks in memory at most.
 type Lanes struct {
 	limit    int64
 	Resident atomic.Int64 // unfinished tasks in memory
 	Leaving  atomic.Int64 // those that wait for their row, to leave memory
 	used     atomic.Int64 // lanes that have any
 	spilled  atomic.Int64 // lanes that are spilled
+	// HeldMost is how many tasks of a lane with gates are in memory at most; the rest are rows.
+	HeldMost int
 
 	mu      sync.Mutex // guards the next two; it comes before that of a lane
 	byID    map[engine.Lane]*Lane
@@ -86,7 +88,7 @@ type Lane struct {
 var lastPlace = engine.Place{NotBefore: math.MaxInt64}
 
 func newLanes(limit int, q *fair.Queue[*Task]) *Lanes {
-	return &Lanes{limit: int64(limit), queue: q, byID: map[engine.Lane]*Lane{}, Turns: newInbox[*Lane]()}
+	return &Lanes{limit: int64(limit), HeldMost: heldMost, queue: q, byID: map[engine.Lane]*Lane{}, Turns: newInbox[*Lane]()}
 }
 
 // Of finds or makes the memory of a lane.
@@ -235,7 +237,7 @@ func (l *Lane) Begin() (t Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.Room = min(refillTo-int(l.resident.Load()), l.room(), refillPage)
-	if l.isGated() && l.resident.Load() > heldMost-refillPage {
+	if l.isGated() && l.resident.Load() > int64(l.all.HeldMost-refillPage) {
 		t.Room = 0 // a page at a time, not a row for each call that its gates let through
 	}
 	if t.Room <= 0 && l.lacksRows() {

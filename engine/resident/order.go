@@ -134,7 +134,7 @@ func (l *Lane) markOf(t *Task) *fair.Mark[*Task] {
 // unknown, or keeps order, and those that wait in memory have to wait for the rows. mu is held.
 func (l *Lane) lacksRows() bool {
 	q := l.queued.Load()
-	return l.resident.Load() < heldMost+refillPage && (q == nil || l.all.queue.Lacks(q))
+	return l.resident.Load() < int64(l.all.HeldMost+refillPage) && (q == nil || l.all.queue.Lacks(q))
 }
 
 // IsGated reports whether the tasks of a timer go through gates, or may.

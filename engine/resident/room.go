@@ -62,7 +62,7 @@ func (l *Lane) room() int {
 	share := max(l.all.limit/max(lanes, 1), min(leastShare, l.all.limit/16)) - resident
 	room := int(max(free, share))
 	if l.isGated() {
-		room = min(room, heldMost-int(resident))
+		room = min(room, l.all.HeldMost-int(resident))
 	}
 	return room
 }

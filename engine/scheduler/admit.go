@@ -25,7 +25,7 @@ func (m *migrator) admit(ctx context.Context, es []engine.Entry, from int64, rea
 		if es = es[n:]; len(es) > 0 {
 			time.Sleep(time.Millisecond)
 		}
-		m.e.awaitDecisions(ctx, maxDecided)
+		m.e.awaitDecisions(ctx, int64(maxDecided))
 	}
 	return ctx.Err()
 }

@@ -40,12 +40,22 @@ func BoundHeld(n int) (restore func()) {
 	return func() { maxHeld = was }
 }
 
+// BoundDecided sets how many rows are stored in one transaction; restore sets what it was.
+func BoundDecided(n int) (restore func()) {
+	was := maxDecided
+	maxDecided = n
+	return func() { maxDecided = was }
+}
+
 // BoundEnded sets how many rows a change takes along, and ended at a time; restore sets what it was.
 func BoundEnded(n int) (restore func()) {
 	was := endedRows
 	endedRows = n
 	return func() { endedRows = was }
 }
+
+// BoundGated sets how many tasks of a lane with gates are in memory at most, before Run.
+func (e *Scheduler) BoundGated(n int) { e.memory.Lanes.HeldMost = n }
 
 // SetRule puts a rule of a flow into force.
 func (e *Scheduler) SetRule(n flow.Name, r *flow.Rule) { e.memory.Queue.SetRule(n, r) }

@@ -10,8 +10,8 @@ import (
 )
 
 // maxDecided is how many rows and records are stored in one transaction, and those of
-// one timer more: one of MySQL has ten seconds, in which 140,000 were too many.
-const maxDecided = 20_000
+// one timer more: one of MySQL has ten seconds, in which 140,000 were too many; a variable for tests.
+var maxDecided = 20_000
 
 // records encodes tasks for a settlement.
 func records(ts []*engine.Task) []engine.Record {
