@@ -167,9 +167,11 @@ func (b *browser) look(t *testing.T) {
 	if kind == "" || b.checked[kind] {
 		return
 	}
-	b.checked[kind] = true
+	_, path, _ := strings.Cut(kind, " ")
+	inColours := b.checked[path]
+	b.checked[kind], b.checked[path] = true, true
 	b.axe(t, kind)
-	if !strings.HasPrefix(kind, "en ") {
+	if inColours {
 		return // the other colours are the same in each language
 	}
 	const theme = `document.documentElement.dataset.theme`
@@ -273,8 +275,8 @@ func (b *browser) axe(t *testing.T, where string) {
 	}
 }
 
-// TestBrowser goes over every page and presses every button, in English and
-// light, and in Chinese and dark.
+// TestBrowser goes over every page in English and light, where it uses the keyboard, and in
+// Chinese and dark, where it presses every button.
 func TestBrowser(t *testing.T) {
 	n := serveAs(t, target{}, Config{Cluster: true}, tokens...)
 	paths := n.pages()
@@ -299,15 +301,22 @@ func TestBrowser(t *testing.T) {
 			}
 			b.wait(t, `!window.pwned && document.title !== "pwned"`)
 			b.clean(t, "looking")
-			b.press(t, x.lang)
-			b.clean(t, "pressing")
+			if x.lang == "zh" {
+				b.press(t, x.lang)
+				b.clean(t, "pressing")
+			}
 		})
 	}
 	for _, lang := range []string{"en", "zh-CN"} {
-		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/timers/act", "/timers/*/delete", "/tasks", "/tasks/*", "/dead", "/dead/retry", "/work/*", "/upcoming", "/upcoming/hours", "/apps", "/live", "/system", "/flows", "/cluster", "/alerts", "/alerts/rule", "/alerts/channel"} {
+		for _, kind := range []string{"/", "/sign-in", "/timers", "/timers/new", "/timers/*", "/timers/*/edit", "/tasks", "/tasks/*", "/dead", "/upcoming", "/upcoming/hours", "/apps", "/live", "/system", "/flows", "/cluster", "/alerts", "/alerts/rule", "/alerts/channel"} {
 			if !b.checked[lang+" "+kind] {
 				t.Errorf("axe has not looked at %s in %s", kind, lang)
 			}
+		}
+	}
+	for _, kind := range []string{"/timers/act", "/timers/*/delete", "/dead/retry", "/work/*"} { // a button leads there
+		if !b.checked[kind] {
+			t.Errorf("axe has not looked at %s", kind)
 		}
 	}
 	var missed []string
@@ -340,7 +349,6 @@ func (b *browser) narrow(t *testing.T, path string) {
 // frame around it, and that the first stop leads past the head.
 func (b *browser) keyboard(t *testing.T, path string) {
 	t.Helper()
-	b.visit(t, path)
 	most, err := eval[int](b, `(() => {
 		document.getElementById("pause")?.click();
 		window.stops = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e => e.checkVisibility() && !e.disabled);
