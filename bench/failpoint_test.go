@@ -103,7 +103,7 @@ func TestFailpoints(t *testing.T) {
 func buildArmed(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "xtimer")
-	out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "xtimer/cmd/xtimer").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "failpoints", "-ldflags", "-s -w", "-o", path, "xtimer/cmd/xtimer").CombinedOutput()
 	if err != nil {
 		t.Fatalf("cannot build xtimer: %v\n%s", err, out)
 	}

@@ -15,7 +15,7 @@ import (
 func TestKill(t *testing.T) {
 	beside(t)
 	onEachStore(t, func(t *testing.T, args ...string) {
-		tr := &trial{t: t, rate: setting("XTIMER_RATE", 1000), intervals: 20}
+		tr := &trial{t: t, rate: setting("XTIMER_RATE", 500), intervals: 20}
 		tr.begin(args...)
 		tr.stop(setting("XTIMER_KILLS", 4), tr.p.kill)
 		tr.finish()
@@ -26,7 +26,7 @@ func TestKill(t *testing.T) {
 // TestKillBatches is TestKill where a call carries many tasks.
 func TestKillBatches(t *testing.T) {
 	beside(t)
-	tr := &trial{t: t, rate: setting("XTIMER_RATE", 2000), intervals: 20, batch: true}
+	tr := &trial{t: t, rate: setting("XTIMER_RATE", 1000), intervals: 20, batch: true}
 	tr.begin()
 	tr.stop(setting("XTIMER_KILLS", 2), tr.p.kill)
 	tr.finish()
@@ -42,7 +42,7 @@ func TestKillBatches(t *testing.T) {
 func TestTerminate(t *testing.T) {
 	beside(t)
 	onEachStore(t, func(t *testing.T, args ...string) {
-		tr := &trial{t: t, rate: setting("XTIMER_RATE", 1000), intervals: 20}
+		tr := &trial{t: t, rate: setting("XTIMER_RATE", 500), intervals: 20}
 		tr.begin(args...)
 		tr.stop(setting("XTIMER_TERMS", 2), func() {
 			if code := tr.p.terminate(); code != 0 {

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "xtimer")
-		build := exec.Command("go", "build", "-o", binary, "xtimer/cmd/xtimer")
+		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", binary, "xtimer/cmd/xtimer") // as make build
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		if err := build.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "cannot build xtimer:", err)

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // binary is the real program, built once.
 var binary = sync.OnceValues(func() (string, error) {
 	name := filepath.Join(binDir, "xtimer")
-	args := append([]string{"build", "-o", name}, raceFlag...)
+	args := append([]string{"build", "-ldflags", "-s -w", "-o", name}, raceFlag...)
 	out, err := exec.Command("go", append(args, ".")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
