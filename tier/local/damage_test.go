@@ -72,7 +72,7 @@ func TestDamagedHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	read, refused := 0, 0
-	for i := range n {
+	for i := 0; i < n; i += 5 { // a block of a table has many
 		switch got, err := s.Task(t.Context(), nth(i).Key); {
 		case err != nil:
 			refused++

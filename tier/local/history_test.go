@@ -93,7 +93,7 @@ func TestTasksOfAChangedTimer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	const large, versions = 500 << 10, 60
+	const large, versions = 500 << 10, 24
 	x := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, At: 1000, LastDue: 1000}
 	x.App, x.Name, x.Schedule.At = "a", "n", 1000
 	x.Callback.HasBody, x.Callback.Body = true, bytes.Repeat([]byte{'x'}, large)

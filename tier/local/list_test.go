@@ -13,7 +13,7 @@ import (
 
 // TestListPagesByBytes: a page of large timers fits into memory, whatever its limit.
 func TestListPagesByBytes(t *testing.T) {
-	s := New(Config{Dir: "/data/cold", FS: vfs.NewMem(), MemTableBytes: 1 << 20, StallAfter: time.Minute})
+	s := New(Config{Dir: "/data/cold", FS: vfs.NewMem(), MemTableBytes: 64 << 20, StallAfter: time.Minute})
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // and what their versions are written from. Many deletes of large timers at once are many
 // commits, and those of small ones are one.
 func TestDeletesByBytes(t *testing.T) {
-	s := small(vfs.NewMem())
+	s := New(Config{Dir: "/data/cold", FS: vfs.NewMem(), MemTableBytes: 128 << 20, StallAfter: time.Minute}) // all of it fits in one memtable
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
