@@ -19,7 +19,7 @@ import (
 // highest reading passes a matching one; a wildcard hour, when the reading
 // matches.
 type oracle struct {
-	fields [6]map[int]bool
+	fields [6][60]bool
 	domAny bool
 	dowAny bool
 	fixed  bool
@@ -36,7 +36,7 @@ func newOracle(spec string) *oracle {
 		for name, n := range map[string]int{"MON": 1, "FRI": 5, "SUN": 0, "SAT": 6, "JAN": 1, "MAR": 3, "OCT": 10} {
 			text = strings.ReplaceAll(text, name, strconv.Itoa(n))
 		}
-		set := map[int]bool{}
+		set := &o.fields[i]
 		for item := range strings.SplitSeq(text, ",") {
 			var a, b, step int
 			switch {
@@ -62,10 +62,9 @@ func newOracle(spec string) *oracle {
 				}
 			}
 		}
-		o.fields[i] = set
 	}
 	o.domAny, o.dowAny = texts[3] == "*", texts[5] == "*"
-	o.fixed = texts[2][0] != '*' && len(o.fields[2]) < 24
+	o.fixed = texts[2][0] != '*' && slices.Contains(o.fields[2][:24], false)
 	return o
 }
 
@@ -75,35 +74,62 @@ func scan(s, format string, args ...any) bool {
 	return err == nil && n == len(args)
 }
 
-func (o *oracle) matches(w time.Time) bool {
-	dom, dow := o.fields[3][w.Day()], o.fields[5][int(w.Weekday())]
-	day := dom && dow
-	if !o.domAny && !o.dowAny {
-		day = dom || dow
+func (o *oracle) matches(r *reading) bool {
+	if !o.fields[0][r.second] || !o.fields[1][r.minute] || !o.fields[2][r.hour] || !o.fields[4][r.month] {
+		return false
 	}
-	return day && o.fields[0][w.Second()] && o.fields[1][w.Minute()] && o.fields[2][w.Hour()] && o.fields[4][int(w.Month())]
+	dom, dow := o.fields[3][r.day], o.fields[5][r.weekday]
+	if !o.domAny && !o.dowAny {
+		return dom || dow
+	}
+	return dom && dow
 }
 
-// wall is what a clock shows at u, written as if it were UTC's.
-func wall(u time.Time, loc *time.Location) time.Time {
+// reading is what a clock on the wall shows.
+type reading struct {
+	at                                        int64 // the second, as if it were UTC's
+	second, minute, hour, day, month, weekday int
+}
+
+func readingOf(at int64) reading {
+	w := time.Unix(at, 0).UTC()
+	return reading{at, w.Second(), w.Minute(), w.Hour(), w.Day(), int(w.Month()), int(w.Weekday())}
+}
+
+// wall is what a clock shows at u.
+func wall(u time.Time, loc *time.Location) reading {
 	l := u.In(loc)
-	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, time.UTC)
+	_, offset := l.Zone()
+	return readingOf(l.Unix() + int64(offset))
 }
 
 // dues finds the dues in (from, to]; walls has the readings from two days
 // before from on, one a step.
-func (o *oracle) dues(from time.Time, step time.Duration, walls []time.Time) []int64 {
+func (o *oracle) dues(from time.Time, step time.Duration, walls []reading) []int64 {
 	start := from.Add(-oracleLead)
-	high := walls[0]
+	seconds := int64(step / time.Second)
+	high := walls[0].at
 	var dues []int64
-	for i, w := range walls {
+	for i := range walls {
+		w := &walls[i]
 		due := !o.fixed && o.matches(w)
-		for ; high.Before(w); high = high.Add(step) {
-			if next := high.Add(step); o.fixed && o.matches(next) {
+		for ; high < w.at; high += seconds {
+			if !o.fixed {
+				continue
+			}
+			next := w
+			if high+seconds != w.at { // a reading that is skipped
+				skipped := readingOf(high + seconds)
+				next = &skipped
+			}
+			if o.matches(next) {
 				due = true
 			}
 		}
-		if u := start.Add(time.Duration(i) * step); due && u.After(from) {
+		if !due {
+			continue
+		}
+		if u := start.Add(time.Duration(i) * step); u.After(from) {
 			dues = append(dues, u.UnixMilli())
 		}
 	}
@@ -112,8 +138,8 @@ func (o *oracle) dues(from time.Time, step time.Duration, walls []time.Time) []i
 
 const oracleLead = 27 * time.Hour
 
-func wallsOf(loc *time.Location, from, to time.Time, step time.Duration) []time.Time {
-	var ws []time.Time
+func wallsOf(loc *time.Location, from, to time.Time, step time.Duration) []reading {
+	ws := make([]reading, 0, (to.Sub(from)+oracleLead)/step+1)
 	for u := from.Add(-oracleLead); !u.After(to); u = u.Add(step) {
 		ws = append(ws, wall(u, loc))
 	}
