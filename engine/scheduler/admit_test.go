@@ -15,10 +15,10 @@ func TestMinutesAdmittedLate(t *testing.T) {
 		from := w.now()
 		w.make(timer("always", every(20*time.Second))) // what is in memory goes on
 		w.minutely()
-		for range 4 {
-			time.Sleep(7 * time.Minute)
+		for range 3 {
+			time.Sleep(2 * time.Minute)
 			away.Store(true)
-			time.Sleep(9 * time.Minute)
+			time.Sleep(4 * time.Minute)
 			away.Store(false)
 		}
 		time.Sleep(3*time.Minute + 500*time.Millisecond)

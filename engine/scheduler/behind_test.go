@@ -54,7 +54,7 @@ func TestTimerThatIsBehind(t *testing.T) {
 				away := w.outage("Settle")
 				from := w.now()
 				ids, answer := w.crowdedBy(10, misfire(engine.MisfireAll, time.Hour))
-				time.Sleep(2 * time.Minute)
+				time.Sleep(time.Minute)
 				switch what {
 				case "crash":
 					w.crash(time.Second)
@@ -65,7 +65,7 @@ func TestTimerThatIsBehind(t *testing.T) {
 				case "step back":
 					w.step(-time.Minute)
 				}
-				time.Sleep(3 * time.Minute)
+				time.Sleep(90 * time.Second)
 				if n := w.Resident(); n > 100 {
 					t.Errorf("%d tasks are in memory, where 20 may wait", n)
 				}
@@ -73,7 +73,7 @@ func TestTimerThatIsBehind(t *testing.T) {
 					t.Errorf("%d rows, for 10 timers", n)
 				}
 				answer()
-				time.Sleep(2 * time.Minute)
+				time.Sleep(time.Minute)
 				for i, id := range ids {
 					cs := w.of(fmt.Sprint("mute", i))
 					if c := cs[len(cs)-1]; c.at-c.key.Due > 20 {
@@ -152,7 +152,7 @@ func TestStepForwardOfATimerThatIsBehind(t *testing.T) {
 		from := w.now()
 		ids, answer := w.crowdedBy(10, misfire(engine.MisfireSkip, 24*time.Hour))
 		time.Sleep(time.Minute)
-		w.step(10 * time.Hour)
+		w.step(2 * time.Hour)
 		stepped := w.now()
 		time.Sleep(10 * time.Second)
 		answer()
@@ -192,7 +192,7 @@ func TestRowIsReadBeforeItsCommitReturns(t *testing.T) {
 		w.crash(time.Second)
 		time.Sleep(2 * time.Second) // the lane is full, and timers fall behind
 		answer()
-		time.Sleep(5 * time.Minute)
+		time.Sleep(150 * time.Second)
 		if fell.Load() == 0 {
 			t.Error("no timer fell behind")
 		}
@@ -235,7 +235,7 @@ func TestSpentDuesOfATimerThatIsBehind(t *testing.T) {
 						}
 						return slow(15 * time.Second)
 					})
-					w.make(timer(name, every(500*time.Millisecond)))
+					w.make(timer(name, every(time.Second)))
 				}
 				time.Sleep(100 * time.Second)
 				if what == "crash" {
@@ -361,7 +361,7 @@ func TestTimerThatIsBehindRests(t *testing.T) {
 						}
 						return slow(15 * time.Second)
 					})
-					w.make(timer(name, every(500*time.Millisecond)))
+					w.make(timer(name, every(time.Second)))
 				}
 				time.Sleep(2 * time.Minute)
 				if len(w.rowsOf(id)) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/change"
+	"xtimer/engine/plan"
 )
 
 // A change says how large the definition is that it replaces, or removes: tiers bound their
@@ -66,12 +67,9 @@ func bulkGoesOn(t *testing.T, alone bool) {
 			}
 			return nil
 		})
+		ids := w.stored(10_001)
 		w.start()
 		time.Sleep(time.Second) // a node gains its shards
-		var ids []engine.TimerID
-		for i := range 10_001 {
-			ids = append(ids, w.make(timer(fmt.Sprint(i), delay(100*time.Hour))))
-		}
 		op, err := w.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
 		if err != nil || op.Ended || op.Total != 10_001 {
 			t.Fatalf("%+v, %v", op, err)
@@ -155,16 +153,36 @@ func TestBulkSelectsByTurns(t *testing.T) {
 	})
 }
 
+// stored puts timers of the far future into the cold tier, before the start.
+func (w *world) stored(n int) (ids []engine.TimerID) {
+	w.t.Helper()
+	var cs []*engine.Change
+	for i := range n {
+		x := &engine.Timer{
+			Definition: timer(fmt.Sprint(i), delay(100*time.Hour)), ID: engine.TimerID(i+1) << 21,
+			Version: 1, Generation: 1, CreatedAt: w.now(), UpdatedAt: w.now(),
+		}
+		if err := plan.Resolve(x, nil, w.now()); err != nil {
+			w.t.Fatal(err)
+		}
+		ids, cs = append(ids, x.ID), append(cs, &engine.Change{Timer: x, ID: x.ID, At: w.now()})
+	}
+	for _, a := range w.cold.ApplyAll(w.t.Context(), cs) {
+		if a.Err != nil {
+			w.t.Fatal(a.Err)
+		}
+	}
+	return ids
+}
+
 // Beyond a number of operations in the background, more are refused.
 func TestManyBulkOperations(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	begin(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, w *world) {
 		w.config.OperationsDir = dir
-		w.crash(time.Second)
-		for i := range 10_001 {
-			w.make(timer(fmt.Sprint(i), delay(100*time.Hour)))
-		}
+		w.stored(10_001)
+		w.start()
 		gate := make(chan struct{})
 		w.before.set(func(op string, arg any) error {
 			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {

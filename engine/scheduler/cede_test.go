@@ -45,7 +45,7 @@ type made struct {
 // makeMany makes timers of several periods.
 func makeMany(ws []*world, n int) (all []made) {
 	for i := range n {
-		x := made{name: fmt.Sprint("every-", i), every: []int64{100, 1000, 7000, 45_000}[i%4]}
+		x := made{name: fmt.Sprint("every-", i), every: []int64{300, 1000, 7000, 45_000}[i%4]}
 		w := ws[i%len(ws)]
 		x.from = w.now()
 		x.id = w.make(timer(x.name, every(time.Duration(x.every)*time.Millisecond)))
@@ -336,7 +336,7 @@ func TestChangeDuringHandOver(t *testing.T) {
 						_, err = n.Delete(t.Context(), x.id, 0)
 					} else {
 						_, err = n.Replace(t.Context(), x.id, 0, func(d engine.Definition) (engine.Definition, error) {
-							d.Schedule, d.Callback.URL = cron("30 * * * * *"), "http://127.0.0.1:1/new"
+							d.Schedule, d.Callback.URL = cron("*/10 * * * * *"), "http://127.0.0.1:1/new"
 							return d, nil
 						})
 					}
@@ -363,7 +363,7 @@ func TestChangeDuringHandOver(t *testing.T) {
 		}
 		b.start()
 		work.Wait()
-		time.Sleep(65 * time.Second)
+		time.Sleep(20 * time.Second)
 		to := w.now()
 		byB := 0
 		for _, x := range all {
@@ -601,7 +601,7 @@ func TestNodeWithAWrongClock(t *testing.T) {
 						}
 					}
 				}
-				time.Sleep(time.Minute)
+				time.Sleep(10 * time.Second)
 				for _, n := range ws {
 					n.settle()
 				}

@@ -281,7 +281,7 @@ func TestDelete(t *testing.T) {
 		{"in flight, then fails", []reply{{class: engine.ClassRetry, code: 500, after: 3 * s}}, 11 * s, change.DeleteInFlight, 1, []string{"10s cancelled deleted"}},
 		{"retrying", []reply{fail}, 11 * s, change.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
 		{"retrying, owed", []reply{fail}, 30 * s, change.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
-		{"far retry", []reply{fail}, 5 * time.Minute, change.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
+		{"far retry", []reply{fail}, 90 * s, change.DeleteCancelled, 1, []string{"10s cancelled deleted"}},
 		{"finished", []reply{ok}, 30 * s, change.DeleteFinished, 1, []string{"10s succeeded"}},
 	} {
 		for _, crash := range []bool{false, true} {
@@ -291,7 +291,7 @@ func TestDelete(t *testing.T) {
 					w.replies("a", x.replies...)
 					backoff := time.Minute
 					if x.after > time.Minute {
-						backoff = 20 * time.Minute
+						backoff = 5 * time.Minute
 					}
 					id := w.make(timer("a", delay(10*s), retry(5, backoff, 1)))
 					time.Sleep(x.after)
@@ -305,7 +305,7 @@ func TestDelete(t *testing.T) {
 						}
 						w.crash(s)
 					}
-					time.Sleep(10*s + 2*backoff)
+					time.Sleep(10*s + backoff)
 					if n := len(w.of("a")); n != x.calls {
 						t.Errorf("%d calls, want %d", n, x.calls)
 					}

@@ -156,7 +156,7 @@ func TestLastTaskOfATimerThatEnded(t *testing.T) {
 func TestKillWhileRowsEnd(t *testing.T) {
 	defer scheduler.BoundEnded(35)()
 	for name, end := range ends {
-		for kill := 0; kill < 16; kill += 3 { // before or after the n-th settle
+		for kill := 0; kill < 16; kill += 5 { // before or after the n-th settle
 			t.Run(fmt.Sprint(name, kill), func(t *testing.T) {
 				var armed atomic.Int64
 				reached, killed := make(chan struct{}), make(chan struct{})
@@ -182,7 +182,7 @@ func TestKillWhileRowsEnd(t *testing.T) {
 					close(killed)
 					time.Sleep(time.Second)
 					w.start()
-					time.Sleep(30 * time.Second)
+					time.Sleep(10 * time.Second)
 					if n := len(w.rowsOf(id)); n > 0 && name != "enable" {
 						t.Errorf("%d rows are left", n)
 					}

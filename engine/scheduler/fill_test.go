@@ -71,7 +71,7 @@ func TestLongFillLeavesTheWheelAhead(t *testing.T) {
 		id := w.make(timer("second", every(time.Second)))
 		w.replies("again", fail, ok)
 		w.make(timer("again", at(from+100_000), retry(2, 5*time.Minute, 1)))
-		w.crowd(4000, from+25*60_000) // a slice with five pages
+		w.crowd(2600, from+25*60_000) // a slice with five pages
 		time.Sleep(time.Minute)
 		lost.Store(true)
 		time.Sleep(12*time.Minute + 500*time.Millisecond)
@@ -160,7 +160,7 @@ func TestHiccupOfTheWarmTier(t *testing.T) {
 				w.start()
 				from := w.now()
 				id := w.make(timer("fast", every(5*time.Second)))
-				time.Sleep(5 * time.Minute)
+				time.Sleep(2 * time.Minute)
 				adds.Store(0)
 				fails.Store(10)
 				time.Sleep(time.Minute)
@@ -168,17 +168,17 @@ func TestHiccupOfTheWarmTier(t *testing.T) {
 					t.Error("nothing failed")
 				}
 				fails.Store(0)
-				time.Sleep(5 * time.Minute)
-				if n := adds.Load(); n > 7 { // the minute that comes into the window
-					t.Errorf("%d pages were added in six minutes", n)
+				time.Sleep(2 * time.Minute)
+				if n := adds.Load(); n > 4 { // the minute that comes into the window
+					t.Errorf("%d pages were added in three minutes", n)
 				}
 				if !w.Tiers()["warm"] {
 					t.Error("it says that the warm tier is not up")
 				}
 				away.Store(true)
-				time.Sleep(5 * time.Minute)
+				time.Sleep(3 * time.Minute)
 				fails.Store(1)
-				time.Sleep(10 * time.Minute)
+				time.Sleep(5 * time.Minute)
 				away.Store(false)
 				time.Sleep(time.Minute + 700*time.Millisecond)
 				w.disable(id, 0)

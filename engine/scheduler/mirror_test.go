@@ -127,16 +127,16 @@ func killedBetweenSettles(t *testing.T, ws []*world, has bool, killed func()) {
 				})
 			}
 		case i%4 == 3:
-			behaveAll(ws, x.name, slow(40*time.Millisecond))
+			behaveAll(ws, x.name, slow(120*time.Millisecond))
 		}
 		x.id = a.make(d)
 		all = append(all, x)
 	}
-	time.Sleep(15*time.Second + 483*time.Millisecond)
+	time.Sleep(5*time.Second + 783*time.Millisecond)
 	o := takenOver{killed: a.now(), within: 3000, unknown: 2500}
 	a.kill()
 	killed()
-	time.Sleep(20 * time.Second)
+	time.Sleep(8 * time.Second)
 	for i := range all {
 		x := &all[i]
 		x.owner = b

@@ -34,7 +34,7 @@ func TestCallsBesideATakeover(t *testing.T) {
 				}
 				makeSteady(a, 40)
 				makeSteady(b, 5)
-				time.Sleep(4 * time.Second)
+				time.Sleep(2 * time.Second)
 				b.before.set(func(op string, _ any) error {
 					if op == access {
 						time.Sleep(500 * time.Millisecond)
@@ -42,7 +42,7 @@ func TestCallsBesideATakeover(t *testing.T) {
 					return nil
 				})
 				a.kill()
-				time.Sleep(10 * time.Second)
+				time.Sleep(7 * time.Second)
 				own, other := int64(0), int64(0)
 				b.mu.Lock()
 				latest := map[string]*call{}

@@ -149,7 +149,7 @@ func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			ws[owner].start()
 		}
-		time.Sleep(2 * per)
+		time.Sleep(per + 30*time.Second)
 		var all []int64
 		for _, x := range ws {
 			x.mu.Lock()

@@ -487,30 +487,30 @@ func TestGainIsTriedAgain(t *testing.T) {
 				behaveAll(ws, "fails", fail)
 				fails := a.make(timer("fails", every(20*time.Second), retry(9, 2*time.Second, 1)))
 				ids := []engine.TimerID{fails}
-				for i := range 20 {
+				for i := range 8 {
 					ids = append(ids, ws[i%2].make(timer(fmt.Sprint("often-", i), every(time.Second), misfire(engine.MisfireAll, time.Hour))))
 				}
-				time.Sleep(52*time.Second + 37*time.Millisecond)
+				time.Sleep(42*time.Second + 37*time.Millisecond)
 				o := takenOver{killed: w.now(), within: 16_000, unknown: 2500}
 				a.kill()
 				away.Store(true)
 				time.Sleep(13 * time.Second) // a watermark that moves is written within 10 s
 				away.Store(false)
-				time.Sleep(80 * time.Second)
+				time.Sleep(40 * time.Second)
 				to := w.now()
 				for _, id := range ids {
 					if _, err := b.Disable(t.Context(), id, 0, "", 0); err != nil {
 						t.Fatal(err)
 					}
 				}
-				for i := range 20 {
+				for i := range 8 {
 					p := o
 					if i%2 == 1 && op != "OwedIn" { // else the lane of all of them is not read
 						p = takenOver{unknown: 20}
 					}
 					p.called(t, ws, fmt.Sprint("often-", i), grid(from, to, 1000, from))
 				}
-				if n := len(ofAll(ws, "fails")); n < 35 {
+				if n := len(ofAll(ws, "fails")); n < 22 {
 					t.Errorf("%d attempts of the timer that fails", n)
 				}
 				b.settle()

@@ -203,7 +203,7 @@ func TestDrainCutsOff(t *testing.T) {
 // force ends as one record, and a call is repeated only beside a crash.
 func TestRandomCrashes(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for seed := range uint64(seeds(5)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			begin(t, func(t *testing.T, w *world) { w.random(rand.New(rand.NewPCG(seed, 1))) })
 		})

@@ -25,14 +25,14 @@ func TestBacklogIsBounded(t *testing.T) {
 		reaches  time.Duration // after which at latest it is at its bound
 		calls    [2]int        // how many may have been made by then
 	}{
-		{"outcomes", 100, 1 << 40, time.Minute, [2]int{99, 103}},
-		{"bytes", 1 << 40, 100 << 10, time.Minute, [2]int{80, 103}},  // answers of 1 KiB
-		{"age", 1 << 40, 1 << 40, 6 * time.Minute, [2]int{598, 604}}, // the window
+		{"outcomes", 50, 1 << 40, 30 * time.Second, [2]int{49, 53}},
+		{"bytes", 1 << 40, 50 << 10, 30 * time.Second, [2]int{40, 53}}, // answers of 1 KiB
+		{"age", 1 << 40, 1 << 40, 150 * time.Second, [2]int{238, 244}}, // the window
 	} {
 		for _, crash := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.bound, ", crash ", crash), func(t *testing.T) {
 				bubble(t, func(t *testing.T, w *world) {
-					w.config.Window = 5 * time.Minute
+					w.config.Window = 2 * time.Minute
 					w.tune = func(e *scheduler.Scheduler) { e.BoundUnsettled(c.outcomes, c.bytes) }
 					away := w.outage("Settle") // it can be read
 					w.start()
@@ -56,9 +56,9 @@ func TestBacklogIsBounded(t *testing.T) {
 					if !errors.As(err, &f) || f.Kind != engine.FaultUnavailable || f.Code != "backlog_full" || !errors.Is(w.Ready(), err) {
 						t.Errorf("a create at the bound: %v; ready: %v", err, w.Ready())
 					}
-					time.Sleep(3 * time.Minute) // what is loaded comes due
+					time.Sleep(150 * time.Second) // what is loaded comes due
 					open := w.open()
-					time.Sleep(2 * time.Minute)
+					time.Sleep(30 * time.Second)
 					if is := len(w.of("a")) - before; is != n || w.metric("xtimer_settle_backlog") != backlog {
 						t.Errorf("%d calls at the bound, and a backlog of %v", is-n, w.metric("xtimer_settle_backlog"))
 					}
@@ -72,7 +72,7 @@ func TestBacklogIsBounded(t *testing.T) {
 						w.start()
 					}
 					away.Store(false)
-					time.Sleep(2 * time.Minute)
+					time.Sleep(time.Minute)
 					if err := w.Ready(); err != nil {
 						t.Errorf("over, and not ready: %v", err)
 					}
@@ -95,7 +95,7 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestColdTierAwayForHours(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.keeps = true
-		w.config.Window = 5 * time.Minute
+		w.config.Window = 2 * time.Minute
 		away := w.outage()
 		w.start()
 		from := w.now()
