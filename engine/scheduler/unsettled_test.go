@@ -95,7 +95,7 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestColdTierAwayForHours(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.keeps = true
-		w.config.Window = 2 * time.Minute
+		w.config.Window = 5 * time.Minute
 		away := w.outage()
 		w.start()
 		from := w.now()
