@@ -15,7 +15,7 @@ import (
 
 const clockAhead = 4 * time.Minute
 
-// ahead is a world whose clock was 10 minutes ahead for 42 s, and is right again: with a start at
+// ahead is a world whose clock was clockAhead ahead for 42 s, and is right again: with a start at
 // each change of it, or while the engine ran.
 func ahead(t *testing.T, f func(t *testing.T, w *world, id engine.TimerID)) {
 	for _, started := range []bool{true, false} {
