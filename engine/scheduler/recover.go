@@ -299,10 +299,11 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 		if _, ok := r.begun[k]; ok {
 			continue // a later attempt has no end: the plan decides
 		}
-		w := r.watermark(k.Timer)
-		if t.Status.Final() {
+		switch w := r.watermark(k.Timer); {
+		case r.wasDecided(t, w):
+		case t.Status.Final():
 			r.record(t, false)
-		} else if k.Due > w {
+		case k.Due > w:
 			r.retry(t, t.Generation, 0)
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
 			r.record(t, false)

@@ -38,3 +38,30 @@ func TestRecordFromBeforeARow(t *testing.T) {
 		}
 	}
 }
+
+// What the journal has of a due is not stored beside what another owner has decided of it, unless
+// a call was made; but a range that is left has decided nothing.
+func TestEndThatAnotherOwnerDecided(t *testing.T) {
+	r := recovery{ranges: map[engine.TimerID][]engine.Owed{1: {{Key: engine.Key{Timer: 1, Due: 40}, To: 60}}}}
+	for _, c := range []struct {
+		timer   engine.TimerID
+		due     int64
+		status  engine.TaskStatus
+		calls   int
+		decided bool
+	}{
+		{1, 80, engine.Skipped, 0, true},
+		{1, 100, engine.Missed, 0, true},
+		{1, 101, engine.Skipped, 0, false},
+		{1, 80, engine.Dead, 1, false},
+		{1, 80, engine.Retrying, 0, false},
+		{1, 40, engine.Skipped, 0, false},
+		{1, 60, engine.Skipped, 0, false},
+		{2, 50, engine.Skipped, 0, true},
+	} {
+		x := &engine.Task{Key: engine.Key{Timer: c.timer, Due: c.due}, Status: c.status, Attempts: make([]engine.Attempt, c.calls)}
+		if got := r.wasDecided(x, 100); got != c.decided {
+			t.Errorf("%v of timer %d at %d after %d calls: %v", c.status, c.timer, c.due, c.calls, got)
+		}
+	}
+}

@@ -321,3 +321,13 @@ func (r *recovery) ended(o engine.Owed, t *engine.Task) {
 	r.record(t, true)
 	delete(r.finished, o.Key)
 }
+
+// wasDecided reports whether the journal has the end of a task that was never called, and the
+// cold tier has what became of it: the watermark w has passed its due, of which no row is left.
+// A node that was suspended notes such ends, by itself, of dues that the next owner of the shard
+// has decided meanwhile: in runs, beside which the record of one due would count twice.
+func (r *recovery) wasDecided(t *engine.Task, w int64) bool {
+	due := t.Key.Due
+	return t.Status.Final() && len(t.Attempts) == 0 && due <= w &&
+		!slices.ContainsFunc(r.ranges[t.Key.Timer], func(o engine.Owed) bool { return o.Key.Due <= due && due <= o.To })
+}
