@@ -10,9 +10,9 @@ import (
 // is bounded by. It is a hash, so that it is a number in every index; two of them that
 // share one also share a bound, and nothing else.
 //
-// A row keeps the lane of its timer at the time of writing. Where the target of a timer changes later, its rows
-// are moved to the present lane after the change (resident.Memory.Move), and those of a queue by a recovery. Refill reads
-// the others from the former lane.
+// A row keeps the lane of its timer at the time of writing. After a change of the target the rows are moved
+// to the present lane (resident.Memory.Move). A recovery moves rows of timers with overlap queue that were left. Refill
+// reads all others from the former lane.
 type Lane uint64
 
 // LaneOf is the lane of an app, a target (see TargetOf) and flow keys: FNV-1a of them.

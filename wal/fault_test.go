@@ -111,8 +111,8 @@ func live(t *testing.T, fs vfs.FS, steps int) life {
 	}
 }
 
-// The disk fails at the i-th operation, once or from then on, for every i: what
-// was acknowledged before is there afterwards, and nobody waits for ever.
+// The disk fails at the i-th operation, once or from then on, for every i, or in the short form
+// for every 23rd: what was acknowledged before is there afterwards, and nobody waits for ever.
 func TestFailingDisk(t *testing.T) {
 	steps, stride := 160, 23
 	if long {

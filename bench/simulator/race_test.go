@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A seed takes ten times as long with the race detector: a few are for races. That a run
-// repeats and that settings change nothing is seen without it, by TestManySeeds.
+// A seed takes ten times as long with the race detector, so few seeds look for races. TestManySeeds
+// runs TestRepeat and TestSettings without the detector.
 func init() { seeds, repeats, settings, fleets = 4, 0, 0, 3 }
 
 // TestManySeeds runs in every run of the tests as many as without the race

@@ -260,8 +260,8 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 	return min(max(oldest, floor), held)
 }
 
-// owed is its row, as it stands. An attempt of a former process stays begun until it was
-// repeated: the owner that is next would repeat it without its mark. mu is held.
+// owed is the row of a task, as the task stands. An attempt that a former process began stays
+// begun until it is repeated: else the next owner would repeat it without its mark. mu is held.
 func (m *Memory) owed(t *Task) engine.Owed {
 	o := engine.Owed{
 		Key: t.Key, Generation: t.Generation, Origin: t.Origin,

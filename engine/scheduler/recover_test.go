@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // A call that was cut off by a crash is made again, however long the crash took
@@ -422,6 +423,41 @@ func TestResumeReadsAgain(t *testing.T) {
 				t.Errorf("%s: %d calls, want 2: %+v", name, len(cs), cs)
 			}
 			equal(t, name, w.verdicts(id, w.starts[0]), []string{"0s succeeded"})
+		}
+	})
+}
+
+// A node that was suspended has the end of a due in its journal which the next owner of the shard
+// decided in a run. When it has the shard again, the due has one end.
+func TestEndBesideARun(t *testing.T) {
+	t.Parallel()
+	begin(t, func(t *testing.T, w *world) {
+		id := w.make(timer("a", every(time.Second), misfire(engine.MisfireSkip, time.Hour)))
+		time.Sleep(5 * time.Second)
+		def, err := w.cold.Timer(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		due := w.now()/1000*1000 + 20_000
+		w.crash(time.Minute) // the run
+		w.settle()
+		w.crashes = append(w.crashes, w.now())
+		w.kill()
+		w.journal.mu.Lock()
+		w.journal.append(engine.EncodeTask(policy.NotCalled(def, due, engine.Skipped, engine.ReasonOverlap, w.now())))
+		w.journal.synced = w.journal.first + len(w.journal.records)
+		w.journal.mu.Unlock()
+		w.start()
+		w.settle()
+		inRun := false
+		for _, r := range w.records(id) {
+			if r.Key.Due == due {
+				t.Errorf("a record of its own: %v, %s", r.Status, r.Reason)
+			}
+			inRun = inRun || r.Key.Due < due && due < r.DueLast
+		}
+		if !inRun {
+			t.Error("no run has the due")
 		}
 	})
 }
