@@ -77,7 +77,7 @@ type Task struct {
 // Attempt is one HTTP call for a task.
 type Attempt struct {
 	N          int   // 1, 2, …; goes on over crashes and redrives
-	Started    int64 // Unix µs: the request handed to the socket, or the dialling when it never was
+	Started    int64 // Unix µs: the request handed to the socket, or the dialling when it never was; not before the due
 	Took       time.Duration
 	Code       int    // HTTP status; 0 when there was none
 	ErrorClass string // "" when the target took it: see Class

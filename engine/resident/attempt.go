@@ -24,6 +24,7 @@ type Attempt struct {
 	Noted  engine.Position   // in the journal
 	Held   time.Duration     // for how long the task was held since the attempt before
 	was    engine.TaskStatus // before it was sent
+	looked int64             // when its due was last seen to have come (Unix ms)
 	Over   bool              // the task is another's by now: nothing here may touch it
 	// Came is how its shard came: if the attempt may have been made before, that is why.
 	Came Came
@@ -35,9 +36,11 @@ type Attempt struct {
 func (a *Attempt) Enter() bool {
 	sh, t, m := a.memory.shardOf(a.Key.Timer), a.task, a.memory
 	sh.mu.Lock()
-	again, ok := a.stands()
+	now := m.now()
+	again, ok := a.stands(now)
 	holds := m.cfg.Ownership.Holds() // last: nothing that takes time follows
 	if ok && holds {
+		a.looked = now
 		t.move(Writing)
 		t.Status = engine.Running
 	}
@@ -70,8 +73,9 @@ func (a *Attempt) withdraw() {
 
 // retreat is withdraw, and reports whether the attempt stood. mu is held.
 func (a *Attempt) retreat() (again *Task, ok bool) {
-	if again, ok = a.stands(); ok {
-		a.task.await(a.memory.now())
+	now := a.memory.now()
+	if again, ok = a.stands(now); ok {
+		a.task.await(now)
 		a.task.touch()
 		a.Over = true
 	}
@@ -113,7 +117,7 @@ func (a *Attempt) Leave(sent bool) {
 // task is gone, or set aside until its due or the end of a change of its timer, or, with the
 // definition replaced, to be queued again: what was prepared is not what is to be
 // sent. mu is held.
-func (a *Attempt) stands() (again *Task, ok bool) {
+func (a *Attempt) stands(now int64) (again *Task, ok bool) {
 	t, sh := a.task, a.memory.shardOf(a.Key.Timer)
 	switch {
 	case a.Over:
@@ -123,13 +127,13 @@ func (a *Attempt) stands() (again *Task, ok bool) {
 		t.move(Frozen)
 		t.touch()
 	case sh.stay != here: // another node will call it
-		t.await(a.memory.now())
+		t.await(now)
 		t.touch()
 	case t.timer.def.Version != a.Timer.Version:
-		t.await(a.memory.now())
+		t.await(now)
 		t.touch()
 		again = t
-	case a.memory.now() < t.Key.Due: // the clock stepped back since Begin: never early
+	case now < t.Key.Due: // the clock stepped back since Begin: never early
 		again = a.memory.waitForDue(sh, t)
 	default:
 		return nil, true
@@ -152,7 +156,7 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 			sh.mu.Unlock()
 			return e
 		}
-		if again, ok := a.stands(); !ok {
+		if again, ok := a.stands(now); !ok {
 			sh.mu.Unlock()
 			if again != nil {
 				m.Enqueue([]*Task{again})
@@ -187,16 +191,18 @@ func (a *Attempt) End(began time.Time, out engine.Outcome) (e Ended) {
 
 // take adds the attempt to its task, and decides what is next. mu is held.
 func (a *Attempt) take(began time.Time, out *engine.Outcome, now int64) (v policy.Next, first bool) {
-	t := a.task
+	t, started := a.task, out.Sent
+	if started.IsZero() {
+		started = began
+	}
+	if look := time.UnixMilli(a.looked); started.Before(look) {
+		started = look // the clock was set back between the look and the first byte
+	}
 	if first = len(t.Attempts) == 0; first {
 		t.Lateness = -1
 		if !out.Sent.IsZero() {
-			t.Lateness = out.Sent.Sub(time.UnixMilli(t.Key.Due))
+			t.Lateness = started.Sub(time.UnixMilli(t.Key.Due))
 		}
-	}
-	started := out.Sent
-	if started.IsZero() {
-		started = began
 	}
 	t.Attempts = append(t.Attempts, engine.Attempt{
 		N: t.LastAttempt() + 1, Started: started.UnixMicro(), Took: out.Took, Code: out.Code,
@@ -312,7 +318,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	if m.Intents != nil && t.row == noRow && lv.def.Delivery == engine.AtMostOnce {
 		t.row = rowStale
 	}
-	a = &Attempt{memory: m, task: t, was: t.Status, Held: t.held, Came: sh.came}
+	a = &Attempt{memory: m, task: t, was: t.Status, looked: now, Held: t.held, Came: sh.came}
 	a.Call = engine.Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key, Attempt: t.LastAttempt() + 1, Redelivered: t.past != noPast, Gate: a}
 	if m.cfg.IsNode {
 		a.Call.Fence = sh.fence

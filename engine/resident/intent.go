@@ -48,7 +48,7 @@ func (a *Attempt) Intend() bool {
 func (a *Attempt) intend() *Intent {
 	m := a.memory
 	sh := m.lock(a.Key.Timer)
-	again, ok := a.stands()
+	again, ok := a.stands(a.memory.now())
 	if ok {
 		a.task.intends = true
 	}
@@ -116,7 +116,7 @@ func (x *Intents) Take(s *engine.Settlement) (taken []*Intent) {
 	for _, c := range list {
 		m, t := x.memory, c.task
 		sh := m.lock(t.Key.Timer)
-		switch again, ok := c.stands(); {
+		switch again, ok := c.stands(c.memory.now()); {
 		case !ok:
 			c.decide(again, false)
 		case t.settle > m.settled.Load():
@@ -145,7 +145,7 @@ func (x *Intents) Stored(taken []*Intent, ok bool) {
 			if t.row == rowCurrent {
 				t.journaled = 0
 			}
-			again, stands := c.stands()
+			again, stands := c.stands(c.memory.now())
 			c.decide(again, stands)
 		}
 		sh.mu.Unlock()

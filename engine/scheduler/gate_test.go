@@ -178,3 +178,27 @@ func TestCrashBeforeTheFirstByte(t *testing.T) {
 		})
 	}
 }
+
+// A clock that is set back between the last look at it and the first byte makes no record
+// of an early call.
+func TestClockSetBackAtTheFirstByte(t *testing.T) {
+	for how, delivery := range map[string]func(*engine.Definition){
+		"at least once": func(*engine.Definition) {},
+		"at most once":  atMostOnce,
+	} {
+		t.Run(how, func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				w.replies("a", reply{write: 300 * time.Millisecond})
+				id := w.make(timer("a", delay(time.Second), delivery))
+				time.Sleep(1100 * time.Millisecond)
+				w.step(-time.Minute)
+				time.Sleep(2 * time.Minute)
+				w.settle()
+				rec := w.records(id)[0]
+				if at := rec.Attempts[0].Started / 1000; at < rec.Key.Due || at > rec.Key.Due+200 || rec.Lateness < 0 {
+					t.Errorf("due %s, called at %s, %v late", stamp(rec.Key.Due), stamp(at), rec.Lateness)
+				}
+			})
+		})
+	}
+}
