@@ -254,3 +254,29 @@ func TestStepForwardWhileATimerIsChanged(t *testing.T) {
 		equal(t, "dues", got, grid(from, w.now(), 4000, from))
 	})
 }
+
+// An instant given while the clock was ahead, and replaced by the right clock before it came,
+// is no gap: verify proves the ledger.
+func TestInstantGivenByAClockThatIsAhead(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		id := w.make(timer("a", delay(time.Hour)))
+		time.Sleep(10 * time.Second)
+		w.step(5 * time.Second)
+		w.before.set(func(op string, arg any) error {
+			if c, is := arg.(*engine.Change); is && op == "Apply" && c.Was == 1 {
+				w.step(-5 * time.Second)
+			}
+			return nil
+		})
+		if err := w.reschedule(id, engine.Schedule{At: w.now() - 1000}); err != nil {
+			t.Fatal(err)
+		}
+		at := w.now() + 1000
+		if err := w.reschedule(id, engine.Schedule{At: at}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		w.settle()
+		equal(t, "dues", dues(w.of("a")), []int64{at})
+	})
+}

@@ -59,8 +59,9 @@ func (ev *evidence) hold(l *engine.Life) (j judged) {
 // holdEra looks for the dues of a generation that have no record.
 func (ev *evidence) holdEra(e *era, j *judged) {
 	if e.plan.OneShot() && e.LastDue <= e.ValidFrom {
-		// The plan does not derive it: it was owed from its creation on.
-		if due := e.LastDue; e.fresh && ev.holds(due) {
+		// The plan does not derive it: it was owed from its creation on. After the clock
+		// was set back, its era may have ended before it.
+		if due := e.LastDue; e.fresh && due <= e.end && ev.holds(due) {
 			ev.expect(e, due, ev.record(due), j)
 		}
 		return
