@@ -100,6 +100,7 @@ func TestTLS(t *testing.T) {
 	w, err := New(cfg)
 	must(t, err)
 	defer w.Close()
+	w.patience = time.Minute
 	if err := w.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Fatalf("with a certificate that nobody vouches for: %v", err)
 	}
