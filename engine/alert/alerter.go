@@ -185,6 +185,7 @@ const (
 	// busyAfter says that others wait for the processors, too.
 	restIdle, restBusy = 3, 19
 	busyAfter          = time.Millisecond
+	passShare          = 99 // times what a pass through the open incidents took, the next one waits
 )
 
 // restAfter is for how long the alerter rests after a look that took so long; late is how late it
@@ -266,6 +267,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		a.last, urgent = a.now()-1, true
 	}
 	if a.renewed.Swap(false) {
+		a.asked = time.Time{} // a new rule may be about a state
 		for _, i := range a.judge.setRules(a.inForce(), a.now()) {
 			a.closed(i)
 		}
@@ -287,7 +289,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		a.judgeStates(states, now)
 	}
 	from := time.Now()
-	if a.nextPass = restBusy*a.passTook - from.Sub(a.passed); a.nextPass > 0 {
+	if a.nextPass = passShare*a.passTook - from.Sub(a.passed); a.nextPass > 0 {
 		return urgent
 	}
 	for _, i := range a.judge.pass(now, a.watch.sawSuccess) {
@@ -312,9 +314,8 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 func (a *Alerter) askStates() (all []State, asked bool) {
 	a.mu.Lock()
 	channels := a.box.failing()
-	asked = time.Since(a.asked) >= askEvery && (a.judge.hasStates() || len(channels) > 0)
-	if asked {
-		a.asked = time.Now()
+	if now := time.Now(); now.Sub(a.asked) >= askEvery {
+		a.asked, asked = now, a.judge.hasStates() || len(channels) > 0
 	}
 	a.mu.Unlock()
 	if asked && a.cfg.States != nil {
