@@ -67,7 +67,7 @@ type Alerter struct {
 
 	// The rest is Run's own: what was taken from the ring and is not judged yet, what is to be
 	// read from history, and whether the tier could not be read last.
-	taken   []event
+	taken   queue[event]
 	gaps    []gap
 	unsure  []engine.TimerID // those whose last task is to be asked for
 	trouble bool
@@ -85,7 +85,7 @@ func New(cfg Config) *Alerter {
 		cfg.Now = time.Now
 	}
 	a := &Alerter{cfg: cfg, open: map[string]*Incident{}, ending: map[string]*Incident{}, seen: ends{seed: maphash.MakeSeed()}}
-	a.ring.wake, a.ring.most, a.ring.briefs.most = make(chan struct{}, 1), ringSize, mostBriefs
+	a.ring.wake, a.ring.events.most, a.ring.briefs.most = make(chan struct{}, 1), ringSize, mostBriefs
 	a.judge = newJudge(func() string { return strings.ToLower(rand.Text()[:16]) })
 	a.box = newOutbox(a)
 	cfg.Objects.Register(object.Kind{Name: RuleKind, Changed: a.rulesChanged, Check: a.checkRule})
@@ -255,7 +255,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 func (a *Alerter) isIdle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open)+len(a.ending) == 0 && len(a.box.failing()) == 0 && a.saved == a.last && !a.judge.hasStates() && len(a.taken)+len(a.gaps)+len(a.unsure) == 0
+	return len(a.open)+len(a.ending) == 0 && len(a.box.failing()) == 0 && a.saved == a.last && !a.judge.hasStates() && a.taken.len+len(a.gaps)+len(a.unsure) == 0
 }
 
 // work judges what waits, and repeats and closes what is to be. It reports whether that is to

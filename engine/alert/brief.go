@@ -23,39 +23,3 @@ const (
 	mostBriefs = 1 << 20
 	pageSize   = 1000
 )
-
-// briefs is a queue of events without names.
-type briefs struct {
-	pages     [][]brief // of pageSize; of the first, the front is gone
-	len, most int
-}
-
-// put reports whether there is room.
-func (q *briefs) put(b brief) bool {
-	if q.len >= q.most {
-		return false
-	}
-	if n := len(q.pages); n == 0 || len(q.pages[n-1]) == cap(q.pages[n-1]) {
-		q.pages = append(q.pages, make([]brief, 0, pageSize))
-	}
-	last := &q.pages[len(q.pages)-1]
-	*last = append(*last, b)
-	q.len++
-	return true
-}
-
-// first returns the first page, which stays; nil: there is none.
-func (q *briefs) first() []brief {
-	if q.len == 0 {
-		return nil
-	}
-	return q.pages[0]
-}
-
-// drop drops the first n, which are of the first page.
-func (q *briefs) drop(n int) {
-	q.len -= n
-	if q.pages[0] = q.pages[0][n:]; len(q.pages[0]) == 0 {
-		q.pages = q.pages[1:]
-	}
-}

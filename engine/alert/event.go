@@ -129,9 +129,8 @@ const ringSize = 1 << 16
 // finds no room there either, the ring knows only when it ended.
 type ring struct {
 	mu     sync.Mutex
-	events []event // at most most
-	most   int
-	briefs briefs
+	events queue[event]
+	briefs queue[brief]
 	gap    gap
 	lost   *metrics.Counter // how many found the ring full, of all time
 	wake   chan struct{}    // holds one
@@ -140,9 +139,7 @@ type ring struct {
 // put keeps the order: while something waits behind the ring, all that comes does.
 func (r *ring) put(ev event) {
 	r.mu.Lock()
-	if len(r.events) < r.most && r.briefs.len == 0 {
-		r.events = append(r.events, ev)
-	} else {
+	if r.briefs.len > 0 || !r.events.put(ev) {
 		r.lost.Inc()
 		if b := briefOf(&ev); !r.briefs.put(b) {
 			r.gap.add(b)
@@ -155,9 +152,7 @@ func (r *ring) put(ev event) {
 // offer is put for what need not be seen: it is dropped while the ring is half full.
 func (r *ring) offer(ev event) {
 	r.mu.Lock()
-	if len(r.events) < r.most/2 && r.briefs.len == 0 {
-		r.events = append(r.events, ev)
-	} else {
+	if r.briefs.len > 0 || r.events.len >= r.events.most/2 || !r.events.put(ev) {
 		r.lost.Inc()
 	}
 	r.mu.Unlock()
@@ -172,10 +167,10 @@ func (r *ring) poke() {
 }
 
 // take returns the events that wait.
-func (r *ring) take() (events []event) {
+func (r *ring) take() (events queue[event]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	events, r.events = r.events, nil
+	events, r.events = r.events, queue[event]{most: r.events.most}
 	return events
 }
 
@@ -187,15 +182,15 @@ func (r *ring) takeGap() (g gap) {
 	return g
 }
 
-// first returns the first of those that wait behind the ring, if the ring is empty; drop ends
-// their wait.
-func (r *ring) first() []brief {
+// first returns the first of those that wait behind the ring, n at most, if the ring is empty; drop
+// ends their wait.
+func (r *ring) first(n int) []brief {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.events) > 0 {
+	if r.events.len > 0 {
 		return nil
 	}
-	return r.briefs.first()
+	return r.briefs.first(n)
 }
 
 func (r *ring) drop(n int) {
@@ -204,11 +199,13 @@ func (r *ring) drop(n int) {
 	r.briefs.drop(n)
 }
 
-// expire drops the events that ended before an instant (Unix ms).
+// expire drops the first events, as far as they ended before an instant (Unix ms).
 func (r *ring) expire(before int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = slices.DeleteFunc(r.events, func(ev event) bool { return ev.Ended < before })
+	for r.events.len > 0 && r.events.first(1)[0].Ended < before {
+		r.events.drop(1)
+	}
 }
 
 // watch is the timers and apps with an open incident, or a streak, whose successes matter.

@@ -3,7 +3,6 @@ package alert
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"xtimer/engine"
@@ -95,7 +94,20 @@ func (r *ruleAt) inBounds(ev *event) bool {
 	return ev.Status == firstAttempt && ev.late() <= r.Late
 }
 
-// group is what a rule counts together: the tasks of a timer, a target, an app, or all.
+// groupKey names what a rule counts together: the tasks of a timer, a target, an app, or all; or a
+// state, by its word.
+type groupKey struct {
+	ruleApp, rule, kind string // kind: the rule's By
+	app, by             string
+	timer               engine.TimerID
+	word                string
+}
+
+func (r *ruleAt) key(app, by string, timer engine.TimerID) groupKey {
+	return groupKey{ruleApp: r.app, rule: r.name, kind: r.By, app: app, by: by, timer: timer}
+}
+
+// group is what a rule has counted together.
 type group struct {
 	rule   *ruleAt
 	app    string
@@ -113,21 +125,21 @@ type group struct {
 // judge decides what events mean. It reads no clock and no store.
 type judge struct {
 	rules  map[string][]*ruleAt // by app
-	groups map[string]*group    // by rule and value
+	groups map[groupKey]*group
 	of     map[engine.TimerID][]*group
 	newID  func() string
 
-	streaks map[string]int      // of groups that are not in memory yet, as history has them
+	streaks map[groupKey]int    // of groups that are not in memory yet, as history has them
 	breaks  map[engine.Key]bool // failures before which their timers have succeeded since the one before
 	// Of groups of which a former process had an incident: the last end (Unix ms) that was
 	// counted in it, or at which it was closed. Again: failures are read from history that this
 	// process may have counted.
-	judged map[string]int64
+	judged map[groupKey]int64
 	again  bool
 }
 
 func newJudge(newID func() string) *judge {
-	return &judge{rules: map[string][]*ruleAt{}, groups: map[string]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[string]int{}, breaks: map[engine.Key]bool{}, judged: map[string]int64{}}
+	return &judge{rules: map[string][]*ruleAt{}, groups: map[groupKey]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[groupKey]int{}, breaks: map[engine.Key]bool{}, judged: map[groupKey]int64{}}
 }
 
 // mostGroups bounds what is counted apart; beyond it, what is new is counted by app.
@@ -151,14 +163,14 @@ func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	return j.groupOf(r, app, by, timer)
 }
 
-func (g *group) key() string { return groupKey(g.rule, g.app, g.by, g.timer) }
-
-func groupKey(r *ruleAt, app, by string, timer engine.TimerID) string {
-	return strings.Join([]string{r.app, r.name, r.By, app, by, timer.String()}, "\x00")
-}
+func (g *group) key() groupKey { return g.rule.key(g.app, g.by, g.timer) }
 
 func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group {
-	if j.groups[groupKey(r, app, by, timer)] == nil && len(j.groups) >= mostGroups && (timer != 0 || r.By == "target" && by != app) {
+	key := r.key(app, by, timer)
+	if g := j.groups[key]; g != nil {
+		return g
+	}
+	if len(j.groups) >= mostGroups && (timer != 0 || r.By == "target" && by != app) {
 		if r.Streak > 0 {
 			return &group{rule: r, app: app, by: by, timer: timer} // a streak is of one timer
 		}
@@ -169,7 +181,7 @@ func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group 
 
 // ownGroup is the group of these alone, however many there are.
 func (j *judge) ownGroup(r *ruleAt, app, by string, timer engine.TimerID) *group {
-	key := groupKey(r, app, by, timer)
+	key := r.key(app, by, timer)
 	g := j.groups[key]
 	if g == nil {
 		g = &group{rule: r, app: app, by: by, timer: timer, streak: j.streaks[key]}

@@ -73,7 +73,7 @@ func (a *Alerter) forgetAll() {
 	a.judge = newJudge(a.judge.newID)
 	a.watch.replace(nil, nil)
 	a.lead.states = nil
-	a.taken, a.gaps, a.unsure, a.unsaved = nil, nil, nil, nil
+	a.taken, a.gaps, a.unsure, a.unsaved = queue[event]{}, nil, nil, nil
 }
 
 // follow judges the failures of all nodes that are in history since it looked last, and the

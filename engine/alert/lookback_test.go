@@ -45,7 +45,7 @@ func (w *world) counted(want int64) {
 func TestOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory.NewCold())
-		w.ring.most = 500
+		w.ring.events.most = 500
 		w.channel(18)
 		w.rule("r", func(r *Rule) { r.By, r.Match.Label = "app", "team=a" })
 		w.rule("other", func(r *Rule) { r.By, r.Match.NamePrefix = "app", "x" })
@@ -72,7 +72,7 @@ func TestOverflow(t *testing.T) {
 func TestGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory.NewCold())
-		w.ring.most, w.ring.briefs.most = 500, 1000
+		w.ring.events.most, w.ring.briefs.most = 500, 1000
 		w.channel(18)
 		w.rule("r", func(r *Rule) { r.By = "app" })
 		records := w.fails(1, 4500, 25*time.Hour)

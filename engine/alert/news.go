@@ -17,18 +17,17 @@ const judgedAtOnce = 250
 // it came. What cannot be judged because a definition cannot be read waits until it can be.
 func (a *Alerter) judgeWaiting(ctx context.Context) {
 	for began := time.Now(); time.Since(began) < mostTurn; {
-		if len(a.taken) == 0 {
+		if a.taken.len == 0 {
 			a.taken = a.ring.take()
 		}
-		if page := a.taken[:min(judgedAtOnce, len(a.taken))]; len(page) > 0 {
+		if page := a.taken.first(judgedAtOnce); len(page) > 0 {
 			if !a.judgeEvents(ctx, page) {
 				return
 			}
-			a.taken = a.taken[len(page):]
+			a.taken.drop(len(page))
 			continue
 		}
-		page := a.ring.first()
-		page = page[:min(judgedAtOnce, len(page))]
+		page := a.ring.first(judgedAtOnce)
 		if len(page) == 0 || !a.judgePage(ctx, page, nil) {
 			return
 		}

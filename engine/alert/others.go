@@ -65,9 +65,8 @@ func (a *Alerter) Report(message []byte) ([]byte, error) {
 			watched[id] = true
 		}
 		a.watch.replace(watched, nil)
-		events := a.ring.take()
-		for i := range events {
-			ev := &events[i]
+		for events := a.ring.take(); events.len > 0; events.drop(1) {
+			ev := &events.first(1)[0]
 			r.Firsts = append(r.Firsts, first{Timer: ev.Key.Timer, Due: ev.Key.Due, App: ev.App, Name: ev.Name, At: ev.Ended, Late: ev.N})
 		}
 	}

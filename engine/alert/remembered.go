@@ -41,7 +41,7 @@ func (j *judge) remember(ev *event, t *engine.Timer) {
 func (j *judge) stored(i *Incident) {
 	for _, r := range j.rules[i.RuleApp] {
 		if r.name == i.Rule {
-			key := groupKey(r, i.App, i.By, i.Timer)
+			key := r.key(i.App, i.By, i.Timer)
 			j.judged[key] = max(j.judged[key], i.Last, i.Closed)
 		}
 	}
@@ -63,7 +63,7 @@ func (j *judge) newStreaks(ev *event, t *engine.Timer) (rules []*ruleAt) {
 	return rules
 }
 
-func streakKey(r *ruleAt, ev *event) string { return groupKey(r, ev.App, ev.by(), ev.Key.Timer) }
+func streakKey(r *ruleAt, ev *event) groupKey { return r.key(ev.App, ev.by(), ev.Key.Timer) }
 
 // mostOfStreak is how many records of a timer are looked at for its streak.
 const mostOfStreak = 2000

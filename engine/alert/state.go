@@ -1,7 +1,5 @@
 package alert
 
-import "strings"
-
 // State is something that is so now: a state that a rule may be about.
 type State struct {
 	Word string
@@ -11,7 +9,8 @@ type State struct {
 }
 
 func (j *judge) stateGroup(r *ruleAt, word, app, of string) *group {
-	key := strings.Join([]string{r.app, r.name, r.By, app, of, "state", word}, "\x00")
+	key := r.key(app, of, 0)
+	key.word = word
 	g := j.groups[key]
 	if g == nil {
 		g = &group{rule: r, app: app, by: of, word: word}
