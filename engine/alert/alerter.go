@@ -182,21 +182,43 @@ const (
 	saveShare   = 9 // times what a save took, the next one waits
 	mostRest    = 5 * time.Second
 	// For how many times what a look took the alerter rests: a wake-up that was late by
-	// busyAfter says that others wait for the processors, too.
-	restIdle, restBusy = 3, 19
-	busyAfter          = time.Millisecond
-	passShare          = 99 // times what a pass through the open incidents took, the next one waits
+	// busyAfter says that others wait for the processors, too; and what a look leaves waiting is
+	// a burst, which may be over in burstTime.
+	restIdle, restBusy, restBurst = 3, 19, 99
+	busyAfter                     = time.Millisecond
+	burstTime                     = 10 * time.Second
+	passShare                     = 99 // times what a pass through the open incidents took, the next one waits
 )
 
 // restAfter is for how long the alerter rests after a look that took so long; late is how late it
-// woke after its last rest. So it takes a quarter of a processor at most, a twentieth while others
-// wait for one, and what comes meanwhile is seen after mostRest at the latest.
-func restAfter(took, late time.Duration) time.Duration {
+// woke after its last rest, and waited for how long the first failure has that still waits (0: none
+// does). So it takes a quarter of a processor at most, a twentieth while others wait for one, a
+// hundredth for the first 10 s of a burst, and what comes meanwhile is seen after mostRest at the
+// latest.
+func restAfter(took, late, waited time.Duration) time.Duration {
 	share := time.Duration(restIdle)
-	if late > busyAfter {
+	switch {
+	case waited > 0 && waited < burstTime:
+		share = restBurst
+	case late > busyAfter:
 		share = restBusy
 	}
 	return min(share*took, mostRest)
+}
+
+// waited is for how long the first failure has that waits, 1 ns at least; 0: none waits.
+func (a *Alerter) waited() time.Duration {
+	at, waits := a.ring.oldest()
+	if ev := a.taken.first(1); len(ev) > 0 {
+		at, waits = ev[0].Ended, true
+	}
+	if !waits {
+		return 0
+	}
+	if age := a.now() - at; age >= 0 {
+		return max(time.Duration(age)*time.Millisecond, 1)
+	}
+	return burstTime // the clock was set back since
 }
 
 // Run judges what the ring has, until ctx ends. It begins with what ended since the cursor.
@@ -235,7 +257,7 @@ func (a *Alerter) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		urgent := a.work(ctx)
-		rest := restAfter(time.Since(began), late)
+		rest := restAfter(time.Since(began), late, a.waited())
 		if from := time.Now(); from.Sub(saved) >= max(saveEvery, saveShare*took) {
 			stored = a.save(ctx)
 			saved = time.Now()

@@ -193,6 +193,19 @@ func (r *ring) first(n int) []brief {
 	return r.briefs.first(n)
 }
 
+// oldest is when (Unix ms) the first of those ended that wait.
+func (r *ring) oldest() (at int64, waits bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ev := r.events.first(1); len(ev) > 0 {
+		return ev[0].Ended, true
+	}
+	if b := r.briefs.first(1); len(b) > 0 {
+		return b[0].Ended, true
+	}
+	return 0, false
+}
+
 func (r *ring) drop(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
