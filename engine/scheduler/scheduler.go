@@ -169,7 +169,7 @@ func New(cfg Config) *Scheduler {
 		cfg.Journal = j
 	}
 	e := &Scheduler{cfg: cfg, log: cfg.Log, process: process.NewState(), journal: cfg.Journal, tiers: &inspect.Tiers{}, metrics: newCounters(cfg.Metrics)}
-	e.backpressure.outcomes, e.backpressure.bytes, e.backpressure.age = maxUnsettled, maxUnsettledBytes, cfg.Window
+	e.backpressure.outcomes, e.backpressure.crowd, e.backpressure.bytes, e.backpressure.age = maxUnsettled, maxCrowd, maxUnsettledBytes, cfg.Window
 	e.settler.e, e.settler.turn, e.migrator.e, e.migrator.more, e.migrator.gaps.lost = e, make(chan struct{}, 1), e, make(chan struct{}, 1), map[int64]engine.Set{}
 	e.backlog.later = map[<-chan struct{}]laterRows{}
 	e.pieces.rows = mostRows

@@ -16,7 +16,7 @@ import (
 // journal, from the end of their task to the settle that stores them. While the
 // tier is away they gather, and there are bounds:
 //
-//	outcomes   1,000,000, each about 600 B of memory
+//	outcomes   1,000,000, each about 600 B of memory; 20,000 while memory is full
 //	bytes      256 MiB of them as they are stored: those with long answers
 //	age        as long as the window of the warm tier, an hour
 //
@@ -29,6 +29,7 @@ import (
 // the age.
 type backpressure struct {
 	outcomes int
+	crowd    int // likewise, while memory is full
 	bytes    int64
 	age      time.Duration
 	isFull   atomic.Bool
@@ -38,6 +39,7 @@ type backpressure struct {
 
 const (
 	maxUnsettled      = 1_000_000
+	maxCrowd          = 20_000
 	maxUnsettledBytes = 256 << 20
 )
 
@@ -50,7 +52,7 @@ var ErrBacklog = &engine.Fault{
 // waiting is memory.Unsettled where it may come near a bound: each outcome has a
 // record in the journal, and what is larger than 64 KiB is rare.
 func (e *Scheduler) waiting() (n int, bytes int64) {
-	if b := &e.backpressure; e.journal.Len() <= min(int64(b.outcomes), b.bytes>>16) {
+	if b := &e.backpressure; e.journal.Len() <= min(int64(b.crowd), int64(b.outcomes), b.bytes>>16) {
 		return 0, 0
 	}
 	return e.memory.Unsettled()
@@ -82,7 +84,7 @@ func (e *Scheduler) watchJournal(ctx context.Context) error {
 		unsynced, age := e.journal.Unsynced()
 		n, bytes := e.waiting()
 		waits := e.tiers.SettlesFail()
-		full := n > b.outcomes || bytes > b.bytes || waits > b.age
+		full := n > b.outcomes || bytes > b.bytes || waits > b.age || n > b.crowd && e.cfg.MemoryFull(0)
 		if b.isFull.Swap(full) != full {
 			e.log.Warn("what waits for the cold tier is at its bound", "wait", full, "unsettled", n, "bytes", bytes, "for", waits)
 			e.migrator.wake()

@@ -27,13 +27,16 @@ func TestBacklogIsBounded(t *testing.T) {
 	}{
 		{"outcomes", 50, 1 << 40, 30 * time.Second, [2]int{49, 53}},
 		{"bytes", 1 << 40, 50 << 10, 30 * time.Second, [2]int{40, 53}}, // answers of 1 KiB
+		{"memory", 1 << 40, 1 << 40, 30 * time.Second, [2]int{49, 53}}, // 50 outcomes while it is full
 		{"age", 1 << 40, 1 << 40, 150 * time.Second, [2]int{238, 244}}, // the window
 	} {
 		for _, crash := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.bound, ", crash ", crash), func(t *testing.T) {
 				bubble(t, func(t *testing.T, w *world) {
 					w.config.Window = 2 * time.Minute
-					w.tune = func(e *scheduler.Scheduler) { e.BoundUnsettled(c.outcomes, c.bytes) }
+					w.tune = func(e *scheduler.Scheduler) { e.BoundUnsettled(c.outcomes, c.bytes); e.BoundCrowd(50) }
+					var full atomic.Bool
+					w.config.MemoryFull = func(int64) bool { return full.Load() }
 					away := w.outage("Settle") // it can be read
 					w.start()
 					w.behave("a", func(*call) reply { return reply{body: strings.Repeat("x", 1024)} })
@@ -41,6 +44,7 @@ func TestBacklogIsBounded(t *testing.T) {
 					id := w.make(timer("a", every(each*time.Millisecond), misfire(engine.MisfireAll, 24*time.Hour)))
 					time.Sleep(3*time.Second + 500*time.Millisecond)
 					away.Store(true)
+					full.Store(c.bound == "memory")
 					before := len(w.of("a"))
 					time.Sleep(c.reaches)
 					n := len(w.of("a")) - before
@@ -65,6 +69,7 @@ func TestBacklogIsBounded(t *testing.T) {
 					if w.open() > open {
 						t.Errorf("%d tasks wait in memory, %d more than at the bound", w.open(), w.open()-open)
 					}
+					full.Store(false)
 					if crash {
 						w.kill()
 						away.Store(false)
