@@ -94,34 +94,6 @@ func (r *ruleAt) inBounds(ev *event) bool {
 	return ev.Status == firstAttempt && ev.late() <= r.Late
 }
 
-// groupKey names what a rule counts together: the tasks of a timer, a target, an app, or all; or a
-// state, by its word.
-type groupKey struct {
-	ruleApp, rule, kind string // kind: the rule's By
-	app, by             string
-	timer               engine.TimerID
-	word                string
-}
-
-func (r *ruleAt) key(app, by string, timer engine.TimerID) groupKey {
-	return groupKey{ruleApp: r.app, rule: r.name, kind: r.By, app: app, by: by, timer: timer}
-}
-
-// group is what a rule has counted together.
-type group struct {
-	rule   *ruleAt
-	app    string
-	by     string
-	timer  engine.TimerID
-	recent []int64 // when the failures within Rule.Within ended
-	streak int
-	last   engine.Key // the last failure
-	open   *Incident
-	// Of a state: its word, since when (Unix ms) it is so, and when it was seen last.
-	word        string
-	since, seen int64
-}
-
 // judge decides what events mean. It reads no clock and no store.
 type judge struct {
 	rules  map[string][]*ruleAt // by app
@@ -162,8 +134,6 @@ func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	}
 	return j.groupOf(r, app, by, timer)
 }
-
-func (g *group) key() groupKey { return g.rule.key(g.app, g.by, g.timer) }
 
 func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group {
 	key := r.key(app, by, timer)

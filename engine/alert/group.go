@@ -1,0 +1,33 @@
+package alert
+
+import "xtimer/engine"
+
+// groupKey names what a rule counts together: the tasks of a timer, a target, an app, or all; or a
+// state, by its word.
+type groupKey struct {
+	ruleApp, rule, kind string // kind: the rule's By
+	app, by             string
+	timer               engine.TimerID
+	word                string
+}
+
+func (r *ruleAt) key(app, by string, timer engine.TimerID) groupKey {
+	return groupKey{ruleApp: r.app, rule: r.name, kind: r.By, app: app, by: by, timer: timer}
+}
+
+// group is what a rule has counted together.
+type group struct {
+	rule   *ruleAt
+	app    string
+	by     string
+	timer  engine.TimerID
+	recent []int64 // when the failures within Rule.Within ended
+	streak int
+	last   engine.Key // the last failure
+	open   *Incident
+	// Of a state: its word, since when (Unix ms) it is so, and when it was seen last.
+	word        string
+	since, seen int64
+}
+
+func (g *group) key() groupKey { return g.rule.key(g.app, g.by, g.timer) }
