@@ -30,8 +30,8 @@ var mutations = []mutation{
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
-		{"engine/resident/attempt.go", `case now < t.Key.Due:`, `case now < t.Key.Due-3:`},
-		{"engine/resident/attempt.go", `case a.memory.now() < t.Key.Due:`, `case a.memory.now() < t.Key.Due-3:`},
+		{"engine/resident/attempt.go", "case now < t.Key.Due:\n", "case now < t.Key.Due-3:\n"},
+		{"engine/resident/attempt.go", `case now < t.Key.Due: //`, `case now < t.Key.Due-3: //`},
 	}},
 	{"a result is noted before the call", []replacement{
 		{"engine/scheduler/executor.go", "	out := e.call(&a.Call)\n", "	e.end(a, began, engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: e.cfg.Now()})\n	a.Gate = nil\n	out := e.call(&a.Call)\n"},
@@ -151,7 +151,7 @@ var mutations = []mutation{
 		{"engine/resident/bodies.go", "if n := int64(h.Omitted); b.kept+n <= b.limit/2 && n <= b.free() {", "if n := int64(h.Omitted); n > 0 {"},
 	}},
 	{looksOnce, []replacement{
-		{"engine/resident/attempt.go", "	again, ok := a.stands()\n", "	again, ok := (*Task)(nil), true\n"},
+		{"engine/resident/attempt.go", "	again, ok := a.stands(now)\n", "	again, ok := (*Task)(nil), true\n"},
 	}},
 	{"later attempts after a start are not marked", []replacement{
 		{"engine/resident/attempt.go", "	if t.past == wasUnended {\n		t.past = mayRepeat\n	}\n", "	t.past = noPast\n"},
