@@ -83,13 +83,10 @@ func BodyLimit() int64 {
 	return min(max((debug.SetMemoryLimit(-1)-int64(len(ballast)))/4, minBodies), maxBodies)
 }
 
-// TuneMemory is the one place where the garbage collector and malloc are set. GOGC and
+// TuneMemory is the one place where the garbage collector is set. GOGC and
 // GOMEMLIMIT in the environment win.
 func TuneMemory() {
 	limit := MemoryLimit()
-	if limit < minBallasted {
-		fewArenas()
-	}
 	own := os.Getenv("GOMEMLIMIT") == ""
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
