@@ -181,20 +181,20 @@ const (
 	mostTurn    = 2 * time.Millisecond
 	saveShare   = 9 // times what a save took, the next one waits
 	mostRest    = 5 * time.Second
-	// For how many times what a look took the alerter rests: a wake-up that was late by
-	// busyAfter says that others wait for the processors, too; and what a look leaves waiting is
-	// a burst, which may be over in burstTime.
+	// For how many times what a look took the alerter rests. A wake-up that was late by
+	// busyAfter says that others wait for the processors, too. Failures that a look leaves
+	// waiting are a burst, and most bursts are over after burstTime.
 	restIdle, restBusy, restBurst = 3, 19, 99
 	busyAfter                     = time.Millisecond
 	burstTime                     = 10 * time.Second
 	passShare                     = 99 // times what a pass through the open incidents took, the next one waits
 )
 
-// restAfter is for how long the alerter rests after a look that took so long; late is how late it
-// woke after its last rest, and waited for how long the first failure has that still waits (0: none
-// does). So it takes a quarter of a processor at most, a twentieth while others wait for one, a
-// hundredth for the first 10 s of a burst, and what comes meanwhile is seen after mostRest at the
-// latest.
+// restAfter is how long the alerter rests after a look that took so long. Late is how late the
+// alerter woke after its last rest; waited is how long the oldest failure has waited (0: none waits).
+// So the alerter takes a quarter of a processor at most, a twentieth while others wait for one, and
+// a hundredth in the first 10 s of a burst. A failure that comes meanwhile is seen after mostRest at
+// the latest.
 func restAfter(took, late, waited time.Duration) time.Duration {
 	share := time.Duration(restIdle)
 	switch {
@@ -206,7 +206,7 @@ func restAfter(took, late, waited time.Duration) time.Duration {
 	return min(share*took, mostRest)
 }
 
-// waited is for how long the first failure has that waits, 1 ns at least; 0: none waits.
+// waited is how long the oldest failure has waited, 1 ns at least; 0: none waits.
 func (a *Alerter) waited() time.Duration {
 	at, waits := a.ring.oldest()
 	if ev := a.taken.first(1); len(ev) > 0 {

@@ -9,16 +9,22 @@ import (
 	"xtimer/tier/memory"
 )
 
+// slowLoads is a world whose rule reads the definitions of each page of failures, which takes so long.
+func slowLoads(t *testing.T, loads time.Duration) *world {
+	w := newWorld(t, memory.NewCold())
+	w.loads = loads
+	w.channel(60)
+	w.rule("r", func(r *Rule) { r.By, r.Match.Label = "rule", "team=a" })
+	return w
+}
+
 // However many failures wait, the alerter judges them in turns of 2 ms, between which it rests
 // for three times as long as a turn took: it takes a quarter of a processor, and no more time than
 // that.
 func TestTheAlerterWorksInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pages = 40
-		w := newWorld(t, memory.NewCold())
-		w.loads = time.Millisecond // of a page: the rule needs the labels
-		w.channel(60)
-		w.rule("r", func(r *Rule) { r.By, r.Match.Label = "rule", "team=a" })
+		w := slowLoads(t, time.Millisecond)
 		for i := range pages * judgedAtOnce {
 			w.ends(engine.TimerID(i+1), engine.Dead)
 		}
@@ -54,10 +60,7 @@ func TestTheAlerterWorksInTurns(t *testing.T) {
 func TestABurstWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pages = 400
-		w := newWorld(t, memory.NewCold())
-		w.loads = time.Millisecond // of a page: the rule needs the labels
-		w.channel(60)
-		w.rule("r", func(r *Rule) { r.By, r.Match.Label = "rule", "team=a" })
+		w := slowLoads(t, time.Millisecond)
 		w.run()
 		for i := range pages * judgedAtOnce {
 			w.ends(engine.TimerID(i+1), engine.Dead)

@@ -10,7 +10,7 @@ func (e *Scheduler) BoundUnsettled(outcomes int, bytes int64) {
 	e.backpressure.outcomes, e.backpressure.bytes = outcomes, bytes
 }
 
-// BoundCrowd sets how many outcomes may wait for it while memory is full, before Run.
+// BoundCrowd sets how many outcomes may wait for the cold tier while memory is full, before Run.
 func (e *Scheduler) BoundCrowd(n int) { e.backpressure.crowd = n }
 
 // Resident is how many unfinished tasks are in memory.
