@@ -29,6 +29,7 @@ const (
 	// the next look longer. With 10,000 one-shots a second for a mute target one look of
 	// 350 ms, on a busy machine, was followed by 8 s without a settle, and 85,000 tasks
 	// took 110 MB more. What is settled does not count: 200,000 waited for their row.
+	// Many results end the rest as well.
 	settleShare = 25
 	// markEvery is the longest that a moving watermark goes unwritten.
 	markEvery = 10 * time.Second
@@ -68,7 +69,7 @@ func (h *settler) run(ctx context.Context) error {
 		if process.Sleep(ctx, time.Until(next)); ctx.Err() != nil {
 			return nil
 		}
-		if time.Until(rested) > 0 && h.e.memory.Lanes.Leaving.Load() == 0 {
+		if time.Until(rested) > 0 && h.mayRest() {
 			next = next.Add(settleEvery)
 			continue
 		}
@@ -92,6 +93,22 @@ func (h *settler) run(ctx context.Context) error {
 			next, rested = time.Now().Add(time.Second), last
 		}
 	}
+}
+
+// mayRest tells that the next settle may come later than after settleEvery: no task waits for
+// its row to leave memory, and not half as many results wait as hold up calls while memory is
+// full.
+func (h *settler) mayRest() bool {
+	e := h.e
+	if e.memory.Lanes.Leaving.Load() > 0 {
+		return false
+	}
+	few := e.backpressure.crowd / 2
+	if e.journal.Len() <= int64(few) {
+		return true
+	}
+	results, _ := e.memory.Unsettled()
+	return results <= few
 }
 
 // endFenced ends the process, whose shards are another's by what a settle has found.

@@ -95,6 +95,31 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
+// A settle that would rest, for it has looked at many tasks that wait, does not while half as
+// many results wait as make calls wait when memory is full.
+func TestResultsEndTheRest(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.tune = func(e *scheduler.Scheduler) { e.BoundCrowd(50) }
+		away := w.outage("Settle")
+		w.start()
+		w.make(timer("a", every(100*time.Millisecond)))
+		time.Sleep(10 * time.Second)
+		if !w.MayRest() {
+			t.Error("no rest, while results are settled")
+		}
+		away.Store(true)
+		time.Sleep(5 * time.Second)
+		if w.MayRest() {
+			t.Errorf("a rest, while %v results wait", w.metric("xtimer_settle_backlog"))
+		}
+		away.Store(false)
+		time.Sleep(5 * time.Second)
+		if !w.MayRest() {
+			t.Error("no rest after all is settled")
+		}
+	})
+}
+
 // Without the cold tier altogether calls end at the end of what is loaded, a window
 // ahead, and with them what waits for it: however long it is away.
 func TestColdTierAwayForHours(t *testing.T) {
