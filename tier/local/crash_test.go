@@ -143,7 +143,7 @@ func diskError(t *testing.T, n int32, sticky bool, fault error) (reached bool) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute): // each of the 30 may wait for StallAfter, and a core for longer
 		t.Fatalf("operation %d, %v, sticky %v: it hangs", n, fault, sticky)
 	}
 	dead.Store(true)

@@ -115,6 +115,7 @@ type group struct {
 	names  map[string]engine.TimerID        // by nameKey; 0: free
 	once   map[string]*policy.Use           // by onceKey
 	owed   map[engine.Key]*engine.Owed      // nil: paid
+	owing  map[engine.TimerID]int           // how many of those are not paid
 	bounds map[engine.TimerID]*bound        // nil: none
 	ended  map[engine.TimerID]bool          // archived, their rows as they were
 	ranks  map[engine.Key]engine.Rank       // of the records that ranks matter for
@@ -129,6 +130,7 @@ func newGroup(s *Store) *group {
 		names:  map[string]engine.TimerID{},
 		once:   map[string]*policy.Use{},
 		owed:   map[engine.Key]*engine.Owed{},
+		owing:  map[engine.TimerID]int{},
 		bounds: map[engine.TimerID]*bound{},
 		ended:  map[engine.TimerID]bool{},
 		ranks:  map[engine.Key]engine.Rank{},
@@ -146,14 +148,22 @@ func (g *group) reset() {
 	if g.buf = g.buf[:0]; cap(g.buf) > 4<<20 {
 		g.buf = nil
 	}
-	clear(g.timers)
-	clear(g.names)
-	clear(g.once)
-	clear(g.owed)
-	clear(g.bounds)
-	clear(g.ended)
-	clear(g.ranks)
-	clear(g.objects)
+	g.timers, g.names, g.once = emptied(g.timers), emptied(g.names), emptied(g.once)
+	g.owed, g.owing = emptied(g.owed), emptied(g.owing)
+	g.bounds, g.ended, g.ranks = emptied(g.bounds), emptied(g.ended), emptied(g.ranks)
+	g.objects = emptied(g.objects)
+}
+
+// keptEntries is the most that a map may have had to be kept for the next group: to clear a
+// map takes as long as its room is large.
+const keptEntries = 1 << 13
+
+func emptied[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) > keptEntries {
+		return map[K]V{}
+	}
+	clear(m)
+	return m
 }
 
 func (g *group) empty() bool {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"xtimer/engine"
 )
 
@@ -39,7 +41,7 @@ func (g *group) fetchOne(k engine.Key) error {
 			return err
 		}
 	}
-	g.owed[k] = &o
+	g.overlay(k, &o)
 	return nil
 }
 
@@ -71,7 +73,7 @@ func (g *group) pay(keys []engine.Key) {
 		g.delete(owedKey(nil, k))
 		g.deleteOwedIndex(o)
 		g.st.stats.count(o.Key.Due, o.To, -1)
-		g.owed[k] = nil
+		g.overlay(k, nil)
 	}
 }
 
@@ -87,7 +89,7 @@ func (g *group) owe(rows []engine.Owed) {
 		g.put(owedAtKey(nil, &o), none)
 		g.put(laneKey(nil, o.Lane, o.Place()), none)
 		g.st.stats.count(o.Key.Due, o.To, 1)
-		g.owed[o.Key] = &o
+		g.overlay(o.Key, &o)
 	}
 }
 
@@ -96,31 +98,40 @@ func (g *group) deleteOwedIndex(o *engine.Owed) {
 	g.delete(laneKey(nil, o.Lane, o.Place()))
 }
 
-// owes reports whether any row of the timer is owed.
+// owes reports whether any row of the timer is owed. A read without a limit would go on to the
+// next row that there is, over all that were deleted and that no compaction has merged yet:
+// while millions of one-shots catch up, each archived one would step over thousands.
 func (g *group) owes(id engine.TimerID) (bool, error) {
-	if g.st.stats.owedRows == 0 {
-		return false, nil
-	}
-	for k, o := range g.owed {
-		if k.Timer == id && o != nil {
-			return true, nil
-		}
+	if g.owing[id] > 0 || g.st.stats.owedRows == 0 {
+		return g.owing[id] > 0, nil
 	}
 	it, err := g.iter(kindOwed)
 	if err != nil {
 		return false, err
 	}
 	g.probe = appendID(append(g.probe[:0], kindOwed), id)
-	for ok := it.SeekGE(g.probe); ok && bytes.HasPrefix(it.Key(), g.probe); ok = it.Next() {
+	end := after(g.probe)
+	at := it.SeekGEWithLimit(g.probe, end)
+	for ; at == pebble.IterValid && bytes.HasPrefix(it.Key(), g.probe); at = it.NextWithLimit(end) {
 		k := it.Key()
 		if len(k) != owedKeyLen {
 			return false, damaged(k, errKey)
 		}
-		if o, seen := g.owed[readOwedKey(k)]; !seen || o != nil {
+		if _, seen := g.owed[readOwedKey(k)]; !seen { // else the overlay says that it goes
 			return true, nil
 		}
 	}
 	return false, it.Error()
+}
+
+// overlay puts what becomes of a row into the overlay; nil: it goes.
+func (g *group) overlay(k engine.Key, o *engine.Owed) {
+	if g.owed[k] != nil {
+		g.owing[k.Timer]--
+	}
+	if g.owed[k] = o; o != nil {
+		g.owing[k.Timer]++
+	}
 }
 
 // Owed pages through the owed rows with NotBefore in (from, to].

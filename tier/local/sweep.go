@@ -18,6 +18,7 @@ type sweep struct {
 	// of former versions to go on after: what is owed stays at their front, and need
 	// not be looked at in every call. nil: from the front.
 	ended, finished, former []byte
+	once                    []byte // likewise, of expired Idempotency-Keys: those deleted lie at the front
 	buckets                 []byte // likewise, of all buckets
 	// capped is the now of the call that last dropped history for its size.
 	capped int64
@@ -211,7 +212,7 @@ func (g *group) removeVersions(id engine.TimerID) (size int, whole bool, err err
 
 // forgetOnce removes expired Idempotency-Keys.
 func (s *Store) forgetOnce(ctx context.Context, now int64) (more bool, err error) {
-	ks, more, err := s.keys([]byte{kindOnceAt}, appendTime([]byte{kindOnceAt}, now+1), sweepPiece)
+	ks, more, err := s.walk(&s.sweep.once, kindOnceAt, now+1)
 	if err != nil || len(ks) == 0 {
 		return false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"xtimer/engine"
@@ -78,4 +79,69 @@ func TestSweepByBytes(t *testing.T) {
 	if _, bytes := count(); bytes != len(body) || rounds < 2 {
 		t.Errorf("%d bytes of versions are left after %d commits", bytes, rounds)
 	}
+}
+
+// TestDeletedRowsAreNotSteppedOver: a look for the rows of a timer, or for its definition, that
+// are not there costs the same whatever was deleted behind them, before any compaction.
+func TestDeletedRowsAreNotSteppedOver(t *testing.T) {
+	s := New(Config{Dir: "/data/cold", FS: vfs.NewMem(), StallAfter: time.Minute})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const n, last = 5000, 6000
+	made, gone := &engine.Settlement{Owner: "n"}, &engine.Settlement{Owner: "n"}
+	var create, remove []*engine.Change
+	for id := engine.TimerID(1); id <= last; id++ {
+		k := engine.Key{Timer: id, Due: benchNow}
+		made.Owe = append(made.Owe, engine.Owed{Key: k, NotBefore: benchNow})
+		x := benchTimer(int(id))
+		x.ID = id
+		create = append(create, &engine.Change{Timer: x, ID: id})
+		if id <= n {
+			gone.Pay = append(gone.Pay, k)
+			remove = append(remove, &engine.Change{ID: id, Was: x.Version})
+		}
+	}
+	for _, cs := range [][]*engine.Change{create, remove} {
+		for _, a := range s.ApplyAll(t.Context(), cs) {
+			if a.Err != nil {
+				t.Fatal(a.Err)
+			}
+		}
+	}
+	for _, st := range []*engine.Settlement{made, gone} {
+		if err := s.Settle(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	few := func(of string, it *pebble.Iterator) {
+		if steps := it.Stats(); steps.ForwardStepCount[pebble.InternalIterCall] > 100 {
+			t.Errorf("the look for %s stepped over %d keys", of, steps.ForwardStepCount[pebble.InternalIterCall])
+		}
+	}
+	g := newGroup(s)
+	defer g.judged()
+	for id, want := range map[engine.TimerID]bool{1: false, n: false, last: true} {
+		if is, err := g.owes(id); is != want || err != nil {
+			t.Errorf("timer %d owes: %v, %v", id, is, err)
+		}
+	}
+	few("rows", g.its[kindOwed])
+	w, err := s.views.acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.views.release(w)
+	r, err := w.rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	for id, want := range map[engine.TimerID]bool{1: false, n: false, last: true} {
+		if b, err := r.find(id); (b != nil) != want || err != nil {
+			t.Errorf("timer %d is there: %v, %v", id, b != nil, err)
+		}
+	}
+	few("definitions", r.it)
 }
