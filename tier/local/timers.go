@@ -17,7 +17,7 @@ func compareID(a, b engine.TimerID) int { return cmp.Compare(a, b) }
 // rows finds definitions by id; ids that rise are found fastest.
 type rows struct {
 	it  *pebble.Iterator
-	key []byte // with a byte more, which makes it the next key
+	key []byte
 }
 
 func (w *view) rows() (*rows, error) {
@@ -27,10 +27,8 @@ func (w *view) rows() (*rows, error) {
 
 // find returns the stored form, valid until the next find; nil when there is none.
 func (r *rows) find(id engine.TimerID) ([]byte, error) {
-	r.key = append(timerKey(r.key[:0], id), 0)
-	// Without a limit it would step over all deleted ones behind it.
-	key := r.key[:len(r.key)-1]
-	if r.it.SeekGEWithLimit(key, r.key) != pebble.IterValid || compare(r.it.Key(), key) != 0 {
+	r.key = timerKey(r.key[:0], id)
+	if !r.it.SeekPrefixGE(r.key) { // SeekGE would step over all deleted ones behind it
 		return nil, r.it.Error()
 	}
 	return r.it.ValueAndErr()
