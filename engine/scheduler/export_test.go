@@ -63,5 +63,5 @@ func (e *Scheduler) BoundGated(n int) { e.memory.Lanes.HeldMost = n }
 // SetRule puts a rule of a flow into force.
 func (e *Scheduler) SetRule(n flow.Name, r *flow.Rule) { e.memory.Queue.SetRule(n, r) }
 
-// MayRest tells that the next settle may come late.
+// MayRest reports whether the next settle may come late.
 func (e *Scheduler) MayRest() bool { return e.settler.mayRest() }

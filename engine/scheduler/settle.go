@@ -29,7 +29,7 @@ const (
 	// the next look longer. With 10,000 one-shots a second for a mute target one look of
 	// 350 ms, on a busy machine, was followed by 8 s without a settle, and 85,000 tasks
 	// took 110 MB more. What is settled does not count: 200,000 waited for their row.
-	// Many results end the rest as well.
+	// Half as many results as hold up calls while memory is full end the rest as well.
 	settleShare = 25
 	// markEvery is the longest that a moving watermark goes unwritten.
 	markEvery = 10 * time.Second
@@ -95,20 +95,11 @@ func (h *settler) run(ctx context.Context) error {
 	}
 }
 
-// mayRest tells that the next settle may come later than after settleEvery: no task waits for
-// its row to leave memory, and not half as many results wait as hold up calls while memory is
-// full.
+// mayRest reports whether the next settle may come later than after settleEvery: no task waits
+// for its row to leave memory, and few results wait.
 func (h *settler) mayRest() bool {
-	e := h.e
-	if e.memory.Lanes.Leaving.Load() > 0 {
-		return false
-	}
-	few := e.backpressure.crowd / 2
-	if e.journal.Len() <= int64(few) {
-		return true
-	}
-	results, _ := e.memory.Unsettled()
-	return results <= few
+	results, _ := h.e.waiting()
+	return results <= h.e.backpressure.crowd/2 && h.e.memory.Lanes.Leaving.Load() == 0
 }
 
 // endFenced ends the process, whose shards are another's by what a settle has found.

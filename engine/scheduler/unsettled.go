@@ -49,10 +49,10 @@ var ErrBacklog = &engine.Fault{
 	Detail: "too many results wait for the cold tier, or they have waited for too long: the server accepts no new work and makes no calls until they are stored",
 }
 
-// waiting is memory.Unsettled where it may come near a bound: each outcome has a
+// waiting is memory.Unsettled where it may come near a bound, or half of the least: each outcome has a
 // record in the journal, and what is larger than 64 KiB is rare.
 func (e *Scheduler) waiting() (n int, bytes int64) {
-	if b := &e.backpressure; e.journal.Len() <= min(int64(b.crowd), int64(b.outcomes), b.bytes>>16) {
+	if b := &e.backpressure; e.journal.Len() <= min(int64(b.crowd/2), int64(b.outcomes), b.bytes>>16) {
 		return 0, 0
 	}
 	return e.memory.Unsettled()

@@ -95,8 +95,8 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
-// A settle that would rest, for it has looked at many tasks that wait, does not while half as
-// many results wait as make calls wait when memory is full.
+// A settle that has looked at many waiting tasks rests. Half as many results as hold up calls
+// while memory is full end that rest.
 func TestResultsEndTheRest(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.tune = func(e *scheduler.Scheduler) { e.BoundCrowd(50) }

@@ -148,22 +148,15 @@ func (g *group) reset() {
 	if g.buf = g.buf[:0]; cap(g.buf) > 4<<20 {
 		g.buf = nil
 	}
-	g.timers, g.names, g.once = emptied(g.timers), emptied(g.names), emptied(g.once)
-	g.owed, g.owing = emptied(g.owed), emptied(g.owing)
-	g.bounds, g.ended, g.ranks = emptied(g.bounds), emptied(g.ended), emptied(g.ranks)
-	g.objects = emptied(g.objects)
-}
-
-// keptEntries is the most that a map may have had to be kept for the next group: to clear a
-// map takes as long as its room is large.
-const keptEntries = 1 << 13
-
-func emptied[K comparable, V any](m map[K]V) map[K]V {
-	if len(m) > keptEntries {
-		return map[K]V{}
-	}
-	clear(m)
-	return m
+	clear(g.timers)
+	clear(g.names)
+	clear(g.once)
+	clear(g.owed)
+	clear(g.owing)
+	clear(g.bounds)
+	clear(g.ended)
+	clear(g.ranks)
+	clear(g.objects)
 }
 
 func (g *group) empty() bool {

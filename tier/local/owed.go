@@ -98,9 +98,9 @@ func (g *group) deleteOwedIndex(o *engine.Owed) {
 	g.delete(laneKey(nil, o.Lane, o.Place()))
 }
 
-// owes reports whether any row of the timer is owed. A read without a limit would go on to the
-// next row that there is, over all that were deleted and that no compaction has merged yet:
-// while millions of one-shots catch up, each archived one would step over thousands.
+// owes reports whether any row of the timer is owed. The seek has a limit: without one Pebble
+// goes on to the next row of another timer, over all deleted rows that no compaction has merged
+// yet, and while millions of one-shots catch up, thousands of those lie behind each.
 func (g *group) owes(id engine.TimerID) (bool, error) {
 	if g.owing[id] > 0 || g.st.stats.owedRows == 0 {
 		return g.owing[id] > 0, nil
@@ -117,14 +117,14 @@ func (g *group) owes(id engine.TimerID) (bool, error) {
 		if len(k) != owedKeyLen {
 			return false, damaged(k, errKey)
 		}
-		if _, seen := g.owed[readOwedKey(k)]; !seen { // else the overlay says that it goes
+		if _, seen := g.owed[readOwedKey(k)]; !seen { // else the group pays that row
 			return true, nil
 		}
 	}
 	return false, it.Error()
 }
 
-// overlay puts what becomes of a row into the overlay; nil: it goes.
+// overlay notes in the group that a row is owed as o says, or is paid (nil).
 func (g *group) overlay(k engine.Key, o *engine.Owed) {
 	if g.owed[k] != nil {
 		g.owing[k.Timer]--

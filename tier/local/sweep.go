@@ -18,7 +18,7 @@ type sweep struct {
 	// of former versions to go on after: what is owed stays at their front, and need
 	// not be looked at in every call. nil: from the front.
 	ended, finished, former []byte
-	once                    []byte // likewise, of expired Idempotency-Keys: those deleted lie at the front
+	once                    []byte // likewise, of expired Idempotency-Keys: deleted ones lie at the front
 	buckets                 []byte // likewise, of all buckets
 	// capped is the now of the call that last dropped history for its size.
 	capped int64

@@ -145,3 +145,52 @@ func TestDeletedRowsAreNotSteppedOver(t *testing.T) {
 	}
 	few("definitions", r.it)
 }
+
+// TestOwesInAGroup: a timer owes what a group has put and not paid, with what is stored.
+func TestOwesInAGroup(t *testing.T) {
+	s := New(Config{Dir: "/data/cold", FS: vfs.NewMem(), StallAfter: time.Minute})
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	row := func(id engine.TimerID) []engine.Owed {
+		return []engine.Owed{{Key: engine.Key{Timer: id, Due: benchNow}, NotBefore: benchNow}}
+	}
+	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: append(row(1), row(3)...)}); err != nil {
+		t.Fatal(err)
+	}
+	g := newGroup(s)
+	defer g.judged()
+	owe := func(id engine.TimerID) {
+		if err := g.fetchOwed(nil, row(id)); err != nil {
+			t.Fatal(err)
+		}
+		g.owe(row(id))
+	}
+	pay := func(id engine.TimerID) {
+		keys := []engine.Key{row(id)[0].Key}
+		if err := g.fetchOwed(keys, nil); err != nil {
+			t.Fatal(err)
+		}
+		g.pay(keys)
+	}
+	for n, c := range []struct {
+		do   func(engine.TimerID)
+		id   engine.TimerID
+		owes [2]bool // the timers 1 and 2
+	}{
+		{owe, 2, [2]bool{true, true}},
+		{pay, 1, [2]bool{false, true}},
+		{pay, 2, [2]bool{false, false}},
+		{owe, 1, [2]bool{true, false}},
+		{owe, 1, [2]bool{true, false}},
+		{pay, 1, [2]bool{false, false}},
+	} {
+		c.do(c.id)
+		for i, want := range c.owes {
+			if is, err := g.owes(engine.TimerID(i + 1)); is != want || err != nil {
+				t.Errorf("step %d: timer %d owes: %v, %v", n, i+1, is, err)
+			}
+		}
+	}
+}

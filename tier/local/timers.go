@@ -28,7 +28,7 @@ func (w *view) rows() (*rows, error) {
 // find returns the stored form, valid until the next find; nil when there is none.
 func (r *rows) find(id engine.TimerID) ([]byte, error) {
 	r.key = timerKey(r.key[:0], id)
-	if !r.it.SeekPrefixGE(r.key) { // SeekGE would step over all deleted ones behind it
+	if !r.it.SeekPrefixGE(r.key) { // SeekGE would step over all deleted definitions behind the key
 		return nil, r.it.Error()
 	}
 	return r.it.ValueAndErr()
