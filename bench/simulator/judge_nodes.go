@@ -179,8 +179,10 @@ func (f *fleet) deaths() (ends []end) {
 	return ends
 }
 
-// unsettled is for how long what was answered may not be settled when nothing ails MySQL.
-const unsettled = 3 * time.Second
+// unsettled is for how long what was answered may not be settled when nothing ails MySQL: a
+// result waits for the older tasks of its shard that are not finished, until 15 s after its due,
+// and then for the next settle. The journal and the mirror have it meanwhile.
+const unsettled = 16 * time.Second
 
 // unknownSince is since when it is not known what a life has done: while its node was
 // frozen it told nobody, and while its mirror was away, or was lost, only MySQL.
