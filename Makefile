@@ -22,10 +22,12 @@ VERSION ?= $(shell deploy/version)
 COMMIT  ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format="%H of %cd" 2>/dev/null)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 
+# Without cgo, as the releases: with it, malloc keeps more and more of what Pebble
+# frees: 301 MiB in a group of 512 MiB, without it 276 (TestWaitingLane).
 .PHONY: build
 build: ## build bin/xtimer; with debug symbols: make build LDFLAGS=
 	@mkdir -p bin
-	go build -trimpath -ldflags "$(LDFLAGS) -X 'main.stampedVersion=$(VERSION)' -X 'main.stampedCommit=$(COMMIT)'" -o bin/xtimer ./cmd/xtimer
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS) -X 'main.stampedVersion=$(VERSION)' -X 'main.stampedCommit=$(COMMIT)'" -o bin/xtimer ./cmd/xtimer
 
 .PHONY: run
 run: build ## build, and show it at work: server, receiver and a few timers; Ctrl-C ends it

@@ -103,8 +103,9 @@ func TestFailpoints(t *testing.T) {
 func buildArmed(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "xtimer")
-	out, err := exec.Command("go", "build", "-tags", "failpoints", "-ldflags", "-s -w", "-o", path, "xtimer/cmd/xtimer").CombinedOutput()
-	if err != nil {
+	build := exec.Command("go", "build", "-tags", "failpoints", "-ldflags", "-s -w", "-o", path, "xtimer/cmd/xtimer")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build xtimer: %v\n%s", err, out)
 	}
 	return path

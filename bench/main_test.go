@@ -49,6 +49,7 @@ func TestMain(m *testing.M) {
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "xtimer")
 		build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", binary, "xtimer/cmd/xtimer") // as make build
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		if err := build.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "cannot build xtimer:", err)

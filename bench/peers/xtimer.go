@@ -23,6 +23,7 @@ func buildXtimer(dir string) error {
 	}
 	xtimerBinary = filepath.Join(dir, "xtimer")
 	cmd := exec.Command("go", "build", "-o", xtimerBinary, "./cmd/xtimer")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build xtimer: %w\n%s", err, out)
