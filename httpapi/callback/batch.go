@@ -2,6 +2,7 @@ package callback
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +16,11 @@ func (c *Caller) appendBatch(s *scratch, call *engine.Call, t *target, path stri
 	tm, batch := call.Timer, call.Batch
 	id := engine.BatchName(batch.ID)
 
-	body := append(s.body[:0], `{"tasks":[`...)
+	size := 1 << 10 // and all members
+	for _, m := range batch.Calls {
+		size += engine.MemberBytes(m.Timer)
+	}
+	body := append(slices.Grow(s.body[:0], size), `{"tasks":[`...)
 	for i, m := range batch.Calls {
 		if i > 0 {
 			body = append(body, ',')
@@ -25,7 +30,7 @@ func (c *Caller) appendBatch(s *scratch, call *engine.Call, t *target, path stri
 	body = append(body, ']', '}')
 	s.body = body
 
-	b, typed := c.appendHead(s.request[:0], s, &tm.Callback, t, path)
+	b, typed := c.appendHead(slices.Grow(s.request[:0], len(body)+1<<10), s, &tm.Callback, t, path)
 	if !typed {
 		b = append(b, "\r\nContent-Type: application/json"...)
 	}

@@ -34,7 +34,8 @@ type Caller struct {
 	signers map[string][]*signer
 	tls     *tls.Config
 
-	scratch sync.Pool    // *scratch
+	scratch sync.Pool    // *scratch, of calls of one task
+	batches sync.Pool    // *scratch, of batches
 	idle    atomic.Int64 // kept connections of all targets
 
 	mu      sync.RWMutex
@@ -89,6 +90,8 @@ const (
 	maxResponse = 1 << 10  // of an answer's body that is handed on
 	maxInterim  = 16       // 1xx answers before the final one
 	maxScratch  = 64 << 10 // of a request's buffer that is kept for the next
+	// maxBatchScratch is the same of a batch: of 1,000 tasks with 200 bytes of body each.
+	maxBatchScratch = 512 << 10
 )
 
 // New returns a Caller. The error names the invalid field of cfg.
@@ -123,9 +126,8 @@ func New(cfg Config) (*Caller, error) {
 			NextProtos:         []string{"http/1.1"},
 			ClientSessionCache: tls.NewLRUClientSessionCache(1024),
 		},
-		scratch: sync.Pool{New: func() any {
-			return &scratch{answer: bufio.NewReaderSize(nil, maxHead)}
-		}},
+		scratch: sync.Pool{New: newScratch},
+		batches: sync.Pool{New: newScratch},
 		targets: make(map[string]*target),
 	}, nil
 }
@@ -162,6 +164,8 @@ type scratch struct {
 	resp    fasthttp.Response
 }
 
+func newScratch() any { return &scratch{answer: bufio.NewReaderSize(nil, maxHead)} }
+
 // Call makes one attempt.
 func (c *Caller) Call(call *engine.Call) engine.Outcome {
 	start := time.Now()
@@ -182,7 +186,11 @@ func (c *Caller) Call(call *engine.Call) engine.Outcome {
 		c.cfg.Log.Debug("a call was not made: a secret is missing", "task", call.Key, "secret", missing)
 		return engine.Outcome{Class: engine.ClassNotSent, ErrorClass: engine.SecretMissing, Response: []byte(missing), Took: time.Since(start)}
 	}
-	s := c.scratch.Get().(*scratch)
+	pool, kept := &c.scratch, maxScratch
+	if call.Batch != nil {
+		pool, kept = &c.batches, maxBatchScratch
+	}
+	s := pool.Get().(*scratch)
 	s.secrets = secrets
 	if call.Batch != nil {
 		s.request = c.appendBatch(s, call, t, path, start)
@@ -200,13 +208,13 @@ func (c *Caller) Call(call *engine.Call) engine.Outcome {
 		}
 		clear(s.request)
 	}
-	if cap(s.request) > maxScratch {
+	if cap(s.request) > kept {
 		s.request = nil
 	}
-	if cap(s.body) > maxScratch {
+	if cap(s.body) > kept {
 		s.body = nil
 	}
-	c.scratch.Put(s)
+	pool.Put(s)
 
 	if err != nil {
 		o.ErrorClass = word(err)

@@ -188,6 +188,32 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
+// BenchmarkBatch is the cost of a call of 1,000 tasks.
+func BenchmarkBatch(b *testing.B) {
+	url := benchReceiver(b)
+	cb, err := New(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer cb.Close()
+	const size = 1000
+	batch := &engine.BatchCall{ID: 1}
+	for i := range size {
+		tm := benchTimer(url)
+		tm.ID += engine.TimerID(i)
+		batch.Calls = append(batch.Calls, &engine.Call{Timer: tm, Key: engine.Key{Timer: tm.ID, Due: 1763658000250}, Attempt: 1})
+	}
+	call := *batch.Calls[0]
+	call.Batch = batch
+	b.ReportAllocs()
+	for b.Loop() {
+		if o := cb.Call(&call); o.Code != 200 {
+			b.Fatal(o)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/task")
+}
+
 // BenchmarkPeek is the cost of looking at a kept connection before a request.
 func BenchmarkPeek(b *testing.B) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
