@@ -23,8 +23,8 @@ type batchReceiver struct {
 	last         time.Time
 }
 
-// A slice of what each task was late would grow by copying: after 2,000,000 tasks that kept
-// all calls waiting for 280 ms.
+// Lateness is counted, not kept: at 2,600,000 tasks a slice of it grew for 182 ms, in one append,
+// under the lock that all calls wait for.
 const (
 	lateStep  = 100 * time.Microsecond
 	lateSteps = int(2 * time.Minute / lateStep)

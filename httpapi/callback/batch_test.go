@@ -73,6 +73,42 @@ func TestBatchOnTheWire(t *testing.T) {
 	}
 }
 
+// A batch is written into buffers that are large enough at once, and that the next batch uses.
+func TestBuffersOfABatch(t *testing.T) {
+	url := benchReceiver(t)
+	call := batchCall(url, 1000, nil)
+	cb, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cb.Close()
+	to, err := cb.target(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scratch{}
+	if n := testing.AllocsPerRun(10, func() {
+		s.body, s.request = nil, nil
+		s.request = cb.appendBatch(s, call, to, "/", time.Now())
+	}); n > 10 { // two buffers, and what the headers need
+		t.Errorf("%v allocations, of %d bytes for %d", n, cap(s.body), len(s.body))
+	}
+	kept := 0
+	for try := 0; kept == 0 && try < 100; try++ { // with the race detector a pool forgets some
+		if o := cb.Call(call); o.Code != http.StatusOK {
+			t.Fatalf("%+v", o)
+		}
+		s := cb.batches.Get().(*scratch)
+		kept = min(cap(s.request), cap(s.body))
+		if s := cb.scratch.Get().(*scratch); cap(s.request) > 0 {
+			t.Errorf("a call of one task gets a buffer of %d bytes", cap(s.request))
+		}
+	}
+	if kept <= maxScratch {
+		t.Errorf("of its buffers %d bytes are kept", kept)
+	}
+}
+
 // The bound of a member's size holds for each kind of body, and the longest of all numbers.
 func TestMemberBytes(t *testing.T) {
 	for kind, body := range map[engine.BodyKind]string{engine.BodyNone: "", engine.BodyJSON: `{"a":[1,2]}`, engine.BodyText: "some text", engine.BodyBase64: "\x00\x01\x02\x03"} {

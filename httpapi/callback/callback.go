@@ -90,7 +90,8 @@ const (
 	maxResponse = 1 << 10  // of an answer's body that is handed on
 	maxInterim  = 16       // 1xx answers before the final one
 	maxScratch  = 64 << 10 // of a request's buffer that is kept for the next
-	// maxBatchScratch is the same of a batch: of 1,000 tasks with 200 bytes of body each.
+	// maxBatchScratch is the same for a batch. A batch of 1,000 tasks, each with 200 bytes of
+	// name and body, needs less.
 	maxBatchScratch = 512 << 10
 )
 
