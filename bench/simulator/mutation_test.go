@@ -26,7 +26,13 @@ type replacement struct{ file, old, new string }
 // every run of the tests, all of them with XTIMER_MUTATIONS=1.
 var mutations = []mutation{
 	{"a task that the watermark passes gets no row", []replacement{
-		{"engine/resident/settle.go", `t.row == rowStale && !t.timer.frozen || t.row == noRow && passed`, `t.row == rowStale && !t.timer.frozen`},
+		{"engine/resident/settle.go", `return passed && !t.intends`, `return false`},
+	}},
+	{"a shared row goes with the first record", []replacement{
+		{"engine/resident/late.go", `x.open == 0 && !x.parted`, `!x.parted`},
+	}},
+	{"a shared row goes, and its tasks get none", []replacement{
+		{"engine/resident/settle.go", `return t.shared.parted && !t.timer.frozen`, `return false`},
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},

@@ -88,7 +88,7 @@ func (m *Memory) Ends(id engine.TimerID) (ends []engine.Record) {
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
-		if t.Key.Timer == id && t.state == Done && t.row == noRow {
+		if t.Key.Timer == id && t.state == Done && !t.hasRow() {
 			ends = append(ends, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
 		}
 	}
@@ -107,11 +107,13 @@ func (m *Memory) Unsettled() (n int, bytes int64) {
 	return n, bytes
 }
 
-// AwaitSettled waits until a task is not one that has ended and is not settled.
+// AwaitSettled waits until a task is not one that has ended and is not settled, and until its
+// key is not that of a row that stands for other tasks as well.
 func (m *Memory) AwaitSettled(ctx context.Context, k engine.Key) error {
 	return m.await(ctx, k.Timer, func(sh *shard) bool {
-		t := sh.tasks.find(k)
-		return t == nil || t.state != Done
+		t, x := sh.tasks.find(k), sh.shared[k]
+		sh.part(x)
+		return x == nil && (t == nil || t.state != Done)
 	})
 }
 
@@ -262,12 +264,12 @@ func (m *Memory) CancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, o
 	return sh.cancelledDues(t, p, after, to, own, reason, now)
 }
 
-// IsTurning reports whether the dues of a range come through the wheel.
+// IsTurning reports whether the dues of a range come through the wheel, or are in memory.
 func (m *Memory) IsTurning(k engine.Key) bool {
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	lv := sh.timers[k.Timer]
-	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due
+	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due || sh.shared[k] != nil
 }
 
 // Coming appends the first due in [from, end) of each timer in the wheel, of an app or

@@ -120,13 +120,7 @@ func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.S
 		if !sh.isQuiet() || w < sh.lastBegun() && !forced {
 			return c, false
 		}
-		sh.stay, sh.last = closed, w
-		for _, t := range sh.order {
-			if t.state == Preparing { // no byte was sent, and none will be
-				t.await(now)
-				t.touch()
-			}
-		}
+		sh.close(w, now)
 	}
 	c = Captured{sh: sh, settle: m.settle.Load(), w: sh.last, Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	for _, t := range sh.order {
@@ -139,7 +133,7 @@ func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.S
 		case t.inCall():
 			c.keep(m, s, t)
 			s.Owe[len(s.Owe)-1].NotBefore = now + t.timer.def.Callback.Timeout.Milliseconds() + stillRuns
-		case t.row == rowStale, t.row == noRow && (passed || t.isBegun()):
+		case t.row == rowStale, t.row == rowShared, t.row == noRow && (passed || t.isBegun()):
 			c.keep(m, s, t)
 		}
 	}
@@ -152,6 +146,20 @@ func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.S
 		c.Lines++
 	}
 	return c, true
+}
+
+// close closes a shard at its last watermark. mu is held.
+func (sh *shard) close(last, now int64) {
+	sh.stay, sh.last = closed, last
+	for _, t := range sh.order {
+		if t.state == Preparing { // no byte was sent, and none will be
+			t.await(now)
+			t.touch()
+		}
+		if t.state != Done && t.state != Gone {
+			sh.part(t.shared)
+		}
+	}
 }
 
 // HasEnded reports whether tasks of the shards have ended that are not settled.
@@ -202,6 +210,7 @@ func (m *Memory) leaveShard(shard int) (clean bool) {
 	clear(sh.removed)
 	clear(sh.changed)
 	clear(sh.aside)
+	clear(sh.shared)
 	sh.order, sh.done, sh.doneBytes, sh.latest, sh.paid, sh.tasks = nil, 0, 0, 0, nil, Index{}
 	sh.stay = away
 	close(sh.left)

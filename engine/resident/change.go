@@ -228,14 +228,15 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 			case k.inCall():
 				inFlight++
 				if k.row != rowCurrent { // for a crash: no plan derives it any more
-					k.row = rowStale
+					sh.part(k.shared)
+					k.row, k.shared = rowStale, nil
 					c.Owe = append(c.Owe, m.owed(k))
 				}
 				continue
-			case k.row != noRow && came:
+			case k.hasRow() && came:
 				waited = true
 				continue
-			case k.row != noRow:
+			case k.hasRow():
 				c.Pay = append(c.Pay, k.Key)
 			}
 			if k.cancelled = true; came {
@@ -357,7 +358,7 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 		switch {
 		case t.inCall():
 			t.touch()
-		case !t.cancelled && (t.row != noRow || len(t.Attempts) > 0):
+		case !t.cancelled && (t.hasRow() || len(t.Attempts) > 0):
 			// Its row tells by now that it has ended; the journal need not, unless it has
 			// to tell how the task stands.
 			stands := t.row == rowCurrent && t.state != Preparing

@@ -82,6 +82,8 @@ type Lane struct {
 	// page is how many rows refill reads at a time: fewer where they are ranges, of which
 	// only some are taken in a turn.
 	page int
+	// stock is how many tasks refill keeps in memory.
+	stock int
 }
 
 // LastPlace is later than all places.
@@ -100,7 +102,7 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 		if len(ls.byID) >= max(ls.pruneAt, fewLanes) {
 			ls.prune()
 		}
-		l = &Lane{ID: id, all: ls, lowest: lastPlace, told: told{from: fair.None}, leaving: map[*Task]*fair.Mark[*Task]{}, page: refillPage}
+		l = &Lane{ID: id, all: ls, lowest: lastPlace, told: told{from: fair.None}, leaving: map[*Task]*fair.Mark[*Task]{}, page: refillPage, stock: leastStock}
 		ls.byID[id] = l
 	}
 	return l
@@ -209,14 +211,18 @@ func (l *Lane) spill(of engine.Set) {
 func (ls *Lanes) AnySpilled() bool { return ls.spilled.Load() > 0 }
 
 const (
-	// refillTo is how many tasks of a spilled lane refill keeps in memory, and
-	// refillPage how many tasks it makes, and rows it reads, at most at a time; fewestRead is
-	// the least page of rows. A lane with 1,000 calls in flight, each of 100 ms, has 1 s of them.
-	refillTo   = 10_000
+	// Refill keeps at least leastStock tasks of a spilled lane in memory: a lane with 1,000 calls
+	// in flight, each of 100 ms, has 1 s of them. Where little is left, and during a turn half of
+	// what the turn brings was called, it keeps twice as many, up to mostStock; where the stock is
+	// full, half as many: batches for one target take 100,000 tasks a second, and a turn may wait
+	// for a settle of 50,000. A turn brings a tenth of the stock.
+	leastStock = 10_000
+	mostStock  = 80_000
+	// refillPage is how many rows refill reads at most at a time, and fewestRead at least.
 	refillPage = 1_000
 	// plenty: with so many tasks in memory, a spilled lane has all dues wait behind its rows. The
 	// other half of the room is for the rows.
-	plenty     = refillTo / 2
+	plenty     = leastStock / 2
 	fewestRead = 16
 )
 
@@ -226,6 +232,7 @@ type Turn struct {
 	UpTo    int64        // those that may be tried before this instant
 	Room    int          // how many tasks may come of them; 0 or less: none
 	Rows    int          // how many rows at most
+	stood   int          // how many tasks of the lane were in memory before
 	staying bool
 }
 
@@ -236,7 +243,12 @@ func (l *Lane) Begin() (t Turn) {
 	t.UpTo = l.all.resuming.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.Room = min(refillTo-int(l.resident.Load()), l.room(), refillPage)
+	resident := int(l.resident.Load())
+	if resident >= l.stock {
+		l.stock = max(l.stock/2, leastStock)
+	}
+	t.stood = resident
+	t.Room = min(l.stock-resident, l.room(), l.stock/10)
 	if l.isGated() && l.resident.Load() > int64(l.all.HeldMost-refillPage) {
 		t.Room = 0 // a page at a time, not a row for each call that its gates let through
 	}
@@ -266,13 +278,16 @@ func (l *Lane) Fail(t Turn) {
 	}
 }
 
-// EndTurn ends a turn that brought rows, of which so many were taken; last reports whether the
-// lane needs no other.
-func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken int) (last bool) {
+// EndTurn ends a turn that brought rows, of which so many were taken, and tasks made; last
+// reports whether the lane needs no other.
+func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken, made int) (last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.page = min(l.page+l.page/4, refillPage); taken < len(rows) {
 		l.page = max(taken, fewestRead)
+	}
+	if resident := int(l.resident.Load()); resident < l.stock/4 && t.stood+made-resident > l.stock/20 {
+		l.stock = min(l.stock*2, mostStock)
 	}
 	defer l.tell()
 	switch {

@@ -33,7 +33,7 @@ func TestPageOfATurn(t *testing.T) {
 		if turn.Rows != x.want || turn.Room != refillPage {
 			t.Errorf("a turn reads %d rows for %d tasks, want %d for %d", turn.Rows, turn.Room, x.want, refillPage)
 		}
-		m.EndTurn(l, turn, make([]engine.Owed, turn.Rows), x.taken)
+		m.EndTurn(l, turn, make([]engine.Owed, turn.Rows), x.taken, 0)
 	}
 }
 

@@ -99,7 +99,7 @@ func New(cfg Config) *Memory {
 		sh.timers = map[engine.TimerID]*Timer{}
 		sh.changing, sh.decided = map[engine.TimerID]claim{}, map[engine.TimerID]int64{}
 		sh.removed, sh.changed = map[engine.Key]uint64{}, map[engine.TimerID]uint64{}
-		sh.aside = map[engine.TimerID][]int64{}
+		sh.aside, sh.shared = map[engine.TimerID][]int64{}, map[engine.Key]*sharedRow{}
 	}
 	m.Bodies.limit, m.Bodies.shares = cfg.Bodies, map[engine.Lane]*Share{}
 	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
@@ -155,7 +155,8 @@ type shard struct {
 	removed map[engine.Key]uint64
 	changed map[engine.TimerID]uint64
 	// paid are ranges in owed that are over.
-	paid []engine.Key
+	paid   []engine.Key
+	shared map[engine.Key]*sharedRow // by its key
 	// changing holds the timers that a change is being made of.
 	changing map[engine.TimerID]claim
 	// aside has the dues of rows that wait for a change or a decision, in order.

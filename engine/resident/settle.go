@@ -32,7 +32,8 @@ type Captured struct {
 	done   []*Task
 	owe    []*Task // tasks whose rows it writes
 	paid   []engine.Key
-	Seen   int // tasks that it looked at
+	shared []*sharedRow // those whose last task it names
+	Seen   int          // tasks that it looked at
 	Lines  int
 	// unwritten are successes whose records were left out.
 	unwritten int
@@ -108,6 +109,7 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 	}
 	cut = m.Pins.since(cut)
 	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
+	var lasting []*sharedRow
 	for _, t := range sh.order {
 		k := t.Key
 		passed := k.Due <= c.w
@@ -116,6 +118,9 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 			c.end(s, t, critical)
 		case t.state != Done && t.needsRow(passed):
 			c.keep(m, s, t)
+		case t.journaled != 0 && t.row == rowShared && now-t.QueuedAt/1000 > settleWait:
+			lasting = append(lasting, t.shared)
+			fallthrough
 		case t.journaled != 0: // of a timer that is held, what becomes of its rows is its change's to say
 			if c.Needed = min(c.Needed, t.journaled-1); k.Due > now {
 				c.Ahead = min(c.Ahead, t.journaled-1)
@@ -123,6 +128,9 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 		}
 	}
 	c.pay(s)
+	for _, x := range lasting { // their own rows come with the next settle
+		sh.part(x)
+	}
 	c.Seen = len(sh.order)
 	c.Lines = len(c.owe) + len(c.done) + len(c.paid)
 	if c.w > sh.watermark && (c.Lines > 0 || marks) {
@@ -136,7 +144,15 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 // needsRow reports whether a settle has to write the row of an unfinished task, which the
 // watermark has passed or not. mu is held.
 func (t *Task) needsRow(passed bool) bool {
-	return !t.intends && (t.row == rowStale && !t.timer.frozen || t.row == noRow && passed)
+	switch t.row {
+	case noRow:
+		return passed && !t.intends
+	case rowStale:
+		return !t.intends && !t.timer.frozen
+	case rowShared:
+		return t.shared.parted && !t.timer.frozen
+	}
+	return false
 }
 
 // needed is the first record of the journal that tells what nothing stored does. mu is held.
@@ -166,7 +182,10 @@ func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	} else {
 		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone(), Kept: t.row != noRow})
 	}
-	if t.row != noRow {
+	switch {
+	case t.row == rowShared:
+		c.endShared(s, t)
+	case t.row != noRow:
 		s.Pay = append(s.Pay, t.Key)
 	}
 }
@@ -184,7 +203,7 @@ func (m *Memory) write(s *engine.Settlement, t *Task) {
 	if len(t.Attempts) > 0 {
 		s.Tasks = append(s.Tasks, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.AppendTask(nil, &t.Task)})
 	}
-	t.row = rowCurrent
+	t.row, t.shared = rowCurrent, nil
 }
 
 // pay has the ranges removed that are over. mu is held.
@@ -296,6 +315,11 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 	sh.watermark = max(sh.watermark, c.w)
 	for _, k := range c.paid {
 		m.noteRemoved(sh, k)
+		delete(sh.shared, k)
+	}
+	for _, x := range c.shared {
+		m.noteRemoved(sh, x.key)
+		delete(sh.shared, x.key)
 	}
 	for _, t := range c.done {
 		sh.tasks.remove(t)
@@ -353,5 +377,10 @@ func (m *Memory) GiveBack(c *Captured) {
 	sh.toSettle.Store(true)
 	for _, t := range c.owe {
 		t.touch()
+	}
+	for _, t := range c.done {
+		if t.shared != nil {
+			t.shared.open++
+		}
 	}
 }

@@ -100,7 +100,11 @@ const (
 	noRow      rowState = iota
 	rowStale            // its row does not say how it stands
 	rowCurrent          // … does
+	rowShared           // one row stands for it and for other dues of its timer: see sharedRow
 )
+
+// hasRow reports whether it has a row of its own, or is to have one.
+func (t *Task) hasRow() bool { return t.row == rowStale || t.row == rowCurrent }
 
 // touch notes that its row, if it has one, does not say any more how it stands.
 func (t *Task) touch() {

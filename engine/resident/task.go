@@ -18,6 +18,7 @@ type Task struct {
 	Lane         *Lane // where it is counted, while it is in memory and not finished
 	state        State
 	row          rowState
+	shared       *sharedRow // of rowShared
 	past         past
 	cancelled    bool             // a change under way has its record
 	forced       bool             // its row is forced: turn.Lane is that of the queue for such tasks
@@ -98,6 +99,7 @@ func (t *Task) yields() bool {
 // later puts a task into the wheel until the instant. mu is held.
 func (m *Memory) later(sh *shard, t *Task, at int64) {
 	t.move(Retrying)
+	sh.part(t.shared)
 	t.QueuedAt = 0
 	t.handle = m.Wheel.Add(at, Item{t.Key.Timer, t.Key.Due})
 	t.touch()
@@ -171,6 +173,9 @@ func (m *Memory) forget(sh *shard, t *Task) {
 	sh.tasks.remove(t)
 	m.detach(sh, t)
 	t.move(Gone)
+	if t.shared != nil {
+		sh.leaveShared(t)
+	}
 }
 
 // detach takes an unfinished task out of its timer's list, the queue and the wheel, and gives back the
@@ -324,5 +329,5 @@ func (t *Task) Waits() bool { return t.state == Queued || t.state == Leaving }
 // Bytes is how many bytes it takes in the body of a batch, at most. It is for who has it from the queue.
 func (t *Task) Bytes() int { return int(t.turn.Bytes) }
 
-// HasOpenRow reports whether the cold tier has a row of it.
-func (t *Task) HasOpenRow() bool { return t.row != noRow }
+// HasOpenRow reports whether the cold tier has a row of it alone.
+func (t *Task) HasOpenRow() bool { return t.hasRow() }

@@ -66,14 +66,15 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 	begun := e.memory.Reads.Begin()
 	defer begun.End()
 	rows, err := e.cfg.Cold.OwedIn(ctx, e.memory.Owned(), l.ID, turn.From, turn.UpTo-1, turn.Rows)
+	made := 0
 	if err == nil {
-		read, err = e.bring(ctx, rows, turn.Room, begun)
+		read, made, err = e.bring(ctx, rows, turn.Room, begun)
 	}
 	if err != nil {
 		l.Fail(turn)
 		return 0, err // the caller gives it another turn
 	}
-	if e.memory.EndTurn(l, turn, rows, read) {
+	if e.memory.EndTurn(l, turn, rows, read, made) {
 		return read + 1, nil
 	}
 	e.memory.Lanes.Turns.Add(l)
@@ -81,8 +82,8 @@ func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int,
 }
 
 // bring takes the rows of a page into memory, and the first dues of those that are
-// ranges. taken is how many of the rows.
-func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, read *resident.Read) (taken int, err error) {
+// ranges. taken is how many of the rows, and made how many tasks.
+func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, read *resident.Read) (taken, made int, err error) {
 	var singles, ranges []engine.Owed
 	for _, o := range rows {
 		if o.To != 0 {
@@ -92,8 +93,8 @@ func (e *Scheduler) bring(ctx context.Context, rows []engine.Owed, room int, rea
 		}
 	}
 	if err := e.resumeAll(ctx, singles, read, true); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	unfolded, err := e.unfold(ctx, ranges, room-len(singles))
-	return len(singles) + unfolded, err
+	unfolded, made, err := e.unfold(ctx, ranges, room-len(singles))
+	return len(singles) + unfolded, len(singles) + made, err
 }

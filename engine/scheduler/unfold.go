@@ -9,6 +9,7 @@ import (
 	"xtimer/engine/plan"
 	"xtimer/engine/policy"
 	"xtimer/engine/process"
+	"xtimer/engine/resident"
 )
 
 // A range is one row for many dues of a timer that wait:
@@ -17,9 +18,9 @@ import (
 //	from Key.Due, without end   the timer is behind (live.behind): its lane has no room, or there was a
 //	                            stall. Dues that come meanwhile cost nothing: they lie in the range.
 //
-// When its turn in its lane comes, refill unfolds it: the first of its dues become rows of
-// their own, in one transaction with what is left of the range, which stands behind the
-// others of the lane then. A range without end is over when no due of it is past; then
+// When its turn in its lane comes, refill unfolds it: the first of its dues come into memory,
+// after one transaction that gives them a range of their own, or rows, see
+// resident.MayShare. What is left of the range stands behind the others of the lane then. A range without end is over when no due of it is past; then
 // the timer's dues come through the wheel again.
 
 const (
@@ -30,17 +31,14 @@ const (
 )
 
 // unfold brings the first dues of ranges into memory that the lane has room for. done is
-// how many of the ranges have had their turn.
-func (e *Scheduler) unfold(ctx context.Context, ranges []engine.Owed, room int) (done int, err error) {
-	n := min(len(ranges), max(room/unfoldTurn, 1))
-	e.standAgain(ranges[n:])
-	for part := range slices.Chunk(ranges[:n], unfoldRanges) {
-		m, err := e.unfoldPart(ctx, part, max(room/n, unfoldTurn))
-		if done += m; err != nil {
-			return done, err // refill reads the page again
-		}
+// how many of the ranges have had their turn, and made how many tasks came of them.
+func (e *Scheduler) unfold(ctx context.Context, ranges []engine.Owed, room int) (done, made int, err error) {
+	n := min(len(ranges), max(room/unfoldTurn, 1), unfoldRanges)
+	if n == 0 {
+		return 0, 0, nil
 	}
-	return done, nil
+	e.standAgain(ranges[n:])
+	return e.unfoldPart(ctx, ranges[:n], max(room/n, unfoldTurn))
 }
 
 // standAgain has refill come back to ranges.
@@ -57,9 +55,16 @@ type unfolding struct {
 	d       policy.Triage // the dues that become rows, or are not called
 	pay     []engine.Key
 	rests   []engine.Owed
+	shared  []sharing
 	waits   []engine.Owed // for the watermark
 	caught  []caughtUp
 	release []func() // of timers and pins
+}
+
+// sharing are dues of a timer that come into memory with one row.
+type sharing struct {
+	row  engine.Owed // a range
+	dues []engine.Owed
 }
 
 // caughtUp is a timer that is not behind any more, once the transaction is committed: its
@@ -69,7 +74,7 @@ type caughtUp struct {
 	after int64
 }
 
-func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) (done int, err error) {
+func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) (done, made int, err error) {
 	u := &unfolding{e: e, timers: map[engine.TimerID]*engine.Timer{}}
 	defer func() { u.end() }()
 	var mine []engine.Owed
@@ -82,7 +87,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		mine, u.release = append(mine, o), append(u.release, f)
 	}
 	if len(mine) == 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
 	ids := make([]engine.TimerID, len(mine))
 	for i := range mine {
@@ -90,11 +95,11 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	}
 	defs, err := e.cfg.Cold.Load(ctx, ids)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for i, o := range mine {
 		if err := u.add(ctx, defs[i], o, most); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	if len(u.waits) > 0 {
@@ -106,9 +111,12 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		})
 	}
 	if len(u.pay) == 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
 	s := &engine.Settlement{Owner: e.cfg.Node, Owe: slices.Concat(u.d.Owe, u.rests), Pay: u.pay}
+	for i := range u.shared {
+		s.Owe = append(s.Owe, u.shared[i].row)
+	}
 	settle := func() error {
 		s.Tasks = e.endedNow(u.d.Records)
 		return e.cfg.Cold.Settle(ctx, s)
@@ -117,18 +125,14 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		// It may have been made: what follows from it must follow.
 		e.log.Error("cannot store rows of dues that wait; trying again", "error", err)
 		if process.Sleep(ctx, time.Second); ctx.Err() != nil {
-			return 0, ctx.Err()
+			return 0, 0, ctx.Err()
 		}
 	}
 	e.tally.Decided(u.d.Records)
 	e.memory.NoteRemoved(u.pay) // first: the row of a range's first due has the key of the range, and is new
-	var ranges []engine.Owed
-	for _, o := range u.d.Owe {
-		if o.To != 0 {
-			ranges = append(ranges, o)
-		} else if err := e.memory.AddStored(u.timers[o.Key.Timer], o); err != nil {
-			return 0, err
-		}
+	ranges, made, err := u.enter()
+	if err != nil {
+		return 0, 0, err
 	}
 	for _, c := range u.caught { // last: what came due meanwhile is called after the rows
 		e.memory.CaughtUp(c.timer, c.after)
@@ -137,9 +141,30 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	defer read.End()
 	u.end()
 	if err := e.resumeAll(ctx, ranges, read, true); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return len(u.pay), e.resumeAll(ctx, u.rests, read, false)
+	return len(u.pay), made, e.resumeAll(ctx, u.rests, read, false)
+}
+
+// enter takes the dues into memory whose rows are stored. ranges are those that are none of them.
+func (u *unfolding) enter() (ranges []engine.Owed, made int, err error) {
+	for _, o := range u.d.Owe {
+		if o.To != 0 {
+			ranges = append(ranges, o)
+			continue
+		}
+		made++
+		if err := u.e.memory.AddStored(u.timers[o.Key.Timer], o); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, x := range u.shared {
+		made += len(x.dues)
+		if err := u.e.memory.AddUnfolded(u.timers[x.row.Key.Timer], x.row.Key, x.dues); err != nil {
+			return nil, 0, err
+		}
+	}
+	return ranges, made, nil
 }
 
 // end gives back what the transaction has claimed and pinned.
@@ -291,7 +316,9 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 	for due, ok := p.Next(last); ok && due <= to && len(dues) < most; due, ok = p.Next(due) {
 		dues, last = append(dues, due), due
 	}
-	own, err := u.own(ctx, o, last)
+	from := o
+	from.Key.Due-- // with the key that a shared row would have
+	own, err := u.own(ctx, from, last)
 	if err != nil {
 		return after, err
 	}
@@ -301,13 +328,22 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 			u.d.Pass(t, p, s[0], s[1], engine.Skipped, engine.ReasonStale)
 		}
 	}
+	var rows []engine.Owed
 	for _, due := range dues {
 		if !own.Has(due) {
 			r := policy.Row(t, due)
 			r.Origin, r.Held = o.Origin, o.Held
-			u.d.Owe = append(u.d.Owe, r)
+			rows = append(rows, r)
 		}
 	}
+	if len(rows) > 1 && resident.MayShare(t) {
+		row := rows[0]
+		if row.Key.Due, row.To = row.Key.Due-1, last; !p.Hits(row.Key.Due) && !own.Has(row.Key.Due) && !u.e.memory.IsTurning(row.Key) {
+			u.shared = append(u.shared, sharing{row, rows})
+			return last, nil
+		}
+	}
+	u.d.Owe = append(u.d.Owe, rows...)
 	return last, nil
 }
 
