@@ -93,8 +93,8 @@ torture kills: export XTIMER_SEED := $(or $(SEED),$(shell date +%s))
 TRIAL = go test -count=1 -timeout 0 -v ./bench -run
 
 .PHONY: torture
-torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, flow keys with 200 × kill -9, tiers lost for a minute, 20 takeovers, 33 kills, stops and rolling restarts of three nodes, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, a million held by a flow key, big bodies, long downtime, suspended machines, readers that do not read, a million failures at once, an hour of simulation; all drawn from SEED (the time)
-	$(call lines,local servers judged flow memory tiers takeover nodes hostile hour journal disk service settings failpoints mutations mute backlog lane held slow bodies downtime step suspend readers failures fleet simulate)
+torture: servers ## the long trials: 100 × kill -9 and 20 × SIGTERM at 5,000 fires a second, judged as well, flow keys with 200 × kill -9, batches of 100,000 tasks a second with 50, tiers lost for a minute, 20 takeovers, 33 kills, stops and rolling restarts of three nodes, 1,000 hostile receivers, a full disk, 5,000,000 timers in 512 MiB, every failpoint, the journal's in full, seeded bugs, mute and slow targets, backlogs, a million held by a flow key, big bodies, long downtime, suspended machines, readers that do not read, a million failures at once, an hour of simulation; all drawn from SEED (the time)
+	$(call lines,local servers judged flow batches memory tiers takeover nodes hostile hour journal disk service settings failpoints mutations mute backlog lane held slow bodies downtime step suspend readers failures fleet simulate)
 
 torture-local:
 	XTIMER_KILLS=$(or $(KILLS),100) XTIMER_TERMS=$(or $(TERMS),20) XTIMER_RATE=$(or $(RATE),5000) $(TRIAL) '^Test(Kill|Terminate)$$/local'
@@ -104,6 +104,8 @@ torture-judged:
 	XTIMER_KILLS=$(or $(KILLS),100) $(TRIAL) '^TestJudged$$'
 torture-flow:
 	XTIMER_KILLS=$(or $(KILLS),200) XTIMER_KEYS=$(or $(KEYS),100000) XTIMER_RATE=$(or $(RATE),2000) $(TRIAL) '^TestFlows$$'
+torture-batches:
+	XTIMER_KILLS=$(or $(KILLS),50) XTIMER_RATE=$(or $(RATE),100000) $(TRIAL) '^TestKillBatches$$'
 torture-memory:
 	XTIMER_TIMERS=5000000 XTIMER_MEMORY=512 $(TRIAL) '^TestMemoryLimit$$'
 torture-tiers:

@@ -23,21 +23,6 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// TestKillBatches is TestKill where a call carries many tasks.
-func TestKillBatches(t *testing.T) {
-	beside(t)
-	tr := &trial{t: t, rate: setting("XTIMER_RATE", 1000), intervals: 20, batch: true}
-	tr.begin()
-	tr.stop(setting("XTIMER_KILLS", 2), tr.p.kill)
-	tr.finish()
-	tr.check(true)
-	tr.r.mu.Lock()
-	defer tr.r.mu.Unlock()
-	if tr.r.batches == 0 {
-		t.Error("no call carried many tasks")
-	}
-}
-
 // TestTerminate ends it with SIGTERM under load: nothing missing, no repeats.
 func TestTerminate(t *testing.T) {
 	beside(t)

@@ -27,12 +27,6 @@ func oneShot(b *bytes.Buffer, url string, due time.Time, timeout time.Duration) 
 	return name
 }
 
-// batchShot is oneShot of a timer that is called with others.
-func batchShot(b *bytes.Buffer, url string, due time.Time) {
-	name := fmt.Sprintf("shot-%d", names.Add(1))
-	fmt.Fprintf(b, `{"app":"bench","name":%q,"schedule":{"at":%d},"callback":{"url":%q,"batch":{"max":100},"body":{"order":%q}}}`+"\n", name, due.UnixMilli(), url, name)
-}
-
 // createBatch posts lines of NDJSON and returns the ids that were acknowledged,
 // "" where a line was not.
 func createBatch(base string, lines []byte) (ids []string, err error) {

@@ -39,7 +39,10 @@ type owned struct {
 	unsure   bool // a request of which nobody knows what became: it is left alone
 }
 
-var retryOften = checker.Retry{MaxAttempts: 3, Backoff: 200, Multiplier: 2, Jitter: 0.2}
+var (
+	retryOften     = checker.Retry{MaxAttempts: 3, Backoff: 200, Multiplier: 2, Jitter: 0.2}
+	retryOftenSaid = map[string]any{"max_attempts": 3, "backoff": "200ms", "multiplier": 2, "jitter": 0.2} // as the API takes it
+)
 
 // write is a definition as the API takes it, and the hash of its request in d.
 func (o *owners) write(name string, d *checker.Definition) map[string]any {
@@ -70,8 +73,7 @@ func (o *owners) write(name string, d *checker.Definition) map[string]any {
 		s["cron"], s["time_zone"] = d.Schedule.Cron, d.Schedule.TimeZone
 	}
 	out := map[string]any{
-		"schedule": s, "callback": callback,
-		"retry": map[string]any{"max_attempts": 3, "backoff": "200ms", "multiplier": 2, "jitter": 0.2},
+		"schedule": s, "callback": callback, "retry": retryOftenSaid,
 	}
 	if d.Delivery != "" {
 		out["delivery"] = d.Delivery
@@ -128,19 +130,23 @@ func (o *owners) recurring(r *rand.Rand) {
 		default:
 			x.def.Schedule.Every = 100 + r.Int64N(200)
 		}
-		in := o.write(x.name, &x.def)
-		in["app"], in["name"] = "bench", x.name
-		def := x.def
-		a := checker.Asked{Op: checker.Create, App: "bench", Name: x.name, Definition: &def}
-		out := o.ask(&a, "POST", "/v1/timers", in)
-		if !a.OK {
-			o.t.Fatalf("create: %d %v", a.Status, out)
-		}
-		a.Timer, a.From, a.Anchor = out["id"].(string), instant(out["updated_at"]), instant(out["created_at"])
-		x.id = a.Timer
-		o.w.asked(a)
-		o.mine = append(o.mine, x)
+		o.create(x, o.write(x.name, &x.def))
 	}
+}
+
+// create creates a recurring timer.
+func (o *owners) create(x *owned, in map[string]any) {
+	in["app"], in["name"] = "bench", x.name
+	def := x.def
+	a := checker.Asked{Op: checker.Create, App: "bench", Name: x.name, Definition: &def}
+	out := o.ask(&a, "POST", "/v1/timers", in)
+	if !a.OK {
+		o.t.Fatalf("create: %d %v", a.Status, out)
+	}
+	a.Timer, a.From, a.Anchor = out["id"].(string), instant(out["updated_at"]), instant(out["created_at"])
+	x.id = a.Timer
+	o.w.asked(a)
+	o.mine = append(o.mine, x)
 }
 
 // steady is the rate that two cores create, fire and witness all the time. What is

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"net"
 	"slices"
 	"sync"
@@ -25,7 +24,6 @@ type receiver struct {
 	sample   *bareRequest // the first request, for the bare loop
 	counting bool         // only count: for the rate, a map of keys would cost too much
 	calls    int
-	batches  int // requests that carried many tasks, which count among calls one by one
 }
 
 func startReceiver(t testing.TB) *receiver {
@@ -47,10 +45,6 @@ func (r *receiver) take(c *fasthttp.RequestCtx) {
 	key := string(c.Request.Header.Peek("Idempotency-Key"))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(c.Request.Header.Peek("X-Xtimer-Batch")) > 0 {
-		r.takeBatch(c.PostBody(), now)
-		return
-	}
 	r.calls++
 	r.last = now
 	if r.sample == nil {
@@ -75,31 +69,6 @@ func (r *receiver) take(c *fasthttp.RequestCtx) {
 		r.late = append(r.late, now.Sub(due))
 	}
 	r.arrivals[key] = append(r.arrivals[key], now)
-}
-
-// takeBatch notes the tasks of a batch. mu is held.
-func (r *receiver) takeBatch(body []byte, now time.Time) {
-	var b struct {
-		Tasks []struct {
-			Task string
-			Due  time.Time
-		}
-	}
-	if json.Unmarshal(body, &b) != nil {
-		r.early++ // no test passes with it
-	}
-	for _, t := range b.Tasks {
-		r.calls++
-		if now.Before(t.Due) {
-			r.early++
-		}
-		if len(r.arrivals[t.Task]) == 0 {
-			r.late = append(r.late, now.Sub(t.Due))
-		}
-		r.arrivals[t.Task] = append(r.arrivals[t.Task], now)
-	}
-	r.last = now
-	r.batches++
 }
 
 // lateness tells quantiles of the first arrivals since the last call of reset.

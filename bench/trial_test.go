@@ -27,7 +27,6 @@ type trial struct {
 	rate, intervals int
 	timeout         time.Duration // of the calls; default patience
 	program         string        // default binary
-	batch           bool          // the one-shots are called in batches
 	seed            uint64
 
 	anchors map[string]int64 // of the intervals, by id
@@ -185,11 +184,7 @@ func (tr *trial) load() {
 		var dues []int64
 		for range max(tr.rate/20, 1) {
 			due := time.Now().Add(time.Second + time.Duration(r.Int64N(int64(2*time.Second))))
-			if tr.batch {
-				batchShot(&b, tr.r.url, due)
-			} else {
-				oneShot(&b, tr.r.url, due, tr.timeout)
-			}
+			oneShot(&b, tr.r.url, due, tr.timeout)
 			dues = append(dues, due.UnixMilli())
 		}
 		ids, err := createBatch("http://"+tr.p.addr, b.Bytes())

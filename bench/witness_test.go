@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -24,8 +27,11 @@ import (
 type witness struct {
 	url string
 
-	mu   sync.Mutex // guards all below
-	logs checker.Logs
+	mu      sync.Mutex // guards all below
+	logs    checker.Logs
+	batches int               // calls of many tasks
+	words   map[string]string // see word
+	shas    map[string]string // by the request in words
 }
 
 // The names of timers begin with what the witness answers to their calls.
@@ -43,7 +49,7 @@ func startWitness(t testing.TB) *witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &witness{url: "http://" + ln.Addr().String() + "/call"}
+	w := &witness{url: "http://" + ln.Addr().String() + "/call", words: map[string]string{}, shas: map[string]string{}}
 	quiet := log.New(io.Discard, "", 0) // it hangs up on purpose
 	s := &fasthttp.Server{Handler: w.take, NoDefaultDate: true, NoDefaultServerHeader: true, Logger: quiet}
 	go s.Serve(ln)
@@ -95,32 +101,26 @@ func (w *witness) take(c *fasthttp.RequestCtx) {
 // hang up on a task alone fails it.
 func (w *witness) takeBatch(c *fasthttp.RequestCtx, at int64) {
 	h := &c.Request.Header
-	var b struct {
-		Tasks []struct {
-			Task, Timer, Name string
-			Due               time.Time
-			Attempt           int
-			Redelivered       bool
-			Body              []byte `json:"body_base64"`
-		}
-	}
-	err := json.Unmarshal(c.PostBody(), &b)
-	if err != nil || string(h.Peek("X-Xtimer-Tasks")) != strconv.Itoa(len(b.Tasks)) || len(h.Peek("Idempotency-Key")) > 0 {
-		b.Tasks[0].Timer += " in a batch that is none" // a phantom
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tasks, ok := w.members(c.PostBody())
+	if !ok || string(h.Peek("X-Xtimer-Tasks")) != strconv.Itoa(len(tasks)) || len(h.Peek("Idempotency-Key")) > 0 {
+		tasks = append(tasks, member{Timer: "a batch that is none"}) // a phantom
 	}
 	type failure struct {
 		Task   string `json:"task"`
 		Status int    `json:"status"`
 	}
 	var failures []failure
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range b.Tasks {
-		a := checker.Arrived{Timer: t.Timer, Due: t.Due.UnixMilli(), App: string(h.Peek("X-Xtimer-App")), Name: t.Name, Attempt: t.Attempt, Redelivered: t.Redelivered, At: at, Code: 200}
-		if t.Task != fmt.Sprintf("%s_%d", t.Timer, a.Due) {
+	w.batches++
+	app := w.word(h.Peek("X-Xtimer-App"))
+	head := fmt.Sprintf("%s\n%s\n%s\n", h.Method(), h.Peek("X-Owner"), h.ContentType())
+	for _, t := range tasks {
+		a := checker.Arrived{Timer: t.Timer, Due: t.Due.UnixMilli(), App: app, Name: t.Name, Attempt: t.Attempt, Redelivered: t.Redelivered, At: at, Code: 200}
+		if t.Task != t.Timer+"_"+strconv.FormatInt(a.Due, 10) {
 			a.Timer += " by one field, but not by the others" // likewise
 		}
-		a.RequestSHA = sha(string(h.Method()), string(h.Peek("X-Owner")), string(h.ContentType()), t.Body)
+		a.RequestSHA = w.shaOf(head, t.Body)
 		switch kind, _, _ := strings.Cut(a.Name, "-"); {
 		case kind == refuses:
 			a.Code = 404
@@ -139,6 +139,76 @@ func (w *witness) takeBatch(c *fasthttp.RequestCtx, at int64) {
 		out, _ := json.Marshal(map[string]any{"failures": failures})
 		c.SetBody(out)
 	}
+}
+
+// member is a task of a batch.
+type member struct {
+	Task, Timer, Name string
+	Due               time.Time
+	Attempt           int
+	Redelivered       bool
+	Body              []byte `json:"body_base64"`
+}
+
+// members reads the tasks of a batch. As xtimer writes them, they are read in a fifth of the
+// time that encoding/json takes: the witness has the same cores. mu is held.
+func (w *witness) members(body []byte) (tasks []member, ok bool) {
+	rest, ok := bytes.CutPrefix(body, []byte(`{"tasks":[`))
+	for ok && len(rest) > 2 {
+		var m member
+		if m, rest, ok = w.member(bytes.TrimPrefix(rest, []byte(","))); ok {
+			tasks = append(tasks, m)
+		}
+	}
+	if ok && string(rest) == "]}" {
+		return tasks, true
+	}
+	var b struct{ Tasks []member }
+	err := json.Unmarshal(body, &b)
+	return b.Tasks, err == nil
+}
+
+// member reads the first task; ok is false if it is written in another form. mu is held.
+func (w *witness) member(b []byte) (m member, rest []byte, ok bool) {
+	var fields [7][]byte
+	rest, ok = b, true
+	for i, end := range [...]string{`{"task":"`, `","timer":"`, `","name":"`, `","due":"`, `","attempt":`, `,"redelivered":`, `,"body_base64":"`} {
+		var found bool
+		fields[i], rest, found = bytes.Cut(rest, []byte(end))
+		ok = ok && found
+	}
+	body, rest, found := bytes.Cut(rest, []byte(`"}`))
+	if ok = ok && found && len(fields[0]) == 0 && !bytes.Contains(b[:len(b)-len(rest)], []byte(`\`)); !ok {
+		return m, nil, false
+	}
+	m = member{Task: string(fields[1]), Timer: w.word(fields[2]), Name: w.word(fields[3]), Redelivered: string(fields[6]) == "true"}
+	var errs [3]error
+	m.Due, errs[0] = time.Parse(time.RFC3339, string(fields[4]))
+	m.Attempt, errs[1] = strconv.Atoi(string(fields[5]))
+	m.Body, errs[2] = base64.StdEncoding.AppendDecode(nil, body)
+	return m, rest, errors.Join(errs[:]...) == nil
+}
+
+// word is a string of which there is one for all calls that have it. mu is held.
+func (w *witness) word(b []byte) string {
+	s, ok := w.words[string(b)]
+	if !ok {
+		s = string(b)
+		w.words[s] = s
+	}
+	return s
+}
+
+// shaOf is sha of a request with a head, of which there are few. mu is held.
+func (w *witness) shaOf(head string, body []byte) string {
+	key := head + string(body)
+	s, ok := w.shas[key]
+	if !ok {
+		sum := sha256.Sum256([]byte(key))
+		s = hex.EncodeToString(sum[:8])
+		w.shas[key] = s
+	}
+	return s
 }
 
 // sha is of what an owner says of a request.
