@@ -85,24 +85,35 @@ func (e *Maker) oweAnew(ctx context.Context, was *engine.Timer, ed *edit, reache
 	return nil
 }
 
-// withoutSpent finds the spent dues of the range that is among new rows of a timer, if
-// any, and ends the range where history does not tell of all calls.
-func (e *Maker) withoutSpent(ctx context.Context, was, t *engine.Timer, os []engine.Owed) ([]engine.Owed, policy.Spans, error) {
-	last := len(os) - 1
-	if last < 0 || os[last].To == 0 {
+// withoutSpent takes the dues that are spent out of new rows of a timer, and ends the rows where
+// history does not tell of all calls. spent are those of the range, which is the last of the rows.
+// Before it are dues with rows of their own, where the range could not have the key before them.
+func (e *Maker) withoutSpent(ctx context.Context, was, t *engine.Timer, os []engine.Owed) (rows []engine.Owed, spent policy.Spans, err error) {
+	if len(os) == 0 || t.Schedule.OneShot() {
 		return os, nil, nil
 	}
-	r := &os[last] // a range is the last of the rows
-	to, err := e.provable(ctx, was, r.Key.Due, r.To)
+	from, r := os[0].Key.Due-1, os[len(os)-1]
+	to, err := e.provable(ctx, was, from, max(r.Key.Due, r.To))
 	if err != nil {
 		return nil, nil, err
 	}
-	if to < r.NotBefore {
-		return os[:last], nil, nil
+	p, err := plan.Of(t)
+	if err != nil {
+		return nil, nil, err
 	}
-	r.To = to
-	spent, err := e.SpentOf(ctx, t, os)
-	return os, spent, err
+	if spent, err = e.Spent(ctx, t, &p, from, to); err != nil {
+		return nil, nil, err
+	}
+	for _, o := range os {
+		switch {
+		case o.To != 0 && o.NotBefore <= to:
+			o.To = to
+			rows = append(rows, o)
+		case o.To == 0 && o.Key.Due <= to && !spent.Has(o.Key.Due):
+			rows = append(rows, o)
+		}
+	}
+	return rows, spent, nil
 }
 
 // editAfter makes an edit again that calls have overtaken since the clock was read: no call

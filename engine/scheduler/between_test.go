@@ -357,7 +357,7 @@ func TestStepBackWhileARangeIsUnfolded(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var armed atomic.Bool
 		w.before.set(func(_ string, arg any) error {
-			if s, is := arg.(*engine.Settlement); is && slices.ContainsFunc(s.Owe, func(o engine.Owed) bool { return o.To != 0 && slices.Contains(s.Pay, o.Key) }) && armed.CompareAndSwap(true, false) {
+			if s, is := arg.(*engine.Settlement); is && len(s.Pay) > 0 && slices.ContainsFunc(s.Owe, func(o engine.Owed) bool { return o.To != 0 }) && armed.CompareAndSwap(true, false) {
 				w.step(-20 * time.Minute)
 			}
 			return nil

@@ -354,3 +354,22 @@ func TestStepForwardDuringAClockReset(t *testing.T) {
 		}
 	})
 }
+
+// A timer is changed twice after the clock was set back. None of the dues that it had used before
+// is called again, though the range of the second change cannot have the key that the range of the
+// first has.
+func TestChangedTwiceAfterAStepBack(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		id := w.make(timer("a", every(10*time.Second)))
+		made := w.now()
+		time.Sleep(time.Minute + 5*time.Second)
+		w.step(-5 * time.Minute)
+		time.Sleep(10 * time.Second)
+		w.disable(id, w.now()+20_000)
+		time.Sleep(5 * time.Second)
+		w.enable(id, engine.CatchUpLatest)
+		time.Sleep(7 * time.Minute)
+		w.settle()
+		equal(t, "dues", dues(w.of("a")), grid(made, w.now(), 10_000, made%10_000))
+	})
+}
