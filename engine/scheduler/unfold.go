@@ -33,12 +33,15 @@ const (
 // unfold brings the first dues of ranges into memory that the lane has room for. done is
 // how many of the ranges have had their turn, and made how many tasks came of them.
 func (e *Scheduler) unfold(ctx context.Context, ranges []engine.Owed, room int) (done, made int, err error) {
+	read := len(ranges)
+	ranges = slices.DeleteFunc(ranges, func(o engine.Owed) bool { return e.memory.IsTurning(o.Key) }) // they need no turn
 	n := min(len(ranges), max(room/unfoldTurn, 1), unfoldRanges)
 	if n == 0 {
-		return 0, 0, nil
+		return read, 0, nil
 	}
 	e.standAgain(ranges[n:])
-	return e.unfoldPart(ctx, ranges[:n], max(room/n, unfoldTurn))
+	done, made, err = e.unfoldPart(ctx, ranges[:n], max(room/n, unfoldTurn))
+	return read - len(ranges) + done, made, err
 }
 
 // standAgain has refill come back to ranges.
@@ -230,7 +233,7 @@ func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err
 		if x.Key.Due >= o.Key.Due {
 			return false
 		}
-		later = x.To != 0 || x.Generation == o.Generation && !inMemory.Has(x.Key.Due)
+		later = x.To != 0 || x.Generation == o.Generation && !inMemory.Has(x.Key.Due) && x.Place().Compare(o.Place()) < 0
 		return !later
 	})
 	return later, err
