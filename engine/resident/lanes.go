@@ -215,7 +215,8 @@ const (
 	// in flight, each of 100 ms, has 1 s of them. Where little is left, and during a turn half of
 	// what the turn brings was called, it keeps twice as many, up to mostStock; where the stock is
 	// full, half as many: batches for one target take 100,000 tasks a second, and a turn may wait
-	// for a settle of 50,000. A turn brings a tenth of the stock.
+	// for a settle of 50,000. It is at most a quarter of what may wait in memory, of all lanes
+	// together. A turn brings a tenth of the stock.
 	leastStock = 10_000
 	mostStock  = 80_000
 	// refillPage is how many rows refill reads at most at a time, and fewestRead at least.
@@ -287,7 +288,7 @@ func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken, made int) (
 		l.page = max(taken, fewestRead)
 	}
 	if resident := int(l.resident.Load()); resident < l.stock/4 && t.stood+made-resident > l.stock/20 {
-		l.stock = min(l.stock*2, mostStock)
+		l.stock = min(l.stock*2, mostStock, max(int(l.all.limit)/4, leastStock))
 	}
 	defer l.tell()
 	switch {

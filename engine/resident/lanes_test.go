@@ -64,3 +64,37 @@ func TestForgottenLane(t *testing.T) {
 		t.Errorf("%d lanes have %d tasks in memory, want 1 and 1", used, resident)
 	}
 }
+
+// The stock of a lane grows while calls empty it, up to a quarter of what may wait in memory, and
+// shrinks when it is full. That of a mute lane stays.
+func TestStock(t *testing.T) {
+	m := &Memory{Lanes: newLanes(100_000, fair.New(fair.Config[*Task]{}))}
+	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
+	l := m.Lanes.Of(1)
+	l.Waits(engine.Place{})
+	turn := func(made, called int) {
+		x := l.Begin()
+		for range made - called {
+			l.enter()
+		}
+		m.EndTurn(l, x, make([]engine.Owed, x.Rows), x.Rows, made)
+	}
+	for range 4 {
+		turn(1000, 0)
+	}
+	if l.stock != leastStock {
+		t.Errorf("mute: %d", l.stock)
+	}
+	for range 4_000 {
+		l.leave()
+	}
+	for _, want := range []int{20_000, 25_000, 25_000} {
+		if turn(2500, 2500); l.stock != want {
+			t.Errorf("emptied by calls: %d, want %d", l.stock, want)
+		}
+	}
+	turn(25_000, 0)
+	if l.Begin(); l.stock != 12_500 {
+		t.Errorf("full: %d", l.stock)
+	}
+}
