@@ -122,6 +122,9 @@ func (e *Maker) recountBy(ctx context.Context, id engine.TimerID, stepped func()
 	if err := e.memory.AwaitDecision(ctx, id); err != nil {
 		return err
 	}
+	if err := e.memory.AwaitParted(ctx, id); err != nil { // the new range may have the key of a shared row
+		return err
+	}
 	defer e.memory.Thaw(id)
 	// No due of its range may come, be called, settled and forgotten between the look at
 	// what was called and the new range: the new range would call that due again.

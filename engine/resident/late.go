@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -312,6 +313,20 @@ func (sh *shard) part(x *sharedRow) {
 		sh.paid = append(sh.paid, x.key)
 		sh.toSettle.Store(true)
 	}
+}
+
+// AwaitParted waits until no row stands for several tasks of a claimed timer.
+func (m *Memory) AwaitParted(ctx context.Context, id engine.TimerID) error {
+	return m.await(ctx, id, func(sh *shard) bool {
+		none := true
+		for k, x := range sh.shared {
+			if k.Timer == id {
+				sh.part(x)
+				none = false
+			}
+		}
+		return none
+	})
 }
 
 // leaveShared notes that a task left memory without a record of its own: a change has stored that

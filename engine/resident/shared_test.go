@@ -176,3 +176,18 @@ func TestSharedRowOfAChangedTimer(t *testing.T) {
 	x.Replace(x.timer, nil, engine.ReasonDeleted, x.now)
 	x.want(t, "the next settle", true, nil, []int64{2000}, x.row)
 }
+
+// A change that makes a new range waits until the shared rows of its timer are gone.
+func TestAwaitParted(t *testing.T) {
+	x := newSharing(t)
+	done := make(chan error)
+	go func() { done <- x.AwaitParted(t.Context(), 1) }()
+	for len(done) == 0 {
+		if _, rows, _ := x.settle(true); len(rows) == 3 {
+			break
+		}
+	}
+	if err := <-done; err != nil || x.IsTurning(x.row) {
+		t.Errorf("%v; the row is there: %v", err, x.IsTurning(x.row))
+	}
+}
