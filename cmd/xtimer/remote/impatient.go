@@ -10,8 +10,9 @@ import (
 
 // impatient makes the requests of a command. It gives the command up when the first
 // connection is refused: the client would try again for seconds, and no server is there.
+// That is the error of all requests that it ends.
 type impatient struct {
-	giveUp   context.CancelFunc
+	giveUp   context.CancelCauseFunc
 	answered atomic.Bool
 }
 
@@ -29,7 +30,7 @@ func (i *impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err == nil:
 		i.answered.Store(true)
 	case errors.Is(err, syscall.ECONNREFUSED) && !i.answered.Load():
-		i.giveUp()
+		i.giveUp(err) // net/http returns the cause
 	}
 	return resp, err
 }

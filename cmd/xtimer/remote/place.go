@@ -109,7 +109,7 @@ func (p *Place) Dial(cmd *cobra.Command) (*api.Client, error) {
 	if err := p.find(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(cmd.Context())
+	ctx, cancel := context.WithCancelCause(cmd.Context())
 	cmd.SetContext(ctx)
 	c, err := api.New(p.url, api.WithToken(p.secret), api.WithHTTPClient(&http.Client{Transport: &impatient{giveUp: cancel}}))
 	if err != nil {
