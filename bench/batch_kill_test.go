@@ -90,7 +90,7 @@ func (o *owners) batched(n int) {
 
 // caughtUp waits until tasks arrive less than half a second after their dues.
 func (o *owners) caughtUp() {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		o.w.mu.Lock()
 		last := o.w.logs.Arrived[len(o.w.logs.Arrived)-1]
 		o.w.mu.Unlock()
