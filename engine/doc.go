@@ -89,7 +89,7 @@
 // behind (its lane has no room, or there was a stall) has one row for all its dues from
 // some due on: a due that comes while its timer is behind costs no task, no row and no
 // place in the wheel (unfold.go). Dues of a range that are in memory have one row together, until
-// the last of them has a record (resident/late.go).
+// the last of them has a record (resident/state.go).
 //
 // so a fire that goes well costs two lines in the journal and two keys in
 // history, and nothing is written ahead: a timer every 100 ms costs no row. The

@@ -29,7 +29,7 @@ var mutations = []mutation{
 		{"engine/resident/settle.go", `return passed && !t.intends`, `return false`},
 	}},
 	{"a shared row goes with the first record", []replacement{
-		{"engine/resident/late.go", `x.open == 0 && !x.parted`, `!x.parted`},
+		{"engine/resident/state.go", `x.open == 0 && !x.parted`, `!x.parted`},
 	}},
 	{"a shared row goes, and its tasks get none", []replacement{
 		{"engine/resident/settle.go", `return t.shared.parted && !t.timer.frozen`, `return false`},

@@ -88,7 +88,7 @@ func (m *Memory) Ends(id engine.TimerID) (ends []engine.Record) {
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	for _, t := range sh.order {
-		if t.Key.Timer == id && t.state == Done && !t.hasRow() {
+		if t.Key.Timer == id && t.state == Done && !t.HasOpenRow() {
 			ends = append(ends, engine.Record{Key: t.Key, Status: t.Status, Encoded: t.encoded, Alone: t.alone()})
 		}
 	}

@@ -245,7 +245,7 @@ func (m *Memory) Waiting(t *engine.Timer) (w Waiting, ok bool) {
 		has[k.Key.Due] = true
 		switch {
 		case !k.waits() || !m.Backlogs.isOpen(k, now):
-		case k.hasRow() && k.Key.Due <= sh.watermark && k.journaled == 0:
+		case k.HasOpenRow() && k.Key.Due <= sh.watermark && k.journaled == 0:
 			w.Stored = append(w.Stored, [2]int64{k.Key.Due, k.Key.Due})
 		default:
 			w.Others = append(w.Others, [2]int64{k.Key.Due, k.Key.Due})

@@ -233,10 +233,10 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 					c.Owe = append(c.Owe, m.owed(k))
 				}
 				continue
-			case k.hasRow() && came:
+			case k.HasOpenRow() && came:
 				waited = true
 				continue
-			case k.hasRow():
+			case k.HasOpenRow():
 				c.Pay = append(c.Pay, k.Key)
 			}
 			if k.cancelled = true; came {
@@ -358,7 +358,7 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 		switch {
 		case t.inCall():
 			t.touch()
-		case !t.cancelled && (t.hasRow() || len(t.Attempts) > 0):
+		case !t.cancelled && (t.HasOpenRow() || len(t.Attempts) > 0):
 			// Its row tells by now that it has ended; the journal need not, unless it has
 			// to tell how the task stands.
 			stands := t.row == rowCurrent && t.state != Preparing

@@ -215,7 +215,7 @@ const (
 	// in flight, each of 100 ms, has 1 s of them. Where little is left, and during a turn half of
 	// what the turn brings was called, it keeps twice as many, up to mostStock; where the stock is
 	// full, half as many: batches for one target take 100,000 tasks a second, and a turn may wait
-	// for a settle of 50,000. It is at most a quarter of what may wait in memory, of all lanes
+	// for a settle of 50,000. The stock is at most a quarter of what may wait in memory, all lanes
 	// together. A turn brings a tenth of the stock.
 	leastStock = 10_000
 	mostStock  = 80_000

@@ -1,7 +1,6 @@
 package resident
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -253,95 +252,5 @@ func (d *Decisions) each(f func(sh *shard, lv *Timer, x *LateTimer)) {
 			f(sh, lv, x)
 		}
 		sh.mu.Unlock()
-	}
-}
-
-// sharedRow is the row of dues of a range that came into memory together. It is a range itself.
-// A row for each due, which goes with the record of the due, takes more processor time than the
-// rest of a task in a batch: 33 µs a task instead of 18, see bench/PROFILE.md.
-//
-//	AddUnfolded ──► the records of all but one ──► … of the last: the row goes with it
-//	     └── part: one needs a row of its own ──► a row for each that is not over, in place of this one
-//
-// Its key is that of the ms before its first due, and no task has it. So the rows of the tasks are
-// stored before the shared row is removed, also where a large settle is stored in pieces.
-type sharedRow struct {
-	key    engine.Key
-	open   int  // its tasks, without those of whom a settle stores the record
-	parted bool // each of its tasks is to have a row of its own
-}
-
-// MayShare reports whether one row may stand for several dues of a timer: what becomes of one of
-// them is told by its record alone, and none waits for another.
-func MayShare(t *engine.Timer) bool {
-	return t.Overlap == engine.OverlapAllow && t.Delivery == engine.AtLeastOnce
-}
-
-// AddUnfolded takes the first dues of a range into memory, which were just stored as a range of
-// their own. Its timer is claimed.
-func (m *Memory) AddUnfolded(t *engine.Timer, row engine.Key, os []engine.Owed) error {
-	sh, now := m.lock(t.ID), m.now()
-	if sh.stay == away || sh.stay == closed {
-		sh.mu.Unlock()
-		return nil
-	}
-	x := &sharedRow{key: row, open: len(os)}
-	ready := make([]*Task, 0, len(os))
-	for _, o := range os {
-		tk, err := m.addRow(sh, t, o, nil, now)
-		if err != nil {
-			sh.mu.Unlock()
-			return err // before the first of them: the plan cannot be read
-		}
-		if tk != nil {
-			ready = append(ready, tk)
-		} else {
-			tk = sh.tasks.find(o.Key) // it waits for its due: the clock was set back
-		}
-		tk.row, tk.shared, tk.ranged = rowShared, x, true
-	}
-	sh.shared[row] = x
-	sh.mu.Unlock()
-	m.Enqueue(ready)
-	return nil
-}
-
-// part has each task of a shared row have one of its own. mu is held.
-func (sh *shard) part(x *sharedRow) {
-	if x != nil && !x.parted {
-		x.parted = true
-		sh.paid = append(sh.paid, x.key)
-		sh.toSettle.Store(true)
-	}
-}
-
-// AwaitParted waits until no row stands for several tasks of a claimed timer.
-func (m *Memory) AwaitParted(ctx context.Context, id engine.TimerID) error {
-	return m.await(ctx, id, func(sh *shard) bool {
-		none := true
-		for k, x := range sh.shared {
-			if k.Timer == id {
-				sh.part(x)
-				none = false
-			}
-		}
-		return none
-	})
-}
-
-// leaveShared notes that a task left memory without a record of its own: a change has stored that
-// it is cancelled. mu is held.
-func (sh *shard) leaveShared(t *Task) {
-	if t.shared.open--; t.shared.open == 0 {
-		sh.part(t.shared)
-	}
-}
-
-// endShared has the shared row of a task removed with the record of its last one. mu is held.
-func (c *Captured) endShared(s *engine.Settlement, t *Task) {
-	x := t.shared
-	if x.open--; x.open == 0 && !x.parted {
-		s.Pay = append(s.Pay, x.key)
-		c.shared = append(c.shared, x)
 	}
 }

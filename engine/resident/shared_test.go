@@ -1,6 +1,8 @@
 package resident
 
 import (
+	"context"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -177,17 +179,27 @@ func TestSharedRowOfAChangedTimer(t *testing.T) {
 	x.want(t, "the next settle", true, nil, []int64{2000}, x.row)
 }
 
-// A change that makes a new range waits until the shared rows of its timer are gone.
+// A change that makes a new range, or another row with the key of a shared row, waits until the shared
+// row is gone.
 func TestAwaitParted(t *testing.T) {
-	x := newSharing(t)
-	done := make(chan error)
-	go func() { done <- x.AwaitParted(t.Context(), 1) }()
-	for len(done) == 0 {
-		if _, rows, _ := x.settle(true); len(rows) == 3 {
-			break
-		}
-	}
-	if err := <-done; err != nil || x.IsTurning(x.row) {
-		t.Errorf("%v; the row is there: %v", err, x.IsTurning(x.row))
+	for name, await := range map[string]func(context.Context, *sharing) error{
+		"range": func(ctx context.Context, x *sharing) error { return x.AwaitParted(ctx, 1) },
+		"row":   func(ctx context.Context, x *sharing) error { return x.AwaitSettled(ctx, x.row) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, done := newSharing(t), make(chan error, 1)
+			go func() { done <- await(t.Context(), x) }()
+			var rows []int64
+			for len(rows) == 0 && len(done) == 0 { // until the goroutine has looked
+				_, rows, _ = x.settle(true)
+				runtime.Gosched()
+			}
+			if !slices.Equal(rows, []int64{2000, 3000, 4000}) {
+				t.Fatalf("it did not wait: rows of %d", rows)
+			}
+			if err := <-done; err != nil || x.IsTurning(x.row) {
+				t.Errorf("%v; the row is there: %v", err, x.IsTurning(x.row))
+			}
+		})
 	}
 }

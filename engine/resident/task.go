@@ -329,5 +329,5 @@ func (t *Task) Waits() bool { return t.state == Queued || t.state == Leaving }
 // Bytes is how many bytes it takes in the body of a batch, at most. It is for who has it from the queue.
 func (t *Task) Bytes() int { return int(t.turn.Bytes) }
 
-// HasOpenRow reports whether the cold tier has a row of it alone.
-func (t *Task) HasOpenRow() bool { return t.hasRow() }
+// HasOpenRow reports whether the cold tier has a row of the task alone, or is to have one.
+func (t *Task) HasOpenRow() bool { return t.row == rowStale || t.row == rowCurrent }

@@ -18,10 +18,10 @@ import (
 //	from Key.Due, without end   the timer is behind (live.behind): its lane has no room, or there was a
 //	                            stall. Dues that come meanwhile cost nothing: they lie in the range.
 //
-// When its turn in its lane comes, refill unfolds it: the first of its dues come into memory,
-// after one transaction that gives them a range of their own, or rows, see
-// resident.MayShare. What is left of the range stands behind the others of the lane then. A range without end is over when no due of it is past; then
-// the timer's dues come through the wheel again.
+// When its turn in its lane comes, refill unfolds it: the first of its dues come into memory.
+// One transaction before gives these dues a range of their own, or a row each (see
+// resident.MayShare), and puts what is left of the range behind the others of the lane. A range
+// without end is over when no due of it is past; then the timer's dues come through the wheel again.
 
 const (
 	// unfoldTurn is how many dues a range has unfolded in its turn, and unfoldRanges how
@@ -149,7 +149,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	return len(u.pay), made, e.resumeAll(ctx, u.rests, read, false)
 }
 
-// enter takes the dues into memory whose rows are stored. ranges are those that are none of them.
+// enter takes the dues into memory that have just got their rows. ranges are the other new rows.
 func (u *unfolding) enter() (ranges []engine.Owed, made int, err error) {
 	for _, o := range u.d.Owe {
 		if o.To != 0 {
