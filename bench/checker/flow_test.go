@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -286,6 +287,49 @@ func TestLimitsInForce(t *testing.T) {
 		}
 		if (len(r.Violations) == 0) != c.fine {
 			t.Errorf("%s: %s", name, r)
+		}
+	}
+}
+
+// TestPlacesOfATerm: tasks that were called when their key had more places may be called in
+// turns after it has one. No other task may come between two calls of theirs.
+func TestPlacesOfATerm(t *testing.T) {
+	for calls, fine := range map[string]bool{
+		"ab|abab":   true, // two that had places
+		"a|acb":     true, // a has ended with its second call
+		"ab|acab":   false,
+		"a|aba":     false,
+		"|ab":       true,
+		"|aba":      false,
+		"ab|aabbcc": true,
+	} {
+		l := &Logs{Asked: []Asked{
+			{Op: Run, Conditions: &Condition{Ended: simEnd}},
+			{Op: Limits, App: "app", Flow: "k", Invoked: simStart, Answered: simStart, OK: true, Limit: &Limit{Concurrency: 3, Hold: "task"}},
+		}}
+		timer := &Timer{ID: "1", App: "app", Name: "n", Definitions: []*Definition{{Flow: "k"}}}
+		at, attempts := int64(simStart), map[rune]int{}
+		for i, c := range calls {
+			if at += 100; c == '|' {
+				l.Asked = append(l.Asked, Asked{Op: Limits, App: "app", Flow: "k", Invoked: at, Answered: at, OK: true, Limit: &Limit{Concurrency: 1, Hold: "task"}})
+				continue
+			}
+			due := simStart + int64(c-'a')
+			if attempts[c]++; attempts[c] == 1 {
+				timer.Dues = append(timer.Dues, &Due{At: due, Eras: []*Era{{}}})
+			}
+			x := Arrived{Timer: "1", Due: due, App: "app", Name: "n", Attempt: attempts[c], Begun: at * 1000, At: at * 1000, Done: at*1000 + 1, Code: 500}
+			if !strings.ContainsRune(calls[i+1:], c) {
+				x.Code = 200
+			}
+			l.Arrived = append(l.Arrived, x)
+		}
+		r, err := Judge(l, []*Timer{timer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Has("L15") == fine {
+			t.Errorf("%s: %s", calls, r)
 		}
 	}
 }

@@ -6,17 +6,19 @@ import (
 )
 
 // inLine is L15 of a key with one place that a task keeps until its end: its tasks go one
-// after the other, in the order of their dues.
+// after the other, in the order of their dues. Tasks that were called before the key had one
+// place keep theirs, however many these are, and go side by side.
 func (c *court) inLine(k flowKey, hs []handout) {
 	slices.SortStableFunc(hs, func(a, b handout) int { return cmp.Compare(a.call.At, b.call.At) })
-	last := map[*Due]int{} // by task, its last call so far
+	last := map[*Due]int{}   // by task, its last call so far
+	began := map[*Due]bool{} // tasks that were called first since the key has one place
 	var firsts []handout
 	for i := range hs {
 		h := &hs[i]
 		if h.call == h.due.arrivals[0] {
-			firsts = append(firsts, *h)
+			firsts, began[h.due] = append(firsts, *h), true
 		}
-		if was, again := last[h.due]; again && c.overtaken(hs[was:i+1]) {
+		if was, again := last[h.due]; again && c.overtaken(hs[was:i+1], began) {
 			c.broken("L15", "%s/%s: %s arrived between two calls of %s, at %d and %d", k.app, k.key, hs[i-1].due.key(), h.due.key(), hs[was].call.At, h.call.At)
 		}
 		last[h.due] = i
@@ -42,10 +44,10 @@ func (c *court) inLine(k flowKey, hs []handout) {
 // overtaken reports whether calls of other tasks came between the first and the last of these,
 // which are two calls of one task: unless the task had ended with the first, or a crash took
 // away that there was one.
-func (c *court) overtaken(hs []handout) bool {
+func (c *court) overtaken(hs []handout, began map[*Due]bool) bool {
 	first, last := &hs[0], &hs[len(hs)-1]
 	others := slices.ContainsFunc(hs, func(h handout) bool {
-		return h.due != first.due && h.call.At > first.call.At && h.call.At < last.call.At
+		return h.due != first.due && (began[h.due] || began[first.due]) && h.call.At > first.call.At && h.call.At < last.call.At
 	})
 	return others && first.due.Redriven == 0 && first.call.retryable() && c.forgot(first.call, last.call.At/1000) == nil
 }
