@@ -115,7 +115,7 @@ var mutations = []mutation{
 		{"engine/resident/change.go", "t.Status == engine.Enabled && !behind", "t.Status == engine.Enabled && (behind || !behind)"},
 	}},
 	{"a start takes a timer for one that is still behind", []replacement{
-		{"engine/scheduler/rewind.go", "	r.pay = append(r.pay, o.Key)\n", ""},
+		{"engine/scheduler/rewind.go", "	d.pay = append(d.pay, o.Key)\n", ""},
 	}},
 	{"a start decides again what the journal knows", []replacement{
 		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, after, held))\n", "	d.Decide(t, p, over[:0].Open(p, after, held))\n"},

@@ -211,6 +211,53 @@ func TestStartIsCutShort(t *testing.T) {
 	}
 }
 
+// A start that is cut short at any of its commits, and made again by a later clock, decides
+// nothing twice: neither rows that are later than the watermark nor ranges without end. The
+// timers are behind, as their target is slow.
+func TestStartOfTimersThatAreBehindIsCutShort(t *testing.T) {
+	defer scheduler.BoundDecided(10)()
+	defer scheduler.BoundHeld(40)()
+	for _, policy := range []engine.MisfirePolicy{engine.MisfireLatest, engine.MisfireSkip, engine.MisfireAll} {
+		for _, once := range []bool{false, true} {
+			for _, o := range []engine.Overlap{engine.OverlapAllow, engine.OverlapQueue} {
+				t.Run(fmt.Sprint(policy, " ", o, " ", once), func(t *testing.T) {
+					for cut := 1; ; cut += 1 + cut/4 {
+						n := 0
+						bubble(t, func(t *testing.T, w *world) {
+							w.before.set(func(op string, arg any) error {
+								if s, is := arg.(*engine.Settlement); is && s.Replayed {
+									if n++; n == cut {
+										time.Sleep(40 * time.Second)
+										return fmt.Errorf("away: %w", engine.ErrUnavailable)
+									}
+								}
+								return nil
+							})
+							opts := []func(*engine.Definition){misfire(policy, 30*time.Second), overlap(o)}
+							if once {
+								opts = append(opts, atMostOnce)
+							}
+							ids, answer := w.crowdedBy(10, opts...)
+							from := w.now()
+							time.Sleep(20 * time.Second)
+							n = 0
+							w.crash(25 * time.Second)
+							answer()
+							time.Sleep(time.Minute)
+							for _, id := range ids {
+								w.stopAccounted(id, from, 500)
+							}
+						})
+						if n < cut {
+							break // the start had fewer commits
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 // wantOnTime fails unless each of the timers that zoned made was called for its dues in
 // (from, to] within a second of them.
 func (w *world) wantOnTime(from, to int64) {

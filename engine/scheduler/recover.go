@@ -23,7 +23,7 @@ import (
 //	                                           pause on that is in force: owed, and held
 //	owed      rows                           → as they stand; the rest as above
 //	          … of one-shots not begun yet   → not looked at: judged when their turn comes
-//	then W = now, in the same transaction.
+//	then W = now, in one transaction with all that was decided of dues later than W.
 //
 // The clock may have been set back since: then the journal has dues that are later
 // than now. W goes up to the last of them in its shard, so that none comes again,
@@ -43,10 +43,9 @@ type recovery struct {
 	keys     map[engine.Key]bool              // of rows that are not, from now on
 	reach    [engine.Shards]int64             // the last due in the journal, where that is later than now
 	touched  []engine.Key                     // all of these but the ranges, by timer and due
-	d        policy.Triage
-	pay      []engine.Key
+	d        decisions                        // on rows up to the watermark; see place
 	outdated map[engine.TimerID]*engine.Timer // timers that have rows of former generations, as they stand; nil: gone
-	shards   shardDecisions                   // of dues that the plans derive
+	shards   shardDecisions                   // on what is later than the watermark
 	records  []engine.Record
 	// What was stored, for the log.
 	owing, judged int
@@ -62,7 +61,6 @@ func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, fou
 		e: e, of: of, clean: clean, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, rows: map[engine.TimerID]rowsFound{}, owed: map[engine.Key]bool{},
 		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{}, outdated: map[engine.TimerID]*engine.Timer{},
 	}
-	r.d.Now = r.now
 	lowest := r.now
 	for i := range of.All() {
 		e.memory.Own(i, found[i])
@@ -73,9 +71,6 @@ func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, fou
 		return nil, fmt.Errorf("cannot go through what is owed: %w", err)
 	}
 	r.touch()
-	if err := r.fromRanges(ctx); err != nil {
-		return nil, fmt.Errorf("cannot go through what is owed as ranges: %w", err)
-	}
 	if err := r.fromJournal(ctx); err != nil {
 		return nil, fmt.Errorf("cannot go through the journal: %w", err)
 	}
@@ -263,14 +258,15 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 			rest = append(rest, o)
 			continue
 		}
-		r.pay = append(r.pay, o.Key)
+		d := r.place(id, o.Key.Due)
+		d.pay = append(d.pay, o.Key)
 		end, _ := policy.EndingOf(l, o.Generation)
 		if was := end.Former; was != nil && was.Delivery == engine.AtMostOnce {
-			r.unknown(&r.d, was, o.Key, o.Origin, o.Task)
+			r.unknown(&d.Triage, was, o.Key, o.Origin, o.Task)
 		} else {
 			t := end.Cancelled(&o)
 			t.Ended = r.now // as a reader that comes back finds it
-			r.d.Records = append(r.d.Records, t)
+			d.Records = append(d.Records, t)
 		}
 	}
 	return rest, nil
@@ -304,7 +300,7 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 		case t.Status.Final():
 			r.record(t, false)
 		case k.Due > w:
-			r.retry(t, t.Generation, 0)
+			r.retry(&r.d, t, t.Generation, 0)
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
 			r.record(t, false)
 		}
@@ -317,7 +313,7 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 
 // flushMany is flush of what is much for one transaction.
 func (r *recovery) flushMany(ctx context.Context) error {
-	if len(r.d.Owe)+len(r.d.Records)+len(r.pay) > r.e.pieces.of(maxDecided) {
+	if r.d.size() > r.e.pieces.of(maxDecided) {
 		return r.flush(ctx)
 	}
 	return nil
@@ -329,8 +325,8 @@ func (r *recovery) record(t *engine.Task, kept bool) {
 }
 
 // retry owes a task that was waiting for its next attempt.
-func (r *recovery) retry(t *engine.Task, generation uint32, lane engine.Lane) {
-	r.d.Owe = append(r.d.Owe, engine.Owed{
+func (r *recovery) retry(d *decisions, t *engine.Task, generation uint32, lane engine.Lane) {
+	d.Owe = append(d.Owe, engine.Owed{
 		Key: t.Key, Generation: generation, Origin: t.Origin, NotBefore: max(t.NotBefore, t.Key.Due), Lane: lane, Task: t,
 	})
 }
@@ -379,17 +375,17 @@ func (r *recovery) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	d, pay := r.d, r.pay
-	r.records, r.pay, r.d.Records, r.d.Owe = nil, nil, nil, nil
-	return r.store(ctx, &d, pay, nil)
+	d := r.d
+	r.records, r.d = nil, decisions{}
+	return r.store(ctx, &d, nil)
 }
 
 // store stores decisions in one transaction.
-func (r *recovery) store(ctx context.Context, d *policy.Triage, pay []engine.Key, marks []engine.Mark) error {
+func (r *recovery) store(ctx context.Context, d *decisions, marks []engine.Mark) error {
 	err := r.e.cfg.Cold.Settle(ctx, &engine.Settlement{
-		Owner: r.e.cfg.Node, Replayed: true, Tasks: records(d.Records), Owe: d.Owe, Pay: pay, Marks: marks,
+		Owner: r.e.cfg.Node, Replayed: true, Tasks: records(d.Records), Owe: d.Owe, Pay: d.pay, Marks: marks,
 	})
-	r.e.pieces.heard(len(d.Records)+len(d.Owe)+len(pay), err)
+	r.e.pieces.heard(d.size(), err)
 	if err != nil {
 		return err
 	}

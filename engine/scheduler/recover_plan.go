@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"xtimer/engine"
@@ -11,34 +12,73 @@ import (
 	"xtimer/engine/policy"
 )
 
-// shardDecisions are what a start has decided of the dues that the plans derive, in
-// (W, now], by shard. They are stored with the watermark of their shard, in one
-// transaction: were they stored without, and the start cut short, the next one would
-// judge by another clock, and record a due twice.
+// decisions are rows and records that are stored in one transaction.
+type decisions struct {
+	policy.Triage
+	pay []engine.Key // rows that go, unless they are owed again
+}
+
+func (d *decisions) size() int { return len(d.Records) + len(d.Owe) + len(d.pay) }
+
+// shardDecisions are what a start has decided of what is later than the watermark W, by
+// shard: of rows and ranges, and of the dues in (W, now] that the plans derive. They are
+// stored with the watermark of their shard, in one transaction: were they stored without,
+// and the start cut short, the next one would derive the dues from the plan, find no row,
+// judge them by another clock, and record a due twice.
 //
-// Many timers leave more than fits into memory, so a start may go through the plans
-// several times, for some of the shards each.
+// Many timers leave more than fits into memory, so a start may go through the ranges and
+// the plans in several passes, for some of the shards each.
 type shardDecisions struct {
-	of    [engine.Shards]policy.Triage
-	from  int // the shards that this pass is for, without until
-	until int
-	held  int // rows and records
+	rows   [engine.Shards]decisions     // of rows and ranges: made once
+	plans  [engine.Shards]policy.Triage // of plans: a later pass makes them again
+	ranges []engine.TimerID             // timers whose ranges no pass has decided, by shard
+	from   int                          // the shards that this pass is for, without until
+	until  int
+	held   int // rows and records
 }
 
 // maxHeld is how many rows and records of a start are held before they are stored; a
 // variable for tests.
 var maxHeld = 10 * maxDecided
 
+// next begins the next pass.
+func (s *shardDecisions) next() {
+	s.from, s.until, s.held = s.until, engine.Shards, 0
+	for i := s.from; i < s.until; i++ {
+		s.held += s.rows[i].size()
+	}
+}
+
+// takes reports whether this pass decides the ranges of a timer, the last of which were of
+// the shard before. When ranges fill half of the pass, it ends before the next shard.
+func (s *shardDecisions) takes(id engine.TimerID, before int) bool {
+	if shard := id.Shard(); shard > max(s.from, before) && shard < s.until && s.held > maxHeld/2 {
+		s.until = shard
+	}
+	return id.Shard() < s.until
+}
+
 // trim leaves the upper shards to a later pass when too much is held.
 func (s *shardDecisions) trim() {
 	for s.held > maxHeld && s.until-s.from > 1 {
 		middle := (s.from + s.until) / 2
 		for i := middle; i < s.until; i++ {
-			s.held -= len(s.of[i].Records) + len(s.of[i].Owe)
-			s.of[i] = policy.Triage{}
+			s.held -= len(s.plans[i].Records) + len(s.plans[i].Owe) + s.rows[i].size()
+			s.plans[i] = policy.Triage{}
 		}
 		s.until = middle
 	}
+}
+
+// place is where decisions on the dues of a timer up to one are collected: on those later
+// than the watermark with their shard.
+func (r *recovery) place(id engine.TimerID, due int64) *decisions {
+	d := &r.d
+	if due > r.watermark(id) {
+		d = &r.shards.rows[id.Shard()]
+	}
+	d.Now = r.now
+	return d
 }
 
 // rowsFound are the rows of a timer: their oldest generation, and their lane; 0: they are in several.
@@ -86,16 +126,20 @@ func (r *recovery) changeLane(ctx context.Context, t *engine.Timer) (err error) 
 	return cmp.Or(err, read)
 }
 
-// fromPlans decides the dues in (W, now] of all timers, and stores that with the
-// watermarks.
+// fromPlans decides the ranges, and the dues in (W, now] of all timers, and stores that
+// with the watermarks.
 func (r *recovery) fromPlans(ctx context.Context, lowest int64) error {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
 	to := max(r.now, slices.Max(r.reach[:]))
 	s := &r.shards
+	s.ranges = slices.SortedFunc(maps.Keys(r.ranges), func(a, b engine.TimerID) int { return cmp.Compare(a.Shard(), b.Shard()) })
 	for s.until < engine.Shards {
-		s.from, s.until = s.until, engine.Shards
+		s.next()
+		if err := r.fromRanges(ctx); err != nil {
+			return err
+		}
 		err := r.e.cfg.Cold.Due(ctx, r.of, lowest, to, func(cs []engine.Candidate) error { return r.fromPlan(ctx, cs) })
 		if err != nil {
 			return err
@@ -112,28 +156,32 @@ func (r *recovery) fromPlans(ctx context.Context, lowest int64) error {
 // fewer, when that did not fit into the tier's time.
 func (r *recovery) settle(ctx context.Context) error {
 	s := &r.shards
+	if err := r.flush(ctx); err != nil { // what the journal knows of dues in ranges
+		return err
+	}
 	for again := false; s.from < s.until; {
 		d, marks, upTo := r.piece(r.e.pieces.of(maxDecided))
-		if err := r.store(ctx, d, nil, marks); err != nil {
+		if err := r.store(ctx, d, marks); err != nil {
 			if again || ctx.Err() != nil || upTo == s.from+1 {
 				return err
 			}
 			again = true
 			continue
 		}
-		clear(s.of[s.from:upTo])
+		clear(s.rows[s.from:upTo])
+		clear(s.plans[s.from:upTo])
 		s.from, again = upTo, false
 	}
-	s.held = 0
 	return nil
 }
 
 // piece is what was decided of the next shards, up to the one that fills it.
-func (r *recovery) piece(rows int) (d *policy.Triage, marks []engine.Mark, upTo int) {
-	d = &policy.Triage{}
-	for upTo = r.shards.from; upTo < r.shards.until && len(d.Records)+len(d.Owe) < rows; upTo++ {
-		of := &r.shards.of[upTo]
-		d.Records, d.Owe = append(d.Records, of.Records...), append(d.Owe, of.Owe...)
+func (r *recovery) piece(rows int) (d *decisions, marks []engine.Mark, upTo int) {
+	d = &decisions{}
+	for upTo = r.shards.from; upTo < r.shards.until && d.size() < rows; upTo++ {
+		of, plans := &r.shards.rows[upTo], &r.shards.plans[upTo]
+		d.pay = append(d.pay, of.pay...)
+		d.Records, d.Owe = slices.Concat(d.Records, of.Records, plans.Records), slices.Concat(d.Owe, of.Owe, plans.Owe)
 		if sh := r.e.memory.Shard(upTo); r.of.Has(upTo) && r.mark(upTo) > sh.Watermark {
 			marks = append(marks, engine.Mark{Shard: upTo, Fence: sh.Fence, W: r.mark(upTo)})
 		}
@@ -187,17 +235,18 @@ func (r *recovery) fromPlan(ctx context.Context, cs []engine.Candidate) error {
 func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 	shard := t.ID.Shard()
 	w, mark := r.watermark(t.ID), r.mark(shard)
-	d := &r.shards.of[shard]
+	d := &r.shards.plans[shard]
 	was := len(d.Records) + len(d.Owe)
-	d.Now, d.Ranged = r.now, r.hasRange(t)
-	over := r.over(t)
+	ranges := r.rangesOf(t)
+	d.Now, d.Ranged = r.now, len(ranges) > 0
+	over := r.over(t, ranges)
 	for _, k := range r.touchedOf(t.ID) {
-		if _, ok := r.begun[k]; ok && w < k.Due && k.Due <= mark && !r.owed[k] && !r.ranged(t, k.Due) && p.Has(k.Due) {
+		if _, ok := r.begun[k]; ok && w < k.Due && k.Due <= mark && !r.owed[k] && !ranged(ranges, k.Due) && p.Has(k.Due) {
 			r.again(d, t, k)
 		}
 	}
 	r.judgeOpen(d, t, p, over, w, r.now)
-	if !r.hasRange(t) { // else they were owed with what is left of it
+	if len(ranges) == 0 { // else they were owed with what is left of it
 		r.ahead(d, t, p, w, mark)
 	}
 	r.shards.held += len(d.Records) + len(d.Owe) - was
@@ -246,16 +295,13 @@ func (r *recovery) touchedOf(id engine.TimerID) []engine.Key {
 }
 
 // over are the dues of a timer that are not to be decided by its plan: the journal or a
-// row has them, or they lie in a range, which was decided before. A range may reach
-// beyond the watermark, where the settle that should have moved it there was lost.
-func (r *recovery) over(t *engine.Timer) (over policy.Spans) {
+// row has them, or they lie in a range, which was decided before.
+func (r *recovery) over(t *engine.Timer, ranges []engine.Owed) (over policy.Spans) {
 	for _, k := range r.touchedOf(t.ID) {
 		over = append(over, [2]int64{k.Due, k.Due})
 	}
-	for _, o := range r.ranges[t.ID] {
-		if o.Generation == t.Generation {
-			over = append(over, [2]int64{o.Key.Due, o.To})
-		}
+	for _, o := range ranges {
+		over = append(over, [2]int64{o.Key.Due, o.To})
 	}
 	slices.SortFunc(over, policy.CompareSpans)
 	return over
@@ -289,22 +335,23 @@ func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed)
 		if err := r.flushMany(ctx); err != nil {
 			return err
 		}
+		d := r.place(o.Key.Timer, o.Key.Due)
 		switch {
 		case t == nil || t.Generation != o.Generation: // it has ended
 		case o.Begun && t.Delivery == engine.AtMostOnce:
-			r.pay = append(r.pay, o.Key)
-			r.unknown(&r.d, t, o.Key, o.Origin, o.Task)
+			d.pay = append(d.pay, o.Key)
+			r.unknown(&d.Triage, t, o.Key, o.Origin, o.Task)
 		case o.Begun:
 			r.d.Owe = append(r.d.Owe, o) // again at once
 			r.keepBusy(o)
 		case o.Key.Due >= held:
 		case t.Schedule.OneShot() && r.now-o.Key.Due <= t.Misfire.Window.Milliseconds():
 		case r.now-o.Key.Due > t.Misfire.Window.Milliseconds():
-			r.pay = append(r.pay, o.Key)
-			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Missed, engine.ReasonWindow, r.now))
+			d.pay = append(d.pay, o.Key)
+			d.Records = append(d.Records, policy.NotCalled(t, o.Key.Due, engine.Missed, engine.ReasonWindow, r.now))
 		case t.Misfire.Policy == engine.MisfireSkip, t.Misfire.Policy == engine.MisfireLatest && r.overtaken(t, os[i+1:], o.Key.Due):
-			r.pay = append(r.pay, o.Key)
-			r.d.Records = append(r.d.Records, policy.NotCalled(t, o.Key.Due, engine.Skipped, engine.ReasonMisfire, r.now))
+			d.pay = append(d.pay, o.Key)
+			d.Records = append(d.Records, policy.NotCalled(t, o.Key.Due, engine.Skipped, engine.ReasonMisfire, r.now))
 		}
 	}
 	return r.flushMany(ctx)
@@ -313,9 +360,9 @@ func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed)
 // ended brings a row to where the journal has its task.
 func (r *recovery) ended(o engine.Owed, t *engine.Task) {
 	if t.Status.Final() {
-		r.pay = append(r.pay, o.Key)
+		r.d.pay = append(r.d.pay, o.Key)
 	} else {
-		r.retry(t, o.Generation, o.Lane)
+		r.retry(&r.d, t, o.Generation, o.Lane)
 		r.keepBusy(engine.Owed{Key: o.Key, Generation: o.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
 	}
 	r.record(t, true)
@@ -328,6 +375,5 @@ func (r *recovery) ended(o engine.Owed, t *engine.Task) {
 // has decided meanwhile: in runs, beside which the record of one due would count twice.
 func (r *recovery) wasDecided(t *engine.Task, w int64) bool {
 	due := t.Key.Due
-	return t.Status.Final() && len(t.Attempts) == 0 && due <= w &&
-		!slices.ContainsFunc(r.ranges[t.Key.Timer], func(o engine.Owed) bool { return o.Key.Due <= due && due <= o.To })
+	return t.Status.Final() && len(t.Attempts) == 0 && due <= w && !ranged(r.ranges[t.Key.Timer], due)
 }

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"xtimer/engine"
@@ -47,18 +46,24 @@ func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after,
 }
 
 // fromRanges decides what is past of the ranges that are owed, and puts what is to
-// come into new ones.
+// come into new ones; those of the shards of a pass.
 func (r *recovery) fromRanges(ctx context.Context) error {
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(r.ranges)), page) {
+	s := &r.shards
+	for before := s.from; len(s.ranges) > 0 && s.takes(s.ranges[0], before); {
+		ids := s.ranges[:min(page, len(s.ranges))]
 		ts, _, err := r.definitions(ctx, ids)
 		if err != nil {
 			return err
 		}
 		for i, id := range ids {
+			if !s.takes(id, before) {
+				break
+			}
+			s.ranges, before = s.ranges[1:], id.Shard()
 			if ts[i] == nil {
 				continue // gone, and resume drops them; or left out, and they stay
 			}
-			if err := r.fromRangesOf(ctx, ts[i], r.ranges[id]); err != nil {
+			if err := r.fromRangesOf(ctx, ts[i]); err != nil {
 				return err
 			}
 		}
@@ -67,25 +72,26 @@ func (r *recovery) fromRanges(ctx context.Context) error {
 }
 
 // fromRangesOf does it for one timer.
-func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer, rows []engine.Owed) error {
+func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer) error {
 	p, err := plan.Of(t)
 	if err != nil {
 		r.e.leaveOut(t.ID, err)
 		return nil
 	}
-	w := r.watermark(t.ID)
+	w, rows := r.watermark(t.ID), r.rangesOf(t)
+	if len(rows) == 0 {
+		return nil
+	}
 	from, to := w, int64(0)
 	for i := range rows {
-		if rows[i].Generation != t.Generation {
-			continue
-		}
-		if err := r.fromRange(ctx, t, &p, &rows[i]); err != nil {
-			return err
-		}
 		from, to = min(from, rows[i].Key.Due-1), max(to, r.endOf(&rows[i]))
 	}
-	if !r.hasRange(t) {
-		return nil
+	d := r.place(t.ID, to)
+	was := d.size()
+	for i := range rows {
+		if err := r.fromRange(ctx, d, t, &p, &rows[i]); err != nil {
+			return err
+		}
 	}
 	if to <= r.now {
 		from = w
@@ -93,24 +99,30 @@ func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer, rows []eng
 	if mark := r.mark(t.ID.Shard()); mark > w {
 		to = max(to, mark)
 	}
-	r.ahead(&r.d, t, &p, from, to)
+	r.ahead(&d.Triage, t, &p, from, to)
+	if d != &r.d {
+		r.shards.held += d.size() - was
+	}
 	return r.flushMany(ctx)
 }
 
-// hasRange reports whether dues of the timer were owed as a range.
-func (r *recovery) hasRange(t *engine.Timer) bool {
-	return slices.ContainsFunc(r.ranges[t.ID], func(o engine.Owed) bool { return o.Generation == t.Generation })
+// rangesOf are the ranges that owe dues of a timer as it stands. One may reach beyond the
+// watermark, where the settle that should have moved it there was lost.
+func (r *recovery) rangesOf(t *engine.Timer) (os []engine.Owed) {
+	for _, o := range r.ranges[t.ID] {
+		if o.Generation == t.Generation {
+			os = append(os, o)
+		}
+	}
+	return os
 }
 
-// ranged reports whether a due of the timer lies in a range that was owed. One may reach
-// beyond the watermark, where the settle that should have moved it there was lost.
-func (r *recovery) ranged(t *engine.Timer, due int64) bool {
-	return slices.ContainsFunc(r.ranges[t.ID], func(o engine.Owed) bool {
-		return o.Generation == t.Generation && o.Key.Due <= due && due <= o.To
-	})
+// ranged reports whether a due lies in a range.
+func ranged(ranges []engine.Owed, due int64) bool {
+	return slices.ContainsFunc(ranges, func(o engine.Owed) bool { return o.Key.Due <= due && due <= o.To })
 }
 
-func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan, o *engine.Owed) error {
+func (r *recovery) fromRange(ctx context.Context, d *decisions, t *engine.Timer, p *plan.Plan, o *engine.Owed) error {
 	own, err := r.e.OwnDues(ctx, *o, o.To)
 	if err != nil {
 		return err
@@ -121,25 +133,25 @@ func (r *recovery) fromRange(ctx context.Context, t *engine.Timer, p *plan.Plan,
 			continue
 		}
 		if _, ok := r.begun[k]; ok {
-			r.again(&r.d, t, k)
+			r.again(&d.Triage, t, k)
 		} else if was := r.finished[k]; was != nil && !was.Status.Final() {
-			r.retry(was, t.Generation, t.Lane())
+			r.retry(d, was, t.Generation, t.Lane())
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: was.Origin, NotBefore: was.NotBefore, Task: was})
 			r.record(was, true)
 		}
 		own = append(own, [2]int64{k.Due, k.Due})
 	}
 	slices.SortFunc(own, policy.CompareSpans)
-	r.pay = append(r.pay, o.Key)
+	d.pay = append(d.pay, o.Key)
 	waited, end := r.waitedTo(o), min(r.now, r.endOf(o))
-	call := r.d.Call
+	call := d.Call
 	if o.Held != 0 {
-		call = r.d.Hold // the next start does not judge them either
+		call = d.Hold // the next start does not judge them either
 	}
 	for _, x := range own.Open(p, o.Key.Due-1, min(waited, end)) {
 		call(t, p, x[0], x[1])
 	}
-	r.judgeOpen(&r.d, t, p, own, max(waited, o.Key.Due-1), end)
+	r.judgeOpen(&d.Triage, t, p, own, max(waited, o.Key.Due-1), end)
 	return nil
 }
 
