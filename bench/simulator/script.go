@@ -192,6 +192,7 @@ func NewScript(seed uint64) *Script {
 	w.faults()
 	w.crowd()
 	w.flows()
+	w.crashesAfterSteps()
 	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return s
 }
@@ -304,6 +305,19 @@ func (w *writer) schedule(at time.Duration) engine.Schedule {
 		s.MaxRuns = 1 + w.Int64N(20)
 	}
 	return s
+}
+
+// crashesAfterSteps are crashes soon after steps of the clock: what a step made late is
+// decided then, and the watermark has not passed it.
+func (w *writer) crashesAfterSteps() {
+	for _, s := range w.Steps {
+		if s.Kind == Clock && w.chance(50) {
+			w.add(Step{
+				At: s.At + w.upTo(oneOf(w.draw, 500*time.Millisecond, 5*time.Second)), Kind: oneOf(w.draw, Crash, CrashAt), Kept: oneOf(w.draw, 0, 30, 70, 100),
+				Nth: w.IntN(20), For: oneOf(w.draw, 0, w.upTo(time.Second), w.upTo(40*time.Second)),
+			})
+		}
+	}
 }
 
 // faults of a run: a few crashes, and some of the rest.

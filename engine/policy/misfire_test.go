@@ -204,3 +204,19 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
+
+// TestCut: spans that are cut at an instant have the same instants, and none has the instant
+// and the next.
+func TestCut(t *testing.T) {
+	s := Spans{{10, 20}, {30, 30}, {40, 50}}
+	for at, want := range map[int64]Spans{
+		5: s, 9: s, 20: s, 25: s, 30: s, 50: s, 60: s,
+		10: {{10, 10}, {11, 20}, {30, 30}, {40, 50}},
+		19: {{10, 19}, {20, 20}, {30, 30}, {40, 50}},
+		45: {{10, 20}, {30, 30}, {40, 45}, {46, 50}},
+	} {
+		if got := s.Cut(at); !slices.Equal(got, want) {
+			t.Errorf("at %d: %v, want %v", at, got, want)
+		}
+	}
+}

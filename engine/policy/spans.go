@@ -42,6 +42,16 @@ func (s Spans) Open(p *plan.Plan, after, to int64) (open Spans) {
 	return open
 }
 
+// Cut cuts the span that an instant lies in after the instant.
+func (s Spans) Cut(at int64) Spans {
+	for i, x := range s {
+		if x[0] <= at && at < x[1] {
+			return slices.Concat(s[:i], Spans{{x[0], at}, {at + 1, x[1]}}, s[i+1:])
+		}
+	}
+	return s
+}
+
 // Joined sorts spans, leaves out those without a due of the plan, and joins those between
 // which the plan has none: what a timer called in a row is one span. It changes s.
 func (s Spans) Joined(p *plan.Plan) Spans {

@@ -116,7 +116,7 @@ func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.S
 	defer sh.mu.Unlock()
 	m.tidy(sh)
 	if sh.stay == ceding {
-		w := max(m.Pins.since(cut), sh.watermark)
+		w := max(sh.leaps.before(m.Pins.since(cut)), sh.watermark)
 		if !sh.isQuiet() || w < sh.lastBegun() && !forced {
 			return c, false
 		}
@@ -207,6 +207,7 @@ func (m *Memory) leaveShard(shard int) (clean bool) {
 	}
 	clear(sh.timers)
 	clear(sh.decided)
+	sh.leaps = nil
 	clear(sh.removed)
 	clear(sh.changed)
 	clear(sh.aside)

@@ -35,6 +35,7 @@ type LateTimer struct {
 	// a range without end; see engine/scheduler/unfold.go.
 	behind bool
 	alone  bool  // a one-shot that its lane has no room for: it is called when its row's turn comes
+	after  int64 // records of dues in (after, at] are stored before the watermark passes these; at: none are
 	goesOn bool  // it has dues that are not decided
 	upTo   int64 // … else: up to when they are
 }
@@ -133,7 +134,7 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 	if x.due > sh.watermark {
 		after = max(sh.watermark, sh.decided[x.id])
 	}
-	d.Now = x.at
+	d.Now, x.after = x.at, x.at
 	if lv.rangeTo != 0 { // what is decided of a range leaves it
 		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.rangeFrom})
 	}
@@ -167,7 +168,11 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		}
 		return
 	}
-	d.Triage.Decide(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).Open(&lv.plan, after, x.at))
+	n := len(d.Records)
+	d.Triage.Decide(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).Open(&lv.plan, after, x.at).Cut(sh.watermark))
+	if len(d.Records) > n {
+		x.after = max(after, sh.watermark)
+	}
 	if lv.rangeTo == 0 {
 		return
 	}
@@ -226,7 +231,13 @@ func (d *Decisions) Done() []LateTimer {
 	})
 	d.m.Settled.Broadcast()
 	for i := range d.decided {
-		d.m.Pins.Release(d.decided[i].pin)
+		x := &d.decided[i]
+		if x.after < x.at {
+			sh := d.m.lock(x.id)
+			sh.leaps = sh.leaps.add(x.after, x.at)
+			sh.mu.Unlock()
+		}
+		d.m.Pins.Release(x.pin)
 	}
 	for i := range d.decided {
 		d.over(&d.decided[i])

@@ -51,6 +51,35 @@ func (h *Pins) Lowest(limit int64) int64 {
 	return limit
 }
 
+// leaps are spans of time that the watermark of a shard passes in one step: from within a
+// span it would go back to the beginning. In each lie dues that were recorded as missed or
+// skipped before the watermark passed them, and have no row: a start looks for records of
+// such dues among those that begin later than the watermark. The spans do not overlap.
+type leaps [][2]int64
+
+// add adds the span (after, to].
+func (s leaps) add(after, to int64) leaps {
+	apart := s[:0]
+	for _, x := range s {
+		if x[1] <= after || to <= x[0] {
+			apart = append(apart, x)
+		} else {
+			after, to = min(after, x[0]), max(to, x[1])
+		}
+	}
+	return append(apart, [2]int64{after, to})
+}
+
+// before is the watermark w, or the beginning of the span that w lies in.
+func (s leaps) before(w int64) int64 {
+	for _, x := range s {
+		if x[0] < w && w < x[1] {
+			return x[0]
+		}
+	}
+	return w
+}
+
 // since is the lowest that was taken since lowest was asked, given up or not, or limit.
 // A settle asks for each shard: the clock may have been set back under it, and a
 // change has read the watermark of a shard that this settle has yet to come to.

@@ -108,7 +108,7 @@ func (m *Memory) Capture(shard int, cut, now int64, marks, last bool, s *engine.
 		return Captured{sh: sh, Needed: sh.needed(), Ahead: math.MaxUint64}
 	}
 	cut = m.Pins.since(cut)
-	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.reach(cut, last), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
+	c := Captured{sh: sh, settle: m.settle.Load(), w: max(sh.leaps.before(sh.reach(cut, last)), sh.watermark), Needed: math.MaxUint64, Ahead: math.MaxUint64}
 	var lasting []*sharedRow
 	for _, t := range sh.order {
 		k := t.Key
@@ -335,6 +335,7 @@ func (m *Memory) Release(c *Captured, next engine.Position) (unwritten int) {
 			delete(sh.decided, id)
 		}
 	}
+	sh.leaps = slices.DeleteFunc(sh.leaps, func(x [2]int64) bool { return x[1] <= sh.watermark })
 	horizon := m.Horizon.Load()
 	for _, t := range c.owe {
 		if t.journaled = 0; t.row == rowStale {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"xtimer/engine"
@@ -93,6 +94,30 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 		return nil, err // the process ends, and the pins stay
 	}
 	return d.Done(), nil
+}
+
+// fromRecords notes the dues later than the watermarks of which there are records that they are
+// not called: commitDecisions stores these before the watermark passes the dues. None begins
+// before the watermark and ends behind it (Memory.Decide), nor has a row.
+func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
+	for _, f := range []engine.TaskFilter{{Statuses: []engine.TaskStatus{engine.Missed}, From: lowest + 1}, {Misfires: true, From: lowest + 1}} {
+		for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
+			ts, next, err := r.e.cfg.Cold.Tasks(ctx, f, before, page)
+			if d := (*engine.Damage)(nil); errors.As(err, &d) && d.Key != before {
+				ts, next, err = []*engine.Task{{Key: d.Key}}, d.Key, nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, t := range ts {
+				if k := t.Key; k.Due > r.watermark(k.Timer) {
+					r.recorded[k.Timer] = append(r.recorded[k.Timer], [2]int64{k.Due, max(k.Due, t.DueLast)})
+				}
+			}
+			before = next
+		}
+	}
+	return nil
 }
 
 // onStep hears from the wheel that the wall clock was set by delta.

@@ -40,9 +40,10 @@ type recovery struct {
 	owed     map[engine.Key]bool              // rows later than the watermark: a recovery was cut short
 	busy     []engine.Owed                    // rows of tasks that are under way
 	ranges   map[engine.TimerID][]engine.Owed // rows that are ranges
-	keys     map[engine.Key]bool              // of rows that are not, from now on
+	recorded map[engine.TimerID]policy.Spans  // dues later than the watermark that are recorded as not called
+	keys     map[engine.Key]bool              // of rows that are not ranges, from now on
 	reach    [engine.Shards]int64             // the last due in the journal, where that is later than now
-	touched  []engine.Key                     // all of these but the ranges, by timer and due
+	touched  []engine.Key                     // keys of the journal and of rows, by timer and due
 	d        decisions                        // on rows up to the watermark; see place
 	outdated map[engine.TimerID]*engine.Timer // timers that have rows of former generations, as they stand; nil: gone
 	shards   shardDecisions                   // on what is later than the watermark
@@ -59,7 +60,7 @@ func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, fou
 	started := time.Now()
 	r := &recovery{
 		e: e, of: of, clean: clean, now: e.now(), former: j, late: map[engine.TimerID][]engine.Owed{}, rows: map[engine.TimerID]rowsFound{}, owed: map[engine.Key]bool{},
-		ranges: map[engine.TimerID][]engine.Owed{}, keys: map[engine.Key]bool{}, outdated: map[engine.TimerID]*engine.Timer{},
+		ranges: map[engine.TimerID][]engine.Owed{}, recorded: map[engine.TimerID]policy.Spans{}, keys: map[engine.Key]bool{}, outdated: map[engine.TimerID]*engine.Timer{},
 	}
 	lowest := r.now
 	for i := range of.All() {
@@ -76,6 +77,9 @@ func (e *Scheduler) recoverShards(ctx context.Context, of, clean engine.Set, fou
 	}
 	if err := r.changeLanes(ctx); err != nil {
 		return nil, fmt.Errorf("cannot store what is owed in other lanes: %w", err)
+	}
+	if err := r.fromRecords(ctx, lowest); err != nil {
+		return nil, fmt.Errorf("cannot go through what was recorded last: %w", err)
 	}
 	if err := r.fromPlans(ctx, lowest); err != nil {
 		return nil, fmt.Errorf("cannot go through what was due: %w", err)

@@ -294,12 +294,13 @@ func (r *recovery) touchedOf(id engine.TimerID) []engine.Key {
 	return r.touched[from : from+n]
 }
 
-// over are the dues of a timer that are not to be decided by its plan: the journal or a
-// row has them, or they lie in a range, which was decided before.
+// over are the dues of a timer that are not to be decided by its plan: the journal, a
+// record or a row has them, or they lie in a range, which was decided before.
 func (r *recovery) over(t *engine.Timer, ranges []engine.Owed) (over policy.Spans) {
 	for _, k := range r.touchedOf(t.ID) {
 		over = append(over, [2]int64{k.Due, k.Due})
 	}
+	over = append(over, r.recorded[t.ID]...)
 	for _, o := range ranges {
 		over = append(over, [2]int64{o.Key.Due, o.To})
 	}

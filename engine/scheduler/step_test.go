@@ -98,6 +98,38 @@ func (w *world) accounted(id engine.TimerID, from, to, gap int64) {
 	}
 }
 
+// TestKillAfterAStepForward: what was decided of the dues that a step of the clock has passed
+// is decided once, also when the process dies before the watermark has passed them: for 10 s it
+// need not be written.
+func TestKillAfterAStepForward(t *testing.T) {
+	for _, policy := range []engine.MisfirePolicy{engine.MisfireLatest, engine.MisfireSkip, engine.MisfireAll} {
+		for _, after := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second} {
+			t.Run(fmt.Sprint(policy, " ", after), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					w.start()
+					from := w.now()
+					var ids []engine.TimerID
+					for i := range 40 {
+						name := fmt.Sprint(i)
+						if i%2 == 0 {
+							w.behave(name, func(*call) reply { return slow(3 * time.Second) })
+						}
+						ids = append(ids, w.make(timer(name, every(10*time.Second), misfire(policy, 4*time.Minute))))
+					}
+					time.Sleep(12 * time.Second)
+					w.step(10 * time.Minute)
+					time.Sleep(after)
+					w.crash(2 * time.Minute)
+					time.Sleep(time.Minute)
+					for _, id := range ids {
+						w.stopAccounted(id, from, 10_000)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Nothing is lost when the cold tier is away while the clock steps.
 func TestStepForwardWithoutTheColdTier(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
