@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Damage is a tier's error about one row that cannot be right: its bytes cannot be read,
 // or they are those of another row. All others can be read on.
@@ -15,6 +18,17 @@ func (d *Damage) Error() string { return d.Row + " is damaged: " + d.Err.Error()
 
 // Unwrap gives what is wrong with the row.
 func (d *Damage) Unwrap() error { return d.Err }
+
+// DamagedRecord returns the record that cannot be read on which a page of history has failed,
+// that of the records before a key: the page of those before the damaged one is the next. It
+// returns nil for every other error.
+func DamagedRecord(err error, before Key) *Damage {
+	var d *Damage
+	if !errors.As(err, &d) || d.Key == (Key{}) || before != (Key{}) && d.Key.Compare(before) >= 0 {
+		return nil
+	}
+	return d
+}
 
 // ReadOwed reads the row of owed that is stored under a key. One that cannot be read, or is
 // the row of another task, has Damaged set, and of it only the key is right.

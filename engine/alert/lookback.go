@@ -137,6 +137,9 @@ func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 		f := failures[of]
 		f.From, f.To = g.due, g.to+1
 		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
+		if d := engine.DamagedRecord(err, before); d != nil {
+			next, err = d.Key, nil // verify tells of it
+		}
 		if err != nil {
 			a.cannotRead(ctx, err)
 			return judged, false

@@ -68,6 +68,9 @@ func (a *Alerter) failuresOf(ctx context.Context, app string, from int64) (event
 		}
 		for before := (engine.Key{}); len(events) < mostPreviewed; {
 			page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
+			if d := engine.DamagedRecord(err, before); d != nil {
+				next, err = d.Key, nil
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -165,6 +165,9 @@ func (a *Alerter) succeededBetween(ctx context.Context, id engine.TimerID, after
 func (a *Alerter) before(ctx context.Context, k engine.Key) (all []*engine.Task, err error) {
 	for looked := 0; looked < mostOfStreak; looked += 20 {
 		page, next, err := a.cfg.Cold.Tasks(ctx, engine.TaskFilter{Timer: k.Timer}, k, 20)
+		if d := engine.DamagedRecord(err, k); d != nil {
+			next, err = d.Key, nil
+		}
 		if err != nil {
 			return nil, unavailable(err)
 		}

@@ -244,9 +244,12 @@ func (e *Maker) reached(ctx context.Context, id engine.TimerID, now int64) (int6
 	}
 	// After memory: what leaves it was stored before.
 	last, err := e.cfg.Cold.LastTask(ctx, id)
-	if err == nil {
+	switch d := engine.DamagedRecord(err, engine.Key{}); {
+	case err == nil:
 		from = max(from, last.Key.Due, last.DueLast)
-	} else if !errors.Is(err, engine.ErrNotFound) {
+	case d != nil:
+		from = max(from, d.Key.Due)
+	case !errors.Is(err, engine.ErrNotFound):
 		return 0, err
 	}
 	if !ahead {

@@ -52,14 +52,18 @@ func (r *Reader) EachRow(ctx context.Context, id engine.TimerID, after int64, f 
 }
 
 // EndedDues reads which dues of a timer in [from, to] a record ends for a generation (see
-// ends), in any order.
+// ends), in any order. A record that cannot be read ends its due.
 func (r *Reader) EndedDues(ctx context.Context, id engine.TimerID, generation uint32, from, to int64) (s policy.Spans, err error) {
 	f := engine.TaskFilter{Timer: id, From: from, To: to + 1}
 	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
-		var ts []*engine.Task
-		if ts, before, err = r.cfg.Cold.Tasks(ctx, f, before, 1000); err != nil {
+		ts, next, err := r.cfg.Cold.Tasks(ctx, f, before, 1000)
+		if d := engine.DamagedRecord(err, before); d != nil {
+			s, next, err = append(s, [2]int64{d.Key.Due, d.Key.Due}), d.Key, nil
+		}
+		if err != nil {
 			return nil, err
 		}
+		before = next
 		for _, t := range ts {
 			if policy.Ends(t, generation) {
 				s = append(s, [2]int64{t.Key.Due, max(t.Key.Due, t.DueLast)})

@@ -172,7 +172,7 @@ func (r *Reader) LastTasks(ctx context.Context, vs []View) error {
 		}
 		id := vs[i].ID
 		last, err := r.cfg.Cold.LastTask(ctx, id)
-		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		if err != nil && !errors.Is(err, engine.ErrNotFound) && !errors.As(err, new(*engine.Damage)) {
 			return err
 		}
 		if last != nil {

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,4 +150,47 @@ func TestDamagedRowThatTheJournalKnows(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A record of history that cannot be read keeps no start from going through the ranges that
+// are owed, no range from being gone through and no change from being made; its due is over.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting, w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 20, 4, 4, 4
+		w.start()
+		var busy atomic.Bool
+		busy.Store(true)
+		var ids []engine.TimerID
+		for i := range 10 {
+			w.behave(fmt.Sprint(i), func(*call) reply {
+				if busy.Load() {
+					return slow(400 * time.Millisecond)
+				}
+				return ok
+			})
+			ids = append(ids, w.make(timer(fmt.Sprint(i), every(500*time.Millisecond))))
+		}
+		time.Sleep(time.Minute)
+		damaged := map[engine.Key]bool{}
+		for _, id := range ids {
+			for i, r := range w.records(id) {
+				if i%2 == 0 {
+					damaged[r.Key] = true
+					w.illegible.Store(r.Key, true)
+				}
+			}
+		}
+		w.crash(time.Second)
+		time.Sleep(time.Minute)
+		busy.Store(false)
+		for i, id := range ids {
+			w.disable(id, 0)
+			w.enable(id, engine.CatchUpAll)
+			for k := range damaged {
+				if n := len(w.callsOf(fmt.Sprint(i), k.Due)); k.Timer == id && n > 1 {
+					t.Errorf("%d calls of the due %s", n, stamp(k.Due))
+				}
+			}
+		}
+	})
 }

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"xtimer/engine"
@@ -103,7 +102,7 @@ func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
 	for _, f := range []engine.TaskFilter{{Statuses: []engine.TaskStatus{engine.Missed}, From: lowest + 1}, {Misfires: true, From: lowest + 1}} {
 		for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
 			ts, next, err := r.e.cfg.Cold.Tasks(ctx, f, before, page)
-			if d := (*engine.Damage)(nil); errors.As(err, &d) && d.Key != before {
+			if d := engine.DamagedRecord(err, before); d != nil {
 				ts, next, err = []*engine.Task{{Key: d.Key}}, d.Key, nil
 			}
 			if err != nil {

@@ -52,6 +52,7 @@ type world struct {
 	garbled   hook[func(id engine.TimerID, definition []byte) []byte] // what the cold tier has of a definition
 	unread    map[engine.TimerID]bool                                 // timers that were garbled: what they did not call is missing
 	damaged   sync.Map                                                // keys of rows of owed that are stored and cannot be read, until they are stored anew
+	illegible sync.Map                                                // keys of records that are stored and cannot be read
 	tune      func(*scheduler.Scheduler)
 	caller    func(engine.Caller) engine.Caller // what stands around the receiver; nil: nothing
 	owns      func(ctx context.Context) error   // of a cold tier that another may take over; nil: of none
@@ -982,6 +983,21 @@ func (m *mortalCold) damage(os []engine.Owed) []engine.Owed {
 		}
 	}
 	return os
+}
+
+// Tasks ends a page before a record that cannot be read, or fails on it.
+func (m *mortalCold) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+	ts, next, err := m.Cold.Tasks(ctx, f, before, limit)
+	for i, t := range ts {
+		if _, is := m.w.illegible.Load(t.Key); !is {
+			continue
+		}
+		if i > 0 {
+			return ts[:i], ts[i-1].Key, err
+		}
+		return nil, engine.Key{}, &engine.Damage{Row: "a record", Key: t.Key, Err: errors.New("its bytes are wrong")}
+	}
+	return ts, next, err
 }
 
 func (m *mortalCold) Owed(ctx context.Context, of engine.Set, from, to int64, yield func([]engine.Owed) error) error {

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"errors"
 
 	"xtimer/engine"
 )
@@ -10,11 +9,10 @@ import (
 // damaged tells of a record that cannot be read, on which a page of history has failed:
 // it is past it that reading goes on. All other errors are returned.
 func (g *ledger) damaged(ctx context.Context, before, next engine.Key, err error) (engine.Key, error) {
-	var d *engine.Damage
-	if !errors.As(err, &d) || d.Key == (engine.Key{}) || before != (engine.Key{}) && d.Key.Compare(before) >= 0 {
-		return next, err
+	if d := engine.DamagedRecord(err, before); d != nil {
+		return d.Key, g.tellDamage(ctx, d)
 	}
-	return d.Key, g.tellDamage(ctx, d)
+	return next, err
 }
 
 // tellDamage tells of a damaged row, of an app that was asked for.
