@@ -46,7 +46,7 @@ func (e *Maker) cancel(ctx context.Context, c *engine.Change, end *policy.Ending
 		}
 	}
 	for i := range rows {
-		if rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
+		if rows[i].To == 0 && e.memory.Had(rows[i].Key, read) || e.memory.IsShared(rows[i].Key) {
 			continue
 		}
 		of := end

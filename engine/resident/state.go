@@ -183,6 +183,14 @@ func (sh *shard) part(x *sharedRow) {
 	}
 }
 
+// IsShared reports whether a key is that of a row that stands for tasks in memory: what becomes of
+// their dues is theirs to say, and the row goes with the last of them.
+func (m *Memory) IsShared(k engine.Key) bool {
+	sh := m.lock(k.Timer)
+	defer sh.mu.Unlock()
+	return sh.shared[k] != nil
+}
+
 // AwaitParted waits until no row stands for several tasks of a claimed timer.
 func (m *Memory) AwaitParted(ctx context.Context, id engine.TimerID) error {
 	return m.await(ctx, id, func(sh *shard) bool {

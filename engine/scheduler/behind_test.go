@@ -472,3 +472,34 @@ func TestQueueThatCatchesUp(t *testing.T) {
 		})
 	}
 }
+
+// A change of a timer leaves the row that stands for several of its tasks to these: until the
+// result of the last of them is stored, the cold tier has no other sign of them.
+func TestSharedRowOutlivesAChange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var away atomic.Bool
+		w.before.set(func(_ string, arg any) error {
+			if s, is := arg.(*engine.Settlement); is && len(s.Tasks) > 0 && away.Load() {
+				return fmt.Errorf("away: %w", engine.ErrUnavailable)
+			}
+			return nil
+		})
+		w.config.MaxWaiting, w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 20, 4, 4, 4
+		w.start()
+		var ids []engine.TimerID
+		for i := range 10 {
+			w.replies(fmt.Sprint(i), slow(400*time.Millisecond))
+			ids = append(ids, w.make(timer(fmt.Sprint(i), every(500*time.Millisecond))))
+		}
+		time.Sleep(time.Minute)
+		for i, id := range ids {
+			away.Store(true) // what ends now is not stored
+			time.Sleep(time.Duration(500+100*i) * time.Millisecond)
+			w.disable(id, 0)
+			w.prove()
+			away.Store(false)
+			time.Sleep(2 * time.Second)
+		}
+		w.settle()
+	})
+}

@@ -96,7 +96,7 @@ func (e *Scheduler) endPage(ctx context.Context, x *resident.FormerTimer) (looke
 			continue
 		}
 		end, over := policy.EndingOf(l, rows[i].Generation)
-		if !over || rows[i].To == 0 && e.memory.Had(rows[i].Key, read) {
+		if !over || rows[i].To == 0 && e.memory.Had(rows[i].Key, read) || e.memory.IsShared(rows[i].Key) {
 			continue
 		}
 		rs, err := e.EndOf(ctx, &end, &rows[i])
