@@ -3,8 +3,10 @@ package alert
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +35,7 @@ type world struct {
 	away atomic.Bool   // definitions cannot be read
 	full atomic.Bool   // objects cannot be stored
 	puts time.Duration // how long it takes to store objects
+	bad  engine.Key    // a record that is stored and cannot be read
 	back atomic.Int64  // by how much (ns) the clock is set back
 	// How long it takes to read definitions, and when each read began.
 	loads time.Duration
@@ -50,6 +53,18 @@ func (c timers) Timer(_ context.Context, id engine.TimerID) (*engine.Timer, erro
 		return nil, engine.ErrNotFound
 	}
 	return &engine.Timer{ID: id}, nil
+}
+
+// Tasks ends a page before the record that cannot be read, or fails on it.
+func (c timers) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+	ts, next, err := c.Cold.Tasks(ctx, f, before, limit)
+	switch i := slices.IndexFunc(ts, func(t *engine.Task) bool { return t.Key == c.w.bad }); {
+	case i == 0:
+		return nil, engine.Key{}, &engine.Damage{Row: "a record", Key: c.w.bad, Err: errors.New("its bytes are wrong")}
+	case i > 0:
+		return ts[:i], ts[i-1].Key, nil
+	}
+	return ts, next, err
 }
 
 func (c timers) Load(_ context.Context, ids []engine.TimerID) ([][]byte, error) {

@@ -138,7 +138,8 @@ func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 		f.From, f.To = g.due, g.to+1
 		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1000)
 		if d := engine.DamagedRecord(err, before); d != nil {
-			next, err = d.Key, nil // verify tells of it
+			judged += a.passOver(d.Key)
+			next, err = d.Key, nil
 		}
 		if err != nil {
 			a.cannotRead(ctx, err)
@@ -168,6 +169,18 @@ func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 			return judged, true
 		}
 	}
+}
+
+// passOver returns 1 for a record that cannot be read, once: nobody waits for it any more.
+// Verify tells of it.
+func (a *Alerter) passOver(k engine.Key) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen.has(k, 0) {
+		return 0
+	}
+	a.seen.put(k, 0)
+	return 1
 }
 
 // isNews reports whether the end of a task was not judged yet.

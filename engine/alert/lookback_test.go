@@ -93,6 +93,26 @@ func TestGap(t *testing.T) {
 	})
 }
 
+// A record that cannot be read is not counted, and keeps no other from being counted.
+func TestGapWithADamagedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.ring.events.most, w.ring.briefs.most = 500, 1000
+		w.channel(18)
+		w.rule("r", func(r *Rule) { r.By = "app" })
+		records := w.fails(1, 4500, 25*time.Hour)
+		w.bad = records[4000].Key
+		w.run()
+		w.settles(records)
+		w.says(2*time.Minute, "incident.opened")
+		w.counted(4499)
+		if len(w.gaps) != 0 {
+			t.Errorf("%+v", w.gaps)
+		}
+		w.stop()
+	})
+}
+
 // While definitions cannot be read that a rule needs, failures wait.
 func TestAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -81,15 +81,21 @@ func (r *Reader) Tasks(ctx context.Context, f engine.TaskFilter, before engine.K
 // them: one may have a hundred attempts, and more.
 const storedAtOnce = 64
 
-// stored reads a page of history in pieces.
+// stored reads a page of history in pieces, without the records that cannot be read: verify
+// tells of these.
 func (r *Reader) stored(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, err error) {
 	for next = before; len(ts) < limit; {
 		n := min(limit-len(ts), storedAtOnce)
-		var piece []*engine.Task
 		ended := r.memory.Former.Timers()
-		if piece, next, err = r.cfg.Cold.Tasks(ctx, f, next, n); err != nil {
+		piece, after, err := r.cfg.Cold.Tasks(ctx, f, next, n)
+		if d := engine.DamagedRecord(err, next); d != nil {
+			next = d.Key
+			continue
+		}
+		if err != nil {
 			return nil, engine.Key{}, err
 		}
+		next = after
 		for _, t := range piece {
 			if live := r.memory.Task(t.Key); live != nil {
 				t = live // the record is of before

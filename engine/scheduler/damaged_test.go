@@ -184,6 +184,22 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 		time.Sleep(time.Minute)
 		busy.Store(false)
 		for i, id := range ids {
+			listed := map[engine.Key]bool{}
+			for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
+				ts, next, err := w.Tasks(t.Context(), engine.TaskFilter{Timer: id}, before, 7)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, x := range ts {
+					listed[x.Key] = true
+				}
+				before = next
+			}
+			for _, r := range w.records(id) {
+				if listed[r.Key] == damaged[r.Key] {
+					t.Errorf("the task %s is listed: %v", r.Key, listed[r.Key])
+				}
+			}
 			w.disable(id, 0)
 			w.enable(id, engine.CatchUpAll)
 			for k := range damaged {
