@@ -1,5 +1,7 @@
 package fair
 
+import "sync/atomic"
+
 // Item is a value that can wait in a lane. The owner sets the exported fields, and
 // leaves them alone while the item waits. An item may wait again as soon as its
 // value was handed to a worker.
@@ -12,8 +14,9 @@ type Item[T any] struct {
 	Bytes    uint32 // what it takes in a call of many items; for a BatchLane
 
 	waits          bool
-	marked         bool   // it is in Lane.marks
-	ofLane         uint32 // its number among the items of its lane
+	marked         bool        // it is in Lane.marks
+	holds          atomic.Bool // gated.kept has any: read without the lock of the queue
+	ofLane         uint32      // its number among the items of its lane
 	former, latter *Item[T]
 	gated          *gated[T] // nil: its lane has no gates, and had none
 	came           uint64    // its number: the greater, the later it came to the queue

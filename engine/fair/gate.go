@@ -350,6 +350,7 @@ func (q *Queue[T]) through(l *Lane[T], it *Item[T], now time.Duration) (ps []pas
 		if !p.keeps && g.Keeps() {
 			p.keeps = true
 			it.gated.kept = append(it.gated.kept, g)
+			it.holds.Store(true)
 		}
 		ps = append(ps, p)
 	}

@@ -33,11 +33,12 @@ func (it *Item[T]) keeps(g *gate[T]) bool {
 }
 
 // Keeps reports whether the item has places that it keeps until Leave.
-func (it *Item[T]) Keeps() bool { return it.gated != nil && len(it.gated.kept) > 0 }
+func (it *Item[T]) Keeps() bool { return it.holds.Load() }
 
-// Leave gives the places back that an item has kept, which does not wait any more.
+// Leave gives the places back that an item has kept, which does not wait any more. Another
+// goroutine may be about to push the item.
 func (q *Queue[T]) Leave(it *Item[T]) {
-	if it.gated == nil || len(it.gated.kept) == 0 {
+	if !it.holds.Load() {
 		return
 	}
 	now := q.now()
@@ -48,6 +49,7 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 		q.gave(g, 0, now)
 	}
 	it.gated.kept = nil
+	it.holds.Store(false)
 	q.handOut(now)
 }
 
@@ -69,6 +71,7 @@ func (q *Queue[T]) Keep(it *Item[T]) {
 		if g.Gate.Keeps() && !it.keeps(g) && g.Gate.Keep() {
 			q.gave(g, 0, q.now())
 			it.gated.kept = append(it.gated.kept, g)
+			it.holds.Store(true)
 		}
 	}
 }
@@ -87,6 +90,7 @@ func (it *Item[T]) Again(value T, l *Lane[T], ready int64, priority uint8) {
 	*it = Item[T]{Value: value, Lane: l, Ready: ready, Priority: priority}
 	if was != nil && len(was.kept) > 0 {
 		it.gated = newGated(was.kept...)
+		it.holds.Store(true)
 	}
 }
 
