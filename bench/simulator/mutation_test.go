@@ -81,7 +81,7 @@ var mutations = []mutation{
 	}},
 	{"dispatched twice", []replacement{
 		{"engine/resident/add.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
-		{"engine/resident/attempt.go", "	case t.state != Queued:\n", "	case t.state != Queued && t.state != Done && t.state != Sending:\n"},
+		{"engine/resident/attempt.go", "	case !m.isQueued(t):\n", "	case !m.isQueued(t) && t.state != Done && t.state != Sending:\n"},
 	}},
 	{"a start does not look at what is owed", []replacement{
 		{"engine/scheduler/start.go", `e.waitInLanes(ctx, of, r.now)`, `e.waitInLanes(ctx, of, -1)`},

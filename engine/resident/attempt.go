@@ -238,7 +238,7 @@ type Ended struct {
 // Again queues a task that was handed out and not begun. One that was cancelled since is not queued.
 func (m *Memory) Again(t *Task) {
 	sh := m.lock(t.Key.Timer)
-	queued := t.state == Queued
+	queued := m.isQueued(t)
 	sh.mu.Unlock()
 	if queued {
 		m.Enqueue([]*Task{t})
@@ -284,7 +284,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	}
 	Raise(&m.UpTo, now) // also for one that ends here, for its timer is busy
 	switch {
-	case t.state != Queued:
+	case !m.isQueued(t):
 		return nil, 0, nil // cancelled while it waited
 	case sh.stay != here:
 		return nil, 0, nil // another node will call it
@@ -386,7 +386,7 @@ func (m *Memory) PutOff(t *Task, at int64) {
 	sh := m.lock(t.Key.Timer)
 	defer sh.mu.Unlock()
 	switch {
-	case t.state != Queued, sh.stay == closed: // cancelled meanwhile, or captured
+	case !m.isQueued(t), sh.stay == closed: // cancelled meanwhile, or captured
 	case t.timer.frozen:
 		t.move(Frozen)
 	default:

@@ -185,6 +185,16 @@ func (m *Memory) detach(sh *shard, t *Task) {
 	m.Queue.Leave(&t.turn)
 }
 
+// isQueued reports whether a task that was handed out still waits for its call. A task that
+// was cancelled before its push left before the queue gave it any place to keep: such
+// places are given back here. mu is held.
+func (m *Memory) isQueued(t *Task) bool {
+	if t.state == Done || t.state == Gone {
+		m.Queue.Leave(&t.turn)
+	}
+	return t.state == Queued
+}
+
 // takeOut is detach for a task that keeps its places. mu is held.
 func (m *Memory) takeOut(sh *shard, t *Task) {
 	t.timer.remove(t)
