@@ -19,9 +19,9 @@ func (d *Damage) Error() string { return d.Row + " is damaged: " + d.Err.Error()
 // Unwrap gives what is wrong with the row.
 func (d *Damage) Unwrap() error { return d.Err }
 
-// DamagedRecord returns the record that cannot be read on which a page of history has failed,
-// that of the records before a key: the page of those before the damaged one is the next. It
-// returns nil for every other error.
+// DamagedRecord returns the damage if a page of history, that of the records before a key, has
+// failed on a record that cannot be read. The next page is that of the records before the
+// damaged one. DamagedRecord returns nil for every other error.
 func DamagedRecord(err error, before Key) *Damage {
 	var d *Damage
 	if !errors.As(err, &d) || d.Key == (Key{}) || before != (Key{}) && d.Key.Compare(before) >= 0 {

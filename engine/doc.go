@@ -103,8 +103,8 @@
 //	W overtakes a due that memory does not know yet    pins (resident/pins.go); W ≤ memory.Loaded; W ≤ wheel.Low
 //	W overtakes a due that is queued or in a call      history puts it into owed in the same transaction
 //	a result is stored but not covered by W            history settles only results with due ≤ W or in owed
-//	what is not called after a step of the clock       a start finds the records, as they begin later than W: W never stands
-//	is recorded before W passes it                     between the dues of one (leaps in resident/pins.go)
+//	a due that is missed or skipped after a step of    a start reads the records that begin later than W, and W never stands
+//	the clock is recorded before W passes it           between the dues of one record (leaps in resident/pins.go)
 //	the journal forgets too soon                       a task knows its first record that nothing stored makes
 //	                                                   needless; what is before all of those goes after the settle
 //	a create slips between two scans                   horizons are raised before a scan; creates look again after

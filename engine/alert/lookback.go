@@ -171,8 +171,8 @@ func (a *Alerter) lookBack(ctx context.Context, g *gap) (judged int, ok bool) {
 	}
 }
 
-// passOver returns 1 for a record that cannot be read, once: nobody waits for it any more.
-// Verify tells of it.
+// passOver counts a record that cannot be read as judged: it returns 1, and 0 when it is called
+// again. Otherwise the gap would be read every lookAgain for that record. Verify tells of it.
 func (a *Alerter) passOver(k engine.Key) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -67,15 +67,20 @@ func TestOverflow(t *testing.T) {
 	})
 }
 
+// overfull is a world with 4,500 failures, of which 1,500 find room.
+func overfull(t *testing.T) (*world, []engine.Record) {
+	w := newWorld(t, memory.NewCold())
+	w.ring.events.most, w.ring.briefs.most = 500, 1000
+	w.channel(18)
+	w.rule("r", func(r *Rule) { r.By = "app" })
+	return w, w.fails(1, 4500, 25*time.Hour)
+}
+
 // What found no room behind the ring either is read from history, once, also what comes there
 // late and was due long ago.
 func TestGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory.NewCold())
-		w.ring.events.most, w.ring.briefs.most = 500, 1000
-		w.channel(18)
-		w.rule("r", func(r *Rule) { r.By = "app" })
-		records := w.fails(1, 4500, 25*time.Hour)
+		w, records := overfull(t)
 		w.run()
 		w.says(2*time.Second, "incident.opened")
 		w.counted(1500)
@@ -96,11 +101,7 @@ func TestGap(t *testing.T) {
 // A record that cannot be read is not counted, and keeps no other from being counted.
 func TestGapWithADamagedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory.NewCold())
-		w.ring.events.most, w.ring.briefs.most = 500, 1000
-		w.channel(18)
-		w.rule("r", func(r *Rule) { r.By = "app" })
-		records := w.fails(1, 4500, 25*time.Hour)
+		w, records := overfull(t)
 		w.bad = records[4000].Key
 		w.run()
 		w.settles(records)

@@ -15,7 +15,7 @@ type Item[T any] struct {
 
 	waits          bool
 	marked         bool        // it is in Lane.marks
-	holds          atomic.Bool // gated.kept has any: read without the lock of the queue
+	holds          atomic.Bool // gated.kept is not empty; read without the lock of the queue
 	ofLane         uint32      // its number among the items of its lane
 	former, latter *Item[T]
 	gated          *gated[T] // nil: its lane has no gates, and had none

@@ -35,8 +35,8 @@ func (it *Item[T]) keeps(g *gate[T]) bool {
 // Keeps reports whether the item has places that it keeps until Leave.
 func (it *Item[T]) Keeps() bool { return it.holds.Load() }
 
-// Leave gives the places back that an item has kept, which does not wait any more. Another
-// goroutine may be about to push the item.
+// Leave gives back the places that an item keeps which does not wait any more. The caller may
+// call Leave while another goroutine pushes the item.
 func (q *Queue[T]) Leave(it *Item[T]) {
 	if !it.holds.Load() {
 		return

@@ -164,7 +164,7 @@ type shard struct {
 	// decided: up to when the misfires of a timer were decided, while that is
 	// later than the watermark.
 	decided map[engine.TimerID]int64
-	leaps   leaps // of what was decided
+	leaps   leaps // over the dues of such timers that are recorded
 
 	left   chan struct{} // closed when the shard has left memory; of one that is ceding or closed
 	last   int64         // the watermark of a closed shard

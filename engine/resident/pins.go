@@ -51,10 +51,10 @@ func (h *Pins) Lowest(limit int64) int64 {
 	return limit
 }
 
-// leaps are spans of time that the watermark of a shard passes in one step: from within a
-// span it would go back to the beginning. In each lie dues that were recorded as missed or
-// skipped before the watermark passed them, and have no row: a start looks for records of
-// such dues among those that begin later than the watermark. The spans do not overlap.
+// leaps are spans of time that the watermark of a shard passes in one step: it stands at the
+// beginning of a span until it can reach the end. In each span lie dues that were recorded as
+// missed or skipped before the watermark passed them, and that have no row. A start reads such
+// records only where their first due is later than the watermark. The spans do not overlap.
 type leaps [][2]int64
 
 // add adds the span (after, to].

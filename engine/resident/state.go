@@ -183,8 +183,8 @@ func (sh *shard) part(x *sharedRow) {
 	}
 }
 
-// IsShared reports whether a key is that of a row that stands for tasks in memory: what becomes of
-// their dues is theirs to say, and the row goes with the last of them.
+// IsShared reports whether a key is that of a shared row whose tasks are in memory. Each of them
+// tells what becomes of its due, and the row goes with the last of them.
 func (m *Memory) IsShared(k engine.Key) bool {
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()

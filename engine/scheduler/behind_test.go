@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/scheduler"
 )
 
 // crowdedBy makes timers of a target that does not answer, in a world with room for 20 tasks.
@@ -476,6 +477,14 @@ func TestQueueThatCatchesUp(t *testing.T) {
 // A change of a timer leaves the row that stands for several of its tasks to these: until the
 // result of the last of them is stored, the cold tier has no other sign of them.
 func TestSharedRowOutlivesAChange(t *testing.T) {
+	t.Run("rows of the change", sharedRowOutlives)
+	t.Run("rows left to the stage", func(t *testing.T) {
+		defer scheduler.BoundEnded(1)()
+		sharedRowOutlives(t)
+	})
+}
+
+func sharedRowOutlives(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var away atomic.Bool
 		w.before.set(func(_ string, arg any) error {
@@ -496,6 +505,7 @@ func TestSharedRowOutlivesAChange(t *testing.T) {
 			away.Store(true) // what ends now is not stored
 			time.Sleep(time.Duration(500+100*i) * time.Millisecond)
 			w.disable(id, 0)
+			time.Sleep(20 * time.Millisecond)
 			w.prove()
 			away.Store(false)
 			time.Sleep(2 * time.Second)

@@ -210,3 +210,30 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 		}
 	})
 }
+
+// A start goes on past the record of a skipped due that cannot be read.
+func TestSkippedDueWhoseRecordCannotBeRead(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.unread = map[engine.TimerID]bool{}
+		for i := range 20 {
+			id := w.make(timer(fmt.Sprint(i), every(10*time.Second), misfire(engine.MisfireSkip, time.Hour)))
+			w.unread[id] = true
+		}
+		time.Sleep(12 * time.Second)
+		w.step(10 * time.Minute)
+		time.Sleep(300 * time.Millisecond)
+		n := 0
+		for id := range w.unread {
+			for _, r := range w.records(id) {
+				if r.Status == engine.Skipped {
+					w.illegible.Store(r.Key, true)
+					n++
+				}
+			}
+		}
+		if n == 0 {
+			t.Fatal("nothing was skipped")
+		}
+		w.crash(time.Second)
+	})
+}

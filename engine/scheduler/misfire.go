@@ -95,9 +95,12 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 	return d.Done(), nil
 }
 
-// fromRecords notes the dues later than the watermarks of which there are records that they are
-// not called: commitDecisions stores these before the watermark passes the dues. None begins
-// before the watermark and ends behind it (Memory.Decide), nor has a row.
+// fromRecords notes which dues later than the watermarks are recorded as missed or skipped.
+// commitDecisions stores such a record before the watermark passes its dues, and they have no
+// row. No record has dues on both sides of the watermark, see Memory.Decide.
+//
+// The index of missed dues has all failures. A read of 1,000,000 took 3.4 s in tier/local, and of
+// a shard without results the watermark may be 10 s old.
 func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
 	for _, f := range []engine.TaskFilter{{Statuses: []engine.TaskStatus{engine.Missed}, From: lowest + 1}, {Misfires: true, From: lowest + 1}} {
 		for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
@@ -109,7 +112,7 @@ func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
 				return err
 			}
 			for _, t := range ts {
-				if k := t.Key; k.Due > r.watermark(k.Timer) {
+				if k := t.Key; r.of.Has(k.Timer.Shard()) && k.Due > r.watermark(k.Timer) {
 					r.recorded[k.Timer] = append(r.recorded[k.Timer], [2]int64{k.Due, max(k.Due, t.DueLast)})
 				}
 			}

@@ -44,9 +44,9 @@ type recovery struct {
 	keys     map[engine.Key]bool              // of rows that are not ranges, from now on
 	reach    [engine.Shards]int64             // the last due in the journal, where that is later than now
 	touched  []engine.Key                     // keys of the journal and of rows, by timer and due
-	d        decisions                        // on rows up to the watermark; see place
+	d        decisions                        // on dues up to the watermark; see place
 	outdated map[engine.TimerID]*engine.Timer // timers that have rows of former generations, as they stand; nil: gone
-	shards   shardDecisions                   // on what is later than the watermark
+	shards   shardDecisions                   // on dues later than the watermark
 	records  []engine.Record
 	// What was stored, for the log.
 	owing, judged int

@@ -20,17 +20,17 @@ type decisions struct {
 
 func (d *decisions) size() int { return len(d.Records) + len(d.Owe) + len(d.pay) }
 
-// shardDecisions are what a start has decided of what is later than the watermark W, by
-// shard: of rows and ranges, and of the dues in (W, now] that the plans derive. They are
-// stored with the watermark of their shard, in one transaction: were they stored without,
-// and the start cut short, the next one would derive the dues from the plan, find no row,
-// judge them by another clock, and record a due twice.
+// shardDecisions are the decisions of a start on dues later than the watermark W, by
+// shard: on rows and ranges, and on the dues in (W, now] that the plans derive. They are
+// stored with the watermark of their shard, in one transaction. If they were stored without
+// it, and the start were cut short, the next start would derive the dues from the plan, find
+// no row, judge them by another clock, and record a due twice.
 //
 // Many timers leave more than fits into memory, so a start may go through the ranges and
 // the plans in several passes, for some of the shards each.
 type shardDecisions struct {
-	rows   [engine.Shards]decisions     // of rows and ranges: made once
-	plans  [engine.Shards]policy.Triage // of plans: a later pass makes them again
+	rows   [engine.Shards]decisions     // on rows and ranges: made once
+	plans  [engine.Shards]policy.Triage // on dues of plans: a later pass makes those again that trim drops
 	ranges []engine.TimerID             // timers whose ranges no pass has decided, by shard
 	from   int                          // the shards that this pass is for, without until
 	until  int
@@ -49,8 +49,8 @@ func (s *shardDecisions) next() {
 	}
 }
 
-// takes reports whether this pass decides the ranges of a timer, the last of which were of
-// the shard before. When ranges fill half of the pass, it ends before the next shard.
+// takes reports whether this pass decides the ranges of a timer. The shard of the timer that
+// came last is before. When ranges fill half of the pass, the pass ends before the next shard.
 func (s *shardDecisions) takes(id engine.TimerID, before int) bool {
 	if shard := id.Shard(); shard > max(s.from, before) && shard < s.until && s.held > maxHeld/2 {
 		s.until = shard
@@ -70,8 +70,8 @@ func (s *shardDecisions) trim() {
 	}
 }
 
-// place is where decisions on the dues of a timer up to one are collected: on those later
-// than the watermark with their shard.
+// place returns the decisions that are to take in one on dues of a timer, of which the last
+// is due: those of the shard if that is later than the watermark.
 func (r *recovery) place(id engine.TimerID, due int64) *decisions {
 	d := &r.d
 	if due > r.watermark(id) {

@@ -104,28 +104,35 @@ func (w *world) accounted(id engine.TimerID, from, to, gap int64) {
 func TestKillAfterAStepForward(t *testing.T) {
 	for _, policy := range []engine.MisfirePolicy{engine.MisfireLatest, engine.MisfireSkip, engine.MisfireAll} {
 		for _, after := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second} {
-			t.Run(fmt.Sprint(policy, " ", after), func(t *testing.T) {
-				bubble(t, func(t *testing.T, w *world) {
-					w.start()
-					from := w.now()
-					var ids []engine.TimerID
-					for i := range 40 {
-						name := fmt.Sprint(i)
-						if i%2 == 0 {
-							w.behave(name, func(*call) reply { return slow(3 * time.Second) })
+			for _, back := range []time.Duration{0, -2 * time.Minute} {
+				t.Run(fmt.Sprint(policy, " ", after, " ", back), func(t *testing.T) {
+					bubble(t, func(t *testing.T, w *world) {
+						w.start()
+						from := w.now()
+						var ids []engine.TimerID
+						for i := range 40 {
+							name := fmt.Sprint(i)
+							if i%2 == 0 {
+								w.behave(name, func(*call) reply { return slow(3 * time.Second) })
+							}
+							ids = append(ids, w.make(timer(name, every(10*time.Second), misfire(policy, 4*time.Minute))))
 						}
-						ids = append(ids, w.make(timer(name, every(10*time.Second), misfire(policy, 4*time.Minute))))
-					}
-					time.Sleep(12 * time.Second)
-					w.step(10 * time.Minute)
-					time.Sleep(after)
-					w.crash(2 * time.Minute)
-					time.Sleep(time.Minute)
-					for _, id := range ids {
-						w.stopAccounted(id, from, 10_000)
-					}
+						time.Sleep(12 * time.Second)
+						if back != 0 {
+							time.Sleep(3 * time.Minute)
+							w.step(back)
+							time.Sleep(5 * time.Second)
+						}
+						w.step(10 * time.Minute)
+						time.Sleep(after)
+						w.crash(2 * time.Minute)
+						time.Sleep(time.Minute)
+						for _, id := range ids {
+							w.stopAccounted(id, from, 10_000)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }

@@ -40,9 +40,9 @@ func holder(t testing.TB, s *Store) *sql.Tx {
 // maySilent lets a session be silent for ten minutes.
 const maySilent = "SET SESSION wait_timeout=600/*M!100300 , idle_transaction_timeout=600*/"
 
-// waiting reports whether n sessions wait for a lock. The table INNODB_TRX would
-// not say: MariaDB renews it only when nobody read it for 100 ms, so whoever asks
-// more often sees for ever what was there at first. The status is counted anew.
+// waiting reports whether n sessions wait for a lock. It reads the status, not the table
+// INNODB_TRX: MariaDB renews the table only when nobody read it for 100 ms, so a test
+// that reads it more often would see the first content for ever.
 func waiting(server *servertest.Server, n int) func() bool {
 	return func() bool {
 		out := server.Do("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")

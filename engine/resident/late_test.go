@@ -1,0 +1,47 @@
+package resident
+
+import (
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// A step forward makes dues of a range late that reaches up to the watermark, and the dues after
+// it. They get records of their own: a start reads no record whose first due the watermark has
+// passed.
+func TestNoRecordOnBothSidesOfTheWatermark(t *testing.T) {
+	x := newSharing(t)
+	def := *x.timer
+	def.ID, def.Misfire = 1025, engine.Misfire{Policy: engine.MisfireSkip, Window: time.Hour}
+	sh := x.lock(def.ID)
+	sh.watermark = 100_000
+	x.now = 10_000 // the clock was set back
+	if _, err := x.addRow(sh, &def, engine.Owed{Key: engine.Key{Timer: def.ID, Due: 19_999}, To: 100_000, Generation: 1, NotBefore: 20_000, Lane: def.Lane()}, nil, x.now); err != nil {
+		t.Fatal(err)
+	}
+	lv := sh.timers[def.ID]
+	x.now = 200_000
+	x.addLate(lv, LateTimer{due: 20_000, at: x.now})
+	sh.mu.Unlock()
+	d, _ := x.Decide(x.Late.Take(), 1000)
+	var before, behind int64
+	for _, r := range d.Records {
+		switch {
+		case r.DueLast <= 100_000:
+			before += r.Count
+		case r.Key.Due > 100_000:
+			behind += r.Count
+		default:
+			t.Errorf("a record of %d to %d", r.Key.Due, r.DueLast)
+		}
+	}
+	if before == 0 || behind == 0 {
+		t.Errorf("%d dues up to the watermark are recorded, and %d later ones", before, behind)
+	}
+	d.Stored()
+	d.Done()
+	if w := sh.leaps.before(150_000); w != 100_000 {
+		t.Errorf("the watermark stands at %d within the dues that are recorded", w)
+	}
+}
