@@ -1,6 +1,8 @@
 package fair
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +61,71 @@ func TestBacklogLeavesRoom(t *testing.T) {
 			if beside > 0 && over > 4500*time.Millisecond {
 				t.Errorf("beside other calls the backlog was over after %v", over)
 			}
+		})
+	}
+}
+
+// Beside calls that begin on time, 100 a second, a backlog of 300 has 4 calls in flight at first, and
+// twice as many after each 60 ms, up to half of the places, however long the calls take. A backlog
+// that comes a second or more after the end of the former one begins slowly again.
+func TestBacklogBeginsSlowly(t *testing.T) {
+	for _, took := range []time.Duration{20 * time.Millisecond, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			const backlog, half = 300, startLimit / 2
+			var mu sync.Mutex
+			var came time.Time
+			calls, most := 0, [5]int{} // in flight; the most of them up to a step since the backlog came
+			var over atomic.Int64
+			q := New(Config[*due]{Places: 8192, PerApp: 8192, PerTarget: startLimit, Run: func(d *due) Result {
+				if d.s != nil {
+					time.Sleep(time.Millisecond)
+					return Result{Ended: Answered, Took: took}
+				}
+				mu.Lock()
+				calls++
+				for step := min(int(time.Since(came)/backlogStep), len(most)-1); step < len(most); step++ {
+					most[step] = max(most[step], calls)
+				}
+				mu.Unlock()
+				time.Sleep(took)
+				mu.Lock()
+				calls--
+				mu.Unlock()
+				over.Add(1)
+				return Result{Ended: Answered, Took: took}
+			}})
+			push := func(l *Lane[*due], s *stream, n int) {
+				items := make([]*Item[*due], n)
+				for i := range items {
+					d := &due{s: s, at: time.Now()}
+					d.Item = Item[*due]{Value: d, Lane: l, Ready: time.Now().UnixMilli()}
+					items[i] = &d.Item
+				}
+				q.Push(items...)
+			}
+			slowly, atOnce := [5]int{4, 8, 16, half, half}, [5]int{half, half, half, half, half}
+			for _, x := range []struct {
+				pause time.Duration // since the end of the former backlog
+				want  [5]int
+			}{{2 * time.Second, slowly}, {500 * time.Millisecond, atOnce}, {2 * time.Second, slowly}} {
+				time.Sleep(x.pause)
+				mu.Lock()
+				came, most = time.Now(), [5]int{}
+				over.Store(0)
+				mu.Unlock()
+				for n := 0; n < 30 || over.Load() < backlog; n++ {
+					push(q.Lane("app", "to", ""), &stream{}, 1)
+					if n == 0 {
+						push(q.BacklogLane("app", "to", "", 0), nil, backlog)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if most != x.want {
+					t.Errorf("calls of %v, %v after the former backlog: %v were in flight, want %v", took, x.pause, most, x.want)
+				}
+			}
+			q.Close()
+			q.Wait()
 		})
 	}
 }

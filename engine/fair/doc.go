@@ -52,8 +52,9 @@
 // held takes no place, and stands again at the ms at which its gate admits a call.
 //
 // A backlog that a former process left has a lane of its own beside that of the same app and
-// target (BacklogLane): so what comes on time has turns, too. The lane of a backlog takes
-// at most half of the places of its target while calls begin there that are on time.
+// target (BacklogLane): so what comes on time has turns, too. While calls begin at the target
+// that are on time, the lane of a backlog begins slowly, and takes at most half of the places
+// (backlog.go).
 //
 // A gate with one place, which a task keeps until its end, keeps order: its items go by their dues, whatever
 // their lanes, and none goes before what is due earlier and is not in the queue yet (order.go).

@@ -40,6 +40,7 @@ type Lane[T any] struct {
 	bytes   int            // of the items that wait
 	gathers bool           // a call has still to take its items
 	filling *filling       // a call waits for more items; nil: none does
+	start   slowStart      // of the lane of a backlog
 
 	came  uint32     // how many items have come
 	marks []*Item[T] // some of those that wait, as they came: see waiting.go
@@ -179,13 +180,6 @@ func (l *Lane[T]) kind(now time.Duration) int {
 }
 
 func (l *Lane[T]) key() key { return key{l.calls, l.rank} }
-
-// leavesRoom reports whether the lane of a backlog leaves the free places of its target to other
-// lanes: the backlog has half of the places, and within the last second another lane has begun
-// a call there.
-func (l *Lane[T]) leavesRoom(now time.Duration) bool {
-	return l.name.backlog && l.calls >= max(l.target.most/2, 1) && now-l.target.onTime < time.Second
-}
 
 // counts reports whether the calls of a lane count at a gate. Those that are forced count at
 // the quota of the app alone.

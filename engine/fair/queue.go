@@ -218,11 +218,12 @@ func (q *Queue[T]) take(l *Lane[T], now time.Duration) run[T] {
 	q.pools[l.pool].calls++
 	s.calls++
 	l.app.calls++
+	l.start.begin(l.calls, now)
 	l.calls++
 	l.target.begin(now)
 	l.gathers = l.name.class != 0
 	if !l.name.backlog {
-		l.target.onTime = now
+		q.onTimeNow(l.target, now)
 	}
 	r := run[T]{it.Value, l, l.pool, now, passed}
 	q.place(l, now)
@@ -241,6 +242,7 @@ func (q *Queue[T]) release(r run[T], res Result, now time.Duration) {
 	l.app.shares[r.pool].calls--
 	l.app.calls--
 	l.calls--
+	l.start.ended = now
 	t.end(r.began, now, res, q.perTarget)
 	if t.silent > 0 && t.answers(now) {
 		for _, other := range t.lanes {
@@ -311,14 +313,26 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 		}
 		l.pool = kind
 		l.app.shares[kind].lanes.put(l, &l.place, l.key())
-	case l.waiting > 0 && !l.parked && t.full() && (l.held == nil || l.held.at == nil):
-		t.park(l)
-		q.list(t)
+	case l.waiting > 0 && !l.parked:
+		q.wait(l, now)
 	}
 	q.stand(l.app)
 	q.lead(l, now)
 	if l.held != nil && stood != stands {
 		q.stoodAt(l, stands, now)
+	}
+}
+
+// wait has a lane wait for its target's limit, or for its turn to be looked at again, if it stands
+// for no place for such a reason. mu is held.
+func (q *Queue[T]) wait(l *Lane[T], now time.Duration) {
+	t := l.target
+	switch {
+	case t.full() && (l.held == nil || l.held.at == nil):
+		t.park(l)
+		q.list(t)
+	case !l.start.waits && l.leavesRoom(now):
+		t.starts(l)
 	}
 }
 

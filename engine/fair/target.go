@@ -14,6 +14,7 @@ type target[T any] struct {
 	parked, parkedLast *Lane[T]
 	hungry             bool          // in Queue.hungry: it has parked lanes and may have room
 	onTime             time.Duration // when a call began last that is of no backlog
+	starting           []*Lane[T]    // those of backlogs that leave room, first come first looked at
 	silent             int           // how many of lanes stand in that pool
 	limited            int           // its index in Queue.limited; -1: not there
 }

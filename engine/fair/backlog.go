@@ -1,0 +1,57 @@
+package fair
+
+import "time"
+
+// The lane of a backlog begins slowly beside calls that begin on time at its target: with
+// backlogStart calls in flight, and twice as many after each backlogStep, up to half of the places
+// of the target. If it began with half of the places, the first calls would take the processors
+// all at once, and calls that are on time would wait: of nodes that took over 320 calls of 20 ms
+// each from a dead node these were 3.4 to 3.9 ms late at p99 in the 3 s after, and are 2.3 ms late.
+const (
+	backlogStart = 4
+	backlogStep  = 60 * time.Millisecond
+)
+
+// slowStart is how far the lane of a backlog has come.
+type slowStart struct {
+	began time.Duration // when its calls began, after a second without any
+	ended time.Duration // when the last one ended
+	waits bool          // the lane is in target.starting
+}
+
+// leavesRoom reports whether the lane of a backlog leaves the free places of its target to other
+// lanes, of which one has begun a call there within the last second.
+func (l *Lane[T]) leavesRoom(now time.Duration) bool {
+	if !l.name.backlog || now-l.target.onTime >= time.Second {
+		return false
+	}
+	steps := min((now-l.start.began)/backlogStep, 16)
+	return l.calls >= max(min(backlogStart<<steps, l.target.most/2), 1)
+}
+
+// begin notes that a call of the lane begins.
+func (s *slowStart) begin(calls int, now time.Duration) {
+	if calls == 0 && now-s.ended >= time.Second {
+		s.began = now
+	}
+}
+
+// starts notes that a lane waits because it leaves room.
+func (t *target[T]) starts(l *Lane[T]) {
+	l.start.waits = true
+	t.starting = append(t.starting, l)
+}
+
+// onTimeNow notes that a call begins at a target that is on time. One lane that leaves room is looked
+// at again: with time it may have more calls. mu is held.
+func (q *Queue[T]) onTimeNow(t *target[T], now time.Duration) {
+	t.onTime = now
+	if len(t.starting) == 0 {
+		return
+	}
+	l := t.starting[0]
+	t.starting[0] = nil
+	t.starting = t.starting[1:]
+	l.start.waits = false
+	q.place(l, now)
+}
