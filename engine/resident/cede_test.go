@@ -17,25 +17,9 @@ import (
 // shard is gained; what was read before that is out of date.
 func TestCede(t *testing.T) {
 	now := int64(10_000)
-	clock := func() time.Time { return time.UnixMilli(now) }
-	m := New(Config{
-		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20,
-		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
-		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
-		MemoryFull:   func(int64) bool { return false },
-		DiskCritical: func() bool { return false },
-		Ended:        func(*engine.Task) {},
-	})
-	def := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
-	def.Schedule.Every, def.Callback.URL = time.Second, "http://127.0.0.1:9/"
-	p, err := plan.Of(def)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shard := def.ID.Shard()
+	m, sh, lv := memoryOfOne(t, &now)
+	def, shard := lv.def, lv.def.ID.Shard()
 	of := engine.SetOf(shard)
-	sh := m.shardOf(def.ID)
-	lv := m.join(sh, def, &p)
 	begin := func(due int64) (*Task, *Attempt) {
 		tk := sh.take(lv, due, now)
 		a, _, _ := m.Begin(tk, now, &Body{})
@@ -99,7 +83,7 @@ func TestCede(t *testing.T) {
 	if clean := m.Leave(of); clean != (engine.Set{}) {
 		t.Error("the shard is not clean")
 	}
-	if e := flies.End(clock(), engine.Outcome{Class: engine.ClassOK}); e.Counts || called.state != Gone || m.Lanes.Resident.Load() != 0 || len(sh.timers) != 0 {
+	if e := flies.End(time.UnixMilli(now), engine.Outcome{Class: engine.ClassOK}); e.Counts || called.state != Gone || m.Lanes.Resident.Load() != 0 || len(sh.timers) != 0 {
 		t.Errorf("the end of the call counts: %v; its task is %v, and %d tasks and %d timers are left", e.Counts, called.state, m.Lanes.Resident.Load(), len(sh.timers))
 	}
 	load := func() bool {
@@ -131,4 +115,25 @@ func TestCede(t *testing.T) {
 	} else {
 		release()
 	}
+}
+
+// memoryOfOne is a memory with a timer that is due each second.
+func memoryOfOne(t *testing.T, now *int64) (*Memory, *shard, *Timer) {
+	clock := func() time.Time { return time.UnixMilli(*now) }
+	m := New(Config{
+		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20,
+		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
+		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
+		MemoryFull:   func(int64) bool { return false },
+		DiskCritical: func() bool { return false },
+		Ended:        func(*engine.Task) {},
+	})
+	def := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
+	def.Schedule.Every, def.Callback.URL = time.Second, "http://127.0.0.1:9/"
+	p, err := plan.Of(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh := m.shardOf(def.ID)
+	return m, sh, m.join(sh, def, &p)
 }

@@ -243,9 +243,11 @@ func (m *Memory) tidy(sh *shard) {
 // reach is how far the watermark of a shard may go: to the cut; but it waits for
 // tasks that are not finished as long as rows for them would cost more than
 // what is settled by passing them, settleWait at most; where a task is to leave, for
-// leavingLag. It never passes a task whose timer is being changed, or that intends. mu is held.
+// leavingLag. Where something is stored of a shard in any case, its watermark does not wait, if it
+// would stay where it is: a cold tier that goes back to an earlier state, and has lost that, is
+// known by the watermark. It never passes a task whose timer is being changed, or that intends. mu is held.
 func (sh *shard) reach(cut int64, last bool) int64 {
-	oldest, held, lagging, leaving := cut, cut, cut-settleLag, false
+	oldest, held, lagging, leaving, stored := cut, cut, cut-settleLag, false, len(sh.paid) > 0
 	var old, behind int // tasks due before lagging: unfinished; finished
 	for _, t := range sh.order {
 		due := t.Key.Due
@@ -254,6 +256,11 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 		}
 		switch {
 		case t.row != noRow:
+			if t.state == Done {
+				stored = stored || due <= sh.watermark || t.Origin != engine.FromSchedule
+			} else {
+				stored = stored || t.needsRow(false)
+			}
 		case t.state == Done:
 			if due <= lagging {
 				behind++
@@ -275,6 +282,9 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 		floor = cut - leavingLag
 	case rowCost*old <= behind:
 		floor = lagging
+	}
+	if stored && max(oldest, floor) <= sh.watermark {
+		floor = cut
 	}
 	return min(max(oldest, floor), held)
 }

@@ -44,3 +44,43 @@ func TestIdleShard(t *testing.T) {
 	want("a range was over", settle(false), 0)
 	want("all are written", settle(true), now)
 }
+
+// A call that is under way holds the watermark back. When a result of the shard is stored that the
+// watermark has passed, the watermark goes on all the same, once: a cold tier that has lost the
+// result is known by it. A result that the watermark has not passed waits with the call.
+func TestWatermarkOfAStoredResult(t *testing.T) {
+	now := int64(1_000_000)
+	m, sh, lv := memoryOfOne(t, &now)
+	capture := func() (engine.Settlement, int64) {
+		var s engine.Settlement
+		c := m.Capture(lv.def.ID.Shard(), m.Pins.Lowest(now), now, false, false, &s)
+		m.Release(&c, 0)
+		return s, sh.watermark
+	}
+	begin := func(due int64) *Attempt {
+		a, _, _ := m.Begin(sh.take(lv, due, now), now, &Body{})
+		a.Enter()
+		a.Leave(true)
+		return a
+	}
+	end := func(a *Attempt) { a.End(time.UnixMilli(now), engine.Outcome{Class: engine.ClassOK}) }
+
+	old := begin(now)
+	now += settleWait + 1000
+	if s, w := capture(); len(s.Owe) != 1 || w < now-settleWait {
+		t.Fatalf("the first call got no row: %d rows, watermark %d", len(s.Owe), w)
+	}
+	mute := begin(sh.watermark + 1)
+	young := begin(now)
+	end(young)
+	if s, w := capture(); len(s.Tasks)+len(s.Owe) != 0 || w >= now-settleWait+1 {
+		t.Fatalf("the watermark %d passes a call that is under way; %d results, %d rows", w, len(s.Tasks), len(s.Owe))
+	}
+	end(old)
+	before := sh.watermark
+	s, w := capture()
+	if w <= before || len(s.Marks) != 1 || len(s.Tasks) != 2 || len(s.Owe) != 1 {
+		t.Errorf("watermark %d, before %d; marks %v, %d results, %d rows", w, before, s.Marks, len(s.Tasks), len(s.Owe))
+	}
+	end(mute)
+}
