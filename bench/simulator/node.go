@@ -119,7 +119,7 @@ func (n *node) happen(s NodeStep) {
 	case NodeWarm:
 		n.redis.cut, n.redis.silent = until, s.Silent
 	case NodeClock:
-		n.offset += s.By
+		n.offset = s.By
 		n.fleet.wasSet = true
 		time.AfterFunc(s.For, func() {
 			n.mu.Lock()
@@ -204,7 +204,7 @@ func (n *node) live() {
 		Exit: func(int) { n.wrong("life %d has ended itself", l.n) },
 	})
 	l.e = scheduler.New(scheduler.Config{
-		Cold: &sharedCold{n.fleet.cold, l}, Warm: &sharedWarm{memory.NewWarm(), l, map[engine.TimerID][]byte{}}, Journal: l.wal, Caller: &receiver{n.machine, l},
+		Cold: &sharedCold{n.fleet.cold, l}, Warm: &sharedWarm{memory.NewWarm(), l, map[engine.TimerID][]byte{}, map[engine.TimerID]uint32{}}, Journal: l.wal, Caller: &receiver{n.machine, l},
 		Node: n.name, Now: n.now, Window: set.Window, MaxCalls: set.Workers, MaxWaiting: set.Waiting, Log: quiet, Metrics: metrics.NewSet(),
 		Cluster: &cluster.Config{
 			Node:    engine.Node{Name: n.name, Address: n.name, Life: uint64(l.n), Weight: 1, Journal: [16]byte{journal}, State: engine.Serving, Speaks: engine.Speaks},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"xtimer/engine"
@@ -232,7 +233,8 @@ func (c *sharedCold) Tasks(ctx context.Context, f engine.TaskFilter, before engi
 type sharedWarm struct {
 	*memory.Warm
 	l           *life
-	definitions map[engine.TimerID][]byte // guarded by machine.mu
+	definitions map[engine.TimerID][]byte // guarded by machine.mu, as is versions
+	versions    map[engine.TimerID]uint32 // the latest that it was told of; of a timer that is deleted the greatest number
 }
 
 func (w *sharedWarm) do(ctx context.Context, f func() error) error {
@@ -247,8 +249,8 @@ func (w *sharedWarm) Add(ctx context.Context, es []engine.Entry) error {
 	return w.do(ctx, func() error {
 		w.l.node.mu.Lock()
 		for i := range es {
-			if was := w.definitions[es[i].ID]; es[i].Definition != nil && (was == nil || versionOf(was) <= versionOf(es[i].Definition)) {
-				w.definitions[es[i].ID] = bytes.Clone(es[i].Definition)
+			if es[i].Definition != nil {
+				w.put(es[i].ID, es[i].Definition)
 			}
 		}
 		w.l.node.mu.Unlock()
@@ -285,9 +287,17 @@ func (w *sharedWarm) Update(_ context.Context, id engine.TimerID, definition []b
 	w.l.node.mu.Lock()
 	defer w.l.node.mu.Unlock()
 	if definition == nil {
+		w.versions[id] = math.MaxUint32
 		delete(w.definitions, id)
-	} else if w.definitions[id] != nil && versionOf(w.definitions[id]) <= versionOf(definition) {
-		w.definitions[id] = bytes.Clone(definition)
+	} else {
+		w.put(id, definition)
+	}
+}
+
+// put keeps a definition, unless a later version was told of. machine.mu is held.
+func (w *sharedWarm) put(id engine.TimerID, definition []byte) {
+	if v := versionOf(definition); v >= w.versions[id] {
+		w.versions[id], w.definitions[id] = v, bytes.Clone(definition)
 	}
 }
 
