@@ -265,6 +265,14 @@ func (x *killTrial) end(quiet []time.Duration) {
 	slices.Sort(before)
 	t.Logf("%d kills: the others called the timers of the dead node within %s", len(x.died), percentiles(firsts))
 	t.Logf("the calls of the others: without a kill %s; in the second before a kill %s; in the 3 s after a kill %s", percentiles(quiet), percentiles(before), percentiles(beside))
+	for from := time.Duration(0); from < takenIn; from += takenIn / 6 {
+		var part []time.Duration
+		for _, d := range x.died {
+			part = append(part, x.lateness(d.at.Add(from), d.at.Add(from+takenIn/6), func(timer int) bool { return !d.of[timer] })...)
+		}
+		slices.Sort(part)
+		t.Logf("the calls of the others from %v after a kill: %s", from, percentiles(part))
+	}
 	t.Logf("processor time in the %v after a kill: %v; without a kill, of all nodes: %v", afterKill, x.costs.times(1/float64(len(x.died))), x.idle)
 	t.Logf("called again by one kill: at most %d, in all %d of %d calls", slices.Max(repeats), sum(repeats), len(x.log))
 	if p50 := rank(firsts, .5); p50 > 2300*time.Millisecond {
