@@ -138,7 +138,7 @@ type Holding struct {
 	// Clean: the former holder gave the shard. It had begun nothing that is later than the
 	// watermark, and of what is owed only what its row tells.
 	Clean bool
-	// Former is the life that held the shard before and did not give it clean: what it
+	// Former is the last life that gained the shard and did not give it clean: what it
 	// finished may be in its mirror. 0: there is none.
 	Former uint64
 }

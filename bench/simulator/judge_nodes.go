@@ -15,6 +15,8 @@ const (
 	// tolerated is by how much the clock of a node may differ from the others' while the node
 	// calls.
 	tolerated = 500 * time.Millisecond
+	// noticed is for how long a node may not know that another has joined.
+	noticed = 500 * time.Millisecond
 	// farthest is by how much a script sets the clock of a node.
 	farthest = 5 * time.Second
 	// buried is how long a fault may keep the timers of a node from being called after it is
@@ -63,11 +65,11 @@ func (f *fleet) holdArrival(c *call) {
 	}
 }
 
-// hasOthers reports whether another node serves. A node that is alone calls by its own clock,
-// whatever the table's says.
+// hasOthers reports whether another node serves, and has for so long that each node knows. A node
+// that is alone calls by its own clock, whatever the table's says.
 func (f *fleet) hasOthers(seen *engine.Membership, life int) bool {
 	return slices.ContainsFunc(seen.Nodes, func(n engine.Node) bool {
-		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving
+		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving && time.Since(f.begin)-f.joined[int(n.Life)] > noticed
 	})
 }
 

@@ -42,6 +42,7 @@ type fleet struct {
 	mirror *memory.Mirror
 	all    link                  // of MySQL, to all nodes
 	homes  map[int]int           // the node of each life
+	joined map[int]time.Duration // when each life joined, since the run began
 	graves map[int]time.Duration // when the table ended a life, by its number
 	gives  []give
 	ills   []ill
@@ -74,7 +75,7 @@ func SimulateFleet(t *testing.T, s *FleetScript) (out Outcome) {
 		time.Sleep(time.Until(s.Epoch))
 		f := &fleet{
 			machine: &machine{script: &s.Script, clocks: true, begin: time.Now(), asked: map[string][]*request{}, last: map[string]chan struct{}{}},
-			plan:    s, cold: memory.NewCold(), mirror: memory.NewMirror(), rng: rand.New(rand.NewPCG(s.Seed, 5)), graves: map[int]time.Duration{}, homes: map[int]int{}, settled: map[int]int{},
+			plan:    s, cold: memory.NewCold(), mirror: memory.NewMirror(), rng: rand.New(rand.NewPCG(s.Seed, 5)), graves: map[int]time.Duration{}, homes: map[int]int{}, joined: map[int]time.Duration{}, settled: map[int]int{},
 		}
 		f.table = memory.NewMembers(f.cold)
 		for i := range s.Nodes {

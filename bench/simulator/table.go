@@ -44,6 +44,11 @@ func (t *sharedTable) Join(ctx context.Context, r engine.Node, was engine.Pulse)
 		if err == nil && was.Life != r.Life {
 			t.l.node.died(was.Life, "its node has begun another")
 		}
+		if err == nil {
+			t.l.node.mu.Lock()
+			t.l.node.joined[t.l.n] = t.l.node.since()
+			t.l.node.mu.Unlock()
+		}
 		return err
 	})
 }

@@ -35,7 +35,7 @@ func (m *Member) join(ctx context.Context) error {
 			}
 			if p.Life == 0 || now-since >= m.listen(&before) {
 				if before.Journal == n.Journal {
-					m.kept = m.heldBy(p.Life)
+					m.kept, m.former = m.heldBy(p.Life), p.Life
 				}
 				m.judgeClock() // so that a life with a wrong clock is given nothing
 				if m.clock.differs.Load() {

@@ -77,11 +77,12 @@ type Member struct {
 	ended   chan struct{} // closed at the end of Run
 
 	// Of the looks.
-	watch *Watch
-	seen  engine.Membership
-	from  time.Duration // when the look began that has read seen
-	free  free
-	kept  engine.Set // what the former life of the node held until the join
+	watch  *Watch
+	seen   engine.Membership
+	from   time.Duration // when the look began that has read seen
+	free   free
+	kept   engine.Set // what the former life of the node held until the join
+	former uint64     // that life
 	// shunned is when a node was last seen to leave a shard free that the plan had for it.
 	shunned map[string]time.Duration
 }
@@ -227,7 +228,10 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 	}
 	if len(gained) > 0 {
 		for i := range gained { // those of a join are seen at once
-			gained[i].Kept = m.kept.Has(gained[i].Shard)
+			g := &gained[i]
+			if g.Kept = m.kept.Has(g.Shard); g.Kept && g.Former == m.former {
+				g.Former = 0 // the journal has more than the mirror
+			}
 		}
 		m.kept = engine.Set{}
 		m.cfg.Gain(gained)

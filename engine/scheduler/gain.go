@@ -76,7 +76,8 @@ func (g *gains) take() *gaining {
 		}
 		if s.Kept {
 			x.kept = x.kept.Union(of)
-		} else if s.Former != 0 {
+		}
+		if s.Former != 0 {
 			x.formers[s.Former] = x.formers[s.Former].Union(of)
 		}
 	}

@@ -182,7 +182,7 @@ func (r *recovery) piece(rows int) (d *decisions, marks []engine.Mark, upTo int)
 		of, plans := &r.shards.rows[upTo], &r.shards.plans[upTo]
 		d.pay = append(d.pay, of.pay...)
 		d.Records, d.Owe = slices.Concat(d.Records, of.Records, plans.Records), slices.Concat(d.Owe, of.Owe, plans.Owe)
-		if sh := r.e.memory.Shard(upTo); r.of.Has(upTo) && r.mark(upTo) > sh.Watermark {
+		if sh := r.e.memory.Shard(upTo); r.of.Has(upTo) {
 			marks = append(marks, engine.Mark{Shard: upTo, Fence: sh.Fence, W: r.mark(upTo)})
 		}
 	}

@@ -35,8 +35,9 @@ type Cold struct {
 	revised uint64 // grows with each change of the objects
 	buckets map[string]engine.Bucket
 	shards  [engine.Shards]engine.Shard
-	newest  engine.TimerID // the greatest id that was ever stored
-	clock   int64          // the latest instant heard of
+	newest  engine.TimerID  // the greatest id that was ever stored
+	clock   int64           // the latest instant heard of
+	marked  func(shard int) // tells the table of nodes that a watermark is stored; nil: there is none
 }
 
 type pair struct{ app, key string }

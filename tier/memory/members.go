@@ -30,6 +30,7 @@ type Members struct {
 func NewMembers(c *Cold) *Members {
 	m := &Members{cold: c, nodes: map[string]engine.Node{}, ended: map[string]time.Time{}, moves: 1}
 	rand.Read(m.secret[:])
+	c.marked = func(shard int) { m.holders[shard].Former = 0 }
 	return m
 }
 
@@ -55,7 +56,7 @@ func (m *Members) Join(_ context.Context, n engine.Node, was engine.Pulse) error
 	}
 	if before.Life != 0 {
 		for _, s := range m.held(before.Life) {
-			m.hold(s, n.Name, engine.Holding{Holder: n.Life, Former: before.Life})
+			m.hold(s, n.Name, engine.Holding{Holder: n.Life, Former: cmp.Or(m.holders[s].Former, before.Life)})
 		}
 	}
 	return nil
@@ -185,7 +186,7 @@ func (m *Members) living(life uint64) (engine.Node, error) {
 // end ends a life.
 func (m *Members) end(n engine.Node) {
 	for _, s := range m.held(n.Life) {
-		m.hold(s, "", engine.Holding{Former: n.Life})
+		m.hold(s, "", engine.Holding{Former: cmp.Or(m.holders[s].Former, n.Life)})
 	}
 	n.Life = 0
 	m.nodes[n.Name] = n

@@ -49,6 +49,9 @@ func (c *Cold) Settle(_ context.Context, s *engine.Settlement) error {
 		sh := &c.shards[m.Shard]
 		*sh = engine.Shard{Fence: m.Fence, Owner: s.Owner, Watermark: max(sh.Watermark, m.W)}
 		c.clock = max(c.clock, sh.Watermark)
+		if c.marked != nil {
+			c.marked(m.Shard)
+		}
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (m *Members) Join(ctx context.Context, n engine.Node, was engine.Pulse) err
 			return makeSecret(t)
 		}
 		return moveShards(t, before.Life, engine.AllShards, func(b []byte) []byte {
-			b = fmt.Appendf(b, "fence=fence+1,clean=0,former=%d,holder=%d", before.Life, n.Life)
+			b = fmt.Appendf(b, "fence=fence+1,clean=0,"+setFormer+",holder=%d", before.Life, n.Life)
 			return appendBytes(append(b, ",owner="...), n.Name)
 		})
 	})
@@ -337,6 +337,10 @@ func (m *Members) write(ctx context.Context, what string, id uint64, slot int64,
 	})
 }
 
+// setFormer makes a life the former one of a shard, unless the life has not gained the shard: then
+// the former one stays. A mark of the life says that it has, see Store.mark.
+const setFormer = "former=IF(former=0,%d,former)"
+
 // endNode ends the life of a node, whose row is locked, and frees its shards.
 func endNode(t *transaction, p engine.Pulse) error {
 	b := appendBytes(appendSlots(append(t.buf[:0], "UPDATE fences SET life=0 WHERE "...)), p.Node)
@@ -347,7 +351,7 @@ func endNode(t *transaction, p engine.Pulse) error {
 		return err
 	}
 	return moveShards(t, p.Life, engine.AllShards, func(b []byte) []byte {
-		return fmt.Appendf(b, "holder=0,heir='',clean=0,former=%d", p.Life)
+		return fmt.Appendf(b, "holder=0,heir='',clean=0,"+setFormer, p.Life)
 	})
 }
 

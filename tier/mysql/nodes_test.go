@@ -264,7 +264,13 @@ func TestUpgradeToNodes(t *testing.T) {
 		t.Helper()
 		id++
 		mustApply(t, s, create(shot(id, fmt.Sprint("n", id))))
-		if err := s.Settle(t.Context(), marking(benchNow+int64(id))); err != nil {
+		err := s.transact(t.Context(), "store watermarks as schema 9 did", func(tx *transaction) error {
+			if err := mine.own(tx, s.slot(slotMembers)); err != nil {
+				return err
+			}
+			return tx.run(fmt.Sprintf("UPDATE shards SET watermark=%d,owner='n' WHERE shard IN (1,7) AND fence=1 AND holder=%d", benchNow+int64(id), mine.id))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -107,6 +107,10 @@ func (s *Store) mark(t *transaction, owner string, ms []engine.Mark) error {
 	b = byShard(b, ms, func(m engine.Mark) int64 { return m.W })
 	b = append(b, "),owner="...)
 	b = appendBytes(b, owner)
+	mine := s.life.Load()
+	if mine != nil {
+		b = append(b, ",former=0"...)
+	}
 	b = append(b, " WHERE shard IN ("...)
 	for i, m := range ms {
 		if i > 0 {
@@ -116,7 +120,7 @@ func (s *Store) mark(t *transaction, owner string, ms []engine.Mark) error {
 	}
 	b = append(b, ") AND fence="...)
 	b = byShard(b, ms, func(m engine.Mark) int64 { return int64(m.Fence) })
-	if mine := s.life.Load(); mine != nil {
+	if mine != nil {
 		b = strconv.AppendUint(append(b, " AND holder="...), mine.id, 10)
 		b = append(b, " AND watermark>="...)
 		b = byShard(b, ms, func(m engine.Mark) int64 { return s.marked[m.Shard].Load() })

@@ -29,6 +29,7 @@ func Members(t *testing.T, make func(t *testing.T) (process func() (engine.Cold,
 		{"a settle beside an eviction is stored before it, or refused", settleBesideEviction},
 		{"a shard is given under its fence only", gives},
 		{"a settle under a former fence is refused", settlesOfFormer},
+		{"the former life of a shard is the last one that has gained it", formerHasGained},
 		{"a life that leaves frees its shards", leaves},
 		{"a wish is of one life", wishes},
 		{"the newest id is that of all nodes", newestOfAll},
@@ -214,6 +215,27 @@ func evictsByPulse(s *members) {
 	s.ok(s.Take(1, engine.SetOf(5)))
 	s.same("its former life", s.look().Shards[5].Former, 2)
 	s.is(s.Evict(1, now), engine.ErrConflict)
+}
+
+func formerHasGained(s *members) {
+	s.join(node("a", 1), node("b", 2), node("c", 3))
+	former := func(of string, want uint64) {
+		s.Helper()
+		s.same("the former life "+of, s.look().Shards[5].Former, want)
+	}
+	s.ok(s.Take(2, engine.SetOf(5)))
+	s.ok(s.mark(2, 5, s.fence(5)))
+	s.ok(s.Evict(1, s.pulse("b")))
+	s.ok(s.Take(1, engine.SetOf(5)))
+	s.ok(s.Evict(3, s.pulse("a")))
+	former("of a shard that life 1 has taken and not gained", 2)
+	s.ok(s.Take(3, engine.SetOf(5)))
+	s.ok(s.Join(node("c", 4), s.pulse("c")))
+	former("of one that a restarted node had not gained", 2)
+	s.ok(s.mark(4, 5, s.fence(5)))
+	former("of one that is gained", 0)
+	s.ok(s.Join(node("c", 5), s.pulse("c")))
+	former("of one that a restarted node had gained", 4)
 }
 
 func overWritesNothing(s *members) {
