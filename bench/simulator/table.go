@@ -47,6 +47,7 @@ func (t *sharedTable) Join(ctx context.Context, r engine.Node, was engine.Pulse)
 		if err == nil {
 			t.l.node.mu.Lock()
 			t.l.node.joined[t.l.n] = t.l.node.since()
+			delete(t.l.node.graves, t.l.n) // a Join in doubt was carried out, that life was evicted, and joins again
 			t.l.node.mu.Unlock()
 		}
 		return err
