@@ -240,12 +240,19 @@ func (m *Memory) tidy(sh *shard) {
 	sh.toSettle.Store(len(sh.order)+len(sh.paid)+len(sh.removed)+len(sh.changed) > 0)
 }
 
-// reach is how far the watermark of a shard may go: to the cut; but it waits for
-// tasks that are not finished as long as rows for them would cost more than
-// what is settled by passing them, settleWait at most; where a task is to leave, for
-// leavingLag. Where something is stored of a shard in any case, its watermark does not wait, if it
-// would stay where it is: a cold tier that goes back to an earlier state, and has lost that, is
-// known by the watermark. It never passes a task whose timer is being changed, or that intends. mu is held.
+// isStored reports whether a settle stores what a task with a row has become, wherever the watermark is. mu is held.
+func (t *Task) isStored(watermark int64) bool {
+	if t.state == Done {
+		return t.Key.Due <= watermark || t.Origin != engine.FromSchedule
+	}
+	return t.needsRow(false)
+}
+
+// reach is how far the watermark of a shard may go: to the cut; but it waits for tasks that are not
+// finished as long as rows for them would cost more than what is settled by passing them, settleWait
+// at most; where a task is to leave, for leavingLag. Where something is stored in any case, and the
+// watermark would stay, it does not wait: a cold tier that has lost that, as it has gone back, is known
+// by the watermark. It never passes a task whose timer is being changed, or that intends. mu is held.
 func (sh *shard) reach(cut int64, last bool) int64 {
 	oldest, held, lagging, leaving, stored := cut, cut, cut-settleLag, false, len(sh.paid) > 0
 	var old, behind int // tasks due before lagging: unfinished; finished
@@ -256,11 +263,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 		}
 		switch {
 		case t.row != noRow:
-			if t.state == Done {
-				stored = stored || due <= sh.watermark || t.Origin != engine.FromSchedule
-			} else {
-				stored = stored || t.needsRow(false)
-			}
+			stored = stored || t.isStored(sh.watermark)
 		case t.state == Done:
 			if due <= lagging {
 				behind++
