@@ -88,7 +88,8 @@ func (q *Queue[T]) prune() {
 		}
 	}
 	for name, t := range q.targets {
-		t.lanes = slices.DeleteFunc(t.lanes, func(l *Lane[T]) bool { return l.dead })
+		isDead := func(l *Lane[T]) bool { return l.dead }
+		t.lanes, t.starting = slices.DeleteFunc(t.lanes, isDead), slices.DeleteFunc(t.starting, isDead)
 		if len(t.lanes) == 0 {
 			delete(q.targets, name)
 			t.parked, t.parkedLast = nil, nil
