@@ -145,6 +145,7 @@ func (t *Task) IsMisfire() bool { return t.Status == Skipped && t.Reason == Reas
 type Rank struct {
 	Attempt          int
 	Final, Dismissed bool
+	Run              bool // it counts several dues, of which its key has the first
 }
 
 // RankOf is the rank of a record; the lowest for none.
@@ -152,7 +153,7 @@ func RankOf(t *Task) Rank {
 	if t == nil {
 		return Rank{}
 	}
-	return Rank{t.LastAttempt(), t.Status.Final(), t.Dismissed != 0}
+	return Rank{t.LastAttempt(), t.Status.Final(), t.Dismissed != 0, t.Count > 1}
 }
 
 // Below reports whether a record says less than another.

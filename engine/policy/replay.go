@@ -9,7 +9,8 @@ import (
 
 // LaterRecords picks the records of a replayed journal that say no less than the
 // stored ones, and than those before them in rs. ranks holds the rank of each
-// stored record with one of the keys; afterwards, that of the last record picked.
+// stored record with one of the keys; afterwards, that of the last record picked. The record of a
+// run stays: the other dues that it counts have no other record.
 func LaterRecords(rs []engine.Record, ranks map[engine.Key]engine.Rank) ([]engine.Record, error) {
 	var later []engine.Record
 	for _, r := range rs {
@@ -17,7 +18,8 @@ func LaterRecords(rs []engine.Record, ranks map[engine.Key]engine.Rank) ([]engin
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the record of task %s: %w", r.Key, err)
 		}
-		if rank := engine.RankOf(t); !rank.Below(ranks[r.Key]) {
+		was := ranks[r.Key]
+		if rank := engine.RankOf(t); !rank.Below(was) && (rank.Run || !was.Run) {
 			ranks[r.Key] = rank
 			later = append(later, r)
 		}

@@ -42,6 +42,20 @@ func TestLaterRecords(t *testing.T) {
 	}
 }
 
+// A run is not replaced by the record of its first due, which is all that is stored of the other
+// dues; by another run it is.
+func TestLaterRecordOfARun(t *testing.T) {
+	run := task(5, engine.Skipped, 0)
+	run.DueLast, run.Count = 9, 3
+	one, other := record(5, engine.Succeeded, 1), record(5, engine.Skipped, 0)
+	other.Encoded = engine.AppendTask(nil, run)
+	ranks := map[engine.Key]engine.Rank{run.Key: engine.RankOf(run)}
+	later, err := LaterRecords([]engine.Record{one, other}, ranks)
+	if err != nil || len(later) != 1 || &later[0].Encoded[0] != &other.Encoded[0] {
+		t.Errorf("%v, %v", later, err)
+	}
+}
+
 func TestLaterRows(t *testing.T) {
 	stored := map[engine.Key]*engine.Owed{{Timer: 1, Due: 5}: {Task: task(5, engine.Retrying, 2)}}
 	rows := []engine.Owed{

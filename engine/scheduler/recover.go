@@ -303,6 +303,7 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 		case r.wasDecided(t, w):
 		case t.Status.Final():
 			r.record(t, false)
+		case slices.ContainsFunc(r.ranges[k.Timer], func(o engine.Owed) bool { return o.Key == k }): // fromRange stores its row in place of the range
 		case k.Due > w:
 			r.retry(&r.d, t, t.Generation, 0)
 			r.keepBusy(engine.Owed{Key: k, Generation: t.Generation, Origin: t.Origin, NotBefore: t.NotBefore, Task: t})
