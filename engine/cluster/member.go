@@ -82,7 +82,7 @@ type Member struct {
 	from   time.Duration // when the look began that has read seen
 	free   free
 	kept   engine.Set // what the former life of the node held until the join
-	former uint64     // that life
+	former uint64     // the former life of the node
 	// shunned is when a node was last seen to leave a shard free that the plan had for it.
 	shunned map[string]time.Duration
 }

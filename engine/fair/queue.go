@@ -323,8 +323,8 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 	}
 }
 
-// wait has a lane wait for its target's limit, or for its turn to be looked at again, if it stands
-// for no place for such a reason. mu is held.
+// wait notes why a lane with items stands for no place: its target is full, or it leaves room. A gate
+// notes its own lanes. mu is held.
 func (q *Queue[T]) wait(l *Lane[T], now time.Duration) {
 	t := l.target
 	switch {

@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/fair"
-	"xtimer/engine/plan"
-	"xtimer/wheel"
 )
 
 // From Cede on nothing begins in a shard: no attempt, no first byte, no change, no create. It
@@ -17,7 +14,8 @@ import (
 // shard is gained; what was read before that is out of date.
 func TestCede(t *testing.T) {
 	now := int64(10_000)
-	m, sh, lv := memoryOfOne(t, &now)
+	m := New(quietConfig(&now))
+	sh, lv := joined(t, m, everySecond())
 	def, shard := lv.def, lv.def.ID.Shard()
 	of := engine.SetOf(shard)
 	begin := func(due int64) (*Task, *Attempt) {
@@ -115,25 +113,4 @@ func TestCede(t *testing.T) {
 	} else {
 		release()
 	}
-}
-
-// memoryOfOne is a memory with a timer that is due each second.
-func memoryOfOne(t *testing.T, now *int64) (*Memory, *shard, *Timer) {
-	clock := func() time.Time { return time.UnixMilli(*now) }
-	m := New(Config{
-		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20,
-		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
-		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
-		MemoryFull:   func(int64) bool { return false },
-		DiskCritical: func() bool { return false },
-		Ended:        func(*engine.Task) {},
-	})
-	def := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
-	def.Schedule.Every, def.Callback.URL = time.Second, "http://127.0.0.1:9/"
-	p, err := plan.Of(def)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sh := m.shardOf(def.ID)
-	return m, sh, m.join(sh, def, &p)
 }

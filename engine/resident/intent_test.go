@@ -3,12 +3,8 @@ package resident
 import (
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/fair"
-	"xtimer/engine/plan"
-	"xtimer/wheel"
 )
 
 // intending is a node's memory with a timer of at_most_once calls each second.
@@ -21,23 +17,13 @@ type intending struct {
 
 func newIntending(t *testing.T) *intending {
 	x := &intending{now: 10_000}
-	clock := func() time.Time { return time.UnixMilli(x.now) }
-	x.Memory = New(Config{
-		Owned: engine.AllShards, IsNode: true, Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20,
-		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
-		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
-		MemoryFull:   func(int64) bool { return false },
-		DiskCritical: func() bool { return false },
-		Ended:        func(*engine.Task) {},
-	})
-	def := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
-	def.Schedule.Every, def.Callback.URL, def.Delivery = time.Second, "http://127.0.0.1:9/", engine.AtMostOnce
-	p, err := plan.Of(def)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := quietConfig(&x.now)
+	cfg.IsNode = true
+	x.Memory = New(cfg)
+	def := everySecond()
+	def.Delivery = engine.AtMostOnce
 	x.shard = def.ID.Shard()
-	x.timer = x.join(x.shardOf(def.ID), def, &p)
+	_, x.timer = joined(t, x.Memory, def)
 	return x
 }
 

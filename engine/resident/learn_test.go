@@ -2,11 +2,8 @@ package resident
 
 import (
 	"testing"
-	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/fair"
-	"xtimer/wheel"
 )
 
 // The owner of a shard learns what became of a call that was under way when the shard was given:
@@ -15,17 +12,10 @@ import (
 // the repeat has ended, over any number of hand-overs.
 func TestLearn(t *testing.T) {
 	now := int64(100_000)
-	clock := func() time.Time { return time.UnixMilli(now) }
-	m := New(Config{
-		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20, IsNode: true,
-		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
-		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
-		MemoryFull:   func(int64) bool { return false },
-		DiskCritical: func() bool { return false },
-		Ended:        func(*engine.Task) {},
-	})
-	def := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
-	def.Schedule.Every, def.Callback.URL = time.Second, "http://127.0.0.1:9/"
+	cfg := quietConfig(&now)
+	cfg.IsNode = true
+	m := New(cfg)
+	def := everySecond()
 	row := func(due int64, task *engine.Task) {
 		t.Helper()
 		o := engine.Owed{Key: engine.Key{Timer: 1, Due: due}, Generation: 1, Begun: true, NotBefore: now + 60_000, Lane: def.Lane(), Task: task}

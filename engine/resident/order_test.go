@@ -5,23 +5,15 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/fair"
-	"xtimer/wheel"
 )
 
 // A row of a timer whose tasks are queued does not come into memory before an earlier one: neither while that waits
 // for a change or a decision, nor after it has joined the rows that refill reads again. Nor does a due become a task.
 func TestRowsKeepTheirOrder(t *testing.T) {
 	now := int64(100_000)
-	clock := func() time.Time { return time.UnixMilli(now) }
-	m := New(Config{
-		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 100, Bodies: 1 << 20,
-		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
-		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
-		MemoryFull:   func(int64) bool { return false },
-		DiskCritical: func() bool { return false },
-		Ended:        func(*engine.Task) {},
-	})
+	cfg := quietConfig(&now)
+	cfg.MaxWaiting = 100
+	m := New(cfg)
 	def := func(id engine.TimerID, o engine.Overlap) *engine.Timer {
 		d := &engine.Timer{Definition: engine.NewDefinition(), ID: id, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
 		d.Schedule.Every, d.Callback.URL, d.Overlap = time.Second, "http://127.0.0.1:9/", o

@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/fair"
-	"xtimer/engine/plan"
-	"xtimer/wheel"
 )
 
 // queued is a timer with overlap queue, and tasks of it that are due after 1, 2, … s.
@@ -21,24 +18,11 @@ type queued struct {
 func queueOf(t *testing.T, n int64) *queued {
 	t.Helper()
 	q := &queued{now: 10_000, tasks: map[int64]*Task{}}
-	clock := func() time.Time { return time.UnixMilli(q.now) }
-	q.Memory = New(Config{
-		Owned:   engine.AllShards,
-		Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20,
-		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
-		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
-		MemoryFull:   func(int64) bool { return false },
-		DiskCritical: func() bool { return false },
-		Ended:        func(*engine.Task) {},
-	})
-	def := &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
-	def.Schedule.Every, def.Overlap, def.Callback.URL = time.Second, engine.OverlapQueue, "http://127.0.0.1:9/"
-	p, err := plan.Of(def)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.shard = q.shardOf(def.ID)
-	lv := q.join(q.shard, def, &p)
+	q.Memory = New(quietConfig(&q.now))
+	def := everySecond()
+	def.Overlap = engine.OverlapQueue
+	var lv *Timer
+	q.shard, lv = joined(t, q.Memory, def)
 	for due := int64(1000); due <= n*1000; due += 1000 {
 		q.tasks[due] = q.shard.take(lv, due, q.now)
 	}

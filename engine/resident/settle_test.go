@@ -50,7 +50,8 @@ func TestIdleShard(t *testing.T) {
 // result is known by it. A result that the watermark has not passed waits with the call.
 func TestWatermarkOfAStoredResult(t *testing.T) {
 	now := int64(1_000_000)
-	m, sh, lv := memoryOfOne(t, &now)
+	m := New(quietConfig(&now))
+	sh, lv := joined(t, m, everySecond())
 	capture := func() (engine.Settlement, int64) {
 		var s engine.Settlement
 		c := m.Capture(lv.def.ID.Shard(), m.Pins.Lowest(now), now, false, false, &s)

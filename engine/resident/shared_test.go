@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/fair"
 	"xtimer/engine/policy"
-	"xtimer/wheel"
 )
 
 // sharing is a memory in which the first three dues of a range of a timer share a row.
@@ -24,15 +22,9 @@ type sharing struct {
 func newSharing(t *testing.T) *sharing {
 	t.Helper()
 	x := &sharing{now: 100_000}
-	clock := func() time.Time { return time.UnixMilli(x.now) }
-	x.Memory = New(Config{
-		Owned: engine.AllShards, Journal: &silent{}, Now: clock, MaxWaiting: 1000, Bodies: 1 << 20,
-		Queue:        fair.New(fair.Config[*Task]{Places: 1, PerApp: 1, PerTarget: 1, Run: func(*Task) fair.Result { return fair.Result{} }}),
-		Wheel:        wheel.New(wheel.Config{Now: clock}, func(int64, []Item) {}),
-		MemoryFull:   func(int64) bool { return false },
-		DiskCritical: func() bool { return true }, // records of dues that share a row are stored all the same
-		Ended:        func(*engine.Task) {},
-	})
+	cfg := quietConfig(&x.now)
+	cfg.DiskCritical = func() bool { return true } // records of dues that share a row are stored all the same
+	x.Memory = New(cfg)
 	x.timer = &engine.Timer{Definition: engine.NewDefinition(), ID: 1, Version: 1, Generation: 1, Anchor: 1000, ValidFrom: 1}
 	x.timer.Schedule.Every, x.timer.Callback.URL = time.Second, "http://127.0.0.1:9/"
 	x.shardOf(1).watermark = x.now
