@@ -60,10 +60,10 @@ func (m *machine) back() bool {
 	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to < s.from })
 }
 
-// reached reports whether the clock stood beyond a due before a step of it, and was set
-// back: then the due was taken on time, and no step made it late.
-func (m *machine) reached(due int64, before clockStep) bool {
-	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.at < before.at && s.to < s.from && due <= s.from })
+// reached reports whether the clock stood beyond a due before an instant, and was set
+// back: then the due was taken on time, and no step or start made it late.
+func (m *machine) reached(due int64, before time.Duration) bool {
+	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.at < before && s.to < s.from && due <= s.from })
 }
 
 // asleep reports whether nobody saw a step, as no process ran: the next start finds what

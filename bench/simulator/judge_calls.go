@@ -118,7 +118,6 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 	if !t.skipsLate(due) {
 		return
 	}
-	const late = 11_000 // a second more than it takes to be a misfire
 	if c.wall.UnixMilli()-due < late && !m.forward(end{}) {
 		return // found late, and then, by a clock that was set back, in time
 	}
@@ -126,16 +125,24 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 		return // it was begun before, and goes on
 	}
 	for _, x := range m.ended {
-		if x.upWall != 0 && x.at < c.at && x.wall < due && due < x.upWall-late && m.forward(x) && !m.mayBePaused(t, x.up) {
+		if x.at < c.at && m.finds(x, due) && !m.mayBePaused(t, x.up) {
 			bad("it was found %v late by a start, and its timer skips such", time.Duration(x.upWall-due)*time.Millisecond)
 		}
 	}
 	since := t.has(due)
 	for _, s := range m.steps {
-		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s) && !m.asleep(s) && !m.mayBePaused(t, s.at) {
+		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s.at) && !m.asleep(s) && !m.mayBePaused(t, s.at) {
 			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
 		}
 	}
+}
+
+// late is a second more than it takes to be a misfire (ms).
+const late = 11_000
+
+// finds reports whether the start after the end of a life found a due late that came while no process ran.
+func (m *machine) finds(x end, due int64) bool {
+	return x.upWall != 0 && x.wall < due && due < x.upWall-late && m.forward(x) && !m.reached(due, x.at)
 }
 
 // skipsLate reports whether a timer wants a due skipped that is found late, and nobody

@@ -142,8 +142,11 @@ func (e *Maker) revised(ctx context.Context, t *engine.Timer, d engine.Definitio
 		return nil, err
 	}
 	later := t.Status == engine.Enabled && t.StatusAt(now, false) == engine.Disabled // until then: so it stays
-	if later {
+	switch {
+	case later:
 		n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
+	case n.Status == engine.Enabled:
+		n.Reason = "" // of a disable that is over: it would have the timer disabled again when the clock is set back
 	}
 	ed := &edit{timer: &n, fresh: !later, reason: engine.ReasonReplaced}
 	if n.Schedule.OneShot() {

@@ -58,7 +58,7 @@ type Lane struct {
 	ID  engine.Lane
 	all *Lanes
 
-	// Each due reads these four without a lock. Resident is how many unfinished tasks are in memory,
+	// Each due reads these without a lock. Resident is how many unfinished tasks are in memory,
 	// or forgotten. Spilled says that rows wait which are not in memory; it is written under mu.
 	resident atomic.Int64
 	spilled  atomic.Bool
@@ -66,6 +66,7 @@ type Lane struct {
 	// the lane came yet.
 	queued atomic.Pointer[fair.Lane[*Task]]
 	ahead  atomic.Int64 // one-shots in the wheel that came while the lane was gated
+	later  atomic.Int64 // of resident: those that wait for an instant
 
 	mu       sync.Mutex // guards all below
 	rowsIn   engine.Set // rows wait of timers in these shards
@@ -237,8 +238,8 @@ type Turn struct {
 	staying bool
 }
 
-// Begin begins a turn.
-func (l *Lane) Begin() (t Turn) {
+// Begin begins a turn at an instant.
+func (l *Lane) Begin(now int64) (t Turn) {
 	// Rows that may be tried before this instant are brought by refill alone: it is raised
 	// before they are read.
 	t.UpTo = l.all.resuming.Load()
@@ -253,8 +254,14 @@ func (l *Lane) Begin() (t Turn) {
 	if l.isGated() && l.resident.Load() > int64(l.all.HeldMost-refillPage) {
 		t.Room = 0 // a page at a time, not a row for each call that its gates let through
 	}
-	if t.Room <= 0 && l.lacksRows() {
+	switch {
+	case t.Room > 0:
+	case l.lacksRows():
 		t.Room = fewestRead
+	case l.resident.Load()-l.later.Load() < fewestRead:
+		// What fills the lane waits for an instant, which is hours away when the clock was set back
+		// by hours. What is due by the clock as it is goes on.
+		t.Room, t.UpTo = fewestRead, min(t.UpTo, now+1)
 	}
 	t.Rows = min(t.Room, l.page)
 	t.From = l.next
@@ -293,15 +300,17 @@ func (m *Memory) EndTurn(l *Lane, t Turn, rows []engine.Owed, taken, made int) (
 	defer l.tell()
 	switch {
 	case len(rows) == t.Rows:
-		l.next, l.staying = rows[len(rows)-1].Place(), false
-	case t.staying && l.lowest == lastPlace && t.UpTo == l.all.resuming.Load():
+		l.staying = false
+	case t.UpTo < l.all.resuming.Load(): // there may be later rows
+		l.staying = false
+	case t.staying && l.lowest == lastPlace:
 		return m.unspill(l)
 	default:
 		// The end, unless a row was stored since: looked at again when none is any more.
-		if l.staying = true; len(rows) > 0 {
-			t.From = rows[len(rows)-1].Place()
-		}
-		l.next = t.From
+		l.staying = true
+	}
+	if l.next = t.From; len(rows) > 0 {
+		l.next = rows[len(rows)-1].Place()
 	}
 	return false
 }

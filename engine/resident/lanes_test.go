@@ -29,7 +29,7 @@ func TestPageOfATurn(t *testing.T) {
 	for _, x := range []struct{ want, taken int }{
 		{refillPage, 62}, {62, 62}, {77, 62}, {62, 0}, {fewestRead, fewestRead}, {20, 20}, {25, 25},
 	} {
-		turn := l.Begin()
+		turn := l.Begin(0)
 		if turn.Rows != x.want || turn.Room != refillPage {
 			t.Errorf("a turn reads %d rows for %d tasks, want %d for %d", turn.Rows, turn.Room, x.want, refillPage)
 		}
@@ -73,7 +73,7 @@ func TestStock(t *testing.T) {
 	l := m.Lanes.Of(1)
 	l.Waits(engine.Place{})
 	turn := func(made, called int) {
-		x := l.Begin()
+		x := l.Begin(0)
 		for range made - called {
 			l.enter()
 		}
@@ -94,7 +94,7 @@ func TestStock(t *testing.T) {
 		}
 	}
 	turn(25_000, 0)
-	if l.Begin(); l.stock != 12_500 {
+	if l.Begin(0); l.stock != 12_500 {
 		t.Errorf("full: %d", l.stock)
 	}
 }

@@ -87,11 +87,17 @@ func (t *Task) move(to State) {
 	if mayMove[t.state]&(1<<to) == 0 {
 		panic(fmt.Sprintf("BUG: task %s is %v and becomes %v", t.Key, t.state, to))
 	}
-	if t.state == Parked {
+	switch t.state {
+	case Parked:
 		t.timer.parked--
+	case Retrying:
+		t.Lane.later.Add(-1)
 	}
-	if t.state = to; to == Parked {
+	switch t.state = to; to {
+	case Parked:
 		t.timer.parked++
+	case Retrying:
+		t.Lane.later.Add(1)
 	}
 }
 

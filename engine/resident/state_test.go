@@ -23,7 +23,7 @@ func TestMoves(t *testing.T) {
 	}
 	for from := range states {
 		for to := range states {
-			x := &Task{state: from, timer: &Timer{}}
+			x := &Task{state: from, timer: &Timer{}, Lane: &Lane{}}
 			bug := func() (bug any) {
 				defer func() { bug = recover() }()
 				x.move(to)

@@ -373,3 +373,51 @@ func TestChangedTwiceAfterAStepBack(t *testing.T) {
 		equal(t, "dues", dues(w.of("a")), grid(made, w.now(), 10_000, made%10_000))
 	})
 }
+
+// TestStepBackOfAFullLane: what fills a lane waits for its due again when the clock was set back by
+// hours. What is made for the same target by the new clock is called meanwhile.
+func TestStepBackOfAFullLane(t *testing.T) {
+	for _, how := range []engine.Overlap{engine.OverlapAllow, engine.OverlapQueue} {
+		t.Run(fmt.Sprint(how), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting, w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 1, 1, 1
+				w.start()
+				w.behave("full", func(*call) reply { return slow(3 * time.Second) })
+				w.make(timer("full", every(time.Second), overlap(how)))
+				time.Sleep(17_500 * time.Millisecond) // 8 tasks are in memory
+				w.step(-3 * time.Hour)
+				time.Sleep(30 * time.Second)
+				from := w.now()
+				w.make(timer("every", every(5*time.Second)))
+				w.make(timer("once", delay(7*time.Second)))
+				time.Sleep(time.Minute)
+				if n, m := len(w.of("every")), len(w.of("once")); n < 11 || m != 1 {
+					t.Errorf("%d calls of a timer every 5 s and %d of one to be called once, in the first minute", n, m)
+				}
+				for _, c := range append(w.of("every"), w.of("once")...) {
+					if late := c.at - c.key.Due; c.key.Due <= from || late > 2500 {
+						t.Errorf("due %s is called %d ms late", stamp(c.key.Due), late)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestStepBackBehindAReplacement: the disable of a timer that was over when it got another schedule
+// stays over when the clock is set back.
+func TestStepBackBehindAReplacement(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		id := w.make(timer("a", every(time.Minute)))
+		w.disable(id, w.now()+5_000)
+		time.Sleep(20 * time.Second)
+		if err := w.reschedule(id, every(30*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		w.step(-time.Minute)
+		time.Sleep(100 * time.Millisecond)
+		if v, err := w.Timer(t.Context(), id); err != nil || v.Status != engine.Enabled {
+			t.Errorf("after a step back the timer is %s (%v), want enabled", v.Status, err)
+		}
+	})
+}
