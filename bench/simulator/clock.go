@@ -60,6 +60,11 @@ func (m *machine) back() bool {
 	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to < s.from })
 }
 
+// ahead reports whether the clock was ever set forward.
+func (m *machine) ahead() bool {
+	return slices.ContainsFunc(m.steps, func(s clockStep) bool { return s.to > s.from })
+}
+
 // reached reports whether the clock stood beyond a due before an instant, and was set
 // back: then the due was taken on time, and no step or start made it late.
 func (m *machine) reached(due int64, before time.Duration) bool {

@@ -190,6 +190,9 @@ func (m *machine) rules() (all []checker.Asked) {
 			if r.Limit.HoldTask {
 				a.Limit.Hold = "task"
 			}
+			if r.Limit.IsSlow() && m.ahead() { // a start takes the calls before the step for older than they are
+				a.Limit.Rate = 0
+			}
 		case PauseFlow:
 			a.Op = checker.Pause
 			if r.Until > 0 {

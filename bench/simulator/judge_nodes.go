@@ -137,7 +137,7 @@ func (f *fleet) holdOneCaller() {
 			switch {
 			case was.life == c.life:
 			case f.lostBy(was) != nil && c.at >= f.lostBy(was).to:
-				if shard := c.key.Timer.Shard(); c.attempt <= was.attempt && !c.redelivered && !f.redriven(c) && !f.wasGiven(f.lostBy(was), shard) {
+				if c.attempt <= was.attempt && !c.redelivered && !f.redriven(c) && !f.wasGiven(f.lostBy(was), c) {
 					f.wrong("%s: attempt %d of %s is made at %v by life %d, and attempt %d was at %v by life %d: it is not marked", c.name, c.attempt, c.key, c.at,
 						c.life, was.attempt, was.at, was.life)
 				}
@@ -153,11 +153,14 @@ func (f *fleet) holdOneCaller() {
 	}
 }
 
-// wasGiven reports whether a shard was free, and clean, when the time began that MySQL has lost:
-// who takes it then knows of no call.
-func (f *fleet) wasGiven(b *back, shard int) bool {
-	h := b.shards[shard]
-	return h.Holder == 0 && h.Clean
+// wasGiven reports whether who makes a call knows of none before it, since MySQL went back to where the
+// shard was free and clean, or was of that life, which was frozen until then.
+func (f *fleet) wasGiven(b *back, c *call) bool {
+	h := b.shards[c.key.Timer.Shard()]
+	slept := slices.ContainsFunc(f.ills, func(x ill) bool {
+		return x.kind == NodeFreeze && x.node == f.homes[c.life] && x.from < b.to && b.to < x.to
+	})
+	return h.Holder == 0 && h.Clean || h.Holder == uint64(c.life) && h.Fence == c.fence && slept
 }
 
 // redriven reports whether somebody may have asked for a task once more.

@@ -146,7 +146,8 @@ func (e *Maker) runsFrom(ctx context.Context, t *engine.Timer) (int64, error) {
 		return same
 	})
 	if first.Reason != "" {
-		return first.UpdatedAt, err // its ValidFrom is when it is to fire again
+		// Of a disable until an instant, ValidFrom is that instant. UpdatedAt may be ahead of a clock that was set back.
+		return min(first.UpdatedAt, first.ValidFrom), err
 	}
 	return first.ValidFrom, err
 }

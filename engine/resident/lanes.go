@@ -238,8 +238,8 @@ type Turn struct {
 	staying bool
 }
 
-// Begin begins a turn at an instant.
-func (l *Lane) Begin(now int64) (t Turn) {
+// BeginTurn begins a turn of a lane.
+func (m *Memory) BeginTurn(l *Lane) (t Turn) {
 	// Rows that may be tried before this instant are brought by refill alone: it is raised
 	// before they are read.
 	t.UpTo = l.all.resuming.Load()
@@ -254,13 +254,13 @@ func (l *Lane) Begin(now int64) (t Turn) {
 	if l.isGated() && l.resident.Load() > int64(l.all.HeldMost-refillPage) {
 		t.Room = 0 // a page at a time, not a row for each call that its gates let through
 	}
-	switch {
+	switch now := m.now(); {
 	case t.Room > 0:
 	case l.lacksRows():
 		t.Room = fewestRead
-	case l.resident.Load()-l.later.Load() < fewestRead:
-		// What fills the lane waits for an instant, which is hours away when the clock was set back
-		// by hours. What is due by the clock as it is goes on.
+	case now < m.UpTo.Load() && l.resident.Load()-l.later.Load() < fewestRead:
+		// The clock was set back, and what fills the lane waits for its due again, for hours perhaps.
+		// What is due by the clock as it is goes on.
 		t.Room, t.UpTo = fewestRead, min(t.UpTo, now+1)
 	}
 	t.Rows = min(t.Room, l.page)

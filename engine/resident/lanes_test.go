@@ -2,6 +2,7 @@ package resident
 
 import (
 	"testing"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
@@ -22,14 +23,14 @@ func TestShareOfASecondLane(t *testing.T) {
 
 // A turn reads about as many rows as the one before has taken: of ranges only some are taken.
 func TestPageOfATurn(t *testing.T) {
-	m := &Memory{Lanes: newLanes(1<<20, fair.New(fair.Config[*Task]{}))}
+	m := &Memory{cfg: Config{Now: time.Now}, Lanes: newLanes(1<<20, fair.New(fair.Config[*Task]{}))}
 	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
 	l := m.Lanes.Of(1)
 	l.Waits(engine.Place{})
 	for _, x := range []struct{ want, taken int }{
 		{refillPage, 62}, {62, 62}, {77, 62}, {62, 0}, {fewestRead, fewestRead}, {20, 20}, {25, 25},
 	} {
-		turn := l.Begin(0)
+		turn := m.BeginTurn(l)
 		if turn.Rows != x.want || turn.Room != refillPage {
 			t.Errorf("a turn reads %d rows for %d tasks, want %d for %d", turn.Rows, turn.Room, x.want, refillPage)
 		}
@@ -68,12 +69,12 @@ func TestForgottenLane(t *testing.T) {
 // The stock of a lane grows while calls empty it, up to a quarter of what may wait in memory, and
 // shrinks when it is full. That of a mute lane stays.
 func TestStock(t *testing.T) {
-	m := &Memory{Lanes: newLanes(100_000, fair.New(fair.Config[*Task]{}))}
+	m := &Memory{cfg: Config{Now: time.Now}, Lanes: newLanes(100_000, fair.New(fair.Config[*Task]{}))}
 	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
 	l := m.Lanes.Of(1)
 	l.Waits(engine.Place{})
 	turn := func(made, called int) {
-		x := l.Begin(0)
+		x := m.BeginTurn(l)
 		for range made - called {
 			l.enter()
 		}
@@ -94,7 +95,7 @@ func TestStock(t *testing.T) {
 		}
 	}
 	turn(25_000, 0)
-	if l.Begin(0); l.stock != 12_500 {
+	if m.BeginTurn(l); l.stock != 12_500 {
 		t.Errorf("full: %d", l.stock)
 	}
 }

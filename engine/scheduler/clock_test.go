@@ -421,3 +421,31 @@ func TestStepBackBehindAReplacement(t *testing.T) {
 		}
 	})
 }
+
+// TestStepBackThenMaxRuns: a timer that got max_runs while it was disabled, by a clock that was set back,
+// has its missed dues called when it is enabled, though it was called for a later instant before.
+func TestStepBackThenMaxRuns(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		id := w.make(timer("a", cron("0 * * * *")))
+		time.Sleep(time.Minute)
+		if _, err := w.RunNow(t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.step(-110 * time.Second)
+		time.Sleep(time.Second)
+		w.disable(id, 0)
+		time.Sleep(time.Second)
+		from := w.now()
+		if err := w.reschedule(id, engine.Schedule{Every: 2 * time.Second, MaxRuns: 3}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		w.enable(id, engine.CatchUpAll)
+		time.Sleep(time.Second)
+		got := slices.DeleteFunc(dues(w.of("a")), func(due int64) bool { return due > from+10_000 })
+		if diff := difference(got, grid(from, from+6_000, 2_000, from%2_000)); diff != "" {
+			t.Errorf("of the dues that it missed: %s", diff)
+		}
+	})
+}

@@ -58,7 +58,7 @@ func (e *Scheduler) refillRound(ctx context.Context, list []*resident.Lane) (rea
 // refillLane reads a page of a lane, and gives the lane another turn unless that was
 // the end of it.
 func (e *Scheduler) refillLane(ctx context.Context, l *resident.Lane) (read int, err error) {
-	turn := l.Begin(e.now())
+	turn := e.memory.BeginTurn(l)
 	if turn.Room <= 0 {
 		e.memory.Lanes.Turns.Add(l)
 		return 0, nil
