@@ -27,7 +27,6 @@ const (
 
 // hand is what the running goroutine keeps between two looks at the clock.
 type hand struct {
-	start    time.Time     // of Run, for the monotonic clock
 	offset   time.Duration // wall less monotonic clock at the last look
 	suspect  *clockwork    // has missed a call, or nil
 	missed   time.Duration // when, on the monotonic clock
@@ -46,7 +45,7 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 		return errors.New("wheel: already running")
 	}
 	w.running = true
-	w.hand = hand{start: time.Now(), patience: minPatience}
+	w.hand = hand{patience: minPatience}
 	w.alarm.probe()
 	w.rewind()
 	w.mu.Unlock()
@@ -54,6 +53,7 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { defer close(woken); w.alarm.wake() })
 	_, w.hand.offset = w.clocks()
+	w.known.Store(int64(w.hand.offset))
 	batch := make([]V, 0, batchLen)
 	for ctx.Err() == nil {
 		now := w.watch()

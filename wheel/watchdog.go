@@ -26,11 +26,17 @@ func (w *Wheel[V]) clocks() (wall time.Time, offset time.Duration) {
 
 // readings returns the wall clock, and between what the offset lies.
 func (w *Wheel[V]) readings() (wall time.Time, lo, hi time.Duration) {
-	before := time.Since(w.hand.start)
+	before := time.Since(w.start)
 	wall = w.now()
-	after := time.Since(w.hand.start)
-	at := wallSince(w.hand.start, wall)
+	after := time.Since(w.start)
+	at := wallSince(w.start, wall)
 	return wall, at - after, at - before
+}
+
+// Known is the wall clock as Run has seen it: it follows what the clock is set by only after OnStep
+// has returned, up to 250 ms later.
+func (w *Wheel[V]) Known() time.Time {
+	return w.start.Round(0).Add(time.Since(w.start) + time.Duration(w.known.Load()))
 }
 
 // wallSince is on the wall clock alone: Round(0) takes the monotonic reading off.
@@ -52,10 +58,12 @@ func (w *Wheel[V]) watch() time.Time {
 		w.rewind()
 		w.mu.Unlock()
 		w.onStep(delta)
+		w.known.Store(int64(h.offset))
 		return w.now()
 	}
 	if hi-lo < step { // else the thread stood still in between, and the middle says nothing
 		h.offset += delta
+		w.known.Store(int64(h.offset))
 	}
 	if h.suspect != nil {
 		w.judge()
@@ -72,7 +80,7 @@ func (w *Wheel[V]) miss(calls uint64) {
 	}
 	w.stats.Missed++
 	if h := &w.hand; h.suspect == nil {
-		h.suspect, h.missed, h.calls = w.works, time.Since(h.start), calls
+		h.suspect, h.missed, h.calls = w.works, time.Since(w.start), calls
 	}
 }
 
@@ -87,7 +95,7 @@ func (w *Wheel[V]) judge() {
 		h.suspect = nil
 	case h.calls != w.calls:
 		h.suspect, h.patience = nil, minPatience
-	case time.Since(h.start)-h.missed >= h.patience:
+	case time.Since(w.start)-h.missed >= h.patience:
 		h.suspect, h.patience = nil, min(2*h.patience, maxPatience)
 		w.stats.Rebuilds++
 		w.rewind()

@@ -3,6 +3,7 @@ package wheel
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -49,8 +50,10 @@ type Wheel[V any] struct {
 	onStep func(time.Duration)
 	onLate func(bool)
 	alarm  alarmClock
-	slots  int64 // of a clockwork; tests use few
-	hand   hand  // touched by Run only
+	slots  int64        // of a clockwork; tests use few
+	hand   hand         // touched by Run only
+	start  time.Time    // of the monotonic clock
+	known  atomic.Int64 // wall less monotonic clock, see Known
 
 	mu      sync.Mutex
 	slab    slab[V]
@@ -97,7 +100,10 @@ func New[V any](cfg Config, fire func(due int64, batch []V)) *Wheel[V] {
 		firing:  never,
 		crowd:   never,
 		looks:   minDue,
+		start:   time.Now(),
 	}
+	_, offset := w.clocks()
+	w.known.Store(int64(offset))
 	w.alarm.init()
 	return w
 }

@@ -336,8 +336,15 @@ func TestStepForward(t *testing.T) {
 			s.Add(skipped, 1)
 			s.Add(after, 2)
 			time.Sleep(10 * time.Second)
+			time.Sleep(time.Millisecond)
 			s.set(d)
+			if known := s.Known(); !known.Equal(s.wall().Add(-d)) {
+				t.Errorf("the clock is known to be set by %v before OnStep", known.Sub(s.wall().Add(-d)))
+			}
 			time.Sleep(poll)
+			if known := s.Known(); !known.Equal(s.wall()) {
+				t.Errorf("after a step by %v the clock is %v, and known to be %v", d, s.wall(), known)
+			}
 			got := s.look()
 			if got.order != "sf" || got.fires[0] != skipped {
 				t.Fatalf("%v within a poll: %v %v", d, got.order, got.fires)
@@ -345,7 +352,7 @@ func TestStepForward(t *testing.T) {
 			if got.steps[0] != d || s.Stats().LastStep != d {
 				t.Errorf("the step was %v, not %v", got.steps[0], d)
 			}
-			time.Sleep(5*time.Second - poll - time.Millisecond)
+			time.Sleep(5*time.Second - poll - 2*time.Millisecond)
 			got = s.look()
 			if len(got.fires) != 1 {
 				t.Error("early after the step")

@@ -404,6 +404,28 @@ func TestStepBackOfAFullLane(t *testing.T) {
 	}
 }
 
+// TestStepForwardBeforeARefill: refill brings the dues of a timer that is behind into memory right
+// after a step of the clock, before the wheel has noticed the step. The timer has what a step makes late
+// skipped.
+func TestStepForwardBeforeARefill(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting, w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 1, 1, 1
+		w.start()
+		w.replies("a", slow(10_780*time.Millisecond), ok)
+		from := w.now()
+		w.make(timer("a", every(time.Second), misfire(engine.MisfireSkip, time.Hour)))
+		time.Sleep(11_770 * time.Millisecond)
+		w.step(20 * time.Minute)
+		time.Sleep(time.Minute)
+		late := from + 20*time.Minute.Milliseconds()
+		for _, due := range dues(w.of("a")) {
+			if from+12_000 <= due && due < late {
+				t.Errorf("%s is called, which the step has made late", stamp(due))
+			}
+		}
+	})
+}
+
 // TestStepBackBehindAReplacement: the disable of a timer that was over when it got another schedule
 // stays over when the clock is set back.
 func TestStepBackBehindAReplacement(t *testing.T) {

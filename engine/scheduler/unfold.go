@@ -241,7 +241,7 @@ func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err
 
 func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, most int) error {
 	e := u.e
-	now := e.now()
+	now := e.memory.Clock() // first: a step of the clock is in Stepped by then
 	if o.To == engine.Endless {
 		h := e.memory.Pins.Pin(now) // until the timer's dues come through the wheel
 		u.release = append(u.release, func() { e.memory.Pins.Release(h) })
@@ -263,7 +263,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	if steps {
 		after, err = stepped, u.misfired(ctx, t, p, o, stepped)
 	} else {
-		after, err = u.begin(ctx, t, p, o, min(to, now), settled, most)
+		after, err = u.begin(ctx, t, p, o, now, min(to, now), settled, most)
 	}
 	if err != nil {
 		return err
@@ -310,8 +310,8 @@ func (u *unfolding) misfired(ctx context.Context, t *engine.Timer, p *plan.Plan,
 // begin makes rows of the first dues of a range up to the instant, most of them at most,
 // and returns up to when it has. What is stale gets a record, as far as the watermark has
 // settled: a record of a due that the plan may yet derive would be one too many.
-func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, to, settled int64, most int) (after int64, err error) {
-	now, found := u.e.now(), u.e.memory.Found(t.ID, u.e.now())
+func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, now, to, settled int64, most int) (after int64, err error) {
+	found := u.e.memory.Found(t.ID, now)
 	after = o.Key.Due - 1
 	stale := min(policy.StaleBefore(t, found, now)-1, to, settled)
 	last := max(after, stale)
