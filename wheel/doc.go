@@ -78,6 +78,6 @@
 //   - Never early: on the wall clock, floored to the millisecond, due has been reached.
 //   - Low is exact: what persists progress may rely on it.
 //   - When the wall clock is set forward, what that makes due fires within 250 ms,
-//     after OnStep, and Known follows the clock. When it is set back, what waits, waits for the new clock.
+//     after OnStep; until then IsSet is true. When it is set back, what waits, waits for the new clock.
 //   - fire is called by one goroutine. While it blocks nothing else fires.
 package wheel

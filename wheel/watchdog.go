@@ -33,10 +33,11 @@ func (w *Wheel[V]) readings() (wall time.Time, lo, hi time.Duration) {
 	return wall, at - after, at - before
 }
 
-// Known is the wall clock as Run has seen it: it follows what the clock is set by only after OnStep
-// has returned, up to 250 ms later.
-func (w *Wheel[V]) Known() time.Time {
-	return w.start.Round(0).Add(time.Since(w.start) + time.Duration(w.known.Load()))
+// IsSet reports whether the wall clock was set since Run looked at it last: OnStep is still to come.
+func (w *Wheel[V]) IsSet() bool {
+	_, lo, hi := w.readings()
+	known := time.Duration(w.known.Load())
+	return lo > known+step || hi < known-step
 }
 
 // wallSince is on the wall clock alone: Round(0) takes the monotonic reading off.

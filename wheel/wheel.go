@@ -53,7 +53,7 @@ type Wheel[V any] struct {
 	slots  int64        // of a clockwork; tests use few
 	hand   hand         // touched by Run only
 	start  time.Time    // of the monotonic clock
-	known  atomic.Int64 // wall less monotonic clock, see Known
+	known  atomic.Int64 // wall less monotonic clock, as Run has seen it
 
 	mu      sync.Mutex
 	slab    slab[V]

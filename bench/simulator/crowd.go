@@ -114,9 +114,9 @@ func (m *machine) holdMute() {
 
 const (
 	// someMore is what may be in memory beyond the bound of tasks: the shares of lanes that
-	// came when one had taken all of it, calls in flight, and tasks that wait for their
-	// next attempt.
-	someMore = 32
+	// came when one had taken all of it, 16 dues of a range in each lane, what was under way
+	// before a start, calls in flight, and tasks that wait for their next attempt.
+	someMore = 48
 	// leavesSoon is when what is beyond it has been settled and has left.
 	leavesSoon = 5 * time.Second
 )

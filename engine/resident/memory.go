@@ -111,10 +111,6 @@ func New(cfg Config) *Memory {
 
 func (m *Memory) now() int64 { return m.cfg.Now().UnixMilli() }
 
-// Clock is now (Unix ms) without a step of the clock that the wheel has not noticed: what is due up to
-// then is not late by a step that Stepped does not tell of.
-func (m *Memory) Clock() int64 { return min(m.now(), m.Wheel.Known().UnixMilli()) }
-
 const minute = int64(60_000)
 
 // shard is what this process knows of the timers that have

@@ -241,7 +241,8 @@ func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err
 
 func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, most int) error {
 	e := u.e
-	now := e.memory.Clock() // first: a step of the clock is in Stepped by then
+	now := e.now()
+	isSet := e.memory.Wheel.IsSet() // if not, Stepped, which is read next, tells of each step before now
 	if o.To == engine.Endless {
 		h := e.memory.Pins.Pin(now) // until the timer's dues come through the wheel
 		u.release = append(u.release, func() { e.memory.Pins.Release(h) })
@@ -253,7 +254,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	}
 	stepped := min(e.memory.Stepped.Load(), now)
 	steps := o.To == engine.Endless && stepped-o.Key.Due > policy.MisfireAfter // since it fell behind
-	if steps && settled < stepped {
+	if steps && settled < stepped || isSet {
 		u.waits = append(u.waits, o)
 		return nil
 	}
