@@ -8,9 +8,10 @@ import "context"
 // anything at any time; a loss costs calls that are made again, never a fire. tier/memory and
 // tier/redis implement Mirror; tier/tiertest tests its promises.
 type Mirror interface {
-	// Append adds groups to those of a life, and drops all but the newest keep groups. A group
-	// that is there is not added again. Append bounds its own time.
-	Append(ctx context.Context, life uint64, groups []MirrorGroup, keep int) error
+	// Append adds groups to those of a life, drops all but the newest keep groups, and returns how
+	// many are there then: fewer than keep if the mirror has lost some. As many groups as keep take the
+	// place of all that is there. A group that is there is not added again. Append bounds its own time.
+	Append(ctx context.Context, life uint64, groups []MirrorGroup, keep int) (has int, err error)
 	// Read yields the tasks of all groups of a life that are whole, in the order in which they
 	// were appended. The bytes are the caller's to keep. What was yielded before an error
 	// stands. Read bounds its own time.

@@ -189,6 +189,9 @@ func (f *fleet) deaths() (ends []end) {
 // and then for the next settle. The journal and the mirror have it meanwhile.
 const unsettled = 16 * time.Second
 
+// refilled is how long after a loss a mirror has all again.
+const refilled = 2 * time.Second
+
 // unknownSince is since when it is not known what a life has done: while its node was
 // frozen it told nobody, and while its mirror was away, or was lost, only MySQL.
 func (f *fleet) unknownSince(x *end) (since time.Duration) {
@@ -196,18 +199,18 @@ func (f *fleet) unknownSince(x *end) (since time.Duration) {
 	for again := true; again; {
 		again = false
 		for _, y := range f.ills {
-			from := y.from
+			from, to := y.from, y.to+buried
 			switch y.kind {
 			case NodeFreeze:
 				if y.node != x.node {
 					continue
 				}
 			case NodeWarm, MirrorLost: // of another node: of the one that takes the shards
-				from = max(0, from-f.slowest()-unsettled)
+				from, to = max(0, from-f.slowest()-unsettled), y.to+refilled
 			default:
 				continue
 			}
-			if from < since && since <= y.to+buried {
+			if from < since && since <= to {
 				since, again = from, true
 			}
 		}

@@ -323,14 +323,16 @@ func (m *sharedMirror) now() *memory.Mirror {
 	return m.l.node.mirror
 }
 
-func (m *sharedMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) error {
+func (m *sharedMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
 	m.l.reach("before a copy")
-	return m.l.cross(ctx, func() error {
+	err = m.l.cross(ctx, func() (err error) {
 		if m.l.isOver() {
 			return errDead
 		}
-		return m.now().Append(ctx, life, groups, keep)
+		has, err = m.now().Append(ctx, life, groups, keep)
+		return err
 	}, &m.l.node.redis)
+	return has, err
 }
 
 func (m *sharedMirror) Read(ctx context.Context, life uint64, yield func(task []byte) error) error {

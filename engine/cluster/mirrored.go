@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -14,6 +15,8 @@ import (
 const (
 	// copyEvery is how long a finished task waits at most for others to be copied with it.
 	copyEvery = 20 * time.Millisecond
+	// lookEvery is how often the mirror is asked whether it has what was copied, while nothing is finished.
+	lookEvery = time.Second
 	// copyAgain is the pause after a copy that failed.
 	copyAgain = 500 * time.Millisecond
 	// copyBytes is how much one Append copies, more or less.
@@ -28,7 +31,8 @@ var mirrorBytes = 64 << 20
 
 // Mirrored is the journal of a life whose finished tasks are copied to a mirror, without the
 // bodies of responses, until the journal forgets them. Nothing waits for the mirror: what
-// cannot be copied is called again by the node that takes over, as without a mirror.
+// cannot be copied is called again by the node that takes over, as without a mirror. Where the
+// mirror has lost what was copied, all is copied again, a second after the loss at the latest.
 //
 //	Finish   the journal's, then noted      under one lock, which no Append holds
 //	Run      each 20 ms in which there is something: one group, one Append
@@ -47,6 +51,7 @@ type Mirrored struct {
 	copied  uint64     // the number of the last one that the mirror has
 	bytes   int        // of next and of groups
 	dropped bool       // groups are to go
+	looks   bool       // the mirror is to be asked what it has
 	failing time.Time  // since when nothing was copied; zero: the last Append went well
 }
 
@@ -170,6 +175,8 @@ func (m *Mirrored) copies(ctx context.Context) {
 			case <-ctx.Done():
 			case <-time.After(pause):
 			}
+		case <-time.After(lookEvery):
+			m.look()
 		}
 		last, pause = ctx.Err() != nil, copyEvery
 		if err := m.copy(context.WithoutCancel(ctx)); err != nil {
@@ -183,6 +190,13 @@ func (m *Mirrored) copies(ctx context.Context) {
 	}
 }
 
+// look has the next copy ask the mirror what it has, if it is to have anything.
+func (m *Mirrored) look() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looks = len(m.groups) > 0
+}
+
 // copy brings the mirror up to date.
 func (m *Mirrored) copy(ctx context.Context) error {
 	m.close()
@@ -191,7 +205,10 @@ func (m *Mirrored) copy(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		err := m.mirror.Append(ctx, m.life, groups, keep)
+		has, err := m.mirror.Append(ctx, m.life, groups, keep)
+		if err == nil && has < keep {
+			err = errMirrorLost
+		}
 		m.answered(groups, err)
 		if err != nil {
 			return err
@@ -243,12 +260,15 @@ func (m *Mirrored) due() (groups []engine.MirrorGroup, keep int, ok bool) {
 		size += m.groups[keep].bytes
 		groups = append(groups, m.groups[keep].MirrorGroup)
 	}
-	ok = len(groups) > 0 || m.dropped || !m.failing.IsZero()
-	m.dropped = false
+	ok = len(groups) > 0 || m.dropped || m.looks || !m.failing.IsZero()
+	m.dropped, m.looks = false, false
 	return groups, keep, ok
 }
 
-// answered notes how an Append of groups went.
+var errMirrorLost = errors.New("the mirror has lost what was copied to it; it is copied again")
+
+// answered notes how an Append of groups went. After a failure all groups are copied again: who did
+// not answer may have lost them, as the former copy of a server that takes over.
 func (m *Mirrored) answered(groups []engine.MirrorGroup, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,6 +276,7 @@ func (m *Mirrored) answered(groups []engine.MirrorGroup, err error) {
 		if m.failing.IsZero() {
 			m.failing = time.Now()
 		}
+		m.copied = 0
 		return
 	}
 	m.failing = time.Time{}
@@ -263,7 +284,4 @@ func (m *Mirrored) answered(groups []engine.MirrorGroup, err error) {
 		return
 	}
 	m.copied = groups[len(groups)-1].N
-	for i := range m.waiting() {
-		m.groups[i].Tasks = nil
-	}
 }

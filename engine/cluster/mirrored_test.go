@@ -44,7 +44,7 @@ type glass struct {
 	appends int
 }
 
-func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) error {
+func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
 	g.mu.Lock()
 	g.appends++
 	slow, err, lost := g.slow, g.err, g.lost
@@ -53,9 +53,10 @@ func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorG
 		time.Sleep(slow)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return errors.Join(g.Mirror.Append(ctx, life, groups, keep), lost)
+	has, err = g.Mirror.Append(ctx, life, groups, keep)
+	return has, errors.Join(err, lost)
 }
 
 // be changes how it behaves, and returns how often Append was called.
@@ -150,7 +151,7 @@ func TestFinishedIsMirrored(t *testing.T) {
 			t.Fatal(err)
 		}
 		finish(6)
-		time.Sleep(time.Hour)
+		time.Sleep(copyEvery)
 		g.want(t, 5, 6)
 		if n := g.be(nil, nil, 0); n != 5 {
 			t.Errorf("%d appends", n)
@@ -217,6 +218,40 @@ func TestMirrorIsAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A mirror that has lost what was copied to it has all of it again within a second, whether anything is
+// finished then or not. One that fails may have lost something as well.
+func TestMirrorHasLost(t *testing.T) {
+	reflect(t, func(t *testing.T, m *Mirrored, g *glass, finish func(...int64)) {
+		lose := func() {
+			if _, err := g.Mirror.Append(t.Context(), 7, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		finish(1, 2)
+		time.Sleep(copyEvery)
+		finish(3)
+		time.Sleep(copyEvery)
+		lose()
+		time.Sleep(lookEvery)
+		time.Sleep(copyEvery)
+		g.want(t, 1, 2, 3)
+		lose()
+		finish(4)
+		time.Sleep(copyEvery + copyAgain)
+		g.want(t, 1, 2, 3, 4)
+		former := []engine.MirrorGroup{{N: 1}, {N: 2}, {N: 3}}
+		if _, err := g.Mirror.Append(t.Context(), 7, former, len(former)); err != nil { // as many as are to be there
+			t.Fatal(err)
+		}
+		g.be(engine.ErrUnavailable, nil, 0)
+		finish(5)
+		time.Sleep(copyEvery + time.Millisecond)
+		g.be(nil, nil, 0)
+		time.Sleep(copyAgain)
+		g.want(t, 1, 2, 3, 4, 5)
+	})
 }
 
 // While nothing is settled the mirror keeps the newest groups, and no more than its bound.

@@ -20,18 +20,22 @@ type Mirror struct {
 func NewMirror() *Mirror { return &Mirror{lives: map[uint64][]engine.MirrorGroup{}} }
 
 // Append adds groups to those of a life.
-func (m *Mirror) Append(_ context.Context, life uint64, groups []engine.MirrorGroup, keep int) error {
+func (m *Mirror) Append(_ context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.lives[life]
+	if len(groups) == keep {
+		all = nil
+	}
 	for _, g := range groups {
 		if len(all) > 0 && g.N <= all[len(all)-1].N {
 			continue
 		}
 		all = append(all, engine.MirrorGroup{N: g.N, Tasks: cloned(g.Tasks)})
 	}
-	m.lives[life] = all[max(0, len(all)-keep):]
-	return nil
+	all = all[max(0, len(all)-keep):]
+	m.lives[life] = all
+	return len(all), nil
 }
 
 // Read yields the tasks of a life.

@@ -44,15 +44,19 @@ func (w *Warm) Mirror() *Mirror { return &Mirror{w, mirrorKept} }
 func mirrorKey(life uint64) string { return fmt.Sprintf("xt:{j%x}", life) }
 
 // Append adds groups in one transaction, so none is missing before one that is there.
-func (m *Mirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) error {
+func (m *Mirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
 	if err := m.warm.outage.refusal(); err != nil {
-		return unavailable(err)
+		return 0, unavailable(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.warm.patience)
 	defer cancel()
 	key := mirrorKey(life)
 	var added []*goredis.StringCmd
-	_, err := m.warm.clients.Load().writes.TxPipelined(ctx, func(p goredis.Pipeliner) error {
+	var length *goredis.IntCmd
+	_, err = m.warm.clients.Load().writes.TxPipelined(ctx, func(p goredis.Pipeliner) error {
+		if len(groups) == keep {
+			p.Del(ctx, key)
+		}
 		for i := range groups {
 			g := &groups[i]
 			added = append(added, p.XAdd(ctx, &goredis.XAddArgs{
@@ -61,21 +65,22 @@ func (m *Mirror) Append(ctx context.Context, life uint64, groups []engine.Mirror
 		}
 		p.XTrimMaxLen(ctx, key, int64(keep))
 		p.PExpire(ctx, key, m.kept)
+		length = p.XLen(ctx, key)
 		return nil
 	})
 	if isSilence(err) {
 		m.warm.outage.begin()
-		return unavailable(err)
+		return 0, unavailable(err)
 	}
 	for _, c := range added {
 		if c.Err() != nil && !isThere(c.Err()) {
-			return unavailable(c.Err())
+			return 0, unavailable(c.Err())
 		}
 	}
 	if err != nil && !isThere(err) {
-		return unavailable(err)
+		return 0, unavailable(err)
 	}
-	return nil
+	return int(length.Val()), nil
 }
 
 // isThere reports whether a group was refused because a group of its number, or a later one,

@@ -43,7 +43,7 @@ type livesFrom struct {
 	from uint64
 }
 
-func (m livesFrom) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) error {
+func (m livesFrom) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
 	return m.Mirror.Append(ctx, m.from+life, groups, keep)
 }
 
@@ -57,6 +57,12 @@ func groups(from, to uint64) (gs []engine.MirrorGroup) {
 		gs = append(gs, engine.MirrorGroup{N: n, Tasks: [][]byte{fmt.Append(nil, n, "a"), fmt.Append(nil, n, "b")}})
 	}
 	return gs
+}
+
+func appends(t testing.TB, m *Mirror, life uint64, gs []engine.MirrorGroup, keep int) {
+	t.Helper()
+	_, err := m.Append(t.Context(), life, gs, keep)
+	must(t, err)
 }
 
 // mirrors fails unless the mirror of a life has these groups.
@@ -110,10 +116,10 @@ func TestMirrorLosses(t *testing.T) {
 	} {
 		t.Run(l.name, func(t *testing.T) {
 			must(t, c.FlushAll(t.Context()).Err())
-			must(t, m.Append(t.Context(), 7, all, 40))
+			appends(t, m, 7, all, 40)
 			must(t, l.take())
 			mirrors(t, m, 7, l.left...)
-			must(t, m.Append(t.Context(), 7, groups(43, 43), 100))
+			appends(t, m, 7, groups(43, 43), 100)
 			mirrors(t, m, 7, slices.Concat(l.left, groups(43, 43))...)
 		})
 	}
@@ -124,7 +130,7 @@ func TestMirrorEnds(t *testing.T) {
 	s := servertest.Redis(t)
 	c := dial(t, s.Addr())
 	m := open(t, s.Addr()).Mirror()
-	must(t, m.Append(t.Context(), 1<<64-1, groups(1, 3), 3))
+	appends(t, m, 1<<64-1, groups(1, 3), 3)
 	if keys := c.Keys(t.Context(), "*").Val(); len(keys) != 1 || keys[0] != "xt:{jffffffffffffffff}" {
 		t.Fatalf("keys %q", keys)
 	}
@@ -132,7 +138,7 @@ func TestMirrorEnds(t *testing.T) {
 		t.Errorf("it ends in %v", ttl)
 	}
 	m.kept = time.Millisecond
-	must(t, m.Append(t.Context(), 1<<64-1, groups(4, 4), 3))
+	appends(t, m, 1<<64-1, groups(4, 4), 3)
 	await(t, "the key ends", func() bool { return len(c.Keys(t.Context(), "*").Val()) == 0 })
 }
 
@@ -152,11 +158,11 @@ func TestMirrorOutages(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			w := open(t, p.Addr())
 			m, life := w.Mirror(), uint64(i)
-			must(t, m.Append(t.Context(), life, groups(1, 2), 9))
+			appends(t, m, life, groups(1, 2), 9)
 			o.begin()
 			w.patience = time.Second
 			began := time.Now()
-			if err := m.Append(t.Context(), life, groups(3, 4), 9); !errors.Is(err, engine.ErrUnavailable) {
+			if _, err := m.Append(t.Context(), life, groups(3, 4), 9); !errors.Is(err, engine.ErrUnavailable) {
 				t.Errorf("Append: %v", err)
 			}
 			if err := m.Read(t.Context(), life, func([]byte) error { return nil }); !errors.Is(err, engine.ErrUnavailable) && o.name != "full" {
@@ -167,7 +173,10 @@ func TestMirrorOutages(t *testing.T) {
 			}
 			o.end()
 			w.patience = 2 * time.Minute
-			await(t, "it takes groups", func() bool { return m.Append(t.Context(), life, groups(3, 5), 4) == nil })
+			await(t, "it takes groups", func() bool {
+				_, err := m.Append(t.Context(), life, groups(3, 5), 4)
+				return err == nil
+			})
 			mirrors(t, m, life, groups(2, 5)...)
 		})
 	}

@@ -17,6 +17,7 @@ func Mirror(t *testing.T, make func(t *testing.T) engine.Mirror) {
 		{"what a life appended is read, in order", mirrorReads},
 		{"a group that is appended twice is there once", mirrorTwice},
 		{"only the newest groups are kept", mirrorKeeps},
+		{"what is lost is told of, and replaced", mirrorReplaces},
 		{"many large groups are read", mirrorMany},
 	} {
 		t.Run(p.name, func(t *testing.T) { p.run(&mirror{t, make(t)}) })
@@ -30,7 +31,7 @@ type mirror struct {
 
 func (m *mirror) add(life uint64, keep int, groups ...engine.MirrorGroup) {
 	m.Helper()
-	if err := m.Append(m.Context(), life, groups, keep); err != nil {
+	if _, err := m.Append(m.Context(), life, groups, keep); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -85,6 +86,27 @@ func mirrorKeeps(m *mirror) {
 	m.want(7)
 	m.add(7, 1, mirrored(4, "d"))
 	m.want(7, "d")
+}
+
+func mirrorReplaces(m *mirror) {
+	for _, x := range []struct {
+		groups    []engine.MirrorGroup
+		keep, has int
+		want      []string
+	}{
+		{[]engine.MirrorGroup{mirrored(3, "c"), mirrored(4, "d")}, 4, 2, []string{"c", "d"}}, // 1 and 2 are not there
+		{[]engine.MirrorGroup{mirrored(1, "a"), mirrored(2, "b"), mirrored(3, "c")}, 3, 3, []string{"a", "b", "c"}},
+		{[]engine.MirrorGroup{mirrored(4, "d")}, 4, 4, []string{"a", "b", "c", "d"}},
+		{nil, 3, 3, []string{"b", "c", "d"}},
+		{[]engine.MirrorGroup{mirrored(5, "e")}, 1, 1, []string{"e"}},
+		{nil, 0, 0, nil},
+	} {
+		has, err := m.Append(m.Context(), 7, x.groups, x.keep)
+		if has != x.has || err != nil {
+			m.Errorf("of %d groups to keep %d are there (%v), want %d", x.keep, has, err, x.has)
+		}
+		m.want(7, x.want...)
+	}
 }
 
 func mirrorMany(m *mirror) {
