@@ -3,7 +3,6 @@ package change
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"xtimer/engine"
 	"xtimer/engine/inspect"
@@ -48,7 +47,7 @@ func (e *Maker) Enable(ctx context.Context, id engine.TimerID, match uint32, cat
 		if err != nil {
 			return nil, err
 		}
-		slices.SortFunc(over, policy.CompareSpans)
+		over = over.Ordered()
 		ed.owe, err = policy.Passed(t, n.Generation, since, now, catch, over)
 		return ed, err
 	})

@@ -2,7 +2,6 @@ package change
 
 import (
 	"context"
-	"slices"
 
 	"xtimer/engine"
 	"xtimer/engine/plan"
@@ -40,7 +39,7 @@ func (e *Maker) provable(ctx context.Context, was *engine.Timer, after, to int64
 	if run != nil {
 		recorded = append(recorded, [2]int64{run.Key.Due, run.DueLast})
 	}
-	slices.SortFunc(recorded, policy.CompareSpans)
+	recorded = recorded.Ordered()
 	for _, s := range recorded.Open(&p, from, to) {
 		if due, ok := p.Next(s[0] - 1); ok && due <= s[1] {
 			return due - 1, nil

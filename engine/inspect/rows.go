@@ -97,8 +97,7 @@ func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (policy.S
 	}
 	rows, err := r.RowDues(ctx, o, to)
 	own = append(own, rows...)
-	slices.SortFunc(own, policy.CompareSpans)
-	return own, err
+	return own.Ordered(), err
 }
 
 // RowDues are the dues of a range up to the instant that have a row.

@@ -58,7 +58,7 @@ func (r *Reader) upcoming(ctx context.Context, t *engine.Timer, now int64, n int
 		}
 		spent = append(spent, s...)
 	}
-	slices.SortFunc(spent, policy.CompareSpans)
+	spent = spent.Ordered()
 	return Called(&p, w, rows, spent, n), nil
 }
 

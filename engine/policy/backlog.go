@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"slices"
-
 	"xtimer/engine"
 	"xtimer/engine/plan"
 )
@@ -29,7 +27,7 @@ func InBacklog(b engine.Backlog, t *engine.Timer, origin engine.Origin, due, now
 // Leave are those dues of a backlog that are not called. All of the dues wait; last is the last
 // of them that is known to wait, -1 for none.
 func (s Spans) Leave(b engine.Backlog, p *plan.Plan) (not Spans, last int64) {
-	slices.SortFunc(s, CompareSpans)
+	s = s.Ordered()
 	last = -1
 	for _, x := range s {
 		if x[1] <= b.Skip {

@@ -7,8 +7,8 @@ import (
 	"xtimer/engine/plan"
 )
 
-// Spans are instants from one to another, both included, in order of their beginnings:
-// dues that are over, single ones and runs, or the time between those.
+// Spans are instants from one to another, both included, in order: dues that are over, single
+// ones and runs, or the time between those. Those of several sources may overlap until Ordered.
 type Spans [][2]int64
 
 // Has reports whether a due is in one of the spans.
@@ -17,8 +17,20 @@ func (s Spans) Has(due int64) bool {
 	return ok || i > 0 && due <= s[i-1][1]
 }
 
-// CompareSpans orders them.
-func CompareSpans(a, b [2]int64) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }
+// Ordered sorts spans, and joins those that overlap. It changes s.
+func (s Spans) Ordered() Spans {
+	slices.SortFunc(s, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	n := 0
+	for _, x := range s {
+		if n > 0 && x[0] <= s[n-1][1] {
+			s[n-1][1] = max(s[n-1][1], x[1])
+			continue
+		}
+		s[n] = x
+		n++
+	}
+	return s[:n]
+}
 
 // Open is what is left of (after, to] without the spans. Those in which the plan has no
 // due, as that of a run by hand, leave no gap.
@@ -55,7 +67,7 @@ func (s Spans) Cut(at int64) Spans {
 // Joined sorts spans, leaves out those without a due of the plan, and joins those between
 // which the plan has none: what a timer called in a row is one span. It changes s.
 func (s Spans) Joined(p *plan.Plan) Spans {
-	slices.SortFunc(s, CompareSpans)
+	s = s.Ordered()
 	joined := s[:0]
 	for _, x := range s {
 		first, ok := p.Next(x[0] - 1)

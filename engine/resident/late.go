@@ -157,6 +157,12 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 			d.Call(lv.def, &lv.plan, s[0], s[1])
 		}
 		x.goesOn, x.upTo = false, end
+		// Not with a spent due, which may have a row under its key.
+		if open := sh.duesOf(lv, begin, end).Open(&lv.plan, begin, end); len(open) > 0 {
+			begin = open[0][0] - 1
+		} else {
+			begin = end
+		}
 		if first, ok := lv.plan.Next(begin); ok && first <= end {
 			o := policy.Row(lv.def, first)
 			o.To = end

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 )
 
 // A step forward makes dues of a range late that reaches up to the watermark, and the dues after
@@ -43,5 +44,28 @@ func TestNoRecordOnBothSidesOfTheWatermark(t *testing.T) {
 	d.Done()
 	if w := sh.leaps.before(150_000); w != 100_000 {
 		t.Errorf("the watermark stands at %d within the dues that are recorded", w)
+	}
+}
+
+// What is left of a range, where its timer falls behind, does not begin with a spent due: that may have
+// a row, and one key has one row.
+func TestRangeBeginsBehindSpentDues(t *testing.T) {
+	x := newSharing(t)
+	def := *x.timer
+	def.ID = 1025
+	sh := x.lock(def.ID)
+	sh.watermark = 100_000
+	x.now = 10_000 // the clock was set back
+	o := engine.Owed{Key: engine.Key{Timer: def.ID, Due: 19_999}, To: 100_000, Generation: 1, NotBefore: 20_000, Lane: def.Lane()}
+	if _, err := x.addRow(sh, &def, o, policy.Spans{{15_000, 42_000}}, x.now); err != nil {
+		t.Fatal(err)
+	}
+	lv := sh.timers[def.ID]
+	x.now = 30_000
+	x.addLate(lv, LateTimer{due: 30_000, at: x.now, behind: true})
+	sh.mu.Unlock()
+	d, _ := x.Decide(x.Late.Take(), 1000)
+	if want, _ := lv.plan.Next(42_000); len(d.Owe) != 1 || d.Owe[0].Key.Due != want || d.Owe[0].To != engine.Endless {
+		t.Errorf("the rows are %+v, want one range from %d on", d.Owe, want)
 	}
 }

@@ -180,8 +180,7 @@ func (sh *shard) cancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, o
 	if first, ok := p.Next(after); !ok || first > to {
 		return nil
 	}
-	but := append(slices.Clone(own), sh.taskDues(t.ID, after, to)...)
-	slices.SortFunc(but, policy.CompareSpans)
+	but := append(slices.Clone(own), sh.taskDues(t.ID, after, to)...).Ordered()
 	run := func(to int64) { // of (after, to]
 		first, ok := p.Next(after)
 		if !ok || first > to {
@@ -221,8 +220,7 @@ func (sh *shard) duesOf(lv *Timer, after, to int64) (s policy.Spans) {
 		return s
 	}
 	s = append(s, sh.taskDues(lv.def.ID, after, to)...)
-	slices.SortFunc(s, policy.CompareSpans)
-	return s
+	return s.Ordered()
 }
 
 func (m *Memory) shardOf(id engine.TimerID) *shard { return &m.shards[id.Shard()] }

@@ -129,7 +129,7 @@ func (y *decided) leave(due int64) { y.whole, y.later = false, max(y.later, due)
 
 // cut leaves all to another time but the first dues of those that are stored.
 func (y *decided) cut(stored policy.Spans) {
-	slices.SortFunc(stored, policy.CompareSpans)
+	stored = stored.Ordered()
 	last := stored[mostRows-1][0]
 	y.waits.Stored = slices.DeleteFunc(y.waits.Stored, func(s [2]int64) bool { return s[0] > last })
 	y.waits.Others, y.last, y.whole = nil, -1, false
@@ -150,7 +150,7 @@ func (x *decision) fold(ctx context.Context, y *decided, p *plan.Plan, o engine.
 		return nil, err
 	}
 	own = append(own, stored...)
-	slices.SortFunc(own, policy.CompareSpans)
+	own = own.Ordered()
 	for _, s := range own.Open(p, o.Key.Due-1, sure) {
 		if first, last, n := p.Run(s[0]-1, s[1]); n > 0 {
 			spans = append(spans, [2]int64{first, last})

@@ -304,8 +304,7 @@ func (r *recovery) over(t *engine.Timer, ranges []engine.Owed) (over policy.Span
 	for _, o := range ranges {
 		over = append(over, [2]int64{o.Key.Due, o.To})
 	}
-	slices.SortFunc(over, policy.CompareSpans)
-	return over
+	return over.Ordered()
 }
 
 // definitions reads timers in the order of ids; a missing one is nil. Those that cannot be

@@ -141,7 +141,7 @@ func (r *recovery) fromRange(ctx context.Context, d *decisions, t *engine.Timer,
 		}
 		own = append(own, [2]int64{k.Due, k.Due})
 	}
-	slices.SortFunc(own, policy.CompareSpans)
+	own = own.Ordered()
 	d.pay = append(d.pay, o.Key)
 	waited, end := r.waitedTo(o), min(r.now, r.endOf(o))
 	call := d.Call

@@ -228,7 +228,7 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 // not in memory.
 func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err error) {
 	inMemory := u.e.memory.TaskDues(o.Key.Timer, -1, o.Key.Due-1) // first: what ends meanwhile has no row
-	slices.SortFunc(inMemory, policy.CompareSpans)
+	inMemory = inMemory.Ordered()
 	err = u.e.EachRow(ctx, o.Key.Timer, -1, func(x *engine.Owed) bool {
 		if x.Key.Due >= o.Key.Due {
 			return false
@@ -262,7 +262,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	var after int64
 	var err error
 	if steps {
-		after, err = stepped, u.misfired(ctx, t, p, o, stepped)
+		after, err = u.misfired(ctx, t, p, o, stepped, now)
 	} else {
 		after, err = u.begin(ctx, t, p, o, now, min(to, now), settled, most)
 	}
@@ -297,15 +297,16 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	return nil
 }
 
-// misfired decides the dues of a range up to an instant to which the clock was set.
-func (u *unfolding) misfired(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, at int64) error {
-	own, err := u.own(ctx, o, at)
+// misfired decides the dues of a range up to an instant to which the clock was set, and returns up
+// to when none is left.
+func (u *unfolding) misfired(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, at, now int64) (after int64, err error) {
+	own, after, err := u.own(ctx, p, o, at, now)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	u.d.Now = at
 	u.d.Decide(t, p, own.Open(p, o.Key.Due-1, at))
-	return nil
+	return after, nil
 }
 
 // begin makes rows of the first dues of a range up to the instant, most of them at most,
@@ -322,7 +323,7 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 	}
 	from := o
 	from.Key.Due-- // with the key that a shared row would have
-	own, err := u.own(ctx, from, last)
+	own, left, err := u.own(ctx, p, from, last, to)
 	if err != nil {
 		return after, err
 	}
@@ -344,17 +345,46 @@ func (u *unfolding) begin(ctx context.Context, t *engine.Timer, p *plan.Plan, o 
 		row := rows[0]
 		if row.Key.Due, row.To = row.Key.Due-1, last; !p.Hits(row.Key.Due) && !own.Has(row.Key.Due) && !u.e.memory.IsTurning(row.Key) {
 			u.shared = append(u.shared, sharing{row, rows})
-			return last, nil
+			return left, nil
 		}
 	}
 	u.d.Owe = append(u.d.Owe, rows...)
-	return last, nil
+	return left, nil
 }
 
-// own are the dues of a range up to the instant that have a task in memory, a final
-// record or a row. Memory comes first: what leaves it was stored before. Of a range
-// without end memory knows those with a record: it begins behind them, or they are spent.
-func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
+// own are the dues of a range up to an instant that have a task in memory, a final record or a
+// row. after is that instant, or the last of those dues of to at most that follow at once: what is
+// left of the range has the key of its first due, whose row it would replace.
+func (u *unfolding) own(ctx context.Context, p *plan.Plan, o engine.Owed, upTo, to int64) (own policy.Spans, after int64, err error) {
+	after = upTo
+	for ahead := 1; ; ahead *= 2 {
+		last := after
+		for range ahead {
+			due, ok := p.Next(last)
+			if !ok || due > to {
+				break
+			}
+			last = due
+		}
+		if own, err = u.ownDues(ctx, o, last); err != nil {
+			return nil, 0, err
+		}
+		for after < last {
+			due, _ := p.Next(after)
+			if !own.Has(due) {
+				return own, after, nil
+			}
+			after = due
+		}
+		if due, ok := p.Next(after); !ok || due > to {
+			return own, after, nil
+		}
+	}
+}
+
+// ownDues reads them. Memory comes first: what leaves it was stored before. Of a range without end
+// memory knows those with a record: it begins behind them, or they are spent.
+func (u *unfolding) ownDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
 	own := u.e.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to)
 	within := u.e.OwnDues
 	if o.To == engine.Endless {
@@ -362,6 +392,5 @@ func (u *unfolding) own(ctx context.Context, o engine.Owed, to int64) (policy.Sp
 	}
 	stored, err := within(ctx, o, to)
 	own = append(own, stored...)
-	slices.SortFunc(own, policy.CompareSpans)
-	return own, err
+	return own.Ordered(), err
 }
