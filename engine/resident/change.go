@@ -365,6 +365,9 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 			if len(t.Attempts) == 0 {
 				t.Lateness = -1
 			}
+			if t.past == wasUnended {
+				policy.PerhapsSent(&t.Task)
+			}
 			m.ends(sh, t, engine.Cancelled, reason, now)
 			if !stands {
 				t.inJournal(m.cfg.Journal.Finish(t.encoded))

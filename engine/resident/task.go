@@ -41,7 +41,7 @@ type Task struct {
 
 // used reports whether a task's key may have been sent, or was given away.
 func (t *Task) used() bool {
-	return t.inCall() || t.state == Done || len(t.Attempts) > 0 || t.Origin != engine.FromSchedule
+	return t.inCall() || t.state == Done || len(t.Attempts) > 0 || t.past == wasUnended || t.Origin != engine.FromSchedule
 }
 
 // noteBegun notes in the journal that the next attempt of a task begins. mu is held.

@@ -471,3 +471,28 @@ func TestStepBackThenCatchUp(t *testing.T) {
 		})
 	}
 }
+
+// A call under way when the process dies may have been sent. When the clock is set back then, its task
+// waits for the due again, and a change that ends it leaves a record with that attempt: the due is not
+// called for the next generation.
+func TestStepBackThenChangeOfABegunTask(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		w.replies("a", slow(30*time.Second), ok)
+		id := w.make(timer("a", every(10*time.Second), timeout(time.Minute)))
+		time.Sleep(11 * time.Second)
+		w.step(-time.Minute)
+		w.crash(time.Second)
+		time.Sleep(5 * time.Second)
+		w.disable(id, w.now()+15_000)
+		time.Sleep(3 * time.Minute)
+		w.settle()
+		key := engine.Key{Timer: id, Due: from + 10_000}
+		if n := len(slices.DeleteFunc(w.of("a"), func(c call) bool { return c.key != key })); n != 1 {
+			t.Errorf("the due was called %d times", n)
+		}
+		if r, err := w.Task(t.Context(), key); err != nil || r.Status != engine.Cancelled || len(r.Attempts) != 1 {
+			t.Errorf("its record is %+v, %v; want one cancelled with the attempt that was begun", r, err)
+		}
+	})
+}
