@@ -513,3 +513,37 @@ func sharedRowOutlives(t *testing.T) {
 		w.settle()
 	})
 }
+
+// A process that is stopped does not know whether what it stored of a timer that is behind was stored. The
+// dues that came since are not lost, in memory or in the cold tier: the watermark does not pass them.
+func TestStopWhileATimerCatchesUp(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting, w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 2, 2, 2
+		w.start()
+		from := w.now()
+		w.replies("a", slow(5*time.Second), ok)
+		w.replies("b", slow(9*time.Second))
+		w.make(timer("b", delay(100*time.Millisecond))) // its call keeps the stop waiting
+		id := w.make(timer("a", every(500*time.Millisecond), overlap(engine.OverlapQueue), misfire(engine.MisfireAll, time.Hour)))
+		var armed atomic.Bool
+		w.after.set(func(_ string, arg any) {
+			if s, ok := arg.(*engine.Settlement); ok && len(s.Pay) > 0 && len(s.Marks) == 0 && armed.Swap(false) {
+				w.mute.Store(true)
+			}
+		})
+		time.Sleep(4 * time.Second)
+		armed.Store(true)
+		for !w.mute.Load() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		w.life.stop()
+		w.mute.Store(false)
+		time.Sleep(2 * time.Second) // it stops
+		if err := w.stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		time.Sleep(10 * time.Second)
+		w.stopAccounted(id, from, 500)
+	})
+}

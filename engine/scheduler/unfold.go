@@ -61,7 +61,8 @@ type unfolding struct {
 	shared  []sharing
 	waits   []engine.Owed // for the watermark
 	caught  []caughtUp
-	release []func() // of timers and pins
+	claims  []func() // of timers
+	pins    []*resident.Pin
 }
 
 // sharing are dues of a timer that come into memory with one row.
@@ -87,7 +88,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 			e.resumeLater([]engine.Owed{o}, change)
 			continue
 		}
-		mine, u.release = append(mine, o), append(u.release, f)
+		mine, u.claims = append(mine, o), append(u.claims, f)
 	}
 	if len(mine) == 0 {
 		return 0, 0, nil
@@ -128,6 +129,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		// It may have been made: what follows from it must follow.
 		e.log.Error("cannot store rows of dues that wait; trying again", "error", err)
 		if process.Sleep(ctx, time.Second); ctx.Err() != nil {
+			u.pins = nil // they stay: it may have been made, and no wheel has the dues that follow
 			return 0, 0, ctx.Err()
 		}
 	}
@@ -172,10 +174,13 @@ func (u *unfolding) enter() (ranges []engine.Owed, made int, err error) {
 
 // end gives back what the transaction has claimed and pinned.
 func (u *unfolding) end() {
-	for _, f := range u.release {
-		f()
+	for _, release := range u.claims {
+		release()
 	}
-	u.release = nil
+	for _, p := range u.pins {
+		u.e.memory.Pins.Release(p)
+	}
+	u.claims, u.pins = nil, nil
 }
 
 // add unfolds one range.
@@ -244,8 +249,7 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	now := e.now()
 	isSet := e.memory.Wheel.IsSet() // if not, Stepped, which is read next, tells of each step before now
 	if o.To == engine.Endless {
-		h := e.memory.Pins.Pin(now) // until the timer's dues come through the wheel
-		u.release = append(u.release, func() { e.memory.Pins.Release(h) })
+		u.pins = append(u.pins, e.memory.Pins.Pin(now)) // until the timer's dues come through the wheel
 	}
 	settled, settling := e.memory.Watermark(t.ID)
 	to := o.To
