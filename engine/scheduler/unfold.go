@@ -53,16 +53,16 @@ func (e *Scheduler) standAgain(os []engine.Owed) {
 
 // unfolding is one transaction.
 type unfolding struct {
-	e       *Scheduler
-	timers  map[engine.TimerID]*engine.Timer
-	d       policy.Triage // the dues that become rows, or are not called
-	pay     []engine.Key
-	rests   []engine.Owed
-	shared  []sharing
-	waits   []engine.Owed // for the watermark
-	caught  []caughtUp
-	claims  []func() // of timers
-	pins    []*resident.Pin
+	e      *Scheduler
+	timers map[engine.TimerID]*engine.Timer
+	d      policy.Triage // the dues that become rows, or are not called
+	pay    []engine.Key
+	rests  []engine.Owed
+	shared []sharing
+	waits  []engine.Owed // for the watermark
+	caught []caughtUp
+	claims []func() // of timers
+	pins   []*resident.Pin
 }
 
 // sharing are dues of a timer that come into memory with one row.
