@@ -21,6 +21,7 @@ type gate[T any] struct {
 	rule   flow.Rule      // in force
 	users  int            // lanes that name it
 	stands int            // of them, that stand for a place
+	front  heap[*Lane[T]] // of those, where the gate keeps order, by the turn of their next item
 	lanes  heap[*Lane[T]] // of them, that it holds
 	marks  heap[*Lane[T]] // of them, by their first marks
 	wake   int            // its place in Queue.wakes; -1: not there
@@ -49,7 +50,8 @@ type held[T any] struct {
 	sums   []HoldSum
 	last   []time.Duration // for each of sums, when it held the lane last
 
-	marks  []int // for each of gates, its place in the marks there
+	front  []int // for each of gates, its place in the front there
+	marks  []int // likewise, in the marks
 	marked bool  // it has one
 }
 
@@ -122,7 +124,7 @@ func (q *Queue[T]) resolve(l *Lane[T], now time.Duration) {
 		l.held.gates = gates
 	}
 	if l.held != nil {
-		l.held.marks = slices.Repeat([]int{-1}, len(gates))
+		l.held.marks, l.held.front = slices.Repeat([]int{-1}, len(gates)), slices.Repeat([]int{-1}, len(gates))
 	}
 	q.mark(l, now)
 	q.reorder(l)
@@ -232,6 +234,7 @@ func (q *Queue[T]) standsAt(l *Lane[T], n int) {
 				g.stands += n
 			}
 		}
+		q.front(l, n > 0)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 //
 //	an item that is due after a mark   Mark: a row of a lane, which is not in the queue, may be due before it
 //	an item that is due after Known    what is due until then is in the queue, or has a mark
-//	a second lane                      one stands for a place at a time, the one whose item is due first;
-//	                                   while its target has no room for it, it has a mark
+//	another lane than the first        of those that stand for a place and those that are held, the one whose item
+//	                                   goes first; while its target has no room for it, it has a mark
 //
 // A mark counts while no other gate holds its lane, so what a pause holds keeps nobody else waiting.
 
@@ -248,6 +248,17 @@ func (q *Queue[T]) ask(g *gate[T], l *Lane[T], now time.Duration) (by flow.By, a
 	return by, at
 }
 
+// front puts a lane that stands for a place where the gates that keep order find it. mu is held.
+func (q *Queue[T]) front(l *Lane[T], stands bool) {
+	for i, g := range l.held.gates {
+		if stands && g.keepsOrder() && l.counts(g) {
+			g.front.put(l, &l.held.front[i], key{0, l.turn(g)})
+		} else {
+			g.front.drop(&l.held.front[i])
+		}
+	}
+}
+
 // isFirst reports whether no item of a gate goes before the next one of a lane. mu is held.
 func (q *Queue[T]) isFirst(g *gate[T], l *Lane[T], it *Item[T]) bool {
 	if it.due() >= q.known {
@@ -257,11 +268,7 @@ func (q *Queue[T]) isFirst(g *gate[T], l *Lane[T], it *Item[T]) bool {
 	if it.due() > g.marked() {
 		return false
 	}
-	others := g.stands
-	if l.place >= 0 {
-		others--
-	}
-	if others > 0 {
+	if !g.front.empty() && g.front.entries[0].member != l && g.front.entries[0].order < it.turn() {
 		return false
 	}
 	if g.lanes.empty() {

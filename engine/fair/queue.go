@@ -318,7 +318,11 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 	}
 	q.stand(l.app)
 	q.lead(l, now)
-	if l.held != nil && stood != stands {
+	if l.held == nil {
+		return
+	}
+	q.front(l, stands)
+	if stood != stands {
 		q.stoodAt(l, stands, now)
 	}
 }
