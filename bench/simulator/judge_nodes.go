@@ -41,6 +41,7 @@ func (f *fleet) judge() Outcome {
 	f.holdRepeats()
 	for _, g := range f.gives { // calls that are under way then are made again
 		f.others = append(f.others, checker.Broken{Fault: "hand-over", From: f.milli(g.at), To: f.milli(g.at + buried), Life: g.life})
+		f.others = append(f.others, checker.Broken{Fault: "end of calls", From: f.milli(g.at - callsGet), To: f.milli(g.at)}) // before it gives
 	}
 	return f.machine.judge()
 }

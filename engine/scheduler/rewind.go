@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -106,14 +107,16 @@ func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer) error {
 	return r.flushMany(ctx)
 }
 
-// rangesOf are the ranges that owe dues of a timer as it stands. One may reach beyond the
-// watermark, where the settle that should have moved it there was lost.
+// rangesOf are the ranges that owe dues of a timer as it stands, by due: what is left of one may have
+// a place in its lane behind the next. One may reach beyond the watermark, where the settle that should
+// have moved it there was lost.
 func (r *recovery) rangesOf(t *engine.Timer) (os []engine.Owed) {
 	for _, o := range r.ranges[t.ID] {
 		if o.Generation == t.Generation {
 			os = append(os, o)
 		}
 	}
+	slices.SortFunc(os, func(a, b engine.Owed) int { return cmp.Compare(a.Key.Due, b.Key.Due) })
 	return os
 }
 
