@@ -66,11 +66,17 @@ func (f *fleet) holdArrival(c *call) {
 	}
 }
 
-// hasOthers reports whether another node serves, and has for so long that each node knows. A node
-// that is alone calls by its own clock, whatever the table's says.
+// hasOthers reports whether another node serves, and has for so long that each node knows that is not
+// frozen. A node that is alone calls by its own clock, whatever the table's says.
 func (f *fleet) hasOthers(seen *engine.Membership, life int) bool {
+	now, awake := time.Since(f.begin), time.Duration(0)
+	for _, x := range f.ills {
+		if x.kind == NodeFreeze && x.node == f.homes[life] && x.from <= now {
+			awake = max(awake, min(x.to, now))
+		}
+	}
 	return slices.ContainsFunc(seen.Nodes, func(n engine.Node) bool {
-		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving && time.Since(f.begin)-f.joined[int(n.Life)] > noticed
+		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving && now-max(f.joined[int(n.Life)], awake) > noticed
 	})
 }
 

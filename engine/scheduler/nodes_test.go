@@ -643,3 +643,43 @@ func TestGainByAClockThatIsBehind(t *testing.T) {
 		}
 	})
 }
+
+// A node hears within some seconds that nothing which it writes is stored any more, also where what it
+// cannot store is a decision, for which all watermarks wait.
+func TestNodeThatIsFencedWhileItDecides(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting, w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 4, 1, 1, 1
+		ws := w.nodes(1)
+		defer endNodes(ws)
+		w.start()
+		time.Sleep(time.Second)
+		var gone atomic.Bool
+		w.before.set(func(op string, arg any) error {
+			if s, ok := arg.(*engine.Settlement); ok && len(s.Marks) == 0 && len(s.Tasks) == 0 && len(s.Owe) > 0 {
+				gone.Store(true) // MySQL has gone back
+			}
+			if op == "Settle" && gone.Load() {
+				return engine.ErrFenced
+			}
+			return nil
+		})
+		w.behave("a", func(*call) reply { return slow(time.Minute) })
+		w.make(timer("a", every(100*time.Millisecond), timeout(2*time.Minute)))
+		for !gone.Load() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		fenced := w.now()
+		for len(w.life.end) == 0 && w.now()-fenced < 20_000 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if len(w.life.end) == 0 {
+			t.Fatal("it goes on")
+		}
+		if err := w.ended(); !errors.Is(err, engine.ErrFenced) {
+			t.Errorf("it ended with %v", err)
+		}
+		if took := w.now() - fenced; took > 4000 {
+			t.Errorf("it ended %d ms after that", took)
+		}
+	})
+}

@@ -31,6 +31,9 @@ const (
 	// took 110 MB more. What is settled does not count: 200,000 waited for their row.
 	// Half as many results as hold up calls while memory is full end the rest as well.
 	settleShare = 25
+	// fenceEvery is the longest that a node settles nothing, and so does not hear that its life is over, or
+	// that MySQL has gone back: who waits for a commit may keep all watermarks where they are.
+	fenceEvery = 2 * time.Second
 	// markEvery is the longest that a moving watermark goes unwritten.
 	markEvery = 10 * time.Second
 )
@@ -52,6 +55,7 @@ type settler struct {
 	lines  int           // rows of the last settle, but watermarks
 	noted  int           // tasks that noteAgain found last
 	marked time.Time     // when all watermarks that had moved were last written
+	wrote  time.Time     // when the last settle was stored
 	// Lists of the last settle, for the next.
 	caps    []resident.Captured
 	records []engine.Record
@@ -64,7 +68,7 @@ const keptRecords = 1 << 16
 func (h *settler) run(ctx context.Context) error {
 	var t trouble
 	last := time.Now()
-	h.marked = last // by the start
+	h.marked, h.wrote = last, last // by the start
 	for next, rested := last.Add(settleEvery), last; ; {
 		if process.Sleep(ctx, time.Until(next)); ctx.Err() != nil {
 			return nil
@@ -188,7 +192,8 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	}
 	h.caps = caps
 	defer func() { clear(h.records); clear(h.caps) }()
-	if len(s.Marks) > 0 || len(s.Tasks) > 0 || len(s.Owe) > 0 || len(s.Pay) > 0 {
+	if h.writes(s, began) {
+		h.wrote = began
 		if err := h.store(ctx, s, caps, next); err != nil {
 			return err
 		}
@@ -213,6 +218,14 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
 	return nil
+}
+
+// writes reports whether there is something to store, or a node is to hear that it may.
+func (h *settler) writes(s *engine.Settlement, now time.Time) bool {
+	if len(s.Marks)+len(s.Tasks)+len(s.Owe)+len(s.Pay) > 0 {
+		return true
+	}
+	return h.e.life != nil && h.e.former.Load() == nil && now.Sub(h.wrote) >= fenceEvery
 }
 
 // store stores what was captured, and ends the settle; the journal had next records before.
