@@ -272,6 +272,14 @@ func (m *Memory) IsTurning(k engine.Key) bool {
 	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due || sh.shared[k] != nil
 }
 
+// Turns reports whether the wheel goes through a range of a timer: another one waits until that is over.
+func (m *Memory) Turns(id engine.TimerID) bool {
+	sh := m.lock(id)
+	defer sh.mu.Unlock()
+	lv := sh.timers[id]
+	return lv != nil && lv.rangeTo != 0
+}
+
 // Coming appends the first due in [from, end) of each timer in the wheel, of an app or
 // ("") of all; about most of them.
 func (m *Memory) Coming(from, end int64, app string, most int) (es []engine.Entry) {

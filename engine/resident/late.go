@@ -115,7 +115,7 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 		case lv == nil: // a change has cancelled them
 			m.Pins.Release(x.pin)
 			d.over(x)
-		case lv.frozen && !lv.deciding:
+		case !lv.deciding && (lv.frozen || sh.lacksRows(lv)):
 			d.again = append(d.again, *x)
 		default:
 			d.decide(sh, lv, x)
@@ -125,6 +125,14 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 		sh.mu.Unlock()
 	}
 	return d, nil
+}
+
+// lacksRows reports whether tasks of a timer only have the row of the range that the wheel goes through: a
+// decision removes that row. The next settle stores rows of their own, or their ends. mu is held.
+func (sh *shard) lacksRows(lv *Timer) bool {
+	return lv.rangeTo != 0 && slices.ContainsFunc(sh.order, func(t *Task) bool {
+		return t.timer == lv && t.ranged && t.state != Gone && (t.row == rowStale || t.state == Done)
+	})
 }
 
 // decide decides the dues of one timer up to x.at that are not in memory. mu is held.

@@ -69,3 +69,31 @@ func TestRangeBeginsBehindSpentDues(t *testing.T) {
 		t.Errorf("the rows are %+v, want one range from %d on", d.Owe, want)
 	}
 }
+
+// A range that the wheel goes through is decided when its tasks in memory have rows of their own, or are
+// stored: its row goes with the decision.
+func TestRangeIsDecidedBehindItsTasks(t *testing.T) {
+	x := newSharing(t)
+	def := *x.timer
+	def.ID = 1025
+	sh := x.lock(def.ID)
+	sh.watermark = 100_000
+	x.now = 10_000 // the clock was set back
+	o := engine.Owed{Key: engine.Key{Timer: def.ID, Due: 19_999}, To: 100_000, Generation: 1, NotBefore: 20_000, Lane: def.Lane()}
+	if _, err := x.addRow(sh, &def, o, nil, x.now); err != nil {
+		t.Fatal(err)
+	}
+	lv := sh.timers[def.ID]
+	x.now = 20_000
+	task := sh.take(lv, 20_000, x.now)
+	x.addLate(lv, LateTimer{due: 21_000, at: 21_000, behind: true})
+	sh.mu.Unlock()
+	d, _ := x.Decide(x.Late.Take(), 1000)
+	if !d.IsEmpty() || len(d.Pay) > 0 {
+		t.Errorf("decided: the row of the range goes (%v), which the task has no other than", d.Pay)
+	}
+	task.row = rowCurrent
+	if d, _ = x.Decide(d.Done(), 1000); len(d.Pay) != 1 || len(d.Owe) != 1 {
+		t.Errorf("not decided: pays %v, owes %v", d.Pay, d.Owe)
+	}
+}
