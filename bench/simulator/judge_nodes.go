@@ -40,10 +40,24 @@ func (f *fleet) judge() Outcome {
 	f.stood = f.slowest()
 	f.holdRepeats()
 	for _, g := range f.gives { // calls that are under way then are made again
-		f.others = append(f.others, checker.Broken{Fault: "hand-over", From: f.milli(g.at), To: f.milli(g.at + buried), Life: g.life})
+		f.others = append(f.others, checker.Broken{Fault: "hand-over", From: f.milli(f.begun(g)), To: f.milli(g.at + buried), Life: g.life})
 		f.others = append(f.others, checker.Broken{Fault: "end of calls", From: f.milli(g.at - callsGet), To: f.milli(g.at)}) // before it gives
 	}
 	return f.machine.judge()
+}
+
+// begun is when a node had read what it gave with a shard, at the earliest: it may have frozen since, or
+// waited for MySQL.
+func (f *fleet) begun(g give) time.Duration {
+	from := g.at
+	for _, x := range f.ills {
+		frozen := x.kind == NodeFreeze && x.node == f.homes[g.life]
+		slow := x.kind == AllSlow || x.kind == NodeSlow && x.node == f.homes[g.life]
+		if (frozen || slow) && x.from <= g.at && g.at <= x.to+time.Second {
+			from = min(from, x.from)
+		}
+	}
+	return from
 }
 
 // holdArrival: who calls for a shard holds it, under the fence that the call bears. mu is
@@ -182,6 +196,7 @@ func (f *fleet) deaths() (ends []end) {
 		if at, is := f.graves[x.life]; is && at < x.at {
 			x.at, x.wall = at, f.begin.Add(at).UnixMilli()
 		}
+		x.failed = x.failed || f.cutsOff(&x)
 		x.up = x.at + buried
 		x.upWall = f.begin.Add(x.up).UnixMilli()
 		x.at = f.unknownSince(&x)
@@ -189,6 +204,16 @@ func (f *fleet) deaths() (ends []end) {
 	}
 	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
 	return ends
+}
+
+// cutsOff reports whether calls were under way when a life ended that was stopped while MySQL was ailing:
+// its stop does not wait for calls that begin when MySQL is back.
+func (f *fleet) cutsOff(x *end) bool {
+	const drain = 30 * time.Second
+	ailing := slices.ContainsFunc(f.ills, func(y ill) bool {
+		return (y.kind == AllAway || y.kind == AllSlow || y.kind == NodeCut || y.kind == NodeSlow) && y.from <= x.at && x.at <= y.to+drain
+	})
+	return ailing && slices.ContainsFunc(f.calls, func(c *call) bool { return c.life == x.life && c.at <= x.at && (c.ended == 0 || c.ended > x.at) })
 }
 
 // unsettled is for how long what was answered may not be settled when nothing ails MySQL: a

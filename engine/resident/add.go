@@ -128,11 +128,16 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	return t, nil
 }
 
-// addRange has the wheel go through a range, or leaves the range to refill. mu is held.
+// addRange has the wheel go through a range, or leaves the range to refill. Of several, the wheel goes
+// through the earliest. mu is held.
 func (m *Memory) addRange(lv *Timer, o *engine.Owed, spent policy.Spans, now int64) {
 	switch {
 	case lv.rangeTo != 0 && lv.rangeFrom == o.Key.Due: // the wheel goes through it already
-	case o.To > now && !lv.plan.Has(o.Key.Due): // the clock was set back behind the watermark; see ranges
+	case o.To > now && !lv.plan.Has(o.Key.Due) && (lv.rangeTo == 0 || o.Key.Due < lv.rangeFrom):
+		// The clock was set back behind the watermark; see ranges.
+		if lv.rangeTo != 0 {
+			lv.inMemory().Waits(engine.Place{NotBefore: lv.rangeFrom, Key: engine.Key{Timer: lv.def.ID, Due: lv.rangeFrom}})
+		}
 		lv.rangeFrom, lv.rangeTo, lv.spent = o.Key.Due, o.To, spent
 		m.unschedule(lv)
 		m.schedule(lv, o.Key.Due)

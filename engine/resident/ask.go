@@ -272,12 +272,13 @@ func (m *Memory) IsTurning(k engine.Key) bool {
 	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due || sh.shared[k] != nil
 }
 
-// Turns reports whether the wheel goes through a range of a timer: another one waits until that is over.
-func (m *Memory) Turns(id engine.TimerID) bool {
-	sh := m.lock(id)
+// Turns reports whether the wheel goes through an earlier range of the timer: a later one waits until that
+// is over.
+func (m *Memory) Turns(k engine.Key) bool {
+	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
-	lv := sh.timers[id]
-	return lv != nil && lv.rangeTo != 0
+	lv := sh.timers[k.Timer]
+	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom < k.Due
 }
 
 // Coming appends the first due in [from, end) of each timer in the wheel, of an app or

@@ -97,3 +97,28 @@ func TestRangeIsDecidedBehindItsTasks(t *testing.T) {
 		t.Errorf("not decided: pays %v, owes %v", d.Pay, d.Owe)
 	}
 }
+
+// Of several ranges ahead of the clock, the wheel goes through the earliest, whichever comes first; the
+// others are left to refill.
+func TestWheelGoesThroughTheEarliestRange(t *testing.T) {
+	for _, first := range []int64{20_000, 50_000} {
+		x := newSharing(t)
+		def := *x.timer
+		def.ID = 1025
+		sh := x.lock(def.ID)
+		sh.watermark = 100_000
+		x.now = 10_000 // the clock was set back
+		for _, from := range []int64{first, 70_000 - first} {
+			o := engine.Owed{Key: engine.Key{Timer: def.ID, Due: from - 1}, To: from + 20_000, Generation: 1, NotBefore: from, Lane: def.Lane()}
+			if _, err := x.addRow(sh, &def, o, nil, x.now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lv := sh.timers[def.ID]
+		sh.mu.Unlock()
+		early, late := engine.Key{Timer: def.ID, Due: 19_999}, engine.Key{Timer: def.ID, Due: 49_999}
+		if lv.rangeFrom != early.Due || lv.next != 20_000 || !lv.laneMemory.spilled.Load() || x.Turns(early) || !x.Turns(late) {
+			t.Errorf("the wheel goes from %d on, refill reads: %v", lv.rangeFrom, lv.laneMemory.spilled.Load())
+		}
+	}
+}

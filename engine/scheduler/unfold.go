@@ -206,7 +206,7 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 	if u.e.memory.IsTurning(o.Key) {
 		return nil // the wheel goes through it already
 	}
-	if u.e.memory.IsDeciding(t.ID) || u.e.memory.Turns(t.ID) {
+	if u.e.memory.IsDeciding(t.ID) || u.e.memory.Turns(o.Key) {
 		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
 		return nil
 	}
