@@ -145,11 +145,12 @@ func (m *machine) finds(x end, due int64) bool {
 	return x.upWall != 0 && x.wall < due && due < x.upWall-late && m.forward(x) && !m.reached(due, x.at)
 }
 
-// mayBeHeld reports whether a timer may be held when the clock is set: by a pause, or by the limit of a key
-// where the process dies before it has decided what the step made late. What was held is no misfire.
+// mayBeHeld reports whether a timer may be held when the clock is set: by a pause, or, where there are
+// rules, by one that ended before the process died, and the process had not decided yet what the step made
+// late. What was held is no misfire.
 func (m *machine) mayBeHeld(t *timer, at time.Duration) bool {
 	const decided = 3 * time.Second
-	return m.mayBePaused(t, at) || t.names("*") && slices.ContainsFunc(m.ended, func(x end) bool {
+	return m.mayBePaused(t, at) || len(m.asked[rulesName]) > 0 && slices.ContainsFunc(m.ended, func(x end) bool {
 		return x.crashed && at <= x.at && x.at < at+decided
 	})
 }
