@@ -32,9 +32,9 @@ func oneFleet(t *testing.T, seed uint64) Outcome {
 }
 
 // TestCallsOfALifeThatFailed: a life that ends because MySQL has lost what was stored calls
-// again, marked, what was under way, however long after the loss that is noticed.
+// again, marked, what was under way when that is noticed.
 func TestCallsOfALifeThatFailed(t *testing.T) {
-	const loses, lost, slow = 20 * time.Second, 3 * time.Second, 30 * time.Second
+	const loses, lost, slow = 20 * time.Second, 3 * time.Second, 22500 * time.Millisecond
 	s := &FleetScript{Nodes: 1, Starts: []time.Duration{0}, Script: Script{
 		Epoch: epochs[0], Calm: time.Minute, Settings: Settings{Workers: 8, Window: 10 * time.Minute, Spacing: -1, MemTable: 256 << 10, Waiting: 40},
 	}}

@@ -32,7 +32,7 @@ var mirrorBytes = 64 << 20
 // Mirrored is the journal of a life whose finished tasks are copied to a mirror, without the
 // bodies of responses, until the journal forgets them. Nothing waits for the mirror: what
 // cannot be copied is called again by the node that takes over, as without a mirror. Where the
-// mirror has lost what was copied, all is copied again, a second after the loss at the latest.
+// mirror has lost what was copied, all is copied again, 1.5 s after the loss at the latest.
 //
 //	Finish   the journal's, then noted      under one lock, which no Append holds
 //	Run      each 20 ms in which there is something: one group, one Append
