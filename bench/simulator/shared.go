@@ -208,7 +208,16 @@ func (c *sharedCold) Lanes(ctx context.Context, of engine.Set, to int64) (ls []e
 }
 
 func (c *sharedCold) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (os []engine.Owed, err error) {
-	err = c.l.read(ctx, func() (err error) { os, err = c.Cold.OwedIn(ctx, of, lane, after, to, limit); return err })
+	err = c.l.read(ctx, func() (err error) {
+		n := c.l.node
+		n.writing.Lock()
+		defer n.writing.Unlock()
+		if c.l.settled > n.fleet.settled[c.l.n] { // MySQL has lost some
+			return engine.ErrFenced
+		}
+		os, err = c.Cold.OwedIn(ctx, of, lane, after, to, limit)
+		return err
+	})
 	return os, err
 }
 

@@ -197,6 +197,31 @@ func TestWriteAfterTheDatabaseWentBack(t *testing.T) {
 	}
 }
 
+// TestLaneAfterTheDatabaseWentBack: a database that went back has rows again of tasks that are over, so a
+// process whose settles are lost reads none.
+func TestLaneAfterTheDatabaseWentBack(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	o := engine.Owed{Key: engine.Key{Timer: 1, Due: benchNow}, NotBefore: benchNow, Lane: 7}
+	if err := s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: []engine.Owed{o}}); err != nil {
+		t.Fatal(err)
+	}
+	read := func() (int, error) {
+		os, err := s.OwedIn(t.Context(), engine.AllShards, 7, engine.Place{}, benchNow, 10)
+		return len(os), err
+	}
+	if n, err := read(); n != 1 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	if _, err := s.db.Exec("UPDATE fences SET n=n-1 WHERE n>0"); err != nil {
+		t.Fatal(err)
+	}
+	var f *engine.Fault
+	if _, err := read(); !errors.Is(err, engine.ErrFenced) || !errors.As(err, &f) || f.Code != "database_went_back" {
+		t.Error(err)
+	}
+}
+
 // TestRaiseAfterTheDatabaseWentBack: a bound says that all dues before it are over. A process
 // whose database has lost what the process stored raises none, and ends; and none of a timer in
 // a shard that another has.

@@ -126,17 +126,27 @@ func (s *Store) Lanes(ctx context.Context, of engine.Set, to int64) (lanes []eng
 	return lanes, err
 }
 
-// OwedIn lists the rows of the shards in a lane after a place.
+// OwedIn lists the rows of the shards in a lane after a place. In a database that went back there are rows again
+// of tasks that are over: it returns an error if the database has lost a settle of this life.
 func (s *Store) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (out []engine.Owed, err error) {
+	mine := s.life.Load()
+	settles := int64(0)
+	if mine != nil {
+		settles = mine.counted[s.slot(slotSettle)].Load() // first: these are committed
+	}
 	err = s.read(ctx, "read what waits in a lane", func(ctx context.Context) error {
 		out = nil
-		return s.scan(ctx, fmt.Sprintf("SELECT "+owedColumns+" FROM owed t FORCE INDEX (by_lane) WHERE lane=%[1]d AND not_before<=%[2]d "+
+		err := s.scan(ctx, fmt.Sprintf("SELECT "+owedColumns+" FROM owed t FORCE INDEX (by_lane) WHERE lane=%[1]d AND not_before<=%[2]d "+
 			"AND (not_before>%[3]d OR not_before=%[3]d AND (timer>%[4]d OR timer=%[4]d AND due>%[5]d))%[6]s ORDER BY not_before,timer,due LIMIT %[7]d",
 			int64(lane), to, after.NotBefore, after.Key.Timer, after.Key.Due, andIn(of), limit), func(rows *sql.Rows) error {
 			o, err := scanOwed(rows)
 			out = append(out, o)
 			return err
 		})
+		if err != nil || mine == nil || len(out) == 0 {
+			return err
+		}
+		return mine.has(ctx, s, s.slot(slotSettle), settles)
 	})
 	return out, err
 }

@@ -144,9 +144,24 @@ func (l *life) begin(t *transaction) error {
 		})
 }
 
+// of selects the row of a slot.
+func (l *life) of(slot int64) []byte {
+	return strconv.AppendUint(append(appendBytes(append(appendInt([]byte(" WHERE slot="), slot), " AND node="...), l.node), " AND life="...), l.id, 10)
+}
+
+// has returns an error if the database has fewer commits of a slot than this.
+func (l *life) has(ctx context.Context, s *Store, slot, commits int64) error {
+	n := int64(-1)
+	err := s.scan(ctx, "SELECT n FROM fences"+string(l.of(slot)), func(rows *sql.Rows) error { return rows.Scan(&n) })
+	if err == nil && n < commits {
+		err = errWentBack
+	}
+	return err
+}
+
 // own adds 1 to n in the row of a slot.
 func (l *life) own(t *transaction, slot int64) error {
-	of := strconv.AppendUint(append(appendBytes(append(appendInt([]byte(" WHERE slot="), slot), " AND node="...), l.node), " AND life="...), l.id, 10)
+	of := l.of(slot)
 	b := append(append(t.buf[:0], "UPDATE fences SET n=LAST_INSERT_ID(n+1)"...), of...)
 	t.buf = appendInt(append(b, " AND n>="...), l.counted[slot].Load())
 	res, err := t.exec(string(t.buf))
