@@ -55,7 +55,7 @@ type settler struct {
 	lines  int           // rows of the last settle, but watermarks
 	noted  int           // tasks that noteAgain found last
 	marked time.Time     // when all watermarks that had moved were last written
-	wrote  time.Time     // when the last settle was stored
+	wrote  time.Time     // when the last settle began that had something to store
 	// Lists of the last settle, for the next.
 	caps    []resident.Captured
 	records []engine.Record
