@@ -175,13 +175,15 @@ func (f *fleet) holdOneCaller() {
 }
 
 // wasGiven reports whether who makes a call knows of none before it, since MySQL went back to where the
-// shard was free and clean, or was of that life, which was frozen until then.
+// shard was free and clean, or was of that life, which was frozen until then; or since that life got the shard
+// in the time that is lost, and has not seen that yet.
 func (f *fleet) wasGiven(b *back, c *call) bool {
 	h := b.shards[c.key.Timer.Shard()]
 	slept := slices.ContainsFunc(f.ills, func(x ill) bool {
 		return x.kind == NodeFreeze && x.node == f.homes[c.life] && x.from < b.to && b.to < x.to
 	})
-	return h.Holder == 0 && h.Clean || h.Holder == uint64(c.life) && h.Fence == c.fence && slept
+	unseen := h.Holder != uint64(c.life) && h.Fence < c.fence && c.at <= b.to+1500*time.Millisecond && f.joined[c.life] < b.to
+	return h.Holder == 0 && h.Clean || h.Holder == uint64(c.life) && h.Fence == c.fence && slept || unseen
 }
 
 // redriven reports whether somebody may have asked for a task once more.
