@@ -33,6 +33,11 @@ func TestAbandon(t *testing.T) {
 				if m.Fresh() {
 					t.Error("an abandoned life may call")
 				}
+				limited, end := context.WithTimeout(t.Context(), time.Minute)
+				if err := m.Drain(limited); err != nil {
+					t.Errorf("an abandoned life gives its shards away until %v", err)
+				}
+				end()
 			}
 			cancel()
 			<-ended

@@ -64,9 +64,10 @@ type Member struct {
 	looked atomic.Int64               // when the last round of looks ended
 	giving atomic.Pointer[engine.Set] // what a hand-over is under way of; nil: none is
 	leaves atomic.Bool                // the process ends: Draining is for good
-	// abandoned: the life ends without leaving, see Abandon.
-	abandoned atomic.Bool
-	others    atomic.Bool // another node serves, as the last look read it
+	// abandoned is closed when the life ends without leaving, see Abandon.
+	abandoned   chan struct{}
+	abandonOnce sync.Once
+	others      atomic.Bool // another node serves, as the last look read it
 
 	last    atomic.Pointer[Seen] // see Seen
 	moves   moves
@@ -92,7 +93,7 @@ func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, lease: NewLease(cfg.Times.Hold), watch: NewWatch(cfg.Node.Name, cfg.Times),
 		clock: clock{wall: cfg.Wall, boot: cfg.Boot}, shunned: map[string]time.Duration{},
-		drained: make(chan struct{}), ended: make(chan struct{}),
+		drained: make(chan struct{}), ended: make(chan struct{}), abandoned: make(chan struct{}),
 	}
 	if m.cfg.Log == nil {
 		m.cfg.Log = slog.New(slog.DiscardHandler)
@@ -131,7 +132,7 @@ func (m *Member) Run(ctx context.Context) error {
 	if ctx.Err() == nil {
 		over = fmt.Errorf("this life of node %s is over: %w", m.cfg.Node.Name, context.Cause(within))
 	}
-	if (over == nil || errors.Is(over, errWishedEnd)) && !m.abandoned.Load() {
+	if (over == nil || errors.Is(over, errWishedEnd)) && !m.isAbandoned() {
 		// If the table is away, the other nodes will see that the life is silent.
 		_ = m.ask(context.WithoutCancel(ctx), func(ctx context.Context) error { return m.cfg.Members.Leave(ctx, m.cfg.Node.Life) })
 	}
