@@ -131,7 +131,7 @@ func (m *machine) holdMisfire(t *timer, c *call, bad func(string, ...any)) {
 	}
 	since := t.has(due)
 	for _, s := range m.steps {
-		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s.at) && !m.asleep(s) && !m.mayBeHeld(t, s.at) {
+		if since <= s.at && s.at < c.asked && s.from < due && due < s.to-late && !m.reached(due, s.at) && !m.asleep(s) && !m.mayBePaused(t, s.at) {
 			bad("a step of the clock made it %v late, and its timer skips such", time.Duration(s.to-due)*time.Millisecond)
 		}
 	}
@@ -143,16 +143,6 @@ const late = 11_000
 // finds reports whether the start after the end of a life found a due late that came while no process ran.
 func (m *machine) finds(x end, due int64) bool {
 	return x.upWall != 0 && x.wall < due && due < x.upWall-late && m.forward(x) && !m.reached(due, x.at)
-}
-
-// mayBeHeld reports whether a timer may be held when the clock is set: by a pause, or, where there are
-// rules, by one that ended before the process died, and the process had not decided yet what the step made
-// late. What was held is no misfire.
-func (m *machine) mayBeHeld(t *timer, at time.Duration) bool {
-	const decided = 3 * time.Second
-	return m.mayBePaused(t, at) || len(m.asked[rulesName]) > 0 && slices.ContainsFunc(m.ended, func(x end) bool {
-		return x.crashed && at <= x.at && x.at < at+decided
-	})
 }
 
 // skipsLate reports whether a timer wants a due skipped that is found late, and nobody

@@ -19,6 +19,8 @@ const (
 	noticed = 500 * time.Millisecond
 	// farthest is by how much a script sets the clock of a node.
 	farthest = 5 * time.Second
+	// unseen is for how long a life may not have seen that MySQL went back.
+	unseen = 1500 * time.Millisecond
 	// buried is how long a fault may keep the timers of a node from being called after it is
 	// over: until the node is known to be silent, and its shards are taken and recovered.
 	buried = 5 * time.Second
@@ -174,16 +176,16 @@ func (f *fleet) holdOneCaller() {
 	}
 }
 
-// wasGiven reports whether who makes a call knows of none before it, since MySQL went back to where the
-// shard was free and clean, or was of that life, which was frozen until then; or since that life got the shard
-// in the time that is lost, and has not seen that yet.
+// wasGiven reports whether the life that makes a call knows of no call before it: MySQL went back to where the
+// shard was free and clean, or to where the life held the shard and was frozen; or the life got the shard in the
+// time that is lost, and has not seen the loss yet.
 func (f *fleet) wasGiven(b *back, c *call) bool {
 	h := b.shards[c.key.Timer.Shard()]
 	slept := slices.ContainsFunc(f.ills, func(x ill) bool {
 		return x.kind == NodeFreeze && x.node == f.homes[c.life] && x.from < b.to && b.to < x.to
 	})
-	unseen := h.Holder != uint64(c.life) && h.Fence < c.fence && c.at <= b.to+1500*time.Millisecond && f.joined[c.life] < b.to
-	return h.Holder == 0 && h.Clean || h.Holder == uint64(c.life) && h.Fence == c.fence && slept || unseen
+	gained := h.Holder != uint64(c.life) && h.Fence < c.fence && c.at <= b.to+unseen && f.joined[c.life] < b.to
+	return h.Holder == 0 && h.Clean || h.Holder == uint64(c.life) && h.Fence == c.fence && slept || gained
 }
 
 // redriven reports whether somebody may have asked for a task once more.
@@ -208,8 +210,8 @@ func (f *fleet) deaths() (ends []end) {
 	return ends
 }
 
-// cutsOff reports whether calls were under way when a life ended that was stopped while MySQL was ailing:
-// its stop does not wait for calls that begin when MySQL is back.
+// cutsOff reports whether a life that was stopped while MySQL was ailing ended with calls under way: the drain
+// time of the stop does not last for calls that begin when MySQL is back.
 func (f *fleet) cutsOff(x *end) bool {
 	const drain = 30 * time.Second
 	ailing := slices.ContainsFunc(f.ills, func(y ill) bool {

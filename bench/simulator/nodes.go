@@ -249,10 +249,9 @@ func (f *fleet) goBack(after time.Duration) {
 // goesBack reports whether what MySQL stores now is lost, or a life may not have seen yet that some is: a change
 // by such a life does not know which dues have no row any more, and leaves them without a record.
 func (f *fleet) goesBack() bool {
-	const seen = 1500 * time.Millisecond
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.backs, func(b *back) bool { return f.since() <= b.to+seen })
+	return slices.ContainsFunc(f.backs, func(b *back) bool { return f.since() <= b.to+unseen })
 }
 
 // died notes that the table has ended a life. writing is held.

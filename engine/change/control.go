@@ -146,7 +146,7 @@ func (e *Maker) revised(ctx context.Context, t *engine.Timer, d engine.Definitio
 	case later:
 		n.ValidFrom = max(n.ValidFrom, t.ValidFrom)
 	case n.Status == engine.Enabled:
-		n.Reason = "" // of a disable that is over: it would have the timer disabled again when the clock is set back
+		n.Reason = "" // the reason of a disable that is over would make the timer disabled again when the clock is set back
 	}
 	ed := &edit{timer: &n, fresh: !later, reason: engine.ReasonReplaced}
 	if n.Schedule.OneShot() {

@@ -50,8 +50,7 @@ type Mirrored struct {
 	groups  []group    // closed, and not forgotten; numbered one after another
 	copied  uint64     // the number of the last one that the mirror has
 	bytes   int        // of next and of groups
-	dropped bool       // groups are to go
-	looks   bool       // the mirror is to be asked what it has
+	asks    bool       // an Append is due though nothing is to be copied: groups are to go, or to be looked for
 	failing time.Time  // since when nothing was copied; zero: the last Append went well
 }
 
@@ -116,7 +115,7 @@ func (m *Mirrored) drop(n int) {
 		m.bytes -= m.groups[i].bytes
 	}
 	m.groups = slices.Delete(m.groups, 0, n)
-	m.dropped = true
+	m.asks = true
 	m.rouse()
 }
 
@@ -194,7 +193,7 @@ func (m *Mirrored) copies(ctx context.Context) {
 func (m *Mirrored) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.looks = len(m.groups) > 0
+	m.asks = m.asks || len(m.groups) > 0
 }
 
 // copy brings the mirror up to date.
@@ -260,15 +259,15 @@ func (m *Mirrored) due() (groups []engine.MirrorGroup, keep int, ok bool) {
 		size += m.groups[keep].bytes
 		groups = append(groups, m.groups[keep].MirrorGroup)
 	}
-	ok = len(groups) > 0 || m.dropped || m.looks || !m.failing.IsZero()
-	m.dropped, m.looks = false, false
+	ok = len(groups) > 0 || m.asks || !m.failing.IsZero()
+	m.asks = false
 	return groups, keep, ok
 }
 
 var errMirrorLost = errors.New("the mirror has lost what was copied to it; it is copied again")
 
-// answered notes how an Append of groups went. After a failure all groups are copied again: who did
-// not answer may have lost them, as the former copy of a server that takes over.
+// answered notes how an Append of groups went. After a failure all groups are copied again: a replica that
+// takes over from a server lacks the last writes.
 func (m *Mirrored) answered(groups []engine.MirrorGroup, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"xtimer/engine/flow"
 )
 
 // TestSeveralKeysWithOrder: lanes may name several keys that keep order. Of each key one task is under way at
@@ -79,4 +81,31 @@ func TestSeveralKeysWithOrder(t *testing.T) {
 			t.Fatalf("%d items wait, and none goes", n)
 		}
 	})
+}
+
+// TestOrderOfLanesThatStand: lanes of two apps stand for a place at a target with an order, while others have
+// all places. The item that is due first goes first, whichever lane came first, and whosever turn it is.
+func TestOrderOfLanesThatStand(t *testing.T) {
+	for _, dues := range [][2]int64{{1000, 2000}, {2000, 1000}} {
+		for _, apps := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			q := New(Config[int64]{Places: 1, PerApp: 10, PerTarget: 10})
+			q.closed, q.armed = true, 1 // no worker takes an item, no timer fires
+			pick := func() run[int64] {
+				q.closed = false
+				defer func() { q.closed = true }()
+				return q.pick(q.now())
+			}
+			q.Push(&Item[int64]{Lane: q.Lane("busy", "http://busy:1", ""), Priority: 5})
+			busy := pick()
+			target := q.Lane("a", "http://t:1", "").target.key
+			q.SetRule(flow.Name{Kind: flow.OfTarget, Key: target}, &inLine)
+			for i, due := range dues {
+				q.Push(&Item[int64]{Value: due, Lane: q.Lane(apps[i], "http://t:1", ""), Priority: 5, Ready: 1, Due: due})
+			}
+			q.release(busy, Result{Ended: Answered, Took: time.Millisecond}, q.now())
+			if r := pick(); r.lane == nil || r.value != 1000 {
+				t.Errorf("of dues that came as %d, of %q, %d goes first", dues, apps, r.value)
+			}
+		}
+	}
 }

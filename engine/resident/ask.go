@@ -272,9 +272,9 @@ func (m *Memory) IsTurning(k engine.Key) bool {
 	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due || sh.shared[k] != nil
 }
 
-// Turns reports whether the wheel goes through an earlier range of the timer: a later one waits until that
-// is over.
-func (m *Memory) Turns(k engine.Key) bool {
+// FollowsRange reports whether the wheel goes through an earlier range of the timer than one: the later range
+// waits until the earlier one is over.
+func (m *Memory) FollowsRange(k engine.Key) bool {
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	lv := sh.timers[k.Timer]

@@ -115,7 +115,7 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 		case lv == nil: // a change has cancelled them
 			m.Pins.Release(x.pin)
 			d.over(x)
-		case !lv.deciding && (lv.frozen || sh.lacksRows(lv)):
+		case !lv.deciding && (lv.frozen || sh.needsRange(lv)):
 			d.again = append(d.again, *x)
 		default:
 			d.decide(sh, lv, x)
@@ -127,9 +127,10 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 	return d, nil
 }
 
-// lacksRows reports whether tasks of a timer only have the row of the range that the wheel goes through: a
-// decision removes that row. The next settle stores rows of their own, or their ends. mu is held.
-func (sh *shard) lacksRows(lv *Timer) bool {
+// needsRange reports whether tasks of a timer have no other row than that of the range which the wheel goes
+// through. A decision removes that row, so it waits for the next settle, which stores the rows of these tasks
+// or their ends. mu is held.
+func (sh *shard) needsRange(lv *Timer) bool {
 	return lv.rangeTo != 0 && slices.ContainsFunc(sh.order, func(t *Task) bool {
 		return t.timer == lv && t.ranged && t.state != Gone && (t.row == rowStale || t.state == Done)
 	})

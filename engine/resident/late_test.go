@@ -8,20 +8,41 @@ import (
 	"xtimer/engine/policy"
 )
 
+// ahead is a memory with a timer in a shard whose watermark is at 100 s, while the clock was set back to 10 s.
+// The lock of the shard is held.
+type ahead struct {
+	*sharing
+	def engine.Timer
+	sh  *shard
+}
+
+func newAhead(t *testing.T) *ahead {
+	x := &ahead{sharing: newSharing(t)}
+	x.def = *x.timer
+	x.def.ID = 1025
+	x.sh = x.lock(x.def.ID)
+	x.sh.watermark, x.now = 100_000, 10_000
+	return x
+}
+
+// owe adds a range of the dues from one to another, and returns the timer.
+func (x *ahead) owe(t *testing.T, from, to int64, spent policy.Spans) *Timer {
+	t.Helper()
+	o := engine.Owed{Key: engine.Key{Timer: x.def.ID, Due: from - 1}, To: to, Generation: 1, NotBefore: from, Lane: x.def.Lane()}
+	if _, err := x.addRow(x.sh, &x.def, o, spent, x.now); err != nil {
+		t.Fatal(err)
+	}
+	return x.sh.timers[x.def.ID]
+}
+
 // A step forward makes dues of a range late that reaches up to the watermark, and the dues after
 // it. They get records of their own: a start reads no record whose first due the watermark has
 // passed.
 func TestNoRecordOnBothSidesOfTheWatermark(t *testing.T) {
-	x := newSharing(t)
-	def := *x.timer
-	def.ID, def.Misfire = 1025, engine.Misfire{Policy: engine.MisfireSkip, Window: time.Hour}
-	sh := x.lock(def.ID)
-	sh.watermark = 100_000
-	x.now = 10_000 // the clock was set back
-	if _, err := x.addRow(sh, &def, engine.Owed{Key: engine.Key{Timer: def.ID, Due: 19_999}, To: 100_000, Generation: 1, NotBefore: 20_000, Lane: def.Lane()}, nil, x.now); err != nil {
-		t.Fatal(err)
-	}
-	lv := sh.timers[def.ID]
+	x := newAhead(t)
+	sh := x.sh
+	x.def.Misfire = engine.Misfire{Policy: engine.MisfireSkip, Window: time.Hour}
+	lv := x.owe(t, 20_000, 100_000, nil)
 	x.now = 200_000
 	x.addLate(lv, LateTimer{due: 20_000, at: x.now})
 	sh.mu.Unlock()
@@ -50,20 +71,11 @@ func TestNoRecordOnBothSidesOfTheWatermark(t *testing.T) {
 // What is left of a range, where its timer falls behind, does not begin with a spent due: that may have
 // a row, and one key has one row.
 func TestRangeBeginsBehindSpentDues(t *testing.T) {
-	x := newSharing(t)
-	def := *x.timer
-	def.ID = 1025
-	sh := x.lock(def.ID)
-	sh.watermark = 100_000
-	x.now = 10_000 // the clock was set back
-	o := engine.Owed{Key: engine.Key{Timer: def.ID, Due: 19_999}, To: 100_000, Generation: 1, NotBefore: 20_000, Lane: def.Lane()}
-	if _, err := x.addRow(sh, &def, o, policy.Spans{{15_000, 42_000}}, x.now); err != nil {
-		t.Fatal(err)
-	}
-	lv := sh.timers[def.ID]
+	x := newAhead(t)
+	lv := x.owe(t, 20_000, 100_000, policy.Spans{{15_000, 42_000}})
 	x.now = 30_000
 	x.addLate(lv, LateTimer{due: 30_000, at: x.now, behind: true})
-	sh.mu.Unlock()
+	x.sh.mu.Unlock()
 	d, _ := x.Decide(x.Late.Take(), 1000)
 	if want, _ := lv.plan.Next(42_000); len(d.Owe) != 1 || d.Owe[0].Key.Due != want || d.Owe[0].To != engine.Endless {
 		t.Errorf("the rows are %+v, want one range from %d on", d.Owe, want)
@@ -73,21 +85,12 @@ func TestRangeBeginsBehindSpentDues(t *testing.T) {
 // A range that the wheel goes through is decided when its tasks in memory have rows of their own, or are
 // stored: its row goes with the decision.
 func TestRangeIsDecidedBehindItsTasks(t *testing.T) {
-	x := newSharing(t)
-	def := *x.timer
-	def.ID = 1025
-	sh := x.lock(def.ID)
-	sh.watermark = 100_000
-	x.now = 10_000 // the clock was set back
-	o := engine.Owed{Key: engine.Key{Timer: def.ID, Due: 19_999}, To: 100_000, Generation: 1, NotBefore: 20_000, Lane: def.Lane()}
-	if _, err := x.addRow(sh, &def, o, nil, x.now); err != nil {
-		t.Fatal(err)
-	}
-	lv := sh.timers[def.ID]
+	x := newAhead(t)
+	lv := x.owe(t, 20_000, 100_000, nil)
 	x.now = 20_000
-	task := sh.take(lv, 20_000, x.now)
+	task := x.sh.take(lv, 20_000, x.now)
 	x.addLate(lv, LateTimer{due: 21_000, at: 21_000, behind: true})
-	sh.mu.Unlock()
+	x.sh.mu.Unlock()
 	d, _ := x.Decide(x.Late.Take(), 1000)
 	if !d.IsEmpty() || len(d.Pay) > 0 {
 		t.Errorf("decided: the row of the range goes (%v), which the task has no other than", d.Pay)
@@ -102,22 +105,14 @@ func TestRangeIsDecidedBehindItsTasks(t *testing.T) {
 // others are left to refill.
 func TestWheelGoesThroughTheEarliestRange(t *testing.T) {
 	for _, first := range []int64{20_000, 50_000} {
-		x := newSharing(t)
-		def := *x.timer
-		def.ID = 1025
-		sh := x.lock(def.ID)
-		sh.watermark = 100_000
-		x.now = 10_000 // the clock was set back
+		x := newAhead(t)
+		var lv *Timer
 		for _, from := range []int64{first, 70_000 - first} {
-			o := engine.Owed{Key: engine.Key{Timer: def.ID, Due: from - 1}, To: from + 20_000, Generation: 1, NotBefore: from, Lane: def.Lane()}
-			if _, err := x.addRow(sh, &def, o, nil, x.now); err != nil {
-				t.Fatal(err)
-			}
+			lv = x.owe(t, from, from+20_000, nil)
 		}
-		lv := sh.timers[def.ID]
-		sh.mu.Unlock()
-		early, late := engine.Key{Timer: def.ID, Due: 19_999}, engine.Key{Timer: def.ID, Due: 49_999}
-		if lv.rangeFrom != early.Due || lv.next != 20_000 || !lv.laneMemory.spilled.Load() || x.Turns(early) || !x.Turns(late) {
+		x.sh.mu.Unlock()
+		early, late := engine.Key{Timer: x.def.ID, Due: 19_999}, engine.Key{Timer: x.def.ID, Due: 49_999}
+		if lv.rangeFrom != early.Due || lv.next != 20_000 || !lv.laneMemory.spilled.Load() || x.FollowsRange(early) || !x.FollowsRange(late) {
 			t.Errorf("the wheel goes from %d on, refill reads: %v", lv.rangeFrom, lv.laneMemory.spilled.Load())
 		}
 	}

@@ -31,8 +31,9 @@ const (
 	// took 110 MB more. What is settled does not count: 200,000 waited for their row.
 	// Half as many results as hold up calls while memory is full end the rest as well.
 	settleShare = 25
-	// fenceEvery is the longest that a node settles nothing, and so does not hear that its life is over, or
-	// that MySQL has gone back: who waits for a commit may keep all watermarks where they are.
+	// fenceEvery is the longest that a node writes nothing, and so does not hear that its life is over or that
+	// MySQL has gone back. A decision that cannot be stored keeps all watermarks where they are, and then a settle
+	// may have nothing to write.
 	fenceEvery = 2 * time.Second
 	// markEvery is the longest that a moving watermark goes unwritten.
 	markEvery = 10 * time.Second
@@ -220,7 +221,8 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 	return nil
 }
 
-// writes reports whether there is something to store, or a node is to hear that it may.
+// writes reports whether a settle goes to the cold tier: it has something to store, or the node has not heard
+// for fenceEvery whether its life goes on.
 func (h *settler) writes(s *engine.Settlement, now time.Time) bool {
 	if len(s.Marks)+len(s.Tasks)+len(s.Owe)+len(s.Pay) > 0 {
 		return true

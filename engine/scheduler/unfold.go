@@ -129,7 +129,7 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		// It may have been made: what follows from it must follow.
 		e.log.Error("cannot store rows of dues that wait; trying again", "error", err)
 		if process.Sleep(ctx, time.Second); ctx.Err() != nil {
-			u.pins = nil // they stay: it may have been made, and no wheel has the dues that follow
+			u.pins = nil // the pins stay: the commit may have been made, and no wheel has the dues that follow
 			return 0, 0, ctx.Err()
 		}
 	}
@@ -206,7 +206,7 @@ func (u *unfolding) add(ctx context.Context, definition []byte, o engine.Owed, m
 	if u.e.memory.IsTurning(o.Key) {
 		return nil // the wheel goes through it already
 	}
-	if u.e.memory.IsDeciding(t.ID) || u.e.memory.Turns(o.Key) {
+	if u.e.memory.IsDeciding(t.ID) || u.e.memory.FollowsRange(o.Key) {
 		u.waits = append(u.waits, o) // it may be of the decision, which will be stored once more: see Decisions.Stored
 		return nil
 	}

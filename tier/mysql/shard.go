@@ -149,14 +149,19 @@ func (l *life) of(slot int64) []byte {
 	return strconv.AppendUint(append(appendBytes(append(appendInt([]byte(" WHERE slot="), slot), " AND node="...), l.node), " AND life="...), l.id, 10)
 }
 
-// has returns an error if the database has fewer commits of a slot than this.
+// has returns an error if the database has fewer commits of a slot than this, or not the life any more.
 func (l *life) has(ctx context.Context, s *Store, slot, commits int64) error {
 	n := int64(-1)
 	err := s.scan(ctx, "SELECT n FROM fences"+string(l.of(slot)), func(rows *sql.Rows) error { return rows.Scan(&n) })
-	if err == nil && n < commits {
-		err = errWentBack
+	switch {
+	case err != nil:
+		return err
+	case n < 0:
+		return errTaken
+	case n < commits:
+		return errWentBack
 	}
-	return err
+	return nil
 }
 
 // own adds 1 to n in the row of a slot.
