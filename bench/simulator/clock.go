@@ -11,7 +11,7 @@ type clockStep struct {
 }
 
 // earliest is the earliest instant that the wall clock showed from at, when it showed
-// wall, until then.
+// wall, until then. Of several nodes, another may have made a change than the one that was asked.
 func (m *machine) earliest(at time.Duration, wall int64, until time.Duration) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -19,6 +19,9 @@ func (m *machine) earliest(at time.Duration, wall int64, until time.Duration) in
 		if at <= s.at && s.at <= until {
 			wall = min(wall, s.to)
 		}
+	}
+	if m.clocks {
+		wall -= farthest.Milliseconds()
 	}
 	return wall
 }

@@ -174,11 +174,7 @@ func (m *machine) same(r *request, v *engine.Timer) {
 	if !v.Definition.Equal(&r.view.Definition) || v.ValidFrom != r.view.ValidFrom || v.At != r.view.At || v.LastDue != r.view.LastDue {
 		m.wrong("%s: version %d is stored other than it was acknowledged", r.Name, v.Version)
 	}
-	before := int64(0)
-	if m.clocks {
-		before = farthest.Milliseconds()
-	}
-	if v.UpdatedAt < m.earliest(r.sent, r.sentWall, r.answered)-before {
+	if v.UpdatedAt < m.earliest(r.sent, r.sentWall, r.answered) {
 		m.wrong("%s: version %d is of %s, and was asked for at %s", r.Name, v.Version, stamp(v.UpdatedAt), stamp(r.sentWall))
 	}
 	asked := r.Definition
