@@ -27,7 +27,8 @@ const (
 
 // hand is what the running goroutine keeps between two looks at the clock.
 type hand struct {
-	offset   time.Duration // wall less monotonic clock at the last look
+	looked   time.Time     // the wall clock at the last look
+	offset   time.Duration // wall less monotonic clock then
 	suspect  *clockwork    // has missed a call, or nil
 	missed   time.Duration // when, on the monotonic clock
 	calls    uint64        // counted then
@@ -52,7 +53,7 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { defer close(woken); w.alarm.wake() })
-	_, w.hand.offset = w.clocks()
+	w.hand.looked, w.hand.offset = w.clocks()
 	w.known.Store(int64(w.hand.offset))
 	batch := make([]V, 0, batchLen)
 	for ctx.Err() == nil {

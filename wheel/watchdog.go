@@ -51,6 +51,8 @@ func (w *Wheel[V]) watch() time.Time {
 	h := &w.hand
 	wall, lo, hi := w.readings()
 	delta := (lo+hi)/2 - h.offset
+	last := h.looked
+	h.looked = wall
 	if lo > h.offset+step || hi < h.offset-step {
 		h.offset += delta
 		w.mu.Lock()
@@ -58,7 +60,7 @@ func (w *Wheel[V]) watch() time.Time {
 		w.stats.LastStep = delta
 		w.rewind()
 		w.mu.Unlock()
-		w.onStep(delta)
+		w.onStep(last, delta)
 		w.known.Store(int64(h.offset))
 		return w.now()
 	}

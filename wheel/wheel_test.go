@@ -283,6 +283,7 @@ type stepped struct {
 type seen struct {
 	fires []int64 // the dues
 	steps []time.Duration
+	lasts []int64
 	order string // f for a fire, s for a step
 }
 
@@ -307,10 +308,10 @@ func newStepped(t *testing.T) *stepped {
 	s := &stepped{}
 	s.Wheel = New(Config{
 		Now: s.wall,
-		OnStep: func(d time.Duration) {
+		OnStep: func(last time.Time, d time.Duration) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.log.steps = append(s.log.steps, d)
+			s.log.steps, s.log.lasts = append(s.log.steps, d), append(s.log.lasts, last.UnixMilli())
 			s.log.order += "s"
 		},
 	}, func(due int64, batch []int) {
@@ -346,6 +347,9 @@ func TestStepForward(t *testing.T) {
 			got := s.look()
 			if got.order != "sf" || got.fires[0] != skipped {
 				t.Fatalf("%v within a poll: %v %v", d, got.order, got.fires)
+			}
+			if set := base + 10_001; got.lasts[0] > set || got.lasts[0] <= set-poll.Milliseconds() {
+				t.Errorf("the wheel looked at the clock %d ms before the step", set-got.lasts[0])
 			}
 			if got.steps[0] != d || s.Stats().LastStep != d {
 				t.Errorf("the step was %v, not %v", got.steps[0], d)

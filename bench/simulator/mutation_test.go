@@ -106,7 +106,7 @@ var mutations = []mutation{
 		{"engine/policy/misfire.go", "min(s[1], from-1), engine.Skipped", "min(s[1], from), engine.Skipped"},
 	}},
 	{"a catch-up calls again what is in memory", []replacement{
-		{"engine/resident/late.go", "	d.Triage.Decide(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).", "	d.Triage.Decide(lv.def, &lv.plan, policy.Spans(nil)."},
+		{"engine/resident/late.go", "	d.Judge(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).", "	d.Judge(lv.def, &lv.plan, policy.Spans(nil)."},
 	}},
 	{"a timer that has caught up stays out of the wheel", []replacement{
 		{"engine/resident/late.go", "	m.schedule(lv, after)\n", ""},
@@ -118,7 +118,7 @@ var mutations = []mutation{
 		{"engine/scheduler/rewind.go", "	d.pay = append(d.pay, o.Key)\n", ""},
 	}},
 	{"a start decides again what the journal knows", []replacement{
-		{"engine/scheduler/recover_plan.go", "	d.Decide(t, p, over.Open(p, after, held))\n", "	d.Decide(t, p, over[:0].Open(p, after, held))\n"},
+		{"engine/scheduler/recover_plan.go", "	d.Judge(t, p, over.Open(p, w, r.now), ", "	d.Judge(t, p, over[:0].Open(p, w, r.now), "},
 	}},
 	{"a redelivery is not marked", []replacement{
 		{"engine/resident/attempt.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},

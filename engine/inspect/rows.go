@@ -95,13 +95,23 @@ func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (policy.S
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.RowDues(ctx, o, to)
+	rows, err := r.rowDues(ctx, o, to)
 	own = append(own, rows...)
 	return own.Ordered(), err
 }
 
-// RowDues are the dues of a range up to the instant that have a row.
-func (r *Reader) RowDues(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
+// StoredDues are OwnDues without those that memory knows, for a range that is not older than the
+// process or its ownership of the shard. Of a range without end memory knows the dues with a record: the
+// range begins behind them, or they are spent; unless the clock was set forward since it began.
+func (r *Reader) StoredDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
+	if o.To == engine.Endless && r.memory.Stepped.Load() < o.Key.Due {
+		return r.rowDues(ctx, o, to)
+	}
+	return r.OwnDues(ctx, o, to)
+}
+
+// rowDues are the dues of a range up to the instant that have a row.
+func (r *Reader) rowDues(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
 	err = r.EachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {
 		if x.To == 0 && x.Key.Due <= to {
 			own = append(own, [2]int64{x.Key.Due, x.Key.Due})

@@ -53,6 +53,20 @@ func (d *Triage) Decide(t *engine.Timer, p *plan.Plan, open Spans) {
 	}
 }
 
+// Judge is Decide for the dues before an instant. Those from there on are held by a pause: they are no
+// misfires.
+func (d *Triage) Judge(t *engine.Timer, p *plan.Plan, open Spans, paused int64) {
+	open = open.Cut(paused - 1)
+	n := slices.IndexFunc(open, func(s [2]int64) bool { return s[0] >= paused })
+	if n < 0 {
+		n = len(open)
+	}
+	d.Decide(t, p, open[:n])
+	for _, s := range open[n:] {
+		d.Hold(t, p, s[0], s[1])
+	}
+}
+
 // last is the last due of the plan in the spans that is in [from, to], or -1.
 func (s Spans) last(p *plan.Plan, from, to int64) int64 {
 	for i := len(s) - 1; i >= 0; i-- {

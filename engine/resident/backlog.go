@@ -227,8 +227,11 @@ type Waiting struct {
 }
 
 // Waiting is what waits of a timer that is claimed and frozen. ok is false while dues of it are
-// still to come into memory.
+// still to come into memory, or to be decided.
 func (m *Memory) Waiting(t *engine.Timer) (w Waiting, ok bool) {
+	if !m.IsJudged(t.ID) {
+		return w, false
+	}
 	sh, now := m.lock(t.ID), m.now()
 	defer sh.mu.Unlock()
 	w.Watermark = sh.watermark

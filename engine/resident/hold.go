@@ -63,12 +63,15 @@ func (m *Memory) KeepsPlaces(t *engine.Timer) bool {
 	return m.Queue.HasRules() && m.Queue.KeepsPlaces(m.Lanes.queueOf(t))
 }
 
-// PausedSince is when a pause began (Unix ms) that holds the tasks of a timer; 0: none does.
-func (m *Memory) PausedSince(t *engine.Timer) int64 {
-	if !m.Queue.HasRules() {
-		return 0
+// PausedFrom is when a pause began (Unix ms) that holds the tasks of a timer; engine.MaxDue: none
+// does. Dues from there on are no misfires, whether or not they have a row.
+func (m *Memory) PausedFrom(t *engine.Timer) int64 {
+	if m.Queue.HasRules() {
+		if since := m.Queue.PausedSince(m.Lanes.queueOf(t)); since != 0 {
+			return since
+		}
 	}
-	return m.Queue.PausedSince(m.Lanes.queueOf(t))
+	return engine.MaxDue
 }
 
 // wasHeld adds to a task that comes from a row which was held that it was held since: a

@@ -1,13 +1,16 @@
 package resident
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
 	"xtimer/engine/policy"
+	"xtimer/engine/process"
 )
 
 // LateTimers are those of which dues have come that the wheel is not to go through one by
@@ -34,6 +37,8 @@ type LateTimer struct {
 	// behind: no step of the clock made it late, so all of it is called: its dues become
 	// a range without end; see engine/scheduler/unfold.go.
 	behind bool
+	within bool  // its timer is behind: what is called stays in the range, see Step
+	paused int64 // from which due on a pause holds them, by the first try
 	alone  bool  // a one-shot that its lane has no room for: it is called when its row's turn comes
 	after  int64 // records of dues in (after, at] are stored before the watermark passes these; at: none are
 	goesOn bool  // it has dues that are not decided
@@ -56,10 +61,75 @@ func (m *Memory) addLate(lv *Timer, x LateTimer) {
 	if !x.behind {
 		l.Waiting.Add(1)
 	}
-	if lv.lane.IsGated() {
+	if lv.lane.IsGated() && !x.within {
 		x.mark = m.Queue.Mark(lv.lane, x.due)
 	}
 	l.Add(x)
+}
+
+// Step notes that the clock was set forward, from one instant to another (Unix ms). The caller runs judge
+// in the background: judge leaves to run what the step made late of the timers that are behind. A timer whose
+// decision is under way may fall behind by that decision: judge waits for it. Until judge has ended, no range
+// is unfolded, and the watermark stays before the step. If judge is cut short, the next start decides.
+//
+// What a range without end held before the step is no misfire. Of its dues that the clock has skipped, those
+// that are not called get records; the others lie in the range as before.
+func (m *Memory) Step(from, to int64) (judge func(context.Context)) {
+	m.stepping.Add(1)
+	pin := m.Pins.Pin(from)
+	return func(ctx context.Context) {
+		for i := range m.shards {
+			for ids, again := m.judgeBehind(i, nil, from, to); again; ids, again = m.judgeBehind(i, ids, from, to) {
+				if process.Sleep(ctx, 100*time.Millisecond); ctx.Err() != nil {
+					return
+				}
+			}
+		}
+		m.Pins.Release(pin)
+		m.stepping.Add(-1)
+	}
+}
+
+// judgeBehind leaves to run those of a shard's timers that are behind; ids nil: of all. late are the timers
+// of which a decision is under way.
+func (m *Memory) judgeBehind(shard int, ids []engine.TimerID, from, to int64) (late []engine.TimerID, again bool) {
+	sh := m.lockShard(shard)
+	defer sh.mu.Unlock()
+	if sh.stay == closed {
+		return nil, false
+	}
+	judge := func(lv *Timer) {
+		if lv == nil {
+			return
+		}
+		if lv.late {
+			late = append(late, lv.def.ID)
+		} else if due, ok := lv.plan.Next(from); ok && lv.behind && lv.next == 0 && to-due > policy.MisfireAfter {
+			m.addLate(lv, LateTimer{due: due, at: to, within: true})
+		}
+	}
+	for _, id := range ids {
+		judge(sh.timers[id])
+	}
+	if ids == nil {
+		for _, lv := range sh.timers {
+			judge(lv)
+		}
+	}
+	return late, len(late) > 0
+}
+
+// IsJudged reports whether all is decided of the dues of a timer that a step of the clock made late while the
+// timer was behind. The caller has claimed the rows of the timer, and has read the clock before.
+func (m *Memory) IsJudged(id engine.TimerID) bool {
+	if m.Wheel.IsSet() {
+		return false
+	}
+	stepping := m.stepping.Load() > 0 // read last: Step comes before IsSet is false
+	sh := m.lock(id)
+	defer sh.mu.Unlock()
+	lv := sh.timers[id]
+	return lv == nil || !lv.behind || !lv.late && !stepping
 }
 
 // of is the timer, while it is as it was when it was added: a change says itself what
@@ -115,9 +185,12 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 		case lv == nil: // a change has cancelled them
 			m.Pins.Release(x.pin)
 			d.over(x)
-		case !lv.deciding && (lv.frozen || sh.needsRange(lv)):
+		case !lv.deciding && (lv.frozen || sh.needsRange(lv) || x.within && sh.changing[x.id].over != nil):
 			d.again = append(d.again, *x)
 		default:
+			if !lv.deciding {
+				x.paused = m.PausedFrom(lv.def)
+			}
 			d.decide(sh, lv, x)
 			lv.deciding = true
 			d.decided = append(d.decided, *x)
@@ -144,6 +217,10 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		after = max(sh.watermark, sh.decided[x.id])
 	}
 	d.Now, x.after = x.at, x.at
+	if x.within {
+		d.judge(sh, lv, x)
+		return
+	}
 	if lv.rangeTo != 0 { // what is decided of a range leaves it
 		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.rangeFrom})
 	}
@@ -184,7 +261,7 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		return
 	}
 	n := len(d.Records)
-	d.Triage.Decide(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).Open(&lv.plan, after, x.at).Cut(sh.watermark))
+	d.Judge(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).Open(&lv.plan, after, x.at).Cut(sh.watermark), x.paused)
 	if len(d.Records) > n {
 		x.after = max(after, sh.watermark)
 	}
@@ -199,6 +276,16 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		os = os[:n]
 	}
 	d.Owe = append(d.Owe, os...)
+}
+
+// judge records what is not called of the dues that a step made late while their timer was behind. mu is held.
+func (d *Decisions) judge(sh *shard, lv *Timer, x *LateTimer) {
+	after := max(x.due-1, sh.watermark, sh.decided[x.id], lv.latest)
+	t := policy.Triage{Now: x.at}
+	t.Judge(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).Open(&lv.plan, after, x.at), x.paused)
+	if d.Records = append(d.Records, t.Records...); len(t.Records) > 0 {
+		x.after = after
+	}
 }
 
 // IsEmpty reports whether nothing was decided.
@@ -216,6 +303,10 @@ func (d *Decisions) Failed() []LateTimer { return append(d.again, d.decided...) 
 // Stored notes that the commit was made.
 func (d *Decisions) Stored() {
 	d.each(func(sh *shard, lv *Timer, x *LateTimer) {
+		if x.within {
+			lv.deciding, lv.late = false, false
+			return
+		}
 		if lv.rangeTo != 0 {
 			o, ok := d.rest[x.id]
 			if lv.rangeFrom = o.Key.Due; !ok {

@@ -1,11 +1,13 @@
 package resident
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
+	"xtimer/wheel"
 )
 
 // ahead is a memory with a timer in a shard whose watermark is at 100 s, while the clock was set back to 10 s.
@@ -98,6 +100,58 @@ func TestRangeIsDecidedBehindItsTasks(t *testing.T) {
 	task.row = rowCurrent
 	if d, _ = x.Decide(d.Done(), 1000); len(d.Pay) != 1 || len(d.Owe) != 1 {
 		t.Errorf("not decided: pays %v, owes %v", d.Pay, d.Owe)
+	}
+}
+
+// The clock is set forward while the decision is stored that a timer falls behind. What the step made late is
+// decided then, from where an earlier decision ends, and while no range of the timer is taken apart. Until
+// then the watermark stays before the step.
+func TestStepWhileATimerFallsBehind(t *testing.T) {
+	x := newAhead(t)
+	sh, id := x.sh, x.def.ID
+	x.Wheel = wheel.New(wheel.Config{}, func(int64, []Item) {}) // it has noticed the step
+	x.def.Misfire = engine.Misfire{Policy: engine.MisfireSkip, Window: time.Hour}
+	x.now = 150_000
+	lv, err := x.enroll(sh, &x.def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.addLate(lv, LateTimer{due: 150_000, at: x.now, behind: true})
+	sh.mu.Unlock()
+	decide := func(want bool) {
+		t.Helper()
+		if lv.behind && x.IsJudged(id) {
+			t.Error("judged before its decision is stored")
+		}
+		d, _ := x.Decide(x.Late.Take(), 1000)
+		if d.IsEmpty() == want {
+			t.Fatalf("decided: %v, want %v", !d.IsEmpty(), want)
+		}
+		for _, r := range d.Records {
+			if len(d.Records) > 1 || r.Key.Due != 301_000 || r.DueLast != 489_000 || r.Reason != engine.ReasonMisfire {
+				t.Errorf("recorded: %v to %d", r.Key, r.DueLast)
+			}
+		}
+		d.Stored()
+		x.Late.Return(d.Done())
+	}
+	x.now = 500_000
+	judge := x.Step(200_000, x.now)
+	if late, again := x.judgeBehind(id.Shard(), nil, 200_000, x.now); !again || len(late) != 1 {
+		t.Fatalf("a timer whose decision is under way is not waited for: %v", late)
+	}
+	decide(true)
+	if low := x.Pins.Lowest(math.MaxInt64); low != 200_000 {
+		t.Errorf("the watermark may go up to %d", low)
+	}
+	sh.decided[id] = 300_000
+	judge(t.Context())
+	release, _ := x.TryClaimRows(id)
+	decide(false)
+	release()
+	decide(true)
+	if !x.IsJudged(id) || x.Pins.Lowest(math.MaxInt64) != math.MaxInt64 || x.Late.Waiting.Load() != 0 || !lv.behind {
+		t.Errorf("not judged in the end: %v, %+v", x.IsJudged(id), x.Pins.list)
 	}
 }
 

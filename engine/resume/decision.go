@@ -140,12 +140,8 @@ func (y *decided) cut(stored policy.Spans) {
 func (x *decision) fold(ctx context.Context, y *decided, p *plan.Plan, o engine.Owed, rows []engine.Owed, to int64) (spans policy.Spans, err error) {
 	to = min(to, o.To)
 	sure := min(to, y.waits.Watermark)
-	within := x.d.cfg.Reader.OwnDues
-	if o.To == engine.Endless {
-		within = x.d.cfg.Reader.RowDues
-	}
 	own := x.d.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to) // first: what leaves memory was stored before
-	stored, err := within(ctx, o, to)
+	stored, err := x.d.cfg.Reader.StoredDues(ctx, o, to)
 	if err != nil {
 		return nil, err
 	}

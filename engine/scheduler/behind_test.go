@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/flow"
+	"xtimer/engine/limit"
 	"xtimer/engine/scheduler"
 )
 
@@ -171,6 +174,83 @@ func TestStepForwardOfATimerThatIsBehind(t *testing.T) {
 			w.stopAccounted(id, from, 500)
 		}
 	})
+}
+
+// A timer has fallen behind by the rate of its key, or by a pause, when the clock is set forward, twice. What was held
+// before is called. What a step made late is judged by the misfire policy, unless a pause is in force; also where the
+// process ends before the lane goes on, however long after the step, or before the cold tier is back.
+func TestStepForwardOfATimerBehindItsRate(t *testing.T) {
+	ends := map[string]func(w *world){
+		"goes on":        func(*world) { time.Sleep(20 * time.Second) },
+		"crash":          func(w *world) { time.Sleep(2 * time.Second); w.crash(0) },
+		"crash at once":  func(w *world) { time.Sleep(200 * time.Millisecond); w.crash(0) },
+		"crash later":    func(w *world) { time.Sleep(2 * time.Minute); w.crash(0) },
+		"crash, no tier": func(w *world) { off := w.outage("Settle"); time.Sleep(30 * time.Second); w.crash(0); off.Store(false) },
+		"stop": func(w *world) {
+			time.Sleep(10 * time.Second)
+			if err := w.stop(); err != nil {
+				w.t.Error(err)
+			}
+			w.start()
+		},
+	}
+	for _, policy := range []engine.MisfirePolicy{engine.MisfireSkip, engine.MisfireLatest, engine.MisfireAll} {
+		for name, end := range ends {
+			for _, paused := range []bool{false, true} {
+				t.Run(fmt.Sprint(policy, " ", name, " ", paused), func(t *testing.T) {
+					bubble(t, func(t *testing.T, w *world) {
+						w.config.MaxWaiting = 20
+						w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 1, Per: 10 * time.Second, Burst: 1}}})
+						w.start()
+						if paused {
+							w.pauseIt(t, limit.FlowKey("app", "k"))
+						}
+						from := w.now()
+						id := w.make(timer("behind", every(time.Second), flows("k"), misfire(policy, 24*time.Hour)))
+						time.Sleep(100*time.Second + 500*time.Millisecond)
+						var late [][2]int64
+						for i := range 2 {
+							time.Sleep(time.Duration(i) * (30*time.Second + 200*time.Millisecond))
+							was := w.now()
+							w.step(5 * time.Minute)
+							late = append(late, [2]int64{was, w.now() - 10_000})
+						}
+						end(w)
+						w.resumeIt(t, limit.FlowKey("app", "k"), "call")
+						w.SetRule(keyK, nil)
+						time.Sleep(time.Minute)
+						called := dues(w.of("behind"))
+						for i, x := range late {
+							n := 0
+							for _, due := range called {
+								if x[0] < due && due <= x[1] {
+									n++
+								}
+							}
+							all := int(x[1]-x[0]) / 1000
+							least := map[engine.MisfirePolicy]int{engine.MisfireSkip: 0, engine.MisfireLatest: 1, engine.MisfireAll: all}[policy]
+							most := least
+							switch {
+							case paused:
+								least, most = all, all
+							case policy == engine.MisfireLatest && strings.HasPrefix(name, "crash"):
+								least = 0 // the start may have found a later one
+							}
+							if n < least || n > most {
+								t.Errorf("of what step %d made late %d dues were called, want %d to %d", i+1, n, least, most)
+							}
+						}
+						for _, due := range grid(from, late[0][0], 1000, from) {
+							if !slices.Contains(called, due) {
+								t.Errorf("due %s was held before the step, and was not called", stamp(due))
+							}
+						}
+						w.stopAccounted(id, from, 1000)
+					})
+				})
+			}
+		}
+	}
 }
 
 // After a start, refill may read the row of a timer that falls behind before the commit that

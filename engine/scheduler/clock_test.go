@@ -426,6 +426,22 @@ func TestStepForwardBeforeARefill(t *testing.T) {
 	})
 }
 
+// TestCutBeforeAStepIsNoticed: no watermark passes a step of the clock before the wheel has noticed the step.
+func TestCutBeforeAStepIsNoticed(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		time.Sleep(time.Second)
+		was := w.now()
+		w.step(time.Minute)
+		if cut := w.Cut(); cut > was {
+			t.Errorf("a watermark may go %d ms beyond the step", cut-was)
+		}
+		time.Sleep(5 * time.Second)
+		if cut := w.Cut(); cut < was+60_000 {
+			t.Errorf("a watermark stays %d ms before the end of the step", was+60_000-cut)
+		}
+	})
+}
+
 // TestStepBackBehindAReplacement: the disable of a timer that was over when it got another schedule
 // stays over when the clock is set back.
 func TestStepBackBehindAReplacement(t *testing.T) {

@@ -65,3 +65,6 @@ func (e *Scheduler) SetRule(n flow.Name, r *flow.Rule) { e.memory.Queue.SetRule(
 
 // MayRest reports whether the next settle may come late.
 func (e *Scheduler) MayRest() bool { return e.settler.mayRest() }
+
+// Cut is how far a settle would move watermarks now.
+func (e *Scheduler) Cut() int64 { return e.settler.cut(e.now()) }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/policy"
 	"xtimer/engine/process"
 	"xtimer/engine/resident"
 )
@@ -122,14 +123,17 @@ func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
 	return nil
 }
 
-// onStep hears from the wheel that the wall clock was set by delta.
-func (e *Scheduler) onStep(delta time.Duration) {
+// onStep hears from the wheel that the wall clock was set by delta, and showed last before.
+func (e *Scheduler) onStep(last time.Time, delta time.Duration) {
 	e.memory.Steps.Add(1)
 	now := e.now()
 	e.metrics.clockSteps.Inc()
 	e.log.Warn("the wall clock was set", "by", delta)
 	if delta > 0 {
 		resident.Raise(&e.memory.Stepped, now)
+	}
+	if delta.Milliseconds() > policy.MisfireAfter {
+		e.process.Go(e.memory.Step(last.UnixMilli(), now))
 	}
 	e.migrator.wake()
 	e.process.Go(e.cfg.Objects.ClockSet)

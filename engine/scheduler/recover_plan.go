@@ -245,30 +245,11 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 			r.again(d, t, k)
 		}
 	}
-	r.judgeOpen(d, t, p, over, w, r.now)
+	d.Judge(t, p, over.Open(p, w, r.now), r.e.memory.PausedFrom(t))
 	if len(ranges) == 0 { // else they were owed with what is left of it
 		r.ahead(d, t, p, w, mark)
 	}
 	r.shards.held += len(d.Records) + len(d.Owe) - was
-}
-
-// judgeOpen decides the dues in (after, to] that are not over by the misfire policy; those that a
-// pause holds are no misfires.
-func (r *recovery) judgeOpen(d *policy.Triage, t *engine.Timer, p *plan.Plan, over policy.Spans, after, to int64) {
-	held := max(after, min(to, r.heldFrom(t)-1))
-	d.Decide(t, p, over.Open(p, after, held))
-	for _, s := range over.Open(p, held, to) {
-		d.Hold(t, p, s[0], s[1])
-	}
-}
-
-// heldFrom is from when on the dues of a timer are held by a pause that is in force. They are no
-// misfires, whether or not they have a row.
-func (r *recovery) heldFrom(t *engine.Timer) int64 {
-	if since := r.e.memory.PausedSince(t); since != 0 {
-		return since
-	}
-	return engine.MaxDue
 }
 
 // touch lists the keys of the journal and of rows.
@@ -329,7 +310,7 @@ func (r *recovery) keepBusy(o engine.Owed) { r.busy = append(r.busy, o) }
 func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed) error {
 	held := int64(engine.MaxDue)
 	if t != nil {
-		held = r.heldFrom(t)
+		held = r.e.memory.PausedFrom(t)
 	}
 	for i, o := range os {
 		if err := r.flushMany(ctx); err != nil {

@@ -154,7 +154,7 @@ func (r *recovery) fromRange(ctx context.Context, d *decisions, t *engine.Timer,
 	for _, x := range own.Open(p, o.Key.Due-1, min(waited, end)) {
 		call(t, p, x[0], x[1])
 	}
-	r.judgeOpen(&d.Triage, t, p, own, max(waited, o.Key.Due-1), end)
+	d.Judge(t, p, own.Open(p, max(waited, o.Key.Due-1), end), r.e.memory.PausedFrom(t))
 	return nil
 }
 

@@ -247,9 +247,12 @@ func (u *unfolding) isLater(ctx context.Context, o engine.Owed) (later bool, err
 func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, most int) error {
 	e := u.e
 	now := e.now()
-	isSet := e.memory.Wheel.IsSet() // if not, Stepped, which is read next, tells of each step before now
 	if o.To == engine.Endless {
 		u.pins = append(u.pins, e.memory.Pins.Pin(now)) // until the timer's dues come through the wheel
+	}
+	if !e.memory.IsJudged(t.ID) {
+		u.waits = append(u.waits, o)
+		return nil
 	}
 	settled, settling := e.memory.Watermark(t.ID)
 	to := o.To
@@ -257,8 +260,8 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 		to = max(now, settling)
 	}
 	stepped := min(e.memory.Stepped.Load(), now)
-	steps := o.To == engine.Endless && stepped-o.Key.Due > policy.MisfireAfter // since it fell behind
-	if steps && settled < stepped || isSet {
+	steps := o.To == engine.Endless && o.Held == 0 && stepped-o.Key.Due > policy.MisfireAfter // since it fell behind
+	if steps && settled < stepped {
 		u.waits = append(u.waits, o)
 		return nil
 	}
@@ -386,15 +389,10 @@ func (u *unfolding) own(ctx context.Context, p *plan.Plan, o engine.Owed, upTo, 
 	}
 }
 
-// ownDues reads them. Memory comes first: what leaves it was stored before. Of a range without end
-// memory knows those with a record: it begins behind them, or they are spent.
+// ownDues reads them. Memory comes first: what leaves it was stored before.
 func (u *unfolding) ownDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
 	own := u.e.memory.DuesOf(o.Key.Timer, o.Key.Due-1, to)
-	within := u.e.OwnDues
-	if o.To == engine.Endless {
-		within = u.e.RowDues
-	}
-	stored, err := within(ctx, o, to)
+	stored, err := u.e.StoredDues(ctx, o, to)
 	own = append(own, stored...)
 	return own.Ordered(), err
 }
