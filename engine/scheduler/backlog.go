@@ -318,7 +318,7 @@ func (e *Scheduler) movePage(ctx context.Context, x *resident.MovingTimer) (look
 	var os []engine.Owed
 	lanes, first := map[engine.Key]engine.Lane{}, map[engine.Lane]engine.Place{}
 	for _, o := range rows {
-		if lane := t.LaneFor(&o); isStray(t, &o) {
+		if lane := t.LaneFor(&o); isStray(t, &o) && (o.To == 0 || !e.memory.IsTurning(o.Key)) {
 			os, lanes[o.Key] = append(os, o), lane
 			if at, ok := first[lane]; !ok || o.Place().Compare(at) < 0 {
 				first[lane] = o.Place()
@@ -337,10 +337,9 @@ func (e *Scheduler) movePage(ctx context.Context, x *resident.MovingTimer) (look
 	return true, len(rows) == page, nil
 }
 
-// isStray reports whether a row is in a former lane of its timer. A range stays there: it is not unfolded before the
-// earlier rows of its timer.
+// isStray reports whether a row is in a former lane of its timer.
 func isStray(t *engine.Timer, o *engine.Owed) bool {
-	return o.To == 0 && o.Damaged == nil && o.Generation == t.Generation && o.Lane != t.LaneFor(o)
+	return o.Damaged == nil && o.Generation == t.Generation && o.Lane != t.LaneFor(o)
 }
 
 // decider decides what becomes of what a pause held.

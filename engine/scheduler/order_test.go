@@ -369,6 +369,36 @@ func TestRowsLeaveAMuteTarget(t *testing.T) {
 	})
 }
 
+// The dues of a timer that wait in a range do not wait for the former target either, and those of a queue are called
+// in their order, before what comes due after the change.
+func TestRangeLeavesAMuteTarget(t *testing.T) {
+	for _, o := range []engine.Overlap{engine.OverlapQueue, engine.OverlapAllow} {
+		t.Run(o.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.config.MaxWaiting, w.config.MaxCalls = 4, 4
+				w.start()
+				w.replies("mute", slow(10*time.Minute))
+				long := timeout(10 * time.Minute)
+				w.make(timer("mute", every(time.Second), long, misfire(engine.MisfireAll, time.Hour), to(1)))
+				id := w.make(timer("queue", every(5*time.Second), overlap(o), long, misfire(engine.MisfireAll, time.Hour), to(1)))
+				time.Sleep(2 * time.Minute)
+				w.crash(2 * time.Minute)
+				time.Sleep(time.Second)
+				before := len(w.of("queue"))
+				w.retarget(id, 2)
+				time.Sleep(30 * time.Second)
+				called := dues(w.of("queue")[before:])
+				if len(called) < 48 {
+					t.Errorf("%d calls in 30 s, want those that waited, too", len(called))
+				}
+				if o == engine.OverlapQueue && !slices.IsSorted(called) {
+					t.Errorf("the dues of a queue are called in another order: %v", called)
+				}
+			})
+		})
+	}
+}
+
 // While the wheel is late no call begins: when the clock was set forward, the task with the highest priority is called
 // first, although it is due last.
 func TestCallsYieldToTheWheel(t *testing.T) {

@@ -116,7 +116,7 @@ func (r *recovery) changeLanes(ctx context.Context) error {
 
 func (r *recovery) changeLane(ctx context.Context, t *engine.Timer) (err error) {
 	read := r.e.EachRow(ctx, t.ID, -1, func(o *engine.Owed) bool {
-		if isStray(t, o) {
+		if o.To == 0 && isStray(t, o) { // what is left of a range gets a new row
 			o.Lane = t.LaneFor(o)
 			r.d.Owe = append(r.d.Owe, *o)
 			err = r.flushMany(ctx)
