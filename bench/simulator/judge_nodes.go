@@ -123,14 +123,15 @@ func (f *fleet) lostBy(c *call) *back {
 
 // mayComeBack reports whether a call may be made again because MySQL went back: what was stored of
 // the call before is lost, and who calls does not know of it. The node that made the call knows,
-// from its journal, if the node had the shard at the time to which MySQL went back and kept it.
+// from its journal, if the node had the shard at the time to which MySQL went back and kept it: in
+// the lost time too, or its next life has dropped what the journal had of the shard.
 func (f *fleet) mayComeBack(was, c *call) bool {
 	b := f.lostBy(was)
 	if b == nil || c.at < b.to {
 		return false
 	}
 	h, home := b.shards[c.key.Timer.Shard()], f.homes[was.life]
-	kept := f.homes[c.life] == home && f.homes[int(h.Holder)] == home && c.fence == h.Fence+1
+	kept := f.homes[c.life] == home && f.homes[int(h.Holder)] == home && c.fence == h.Fence+1 && !b.moved.Has(c.key.Timer.Shard())
 	return !kept || slices.ContainsFunc(f.ended, func(x end) bool { return x.crashed && x.node == home && was.at <= x.at && x.at <= c.at })
 }
 

@@ -60,6 +60,7 @@ type give struct {
 type back struct {
 	from, to time.Duration
 	shards   [engine.Shards]engine.Holding
+	moved    engine.Set // those that another node took in that time
 }
 
 // ill is a fault, as the judge sees it.

@@ -87,7 +87,26 @@ func (t *sharedTable) Evict(ctx context.Context, life uint64, dead engine.Pulse)
 func (t *sharedTable) Take(ctx context.Context, life uint64, shards engine.Set) error {
 	t.l.reach("before a take")
 	defer t.l.reach("after a take")
-	return t.call(ctx, func() error { return t.Members.Take(ctx, life, shards) })
+	return t.call(ctx, func() error {
+		err := t.Members.Take(ctx, life, shards)
+		if err == nil {
+			t.l.node.fleet.took(int(life), shards)
+		}
+		return err
+	})
+}
+
+// took notes which shards have got another owner in a time that MySQL loses.
+func (f *fleet) took(life int, shards engine.Set) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range f.backs {
+		for i := range shards.All() {
+			if now := f.since(); b.from <= now && now <= b.to && f.homes[life] != f.homes[int(b.shards[i].Holder)] {
+				b.moved = b.moved.Union(engine.SetOf(i))
+			}
+		}
+	}
 }
 
 func (t *sharedTable) Give(ctx context.Context, life uint64, shards []engine.Handover) error {
