@@ -78,45 +78,45 @@ func (m *Memory) Step(from, to int64) (judge func(context.Context)) {
 	m.stepping.Add(1)
 	pin := m.Pins.Pin(from)
 	return func(ctx context.Context) {
+		var late []engine.TimerID
 		for i := range m.shards {
-			for ids, again := m.judgeBehind(i, nil, from, to); again; ids, again = m.judgeBehind(i, ids, from, to) {
-				if process.Sleep(ctx, 100*time.Millisecond); ctx.Err() != nil {
-					return
+			sh := m.lockShard(i)
+			for id, lv := range sh.timers {
+				if !m.judgeBehind(sh, lv, from, to) {
+					late = append(late, id)
 				}
 			}
+			sh.mu.Unlock()
+		}
+		for len(late) > 0 {
+			if process.Sleep(ctx, 100*time.Millisecond); ctx.Err() != nil {
+				return
+			}
+			late = slices.DeleteFunc(late, func(id engine.TimerID) bool {
+				sh := m.lock(id)
+				defer sh.mu.Unlock()
+				lv := sh.timers[id]
+				return lv == nil || m.judgeBehind(sh, lv, from, to)
+			})
 		}
 		m.Pins.Release(pin)
 		m.stepping.Add(-1)
 	}
 }
 
-// judgeBehind leaves to run those of a shard's timers that are behind; ids nil: of all. late are the timers
-// of which a decision is under way.
-func (m *Memory) judgeBehind(shard int, ids []engine.TimerID, from, to int64) (late []engine.TimerID, again bool) {
-	sh := m.lockShard(shard)
-	defer sh.mu.Unlock()
-	if sh.stay == closed {
-		return nil, false
-	}
-	judge := func(lv *Timer) {
-		if lv == nil {
-			return
-		}
-		if lv.late {
-			late = append(late, lv.def.ID)
-		} else if due, ok := lv.plan.Next(from); ok && lv.behind && lv.next == 0 && to-due > policy.MisfireAfter {
+// judgeBehind leaves a timer to run if it is behind. ok is false while another decision about the timer is
+// under way. mu is held.
+func (m *Memory) judgeBehind(sh *shard, lv *Timer, from, to int64) (ok bool) {
+	switch {
+	case sh.stay == closed:
+	case lv.late:
+		return false
+	case lv.behind && lv.next == 0:
+		if due, ok := lv.plan.Next(from); ok && to-due > policy.MisfireAfter {
 			m.addLate(lv, LateTimer{due: due, at: to, within: true})
 		}
 	}
-	for _, id := range ids {
-		judge(sh.timers[id])
-	}
-	if ids == nil {
-		for _, lv := range sh.timers {
-			judge(lv)
-		}
-	}
-	return late, len(late) > 0
+	return true
 }
 
 // IsJudged reports whether all is decided of the dues of a timer that a step of the clock made late while the
