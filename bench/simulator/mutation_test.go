@@ -218,7 +218,7 @@ var mutations = []mutation{
 		{"engine/resident/cede.go", "if len(sh.changing) > 0 {", "if false {"},
 	}},
 	{cedesBehind, []replacement{
-		{"engine/resident/cede.go", "!sh.isQuiet() || w < sh.lastBegun() && !forced", "!sh.isQuiet()"},
+		{"engine/resident/cede.go", "m.isStepping() || w < sh.lastBegun() && !forced", "m.isStepping()"},
 	}},
 	{cedesCalls, []replacement{
 		{"engine/resident/cede.go", "			s.Owe[len(s.Owe)-1].NotBefore = now + t.timer.def.Callback.Timeout.Milliseconds() + stillRuns\n", ""},

@@ -107,7 +107,7 @@ const stillRuns = 1000
 
 // CaptureLast takes all from a shard that is being ceded: its results, and a row of each task
 // that is not finished and not later than the watermark. From then on the shard is closed.
-// ok is false while changes or intents are under way there, or while the watermark may not pass
+// ok is false while changes, intents or a step of the clock are under way there, or while the watermark may not pass
 // all that began; forced does not wait for that. What CaptureLast takes of a closed shard are the
 // calls that have ended since.
 func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.Settlement) (c Captured, ok bool) {
@@ -117,7 +117,7 @@ func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.S
 	m.tidy(sh)
 	if sh.stay == ceding {
 		w := max(sh.leaps.before(m.Pins.since(cut)), sh.watermark)
-		if !sh.isQuiet() || w < sh.lastBegun() && !forced {
+		if !sh.isQuiet() || m.isStepping() || w < sh.lastBegun() && !forced {
 			return c, false
 		}
 		sh.close(w, now)

@@ -114,3 +114,19 @@ func TestCede(t *testing.T) {
 		release()
 	}
 }
+
+// A shard is not closed between a step of the clock and the decisions about the dues that the step made late:
+// the next owner would take them for held.
+func TestCedeDuringAStep(t *testing.T) {
+	now := int64(10_000)
+	m := New(quietConfig(&now))
+	m.Cede(engine.SetOf(1))
+	judge := m.Step(now, now+20_000)
+	if _, ok := m.CaptureLast(1, now, now, true, &engine.Settlement{}); ok {
+		t.Error("the shard is closed during a step")
+	}
+	judge(t.Context())
+	if _, ok := m.CaptureLast(1, now, now, true, &engine.Settlement{}); !ok {
+		t.Error("the shard is not closed after the step")
+	}
+}

@@ -122,14 +122,17 @@ func (m *Memory) judgeBehind(sh *shard, lv *Timer, from, to int64) (ok bool) {
 // IsJudged reports whether all is decided of the dues of a timer that a step of the clock made late while the
 // timer was behind. The caller has claimed the rows of the timer, and has read the clock before.
 func (m *Memory) IsJudged(id engine.TimerID) bool {
-	if m.Wheel.IsSet() {
-		return false
-	}
-	stepping := m.stepping.Load() > 0 // read last: Step comes before IsSet is false
+	stepping := m.isStepping()
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	lv := sh.timers[id]
 	return lv == nil || !lv.behind || !lv.late && !stepping
+}
+
+// isStepping reports whether the clock was set and the wheel has not noticed that yet, or the judge of Step has
+// not ended.
+func (m *Memory) isStepping() bool {
+	return m.Wheel.IsSet() || m.stepping.Load() > 0 // in this order: Step is called before IsSet is false
 }
 
 // of is the timer, while it is as it was when it was added: a change says itself what

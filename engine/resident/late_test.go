@@ -7,7 +7,6 @@ import (
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
-	"xtimer/wheel"
 )
 
 // ahead is a memory with a timer in a shard whose watermark is at 100 s, while the clock was set back to 10 s.
@@ -109,7 +108,6 @@ func TestRangeIsDecidedBehindItsTasks(t *testing.T) {
 func TestStepWhileATimerFallsBehind(t *testing.T) {
 	x := newAhead(t)
 	sh, id := x.sh, x.def.ID
-	x.Wheel = wheel.New(wheel.Config{}, func(int64, []Item) {}) // it has noticed the step
 	x.def.Misfire = engine.Misfire{Policy: engine.MisfireSkip, Window: time.Hour}
 	x.now = 150_000
 	lv, err := x.enroll(sh, &x.def)
