@@ -139,7 +139,7 @@ var mutations = []mutation{
 		{"engine/scheduler/backlog.go", `return later.again, e.resumeAnew(ctx, moved, false)`, `return later.again, nil`},
 	}},
 	{"a due of a range is taken while its timer is being changed", []replacement{
-		{"engine/resident/add.go", `case lv.frozen && due <= lv.rangeTo:`, `case lv.frozen && due <= lv.rangeTo && due == 0:`},
+		{"engine/resident/add.go", `case lv.frozen && due <= lv.rangeTo():`, `case lv.frozen && due <= lv.rangeTo() && due == 0:`},
 	}},
 	{"overlap is not looked at", []replacement{
 		{"engine/resident/attempt.go", `case !t.busy && lv.overlaps(t):`, `case !t.busy && lv.overlaps(t) && t.Key.Due == 0:`},

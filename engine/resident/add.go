@@ -132,13 +132,14 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 // through the earliest. mu is held.
 func (m *Memory) addRange(lv *Timer, o *engine.Owed, spent policy.Spans, now int64) {
 	switch {
-	case lv.rangeTo != 0 && lv.rangeFrom == o.Key.Due: // the wheel goes through it already
-	case o.To > now && !lv.plan.Has(o.Key.Due) && (lv.rangeTo == 0 || o.Key.Due < lv.rangeFrom):
+	case lv.rangeTo() != 0 && lv.turning.from == o.Key.Due: // the wheel goes through it already
+	case o.To > now && !lv.plan.Has(o.Key.Due) && (lv.rangeTo() == 0 || o.Key.Due < lv.turning.from):
 		// The clock was set back behind the watermark; see ranges.
-		if lv.rangeTo != 0 {
-			lv.inMemory().Waits(engine.Place{NotBefore: lv.rangeFrom, Key: engine.Key{Timer: lv.def.ID, Due: lv.rangeFrom}})
+		if lv.rangeTo() != 0 {
+			x := lv.turning
+			m.Lanes.Of(x.lane).Waits(engine.Place{NotBefore: x.from, Key: engine.Key{Timer: lv.def.ID, Due: x.from}})
 		}
-		lv.rangeFrom, lv.rangeTo, lv.spent = o.Key.Due, o.To, spent
+		lv.turns(o, spent)
 		m.unschedule(lv)
 		m.schedule(lv, o.Key.Due)
 	default:
@@ -170,7 +171,7 @@ func (m *Memory) add(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed
 	}
 	for _, o := range owe {
 		if o.To != 0 {
-			lv.rangeFrom, lv.rangeTo, lv.spent = o.Key.Due, o.To, spent
+			lv.turns(&o, spent)
 			continue
 		}
 		if !lv.inMemory().admits(o.Place()) {
@@ -274,7 +275,7 @@ func (m *Memory) ReplaceRange(t *engine.Timer, os []engine.Owed, spent policy.Sp
 		m.Enqueue(ready)
 	}()
 	if lv := sh.timers[t.ID]; lv != nil {
-		lv.rangeTo, lv.spent = 0, nil
+		lv.turning = nil
 	}
 	for _, o := range os {
 		if o.To == 0 && sh.tasks.find(o.Key) != nil {
@@ -302,7 +303,7 @@ type Item struct {
 // later than the watermark and not owed, or spent. mu is held.
 func (sh *shard) take(lv *Timer, due, now int64) *Task {
 	k := engine.Key{Timer: lv.def.ID, Due: due}
-	ranged := due <= lv.rangeTo
+	ranged := due <= lv.rangeTo()
 	if due <= sh.watermark && !ranged {
 		return nil
 	}
@@ -313,7 +314,7 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 		return nil
 	}
 	var t *Task
-	if !lv.spent.Has(due) {
+	if !lv.spent().Has(due) {
 		row := noRow
 		if ranged {
 			row = rowStale // it needs one of its own, for the range goes when it is over
@@ -324,10 +325,10 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 	if ranged {
 		_, ranged = lv.plan.Next(due)
 	}
-	if !ranged && lv.rangeTo != 0 {
-		sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.rangeFrom})
+	if !ranged && lv.rangeTo() != 0 {
+		sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.turning.from})
 		sh.toSettle.Store(true)
-		lv.rangeTo, lv.spent = 0, nil
+		lv.turning = nil
 	}
 	return t
 }
@@ -359,7 +360,7 @@ func (m *Memory) Fire(due int64, batch []Item) {
 			t = sh.wake(engine.Key{Timer: it.id, Due: it.due}, now)
 		case lv == nil || lv.next != due:
 			// Removed or changed while the wheel was handing it over.
-		case lv.frozen && due <= lv.rangeTo:
+		case lv.frozen && due <= lv.rangeTo():
 			// The change under way decides about the whole range. If it fails, Thaw has the due fire.
 		case stepped-due > policy.MisfireAfter:
 			m.addLate(lv, LateTimer{due: due, at: stepped})

@@ -269,7 +269,7 @@ func (m *Memory) IsTurning(k engine.Key) bool {
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	lv := sh.timers[k.Timer]
-	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom == k.Due || sh.shared[k] != nil
+	return lv != nil && lv.rangeTo() != 0 && lv.turning.from == k.Due || sh.shared[k] != nil
 }
 
 // FollowsRange reports whether the wheel goes through an earlier range of the timer than one: the later range
@@ -278,7 +278,7 @@ func (m *Memory) FollowsRange(k engine.Key) bool {
 	sh := m.lock(k.Timer)
 	defer sh.mu.Unlock()
 	lv := sh.timers[k.Timer]
-	return lv != nil && lv.rangeTo != 0 && lv.rangeFrom < k.Due
+	return lv != nil && lv.rangeTo() != 0 && lv.turning.from < k.Due
 }
 
 // Coming appends the first due in [from, end) of each timer in the wheel, of an app or

@@ -298,7 +298,7 @@ func (m *Memory) Thaw(id engine.TimerID) {
 	sh.mu.Lock()
 	if lv := sh.timers[id]; lv != nil && lv.frozen {
 		lv.frozen = false
-		if due := lv.next; due != 0 && due <= lv.rangeTo { // it may have come meanwhile
+		if due := lv.next; due != 0 && due <= lv.rangeTo() { // it may have come meanwhile
 			m.unschedule(lv)
 			m.schedule(lv, due-1)
 		}
@@ -352,7 +352,7 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 	m.unschedule(lv)
 	delete(sh.decided, lv.def.ID)
 	lv.unpark(now) // no task of this generation gets the turn any more
-	lv.frozen, lv.late, lv.behind, lv.judged, lv.rangeTo, lv.spent, lv.gone = false, false, false, 0, 0, nil, reason
+	lv.frozen, lv.late, lv.behind, lv.judged, lv.turning, lv.gone = false, false, false, 0, nil, reason
 	for t := lv.newest; t != nil; {
 		older := t.older
 		switch {

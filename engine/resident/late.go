@@ -207,7 +207,7 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 // through. A decision removes that row, so it waits for the next settle, which stores the rows of these tasks
 // or their ends. mu is held.
 func (sh *shard) needsRange(lv *Timer) bool {
-	return lv.rangeTo != 0 && slices.ContainsFunc(sh.order, func(t *Task) bool {
+	return lv.rangeTo() != 0 && slices.ContainsFunc(sh.order, func(t *Task) bool {
 		return t.timer == lv && t.ranged && t.state != Gone && (t.row == rowStale || t.state == Done)
 	})
 }
@@ -224,8 +224,8 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		d.judge(sh, lv, x)
 		return
 	}
-	if lv.rangeTo != 0 { // what is decided of a range leaves it
-		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.rangeFrom})
+	if lv.rangeTo() != 0 { // what is decided of a range leaves it
+		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.turning.from})
 	}
 	if x.alone {
 		if open := sh.duesOf(lv, x.due-1, x.due).Open(&lv.plan, max(after, x.due-1), x.due); len(open) > 0 {
@@ -237,8 +237,8 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 	}
 	if x.behind {
 		end := int64(engine.Endless)
-		if lv.rangeTo != 0 && lv.rangeTo < sh.watermark {
-			end = lv.rangeTo // what follows, up to the watermark, rests
+		if to := lv.rangeTo(); to != 0 && to < sh.watermark {
+			end = to // what follows, up to the watermark, rests
 		}
 		// The range begins behind all dues that have, or had, a task.
 		begin := min(max(lv.latest, x.due-1), end)
@@ -268,10 +268,10 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 	if len(d.Records) > n {
 		x.after = max(after, sh.watermark)
 	}
-	if lv.rangeTo == 0 {
+	if lv.rangeTo() == 0 {
 		return
 	}
-	os, _ := policy.Ranges(lv.def, &lv.plan, x.at, lv.rangeTo, func(k engine.Key) (bool, error) {
+	os, _ := policy.Ranges(lv.def, &lv.plan, x.at, lv.rangeTo(), func(k engine.Key) (bool, error) {
 		return sh.tasks.find(k) != nil || d.Owes(k), nil
 	})
 	if n := len(os) - 1; n >= 0 && os[n].To != 0 {
@@ -310,11 +310,9 @@ func (d *Decisions) Stored() {
 			lv.deciding, lv.late = false, false
 			return
 		}
-		if lv.rangeTo != 0 {
-			o, ok := d.rest[x.id]
-			if lv.rangeFrom = o.Key.Due; !ok {
-				lv.rangeTo = 0 // what is spent stays so
-			}
+		if lv.rangeTo() != 0 {
+			o := d.rest[x.id] // its To is 0 where nothing is left
+			lv.turns(&o, lv.spent())
 		}
 		lv.deciding, lv.judged = false, x.at
 		if x.behind {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"xtimer/engine"
 	"xtimer/engine/policy"
@@ -166,8 +167,34 @@ func TestWheelGoesThroughTheEarliestRange(t *testing.T) {
 		}
 		x.sh.mu.Unlock()
 		early, late := engine.Key{Timer: x.def.ID, Due: 19_999}, engine.Key{Timer: x.def.ID, Due: 49_999}
-		if lv.rangeFrom != early.Due || lv.next != 20_000 || !lv.laneMemory.spilled.Load() || x.FollowsRange(early) || !x.FollowsRange(late) {
-			t.Errorf("the wheel goes from %d on, refill reads: %v", lv.rangeFrom, lv.laneMemory.spilled.Load())
+		if lv.turning.from != early.Due || lv.next != 20_000 || !lv.laneMemory.spilled.Load() || x.FollowsRange(early) || !x.FollowsRange(late) {
+			t.Errorf("the wheel goes from %d on, refill reads: %v", lv.turning.from, lv.laneMemory.spilled.Load())
 		}
+	}
+}
+
+// A timer has got another target while the wheel goes through a range of it, whose row is in the lane of the former
+// one. If an earlier range takes the place of the range, refill reads the row in that lane.
+func TestRangeIsLeftToItsLane(t *testing.T) {
+	x := newAhead(t)
+	x.owe(t, 50_000, 70_000, nil)
+	former := x.Lanes.Of(x.def.Lane())
+	x.sh.mu.Unlock()
+	moved := x.def
+	moved.Callback.URL = "http://127.0.0.1:10/"
+	x.Revise(&moved, x.now)
+	x.def = moved
+	x.sh.mu.Lock()
+	x.owe(t, 20_000, 40_000, nil)
+	x.sh.mu.Unlock()
+	if !former.spilled.Load() || x.Lanes.Of(moved.Lane()).spilled.Load() {
+		t.Error("refill reads another lane than that of the row")
+	}
+}
+
+// There are millions of timers in memory.
+func TestSizeOfATimer(t *testing.T) {
+	if n := unsafe.Sizeof(Timer{}); n > 192 {
+		t.Errorf("a timer takes %d bytes", n)
 	}
 }

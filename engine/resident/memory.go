@@ -216,7 +216,7 @@ func (sh *shard) taskDues(id engine.TimerID, after, to int64) (s policy.Spans) {
 // duesOf are the dues of a timer in (after, to] that have a task in memory, and those
 // that are spent, whenever they are. mu is held.
 func (sh *shard) duesOf(lv *Timer, after, to int64) (s policy.Spans) {
-	s = slices.Clone(lv.spent)
+	s = slices.Clone(lv.spent())
 	if lv.latest <= after {
 		return s
 	}

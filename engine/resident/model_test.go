@@ -397,7 +397,7 @@ func (x *model) Check(t *rapid.T) {
 			t.Fatalf("%d tasks are done, and %d counted", done, sh.done)
 		}
 		for _, lv := range sh.timers {
-			busy, parked := 0, 0
+			busy, parked := int32(0), int32(0)
 			for tk := lv.newest; tk != nil; tk = tk.older {
 				if older := tk.older; older == nil && lv.oldest != tk || older != nil && (older.newer != tk || older.Key.Due >= tk.Key.Due) {
 					t.Fatalf("%s is not where it belongs in the list of its timer", tk.Key)

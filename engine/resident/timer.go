@@ -26,19 +26,26 @@ func (sh *shard) skipped(lv *Timer, after int64) (due int64, ok bool) {
 // the Mu of its shard.
 type Timer struct {
 	def        *engine.Timer // in force; its head, where the payload has no room: set by bodies
-	heavy      atomic.Bool   // its payload is counted
 	plan       plan.Plan
 	lane       *fair.Lane[*Task] // of its app and target
 	laneMemory *Lane
 	next       int64 // the due that lies in the wheel; 0: none
 	ahead      *Lane // counts it there: see countAhead
 	handle     wheel.Handle
-	// Dues up to RangeTo are in owed as a range of the plan (its key's due is
-	// RangeFrom), because the clock had stepped back behind the watermark.
-	rangeFrom, rangeTo int64
-	spent              policy.Spans // dues that the range does not owe
+	turning    *turningRange
 	// Latest is the latest due that a task of it may have in memory.
 	latest int64
+
+	// Tasks in memory and not finished, a list by due.
+	newest, oldest *Task
+	// Busy tasks, from Begin to the final status; those that are Parked wait for them.
+	busy, parked int32
+	// Gone is why the generation before Def's ended; Deleted: Def's has, too.
+	gone   string
+	judged int64 // see deciding
+
+	heavy   atomic.Bool // its payload is counted
+	deleted bool
 	// Behind: its dues are in owed as a range without end, and not in the wheel; see
 	// engine/scheduler/unfold.go.
 	behind bool
@@ -48,15 +55,39 @@ type Timer struct {
 	// decided is being stored, or may have been, and a change waits for that; Judged:
 	// it is stored, up to then, and what is to be called is not in memory yet.
 	late, deciding bool
-	judged         int64
+}
 
-	// Tasks in memory and not finished, a list by due.
-	newest, oldest *Task
-	// Busy tasks, from Begin to the final status; those that are Parked wait for them.
-	busy, parked int
-	// Gone is why the generation before Def's ended; Deleted: Def's has, too.
-	gone    string
-	deleted bool
+// turningRange is the range of a timer that the wheel goes through, because the clock had stepped back
+// behind the watermark: the dues of the plan up to one are in owed as a range.
+type turningRange struct {
+	from  int64 // the due of its key
+	to    int64 // 0: it was decided, and what is spent stays so
+	lane  engine.Lane
+	spent policy.Spans // dues that the range does not owe
+}
+
+// turns has the wheel go through the range of a row, or through none. The caller schedules the timer. mu is held.
+func (lv *Timer) turns(o *engine.Owed, spent policy.Spans) {
+	lv.turning = nil
+	if o.To != 0 || len(spent) > 0 {
+		lv.turning = &turningRange{o.Key.Due, o.To, o.Lane, spent}
+	}
+}
+
+// rangeTo is the end of the range that the wheel goes through; 0: of none. mu is held.
+func (lv *Timer) rangeTo() int64 {
+	if lv.turning == nil {
+		return 0
+	}
+	return lv.turning.to
+}
+
+// spent are the dues that the range does not owe. mu is held.
+func (lv *Timer) spent() policy.Spans {
+	if lv.turning == nil {
+		return nil
+	}
+	return lv.turning.spent
 }
 
 // unpark makes the tasks ready that wait for another of the timer: from now on they
@@ -244,7 +275,7 @@ func (m *Memory) assign(lv *Timer) {
 func (m *Memory) schedule(lv *Timer, after int64) {
 	lv.leaveWheel()
 	due, ok := lv.plan.Next(after)
-	if !ok || due >= m.Horizon.Load() && due > lv.rangeTo || m.fellBehind(lv, due) {
+	if !ok || due >= m.Horizon.Load() && due > lv.rangeTo() || m.fellBehind(lv, due) {
 		return
 	}
 	lv.next = due
