@@ -178,6 +178,9 @@ func (m *Memory) add(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed
 			continue // refill brings it
 		}
 		tk := sh.enlist(lv, o.Key, o.Origin, rowCurrent, now)
+		if t.Version > 1 && tk.Since <= sh.repeats {
+			tk.past = mayRepeat // a former definition may have had that due, and a former process called it
+		}
 		if o.NotBefore > now {
 			tk.move(Retrying)
 			tk.handle = m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})

@@ -98,3 +98,31 @@ func TestEachRepeatIsMarked(t *testing.T) {
 		}
 	})
 }
+
+// A due was called right before a power failure, and no trace is left of the call: the start skips the due as a misfire.
+// If the timer then gets that due again, by another definition, the call is marked: the former process may have made it.
+func TestDueOfAFormerDefinitionIsMarked(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.journal.tune(time.Hour, 0)
+		away := w.outage("Settle")
+		w.start()
+		due := w.now() + 60_000
+		id := w.make(timer("a", every(time.Minute), misfire(engine.MisfireSkip, time.Hour)))
+		time.Sleep(50 * time.Second)
+		away.Store(true)
+		time.Sleep(10*time.Second + time.Millisecond)
+		away.Store(false)
+		w.power(30 * time.Second)
+		w.journal.tune(0, 0)
+		time.Sleep(time.Second)
+		if err := w.reschedule(id, engine.Schedule{At: due}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		cs := w.of("a")
+		if len(cs) != 2 || cs[0].key != cs[1].key || !cs[1].redelivered {
+			t.Errorf("called: %+v", cs)
+		}
+		w.settle()
+	})
+}
