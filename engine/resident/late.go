@@ -188,7 +188,7 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 		case lv == nil: // a change has cancelled them
 			m.Pins.Release(x.pin)
 			d.over(x)
-		case !lv.deciding && (lv.frozen || sh.needsRange(lv) || x.within && sh.changing[x.id].over != nil):
+		case !lv.deciding && (lv.frozen || sh.needsRange(lv) || x.within && sh.changing[x.id].rows):
 			d.again = append(d.again, *x)
 		default:
 			if !lv.deciding {
