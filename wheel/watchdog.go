@@ -40,6 +40,11 @@ func (w *Wheel[V]) IsSet() bool {
 	return lo > known+step || hi < known-step
 }
 
+// Steady is what the wall clock would show if it had not been set since Run looked at it last.
+func (w *Wheel[V]) Steady() time.Time {
+	return w.start.Round(0).Add(time.Duration(w.known.Load()) + time.Since(w.start))
+}
+
 // wallSince is on the wall clock alone: Round(0) takes the monotonic reading off.
 func wallSince(start, wall time.Time) time.Duration {
 	return wall.Round(0).Sub(start.Round(0))

@@ -198,7 +198,7 @@ func (e *Maker) uncalled(ctx context.Context, t *engine.Timer, p *plan.Plan, now
 	add := func(r *engine.Task) {
 		rs = append(rs, engine.Record{Key: r.Key, Status: r.Status, Encoded: engine.EncodeTask(r), Alone: p.OneShot()})
 	}
-	run, err := e.runBefore(ctx, t.ID, now)
+	run, err := e.RunBefore(ctx, t.ID, now)
 	if err != nil {
 		return nil, err
 	}

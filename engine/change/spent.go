@@ -32,7 +32,7 @@ func (e *Maker) provable(ctx context.Context, was *engine.Timer, after, to int64
 	if err != nil {
 		return 0, err
 	}
-	run, err := e.runBefore(ctx, was.ID, from)
+	run, err := e.RunBefore(ctx, was.ID, from)
 	if err != nil {
 		return 0, err
 	}
@@ -46,28 +46,6 @@ func (e *Maker) provable(ctx context.Context, was *engine.Timer, after, to int64
 		}
 	}
 	return to, nil
-}
-
-// runBefore is the record of a run of dues that begins at or before the instant and goes
-// on after it, or nil.
-func (e *Maker) runBefore(ctx context.Context, id engine.TimerID, at int64) (*engine.Task, error) {
-	for before := (engine.Key{}); ; {
-		ts, next, err := e.cfg.Cold.Tasks(ctx, engine.TaskFilter{Timer: id, To: at + 1}, before, 10)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range ts {
-			if t.DueLast > at {
-				return t, nil
-			}
-			if t.Origin == engine.FromSchedule {
-				return nil, nil
-			}
-		}
-		if before = next; before == (engine.Key{}) {
-			return nil, nil
-		}
-	}
 }
 
 // oweAnew adds to an edit the rows that the new generation starts with. was is the

@@ -54,6 +54,13 @@ func (r *Reader) EachRow(ctx context.Context, id engine.TimerID, after int64, f 
 // EndedDues reads which dues of a timer in [from, to] a record ends for a generation (see
 // ends), in any order. A record that cannot be read ends its due.
 func (r *Reader) EndedDues(ctx context.Context, id engine.TimerID, generation uint32, from, to int64) (s policy.Spans, err error) {
+	run, err := r.RunBefore(ctx, id, from-1)
+	if err != nil {
+		return nil, err
+	}
+	if run != nil && policy.Ends(run, generation) {
+		s = append(s, [2]int64{from, run.DueLast})
+	}
 	f := engine.TaskFilter{Timer: id, From: from, To: to + 1}
 	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
 		ts, next, err := r.cfg.Cold.Tasks(ctx, f, before, 1000)
@@ -71,6 +78,31 @@ func (r *Reader) EndedDues(ctx context.Context, id engine.TimerID, generation ui
 		}
 	}
 	return s, nil
+}
+
+// RunBefore is the record of a run of dues that begins at or before the instant and goes
+// on after it, or nil. Records that cannot be read are left out.
+func (r *Reader) RunBefore(ctx context.Context, id engine.TimerID, at int64) (*engine.Task, error) {
+	for before := (engine.Key{}); ; {
+		ts, next, err := r.cfg.Cold.Tasks(ctx, engine.TaskFilter{Timer: id, To: at + 1}, before, 10)
+		if d := engine.DamagedRecord(err, before); d != nil {
+			ts, next, err = nil, d.Key, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range ts {
+			if t.DueLast > at {
+				return t, nil
+			}
+			if t.Origin == engine.FromSchedule {
+				return nil, nil
+			}
+		}
+		if before = next; before == (engine.Key{}) {
+			return nil, nil
+		}
+	}
 }
 
 // Spent are the dues of a timer's plan in (after, to] that are spent.

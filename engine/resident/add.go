@@ -144,6 +144,9 @@ func (m *Memory) addRange(lv *Timer, o *engine.Owed, spent policy.Spans, now int
 		m.schedule(lv, o.Key.Due)
 	default:
 		m.Lanes.Of(o.Lane).Waits(o.Place())
+		if o.Lane != lv.def.Lane() { // the target was changed while the row was being stored
+			m.Moving.Add(&MovingTimer{lv.def.ID, o.Key.Due - 1})
+		}
 	}
 }
 
@@ -324,6 +327,9 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 		}
 		t = sh.enlist(lv, k, engine.FromSchedule, row, now)
 		t.ranged = ranged
+		if due <= sh.repeats {
+			t.past = mayRepeat // the clock was set back before the start
+		}
 	}
 	if ranged {
 		_, ranged = lv.plan.Next(due)

@@ -352,7 +352,8 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 	m.unschedule(lv)
 	delete(sh.decided, lv.def.ID)
 	lv.unpark(now) // no task of this generation gets the turn any more
-	lv.frozen, lv.late, lv.behind, lv.judged, lv.turning, lv.gone = false, false, false, 0, nil, reason
+	lv.frozen, lv.late, lv.behind, lv.falling, lv.unjudged = false, false, false, false, false
+	lv.judged, lv.turning, lv.gone = 0, nil, reason
 	for t := lv.newest; t != nil; {
 		older := t.older
 		switch {

@@ -20,7 +20,7 @@ import (
 // the watermark back until then.
 type LateTimers struct {
 	Inbox[LateTimer]
-	Waiting atomic.Int64 // those that are not behind, in the list or being decided
+	Waiting atomic.Int64 // entries without behind, in the list or being decided
 }
 
 // LateTimer is one of them.
@@ -50,7 +50,7 @@ type LateTimer struct {
 func (m *Memory) addLate(lv *Timer, x LateTimer) {
 	l := &m.Late
 	lv.leaveWheel()
-	lv.late = true
+	lv.late, lv.falling = true, x.behind
 	// The decision begins at the watermark as it is now: dues from there on may be
 	// admitted while the timer waits for it, and are left to it.
 	from, sh := x.due-1, m.shardOf(lv.def.ID)
@@ -69,30 +69,32 @@ func (m *Memory) addLate(lv *Timer, x LateTimer) {
 
 // Step notes that the clock was set forward, from one instant to another (Unix ms). The caller runs judge
 // in the background: judge leaves to run what the step made late of the timers that are behind. A timer whose
-// decision is under way may fall behind by that decision: judge waits for it. Until judge has ended, no range
-// is unfolded, and the watermark stays before the step. If judge is cut short, the next start decides.
+// rows are claimed, or whose decision is under way, is put off until that is over. Until a timer was looked at, its
+// ranges are not unfolded and its shard is not given; and until all were, the watermarks stay before the step: if
+// judge is cut short, the next start decides.
 //
-// What a range without end held before the step is no misfire. Of its dues that the clock has skipped, those
-// that are not called get records; the others lie in the range as before.
+// What a range without end held before the step waits on. Of its dues that the clock has skipped, those that are
+// not called get records; the others lie in the range as before.
 func (m *Memory) Step(from, to int64) (judge func(context.Context)) {
 	m.stepping.Add(1)
 	pin := m.Pins.Pin(from)
 	return func(ctx context.Context) {
-		var late []engine.TimerID
+		var later []engine.TimerID
 		for i := range m.shards {
 			sh := m.lockShard(i)
 			for id, lv := range sh.timers {
 				if !m.judgeBehind(sh, lv, from, to) {
-					late = append(late, id)
+					later = append(later, id)
 				}
 			}
 			sh.mu.Unlock()
 		}
-		for len(late) > 0 {
+		m.stepping.Add(-1)
+		for len(later) > 0 {
 			if process.Sleep(ctx, 100*time.Millisecond); ctx.Err() != nil {
 				return
 			}
-			late = slices.DeleteFunc(late, func(id engine.TimerID) bool {
+			later = slices.DeleteFunc(later, func(id engine.TimerID) bool {
 				sh := m.lock(id)
 				defer sh.mu.Unlock()
 				lv := sh.timers[id]
@@ -100,16 +102,16 @@ func (m *Memory) Step(from, to int64) (judge func(context.Context)) {
 			})
 		}
 		m.Pins.Release(pin)
-		m.stepping.Add(-1)
 	}
 }
 
-// judgeBehind leaves a timer to run if it is behind. ok is false while another decision about the timer is
-// under way. mu is held.
+// judgeBehind leaves a timer to run if it is behind. ok is false if the timer has to be looked at again. mu is held.
 func (m *Memory) judgeBehind(sh *shard, lv *Timer, from, to int64) (ok bool) {
-	switch {
+	lv.unjudged = false
+	switch claimed := sh.changing[lv.def.ID].over != nil; {
 	case sh.stay == closed:
-	case lv.late:
+	case lv.late && (lv.behind || lv.falling), lv.behind && claimed:
+		lv.unjudged = true
 		return false
 	case lv.behind && lv.next == 0:
 		if due, ok := lv.plan.Next(from); ok && to-due > policy.MisfireAfter {
@@ -120,19 +122,28 @@ func (m *Memory) judgeBehind(sh *shard, lv *Timer, from, to int64) (ok bool) {
 }
 
 // IsJudged reports whether all is decided of the dues of a timer that a step of the clock made late while the
-// timer was behind. The caller has claimed the rows of the timer, and has read the clock before.
+// timer was behind. The caller has claimed the timer or its rows, and has read the clock before.
 func (m *Memory) IsJudged(id engine.TimerID) bool {
 	stepping := m.isStepping()
 	sh := m.lock(id)
 	defer sh.mu.Unlock()
 	lv := sh.timers[id]
-	return lv == nil || !lv.behind || !lv.late && !stepping
+	return lv == nil || !lv.unjudged && (!lv.behind || !lv.late && !stepping)
 }
 
-// isStepping reports whether the clock was set and the wheel has not noticed that yet, or the judge of Step has
-// not ended.
+// isStepping reports whether the clock was set and the wheel has not noticed that yet, or not all timers were
+// looked at since.
 func (m *Memory) isStepping() bool {
 	return m.Wheel.IsSet() || m.stepping.Load() > 0 // in this order: Step is called before IsSet is false
+}
+
+// Unfolded notes that no due of a timer up to an instant lies in a range of the timer any more. The timer is claimed.
+func (m *Memory) Unfolded(t *engine.Timer, upTo int64) {
+	sh := m.lock(t.ID)
+	defer sh.mu.Unlock()
+	if lv := sh.timers[t.ID]; lv != nil && lv.behind && lv.def.Generation == t.Generation {
+		sh.decided[t.ID] = max(sh.decided[t.ID], upTo)
+	}
 }
 
 // of is the timer, while it is as it was when it was added: a change says itself what
@@ -188,7 +199,7 @@ func (m *Memory) Decide(list []LateTimer, most int) (d *Decisions, left []LateTi
 		case lv == nil: // a change has cancelled them
 			m.Pins.Release(x.pin)
 			d.over(x)
-		case !lv.deciding && (lv.frozen || sh.needsRange(lv) || x.within && sh.changing[x.id].rows):
+		case !lv.deciding && (lv.frozen || sh.needsRange(lv)):
 			d.again = append(d.again, *x)
 		default:
 			if !lv.deciding {
@@ -214,16 +225,16 @@ func (sh *shard) needsRange(lv *Timer) bool {
 
 // decide decides the dues of one timer up to x.at that are not in memory. mu is held.
 func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
+	if x.within {
+		d.judge(sh, lv, x)
+		return
+	}
 	// From the watermark on: minutes may have been admitted in any order.
 	after := x.due - 1
 	if x.due > sh.watermark {
 		after = max(sh.watermark, sh.decided[x.id])
 	}
 	d.Now, x.after = x.at, x.at
-	if x.within {
-		d.judge(sh, lv, x)
-		return
-	}
 	if lv.rangeTo() != 0 { // what is decided of a range leaves it
 		d.Pay = append(d.Pay, engine.Key{Timer: x.id, Due: lv.turning.from})
 	}
@@ -283,12 +294,12 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 
 // judge records what is not called of the dues that a step made late while their timer was behind. mu is held.
 func (d *Decisions) judge(sh *shard, lv *Timer, x *LateTimer) {
-	after := max(x.due-1, sh.watermark, sh.decided[x.id], lv.latest)
-	t := policy.Triage{Now: x.at}
-	t.Judge(lv.def, &lv.plan, sh.duesOf(lv, after, x.at).Open(&lv.plan, after, x.at), x.paused)
-	if d.Records = append(d.Records, t.Records...); len(t.Records) > 0 {
-		x.after = after
+	if !lv.deciding { // a settle that is under way may be stored by the next try
+		x.after = max(x.due-1, sh.watermark, sh.settling, sh.decided[x.id])
 	}
+	t := policy.Triage{Now: x.at}
+	t.Judge(lv.def, &lv.plan, sh.duesOf(lv, x.after, x.at).Open(&lv.plan, x.after, x.at), x.paused)
+	d.Records = append(d.Records, t.Records...)
 }
 
 // IsEmpty reports whether nothing was decided.
@@ -306,7 +317,7 @@ func (d *Decisions) Failed() []LateTimer { return append(d.again, d.decided...) 
 // Stored notes that the commit was made.
 func (d *Decisions) Stored() {
 	d.each(func(sh *shard, lv *Timer, x *LateTimer) {
-		if x.within {
+		if lv.falling = false; x.within {
 			lv.deciding, lv.late = false, false
 			return
 		}
@@ -328,7 +339,7 @@ func (d *Decisions) Stored() {
 // Done lets the timers go on, and gives those back that were not decided.
 func (d *Decisions) Done() []LateTimer {
 	d.each(func(sh *shard, lv *Timer, x *LateTimer) {
-		if x.behind {
+		if x.behind || x.within {
 			return // refill goes through its dues
 		}
 		sh.decided[x.id] = x.at

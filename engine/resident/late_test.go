@@ -2,6 +2,7 @@ package resident
 
 import (
 	"math"
+	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -146,17 +147,59 @@ func TestStepWhileATimerFallsBehind(t *testing.T) {
 		t.Errorf("the watermark may go up to %d", low)
 	}
 	sh.decided[id] = 300_000
-	judge(t.Context())
 	release, _ := x.TryClaimRows(id)
-	decide(false)
+	judged := make(chan struct{})
+	go func() { judge(t.Context()); close(judged) }()
+	for x.isStepping() { // until it has looked at all timers
+		runtime.Gosched()
+	}
+	decide(false) // its range may be taken apart
 	release()
+	<-judged
 	if release, err = x.Claim(t.Context(), id); err != nil { // by a change, which may wait for the decision
 		t.Fatal(err)
 	}
+	x.sh.mu.Lock()
+	sh.settling = 300_500
+	sh.mu.Unlock()
+	d, _ := x.Decide(x.Late.Take(), 1000)
+	x.Late.Return(d.Failed()) // it may have been stored
+	sh.mu.Lock()
+	sh.watermark = 302_000
+	sh.mu.Unlock()
 	decide(true)
 	release()
 	if !x.IsJudged(id) || x.Pins.Lowest(math.MaxInt64) != math.MaxInt64 || x.Late.Waiting.Load() != 0 || !lv.behind {
 		t.Errorf("not judged in the end: %v, %+v", x.IsJudged(id), x.Pins.list)
+	}
+}
+
+// The clock is set forward again between the commit of a decision and the end of its batch: the second step is
+// decided, and the timer stays out of the wheel.
+func TestTwoStepsOfATimerThatIsBehind(t *testing.T) {
+	x := newAhead(t)
+	x.def.Misfire = engine.Misfire{Policy: engine.MisfireSkip, Window: time.Hour}
+	x.now = 150_000
+	lv, err := x.enroll(x.sh, &x.def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.addLate(lv, LateTimer{due: x.now, at: x.now, behind: true})
+	x.sh.mu.Unlock()
+	decide := func() *Decisions {
+		d, _ := x.Decide(x.Late.Take(), 1000)
+		d.Stored()
+		return d
+	}
+	decide().Done()
+	x.now = 500_000
+	x.Step(200_000, x.now)(t.Context())
+	first := decide()
+	x.now = 900_000
+	x.Step(500_100, x.now)(t.Context())
+	first.Done()
+	if d := decide(); len(d.Records) != 1 || d.Records[0].Key.Due != 501_000 || lv.next != 0 {
+		t.Errorf("recorded: %+v, in the wheel: %d", d.Records, lv.next)
 	}
 }
 

@@ -51,10 +51,12 @@ type Timer struct {
 	behind bool
 	// Frozen: a change is being committed; no attempt starts meanwhile.
 	frozen bool
-	// Late: it is behind, and what becomes of its dues is being decided; Deciding: what was
+	// Late: its dues are late, and what becomes of them is being decided; Deciding: what was
 	// decided is being stored, or may have been, and a change waits for that; Judged:
 	// it is stored, up to then, and what is to be called is not in memory yet.
 	late, deciding bool
+	// Falling: it is late, and will be behind; Unjudged: it was put off, see Memory.Step.
+	falling, unjudged bool
 }
 
 // turningRange is the range of a timer that the wheel goes through, because the clock had stepped back

@@ -250,6 +250,9 @@ func (x *decision) store(ctx context.Context) error {
 	for i := range x.of {
 		y := &x.of[i]
 		m.Decided(y.timer, &y.waits, y.last, y.whole)
+		if y.whole {
+			m.Unfolded(y.timer, min(m.Backlogs.Of(y.timer).UpTo(), x.now))
+		}
 		if y.caught {
 			m.CaughtUp(y.timer, m.Backlogs.Of(y.timer).UpTo())
 		}

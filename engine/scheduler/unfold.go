@@ -22,6 +22,7 @@ import (
 // One transaction before gives these dues a range of their own, or a row each (see
 // resident.MayShare), and puts what is left of the range behind the others of the lane. A range
 // without end is over when no due of it is past; then the timer's dues come through the wheel again.
+// What a step of the clock made late meanwhile, and is not called, has a record: see resident.Memory.Step.
 
 const (
 	// unfoldTurn is how many dues a range has unfolded in its turn, and unfoldRanges how
@@ -53,16 +54,17 @@ func (e *Scheduler) standAgain(os []engine.Owed) {
 
 // unfolding is one transaction.
 type unfolding struct {
-	e      *Scheduler
-	timers map[engine.TimerID]*engine.Timer
-	d      policy.Triage // the dues that become rows, or are not called
-	pay    []engine.Key
-	rests  []engine.Owed
-	shared []sharing
-	waits  []engine.Owed // for the watermark
-	caught []caughtUp
-	claims []func() // of timers
-	pins   []*resident.Pin
+	e        *Scheduler
+	timers   map[engine.TimerID]*engine.Timer
+	d        policy.Triage // the dues that become rows, or are not called
+	pay      []engine.Key
+	rests    []engine.Owed
+	shared   []sharing
+	waits    []engine.Owed // for the watermark
+	caught   []caughtUp
+	unfolded []caughtUp // those that are behind: up to when their dues have rows, or are not called
+	claims   []func()   // of timers
+	pins     []*resident.Pin
 }
 
 // sharing are dues of a timer that come into memory with one row.
@@ -138,6 +140,9 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	ranges, made, err := u.enter()
 	if err != nil {
 		return 0, 0, err
+	}
+	for _, c := range u.unfolded {
+		e.memory.Unfolded(c.timer, c.after)
 	}
 	for _, c := range u.caught { // last: what came due meanwhile is called after the rows
 		e.memory.CaughtUp(c.timer, c.after)
@@ -259,22 +264,13 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	if to == engine.Endless {
 		to = max(now, settling)
 	}
-	stepped := min(e.memory.Stepped.Load(), now)
-	steps := o.To == engine.Endless && o.Held == 0 && stepped-o.Key.Due > policy.MisfireAfter // since it fell behind
-	if steps && settled < stepped {
-		u.waits = append(u.waits, o)
-		return nil
-	}
 	u.pay, u.timers[t.ID] = append(u.pay, o.Key), t
-	var after int64
-	var err error
-	if steps {
-		after, err = u.misfired(ctx, t, p, o, stepped, now)
-	} else {
-		after, err = u.begin(ctx, t, p, o, now, min(to, now), settled, most)
-	}
+	after, err := u.begin(ctx, t, p, o, now, min(to, now), settled, most)
 	if err != nil {
 		return err
+	}
+	if o.To == engine.Endless {
+		u.unfolded = append(u.unfolded, caughtUp{t, after})
 	}
 	due, ok := p.Next(after)
 	switch {
@@ -302,18 +298,6 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 		u.caught = append(u.caught, caughtUp{t, after})
 	}
 	return nil
-}
-
-// misfired decides the dues of a range up to an instant to which the clock was set, and returns up
-// to when none is left.
-func (u *unfolding) misfired(ctx context.Context, t *engine.Timer, p *plan.Plan, o engine.Owed, at, now int64) (after int64, err error) {
-	own, after, err := u.own(ctx, p, o, at, now)
-	if err != nil {
-		return 0, err
-	}
-	u.d.Now = at
-	u.d.Decide(t, p, own.Open(p, o.Key.Due-1, at))
-	return after, nil
 }
 
 // begin makes rows of the first dues of a range up to the instant, most of them at most,
