@@ -182,3 +182,22 @@ func TestDueOfAResetClockIsMarked(t *testing.T) {
 		w.settle()
 	})
 }
+
+// What a step of the clock made late while a pause is in force waits for the end of the pause, under misfire skip too.
+func TestStepDuringAPause(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		from := w.now()
+		id := w.make(timer("a", every(20*time.Second), misfire(engine.MisfireSkip, time.Hour)))
+		w.pauseIt(t, limit.AppKey("app"))
+		time.Sleep(time.Minute)
+		w.step(10 * time.Minute)
+		stepped := w.now()
+		time.Sleep(10 * time.Second)
+		w.resumeIt(t, limit.AppKey("app"), "call")
+		time.Sleep(time.Minute)
+		if n := w.between("a", from, stepped); n != 32 {
+			t.Errorf("%d dues are called, want 32", n)
+		}
+		w.stopAccounted(id, from, 20_000)
+	})
+}
