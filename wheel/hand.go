@@ -27,8 +27,7 @@ const (
 
 // hand is what the running goroutine keeps between two looks at the clock.
 type hand struct {
-	looked   time.Time     // the wall clock at the last look
-	offset   time.Duration // wall less monotonic clock then
+	offset   time.Duration // wall less monotonic clock at the last look
 	suspect  *clockwork    // has missed a call, or nil
 	missed   time.Duration // when, on the monotonic clock
 	calls    uint64        // counted then
@@ -53,7 +52,9 @@ func (w *Wheel[V]) Run(ctx context.Context) error {
 
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { defer close(woken); w.alarm.wake() })
-	w.hand.looked, w.hand.offset = w.clocks()
+	var now time.Time
+	now, w.hand.offset = w.clocks()
+	w.looked.Store(now.UnixMilli())
 	w.known.Store(int64(w.hand.offset))
 	batch := make([]V, 0, batchLen)
 	for ctx.Err() == nil {

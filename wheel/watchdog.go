@@ -40,10 +40,8 @@ func (w *Wheel[V]) IsSet() bool {
 	return lo > known+step || hi < known-step
 }
 
-// Steady is what the wall clock would show if it had not been set since Run looked at it last.
-func (w *Wheel[V]) Steady() time.Time {
-	return w.start.Round(0).Add(time.Duration(w.known.Load()) + time.Since(w.start))
-}
+// Looked is what the wall clock showed when Run looked at it last, most often within 250 ms; Unix ms.
+func (w *Wheel[V]) Looked() int64 { return w.looked.Load() }
 
 // wallSince is on the wall clock alone: Round(0) takes the monotonic reading off.
 func wallSince(start, wall time.Time) time.Duration {
@@ -56,8 +54,6 @@ func (w *Wheel[V]) watch() time.Time {
 	h := &w.hand
 	wall, lo, hi := w.readings()
 	delta := (lo+hi)/2 - h.offset
-	last := h.looked
-	h.looked = wall
 	if lo > h.offset+step || hi < h.offset-step {
 		h.offset += delta
 		w.mu.Lock()
@@ -65,10 +61,12 @@ func (w *Wheel[V]) watch() time.Time {
 		w.stats.LastStep = delta
 		w.rewind()
 		w.mu.Unlock()
-		w.onStep(last, delta)
+		w.onStep(delta)
 		w.known.Store(int64(h.offset))
+		w.looked.Store(wall.UnixMilli())
 		return w.now()
 	}
+	w.looked.Store(wall.UnixMilli())
 	if hi-lo < step { // else the thread stood still in between, and the middle says nothing
 		h.offset += delta
 		w.known.Store(int64(h.offset))

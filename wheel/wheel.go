@@ -23,11 +23,10 @@ type Config struct {
 	Now func() time.Time
 
 	// OnStep is called when the wall clock was set, with how far, from the goroutine
-	// that calls fire and before it fires what a step forward has made due. last is what
-	// the clock showed when Run had looked at it before: most often in the 250 ms before the
-	// step. It is called once a step; changes below 50 ms are not told from slewing. It
-	// may use the wheel. Defaults to nothing.
-	OnStep func(last time.Time, delta time.Duration)
+	// that calls fire and before it fires what a step forward has made due. It is
+	// called once a step; changes below 50 ms are not told from slewing. It may use
+	// the wheel, and Looked then tells of the look before the step. Defaults to nothing.
+	OnStep func(delta time.Duration)
 
 	// OnLate is called, from the goroutine that calls fire, with true before each batch while
 	// values are more than 20 ms late, and with false when no value is. Values of a crowd, a
@@ -48,13 +47,14 @@ type Handle struct {
 type Wheel[V any] struct {
 	fire   func(due int64, batch []V)
 	now    func() time.Time
-	onStep func(time.Time, time.Duration)
+	onStep func(time.Duration)
 	onLate func(bool)
 	alarm  alarmClock
 	slots  int64        // of a clockwork; tests use few
 	hand   hand         // touched by Run only
 	start  time.Time    // of the monotonic clock
 	known  atomic.Int64 // wall less monotonic clock, as Run has seen it
+	looked atomic.Int64 // the wall clock then, Unix ms
 
 	mu      sync.Mutex
 	slab    slab[V]
@@ -86,7 +86,7 @@ func New[V any](cfg Config, fire func(due int64, batch []V)) *Wheel[V] {
 		cfg.Now = time.Now
 	}
 	if cfg.OnStep == nil {
-		cfg.OnStep = func(time.Time, time.Duration) {}
+		cfg.OnStep = func(time.Duration) {}
 	}
 	if cfg.OnLate == nil {
 		cfg.OnLate = func(bool) {}

@@ -308,10 +308,10 @@ func newStepped(t *testing.T) *stepped {
 	s := &stepped{}
 	s.Wheel = New(Config{
 		Now: s.wall,
-		OnStep: func(last time.Time, d time.Duration) {
+		OnStep: func(d time.Duration) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.log.steps, s.log.lasts = append(s.log.steps, d), append(s.log.lasts, last.UnixMilli())
+			s.log.steps, s.log.lasts = append(s.log.steps, d), append(s.log.lasts, s.Looked())
 			s.log.order += "s"
 		},
 	}, func(due int64, batch []int) {

@@ -128,7 +128,7 @@ func TestStepWhileATimerFallsBehind(t *testing.T) {
 			t.Fatalf("decided: %v, want %v", !d.IsEmpty(), want)
 		}
 		for _, r := range d.Records {
-			if len(d.Records) > 1 || r.Key.Due != 301_000 || r.DueLast != 489_000 || r.Reason != engine.ReasonMisfire {
+			if len(d.Records) > 1 || r.Key.Due != 302_000 || r.DueLast != 489_000 || r.Reason != engine.ReasonMisfire {
 				t.Errorf("recorded: %v to %d", r.Key, r.DueLast)
 			}
 		}
@@ -160,12 +160,12 @@ func TestStepWhileATimerFallsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.sh.mu.Lock()
-	sh.settling = 300_500
+	sh.settling = 301_000
 	sh.mu.Unlock()
 	d, _ := x.Decide(x.Late.Take(), 1000)
 	x.Late.Return(d.Failed()) // it may have been stored
 	sh.mu.Lock()
-	sh.watermark = 302_000
+	sh.watermark = 303_000
 	sh.mu.Unlock()
 	decide(true)
 	release()

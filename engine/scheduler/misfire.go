@@ -123,8 +123,8 @@ func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
 	return nil
 }
 
-// onStep hears from the wheel that the wall clock was set by delta, and showed last before.
-func (e *Scheduler) onStep(last time.Time, delta time.Duration) {
+// onStep hears from the wheel that the wall clock was set by delta.
+func (e *Scheduler) onStep(delta time.Duration) {
 	e.memory.Steps.Add(1)
 	now := e.now()
 	e.metrics.clockSteps.Inc()
@@ -133,7 +133,7 @@ func (e *Scheduler) onStep(last time.Time, delta time.Duration) {
 		resident.Raise(&e.memory.Stepped, now)
 	}
 	if delta.Milliseconds() > policy.MisfireAfter {
-		e.process.Go(e.memory.Step(last.UnixMilli(), now))
+		e.process.Go(e.memory.Step(e.memory.Wheel.Looked(), now))
 	}
 	e.migrator.wake()
 	e.process.Go(e.cfg.Objects.ClockSet)

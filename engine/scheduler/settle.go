@@ -256,8 +256,8 @@ func (h *settler) cut(now int64) int64 {
 	// The order matters: what releases its pin, or is loaded, after this
 	// reading lies in the wheel before the reading of Low.
 	e := h.e
-	if e.memory.Wheel.IsSet() { // the wheel has the pins taken that a step forward needs when it notices the step
-		now = min(now, e.memory.Wheel.Steady().UnixMilli())
+	if e.memory.Wheel.IsSet() { // what a step forward makes late is pinned when the wheel notices the step
+		now = min(now, e.memory.Wheel.Looked())
 	}
 	cut := e.memory.Pins.Lowest(min(now, e.memory.Loaded.Load()-1))
 	cut = min(cut, e.memory.Wheel.LowUpTo(now))
