@@ -247,7 +247,7 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 	}
 	d.Judge(t, p, over.Open(p, w, r.now), r.e.memory.PausedFrom(t))
 	if len(ranges) == 0 { // else they were owed with what is left of it
-		r.ahead(d, t, p, w, mark, nil)
+		r.ahead(d, t, p, w, mark)
 	}
 	r.shards.held += len(d.Records) + len(d.Owe) - was
 }

@@ -33,17 +33,11 @@ func (r *recovery) again(d *policy.Triage, t *engine.Timer, k engine.Key) {
 }
 
 // ahead owes the dues of a timer in (after, to] that are to come, as a range. Those that
-// the journal or a row knows of are stored before the range is gone through, and spent; own
-// are others of a range that have a record or a row.
-func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after, to int64, own policy.Spans) {
+// the journal or a row knows of are stored before the range is gone through, and spent.
+func (r *recovery) ahead(d *policy.Triage, t *engine.Timer, p *plan.Plan, after, to int64) {
 	after = max(after, r.now)
 	if touched := r.touchedOf(t.ID); r.e.cfg.HistorySampled && len(touched) > 0 {
 		after = max(after, touched[len(touched)-1].Due) // the records may not be stored
-	}
-	for _, s := range own { // the range begins behind a run of skipped dues; what follows of own is spent
-		if due, ok := p.Next(after); ok && s[0] <= due && due <= s[1] {
-			after = s[1]
-		}
 	}
 	os, _ := policy.Ranges(t, p, after, to, func(k engine.Key) (bool, error) {
 		_, begun := r.begun[k]
@@ -95,13 +89,10 @@ func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer) error {
 	}
 	d := r.place(t.ID, to)
 	was := d.size()
-	var own policy.Spans
 	for i := range rows {
-		of, err := r.fromRange(ctx, d, t, &p, &rows[i])
-		if err != nil {
+		if err := r.fromRange(ctx, d, t, &p, &rows[i]); err != nil {
 			return err
 		}
-		own = append(own, of...)
 	}
 	if to <= r.now {
 		from = w
@@ -109,7 +100,7 @@ func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer) error {
 	if mark := r.mark(t.ID.Shard()); mark > w {
 		to = max(to, mark)
 	}
-	r.ahead(&d.Triage, t, &p, from, to, own.Ordered())
+	r.ahead(&d.Triage, t, &p, from, to)
 	if d != &r.d {
 		r.shards.held += d.size() - was
 	}
@@ -134,10 +125,11 @@ func ranged(ranges []engine.Owed, due int64) bool {
 	return slices.ContainsFunc(ranges, func(o engine.Owed) bool { return o.Key.Due <= due && due <= o.To })
 }
 
-// fromRange decides what is past of one range. own are the dues of the range that have a record or a row.
-func (r *recovery) fromRange(ctx context.Context, d *decisions, t *engine.Timer, p *plan.Plan, o *engine.Owed) (own policy.Spans, err error) {
-	if own, err = r.e.OwnDues(ctx, *o, o.To); err != nil {
-		return nil, err
+// fromRange decides what is past of one range.
+func (r *recovery) fromRange(ctx context.Context, d *decisions, t *engine.Timer, p *plan.Plan, o *engine.Owed) error {
+	own, err := r.e.OwnDues(ctx, *o, o.To)
+	if err != nil {
+		return err
 	}
 	settled := own
 	for _, k := range r.touchedOf(t.ID) {
@@ -164,7 +156,7 @@ func (r *recovery) fromRange(ctx context.Context, d *decisions, t *engine.Timer,
 		call(t, p, x[0], x[1])
 	}
 	d.Judge(t, p, own.Open(p, max(waited, o.Key.Due-1), end), r.e.memory.PausedFrom(t))
-	return own, nil
+	return nil
 }
 
 // waitedTo is up to when the dues of a range waited for their turn, and are called. What is due
