@@ -102,7 +102,11 @@ func (r *Reader) countRows(ctx context.Context, now int64, add func(id engine.La
 			return err
 		}
 		for i, o := range ranges {
-			if n := r.waitingIn(&o, defs[i], now); n > 0 {
+			n, err := r.waitingIn(ctx, &o, defs[i], now)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
 				add(o.Lane, n, o.Key.Due)
 			}
 		}
@@ -113,22 +117,19 @@ func (r *Reader) countRows(ctx context.Context, now int64, add func(id engine.La
 }
 
 // waitingIn is how many dues of a range have come that refill has still to go through.
-func (r *Reader) waitingIn(o *engine.Owed, definition []byte, now int64) int64 {
+func (r *Reader) waitingIn(ctx context.Context, o *engine.Owed, definition []byte, now int64) (int64, error) {
 	if definition == nil {
-		return 0
+		return 0, nil
 	}
 	t, err := engine.DecodeTimer(definition)
 	if err != nil || t.Generation != o.Generation {
-		return 0
+		return 0, nil
 	}
 	p, err := plan.Of(t)
-	if err != nil {
-		return 0
+	if err != nil || r.memory.IsTurning(o.Key) {
+		return 0, nil
 	}
-	if r.memory.IsTurning(o.Key) {
-		return 0
-	}
-	return p.Count(o.Key.Due-1, min(o.To, now))
+	return r.waitingDues(ctx, &p, o, now)
 }
 
 func (w *waiting) add(tasks, oldest int64) {

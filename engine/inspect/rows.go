@@ -142,6 +142,24 @@ func (r *Reader) StoredDues(ctx context.Context, o engine.Owed, to int64) (polic
 	return r.OwnDues(ctx, o, to)
 }
 
+// waitingDues is how many dues of a range wait up to the instant: those without a record. Only a range without end
+// has dues with a record that are not behind its first due, and only after a step of the clock (see StoredDues).
+func (r *Reader) waitingDues(ctx context.Context, p *plan.Plan, o *engine.Owed, to int64) (n int64, err error) {
+	to = min(o.To, to)
+	if o.To != engine.Endless || r.memory.Stepped.Load() < o.Key.Due {
+		return p.Count(o.Key.Due-1, to), nil
+	}
+	ended, err := r.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)
+	if err != nil {
+		return 0, err
+	}
+	ended = ended.Ordered()
+	for _, s := range ended.Open(p, o.Key.Due-1, to) {
+		n += p.Count(s[0]-1, s[1])
+	}
+	return n, nil
+}
+
 // rowDues are the dues of a range up to the instant that have a row.
 func (r *Reader) rowDues(ctx context.Context, o engine.Owed, to int64) (own policy.Spans, err error) {
 	err = r.EachRow(ctx, o.Key.Timer, o.Key.Due-1, func(x *engine.Owed) bool {

@@ -198,7 +198,7 @@ func (l *waitingList) rows(ctx context.Context, lanes []laneRows) error {
 		next.read = next.read[1:]
 		w := Waiter{Stored: true, UpTo: p.UpTo, At: o.Place()}
 		p.pass(&w)
-		t, err := l.atRow(next.defs[o.Key.Timer], &o, read)
+		t, err := l.atRow(ctx, next.defs[o.Key.Timer], &o, read)
 		if err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func (l *waitingList) load(ctx context.Context, x *laneRows) error {
 
 // atRow is the task of a row that waits for the key, nil for none. That of a range has its first
 // due, and says how many there are.
-func (l *waitingList) atRow(def *engine.Timer, o *engine.Owed, read *resident.Read) (*engine.Task, error) {
+func (l *waitingList) atRow(ctx context.Context, def *engine.Timer, o *engine.Owed, read *resident.Read) (*engine.Task, error) {
 	if def == nil || o.Damaged != nil || def.Generation != o.Generation || def.App != l.app || !slices.Contains(def.Flow.Keys(), l.key) || def.IsForced(o) {
 		return nil, nil
 	}
@@ -252,11 +252,10 @@ func (l *waitingList) atRow(def *engine.Timer, o *engine.Owed, read *resident.Re
 		if err != nil {
 			return nil, err
 		}
-		to := min(o.To, l.now)
-		if t.Count = p.Count(o.Key.Due-1, to); t.Count == 0 {
-			return nil, nil
+		if t.Count, err = l.r.waitingDues(ctx, &p, o, l.now); err != nil || t.Count == 0 {
+			return nil, err
 		}
-		t.DueLast, _ = p.Prev(to)
+		t.DueLast, _ = p.Prev(min(o.To, l.now))
 	}
 	return Listed(t), nil
 }

@@ -57,6 +57,23 @@ func TestClockSetForwardAndBackOfATimerThatIsBehind(t *testing.T) {
 	}
 }
 
+// What a step of the clock made late of a timer that is behind, and is not called, does not count as overdue.
+func TestSkippedDuesAreNotOverdue(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.fallsBehind(engine.MisfireSkip)
+		w.step(10 * time.Minute)
+		time.Sleep(10 * time.Second)
+		if err := w.CountOverdue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.metric("xtimer_tasks_overdue"); n < 90 || n > 120 { // 100 that were held, 20 since, and those that were called
+			t.Errorf("%v tasks are overdue", n)
+		}
+		w.SetRule(keyK, nil)
+		w.settle()
+	})
+}
+
 // A run by hand between a step of the clock and the decision about the dues that the step made late changes nothing in
 // that decision.
 func TestRunByHandDuringAStep(t *testing.T) {
