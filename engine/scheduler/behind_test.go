@@ -521,6 +521,33 @@ func TestQueueOfARange(t *testing.T) {
 	})
 }
 
+// A range of a queue waits for an earlier one, and its lane has no other rows: dues that come meanwhile are called after
+// those of the range.
+func TestQueueBehindARangeThatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var answers atomic.Bool
+		w.behave("queue", func(*call) reply {
+			if answers.Load() {
+				return ok
+			}
+			return slow(time.Minute)
+		})
+		w.config.MaxWaiting = 4
+		w.start()
+		w.make(timer("queue", every(500*time.Millisecond), overlap(engine.OverlapQueue), misfire(engine.MisfireAll, time.Hour)))
+		for i := range 4 {
+			time.Sleep(5 * time.Second)
+			answers.Store(i == 3)
+			w.crash(5 * time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		if called := dues(w.of("queue")); !slices.IsSorted(called) || len(called) < 100 {
+			t.Errorf("%d dues are called, in order: %v", len(called), slices.IsSorted(called))
+		}
+		w.settle()
+	})
+}
+
 // TestQueueThatCatchesUp: the dues of a timer that is behind are called in order also where the
 // cold tier is slow, so that more come due between a commit and what follows from it.
 func TestQueueThatCatchesUp(t *testing.T) {

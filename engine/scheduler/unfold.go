@@ -109,10 +109,11 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 		}
 	}
 	if len(u.waits) > 0 {
-		come := e.expect(u.waits)
+		come, end := e.expect(u.waits), e.memory.SetAside(u.waits)
 		e.process.Go(func(ctx context.Context) {
 			process.Sleep(ctx, settleEvery)
 			e.standAgain(u.waits)
+			end()
 			come()
 		})
 	}
