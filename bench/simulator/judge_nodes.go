@@ -131,7 +131,7 @@ func (f *fleet) mayComeBack(was, c *call) bool {
 		return false
 	}
 	h, home := b.shards[c.key.Timer.Shard()], f.homes[was.life]
-	kept := f.homes[c.life] == home && f.homes[int(h.Holder)] == home && c.fence == h.Fence+1 && !b.moved.Has(c.key.Timer.Shard())
+	kept := h.Holder != 0 && f.homes[c.life] == home && f.homes[int(h.Holder)] == home && c.fence == h.Fence+1 && !b.moved.Has(c.key.Timer.Shard())
 	return !kept || slices.ContainsFunc(f.ended, func(x end) bool { return x.crashed && x.node == home && was.at <= x.at && x.at <= c.at })
 }
 
