@@ -331,13 +331,12 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 			t.past = mayRepeat // the clock was set back before the start
 		}
 	}
-	if ranged {
-		_, ranged = lv.plan.Next(due)
-	}
-	if !ranged && lv.rangeTo() != 0 {
-		sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.turning.from})
-		sh.toSettle.Store(true)
-		lv.turning = nil
+	if to := lv.rangeTo(); to != 0 {
+		if next, ok := lv.plan.Next(due); !ok || next > to { // it is over
+			sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.turning.from})
+			sh.toSettle.Store(true)
+			lv.turning = nil
+		}
 	}
 	return t
 }

@@ -246,3 +246,34 @@ func TestSizeOfATimer(t *testing.T) {
 		t.Errorf("a timer takes %d bytes", n)
 	}
 }
+
+// A timer is behind, and the clock is set back: the wheel goes through a range of it. After that the dues lie in the
+// range without end, not in the wheel.
+func TestRangeOfATimerThatIsBehind(t *testing.T) {
+	x := newAhead(t)
+	x.now = 50_000
+	lv, err := x.enroll(x.sh, &x.def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Horizon.Store(1_000_000)
+	x.addLate(lv, LateTimer{due: 101_000, at: x.now, behind: true})
+	x.sh.mu.Unlock()
+	d, _ := x.Decide(x.Late.Take(), 1000)
+	d.Stored()
+	d.Done()
+	x.now = 10_000
+	x.sh.mu.Lock()
+	lv = x.owe(t, 20_000, 21_000, nil)
+	x.sh.mu.Unlock()
+	for _, due := range []int64{20_000, 21_000} {
+		if lv.next != due {
+			t.Fatalf("in the wheel: %d, want %d", lv.next, due)
+		}
+		x.now = due
+		x.Fire(due, []Item{{id: x.def.ID}})
+	}
+	if !lv.behind || lv.next != 0 || x.FollowsRange(engine.Key{Timer: x.def.ID, Due: 101_000}) {
+		t.Errorf("behind: %v, in the wheel: %d", lv.behind, lv.next)
+	}
+}

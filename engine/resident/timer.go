@@ -271,13 +271,13 @@ func (m *Memory) assign(lv *Timer) {
 }
 
 // schedule puts the first due after the instant into the wheel, when it lies
-// within what is loaded; else it is left to the migrator. A due that is past
+// within what is loaded; else it is left to the migrator, and of a timer that is behind to its range. A due that is past
 // fires in the wheel's next batch, or is decided with those that follow it when the
 // timer is far behind. mu is held.
 func (m *Memory) schedule(lv *Timer, after int64) {
 	lv.leaveWheel()
 	due, ok := lv.plan.Next(after)
-	if !ok || due >= m.Horizon.Load() && due > lv.rangeTo() || m.fellBehind(lv, due) {
+	if !ok || due > lv.rangeTo() && (lv.behind || due >= m.Horizon.Load()) || m.fellBehind(lv, due) {
 		return
 	}
 	lv.next = due
