@@ -66,8 +66,8 @@ func (w *Wheel[V]) watch() time.Time {
 		w.looked.Store(wall.UnixMilli())
 		return w.now()
 	}
-	w.looked.Store(wall.UnixMilli())
 	if hi-lo < step { // else the thread stood still in between, and the middle says nothing
+		w.looked.Store(wall.UnixMilli())
 		h.offset += delta
 		w.known.Store(int64(h.offset))
 	}

@@ -100,9 +100,10 @@ func (t *sharedTable) Take(ctx context.Context, life uint64, shards engine.Set) 
 func (f *fleet) took(life int, shards engine.Set) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := f.since()
 	for _, b := range f.backs {
 		for i := range shards.All() {
-			if now := f.since(); b.from <= now && now <= b.to && f.homes[life] != f.homes[int(b.shards[i].Holder)] {
+			if b.from <= now && now <= b.to && f.homes[life] != f.homes[int(b.shards[i].Holder)] {
 				b.moved = b.moved.Union(engine.SetOf(i))
 			}
 		}

@@ -52,15 +52,9 @@ func (r *Reader) EachRow(ctx context.Context, id engine.TimerID, after int64, f 
 }
 
 // EndedDues reads which dues of a timer in [from, to] a record ends for a generation (see
-// ends), in any order. A record that cannot be read ends its due.
+// ends), in any order. A record that cannot be read ends its due. A run that begins before from is not
+// found: no range begins in the middle of one, see BehindRun.
 func (r *Reader) EndedDues(ctx context.Context, id engine.TimerID, generation uint32, from, to int64) (s policy.Spans, err error) {
-	run, err := r.RunBefore(ctx, id, from-1)
-	if err != nil {
-		return nil, err
-	}
-	if run != nil && policy.Ends(run, generation) {
-		s = append(s, [2]int64{from, run.DueLast})
-	}
 	f := engine.TaskFilter{Timer: id, From: from, To: to + 1}
 	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
 		ts, next, err := r.cfg.Cold.Tasks(ctx, f, before, 1000)
@@ -105,6 +99,16 @@ func (r *Reader) RunBefore(ctx context.Context, id engine.TimerID, at int64) (*e
 	}
 }
 
+// BehindRun is the end of the run of dues that a record ends and that an instant lies in, else the instant. A
+// range begins there whose timer goes on in the middle of such a run: the clock was set forward and back.
+func (r *Reader) BehindRun(ctx context.Context, t *engine.Timer, at int64) (int64, error) {
+	run, err := r.RunBefore(ctx, t.ID, at)
+	if err == nil && run != nil && policy.Ends(run, t.Generation) {
+		at = run.DueLast
+	}
+	return at, err
+}
+
 // Spent are the dues of a timer's plan in (after, to] that are spent.
 func (r *Reader) Spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after, to int64) (policy.Spans, error) {
 	s := r.memory.Used(t.ID, after, to) // first: a task that leaves memory is stored by then
@@ -136,17 +140,22 @@ func (r *Reader) OwnDues(ctx context.Context, o engine.Owed, to int64) (policy.S
 // process or its ownership of the shard. Of a range without end memory knows the dues with a record: the
 // range begins behind them, or they are spent; unless the clock was set forward since it began.
 func (r *Reader) StoredDues(ctx context.Context, o engine.Owed, to int64) (policy.Spans, error) {
-	if o.To == engine.Endless && r.memory.Stepped.Load() < o.Key.Due {
+	if r.knows(&o) {
 		return r.rowDues(ctx, o, to)
 	}
 	return r.OwnDues(ctx, o, to)
+}
+
+// knows reports whether memory knows the dues of a range that have a record; see StoredDues.
+func (r *Reader) knows(o *engine.Owed) bool {
+	return o.To == engine.Endless && r.memory.Stepped.Load() < o.Key.Due
 }
 
 // waitingDues is how many dues of a range wait up to the instant: those without a record. Only a range without end
 // has dues with a record that are not behind its first due, and only after a step of the clock (see StoredDues).
 func (r *Reader) waitingDues(ctx context.Context, p *plan.Plan, o *engine.Owed, to int64) (n int64, err error) {
 	to = min(o.To, to)
-	if o.To != engine.Endless || r.memory.Stepped.Load() < o.Key.Due {
+	if o.To != engine.Endless || r.knows(o) {
 		return p.Count(o.Key.Due-1, to), nil
 	}
 	ended, err := r.EndedDues(ctx, o.Key.Timer, o.Generation, o.Key.Due, to)

@@ -135,8 +135,7 @@ func (m *Memory) addRange(lv *Timer, o *engine.Owed, spent policy.Spans, now int
 	case lv.rangeTo() != 0 && lv.turning.from == o.Key.Due: // the wheel goes through it already
 	case o.To > now && !lv.plan.Has(o.Key.Due) && (lv.rangeTo() == 0 || o.Key.Due < lv.turning.from):
 		// The clock was set back behind the watermark; see ranges.
-		if lv.rangeTo() != 0 {
-			x := lv.turning
+		if x := lv.turning; lv.rangeTo() != 0 {
 			m.Lanes.Of(x.lane).Waits(engine.Place{NotBefore: x.from, Key: engine.Key{Timer: lv.def.ID, Due: x.from}})
 		}
 		lv.turns(o, spent)
@@ -181,9 +180,6 @@ func (m *Memory) add(sh *shard, t *engine.Timer, p *plan.Plan, owe []engine.Owed
 			continue // refill brings it
 		}
 		tk := sh.enlist(lv, o.Key, o.Origin, rowCurrent, now)
-		if t.Version > 1 && tk.Since <= sh.repeats {
-			tk.past = mayRepeat // a former definition may have had that due, and a former process called it
-		}
 		if o.NotBefore > now {
 			tk.move(Retrying)
 			tk.handle = m.Wheel.Add(o.NotBefore, Item{id: o.Key.Timer, due: o.Key.Due})
@@ -317,6 +313,7 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 	// come in order, except minutes that are admitted late and rows that are owed
 	// ahead of a clock that was set back.
 	if due <= lv.latest && sh.tasks.find(k) != nil {
+		sh.reaches(lv, due)
 		return nil
 	}
 	var t *Task
@@ -327,18 +324,22 @@ func (sh *shard) take(lv *Timer, due, now int64) *Task {
 		}
 		t = sh.enlist(lv, k, engine.FromSchedule, row, now)
 		t.ranged = ranged
-		if due <= sh.repeats {
-			t.past = mayRepeat // the clock was set back before the start
-		}
 	}
-	if to := lv.rangeTo(); to != 0 {
-		if next, ok := lv.plan.Next(due); !ok || next > to { // it is over
-			sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.turning.from})
-			sh.toSettle.Store(true)
-			lv.turning = nil
-		}
-	}
+	sh.reaches(lv, due)
 	return t
+}
+
+// reaches ends the range that the wheel goes through with the last due of the range. mu is held.
+func (sh *shard) reaches(lv *Timer, due int64) {
+	to := lv.rangeTo()
+	if to == 0 {
+		return
+	}
+	if next, ok := lv.plan.Next(due); !ok || next > to {
+		sh.paid = append(sh.paid, engine.Key{Timer: lv.def.ID, Due: lv.turning.from})
+		sh.toSettle.Store(true)
+		lv.turning = nil
+	}
 }
 
 // wake makes a task ready whose time in the wheel has come. mu is held.

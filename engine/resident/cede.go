@@ -108,8 +108,8 @@ const stillRuns = 1000
 // CaptureLast takes all from a shard that is being ceded: its results, and a row of each task
 // that is not finished and not later than the watermark. From then on the shard is closed.
 // ok is false while changes or intents are under way there, while timers are to be looked at since a step of
-// the clock (see Step), or while the watermark may not pass all that began; forced does not wait for the last. What CaptureLast takes of a closed shard are the
-// calls that have ended since.
+// the clock (see Step), or while the watermark may not pass all that began; forced does not wait for the last.
+// What CaptureLast takes of a closed shard are the calls that have ended since.
 func (m *Memory) CaptureLast(shard int, cut, now int64, forced bool, s *engine.Settlement) (c Captured, ok bool) {
 	critical := m.cfg.DiskCritical()
 	sh := m.lockShard(shard)

@@ -70,7 +70,7 @@ type Memory struct {
 
 	Steps     atomic.Int64 // how often the clock was set
 	Stepped   atomic.Int64 // when the clock last stepped forward, by the new clock
-	stepping  atomic.Int64 // steps forward of which Step's judge has not ended
+	stepping  atomic.Int64 // steps forward after which not all timers were looked at, see Step
 	UpTo      atomic.Int64 // the latest instant at which an attempt began or a change was made
 	StartedAt int64        // when the process started; a shard's is its recovered
 	// ClockReset: the watermark up to which the clock was reset.

@@ -171,8 +171,8 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 // A row whose task was begun does not wait for earlier rows, wherever its next attempt stands in its lane: its
 // timer is busy with that task before a later due is called.
 
-// SetAside notes rows that wait for a change of their timer, or for a decision; end is called when all have
-// been resumed.
+// SetAside notes rows that wait for a change of their timer, for a decision, or for an earlier range; end is called
+// when all have been resumed.
 func (m *Memory) SetAside(os []engine.Owed) (end func()) {
 	for i := range os {
 		m.setAside(os[i].Key)

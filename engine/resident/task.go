@@ -117,6 +117,9 @@ func (sh *shard) enlist(lv *Timer, k engine.Key, origin engine.Origin, row rowSt
 	t := &Task{timer: lv, row: row}
 	t.Key, t.Origin, t.Since = k, origin, k.Due
 	t.App, t.Name, t.Generation = lv.def.App, lv.def.Name, lv.def.Generation
+	if k.Due <= sh.repeats && (lv.def.Version > 1 || k.Due <= lv.rangeTo()) {
+		t.past = mayRepeat // by a former definition, or before the clock was set back
+	}
 	t.backlog = lv.newest != nil && lv.newest.backlog && lv.newest.state == Queued
 	t.await(now)
 	sh.attach(t)

@@ -32,7 +32,7 @@ type Timer struct {
 	next       int64 // the due that lies in the wheel; 0: none
 	ahead      *Lane // counts it there: see countAhead
 	handle     wheel.Handle
-	turning    *turningRange
+	turning    *turningRange // nil: the wheel goes through none
 	// Latest is the latest due that a task of it may have in memory.
 	latest int64
 
@@ -271,9 +271,9 @@ func (m *Memory) assign(lv *Timer) {
 }
 
 // schedule puts the first due after the instant into the wheel, when it lies
-// within what is loaded; else it is left to the migrator, and of a timer that is behind to its range. A due that is past
-// fires in the wheel's next batch, or is decided with those that follow it when the
-// timer is far behind. mu is held.
+// within what is loaded; else it is left to the migrator, and of a timer that is
+// behind to its range. A due that is past fires in the wheel's next batch, or is
+// decided with those that follow it when the timer is far behind. mu is held.
 func (m *Memory) schedule(lv *Timer, after int64) {
 	lv.leaveWheel()
 	due, ok := lv.plan.Next(after)

@@ -99,30 +99,57 @@ func TestEachRepeatIsMarked(t *testing.T) {
 	})
 }
 
-// A due was called right before a power failure, and no trace is left of the call: the start skips the due as a misfire.
-// If the timer then gets that due again, by another definition, the call is marked: the former process may have made it.
+// callsWithoutTrace has a timer that is due each minute called right before a power failure: no trace is left of the
+// call, and the start skips the due as a misfire.
+func (w *world) callsWithoutTrace() (id engine.TimerID, due int64) {
+	w.journal.tune(time.Hour, 0)
+	away := w.outage("Settle")
+	w.start()
+	due = w.now() + 60_000
+	id = w.make(timer("a", every(time.Minute), misfire(engine.MisfireSkip, time.Hour)))
+	time.Sleep(50 * time.Second)
+	away.Store(true)
+	time.Sleep(10*time.Second + time.Millisecond)
+	away.Store(false)
+	w.power(30 * time.Second)
+	w.journal.tune(0, 0)
+	time.Sleep(time.Second)
+	return id, due
+}
+
+// wantMarked checks that the first two calls are of one due, of which the second is marked, and a third, if any, is not.
+func (w *world) wantMarked(n int) {
+	w.t.Helper()
+	cs := w.of("a")
+	if len(cs) != n || cs[0].key != cs[1].key || !cs[1].redelivered || n > 2 && cs[2].redelivered {
+		w.t.Errorf("called: %+v", cs)
+	}
+	w.settle()
+}
+
+// If the timer gets the due again that was called without a trace, by another definition, the call is marked: the former
+// process may have made it.
 func TestDueOfAFormerDefinitionIsMarked(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.journal.tune(time.Hour, 0)
-		away := w.outage("Settle")
-		w.start()
-		due := w.now() + 60_000
-		id := w.make(timer("a", every(time.Minute), misfire(engine.MisfireSkip, time.Hour)))
-		time.Sleep(50 * time.Second)
-		away.Store(true)
-		time.Sleep(10*time.Second + time.Millisecond)
-		away.Store(false)
-		w.power(30 * time.Second)
-		w.journal.tune(0, 0)
-		time.Sleep(time.Second)
+		id, due := w.callsWithoutTrace()
 		if err := w.reschedule(id, engine.Schedule{At: due}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		cs := w.of("a")
-		if len(cs) != 2 || cs[0].key != cs[1].key || !cs[1].redelivered {
-			t.Errorf("called: %+v", cs)
+		w.wantMarked(2)
+	})
+}
+
+// So is the call if the due comes again by a clock that was ahead, and is reset.
+func TestDueOfAResetClockIsMarked(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.callsWithoutTrace()
+		w.step(-50 * time.Second)
+		time.Sleep(time.Second)
+		if _, err := w.ResetClock(t.Context(), false, change.Part{}); err != nil {
+			t.Fatal(err)
 		}
-		w.settle()
+		time.Sleep(2 * time.Minute)
+		w.wantMarked(3)
 	})
 }

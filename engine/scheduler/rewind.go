@@ -100,6 +100,12 @@ func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer) error {
 	if mark := r.mark(t.ID.Shard()); mark > w {
 		to = max(to, mark)
 	}
+	if to > r.now {
+		var err error
+		if from, err = r.e.BehindRun(ctx, t, max(from, r.now)); err != nil {
+			return err
+		}
+	}
 	r.ahead(&d.Triage, t, &p, from, to)
 	if d != &r.d {
 		r.shards.held += d.size() - was

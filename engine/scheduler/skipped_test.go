@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"xtimer/engine"
-	"xtimer/engine/change"
 	"xtimer/engine/flow"
 	"xtimer/engine/limit"
 )
@@ -169,34 +168,6 @@ func TestStepDuringAPauseOfATimerThatIsBehind(t *testing.T) {
 			}
 			w.stopAccounted(id, from, 500)
 		}
-	})
-}
-
-// As TestDueOfAFormerDefinitionIsMarked, for a due that comes again by a clock that was ahead, and is reset.
-func TestDueOfAResetClockIsMarked(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		w.journal.tune(time.Hour, 0)
-		away := w.outage("Settle")
-		w.start()
-		w.make(timer("a", every(time.Minute), misfire(engine.MisfireSkip, time.Hour)))
-		time.Sleep(50 * time.Second)
-		away.Store(true)
-		time.Sleep(10*time.Second + time.Millisecond)
-		away.Store(false)
-		w.power(30 * time.Second)
-		w.journal.tune(0, 0)
-		time.Sleep(time.Second)
-		w.step(-50 * time.Second)
-		time.Sleep(time.Second)
-		if _, err := w.ResetClock(t.Context(), false, change.Part{}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Minute)
-		cs := w.of("a")
-		if len(cs) != 3 || cs[0].key != cs[1].key || !cs[1].redelivered || cs[2].redelivered {
-			t.Errorf("called: %+v", cs)
-		}
-		w.settle()
 	})
 }
 

@@ -60,10 +60,9 @@ type unfolding struct {
 	pay      []engine.Key
 	rests    []engine.Owed
 	shared   []sharing
-	waits    []engine.Owed // for the watermark
-	caught   []caughtUp
-	unfolded []caughtUp // those that are behind: up to when their dues have rows, or are not called
-	claims   []func()   // of timers
+	waits    []engine.Owed
+	unfolded []unfolded
+	claims   []func() // of timers
 	pins     []*resident.Pin
 }
 
@@ -73,11 +72,12 @@ type sharing struct {
 	dues []engine.Owed
 }
 
-// caughtUp is a timer that is not behind any more, once the transaction is committed: its
-// dues after an instant come through the wheel.
-type caughtUp struct {
-	timer *engine.Timer
-	after int64
+// unfolded is a timer that is behind: up to when its dues have rows, or are not called, once the transaction is
+// committed. caughtUp: its dues after that come through the wheel.
+type unfolded struct {
+	timer    *engine.Timer
+	upTo     int64
+	caughtUp bool
 }
 
 func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) (done, made int, err error) {
@@ -142,11 +142,12 @@ func (e *Scheduler) unfoldPart(ctx context.Context, os []engine.Owed, most int) 
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, c := range u.unfolded {
-		e.memory.Unfolded(c.timer, c.after)
-	}
-	for _, c := range u.caught { // last: what came due meanwhile is called after the rows
-		e.memory.CaughtUp(c.timer, c.after)
+	for _, x := range u.unfolded { // last: what came due meanwhile is called after the rows
+		if x.caughtUp {
+			e.memory.CaughtUp(x.timer, x.upTo)
+		} else {
+			e.memory.Unfolded(x.timer, x.upTo)
+		}
 	}
 	read := e.memory.Reads.Begin() // before a change goes on
 	defer read.End()
@@ -270,12 +271,13 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 	if err != nil {
 		return err
 	}
-	if o.To == engine.Endless {
-		u.unfolded = append(u.unfolded, caughtUp{t, after})
-	}
 	due, ok := p.Next(after)
+	rests := ok && due <= to && due <= now
+	if o.To == engine.Endless {
+		u.unfolded = append(u.unfolded, unfolded{t, after, !rests})
+	}
 	switch {
-	case ok && due <= to && due <= now:
+	case rests:
 		r := o // keyed by its first due, which has no row yet
 		r.Key.Due, r.NotBefore, r.Lane = due, now, t.Lane()
 		if e.memory.InOrder(t) { // else the ranges of the lane take turns
@@ -284,7 +286,11 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 		u.rests = append(u.rests, r)
 		return nil
 	case ok && due <= to: // the clock was set back: the wheel goes through it
-		os, err := policy.Ranges(t, p, due-1, to, func(k engine.Key) (bool, error) {
+		from, err := e.BehindRun(ctx, t, due-1)
+		if err != nil {
+			return err
+		}
+		os, err := policy.Ranges(t, p, from, to, func(k engine.Key) (bool, error) {
 			if slices.ContainsFunc(u.d.Owe, func(x engine.Owed) bool { return x.Key == k }) {
 				return true, nil
 			}
@@ -294,9 +300,6 @@ func (u *unfolding) unfold(ctx context.Context, t *engine.Timer, p *plan.Plan, o
 			return err
 		}
 		u.rests = append(u.rests, os...)
-	}
-	if o.To == engine.Endless {
-		u.caught = append(u.caught, caughtUp{t, after})
 	}
 	return nil
 }
