@@ -550,6 +550,52 @@ func TestResultsOfAHandOver(t *testing.T) {
 	}
 }
 
+// The cold tier is away while a node gives shards, and a timer is being made, so no watermark may
+// pass what was called meanwhile. These shards are given when the tier is back, and nothing that
+// was called comes again.
+func TestHandOverDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		var away atomic.Bool
+		a.before.set(func(op string, _ any) error {
+			for ; op == "Apply" && away.Load(); time.Sleep(time.Second) {
+			}
+			if away.Load() && op != "Owed" && op != "Settle" {
+				return engine.ErrUnavailable
+			}
+			return nil
+		})
+		a.start()
+		time.Sleep(1300 * time.Millisecond)
+		all := makeMany(ws[:1], 80)
+		time.Sleep(3 * time.Second)
+		away.Store(true)
+		var made sync.WaitGroup
+		made.Go(func() { a.Create(t.Context(), timer("made", every(time.Hour)), nil) })
+		time.Sleep(1700 * time.Millisecond)
+		b.start()
+		time.Sleep(20 * time.Second)
+		away.Store(false)
+		time.Sleep(10 * time.Second)
+		made.Wait()
+		if n := b.node.owns(); n != 128 {
+			t.Errorf("the second node owns %d shards", n)
+		}
+		for _, x := range all {
+			called := map[engine.Key]bool{}
+			for _, c := range ofAll(ws, x.name) {
+				if called[c.key] {
+					t.Errorf("%s, due %s, was called again at %s", x.name, stamp(c.key.Due), stamp(c.at))
+				}
+				called[c.key] = true
+			}
+		}
+	})
+}
+
 // The clock of one of three nodes is set. The node calls nothing by that clock, and gives its
 // shards to the others; when the clock is right again it gets its part back.
 func TestNodeWithAWrongClock(t *testing.T) {
