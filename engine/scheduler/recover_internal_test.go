@@ -39,8 +39,8 @@ func TestRecordFromBeforeARow(t *testing.T) {
 	}
 }
 
-// What the journal has of a due is not stored beside what another owner has decided of it, unless
-// a call was made; but a range that is left has decided nothing.
+// What the journal has of a due is not stored beside what another owner has decided of it; but a
+// range that is left has decided nothing.
 func TestEndThatAnotherOwnerDecided(t *testing.T) {
 	r := recovery{ranges: map[engine.TimerID][]engine.Owed{1: {{Key: engine.Key{Timer: 1, Due: 40}, To: 60}}}}
 	for _, c := range []struct {
@@ -53,7 +53,8 @@ func TestEndThatAnotherOwnerDecided(t *testing.T) {
 		{1, 80, engine.Skipped, 0, true},
 		{1, 100, engine.Missed, 0, true},
 		{1, 101, engine.Skipped, 0, false},
-		{1, 80, engine.Dead, 1, false},
+		{1, 80, engine.Dead, 1, true},
+		{1, 101, engine.Dead, 1, false},
 		{1, 80, engine.Retrying, 0, false},
 		{1, 40, engine.Skipped, 0, false},
 		{1, 60, engine.Skipped, 0, false},

@@ -350,11 +350,13 @@ func (r *recovery) ended(o engine.Owed, t *engine.Task) {
 	delete(r.finished, o.Key)
 }
 
-// wasDecided reports whether the journal has the end of a task that was never called, and the
-// cold tier has what became of it: the watermark w has passed its due, of which no row is left.
-// A node that was suspended notes such ends, by itself, of dues that the next owner of the shard
-// has decided meanwhile: in runs, beside which the record of one due would count twice.
+// wasDecided reports whether the cold tier has what became of a task whose end the journal has:
+// the watermark w has passed its due, of which no row is left. The journal tells more only where
+// another owner moved the watermark: a node that was suspended notes ends of dues that the next
+// owner has decided meanwhile, and what a former life had not settled stays among the records that
+// the journal keeps. The next owner may have decided in runs, beside which the record of one due
+// would count twice.
 func (r *recovery) wasDecided(t *engine.Task, w int64) bool {
 	due := t.Key.Due
-	return t.Status.Final() && len(t.Attempts) == 0 && due <= w && !ranged(r.ranges[t.Key.Timer], due)
+	return t.Status.Final() && due <= w && !ranged(r.ranges[t.Key.Timer], due)
 }
