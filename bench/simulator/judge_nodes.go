@@ -123,15 +123,18 @@ func (f *fleet) lostBy(c *call) *back {
 
 // mayComeBack reports whether a call may be made again because MySQL went back: what was stored of
 // the call before is lost, and who calls does not know of it. The node that made the call knows,
-// from its journal, if the node had the shard at the time to which MySQL went back and kept it: in
-// the lost time too, or its next life has dropped what the journal had of the shard.
+// from its journal, if it had the shard and that journal at the time to which MySQL went back and
+// kept both: in the lost time too, or its next life has dropped what the journal had of the shard.
+// A life that took the shard began without it.
 func (f *fleet) mayComeBack(was, c *call) bool {
 	b := f.lostBy(was)
 	if b == nil || c.at < b.to {
 		return false
 	}
-	h, home := b.shards[c.key.Timer.Shard()], f.homes[was.life]
-	kept := h.Holder != 0 && f.homes[c.life] == home && f.homes[int(h.Holder)] == home && c.fence == h.Fence+1 && !b.moved.Has(c.key.Timer.Shard())
+	shard, home, disk := c.key.Timer.Shard(), f.homes[was.life], f.disks[was.life]
+	h := b.shards[shard]
+	kept := h.Holder != 0 && f.disks[c.life] == disk && f.disks[int(h.Holder)] == disk && c.fence == h.Fence+1 &&
+		!b.moved.Has(shard) && !f.taken[c.life].Has(shard)
 	return !kept || slices.ContainsFunc(f.ended, func(x end) bool { return x.crashed && x.node == home && was.at <= x.at && x.at <= c.at })
 }
 

@@ -191,7 +191,7 @@ func (n *node) live() {
 	n.born++
 	l := &life{n: n.born, disk: n.disk, node: n, gone: make(chan struct{}), ended: make(chan error, 1)}
 	journal := n.journal
-	n.homes[l.n] = n.i
+	n.homes[l.n], n.disks[l.n] = n.i, journal
 	n.tell("%s: start of life %d", n.name, l.n)
 	n.mu.Unlock()
 	ctx, stop := context.WithCancel(context.Background())

@@ -42,7 +42,9 @@ type fleet struct {
 	mirror *memory.Mirror
 	all    link                  // of MySQL, to all nodes
 	homes  map[int]int           // the node of each life
+	disks  map[int]byte          // and the number of its disk
 	joined map[int]time.Duration // when each life joined, since the run began
+	taken  map[int]engine.Set    // the shards that each life took, without those of its former life
 	graves map[int]time.Duration // when the table ended a life, by its number
 	gives  []give
 	ills   []ill
@@ -60,7 +62,7 @@ type give struct {
 type back struct {
 	from, to time.Duration
 	shards   [engine.Shards]engine.Holding
-	moved    engine.Set // those that another node took in that time
+	moved    engine.Set // those that a life with another disk took in that time
 }
 
 // ill is a fault, as the judge sees it.
@@ -76,7 +78,7 @@ func SimulateFleet(t *testing.T, s *FleetScript) (out Outcome) {
 		time.Sleep(time.Until(s.Epoch))
 		f := &fleet{
 			machine: &machine{script: &s.Script, clocks: true, begin: time.Now(), asked: map[string][]*request{}, last: map[string]chan struct{}{}},
-			plan:    s, cold: memory.NewCold(), mirror: memory.NewMirror(), rng: rand.New(rand.NewPCG(s.Seed, 5)), graves: map[int]time.Duration{}, homes: map[int]int{}, joined: map[int]time.Duration{}, settled: map[int]int{},
+			plan:    s, cold: memory.NewCold(), mirror: memory.NewMirror(), rng: rand.New(rand.NewPCG(s.Seed, 5)), graves: map[int]time.Duration{}, homes: map[int]int{}, disks: map[int]byte{}, joined: map[int]time.Duration{}, settled: map[int]int{}, taken: map[int]engine.Set{},
 		}
 		f.table = memory.NewMembers(f.cold)
 		for i := range s.Nodes {

@@ -96,14 +96,15 @@ func (t *sharedTable) Take(ctx context.Context, life uint64, shards engine.Set) 
 	})
 }
 
-// took notes which shards have got another owner in a time that MySQL loses.
+// took notes which shards a life took, and which got an owner with another journal in a time that MySQL loses.
 func (f *fleet) took(life int, shards engine.Set) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.since()
+	f.taken[life] = f.taken[life].Union(shards)
 	for _, b := range f.backs {
 		for i := range shards.All() {
-			if b.from <= now && now <= b.to && f.homes[life] != f.homes[int(b.shards[i].Holder)] {
+			if b.from <= now && now <= b.to && f.disks[life] != f.disks[int(b.shards[i].Holder)] {
 				b.moved = b.moved.Union(engine.SetOf(i))
 			}
 		}
@@ -114,9 +115,12 @@ func (t *sharedTable) Give(ctx context.Context, life uint64, shards []engine.Han
 	t.l.reach("before a release")
 	defer t.l.reach("after a release")
 	return t.call(ctx, func() error {
+		f := t.l.node.fleet
+		if t.l.settled > f.settled[t.l.n] { // MySQL has lost some
+			return engine.ErrFenced
+		}
 		err := t.Members.Give(ctx, life, shards)
 		if err == nil {
-			f := t.l.node.fleet
 			f.mu.Lock()
 			for i := range shards {
 				f.gives = append(f.gives, give{f.since(), shards[i].Shard, int(life)})

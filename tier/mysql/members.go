@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	mrand "math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
@@ -272,9 +271,14 @@ func (m *Members) Take(ctx context.Context, id uint64, shards engine.Set) error 
 	})
 }
 
-// Give frees shards of a life for their heirs.
+// Give frees shards of a life for their heirs. It is refused where the database has lost a settle of
+// the life: the heir of a clean shard would repeat, without a mark, what the settle had stored.
 func (m *Members) Give(ctx context.Context, id uint64, shards []engine.Handover) error {
-	return m.write(ctx, "give shards", id, slotMembers, func(t *transaction, _ *life) error {
+	return m.write(ctx, "give shards", id, slotMembers, func(t *transaction, mine *life) error {
+		settle := m.store.slot(slotSettle)
+		if err := mine.has(t.ctx, t.tx, settle, mine.counted[settle].Load()); err != nil {
+			return err
+		}
 		given := int64(0)
 		for _, g := range shards {
 			b := appendBytes(append(t.buf[:0], "UPDATE shards SET holder=0,heir="...), g.Heir)
@@ -366,34 +370,4 @@ func appendSlots(b []byte) []byte {
 		b = appendInt(b, slot)
 	}
 	return append(b, ") AND node="...)
-}
-
-// moveShards changes those of the shards that a life holds; 0: those that are free. They are
-// read first, so that the UPDATE locks no others.
-func moveShards(t *transaction, holder uint64, of engine.Set, set func(b []byte) []byte) error {
-	var held []int
-	err := t.scan(fmt.Sprintf("SELECT shard FROM shards WHERE holder=%d ORDER BY shard", holder), func(rows *sql.Rows) error {
-		var i int
-		err := rows.Scan(&i)
-		if i >= 0 && i < engine.Shards && of.Has(i) {
-			held = append(held, i)
-		}
-		return err
-	})
-	if err != nil || len(held) == 0 {
-		return err
-	}
-	b := set(append(t.buf[:0], "UPDATE shards SET "...))
-	t.buf = fmt.Appendf(b, " WHERE %s AND holder=%d", inShards(held...), holder)
-	if err := t.run(string(t.buf)); err != nil {
-		return err
-	}
-	return countMove(t)
-}
-
-// countMove notes that shards were taken or freed. It is the last statement of a transaction. The
-// moves grow by a random number: where the database goes back, as a failover that loses commits
-// has it, the number that a node knows does not come again for other holders.
-func countMove(t *transaction) error {
-	return t.run(fmt.Sprintf("UPDATE cluster SET moves=moves+%d WHERE one=1", 1+mrand.Uint64N(1<<20)))
 }

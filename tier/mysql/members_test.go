@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +272,21 @@ func TestMovesAfterTheDatabaseWentBack(t *testing.T) {
 	a.ok(err)
 	if seen.Shards == nil {
 		t.Errorf("there are %d moves again: the node does not see that shard 1 is free", known)
+	}
+}
+
+// TestGiftAfterTheDatabaseWentBack: a shard is not given whose results the database has lost since:
+// its heir would call them again, without a mark.
+func TestGiftAfterTheDatabaseWentBack(t *testing.T) {
+	a := nodes(t, "a", "b")[0]
+	a.ok(a.take(1))
+	a.ok(a.settle(1, benchNow))
+	_, err := a.db.Exec("UPDATE fences SET n=n-1 WHERE n>0 AND node='a' AND slot=" + strconv.FormatInt(a.slot(slotSettle), 10))
+	a.ok(err)
+	err = a.table.Give(t.Context(), a.node.Life, []engine.Handover{{Shard: 1, Fence: a.look().Shards[1].Fence, Heir: "b"}})
+	var f *engine.Fault
+	if !errors.Is(err, engine.ErrFenced) || !errors.As(err, &f) || f.Code != "database_went_back" {
+		t.Error(err)
 	}
 }
 

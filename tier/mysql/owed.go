@@ -146,7 +146,7 @@ func (s *Store) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, aft
 		if err != nil || mine == nil || len(out) == 0 {
 			return err
 		}
-		return mine.has(ctx, s, s.slot(slotSettle), settles)
+		return mine.has(ctx, s.db, s.slot(slotSettle), settles)
 	})
 	return out, err
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	mrand "math/rand/v2"
 	"strconv"
 	"sync/atomic"
 
@@ -150,9 +151,9 @@ func (l *life) of(slot int64) []byte {
 }
 
 // has returns an error if the database has fewer commits of a slot than this, or not the life any more.
-func (l *life) has(ctx context.Context, s *Store, slot, commits int64) error {
+func (l *life) has(ctx context.Context, from querier, slot, commits int64) error {
 	n := int64(-1)
-	err := s.scan(ctx, "SELECT n FROM fences"+string(l.of(slot)), func(rows *sql.Rows) error { return rows.Scan(&n) })
+	err := scan(ctx, from, "SELECT n FROM fences"+string(l.of(slot)), func(rows *sql.Rows) error { return rows.Scan(&n) })
 	switch {
 	case err != nil:
 		return err
@@ -255,4 +256,34 @@ func note(t *transaction, known *atomic.Uint64, slot int64, id engine.TimerID) e
 	b := appendInts(append(t.buf[:0], "INSERT INTO ids (slot,newest) VALUES ("...), slot, int64(id))
 	t.buf = append(b, ") ON DUPLICATE KEY UPDATE newest=GREATEST(newest,VALUES(newest))"...)
 	return t.run(string(t.buf))
+}
+
+// moveShards changes those of the shards that a life holds; 0: those that are free. They are
+// read first, so that the UPDATE locks no others.
+func moveShards(t *transaction, holder uint64, of engine.Set, set func(b []byte) []byte) error {
+	var held []int
+	err := t.scan(fmt.Sprintf("SELECT shard FROM shards WHERE holder=%d ORDER BY shard", holder), func(rows *sql.Rows) error {
+		var i int
+		err := rows.Scan(&i)
+		if i >= 0 && i < engine.Shards && of.Has(i) {
+			held = append(held, i)
+		}
+		return err
+	})
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	b := set(append(t.buf[:0], "UPDATE shards SET "...))
+	t.buf = fmt.Appendf(b, " WHERE %s AND holder=%d", inShards(held...), holder)
+	if err := t.run(string(t.buf)); err != nil {
+		return err
+	}
+	return countMove(t)
+}
+
+// countMove notes that shards were taken or freed. It is the last statement of a transaction. The
+// moves grow by a random number: where the database goes back, as a failover that loses commits
+// has it, the number that a node knows does not come again for other holders.
+func countMove(t *transaction) error {
+	return t.run(fmt.Sprintf("UPDATE cluster SET moves=moves+%d WHERE one=1", 1+mrand.Uint64N(1<<20)))
 }
