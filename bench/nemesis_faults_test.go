@@ -96,18 +96,24 @@ func thaw(_ *nemesis, s *server)     { s.signal(syscall.SIGCONT) }
 func startMySQL(x *nemesis, _ *server) { x.mysql.Start() }
 
 // administer asks another node to have the node give its shards away (drain), or to end it (evict).
+// Where the database is slow, the answer may be 503: a drain is asked for again then, so that each ends.
 func administer(method, what string) func(*nemesis, *server) {
 	return func(x *nemesis, s *server) {
 		by := x.all[(s.n+1)%len(x.all)]
-		q, _ := http.NewRequest(method, by.url(fmt.Sprintf("/v1/cluster/nodes/node-%d/%s", s.n, what)), nil)
-		r, err := client.Do(q)
-		if err != nil {
-			x.t.Logf("the %s: %v", what, err)
-			return
-		}
-		r.Body.Close()
-		if r.StatusCode/100 != 2 {
-			x.t.Logf("the %s got %d", what, r.StatusCode)
+		for again := time.Now().Add(20 * time.Second); ; time.Sleep(time.Second) {
+			q, _ := http.NewRequest(method, by.url(fmt.Sprintf("/v1/cluster/nodes/node-%d/%s", s.n, what)), nil)
+			r, err := client.Do(q)
+			if err != nil {
+				x.t.Logf("the %s: %v", what, err)
+				return
+			}
+			r.Body.Close()
+			if r.StatusCode/100 != 2 {
+				x.t.Logf("the %s got %d", what, r.StatusCode)
+			}
+			if what != "drain" || r.StatusCode != http.StatusServiceUnavailable || time.Now().After(again) {
+				return
+			}
 		}
 	}
 }
