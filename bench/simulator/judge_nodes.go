@@ -70,7 +70,7 @@ func (f *fleet) holdArrival(c *call) {
 	if err != nil {
 		return
 	}
-	if h := seen.Shards[shard]; (h.Holder != uint64(c.life) || h.Fence != c.fence) && !f.hasGoneBack(c.at) {
+	if h := seen.Shards[shard]; (h.Holder != uint64(c.life) || h.Fence != c.fence) && !f.hasGoneBack(c.at, c.at) {
 		f.broken = append(f.broken, fmt.Sprintf("%s: %s is called at %v by life %d under fence %d, and life %d holds shard %d under fence %d",
 			c.name, c.key, c.at, c.life, c.fence, h.Holder, shard, h.Fence))
 	}
@@ -105,10 +105,10 @@ func (f *fleet) isJustSet(c *call) bool {
 	})
 }
 
-// hasGoneBack reports whether MySQL went back so shortly before an instant that lives may not
-// have seen that yet.
-func (f *fleet) hasGoneBack(at time.Duration) bool {
-	return slices.ContainsFunc(f.backs, func(b *back) bool { return b.to <= at && at <= b.to+buried })
+// hasGoneBack reports whether MySQL went back between two instants, or so shortly before the first
+// that lives may not have seen that yet.
+func (f *fleet) hasGoneBack(from, to time.Duration) bool {
+	return slices.ContainsFunc(f.backs, func(b *back) bool { return b.to <= to && from <= b.to+buried })
 }
 
 // lostBy is the time that MySQL has lost, if what was stored of a call may be lost with it.
@@ -144,11 +144,7 @@ func (f *fleet) holdFences() {
 	var last [engine.Shards]*call
 	for _, c := range f.calls { // in the order in which they began
 		shard := c.key.Timer.Shard()
-		if f.hasGoneBack(c.at) {
-			last[shard] = nil
-			continue
-		}
-		if was := last[shard]; was != nil && c.fence < was.fence {
+		if was := last[shard]; was != nil && c.fence < was.fence && !f.hasGoneBack(was.at, c.at) {
 			f.wrong("%s: %s is called at %v under fence %d, after a call under fence %d of its shard", c.name, c.key, c.at, c.fence, was.fence)
 		}
 		last[shard] = c
