@@ -120,11 +120,15 @@ func (m *migrator) keepAhead(ctx context.Context) error {
 	}
 	gained := m.gain(ctx) // shards that cannot be gained keep nobody waiting
 	m.reach(ctx)          // first: without the cold tier what it holds is all there is
-	err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute)
-	if err == nil {
-		err = m.resumeTo(ctx, m.e.memory.Loaded.Load())
+	return errors.Join(gained, m.loadAhead(ctx))
+}
+
+// loadAhead loads what is due in the minutes ahead, and resumes what may be tried in them.
+func (m *migrator) loadAhead(ctx context.Context) error {
+	if err := m.loadTo(ctx, m.e.now()/minute*minute+(1+ahead)*minute); err != nil {
+		return err
 	}
-	return errors.Join(gained, err)
+	return m.resumeTo(ctx, m.e.memory.Loaded.Load())
 }
 
 // loadTo loads minute by minute up to the instant. Minutes that are past, after a

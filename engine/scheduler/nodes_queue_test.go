@@ -87,6 +87,51 @@ func TestQueueOfATakeoverInALaneThatIsFull(t *testing.T) {
 	})
 }
 
+// Nor where the cold tier was away while the node started: the rows of the dues that came meanwhile, and of
+// those that came before, are read before a due is called that comes after the recovery.
+func TestQueueAfterAStartDuringAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(1)
+		a := ws[0]
+		a.start()
+		time.Sleep(1300 * time.Millisecond)
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprint("queue-", i))
+			a.make(timer(names[i], every(time.Duration(300+10*i)*time.Millisecond), overlap(engine.OverlapQueue), misfire(engine.MisfireAll, time.Hour)))
+		}
+		time.Sleep(4 * time.Second)
+		a.kill()
+		began := time.Now()
+		a.before.set(func(op string, _ any) error {
+			switch away := time.Until(began.Add(8 * time.Second)); {
+			case op == "Shards":
+				time.Sleep(away)
+			case op == "Due" && away > 0:
+				return engine.ErrUnavailable
+			case op == "Due":
+				time.Sleep(300 * time.Millisecond)
+			}
+			return nil
+		})
+		a.start()
+		time.Sleep(30 * time.Second)
+		for _, name := range names {
+			seen, latest := map[int64]bool{}, int64(0)
+			for _, c := range a.of(name) {
+				if !seen[c.key.Due] && c.key.Due < latest {
+					t.Errorf("%s of %s is called at %s, after %s", stamp(c.key.Due), name, stamp(c.at), stamp(latest))
+				}
+				seen[c.key.Due], latest = true, max(latest, c.key.Due)
+			}
+			if len(seen) < 60 || latest < w.now()-1100 {
+				t.Errorf("%d dues of %s were called, the last one of %s", len(seen), name, stamp(latest))
+			}
+		}
+		a.settle()
+	})
+}
+
 // Also where some of the dues are a range, as they were not later than the watermark when the timer
 // was made, and those behind the watermark are few: here the clock of a node is set back by 5 s.
 func TestQueueOfANodeWhoseClockIsBehind(t *testing.T) {
