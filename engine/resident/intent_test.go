@@ -105,6 +105,29 @@ func TestIntentOfATaskThatIsBeingSettled(t *testing.T) {
 	}
 }
 
+// The row of a range stands until the row of its last due is stored, which waits for the intent.
+func TestIntentOfTheLastDueOfARange(t *testing.T) {
+	x := newIntending(t)
+	o := engine.Owed{Key: engine.Key{Timer: 1, Due: 2000}, To: 3000}
+	x.shardOf(1).watermark = 5000
+	x.timer.turns(&o, nil)
+	c := x.intend(x.due(3000))
+	done, s := x.capture()
+	if len(s.Pay) != 0 || len(s.Owe) != 0 {
+		t.Errorf("before the intent is stored, a settle has the rows %v, and removes %v", s.Owe, s.Pay)
+	}
+	x.Release(&done, 0)
+	x.EndSettle()
+	row := &engine.Settlement{}
+	x.Intents.Stored(x.Intents.Take(row), true)
+	if may, _ := c.answer(); !may || len(row.Owe) != 1 {
+		t.Fatalf("the call may be made: %v, with the rows %v", may, row.Owe)
+	}
+	if _, s := x.capture(); len(s.Pay) != 1 || s.Pay[0] != o.Key {
+		t.Errorf("the next settle removes %v", s.Pay)
+	}
+}
+
 // A change of a timer waits for what is being stored of its calls, and then none of them is
 // made that waited for that.
 func TestChangeWaitsForIntents(t *testing.T) {

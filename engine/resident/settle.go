@@ -210,7 +210,7 @@ func (m *Memory) write(s *engine.Settlement, t *Task) {
 func (c *Captured) pay(s *engine.Settlement) {
 	var later []engine.Key
 	for _, k := range c.sh.paid {
-		if lv := c.sh.timers[k.Timer]; lv != nil && lv.frozen {
+		if lv := c.sh.timers[k.Timer]; lv != nil && (lv.frozen || lv.intends()) {
 			later = append(later, k) // with the rows of its dues, which were left out
 		} else {
 			c.paid = append(c.paid, k)

@@ -134,6 +134,15 @@ func (lv *Timer) first() *Task {
 	return t
 }
 
+// intends reports whether the row of one of the timer's tasks is still to be written before the call. mu is held.
+func (lv *Timer) intends() bool {
+	t := lv.newest
+	for t != nil && !t.intends {
+		t = t.older
+	}
+	return t != nil
+}
+
 // insert puts a task into the list. Nearly all are due later than those that are there. mu
 // is held.
 func (lv *Timer) insert(t *Task) {

@@ -50,10 +50,11 @@ const (
 	callsGet = 300 * time.Millisecond
 	// passes is how long a shard waits until the watermark may pass all that began there:
 	// for changes elsewhere that are in doubt, or for a clock that was set back. After that
-	// it is given and is not clean: the heir calls again what the watermark has not passed. The
-	// time does not count in which the cold tier is away: a change in doubt waits for it, and so
-	// does the gift.
-	passes = 5 * time.Second
+	// it is given and is not clean: the heir calls again what the watermark has not passed.
+	// A change in doubt waits for the cold tier, so the time begins anew where a read each
+	// asksEvery fails, or takes longer than that.
+	passes    = 5 * time.Second
+	asksEvery = time.Second
 	// cedeAgain is how often it is looked at whether a shard can be closed.
 	cedeAgain = 5 * time.Millisecond
 	// tellsFor is for how long it is tried to tell the owner of a shard what became of a call, and
@@ -148,9 +149,12 @@ func (e *Scheduler) cedeStill(ctx context.Context, of engine.Set) error {
 
 // closeShards closes shards, each as soon as it can be, and settles them.
 func (e *Scheduler) closeShards(ctx context.Context, of engine.Set, stopped time.Time) error {
-	for {
-		if !e.tiers.ColdUp() {
-			stopped = time.Now()
+	for asked := stopped; ; {
+		if began := time.Now(); began.Sub(asked) >= asksEvery {
+			_, err := e.cfg.Cold.Shards(ctx)
+			if asked = time.Now(); err != nil || asked.Sub(began) > asksEvery {
+				stopped = asked
+			}
 		}
 		closed, err := e.settler.settleLast(ctx, of, time.Since(stopped) > passes)
 		if err != nil {

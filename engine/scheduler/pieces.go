@@ -44,7 +44,8 @@ func (p *pieces) heard(rows int, err error) {
 }
 
 // settlePieces stores a settlement, its watermarks last: until they stand, the
-// journal still has all of it, and the next start would store the same again.
+// journal still has all of it, and the next start would store the same again. The
+// minutes of records that are left out come first: the rows of these go later.
 func (e *Scheduler) settlePieces(ctx context.Context, s *engine.Settlement) error {
 	for again := false; ; {
 		piece, rest := *s, engine.Settlement{}
@@ -54,7 +55,7 @@ func (e *Scheduler) settlePieces(ctx context.Context, s *engine.Settlement) erro
 		} else {
 			rest = piece
 			room := rows
-			piece.Marks, piece.LeftOut = nil, nil
+			piece.Marks, rest.LeftOut = nil, nil
 			piece.Tasks, rest.Tasks = cut(s.Tasks, &room)
 			piece.Owe, rest.Owe = cut(s.Owe, &room)
 			piece.Pay, rest.Pay = cut(s.Pay, &room)
