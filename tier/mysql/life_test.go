@@ -197,6 +197,33 @@ func TestWriteAfterTheDatabaseWentBack(t *testing.T) {
 	}
 }
 
+// TestMarkAfterAnIntentIsLost: an intent is a commit of its own. No watermark passes its due in a
+// database that has lost only the intent.
+func TestMarkAfterAnIntentIsLost(t *testing.T) {
+	s := open(t, unhurried(t))
+	mustTake(t, s)
+	k := engine.Key{Timer: 1, Due: benchNow}
+	settle := func() error {
+		return s.Settle(t.Context(), &engine.Settlement{Owner: "n", Marks: []engine.Mark{{Shard: k.Timer.Shard(), Fence: 1, W: benchNow + 1}}})
+	}
+	intent := &engine.Settlement{Owner: "n", Owe: []engine.Owed{{Key: k, NotBefore: benchNow, Begun: true}}, Beside: true}
+	if err := s.Settle(t.Context(), intent); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []string{fmt.Sprintf("UPDATE fences SET n=n-1 WHERE n>0 AND slot=%d", s.slot(slotBeside)), "DELETE FROM owed"} {
+		if _, err := s.db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var f *engine.Fault
+	if err := settle(); !errors.Is(err, engine.ErrFenced) || !errors.As(err, &f) || f.Code != "database_went_back" {
+		t.Error(err)
+	}
+	if w, err := s.Shards(t.Context()); err != nil || w[k.Timer.Shard()].Watermark > benchNow {
+		t.Errorf("the watermark is %d, %v", w[k.Timer.Shard()].Watermark, err)
+	}
+}
+
 // TestLaneAfterTheDatabaseWentBack: a database that went back has rows again of tasks that are over, so a
 // process whose settles are lost reads none.
 func TestLaneAfterTheDatabaseWentBack(t *testing.T) {

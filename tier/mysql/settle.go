@@ -12,6 +12,16 @@ import (
 	"xtimer/engine/policy"
 )
 
+// hasIntents returns an error if marks are to be stored in a database that has lost an intent of this
+// life: the row of a call that may be under way. After the mark nothing would tell of its due.
+func (s *Store) hasIntents(t *transaction, marks []engine.Mark) error {
+	mine, slot := s.life.Load(), s.slot(slotBeside)
+	if mine == nil || len(marks) == 0 || mine.counted[slot].Load() == 0 {
+		return nil
+	}
+	return mine.has(t.ctx, t.tx, slot, mine.counted[slot].Load())
+}
+
 // Settle stores results and progress in one transaction, behind the fence of this process
 // and those of the shards: where one has moved on, nothing is stored.
 func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
@@ -37,6 +47,9 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		}
 	}
 	err = s.write(ctx, "settle", slot, func(t *transaction) error {
+		if err := s.hasIntents(t, marks); err != nil {
+			return err
+		}
 		if err := s.mark(t, st.Owner, marks); err != nil {
 			return err
 		}
