@@ -55,23 +55,33 @@ func (r *Reader) EachRow(ctx context.Context, id engine.TimerID, after int64, f 
 // ends), in any order. A record that cannot be read ends its due. A run that begins before from is not
 // found: no range begins in the middle of one, see BehindRun.
 func (r *Reader) EndedDues(ctx context.Context, id engine.TimerID, generation uint32, from, to int64) (s policy.Spans, err error) {
-	f := engine.TaskFilter{Timer: id, From: from, To: to + 1}
+	err = r.eachRecord(ctx, id, from, to, func(t *engine.Task, damaged bool) {
+		if damaged || policy.Ends(t, generation) {
+			s = append(s, [2]int64{t.Key.Due, max(t.Key.Due, t.DueLast)})
+		}
+	})
+	return s, err
+}
+
+// eachRecord goes through the records of a timer whose first due is in [from, to], in any order. Of one that
+// is damaged, only the key is known.
+func (r *Reader) eachRecord(ctx context.Context, id engine.TimerID, from, to int64, f func(t *engine.Task, damaged bool)) error {
+	filter := engine.TaskFilter{Timer: id, From: from, To: to + 1}
 	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
-		ts, next, err := r.cfg.Cold.Tasks(ctx, f, before, 1000)
-		if d := engine.DamagedRecord(err, before); d != nil {
-			s, next, err = append(s, [2]int64{d.Key.Due, d.Key.Due}), d.Key, nil
+		ts, next, err := r.cfg.Cold.Tasks(ctx, filter, before, 1000)
+		d := engine.DamagedRecord(err, before)
+		if d != nil {
+			ts, next, err = []*engine.Task{{Key: d.Key}}, d.Key, nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		before = next
 		for _, t := range ts {
-			if policy.Ends(t, generation) {
-				s = append(s, [2]int64{t.Key.Due, max(t.Key.Due, t.DueLast)})
-			}
+			f(t, d != nil)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // RunBefore is the record of a run of dues that begins at or before the instant and goes
@@ -97,6 +107,23 @@ func (r *Reader) RunBefore(ctx context.Context, id engine.TimerID, at int64) (*e
 			return nil, nil
 		}
 	}
+}
+
+// RunsIn are the runs of a timer's dues, as records tell of them, that reach into [from, to].
+func (r *Reader) RunsIn(ctx context.Context, id engine.TimerID, from, to int64) (s policy.Spans, err error) {
+	run, err := r.RunBefore(ctx, id, from-1)
+	if err != nil {
+		return nil, err
+	}
+	if run != nil {
+		s = append(s, [2]int64{run.Key.Due, run.DueLast})
+	}
+	err = r.eachRecord(ctx, id, from, to, func(t *engine.Task, _ bool) {
+		if t.DueLast > t.Key.Due {
+			s = append(s, [2]int64{t.Key.Due, t.DueLast})
+		}
+	})
+	return s.Ordered(), err
 }
 
 // BehindRun is the end of the run of dues that a record ends and that an instant lies in, else the instant. A

@@ -295,12 +295,14 @@ func (r *recovery) overtaken(t *engine.Timer, rest []engine.Owed, due int64) boo
 
 // fromJournal takes what is left of the journal: results that were not settled.
 func (r *recovery) fromJournal(ctx context.Context) error {
+	passed := map[engine.TimerID][]*engine.Task{}
 	for k, t := range r.finished {
 		if _, ok := r.begun[k]; ok {
 			continue // a later attempt has no end: the plan decides
 		}
 		switch w := r.watermark(k.Timer); {
-		case r.wasDecided(t, w):
+		case r.isPassed(t, w):
+			passed[k.Timer] = append(passed[k.Timer], t)
 		case t.Status.Final():
 			r.record(t, false)
 		case slices.ContainsFunc(r.ranges[k.Timer], func(o engine.Owed) bool { return o.Key == k }): // fromRange stores its row in place of the range
@@ -313,7 +315,7 @@ func (r *recovery) fromJournal(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return r.fromPassed(ctx, passed)
 }
 
 // flushMany is flush of what is much for one transaction.
@@ -327,13 +329,6 @@ func (r *recovery) flushMany(ctx context.Context) error {
 // record has what the journal tells of a task stored; kept: see Record.
 func (r *recovery) record(t *engine.Task, kept bool) {
 	r.records = append(r.records, engine.Record{Key: t.Key, Status: t.Status, Encoded: engine.EncodeTask(t), Kept: kept})
-}
-
-// retry owes a task that was waiting for its next attempt.
-func (r *recovery) retry(d *decisions, t *engine.Task, generation uint32, lane engine.Lane) {
-	d.Owe = append(d.Owe, engine.Owed{
-		Key: t.Key, Generation: generation, Origin: t.Origin, NotBefore: max(t.NotBefore, t.Key.Due), Lane: lane, Task: t,
-	})
 }
 
 // unknown is the end of an at_most_once task that may have been sent.

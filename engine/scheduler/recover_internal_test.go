@@ -39,16 +39,15 @@ func TestRecordFromBeforeARow(t *testing.T) {
 	}
 }
 
-// What the journal has of a due is not stored beside what another owner has decided of it; but a
-// range that is left has decided nothing.
-func TestEndThatAnotherOwnerDecided(t *testing.T) {
+// The watermark has passed a due whose end the journal has: the due may be decided, unless a range is left.
+func TestEndThatTheWatermarkPassed(t *testing.T) {
 	r := recovery{ranges: map[engine.TimerID][]engine.Owed{1: {{Key: engine.Key{Timer: 1, Due: 40}, To: 60}}}}
 	for _, c := range []struct {
-		timer   engine.TimerID
-		due     int64
-		status  engine.TaskStatus
-		calls   int
-		decided bool
+		timer  engine.TimerID
+		due    int64
+		status engine.TaskStatus
+		calls  int
+		passed bool
 	}{
 		{1, 80, engine.Skipped, 0, true},
 		{1, 100, engine.Missed, 0, true},
@@ -61,7 +60,7 @@ func TestEndThatAnotherOwnerDecided(t *testing.T) {
 		{2, 50, engine.Skipped, 0, true},
 	} {
 		x := &engine.Task{Key: engine.Key{Timer: c.timer, Due: c.due}, Status: c.status, Attempts: make([]engine.Attempt, c.calls)}
-		if got := r.wasDecided(x, 100); got != c.decided {
+		if got := r.isPassed(x, 100); got != c.passed {
 			t.Errorf("%v of timer %d at %d after %d calls: %v", c.status, c.timer, c.due, c.calls, got)
 		}
 	}

@@ -350,13 +350,46 @@ func (r *recovery) ended(o engine.Owed, t *engine.Task) {
 	delete(r.finished, o.Key)
 }
 
-// wasDecided reports whether the cold tier has what became of a task whose end the journal has:
-// the watermark w has passed its due, of which no row is left. The journal tells more only where
-// another owner moved the watermark: a node that was suspended notes ends of dues that the next
-// owner has decided meanwhile, and what a former life had not settled stays among the records that
-// the journal keeps. The next owner may have decided in runs, beside which the record of one due
-// would count twice.
-func (r *recovery) wasDecided(t *engine.Task, w int64) bool {
-	due := t.Key.Due
-	return t.Status.Final() && due <= w && !ranged(r.ranges[t.Key.Timer], due)
+// retry owes a task that was waiting for its next attempt.
+func (r *recovery) retry(d *decisions, t *engine.Task, generation uint32, lane engine.Lane) {
+	d.Owe = append(d.Owe, engine.Owed{
+		Key: t.Key, Generation: generation, Origin: t.Origin, NotBefore: max(t.NotBefore, t.Key.Due), Lane: lane, Task: t,
+	})
+}
+
+// isPassed reports whether the watermark w has passed the due of a task whose end the journal has, and no row of
+// the due is left.
+func (r *recovery) isPassed(t *engine.Task, w int64) bool {
+	return t.Status.Final() && t.Key.Due <= w && !ranged(r.ranges[t.Key.Timer], t.Key.Due)
+}
+
+// fromPassed stores such ends. The cold tier has what became of the due, or has lost it with a commit, or is to get it
+// with the rest of a settle in pieces. But another owner that moved the watermark may have decided it in a run, beside
+// which a record of one due would count twice: a node that was suspended notes ends later than that, and what a former
+// life had not settled stays among the records that the journal keeps. An end without a call tells nothing.
+func (r *recovery) fromPassed(ctx context.Context, passed map[engine.TimerID][]*engine.Task) error {
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(passed)), page) {
+		defs, _, err := r.definitions(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i, id := range ids {
+			ts, def, runs := passed[id], defs[i], policy.Spans{}
+			slices.SortFunc(ts, func(a, b *engine.Task) int { return cmp.Compare(a.Key.Due, b.Key.Due) })
+			if def == nil || !def.Schedule.OneShot() || len(ts) > 1 || ts[0].Generation != def.Generation {
+				if runs, err = r.e.RunsIn(ctx, id, ts[0].Key.Due, ts[len(ts)-1].Key.Due); err != nil {
+					return err
+				}
+			}
+			for _, t := range ts {
+				if len(t.Attempts) > 0 && !runs.Has(t.Key.Due) {
+					r.record(t, false)
+				}
+			}
+			if err := r.flushMany(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

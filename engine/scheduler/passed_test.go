@@ -1,0 +1,181 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+)
+
+// Here the journal has results of dues that the watermark has passed, and no row of them is left.
+
+// The disk is nearly full, so successes are not recorded, and the process is killed between two pieces of a settle: the
+// calls whose rows are gone have their records after the start, or their minute is noted.
+func TestPiecesWithoutRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var critical, stop atomic.Bool
+		pieces := 0
+		w.config.DiskCritical = critical.Load
+		w.before.set(func(op string, arg any) error {
+			s, is := arg.(*engine.Settlement)
+			switch {
+			case !is || !critical.Load():
+			case stop.Load():
+				return engine.ErrUnavailable
+			case len(s.Tasks)+len(s.Owe)+len(s.Pay) > 1000:
+				return engine.ErrUnavailable // and smaller pieces are tried
+			case len(s.Pay) > 0:
+				pieces++
+				stop.Store(true)
+			}
+			return nil
+		})
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 5000, 5000, 5000
+		w.start()
+		var keys []engine.Key
+		due := w.now() + 1000
+		for i := range 1500 {
+			name := fmt.Sprint(i)
+			w.behave(name, func(*call) reply { return slow(time.Duration(due+40_000-w.now()) * time.Millisecond) })
+			keys = append(keys, engine.Key{Timer: w.make(timer(name, at(due), timeout(2*time.Minute))), Due: due})
+		}
+		time.Sleep(38 * time.Second) // they have rows
+		critical.Store(true)
+		time.Sleep(30 * time.Second)
+		if pieces != 1 {
+			t.Fatalf("%d pieces were stored", pieces)
+		}
+		w.kill()
+		critical.Store(false)
+		w.start()
+		w.settle()
+		for _, k := range keys {
+			if _, err := w.cold.Task(t.Context(), k); err != nil {
+				t.Fatalf("%s has no record: %v", k, err)
+			}
+		}
+		if left, err := w.cold.LeftOut(t.Context(), 0, engine.MaxDue); err != nil || len(left) != 1 {
+			t.Errorf("minutes left out: %v, %v", left, err)
+		}
+	})
+}
+
+// The cold tier loses a redrive and its result: the result is in the journal.
+func TestLostRedrive(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.journal.settled = &engine.Watermarks{}
+		w.start()
+		w.replies("x", reject, ok)
+		k := engine.Key{Due: w.now() + 1000}
+		k.Timer = w.make(timer("x", delay(time.Second)))
+		w.make(timer("tick", every(time.Second)))
+		time.Sleep(20 * time.Second)
+		restore := w.cold.Snapshot()
+		time.Sleep(time.Second)
+		if err := w.Redrive(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Second)
+		w.kill()
+		restore()
+		time.Sleep(time.Second)
+		w.start()
+		w.settle()
+		if r := w.record(k); r.Status != engine.Succeeded || len(r.Attempts) != 2 {
+			t.Errorf("%v after %d attempts", r.Status, len(r.Attempts))
+		}
+	})
+}
+
+// Without --cluster another server takes over while MySQL is away for the first, which goes on calling, and the first
+// comes back. What it called is told where the second has a record of the due alone. Of dues in a run the run stays.
+func TestFirstServerComesBack(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		due := w.now() + 5000
+		shot := w.make(timer("shot", at(due), misfire(engine.MisfireSkip, time.Second)))
+		often := w.make(timer("often", every(5*time.Second), misfire(engine.MisfireSkip, time.Hour)))
+		away := w.outage("Settle")
+		time.Sleep(4 * time.Second)
+		away.Store(true)
+		time.Sleep(16*time.Second + 100*time.Millisecond)
+		w.kill()
+		away.Store(false)
+		first := w.journal
+		w.journal = &disk{}
+		time.Sleep(30 * time.Second)
+		w.start()
+		w.settle()
+		want := map[engine.TimerID]string{shot: "0s missed misfire_window", often: "0s…35s ×8 skipped misfire"}
+		for id, v := range want {
+			if got := w.verdicts(id, due); len(got) == 0 || got[0] != v {
+				t.Errorf("at the second server %v, want %s", got, v)
+			}
+		}
+		w.kill()
+		w.journal = first
+		w.start()
+		w.settle()
+		want[shot] = "0s succeeded"
+		for id, v := range want {
+			if got := w.verdicts(id, due); len(got) == 0 || got[0] != v {
+				t.Errorf("at the first server again %v, want %s", got, v)
+			}
+		}
+	})
+}
+
+// The row of a range cannot be read at a start: the results of its dues are stored all the same, and no call comes
+// again when the row can be read.
+func TestResultsOfADamagedRange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 20
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 8, 4, 8
+		away := w.outage("Settle")
+		w.start()
+		w.replies("crowded", slow(300*time.Millisecond))
+		id := w.make(timer("crowded", every(20*time.Millisecond), elsewhere("crowded", "http://127.0.0.1:9/"), misfire(engine.MisfireAll, time.Hour)))
+		time.Sleep(40 * time.Second)
+		away.Store(true)
+		time.Sleep(3 * time.Second)
+		w.kill()
+		away.Store(false)
+		ranges := 0
+		for _, o := range w.rowsOf(id) {
+			if o.To != 0 {
+				w.damaged.Store(o.Key, true)
+				ranges++
+			}
+		}
+		w.start()
+		time.Sleep(2 * time.Second)
+		ended := map[engine.Key]bool{}
+		for _, c := range w.of("crowded") {
+			if c.ended == 0 || c.at >= w.starts[1] {
+				continue
+			}
+			ended[c.key] = true
+			if _, err := w.cold.Task(t.Context(), c.key); err != nil {
+				t.Errorf("%s was called, and has no record: %v", c.key, err)
+			}
+		}
+		if ranges == 0 || len(ended) == 0 {
+			t.Fatalf("%d ranges, %d calls", ranges, len(ended))
+		}
+		w.damaged.Clear()
+		w.crash(time.Second)
+		w.replies("crowded", ok)
+		time.Sleep(30 * time.Second)
+		for _, c := range w.of("crowded") {
+			if ended[c.key] && c.at >= w.starts[2] {
+				t.Errorf("%s was called again", c.key)
+			}
+		}
+		if _, err := w.Delete(t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+	})
+}
