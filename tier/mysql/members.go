@@ -271,12 +271,11 @@ func (m *Members) Take(ctx context.Context, id uint64, shards engine.Set) error 
 	})
 }
 
-// Give frees shards of a life for their heirs. It is refused where the database has lost a settle of
-// the life: the heir of a clean shard would repeat, without a mark, what the settle had stored.
+// Give frees shards of a life for their heirs. It is refused where the database has lost a commit of
+// the life: the heir of a clean shard would repeat, without a mark, what a settle had stored.
 func (m *Members) Give(ctx context.Context, id uint64, shards []engine.Handover) error {
 	return m.write(ctx, "give shards", id, slotMembers, func(t *transaction, mine *life) error {
-		settle := m.store.slot(slotSettle)
-		if err := mine.has(t.ctx, t.tx, settle, mine.counted[settle].Load()); err != nil {
+		if err := mine.has(t.ctx, t.tx, mine.commits()); err != nil {
 			return err
 		}
 		given := int64(0)

@@ -127,12 +127,11 @@ func (s *Store) Lanes(ctx context.Context, of engine.Set, to int64) (lanes []eng
 }
 
 // OwedIn lists the rows of the shards in a lane after a place. In a database that went back there are rows again
-// of tasks that are over: it returns an error if the database has lost a settle of this life.
+// of tasks that are over: it returns an error if the database has lost a commit of this life.
 func (s *Store) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, after engine.Place, to int64, limit int) (out []engine.Owed, err error) {
-	mine := s.life.Load()
-	settles := int64(0)
+	mine, before := s.life.Load(), [slotsMade]int64{}
 	if mine != nil {
-		settles = mine.counted[s.slot(slotSettle)].Load() // first: these are committed
+		before = mine.commits()
 	}
 	err = s.read(ctx, "read what waits in a lane", func(ctx context.Context) error {
 		out = nil
@@ -146,7 +145,7 @@ func (s *Store) OwedIn(ctx context.Context, of engine.Set, lane engine.Lane, aft
 		if err != nil || mine == nil || len(out) == 0 {
 			return err
 		}
-		return mine.has(ctx, s.db, s.slot(slotSettle), settles)
+		return mine.has(ctx, s.db, before)
 	})
 	return out, err
 }

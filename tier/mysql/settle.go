@@ -12,16 +12,6 @@ import (
 	"xtimer/engine/policy"
 )
 
-// hasIntents returns an error if marks are to be stored in a database that has lost an intent of this
-// life: the row of a call that may be under way. After the mark nothing would tell of its due.
-func (s *Store) hasIntents(t *transaction, marks []engine.Mark) error {
-	mine, slot := s.life.Load(), s.slot(slotBeside)
-	if mine == nil || len(marks) == 0 || mine.counted[slot].Load() == 0 {
-		return nil
-	}
-	return mine.has(t.ctx, t.tx, slot, mine.counted[slot].Load())
-}
-
 // Settle stores results and progress in one transaction, behind the fence of this process
 // and those of the shards: where one has moved on, nothing is stored.
 func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
@@ -47,9 +37,6 @@ func (s *Store) Settle(ctx context.Context, st *engine.Settlement) error {
 		}
 	}
 	err = s.write(ctx, "settle", slot, func(t *transaction) error {
-		if err := s.hasIntents(t, marks); err != nil {
-			return err
-		}
 		if err := s.mark(t, st.Owner, marks); err != nil {
 			return err
 		}
@@ -116,11 +103,16 @@ func (s *Store) mark(t *transaction, owner string, ms []engine.Mark) error {
 	if len(ms) == 0 {
 		return nil
 	}
+	mine := s.life.Load()
+	if mine != nil { // of a due that a mark passes, nothing tells but other commits: intents, changes, rows
+		if err := mine.has(t.ctx, t.tx, mine.commits()); err != nil {
+			return err
+		}
+	}
 	b := append(t.buf[:0], "UPDATE shards SET watermark=GREATEST(watermark,"...)
 	b = byShard(b, ms, func(m engine.Mark) int64 { return m.W })
 	b = append(b, "),owner="...)
 	b = appendBytes(b, owner)
-	mine := s.life.Load()
 	if mine != nil {
 		b = append(b, ",former=0"...)
 	}

@@ -150,16 +150,31 @@ func (l *life) of(slot int64) []byte {
 	return strconv.AppendUint(append(appendBytes(append(appendInt([]byte(" WHERE slot="), slot), " AND node="...), l.node), " AND life="...), l.id, 10)
 }
 
-// has returns an error if the database has fewer commits of a slot than this, or not the life any more.
-func (l *life) has(ctx context.Context, from querier, slot, commits int64) error {
-	n := int64(-1)
-	err := scan(ctx, from, "SELECT n FROM fences"+string(l.of(slot)), func(rows *sql.Rows) error { return rows.Scan(&n) })
+// commits are the n of the life's slots, as committed.
+func (l *life) commits() (ns [slotsMade]int64) {
+	for i := range ns {
+		ns[i] = l.counted[i].Load()
+	}
+	return ns
+}
+
+// has returns an error if the database has fewer commits of the life than before the call, or not the life any more:
+// each slot counts for itself, and a failover may lose the last commit of one alone.
+func (l *life) has(ctx context.Context, from querier, before [slotsMade]int64) error {
+	found, lost := 0, false
+	b := appendBytes(appendSlots([]byte("SELECT slot,n FROM fences WHERE ")), l.node)
+	err := scan(ctx, from, string(fmt.Appendf(b, " AND life=%d", l.id)), func(rows *sql.Rows) error {
+		var slot, n int64
+		err := rows.Scan(&slot, &n)
+		found, lost = found+1, lost || n < before[slot]
+		return err
+	})
 	switch {
 	case err != nil:
 		return err
-	case n < 0:
+	case found < slotsMade:
 		return errTaken
-	case n < commits:
+	case lost:
 		return errWentBack
 	}
 	return nil
