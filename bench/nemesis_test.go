@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +124,8 @@ func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 	x.t.Helper()
 	s := &struck{from: time.Now()}
 	pairs, noMirror := append([]pair{{n, f}}, more...), false
+	// The shortest begins last, for the begin of others takes its time, and ends first.
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.fault.lasts, a.fault.lasts) })
 	for _, p := range pairs {
 		noMirror = noMirror || p.fault.noMirror
 		s.names += fmt.Sprintf("%s (node %d) ", p.fault.name, p.on.n)
@@ -132,8 +136,9 @@ func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 	if noMirror && s.repeats > 0 {
 		s.repeats += ofALostMirror
 	}
-	for _, p := range pairs {
-		time.Sleep(p.fault.lasts)
+	begun := time.Now()
+	for _, p := range slices.Backward(pairs) {
+		time.Sleep(time.Until(begun.Add(p.fault.lasts)))
 		if p.fault.end != nil {
 			p.fault.end(x, p.on)
 		}
