@@ -16,7 +16,7 @@ import (
 func TestPiecesWithoutRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var critical, stop atomic.Bool
-		pieces := 0
+		var pieces atomic.Int64
 		w.config.DiskCritical = critical.Load
 		w.before.set(func(op string, arg any) error {
 			s, is := arg.(*engine.Settlement)
@@ -27,7 +27,7 @@ func TestPiecesWithoutRecords(t *testing.T) {
 			case len(s.Tasks)+len(s.Owe)+len(s.Pay) > 1000:
 				return engine.ErrUnavailable // and smaller pieces are tried
 			case len(s.Pay) > 0:
-				pieces++
+				pieces.Add(1)
 				stop.Store(true)
 			}
 			return nil
@@ -44,8 +44,8 @@ func TestPiecesWithoutRecords(t *testing.T) {
 		time.Sleep(38 * time.Second) // they have rows
 		critical.Store(true)
 		time.Sleep(30 * time.Second)
-		if pieces != 1 {
-			t.Fatalf("%d pieces were stored", pieces)
+		if pieces.Load() != 1 {
+			t.Fatalf("%d pieces were stored", pieces.Load())
 		}
 		w.kill()
 		critical.Store(false)
