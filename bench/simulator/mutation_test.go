@@ -91,7 +91,7 @@ var mutations = []mutation{
 		{"engine/scheduler/migrator.go", "		e.memory.Loaded.Store(next)\n", "		resident.Raise(&e.memory.Horizon, next)\n		e.memory.Loaded.Store(next)\n"},
 	}},
 	{"a change lets attempts start while it is committed", []replacement{
-		{"engine/resident/change.go", "			lv.frozen = true\n", ""},
+		{"engine/resident/timer.go", "			lv.frozen = true\n", ""},
 	}},
 	{"a call that is prepared goes to the former URL", []replacement{
 		{"engine/resident/attempt.go", `case t.timer.def.Version != a.Timer.Version:`, `case t.timer.def != a.Timer && t.Key.Due == 0:`},

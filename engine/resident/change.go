@@ -3,7 +3,6 @@ package resident
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -117,6 +116,7 @@ func (m *Memory) Had(k engine.Key, r *Read) bool {
 type claim struct {
 	over chan struct{} // closed when it has ended
 	rows bool          // the definition stays what it is
+	upTo int64         // the change has decided about the dues up to there, see Cancel
 }
 
 // Claim lets one change at a time at a timer; release ends it. ErrElsewhere: see Owns.
@@ -203,7 +203,7 @@ func (m *Memory) tryClaim(id engine.TimerID, rows bool) (release func(), change 
 		return nil, left
 	}
 	ch := make(chan struct{})
-	sh.changing[id] = claim{ch, rows}
+	sh.changing[id] = claim{over: ch, rows: rows}
 	return func() {
 		sh.mu.Lock()
 		delete(sh.changing, id)
@@ -219,6 +219,10 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 	t := end.Former
 	sh := m.lock(t.ID)
 	defer sh.mu.Unlock()
+	if x, ok := sh.changing[t.ID]; ok {
+		x.upTo = end.UpTo
+		sh.changing[t.ID] = x
+	}
 	after, behind := max(sh.watermark, sh.decided[t.ID]), false
 	if lv := sh.timers[t.ID]; lv != nil {
 		after, behind = max(after, lv.judged), lv.behind // then its range has what came
@@ -253,71 +257,6 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 		c.Tasks = append(c.Tasks, sh.cancelledDues(t, p, after, end.UpTo, nil, end.Reason, end.At)...)
 	}
 	return inFlight, waited || len(c.Tasks) > 0
-}
-
-// Freeze stops attempts of the timer from starting, waits until no settle that
-// names one of its tasks is under way, no intent of one, no decision of its misfires, and no
-// write of a first byte. With a cold tier that does not answer it waits for freezeFor.
-func (m *Memory) Freeze(ctx context.Context, id engine.TimerID) error {
-	sh := m.shardOf(id)
-	limited, cancel := context.WithTimeout(ctx, freezeFor)
-	defer cancel()
-	for {
-		settled := m.Settled.Wait()
-		sh.mu.Lock()
-		lv, busy := sh.timers[id], false
-		if lv != nil {
-			lv.frozen = true
-			busy = lv.deciding
-			for t := lv.newest; t != nil; t = t.older {
-				busy = busy || t.settle > m.settled.Load() || t.intends || t.state == Writing
-			}
-		}
-		sh.mu.Unlock()
-		if !busy {
-			return nil
-		}
-		select {
-		case <-settled:
-		case <-limited.Done():
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return fmt.Errorf("cannot change timer %s: its former dues cannot be stored: %w", id, engine.ErrUnavailable)
-		}
-	}
-}
-
-// freezeFor is how long a change waits for what is being stored of its timer.
-const freezeFor = 10 * time.Second
-
-// Thaw lets frozen tasks go on, late.
-func (m *Memory) Thaw(id engine.TimerID) {
-	sh := m.shardOf(id)
-	var ready []*Task
-	sh.mu.Lock()
-	if lv := sh.timers[id]; lv != nil && lv.frozen {
-		lv.frozen = false
-		if due := lv.next; due != 0 && due <= lv.rangeTo() { // it may have come meanwhile
-			m.unschedule(lv)
-			m.schedule(lv, due-1)
-		}
-		for t := lv.newest; t != nil; t = t.older {
-			t.cancelled = false
-			t.touch()
-			if t.state == Frozen {
-				t.await(m.now())
-				ready = append(ready, t)
-			}
-		}
-		if lv.late {
-			m.Late.poke()
-		}
-		slices.Reverse(ready) // the list has the newest first
-		sh.dismiss(lv)
-	}
-	sh.mu.Unlock()
-	m.Enqueue(ready)
 }
 
 // Revise puts a definition into force whose dues stay what they were.

@@ -1,7 +1,11 @@
 package resident
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"xtimer/engine"
 	"xtimer/engine/fair"
@@ -180,9 +184,11 @@ func (lv *Timer) newerOf(t *Task) **Task {
 
 // fallsBehind reports whether a timer is not to have its dues one by one, from one on
 // that has no task yet: too many came during a stall or an outage, its lane has no
-// room, or a queue has rows before it that its lane does not know, or that wait for a change. mu is held.
+// room, a queue has rows before it that its lane does not know, or that wait for a change, or the change
+// under way has recorded the due, which the overlap would end as well. mu is held.
 func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
 	outside := lv.def.Overlap == engine.OverlapQueue && (sh.unread || sh.hasAside(lv.def.ID, due))
+	outside = outside || lv.def.Overlap != engine.OverlapAllow && lv.frozen && due <= sh.changing[lv.def.ID].upTo
 	return !lv.plan.OneShot() && (outside || lv.lags(due, now) || lv.isShut()) &&
 		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
 }
@@ -300,4 +306,69 @@ func (m *Memory) unschedule(lv *Timer) {
 		m.Wheel.Remove(lv.handle)
 		lv.leaveWheel()
 	}
+}
+
+// Freeze stops attempts of the timer from starting, waits until no settle that
+// names one of its tasks is under way, no intent of one, no decision of its misfires, and no
+// write of a first byte. With a cold tier that does not answer it waits for freezeFor.
+func (m *Memory) Freeze(ctx context.Context, id engine.TimerID) error {
+	sh := m.shardOf(id)
+	limited, cancel := context.WithTimeout(ctx, freezeFor)
+	defer cancel()
+	for {
+		settled := m.Settled.Wait()
+		sh.mu.Lock()
+		lv, busy := sh.timers[id], false
+		if lv != nil {
+			lv.frozen = true
+			busy = lv.deciding
+			for t := lv.newest; t != nil; t = t.older {
+				busy = busy || t.settle > m.settled.Load() || t.intends || t.state == Writing
+			}
+		}
+		sh.mu.Unlock()
+		if !busy {
+			return nil
+		}
+		select {
+		case <-settled:
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("cannot change timer %s: its former dues cannot be stored: %w", id, engine.ErrUnavailable)
+		}
+	}
+}
+
+// freezeFor is how long a change waits for what is being stored of its timer.
+const freezeFor = 10 * time.Second
+
+// Thaw lets frozen tasks go on, late.
+func (m *Memory) Thaw(id engine.TimerID) {
+	sh := m.shardOf(id)
+	var ready []*Task
+	sh.mu.Lock()
+	if lv := sh.timers[id]; lv != nil && lv.frozen {
+		lv.frozen = false
+		if due := lv.next; due != 0 && due <= lv.rangeTo() { // it may have come meanwhile
+			m.unschedule(lv)
+			m.schedule(lv, due-1)
+		}
+		for t := lv.newest; t != nil; t = t.older {
+			t.cancelled = false
+			t.touch()
+			if t.state == Frozen {
+				t.await(m.now())
+				ready = append(ready, t)
+			}
+		}
+		if lv.late {
+			m.Late.poke()
+		}
+		slices.Reverse(ready) // the list has the newest first
+		sh.dismiss(lv)
+	}
+	sh.mu.Unlock()
+	m.Enqueue(ready)
 }

@@ -689,3 +689,60 @@ func TestSlowCommitOfAChange(t *testing.T) {
 		})
 	}
 }
+
+// A change comes when dues of the timer lie in the wheel that are past, as after a create that took its time. The
+// change has decided about them: none of them is skipped as well while the change is being stored. If the change
+// fails, they fire.
+func TestChangeOfDuesThatAreStillToFire(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		t.Run(fmt.Sprint("fails ", fails), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				n := 0
+				w.before.set(func(op string, _ any) error {
+					if op != "Apply" {
+						return nil
+					}
+					if n++; n > 2 {
+						return nil
+					}
+					time.Sleep(5 * time.Second)
+					if n == 2 && fails {
+						return engine.ErrConflict
+					}
+					return nil
+				})
+				w.rules(inLine)
+				w.start()
+				from := w.now()
+				id := w.make(timer("x", every(250*time.Millisecond), flows("k"), overlap(engine.OverlapSkip)))
+				w.behave("x", func(*call) reply { return slow(100 * time.Millisecond) })
+				_, err := w.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+					d.Schedule = cron("0 0 1 1 *")
+					return d, nil
+				})
+				if (err != nil) != fails {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				if _, err := w.Disable(t.Context(), id, 0, "", 0); err != nil {
+					t.Fatal(err)
+				}
+				w.settle()
+				has := map[int64]int{}
+				for _, r := range w.records(id) {
+					for due := r.Key.Due; due <= max(r.Key.Due, r.DueLast); due += 250 {
+						has[due]++
+					}
+				}
+				for due := from + 250; due <= from+4_750; due += 250 { // those that came before the change
+					if has[due] != 1 {
+						t.Errorf("%s has %d records", stamp(due), has[due])
+					}
+				}
+				if fails && len(w.of("x")) == 0 {
+					t.Error("nothing was called")
+				}
+			})
+		})
+	}
+}
