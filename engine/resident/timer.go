@@ -188,8 +188,8 @@ func (lv *Timer) newerOf(t *Task) **Task {
 // under way has recorded the due, which the overlap would end as well. mu is held.
 func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
 	outside := lv.def.Overlap == engine.OverlapQueue && (sh.unread || sh.hasAside(lv.def.ID, due))
-	outside = outside || lv.def.Overlap != engine.OverlapAllow && lv.frozen && due <= sh.changing[lv.def.ID].upTo
-	return !lv.plan.OneShot() && (outside || lv.lags(due, now) || lv.isShut()) &&
+	recorded := lv.def.Overlap != engine.OverlapAllow && lv.frozen && due <= sh.changing[lv.def.ID].upTo
+	return !lv.plan.OneShot() && (outside || recorded || lv.lags(due, now) || lv.isShut()) &&
 		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
 }
 
