@@ -162,13 +162,13 @@ func (sh *shard) close(last, now int64) {
 	}
 }
 
-// HasEnded reports whether tasks of the shards have ended that are not settled.
+// HasEnded reports whether tasks of closed shards have ended that are not settled, or calls after which others follow.
 func (m *Memory) HasEnded(of engine.Set) bool {
 	for i := range of.All() {
 		sh := m.lockShard(i)
-		done := sh.done
+		ended := sh.done > 0 || slices.ContainsFunc(sh.order, func(t *Task) bool { return t.state == Retrying && t.row == rowStale })
 		sh.mu.Unlock()
-		if done > 0 {
+		if ended {
 			return true
 		}
 	}

@@ -550,6 +550,48 @@ func TestResultsOfAHandOver(t *testing.T) {
 	}
 }
 
+// A call that is followed by another attempt ends while the rows of the shards that are given are being stored. Its
+// end is stored before the gift, and the heir makes the next attempt.
+func TestCallThatFailsDuringTheLastSettle(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		fails := reply{class: engine.ClassRetry, code: 500, after: time.Second}
+		due, ids := w.now()+10_000, map[string]engine.TimerID{}
+		for i := range 100 { // some of them are in the shards that are given first
+			name := fmt.Sprint("x-", i)
+			for _, n := range ws {
+				n.behave(name, func(c *call) reply {
+					if c.attempt == 1 {
+						return fails
+					}
+					return ok
+				})
+			}
+			ids[name] = a.make(timer(name, at(due), timeout(2*time.Second), retry(3, 20*time.Second, 1)))
+		}
+		time.Sleep(10*time.Second + 100*time.Millisecond)
+		a.slowly("Settle", 2*time.Second)
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(40 * time.Second)
+		for name, id := range ids {
+			cs := ofAll(ws, name)
+			if len(cs) != 2 || cs[1].attempt != 2 {
+				t.Errorf("%d calls of %s; the last is attempt %d", len(cs), name, cs[len(cs)-1].attempt)
+			}
+			if rec := w.records(id)[0]; rec.Status != engine.Succeeded || len(rec.Attempts) != 2 {
+				t.Errorf("%s is %v after %d attempts", name, rec.Status, len(rec.Attempts))
+			}
+		}
+	})
+}
+
 // The cold tier is away while a node gives shards, and a timer is being made, so no watermark may
 // pass what was called meanwhile. These shards are given when the tier is back, and nothing that
 // was called comes again.
