@@ -55,7 +55,7 @@ func (r *Reader) EachRow(ctx context.Context, id engine.TimerID, after int64, f 
 // ends), in any order. A record that cannot be read ends its due. A run that begins before from is not
 // found: no range begins in the middle of one, see BehindRun.
 func (r *Reader) EndedDues(ctx context.Context, id engine.TimerID, generation uint32, from, to int64) (s policy.Spans, err error) {
-	err = r.eachRecord(ctx, id, from, to, func(t *engine.Task, damaged bool) {
+	err = r.EachRecord(ctx, engine.TaskFilter{Timer: id, From: from, To: to + 1}, func(t *engine.Task, damaged bool) {
 		if damaged || policy.Ends(t, generation) {
 			s = append(s, [2]int64{t.Key.Due, max(t.Key.Due, t.DueLast)})
 		}
@@ -63,10 +63,8 @@ func (r *Reader) EndedDues(ctx context.Context, id engine.TimerID, generation ui
 	return s, err
 }
 
-// eachRecord goes through the records of a timer whose first due is in [from, to], in any order. Of one that
-// is damaged, only the key is known.
-func (r *Reader) eachRecord(ctx context.Context, id engine.TimerID, from, to int64, f func(t *engine.Task, damaged bool)) error {
-	filter := engine.TaskFilter{Timer: id, From: from, To: to + 1}
+// EachRecord goes through the records of a filter, in any order. Of a damaged record only the key is known.
+func (r *Reader) EachRecord(ctx context.Context, filter engine.TaskFilter, f func(t *engine.Task, damaged bool)) error {
 	for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
 		ts, next, err := r.cfg.Cold.Tasks(ctx, filter, before, 1000)
 		d := engine.DamagedRecord(err, before)
@@ -118,7 +116,7 @@ func (r *Reader) RunsIn(ctx context.Context, id engine.TimerID, from, to int64) 
 	if run != nil {
 		s = append(s, [2]int64{run.Key.Due, run.DueLast})
 	}
-	err = r.eachRecord(ctx, id, from, to, func(t *engine.Task, _ bool) {
+	err = r.EachRecord(ctx, engine.TaskFilter{Timer: id, From: from, To: to + 1}, func(t *engine.Task, _ bool) {
 		if t.DueLast > t.Key.Due {
 			s = append(s, [2]int64{t.Key.Due, t.DueLast})
 		}

@@ -51,8 +51,8 @@ const (
 	// passes is how long a shard waits until the watermark may pass all that began there:
 	// for changes elsewhere that are in doubt, or for a clock that was set back. After that
 	// it is given and is not clean: the heir calls again what the watermark has not passed.
-	// A change in doubt waits for the cold tier, so the time begins anew where a read each
-	// asksEvery fails, or takes longer than that.
+	// Meanwhile the node reads from the cold tier, each asksEvery. Where a read fails, or takes
+	// longer than asksEvery, the time begins anew: a change in doubt waits for the tier, too.
 	passes    = 5 * time.Second
 	asksEvery = time.Second
 	// cedeAgain is how often it is looked at whether a shard can be closed.

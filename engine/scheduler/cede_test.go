@@ -638,6 +638,41 @@ func TestHandOverDuringAnOutage(t *testing.T) {
 	})
 }
 
+// A watermark is held, and reads of one table fail for ever: the shards are given all the same, as the tier answers
+// others, and the calls that no watermark could pass come again.
+func TestHandOverBesideATableThatFails(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		var holds atomic.Bool
+		a.before.set(func(op string, _ any) error {
+			for ; op == "Apply" && holds.Load(); time.Sleep(time.Second) {
+			}
+			if op == "Counts" && holds.Load() {
+				return engine.ErrUnavailable
+			}
+			return nil
+		})
+		a.start()
+		time.Sleep(1300 * time.Millisecond)
+		makeMany(ws[:1], 80)
+		holds.Store(true)
+		var made sync.WaitGroup
+		made.Go(func() { a.Create(t.Context(), timer("made", every(time.Hour)), nil) })
+		time.Sleep(20 * time.Second) // until the counts have failed
+		b.start()
+		time.Sleep(time.Minute)
+		if n := b.node.owns(); n != 128 {
+			t.Errorf("the second node owns %d shards", n)
+		}
+		holds.Store(false)
+		made.Wait()
+		w.settle()
+	})
+}
+
 // The clock of one of three nodes is set. The node calls nothing by that clock, and gives its
 // shards to the others; when the clock is right again it gets its part back.
 func TestNodeWithAWrongClock(t *testing.T) {

@@ -29,8 +29,8 @@ import (
 //	                          and settled with W = now; the first gain has the journal of the former life,
 //	                          each has the mirrors of the lives that did not give their shards
 //	              busy        the rows of tasks under way come into memory before anything fires
-//	              ahead       Loaded and resumed are later than now: they may stand where the process began, or an
-//	                          outage did. Refill reads rows up to resumed
+//	              ahead       the migrator has loaded and resumed beyond now, which it may not have since an outage
+//	                          began. Refill reads the rows up to there, and so all that are owed now
 //	              loaded      what is due in (now, Loaded) comes into the wheel
 //	              distrusted  the minutes of the warm tier from Loaded on, until the shards are filled anew
 //	              owned       the shards are this process's
@@ -146,7 +146,7 @@ func (m *migrator) gainSome(ctx context.Context, g *gaining) error {
 		g.done, g.busy = gainBusy, nil
 	}
 	if g.done < gainOwned {
-		if m.resumed <= g.now { // refill reads rows up to there, and those that are owed now have to be among them
+		if m.resumed <= g.now {
 			if err := m.loadAhead(ctx); err != nil {
 				return err
 			}

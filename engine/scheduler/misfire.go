@@ -104,20 +104,13 @@ func (e *Scheduler) commitDecisions(ctx context.Context, d *resident.Decisions) 
 // a shard without results the watermark may be 10 s old.
 func (r *recovery) fromRecords(ctx context.Context, lowest int64) error {
 	for _, f := range []engine.TaskFilter{{Statuses: []engine.TaskStatus{engine.Missed}, From: lowest + 1}, {Misfires: true, From: lowest + 1}} {
-		for before, more := (engine.Key{}), true; more; more = before != (engine.Key{}) {
-			ts, next, err := r.e.cfg.Cold.Tasks(ctx, f, before, page)
-			if d := engine.DamagedRecord(err, before); d != nil {
-				ts, next, err = []*engine.Task{{Key: d.Key}}, d.Key, nil
+		err := r.e.EachRecord(ctx, f, func(t *engine.Task, _ bool) {
+			if k := t.Key; r.of.Has(k.Timer.Shard()) && k.Due > r.watermark(k.Timer) {
+				r.recorded[k.Timer] = append(r.recorded[k.Timer], [2]int64{k.Due, max(k.Due, t.DueLast)})
 			}
-			if err != nil {
-				return err
-			}
-			for _, t := range ts {
-				if k := t.Key; r.of.Has(k.Timer.Shard()) && k.Due > r.watermark(k.Timer) {
-					r.recorded[k.Timer] = append(r.recorded[k.Timer], [2]int64{k.Due, max(k.Due, t.DueLast)})
-				}
-			}
-			before = next
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -8,6 +8,22 @@ import (
 	"xtimer/engine"
 )
 
+// calledInOrder holds that the first calls of at least so many dues were made in their order, up to one that was due
+// at an instant or later. A call of a dead node may come again.
+func calledInOrder(t *testing.T, name string, cs []call, least int, upTo int64) {
+	t.Helper()
+	seen, latest := map[int64]bool{}, int64(0)
+	for _, c := range cs {
+		if !seen[c.key.Due] && c.key.Due < latest {
+			t.Errorf("%s of %s is called at %s, after %s", stamp(c.key.Due), name, stamp(c.at), stamp(latest))
+		}
+		seen[c.key.Due], latest = true, max(latest, c.key.Due)
+	}
+	if len(seen) < least || latest < upTo {
+		t.Errorf("%d dues of %s were called, the last one of %s", len(seen), name, stamp(latest))
+	}
+}
+
 // The dues of a queue are called in their order, also where a node takes shards over while the
 // cold tier is slow: here 3 s go by between the load of the next dues and the reading of the rows.
 func TestQueueOfATakeover(t *testing.T) {
@@ -33,16 +49,7 @@ func TestQueueOfATakeover(t *testing.T) {
 		a.kill()
 		time.Sleep(30 * time.Second)
 		for _, name := range names {
-			seen, latest := map[int64]bool{}, int64(0)
-			for _, c := range ofAll(ws, name) {
-				if !seen[c.key.Due] && c.key.Due < latest { // a call of the dead node may come again
-					t.Errorf("%s of %s is called at %s, after %s", stamp(c.key.Due), name, stamp(c.at), stamp(latest))
-				}
-				seen[c.key.Due], latest = true, max(latest, c.key.Due)
-			}
-			if len(seen) < 30 || latest < w.now()-1100 {
-				t.Errorf("%d dues of %s were called, the last one of %s", len(seen), name, stamp(latest))
-			}
+			calledInOrder(t, name, ofAll(ws, name), 30, w.now()-1100)
 		}
 		b.settle()
 	})
@@ -73,16 +80,7 @@ func TestQueueOfATakeoverInALaneThatIsFull(t *testing.T) {
 		a.kill()
 		time.Sleep(40 * time.Second)
 		for _, name := range names {
-			seen, latest := map[int64]bool{}, int64(0)
-			for _, c := range b.of(name) {
-				if !seen[c.key.Due] && c.key.Due < latest {
-					t.Errorf("%s of %s is called at %s, after %s", stamp(c.key.Due), name, stamp(c.at), stamp(latest))
-				}
-				seen[c.key.Due], latest = true, max(latest, c.key.Due)
-			}
-			if len(seen) < 20 {
-				t.Errorf("%d dues of %s were called, the last one of %s", len(seen), name, stamp(latest))
-			}
+			calledInOrder(t, name, b.of(name), 20, 0)
 		}
 	})
 }
@@ -117,16 +115,7 @@ func TestQueueAfterAStartDuringAnOutage(t *testing.T) {
 		a.start()
 		time.Sleep(30 * time.Second)
 		for _, name := range names {
-			seen, latest := map[int64]bool{}, int64(0)
-			for _, c := range a.of(name) {
-				if !seen[c.key.Due] && c.key.Due < latest {
-					t.Errorf("%s of %s is called at %s, after %s", stamp(c.key.Due), name, stamp(c.at), stamp(latest))
-				}
-				seen[c.key.Due], latest = true, max(latest, c.key.Due)
-			}
-			if len(seen) < 60 || latest < w.now()-1100 {
-				t.Errorf("%d dues of %s were called, the last one of %s", len(seen), name, stamp(latest))
-			}
+			calledInOrder(t, name, a.of(name), 60, w.now()-1100)
 		}
 		a.settle()
 	})

@@ -205,3 +205,54 @@ func TestRecordOfARowIsKept(t *testing.T) {
 		})
 	}
 }
+
+// The disk is nearly full, so successes are not recorded, and the process is killed between two pieces of a settle: the
+// calls whose rows are gone have their records after the start, or their minute is noted.
+func TestPiecesWithoutRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var critical, stop atomic.Bool
+		var pieces atomic.Int64
+		w.config.DiskCritical = critical.Load
+		w.before.set(func(op string, arg any) error {
+			s, is := arg.(*engine.Settlement)
+			switch {
+			case !is || !critical.Load():
+			case stop.Load():
+				return engine.ErrUnavailable
+			case len(s.Tasks)+len(s.Owe)+len(s.Pay) > 1000:
+				return engine.ErrUnavailable // and smaller pieces are tried
+			case len(s.Pay) > 0:
+				pieces.Add(1)
+				stop.Store(true)
+			}
+			return nil
+		})
+		w.config.MaxCalls, w.config.MaxCallsPerTarget, w.config.MaxCallsPerApp = 5000, 5000, 5000
+		w.start()
+		var keys []engine.Key
+		due := w.now() + 1000
+		for i := range 1500 {
+			name := fmt.Sprint(i)
+			w.behave(name, func(*call) reply { return slow(time.Duration(due+40_000-w.now()) * time.Millisecond) })
+			keys = append(keys, engine.Key{Timer: w.make(timer(name, at(due), timeout(2*time.Minute))), Due: due})
+		}
+		time.Sleep(38 * time.Second) // they have rows
+		critical.Store(true)
+		time.Sleep(30 * time.Second)
+		if pieces.Load() != 1 {
+			t.Fatalf("%d pieces were stored", pieces.Load())
+		}
+		w.kill()
+		critical.Store(false)
+		w.start()
+		w.settle()
+		for _, k := range keys {
+			if _, err := w.cold.Task(t.Context(), k); err != nil {
+				t.Fatalf("%s has no record: %v", k, err)
+			}
+		}
+		if left, err := w.cold.LeftOut(t.Context(), 0, engine.MaxDue); err != nil || len(left) != 1 {
+			t.Errorf("minutes left out: %v, %v", left, err)
+		}
+	})
+}

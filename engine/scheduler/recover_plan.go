@@ -363,10 +363,11 @@ func (r *recovery) isPassed(t *engine.Task, w int64) bool {
 	return t.Status.Final() && t.Key.Due <= w && !ranged(r.ranges[t.Key.Timer], t.Key.Due)
 }
 
-// fromPassed stores such ends. The cold tier has what became of the due, or has lost it with a commit, or is to get it
-// with the rest of a settle in pieces. But another owner that moved the watermark may have decided it in a run, beside
-// which a record of one due would count twice: a node that was suspended notes ends later than that, and what a former
-// life had not settled stays among the records that the journal keeps. An end without a call tells nothing.
+// fromPassed stores the ends of tasks whose dues are passed, by timer. The cold tier has what became of such a due, or
+// has lost it with a commit, or was to get it with the rest of a settle in pieces. But another owner that moved the
+// watermark may have decided the due in a run, beside which a record of one due would count twice: a node that was
+// suspended notes ends later than that, and what a former life had not settled stays among the records that the journal
+// keeps. So a due in a run gets no record. An end without a call tells nothing.
 func (r *recovery) fromPassed(ctx context.Context, passed map[engine.TimerID][]*engine.Task) error {
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(passed)), page) {
 		defs, _, err := r.definitions(ctx, ids)

@@ -104,7 +104,7 @@ func (s *Store) mark(t *transaction, owner string, ms []engine.Mark) error {
 		return nil
 	}
 	mine := s.life.Load()
-	if mine != nil { // of a due that a mark passes, nothing tells but other commits: intents, changes, rows
+	if mine != nil { // the mark relies on all that this life has committed: rows, intents, changes
 		if err := mine.has(t.ctx, t.tx, mine.commits()); err != nil {
 			return err
 		}
