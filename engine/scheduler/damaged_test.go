@@ -211,6 +211,51 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// The due of a record that cannot be read was called: the generation that a change begins while the
+// clock is behind does not call it.
+func TestDamagedRecordEndsItsDue(t *testing.T) {
+	for name, change := range map[string]func(w *world, id engine.TimerID){
+		"schedule": func(w *world, id engine.TimerID) {
+			if err := w.reschedule(id, every(5*time.Second)); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"disable and enable": func(w *world, id engine.TimerID) {
+			w.disable(id, 0)
+			w.enable(id, engine.CatchUpAll)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin(t, func(t *testing.T, w *world) {
+				id := w.make(timer("a", every(10*time.Second)))
+				time.Sleep(61 * time.Second)
+				w.settle()
+				records := w.records(id)
+				if len(records) != 6 {
+					t.Fatalf("%d records", len(records))
+				}
+				for _, i := range []int{0, 2, 3, 5} {
+					w.illegible.Store(records[i].Key, true)
+				}
+				w.step(-4 * time.Minute)
+				w.crash(time.Second)
+				change(w, id)
+				time.Sleep(6 * time.Minute)
+				w.illegible.Clear()
+				w.settle()
+				for _, r := range records {
+					if n := len(w.callsOf("a", r.Key.Due)); n != 1 {
+						t.Errorf("%d calls of the due %s", n, stamp(r.Key.Due))
+					}
+				}
+				if n := len(w.of("a")); n < 15 {
+					t.Errorf("%d calls in all: the timer does not go on", n)
+				}
+			})
+		})
+	}
+}
+
 // A start goes on past the record of a skipped due that cannot be read.
 func TestSkippedDueWhoseRecordCannotBeRead(t *testing.T) {
 	begin(t, func(t *testing.T, w *world) {
