@@ -162,11 +162,11 @@ func (sh *shard) close(last, now int64) {
 	}
 }
 
-// HasEnded reports whether tasks of closed shards have ended that are not settled, or calls after which others follow.
+// HasEnded reports whether calls of closed shards have ended whose end is not stored.
 func (m *Memory) HasEnded(of engine.Set) bool {
 	for i := range of.All() {
 		sh := m.lockShard(i)
-		ended := sh.done > 0 || slices.ContainsFunc(sh.order, func(t *Task) bool { return t.state == Retrying && t.row == rowStale })
+		ended := sh.done > 0 || slices.ContainsFunc(sh.order, func(t *Task) bool { return t.row == rowStale && t.state != Gone })
 		sh.mu.Unlock()
 		if ended {
 			return true
@@ -176,22 +176,31 @@ func (m *Memory) HasEnded(of engine.Set) bool {
 }
 
 // Leave takes closed shards out of memory. What still runs there is nobody's: its end changes
-// nothing. unclean are those where the watermark has not passed all that began.
-func (m *Memory) Leave(of engine.Set) (unclean engine.Set) {
+// nothing. unclean are those where the watermark has not passed all that began. ended are, by shard, the
+// tasks of calls that ended since the last settle: their rows say that the calls run, as those of Ended.Left.
+func (m *Memory) Leave(of engine.Set) (unclean engine.Set, ended [][]*engine.Task) {
 	for i := range of.All() {
-		if !m.leaveShard(i) {
+		clean, ts := m.leaveShard(i)
+		if !clean {
 			unclean = unclean.Union(engine.SetOf(i))
+		}
+		if len(ts) > 0 {
+			ended = append(ended, ts)
 		}
 	}
 	changeSet(&m.held, func(s engine.Set) engine.Set { return s.Without(of) })
-	return unclean
+	return unclean, ended
 }
 
-func (m *Memory) leaveShard(shard int) (clean bool) {
+func (m *Memory) leaveShard(shard int) (clean bool, ended []*engine.Task) {
 	sh := m.lockShard(shard)
 	defer sh.mu.Unlock()
 	clean = sh.lastBegun() <= sh.last
 	for _, t := range sh.order {
+		if t.state == Done && t.row != noRow || t.state == Retrying && t.row == rowStale {
+			x := t.Task
+			ended = append(ended, &x)
+		}
 		switch t.state {
 		case Gone:
 		case Done:
@@ -215,7 +224,7 @@ func (m *Memory) leaveShard(shard int) (clean bool) {
 	sh.order, sh.done, sh.doneBytes, sh.latest, sh.paid, sh.tasks = nil, 0, 0, 0, nil, Index{}
 	sh.stay = away
 	close(sh.left)
-	return clean
+	return clean, ended
 }
 
 // MayRepeat is up to when the dues of a shard may have been begun by a former life of any

@@ -34,7 +34,8 @@ import (
 // only if its row says so. So the heir repeats nothing but the calls that still run when their
 // shard is closed. Their rows say that they have begun, and are not to be tried before the
 // timeout of the call and a second are over. What becomes of such a call is told to the
-// owner of the shard (tellOwner, Learn), who goes on from there. If that cannot be told, or the
+// owner of the shard (tellOwner, Learn), who goes on from there. So is the end of a call after the
+// last of lastSettles. If that cannot be told, or the
 // process ends before the call, the owner calls once more, marked as redelivered: this is the
 // one repeat of a hand-over. An at_most_once task ends as unknown when the heir finds its row.
 //
@@ -140,8 +141,16 @@ func (e *Scheduler) cedeStill(ctx context.Context, of engine.Set) error {
 			return err
 		}
 	}
-	unclean = unclean.Union(e.memory.Leave(of))
+	notClean, ended := e.memory.Leave(of)
+	unclean = unclean.Union(notClean)
 	e.cedes.note(of, unclean)
+	for _, ofShard := range ended {
+		e.process.Go(func(context.Context) {
+			for _, t := range ofShard {
+				e.tellOwner(t)
+			}
+		})
+	}
 	e.log.Info("gave shards away", "shards", slices.Collect(of.All()), "took", time.Since(began).Round(time.Millisecond),
 		"without_calls", time.Since(stopped).Round(time.Millisecond))
 	return e.settler.forgetAll(ctx)

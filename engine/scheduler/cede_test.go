@@ -592,6 +592,54 @@ func TestCallThatFailsDuringTheLastSettle(t *testing.T) {
 	})
 }
 
+// Calls end all the time while the rows of the shards that are given are being stored, and while the ends of others
+// are, for the last time, too. Their ends are told to the next owner: none is called again.
+func TestCallsThatEndAfterTheLastSettle(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.config.Drain = 10 * time.Minute
+		tellEachOther(ws)
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		due, ids := w.now()+10_000, map[string]engine.TimerID{}
+		for i := range 1000 { // one ends each ms, from the gift of the first shards on
+			name := fmt.Sprint("x-", i)
+			lasts := slow(time.Duration(1100+i) * time.Millisecond)
+			if i%2 == 0 {
+				lasts.class, lasts.code = engine.ClassRetry, 500
+			}
+			for _, n := range ws {
+				n.behave(name, func(c *call) reply {
+					if c.attempt > 1 {
+						return ok
+					}
+					return lasts
+				})
+			}
+			ids[name] = a.make(timer(name, at(due), timeout(20*time.Second), retry(3, 5*time.Second, 1), to(1000+i)))
+		}
+		time.Sleep(11*time.Second + 100*time.Millisecond)
+		a.slowly("Settle", 30*time.Millisecond)
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		for i := range len(ids) {
+			name, want := fmt.Sprint("x-", i), 1+(i+1)%2
+			cs, rec := ofAll(ws, name), w.records(ids[fmt.Sprint("x-", i)])
+			if len(cs) != want || cs[want-1].attempt != want || cs[want-1].redelivered {
+				t.Errorf("%s was called %d times; the last is attempt %d, redelivered %v", name, len(cs), cs[len(cs)-1].attempt, cs[len(cs)-1].redelivered)
+			}
+			if len(rec) != 1 || rec[0].Status != engine.Succeeded || len(rec[0].Attempts) != want {
+				t.Errorf("%s has %d records; the last is %v after %d attempts", name, len(rec), rec[0].Status, len(rec[0].Attempts))
+			}
+		}
+	})
+}
+
 // The cold tier is away while a node gives shards, and a timer is being made, so no watermark may
 // pass what was called meanwhile. These shards are given when the tier is back, and nothing that
 // was called comes again.
