@@ -116,7 +116,6 @@ func (m *Memory) Had(k engine.Key, r *Read) bool {
 type claim struct {
 	over chan struct{} // closed when it has ended
 	rows bool          // the definition stays what it is
-	upTo int64         // the change has decided about the dues up to there, see Cancel
 }
 
 // Claim lets one change at a time at a timer; release ends it. ErrElsewhere: see Owns.
@@ -219,10 +218,6 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 	t := end.Former
 	sh := m.lock(t.ID)
 	defer sh.mu.Unlock()
-	if x, ok := sh.changing[t.ID]; ok {
-		x.upTo = end.UpTo
-		sh.changing[t.ID] = x
-	}
 	after, behind := max(sh.watermark, sh.decided[t.ID]), false
 	if lv := sh.timers[t.ID]; lv != nil {
 		after, behind = max(after, lv.judged), lv.behind // then its range has what came

@@ -184,12 +184,12 @@ func (lv *Timer) newerOf(t *Task) **Task {
 
 // fallsBehind reports whether a timer is not to have its dues one by one, from one on
 // that has no task yet: too many came during a stall or an outage, its lane has no
-// room, a queue has rows before it that its lane does not know, or that wait for a change, or the change
-// under way has recorded the due, which the overlap would end as well. mu is held.
+// room, a queue has rows before it that its lane does not know, or that wait for a change, or the timer is
+// frozen and its overlap would end the due, of which the change may have told, or the next definition. mu is held.
 func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
 	outside := lv.def.Overlap == engine.OverlapQueue && (sh.unread || sh.hasAside(lv.def.ID, due))
-	recorded := lv.def.Overlap != engine.OverlapAllow && lv.frozen && due <= sh.changing[lv.def.ID].upTo
-	return !lv.plan.OneShot() && (outside || recorded || lv.lags(due, now) || lv.isShut()) &&
+	ends := lv.def.Overlap != engine.OverlapAllow && lv.frozen
+	return !lv.plan.OneShot() && (outside || ends || lv.lags(due, now) || lv.isShut()) &&
 		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
 }
 

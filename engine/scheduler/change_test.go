@@ -747,3 +747,35 @@ func TestChangeOfDuesThatAreStillToFire(t *testing.T) {
 		})
 	}
 }
+
+// Dues come while a change is being stored. They are the next definition's, which calls them: the overlap of the
+// former one ends none.
+func TestDuesThatComeWhileAChangeIsStored(t *testing.T) {
+	for _, former := range []engine.Overlap{engine.OverlapSkip, engine.OverlapQueue, engine.OverlapAllow} {
+		t.Run(former.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.rules(inLine)
+				w.start()
+				id := w.make(timer("x", cron("* * * * * *"), flows("k"), overlap(former)))
+				time.Sleep(4*time.Second + 300*time.Millisecond)
+				w.slowly("Apply", 5*time.Second)
+				from := w.now()
+				_, err := w.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+					d.Schedule, d.Overlap = cron("*/2 * * * * *"), engine.OverlapAllow
+					return d, nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.slowly("Apply", 0)
+				time.Sleep(10 * time.Second)
+				for due := from - from%2000 + 2000; due < w.now()-1000; due += 2000 {
+					if n := len(w.callsOf("x", due)); n != 1 {
+						t.Errorf("the due %s was called %d times", stamp(due), n)
+					}
+				}
+				w.settle()
+			})
+		})
+	}
+}
