@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"xtimer/engine"
 )
 
@@ -206,6 +208,13 @@ func TestMarkAfterOneCommitIsLost(t *testing.T) {
 			return s.Settle(t.Context(), &engine.Settlement{Owner: "n", Owe: []engine.Owed{{Key: k, NotBefore: benchNow, Begun: true}}, Beside: true})
 		},
 		"change": func(s *Store) error {
+			_, err := s.Apply(t.Context(), create(shot(k.Timer, "one")))
+			return err
+		},
+		"change without an answer": func(s *Store) error {
+			f := &faulty{}
+			f.under(t, s)
+			f.failOnce(func(commit func() error, cut func()) error { commit(); cut(); return mysql.ErrInvalidConn })
 			_, err := s.Apply(t.Context(), create(shot(k.Timer, "one")))
 			return err
 		},

@@ -108,11 +108,7 @@ func (s *Store) attempt(ctx context.Context, f func(*transaction) error) (made b
 	}
 	err = tx.Commit()
 	if err == nil {
-		s.newest.committed(t.created, t.noted)
-		if t.life != nil {
-			counted := &t.life.counted[t.slot]
-			counted.Store(max(counted.Load(), t.n))
-		}
+		s.note(t)
 		return true, nil
 	}
 	_ = tx.Rollback()
@@ -123,10 +119,22 @@ func (s *Store) attempt(ctx context.Context, f func(*transaction) error) (made b
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience/2)
 	defer cancel()
 	if made, e := s.doubts.settle(ctx, s.db, t.proof); e == nil {
+		if made {
+			s.note(t)
+		}
 		return made, err
 	}
 	s.doubts.add(t.proof)
 	return false, &rowError{fmt.Errorf("the commit got no response, its outcome is not known: %w: %w: %w", errAway, engine.ErrUnavailable, err)}
+}
+
+// note notes what follows from a transaction that was committed.
+func (s *Store) note(t *transaction) {
+	s.newest.committed(t.created, t.noted)
+	if t.life != nil {
+		counted := &t.life.counted[t.slot]
+		counted.Store(max(counted.Load(), t.n))
+	}
 }
 
 // errNothing ends a transaction that found nothing to write: it is rolled back,
