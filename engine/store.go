@@ -82,6 +82,9 @@ type Cold interface {
 
 	// Task returns one record of history, or ErrNotFound.
 	Task(ctx context.Context, k Key) (*Task, error)
+	// Ranks returns the ranks of the records under keys, in their order; zero for none, and for
+	// one that is damaged.
+	Ranks(ctx context.Context, ks []Key) ([]Rank, error)
 	// Tasks lists records older than before, newest first, by (due, timer); a zero
 	// before means from the newest record on. A page has all selected records that
 	// are not older than next; a zero next means the end. A page may be short or

@@ -231,6 +231,11 @@ func (c *sharedCold) Task(ctx context.Context, k engine.Key) (t *engine.Task, er
 	return t, err
 }
 
+func (c *sharedCold) Ranks(ctx context.Context, ks []engine.Key) (ranks []engine.Rank, err error) {
+	err = c.l.read(ctx, func() (err error) { ranks, err = c.Cold.Ranks(ctx, ks); return err })
+	return ranks, err
+}
+
 func (c *sharedCold) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, err error) {
 	err = c.l.read(ctx, func() (err error) { ts, next, err = c.Cold.Tasks(ctx, f, before, limit); return err })
 	return ts, next, err

@@ -14,7 +14,7 @@ import (
 func TestReadersChangeNothing(t *testing.T) {
 	reads := map[string][]string{
 		"Cold": {
-			"Counts", "LastTask", "LeftOut", "Lives", "Load", "Owed", "OwedIn", "OwedPage", "Task", "Tasks", "Timer", "TimerByName", "Timers", "Versions",
+			"Counts", "LastTask", "LeftOut", "Lives", "Load", "Owed", "OwedIn", "OwedPage", "Task", "Tasks", "Ranks", "Timer", "TimerByName", "Timers", "Versions",
 		},
 		"Warm":    {"Len", "Load"},
 		"Journal": {"Len"},

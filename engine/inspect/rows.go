@@ -124,6 +124,58 @@ func (r *Reader) RunsIn(ctx context.Context, id engine.TimerID, from, to int64) 
 	return s.Ordered(), err
 }
 
+// Untold are those of the tasks, all of which have ended, that no record tells of: neither one under the key that
+// says as much, nor that of a run of dues. It reads the former of many tasks at once, and runs only of the timers
+// of which a task has no record.
+func (r *Reader) Untold(ctx context.Context, ended []*engine.Task) (untold []*engine.Task, err error) {
+	keys := make([]engine.Key, len(ended))
+	for i, t := range ended {
+		keys[i] = t.Key
+	}
+	ranks, err := r.cfg.Cold.Ranks(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	without := map[engine.TimerID][]*engine.Task{}
+	for i, t := range ended {
+		switch {
+		case ranks[i] == engine.Rank{}:
+			without[t.Key.Timer] = append(without[t.Key.Timer], t)
+		case !ranks[i].Run && ranks[i].Below(engine.RankOf(t)):
+			untold = append(untold, t)
+		}
+	}
+	ids := slices.Collect(maps.Keys(without))
+	defs, err := r.cfg.Cold.Load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		outside, err := r.outsideRuns(ctx, defs[i], without[id])
+		if err != nil {
+			return nil, err
+		}
+		untold = append(untold, outside...)
+	}
+	return untold, nil
+}
+
+// outsideRuns are those tasks of a timer whose dues are in no run that a record tells of.
+func (r *Reader) outsideRuns(ctx context.Context, definition []byte, ts []*engine.Task) ([]*engine.Task, error) {
+	if definition != nil {
+		def, err := engine.DecodeTimer(definition)
+		if err == nil && def.Schedule.OneShot() && len(ts) == 1 && ts[0].Generation == def.Generation {
+			return ts, nil // it has one due
+		}
+	}
+	first, last := ts[0].Key.Due, ts[0].Key.Due
+	for _, t := range ts {
+		first, last = min(first, t.Key.Due), max(last, t.Key.Due)
+	}
+	runs, err := r.RunsIn(ctx, ts[0].Key.Timer, first, last)
+	return slices.DeleteFunc(ts, func(t *engine.Task) bool { return runs.Has(t.Key.Due) }), err
+}
+
 // BehindRun is the end of the run of dues that a record ends and that an instant lies in, else the instant. A
 // range begins there whose timer goes on in the middle of such a run: the clock was set forward and back.
 func (r *Reader) BehindRun(ctx context.Context, t *engine.Timer, at int64) (int64, error) {

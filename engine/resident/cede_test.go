@@ -78,7 +78,7 @@ func TestCede(t *testing.T) {
 		t.Errorf("rows %+v", rows)
 	}
 	m.Release(&c, 0)
-	if clean , _ := m.Leave(of); clean != (engine.Set{}) {
+	if clean, _ := m.Leave(of); clean != (engine.Set{}) {
 		t.Error("the shard is not clean")
 	}
 	if e := flies.End(time.UnixMilli(now), engine.Outcome{Class: engine.ClassOK}); e.Counts || called.state != Gone || m.Lanes.Resident.Load() != 0 || len(sh.timers) != 0 {

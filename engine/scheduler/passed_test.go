@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -71,6 +72,27 @@ func TestFirstServerComesBack(t *testing.T) {
 				t.Errorf("at the first server again %v, want %s", got, v)
 			}
 		}
+	})
+}
+
+// A call that runs holds all later records in the journal: at the next start, the results of 1,000 timers are behind the
+// watermark. History has them. It is asked for many at once, and for runs of dues not at all.
+func TestResultsThatHistoryHas(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		for i := range 1000 {
+			w.make(timer(fmt.Sprint("x-", i), every(time.Second)))
+		}
+		w.replies("slow", slow(20*time.Second))
+		w.make(timer("slow", delay(3*time.Second), timeout(time.Minute)))
+		time.Sleep(6*time.Second + 400*time.Millisecond)
+		w.kill()
+		w.listed.Store(0)
+		w.start()
+		if n := w.listed.Load(); n > 10 {
+			t.Errorf("%d pages of history were read", n)
+		}
+		w.settle()
 	})
 }
 

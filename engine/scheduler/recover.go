@@ -295,14 +295,16 @@ func (r *recovery) overtaken(t *engine.Timer, rest []engine.Owed, due int64) boo
 
 // fromJournal takes what is left of the journal: results that were not settled.
 func (r *recovery) fromJournal(ctx context.Context) error {
-	passed := map[engine.TimerID][]*engine.Task{}
+	var passed []*engine.Task
 	for k, t := range r.finished {
 		if _, ok := r.begun[k]; ok {
 			continue // a later attempt has no end: the plan decides
 		}
 		switch w := r.watermark(k.Timer); {
 		case r.isPassed(t, w):
-			passed[k.Timer] = append(passed[k.Timer], t)
+			if len(t.Attempts) > 0 { // an end without a call tells nothing
+				passed = append(passed, t)
+			}
 		case t.Status.Final():
 			r.record(t, false)
 		case slices.ContainsFunc(r.ranges[k.Timer], func(o engine.Owed) bool { return o.Key == k }): // fromRange stores its row in place of the range

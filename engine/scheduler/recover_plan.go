@@ -363,33 +363,27 @@ func (r *recovery) isPassed(t *engine.Task, w int64) bool {
 	return t.Status.Final() && t.Key.Due <= w && !ranged(r.ranges[t.Key.Timer], t.Key.Due)
 }
 
-// fromPassed stores the ends of tasks whose dues are passed, by timer. The cold tier has what became of such a due, or
+// fromPassed stores the ends of tasks whose dues are passed. The cold tier has what became of such a due, or
 // has lost it with a commit, or was to get it with the rest of a settle in pieces. But another owner that moved the
 // watermark may have decided the due in a run, beside which a record of one due would count twice: a node that was
 // suspended notes ends later than that, and what a former life had not settled stays among the records that the journal
-// keeps. So a due in a run gets no record. An end without a call tells nothing.
-func (r *recovery) fromPassed(ctx context.Context, passed map[engine.TimerID][]*engine.Task) error {
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(passed)), page) {
-		defs, _, err := r.definitions(ctx, ids)
+// keeps. So a due in a run gets no record.
+//
+// They are many: one call that runs holds all later records in the journal, the ends of some 10 s.
+func (r *recovery) fromPassed(ctx context.Context, passed []*engine.Task) error {
+	slices.SortFunc(passed, func(a, b *engine.Task) int {
+		return cmp.Or(cmp.Compare(a.Key.Timer, b.Key.Timer), cmp.Compare(a.Key.Due, b.Key.Due))
+	})
+	for ts := range slices.Chunk(passed, page) {
+		untold, err := r.e.Untold(ctx, ts)
 		if err != nil {
 			return err
 		}
-		for i, id := range ids {
-			ts, def, runs := passed[id], defs[i], policy.Spans{}
-			slices.SortFunc(ts, func(a, b *engine.Task) int { return cmp.Compare(a.Key.Due, b.Key.Due) })
-			if def == nil || !def.Schedule.OneShot() || len(ts) > 1 || ts[0].Generation != def.Generation {
-				if runs, err = r.e.RunsIn(ctx, id, ts[0].Key.Due, ts[len(ts)-1].Key.Due); err != nil {
-					return err
-				}
-			}
-			for _, t := range ts {
-				if len(t.Attempts) > 0 && !runs.Has(t.Key.Due) {
-					r.record(t, false)
-				}
-			}
-			if err := r.flushMany(ctx); err != nil {
-				return err
-			}
+		for _, t := range untold {
+			r.record(t, false)
+		}
+		if err := r.flushMany(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -133,6 +133,11 @@ func (m *mortalCold) LastTask(ctx context.Context, id engine.TimerID) (t *engine
 	return t, err
 }
 
+func (m *mortalCold) Ranks(ctx context.Context, ks []engine.Key) (ranks []engine.Rank, err error) {
+	err = m.do("Ranks", nil, func() (err error) { ranks, err = m.Cold.Ranks(ctx, ks); return err })
+	return ranks, err
+}
+
 func (m *mortalCold) Shards(ctx context.Context) (ss []engine.Shard, err error) {
 	err = m.do("Shards", nil, func() (err error) { ss, err = m.Cold.Shards(ctx); return err })
 	return ss, err

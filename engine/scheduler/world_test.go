@@ -53,6 +53,7 @@ type world struct {
 	unread    map[engine.TimerID]bool                                 // timers that were garbled: what they did not call is missing
 	damaged   sync.Map                                                // keys of rows of owed that are stored and cannot be read, until they are stored anew
 	illegible sync.Map                                                // keys of records that are stored and cannot be read
+	listed    atomic.Int64                                            // pages of history that were read
 	tune      func(*scheduler.Scheduler)
 	caller    func(engine.Caller) engine.Caller // what stands around the receiver; nil: nothing
 	owns      func(ctx context.Context) error   // of a cold tier that another may take over; nil: of none
@@ -987,6 +988,7 @@ func (m *mortalCold) damage(os []engine.Owed) []engine.Owed {
 
 // Tasks ends a page before a record that cannot be read, or fails on it.
 func (m *mortalCold) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+	m.w.listed.Add(1)
 	ts, next, err := m.Cold.Tasks(ctx, f, before, limit)
 	for i, t := range ts {
 		if _, is := m.w.illegible.Load(t.Key); !is {

@@ -27,6 +27,29 @@ func (s *Store) Task(_ context.Context, k engine.Key) (*engine.Task, error) {
 	return w.task(k)
 }
 
+// Ranks are the ranks of records.
+func (s *Store) Ranks(ctx context.Context, ks []engine.Key) ([]engine.Rank, error) {
+	w, err := s.views.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer s.views.release(w)
+	ranks := make([]engine.Rank, len(ks))
+	for i, k := range ks {
+		t, err := w.task(k)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, engine.ErrNotFound), errors.As(err, new(*engine.Damage)):
+		case err != nil:
+			return nil, err
+		default:
+			ranks[i] = engine.RankOf(t)
+		}
+	}
+	return ranks, nil
+}
+
 func (w *view) task(k engine.Key) (*engine.Task, error) {
 	key := recordKey(nil, k)
 	b, err := w.get(key)

@@ -88,6 +88,19 @@ func (c *Cold) Task(_ context.Context, k engine.Key) (*engine.Task, error) {
 	return nil, engine.ErrNotFound
 }
 
+// Ranks are the ranks of records.
+func (c *Cold) Ranks(_ context.Context, ks []engine.Key) ([]engine.Rank, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ranks := make([]engine.Rank, len(ks))
+	for i, k := range ks {
+		if _, b, ok := c.tasks.Get(k); ok {
+			ranks[i] = engine.RankOf(decode(b))
+		}
+	}
+	return ranks, nil
+}
+
 // LastTask is the newest record of a timer.
 func (c *Cold) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
 	ts, _, err := c.Tasks(ctx, engine.TaskFilter{Timer: id}, engine.Key{}, 1)

@@ -55,6 +55,37 @@ func (s *Store) Task(ctx context.Context, k engine.Key) (found *engine.Task, err
 	return found, err
 }
 
+// Ranks are the ranks of records.
+func (s *Store) Ranks(ctx context.Context, ks []engine.Key) ([]engine.Rank, error) {
+	var ranks map[engine.Key]engine.Rank
+	err := s.read(ctx, "read what records tell", func(ctx context.Context) (err error) {
+		var buf []byte
+		ranks, err = readRanks(&buf, "", len(ks), func(i int) engine.Key { return ks[i] }, func(q string, f func(*sql.Rows) error) error { return s.scan(ctx, q, f) })
+		return err
+	})
+	list := make([]engine.Rank, len(ks))
+	for i, k := range ks {
+		list[i] = ranks[k]
+	}
+	return list, err
+}
+
+// readRanks reads the ranks of the records under n keys. One that is damaged has none.
+func readRanks(buf *[]byte, tail string, n int, key func(i int) engine.Key, scan func(q string, f func(*sql.Rows) error) error) (map[engine.Key]engine.Rank, error) {
+	ranks := map[engine.Key]engine.Rank{}
+	return ranks, keyed(buf, "SELECT t.timer,t.due,t.record FROM tasks", keyColumns, tail, n,
+		func(b []byte, i int) []byte { return appendKey(b, key(i)) },
+		func(q string) error {
+			return scan(q, func(rows *sql.Rows) error {
+				t, damage, err := scanTask(rows)
+				if err == nil && damage == nil {
+					ranks[t.Key] = engine.RankOf(t)
+				}
+				return err
+			})
+		})
+}
+
 // LastTask is the newest record of a timer.
 func (s *Store) LastTask(ctx context.Context, id engine.TimerID) (*engine.Task, error) {
 	ts, _, err := s.Tasks(ctx, engine.TaskFilter{Timer: id}, engine.Key{}, 1)

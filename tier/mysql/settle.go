@@ -237,18 +237,7 @@ func failureOf(r *engine.Record) int64 {
 // laterRecords picks those records of a journal that say more than what is
 // stored.
 func laterRecords(t *transaction, rs []engine.Record) ([]engine.Record, error) {
-	ranks := map[engine.Key]engine.Rank{}
-	err := keyed(&t.buf, "SELECT t.timer,t.due,t.record FROM tasks", keyColumns, " FOR UPDATE", len(rs),
-		func(b []byte, i int) []byte { return appendKey(b, rs[i].Key) },
-		func(q string) error {
-			return t.scan(q, func(rows *sql.Rows) error {
-				task, damage, err := scanTask(rows)
-				if err == nil && damage == nil { // what is damaged the journal has whole
-					ranks[task.Key] = engine.RankOf(task)
-				}
-				return err
-			})
-		})
+	ranks, err := readRanks(&t.buf, " FOR UPDATE", len(rs), func(i int) engine.Key { return rs[i].Key }, t.scan)
 	if err != nil {
 		return nil, err
 	}

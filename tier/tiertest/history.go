@@ -142,6 +142,27 @@ func lastTask(s *cold) {
 	s.is(err, engine.ErrNotFound)
 }
 
+func ranks(s *cold) {
+	tasks := []*engine.Task{task(1, t0, engine.Retrying, 1), task(2, t0, engine.Succeeded, 3), task(1, t0+1, engine.Skipped, 0), task(4, t0, engine.Dead, 2)}
+	tasks[2].DueLast, tasks[2].Count = t0+hour, 61
+	s.settleTasks(tasks...)
+	var keys []engine.Key
+	var want []engine.Rank
+	for i := range 300 { // many, of which some have a record
+		keys, want = append(keys, engine.Key{Timer: 3, Due: t0 + int64(i)}), append(want, engine.Rank{})
+		if i%50 == 0 {
+			t := tasks[i/50%len(tasks)]
+			keys, want = append(keys, t.Key), append(want, engine.RankOf(t))
+		}
+	}
+	got, err := s.Ranks(s.ctx, keys)
+	s.ok(err)
+	s.same("ranks", got, want)
+	none, err := s.Ranks(s.ctx, nil)
+	s.ok(err)
+	s.same("none", len(none), 0)
+}
+
 func recordReplaces(s *cold) {
 	full := task(1, t0, engine.Dead, 3)
 	full.Name, full.Reason, full.Lateness, full.Ended = "näme", engine.ReasonAttempts, 412_000, t0+99
