@@ -34,14 +34,22 @@ const tolerance = 500 * time.Millisecond
 // read returns wall − boot.
 func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano()) - c.boot() }
 
-// measure compares the clock with that of the table, which a look from an instant until now
-// has read as at (Unix ms).
-func (c *clock) measure(from time.Duration, at int64) {
+// look compares the clock with that of the table, which a look from an instant until now has read as at (Unix ms),
+// and with those of the nodes, which it has read too. isSet goes by this look only when that is decided: a clock that
+// was set is never taken for right in between.
+func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node) {
 	if c.wall == nil {
 		return
 	}
-	now, drift := c.boot(), c.read()
-	was := time.Duration(c.drift.Swap(int64(drift)))
+	drift := c.read()
+	c.measure(drift, from, at)
+	c.vote(life, nodes)
+	c.drift.Store(int64(drift))
+}
+
+// measure takes by how much the clock is ahead of the table's.
+func (c *clock) measure(drift, from time.Duration, at int64) {
+	now, was := c.boot(), time.Duration(c.drift.Load())
 	set := drift - was
 	switch {
 	case now-from <= tolerance:
@@ -55,9 +63,6 @@ func (c *clock) measure(from time.Duration, at int64) {
 
 // vote decides whether the clock of the life agrees with those of the others.
 func (c *clock) vote(life uint64, nodes []engine.Node) {
-	if c.wall == nil {
-		return
-	}
 	own := c.skew.Load()
 	votes := []int64{0, own}
 	for i := range nodes {
@@ -81,7 +86,6 @@ func (c *clock) isSet() bool {
 
 // judgeClock makes a life with a wrong clock unfit, and fit again.
 func (m *Member) judgeClock() {
-	m.clock.vote(m.cfg.Node.Life, m.seen.Nodes)
 	was, now := engine.Serving, engine.Unfit
 	if !m.clock.differs.Load() {
 		was, now = now, was

@@ -1,10 +1,16 @@
 package cluster
 
 import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"xtimer/engine"
+	"xtimer/tier/memory"
 )
 
 // A node whose clock is not the median of those of the nodes and of the table's differs.
@@ -46,7 +52,7 @@ func TestClockIsSet(t *testing.T) {
 	look := func(took time.Duration, at int64) {
 		from := boot
 		pass(took)
-		c.measure(from, at)
+		c.look(from, at, 1, nil)
 	}
 	look(20*time.Millisecond, wall.UnixMilli()+10)
 	if pass(time.Minute); c.isSet() || c.skew.Load() != 0 {
@@ -77,7 +83,60 @@ func TestClockIsSet(t *testing.T) {
 	fresh := clock{wall: c.wall, boot: c.boot}
 	from := boot
 	pass(time.Second)
-	if fresh.measure(from, 0); fresh.skew.Load() != 0 {
+	if fresh.look(from, 0, 1, nil); fresh.skew.Load() != 0 {
 		t.Errorf("%d ms ahead by a first look that took long", fresh.skew.Load())
 	}
+}
+
+// The clock of a node is set, and the next look finds that the node has got a shard: while the node begins with that
+// shard, it may not call.
+func TestGainByAWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, began := memory.NewMembers(memory.NewCold()), time.Now()
+		other := engine.Node{Name: "b", Life: 2, State: engine.Serving}
+		if err := table.Join(t.Context(), other, engine.Pulse{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var beats sync.WaitGroup
+		beats.Go(func() {
+			for ; ctx.Err() == nil; time.Sleep(usual.Beat) {
+				_ = table.Beat(ctx, other)
+			}
+		})
+		var ahead atomic.Int64
+		var gains atomic.Int64
+		var m *Member
+		m = New(Config{
+			Node: engine.Node{Name: "a", Life: 1}, Members: table, Times: usual,
+			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
+			Wall: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+			Gain: func([]Gained) {
+				gains.Add(1)
+				if set := ahead.Load() != 0; m.Fresh() == set {
+					t.Errorf("clock set %v, may call %v", set, m.Fresh())
+				}
+			},
+		})
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		time.Sleep(time.Second)
+		seen, err := table.Look(ctx, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := gains.Load()
+		ahead.Store(int64(5 * time.Second))
+		free := slices.IndexFunc(seen.Shards[:], func(s engine.Holding) bool { return s.Holder == 0 })
+		if err := table.Take(ctx, 1, engine.SetOf(free)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(300 * ms)
+		if before == 0 || gains.Load() == before {
+			t.Errorf("%d gains before the clock was set, %d in all", before, gains.Load())
+		}
+		cancel()
+		<-ended
+		beats.Wait()
+	})
 }

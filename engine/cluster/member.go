@@ -214,9 +214,6 @@ func (m *Member) look(ctx context.Context, run running) (moved bool, err error) 
 		return false, err
 	}
 	me := slices.IndexFunc(m.seen.Nodes, func(n engine.Node) bool { return n.Life == m.cfg.Node.Life })
-	m.others.Store(slices.ContainsFunc(m.seen.Nodes, func(n engine.Node) bool {
-		return n.Life != 0 && n.Life != m.cfg.Node.Life && n.State == engine.Serving
-	}))
 	if me < 0 {
 		return false, fmt.Errorf("another life was begun, or this one was silent: %w", engine.ErrFenced)
 	}
@@ -283,7 +280,10 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 		seen.Shards = m.seen.Shards
 	}
 	m.seen, m.from = seen, from
-	m.clock.measure(from, seen.Now)
+	m.others.Store(slices.ContainsFunc(m.seen.Nodes, func(n engine.Node) bool {
+		return n.Life != 0 && n.Life != m.cfg.Node.Life && n.State == engine.Serving
+	}))
+	m.clock.look(from, seen.Now, m.cfg.Node.Life, m.seen.Nodes)
 	now = m.cfg.Boot()
 	m.moves.see(now, m.cfg.Node.Name, &m.seen)
 	return now, nil
