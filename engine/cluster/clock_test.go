@@ -140,3 +140,48 @@ func TestGainByAWrongClock(t *testing.T) {
 		beats.Wait()
 	})
 }
+
+// The only other node is being drained. A node with a wrong clock does not count itself alone: the other serves again
+// as soon as nobody else does, and has the shards.
+func TestWrongClockBesideADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, began := memory.NewMembers(memory.NewCold()), time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		var ahead atomic.Int64
+		var running sync.WaitGroup
+		var nodes [2]*Member
+		for i := range nodes {
+			wall := time.Now
+			if i == 0 {
+				wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			}
+			nodes[i] = New(Config{
+				Node: engine.Node{Name: string(rune('a' + i)), Life: uint64(i + 1)}, Members: table, Times: usual,
+				Boot: func() time.Duration { return time.Since(began) }, After: time.After, Wall: wall,
+				Gain: func([]Gained) {},
+				Cede: func(context.Context, []int) (unclean engine.Set, err error) { return unclean, nil },
+			})
+			running.Go(func() { _ = nodes[i].Run(ctx) })
+		}
+		time.Sleep(5 * time.Second)
+		if err := table.Wish(ctx, 2, engine.WishDrain); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if seen := nodes[0].Seen(); seen.Nodes[1].State != engine.Draining || !nodes[0].Fresh() {
+			t.Fatalf("before: state %d, may call %v", seen.Nodes[1].State, nodes[0].Fresh())
+		}
+		ahead.Store(int64(5 * time.Second))
+		for range 500 {
+			time.Sleep(10 * ms)
+			if nodes[0].Fresh() {
+				t.Fatalf("the node may call %v after its clock was set", time.Since(began)-6*time.Second)
+			}
+		}
+		if _, ok := nodes[1].Owns(0); !ok {
+			t.Error("the other node does not have the shards")
+		}
+		cancel()
+		running.Wait()
+	})
+}
