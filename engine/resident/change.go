@@ -220,6 +220,7 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 	defer sh.mu.Unlock()
 	after, behind := max(sh.watermark, sh.decided[t.ID]), false
 	if lv := sh.timers[t.ID]; lv != nil {
+		lv.ending = true
 		after, behind = max(after, lv.judged), lv.behind // then its range has what came
 		for k := lv.newest; k != nil; k = k.older {
 			came := k.Key.Due <= end.UpTo || k.used()
@@ -286,7 +287,7 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 	m.unschedule(lv)
 	delete(sh.decided, lv.def.ID)
 	lv.unpark(now) // no task of this generation gets the turn any more
-	lv.frozen, lv.late, lv.behind, lv.falling, lv.unjudged = false, false, false, false, false
+	lv.frozen, lv.ending, lv.late, lv.behind, lv.falling, lv.unjudged = false, false, false, false, false, false
 	lv.judged, lv.turning, lv.gone = 0, nil, reason
 	for t := lv.newest; t != nil; {
 		older := t.older

@@ -53,8 +53,9 @@ type Timer struct {
 	// Behind: its dues are in owed as a range without end, and not in the wheel; see
 	// engine/scheduler/unfold.go.
 	behind bool
-	// Frozen: a change is being committed; no attempt starts meanwhile.
-	frozen bool
+	// Frozen: a change is being committed; no attempt starts meanwhile. Ending: the change ends the
+	// generation, and has told what becomes of the dues up to its instant, see Cancel.
+	frozen, ending bool
 	// Late: its dues are late, and what becomes of them is being decided; Deciding: what was
 	// decided is being stored, or may have been, and a change waits for that; Judged:
 	// it is stored, up to then, and what is to be called is not in memory yet.
@@ -184,12 +185,12 @@ func (lv *Timer) newerOf(t *Task) **Task {
 
 // fallsBehind reports whether a timer is not to have its dues one by one, from one on
 // that has no task yet: too many came during a stall or an outage, its lane has no
-// room, a queue has rows before it that its lane does not know, or that wait for a change, or the timer is
-// frozen and its overlap would end the due, of which the change may have told, or the next definition. mu is held.
+// room, a queue has rows before it that its lane does not know, or that wait for a change, or the overlap would end
+// a due of which the change under way has told, or which is the next definition's. mu is held.
 func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
 	outside := lv.def.Overlap == engine.OverlapQueue && (sh.unread || sh.hasAside(lv.def.ID, due))
-	ends := lv.def.Overlap != engine.OverlapAllow && lv.frozen
-	return !lv.plan.OneShot() && (outside || ends || lv.lags(due, now) || lv.isShut()) &&
+	changed := lv.def.Overlap != engine.OverlapAllow && lv.ending
+	return !lv.plan.OneShot() && (outside || changed || lv.lags(due, now) || lv.isShut()) &&
 		sh.tasks.find(engine.Key{Timer: lv.def.ID, Due: due}) == nil
 }
 
@@ -350,7 +351,7 @@ func (m *Memory) Thaw(id engine.TimerID) {
 	var ready []*Task
 	sh.mu.Lock()
 	if lv := sh.timers[id]; lv != nil && lv.frozen {
-		lv.frozen = false
+		lv.frozen, lv.ending = false, false
 		if due := lv.next; due != 0 && due <= lv.rangeTo() { // it may have come meanwhile
 			m.unschedule(lv)
 			m.schedule(lv, due-1)

@@ -280,3 +280,44 @@ func TestADueWithoutARowThatAPauseHeld(t *testing.T) {
 		})
 	}
 }
+
+// Many timers with an order go on after a pause while reads of the cold tier take their time, and their dues come
+// meanwhile. The decision about what they have left does not put off these dues.
+func TestDuesThatComeDuringADecision(t *testing.T) {
+	for _, o := range []engine.Overlap{engine.OverlapQueue, engine.OverlapSkip} {
+		t.Run(o.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				const timers = 50
+				w.start()
+				app := limit.AppKey("app")
+				w.pauseIt(t, app)
+				for i := range timers {
+					w.make(timer(fmt.Sprint("x-", i), every(200*time.Millisecond), overlap(o), to(1000+i)))
+				}
+				time.Sleep(5 * time.Second)
+				w.resumeIt(t, app, engine.BacklogLatest)
+				w.before.set(func(of string, _ any) error {
+					if of == "Load" || of == "OwedIn" || of == "OwedPage" || of == "Settle" {
+						time.Sleep(50 * time.Millisecond)
+					}
+					return nil
+				})
+				time.Sleep(30 * time.Second)
+				from := w.now()
+				time.Sleep(10 * time.Second)
+				w.slowly("Load", 0)
+				for i := range timers {
+					late, n := int64(0), 0
+					for _, c := range w.of(fmt.Sprint("x-", i)) {
+						if c.at >= from {
+							late, n = max(late, c.at-c.key.Due), n+1
+						}
+					}
+					if n < 40 || late > 2000 {
+						t.Errorf("x-%d: %d calls in 10 s, at most %d ms late", i, n, late)
+					}
+				}
+			})
+		})
+	}
+}
