@@ -83,7 +83,8 @@ func (f *fleet) holdArrival(c *call) {
 }
 
 // hasOthers reports whether another node serves, and has for so long that each node knows that is not
-// frozen. A node that is alone calls by its own clock, whatever the table's says.
+// frozen. A node that is alone calls by its own clock, whatever the table's says; so does one beside a node that is
+// drained, until the latter has seen that nobody else serves, and serves again.
 func (f *fleet) hasOthers(seen *engine.Membership, life int) bool {
 	now, awake := time.Since(f.begin), time.Duration(0)
 	for _, x := range f.ills {
@@ -91,8 +92,13 @@ func (f *fleet) hasOthers(seen *engine.Membership, life int) bool {
 			awake = max(awake, min(x.to, now))
 		}
 	}
+	drained := func(n *engine.Node) bool {
+		return slices.ContainsFunc(f.ills, func(x ill) bool {
+			return x.kind == NodeDrain && x.node == f.homes[int(n.Life)] && x.from <= now && now <= x.to+noticed
+		})
+	}
 	return slices.ContainsFunc(seen.Nodes, func(n engine.Node) bool {
-		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving && now-max(f.joined[int(n.Life)], awake) > noticed
+		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving && now-max(f.joined[int(n.Life)], awake) > noticed && !drained(&n)
 	})
 }
 

@@ -67,7 +67,7 @@ type Member struct {
 	// abandoned is closed when the life ends without leaving, see Abandon.
 	abandoned   chan struct{}
 	abandonOnce sync.Once
-	others      atomic.Bool // another node can have the shards, as the last look read it
+	others      atomic.Bool // another node serves, as the last look read it
 
 	last    atomic.Pointer[Seen] // see Seen
 	moves   moves
@@ -281,8 +281,7 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	}
 	m.seen, m.from = seen, from
 	m.others.Store(slices.ContainsFunc(m.seen.Nodes, func(n engine.Node) bool {
-		drained := n.State == engine.Draining && n.Wish == engine.WishDrain // it serves again if no other node does
-		return n.Life != 0 && n.Life != m.cfg.Node.Life && (n.State == engine.Serving || drained)
+		return n.Life != 0 && n.Life != m.cfg.Node.Life && n.State == engine.Serving
 	}))
 	m.clock.look(from, seen.Now, m.cfg.Node.Life, m.seen.Nodes)
 	now = m.cfg.Boot()

@@ -35,7 +35,7 @@ func (m *Member) Seen() *Seen { return m.last.Load() }
 // Node is the name of the node, its address, and the number of this life.
 func (m *Member) Node() *engine.Node { return &m.cfg.Node }
 
-// HasOthers reports whether another node can have the shards of the life: it serves, or would, if no other did.
+// HasOthers reports whether another node serves, to which the life could give its shards.
 func (m *Member) HasOthers() bool { return m.others.Load() }
 
 // Why says why a node makes no calls, or gives its shards away.
