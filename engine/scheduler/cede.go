@@ -145,7 +145,7 @@ func (e *Scheduler) cedeStill(ctx context.Context, of engine.Set) error {
 	unclean = unclean.Union(notClean)
 	e.cedes.note(of, unclean)
 	for _, ofShard := range ended {
-		e.process.Go(func(context.Context) {
+		e.telling.Go(func() {
 			for _, t := range ofShard {
 				e.tellOwner(t)
 			}

@@ -640,6 +640,41 @@ func TestCallsThatEndAfterTheLastSettle(t *testing.T) {
 	})
 }
 
+// Nobody hears what became of the calls that ended after the last settle: the process ends within its drain time.
+func TestDrainWhileNobodyHears(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(2)
+		defer endNodes(ws)
+		a, b := ws[0], ws[1]
+		a.config.Drain = 4 * time.Second
+		a.tune = func(e *scheduler.Scheduler) {
+			e.TellBy(func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+		}
+		a.start()
+		b.start()
+		time.Sleep(1300 * time.Millisecond)
+		due := w.now() + 10_000
+		for i := range 1000 {
+			name := fmt.Sprint("x-", i)
+			behaveAll(ws, name, slow(time.Duration(1100+2*i)*time.Millisecond))
+			a.make(timer(name, at(due), timeout(20*time.Second), to(1000+i)))
+		}
+		time.Sleep(10*time.Second + 100*time.Millisecond)
+		a.slowly("Settle", 100*time.Millisecond)
+		began := w.now()
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+		if took := w.now() - began; took > 5000 {
+			t.Errorf("the process ended after %d ms", took)
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // The cold tier is away while a node gives shards, and a timer is being made, so no watermark may
 // pass what was called meanwhile. These shards are given when the tier is back, and nothing that
 // was called comes again.

@@ -289,12 +289,13 @@ func (e *Scheduler) writeLife(w io.Writer) {
 
 // nodeParts are of a process that is one of several nodes.
 type nodeParts struct {
-	life   *cluster.Member // nil: the process is alone
-	cedes  cedes
-	former atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
-	allots *allot.Asker[*resident.Task]
-	tells  atomic.Pointer[allot.Send] // results to other nodes; nil: there is no way
-	untold atomic.Int64               // until then nothing is told, Unix ns: see tellOwner
+	life    *cluster.Member // nil: the process is alone
+	cedes   cedes
+	former  atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
+	allots  *allot.Asker[*resident.Task]
+	tells   atomic.Pointer[allot.Send] // results to other nodes; nil: there is no way
+	untold  atomic.Int64               // until then nothing is told, Unix ns: see tellOwner
+	telling sync.WaitGroup             // of what ended when its shard left memory; drain waits for it
 }
 
 // newQueue makes the queue. The owner of a flow key grants its calls: among several nodes one of
