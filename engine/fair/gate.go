@@ -14,13 +14,15 @@ import (
 //	                                                              a call has ended, a rule has changed
 //
 // One lane of a gate with a limit at a time is let out, the one whose item goes next. It takes what the
-// gate admits, and then lets out the next. All is guarded by the mu of the queue.
+// gate admits, and then lets out the next. One whose target is silent may find no place for as long as silent calls of
+// others last: meanwhile the gate lets out the next as well. All is guarded by the mu of the queue.
 type gate[T any] struct {
 	flow.Gate
 	name   flow.Name
 	rule   flow.Rule      // in force
 	users  int            // lanes that name it
 	stands int            // of them, that stand for a place
+	silent int            // of those, in the pool of silent targets
 	front  heap[*Lane[T]] // of those, where the gate keeps order, by the turn of their next item
 	lanes  heap[*Lane[T]] // of them, that it holds
 	marks  heap[*Lane[T]] // of them, by their first marks
@@ -232,25 +234,30 @@ func (q *Queue[T]) standsAt(l *Lane[T], n int) {
 		for _, g := range l.held.gates {
 			if l.counts(g) {
 				g.stands += n
+				if l.pool == silent {
+					g.silent += n
+				}
 			}
 		}
 		q.front(l, n > 0)
 	}
 }
 
-// stoodAt counts at its gates a lane that has begun to stand for a place, or has ceased to,
-// and then lets out others. mu is held.
-func (q *Queue[T]) stoodAt(l *Lane[T], stands bool, now time.Duration) {
+// stoodAt counts at its gates a lane that has begun to stand for a place (n is 1), has ceased to (-1), or has changed
+// its pool; s is likewise, of the silent pool. Then it lets out others. mu is held.
+func (q *Queue[T]) stoodAt(l *Lane[T], n, s int, now time.Duration) {
 	for _, g := range l.held.gates {
 		if !l.counts(g) {
 			continue // it keeps nobody waiting
 		}
-		if stands {
-			g.stands++
-			continue
+		g.stands += n
+		g.silent += s
+		switch {
+		case n < 0:
+			q.admit(g, now)
+		case s > 0 && !g.lanes.empty():
+			q.expect(g, now)
 		}
-		g.stands--
-		q.admit(g, now)
 	}
 }
 
@@ -261,7 +268,7 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 	if g.goesOn && g.IsOpen(now) {
 		return
 	}
-	for n := 0; (g.stands == 0 || g.IsOpen(now)) && !g.lanes.empty(); n++ {
+	for n := 0; !g.lanes.empty() && (g.stands == 0 || g.IsOpen(now) || q.isStuck(g)); n++ {
 		if n == atOnce {
 			g.goesOn = true
 			q.lookAt(g, now+1, now)
@@ -285,14 +292,29 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
 	at := flow.Never
 	g.goesOn = false
-	if g.stands == 0 && !g.lanes.empty() {
+	if g.stands == g.silent && !g.lanes.empty() {
 		_, at = q.ask(g, g.lanes.entries[0].member, now)
+		if g.stands > 0 && at != flow.Never && !q.isStuck(g) {
+			at = max(at, now+findPlaceIn)
+		}
 	}
 	if at == flow.Never {
 		q.wakes.drop(&g.wake)
 		return
 	}
 	q.lookAt(g, at, now)
+}
+
+// findPlaceIn is how long a lane of a silent target that stands is given to find a place that is there.
+const findPlaceIn = 100 * time.Millisecond
+
+// isStuck reports whether only lanes of silent targets stand for a place, and there is none for these. mu is held.
+func (q *Queue[T]) isStuck(g *gate[T]) bool {
+	if g.stands != g.silent {
+		return false
+	}
+	p, next := &q.pools[silent], g.lanes.entries[0].member
+	return next.app.shares[silent].place < 0 || !p.fits(silent, q.places, q.places-q.calls)
 }
 
 // lookAt has look see to a gate at an instant. mu is held.

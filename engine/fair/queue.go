@@ -299,7 +299,7 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 	if stands {
 		kind = l.kind(now)
 	}
-	stood := l.place >= 0
+	stood, wasSilent := l.place >= 0, l.place >= 0 && l.pool == silent
 	if l.place >= 0 && (!stands || l.pool != kind) {
 		l.app.shares[l.pool].lanes.drop(&l.place)
 		if l.pool == silent {
@@ -322,9 +322,17 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 		return
 	}
 	q.front(l, stands)
-	if stood != stands {
-		q.stoodAt(l, stands, now)
+	if isSilent := stands && kind == silent; stood != stands || wasSilent != isSilent {
+		q.stoodAt(l, one(stands)-one(stood), one(isSilent)-one(wasSilent), now)
 	}
+}
+
+// one is 1 for true.
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // wait notes why a lane with items stands for no place: its target is full, or it leaves room. A gate

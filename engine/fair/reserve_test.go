@@ -2,8 +2,11 @@ package fair
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"xtimer/engine/flow"
 )
 
 // What lanes get that want all they can get is what the package comment says.
@@ -52,5 +55,70 @@ func TestReserve(t *testing.T) {
 		if free := q.places - q.calls; least != c.least || most != c.most || free != c.free {
 			t.Errorf("%d lanes, of one app %v, answering %v: %d to %d each and %d free", c.n, c.oneApp, c.answers, least, most, free)
 		}
+	}
+}
+
+// The calls of other apps to silent targets take all places that such calls may have. An app has a limit, a task for
+// each of many silent targets, and many for one that answers: these are called as the limit admits. When there are
+// places again, the silent targets are called, too.
+func TestSilentTargetsKeepNobodyBehindALimit(t *testing.T) {
+	quota, rule := quotaOf("x", 10, 0)
+	for name, limit := range map[string]func(q *hand){
+		"rate": func(q *hand) {
+			q.SetRule(flowName("x", "k"), &flow.Rule{Limit: &flow.Limit{Rate: 10, Per: time.Second, Burst: 1}})
+		},
+		"concurrency": func(q *hand) { q.SetRule(flowName("x", "k"), &flow.Rule{Limit: &flow.Limit{Concurrency: 1}}) },
+		"quota":       func(q *hand) { q.SetRule(quota, rule) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			byHand(t, 64, 64, 64, func(q *hand) {
+				q.trust("x", "good")
+				q.trust("b", "busy")
+				const mutes = 5
+				for i := range mutes {
+					q.push(q.call("x", fmt.Sprint("mute", i), 5, 0))
+				}
+				mute := q.look()
+				time.Sleep(time.Second)
+				for _, c := range mute {
+					c.done <- Result{Ended: Unanswered, Took: time.Second}
+				}
+				q.look()
+				for i := range 200 {
+					to := fmt.Sprint("s", i%10)
+					q.push(q.call("o"+to, to, 5, 0))
+				}
+				others := q.look()
+				for range 64 {
+					q.push(q.call("b", "busy", 5, 0))
+				}
+				others = append(others, q.look()...)
+				limit(q)
+				for range 30 {
+					q.push(q.keyed("x", "good", "k", 5))
+				}
+				for i := range mutes {
+					q.push(q.keyed("x", fmt.Sprint("mute", i), "k", 9))
+				}
+				called := map[string]int{}
+				serve := func(d time.Duration) {
+					for began := time.Now(); time.Since(began) < d; time.Sleep(5 * time.Millisecond) {
+						for _, c := range q.look() {
+							called[strings.TrimRight(c.to, "0123456789")]++
+							c.end()
+						}
+					}
+				}
+				if serve(4 * time.Second); called["good"] != 30 {
+					t.Errorf("%d of 30 calls to the target that answers", called["good"])
+				}
+				if endAll(others); called["mute"] != 0 {
+					t.Errorf("%d calls to silent targets, for which there was no place", called["mute"])
+				}
+				if serve(4 * time.Second); called["mute"] != mutes {
+					t.Errorf("%d of %d silent targets were called when there were places", called["mute"], mutes)
+				}
+			})
+		})
 	}
 }
