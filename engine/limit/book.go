@@ -18,35 +18,51 @@ type Book struct {
 	held    *resident.Backlogs
 	now     func() int64
 	log     *slog.Logger
-	inForce map[engine.ObjectKey]bool // guarded by the set: no write is made meanwhile
+	inForce map[engine.ObjectKey]*engine.Object // guarded by the set: no write is made meanwhile
 }
 
 // New registers the kinds of objects of a set that is not loaded yet.
 func New(set *object.Set, memory *resident.Memory, now func() int64, log *slog.Logger) *Book {
-	b := &Book{set: set, queue: memory.Queue, held: &memory.Backlogs, now: now, log: log, inForce: map[engine.ObjectKey]bool{}}
+	b := &Book{set: set, queue: memory.Queue, held: &memory.Backlogs, now: now, log: log, inForce: map[engine.ObjectKey]*engine.Object{}}
 	for _, kind := range []string{FlowKind, PauseKind, TargetKind, FlowKind + leftBehind, TargetKind + leftBehind} {
-		set.Register(object.Kind{Name: kind, Uncounted: strings.HasSuffix(kind, leftBehind), Changed: func(k engine.ObjectKey) {
-			if k == (engine.ObjectKey{}) {
-				b.load(kind)
-			} else {
-				b.put(k, false)
-			}
-		}})
+		set.Register(object.Kind{
+			Name: kind, Uncounted: strings.HasSuffix(kind, leftBehind), ClockSet: func() { b.clockSet(kind) },
+			Changed: func(k engine.ObjectKey) {
+				if k == (engine.ObjectKey{}) {
+					b.load(kind)
+				} else {
+					b.put(k, false)
+				}
+			},
+		})
 	}
 	return b
 }
 
-// load puts all objects of a kind into force, after they were read from the store.
+// load puts the objects of a kind into force that are not yet, after all were read from the store. Each put
+// costs a walk through the lanes, and there may be 10,000 objects of which another node has written one.
 func (b *Book) load(kind string) {
-	stands := map[engine.ObjectKey]bool{}
 	for _, app := range b.set.Apps(kind) {
 		for _, o := range b.set.List(kind, app) {
-			stands[o.ObjectKey] = true
-			b.put(o.ObjectKey, true)
+			if b.inForce[o.ObjectKey] != o {
+				b.put(o.ObjectKey, true)
+			}
 		}
 	}
 	for k := range b.inForce {
-		if k.Kind == kind && !stands[k] {
+		if k.Kind == kind && b.set.Get(k) == nil {
+			b.put(k, false)
+		}
+	}
+}
+
+// clockSet puts the objects of a kind into force again whose rules are counted by the wall clock.
+func (b *Book) clockSet(kind string) {
+	for k, o := range b.inForce {
+		if k.Kind != kind {
+			continue
+		}
+		if x, err := Read(o); err == nil && x.hasInstants() {
 			b.put(k, false)
 		}
 	}
@@ -55,13 +71,13 @@ func (b *Book) load(kind string) {
 // put puts an object into force, as it stands. started: it was there before the process.
 func (b *Book) put(k engine.ObjectKey, started bool) {
 	o := b.set.Get(k)
+	if b.inForce[k] = o; o == nil {
+		delete(b.inForce, k)
+	}
 	x, err := Read(o)
 	if err != nil {
 		b.log.Error("a limit is not in force", "error", err)
 		return
-	}
-	if b.inForce[k] = o != nil; o == nil {
-		delete(b.inForce, k)
 	}
 	of := k
 	of.Kind = strings.TrimSuffix(k.Kind, leftBehind)

@@ -77,6 +77,11 @@ func Keep(stands *engine.Object, body []byte) ([]byte, error) {
 	return x.Body(), nil
 }
 
+// hasInstants reports whether the rule of the object depends on the wall clock.
+func (x *Object) hasInstants() bool {
+	return max(x.PausedUntil, x.CooldownUntil, x.backlog().UpTo()) != 0
+}
+
 // rule is the rule of an object: now is the instant (Unix ms) that is at in the time of rules.
 func (x *Object) rule(now int64, at time.Duration) *flow.Rule {
 	until := func(ms int64) time.Duration {

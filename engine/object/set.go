@@ -34,8 +34,11 @@ type Kind struct {
 	Check func(k engine.ObjectKey, next []byte) error
 	// Changed, if set, is called when an object of the kind was changed, before Put or Delete
 	// returns, and with a zero key after a load, when any may have changed. No write of any
-	// kind is made meanwhile.
+	// kind is made meanwhile. An object that Get returns is the same one until it is changed.
 	Changed func(k engine.ObjectKey)
+	// ClockSet, if set, is called when the wall clock was set: an object may say until when it
+	// counts. No write of any kind is made meanwhile.
+	ClockSet func()
 	// Uncounted: the objects do not count towards MaxOfApp, for the program makes them.
 	Uncounted bool
 }
@@ -101,7 +104,7 @@ func (s *Set) load(ctx context.Context) error {
 				continue
 			}
 			p := part{o.Kind, o.App}
-			all[p] = append(all[p], &o)
+			all[p] = append(all[p], s.kept(&o))
 			if !s.kind(o.ObjectKey).Uncounted {
 				of[o.App]++
 			}
@@ -131,7 +134,16 @@ func (s *Set) anyChanged() {
 	}
 }
 
-// ClockSet has all packages look at their objects again, as after a load: an object may say until when it counts.
+// kept is the object that the set has already if it is as the one that was read.
+func (s *Set) kept(read *engine.Object) *engine.Object {
+	o := s.Get(read.ObjectKey)
+	if o != nil && o.Version == read.Version && o.UpdatedAt == read.UpdatedAt && string(o.Body) == string(read.Body) {
+		return o
+	}
+	return read
+}
+
+// ClockSet tells the packages that asked for it that the wall clock was set.
 func (s *Set) ClockSet(ctx context.Context) {
 	select {
 	case s.writes <- struct{}{}:
@@ -139,18 +151,17 @@ func (s *Set) ClockSet(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	if s.loaded {
-		s.anyChanged()
+	for _, k := range s.kinds {
+		if s.loaded && k.ClockSet != nil {
+			k.ClockSet()
+		}
 	}
 }
 
 // isAs reports whether the set has these objects already.
 func (s *Set) isAs(all map[part][]*engine.Object) bool {
-	same := func(a, b *engine.Object) bool {
-		return a.Name == b.Name && a.Version == b.Version && a.UpdatedAt == b.UpdatedAt && string(a.Body) == string(b.Body)
-	}
 	for p, list := range s.all {
-		if !slices.EqualFunc(list, all[p], same) {
+		if !slices.Equal(list, all[p]) {
 			return false
 		}
 	}

@@ -183,6 +183,46 @@ func TestPutInDoubt(t *testing.T) {
 	})
 }
 
+// After a reload an object is the same one unless another node has written it. Only who asks for it is told that the clock was set.
+func TestAReloadKeepsWhatIsUnchanged(t *testing.T) {
+	cold := memory.NewCold()
+	told, steps := 0, 0
+	s := New(cold, time.Now, slog.New(slog.DiscardHandler))
+	s.Register(Kind{Name: "flow", Changed: func(engine.ObjectKey) { told++ }, ClockSet: func() { steps++ }})
+	s.Register(Kind{Name: "secret", Changed: func(engine.ObjectKey) { told++ }})
+	if s.ClockSet(t.Context()); steps != 0 {
+		t.Error("told of a clock before the load")
+	}
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := opened(t, cold)
+	for i := range 100 {
+		if _, _, err := s.Put(t.Context(), key(fmt.Sprint(i)), []byte("1"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was := s.List("flow", "app")
+	if err := other.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := other.Put(t.Context(), key("7"), []byte("2"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range s.List("flow", "app") {
+		if o.Name == "7" && string(o.Body) != "2" || (o == was[i]) != (o.Name != "7") {
+			t.Errorf("%s: %q, another one: %v", o.Name, o.Body, o != was[i])
+		}
+	}
+	told = 0
+	if s.ClockSet(t.Context()); told != 0 || steps != 1 {
+		t.Errorf("told of changes %d times and of the clock %d times", told, steps)
+	}
+}
+
 // Of many puts those that the store does not have yet are made, also those of which another
 // version stands there than in the set.
 func TestPutAll(t *testing.T) {
