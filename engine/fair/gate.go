@@ -62,10 +62,13 @@ type held[T any] struct {
 const atOnce = 256
 
 // SetRule puts a rule into force for a name, or a pattern; nil removes it. The rule is in
-// force for all lanes when SetRule returns.
+// force for all lanes when SetRule returns. The rules of one name are put one after the other.
 func (q *Queue[T]) SetRule(n flow.Name, r *flow.Rule) {
 	q.mu.Lock()
-	q.rules.Set(n, r)
+	if !q.rules.Set(n, r) {
+		q.mu.Unlock()
+		return
+	}
 	var lanes []*Lane[T]
 	for name, l := range q.lanes {
 		if name.concerns(n, l.target.key) {

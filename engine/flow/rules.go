@@ -58,18 +58,32 @@ type Rules struct {
 	prefixes map[string]map[int]int
 }
 
-// Set puts a rule into force, in place of a former one of its name; nil removes that.
-func (r *Rules) Set(n Name, rule *Rule) {
+// equals reports whether two rules say the same, nil for none. Their limits may be two copies.
+func (r *Rule) equals(o *Rule) bool {
+	if r == nil || o == nil || r.Limit == nil || o.Limit == nil {
+		return r == o || r != nil && o != nil && *r == *o
+	}
+	same := *o
+	same.Limit = r.Limit
+	return *r == same && *r.Limit == *o.Limit
+}
+
+// Set puts a rule into force, in place of a former one of its name; nil removes that. It reports whether the rule
+// is another one: what was made of an equal one stays.
+func (r *Rules) Set(n Name, rule *Rule) bool {
 	if r.byName == nil {
 		r.byName, r.prefixes = map[Name]*Rule{}, map[string]map[int]int{}
 	}
-	change := 0
-	if was := r.byName[n]; was != nil {
+	was, change := r.byName[n], 0
+	if rule != nil && was != nil && was.Started && rule.Limit.hasRateOf(was.Limit) { // as after a pause
+		next := *rule
+		next.Started, rule = true, &next
+	}
+	if rule.equals(was) {
+		return false
+	}
+	if was != nil {
 		change--
-		if rule != nil && was.Started && rule.Limit.hasRateOf(was.Limit) { // as after a pause
-			next := *rule
-			next.Started, rule = true, &next
-		}
 	}
 	if delete(r.byName, n); rule != nil {
 		r.byName[n] = rule
@@ -85,6 +99,7 @@ func (r *Rules) Set(n Name, rule *Rule) {
 			delete(lengths, len(prefix))
 		}
 	}
+	return true
 }
 
 // Of is the rule in force of a name itself, nil for none.
