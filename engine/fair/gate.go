@@ -65,17 +65,18 @@ const atOnce = 256
 // force for all lanes when SetRule returns. The rules of one name are put one after the other.
 func (q *Queue[T]) SetRule(n flow.Name, r *flow.Rule) {
 	q.mu.Lock()
-	if !q.rules.Set(n, r) {
-		q.mu.Unlock()
+	isNew := q.rules.Set(n, r)
+	all := q.listed // never changed but at its end, so that others have the queue meanwhile; later lanes have the rule
+	q.mu.Unlock()
+	if !isNew {
 		return
 	}
 	var lanes []*Lane[T]
-	for name, l := range q.lanes {
-		if name.concerns(n, l.target.key) {
+	for _, l := range all {
+		if l.IsUnder(n) {
 			lanes = append(lanes, l)
 		}
 	}
-	q.mu.Unlock()
 	for some := range slices.Chunk(lanes, atOnce) {
 		now := q.now()
 		q.mu.Lock()
