@@ -79,15 +79,13 @@ func (l *Lane[T]) room(f *filling) bool { return l.waiting < f.items && l.bytes 
 
 // Take takes up to so many items, of so many bytes, in the order in which they go. Take waits
 // for more of them for the duration, and the lane gets no other place meanwhile. Where items
-// keep places of a gate, Take takes none: those items go one by one.
+// keep places of a gate, Take takes none: those items go one by one. Nor does Take during a pause,
+// which may have begun meanwhile.
 func (m *More[T]) Take(items, bytes int, wait time.Duration) (taken []T) {
 	q, l := m.q, m.lane
 	m.taken = true
 	q.mu.Lock()
-	if l.keeps() {
-		items = 0
-	}
-	if f := (&filling{items, bytes, make(chan struct{}, 1)}); wait > 0 && items > 0 && l.room(f) {
+	if f := (&filling{items, bytes, make(chan struct{}, 1)}); wait > 0 && items > 0 && !l.keeps() && l.room(f) {
 		l.filling = f
 		q.mu.Unlock()
 		timer := time.NewTimer(wait)
@@ -100,6 +98,9 @@ func (m *More[T]) Take(items, bytes int, wait time.Duration) (taken []T) {
 		l.filling = nil
 	}
 	now := q.now()
+	if l.keeps() || l.isPaused(now) {
+		items = 0
+	}
 	for len(taken) < items && l.waiting > 0 && int(l.next().Bytes) <= bytes {
 		it := l.next()
 		q.remove(it)

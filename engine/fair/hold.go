@@ -275,6 +275,21 @@ func (q *Queue[T]) PausedSince(l *Lane[T]) (since int64) {
 // IsGated reports whether the lane goes through gates, or may. It may be asked without a lock.
 func (l *Lane[T]) IsGated() bool { return l.limited.Load() }
 
+// IsPaused reports whether a pause holds the calls of a lane. The pause may have begun after an item was handed out.
+func (q *Queue[T]) IsPaused(l *Lane[T]) bool {
+	if !l.IsGated() {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return l.isPaused(q.now())
+}
+
+// isPaused: see IsPaused. mu is held.
+func (l *Lane[T]) isPaused(now time.Duration) bool {
+	return l.held != nil && slices.ContainsFunc(l.held.gates, func(g *gate[T]) bool { return g.IsPaused(now) })
+}
+
 // HeldItems is how many items wait in lanes that are held, by flow.By.
 func (q *Queue[T]) HeldItems() (n [flow.Causes]int) {
 	q.mu.Lock()

@@ -241,6 +241,9 @@ func (g *Gate) Keep() bool {
 // Pause closes the gate until an instant; 0 opens it.
 func (g *Gate) Pause(until time.Duration) { g.paused = until }
 
+// IsPaused reports whether the gate is paused.
+func (g *Gate) IsPaused(now time.Duration) bool { return now < g.paused }
+
 // Cool closes the gate until an instant; 0 opens it.
 func (g *Gate) Cool(until time.Duration) { g.cooldown = until }
 

@@ -32,22 +32,26 @@ type Attempt struct {
 
 // Enter decides between sending a task and a change of its timer: both take the
 // shard's lock. While the timers are not known to be this process's, Enter waits; then the task
-// waits for another turn, which the limits of its keys allow.
+// waits for another turn, which the limits of its keys allow. So does one whose calls were paused since
+// it was handed out.
 func (a *Attempt) Enter() bool {
 	sh, t, m := a.memory.shardOf(a.Key.Timer), a.task, a.memory
 	sh.mu.Lock()
 	now := m.now()
 	again, ok := a.stands(now)
+	paused := ok && m.Queue.IsPaused(t.turn.Lane)
 	holds := m.cfg.Ownership.Holds() // last: nothing that takes time follows
-	if ok && holds {
+	if ok && holds && !paused {
 		a.looked = now
 		t.move(Writing)
 		t.Status = engine.Running
 	}
 	sh.mu.Unlock()
 	switch {
-	case ok && holds:
+	case ok && holds && !paused:
 		return true
+	case paused:
+		again = a.PutBack()
 	case ok:
 		m.Queue.Halt()
 		defer m.Queue.Resume()

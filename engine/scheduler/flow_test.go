@@ -543,3 +543,53 @@ func TestMaxAgeStandsStillWhileABreakerIsOpen(t *testing.T) {
 		}
 	})
 }
+
+// A key is paused while calls that were handed out are being prepared: their bodies are read slowly, or a batch waits
+// for more tasks. None of them begins during the pause, and all do when it is over.
+func TestPauseOfCallsThatAreBeingPrepared(t *testing.T) {
+	for _, how := range []string{"bodies", "batch"} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				const n = 100
+				w.config.Bodies = 2 << 20
+				w.posts(postbox{took: 2 * time.Millisecond})
+				w.start()
+				due := w.now() + 5_000
+				for i := range n {
+					name := fmt.Sprint(i)
+					if how == "bodies" {
+						w.make(timer(name, at(due), flows("k"), heavy(name, 40_000)))
+					} else {
+						w.make(timer(name, at(due+int64(i)*8), flows("k"), batches(2*n, time.Second)))
+					}
+				}
+				slowTo := due + 3_000
+				w.before.set(func(op string, _ any) error {
+					if op == "Timer" {
+						time.Sleep(time.Duration(slowTo-w.now()) * time.Millisecond)
+					}
+					return nil
+				})
+				time.Sleep(5*time.Second + 500*time.Millisecond)
+				w.SetRule(keyK, &pause)
+				calls := func() (calls int) {
+					for i := range n {
+						calls += len(w.of(fmt.Sprint(i)))
+					}
+					return calls
+				}
+				before := calls()
+				time.Sleep(20 * time.Second)
+				if during := calls() - before; during != 0 || before == n {
+					t.Errorf("%d calls before the pause, %d during it", before, during)
+				}
+				w.SetRule(keyK, nil)
+				time.Sleep(20 * time.Second)
+				if all := calls(); all != n {
+					t.Errorf("%d calls of %d tasks", all, n)
+				}
+				w.settle()
+			})
+		})
+	}
+}
