@@ -199,6 +199,26 @@ func (x *among) set(key string, l flow.Limit) {
 	}
 }
 
+// rule puts a rule of the key k into force at all nodes.
+func (x *among) rule(r *flow.Rule) {
+	for _, n := range x.all {
+		n.queue.SetRule(name("k"), r)
+	}
+}
+
+// forget has the queue forget a key: so many other lanes come that it prunes.
+func (n *node) forget(key string) {
+	for i := 0; ; i++ {
+		if _, ok := n.queue.Gate(name(key)); !ok {
+			return
+		}
+		if i > 1<<15 {
+			n.t.Fatal("the key is not forgotten")
+		}
+		n.queue.Lane("other", fmt.Sprint("http://other", i), "")
+	}
+}
+
 // push has calls wait that take so long.
 func (n *node) push(key string, count int, took time.Duration) {
 	for range count {

@@ -13,7 +13,8 @@ import (
 //	                                                      ▲                                        │
 //	                                                      └──── more wait, or a place goes back ◄──┘
 
-// asks is what a gate knows of its asking.
+// asks is what a gate knows of its asking. It outlives the limit until the owner knows that this node
+// has no place: else the owner would count the places for ever.
 type asks struct {
 	place  int           // in Queue.wants; -1: not there
 	under  bool          // an ask is under way
@@ -47,13 +48,10 @@ func (q *Queue[T]) share(g *gate[T], now time.Duration) {
 	} else {
 		g.Share()
 	}
-	switch {
-	case !g.IsGranted():
-		q.unshare(g)
-	case g.asks == nil:
+	if g.IsGranted() && g.asks == nil {
 		g.asks = &asks{place: -1}
-		q.gave(g, 0, now)
 	}
+	q.gave(g, 0, now) // another limit may have other places
 }
 
 // SetAlone has this node keep the limits of flow keys by itself, or not any more: another node
@@ -75,9 +73,9 @@ func (q *Queue[T]) SetAlone(alone bool) {
 	}
 }
 
-// unshare ends the asking of a gate. mu is held.
+// unshare ends the asking of a gate whose owner knows that it has no place. mu is held.
 func (q *Queue[T]) unshare(g *gate[T]) {
-	if g.asks != nil {
+	if g.asks != nil && g.isTold() {
 		q.wants.drop(&g.asks.place)
 		g.asks = nil
 	}
@@ -90,7 +88,7 @@ func (g *gate[T]) isTold() bool { return g.asks == nil || !g.asks.under && g.ask
 // call that it granted has lapsed, for the owner may grant that anew. mu is held.
 func (q *Queue[T]) want(g *gate[T], now time.Duration) {
 	a := g.asks
-	if a == nil || a.under {
+	if a == nil || a.under || !g.IsGranted() {
 		return
 	}
 	if g.Unused(now) != a.unused {
@@ -112,10 +110,13 @@ func (q *Queue[T]) gave(g *gate[T], closes, now time.Duration) {
 	if a.under {
 		return
 	}
-	if a.closed > now || g.Holds(now) != a.told {
+	switch at := g.Lapses(); {
+	case a.closed > now || g.Holds(now) != a.told:
 		q.askAt(g, now)
-	} else if at := g.Lapses(); at > 0 {
+	case at > 0:
 		q.askAt(g, at+1)
+	case !g.IsGranted():
+		q.unshare(g)
 	}
 }
 
@@ -185,8 +186,11 @@ func (q *Queue[T]) Wants(most int) (list []Want, next time.Duration) {
 
 // wanted is what the gate needs. mu is held.
 func (g *gate[T]) wanted(now time.Duration) Want {
-	waiting, kept := g.waits()
-	w := Want{Name: g.name, Need: g.Need(now, waiting, kept), Slow: g.Limit().IsSlow()}
+	w := Want{Name: g.name, Slow: g.Limit().IsSlow()}
+	if g.IsGranted() { // else it has no place, and wants none
+		waiting, kept := g.waits()
+		w.Need = g.Need(now, waiting, kept)
+	}
 	if a := g.asks; a.closed > now {
 		w.Closed, a.closed = a.closed-now, 0
 	}
@@ -200,16 +204,13 @@ func (q *Queue[T]) Grant(w *Want, a *flow.Granted, sent time.Duration) {
 	now := q.now()
 	g := q.gates[w.Name]
 	if g == nil || g.asks == nil {
-		q.mu.Unlock() // the limit is no more
+		q.mu.Unlock() // the gate was made anew: it knows nothing of this ask
 		return
 	}
 	x := g.asks
 	x.under = false
 	if a == nil {
-		x.again = now + retryAsk
-		if g.Limit().Concurrency > 0 {
-			x.told = -1
-		}
+		x.again, x.told = now+retryAsk, -1 // the owner may have granted places, and its answer is lost
 		if w.Closed > 0 {
 			x.closed = max(x.closed, sent+w.Closed)
 		}
@@ -225,7 +226,7 @@ func (q *Queue[T]) Grant(w *Want, a *flow.Granted, sent time.Duration) {
 	q.admit(g, now)
 	q.handOut(now)
 	q.mu.Lock()
-	if g.asks == x { // the limit is still there
+	if g.asks == x { // it still asks
 		if !g.lanes.empty() {
 			q.want(g, now)
 		}
@@ -242,8 +243,7 @@ func (q *Queue[T]) Retell(moved func(flow.Name) bool) {
 	defer q.mu.Unlock()
 	for n, g := range q.gates {
 		if g.asks != nil && moved(n) {
-			g.asks.again = 0
-			if g.Limit().Concurrency > 0 {
+			if g.asks.again = 0; g.asks.told != 0 { // else it has told nobody of a place
 				g.asks.told = -1
 			}
 			if !g.asks.under && (g.Holds(now) > 0 || !g.lanes.empty()) {
@@ -259,7 +259,7 @@ func (q *Queue[T]) HasTold(of func(flow.Name) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for n, g := range q.gates {
-		if a := g.asks; a != nil && (a.told < 0 || a.under) && g.Holds(now) > 0 && of(n) {
+		if a := g.asks; a != nil && g.Holds(now) > 0 && (a.under || a.told < g.Holds(now)) && of(n) {
 			return false
 		}
 	}
