@@ -56,9 +56,15 @@ type lineKey struct {
 type line struct {
 	lineKey
 	address string
-	wants   []fair.Want
+	wants   []want
 	busy    bool
 	told    uint64 // the number of moves that it was told, see ask
+}
+
+// want is a want, and the fence of its owner when it was asked.
+type want struct {
+	fair.Want
+	fence uint64
 }
 
 const (
@@ -186,22 +192,23 @@ func (a *Asker[T]) put(ctx context.Context, list []fair.Want) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range list {
-		l := a.lines[lineKey{a.holder(list[i].Name), list[i].Slow}]
+		h := a.holding(list[i].Name)
+		l := a.lines[lineKey{h.Holder, list[i].Slow}]
 		if l == nil {
 			a.cfg.Queue.Grant(&list[i], nil, a.cfg.Queue.Now())
 			continue
 		}
-		l.wants = append(l.wants, list[i])
+		l.wants = append(l.wants, want{list[i], h.Fence})
 		a.start(ctx, l)
 	}
 }
 
-// holder is the owner of a key, as far as this node knows; 0: nobody. mu is held.
-func (a *Asker[T]) holder(n flow.Name) uint64 {
+// holding is who owns a key, as far as this node knows. mu is held.
+func (a *Asker[T]) holding(n flow.Name) engine.Holding {
 	if a.seen == nil {
-		return 0
+		return engine.Holding{}
 	}
-	return a.seen.Shards[Shard(n)].Holder
+	return a.seen.Shards[Shard(n)]
 }
 
 // hasWork reports whether a line has something to say. mu is held.
@@ -237,13 +244,13 @@ func (a *Asker[T]) work(ctx context.Context, l *line) {
 }
 
 // next is what a line asks next; false: nothing.
-func (a *Asker[T]) next(ctx context.Context, l *line) (wants []fair.Want, q *ask, address string, ok bool) {
+func (a *Asker[T]) next(ctx context.Context, l *line) (wants []want, q *ask, address string, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	lives := slices.ContainsFunc(a.seen.Nodes, func(n engine.Node) bool { return n.Life == l.life })
 	if ctx.Err() != nil || !lives || !a.hasWork(l) {
 		for i := range l.wants {
-			a.cfg.Queue.Grant(&l.wants[i], nil, a.cfg.Queue.Now())
+			a.cfg.Queue.Grant(&l.wants[i].Want, nil, a.cfg.Queue.Now())
 		}
 		l.wants, l.busy = nil, false
 		return nil, nil, "", false
@@ -252,7 +259,7 @@ func (a *Asker[T]) next(ctx context.Context, l *line) (wants []fair.Want, q *ask
 	wants, l.wants = l.wants[:n:n], l.wants[n:]
 	a.number++
 	q = &ask{Life: a.cfg.Life, Number: a.number, Told: l.told}
-	if l.told < a.seen.Moves && a.cfg.Queue.HasTold(func(n flow.Name) bool { return a.holder(n) == l.life }) {
+	if l.told < a.seen.Moves && a.cfg.Queue.HasTold(func(n flow.Name) bool { return a.holding(n).Holder == l.life }) {
 		q.Told = a.seen.Moves
 	}
 	for i := range wants {
@@ -297,8 +304,9 @@ func (a *Asker[T]) remote(ctx context.Context, address string, q *ask) (ans answ
 }
 
 // apply gives the queue what was granted. An answer of a node that has ceased to be the owner
-// counts for nothing: the next one may have been told already what this node has.
-func (a *Asker[T]) apply(l *line, wants []fair.Want, q *ask, ans answer, err error, sent time.Duration) {
+// counts for nothing: the next one may have been told already what this node has. If it has become
+// the owner again, it has forgotten what it was told.
+func (a *Asker[T]) apply(l *line, wants []want, q *ask, ans answer, err error, sent time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
@@ -308,9 +316,9 @@ func (a *Asker[T]) apply(l *line, wants []fair.Want, q *ask, ans answer, err err
 	}
 	for i := range wants {
 		var g *flow.Granted
-		if err == nil && a.holder(wants[i].Name) == l.life {
+		if h := a.holding(wants[i].Name); err == nil && h.Holder == l.life && h.Fence == wants[i].fence {
 			g = ans.Keys[i].granted()
 		}
-		a.cfg.Queue.Grant(&wants[i], g, sent)
+		a.cfg.Queue.Grant(&wants[i].Want, g, sent)
 	}
 }

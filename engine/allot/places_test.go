@@ -97,3 +97,28 @@ func TestAKeyGetsPlacesWhileCallsAreInFlight(t *testing.T) {
 		}
 	})
 }
+
+// An owner gives the key away and gets it back while its answer is under way: it has forgotten the place that it granted,
+// and is told of it.
+func TestAnOwnerComesBackDuringItsAnswer(t *testing.T) {
+	withNodes(t, 3, func(t *testing.T, x *among) {
+		x.set("k", flow.Limit{Concurrency: 1})
+		x.give("k", 1)
+		time.Sleep(2 * time.Second)
+		x.delay.Store(int64(150 * time.Millisecond))
+		x.all[1].push("k", 1, time.Minute)
+		time.Sleep(160 * time.Millisecond) // the place is granted, and the answer under way
+		x.give("k", 3)
+		x.give("k", 1)
+		time.Sleep(time.Second)
+		x.delay.Store(0)
+		x.all[0].push("k", 1, time.Minute)
+		time.Sleep(5 * time.Minute)
+		if n := x.flying("k"); n != 1 {
+			t.Errorf("%d calls in flight at most, of 1", n)
+		}
+		if by := x.by("k", 0); by[1] != 1 || by[2] != 1 {
+			t.Errorf("calls by node: %v", by)
+		}
+	})
+}
