@@ -75,7 +75,7 @@ const (
 	// An ask of n keys is followed by a pause of pace and n times perKey: it gathers what is
 	// wanted meanwhile, and bounds what asking costs.
 	pace, perKey = 2 * time.Millisecond, 20 * time.Microsecond
-	// answersIn is how long an owner has to answer.
+	// answersIn is how long an owner has to answer, beside what it takes to store.
 	answersIn = time.Second
 	retry     = 100 * time.Millisecond
 	// speaks is the first version of Node.Speaks that knows of owners.
@@ -276,7 +276,7 @@ func (a *Asker[T]) next(ctx context.Context, l *line) (wants []want, q *ask, add
 func (a *Asker[T]) exchange(ctx context.Context, l *line, address string, q *ask) (ans answer, err error) {
 	if l.life == a.cfg.Life {
 		ans = a.owner.answer(ctx, q)
-	} else if ans, err = a.remote(ctx, address, q); err != nil {
+	} else if ans, err = a.remote(ctx, l, address, q); err != nil {
 		return ans, err
 	}
 	switch {
@@ -289,12 +289,16 @@ func (a *Asker[T]) exchange(ctx context.Context, l *line, address string, q *ask
 }
 
 // remote asks another node.
-func (a *Asker[T]) remote(ctx context.Context, address string, q *ask) (ans answer, err error) {
+func (a *Asker[T]) remote(ctx context.Context, l *line, address string, q *ask) (ans answer, err error) {
 	send := a.send.Load()
 	if send == nil {
 		return ans, errNoWay
 	}
-	ctx, cancel := context.WithTimeout(ctx, answersIn)
+	wait := answersIn
+	if l.slow {
+		wait += slotWait + storeWait // what the owner grants is to find somebody who takes it
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	b, err := (*send)(ctx, address, encode(q))
 	if err != nil {
@@ -319,6 +323,6 @@ func (a *Asker[T]) apply(l *line, wants []want, q *ask, ans answer, err error, s
 		if h := a.holding(wants[i].Name); err == nil && h.Holder == l.life && h.Fence == wants[i].fence {
 			g = ans.Keys[i].granted()
 		}
-		a.cfg.Queue.Grant(&wants[i].Want, g, sent)
+		a.cfg.Queue.Grant(&wants[i].Want, g, sent+ans.Waited)
 	}
 }

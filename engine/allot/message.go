@@ -50,6 +50,8 @@ type answer struct {
 	// Stranger: this node does not know the life yet, or knows that it is over. Nothing was done.
 	Stranger bool        `json:"stranger,omitempty"`
 	Keys     []keyAnswer `json:"keys,omitempty"`
+	// Waited is how long the ask waited at the owner before the calls were granted.
+	Waited time.Duration `json:"waited,omitempty"`
 }
 
 type keyAnswer struct {

@@ -3,6 +3,7 @@ package allot
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -16,46 +17,87 @@ type Store interface {
 }
 
 const (
+	// slotWait is how long an ask may wait for those before it.
+	slotWait = 3 * time.Second
 	// storeWait is how long the store may take: what was granted lapses soon after.
 	storeWait = 2 * time.Second
+	// longer is for how much longer a call of a slow key may be handed out than another one:
+	// first it is stored.
+	longer = storeWait + 500*time.Millisecond
 	// keeps is for how long a bucket is kept of which no call counts.
 	keeps = time.Hour
 	// longestName is that of a bucket. No host has a longer one.
 	longestName = 512
 )
 
+// validity is for how long a call may be handed out after its instant.
+func validity(l *flow.Limit) time.Duration {
+	if l.IsSlow() {
+		return flow.Validity(l) + longer
+	}
+	return flow.Validity(l)
+}
+
+// slotsOf is the limit that the slots of a key have: flow.Slots knows of flow.Validity only, and is
+// to grant rate in per and validity.
+func slotsOf(l *flow.Limit) *flow.Limit {
+	s := *l
+	s.Per += validity(l) - flow.Validity(l)
+	return &s
+}
+
+// graceOf is how much later than it was told a taker may ask again and not lose its turn.
+func graceOf(l *flow.Limit) time.Duration {
+	if l.IsSlow() {
+		return grace + storeWait // it waits until the calls of another one are stored
+	}
+	return grace
+}
+
 // answerSlow grants what a life asks for where a key is slow: the owner reads what a former one
 // has granted, after it has become the owner, and stores what it grants before it answers. If it
-// owns the shard after that, the next owner will read it.
+// owns the shard after that, the next owner will read it. What is stored too late is taken back in
+// memory: who asked may have gone, and the calls would lapse. The next bucket that is stored tells of
+// that; until then more calls count there than were made.
 func (o *Owner) answerSlow(ctx context.Context, q *ask) answer {
-	o.slow <- struct{}{} // one at a time: the last bucket of a key that is stored has all of its calls
-	defer func() { <-o.slow }()
+	came := o.cfg.Now()
+	select { // one at a time: the last bucket of a key that is stored has all of its calls
+	case o.slow <- struct{}{}:
+		defer func() { <-o.slow }()
+	case <-time.After(slotWait):
+		return elsewhere(q)
+	case <-ctx.Done():
+		return elsewhere(q)
+	}
 	ctx, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	err := o.restore(ctx, q)
+	waited := o.cfg.Now() - came
 	o.mu.Lock()
 	earliest, latest, ok := o.cfg.Clock()
 	var was []former
 	var puts []engine.Bucket
 	a := o.grantAll(q, func(b *book, n flow.Name, now time.Duration, grant func() keyAnswer) keyAnswer {
 		if b.read != nil {
+			b.read.Per += longer // as slotsOf
 			b.slots.Restore(*b.read, now, earliest)
 			b.read, b.known = nil, true
 		}
 		if !ok || !b.known {
 			return keyAnswer{Elsewhere: true}
 		}
-		f := former{b, b.slots.Clone(), b.limit}
-		last := b.last
+		f := b.former()
 		k := grant()
-		if b.last != last {
+		if b.last != f.last {
 			was, puts = append(was, f), append(puts, bucketOf(n, b, now, latest))
 		}
 		return k
 	})
 	o.mu.Unlock()
 	if err == nil && len(puts) > 0 {
-		err = o.cfg.Store.PutBuckets(ctx, puts)
+		if err = o.cfg.Store.PutBuckets(ctx, puts); err == nil {
+			err = ctx.Err() // it is stored, but too late
+		}
 	}
 	o.told(err)
 	o.mu.Lock()
@@ -64,12 +106,22 @@ func (o *Owner) answerSlow(ctx context.Context, q *ask) answer {
 		for _, f := range was {
 			f.takeBack()
 		}
+		return elsewhere(q)
 	}
+	a.Waited = waited
 	for i := range a.Keys {
 		shard := Shard(q.Keys[i].name())
-		if fence, owns := o.cfg.Owns(shard); err != nil || !owns || fence != o.shards[shard].fence {
+		if fence, owns := o.cfg.Owns(shard); !owns || fence != o.shards[shard].fence {
 			a.Keys[i] = keyAnswer{Elsewhere: true}
 		}
+	}
+	return a
+}
+
+// elsewhere grants nothing that an ask is for.
+func elsewhere(q *ask) (a answer) {
+	for range q.Keys {
+		a.Keys = append(a.Keys, keyAnswer{Elsewhere: true})
 	}
 	return a
 }
@@ -110,18 +162,35 @@ func (o *Owner) restore(ctx context.Context, q *ask) error {
 
 // former is a book before calls were granted.
 type former struct {
-	b     *book
-	slots flow.Slots
-	limit flow.Limit
+	b      *book
+	slots  flow.Slots
+	limit  flow.Limit
+	last   uint64
+	takers map[uint64]taker // those that were granted calls, and have not been told yet
 }
 
-// takeBack takes back what was granted since: it could not be stored, and no node is told of it.
-func (f *former) takeBack() {
-	if f.b.limit == f.limit {
-		f.b.slots = f.slots
+func (b *book) former() former {
+	f := former{b, b.slots.Clone(), b.limit, b.last, map[uint64]taker{}}
+	for life, t := range b.takers {
+		if len(t.runs) > 0 {
+			f.takers[life] = taker{runs: slices.Clone(t.runs), places: t.places}
+		}
 	}
-	for _, t := range f.b.takers {
+	return f
+}
+
+// takeBack takes back what was granted since: it could not be stored, and no node is told of it. What
+// was granted and stored before still waits for its nodes.
+func (f *former) takeBack() {
+	b := f.b
+	if b.limit != f.limit {
+		return // that took everything back
+	}
+	b.slots, b.last = f.slots, f.last
+	for life, t := range b.takers {
 		t.drop()
+		w := f.takers[life]
+		t.runs, t.places, t.holds = w.runs, w.places, t.holds+w.places
 	}
 }
 
@@ -139,8 +208,10 @@ func bucketName(n flow.Name) string {
 }
 
 func bucketOf(n flow.Name, b *book, now time.Duration, latest int64) engine.Bucket {
+	k := b.slots.Keep(now, latest)
+	k.Per -= longer // as slotsOf
 	return engine.Bucket{
 		Name: bucketName(n), Fence: b.fence, Until: latest + (b.limit.Per + keeps).Milliseconds(),
-		Body: encode(b.slots.Keep(now, latest)),
+		Body: encode(k),
 	}
 }
