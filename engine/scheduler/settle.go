@@ -176,11 +176,11 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 		look := time.Now()
 		c := e.memory.Capture(i, upTo, now, marks, last, s)
 		h.looked += time.Since(look)
+		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead) // also of a closed shard
 		if c.Seen == 0 && c.Lines == 0 {
 			continue
 		}
 		seen, settled = seen+c.Seen, settled+c.Settled()
-		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead)
 		if c.Lines > 0 {
 			caps = append(caps, c)
 		}
