@@ -199,3 +199,59 @@ func killedBetweenSettles(t *testing.T, ws []*world, has bool, killed func()) {
 		t.Errorf("%d of %d repeats and %d unknown are of what had ended 50 ms before", early, repeats, unknown)
 	}
 }
+
+// A node gives its first shards while it cannot store their results, has nothing to store of its other shards, and is
+// killed: the mirror still has the results of the shards that were closed, and nothing is called again.
+func TestKillDuringAHandOverThatCannotBeStored(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws, g := w.nodes(2), &glass{}
+		g.mirror.Store(memory.NewMirror())
+		defer endNodes(ws)
+		for _, n := range ws {
+			n.node.glass = g
+			n.start()
+		}
+		a := ws[0]
+		time.Sleep(1300 * time.Millisecond)
+		due, names := a.now()+5_000, []string(nil)
+		for i := range 1000 {
+			name := fmt.Sprint("x-", i)
+			if id := a.make(timer(name, at(due))); id.Shard() < 16 { // of those that are given first
+				names = append(names, name)
+			} else if _, err := a.Delete(t.Context(), id, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Duration(due-a.now()-10) * time.Millisecond)
+		a.before.set(func(op string, _ any) error {
+			if op == "Settle" {
+				return engine.ErrUnavailable
+			}
+			return nil
+		})
+		time.Sleep(110 * time.Millisecond)
+		seen, err := a.node.table.Look(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range seen.Nodes {
+			if n.Name == a.node.Node.Name {
+				err = a.node.table.Wish(t.Context(), n.Life, engine.WishDrain)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		a.kill()
+		time.Sleep(10 * time.Second)
+		for _, name := range names {
+			if cs := ofAll(ws, name); len(cs) != 1 {
+				t.Errorf("%s was called %d times", name, len(cs))
+			}
+		}
+		if len(names) < 20 {
+			t.Errorf("only %d timers", len(names))
+		}
+	})
+}
