@@ -296,7 +296,7 @@ func (a *Asker[T]) remote(ctx context.Context, l *line, address string, q *ask) 
 	}
 	wait := answersIn
 	if l.slow {
-		wait += slotWait + storeWait // what the owner grants is to find somebody who takes it
+		wait += slotWait + flow.StoredIn // what the owner grants is to find somebody who takes it
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

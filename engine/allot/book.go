@@ -53,7 +53,7 @@ func (b *book) set(l *flow.Limit, since, now time.Duration) {
 	if b.limit == *l {
 		return
 	}
-	if b.slots.Set(slotsOf(l), now) {
+	if b.slots.Set(l, now) {
 		b.known, b.read = false, nil
 	}
 	if b.limit == (flow.Limit{}) && !l.IsSlow() { // of a slow key it is known what was granted
@@ -108,7 +108,7 @@ func (b *book) grant(life uint64, k *keyAsk, number uint64, placed bool, now tim
 	if len(t.runs) > 0 || t.calls+t.kept == 0 {
 		t.since = now
 	}
-	a = keyAnswer{Places: t.places, For: validity(&b.limit), Closed: max(0, b.closed-now), Again: b.again(t, now)}
+	a = keyAnswer{Places: t.places, For: flow.Validity(&b.limit), Closed: max(0, b.closed-now), Again: b.again(t, now)}
 	for _, r := range t.runs {
 		r.At -= now
 		a.Runs = append(a.Runs, r)
@@ -171,7 +171,7 @@ func (b *book) free(now time.Duration) int {
 // for an instant lapses, nil if none does.
 func (b *book) first(at time.Duration, free int, now time.Duration) (first *taker) {
 	for _, t := range b.takers {
-		if now > t.until || t.asks > at+validity(&b.limit)/2 || t.kept == 0 && (t.calls == 0 || b.limit.Concurrency > 0 && free <= 0) {
+		if now > t.until || t.asks > at+flow.Validity(&b.limit)/2 || t.kept == 0 && (t.calls == 0 || b.limit.Concurrency > 0 && free <= 0) {
 			continue
 		}
 		if first == nil || t.turn < first.turn {

@@ -19,37 +19,16 @@ type Store interface {
 const (
 	// slotWait is how long an ask may wait for those before it.
 	slotWait = 3 * time.Second
-	// storeWait is how long the store may take: what was granted lapses soon after.
-	storeWait = 2 * time.Second
-	// longer is for how much longer a call of a slow key may be handed out than another one:
-	// first it is stored.
-	longer = storeWait + 500*time.Millisecond
 	// keeps is for how long a bucket is kept of which no call counts.
 	keeps = time.Hour
 	// longestName is that of a bucket. No host has a longer one.
 	longestName = 512
 )
 
-// validity is for how long a call may be handed out after its instant.
-func validity(l *flow.Limit) time.Duration {
-	if l.IsSlow() {
-		return flow.Validity(l) + longer
-	}
-	return flow.Validity(l)
-}
-
-// slotsOf is the limit that the slots of a key have: flow.Slots knows of flow.Validity only, and is
-// to grant rate in per and validity.
-func slotsOf(l *flow.Limit) *flow.Limit {
-	s := *l
-	s.Per += validity(l) - flow.Validity(l)
-	return &s
-}
-
 // graceOf is how much later than it was told a taker may ask again and not lose its turn.
 func graceOf(l *flow.Limit) time.Duration {
 	if l.IsSlow() {
-		return grace + storeWait // it waits until the calls of another one are stored
+		return grace + flow.StoredIn // it waits until the calls of another one are stored
 	}
 	return grace
 }
@@ -69,7 +48,7 @@ func (o *Owner) answerSlow(ctx context.Context, q *ask) answer {
 	case <-ctx.Done():
 		return elsewhere(q)
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	ctx, cancel := context.WithTimeout(ctx, flow.StoredIn)
 	defer cancel()
 	err := o.restore(ctx, q)
 	waited := o.cfg.Now() - came
@@ -79,7 +58,6 @@ func (o *Owner) answerSlow(ctx context.Context, q *ask) answer {
 	var puts []engine.Bucket
 	a := o.grantAll(q, func(b *book, n flow.Name, now time.Duration, grant func() keyAnswer) keyAnswer {
 		if b.read != nil {
-			b.read.Per += longer // as slotsOf
 			b.slots.Restore(*b.read, now, earliest)
 			b.read, b.known = nil, true
 		}
@@ -209,7 +187,6 @@ func bucketName(n flow.Name) string {
 
 func bucketOf(n flow.Name, b *book, now time.Duration, latest int64) engine.Bucket {
 	k := b.slots.Keep(now, latest)
-	k.Per -= longer // as slotsOf
 	return engine.Bucket{
 		Name: bucketName(n), Fence: b.fence, Until: latest + (b.limit.Per + keeps).Milliseconds(),
 		Body: encode(k),

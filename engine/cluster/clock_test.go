@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"xtimer/engine"
@@ -91,54 +88,34 @@ func TestClockIsSet(t *testing.T) {
 // The clock of a node is set, and the next look finds that the node has got a shard: while the node begins with that
 // shard, it may not call.
 func TestGainByAWrongClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table, began := memory.NewMembers(memory.NewCold()), time.Now()
-		other := engine.Node{Name: "b", Life: 2, State: engine.Serving}
-		if err := table.Join(t.Context(), other, engine.Pulse{}); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var beats sync.WaitGroup
-		beats.Go(func() {
-			for ; ctx.Err() == nil; time.Sleep(usual.Beat) {
-				_ = table.Beat(ctx, other)
+	var ahead, gains atomic.Int64
+	var m atomic.Pointer[Member]
+	cfg := Config{
+		Wall: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Gain: func([]Gained) {
+			gains.Add(1)
+			if ahead.Load() != 0 && m.Load().Fresh() {
+				t.Error("the node may call by a clock that was set")
 			}
-		})
-		var ahead atomic.Int64
-		var gains atomic.Int64
-		var m *Member
-		m = New(Config{
-			Node: engine.Node{Name: "a", Life: 1}, Members: table, Times: usual,
-			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
-			Wall: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
-			Gain: func([]Gained) {
-				gains.Add(1)
-				if set := ahead.Load() != 0; m.Fresh() == set {
-					t.Errorf("clock set %v, may call %v", set, m.Fresh())
-				}
-			},
-		})
-		ended := make(chan error, 1)
-		go func() { ended <- m.Run(ctx) }()
+		},
+	}
+	beside(t, cfg, new(atomic.Int64), func(is *Member, table *memory.Members) {
+		m.Store(is)
 		for gains.Load() == 0 { // then the shards of the other node are free for a while
 			time.Sleep(10 * ms)
 		}
-		seen, err := table.Look(ctx, 0)
+		seen, err := table.Look(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := gains.Load()
 		ahead.Store(int64(5 * time.Second))
 		free := slices.IndexFunc(seen.Shards[:], func(s engine.Holding) bool { return s.Holder == 0 })
-		if err := table.Take(ctx, 1, engine.SetOf(free)); err != nil {
+		if err := table.Take(t.Context(), 1, engine.SetOf(free)); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(300 * ms)
-		if before == 0 || gains.Load() == before {
-			t.Errorf("%d gains before the clock was set, %d in all", before, gains.Load())
+		if time.Sleep(300 * ms); gains.Load() == before {
+			t.Error("the node has not gained the shard")
 		}
-		cancel()
-		<-ended
-		beats.Wait()
 	})
 }

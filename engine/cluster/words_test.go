@@ -19,6 +19,18 @@ import (
 // answer to a beat takes.
 func told(t *testing.T, ahead time.Duration, slow *atomic.Int64, script func(m *Member, table *memory.Members, gained *atomic.Int64)) string {
 	var log bytes.Buffer
+	var gained atomic.Int64
+	cfg := Config{
+		Wall: func() time.Time { return time.Now().Add(ahead) },
+		Gain: func(list []Gained) { gained.Add(int64(len(list))) },
+		Log:  slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	beside(t, cfg, slow, func(m *Member, table *memory.Members) { script(m, table, &gained) })
+	return log.String()
+}
+
+// beside runs a life beside a node that beats, and takes nothing.
+func beside(t *testing.T, cfg Config, slow *atomic.Int64, script func(m *Member, table *memory.Members)) {
 	synctest.Test(t, func(t *testing.T) {
 		table, began := memory.NewMembers(memory.NewCold()), time.Now()
 		other := engine.Node{Name: "b", Life: 2, State: engine.Serving}
@@ -32,22 +44,16 @@ func told(t *testing.T, ahead time.Duration, slow *atomic.Int64, script func(m *
 				_ = table.Beat(ctx, other)
 			}
 		})
-		var gained atomic.Int64
-		m := New(Config{
-			Node: engine.Node{Name: "a", Life: 1}, Members: slowTable{table, slow}, Times: usual,
-			Boot: func() time.Duration { return time.Since(began) }, After: time.After,
-			Wall: func() time.Time { return time.Now().Add(ahead) },
-			Gain: func(list []Gained) { gained.Add(int64(len(list))) },
-			Log:  slog.New(slog.NewTextHandler(&log, nil)),
-		})
+		cfg.Node, cfg.Members, cfg.Times = engine.Node{Name: "a", Life: 1}, slowTable{table, slow}, usual
+		cfg.Boot, cfg.After = func() time.Duration { return time.Since(began) }, time.After
+		m := New(cfg)
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(ctx) }()
-		script(m, table, &gained)
+		script(m, table)
 		cancel()
 		<-ended
 		beats.Wait()
 	})
-	return log.String()
 }
 
 // slowTable answers beats late.

@@ -14,8 +14,8 @@ import (
 //	                                                              a call has ended, a rule has changed
 //
 // One lane of a gate with a limit at a time is let out, the one whose item goes next. It takes what the
-// gate admits, and then lets out the next. One whose target is silent may find no place for as long as silent calls of
-// others last: meanwhile the gate lets out the next as well. All is guarded by the mu of the queue.
+// gate admits, and then lets out the next. A lane of a silent target finds no place while silent calls of other apps
+// take all: then the gate lets out the next lane as well. All is guarded by the mu of the queue.
 type gate[T any] struct {
 	flow.Gate
 	name   flow.Name

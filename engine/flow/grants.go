@@ -14,13 +14,18 @@ const (
 	Lookahead = 250 * time.Millisecond
 	// unrated is the Validity of calls of a key without a rate.
 	unrated = 500 * time.Millisecond
+	// StoredIn is how long the owner of a slow key may take to store calls before it tells of them.
+	StoredIn = 2 * time.Second
 )
 
 // Validity is for how long a call of a key may be handed out after the instant that it was
 // granted for.
 func Validity(l *Limit) time.Duration {
-	if l.Rate == 0 {
+	switch {
+	case l.Rate == 0:
 		return unrated
+	case l.IsSlow():
+		return StoredIn + 2*unrated
 	}
 	return min(max(l.Per/20, 100*time.Millisecond), unrated)
 }

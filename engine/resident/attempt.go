@@ -32,8 +32,8 @@ type Attempt struct {
 
 // Enter decides between sending a task and a change of its timer: both take the
 // shard's lock. While the timers are not known to be this process's, Enter waits; then the task
-// waits for another turn, which the limits of its keys allow. So does one whose calls were paused since
-// it was handed out.
+// waits for another turn, which the limits of its keys allow. A task whose lane was paused since the
+// task was handed out waits likewise.
 func (a *Attempt) Enter() bool {
 	sh, t, m := a.memory.shardOf(a.Key.Timer), a.task, a.memory
 	sh.mu.Lock()

@@ -185,8 +185,9 @@ func (lv *Timer) newerOf(t *Task) **Task {
 
 // fallsBehind reports whether a timer is not to have its dues one by one, from one on
 // that has no task yet: too many came during a stall or an outage, its lane has no
-// room, a queue has rows before it that its lane does not know, or that wait for a change, or the overlap would end
-// a due of which the change under way has told, or which is the next definition's. mu is held.
+// room, or a queue has rows before it that its lane does not know, or that wait for a change. So does a timer whose
+// generation a change is ending: the change has told what becomes of the dues up to its instant, later ones are the
+// next definition's, and the overlap shall end neither. mu is held.
 func (sh *shard) fallsBehind(lv *Timer, due, now int64) bool {
 	outside := lv.def.Overlap == engine.OverlapQueue && (sh.unread || sh.hasAside(lv.def.ID, due))
 	changed := lv.def.Overlap != engine.OverlapAllow && lv.ending

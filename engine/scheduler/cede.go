@@ -34,10 +34,9 @@ import (
 // only if its row says so. So the heir repeats nothing but the calls that still run when their
 // shard is closed. Their rows say that they have begun, and are not to be tried before the
 // timeout of the call and a second are over. What becomes of such a call is told to the
-// owner of the shard (tellOwner, Learn), who goes on from there. So is the end of a call after the
-// last of lastSettles. If that cannot be told, or the
-// process ends before the call, the owner calls once more, marked as redelivered: this is the
-// one repeat of a hand-over. An at_most_once task ends as unknown when the heir finds its row.
+// owner of the shard (tellOwner, Learn), who goes on from there. The same is done for a call that ends
+// after the last of lastSettles. If the result cannot be told, or the process ends before the call,
+// the owner calls once more, marked as redelivered: this is the one repeat of a hand-over. An at_most_once task ends as unknown when the heir finds its row.
 //
 // The settle and the gift are two transactions. If the life ends between them the shards are
 // still its own, and whoever takes them takes them for not clean.
@@ -145,7 +144,7 @@ func (e *Scheduler) cedeStill(ctx context.Context, of engine.Set) error {
 	unclean = unclean.Union(notClean)
 	e.cedes.note(of, unclean)
 	for _, ofShard := range ended {
-		e.telling.Go(func() {
+		e.telling.begin(func() {
 			for _, t := range ofShard {
 				e.tellOwner(t)
 			}
@@ -273,6 +272,29 @@ func (h *settler) forgetAll(ctx context.Context) error {
 		return fmt.Errorf("cannot forget in the journal: %w", err)
 	}
 	return nil
+}
+
+// telling is what is told of calls that had ended when their shard left memory. The drain waits for that; of what ends
+// later nothing is told.
+type telling struct {
+	mu    sync.Mutex // guards over: nothing begins once the drain waits
+	over  bool
+	under sync.WaitGroup
+}
+
+func (x *telling) begin(f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over {
+		x.under.Go(f)
+	}
+}
+
+func (x *telling) wait() {
+	x.mu.Lock()
+	x.over = true
+	x.mu.Unlock()
+	x.under.Wait()
 }
 
 // TellBy has what this node tells the owners of shards that it gave sent to them.

@@ -210,9 +210,7 @@ func TestNodeDrains(t *testing.T) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
 		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		all := makeMany(ws, 90)
 		time.Sleep(20*time.Second + 37*time.Millisecond)
 		for range 3 {
@@ -260,10 +258,8 @@ func TestNodeDrainsInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
-		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		a := ws[0]
+		startAll(ws)
 		for i := range 8 {
 			name := fmt.Sprint("mute-", i)
 			behaveAll(ws, name, slow(2*time.Minute))
@@ -402,9 +398,7 @@ func TestCallsDuringHandOver(t *testing.T) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
 		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		from := w.now()
 		due := from + 10_000
 		ids := map[string]engine.TimerID{}
@@ -493,9 +487,7 @@ func TestResultsOfAHandOver(t *testing.T) {
 				a, b := ws[0], ws[1]
 				a.config.Drain = 10 * time.Minute
 				tellEachOther(ws)
-				a.start()
-				b.start()
-				time.Sleep(1300 * time.Millisecond)
+				startAll(ws)
 				due := w.now() + 10_000
 				first := map[string]reply{"succeeds": slow(lasts), "fails": {class: engine.ClassRetry, code: 500, after: lasts}, "queue": slow(lasts)}
 				ids := map[string]engine.TimerID{}
@@ -556,10 +548,8 @@ func TestCallThatFailsDuringTheLastSettle(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
-		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		a := ws[0]
+		startAll(ws)
 		fails := reply{class: engine.ClassRetry, code: 500, after: time.Second}
 		due, ids := w.now()+10_000, map[string]engine.TimerID{}
 		for i := range 100 { // some of them are in the shards that are given first
@@ -598,12 +588,10 @@ func TestCallsThatEndAfterTheLastSettle(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
-		a, b := ws[0], ws[1]
+		a := ws[0]
 		a.config.Drain = 10 * time.Minute
 		tellEachOther(ws)
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		due, ids := w.now()+10_000, map[string]engine.TimerID{}
 		for i := range 1000 { // one ends each ms, from the gift of the first shards on
 			name := fmt.Sprint("x-", i)
@@ -645,7 +633,7 @@ func TestDrainWhileNobodyHears(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
-		a, b := ws[0], ws[1]
+		a := ws[0]
 		a.config.Drain = 4 * time.Second
 		a.tune = func(e *scheduler.Scheduler) {
 			e.TellBy(func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
@@ -653,9 +641,7 @@ func TestDrainWhileNobodyHears(t *testing.T) {
 				return nil, ctx.Err()
 			})
 		}
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		due := w.now() + 10_000
 		for i := range 1000 {
 			name := fmt.Sprint("x-", i)
@@ -765,10 +751,7 @@ func TestNodeWithAWrongClock(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				ws := w.nodes(3)
 				defer endNodes(ws)
-				for _, n := range ws {
-					n.start()
-				}
-				time.Sleep(1300 * time.Millisecond)
+				startAll(ws)
 				all := makeMany(ws, 90)
 				time.Sleep(20*time.Second + 37*time.Millisecond)
 				from := time.Now().UnixMilli()
@@ -823,9 +806,7 @@ func TestNodeThatDiesAfterAChange(t *testing.T) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
 		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		var ids []engine.TimerID
 		for i := range 9 {
 			ids = append(ids, a.make(timer(fmt.Sprint("often-", i), every(100*time.Millisecond))))

@@ -295,7 +295,7 @@ type nodeParts struct {
 	allots  *allot.Asker[*resident.Task]
 	tells   atomic.Pointer[allot.Send] // results to other nodes; nil: there is no way
 	untold  atomic.Int64               // until then nothing is told, Unix ns: see tellOwner
-	telling sync.WaitGroup             // of what ended when its shard left memory; drain waits for it
+	telling telling
 }
 
 // newQueue makes the queue. The owner of a flow key grants its calls: among several nodes one of

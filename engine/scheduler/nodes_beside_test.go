@@ -21,9 +21,7 @@ func TestCallsBesideATakeover(t *testing.T) {
 				ws := w.nodes(2)
 				defer endNodes(ws)
 				a, b := ws[0], ws[1]
-				a.start()
-				b.start()
-				time.Sleep(1300 * time.Millisecond)
+				startAll(ws)
 				makeSteady := func(x *world, n int) {
 					for i := range n {
 						s := every(100 * time.Millisecond)

@@ -19,9 +19,7 @@ func TestGainFillsItsShards(t *testing.T) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
 		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		from := w.now()
 		names := map[string][]int64{} // what each is due
 		until := from/60_000*60_000 + 25*60_000

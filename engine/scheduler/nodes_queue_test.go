@@ -31,9 +31,7 @@ func TestQueueOfATakeover(t *testing.T) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
 		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		var names []string
 		for i := range 10 {
 			names = append(names, fmt.Sprint("queue-", i))

@@ -116,6 +116,14 @@ func (n *node) calls(l *life, c *call) {
 	}
 }
 
+// startAll starts nodes, and waits until each has its part of the shards.
+func startAll(ws []*world) {
+	for _, n := range ws {
+		n.start()
+	}
+	time.Sleep(1300 * time.Millisecond)
+}
+
 // owns is how many shards the node holds by the table.
 func (n *node) owns() (shards int) { return n.has().Len() }
 
@@ -419,10 +427,7 @@ func comesBack(t *testing.T, w *world, nodes int, outage bool) {
 	ws := w.nodes(nodes)
 	defer endNodes(ws)
 	away := w.outage("Settle")
-	for _, n := range ws {
-		n.start()
-	}
-	time.Sleep(1300 * time.Millisecond)
+	startAll(ws)
 	from := w.now()
 	behaveAll(ws, "once", slow(3*time.Second))
 	behaveAll(ws, "flies", slow(3*time.Second))
@@ -615,9 +620,7 @@ func TestGainByAClockThatIsBehind(t *testing.T) {
 		ws := w.nodes(2)
 		defer endNodes(ws)
 		a, b := ws[0], ws[1]
-		a.start()
-		b.start()
-		time.Sleep(1300 * time.Millisecond)
+		startAll(ws)
 		behaveAll(ws, "once", slow(3*time.Second))
 		from := a.now()
 		id := a.make(timer("once", at(from+10_000), atMostOnce))

@@ -369,7 +369,7 @@ func (r *recovery) isPassed(t *engine.Task, w int64) bool {
 // suspended notes ends later than that, and what a former life had not settled stays among the records that the journal
 // keeps. So a due in a run gets no record.
 //
-// They are many: one call that runs holds all later records in the journal, the ends of some 10 s.
+// Such results are many: one call that runs holds all later records in the journal, the results of some 10 s.
 func (r *recovery) fromPassed(ctx context.Context, passed []*engine.Task) error {
 	slices.SortFunc(passed, func(a, b *engine.Task) int {
 		return cmp.Or(cmp.Compare(a.Key.Timer, b.Key.Timer), cmp.Compare(a.Key.Due, b.Key.Due))

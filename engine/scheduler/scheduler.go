@@ -365,7 +365,7 @@ func (e *Scheduler) drain(until time.Time) {
 	ended := make(chan struct{})
 	go func() {
 		e.memory.Queue.Wait()
-		e.telling.Wait()
+		e.telling.wait()
 		close(ended)
 	}()
 	select {

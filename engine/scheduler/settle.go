@@ -176,7 +176,7 @@ func (h *settler) settle(ctx context.Context, last bool) error {
 		look := time.Now()
 		c := e.memory.Capture(i, upTo, now, marks, last, s)
 		h.looked += time.Since(look)
-		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead) // also of a closed shard
+		needed, ahead = min(needed, c.Needed), min(ahead, c.Ahead) // also of a closed shard, which has no lines here
 		if c.Seen == 0 && c.Lines == 0 {
 			continue
 		}
