@@ -36,7 +36,7 @@ var mutations = []mutation{
 	}},
 	{"fired 3 ms early", []replacement{
 		{"wheel/hand.go", `if earliest > now {`, `if earliest > now+3 {`},
-		{"engine/resident/attempt.go", "case now < t.Key.Due:\n", "case now < t.Key.Due-3:\n"},
+		{"engine/resident/begin.go", "case now < t.Key.Due:\n", "case now < t.Key.Due-3:\n"},
 		{"engine/resident/attempt.go", `case now < t.Key.Due: //`, `case now < t.Key.Due-3: //`},
 	}},
 	{"a result is noted before the call", []replacement{
@@ -65,7 +65,7 @@ var mutations = []mutation{
 		m.retire(`},
 	}},
 	{"a retry has another key", []replacement{
-		{"engine/resident/attempt.go", `Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: m.Bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
+		{"engine/resident/begin.go", `Call{Timer: m.Bodies.whole(sh, lv, body), Key: t.Key,`, `Call{Timer: m.Bodies.whole(sh, lv, body), Key: engine.Key{Timer: t.Key.Timer, Due: t.Key.Due + int64(min(t.LastAttempt(), 1))},`},
 	}},
 	{"what was begun is replayed though it ended", []replacement{
 		{"engine/scheduler/start.go", "			delete(f.begun, t.Key)\n", ""},
@@ -81,7 +81,7 @@ var mutations = []mutation{
 	}},
 	{"dispatched twice", []replacement{
 		{"engine/resident/add.go", "			ready = append(ready, t)\n", "			ready = append(ready, t, t)\n"},
-		{"engine/resident/attempt.go", "	case !m.isQueued(t):\n", "	case !m.isQueued(t) && t.state != Done && t.state != Sending:\n"},
+		{"engine/resident/begin.go", "	case !m.isQueued(t):\n", "	case !m.isQueued(t) && t.state != Done && t.state != Sending:\n"},
 	}},
 	{"a start does not look at what is owed", []replacement{
 		{"engine/scheduler/start.go", `e.waitInLanes(ctx, of, r.now)`, `e.waitInLanes(ctx, of, -1)`},
@@ -121,7 +121,7 @@ var mutations = []mutation{
 		{"engine/scheduler/recover_plan.go", "	d.Judge(t, p, over.Open(p, w, r.now), ", "	d.Judge(t, p, over[:0].Open(p, w, r.now), "},
 	}},
 	{"a redelivery is not marked", []replacement{
-		{"engine/resident/attempt.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},
+		{"engine/resident/begin.go", `Redelivered: t.past != noPast,`, `Redelivered: false,`},
 	}},
 	{"a commit in doubt is taken for one that failed", []replacement{
 		{"engine/change/change.go", `return errors.Is(err, engine.ErrUnavailable) || !errors.As(err, &f)`, `return !errors.As(err, &f)`},
@@ -142,7 +142,7 @@ var mutations = []mutation{
 		{"engine/resident/add.go", `case lv.frozen && due <= lv.rangeTo():`, `case lv.frozen && due <= lv.rangeTo() && due == 0:`},
 	}},
 	{"overlap is not looked at", []replacement{
-		{"engine/resident/attempt.go", `case !t.busy && lv.overlaps(t):`, `case !t.busy && lv.overlaps(t) && t.Key.Due == 0:`},
+		{"engine/resident/begin.go", `case !t.busy && lv.overlaps(t):`, `case !t.busy && lv.overlaps(t) && t.Key.Due == 0:`},
 	}},
 	{"a target that does not answer keeps its places", []replacement{
 		{"engine/fair/limit.go", "max(startLimit, l.calls))/2)", "max(startLimit, l.calls)))"},

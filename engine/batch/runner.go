@@ -2,6 +2,7 @@ package batch
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -66,8 +67,9 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 		b.Calls[i] = &a.Call
 	}
 	c := *b.Calls[0]
-	c.Gate, c.Batch = &gate{b}, b
+	c.Gate, c.Batch = r.Memory.Departing(&gate{b}, attempts...), b
 	out = r.Call(&c)
+	b.Calls = slices.DeleteFunc(b.Calls, func(c *engine.Call) bool { return c.Gate.(*resident.Attempt).Over })
 	size = len(b.Calls)
 	for i := range members {
 		o, a := out, members[i].Attempt

@@ -29,18 +29,19 @@ const Never = time.Duration(math.MaxInt64)
 
 // Gate is one key as it stands.
 type Gate struct {
-	limit    *Limit // nil: none
-	bucket   Bucket
-	breaker  *breaker
-	broken   time.Duration // since when the breaker is not closed; 0: it is
-	brokeFor time.Duration // how long it was not closed before
-	calls    int           // places taken
-	opens    time.Duration // after a start: no call before
-	paused   time.Duration // no call before; 0: it is not paused
-	cooldown time.Duration // likewise, as the rule says
-	closed   time.Duration // likewise, as responses have asked
-	hears    time.Duration // from then on counts what the owner of the key has heard of responses
-	grants   *Grants       // of the owner of the key, among several nodes; nil: bucket and limit count
+	limit      *Limit // nil: none
+	bucket     Bucket
+	departures *Bucket // nil: none since the limit was set; see departure.go
+	breaker    *breaker
+	broken     time.Duration // since when the breaker is not closed; 0: it is
+	brokeFor   time.Duration // how long it was not closed before
+	calls      int           // places taken
+	opens      time.Duration // after a start: no call before
+	paused     time.Duration // no call before; 0: it is not paused
+	cooldown   time.Duration // likewise, as the rule says
+	closed     time.Duration // likewise, as responses have asked
+	hears      time.Duration // from then on counts what the owner of the key has heard of responses
+	grants     *Grants       // of the owner of the key, among several nodes; nil: bucket and limit count
 }
 
 // Pass is one call through a gate.
@@ -48,6 +49,7 @@ type Pass struct {
 	took, former time.Duration // of the bucket; of a call that was granted, its instant and for how long it was good
 	trial        bool          // its outcome says whether the breaker closes
 	granted      bool
+	last         uint64 // of a call that was granted, see Run
 }
 
 // Set puts a limit into force, nil for none.
@@ -59,11 +61,12 @@ func (g *Gate) Set(l *Limit, now time.Duration) {
 		g.closed = 0
 	}
 	if l == nil {
-		g.bucket, g.breaker, g.grants = Bucket{}, nil, nil
+		g.bucket, g.departures, g.breaker, g.grants = Bucket{}, nil, nil, nil
 		return
 	}
 	if !same {
 		g.bucket = newBucket(l.Rate, l.Per, l.Burst, now)
+		g.departures = nil
 		if g.grants != nil {
 			g.grants.runs = nil
 		}
@@ -89,7 +92,7 @@ func (g *Gate) Limit() *Limit { return g.limit }
 
 // IsIdle reports whether the gate knows nothing that a new one would not.
 func (g *Gate) IsIdle(now time.Duration) bool {
-	return g.calls == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && max(g.cooldown, g.closed) <= now && (g.breaker == nil || g.breaker.until == 0)
+	return g.calls == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && (g.departures == nil || g.departures.isFull(now)) && max(g.cooldown, g.closed) <= now && (g.breaker == nil || g.breaker.until == 0)
 }
 
 // Ask reports whether a call may be made: by is what holds it, and at when to ask again.
@@ -111,7 +114,7 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 	if l.Concurrency > 0 && g.calls >= g.places() && !keeps {
 		return ByFlow, Never
 	}
-	if next := g.next(now, keeps); next > now {
+	if next := max(g.next(now, keeps), g.Departs(now)-Ahead); next > now {
 		return ByFlow, next
 	}
 	if until := max(g.cooldown, g.closed); now < until {
@@ -177,7 +180,7 @@ func (g *Gate) Take(now time.Duration, keeps bool) Pass {
 	}
 	if g.takesGrant(keeps) {
 		call := g.grants.take(now)
-		return Pass{took: call.At, former: call.For, trial: g.breaker.take(), granted: true}
+		return Pass{took: call.At, former: call.For, trial: g.breaker.take(), granted: true, last: call.Last}
 	}
 	return Pass{took: now, former: g.bucket.take(now), trial: g.breaker.take()}
 }
@@ -199,7 +202,7 @@ func (g *Gate) Give(p Pass, e Ended, now time.Duration) {
 	case !p.granted:
 		g.bucket.refund(p.former, p.took)
 	case g.grants != nil:
-		g.grants.back(p.took, p.former)
+		g.grants.back(p.took, p.former, p.last)
 	}
 	l := g.limit
 	if l != nil {

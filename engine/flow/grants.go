@@ -56,7 +56,7 @@ func (g *Grants) first(now time.Duration) (r *Run, ok bool) {
 			if r.Every > 0 {
 				lapsed = min(r.N, int((late+r.Every-1)/r.Every))
 			}
-			if r.At, r.N = r.At+time.Duration(lapsed)*r.Every, r.N-lapsed; lapsed > 0 && r.N == 0 {
+			if r.At, r.N = r.At+time.Duration(lapsed)*r.Every, r.N-lapsed; lapsed > 0 && r.N == 0 && r.Last != 0 {
 				g.unused = r.Last
 			}
 		}
@@ -82,14 +82,16 @@ func (g *Grants) take(now time.Duration) (call Run) {
 	if !ok {
 		return Run{}
 	}
-	call = Run{At: r.At, For: r.For, N: 1}
+	if call = (Run{At: r.At, For: r.For, N: 1}); r.N == 1 {
+		call.Last = r.Last
+	}
 	r.At, r.N = r.At+r.Every, r.N-1
 	return call
 }
 
 // back takes a call back that was not made.
-func (g *Grants) back(at, valid time.Duration) {
-	g.runs = slices.Insert(g.runs, 0, Run{At: at, For: valid, N: 1})
+func (g *Grants) back(at, valid time.Duration, last uint64) {
+	g.runs = slices.Insert(g.runs, 0, Run{At: at, For: valid, N: 1, Last: last})
 }
 
 // count is how many calls are granted.

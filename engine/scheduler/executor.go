@@ -49,6 +49,7 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 		began = e.cfg.Now()
 	}
 	left := time.UnixMicro(t.QueuedAt)
+	a.Gate = e.memory.Departing(a, a)
 	out := e.call(&a.Call)
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
 	out.Phases.Hold = a.Held

@@ -1,0 +1,173 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/flow"
+	"xtimer/engine/quota"
+)
+
+// A rate holds whatever keeps calls between the queue and their first bytes for 3 s: the journal, the store of
+// the bodies, the dial, or the gathering of a batch. All are then ready in the same millisecond.
+func TestARateHoldsAfterSlowPreparation(t *testing.T) {
+	limit := func(w *world) { w.rules(map[flow.Name]flow.Rule{keyK: perSecond(10)}) }
+	for how, x := range map[string]struct {
+		before func(*world)
+		after  func(*world)
+		timer  func(w *world, name string) []func(*engine.Definition)
+		slow   func(w *world, names []string, from, to int64)
+	}{
+		"sync": {before: limit, timer: onceOnly, slow: slowDisk},
+		"body": {before: limit, timer: ofBody, slow: slowStore},
+		"dial": {before: limit, timer: plain, slow: slowDials},
+		"burst": {
+			before: func(w *world) {
+				w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 10, Per: time.Second, Burst: 5}}})
+			},
+			timer: plain, slow: slowDials,
+		},
+		"quota": {
+			before: func(*world) {}, after: func(w *world) { w.limitApp(quota.Limits{FiresPerSecond: 10}) },
+			timer: func(*world, string) []func(*engine.Definition) { return nil }, slow: slowDials,
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				x.before(w)
+				w.config.Bodies = 2 << 20
+				w.start()
+				if x.after != nil {
+					x.after(w)
+				}
+				due := w.now() + 5_000
+				var names []string
+				for i := range 150 {
+					names = append(names, fmt.Sprint(i))
+					w.make(timer(names[i], at(due), x.timer(w, names[i])...))
+				}
+				x.slow(w, names, due+5_000, due+8_000)
+				time.Sleep(60 * time.Second)
+				var sent []int64
+				for _, name := range names {
+					for _, c := range w.of(name) {
+						sent = append(sent, c.at)
+					}
+				}
+				slices.Sort(sent)
+				longest := int64(0)
+				for i := 10; i < len(sent); i++ {
+					longest = max(longest, sent[i]-sent[i-1])
+					if sent[i]-sent[i-10] < 1000 {
+						t.Fatalf("11 calls within %d ms, from %s on", sent[i]-sent[i-10], stamp(sent[i-10]))
+					}
+				}
+				if len(sent) != 150 || longest < 2_000 {
+					t.Errorf("%d calls, and none for %d ms", len(sent), longest)
+				}
+				w.settle()
+			})
+		})
+	}
+}
+
+func plain(*world, string) []func(*engine.Definition) {
+	return []func(*engine.Definition){flows("k")}
+}
+
+func onceOnly(*world, string) []func(*engine.Definition) {
+	return []func(*engine.Definition){flows("k"), atMostOnce}
+}
+
+func ofBody(_ *world, name string) []func(*engine.Definition) {
+	return []func(*engine.Definition){flows("k"), heavy(name, 40_000)}
+}
+
+func slowDisk(w *world, _ []string, from, to int64) {
+	time.AfterFunc(time.Duration(from-w.now())*time.Millisecond, func() {
+		for now := w.now(); now < to; now = w.now() {
+			w.journal.tune(0, time.Duration(to-now)*time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
+		}
+		w.journal.tune(0, 0)
+	})
+}
+
+func slowStore(w *world, _ []string, from, to int64) {
+	w.before.set(func(op string, _ any) error {
+		if now := w.now(); op == "Timer" && now >= from && now < to {
+			time.Sleep(time.Duration(to-now) * time.Millisecond)
+		}
+		return nil
+	})
+}
+
+func slowDials(w *world, names []string, from, to int64) {
+	for _, name := range names {
+		w.behave(name, func(*call) reply {
+			if now := w.now(); now >= from && now < to {
+				return reply{dial: time.Duration(to-now) * time.Millisecond}
+			}
+			return ok
+		})
+	}
+}
+
+// A call of a batch counts once, whatever its tasks, and goes back with all of them where it came too late.
+func TestARateOfBatchesHoldsAfterSlowPreparation(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(2)})
+		due := w.now() + 10_000
+		posted := w.posts(postbox{drop: func() {
+			if now := w.now(); now >= due+4_000 && now < due+9_000 {
+				time.Sleep(time.Duration(due+9_000-now) * time.Millisecond)
+			}
+		}})
+		w.start()
+		for i := range 400 {
+			w.make(timer(fmt.Sprint(i), at(due), batches(10, 0), flows("k")))
+		}
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		calls, tasks := posted(), 0
+		for i, c := range calls {
+			tasks += len(c.keys)
+			if i >= 2 && c.at-calls[i-2].at < 1000 {
+				t.Errorf("3 calls within %d ms, from %s on", c.at-calls[i-2].at, stamp(calls[i-2].at))
+			}
+		}
+		if tasks != 400 || len(calls) != 40 {
+			t.Errorf("%d tasks in %d calls", tasks, len(calls))
+		}
+		if last := calls[len(calls)-1].at - due; last > 26_000 {
+			t.Errorf("the last call %d ms after the due", last)
+		}
+	})
+}
+
+// A call that was not wanted any more when it was ready does not count: the next one does not wait a minute for it.
+func TestACallThatDoesNotLeaveDoesNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: {Limit: &flow.Limit{Rate: 1, Per: time.Minute, Burst: 1}}})
+		w.start()
+		due := w.now() + 70_000
+		w.behave("a", func(*call) reply { return reply{dial: 2 * time.Second} })
+		a := w.make(timer("a", at(due), flows("k")))
+		w.make(timer("b", at(due+1), flows("k")))
+		time.Sleep(71 * time.Second)
+		if _, err := w.Delete(t.Context(), a, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		if len(w.of("a")) != 0 || len(w.of("b")) != 1 {
+			t.Fatalf("%d and %d calls", len(w.of("a")), len(w.of("b")))
+		}
+		if late := w.of("b")[0].at - due; late > 3_000 {
+			t.Errorf("the call was %d ms late", late)
+		}
+	})
+}
