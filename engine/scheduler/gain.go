@@ -223,6 +223,7 @@ func (e *Scheduler) readMirror(ctx context.Context, life uint64, of engine.Set, 
 		t, err := engine.DecodeTask(b)
 		if err == nil && of.Has(t.Key.Timer.Shard()) && !engine.RankOf(t).Below(engine.RankOf(j.finished[t.Key])) {
 			j.finished[t.Key] = t
+			j.hasEnded(t)
 			n++
 		}
 		return nil // one that is of another version of the program is called again

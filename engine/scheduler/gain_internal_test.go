@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"log/slog"
 	"testing"
 
 	"xtimer/engine"
@@ -14,5 +15,68 @@ func TestFormersOfAGain(t *testing.T) {
 	x := g.take()
 	if x.kept != engine.SetOf(5, 6) || len(x.formers) != 2 || x.formers[9] != engine.SetOf(5) || x.formers[8] != engine.SetOf(7) {
 		t.Errorf("kept %v, formers %v", x.kept, x.formers)
+	}
+}
+
+// A begin in the journal of the node counts no more where the row of the task, or the mirror of a later owner of the
+// shard, has the end of the same attempt: that owner made the attempt again.
+func TestBeginOfAnEarlierTime(t *testing.T) {
+	k := engine.Key{Timer: 7, Due: 40}
+	after := func(n int) *engine.Task {
+		x := &engine.Task{Key: k, Status: engine.Retrying}
+		for i := range n {
+			x.Attempts = append(x.Attempts, engine.Attempt{N: i + 1})
+		}
+		return x
+	}
+	for _, c := range []struct {
+		begun uint32
+		ended int
+		stays bool
+	}{{1, 0, true}, {1, 1, false}, {1, 2, false}, {2, 1, true}} {
+		f := former{begun: map[engine.Key]engine.Begun{k: {Key: k, Attempt: c.begun}}}
+		if f.hasEnded(after(c.ended)); (len(f.begun) == 1) != c.stays {
+			t.Errorf("begin of attempt %d beside the end of attempt %d: %v", c.begun, c.ended, f.begun)
+		}
+	}
+}
+
+// keptJournal is a journal that keeps an end of a task of each of these timers, and had settled shards up to 20.
+type keptJournal struct {
+	engine.Journal
+	timers []engine.TimerID
+}
+
+func (keptJournal) Settled() *engine.Watermarks { return &engine.Watermarks{5: 20, 6: 20, 7: 20} }
+
+func (j keptJournal) Replay(_ bool, _ func(engine.Begun) error, finished func([]byte) error) error {
+	for _, id := range j.timers {
+		if err := finished(engine.EncodeTask(&engine.Task{Key: engine.Key{Timer: id, Due: 10}})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The watermark of one shard is back, so the cold tier has lost commits. The results of the others may have been in
+// the same ones: a settle stores a retry of a due that the watermark has passed, and moves no watermark for it.
+func TestLostCommitsHadResultsOfAllShards(t *testing.T) {
+	e := &Scheduler{log: slog.New(slog.DiscardHandler)}
+	var timers []engine.TimerID
+	for id, of := engine.TimerID(1), engine.SetOf(5, 6, 7); of != engine.SetOf(); id++ {
+		if of.Has(id.Shard()) {
+			timers, of = append(timers, id), of.Without(engine.SetOf(id.Shard()))
+		}
+	}
+	e.cfg.Journal = keptJournal{timers: timers}
+	for _, c := range []struct {
+		w     int64
+		takes int
+	}{{20, 0}, {25, 0}, {19, 2}} {
+		j, found := (*former)(nil).in(engine.SetOf()), make([]engine.Shard, engine.Shards)
+		found[5].Watermark, found[6].Watermark = c.w, 20
+		if err := e.readKept(engine.SetOf(5, 6), found, &j); err != nil || len(j.finished) != c.takes {
+			t.Errorf("watermark %d: %d results, %v", c.w, len(j.finished), err)
+		}
 	}
 }

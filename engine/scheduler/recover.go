@@ -182,6 +182,9 @@ func (r *recovery) row(o engine.Owed) {
 		r.owed[o.Key] = true
 	}
 	t := r.finished[o.Key]
+	if o.Task != nil {
+		r.hasEnded(o.Task)
+	}
 	if _, begun := r.begun[o.Key]; begun {
 		r.unended(o, t)
 		return

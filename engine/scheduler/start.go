@@ -106,20 +106,18 @@ func readFormer(j engine.Journal, kept bool) (*former, error) {
 	return f, nil
 }
 
-// readKept adds to j what the journal keeps of the shards whose watermark is earlier than the
-// journal has noted: the cold tier has lost these results, so they are as if not settled yet.
-// found is how the shards stand.
+// readKept adds to j what the journal keeps of the shards, if the watermark of one of them is earlier than the
+// journal has noted: the cold tier has lost results, so all are as if not settled yet. The results of another shard
+// may be lost, too: a settle moves no watermark past a task that is not finished. found is how the shards stand.
 func (e *Scheduler) readKept(of engine.Set, found []engine.Shard, j *former) error {
-	settled, back := e.cfg.Journal.Settled(), engine.Set{}
+	settled, isBack := e.cfg.Journal.Settled(), false
 	if settled == nil {
 		return nil
 	}
 	for i := range of.All() {
-		if found[i].Watermark < settled[i] {
-			back = back.Union(engine.SetOf(i))
-		}
+		isBack = isBack || found[i].Watermark < settled[i]
 	}
-	if back == (engine.Set{}) {
+	if !isBack {
 		return nil
 	}
 	all, err := readFormer(e.cfg.Journal, true)
@@ -127,17 +125,25 @@ func (e *Scheduler) readKept(of engine.Set, found []engine.Shard, j *former) err
 		return err
 	}
 	for k, t := range all.finished {
-		if back.Has(k.Timer.Shard()) {
+		if of.Has(k.Timer.Shard()) {
 			j.finished[k] = t
 		}
 	}
 	for k, b := range all.begun {
-		if back.Has(k.Timer.Shard()) {
+		if of.Has(k.Timer.Shard()) {
 			j.begun[k] = b
 		}
 	}
-	e.log.Warn("the database has lost results that were stored: those that the journal keeps are stored again", "shards", back.Len(), "tasks", len(all.finished))
+	e.log.Warn("the database has lost results that were stored: those that the journal keeps are stored again", "tasks", len(all.finished))
 	return nil
+}
+
+// hasEnded takes a begin out whose attempt has an end elsewhere, in a row or in the mirror of another life. Another
+// life made the attempt again, and the node has the shard back: its journal may be as old as its last time there.
+func (f *former) hasEnded(t *engine.Task) {
+	if b, ok := f.begun[t.Key]; ok && t.LastAttempt() >= int(b.Attempt) {
+		delete(f.begun, t.Key)
+	}
 }
 
 // in returns what the journal tells of some shards, in maps of its own. A nil former tells
