@@ -57,10 +57,12 @@ func (end *Ending) Cancelled(o *engine.Owed) *engine.Task {
 	if end.Former != nil {
 		t.App, t.Name = end.Former.App, end.Former.Name
 	}
-	if o.Begun {
-		PerhapsSent(t)
-	}
 	t.Status, t.Reason, t.Ended, t.NotBefore = engine.Cancelled, end.Reason, end.At, 0
+	if o.Begun {
+		if PerhapsSent(t); end.Former != nil && end.Former.Delivery == engine.AtMostOnce {
+			t.Status, t.Reason = engine.Unknown, engine.ReasonMayHaveBeen
+		}
+	}
 	return t
 }
 

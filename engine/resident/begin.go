@@ -46,10 +46,7 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	case lv.heavy.Load() && body.Version != lv.def.Version:
 		return nil, 0, t // changed since
 	}
-	if t.past != wasUnended && t.Key.Due > sh.handed && policy.MissedShot(lv.def, &t.Task, sh.recovered, now) {
-		return nil, 0, m.conclude(sh, t, engine.Missed, engine.ReasonWindow, now)
-	}
-	if v, fresh := policy.BeforeAttempt(lv.def, &t.Task, t.past == wasUnended, m.found(sh, now), now); !fresh {
+	if v, ok := m.mayBegin(sh, t, now); !ok {
 		return nil, 0, m.conclude(sh, t, v.Status, v.Reason, now)
 	}
 	if !t.busy {
@@ -70,6 +67,19 @@ func (m *Memory) Begin(t *Task, now int64, body *Body) (a *Attempt, from int64, 
 	t.version = a.Call.Timer.Version
 	a.Noted = m.noteBegun(t)
 	return a, from, nil
+}
+
+// mayBegin decides whether an attempt may be made now; if not, v is the end of the task. mu is held.
+func (m *Memory) mayBegin(sh *shard, t *Task, now int64) (v policy.Next, ok bool) {
+	def := t.timer.def
+	switch {
+	case t.mayNotRepeat(): // nobody has told how its call has ended
+		policy.PerhapsSent(&t.Task)
+		return policy.Next{Status: engine.Unknown, Reason: engine.ReasonMayHaveBeen}, false
+	case t.past != wasUnended && t.Key.Due > sh.handed && policy.MissedShot(def, &t.Task, sh.recovered, now):
+		return policy.Next{Status: engine.Missed, Reason: engine.ReasonWindow}, false
+	}
+	return policy.BeforeAttempt(def, &t.Task, t.past == wasUnended, m.found(sh, now), now)
 }
 
 // Found is when the last recovery of a timer's shard, or forward step of the clock, found

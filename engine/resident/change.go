@@ -301,10 +301,14 @@ func (m *Memory) retire(sh *shard, lv *Timer, next *engine.Timer, reason string,
 			if len(t.Attempts) == 0 {
 				t.Lateness = -1
 			}
+			status, why := engine.Cancelled, reason
+			if t.mayNotRepeat() {
+				status, why = engine.Unknown, engine.ReasonMayHaveBeen
+			}
 			if t.past == wasUnended {
 				policy.PerhapsSent(&t.Task)
 			}
-			m.ends(sh, t, engine.Cancelled, reason, now)
+			m.ends(sh, t, status, why, now)
 			if !stands {
 				t.inJournal(m.cfg.Journal.Finish(t.encoded))
 			}

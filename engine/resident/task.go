@@ -44,6 +44,12 @@ func (t *Task) used() bool {
 	return t.inCall() || t.state == Done || len(t.Attempts) > 0 || t.past == wasUnended || t.Origin != engine.FromSchedule
 }
 
+// mayNotRepeat reports whether a task may be called at most once and its call is known to have begun, and not how it
+// ended: the node that made the call may tell that, see Learn.
+func (t *Task) mayNotRepeat() bool {
+	return t.past == wasUnended && t.timer.def.Delivery == engine.AtMostOnce
+}
+
 // noteBegun notes in the journal that the next attempt of a task begins. mu is held.
 func (m *Memory) noteBegun(t *Task) engine.Position {
 	p := m.cfg.Journal.Begin(engine.Begun{

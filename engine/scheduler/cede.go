@@ -36,7 +36,8 @@ import (
 // timeout of the call and a second are over. What becomes of such a call is told to the
 // owner of the shard (tellOwner, Learn), who goes on from there. The same is done for a call that ends
 // after the last of lastSettles. If the result cannot be told, or the process ends before the call,
-// the owner calls once more, marked as redelivered: this is the one repeat of a hand-over. An at_most_once task ends as unknown when the heir finds its row.
+// the owner calls once more, marked as redelivered: this is the one repeat of a hand-over.
+// An at_most_once task ends as unknown then, and is not called.
 //
 // The settle and the gift are two transactions. If the life ends between them the shards are
 // still its own, and whoever takes them takes them for not clean.

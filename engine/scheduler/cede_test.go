@@ -489,12 +489,15 @@ func TestResultsOfAHandOver(t *testing.T) {
 				tellEachOther(ws)
 				startAll(ws)
 				due := w.now() + 10_000
-				first := map[string]reply{"succeeds": slow(lasts), "fails": {class: engine.ClassRetry, code: 500, after: lasts}, "queue": slow(lasts)}
+				first := map[string]reply{"succeeds": slow(lasts), "fails": {class: engine.ClassRetry, code: 500, after: lasts}, "queue": slow(lasts), "once": slow(lasts)}
 				ids := map[string]engine.TimerID{}
 				for name, answer := range first {
 					d := timer(name, at(due), timeout(lasts+time.Minute), retry(3, 2*time.Second, 1))
 					if name == "queue" {
 						d = timer(name, every(10*time.Second), timeout(lasts+time.Minute), overlap(engine.OverlapQueue))
+					}
+					if name == "once" {
+						atMostOnce(&d)
 					}
 					isFirst := true
 					for _, n := range ws {
@@ -514,7 +517,7 @@ func TestResultsOfAHandOver(t *testing.T) {
 				}
 				time.Sleep(15 * time.Second)
 				ended := due + lasts.Milliseconds()
-				for name, want := range map[string]int{"succeeds": 1, "fails": 2} {
+				for name, want := range map[string]int{"succeeds": 1, "fails": 2, "once": 1} {
 					cs := ofAll(ws, name)
 					if len(cs) != want {
 						t.Fatalf("%s was called %d times", name, len(cs))
@@ -529,13 +532,68 @@ func TestResultsOfAHandOver(t *testing.T) {
 					}
 				}
 				w.settle()
-				for name, want := range map[string]int{"succeeds": 1, "fails": 2} {
+				for name, want := range map[string]int{"succeeds": 1, "fails": 2, "once": 1} {
 					if rec := w.records(ids[name])[0]; rec.Status != engine.Succeeded || len(rec.Attempts) != want {
 						t.Errorf("%s is %v after %d attempts", name, rec.Status, len(rec.Attempts))
 					}
 				}
 				if _, err := b.Delete(t.Context(), ids["queue"], 0); err != nil {
 					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A call that may be made at most once is under way when its shard is given away, and the node that makes it dies. The
+// heir waits for the result until the call must have ended; a change before that ends the task as well. It may have
+// been called, and is not called again.
+func TestCallAtMostOnceOfAHandOver(t *testing.T) {
+	for _, c := range []struct {
+		how    string
+		change func(t *testing.T, b *world, id engine.TimerID) error
+	}{
+		{"nothing", func(*testing.T, *world, engine.TimerID) error { return nil }},
+		{"delete", func(t *testing.T, b *world, id engine.TimerID) error {
+			_, err := b.Delete(t.Context(), id, 0)
+			return err
+		}},
+		{"crash", func(t *testing.T, b *world, id engine.TimerID) error { b.crash(0); return nil }},
+		{"crash and delete", func(t *testing.T, b *world, id engine.TimerID) error {
+			b.kill()
+			b.start()
+			time.Sleep(time.Second)
+			_, err := b.Delete(t.Context(), id, 0)
+			return err
+		}},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws := w.nodes(2)
+				defer endNodes(ws)
+				a, b := ws[0], ws[1]
+				a.config.Drain = 2 * time.Second
+				startAll(ws)
+				due := w.now() + 10_000
+				for _, n := range ws {
+					n.behave("once", func(*call) reply { return slow(15 * time.Second) })
+				}
+				id := a.make(timer("once", at(due), timeout(20*time.Second), atMostOnce))
+				time.Sleep(10*time.Second + 100*time.Millisecond)
+				if err := a.stop(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(3 * time.Second)
+				if err := c.change(t, b, id); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(40 * time.Second)
+				w.settle()
+				if n := len(ofAll(ws, "once")); n != 1 {
+					t.Errorf("%d calls", n)
+				}
+				if rec := w.records(id)[0]; rec.Status != engine.Unknown || rec.Reason != engine.ReasonMayHaveBeen || len(rec.Attempts) != 1 {
+					t.Errorf("%v, %s after %d attempts", rec.Status, rec.Reason, len(rec.Attempts))
 				}
 			})
 		})

@@ -268,13 +268,9 @@ func (r *recovery) judgeFormer(ctx context.Context, id engine.TimerID, t *engine
 		d := r.place(id, o.Key.Due)
 		d.pay = append(d.pay, o.Key)
 		end, _ := policy.EndingOf(l, o.Generation)
-		if was := end.Former; was != nil && was.Delivery == engine.AtMostOnce {
-			r.unknown(&d.Triage, was, o.Key, o.Origin, o.Task)
-		} else {
-			t := end.Cancelled(&o)
-			t.Ended = r.now // as a reader that comes back finds it
-			d.Records = append(d.Records, t)
-		}
+		ended := end.Cancelled(&o)
+		ended.Ended = r.now // as a reader that comes back finds it
+		d.Records = append(d.Records, ended)
 	}
 	return rest, nil
 }
