@@ -23,6 +23,7 @@ type fault struct {
 	repeats  int
 	noMirror bool // what a node has finished is not in Redis: a death at the same time repeats more
 	goesBack bool // what MySQL has committed is lost
+	asks     bool // its end is a request, which MySQL has to serve: it comes when the links are healed
 }
 
 // ofADeath is how many calls may come again after a death. A busy machine mirrors later.
@@ -53,7 +54,7 @@ var faults = []fault{
 			s.kill()
 		}
 	}, repeats: 3 * ofADeath},
-	{name: "drained", lasts: 5 * time.Second, begin: administer("POST", "drain"), end: administer("DELETE", "drain")},
+	{name: "drained", lasts: 5 * time.Second, begin: administer("POST", "drain"), end: administer("DELETE", "drain"), asks: true},
 	{name: "evicted", lasts: 2 * time.Second, begin: administer("POST", "evict"), repeats: ofADeath},
 	{name: "another process has its name", alone: true, lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.double(s, false) }, end: refused},
 	{name: "a copy of it is started", alone: true, lasts: 3 * time.Second, begin: func(x *nemesis, s *server) { x.double(s, true) }, end: refused},

@@ -139,12 +139,17 @@ func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 	begun := time.Now()
 	for _, p := range slices.Backward(pairs) {
 		time.Sleep(time.Until(begun.Add(p.fault.lasts)))
-		if p.fault.end != nil {
+		if p.fault.end != nil && !p.fault.asks {
 			p.fault.end(x, p.on)
 		}
 	}
 	for _, l := range x.links {
 		l.heal()
+	}
+	for _, p := range pairs {
+		if p.fault.asks {
+			p.fault.end(x, p.on)
+		}
 	}
 	s.healed = time.Now()
 	x.struck = append(x.struck, s)

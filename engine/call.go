@@ -5,8 +5,8 @@ import "time"
 // Caller makes the calls. httpapi's Callback is the real one.
 type Caller interface {
 	// Call makes one attempt: one request, no redirects, no silent repeats.
-	// It returns within the timeout of the timer's callback, whatever the
-	// target does. It is called by many goroutines at once.
+	// It returns within the timeout of the timer's callback and what c.Wait took,
+	// whatever the target does. It is called by many goroutines at once.
 	//
 	// It writes the request's first byte within c.Send, and nothing when c.Send
 	// refuses: then its outcome is not read.
@@ -31,11 +31,23 @@ type Call struct {
 // made) may still be sent. From Enter until Leave a change of the timer waits,
 // so what lies between them takes no time that a target could stretch.
 type Gate interface {
+	// Wait waits until limits allow the first byte, which is to follow at once, and returns for how long that was.
+	// That is no part of the call's timeout. false: the call is not to be sent now. Send calls Wait, if the caller
+	// has not.
+	Wait() (waited time.Duration, ok bool)
 	// Enter reports whether the first byte may be written now.
 	Enter() bool
 	// Leave follows each Enter that returned true. sent is false when the write
 	// failed and provably no byte left: Enter may be asked again.
 	Leave(sent bool)
+}
+
+// Wait is Gate.Wait, for a call that is ready but for its limits.
+func (c *Call) Wait() (waited time.Duration, ok bool) {
+	if c.Gate == nil {
+		return 0, true
+	}
+	return c.Gate.Wait()
 }
 
 // Send calls write, which writes the first bytes of the request without waiting
@@ -46,7 +58,7 @@ func (c *Call) Send(write func() (sent bool)) bool {
 		write()
 		return true
 	}
-	if !c.Gate.Enter() {
+	if _, ok := c.Gate.Wait(); !ok || !c.Gate.Enter() {
 		return false
 	}
 	c.Gate.Leave(write())

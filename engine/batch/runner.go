@@ -67,8 +67,10 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 		b.Calls[i] = &a.Call
 	}
 	c := *b.Calls[0]
-	c.Gate, c.Batch = r.Memory.Departing(&gate{b}, attempts...), b
+	g := &gate{b: b, memory: r.Memory, attempts: attempts}
+	c.Gate, c.Batch = g, b
 	out = r.Call(&c)
+	g.leaves.Stay()
 	b.Calls = slices.DeleteFunc(b.Calls, func(c *engine.Call) bool { return c.Gate.(*resident.Attempt).Over })
 	size = len(b.Calls)
 	for i := range members {
@@ -77,7 +79,7 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 			o.Class, o.Code, o.ErrorClass, o.Response, o.RetryAfter = f.Class, f.Code, f.ErrorClass, f.Response, f.RetryAfter
 		}
 		o.Phases.Wheel = max(0, members[i].queued.Sub(time.UnixMilli(members[i].from)))
-		o.Phases.Hold = a.Held
+		o.Phases.Hold = a.Held + g.leaves.Waited
 		o.Phases.Queue += max(0, began.Sub(members[i].queued)-a.Held)
 		o.Batch, o.BatchSize = b.ID, size
 		r.End(a, began, o)

@@ -1,16 +1,23 @@
 package fair
 
 import (
+	"slices"
 	"time"
-
-	"xtimer/engine/flow"
 )
 
-// Departure is the instant at which the first byte of a call leaves, as the gates of its lane have counted it.
+// Departure is how a call leaves that was handed out, at the gates of its lane:
+//
+//	Depart ── every gate lets the first byte leave ──► counted there ── Stay: no byte was sent
+//	      └── one does not ──► waits at the gates, behind those that came first
+//	                           └── for too long ──► not counted: the call is to wait in its lane again
+//
+// It is one goroutine's; what the gates have of it is guarded by the mu of the queue.
 type Departure[T any] struct {
-	queue *Queue[T]
-	at    time.Duration
-	gates []departed[T]
+	Waited time.Duration // all times together
+	queue  *Queue[T]
+	at     time.Duration // when the call is expected to leave, or has left
+	counts []departed[T] // where it is counted; nil: nowhere
+	waits  []*gate[T]    // where it waits
 }
 
 type departed[T any] struct {
@@ -18,41 +25,114 @@ type departed[T any] struct {
 	former time.Duration
 }
 
-// Depart counts the first byte of a call that was handed out of a lane. The caller sends none before wait is
-// over. It reports false if the call would have to wait for more than flow.Ahead: it is to wait in its lane again.
-func (q *Queue[T]) Depart(l *Lane[T]) (d Departure[T], wait time.Duration, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := q.now()
-	if l.held == nil {
-		return d, 0, true
+const (
+	// longestDeparture is the longest that a call waits. It is for a limit that was put or lowered while calls
+	// were prepared: else they wait for no longer than their preparation took.
+	longestDeparture = 10 * time.Second
+	// lookAgain is how often a call looks that waits: its limit may have been lifted.
+	lookAgain = time.Second
+)
+
+// Depart waits until the first byte of a call that was handed out of a lane may leave, and counts it. It reports
+// false if that would take longer than longestDeparture. A call that is counted already goes on.
+func (q *Queue[T]) Depart(l *Lane[T], d *Departure[T]) (ok bool) {
+	if d.counts != nil || !l.IsGated() {
+		return true
 	}
-	d.queue, d.at = q, now
-	for _, g := range l.held.gates {
-		if l.counts(g) {
-			d.at = max(d.at, g.Departs(d.at))
+	d.queue = q
+	for began := q.now(); ; {
+		now := q.now()
+		wait := q.depart(l, d, now)
+		if ok = wait == 0; ok || now+wait-began > longestDeparture {
+			d.Waited += now - began
+			d.cease(now)
+			return ok
 		}
+		time.Sleep(min(wait, lookAgain))
 	}
-	if wait = d.at - now; wait > flow.Ahead {
-		return d, wait, false
-	}
-	for _, g := range l.held.gates {
-		if l.counts(g) {
-			d.gates = append(d.gates, departed[T]{g, g.Depart(d.at)})
-		}
-	}
-	return d, wait, true
 }
 
-// Stay takes a departure back: no byte was sent.
-func (d *Departure[T]) Stay() {
-	if len(d.gates) == 0 {
+// depart counts a call, or has it wait, and returns for how long.
+func (q *Queue[T]) depart(l *Lane[T], d *Departure[T], now time.Duration) (wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var gates []*gate[T]
+	d.at = now
+	if l.held != nil {
+		for _, g := range l.held.gates {
+			if l.counts(g) {
+				gates = append(gates, g)
+				d.at = max(d.at, g.departs(d, now))
+			}
+		}
+	}
+	if wait = d.at - now; wait == 0 {
+		d.counts = make([]departed[T], len(gates))
+		for i, g := range gates {
+			d.counts[i] = departed[T]{g, g.Depart(now)}
+		}
+		return 0
+	}
+	for _, g := range gates {
+		if !slices.Contains(d.waits, g) {
+			d.waits = append(d.waits, g)
+			g.ready = append(g.ready, d)
+			g.Ready(1)
+		}
+	}
+	return wait
+}
+
+// departs is when a call can leave through a gate, behind those that came first and leave no later.
+func (g *gate[T]) departs(d *Departure[T], now time.Duration) time.Duration {
+	at := g.Departs(now)
+	for _, other := range g.ready {
+		if other == d {
+			break
+		}
+		if other.at <= at {
+			at += g.Every()
+		}
+	}
+	return at
+}
+
+// cease ends the wait of a call at its gates, which may hand out others.
+func (d *Departure[T]) cease(now time.Duration) {
+	if d.waits == nil {
 		return
 	}
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	for _, g := range d.gates {
-		g.gate.Stay(g.former, d.at)
+	q := d.queue
+	q.mu.Lock()
+	for _, g := range d.waits {
+		g.ready = slices.DeleteFunc(g.ready, func(other *Departure[T]) bool { return other == d })
+		g.Ready(-1)
+		q.admit(g, now)
 	}
-	d.gates = nil
+	d.waits = nil
+	q.handOut(now)
+}
+
+// Leave ends a departure: sent reports whether the first byte has left.
+func (d *Departure[T]) Leave(sent bool) {
+	if !sent {
+		d.Stay()
+	}
+	d.counts = nil
+}
+
+// Stay takes a departure back that has not ended, if there is one: no byte was sent.
+func (d *Departure[T]) Stay() {
+	if d.counts == nil {
+		return
+	}
+	q := d.queue
+	q.mu.Lock()
+	now := q.now()
+	for _, c := range d.counts {
+		c.gate.Stay(c.former, d.at)
+		q.admit(c.gate, now)
+	}
+	d.counts = nil
+	q.handOut(now)
 }

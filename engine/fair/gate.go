@@ -19,16 +19,17 @@ import (
 type gate[T any] struct {
 	flow.Gate
 	name   flow.Name
-	rule   flow.Rule      // in force
-	users  int            // lanes that name it
-	stands int            // of them, that stand for a place
-	silent int            // of those, in the pool of silent targets
-	front  heap[*Lane[T]] // of those, where the gate keeps order, by the turn of their next item
-	lanes  heap[*Lane[T]] // of them, that it holds
-	marks  heap[*Lane[T]] // of them, by their first marks
-	wake   int            // its place in Queue.wakes; -1: not there
-	goesOn bool           // look lets out more lanes, and until then nobody does
-	asks   *asks          // of the owner of the key; nil: its calls are not granted by one
+	rule   flow.Rule       // in force
+	users  int             // lanes that name it
+	stands int             // of them, that stand for a place
+	silent int             // of those, in the pool of silent targets
+	front  heap[*Lane[T]]  // of those, where the gate keeps order, by the turn of their next item
+	lanes  heap[*Lane[T]]  // of them, that it holds
+	marks  heap[*Lane[T]]  // of them, by their first marks
+	ready  []*Departure[T] // calls that wait for their departures, in the order in which they came
+	wake   int             // its place in Queue.wakes; -1: not there
+	goesOn bool            // look lets out more lanes, and until then nobody does
+	asks   *asks           // of the owner of the key; nil: its calls are not granted by one
 	// members are the lanes that name a flow key.
 	members map[*Lane[T]]struct{}
 }
@@ -279,10 +280,8 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 			return
 		}
 		l := g.lanes.entries[0].member
-		if at, by := q.refused(l, now); at == g {
-			if l.held.sums[l.held.cause].By != by {
-				q.passes(l, now) // what holds it is another thing now
-			}
+		if at, _ := q.refused(l, now); at == g {
+			q.passes(l, now) // what holds it may be another thing now, or a granted call has lapsed
 			break
 		}
 		q.unhold(l, now)

@@ -9,11 +9,11 @@ import "time"
 //
 //	Take → prepare → Departs, Depart → the first byte
 //
-// Where calls are ready at the pace of the rate, the second bucket keeps none of them waiting.
+// Calls that are ready too soon wait for their departures. The gate hands out no other call that would wait there
+// for longer than Ahead.
 
-// Ahead is for how long a call may wait for its departure. A call that would wait longer is to be taken
-// back, and the gate hands out no call meanwhile that would wait so long. At 1,000 calls a second, at most
-// 100 wait for their departures.
+// Ahead is for how long a call may be expected to wait for its departure when it is handed out. At 1,000 calls a
+// second 100 calls may wait so, and the rate is reached where preparations differ by less.
 const Ahead = 100 * time.Millisecond
 
 // Departs is the first instant, not before now, at which the first byte of a call may leave.
@@ -24,21 +24,38 @@ func (g *Gate) Departs(now time.Duration) time.Duration {
 	return g.departures.next(now)
 }
 
-// Depart counts a call whose first byte leaves at ≥ Departs. former is for Stay.
-func (g *Gate) Depart(at time.Duration) (former time.Duration) {
+// Depart counts a call whose first byte leaves now, at ≥ Departs. former is for Stay.
+func (g *Gate) Depart(now time.Duration) (former time.Duration) {
 	l := g.limit
 	if l == nil || l.Rate == 0 {
 		return 0
 	}
 	if g.departures == nil {
-		g.departures = new(newBucket(l.Rate, l.Per, l.Burst, at))
+		g.departures = new(newBucket(l.Rate, l.Per, l.Burst, now))
 	}
-	return g.departures.take(at)
+	return g.departures.take(now)
 }
 
-// Stay takes a call back whose first byte did not leave at its instant.
+// Stay takes a call back whose first byte did not leave.
 func (g *Gate) Stay(former, at time.Duration) {
 	if g.departures != nil {
 		g.departures.refund(former, at)
 	}
+}
+
+// Every is the distance at which calls leave that wait for their departures; 0 with a burst: then several leave at once.
+func (g *Gate) Every() time.Duration {
+	if g.bucket.window != nil {
+		return 0
+	}
+	return g.bucket.every
+}
+
+// Ready counts a call that begins to wait for its departure (n is 1), or has ceased to (-1).
+func (g *Gate) Ready(n int) { g.ready += n }
+
+// hands is the first instant, not before now, at which a call can be handed out that waits no longer than Ahead, as
+// far as it is known now.
+func (g *Gate) hands(now time.Duration) time.Duration {
+	return max(now, g.Departs(now)+time.Duration(g.ready)*g.bucket.every-Ahead)
 }

@@ -32,6 +32,7 @@ type Gate struct {
 	limit      *Limit // nil: none
 	bucket     Bucket
 	departures *Bucket // nil: none since the limit was set; see departure.go
+	ready      int     // calls that wait for their departures
 	breaker    *breaker
 	broken     time.Duration // since when the breaker is not closed; 0: it is
 	brokeFor   time.Duration // how long it was not closed before
@@ -114,7 +115,7 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 	if l.Concurrency > 0 && g.calls >= g.places() && !keeps {
 		return ByFlow, Never
 	}
-	if next := max(g.next(now, keeps), g.Departs(now)-Ahead); next > now {
+	if next := max(g.next(now, keeps), g.hands(now)); next > now {
 		return ByFlow, next
 	}
 	if until := max(g.cooldown, g.closed); now < until {

@@ -20,14 +20,46 @@ type Attempt struct {
 	engine.Call
 	memory *Memory
 	task   *Task
-	lane   *fair.Lane[*Task] // out of which it was handed
-	Noted  engine.Position   // in the journal
-	Held   time.Duration     // for how long the task was held since the attempt before
-	was    engine.TaskStatus // before it was sent
-	looked int64             // when its due was last seen to have come (Unix ms)
-	Over   bool              // the task is another's by now: nothing here may touch it
+	lane   *fair.Lane[*Task]      // whose limits count the call
+	leaves *fair.Departure[*Task] // nil: it has not come to that, or no limit counts the call
+	Noted  engine.Position        // in the journal
+	Held   time.Duration          // for how long the task was held since the attempt before
+	was    engine.TaskStatus      // before it was sent
+	looked int64                  // when its due was last seen to have come (Unix ms)
+	Over   bool                   // the task is another's by now: nothing here may touch it
 	// Came is how its shard came: if the attempt may have been made before, that is why.
 	Came Came
+}
+
+// Wait implements engine.Gate. A call that would wait for too long goes back to its lane.
+func (a *Attempt) Wait() (waited time.Duration, ok bool) {
+	if !a.lane.IsGated() {
+		return 0, true
+	}
+	if a.leaves == nil {
+		a.leaves = new(fair.Departure[*Task])
+	}
+	if waited, ok = a.Depart(a.leaves); !ok {
+		a.memory.PutBack(a)
+	}
+	return waited, ok
+}
+
+// Depart waits until the limits of the lane let a call leave, of the attempt alone or of all that share it.
+func (a *Attempt) Depart(d *fair.Departure[*Task]) (waited time.Duration, ok bool) {
+	was := d.Waited
+	ok = a.memory.Queue.Depart(a.lane, d)
+	return d.Waited - was, ok
+}
+
+// Waited is for how long the call was ready and waited for its departure. If no byte of it was sent, it does
+// not count any more.
+func (a *Attempt) Waited() time.Duration {
+	if a.leaves == nil {
+		return 0
+	}
+	a.leaves.Stay()
+	return a.leaves.Waited
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
@@ -79,7 +111,9 @@ func (a *Attempt) withdraw() {
 func (a *Attempt) retreat() (again *Task, ok bool) {
 	now := a.memory.now()
 	if again, ok = a.stands(now); ok {
+		ready := a.task.turn.Ready
 		a.task.await(now)
+		a.task.turn.Ready, a.task.turn.Returned = ready, true
 		a.task.touch()
 		a.Over = true
 	}
@@ -98,8 +132,22 @@ func (a *Attempt) PutBack() (again *Task) {
 	return again
 }
 
+// PutBack ends attempts of which nothing was sent, and queues their tasks.
+func (m *Memory) PutBack(as ...*Attempt) {
+	var again []*Task
+	for _, a := range as {
+		if t := a.PutBack(); t != nil {
+			again = append(again, t)
+		}
+	}
+	m.Enqueue(again)
+}
+
 // Leave implements Gate.
 func (a *Attempt) Leave(sent bool) {
+	if a.leaves != nil {
+		a.leaves.Leave(sent)
+	}
 	sh, t := a.memory.shardOf(a.Key.Timer), a.task
 	sh.mu.Lock()
 	switch {
@@ -144,59 +192,6 @@ func (a *Attempt) stands(now int64) (again *Task, ok bool) {
 	}
 	a.Over = true
 	return again, false
-}
-
-// departing is the gate of a call whose lane has limits. The call waits for its departure, and then passes
-// its own gate; where the departure is too far, its tasks wait for another turn.
-type departing struct {
-	engine.Gate
-	memory   *Memory
-	lane     *fair.Lane[*Task]
-	attempts []*Attempt
-	at       fair.Departure[*Task]
-}
-
-// Departing is the gate of a call that attempts of one lane share, for which gate is the one of all of them.
-func (m *Memory) Departing(gate engine.Gate, attempts ...*Attempt) engine.Gate {
-	lane := attempts[0].lane
-	if !lane.IsGated() {
-		return gate
-	}
-	return &departing{Gate: gate, memory: m, lane: lane, attempts: attempts}
-}
-
-// Enter implements engine.Gate.
-func (d *departing) Enter() bool {
-	at, wait, ok := d.memory.Queue.Depart(d.lane)
-	if !ok {
-		d.putBack()
-		return false
-	}
-	time.Sleep(wait)
-	if !d.Gate.Enter() {
-		at.Stay()
-		return false
-	}
-	d.at = at
-	return true
-}
-
-// Leave implements engine.Gate.
-func (d *departing) Leave(sent bool) {
-	if !sent {
-		d.at.Stay()
-	}
-	d.Gate.Leave(sent)
-}
-
-func (d *departing) putBack() {
-	var again []*Task
-	for _, a := range d.attempts {
-		if t := a.PutBack(); t != nil {
-			again = append(again, t)
-		}
-	}
-	d.memory.Enqueue(again)
 }
 
 // End takes the outcome of an attempt: notes it in the journal and decides what

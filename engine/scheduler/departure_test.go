@@ -50,15 +50,12 @@ func TestARateHoldsAfterSlowPreparation(t *testing.T) {
 					w.make(timer(names[i], at(due), x.timer(w, names[i])...))
 				}
 				x.slow(w, names, due+5_000, due+8_000)
-				time.Sleep(60 * time.Second)
-				var sent []int64
-				for _, name := range names {
-					for _, c := range w.of(name) {
-						sent = append(sent, c.at)
-					}
+				time.Sleep(18 * time.Second)
+				if s, _, ok := w.Gate(keyK); ok && s.InFlight > 6 {
+					t.Errorf("%d calls have places 5 s after all was quick again", s.InFlight)
 				}
-				slices.Sort(sent)
-				longest := int64(0)
+				time.Sleep(42 * time.Second)
+				sent, longest := sentOf(w, names), int64(0)
 				for i := 10; i < len(sent); i++ {
 					longest = max(longest, sent[i]-sent[i-1])
 					if sent[i]-sent[i-10] < 1000 {
@@ -72,6 +69,17 @@ func TestARateHoldsAfterSlowPreparation(t *testing.T) {
 			})
 		})
 	}
+}
+
+// sentOf are the first bytes of the calls of timers, in order.
+func sentOf(w *world, names []string) (sent []int64) {
+	for _, name := range names {
+		for _, c := range w.of(name) {
+			sent = append(sent, c.at)
+		}
+	}
+	slices.Sort(sent)
+	return sent
 }
 
 func plain(*world, string) []func(*engine.Definition) {
@@ -168,6 +176,89 @@ func TestACallThatDoesNotLeaveDoesNotCount(t *testing.T) {
 		}
 		if late := w.of("b")[0].at - due; late > 3_000 {
 			t.Errorf("the call was %d ms late", late)
+		}
+	})
+}
+
+// A limit counts calls that were handed out before it was put, and are still being dialed.
+func TestALimitIsPutWhileCallsAreDialed(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		due := w.now() + 5_000
+		var names []string
+		for i := range 40 {
+			names = append(names, fmt.Sprint(i))
+			w.make(timer(names[i], at(due), flows("k")))
+		}
+		slowDials(w, names, due-1, due+3_000)
+		time.Sleep(6 * time.Second)
+		r := perSecond(10)
+		w.SetRule(keyK, &r)
+		time.Sleep(60 * time.Second)
+		sent := sentOf(w, names)
+		for i := 10; i < len(sent); i++ {
+			if sent[i]-sent[i-10] < 1000 {
+				t.Fatalf("11 calls within %d ms, from %s on", sent[i]-sent[i-10], stamp(sent[i-10]))
+			}
+		}
+		if len(sent) != 40 {
+			t.Errorf("%d calls", len(sent))
+		}
+		w.settle()
+	})
+}
+
+// Calls that waited too long for the one of their keys, a limit put meanwhile, go back to their lanes: the other key
+// is not closed by them, and they go before what came since.
+func TestCallsThatGoBackKeepTheirTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		y := flow.Name{Kind: flow.OfFlow, App: "app", Key: "y"}
+		w.rules(map[flow.Name]flow.Rule{y: {Limit: &flow.Limit{Rate: 100, Per: time.Minute, Burst: 100}}})
+		w.start()
+		due := w.now() + 70_000 // a minute after the start y may be called
+		var names, later []string
+		for i := range 30 {
+			names = append(names, fmt.Sprint(i))
+			w.make(timer(names[i], at(due), flows("k", "y")))
+		}
+		for i := range 60 {
+			later = append(later, fmt.Sprint("later-", i))
+			w.make(timer(later[i], at(due+3_000), flows("k", "y")))
+		}
+		slowDials(w, names, due-1, due+5_000)
+		time.Sleep(72 * time.Second)
+		w.SetRule(keyK, &flow.Rule{Limit: &flow.Limit{Rate: 1, Per: time.Second, Burst: 1}})
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		first, last := sentOf(w, names), sentOf(w, later)
+		if len(first) != 30 || len(last) != 60 {
+			t.Fatalf("%d and %d calls", len(first), len(last))
+		}
+		if first[29] > last[4] { // some were called before the first ones were ready
+			t.Errorf("the last of the first calls went %d ms after a later one", first[29]-last[4])
+		}
+		if took := last[59] - first[0]; took > 92_000 {
+			t.Errorf("90 calls of a key with one a second took %d ms", took)
+		}
+	})
+}
+
+// A task that takes long to prepare has its turn at a key that others use up.
+func TestASlowPreparationIsNotOvertaken(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.rules(map[flow.Name]flow.Rule{keyK: perSecond(2)})
+		w.start()
+		due := w.now() + 5_000
+		for i := range 400 {
+			w.make(timer(fmt.Sprint("quick-", i), at(due+int64(i)*490), flows("k")))
+		}
+		dials := 0
+		w.behave("slow", func(*call) reply { dials++; return reply{dial: 700 * time.Millisecond} })
+		w.make(timer("slow", at(due+10_000), flows("k"), func(d *engine.Definition) { d.Priority = 9 }))
+		time.Sleep(220 * time.Second)
+		w.settle()
+		if cs := w.of("slow"); len(cs) != 1 || cs[0].at-due > 12_000 || dials != 1 {
+			t.Errorf("%d calls, after %d dials", len(cs), dials)
 		}
 	})
 }

@@ -49,10 +49,9 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 		began = e.cfg.Now()
 	}
 	left := time.UnixMicro(t.QueuedAt)
-	a.Gate = e.memory.Departing(a, a)
 	out := e.call(&a.Call)
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
-	out.Phases.Hold = a.Held
+	out.Phases.Hold = a.Held + a.Waited()
 	out.Phases.Queue += max(0, began.Sub(left)-a.Held)
 	e.end(a, began, out)
 	if a.Over {

@@ -169,3 +169,54 @@ func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
 		}
 	})
 }
+
+// A call that its owner granted lapses while the gate waits for one that is still being dialed: the node asks for another.
+func TestAGrantedCallLapsesBehindASlowOne(t *testing.T) {
+	for how, l := range map[string]flow.Limit{
+		"1 in 2 s": {Rate: 1, Per: 2 * time.Second, Burst: 1}, "10 in 5 min": {Rate: 10, Per: 5 * time.Minute, Burst: 1}, "10 in 1 s": {Rate: 10, Per: time.Second, Burst: 1},
+	} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws := w.nodes(2)
+				defer endNodes(ws)
+				var nodes sync.Map
+				for _, x := range ws {
+					address := x.node.Node.Address
+					x.tune = func(e *scheduler.Scheduler) {
+						e.SetRule(keyK, &flow.Rule{Limit: &l, Started: true})
+						nodes.Store(address, e)
+						e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
+							if o, ok := nodes.Load(address); ok {
+								return o.(*scheduler.Scheduler).Allot(message)
+							}
+							return nil, errors.New("the node does not answer")
+						})
+					}
+					x.start()
+				}
+				time.Sleep(time.Second)
+				due := w.now() + 400_000
+				behaveAll(ws, "slow", reply{dial: 4 * time.Second})
+				for _, name := range []string{"slow", "b", "c"} {
+					ws[0].make(timer(name, at(due), flows("k"), func(d *engine.Definition) {
+						if name == "slow" {
+							d.Priority = 9
+						}
+					}))
+				}
+				time.Sleep(400*time.Second + 5*time.Minute)
+				var sent []int64
+				for _, name := range []string{"slow", "b", "c"} {
+					for _, c := range ofAll(ws, name) {
+						sent = append(sent, c.at-due)
+					}
+				}
+				slices.Sort(sent)
+				every := (l.Per / time.Duration(l.Rate)).Milliseconds()
+				if len(sent) != 3 || sent[2] > 4_000+3*every+10_000 {
+					t.Errorf("calls at %v", sent)
+				}
+			})
+		})
+	}
+}

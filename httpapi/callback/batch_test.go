@@ -212,7 +212,8 @@ func (l *leaving) Enter() bool {
 	}
 	return true
 }
-func (l *leaving) Leave(bool) {}
+func (l *leaving) Wait() (time.Duration, bool) { return 0, true }
+func (l *leaving) Leave(bool)                  {}
 
 func TestABatchIsWrittenWithoutThoseThatLeft(t *testing.T) {
 	var got []string

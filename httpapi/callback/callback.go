@@ -251,6 +251,12 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 		if err != nil {
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
+		waited, ok := call.Wait()
+		if !ok {
+			t.release(cn, true, time.Now())
+			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, nil
+		}
+		start, deadline = start.Add(waited), deadline.Add(waited)
 		if err := cn.within(start, deadline); err != nil {
 			t.release(cn, false, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err

@@ -13,6 +13,14 @@ import (
 type gate struct {
 	opens  int
 	leaves []bool
+	waits  time.Duration
+}
+
+func (g *gate) Wait() (time.Duration, bool) {
+	waits := g.waits
+	time.Sleep(waits)
+	g.waits = 0
+	return waits, true
 }
 
 func (g *gate) Enter() bool {
@@ -125,5 +133,19 @@ func TestGateOfALargeRequest(t *testing.T) {
 // timed notes when it was left.
 type timed struct{ left chan time.Time }
 
-func (timed) Enter() bool  { return true }
-func (g timed) Leave(bool) { g.left <- time.Now() }
+func (timed) Wait() (time.Duration, bool) { return 0, true }
+func (timed) Enter() bool                 { return true }
+func (g timed) Leave(bool)                { g.left <- time.Now() }
+
+// A call that waits for its limits has the whole of its timeout after that, over a kept connection and a new one.
+func TestTheTimeoutBeginsAfterTheWait(t *testing.T) {
+	p := listen(t, nil, answering(ok200))
+	kept := newCaller(t, Config{})
+	expect(t, kept.Call(testCall(p.url)), engine.ClassOK, "")
+	for name, c := range map[string]*Caller{"kept": kept, "new": newCaller(t, Config{})} {
+		o := c.Call(gated(&gate{opens: 1, waits: 700 * time.Millisecond}, p.url, timeout(600*time.Millisecond)))
+		if o.Class != engine.ClassOK || o.Took > 600*time.Millisecond {
+			t.Errorf("%s: %v %q after %v", name, o.Class, o.ErrorClass, o.Took)
+		}
+	}
+}
