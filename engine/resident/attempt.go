@@ -52,9 +52,9 @@ func (a *Attempt) Depart(d *fair.Departure[*Task]) (waited time.Duration, ok boo
 	return d.Waited - was, ok
 }
 
-// Waited is for how long the call was ready and waited for its departure. If no byte of it was sent, it does
-// not count any more.
-func (a *Attempt) Waited() time.Duration {
+// EndDeparture has the call count no more if no byte of it was sent. It returns for how long the call was ready and
+// waited for its departure.
+func (a *Attempt) EndDeparture() (waited time.Duration) {
 	if a.leaves == nil {
 		return 0
 	}

@@ -51,7 +51,7 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	left := time.UnixMicro(t.QueuedAt)
 	out := e.call(&a.Call)
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
-	out.Phases.Hold = a.Held + a.Waited()
+	out.Phases.Hold = a.Held + a.EndDeparture()
 	out.Phases.Queue += max(0, began.Sub(left)-a.Held)
 	e.end(a, began, out)
 	if a.Over {
