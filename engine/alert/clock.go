@@ -37,7 +37,7 @@ func (a *Alerter) setBack(upTo, by int64) {
 		for k := range g.recent {
 			g.recent[k] -= by
 		}
-		for _, at := range [...]*int64{&g.since, &g.seen} {
+		for _, at := range [...]*int64{&g.since, &g.seen, &g.ended} {
 			if *at != 0 {
 				*at -= by
 			}

@@ -24,6 +24,7 @@ type group struct {
 	recent []int64 // when the failures within Rule.Within ended
 	streak int
 	last   engine.Key // the last failure
+	ended  int64      // when (Unix ms) the last failure ended; 0: there is none since the last success or incident
 	open   *Incident
 	// Of a state: its word, since when (Unix ms) it is so, and when it was seen last.
 	word        string

@@ -114,8 +114,9 @@ func newJudge(newID func() string) *judge {
 	return &judge{rules: map[string][]*ruleAt{}, groups: map[groupKey]*group{}, of: map[engine.TimerID][]*group{}, newID: newID, streaks: map[groupKey]int{}, breaks: map[engine.Key]bool{}, judged: map[groupKey]int64{}}
 }
 
-// mostGroups bounds what is counted apart; beyond it, what is new is counted by app.
-const mostGroups = 10_000
+// mostGroups bounds what is counted apart; beyond it, what is new is counted by app. A variable for
+// tests.
+var mostGroups = 10_000
 
 func (j *judge) group(r *ruleAt, ev *event, t *engine.Timer) *group {
 	app, by, timer := ev.App, r.app+"/"+r.name, engine.TimerID(0)
@@ -141,8 +142,8 @@ func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group 
 		return g
 	}
 	if len(j.groups) >= mostGroups && (timer != 0 || r.By == "target" && by != app) {
-		if r.Streak > 0 {
-			return &group{rule: r, app: app, by: by, timer: timer} // a streak is of one timer
+		if r.Streak > 0 { // a streak is of one timer: history has it, and nobody keeps it
+			return &group{rule: r, app: app, by: by, timer: timer, streak: j.streaks[key]}
 		}
 		return j.ownGroup(r, app, app, 0)
 	}
@@ -190,14 +191,24 @@ func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incide
 			if j.breaks[ev.Key] {
 				g.streak = 0
 			}
-			if n := g.count(ev); n == 0 {
-				continue
-			} else {
-				g.open = &Incident{ID: j.newID(), Rule: r.name, RuleApp: r.app, App: g.app, By: g.by, Severity: r.Severity, Opened: ev.Ended, Timer: g.timer}
-				g.open.add(ev)
-				g.open.Count = int64(n)
-				opened = append(opened, g.open)
+			n := g.count(ev)
+			if key := g.key(); j.groups[key] == nil { // the judge is full
+				if n == 0 {
+					j.streaks[key] = g.streak
+					continue
+				}
+				if g = j.ownGroup(r, g.app, g.app, 0); g.open != nil {
+					g.open.add(ev)
+					continue
+				}
 			}
+			if n == 0 {
+				continue
+			}
+			g.open = &Incident{ID: j.newID(), Rule: r.name, RuleApp: r.app, App: g.app, By: g.by, Severity: r.Severity, Opened: ev.Ended, Timer: g.timer}
+			g.open.add(ev)
+			g.open.Count = int64(n)
+			opened = append(opened, g.open)
 		}
 	}
 	return opened
@@ -206,7 +217,7 @@ func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incide
 // count counts a failure, and returns how many make an incident, 0 if they do not yet.
 func (g *group) count(ev *event) int {
 	n := int(ev.dues())
-	g.last = ev.Key
+	g.last, g.ended = ev.Key, ev.Ended
 	if g.rule.Streak > 0 {
 		if g.streak += n; g.streak >= g.rule.Streak {
 			return g.streak
@@ -242,7 +253,9 @@ func (j *judge) succeeded(ev *event) (closed []*Incident) {
 			}
 			continue
 		}
-		g.streak = 0
+		if g.open == nil && g.rule.Streak > 0 && ev.Ended >= g.ended {
+			g.streak, g.ended = 0, 0
+		}
 		if g.open != nil && !g.isLate() && ev.Ended >= g.open.Last {
 			closed = append(closed, g.close(ev.Ended, "recovered"))
 		}
@@ -256,7 +269,7 @@ func (g *group) isLate() bool { return len(g.open.On) == 1 && g.open.On[0] == "l
 func (g *group) close(at int64, why string) *Incident {
 	i := g.open
 	i.Closed, i.Why, i.changed = at, why, true
-	g.open, g.streak, g.recent = nil, 0, nil
+	g.open, g.streak, g.ended, g.recent = nil, 0, 0, nil
 	return i
 }
 
@@ -290,9 +303,9 @@ func (j *judge) pass(now int64, sawSuccess func(app string, since int64) bool) (
 }
 
 // isStale reports whether nothing that the group has counted matters any more.
+// A streak is read from history when it goes on.
 func (g *group) isStale(now int64) bool {
-	n := len(g.recent)
-	return g.streak == 0 && g.word == "" && (n == 0 || now-g.recent[n-1] > g.rule.Within.Milliseconds())
+	return g.word == "" && now-g.ended > g.rule.Within.Milliseconds()
 }
 
 // setRules puts rules into force, and returns the incidents of rules that are gone.
