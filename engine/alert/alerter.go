@@ -206,12 +206,17 @@ func restAfter(took, late, waited time.Duration) time.Duration {
 	return min(share*took, mostRest)
 }
 
+// oldest is when (Unix ms) the first of those ended that wait.
+func (a *Alerter) oldest() (at int64, waits bool) {
+	if ev := a.taken.first(1); len(ev) > 0 {
+		return ev[0].Ended, true
+	}
+	return a.ring.oldest()
+}
+
 // waited is how long the oldest failure has waited, 1 ns at least; 0: none waits.
 func (a *Alerter) waited() time.Duration {
-	at, waits := a.ring.oldest()
-	if ev := a.taken.first(1); len(ev) > 0 {
-		at, waits = ev[0].Ended, true
-	}
+	at, waits := a.oldest()
 	if !waits {
 		return 0
 	}

@@ -203,7 +203,7 @@ func (r *ring) oldest() (at int64, waits bool) {
 	if b := r.briefs.first(1); len(b) > 0 {
 		return b[0].Ended, true
 	}
-	return 0, false
+	return r.gap.from, r.gap.from != 0
 }
 
 func (r *ring) drop(n int) {

@@ -92,7 +92,7 @@ var cursorKey = engine.ObjectKey{Kind: cursorKind, App: "*", Name: "cursor"}
 // save stores what has changed, and the cursor. It reports whether all incidents are stored.
 func (a *Alerter) save(ctx context.Context) (stored bool) {
 	a.mu.Lock()
-	last, saved := a.last, a.saved
+	last, saved := a.cursor(), a.saved
 	a.mu.Unlock()
 	stored = a.saveOf(ctx, func(*Incident) bool { return true })
 	if last == saved || !stored {
@@ -105,6 +105,19 @@ func (a *Alerter) save(ctx context.Context) (stored bool) {
 		a.mu.Unlock()
 	}
 	return stored
+}
+
+// cursor is the instant (Unix ms) up to which all that ended was judged: before what waits, and before
+// what is to be read from history. a.mu is held.
+func (a *Alerter) cursor() int64 {
+	last := a.last
+	if at, waits := a.oldest(); waits {
+		last = min(last, at-1)
+	}
+	for _, g := range a.gaps {
+		last = min(last, cmp.Or(g.past, g.from-1))
+	}
+	return last
 }
 
 // saveNews stores the incidents that were opened or closed, for people are told of those, and not

@@ -103,7 +103,6 @@ func (a *Alerter) fillGaps(ctx context.Context) {
 		g.next = g.since.Add(settles)
 		a.gaps = append(a.gaps, g)
 	}
-	a.gaps = slices.DeleteFunc(a.gaps, func(g gap) bool { return g.from == 0 })
 	for i := range a.gaps {
 		g := &a.gaps[i]
 		if time.Now().Before(g.next) {
@@ -120,6 +119,7 @@ func (a *Alerter) fillGaps(ctx context.Context) {
 			*g = gap{}
 		}
 	}
+	a.gaps = slices.DeleteFunc(a.gaps, func(g gap) bool { return g.from == 0 })
 }
 
 // failures select what rules count: the failures in history, and dues skipped as misfires.

@@ -171,3 +171,31 @@ func TestOrder(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A process that ends while failures are to be read from history, or wait, leaves them to the next
+// one: a cursor is stored that does not pass them.
+func TestStopWithFailuresThatAreNotJudged(t *testing.T) {
+	for _, waiting := range []int{500, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			cold := memory.NewCold()
+			w := newWorld(t, cold)
+			w.ring.events.most, w.ring.briefs.most = 200, waiting-200
+			w.loads = time.Second
+			w.channel(60)
+			w.rule("r", func(r *Rule) { r.Repeat, r.Match.Label = 0, "team=a" })
+			w.run()
+			time.Sleep(time.Minute)
+			records := w.fails(1, 900, time.Second)
+			time.Sleep(1500 * time.Millisecond)
+			records = append(records, w.fails(10_000, 1, time.Second)...)
+			synctest.Wait()
+			w.stop()
+			w.settles(records)
+			w = newWorld(t, cold)
+			w.run()
+			time.Sleep(time.Minute)
+			w.counted(901)
+			w.stop()
+		})
+	}
+}
