@@ -332,6 +332,9 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 		urgent = urgent || i.changed
 	}
 	a.watch.replace(a.judge.watched())
+	if a.taken.len == 0 {
+		a.ring.watched()
+	}
 	a.passed = time.Now()
 	a.passTook = a.passed.Sub(from)
 	return urgent

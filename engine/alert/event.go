@@ -132,6 +132,10 @@ type ring struct {
 	events queue[event]
 	briefs queue[brief]
 	gap    gap
+	// The timers of the failures that wait, or were judged lately: a success of one of them
+	// matters, though nobody watches the timer yet. Guarded by mu.
+	timers map[engine.TimerID]bool
+	holds  atomic.Bool      // there are timers
 	lost   *metrics.Counter // how many found the ring full, of all time
 	wake   chan struct{}    // holds one
 }
@@ -145,8 +149,35 @@ func (r *ring) put(ev event) {
 			r.gap.add(b)
 		}
 	}
+	if ev.Status != engine.Succeeded && len(r.timers) < r.briefs.most {
+		if r.timers == nil {
+			r.timers = map[engine.TimerID]bool{}
+			r.holds.Store(true)
+		}
+		r.timers[ev.Key.Timer] = true
+	}
 	r.mu.Unlock()
 	r.poke()
+}
+
+// has reports whether a failure of a timer waits.
+func (r *ring) has(id engine.TimerID) bool {
+	if !r.holds.Load() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.timers[id]
+}
+
+// watched ends the wait of failures whose timers are watched, if these are all.
+func (r *ring) watched() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.events.len+r.briefs.len == 0 {
+		r.timers = nil
+		r.holds.Store(false)
+	}
 }
 
 // offer is put for what need not be seen: it is dropped while the ring is half full.
@@ -301,7 +332,7 @@ func (a *Alerter) Ended(t *engine.Task) {
 		return // of several nodes, one reads of it
 	}
 	if t.Status == engine.Succeeded {
-		if a.watch.succeeded(t) {
+		if a.watch.succeeded(t) || a.ring.has(t.Key.Timer) {
 			a.ring.put(eventOf(t))
 		}
 		return

@@ -71,3 +71,54 @@ func TestStreaksOfAFullJudge(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A success right after a failure ends the incident of that, though it comes before the failure is
+// judged.
+func TestSuccessBeforeItsFailureIsJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(r *Rule) { r.Repeat = 0 })
+		w.run()
+		for range 2 {
+			time.Sleep(10 * time.Second)
+			w.ends(1, engine.Dead)
+			w.ends(1, engine.Succeeded)
+			w.says(time.Minute, "incident.opened", "incident.recovered")
+		}
+		w.ends(2, engine.Succeeded)
+		if w.ring.holds.Load() || w.ring.events.len > 0 {
+			t.Error("a success of a timer that has not failed lately is judged")
+		}
+		w.stop()
+	})
+}
+
+// Likewise in a burst, in which failures wait for seconds: a success ends an incident and a streak.
+func TestSuccessInABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("timer", func(r *Rule) { r.Repeat, r.Match.NamePrefix = 0, "t1" })
+		w.rule("streak", func(r *Rule) { r.Streak, r.Match.NamePrefix = 3, "t3" })
+		w.rule("app", func(r *Rule) { r.Repeat, r.By, r.Match.Label, r.Match.NamePrefix = 0, "app", "team=a", "t2" })
+		w.loads = 20 * time.Millisecond
+		w.run()
+		time.Sleep(10 * time.Second)
+		w.fails(20_000, 3000, time.Second)
+		for range 3 {
+			for _, status := range []engine.TaskStatus{engine.Dead, engine.Succeeded} {
+				time.Sleep(500 * time.Millisecond)
+				w.ends(1, status)
+				w.ends(3, status)
+			}
+		}
+		time.Sleep(time.Minute)
+		for _, i := range w.Incidents("shop") {
+			if i.Rule == "streak" || i.Rule == "timer" && i.Closed == 0 {
+				t.Errorf("%+v", i)
+			}
+		}
+		w.stop()
+	})
+}
