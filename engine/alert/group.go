@@ -31,4 +31,21 @@ type group struct {
 	since, seen int64
 }
 
+// lastDue is the due of the last failure of a timer that is watched.
+func (j *judge) lastDue(id engine.TimerID) (due int64) {
+	for _, g := range j.of[id] {
+		last := g.last.Due
+		switch i := g.open; {
+		case i == nil && g.streak == 0:
+			continue
+		case i != nil && last == 0 && len(i.Tasks) > 0: // of a former process
+			last = i.Tasks[len(i.Tasks)-1].Due
+		}
+		if due == 0 || last < due {
+			due = last
+		}
+	}
+	return due
+}
+
 func (g *group) key() groupKey { return g.rule.key(g.app, g.by, g.timer) }

@@ -101,7 +101,7 @@ func (a *Alerter) follow(ctx context.Context) {
 	}
 }
 
-// readSuccesses judges the last records of timers with an incident or a streak, and looks at
+// readSuccesses judges the last successes of timers with an incident or a streak, and looks at
 // the apps with an incident.
 func (a *Alerter) readSuccesses(ctx context.Context) {
 	a.mu.Lock()
@@ -112,12 +112,7 @@ func (a *Alerter) readSuccesses(ctx context.Context) {
 		if n++; n > mostLooked {
 			break // others follow: the order is another each time
 		}
-		if t, err := a.cfg.Cold.LastTask(ctx, id); err == nil && t.Status == engine.Succeeded {
-			ev := eventOf(t)
-			a.mu.Lock()
-			a.judgeOne(&ev, nil)
-			a.mu.Unlock()
-		}
+		_ = a.readSuccess(ctx, id) // it is read again in a few seconds
 	}
 	a.readApps(ctx)
 }

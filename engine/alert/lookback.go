@@ -198,8 +198,8 @@ func (a *Alerter) cannotRead(ctx context.Context, err error) {
 	}
 }
 
-// doubt has the last tasks looked at of the timers and apps with an incident: nobody may have
-// told of a success.
+// doubt has the last successes looked for of the timers and apps with an incident: nobody may have
+// told of them.
 func (a *Alerter) doubt(ctx context.Context) {
 	if a.cfg.Leads != nil {
 		return // they are looked at all the time
@@ -212,19 +212,37 @@ func (a *Alerter) doubt(ctx context.Context) {
 	a.readApps(ctx)
 }
 
-// askLast judges the last tasks of timers, as far as they are successes.
+// askLast judges the last successes of timers.
 func (a *Alerter) askLast(ctx context.Context) {
 	for n := 0; len(a.unsure) > 0 && n < mostLooked; n++ {
-		t, err := a.cfg.Cold.LastTask(ctx, a.unsure[0])
-		if unavailable(err) != nil {
+		if err := a.readSuccess(ctx, a.unsure[0]); err != nil {
 			a.cannotRead(ctx, err)
 			return
 		}
-		if a.unsure = a.unsure[1:]; err == nil && t.Status == engine.Succeeded {
-			ev := eventOf(t)
+		a.unsure = a.unsure[1:]
+	}
+}
+
+// readSuccess judges the last success of a timer since the due of its last failure. The last record
+// of the timer may be of another due, which was skipped while that of the success was being called.
+func (a *Alerter) readSuccess(ctx context.Context, id engine.TimerID) error {
+	a.mu.Lock()
+	f := engine.TaskFilter{Timer: id, From: a.judge.lastDue(id), Statuses: []engine.TaskStatus{engine.Succeeded}}
+	a.mu.Unlock()
+	for before := (engine.Key{}); ; {
+		page, next, err := a.cfg.Cold.Tasks(ctx, f, before, 1)
+		if err != nil {
+			return unavailable(err)
+		}
+		if len(page) > 0 {
+			ev := eventOf(page[0])
 			a.mu.Lock()
+			defer a.mu.Unlock()
 			a.judgeOne(&ev, nil)
-			a.mu.Unlock()
+			return nil
+		}
+		if before = next; next == (engine.Key{}) {
+			return nil
 		}
 	}
 }

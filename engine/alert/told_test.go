@@ -224,3 +224,42 @@ func TestStoredFirstBetweenLooks(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A success ends the incident of its timer though the last record is of a later due, which was
+// skipped while that success was being called: after a start, and for the one of several nodes that
+// judges.
+func TestSuccessBeforeASkippedDue(t *testing.T) {
+	for _, leads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			cold := memory.NewCold()
+			w := newWorld(t, cold)
+			if leads {
+				w.cfg.Leads = func() bool { return true }
+			}
+			w.channel(60)
+			w.rule("r", func(r *Rule) { r.Repeat = 0 })
+			w.run()
+			time.Sleep(10 * time.Second)
+			w.settled(1, engine.Succeeded)
+			time.Sleep(time.Second)
+			w.settled(1, engine.Dead)
+			w.says(5*time.Second, "incident.opened")
+			w.settled(1, engine.Skipped)
+			w.says(time.Minute) // the success is of before
+			if !leads {
+				w.stop()
+			}
+			due := w.now()
+			time.Sleep(time.Second)
+			w.settled(1, engine.Skipped)
+			task := &engine.Task{Key: engine.Key{Timer: 1, Due: due}, App: "shop", Name: "t1", Status: engine.Succeeded, Ended: w.now()}
+			w.settles([]engine.Record{{Key: task.Key, Status: task.Status, Encoded: engine.AppendTask(nil, task)}})
+			if !leads {
+				w = newWorld(t, cold)
+				w.run()
+			}
+			w.says(time.Minute, "incident.recovered")
+			w.stop()
+		})
+	}
+}
