@@ -295,6 +295,7 @@ func (a *Alerter) work(ctx context.Context) (urgent bool) {
 	}
 	if a.renewed.Swap(false) {
 		a.asked = time.Time{} // a new rule may be about a state
+		a.skipFormer()
 		for _, i := range a.judge.setRules(a.inForce(), a.now()) {
 			a.closed(i)
 		}

@@ -107,6 +107,18 @@ func (a *Alerter) save(ctx context.Context) (stored bool) {
 	return stored
 }
 
+// skipFormer has the next process find no failure from before the rules were changed: nobody counts it
+// by rules that are newer. a.mu is held.
+func (a *Alerter) skipFormer() {
+	upTo := a.now() - 1
+	if a.cfg.Leads != nil {
+		upTo -= settleSlack.Milliseconds() // history may not have all of them yet
+	}
+	if a.matcher.Load() != nil {
+		a.last = max(a.last, upTo)
+	}
+}
+
 // cursor is the instant (Unix ms) up to which all that ended was judged: before what waits, and before
 // what is to be read from history. a.mu is held.
 func (a *Alerter) cursor() int64 {

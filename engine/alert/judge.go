@@ -89,6 +89,9 @@ func newRuleAt(app, name string, r Rule) *ruleAt {
 // wants reports whether the rule is about an event, if the timer of the event matches.
 func (r *ruleAt) wants(ev *event) bool { return r.on.has(ev.Status) && !r.inBounds(ev) }
 
+// isAbout reports whether the rule still is about something that the incident has.
+func (r *ruleAt) isAbout(i *Incident) bool { return r.on&setOf(i.On) != 0 }
+
 // inBounds reports whether a first attempt was not late.
 func (r *ruleAt) inBounds(ev *event) bool {
 	return ev.Status == firstAttempt && ev.late() <= r.Late
@@ -308,7 +311,8 @@ func (g *group) isStale(now int64) bool {
 	return g.word == "" && now-g.ended > g.rule.Within.Milliseconds()
 }
 
-// setRules puts rules into force, and returns the incidents of rules that are gone.
+// setRules puts rules into force, and returns the incidents of rules that are gone, or about something
+// else now.
 func (j *judge) setRules(rules map[string][]*ruleAt, now int64) (closed []*Incident) {
 	j.rules = rules
 	find := func(app, name string) *ruleAt {
@@ -321,7 +325,7 @@ func (j *judge) setRules(rules map[string][]*ruleAt, now int64) (closed []*Incid
 	}
 	for key, g := range j.groups {
 		r := find(g.rule.app, g.rule.name)
-		if r != nil && r.By == g.rule.By {
+		if r != nil && r.By == g.rule.By && (g.open == nil || r.isAbout(g.open)) {
 			if i := g.open; i != nil && i.Acked == 0 && r.Repeat != g.rule.Repeat {
 				i.renew(g.rule.Repeat, r.Repeat, now)
 			}
@@ -362,7 +366,7 @@ func (j *judge) watched() (timers map[engine.TimerID]bool, apps map[string]bool)
 	return timers, apps
 }
 
-// restore takes an incident of a former process. It reports whether its rule still is there, and
+// restore takes an incident of a former process. It reports whether its rule still is about it, and
 // has no other open incident of the same: two nodes may have judged for a moment.
 func (j *judge) restore(i *Incident) bool {
 	for _, r := range j.rules[i.RuleApp] {
@@ -370,6 +374,8 @@ func (j *judge) restore(i *Incident) bool {
 		switch {
 		case r.name != i.Rule:
 			continue
+		case !r.isAbout(i):
+			return false
 		case i.State != "":
 			g = j.stateGroup(r, i.State, i.App, i.By)
 		case r.By == "timer" || i.Timer == 0:

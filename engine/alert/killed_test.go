@@ -110,3 +110,67 @@ func TestKilledBeforeItCloses(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A start finds no failures from before a rule was made, though the last failure that was judged is
+// of long before.
+func TestStartWithARuleThatIsNewer(t *testing.T) {
+	for _, leads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			cold := memory.NewCold()
+			start := func() (w *world) {
+				if w = newWorld(t, cold); leads {
+					w.cfg.Leads = func() bool { return true }
+				}
+				return w
+			}
+			w := start()
+			w.channel(60)
+			w.rule("other", func(r *Rule) { r.On, r.Repeat = []string{"unknown"}, 0 })
+			w.run()
+			time.Sleep(10 * time.Second)
+			w.settled(1, engine.Unknown)
+			w.says(time.Minute, "incident.opened")
+			for i := range 20 { // no rule is about these
+				w.settled(engine.TimerID(100+i), engine.Dead)
+				time.Sleep(time.Minute)
+			}
+			w.rule("dead", func(r *Rule) { r.Repeat = 0 })
+			w.says(10 * time.Second)
+			w.stop()
+			w.settled(2, engine.Dead)
+			w = start()
+			w.run()
+			if m := w.says(10*time.Second, "incident.opened"); m[0].Incident.By != "t2" {
+				t.Errorf("%+v", m[0].Incident)
+			}
+			w.stop()
+		})
+	}
+}
+
+// An incident about late calls closes when its rule is about failures only: nothing else would end it.
+func TestRuleIsAboutSomethingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		w := newWorld(t, cold)
+		w.channel(60)
+		late := func(r *Rule) { r.On, r.Repeat = []string{"late"}, time.Hour }
+		w.rule("first", late)
+		w.rule("second", late)
+		w.run()
+		w.first(1, 1, time.Minute)
+		w.says(10*time.Second, "incident.opened", "incident.opened")
+		w.rule("first", func(*Rule) {})
+		if m := w.says(10*time.Second, "incident.recovered"); m[0].Incident.Rule != "first" || m[0].Incident.Why != "gone" {
+			t.Errorf("%+v", m[0].Incident)
+		}
+		w.stop()
+		w.rule("second", func(*Rule) {})
+		w = newWorld(t, cold)
+		w.run()
+		if m := w.says(10*time.Second, "incident.recovered"); m[0].Incident.Rule != "second" || m[0].Incident.Why != "gone" {
+			t.Errorf("%+v", m[0].Incident)
+		}
+		w.stop()
+	})
+}
