@@ -77,6 +77,43 @@ func TestLead(t *testing.T) {
 	})
 }
 
+// A node that does not judge any more does not go on to send what a channel did not take: the node
+// that judges does.
+func TestLeadIsGivenWhileAChannelIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		var leader atomic.Int32
+		var up atomic.Bool
+		nodes := [2]*world{newWorld(t, cold), newWorld(t, cold)}
+		for i, w := range nodes {
+			w.cfg.Leads = func() bool { return leader.Load() == int32(i) }
+			w.send = func(*Delivery) Result { return Result{Delivered: up.Load()} }
+		}
+		a, b := nodes[0], nodes[1]
+		a.channel(60)
+		a.rule("r", func(r *Rule) { r.Repeat = 0 })
+		a.run()
+		b.run()
+		time.Sleep(10 * time.Second)
+		a.settled(1, engine.Dead)
+		time.Sleep(30 * time.Second)
+		leader.Store(1)
+		time.Sleep(10 * time.Minute)
+		for _, w := range nodes {
+			w.mu.Lock()
+			w.sent = nil
+			w.mu.Unlock()
+		}
+		up.Store(true)
+		b.says(time.Hour, "incident.opened")
+		a.says(0)
+		leader.Store(0) // the message was sent
+		a.says(time.Minute)
+		a.stop()
+		b.stop()
+	})
+}
+
 // The failures of a node that could not store them for minutes are counted, each once.
 func TestLeadSettledLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

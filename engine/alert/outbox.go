@@ -1,7 +1,6 @@
 package alert
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -90,6 +89,9 @@ type outbox struct {
 	mu    sync.Mutex
 	boxes map[engine.ObjectKey]*box // guarded by mu
 	over  bool
+	// What is being sent is sent until then: the node may not judge any more.
+	life context.Context
+	end  context.CancelFunc
 	// How many attempts in a row each channel did not take.
 	failed map[engine.ObjectKey]int
 	// The minute in which tests are counted, and how many there were of each app.
@@ -100,9 +102,10 @@ type outbox struct {
 // box is what waits for a channel.
 type box struct {
 	waiting []letter // guarded by outbox.mu
-	over    int      // likewise: how many were replaced that no digest has counted
-	busy    bool     // a goroutine sends; likewise
-	version uint32   // of the channel that was sent to last; likewise
+	// Likewise: the incidents of letters that were replaced, and that no digest has counted.
+	over    map[string]bool
+	busy    bool   // a goroutine sends; likewise
+	version uint32 // of the channel that was sent to last; likewise
 	// changed holds one: the channel was changed, or has taken a test.
 	changed chan struct{}
 	// When messages were sent in the last minute, repeats too; the goroutine's.
@@ -130,6 +133,7 @@ type letter struct {
 func newOutbox(a *Alerter) *outbox {
 	o := &outbox{a: a, boxes: map[engine.ObjectKey]*box{}, failed: map[engine.ObjectKey]int{}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
+	o.life, o.end = context.WithCancel(o.ctx)
 	return o
 }
 
@@ -158,8 +162,11 @@ func (o *outbox) put(app string, l letter, channels []string) {
 			if first := &b.waiting[0]; first.left.Add(-1) == 0 {
 				o.a.noteSent(first.incident, first.n)
 			}
+			if b.over == nil {
+				b.over = map[string]bool{}
+			}
+			b.over[b.waiting[0].incident] = true
 			b.waiting = b.waiting[1:]
-			b.over++
 		}
 		b.waiting = append(b.waiting, l)
 		if !b.busy {
@@ -179,13 +186,15 @@ func (o *outbox) len() (n int) {
 	return n
 }
 
-// drop forgets what waits: another node sends it.
+// drop forgets what waits, and ends what is being sent: another node sends it.
 func (o *outbox) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.end()
+	o.life, o.end = context.WithCancel(o.ctx)
 	clear(o.failed)
 	for _, b := range o.boxes {
-		b.waiting = nil
+		b.waiting, b.over = nil, nil
 	}
 }
 
@@ -207,19 +216,19 @@ func (o *outbox) send(k engine.ObjectKey, b *box) {
 		if digest = digest && ok; digest {
 			process.Sleep(o.ctx, time.Until(until))
 		}
-		letters, over := o.take(b, digest)
+		life, letters, over := o.take(b, digest)
 		if letters == nil {
 			return
 		}
-		m := letters[0].Message
-		if len(letters) > 1 {
-			m = digestOf(letters, over)
-		}
-		if ok { // or the channel was deleted
-			o.deliver(k, b, &m)
+		if news := slices.DeleteFunc(slices.Clone(letters), o.a.isFormer); ok && len(news) > 0 { // or the channel was deleted
+			m := news[0].Message
+			if len(news) > 1 || len(over) > 0 {
+				m = digestOf(news, over)
+			}
+			o.deliver(life, k, b, &m)
 		}
 		for _, l := range letters {
-			if o.ctx.Err() == nil && l.left.Add(-1) == 0 {
+			if life.Err() == nil && l.left.Add(-1) == 0 {
 				o.a.sent(l.incident, l.n)
 			}
 		}
@@ -233,57 +242,50 @@ func (o *outbox) channel(k engine.ObjectKey) (c Channel, ok bool) {
 	return c, false
 }
 
-// take takes one message, or all and how many were replaced; nil ends the goroutine of the box.
-func (o *outbox) take(b *box, all bool) (letters []letter, over int) {
+// take takes one message, or all and the incidents of those that were replaced; they are to be sent
+// during a life. No message ends the goroutine of the box.
+func (o *outbox) take(b *box, all bool) (life context.Context, letters []letter, over map[string]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := min(1, len(b.waiting))
-	if all || b.over > 0 {
-		n, over, b.over = len(b.waiting), b.over, 0
+	if all || len(b.over) > 0 {
+		n, over, b.over = len(b.waiting), b.over, nil
 	}
 	if n == 0 {
 		b.busy = false
-		return nil, 0
+		return nil, nil, nil
 	}
 	letters, b.waiting = b.waiting[:n:n], b.waiting[n:]
-	return letters, over
+	return o.life, letters, over
 }
 
-func digestOf(letters []letter, over int) Message {
-	m := Message{Type: "digest", ID: "al_digest_" + letters[0].ID + "_" + letters[len(letters)-1].ID, Count: len(letters) + over, Link: letters[0].Link}
-	largest := slices.SortedStableFunc(slices.Values(letters), func(x, y letter) int { return cmp.Compare(y.Incident.Count, x.Incident.Count) })
-	for _, l := range largest[:min(len(largest), mostNamed)] {
-		m.Incidents = append(m.Incidents, *l.Incident)
-	}
-	return m
-}
-
-// deliver sends a message until it is taken, refused for good, or an hour has passed. Each time
+// deliver sends a message until it is taken, refused for good, an hour has passed, or ctx ends. Each time
 // it goes where the channel says then, and a change of the channel has it sent again at once.
-func (o *outbox) deliver(k engine.ObjectKey, b *box, m *Message) {
+func (o *outbox) deliver(ctx context.Context, k engine.ObjectKey, b *box, m *Message) {
 	wait := firstRetry
-	for until := time.Now().Add(giveUpAfter); o.ctx.Err() == nil; wait = min(max(2*wait, firstRetry), longestRetry) {
+	for until := time.Now().Add(giveUpAfter); ctx.Err() == nil; wait = min(max(2*wait, firstRetry), longestRetry) {
 		c, ok := o.next(k, b)
 		if !ok {
 			return // it was deleted
 		}
-		process.Sleep(o.ctx, spread(c.Kind, time.Now()))
+		process.Sleep(ctx, spread(c.Kind, time.Now()))
 		if until, is := b.full(c.PerMinute); is {
-			process.Sleep(o.ctx, time.Until(until))
+			process.Sleep(ctx, time.Until(until))
 		}
 		if n := len(b.sent); n > 0 {
-			process.Sleep(o.ctx, time.Until(b.sent[n-1].Add(apart[c.Kind])))
+			process.Sleep(ctx, time.Until(b.sent[n-1].Add(apart[c.Kind])))
 		}
 		b.sent = append(b.sent, time.Now())
 		d := &Delivery{App: k.App, Channel: c, Message: *m}
-		r := o.a.cfg.Send(o.ctx, d)
+		r := o.a.cfg.Send(ctx, d)
+		if ctx.Err() != nil && !r.Delivered {
+			return
+		}
 		outcome := r.outcome()
 		if outcome == "retrying" && time.Now().Add(max(wait, r.After)).After(until) {
 			outcome = "given_up"
 		}
-		if o.ctx.Err() == nil {
-			o.attempted(k, r.Delivered)
-		}
+		o.attempted(k, r.Delivered)
 		o.a.delivered.note(k, m, &r, outcome)
 		switch outcome {
 		case "delivered":
@@ -299,7 +301,7 @@ func (o *outbox) deliver(k engine.ObjectKey, b *box, m *Message) {
 			return
 		}
 		select {
-		case <-o.ctx.Done():
+		case <-ctx.Done():
 		case <-b.changed:
 			wait = 0
 		case <-time.After(max(wait, r.After)):

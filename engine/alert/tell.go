@@ -1,6 +1,8 @@
 package alert
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"xtimer/engine"
@@ -62,6 +64,14 @@ func (a *Alerter) tell(i *Incident, what string) {
 	a.box.put(i.RuleApp, l, r.Channels)
 }
 
+// isFormer reports whether a message is a repeat that another message about its incident has followed.
+func (a *Alerter) isFormer(l letter) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := cmp.Or(a.open[l.incident], a.ending[l.incident])
+	return l.Type == "incident.repeated" && i != nil && l.n < i.Told
+}
+
 // sent notes that all channels have a message, or that it was given up.
 func (a *Alerter) sent(id string, n int) {
 	a.mu.Lock()
@@ -79,4 +89,24 @@ func (a *Alerter) noteSent(id string, n int) {
 		i.Sent, i.changed = n, true
 		i.Ending = i.Closed != 0 && n < i.Told
 	}
+}
+
+// digestOf counts the incidents of letters, and of those that were replaced, and names the largest as
+// they stood last.
+func digestOf(letters []letter, over map[string]bool) Message {
+	m := Message{Type: "digest", ID: "al_digest_" + letters[0].ID + "_" + letters[len(letters)-1].ID, Link: letters[0].Link}
+	last := map[string]int{}
+	for n, l := range letters {
+		last[l.incident] = n
+		delete(over, l.incident)
+	}
+	m.Count = len(last) + len(over)
+	for n, l := range letters {
+		if last[l.incident] == n {
+			m.Incidents = append(m.Incidents, *l.Incident)
+		}
+	}
+	slices.SortStableFunc(m.Incidents, func(x, y Incident) int { return cmp.Compare(y.Count, x.Count) })
+	m.Incidents = m.Incidents[:min(len(m.Incidents), mostNamed)]
+	return m
 }

@@ -103,7 +103,8 @@ func TestStoredLater(t *testing.T) {
 	})
 }
 
-// A digest counts also the messages that had to make room for others.
+// A digest counts each incident once, also those of messages that had to make room for others, and
+// names each once.
 func TestDigestCountsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory.NewCold())
@@ -119,8 +120,13 @@ func TestDigestCountsAll(t *testing.T) {
 			w.ends(engine.TimerID(i+1), engine.Succeeded)
 		}
 		time.Sleep(20 * time.Second)
-		if m := w.says(time.Minute, "digest"); m[0].Count != 2*n-1 {
-			t.Errorf("%d messages are counted, want %d", m[0].Count, 2*n-1)
+		m := w.says(time.Minute, "digest")
+		named := map[string]bool{}
+		for _, i := range m[0].Incidents {
+			named[i.ID] = i.Closed != 0
+		}
+		if m[0].Count != n || len(named) != mostNamed {
+			t.Errorf("%d incidents are counted, want %d; %d are named", m[0].Count, n, len(named))
 		}
 		w.says(10 * time.Second)
 		if len(w.ending) != 0 {
@@ -155,6 +161,41 @@ func TestCountsAreStoredEveryFewSeconds(t *testing.T) {
 		}
 		w.stop()
 	})
+}
+
+// Of the repeats that a channel did not take, the last is sent when it takes messages again, also
+// after a start.
+func TestOneRepeatAfterAnOutage(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			cold := memory.NewCold()
+			w := newWorld(t, cold)
+			w.channel(60)
+			w.rule("r", func(r *Rule) { r.Repeat = time.Minute })
+			w.run()
+			w.send = func(*Delivery) Result { return Result{} }
+			w.ends(1, engine.Dead)
+			time.Sleep(50*time.Minute + 30*time.Second)
+			w.mu.Lock()
+			w.sent, w.send = nil, nil
+			w.mu.Unlock()
+			if restarts {
+				w.stop()
+				w = newWorld(t, cold)
+				w.run()
+			} else if _, err := w.Test(t.Context(), "shop", "ops"); err != nil {
+				t.Error(err)
+			} else {
+				w.mu.Lock()
+				w.sent = w.sent[1:]
+				w.mu.Unlock()
+			}
+			if m := w.says(10*time.Second, "incident.opened", "incident.repeated"); m[1].ID != "al_"+m[1].Incident.ID+"_51" {
+				t.Errorf("%s is sent last", m[1].ID)
+			}
+			w.stop()
+		})
+	}
 }
 
 // An acknowledgement that cannot be stored is an error, and is stored with the next save.
