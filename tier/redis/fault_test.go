@@ -541,3 +541,35 @@ func await(t testing.TB, what string, is func() bool) {
 		}
 	}
 }
+
+// A key of another type in the place of what was put there is a loss: the shard is taken over, and
+// filled again.
+func TestKeysOfAnotherType(t *testing.T) {
+	for name, key := range map[string]func(sh *shard) string{
+		"manifest":    func(sh *shard) string { return manifestKey(sh.n) },
+		"bucket":      func(sh *shard) string { return sh.bucketKey(m0/minuteMs, 0) },
+		"definitions": func(sh *shard) string { return sh.hourKey(m0 / minuteMs / hourMin) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servertest.Redis(t)
+			w, c := open(t, s.Addr()), dial(t, s.Addr())
+			es := entries(500, 0)
+			fill(t, w, es, 0, 1)
+			must(t, c.Set(t.Context(), key(w.shards[es[0].ID.Shard()]), "x", 0).Err())
+			if _, err := told(t, w, 0); err == nil {
+				t.Error("what is not there is told")
+			}
+			var err error
+			for range 3 { // an Add finds the loss, and a Seal tells of it
+				if err = w.Add(t.Context(), es); err == nil {
+					err = w.Seal(t.Context(), engine.AllShards, m0, m0+minute)
+				}
+				if err == nil {
+					break
+				}
+			}
+			must(t, err)
+			whole(t, w, 0, es, true)
+		})
+	}
+}

@@ -27,7 +27,8 @@ const prelude = `
 local run, lo, hi, nxt = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local made = false
 do
-	local h = redis.call('HMGET', KEYS[1], 'run', 'seq')
+	local h = redis.pcall('HMGET', KEYS[1], 'run', 'seq')
+	if h.err then h = {} end -- something else has the key
 	local seq = tonumber(h[2] or -1)
 	made = h[1] == run and seq == nxt
 	if not made then
@@ -36,8 +37,12 @@ do
 		end
 		-- First of all something that a full server refuses: after a write that it
 		-- does not refuse, such as UNLINK, a script may go on beyond maxmemory.
-		redis.call('HSET', KEYS[1], 'run', run)
-		if lo == -1 then redis.call('DEL', KEYS[1]) end
+		if lo ~= -1 then
+			redis.call('HSET', KEYS[1], 'run', run)
+		else
+			redis.call('SET', KEYS[1], run) -- of whatever type it was
+			redis.call('DEL', KEYS[1])
+		end
 	end
 end
 local function weigh(id, due)
