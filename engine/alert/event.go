@@ -65,17 +65,17 @@ func (ev *event) code() int { return int(ev.Code & (1<<codeBits - 1)) }
 
 // reason is that of the task; "": it has none.
 func (ev *event) reason() string {
-	if n := ev.Code >> codeBits; n != 0 {
+	if n := int(ev.Code >> codeBits); 0 < n && n <= len(engine.Reasons) { // another node may know others
 		return engine.Reasons[n-1]
 	}
 	return ""
 }
 
 func (ev *event) class() string {
-	if ev.Class == 0 {
-		return ""
+	if n := int(ev.Class); 0 < n && n <= len(engine.ErrorClasses) {
+		return engine.ErrorClasses[n-1]
 	}
-	return engine.ErrorClasses[ev.Class-1]
+	return ""
 }
 
 // by is the timer in an incident of it.
@@ -325,24 +325,29 @@ func (w *watch) setBack(upTo int64) {
 	}
 }
 
-// Ended is told of each task that got its final status. It never blocks.
+// Ended is told of each task that got its final status. It never blocks. Of several nodes, one reads
+// of it in history, and is told of those only that were due longer ago than it looks.
 func (a *Alerter) Ended(t *engine.Task) {
-	m := a.matcher.Load()
-	if m == nil || a.cfg.Leads != nil {
-		return // of several nodes, one reads of it
-	}
-	if t.Status == engine.Succeeded {
-		if a.watch.succeeded(t) || a.ring.has(t.Key.Timer) {
+	m, alone := a.matcher.Load(), a.cfg.Leads == nil
+	switch {
+	case m == nil || !alone && a.now()-t.Key.Due < furthestDue.Milliseconds():
+		return
+	case t.Status == engine.Succeeded:
+		if alone && (a.watch.succeeded(t) || a.ring.has(t.Key.Timer)) {
 			a.ring.put(eventOf(t))
 		}
 		return
+	case !m.wants(t.App, countsAs(t)):
+		return
 	}
-	if m.wants(t.App, countsAs(t)) {
-		ev := eventOf(t)
-		if ev.Ended == 0 {
-			ev.Ended = a.now()
-		}
+	ev := eventOf(t)
+	if ev.Ended == 0 {
+		ev.Ended = a.now()
+	}
+	if alone {
 		a.ring.put(ev)
+	} else {
+		a.ring.offer(ev)
 	}
 }
 

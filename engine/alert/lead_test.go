@@ -135,6 +135,37 @@ func TestLeadSettledLate(t *testing.T) {
 	})
 }
 
+// A failure of a task that was due days ago, such as that of a redrive, is told, whichever node has
+// called it: history is not searched that far back.
+func TestLeadIsToldOfOldDues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		a, b := newWorld(t, cold), newWorld(t, cold)
+		a.cfg.Leads, b.cfg.Leads = func() bool { return true }, func() bool { return false }
+		a.AskBy(func(_ context.Context, message []byte) map[string][]byte {
+			answer, err := b.Report(message)
+			if err != nil {
+				t.Error(err)
+			}
+			return map[string][]byte{"b": answer}
+		})
+		a.channel(60)
+		a.rule("r", func(r *Rule) { r.Repeat = 0 })
+		a.run()
+		b.run()
+		time.Sleep(10 * time.Second)
+		for n, w := range []*world{a, b} {
+			for days := range 3 {
+				w.settles(w.fails(10*n+days+1, 1, time.Duration(days*24)*time.Hour))
+			}
+			a.says(2*time.Minute, "incident.opened", "incident.opened", "incident.opened")
+		}
+		a.counted(6)
+		a.stop()
+		b.stop()
+	})
+}
+
 // The node that judges is told of late calls and states of the others: a backlog is the sum of
 // all, and what a node says holds while the node lives and does not answer. Late calls that
 // were not asked for are told after a change of the judge.

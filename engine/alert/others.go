@@ -11,7 +11,8 @@ import (
 )
 
 // The one of several nodes that judges asks the others every few seconds for what history does
-// not tell: the states that hold there, and the first attempts that were late. What another
+// not tell: the states that hold there, the first attempts that were late, and the failures of
+// tasks that were due longer ago than history is searched for, such as redrives. What another
 // node has for it waits in that node's ring. Of a node that lives and does not answer, the
 // states hold that it told of last.
 
@@ -32,6 +33,7 @@ type question struct {
 type report struct {
 	States []State `json:"states"`
 	Firsts []first `json:"firsts"`
+	Ends   []event `json:"ends,omitempty"`
 }
 
 // first is a first attempt.
@@ -67,13 +69,17 @@ func (a *Alerter) Report(message []byte) ([]byte, error) {
 		a.watch.replace(watched, nil)
 		for events := a.ring.take(); events.len > 0; events.drop(1) {
 			ev := &events.first(1)[0]
+			if ev.Status != firstAttempt {
+				r.Ends = append(r.Ends, *ev)
+				continue
+			}
 			r.Firsts = append(r.Firsts, first{Timer: ev.Key.Timer, Due: ev.Key.Due, App: ev.App, Name: ev.Name, At: ev.Ended, Late: ev.N})
 		}
 	}
 	return json.Marshal(&r)
 }
 
-// askOthers judges the first attempts of the other nodes, and notes their states.
+// askOthers judges the first attempts and the failures that other nodes tell of, and notes their states.
 func (a *Alerter) askOthers(ctx context.Context) {
 	if a.ask == nil {
 		return
@@ -101,6 +107,7 @@ func (a *Alerter) askOthers(ctx context.Context) {
 			continue
 		}
 		states[node] = r.States
+		events = append(events, r.Ends...)
 		for _, f := range r.Firsts {
 			events = append(events, event{
 				Key: engine.Key{Timer: f.Timer, Due: f.Due}, App: f.App, Name: f.Name, Ended: f.At, Status: firstAttempt, N: f.Late,
@@ -110,7 +117,7 @@ func (a *Alerter) askOthers(ctx context.Context) {
 	a.lead.states = states
 	for page := range slices.Chunk(events, pageSize) {
 		if !a.judgeEvents(ctx, page) {
-			return // a late call whose timer cannot be read is not told
+			return // what is of a timer that cannot be read is not told
 		}
 	}
 }
