@@ -35,6 +35,8 @@ type Gate interface {
 	// That is no part of the call's timeout. false: the call is not to be sent now. Send calls Wait, if the caller
 	// has not.
 	Wait() (waited time.Duration, ok bool)
+	// Stay has a call count no more that has waited and is not ready after all, so that it waits anew.
+	Stay()
 	// Enter reports whether the first byte may be written now.
 	Enter() bool
 	// Leave follows each Enter that returned true. sent is false when the write
@@ -48,6 +50,13 @@ func (c *Call) Wait() (waited time.Duration, ok bool) {
 		return 0, true
 	}
 	return c.Gate.Wait()
+}
+
+// Stay is Gate.Stay.
+func (c *Call) Stay() {
+	if c.Gate != nil {
+		c.Gate.Stay()
+	}
 }
 
 // Send calls write, which writes the first bytes of the request without waiting

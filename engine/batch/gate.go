@@ -25,6 +25,9 @@ func (g *gate) Wait() (waited time.Duration, ok bool) {
 	return waited, ok
 }
 
+// Stay implements engine.Gate.
+func (g *gate) Stay() { g.leaves.Stay() }
+
 // maxEnter is how long the members may take to pass their gates: what the first of them was
 // asked then still holds.
 const maxEnter = 100 * time.Millisecond

@@ -70,7 +70,7 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 	g := &gate{b: b, memory: r.Memory, attempts: attempts}
 	c.Gate, c.Batch = g, b
 	out = r.Call(&c)
-	g.leaves.Stay()
+	g.leaves.End()
 	b.Calls = slices.DeleteFunc(b.Calls, func(c *engine.Call) bool { return c.Gate.(*resident.Attempt).Over })
 	size = len(b.Calls)
 	for i := range members {

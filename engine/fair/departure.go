@@ -15,6 +15,9 @@ import (
 type Departure[T any] struct {
 	Waited time.Duration // all times together
 	queue  *Queue[T]
+	target *target[T]
+	since  time.Duration // it waits
+	shift  time.Duration // by which its target counts the call as younger
 	at     time.Duration // when the call is expected to leave, or has left
 	counts []departed[T] // where it is counted; nil: nowhere
 	waits  []*gate[T]    // where it waits
@@ -39,12 +42,11 @@ func (q *Queue[T]) Depart(l *Lane[T], d *Departure[T]) (ok bool) {
 	if d.counts != nil || !l.IsGated() {
 		return true
 	}
-	d.queue = q
+	d.queue, d.target = q, l.target
 	for began := q.now(); ; {
 		now := q.now()
-		wait := q.depart(l, d, now)
-		if ok = wait == 0; ok || now+wait-began > longestDeparture {
-			d.Waited += now - began
+		wait, closed := q.depart(l, d, now)
+		if ok = wait == 0; ok || closed || now+wait-began > longestDeparture {
 			d.cease(now)
 			return ok
 		}
@@ -53,7 +55,7 @@ func (q *Queue[T]) Depart(l *Lane[T], d *Departure[T]) (ok bool) {
 }
 
 // depart counts a call, or has it wait, and returns for how long.
-func (q *Queue[T]) depart(l *Lane[T], d *Departure[T], now time.Duration) (wait time.Duration) {
+func (q *Queue[T]) depart(l *Lane[T], d *Departure[T], now time.Duration) (wait time.Duration, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var gates []*gate[T]
@@ -71,7 +73,12 @@ func (q *Queue[T]) depart(l *Lane[T], d *Departure[T], now time.Duration) (wait 
 		for i, g := range gates {
 			d.counts[i] = departed[T]{g, g.Depart(now)}
 		}
-		return 0
+		return 0, false
+	}
+	if d.waits == nil {
+		d.since = now
+		d.target.waits++
+		d.target.since += now
 	}
 	for _, g := range gates {
 		if !slices.Contains(d.waits, g) {
@@ -80,7 +87,7 @@ func (q *Queue[T]) depart(l *Lane[T], d *Departure[T], now time.Duration) (wait 
 			g.Ready(1)
 		}
 	}
-	return wait
+	return wait, q.closed
 }
 
 // departs is when a call can leave through a gate, behind those that came first and leave no later.
@@ -104,6 +111,11 @@ func (d *Departure[T]) cease(now time.Duration) {
 	}
 	q := d.queue
 	q.mu.Lock()
+	waited, t := now-d.since, d.target
+	d.Waited, d.shift = d.Waited+waited, d.shift+waited
+	t.waits--
+	t.since -= d.since
+	t.begun += waited
 	for _, g := range d.waits {
 		g.ready = slices.DeleteFunc(g.ready, func(other *Departure[T]) bool { return other == d })
 		g.Ready(-1)
@@ -119,6 +131,17 @@ func (d *Departure[T]) Leave(sent bool) {
 		d.Stay()
 	}
 	d.counts = nil
+}
+
+// End ends a departure, and the wait of which its target knows: the call is over.
+func (d *Departure[T]) End() {
+	d.Stay()
+	if d.shift != 0 {
+		d.queue.mu.Lock()
+		d.target.begun -= d.shift
+		d.shift = 0
+		d.queue.mu.Unlock()
+	}
 }
 
 // Stay takes a departure back that has not ended, if there is one: no byte was sent.

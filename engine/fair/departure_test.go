@@ -153,3 +153,48 @@ func TestCallThatStaysLetsOthersGo(t *testing.T) {
 		b.done <- Result{}
 	})
 }
+
+// A target that answers at once is not silent because calls to it wait for the departures of a key, and a call that
+// was refused at once after its wait is no timeout.
+func TestATargetIsNotSilentWhileCallsWaitForDepartures(t *testing.T) {
+	for how, res := range map[string]Result{"answers": {Ended: Answered, Took: time.Millisecond}, "refuses": {Ended: Unanswered, Took: time.Millisecond}} {
+		t.Run(how, func(t *testing.T) { waitsAtTarget(t, res) })
+	}
+}
+
+func waitsAtTarget(t *testing.T, res Result) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		q.trust("a", "t")
+		var cs []*call
+		for range 20 {
+			c := q.keyed("a", "t", "x", 5)
+			cs = append(cs, c)
+			q.push(c)
+		}
+		if n := len(q.look()); n != 20 {
+			t.Fatal("not handed out", n)
+		}
+		l := cs[0].Lane
+		most := l.target.most
+		q.SetRule(flowName("a", "x"), limitOf(5, time.Second, 1))
+		for _, c := range cs {
+			go func() {
+				var d Departure[*call]
+				q.Depart(l, &d)
+				d.Leave(true)
+				d.End()
+				res := res
+				res.Waited = d.Waited
+				c.done <- res
+			}()
+		}
+		time.Sleep(1500 * time.Millisecond)
+		q.Queue.mu.Lock()
+		ok, now := l.target.answers(q.now()), l.target.most
+		q.Queue.mu.Unlock()
+		if !ok || now < most {
+			t.Errorf("the target answers: %v; its limit went from %d to %d", ok, most, now)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}

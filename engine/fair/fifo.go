@@ -12,7 +12,6 @@ type Item[T any] struct {
 	Due      int64  // its place in the order of a gate that keeps one (Unix ms); 0: Ready
 	Priority uint8  // 0…9
 	Bytes    uint32 // what it takes in a call of many items; for a BatchLane
-	Returned bool   // it was handed out and nothing came of that: it goes before those that came later
 
 	waits          bool
 	marked         bool        // it is in Lane.marks
@@ -28,10 +27,6 @@ type Item[T any] struct {
 type fifo[T any] struct{ first, last *Item[T] }
 
 func (f *fifo[T]) push(it *Item[T]) {
-	if it.Returned {
-		f.putBack(it)
-		return
-	}
 	it.former = f.last
 	if f.last != nil {
 		f.last.latter = it
@@ -39,24 +34,6 @@ func (f *fifo[T]) push(it *Item[T]) {
 		f.first = it
 	}
 	f.last = it
-}
-
-// putBack has an item wait before all that were never handed out. There are few like it: those that had places.
-func (f *fifo[T]) putBack(it *Item[T]) {
-	at := f.first
-	for at != nil && at.Returned && at.Ready <= it.Ready {
-		at = at.latter
-	}
-	if it.latter = at; at != nil {
-		it.former, at.former = at.former, it
-	} else {
-		it.former, f.last = f.last, it
-	}
-	if it.former != nil {
-		it.former.latter = it
-	} else {
-		f.first = it
-	}
 }
 
 func (f *fifo[T]) remove(it *Item[T]) {

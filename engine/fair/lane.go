@@ -104,7 +104,7 @@ func (l *Lane[T]) put(it *Item[T]) bool {
 		l.look()
 		return l.next() == it
 	}
-	if l.filled&(1<<p) != 0 && l.first(p) != it {
+	if l.filled&(1<<p) != 0 {
 		return false
 	}
 	l.filled |= 1 << p

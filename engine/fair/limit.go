@@ -20,6 +20,8 @@ const (
 type Result struct {
 	Ended Ended
 	Took  time.Duration
+	// Waited is for how long the call waited for its departure.
+	Waited time.Duration
 	// Bad: the call failed and may be repeated, or had no answer, and no 4xx. Close: its answer asks
 	// that no more are made for so long. Both are for the gates of its lane.
 	Bad   bool
@@ -65,6 +67,9 @@ type limit struct {
 	// begun is the sum of when the calls in flight began. It may wrap around; the
 	// sum of their ages, which is taken from it, does not.
 	begun time.Duration
+	// waits is how many of the calls wait for their departures, and since the sum of since when.
+	waits int
+	since time.Duration
 	// mean and square are moving averages of how long answered calls took, in s, and
 	// of its square.
 	mean, square float64
@@ -88,7 +93,7 @@ func (l *limit) end(began, now time.Duration, r Result, ceiling int) {
 	case r.Ended == Answered:
 		l.learn(r.Took)
 		l.raise(ceiling)
-	case r.Ended == Unanswered && max(r.Took, now-began) >= cheap:
+	case r.Ended == Unanswered && max(r.Took, now-began-r.Waited) >= cheap:
 		l.answered = false
 		if began >= l.lowered { // the first of its round
 			l.most = max(1, min(l.most, max(startLimit, l.calls))/2)
@@ -138,6 +143,6 @@ func (l *limit) answers(now time.Duration) bool {
 	if !l.answered {
 		return false
 	}
-	ages := time.Duration(l.calls)*now - l.begun
+	ages := time.Duration(l.calls)*now - l.begun - (time.Duration(l.waits)*now - l.since)
 	return ages.Seconds() <= float64(l.calls)*(l.square/max(l.mean, 1e-9)+patience.Seconds())
 }

@@ -93,7 +93,7 @@ func (g *Gate) Limit() *Limit { return g.limit }
 
 // IsIdle reports whether the gate knows nothing that a new one would not.
 func (g *Gate) IsIdle(now time.Duration) bool {
-	return g.calls == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && (g.departures == nil || g.departures.isFull(now)) && max(g.cooldown, g.closed) <= now && (g.breaker == nil || g.breaker.until == 0)
+	return g.calls == 0 && g.ready == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && (g.departures == nil || g.departures.isFull(now)) && max(g.cooldown, g.closed) <= now && (g.breaker == nil || g.breaker.until == 0)
 }
 
 // Ask reports whether a call may be made: by is what holds it, and at when to ask again.

@@ -58,8 +58,15 @@ func (a *Attempt) EndDeparture() (waited time.Duration) {
 	if a.leaves == nil {
 		return 0
 	}
-	a.leaves.Stay()
+	a.leaves.End()
 	return a.leaves.Waited
+}
+
+// Stay implements engine.Gate.
+func (a *Attempt) Stay() {
+	if a.leaves != nil {
+		a.leaves.Stay()
+	}
 }
 
 // Enter decides between sending a task and a change of its timer: both take the
@@ -111,9 +118,7 @@ func (a *Attempt) withdraw() {
 func (a *Attempt) retreat() (again *Task, ok bool) {
 	now := a.memory.now()
 	if again, ok = a.stands(now); ok {
-		ready := a.task.turn.Ready
 		a.task.await(now)
-		a.task.turn.Ready, a.task.turn.Returned = ready, true
 		a.task.touch()
 		a.Over = true
 	}

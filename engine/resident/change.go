@@ -260,14 +260,34 @@ func (m *Memory) Revise(t *engine.Timer, now int64) {
 	var ready []*Task
 	sh := m.lock(t.ID)
 	if lv := sh.timers[t.ID]; lv != nil {
+		ready = m.endUntold(sh, lv, t, now)
 		m.Bodies.define(lv, t)
 		m.assign(lv)
 		if t.Overlap == engine.OverlapAllow {
-			ready = lv.unpark(now)
+			ready = append(ready, lv.unpark(now)...)
 		}
 	}
 	sh.mu.Unlock()
 	m.Enqueue(ready)
+}
+
+// endUntold ends the tasks that may be called at most once, and whose calls may have been sent, where the next definition
+// would have them called again. freed are to be queued. mu is held.
+func (m *Memory) endUntold(sh *shard, lv *Timer, next *engine.Timer, now int64) (freed []*Task) {
+	if next.Delivery == engine.AtMostOnce {
+		return nil
+	}
+	for t := lv.newest; t != nil; {
+		older := t.older
+		if t.mayNotRepeat() && t.state != Done {
+			policy.PerhapsSent(&t.Task)
+			if x := m.conclude(sh, t, engine.Unknown, engine.ReasonMayHaveBeen, now); x != nil {
+				freed = append(freed, x)
+			}
+		}
+		t = older
+	}
+	return freed
 }
 
 // Replace ends the generation of was for a reason, and puts next into force; nil: the

@@ -559,6 +559,13 @@ func TestCallAtMostOnceOfAHandOver(t *testing.T) {
 			return err
 		}},
 		{"crash", func(t *testing.T, b *world, id engine.TimerID) error { b.crash(0); return nil }},
+		{"another delivery", func(t *testing.T, b *world, id engine.TimerID) error {
+			_, err := b.Replace(t.Context(), id, 0, func(d engine.Definition) (engine.Definition, error) {
+				d.Delivery = engine.AtLeastOnce
+				return d, nil
+			})
+			return err
+		}},
 		{"crash and delete", func(t *testing.T, b *world, id engine.TimerID) error {
 			b.kill()
 			b.start()

@@ -51,13 +51,14 @@ func (e *Scheduler) execute(t *resident.Task) fair.Result {
 	left := time.UnixMicro(t.QueuedAt)
 	out := e.call(&a.Call)
 	out.Phases.Wheel = max(0, left.Sub(time.UnixMilli(from)))
-	out.Phases.Hold = a.Held + a.EndDeparture()
+	waited := a.EndDeparture()
+	out.Phases.Hold = a.Held + waited
 	out.Phases.Queue += max(0, began.Sub(left)-a.Held)
 	e.end(a, began, out)
 	if a.Over {
 		return fair.Result{} // nothing was sent: it shows nothing of the target
 	}
-	return fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out), Close: closes(&out)}
+	return fair.Result{Ended: answered(&out), Took: out.Took, Waited: waited, Bad: isBad(&out), Close: closes(&out)}
 }
 
 // mayCall reports whether a call may begin. If not, mayCall halts the queue, waits until calls may

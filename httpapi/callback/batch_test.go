@@ -213,6 +213,7 @@ func (l *leaving) Enter() bool {
 	return true
 }
 func (l *leaving) Wait() (time.Duration, bool) { return 0, true }
+func (l *leaving) Stay()                       {}
 func (l *leaving) Leave(bool)                  {}
 
 func TestABatchIsWrittenWithoutThoseThatLeft(t *testing.T) {

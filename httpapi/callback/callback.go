@@ -257,6 +257,11 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, nil
 		}
 		start, deadline = start.Add(waited), deadline.Add(waited)
+		if waited > 0 && !cn.survives(waited) {
+			call.Stay()
+			t.release(cn, false, time.Now())
+			continue
+		}
 		if err := cn.within(start, deadline); err != nil {
 			t.release(cn, false, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
@@ -283,6 +288,7 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 		case n == 0 && cn.reused && !isTimeout(err):
 			// Gone while it was kept, and nothing was taken: the request is still
 			// to be made.
+			call.Stay()
 			t.release(cn, false, time.Now())
 			continue
 		case n == 0:

@@ -34,6 +34,18 @@ type link struct {
 // errWithdrawn is a call that was not to be sent any more when it could be.
 var errWithdrawn = errors.New("the call was withdrawn before it was sent")
 
+// survives reports whether a connection is still open, as far as can be seen, whose call has waited for its limits. An
+// exchange looks by itself. A new connection over TLS may have tickets to be read, so there only the time tells.
+func (l *link) survives(waited time.Duration) bool {
+	switch {
+	case l.reused && l.direct:
+		return true
+	case l.reused || l.direct:
+		return l.quiet()
+	}
+	return waited <= maxIdleOnce
+}
+
 // firstWrite is how much of a request is written while its call is at its gate: no
 // more than an empty socket buffer takes, so that the write does not wait for the
 // target to read.

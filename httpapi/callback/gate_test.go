@@ -14,6 +14,7 @@ type gate struct {
 	opens  int
 	leaves []bool
 	waits  time.Duration
+	stays  int
 }
 
 func (g *gate) Wait() (time.Duration, bool) {
@@ -22,6 +23,8 @@ func (g *gate) Wait() (time.Duration, bool) {
 	g.waits = 0
 	return waits, true
 }
+
+func (g *gate) Stay() { g.stays++ }
 
 func (g *gate) Enter() bool {
 	g.opens--
@@ -134,6 +137,7 @@ func TestGateOfALargeRequest(t *testing.T) {
 type timed struct{ left chan time.Time }
 
 func (timed) Wait() (time.Duration, bool) { return 0, true }
+func (timed) Stay()                       {}
 func (timed) Enter() bool                 { return true }
 func (g timed) Leave(bool)                { g.left <- time.Now() }
 
