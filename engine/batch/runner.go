@@ -37,13 +37,18 @@ type member struct {
 	body   resident.Body
 }
 
+// Made is a call of many tasks.
+type Made struct {
+	engine.Outcome
+	Size     int                           // of how many tasks it was; 0: it was not made
+	Failures map[engine.Key]engine.Outcome // of the tasks that its answer named as failures
+	Waited   time.Duration                 // for its departure
+}
+
 // Run makes one call of a task and of others that wait in its lane:
 //
 //	take the others → begin each, noted in the journal → one call → end each
-//
-// It returns the outcome of the call, of how many tasks it was, and the outcomes of those that
-// its answer named as failures. A call of none was not made.
-func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*resident.Task]) (out engine.Outcome, size int, failures map[engine.Key]engine.Outcome) {
+func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*resident.Task]) (made Made) {
 	members := r.gather(first, spec, more)
 	defer func() {
 		for i := range members {
@@ -60,7 +65,7 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 		began = r.Now()
 	}
 	if len(attempts) == 0 {
-		return out, 0, nil
+		return made
 	}
 	b := &engine.BatchCall{ID: max(rand.Uint64(), 1), Calls: make([]*engine.Call, len(attempts))}
 	for i, a := range attempts {
@@ -69,10 +74,10 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 	c := *b.Calls[0]
 	g := &gate{b: b, memory: r.Memory, attempts: attempts}
 	c.Gate, c.Batch = g, b
-	out = r.Call(&c)
+	out := r.Call(&c)
 	g.leaves.End()
 	b.Calls = slices.DeleteFunc(b.Calls, func(c *engine.Call) bool { return c.Gate.(*resident.Attempt).Over })
-	size = len(b.Calls)
+	size := len(b.Calls)
 	for i := range members {
 		o, a := out, members[i].Attempt
 		if f, ok := b.Failures[a.Key]; ok {
@@ -84,7 +89,7 @@ func (r *Runner) Run(first *resident.Task, spec *engine.Batch, more *fair.More[*
 		o.Batch, o.BatchSize = b.ID, size
 		r.End(a, began, o)
 	}
-	return out, size, b.Failures
+	return Made{out, size, b.Failures, g.leaves.Waited}
 }
 
 // gather takes the tasks that wait in the lane of the first, as many as the call may have,

@@ -279,7 +279,7 @@ func (m *Memory) endUntold(sh *shard, lv *Timer, next *engine.Timer, now int64) 
 	}
 	for t := lv.newest; t != nil; {
 		older := t.older
-		if t.mayNotRepeat() && t.state != Done {
+		if t.mayNotRepeat() && t.state != Done && !t.inCall() {
 			policy.PerhapsSent(&t.Task)
 			if x := m.conclude(sh, t, engine.Unknown, engine.ReasonMayHaveBeen, now); x != nil {
 				freed = append(freed, x)

@@ -2,6 +2,7 @@ package resident
 
 import (
 	"testing"
+	"time"
 
 	"xtimer/engine"
 )
@@ -94,5 +95,33 @@ func TestLearn(t *testing.T) {
 	}
 	if !begun[7000] || begun[6000] {
 		t.Errorf("no byte of either call was sent here; what the rows tell of calls whose end is not known: %v", begun)
+	}
+}
+
+// The delivery is changed to at_most_once and back while a call is under way that a crash had interrupted before.
+func TestDeliveryChangedTwiceDuringACall(t *testing.T) {
+	now := int64(10_000)
+	m := New(quietConfig(&now))
+	def := everySecond()
+	sh, lv := joined(t, m, def)
+	tk := sh.take(lv, 10_000, now)
+	tk.past = wasUnended
+	a, _, _ := m.Begin(tk, now, &Body{})
+	if a == nil || !a.Enter() {
+		t.Fatal("no call")
+	}
+	a.Leave(true)
+	once := *def
+	once.Version, once.Delivery = def.Version+1, engine.AtMostOnce
+	m.Revise(&once, now)
+	again := *def
+	again.Version = def.Version + 2
+	m.Revise(&again, now)
+	if tk.state != Sending {
+		t.Errorf("the task is %v while its call is under way", tk.state)
+	}
+	e := a.End(time.UnixMilli(now), engine.Outcome{Class: engine.ClassOK, Code: 200, Sent: time.UnixMilli(now)})
+	if !e.Counts || tk.Status != engine.Succeeded {
+		t.Errorf("counts %v, the task is %v", e.Counts, tk.Status)
 	}
 }

@@ -259,3 +259,36 @@ func TestASlowPreparationIsNotOvertaken(t *testing.T) {
 		}
 	})
 }
+
+// refuser refuses each call at once, after its wait for a limit that is put when it is ready.
+type refuser struct {
+	engine.Caller
+	w *world
+}
+
+func (r *refuser) Call(c *engine.Call) engine.Outcome {
+	limit := perSecond(2)
+	r.w.SetRule(keyK, &limit)
+	c.Send(func() bool { return true })
+	return engine.Outcome{Class: engine.ClassUnknown, ErrorClass: "reset", Sent: time.Now(), Took: time.Millisecond}
+}
+
+// A call that waited for its departure and was then refused at once is no timeout of its target.
+func TestARefusalAfterTheWaitIsNoTimeout(t *testing.T) {
+	for how, opts := range map[string][]func(*engine.Definition){"alone": {flows("k")}, "batch": {batches(2, 0), flows("k")}} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.caller = func(c engine.Caller) engine.Caller { return &refuser{c, w} }
+				w.start()
+				due := w.now() + 5_000
+				for i := range 12 {
+					w.make(timer(fmt.Sprint(i), at(due), opts...))
+				}
+				time.Sleep(8500 * time.Millisecond)
+				for _, s := range w.LimitedTargets() {
+					t.Errorf("a target is limited: %+v", s)
+				}
+			})
+		})
+	}
+}

@@ -86,18 +86,19 @@ func (e *Scheduler) executeBatch(t *resident.Task, more *fair.More[*resident.Tas
 	if def == nil || def.Callback.Batch == nil { // it is set aside, or its timer was changed
 		return e.execute(t)
 	}
-	out, size, failures := e.batches.Run(t, def.Callback.Batch, more)
-	if size == 0 {
+	made := e.batches.Run(t, def.Callback.Batch, more)
+	if made.Size == 0 {
 		return fair.Result{}
 	}
-	res, bad := fair.Result{Ended: answered(&out), Took: out.Took, Bad: isBad(&out), Close: closes(&out)}, 0
-	for _, f := range failures { // as if each had been answered so
+	out, bad := &made.Outcome, 0
+	res := fair.Result{Ended: answered(out), Took: out.Took, Waited: made.Waited, Bad: isBad(out), Close: closes(out)}
+	for _, f := range made.Failures { // as if each had been answered so
 		if isBad(&f) {
 			bad++
 		}
 		res.Close = max(res.Close, closes(&f))
 	}
-	res.Bad = res.Bad || 2*bad > size
+	res.Bad = res.Bad || 2*bad > made.Size
 	return res
 }
 

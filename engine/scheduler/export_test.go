@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"xtimer/engine"
+	"xtimer/engine/fair"
 	"xtimer/engine/flow"
 )
 
@@ -68,3 +69,6 @@ func (e *Scheduler) MayRest() bool { return e.settler.mayRest() }
 
 // Cut is how far a settle would move watermarks now.
 func (e *Scheduler) Cut() int64 { return e.settler.cut(e.now()) }
+
+// LimitedTargets are the targets whose calls are limited for what they have shown.
+func (e *Scheduler) LimitedTargets() []fair.TargetStats { return e.memory.Queue.Stats(10).Targets }

@@ -246,8 +246,8 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 	if call.Timer.Delivery == engine.AtMostOnce {
 		idle = maxIdleOnce
 	}
-	for ; ; idle = 0 {
-		cn, err := t.acquire(start, deadline, idle, &ph)
+	for kept := idle; ; kept = 0 {
+		cn, err := t.acquire(start, deadline, kept, &ph)
 		if err != nil {
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, err
 		}
@@ -257,7 +257,7 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, nil
 		}
 		start, deadline = start.Add(waited), deadline.Add(waited)
-		if waited > 0 && !cn.survives(waited) {
+		if waited > 0 && !cn.survives(waited, idle) {
 			call.Stay()
 			t.release(cn, false, time.Now())
 			continue

@@ -34,16 +34,19 @@ type link struct {
 // errWithdrawn is a call that was not to be sent any more when it could be.
 var errWithdrawn = errors.New("the call was withdrawn before it was sent")
 
-// survives reports whether a connection is still open, as far as can be seen, whose call has waited for its limits. An
-// exchange looks by itself. A new connection over TLS may have tickets to be read, so there only the time tells.
-func (l *link) survives(waited time.Duration) bool {
+// survives reports whether a connection can be used whose call has waited for its limits: the connection has not been
+// idle for too long, and is open as far as can be seen. An exchange looks by itself. A new connection over TLS may have
+// tickets to be read, so there only the time tells.
+func (l *link) survives(waited, idle time.Duration) bool {
 	switch {
+	case l.reused && time.Since(l.since) >= min(idle, l.maxIdle), waited >= idle:
+		return false
 	case l.reused && l.direct:
 		return true
 	case l.reused || l.direct:
 		return l.quiet()
 	}
-	return waited <= maxIdleOnce
+	return waited < maxIdleOnce
 }
 
 // firstWrite is how much of a request is written while its call is at its gate: no

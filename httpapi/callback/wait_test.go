@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,5 +127,32 @@ func TestTheTargetHangsUpDuringTheWait(t *testing.T) {
 				t.Errorf("class %d %q, and the target took %d requests", o.Class, o.ErrorClass, int64(p.requests.Load())-before)
 			}
 		})
+	}
+}
+
+// A kept connection gets too old for an at_most_once call while the call waits: the call has another.
+func TestAKeptConnectionAgesDuringTheWait(t *testing.T) {
+	conns := atomic.Int32{}
+	p := listen(t, nil, func(s *session) {
+		conns.Add(1)
+		last := time.Now()
+		for s.request() {
+			if time.Since(last) > 1200*time.Millisecond {
+				return // as a server whose close of the idle connection crossed the request
+			}
+			if !s.say(ok200) {
+				return
+			}
+			last = time.Now()
+		}
+	})
+	cb := newCaller(t, Config{})
+	expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+	o := cb.Call(gated(&gate{opens: 3, waits: 1500 * time.Millisecond}, p.url, func(tm *engine.Timer) {
+		tm.Callback.Timeout = 5 * time.Second
+		tm.Delivery = engine.AtMostOnce
+	}))
+	if o.Class != engine.ClassOK || conns.Load() != 2 {
+		t.Errorf("class %d %q, %d connections", o.Class, o.ErrorClass, conns.Load())
 	}
 }
