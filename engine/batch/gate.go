@@ -22,6 +22,9 @@ func (g *gate) Wait() (waited time.Duration, ok bool) {
 	if waited, ok = g.attempts[0].Depart(&g.leaves); !ok {
 		g.memory.PutBack(g.attempts...)
 	}
+	if waited > 0 {
+		g.memory.PutBackStale(g.attempts...)
+	}
 	return waited, ok
 }
 

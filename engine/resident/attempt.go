@@ -42,7 +42,27 @@ func (a *Attempt) Wait() (waited time.Duration, ok bool) {
 	if waited, ok = a.Depart(a.leaves); !ok {
 		a.memory.PutBack(a)
 	}
-	return waited, ok
+	if waited > 0 {
+		a.memory.PutBackStale(a)
+	}
+	return waited, ok && !a.Over
+}
+
+// PutBackStale puts those attempts back that may not begin any more after a wait: Begin ends their tasks.
+func (m *Memory) PutBackStale(as ...*Attempt) {
+	for _, a := range as {
+		sh, t := m.lock(a.Key.Timer), a.task
+		stale := false
+		if !a.Over && t.state == Preparing {
+			now := m.now()
+			_, ok := policy.BeforeAttempt(t.timer.def, &t.Task, t.past == wasUnended, m.found(sh, now), now)
+			stale = !ok
+		}
+		sh.mu.Unlock()
+		if stale {
+			m.PutBack(a)
+		}
+	}
 }
 
 // Depart waits until the limits of the lane let a call leave, of the attempt alone or of all that share it.

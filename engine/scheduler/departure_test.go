@@ -292,3 +292,25 @@ func TestARefusalAfterTheWaitIsNoTimeout(t *testing.T) {
 		})
 	}
 }
+
+// A call that waited for its departure until its task is stale is not made.
+func TestNoCallIsStaleAfterItsWait(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		due := w.now() + 5_000
+		var names []string
+		for i := range 10 {
+			names = append(names, fmt.Sprint(i))
+			w.make(timer(names[i], at(due), flows("k"), func(d *engine.Definition) { d.StaleAfter = 3 * time.Second }))
+		}
+		slowDials(w, names, due-1, due+1_000)
+		time.Sleep(5500 * time.Millisecond)
+		limit := perSecond(1)
+		w.SetRule(keyK, &limit)
+		time.Sleep(time.Minute)
+		w.settle()
+		if sent := sentOf(w, names); len(sent) == 0 || len(sent) > 4 || sent[len(sent)-1] > due+3_000 {
+			t.Errorf("%d calls, the last %d ms after the due", len(sent), sent[len(sent)-1]-due)
+		}
+	})
+}
