@@ -35,7 +35,7 @@ type Gate interface {
 	// That is no part of the call's timeout. false: the call is not to be sent now. Send calls Wait, if the caller
 	// has not.
 	Wait() (waited time.Duration, ok bool)
-	// Stay has a call count no more that has waited and is not ready after all, so that it waits anew.
+	// Stay takes back what Wait has counted, for a call that is not ready after all. The next Wait waits anew.
 	Stay()
 	// Enter reports whether the first byte may be written now.
 	Enter() bool
@@ -44,7 +44,7 @@ type Gate interface {
 	Leave(sent bool)
 }
 
-// Wait is Gate.Wait, for a call that is ready but for its limits.
+// Wait waits until the limits of the call allow its first byte; see Gate. A call without a gate has no limits.
 func (c *Call) Wait() (waited time.Duration, ok bool) {
 	if c.Gate == nil {
 		return 0, true
@@ -52,7 +52,7 @@ func (c *Call) Wait() (waited time.Duration, ok bool) {
 	return c.Gate.Wait()
 }
 
-// Stay is Gate.Stay.
+// Stay takes back what Wait has counted; see Gate.
 func (c *Call) Stay() {
 	if c.Gate != nil {
 		c.Gate.Stay()

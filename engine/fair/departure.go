@@ -83,8 +83,7 @@ func (q *Queue[T]) depart(l *Lane[T], d *Departure[T], now time.Duration) (wait 
 	for _, g := range gates {
 		if !slices.Contains(d.waits, g) {
 			d.waits = append(d.waits, g)
-			g.ready = append(g.ready, d)
-			g.Ready(1)
+			g.setReady(append(g.ready, d))
 		}
 	}
 	return wait, q.closed
@@ -104,6 +103,12 @@ func (g *gate[T]) departs(d *Departure[T], now time.Duration) time.Duration {
 	return at
 }
 
+// setReady sets which calls wait for their departures.
+func (g *gate[T]) setReady(calls []*Departure[T]) {
+	g.ready = calls
+	g.Ready(len(calls))
+}
+
 // cease ends the wait of a call at its gates, which may hand out others.
 func (d *Departure[T]) cease(now time.Duration) {
 	if d.waits == nil {
@@ -117,8 +122,7 @@ func (d *Departure[T]) cease(now time.Duration) {
 	t.since -= d.since
 	t.begun += waited
 	for _, g := range d.waits {
-		g.ready = slices.DeleteFunc(g.ready, func(other *Departure[T]) bool { return other == d })
-		g.Ready(-1)
+		g.setReady(slices.DeleteFunc(g.ready, func(other *Departure[T]) bool { return other == d }))
 		q.admit(g, now)
 	}
 	d.waits = nil

@@ -280,8 +280,11 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 			return
 		}
 		l := g.lanes.entries[0].member
-		if at, _ := q.refused(l, now); at == g {
-			q.passes(l, now) // what holds it may be another thing now, or a granted call has lapsed
+		if at, by := q.refused(l, now); at == g {
+			if l.held.sums[l.held.cause].By != by {
+				q.passes(l, now) // what holds it is another thing now
+			}
+			q.want(g, now) // a call that was granted may have lapsed meanwhile
 			break
 		}
 		q.unhold(l, now)

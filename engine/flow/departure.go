@@ -51,11 +51,11 @@ func (g *Gate) Every() time.Duration {
 	return g.bucket.every
 }
 
-// Ready counts a call that begins to wait for its departure (n is 1), or has ceased to (-1).
-func (g *Gate) Ready(n int) { g.ready += n }
+// Ready notes how many calls wait for their departures.
+func (g *Gate) Ready(n int) { g.ready = n }
 
-// hands is the first instant, not before now, at which a call can be handed out that waits no longer than Ahead, as
-// far as it is known now.
+// hands is the first instant, not before now, at which a call can be handed out that is expected to wait no longer than
+// Ahead: behind those that are ready, which leave at the mean pace of the rate, with a burst as well.
 func (g *Gate) hands(now time.Duration) time.Duration {
 	return max(now, g.Departs(now)+time.Duration(g.ready)*g.bucket.every-Ahead)
 }

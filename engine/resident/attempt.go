@@ -10,8 +10,8 @@ import (
 
 // Attempt is one attempt of a task, and the gate that its call passes:
 //
-//	begin → note in the journal → resolve, dial → Enter → first byte → Leave → finish, or retry
-//	        └────────── the task Preparing ─────────┘ └──── Sending ──────────┘
+//	begin → note in the journal → resolve, dial → Wait → Enter → first byte → Leave → finish, or retry
+//	        └────────────── the task Preparing ────────────┘ └──── Sending ──────────┘
 //
 // Until Enter nothing was sent. A change that takes hold of the timer meanwhile
 // finds the task as it finds one in the queue, whatever a slow disk, DNS or dial
@@ -48,7 +48,7 @@ func (a *Attempt) Wait() (waited time.Duration, ok bool) {
 	return waited, ok && !a.Over
 }
 
-// PutBackStale puts those attempts back that may not begin any more after a wait: Begin ends their tasks.
+// PutBackStale puts those attempts back whose tasks have become stale during a wait: Begin ends these tasks.
 func (m *Memory) PutBackStale(as ...*Attempt) {
 	for _, a := range as {
 		sh, t := m.lock(a.Key.Timer), a.task
@@ -72,8 +72,7 @@ func (a *Attempt) Depart(d *fair.Departure[*Task]) (waited time.Duration, ok boo
 	return d.Waited - was, ok
 }
 
-// EndDeparture has the call count no more if no byte of it was sent. It returns for how long the call was ready and
-// waited for its departure.
+// EndDeparture takes the departure back if no byte of the call was sent, and returns for how long the call has waited.
 func (a *Attempt) EndDeparture() (waited time.Duration) {
 	if a.leaves == nil {
 		return 0

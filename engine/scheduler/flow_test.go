@@ -50,6 +50,40 @@ func perSecond(n int) flow.Rule {
 	return flow.Rule{Limit: &flow.Limit{Rate: n, Per: time.Second, Burst: 1}}
 }
 
+// makeAll makes so many timers that are due at an instant. Their names are numbers.
+func (w *world) makeAll(n int, due int64, opts ...func(*engine.Definition)) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint(i))
+		w.make(timer(names[i], at(due), opts...))
+	}
+	return names
+}
+
+// keepsRate fails the test if more than so many calls of timers began within a second. It returns how many began, and
+// for how long none did.
+func (w *world) keepsRate(names []string, rate int) (n int, longest int64) {
+	w.t.Helper()
+	sent := sentOf(w, names)
+	for i := rate; i < len(sent); i++ {
+		longest = max(longest, sent[i]-sent[i-1])
+		if sent[i]-sent[i-rate] < 1000 {
+			w.t.Fatalf("%d calls within %d ms, from %s on", rate+1, sent[i]-sent[i-rate], stamp(sent[i-rate]))
+		}
+	}
+	return len(sent), longest
+}
+
+// sentOf are the first bytes of the calls of timers, in order.
+func sentOf(w *world, names []string) (sent []int64) {
+	for _, name := range names {
+		for _, c := range w.of(name) {
+			sent = append(sent, c.at)
+		}
+	}
+	slices.Sort(sent)
+	return sent
+}
+
 // A rate holds as well after a time in which no call began: the results could not be stored, or
 // the process did not know whether the timers are its own.
 func TestARateHoldsAfterAStall(t *testing.T) {
@@ -69,31 +103,14 @@ func TestARateHoldsAfterAStall(t *testing.T) {
 				w.rules(map[flow.Name]flow.Rule{keyK: perSecond(10)})
 				stalled := stalls(w)
 				w.start()
-				due := w.now() + 5_000
-				for i := range 300 {
-					w.make(timer(fmt.Sprint(i), at(due), flows("k")))
-				}
+				names := w.makeAll(300, w.now()+5_000, flows("k"))
 				time.Sleep(10 * time.Second)
 				stalled.Store(true)
 				time.Sleep(20 * time.Second)
 				stalled.Store(false)
 				time.Sleep(30 * time.Second)
-				var at []int64
-				for i := range 300 {
-					for _, c := range w.of(fmt.Sprint(i)) {
-						at = append(at, c.at)
-					}
-				}
-				slices.Sort(at)
-				longest := int64(0)
-				for i := 10; i < len(at); i++ {
-					longest = max(longest, at[i]-at[i-1])
-					if at[i]-at[i-10] < 1000 {
-						t.Fatalf("11 calls within %d ms, from %s on", at[i]-at[i-10], stamp(at[i-10]))
-					}
-				}
-				if len(at) != 300 || longest < 10_000 {
-					t.Errorf("%d calls, and none for %d ms", len(at), longest)
+				if n, longest := w.keepsRate(names, 10); n != 300 || longest < 10_000 {
+					t.Errorf("%d calls, and none for %d ms", n, longest)
 				}
 				w.settle()
 			})

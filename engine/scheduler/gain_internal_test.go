@@ -1,11 +1,13 @@
 package scheduler
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 
 	"xtimer/engine"
 	"xtimer/engine/cluster"
+	"xtimer/engine/resident"
 )
 
 // A shard that the former life of the node had taken and not gained is told of by the journal of the
@@ -34,11 +36,33 @@ func TestBeginOfAnEarlierTime(t *testing.T) {
 		ended int
 		stays bool
 	}{{1, 0, true}, {1, 1, false}, {1, 2, false}, {2, 1, true}} {
-		f := former{begun: map[engine.Key]engine.Begun{k: {Key: k, Attempt: c.begun}}}
-		if f.hasEnded(after(c.ended)); (len(f.begun) == 1) != c.stays {
-			t.Errorf("begin of attempt %d beside the end of attempt %d: %v", c.begun, c.ended, f.begun)
+		begun := func() former {
+			return former{map[engine.Key]*engine.Task{}, map[engine.Key]engine.Begun{k: {Key: k, Attempt: c.begun}}}
+		}
+		f := begun()
+		e := &Scheduler{log: slog.New(slog.DiscardHandler)}
+		e.cfg.Cluster = &cluster.Config{Mirror: oneEnd{after(c.ended)}}
+		if e.readMirror(t.Context(), 9, engine.AllShards, &f); (len(f.begun) == 1) != c.stays {
+			t.Errorf("begin of attempt %d beside the end of attempt %d in the mirror: %v", c.begun, c.ended, f.begun)
+		}
+		r := recovery{
+			e: &Scheduler{memory: &resident.Memory{}}, former: begun(),
+			rows: map[engine.TimerID]rowsFound{}, late: map[engine.TimerID][]engine.Owed{}, owed: map[engine.Key]bool{}, keys: map[engine.Key]bool{},
+		}
+		r.row(engine.Owed{Key: k, Task: after(c.ended)})
+		if late := r.late[k.Timer]; (len(late) == 1 && late[0].Begun) != c.stays {
+			t.Errorf("begin of attempt %d beside the end of attempt %d in the row: %+v", c.begun, c.ended, late)
 		}
 	}
+}
+
+// oneEnd is a mirror that has the end of one task.
+type oneEnd struct{ task *engine.Task }
+
+func (oneEnd) Append(context.Context, uint64, []engine.MirrorGroup, int) (int, error) { return 0, nil }
+
+func (m oneEnd) Read(_ context.Context, _ uint64, yield func([]byte) error) error {
+	return yield(engine.EncodeTask(m.task))
 }
 
 // keptJournal is a journal that keeps an end of a task of each of these timers, and had settled shards up to 20.

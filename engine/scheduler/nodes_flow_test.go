@@ -30,23 +30,9 @@ func nodesKeepTheRate(t *testing.T, name flow.Name, opts ...func(*engine.Definit
 		const rate, each = 20, 300
 		ws := w.nodes(3)
 		defer endNodes(ws)
-		var now sync.Map // the schedulers of the nodes that run, by their addresses
-		for _, x := range ws {
-			address := x.node.Node.Address
-			x.tune = func(e *scheduler.Scheduler) {
-				r := perSecond(rate)
-				r.Started = true
-				e.SetRule(name, &r)
-				now.Store(address, e)
-				e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
-					if o, ok := now.Load(address); ok {
-						return o.(*scheduler.Scheduler).Allot(message)
-					}
-					return nil, errors.New("the node does not answer")
-				})
-			}
-			x.start()
-		}
+		r := perSecond(rate)
+		r.Started = true
+		silence := startAllotting(ws, name, r)
 		time.Sleep(time.Second)
 		due := w.now() + 1000
 		for i, x := range ws {
@@ -78,7 +64,7 @@ func nodesKeepTheRate(t *testing.T, name flow.Name, opts ...func(*engine.Definit
 		owner := slices.IndexFunc(ws, func(x *world) bool {
 			return x.node.life.Load() == seen.Shards[allot.Shard(name)].Holder
 		})
-		now.Delete(ws[owner].node.Node.Address)
+		silence(ws[owner])
 		ws[owner].kill()
 		time.Sleep(6 * time.Second)
 		since := w.now()
@@ -102,6 +88,26 @@ func nodesKeepTheRate(t *testing.T, name flow.Name, opts ...func(*engine.Definit
 	})
 }
 
+// startAllotting starts nodes that have a rule and grant each other its calls. silence has a node answer no more, until
+// it starts again.
+func startAllotting(ws []*world, name flow.Name, rule flow.Rule) (silence func(*world)) {
+	var nodes sync.Map // the schedulers of the nodes that run, by their addresses
+	for _, x := range ws {
+		x.tune = func(e *scheduler.Scheduler) {
+			e.SetRule(name, &rule)
+			nodes.Store(x.node.Node.Address, e)
+			e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
+				if o, ok := nodes.Load(address); ok {
+					return o.(*scheduler.Scheduler).Allot(message)
+				}
+				return nil, errors.New("the node does not answer")
+			})
+		}
+		x.start()
+	}
+	return func(x *world) { nodes.Delete(x.node.Node.Address) }
+}
+
 // The calls of a key that may be called 4 times in 3 minutes count when the key gets another owner:
 // the one that is killed, and one that gives its shards away in good order.
 func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
@@ -110,21 +116,7 @@ func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
 		const rate, per = 4, 3 * time.Minute
 		ws := w.nodes(3)
 		defer endNodes(ws)
-		var now sync.Map // the schedulers of the nodes that run, by their addresses
-		for _, x := range ws {
-			address := x.node.Node.Address
-			x.tune = func(e *scheduler.Scheduler) {
-				e.SetRule(keyK, &flow.Rule{Limit: &flow.Limit{Rate: rate, Per: per, Burst: rate}, Started: true})
-				now.Store(address, e)
-				e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
-					if o, ok := now.Load(address); ok {
-						return o.(*scheduler.Scheduler).Allot(message)
-					}
-					return nil, errors.New("the node does not answer")
-				})
-			}
-			x.start()
-		}
+		silence := startAllotting(ws, keyK, flow.Rule{Limit: &flow.Limit{Rate: rate, Per: per, Burst: rate}, Started: true})
 		time.Sleep(time.Second)
 		due := w.now() + 1000
 		for i, x := range ws {
@@ -142,7 +134,7 @@ func TestNodesKeepTheRateOfASlowKey(t *testing.T) {
 			if owner < 0 {
 				t.Fatal("nobody owns the key")
 			}
-			now.Delete(ws[owner].node.Node.Address)
+			silence(ws[owner])
 			if err := end(ws[owner]); err != nil {
 				t.Error(err)
 			}
@@ -179,21 +171,7 @@ func TestAGrantedCallLapsesBehindASlowOne(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				ws := w.nodes(2)
 				defer endNodes(ws)
-				var nodes sync.Map
-				for _, x := range ws {
-					address := x.node.Node.Address
-					x.tune = func(e *scheduler.Scheduler) {
-						e.SetRule(keyK, &flow.Rule{Limit: &l, Started: true})
-						nodes.Store(address, e)
-						e.AllotBy(func(_ context.Context, address string, message []byte) ([]byte, error) {
-							if o, ok := nodes.Load(address); ok {
-								return o.(*scheduler.Scheduler).Allot(message)
-							}
-							return nil, errors.New("the node does not answer")
-						})
-					}
-					x.start()
-				}
+				startAllotting(ws, keyK, flow.Rule{Limit: &l, Started: true})
 				time.Sleep(time.Second)
 				due := w.now() + 400_000
 				behaveAll(ws, "slow", reply{dial: 4 * time.Second})

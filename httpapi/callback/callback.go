@@ -253,7 +253,7 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 		}
 		waited, ok := call.Wait()
 		if !ok {
-			t.release(cn, true, time.Now())
+			t.release(cn, waited == 0, time.Now()) // a connection that has been idle meanwhile is no fresh one
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, nil
 		}
 		start, deadline = start.Add(waited), deadline.Add(waited)
@@ -278,7 +278,7 @@ func (c *Caller) attempt(t *target, s *scratch, call *engine.Call, start, deadli
 			n, err = cn.send(call, s.request, s.ahead[:])
 		}
 		if err == errWithdrawn {
-			t.release(cn, true, time.Now())
+			t.release(cn, waited == 0, time.Now())
 			return engine.Outcome{Class: engine.ClassNotSent, Phases: ph}, nil
 		}
 		sent := cn.sent

@@ -156,3 +156,23 @@ func TestAKeptConnectionAgesDuringTheWait(t *testing.T) {
 		t.Errorf("class %d %q, %d connections", o.Class, o.ErrorClass, conns.Load())
 	}
 }
+
+// A connection whose call has waited and was then withdrawn is no fresh one for the next call.
+func TestAConnectionIsNotFreshAfterAWait(t *testing.T) {
+	for _, opens := range []int{0, 1} {
+		conns := atomic.Int32{}
+		p := listen(t, nil, func(s *session) {
+			conns.Add(1)
+			for s.request() && s.say(ok200) {
+			}
+		})
+		cb := newCaller(t, Config{})
+		expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+		cb.Call(gated(&gate{opens: opens, waits: 300 * time.Millisecond}, p.url))
+		before := conns.Load()
+		expect(t, cb.Call(testCall(p.url)), engine.ClassOK, "")
+		if n := conns.Load() - before; n != int32(1-opens) {
+			t.Errorf("withdrawn: %v: the next call has made %d connections", opens == 0, n)
+		}
+	}
+}
