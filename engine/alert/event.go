@@ -132,8 +132,8 @@ type ring struct {
 	events queue[event]
 	briefs queue[brief]
 	gap    gap
-	// The timers of the failures that wait, or were judged lately: a success of one of them
-	// matters, though nobody watches the timer yet. Guarded by mu.
+	// timers are those of the failures that wait, or were judged lately. A success of such a timer
+	// matters, although the timer is not watched yet. Guarded by mu.
 	timers map[engine.TimerID]bool
 	holds  atomic.Bool      // there are timers
 	lost   *metrics.Counter // how many found the ring full, of all time
@@ -170,7 +170,7 @@ func (r *ring) has(id engine.TimerID) bool {
 	return r.timers[id]
 }
 
-// watched ends the wait of failures whose timers are watched, if these are all.
+// watched forgets the timers of failures if no failure waits: all of these timers are watched by now.
 func (r *ring) watched() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -325,8 +325,8 @@ func (w *watch) setBack(upTo int64) {
 	}
 }
 
-// Ended is told of each task that got its final status. It never blocks. Of several nodes, one reads
-// of it in history, and is told of those only that were due longer ago than it looks.
+// Ended is told of each task that got its final status. Ended never blocks. Among several nodes the one that
+// judges reads history; there Ended keeps only failures with dues before the part of history that is searched.
 func (a *Alerter) Ended(t *engine.Task) {
 	m, alone := a.matcher.Load(), a.cfg.Leads == nil
 	switch {

@@ -107,8 +107,8 @@ func (a *Alerter) save(ctx context.Context) (stored bool) {
 	return stored
 }
 
-// skipFormer has the next process find no failure from before the rules were changed: nobody counts it
-// by rules that are newer. a.mu is held.
+// skipFormer moves the cursor past all that ended before a change of the rules: newer rules do not count
+// earlier failures, in the next process either. a.mu is held.
 func (a *Alerter) skipFormer() {
 	upTo := a.now() - 1
 	if a.cfg.Leads != nil {
@@ -119,8 +119,8 @@ func (a *Alerter) skipFormer() {
 	}
 }
 
-// cursor is the instant (Unix ms) up to which all that ended was judged: before what waits, and before
-// what is to be read from history. a.mu is held.
+// cursor is the instant (Unix ms) up to which all failures were judged. Failures that wait, and those that
+// are still to be read from history, ended later. a.mu is held.
 func (a *Alerter) cursor() int64 {
 	last := a.last
 	if at, waits := a.oldest(); waits {

@@ -306,7 +306,7 @@ func (j *judge) pass(now int64, sawSuccess func(app string, since int64) bool) (
 }
 
 // isStale reports whether nothing that the group has counted matters any more.
-// A streak is read from history when it goes on.
+// A streak that goes on is read from history.
 func (g *group) isStale(now int64) bool {
 	return g.word == "" && now-g.ended > g.rule.Within.Milliseconds()
 }
@@ -366,7 +366,7 @@ func (j *judge) watched() (timers map[engine.TimerID]bool, apps map[string]bool)
 	return timers, apps
 }
 
-// restore takes an incident of a former process. It reports whether its rule still is about it, and
+// restore takes an incident of a former process. It reports whether the rule still is about the incident, and
 // has no other open incident of the same: two nodes may have judged for a moment.
 func (j *judge) restore(i *Incident) bool {
 	for _, r := range j.rules[i.RuleApp] {

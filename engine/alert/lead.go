@@ -112,7 +112,7 @@ func (a *Alerter) readSuccesses(ctx context.Context) {
 		if n++; n > mostLooked {
 			break // others follow: the order is another each time
 		}
-		_ = a.readSuccess(ctx, id) // it is read again in a few seconds
+		_ = a.readSuccess(ctx, id) // the next look, in a few seconds, reads again
 	}
 	a.readApps(ctx)
 }

@@ -117,7 +117,7 @@ func (a *Alerter) askOthers(ctx context.Context) {
 	a.lead.states = states
 	for page := range slices.Chunk(events, pageSize) {
 		if !a.judgeEvents(ctx, page) {
-			return // what is of a timer that cannot be read is not told
+			return // events of a timer that cannot be read are not told
 		}
 	}
 }

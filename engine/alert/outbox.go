@@ -89,7 +89,7 @@ type outbox struct {
 	mu    sync.Mutex
 	boxes map[engine.ObjectKey]*box // guarded by mu
 	over  bool
-	// What is being sent is sent until then: the node may not judge any more.
+	// A send ends with life: from then on another node judges, and sends the messages.
 	life context.Context
 	end  context.CancelFunc
 	// How many attempts in a row each channel did not take.
@@ -186,7 +186,7 @@ func (o *outbox) len() (n int) {
 	return n
 }
 
-// drop forgets what waits, and ends what is being sent: another node sends it.
+// drop forgets the messages that wait, and ends the send under way: another node sends these messages.
 func (o *outbox) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

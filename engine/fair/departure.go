@@ -11,16 +11,16 @@ import (
 //	      └── one does not ──► waits at the gates, behind those that came first
 //	                           └── for too long ──► not counted: the call is to wait in its lane again
 //
-// It is one goroutine's; what the gates have of it is guarded by the mu of the queue.
+// A Departure belongs to one goroutine; the mu of the queue guards the fields that gates read.
 type Departure[T any] struct {
 	Waited time.Duration // all times together
 	queue  *Queue[T]
 	target *target[T]
-	since  time.Duration // it waits
+	since  time.Duration // when the wait began
 	shift  time.Duration // by which its target counts the call as younger
 	at     time.Duration // when the call is expected to leave, or has left
-	counts []departed[T] // where it is counted; nil: nowhere
-	waits  []*gate[T]    // where it waits
+	counts []departed[T] // the gates that have counted the call; nil: none
+	waits  []*gate[T]    // the gates at which the call waits
 }
 
 type departed[T any] struct {
@@ -54,7 +54,7 @@ func (q *Queue[T]) Depart(l *Lane[T], d *Departure[T]) (ok bool) {
 	}
 }
 
-// depart counts a call, or has it wait, and returns for how long.
+// depart counts a call, or puts the call among those that wait and returns for how long that is expected to take.
 func (q *Queue[T]) depart(l *Lane[T], d *Departure[T], now time.Duration) (wait time.Duration, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

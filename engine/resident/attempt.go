@@ -21,7 +21,7 @@ type Attempt struct {
 	memory *Memory
 	task   *Task
 	lane   *fair.Lane[*Task]      // whose limits count the call
-	leaves *fair.Departure[*Task] // nil: it has not come to that, or no limit counts the call
+	leaves *fair.Departure[*Task] // nil: no limit has been asked
 	Noted  engine.Position        // in the journal
 	Held   time.Duration          // for how long the task was held since the attempt before
 	was    engine.TaskStatus      // before it was sent

@@ -44,8 +44,8 @@ func (t *Task) used() bool {
 	return t.inCall() || t.state == Done || len(t.Attempts) > 0 || t.past == wasUnended || t.Origin != engine.FromSchedule
 }
 
-// mayNotRepeat reports whether a task may be called at most once and its call is known to have begun, and not how it
-// ended: the node that made the call may tell that, see Learn.
+// mayNotRepeat reports whether a task may be called at most once, its call has begun, and nobody has told how the call
+// ended. The node that made the call may still tell, see Learn.
 func (t *Task) mayNotRepeat() bool {
 	return t.past == wasUnended && t.timer.def.Delivery == engine.AtMostOnce
 }

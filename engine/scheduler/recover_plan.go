@@ -319,7 +319,7 @@ func (r *recovery) judge(ctx context.Context, t *engine.Timer, os []engine.Owed)
 		d := r.place(o.Key.Timer, o.Key.Due)
 		switch {
 		case t == nil || t.Generation != o.Generation: // it has ended
-		case o.Begun && t.Delivery == engine.AtMostOnce && o.NotBefore <= r.now: // else its result may be told: see resident.Learn
+		case o.Begun && t.Delivery == engine.AtMostOnce && o.NotBefore <= r.now: // until then the node that made the call may tell its result, see resident.Learn
 			d.pay = append(d.pay, o.Key)
 			r.unknown(&d.Triage, t, o.Key, o.Origin, o.Task)
 		case o.Begun:
