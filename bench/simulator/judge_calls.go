@@ -89,10 +89,15 @@ func (m *machine) holdOrder(t *timer) {
 
 // asked reports whether anybody asked for a due.
 func (t *timer) asked(due int64) bool {
-	if t.manual[due] != nil || slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Run && r.about(due) }) {
-		return true
+	return t.manual[due] != nil || t.doubtfulRun(due) || slices.ContainsFunc(t.eras, func(e *era) bool { return e.has(due) })
+}
+
+// doubtfulRun reports whether a due is, or may be, of a run by hand that was not acknowledged.
+func (t *timer) doubtfulRun(due int64) bool {
+	if r := t.manual[due]; r != nil {
+		return r.state != done
 	}
-	return slices.ContainsFunc(t.eras, func(e *era) bool { return e.has(due) })
+	return slices.ContainsFunc(t.unsure, func(r *request) bool { return r.Kind == Run && r.about(due) })
 }
 
 // holdVersion: a call is of the definition in force when it starts (L3, L6).

@@ -141,7 +141,8 @@ func (t *timer) known() *checker.Timer {
 	doubtful := !t.all(func(v version) bool { return v.by != nil && v.by.state == done })
 	for due, must := range dues {
 		k.Dues = append(k.Dues, &checker.Due{
-			At: due, Eras: eras, Must: must, Redriven: t.redriven[due] + again, Unreached: slices.Contains(t.refused, due), Doubtful: doubtful,
+			At: due, Eras: eras, Must: must, Redriven: t.redriven[due] + again, Unreached: slices.Contains(t.refused, due),
+			Doubtful: doubtful || t.doubtfulRun(due),
 		})
 	}
 	return k

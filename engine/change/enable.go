@@ -43,11 +43,10 @@ func (e *Maker) Enable(ctx context.Context, id engine.TimerID, match uint32, cat
 			}
 			since = max(since, counted)
 		}
-		over, err := e.EndedDues(ctx, id, 0, since, now) // before the clock was set back
+		over, err := e.OverDues(ctx, id, since, now)
 		if err != nil {
 			return nil, err
 		}
-		over = over.Ordered()
 		ed.owe, err = policy.Passed(t, n.Generation, since, now, catch, over)
 		return ed, err
 	})

@@ -188,18 +188,38 @@ func (r *Reader) BehindRun(ctx context.Context, t *engine.Timer, at int64) (int6
 
 // Spent are the dues of a timer's plan in (after, to] that are spent.
 func (r *Reader) Spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after, to int64) (policy.Spans, error) {
-	s := r.memory.Used(t.ID, after, to) // first: a task that leaves memory is stored by then
-	done, err := r.EndedDues(ctx, t.ID, t.Generation, after+1, to)
+	s, err := r.openDues(ctx, t.ID, t.Generation, after, to)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.RowsOf(ctx, t.ID)
-	for i := range rows {
-		if o := &rows[i]; o.To == 0 && (o.Used() || o.Generation == t.Generation) {
-			done = append(done, [2]int64{o.Key.Due, o.Key.Due})
-		}
-	}
+	done, err := r.EndedDues(ctx, t.ID, t.Generation, after+1, to)
 	return append(s, done...).Joined(p), err
+}
+
+// OverDues are the dues of a timer in (after, to] that an enable does not catch up: they have a record, or an open
+// task whose key may have been sent. Both are of a clock that was set back, or of a retry by hand.
+func (r *Reader) OverDues(ctx context.Context, id engine.TimerID, after, to int64) (policy.Spans, error) {
+	s, err := r.openDues(ctx, id, 0, after, to)
+	if err != nil {
+		return nil, err
+	}
+	done, err := r.EndedDues(ctx, id, 0, after+1, to)
+	return append(s, done...).Ordered(), err
+}
+
+// openDues are the dues of a timer in (after, to] with an open task of the generation (0: of none), or with one
+// whose key may have been sent. Read before what has ended: an open task that leaves memory has a row, and one
+// whose row is gone has its record.
+func (r *Reader) openDues(ctx context.Context, id engine.TimerID, generation uint32, after, to int64) (policy.Spans, error) {
+	s := r.memory.Used(id, after, to)
+	err := r.EachRow(ctx, id, after, func(o *engine.Owed) bool {
+		due := o.Key.Due
+		if o.To == 0 && due <= to && (o.Used() || o.Generation == generation) {
+			s = append(s, [2]int64{due, due})
+		}
+		return due < to
+	})
+	return s, err
 }
 
 // OwnDues are the dues of a range up to the instant that have a final record or a row.

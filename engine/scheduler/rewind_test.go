@@ -496,3 +496,30 @@ func TestStepBackThenChangeOfABegunTask(t *testing.T) {
 		}
 	})
 }
+
+// A due that was called before the clock was set back, and is called again by hand when the timer is enabled, is
+// not caught up besides: it is past by the new clock, and has no record while its call is under way.
+func TestStepBackThenCatchUpBesideARedrive(t *testing.T) {
+	begin(t, func(t *testing.T, w *world) {
+		w.replies("a", reject)
+		id := w.make(timer("a", every(10*time.Second)))
+		time.Sleep(65 * time.Second)
+		w.settle()
+		key := w.of("a")[5].key
+		w.step(-time.Minute)
+		time.Sleep(time.Second)
+		w.disable(id, 0)
+		time.Sleep(57 * time.Second)
+		w.replies("a", slow(30*time.Second), ok)
+		if err := w.Redrive(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.enable(id, engine.CatchUpAll)
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		if n := len(slices.DeleteFunc(w.of("a"), func(c call) bool { return c.key != key })); n != 2 {
+			t.Errorf("%v was called %d times, want once by itself and once by hand", key, n)
+		}
+	})
+}
