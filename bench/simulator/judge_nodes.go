@@ -19,7 +19,8 @@ const (
 	noticed = 500 * time.Millisecond
 	// farthest is by how much a script sets the clock of a node.
 	farthest = 5 * time.Second
-	// unseen is for how long a life may not have seen that MySQL went back.
+	// unseen is for how long a life may not have seen that MySQL went back, or, while its looks are slow, that another
+	// node has joined: its lease does not last longer.
 	unseen = 1500 * time.Millisecond
 	// buried is how long a fault may keep the timers of a node from being called after it is
 	// over: until the node is known to be silent, and its shards are taken and recovered.
@@ -86,10 +87,14 @@ func (f *fleet) holdArrival(c *call) {
 // frozen. A node that is alone calls by its own clock, whatever the table's says; so does one beside a node that is
 // drained, until the latter has seen that nobody else serves, and serves again.
 func (f *fleet) hasOthers(seen *engine.Membership, life int) bool {
-	now, awake := time.Since(f.begin), time.Duration(0)
+	now, awake, unaware := time.Since(f.begin), time.Duration(0), noticed
 	for _, x := range f.ills {
-		if x.kind == NodeFreeze && x.node == f.homes[life] && x.from <= now {
+		switch own := x.node == f.homes[life]; {
+		case x.from > now:
+		case x.kind == NodeFreeze && own:
 			awake = max(awake, min(x.to, now))
+		case (x.kind == AllSlow || x.kind == AllAway || (x.kind == NodeSlow || x.kind == NodeCut) && own) && now <= x.to+noticed:
+			unaware = unseen
 		}
 	}
 	drained := func(n *engine.Node) bool {
@@ -98,7 +103,7 @@ func (f *fleet) hasOthers(seen *engine.Membership, life int) bool {
 		})
 	}
 	return slices.ContainsFunc(seen.Nodes, func(n engine.Node) bool {
-		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving && now-max(f.joined[int(n.Life)], awake) > noticed && !drained(&n)
+		return n.Life != 0 && n.Life != uint64(life) && n.State == engine.Serving && now-max(f.joined[int(n.Life)], awake) > unaware && !drained(&n)
 	})
 }
 
