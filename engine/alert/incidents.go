@@ -67,12 +67,12 @@ func (a *Alerter) restore() {
 	}
 }
 
-// tellAgain has the messages sent, under the ids that they had, that not all channels may have.
-// a.mu is held.
+// tellAgain has the messages sent, under the ids that they had, that not all channels may have. Messages of a rule
+// that is gone, or of an incident that is muted, go to nobody: the incident counts as told. a.mu is held.
 func (a *Alerter) tellAgain(i *Incident) {
 	r := a.rule(i)
 	if r == nil || i.Muted {
-		i.Ending = false
+		i.Sent, i.Ending, i.changed = i.Told, false, true
 		return
 	}
 	for n := i.Sent + 1; n <= i.Told; n++ {

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,4 +174,45 @@ func TestRuleIsAboutSomethingElse(t *testing.T) {
 		}
 		w.stop()
 	})
+}
+
+// An incident whose messages nobody can get counts as told, so that it can be forgotten: its channel hung, its rule
+// was deleted, and the process ended, or was killed before it closed the incident.
+func TestUntoldOfARuleThatIsGone(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprint("killed=", killed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cold := memory.NewCold()
+				w := newWorld(t, cold)
+				w.channel(60)
+				w.rule("r", func(*Rule) {})
+				w.send = func(*Delivery) Result { return Result{} }
+				w.run()
+				w.ends(1, engine.Dead)
+				time.Sleep(10 * time.Second)
+				again := w
+				if killed {
+					w.full.Store(true) // it stores nothing more
+					again = newWorld(t, cold)
+				}
+				if err := again.set.Delete(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "r"}, nil); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(20 * time.Second)
+				if !killed {
+					w.stop()
+					again = newWorld(t, cold)
+				}
+				again.run()
+				time.Sleep(time.Minute)
+				again.stop()
+				if all := again.stored("", nil); len(all) != 1 || all[0].Ending || len(again.ending) != 0 {
+					t.Errorf("stored: %+v; %d in memory", all, len(again.ending))
+				}
+				if killed {
+					w.stop()
+				}
+			})
+		})
+	}
 }
