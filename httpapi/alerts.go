@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"xtimer/engine"
 	"xtimer/engine/alert"
 	"xtimer/httpapi/access"
@@ -111,19 +113,15 @@ func (s *Server) listIncidents(r *request) (reply, error) {
 		}
 		all = all[i:]
 	}
-	next := ""
-	if len(all) > limit {
-		all = all[:limit]
-		b, err := json.Marshal(place(&all[limit-1]))
-		if err != nil {
-			return reply{}, err
-		}
-		next = string(b)
-	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(wire.Member(append(b, '{'), "incidents"), '[')
+		next := ""
 		for k := range all {
 			b = wire.AppendIncident(wire.Comma(b), &all[k])
+			if more := k+1 < len(all); more && (k+1 == limit || len(b) > pageBytes) {
+				next = place(&all[k]).String()
+				break
+			}
 		}
 		b = wire.IntMember(append(b, ']'), "total", int64(total))
 		return append(s.cursorMember(b, r, next), '}')
@@ -134,6 +132,12 @@ func (s *Server) listIncidents(r *request) (reply, error) {
 type incidentPlace struct {
 	Closed, Opened int64
 	ID             string
+}
+
+// String is the place as a cursor has it.
+func (p incidentPlace) String() string {
+	b, _ := json.Marshal(p) // two numbers and a text cannot fail
+	return string(b)
 }
 
 func (p incidentPlace) compare(q incidentPlace) int {
@@ -185,6 +189,11 @@ func (s *Server) previewRule(r *request) (reply, error) {
 	if err := json.Unmarshal(o.Body, &rule); err != nil {
 		return reply{}, err
 	}
+	leave, err := s.previewing.Take(r.ctx, key.App)
+	if err != nil {
+		return reply{}, err
+	}
+	defer leave()
 	from := time.Now().Add(-back).UnixMilli()
 	opened, failures, err := a.Preview(r.ctx, key.App, rule, from)
 	if err != nil {
@@ -194,6 +203,15 @@ func (s *Server) previewRule(r *request) (reply, error) {
 		b = wire.TimeMember(append(b, '{'), "from", from)
 		return append(wire.IntMember(wire.IntMember(b, "incidents", int64(opened)), "failures", int64(failures)), '}')
 	})}, nil
+}
+
+// previewTurns are those of previews of rules. A preview reads up to 100,000 failures, each 64 bytes of memory,
+// and goes on when the client has left.
+func previewTurns() *access.Turns {
+	return access.NewTurns(1, 2, time.Second, &problem.Problem{
+		Status: fasthttp.StatusTooManyRequests, Code: "previewing", Retry: 1,
+		Detail: "at most one preview of a rule of an app and two in all may run at a time: retry when one has ended",
+	})
 }
 
 // testChannel is POST /v1/apps/{app}/alerts/channels/{name}/test.

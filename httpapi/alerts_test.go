@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -209,4 +210,44 @@ func TestMailChannel(t *testing.T) {
 
 func idleAlerts(e *scheduler.Scheduler) *alert.Alerter {
 	return alert.New(alert.Config{Objects: e.Objects(), Cold: memory.NewCold(), Log: slog.New(slog.DiscardHandler), Metrics: metrics.NewSet()})
+}
+
+// A page of incidents ends at some 2 MiB of what is rendered, and the next one goes on from there.
+func TestPagesOfIncidents(t *testing.T) {
+	n, _ := alertNode(t)
+	for i := range 700 {
+		x := alert.Incident{
+			ID: fmt.Sprint("i", i), Rule: "r", RuleApp: "a", App: "a", By: strings.Repeat(`"`, 256), Severity: "warning", On: []string{"dead"},
+			Opened: int64(i + 1), Last: 5, Closed: time.Now().UnixMilli(), Why: "recovered", Note: strings.Repeat("\x01", 1000),
+		}
+		b, err := json.Marshal(&x)
+		if err == nil {
+			_, _, err = n.s.e.Objects().Put(t.Context(), engine.ObjectKey{Kind: "alert_incident", App: "a", Name: x.ID}, b, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, limit := range []int{100, 1000} {
+		if got := n.pages(fmt.Sprint("/v1/alerts/incidents?limit=", limit), "incidents", "id", 10_000); got != 700 {
+			t.Errorf("limit %d: %d incidents", limit, got)
+		}
+	}
+}
+
+// One preview of an app and two in all may run.
+func TestPreviewsTakeTurns(t *testing.T) {
+	n, _ := alertNode(t)
+	n.do("PUT", "/v1/apps/a/alerts/channels/ops", aChannel).want(201)
+	n.do("PUT", "/v1/apps/a/alerts/rules/r", aRule).want(201)
+	preview := func() answer { return n.do("POST", "/v1/apps/a/alerts/rules/r/preview", "") }
+	leave, err := n.s.previewing.Take(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := preview().want(429); got.str("code") != "previewing" || got.header["Retry-After"] == "" {
+		t.Error(got.body)
+	}
+	leave()
+	preview().want(200)
 }

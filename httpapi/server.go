@@ -53,11 +53,12 @@ type Server struct {
 	// clusterCursors are made of the secret of the nodes when that is known.
 	clusterCursors atomic.Pointer[cursors]
 
-	answers   *conn.Budget
-	bodies    *conn.Bodies
-	listing   *access.Turns
-	verifying *access.Turns
-	nodes     *nodes.Client // nil: the process is alone
+	answers    *conn.Budget
+	bodies     *conn.Bodies
+	listing    *access.Turns
+	verifying  *access.Turns
+	previewing *access.Turns
+	nodes      *nodes.Client // nil: the process is alone
 
 	draining atomic.Bool
 	work     context.Context // ends when Grace is over: of every request
@@ -69,7 +70,7 @@ type Server struct {
 // NewServer builds a server; nothing runs before Serve.
 func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 	cfg.defaults()
-	s := &Server{e: e, cfg: cfg, log: cfg.Log, answers: conn.NewBudget(), bodies: conn.NewBodies(), listing: listTurns(), verifying: verifyTurns()}
+	s := &Server{e: e, cfg: cfg, log: cfg.Log, answers: conn.NewBudget(), bodies: conn.NewBodies(), listing: listTurns(), verifying: verifyTurns(), previewing: previewTurns()}
 	var err error
 	if s.guard, err = access.NewGuard(cfg.Tokens); err != nil {
 		return nil, fmt.Errorf("cannot use the tokens: %w", err)
