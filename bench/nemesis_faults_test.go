@@ -97,8 +97,8 @@ func thaw(_ *nemesis, s *server)     { s.signal(syscall.SIGCONT) }
 func startMySQL(x *nemesis, _ *server) { x.mysql.Start() }
 
 // administer asks another node to have the node give its shards away (drain), or to end it (evict).
-// Where the database is slow, or the node asked cannot reach it, the answer is 503: a drain is asked for again then, of
-// the other nodes in turn, so that each ends.
+// Where the database is slow, or the node asked cannot reach it, the answer is 503, and a node that is down gives none: a
+// drain is asked for again then, of the other nodes in turn, so that each ends.
 func administer(method, what string) func(*nemesis, *server) {
 	return func(x *nemesis, s *server) {
 		for by, again := s.n, time.Now().Add(20*time.Second); ; time.Sleep(time.Second) {
@@ -107,15 +107,17 @@ func administer(method, what string) func(*nemesis, *server) {
 			}
 			q, _ := http.NewRequest(method, x.all[by].url(fmt.Sprintf("/v1/cluster/nodes/node-%d/%s", s.n, what)), nil)
 			r, err := client.Do(q)
-			if err != nil {
+			answered := err == nil && r.StatusCode != http.StatusServiceUnavailable
+			switch {
+			case err != nil:
 				x.t.Logf("the %s: %v", what, err)
-				return
-			}
-			r.Body.Close()
-			if r.StatusCode/100 != 2 {
+			case r.StatusCode/100 != 2:
 				x.t.Logf("the %s got %d", what, r.StatusCode)
 			}
-			if what != "drain" || r.StatusCode != http.StatusServiceUnavailable || time.Now().After(again) {
+			if err == nil {
+				r.Body.Close()
+			}
+			if what != "drain" || answered || time.Now().After(again) {
 				return
 			}
 		}
