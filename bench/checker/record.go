@@ -102,6 +102,8 @@ func (c *court) dead(o *Due, f *Final) string {
 		return ""
 	case "stale":
 		return c.stale(o, f)
+	case "overlap", "overlap_queue_full":
+		return o.overlapped(f)
 	}
 	out := func(f *Broken) bool { return f.Fault == Receiver }
 	switch {
@@ -115,18 +117,9 @@ func (c *court) dead(o *Due, f *Final) string {
 
 // skipped is wrong of a due that was not called: its timer has given the reason.
 func (c *court) skipped(o *Due, f *Final) string {
-	overlap := func(name string) bool {
-		return o.timer.some(func(d *Definition) bool { return d.Overlap == name })
-	}
 	switch f.Reason {
-	case "overlap":
-		if !overlap("skip") {
-			return "its timer does not skip"
-		}
-	case "overlap_queue_full":
-		if !overlap("queue") {
-			return "its timer does not queue"
-		}
+	case "overlap", "overlap_queue_full":
+		return o.overlapped(f)
 	case "stale":
 		return c.stale(o, f)
 	case "misfire":
@@ -140,6 +133,18 @@ func (c *court) skipped(o *Due, f *Final) string {
 		return "for no reason"
 	}
 	return ""
+}
+
+// overlapped is wrong of a task that found its timer busy.
+func (o *Due) overlapped(f *Final) string {
+	policy, wrong := "skip", "its timer does not skip"
+	if f.Reason == "overlap_queue_full" {
+		policy, wrong = "queue", "its timer does not queue"
+	}
+	if o.timer.some(func(d *Definition) bool { return d.Overlap == policy }) {
+		return ""
+	}
+	return wrong
 }
 
 // stale is wrong of a task that was not called for its age.

@@ -239,15 +239,13 @@ func (m *Memory) AddRow(r *Row, now int64) (fate RowFate, ready *Task, change <-
 	return fate, ready, change, err
 }
 
-// AddRequested is AddStored for the row of a task that somebody has requested. Where its lane has gates and
-// no room, refill brings it.
+// AddRequested is AddStored for the row of a task that somebody has requested. Where its lane has no room, refill
+// brings it.
 func (m *Memory) AddRequested(t *engine.Timer, o engine.Owed) error {
-	if l := m.Lanes.ofRow(t, &o); l.isGated() {
-		if !l.admits(o.Place()) {
-			return nil
-		}
-		o.Held = 0
+	if !m.Lanes.ofRow(t, &o).admits(o.Place()) {
+		return nil
 	}
+	o.Held = 0
 	return m.AddStored(t, o)
 }
 

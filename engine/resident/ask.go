@@ -108,12 +108,16 @@ func (m *Memory) Unsettled() (n int, bytes int64) {
 }
 
 // AwaitSettled waits until a task is not one that has ended and is not settled, and until its
-// key is not that of a row that stands for other tasks as well.
+// key is not that of a row that stands for other tasks as well. The next settle does not wait for the tasks due before.
 func (m *Memory) AwaitSettled(ctx context.Context, k engine.Key) error {
 	return m.await(ctx, k.Timer, func(sh *shard) bool {
 		t, x := sh.tasks.find(k), sh.shared[k]
 		sh.part(x)
-		return x == nil && (t == nil || t.state != Done)
+		if t == nil || t.state != Done {
+			return x == nil
+		}
+		t.awaited = true
+		return false
 	})
 }
 

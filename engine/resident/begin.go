@@ -101,12 +101,15 @@ const maxParked = 100
 // overlap decides what becomes of a task whose timer is busy, or has one that is due
 // before it. mu is held.
 func (m *Memory) overlap(sh *shard, t *Task, now int64) {
-	lv := t.timer
+	lv, end := t.timer, engine.Skipped
+	if len(t.Attempts) > 0 {
+		end = engine.Dead // it was called before, and can be retried by hand
+	}
 	switch {
 	case lv.def.Overlap == engine.OverlapSkip:
-		m.conclude(sh, t, engine.Skipped, engine.ReasonOverlap, now)
+		m.conclude(sh, t, end, engine.ReasonOverlap, now)
 	case lv.parked >= maxParked:
-		m.conclude(sh, t, engine.Skipped, engine.ReasonQueueFull, now)
+		m.conclude(sh, t, end, engine.ReasonQueueFull, now)
 	default:
 		t.move(Parked)
 	}

@@ -169,12 +169,11 @@ func (sh *shard) needed() engine.Position {
 // Settled is how many of the tasks have a record or a row of it.
 func (c *Captured) Settled() int { return len(c.done) + len(c.owe) }
 
-// end has the record of a task stored, unless the disk is nearly full and the task
-// succeeded, and its row removed. Of the dues of a range that is gone through, only the
-// records say which are over. mu is held.
+// end has the record of a task stored, unless the disk is nearly full and the task succeeded, and its row removed.
+// Only records tell which dues of a range are over; and no record stays that says that a task is not over. mu is held.
 func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	c.done = append(c.done, t)
-	if t.Status == engine.Succeeded && critical && !t.ranged {
+	if t.Status == engine.Succeeded && critical && !t.ranged && !t.mayHaveRecord() {
 		c.unwritten++
 		if m := t.Key.Due - t.Key.Due%minute; !slices.Contains(s.LeftOut, m) {
 			s.LeftOut = append(s.LeftOut, m)
@@ -248,11 +247,11 @@ func (t *Task) isStored(watermark int64) bool {
 	return t.needsRow(false)
 }
 
-// reach is how far the watermark of a shard may go: to the cut; but it waits for tasks that are not
-// finished as long as rows for them would cost more than what is settled by passing them, settleWait
-// at most; where a task is to leave, for leavingLag. Where something is stored in any case, and the
-// watermark would stay, it does not wait: a cold tier that has lost that, as it has gone back, is known
-// by the watermark. It never passes a task whose timer is being changed, or that intends. mu is held.
+// reach is how far the watermark of a shard may go: to the cut; but it waits for tasks that are not finished as long as
+// rows for them would cost more than what is settled by passing them, settleWait at most; where a task is to leave, for
+// leavingLag; where a request waits for a record, not at all. Where something is stored in any case, and the watermark
+// would stay, it does not wait: a cold tier that has lost that, as it has gone back, is known by the watermark. It never
+// passes a task whose timer is being changed, or that intends. mu is held.
 func (sh *shard) reach(cut int64, last bool) int64 {
 	oldest, held, lagging, leaving, stored := cut, cut, cut-settleLag, false, len(sh.paid) > 0
 	var old, behind int // tasks due before lagging: unfinished; finished
@@ -261,6 +260,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 		if t.timer.frozen && (t.state == Done || t.row != rowCurrent) || t.intends && due > sh.watermark {
 			held = min(held, due-1) // no row of it may be there: its change, or its intent, decides what becomes of it
 		}
+		last = last || t.awaited
 		switch {
 		case t.row != noRow:
 			stored = stored || t.isStored(sh.watermark)

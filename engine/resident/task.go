@@ -25,6 +25,7 @@ type Task struct {
 	backlog      bool             // see Lanes.backlogQueueOf
 	ranged       bool             // its due lies in a range, whose row does not tell which are over
 	busy         bool             // counts in Timer.busy
+	awaited      bool             // it is Done, and a request waits for its record: see AwaitSettled
 	intends      bool             // its row is the Intents' to write
 	version      uint32           // of the timer, which its attempt is made with
 	settle       uint64           // the last settle that names it, see Memory.settle
@@ -110,6 +111,9 @@ func (m *Memory) later(sh *shard, t *Task, at int64) {
 	t.handle = m.Wheel.Add(at, Item{t.Key.Timer, t.Key.Due})
 	t.touch()
 }
+
+// mayHaveRecord reports whether history may have a record of a task that has ended, from when it had not. mu is held.
+func (t *Task) mayHaveRecord() bool { return len(t.Attempts) > 1 || t.Origin != engine.FromSchedule }
 
 // snapshot is a copy for a reader. mu is held.
 func (t *Task) snapshot() *engine.Task {
