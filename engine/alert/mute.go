@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -28,14 +29,27 @@ func (m *Mute) Check(now time.Time) error {
 	return m.Match.check()
 }
 
-// mutes is when the muted incidents are to be looked at.
+// mutes are the mutes as they were decoded, and when the muted incidents are to be looked at.
 type mutes struct {
+	// By app; the mute of an app that ends last is the first. Nil: none was read yet.
+	of      atomic.Pointer[map[string][]Mute]
 	renewed atomic.Bool // mutes were changed since
 	next    int64       // when (Unix ms) the next of those ends that held then; Run's own
 }
 
-// mutesChanged has the muted incidents looked at.
+// mutesChanged decodes the mutes, and has the muted incidents looked at. Who judges a failure decodes
+// nothing: an app may have thousands of mutes, and those that have ended stay until people delete them.
 func (a *Alerter) mutesChanged(engine.ObjectKey) {
+	of := map[string][]Mute{}
+	for _, app := range a.cfg.Objects.Apps(MuteKind) {
+		for _, o := range a.cfg.Objects.List(MuteKind, app) {
+			if m, ok := read[Mute](o); ok {
+				of[app] = append(of[app], m)
+			}
+		}
+		slices.SortFunc(of[app], func(x, y Mute) int { return cmp.Compare(y.Until, x.Until) })
+	}
+	a.mutes.of.Store(&of)
 	a.mutes.renewed.Store(true)
 	a.ring.poke()
 }
@@ -111,26 +125,29 @@ func (a *Alerter) unmuteSome(ctx context.Context, some []*Incident) bool {
 	return true
 }
 
-// mutesOf are the mutes of an app that hold now.
-func (a *Alerter) mutesOf(app string) (all []Mute) {
-	now := a.now()
-	for _, o := range a.cfg.Objects.List(MuteKind, app) {
-		if m, ok := read[Mute](o); ok && m.Until > now {
-			all = append(all, m)
-		}
+// mutesOf are the mutes of an app that hold now. An end is compared with the clock each time, for
+// the clock may be set back.
+func (a *Alerter) mutesOf(app string) []Mute {
+	of := a.mutes.of.Load()
+	if of == nil {
+		return nil
 	}
-	return all
+	all, now := (*of)[app], a.now()
+	n, _ := slices.BinarySearchFunc(all, now, func(m Mute, now int64) int { return cmp.Compare(now, m.Until) })
+	return all[:n]
 }
 
-// mutesIn are the mutes that hold in an app now.
-func (a *Alerter) mutesIn(app string) []Mute { return append(a.mutesOf(app), a.mutesOf("*")...) }
+// muting reports whether a mute that holds in an app now is so.
+func (a *Alerter) muting(app string, is func(Mute) bool) bool {
+	return slices.ContainsFunc(a.mutesOf(app), is) || slices.ContainsFunc(a.mutesOf("*"), is)
+}
 
 func (a *Alerter) mutesNeedTimer(app string) bool {
-	return slices.ContainsFunc(a.mutesIn(app), func(m Mute) bool { return m.Match.needsTimer() })
+	return a.muting(app, func(m Mute) bool { return m.Match.needsTimer() })
 }
 
 // muted reports whether a mute holds for an incident that a timer opens; a state is of no
 // timer, and only a mute of all timers holds for it.
 func (a *Alerter) muted(app, name string, t *engine.Timer) bool {
-	return slices.ContainsFunc(a.mutesIn(app), func(m Mute) bool { return m.Match.matches(name, t) })
+	return a.muting(app, func(m Mute) bool { return m.Match.matches(name, t) })
 }

@@ -1,6 +1,8 @@
 package alert
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,4 +88,39 @@ func TestMuteEnds(t *testing.T) {
 		w.says(2*time.Second, "incident.recovered")
 		w.stop()
 	})
+}
+
+// A failure decodes no mute, however many there are, ended ones too. Mutes that were put, deleted or
+// ended count at once, and one that has ended holds again when the clock was set back.
+func TestMutesAreDecodedWhenTheyChange(t *testing.T) {
+	w := newWorld(t, memory.NewCold())
+	for i := range 100 {
+		w.mute(fmt.Sprint("ended", i), Match{Label: "team=a"}, -time.Hour)
+		w.mute(fmt.Sprint("holds", i), Match{NamePrefix: "t1"}, time.Hour)
+	}
+	w.put(MuteKind, "*", "all", Mute{Match: Match{NamePrefix: "t2"}, Until: time.Now().Add(time.Minute).UnixMilli()})
+	want := func(t1, t2, t3, needsTimer bool) {
+		t.Helper()
+		got := []bool{w.muted("shop", "t1", nil), w.muted("shop", "t2", nil), w.muted("shop", "t3", nil), w.mutesNeedTimer("shop")}
+		if !slices.Equal(got, []bool{t1, t2, t3, needsTimer}) {
+			t.Errorf("t1, t2, t3 are muted, and a timer is needed: %v", got)
+		}
+	}
+	want(true, true, false, false)
+	if n := testing.AllocsPerRun(10, func() { want(true, true, false, false) }); n > 10 {
+		t.Errorf("%v allocations to look at 201 mutes", n)
+	}
+	w.back.Store(int64(90 * time.Minute))
+	want(true, true, false, true)
+	w.back.Store(int64(-2 * time.Minute))
+	want(true, false, false, false)
+	w.back.Store(0)
+	w.mute("t3", Match{NamePrefix: "t3"}, time.Hour)
+	want(true, true, true, false)
+	for _, k := range []engine.ObjectKey{{Kind: MuteKind, App: "shop", Name: "t3"}, {Kind: MuteKind, App: "*", Name: "all"}} {
+		if err := w.set.Delete(t.Context(), k, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(true, false, false, false)
 }
