@@ -148,21 +148,20 @@ func (j *judge) groupOf(r *ruleAt, app, by string, timer engine.TimerID) *group 
 		if r.Streak > 0 { // a streak is of one timer: history has it, and nobody keeps it
 			return &group{rule: r, app: app, by: by, timer: timer, streak: j.streaks[key]}
 		}
-		return j.ownGroup(r, app, app, 0)
+		key = r.key(app, app, 0)
 	}
-	return j.ownGroup(r, app, by, timer)
+	return j.ownGroup(r, key)
 }
 
-// ownGroup is the group of these alone, however many there are.
-func (j *judge) ownGroup(r *ruleAt, app, by string, timer engine.TimerID) *group {
-	key := r.key(app, by, timer)
+// ownGroup is the group of a key alone, however many there are.
+func (j *judge) ownGroup(r *ruleAt, key groupKey) *group {
 	g := j.groups[key]
 	if g == nil {
-		g = &group{rule: r, app: app, by: by, timer: timer, streak: j.streaks[key]}
+		g = &group{rule: r, app: key.app, by: key.by, timer: key.timer, word: key.word, streak: j.streaks[key]}
 		j.groups[key] = g
 		delete(j.streaks, key)
-		if timer != 0 {
-			j.of[timer] = append(j.of[timer], g)
+		if key.timer != 0 {
+			j.of[key.timer] = append(j.of[key.timer], g)
 		}
 	}
 	return g
@@ -200,7 +199,7 @@ func (j *judge) failed(ev *event, t *engine.Timer, was uint32) (opened []*Incide
 					j.streaks[key] = g.streak
 					continue
 				}
-				if g = j.ownGroup(r, g.app, g.app, 0); g.open != nil {
+				if g = j.ownGroup(r, r.key(g.app, g.app, 0)); g.open != nil {
 					g.open.add(ev)
 					continue
 				}
@@ -376,10 +375,8 @@ func (j *judge) restore(i *Incident) bool {
 			continue
 		case !r.isAbout(i):
 			return false
-		case i.State != "":
-			g = j.stateGroup(r, i.State, i.App, i.By)
 		case r.By == "timer" || i.Timer == 0:
-			g = j.ownGroup(r, i.App, i.By, i.Timer)
+			g = j.ownGroup(r, r.keyOf(i))
 		}
 		if g == nil || g.open != nil {
 			return false

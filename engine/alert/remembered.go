@@ -41,7 +41,7 @@ func (j *judge) remember(ev *event, t *engine.Timer) {
 func (j *judge) stored(i *Incident) {
 	for _, r := range j.rules[i.RuleApp] {
 		if r.name == i.Rule {
-			key := r.key(i.App, i.By, i.Timer)
+			key := r.keyOf(i)
 			j.judged[key] = max(j.judged[key], i.Last, i.Closed)
 		}
 	}

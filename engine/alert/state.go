@@ -8,15 +8,11 @@ type State struct {
 	N    int64  // of backlog: how many tasks are overdue
 }
 
-func (j *judge) stateGroup(r *ruleAt, word, app, of string) *group {
-	key := r.key(app, of, 0)
-	key.word = word
-	g := j.groups[key]
-	if g == nil {
-		g = &group{rule: r, app: app, by: of, word: word}
-		j.groups[key] = g
-	}
-	return g
+// keyOf names the group of an incident of the rule.
+func (r *ruleAt) keyOf(i *Incident) groupKey {
+	key := r.key(i.App, i.By, i.Timer)
+	key.word = i.State
+	return key
 }
 
 // hasStates reports whether some rule but the built-in one is about a state, or one is open.
@@ -68,19 +64,27 @@ func (j *judge) states(now int64, all []State) (opened, closed []*Incident) {
 	return opened, closed
 }
 
+// stateKey names the group of a state. While the judge is full, what is new is of its app, as new failures
+// are; when there is room again, it gets a group of its own. What is of the service keeps its name: that is
+// a few parts, nodes and channels, and what was found of a fault stays open under its name.
+func (j *judge) stateKey(r *ruleAt, st *State) groupKey {
+	key := r.key(st.App, st.Of, 0)
+	key.word = st.Word
+	switch {
+	case r.By == "rule":
+		key.app, key.by = r.app, r.app+"/"+r.name
+	case r.By == "app" || len(j.groups) >= mostGroups && j.groups[key] == nil && st.App != "*":
+		key.by = st.App
+	}
+	return key
+}
+
 // state notes that a state is so, and returns the incident that this opens, if any.
 func (j *judge) state(r *ruleAt, st *State, now int64) *Incident {
 	if r.on&(1<<words[st.Word]) == 0 || st.Word == "backlog" && st.N <= int64(r.Over) {
 		return nil
 	}
-	app, of := st.App, st.Of
-	switch r.By {
-	case "app":
-		of = st.App
-	case "rule":
-		app, of = r.app, r.app+"/"+r.name
-	}
-	g := j.stateGroup(r, st.Word, app, of)
+	g := j.ownGroup(r, j.stateKey(r, st))
 	if g.since == 0 {
 		g.since = now
 	}
@@ -93,7 +97,7 @@ func (j *judge) state(r *ruleAt, st *State, now int64) *Incident {
 		return nil
 	}
 	g.open = &Incident{
-		ID: j.newID(), Rule: r.name, RuleApp: r.app, App: app, By: of, Severity: r.Severity,
+		ID: j.newID(), Rule: r.name, RuleApp: r.app, App: g.app, By: g.by, Severity: r.Severity,
 		On: []string{st.Word}, Opened: g.since, Last: now, Count: 1, State: st.Word, changed: true,
 	}
 	return g.open

@@ -2,6 +2,8 @@ package alert
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -161,4 +163,72 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s %q: %q, want %q", x.app, r.On, code, x.code)
 		}
 	}
+}
+
+// While the judge is full, states are of their apps, and a start goes on with these incidents. They close
+// when none of their states is so any more, and when there is room again each state has its name.
+func TestStatesOfAFullJudge(t *testing.T) {
+	defer func(was int) { mostGroups = was }(mostGroups)
+	mostGroups = 100
+	synctest.Test(t, func(t *testing.T) {
+		var now atomic.Pointer[[]State]
+		cold := memory.NewCold()
+		start := func() (w *world) {
+			w = newWorld(t, cold)
+			w.cfg.States = func() []State { return *now.Load() }
+			return w
+		}
+		w := start()
+		w.put(ChannelKind, "*", "ops", Channel{Kind: "webhook", URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		r := NewRule()
+		r.On, r.Channels, r.Repeat = []string{"breaker", "clock"}, []string{"ops"}, 0
+		w.put(RuleKind, "*", "all", r)
+		var all []State
+		for i := range 1000 {
+			all = append(all, State{Word: "breaker", App: "shop", Of: fmt.Sprint("flow k", i)})
+		}
+		// wants waits, and wants so many named incidents and the others; it returns the ids of all.
+		wants := func(named int, others ...string) (ids []string) {
+			t.Helper()
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			var got []string
+			for _, i := range w.Incidents("") {
+				switch {
+				case i.Closed != 0:
+					continue
+				case strings.HasPrefix(i.By, "flow k"):
+					named--
+				default:
+					got = append(got, i.By)
+				}
+				ids = append(ids, i.ID)
+			}
+			slices.Sort(got)
+			slices.Sort(ids)
+			if named != 0 || !slices.Equal(got, others) {
+				t.Errorf("%d incidents of breakers are missing, the others are of %q, want %q", named, got, others)
+			}
+			return ids
+		}
+		full := append(slices.Clip(all), State{Word: "breaker", App: "else", Of: "flow l"}, State{Word: "clock", App: "*", Of: "clock of b"})
+		now.Store(&full)
+		w.run()
+		before := wants(100, "clock of b", "else", "shop")
+		w.stop()
+		w = start()
+		w.run()
+		if after := wants(100, "clock of b", "else", "shop"); !slices.Equal(after, before) {
+			t.Error("a start opens others")
+		}
+		now.Store(new(all[:100]))
+		wants(100)
+		now.Store(new(all[500:]))
+		wants(99, "shop")
+		now.Store(new(all[995:]))
+		wants(5)
+		now.Store(new([]State))
+		wants(0)
+		w.stop()
+	})
 }
