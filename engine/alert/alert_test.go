@@ -40,6 +40,7 @@ type world struct {
 	// How long it takes to read definitions, and when each read began.
 	loads time.Duration
 	began []time.Time
+	pages atomic.Int64 // of tasks that were read
 }
 
 // timers is a cold tier that has each timer but one.
@@ -57,6 +58,7 @@ func (c timers) Timer(_ context.Context, id engine.TimerID) (*engine.Timer, erro
 
 // Tasks ends a page before the record that cannot be read, or fails on it.
 func (c timers) Tasks(ctx context.Context, f engine.TaskFilter, before engine.Key, limit int) ([]*engine.Task, engine.Key, error) {
+	c.w.pages.Add(1)
 	ts, next, err := c.Cold.Tasks(ctx, f, before, limit)
 	switch i := slices.IndexFunc(ts, func(t *engine.Task) bool { return t.Key == c.w.bad }); {
 	case i == 0:

@@ -82,20 +82,14 @@ func (a *Alerter) readStreaks(ctx context.Context, events []event, timers map[en
 		if rules == nil {
 			continue
 		}
-		before, err := a.before(ctx, ev.Key)
+		before, err := a.before(ctx, ev.Key, rules)
 		if err != nil {
 			a.cannotRead(ctx, err)
 			return false
 		}
 		a.mu.Lock()
-		for _, r := range rules {
-			n := int64(0)
-			for _, t := range before {
-				if r.on.has(countsAs(t)) {
-					n += max(t.Count, 1)
-				}
-			}
-			a.judge.streaks[streakKey(r, ev)] = int(n)
+		for i, r := range rules {
+			a.judge.streaks[streakKey(r, ev)] = before[i]
 		}
 		a.mu.Unlock()
 	}
@@ -161,25 +155,40 @@ func (a *Alerter) succeededBetween(ctx context.Context, id engine.TimerID, after
 	return len(page) > 0, unavailable(err)
 }
 
-// before are the records of a timer before a task, down to the last success.
-func (a *Alerter) before(ctx context.Context, k engine.Key) (all []*engine.Task, err error) {
+// before is how often a timer failed in a row before a task, as each of some rules counts. It looks no
+// further back than their streaks reach with the task itself: a timer may never have succeeded, and while
+// the judge is full each failure is asked about.
+func (a *Alerter) before(ctx context.Context, k engine.Key, rules []*ruleAt) (counts []int, err error) {
+	counts = make([]int, len(rules))
 	for looked := 0; looked < mostOfStreak; looked += 20 {
 		page, next, err := a.cfg.Cold.Tasks(ctx, engine.TaskFilter{Timer: k.Timer}, k, 20)
 		if d := engine.DamagedRecord(err, k); d != nil {
 			next, err = d.Key, nil
 		}
 		if err != nil {
-			return nil, unavailable(err)
+			return counts, unavailable(err)
 		}
 		for _, t := range page {
-			if t.Status == engine.Succeeded {
-				return all, nil
+			if t.Status == engine.Succeeded || addToStreaks(counts, rules, t) {
+				return counts, nil
 			}
-			all = append(all, t)
 		}
 		if k = next; next == (engine.Key{}) {
 			break
 		}
 	}
-	return all, nil
+	return counts, nil
+}
+
+// addToStreaks counts a record for each rule that lacks failures, and reports whether none lacks any: one
+// more makes the streak of each.
+func addToStreaks(counts []int, rules []*ruleAt, t *engine.Task) (enough bool) {
+	enough = true
+	for i, r := range rules {
+		if counts[i] < r.Streak-1 && r.on.has(countsAs(t)) {
+			counts[i] += int(max(t.Count, 1))
+		}
+		enough = enough && counts[i] >= r.Streak-1
+	}
+	return enough
 }

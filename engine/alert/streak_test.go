@@ -72,6 +72,42 @@ func TestStreaksOfAFullJudge(t *testing.T) {
 	})
 }
 
+// A failure reads no more of a long row of failures than the longest streak that is counted needs.
+func TestALongStreakIsNotReadAll(t *testing.T) {
+	defer func(was int) { mostGroups = was }(mostGroups)
+	mostGroups = 1
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("two", func(r *Rule) { r.Streak, r.Repeat = 2, 0 })
+		w.rule("thirty", func(r *Rule) { r.Streak, r.Repeat = 30, 0 })
+		w.run()
+		w.settled(1, engine.Dead) // the judge is full
+		w.says(time.Minute)
+		var records []engine.Record
+		for i := range 1000 {
+			at := w.now() - int64(i+1)*1000
+			task := &engine.Task{Key: engine.Key{Timer: 2, Due: at}, App: "shop", Name: "t2", Status: engine.Dead, Ended: at}
+			records = append(records, engine.Record{Key: task.Key, Status: task.Status, Encoded: engine.AppendTask(nil, task)})
+		}
+		w.settles(records)
+		for _, opened := range [][]string{{"incident.opened", "incident.opened"}, nil} {
+			w.pages.Store(0)
+			w.settled(2, engine.Dead)
+			w.says(time.Minute, opened...)
+			if n := w.pages.Load(); n > 2 {
+				t.Errorf("a failure reads %d pages of 20 tasks; 29 tasks are needed", n)
+			}
+		}
+		for _, i := range w.Incidents("shop") {
+			if want := map[string]int64{"two": 3, "thirty": 31}[i.Rule]; i.Count != want || i.By != "shop" {
+				t.Errorf("%+v", i)
+			}
+		}
+		w.stop()
+	})
+}
+
 // A success right after a failure ends the incident of that, though it comes before the failure is
 // judged.
 func TestSuccessBeforeItsFailureIsJudged(t *testing.T) {
