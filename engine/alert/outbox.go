@@ -87,7 +87,7 @@ type outbox struct {
 	works  sync.WaitGroup
 
 	mu    sync.Mutex
-	boxes map[engine.ObjectKey]*box // guarded by mu
+	boxes map[engine.ObjectKey]*box // of channels that were sent to, while they are there; guarded by mu
 	over  bool
 	// A send ends with life: from then on another node judges, and sends the messages.
 	life context.Context
@@ -216,7 +216,7 @@ func (o *outbox) send(k engine.ObjectKey, b *box) {
 		if digest = digest && ok; digest {
 			process.Sleep(o.ctx, time.Until(until))
 		}
-		life, letters, over := o.take(b, digest)
+		life, letters, over := o.take(k, b, digest)
 		if letters == nil {
 			return
 		}
@@ -244,7 +244,7 @@ func (o *outbox) channel(k engine.ObjectKey) (c Channel, ok bool) {
 
 // take takes one message, or all and the incidents of those that were replaced; they are to be sent
 // during a life. No message ends the goroutine of the box.
-func (o *outbox) take(b *box, all bool) (life context.Context, letters []letter, over map[string]bool) {
+func (o *outbox) take(k engine.ObjectKey, b *box, all bool) (life context.Context, letters []letter, over map[string]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := min(1, len(b.waiting))
@@ -253,6 +253,7 @@ func (o *outbox) take(b *box, all bool) (life context.Context, letters []letter,
 	}
 	if n == 0 {
 		b.busy = false
+		o.forgetGone(k, b)
 		return nil, nil, nil
 	}
 	letters, b.waiting = b.waiting[:n:n], b.waiting[n:]
@@ -340,6 +341,15 @@ func (o *outbox) changed(k engine.ObjectKey, tested bool) {
 			default:
 			}
 		}
+		o.forgetGone(of, b)
+	}
+}
+
+// forgetGone forgets a box for which no goroutine sends and whose channel is gone: channels may be made and
+// deleted for ever. o.mu is held.
+func (o *outbox) forgetGone(k engine.ObjectKey, b *box) {
+	if !b.busy && o.a.cfg.Objects.Get(k) == nil {
+		delete(o.boxes, k)
 	}
 }
 

@@ -3,6 +3,7 @@ package alert
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,5 +305,53 @@ func TestChannelIsChanged(t *testing.T) {
 		if len(attempts) != 1 {
 			t.Errorf("%d attempts, want 1 before the channel was deleted", len(attempts))
 		}
+	})
+}
+
+// The box of a channel goes with the channel: of one that is idle at once, of one that hangs when its
+// last send ends.
+func TestBoxesOfDeletedChannels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		hangs := make(chan struct{})
+		w.Alerter.cfg.Send = func(_ context.Context, d *Delivery) Result {
+			if d.Channel.Kind == "slack" {
+				<-hangs
+			}
+			return Result{Delivered: true}
+		}
+		kinds := map[string]string{"idle": "webhook", "busy": "slack", "stays": "webhook"}
+		for name, kind := range kinds {
+			w.put(ChannelKind, "shop", name, Channel{Kind: kind, URL: Text{Value: "http://x/"}, Lang: "en", PerMinute: 60})
+		}
+		boxes := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			w.box.mu.Lock()
+			defer w.box.mu.Unlock()
+			var got []string
+			for k := range w.box.boxes {
+				got = append(got, k.Name)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("there are boxes of %q, want %q", got, want)
+			}
+		}
+		w.rule("r", func(r *Rule) { r.Channels, r.Repeat = []string{"idle", "busy", "stays"}, 0 })
+		w.run()
+		w.ends(1, engine.Dead)
+		time.Sleep(10 * time.Second)
+		boxes("busy", "idle", "stays")
+		w.rule("r", func(r *Rule) { r.Channels, r.Repeat = []string{"stays"}, 0 })
+		for _, name := range []string{"idle", "busy"} {
+			if err := w.set.Delete(t.Context(), engine.ObjectKey{Kind: ChannelKind, App: "shop", Name: name}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		boxes("busy", "stays")
+		close(hangs)
+		boxes("stays")
+		w.stop()
 	})
 }
