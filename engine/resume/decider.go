@@ -121,7 +121,7 @@ func (d *Decider) decide(ctx context.Context, ids []engine.TimerID) (wait []engi
 		return wait, err
 	}
 	for i, id := range x.ids {
-		if len(x.pay) > mostRows { // enough for one transaction
+		if len(x.pay)+len(x.t.Owe) > mostRows { // enough for one transaction
 			wait = append(wait, x.ids[i:]...)
 			break
 		}

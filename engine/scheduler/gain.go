@@ -208,7 +208,7 @@ func (m *migrator) decide(ctx context.Context, g *gaining) error {
 	e.memory.Came(g.clean, resident.ByHandover)
 	e.memory.Came(g.kept, resident.ByStart)
 	e.former.Store(nil)
-	g.now, g.busy = r.now, r.busy
+	g.now, g.busy = r.now, r.early
 	return nil
 }
 

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -320,4 +321,36 @@ func TestDuesThatComeDuringADecision(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a resume decides is stored in transactions of a bounded size, also where the watermark is behind: those of a
+// minute in which the cold tier took no writes. A tier that refuses a larger one would keep its timers frozen.
+func TestResumeAfterWritesWereRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.config.MaxWaiting = 20
+		w.start()
+		app := limit.AppKey("app")
+		w.pauseIt(t, app)
+		for i := range 128 {
+			w.make(timer(fmt.Sprint(i), every(100*time.Millisecond), misfire(engine.MisfireAll, time.Hour)))
+		}
+		time.Sleep(30 * time.Second)
+		var away atomic.Bool
+		w.before.set(func(op string, arg any) error {
+			if s, ok := arg.(*engine.Settlement); ok && (away.Load() || len(s.Owe)+len(s.Pay)+len(s.Tasks) > 40_000) {
+				return engine.ErrUnavailable
+			}
+			return nil
+		})
+		away.Store(true)
+		time.Sleep(60 * time.Second)
+		away.Store(false)
+		w.resumeIt(t, app, engine.BacklogSkip)
+		time.Sleep(time.Minute)
+		for i := range 128 {
+			if len(w.of(fmt.Sprint(i))) == 0 {
+				t.Fatalf("timer %d was not called since the resume", i)
+			}
+		}
+	})
 }

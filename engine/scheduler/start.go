@@ -44,7 +44,7 @@ func (e *Scheduler) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.early = append(e.early, r.busy...)
+		e.early = append(e.early, r.early...)
 		if err := e.waitInLanes(ctx, of, r.now); err != nil {
 			return err
 		}
