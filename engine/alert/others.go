@@ -124,14 +124,19 @@ func (a *Alerter) askOthers(ctx context.Context) {
 
 // withOthers are the states of this node and of the others: a backlog is the sum of all.
 func (a *Alerter) withOthers(all []State) []State {
-	for _, of := range a.lead.states {
-		for _, s := range of {
-			same := func(x State) bool { return x.Word == s.Word && x.App == s.App && x.Of == s.Of }
-			if i := slices.IndexFunc(all, same); i >= 0 {
+	of := func(s State) State { return State{Word: s.Word, App: s.App, Of: s.Of} } // all but N
+	at := make(map[State]int, len(all))                                            // the place in all
+	for i, s := range all {
+		at[of(s)] = i
+	}
+	for _, states := range a.lead.states {
+		for _, s := range states {
+			if i, is := at[of(s)]; is {
 				all[i].N += s.N
-			} else {
-				all = append(all, s)
+				continue
 			}
+			at[of(s)] = len(all)
+			all = append(all, s)
 		}
 	}
 	return all
