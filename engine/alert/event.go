@@ -125,13 +125,18 @@ func (m *matcher) wants(app string, st engine.TaskStatus) bool {
 // ringSize is how many events wait for the alerter.
 const ringSize = 1 << 16
 
-// ring is where events wait. What finds it full waits behind it, without names; and of what
-// finds no room there either, the ring knows only when it ended.
+// ring is where events wait. An end of a task that finds it full waits behind it, without names; and
+// of what finds no room there either, the ring knows only when it ended.
 type ring struct {
 	mu     sync.Mutex
-	events queue[event]
+	firsts queue[event] // first attempts
+	events queue[event] // ends of tasks; with the first attempts they are events.most at most
 	briefs queue[brief]
 	gap    gap
+	// left is how many ends do not wait any more: the first that waits has the number left+1. The
+	// numbers are of the life of the process, which has a random name.
+	left uint64
+	life string
 	// timers are those of the failures that wait, or were judged lately. A success of such a timer
 	// matters, although the timer is not watched yet. Guarded by mu.
 	timers map[engine.TimerID]bool
@@ -143,7 +148,7 @@ type ring struct {
 // put keeps the order: while something waits behind the ring, all that comes does.
 func (r *ring) put(ev event) {
 	r.mu.Lock()
-	if r.briefs.len > 0 || !r.events.put(ev) {
+	if r.briefs.len > 0 || r.firsts.len+r.events.len >= r.events.most || !r.events.put(ev) {
 		r.lost.Inc()
 		if b := briefOf(&ev); !r.briefs.put(b) {
 			r.gap.add(b)
@@ -180,10 +185,11 @@ func (r *ring) watched() {
 	}
 }
 
-// offer is put for what need not be seen: it is dropped while the ring is half full.
+// offer is put for a first attempt, which need not be seen: it is dropped while the ring is half full.
 func (r *ring) offer(ev event) {
 	r.mu.Lock()
-	if r.briefs.len > 0 || r.events.len >= r.events.most/2 || !r.events.put(ev) {
+	r.firsts.most = r.events.most/2 - r.events.len
+	if r.briefs.len > 0 || !r.firsts.put(ev) {
 		r.lost.Inc()
 	}
 	r.mu.Unlock()
@@ -201,8 +207,21 @@ func (r *ring) poke() {
 func (r *ring) take() (events queue[event]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	events, r.events = r.events, queue[event]{most: r.events.most}
+	r.left += uint64(r.events.len)
+	events.pages, events.len = append(r.firsts.pages, r.events.pages...), r.firsts.len+r.events.len
+	r.firsts, r.events = queue[event]{}, queue[event]{most: r.events.most}
 	return events
+}
+
+// putBack is put for what was taken and not judged.
+func (r *ring) putBack(events queue[event]) {
+	for ; events.len > 0; events.drop(1) {
+		if ev := events.first(1)[0]; ev.Status == firstAttempt {
+			r.offer(ev)
+		} else {
+			r.put(ev)
+		}
+	}
 }
 
 // takeGap returns when those ended that found no room at all since.
@@ -228,27 +247,33 @@ func (r *ring) first(n int) []brief {
 func (r *ring) oldest() (at int64, waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ev := r.events.first(1); len(ev) > 0 {
-		return ev[0].Ended, true
-	}
+	at, waits = r.gap.from, r.gap.from != 0
 	if b := r.briefs.first(1); len(b) > 0 {
-		return b[0].Ended, true
+		at, waits = b[0].Ended, true
 	}
-	return r.gap.from, r.gap.from != 0
+	if ev := r.events.first(1); len(ev) > 0 {
+		at, waits = ev[0].Ended, true
+	}
+	if ev := r.firsts.first(1); len(ev) > 0 && (!waits || ev[0].Ended < at) {
+		at, waits = ev[0].Ended, true
+	}
+	return at, waits
 }
 
 func (r *ring) drop(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.briefs.drop(n)
+	r.left += uint64(n)
 }
 
-// expire drops the first events, as far as they ended before an instant (Unix ms).
+// expire drops the first attempts that were made before an instant (Unix ms). An end of a task waits
+// until it is judged.
 func (r *ring) expire(before int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.events.len > 0 && r.events.first(1)[0].Ended < before {
-		r.events.drop(1)
+	for r.firsts.len > 0 && r.firsts.first(1)[0].Ended < before {
+		r.firsts.drop(1)
 	}
 }
 
@@ -344,11 +369,7 @@ func (a *Alerter) Ended(t *engine.Task) {
 	if ev.Ended == 0 {
 		ev.Ended = a.now()
 	}
-	if alone {
-		a.ring.put(ev)
-	} else {
-		a.ring.offer(ev)
-	}
+	a.ring.put(ev)
 }
 
 // First is told of each first attempt, and of each that is still waited for, with its own

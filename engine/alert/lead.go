@@ -20,6 +20,8 @@ type lead struct {
 	nextLate, nextAll time.Time
 	// What the other nodes are in, by their names.
 	states map[string][]State
+	// Up to which number their ends of tasks were judged, by the names of their lives.
+	judged map[string]uint64
 }
 
 // Times of a lead.
@@ -72,7 +74,8 @@ func (a *Alerter) forgetAll() {
 	a.seen, a.late = ends{seed: a.seen.seed}, recent[uint32]{}
 	a.judge = newJudge(a.judge.newID)
 	a.watch.replace(nil, nil)
-	a.lead.states = nil
+	a.lead.states, a.lead.judged = nil, map[string]uint64{}
+	a.ring.putBack(a.taken) // the node that judges now asks for it
 	a.taken, a.gaps, a.unsure, a.unsaved = queue[event]{}, nil, nil, nil
 }
 

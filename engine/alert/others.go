@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,8 +14,10 @@ import (
 // The one of several nodes that judges asks the others every few seconds for what history does
 // not tell: the states that hold there, the first attempts that were late, and the failures of
 // tasks that were due longer ago than history is searched for, such as redrives. What another
-// node has for it waits in that node's ring. Of a node that lives and does not answer, the
-// states hold that it told of last.
+// node has for it waits in that node's ring: a first attempt until it was told of once, and an end
+// of a task until a question says that it was judged, for an answer may be lost. A node that begins
+// to judge may count again what was judged since the last question. Of a node that lives and does
+// not answer, the states hold that it told of last.
 
 // Ask has each of the other nodes answer a message by its Report. The answers are by the names
 // of the nodes, nil for one that lives and does not answer.
@@ -27,13 +30,20 @@ func (a *Alerter) AskBy(ask Ask) { a.ask = ask }
 type question struct {
 	// Watched are timers of which a first attempt matters that was not late.
 	Watched []engine.TimerID `json:"watched"`
+	// Judged is up to which number the ends of tasks were judged, by the lives of the nodes. An older
+	// version says nothing of it (nil), and judges what it is told of, or loses it.
+	Judged map[string]uint64 `json:"judged"`
 }
 
 // report is what another node answers.
 type report struct {
 	States []State `json:"states"`
 	Firsts []first `json:"firsts"`
-	Ends   []event `json:"ends,omitempty"`
+	// Ends are those that wait first. Of those behind the ring, the app is "".
+	Ends []event `json:"ends,omitempty"`
+	// The ends have the numbers from Left+1 on in a life of the node; an older version names none ("").
+	Life string `json:"life"`
+	Left uint64 `json:"left"`
 }
 
 // first is a first attempt.
@@ -44,6 +54,9 @@ type first struct {
 	At        int64  `json:"at"`
 	Late      uint32 `json:"late"`
 }
+
+// mostTold is how many ends of tasks a node tells of at a time, but for those of a page.
+const mostTold = 10_000
 
 // keptFirst is for how long a first attempt waits to be asked for.
 const keptFirst = 30 * time.Second
@@ -67,16 +80,49 @@ func (a *Alerter) Report(message []byte) ([]byte, error) {
 			watched[id] = true
 		}
 		a.watch.replace(watched, nil)
-		for events := a.ring.take(); events.len > 0; events.drop(1) {
-			ev := &events.first(1)[0]
-			if ev.Status != firstAttempt {
-				r.Ends = append(r.Ends, *ev)
-				continue
-			}
+		firsts := a.ring.tell(q.Judged, &r)
+		a.ring.watched() // nobody asks here for the timers of failures
+		for ; firsts.len > 0; firsts.drop(1) {
+			ev := &firsts.first(1)[0]
 			r.Firsts = append(r.Firsts, first{Timer: ev.Key.Timer, Due: ev.Key.Due, App: ev.App, Name: ev.Name, At: ev.Ended, Late: ev.N})
 		}
 	}
 	return json.Marshal(&r)
+}
+
+// tell drops the ends of tasks that were judged, and puts those into a report that wait first. It
+// takes the first attempts.
+func (r *ring) tell(judged map[string]uint64, to *report) (firsts queue[event]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.life == "" {
+		r.life = rand.Text()
+	}
+	r.dropUpTo(judged[r.life])
+	to.Life, to.Left = r.life, r.left
+	for n := 0; n < len(r.events.pages) && len(to.Ends) < mostTold; n++ {
+		to.Ends = append(to.Ends, r.events.pages[n]...)
+	}
+	for n := 0; r.events.len == 0 && n < len(r.briefs.pages) && len(to.Ends) < mostTold; n++ {
+		for i := range r.briefs.pages[n] {
+			to.Ends = append(to.Ends, r.briefs.pages[n][i].named("", ""))
+		}
+	}
+	if judged == nil {
+		r.dropUpTo(r.left + uint64(len(to.Ends)))
+	}
+	firsts, r.firsts = r.firsts, queue[event]{}
+	return firsts
+}
+
+// dropUpTo drops the ends up to a number. r.mu is held.
+func (r *ring) dropUpTo(number uint64) {
+	for ; r.left < number && r.events.len > 0; r.left++ {
+		r.events.drop(1)
+	}
+	for ; r.left < number && r.briefs.len > 0; r.left++ {
+		r.briefs.drop(1)
+	}
 }
 
 // askOthers judges the first attempts and the failures that other nodes tell of, and notes their states.
@@ -84,7 +130,7 @@ func (a *Alerter) askOthers(ctx context.Context) {
 	if a.ask == nil {
 		return
 	}
-	var q question
+	q := question{Judged: a.lead.judged}
 	a.mu.Lock()
 	for id, groups := range a.judge.of {
 		if slices.ContainsFunc(groups, func(g *group) bool { return g.open != nil && g.isLate() }) && len(q.Watched) < mostLooked {
@@ -96,30 +142,54 @@ func (a *Alerter) askOthers(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWait)
+	asking, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
 	states := map[string][]State{}
-	var events []event
-	for node, answer := range a.ask(ctx, message) {
+	for node, answer := range a.ask(asking, message) {
 		var r report
 		if answer == nil || json.Unmarshal(answer, &r) != nil {
 			states[node] = a.lead.states[node]
 			continue
 		}
 		states[node] = r.States
-		events = append(events, r.Ends...)
-		for _, f := range r.Firsts {
-			events = append(events, event{
-				Key: engine.Key{Timer: f.Timer, Due: f.Due}, App: f.App, Name: f.Name, Ended: f.At, Status: firstAttempt, N: f.Late,
-			})
-		}
+		a.judgeReport(ctx, &r)
 	}
 	a.lead.states = states
-	for page := range slices.Chunk(events, pageSize) {
+}
+
+// judgeReport judges what another node tells of, until a definition cannot be read. The ends of tasks
+// from there on are told again; the first attempts are not.
+func (a *Alerter) judgeReport(ctx context.Context, r *report) {
+	var firsts []event
+	for _, f := range r.Firsts {
+		firsts = append(firsts, event{
+			Key: engine.Key{Timer: f.Timer, Due: f.Due}, App: f.App, Name: f.Name, Ended: f.At, Status: firstAttempt, N: f.Late,
+		})
+	}
+	for page := range slices.Chunk(firsts, pageSize) {
 		if !a.judgeEvents(ctx, page) {
-			return // events of a timer that cannot be read are not told
+			return
 		}
 	}
+	for page := range slices.Chunk(r.Ends, pageSize) {
+		if !a.judgeEnds(ctx, page) {
+			return
+		}
+		r.Left += uint64(len(page))
+		a.lead.judged[r.Life] = r.Left
+	}
+}
+
+// judgeEnds judges ends of tasks that waited in the ring of another node, or all behind it.
+func (a *Alerter) judgeEnds(ctx context.Context, page []event) bool {
+	if page[0].App != "" {
+		return a.judgeEvents(ctx, page)
+	}
+	briefs := make([]brief, len(page))
+	for i := range page {
+		briefs[i] = briefOf(&page[i])
+	}
+	return a.judgePage(ctx, briefs, nil)
 }
 
 // withOthers are the states of this node and of the others: a backlog is the sum of all.

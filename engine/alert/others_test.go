@@ -1,10 +1,17 @@
 package alert
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"xtimer/engine"
+	"xtimer/tier/memory"
 )
 
 // A state that several nodes have is one with the sum of theirs. No state is looked for among all
@@ -33,5 +40,118 @@ func TestWithOthers(t *testing.T) {
 	got = a.withOthers(own)
 	if took := time.Since(from); took > looked/4 || !slices.Equal(got, all) {
 		t.Errorf("%d states in %v, and in %v if each is looked for among all", len(got), took, looked)
+	}
+}
+
+// asks has a node that judges ask another one. As lost says, the answer comes too late.
+func (w *world) asks(other *atomic.Pointer[world], lost *atomic.Bool) {
+	w.AskBy(func(_ context.Context, message []byte) map[string][]byte {
+		answer, err := other.Load().Report(message)
+		if err != nil {
+			w.Error(err)
+		}
+		if lost.Load() {
+			answer = nil
+		}
+		return map[string][]byte{"b": answer}
+	})
+}
+
+// The failures of old dues wait on their node until they are judged, and are counted once.
+func TestOldDuesWait(t *testing.T) {
+	for _, how := range []string{"nobody leads", "answers are lost", "definitions cannot be read", "late calls fill the ring", "the node begins anew", "the lead is lost meanwhile"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cold := memory.NewCold()
+				a, b := newWorld(t, cold), newWorld(t, cold)
+				var none, lost atomic.Bool
+				var other atomic.Pointer[world]
+				other.Store(b)
+				a.cfg.Leads, b.cfg.Leads = func() bool { return !none.Load() }, func() bool { return false }
+				b.ring.events.most = 20
+				a.asks(&other, &lost)
+				a.channel(60)
+				a.rule("r", func(r *Rule) { r.Repeat, r.Match.Label, r.By = 0, "team=a", "app" })
+				a.rule("late", func(r *Rule) { r.On, r.Repeat, r.By = []string{"late"}, 0, "rule" })
+				a.run()
+				b.run()
+				time.Sleep(10 * time.Second)
+				a.settles(a.fails(1, 1, 48*time.Hour))
+				b.settles(b.fails(11, 1, 48*time.Hour))
+				a.says(10*time.Second, "incident.opened")
+				of, n := b, 30
+				switch how {
+				case "nobody leads":
+					none.Store(true)
+					time.Sleep(3 * time.Second)
+				case "late calls fill the ring":
+					none.Store(true)
+					for time.Sleep(3 * time.Second); b.ring.lost.Get() == 0; {
+						b.first(7, 1, time.Minute)
+					}
+				case "the node begins anew":
+					lost.Store(true)
+					b.stop()
+					of = newWorld(t, cold)
+					of.cfg.Leads = b.cfg.Leads
+					of.run()
+					other.Store(of)
+					n = 1
+				case "answers are lost":
+					lost.Store(true)
+				case "the lead is lost meanwhile":
+					a.away.Store(true)
+					of = a
+				default:
+					a.away.Store(true)
+				}
+				of.settles(of.fails(21, n, 48*time.Hour))
+				if of == a {
+					time.Sleep(5 * time.Second)
+					none.Store(true)
+				}
+				time.Sleep(time.Minute)
+				none.Store(false)
+				lost.Store(false)
+				a.away.Store(false)
+				a.says(10 * time.Minute)
+				a.counted(int64(2 + n))
+				for _, w := range []*world{a, b, of} {
+					w.stop()
+				}
+				if of.ring.events.len+of.ring.briefs.len+of.ring.firsts.len > 0 || of.ring.holds.Load() {
+					t.Error("something waits that was judged")
+				}
+			})
+		})
+	}
+}
+
+// A node that judges and one that is asked understand each other if one has an older version, which
+// knows no numbers: what was told once is not told again.
+func TestOldDuesOfOlderVersions(t *testing.T) {
+	w := newWorld(t, memory.NewCold())
+	w.cfg.Leads = func() bool { return false }
+	w.channel(60)
+	w.rule("r", func(*Rule) {})
+	w.fails(1, 3, 48*time.Hour)
+	for _, want := range []int{3, 0} {
+		answer, err := w.Report([]byte(`{"watched":null}`))
+		var r report
+		if err != nil || json.Unmarshal(answer, &r) != nil || len(r.Ends) != want {
+			t.Errorf("%s, %v", answer, err)
+		}
+	}
+	a := newWorld(t, w.cold)
+	a.forgetAll()
+	a.rulesChanged(engine.ObjectKey{})
+	a.judge.setRules(a.inForce(), a.now())
+	a.AskBy(func(context.Context, []byte) map[string][]byte {
+		return map[string][]byte{"b": fmt.Appendf(nil, `{"states":null,"firsts":null,"ends":[{"Key":{"Timer":1,"Due":1},"App":"shop","Name":"t1","Ended":5,"Code":0,"Class":0,"Status":%d,"N":1}]}`, engine.Dead)}
+	})
+	a.askOthers(t.Context())
+	a.askOthers(t.Context())
+	if len(a.open) != 1 {
+		t.Errorf("%d incidents are open", len(a.open))
 	}
 }
