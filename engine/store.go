@@ -108,9 +108,9 @@ type Cold interface {
 	// returns ErrConflict if another version than Was stands of one. What is stored already is
 	// left, so a call whose outcome is not known can be repeated.
 	PutObjects(ctx context.Context, puts ...ObjectPut) error
-	// DeleteObject deletes the version was of an object, and returns ErrConflict if another
-	// version stands. It returns nil if none does.
-	DeleteObject(ctx context.Context, k ObjectKey, was uint32) error
+	// DeleteObjects deletes these versions of objects, hundreds at most: all of them or none. It
+	// returns ErrConflict if another version of one stands. What does not stand is left.
+	DeleteObjects(ctx context.Context, of ...*Object) error
 	// Objects pages through all objects in the order of their keys, damaged ones too; yield
 	// must not keep the page, but may keep what is in it.
 	Objects(ctx context.Context, yield func([]Object) error) error

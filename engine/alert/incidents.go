@@ -224,18 +224,27 @@ func (a *Alerter) storeAgain(id string) {
 	}
 }
 
-// forgetOld deletes old incidents each minute until ctx ends: to delete many takes its time.
+// forgetOld deletes old incidents until ctx ends, each minute, and soon after too many are stored: timers
+// that fail and succeed in turns may close thousands a second. To delete many takes its time.
 func (a *Alerter) forgetOld(ctx context.Context) {
-	for {
+	for forgot := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(forgetEvery):
+		case <-time.After(saveEvery):
 		}
-		if a.mayJudge() {
+		if a.mayJudge() && (time.Since(forgot) >= forgetEvery || a.closedStored() > mostClosed) {
 			a.forget(ctx, a.now()-keptClosed.Milliseconds())
+			forgot = time.Now()
 		}
 	}
+}
+
+// closedStored is how many closed incidents are stored, or fewer: some open ones may not be stored yet.
+func (a *Alerter) closedStored() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cfg.Objects.Count(incidentKind) - len(a.open) - len(a.ending)
 }
 
 // mostClosed is how many incidents that were closed are kept; a variable for tests.
@@ -246,11 +255,13 @@ var mostClosed = 10_000
 func (a *Alerter) forget(ctx context.Context, before int64) {
 	closed := slices.DeleteFunc(a.stored("", nil), func(i Incident) bool { return i.Closed == 0 || i.Ending })
 	slices.SortFunc(closed, func(x, y Incident) int { return cmp.Compare(y.Closed, x.Closed) })
+	var old []engine.ObjectKey
 	for n, i := range closed {
-		if (n >= mostClosed || i.Closed < before) && ctx.Err() == nil {
-			_ = a.cfg.Objects.Delete(ctx, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID}, nil) // it is tried again in a minute
+		if n >= mostClosed || i.Closed < before {
+			old = append(old, engine.ObjectKey{Kind: incidentKind, App: i.App, Name: i.ID})
 		}
 	}
+	_ = a.cfg.Objects.DeleteAll(ctx, old) // what was not deleted is tried again in a minute
 }
 
 // stored reads the stored incidents of an app, or of all apps (""), and leaves those out that it is given.

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -91,6 +92,42 @@ func TestForgotten(t *testing.T) {
 		w.forget(t.Context(), all[20].Closed)
 		if n := len(w.Incidents("shop")); n != mostClosed-20 {
 			t.Errorf("%d incidents are kept", n)
+		}
+		w.stop()
+	})
+}
+
+func (c timers) DeleteObjects(ctx context.Context, of ...*engine.Object) error {
+	time.Sleep(c.w.puts)
+	return c.Cold.DeleteObjects(ctx, of...)
+}
+
+// Timers that fail and succeed in turns close incidents as fast as the store takes them: they are
+// forgotten as fast, with a store that takes 100 ms for each transaction, and not only each minute.
+func TestForgottenAsFast(t *testing.T) {
+	defer func(was int) { mostClosed = was }(mostClosed)
+	mostClosed = 100
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.channel(60)
+		w.rule("r", func(r *Rule) { r.Repeat = 0 })
+		w.mute("m", Match{}, 24*time.Hour) // nothing waits for a message
+		w.puts = 100 * time.Millisecond
+		w.run()
+		const n, rounds = 1000, 20
+		most := 0
+		for range rounds {
+			for _, status := range []engine.TaskStatus{engine.Dead, engine.Succeeded} {
+				for i := range n {
+					w.ends(engine.TimerID(i+1), status)
+				}
+				time.Sleep(10 * time.Second)
+			}
+			most = max(most, len(w.stored("", nil)))
+		}
+		time.Sleep(10 * time.Second)
+		if kept := len(w.stored("", nil)); most > n+mostClosed || kept != mostClosed {
+			t.Errorf("%d incidents were stored, and %d are kept", most, kept)
 		}
 		w.stop()
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"xtimer/engine"
 )
@@ -25,7 +26,7 @@ func (x *Item) body(stands *engine.Object, body []byte) ([]byte, error) {
 	return x.Keep(stands, body)
 }
 
-// Bounds of what PutAll stores at a time: other writes wait for that.
+// Bounds of what PutAll and DeleteAll write at a time: other writes wait for that.
 const (
 	mostItems = 250
 	mostBytes = 512 << 10
@@ -86,6 +87,38 @@ func (s *Set) putPiece(ctx context.Context, items []Item) error {
 	for _, p := range puts {
 		s.replace(p.ObjectKey, p.Object)
 		s.changed(p.ObjectKey)
+	}
+	return nil
+}
+
+// DeleteAll deletes objects of different keys, hundreds at a time, of such kinds. Those that are not
+// there are left out. It ends with the first error.
+func (s *Set) DeleteAll(ctx context.Context, keys []engine.ObjectKey) error {
+	for piece := range slices.Chunk(keys, mostItems) {
+		if err := s.write(ctx, func() error { return s.deleteAll(ctx, piece) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteAll deletes all of the objects, or none. Writes is held.
+func (s *Set) deleteAll(ctx context.Context, keys []engine.ObjectKey) error {
+	var of []*engine.Object
+	for _, k := range keys {
+		if o := s.Get(k); o != nil {
+			of = append(of, o)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	if err := s.store.DeleteObjects(ctx, of...); err != nil {
+		return err
+	}
+	for _, o := range of {
+		s.replace(o.ObjectKey, nil)
+		s.changed(o.ObjectKey)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ const MaxBody = 64 << 10
 // Store is the part of engine.Cold that a set writes to.
 type Store interface {
 	PutObjects(ctx context.Context, puts ...engine.ObjectPut) error
-	DeleteObject(ctx context.Context, k engine.ObjectKey, was uint32) error
+	DeleteObjects(ctx context.Context, of ...*engine.Object) error
 	Objects(ctx context.Context, yield func([]engine.Object) error) error
 }
 
@@ -217,6 +217,18 @@ func (s *Set) Apps(kind string) (apps []string) {
 	}
 	slices.Sort(apps)
 	return apps
+}
+
+// Count returns how many objects of a kind all apps have.
+func (s *Set) Count(kind string) (n int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for p, list := range s.all {
+		if p.kind == kind {
+			n += len(list)
+		}
+	}
+	return n
 }
 
 // replace makes next the object of a key; nil: there is none.

@@ -56,9 +56,11 @@ func (s *Set) Write(ctx context.Context, w Write) (Result, *engine.Object, error
 	}
 	var result Result
 	var o *engine.Object
-	err := s.write(ctx, w.Key, w.When, w.Body, func(stands *engine.Object) (err error) {
-		result, o, err = s.put(ctx, &w, stands)
-		return err
+	err := s.write(ctx, func() error {
+		return s.attempt(w.Key, w.When, w.Body, func(stands *engine.Object) (err error) {
+			result, o, err = s.put(ctx, &w, stands)
+			return err
+		})
 	})
 	if err != nil {
 		return "", nil, err
@@ -106,16 +108,13 @@ func (s *Set) next(ctx context.Context, k engine.ObjectKey, body []byte, stands 
 
 // Delete deletes an object; it returns engine.ErrNotFound if there is none.
 func (s *Set) Delete(ctx context.Context, k engine.ObjectKey, when Precondition) error {
-	return s.write(ctx, k, when, nil, func(stands *engine.Object) error {
-		if stands == nil {
-			return engine.ErrNotFound
-		}
-		if err := s.store.DeleteObject(ctx, k, stands.Version); err != nil {
-			return err
-		}
-		s.replace(k, nil)
-		s.changed(k)
-		return nil
+	return s.write(ctx, func() error {
+		return s.attempt(k, when, nil, func(stands *engine.Object) error {
+			if stands == nil {
+				return engine.ErrNotFound
+			}
+			return s.deleteAll(ctx, []engine.ObjectKey{k})
+		})
 	})
 }
 
@@ -123,19 +122,19 @@ func (s *Set) Delete(ctx context.Context, k engine.ObjectKey, when Precondition)
 const doubtful = 20 * time.Second
 
 // write judges a write and makes it. If the store has another version than the set, which
-// can be after a write whose outcome is not known, the set is read again first.
-func (s *Set) write(ctx context.Context, k engine.ObjectKey, when Precondition, next []byte, make func(stands *engine.Object) error) error {
+// can be after a write whose outcome is not known, the set is read again, and the write attempted again.
+func (s *Set) write(ctx context.Context, attempt func() error) error {
 	s.writes <- struct{}{}
 	defer func() { <-s.writes }()
 	if !s.loaded {
 		return errNotLoaded
 	}
-	err := s.attempt(k, when, next, make)
+	err := attempt()
 	if errors.Is(err, engine.ErrConflict) {
 		if err := s.load(ctx); err != nil {
 			return err
 		}
-		err = s.attempt(k, when, next, make)
+		err = attempt()
 	}
 	s.doubt(err)
 	return err

@@ -33,18 +33,27 @@ func (s *Store) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error 
 	})
 }
 
-// DeleteObject deletes the version was of an object.
-func (s *Store) DeleteObject(ctx context.Context, k engine.ObjectKey, was uint32) error {
-	return s.do(ctx, 1, func(g *group) error {
-		stands, err := g.object(k)
-		if err != nil {
-			return err
+// DeleteObjects deletes these versions of objects: all of them or none.
+func (s *Store) DeleteObjects(ctx context.Context, of ...*engine.Object) error {
+	return s.do(ctx, len(of), func(g *group) error {
+		var stand []engine.ObjectKey
+		for _, o := range of {
+			stands, err := g.object(o.ObjectKey)
+			if err != nil {
+				return err
+			}
+			done, err := engine.JudgeDelete(stands, o.Version)
+			if err != nil {
+				return err
+			}
+			if !done {
+				stand = append(stand, o.ObjectKey)
+			}
 		}
-		if done, err := engine.JudgeDelete(stands, was); done || err != nil {
-			return err
+		for _, k := range stand {
+			g.objects[k] = nil
+			g.delete(objectKey(nil, k))
 		}
-		g.objects[k] = nil
-		g.delete(objectKey(nil, k))
 		return nil
 	})
 }

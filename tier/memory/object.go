@@ -32,16 +32,26 @@ func (c *Cold) PutObjects(_ context.Context, puts ...engine.ObjectPut) error {
 	return nil
 }
 
-// DeleteObject deletes the version was of an object.
-func (c *Cold) DeleteObject(_ context.Context, k engine.ObjectKey, was uint32) error {
+// DeleteObjects deletes these versions of objects: all of them or none.
+func (c *Cold) DeleteObjects(_ context.Context, of ...*engine.Object) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	done, err := engine.JudgeDelete(c.object(k), was)
-	if !done && err == nil {
-		delete(c.objects, k)
-		c.revised++
+	deleted := true
+	for _, o := range of {
+		done, err := engine.JudgeDelete(c.object(o.ObjectKey), o.Version)
+		if err != nil {
+			return err
+		}
+		deleted = deleted && done
 	}
-	return err
+	if deleted {
+		return nil
+	}
+	for _, o := range of {
+		delete(c.objects, o.ObjectKey)
+	}
+	c.revised++
+	return nil
 }
 
 // ObjectsRevision grows with each change of an object.

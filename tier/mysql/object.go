@@ -15,8 +15,12 @@ var _ engine.Revised = (*Store)(nil)
 // PutObjects stores objects, each in place of the version Was: all of them or none. A
 // transaction that is repeated finds the objects stored.
 func (s *Store) PutObjects(ctx context.Context, puts ...engine.ObjectPut) error {
+	of := make([]*engine.Object, len(puts))
+	for i, p := range puts {
+		of[i] = p.Object
+	}
 	return s.write(ctx, "store objects", slotObjects, func(t *transaction) error {
-		stand, err := lockObjects(t, puts)
+		stand, err := lockObjects(t, of)
 		if err != nil {
 			return err
 		}
@@ -71,11 +75,13 @@ func (t *transaction) putObjects(puts []engine.ObjectPut, tail string) error {
 	})
 }
 
-// lockObjects reads the objects that stand, and locks their rows.
-func lockObjects(t *transaction, puts []engine.ObjectPut) (map[engine.ObjectKey]*engine.Object, error) {
+var objectColumns = []string{"kind", "app", "name"}
+
+// lockObjects reads the objects that stand under the keys of others, and locks their rows.
+func lockObjects(t *transaction, of []*engine.Object) (map[engine.ObjectKey]*engine.Object, error) {
 	stand := map[engine.ObjectKey]*engine.Object{}
-	err := keyed(&t.buf, "SELECT t.kind,t.app,t.name,t.object FROM objects", []string{"kind", "app", "name"}, " FOR UPDATE", len(puts),
-		func(b []byte, i int) []byte { return appendNames(b, puts[i].ObjectKey) },
+	err := keyed(&t.buf, "SELECT t.kind,t.app,t.name,t.object FROM objects", objectColumns, " FOR UPDATE", len(of),
+		func(b []byte, i int) []byte { return appendNames(b, of[i].ObjectKey) },
 		func(q string) error {
 			return t.scan(q, func(rows *sql.Rows) error {
 				o, err := scanObject(rows)
@@ -100,49 +106,27 @@ func appendNames(b []byte, k engine.ObjectKey) []byte {
 	return appendBytes(b, k.Name)
 }
 
-// DeleteObject deletes the version was of an object.
-func (s *Store) DeleteObject(ctx context.Context, k engine.ObjectKey, was uint32) error {
-	return s.write(ctx, "delete an object", slotObjects, func(t *transaction) error {
-		stands, err := lockObject(t, k)
+// DeleteObjects deletes these versions of objects: all of them or none.
+func (s *Store) DeleteObjects(ctx context.Context, of ...*engine.Object) error {
+	return s.write(ctx, "delete objects", slotObjects, func(t *transaction) error {
+		stand, err := lockObjects(t, of)
 		if err != nil {
 			return err
 		}
-		if done, err := engine.JudgeDelete(stands, was); done || err != nil {
-			return ended(done, err)
+		for _, o := range of {
+			if _, err := engine.JudgeDelete(stand[o.ObjectKey], o.Version); err != nil {
+				return err
+			}
 		}
-		if err := t.run(string(appendObjectKey(append(t.buf[:0], "DELETE FROM objects"...), k))); err != nil {
+		if len(stand) == 0 {
+			return errNothing
+		}
+		err = t.keyed("DELETE t FROM objects", objectColumns, "", len(of), func(b []byte, i int) []byte { return appendNames(b, of[i].ObjectKey) })
+		if err != nil {
 			return err
 		}
 		return reviseObjects(t)
 	})
-}
-
-// ended ends a transaction that has nothing to write.
-func ended(done bool, err error) error {
-	if done {
-		return errNothing
-	}
-	return err
-}
-
-// lockObject reads an object as it stands, or nil, and locks its row.
-func lockObject(t *transaction, k engine.ObjectKey) (found *engine.Object, err error) {
-	q := string(appendObjectKey([]byte("SELECT object FROM objects"), k)) + " FOR UPDATE"
-	err = t.scan(q, func(rows *sql.Rows) error {
-		var b []byte
-		err := rows.Scan(&b)
-		o := engine.ReadObject(k, b)
-		found = &o
-		return err
-	})
-	return found, err
-}
-
-// appendObjectKey appends the condition that selects one object.
-func appendObjectKey(b []byte, k engine.ObjectKey) []byte {
-	b = appendBytes(append(b, " WHERE kind="...), k.Kind)
-	b = appendBytes(append(b, " AND app="...), k.App)
-	return appendBytes(append(b, " AND name="...), k.Name)
 }
 
 // objectPage is how many objects, of 64 KiB each at most, one statement reads at most. Each node of a

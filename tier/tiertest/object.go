@@ -30,7 +30,13 @@ func (s *cold) putObject(o *engine.Object, was uint32) error {
 	return s.PutObjects(s.ctx, engine.ObjectPut{Object: o, Was: was})
 }
 
-// objectsTogether: of several objects all are stored or none.
+func (s *cold) deleteObject(o *engine.Object, was uint32) error {
+	stands := *o
+	stands.Version = was
+	return s.DeleteObjects(s.ctx, &stands)
+}
+
+// objectsTogether: of several objects all are stored or deleted, or none.
 func objectsTogether(s *cold) {
 	var want []engine.Object
 	var puts []engine.ObjectPut
@@ -49,6 +55,18 @@ func objectsTogether(s *cold) {
 	}
 	want[0], want[7] = first, next
 	s.same("changed ones", s.objects(), want)
+	of := []*engine.Object{&first, &next}
+	for i := 10; i < len(want); i++ {
+		of = append(of, &want[i])
+	}
+	s.is(s.DeleteObjects(s.ctx, append(of, &other)...), engine.ErrConflict)
+	s.same("after a conflict of a delete", s.objects(), want)
+	s.ok(s.deleteObject(&want[10], 1))
+	for range 2 {
+		s.ok(s.DeleteObjects(s.ctx, of...))
+	}
+	want = append(want[1:7:7], want[8:10]...)
+	s.same("those that were not deleted", s.objects(), want)
 	s.ok(s.Close())
 	s.ok(s.Open(s.ctx))
 	s.same("after a restart", s.objects(), want)
@@ -65,8 +83,8 @@ func objectVersions(s *cold) {
 	s.ok(s.putObject(&two, 1))
 	s.is(s.putObject(&other, 1), engine.ErrConflict)
 	s.same("two", s.objects(), []engine.Object{two})
-	s.is(s.DeleteObject(s.ctx, two.ObjectKey, 1), engine.ErrConflict)
-	s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
+	s.is(s.deleteObject(&two, 1), engine.ErrConflict)
+	s.ok(s.deleteObject(&two, 2))
 	s.same("deleted", len(s.objects()), 0)
 	s.ok(s.putObject(&other, 0))
 	s.ok(s.Close())
@@ -84,7 +102,7 @@ func objectRepeated(s *cold) {
 	}
 	s.is(s.putObject(&one, 0), engine.ErrConflict)
 	for range 2 {
-		s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
+		s.ok(s.deleteObject(&two, 2))
 	}
 }
 
@@ -112,11 +130,11 @@ func objectsRevised(s *cold) {
 	revised("a repeated put", false)
 	s.ok(s.PutObjects(s.ctx, engine.ObjectPut{Object: &other}, engine.ObjectPut{Object: &two, Was: 1}))
 	revised("a put of several", true)
-	s.is(s.DeleteObject(s.ctx, two.ObjectKey, 1), engine.ErrConflict)
+	s.is(s.deleteObject(&two, 1), engine.ErrConflict)
 	revised("a delete that is refused", false)
-	s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
+	s.ok(s.deleteObject(&two, 2))
 	revised("a delete", true)
-	s.ok(s.DeleteObject(s.ctx, two.ObjectKey, 2))
+	s.ok(s.deleteObject(&two, 2))
 	revised("a repeated delete", false)
 	s.ok(s.Close())
 	s.ok(s.Open(s.ctx))

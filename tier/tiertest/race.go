@@ -124,7 +124,7 @@ func oneObjectWins(s *cold) {
 			return func(i int) error {
 				o := object("flow", "app", fmt.Sprint(round), version, fmt.Sprint(i))
 				if version == 2 && i == racers-1 {
-					return s.DeleteObject(s.ctx, o.ObjectKey, 1)
+					return s.deleteObject(&o, 1)
 				}
 				return s.putObject(&o, version-1)
 			}

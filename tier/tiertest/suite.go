@@ -92,7 +92,7 @@ var promises = []struct {
 	{"of many puts of an object at once one wins", oneObjectWins},
 	{"a change of an object changes the revision, and nothing else does", objectsRevised},
 	{"objects are paged in the order of their keys", objectPages},
-	{"of several objects all are stored or none", objectsTogether},
+	{"of several objects all are stored or deleted, or none", objectsTogether},
 	{"a bucket is kept until its time, and that of a greater fence stays", buckets},
 	{"all of it survives a restart", survivesRestart},
 	{"calls end with their context", contexts},
