@@ -96,16 +96,13 @@ func thaw(_ *nemesis, s *server)     { s.signal(syscall.SIGCONT) }
 
 func startMySQL(x *nemesis, _ *server) { x.mysql.Start() }
 
-// administer asks another node to have the node give its shards away (drain), or to end it (evict).
-// Where the database is slow, or the node asked cannot reach it, the answer is 503, and a node that is down gives none: a
-// drain is asked for again then, of the other nodes in turn, so that each ends.
+// administer asks a node that nothing strikes to have the node give its shards away (drain), or to end it (evict).
+// Where the database is slow the answer is 503, and a node that has ended gives none: a drain is asked for again then, so
+// that each ends.
 func administer(method, what string) func(*nemesis, *server) {
 	return func(x *nemesis, s *server) {
-		for by, again := s.n, time.Now().Add(20*time.Second); ; time.Sleep(time.Second) {
-			if by = (by + 1) % len(x.all); by == s.n {
-				by = (by + 1) % len(x.all)
-			}
-			q, _ := http.NewRequest(method, x.all[by].url(fmt.Sprintf("/v1/cluster/nodes/node-%d/%s", s.n, what)), nil)
+		for again := time.Now().Add(20 * time.Second); ; time.Sleep(time.Second) {
+			q, _ := http.NewRequest(method, x.spared.url(fmt.Sprintf("/v1/cluster/nodes/node-%d/%s", s.n, what)), nil)
 			r, err := client.Do(q)
 			answered := err == nil && r.StatusCode != http.StatusServiceUnavailable
 			switch {
@@ -120,6 +117,7 @@ func administer(method, what string) func(*nemesis, *server) {
 			if what != "drain" || answered || time.Now().After(again) {
 				return
 			}
+			x.revive(x.spared)
 		}
 	}
 }

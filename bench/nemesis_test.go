@@ -54,6 +54,7 @@ type nemesis struct {
 	owner        *shotOwner
 	restore      func()   // puts the snapshot of MySQL or Redis back
 	twin         *process // the last one that had the name of a node
+	spared       *server  // no fault of now is on this node
 	struck       []*struck
 	timed        bool // how long things take is judged, too
 }
@@ -124,6 +125,7 @@ func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 	x.t.Helper()
 	s := &struck{from: time.Now()}
 	pairs, noMirror := append([]pair{{n, f}}, more...), false
+	x.spared = x.all[(n.n+2)%len(x.all)] // the second of a pair is on the next node
 	// The shortest begins last, for the begin of others takes its time, and ends first.
 	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.fault.lasts, a.fault.lasts) })
 	for _, p := range pairs {
@@ -155,7 +157,7 @@ func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 	x.struck = append(x.struck, s)
 	var took time.Duration // until the shards were shared for good
 	for since := took; since < healing || took > since-time.Second; since = time.Since(s.healed) {
-		if x.revive(); !x.isBalanced() {
+		if x.revive(x.all...); !x.isBalanced() {
 			took = since
 		}
 		if since > time.Minute {
@@ -172,10 +174,10 @@ func (x *nemesis) strike(n *server, f *fault, more ...pair) {
 // healing is how long after a fault all is as before.
 const healing = 10 * time.Second
 
-// revive starts what has ended, as a supervisor does.
-func (x *nemesis) revive() {
+// revive starts those nodes that have ended, as a supervisor does.
+func (x *nemesis) revive(of ...*server) {
 	x.t.Helper()
-	for _, s := range x.all {
+	for _, s := range of {
 		if s.cmd == nil {
 			s.launch()
 			continue
