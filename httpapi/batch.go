@@ -3,7 +3,9 @@ package httpapi
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,6 +53,9 @@ func (s *Server) createTimers(r *request) (reply, error) {
 	var made []change.Created
 	if len(defs) > 0 {
 		made = s.e.CreateAll(r.ctx, defs)
+		if !slices.ContainsFunc(made, func(c change.Created) bool { return !errors.Is(c.Err, engine.ErrElsewhere) }) {
+			return reply{}, engine.ErrElsewhere // this node has no shards any more: nothing was made
+		}
 	}
 	return reply{body: renderFunc(func(b []byte) []byte {
 		b = append(b, `{"results":[`...)

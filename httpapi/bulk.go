@@ -191,23 +191,24 @@ func (s *Server) start(r *request, dryRun bool, do func(change.Part) (change.Ope
 	return out, nil
 }
 
-// getOperation is GET /v1/operations/{id}.
+// getOperation is GET /v1/operations/{id}. Of several nodes each tells in which shards it did its part. An operation
+// that was not done in all of them is not whole: a node that took part is away, or has started again since.
 func (s *Server) getOperation(r *request) (reply, error) {
 	op, ok := s.e.Operation(r.vars[0])
 	ok = ok && r.MayUse(op.App)
 	whole := true
-	if s.cfg.Cluster != nil && !r.ofNode {
+	switch {
+	case s.cfg.Cluster == nil:
+	case r.ofNode:
+		r.http.Response.Header.Set(nodes.PartHeader, renderPart(change.Part{ID: op.ID, Done: op.Shards}))
+	default:
 		for _, a := range s.askEach(r, s.others(), nil) {
-			part, err := readOperation(a)
-			switch {
-			case err == nil:
+			if part, err := readOperation(a); err == nil {
 				op.Add(&part)
 				ok = true
-			case a.err != nil || a.Status != fasthttp.StatusNotFound:
-				whole = false
 			}
 		}
-		op.ID = r.vars[0]
+		op.ID, whole = r.vars[0], op.Shards == engine.AllShards
 	}
 	if !ok {
 		return reply{}, engine.ErrNotFound
@@ -238,7 +239,8 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 			take(readOperation(a))
 		}
 		(<-here)()
-		if whole = part.Done == engine.AllShards; whole || time.Now().After(until) {
+		refused := !began && err != nil && problem.Of(err).Status < fasthttp.StatusInternalServerError
+		if whole = part.Done == engine.AllShards; whole || refused || time.Now().After(until) {
 			break
 		}
 		select {

@@ -257,10 +257,6 @@ func TestTasksInACluster(t *testing.T) {
 	if got := a.do("GET", "/v1/tasks?status=waiting", "").want(200); got.get("partial") != true || len(got.get("tasks").([]any)) != 3 {
 		t.Error(got.body)
 	}
-	old := time.Now().Add(-time.Hour).UnixMilli()
-	if got := a.do("GET", fmt.Sprint("/v1/tasks?status=succeeded&to=", old), "").want(200); got.get("partial") != nil {
-		t.Error(got.body)
-	}
 }
 
 // TestTrendOfACluster: the minutes are those of all nodes, also of one that started earlier.

@@ -245,7 +245,8 @@ func (s *Server) others() []nodes.Node {
 	return slices.DeleteFunc(s.cfg.Cluster.Nodes(), func(n nodes.Node) bool { return n.Own })
 }
 
-// askEach makes the request at each of some nodes; change may change it before.
+// askEach makes the request at each of some nodes; change may change it before. A node that lives and does not answer
+// keeps a request that only reads for answerWait.
 func (s *Server) askEach(r *request, of []nodes.Node, change func(*nodes.Request)) []nodeAnswer {
 	if len(of) == 0 {
 		return nil
@@ -254,11 +255,17 @@ func (s *Server) askEach(r *request, of []nodes.Node, change func(*nodes.Request
 	if change != nil {
 		change(q)
 	}
+	ctx := r.ctx
+	if r.http.IsGet() || r.http.IsHead() { // a write may take its time
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, answerWait)
+		defer cancel()
+	}
 	all := make([]nodeAnswer, len(of))
 	var asked sync.WaitGroup
 	for i, n := range of {
 		asked.Go(func() {
-			a, err := s.ask(r.ctx, n, q)
+			a, err := s.ask(ctx, n, q)
 			all[i] = nodeAnswer{n, a, err}
 		})
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"xtimer/engine/limit"
 	"xtimer/engine/plan"
 	"xtimer/httpapi/access"
+	"xtimer/httpapi/nodes"
 	"xtimer/httpapi/problem"
 	"xtimer/httpapi/wire"
 )
@@ -109,7 +111,8 @@ func (s *Server) coming(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if s.cfg.Cluster != nil && !r.ofNode {
-		for _, a := range s.askEach(r, s.others(), nil) {
+		q := "at=" + strconv.FormatInt(at, 10) + "&limit=" + strconv.Itoa(limit) + "&app=" + url.QueryEscape(app)
+		for _, a := range s.askEach(r, s.others(), func(n *nodes.Request) { n.Target = "/v1/upcoming?" + q }) {
 			c.Partial = !addComing(&c, a) || c.Partial
 		}
 		slices.SortFunc(c.Dues, func(a, b inspect.ComingDue) int { return a.Key.Compare(b.Key) })
@@ -146,9 +149,10 @@ func addComing(c *inspect.Coming, of nodeAnswer) (whole bool) {
 			Name  string    `json:"name"`
 			Due   time.Time `json:"due"`
 		} `json:"dues"`
-		Partial bool `json:"partial"`
+		Minute  time.Time `json:"minute"`
+		Partial bool      `json:"partial"`
 	}
-	if of.err != nil || of.Status != fasthttp.StatusOK || json.Unmarshal(of.Body, &x) != nil {
+	if of.err != nil || of.Status != fasthttp.StatusOK || json.Unmarshal(of.Body, &x) != nil || x.Minute.UnixMilli() != c.Minute {
 		return false
 	}
 	for i, n := range x.Seconds {

@@ -139,6 +139,7 @@ func (o *otherStreams) isBehind(place inspect.EventID) bool {
 func (o *otherStreams) follow(ctx context.Context, n nodes.Node, last *inspect.EventID, opened func()) {
 	defer opened()
 	q := *o.q
+	begun := time.Now().UnixMilli()
 	for {
 		q.Header = map[string][]string{}
 		if last != nil {
@@ -147,6 +148,9 @@ func (o *otherStreams) follow(ctx context.Context, n nodes.Node, last *inspect.E
 		err := o.read(ctx, n, &q, opened, &last)
 		if ctx.Err() != nil {
 			return
+		}
+		if last == nil { // it never began: what has ended since is to be told
+			last = &inspect.EventID{Ended: begun}
 		}
 		o.s.log.Debug("the event stream of a node broke", "node", n.Name, "error", err)
 		if !o.s.lives(n) || !rest(ctx, otherPause) {

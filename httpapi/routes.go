@@ -146,6 +146,7 @@ func nodeRoutes() []route {
 	return []route{
 		{method: fasthttp.MethodPost, path: nodes.FlowsPath, role: access.RoleAdmin, handle: (*Server).allot},
 		{method: fasthttp.MethodPost, path: nodes.ResultsPath, role: access.RoleAdmin, handle: (*Server).learn},
+		{method: fasthttp.MethodPost, path: nodes.ItemsPath, role: access.RoleAdmin, handle: (*Server).doItem},
 		{method: fasthttp.MethodPost, path: nodes.TimersPath, role: access.RoleAdmin, handle: (*Server).tellTimers},
 		{method: fasthttp.MethodPost, path: nodes.GatesPath, role: access.RoleAdmin, handle: (*Server).tellGates},
 		{method: fasthttp.MethodPost, path: nodes.WaitingPath, role: access.RoleAdmin, handle: (*Server).tellWaiting},

@@ -90,6 +90,7 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 		}
 		e.AllotBy(s.nodes.AskFlows)
 		e.TellBy(s.nodes.TellResult)
+		e.ItemsBy(s.nodes.AskItem)
 	}
 	s.trends = trends(e, s.guard.Apps())
 	s.work, s.endWork = context.WithCancel(context.Background())

@@ -278,6 +278,9 @@ func (s *Server) getTrend(r *request) (reply, error) {
 		return reply{}, err
 	}
 	t := s.trends[r.Grant.App]
+	if t == nil { // another node has a token of the app, and this one has none
+		t = &trend{look: func() inspect.Minute { return s.e.AppMinute(r.Grant.App) }}
+	}
 	t.mu.Lock()
 	points := append(slices.Clone(t.points[max(0, len(t.points)-n+1):]), t.now(s.e))
 	t.mu.Unlock()

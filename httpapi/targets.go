@@ -182,7 +182,12 @@ func (s *Server) waitingFor(r *request) (reply, error) {
 			return reply{}, errBadCursor
 		}
 	}
+	moves := s.moves()
+	if after == "" {
+		c.Moves = moves
+	}
 	l, whole, err := s.waiting(r, &c, limit)
+	whole = whole && c.Moves == moves && s.moves() == moves // or a node has passed over what came to it since
 	if err != nil {
 		return reply{}, err
 	}
@@ -208,6 +213,16 @@ func (s *Server) waitingFor(r *request) (reply, error) {
 	}
 	*b = append(*b, '}')
 	return reply{made: b}, nil
+}
+
+// moves is how often shards have moved among the nodes, as far as this one knows.
+func (s *Server) moves() uint64 {
+	if life := s.e.Life(); life != nil {
+		if seen := life.Seen(); seen != nil {
+			return seen.Moves
+		}
+	}
+	return 0
 }
 
 // waiting asks all nodes what waits for a flow key.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func (s *Server) listTasks(r *request) (reply, error) {
 func (s *Server) tasks(r *request, f *engine.TaskFilter, before engine.Key, limit int) (ts []*engine.Task, next engine.Key, whole bool, err error) {
 	whole = true
 	var elsewhere []inspect.Newest
-	if s.cfg.Cluster != nil && s.mayBeInMemory(f, before) {
+	if s.cfg.Cluster != nil {
 		var of []nodes.Node
 		if of = s.others(); f.Timer != 0 {
 			n, ok := s.owner(f.Timer.Shard())
@@ -94,18 +93,6 @@ func (s *Server) tasks(r *request, f *engine.TaskFilter, before engine.Key, limi
 	}
 	ts, next, err = s.e.Tasks(r.ctx, *f, before, limit, elsewhere...)
 	return ts, next, whole, err
-}
-
-// settledWithin is how long after its due a task that has ended is in the cold tier.
-const settledWithin = time.Minute
-
-// mayBeInMemory reports whether a node may have a task of a list in memory that is not, or
-// not as it stands, in the cold tier.
-func (s *Server) mayBeInMemory(f *engine.TaskFilter, before engine.Key) bool {
-	now, _ := s.e.Now()
-	lately := now - settledWithin.Milliseconds()
-	open := len(f.Statuses) == 0 || slices.ContainsFunc(f.Statuses, func(st engine.TaskStatus) bool { return !st.Final() })
-	return open || (f.To == 0 || f.To > lately) && (before == engine.Key{} || before.Due > lately)
 }
 
 // newestTasks tells another node what this one has in memory.
@@ -243,6 +230,21 @@ func (s *Server) learn(r *request) (reply, error) {
 		return reply{}, err
 	}
 	if b, err = s.e.Learn(r.ctx, b); err != nil {
+		return reply{}, problem.Malformed("bad_message", err.Error())
+	}
+	return reply{made: &b, kind: "text/plain; charset=utf-8"}, nil
+}
+
+// doItem is POST /v1/internal/items: another node has this one do an item of a bulk operation.
+func (s *Server) doItem(r *request) (reply, error) {
+	if !r.ofNode {
+		return reply{}, errForNodes
+	}
+	b, err := r.body()
+	if err != nil {
+		return reply{}, err
+	}
+	if b, err = s.e.DoItem(r.ctx, b); err != nil {
 		return reply{}, problem.Malformed("bad_message", err.Error())
 	}
 	return reply{made: &b, kind: "text/plain; charset=utf-8"}, nil

@@ -102,11 +102,15 @@ func (e *Maker) selectBulk(ctx context.Context, b Bulk) (op Operation, w bulkWor
 	op.Total = int64(len(items))
 	if b.DryRun || op.Total == 0 {
 		op.Ended = true
+		if nothing := op; !b.DryRun && b.Part.ID != "" { // the other nodes' parts make up a whole with this one
+			nothing.ID = e.operations.free(b.Part.ID)
+			e.operations.enter(nothing)
+		}
 		return op, w, nil
 	}
 	op.ID = e.operations.free(cmp.Or(b.Part.ID, e.OperationID()))
 	w = bulkWork{items: items, bulkHeader: bulkHeader{
-		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(),
+		ID: op.ID, Action: b.Action, App: op.App, Reason: b.Reason, Until: b.Until, By: engine.Author(ctx), Started: op.Started.UnixMilli(), Shards: op.Shards,
 	}}
 	if op.Total <= bulkAtOnce {
 		return op, w, nil
@@ -135,7 +139,6 @@ func (e *Maker) bulkGo(w *bulkWork) {
 		}
 		if w.resumed {
 			e.awaitShards(ctx)
-			w.patient = time.Now().Add(ownedWithin)
 		}
 		e.bulkRun(ctx, w)
 	})
@@ -156,7 +159,7 @@ func (e *Maker) ResumeBulk() {
 		}
 		e.log.Info("going on with an operation", "id", h.ID, "action", h.Action, "done", done, "of", total)
 		op := Operation{
-			ID: h.ID, Action: h.Action, App: h.App, Total: total, Done: done, Failed: failed, Started: time.UnixMilli(h.Started),
+			ID: h.ID, Action: h.Action, App: h.App, Total: total, Done: done, Failed: failed, Started: time.UnixMilli(h.Started), Shards: h.Shards,
 		}
 		e.bulkGo(&bulkWork{bulkHeader: h, file: file, resumed: true, op: e.operations.enter(op)})
 	}
@@ -169,7 +172,6 @@ type bulkWork struct {
 	items   []engine.Key // of actions on timers without a due; nil: file has them
 	file    *bulkFile    // nil: it ends with the process
 	resumed bool
-	patient time.Time // see whenOwned
 }
 
 // round returns the items that are done next.
@@ -182,26 +184,27 @@ func (w *bulkWork) round() ([]engine.Key, error) {
 }
 
 // bulkOne does one item; doing it again changes nothing.
-func (e *Maker) bulkOne(ctx context.Context, w *bulkWork, k engine.Key) error {
+func (e *Maker) bulkOne(ctx context.Context, x *item) error {
+	k := x.Key
 	var err error
-	switch w.Action {
+	switch x.Action {
 	case EnableAll:
 		_, err = e.Enable(ctx, k.Timer, 0, engine.CatchUpNone)
 	case DisableAll:
-		_, err = e.Disable(ctx, k.Timer, 0, w.Reason, w.Until)
+		_, err = e.Disable(ctx, k.Timer, 0, x.Reason, x.Until)
 	case DeleteAll:
 		_, err = e.Delete(ctx, k.Timer, 0)
 	case RedriveAll:
-		if w.resumed {
-			if t, err := e.Task(ctx, k); err == nil && t.Origin == engine.FromRedrive && t.Since >= w.Started {
-				return nil // before the restart
+		if x.Again {
+			if t, err := e.Task(ctx, k); err == nil && t.Origin == engine.FromRedrive && t.Since >= x.Started {
+				return nil // it was done
 			}
 		}
 		return e.Redrive(ctx, k)
 	case ResetClock:
 		err = e.resetOne(ctx, k.Timer)
 	default:
-		panic(fmt.Sprintf("BUG: bulk action %d", w.Action))
+		panic(fmt.Sprintf("BUG: bulk action %d", x.Action))
 	}
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil // gone meanwhile: nothing is left to do
@@ -257,7 +260,7 @@ func (e *Maker) bulkSome(ctx context.Context, w *bulkWork, items []engine.Key) {
 		}
 		workers <- struct{}{}
 		wg.Go(func() {
-			err := e.whenOwned(ctx, w.patient, func() error { return e.bulkOne(ctx, w, k) })
+			err := e.bulkByOwner(ctx, w, k)
 			e.operations.mu.Lock()
 			if w.op.Done++; err != nil {
 				if w.op.Failed++; w.op.Error == "" {

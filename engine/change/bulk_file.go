@@ -32,6 +32,7 @@ type bulkHeader struct {
 	Until   int64      `json:"until,omitempty"`
 	By      string     `json:"by,omitempty"` // the author, see engine.WithAuthor
 	Started int64      `json:"started"`      // Unix ms
+	Shards  engine.Set `json:"shards"`       // that it has selected from
 }
 
 const (

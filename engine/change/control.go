@@ -308,8 +308,7 @@ func (e *Maker) run(ctx context.Context, id engine.TimerID, match uint32, force 
 		o.Held = 1
 	}
 	over = func() {} // oweNow's
-	waits := &engine.Task{Key: k, App: t.App, Name: t.Name, Generation: t.Generation, Origin: engine.FromManual, Status: engine.Waiting, Since: k.Due, NotBefore: k.Due}
-	return k, e.oweNow(ctx, t, o, waits, release)
+	return k, e.oweNow(ctx, t, o, release)
 }
 
 // Redrive makes a failed, dead or unknown task due again, with the same key;
@@ -356,7 +355,7 @@ func (e *Maker) Redrive(ctx context.Context, k engine.Key) error {
 	n.Base, n.Since, n.NotBefore, n.DueLast, n.Count = n.LastAttempt(), now, now, 0, 0
 	n.Dismissed, n.DismissedBy = 0, ""
 	over = func() {} // oweNow's
-	return e.oweNow(ctx, t, engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromRedrive, NotBefore: now, Lane: t.Lane(), Task: &n}, &n, release)
+	return e.oweNow(ctx, t, engine.Owed{Key: k, Generation: t.Generation, Origin: engine.FromRedrive, NotBefore: now, Lane: t.Lane(), Task: &n}, release)
 }
 
 // Dismiss notes that nothing is left to do about a task that failed, is dead or unknown or

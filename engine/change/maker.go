@@ -34,6 +34,9 @@ type Config struct {
 	// Entries are what the warm tier is to have of a timer, from an instant on; next is
 	// its next due.
 	Entries func(t *engine.Timer, p *plan.Plan, next, from int64) []engine.Entry
+	// Elsewhere has the node that owns a shard do an item of a bulk operation, see DoItem. The answer is the code of
+	// ErrElsewhere while no other node does.
+	Elsewhere func(ctx context.Context, shard int, message []byte) (answer []byte, err error)
 	// AddWarm puts them there, or into memory where the warm tier was read already.
 	AddWarm func(ctx context.Context, es []engine.Entry)
 }

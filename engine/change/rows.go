@@ -24,11 +24,14 @@ func (e *Maker) expects(t *engine.Timer, now int64, over func()) func() {
 	}
 }
 
-// oweNow commits a row and the record of its task, which waits, takes the row into memory and ends the claim of its
-// timer. The claim stays while the commit is in doubt. Where memory has no room for the row, readers find the record.
-func (e *Maker) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, waits *engine.Task, release func()) error {
-	r := engine.Record{Key: o.Key, Status: waits.Status, Encoded: engine.EncodeTask(waits)}
-	err := e.cfg.Cold.Settle(ctx, &engine.Settlement{Owner: e.cfg.Node, Owe: []engine.Owed{o}, Tasks: []engine.Record{r}})
+// oweNow commits a row, takes it into memory and ends the claim of its timer. The claim stays while the commit is in
+// doubt. A record of the task of the row goes along: where memory has no room for the row, readers find that the task waits.
+func (e *Maker) oweNow(ctx context.Context, t *engine.Timer, o engine.Owed, release func()) error {
+	s := &engine.Settlement{Owner: e.cfg.Node, Owe: []engine.Owed{o}}
+	if o.Task != nil {
+		s.Tasks = []engine.Record{{Key: o.Key, Status: o.Task.Status, Encoded: engine.EncodeTask(o.Task)}}
+	}
+	err := e.cfg.Cold.Settle(ctx, s)
 	if err != nil && inDoubt(err) {
 		e.process.Go(func(ctx context.Context) {
 			made, _ := e.resolve(ctx, func() (bool, error) {

@@ -24,10 +24,31 @@ func (r *Reader) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
 	}
 	ended := r.memory.Former.Timers()
 	stored, err := r.cfg.Cold.Task(ctx, k)
-	if err == nil {
+	switch {
+	case err == nil:
 		ended.Show(stored)
+	case errors.Is(err, engine.ErrNotFound):
+		return r.outside(ctx, k)
 	}
 	return stored, err
+}
+
+// outside makes the task of a row that no record tells of: the task waits for room in memory.
+func (r *Reader) outside(ctx context.Context, k engine.Key) (*engine.Task, error) {
+	o, err := r.RowAt(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || o.To != 0 || o.Damaged != nil {
+		return nil, engine.ErrNotFound
+	}
+	t, err := r.cfg.Cold.Timer(ctx, k.Timer)
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Task{
+		Key: k, App: t.App, Name: t.Name, Generation: o.Generation, Origin: o.Origin, Status: engine.Waiting, Since: k.Due, NotBefore: o.NotBefore,
+	}, nil
 }
 
 // HadTask reports whether a key is or was a task's.

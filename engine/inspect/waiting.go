@@ -274,6 +274,7 @@ type WaitingList struct {
 type WaitingCursor struct {
 	App, Key string
 	Listed   int
+	Moves    uint64 `json:",omitempty"` // of shards among the nodes, before the first page
 	Of       map[string]WaitingPlace
 }
 

@@ -332,20 +332,42 @@ func (e *Scheduler) tellOwner(t *engine.Task) {
 
 // tellOnce tells whoever holds the shard by the last look.
 func (e *Scheduler) tellOnce(ctx context.Context, shard int, message []byte) (answer []byte, err error) {
-	seen, send := e.life.Seen(), e.tells.Load()
-	if seen == nil || seen.Shards == nil {
+	switch n := e.holder(shard); {
+	case n == nil:
 		return []byte(answerLater), nil
-	}
-	holder := seen.Shards[shard].Holder
-	if holder == e.life.Node().Life {
+	case n.Life == e.life.Node().Life:
 		return e.Learn(ctx, message)
+	default:
+		return (*e.tells.Load())(ctx, n.Address, message)
 	}
-	for i := range seen.Nodes {
-		if n := &seen.Nodes[i]; n.Life == holder && holder != 0 {
-			return (*send)(ctx, n.Address, message)
-		}
+}
+
+// holder is the node that holds a shard by the last look; nil: none, or the process is alone.
+func (e *Scheduler) holder(shard int) *engine.Node {
+	if e.life == nil {
+		return nil
 	}
-	return []byte(answerLater), nil
+	seen := e.life.Seen()
+	if seen == nil || seen.Shards == nil || seen.Shards[shard].Holder == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(seen.Nodes, func(n engine.Node) bool { return n.Life == seen.Shards[shard].Holder })
+	if i < 0 {
+		return nil
+	}
+	return &seen.Nodes[i]
+}
+
+// ItemsBy has the items of bulk operations sent to the owners of their shards.
+func (e *Scheduler) ItemsBy(send allot.Send) { e.items.Store(&send) }
+
+// doElsewhere has the owner of a shard do an item of a bulk operation.
+func (e *Scheduler) doElsewhere(ctx context.Context, shard int, message []byte) (answer []byte, err error) {
+	n, send := e.holder(shard), e.items.Load()
+	if n == nil || send == nil || n.Life == e.life.Node().Life {
+		return []byte(engine.ErrElsewhere.Code), nil
+	}
+	return (*send)(ctx, n.Address, message)
 }
 
 // Learn takes what another node tells of a call that was under way when that node gave the

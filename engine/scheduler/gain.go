@@ -295,6 +295,7 @@ type nodeParts struct {
 	former  atomic.Pointer[former] // what the first gain has of the journal; nil: there was one
 	allots  *allot.Asker[*resident.Task]
 	tells   atomic.Pointer[allot.Send] // results to other nodes; nil: there is no way
+	items   atomic.Pointer[allot.Send] // of bulk operations to other nodes; nil: there is no way
 	untold  atomic.Int64               // until then nothing is told, Unix ns: see tellOwner
 	telling telling
 }

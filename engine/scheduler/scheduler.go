@@ -197,7 +197,7 @@ func New(cfg Config) *Scheduler {
 	e.Reader, e.tally = inspect.New(read)
 	e.Maker = change.New(change.Config{
 		Config: read, Reader: e.Reader, Tally: e.tally, Quotas: quotas, Log: cfg.Log, OperationsDir: cfg.OperationsDir, Rows: min(endedRows, fewestRows),
-		Open: e.open, Entries: e.migrator.entriesOf, AddWarm: func(ctx context.Context, es []engine.Entry) { e.addWarm(ctx, es, true) },
+		Elsewhere: e.doElsewhere, Open: e.open, Entries: e.migrator.entriesOf, AddWarm: func(ctx context.Context, es []engine.Entry) { e.addWarm(ctx, es, true) },
 	})
 	return e
 }

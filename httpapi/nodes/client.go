@@ -22,6 +22,7 @@ import (
 // knows whether the node has carried that out. And a request of it can be given up.
 type Client struct {
 	http, streams *http.Client
+	own           *http.Client // of what the nodes ask for themselves: clients' requests do not use its connections up
 	secret        func() []byte
 }
 
@@ -44,12 +45,16 @@ func NewClient(secret func() []byte) *Client {
 	return &Client{
 		secret:  secret,
 		http:    client(&http.Transport{MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections, IdleConnTimeout: keptFor}),
+		own:     client(&http.Transport{MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections, IdleConnTimeout: keptFor}),
 		streams: client(&http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: openTimeout}),
 	}
 }
 
 // Close closes the connections that are kept.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	c.own.CloseIdleConnections()
+}
 
 // Answer is what a node answered.
 type Answer struct {
@@ -64,6 +69,10 @@ var ErrNotSent = errors.New("the request did not reach the node")
 
 // Ask sends a request to the node at an address. It returns with ctx.
 func (c *Client) Ask(ctx context.Context, address string, r *Request) (Answer, error) {
+	return c.ask(ctx, c.http, address, r)
+}
+
+func (c *Client) ask(ctx context.Context, by *http.Client, address string, r *Request) (Answer, error) {
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
@@ -73,7 +82,7 @@ func (c *Client) Ask(ctx context.Context, address string, r *Request) (Answer, e
 			}
 		},
 	})
-	p, err := c.send(ctx, c.http, address, r)
+	p, err := c.send(ctx, by, address, r)
 	if err != nil {
 		if !sent.Load() {
 			err = fmt.Errorf("%w: %w", ErrNotSent, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"xtimer/httpapi/access"
 )
@@ -21,6 +22,20 @@ func (c *Client) AskFlows(ctx context.Context, address string, message []byte) (
 	return c.post(ctx, address, FlowsPath, "application/json", message)
 }
 
+// ItemsPath is where a node has another do an item of a bulk operation, see engine/change. It is
+// for nodes alone, and in no document.
+const ItemsPath = "/v1/internal/items"
+
+// itemWait is how long the answer may take.
+const itemWait = 30 * time.Second
+
+// AskItem sends an item of a bulk operation to the node at an address, and returns its answer.
+func (c *Client) AskItem(ctx context.Context, address string, item []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, itemWait)
+	defer cancel()
+	return c.post(ctx, address, ItemsPath, "application/json", item)
+}
+
 // TellResult sends a task to the node at an address, and returns its answer.
 func (c *Client) TellResult(ctx context.Context, address string, task []byte) ([]byte, error) {
 	return c.post(ctx, address, ResultsPath, "application/octet-stream", task)
@@ -28,7 +43,7 @@ func (c *Client) TellResult(ctx context.Context, address string, task []byte) ([
 
 // post sends a message of the node itself.
 func (c *Client) post(ctx context.Context, address, path, kind string, message []byte) ([]byte, error) {
-	a, err := c.Ask(ctx, address, &Request{
+	a, err := c.ask(ctx, c.own, address, &Request{
 		Method: http.MethodPost, Target: path, Header: map[string][]string{"Content-Type": {kind}}, Body: message,
 		For: access.Grant{App: access.AllApps, Role: access.RoleAdmin, Name: "another node"},
 	})

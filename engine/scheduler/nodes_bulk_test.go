@@ -1,0 +1,106 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"xtimer/engine"
+	"xtimer/engine/change"
+	"xtimer/engine/scheduler"
+)
+
+// A bulk operation goes on in the background while its node is stopped in good order, and starts again.
+func TestBulkGoesOnAfterAStop(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "operations")
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a := ws[0]
+		a.config.OperationsDir = dir
+		doItemsTogether(ws)
+		slow := func(op string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return nil
+		}
+		ids := w.stored(10_001)
+		a.start()
+		time.Sleep(2 * time.Second)
+		a.before.set(slow)
+		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		if err != nil || op.Ended || op.Total != 10_001 {
+			t.Fatalf("%+v, %v", op, err)
+		}
+		time.Sleep(time.Second)
+		ws[1].start() // joins: half of the shards move, then the first is stopped
+		time.Sleep(time.Second)
+		if err := a.stop(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		a.start()
+		time.Sleep(2 * time.Minute)
+		is, ok := a.Operation(op.ID)
+		enabled := 0
+		for _, id := range ids {
+			n := ws[0]
+			if !n.Owned().Has(id.Shard()) {
+				n = ws[1]
+			}
+			if v, err := n.Timer(t.Context(), id); err != nil || v.Status != engine.Disabled || v.Reason != "r" {
+				enabled++
+			}
+		}
+		if !ok || !is.Ended || is.Done != 10_001 || is.Failed != 0 || enabled > 0 {
+			t.Errorf("after the restart known %v: %+v; %d timers are as before", ok, is, enabled)
+		}
+	})
+}
+
+// doItemsTogether has nodes do items for each other.
+func doItemsTogether(ws []*world) {
+	var now sync.Map
+	for _, x := range ws {
+		x.tune = func(e *scheduler.Scheduler) {
+			now.Store(x.node.Node.Address, e)
+			e.ItemsBy(func(ctx context.Context, address string, message []byte) ([]byte, error) {
+				if o, ok := now.Load(address); ok {
+					return o.(*scheduler.Scheduler).DoItem(ctx, message)
+				}
+				return nil, errors.New("the node does not answer")
+			})
+		}
+	}
+}
+
+// A node joins while a bulk operation is under way: nothing of it fails.
+func TestBulkWhileANodeJoins(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a := ws[0]
+		doItemsTogether(ws)
+		w.stored(5000)
+		a.start()
+		time.Sleep(2 * time.Second)
+		a.before.set(func(op string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return nil
+		})
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			ws[1].start()
+		}()
+		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		if err != nil || !op.Ended || op.Failed != 0 {
+			t.Errorf("%+v, %v", op, err)
+		}
+	})
+}
