@@ -68,7 +68,7 @@ func (c *call) sameHolder(d *call) bool { return c.life == d.life && c.fence == 
 // order of their dues, in each life and generation. The order is not held over steps back
 // of the clock, nor for what somebody asked for: that is due when it was asked for.
 func (m *machine) holdOrder(t *timer) {
-	if m.back() || !t.all(func(v version) bool { return v.Overlap == engine.OverlapQueue }) {
+	if m.back() || m.wasSet || !t.all(func(v version) bool { return v.Overlap == engine.OverlapQueue }) {
 		return
 	}
 	var firsts []*call
