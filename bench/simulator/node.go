@@ -90,7 +90,7 @@ func (l *life) reach(place string) {
 	if now := n.since(); n.trap.Place == place && !l.over && now < n.script.Calm {
 		until := min(now+n.trap.For, n.script.Calm)
 		n.tell("%s: life %d freezes %s", n.name, l.n, place)
-		n.ills = append(n.ills, ill{NodeFreeze, n.i, now, until})
+		n.ills = append(n.ills, ill{NodeFreeze, n.i, now, until, 0})
 		n.frozen, n.trap = until, NodeStep{}
 	}
 	n.mu.Unlock()

@@ -70,6 +70,7 @@ type ill struct {
 	kind     nodeKind
 	node     int // -1: all
 	from, to time.Duration
+	by       time.Duration // of NodeClock
 }
 
 // SimulateFleet runs a script of several nodes in a bubble of its own.
@@ -202,7 +203,7 @@ func (f *fleet) happen(s NodeStep) {
 	f.mu.Lock()
 	now := f.since()
 	if s.Place == "" {
-		f.ills = append(f.ills, ill{s.Kind, s.Node, now, now + s.For})
+		f.ills = append(f.ills, ill{s.Kind, s.Node, now, now + s.For, s.By})
 	}
 	until := now + s.For
 	switch s.Kind {
@@ -237,7 +238,7 @@ func (f *fleet) goBack(after time.Duration) {
 	b.shards = *seen.Shards
 	restore, settled := f.table.Snapshot(), maps.Clone(f.settled)
 	f.mu.Lock()
-	f.goneBack, f.backs, f.ills = true, append(f.backs, b), append(f.ills, ill{AllBack, -1, b.from, b.to})
+	f.goneBack, f.backs, f.ills = true, append(f.backs, b), append(f.ills, ill{AllBack, -1, b.from, b.to, 0})
 	f.mu.Unlock()
 	f.sent.Go(func() {
 		time.Sleep(after)
