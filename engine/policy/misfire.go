@@ -21,10 +21,10 @@ const MaxSingles = 2
 // most two records, and MaxSingles rows or one range.
 type Triage struct {
 	Now int64
-	// Ranged: earlier dues of the timer that is decided next are owed as a range.
-	Ranged  bool
-	Records []*engine.Task // of dues that are not called
-	Owe     []engine.Owed  // of dues that are, those of a timer by due
+	// RangedFrom is the first due of the timer that is decided next which is owed as a range; 0: none is.
+	RangedFrom int64
+	Records    []*engine.Task // of dues that are not called
+	Owe        []engine.Owed  // of dues that are, those of a timer by due
 }
 
 // Decide says what becomes of the dues of a timer in the open spans, which are in order
@@ -93,7 +93,7 @@ func (d *Triage) Pass(t *engine.Timer, p *plan.Plan, from, to int64, status engi
 // come into memory at once, and a range waits until all of an earlier one is there.
 func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
 	first, last, n := p.Run(from-1, to)
-	if n > MaxSingles || n > 0 && t.Overlap == engine.OverlapQueue && d.owesRange(t.ID) {
+	if n > MaxSingles || n > 0 && t.Overlap == engine.OverlapQueue && d.owesRangeBefore(t.ID, first) {
 		o := Row(t, first)
 		o.To = last
 		d.Owe = append(d.Owe, o)
@@ -105,17 +105,18 @@ func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
 	}
 }
 
-// owesRange reports whether dues of the timer that is being decided are owed as a range.
-func (d *Triage) owesRange(id engine.TimerID) bool {
+// owesRangeBefore reports whether dues of the timer that is being decided, and that are earlier than one, are owed as a
+// range.
+func (d *Triage) owesRangeBefore(id engine.TimerID, due int64) bool {
 	for _, o := range slices.Backward(d.Owe) {
 		if o.Key.Timer != id {
 			break
 		}
-		if o.To != 0 {
+		if o.To != 0 && o.Key.Due < due {
 			return true
 		}
 	}
-	return d.Ranged
+	return d.RangedFrom != 0 && d.RangedFrom < due
 }
 
 // Hold owes the dues in [from, to], which a pause holds.

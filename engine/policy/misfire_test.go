@@ -205,6 +205,27 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
+// TestQueueBesideARange: a due of a timer whose dues are called in order is owed as a range behind a range, and as a row
+// before one: a range that begins behind it would come into memory after it in any case.
+func TestQueueBesideARange(t *testing.T) {
+	timer := &engine.Timer{ID: 1, Definition: engine.NewDefinition(), Generation: 1}
+	timer.Schedule, timer.Overlap = engine.Schedule{Every: time.Second}, engine.OverlapQueue
+	if err := plan.Resolve(timer, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Of(timer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[int64]bool{0: false, 5000: true, 10_000: false, 20_000: false} {
+		d := Triage{Now: 30_000, RangedFrom: from}
+		d.Call(timer, &p, 10_000, 10_500)
+		if len(d.Owe) != 1 || d.Owe[0].Key.Due != 10_000 || d.Owe[0].To != 0 != want {
+			t.Errorf("beside a range from %d on: %+v", from, d.Owe)
+		}
+	}
+}
+
 // TestCut: spans that are cut at an instant have the same instants, and none has the instant
 // and the next.
 func TestCut(t *testing.T) {

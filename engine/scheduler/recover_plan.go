@@ -238,7 +238,9 @@ func (r *recovery) decide(t *engine.Timer, p *plan.Plan) {
 	d := &r.shards.plans[shard]
 	was := len(d.Records) + len(d.Owe)
 	ranges := r.rangesOf(t)
-	d.Now, d.Ranged = r.now, len(ranges) > 0
+	if d.Now, d.RangedFrom = r.now, 0; len(ranges) > 0 {
+		d.RangedFrom = ranges[0].Key.Due
+	}
 	over := r.over(t, ranges)
 	for _, k := range r.touchedOf(t.ID) {
 		if _, ok := r.begun[k]; ok && w < k.Due && k.Due <= mark && !r.owed[k] && !ranged(ranges, k.Due) && p.Has(k.Due) {
