@@ -107,7 +107,12 @@ func TestOperationLosesAPart(t *testing.T) {
 	for i := range 30 {
 		c.n[i%3].timer("a", fmt.Sprint("n-", i), "")
 	}
-	op := c.n[1].do("POST", "/v1/timers/disable?app=a", "").want(200)
+	c.n[0].timer("b", "alone", "")
+	op := c.n[1].do("POST", "/v1/timers/disable?app=b", "").want(200)
+	if got := c.n[2].do("GET", "/v1/operations/"+op.str("id"), "").want(200); got.count("count") != 1 || got.get("partial") != nil {
+		t.Errorf("an operation that has something to do at one node: %s", got.body)
+	}
+	op = c.n[1].do("POST", "/v1/timers/disable?app=a", "").want(200)
 	if err := c.table.Leave(t.Context(), c.n[0].row.Life); err != nil {
 		t.Fatal(err)
 	}

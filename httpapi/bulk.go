@@ -220,7 +220,7 @@ func (s *Server) getOperation(r *request) (reply, error) {
 // for again, until ownerWait is over; whole tells that each shard was selected from.
 func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operation, error)) (sum change.Operation, whole bool, err error) {
 	part := change.Part{ID: s.e.OperationID()}
-	began := false
+	began, empty := false, engine.Set{}
 	take := func(op change.Operation, failed error) {
 		if failed != nil {
 			err = cmp.Or(err, failed)
@@ -228,6 +228,9 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 		}
 		sum.Add(&op)
 		part.Done, began = part.Done.Union(op.Shards), true
+		if op.ID == "" {
+			empty = empty.Union(op.Shards)
+		}
 	}
 	for until := time.Now().Add(ownerWait); ; {
 		here, asked := make(chan func(), 1), part
@@ -254,6 +257,7 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 	}
 	if sum.ID != "" {
 		sum.ID = part.ID
+		s.e.NoteEmpty(sum, empty)
 	}
 	if !whole && err != nil {
 		sum.Error = cmp.Or(sum.Error, problem.Of(err).Detail)

@@ -151,7 +151,9 @@ func (a *Alerter) rulesChanged(engine.ObjectKey) {
 	if len(m.apps) == 0 {
 		m = nil
 	}
-	a.matcher.Store(m)
+	if a.matcher.Store(m); m == nil {
+		a.ring.clear() // no later rule is about what waits
+	}
 	a.renewed.Store(true)
 	a.ring.poke()
 }

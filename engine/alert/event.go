@@ -133,8 +133,8 @@ type ring struct {
 	events queue[event] // ends of tasks; with the first attempts they are events.most at most
 	briefs queue[brief]
 	gap    gap
-	// left is how many ends do not wait any more: the first that waits has the number left+1. The
-	// numbers are of the life of the process, which has a random name.
+	// left is the number of the last end that was taken or dropped: the first that waits has the number left+1.
+	// The numbers are of the life of the process, which has a random name.
 	left uint64
 	life string
 	// timers are those of the failures that wait, or were judged lately. A success of such a timer
@@ -265,6 +265,14 @@ func (r *ring) drop(n int) {
 	defer r.mu.Unlock()
 	r.briefs.drop(n)
 	r.left += uint64(n)
+}
+
+// clear drops all that waits.
+func (r *ring) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left += uint64(r.events.len + r.briefs.len)
+	r.firsts, r.events, r.briefs, r.gap = queue[event]{}, queue[event]{most: r.events.most}, queue[brief]{most: r.briefs.most}, gap{}
 }
 
 // expire drops the first attempts that were made before an instant (Unix ms). An end of a task waits

@@ -3,6 +3,7 @@ package alert
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -39,9 +40,13 @@ type mutes struct {
 
 // mutesChanged decodes the mutes, and has the muted incidents looked at. Who judges a failure decodes
 // nothing: an app may have thousands of mutes, and those that have ended stay until people delete them.
-func (a *Alerter) mutesChanged(engine.ObjectKey) {
-	of := map[string][]Mute{}
-	for _, app := range a.cfg.Objects.Apps(MuteKind) {
+func (a *Alerter) mutesChanged(k engine.ObjectKey) {
+	of, apps := map[string][]Mute{}, a.cfg.Objects.Apps(MuteKind)
+	if was := a.mutes.of.Load(); was != nil && k.App != "" {
+		of, apps = maps.Clone(*was), []string{k.App}
+		delete(of, k.App)
+	}
+	for _, app := range apps {
 		for _, o := range a.cfg.Objects.List(MuteKind, app) {
 			if m, ok := read[Mute](o); ok {
 				of[app] = append(of[app], m)

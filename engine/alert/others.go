@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // not tell: the states that hold there, the first attempts that were late, and the failures of
 // tasks that were due longer ago than history is searched for, such as redrives. What another
 // node has for it waits in that node's ring: a first attempt until it was told of once, and an end
-// of a task until a question says that it was judged, for an answer may be lost. A node that begins
+// of a task until a question says that it was judged, since an answer may be lost. A node that begins
 // to judge may count again what was judged since the last question. Of a node that lives and does
 // not answer, the states hold that it told of last.
 
@@ -55,7 +56,7 @@ type first struct {
 	Late      uint32 `json:"late"`
 }
 
-// mostTold is how many ends of tasks a node tells of at a time, but for those of a page.
+// mostTold is how many ends of tasks a node tells of at a time, rounded up to a whole page.
 const mostTold = 10_000
 
 // keptFirst is for how long a first attempt waits to be asked for.
@@ -144,17 +145,20 @@ func (a *Alerter) askOthers(ctx context.Context) {
 	}
 	asking, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	states := map[string][]State{}
+	states, lives, all := map[string][]State{}, map[string]bool{}, true
 	for node, answer := range a.ask(asking, message) {
 		var r report
 		if answer == nil || json.Unmarshal(answer, &r) != nil {
-			states[node] = a.lead.states[node]
+			states[node], all = a.lead.states[node], false
 			continue
 		}
-		states[node] = r.States
+		states[node], lives[r.Life] = r.States, true
 		a.judgeReport(ctx, &r)
 	}
 	a.lead.states = states
+	if all {
+		maps.DeleteFunc(a.lead.judged, func(life string, _ uint64) bool { return !lives[life] })
+	}
 }
 
 // judgeReport judges what another node tells of, until a definition cannot be read. The ends of tasks

@@ -155,3 +155,37 @@ func TestOldDuesOfOlderVersions(t *testing.T) {
 		t.Errorf("%d incidents are open", len(a.open))
 	}
 }
+
+// A new rule does not count what waited when the last rule before it was deleted.
+func TestOldEndsOfAFormerRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cold := memory.NewCold()
+		a, b := newWorld(t, cold), newWorld(t, cold)
+		var lost atomic.Bool
+		var other atomic.Pointer[world]
+		other.Store(b)
+		a.cfg.Leads, b.cfg.Leads = func() bool { return true }, func() bool { return false }
+		a.asks(&other, &lost)
+		a.channel(60)
+		a.rule("r", func(r *Rule) { r.Repeat, r.By = 0, "app" })
+		a.run()
+		b.run()
+		time.Sleep(10 * time.Second)
+		b.settles(b.fails(1, 1, 48*time.Hour)) // not asked for yet
+		if err := a.cfg.Objects.Delete(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "r"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		_ = b.cfg.Objects.Load(t.Context())
+		time.Sleep(time.Hour)
+		a.rule("new", func(r *Rule) { r.Repeat, r.By = 0, "app" })
+		_ = b.cfg.Objects.Load(t.Context())
+		time.Sleep(time.Minute)
+		a.mu.Lock()
+		for _, i := range a.open {
+			t.Errorf("the rule of a minute ago has an incident that opened %v ago: %+v", time.Duration(a.now()-i.Opened)*time.Millisecond, *i)
+		}
+		a.mu.Unlock()
+		a.stop()
+		b.stop()
+	})
+}

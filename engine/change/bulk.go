@@ -102,10 +102,6 @@ func (e *Maker) selectBulk(ctx context.Context, b Bulk) (op Operation, w bulkWor
 	op.Total = int64(len(items))
 	if b.DryRun || op.Total == 0 {
 		op.Ended = true
-		if nothing := op; !b.DryRun && b.Part.ID != "" { // the other nodes' parts make up a whole with this one
-			nothing.ID = e.operations.free(b.Part.ID)
-			e.operations.enter(nothing)
-		}
 		return op, w, nil
 	}
 	op.ID = e.operations.free(cmp.Or(b.Part.ID, e.OperationID()))
@@ -172,6 +168,8 @@ type bulkWork struct {
 	items   []engine.Key // of actions on timers without a due; nil: file has them
 	file    *bulkFile    // nil: it ends with the process
 	resumed bool
+	// patience is bulkRun's.
+	patience *patience
 }
 
 // round returns the items that are done next.
@@ -220,6 +218,7 @@ const bulkRound = 1000
 
 func (e *Maker) bulkRun(ctx context.Context, w *bulkWork) {
 	ctx = engine.WithAuthor(ctx, w.By)
+	w.patience = &patience{}
 	var unread error
 	for w.op.Done < w.op.Total && ctx.Err() == nil {
 		var items []engine.Key

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"xtimer/engine"
@@ -12,8 +13,8 @@ import (
 )
 
 const (
-	// ownedWithin is how long an operation that goes on after a start waits for the shards
-	// of what it is to do, from when the node owns any: they come one after the other.
+	// ownedWithin is how long an operation waits for a node that owns a shard and does an item of it. Later items of the
+	// shard fail at once then.
 	ownedWithin = 10 * time.Second
 	// ownedPause is between two looks.
 	ownedPause = 100 * time.Millisecond
@@ -26,23 +27,49 @@ func (e *Maker) awaitShards(ctx context.Context) {
 	}
 }
 
-// item is what an operation does to one timer or task, as another node is told of it.
+// patience is until when an operation waits for the owner of each shard.
+type patience struct {
+	mu    sync.Mutex
+	until [engine.Shards]time.Time // zero: nobody waits
+}
+
+// isOver reports whether the operation has waited for the owner of a shard, and begins to wait.
+func (p *patience) isOver(shard int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until[shard].IsZero() {
+		p.until[shard] = time.Now().Add(ownedWithin)
+	}
+	return time.Now().After(p.until[shard])
+}
+
+func (p *patience) end(shard int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until[shard] = time.Time{}
+}
+
+// item is what an operation does to one timer or task, in the form in which another node receives it.
 type item struct {
 	bulkHeader
 	Key   engine.Key
-	Again bool // it may have been done
+	Again bool // it may have been done before
 }
 
 // bulkByOwner has an item done by the node that owns its shard: by this one, or else by another. While no node does, it
 // tries again.
 func (e *Maker) bulkByOwner(ctx context.Context, w *bulkWork, k engine.Key) error {
-	x := item{bulkHeader: w.bulkHeader, Key: k, Again: w.resumed}
-	for until := time.Now().Add(ownedWithin); ; process.Sleep(ctx, ownedPause) {
+	x, shard := item{bulkHeader: w.bulkHeader, Key: k, Again: w.resumed}, k.Timer.Shard()
+	for ; ; process.Sleep(ctx, ownedPause) {
 		err := e.bulkOne(ctx, &x)
-		if errors.Is(err, engine.ErrElsewhere) {
-			err = e.bulkElsewhere(ctx, &x)
+		if !errors.Is(err, engine.ErrElsewhere) {
+			return err
 		}
-		if !errors.Is(err, engine.ErrElsewhere) || time.Now().After(until) || ctx.Err() != nil {
+		if w.patience.isOver(shard) || ctx.Err() != nil {
+			return err
+		}
+		if err = e.bulkElsewhere(ctx, &x); !errors.Is(err, engine.ErrElsewhere) {
+			w.patience.end(shard)
 			return err
 		}
 	}

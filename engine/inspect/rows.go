@@ -197,7 +197,7 @@ func (r *Reader) Spent(ctx context.Context, t *engine.Timer, p *plan.Plan, after
 }
 
 // OverDues are the dues of a timer in (after, to] that an enable does not catch up: they have a record, or an open
-// task whose key may have been sent. Both are of a clock that was set back, or of a retry by hand.
+// task whose key may have been sent. Either comes from a clock that was set back, or from a retry by hand.
 func (r *Reader) OverDues(ctx context.Context, id engine.TimerID, after, to int64) (policy.Spans, error) {
 	s, err := r.openDues(ctx, id, 0, after, to)
 	if err != nil {
@@ -214,9 +214,9 @@ func (r *Reader) OverDues(ctx context.Context, id engine.TimerID, after, to int6
 	return append(s, done...).Ordered(), err
 }
 
-// openDues are the dues of a timer in (after, to] with an open task of the generation (0: of none), or with one
-// whose key may have been sent. Read before what has ended: an open task that leaves memory has a row, and one
-// whose row is gone has its record.
+// openDues are the dues of a timer in (after, to] with an open task of the generation (0: of none), or with one whose key
+// may have been sent. A caller reads them before the records: a task that has left memory has a row, and one whose row is
+// gone has its record.
 func (r *Reader) openDues(ctx context.Context, id engine.TimerID, generation uint32, after, to int64) (policy.Spans, error) {
 	s := r.memory.Used(id, after, to)
 	err := r.EachRow(ctx, id, after, func(o *engine.Owed) bool {

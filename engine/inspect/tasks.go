@@ -28,7 +28,11 @@ func (r *Reader) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
 	case err == nil:
 		ended.Show(stored)
 	case errors.Is(err, engine.ErrNotFound):
-		return r.outside(ctx, k)
+		if stored, err = r.outside(ctx, k); err == nil {
+			ended.Show(stored)
+		} else if errors.Is(err, engine.ErrNotFound) { // its row may have gone since, and then it has its record
+			stored, err = r.cfg.Cold.Task(ctx, k)
+		}
 	}
 	return stored, err
 }

@@ -91,7 +91,7 @@ func (s *Set) putPiece(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// DeleteAll deletes objects of different keys, hundreds at a time, of such kinds. Those that are not
+// DeleteAll deletes objects of different keys, hundreds at a time, of kinds that PutAll may write. Those that are not
 // there are left out. It ends with the first error.
 func (s *Set) DeleteAll(ctx context.Context, keys []engine.ObjectKey) error {
 	for piece := range slices.Chunk(keys, mostItems) {

@@ -108,7 +108,8 @@ func (m *Memory) Unsettled() (n int, bytes int64) {
 }
 
 // AwaitSettled waits until a task is not one that has ended and is not settled, and until its
-// key is not that of a row that stands for other tasks as well. The next settle does not wait for the tasks due before.
+// key is not that of a row that stands for other tasks as well. The next settle
+// passes the task without waiting for tasks that were due before it.
 func (m *Memory) AwaitSettled(ctx context.Context, k engine.Key) error {
 	return m.await(ctx, k.Timer, func(sh *shard) bool {
 		t, x := sh.tasks.find(k), sh.shared[k]

@@ -170,7 +170,7 @@ func (sh *shard) needed() engine.Position {
 func (c *Captured) Settled() int { return len(c.done) + len(c.owe) }
 
 // end has the record of a task stored, unless the disk is nearly full and the task succeeded, and its row removed.
-// Only records tell which dues of a range are over; and no record stays that says that a task is not over. mu is held.
+// Only records tell which dues of a range are over, and no task may keep a record that says it is unfinished. mu is held.
 func (c *Captured) end(s *engine.Settlement, t *Task, critical bool) {
 	c.done = append(c.done, t)
 	if t.Status == engine.Succeeded && critical && !t.ranged && !t.mayHaveRecord() {
@@ -260,7 +260,7 @@ func (sh *shard) reach(cut int64, last bool) int64 {
 		if t.timer.frozen && (t.state == Done || t.row != rowCurrent) || t.intends && due > sh.watermark {
 			held = min(held, due-1) // no row of it may be there: its change, or its intent, decides what becomes of it
 		}
-		last = last || t.awaited
+		last = last || t.awaited && due <= cut
 		switch {
 		case t.row != noRow:
 			stored = stored || t.isStored(sh.watermark)

@@ -229,3 +229,68 @@ func TestCatchUpAfterASkippedRun(t *testing.T) {
 		})
 	}
 }
+
+// A task outside memory whose timer was disabled is cancelled to a reader, though its row is still to be cancelled.
+func TestOutsideMemoryOfADisabledTimer(t *testing.T) {
+	defer scheduler.BoundEnded(5)()
+	bubble(t, func(t *testing.T, w *world) {
+		w.tune = func(e *scheduler.Scheduler) { e.BoundGated(20) }
+		w.start()
+		w.SetRule(appApp, &pause)
+		id := w.make(timer("a", delay(100*time.Hour)))
+		var ks []engine.Key
+		for range 50 {
+			k, err := w.RunNow(t.Context(), id, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ks = append(ks, k)
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.settle()
+		w.before.set(func(op string, arg any) error {
+			if op == "Settle" {
+				return engine.ErrUnavailable
+			}
+			return nil
+		})
+		w.disable(id, 0)
+		for _, k := range ks {
+			if x, err := w.Task(t.Context(), k); err != nil || x.Status != engine.Cancelled {
+				t.Errorf("%v: %+v, %v", k, x, err)
+			}
+		}
+		w.before.set(func(string, any) error { return nil })
+	})
+}
+
+// A task outside memory that ends while it is read.
+func TestOutsideMemoryWhileItEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.tune = func(e *scheduler.Scheduler) { e.BoundGated(20) }
+		w.start()
+		w.replies("a", ok)
+		w.SetRule(appApp, &pause)
+		id := w.make(timer("a", delay(100*time.Hour)))
+		var k engine.Key
+		for range 50 {
+			k, _ = w.RunNow(t.Context(), id, 0)
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.settle()
+		once := false
+		w.before.set(func(op string, arg any) error {
+			if op == "OwedPage" && !once {
+				once = true
+				w.SetRule(appApp, nil)
+				time.Sleep(30 * time.Second)
+			}
+			return nil
+		})
+		x, err := w.Task(t.Context(), k)
+		if err != nil || !once {
+			t.Errorf("%+v, %v", x, err)
+		}
+		w.before.set(func(string, any) error { return nil })
+	})
+}

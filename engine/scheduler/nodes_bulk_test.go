@@ -104,3 +104,67 @@ func TestBulkWhileANodeJoins(t *testing.T) {
 		}
 	})
 }
+
+// A node of an older version does no items: an operation waits for it once, not for each item.
+func TestBulkBesideANodeThatDoesNoItems(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a := ws[0]
+		a.tune = func(e *scheduler.Scheduler) {
+			e.ItemsBy(func(context.Context, string, []byte) ([]byte, error) { return nil, errors.New("404") })
+		}
+		w.stored(5000)
+		a.start()
+		time.Sleep(2 * time.Second)
+		a.before.set(func(op string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return nil
+		})
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			ws[1].start()
+		}()
+		from := time.Now()
+		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		if took := time.Since(from); err != nil || op.Done != 5000 || took > 2*time.Minute {
+			t.Errorf("%d done, %d failed, %v, after %v", op.Done, op.Failed, err, took)
+		}
+	})
+}
+
+// The node that does items of another is stopped in good order meanwhile: none fails.
+func TestBulkWhileAnOwnerStops(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a := ws[0]
+		doItemsTogether(ws)
+		w.stored(5000)
+		a.start()
+		time.Sleep(2 * time.Second)
+		for _, x := range ws {
+			x.before.set(func(op string, arg any) error {
+				if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+					time.Sleep(50 * time.Millisecond)
+				}
+				return nil
+			})
+		}
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			ws[1].start()
+			time.Sleep(2500 * time.Millisecond)
+			if err := ws[1].stop(); err != nil {
+				t.Error(err)
+			}
+		}()
+		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		if err != nil || !op.Ended || op.Failed != 0 {
+			t.Errorf("%+v, %v", op, err)
+		}
+		time.Sleep(20 * time.Second)
+	})
+}
