@@ -151,9 +151,7 @@ func (a *Alerter) rulesChanged(engine.ObjectKey) {
 	if len(m.apps) == 0 {
 		m = nil
 	}
-	if a.matcher.Store(m); m == nil {
-		a.ring.clear() // no later rule is about what waits
-	}
+	a.matcher.Store(m)
 	a.renewed.Store(true)
 	a.ring.poke()
 }
@@ -254,6 +252,9 @@ func (a *Alerter) Run(ctx context.Context) error {
 			return nil
 		case <-a.ring.wake:
 		case <-time.After(wait):
+		}
+		if a.matcher.Load() == nil {
+			a.ring.clear() // a later rule must not count what waits
 		}
 		if a.cfg.Leads != nil && !a.takeLead(ctx) {
 			if now := time.Now(); now.Sub(expired) >= tick {

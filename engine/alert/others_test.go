@@ -189,3 +189,23 @@ func TestOldEndsOfAFormerRule(t *testing.T) {
 		b.stop()
 	})
 }
+
+// The last rule is deleted while ends that wait behind the ring are judged.
+func TestRuleDeletedWhileBriefsAreJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory.NewCold())
+		w.ring.events.most = 10
+		w.loads = 100 * time.Millisecond
+		w.channel(60)
+		w.rule("r", func(r *Rule) { r.Repeat, r.By = 0, "app" })
+		w.run()
+		time.Sleep(time.Second)
+		w.fails(1, 100, time.Second)
+		time.Sleep(50 * time.Millisecond)
+		if err := w.cfg.Objects.Delete(t.Context(), engine.ObjectKey{Kind: RuleKind, App: "shop", Name: "r"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.stop()
+	})
+}

@@ -168,7 +168,7 @@ type bulkWork struct {
 	items   []engine.Key // of actions on timers without a due; nil: file has them
 	file    *bulkFile    // nil: it ends with the process
 	resumed bool
-	// patience is bulkRun's.
+	// patience is set and used by bulkRun only.
 	patience *patience
 }
 

@@ -117,9 +117,12 @@ func (e *Maker) Operation(id string) (sum Operation, ok bool) {
 	}
 }
 
-// NoteEmpty keeps of an operation of several nodes in which shards nothing was selected: with these, the parts that the
+// NoteEmpty records the shards in which an operation of several nodes selected nothing. With these, the parts that the
 // nodes keep add up to all shards.
 func (e *Maker) NoteEmpty(op Operation, shards engine.Set) {
+	if shards == (engine.Set{}) {
+		return
+	}
 	e.operations.enter(Operation{ID: e.operations.free(op.ID), Action: op.Action, App: op.App, Ended: true, Started: op.Started, Shards: shards})
 }
 

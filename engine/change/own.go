@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// ownedWithin is how long an operation waits for a node that owns a shard and does an item of it. Later items of the
-	// shard fail at once then.
+	// ownedWithin is how long an operation waits until some node owns a shard and does an item of it. After that, an
+	// item of the shard is tried each probeEvery, and the others fail at once.
 	ownedWithin = 10 * time.Second
+	probeEvery  = time.Second
 	// ownedPause is between two looks.
 	ownedPause = 100 * time.Millisecond
 )
@@ -27,22 +28,30 @@ func (e *Maker) awaitShards(ctx context.Context) {
 	}
 }
 
-// patience is until when an operation waits for the owner of each shard.
+// patience says until when an operation waits for the owner of each shard.
 type patience struct {
 	mu    sync.Mutex
 	until [engine.Shards]time.Time // zero: nobody waits
 }
 
-// isOver reports whether the operation has waited for the owner of a shard, and begins to wait.
+// isOver reports whether the operation has waited long enough for the owner of a shard. The first question starts the
+// wait. When it is over, one question in probeEvery is told that it is not.
 func (p *patience) isOver(shard int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.until[shard].IsZero() {
-		p.until[shard] = time.Now().Add(ownedWithin)
+	now := time.Now()
+	switch until := p.until[shard]; {
+	case until.IsZero():
+		p.until[shard] = now.Add(ownedWithin)
+	case now.Sub(until) > probeEvery:
+		p.until[shard] = now
+	default:
+		return now.After(until)
 	}
-	return time.Now().After(p.until[shard])
+	return false
 }
 
+// end: a node has done an item of the shard. The next wait begins anew.
 func (p *patience) end(shard int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,6 +72,7 @@ func (e *Maker) bulkByOwner(ctx context.Context, w *bulkWork, k engine.Key) erro
 	for ; ; process.Sleep(ctx, ownedPause) {
 		err := e.bulkOne(ctx, &x)
 		if !errors.Is(err, engine.ErrElsewhere) {
+			w.patience.end(shard)
 			return err
 		}
 		if w.patience.isOver(shard) || ctx.Err() != nil {
@@ -104,7 +114,7 @@ func (e *Maker) DoItem(ctx context.Context, b []byte) (answer []byte, err error)
 		return nil, fmt.Errorf("cannot do an item of an operation: it has the action %d", x.Action)
 	}
 	switch err := e.bulkOne(engine.WithAuthor(ctx, x.By), &x); {
-	case errors.Is(err, engine.ErrElsewhere):
+	case errors.Is(err, engine.ErrElsewhere), err != nil && e.process.Refusal() != nil: // another node will own the shard
 		return []byte(engine.ErrElsewhere.Code), nil
 	case err != nil:
 		return []byte(err.Error()), nil

@@ -30,7 +30,7 @@ func (r *Reader) Task(ctx context.Context, k engine.Key) (*engine.Task, error) {
 	case errors.Is(err, engine.ErrNotFound):
 		if stored, err = r.outside(ctx, k); err == nil {
 			ended.Show(stored)
-		} else if errors.Is(err, engine.ErrNotFound) { // its row may have gone since, and then it has its record
+		} else if errors.Is(err, engine.ErrNotFound) { // the row may have been removed since: then there is a record
 			stored, err = r.cfg.Cold.Task(ctx, k)
 		}
 	}

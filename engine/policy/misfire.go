@@ -21,7 +21,7 @@ const MaxSingles = 2
 // most two records, and MaxSingles rows or one range.
 type Triage struct {
 	Now int64
-	// RangedFrom is the first due of the timer that is decided next which is owed as a range; 0: none is.
+	// RangedFrom is, of the timer that is decided next, the first due that is owed as a range already; 0: none is.
 	RangedFrom int64
 	Records    []*engine.Task // of dues that are not called
 	Owe        []engine.Owed  // of dues that are, those of a timer by due
@@ -105,8 +105,7 @@ func (d *Triage) Call(t *engine.Timer, p *plan.Plan, from, to int64) {
 	}
 }
 
-// owesRangeBefore reports whether dues of the timer that is being decided, and that are earlier than one, are owed as a
-// range.
+// owesRangeBefore reports whether a range of the timer that is being decided begins before a due.
 func (d *Triage) owesRangeBefore(id engine.TimerID, due int64) bool {
 	for _, o := range slices.Backward(d.Owe) {
 		if o.Key.Timer != id {

@@ -206,7 +206,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 // TestQueueBesideARange: a due of a timer whose dues are called in order is owed as a range behind a range, and as a row
-// before one: a range that begins behind it would come into memory after it in any case.
+// before one: a range that begins later comes into memory after the row in any case.
 func TestQueueBesideARange(t *testing.T) {
 	timer := &engine.Timer{ID: 1, Definition: engine.NewDefinition(), Generation: 1}
 	timer.Schedule, timer.Overlap = engine.Schedule{Every: time.Second}, engine.OverlapQueue

@@ -112,7 +112,7 @@ func (m *Memory) later(sh *shard, t *Task, at int64) {
 	t.touch()
 }
 
-// mayHaveRecord reports whether history may have a record of a task that was stored before the task ended. mu is held.
+// mayHaveRecord reports whether history may have a record of an ended task from before the task ended. mu is held.
 func (t *Task) mayHaveRecord() bool { return len(t.Attempts) > 1 || t.Origin != engine.FromSchedule }
 
 // snapshot is a copy for a reader. mu is held.

@@ -230,7 +230,7 @@ func TestCatchUpAfterASkippedRun(t *testing.T) {
 	}
 }
 
-// A task outside memory whose timer was disabled is cancelled to a reader, though its row is still to be cancelled.
+// A task outside memory whose timer was disabled is shown as cancelled to a reader, though its row is still to be cancelled.
 func TestOutsideMemoryOfADisabledTimer(t *testing.T) {
 	defer scheduler.BoundEnded(5)()
 	bubble(t, func(t *testing.T, w *world) {

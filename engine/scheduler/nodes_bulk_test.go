@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,5 +167,82 @@ func TestBulkWhileAnOwnerStops(t *testing.T) {
 			t.Errorf("%+v, %v", op, err)
 		}
 		time.Sleep(20 * time.Second)
+	})
+}
+
+// An owner leaves, comes back and takes the shards again: none fails, since each hand-over is short.
+func TestBulkWhileAnOwnerComesTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a := ws[0]
+		doItemsTogether(ws)
+		w.stored(5000)
+		a.start()
+		time.Sleep(2 * time.Second)
+		for _, x := range ws {
+			x.before.set(func(op string, arg any) error {
+				if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+					time.Sleep(400 * time.Millisecond)
+				}
+				return nil
+			})
+		}
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			ws[1].start()
+			time.Sleep(6 * time.Second)
+			if err := ws[1].stop(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(20 * time.Second)
+			ws[1].start()
+		}()
+		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		if err != nil || !op.Ended || op.Failed != 0 {
+			t.Errorf("%d of %d failed: %q, %v", op.Failed, op.Total, op.Error, err)
+		}
+		time.Sleep(20 * time.Second)
+	})
+}
+
+// The owner answers nothing for 15 s, once, and does all items from then on.
+func TestBulkWhileAnOwnerHangsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodesOf(2, 1)
+		defer endNodes(ws)
+		a := ws[0]
+		var now sync.Map
+		var hung atomic.Int64
+		for _, x := range ws {
+			x.tune = func(e *scheduler.Scheduler) {
+				now.Store(x.node.Node.Address, e)
+				e.ItemsBy(func(ctx context.Context, address string, message []byte) ([]byte, error) {
+					if hung.Add(1) <= 32 {
+						time.Sleep(15 * time.Second)
+						return nil, errors.New("lost")
+					}
+					o, _ := now.Load(address)
+					return o.(*scheduler.Scheduler).DoItem(ctx, message)
+				})
+			}
+		}
+		w.stored(5000)
+		a.start()
+		time.Sleep(2 * time.Second)
+		a.before.set(func(op string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return nil
+		})
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			ws[1].start()
+		}()
+		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		if err != nil || !op.Ended || op.Failed > 64 {
+			t.Errorf("32 items were lost, %d of %d failed: %q, %v", op.Failed, op.Total, op.Error, err)
+		}
 	})
 }

@@ -352,3 +352,45 @@ func TestQueueAfterAStepBackAndACrash(t *testing.T) {
 		})
 	}
 }
+
+// The watermark of a shard lies before a stored range of a timer whose dues are called in order: the dues between the two
+// are called first, few or many.
+func TestQueueBeforeAStoredRange(t *testing.T) {
+	for n := 2; n <= 6; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.start()
+				w.replies("queue", slow(5*time.Minute), ok)
+				id := w.make(timer("queue", every(4*time.Second), overlap(engine.OverlapQueue), timeout(10*time.Minute), misfire(engine.MisfireAll, time.Hour)))
+				time.Sleep(time.Second)
+				w.before.set(func(op string, arg any) error {
+					if op == "Settle" {
+						return engine.ErrUnavailable
+					}
+					return nil
+				})
+				time.Sleep(30 * time.Second)
+				cs := w.of("queue")
+				if len(cs) == 0 {
+					t.Fatal("no call")
+				}
+				first := cs[0].key.Due
+				v, err := w.Timer(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.kill()
+				w.before.set(func(string, any) error { return nil })
+				from := first + int64(n+1)*4000
+				o := engine.Owed{Key: engine.Key{Timer: id, Due: from}, To: from + 4000, Generation: v.Generation, NotBefore: from, Lane: v.Timer.Lane()}
+				if err := w.cold.Settle(t.Context(), &engine.Settlement{Owe: []engine.Owed{o}}); err != nil {
+					t.Fatal(err)
+				}
+				w.replies("queue", ok)
+				w.start()
+				time.Sleep(20 * time.Second)
+				calledInOrder(t, "queue", w.of("queue"), 8, 0)
+			})
+		})
+	}
+}

@@ -89,6 +89,10 @@ func (r *recovery) fromRangesOf(ctx context.Context, t *engine.Timer) error {
 	}
 	d := r.place(t.ID, to)
 	was := d.size()
+	if first, _, n := p.Run(w, rows[0].Key.Due-1); n > policy.MaxSingles { // its plan owes these as a range: see decide
+		d.RangedFrom = first
+		defer func() { d.RangedFrom = 0 }()
+	}
 	for i := range rows {
 		if err := r.fromRange(ctx, d, t, &p, &rows[i]); err != nil {
 			return err

@@ -22,7 +22,7 @@ import (
 // knows whether the node has carried that out. And a request of it can be given up.
 type Client struct {
 	http, streams *http.Client
-	own           *http.Client // of what the nodes ask for themselves: clients' requests do not use its connections up
+	own           *http.Client // of what the nodes ask for themselves: clients' requests, and items of bulk operations, do not use its connections up
 	secret        func() []byte
 }
 

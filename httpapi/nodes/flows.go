@@ -42,7 +42,7 @@ func (c *Client) TellResult(ctx context.Context, address string, task []byte) ([
 	return c.post(ctx, c.own, address, ResultsPath, "application/octet-stream", task)
 }
 
-// post sends a message of the node itself.
+// post sends a message to another node, over the connections of a client.
 func (c *Client) post(ctx context.Context, by *http.Client, address, path, kind string, message []byte) ([]byte, error) {
 	a, err := c.ask(ctx, by, address, &Request{
 		Method: http.MethodPost, Target: path, Header: map[string][]string{"Content-Type": {kind}}, Body: message,
