@@ -23,7 +23,7 @@ type fault struct {
 	repeats  int
 	noMirror bool // what a node has finished is not in Redis: a death at the same time repeats more
 	goesBack bool // what MySQL has committed is lost
-	asks     bool // its end is a request, which MySQL has to serve: it comes when the links are healed
+	asks     bool // its end needs MySQL, as a request or the end of a process does: it comes when the links are healed
 }
 
 // ofADeath is how many calls may come again after a death. A busy machine mirrors later.
@@ -39,11 +39,11 @@ var faults = []fault{
 	{name: "stopped for 1.5 s", lasts: 1500 * time.Millisecond, begin: freeze, end: thaw, repeats: ofADeath},
 	{name: "stopped for 3.6 s", lasts: 3600 * time.Millisecond, begin: freeze, end: thaw, repeats: ofADeath},
 	{name: "stopped for 12 s", lasts: 12 * time.Second, begin: freeze, end: thaw, repeats: ofADeath},
-	{name: "SIGTERM", lasts: time.Second, begin: func(x *nemesis, s *server) {
-		if code := s.terminate(); code != 0 {
+	{name: "SIGTERM", lasts: time.Second, begin: func(x *nemesis, s *server) { s.signal(syscall.SIGTERM) }, end: func(x *nemesis, s *server) {
+		if code := s.awaitEnd(); code != 0 {
 			x.t.Errorf("node %d ended with %d", s.n, code)
 		}
-	}},
+	}, asks: true},
 	{name: "SIGTERM, and killed while it gives its shards", lasts: time.Second, begin: func(x *nemesis, s *server) {
 		s.signal(syscall.SIGTERM)
 		time.Sleep(100 * time.Millisecond)

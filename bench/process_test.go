@@ -158,6 +158,11 @@ func (p *process) kill() {
 // terminate ends it with SIGTERM and tells its exit status.
 func (p *process) terminate() int {
 	p.cmd.Process.Signal(syscall.SIGTERM)
+	return p.awaitEnd()
+}
+
+// awaitEnd waits until it has ended, and tells its exit status.
+func (p *process) awaitEnd() int {
 	<-p.done
 	code := p.cmd.ProcessState.ExitCode()
 	p.cmd = nil
