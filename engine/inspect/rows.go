@@ -203,13 +203,6 @@ func (r *Reader) OverDues(ctx context.Context, id engine.TimerID, after, to int6
 	if err != nil {
 		return nil, err
 	}
-	run, err := r.RunBefore(ctx, id, after)
-	if err != nil {
-		return nil, err
-	}
-	if run != nil {
-		s = append(s, [2]int64{run.Key.Due, run.DueLast})
-	}
 	done, err := r.EndedDues(ctx, id, 0, after+1, to)
 	return append(s, done...).Ordered(), err
 }

@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -203,31 +202,6 @@ func TestSuccessOfARetryOnAFullDisk(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The dues of a run that was skipped are not caught up, whether the run begins before the disable or after.
-func TestCatchUpAfterASkippedRun(t *testing.T) {
-	for _, back := range []time.Duration{8 * time.Minute, 10*time.Minute + 20*time.Second} {
-		t.Run(fmt.Sprint(back), func(t *testing.T) {
-			begin(t, func(t *testing.T, w *world) {
-				id := w.make(timer("a", every(10*time.Second), misfire(engine.MisfireSkip, 24*time.Hour)))
-				time.Sleep(25 * time.Second)
-				w.step(10 * time.Minute)
-				time.Sleep(5 * time.Second)
-				w.settle()
-				w.step(-back)
-				time.Sleep(2 * time.Second)
-				w.disable(id, 0)
-				before := len(w.of("a"))
-				time.Sleep(time.Minute)
-				w.enable(id, engine.CatchUpAll)
-				time.Sleep(time.Second)
-				if n := len(w.of("a")) - before; n != 0 {
-					t.Errorf("%d dues of the run were called", n)
-				}
-			})
-		})
-	}
 }
 
 // A task outside memory whose timer was disabled is shown as cancelled to a reader, though its row is still to be cancelled.
