@@ -123,19 +123,18 @@ func administer(method, what string) func(*nemesis, *server) {
 }
 
 // double starts another process under the name of a node: with a data directory of its own, or
-// with a copy of the node's, as of a cloned volume.
+// with a copy of the node's, as of a cloned volume. The node stands still while its files are copied: else the copy
+// may lack the end of the journal, and is refused for that.
 func (x *nemesis) double(s *server, copied bool) {
 	x.t.Helper()
 	x.twin = newProcess(x.t, binary, s.args...)
-	for try := 0; copied; try++ { // the node writes meanwhile: a file may be gone before it is copied
+	if copied {
+		s.signal(syscall.SIGSTOP)
 		err := os.CopyFS(x.twin.dir, os.DirFS(s.dir))
-		if err == nil {
-			break
-		}
-		if try == 5 {
+		s.signal(syscall.SIGCONT)
+		if err != nil {
 			x.t.Fatalf("cannot copy the data of node %d: %v", s.n, err)
 		}
-		x.twin.dir = x.t.TempDir()
 	}
 	x.twin.launch()
 }
