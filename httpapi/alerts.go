@@ -258,17 +258,7 @@ func alertRoutes() []route {
 
 // reportAlerts is POST /v1/internal/alerts: the node that judges asks for states and late calls.
 func (s *Server) reportAlerts(r *request) (reply, error) {
-	b, err := r.body()
-	if err != nil {
-		return reply{}, err
-	}
-	if !r.ofNode {
-		return reply{}, errForNodes
-	}
-	if b, err = s.cfg.Alerts.Report(b); err != nil {
-		return reply{}, problem.Malformed("bad_message", err.Error())
-	}
-	return reply{made: &b}, nil
+	return r.answerMessage(s.cfg.Alerts.Report)
 }
 
 // askAlerts is an alert.Ask.

@@ -265,6 +265,11 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 	return sum, whole, nil
 }
 
+// doItem is POST /v1/internal/items: another node has this one do an item of a bulk operation.
+func (s *Server) doItem(r *request) (reply, error) {
+	return r.answerMessage(func(b []byte) ([]byte, error) { return s.e.DoItem(r.ctx, b) })
+}
+
 // readOperation reads what another node answers of its part.
 func readOperation(a nodeAnswer) (op change.Operation, err error) {
 	if a.err != nil {

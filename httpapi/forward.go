@@ -343,17 +343,7 @@ func (s *Server) authorize(r *request) (access.Grant, error) {
 
 // allot is POST /v1/internal/flows: another node asks for calls of flow keys.
 func (s *Server) allot(r *request) (reply, error) {
-	if !r.ofNode {
-		return reply{}, errForNodes
-	}
-	b, err := r.body()
-	if err != nil {
-		return reply{}, err
-	}
-	if b, err = s.e.Allot(b); err != nil {
-		return reply{}, problem.Malformed("bad_message", err.Error())
-	}
-	return reply{made: &b}, nil
+	return r.answerMessage(s.e.Allot)
 }
 
 // sender is the app that the memory of a body counts for.

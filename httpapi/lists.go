@@ -102,10 +102,7 @@ func (s *Server) owners(whole *bool) inspect.Owners {
 
 // tellTimers is POST /v1/internal/timers: another node asks how timers of this one stand.
 func (s *Server) tellTimers(r *request) (reply, error) {
-	if !r.ofNode {
-		return reply{}, errForNodes
-	}
-	b, err := r.body()
+	b, err := r.message()
 	if err != nil {
 		return reply{}, err
 	}

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+	"xtimer/engine/inspect"
+	"xtimer/httpapi/nodes"
+
 	"xtimer/engine"
 	"xtimer/httpapi/access"
 )
@@ -337,4 +341,14 @@ func TestConsoleStream(t *testing.T) {
 		t.Error(err)
 	}
 	<-ended
+}
+
+// The dues of one minute are not added to those of another.
+func TestComingOfTwoMinutes(t *testing.T) {
+	c, next := inspect.Coming{Minute: 1_800_000_000_000}, time.UnixMilli(1_800_000_060_000).UTC().Format(time.RFC3339)
+	other := fmt.Sprintf(`{"minute":%q,"due_by_second":[7%s],"dues":[{"timer_id":"12","app":"a","due":%q}],"partial":false}`, next, strings.Repeat(",0", 59), next)
+	whole := addComing(&c, nodeAnswer{Answer: nodes.Answer{Status: fasthttp.StatusOK, Body: []byte(other)}})
+	if whole || c.Seconds[0] != 0 || len(c.Dues) != 0 {
+		t.Errorf("whole %v: %d in the first second, %v", whole, c.Seconds[0], c.Dues)
+	}
 }

@@ -79,6 +79,26 @@ func (r *request) body() ([]byte, error) {
 	return r.http.PostBody(), nil
 }
 
+// message is the body of a request that another node makes for itself.
+func (r *request) message() ([]byte, error) {
+	if !r.ofNode {
+		return nil, errForNodes
+	}
+	return r.body()
+}
+
+// answerMessage answers a message of another node; do makes the answer.
+func (r *request) answerMessage(do func(message []byte) ([]byte, error)) (reply, error) {
+	b, err := r.message()
+	if err != nil {
+		return reply{}, err
+	}
+	if b, err = do(b); err != nil {
+		return reply{}, problem.Malformed("bad_message", err.Error())
+	}
+	return reply{made: &b, kind: "application/octet-stream"}, nil
+}
+
 // optionalBody is nil when there is none, or only white space.
 func (r *request) optionalBody() ([]byte, error) {
 	b, err := r.body()

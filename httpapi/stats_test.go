@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"xtimer/httpapi/access"
 )
 
 // A token of one app sees its own figures, of which nothing of another app can be told.
@@ -91,5 +93,24 @@ func TestApps(t *testing.T) {
 	f := n.do("GET", "/v1/upcoming/hours?hours=3", "").want(200)
 	if f.get("timers") != 1.0 || f.get("hours", 1, "dues") != 1.0 || len(f.get("hours").([]any)) != 3 {
 		t.Error(f.body)
+	}
+}
+
+// A node whose tokens are older (a rolling restart adds an app) answers the trend of that app.
+func TestTrendOfAnAppWithoutTokens(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, answers(200), ServerConfig{Tokens: tokens()})
+	a := c.n[0]
+	a.token = "a-read"
+	c.cfg.Tokens = []access.Token{}
+	for _, x := range tokens() {
+		if x.App != "a" {
+			c.cfg.Tokens = append(c.cfg.Tokens, x)
+		}
+	}
+	old := c.idle()
+	got := a.do("GET", "/v1/stats/trend", "").want(200)
+	if n := old.s.stats.panics.Get(); n != 0 || got.get("partial") != nil {
+		t.Errorf("%d panics at the other node: %s", n, got.body)
 	}
 }

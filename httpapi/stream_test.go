@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"xtimer/tier/servertest"
+
 	"xtimer/engine"
 )
 
@@ -298,4 +300,41 @@ func TestStreamOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	next(t, lines, "event: gap")
+}
+
+// A stream that begins while a node cannot be reached tells what ended there, or that there may be a gap.
+func TestStreamBeginsWithoutANode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, answers(200), ServerConfig{Heartbeat: 20 * time.Millisecond})
+	a, b := c.n[0], c.n[1]
+	id := b.timer("a", "x", "")
+	way := servertest.NewProxy(t, b.address)
+	way.Cut()
+	b.address = way.Addr()
+	lines, hang := a.events("/v1/tasks/stream?app=a")
+	defer hang()
+	<-lines // the stream has begun, without b
+	run := func() string {
+		key := b.do("POST", "/v1/timers/"+id+"/run", "").want(202).str("key")
+		until(t, func() bool { return b.do("GET", "/v1/tasks/"+key, "").str("status") == "succeeded" })
+		return key
+	}
+	first := run()
+	way.Heal()
+	second := run()
+	seen := ""
+	end := time.After(20 * time.Second)
+	for !strings.Contains(seen, second) {
+		select {
+		case l := <-lines:
+			if !strings.HasPrefix(l, ":") && l != "" {
+				seen += l + "\n"
+			}
+		case <-end:
+			t.Fatal("not even the second", seen)
+		}
+	}
+	if !strings.Contains(seen, first) && !strings.Contains(seen, "gap") {
+		t.Errorf("the stream has the task %s, and neither %s, which ended before it, nor a gap", second, first)
+	}
 }

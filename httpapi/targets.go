@@ -142,10 +142,7 @@ func (g *gates) append(b []byte, o *engine.Object) []byte {
 
 // tellGates is POST /v1/internal/gates: another node asks how flow keys and targets stand.
 func (s *Server) tellGates(r *request) (reply, error) {
-	if !r.ofNode {
-		return reply{}, errForNodes
-	}
-	b, err := r.body()
+	b, err := r.message()
 	if err != nil {
 		return reply{}, err
 	}
@@ -261,10 +258,7 @@ func readWaiting(a nodeAnswer) (page inspect.WaitingPage, err error) {
 
 // tellWaiting is POST /v1/internal/waiting: another node asks what waits for a flow key.
 func (s *Server) tellWaiting(r *request) (reply, error) {
-	if !r.ofNode {
-		return reply{}, errForNodes
-	}
-	b, err := r.body()
+	b, err := r.message()
 	if err != nil {
 		return reply{}, err
 	}

@@ -222,30 +222,5 @@ func (s *Server) dismissTask(r *request) (reply, error) {
 // learn is POST /v1/internal/results: another node tells what became of a call that was under way
 // when that node gave the shard of its task.
 func (s *Server) learn(r *request) (reply, error) {
-	if !r.ofNode {
-		return reply{}, errForNodes
-	}
-	b, err := r.body()
-	if err != nil {
-		return reply{}, err
-	}
-	if b, err = s.e.Learn(r.ctx, b); err != nil {
-		return reply{}, problem.Malformed("bad_message", err.Error())
-	}
-	return reply{made: &b, kind: "text/plain; charset=utf-8"}, nil
-}
-
-// doItem is POST /v1/internal/items: another node has this one do an item of a bulk operation.
-func (s *Server) doItem(r *request) (reply, error) {
-	if !r.ofNode {
-		return reply{}, errForNodes
-	}
-	b, err := r.body()
-	if err != nil {
-		return reply{}, err
-	}
-	if b, err = s.e.DoItem(r.ctx, b); err != nil {
-		return reply{}, problem.Malformed("bad_message", err.Error())
-	}
-	return reply{made: &b, kind: "text/plain; charset=utf-8"}, nil
+	return r.answerMessage(func(b []byte) ([]byte, error) { return s.e.Learn(r.ctx, b) })
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"xtimer/engine"
 )
 
 // waitFor has so many one-shots of app a wait for key k, and returns when the list has all.
@@ -125,5 +127,35 @@ func TestWaitingAtAllNodes(t *testing.T) {
 	c.n[0].setCut(true)
 	if a := c.n[0].do("GET", "/v1/apps/a/flows/k/waiting", "").want(200); a.get("partial") != true || len(a.get("tasks").([]any)) < 10 {
 		t.Error(a.body)
+	}
+}
+
+// The pages of what waits for a key have what moved to another node between two pages, or say that tasks may be missing.
+func TestWaitingMoves(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, answers(200), ServerConfig{})
+	for _, n := range c.n {
+		n.do("POST", "/v1/apps/a/flows/k/pause", "").want(200)
+	}
+	a, b := c.n[0], c.n[1]
+	waitFor(t, 30, func(int) *testNode { return a.testNode })
+	had, partial, cursor := map[string]bool{}, false, ""
+	for i := 0; i == 0 || cursor != ""; i++ {
+		got := b.do("GET", "/v1/apps/a/flows/k/waiting?limit=7"+cursor, "").want(200)
+		for i := range got.get("tasks").([]any) {
+			had[got.str("tasks", i, "name")] = true
+		}
+		partial = partial || got.get("partial") == true
+		if cursor = got.str("next_cursor"); cursor != "" {
+			cursor = "&cursor=" + cursor
+		}
+		if i == 0 {
+			a.do("POST", "/v1/cluster/nodes/node-0/drain", "")
+			until(t, func() bool { return b.e.Owned() == engine.AllShards })
+			until(t, func() bool { return len(listWaiting(b.testNode, 1000)) == 30 })
+		}
+	}
+	if len(had) != 30 && !partial {
+		t.Errorf("%d of 30 tasks, and nothing tells that some are missing", len(had))
 	}
 }

@@ -30,6 +30,21 @@ func (w *world) failed(n int64, options ...func(*engine.Definition)) (id engine.
 	return id, ks
 }
 
+// runs has a timer run 50 times by hand, and settles.
+func (w *world) runs(id engine.TimerID) (ks []engine.Key) {
+	w.t.Helper()
+	for range 50 {
+		k, err := w.RunNow(w.t.Context(), id, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		ks = append(ks, k)
+		time.Sleep(100 * time.Millisecond)
+	}
+	w.settle()
+	return ks
+}
+
 // A task that has failed, is retried by hand and finds its timer busy is dead, as one that is stale then: it stays a
 // failure that can be retried.
 func TestRetryByHandOfABusyTimer(t *testing.T) {
@@ -90,15 +105,7 @@ func TestByHandOutsideMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 50 {
-			k, err := w.RunNow(t.Context(), id, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ks = append(ks, k)
-			time.Sleep(100 * time.Millisecond)
-		}
-		w.settle()
+		ks = append(ks, w.runs(id)...)
 		if n := w.Resident(); n > 20 {
 			t.Errorf("%d are in memory", n)
 		}
@@ -212,16 +219,7 @@ func TestOutsideMemoryOfADisabledTimer(t *testing.T) {
 		w.start()
 		w.SetRule(appApp, &pause)
 		id := w.make(timer("a", delay(100*time.Hour)))
-		var ks []engine.Key
-		for range 50 {
-			k, err := w.RunNow(t.Context(), id, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ks = append(ks, k)
-			time.Sleep(100 * time.Millisecond)
-		}
-		w.settle()
+		ks := w.runs(id)
 		w.before.set(func(op string, arg any) error {
 			if op == "Settle" {
 				return engine.ErrUnavailable
@@ -246,12 +244,7 @@ func TestOutsideMemoryWhileItEnds(t *testing.T) {
 		w.replies("a", ok)
 		w.SetRule(appApp, &pause)
 		id := w.make(timer("a", delay(100*time.Hour)))
-		var k engine.Key
-		for range 50 {
-			k, _ = w.RunNow(t.Context(), id, 0)
-			time.Sleep(100 * time.Millisecond)
-		}
-		w.settle()
+		ks := w.runs(id)
 		once := false
 		w.before.set(func(op string, arg any) error {
 			if op == "OwedPage" && !once {
@@ -261,7 +254,7 @@ func TestOutsideMemoryWhileItEnds(t *testing.T) {
 			}
 			return nil
 		})
-		x, err := w.Task(t.Context(), k)
+		x, err := w.Task(t.Context(), ks[49])
 		if err != nil || !once {
 			t.Errorf("%+v, %v", x, err)
 		}

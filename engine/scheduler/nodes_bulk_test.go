@@ -10,35 +10,57 @@ import (
 	"time"
 
 	"xtimer/engine"
+	"xtimer/engine/allot"
 	"xtimer/engine/change"
 	"xtimer/engine/scheduler"
 )
+
+var disableApp = change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}}
+
+// twoWith makes two nodes over so many timers, and has the nodes do each other's items by the way that through gives. A
+// change of a timer takes so long.
+func (w *world) twoWith(timers int, takes time.Duration, through func(allot.Send) allot.Send) (ws []*world, ids []engine.TimerID) {
+	ws = w.nodesOf(2, 1)
+	var now sync.Map // by address
+	send := func(ctx context.Context, address string, message []byte) ([]byte, error) {
+		if o, ok := now.Load(address); ok {
+			return o.(*scheduler.Scheduler).DoItem(ctx, message)
+		}
+		return nil, errors.New("the node does not answer")
+	}
+	for _, x := range ws {
+		x.tune = func(e *scheduler.Scheduler) {
+			now.Store(x.node.Node.Address, e)
+			e.ItemsBy(through(send))
+		}
+		x.before.set(func(op string, arg any) error {
+			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
+				time.Sleep(takes)
+			}
+			return nil
+		})
+	}
+	return ws, w.stored(timers)
+}
+
+func directly(send allot.Send) allot.Send { return send }
 
 // A bulk operation goes on in the background while its node is stopped in good order, and starts again.
 func TestBulkGoesOnAfterAStop(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "operations")
 	bubble(t, func(t *testing.T, w *world) {
-		ws := w.nodesOf(2, 1)
+		ws, ids := w.twoWith(10_001, 20*time.Millisecond, directly)
 		defer endNodes(ws)
-		a := ws[0]
+		a, b := ws[0], ws[1]
 		a.config.OperationsDir = dir
-		doItemsTogether(ws)
-		slow := func(op string, arg any) error {
-			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
-				time.Sleep(20 * time.Millisecond)
-			}
-			return nil
-		}
-		ids := w.stored(10_001)
 		a.start()
 		time.Sleep(2 * time.Second)
-		a.before.set(slow)
-		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
+		op, err := a.StartBulk(t.Context(), disableApp)
 		if err != nil || op.Ended || op.Total != 10_001 {
 			t.Fatalf("%+v, %v", op, err)
 		}
 		time.Sleep(time.Second)
-		ws[1].start() // joins: half of the shards move, then the first is stopped
+		b.start() // joins: half of the shards move, then the first is stopped
 		time.Sleep(time.Second)
 		if err := a.stop(); err != nil {
 			t.Fatal(err)
@@ -49,200 +71,87 @@ func TestBulkGoesOnAfterAStop(t *testing.T) {
 		is, ok := a.Operation(op.ID)
 		enabled := 0
 		for _, id := range ids {
-			n := ws[0]
+			n := a
 			if !n.Owned().Has(id.Shard()) {
-				n = ws[1]
+				n = b
 			}
 			if v, err := n.Timer(t.Context(), id); err != nil || v.Status != engine.Disabled || v.Reason != "r" {
 				enabled++
 			}
 		}
-		if !ok || !is.Ended || is.Done != 10_001 || is.Failed != 0 || enabled > 0 {
+		if !ok || !is.Ended || is.Done != 10_001 || is.Failed != 0 || is.Shards != op.Shards || enabled > 0 {
 			t.Errorf("after the restart known %v: %+v; %d timers are as before", ok, is, enabled)
 		}
 	})
 }
 
-// doItemsTogether has nodes do items for each other.
-func doItemsTogether(ws []*world) {
-	var now sync.Map
-	for _, x := range ws {
-		x.tune = func(e *scheduler.Scheduler) {
-			now.Store(x.node.Node.Address, e)
-			e.ItemsBy(func(ctx context.Context, address string, message []byte) ([]byte, error) {
-				if o, ok := now.Load(address); ok {
-					return o.(*scheduler.Scheduler).DoItem(ctx, message)
+// Shards move while a bulk operation is under way, or their owner does no items: the operation fails for those alone
+// that no node did for ownedWithin, and waits once for a shard.
+func TestBulkWhileShardsMove(t *testing.T) {
+	join := func(t *testing.T, b *world) { b.start() }
+	for _, x := range []struct {
+		name    string
+		takes   time.Duration // a change
+		through func(allot.Send) allot.Send
+		other   func(t *testing.T, b *world)
+		fail    int64 // at most
+		within  time.Duration
+	}{
+		{"a node joins", 20 * time.Millisecond, directly, join, 0, time.Minute},
+		{"a node joins and stops", 50 * time.Millisecond, directly, func(t *testing.T, b *world) {
+			b.start()
+			time.Sleep(2500 * time.Millisecond)
+			stopWell(t, b)
+		}, 0, time.Minute},
+		{"a node comes twice", 400 * time.Millisecond, directly, func(t *testing.T, b *world) {
+			b.start()
+			time.Sleep(6 * time.Second)
+			stopWell(t, b)
+			time.Sleep(20 * time.Second)
+			b.start()
+		}, 0, 3 * time.Minute},
+		// As one of an earlier version.
+		{"a node does no items", 20 * time.Millisecond, func(allot.Send) allot.Send {
+			return func(context.Context, string, []byte) ([]byte, error) { return nil, errors.New("404") }
+		}, join, 5000, 2 * time.Minute},
+		{"a node hangs once", 20 * time.Millisecond, hangsOnce, join, 64, 2 * time.Minute},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				ws, _ := w.twoWith(5000, x.takes, x.through)
+				defer endNodes(ws)
+				ws[0].start()
+				time.Sleep(2 * time.Second)
+				go func() {
+					time.Sleep(100 * time.Millisecond)
+					x.other(t, ws[1])
+				}()
+				from := time.Now()
+				op, err := ws[0].StartBulk(t.Context(), disableApp)
+				if took := time.Since(from); err != nil || !op.Ended || op.Done != 5000 || op.Failed > x.fail || took > x.within {
+					t.Errorf("%d done, %d failed: %q, %v, after %v", op.Done, op.Failed, op.Error, err, took)
 				}
-				return nil, errors.New("the node does not answer")
+				time.Sleep(time.Minute) // the other node comes and goes
 			})
-		}
+		})
 	}
 }
 
-// A node joins while a bulk operation is under way: nothing of it fails.
-func TestBulkWhileANodeJoins(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		ws := w.nodesOf(2, 1)
-		defer endNodes(ws)
-		a := ws[0]
-		doItemsTogether(ws)
-		w.stored(5000)
-		a.start()
-		time.Sleep(2 * time.Second)
-		a.before.set(func(op string, arg any) error {
-			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
-				time.Sleep(20 * time.Millisecond)
-			}
-			return nil
-		})
-		go func() {
-			time.Sleep(100 * time.Millisecond)
-			ws[1].start()
-		}()
-		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
-		if err != nil || !op.Ended || op.Failed != 0 {
-			t.Errorf("%+v, %v", op, err)
-		}
-	})
+func stopWell(t *testing.T, b *world) {
+	t.Helper()
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
 }
 
-// A node of an older version does no items: an operation waits for it once, not for each item.
-func TestBulkBesideANodeThatDoesNoItems(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		ws := w.nodesOf(2, 1)
-		defer endNodes(ws)
-		a := ws[0]
-		a.tune = func(e *scheduler.Scheduler) {
-			e.ItemsBy(func(context.Context, string, []byte) ([]byte, error) { return nil, errors.New("404") })
+// hangsOnce loses the first 32 items, one of each worker, after 15 s.
+func hangsOnce(send allot.Send) allot.Send {
+	var asked atomic.Int64
+	return func(ctx context.Context, address string, message []byte) ([]byte, error) {
+		if asked.Add(1) <= 32 {
+			time.Sleep(15 * time.Second)
+			return nil, errors.New("lost")
 		}
-		w.stored(5000)
-		a.start()
-		time.Sleep(2 * time.Second)
-		a.before.set(func(op string, arg any) error {
-			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
-				time.Sleep(20 * time.Millisecond)
-			}
-			return nil
-		})
-		go func() {
-			time.Sleep(100 * time.Millisecond)
-			ws[1].start()
-		}()
-		from := time.Now()
-		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
-		if took := time.Since(from); err != nil || op.Done != 5000 || took > 2*time.Minute {
-			t.Errorf("%d done, %d failed, %v, after %v", op.Done, op.Failed, err, took)
-		}
-	})
-}
-
-// The node that does items of another is stopped in good order meanwhile: none fails.
-func TestBulkWhileAnOwnerStops(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		ws := w.nodesOf(2, 1)
-		defer endNodes(ws)
-		a := ws[0]
-		doItemsTogether(ws)
-		w.stored(5000)
-		a.start()
-		time.Sleep(2 * time.Second)
-		for _, x := range ws {
-			x.before.set(func(op string, arg any) error {
-				if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
-					time.Sleep(50 * time.Millisecond)
-				}
-				return nil
-			})
-		}
-		go func() {
-			time.Sleep(100 * time.Millisecond)
-			ws[1].start()
-			time.Sleep(2500 * time.Millisecond)
-			if err := ws[1].stop(); err != nil {
-				t.Error(err)
-			}
-		}()
-		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
-		if err != nil || !op.Ended || op.Failed != 0 {
-			t.Errorf("%+v, %v", op, err)
-		}
-		time.Sleep(20 * time.Second)
-	})
-}
-
-// An owner leaves, comes back and takes the shards again: none fails, since each hand-over is short.
-func TestBulkWhileAnOwnerComesTwice(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		ws := w.nodesOf(2, 1)
-		defer endNodes(ws)
-		a := ws[0]
-		doItemsTogether(ws)
-		w.stored(5000)
-		a.start()
-		time.Sleep(2 * time.Second)
-		for _, x := range ws {
-			x.before.set(func(op string, arg any) error {
-				if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
-					time.Sleep(400 * time.Millisecond)
-				}
-				return nil
-			})
-		}
-		go func() {
-			time.Sleep(100 * time.Millisecond)
-			ws[1].start()
-			time.Sleep(6 * time.Second)
-			if err := ws[1].stop(); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(20 * time.Second)
-			ws[1].start()
-		}()
-		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
-		if err != nil || !op.Ended || op.Failed != 0 {
-			t.Errorf("%d of %d failed: %q, %v", op.Failed, op.Total, op.Error, err)
-		}
-		time.Sleep(20 * time.Second)
-	})
-}
-
-// The owner answers nothing for 15 s, once, and does all items from then on.
-func TestBulkWhileAnOwnerHangsOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		ws := w.nodesOf(2, 1)
-		defer endNodes(ws)
-		a := ws[0]
-		var now sync.Map
-		var hung atomic.Int64
-		for _, x := range ws {
-			x.tune = func(e *scheduler.Scheduler) {
-				now.Store(x.node.Node.Address, e)
-				e.ItemsBy(func(ctx context.Context, address string, message []byte) ([]byte, error) {
-					if hung.Add(1) <= 32 {
-						time.Sleep(15 * time.Second)
-						return nil, errors.New("lost")
-					}
-					o, _ := now.Load(address)
-					return o.(*scheduler.Scheduler).DoItem(ctx, message)
-				})
-			}
-		}
-		w.stored(5000)
-		a.start()
-		time.Sleep(2 * time.Second)
-		a.before.set(func(op string, arg any) error {
-			if c, ok := arg.(*engine.Change); ok && op == "Apply" && c.Was > 0 {
-				time.Sleep(20 * time.Millisecond)
-			}
-			return nil
-		})
-		go func() {
-			time.Sleep(100 * time.Millisecond)
-			ws[1].start()
-		}()
-		op, err := a.StartBulk(t.Context(), change.Bulk{Action: change.DisableAll, Reason: "r", Timers: engine.TimerFilter{App: "app"}})
-		if err != nil || !op.Ended || op.Failed > 64 {
-			t.Errorf("32 items were lost, %d of %d failed: %q, %v", op.Failed, op.Total, op.Error, err)
-		}
-	})
+		return send(ctx, address, message)
+	}
 }
