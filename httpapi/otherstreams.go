@@ -149,7 +149,7 @@ func (o *otherStreams) follow(ctx context.Context, n nodes.Node, last *inspect.E
 		if ctx.Err() != nil {
 			return
 		}
-		if last == nil { // it never began: what has ended since is to be told
+		if last == nil { // the stream of the node never began: it goes on from here
 			last = &inspect.EventID{Ended: begun}
 		}
 		o.s.log.Debug("the event stream of a node broke", "node", n.Name, "error", err)

@@ -184,7 +184,7 @@ func (s *Server) waitingFor(r *request) (reply, error) {
 		c.Moves = moves
 	}
 	l, whole, err := s.waiting(r, &c, limit)
-	whole = whole && c.Moves == moves && s.moves() == moves // or a node has passed over what came to it since
+	whole = whole && c.Moves == moves && s.moves() == moves // after a move a node may have passed over tasks that came since
 	if err != nil {
 		return reply{}, err
 	}

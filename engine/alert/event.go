@@ -125,8 +125,8 @@ func (m *matcher) wants(app string, st engine.TaskStatus) bool {
 // ringSize is how many events wait for the alerter.
 const ringSize = 1 << 16
 
-// ring is where events wait. An end of a task that finds it full waits behind it, without names; and
-// of what finds no room there either, the ring knows only when it ended.
+// ring is where events wait. An end of a task that finds the ring full waits behind the ring, without names. Of an
+// end that finds no room there either, the ring knows only the instant.
 type ring struct {
 	mu     sync.Mutex
 	firsts queue[event] // first attempts
@@ -213,7 +213,7 @@ func (r *ring) take() (events queue[event]) {
 	return events
 }
 
-// putBack is put for what was taken and not judged.
+// putBack puts events back that were taken and not judged.
 func (r *ring) putBack(events queue[event]) {
 	for ; events.len > 0; events.drop(1) {
 		if ev := events.first(1)[0]; ev.Status == firstAttempt {

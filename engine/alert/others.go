@@ -14,11 +14,11 @@ import (
 
 // The one of several nodes that judges asks the others every few seconds for what history does
 // not tell: the states that hold there, the first attempts that were late, and the failures of
-// tasks that were due longer ago than history is searched for, such as redrives. What another
-// node has for it waits in that node's ring: a first attempt until it was told of once, and an end
-// of a task until a question says that it was judged, since an answer may be lost. A node that begins
-// to judge may count again what was judged since the last question. Of a node that lives and does
-// not answer, the states hold that it told of last.
+// tasks that were due longer ago than history is searched for, such as redrives. First attempts and
+// ends of tasks wait in the rings of the other nodes: a first attempt until the node has told of it once,
+// and an end until a question says that the end was judged, since an answer may be lost. A node that begins
+// to judge may count ends again that were judged since the last question. Of a node that lives and does
+// not answer, the states of its last answer hold.
 
 // Ask has each of the other nodes answer a message by its Report. The answers are by the names
 // of the nodes, nil for one that lives and does not answer.
@@ -31,8 +31,8 @@ func (a *Alerter) AskBy(ask Ask) { a.ask = ask }
 type question struct {
 	// Watched are timers of which a first attempt matters that was not late.
 	Watched []engine.TimerID `json:"watched"`
-	// Judged is up to which number the ends of tasks were judged, by the lives of the nodes. An older
-	// version says nothing of it (nil), and judges what it is told of, or loses it.
+	// Judged is up to which number the ends of tasks were judged, by the lives of the nodes; nil
+	// of an older version, which judges the ends of an answer, or loses them.
 	Judged map[string]uint64 `json:"judged"`
 }
 

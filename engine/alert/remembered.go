@@ -180,8 +180,8 @@ func (a *Alerter) before(ctx context.Context, k engine.Key, rules []*ruleAt) (co
 	return counts, nil
 }
 
-// addToStreaks counts a record for each rule that lacks failures, and reports whether none lacks any: one
-// more makes the streak of each.
+// addToStreaks counts a record for each rule that lacks failures, and reports whether every rule has enough: one
+// more failure completes each streak.
 func addToStreaks(counts []int, rules []*ruleAt, t *engine.Task) (enough bool) {
 	enough = true
 	for i, r := range rules {

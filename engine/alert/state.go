@@ -64,9 +64,9 @@ func (j *judge) states(now int64, all []State) (opened, closed []*Incident) {
 	return opened, closed
 }
 
-// stateKey names the group of a state. While the judge is full, what is new is of its app, as new failures
-// are; when there is room again, it gets a group of its own. What is of the service keeps its name: that is
-// a few parts, nodes and channels, and what was found of a fault stays open under its name.
+// stateKey names the group of a state. While the judge is full, a new state goes to the group of its app, as a new
+// failure does; when the judge has room again, the state gets its own group. A state of the service always has its own
+// group: the service has few parts, nodes and channels, and the incident of a fault stays open under the name of its part.
 func (j *judge) stateKey(r *ruleAt, st *State) groupKey {
 	key := r.key(st.App, st.Of, 0)
 	key.word = st.Word
