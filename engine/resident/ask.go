@@ -343,6 +343,7 @@ func (m *Memory) Mark(shard int, watermark, now int64, clean bool) {
 		sh.repeats, sh.handed = 0, sh.watermark
 	}
 	sh.watermark, sh.recovered = watermark, now
+	Raise(&m.marked, watermark)
 }
 
 // Came says how a shard came to this process, and so why an attempt there may have been made

@@ -258,9 +258,9 @@ func (m *Memory) BeginTurn(l *Lane) (t Turn) {
 	case t.Room > 0:
 	case l.lacksRows():
 		t.Room = fewestRead
-	case now < m.UpTo.Load() && l.resident.Load()-l.later.Load() < fewestRead:
-		// The clock was set back, and what fills the lane waits for its due again, for hours perhaps.
-		// What is due by the clock as it is goes on.
+	case now < max(m.UpTo.Load(), m.marked.Load()) && l.resident.Load()-l.later.Load() < fewestRead:
+		// The clock was set back, in this life or before it, and what fills the lane waits for its due
+		// again, for hours perhaps. What is due by the clock as it is goes on.
 		t.Room, t.UpTo = fewestRead, min(t.UpTo, now+1)
 	}
 	t.Rows = min(t.Room, l.page)

@@ -99,3 +99,28 @@ func TestStock(t *testing.T) {
 		t.Errorf("full: %d", l.stock)
 	}
 }
+
+// TestTurnBehindTheWatermark: a start finds the clock set back behind the watermark, and the tasks of a full lane wait
+// for their dues again. A turn brings rows that are due by the clock as it is, and no others.
+func TestTurnBehindTheWatermark(t *testing.T) {
+	now := time.UnixMilli(10_000)
+	m := &Memory{cfg: Config{Now: func() time.Time { return now }}, Lanes: newLanes(16, fair.New(fair.Config[*Task]{}))}
+	m.Lanes.resuming, m.Lanes.order.loaded = &m.Resuming, &m.Loaded
+	m.Resuming.Store(60_000)
+	l := m.Lanes.Of(1)
+	l.Waits(engine.Place{})
+	l.queued.Store(m.Lanes.queueOf(&engine.Timer{})) // it keeps no order
+	for range 32 {
+		l.enter()
+	}
+	l.later.Store(32)
+	for _, x := range []struct {
+		watermark, upTo int64
+		room            bool
+	}{{9_000, 60_000, false}, {50_000, 10_001, true}, {20_000, 10_001, true}} {
+		m.Mark(1, x.watermark, 10_000, true)
+		if turn := m.BeginTurn(l); turn.Room > 0 != x.room || turn.UpTo != x.upTo {
+			t.Errorf("watermark %d: a turn has room for %d, up to %d", x.watermark, turn.Room, turn.UpTo)
+		}
+	}
+}

@@ -72,6 +72,7 @@ type Memory struct {
 	Stepped   atomic.Int64 // when the clock last stepped forward, by the new clock
 	stepping  atomic.Int64 // steps forward after which not all timers were looked at, see Step
 	UpTo      atomic.Int64 // the latest instant at which an attempt began or a change was made
+	marked    atomic.Int64 // the latest watermark at which a start or a gain left a shard, see Mark
 	StartedAt int64        // when the process started; a shard's is its recovered
 	// ClockReset: the watermark up to which the clock was reset.
 	ClockReset atomic.Int64
