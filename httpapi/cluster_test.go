@@ -216,6 +216,7 @@ var testSecret = make([]byte, nodes.SecretSize)
 
 // Secret is nodes.Cluster's.
 func (n *clusterNode) Secret() []byte { return testSecret }
+func (n *clusterNode) Now() time.Time { return time.Now() }
 
 // timer makes a timer at the node.
 func (n *clusterNode) timer(app, name, more string) (id string) {

@@ -327,7 +327,7 @@ func (s *Server) authorize(r *request) (access.Grant, error) {
 	}
 	q := asked(&r.http.Request)
 	q.Body = r.http.PostBody()
-	may, err := q.Verify(signature, s.cfg.Cluster.Secret(), time.Now())
+	may, err := q.Verify(signature, s.cfg.Cluster.Secret(), s.cfg.Cluster.Now())
 	if err == nil {
 		err = q.CheckBody(signature)
 	}
@@ -351,7 +351,7 @@ func (s *Server) sender(h *fasthttp.RequestHeader) (app string, err error) {
 	if signature := string(h.Peek(nodes.Header)); s.cfg.Cluster != nil && signature != "" {
 		q := fasthttp.Request{}
 		h.CopyTo(&q.Header)
-		if may, err := asked(&q).Verify(signature, s.cfg.Cluster.Secret(), time.Now()); err == nil {
+		if may, err := asked(&q).Verify(signature, s.cfg.Cluster.Secret(), s.cfg.Cluster.Now()); err == nil {
 			return may.App, nil
 		}
 	}

@@ -39,7 +39,7 @@ func TestAllotIsForNodes(t *testing.T) {
 	}
 	c.n[1].token = "root"
 	c.n[1].do("PUT", "/v1/apps/a/flows/k", `{"rate":1000000,"concurrency":100}`).want(201)
-	client := nodes.NewClient(c.n[0].Secret)
+	client := nodes.NewClient(c.n[0].Secret, time.Now)
 	defer client.Close()
 	key := func(more string) string {
 		return fmt.Sprintf(`{"life":2000,"number":%d,"keys":[{"kind":2,"app":"a","key":"k"%s}]}`, time.Now().UnixNano(), more)

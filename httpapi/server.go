@@ -84,7 +84,7 @@ func NewServer(e *scheduler.Scheduler, cfg ServerConfig) (*Server, error) {
 		}
 	}
 	if cfg.Cluster != nil {
-		s.nodes = nodes.NewClient(cfg.Cluster.Secret)
+		s.nodes = nodes.NewClient(cfg.Cluster.Secret, cfg.Cluster.Now)
 		if cfg.Alerts != nil {
 			cfg.Alerts.AskBy(s.askAlerts)
 		}

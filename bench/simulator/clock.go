@@ -21,7 +21,7 @@ func (m *machine) earliest(at time.Duration, wall int64, until time.Duration) in
 		}
 	}
 	if m.clocks {
-		wall -= farthest.Milliseconds()
+		wall -= (farthest + tolerated).Milliseconds()
 	}
 	return wall
 }
@@ -36,9 +36,9 @@ func (m *machine) now() time.Time {
 	return m.wall()
 }
 
-// wallOf is the clock that a life sees; mu is held.
+// wallOf is the clock that a life goes by; mu is held. A node does not go by a clock that is far off.
 func (m *machine) wallOf(l *life) time.Time {
-	if l.node != nil {
+	if l.node != nil && !l.node.isFar() {
 		return l.node.wall()
 	}
 	return m.wall()

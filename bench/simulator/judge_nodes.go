@@ -17,7 +17,7 @@ const (
 	tolerated = 500 * time.Millisecond
 	// noticed is for how long a node may not know that another has joined.
 	noticed = 500 * time.Millisecond
-	// farthest is by how much a script sets the clock of a node.
+	// farthest is by how much a script sets the clock of a node, or else so far that nobody may go by that clock.
 	farthest = 5 * time.Second
 	// unseen is for how long a life may not have seen that MySQL went back, or, while its looks are slow, that another
 	// node has joined: its lease does not last longer.

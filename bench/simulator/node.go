@@ -63,6 +63,9 @@ func (n *node) now() time.Time {
 // wall is now; mu is held.
 func (n *node) wall() time.Time { return time.Now().Add(n.offset) }
 
+// isFar reports whether the clock of the node is so far off that the nodes agree on that: no two are at a time. mu is held.
+func (n *node) isFar() bool { return n.offset > farthest || -n.offset > farthest }
+
 // sinceBoot is the clock of the node that nobody sets.
 func (n *node) sinceBoot() time.Duration {
 	return n.boot + time.Duration(n.rate*float64(n.since()))

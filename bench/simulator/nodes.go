@@ -192,8 +192,18 @@ func (f *fleet) pick(draw uint64) *life {
 	return nil
 }
 
+// hasFar reports whether a node has a clock that is far off.
+func (f *fleet) hasFar() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.nodes, (*node).isFar)
+}
+
 // happen makes a fault happen.
 func (f *fleet) happen(s NodeStep) {
+	if s.Kind == NodeClock && f.hasFar() {
+		s.By = min(max(s.By, -farthest), farthest)
+	}
 	f.note("%s", s)
 	f.did = append(f.did, fmt.Sprint(f.since(), " ", s))
 	if s.Kind == AllBack {

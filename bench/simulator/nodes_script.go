@@ -126,7 +126,7 @@ func (s *FleetScript) fault(w writer) {
 	case NodeSlow, AllSlow:
 		f.By = 100*time.Millisecond + w.upTo(3*time.Second)
 	case NodeClock:
-		f.By = oneOf(w.draw, 200*time.Millisecond, -200*time.Millisecond, 5*time.Second, -5*time.Second)
+		f.By = oneOf(w.draw, 200*time.Millisecond, -200*time.Millisecond, farthest, -farthest, time.Hour, -time.Hour)
 	case NodeFreeze:
 		f.For = max(f.For, 500*time.Millisecond)
 		f.Place = oneOf(w.draw, "", oneOf(w.draw, places...))

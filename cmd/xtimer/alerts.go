@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -20,11 +21,12 @@ import (
 func newAlerter(s *settings.Settings, cold engine.Cold, set *objects.Set, vault *secret.Vault, caller *callback.Caller, counted *metrics.Set, states *alertStates, log *slog.Logger) *alert.Alerter {
 	sender := notify.New(notify.Config{Version: readBuild().version, Secret: vault.Value, Allowed: caller.Allowed, Forbids: caller.Forbids})
 	var leads func() bool
+	now := time.Now
 	if s.Cluster {
-		leads, states.node = states.leads, s.Node
+		leads, now, states.node = states.leads, states.time, s.Node
 	}
 	return alert.New(alert.Config{
-		Leads: leads, Objects: set, Cold: cold, Send: sender.Send, States: states.now, Log: log, Metrics: counted, Link: strings.TrimSuffix(s.PublicURL, "/"),
+		Leads: leads, Now: now, Objects: set, Cold: cold, Send: sender.Send, States: states.now, Log: log, Metrics: counted, Link: strings.TrimSuffix(s.PublicURL, "/"),
 	})
 }
 

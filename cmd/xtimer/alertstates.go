@@ -25,6 +25,12 @@ type alertStates struct {
 // leads reports whether this one of several nodes judges.
 func (s *alertStates) leads() bool { return s.engine.Leads() }
 
+// time is that of the engine: the clock of one of several nodes may be wrong.
+func (s *alertStates) time() time.Time {
+	now, _ := s.engine.Now()
+	return time.UnixMilli(now)
+}
+
 func (s *alertStates) now() []alert.State {
 	return append(s.ofService(), s.ofApps()...)
 }

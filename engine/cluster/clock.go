@@ -18,13 +18,24 @@ import (
 //
 // Between two looks the clock may be set. So a call also needs that the wall clock has moved
 // by as much as the clock that nobody sets, since the last look.
+//
+// A node decides more than its calls by the time: what is late and missed, when what it gives
+// away may be tried again, when a new timer is due, what of the history is old. So none of it goes
+// by a wrong clock, nor by one that was set and is not compared yet: now corrects the wall clock.
 type clock struct {
 	wall func() time.Time // nil: it is not looked at
 	boot func() time.Duration
 
 	skew    atomic.Int64 // by how many ms it is ahead of the table's
-	drift   atomic.Int64 // wall − boot at the last look, in ns
 	differs atomic.Bool
+	found   atomic.Pointer[found] // nil before the first look
+}
+
+// found is what a look has found of the clock.
+type found struct {
+	boot  time.Duration // when
+	drift time.Duration // wall − boot
+	ahead time.Duration // of the right time, if that is more than tolerance; else 0
 }
 
 // tolerance is by how much two clocks may differ; also how long a look may take that a clock
@@ -35,34 +46,41 @@ const tolerance = 500 * time.Millisecond
 func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano()) - c.boot() }
 
 // look compares the clock with that of the table, which a look from an instant until now has read as at (Unix ms),
-// and with those of the nodes, which it has read too. isSet goes by this look only when that is decided: a clock that
-// was set is never taken for right in between.
-func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node) {
+// and with those of the nodes, which it has read too. isSet and now go by this look only when that is decided: a clock
+// that was set is never taken for right in between. A node that is alone goes by its clock as it was: that it was set is
+// believed only if it agrees with the table's.
+func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node, alone bool) {
 	if c.wall == nil {
 		return
 	}
-	drift := c.read()
-	c.measure(drift, from, at)
-	c.vote(life, nodes)
-	c.drift.Store(int64(drift))
+	was, f := c.found.Load(), found{c.boot(), c.read(), 0}
+	c.measure(f.drift, from, at)
+	if ahead := c.vote(life, nodes); c.differs.Load() {
+		if was != nil {
+			f.ahead = was.aheadNow(f.boot, f.drift)
+		}
+		if d := f.ahead - ahead; !alone && (d > tolerance || -d > tolerance) { // else the time goes on without a jump
+			f.ahead = ahead
+		}
+	}
+	c.found.Store(&f)
 }
 
 // measure takes by how much the clock is ahead of the table's.
 func (c *clock) measure(drift, from time.Duration, at int64) {
-	now, was := c.boot(), time.Duration(c.drift.Load())
-	set := drift - was
-	switch {
+	switch now := c.boot(); {
 	case now-from <= tolerance:
 		mid := drift + from + (now-from)/2
 		c.skew.Store(mid.Milliseconds() - at)
-	case was != 0 && (set > tolerance || -set > tolerance):
-		// Nobody knows when in that time the table was read. But the clock was set meanwhile.
-		c.skew.Add(set.Milliseconds())
+	default:
+		// Nobody knows when in that time the table was read. But the clock may have been set meanwhile.
+		c.skew.Add(c.moved(drift).Milliseconds())
 	}
 }
 
-// vote decides whether the clock of the life agrees with those of the others.
-func (c *clock) vote(life uint64, nodes []engine.Node) {
+// vote decides whether the clock of the life agrees with those of the others, and returns by how much it is
+// ahead of them.
+func (c *clock) vote(life uint64, nodes []engine.Node) (ahead time.Duration) {
 	own := c.skew.Load()
 	votes := []int64{0, own}
 	for i := range nodes {
@@ -72,16 +90,49 @@ func (c *clock) vote(life uint64, nodes []engine.Node) {
 	}
 	slices.Sort(votes)
 	off := own - votes[(len(votes)-1)/2]
+	if len(votes) == 2 {
+		off = own // of two clocks, the table's counts
+	}
 	c.differs.Store(off > tolerance.Milliseconds() || -off > tolerance.Milliseconds())
+	return time.Duration(off) * time.Millisecond
 }
 
-// isSet reports whether the clock was set since the last look.
-func (c *clock) isSet() bool {
-	if c.wall == nil {
-		return false
+// moved is by how much the clock, with a drift now, was set since the last look, if that is more than tolerance; else 0.
+func (c *clock) moved(drift time.Duration) time.Duration {
+	f := c.found.Load()
+	if f == nil {
+		return 0
 	}
-	moved := c.read() - time.Duration(c.drift.Load())
-	return moved > tolerance || -moved > tolerance
+	if d := drift - f.drift; d > tolerance || -d > tolerance {
+		return d
+	}
+	return 0
+}
+
+// isSet reports whether the clock was set since the last look, or there was none.
+func (c *clock) isSet() bool {
+	return c.wall != nil && (c.found.Load() == nil || c.moved(c.read()) != 0)
+}
+
+// now is the right time, as far as the node knows: its wall clock, less by how much that is ahead. Before the first look
+// it is the wall clock.
+func (c *clock) now() time.Time {
+	f := c.found.Load()
+	if f == nil {
+		return c.wall()
+	}
+	boot, wall := c.boot(), c.wall()
+	return wall.Add(-f.aheadNow(boot, time.Duration(wall.UnixNano())-boot))
+}
+
+// aheadNow is by how much the clock is ahead, with a drift now: as the look found, and by how much the clock was set since.
+// What a clock gains on another by running up to 1.5 times as fast is no setting: see TimesOf.
+func (f *found) aheadNow(boot, drift time.Duration) time.Duration {
+	set := drift - f.drift
+	if gained := tolerance + (boot-f.boot)/2; set > gained || -set > gained {
+		return f.ahead + set
+	}
+	return f.ahead
 }
 
 // judgeClock makes a life with a wrong clock unfit, and fit again.

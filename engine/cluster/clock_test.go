@@ -18,6 +18,8 @@ func TestClockVotes(t *testing.T) {
 		want   bool
 	}{
 		{0, nil, false},
+		{5000, nil, true},
+		{-5000, nil, true},
 		{5000, []int64{0, 0}, true},
 		{-5000, []int64{0, 0}, true},
 		{5000, []int64{0}, true},
@@ -49,7 +51,7 @@ func TestClockIsSet(t *testing.T) {
 	look := func(took time.Duration, at int64) {
 		from := boot
 		pass(took)
-		c.look(from, at, 1, nil)
+		c.look(from, at, 1, nil, false)
 	}
 	look(20*time.Millisecond, wall.UnixMilli()+10)
 	if pass(time.Minute); c.isSet() || c.skew.Load() != 0 {
@@ -80,9 +82,64 @@ func TestClockIsSet(t *testing.T) {
 	fresh := clock{wall: c.wall, boot: c.boot}
 	from := boot
 	pass(time.Second)
-	if fresh.look(from, 0, 1, nil); fresh.skew.Load() != 0 {
+	if fresh.look(from, 0, 1, nil, false); fresh.skew.Load() != 0 {
 		t.Errorf("%d ms ahead by a first look that took long", fresh.skew.Load())
 	}
+}
+
+// A node goes by the right time while its clock is wrong, before the next look and after, also once it is alone. A
+// clock that is set as all others are is right, and so is one that runs as fast as it may.
+func TestRightTime(t *testing.T) {
+	truth, boot, ahead, rate := time.UnixMilli(1_000_000), time.Hour, time.Duration(0), 1.0
+	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }}
+	others := []engine.Node{{Life: 2}, {Life: 3}}
+	pass := func(d time.Duration) { truth, boot = truth.Add(d), boot+time.Duration(rate*float64(d)) }
+	look := func(alone bool) { c.look(boot, truth.UnixMilli(), 1, others, alone) }
+	want := func(when string, off time.Duration) {
+		t.Helper()
+		if got := c.now().Sub(truth); got != off {
+			t.Errorf("%s: the time is %v off, want %v", when, got, off)
+		}
+	}
+	ahead = time.Minute
+	want("before the first look", ahead)
+	look(false)
+	want("a wrong clock at the start", 0)
+	ahead = 0
+	want("a clock that is set right", 0)
+	look(false)
+	want("a right clock", 0)
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 2 * time.Second} {
+		pass(200 * time.Millisecond)
+		ahead = step
+		want("a clock that was set", 0)
+		look(false)
+		want("a wrong clock", 0)
+		pass(200 * time.Millisecond)
+		others = nil
+		look(true)
+		want("a wrong clock of a node that is alone", 0)
+		ahead /= 2
+		look(true)
+		want("a clock that is set and still wrong", 0)
+		ahead, others = 0, []engine.Node{{Life: 2}, {Life: 3}}
+		look(true)
+		want("a clock that is right again", 0)
+	}
+	ahead = 400 * time.Millisecond
+	want("a clock that is a little ahead", ahead)
+	look(false)
+	want("a clock that is a little ahead", ahead)
+	ahead, rate = 0, 1.5
+	look(false)
+	pass(30 * time.Second)
+	want("a clock beside one that runs faster, after 30 s without a look", 0)
+	rate = 1
+	look(false)
+	truth = truth.Add(time.Hour) // all machines stood still
+	want("a clock that all have set, before the next look", -time.Hour)
+	look(false)
+	want("a clock that all have set", 0)
 }
 
 // The clock of a node is set, and the next look finds that the node has got a shard: while the node begins with that

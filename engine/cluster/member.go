@@ -283,7 +283,7 @@ func (m *Member) read(ctx context.Context) (now time.Duration, err error) {
 	m.others.Store(slices.ContainsFunc(m.seen.Nodes, func(n engine.Node) bool {
 		return n.Life != 0 && n.Life != m.cfg.Node.Life && n.State == engine.Serving
 	}))
-	m.clock.look(from, seen.Now, m.cfg.Node.Life, m.seen.Nodes)
+	m.clock.look(from, seen.Now, m.cfg.Node.Life, m.seen.Nodes, !m.HasOthers())
 	now = m.cfg.Boot()
 	m.moves.see(now, m.cfg.Node.Name, &m.seen)
 	return now, nil

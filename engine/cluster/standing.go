@@ -22,6 +22,9 @@ func (m *Member) ClockDiffers() bool {
 	return m.clock.differs.Load() && m.HasOthers() || m.clock.isSet()
 }
 
+// Now is the right time as far as the node knows: its wall clock, corrected where that is wrong or was set a moment ago.
+func (m *Member) Now() time.Time { return m.clock.now() }
+
 // Skew is by how much the clock of the node is ahead of the table's.
 func (m *Member) Skew() time.Duration { return time.Duration(m.clock.skew.Load()) * time.Millisecond }
 

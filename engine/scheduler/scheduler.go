@@ -177,6 +177,7 @@ func New(cfg Config) *Scheduler {
 	if cfg.Cluster != nil {
 		owned = engine.Set{}
 		e.join(*cfg.Cluster)
+		cfg.Now = e.cfg.Now
 	} else if c, ok := cfg.Cold.(engine.Shared); ok {
 		e.ownership = process.NewOwnership(c.Owns, cfg.Now)
 		cfg.Metrics.NewGauge("xtimer_ownership_age_seconds", e.ownership.Age)

@@ -24,6 +24,7 @@ type Client struct {
 	http, streams *http.Client
 	own           *http.Client // of what the nodes ask for themselves: clients' requests, and items of bulk operations, do not use its connections up
 	secret        func() []byte
+	now           func() time.Time
 }
 
 // Bounds of a client.
@@ -35,8 +36,8 @@ const (
 	openTimeout     = 5 * time.Second // until a stream begins
 )
 
-// NewClient returns a client that signs with a secret.
-func NewClient(secret func() []byte) *Client {
+// NewClient returns a client that signs with a secret, at the time of the cluster.
+func NewClient(secret func() []byte, now func() time.Time) *Client {
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
 	client := func(t *http.Transport) *http.Client {
 		t.DialContext, t.DisableCompression = dialer.DialContext, true
@@ -44,6 +45,7 @@ func NewClient(secret func() []byte) *Client {
 	}
 	return &Client{
 		secret:  secret,
+		now:     now,
 		http:    client(&http.Transport{MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections, IdleConnTimeout: keptFor}),
 		own:     client(&http.Transport{MaxConnsPerHost: mostConnections, MaxIdleConnsPerHost: mostConnections, IdleConnTimeout: keptFor}),
 		streams: client(&http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: openTimeout}),
@@ -130,7 +132,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, address string, r *R
 		q.Header[name] = v
 	}
 	q.Header["User-Agent"] = []string{"xtimer"}
-	q.Header[Header] = []string{r.Sign(secret, time.Now())}
+	q.Header[Header] = []string{r.Sign(secret, c.now())}
 	return by.Do(q)
 }
 

@@ -33,7 +33,7 @@ func TestFlowsBesideSlowRequests(t *testing.T) {
 			}))
 			defer node.Close()
 			defer close(end)
-			c := NewClient(func() []byte { return make([]byte, SecretSize) })
+			c := NewClient(func() []byte { return make([]byte, SecretSize) }, time.Now)
 			address := strings.TrimPrefix(node.URL, "http://")
 			for range mostConnections {
 				go ask(c, address)
