@@ -103,7 +103,7 @@ func (e *Maker) EndOf(ctx context.Context, end *policy.Ending, o *engine.Owed) (
 		return nil, err
 	}
 	own = append(own, stored...)
-	return e.memory.CancelledDues(end.Former, &p, o.Key.Due-1, to, own, end.Reason, end.At), nil
+	return e.memory.CancelledDues(end, &p, o.Key.Due-1, to, own), nil
 }
 
 // endOfDamaged are the records of a row that cannot be read, whose generation has ended. If

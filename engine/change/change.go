@@ -213,7 +213,7 @@ func (e *Maker) endGeneration(ctx context.Context, c *engine.Change, t *engine.T
 	}
 	ed.rest = more
 	var waited bool
-	out.inFlight, waited, err = e.cancel(ctx, c, &policy.Ending{Former: t, Reason: ed.reason, At: c.At, UpTo: upTo}, rows, read)
+	out.inFlight, waited, err = e.cancel(ctx, c, &policy.Ending{Former: t, Reason: ed.reason, At: c.At, UpTo: upTo, Taken: policy.TakenBy(ed.timer)}, rows, read)
 	if err != nil {
 		return err
 	}

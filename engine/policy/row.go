@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 
 	"xtimer/engine"
@@ -13,21 +14,37 @@ type Ending struct {
 	Reason string
 	At     int64 // Unix ms
 	UpTo   int64 // which of its dues had come then
+	Taken  Spans // dues of later generations, see TakenBy
+}
+
+// TakenBy are the dues of a generation that a former one may have had too: a one-shot may be due at an instant that is
+// past. The record of its task has the key, so no record of several dues may have that.
+func TakenBy(t *engine.Timer) Spans {
+	if t == nil || !t.Schedule.OneShot() {
+		return nil
+	}
+	return Spans{{t.LastDue, t.LastDue}}
 }
 
 // EndingOf finds out how a generation ended; over is false while it is in force.
 func EndingOf(l *engine.Life, generation uint32) (end Ending, over bool) {
 	for _, v := range l.Versions {
-		if v.Generation <= generation || end.Former == nil {
+		switch {
+		case v.Generation <= generation:
 			end.Former = v
-		}
-		if v.Generation <= generation {
 			continue
+		case over:
+		default:
+			end.Former = cmp.Or(end.Former, v)
+			over, end.Reason, end.At, end.UpTo = true, ReasonOf(end.Former, v), v.UpdatedAt, v.UpdatedAt
+			if v.Status == engine.Disabled { // after the clock was set back it is updated later
+				end.UpTo = v.ValidFrom
+			}
 		}
-		end.Reason, end.At, end.UpTo = ReasonOf(end.Former, v), v.UpdatedAt, v.UpdatedAt
-		if v.Status == engine.Disabled { // after the clock was set back it is updated later
-			end.UpTo = v.ValidFrom
-		}
+		end.Taken = append(end.Taken, TakenBy(v)...)
+	}
+	if over {
+		end.Taken = end.Taken.Ordered()
 		return end, true
 	}
 	end.Reason, end.At, end.UpTo = engine.ReasonDeleted, l.Deleted, l.Deleted

@@ -261,12 +261,12 @@ func (m *Memory) TaskDues(id engine.TimerID, after, to int64) (s policy.Spans) {
 	return sh.taskDues(id, after, to)
 }
 
-// CancelledDues are the records that cancel the dues of a timer in (after, to] that have
+// CancelledDues are the records that cancel the dues of a generation in (after, to] that have
 // no task in memory and are not among own.
-func (m *Memory) CancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, own policy.Spans, reason string, now int64) []*engine.Task {
-	sh := m.lock(t.ID)
+func (m *Memory) CancelledDues(end *policy.Ending, p *plan.Plan, after, to int64, own policy.Spans) []*engine.Task {
+	sh := m.lock(end.Former.ID)
 	defer sh.mu.Unlock()
-	return sh.cancelledDues(t, p, after, to, own, reason, now)
+	return sh.cancelledDues(end, p, after, to, own)
 }
 
 // IsTurning reports whether the dues of a range come through the wheel, or are in memory.

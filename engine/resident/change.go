@@ -250,7 +250,7 @@ func (m *Memory) Cancel(c *engine.Change, end *policy.Ending, p *plan.Plan) (inF
 		}
 	}
 	if t.Status == engine.Enabled && !behind {
-		c.Tasks = append(c.Tasks, sh.cancelledDues(t, p, after, end.UpTo, nil, end.Reason, end.At)...)
+		c.Tasks = append(c.Tasks, sh.cancelledDues(end, p, after, end.UpTo, nil)...)
 	}
 	return inFlight, waited || len(c.Tasks) > 0
 }

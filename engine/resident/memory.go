@@ -178,20 +178,24 @@ type shard struct {
 //
 // It goes from one of those to the next, and counts the dues between them: of a timer
 // of 10 ms there are 8,640,000 a day, and what fires waits for mu.
-func (sh *shard) cancelledDues(t *engine.Timer, p *plan.Plan, after, to int64, own policy.Spans, reason string, now int64) (recs []*engine.Task) {
+func (sh *shard) cancelledDues(end *policy.Ending, p *plan.Plan, after, to int64, own policy.Spans) (recs []*engine.Task) {
 	if first, ok := p.Next(after); !ok || first > to {
 		return nil
 	}
-	but := append(slices.Clone(own), sh.taskDues(t.ID, after, to)...).Ordered()
+	but := append(slices.Clone(own), sh.taskDues(end.Former.ID, after, to)...).Ordered()
 	run := func(to int64) { // of (after, to]
-		first, ok := p.Next(after)
-		if !ok || first > to {
-			return
+		for {
+			first, ok := p.Next(after)
+			if !ok || first > to {
+				return
+			}
+			rec := policy.NotCalled(end.Former, first, engine.Cancelled, end.Reason, end.At)
+			if recs = append(recs, rec); !end.Taken.Has(first) {
+				rec.DueLast, _ = p.Prev(to)
+				rec.Count = p.Count(after, to)
+			}
+			after = rec.DueLast
 		}
-		rec := policy.NotCalled(t, first, engine.Cancelled, reason, now)
-		rec.DueLast, _ = p.Prev(to)
-		rec.Count = p.Count(after, to)
-		recs = append(recs, rec)
 	}
 	for _, b := range but {
 		if due, ok := p.Next(max(b[0]-1, after)); !ok || due > min(b[1], to) {

@@ -149,6 +149,44 @@ func TestChangeOfATimerThatIsBehind(t *testing.T) {
 	})
 }
 
+// A timer that is behind gets one due, at the first instant of those that were not called. What becomes of the others is
+// recorded beside the task of that due: verify proves it.
+func TestTimerThatIsBehindGetsAPastDue(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ids, answer := w.crowdedBy(10)
+		time.Sleep(time.Minute)
+		past := map[engine.TimerID]int64{}
+		for _, id := range ids {
+			rows, err := w.cold.OwedPage(t.Context(), id, -1, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range rows {
+				if o.To != 0 {
+					past[id] = o.NotBefore
+				}
+			}
+			if past[id] == 0 {
+				continue
+			}
+			if err := w.reschedule(id, engine.Schedule{At: past[id]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer()
+		time.Sleep(time.Minute)
+		w.settle()
+		if len(past) == 0 {
+			t.Fatal("no timer is behind: the test tests nothing")
+		}
+		for id, due := range past {
+			if rs := w.records(id); !slices.ContainsFunc(rs, func(r *engine.Task) bool { return r.Key.Due == due && r.Status == engine.Succeeded }) {
+				t.Errorf("%s was not called: %v", stamp(due), w.verdicts(id, due))
+			}
+		}
+	})
+}
+
 // A forward step of the clock is judged by the misfire policy for a timer that is behind as for any other. What has
 // waited for its target before is called late.
 func TestStepForwardOfATimerThatIsBehind(t *testing.T) {
