@@ -78,7 +78,7 @@ func (f *fleet) holdArrival(c *call) {
 	if due := time.UnixMilli(c.key.Due); time.Now().Add(tolerated).Before(due) && f.hasOthers(&seen, c.life) && !f.isOutvoted(&seen) {
 		f.broken = append(f.broken, fmt.Sprintf("%s: %s is called at %v, %v early by the true time", c.name, c.key, c.at, time.Until(due)))
 	}
-	if c.wall.UnixMilli() < c.key.Due && !f.isJustSet(c) {
+	if c.wall.UnixMilli() < c.key.Due && !f.isCorrected(c) {
 		f.broken = append(f.broken, fmt.Sprintf("%s: %s is called at %v, early by the clock of its node", c.name, c.key, c.at))
 	}
 }
@@ -125,12 +125,14 @@ func (f *fleet) isOutvoted(seen *engine.Membership) bool {
 	return 2*ahead > votes
 }
 
-// isJustSet reports whether the clock of the node was set while a call was on its way from
-// the wheel.
-func (f *fleet) isJustSet(c *call) bool {
+// isCorrected reports whether the clock of the node is set, and the call is not early by the true time: a node corrects
+// its clock. A clock that is set by little, or that was set while the call was on its way from the wheel, is not.
+func (f *fleet) isCorrected(c *call) bool {
 	const onItsWay = 100 * time.Millisecond
+	right := c.key.Due <= time.Now().Add(tolerated).UnixMilli()
 	return slices.ContainsFunc(f.ills, func(x ill) bool {
-		return x.kind == NodeClock && x.node == f.homes[c.life] && (x.from <= c.at && c.at < x.from+onItsWay || x.to <= c.at && c.at < x.to+onItsWay)
+		isSet := x.from <= c.at && c.at < x.from+onItsWay || x.to <= c.at && c.at < x.to+onItsWay
+		return x.kind == NodeClock && x.node == f.homes[c.life] && (isSet || right && x.from <= c.at && c.at < x.to+buried)
 	})
 }
 
