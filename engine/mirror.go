@@ -8,10 +8,11 @@ import "context"
 // anything at any time; a loss costs calls that are made again, never a fire. tier/memory and
 // tier/redis implement Mirror; tier/tiertest tests its promises.
 type Mirror interface {
-	// Append adds groups to those of a life, drops all but the newest keep groups, and returns how
-	// many are there then: fewer than keep if the mirror has lost some. As many groups as keep take the
-	// place of all that is there. A group that is there is not added again. Append bounds its own time.
-	Append(ctx context.Context, life uint64, groups []MirrorGroup, keep int) (has int, err error)
+	// Append adds groups to those of a life and drops the groups before first. It reports whether the
+	// mirror then has all groups from first to last: it may have lost some, and then earlier groups may
+	// stay. Groups that begin with first take the place of all groups of the life. A group that is there
+	// is not added again. If first is last+1, nothing is kept. Append bounds its own time.
+	Append(ctx context.Context, life uint64, groups []MirrorGroup, first, last uint64) (whole bool, err error)
 	// Read yields the tasks of all groups of a life that are whole, in the order in which they
 	// were appended. The bytes are the caller's to keep. What was yielded before an error
 	// stands. Read bounds its own time.

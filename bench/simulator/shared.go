@@ -337,16 +337,16 @@ func (m *sharedMirror) now() *memory.Mirror {
 	return m.l.node.mirror
 }
 
-func (m *sharedMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
+func (m *sharedMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, first, last uint64) (whole bool, err error) {
 	m.l.reach("before a copy")
 	err = m.l.cross(ctx, func() (err error) {
 		if m.l.isOver() {
 			return errDead
 		}
-		has, err = m.now().Append(ctx, life, groups, keep)
+		whole, err = m.now().Append(ctx, life, groups, first, last)
 		return err
 	}, &m.l.node.redis)
-	return has, err
+	return whole, err
 }
 
 func (m *sharedMirror) Read(ctx context.Context, life uint64, yield func(task []byte) error) error {

@@ -200,12 +200,12 @@ func (m *Mirrored) look() {
 func (m *Mirrored) copy(ctx context.Context) error {
 	m.close()
 	for {
-		groups, keep, ok := m.due()
+		groups, first, last, ok := m.due()
 		if !ok {
 			return nil
 		}
-		has, err := m.mirror.Append(ctx, m.life, groups, keep)
-		if err == nil && has < keep {
+		whole, err := m.mirror.Append(ctx, m.life, groups, first, last)
+		if err == nil && !whole {
 			err = errMirrorLost
 		}
 		m.answered(groups, err)
@@ -249,19 +249,23 @@ func withoutResponses(b []byte) []byte {
 	return engine.EncodeTask(t)
 }
 
-// due returns the groups to copy next, and how many the mirror is to keep then. ok is false
-// if there is nothing to do.
-func (m *Mirrored) due() (groups []engine.MirrorGroup, keep int, ok bool) {
+// due returns the groups to copy next, and the numbers of the first and the last group that the
+// mirror is to have then. ok is false if there is nothing to do.
+func (m *Mirrored) due() (groups []engine.MirrorGroup, first, last uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	keep = m.waiting()
+	first = m.next.N
+	if len(m.groups) > 0 {
+		first = m.groups[0].N
+	}
+	keep := m.waiting()
 	for size := 0; keep < len(m.groups) && size < copyBytes; keep++ {
 		size += m.groups[keep].bytes
 		groups = append(groups, m.groups[keep].MirrorGroup)
 	}
 	ok = len(groups) > 0 || m.asks || !m.failing.IsZero()
 	m.asks = false
-	return groups, keep, ok
+	return groups, first, first + uint64(keep) - 1, ok
 }
 
 var errMirrorLost = errors.New("the mirror has lost what was copied to it; it is copied again")

@@ -44,7 +44,7 @@ type glass struct {
 	appends int
 }
 
-func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
+func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, first, last uint64) (whole bool, err error) {
 	g.mu.Lock()
 	g.appends++
 	slow, err, lost := g.slow, g.err, g.lost
@@ -53,10 +53,10 @@ func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorG
 		time.Sleep(slow)
 	}
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	has, err = g.Mirror.Append(ctx, life, groups, keep)
-	return has, errors.Join(err, lost)
+	whole, err = g.Mirror.Append(ctx, life, groups, first, last)
+	return whole, errors.Join(err, lost)
 }
 
 // be changes how it behaves, and returns how often Append was called.
@@ -225,7 +225,7 @@ func TestMirrorIsAway(t *testing.T) {
 func TestMirrorHasLost(t *testing.T) {
 	reflect(t, func(t *testing.T, m *Mirrored, g *glass, finish func(...int64)) {
 		lose := func() {
-			if _, err := g.Mirror.Append(t.Context(), 7, nil, 0); err != nil {
+			if _, err := g.Mirror.Append(t.Context(), 7, nil, 1, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -243,7 +243,7 @@ func TestMirrorHasLost(t *testing.T) {
 		time.Sleep(copyEvery + copyAgain + more)
 		g.want(t, 1, 2, 3, 4)
 		former := []engine.MirrorGroup{{N: 1}, {N: 2}, {N: 3}}
-		if _, err := g.Mirror.Append(t.Context(), 7, former, len(former)); err != nil { // as many as are to be there
+		if _, err := g.Mirror.Append(t.Context(), 7, former, 1, 3); err != nil { // as many as are to be there
 			t.Fatal(err)
 		}
 		g.be(engine.ErrUnavailable, nil, 0)
@@ -252,6 +252,16 @@ func TestMirrorHasLost(t *testing.T) {
 		g.be(nil, nil, 0)
 		time.Sleep(copyAgain)
 		g.want(t, 1, 2, 3, 4, 5)
+		if err := m.Forget(3, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(copyEvery + more)
+		g.want(t, 4, 5)
+		if _, err := g.Mirror.Append(t.Context(), 7, former, 1, 3); err != nil { // an older copy, with more groups than are to be there
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery + copyAgain + more)
+		g.want(t, 4, 5)
 	})
 }
 

@@ -59,7 +59,9 @@ func TestBeginOfAnEarlierTime(t *testing.T) {
 // oneEnd is a mirror that has the end of one task.
 type oneEnd struct{ task *engine.Task }
 
-func (oneEnd) Append(context.Context, uint64, []engine.MirrorGroup, int) (int, error) { return 0, nil }
+func (oneEnd) Append(context.Context, uint64, []engine.MirrorGroup, uint64, uint64) (bool, error) {
+	return true, nil
+}
 
 func (m oneEnd) Read(_ context.Context, _ uint64, yield func([]byte) error) error {
 	return yield(engine.EncodeTask(m.task))

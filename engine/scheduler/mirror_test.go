@@ -18,9 +18,9 @@ type glass struct {
 	loses  func(g *engine.MirrorGroup) bool // nil: nothing
 }
 
-func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
+func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, first, last uint64) (whole bool, err error) {
 	if g.away.Load() {
-		return 0, engine.ErrUnavailable
+		return false, engine.ErrUnavailable
 	}
 	var kept []engine.MirrorGroup
 	for i := range groups {
@@ -28,8 +28,8 @@ func (g *glass) Append(ctx context.Context, life uint64, groups []engine.MirrorG
 			kept = append(kept, groups[i])
 		}
 	}
-	has, err = g.mirror.Load().Append(ctx, life, kept, keep)
-	return max(has, keep), err // nobody is told of what is lost
+	_, err = g.mirror.Load().Append(ctx, life, kept, first, last)
+	return true, err // nobody is told of what is lost
 }
 
 func (g *glass) Read(ctx context.Context, life uint64, yield func([]byte) error) error {
@@ -45,11 +45,11 @@ type mortalMirror struct {
 	l *life
 }
 
-func (m *mortalMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
-	if dead := m.l.do(func() { has, err = m.glass.Append(ctx, life, groups, keep) }); dead != nil {
-		return 0, dead
+func (m *mortalMirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, first, last uint64) (whole bool, err error) {
+	if dead := m.l.do(func() { whole, err = m.glass.Append(ctx, life, groups, first, last) }); dead != nil {
+		return false, dead
 	}
-	return has, err
+	return whole, err
 }
 
 // One of several nodes is killed between two settles. What it had finished 50 ms before is in

@@ -20,11 +20,11 @@ type Mirror struct {
 func NewMirror() *Mirror { return &Mirror{lives: map[uint64][]engine.MirrorGroup{}} }
 
 // Append adds groups to those of a life.
-func (m *Mirror) Append(_ context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
+func (m *Mirror) Append(_ context.Context, life uint64, groups []engine.MirrorGroup, first, last uint64) (whole bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.lives[life]
-	if len(groups) == keep {
+	if first > last || len(groups) > 0 && groups[0].N == first {
 		all = nil
 	}
 	for _, g := range groups {
@@ -33,9 +33,16 @@ func (m *Mirror) Append(_ context.Context, life uint64, groups []engine.MirrorGr
 		}
 		all = append(all, engine.MirrorGroup{N: g.N, Tasks: cloned(g.Tasks)})
 	}
-	all = all[max(0, len(all)-keep):]
+	for len(all) > 0 && all[0].N < first {
+		all = all[1:]
+	}
 	m.lives[life] = all
-	return len(all), nil
+	for _, g := range all {
+		if g.N == first {
+			first++
+		}
+	}
+	return first > last, nil
 }
 
 // Read yields the tasks of a life.

@@ -44,17 +44,21 @@ func (w *Warm) Mirror() *Mirror { return &Mirror{w, mirrorKept} }
 func mirrorKey(life uint64) string { return fmt.Sprintf("xt:{j%x}", life) }
 
 // Append adds groups in one transaction, so none is missing before one that is there.
-func (m *Mirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
+//
+// An older copy of the stream, as after a failover, has groups before first in place of newer ones. So
+// the length alone does not tell that the stream is whole: no group before first may be there either.
+func (m *Mirror) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, first, last uint64) (whole bool, err error) {
 	if err := m.warm.outage.refusal(); err != nil {
-		return 0, unavailable(err)
+		return false, unavailable(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.warm.patience)
 	defer cancel()
-	key := mirrorKey(life)
+	key, keep := mirrorKey(life), int64(last+1-first)
 	var added []*goredis.StringCmd
 	var length *goredis.IntCmd
+	var earlier *goredis.XMessageSliceCmd
 	_, err = m.warm.clients.Load().writes.TxPipelined(ctx, func(p goredis.Pipeliner) error {
-		if len(groups) == keep {
+		if keep == 0 || len(groups) > 0 && groups[0].N == first {
 			p.Del(ctx, key)
 		}
 		for i := range groups {
@@ -63,24 +67,25 @@ func (m *Mirror) Append(ctx context.Context, life uint64, groups []engine.Mirror
 				Stream: key, ID: fmt.Sprint(g.N, "-0"), Values: []any{groupField, appendGroup(nil, life, g)},
 			}))
 		}
-		p.XTrimMaxLen(ctx, key, int64(keep))
+		p.XTrimMaxLen(ctx, key, keep)
 		p.PExpire(ctx, key, m.kept)
 		length = p.XLen(ctx, key)
+		earlier = p.XRangeN(ctx, key, "-", fmt.Sprint(first-1), 1)
 		return nil
 	})
 	if isSilence(err) {
 		m.warm.outage.begin()
-		return 0, unavailable(err)
+		return false, unavailable(err)
 	}
 	for _, c := range added {
 		if c.Err() != nil && !isThere(c.Err()) {
-			return 0, unavailable(c.Err())
+			return false, unavailable(c.Err())
 		}
 	}
 	if err != nil && !isThere(err) {
-		return 0, unavailable(err)
+		return false, unavailable(err)
 	}
-	return int(length.Val()), nil
+	return length.Val() == keep && len(earlier.Val()) == 0, nil
 }
 
 // isThere reports whether a group was refused because a group of its number, or a later one,

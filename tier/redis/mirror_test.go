@@ -43,8 +43,8 @@ type livesFrom struct {
 	from uint64
 }
 
-func (m livesFrom) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, keep int) (has int, err error) {
-	return m.Mirror.Append(ctx, m.from+life, groups, keep)
+func (m livesFrom) Append(ctx context.Context, life uint64, groups []engine.MirrorGroup, first, last uint64) (whole bool, err error) {
+	return m.Mirror.Append(ctx, m.from+life, groups, first, last)
 }
 
 func (m livesFrom) Read(ctx context.Context, life uint64, yield func([]byte) error) error {
@@ -59,9 +59,10 @@ func groups(from, to uint64) (gs []engine.MirrorGroup) {
 	return gs
 }
 
-func appends(t testing.TB, m *Mirror, life uint64, gs []engine.MirrorGroup, keep int) {
+// appends appends groups, the last of them the newest, and drops those before first.
+func appends(t testing.TB, m *Mirror, life uint64, gs []engine.MirrorGroup, first uint64) {
 	t.Helper()
-	_, err := m.Append(t.Context(), life, gs, keep)
+	_, err := m.Append(t.Context(), life, gs, first, gs[len(gs)-1].N)
 	must(t, err)
 }
 
@@ -116,10 +117,10 @@ func TestMirrorLosses(t *testing.T) {
 	} {
 		t.Run(l.name, func(t *testing.T) {
 			must(t, c.FlushAll(t.Context()).Err())
-			appends(t, m, 7, all, 40)
+			appends(t, m, 7, all, 1)
 			must(t, l.take())
 			mirrors(t, m, 7, l.left...)
-			appends(t, m, 7, groups(43, 43), 100)
+			appends(t, m, 7, groups(43, 43), 1)
 			mirrors(t, m, 7, slices.Concat(l.left, groups(43, 43))...)
 		})
 	}
@@ -130,7 +131,7 @@ func TestMirrorEnds(t *testing.T) {
 	s := servertest.Redis(t)
 	c := dial(t, s.Addr())
 	m := open(t, s.Addr()).Mirror()
-	appends(t, m, 1<<64-1, groups(1, 3), 3)
+	appends(t, m, 1<<64-1, groups(1, 3), 1)
 	if keys := c.Keys(t.Context(), "*").Val(); len(keys) != 1 || keys[0] != "xt:{jffffffffffffffff}" {
 		t.Fatalf("keys %q", keys)
 	}
@@ -138,7 +139,7 @@ func TestMirrorEnds(t *testing.T) {
 		t.Errorf("it ends in %v", ttl)
 	}
 	m.kept = time.Millisecond
-	appends(t, m, 1<<64-1, groups(4, 4), 3)
+	appends(t, m, 1<<64-1, groups(4, 4), 2)
 	await(t, "the key ends", func() bool { return len(c.Keys(t.Context(), "*").Val()) == 0 })
 }
 
@@ -158,11 +159,11 @@ func TestMirrorOutages(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			w := open(t, p.Addr())
 			m, life := w.Mirror(), uint64(i)
-			appends(t, m, life, groups(1, 2), 9)
+			appends(t, m, life, groups(1, 2), 1)
 			o.begin()
 			w.patience = time.Second
 			began := time.Now()
-			if _, err := m.Append(t.Context(), life, groups(3, 4), 9); !errors.Is(err, engine.ErrUnavailable) {
+			if _, err := m.Append(t.Context(), life, groups(3, 4), 1, 4); !errors.Is(err, engine.ErrUnavailable) {
 				t.Errorf("Append: %v", err)
 			}
 			if err := m.Read(t.Context(), life, func([]byte) error { return nil }); !errors.Is(err, engine.ErrUnavailable) && o.name != "full" {
@@ -174,7 +175,7 @@ func TestMirrorOutages(t *testing.T) {
 			o.end()
 			w.patience = 2 * time.Minute
 			await(t, "it takes groups", func() bool {
-				_, err := m.Append(t.Context(), life, groups(3, 5), 4)
+				_, err := m.Append(t.Context(), life, groups(3, 5), 2, 5)
 				return err == nil
 			})
 			mirrors(t, m, life, groups(2, 5)...)
