@@ -78,14 +78,37 @@ func (m *Mirror) Append(ctx context.Context, life uint64, groups []engine.Mirror
 		return false, unavailable(err)
 	}
 	for _, c := range added {
-		if c.Err() != nil && !isThere(c.Err()) {
-			return false, unavailable(c.Err())
+		if err == nil || isThere(err) {
+			err = c.Err()
 		}
 	}
 	if err != nil && !isThere(err) {
+		m.shrink(ctx, key, first)
 		return false, unavailable(err)
 	}
 	return length.Val() == keep && len(earlier.Val()) == 0, nil
+}
+
+// shrink drops the groups before first after Redis has refused an Append. A Redis that is full adds nothing,
+// and so carries out no part of an Append, but takes a trim, which makes room. After an error groups stay:
+// the next Append that is refused tries again.
+func (m *Mirror) shrink(ctx context.Context, key string, first uint64) {
+	writes := m.warm.clients.Load().writes
+	newest, err := writes.XRevRangeN(ctx, key, "+", "-", 1).Result()
+	if err != nil || len(newest) == 0 {
+		return
+	}
+	if last, err := numberOf(newest[0].ID); err == nil && last >= first {
+		writes.XTrimMaxLen(ctx, key, int64(last+1-first))
+	} else if err == nil {
+		writes.Del(ctx, key)
+	}
+}
+
+// numberOf is the number of the group of an entry.
+func numberOf(id string) (uint64, error) {
+	n, _, _ := strings.Cut(id, "-")
+	return strconv.ParseUint(n, 10, 64)
 }
 
 // isThere reports whether a group was refused because a group of its number, or a later one,
@@ -111,8 +134,7 @@ func (m *Mirror) Read(ctx context.Context, life uint64, yield func(task []byte) 
 			return nil
 		}
 		for _, entry := range page {
-			n, _, _ := strings.Cut(entry.ID, "-")
-			if next, err = strconv.ParseUint(n, 10, 64); err != nil {
+			if next, err = numberOf(entry.ID); err != nil {
 				return fmt.Errorf("cannot read the mirror of life %x: the id %q: %w", life, entry.ID, err)
 			}
 			value, _ := entry.Values[groupField].(string)

@@ -183,6 +183,24 @@ func TestMirrorOutages(t *testing.T) {
 	}
 }
 
+// What is settled leaves the mirror on a Redis that is full, too, which makes room.
+func TestMirrorShrinksOnAFullServer(t *testing.T) {
+	s := servertest.Redis(t, "--maxmemory-policy", "noeviction")
+	m := open(t, s.Addr()).Mirror()
+	c := dial(t, s.Addr())
+	appends(t, m, 7, groups(1, 50), 1)
+	must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	for _, x := range []struct {
+		groups []engine.MirrorGroup // all that are to be there, as after a failure
+		left   []engine.MirrorGroup
+	}{{groups(41, 51), groups(41, 50)}, {groups(51, 51), nil}, {groups(52, 52), nil}} {
+		if _, err := m.Append(t.Context(), 7, x.groups, x.groups[0].N, x.groups[len(x.groups)-1].N); !errors.Is(err, engine.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		mirrors(t, m, 7, x.left...)
+	}
+}
+
 // FuzzGroup: whatever a key has, a group is read as it was written, or not at all.
 func FuzzGroup(f *testing.F) {
 	f.Add([]byte("a task"), []byte{}, appendGroup(nil, 7, &engine.MirrorGroup{N: 3, Tasks: [][]byte{{1}, nil}}))
