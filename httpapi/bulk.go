@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -178,7 +179,7 @@ func (s *Server) start(r *request, dryRun bool, do func(change.Part) (change.Ope
 		}
 		whole = true
 	default:
-		op, whole, err = s.startEverywhere(r, do)
+		op, whole, err = s.startEverywhere(r, dryRun, do)
 	}
 	if err != nil {
 		return reply{}, err
@@ -217,10 +218,11 @@ func (s *Server) getOperation(r *request) (reply, error) {
 }
 
 // startEverywhere starts an operation at each node. A shard that moves meanwhile is asked
-// for again, until ownerWait is over; whole tells that each shard was selected from.
-func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operation, error)) (sum change.Operation, whole bool, err error) {
+// for again, until ownerWait is over; whole tells that each shard was selected from. An operation that may go on at a
+// node whose answer is missing has not ended.
+func (s *Server) startEverywhere(r *request, dryRun bool, do func(change.Part) (change.Operation, error)) (sum change.Operation, whole bool, err error) {
 	part := change.Part{ID: s.e.OperationID()}
-	began, empty := false, engine.Set{}
+	began, inDoubt, empty := false, false, engine.Set{}
 	take := func(op change.Operation, failed error) {
 		if failed != nil {
 			err = cmp.Or(err, failed)
@@ -233,17 +235,13 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 		}
 	}
 	for until := time.Now().Add(ownerWait); ; {
-		here, asked := make(chan func(), 1), part
-		go func() {
-			op, err := do(asked)
-			here <- func() { take(op, err) }
-		}()
-		for _, a := range s.askEach(r, s.others(), func(q *nodes.Request) { q.Header[nodes.PartHeader] = []string{renderPart(asked)} }) {
+		others, own, failed := s.startOnce(r, part, do)
+		for _, a := range others {
+			inDoubt = inDoubt || a.isInDoubt()
 			take(readOperation(a))
 		}
-		(<-here)()
-		refused := !began && err != nil && problem.Of(err).Status < fasthttp.StatusInternalServerError
-		if whole = part.Done == engine.AllShards; whole || refused || time.Now().After(until) {
+		take(own, failed)
+		if whole = part.Done == engine.AllShards; whole || !began && isRefusal(err) || time.Now().After(until) {
 			break
 		}
 		select {
@@ -255,7 +253,10 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 	if !began {
 		return sum, false, err
 	}
-	if sum.ID != "" {
+	if inDoubt = inDoubt && !whole && !dryRun; inDoubt {
+		sum.Ended = false
+	}
+	if sum.ID != "" || inDoubt {
 		sum.ID = part.ID
 		s.e.NoteEmpty(sum, empty)
 	}
@@ -263,6 +264,28 @@ func (s *Server) startEverywhere(r *request, do func(change.Part) (change.Operat
 		sum.Error = cmp.Or(sum.Error, problem.Of(err).Detail)
 	}
 	return sum, whole, nil
+}
+
+// isRefusal reports whether an error is about the request itself.
+func isRefusal(err error) bool {
+	return err != nil && problem.Of(err).Status < fasthttp.StatusInternalServerError
+}
+
+// startOnce starts the parts of the other nodes and of this one. To select takes all
+// nodes about as long, and 10,000 items take 8 to 12 s (MariaDB, two busy cores): another node has answerWait more than
+// this one needs. A node that does not answer by then goes on with its part.
+func (s *Server) startOnce(r *request, part change.Part, do func(change.Part) (change.Operation, error)) (others []nodeAnswer, own change.Operation, err error) {
+	ctx, giveUp := context.WithCancel(r.ctx)
+	defer giveUp()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		own, err = do(part)
+		time.AfterFunc(answerWait, giveUp)
+	}()
+	others = s.askAll(ctx, r, s.others(), func(q *nodes.Request) { q.Header[nodes.PartHeader] = []string{renderPart(part)} })
+	<-done
+	return others, own, err
 }
 
 // doItem is POST /v1/internal/items: another node has this one do an item of a bulk operation.

@@ -240,26 +240,30 @@ type nodeAnswer struct {
 	err error
 }
 
+// isInDoubt reports whether the node may have the request although its answer is missing.
+func (a *nodeAnswer) isInDoubt() bool { return a.err != nil && !errors.Is(a.err, nodes.ErrNotSent) }
+
 // others are the other nodes.
 func (s *Server) others() []nodes.Node {
 	return slices.DeleteFunc(s.cfg.Cluster.Nodes(), func(n nodes.Node) bool { return n.Own })
 }
 
 // askEach makes the request at each of some nodes; change may change it before. A node that lives and does not answer
-// keeps a request that only reads for answerWait.
+// keeps the request for answerWait.
 func (s *Server) askEach(r *request, of []nodes.Node, change func(*nodes.Request)) []nodeAnswer {
+	ctx, cancel := context.WithTimeout(r.ctx, answerWait)
+	defer cancel()
+	return s.askAll(ctx, r, of, change)
+}
+
+// askAll is askEach until ctx ends.
+func (s *Server) askAll(ctx context.Context, r *request, of []nodes.Node, change func(*nodes.Request)) []nodeAnswer {
 	if len(of) == 0 {
 		return nil
 	}
 	q := r.forNode()
 	if change != nil {
 		change(q)
-	}
-	ctx := r.ctx
-	if r.http.IsGet() || r.http.IsHead() { // a write may take its time
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, answerWait)
-		defer cancel()
 	}
 	all := make([]nodeAnswer, len(of))
 	var asked sync.WaitGroup

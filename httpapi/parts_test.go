@@ -24,6 +24,27 @@ func TestDeafNode(t *testing.T) {
 	}
 }
 
+// A bulk operation waits for such a node, too. The node does its part, of which its operation tells afterwards.
+func TestBulkBesideADeafNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, answers(200), ServerConfig{})
+	a, b := c.n[0], c.n[1]
+	b.timer("a", "n", "")
+	way := servertest.NewProxy(t, b.address)
+	b.address = way.Addr()
+	way.SwallowReplies(true)
+	op := a.do("POST", "/v1/timers/disable?app=a", "").want(202)
+	if op.get("partial") != true || op.get("ended") != false || op.str("error") == "" {
+		t.Error(op.body)
+	}
+	way.Heal()
+	for _, n := range c.n {
+		if got := n.do("GET", "/v1/operations/"+op.str("id"), "").want(200); got.count("done") != 1 || got.get("ended") != true || got.get("partial") != nil {
+			t.Errorf("node %s: %s", n.row.Name, got.body)
+		}
+	}
+}
+
 // The progress of an operation of which a node's part is lost says so.
 func TestOperationLosesAPart(t *testing.T) {
 	t.Parallel()
