@@ -35,14 +35,19 @@ func (it *Item[T]) keeps(g *gate[T]) bool {
 // Keeps reports whether the item has places that it keeps until Leave.
 func (it *Item[T]) Keeps() bool { return it.holds.Load() }
 
-// Leave gives back the places that an item keeps which does not wait any more. The caller may
-// call Leave while another goroutine pushes the item.
+// Leave gives back the places that an item keeps which is not to be handed out any more. The caller may
+// call Leave while another goroutine pushes the item: one that came before Leave leaves the queue, and one
+// that comes later is handed out without a place.
 func (q *Queue[T]) Leave(it *Item[T]) {
 	if !it.holds.Load() {
 		return
 	}
 	now := q.now()
 	q.mu.Lock()
+	if it.waits {
+		q.remove(it) // first: the places say in which row it lies
+		q.place(it.Lane, now)
+	}
 	for _, g := range it.gated.kept {
 		g.Leave()
 		q.admit(g, now)
@@ -53,7 +58,7 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 	q.handOut(now)
 }
 
-// Keep has an item keep the places that it had before a start. An item that comes when all places of a
+// Keep has an item that was not pushed yet keep the places that it had before a start. An item that comes when all places of a
 // gate are kept waits for one, so the caller begins with the items that were handed out last.
 func (q *Queue[T]) Keep(it *Item[T]) {
 	q.mu.Lock()

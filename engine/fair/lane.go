@@ -74,7 +74,7 @@ func (l *Lane[T]) rowOf(it *Item[T]) int {
 	return int(it.Priority)
 }
 
-// row is the row that an item waits in.
+// row is the row that an item waits in. What row reads does not change while the item waits.
 func (it *Item[T]) row() int {
 	switch {
 	case it.gated != nil && it.gated.place >= 0:
