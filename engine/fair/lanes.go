@@ -67,11 +67,11 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	return l
 }
 
-// prune forgets lanes that are empty and whose targets have no call in flight, and
-// apps and targets without lanes. mu is held.
+// prune forgets lanes that are empty and have no call in flight, and apps and targets
+// without lanes. mu is held.
 func (q *Queue[T]) prune() {
 	for n, l := range q.lanes {
-		if l.waiting > 0 || l.target.calls > 0 || !l.outside.empty() {
+		if l.waiting > 0 || l.calls > 0 || l.parked || !l.outside.empty() {
 			continue
 		}
 		delete(q.lanes, n)

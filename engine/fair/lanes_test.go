@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -34,5 +35,24 @@ func TestForgottenTargets(t *testing.T) {
 		}
 		q.Close()
 		q.Wait()
+	})
+}
+
+// Keys that come and go leave nothing behind, also where some call of their target is always in flight.
+func TestForgottenKeysOfABusyTarget(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		long := q.keyed("shop", "t", "long", 5)
+		q.push(long)
+		q.look()
+		for i := range 3 * manyLanes / 2 {
+			q.Lane("shop", "t", fmt.Sprint("order-", i))
+		}
+		q.Queue.mu.Lock()
+		lanes := len(q.lanes)
+		q.Queue.mu.Unlock()
+		if lanes > manyLanes || long.Lane.dead {
+			t.Errorf("%d lanes are remembered; the one with a call is forgotten: %v", lanes, long.Lane.dead)
+		}
+		long.end()
 	})
 }
