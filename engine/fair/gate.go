@@ -82,7 +82,7 @@ func (q *Queue[T]) SetRule(n flow.Name, r *flow.Rule) {
 		now := q.now()
 		q.mu.Lock()
 		for _, l := range some {
-			if !l.dead {
+			if !l.dead.Load() {
 				q.resolve(l, now)
 				q.place(l, now)
 			}

@@ -63,7 +63,7 @@ func (q *Queue[T]) Leave(it *Item[T]) {
 func (q *Queue[T]) Keep(it *Item[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if it.Lane.dead {
+	if it.Lane.dead.Load() {
 		it.Lane = q.laneLocked(it.Lane.name)
 	}
 	if it.Lane.held == nil || it.Lane.name.forced {

@@ -45,9 +45,9 @@ type Lane[T any] struct {
 	came  uint32     // how many items have come
 	marks []*Item[T] // some of those that wait, as they came: see waiting.go
 
-	parked bool     // waits in target.parked
-	behind *Lane[T] // the next one there
-	dead   bool     // forgotten: another may stand in its place
+	parked bool        // waits in target.parked
+	behind *Lane[T]    // the next one there
+	dead   atomic.Bool // forgotten: another may stand in its place; see Queue.Living
 }
 
 type laneName struct {

@@ -67,6 +67,25 @@ func (q *Queue[T]) laneLocked(n laneName) *Lane[T] {
 	return l
 }
 
+// Living is a lane, or the one that stands in its place since it was forgotten. Who keeps a lane in which
+// nothing waits asks Living before anything else.
+func (q *Queue[T]) Living(l *Lane[T]) *Lane[T] {
+	if !l.dead.Load() {
+		return l
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.living(l)
+}
+
+// living: see Living. mu is held.
+func (q *Queue[T]) living(l *Lane[T]) *Lane[T] {
+	if l.dead.Load() {
+		return q.laneLocked(l.name)
+	}
+	return l
+}
+
 // prune forgets lanes that are empty and have no call in flight, and apps and targets
 // without lanes. mu is held.
 func (q *Queue[T]) prune() {
@@ -75,7 +94,7 @@ func (q *Queue[T]) prune() {
 			continue
 		}
 		delete(q.lanes, n)
-		l.dead = true
+		l.dead.Store(true)
 		l.limited.Store(true) // nobody knows: another lane may stand in its place
 		if l.held != nil {
 			for _, g := range l.held.gates {
@@ -88,7 +107,7 @@ func (q *Queue[T]) prune() {
 		}
 	}
 	for name, t := range q.targets {
-		isDead := func(l *Lane[T]) bool { return l.dead }
+		isDead := func(l *Lane[T]) bool { return l.dead.Load() }
 		t.lanes, t.starting = slices.DeleteFunc(t.lanes, isDead), slices.DeleteFunc(t.starting, isDead)
 		if len(t.lanes) == 0 {
 			delete(q.targets, name)

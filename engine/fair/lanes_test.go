@@ -50,8 +50,8 @@ func TestForgottenKeysOfABusyTarget(t *testing.T) {
 		q.Queue.mu.Lock()
 		lanes := len(q.lanes)
 		q.Queue.mu.Unlock()
-		if lanes > manyLanes || long.Lane.dead {
-			t.Errorf("%d lanes are remembered; the one with a call is forgotten: %v", lanes, long.Lane.dead)
+		if lanes > manyLanes || long.Lane.dead.Load() {
+			t.Errorf("%d lanes are remembered; the one with a call is forgotten: %v", lanes, long.Lane.dead.Load())
 		}
 		long.end()
 	})

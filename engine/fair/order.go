@@ -116,10 +116,7 @@ type Mark[T any] struct {
 func (q *Queue[T]) Mark(l *Lane[T], from int64) *Mark[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if l.dead {
-		l = q.laneLocked(l.name)
-	}
-	m := &Mark[T]{lane: l, place: -1}
+	m := &Mark[T]{lane: q.living(l), place: -1}
 	q.move(m, from)
 	return m
 }
@@ -131,9 +128,7 @@ func (q *Queue[T]) Move(m *Mark[T], from int64) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if m.place < 0 && m.lane.dead {
-		m.lane = q.laneLocked(m.lane.name)
-	}
+	m.lane = q.living(m.lane) // while the mark holds something, that is m.lane
 	q.move(m, from)
 }
 

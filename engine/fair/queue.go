@@ -89,7 +89,7 @@ func (q *Queue[T]) Push(items ...*Item[T]) {
 	now := q.now()
 	q.mu.Lock()
 	for _, it := range items {
-		if it.Lane.dead {
+		if it.Lane.dead.Load() {
 			it.Lane = q.laneLocked(it.Lane.name)
 		}
 		q.waiting++

@@ -275,14 +275,14 @@ func TestPrune(t *testing.T) {
 			q.Lane(fmt.Sprint(i), "t", "")
 		}
 		q.Queue.mu.Lock()
-		lanes, apps, targets, dead := len(q.lanes), len(q.apps), len(q.targets), old.Lane.dead
+		lanes, apps, targets, dead := len(q.lanes), len(q.apps), len(q.targets), old.Lane.dead.Load()
 		q.Queue.mu.Unlock()
-		if lanes > 10 || apps > 10 || targets > 10 || !dead || kept.Lane.dead {
-			t.Errorf("%d lanes, %d apps, %d targets; old is dead: %v, kept is dead: %v", lanes, apps, targets, dead, kept.Lane.dead)
+		if lanes > 10 || apps > 10 || targets > 10 || !dead || kept.Lane.dead.Load() {
+			t.Errorf("%d lanes, %d apps, %d targets; old is dead: %v, kept is dead: %v", lanes, apps, targets, dead, kept.Lane.dead.Load())
 		}
 		q.push(old)
 		more := q.look()
-		if len(more) != 1 || old.Lane.dead {
+		if len(more) != 1 || old.Lane.dead.Load() {
 			t.Errorf("%d began", len(more))
 		}
 		endAll(got)

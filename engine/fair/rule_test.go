@@ -91,7 +91,7 @@ func TestARuleIsPutWhileLanesAreMade(t *testing.T) {
 		if l.held != nil {
 			has = len(l.held.gates)
 		}
-		if !l.dead && has != want {
+		if !l.dead.Load() && has != want {
 			t.Fatalf("lane %d has %d gates, not %d", i, has, want)
 		}
 	}

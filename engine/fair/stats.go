@@ -127,7 +127,7 @@ func (q *Queue[T]) describe(ls []LaneStats, lanes []*Lane[T]) []LaneStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, l := range lanes {
-		if !l.dead {
+		if !l.dead.Load() {
 			ls = append(ls, LaneStats{l.name.app, l.calls, l.waiting, l.target.name, l.name.flow, l.target.most, l.target.answers(now)})
 		}
 	}

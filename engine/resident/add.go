@@ -113,8 +113,8 @@ func (m *Memory) addRow(sh *shard, def *engine.Timer, o engine.Owed, spent polic
 	if o.Held != 0 {
 		m.wasHeld(sh, t, &o, now)
 	}
-	if t.busy && !t.forced && lv.lane.IsGated() {
-		t.turn.Lane = lv.lane
+	if t.busy && !t.forced && lv.queueLane().IsGated() {
+		t.turn.Lane = lv.queueLane()
 		m.Queue.Keep(&t.turn)
 	}
 	sh.attach(t)

@@ -145,7 +145,7 @@ func (l *Lane) roomAhead() int {
 // addFull leaves a one-shot whose due is past to a decision, which makes it a row, when the
 // lane has gates and enough in memory. mu is held.
 func (m *Memory) addFull(lv *Timer, after int64) bool {
-	if !lv.plan.OneShot() || !lv.lane.IsGated() {
+	if !lv.plan.OneShot() || !lv.queueLane().IsGated() {
 		return false
 	}
 	due, ok := lv.plan.Next(after)
@@ -158,7 +158,7 @@ func (m *Memory) addFull(lv *Timer, after int64) bool {
 
 // countAhead counts a one-shot in the wheel whose lane has gates. mu is held.
 func (lv *Timer) countAhead() {
-	if lv.plan.OneShot() && lv.lane.IsGated() {
+	if lv.plan.OneShot() && lv.queueLane().IsGated() {
 		lv.ahead = lv.inMemory()
 		lv.ahead.ahead.Add(1)
 	}

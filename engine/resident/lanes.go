@@ -63,7 +63,7 @@ type Lane struct {
 	resident atomic.Int64
 	spilled  atomic.Bool
 	// queued is the lane of the queue in which its tasks wait, or one of them; nil: no timer of
-	// the lane came yet.
+	// the lane came yet. It is read by queueLane.
 	queued atomic.Pointer[fair.Lane[*Task]]
 	ahead  atomic.Int64 // one-shots in the wheel that came while the lane was gated
 	later  atomic.Int64 // of resident: those that wait for an instant
@@ -112,7 +112,7 @@ func (ls *Lanes) Of(id engine.Lane) *Lane {
 // of finds or makes that of a timer.
 func (ls *Lanes) of(t *engine.Timer) *Lane {
 	l := ls.Of(t.Lane())
-	if l.queued.Load() == nil || l.isGated() { // the queue may have forgotten it
+	if l.queued.Load() == nil {
 		l.isIn(ls.queueOf(t))
 	}
 	return l
@@ -120,8 +120,22 @@ func (ls *Lanes) of(t *engine.Timer) *Lane {
 
 // isGated reports whether the lane goes through a gate, or may.
 func (l *Lane) isGated() bool {
-	q := l.queued.Load()
+	q := l.queueLane()
 	return q != nil && q.IsGated()
+}
+
+// queueLane is the lane of the queue, or one of them, nil if none is known. The queue may have forgotten the one that
+// was: another stands in its place.
+func (l *Lane) queueLane() *fair.Lane[*Task] {
+	q := l.queued.Load()
+	if q == nil {
+		return nil
+	}
+	if living := l.all.queue.Living(q); living != q {
+		l.queued.CompareAndSwap(q, living)
+		return living
+	}
+	return q
 }
 
 // ofRow finds or makes that of a row of a timer.
@@ -363,7 +377,7 @@ func (ls *Lanes) backlogQueueOf(t *engine.Timer) *fair.Lane[*Task] {
 // waits in the lane of the backlog: a former process left the row, or the lane still reads
 // such rows of the shard. All tasks of a lane with gates keep to one lane, and so to its order.
 func (lv *Timer) hasBacklogLane(former bool) bool {
-	if lv.def.Flow != "" || lv.lane.IsGated() {
+	if lv.def.Flow != "" || lv.queueLane().IsGated() {
 		return false
 	}
 	return former || lv.inMemory().readsFormer(lv.def.ID.Shard())

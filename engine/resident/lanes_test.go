@@ -1,6 +1,7 @@
 package resident
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -121,6 +122,31 @@ func TestTurnBehindTheWatermark(t *testing.T) {
 		m.Mark(1, x.watermark, 10_000, true)
 		if turn := m.BeginTurn(l); turn.Room > 0 != x.room || turn.UpTo != x.upTo {
 			t.Errorf("watermark %d: a turn has room for %d, up to %d", x.watermark, turn.Room, turn.UpTo)
+		}
+	}
+}
+
+// The queue forgets the lane of a timer, in which nothing waits, and no limit is in force: nothing counts as held.
+func TestALaneThatTheQueueForgotIsNotHeld(t *testing.T) {
+	now := int64(100_000)
+	m := New(quietConfig(&now))
+	defer m.Queue.Close()
+	m.Queue.Halt()
+	def := everySecond()
+	def.App, def.Overlap = "app", engine.OverlapSkip
+	sh, lv := joined(t, m, def)
+	former := lv.lane
+	for i := 0; m.Queue.Living(former) == former; i++ {
+		m.Queue.Lane("other", fmt.Sprint(i), "")
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if lv.inMemory().isGated() {
+		t.Error("the lane in memory is gated")
+	}
+	for due := now; due < now+3000; due += 1000 {
+		if tk := sh.take(lv, due, now); m.takesTurn(sh, tk, now) != tk || tk.busy || m.heldFor(tk) != 0 {
+			t.Errorf("%d is %v, busy: %v, held for %d ms", due, tk.state, tk.busy, m.heldFor(tk))
 		}
 	}
 }

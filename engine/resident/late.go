@@ -61,8 +61,8 @@ func (m *Memory) addLate(lv *Timer, x LateTimer) {
 	if !x.behind {
 		l.Waiting.Add(1)
 	}
-	if lv.lane.IsGated() && !x.within {
-		x.mark = m.Queue.Mark(lv.lane, x.due)
+	if lv.queueLane().IsGated() && !x.within {
+		x.mark = m.Queue.Mark(lv.queueLane(), x.due)
 	}
 	l.Add(x)
 }
@@ -266,7 +266,7 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		if first, ok := lv.plan.Next(begin); ok && first <= end {
 			o := policy.Row(lv.def, first)
 			o.To = end
-			if lv.lane.IsGated() {
+			if lv.queueLane().IsGated() {
 				o.Held = 1
 			}
 			d.Owe = append(d.Owe, o)

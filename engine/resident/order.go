@@ -117,9 +117,7 @@ func (l *Lane) isIn(q *fair.Lane[*Task]) {
 
 // Identify has the lane of a timer know its keys.
 func (ls *Lanes) Identify(t *engine.Timer) {
-	if l := ls.Of(t.Lane()); l.queued.Load() == nil {
-		l.isIn(ls.queueOf(t))
-	}
+	ls.of(t)
 }
 
 // markOf makes a mark of a task that leaves; nil: its lane has no gates. mu is held.
@@ -133,7 +131,7 @@ func (l *Lane) markOf(t *Task) *fair.Mark[*Task] {
 // lacksRows reports whether the lane is to have rows read although it has no room: its key is
 // unknown, or keeps order, and those that wait in memory have to wait for the rows. mu is held.
 func (l *Lane) lacksRows() bool {
-	q := l.queued.Load()
+	q := l.queueLane()
 	return l.resident.Load() < int64(l.all.HeldMost+refillPage) && (q == nil || l.all.queue.Lacks(q))
 }
 
@@ -149,7 +147,7 @@ func (m *Memory) Expect(t *engine.Timer, o *engine.Owed) (come func()) {
 	if t != nil {
 		m.Lanes.Identify(t)
 	}
-	q := m.Lanes.Of(o.Lane).queued.Load()
+	q := m.Lanes.Of(o.Lane).queueLane()
 	if q == nil || !q.IsGated() {
 		return func() {}
 	}

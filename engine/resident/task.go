@@ -145,9 +145,9 @@ func (t *Task) await(now int64) {
 // lane is the lane of the queue that the task waits in. mu is held.
 func (t *Task) lane() *fair.Lane[*Task] {
 	if t.forced {
-		return t.turn.Lane
+		return t.timer.laneMemory.all.queue.Living(t.turn.Lane)
 	}
-	return t.timer.lane
+	return t.timer.queueLane()
 }
 
 // renew makes its item of the queue. mu is held.

@@ -31,7 +31,7 @@ func (sh *shard) skipped(lv *Timer, after int64) (due int64, ok bool) {
 type Timer struct {
 	def        *engine.Timer // in force; its head, where the payload has no room: set by bodies
 	plan       plan.Plan
-	lane       *fair.Lane[*Task] // of its app and target
+	lane       *fair.Lane[*Task] // of its app and target; read by queueLane
 	laneMemory *Lane
 	next       int64 // the due that lies in the wheel; 0: none
 	ahead      *Lane // counts it there: see countAhead
@@ -206,7 +206,7 @@ func (lv *Timer) isShut() bool {
 
 // inMemory is the memory of the timer's lane. The mu of its shard is held.
 func (lv *Timer) inMemory() *Lane {
-	lv.laneMemory = lv.laneMemory.current(lv.lane)
+	lv.laneMemory = lv.laneMemory.current(lv.queueLane())
 	return lv.laneMemory
 }
 
@@ -279,6 +279,12 @@ func (m *Memory) join(sh *shard, t *engine.Timer, p *plan.Plan) *Timer {
 	}
 	sh.timers[t.ID] = lv
 	return lv
+}
+
+// queueLane is the lane of the queue that the timer has, or the one that stands in its place. mu is held.
+func (lv *Timer) queueLane() *fair.Lane[*Task] {
+	lv.lane = lv.laneMemory.all.queue.Living(lv.lane)
+	return lv.lane
 }
 
 // assign gives a timer the lane of its app and target. mu is held.
