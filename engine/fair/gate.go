@@ -78,6 +78,7 @@ func (q *Queue[T]) passes(l *Lane[T], now time.Duration) bool {
 		h.at, h.since, h.broken, h.cause = g, now, g.Broken(now), l.sum(by, g.name)
 		q.held[by] += l.waiting
 		q.mark(l, now)
+		q.comesTo(g)
 	}
 	first := key{0, l.rank}
 	switch {
@@ -143,6 +144,9 @@ func (q *Queue[T]) stoodAt(l *Lane[T], n, s int, now time.Duration) {
 		}
 		g.stands += n
 		g.silent += s
+		if n > 0 {
+			q.comesTo(g)
+		}
 		switch {
 		case n < 0:
 			q.admit(g, now)

@@ -2,7 +2,6 @@ package fair
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -306,29 +305,6 @@ func (q *Queue[T]) HeldItems() (n [flow.Causes]int) {
 type GateStats struct {
 	flow.State
 	Waiting int // items in lanes that it holds
-}
-
-// noteBreaker notes whether the breaker of a gate is open, or tried again. mu is held.
-func (q *Queue[T]) noteBreaker(g *gate[T]) {
-	if g.IsBroken() {
-		q.broken[g.name] = struct{}{}
-	} else {
-		delete(q.broken, g.name)
-	}
-}
-
-// Broken are the names of the gates whose breaker is open, or tried again.
-func (q *Queue[T]) Broken() []flow.Name {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.Collect(maps.Keys(q.broken))
-}
-
-// OpenBreakers is the number of breakers that are open, or tried again.
-func (q *Queue[T]) OpenBreakers() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.broken)
 }
 
 // Gate describes the gate of a name; ok is false if no lane goes through one.

@@ -123,10 +123,17 @@ func (q *Queue[T]) prune() {
 // pruneGates forgets the gates that no lane names and that know nothing. mu is held.
 func (q *Queue[T]) pruneGates(now time.Duration) {
 	for n, g := range q.gates {
-		if g.users == 0 && g.IsIdle(now) && g.isTold() {
+		if g.users > 0 {
+			continue
+		}
+		if !g.IsIdle(now) {
+			q.gate(n, now) // no lane has brought it up to date with the rules
+		}
+		if g.IsIdle(now) && g.isTold() {
 			q.wakes.drop(&g.wake)
 			q.unshare(g)
 			delete(q.gates, n)
+			delete(q.broken, n)
 		}
 	}
 }

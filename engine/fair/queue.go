@@ -64,7 +64,7 @@ type Queue[T any] struct {
 	timer   *time.Timer
 	armed   time.Duration    // when timer fires; 0: it does not
 	held    [flow.Causes]int // items in lanes that are held, by what holds them
-	// broken are the gates whose breaker is not closed.
+	// broken are the gates whose breaker is not closed, except those that holding has left out.
 	broken map[flow.Name]struct{}
 }
 

@@ -34,6 +34,17 @@ func (b *breaker) ask(now time.Duration) (at time.Duration, ok bool) {
 	return now, true
 }
 
+// breakerKept is for how long a breaker that is not closed is remembered while no call is tried.
+const breakerKept = 24 * time.Hour
+
+// isIdle reports whether the breaker knows nothing that a new one would not, or nothing that is still of use.
+func (b *breaker) isIdle(now time.Duration) bool {
+	return b == nil || b.until == 0 || !b.trying && now-b.until >= breakerKept
+}
+
+// holds reports whether the breaker lets no call through: its time is not over, or a call is being tried.
+func (b *breaker) holds(now time.Duration) bool { return b != nil && (now < b.until || b.trying) }
+
 // take notes that a call is handed out.
 func (b *breaker) take() (trial bool) {
 	if b == nil || b.until == 0 {

@@ -91,9 +91,9 @@ func (g *Gate) Started() {
 // Limit is the limit in force, nil for none.
 func (g *Gate) Limit() *Limit { return g.limit }
 
-// IsIdle reports whether the gate knows nothing that a new one would not.
+// IsIdle reports whether the gate knows nothing that a new one would not, or nothing that is still of use.
 func (g *Gate) IsIdle(now time.Duration) bool {
-	return g.calls == 0 && g.ready == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && (g.departures == nil || g.departures.isFull(now)) && max(g.cooldown, g.closed) <= now && (g.breaker == nil || g.breaker.until == 0)
+	return g.calls == 0 && g.ready == 0 && g.Holds(now) == 0 && g.bucket.isFull(now) && (g.departures == nil || g.departures.isFull(now)) && max(g.cooldown, g.closed) <= now && g.breaker.isIdle(now)
 }
 
 // Ask reports whether a call may be made: by is what holds it, and at when to ask again.
@@ -127,8 +127,11 @@ func (g *Gate) Ask(now time.Duration, keeps bool) (by By, at time.Duration) {
 	return ByNone, now
 }
 
-// IsBroken reports whether the breaker is open, or tried again.
+// IsBroken reports whether the breaker is not closed: it is open, a call is being tried, or the next one will be.
 func (g *Gate) IsBroken() bool { return g.breaker != nil && g.breaker.until != 0 }
+
+// BreakerHolds reports whether the breaker lets no call through now: it is open, or a call is being tried.
+func (g *Gate) BreakerHolds(now time.Duration) bool { return g.breaker.holds(now) }
 
 // Broken is for how long the breaker was not closed, all times together.
 func (g *Gate) Broken(now time.Duration) time.Duration {
