@@ -244,7 +244,8 @@ func (q *Queue[T]) release(r run[T], res Result, now time.Duration) {
 	l.calls--
 	l.start.ended = now
 	t.end(r.began, now, res, q.perTarget)
-	if t.silent > 0 && t.answers(now) {
+	if (t.silent > 0 || t.filled) && t.answers(now) {
+		t.filled = false
 		for _, other := range t.lanes {
 			q.place(other, now)
 		}
@@ -335,14 +336,16 @@ func one(b bool) int {
 	return 0
 }
 
-// wait notes why a lane with items stands for no place: its target is full, or it leaves room. A gate
-// notes its own lanes. mu is held.
+// wait notes why a lane with items stands for no place: its target is full, or is to answer first, or the lane leaves
+// room. A gate notes its own lanes. mu is held.
 func (q *Queue[T]) wait(l *Lane[T], now time.Duration) {
 	t := l.target
 	switch {
 	case t.full() && (l.held == nil || l.held.at == nil):
 		t.park(l)
 		q.list(t)
+	case l.fillsQuota(now):
+		t.filled = true
 	case !l.start.waits && l.leavesRoom(now):
 		t.starts(l)
 	}

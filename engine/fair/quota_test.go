@@ -216,3 +216,26 @@ func TestAForcedCallCountsAtTheQuota(t *testing.T) {
 		}
 	})
 }
+
+// A lane has its part of the quota, and its call takes long. The target answers a call of another lane: the lane goes
+// on at once.
+func TestALaneGoesOnWhenItsTargetAnswers(t *testing.T) {
+	byHand(t, 100, 100, 100, func(q *hand) {
+		name, rule := quotaOf("a", 0, 4)
+		q.SetRule(name, rule)
+		q.push(q.keyed("a", "t", "k1", 5))
+		long := q.look()
+		waits := q.keyed("a", "t", "k1", 5)
+		q.push(waits)
+		if len(long) != 1 || len(q.look()) != 0 {
+			t.Fatal("the lane has more than its part while its target does not answer")
+		}
+		q.push(q.keyed("a", "t", "k2", 5))
+		endAll(q.look())
+		if made := q.look(); len(made) != 1 || made[0] != waits {
+			t.Errorf("%d calls began when the target had answered", len(made))
+		}
+		endAll(long)
+		waits.end()
+	})
+}

@@ -16,6 +16,7 @@ type target[T any] struct {
 	onTime             time.Duration // when a call began last that is of no backlog
 	starting           []*Lane[T]    // those of backlogs that leave room, first come first looked at
 	silent             int           // how many of lanes stand in that pool
+	filled             bool          // a lane may wait until the target answers: see fillsQuota
 	limited            int           // its index in Queue.limited; -1: not there
 }
 
