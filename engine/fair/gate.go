@@ -13,15 +13,15 @@ import (
 //	                                                              a call has ended, a rule has changed
 //
 // One lane of a gate with a limit at a time is let out, the one whose item goes next. It takes what the
-// gate admits, and then lets out the next. A lane of a silent target finds no place while silent calls of other apps
-// take all: then the gate lets out the next lane as well. All is guarded by the mu of the queue.
+// gate admits, and then lets out the next. A lane that stands may find no place: its app, or silent targets, have all that
+// they may have. Then the gate lets out the next lane as well. All is guarded by the mu of the queue.
 type gate[T any] struct {
 	flow.Gate
 	name   flow.Name
 	rule   flow.Rule       // in force
 	users  int             // lanes that name it
 	stands int             // of them, that stand for a place
-	silent int             // of those, in the pool of silent targets
+	round  int64           // Queue.round when one of those began to stand, or got a place, last
 	front  heap[*Lane[T]]  // of those, where the gate keeps order, by the turn of their next item
 	lanes  heap[*Lane[T]]  // of them, that it holds
 	marks  heap[*Lane[T]]  // of them, by their first marks
@@ -126,31 +126,26 @@ func (q *Queue[T]) standsAt(l *Lane[T], n int) {
 		for _, g := range l.held.gates {
 			if l.counts(g) {
 				g.stands += n
-				if l.pool == silent {
-					g.silent += n
-				}
 			}
 		}
 		q.front(l, n > 0)
 	}
 }
 
-// stoodAt counts at its gates a lane that has begun to stand for a place (n is 1), has ceased to (-1), or has changed
-// its pool; s is likewise, of the silent pool. Then it lets out others. mu is held.
-func (q *Queue[T]) stoodAt(l *Lane[T], n, s int, now time.Duration) {
+// stoodAt counts at its gates a lane that has begun to stand for a place (n is 1), or has ceased to (-1): then it lets
+// out others. mu is held.
+func (q *Queue[T]) stoodAt(l *Lane[T], n int, now time.Duration) {
 	for _, g := range l.held.gates {
 		if !l.counts(g) {
 			continue // it keeps nobody waiting
 		}
-		g.stands += n
-		g.silent += s
-		if n > 0 {
-			q.comesTo(g)
-		}
-		switch {
-		case n < 0:
+		if g.stands += n; n < 0 {
 			q.admit(g, now)
-		case s > 0 && !g.lanes.empty():
+			continue
+		}
+		g.round = q.round
+		q.comesTo(g)
+		if !g.lanes.empty() {
 			q.expect(g, now)
 		}
 	}
@@ -163,7 +158,8 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 	if g.goesOn && g.IsOpen(now) {
 		return
 	}
-	for n := 0; !g.lanes.empty() && (g.stands == 0 || g.IsOpen(now) || q.isStuck(g)); n++ {
+	stuck := q.isStuck(g)
+	for n := 0; !g.lanes.empty() && (g.stands == 0 || g.IsOpen(now) || stuck && n < besides); n++ {
 		if n == atOnce {
 			g.goesOn = true
 			q.lookAt(g, now+1, now)
@@ -188,7 +184,7 @@ func (q *Queue[T]) admit(g *gate[T], now time.Duration) {
 func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
 	at := flow.Never
 	g.goesOn = false
-	if g.stands == g.silent && !g.lanes.empty() {
+	if !g.lanes.empty() {
 		_, at = q.ask(g, g.lanes.entries[0].member, now)
 		if g.stands > 0 && at != flow.Never && !q.isStuck(g) {
 			at = max(at, now+findPlaceIn)
@@ -201,17 +197,15 @@ func (q *Queue[T]) expect(g *gate[T], now time.Duration) {
 	q.lookAt(g, at, now)
 }
 
-// findPlaceIn is how long a lane of a silent target that stands is given to find a place that is there.
-const findPlaceIn = 100 * time.Millisecond
+const (
+	// findPlaceIn is after how long a gate is looked at whose lanes that stand may have found no place.
+	findPlaceIn = 100 * time.Millisecond
+	// besides is how many lanes it lets out then beside those: each may be one that finds none either.
+	besides = 16
+)
 
-// isStuck reports whether only lanes of silent targets stand for a place, and there is none for these. mu is held.
-func (q *Queue[T]) isStuck(g *gate[T]) bool {
-	if g.stands != g.silent {
-		return false
-	}
-	p, next := &q.pools[silent], g.lanes.entries[0].member
-	return next.app.shares[silent].place < 0 || !p.fits(silent, q.places, q.places-q.calls)
-}
+// isStuck reports whether lanes of the gate stand, and there was a place for none of them when pick looked last. mu is held.
+func (q *Queue[T]) isStuck(g *gate[T]) bool { return g.stands > 0 && g.round < q.round }
 
 // lookAt has look see to a gate at an instant. mu is held.
 func (q *Queue[T]) lookAt(g *gate[T], at, now time.Duration) {
@@ -266,6 +260,7 @@ func (q *Queue[T]) through(l *Lane[T], it *Item[T], now time.Duration) (ps []pas
 		if !l.counts(g) {
 			continue
 		}
+		g.round = q.round
 		p := pass[T]{gate: g, keeps: it.keeps(g)}
 		p.Pass = g.Take(now, p.keeps)
 		if !p.keeps && g.Keeps() {

@@ -36,6 +36,7 @@ type Queue[T any] struct {
 	calls   int        // in flight
 	waiting int        // items in lanes
 	turn    int64      // how many items were handed out
+	round   int64      // how often pick has found no lane that may have a place
 	came    uint64     // how many have come
 	closed  bool
 	halts   int           // calls of Halt without their Resume yet, and one while the queue yields
@@ -176,6 +177,7 @@ func (q *Queue[T]) pick(now time.Duration) run[T] {
 		l := q.cheapest()
 		switch {
 		case l == nil && len(q.hungry) == 0:
+			q.round++
 			return run[T]{}
 		case l == nil:
 		case l.target.full(), l.pool != l.kind(now):
@@ -300,7 +302,7 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 	if stands {
 		kind = l.kind(now)
 	}
-	stood, wasSilent := l.place >= 0, l.place >= 0 && l.pool == silent
+	stood := l.place >= 0
 	if l.place >= 0 && (!stands || l.pool != kind) {
 		l.app.shares[l.pool].lanes.drop(&l.place)
 		if l.pool == silent {
@@ -323,17 +325,12 @@ func (q *Queue[T]) place(l *Lane[T], now time.Duration) {
 		return
 	}
 	q.front(l, stands)
-	if isSilent := stands && kind == silent; stood != stands || wasSilent != isSilent {
-		q.stoodAt(l, one(stands)-one(stood), one(isSilent)-one(wasSilent), now)
+	switch {
+	case stands && !stood:
+		q.stoodAt(l, 1, now)
+	case stood && !stands:
+		q.stoodAt(l, -1, now)
 	}
-}
-
-// one is 1 for true.
-func one(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // wait notes why a lane with items stands for no place: its target is full, or is to answer first, or the lane leaves

@@ -122,3 +122,40 @@ func TestSilentTargetsKeepNobodyBehindALimit(t *testing.T) {
 		})
 	}
 }
+
+// An app has all calls that it may have, and its lane stands for a place at a target with a limit: other apps call the
+// target as the limit admits. When the app has room again, it does, too.
+func TestAnAppWithoutRoomKeepsNobodyBehindALimit(t *testing.T) {
+	const shared = "http://shared:80"
+	for name, limit := range map[string]*flow.Limit{
+		"rate":        {Rate: 10, Per: time.Second, Burst: 1},
+		"concurrency": {Concurrency: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byHand(t, 1000, 100, 10, func(q *hand) {
+				q.SetRule(flow.Name{Kind: flow.OfTarget, Key: flow.TargetOf(shared)}, &flow.Rule{Limit: limit})
+				for i := range 10 {
+					q.push(q.call("full", fmt.Sprint("slow", i), 5, 0))
+				}
+				slow := q.look()
+				q.push(q.call("other", shared, 5, 0))
+				former := q.look()
+				if len(slow) != 10 || len(former) != 1 {
+					t.Fatalf("%d and %d calls began", len(slow), len(former))
+				}
+				for range 10 {
+					q.push(q.call("full", shared, 5, 0))
+					q.push(q.call("other", shared, 5, 0))
+				}
+				endAll(former)
+				if at := q.within(1300*time.Millisecond, (*call).end); len(at) != 10 {
+					t.Errorf("%d of 10 calls of the other app: %v", len(at), at)
+				}
+				endAll(slow)
+				if at := q.within(1100*time.Millisecond, (*call).end); len(at) != 10 {
+					t.Errorf("%d of 10 calls of the app that has room: %v", len(at), at)
+				}
+			})
+		})
+	}
+}
