@@ -112,3 +112,60 @@ func TestExpectTooLarge(t *testing.T) {
 		c.Close()
 	}
 }
+
+// TestGuessesByLargeBodies: once unknown tokens have come from an address, the answer to the
+// head of a large body tells a good token from an unknown one no more than that to a small
+// body does. Whoever had a good token there before goes on.
+func TestGuessesByLargeBodies(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := serveOn(t, newEngine(t, nil, nil), ServerConfig{Tokens: tokens()}, tcp{ln})
+	ask := func(token, expect, body string, announced int) (line string) {
+		t.Helper()
+		c, err := n.ln.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(900 * time.Millisecond))
+		fmt.Fprintf(c, "POST /v1/timers HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s", token, expect, announced, body)
+		line, _ = bufio.NewReader(c).ReadString('\n')
+		return strings.TrimSpace(line)
+	}
+	const first, large = "b-admin", 70_000
+	body := strings.Repeat(" ", large)
+	if got := ask(first, "", body, large); !strings.Contains(got, " 400 ") {
+		t.Errorf("a good token: %q", got)
+	}
+	for i := range 10 {
+		if got := ask(fmt.Sprint("guess", i), "", "", large); !strings.Contains(got, " 401 ") {
+			t.Errorf("guess %d: %q", i, got)
+		}
+	}
+	for expect, good := range map[string][]string{"": {"a-read", "a-write"}, "Expect: 100-continue\r\n": {"a-admin", "all-read"}} {
+		looked, begin := 0, time.Now()
+		for i := range 50 {
+			if got := ask(fmt.Sprint("more", i), expect, "", large); !strings.Contains(got, " 429 ") {
+				looked++
+			}
+		}
+		if most := 5 + int(time.Since(begin)/time.Second); looked > most {
+			t.Errorf("%q: %d of 50 tokens were looked at in %v", expect, looked, time.Since(begin))
+		}
+		for _, token := range good {
+			until(t, func() bool { return strings.Contains(ask("x", "", "{}", 2), " 401 ") })
+			begin := time.Now() // the address waits for a second
+			if got := ask(token, expect, "", large); !strings.Contains(got, " 429 ") && time.Since(begin) < time.Second {
+				t.Errorf("%q: a good token that is new to the address: %q", expect, got)
+			}
+		}
+	}
+	if got := ask(first, "", body, large); !strings.Contains(got, " 400 ") {
+		t.Errorf("a token that was good there before: %q", got)
+	}
+	if bodies, bytes := n.s.bodies.Held(); bodies != 0 || bytes != 0 {
+		t.Errorf("%d bodies with %d bytes are held", bodies, bytes)
+	}
+}

@@ -247,7 +247,7 @@ func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if string(h.RequestURI()) == batchPath {
 		limit, c = s.cfg.MaxBatch, fasthttp.RequestConfig{MaxRequestBodySize: s.cfg.MaxBatch, ReadTimeout: 6 * s.cfg.ReadTimeout}
 	}
-	if n := h.ContentLength(); n > conn.SmallBody || n == -1 {
+	if n := h.ContentLength(); n > conn.SmallBody && n <= limit || n == -1 {
 		app, err := s.sender(h)
 		if !s.bodies.Begin(h, limit, app, err, 12*s.cfg.ReadTimeout) {
 			c.MaxRequestBodySize = 1 // refuse answers
@@ -263,17 +263,16 @@ func (s *Server) tooLarge() *problem.Problem {
 	}
 }
 
-// expect answers Expect: 100-continue. A body that is too large is refused before it is sent.
+// expect answers Expect: 100-continue. A body that is too large, or is not to be read, is
+// refused before it is sent.
 func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
-	limit := s.cfg.MaxBody
-	if string(ctx.Request.Header.RequestURI()) == batchPath {
+	h, limit := &ctx.Request.Header, s.cfg.MaxBody
+	if string(h.RequestURI()) == batchPath {
 		limit = s.cfg.MaxBatch
 	}
-	if ctx.Request.Header.ContentLength() <= limit {
+	if h.ContentLength() <= limit && s.bodies.Refused(h) == nil {
 		return fasthttp.StatusContinue
 	}
-	p := s.tooLarge()
-	p.Send(ctx)
-	s.stats.count(nil, p.Status, 0)
-	return p.Status
+	s.refuse(ctx, fasthttp.ErrBodyTooLarge)
+	return ctx.Response.StatusCode()
 }

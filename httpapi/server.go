@@ -340,11 +340,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		p.Status, p.Code, p.Detail = fasthttp.StatusRequestHeaderFieldsTooLarge, "header_too_large", "the request's head is larger than 8 KiB"
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && arrived.Refused != nil:
-		if p = problem.Of(arrived.Refused); arrived.Refused == access.ErrNoSender {
-			if _, err := s.guard.Authorize(ctx, access.RoleRead); err != nil {
-				p = problem.Of(err) // it counts as a guess
-			}
-		}
+		p = problem.Of(arrived.Refused)
 		conn.StillSending(ctx)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		conn.StillSending(ctx)

@@ -51,21 +51,9 @@ func (g *Guard) Authorize(ctx *fasthttp.RequestCtx, need Role) (Grant, error) {
 	if g.Open() || need == RoleOpen {
 		return Grant{AllApps, RoleAdmin, anonymous}, nil
 	}
-	place, ok := g.find(&ctx.Request.Header)
-	if !ok {
-		return Grant{}, &problem.Problem{
-			Status: fasthttp.StatusUnauthorized, Code: "no_token",
-			Detail: "the request needs a token: Authorization: Bearer TOKEN",
-		}
-	}
-	c := conn.Of(ctx)
-	if c == nil || place < 0 || c.Token != place+1 {
-		if err := g.guesses.judge(ctx.RemoteAddr(), place); err != nil {
-			return Grant{}, err
-		}
-		if c != nil {
-			c.Token = place + 1
-		}
+	place, err := g.judge(ctx)
+	if err != nil {
+		return Grant{}, err
 	}
 	may := g.keys[place].grant
 	if may.Role < need {
@@ -74,19 +62,40 @@ func (g *Guard) Authorize(ctx *fasthttp.RequestCtx, need Role) (Grant, error) {
 	return may, nil
 }
 
-// Sender is the app of the token of a head; ErrNoSender: it has none that is known.
+// judge is the place in the keyring of the token of a request. A token that was not good in
+// the last request of the connection is one of the guesses of the address.
+func (g *Guard) judge(ctx *fasthttp.RequestCtx) (place int, err error) {
+	place, ok := g.find(&ctx.Request.Header)
+	if !ok {
+		return -1, errNoToken
+	}
+	c := conn.Of(ctx)
+	if c != nil && place >= 0 && c.Token == place+1 {
+		return place, nil
+	}
+	if err := g.guesses.judge(ctx.RemoteAddr(), place); err != nil {
+		return -1, err
+	}
+	if c != nil {
+		c.Token = place + 1
+	}
+	return place, nil
+}
+
+// Sender is the app of the token of a head that fasthttp has just read, see conn.Context.
+// The token is judged as that of a whole request: whether a body is awaited would tell a
+// good token from an unknown one, as often as somebody asks.
 func (g *Guard) Sender(h *fasthttp.RequestHeader) (app string, err error) {
 	if g.Open() {
 		return AllApps, nil
 	}
-	place, _ := g.find(h)
-	if place < 0 {
-		return "", ErrNoSender
+	place, err := g.judge(conn.Context(h))
+	if err != nil {
+		return "", err
 	}
 	return g.keys[place].grant.App, nil
 }
 
-// ErrNoSender is of a head without a token that is known.
-var ErrNoSender = &problem.Problem{
-	Status: fasthttp.StatusUnauthorized, Code: "no_token", Detail: "this needs a token: Authorization: Bearer TOKEN",
+var errNoToken = &problem.Problem{
+	Status: fasthttp.StatusUnauthorized, Code: "no_token", Detail: "the request needs a token: Authorization: Bearer TOKEN",
 }

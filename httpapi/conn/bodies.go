@@ -16,8 +16,8 @@ import (
 // a handler looks at a token: 200 connections that announced batches of 8 MiB and sent
 // 1 KB of each took 1.7 GB. So a body of more than SmallBody counts from its head on
 // until its request is answered. All bodies together have a budget, those of one app
-// half of it. Beyond the budget a request gets 503, and one without a token that needs
-// one 401, before its body is read.
+// half of it. Beyond the budget a request gets 503, and one whose token is refused the
+// answer that says so, before its body is read.
 type Bodies struct {
 	budget *Budget
 	n      atomic.Int64 // entries of of
@@ -88,6 +88,16 @@ func (a *Bodies) End(h *fasthttp.RequestHeader) (x Arrival) {
 		a.n.Add(-1)
 	}
 	return x
+}
+
+// Refused is why the body that follows a head is not to be read; nil: the body may be read.
+func (a *Bodies) Refused(h *fasthttp.RequestHeader) error {
+	if a.n.Load() == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.of[h].Refused
 }
 
 // Held is how many bodies are on their way, and how many bytes are counted of all.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/valyala/fasthttp"
 )
@@ -42,6 +43,13 @@ const (
 func Of(ctx *fasthttp.RequestCtx) *Visitor {
 	c, _ := ctx.Conn().(*Visitor)
 	return c
+}
+
+// Context is the context of a head that fasthttp has just read. HeaderReceived gets the head
+// alone, which always lies in a RequestCtx; no field of the head leads to the connection.
+func Context(h *fasthttp.RequestHeader) *fasthttp.RequestCtx {
+	const place = unsafe.Offsetof(fasthttp.RequestCtx{}.Request) + unsafe.Offsetof(fasthttp.Request{}.Header)
+	return (*fasthttp.RequestCtx)(unsafe.Add(unsafe.Pointer(h), -int(place)))
 }
 
 // InPieces gives each write of the answer a time of its own.
