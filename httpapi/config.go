@@ -57,11 +57,17 @@ type ServerConfig struct {
 	// Settings in force, for GET /v1/system: without secrets.
 	Settings []Setting
 	// Console builds the handler of all paths that are not the API's, over the
-	// API; may be nil.
+	// API; may be nil. If visitors can sign in, the handler is a Sessions.
 	Console func(api http.RoundTripper) http.Handler
 	// Metrics writes what others count, without metadata lines; may be nil.
 	Metrics func(w io.Writer)
 	Log     *slog.Logger // default slog.Default()
+}
+
+// Sessions are those of the visitors who have signed in.
+type Sessions interface {
+	// Token is the token of the session that a Cookie header names; "": it names none.
+	Token(cookies string) string
 }
 
 // Version says which build this is.

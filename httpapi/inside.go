@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"xtimer/httpapi/access"
 	"xtimer/httpapi/conn"
+	"xtimer/httpapi/problem"
 )
 
 // inside answers the requests of the console without a socket between: each
@@ -24,6 +26,10 @@ type inside struct{ s *Server }
 
 // visitorAddr is the key under which the context of a page has its visitor's address.
 type visitorAddr struct{}
+
+// refusal is the key under which the context of a page has why its form was not read: that
+// is what the API answers then, and so what the page shows.
+type refusal struct{}
 
 // RoundTrip is http.RoundTripper's.
 func (i inside) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -50,7 +56,11 @@ func (i inside) RoundTrip(q *http.Request) (*http.Response, error) {
 		}
 		ctx.Request.SetBodyRaw(b)
 	}
-	i.s.api(ctx)
+	if p, ok := q.Context().Value(refusal{}).(*problem.Problem); ok {
+		p.Send(ctx)
+	} else {
+		i.s.api(ctx)
+	}
 
 	p := &http.Response{
 		StatusCode: ctx.Response.StatusCode(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -82,6 +92,7 @@ const holderPages = "the console's pages"
 // console mounts a handler of net/http for all paths that are not the API's.
 func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.RequestHandler {
 	pages := build(inside{s})
+	s.signed, _ = pages.(Sessions)
 	serve := fasthttpadaptor.NewFastHTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil { // or it would end the process
@@ -96,6 +107,9 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 		if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 			ctx = context.WithValue(ctx, visitorAddr{}, net.Addr(net.TCPAddrFromAddrPort(from)))
 		}
+		if p := r.Context().Value(refusal{}); p != nil {
+			r.Body, ctx = http.NoBody, context.WithValue(ctx, refusal{}, p)
+		}
 		pages.ServeHTTP(w, r.WithContext(ctx))
 	}))
 	return func(ctx *fasthttp.RequestCtx) {
@@ -109,6 +123,30 @@ func (s *Server) console(build func(http.RoundTripper) http.Handler) fasthttp.Re
 			s.answer(ctx, holderPages, !ctx.IsGet(), &b)
 		}
 	}
+}
+
+// ofConsole reports whether the console answers the request of a head.
+func (s *Server) ofConsole(h *fasthttp.RequestHeader) bool {
+	return s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept))
+}
+
+// showPage answers a request to the console.
+func (s *Server) showPage(ctx *fasthttp.RequestCtx) {
+	if u, err := url.ParseRequestURI(unsafeString(ctx.Request.Header.RequestURI())); err != nil || u.Path == "*" { // or the pages answer 500
+		problem.Malformed("bad_path", "the target of the request is not a path").Send(ctx)
+		return
+	}
+	s.pages(ctx)
+}
+
+// visitor is the app that the memory of a form counts for. Its token is that of a session: the
+// console takes no other.
+func (s *Server) visitor(h *fasthttp.RequestHeader) (app string, err error) {
+	token := ""
+	if s.signed != nil {
+		token = s.signed.Token(string(h.Peek(fasthttp.HeaderCookie)))
+	}
+	return s.guard.AppOf(token)
 }
 
 // forProgram reports whether the asker wants JSON and no page: a path that lacks its

@@ -243,12 +243,17 @@ func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if h.RequestURI()[0] != '/' {
 		conn.OriginForm(h)
 	}
-	limit, c := s.cfg.MaxBody, fasthttp.RequestConfig{}
+	limit := s.largest(h)
+	c := fasthttp.RequestConfig{MaxRequestBodySize: limit}
 	if string(h.RequestURI()) == batchPath {
-		limit, c = s.cfg.MaxBatch, fasthttp.RequestConfig{MaxRequestBodySize: s.cfg.MaxBatch, ReadTimeout: 6 * s.cfg.ReadTimeout}
+		c.ReadTimeout = 6 * s.cfg.ReadTimeout
 	}
 	if n := h.ContentLength(); n > conn.SmallBody && n <= limit || n == -1 {
-		app, err := s.sender(h)
+		sender := s.sender
+		if s.ofConsole(h) {
+			sender = s.visitor
+		}
+		app, err := sender(h)
 		if !s.bodies.Begin(h, limit, app, err, 12*s.cfg.ReadTimeout) {
 			c.MaxRequestBodySize = 1 // refuse answers
 		}
@@ -256,7 +261,28 @@ func (s *Server) limits(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return c
 }
 
-func (s *Server) tooLarge() *problem.Problem {
+// maxForm bounds a form of the console: percent-encoded, the largest body of a callback has
+// three times its size.
+const maxForm = 2 << 20
+
+// largest is the size of the largest body that may follow a head.
+func (s *Server) largest(h *fasthttp.RequestHeader) int {
+	switch {
+	case string(h.RequestURI()) == batchPath:
+		return s.cfg.MaxBatch
+	case s.ofConsole(h):
+		return maxForm
+	}
+	return s.cfg.MaxBody
+}
+
+func (s *Server) tooLarge(h *fasthttp.RequestHeader) *problem.Problem {
+	if s.ofConsole(h) {
+		return &problem.Problem{
+			Status: fasthttp.StatusRequestEntityTooLarge, Code: "body_too_large",
+			Detail: fmt.Sprintf("the form is too large: the limit is %d bytes", maxForm),
+		}
+	}
 	return &problem.Problem{
 		Status: fasthttp.StatusRequestEntityTooLarge, Code: "body_too_large",
 		Detail: fmt.Sprintf("the body is too large: the limit is %d bytes, and for a batch %d", s.cfg.MaxBody, s.cfg.MaxBatch),
@@ -266,11 +292,8 @@ func (s *Server) tooLarge() *problem.Problem {
 // expect answers Expect: 100-continue. A body that is too large, or is not to be read, is
 // refused before it is sent.
 func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
-	h, limit := &ctx.Request.Header, s.cfg.MaxBody
-	if string(h.RequestURI()) == batchPath {
-		limit = s.cfg.MaxBatch
-	}
-	if h.ContentLength() <= limit && s.bodies.Refused(h) == nil {
+	h := &ctx.Request.Header
+	if h.ContentLength() <= s.largest(h) && s.bodies.Refused(h) == nil {
 		return fasthttp.StatusContinue
 	}
 	s.refuse(ctx, fasthttp.ErrBodyTooLarge)

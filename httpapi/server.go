@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -48,6 +47,7 @@ type Server struct {
 	stats  counters
 	trends map[string]*trend       // by app
 	pages  fasthttp.RequestHandler // the console's; nil: there is none
+	signed Sessions                // the console's; nil: there are none
 
 	cursors cursors
 	// clusterCursors are made of the secret of the nodes when that is known.
@@ -191,12 +191,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		access.ErrRebound.Send(ctx)
 		return
 	}
-	if s.pages != nil && !ofAPI(unsafeString(h.RequestURI())) && !forProgram(h.Peek(fasthttp.HeaderAccept)) {
-		if u, err := url.ParseRequestURI(unsafeString(h.RequestURI())); err != nil || u.Path == "*" { // or the pages answer 500
-			problem.Malformed("bad_path", "the target of the request is not a path").Send(ctx)
-			return
-		}
-		s.pages(ctx)
+	if s.ofConsole(h) {
+		s.showPage(ctx)
 		if ctx.Response.StatusCode() != fasthttp.StatusNotFound || bytes.Contains(h.Peek(fasthttp.HeaderAccept), []byte("html")) {
 			return
 		}
@@ -332,7 +328,8 @@ func etag(version uint32) string { return `"` + strconv.FormatUint(uint64(versio
 
 // refuse answers what could not be read as a request.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
-	arrived := s.bodies.End(&ctx.Request.Header)
+	h := &ctx.Request.Header
+	arrived := s.bodies.End(h)
 	s.bodies.Release(arrived)
 	p := problem.Malformed("bad_request", "the request is not well-formed HTTP")
 	var small *fasthttp.ErrSmallBuffer
@@ -344,12 +341,17 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 		conn.StillSending(ctx)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		conn.StillSending(ctx)
-		p = s.tooLarge()
+		p = s.tooLarge(h)
 	case conn.IsTimeout(err):
 		p.Status, p.Code, p.Detail = fasthttp.StatusRequestTimeout, "request_timeout", "the request took too long to arrive"
 	}
-	p.Send(ctx)
-	s.stats.count(nil, p.Status, 0)
+	if s.ofConsole(h) && !ctx.IsGet() && !ctx.IsHead() { // a head that was not read is a GET
+		ctx.SetUserValue(refusal{}, p)
+		s.showPage(ctx)
+	} else {
+		p.Send(ctx)
+	}
+	s.stats.count(nil, ctx.Response.StatusCode(), 0)
 }
 
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

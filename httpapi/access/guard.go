@@ -96,6 +96,18 @@ func (g *Guard) Sender(h *fasthttp.RequestHeader) (app string, err error) {
 	return g.keys[place].grant.App, nil
 }
 
+// AppOf is the app of a token that somebody has signed in with; "": nobody has.
+func (g *Guard) AppOf(token string) (app string, err error) {
+	if g.Open() {
+		return AllApps, nil
+	}
+	place := g.keys.find(bytes.TrimSpace([]byte(token)))
+	if place < 0 {
+		return "", errNoToken
+	}
+	return g.keys[place].grant.App, nil
+}
+
 var errNoToken = &problem.Problem{
 	Status: fasthttp.StatusUnauthorized, Code: "no_token", Detail: "the request needs a token: Authorization: Bearer TOKEN",
 }

@@ -45,7 +45,7 @@ type console struct {
 	works    works
 }
 
-// New builds the handler of all pages.
+// New builds the handler of all pages, which is an httpapi.Sessions.
 func New(cfg Config) http.Handler {
 	c := &console{cfg: cfg, log: cfg.Log, origin: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
 	if c.log == nil {

@@ -1,7 +1,10 @@
 package console
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -227,5 +230,45 @@ func TestFormKeepsTheFirstNewline(t *testing.T) {
 	}
 	if a := n.visitor().get("/timers/" + made.Timer.ID + "/edit"); !strings.Contains(a.body, ">\n\nfirst</textarea>") {
 		t.Error(a.body)
+	}
+}
+
+// TestLargeForms: the form takes the largest body that the API takes, which is three times as
+// large percent-encoded. Somebody who has not signed in may send none that is large, and a
+// form that is refused is answered with a page.
+func TestLargeForms(t *testing.T) {
+	form := func(size int) url.Values {
+		return url.Values{
+			"app": {"shop"}, "name": {"large"}, "kind": {"cron"}, "when": {"@daily"}, "callback.method": {"POST"}, "callback.url": {"http://x/"},
+			"body_kind": {"body_text"}, "body": {strings.Repeat("中", size/3)},
+		}
+	}
+	open := serve(t)
+	n := serve(t, tokens...)
+	for name, v := range map[string]*visitor{"without tokens": open.visitor(), "signed in": n.signedIn("shop-write")} {
+		if a := v.post("/timers/new", form(512<<10)); a.status != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), "/timers/") {
+			t.Errorf("%s: %d %s %.300s", name, a.status, a.header.Get("Location"), a.body)
+		}
+		a := v.post("/timers/new", form(1<<20))
+		if a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, "<main") || !strings.Contains(a.body, "the form is too large") {
+			t.Errorf("%s: %d %.300s", name, a.status, a.body)
+		}
+	}
+	for _, headers := range []string{"", "Authorization: Bearer shop-write\r\n", "Cookie: " + sessionCookie + "=x\r\n"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "POST /timers/new HTTP/1.1\r\nHost: localhost\r\n%sContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n", headers, 1<<20)
+		c.SetReadDeadline(time.Now().Add(time.Minute))
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != "/sign-in" {
+			t.Errorf("%q: %d %s", headers, r.StatusCode, r.Header)
+		}
+		r.Body.Close()
+		c.Close()
 	}
 }

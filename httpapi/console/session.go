@@ -60,7 +60,21 @@ func (s *sessions) find(id string, now time.Time) (token string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x, ok := s.byID[id]
-	return x.token, ok && now.Before(x.until)
+	if !ok || !now.Before(x.until) {
+		return "", false
+	}
+	return x.token, true
+}
+
+// Token is the token of the session that a Cookie header names; "": it names none.
+func (c *console) Token(cookies string) string {
+	r := http.Request{Header: http.Header{"Cookie": {cookies}}}
+	k, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return ""
+	}
+	token, _ := c.sessions.find(k.Value, time.Now())
+	return token
 }
 
 func (s *sessions) end(id string) {

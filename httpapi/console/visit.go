@@ -83,31 +83,28 @@ func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 // admit asks the API what the visitor may do, and sees that a change comes from
 // a page of ours.
 func (v *visit) admit(private bool) error {
-	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
-		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, 2<<20)
-		if err := v.r.ParseForm(); err != nil {
-			return &fault{http.StatusBadRequest, "The form is invalid."}
-		}
-		if !hmac.Equal([]byte(v.r.PostForm.Get("csrf")), []byte(v.CSRF())) {
-			return &fault{http.StatusForbidden, "This form is out of date. Load the page again."}
-		}
-	}
-	g, err := v.api.Grant(v.ctx)
-	if err == nil {
-		v.grant = *g
-		return nil
-	}
 	var problem *client.Error
-	if !private || !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
-		if private {
-			return err
-		}
+	switch g, err := v.api.Grant(v.ctx); {
+	case err == nil:
+		v.grant = *g
+	case !private:
+	case !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized:
+		return err
+	case v.r.Method != http.MethodGet || v.r.URL.Path == "/":
+		return redirect("/sign-in")
+	default:
+		return redirect("/sign-in?to=" + url.QueryEscape(v.r.URL.RequestURI()))
+	}
+	if v.r.Method == http.MethodGet || v.r.Method == http.MethodHead {
 		return nil
 	}
-	if v.r.Method != http.MethodGet || v.r.URL.Path == "/" {
-		return redirect("/sign-in")
+	if err := v.r.ParseForm(); err != nil {
+		return &fault{http.StatusBadRequest, "The form is invalid."}
 	}
-	return redirect("/sign-in?to=" + url.QueryEscape(v.r.URL.RequestURI()))
+	if !hmac.Equal([]byte(v.r.PostForm.Get("csrf")), []byte(v.CSRF())) {
+		return &fault{http.StatusForbidden, "This form is out of date. Load the page again."}
+	}
+	return nil
 }
 
 // CSRF is the token of the forms on the visitor's pages.
