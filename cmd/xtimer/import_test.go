@@ -637,14 +637,14 @@ func TestExportFilters(t *testing.T) {
 	fillStore(t, dir, time.Now().UnixMilli())
 	for args, want := range map[string]int{
 		"": 15, "--app a": 15, "--app b": 0, "--status disabled": 2, "--status finished": 2, "--status enabled": 11,
-		"--label team=a": 1, "--label team!=a": 14, "--label team=a,env!=x": 1, "--name-prefix n1": 5,
+		"--label team=a": 1, "--label team!=a": 14, "--label team=a,env!=x": 1, "--name-prefix n1": 5, "--search N1": 5, "--search 1": 6, "--search none": 0,
 	} {
 		out := must(t, "", append([]string{"export", "--data-dir", dir}, strings.Fields(args)...)...)
 		if n := strings.Count(out, "\n"); n != want {
 			t.Errorf("%q: %d timers, want %d", args, n, want)
 		}
 	}
-	for _, args := range []string{"--label team", "--history --status enabled", "--server http://127.0.0.1:9"} {
+	for _, args := range []string{"--label team", "--history --status enabled", "--history --search n", "--status Enabled", "--server http://127.0.0.1:9"} {
 		cli(t, "", append([]string{"export", "--data-dir", dir}, strings.Fields(args)...)...).want(exit.StatusUsage)
 	}
 	none := t.TempDir()

@@ -98,7 +98,7 @@ is needed too, because it contains the journal.
 			if err != nil {
 				return err
 			}
-			if e.history && (!isStore || e.filter.NamePrefix != "" || e.filter.Status != "" || e.filter.Label != "") {
+			if e.history && (!isStore || e.filter != api.TimerFilter{App: e.filter.App}) {
 				return exit.Usage("--history needs --data-dir or --mysql-dsn, and cannot be combined with filters other than --app")
 			}
 			e.out = bufio.NewWriterSize(cmd.OutOrStdout(), 1<<16)

@@ -22,18 +22,35 @@ import (
 
 // fromStore writes the timers of a store that no server uses.
 func (e *export) fromStore(ctx context.Context) (err error) {
+	f, err := e.storeFilter()
+	if err != nil {
+		return err
+	}
 	cold, end, err := openSettled(ctx, &e.store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	return e.storedLines(ctx, cold)
+	return e.storedLines(ctx, cold, f)
+}
+
+// storeFilter is the filter for a store. The status is not among it, for a store keeps
+// another one than a reader sees, see storedTimer.
+func (e *export) storeFilter() (f engine.TimerFilter, err error) {
+	if _, ok := engine.ParseStatus(e.filter.Status); !ok && e.filter.Status != "" {
+		return f, exit.Usage("--status: %q is not one of enabled, disabled, finished", e.filter.Status)
+	}
+	f = engine.TimerFilter{App: e.filter.App, NamePrefix: e.filter.NamePrefix, Search: e.filter.Search}
+	if f.Labels, err = parseLabels(e.filter.Label); err != nil {
+		return f, exit.Usage("--label: %w", err)
+	}
+	return f, nil
 }
 
 // storedLines writes what a store has, and then says whether damaged timers or tasks are
 // missing.
-func (e *export) storedLines(ctx context.Context, cold engine.Cold) error {
-	listed, err := e.storedTimers(ctx, cold)
+func (e *export) storedLines(ctx context.Context, cold engine.Cold, f engine.TimerFilter) error {
+	listed, err := e.storedTimers(ctx, cold, f)
 	if err != nil {
 		return err
 	}
@@ -45,7 +62,7 @@ func (e *export) storedLines(ctx context.Context, cold engine.Cold) error {
 	if e.damaged > 0 {
 		return fmt.Errorf("%d pending tasks are damaged and not exported: xtimer verify names them", e.damaged)
 	}
-	if f := e.filter; f.App != "" || f.NamePrefix != "" || f.Label != "" {
+	if !f.IsEmpty() {
 		return nil
 	}
 	n, err := cold.Counts(ctx)
@@ -108,11 +125,7 @@ func openSettled(ctx context.Context, s *settings.Settings) (cold engine.Cold, e
 // aPage is how many timers or records are read at a time.
 const aPage = 1000
 
-func (e *export) storedTimers(ctx context.Context, cold engine.Cold) (listed int64, err error) {
-	f := engine.TimerFilter{App: e.filter.App, NamePrefix: e.filter.NamePrefix}
-	if f.Labels, err = parseLabels(e.filter.Label); err != nil {
-		return 0, exit.Usage("--label: %w", err)
-	}
+func (e *export) storedTimers(ctx context.Context, cold engine.Cold, f engine.TimerFilter) (listed int64, err error) {
 	shards, err := cold.Shards(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the watermarks: %w", err)

@@ -58,11 +58,11 @@ func TestExportOfADamagedTimer(t *testing.T) {
 	}
 	var out bytes.Buffer
 	e := export{lines: json.NewEncoder(&out), history: true}
-	if err := e.storedLines(t.Context(), hiding{cold, 4}); err != nil || e.timers != 3 || e.records != 1 {
+	if err := e.storedLines(t.Context(), hiding{cold, 4}, engine.TimerFilter{}); err != nil || e.timers != 3 || e.records != 1 {
 		t.Errorf("%d timers and %d records are exported, %v", e.timers, e.records, err)
 	}
 	e = export{lines: json.NewEncoder(&out), history: true}
-	err = e.storedLines(t.Context(), hiding{cold, 2})
+	err = e.storedLines(t.Context(), hiding{cold, 2}, engine.TimerFilter{})
 	if err == nil || !strings.Contains(err.Error(), "1 of 3 timers are damaged") || e.timers != 2 || e.records != 1 {
 		t.Errorf("%d timers and %d records are exported, %v", e.timers, e.records, err)
 	}
@@ -105,7 +105,7 @@ func TestExportOfADamagedTask(t *testing.T) {
 	}
 	var out bytes.Buffer
 	e := export{lines: json.NewEncoder(&out), history: true}
-	err := e.storedLines(t.Context(), cutting{cold, st.Owe[0].Key})
+	err := e.storedLines(t.Context(), cutting{cold, st.Owe[0].Key}, engine.TimerFilter{})
 	if err == nil || !strings.Contains(err.Error(), "1 pending tasks are damaged") || e.timers != 2 || e.owed != 1 || e.records != 2 {
 		t.Errorf("%d timers, %d pending tasks and %d records are exported, %v", e.timers, e.owed, e.records, err)
 	}
