@@ -128,7 +128,8 @@ func (s *Server) SetDraining() { s.draining.Store(true) }
 // Serve answers requests from ln until ctx ends; then it takes no new
 // connection, ends the event streams, and returns when all requests in flight
 // are answered. What they wait for ends with Grace: an answer of a node that hangs, or of a
-// tier. A second later Serve returns without them. A server serves once.
+// tier. A second later Serve closes the connections that are left, as that of a client that
+// sends slowly, and returns without them. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	l := conn.Listen(ln, conn.Limits{
 		PerIP: s.cfg.MaxConnsPerIP, Total: s.cfg.MaxConns,
@@ -155,15 +156,17 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace+time.Second)
 	defer cancel()
 	err := s.fast.ShutdownWithContext(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("connections are closed although their requests are not answered", "connections", l.Open(), "after", s.cfg.Grace)
+		l.CloseVisitors()
+		err = nil
+	}
 	if s.nodes != nil {
 		s.nodes.Close()
 	}
 	l.Close() // of a server that has just been told to serve it knows nothing
 	<-served
 	l.Free()
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("requests were still in flight after %v", s.cfg.Grace)
-	}
 	return err
 }
 

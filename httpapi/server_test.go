@@ -309,6 +309,30 @@ func TestShutdownEndsWhatWaits(t *testing.T) {
 	})
 }
 
+// TestShutdownClosesWhatIsLeft: a client that sends slowly does not make the end of the server
+// a failure. Its connection is closed when Grace is over, and the log says so.
+func TestShutdownClosesWhatIsLeft(t *testing.T) {
+	var log strings.Builder
+	bubble(t, ServerConfig{Log: textLog(&log)}, func(t *testing.T, n *testNode) {
+		slow := n.raw()
+		slow.send("POST /v1/timers/batch HTTP/1.1\nHost: x\nContent-Length: 1000\n\n{")
+		synctest.Wait()
+		begin := time.Now()
+		if err := n.stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > n.s.cfg.Grace+2*time.Second {
+			t.Errorf("shutdown took %v", took)
+		}
+		if _, err := slow.r.ReadByte(); err == nil || time.Since(begin) > n.s.cfg.Grace+2*time.Second {
+			t.Errorf("%v after %v: the connection is open", err, time.Since(begin))
+		}
+		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "connections=1") {
+			t.Errorf("the log: %s", log.String())
+		}
+	})
+}
+
 func TestReadyUntilDraining(t *testing.T) {
 	n := newNode(t)
 	n.do("GET", "/livez", "").want(200)

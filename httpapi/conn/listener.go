@@ -33,9 +33,10 @@ type Listener struct {
 	once    sync.Once
 	reserve *os.File // touched by Accept only, and by Free
 
-	open atomic.Int64
-	mu   sync.Mutex
-	from map[netip.Addr]int // guarded by mu
+	open     atomic.Int64
+	mu       sync.Mutex
+	from     map[netip.Addr]int    // guarded by mu
+	visitors map[*Visitor]struct{} // that are open; guarded by mu
 }
 
 // Limits of connections, and how a listener tells what it meets.
@@ -48,7 +49,7 @@ type Limits struct {
 
 // Listen takes the connections of ln within limits.
 func Listen(ln net.Listener, limits Limits) *Listener {
-	l := &Listener{Listener: ln, limits: limits, closed: make(chan struct{}), from: make(map[netip.Addr]int)}
+	l := &Listener{Listener: ln, limits: limits, closed: make(chan struct{}), from: make(map[netip.Addr]int), visitors: make(map[*Visitor]struct{})}
 	l.reserve, _ = os.Open(os.DevNull)
 	return l
 }
@@ -142,22 +143,52 @@ func (l *Listener) admit(c net.Conn) net.Conn {
 	}
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		g.ip = a.AddrPort().Addr().Unmap()
-		l.mu.Lock()
-		n := l.from[g.ip] + 1
-		if n <= l.limits.PerIP {
-			l.from[g.ip] = n
-		}
-		l.mu.Unlock()
-		if n > l.limits.PerIP {
-			l.open.Add(-1)
-			l.refuse(c, &problem.Problem{
-				Status: fasthttp.StatusTooManyRequests, Code: "too_many_connections", Retry: 1,
-				Detail: "this address has reached its limit of connections; keep connections open and reuse them",
-			})
-			return nil
-		}
+	}
+	if !l.enter(g) {
+		l.open.Add(-1)
+		l.refuse(c, &problem.Problem{
+			Status: fasthttp.StatusTooManyRequests, Code: "too_many_connections", Retry: 1,
+			Detail: "this address has reached its limit of connections; keep connections open and reuse them",
+		})
+		return nil
 	}
 	return g
+}
+
+// enter counts a visitor as one of its address, if that may have another.
+func (l *Listener) enter(g *Visitor) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g.ip.IsValid() {
+		if l.from[g.ip] >= l.limits.PerIP {
+			return false
+		}
+		l.from[g.ip]++
+	}
+	l.visitors[g] = struct{}{}
+	return true
+}
+
+// leave counts a visitor no more.
+func (l *Listener) leave(g *Visitor) {
+	l.open.Add(-1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.visitors, g)
+	if g.ip.IsValid() {
+		if l.from[g.ip]--; l.from[g.ip] <= 0 {
+			delete(l.from, g.ip)
+		}
+	}
+}
+
+// CloseVisitors closes the connections that are still open, whatever they wait for.
+func (l *Listener) CloseVisitors() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for g := range l.visitors {
+		g.Conn.Close() // whoever serves the visitor sees that, and closes the visitor
+	}
 }
 
 // refuse answers before anything was read, and does not wait for a slow reader.

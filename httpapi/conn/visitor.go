@@ -82,14 +82,7 @@ func (c *Visitor) Close() error {
 			t.SetReadDeadline(time.Now().Add(lingerFor))
 			io.CopyN(io.Discard, t, lingerBytes)
 		}
-		c.l.open.Add(-1)
-		if c.ip.IsValid() {
-			c.l.mu.Lock()
-			defer c.l.mu.Unlock()
-			if c.l.from[c.ip]--; c.l.from[c.ip] <= 0 {
-				delete(c.l.from, c.ip)
-			}
-		}
+		c.l.leave(c)
 	})
 	return c.Conn.Close()
 }
