@@ -91,7 +91,7 @@ var house = map[string][]string{
 	"xtimer/cmd/xtimer/alert":       {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal", "xtimer/httpapi/client"},
 	"xtimer/cmd/xtimer/flow":        {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/span", "xtimer/cmd/xtimer/terminal", "xtimer/engine/flow", "xtimer/httpapi/client"},
 	"xtimer/cmd/xtimer/secret":      {"xtimer/cmd/xtimer/exit", "xtimer/cmd/xtimer/remote", "xtimer/cmd/xtimer/terminal", "xtimer/httpapi/client"},
-	"xtimer/cmd/xtimer/settings":    {"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/span", "xtimer/httpapi", "xtimer/httpapi/access"},
+	"xtimer/cmd/xtimer/settings":    {"xtimer/cmd/xtimer/document", "xtimer/cmd/xtimer/span", "xtimer/engine", "xtimer/engine/plan", "xtimer/httpapi", "xtimer/httpapi/access"},
 	"xtimer/cmd/xtimer/span":        {"xtimer/engine"},
 	"xtimer/cmd/xtimer/store": {
 		"xtimer/cmd/xtimer/machine", "xtimer/cmd/xtimer/settings",

@@ -2,11 +2,16 @@ package settings
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"xtimer/engine"
+	"xtimer/engine/plan"
+	"xtimer/httpapi/access"
 )
 
 // AddFlags gives the command a flag for every setting.
@@ -62,6 +67,9 @@ func (s *Settings) addTokens(list string) error {
 		if checkRole(part[1]) != nil { // it may be the token, where the parts are in another order
 			return fmt.Errorf("item %d: the role (the second part) must be admin, write or read; an item has the form app:role:token", i+1)
 		}
+		if err := checkApp(part[0]); err != nil {
+			return fmt.Errorf("item %d: %w", i+1, err)
+		}
 		a := s.app(part[0], "environment XTIMER_TOKENS")
 		a.Tokens = append(a.Tokens, Token{SHA256: sha256.Sum256([]byte(part[2])), Role: part[1], from: "environment XTIMER_TOKENS"})
 	}
@@ -75,6 +83,25 @@ func (s *Settings) app(name, from string) *App {
 		s.Apps = slices.Insert(s.Apps, i, App{Name: name, from: from})
 	}
 	return &s.Apps[i]
+}
+
+// checkApp refuses the name of an app that no timer can have; "*" means all apps. The error
+// does not show the name, which may be a token in the wrong place.
+func checkApp(name string) error {
+	if name == access.AllApps {
+		return nil
+	}
+	d := engine.NewDefinition()
+	d.App = name
+	var f *engine.Fault
+	if errors.As(plan.Validate(&d), &f) {
+		for _, x := range f.Fields {
+			if x.Field == "app" {
+				return fmt.Errorf("the name of an app %s; * means all apps", x.Detail)
+			}
+		}
+	}
+	return nil
 }
 
 func checkRole(s string) error {

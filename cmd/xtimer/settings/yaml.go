@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"xtimer/cmd/xtimer/document"
+	"xtimer/httpapi/access"
 )
 
 // readFile takes from the YAML file what neither flag nor environment set. A
@@ -68,8 +69,14 @@ func (s *Settings) readRoot(p document.Place) error {
 }
 
 func (s *Settings) readApp(name string, p document.Place) error {
+	if err := checkApp(name); err != nil {
+		return p.Errorf("%w", err)
+	}
 	a := s.app(name, p.Line())
 	return p.Each([]string{"tokens", "webhook_secrets"}, func(key string, at document.Place) error {
+		if key == "webhook_secrets" && name == access.AllApps {
+			return at.Errorf("must be set for each app by its name; the app * cannot have secrets")
+		}
 		return at.Items(func(at document.Place) error {
 			if key == "tokens" {
 				return a.readToken(at)
