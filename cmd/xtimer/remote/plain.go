@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	api "xtimer/httpapi/client"
 )
@@ -17,7 +16,8 @@ type Plain struct {
 	Token string // "" where the server has none
 }
 
-// Do makes one request. in and out are JSON; nil for none.
+// Do makes one request. in and out are JSON; nil for none. A request takes as long as ctx
+// lets it, for a backup of much data takes long; TCP finds out that the server has died.
 func (c *Plain) Do(ctx context.Context, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {
@@ -35,7 +35,7 @@ func (c *Plain) Do(ctx context.Context, method, path string, in, out any) error 
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
-	resp, err := (&http.Client{Timeout: 5 * time.Minute}).Do(req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return fmt.Errorf("cannot reach the server: %w", err)
 	}
