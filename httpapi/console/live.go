@@ -30,7 +30,8 @@ type liveData struct {
 	Older, Events        string
 }
 
-// liveEvents is GET /live/events: the API's stream, with the visitor's token.
+// liveEvents is GET /live/events: the API's stream, with the visitor's token. HEAD is that of
+// the API, which opens no stream.
 func liveEvents(v *visit) error {
 	q := v.r.URL.Query()
 	for name := range q {
@@ -38,7 +39,7 @@ func liveEvents(v *visit) error {
 			q.Del(name)
 		}
 	}
-	r, err := http.NewRequestWithContext(v.ctx, http.MethodGet, "http://xtimer/v1/tasks/stream?"+q.Encode(), nil)
+	r, err := http.NewRequestWithContext(v.ctx, v.r.Method, "http://xtimer/v1/tasks/stream?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}

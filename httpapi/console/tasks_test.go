@@ -92,6 +92,22 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// TestHeadOfStreams: HEAD opens no stream of the API, and reads no more than one page of tasks.
+func TestHeadOfStreams(t *testing.T) {
+	for path, want := range map[string]string{"/live/events": "HEAD /v1/tasks/stream", "/tasks.csv": "GET /v1/tasks"} {
+		var asked []string
+		api := fakeAPI(func(r *http.Request) (int, any) {
+			asked = append(asked, r.Method+" "+r.URL.Path)
+			return 200, client.TaskList{Tasks: make([]client.Task, 3), NextCursor: "c"}
+		})
+		w := httptest.NewRecorder()
+		New(Config{API: api}).ServeHTTP(w, httptest.NewRequest(http.MethodHead, path, nil))
+		if w.Code != http.StatusOK || len(asked) != 1 || asked[0] != want || path == "/tasks.csv" && w.Body.Len() > 0 {
+			t.Errorf("%s: %d, %d bytes, asked %q; want %s", path, w.Code, w.Body.Len(), asked, want)
+		}
+	}
+}
+
 // TestCSVBounds: a file that has not all says so in its last line.
 func TestCSVBounds(t *testing.T) {
 	asked := 0
