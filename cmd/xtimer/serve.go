@@ -53,7 +53,7 @@ file. The roles are read, write and admin; the app * means all apps:
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.Load(cmd, os.Getenv); err != nil {
-				return err
+				return exit.Usage("%w", err)
 			}
 			if show {
 				return s.Print(cmd.OutOrStdout())
@@ -105,7 +105,7 @@ func serve(ctx context.Context, s *settings.Settings) error {
 	// What is wrong with the settings shows when the parts are built …
 	n, err := newNode(s, log, files)
 	if err != nil {
-		return err
+		return exit.Usage("%w", err)
 	}
 
 	// … and what is wrong with the address before anything is recovered.

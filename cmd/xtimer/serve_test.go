@@ -18,7 +18,7 @@ import (
 )
 
 func TestServeRefuses(t *testing.T) {
-	wanted := exit.StatusFailed
+	wanted := exit.StatusFailed // the settings are valid
 	f := func(want string, args ...string) {
 		t.Helper()
 		out, errs, status := runs(t, append([]string{"serve"}, args...)...)
@@ -36,11 +36,15 @@ func TestServeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	f("no token is set", "--listen", "0.0.0.0:0")
-	f("nonsense: unknown key", "--config", file)
 	f("cannot listen on "+taken.Addr().String()+": address already in use", "--listen", taken.Addr().String())
 	f("cannot make the data directory", "--data-dir", filepath.Join(file, "data"))
 	wanted = exit.StatusUsage
+	f("no token is set", "--listen", "0.0.0.0:0")
+	f("--listen 127.0.0.1: ", "--listen", "127.0.0.1")
+	f("nonsense: unknown key", "--config", file)
+	f("cannot read the settings", "--config", filepath.Join(file, "none"))
+	f("--drain must be at least 1s", "--drain", "1ms")
+	f("--secret-key-file", "--secret-key-file", file, "--data-dir", filepath.Join(t.TempDir(), "data"))
 	f("unknown flag --nonsense", "--nonsense")
 	f(`"soon" is not a duration`, "--drain", "soon")
 }
