@@ -56,6 +56,9 @@ func TestUsageErrors(t *testing.T) {
 		{"preview", `required: CRON; see: xtimer preview --help`},
 		{"timer get name", `"name" is neither the id of a timer nor APP/NAME; -n APP names the app`},
 		{"timer enable", `required: names of timers, or filters such as --app or --label, or --all`},
+		{"import -n shop x.ndjson", `--app applies only to an import with --from-crontab`},
+		{"import --time-zone UTC", `--time-zone applies only to an import with --from-xtimer-mysql or --from-crontab`},
+		{"import --from-xtimer-mysql x --time-zone UTC --system", `--system applies only to an import with --from-crontab`},
 		{"context use", `required: NAME; see: xtimer context use --help`},
 	} {
 		local(t, "", strings.Fields(x.args)...).want(exit.StatusUsage, "xtimer: "+x.want+"\n")

@@ -144,6 +144,20 @@ the names of timers from the commands.
 // reader is where the items come from.
 func (im *importing) reader(cmd *cobra.Command, args []string) (reader, error) {
 	foreign := im.originalDSN != "" || im.crontab.file != ""
+	for _, f := range []struct {
+		of    string
+		here  bool
+		names []string
+	}{
+		{"--from-crontab", im.crontab.file != "", []string{"app", "command-url", "map", "system"}},
+		{"--from-xtimer-mysql or --from-crontab", foreign, []string{"time-zone"}},
+	} {
+		for _, name := range f.names {
+			if !f.here && cmd.Flags().Changed(name) {
+				return nil, exit.Usage("--%s applies only to an import with %s", name, f.of)
+			}
+		}
+	}
 	switch {
 	case im.originalDSN != "" && im.crontab.file != "", foreign && len(args) > 0:
 		return nil, exit.Usage("give one of FILE, --from-xtimer-mysql and --from-crontab")
