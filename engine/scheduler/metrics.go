@@ -114,5 +114,5 @@ func (e *Scheduler) Gate(n flow.Name) (s fair.GateStats, oldest int64, ok bool) 
 // Resuming is what becomes of the dues that a pause of a name held; see resident.Memory.Deciding.
 func (e *Scheduler) Resuming(n flow.Name) string { return e.memory.Deciding(n) }
 
-// BrokenFlows are the names of the keys and targets whose breaker is open, or tried again.
+// BrokenFlows are the names of the keys and targets whose breaker holds calls now.
 func (e *Scheduler) BrokenFlows() []flow.Name { return e.memory.Queue.Broken() }
