@@ -66,7 +66,7 @@ type Lane struct {
 	// the lane came yet. It is read by queueLane.
 	queued atomic.Pointer[fair.Lane[*Task]]
 	ahead  atomic.Int64 // one-shots in the wheel that came while the lane was gated
-	later  atomic.Int64 // of resident: those that wait for an instant
+	early  atomic.Int64 // of resident: those that wait for an instant and were not tried, see isUntried
 
 	mu       sync.Mutex // guards all below
 	rowsIn   engine.Set // rows wait of timers in these shards
@@ -242,6 +242,9 @@ const (
 	fewestRead = 16
 )
 
+// few is how many tasks a lane may have beside those that wait for their dues again.
+func (ls *Lanes) few() int64 { return min(fewestRead, ls.limit) }
+
 // Turn is what a spilled lane may have read in its turn.
 type Turn struct {
 	From    engine.Place // the rows that are later
@@ -272,10 +275,10 @@ func (m *Memory) BeginTurn(l *Lane) (t Turn) {
 	case t.Room > 0:
 	case l.lacksRows():
 		t.Room = fewestRead
-	case now < max(m.UpTo.Load(), m.marked.Load()) && l.resident.Load()-l.later.Load() < fewestRead:
+	case now < max(m.UpTo.Load(), m.marked.Load()) && l.resident.Load()-l.early.Load() < l.all.few():
 		// The clock was set back, in this life or before it, and what fills the lane waits for its due
 		// again, for hours perhaps. What is due by the clock as it is goes on.
-		t.Room, t.UpTo = fewestRead, min(t.UpTo, now+1)
+		t.Room, t.UpTo = int(l.all.few()), min(t.UpTo, now+1)
 	}
 	t.Rows = min(t.Room, l.page)
 	t.From = l.next

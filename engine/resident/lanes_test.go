@@ -114,7 +114,7 @@ func TestTurnBehindTheWatermark(t *testing.T) {
 	for range 32 {
 		l.enter()
 	}
-	l.later.Store(32)
+	l.early.Store(32)
 	for _, x := range []struct {
 		watermark, upTo int64
 		room            bool
@@ -147,6 +147,23 @@ func TestALaneThatTheQueueForgotIsNotHeld(t *testing.T) {
 	for due := now; due < now+3000; due += 1000 {
 		if tk := sh.take(lv, due, now); m.takesTurn(sh, tk, now) != tk || tk.busy || m.heldFor(tk) != 0 {
 			t.Errorf("%d is %v, busy: %v, held for %d ms", due, tk.state, tk.busy, m.heldFor(tk))
+		}
+	}
+}
+
+// Of the tasks that wait for an instant, those count as early that no attempt has put off: others may be any number.
+func TestEarlyTasksOfALane(t *testing.T) {
+	x := newSharing(t)
+	task := x.task(2000)
+	for _, attempts := range []int{0, 1} {
+		task.Attempts = make([]engine.Attempt, attempts)
+		task.move(Retrying)
+		if n := task.Lane.early.Load(); n != int64(1-attempts) {
+			t.Errorf("after %d attempts, %d tasks are early", attempts, n)
+		}
+		task.move(Queued)
+		if n := task.Lane.early.Load(); n != 0 {
+			t.Errorf("after %d attempts, %d tasks that are queued are early", attempts, n)
 		}
 	}
 }

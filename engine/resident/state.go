@@ -87,19 +87,23 @@ func (t *Task) move(to State) {
 	if mayMove[t.state]&(1<<to) == 0 {
 		panic(fmt.Sprintf("BUG: task %s is %v and becomes %v", t.Key, t.state, to))
 	}
-	switch t.state {
-	case Parked:
+	switch was := t.state; {
+	case was == Parked:
 		t.timer.parked--
-	case Retrying:
-		t.Lane.later.Add(-1)
+	case was == Retrying && t.isUntried():
+		t.Lane.early.Add(-1)
 	}
-	switch t.state = to; to {
-	case Parked:
+	switch t.state = to; {
+	case to == Parked:
 		t.timer.parked++
-	case Retrying:
-		t.Lane.later.Add(1)
+	case to == Retrying && t.isUntried():
+		t.Lane.early.Add(1)
 	}
 }
+
+// isUntried reports whether no attempt of a task was made that counts. Such a task waits for an instant because the clock
+// is behind its due. The answer does not change while a task waits.
+func (t *Task) isUntried() bool { return len(t.Attempts) == t.Base }
 
 // inCall reports whether bytes of a call of it may have been sent, or are being sent.
 func (t *Task) inCall() bool { return t.state == Writing || t.state == Sending }
