@@ -46,9 +46,11 @@ type fleet struct {
 	joined map[int]time.Duration // when each life joined, since the run began
 	taken  map[int]engine.Set    // the shards that each life took, without those of its former life
 	graves map[int]time.Duration // when the table ended a life, by its number
-	gives  []give
-	ills   []ill
-	backs  []*back
+	// tableOff: the clock of MySQL is set.
+	tableOff bool
+	gives    []give
+	ills     []ill
+	backs    []*back
 }
 
 // give is a shard that a life gave to another node.
@@ -129,7 +131,8 @@ func (f *fleet) run() {
 // heal ends all faults, looks whether the nodes get over them, and ends the run.
 func (f *fleet) heal() {
 	f.mu.Lock()
-	f.calm, f.calmAt, f.all = true, f.since(), link{}
+	f.calm, f.calmAt, f.all, f.tableOff = true, f.since(), link{}, false
+	f.table.SetClock(0)
 	var lives []*life
 	for _, n := range f.nodes {
 		n.well()
@@ -192,17 +195,25 @@ func (f *fleet) pick(draw uint64) *life {
 	return nil
 }
 
-// hasFar reports whether a node has a clock that is far off.
-func (f *fleet) hasFar() bool {
+// mayBeSet is by how much a clock may be set that a script sets: most clocks, of the nodes and of MySQL, are to be right,
+// or nearly.
+func (f *fleet) mayBeSet(s NodeStep) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.nodes, (*node).isFar)
+	isOff := func(n *node) bool { return n.offset != 0 }
+	switch {
+	case f.tableOff || s.Kind == AllClock && slices.ContainsFunc(f.nodes, isOff):
+		return min(max(s.By, -200*time.Millisecond), 200*time.Millisecond)
+	case slices.ContainsFunc(f.nodes, (*node).isFar):
+		return min(max(s.By, -farthest), farthest)
+	}
+	return s.By
 }
 
 // happen makes a fault happen.
 func (f *fleet) happen(s NodeStep) {
-	if s.Kind == NodeClock && f.hasFar() {
-		s.By = min(max(s.By, -farthest), farthest)
+	if s.Kind == NodeClock || s.Kind == AllClock {
+		s.By = f.mayBeSet(s)
 	}
 	f.note("%s", s)
 	f.did = append(f.did, fmt.Sprint(f.since(), " ", s))
@@ -223,6 +234,15 @@ func (f *fleet) happen(s NodeStep) {
 		f.all.slow, f.all.delay = until, s.By
 	case MirrorLost:
 		f.mirror = memory.NewMirror()
+	case AllClock:
+		f.tableOff = true
+		f.table.SetClock(s.By)
+		time.AfterFunc(s.For, func() {
+			f.table.SetClock(0)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.tableOff = false
+		})
 	}
 	f.mu.Unlock()
 	if s.Node >= 0 {

@@ -24,11 +24,12 @@ const (
 	AllSlow                    // MySQL is slow
 	MirrorLost                 // Redis loses what it has of the mirror
 	AllBack                    // after For, MySQL is as it was
+	AllClock                   // the clock of MySQL is set By, and back after For
 	nodeKinds
 )
 
 var nodeKindNames = [nodeKinds]string{
-	"kill", "stop", "freeze", "cut from MySQL", "slow to MySQL", "cut from Redis", "clock", "drain", "MySQL away", "MySQL slow", "mirror lost", "MySQL goes back",
+	"kill", "stop", "freeze", "cut from MySQL", "slow to MySQL", "cut from Redis", "clock", "drain", "MySQL away", "MySQL slow", "mirror lost", "MySQL goes back", "clock of MySQL",
 }
 
 func (k nodeKind) String() string { return nodeKindNames[k] }
@@ -117,7 +118,7 @@ func (s *FleetScript) fault(w writer) {
 	f := NodeStep{
 		At: w.instant(2 * time.Second), Node: w.IntN(s.Nodes), Silent: w.chance(50), Draw: w.Uint64(),
 		Kind: oneOf(w.draw, NodeKill, NodeKill, NodeKill, NodeStop, NodeStop, NodeFreeze, NodeFreeze, NodeFreeze, NodeCut, NodeCut, NodeSlow,
-			NodeWarm, NodeClock, NodeDrain, AllAway, AllSlow, MirrorLost),
+			NodeWarm, NodeClock, NodeDrain, AllAway, AllSlow, MirrorLost, AllClock),
 	}
 	f.For = oneOf(w.draw, 500*time.Millisecond, w.upTo(2*time.Second), w.upTo(4*time.Second), w.upTo(30*time.Second))
 	switch f.Kind {
@@ -125,7 +126,7 @@ func (s *FleetScript) fault(w writer) {
 		f.Kept = oneOf(w.draw, -1, 0, 30, 100, 100)
 	case NodeSlow, AllSlow:
 		f.By = 100*time.Millisecond + w.upTo(3*time.Second)
-	case NodeClock:
+	case NodeClock, AllClock:
 		f.By = oneOf(w.draw, 200*time.Millisecond, -200*time.Millisecond, farthest, -farthest, time.Hour, -time.Hour)
 	case NodeFreeze:
 		f.For = max(f.For, 500*time.Millisecond)

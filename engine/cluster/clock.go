@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -25,10 +26,13 @@ import (
 type clock struct {
 	wall func() time.Time // nil: it is not looked at
 	boot func() time.Duration
+	// beaten is within what time all lives that others take for living have beaten.
+	beaten time.Duration
 
 	skew    atomic.Int64 // by how many ms it is ahead of the table's
 	differs atomic.Bool
 	found   atomic.Pointer[found] // nil before the first look
+	doubted time.Duration         // since when the votes are for another time than the node goes by; 0: they are not. look's own
 }
 
 // found is what a look has found of the clock.
@@ -51,33 +55,41 @@ func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano())
 // and with those of the nodes, which it has read too. isSet and now go by this look only when that is decided: a clock
 // that was set is never taken for right in between. A node that is alone goes by its clock as it was: that it was set is
 // believed only if it agrees with the table's.
+//
+// The time goes on without a jump until the votes have been for another one for so long that all nodes have beaten: when
+// the clock of the table is set, this node is compared with the new one, and the others have told of the old one.
 func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.Node, alone bool) {
 	if c.wall == nil {
 		return
 	}
 	was, f := c.found.Load(), found{boot: c.boot(), drift: c.read(), wall: c.wall().Round(0), process: time.Now()}
 	c.measure(f.drift, from, at)
+	doubted := time.Duration(0)
 	if ahead := c.vote(life, nodes); c.differs.Load() {
 		if was != nil {
 			f.ahead = was.aheadNow(f.boot, f.drift)
 		}
-		if d := f.ahead - ahead; !alone && (d > tolerance || -d > tolerance) { // else the time goes on without a jump
-			f.ahead = ahead
+		if d := f.ahead - ahead; !alone && (d > tolerance || -d > tolerance) {
+			doubted = cmp.Or(c.doubted, f.boot)
+			if was == nil || f.boot-doubted >= c.beaten {
+				f.ahead = ahead
+			}
 		}
 	}
+	c.doubted = doubted
 	c.found.Store(&f)
 }
 
 // measure takes by how much the clock is ahead of the table's.
 func (c *clock) measure(drift, from time.Duration, at int64) {
-	switch now := c.boot(); {
-	case now-from <= tolerance:
-		mid := drift + from + (now-from)/2
-		c.skew.Store(mid.Milliseconds() - at)
-	default:
-		// Nobody knows when in that time the table was read. But the clock may have been set meanwhile.
-		c.skew.Add(c.moved(drift).Milliseconds())
+	now := c.boot()
+	least, most := (drift+from).Milliseconds()-at, (drift+now).Milliseconds()-at
+	if now-from <= tolerance {
+		c.skew.Store((least + most) / 2)
+		return
 	}
+	// Nobody knows when in that time the table was read: what was measured before counts as far as that can be.
+	c.skew.Store(min(max(c.skew.Load()+c.moved(drift).Milliseconds(), least), most))
 }
 
 // vote decides whether the clock of the life agrees with those of the others, and returns by how much it is

@@ -70,20 +70,25 @@ func TestClockIsSet(t *testing.T) {
 	if got := c.skew.Load(); got != 5000 {
 		t.Errorf("%d ms ahead", got)
 	}
-	look(501*time.Millisecond, 0)
+	look(501*time.Millisecond, wall.UnixMilli()-5000)
 	if got := c.skew.Load(); got != 5000 {
 		t.Errorf("%d ms ahead after a look that took long", got)
 	}
 	wall = wall.Add(-3 * time.Second)
-	look(2*time.Second, 0)
+	look(2*time.Second, wall.UnixMilli()-2000)
 	if got := c.skew.Load(); got != 2000 || c.isSet() {
 		t.Errorf("%d ms ahead, set %v, after a step back and a look that took long", got, c.isSet())
 	}
-	fresh := clock{wall: c.wall, boot: c.boot}
-	from := boot
-	pass(time.Second)
-	if fresh.look(from, 0, 1, nil, false); fresh.skew.Load() != 0 {
-		t.Errorf("%d ms ahead by a first look that took long", fresh.skew.Load())
+	for _, x := range []struct {
+		ahead, want int64
+		differs     bool
+	}{{100, 100, false}, {2000, 2000, true}, {-2000, -1300, true}} {
+		fresh := clock{wall: c.wall, boot: c.boot}
+		from, at := boot, wall.UnixMilli()-x.ahead
+		pass(700 * time.Millisecond)
+		if fresh.look(from, at, 1, nil, false); fresh.skew.Load() != x.want || fresh.differs.Load() != x.differs {
+			t.Errorf("by a first look that took long, a clock that is %d ms ahead is %d, and differs %v", x.ahead, fresh.skew.Load(), fresh.differs.Load())
+		}
 	}
 }
 
@@ -91,10 +96,10 @@ func TestClockIsSet(t *testing.T) {
 // clock that is set as all others are is right, and so is one that runs as fast as it may.
 func TestRightTime(t *testing.T) {
 	truth, boot, ahead, rate := time.UnixMilli(1_000_000), time.Hour, time.Duration(0), 1.0
-	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }}
-	others := []engine.Node{{Life: 2}, {Life: 3}}
+	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }, beaten: 1800 * time.Millisecond}
+	others, table := []engine.Node{{Life: 2}, {Life: 3}}, time.Duration(0)
 	pass := func(d time.Duration) { truth, boot = truth.Add(d), boot+time.Duration(rate*float64(d)) }
-	look := func(alone bool) { c.look(boot, truth.UnixMilli(), 1, others, alone) }
+	look := func(alone bool) { c.look(boot, truth.Add(table).UnixMilli(), 1, others, alone) }
 	want := func(when string, off time.Duration) {
 		t.Helper()
 		if got := c.now().Sub(truth); got != off {
@@ -135,6 +140,28 @@ func TestRightTime(t *testing.T) {
 	pass(30 * time.Second)
 	want("a clock beside one that runs faster, after 30 s without a look", 0)
 	rate = 1
+	look(false)
+	for _, step := range []time.Duration{time.Hour, -time.Minute} {
+		for table = step; others[0].Skew == 0; others[0].Skew = -step.Milliseconds() {
+			for range 5 { // the others have not beaten, or one of them has not
+				pass(200 * time.Millisecond)
+				look(false)
+				want("a table whose clock was set", 0)
+			}
+		}
+		others[1].Skew = -step.Milliseconds()
+		look(false)
+		want("a table that has another clock", 0)
+		table, others = 0, []engine.Node{{Life: 2}, {Life: 3}}
+		look(false)
+	}
+	others = []engine.Node{{Life: 2, Skew: 60_000}, {Life: 3, Skew: 60_000}, {Life: 4, Skew: 60_000}}
+	look(false)
+	want("a clock beside others that have been set", 0)
+	pass(c.beaten)
+	look(false)
+	want("a clock beside others that have another time", time.Minute)
+	others = []engine.Node{{Life: 2}, {Life: 3}}
 	look(false)
 	truth = truth.Add(time.Hour) // all machines stood still
 	want("a clock that all have set, before the next look", -time.Hour)

@@ -91,6 +91,41 @@ func TestCallOfANodeWhoseClockIsSet(t *testing.T) {
 	}
 }
 
+// The clock of MySQL is set, and those of the nodes agree: no due is missed, and none is called early or late by more
+// than the nodes take to find that out.
+func TestNodesWhoseTableHasItsClockSet(t *testing.T) {
+	for _, step := range []time.Duration{12 * time.Second, time.Hour, -time.Hour} {
+		for _, nodes := range []int{2, 3, 5} {
+			t.Run(fmt.Sprint(step, " ", nodes), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					ws := w.nodes(nodes)
+					defer endNodes(ws)
+					startAll(ws)
+					from := time.Now().UnixMilli()
+					ids := map[string]engine.TimerID{}
+					for i := range 10 {
+						name := fmt.Sprint("every-", i)
+						ids[name] = ws[i%nodes].make(timer(name, every(10*time.Second)))
+					}
+					time.Sleep(61*time.Second + 537*time.Millisecond)
+					w.node.table.SetClock(step)
+					time.Sleep(60 * time.Second)
+					for name, id := range ids {
+						if called := dues(ofAll(ws, name)); len(called) < 12 {
+							t.Errorf("%s was called %d times: %v", name, len(called), w.verdicts(id, from))
+						}
+						for _, c := range ofAll(ws, name) {
+							if late := c.at - c.key.Due; late < 0 || late > 2000 {
+								t.Errorf("%s, due %s, was called %d ms late", name, stamp(c.key.Due), late)
+							}
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
 // A timer that is made at a node whose clock was set is due by the right time.
 func TestCreateAtANodeWhoseClockIsSet(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {

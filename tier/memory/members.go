@@ -24,6 +24,7 @@ type Members struct {
 	holders [engine.Shards]engine.Holding // without the fences
 	moves   uint64
 	secret  [32]byte
+	ahead   time.Duration // of its clock, see SetClock
 }
 
 // NewMembers builds the table of a tier without nodes.
@@ -32,6 +33,13 @@ func NewMembers(c *Cold) *Members {
 	rand.Read(m.secret[:])
 	c.marked = func(shard int) { m.holders[shard].Former = 0 }
 	return m
+}
+
+// SetClock sets the clock that a look tells of: how far it is ahead of the true time.
+func (m *Members) SetClock(ahead time.Duration) {
+	m.cold.mu.Lock()
+	defer m.cold.mu.Unlock()
+	m.ahead = ahead
 }
 
 // Join begins the life of a node.
@@ -93,7 +101,7 @@ func (m *Members) Wish(_ context.Context, life uint64, w engine.Wish) error {
 func (m *Members) Look(_ context.Context, moves uint64) (engine.Membership, error) {
 	m.cold.mu.Lock()
 	defer m.cold.mu.Unlock()
-	seen := engine.Membership{Moves: m.moves, Secret: m.secret, Now: time.Now().UnixMilli()}
+	seen := engine.Membership{Moves: m.moves, Secret: m.secret, Now: time.Now().Add(m.ahead).UnixMilli()}
 	seen.Nodes = slices.SortedFunc(maps.Values(m.nodes), func(a, b engine.Node) int { return cmp.Compare(a.Name, b.Name) })
 	if moves != m.moves {
 		shards := m.holders
