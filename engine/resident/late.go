@@ -229,9 +229,9 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 		d.judge(sh, lv, x)
 		return
 	}
-	// From the watermark on: minutes may have been admitted in any order.
+	// From the watermark on: minutes may have been admitted in any order. Dues up to the watermark are owed by a range alone.
 	after := x.due - 1
-	if x.due > sh.watermark {
+	if x.due > sh.watermark || lv.rangeTo() == 0 {
 		after = max(sh.watermark, sh.decided[x.id])
 	}
 	d.Now, x.after = x.at, x.at
@@ -252,7 +252,7 @@ func (d *Decisions) decide(sh *shard, lv *Timer, x *LateTimer) {
 			end = to // what follows, up to the watermark, rests
 		}
 		// The range begins behind all dues that have, or had, a task.
-		begin := min(max(lv.latest, x.due-1), end)
+		begin := min(max(lv.latest, x.due-1, after), end)
 		for _, s := range sh.duesOf(lv, after, begin).Open(&lv.plan, after, begin) {
 			d.Call(lv.def, &lv.plan, s[0], s[1])
 		}
