@@ -48,6 +48,9 @@ type found struct {
 // is measured by.
 const tolerance = 500 * time.Millisecond
 
+// isNear reports whether two times differ by no more than two clocks may.
+func isNear(a, b time.Duration) bool { return a-b <= tolerance && b-a <= tolerance }
+
 // read returns wall − boot.
 func (c *clock) read() time.Duration { return time.Duration(c.wall().UnixNano()) - c.boot() }
 
@@ -63,13 +66,18 @@ func (c *clock) look(from time.Duration, at int64, life uint64, nodes []engine.N
 		return
 	}
 	was, f := c.found.Load(), found{boot: c.boot(), drift: c.read(), wall: c.wall().Round(0), process: time.Now()}
+	before := c.skew.Load()
 	c.measure(f.drift, from, at)
+	gained := time.Duration(c.skew.Load()-before) * time.Millisecond // on the table's clock
 	doubted := time.Duration(0)
 	if ahead := c.vote(life, nodes); c.differs.Load() {
 		if was != nil {
 			f.ahead = was.aheadNow(f.boot, f.drift)
+			if set := c.moved(f.drift); set != 0 && isNear(set, gained) && f.boot-from <= tolerance {
+				f.ahead = was.ahead + set // however long ago that look was
+			}
 		}
-		if d := f.ahead - ahead; !alone && (d > tolerance || -d > tolerance) {
+		if !alone && !isNear(f.ahead, ahead) {
 			doubted = cmp.Or(c.doubted, f.boot)
 			if was == nil || f.boot-doubted >= c.beaten {
 				f.ahead = ahead
@@ -107,8 +115,9 @@ func (c *clock) vote(life uint64, nodes []engine.Node) (ahead time.Duration) {
 	if len(votes) == 2 {
 		off = own // of two clocks, the table's counts
 	}
-	c.differs.Store(off > tolerance.Milliseconds() || -off > tolerance.Milliseconds())
-	return time.Duration(off) * time.Millisecond
+	ahead = time.Duration(off) * time.Millisecond
+	c.differs.Store(!isNear(ahead, 0))
+	return ahead
 }
 
 // moved is by how much the clock, with a drift now, was set since the last look, if that is more than tolerance; else 0.
@@ -117,8 +126,8 @@ func (c *clock) moved(drift time.Duration) time.Duration {
 	if f == nil {
 		return 0
 	}
-	if d := drift - f.drift; d > tolerance || -d > tolerance {
-		return d
+	if !isNear(drift, f.drift) {
+		return drift - f.drift
 	}
 	return 0
 }
@@ -134,15 +143,21 @@ func (c *clock) isSet() bool {
 // A fire takes 22 µs and reads the time some ten times. The clock since the boot takes a system call of 250 ns. So it is
 // read only if the clock of the process, of 45 ns, says that the wall clock was set, or that the machine was suspended.
 func (c *clock) now() time.Time {
-	wall, f := c.wall(), c.found.Load()
+	wall := c.wall()
+	return wall.Add(-c.ahead(wall))
+}
+
+// ahead is by how much the wall clock, which has just been read, is ahead of the right time.
+func (c *clock) ahead(wall time.Time) time.Duration {
+	f := c.found.Load()
 	if f == nil {
-		return wall
+		return 0
 	}
-	if set := wall.Sub(f.wall) - time.Since(f.process); set > tolerance || -set > tolerance {
+	if !isNear(wall.Sub(f.wall), time.Since(f.process)) {
 		boot := c.boot()
-		return wall.Add(-f.aheadNow(boot, time.Duration(wall.UnixNano())-boot))
+		return f.aheadNow(boot, time.Duration(wall.UnixNano())-boot)
 	}
-	return wall.Add(-f.ahead)
+	return f.ahead
 }
 
 // aheadNow is by how much the clock is ahead, with a drift now: as the look found, and by how much the clock was set since.

@@ -169,6 +169,25 @@ func TestRightTime(t *testing.T) {
 	want("a clock that all have set", 0)
 }
 
+// A node is alone, and its table cannot be read for 30 s. Its clock is set ahead meanwhile: the table does not agree.
+func TestClockIsSetWhileTheTableIsAway(t *testing.T) {
+	truth, boot, ahead := time.UnixMilli(1_000_000), time.Hour, time.Duration(0)
+	c := clock{wall: func() time.Time { return truth.Add(ahead) }, boot: func() time.Duration { return boot }}
+	pass := func(d time.Duration) { truth, boot = truth.Add(d), boot+d }
+	look := func() { c.look(boot, truth.UnixMilli(), 1, nil, true) }
+	look()
+	pass(20 * time.Second)
+	ahead = 10 * time.Second
+	pass(10 * time.Second)
+	for range 3 {
+		look()
+		if off := c.now().Sub(truth); off != 0 {
+			t.Errorf("the node goes by a time that is %v off", off)
+		}
+		pass(200 * time.Millisecond)
+	}
+}
+
 // The clock of a node is set, and the next look finds that the node has got a shard: while the node begins with that
 // shard, it may not call.
 func TestGainByAWrongClock(t *testing.T) {

@@ -25,6 +25,14 @@ func (m *Member) ClockDiffers() bool {
 // Now is the right time as far as the node knows: its wall clock, corrected where that is wrong or was set a moment ago.
 func (m *Member) Now() time.Time { return m.clock.now() }
 
+// Right is the right time of an instant that somebody has read from the wall clock a moment ago.
+func (m *Member) Right(wall time.Time) time.Time {
+	if m.clock.wall == nil {
+		return wall
+	}
+	return wall.Add(-m.clock.ahead(m.clock.wall()))
+}
+
 // Skew is by how much the clock of the node is ahead of the table's.
 func (m *Member) Skew() time.Duration { return time.Duration(m.clock.skew.Load()) * time.Millisecond }
 

@@ -66,7 +66,7 @@ type Lane struct {
 	// the lane came yet. It is read by queueLane.
 	queued atomic.Pointer[fair.Lane[*Task]]
 	ahead  atomic.Int64 // one-shots in the wheel that came while the lane was gated
-	early  atomic.Int64 // of resident: those that wait for an instant and were not tried, see isUntried
+	early  atomic.Int64 // of resident: those that are early
 
 	mu       sync.Mutex // guards all below
 	rowsIn   engine.Set // rows wait of timers in these shards

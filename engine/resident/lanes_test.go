@@ -167,3 +167,26 @@ func TestEarlyTasksOfALane(t *testing.T) {
 		}
 	}
 }
+
+// A call whose end another node has told counts as early no more, once it has left.
+func TestLearnedTaskIsNotEarly(t *testing.T) {
+	now := int64(100_000)
+	cfg := quietConfig(&now)
+	cfg.IsNode = true
+	m := New(cfg)
+	defer m.Queue.Close()
+	def := everySecond()
+	o := engine.Owed{Key: engine.Key{Timer: 1, Due: 1000}, Generation: 1, Begun: true, NotBefore: now + 60_000, Lane: def.Lane()}
+	read := m.Reads.Begin()
+	defer read.End()
+	if fate, ready, _, err := m.AddRow(&Row{Owed: o, Timer: def, Read: read, ByLane: true}, now); fate != RowKept || ready != nil || err != nil {
+		t.Fatalf("the row: %v, %v, %v", fate, ready, err)
+	}
+	x := &engine.Task{Key: o.Key, Generation: 1, Since: 1000, Status: engine.Succeeded, Attempts: []engine.Attempt{{N: 1, Code: 200}}}
+	if got := m.Learn(x); got != LearnedNow {
+		t.Fatal(got)
+	}
+	if n := m.Lanes.Of(def.Lane()).early.Load(); n != 0 {
+		t.Errorf("%d tasks count as early", n)
+	}
+}

@@ -90,20 +90,18 @@ func (t *Task) move(to State) {
 	switch was := t.state; {
 	case was == Parked:
 		t.timer.parked--
-	case was == Retrying && t.isUntried():
+	case t.early:
+		t.early = false
 		t.Lane.early.Add(-1)
 	}
 	switch t.state = to; {
 	case to == Parked:
 		t.timer.parked++
-	case to == Retrying && t.isUntried():
+	case to == Retrying && len(t.Attempts) == t.Base: // the clock is behind its due
+		t.early = true
 		t.Lane.early.Add(1)
 	}
 }
-
-// isUntried reports whether no attempt of a task was made that counts. Such a task waits for an instant because the clock
-// is behind its due. The answer does not change while a task waits.
-func (t *Task) isUntried() bool { return len(t.Attempts) == t.Base }
 
 // inCall reports whether bytes of a call of it may have been sent, or are being sent.
 func (t *Task) inCall() bool { return t.state == Writing || t.state == Sending }

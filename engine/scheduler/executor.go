@@ -190,7 +190,11 @@ func (e *Scheduler) call(c *engine.Call) (out engine.Outcome) {
 			out = engine.Outcome{Class: engine.ClassUnknown, ErrorClass: "panic"}
 		}
 	}()
-	return e.cfg.Caller.Call(c)
+	out = e.cfg.Caller.Call(c)
+	if e.life != nil && !out.Sent.IsZero() { // the caller has read the wall clock
+		out.Sent = e.life.Right(out.Sent)
+	}
+	return out
 }
 
 const (

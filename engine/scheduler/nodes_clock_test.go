@@ -126,6 +126,29 @@ func TestNodesWhoseTableHasItsClockSet(t *testing.T) {
 	}
 }
 
+// A node is alone, and its clock is set an hour ahead. The node calls on by the time as it was, and its records say so.
+func TestRecordsOfALoneNodeWhoseClockIsSet(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		ws := w.nodes(1)
+		defer endNodes(ws)
+		startAll(ws)
+		id := w.make(timer("n", every(10*time.Second)))
+		time.Sleep(31*time.Second + 537*time.Millisecond)
+		w.step(time.Hour)
+		time.Sleep(2 * time.Minute)
+		w.settle()
+		rs := w.records(id)
+		if len(rs) < 15 {
+			t.Errorf("%d records", len(rs))
+		}
+		for _, r := range rs {
+			if r.Status != engine.Succeeded || r.Lateness < 0 || r.Lateness > 3*time.Second {
+				t.Errorf("due %s: the record says %v, %v late, sent at %v", stamp(r.Key.Due), r.Status, r.Lateness, time.UnixMicro(r.Attempts[0].Started).UTC())
+			}
+		}
+	})
+}
+
 // A timer that is made at a node whose clock was set is due by the right time.
 func TestCreateAtANodeWhoseClockIsSet(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
